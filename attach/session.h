@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session: one program (with what it forks and execs) being traced, seen from outside. It starts
+ * the program, puts the agent in at the exec stop, patches what the filters name, drains the arena into a
+ * sink, and offers the live target to readers. Not thread-safe but for what says so.
+ */
+#ifndef GT_ATTACH_SESSION_H
+#define GT_ATTACH_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include "core/view/target.h"
+#include <graftrace/arena.h>
+
+struct gt_session;
+
+/* Globs as ftrace has them (* ? [..]); NULL-terminated arrays, NULL = none. */
+struct gt_session_options {
+	size_t size; /* sizeof(struct gt_session_options): room to grow */
+	char *const *argv; /* the program, found as execvp finds it */
+	enum graftrace_tracer tracer;
+	const char *const *filter;        /* -l: only these; none = all of the program's own */
+	const char *const *notrace;       /* -n */
+	const char *const *graph;         /* -g: only below these */
+	uint32_t max_graph_depth;         /* 0 = no limit */
+	uint64_t threshold_ns;            /* 0 = none */
+	uint64_t buffer_bytes;            /* of the sub-buffers in all; 0 = 64 MB */
+	enum graftrace_arena_mode mode;
+	uint32_t wait_ms;                 /* drain mode: how long a writer may wait for room */
+	bool no_fork;                     /* children are left clean */
+	bool libraries;                   /* also what is not the program's own (system libraries) */
+	bool unprepared;                  /* also functions that no compiler has prepared */
+	bool start_off;                   /* tracing_on = 0 at the start */
+	const struct gt_sink *sink;       /* drain mode: where to; NULL in the ring modes */
+};
+
+/* Starts the program and puts the agent in; it runs when this returns. GT_ENOENT: no such program,
+ * GT_ENOTSUP: cannot be traced (the message says why), GT_EPERM, GT_EIO, GT_ENOMEM. */
+int gt_session_start(const struct gt_session_options *options, struct gt_session **session,
+		     struct gt_message *message);
+
+/* Waits at most timeout_ms for work (mail, full sub-buffers, stops, ends), does it, returns 1 while
+ * anything of the target lives, 0 once all has ended and is drained, or an error (the sink's). */
+int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message);
+
+/* The live target, for the views. Its functions may be called from other threads than poll's. */
+struct gt_target *gt_session_target(struct gt_session *session);
+
+/* Changes while it runs; each takes effect before it returns. From any thread. */
+int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
+bool gt_session_tracing_on(struct gt_session *session);
+int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
+			  struct gt_message *message);
+/* The three lists at once (NULL-terminated, NULL = empty). GT_EINVAL: a glob matches nothing. */
+int gt_session_set_filters(struct gt_session *session, const char *const *filter,
+			   const char *const *notrace, const char *const *graph,
+			   struct gt_message *message);
+int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
+int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
+/* Empties the ring (echo > trace). */
+int gt_session_clear(struct gt_session *session);
+
+/* All functions that can be traced, in address order, object by object: calls back until it returns
+ * non-zero. enabled: traced now. */
+int gt_session_each_function(struct gt_session *session,
+			     int (*each)(void *data, uint32_t number, const struct gt_function *function,
+					 bool enabled),
+			     void *data);
+
+/* Of the program itself, once ended: as waitpid gives it. */
+int gt_session_exit_status(const struct gt_session *session);
+pid_t gt_session_pid(const struct gt_session *session);
+
+struct gt_session_totals {
+	uint64_t words; /* records drained */
+	uint64_t calls; /* entries among them */
+	uint32_t threads;
+	uint32_t processes;
+	uint64_t ns; /* from start to end */
+	uint64_t lost[GRAFTRACE_LOST_CAUSES];
+};
+void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
+
+/* Forwards a signal to the program (Ctrl-C is the program's own business: the terminal sends it). */
+int gt_session_signal(struct gt_session *session, int signal);
+
+void gt_session_destroy(struct gt_session *session);
+
+#endif

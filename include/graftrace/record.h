@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The record format: what a traced call leaves behind. The same bytes stand in a live ring
+ * buffer, in a recording file and in a kernel's memory. Little endian, x86-64.
+ *
+ * A stream is the ring buffer of one writer (one thread of a program, one CPU of a kernel). It is
+ * a sequence of sub-buffers; each is a header (struct graftrace_sub_buffer) and then 8-byte words.
+ *
+ *	63                33  32  31                 0
+ *	+-------------------+----+--------------------+
+ *	| function (31)     | R  | clock (32)         |   an entry (R = 0) or a return (R = 1)
+ *	+-------------------+----+--------------------+
+ *
+ * Rules for readers
+ *  1. A zero word was never written: a hole (a signal handler that never came back, a kill).
+ *  2. Clocks are the low 32 bits of the time stamp counter. Add the *signed* 32-bit difference to
+ *     the last full clock: nested writers can run backwards by a little. A CLOCK word comes
+ *     whenever (tsc >> 31) differs from that of the writer's last record: after it the running
+ *     clock is (argument << 31), and the next word's signed difference to it is right.
+ *  3. A function number at or above GRAFTRACE_SPECIAL is no function: see enum graftrace_special.
+ *  4. A sub-buffer can be read alone: its header has the full clock, the context, the depth and
+ *     the innermost open calls at its start, and a return whose entry came before the sub-buffer
+ *     (or before the context was switched in) comes as a LONG_RETURN event with the entry's clock
+ *     and the depth.
+ *  5. Depth of an entry = number of calls open in its context. Calls that ended without returning
+ *     (longjmp, exceptions) are taken off by an UNWOUND word, innermost first.
+ *  6. In a sub-buffer of the function tracer every record is two words: the entry word and the
+ *     full 64-bit address that the function returns to (its caller). Special words there are
+ *     followed by one filler word, and an event's total length is even.
+ */
+#ifndef GRAFTRACE_RECORD_H
+#define GRAFTRACE_RECORD_H
+
+#include <stdint.h>
+
+#define GRAFTRACE_WORD_RETURN (1ull << 32)
+
+/* Function numbers: 0 is reserved, 1 … GRAFTRACE_SPECIAL - 1 are functions, never reused. */
+#define GRAFTRACE_SPECIAL 0x7fffff00u
+
+static inline uint32_t graftrace_word_function(uint64_t word)
+{
+	return (uint32_t)(word >> 33);
+}
+
+static inline uint32_t graftrace_word_clock(uint64_t word)
+{
+	return (uint32_t)word;
+}
+
+static inline int graftrace_word_is_return(uint64_t word)
+{
+	return (word & GRAFTRACE_WORD_RETURN) != 0;
+}
+
+static inline uint64_t graftrace_word(uint32_t function, int is_return, uint32_t clock)
+{
+	return (uint64_t)function << 33 | (is_return ? GRAFTRACE_WORD_RETURN : 0) | clock;
+}
+
+/* Special words: function = GRAFTRACE_SPECIAL + kind, R = 0, and the clock's place has an argument. */
+enum graftrace_special {
+	GRAFTRACE_SPECIAL_CLOCK = 1,   /* argument: tsc >> 31 (rule 2) */
+	GRAFTRACE_SPECIAL_UNWOUND = 2, /* argument: open calls that ended without a return */
+	GRAFTRACE_SPECIAL_CONTEXT = 3, /* argument: number of the context that runs from here on */
+	GRAFTRACE_SPECIAL_CPU = 4,     /* argument: number of the CPU that runs from here on */
+	GRAFTRACE_SPECIAL_PAD = 5,     /* argument: words to skip after this one */
+	GRAFTRACE_SPECIAL_EVENT = 6,   /* argument: type << 16 | data words that follow */
+	GRAFTRACE_SPECIAL_LOST = 7,    /* argument: records lost just before (saturates) */
+	/* The writer stopped (tracing_on = 0, ring full) and goes on from here: calls that were open
+	 * may have returned meanwhile. Argument: depth that is left of the context's open calls;
+	 * what is above it is taken off without a return. */
+	GRAFTRACE_SPECIAL_RESUMED = 8,
+};
+
+static inline uint64_t graftrace_special_word(enum graftrace_special kind, uint32_t argument)
+{
+	return (uint64_t)(GRAFTRACE_SPECIAL + (uint32_t)kind) << 33 | argument;
+}
+
+/* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). */
+enum graftrace_event {
+	/* 3 words: the return word, the entry's full clock (tsc), the depth (calls that stay open). */
+	GRAFTRACE_EVENT_LONG_RETURN = 1,
+	/* 1 word: an entry word of a function whose return is not recorded. */
+	GRAFTRACE_EVENT_ENTRY_ONLY = 2,
+	/* 1 + n words: full clock, then text padded with zero bytes (trace_marker). */
+	GRAFTRACE_EVENT_MARKER = 3,
+	/* 4 words: full clock, previous thread's number, next thread's number, previous state. */
+	GRAFTRACE_EVENT_SWITCH = 4,
+};
+
+enum graftrace_tracer {
+	GRAFTRACE_TRACER_NOP = 0,
+	GRAFTRACE_TRACER_FUNCTION = 1,
+	GRAFTRACE_TRACER_FUNCTION_GRAPH = 2,
+};
+
+/* Why records are lost. Indexes of lost counters everywhere. */
+enum graftrace_lost {
+	GRAFTRACE_LOST_FULL = 0,    /* no free sub-buffer: entries not recorded (newest dropped) */
+	GRAFTRACE_LOST_WINDOW = 1,  /* no mirror: recorded entry-only */
+	GRAFTRACE_LOST_DEPTH = 2,   /* deeper than the frame array can grow: not recorded */
+	GRAFTRACE_LOST_OVERRUN = 3, /* overwritten before it was read (--overwrite) */
+	GRAFTRACE_LOST_STREAM = 4,  /* no stream for a new thread */
+	GRAFTRACE_LOST_CAUSES = 8,
+};
+
+/* An open call, outermost of the listed first. */
+struct graftrace_open_call {
+	uint64_t clock; /* entry, full tsc */
+	uint32_t function;
+	uint32_t depth;
+};
+
+#define GRAFTRACE_SUB_BUFFER_MAGIC 0x42535447u /* "GTSB" */
+#define GRAFTRACE_OPEN_CALLS       16
+
+/* Header of a sub-buffer; words follow at once. Written by the writer when it opens the sub-buffer,
+ * but for `used`, written once when it closes it. */
+struct graftrace_sub_buffer {
+	uint32_t magic;      /* GRAFTRACE_SUB_BUFFER_MAGIC */
+	uint32_t bytes;      /* of the whole sub-buffer, header included */
+	uint32_t stream;     /* index of the stream (reused by later threads: see generation) */
+	uint32_t generation; /* number of the writer in this recording: unique, from 1 */
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t cpu;     /* CPU at opening; ~0 unknown */
+	uint32_t context; /* running context at opening */
+	uint64_t sequence; /* of this sub-buffer in its writer, from 0 */
+	uint64_t clock;    /* full tsc at opening; every clock in it is within 2^31 until a CLOCK word */
+	uint32_t depth;    /* calls open in the context at opening */
+	uint16_t tracer;   /* enum graftrace_tracer */
+	uint16_t open_calls; /* entries of `open` in use: the innermost ones */
+	uint32_t used;     /* words in use; 0 while it is being written */
+	uint32_t reserved;
+	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* by the writer since its start, at opening */
+	struct graftrace_open_call open[GRAFTRACE_OPEN_CALLS];
+};
+
+_Static_assert(sizeof(struct graftrace_sub_buffer) == 128 + GRAFTRACE_OPEN_CALLS * 16,
+	       "the header is 384 bytes");
+
+static inline uint64_t *graftrace_sub_buffer_words(struct graftrace_sub_buffer *sub_buffer)
+{
+	return (uint64_t *)(sub_buffer + 1);
+}
+
+#endif
