@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+#
+# The front door. Meson describes the build; this file only calls it, and installs what is
+# missing before (tools/setup, which is quick when nothing is).
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+.DEFAULT_GOAL := all
+.PHONY: all setup demo test test-long bench install clean help
+.NOTPARALLEL:
+
+all: ## build graftrace (in build/; BUILD=DIR for another place, CC=clang for another compiler)
+	@tools/setup build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
+	@ninja -C $(BUILD)
+
+setup: ## install every Debian and npm package that any target needs
+	@tools/setup
+
+demo: ## trace a real program built from its Debian source package, in under five minutes
+	@tools/setup build demo
+	@tools/demo
+
+test: ## everything that must hold: both compilers, sanitizers, end to end, a few seconds of fuzzing
+	@tools/setup build test demo
+	@tests/run
+
+test-long: ## the same with 60 seconds for each fuzzer
+	@tools/setup build test demo
+	@tests/run --long
+
+bench: ## measure against the peers; writes bench/results.md
+	@tools/setup build bench
+	@bench/run
+
+install: all ## install below PREFIX (default /usr/local), staged in DESTDIR if given
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@ninja -C $(BUILD)
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild
+
+clean: ## remove what was built
+	rm -rf build build-clang build-asan build-tsan build-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
