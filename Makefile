@@ -8,7 +8,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-long bench install clean help
+.PHONY: all setup demo test test-long bench install format clean help
 .NOTPARALLEL:
 
 all: ## build graftrace (in build/; BUILD=DIR for another place, CC=clang for another compiler)
@@ -39,6 +39,10 @@ install: all ## install below PREFIX (default /usr/local), staged in DESTDIR if 
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@ninja -C $(BUILD)
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild
+
+format: ## lay out the C files as .clang-format says
+	@tools/setup test
+	@git ls-files -z --cached --others --exclude-standard '*.c' '*.h' | xargs -0 clang-format -i
 
 clean: ## remove what was built
 	rm -rf build build-clang build-asan build-tsan build-fuzz
