@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recording file, graftrace.data, as structures: doc/format.md is the specification, with the
+ * rules for readers. Little endian; every structure starts at a multiple of 8 bytes of the file and
+ * has no hidden padding. Written front to back:
+ *
+ *	file magic (16) | block | block | ... | END block
+ *
+ * and each block is a header (64 bytes), its payload and zero bytes to the next multiple of 8.
+ */
+#ifndef GRAFTRACE_FILE_H
+#define GRAFTRACE_FILE_H
+
+#include <stdint.h>
+#include <graftrace/record.h>
+
+#define GRAFTRACE_FILE_MAGIC	   "graftrace.data\n" /* 16 bytes with its zero byte */
+#define GRAFTRACE_FILE_MAGIC_BYTES 16
+#define GRAFTRACE_FILE_MAJOR	   1 /* readers refuse a higher one */
+#define GRAFTRACE_FILE_MINOR	   0 /* readers read a higher one: what is new can be skipped */
+
+#define GRAFTRACE_BLOCK_MAGIC 0x0a4b4c4254465247ull /* "GRFTBLK\n" */
+
+/* No block may be longer, stored or decompressed; writers split what is. */
+#define GRAFTRACE_BLOCK_MAX (64u << 20)
+/* What decompresses may be longer than what is stored by at most this: a small file is small work.
+ */
+#define GRAFTRACE_EXPANSION_BASE  4096u
+#define GRAFTRACE_EXPANSION_RATIO 1024u
+
+enum graftrace_block_type {
+	GRAFTRACE_BLOCK_START = 1,	 /* the first: clock, machine, command line */
+	GRAFTRACE_BLOCK_OPTIONS = 2,	 /* what the recording was asked for: strings */
+	GRAFTRACE_BLOCK_OBJECT = 3,	 /* one object mapped in one process */
+	GRAFTRACE_BLOCK_FUNCTIONS = 4,	 /* functions with consecutive numbers, of one object */
+	GRAFTRACE_BLOCK_WRITERS = 5,	 /* writers: new, renamed, ended */
+	GRAFTRACE_BLOCK_SUB_BUFFERS = 6, /* the trace */
+	GRAFTRACE_BLOCK_END = 7, /* the last: totals and losses. None: recording was killed */
+};
+
+/* The whole payload is one zstd frame of raw_bytes (never in SUB_BUFFERS blocks). */
+#define GRAFTRACE_BLOCK_ZSTD 1u
+/* A reader that does not know this type may pass it over without a word. */
+#define GRAFTRACE_BLOCK_OPTIONAL 2u
+
+struct graftrace_block {
+	uint64_t magic;		/* GRAFTRACE_BLOCK_MAGIC */
+	uint64_t offset;	/* of this header in the file */
+	uint64_t number;	/* of this block, from 0, without gaps */
+	uint16_t type;		/* enum graftrace_block_type */
+	uint16_t version;	/* of this type's payload: 1. Higher ones only add to its end */
+	uint32_t flags;		/* GRAFTRACE_BLOCK_ZSTD ... */
+	uint64_t payload_bytes; /* as stored, without the zero bytes behind it */
+	uint64_t raw_bytes;	/* when decompressed; = payload_bytes if it is not compressed */
+	uint32_t head_bytes;	/* of the payload's beginning that has its own checksum */
+	uint32_t head_crc;	/* CRC-32C of those bytes */
+	uint32_t body_crc;   /* CRC-32C of the rest of the payload and the zero bytes behind it */
+	uint32_t header_crc; /* CRC-32C of the 60 bytes before this field */
+};
+
+_Static_assert(sizeof(struct graftrace_block) == 64, "a block header is 64 bytes");
+
+/* A string of a list: this, `bytes` bytes, a zero byte, zero bytes to a multiple of 8. */
+struct graftrace_file_string {
+	uint32_t tag;	/* enum graftrace_string_tag; unknown ones are skipped */
+	uint32_t bytes; /* without the zero byte */
+};
+
+enum graftrace_string_tag {
+	GRAFTRACE_STRING_ARGUMENT = 1,	/* of the command line, the program first */
+	GRAFTRACE_STRING_PROGRAM = 2,	/* path of the program's file */
+	GRAFTRACE_STRING_DIRECTORY = 3, /* where it was started */
+	GRAFTRACE_STRING_SYSTEM = 4,	/* system, release and machine, as uname has them */
+	GRAFTRACE_STRING_HOST = 5,	/* name of the machine */
+	GRAFTRACE_STRING_CPU = 6,	/* model of the processor */
+	GRAFTRACE_STRING_MADE_BY = 7,	/* program and version that wrote the file */
+	GRAFTRACE_STRING_OPTION = 8,	/* name=value */
+};
+
+/* Time stamp counter to CLOCK_MONOTONIC: ns = ns_base + ((tsc - tsc_base) * mult >> shift), with
+ * 128 bits in between. */
+struct graftrace_file_clock {
+	uint64_t tsc_base;
+	uint64_t ns_base;
+	uint64_t mult;
+	uint32_t shift; /* < 64 */
+	uint32_t reserved;
+};
+
+/* Payload of START; `string_bytes` bytes of strings follow. */
+struct graftrace_file_start {
+	uint32_t major;
+	uint32_t minor;
+	struct graftrace_file_clock clock;
+	uint64_t realtime_ns;	   /* CLOCK_REALTIME at the start, since 1970 */
+	uint32_t tracer;	   /* enum graftrace_tracer at the start */
+	uint32_t cpu_count;	   /* of the machine; 0 unknown */
+	uint32_t sub_buffer_bytes; /* largest sub-buffer, header included */
+	uint32_t string_bytes;
+};
+
+_Static_assert(sizeof(struct graftrace_file_start) == 64, "START is 64 bytes and strings");
+
+/* Payload of OBJECT; the build ID and then the path follow, and a zero byte. */
+struct graftrace_file_object {
+	uint32_t pid;
+	uint32_t build_id_bytes;
+	uint64_t start; /* of its code in the process */
+	uint64_t end;
+	uint64_t bias; /* address in the process less address in the object's file */
+	uint32_t path_bytes;
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct graftrace_file_object) == 40, "OBJECT is 40 bytes, build ID, path");
+
+/* Payload of FUNCTIONS: this, `count` graftrace_file_function, `string_bytes` bytes of zero-ended
+ * strings; the first string is the object's path. */
+struct graftrace_file_functions {
+	uint32_t pid;
+	uint32_t first; /* number of the first one */
+	uint32_t count;
+	uint32_t string_bytes;
+};
+
+struct graftrace_file_function {
+	uint64_t address; /* of its entry in the process */
+	uint32_t size;	  /* bytes, 0 unknown */
+	uint32_t name;	  /* offset in the strings; demangled */
+};
+
+/* Payload of WRITERS: this, `count` records of `record_bytes`; a later one of the same writer
+ * replaces an earlier one. */
+struct graftrace_file_writers {
+	uint32_t count;
+	uint32_t record_bytes;
+};
+
+struct graftrace_file_writer {
+	uint32_t generation;
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t reserved;
+	char comm[16];
+	uint64_t next;	/* sub-buffers opened so far, those lost included */
+	uint64_t start; /* tsc */
+	uint64_t end;	/* tsc; 0 = it lives, or was killed */
+	uint64_t lost[GRAFTRACE_LOST_CAUSES];
+};
+
+_Static_assert(sizeof(struct graftrace_file_writer) == 120, "a writer is 120 bytes");
+
+/*
+ * Payload of SUB_BUFFERS. Head (head_bytes): this, `group_count` graftrace_file_group, then for
+ * each group in order its `sub_buffer_count` graftrace_file_sub_buffer. Body: the groups' bytes,
+ * one behind the other.
+ */
+struct graftrace_file_sub_buffers {
+	uint32_t group_count;
+	uint32_t sub_buffer_count; /* of all groups */
+	uint64_t reserved;
+};
+
+enum graftrace_file_encoding {
+	/* For each sub-buffer: its header (128 bytes), its open calls (16 bytes each), its words.
+	 */
+	GRAFTRACE_ENCODING_PLAIN = 0,
+	/* Codes, clock differences and the rest in columns, each of them perhaps a zstd frame. */
+	GRAFTRACE_ENCODING_COLUMNS = 1,
+};
+
+/* Sub-buffers of one writer with consecutive sequences. */
+struct graftrace_file_group {
+	uint32_t generation;
+	uint32_t sub_buffer_count; /* at least 1 */
+	uint64_t first_sequence;
+	uint32_t encoding;     /* enum graftrace_file_encoding */
+	uint32_t stored_bytes; /* of its body, a multiple of 8 */
+};
+
+struct graftrace_file_sub_buffer {
+	uint64_t clock;	     /* tsc when it was opened */
+	uint32_t words;	     /* that are stored */
+	uint16_t open_calls; /* that are stored */
+	uint16_t reserved;
+};
+
+_Static_assert(sizeof(struct graftrace_file_group) == 24, "a group is 24 bytes");
+_Static_assert(sizeof(struct graftrace_file_sub_buffer) == 16, "a sub-buffer is 16 bytes");
+
+/* A group in columns begins with this; the four sections follow, one behind the other, and zero
+ * bytes to a multiple of 8. A section with stored = raw is as it is, any other is a zstd frame. */
+struct graftrace_file_columns {
+	struct {
+		uint32_t stored_bytes;
+		uint32_t raw_bytes;
+	} section[4]; /* enum graftrace_file_section */
+};
+
+enum graftrace_file_section {
+	GRAFTRACE_SECTION_META = 0,   /* headers of the sub-buffers, and the dictionary */
+	GRAFTRACE_SECTION_CODES = 1,  /* one byte a word: which symbol */
+	GRAFTRACE_SECTION_CLOCKS = 2, /* one byte a word: clock difference */
+	GRAFTRACE_SECTION_EXTRA = 3,  /* what did not fit in those bytes */
+};
+
+/* META: this, `symbol_count` 64-bit values, `symbol_count` bytes of kinds and zero bytes to a
+ * multiple of 8, then for each sub-buffer a uint32_t length of its part of EXTRA and a zero
+ * uint32_t, its header (128 bytes) and its open calls (16 bytes each). */
+struct graftrace_file_meta {
+	uint32_t symbol_count; /* at most GRAFTRACE_SYMBOLS_MAX */
+	uint32_t reserved;
+};
+
+enum graftrace_file_symbol {
+	GRAFTRACE_SYMBOL_ENTRY = 0,  /* value | clock; the value with R set goes on the stack */
+	GRAFTRACE_SYMBOL_RETURN = 1, /* value | clock; takes one off the stack */
+	GRAFTRACE_SYMBOL_WORD = 2,   /* the value as it is */
+};
+
+/* Codes: 0 the return of the stack's top; 1 ... 207 symbol code - 1; 208 ... 254 one byte of EXTRA,
+ * symbol (code - 208) * 256 + byte + 207; 255 eight bytes of EXTRA: the word. */
+#define GRAFTRACE_CODE_RETURN 0
+#define GRAFTRACE_CODE_LONG   208
+#define GRAFTRACE_CODE_WORD   255
+#define GRAFTRACE_SYMBOLS_MAX (207 + 47 * 256)
+#define GRAFTRACE_CODE_STACK  1024 /* a power of two: the stack is a ring of this many */
+
+/* Clock codes, differences to the clock of the last word (modulo 2^32): 0 ... 191 itself; 192 ...
+ * 239 one byte of EXTRA, 192 + (code - 192) * 256 + byte; 240 ... 254 two, 12480 + (code - 240) *
+ * 65536 + bytes; 255 four: the bytes. */
+#define GRAFTRACE_CLOCK_SHORT  192
+#define GRAFTRACE_CLOCK_MEDIUM 240
+#define GRAFTRACE_CLOCK_FULL   255
+#define GRAFTRACE_CLOCK_BASE1  192u
+#define GRAFTRACE_CLOCK_BASE2  12480u
+
+/* Payload of END. */
+struct graftrace_file_end {
+	uint64_t words;	      /* records in the file's sub-buffers as the recorder counted them */
+	uint64_t calls;	      /* entries among them */
+	uint64_t sub_buffers; /* in the file */
+	uint64_t ns;	      /* from start to end */
+	uint32_t threads;
+	uint32_t processes;
+	int32_t exit_status;		      /* of the program, as waitpid gives it */
+	uint32_t functions;		      /* in the file */
+	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* all in all */
+	struct graftrace_file_clock clock;    /* as in START, for when that is damaged */
+};
+
+_Static_assert(sizeof(struct graftrace_file_end) == 144, "END is 144 bytes");
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording file, opened: a struct gt_target over what it holds, what is known about the run, and
+ * what is cut off or damaged. doc/format.md describes the file.
+ *
+ * Everything in the file is taken as hostile: lengths are checked before memory is taken, memory is
+ * bounded by the file's size and a cache of fixed size, and checksums are compared before bytes are
+ * used. Opening reads each block's header and all that is not trace; the trace itself is read and
+ * checked when it is asked for, so a problem in it may show up only then.
+ *
+ * From one thread at a time. The file may be truncated or changed by others meanwhile: that gives
+ * errors, never a signal.
+ */
+#ifndef GT_READ_RECORDING_H
+#define GT_READ_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/view/target.h"
+
+struct gt_recording;
+
+/* About the run. Strings live as long as the recording; "" = not known. */
+struct gt_recording_info {
+	const char *const *argv; /* NULL-terminated */
+	uint32_t argc;
+	const char *command_line; /* argv joined by blanks, quoted for a shell where it must be */
+	const char *program;
+	const char *directory;
+	const char *system;
+	const char *host;
+	const char *cpu;
+	const char *made_by;
+	const char *const *options; /* name=value, NULL-terminated */
+	uint64_t realtime_ns;	    /* of the start, since 1970 */
+	uint64_t file_bytes;
+	uint64_t sub_buffers; /* in the index */
+	uint64_t words;	      /* in them */
+	/* From the end block; zero without it. */
+	bool ended;	 /* there is one: the recorder came to its end */
+	int exit_status; /* of the program, as waitpid gives it */
+	uint64_t ns;	 /* the run's duration */
+	uint64_t calls;
+	uint32_t threads;
+	uint32_t processes;
+	/* With an end block the totals, else the sum over the writers that are known. */
+	uint64_t lost[GRAFTRACE_LOST_CAUSES];
+};
+
+/* An object that was mapped in a process. */
+struct gt_recording_object {
+	const char *path;
+	const uint8_t *build_id;
+	uint32_t build_id_bytes;
+	uint32_t pid;
+	uint64_t start;
+	uint64_t end;
+	uint64_t bias;
+};
+
+/*
+ * Opens `path`. GT_ENOENT: no such file; GT_EPERM, GT_EIO: cannot be read; GT_EFORMAT: not a
+ * recording, of a newer format, or so damaged that nothing of it can be told rightly (the message
+ * has the byte offset); GT_ENOMEM. Cut and damaged files open otherwise, and gt_recording_problem
+ * says what is missing.
+ */
+int gt_recording_open(const char *path, struct gt_recording **recording,
+		      struct gt_message *message);
+
+/*
+ * The target: all operations but consume; valid until the recording is closed.
+ * sub_buffer: GT_ENOENT when the recording never had it, GT_EFORMAT or GT_ECUT when it had but it
+ * is damaged or cut off (said in the problems), GT_EIO, GT_ENOMEM. The words come into `buffer`;
+ * `used` of the header is the number returned. writer: first and next are of what the file holds;
+ * between them sub-buffers may be missing.
+ */
+struct gt_target *gt_recording_target(struct gt_recording *recording);
+
+const struct gt_recording_info *gt_recording_info(struct gt_recording *recording);
+
+/*
+ * What is cut off, damaged or missing: one message each, with byte offsets, in the order they were
+ * found; NULL behind the last. Grows while sub-buffers are read: ask (again) when reading is done.
+ * At most GT_RECORDING_PROBLEMS are kept word by word; the last then counts the others.
+ */
+#define GT_RECORDING_PROBLEMS 32
+const char *gt_recording_problem(struct gt_recording *recording, uint32_t index);
+
+/*
+ * True if what is missing can make totals wrong: a part of the file is damaged, cut or missing. A
+ * recording that merely lacks its end block (the recorder was killed) is not damaged: it has a
+ * problem that says so, but every figure made from it is of all that was recorded.
+ */
+bool gt_recording_damaged(struct gt_recording *recording);
+
+/* Reads and checks everything now, so that all problems are known. 0, GT_EIO or GT_ENOMEM. */
+int gt_recording_verify(struct gt_recording *recording);
+
+/* One more than the highest function number. */
+uint32_t gt_recording_function_end(struct gt_recording *recording);
+
+/* The objects in the order of the file. 0 or GT_ENOENT. */
+int gt_recording_object(struct gt_recording *recording, uint32_t index,
+			struct gt_recording_object *object);
+
+/* The time stamp at which a sub-buffer was opened, without reading it. 0 or GT_ENOENT. */
+int gt_recording_sub_buffer_clock(struct gt_recording *recording, uint32_t writer,
+				  uint64_t sequence, uint64_t *clock);
+
+void gt_recording_close(struct gt_recording *recording);
+
+#endif

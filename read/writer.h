@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes a recording file (doc/format.md) as a struct gt_sink: what comes in is gathered to blocks
+ * of about a megabyte, packed if that is asked for and there is time, checksummed, and written
+ * front to back with large writes. What was written stays whole whatever happens later; nothing is
+ * synced to the disk.
+ *
+ * The sink's calls and the functions here come from one thread at a time, but for
+ * gt_file_writer_set_pressure, which any thread may call. After an error every later call gives the
+ * same error and writes nothing.
+ */
+#ifndef GT_READ_WRITER_H
+#define GT_READ_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/view/target.h"
+
+struct gt_file_writer;
+
+/* Strings and arrays end with the call; NULL = not known. */
+struct gt_file_writer_options {
+	size_t size;	  /* sizeof(struct gt_file_writer_options): room to grow */
+	const char *path; /* an existing file becomes PATH.old */
+	bool compress;
+	struct gt_clock clock;
+	enum graftrace_tracer tracer;
+	uint32_t cpu_count;	    /* 0 = ask the system */
+	uint32_t sub_buffer_bytes;  /* largest sub-buffer, header included */
+	const char *const *argv;    /* NULL-terminated */
+	const char *program;	    /* path of the program's file */
+	const char *const *options; /* name=value, NULL-terminated */
+};
+
+/* Creates the file and writes its first block (the system's and the processor's names and the
+ * directory are asked from the system). GT_EPERM, GT_ENOENT, GT_ENOSPC, GT_EIO, GT_ENOMEM,
+ * GT_EINVAL (options); what stood at the path before is at PATH.old then, or where it was. */
+int gt_file_writer_create(const struct gt_file_writer_options *options,
+			  struct gt_file_writer **writer, struct gt_message *message);
+
+/* The sink; valid until the writer is destroyed. */
+const struct gt_sink *gt_file_writer_sink(struct gt_file_writer *writer);
+
+/* How short of sub-buffers the target is, 0 ... 100: from 50 on the trace is packed less well and
+ * faster, from 80 on not at all, until it falls again. From any thread. */
+void gt_file_writer_set_pressure(struct gt_file_writer *writer, unsigned percent);
+
+/* Writes what is gathered to the file (for a recording that is slow to fill a block; the writer
+ * also does it by itself a second after the oldest gathered sub-buffer, when it is called next). */
+int gt_file_writer_flush(struct gt_file_writer *writer);
+
+/* What the end block says. */
+struct gt_file_writer_totals {
+	uint64_t words;
+	uint64_t calls;
+	uint64_t ns;
+	uint32_t threads;
+	uint32_t processes;
+	int exit_status;
+	uint64_t lost[GRAFTRACE_LOST_CAUSES];
+};
+
+/* Writes what is gathered and the end block; the file is then complete. */
+int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_writer_totals *totals,
+			  struct gt_message *message);
+
+/* Why the last call failed; "" if none did. */
+const char *gt_file_writer_error(struct gt_file_writer *writer);
+
+/* Bytes written so far. */
+uint64_t gt_file_writer_bytes(struct gt_file_writer *writer);
+
+/* Frees; without finish before, the file has no end block (what was gathered is written). */
+void gt_file_writer_destroy(struct gt_file_writer *writer);
+
+#endif
