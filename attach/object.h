@@ -149,7 +149,8 @@ int gt_object_each_relocation(struct gt_object *object,
 					  const struct gt_object_relocation *relocation),
 			      void *data);
 
-/* A linker's name demangled (C++, Rust legacy and v0) into malloc'ed memory; NULL: not mangled. */
+/* A linker's name demangled (C++, Rust legacy and v0), without the parameters, into malloc'ed
+ * memory; NULL: not mangled. */
 char *gt_object_demangle(const char *name);
 
 #endif
