@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""What the end-to-end tests share: running graftrace, and building programs to trace.
+
+A test runs in a directory of its own (`tmp_path`); graftrace and its programs are run there, so
+graftrace.data lies there too.
+"""
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ["GRAFTRACE_BUILD"]).resolve()
+PROGRAMS = ROOT / "tests" / "programs"
+
+# The ways in which compilers prepare functions for tracing; "none" is an ordinary build.
+WAYS = {
+    "patchable": ["-fpatchable-function-entry=5"],
+    "pg": ["-pg"],
+    "fentry": ["-pg", "-mfentry"],
+    "cyg": ["-finstrument-functions"],
+    "none": [],
+}
+
+
+class Graftrace:
+    """The command under test, run in one directory."""
+
+    def __init__(self, directory):
+        self.path = BUILD / "cli" / "graftrace"
+        self.directory = directory
+
+    def __call__(self, *words, code=0, stdin=None, timeout=60, env=None):
+        """Runs `graftrace WORDS…`; the exit code must be `code` (None: any). Text in and out."""
+        done = subprocess.run(
+            [self.path, *map(str, words)], cwd=self.directory, timeout=timeout, text=True,
+            errors="surrogateescape", capture_output=True, env={**os.environ, **(env or {})},
+            **({"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}))
+        if code is not None:
+            assert done.returncode == code, (
+                f"graftrace {' '.join(map(str, words))} ended with {done.returncode}\n"
+                f"{done.stderr[-3000:]}")
+        return done
+
+    def start(self, *words, **how):
+        """Starts `graftrace WORDS…` and returns the Popen: for what is looked at while it runs."""
+        return subprocess.Popen([self.path, *map(str, words)], cwd=self.directory, text=True,
+                                **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                                   "stderr": subprocess.PIPE, **how})
+
+
+@pytest.fixture
+def graftrace(tmp_path):
+    return Graftrace(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def compile(tmp_path_factory):
+    """compile(source, *flags, compiler="gcc") -> path of the program, built once a session.
+
+    `source` is a file of tests/programs, a path, or the program's text itself (it has a newline).
+    """
+    made = {}
+    directory = tmp_path_factory.mktemp("programs")
+
+    def build(source, *flags, compiler="gcc", suffix=".c"):
+        key = hashlib.sha256(repr((str(source), flags, compiler)).encode()).hexdigest()[:16]
+        if key in made:
+            return made[key]
+        if "\n" in str(source):
+            path = directory / f"{key}{suffix}"
+            path.write_text(source)
+        else:
+            path = Path(source)
+            path = path if path.is_absolute() else PROGRAMS / path
+        output = directory / f"{path.stem}-{key}"
+        done = subprocess.run([compiler, *flags, str(path), "-o", str(output)],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        made[key] = output
+        return output
+
+    return build
