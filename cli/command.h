@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line is one table of subcommands, in main.c; each lives in a file of its own and
+ * reads its own arguments. Only here, above the libraries, is anything printed or exited.
+ *
+ * Exit codes of every subcommand: 0 done; 1 it could not be done, the reason is on stderr; 2 the
+ * command line is wrong. `record` passes on the program's own besides.
+ */
+#ifndef GT_CLI_COMMAND_H
+#define GT_CLI_COMMAND_H
+
+#define GT_EXIT_DONE   0
+#define GT_EXIT_FAILED 1
+#define GT_EXIT_USAGE  2
+
+struct gt_command {
+	const char *name;
+	const char *help; /* a line, beginning with a verb, without a full stop */
+	int (*run)(int argc,
+		   char **argv); /* argv[0] is the subcommand's name; returns the exit code */
+};
+
+int gt_cmd_parse_trace(int argc, char **argv);
+int gt_cmd_runtime_breakdown(int argc, char **argv);
+
+/* "graftrace NAME: text\n" on stderr, as one write. */
+void gt_complain(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Points at --help, and returns GT_EXIT_USAGE. For when getopt_long has already said what is wrong.
+ */
+int gt_usage_error(const char *name);
+
+#endif

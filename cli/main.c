@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace: finds the subcommand and hands over. A row in the table is all that a new one needs.
+ */
+#include "cli/command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In the order of the help: recording, looking, converting. */
+static const struct gt_command commands[] = {
+	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
+	{ "runtime-breakdown", "turn that CSV into a page with a bar chart of self times",
+	  gt_cmd_runtime_breakdown },
+};
+
+#define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
+
+void gt_complain(const char *name, const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	fprintf(stderr, "graftrace %s: %s\n", name, text);
+}
+
+int gt_usage_error(const char *name)
+{
+	fprintf(stderr, "Try 'graftrace %s --help'.\n", name);
+	return GT_EXIT_USAGE;
+}
+
+static void print_help(FILE *to)
+{
+	fputs("Usage: graftrace COMMAND [ARGUMENT...]\n\n", to);
+	for (size_t i = 0; i < COMMANDS_COUNT; i++)
+		fprintf(to, "  %-18s %s\n", commands[i].name, commands[i].help);
+	fputs("\n'graftrace help COMMAND' or 'graftrace COMMAND --help' tells a command's "
+	      "options,\n"
+	      "'man graftrace-COMMAND' everything.\n",
+	      to);
+}
+
+/* stdout may be a full disk or a closed pipe. */
+static int stdout_result(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return GT_EXIT_DONE;
+	perror("graftrace: cannot write");
+	return GT_EXIT_FAILED;
+}
+
+static const struct gt_command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS_COUNT; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* Levenshtein's distance of short words; long ones are as far as can be. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[33];
+	size_t b_len = strlen(b);
+
+	if (strlen(a) > 32 || b_len > 32)
+		return 99;
+	for (unsigned j = 0; j <= b_len; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1] != '\0'; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= b_len; j++) {
+			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[b_len];
+}
+
+static int unknown(const char *name)
+{
+	const char *nearest = NULL;
+	unsigned best = 4; /* more changes than three are another word */
+
+	for (size_t i = 0; i < COMMANDS_COUNT; i++) {
+		unsigned d = distance(name, commands[i].name);
+
+		/* A begun word is meant, however much of it is missing. */
+		if (strlen(name) >= 3 && strncmp(name, commands[i].name, strlen(name)) == 0)
+			d = 0;
+		if (d < best) {
+			best = d;
+			nearest = commands[i].name;
+		}
+	}
+	if (nearest != NULL)
+		fprintf(stderr, "graftrace: there is no command '%s'; did you mean '%s'?\n", name,
+			nearest);
+	else
+		fprintf(stderr,
+			"graftrace: there is no command '%s'; 'graftrace help' lists them\n", name);
+	return GT_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const struct gt_command *command;
+	char help_option[] = "--help";
+	char *help_argv[] = { NULL, help_option, NULL };
+
+	if (argc < 2) {
+		print_help(stderr);
+		return GT_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		printf("graftrace %s\n", GRAFTRACE_VERSION);
+		return stdout_result();
+	}
+	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+	    strcmp(argv[1], "-h") == 0) {
+		if (argc < 3) {
+			print_help(stdout);
+			return stdout_result();
+		}
+		command = find(argv[2]);
+		if (command == NULL)
+			return unknown(argv[2]);
+		help_argv[0] = argv[2];
+		return command->run(2, help_argv);
+	}
+	command = find(argv[1]);
+	if (command == NULL)
+		return unknown(argv[1]);
+	return command->run(argc - 1, argv + 1);
+}

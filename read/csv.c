@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CSV reader. A block is filled, its whole rows are taken, the rest moves to the front. Fields
+ * are scanned once; only a field with doubled quotes is copied.
+ */
+#include "read/csv.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK_BYTES (GT_CSV_ROW_MAX + (256u << 10))
+#define US_MAX	    1e15
+
+enum column {
+	COLUMN_FUNCTION,
+	COLUMN_TID,
+	COLUMN_LATENCY,
+	COLUMN_SELF,
+	COLUMNS_WANTED,
+};
+
+static const char *const column_names[COLUMNS_WANTED] = {
+	"function",
+	"tid",
+	"latency_us",
+	"latency_us_self",
+};
+
+struct field {
+	const char *text;
+	size_t len;
+	bool doubled; /* quoted, and has doubled quotes still to be halved */
+};
+
+enum row_end {
+	ROW_WHOLE,
+	ROW_CUT,    /* the block ends before the row */
+	ROW_BROKEN, /* characters behind a closing quote */
+};
+
+struct reader {
+	struct gt_csv_report *report;
+	int wanted[GT_CSV_COLUMNS_MAX]; /* by column: which of ours it is, or -1 */
+	size_t columns;
+	char *name; /* a name with its quotes halved */
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static int parse_us_slow(const char *text, size_t len, int64_t *ns)
+{
+	char copy[64];
+	char *end;
+	double us;
+
+	if (len == 0 || len >= sizeof copy)
+		return GT_EFORMAT;
+	for (size_t i = 0; i < len; i++)
+		if (memchr("+-.eE0123456789", text[i], 15) == NULL)
+			return GT_EFORMAT;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	us = strtod(copy, &end);
+	if (end != copy + len)
+		return GT_EFORMAT;
+	if (!(us <= US_MAX && us >= -US_MAX))
+		return GT_EINVAL;
+	*ns = llround(us * 1000);
+	return GT_OK;
+}
+
+int gt_csv_parse_us(const char *text, size_t len, int64_t *ns)
+{
+	const char *p = text;
+	const char *end = text + len;
+	int64_t value = 0;
+	int digits;
+
+	while (p < end && is_digit(*p) && p - text < 15)
+		value = value * 10 + (*p++ - '0');
+	if (p == text)
+		return parse_us_slow(text, len, ns);
+	if (p < end && *p == '.')
+		p++;
+	else if (p < end)
+		return parse_us_slow(text, len, ns);
+	for (digits = 0; digits < 3 && p < end && is_digit(*p); digits++)
+		value = value * 10 + (*p++ - '0');
+	if (p < end)
+		return parse_us_slow(text, len, ns);
+	for (; digits < 3; digits++)
+		value *= 10;
+	*ns = value;
+	return GT_OK;
+}
+
+static int parse_tid(const char *text, size_t len, int64_t *tid)
+{
+	bool negative = len > 0 && text[0] == '-';
+	size_t i = negative;
+	int64_t value = 0;
+
+	if (len == i || len - i > 18)
+		return GT_EFORMAT;
+	for (; i < len && is_digit(text[i]); i++)
+		value = value * 10 + (text[i] - '0');
+	/* pandas makes 12.0 of a column that once had a gap. */
+	if (len - i == 2 && text[i] == '.' && text[i + 1] == '0')
+		i = len;
+	if (i != len)
+		return GT_EFORMAT;
+	*tid = negative ? -value : value;
+	return GT_OK;
+}
+
+/*
+ * Splits the row at *p into at most GT_CSV_COLUMNS_MAX fields (further ones are counted, not kept)
+ * and leaves *p behind its line end. last: the block ends with the file, so a row may lack its end.
+ */
+static enum row_end split(const char **p, const char *end, bool last, struct field *fields,
+			  size_t *count, uint64_t *lines)
+{
+	const char *q = *p;
+	size_t n = 0;
+
+	for (;;) {
+		struct field field = { .text = q };
+
+		if (q < end && *q == '"') {
+			q++;
+			field.text = q;
+			for (;;) {
+				const char *quote = memchr(q, '"', (size_t)(end - q));
+
+				if (quote == NULL)
+					return ROW_CUT;
+				if (quote + 1 == end && !last)
+					return ROW_CUT;
+				q = quote + 1;
+				if (q == end || *q != '"')
+					break;
+				field.doubled = true;
+				q++;
+			}
+			field.len = (size_t)(q - 1 - field.text);
+			for (const char *c = field.text; (c = memchr(c, '\n', (size_t)(q - c)));
+			     c++)
+				(*lines)++;
+			if (q < end && *q == '\r')
+				q++;
+		} else {
+			while (q < end && *q != ',' && *q != '\n')
+				q++;
+			field.len = (size_t)(q - field.text);
+			if (field.len > 0 && q[-1] == '\r' && (q == end || *q == '\n'))
+				field.len--;
+		}
+		if (n < GT_CSV_COLUMNS_MAX)
+			fields[n] = field;
+		n++;
+		if (q == end) {
+			if (!last)
+				return ROW_CUT;
+			break;
+		}
+		if (*q == '\n') {
+			q++;
+			break;
+		}
+		if (*q != ',') {
+			*p = q;
+			return ROW_BROKEN;
+		}
+		q++;
+	}
+	*p = q;
+	*count = n;
+	(*lines)++;
+	return ROW_WHOLE;
+}
+
+static struct field trimmed(struct field field)
+{
+	while (field.len > 0 && (field.text[0] == ' ' || field.text[0] == '\t')) {
+		field.text++;
+		field.len--;
+	}
+	while (field.len > 0 &&
+	       (field.text[field.len - 1] == ' ' || field.text[field.len - 1] == '\t'))
+		field.len--;
+	return field;
+}
+
+static int take_header(struct reader *reader, const struct field *fields, size_t count,
+		       struct gt_message *message)
+{
+	bool found[COLUMNS_WANTED] = { false };
+
+	reader->columns = count < GT_CSV_COLUMNS_MAX ? count : GT_CSV_COLUMNS_MAX;
+	for (size_t i = 0; i < reader->columns; i++) {
+		struct field field = trimmed(fields[i]);
+
+		reader->wanted[i] = -1;
+		for (int c = 0; c < COLUMNS_WANTED; c++) {
+			if (found[c] || field.len != strlen(column_names[c]) ||
+			    memcmp(field.text, column_names[c], field.len) != 0)
+				continue;
+			found[c] = true;
+			reader->wanted[i] = c;
+		}
+	}
+	for (int c = 0; c < COLUMNS_WANTED; c++) {
+		if (found[c])
+			continue;
+		snprintf(
+			message->text, sizeof message->text,
+			"the first line (byte 0) names no column '%s'; it must name function, tid, "
+			"latency_us and latency_us_self, as 'graftrace parse-trace' writes them",
+			column_names[c]);
+		return GT_EFORMAT;
+	}
+	return GT_OK;
+}
+
+/* The row's values; returns NULL, or what is wrong with it. */
+static const char *row_values(struct reader *reader, const struct field *fields, size_t count,
+			      struct gt_csv_row *row)
+{
+	unsigned seen = 0;
+
+	for (size_t i = 0; i < count && i < reader->columns; i++) {
+		struct field field = fields[i];
+
+		switch (reader->wanted[i]) {
+		case COLUMN_FUNCTION:
+			if (field.len == 0)
+				return "the function has no name";
+			row->function = field.text;
+			row->function_len = field.len;
+			if (field.doubled) {
+				size_t n = 0;
+
+				for (size_t j = 0; j < field.len; j++) {
+					reader->name[n++] = field.text[j];
+					j += field.text[j] == '"';
+				}
+				row->function = reader->name;
+				row->function_len = n;
+			}
+			break;
+		case COLUMN_TID:
+			field = trimmed(field);
+			if (parse_tid(field.text, field.len, &row->tid) != GT_OK)
+				return "the tid is no number";
+			break;
+		case COLUMN_LATENCY:
+			field = trimmed(field);
+			if (gt_csv_parse_us(field.text, field.len, &row->latency_ns) != GT_OK)
+				return "latency_us is no number";
+			break;
+		case COLUMN_SELF:
+			field = trimmed(field);
+			if (gt_csv_parse_us(field.text, field.len, &row->self_ns) != GT_OK)
+				return "latency_us_self is no number";
+			break;
+		default:
+			continue;
+		}
+		seen++;
+	}
+	return seen == COLUMNS_WANTED ? NULL : "it has too few columns";
+}
+
+static void bad_row(struct reader *reader, uint64_t line, uint64_t offset, const char *why,
+		    const char *text, const char *end)
+{
+	const char *stop = memchr(text, '\n', (size_t)(end - text));
+
+	gt_cases_keep(&reader->report->bad, line, offset, 0, why, text,
+		      (size_t)((stop != NULL ? stop : end) - text));
+}
+
+/* All whole rows of the block. *taken: bytes done with; the rest is the begin of the next block. */
+static int take_rows(struct reader *reader, const char *block, size_t len, bool last,
+		     int (*take)(void *user, const struct gt_csv_row *row), void *user,
+		     size_t *taken, struct gt_message *message)
+{
+	struct field fields[GT_CSV_COLUMNS_MAX];
+	struct gt_csv_report *report = reader->report;
+	const char *end = block + len;
+	const char *p = block;
+
+	while (p < end) {
+		const char *begin = p;
+		const uint64_t line = report->lines + 1;
+		const uint64_t offset = report->bytes + (uint64_t)(begin - block);
+		uint64_t lines = 0;
+		size_t count = 0;
+		enum row_end how = split(&p, end, last, fields, &count, &lines);
+		struct gt_csv_row row;
+		const char *why;
+
+		if (how == ROW_CUT && !last && (size_t)(end - begin) < GT_CSV_ROW_MAX) {
+			p = begin;
+			break;
+		}
+		if (how != ROW_WHOLE) {
+			/* On with the next line: one stray quote costs one row. */
+			const char *stop = memchr(begin, '\n', (size_t)(end - begin));
+
+			if (reader->columns == 0) {
+				snprintf(message->text, sizeof message->text,
+					 "the first line (byte 0) is no CSV header");
+				return GT_EFORMAT;
+			}
+			bad_row(reader, line, offset,
+				how == ROW_BROKEN ? "something follows a closing quote"
+						  : "the row is too long, or a quote does not end",
+				begin, end);
+			p = stop != NULL ? stop + 1 : end;
+			report->lines++;
+			continue;
+		}
+		report->lines += lines;
+		if (reader->columns == 0) {
+			int result = take_header(reader, fields, count, message);
+
+			if (result != GT_OK)
+				return result;
+			continue;
+		}
+		if (count == 1 && fields[0].len == 0)
+			continue; /* an empty line */
+		why = row_values(reader, fields, count, &row);
+		if (why != NULL) {
+			bad_row(reader, line, offset, why, begin, end);
+			continue;
+		}
+		report->rows++;
+		if (take(user, &row) < 0)
+			return GT_EINVAL;
+	}
+	*taken = (size_t)(p - block);
+	return GT_OK;
+}
+
+/* Fills the block. The number of bytes it has then; *last: the file ends there. */
+static int fill(int fd, char *block, size_t *len, bool *last, uint64_t offset,
+		struct gt_message *message)
+{
+	while (*len < BLOCK_BYTES) {
+		ssize_t count = read(fd, block + *len, BLOCK_BYTES - *len);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0) {
+			snprintf(message->text, sizeof message->text,
+				 "cannot read at byte %llu: %s",
+				 (unsigned long long)(offset + *len), strerror(errno));
+			return GT_EIO;
+		}
+		if (count == 0) {
+			*last = true;
+			break;
+		}
+		*len += (size_t)count;
+	}
+	return GT_OK;
+}
+
+int gt_csv_read(int fd, int (*take)(void *user, const struct gt_csv_row *row), void *user,
+		struct gt_csv_report *report, struct gt_message *message)
+{
+	struct reader reader = { .report = report };
+	char *block = malloc(BLOCK_BYTES);
+	bool last = false;
+	size_t len = 0;
+	int result = GT_ENOMEM;
+
+	memset(report, 0, sizeof *report);
+	reader.name = malloc(BLOCK_BYTES);
+	if (block == NULL || reader.name == NULL) {
+		snprintf(message->text, sizeof message->text, "out of memory");
+		goto free_block;
+	}
+	do {
+		size_t skip = 0;
+		size_t taken = 0;
+
+		result = fill(fd, block, &len, &last, report->bytes, message);
+		if (result != GT_OK)
+			break;
+		if (report->bytes == 0 && len >= 3 && memcmp(block, "\xef\xbb\xbf", 3) == 0) {
+			skip = 3;
+			report->bytes = 3;
+		}
+		result = take_rows(&reader, block + skip, len - skip, last, take, user, &taken,
+				   message);
+		if (result != GT_OK)
+			break;
+		report->bytes += taken;
+		len -= skip + taken;
+		memmove(block, block + skip + taken, len);
+	} while (!last);
+	if (result == GT_OK && reader.columns == 0) {
+		snprintf(message->text, sizeof message->text, "it is empty");
+		result = GT_EFORMAT;
+	}
+free_block:
+	free(reader.name);
+	free(block);
+	return result;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The call stacks behind a function_graph text: one for each task, whichever CPU it runs on, and
+ * one for each CPU whose task the text does not tell. Rebuilds which call a closing brace ends and
+ * how much of its time its callees took.
+ *
+ * A stack holds only what is open, so memory is that of the calls open at a time; when a text
+ * keeps opening calls without an end, what is held beyond GT_TEXT_STACKS_BYTES_MAX is forgotten,
+ * and counted. One thread.
+ */
+#ifndef GT_READ_TEXT_STACKS_H
+#define GT_READ_TEXT_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GT_TEXT_STACKS_BYTES_MAX (64u << 20)
+#define GT_TEXT_TASKS_MAX	 (256u << 10)
+
+/* Calls that began in the text and whose end is not told by it, by cause. */
+struct gt_text_open_counts {
+	uint64_t never_returned; /* a caller returned first: longjmp, an exception, a dead task */
+	uint64_t cut_by_loss;	 /* events were lost on its CPU while it was open */
+	uint64_t forgotten;	 /* dropped at the memory limit */
+	uint64_t at_end;	 /* open when the text ended */
+};
+
+struct gt_text_task; /* one stack */
+
+/* What a closing brace ended. */
+struct gt_text_closed {
+	const char *name; /* valid until the next call of this module */
+	size_t name_len;
+	uint64_t self_ns;
+	bool children_exceed; /* the callees' times add to more: self_ns is 0 instead of negative */
+};
+
+struct gt_text_stacks {
+	struct gt_text_task **buckets;
+	size_t buckets_count; /* a power of two */
+	size_t tasks_count;
+	struct gt_text_task *spare; /* freed tasks, their memory kept for the next */
+	size_t spare_count;
+	struct gt_text_cpu *cpus; /* by number + 1; 0 stands for "no CPU column" */
+	size_t cpus_count;
+	uint64_t bytes; /* held by all stacks */
+	struct gt_text_open_counts counts;
+	/* Told of each call that at_end counts. May be NULL. */
+	void (*left_open)(void *user, const char *name, size_t name_len, int64_t pid);
+	void *user;
+};
+
+/* Zeroes and prepares *stacks. GT_ENOMEM. */
+int gt_text_stacks_init(struct gt_text_stacks *stacks);
+
+/*
+ * The task that a line of CPU `cpu` (-1: no such column) belongs to. pid -1: the line does not
+ * say, so it is the one that runs there. Else that task is what runs there from now on.
+ * NULL: no memory. Valid until the next call with the same CPU.
+ */
+struct gt_text_task *gt_text_stacks_task(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid);
+
+/* A task switch: what ran on `cpu` was `from`, what runs now is `to`. GT_ENOMEM. */
+int gt_text_stacks_switch(struct gt_text_stacks *stacks, int32_t cpu, int64_t from, int64_t to);
+
+/* Says which task runs on `cpu` at the text's begin; nothing happens if that is known already. */
+int gt_text_stacks_first(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid);
+
+/* Events of `cpu` were lost (or its buffer begins): what was open there may be closed by now. */
+int gt_text_stacks_lost(struct gt_text_stacks *stacks, int32_t cpu);
+
+/* The number for the tid column: the task's, or 0, -1, -2 ... for the unnamed one of CPU 0, 1, 2.
+ */
+int64_t gt_text_task_tid(const struct gt_text_task *task);
+
+/* A call begins. indent: see struct gt_text_line. GT_ENOMEM. */
+int gt_text_stacks_enter(struct gt_text_stacks *stacks, struct gt_text_task *task, const char *name,
+			 size_t name_len, int32_t indent);
+
+/* A call that calls nothing took duration_ns. */
+void gt_text_stacks_leaf(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent,
+			 uint64_t duration_ns);
+
+/*
+ * A call that took duration_ns ends. tail: the name behind the brace, or NULL. True: it is the one
+ * in *closed. False: its begin is not in the text.
+ */
+bool gt_text_stacks_leave(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent,
+			  const char *tail, size_t tail_len, uint64_t duration_ns,
+			  struct gt_text_closed *closed);
+
+/* The text ends, or another begins: everything open is counted, all stacks are emptied. */
+void gt_text_stacks_end(struct gt_text_stacks *stacks);
+
+void gt_text_stacks_fini(struct gt_text_stacks *stacks);
+
+#endif

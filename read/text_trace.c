@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines out of blocks, what each does to the stacks, and the report. Blocks are parsed where they
+ * lie; only a line that is cut between two blocks is copied.
+ */
+#include "read/text_trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "read/text_line.h"
+#include "read/text_stacks.h"
+
+/* Big enough that a read's price vanishes, small enough to stay in the second-level cache. */
+#define BLOCK_BYTES (256u << 10)
+
+struct gt_text_trace {
+	int (*call)(void *user, const struct gt_text_call *call);
+	void *user;
+	struct gt_text_stacks stacks;
+	struct gt_text_trace_report report;
+	char *carry; /* a line's begin, from earlier blocks */
+	size_t carry_len;
+	bool skipping;			       /* in the middle of a line that is too long */
+	char peeked_cpus[GT_TEXT_CPU_MAX + 1]; /* 1: its first switch was seen */
+};
+
+static void left_open(void *user, const char *name, size_t name_len, int64_t tid)
+{
+	struct gt_text_trace *trace = user;
+
+	gt_cases_keep(&trace->report.open_at_end, 0, 0, tid, NULL, name, name_len);
+}
+
+static int row(struct gt_text_trace *trace, const struct gt_text_task *task, const char *name,
+	       size_t name_len, uint64_t latency_ns, uint64_t self_ns)
+{
+	const struct gt_text_call call = {
+		.function = name,
+		.function_len = name_len,
+		.tid = gt_text_task_tid(task),
+		.latency_ns = latency_ns,
+		.self_ns = self_ns,
+	};
+
+	trace->report.calls++;
+	return trace->call(trace->user, &call);
+}
+
+static int call_line(struct gt_text_trace *trace, const struct gt_text_line *line, uint64_t offset)
+{
+	struct gt_text_stacks *stacks = &trace->stacks;
+	struct gt_text_task *task = gt_text_stacks_task(stacks, line->cpu, line->pid);
+	struct gt_text_closed closed;
+
+	if (task == NULL)
+		return GT_ENOMEM;
+	if (line->kind == GT_TEXT_ENTRY)
+		return gt_text_stacks_enter(stacks, task, line->name, line->name_len, line->indent);
+	if (line->kind == GT_TEXT_LEAF) {
+		gt_text_stacks_leaf(stacks, task, line->indent, line->duration_ns);
+		return row(trace, task, line->name, line->name_len, line->duration_ns,
+			   line->duration_ns);
+	}
+	if (!gt_text_stacks_leave(stacks, task, line->indent, line->name, line->name_len,
+				  line->duration_ns, &closed)) {
+		gt_cases_keep(&trace->report.open_at_start, trace->report.lines, offset,
+			      gt_text_task_tid(task), NULL, line->name != NULL ? line->name : "",
+			      line->name_len);
+		return GT_OK;
+	}
+	trace->report.children_exceed += closed.children_exceed;
+	return row(trace, task, closed.name, closed.name_len, line->duration_ns, closed.self_ns);
+}
+
+static void begin_trace(struct gt_text_trace *trace, const struct gt_text_line *line)
+{
+	struct gt_text_trace_report *report = &trace->report;
+	size_t len = line->name_len;
+
+	/* Texts that were put one behind the other: what is open does not go on. */
+	if (report->traces++ > 0 || report->trace_lines > 0)
+		gt_text_stacks_end(&trace->stacks);
+	if (len > sizeof report->tracer - 1)
+		len = sizeof report->tracer - 1;
+	for (size_t i = 0; i < len; i++)
+		report->tracer[i] =
+			line->name[i] > 0x20 && line->name[i] < 0x7f ? line->name[i] : '?';
+	report->tracer[len] = '\0';
+}
+
+static int take_line(struct gt_text_trace *trace, const char *text, size_t len, uint64_t offset)
+{
+	struct gt_text_trace_report *report = &trace->report;
+	struct gt_text_line line;
+
+	if (report->lines++ == 0 && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+		text += 3; /* a byte order mark, from an editor */
+		len -= 3;
+	}
+	gt_text_line_parse(text, len, &line);
+	switch (line.kind) {
+	case GT_TEXT_ENTRY:
+	case GT_TEXT_LEAF:
+	case GT_TEXT_EXIT:
+		report->trace_lines++;
+		return call_line(trace, &line, offset);
+	case GT_TEXT_SWITCH:
+		report->trace_lines++;
+		report->switches++;
+		return gt_text_stacks_switch(&trace->stacks, line.cpu, line.pid, line.next_pid);
+	case GT_TEXT_LOST:
+		report->trace_lines++;
+		report->lost_marks++;
+		report->lost_events += line.lost;
+		return gt_text_stacks_lost(&trace->stacks, line.cpu);
+	case GT_TEXT_STARTED:
+		return gt_text_stacks_lost(&trace->stacks, line.cpu);
+	case GT_TEXT_TRACER:
+		begin_trace(trace, &line);
+		return GT_OK;
+	case GT_TEXT_EVENT:
+		report->trace_lines++;
+		report->events++;
+		return GT_OK;
+	case GT_TEXT_UNTIMED:
+		report->trace_lines++;
+		report->untimed++;
+		return GT_OK;
+	case GT_TEXT_BLANK:
+	case GT_TEXT_HEADER:
+		return GT_OK;
+	case GT_TEXT_OTHER:
+		break;
+	}
+	gt_cases_keep(&report->other, report->lines, offset, 0, line.why, text, len);
+	return GT_OK;
+}
+
+static void too_long(struct gt_text_trace *trace, const char *text, size_t len, uint64_t offset)
+{
+	trace->report.lines++;
+	gt_cases_keep(&trace->report.other, trace->report.lines, offset, 0,
+		      "longer than 65,536 bytes", text, len);
+}
+
+int gt_text_trace_create(struct gt_text_trace **out,
+			 int (*call)(void *user, const struct gt_text_call *call), void *user)
+{
+	struct gt_text_trace *trace = calloc(1, sizeof *trace);
+
+	if (trace == NULL)
+		return GT_ENOMEM;
+	trace->carry = malloc(GT_TEXT_LINE_MAX);
+	if (trace->carry == NULL || gt_text_stacks_init(&trace->stacks) != GT_OK) {
+		free(trace->carry);
+		free(trace);
+		return GT_ENOMEM;
+	}
+	trace->call = call;
+	trace->user = user;
+	trace->stacks.left_open = left_open;
+	trace->stacks.user = trace;
+	*out = trace;
+	return GT_OK;
+}
+
+int gt_text_trace_peek(struct gt_text_trace *trace, const char *block, size_t len)
+{
+	const char *end = block + len;
+	const char *at = block;
+
+	while ((at = memchr(at, '=', (size_t)(end - at))) != NULL) {
+		const char *begin = at;
+		const char *stop;
+		struct gt_text_line line;
+
+		if (end - at < 2 || at[1] != '>') {
+			at++;
+			continue;
+		}
+		while (begin > block && begin[-1] != '\n' && at - begin < GT_TEXT_PEEK_OVERLAP)
+			begin--;
+		stop = memchr(at, '\n', (size_t)(end - at));
+		at += 2;
+		if (stop == NULL || (begin > block && begin[-1] != '\n') ||
+		    stop - begin > GT_TEXT_PEEK_OVERLAP)
+			continue;
+		gt_text_line_parse(begin, (size_t)(stop - begin), &line);
+		if (line.kind == GT_TEXT_SWITCH && !trace->peeked_cpus[line.cpu]) {
+			trace->peeked_cpus[line.cpu] = 1;
+			if (gt_text_stacks_first(&trace->stacks, line.cpu, line.pid) != GT_OK)
+				return GT_ENOMEM;
+		}
+	}
+	return GT_OK;
+}
+
+int gt_text_trace_feed(struct gt_text_trace *trace, const char *block, size_t len)
+{
+	const char *end = block + len;
+	const char *p = block;
+	const uint64_t before = trace->report.bytes;
+	int result = GT_OK;
+
+	trace->report.bytes += len;
+	if (trace->carry_len > 0 || trace->skipping) {
+		const char *stop = memchr(p, '\n', len);
+		size_t part = (size_t)((stop != NULL ? stop : end) - p);
+		uint64_t offset = before - trace->carry_len;
+
+		if (!trace->skipping && trace->carry_len + part > GT_TEXT_LINE_MAX) {
+			too_long(trace, trace->carry, trace->carry_len, offset);
+			trace->skipping = true;
+			trace->carry_len = 0;
+		}
+		if (!trace->skipping) {
+			memcpy(trace->carry + trace->carry_len, p, part);
+			trace->carry_len += part;
+		}
+		if (stop == NULL)
+			return GT_OK;
+		p = stop + 1;
+		if (!trace->skipping)
+			result = take_line(trace, trace->carry, trace->carry_len, offset);
+		trace->skipping = false;
+		trace->carry_len = 0;
+	}
+	while (result >= 0 && p < end) {
+		const char *stop = memchr(p, '\n', (size_t)(end - p));
+		uint64_t offset = before + (uint64_t)(p - block);
+
+		if (stop == NULL) {
+			if ((size_t)(end - p) > GT_TEXT_LINE_MAX) {
+				too_long(trace, p, (size_t)(end - p), offset);
+				trace->skipping = true;
+			} else {
+				memcpy(trace->carry, p, (size_t)(end - p));
+				trace->carry_len = (size_t)(end - p);
+			}
+			break;
+		}
+		if ((size_t)(stop - p) > GT_TEXT_LINE_MAX)
+			too_long(trace, p, (size_t)(stop - p), offset);
+		else
+			result = take_line(trace, p, (size_t)(stop - p), offset);
+		p = stop + 1;
+	}
+	return result < 0 ? result : GT_OK;
+}
+
+int gt_text_trace_finish(struct gt_text_trace *trace)
+{
+	struct gt_text_trace_report *report = &trace->report;
+	int result = GT_OK;
+
+	if (trace->carry_len > 0)
+		result = take_line(trace, trace->carry, trace->carry_len,
+				   report->bytes - trace->carry_len);
+	trace->carry_len = 0;
+	trace->skipping = false;
+	gt_text_stacks_end(&trace->stacks);
+	report->never_returned = trace->stacks.counts.never_returned;
+	report->cut_by_loss = trace->stacks.counts.cut_by_loss;
+	report->forgotten = trace->stacks.counts.forgotten;
+	return result < 0 ? result : GT_OK;
+}
+
+const struct gt_text_trace_report *gt_text_trace_report(const struct gt_text_trace *trace)
+{
+	return &trace->report;
+}
+
+void gt_text_trace_destroy(struct gt_text_trace *trace)
+{
+	if (trace == NULL)
+		return;
+	gt_text_stacks_fini(&trace->stacks);
+	free(trace->carry);
+	free(trace);
+}
+
+static int read_failed(struct gt_message *message, uint64_t offset)
+{
+	snprintf(message->text, sizeof message->text, "cannot read at byte %llu: %s",
+		 (unsigned long long)offset, strerror(errno));
+	return GT_EIO;
+}
+
+/* Looks through a file from where it stands, without moving there. */
+static int peek_file(struct gt_text_trace *trace, int fd, char *block, off_t offset,
+		     struct gt_message *message)
+{
+	size_t kept = 0;
+
+	for (;;) {
+		ssize_t count = pread(fd, block + kept, BLOCK_BYTES, offset);
+		size_t len;
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return read_failed(message, (uint64_t)offset);
+		if (count == 0)
+			return GT_OK;
+		offset += count;
+		len = kept + (size_t)count;
+		if (gt_text_trace_peek(trace, block, len) != GT_OK)
+			return GT_ENOMEM;
+		kept = len < GT_TEXT_PEEK_OVERLAP ? len : GT_TEXT_PEEK_OVERLAP;
+		memmove(block, block + len - kept, kept);
+	}
+}
+
+static int feed_fd(struct gt_text_trace *trace, int fd, char *block, bool peeked,
+		   struct gt_message *message)
+{
+	for (;;) {
+		ssize_t count = read(fd, block, BLOCK_BYTES);
+		int result;
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return read_failed(message, trace->report.bytes);
+		if (count == 0)
+			return gt_text_trace_finish(trace);
+		if (!peeked && gt_text_trace_peek(trace, block, (size_t)count) != GT_OK)
+			return GT_ENOMEM;
+		peeked = true;
+		result = gt_text_trace_feed(trace, block, (size_t)count);
+		if (result < 0)
+			return result;
+	}
+}
+
+int gt_text_trace_read(struct gt_text_trace *trace, int fd, struct gt_message *message)
+{
+	char *block = malloc(BLOCK_BYTES + GT_TEXT_PEEK_OVERLAP);
+	bool peeked = false;
+	struct stat status;
+	off_t offset;
+	int result = GT_OK;
+
+	if (block == NULL)
+		return GT_ENOMEM;
+	offset = lseek(fd, 0, SEEK_CUR);
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && offset >= 0) {
+		result = peek_file(trace, fd, block, offset, message);
+		peeked = true;
+	}
+	if (result == GT_OK)
+		result = feed_fd(trace, fd, block, peeked, message);
+	free(block);
+	return result;
+}
