@@ -69,9 +69,11 @@
 		const text = css.getPropertyValue("--text").trim();
 		const line = css.getPropertyValue("--line").trim();
 		return {
-			barmode: "relative", bargap: 0.25, showlegend: false, hovermode: "closest",
+			autosize: true, barmode: "relative", bargap: 0.25, showlegend: false, hovermode: "closest",
 			margin: { l: 80, r: 16, t: 16, b: 56 },
 			paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+			modebar: { bgcolor: "rgba(0,0,0,0)", color: css.getPropertyValue("--faint").trim(),
+				activecolor: text },
 			font: { color: text, family: "system-ui, 'DejaVu Sans', sans-serif", size: 12 },
 			xaxis: {
 				title: { text: "Thread Idx" }, type: "category", categoryorder: "array",
@@ -208,7 +210,10 @@
 		`${us(data.self)} us of self time` +
 		(data.bad > 0 ? `; ${count(data.bad, "row")} could not be read` : "");
 
-	const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+	const config = {
+		responsive: true, displaylogo: false,
+		modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+	};
 	fill();
 	mark();
 	Plotly.newPlot(chart, bars(), layout(), config).then(() => {
