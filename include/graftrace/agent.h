@@ -131,6 +131,8 @@ struct graftrace_agent_state {
 
 /* Words of a thread block (graftrace_stream.block) that the host may write, or read. */
 #define GRAFTRACE_BLOCK_STOP 8 /* uint32_t; byte 0: full (agent sets, host clears), byte 1: host,
-				* byte 2: outside the graph functions (agent) */
+				* byte 2: outside the graph functions (agent), byte 3: mode; the host
+				* writes 0 to make the thread read tracer, max_depth and
+				* threshold from the arena anew */
 
 #endif

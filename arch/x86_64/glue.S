@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cold half's way from the recording path into C and back: saves what C may clobber (general
+ * registers only: the agent's C is compiled without vector registers), aligns the stack.
+ */
+#include "core/record/layout.h"
+
+	.text
+	/*
+	 * in: rax = kind, rcx = reserved place or 0, rdx = function * 32
+	 * stack: 0 rsi 8 rdx 16 rcx 24 rax | 32 stub + 5 | 40 slot
+	 */
+	.globl gt_glue_entry
+	.hidden gt_glue_entry
+	.p2align 4
+gt_glue_entry:
+	push %rdi
+	push %r8
+	push %r9
+	push %r10
+	push %r11
+	push %rbp
+	mov %rsp, %rbp
+	lea 88(%rsp), %rdi
+	mov %rdx, %rsi
+	shr $5, %rsi
+	mov %rcx, %rdx
+	mov %eax, %ecx
+	and $-16, %rsp
+	cld
+	call gt_agent_entry		/* (slot, function, hole, kind): 1 traced, 0 not */
+	mov %rbp, %rsp
+	cmp $1, %eax			/* CF = not traced; pops leave the flags */
+	pop %rbp
+	pop %r11
+	pop %r10
+	pop %r9
+	pop %r8
+	pop %rdi
+	pop %rsi
+	pop %rdx
+	pop %rcx
+	pop %rax
+	ret
+
+	/*
+	 * in: rcx = reserved place or 0
+	 * stack: 0 rsi 8 rdx 16 rcx 24 rax | 32 slot (function << 1 | 1)
+	 */
+	.globl gt_glue_exit
+	.hidden gt_glue_exit
+	.p2align 4
+gt_glue_exit:
+	push %rdi
+	push %r8
+	push %r9
+	push %r10
+	push %r11
+	push %rbp
+	mov %rsp, %rbp
+	lea 80(%rsp), %rdi
+	mov 80(%rsp), %esi
+	shr $1, %esi
+	mov %rcx, %rdx
+	and $-16, %rsp
+	cld
+	call gt_agent_exit		/* (slot, function, hole): the real return address */
+	mov %rbp, %rsp
+	mov %rax, 80(%rsp)
+	pop %rbp
+	pop %r11
+	pop %r10
+	pop %r9
+	pop %r8
+	pop %rdi
+	pop %rsi
+	pop %rdx
+	pop %rcx
+	pop %rax
+	ret
+
+	/*
+	 * stack: 0 stub + 10 | 8 site | 16 return address
+	 * Makes struct gt_hook_frame: rax rcx rdx rsi rdi r8 r9 r10 r11 rbx rbp | stub | site | return.
+	 * gt_agent_hook says 0: go on with the function (registers as in the frame), 1: it is done,
+	 * return rax to the caller.
+	 */
+	.globl gt_glue_hook
+	.hidden gt_glue_hook
+	.p2align 4
+gt_glue_hook:
+	push %rbp
+	push %rbx
+	push %r11
+	push %r10
+	push %r9
+	push %r8
+	push %rdi
+	push %rsi
+	push %rdx
+	push %rcx
+	push %rax
+	mov %rsp, %rbp
+	mov %rsp, %rdi
+	and $-16, %rsp
+	cld
+	call gt_agent_hook
+	mov %rbp, %rsp
+	test %eax, %eax
+	pop %rax
+	pop %rcx
+	pop %rdx
+	pop %rsi
+	pop %rdi
+	pop %r8
+	pop %r9
+	pop %r10
+	pop %r11
+	pop %rbx
+	pop %rbp
+	jnz 1f
+	ret
+1:	lea 16(%rsp), %rsp
+	ret
+
+	.globl gt_arch_clock
+	.hidden gt_arch_clock
+	.p2align 4
+gt_arch_clock:
+	rdtsc
+	shl $32, %rdx
+	or %rdx, %rax
+	ret
+
+	.section .note.GNU-stack, "", @progbits

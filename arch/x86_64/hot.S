@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recording path: what a stub calls at a function's entry and jumps to at its return. One straight
+ * line each; whatever is unlikely leaves by one jump. Every register but the flags is preserved, no
+ * stack alignment is assumed, vector registers are not touched.
+ *
+ * This text is copied beside the code it serves (struct graftrace_region lies one page before it), so it
+ * refers to itself and to the region only relative to rip, and leaves through the region's pointers.
+ *
+ * Signals may arrive between any two instructions and run traced functions:
+ *  A. a record's place is reserved by one instruction (xadd), then the clock is read, then one store
+ *     fills it. A nested writer takes later places; ours stays zero until the store.
+ *  B. a frame is reserved by one instruction (add to TOP) while its slot is ~0 ("in flight"), the slot
+ *     is stored last of its fields that matter. Popping stores ~0 first, then moves TOP. A nested entry
+ *     that meets ~0 takes the slow path, which passes over it.
+ *  C. nested calls leave TOP as they found it and never move a frame array under a running context but
+ *     once, when it outgrows its first few frames (then the slow path of the return repairs it).
+ */
+#include "core/record/layout.h"
+
+#define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
+#define T(field)      %gs:(field)
+
+	.section .gt_hot, "ax", @progbits
+	.p2align 6
+	.globl gt_hot_start
+	.hidden gt_hot_start
+gt_hot_start:
+
+/*
+ * gt_hot_entry: the target of every stub's first call. All registers are the caller's.
+ * stack: 0 stub + 5 | 8 real return address (its address is the slot)
+ * out: CF = 0: traced, the mirror has the return address; CF = 1: not traced, nothing changed.
+ */
+	.globl gt_hot_entry
+	.hidden gt_hot_entry
+gt_hot_entry:
+	jmp *REGION(GT_REGION_ENTRY_VARIANT)
+
+	/* tracer nop */
+	.p2align 4
+	.globl gt_hot_variant_nop
+	.hidden gt_hot_variant_nop
+gt_hot_variant_nop:
+	stc
+	ret
+
+	/* A call that is not traced; for lack of room alone it is counted. Another mode: slow. */
+	.macro STOPPED
+	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
+	jz 2f
+	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
+	jz 1f
+	stc
+	ret
+1:	push %rax
+	mov T(GT_THREAD_LOST_FULL), %rax
+	incq (%rax)
+	pop %rax
+	stc
+	ret
+2:	SAVE
+	jmp entry_slow
+	.endm
+
+	/* stack after it: 0 rsi 8 rdx 16 rcx 24 rax | 32 stub + 5 | 40 slot */
+	.macro SAVE
+	push %rax
+	push %rcx
+	push %rdx
+	push %rsi
+	.endm
+	.macro RESTORE
+	pop %rsi
+	pop %rdx
+	pop %rcx
+	pop %rax
+	.endm
+
+	/*
+	 * The checks of a graph entry: the block is this thread's, the slot has a mirror, lies below the
+	 * top frame's and not too far, the frame array has room, the return address is no stub's.
+	 * out: rcx = slot, rdx = top.
+	 */
+	.macro CHECK_GRAPH_ENTRY
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	jne entry_slow
+	lea 40(%rsp), %rcx
+	mov %rcx, %rax
+	sub T(GT_THREAD_WIN_LOW), %rax
+	cmp T(GT_THREAD_WIN_BYTES), %rax
+	jae entry_slow
+	mov T(GT_THREAD_TOP), %rdx
+	mov GT_FRAME_SLOT(%rdx), %rax
+	sub %rcx, %rax
+	sub $8, %rax
+	cmp T(GT_THREAD_FAR), %rax
+	jae entry_not_below
+	cmp T(GT_THREAD_LIMIT), %rdx
+	jae entry_limit
+	mov (%rcx), %rax
+	and $31, %eax
+	cmp $21, %eax
+	je entry_maybe_stub\@
+entry_goes_on\@:
+	.pushsection .gt_hot.warm, "ax", @progbits
+	/* The return address ends like a stub's return point: look whether it is one. */
+entry_maybe_stub\@:
+	mov (%rcx), %rax
+	mov REGION(GT_REGION_STATE), %rdx
+	mov GT_STATE_REGION_COUNT(%rdx), %esi
+	add $GT_STATE_REGIONS, %rdx
+1:	dec %esi
+	js entry_goes_on\@
+	sub (%rdx), %rax
+	cmp 8(%rdx), %rax
+	jb entry_slow
+	add (%rdx), %rax
+	add $16, %rdx
+	jmp 1b
+	.popsection
+	.endm
+
+	/* in: rcx = reserved place; out: rax = full clock. Leaves when (clock >> 31) is new. */
+	.macro CLOCK clock_slow
+	rdtsc
+	shl $32, %rdx
+	or %rdx, %rax
+	mov %rax, %rdx
+	shr $31, %rdx
+	cmp T(GT_THREAD_LAST_HIGH), %rdx
+	jne \clock_slow
+	.endm
+
+	/* out: rdx = function number << 33 */
+	.macro FUNCTION_WORD
+	mov 32(%rsp), %rdx
+	sub REGION(GT_REGION_BIAS), %rdx
+	shl $28, %rdx
+	.endm
+
+/* tracer function_graph */
+	.p2align 5
+	.globl gt_hot_variant_graph
+	.hidden gt_hot_variant_graph
+gt_hot_variant_graph:
+	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	jne graph_stopped
+	SAVE
+	CHECK_GRAPH_ENTRY
+	mov $8, %ecx				/* A: reserve … */
+	xadd %rcx, T(GT_THREAD_CUR)
+	cmp T(GT_THREAD_END), %rcx
+	jae entry_slow_hole
+	CLOCK entry_slow_hole			/* … read the clock … */
+	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	mov T(GT_THREAD_TOP), %rsi
+	mov %rax, GT_FRAME_CLOCK(%rsi)
+	FUNCTION_WORD
+	mov %eax, %eax
+	or %rdx, %rax
+	mov %rax, (%rcx)			/* … store */
+	shr $33, %rdx
+	mov %rdx, GT_FRAME_FUNCTION(%rsi)	/* and no flags */
+	lea 40(%rsp), %rcx
+	mov (%rcx), %rax
+	mov %rcx, GT_FRAME_SLOT(%rsi)
+	btc $GT_MIRROR_BIT, %rcx
+	mov %rax, (%rcx)
+	RESTORE
+	clc
+	ret
+graph_stopped:
+function_stopped:
+	STOPPED
+
+/* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
+	.p2align 5
+	.globl gt_hot_variant_threshold
+	.hidden gt_hot_variant_threshold
+gt_hot_variant_threshold:
+	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	jne graph_stopped
+	SAVE
+	CHECK_GRAPH_ENTRY
+	rdtsc
+	shl $32, %rdx
+	or %rdx, %rax
+	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	mov T(GT_THREAD_TOP), %rsi
+	mov %rax, GT_FRAME_CLOCK(%rsi)
+	FUNCTION_WORD
+	shr $33, %rdx
+	bts $32, %rdx				/* GT_FRAME_THRESHOLD */
+	mov %rdx, GT_FRAME_FUNCTION(%rsi)
+	lea 40(%rsp), %rcx
+	mov (%rcx), %rax
+	mov %rcx, GT_FRAME_SLOT(%rsi)
+	btc $GT_MIRROR_BIT, %rcx
+	mov %rax, (%rcx)
+	RESTORE
+	clc
+	ret
+
+/* tracer function: the entry and its caller, two words; the return is left alone */
+	.p2align 5
+	.globl gt_hot_variant_function
+	.hidden gt_hot_variant_function
+gt_hot_variant_function:
+	cmpl $(GT_MODE_FUNCTION << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	jne function_stopped
+	SAVE
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	jne entry_slow
+	mov $16, %ecx
+	xadd %rcx, T(GT_THREAD_CUR)
+	cmp T(GT_THREAD_END), %rcx
+	jae entry_slow_hole
+	mov 40(%rsp), %rax
+	mov %rax, 8(%rcx)
+	CLOCK entry_slow_hole
+	FUNCTION_WORD
+	mov %eax, %eax
+	or %rdx, %rax
+	mov %rax, (%rcx)
+	RESTORE
+	stc
+	ret
+
+/* A function of set_graph_function: from outside it goes in by the slow path, inside it is one as all. */
+	.p2align 4
+	.globl gt_hot_entry_root
+	.hidden gt_hot_entry_root
+gt_hot_entry_root:
+	testl $GT_STOP_OUTSIDE, T(GT_THREAD_STOP)
+	jz 1f
+	testl $(GT_STOP_CAUSES & ~GT_STOP_OUTSIDE), T(GT_THREAD_STOP)
+	jnz 1f
+	SAVE
+	mov $GT_ENTRY_ROOT, %eax
+	jmp entry_slow_kind
+1:	/* a block that is not this thread's: outside or not is not known from it */
+	push %rax
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	pop %rax
+	je gt_hot_entry
+	SAVE
+	mov $GT_ENTRY_ROOT, %eax
+	jmp entry_slow_kind
+
+/* A function whose return address must stay where it is. */
+	.p2align 4
+	.globl gt_hot_entry_only
+	.hidden gt_hot_entry_only
+gt_hot_entry_only:
+	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
+	jnz 1f
+	SAVE
+	mov $GT_ENTRY_ONLY, %eax
+	jmp entry_slow_kind
+1:	stc
+	ret
+
+/*
+ * gt_hot_exit: a stub jumps here after its function's body returned.
+ * stack: 0 function << 1 | 1, in the slot that held the stub's return point
+ * All other registers are the function's results. Returns to the real caller, from the mirror.
+ */
+	.p2align 5
+	.globl gt_hot_exit
+	.hidden gt_hot_exit
+gt_hot_exit:
+	SAVE					/* 32(%rsp): the slot */
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	jne exit_slow
+	lea 32(%rsp), %rcx
+	mov T(GT_THREAD_TOP), %rsi
+	cmp GT_FRAME_SLOT(%rsi), %rcx
+	jne exit_slow
+	mov T(GT_THREAD_STOP), %eax
+	and $(0xff000000 | GT_STOP_HOST * 0xff), %eax
+	cmp $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), %eax
+	jne exit_stopped
+	cmpl $0, GT_FRAME_FLAGS(%rsi)
+	jne exit_flags
+	mov GT_FRAME_CLOCK(%rsi), %rax
+	cmp T(GT_THREAD_BEGAN), %rax
+	jb exit_slow
+	mov $8, %ecx
+	xadd %rcx, T(GT_THREAD_CUR)
+	cmp T(GT_THREAD_END_RETURN), %rcx
+	jae exit_slow_hole
+	CLOCK exit_slow_hole
+	mov 32(%rsp), %rdx
+	shl $32, %rdx
+	mov %eax, %eax
+	or %rdx, %rax
+	mov %rax, (%rcx)
+exit_pop:
+	mov T(GT_THREAD_TOP), %rsi
+	movq $-1, GT_FRAME_SLOT(%rsi)
+	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+exit_leave:
+	lea 32(%rsp), %rcx
+	mov %rcx, %rdx
+	btc $GT_MIRROR_BIT, %rdx
+	mov (%rdx), %rax
+	mov %rax, (%rcx)
+	RESTORE
+	ret
+
+	.section .gt_hot.warm, "ax", @progbits
+	/* Tracing is off, or another tracer writes: the frame goes, nothing is recorded, and the next
+	 * record says how deep it is. */
+exit_stopped:
+	movq $1, T(GT_THREAD_RESUME)
+	movq $0, T(GT_THREAD_END)
+	movq $0, T(GT_THREAD_END_RETURN)
+	testl $~GT_FRAME_THRESHOLD, GT_FRAME_FLAGS(%rsi)
+	jnz exit_slow
+	jmp exit_pop
+	/* With a threshold only a long call is worth the slow path. */
+exit_flags:
+	cmpl $GT_FRAME_THRESHOLD, GT_FRAME_FLAGS(%rsi)
+	jne exit_slow
+	rdtsc
+	shl $32, %rdx
+	or %rdx, %rax
+	sub GT_FRAME_CLOCK(%rsi), %rax
+	cmp T(GT_THREAD_THRESHOLD), %rax
+	jbe exit_pop
+exit_slow:
+	xor %ecx, %ecx
+exit_slow_hole:
+	jmp *REGION(GT_REGION_EXIT_SLOW)
+
+	/* The slot is at or above the top's: a tail call (same slot, and the return address is the stub's
+	 * of the top's function, in this region): return of the old and entry of the new, one stamp. */
+entry_not_below:
+	cmp GT_FRAME_SLOT(%rdx), %rcx
+	jne entry_slow
+	cmpl $0, GT_FRAME_FLAGS(%rdx)
+	jne entry_slow
+	mov GT_FRAME_CLOCK(%rdx), %rax
+	cmp T(GT_THREAD_BEGAN), %rax
+	jb entry_slow
+	mov GT_FRAME_FUNCTION(%rdx), %esi	/* its return point: bias + 16 + 32 * function */
+	shl $5, %rsi
+	add REGION(GT_REGION_BIAS), %rsi
+	add $16, %rsi
+	cmp (%rcx), %rsi
+	jne entry_slow
+	mov $16, %ecx
+	xadd %rcx, T(GT_THREAD_CUR)
+	lea 8(%rcx), %rax
+	cmp T(GT_THREAD_END), %rax
+	jae entry_slow_hole2
+	CLOCK entry_slow_hole2
+	mov T(GT_THREAD_TOP), %rsi
+	mov %rax, GT_FRAME_CLOCK(%rsi)
+	mov GT_FRAME_FUNCTION(%rsi), %edx
+	mov %eax, %eax
+	shl $33, %rdx
+	or %rax, %rdx
+	bts $32, %rdx
+	mov %rdx, (%rcx)			/* the old one's return */
+	FUNCTION_WORD
+	or %rdx, %rax
+	mov %rax, 8(%rcx)
+	shr $33, %rdx
+	mov %rdx, GT_FRAME_FUNCTION(%rsi)
+	RESTORE
+	clc
+	ret
+entry_slow_hole2:
+	/* two words reserved: say so in the low bit */
+	or $1, %rcx
+	jmp entry_slow_hole
+
+entry_limit:
+	cmp T(GT_THREAD_DEPTH_LIMIT), %rdx
+	jb entry_slow
+	RESTORE
+	stc
+	ret
+
+entry_slow:
+	xor %ecx, %ecx
+entry_slow_hole:
+	mov $GT_ENTRY_ORDINARY, %eax
+	jmp 1f
+entry_slow_kind:
+	xor %ecx, %ecx
+1:	mov 32(%rsp), %rdx
+	sub REGION(GT_REGION_BIAS), %rdx	/* function * 32 */
+	jmp *REGION(GT_REGION_ENTRY_SLOW)
+
+/*
+ * gt_hot_hook: the target of a hook's stub.
+ * stack: 0 stub + 10 | 8 site (sign-extended) | 16 real return address
+ */
+	.globl gt_hot_hook
+	.hidden gt_hot_hook
+gt_hot_hook:
+	jmp *REGION(GT_REGION_HOOK_SLOW)
+
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts and their frames. A context is what owns a call stack: a thread's own stack, a coroutine's, a
+ * signal stack. The mirror alone decides where a return goes; what is kept here tells which call it was and how
+ * deep, so a wrong guess costs a wrong line in the trace and never the program.
+ *
+ * How a stack pointer finds its context:
+ *  1. the bounds of threads' own stacks are known: inside them it is that context, and whatever lies
+ *     below the stack pointer has ended without a return (longjmp, an exception);
+ *  2. elsewhere an explicit switch (swapcontext) left the stack pointer by which it is found again;
+ *  3. else the suspended context whose innermost call lies nearest above, less than 64 KiB away, and
+ *     whose slot still holds a stub's return point;
+ *  4. else it is a new context.
+ */
+#include "core/record/recorder.h"
+#include "core/record/arch.h"
+#include "core/record/port.h"
+
+#define NEAR_BYTES   (64 * 1024ull)
+#define GRANULE      (64 * 1024ull)
+#define GROWN_FRAMES (1024 * 1024u)
+#define BUCKETS      256
+
+/* Suspended contexts by where their stacks stand; guarded by the port's lock. */
+static struct gt_context *suspended[BUCKETS];
+/* Contexts for coroutines, for the next one. Same lock. */
+static struct gt_context *unused;
+
+void gt_context_init(struct gt_context *context, uint32_t number)
+{
+	context->frames = context->small;
+	context->capacity = sizeof(context->small) / sizeof(context->small[0]);
+	context->top = context->frames;
+	context->number = number;
+	context->low = context->high = 0;
+	context->known = 0;
+	context->running = 0;
+	context->saved_sp = 0;
+	context->win_low = context->win_high = 0;
+	context->previous = NULL;
+	context->next = NULL;
+	for (uint32_t i = 0; i < context->capacity; i++)
+		context->small[i].slot = GT_SLOT_NONE;
+	context->frames[0].slot = 0;
+}
+
+static bool is_empty(const struct gt_context *context)
+{
+	return context->top == context->frames;
+}
+
+static struct gt_context **bucket_of(uint64_t address)
+{
+	return &suspended[(address >> 16) % BUCKETS];
+}
+
+/* By which address a suspended context is found. */
+static uint64_t key_of(const struct gt_context *context)
+{
+	return context->saved_sp != 0 ? context->saved_sp : context->top->slot;
+}
+
+static void suspend_locked(struct gt_context *context)
+{
+	context->running = 0;
+	if (!context->known && is_empty(context)) {
+		if (context->frames == context->small) {
+			context->next = unused;
+			unused = context;
+		}
+		return;
+	}
+	if (is_empty(context) && context->saved_sp == 0)
+		return; /* a thread's own stack: found by its bounds */
+	struct gt_context **bucket = bucket_of(key_of(context));
+	context->next = *bucket;
+	*bucket = context;
+}
+
+static void unlink_locked(struct gt_context *context)
+{
+	for (struct gt_context **at = bucket_of(key_of(context)); *at != NULL; at = &(*at)->next) {
+		if (*at == context) {
+			*at = context->next;
+			break;
+		}
+	}
+	context->next = NULL;
+}
+
+/* Never written, popped, or being pushed. */
+static bool is_unset(const struct gt_frame *frame)
+{
+	return frame->slot == GT_SLOT_NONE || frame->slot == 0;
+}
+
+/* Its stack may be gone: the port looks. */
+static bool is_live(const struct gt_frame *frame)
+{
+	uint64_t address;
+	return !is_unset(frame) && gt_port_peek(frame->slot, &address) &&
+	       gt_port_is_stub_return(address);
+}
+
+/* The suspended context that a stack pointer belongs to, taken out of the table, or NULL. */
+static struct gt_context *find_suspended_locked(uint64_t sp, bool exact_return)
+{
+	struct gt_context *best = NULL;
+	uint64_t best_distance = NEAR_BYTES;
+	for (int step = 0; step < 2; step++) {
+		struct gt_context *context = *bucket_of(sp + (uint64_t)step * NEAR_BYTES);
+		for (; context != NULL; context = context->next) {
+			if (context->saved_sp == sp) {
+				best = context;
+				goto found;
+			}
+			if (is_empty(context))
+				continue;
+			uint64_t slot = context->top->slot;
+			if (exact_return ? slot != sp : slot < sp || slot - sp >= best_distance)
+				continue;
+			/* a return has already popped the stub's address off its slot */
+			if (!exact_return && !is_live(context->top))
+				continue;
+			best = context;
+			best_distance = slot - sp;
+		}
+	}
+	if (best == NULL)
+		return NULL;
+found:
+	unlink_locked(best);
+	return best;
+}
+
+static struct gt_context *new_context_locked(void)
+{
+	struct gt_context *context = unused;
+	uint32_t number = gt_port_context_number();
+	if (context != NULL) {
+		unused = context->next;
+	} else {
+		context = gt_port_allocate(sizeof(*context));
+		if (context == NULL)
+			return NULL;
+	}
+	gt_context_init(context, number);
+	return context;
+}
+
+void gt_frames_settings(struct gt_thread *thread)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	struct gt_context *context = thread->context;
+	thread->limit = context->frames + context->capacity - 1;
+	thread->depth_limit = (struct gt_frame *)GT_SLOT_NONE;
+	uint32_t max_depth = __atomic_load_n(&arena->max_depth, __ATOMIC_RELAXED);
+	if (max_depth != 0) {
+		thread->depth_limit = context->frames + max_depth;
+		if (thread->depth_limit < thread->limit)
+			thread->limit = thread->depth_limit;
+	}
+	thread->threshold = __atomic_load_n(&arena->threshold_ticks, __ATOMIC_RELAXED);
+}
+
+void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
+{
+	thread->context = context;
+	if (thread->running != NULL)
+		*thread->running = context;
+	context->running = 1;
+	context->saved_sp = 0;
+	thread->top = context->top;
+	gt_frames_settings(thread);
+	thread->win_low = context->win_low;
+	thread->win_bytes = context->win_high - context->win_low;
+	thread->far = context->known ? context->high - context->low : NEAR_BYTES;
+}
+
+static bool recording(const struct gt_thread *thread)
+{
+	return !thread->host && thread->sub_buffer != NULL && thread->mode == GT_MODE_GRAPH &&
+	       !thread->resume;
+}
+
+/* Puts the thread on another context; the one that it leaves stays behind. */
+static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint64_t left)
+{
+	struct gt_context *from = thread->context;
+	from->top = thread->top;
+	from->saved_sp = left;
+	to->previous = from;
+	/* an empty coroutine's memory may be given to the next one: nobody's previous then */
+	if (!from->known && is_empty(from))
+		to->previous = thread->base;
+	suspend_locked(from);
+	gt_frames_load(thread, to);
+	thread->began = gt_arch_clock();
+	bool was_recording = recording(thread);
+	if (!was_recording ||
+	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, to->number),
+			    true) ||
+	    !gt_stream_emit(thread,
+			    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
+						   gt_frames_depth(thread)),
+			    true)) {
+		thread->resume = 1;
+		thread->end = thread->end_return = 0;
+	}
+}
+
+static void say_unwound(struct gt_thread *thread, uint32_t count)
+{
+	if (count == 0)
+		return;
+	if (!recording(thread) ||
+	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, count), true)) {
+		thread->resume = 1;
+		thread->end = thread->end_return = 0;
+	}
+}
+
+/* Takes off the frames that lie below `sp` (and at it, when a call is about to be pushed there). */
+static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
+{
+	uint32_t count = 0;
+	uint32_t flags = 0;
+	struct gt_frame *bottom = thread->context->frames;
+	if (gt_frames_settled(thread) != thread->top)
+		return; /* an interrupted push is above everything: nothing below it has ended */
+	while (thread->top != bottom &&
+	       (thread->top->slot < sp || (entering && thread->top->slot == sp))) {
+		flags |= thread->top->flags;
+		if (!(thread->top->flags & GT_FRAME_THRESHOLD))
+			count++;
+		thread->top->slot = GT_SLOT_NONE;
+		thread->top--;
+	}
+	if (flags & GT_FRAME_ROOT)
+		thread->outside = 1;
+	say_unwound(thread, count);
+}
+
+struct gt_frame *gt_frames_settled(const struct gt_thread *thread)
+{
+	struct gt_frame *frame = thread->top;
+	while (frame != thread->context->frames && is_unset(frame))
+		frame--;
+	return frame;
+}
+
+struct gt_frame *gt_frames_recover(const struct gt_context *context)
+{
+	struct gt_frame *frame = context->frames;
+	for (uint32_t i = 1; i < context->capacity; i++) {
+		if (is_unset(&context->frames[i]))
+			break;
+		frame = &context->frames[i];
+	}
+	return frame;
+}
+
+void gt_context_forget_locked(struct gt_context *context)
+{
+	for (int i = 0; i < BUCKETS; i++) {
+		for (struct gt_context **at = &suspended[i]; *at != NULL; at = &(*at)->next) {
+			if (*at == context) {
+				*at = context->next;
+				return;
+			}
+		}
+	}
+}
+
+/* Makes [.., slot] of the running context's stack have a mirror. Windows grow by doubling. */
+static void open_window(struct gt_thread *thread, uint64_t slot)
+{
+	struct gt_context *context = thread->context;
+	uint64_t low = slot & ~(GRANULE - 1);
+	uint64_t high = low + GRANULE;
+	uint64_t size = context->win_high - context->win_low;
+	bool joined = size != 0 && slot + 64 * GRANULE >= context->win_low &&
+		      slot < context->win_high + 64 * GRANULE;
+	if (joined && low < context->win_low) {
+		uint64_t grown = context->win_low - (size < 64 * GRANULE ? size : 64 * GRANULE);
+		uint64_t floor = context->known ? context->low & ~(GRANULE - 1) : low;
+		if (grown < low)
+			low = grown < floor ? floor : grown;
+		high = context->win_low;
+	} else if (joined) {
+		low = context->win_high;
+	}
+	if (!gt_port_mirror_open(low, high)) {
+		if (!joined || high - low == GRANULE)
+			return;
+		/* less may be had than was wished for */
+		low = slot & ~(GRANULE - 1);
+		if (!gt_port_mirror_open(low, high))
+			return;
+	}
+	if (!joined) {
+		context->win_low = low;
+		context->win_high = high;
+	} else {
+		if (low < context->win_low)
+			context->win_low = low;
+		if (high > context->win_high)
+			context->win_high = high;
+	}
+	thread->win_low = context->win_low;
+	thread->win_bytes = context->win_high - context->win_low;
+}
+
+/* Does the running context's stack reach to sp? */
+static bool stays(const struct gt_thread *thread, uint64_t sp, bool entering)
+{
+	const struct gt_context *context = thread->context;
+	const struct gt_frame *top = gt_frames_settled(thread);
+	if (context->known)
+		return sp >= context->low && sp < context->high;
+	if (sp >= thread->base->low && sp < thread->base->high)
+		return false;
+	if (top == context->frames)
+		return context->high == 0 ||
+		       (sp < context->high + 4096 && sp + NEAR_BYTES > context->high);
+	if (sp < top->slot)
+		return top->slot - sp < NEAR_BYTES;
+	/* Above the innermost call: an unwinding if outer calls are still above it … */
+	if (sp <= context->frames[1].slot)
+		return true;
+	/* … or if the stack is a little less deep than ever before. */
+	return entering && sp < context->high + 512;
+}
+
+static struct gt_context *find_or_make_locked(struct gt_thread *thread, uint64_t sp)
+{
+	if (sp >= thread->base->low && sp < thread->base->high && thread->base != thread->context) {
+		if (!is_empty(thread->base) || thread->base->saved_sp != 0)
+			unlink_locked(thread->base);
+		return thread->base;
+	}
+	struct gt_context *context = find_suspended_locked(sp, false);
+	return context != NULL ? context : new_context_locked();
+}
+
+static void check_slots(struct gt_thread *thread)
+{
+	struct gt_frame *top = thread->top;
+	thread->verify = 0;
+	gt_frames_settings(thread);
+	while (top != thread->context->frames && !is_unset(top) && !is_live(top))
+		top--;
+	if (top != thread->top)
+		unwind(thread, top == thread->context->frames ? GT_SLOT_NONE : top->slot, false);
+}
+
+void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
+{
+	if (thread->verify)
+		check_slots(thread);
+	if (!stays(thread, slot, entering)) {
+		gt_port_lock();
+		struct gt_context *to = find_or_make_locked(thread, slot);
+		if (to != NULL)
+			switch_locked(thread, to, 0);
+		gt_port_unlock();
+	}
+	unwind(thread, slot, entering);
+	if (!entering)
+		return;
+	struct gt_context *context = thread->context;
+	if (!context->known) {
+		if (context->low == 0 || slot < context->low)
+			context->low = slot;
+		if (slot >= context->high)
+			context->high = slot + 8;
+	}
+	/* the sentinel lets the next outermost call at about this depth take the straight line */
+	if (context->frames[0].slot <= slot)
+		context->frames[0].slot = context->known ? context->high : slot + 8;
+	if (slot - thread->win_low >= thread->win_bytes)
+		open_window(thread, slot);
+}
+
+void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp)
+{
+	gt_port_lock();
+	struct gt_context *to = find_suspended_locked(sp, false);
+	if (to == NULL && sp >= thread->base->low && sp < thread->base->high) {
+		to = thread->base;
+		if (to == thread->context)
+			to = NULL; /* another place of the same stack: setcontext as a longjmp */
+	} else if (to == NULL) {
+		to = new_context_locked();
+	}
+	if (to != NULL)
+		switch_locked(thread, to, left);
+	gt_port_unlock();
+	if (to == NULL)
+		unwind(thread, sp, false);
+}
+
+bool gt_frames_room(struct gt_thread *thread)
+{
+	struct gt_context *context = thread->context;
+	if (thread->top < context->frames + context->capacity - 1)
+		return true;
+	if (context->frames != context->small)
+		return false;
+	/* Once only, to a place that grows by being touched: an array never moves again. */
+	uint32_t capacity = GROWN_FRAMES;
+	struct gt_frame *grown = NULL;
+	while (grown == NULL && capacity >= 1024) {
+		grown = gt_port_allocate(capacity * sizeof(*grown));
+		if (grown == NULL)
+			capacity /= 2;
+	}
+	if (grown == NULL)
+		return false;
+	for (uint32_t i = 0; i < context->capacity; i++)
+		grown[i] = context->frames[i];
+	uint64_t depth = gt_frames_depth(thread);
+	context->frames = grown;
+	context->capacity = capacity;
+	context->top = grown + depth;
+	uint64_t began = thread->began;
+	gt_frames_load(thread, context);
+	thread->began = began;
+	/* `small` stays: an interrupted push may still store to it */
+	return true;
+}
+
+void gt_frames_pop(struct gt_thread *thread)
+{
+	uint32_t flags = thread->top->flags;
+	thread->top->slot = GT_SLOT_NONE;
+	thread->top--;
+	struct gt_context *previous = thread->context->previous;
+	if (!(flags & GT_FRAME_BOTTOM) || thread->top != thread->context->frames || previous == NULL)
+		return;
+	/* The outermost call of a signal stack is over: back to what it interrupted. */
+	gt_port_lock();
+	if (!previous->running && (previous->known ? previous == thread->base : !is_empty(previous))) {
+		if (!is_empty(previous) || previous->saved_sp != 0)
+			unlink_locked(previous);
+		switch_locked(thread, previous, 0);
+	}
+	gt_port_unlock();
+}
+
+struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
+{
+	struct gt_frame *top = thread->top;
+	if (top->slot == slot && top != thread->context->frames)
+		return top;
+	for (struct gt_frame *frame = top; frame != thread->context->frames; frame--) {
+		if (frame->slot == slot) {
+			/* those above ended without a return (or their pushes were lost) */
+			while (is_unset(thread->top))
+				thread->top--;
+			unwind(thread, slot, false);
+			return thread->top;
+		}
+		if (!is_unset(frame) && frame->slot > slot)
+			break;
+	}
+	gt_port_lock();
+	struct gt_context *context = NULL;
+	if (thread->base != thread->context && !is_empty(thread->base) &&
+	    slot >= thread->base->low && slot < thread->base->high) {
+		context = thread->base;
+		unlink_locked(context);
+	} else {
+		context = find_suspended_locked(slot, true);
+	}
+	if (context != NULL)
+		switch_locked(thread, context, 0);
+	gt_port_unlock();
+	if (context == NULL)
+		return NULL;
+	unwind(thread, slot, false);
+	return thread->top != thread->context->frames && thread->top->slot == slot ? thread->top :
+										     NULL;
+}

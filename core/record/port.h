@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the recorder needs of the program or kernel that it works in. Bound at link time: one recorder a
+ * target. All are called from the slow half only, with signals (interrupts) masked by the port's own
+ * glue before it; none may call a traced function, block for long, or use more than 200 bytes of stack.
+ */
+#ifndef GT_CORE_RECORD_PORT_H
+#define GT_CORE_RECORD_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/arena.h>
+
+struct gt_context;
+
+/* The arena that this recorder writes to. Example: port/program takes it from the agent's state. */
+struct graftrace_arena *gt_port_arena(void);
+
+/* Zeroed memory, at least 8-byte aligned, or NULL. Never moves. Example: mmap. */
+void *gt_port_allocate(size_t bytes);
+/* Gives back what gt_port_allocate gave, with the same size. */
+void gt_port_release(void *memory, size_t bytes);
+
+/* Makes [low, high) of the stack have its mirror (both multiples of 64 KiB). False: cannot be had. */
+bool gt_port_mirror_open(uint64_t low, uint64_t high);
+
+/* Waits at most milliseconds until arena->free_futex is no longer `seen`. May return early. */
+void gt_port_wait(struct graftrace_arena *arena, uint32_t seen, uint32_t milliseconds);
+/* Tells the reading side that there is work (wake-up). Never blocks. */
+void gt_port_ring_doorbell(struct graftrace_arena *arena);
+
+/* The CPU that runs this, ~0 unknown. */
+uint32_t gt_port_cpu(void);
+
+/* Guards the table of contexts and the port's own tables. Held for microseconds. */
+void gt_port_lock(void);
+void gt_port_unlock(void);
+
+/* Reads the word at an address that may not be mapped. False: it cannot be read. */
+bool gt_port_peek(uint64_t address, uint64_t *value);
+
+/* Does a return slot hold a stub's return point? Example: compares with the regions. */
+bool gt_port_is_stub_return(uint64_t address);
+
+/* An unused number for a context. */
+uint32_t gt_port_context_number(void);
+
+#endif

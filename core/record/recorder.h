@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recorder's own structures: the thread block that the recording path works on, frames, contexts.
+ *
+ * Who writes: a thread block belongs to one thread (CPU); the straight line (arch/) and the slow half
+ * (slow.c, with signals masked) write it, nested in each other only as signals nest. The host side
+ * writes bytes 0 and 1 of `stop`. Nothing here is read by another thread, but for contexts, which a
+ * lock of the port guards.
+ */
+#ifndef GT_CORE_RECORD_RECORDER_H
+#define GT_CORE_RECORD_RECORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/agent.h>
+#include <graftrace/arena.h>
+#include "core/record/layout.h"
+
+/* An open call. Taken frames have their slot; a popped one has ~0, which also marks one that is
+ * being pushed by an interrupted straight line (in flight: TOP already counts it). */
+struct gt_frame {
+	uint64_t slot;  /* address of the return slot */
+	uint64_t clock; /* full tsc at entry */
+	uint32_t function;
+	uint32_t flags; /* GT_FRAME_… */
+};
+
+#define GT_SLOT_NONE (~0ull)
+
+/* What owns a call stack: a thread's own stack, a coroutine's, a signal stack. frames[0] is a
+ * sentinel whose slot is above every other. */
+struct gt_context {
+	struct gt_frame *frames;
+	struct gt_frame *top; /* while it does not run; the running thread's block has it else */
+	uint32_t capacity;    /* frames that fit, sentinel included */
+	uint32_t number;      /* in records; unique in the recording's process */
+	uint64_t low, high;   /* the stack's bounds where known (known != 0), else what was seen */
+	uint32_t known;
+	uint32_t running;     /* 1: some thread is on it */
+	uint64_t saved_sp;    /* where an explicit switch left it; 0 = by no explicit switch */
+	uint64_t win_low, win_high; /* mirror that is mapped for it */
+	struct gt_context *previous; /* what ran when a nested context (signal stack) began */
+	struct gt_context *next;     /* in the hash chain of suspended contexts, or a free list */
+	struct gt_frame small[24];   /* frames until it needs more */
+};
+
+/* The thread block. The first 128 bytes are layout.h's. */
+struct gt_thread {
+	uint64_t owner; /* who it belongs to (thread pointer); 0 = nobody, or wiped by fork */
+	/* One compare tells "record, in this mode". Written byte by byte: both sides write. */
+	union {
+		uint32_t stop; /* GT_STOP_…, mode in byte 3 */
+		struct {
+			uint8_t full;    /* the recorder sets it, the host clears it */
+			uint8_t host;    /* tracing_on = 0: the host's */
+			uint8_t outside; /* outside the graph functions: the recorder's */
+			uint8_t mode;    /* GT_MODE_…; 0 (set by the host): read the arena's settings */
+		};
+	};
+	uint32_t pad;
+	uint64_t cur;       /* address of the next word */
+	uint64_t end;       /* entries at or behind it take the slow path */
+	uint64_t last_high; /* tsc >> 31 of the last record */
+	uint64_t win_low;   /* slots in [win_low, win_low + win_bytes) have a mirror */
+	uint64_t win_bytes;
+	struct gt_frame *top;
+	struct gt_frame *limit; /* top at or behind it takes the slow path */
+	uint64_t began;         /* calls that were entered before it return by LONG_RETURN */
+	uint64_t end_return;    /* returns at or behind it take the slow path */
+	uint64_t far;           /* an entry farther than this below the top takes the slow path */
+	uint64_t *lost_full;    /* counter of entries dropped while full */
+	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
+	uint64_t threshold;     /* tracing_thresh in ticks */
+	uint64_t resume;        /* 1: returns went unrecorded while off: say RESUMED first */
+	/* cold */
+	struct gt_thread *self;
+	struct graftrace_sub_buffer *sub_buffer; /* the open one, NULL = none */
+	struct graftrace_stream *stream;
+	struct gt_context *context;
+	struct gt_context *base; /* the thread's own stack */
+	uint32_t sub_index;
+	uint32_t generation;
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t last_cpu;
+	uint32_t verify; /* 1: frames may be stale (a vfork child ran here): check their slots */
+	uint64_t hard_end; /* end of the open sub-buffer */
+	struct gt_context **running; /* where the running context is noted beyond a fork; or NULL */
+	uint32_t reserved[12];
+};
+
+#define GT_ASSERT_AT(type, field, offset)                                                           \
+	_Static_assert(offsetof(type, field) == (offset), #field " stands where layout.h says")
+GT_ASSERT_AT(struct gt_thread, owner, GT_THREAD_OWNER);
+GT_ASSERT_AT(struct gt_thread, stop, GT_THREAD_STOP);
+GT_ASSERT_AT(struct gt_thread, stop, GRAFTRACE_BLOCK_STOP);
+GT_ASSERT_AT(struct gt_thread, cur, GT_THREAD_CUR);
+GT_ASSERT_AT(struct gt_thread, end, GT_THREAD_END);
+GT_ASSERT_AT(struct gt_thread, last_high, GT_THREAD_LAST_HIGH);
+GT_ASSERT_AT(struct gt_thread, win_low, GT_THREAD_WIN_LOW);
+GT_ASSERT_AT(struct gt_thread, win_bytes, GT_THREAD_WIN_BYTES);
+GT_ASSERT_AT(struct gt_thread, top, GT_THREAD_TOP);
+GT_ASSERT_AT(struct gt_thread, limit, GT_THREAD_LIMIT);
+GT_ASSERT_AT(struct gt_thread, began, GT_THREAD_BEGAN);
+GT_ASSERT_AT(struct gt_thread, end_return, GT_THREAD_END_RETURN);
+GT_ASSERT_AT(struct gt_thread, far, GT_THREAD_FAR);
+GT_ASSERT_AT(struct gt_thread, lost_full, GT_THREAD_LOST_FULL);
+GT_ASSERT_AT(struct gt_thread, depth_limit, GT_THREAD_DEPTH_LIMIT);
+GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
+GT_ASSERT_AT(struct gt_thread, resume, GT_THREAD_RESUME);
+_Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
+GT_ASSERT_AT(struct gt_frame, slot, GT_FRAME_SLOT);
+GT_ASSERT_AT(struct gt_frame, clock, GT_FRAME_CLOCK);
+GT_ASSERT_AT(struct gt_frame, function, GT_FRAME_FUNCTION);
+GT_ASSERT_AT(struct gt_frame, flags, GT_FRAME_FLAGS);
+_Static_assert(sizeof(struct gt_frame) == GT_FRAME_BYTES, "layout.h has the frame's size");
+GT_ASSERT_AT(struct graftrace_region, bias, GT_REGION_BIAS);
+GT_ASSERT_AT(struct graftrace_region, entry_variant, GT_REGION_ENTRY_VARIANT);
+GT_ASSERT_AT(struct graftrace_region, entry_slow, GT_REGION_ENTRY_SLOW);
+GT_ASSERT_AT(struct graftrace_region, exit_slow, GT_REGION_EXIT_SLOW);
+GT_ASSERT_AT(struct graftrace_region, hook_slow, GT_REGION_HOOK_SLOW);
+GT_ASSERT_AT(struct graftrace_region, state, GT_REGION_STATE);
+GT_ASSERT_AT(struct graftrace_agent_state, region_count, GT_STATE_REGION_COUNT);
+GT_ASSERT_AT(struct graftrace_agent_state, regions, GT_STATE_REGIONS);
+
+/* stream.c: the open sub-buffer of a thread. All with signals masked, from the slow half. */
+
+/* Writes one word, opening sub-buffers as needed. for_return: may use the room that is kept for
+ * returns. False: no room (counted by the caller). */
+bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return);
+/* Reserves `words` consecutive words (≤ 64) or NULL. */
+uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_return);
+/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 31) changed. */
+bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return);
+/* Closes the open sub-buffer, if any. */
+void gt_stream_close(struct gt_thread *thread);
+/* Sets the limits of the open sub-buffer anew (after they were pulled in to force a slow path). */
+void gt_stream_limits(struct gt_thread *thread);
+/* Closes the last sub-buffer of a writer that has ended and gives its stream to the host. */
+void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream);
+/* Claims a stream for a new writer; NULL: none free (counted). */
+struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t pid, uint32_t tid);
+
+/* frames.c: contexts and their frames. With signals masked, from the slow half. */
+
+/* The frame that counts as the top for slot compares: in-flight frames are passed over. */
+struct gt_frame *gt_frames_settled(const struct gt_thread *thread);
+/* Makes the thread's context the one that `slot` belongs to, and takes off what ended without a
+ * return. Records it. entering: a call is about to be pushed at slot; else `slot` is a stack pointer
+ * that is about to be (everything below it is dead). */
+void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering);
+/* Explicit switch: the stack of this thread goes on at stack pointer `sp`; the present one stays
+ * behind with its stack pointer at `left`. */
+void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp);
+/* Room for one more frame: true, or false at the limit. */
+bool gt_frames_room(struct gt_thread *thread);
+/* Finds the frame of `slot` for a return, switching context where it is not the running one's; frames
+ * above it are taken off. NULL: nobody knows it. */
+struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot);
+void gt_frames_pop(struct gt_thread *thread);
+/* Loads a context's frames and windows into the block. */
+void gt_frames_load(struct gt_thread *thread, struct gt_context *context);
+/* Reads max_graph_depth and tracing_thresh from the arena into the block. */
+void gt_frames_settings(struct gt_thread *thread);
+/* Frames of a block that fork wiped: the top is where the taken slots end. */
+struct gt_frame *gt_frames_recover(const struct gt_context *context);
+void gt_context_init(struct gt_context *context, uint32_t number);
+/* Takes a context whose memory goes away out of the table of suspended ones. */
+void gt_context_forget_locked(struct gt_context *context);
+/* Calls open in the running context (the sentinel is not counted). */
+static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
+{
+	return (uint32_t)(thread->top - thread->context->frames);
+}
+
+/* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
+
+/* True: traced, the mirror has the real return address. `hole`: a word that the straight line reserved
+ * and did not use, or NULL. */
+bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
+		     uint64_t *hole);
+/* Records the return from the call at slot; the caller takes the address from the mirror. */
+void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow half of an entry and of a return: everything that the straight line leaves to C. Runs with
+ * signals masked, on a valid thread block, and does the whole job, so that the straight line never has
+ * to be resumed in its middle.
+ */
+#include "core/record/recorder.h"
+#include "core/record/arch.h"
+#include "core/record/port.h"
+
+/* A place that the straight line reserved and will not use becomes padding: the low bit of the
+ * address says that it was two words. */
+static void fill_hole(uint64_t *hole)
+{
+	uint64_t address = (uint64_t)hole & ~7ull;
+	if (address == 0)
+		return;
+	struct graftrace_arena *arena = gt_port_arena();
+	uint64_t first = (uint64_t)graftrace_arena_sub_buffer(arena, 0);
+	if (address < first)
+		return;
+	uint64_t offset = (address - first) % arena->sub_buffer_bytes;
+	uint64_t left = (arena->sub_buffer_bytes - offset) / 8;
+	if ((address - first) / arena->sub_buffer_bytes >= arena->sub_buffer_count ||
+	    offset < sizeof(struct graftrace_sub_buffer))
+		return;
+	uint32_t skip = ((uint64_t)hole & 1) != 0 && left >= 2;
+	__atomic_store_n((uint64_t *)address,
+			 graftrace_special_word(GRAFTRACE_SPECIAL_PAD, skip), __ATOMIC_RELAXED);
+}
+
+/* Is the open sub-buffer of the kind that the chosen tracer writes? Opens one if not. */
+static bool right_mode(struct gt_thread *thread)
+{
+	uint32_t tracer = __atomic_load_n(&gt_port_arena()->tracer, __ATOMIC_RELAXED);
+	uint32_t mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
+	if (thread->sub_buffer != NULL && thread->mode == mode)
+		return true;
+	gt_frames_settings(thread);
+	if (thread->sub_buffer != NULL && thread->sub_buffer->tracer == tracer) {
+		thread->mode = (uint8_t)mode;
+		return true;
+	}
+	gt_stream_close(thread);
+	/* opens one: the reservation is given back */
+	uint64_t *place = gt_stream_reserve(thread, 1, false);
+	if (place == NULL)
+		return false;
+	thread->cur = (uint64_t)place;
+	return true;
+}
+
+static bool no_room(struct gt_thread *thread)
+{
+	__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_FULL], 1, __ATOMIC_RELAXED);
+	struct graftrace_arena *arena = gt_port_arena();
+	uint32_t tracer = __atomic_load_n(&arena->tracer, __ATOMIC_RELAXED);
+	thread->mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
+	thread->full = 1;
+	/* said last: the host clears the stop byte of streams that say so */
+	__atomic_store_n(&thread->stream->stopped_full, 1, __ATOMIC_RELEASE);
+	gt_port_ring_doorbell(arena);
+	return false;
+}
+
+/* Returns went unrecorded: the next record stands on what is still open. */
+static bool say_resumed(struct gt_thread *thread, bool for_return)
+{
+	if (!thread->resume)
+		return true;
+	gt_stream_limits(thread);
+	if (!gt_stream_emit(thread,
+			    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
+						   gt_frames_depth(thread)),
+			    for_return))
+		return false;
+	thread->resume = 0;
+	return true;
+}
+
+/* The word's place is reserved before its clock is read; a CLOCK word goes before where needed. */
+static bool write_call(struct gt_thread *thread, uint32_t function, bool is_return, uint64_t *clock)
+{
+	for (int attempt = 0; attempt < 3; attempt++) {
+		if (!gt_stream_stamp(thread, gt_arch_clock(), is_return))
+			return false;
+		uint64_t *place = gt_stream_reserve(thread, 1, is_return);
+		if (place == NULL)
+			return false;
+		*clock = gt_arch_clock();
+		if (*clock >> 31 == thread->last_high) {
+			__atomic_store_n(place, graftrace_word(function, is_return, (uint32_t)*clock),
+					 __ATOMIC_RELAXED);
+			return true;
+		}
+		__atomic_store_n(place, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0),
+				 __ATOMIC_RELAXED);
+	}
+	return false;
+}
+
+static bool write_long_return(struct gt_thread *thread, const struct gt_frame *frame, uint64_t clock)
+{
+	if (!gt_stream_stamp(thread, clock, true))
+		return false;
+	uint64_t *place = gt_stream_reserve(thread, 4, true);
+	if (place == NULL)
+		return false;
+	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+					       GRAFTRACE_EVENT_LONG_RETURN << 16 | 3);
+	__atomic_store_n(&place[0], head, __ATOMIC_RELAXED);
+	__atomic_store_n(&place[2], frame->clock, __ATOMIC_RELAXED);
+	__atomic_store_n(&place[3], (uint64_t)gt_frames_depth(thread) - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&place[1], graftrace_word(frame->function, true, (uint32_t)clock),
+			 __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool write_entry_only(struct gt_thread *thread, uint32_t function)
+{
+	uint64_t clock = gt_arch_clock();
+	if (!gt_stream_stamp(thread, clock, false))
+		return false;
+	uint64_t *place = gt_stream_reserve(thread, 2, false);
+	if (place == NULL)
+		return false;
+	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+					       GRAFTRACE_EVENT_ENTRY_ONLY << 16 | 1);
+	__atomic_store_n(&place[0], head, __ATOMIC_RELAXED);
+	__atomic_store_n(&place[1], graftrace_word(function, false, (uint32_t)clock),
+			 __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t parent)
+{
+	uint64_t clock = gt_arch_clock();
+	if (!gt_stream_stamp(thread, clock, false))
+		return false;
+	uint64_t *place = gt_stream_reserve(thread, 2, false);
+	if (place == NULL)
+		return false;
+	__atomic_store_n(&place[1], parent, __ATOMIC_RELAXED);
+	__atomic_store_n(&place[0], graftrace_word(function, false, (uint32_t)clock),
+			 __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Records that the call of `frame` (the top) returned at this moment. */
+static void record_return(struct gt_thread *thread, const struct gt_frame *frame)
+{
+	bool recording = !thread->host && thread->mode == GT_MODE_GRAPH &&
+			 thread->sub_buffer != NULL;
+	if (!recording) {
+		thread->resume = 1;
+		thread->end = thread->end_return = 0;
+		return;
+	}
+	bool written = say_resumed(thread, true);
+	uint64_t clock = gt_arch_clock();
+	if (!written)
+		;
+	else if (frame->flags & GT_FRAME_THRESHOLD)
+		written = clock - frame->clock <= thread->threshold ||
+			  write_long_return(thread, frame, clock);
+	else if (frame->clock < thread->began)
+		written = write_long_return(thread, frame, clock);
+	else
+		written = write_call(thread, frame->function, true, &clock);
+	if (!written) {
+		thread->resume = 1;
+		thread->end = thread->end_return = 0;
+		no_room(thread);
+	}
+}
+
+static struct gt_frame *push(struct gt_thread *thread, uint64_t slot, uint32_t function,
+			     uint64_t clock, uint32_t flags)
+{
+	struct gt_frame *frame = ++thread->top;
+	frame->clock = clock;
+	frame->function = function;
+	frame->flags = flags;
+	frame->slot = slot;
+	return frame;
+}
+
+static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t flags)
+{
+	uint64_t *return_slot = (uint64_t *)slot;
+	uint64_t *mirror = (uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+	bool stub = gt_port_is_stub_return(*return_slot);
+	struct gt_frame *top = gt_frames_settled(thread);
+
+	if (stub && top->slot == slot && top == thread->top) {
+		/* Tail call: the old one's frame and mirror become the new one's. */
+		flags |= top->flags & ~GT_FRAME_THRESHOLD;
+		record_return(thread, top);
+		thread->top--;
+		top->slot = GT_SLOT_NONE;
+	} else if (!stub) {
+		gt_frames_resolve(thread, slot, true);
+	}
+	if (thread->top >= thread->depth_limit) {
+		if (!stub)
+			return false;
+		/* the mirror is in use: it has to be a traced call */
+	}
+	if (!gt_frames_room(thread)) {
+		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_DEPTH], 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	if (slot - thread->win_low >= thread->win_bytes) {
+		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1, __ATOMIC_RELAXED);
+		write_entry_only(thread, function);
+		return false;
+	}
+	if (!say_resumed(thread, false))
+		return no_room(thread);
+	uint64_t clock;
+	if (thread->threshold != 0) {
+		clock = gt_arch_clock();
+		flags |= GT_FRAME_THRESHOLD;
+	} else if (!write_call(thread, function, false, &clock)) {
+		return no_room(thread);
+	}
+	if (!thread->context->known && thread->top == thread->context->frames)
+		flags |= GT_FRAME_BOTTOM;
+	push(thread, slot, function, clock, flags);
+	if (!stub)
+		*mirror = *return_slot;
+	return true;
+}
+
+bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
+		     uint64_t *hole)
+{
+	fill_hole(hole);
+	if (thread->host)
+		return false;
+	bool enters = kind == GT_ENTRY_ROOT && thread->outside;
+	if (thread->outside && !enters)
+		return false;
+	if (!right_mode(thread))
+		return no_room(thread);
+
+	if (thread->mode == GT_MODE_FUNCTION) {
+		if (write_function(thread, function, *(uint64_t *)slot))
+			return false;
+		return no_room(thread);
+	}
+	if (kind == GT_ENTRY_ONLY) {
+		if (write_entry_only(thread, function))
+			return false;
+		return no_room(thread);
+	}
+	if (enters)
+		thread->outside = 0;
+	if (enter_graph(thread, slot, function, enters ? GT_FRAME_ROOT : 0))
+		return true;
+	if (enters)
+		thread->outside = 1;
+	return false;
+}
+
+void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole)
+{
+	(void)function;
+	fill_hole(hole);
+	struct gt_frame *frame = gt_frames_find(thread, slot);
+	if (frame == NULL)
+		return;
+	uint32_t flags = frame->flags;
+	record_return(thread, frame);
+	gt_frames_pop(thread);
+	if (flags & GT_FRAME_ROOT)
+		thread->outside = 1;
+}

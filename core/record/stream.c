@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams: where a writer's words go. Sub-buffers come from the arena's pool, one at a time; the switch
+ * from one to the next happens here, with signals masked. Lock-free towards other writers and the
+ * host: the pool is a stack changed by tagged compare-and-swap, each sub-buffer's state is one word.
+ *
+ * Orders (partners in attach/):
+ *  A. header and zeroed words before state ACTIVE (release); readers load the state first (acquire).
+ *  B. last words before state FULL (release); a reader that sees FULL sees every word that was stored by
+ *     then. An interrupted writer's word can come later: readers wait for holes to be filled.
+ *  C. the host zeroes before it pushes to the free stack (release); the pop acquires.
+ */
+#include "core/record/recorder.h"
+#include "core/record/arch.h"
+#include "core/record/port.h"
+
+#define RELAXED __ATOMIC_RELAXED
+#define ACQUIRE __ATOMIC_ACQUIRE
+#define RELEASE __ATOMIC_RELEASE
+#define ACQ_REL __ATOMIC_ACQ_REL
+
+/* Index of a free sub-buffer, or -1. */
+static int64_t pool_pop(struct graftrace_arena *arena)
+{
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+	uint64_t head = __atomic_load_n(&arena->free_head, ACQUIRE);
+	for (;;) {
+		uint32_t index = (uint32_t)head;
+		if (index == 0 || index > arena->sub_buffer_count)
+			return -1;
+		/* may be stale when the head moved: then the tag differs and the swap fails */
+		uint64_t next = __atomic_load_n(&states[index - 1].next, RELAXED);
+		uint64_t new_head = ((head >> 32) + 1) << 32 | next;
+		if (__atomic_compare_exchange_n(&arena->free_head, &head, new_head, true, ACQ_REL,
+						ACQUIRE)) {
+			__atomic_fetch_sub(&arena->free_count, 1, RELAXED);
+			return (int64_t)index - 1;
+		}
+	}
+}
+
+static void clear_words(uint64_t *words, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		__atomic_store_n(&words[i], 0, RELAXED);
+}
+
+static bool has_hole(const uint64_t *words, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		if (__atomic_load_n(&words[i], RELAXED) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Overwrite mode: the writer's own oldest FULL sub-buffer becomes its newest. Those in which an
+ * interrupted writer may still have to store a word are passed over. -1: none.
+ */
+static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread, uint64_t sequence)
+{
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+	uint32_t stream = (uint32_t)(thread->stream - graftrace_arena_streams(arena));
+	for (int attempt = 0; attempt < 4; attempt++) {
+		int64_t oldest = -1;
+		uint64_t oldest_word = ~0ull;
+		uint64_t bits = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, stream, 0);
+		uint32_t hint = thread->stream->oldest;
+		uint32_t first = 0, last = arena->sub_buffer_count;
+		if (attempt == 0 && hint != 0 && hint <= last) {
+			first = hint - 1;
+			last = hint;
+		}
+		for (uint32_t i = first; i < last; i++) {
+			uint64_t word = __atomic_load_n(&states[i].word, ACQUIRE);
+			if ((word & 0xffffff) != bits || word >= oldest_word)
+				continue;
+			struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, i);
+			if (has_hole(graftrace_sub_buffer_words(sub), sub->used))
+				continue;
+			oldest = i;
+			oldest_word = word;
+		}
+		if (oldest < 0) {
+			if (attempt == 0)
+				continue;
+			return -1;
+		}
+		struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)oldest);
+		uint64_t used = sub->used;
+		uint32_t next = states[oldest].next;
+		uint64_t active =
+			graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, stream, sequence);
+		if (!__atomic_compare_exchange_n(&states[oldest].word, &oldest_word, active, false,
+						 ACQ_REL, RELAXED))
+			continue;
+		thread->stream->oldest = next;
+		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_OVERRUN], used, RELAXED);
+		clear_words(graftrace_sub_buffer_words(sub),
+			    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
+		return oldest;
+	}
+	return -1;
+}
+
+static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *thread)
+{
+	uint32_t mode = __atomic_load_n(&arena->mode, RELAXED);
+	if (mode == GRAFTRACE_MODE_OVERWRITE && thread->stream->owned >= 2 &&
+	    __atomic_load_n(&arena->free_count, RELAXED) <= arena->sub_buffer_count / 8) {
+		int64_t index = recycle(arena, thread, thread->stream->sequence);
+		if (index >= 0)
+			return index;
+	}
+	int64_t index = pool_pop(arena);
+	if (index >= 0) {
+		thread->stream->owned++;
+		return index;
+	}
+	if (mode == GRAFTRACE_MODE_OVERWRITE)
+		return recycle(arena, thread, thread->stream->sequence);
+	/* The documented bounded wait: a recording to a file rather waits for the host than loses. */
+	uint32_t wait_ms = __atomic_load_n(&arena->wait_ms, RELAXED);
+	for (uint32_t waited = 0; mode == GRAFTRACE_MODE_DRAIN && waited < wait_ms; waited += 10) {
+		if (!__atomic_load_n(&arena->host_alive, RELAXED))
+			break;
+		uint32_t seen = __atomic_load_n(&arena->free_futex, ACQUIRE);
+		__atomic_fetch_add(&arena->waiters, 1, ACQ_REL);
+		index = pool_pop(arena);
+		if (index < 0) {
+			gt_port_ring_doorbell(arena);
+			gt_port_wait(arena, seen, 10);
+		}
+		__atomic_fetch_sub(&arena->waiters, 1, ACQ_REL);
+		if (index < 0)
+			index = pool_pop(arena);
+		if (index >= 0) {
+			thread->stream->owned++;
+			return index;
+		}
+	}
+	return -1;
+}
+
+/*
+ * Where the slow path has to look in again. Behind the last sub-buffer of a ring that keeps the oldest
+ * there is no next one, so entries stop while the returns of all open calls still fit: with r words left
+ * and d calls open, (r - 4d) / 2 more entries are safe (a call opened before this sub-buffer returns in
+ * four words). Every stop halves what is left.
+ */
+void gt_stream_limits(struct gt_thread *thread)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	thread->end_return = thread->hard_end;
+	thread->end = thread->hard_end;
+	if (__atomic_load_n(&arena->mode, RELAXED) != GRAFTRACE_MODE_RING ||
+	    __atomic_load_n(&arena->free_count, RELAXED) != 0)
+		return;
+	uint64_t left = thread->cur < thread->hard_end ? (thread->hard_end - thread->cur) / 8 : 0;
+	uint64_t kept = 4ull * gt_frames_depth(thread) + 8;
+	uint64_t entries = left > kept ? (left - kept) / 2 : 0;
+	thread->end = thread->cur + (entries & ~1ull) * 8;
+}
+
+static bool open_sub_buffer(struct gt_thread *thread)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	struct graftrace_stream *stream = thread->stream;
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+
+	gt_stream_close(thread);
+	int64_t index = take_sub_buffer(arena, thread);
+	if (index < 0)
+		return false;
+
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)index);
+	uint32_t stream_index = (uint32_t)(stream - graftrace_arena_streams(arena));
+	uint32_t tracer = __atomic_load_n(&arena->tracer, RELAXED);
+	uint64_t now = gt_arch_clock();
+
+	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
+	sub->bytes = arena->sub_buffer_bytes;
+	sub->stream = stream_index;
+	sub->generation = thread->generation;
+	sub->pid = thread->pid;
+	sub->tid = thread->tid;
+	sub->cpu = thread->last_cpu = gt_port_cpu();
+	sub->context = thread->context->number;
+	sub->sequence = stream->sequence;
+	sub->clock = now;
+	sub->depth = gt_frames_depth(thread);
+	sub->tracer = (uint16_t)tracer;
+	sub->used = 0;
+	sub->reserved = 0;
+	for (int i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
+		sub->lost[i] = stream->lost[i];
+	uint32_t count = sub->depth < GRAFTRACE_OPEN_CALLS ? sub->depth : GRAFTRACE_OPEN_CALLS;
+	sub->open_calls = (uint16_t)count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct gt_frame *frame = thread->top - (count - 1 - i);
+		sub->open[i].clock = frame->clock;
+		sub->open[i].function = frame->function;
+		sub->open[i].depth = sub->depth - count + i;
+	}
+
+	thread->sub_buffer = sub;
+	thread->sub_index = (uint32_t)index;
+	thread->hard_end = (uint64_t)sub + arena->sub_buffer_bytes;
+	thread->cur = (uint64_t)graftrace_sub_buffer_words(sub);
+	thread->last_high = now >> 31;
+	thread->began = now;
+	thread->full = 0;
+	thread->mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
+	gt_stream_limits(thread);
+
+	__atomic_store_n(&states[index].word,
+			 graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, stream_index,
+					      stream->sequence),
+			 RELEASE); /* A */
+	__atomic_store_n(&stream->current, (uint32_t)index + 1, RELEASE);
+	__atomic_store_n(&stream->sequence, stream->sequence + 1, RELEASE);
+	__atomic_store_n(&stream->stopped_full, 0, RELAXED);
+	if (__atomic_load_n(&arena->free_count, RELAXED) < arena->sub_buffer_count / 2)
+		gt_port_ring_doorbell(arena);
+	return true;
+}
+
+static void close_sub_buffer(struct graftrace_arena *arena, struct graftrace_stream *stream,
+			     uint32_t index, uint32_t used)
+{
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, index);
+	__atomic_store_n(&sub->used, used, RELAXED);
+	__atomic_store_n(&stream->current, 0, RELAXED);
+	if (stream->oldest == 0)
+		stream->oldest = index + 1;
+	states[index].next = 0;
+	uint64_t word = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, sub->stream, sub->sequence);
+	__atomic_store_n(&states[index].word, word, RELEASE); /* B */
+}
+
+void gt_stream_close(struct gt_thread *thread)
+{
+	if (thread->sub_buffer == NULL)
+		return;
+	struct graftrace_arena *arena = gt_port_arena();
+	uint64_t words = (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
+	uint64_t last = thread->cur < thread->hard_end ? thread->cur : thread->hard_end;
+	close_sub_buffer(arena, thread->stream, thread->sub_index, (uint32_t)((last - words) / 8));
+	thread->sub_buffer = NULL;
+	thread->cur = thread->end = thread->end_return = thread->hard_end = 0;
+}
+
+void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream)
+{
+	uint32_t live = GRAFTRACE_STREAM_LIVE;
+	if (!__atomic_compare_exchange_n(&stream->state, &live, GRAFTRACE_STREAM_ENDED, false,
+					 ACQ_REL, RELAXED))
+		return;
+	uint32_t current = __atomic_load_n(&stream->current, ACQUIRE);
+	if (current == 0 || current > arena->sub_buffer_count)
+		return;
+	/* its writer is gone: everything up to the last word that is there */
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, current - 1);
+	uint64_t *words = graftrace_sub_buffer_words(sub);
+	uint32_t used = (uint32_t)((arena->sub_buffer_bytes - sizeof(*sub)) / 8);
+	while (used > 0 && words[used - 1] == 0)
+		used--;
+	close_sub_buffer(arena, stream, current - 1, used);
+}
+
+struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t pid, uint32_t tid)
+{
+	struct graftrace_stream *streams = graftrace_arena_streams(arena);
+	for (uint32_t i = 0; i < arena->stream_count; i++) {
+		uint32_t unused = GRAFTRACE_STREAM_FREE;
+		if (__atomic_load_n(&streams[i].state, RELAXED) != GRAFTRACE_STREAM_FREE)
+			continue;
+		/* the host looks at a stream only once its generation is set */
+		if (!__atomic_compare_exchange_n(&streams[i].state, &unused, GRAFTRACE_STREAM_LIVE,
+						 false, ACQ_REL, RELAXED))
+			continue;
+		struct graftrace_stream *stream = &streams[i];
+		stream->pid = pid;
+		stream->tid = tid;
+		stream->start = gt_arch_clock();
+		stream->sequence = 0;
+		stream->current = 0;
+		stream->oldest = 0;
+		stream->stopped_full = 0;
+		stream->owned = 0;
+		for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+			stream->lost[cause] = 0;
+		uint32_t generation = __atomic_add_fetch(&arena->generations, 1, ACQ_REL);
+		__atomic_store_n(&stream->generation, generation, RELEASE);
+		return stream;
+	}
+	__atomic_fetch_add(&arena->lost[GRAFTRACE_LOST_STREAM], 1, RELAXED);
+	return NULL;
+}
+
+uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_return)
+{
+	if (thread->sub_buffer != NULL && thread->sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION)
+		words = (words + 1) & ~1u;
+	if (thread->sub_buffer == NULL || thread->cur + words * 8ull > thread->hard_end) {
+		if (!open_sub_buffer(thread))
+			return NULL;
+	} else if (thread->cur >= thread->end || thread->end_return == 0) {
+		gt_stream_limits(thread);
+		if (!for_return && thread->cur >= thread->end) {
+			/* the last room is kept for returns, unless more came meanwhile */
+			return NULL;
+		}
+	}
+	uint64_t *place = (uint64_t *)thread->cur;
+	thread->cur += words * 8ull;
+	return place;
+}
+
+bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return)
+{
+	uint64_t *place = gt_stream_reserve(thread, 1, for_return);
+	if (place == NULL)
+		return false;
+	__atomic_store_n(place, word, RELAXED);
+	return true;
+}
+
+bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return)
+{
+	if (thread->sub_buffer != NULL && thread->last_high == tsc >> 31)
+		return true;
+	if (!gt_stream_emit(thread,
+			    graftrace_special_word(GRAFTRACE_SPECIAL_CLOCK, (uint32_t)(tsc >> 31)),
+			    for_return))
+		return false;
+	thread->last_high = tsc >> 31;
+	return true;
+}

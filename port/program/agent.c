@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's entry points, reached from the recording path through the glue: they mask signals, find the
+ * thread's block and let core/record do the work. What it offers to core/record of the process lies here, too.
+ */
+#include "port/program/agent.h"
+#include "core/record/port.h"
+#include "port/program/syscall.h"
+
+struct graftrace_agent_state gt_agent_state;
+/* Where %gs points before a thread has a block of its own: nobody's. */
+struct gt_thread gt_null_block __attribute__((aligned(64)));
+
+/* Called from glue.S only. */
+int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind);
+uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole);
+
+struct graftrace_arena *gt_port_arena(void)
+{
+	return (struct graftrace_arena *)gt_agent_state.arena;
+}
+
+void gt_signals_mask(uint64_t *saved)
+{
+	uint64_t all = ~0ull;
+	gt_syscall4(SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, (long)&all, (long)saved, 8);
+}
+
+void gt_signals_restore(const uint64_t *saved)
+{
+	gt_syscall4(SYS_RT_SIGPROCMASK, 2, (long)saved, 0, 8);
+}
+
+uint32_t gt_port_cpu(void)
+{
+	uint32_t cpu = ~0u;
+	if (gt_syscall_failed(gt_syscall3(SYS_GETCPU, (long)&cpu, 0, 0)))
+		return ~0u;
+	return cpu;
+}
+
+bool gt_port_is_stub_return(uint64_t address)
+{
+	if (address % GRAFTRACE_STUB_BYTES != GRAFTRACE_STUB_RETURN)
+		return false;
+	uint32_t count = __atomic_load_n(&gt_agent_state.region_count, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < count && i < GRAFTRACE_AGENT_REGIONS; i++)
+		if (address - gt_agent_state.regions[i].start < gt_agent_state.regions[i].bytes)
+			return true;
+	return false;
+}
+
+int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)
+{
+	uint64_t saved;
+	int traced = 0;
+	gt_signals_mask(&saved);
+	struct gt_thread *thread = gt_threads_current();
+	if (thread != NULL)
+		traced = gt_record_entry(thread, slot, function, kind, hole);
+	gt_signals_restore(&saved);
+	return traced;
+}
+
+uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
+{
+	uint64_t saved;
+	uint64_t address = *(const uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+	gt_signals_mask(&saved);
+	struct gt_thread *thread = gt_threads_current();
+	if (thread != NULL)
+		gt_record_exit(thread, slot, function, hole);
+	gt_signals_restore(&saved);
+	return address;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's own seams: process-wide state and what its files offer each other. Everything here runs
+ * inside the traced program, with no libc, and (but for hooks) with signals masked.
+ */
+#ifndef GT_PORT_PROGRAM_AGENT_H
+#define GT_PORT_PROGRAM_AGENT_H
+
+#include "core/record/recorder.h"
+
+/* What the host fills (agent.c places it in the image). */
+extern struct graftrace_agent_state gt_agent_state;
+
+/* Registers of a hooked function's caller, as gt_glue_hook lays them out. */
+struct gt_hook_frame {
+	uint64_t rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp;
+	uint64_t stub;
+	uint64_t site;
+	uint64_t return_address; /* its address + 8 is the stack pointer after the return */
+};
+
+/* Masks every signal of this thread; the old mask goes to *saved. */
+void gt_signals_mask(uint64_t *saved);
+void gt_signals_restore(const uint64_t *saved);
+
+/* threads.c */
+/* The valid block of the running thread, made if it has none. NULL: none can be had. */
+struct gt_thread *gt_threads_current(void);
+/* The same, but never makes one. */
+struct gt_thread *gt_threads_try_current(void);
+uint64_t gt_threads_pointer(void); /* %fs:0 */
+
+/* memory.c: for compilers, which emit calls of them on their own */
+void *memset(void *memory, int value, size_t bytes);
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+
+/* mirror.c */
+void gt_mirror_close(uint64_t low, uint64_t high);
+/* The lock of port.h is also taken by these. After fork the child starts with it free. */
+void gt_lock_reset(void);
+
+/* mail.c: posts; with wait_ms > 0 waits that long at most for the answer. */
+void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms);
+
+#endif

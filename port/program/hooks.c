@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's interest in a few functions of libc, libgcc and the dynamic loader, which the host hooks at
+ * their entries: those that leave frames without returning, that change stacks, load code, replace the
+ * image, and those by which unwinders find the unwind data of code. None changes what its function does,
+ * but for _dl_find_object and dl_iterate_phdr, which also know the stubs, and backtrace, which does not show
+ * them.
+ */
+#include "port/program/agent.h"
+#include "core/record/port.h"
+#include "port/program/syscall.h"
+
+#define JMP_BUF_SP     6   /* index of the saved stack pointer, glibc and musl */
+#define UCONTEXT_RSP   160 /* offset of the saved stack pointer in ucontext_t */
+#define R_DEBUG_STATE  24  /* offset of r_state in struct r_debug */
+#define OBJECTS_WAIT_MS 2000
+#define EXEC_WAIT_MS    2000
+
+/* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
+int gt_agent_hook(struct gt_hook_frame *frame);
+
+/* A longjmp to stack pointer sp: what lies below has ended. */
+static void leave_frames(uint64_t sp)
+{
+	uint64_t saved;
+	gt_signals_mask(&saved);
+	struct gt_thread *thread = gt_threads_try_current();
+	if (thread != NULL)
+		gt_frames_resolve(thread, sp, false);
+	gt_signals_restore(&saved);
+}
+
+static void switch_stack(uint64_t left, uint64_t sp)
+{
+	uint64_t saved;
+	gt_signals_mask(&saved);
+	struct gt_thread *thread = gt_threads_try_current();
+	if (thread != NULL)
+		gt_frames_switch(thread, left, sp);
+	gt_signals_restore(&saved);
+}
+
+/* The caller may be a vfork child on its parent's stack: frames that are open now never return when
+ * the exec succeeds, and the parent has to look before it trusts them. */
+static void expect_stale_frames(void)
+{
+	struct gt_thread *thread = gt_threads_try_current();
+	if (thread == NULL)
+		return;
+	thread->verify = 1;
+	thread->limit = NULL;
+}
+
+/* glibc mangles the pointer (rotated by 17, then XOR with the guard at %fs:0x30), musl does not. */
+static void on_longjmp(const struct gt_hook_frame *frame)
+{
+	uint64_t kept = ((const uint64_t *)frame->rdi)[JMP_BUF_SP];
+	uint64_t guard;
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	uint64_t plain = (kept >> 17 | kept << 47) ^ guard;
+	if (plain % 8 == 0 && plain > 65536 && plain < 1ull << 47)
+		leave_frames(plain);
+	else if (kept % 8 == 0 && kept > 65536 && kept < 1ull << 47)
+		leave_frames(kept);
+}
+
+struct dl_find_object {
+	unsigned long long flags;
+	uint64_t map_start;
+	uint64_t map_end;
+	uint64_t link_map;
+	uint64_t eh_frame;
+	unsigned long long reserved[7];
+};
+
+static const struct graftrace_region *region_at(uint64_t address)
+{
+	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++)
+		if (address - gt_agent_state.regions[i].start < gt_agent_state.regions[i].bytes)
+			return (const struct graftrace_region *)gt_agent_state.regions[i].start;
+	return NULL;
+}
+
+static int on_find_object(struct gt_hook_frame *frame)
+{
+	const struct graftrace_region *region = region_at(frame->rdi);
+	struct dl_find_object *found = (struct dl_find_object *)frame->rsi;
+	if (region == NULL)
+		return 0;
+	memset(found, 0, sizeof(*found));
+	found->map_start = (uint64_t)region;
+	for (uint32_t i = 0; i < gt_agent_state.region_count; i++)
+		if (gt_agent_state.regions[i].start == (uint64_t)region)
+			found->map_end = (uint64_t)region + gt_agent_state.regions[i].bytes;
+	found->eh_frame = (uint64_t)region->eh_frame_hdr;
+	frame->rax = 0;
+	return 1;
+}
+
+struct dl_phdr_info {
+	uint64_t address;
+	const char *name;
+	const void *headers;
+	uint16_t header_count;
+	uint64_t adds, subs;
+	uint64_t tls_module, tls_data;
+};
+
+typedef int phdr_callback(struct dl_phdr_info *info, size_t bytes, void *data);
+
+struct phdr_call {
+	phdr_callback *callback;
+	void *data;
+	uint64_t adds, subs;
+	size_t bytes;
+};
+
+static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct phdr_call *call = data;
+	call->bytes = bytes;
+	if (bytes >= offsetof(struct dl_phdr_info, tls_module)) {
+		call->adds = info->adds;
+		call->subs = info->subs;
+	}
+	return call->callback(info, bytes, call->data);
+}
+
+static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
+{
+	struct phdr_call call = { (phdr_callback *)frame->rdi, (void *)frame->rsi, 0, 0, 0 };
+	int (*body)(phdr_callback *, void *) =
+		(int (*)(phdr_callback *, void *))site->body;
+	int result = body(on_phdr, &call);
+	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++) {
+		const struct graftrace_region *region =
+			(const struct graftrace_region *)gt_agent_state.regions[i].start;
+		struct dl_phdr_info info = { 0 };
+		info.address = (uint64_t)region;
+		info.name = "[graftrace]";
+		info.headers = region->phdrs;
+		info.header_count = 2;
+		info.adds = call.adds;
+		info.subs = call.subs;
+		result = call.callback(&info, call.bytes < sizeof(info) ? call.bytes : sizeof(info),
+				       call.data);
+	}
+	frame->rax = (uint64_t)(int64_t)result;
+}
+
+/* backtrace(3) without the stubs' own frames. */
+static void on_backtrace(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
+{
+	void **buffer = (void **)frame->rdi;
+	int (*body)(void **, int) = (int (*)(void **, int))site->body;
+	int count = body(buffer, (int)frame->rsi);
+	int kept = 0;
+	for (int i = 0; i < count; i++)
+		if (region_at((uint64_t)buffer[i]) == NULL)
+			buffer[kept++] = buffer[i];
+	frame->rax = (uint64_t)kept;
+}
+
+int gt_agent_hook(struct gt_hook_frame *frame)
+{
+	uint64_t index = frame->site & 0xffffffff;
+	if (index >= gt_agent_state.hook_count || index >= GRAFTRACE_AGENT_HOOKS)
+		return 0;
+	const struct graftrace_hook_site *site = &gt_agent_state.hooks[index];
+	uint64_t slot = (uint64_t)&frame->return_address;
+	switch (site->kind) {
+	case GRAFTRACE_HOOK_LONGJMP:
+		on_longjmp(frame);
+		return 0;
+	case GRAFTRACE_HOOK_UNWIND_SETIP: {
+		/* the frame that is landed in keeps its own return slot, one word below its CFA */
+		uint64_t (*get_cfa)(uint64_t) = (uint64_t(*)(uint64_t))site->argument;
+		if (get_cfa != NULL)
+			leave_frames(get_cfa(frame->rdi) - 8);
+		return 0;
+	}
+	case GRAFTRACE_HOOK_SETCONTEXT:
+		switch_stack(slot + 8, *(const uint64_t *)(frame->rdi + UCONTEXT_RSP));
+		return 0;
+	case GRAFTRACE_HOOK_SWAPCONTEXT:
+		switch_stack(slot + 8, *(const uint64_t *)(frame->rsi + UCONTEXT_RSP));
+		return 0;
+	case GRAFTRACE_HOOK_DEBUG_STATE:
+		if (site->argument == 0 || *(const int *)(site->argument + R_DEBUG_STATE) == 0)
+			gt_mail_send(GRAFTRACE_MAIL_OBJECTS, site->argument, OBJECTS_WAIT_MS);
+		return 0;
+	case GRAFTRACE_HOOK_EXEC:
+		expect_stale_frames();
+		gt_mail_send(GRAFTRACE_MAIL_EXEC, 0, EXEC_WAIT_MS);
+		return 0;
+	case GRAFTRACE_HOOK_FIND_OBJECT:
+		return on_find_object(frame);
+	case GRAFTRACE_HOOK_ITERATE_PHDR:
+		on_iterate_phdr(frame, site);
+		return 1;
+	case GRAFTRACE_HOOK_BACKTRACE:
+		on_backtrace(frame, site);
+		return 1;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mail to the host and the waits that the agent may do, each bounded and documented: for the answer to
+ * a letter (new code, exec), and for a free sub-buffer while recording to a file.
+ */
+#include "port/program/agent.h"
+#include "core/record/port.h"
+#include "port/program/syscall.h"
+
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
+
+static void futex_wait(uint32_t *word, uint32_t seen, uint32_t milliseconds)
+{
+	struct {
+		long seconds, nanoseconds;
+	} timeout = { milliseconds / 1000, (long)(milliseconds % 1000) * 1000000 };
+	gt_syscall4(SYS_FUTEX, (long)word, FUTEX_WAIT, seen, (long)&timeout);
+}
+
+void gt_port_wait(struct graftrace_arena *arena, uint32_t seen, uint32_t milliseconds)
+{
+	futex_wait(&arena->free_futex, seen, milliseconds);
+}
+
+void gt_port_ring_doorbell(struct graftrace_arena *arena)
+{
+	__atomic_fetch_add(&arena->doorbell, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&arena->host_sleeping, __ATOMIC_SEQ_CST))
+		gt_syscall3(SYS_FUTEX, (long)&arena->doorbell, FUTEX_WAKE, 1);
+}
+
+void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	struct graftrace_mail *mail = graftrace_arena_mail(arena);
+	if (!__atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED))
+		return;
+	for (uint32_t i = 0; i < arena->mail_count; i++, mail++) {
+		uint32_t unused = GRAFTRACE_MAIL_FREE;
+		if (!__atomic_compare_exchange_n(&mail->state, &unused, GRAFTRACE_MAIL_CLAIMED,
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		mail->kind = kind;
+		mail->pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
+		mail->tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
+		mail->argument[0] = argument;
+		mail->argument[1] = wait_ms;
+		mail->answer = 0;
+		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_POSTED, __ATOMIC_SEQ_CST);
+		gt_port_ring_doorbell(arena);
+		for (uint32_t waited = 0; waited < wait_ms; waited += 20) {
+			uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
+			if (state != GRAFTRACE_MAIL_POSTED ||
+			    !__atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED))
+				break;
+			futex_wait(&mail->state, GRAFTRACE_MAIL_POSTED, 20);
+		}
+		uint32_t posted = GRAFTRACE_MAIL_POSTED;
+		/* Not waited for, or waited long enough: the host frees it. */
+		if (!__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ABANDONED,
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
+		    posted == GRAFTRACE_MAIL_ANSWERED)
+			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
+		return;
+	}
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's memory: zeroed pieces cut from private mappings, given back to lists by size class. Large
+ * pieces have a mapping of their own that costs nothing until it is touched. Guarded by a lock of its own
+ * (taken with signals masked). Also the byte functions that compilers call on their own.
+ */
+#include "port/program/agent.h"
+#include "core/record/port.h"
+#include "port/program/syscall.h"
+
+#define CHUNK_BYTES  (256 * 1024ul)
+#define LARGE_BYTES  (64 * 1024ul)
+#define CLASS_COUNT  17 /* 2^0 … 2^16 */
+
+struct piece {
+	struct piece *next;
+};
+
+static struct piece *free_pieces[CLASS_COUNT];
+static char *chunk;
+static size_t chunk_left;
+static uint32_t heap_lock;
+static uint32_t tables_lock;
+
+static void lock(uint32_t *word)
+{
+	while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
+		gt_syscall3(SYS_SCHED_YIELD, 0, 0, 0);
+}
+
+static void unlock(uint32_t *word)
+{
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
+
+void gt_port_lock(void)
+{
+	lock(&tables_lock);
+}
+
+void gt_port_unlock(void)
+{
+	unlock(&tables_lock);
+}
+
+void gt_lock_reset(void)
+{
+	unlock(&tables_lock);
+	unlock(&heap_lock);
+}
+
+static void *map(size_t bytes)
+{
+	/* PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE */
+	long address = gt_syscall6(SYS_MMAP, 0, (long)bytes, 3, 0x02 | 0x20 | 0x4000, -1, 0);
+	return gt_syscall_failed(address) ? NULL : (void *)address;
+}
+
+static uint32_t class_of(size_t bytes)
+{
+	uint32_t class = 6;
+	while ((1ul << class) < bytes)
+		class++;
+	return class;
+}
+
+void *gt_port_allocate(size_t bytes)
+{
+	if (bytes > LARGE_BYTES)
+		return map((bytes + 4095) & ~4095ul);
+	uint32_t class = class_of(bytes);
+	size_t size = 1ul << class;
+	void *memory = NULL;
+	lock(&heap_lock);
+	if (free_pieces[class] != NULL) {
+		memory = free_pieces[class];
+		free_pieces[class] = free_pieces[class]->next;
+	} else {
+		if (chunk_left < size) {
+			chunk = map(CHUNK_BYTES);
+			chunk_left = chunk == NULL ? 0 : CHUNK_BYTES;
+		}
+		if (chunk_left >= size) {
+			memory = chunk;
+			chunk += size;
+			chunk_left -= size;
+		}
+	}
+	unlock(&heap_lock);
+	if (memory != NULL)
+		memset(memory, 0, size);
+	return memory;
+}
+
+void gt_port_release(void *memory, size_t bytes)
+{
+	if (bytes > LARGE_BYTES) {
+		gt_syscall3(SYS_MUNMAP, (long)memory, (long)((bytes + 4095) & ~4095ul), 0);
+		return;
+	}
+	uint32_t class = class_of(bytes);
+	struct piece *piece = memory;
+	lock(&heap_lock);
+	piece->next = free_pieces[class];
+	free_pieces[class] = piece;
+	unlock(&heap_lock);
+}
+
+void *memset(void *memory, int value, size_t bytes)
+{
+	void *at = memory;
+	__asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
+	return memory;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes)
+{
+	void *at = to;
+	__asm__ volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(bytes) : : "memory");
+	return to;
+}

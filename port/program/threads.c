@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of the traced program: each gets a block (what %gs points to), a base context and a stream at its first
+ * traced call. Nobody tells the agent that a thread was born or died: a new thread inherits its creator's
+ * %gs and is recognised by its thread pointer; dead ones are looked for when new ones come.
+ *
+ * Blocks lie in memory that fork wipes (MADV_WIPEONFORK), so a child, by whichever system call it came,
+ * starts with none; what must survive (frames, contexts) lies in `struct home`. Blocks are never unmapped:
+ * some thread's inherited %gs may still point there.
+ */
+#include "port/program/agent.h"
+#include "core/record/port.h"
+#include "port/program/syscall.h"
+
+#define CHUNK_BLOCKS 256
+#define CHUNKS       128
+
+/* The part of a thread that survives a fork. */
+struct home {
+	struct gt_thread *block;
+	struct gt_context base;
+	struct gt_context *running;
+	struct graftrace_stream *stream;
+	uint32_t tid; /* 0 = free */
+};
+
+static struct {
+	struct gt_thread *blocks; /* the first of the first chunk is the fork marker */
+	struct home *homes;
+} chunks[CHUNKS];
+static uint32_t chunk_count;
+static uint32_t process_id;
+static uint32_t context_numbers;
+static uint32_t collector; /* where the search for dead threads goes on */
+
+static uint64_t dropped; /* counter for blocks without a stream */
+
+uint64_t gt_threads_pointer(void)
+{
+	uint64_t pointer;
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+}
+
+static uint64_t get_gs(void)
+{
+	uint64_t base = 0;
+	gt_syscall3(SYS_ARCH_PRCTL, 0x1004 /* ARCH_GET_GS */, (long)&base, 0);
+	return base;
+}
+
+static void set_gs(uint64_t base)
+{
+	if (gt_agent_state.flags & GRAFTRACE_AGENT_FSGSBASE)
+		__asm__ volatile("wrgsbase %0" : : "r"(base));
+	else
+		gt_syscall3(SYS_ARCH_PRCTL, 0x1001 /* ARCH_SET_GS */, (long)base, 0);
+}
+
+struct gt_thread *gt_threads_try_current(void)
+{
+	struct gt_thread *self;
+	uint64_t owner;
+	__asm__ volatile("mov %%gs:0, %0" : "=r"(owner));
+	if (owner == 0 || owner != gt_threads_pointer())
+		return NULL;
+	__asm__ volatile("mov %%gs:%c1, %0"
+			 : "=r"(self)
+			 : "i"(offsetof(struct gt_thread, self)));
+	return self;
+}
+
+uint32_t gt_port_context_number(void)
+{
+	return 0x80000000u | __atomic_add_fetch(&context_numbers, 1, __ATOMIC_RELAXED);
+}
+
+static bool add_chunk(void)
+{
+	if (chunk_count == CHUNKS)
+		return false;
+	struct gt_thread *blocks = gt_port_allocate(CHUNK_BLOCKS * sizeof(*blocks) + 4096);
+	struct home *homes = gt_port_allocate(CHUNK_BLOCKS * sizeof(*homes));
+	if (blocks == NULL || homes == NULL)
+		return false;
+	if (gt_syscall_failed(gt_syscall3(SYS_MADVISE, (long)blocks,
+					  (long)(CHUNK_BLOCKS * sizeof(*blocks)),
+					  18 /* MADV_WIPEONFORK */)))
+		return false;
+	for (uint32_t i = 0; i < CHUNK_BLOCKS; i++)
+		homes[i].block = &blocks[i];
+	chunks[chunk_count].blocks = blocks;
+	chunks[chunk_count].homes = homes;
+	if (chunk_count == 0)
+		homes[0].tid = ~0u; /* the marker */
+	chunk_count++;
+	return true;
+}
+
+static struct home *home_of(uint64_t block)
+{
+	for (uint32_t i = 0; i < chunk_count; i++) {
+		uint64_t first = (uint64_t)chunks[i].blocks;
+		if (block >= first && block < first + CHUNK_BLOCKS * sizeof(struct gt_thread))
+			return &chunks[i].homes[(block - first) / sizeof(struct gt_thread)];
+	}
+	return NULL;
+}
+
+static void free_home_locked(struct home *home)
+{
+	struct gt_context *base = &home->base;
+	gt_context_forget_locked(base);
+	gt_mirror_close(base->win_low, base->win_high);
+	if (base->frames != base->small && base->frames != NULL)
+		gt_port_release(base->frames, base->capacity * sizeof(*base->frames));
+	base->frames = NULL;
+	home->block->owner = 0;
+	home->stream = NULL;
+	home->running = NULL;
+	home->tid = 0;
+}
+
+/* Has the thread of this home ended? Two are looked at for each new thread. */
+static void collect_locked(uint32_t pid)
+{
+	uint32_t total = chunk_count * CHUNK_BLOCKS;
+	uint32_t looked = 0;
+	for (uint32_t i = 0; i < total && looked < 2; i++) {
+		collector = (collector + 1) % total;
+		struct home *home = &chunks[collector / CHUNK_BLOCKS].homes[collector % CHUNK_BLOCKS];
+		if (home->tid == 0 || home->tid == ~0u)
+			continue;
+		looked++;
+		if (gt_syscall3(SYS_TGKILL, pid, home->tid, 0) != -3 /* ESRCH */)
+			continue;
+		if (home->stream != NULL)
+			gt_stream_end(gt_port_arena(), home->stream);
+		free_home_locked(home);
+	}
+}
+
+static struct home *take_home_locked(uint32_t tid)
+{
+	for (int again = 0; again < 2; again++) {
+		for (uint32_t i = 0; i < chunk_count; i++) {
+			for (uint32_t j = 0; j < CHUNK_BLOCKS; j++) {
+				if (chunks[i].homes[j].tid == 0) {
+					chunks[i].homes[j].tid = tid;
+					return &chunks[i].homes[j];
+				}
+			}
+		}
+		if (!add_chunk())
+			return NULL;
+	}
+	return NULL;
+}
+
+/*
+ * A thread's own stack. The initial thread's is known from the host. A thread of glibc notes its stack
+ * in its descriptor, which lies at the thread pointer: two words, the block and its size, of which the
+ * block contains the descriptor. Else a guess: the 8 MiB below the thread pointer.
+ */
+static void find_stack(struct gt_context *base, bool initial)
+{
+	uint64_t descriptor = gt_threads_pointer();
+	base->known = 1;
+	if (initial && gt_agent_state.stack_high != 0) {
+		base->low = gt_agent_state.stack_low;
+		base->high = gt_agent_state.stack_high;
+		return;
+	}
+	for (uint64_t offset = 0x400; offset < 0x900; offset += 8) {
+		uint64_t block, bytes;
+		if (!gt_port_peek(descriptor + offset, &block) || block == 0 || (block & 4095) != 0 ||
+		    block >= descriptor)
+			continue;
+		if (!gt_port_peek(descriptor + offset + 8, &bytes) || bytes < 16384 ||
+		    bytes > 1ull << 40 || block + bytes <= descriptor ||
+		    block + bytes - descriptor > 1 << 20)
+			continue;
+		base->low = block;
+		base->high = descriptor;
+		return;
+	}
+	base->high = descriptor;
+	base->low = descriptor > 8ul << 20 ? descriptor - (8ul << 20) : 65536;
+}
+
+/* The child of a fork: only the thread that called it is here. Its frames are kept, all else is free. */
+static struct home *adopt_locked(void)
+{
+	struct home *home = home_of(get_gs());
+	for (uint32_t i = 0; i < chunk_count; i++) {
+		for (uint32_t j = 0; j < CHUNK_BLOCKS; j++) {
+			struct home *other = &chunks[i].homes[j];
+			if (other != home && other->tid != 0 && other->tid != ~0u)
+				free_home_locked(other);
+		}
+	}
+	if (home != NULL && home->tid == ~0u)
+		home = NULL;
+	return home;
+}
+
+static void start_stream(struct gt_thread *thread, struct graftrace_stream *stream)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	thread->stream = stream;
+	thread->generation = stream->generation;
+	thread->lost_full = &stream->lost[GRAFTRACE_LOST_FULL];
+	memset(stream->comm, 0, sizeof(stream->comm));
+	gt_syscall3(SYS_PRCTL, 16 /* PR_GET_NAME */, (long)stream->comm, 0);
+	thread->outside = arena->graph_only != 0;
+	/* Published first, then read: the host sets the word first, then looks for blocks. */
+	__atomic_store_n(&stream->block, (uint64_t)thread, __ATOMIC_SEQ_CST);
+	thread->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0;
+}
+
+static struct gt_thread *make_current(void)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
+	uint32_t tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
+	bool wiped = chunk_count != 0 && chunks[0].blocks[0].owner == 0;
+	struct home *home = NULL;
+	uint32_t parent = process_id;
+
+	if (wiped)
+		gt_lock_reset();
+	gt_port_lock();
+	if (chunk_count == 0 && !add_chunk())
+		goto fail;
+	if (wiped)
+		home = adopt_locked();
+	chunks[0].blocks[0].owner = 1;
+	if (process_id == 0 || wiped)
+		process_id = pid;
+	if (pid != process_id)
+		pid = tid = process_id; /* a vfork child speaks for its parent */
+	bool adopted = home != NULL;
+	if (!adopted) {
+		home = take_home_locked(tid);
+		if (home == NULL)
+			goto fail;
+	}
+	home->tid = tid;
+	collect_locked(pid);
+	gt_port_unlock();
+
+	struct gt_thread *thread = home->block;
+	bool clean = wiped && arena->fork_policy != 0;
+	memset(thread, 0, sizeof(*thread));
+	thread->self = thread;
+	thread->pid = pid;
+	thread->tid = tid;
+	thread->running = &home->running;
+	thread->base = &home->base;
+	thread->lost_full = &dropped;
+	if (clean) {
+		thread->host = 1;
+		thread->mode = GT_MODE_GRAPH;
+	} else {
+		home->stream = gt_stream_claim(arena, pid, tid);
+		if (home->stream == NULL) {
+			gt_port_lock();
+			if (adopted) {
+				/* its frames are still needed: it goes unrecorded */
+				thread->host = 1;
+				thread->mode = GT_MODE_GRAPH;
+				gt_port_unlock();
+			} else {
+				home->tid = 0;
+				goto fail;
+			}
+		} else {
+			start_stream(thread, home->stream);
+		}
+	}
+	if (adopted && home->running != NULL) {
+		home->running->top = gt_frames_recover(home->running);
+		gt_frames_load(thread, home->running);
+	} else {
+		gt_context_init(&home->base, thread->generation);
+		find_stack(&home->base, tid == pid);
+		gt_frames_load(thread, &home->base);
+	}
+	thread->owner = gt_threads_pointer();
+	set_gs((uint64_t)thread);
+	if (wiped)
+		gt_mail_send(GRAFTRACE_MAIL_FORK, parent, clean ? 1000 : 0);
+	return thread;
+fail:
+	gt_port_unlock();
+	return NULL;
+}
+
+struct gt_thread *gt_threads_current(void)
+{
+	struct gt_thread *thread = gt_threads_try_current();
+	return thread != NULL ? thread : make_current();
+}
