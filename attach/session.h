@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session: one program (with what it forks and execs) being traced, seen from outside. It starts
- * the program, puts the agent in at the exec stop, patches what the filters name, drains the arena into a
- * sink, and offers the live target to readers. Not thread-safe but for what says so.
+ * the program, puts the agent in at the exec stop, patches what the filters name, drains the arena
+ * into a sink, and offers the live target to readers. Not thread-safe but for what says so.
  */
 #ifndef GT_ATTACH_SESSION_H
 #define GT_ATTACH_SESSION_H
@@ -17,22 +17,22 @@ struct gt_session;
 
 /* Globs as ftrace has them (* ? [..]); NULL-terminated arrays, NULL = none. */
 struct gt_session_options {
-	size_t size; /* sizeof(struct gt_session_options): room to grow */
+	size_t size;	   /* sizeof(struct gt_session_options): room to grow */
 	char *const *argv; /* the program, found as execvp finds it */
 	enum graftrace_tracer tracer;
-	const char *const *filter;        /* -l: only these; none = all of the program's own */
-	const char *const *notrace;       /* -n */
-	const char *const *graph;         /* -g: only below these */
-	uint32_t max_graph_depth;         /* 0 = no limit */
-	uint64_t threshold_ns;            /* 0 = none */
-	uint64_t buffer_bytes;            /* of the sub-buffers in all; 0 = 64 MB */
+	const char *const *filter;  /* -l: only these; none = all of the program's own */
+	const char *const *notrace; /* -n */
+	const char *const *graph;   /* -g: only below these */
+	uint32_t max_graph_depth;   /* 0 = no limit */
+	uint64_t threshold_ns;	    /* 0 = none */
+	uint64_t buffer_bytes;	    /* of the sub-buffers in all; 0 = 64 MB */
 	enum graftrace_arena_mode mode;
-	uint32_t wait_ms;                 /* drain mode: how long a writer may wait for room */
-	bool no_fork;                     /* children are left clean */
-	bool libraries;                   /* also what is not the program's own (system libraries) */
-	bool unprepared;                  /* also functions that no compiler has prepared */
-	bool start_off;                   /* tracing_on = 0 at the start */
-	const struct gt_sink *sink;       /* drain mode: where to; NULL in the ring modes */
+	uint32_t wait_ms;	    /* drain mode: how long a writer may wait for room */
+	bool no_fork;		    /* children are left clean */
+	bool libraries;		    /* also what is not the program's own (system libraries) */
+	bool unprepared;	    /* also functions that no compiler has prepared */
+	bool start_off;		    /* tracing_on = 0 at the start */
+	const struct gt_sink *sink; /* drain mode: where to; NULL in the ring modes */
 };
 
 /* Starts the program and puts the agent in; it runs when this returns. GT_ENOENT: no such program,
@@ -64,8 +64,8 @@ int gt_session_clear(struct gt_session *session);
 /* All functions that can be traced, in address order, object by object: calls back until it returns
  * non-zero. enabled: traced now. */
 int gt_session_each_function(struct gt_session *session,
-			     int (*each)(void *data, uint32_t number, const struct gt_function *function,
-					 bool enabled),
+			     int (*each)(void *data, uint32_t number,
+					 const struct gt_function *function, bool enabled),
 			     void *data);
 
 /* Of the program itself, once ended: as waitpid gives it. */
@@ -82,7 +82,8 @@ struct gt_session_totals {
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 
-/* Forwards a signal to the program (Ctrl-C is the program's own business: the terminal sends it). */
+/* Forwards a signal to the program (Ctrl-C is the program's own business: the terminal sends it).
+ */
 int gt_session_signal(struct gt_session *session, int signal);
 
 void gt_session_destroy(struct gt_session *session);

@@ -32,15 +32,11 @@ gt_hot_start:
  * stack: 0 stub + 5 | 8 real return address (its address is the slot)
  * out: CF = 0: traced, the mirror has the return address; CF = 1: not traced, nothing changed.
  */
-	.globl gt_hot_entry
-	.hidden gt_hot_entry
 gt_hot_entry:
 	jmp *REGION(GT_REGION_ENTRY_VARIANT)
 
 	/* tracer nop */
 	.p2align 4
-	.globl gt_hot_variant_nop
-	.hidden gt_hot_variant_nop
 gt_hot_variant_nop:
 	stc
 	ret
@@ -82,7 +78,7 @@ gt_hot_variant_nop:
 	 * top frame's and not too far, the frame array has room, the return address is no stub's.
 	 * out: rcx = slot, rdx = top.
 	 */
-	.macro CHECK_GRAPH_ENTRY
+	.macro CHECK_GRAPH_ENTRY name
 	mov %fs:0, %rax
 	cmp T(GT_THREAD_OWNER), %rax
 	jne entry_slow
@@ -102,24 +98,25 @@ gt_hot_variant_nop:
 	mov (%rcx), %rax
 	and $31, %eax
 	cmp $21, %eax
-	je entry_maybe_stub\@
-entry_goes_on\@:
-	.pushsection .gt_hot.warm, "ax", @progbits
+	je entry_maybe_stub_\name
+entry_goes_on_\name:
+	.endm
+
+	.macro MAYBE_STUB name
 	/* The return address ends like a stub's return point: look whether it is one. */
-entry_maybe_stub\@:
+entry_maybe_stub_\name:
 	mov (%rcx), %rax
 	mov REGION(GT_REGION_STATE), %rdx
 	mov GT_STATE_REGION_COUNT(%rdx), %esi
 	add $GT_STATE_REGIONS, %rdx
 1:	dec %esi
-	js entry_goes_on\@
+	js entry_goes_on_\name
 	sub (%rdx), %rax
 	cmp 8(%rdx), %rax
 	jb entry_slow
 	add (%rdx), %rax
 	add $16, %rdx
 	jmp 1b
-	.popsection
 	.endm
 
 	/* in: rcx = reserved place; out: rax = full clock. Leaves when (clock >> 31) is new. */
@@ -142,13 +139,11 @@ entry_maybe_stub\@:
 
 /* tracer function_graph */
 	.p2align 5
-	.globl gt_hot_variant_graph
-	.hidden gt_hot_variant_graph
 gt_hot_variant_graph:
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne graph_stopped
 	SAVE
-	CHECK_GRAPH_ENTRY
+	CHECK_GRAPH_ENTRY graph
 	mov $8, %ecx				/* A: reserve … */
 	xadd %rcx, T(GT_THREAD_CUR)
 	cmp T(GT_THREAD_END), %rcx
@@ -177,13 +172,11 @@ function_stopped:
 
 /* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
 	.p2align 5
-	.globl gt_hot_variant_threshold
-	.hidden gt_hot_variant_threshold
 gt_hot_variant_threshold:
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne graph_stopped
 	SAVE
-	CHECK_GRAPH_ENTRY
+	CHECK_GRAPH_ENTRY threshold
 	rdtsc
 	shl $32, %rdx
 	or %rdx, %rax
@@ -205,8 +198,6 @@ gt_hot_variant_threshold:
 
 /* tracer function: the entry and its caller, two words; the return is left alone */
 	.p2align 5
-	.globl gt_hot_variant_function
-	.hidden gt_hot_variant_function
 gt_hot_variant_function:
 	cmpl $(GT_MODE_FUNCTION << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne function_stopped
@@ -231,8 +222,6 @@ gt_hot_variant_function:
 
 /* A function of set_graph_function: from outside it goes in by the slow path, inside it is one as all. */
 	.p2align 4
-	.globl gt_hot_entry_root
-	.hidden gt_hot_entry_root
 gt_hot_entry_root:
 	testl $GT_STOP_OUTSIDE, T(GT_THREAD_STOP)
 	jz 1f
@@ -253,8 +242,6 @@ gt_hot_entry_root:
 
 /* A function whose return address must stay where it is. */
 	.p2align 4
-	.globl gt_hot_entry_only
-	.hidden gt_hot_entry_only
 gt_hot_entry_only:
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz 1f
@@ -270,8 +257,6 @@ gt_hot_entry_only:
  * All other registers are the function's results. Returns to the real caller, from the mirror.
  */
 	.p2align 5
-	.globl gt_hot_exit
-	.hidden gt_hot_exit
 gt_hot_exit:
 	SAVE					/* 32(%rsp): the slot */
 	mov %fs:0, %rax
@@ -313,7 +298,10 @@ exit_leave:
 	RESTORE
 	ret
 
-	.section .gt_hot.warm, "ax", @progbits
+	/* What is unlikely. */
+	MAYBE_STUB graph
+	MAYBE_STUB threshold
+
 	/* Tracing is off, or another tracer writes: the frame goes, nothing is recorded, and the next
 	 * record says how deep it is. */
 exit_stopped:
@@ -403,10 +391,31 @@ entry_slow_kind:
  * gt_hot_hook: the target of a hook's stub.
  * stack: 0 stub + 10 | 8 site (sign-extended) | 16 real return address
  */
-	.globl gt_hot_hook
-	.hidden gt_hot_hook
 gt_hot_hook:
 	jmp *REGION(GT_REGION_HOOK_SLOW)
 
+
+gt_hot_end:
+
+	/* The hot text's part of the image's header (struct graftrace_agent_image). */
+	.section .image_header.hot, "a", @progbits
+	.macro OFFSET symbol
+	.long \symbol - gt_hot_start
+	.endm
+	OFFSET gt_hot_end		/* hot_bytes */
+	OFFSET gt_hot_entry
+	OFFSET gt_hot_entry_root
+	OFFSET gt_hot_entry_only
+	OFFSET gt_hot_exit
+	OFFSET gt_hot_hook
+	/* variants: nop, function, function_graph, -, function_graph with a threshold */
+	OFFSET gt_hot_variant_nop
+	OFFSET gt_hot_variant_function
+	OFFSET gt_hot_variant_graph
+	OFFSET gt_hot_variant_nop
+	OFFSET gt_hot_variant_threshold
+	OFFSET gt_hot_variant_nop
+	OFFSET gt_hot_variant_nop
+	OFFSET gt_hot_variant_nop
 
 	.section .note.GNU-stack, "", @progbits

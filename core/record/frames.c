@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contexts and their frames. A context is what owns a call stack: a thread's own stack, a coroutine's, a
- * signal stack. The mirror alone decides where a return goes; what is kept here tells which call it was and how
- * deep, so a wrong guess costs a wrong line in the trace and never the program.
+ * Contexts and their frames. A context is what owns a call stack: a thread's own stack, a
+ * coroutine's, a signal stack. The mirror alone decides where a return goes; what is kept here
+ * tells which call it was and how deep, so a wrong guess costs a wrong line in the trace and never
+ * the program.
  *
  * How a stack pointer finds its context:
- *  1. the bounds of threads' own stacks are known: inside them it is that context, and whatever lies
- *     below the stack pointer has ended without a return (longjmp, an exception);
+ *  1. the bounds of threads' own stacks are known: inside them it is that context, and whatever
+ * lies below the stack pointer has ended without a return (longjmp, an exception);
  *  2. elsewhere an explicit switch (swapcontext) left the stack pointer by which it is found again;
- *  3. else the suspended context whose innermost call lies nearest above, less than 64 KiB away, and
- *     whose slot still holds a stub's return point;
+ *  3. else the suspended context whose innermost call lies nearest above, less than 64 KiB away,
+ * and whose slot still holds a stub's return point;
  *  4. else it is a new context.
  */
 #include "core/record/recorder.h"
@@ -17,9 +18,9 @@
 #include "core/record/port.h"
 
 #define NEAR_BYTES   (64 * 1024ull)
-#define GRANULE      (64 * 1024ull)
+#define GRANULE	     (64 * 1024ull)
 #define GROWN_FRAMES (1024 * 1024u)
-#define BUCKETS      256
+#define BUCKETS	     256
 
 /* Suspended contexts by where their stacks stand; guarded by the port's lock. */
 static struct gt_context *suspended[BUCKETS];
@@ -200,10 +201,10 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 	if (!was_recording ||
 	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, to->number),
 			    true) ||
-	    !gt_stream_emit(thread,
-			    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
-						   gt_frames_depth(thread)),
-			    true)) {
+	    !gt_stream_emit(
+		    thread,
+		    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, gt_frames_depth(thread)),
+		    true)) {
 		thread->resume = 1;
 		thread->end = thread->end_return = 0;
 	}
@@ -214,7 +215,8 @@ static void say_unwound(struct gt_thread *thread, uint32_t count)
 	if (count == 0)
 		return;
 	if (!recording(thread) ||
-	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, count), true)) {
+	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, count),
+			    true)) {
 		thread->resume = 1;
 		thread->end = thread->end_return = 0;
 	}
@@ -436,11 +438,13 @@ void gt_frames_pop(struct gt_thread *thread)
 	thread->top->slot = GT_SLOT_NONE;
 	thread->top--;
 	struct gt_context *previous = thread->context->previous;
-	if (!(flags & GT_FRAME_BOTTOM) || thread->top != thread->context->frames || previous == NULL)
+	if (!(flags & GT_FRAME_BOTTOM) || thread->top != thread->context->frames ||
+	    previous == NULL)
 		return;
 	/* The outermost call of a signal stack is over: back to what it interrupted. */
 	gt_port_lock();
-	if (!previous->running && (previous->known ? previous == thread->base : !is_empty(previous))) {
+	if (!previous->running &&
+	    (previous->known ? previous == thread->base : !is_empty(previous))) {
 		if (!is_empty(previous) || previous->saved_sp != 0)
 			unlink_locked(previous);
 		switch_locked(thread, previous, 0);
@@ -479,6 +483,6 @@ struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
 	if (context == NULL)
 		return NULL;
 	unwind(thread, slot, false);
-	return thread->top != thread->context->frames && thread->top->slot == slot ? thread->top :
-										     NULL;
+	return thread->top != thread->context->frames && thread->top->slot == slot ? thread->top
+										   : NULL;
 }

@@ -7,60 +7,60 @@
 #define GT_CORE_RECORD_LAYOUT_H
 
 /* struct gt_thread */
-#define GT_THREAD_OWNER       0
-#define GT_THREAD_STOP        8
-#define GT_THREAD_CUR         16
-#define GT_THREAD_END         24
+#define GT_THREAD_OWNER	      0
+#define GT_THREAD_STOP	      8
+#define GT_THREAD_CUR	      16
+#define GT_THREAD_END	      24
 #define GT_THREAD_LAST_HIGH   32
 #define GT_THREAD_WIN_LOW     40
 #define GT_THREAD_WIN_BYTES   48
-#define GT_THREAD_TOP         56
-#define GT_THREAD_LIMIT       64
-#define GT_THREAD_BEGAN       72
+#define GT_THREAD_TOP	      56
+#define GT_THREAD_LIMIT	      64
+#define GT_THREAD_BEGAN	      72
 #define GT_THREAD_END_RETURN  80
-#define GT_THREAD_FAR         88
+#define GT_THREAD_FAR	      88
 #define GT_THREAD_LOST_FULL   96
 #define GT_THREAD_DEPTH_LIMIT 104
 #define GT_THREAD_THRESHOLD   112
 #define GT_THREAD_RESUME      120
-#define GT_THREAD_BYTES       256
+#define GT_THREAD_BYTES	      256
 
 /* The stop word: one compare tells "record, in this mode". */
-#define GT_STOP_FULL       0x00000001 /* byte 0: no room; entries are counted as lost */
-#define GT_STOP_HOST       0x00000100 /* byte 1: tracing_on = 0 */
-#define GT_STOP_OUTSIDE    0x00010000 /* byte 2: outside the graph functions */
-#define GT_STOP_CAUSES     0x00ffffff
+#define GT_STOP_FULL	   0x00000001 /* byte 0: no room; entries are counted as lost */
+#define GT_STOP_HOST	   0x00000100 /* byte 1: tracing_on = 0 */
+#define GT_STOP_OUTSIDE	   0x00010000 /* byte 2: outside the graph functions */
+#define GT_STOP_CAUSES	   0x00ffffff
 #define GT_STOP_MODE_SHIFT 24 /* byte 3: mode of the open sub-buffer; 0 = none yet */
 #define GT_MODE_FUNCTION   1
-#define GT_MODE_GRAPH      2
+#define GT_MODE_GRAPH	   2
 
 /* struct gt_frame */
-#define GT_FRAME_SLOT     0
-#define GT_FRAME_CLOCK    8
+#define GT_FRAME_SLOT	  0
+#define GT_FRAME_CLOCK	  8
 #define GT_FRAME_FUNCTION 16
-#define GT_FRAME_FLAGS    20
-#define GT_FRAME_BYTES    24
+#define GT_FRAME_FLAGS	  20
+#define GT_FRAME_BYTES	  24
 
 /* Frame flags: any of them takes a return off the straight line. */
 #define GT_FRAME_THRESHOLD 1 /* the entry was not recorded: only a long call will be */
-#define GT_FRAME_ROOT      2 /* entered the graph: leaving it goes outside again */
-#define GT_FRAME_BOTTOM    4 /* first call of a context that is no thread's own stack */
+#define GT_FRAME_ROOT	   2 /* entered the graph: leaving it goes outside again */
+#define GT_FRAME_BOTTOM	   4 /* first call of a context that is no thread's own stack */
 
 /* Kinds of entry that the slow path is told. */
 #define GT_ENTRY_ORDINARY 0
-#define GT_ENTRY_ROOT     1
-#define GT_ENTRY_ONLY     2
+#define GT_ENTRY_ROOT	  1
+#define GT_ENTRY_ONLY	  2
 
 /* The mirror of a return slot lies at slot XOR this. */
 #define GT_MIRROR_BIT 46
 
 /* struct graftrace_region */
-#define GT_REGION_BIAS          0
+#define GT_REGION_BIAS		0
 #define GT_REGION_ENTRY_VARIANT 8
-#define GT_REGION_ENTRY_SLOW    16
-#define GT_REGION_EXIT_SLOW     24
-#define GT_REGION_HOOK_SLOW     32
-#define GT_REGION_STATE         40
+#define GT_REGION_ENTRY_SLOW	16
+#define GT_REGION_EXIT_SLOW	24
+#define GT_REGION_HOOK_SLOW	32
+#define GT_REGION_STATE		40
 
 /* struct graftrace_agent_state */
 #define GT_STATE_REGION_COUNT 64

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the recorder needs of the program or kernel that it works in. Bound at link time: one recorder a
- * target. All are called from the slow half only, with signals (interrupts) masked by the port's own
- * glue before it; none may call a traced function, block for long, or use more than 200 bytes of stack.
+ * What the recorder needs of the program or kernel that it works in. Bound at link time: one
+ * recorder a target. All are called from the slow half only, with signals (interrupts) masked by
+ * the port's own glue before it; none may call a traced function, block for long, or use more than
+ * 200 bytes of stack.
  */
 #ifndef GT_CORE_RECORD_PORT_H
 #define GT_CORE_RECORD_PORT_H
@@ -22,7 +23,8 @@ void *gt_port_allocate(size_t bytes);
 /* Gives back what gt_port_allocate gave, with the same size. */
 void gt_port_release(void *memory, size_t bytes);
 
-/* Makes [low, high) of the stack have its mirror (both multiples of 64 KiB). False: cannot be had. */
+/* Makes [low, high) of the stack have its mirror (both multiples of 64 KiB). False: cannot be had.
+ */
 bool gt_port_mirror_open(uint64_t low, uint64_t high);
 
 /* Waits at most milliseconds until arena->free_futex is no longer `seen`. May return early. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The recorder's own structures: the thread block that the recording path works on, frames, contexts.
+ * The recorder's own structures: the thread block that the recording path works on, frames,
+ * contexts.
  *
- * Who writes: a thread block belongs to one thread (CPU); the straight line (arch/) and the slow half
- * (slow.c, with signals masked) write it, nested in each other only as signals nest. The host side
- * writes bytes 0 and 1 of `stop`. Nothing here is read by another thread, but for contexts, which a
- * lock of the port guards.
+ * Who writes: a thread block belongs to one thread (CPU); the straight line (arch/) and the slow
+ * half (slow.c, with signals masked) write it, nested in each other only as signals nest. The host
+ * side writes bytes 0 and 1 of `stop`. Nothing here is read by another thread, but for contexts,
+ * which a lock of the port guards.
  */
 #ifndef GT_CORE_RECORD_RECORDER_H
 #define GT_CORE_RECORD_RECORDER_H
@@ -20,7 +21,7 @@
 /* An open call. Taken frames have their slot; a popped one has ~0, which also marks one that is
  * being pushed by an interrupted straight line (in flight: TOP already counts it). */
 struct gt_frame {
-	uint64_t slot;  /* address of the return slot */
+	uint64_t slot;	/* address of the return slot */
 	uint64_t clock; /* full tsc at entry */
 	uint32_t function;
 	uint32_t flags; /* GT_FRAME_… */
@@ -37,9 +38,9 @@ struct gt_context {
 	uint32_t number;      /* in records; unique in the recording's process */
 	uint64_t low, high;   /* the stack's bounds where known (known != 0), else what was seen */
 	uint32_t known;
-	uint32_t running;     /* 1: some thread is on it */
-	uint64_t saved_sp;    /* where an explicit switch left it; 0 = by no explicit switch */
-	uint64_t win_low, win_high; /* mirror that is mapped for it */
+	uint32_t running;  /* 1: some thread is on it */
+	uint64_t saved_sp; /* where an explicit switch left it; 0 = by no explicit switch */
+	uint64_t win_low, win_high;  /* mirror that is mapped for it */
 	struct gt_context *previous; /* what ran when a nested context (signal stack) began */
 	struct gt_context *next;     /* in the hash chain of suspended contexts, or a free list */
 	struct gt_frame small[24];   /* frames until it needs more */
@@ -52,27 +53,28 @@ struct gt_thread {
 	union {
 		uint32_t stop; /* GT_STOP_…, mode in byte 3 */
 		struct {
-			uint8_t full;    /* the recorder sets it, the host clears it */
-			uint8_t host;    /* tracing_on = 0: the host's */
+			uint8_t full;	 /* the recorder sets it, the host clears it */
+			uint8_t host;	 /* tracing_on = 0: the host's */
 			uint8_t outside; /* outside the graph functions: the recorder's */
-			uint8_t mode;    /* GT_MODE_…; 0 (set by the host): read the arena's settings */
+			uint8_t mode; /* GT_MODE_…; 0 (set by the host): read the arena's settings
+				       */
 		};
 	};
 	uint32_t pad;
-	uint64_t cur;       /* address of the next word */
-	uint64_t end;       /* entries at or behind it take the slow path */
+	uint64_t cur;	    /* address of the next word */
+	uint64_t end;	    /* entries at or behind it take the slow path */
 	uint64_t last_high; /* tsc >> 31 of the last record */
 	uint64_t win_low;   /* slots in [win_low, win_low + win_bytes) have a mirror */
 	uint64_t win_bytes;
 	struct gt_frame *top;
 	struct gt_frame *limit; /* top at or behind it takes the slow path */
-	uint64_t began;         /* calls that were entered before it return by LONG_RETURN */
-	uint64_t end_return;    /* returns at or behind it take the slow path */
-	uint64_t far;           /* an entry farther than this below the top takes the slow path */
-	uint64_t *lost_full;    /* counter of entries dropped while full */
+	uint64_t began;		/* calls that were entered before it return by LONG_RETURN */
+	uint64_t end_return;	/* returns at or behind it take the slow path */
+	uint64_t far;		/* an entry farther than this below the top takes the slow path */
+	uint64_t *lost_full;	/* counter of entries dropped while full */
 	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
-	uint64_t threshold;     /* tracing_thresh in ticks */
-	uint64_t resume;        /* 1: returns went unrecorded while off: say RESUMED first */
+	uint64_t threshold;	      /* tracing_thresh in ticks */
+	uint64_t resume;	      /* 1: returns went unrecorded while off: say RESUMED first */
 	/* cold */
 	struct gt_thread *self;
 	struct graftrace_sub_buffer *sub_buffer; /* the open one, NULL = none */
@@ -84,13 +86,13 @@ struct gt_thread {
 	uint32_t pid;
 	uint32_t tid;
 	uint32_t last_cpu;
-	uint32_t verify; /* 1: frames may be stale (a vfork child ran here): check their slots */
+	uint32_t verify;   /* 1: frames may be stale (a vfork child ran here): check their slots */
 	uint64_t hard_end; /* end of the open sub-buffer */
 	struct gt_context **running; /* where the running context is noted beyond a fork; or NULL */
 	uint32_t reserved[12];
 };
 
-#define GT_ASSERT_AT(type, field, offset)                                                           \
+#define GT_ASSERT_AT(type, field, offset) \
 	_Static_assert(offsetof(type, field) == (offset), #field " stands where layout.h says")
 GT_ASSERT_AT(struct gt_thread, owner, GT_THREAD_OWNER);
 GT_ASSERT_AT(struct gt_thread, stop, GT_THREAD_STOP);
@@ -131,7 +133,8 @@ GT_ASSERT_AT(struct graftrace_agent_state, regions, GT_STATE_REGIONS);
 bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return);
 /* Reserves `words` consecutive words (≤ 64) or NULL. */
 uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_return);
-/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 31) changed. */
+/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 31) changed.
+ */
 bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return);
 /* Closes the open sub-buffer, if any. */
 void gt_stream_close(struct gt_thread *thread);
@@ -147,16 +150,16 @@ struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t
 /* The frame that counts as the top for slot compares: in-flight frames are passed over. */
 struct gt_frame *gt_frames_settled(const struct gt_thread *thread);
 /* Makes the thread's context the one that `slot` belongs to, and takes off what ended without a
- * return. Records it. entering: a call is about to be pushed at slot; else `slot` is a stack pointer
- * that is about to be (everything below it is dead). */
+ * return. Records it. entering: a call is about to be pushed at slot; else `slot` is a stack
+ * pointer that is about to be (everything below it is dead). */
 void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering);
 /* Explicit switch: the stack of this thread goes on at stack pointer `sp`; the present one stays
  * behind with its stack pointer at `left`. */
 void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp);
 /* Room for one more frame: true, or false at the limit. */
 bool gt_frames_room(struct gt_thread *thread);
-/* Finds the frame of `slot` for a return, switching context where it is not the running one's; frames
- * above it are taken off. NULL: nobody knows it. */
+/* Finds the frame of `slot` for a return, switching context where it is not the running one's;
+ * frames above it are taken off. NULL: nobody knows it. */
 struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot);
 void gt_frames_pop(struct gt_thread *thread);
 /* Loads a context's frames and windows into the block. */
@@ -176,8 +179,8 @@ static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
 
 /* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
 
-/* True: traced, the mirror has the real return address. `hole`: a word that the straight line reserved
- * and did not use, or NULL. */
+/* True: traced, the mirror has the real return address. `hole`: a word that the straight line
+ * reserved and did not use, or NULL. */
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
 		     uint64_t *hole);
 /* Records the return from the call at slot; the caller takes the address from the mirror. */

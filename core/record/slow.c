@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slow half of an entry and of a return: everything that the straight line leaves to C. Runs with
- * signals masked, on a valid thread block, and does the whole job, so that the straight line never has
- * to be resumed in its middle.
+ * The slow half of an entry and of a return: everything that the straight line leaves to C. Runs
+ * with signals masked, on a valid thread block, and does the whole job, so that the straight line
+ * never has to be resumed in its middle.
  */
 #include "core/record/recorder.h"
 #include "core/record/arch.h"
@@ -25,8 +25,8 @@ static void fill_hole(uint64_t *hole)
 	    offset < sizeof(struct graftrace_sub_buffer))
 		return;
 	uint32_t skip = ((uint64_t)hole & 1) != 0 && left >= 2;
-	__atomic_store_n((uint64_t *)address,
-			 graftrace_special_word(GRAFTRACE_SPECIAL_PAD, skip), __ATOMIC_RELAXED);
+	__atomic_store_n((uint64_t *)address, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, skip),
+			 __ATOMIC_RELAXED);
 }
 
 /* Is the open sub-buffer of the kind that the chosen tracer writes? Opens one if not. */
@@ -69,10 +69,10 @@ static bool say_resumed(struct gt_thread *thread, bool for_return)
 	if (!thread->resume)
 		return true;
 	gt_stream_limits(thread);
-	if (!gt_stream_emit(thread,
-			    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
-						   gt_frames_depth(thread)),
-			    for_return))
+	if (!gt_stream_emit(
+		    thread,
+		    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, gt_frames_depth(thread)),
+		    for_return))
 		return false;
 	thread->resume = 0;
 	return true;
@@ -89,7 +89,8 @@ static bool write_call(struct gt_thread *thread, uint32_t function, bool is_retu
 			return false;
 		*clock = gt_arch_clock();
 		if (*clock >> 31 == thread->last_high) {
-			__atomic_store_n(place, graftrace_word(function, is_return, (uint32_t)*clock),
+			__atomic_store_n(place,
+					 graftrace_word(function, is_return, (uint32_t)*clock),
 					 __ATOMIC_RELAXED);
 			return true;
 		}
@@ -99,7 +100,8 @@ static bool write_call(struct gt_thread *thread, uint32_t function, bool is_retu
 	return false;
 }
 
-static bool write_long_return(struct gt_thread *thread, const struct gt_frame *frame, uint64_t clock)
+static bool write_long_return(struct gt_thread *thread, const struct gt_frame *frame,
+			      uint64_t clock)
 {
 	if (!gt_stream_stamp(thread, clock, true))
 		return false;
@@ -149,8 +151,8 @@ static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t
 /* Records that the call of `frame` (the top) returned at this moment. */
 static void record_return(struct gt_thread *thread, const struct gt_frame *frame)
 {
-	bool recording = !thread->host && thread->mode == GT_MODE_GRAPH &&
-			 thread->sub_buffer != NULL;
+	bool recording =
+		!thread->host && thread->mode == GT_MODE_GRAPH && thread->sub_buffer != NULL;
 	if (!recording) {
 		thread->resume = 1;
 		thread->end = thread->end_return = 0;
@@ -207,11 +209,13 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 		/* the mirror is in use: it has to be a traced call */
 	}
 	if (!gt_frames_room(thread)) {
-		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_DEPTH], 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_DEPTH], 1,
+				   __ATOMIC_RELAXED);
 		return false;
 	}
 	if (slot - thread->win_low >= thread->win_bytes) {
-		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1,
+				   __ATOMIC_RELAXED);
 		write_entry_only(thread, function);
 		return false;
 	}

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: where a writer's words go. Sub-buffers come from the arena's pool, one at a time; the switch
- * from one to the next happens here, with signals masked. Lock-free towards other writers and the
- * host: the pool is a stack changed by tagged compare-and-swap, each sub-buffer's state is one word.
+ * Streams: where a writer's words go. Sub-buffers come from the arena's pool, one at a time; the
+ * switch from one to the next happens here, with signals masked. Lock-free towards other writers
+ * and the host: the pool is a stack changed by tagged compare-and-swap, each sub-buffer's state is
+ * one word.
  *
  * Orders (partners in attach/):
- *  A. header and zeroed words before state ACTIVE (release); readers load the state first (acquire).
- *  B. last words before state FULL (release); a reader that sees FULL sees every word that was stored by
- *     then. An interrupted writer's word can come later: readers wait for holes to be filled.
- *  C. the host zeroes before it pushes to the free stack (release); the pop acquires.
+ *  A. header and zeroed words before state ACTIVE (release); readers load the state first
+ * (acquire). B. last words before state FULL (release); a reader that sees FULL sees every word
+ * that was stored by then. An interrupted writer's word can come later: readers wait for holes to
+ * be filled. C. the host zeroes before it pushes to the free stack (release); the pop acquires.
  */
 #include "core/record/recorder.h"
 #include "core/record/arch.h"
@@ -86,7 +87,8 @@ static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread, 
 				continue;
 			return -1;
 		}
-		struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)oldest);
+		struct graftrace_sub_buffer *sub =
+			graftrace_arena_sub_buffer(arena, (uint32_t)oldest);
 		uint64_t used = sub->used;
 		uint32_t next = states[oldest].next;
 		uint64_t active =
@@ -119,7 +121,8 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 	}
 	if (mode == GRAFTRACE_MODE_OVERWRITE)
 		return recycle(arena, thread, thread->stream->sequence);
-	/* The documented bounded wait: a recording to a file rather waits for the host than loses. */
+	/* The documented bounded wait: a recording to a file rather waits for the host than loses.
+	 */
 	uint32_t wait_ms = __atomic_load_n(&arena->wait_ms, RELAXED);
 	for (uint32_t waited = 0; mode == GRAFTRACE_MODE_DRAIN && waited < wait_ms; waited += 10) {
 		if (!__atomic_load_n(&arena->host_alive, RELAXED))
@@ -143,10 +146,10 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 }
 
 /*
- * Where the slow path has to look in again. Behind the last sub-buffer of a ring that keeps the oldest
- * there is no next one, so entries stop while the returns of all open calls still fit: with r words left
- * and d calls open, (r - 4d) / 2 more entries are safe (a call opened before this sub-buffer returns in
- * four words). Every stop halves what is left.
+ * Where the slow path has to look in again. Behind the last sub-buffer of a ring that keeps the
+ * oldest there is no next one, so entries stop while the returns of all open calls still fit: with
+ * r words left and d calls open, (r - 4d) / 2 more entries are safe (a call opened before this
+ * sub-buffer returns in four words). Every stop halves what is left.
  */
 void gt_stream_limits(struct gt_thread *thread)
 {
@@ -213,10 +216,10 @@ static bool open_sub_buffer(struct gt_thread *thread)
 	thread->mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
 	gt_stream_limits(thread);
 
-	__atomic_store_n(&states[index].word,
-			 graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, stream_index,
-					      stream->sequence),
-			 RELEASE); /* A */
+	__atomic_store_n(
+		&states[index].word,
+		graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, stream_index, stream->sequence),
+		RELEASE); /* A */
 	__atomic_store_n(&stream->current, (uint32_t)index + 1, RELEASE);
 	__atomic_store_n(&stream->sequence, stream->sequence + 1, RELEASE);
 	__atomic_store_n(&stream->stopped_full, 0, RELAXED);

@@ -2,8 +2,8 @@
 /*
  * A target as its readers see it: writers with their sub-buffers, functions with their names, a
  * clock. A live program, a recording file and a kernel each implement it; one host process looks at
- * many. Freestanding: no libc, no allocation here. Calls on one target come from one thread at a time
- * unless the implementation says more.
+ * many. Freestanding: no libc, no allocation here. Calls on one target come from one thread at a
+ * time unless the implementation says more.
  */
 #ifndef GT_CORE_VIEW_TARGET_H
 #define GT_CORE_VIEW_TARGET_H
@@ -18,7 +18,7 @@ struct gt_function {
 	const char *name;   /* demangled; "object+0x1234" where there is no name */
 	const char *object; /* path of the object it lies in, "" unknown */
 	uint64_t address;   /* runtime address of its entry in the process that had it */
-	uint32_t size;      /* bytes, 0 unknown */
+	uint32_t size;	    /* bytes, 0 unknown */
 };
 
 /* One writer (a thread of a program, a CPU of a kernel). */
@@ -28,9 +28,9 @@ struct gt_writer {
 	uint32_t tid;
 	char comm[16];
 	uint64_t first; /* oldest sub-buffer that can still be read */
-	uint64_t next;  /* sequence behind the newest one, the one being written included */
+	uint64_t next;	/* sequence behind the newest one, the one being written included */
 	uint64_t start; /* tsc of the start */
-	uint64_t end;   /* tsc of the end, 0 = it lives, or was killed */
+	uint64_t end;	/* tsc of the end, 0 = it lives, or was killed */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
 };
 
@@ -51,14 +51,14 @@ struct gt_target_ops {
 	int (*writer)(struct gt_target *target, uint32_t index, struct gt_writer *writer);
 	/*
 	 * Copies (or points to, see `bytes`) the sub-buffer `sequence` of writer `index` without
-	 * consuming it. buffer: at least sub_buffer_bytes(target). Returns the number of *words* that may
-	 * be looked at (for one that is being written: all, of which zero ones are not written yet), or
-	 * GT_ENOENT: gone (overwritten, consumed) or not there yet, GT_EFORMAT, GT_ECUT.
-	 * *bytes is set to where the sub-buffer stands: in buffer, or in the target's own memory (valid
-	 * until the next call). A torn copy is never returned.
+	 * consuming it. buffer: at least sub_buffer_bytes(target). Returns the number of *words*
+	 * that may be looked at (for one that is being written: all, of which zero ones are not
+	 * written yet), or GT_ENOENT: gone (overwritten, consumed) or not there yet, GT_EFORMAT,
+	 * GT_ECUT. *bytes is set to where the sub-buffer stands: in buffer, or in the target's own
+	 * memory (valid until the next call). A torn copy is never returned.
 	 */
-	int64_t (*sub_buffer)(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
-			      const struct graftrace_sub_buffer **bytes);
+	int64_t (*sub_buffer)(struct gt_target *target, uint32_t index, uint64_t sequence,
+			      void *buffer, const struct graftrace_sub_buffer **bytes);
 	/* Consumes up to and including that sub-buffer (closed ones only). May be NULL: cannot. */
 	int (*consume)(struct gt_target *target, uint32_t index, uint64_t sequence);
 	/* 0 or GT_ENOENT: no such function. */
@@ -72,7 +72,7 @@ struct gt_target {
 	const struct gt_target_ops *ops;
 	void *data; /* the implementation's own */
 	struct gt_clock clock;
-	uint32_t sub_buffer_bytes; /* largest sub-buffer, header included */
+	uint32_t sub_buffer_bytes;    /* largest sub-buffer, header included */
 	enum graftrace_tracer tracer; /* at the time of asking */
 	uint32_t cpu_count;
 };
@@ -83,7 +83,8 @@ static inline uint64_t gt_clock_ns(const struct gt_clock *clock, uint64_t tsc)
 	if (tsc < clock->tsc_base)
 		return clock->ns_base -
 		       (uint64_t)((u128)(clock->tsc_base - tsc) * clock->mult >> clock->shift);
-	return clock->ns_base + (uint64_t)((u128)(tsc - clock->tsc_base) * clock->mult >> clock->shift);
+	return clock->ns_base +
+	       (uint64_t)((u128)(tsc - clock->tsc_base) * clock->mult >> clock->shift);
 }
 
 static inline uint64_t gt_clock_duration_ns(const struct gt_clock *clock, uint64_t ticks)
@@ -101,16 +102,18 @@ struct gt_sink {
 	void *data;
 	/* Before the first sub-buffer that uses their numbers: `count` functions with consecutive
 	 * numbers from `first`, all in one object. */
-	int (*functions)(void *data, uint32_t pid, uint32_t first, const struct gt_function *functions,
-			 uint32_t count);
-	/* An object mapped in process pid: [start, end) of its code, load bias, build ID (may be empty). */
+	int (*functions)(void *data, uint32_t pid, uint32_t first,
+			 const struct gt_function *functions, uint32_t count);
+	/* An object mapped in process pid: [start, end) of its code, load bias, build ID (may be
+	 * empty). */
 	int (*object)(void *data, uint32_t pid, const char *path, uint64_t start, uint64_t end,
 		      uint64_t bias, const uint8_t *build_id, uint32_t build_id_bytes);
 	/* A writer as soon as it is seen, and again when it ends (end != 0) or its name changes. */
 	int (*writer)(void *data, const struct gt_writer *writer);
-	/* A closed (or, at the end of a killed program, cut) sub-buffer; each writer's in order. Bytes:
-	 * header and `words` words. Already checked: magic, generation, sizes. */
-	int (*sub_buffer)(void *data, const struct graftrace_sub_buffer *sub_buffer, uint32_t words);
+	/* A closed (or, at the end of a killed program, cut) sub-buffer; each writer's in order.
+	 * Bytes: header and `words` words. Already checked: magic, generation, sizes. */
+	int (*sub_buffer)(void *data, const struct graftrace_sub_buffer *sub_buffer,
+			  uint32_t words);
 };
 
 #endif

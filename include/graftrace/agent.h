@@ -4,26 +4,23 @@
  * beside the code, and the words that the host reads and writes in the process's memory.
  *
  * Image: position independent, no relocations. [0, text_bytes) is mapped read + execute,
- * [text_bytes, image_bytes) read + write; both start on page boundaries and file_bytes of the whole come
- * from the blob (the rest is zero). It starts with struct graftrace_agent_image.
+ * [text_bytes, image_bytes) read + write; both start on page boundaries and file_bytes of the whole
+ *come from the blob (the rest is zero). It starts with struct graftrace_agent_image.
  *
- * Region: for each cluster of objects within 1.9 GB one mapping (read + execute once it is written):
- *	page 0            struct graftrace_region
- *	hot_offset        a copy of the image's hot text (hot_bytes at hot_source)
- *	stubs_offset      stubs, 32 bytes each, 32-byte aligned
- *	anywhere behind   moved code (bodies of unprepared functions)
+ * Region: for each cluster of objects within 1.9 GB one mapping (read + execute once it is
+ *written): page 0            struct graftrace_region hot_offset        a copy of the image's hot
+ *text (hot_bytes at hot_source) stubs_offset      stubs, 32 bytes each, 32-byte aligned anywhere
+ *behind   moved code (bodies of unprepared functions)
  *
  * A function's stub, at slot address T (T % 32 == 0), function number n:
  *	T+0   e8 rel32         call  hot + entry
- *	T+5   0f 82 rel32      jc    body             not traced: the real return address is in place
- *	T+11  48 8d 64 24 08   lea   8(%rsp),%rsp     flags stay
- *	T+16  e8 rel32         call  body             takes the return slot
- *	T+21  68 imm32         push  $(n << 1 | 1)    (sign-extended)
- *	T+26  e9 rel32         jmp   hot + exit
- *	T+31  cc
- * n is not in the entry's code: n = (T + 5 - region.bias) / 32, so stubs of a region have consecutive
- * numbers. The function's first bytes become `jmp T`; `body` is where it goes on: behind its
- * compiler-made nops or fentry call, or the moved first instructions, which end in a jump back.
+ *	T+5   0f 82 rel32      jc    body             not traced: the real return address is in
+ *place T+11  48 8d 64 24 08   lea   8(%rsp),%rsp     flags stay T+16  e8 rel32         call  body
+ *takes the return slot T+21  68 imm32         push  $(n << 1 | 1)    (sign-extended) T+26  e9 rel32
+ *jmp   hot + exit T+31  cc n is not in the entry's code: n = (T + 5 - region.bias) / 32, so stubs
+ *of a region have consecutive numbers. The function's first bytes become `jmp T`; `body` is where
+ *it goes on: behind its compiler-made nops or fentry call, or the moved first instructions, which
+ *end in a jump back.
  *
  * A hook's stub (agent's own interest in a libc function), 32 bytes:
  *	T+0   68 imm32         push  $site            index into graftrace_agent_state.hooks
@@ -47,31 +44,35 @@ struct graftrace_agent_image {
 	uint32_t text_bytes;
 	uint32_t file_bytes;
 	uint32_t image_bytes;
-	uint32_t state_offset;      /* struct graftrace_agent_state */
+	uint32_t state_offset;	    /* struct graftrace_agent_state */
 	uint32_t null_block_offset; /* initial value of gs_base for every thread: image + this */
 	uint32_t hot_source;
 	uint32_t hot_bytes;
 	/* offsets within the hot text */
-	uint32_t entry;      /* an ordinary function */
+	uint32_t entry;	     /* an ordinary function */
 	uint32_t entry_root; /* a set_graph_function root */
 	uint32_t entry_only; /* recorded without its return */
 	uint32_t exit;
 	uint32_t hook;
-	/* offsets within the hot text of the tracers' variants, for graftrace_region.entry_variant */
-	uint32_t variant[8]; /* index: enum graftrace_tracer; [4]: function_graph with a threshold */
+	/* offsets within the hot text of the tracers' variants, for graftrace_region.entry_variant
+	 */
+	uint32_t
+		variant[8]; /* index: enum graftrace_tracer; [4]: function_graph with a threshold */
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;
 	uint32_t hook_slow;
-	/* offsets within the image: synthetic unwind data of a region is made by the host from this */
+	/* offsets within the image: synthetic unwind data of a region is made by the host from this
+	 */
 	uint32_t reserved[5];
 };
 
 /* Page 0 of a region; written by the host through /proc/PID/mem. */
 struct graftrace_region {
-	uint64_t bias;          /* stubs' address + 5 - 32 * number of the first function */
-	uint64_t entry_variant; /* absolute address in this region's hot text; changed while running */
-	uint64_t entry_slow;    /* absolute: image + entry_slow */
+	uint64_t bias;		/* stubs' address + 5 - 32 * number of the first function */
+	uint64_t entry_variant; /* absolute address in this region's hot text; changed while running
+				 */
+	uint64_t entry_slow;	/* absolute: image + entry_slow */
 	uint64_t exit_slow;
 	uint64_t hook_slow;
 	uint64_t state; /* absolute: image + state_offset */
@@ -87,33 +88,35 @@ struct graftrace_region {
 #define GRAFTRACE_REGION_STUBS_OFFSET (4096 + 8192)
 
 enum graftrace_hook {
-	GRAFTRACE_HOOK_LONGJMP = 1,        /* longjmp, _longjmp, siglongjmp, __longjmp_chk: rdi = jmp_buf */
-	GRAFTRACE_HOOK_UNWIND_SETIP = 2,   /* _Unwind_SetIP; argument = address of _Unwind_GetCFA */
-	GRAFTRACE_HOOK_SETCONTEXT = 3,     /* setcontext: rdi = ucontext */
-	GRAFTRACE_HOOK_SWAPCONTEXT = 4,    /* swapcontext: rsi = ucontext */
-	GRAFTRACE_HOOK_DEBUG_STATE = 5,    /* _dl_debug_state (r_debug.r_brk); argument = r_debug or 0 */
-	GRAFTRACE_HOOK_EXEC = 6,           /* execve, execveat, fexecve */
-	GRAFTRACE_HOOK_FIND_OBJECT = 7,    /* _dl_find_object */
-	GRAFTRACE_HOOK_ITERATE_PHDR = 8,   /* dl_iterate_phdr */
-	GRAFTRACE_HOOK_BACKTRACE = 9,      /* backtrace: stub frames are taken out of the result */
+	GRAFTRACE_HOOK_LONGJMP =
+		1, /* longjmp, _longjmp, siglongjmp, __longjmp_chk: rdi = jmp_buf */
+	GRAFTRACE_HOOK_UNWIND_SETIP = 2, /* _Unwind_SetIP; argument = address of _Unwind_GetCFA */
+	GRAFTRACE_HOOK_SETCONTEXT = 3,	 /* setcontext: rdi = ucontext */
+	GRAFTRACE_HOOK_SWAPCONTEXT = 4,	 /* swapcontext: rsi = ucontext */
+	GRAFTRACE_HOOK_DEBUG_STATE =
+		5,		 /* _dl_debug_state (r_debug.r_brk); argument = r_debug or 0 */
+	GRAFTRACE_HOOK_EXEC = 6, /* execve, execveat, fexecve */
+	GRAFTRACE_HOOK_FIND_OBJECT = 7,	 /* _dl_find_object */
+	GRAFTRACE_HOOK_ITERATE_PHDR = 8, /* dl_iterate_phdr */
+	GRAFTRACE_HOOK_BACKTRACE = 9,	 /* backtrace: stub frames are taken out of the result */
 };
 
 struct graftrace_hook_site {
-	uint64_t kind;     /* enum graftrace_hook */
-	uint64_t body;     /* where the hooked function goes on (address in a region) */
+	uint64_t kind;	   /* enum graftrace_hook */
+	uint64_t body;	   /* where the hooked function goes on (address in a region) */
 	uint64_t argument; /* as the kind says */
 };
 
 #define GRAFTRACE_AGENT_REGIONS 32
-#define GRAFTRACE_AGENT_HOOKS   256
+#define GRAFTRACE_AGENT_HOOKS	256
 
 /* The agent's state in the process. The host fills the first part before any traced call runs, adds
  * regions and hooks later (entry first, then the count), and reads the rest. */
 struct graftrace_agent_state {
-	uint64_t magic;  /* GRAFTRACE_AGENT_MAGIC once the host has filled it */
-	uint64_t arena;  /* address of the arena in this process */
-	uint64_t image;  /* address of the image */
-	uint64_t flags;  /* GRAFTRACE_AGENT_… */
+	uint64_t magic;	     /* GRAFTRACE_AGENT_MAGIC once the host has filled it */
+	uint64_t arena;	     /* address of the arena in this process */
+	uint64_t image;	     /* address of the image */
+	uint64_t flags;	     /* GRAFTRACE_AGENT_… */
 	uint64_t stack_low;  /* the initial thread's stack: lowest address it may grow to … */
 	uint64_t stack_high; /* … and its end. 0: unknown */
 	uint64_t tsc_per_ms;
@@ -130,9 +133,10 @@ struct graftrace_agent_state {
 #define GRAFTRACE_AGENT_FSGSBASE 1 /* wrgsbase may be used (AT_HWCAP2 bit 1) */
 
 /* Words of a thread block (graftrace_stream.block) that the host may write, or read. */
-#define GRAFTRACE_BLOCK_STOP 8 /* uint32_t; byte 0: full (agent sets, host clears), byte 1: host,
-				* byte 2: outside the graph functions (agent), byte 3: mode; the host
-				* writes 0 to make the thread read tracer, max_depth and
-				* threshold from the arena anew */
+#define GRAFTRACE_BLOCK_STOP                                                     \
+	8 /* uint32_t; byte 0: full (agent sets, host clears), byte 1: host,     \
+	   * byte 2: outside the graph functions (agent), byte 3: mode; the host \
+	   * writes 0 to make the thread read tracer, max_depth and              \
+	   * threshold from the arena anew */
 
 #endif

@@ -6,18 +6,17 @@
  *
  *	header | streams[stream_count] | states[sub_buffer_count] | mail[mail_count] | sub-buffers
  *
- * Who may do what: the target writes everything here and may be broken or hostile, so the host copies,
- * then checks. The agent trusts the fields that the host writes.
+ * Who may do what: the target writes everything here and may be broken or hostile, so the host
+ *copies, then checks. The agent trusts the fields that the host writes.
  *
  * A sub-buffer's life (states[i].word, one 64-bit atomic):
  *	FREE    on the free stack, all words zero (the host zeroed it)
  *	ACTIVE  owned by one writer
- *	FULL    closed by its writer, to be read; in drain mode the host takes FULL ones, zeroes them and
- *	        frees them; in ring mode they stay until a consuming reader takes them
- *	READING taken by the host (consuming)
- * In overwrite mode a writer turns the oldest FULL one of its own back to ACTIVE (with the new
- * sequence) by a compare-and-swap: a reader that copied it meanwhile sees the changed word and throws
- * the copy away.
+ *	FULL    closed by its writer, to be read; in drain mode the host takes FULL ones, zeroes
+ *them and frees them; in ring mode they stay until a consuming reader takes them READING taken by
+ *the host (consuming) In overwrite mode a writer turns the oldest FULL one of its own back to
+ *ACTIVE (with the new sequence) by a compare-and-swap: a reader that copied it meanwhile sees the
+ *changed word and throws the copy away.
  */
 #ifndef GRAFTRACE_ARENA_H
 #define GRAFTRACE_ARENA_H
@@ -25,9 +24,9 @@
 #include <stdint.h>
 #include <graftrace/record.h>
 
-#define GRAFTRACE_ARENA_MAGIC   0x31414e4552415447ull /* "GTARENA1" */
+#define GRAFTRACE_ARENA_MAGIC	0x31414e4552415447ull /* "GTARENA1" */
 #define GRAFTRACE_ARENA_STREAMS 8192
-#define GRAFTRACE_ARENA_MAIL    64
+#define GRAFTRACE_ARENA_MAIL	64
 
 enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_FREE = 0,
@@ -36,7 +35,8 @@ enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_READING = 3,
 };
 
-/* word: sequence (low 40 bits) << 24 | stream << 4 | state. next: free stack, index + 1, 0 = end. */
+/* word: sequence (low 40 bits) << 24 | stream << 4 | state. next: free stack, index + 1, 0 = end.
+ */
 struct graftrace_sub_buffer_entry {
 	uint64_t word;
 	uint32_t next;
@@ -51,25 +51,27 @@ static inline uint64_t graftrace_state_word(enum graftrace_sub_buffer_state stat
 
 enum graftrace_stream_state {
 	GRAFTRACE_STREAM_FREE = 0,
-	GRAFTRACE_STREAM_LIVE = 1,   /* a writer has it */
-	GRAFTRACE_STREAM_ENDED = 2,  /* the writer has ended; the host frees it once it is drained */
+	GRAFTRACE_STREAM_LIVE = 1,  /* a writer has it */
+	GRAFTRACE_STREAM_ENDED = 2, /* the writer has ended; the host frees it once it is drained */
 };
 
 /* One writer. Written by the writer, but for `state` ENDED -> FREE (host). 256 bytes. */
 struct graftrace_stream {
-	uint32_t state;      /* enum graftrace_stream_state, claimed FREE -> LIVE by compare-and-swap */
+	uint32_t state; /* enum graftrace_stream_state, claimed FREE -> LIVE by compare-and-swap */
 	uint32_t generation; /* 1 + arena.generations at the claim */
 	uint32_t pid;
 	uint32_t tid;
-	uint64_t block;    /* address of the writer's private thread block in the target */
-	uint64_t start;    /* tsc of its first record */
+	uint64_t block;	   /* address of the writer's private thread block in the target */
+	uint64_t start;	   /* tsc of its first record */
 	uint64_t sequence; /* sub-buffers opened so far */
 	uint32_t current;  /* index + 1 of the ACTIVE sub-buffer, 0 = none */
 	uint32_t oldest;   /* overwrite mode: index + 1 of its oldest FULL sub-buffer, 0 = none */
-	uint32_t stopped_full; /* 1: stopped for lack of sub-buffers; the host clears the block's stop byte */
-	uint32_t owned;    /* sub-buffers that it holds */
-	char comm[16];     /* name of the thread when it started, NUL-terminated */
-	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* live counters; lost[FULL] counts while stopped too */
+	uint32_t stopped_full; /* 1: stopped for lack of sub-buffers; the host clears the block's
+				  stop byte */
+	uint32_t owned;	       /* sub-buffers that it holds */
+	char comm[16];	       /* name of the thread when it started, NUL-terminated */
+	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* live counters; lost[FULL] counts while stopped too
+					       */
 	uint8_t pad[256 - 136];
 };
 
@@ -86,8 +88,8 @@ enum graftrace_mail_state {
 };
 
 enum graftrace_mail_kind {
-	/* Objects were loaded or unloaded (the dynamic loader's debug hook, RT_CONSISTENT). The agent
-	 * waits for the answer, so that new code is patched before it runs. */
+	/* Objects were loaded or unloaded (the dynamic loader's debug hook, RT_CONSISTENT). The
+	 * agent waits for the answer, so that new code is patched before it runs. */
 	GRAFTRACE_MAIL_OBJECTS = 1,
 	/* The thread `tid` of process `pid` is about to exec. The agent waits, so that the host can
 	 * be there at the exec stop. */
@@ -110,8 +112,8 @@ struct graftrace_mail {
 _Static_assert(sizeof(struct graftrace_mail) == 64, "mail is 64 bytes");
 
 enum graftrace_arena_mode {
-	GRAFTRACE_MODE_DRAIN = 0,     /* the host empties FULL sub-buffers as they come */
-	GRAFTRACE_MODE_RING = 1,      /* keep the oldest: when full, the newest records are dropped */
+	GRAFTRACE_MODE_DRAIN = 0, /* the host empties FULL sub-buffers as they come */
+	GRAFTRACE_MODE_RING = 1,  /* keep the oldest: when full, the newest records are dropped */
 	GRAFTRACE_MODE_OVERWRITE = 2, /* keep the newest */
 };
 
@@ -131,24 +133,25 @@ struct graftrace_arena {
 
 	/* written by the host at any time, read by agents */
 	uint32_t tracing_on;
-	uint32_t tracer;      /* enum graftrace_tracer, for new sub-buffers */
-	uint32_t mode;        /* enum graftrace_arena_mode */
-	uint32_t wait_ms;     /* how long a writer may wait for a free sub-buffer (drain mode); 0 = drop */
-	uint32_t fork_policy; /* 0: children are traced, 1: children are left clean */
-	uint32_t graph_only;  /* 1: threads start outside (set_graph_function is in use) */
-	uint32_t max_depth;   /* max_graph_depth, 0 = none */
-	uint32_t host_alive;  /* 0: nobody listens: mail is not waited for */
+	uint32_t tracer;  /* enum graftrace_tracer, for new sub-buffers */
+	uint32_t mode;	  /* enum graftrace_arena_mode */
+	uint32_t wait_ms; /* how long a writer may wait for a free sub-buffer (drain mode); 0 = drop
+			   */
+	uint32_t fork_policy;	  /* 0: children are traced, 1: children are left clean */
+	uint32_t graph_only;	  /* 1: threads start outside (set_graph_function is in use) */
+	uint32_t max_depth;	  /* max_graph_depth, 0 = none */
+	uint32_t host_alive;	  /* 0: nobody listens: mail is not waited for */
 	uint64_t threshold_ticks; /* tracing_thresh, 0 = none */
 	uint64_t pad1[3];
 
 	/* written by both sides */
-	uint64_t free_head;   /* tag (high 32) | index + 1 (low 32) of the free stack */
+	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
 	uint32_t free_count;
-	uint32_t free_futex;  /* incremented and woken by the host when it frees while waiters > 0 */
-	uint32_t waiters;     /* writers that wait for a free sub-buffer */
-	uint32_t doorbell;    /* futex: incremented by agents, the host waits on it */
-	uint32_t host_sleeping; /* 1: the host waits on doorbell */
-	uint32_t generations; /* writers so far */
+	uint32_t free_futex; /* incremented and woken by the host when it frees while waiters > 0 */
+	uint32_t waiters;    /* writers that wait for a free sub-buffer */
+	uint32_t doorbell;   /* futex: incremented by agents, the host waits on it */
+	uint32_t host_sleeping;		      /* 1: the host waits on doorbell */
+	uint32_t generations;		      /* writers so far */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* losses that no stream could count */
 	uint64_t pad2[5];
 };
@@ -170,7 +173,7 @@ static inline struct graftrace_mail *graftrace_arena_mail(struct graftrace_arena
 }
 
 static inline struct graftrace_sub_buffer *graftrace_arena_sub_buffer(struct graftrace_arena *arena,
-								     uint32_t index)
+								      uint32_t index)
 {
 	return (struct graftrace_sub_buffer *)((char *)arena + arena->sub_buffers_offset +
 					       (uint64_t)index * arena->sub_buffer_bytes);

@@ -58,7 +58,8 @@ static inline uint64_t graftrace_word(uint32_t function, int is_return, uint32_t
 	return (uint64_t)function << 33 | (is_return ? GRAFTRACE_WORD_RETURN : 0) | clock;
 }
 
-/* Special words: function = GRAFTRACE_SPECIAL + kind, R = 0, and the clock's place has an argument. */
+/* Special words: function = GRAFTRACE_SPECIAL + kind, R = 0, and the clock's place has an argument.
+ */
 enum graftrace_special {
 	GRAFTRACE_SPECIAL_CLOCK = 1,   /* argument: tsc >> 31 (rule 2) */
 	GRAFTRACE_SPECIAL_UNWOUND = 2, /* argument: open calls that ended without a return */
@@ -67,9 +68,9 @@ enum graftrace_special {
 	GRAFTRACE_SPECIAL_PAD = 5,     /* argument: words to skip after this one */
 	GRAFTRACE_SPECIAL_EVENT = 6,   /* argument: type << 16 | data words that follow */
 	GRAFTRACE_SPECIAL_LOST = 7,    /* argument: records lost just before (saturates) */
-	/* The writer stopped (tracing_on = 0, ring full) and goes on from here: calls that were open
-	 * may have returned meanwhile. Argument: depth that is left of the context's open calls;
-	 * what is above it is taken off without a return. */
+	/* The writer stopped (tracing_on = 0, ring full) and goes on from here: calls that were
+	 * open may have returned meanwhile. Argument: depth that is left of the context's open
+	 * calls; what is above it is taken off without a return. */
 	GRAFTRACE_SPECIAL_RESUMED = 8,
 };
 
@@ -80,7 +81,8 @@ static inline uint64_t graftrace_special_word(enum graftrace_special kind, uint3
 
 /* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). */
 enum graftrace_event {
-	/* 3 words: the return word, the entry's full clock (tsc), the depth (calls that stay open). */
+	/* 3 words: the return word, the entry's full clock (tsc), the depth (calls that stay open).
+	 */
 	GRAFTRACE_EVENT_LONG_RETURN = 1,
 	/* 1 word: an entry word of a function whose return is not recorded. */
 	GRAFTRACE_EVENT_ENTRY_ONLY = 2,
@@ -114,25 +116,26 @@ struct graftrace_open_call {
 };
 
 #define GRAFTRACE_SUB_BUFFER_MAGIC 0x42535447u /* "GTSB" */
-#define GRAFTRACE_OPEN_CALLS       16
+#define GRAFTRACE_OPEN_CALLS	   16
 
 /* Header of a sub-buffer; words follow at once. Written by the writer when it opens the sub-buffer,
  * but for `used`, written once when it closes it. */
 struct graftrace_sub_buffer {
-	uint32_t magic;      /* GRAFTRACE_SUB_BUFFER_MAGIC */
-	uint32_t bytes;      /* of the whole sub-buffer, header included */
+	uint32_t magic;	     /* GRAFTRACE_SUB_BUFFER_MAGIC */
+	uint32_t bytes;	     /* of the whole sub-buffer, header included */
 	uint32_t stream;     /* index of the stream (reused by later threads: see generation) */
 	uint32_t generation; /* number of the writer in this recording: unique, from 1 */
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t cpu;     /* CPU at opening; ~0 unknown */
-	uint32_t context; /* running context at opening */
+	uint32_t cpu;	   /* CPU at opening; ~0 unknown */
+	uint32_t context;  /* running context at opening */
 	uint64_t sequence; /* of this sub-buffer in its writer, from 0 */
-	uint64_t clock;    /* full tsc at opening; every clock in it is within 2^31 until a CLOCK word */
-	uint32_t depth;    /* calls open in the context at opening */
-	uint16_t tracer;   /* enum graftrace_tracer */
+	uint64_t clock;	 /* full tsc at opening; every clock in it is within 2^31 until a CLOCK word
+			  */
+	uint32_t depth;	 /* calls open in the context at opening */
+	uint16_t tracer; /* enum graftrace_tracer */
 	uint16_t open_calls; /* entries of `open` in use: the innermost ones */
-	uint32_t used;     /* words in use; 0 while it is being written */
+	uint32_t used;	     /* words in use; 0 while it is being written */
 	uint32_t reserved;
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* by the writer since its start, at opening */
 	struct graftrace_open_call open[GRAFTRACE_OPEN_CALLS];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's entry points, reached from the recording path through the glue: they mask signals, find the
- * thread's block and let core/record do the work. What it offers to core/record of the process lies here, too.
+ * The agent's entry points, reached from the recording path through the glue: they mask signals,
+ * find the thread's block and let core/record do the work. What it offers to core/record of the
+ * process lies here, too.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -10,6 +11,9 @@
 struct graftrace_agent_state gt_agent_state;
 /* Where %gs points before a thread has a block of its own: nobody's. */
 struct gt_thread gt_null_block __attribute__((aligned(64)));
+
+_Static_assert(offsetof(struct graftrace_agent_image, entry_slow) == 88,
+	       "image.S and hot.S write the header's parts");
 
 /* Called from glue.S only. */
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind);

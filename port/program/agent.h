@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's own seams: process-wide state and what its files offer each other. Everything here runs
- * inside the traced program, with no libc, and (but for hooks) with signals masked.
+ * The agent's own seams: process-wide state and what its files offer each other. Everything here
+ * runs inside the traced program, with no libc, and (but for hooks) with signals masked.
  */
 #ifndef GT_PORT_PROGRAM_AGENT_H
 #define GT_PORT_PROGRAM_AGENT_H

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's interest in a few functions of libc, libgcc and the dynamic loader, which the host hooks at
- * their entries: those that leave frames without returning, that change stacks, load code, replace the
- * image, and those by which unwinders find the unwind data of code. None changes what its function does,
- * but for _dl_find_object and dl_iterate_phdr, which also know the stubs, and backtrace, which does not show
- * them.
+ * The agent's interest in a few functions of libc, libgcc and the dynamic loader, which the host
+ * hooks at their entries: those that leave frames without returning, that change stacks, load code,
+ * replace the image, and those by which unwinders find the unwind data of code. None changes what
+ * its function does, but for _dl_find_object and dl_iterate_phdr, which also know the stubs, and
+ * backtrace, which does not show them.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
-#define JMP_BUF_SP     6   /* index of the saved stack pointer, glibc and musl */
-#define UCONTEXT_RSP   160 /* offset of the saved stack pointer in ucontext_t */
-#define R_DEBUG_STATE  24  /* offset of r_state in struct r_debug */
+#define JMP_BUF_SP	6   /* index of the saved stack pointer, glibc and musl */
+#define UCONTEXT_RSP	160 /* offset of the saved stack pointer in ucontext_t */
+#define R_DEBUG_STATE	24  /* offset of r_state in struct r_debug */
 #define OBJECTS_WAIT_MS 2000
-#define EXEC_WAIT_MS    2000
+#define EXEC_WAIT_MS	2000
 
 /* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
 int gt_agent_hook(struct gt_hook_frame *frame);
@@ -129,8 +129,7 @@ static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
 static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
 {
 	struct phdr_call call = { (phdr_callback *)frame->rdi, (void *)frame->rsi, 0, 0, 0 };
-	int (*body)(phdr_callback *, void *) =
-		(int (*)(phdr_callback *, void *))site->body;
+	int (*body)(phdr_callback *, void *) = (int (*)(phdr_callback *, void *))site->body;
 	int result = body(on_phdr, &call);
 	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++) {
 		const struct graftrace_region *region =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mail to the host and the waits that the agent may do, each bounded and documented: for the answer to
- * a letter (new code, exec), and for a free sub-buffer while recording to a file.
+ * Mail to the host and the waits that the agent may do, each bounded and documented: for the answer
+ * to a letter (new code, exec), and for a free sub-buffer while recording to a file.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"

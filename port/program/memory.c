@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's memory: zeroed pieces cut from private mappings, given back to lists by size class. Large
- * pieces have a mapping of their own that costs nothing until it is touched. Guarded by a lock of its own
- * (taken with signals masked). Also the byte functions that compilers call on their own.
+ * The agent's memory: zeroed pieces cut from private mappings, given back to lists by size class.
+ * Large pieces have a mapping of their own that costs nothing until it is touched. Guarded by a
+ * lock of its own (taken with signals masked). Also the byte functions that compilers call on their
+ * own.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
-#define CHUNK_BYTES  (256 * 1024ul)
-#define LARGE_BYTES  (64 * 1024ul)
-#define CLASS_COUNT  17 /* 2^0 … 2^16 */
+#define CHUNK_BYTES (256 * 1024ul)
+#define LARGE_BYTES (64 * 1024ul)
+#define CLASS_COUNT 17 /* 2^0 … 2^16 */
 
 struct piece {
 	struct piece *next;
@@ -60,7 +61,7 @@ static uint32_t class_of(size_t bytes)
 {
 	uint32_t class = 6;
 	while ((1ul << class) < bytes)
-		class++;
+		class ++;
 	return class;
 }
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mirror of stacks: for a return slot at address s the real return address lies at s XOR 1 << 46. It is
- * mapped in granules of 64 KiB as stacks are used, and counted by the contexts that use them, so that
- * dead threads' mirrors go (each costs a page, a page-table page and time at every fork).
+ * The mirror of stacks: for a return slot at address s the real return address lies at s XOR 1
+ * << 46. It is mapped in granules of 64 KiB as stacks are used, and counted by the contexts that
+ * use them, so that dead threads' mirrors go (each costs a page, a page-table page and time at
+ * every fork).
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
 #define GRANULE_SHIFT 16
-#define EMPTY         0ull
-#define REMOVED       1ull
+#define EMPTY	      0ull
+#define REMOVED	      1ull
 
 struct granule {
-	uint64_t key;  /* (address >> 16) + 2; EMPTY, REMOVED */
+	uint64_t key; /* (address >> 16) + 2; EMPTY, REMOVED */
 	uint64_t uses;
 };
 
@@ -75,15 +76,15 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 	return gt_syscall6(SYS_PROCESS_VM_READV, pid, (long)&local, 1, (long)&remote, 1, 0) == 8;
 }
 
-/* Maps one run. A mapping that is there already and can't be read (a sanitizer's reserved hole) is taken
- * over; any other one is left alone. */
+/* Maps one run. A mapping that is there already and can't be read (a sanitizer's reserved hole) is
+ * taken over; any other one is left alone. */
 static bool map_run(uint64_t low, uint64_t high)
 {
-	const long flags = 0x02 | 0x20 | 0x4000;	 /* private, anonymous, no reserve */
+	const long flags = 0x02 | 0x20 | 0x4000; /* private, anonymous, no reserve */
 	const long fixed = 0x10, fixed_noreplace = 0x100000;
 	uint64_t at = low ^ 1ull << GT_MIRROR_BIT;
-	long got = gt_syscall6(SYS_MMAP, (long)at, (long)(high - low), 3, flags | fixed_noreplace, -1,
-			       0);
+	long got = gt_syscall6(SYS_MMAP, (long)at, (long)(high - low), 3, flags | fixed_noreplace,
+			       -1, 0);
 	if (got == (long)at)
 		return true;
 	if (!gt_syscall_failed(got)) { /* an old kernel took it as a hint */
@@ -117,8 +118,7 @@ bool gt_port_mirror_open(uint64_t low, uint64_t high)
 		if (end > at && !map_run(at, end))
 			goto unlock;
 		for (; at < end; at += 1ull << GRANULE_SHIFT) {
-			put_in(table, table_size,
-			       (struct granule){ (at >> GRANULE_SHIFT) + 2, 0 });
+			put_in(table, table_size, (struct granule){ (at >> GRANULE_SHIFT) + 2, 0 });
 			table_used++;
 		}
 		while (at < high && look_up((at >> GRANULE_SHIFT) + 2) != NULL)

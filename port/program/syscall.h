@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls of the agent, without libc and without errno: the kernel's own result (negative errno).
- * Any context. Numbers are those of x86-64 Linux.
+ * System calls of the agent, without libc and without errno: the kernel's own result (negative
+ * errno). Any context. Numbers are those of x86-64 Linux.
  */
 #ifndef GT_PORT_PROGRAM_SYSCALL_H
 #define GT_PORT_PROGRAM_SYSCALL_H
 
 #include <stdint.h>
 
-#define SYS_MMAP              9
-#define SYS_MUNMAP            11
-#define SYS_RT_SIGPROCMASK    14
-#define SYS_MADVISE           28
-#define SYS_GETPID            39
-#define SYS_ARCH_PRCTL        158
-#define SYS_GETTID            186
-#define SYS_FUTEX             202
-#define SYS_TGKILL            234
-#define SYS_PRCTL             157
-#define SYS_PROCESS_VM_READV  310
-#define SYS_GETCPU            309
-#define SYS_SCHED_YIELD       24
+#define SYS_MMAP	     9
+#define SYS_MUNMAP	     11
+#define SYS_RT_SIGPROCMASK   14
+#define SYS_MADVISE	     28
+#define SYS_GETPID	     39
+#define SYS_ARCH_PRCTL	     158
+#define SYS_GETTID	     186
+#define SYS_FUTEX	     202
+#define SYS_TGKILL	     234
+#define SYS_PRCTL	     157
+#define SYS_PROCESS_VM_READV 310
+#define SYS_GETCPU	     309
+#define SYS_SCHED_YIELD	     24
 
 static inline long gt_syscall6(long number, long a, long b, long c, long d, long e, long f)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the traced program: each gets a block (what %gs points to), a base context and a stream at its first
- * traced call. Nobody tells the agent that a thread was born or died: a new thread inherits its creator's
- * %gs and is recognised by its thread pointer; dead ones are looked for when new ones come.
+ * Threads of the traced program: each gets a block (what %gs points to), a base context and a
+ * stream at its first traced call. Nobody tells the agent that a thread was born or died: a new
+ * thread inherits its creator's %gs and is recognised by its thread pointer; dead ones are looked
+ * for when new ones come.
  *
- * Blocks lie in memory that fork wipes (MADV_WIPEONFORK), so a child, by whichever system call it came,
- * starts with none; what must survive (frames, contexts) lies in `struct home`. Blocks are never unmapped:
- * some thread's inherited %gs may still point there.
+ * Blocks lie in memory that fork wipes (MADV_WIPEONFORK), so a child, by whichever system call it
+ * came, starts with none; what must survive (frames, contexts) lies in `struct home`. Blocks are
+ * never unmapped: some thread's inherited %gs may still point there.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
 #define CHUNK_BLOCKS 256
-#define CHUNKS       128
+#define CHUNKS	     128
 
 /* The part of a thread that survives a fork. */
 struct home {
@@ -64,9 +65,7 @@ struct gt_thread *gt_threads_try_current(void)
 	__asm__ volatile("mov %%gs:0, %0" : "=r"(owner));
 	if (owner == 0 || owner != gt_threads_pointer())
 		return NULL;
-	__asm__ volatile("mov %%gs:%c1, %0"
-			 : "=r"(self)
-			 : "i"(offsetof(struct gt_thread, self)));
+	__asm__ volatile("mov %%gs:%c1, %0" : "=r"(self) : "i"(offsetof(struct gt_thread, self)));
 	return self;
 }
 
@@ -128,7 +127,8 @@ static void collect_locked(uint32_t pid)
 	uint32_t looked = 0;
 	for (uint32_t i = 0; i < total && looked < 2; i++) {
 		collector = (collector + 1) % total;
-		struct home *home = &chunks[collector / CHUNK_BLOCKS].homes[collector % CHUNK_BLOCKS];
+		struct home *home =
+			&chunks[collector / CHUNK_BLOCKS].homes[collector % CHUNK_BLOCKS];
 		if (home->tid == 0 || home->tid == ~0u)
 			continue;
 		looked++;
@@ -158,9 +158,9 @@ static struct home *take_home_locked(uint32_t tid)
 }
 
 /*
- * A thread's own stack. The initial thread's is known from the host. A thread of glibc notes its stack
- * in its descriptor, which lies at the thread pointer: two words, the block and its size, of which the
- * block contains the descriptor. Else a guess: the 8 MiB below the thread pointer.
+ * A thread's own stack. The initial thread's is known from the host. A thread of glibc notes its
+ * stack in its descriptor, which lies at the thread pointer: two words, the block and its size, of
+ * which the block contains the descriptor. Else a guess: the 8 MiB below the thread pointer.
  */
 static void find_stack(struct gt_context *base, bool initial)
 {
@@ -173,8 +173,8 @@ static void find_stack(struct gt_context *base, bool initial)
 	}
 	for (uint64_t offset = 0x400; offset < 0x900; offset += 8) {
 		uint64_t block, bytes;
-		if (!gt_port_peek(descriptor + offset, &block) || block == 0 || (block & 4095) != 0 ||
-		    block >= descriptor)
+		if (!gt_port_peek(descriptor + offset, &block) || block == 0 ||
+		    (block & 4095) != 0 || block >= descriptor)
 			continue;
 		if (!gt_port_peek(descriptor + offset + 8, &bytes) || bytes < 16384 ||
 		    bytes > 1ull << 40 || block + bytes <= descriptor ||
@@ -188,7 +188,8 @@ static void find_stack(struct gt_context *base, bool initial)
 	base->low = descriptor > 8ul << 20 ? descriptor - (8ul << 20) : 65536;
 }
 
-/* The child of a fork: only the thread that called it is here. Its frames are kept, all else is free. */
+/* The child of a fork: only the thread that called it is here. Its frames are kept, all else is
+ * free. */
 static struct home *adopt_locked(void)
 {
 	struct home *home = home_of(get_gs());
