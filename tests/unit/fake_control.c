@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* See fake_control.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/view/glob.h"
+#include "tests/unit/fake_control.h"
+
+static const char *const names[] = { "alpha", "beta", "beta_two", "gamma" };
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+static struct fake_control *fake_of(struct gt_control_target *target)
+{
+	return target->data;
+}
+
+static int get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value)
+{
+	*value = fake_of(target)->values[which];
+	return 0;
+}
+
+static int set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
+	       struct gt_message *message)
+{
+	if (which == GT_CONTROL_OPTIONS &&
+	    ((value ^ fake_of(target)->values[which]) & GT_OPTION_OVERWRITE)) {
+		snprintf(message->text, sizeof(message->text), "not while it runs");
+		return GT_EINVAL;
+	}
+	fake_of(target)->values[which] = value;
+	return 0;
+}
+
+static int list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
+		     struct gt_message *message)
+{
+	(void)message;
+	if (which != GT_CONTROL_AVAILABLE && !fake_of(target)->set[which])
+		return 1;
+	fake_of(target)->opened++;
+	*list = fake_of(target)->lists[which];
+	return 0;
+}
+
+static int list_read(struct gt_control_target *target, void *list, uint64_t index,
+		     struct gt_control_name *name)
+{
+	struct fake_control *fake = fake_of(target);
+
+	for (size_t i = 0; i < NAMES; i++) {
+		char word[64];
+
+		snprintf(word, sizeof(word), "%s ", names[i]);
+		if (list != fake->lists[GT_CONTROL_AVAILABLE] && strstr(list, word) == NULL)
+			continue;
+		if (index-- > 0)
+			continue;
+		name->name = names[i];
+		name->module = i == 3 ? "libfake.so.1" : "";
+		return 0;
+	}
+	return GT_ENOENT;
+}
+
+static void list_close(struct gt_control_target *target, void *list)
+{
+	(void)list;
+	fake_of(target)->opened--;
+}
+
+static int edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
+		     void **edit, struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	(void)message;
+	fake->opened++;
+	fake->edit_list = (int)which;
+	strcpy(fake->edit, empty ? "" : fake->lists[which]);
+	*edit = fake->edit;
+	return 0;
+}
+
+static int edit_add(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
+		    bool plain, struct gt_message *message)
+{
+	bool found = false;
+
+	(void)target;
+	for (size_t i = 0; i < NAMES; i++) {
+		char word[64];
+
+		snprintf(word, sizeof(word), "%.*s", (int)bytes, glob);
+		if (plain ? strcmp(word, names[i]) == 0 : gt_glob_match(word, names[i])) {
+			strcat(strcat(edit, names[i]), " ");
+			found = true;
+		}
+	}
+	snprintf(message->text, sizeof(message->text), "no function matches");
+	return found ? 0 : GT_EINVAL;
+}
+
+static int edit_remove(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
+		       struct gt_message *message)
+{
+	char word[64];
+	char *at;
+
+	(void)target;
+	snprintf(word, sizeof(word), "%.*s ", (int)bytes, glob);
+	at = strstr(edit, word);
+	if (at == NULL) {
+		snprintf(message->text, sizeof(message->text), "not in the list");
+		return GT_EINVAL;
+	}
+	memmove(at, at + strlen(word), strlen(at + strlen(word)) + 1);
+	return 0;
+}
+
+static int edit_close(struct gt_control_target *target, void *edit, bool apply,
+		      struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	(void)message;
+	fake->opened--;
+	if (apply) {
+		strcpy(fake->lists[fake->edit_list], edit);
+		fake->set[fake->edit_list] = fake->edit[0] != '\0';
+	}
+	return 0;
+}
+
+struct fake_text {
+	bool consume;
+	size_t at;
+};
+
+static int text_open(struct gt_control_target *target, bool consume, void **text,
+		     struct gt_message *message)
+{
+	static struct fake_text readers[8];
+	struct fake_control *fake = fake_of(target);
+	struct fake_text *reader = &readers[fake->opened % 8];
+
+	if (consume && fake->pipe_busy) {
+		snprintf(message->text, sizeof(message->text), "trace_pipe has a reader");
+		return GT_EBUSY;
+	}
+	fake->opened++;
+	fake->pipe_busy |= consume;
+	*reader = (struct fake_text){ consume, 0 };
+	*text = reader;
+	return 0;
+}
+
+static int64_t text_read(struct gt_control_target *target, void *text, char *buffer, size_t bytes,
+			 struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+	struct fake_text *reader = text;
+	size_t *at = reader->consume ? &fake->pipe_at : &reader->at;
+	size_t left = strlen(FAKE_TRACE) - *at;
+
+	(void)message;
+	if (left == 0)
+		return reader->consume && !fake->pipe_ended ? GT_EAGAIN : 0;
+	if (bytes > left)
+		bytes = left;
+	memcpy(buffer, &FAKE_TRACE[*at], bytes);
+	*at += bytes;
+	return (int64_t)bytes;
+}
+
+static void text_close(struct gt_control_target *target, void *text)
+{
+	struct fake_text *reader = text;
+
+	fake_of(target)->opened--;
+	if (reader->consume)
+		fake_of(target)->pipe_busy = false;
+}
+
+static int clear(struct gt_control_target *target, struct gt_message *message)
+{
+	(void)message;
+	fake_of(target)->cleared++;
+	return 0;
+}
+
+static const struct gt_control_ops ops = {
+	get,	     set,	 list_open, list_read, list_close, edit_open, edit_add,
+	edit_remove, edit_close, text_open, text_read, text_close, clear,
+};
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	return ((struct fake_control *)target->data)->writers;
+}
+
+static int writer(struct gt_target *target, uint32_t index, struct gt_writer *writer)
+{
+	if (index >= writer_count(target))
+		return GT_ENOENT;
+	*writer = (struct gt_writer){
+		.generation = index + 1,
+		.pid = 100,
+		.tid = 100 + index,
+		.comm = "prog\001",
+		.first = 2,
+		.next = 7,
+		.lost = { 5 + index, 1, 2, 3, 4 },
+	};
+	return 0;
+}
+
+static const struct gt_target_ops view_ops = { .writer_count = writer_count, .writer = writer };
+
+void fake_control_init(struct fake_control *fake, enum gt_control_kind kind)
+{
+	memset(fake, 0, sizeof(*fake));
+	fake->control = (struct gt_control_target){ &ops, fake, kind, &fake->view };
+	fake->view.ops = &view_ops;
+	fake->view.data = fake;
+	fake->view.clock = (struct gt_clock){ 0, 0, 1, 0 };
+	fake->writers = 2;
+	fake->values[GT_CONTROL_TRACING_ON] = 1;
+	fake->values[GT_CONTROL_TRACER] = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	fake->values[GT_CONTROL_OPTIONS] = GT_OPTIONS_DEFAULT;
+	fake->values[GT_CONTROL_BUFFER_BYTES] = 64 << 20;
+	fake->values[GT_CONTROL_TOTAL_BYTES] = 64 << 20;
+}

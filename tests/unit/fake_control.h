@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A target for tests of the control files and their doors: a few functions, a trace of fixed text,
+ * and a record of what was asked of it. */
+#ifndef GT_TESTS_UNIT_FAKE_CONTROL_H
+#define GT_TESTS_UNIT_FAKE_CONTROL_H
+
+#include "core/view/control.h"
+
+struct fake_control {
+	struct gt_control_target control;
+	struct gt_target view;
+	uint64_t values[8];
+	/* the lists, words separated by blanks; set[]: not "all functions" */
+	char lists[4][256];
+	bool set[4];
+	char edit[256]; /* the edit in progress */
+	int edit_list;
+	int opened; /* lists, edits and texts that are open */
+	int cleared;
+	bool pipe_busy;
+	bool pipe_ended;
+	size_t pipe_at;
+	uint32_t writers;
+};
+
+void fake_control_init(struct fake_control *fake, enum gt_control_kind kind);
+
+#define FAKE_TRACE "# tracer: function_graph\n#\n 0)   0.071 us    |  one();\n"
+
+#endif
