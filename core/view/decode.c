@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow half of decoding: sub-buffers' borders, special words, events, unwinding, contexts,
+ *memory for frames, and all that damage can do. Callable from anywhere; one decoder from one caller
+ *at a time.
+ *
+ * What holds at every moment:
+ *	low <= depth <= GT_DECODE_DEPTH_MAX plus the words fed, depth - low <= mask + 1 (0 if frames
+ *is NULL) base <= word <= end; fast_end is end while the straight line may run, else base The
+ *running context lives in the decoder's own fields; its slot in `contexts` keeps its number and is
+ *brought up to date when another context runs.
+ */
+#include "core/view/decode_fast.h"
+#include "core/view/message.h"
+
+#define NO_UNWINDING UINT32_MAX
+#define FIRST_FRAMES 64u
+#define SEARCH_DEPTH 64u /* how far a return looks for its entry when the top is another call */
+
+void gt_decode_init(struct gt_decode *decode, const struct gt_memory *memory)
+{
+	__builtin_memset(decode, 0, sizeof(*decode));
+	decode->memory = *memory;
+	decode->unwind_to = NO_UNWINDING;
+	decode->cpu = UINT32_MAX;
+}
+
+void gt_decode_reset(struct gt_decode *decode)
+{
+	struct gt_memory memory = decode->memory;
+	struct gt_decode_context *contexts = decode->contexts;
+	uint32_t capacity = decode->context_capacity, count = decode->context_count;
+	if (count)
+		contexts[decode->slot] = (struct gt_decode_context){ .frames = decode->frames,
+								     .mask = decode->mask };
+	gt_decode_init(decode, &memory);
+	/* One context's frames are kept for the next writer, the others' go. */
+	for (uint32_t i = 1; i < count; i++)
+		gt_memory_put(&memory, contexts[i].frames,
+			      contexts[i].frames
+				      ? (contexts[i].mask + 1ull) * sizeof(*contexts[i].frames)
+				      : 0);
+	decode->contexts = contexts;
+	decode->context_capacity = capacity;
+	if (count) {
+		decode->context_count = 1;
+		contexts[0].number = 0;
+		contexts[0].depth = contexts[0].low = 0;
+		decode->frames = contexts[0].frames;
+		decode->mask = contexts[0].mask;
+	}
+}
+
+void gt_decode_fini(struct gt_decode *decode)
+{
+	gt_decode_reset(decode);
+	if (decode->frames)
+		gt_memory_put(&decode->memory, decode->frames,
+			      (decode->mask + 1ull) * sizeof(*decode->frames));
+	gt_memory_put(&decode->memory, decode->contexts,
+		      decode->context_capacity * sizeof(*decode->contexts));
+	decode->contexts = NULL;
+	decode->frames = NULL;
+	decode->context_count = decode->context_capacity = 0;
+}
+
+static void set_fast(struct gt_decode *decode)
+{
+	bool slow = decode->tracer == GRAFTRACE_TRACER_FUNCTION || decode->gap ||
+		    decode->reconcile || decode->fill || decode->open_pending ||
+		    decode->unwind_to != NO_UNWINDING;
+	decode->fast_end = slow ? decode->base : decode->end;
+}
+
+static void fill_record(const struct gt_decode *decode, struct gt_record *record,
+			enum gt_record_kind kind)
+{
+	record->clock = decode->clock;
+	record->start = decode->clock;
+	record->children = 0;
+	record->value = 0;
+	record->function = 0;
+	record->depth = decode->depth;
+	record->context = decode->context;
+	record->cpu = decode->cpu;
+	record->kind = (uint8_t)kind;
+	record->flags = 0;
+	record->mark = 0;
+	record->text_bytes = 0;
+	record->text = NULL;
+}
+
+static uint64_t full_clock(const struct gt_decode *decode, uint64_t word)
+{
+	return decode->clock +
+	       (uint64_t)(int64_t)(int32_t)((uint32_t)word - (uint32_t)decode->clock);
+}
+
+/* ---- contexts ---- */
+
+static void save_context(struct gt_decode *decode)
+{
+	if (!decode->context_count)
+		return;
+	struct gt_decode_context *context = &decode->contexts[decode->slot];
+	context->number = decode->context;
+	context->depth = decode->depth;
+	context->low = decode->low;
+	context->mask = decode->mask;
+	context->frames = decode->frames;
+	context->used = ++decode->switches;
+}
+
+static void load_context(struct gt_decode *decode, uint32_t slot)
+{
+	const struct gt_decode_context *context = &decode->contexts[slot];
+	decode->slot = slot;
+	decode->context = context->number;
+	decode->depth = context->depth;
+	decode->low = context->low;
+	decode->mask = context->mask;
+	decode->frames = context->frames;
+}
+
+/* A slot for a context that is not known: a new one, or that of the context which has not run for
+ * the longest time; its frames' memory stays, what was in them is forgotten. */
+static uint32_t take_slot(struct gt_decode *decode)
+{
+	if (decode->context_count < decode->context_capacity) {
+		decode->contexts[decode->context_count] = (struct gt_decode_context){ 0 };
+		return decode->context_count++;
+	}
+	if (decode->context_capacity < GT_DECODE_CONTEXTS) {
+		uint32_t wanted = decode->context_capacity ? decode->context_capacity * 4 : 1;
+		struct gt_decode_context *contexts = decode->memory.resize(
+			decode->memory.data, decode->contexts,
+			decode->context_capacity * sizeof(*contexts), wanted * sizeof(*contexts));
+		if (contexts) {
+			decode->contexts = contexts;
+			decode->context_capacity = wanted;
+			contexts[decode->context_count] = (struct gt_decode_context){ 0 };
+			return decode->context_count++;
+		}
+	}
+	uint32_t oldest = 0;
+	for (uint32_t i = 1; i < decode->context_count; i++)
+		if (decode->contexts[i].used < decode->contexts[oldest].used)
+			oldest = i;
+	return oldest;
+}
+
+static int switch_context(struct gt_decode *decode, uint32_t number)
+{
+	if (decode->context_count && decode->context == number)
+		return GT_OK;
+	save_context(decode);
+	for (uint32_t slot = 0; slot < decode->context_count; slot++)
+		if (decode->contexts[slot].number == number) {
+			load_context(decode, slot);
+			return GT_OK;
+		}
+	uint32_t slot = take_slot(decode);
+	if (slot >= decode->context_count)
+		return GT_ENOMEM;
+	decode->contexts[slot].number = number;
+	decode->contexts[slot].depth = decode->contexts[slot].low = 0;
+	load_context(decode, slot);
+	return GT_OK;
+}
+
+/* ---- frames ---- */
+
+/* Room for one frame more. Where there is no memory the outermost known frame is forgotten; without
+ * any frame at all nothing can be known. */
+static bool make_room(struct gt_decode *decode)
+{
+	uint64_t known = decode->depth - decode->low;
+	uint64_t size = decode->frames ? decode->mask + 1ull : 0;
+	if (known < size)
+		return true;
+	uint64_t wanted = size ? size * 2 : FIRST_FRAMES;
+	struct gt_decode_frame *frames = NULL;
+	/* A frame costs the writer a word: no memory is taken that the input has not paid for. */
+	if (wanted <= GT_DECODE_DEPTH_MAX)
+		frames = gt_memory_get(&decode->memory, wanted * sizeof(*frames));
+	if (!frames) {
+		if (!size)
+			return false;
+		decode->low++;
+		return true;
+	}
+	for (uint32_t depth = decode->low; depth != decode->depth; depth++)
+		frames[depth & (wanted - 1)] = decode->frames[depth & decode->mask];
+	if (size)
+		gt_memory_put(&decode->memory, decode->frames, size * sizeof(*frames));
+	decode->frames = frames;
+	decode->mask = (uint32_t)(wanted - 1);
+	return true;
+}
+
+static void push(struct gt_decode *decode, uint64_t clock, uint32_t function, uint16_t flags)
+{
+	if (decode->depth >= GT_DECODE_DEPTH_MAX) {
+		decode->damaged++;
+		return;
+	}
+	if (make_room(decode)) {
+		decode->frames[decode->depth & decode->mask] = (struct gt_decode_frame){
+			.clock = clock, .function = function, .flags = flags
+		};
+		decode->depth++;
+	} else {
+		decode->low = ++decode->depth;
+	}
+}
+
+/* Takes the innermost call off without a return. */
+static int unwind_one(struct gt_decode *decode, struct gt_record *record)
+{
+	fill_record(decode, record, decode->unwind_kind);
+	record->flags = decode->unwind_flags;
+	record->value = decode->depth - decode->unwind_to;
+	decode->unwind_flags &= (uint8_t)~GT_RECORD_FIRST;
+	if (decode->depth == decode->low) {
+		decode->depth = decode->low = decode->unwind_to;
+		record->depth = decode->depth;
+		return record->kind;
+	}
+	const struct gt_decode_frame *frame = &decode->frames[--decode->depth & decode->mask];
+	record->depth = decode->depth;
+	record->function = frame->function;
+	record->start = frame->clock;
+	record->children = frame->children;
+	record->mark = frame->mark;
+	record->flags |= frame->flags & GT_RECORD_ENTRY_SEEN;
+	/* It ran up to now as far as is known, and its parent did not. */
+	if (decode->depth > decode->low) {
+		struct gt_decode_frame *parent =
+			&decode->frames[(decode->depth - 1) & decode->mask];
+		if (record->flags & GT_RECORD_UNSEEN)
+			parent->flags |= GT_RECORD_CHILDREN_UNKNOWN;
+		else if (decode->clock > frame->clock)
+			parent->children += decode->clock - frame->clock;
+	}
+	return record->kind;
+}
+
+static void start_unwinding(struct gt_decode *decode, uint32_t to, unsigned flags)
+{
+	decode->unwind_to = to;
+	decode->unwind_kind = GT_RECORD_UNWOUND;
+	decode->unwind_flags = (uint8_t)(flags | GT_RECORD_FIRST);
+	set_fast(decode);
+}
+
+/* ---- sub-buffers ---- */
+
+/*
+ * The depth up to which what is known here and what the header lists do not contradict each other.
+ * A call's entry clock tells it from every other, and where one is the same so are all around it.
+ */
+static uint32_t agreed_depth(const struct gt_decode *decode)
+{
+	const struct graftrace_sub_buffer *header = decode->header;
+	uint32_t first = header->depth - header->open_calls;
+	uint32_t end = decode->depth < header->depth ? decode->depth : header->depth;
+	uint32_t depth = end;
+	for (; depth > first && depth > decode->low; depth--) {
+		const struct gt_decode_frame *frame = &decode->frames[(depth - 1) & decode->mask];
+		const struct graftrace_open_call *call = &header->open[depth - 1 - first];
+		if (frame->clock == call->clock && frame->function == call->function)
+			return depth;
+		end = depth - 1;
+	}
+	return end;
+}
+
+/* The frames that the header lists and that are not known yet. */
+static void fill_from_header(struct gt_decode *decode)
+{
+	const struct graftrace_sub_buffer *header = decode->header;
+	uint32_t first = header->depth - header->open_calls;
+	if (decode->depth < first)
+		decode->depth = decode->low = first;
+	while (decode->depth < header->depth) {
+		const struct graftrace_open_call *call = &header->open[decode->depth - first];
+		push(decode, call->clock, call->function, GT_RECORD_CHILDREN_UNKNOWN);
+	}
+}
+
+int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
+		   uint32_t words, bool growing, struct gt_message *message)
+{
+	const struct graftrace_sub_buffer *header = sub_buffer;
+	if (header->magic != GRAFTRACE_SUB_BUFFER_MAGIC) {
+		gt_message_set(message, "sub-buffer at byte 0: magic is 0x%x, not 0x%x",
+			       header->magic, GRAFTRACE_SUB_BUFFER_MAGIC);
+		return GT_EFORMAT;
+	}
+	if (header->open_calls > GRAFTRACE_OPEN_CALLS || header->open_calls > header->depth ||
+	    header->depth > GT_DECODE_DEPTH_MAX) {
+		gt_message_set(message,
+			       "sub-buffer at byte %zu: depth %u with %u open calls cannot be",
+			       offsetof(struct graftrace_sub_buffer, depth), header->depth,
+			       header->open_calls);
+		return GT_EFORMAT;
+	}
+	if (header->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH &&
+	    header->tracer != GRAFTRACE_TRACER_FUNCTION) {
+		gt_message_set(message, "sub-buffer at byte %zu: tracer %u is not known",
+			       offsetof(struct graftrace_sub_buffer, tracer), header->tracer);
+		return GT_EFORMAT;
+	}
+	if (header->used && header->used < words)
+		words = header->used;
+
+	bool first = !decode->fed;
+	uint64_t expected = first ? 0 : decode->sequence + 1;
+	uint64_t overrun = header->lost[GRAFTRACE_LOST_OVERRUN];
+	if (header->sequence != expected)
+		decode->lost_clock = header->clock;
+	decode->gap = !first && header->sequence != expected;
+	if (decode->gap) {
+		decode->gap_sub_buffers =
+			header->sequence > expected ? header->sequence - expected : 0;
+		decode->gap_records = overrun > decode->overrun ? overrun - decode->overrun : 0;
+	}
+	if (switch_context(decode, header->context) != GT_OK) {
+		gt_message_set(message, "no memory for the calls of thread %u", header->tid);
+		return GT_ENOMEM;
+	}
+	decode->fed = true;
+	decode->sequence = header->sequence;
+	decode->overrun = overrun;
+	decode->header = header;
+	decode->base = decode->word = (const uint64_t *)(header + 1);
+	decode->end = decode->word + words;
+	decode->growing = growing;
+	decode->tracer = header->tracer;
+	decode->clock = header->clock;
+	decode->cpu = header->cpu;
+	decode->open_pending = false;
+	decode->unwind_to = NO_UNWINDING;
+	if (decode->depth > GT_DECODE_DEPTH_MAX)
+		decode->depth = decode->low = GT_DECODE_DEPTH_MAX;
+
+	/* Nearly always the header tells what is known already. */
+	decode->reconcile = decode->depth != header->depth || agreed_depth(decode) != header->depth;
+	decode->fill = false;
+	set_fast(decode);
+	return GT_OK;
+}
+
+void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
+		      uint32_t words, bool growing)
+{
+	size_t done = (size_t)(decode->word - decode->base);
+	if (sub_buffer->used && sub_buffer->used < words)
+		words = sub_buffer->used;
+	if (words < done)
+		words = (uint32_t)done;
+	decode->header = sub_buffer;
+	decode->base = (const uint64_t *)(sub_buffer + 1);
+	decode->word = decode->base + done;
+	decode->end = decode->base + words;
+	decode->growing = growing;
+	/* The copy may be of any bytes: what was checked is checked again before it is used again.
+	 */
+	if (decode->reconcile || decode->fill) {
+		if (sub_buffer->open_calls > GRAFTRACE_OPEN_CALLS ||
+		    sub_buffer->open_calls > sub_buffer->depth ||
+		    sub_buffer->depth > GT_DECODE_DEPTH_MAX)
+			decode->reconcile = decode->fill = false;
+	}
+	set_fast(decode);
+}
+
+void gt_decode_end(struct gt_decode *decode)
+{
+	decode->base = decode->word = decode->end = NULL;
+	decode->gap = decode->reconcile = decode->fill = false;
+	decode->unwind_to = NO_UNWINDING;
+	decode->open_pending = true;
+	decode->end_slot = 0;
+	set_fast(decode);
+}
+
+/* ---- words ---- */
+
+static int give_gap(struct gt_decode *decode, struct gt_record *record)
+{
+	decode->gap = false;
+	set_fast(decode);
+	fill_record(decode, record, GT_RECORD_GAP);
+	record->value = decode->gap_sub_buffers;
+	record->start = decode->gap_records;
+	return GT_RECORD_GAP;
+}
+
+/* The innermost call of whichever context has one. */
+static int give_open(struct gt_decode *decode, struct gt_record *record)
+{
+	for (;;) {
+		if (decode->depth) {
+			decode->unwind_to = 0;
+			decode->unwind_kind = GT_RECORD_OPEN;
+			decode->unwind_flags = 0;
+			int kind = unwind_one(decode, record);
+			decode->unwind_to = NO_UNWINDING;
+			return kind;
+		}
+		save_context(decode);
+		if (decode->end_slot >= decode->context_count)
+			return GT_RECORD_NONE;
+		load_context(decode, decode->end_slot++);
+	}
+}
+
+static int give_entry(struct gt_decode *decode, struct gt_record *record, uint64_t word)
+{
+	decode->clock = full_clock(decode, word);
+	fill_record(decode, record, GT_RECORD_ENTRY);
+	record->function = graftrace_word_function(word);
+	push(decode, decode->clock, record->function, GT_RECORD_ENTRY_SEEN);
+	decode->word++;
+	return GT_RECORD_ENTRY;
+}
+
+/* Gives the return of the innermost call, whose frame is the one known for it (or is not known). */
+static int give_return(struct gt_decode *decode, struct gt_record *record, uint32_t function,
+		       uint64_t start, bool start_known, bool pop)
+{
+	fill_record(decode, record, GT_RECORD_RETURN);
+	record->function = function;
+	record->start = start <= decode->clock ? start : decode->clock;
+	record->flags = GT_RECORD_CHILDREN_UNKNOWN;
+	if (pop) {
+		if (decode->depth > decode->low) {
+			const struct gt_decode_frame *frame =
+				&decode->frames[(decode->depth - 1) & decode->mask];
+			if (frame->function == function &&
+			    (!start_known || frame->clock == start)) {
+				record->flags = (uint8_t)frame->flags;
+				record->children = frame->children;
+				record->mark = frame->mark;
+				record->start = frame->clock <= decode->clock ? frame->clock
+									      : decode->clock;
+				start_known = true;
+			}
+			decode->depth--;
+		} else {
+			decode->low = --decode->depth;
+		}
+		record->depth = decode->depth;
+	}
+	if (!start_known)
+		record->flags |= GT_RECORD_START_UNKNOWN | GT_RECORD_CHILDREN_UNKNOWN;
+	if (record->start < decode->lost_clock)
+		record->flags |= GT_RECORD_CHILDREN_UNKNOWN;
+	if (decode->depth > decode->low) {
+		struct gt_decode_frame *parent =
+			&decode->frames[(decode->depth - 1) & decode->mask];
+		parent->children += decode->clock - record->start;
+		if (!start_known)
+			parent->flags |= GT_RECORD_CHILDREN_UNKNOWN;
+	}
+	return GT_RECORD_RETURN;
+}
+
+/* A plain return that is not the top's: 0 if what lies above its entry is to be unwound before. */
+static int unmatched_return(struct gt_decode *decode, struct gt_record *record, uint64_t word)
+{
+	uint32_t function = graftrace_word_function(word);
+	uint32_t known = decode->depth - decode->low;
+	for (uint32_t i = 0; i < known && i < SEARCH_DEPTH; i++) {
+		uint32_t depth = decode->depth - 1 - i;
+		if (decode->frames[depth & decode->mask].function != function)
+			continue;
+		if (i == 0)
+			break;
+		decode->damaged++;
+		start_unwinding(decode, depth + 1, GT_RECORD_UNSEEN);
+		return 0;
+	}
+	bool top = known && decode->frames[(decode->depth - 1) & decode->mask].function == function;
+	decode->clock = full_clock(decode, word);
+	decode->word++;
+	if (!top)
+		decode->damaged++;
+	/* Not the top's and not known further out: its entry was never written. */
+	bool pop = top || (known == 0 && decode->depth > 0);
+	return give_return(decode, record, function, decode->clock, false, pop);
+}
+
+static int long_return(struct gt_decode *decode, struct gt_record *record, const uint64_t *data)
+{
+	uint64_t word = data[0];
+	uint32_t function = graftrace_word_function(word);
+	if (!graftrace_word_is_return(word) || function - 1 >= GRAFTRACE_SPECIAL - 1 ||
+	    data[2] >= GT_DECODE_DEPTH_MAX) {
+		decode->damaged++;
+		decode->word += 4;
+		return 0;
+	}
+	uint32_t depth = (uint32_t)data[2] + 1;
+	if (decode->depth > depth) {
+		if (decode->depth > decode->low) {
+			start_unwinding(decode, depth, GT_RECORD_UNSEEN);
+			return 0;
+		}
+		decode->depth = depth;
+		if (decode->low > depth)
+			decode->low = depth;
+	} else if (decode->depth < depth) {
+		decode->depth = decode->low = depth;
+	}
+	decode->clock = full_clock(decode, word);
+	decode->word += 4;
+	return give_return(decode, record, function, data[1], true, true);
+}
+
+static int event(struct gt_decode *decode, struct gt_record *record, uint32_t argument)
+{
+	uint32_t type = argument >> 16, length = argument & 0xffff;
+	const uint64_t *data = decode->word + 1;
+	bool padded = decode->tracer == GRAFTRACE_TRACER_FUNCTION && !(length & 1);
+	if (length > (uint64_t)(decode->end - data)) {
+		/* cut off, or damaged */
+		decode->damaged++;
+		decode->word = decode->end;
+		return 0;
+	}
+	/* The writer stores the first data word last of all. */
+	if (decode->growing && length && data[0] == 0)
+		return -1;
+
+	int kind = 0;
+	if (type == GRAFTRACE_EVENT_LONG_RETURN && length == 3) {
+		if (data[0] == 0) { /* the writer was cut off in it */
+			decode->holes++;
+			decode->word += 4;
+			return 0;
+		}
+		return long_return(decode, record, data);
+	}
+	decode->word = data + length;
+	if (padded && decode->word < decode->end)
+		decode->word++;
+	if (type == GRAFTRACE_EVENT_ENTRY_ONLY && length == 1) {
+		uint32_t function = graftrace_word_function(data[0]);
+		if (function - 1 >= GRAFTRACE_SPECIAL - 1) {
+			decode->damaged++;
+			return 0;
+		}
+		decode->clock = full_clock(decode, data[0]);
+		fill_record(decode, record, kind = GT_RECORD_ENTRY_ONLY);
+		record->function = function;
+	} else if (type == GRAFTRACE_EVENT_MARKER && length >= 1) {
+		const char *text = (const char *)(data + 1);
+		uint32_t bytes = (length - 1) * 8;
+		while (bytes && !text[bytes - 1])
+			bytes--;
+		fill_record(decode, record, kind = GT_RECORD_MARKER);
+		record->clock = data[0];
+		record->text = text;
+		record->text_bytes = bytes;
+	} else if (type == GRAFTRACE_EVENT_SWITCH && length == 4) {
+		fill_record(decode, record, kind = GT_RECORD_SWITCH);
+		record->clock = data[0];
+		record->start = data[1];
+		record->value = data[2];
+		record->children = data[3];
+	} else {
+		decode->unknown++;
+	}
+	return kind;
+}
+
+/* A special word. > 0: a record; 0: go on; < 0: the rest of it is not written yet. */
+static int special(struct gt_decode *decode, struct gt_record *record, uint64_t word)
+{
+	uint32_t argument = (uint32_t)word;
+	uint32_t kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+	uint32_t to;
+
+	if (graftrace_word_is_return(word)) {
+		decode->damaged++;
+		decode->word++;
+		return 0;
+	}
+	if (kind == GRAFTRACE_SPECIAL_EVENT)
+		return event(decode, record, argument);
+	decode->word++;
+	if (kind == GRAFTRACE_SPECIAL_PAD) {
+		uint64_t left = (uint64_t)(decode->end - decode->word);
+		if (argument > left)
+			decode->damaged++;
+		decode->word += argument < left ? argument : left;
+		/* an even length in all, in the function tracer's sub-buffers */
+		if (decode->tracer == GRAFTRACE_TRACER_FUNCTION && !(argument & 1) &&
+		    decode->word < decode->end)
+			decode->word++;
+		return 0;
+	}
+	if (decode->tracer == GRAFTRACE_TRACER_FUNCTION && decode->word < decode->end)
+		decode->word++; /* the filler */
+
+	switch (kind) {
+	case GRAFTRACE_SPECIAL_CLOCK:
+		decode->clock = (uint64_t)argument << 31;
+		return 0;
+	case GRAFTRACE_SPECIAL_UNWOUND:
+		to = argument < decode->depth ? decode->depth - argument : 0;
+		if (to != decode->depth)
+			start_unwinding(decode, to, 0);
+		return 0;
+	case GRAFTRACE_SPECIAL_RESUMED:
+		decode->lost_clock = decode->clock + 1;
+		if (argument > GT_DECODE_DEPTH_MAX) {
+			decode->damaged++;
+		} else if (argument > decode->depth) {
+			decode->depth = decode->low = argument;
+		} else if (argument < decode->depth) {
+			start_unwinding(decode, argument, GT_RECORD_UNSEEN);
+		}
+		return 0;
+	case GRAFTRACE_SPECIAL_CONTEXT:
+		switch_context(decode, argument);
+		fill_record(decode, record, GT_RECORD_CONTEXT);
+		record->value = argument;
+		return GT_RECORD_CONTEXT;
+	case GRAFTRACE_SPECIAL_CPU:
+		decode->cpu = argument;
+		fill_record(decode, record, GT_RECORD_CPU);
+		return GT_RECORD_CPU;
+	case GRAFTRACE_SPECIAL_LOST:
+		decode->lost_clock = decode->clock + 1;
+		fill_record(decode, record, GT_RECORD_LOST);
+		record->value = argument;
+		return GT_RECORD_LOST;
+	default:
+		decode->unknown++;
+		return 0;
+	}
+}
+
+/* One record of the function tracer: two words. */
+static int function_record(struct gt_decode *decode, struct gt_record *record, uint64_t word)
+{
+	if (decode->end - decode->word < 2) {
+		decode->damaged++;
+		decode->word = decode->end;
+		return 0;
+	}
+	if (decode->growing && decode->word[1] == 0)
+		return -1;
+	decode->clock = full_clock(decode, word);
+	fill_record(decode, record, GT_RECORD_FUNCTION);
+	record->function = graftrace_word_function(word);
+	record->value = decode->word[1];
+	decode->word += 2;
+	return GT_RECORD_FUNCTION;
+}
+
+/* A word of an ordinary function, where the straight line could not take it. */
+static int call_word(struct gt_decode *decode, struct gt_record *record, uint64_t word)
+{
+	if (decode->tracer == GRAFTRACE_TRACER_FUNCTION)
+		return function_record(decode, record, word);
+	if (!graftrace_word_is_return(word))
+		return give_entry(decode, record, word);
+	return unmatched_return(decode, record, word);
+}
+
+int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
+{
+	for (;;) {
+		int kind;
+		if (decode->gap)
+			return give_gap(decode, record);
+		if (decode->reconcile) {
+			uint32_t agreed = agreed_depth(decode);
+			decode->reconcile = false;
+			decode->fill = true;
+			set_fast(decode);
+			if (decode->depth > agreed)
+				start_unwinding(decode, agreed, GT_RECORD_UNSEEN);
+		}
+		if (decode->unwind_to != NO_UNWINDING) {
+			if (decode->depth > decode->unwind_to)
+				return unwind_one(decode, record);
+			decode->unwind_to = NO_UNWINDING;
+			set_fast(decode);
+		}
+		if (decode->fill) {
+			decode->fill = false;
+			fill_from_header(decode);
+			set_fast(decode);
+		}
+		if (decode->open_pending)
+			return give_open(decode, record);
+		if (decode->word >= decode->end)
+			return GT_RECORD_NONE;
+
+		uint64_t word = *decode->word;
+		if (word == 0) {
+			if (decode->growing)
+				return GT_RECORD_NONE;
+			decode->holes++;
+			decode->word++;
+			if (decode->tracer == GRAFTRACE_TRACER_FUNCTION &&
+			    decode->word < decode->end)
+				decode->word++;
+			continue;
+		}
+		uint32_t function = graftrace_word_function(word);
+		if (function == 0) {
+			decode->damaged++;
+			decode->word++;
+			continue;
+		}
+		kind = function < GRAFTRACE_SPECIAL ? call_word(decode, record, word)
+						    : special(decode, record, word);
+		if (kind > 0)
+			return kind;
+		if (kind < 0)
+			return GT_RECORD_NONE;
+	}
+}

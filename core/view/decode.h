@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One writer's sub-buffers, decoded: words in, typed records out, with full clocks, and with the
+ * frames of each context rebuilt, so that a return knows its entry. The rules are those of
+ * <graftrace/record.h>.
+ *
+ * Use: gt_decode_init; for each sub-buffer in order (some may be missing) gt_decode_feed, then
+ * gt_decode_next (decode_fast.h) until it gives GT_RECORD_NONE; at last gt_decode_end and
+ * gt_decode_next again for the calls still open; gt_decode_fini.
+ *
+ * Words are hostile: lengths are checked, what makes no sense is skipped and counted, and no input
+ * makes it read outside the words it was given, loop for ever or take more memory than a frame for
+ * each entry. Memory comes from the caller's allocator; where it gives none, the innermost frames
+ * are kept, and returns of the others are told without their entry. Not thread-safe: one decoder is
+ * one caller's.
+ */
+#ifndef GT_CORE_VIEW_DECODE_H
+#define GT_CORE_VIEW_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/error.h>
+#include <graftrace/record.h>
+#include "core/view/memory.h"
+
+enum gt_record_kind {
+	GT_RECORD_NONE = 0,   /* nothing more in what was fed */
+	GT_RECORD_ENTRY = 1,  /* a call began */
+	GT_RECORD_RETURN = 2, /* a call returned: start, children */
+	GT_RECORD_ENTRY_ONLY =
+		3,		/* a call whose return is not recorded; it does not count as open */
+	GT_RECORD_FUNCTION = 4, /* the function tracer's: value = the address it returns to */
+	GT_RECORD_UNWOUND =
+		5, /* a call ended without a return (longjmp, exception), one record each,
+		    * innermost first: start, depth; value = how many follow in this group,
+		    * itself included. With UNSEEN: what became of it was not recorded.
+		    * function 0: `value` calls of which nothing is known, in one record */
+	GT_RECORD_CONTEXT = 6, /* value = the context that runs from here on */
+	GT_RECORD_CPU = 7,     /* the CPU has changed, to record.cpu */
+	GT_RECORD_LOST = 8,    /* value = records lost here; 0: some, nobody knows how many */
+	GT_RECORD_GAP = 9, /* value = sub-buffers missing here; start = records lost by overrun in
+			    * them, 0 unknown */
+	GT_RECORD_MARKER = 10, /* text, text_bytes; clock as the marker has it */
+	GT_RECORD_SWITCH = 11, /* start = previous thread, value = next, children = its state */
+	GT_RECORD_OPEN = 12,   /* after gt_decode_end: a call that is still open, as UNWOUND */
+};
+
+enum gt_record_flags {
+	GT_RECORD_START_UNKNOWN = 1,	/* RETURN: when it began is not known (start = clock) */
+	GT_RECORD_CHILDREN_UNKNOWN = 2, /* RETURN: records are missing since it began: children is a
+					 * lower bound */
+	GT_RECORD_ENTRY_SEEN = 4,	/* RETURN, UNWOUND, OPEN: this decoder gave out its ENTRY */
+	GT_RECORD_UNSEEN = 8, /* UNWOUND: it may have returned while nothing was recorded */
+	GT_RECORD_FIRST = 16, /* UNWOUND: first of its group */
+};
+
+struct gt_record {
+	uint64_t clock;	   /* full tsc */
+	uint64_t start;	   /* RETURN, UNWOUND, OPEN: tsc of the entry */
+	uint64_t children; /* RETURN: ticks spent in direct children */
+	uint64_t value;	   /* as the kind says */
+	uint32_t function; /* 0: none */
+	uint32_t depth;	   /* calls of the context that are open around it */
+	uint32_t context;
+	uint32_t cpu;  /* ~0 unknown */
+	uint8_t kind;  /* enum gt_record_kind */
+	uint8_t flags; /* enum gt_record_flags */
+	uint16_t mark; /* RETURN, UNWOUND, OPEN: what the reader put into the frame */
+	uint32_t text_bytes;
+	const char *text; /* MARKER: in the sub-buffer's memory, not NUL-terminated */
+};
+
+/* An open call. */
+struct gt_decode_frame {
+	uint64_t clock;
+	uint64_t children; /* ticks of direct children that have returned */
+	uint32_t function;
+	uint16_t flags; /* GT_RECORD_ENTRY_SEEN, GT_RECORD_CHILDREN_UNKNOWN */
+	uint16_t mark;	/* the reader's own, 0 at the entry */
+};
+
+struct gt_decode_context {
+	uint32_t number;
+	uint32_t depth;			/* calls open */
+	uint32_t low;			/* frames of depths low … depth - 1 are known */
+	uint32_t mask;			/* frames' size - 1 */
+	struct gt_decode_frame *frames; /* depth d is at frames[d & mask]; NULL: none yet */
+	uint64_t used;			/* when it ran last, for the choice of whom to forget */
+};
+
+#define GT_DECODE_CONTEXTS  256	       /* that one writer's decoder knows at once */
+#define GT_DECODE_DEPTH_MAX (1u << 30) /* deeper is no depth but damage */
+
+struct gt_decode {
+	/* The straight line's part (decode_fast.h). */
+	const uint64_t *word; /* next word */
+	const uint64_t
+		*fast_end; /* the straight line may go up to here; <= word: the slow half first */
+	uint64_t clock;	   /* full, of the last record */
+	struct gt_decode_frame *frames; /* the running context's, as in struct gt_decode_context */
+	uint32_t mask;
+	uint32_t depth;
+	uint32_t low;
+	uint32_t cpu;
+	uint32_t context;
+	uint32_t slot; /* of the running context in contexts */
+	uint64_t
+		lost_clock; /* records are missing before this: calls begun earlier miss children */
+
+	/* The slow half's. */
+	const uint64_t *base, *end;
+	const struct graftrace_sub_buffer *header;
+	uint64_t sequence; /* of the sub-buffer in work */
+	uint64_t overrun;  /* lost[OVERRUN] of its header */
+	uint64_t switches;
+	struct gt_decode_context *contexts;
+	uint32_t context_count, context_capacity;
+	uint16_t tracer;
+	bool fed;
+	bool growing; /* a zero word ends what there is for now */
+	bool gap, reconcile, fill, open_pending;
+	uint32_t unwind_to; /* depth to unwind to; ~0: no unwinding in work */
+	uint8_t unwind_kind, unwind_flags;
+	uint64_t gap_sub_buffers, gap_records;
+	uint32_t end_slot;
+	struct gt_memory memory;
+
+	/* For the reader: what was skipped. */
+	uint64_t holes;	  /* words never written, between written ones */
+	uint64_t damaged; /* words and events that make no sense */
+	uint64_t unknown; /* special words and events of kinds that this version does not know */
+};
+
+/* `memory` is copied. Takes no memory yet. */
+void gt_decode_init(struct gt_decode *decode, const struct gt_memory *memory);
+
+/*
+ * Takes the next sub-buffer: header and `words` words behind it, which stay the caller's and must
+ * stay until the next feed (or the end). A sequence that is not the last one's successor gives a
+ * GAP record first (but at the very first
+ * sub-buffer: what came before it is the caller's to know). growing: it is still being written, and
+ * gt_decode_extend may follow: the first zero word ends it for now; else zero words are holes.
+ * GT_EFORMAT: the header is not one (nothing was taken), the message says in which way.
+ */
+int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
+		   uint32_t words, bool growing, struct gt_message *message);
+
+/* The sub-buffer in work has been copied again (maybe elsewhere) and has more words. */
+void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
+		      uint32_t words, bool growing);
+
+/* Words of the sub-buffer in work that were not given out yet, holes and padding included. */
+static inline uint32_t gt_decode_words_left(const struct gt_decode *decode)
+{
+	return (uint32_t)(decode->end - decode->word);
+}
+
+/* From now on gt_decode_next gives the calls that are open, in every context, innermost first. */
+void gt_decode_end(struct gt_decode *decode);
+
+/* The frame of depth `depth` in the running context, or NULL if it is not known. */
+static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, uint32_t depth)
+{
+	if (depth >= decode->depth || depth < decode->low)
+		return NULL;
+	return &decode->frames[depth & decode->mask];
+}
+
+/* Forgets all (the writer too) but keeps the memory: ready for another writer. */
+void gt_decode_reset(struct gt_decode *decode);
+
+/* Gives the memory back. */
+void gt_decode_fini(struct gt_decode *decode);
+
+#endif
