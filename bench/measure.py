@@ -60,11 +60,11 @@ def run(command, timeout=120, env=None, cwd=None, stdout=subprocess.PIPE, stdin=
     return done.stdout or "", done.stderr
 
 
-def graftrace(*words, **options):
-    """Runs graftrace itself."""
-    if not GRAFTRACE.exists():
-        raise Failed(f"{GRAFTRACE} is not built")
-    return run([GRAFTRACE, *words], **options)
+def graftrace(*words, command=GRAFTRACE, **options):
+    """Runs graftrace itself, or another build of it."""
+    if not command.exists():
+        raise Failed(f"{command} is not built")
+    return run([command, *words], **options)
 
 
 def record(data, program, *options, **how):

@@ -3,6 +3,7 @@
  * The cold half's way from the recording path into C and back: saves what C may clobber (general
  * registers only: the agent's C is compiled without vector registers), aligns the stack.
  */
+#include "arch/x86_64/clock.h"
 #include "core/record/layout.h"
 
 	.text
@@ -127,7 +128,7 @@ gt_glue_hook:
 	.hidden gt_arch_clock
 	.p2align 4
 gt_arch_clock:
-	rdtsc
+	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
 	ret

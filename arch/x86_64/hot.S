@@ -16,6 +16,7 @@
  *  C. nested calls leave TOP as they found it and never move a frame array under a running context but
  *     once, when it outgrows its first few frames (then the slow path of the return repairs it).
  */
+#include "arch/x86_64/clock.h"
 #include "core/record/layout.h"
 
 #define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
@@ -121,7 +122,7 @@ entry_maybe_stub_\name:
 
 	/* in: rcx = reserved place; out: rax = full clock. Leaves when (clock >> 31) is new. */
 	.macro CLOCK clock_slow
-	rdtsc
+	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
 	mov %rax, %rdx
@@ -177,7 +178,7 @@ gt_hot_variant_threshold:
 	jne graph_stopped
 	SAVE
 	CHECK_GRAPH_ENTRY threshold
-	rdtsc
+	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
@@ -315,7 +316,7 @@ exit_stopped:
 exit_flags:
 	cmpl $GT_FRAME_THRESHOLD, GT_FRAME_FLAGS(%rsi)
 	jne exit_slow
-	rdtsc
+	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
 	sub GT_FRAME_CLOCK(%rsi), %rax
