@@ -161,14 +161,16 @@ static int64_t text_read(struct gt_control_target *target, void *text, char *buf
 	struct fake_control *fake = fake_of(target);
 	struct fake_text *reader = text;
 	size_t *at = reader->consume ? &fake->pipe_at : &reader->at;
-	size_t left = strlen(FAKE_TRACE) - *at;
+	size_t length = strlen(FAKE_TRACE);
+	size_t left = length * (reader->consume ? 1 : fake->repeat) - *at;
 
 	(void)message;
 	if (left == 0)
 		return reader->consume && !fake->pipe_ended ? GT_EAGAIN : 0;
 	if (bytes > left)
 		bytes = left;
-	memcpy(buffer, &FAKE_TRACE[*at], bytes);
+	for (size_t i = 0; i < bytes; i++)
+		buffer[i] = FAKE_TRACE[(*at + i) % length];
 	*at += bytes;
 	return (int64_t)bytes;
 }
@@ -189,9 +191,93 @@ static int clear(struct gt_control_target *target, struct gt_message *message)
 	return 0;
 }
 
+/* Each operation under the lock. */
+#define LOCKED(type, name, parameters, arguments)             \
+	static type locked_##name parameters                  \
+	{                                                     \
+		pthread_mutex_lock(&fake_of(target)->lock);   \
+		type result = name arguments;                 \
+		pthread_mutex_unlock(&fake_of(target)->lock); \
+		return result;                                \
+	}
+
+LOCKED(int, get, (struct gt_control_target * target, enum gt_control_value which, uint64_t *value),
+       (target, which, value))
+
+LOCKED(int, set,
+       (struct gt_control_target * target, enum gt_control_value which, uint64_t value,
+	struct gt_message *message),
+       (target, which, value, message))
+
+LOCKED(int, list_open,
+       (struct gt_control_target * target, enum gt_control_list which, void **list,
+	struct gt_message *message),
+       (target, which, list, message))
+
+LOCKED(int, list_read,
+       (struct gt_control_target * target, void *list, uint64_t index,
+	struct gt_control_name *name),
+       (target, list, index, name))
+
+static void locked_list_close(struct gt_control_target *target, void *list)
+{
+	pthread_mutex_lock(&fake_of(target)->lock);
+	list_close(target, list);
+	pthread_mutex_unlock(&fake_of(target)->lock);
+}
+
+LOCKED(int, edit_open,
+       (struct gt_control_target * target, enum gt_control_list which, bool empty, void **edit,
+	struct gt_message *message),
+       (target, which, empty, edit, message))
+
+LOCKED(int, edit_add,
+       (struct gt_control_target * target, void *edit, const char *glob, size_t bytes, bool plain,
+	struct gt_message *message),
+       (target, edit, glob, bytes, plain, message))
+
+LOCKED(int, edit_remove,
+       (struct gt_control_target * target, void *edit, const char *glob, size_t bytes,
+	struct gt_message *message),
+       (target, edit, glob, bytes, message))
+
+LOCKED(int, edit_close,
+       (struct gt_control_target * target, void *edit, bool apply, struct gt_message *message),
+       (target, edit, apply, message))
+
+LOCKED(int, text_open,
+       (struct gt_control_target * target, bool consume, void **text, struct gt_message *message),
+       (target, consume, text, message))
+
+LOCKED(int64_t, text_read,
+       (struct gt_control_target * target, void *text, char *buffer, size_t bytes,
+	struct gt_message *message),
+       (target, text, buffer, bytes, message))
+
+static void locked_text_close(struct gt_control_target *target, void *text)
+{
+	pthread_mutex_lock(&fake_of(target)->lock);
+	text_close(target, text);
+	pthread_mutex_unlock(&fake_of(target)->lock);
+}
+
+LOCKED(int, clear, (struct gt_control_target * target, struct gt_message *message),
+       (target, message))
+
 static const struct gt_control_ops ops = {
-	get,	     set,	 list_open, list_read, list_close, edit_open, edit_add,
-	edit_remove, edit_close, text_open, text_read, text_close, clear,
+	.get = locked_get,
+	.set = locked_set,
+	.list_open = locked_list_open,
+	.list_read = locked_list_read,
+	.list_close = locked_list_close,
+	.edit_open = locked_edit_open,
+	.edit_add = locked_edit_add,
+	.edit_remove = locked_edit_remove,
+	.edit_close = locked_edit_close,
+	.text_open = locked_text_open,
+	.text_read = locked_text_read,
+	.text_close = locked_text_close,
+	.clear = locked_clear,
 };
 
 static uint32_t writer_count(struct gt_target *target)
@@ -225,6 +311,8 @@ void fake_control_init(struct fake_control *fake, enum gt_control_kind kind)
 	fake->view.data = fake;
 	fake->view.clock = (struct gt_clock){ 0, 0, 1, 0 };
 	fake->writers = 2;
+	fake->repeat = 1;
+	pthread_mutex_init(&fake->lock, NULL);
 	fake->values[GT_CONTROL_TRACING_ON] = 1;
 	fake->values[GT_CONTROL_TRACER] = GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	fake->values[GT_CONTROL_OPTIONS] = GT_OPTIONS_DEFAULT;

@@ -4,6 +4,8 @@
 #ifndef GT_TESTS_UNIT_FAKE_CONTROL_H
 #define GT_TESTS_UNIT_FAKE_CONTROL_H
 
+#include <pthread.h>
+
 #include "core/view/control.h"
 
 struct fake_control {
@@ -21,6 +23,8 @@ struct fake_control {
 	bool pipe_ended;
 	size_t pipe_at;
 	uint32_t writers;
+	size_t repeat;	      /* how often `trace` gives FAKE_TRACE */
+	pthread_mutex_t lock; /* held by every operation: servers call from many threads */
 };
 
 void fake_control_init(struct fake_control *fake, enum gt_control_kind kind);

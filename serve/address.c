@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parsing and binding of addresses. Guarantees: no byte outside the given text is read; on failure
+ * no descriptor stays open. Looking a name up may ask the system's resolver; digits do not.
+ */
+#include "serve/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/view/message.h"
+
+static int parse_port(const char *text, uint16_t *port)
+{
+	unsigned value = 0;
+
+	if (*text == '\0' || strlen(text) > 5)
+		return GT_EINVAL;
+	for (; *text != '\0'; text++) {
+		if (*text < '0' || *text > '9')
+			return GT_EINVAL;
+		value = value * 10 + (unsigned)(*text - '0');
+	}
+	if (value > UINT16_MAX)
+		return GT_EINVAL;
+	*port = (uint16_t)value;
+	return 0;
+}
+
+int gt_address_parse(const char *text, struct gt_address *address, struct gt_message *message)
+{
+	const char *host = text;
+	const char *port = NULL;
+	size_t host_bytes;
+
+	strcpy(address->host, "127.0.0.1");
+	address->port = 9090;
+	if (text[0] == '[') {
+		const char *end = strchr(text, ']');
+
+		if (end == NULL || (end[1] != '\0' && end[1] != ':'))
+			goto wrong;
+		host = text + 1;
+		host_bytes = (size_t)(end - host);
+		port = end[1] == ':' ? end + 2 : NULL;
+		if (host_bytes == 0)
+			goto wrong;
+	} else {
+		const char *colon = strrchr(text, ':');
+
+		if (colon != NULL && strchr(text, ':') != colon)
+			goto wrong; /* more than one: an IPv6 address wants brackets */
+		host_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
+		port = colon != NULL ? colon + 1 : NULL;
+		if (colon == NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0') {
+			port = text;
+			host_bytes = 0;
+		}
+	}
+	if (host_bytes >= sizeof(address->host))
+		goto wrong;
+	if (host_bytes > 0) {
+		memcpy(address->host, host, host_bytes);
+		address->host[host_bytes] = '\0';
+	}
+	if (port != NULL && parse_port(port, &address->port) != 0)
+		goto wrong;
+	return 0;
+
+wrong:
+	gt_message_set(
+		message,
+		"'%.80s' is no address to listen on: ADDRESS:PORT is wanted, as 127.0.0.1:9090, "
+		"[::1]:9090 or 9090",
+		text);
+	return GT_EINVAL;
+}
+
+static int bind_error(const struct gt_address *address, int error, struct gt_message *message)
+{
+	switch (error) {
+	case EADDRINUSE:
+		gt_message_set(message,
+			       "port %u of %s is in use by another program; give another one, or 0 "
+			       "for any that is free",
+			       address->port, address->host);
+		return GT_EBUSY;
+	case EADDRNOTAVAIL:
+		gt_message_set(message, "this machine does not have the address %s", address->host);
+		return GT_EINVAL;
+	case EACCES:
+	case EPERM:
+		gt_message_set(
+			message,
+			"no permission to listen on port %u of %s: ports below 1024 are root's",
+			address->port, address->host);
+		return GT_EPERM;
+	default:
+		gt_message_set(message, "cannot listen on port %u of %s: %s", address->port,
+			       address->host, strerror(error));
+		return GT_EIO;
+	}
+}
+
+/* What the socket is bound to, in words; the port was perhaps chosen by the system. */
+static void describe(int fd, char bound[GT_ADDRESS_BYTES + 8], bool *any)
+{
+	struct sockaddr_storage name = { 0 };
+	socklen_t bytes = sizeof(name);
+	char digits[GT_ADDRESS_BYTES] = "";
+
+	getsockname(fd, (struct sockaddr *)&name, &bytes);
+	if (name.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *six = (const void *)&name;
+
+		inet_ntop(AF_INET6, &six->sin6_addr, digits, sizeof(digits));
+		snprintf(bound, GT_ADDRESS_BYTES + 8, "[%s]:%u", digits, ntohs(six->sin6_port));
+		*any = IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr);
+	} else {
+		const struct sockaddr_in *four = (const void *)&name;
+
+		inet_ntop(AF_INET, &four->sin_addr, digits, sizeof(digits));
+		snprintf(bound, GT_ADDRESS_BYTES + 8, "%s:%u", digits, ntohs(four->sin_port));
+		*any = four->sin_addr.s_addr == htonl(INADDR_ANY);
+	}
+}
+
+int gt_address_listen(const struct gt_address *address, char bound[GT_ADDRESS_BYTES + 8], bool *any,
+		      struct gt_message *message)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC,
+				  .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+	struct addrinfo *found = NULL;
+	char port[8];
+	int error = EADDRNOTAVAIL;
+	int fd = -1;
+	int one = 1;
+	int code;
+
+	snprintf(port, sizeof(port), "%u", address->port);
+	code = getaddrinfo(address->host, port, &hints, &found);
+	if (code != 0) {
+		gt_message_set(message, "'%s' is not an address of this machine: %s", address->host,
+			       gai_strerror(code));
+		return GT_EINVAL;
+	}
+	for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next) {
+		fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0) {
+			error = errno;
+			continue;
+		}
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 128) == 0)
+			break;
+		error = errno;
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(found);
+	if (fd < 0)
+		return bind_error(address, error, message);
+	describe(fd, bound, any);
+	return fd;
+}

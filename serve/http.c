@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The HTTP server. Guarantees: knows no control file by name; memory a connection is bounded (a
+ * block for reading, GT_HTTP_BODY_BYTES for writing); no lock is held while bytes go to a client,
+ * so a stalled one stops nobody; a reader that waits (trace_pipe) notices within a moment that its
+ * client has gone or that the server ends. Nothing here writes to stdout or stderr.
+ */
+#define _GNU_SOURCE /* POLLRDHUP */
+#include "serve/http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/view/http_request.h"
+#include "core/view/message.h"
+#include "serve/address.h"
+#include "serve/index.h"
+
+#define ROOT		   "/ftrace/"
+#define BLOCK_BYTES	   (64 * 1024)
+#define CONNECTION_BYTES   (160 * 1024) /* libmicrohttpd halves it for blocks of chunks */
+#define GT_HTTP_BODY_BYTES (64 * 1024)
+#define WAIT_MS		   20 /* how often a waiting reader looks */
+
+struct gt_http_server {
+	struct MHD_Daemon *daemon;
+	struct gt_control_target *control;
+	char *title;
+	char bound[GT_ADDRESS_BYTES + 8];
+	bool any_address;
+	unsigned idle_seconds;
+	atomic_bool stopping;
+	atomic_uint active; /* requests that are being answered */
+};
+
+/* One request, from its head to its end. */
+struct request {
+	struct gt_http_server *server;
+	struct gt_control_node node;
+	bool put;  /* PUT or POST: a body is coming */
+	bool full; /* the body is too long */
+	size_t body_bytes;
+	char *body; /* grows to GT_HTTP_BODY_BYTES */
+};
+
+/* One control file that is being sent. */
+struct reader {
+	struct gt_http_server *server;
+	struct MHD_Connection *connection;
+	int socket;
+	struct gt_control_handle handle;
+	size_t first_bytes; /* read before the answer began: … */
+	size_t first_given;
+	char first[BLOCK_BYTES]; /* … so that an error can still be said */
+};
+
+/* Answers */
+
+static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status,
+				     struct MHD_Response *response, const char *type)
+{
+	enum MHD_Result result;
+
+	if (response == NULL)
+		return MHD_NO;
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	MHD_add_response_header(response, "Content-Security-Policy",
+				"default-src 'none'; style-src 'unsafe-inline'");
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+/* A line that says why; `allow` and `location` may be NULL. */
+static enum MHD_Result send_words(struct MHD_Connection *connection, unsigned status,
+				  const char *words, const char *allow, const char *location)
+{
+	char text[sizeof(struct gt_message) + 1];
+	int bytes = snprintf(text, sizeof(text), "%s\n", words);
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer((size_t)bytes, text, MHD_RESPMEM_MUST_COPY);
+
+	if (response != NULL && allow != NULL)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
+	if (response != NULL && location != NULL)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, location);
+	return send_response(connection, status, response, "text/plain; charset=utf-8");
+}
+
+static unsigned status_of(int64_t error)
+{
+	switch (error) {
+	case GT_EINVAL:
+		return MHD_HTTP_BAD_REQUEST;
+	case GT_ENOENT:
+		return MHD_HTTP_NOT_FOUND;
+	case GT_EPERM:
+		return MHD_HTTP_METHOD_NOT_ALLOWED;
+	case GT_EBUSY:
+	case GT_EEXIST:
+		return MHD_HTTP_CONFLICT;
+	case GT_EGONE:
+		return MHD_HTTP_GONE;
+	case GT_ENOTSUP:
+		return MHD_HTTP_NOT_IMPLEMENTED;
+	case GT_ENOMEM:
+	case GT_EAGAIN:
+		return MHD_HTTP_SERVICE_UNAVAILABLE;
+	default:
+		return MHD_HTTP_INTERNAL_SERVER_ERROR;
+	}
+}
+
+static const char *allowed_methods(const struct gt_http_server *server,
+				   const struct gt_control_node *node)
+{
+	unsigned access = node->file == NULL ? GT_CONTROL_READ
+					     : gt_control_access(server->control, node->file);
+
+	switch (access) {
+	case GT_CONTROL_READ | GT_CONTROL_WRITE:
+		return "GET, HEAD, PUT, POST";
+	case GT_CONTROL_READ:
+		return "GET, HEAD";
+	default:
+		return "PUT, POST";
+	}
+}
+
+static enum MHD_Result send_error(struct request *request, struct MHD_Connection *connection,
+				  int64_t error, const struct gt_message *message)
+{
+	unsigned status = status_of(error);
+
+	return send_words(connection, status,
+			  message->text[0] != '\0' ? message->text : "it could not be done",
+			  status == MHD_HTTP_METHOD_NOT_ALLOWED
+				  ? allowed_methods(request->server, &request->node)
+				  : NULL,
+			  NULL);
+}
+
+/* Who asks */
+
+/* NULL, or why the request is refused. */
+static const char *foreign(const struct gt_http_server *server, struct MHD_Connection *connection)
+{
+	const char *host =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	const char *origin =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN);
+	const char *site =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
+
+	/* HTTP/1.0 has no Host; browsers, which this is about, all send one. */
+	if (host != NULL &&
+	    !gt_http_host_is_allowed(host, strlen(host), server->bound, server->any_address))
+		return "this host name is not served here: use localhost, 127.0.0.1 or [::1]";
+	if (origin != NULL &&
+	    (host == NULL || !gt_http_origin_is_own(origin, strlen(origin), host, strlen(host))))
+		return "requests from other web pages are refused";
+	if (site != NULL && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0)
+		return "requests from other web pages are refused";
+	return NULL;
+}
+
+/* Reading */
+
+/* Waits a moment for the target. false: the client has gone or the server ends. */
+static bool wait_for_more(struct reader *reader)
+{
+	struct pollfd client = { .fd = reader->socket, .events = POLLRDHUP };
+
+	/* Waiting is no idleness; the clock starts anew when there is something to send. */
+	MHD_set_connection_option(reader->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	if (poll(&client, 1, WAIT_MS) > 0)
+		return false;
+	return !atomic_load(&reader->server->stopping);
+}
+
+static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t bytes)
+{
+	struct reader *reader = data;
+	struct gt_message message;
+	bool waited = false;
+	int64_t got;
+
+	(void)position;
+	if (reader->first_given < reader->first_bytes) {
+		size_t left = reader->first_bytes - reader->first_given;
+
+		bytes = bytes < left ? bytes : left;
+		memcpy(buffer, reader->first + reader->first_given, bytes);
+		reader->first_given += bytes;
+		return (ssize_t)bytes;
+	}
+	for (;;) {
+		got = gt_control_read(&reader->handle, buffer, bytes, &message);
+		if (got != GT_EAGAIN)
+			break;
+		waited = true;
+		if (!wait_for_more(reader))
+			return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	if (waited)
+		MHD_set_connection_option(reader->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+					  reader->server->idle_seconds);
+	if (got == 0)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	return got > 0 ? (ssize_t)got : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static void end_reader(void *data)
+{
+	struct reader *reader = data;
+	struct gt_message message;
+
+	gt_control_close(&reader->handle, true, &message);
+	free(reader);
+}
+
+/* What HEAD is answered with: the body is never asked for. */
+static ssize_t read_nothing(void *data, uint64_t position, char *buffer, size_t bytes)
+{
+	(void)data;
+	(void)position;
+	(void)buffer;
+	(void)bytes;
+	return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* Fills reader->first. 0: the file goes on; 1: that was all; or an error. */
+static int64_t read_first(struct reader *reader, struct gt_message *message)
+{
+	while (reader->first_bytes < sizeof(reader->first)) {
+		int64_t got = gt_control_read(&reader->handle, reader->first + reader->first_bytes,
+					      sizeof(reader->first) - reader->first_bytes, message);
+
+		if (got <= 0)
+			return got == 0 ? 1 : got;
+		reader->first_bytes += (size_t)got;
+	}
+	return 0;
+}
+
+static enum MHD_Result send_file(struct request *request, struct MHD_Connection *connection)
+{
+	struct gt_http_server *server = request->server;
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct reader *reader = malloc(sizeof(*reader));
+	struct MHD_Response *response = NULL;
+	struct gt_message message = { "" };
+	int64_t state = 0;
+
+	if (reader == NULL)
+		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory", NULL,
+				  NULL);
+	reader->server = server;
+	reader->connection = connection;
+	reader->socket = info != NULL ? info->connect_fd : -1;
+	reader->first_bytes = 0;
+	reader->first_given = 0;
+	state = gt_control_open(&reader->handle, server->control, &request->node, GT_CONTROL_READ,
+				&message);
+	if (state != 0) {
+		free(reader);
+		return send_error(request, connection, state, &message);
+	}
+	/* A file that waits is answered at once, so that its client sees that it was heard. */
+	if (!request->node.file->waits)
+		state = read_first(reader, &message);
+	if (state < 0) {
+		end_reader(reader);
+		return send_error(request, connection, state, &message);
+	}
+	if (state == 1) {
+		response = MHD_create_response_from_buffer(reader->first_bytes, reader->first,
+							   MHD_RESPMEM_MUST_COPY);
+		end_reader(reader);
+	} else {
+		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
+							     read_more, reader, end_reader);
+		if (response == NULL)
+			end_reader(reader);
+	}
+	return send_response(connection, MHD_HTTP_OK, response, "text/plain; charset=utf-8");
+}
+
+static bool wants_json(struct MHD_Connection *connection)
+{
+	const char *accept =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	const char *json = accept != NULL ? strstr(accept, "application/json") : NULL;
+	const char *html = accept != NULL ? strstr(accept, "text/html") : NULL;
+
+	return json != NULL && (html == NULL || json < html);
+}
+
+static enum MHD_Result send_directory(struct request *request, struct MHD_Connection *connection,
+				      const char *url)
+{
+	struct gt_http_server *server = request->server;
+	const char *path = strlen(url) >= strlen(ROOT) ? url + strlen(ROOT) : "";
+	bool json = wants_json(connection);
+	size_t bytes = 0;
+	char *page;
+
+	if (url[strlen(url) - 1] != '/') {
+		/* Links of the page are relative to it. */
+		char location[256];
+
+		snprintf(location, sizeof(location), "%.200s/", url);
+		return send_words(connection, MHD_HTTP_MOVED_PERMANENTLY, location, NULL, location);
+	}
+	page = gt_index_make(server->control, &request->node, path, server->title, json, &bytes);
+	if (page == NULL)
+		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory", NULL,
+				  NULL);
+	return send_response(connection, MHD_HTTP_OK,
+			     MHD_create_response_from_buffer(bytes, page, MHD_RESPMEM_MUST_FREE),
+			     json ? "application/json" : "text/html; charset=utf-8");
+}
+
+/* As send_file, without a body and without opening the file: of no length, until the connection
+ * ends. */
+static enum MHD_Result send_head(struct MHD_Connection *connection)
+{
+	struct MHD_Response *response = MHD_create_response_from_callback(
+		MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_nothing, NULL, NULL);
+
+	if (response != NULL)
+		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+	return send_response(connection, MHD_HTTP_OK, response, "text/plain; charset=utf-8");
+}
+
+static enum MHD_Result answer_get(struct request *request, struct MHD_Connection *connection,
+				  const char *url, bool head)
+{
+	const struct gt_control_file *file = request->node.file;
+
+	if (file == NULL)
+		return send_directory(request, connection, url);
+	if (!(gt_control_access(request->server->control, file) & GT_CONTROL_READ))
+		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+				  "this file can only be written",
+				  allowed_methods(request->server, &request->node), NULL);
+	if (head)
+		return send_head(connection);
+	return send_file(request, connection);
+}
+
+/* Writing */
+
+static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *count)
+{
+	if (request->body_bytes + *count > GT_HTTP_BODY_BYTES) {
+		request->full = true;
+	} else {
+		char *grown = realloc(request->body, request->body_bytes + *count);
+
+		if (grown == NULL)
+			return MHD_NO;
+		memcpy(grown + request->body_bytes, bytes, *count);
+		request->body = grown;
+		request->body_bytes += *count;
+	}
+	*count = 0;
+	return MHD_YES;
+}
+
+static enum MHD_Result answer_put(struct request *request, struct MHD_Connection *connection,
+				  bool truncate)
+{
+	struct gt_message message = { "" };
+	struct MHD_Response *response;
+	enum MHD_Result result;
+	int error;
+
+	if (request->full)
+		return send_words(connection, MHD_HTTP_CONTENT_TOO_LARGE,
+				  "the value is longer than 64 KB", NULL, NULL);
+	error = gt_control_put(request->server->control, &request->node, truncate,
+			       request->body != NULL ? request->body : "", request->body_bytes,
+			       &message);
+	if (error != 0)
+		return send_error(request, connection, error, &message);
+	response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	if (response == NULL)
+		return MHD_NO;
+	result = MHD_queue_response(connection, MHD_HTTP_NO_CONTENT, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+/* The request as a whole */
+
+/* The head is there: refuses, or prepares. MHD_YES with *context NULL: it was answered. */
+static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connection *connection,
+			     const char *url, const char *method, void **context)
+{
+	bool get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+	bool put = strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
+	const char *refusal = foreign(server, connection);
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+	struct gt_control_node node;
+	struct request *request;
+
+	if (refusal != NULL)
+		return send_words(connection, MHD_HTTP_FORBIDDEN, refusal, NULL, NULL);
+	if (strcmp(url, "/") == 0 || strcmp(url, "/ftrace") == 0)
+		return get ? send_words(connection, MHD_HTTP_MOVED_PERMANENTLY, ROOT, NULL, ROOT)
+			   : send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+					"this is a directory", "GET, HEAD", NULL);
+	if (strncmp(url, ROOT, strlen(ROOT)) != 0 ||
+	    gt_control_find(server->control, url + strlen(ROOT), strlen(url) - strlen(ROOT),
+			    &node) != 0)
+		return send_words(connection, MHD_HTTP_NOT_FOUND,
+				  "no such file; " ROOT " lists what there is", NULL, NULL);
+	if (!get && !put)
+		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+				  "this method is not known here", allowed_methods(server, &node),
+				  NULL);
+	if (put && (node.file == NULL ||
+		    !(gt_control_access(server->control, node.file) & GT_CONTROL_WRITE))) {
+		struct gt_control_handle unused;
+		struct gt_message message = { "" };
+
+		/* The table has the reason in words. */
+		gt_control_open(&unused, server->control, &node, GT_CONTROL_WRITE, &message);
+		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED, message.text,
+				  allowed_methods(server, &node), NULL);
+	}
+	if (put && length != NULL && strtoull(length, NULL, 10) > GT_HTTP_BODY_BYTES)
+		return send_words(connection, MHD_HTTP_CONTENT_TOO_LARGE,
+				  "the value is longer than 64 KB", NULL, NULL);
+	request = calloc(1, sizeof(*request));
+	if (request == NULL)
+		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory", NULL,
+				  NULL);
+	request->server = server;
+	request->node = node;
+	request->put = put;
+	atomic_fetch_add(&server->active, 1);
+	*context = request;
+	return MHD_YES;
+}
+
+static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload,
+			      size_t *upload_bytes, void **context)
+{
+	struct request *request = *context;
+
+	(void)version;
+	if (request == NULL)
+		return begin(data, connection, url, method, context);
+	if (*upload_bytes > 0) {
+		if (request->put)
+			return take_body(request, upload, upload_bytes);
+		*upload_bytes = 0; /* a GET's body means nothing */
+		return MHD_YES;
+	}
+	if (request->put)
+		return answer_put(request, connection, strcmp(method, "PUT") == 0);
+	return answer_get(request, connection, url, strcmp(method, "HEAD") == 0);
+}
+
+static void completed(void *data, struct MHD_Connection *connection, void **context,
+		      enum MHD_RequestTerminationCode code)
+{
+	struct request *request = *context;
+
+	(void)data;
+	(void)connection;
+	(void)code;
+	if (request == NULL)
+		return;
+	atomic_fetch_sub(&request->server->active, 1);
+	free(request->body);
+	free(request);
+	*context = NULL;
+}
+
+/* %41 becomes A. What would hide the rest of the path (%00) becomes a byte that no path has. */
+static size_t unescape(void *data, struct MHD_Connection *connection, char *text)
+{
+	(void)data;
+	(void)connection;
+	for (char *at = strstr(text, "%00"); at != NULL; at = strstr(at, "%00"))
+		memcpy(at, "\x7f\x7f\x7f", 3);
+	return MHD_http_unescape(text);
+}
+
+static int start_daemon(struct gt_http_server *server, int fd, unsigned connections,
+			struct gt_message *message)
+{
+	sigset_t all;
+	sigset_t old;
+	int error;
+
+	/* Signals are for the thread that started us: Ctrl-C must not end up in a server's thread.
+	 */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	server->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
+			MHD_USE_ITC,
+		0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
+		server->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
+		unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	error = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (server->daemon != NULL)
+		return 0;
+	gt_message_set(message, "cannot start the HTTP server: %s", strerror(error));
+	return GT_EIO;
+}
+
+int gt_http_start(const struct gt_http_options *options, struct gt_http_server **server_out,
+		  struct gt_message *message)
+{
+	struct gt_address address;
+	struct gt_http_server *server;
+	int fd;
+	int error = gt_address_parse(options->address != NULL ? options->address
+							      : GT_HTTP_DEFAULT_ADDRESS,
+				     &address, message);
+
+	if (error != 0)
+		return error;
+	server = calloc(1, sizeof(*server));
+	if (server == NULL)
+		goto no_memory;
+	server->title = strdup(options->title != NULL ? options->title : "");
+	if (server->title == NULL)
+		goto no_title;
+	server->control = options->control;
+	server->idle_seconds = options->idle_seconds != 0 ? options->idle_seconds : 30;
+	fd = gt_address_listen(&address, server->bound, &server->any_address, message);
+	if (fd < 0) {
+		error = fd;
+		goto no_socket;
+	}
+	error = start_daemon(server, fd, options->connections != 0 ? options->connections : 64,
+			     message);
+	if (error != 0)
+		goto no_daemon;
+	*server_out = server;
+	return 0;
+
+no_daemon:
+	close(fd);
+no_socket:
+	free(server->title);
+	free(server);
+	return error;
+no_title:
+	free(server);
+no_memory:
+	gt_message_set(message, "no memory for the HTTP server");
+	return GT_ENOMEM;
+}
+
+const char *gt_http_address(const struct gt_http_server *server)
+{
+	return server->bound;
+}
+
+void gt_http_stop(struct gt_http_server *server, unsigned grace_ms)
+{
+	MHD_socket listening = MHD_quiesce_daemon(server->daemon);
+	const struct timespec moment = { 0, 10 * 1000 * 1000 };
+
+	if (listening != MHD_INVALID_SOCKET)
+		close(listening);
+	while (atomic_load(&server->active) > 0 && grace_ms > 0) {
+		nanosleep(&moment, NULL);
+		grace_ms -= grace_ms < 10 ? grace_ms : 10;
+	}
+	atomic_store(&server->stopping, true);
+	MHD_stop_daemon(server->daemon);
+	free(server->title);
+	free(server);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of control files over HTTP, below /ftrace/: GET reads, PUT writes as the shell's `>`,
+ * POST as its `>>`. A thread a connection (libmicrohttpd), so that a reader that stalls or vanishes
+ * holds up nobody but itself; nothing is kept in memory but a block a connection.
+ *
+ * Refused: hosts and origins that are not this machine's (a web page must not drive a tracer), what
+ * is not in the table, values that the table refuses, more than a number of connections.
+ */
+#ifndef GT_SERVE_HTTP_H
+#define GT_SERVE_HTTP_H
+
+#include <stddef.h>
+#include <graftrace/error.h>
+#include "core/view/control.h"
+
+#define GT_HTTP_DEFAULT_ADDRESS "127.0.0.1:9090"
+
+struct gt_http_server;
+
+struct gt_http_options {
+	size_t size;	     /* sizeof(struct gt_http_options): room to grow */
+	const char *address; /* ADDRESS:PORT, [ADDRESS]:PORT, :PORT or PORT; NULL = the default;
+			      * port 0 = any that is free */
+	struct gt_control_target *control; /* its operations are called from many threads */
+	const char *title;		   /* of the index: what is traced */
+	unsigned connections;		   /* at most at a time; 0 = 64 */
+	unsigned idle_seconds;		   /* a connection without progress is closed; 0 = 30 */
+};
+
+/*
+ * Binds and starts to serve. GT_EINVAL: not an address; GT_EBUSY: the port is in use; GT_EPERM:
+ * the system does not allow it; GT_EIO; GT_ENOMEM. All signals are blocked in the server's threads.
+ */
+int gt_http_start(const struct gt_http_options *options, struct gt_http_server **server,
+		  struct gt_message *message);
+
+/* Where it listens: "127.0.0.1:9090", with the port that was given. Lives as long as the server. */
+const char *gt_http_address(const struct gt_http_server *server);
+
+/* Takes no new connections, lets the running ones end for at most grace_ms, ends the others, frees.
+ */
+void gt_http_stop(struct gt_http_server *server, unsigned grace_ms);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* A directory of control files as a page for people, or as JSON for programs. */
+#ifndef GT_SERVE_INDEX_H
+#define GT_SERVE_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/view/control.h"
+
+/* The page of `path` ("" or "options/"), NUL-terminated and malloc'ed: the caller frees. NULL: no
+ * memory. */
+char *gt_index_make(struct gt_control_target *target, const struct gt_control_node *directory,
+		    const char *path, const char *title, bool json, size_t *bytes);
+
+#endif
