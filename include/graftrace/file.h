@@ -23,10 +23,11 @@
 
 /* No block may be longer, stored or decompressed; writers split what is. */
 #define GRAFTRACE_BLOCK_MAX (64u << 20)
-/* What decompresses may be longer than what is stored by at most this: a small file is small work.
- */
-#define GRAFTRACE_EXPANSION_BASE  4096u
-#define GRAFTRACE_EXPANSION_RATIO 1024u
+/* What decompresses may be longer than what is stored by at most this, so that a small file is
+ * small work: a block's payload by the first ratio, a column by the second. */
+#define GRAFTRACE_EXPANSION_BASE   4096u
+#define GRAFTRACE_EXPANSION_BLOCK  64u
+#define GRAFTRACE_EXPANSION_COLUMN 1024u
 
 enum graftrace_block_type {
 	GRAFTRACE_BLOCK_START = 1,	 /* the first: clock, machine, command line */
@@ -153,7 +154,7 @@ _Static_assert(sizeof(struct graftrace_file_writer) == 120, "a writer is 120 byt
 /*
  * Payload of SUB_BUFFERS. Head (head_bytes): this, `group_count` graftrace_file_group, then for
  * each group in order its `sub_buffer_count` graftrace_file_sub_buffer. Body: the groups' bytes,
- * one behind the other.
+ * one behind the other, each with its own checksum (body_crc of the block's header is zero).
  */
 struct graftrace_file_sub_buffers {
 	uint32_t group_count;
@@ -175,41 +176,54 @@ struct graftrace_file_group {
 	uint32_t sub_buffer_count; /* at least 1 */
 	uint64_t first_sequence;
 	uint32_t encoding;     /* enum graftrace_file_encoding */
-	uint32_t stored_bytes; /* of its body, a multiple of 8 */
+	uint32_t stored_bytes; /* in the body, a multiple of 8 */
+	uint32_t crc;	       /* CRC-32C of those bytes */
+	uint32_t reserved;
 };
 
 struct graftrace_file_sub_buffer {
 	uint64_t clock;	     /* tsc when it was opened */
-	uint32_t words;	     /* that are stored */
-	uint16_t open_calls; /* that are stored */
+	uint32_t words;	     /* that are stored, at most GRAFTRACE_WORDS_MAX */
+	uint16_t open_calls; /* that are stored, at most GRAFTRACE_OPEN_CALLS */
 	uint16_t reserved;
 };
 
-_Static_assert(sizeof(struct graftrace_file_group) == 24, "a group is 24 bytes");
+_Static_assert(sizeof(struct graftrace_file_group) == 32, "a group is 32 bytes");
 _Static_assert(sizeof(struct graftrace_file_sub_buffer) == 16, "a sub-buffer is 16 bytes");
 
-/* A group in columns begins with this; the four sections follow, one behind the other, and zero
- * bytes to a multiple of 8. A section with stored = raw is as it is, any other is a zstd frame. */
+#define GRAFTRACE_WORDS_MAX    (2u << 20) /* of a sub-buffer */
+#define GRAFTRACE_HEADER_BYTES 128	  /* of a sub-buffer's header without its open calls */
+
+enum graftrace_file_section {
+	GRAFTRACE_SECTION_META = 0,	  /* the dictionary, and the headers of the sub-buffers */
+	GRAFTRACE_SECTION_CODES = 1,	  /* one byte a word: which symbol */
+	GRAFTRACE_SECTION_CLOCKS = 2,	  /* one byte a word: clock difference */
+	GRAFTRACE_SECTION_CODE_EXTRA = 3, /* what did not fit in those bytes */
+	GRAFTRACE_SECTION_CLOCK_EXTRA = 4,
+	GRAFTRACE_SECTIONS = 5,
+};
+
+/* A group in columns begins with this; the sections follow, one behind the other, and zero bytes
+ * to a multiple of 8. A section with stored = raw is as it is, any other is a zstd frame. */
 struct graftrace_file_columns {
 	struct {
 		uint32_t stored_bytes;
 		uint32_t raw_bytes;
-	} section[4]; /* enum graftrace_file_section */
-};
-
-enum graftrace_file_section {
-	GRAFTRACE_SECTION_META = 0,   /* headers of the sub-buffers, and the dictionary */
-	GRAFTRACE_SECTION_CODES = 1,  /* one byte a word: which symbol */
-	GRAFTRACE_SECTION_CLOCKS = 2, /* one byte a word: clock difference */
-	GRAFTRACE_SECTION_EXTRA = 3,  /* what did not fit in those bytes */
+	} section[GRAFTRACE_SECTIONS];
 };
 
 /* META: this, `symbol_count` 64-bit values, `symbol_count` bytes of kinds and zero bytes to a
- * multiple of 8, then for each sub-buffer a uint32_t length of its part of EXTRA and a zero
- * uint32_t, its header (128 bytes) and its open calls (16 bytes each). */
+ * multiple of 8, then for each sub-buffer a graftrace_file_extent, its header (128 bytes) and its
+ * open calls (16 bytes each). */
 struct graftrace_file_meta {
 	uint32_t symbol_count; /* at most GRAFTRACE_SYMBOLS_MAX */
 	uint32_t reserved;
+};
+
+/* A sub-buffer's part of the two columns whose length is not its number of words. */
+struct graftrace_file_extent {
+	uint32_t code_extra_bytes;
+	uint32_t clock_extra_bytes;
 };
 
 enum graftrace_file_symbol {
@@ -218,17 +232,23 @@ enum graftrace_file_symbol {
 	GRAFTRACE_SYMBOL_WORD = 2,   /* the value as it is */
 };
 
-/* Codes: 0 the return of the stack's top; 1 ... 207 symbol code - 1; 208 ... 254 one byte of EXTRA,
- * symbol (code - 208) * 256 + byte + 207; 255 eight bytes of EXTRA: the word. */
+/*
+ * Codes: 0 the return that the stack's top says (value | clock; takes it off); 1 ... 207 symbol
+ * code - 1; 208 ... 254 one byte of CODE_EXTRA, symbol 207 + (code - 208) * 256 + byte; 255 eight
+ * bytes of CODE_EXTRA: the word as it is.
+ */
 #define GRAFTRACE_CODE_RETURN 0
 #define GRAFTRACE_CODE_LONG   208
 #define GRAFTRACE_CODE_WORD   255
 #define GRAFTRACE_SYMBOLS_MAX (207 + 47 * 256)
-#define GRAFTRACE_CODE_STACK  1024 /* a power of two: the stack is a ring of this many */
+#define GRAFTRACE_CODE_STACK  1024 /* the stack is a ring of this many values */
 
-/* Clock codes, differences to the clock of the last word (modulo 2^32): 0 ... 191 itself; 192 ...
- * 239 one byte of EXTRA, 192 + (code - 192) * 256 + byte; 240 ... 254 two, 12480 + (code - 240) *
- * 65536 + bytes; 255 four: the bytes. */
+/*
+ * Clock codes: differences to the clock of the last word that had one (modulo 2^32). 0 ... 191 the
+ * difference; 192 ... 239 one byte of CLOCK_EXTRA, 192 + (code - 192) * 256 + byte; 240 ... 254
+ * two, 12480 + (code - 240) * 65536 + bytes; 255 four: the difference. Words without a clock have
+ * code 0.
+ */
 #define GRAFTRACE_CLOCK_SHORT  192
 #define GRAFTRACE_CLOCK_MEDIUM 240
 #define GRAFTRACE_CLOCK_FULL   255

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups of sub-buffers in columns (doc/format.md, "Columns"): each word becomes a byte that says
+ * which function was entered or returned from and a byte of clock difference, gathered apart so
+ * that zstd packs each well. A return that the calls before it foretell costs nothing but a zero.
+ *
+ * The encoder is for one thread at a time; a decoded group is not changed by reading it.
+ */
+#ifndef GT_READ_COLUMNS_H
+#define GT_READ_COLUMNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/error.h>
+#include <graftrace/file.h>
+
+struct gt_columns_encoder;
+
+struct gt_columns_encoder *gt_columns_encoder_create(void); /* NULL: no memory */
+void gt_columns_encoder_destroy(struct gt_columns_encoder *encoder);
+
+/* A sub-buffer to encode: its words, with its header before them where the recorder put it. */
+struct gt_columns_input {
+	const struct graftrace_sub_buffer *header;
+	const uint64_t *words;
+	uint32_t word_count;
+};
+
+/* How hard to pack. */
+enum gt_columns_effort {
+	GT_COLUMNS_BARE = 0, /* the columns as they are: about a third of the words' size */
+	GT_COLUMNS_ZSTD = 1,
+};
+
+/* The most bytes that the group may take in columns. */
+size_t gt_columns_bound(const struct gt_columns_input *inputs, uint32_t count);
+
+/*
+ * Encodes a group (the bytes behind its place in the directory) to `out`, which has room for
+ * gt_columns_bound bytes. Returns its length, a multiple of 8, or GT_ENOMEM.
+ */
+int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_columns_input *inputs,
+			  uint32_t count, enum gt_columns_effort effort, uint8_t *out);
+
+struct gt_columns_group;
+struct gt_columns_decoder; /* what opening groups needs; for one thread at a time */
+
+struct gt_columns_decoder *gt_columns_decoder_create(void); /* NULL: no memory */
+void gt_columns_decoder_destroy(struct gt_columns_decoder *decoder);
+
+/*
+ * Opens a group of `count` sub-buffers, whose lengths are in `entries`, from its stored bytes
+ * (which are not needed any more afterwards): decompresses the columns and checks that they fit.
+ * GT_EFORMAT with a message, GT_ENOMEM.
+ */
+int gt_columns_open(struct gt_columns_decoder *decoder, const uint8_t *stored, size_t stored_bytes,
+		    const struct graftrace_file_sub_buffer *entries, uint32_t count,
+		    struct gt_columns_group **group, struct gt_message *message);
+
+/* Memory that the group holds. */
+size_t gt_columns_bytes(const struct gt_columns_group *group);
+
+/*
+ * Makes sub-buffer `index` of the group whole again: its header with its open calls, and words.
+ * `out` has room for both. GT_EFORMAT with a message: the columns say what cannot be.
+ */
+int gt_columns_sub_buffer(const struct gt_columns_group *group, uint32_t index,
+			  struct graftrace_sub_buffer *out, struct gt_message *message);
+
+void gt_columns_close(struct gt_columns_group *group);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Encodes groups of sub-buffers to columns, in two passes: the first turns words to symbols (and
+ * clock differences to their codes) and counts them, the second gives the shortest codes to the
+ * most frequent symbols. Any words can be encoded, also such as no recorder writes; they come out
+ * the same. One encoder for one thread at a time.
+ */
+#include "read/columns.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#define SLOTS	    32768u /* a power of two, over twice GRAFTRACE_SYMBOLS_MAX */
+#define STACK_MASK  (GRAFTRACE_CODE_STACK - 1u)
+#define RETURN_TOP  0u	    /* index of the foretold return; symbol n has index n + 1 */
+#define LITERAL	    0xffffu /* index of a word that is no symbol */
+#define LEVEL_WORDS 1	    /* zstd levels, chosen by measuring: bench/recording.py */
+
+/* Which symbol a value is, for one group. */
+struct slot {
+	uint64_t value;
+	uint32_t epoch; /* the group's; any other: free */
+	uint16_t symbol;
+	uint16_t kind; /* enum graftrace_file_symbol */
+};
+
+struct gt_columns_encoder {
+	ZSTD_CCtx *zstd;
+	uint32_t epoch;
+	uint32_t symbols;
+	size_t literals;
+	size_t literals_size;
+	uint64_t *literal; /* words that are no symbols, in order */
+	size_t words_size; /* that `index` and the columns have room for */
+	uint16_t *index;   /* a word's index, all sub-buffers' */
+	uint8_t *codes;
+	uint8_t *clocks;
+	uint8_t *code_extra;  /* 8 bytes a word at most */
+	uint8_t *clock_extra; /* 4 bytes a word at most */
+	uint8_t *meta;
+	size_t meta_size;
+	size_t extents_size;
+	struct graftrace_file_extent *extents;
+	uint32_t count[GRAFTRACE_SYMBOLS_MAX];
+	uint64_t value[GRAFTRACE_SYMBOLS_MAX];
+	uint8_t kind[GRAFTRACE_SYMBOLS_MAX];
+	uint16_t rank[GRAFTRACE_SYMBOLS_MAX]; /* place of a symbol in the dictionary */
+	uint16_t order[GRAFTRACE_SYMBOLS_MAX];
+	struct slot slots[SLOTS];
+};
+
+struct gt_columns_encoder *gt_columns_encoder_create(void)
+{
+	struct gt_columns_encoder *encoder = calloc(1, sizeof(*encoder));
+	if (!encoder)
+		return NULL;
+	encoder->zstd = ZSTD_createCCtx();
+	if (!encoder->zstd) {
+		free(encoder);
+		return NULL;
+	}
+	return encoder;
+}
+
+void gt_columns_encoder_destroy(struct gt_columns_encoder *encoder)
+{
+	if (!encoder)
+		return;
+	ZSTD_freeCCtx(encoder->zstd);
+	free(encoder->literal);
+	free(encoder->index);
+	free(encoder->codes);
+	free(encoder->clocks);
+	free(encoder->code_extra);
+	free(encoder->clock_extra);
+	free(encoder->meta);
+	free(encoder->extents);
+	free(encoder);
+}
+
+static size_t meta_bound(uint32_t count, size_t symbols)
+{
+	return sizeof(struct graftrace_file_meta) + symbols * 9 + 8 +
+	       (size_t)count * (sizeof(struct graftrace_file_extent) + GRAFTRACE_HEADER_BYTES +
+				GRAFTRACE_OPEN_CALLS * sizeof(struct graftrace_open_call));
+}
+
+size_t gt_columns_bound(const struct gt_columns_input *inputs, uint32_t count)
+{
+	size_t words = 0;
+	for (uint32_t i = 0; i < count; i++)
+		words += inputs[i].word_count;
+	size_t symbols = words < GRAFTRACE_SYMBOLS_MAX ? words : GRAFTRACE_SYMBOLS_MAX;
+	return sizeof(struct graftrace_file_columns) + meta_bound(count, symbols) + words * 14 + 8;
+}
+
+/* Room for a group of that many words and sub-buffers. 0 or GT_ENOMEM. */
+static int make_room(struct gt_columns_encoder *encoder, size_t words, uint32_t count)
+{
+	if (words > encoder->words_size) {
+		size_t size = words + words / 4 + 1024;
+		free(encoder->index);
+		free(encoder->codes);
+		free(encoder->clocks);
+		free(encoder->code_extra);
+		free(encoder->clock_extra);
+		encoder->words_size = 0;
+		encoder->index = malloc(size * sizeof(*encoder->index));
+		encoder->codes = malloc(size);
+		encoder->clocks = malloc(size);
+		encoder->code_extra = malloc(size * 8);
+		encoder->clock_extra = malloc(size * 4);
+		if (!encoder->index || !encoder->codes || !encoder->clocks ||
+		    !encoder->code_extra || !encoder->clock_extra)
+			return GT_ENOMEM;
+		encoder->words_size = size;
+	}
+	size_t meta = meta_bound(count, GRAFTRACE_SYMBOLS_MAX);
+	if (meta > encoder->meta_size) {
+		free(encoder->meta);
+		encoder->meta = malloc(meta);
+		encoder->meta_size = encoder->meta ? meta : 0;
+	}
+	if (count > encoder->extents_size) {
+		free(encoder->extents);
+		encoder->extents = malloc(count * sizeof(*encoder->extents));
+		encoder->extents_size = encoder->extents ? count : 0;
+	}
+	return encoder->meta && encoder->extents ? 0 : GT_ENOMEM;
+}
+
+/* The symbol's index, or LITERAL when the dictionary is full. */
+static inline uint32_t symbol_index(struct gt_columns_encoder *encoder, uint64_t value,
+				    enum graftrace_file_symbol kind)
+{
+	uint32_t at = (uint32_t)((value ^ value >> 32) * 0x9e3779b97f4a7c15ull >> 49);
+	for (;; at = (at + 1) & (SLOTS - 1)) {
+		struct slot *slot = &encoder->slots[at];
+		if (slot->epoch != encoder->epoch) {
+			if (encoder->symbols == GRAFTRACE_SYMBOLS_MAX)
+				return LITERAL;
+			uint32_t symbol = encoder->symbols++;
+			*slot = (struct slot){ value, encoder->epoch, (uint16_t)symbol,
+					       (uint16_t)kind };
+			encoder->value[symbol] = value;
+			encoder->kind[symbol] = (uint8_t)kind;
+			encoder->count[symbol] = 1;
+			return symbol + 1;
+		}
+		if (slot->value == value && slot->kind == kind) {
+			encoder->count[slot->symbol]++;
+			return slot->symbol + 1u;
+		}
+	}
+}
+
+/* 0 or GT_ENOMEM. */
+static int add_literal(struct gt_columns_encoder *encoder, uint64_t word)
+{
+	if (encoder->literals == encoder->literals_size) {
+		size_t size = encoder->literals_size * 2 + 1024;
+		uint64_t *literal = realloc(encoder->literal, size * sizeof(*literal));
+		if (!literal)
+			return GT_ENOMEM;
+		encoder->literal = literal;
+		encoder->literals_size = size;
+	}
+	encoder->literal[encoder->literals++] = word;
+	return 0;
+}
+
+static inline uint8_t clock_code(uint32_t difference, uint8_t **extra)
+{
+	if (difference < GRAFTRACE_CLOCK_SHORT)
+		return (uint8_t)difference;
+	if (difference < GRAFTRACE_CLOCK_BASE2) {
+		uint32_t rest = difference - GRAFTRACE_CLOCK_BASE1;
+		*(*extra)++ = (uint8_t)rest;
+		return (uint8_t)(GRAFTRACE_CLOCK_SHORT + (rest >> 8));
+	}
+	if (difference <
+	    GRAFTRACE_CLOCK_BASE2 + ((GRAFTRACE_CLOCK_FULL - GRAFTRACE_CLOCK_MEDIUM) << 16)) {
+		uint32_t rest = difference - GRAFTRACE_CLOCK_BASE2;
+		uint16_t low = (uint16_t)rest;
+		memcpy(*extra, &low, 2);
+		*extra += 2;
+		return (uint8_t)(GRAFTRACE_CLOCK_MEDIUM + (rest >> 16));
+	}
+	memcpy(*extra, &difference, 4);
+	*extra += 4;
+	return GRAFTRACE_CLOCK_FULL;
+}
+
+/* First pass over one sub-buffer: indexes to `index`, clock codes to `clocks` and *extra. */
+static int symbols_of(struct gt_columns_encoder *encoder, const struct gt_columns_input *input,
+		      uint16_t *index, uint8_t *clocks, uint8_t **extra)
+{
+	uint64_t stack[GRAFTRACE_CODE_STACK];
+	uint32_t top = 0;
+	uint32_t clock = (uint32_t)input->header->clock;
+	int pairs = input->header->tracer == GRAFTRACE_TRACER_FUNCTION;
+	uint32_t data = 0; /* words of an event that are still to come */
+
+	memset(stack, 0, sizeof(stack));
+	for (uint32_t i = 0; i < input->header->open_calls; i++)
+		stack[++top & STACK_MASK] = graftrace_word(input->header->open[i].function, 1, 0);
+	for (uint32_t i = 0; i < input->word_count; i++) {
+		uint64_t word = input->words[i];
+		uint32_t function = graftrace_word_function(word);
+		uint32_t chosen;
+
+		if (data || function >= GRAFTRACE_SPECIAL || word == 0 || (pairs && i & 1)) {
+			clocks[i] = 0;
+			if (data) {
+				data--;
+				chosen = LITERAL;
+			} else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_CLOCK) {
+				chosen = LITERAL;
+			} else {
+				chosen = symbol_index(encoder, word, GRAFTRACE_SYMBOL_WORD);
+				if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
+					data = graftrace_word_clock(word) & 0xffff;
+			}
+		} else {
+			uint64_t value = word >> 32 << 32;
+			if (value == stack[top & STACK_MASK]) {
+				top--;
+				chosen = RETURN_TOP;
+			} else if (graftrace_word_is_return(word)) {
+				chosen = symbol_index(encoder, value, GRAFTRACE_SYMBOL_RETURN);
+				top -= chosen != LITERAL;
+			} else {
+				chosen = symbol_index(encoder, value, GRAFTRACE_SYMBOL_ENTRY);
+				if (chosen != LITERAL)
+					stack[++top & STACK_MASK] = value | GRAFTRACE_WORD_RETURN;
+			}
+			clocks[i] = 0;
+			if (chosen != LITERAL) {
+				clocks[i] = clock_code((uint32_t)word - clock, extra);
+				clock = (uint32_t)word;
+			}
+		}
+		index[i] = (uint16_t)chosen;
+		if (chosen == LITERAL && add_literal(encoder, word) < 0)
+			return GT_ENOMEM;
+	}
+	return 0;
+}
+
+/* Orders the dictionary: the most frequent symbols first. Nothing to do while all codes are short.
+ */
+static void rank_symbols(struct gt_columns_encoder *encoder)
+{
+	uint32_t symbols = encoder->symbols;
+
+	if (symbols < GRAFTRACE_CODE_LONG) {
+		for (uint32_t i = 0; i < symbols; i++)
+			encoder->rank[i] = encoder->order[i] = (uint16_t)i;
+		return;
+	}
+	/* The counts only have to part the 207 most frequent from the rest: by halves of their
+	 * binary logarithm is near enough, and linear. */
+	uint32_t first[65] = { 0 };
+	for (uint32_t i = 0; i < symbols; i++) {
+		uint32_t count = encoder->count[i];
+		uint32_t log = 31 - (uint32_t)__builtin_clz(count);
+		uint32_t half = log ? count >> (log - 1) & 1 : 0;
+		first[64 - (log * 2 + half)]++;
+		encoder->rank[i] = (uint16_t)(63 - (log * 2 + half));
+	}
+	for (uint32_t i = 1; i < 65; i++)
+		first[i] += first[i - 1];
+	for (uint32_t i = 0; i < symbols; i++) {
+		uint16_t place = (uint16_t)first[encoder->rank[i]]++;
+		encoder->rank[i] = place;
+		encoder->order[place] = (uint16_t)i;
+	}
+}
+
+/* Second pass over one sub-buffer: indexes to codes. Returns the end of its CODE_EXTRA. */
+static uint8_t *codes_of(const struct gt_columns_encoder *encoder, const uint16_t *index,
+			 uint32_t words, uint8_t *codes, uint8_t *extra, const uint64_t **literal)
+{
+	for (uint32_t i = 0; i < words; i++) {
+		if (index[i] == RETURN_TOP) {
+			codes[i] = GRAFTRACE_CODE_RETURN;
+		} else if (index[i] == LITERAL) {
+			codes[i] = GRAFTRACE_CODE_WORD;
+			memcpy(extra, (*literal)++, 8);
+			extra += 8;
+		} else {
+			uint32_t rank = encoder->rank[index[i] - 1];
+			if (rank < GRAFTRACE_CODE_LONG - 1) {
+				codes[i] = (uint8_t)(rank + 1);
+			} else {
+				rank -= GRAFTRACE_CODE_LONG - 1;
+				codes[i] = (uint8_t)(GRAFTRACE_CODE_LONG + (rank >> 8));
+				*extra++ = (uint8_t)rank;
+			}
+		}
+	}
+	return extra;
+}
+
+/* The META section. Returns its length. */
+static size_t write_meta(struct gt_columns_encoder *encoder, const struct gt_columns_input *inputs,
+			 uint32_t count)
+{
+	uint8_t *at = encoder->meta;
+	struct graftrace_file_meta head = { encoder->symbols, 0 };
+
+	memcpy(at, &head, sizeof(head));
+	at += sizeof(head);
+	for (uint32_t i = 0; i < encoder->symbols; i++, at += 8)
+		memcpy(at, &encoder->value[encoder->order[i]], 8);
+	for (uint32_t i = 0; i < encoder->symbols; i++)
+		*at++ = encoder->kind[encoder->order[i]];
+	while ((at - encoder->meta) % 8)
+		*at++ = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		size_t open = inputs[i].header->open_calls * sizeof(struct graftrace_open_call);
+		memcpy(at, &encoder->extents[i], sizeof(encoder->extents[i]));
+		at += sizeof(encoder->extents[i]);
+		memcpy(at, inputs[i].header, GRAFTRACE_HEADER_BYTES);
+		at += GRAFTRACE_HEADER_BYTES;
+		memcpy(at, inputs[i].header->open, open);
+		at += open;
+	}
+	return (size_t)(at - encoder->meta);
+}
+
+/* One section to `out`, packed if that is shorter. Returns its stored length. */
+static size_t write_section(struct gt_columns_encoder *encoder, const uint8_t *bytes, size_t count,
+			    enum gt_columns_effort effort, uint8_t *out)
+{
+	if (effort != GT_COLUMNS_BARE && count >= 32) {
+		size_t packed =
+			ZSTD_compressCCtx(encoder->zstd, out, count - 1, bytes, count, LEVEL_WORDS);
+		if (!ZSTD_isError(packed) &&
+		    count <= GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_COLUMN * packed)
+			return packed;
+	}
+	memcpy(out, bytes, count);
+	return count;
+}
+
+int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_columns_input *inputs,
+			  uint32_t count, enum gt_columns_effort effort, uint8_t *out)
+{
+	size_t words = 0;
+	for (uint32_t i = 0; i < count; i++)
+		words += inputs[i].word_count;
+	if (make_room(encoder, words, count) < 0)
+		return GT_ENOMEM;
+
+	if (++encoder->epoch == 0) {
+		memset(encoder->slots, 0, sizeof(encoder->slots));
+		encoder->epoch = 1;
+	}
+	encoder->symbols = 0;
+	encoder->literals = 0;
+	size_t done = 0;
+	uint8_t *clock_extra = encoder->clock_extra;
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t *start = clock_extra;
+		if (symbols_of(encoder, &inputs[i], encoder->index + done, encoder->clocks + done,
+			       &clock_extra) < 0)
+			return GT_ENOMEM;
+		encoder->extents[i].clock_extra_bytes = (uint32_t)(clock_extra - start);
+		done += inputs[i].word_count;
+	}
+
+	rank_symbols(encoder);
+	done = 0;
+	uint8_t *code_extra = encoder->code_extra;
+	const uint64_t *literal = encoder->literal;
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t *start = code_extra;
+		code_extra = codes_of(encoder, encoder->index + done, inputs[i].word_count,
+				      encoder->codes + done, code_extra, &literal);
+		encoder->extents[i].code_extra_bytes = (uint32_t)(code_extra - start);
+		done += inputs[i].word_count;
+	}
+
+	const struct {
+		const uint8_t *bytes;
+		size_t count;
+	} sections[GRAFTRACE_SECTIONS] = {
+		[GRAFTRACE_SECTION_META] = { encoder->meta, write_meta(encoder, inputs, count) },
+		[GRAFTRACE_SECTION_CODES] = { encoder->codes, words },
+		[GRAFTRACE_SECTION_CLOCKS] = { encoder->clocks, words },
+		[GRAFTRACE_SECTION_CODE_EXTRA] = { encoder->code_extra,
+						   (size_t)(code_extra - encoder->code_extra) },
+		[GRAFTRACE_SECTION_CLOCK_EXTRA] = { encoder->clock_extra,
+						    (size_t)(clock_extra - encoder->clock_extra) },
+	};
+	struct graftrace_file_columns head = { 0 };
+	size_t at = sizeof(head);
+	for (int i = 0; i < GRAFTRACE_SECTIONS; i++) {
+		size_t stored = write_section(encoder, sections[i].bytes, sections[i].count, effort,
+					      out + at);
+		head.section[i].stored_bytes = (uint32_t)stored;
+		head.section[i].raw_bytes = (uint32_t)sections[i].count;
+		at += stored;
+	}
+	memcpy(out, &head, sizeof(head));
+	while (at % 8)
+		out[at++] = 0;
+	return (int64_t)at;
+}

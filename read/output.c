@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes blocks to a file. After a failed write the file is cut back to the end of its last whole
+ * block, so that a full disk leaves a recording that opens without a complaint about its last
+ * bytes.
+ */
+#include "read/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "read/crc32c.h"
+
+static int error_of(int number)
+{
+	switch (number) {
+	case ENOENT:
+	case ENOTDIR:
+		return GT_ENOENT;
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return GT_EPERM;
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+		return GT_ENOSPC;
+	case ENOMEM:
+		return GT_ENOMEM;
+	default:
+		return GT_EIO;
+	}
+}
+
+int gt_output_fail(struct gt_output *output, int error, const char *what)
+{
+	if (output->error)
+		return output->error;
+	output->error = error;
+	snprintf(output->message.text, sizeof(output->message.text), "%s", what);
+	return error;
+}
+
+static int fail_errno(struct gt_output *output, const char *verb, int number)
+{
+	char what[400];
+	int written = snprintf(what, sizeof(what), "cannot %s '%.250s': %s", verb, output->path,
+			       strerror(number));
+
+	if (output->offset > GRAFTRACE_FILE_MAGIC_BYTES && written > 0)
+		snprintf(what + written, sizeof(what) - (size_t)written,
+			 "; the %" PRIu64 " bytes before stay readable", output->offset);
+	return gt_output_fail(output, error_of(number), what);
+}
+
+static int write_all(struct gt_output *output, const uint8_t *bytes, size_t count)
+{
+	while (count) {
+		ssize_t written = write(output->fd, bytes, count);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0) {
+			int number = written ? errno : ENOSPC;
+			if (output->regular && ftruncate(output->fd, (off_t)output->offset) < 0)
+				number = errno;
+			return fail_errno(output, "write", number);
+		}
+		bytes += written;
+		count -= (size_t)written;
+	}
+	return 0;
+}
+
+int gt_output_create(struct gt_output *output, const char *path)
+{
+	char old[sizeof(output->path) + 8];
+	struct stat status;
+	bool moved = false;
+
+	memset(output, 0, sizeof(*output));
+	output->fd = -1;
+	if (strlen(path) >= sizeof(output->path))
+		return gt_output_fail(output, GT_EINVAL, "the recording's path is too long");
+	strcpy(output->path, path);
+	snprintf(old, sizeof(old), "%s.old", path);
+	if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
+		if (rename(path, old) < 0)
+			return fail_errno(output, "make room for", errno);
+		moved = true;
+	}
+	output->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+	if (output->fd < 0) {
+		int number = errno;
+		if (moved)
+			rename(old, path);
+		return fail_errno(output, "create", number);
+	}
+	if (fstat(output->fd, &status) == 0 && S_ISREG(status.st_mode)) {
+		output->regular = true;
+		/* Somebody may have put a file there meanwhile. */
+		if (ftruncate(output->fd, 0) < 0)
+			return fail_errno(output, "empty", errno);
+	}
+	if (write_all(output, (const uint8_t *)GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) <
+	    0)
+		return output->error;
+	output->offset = GRAFTRACE_FILE_MAGIC_BYTES;
+	return 0;
+}
+
+int gt_output_block(struct gt_output *output, uint8_t *block, enum graftrace_block_type type,
+		    uint32_t flags, size_t payload_bytes, size_t raw_bytes, size_t head_bytes)
+{
+	struct graftrace_block header = {
+		.magic = GRAFTRACE_BLOCK_MAGIC,
+		.offset = output->offset,
+		.number = output->number,
+		.type = (uint16_t)type,
+		.version = 1,
+		.flags = flags,
+		.payload_bytes = payload_bytes,
+		.raw_bytes = raw_bytes,
+		.head_bytes = (uint32_t)head_bytes,
+	};
+	uint8_t *payload = block + sizeof(header);
+	size_t padded = (payload_bytes + 7) / 8 * 8;
+
+	if (output->error)
+		return output->error;
+	memset(payload + payload_bytes, 0, padded - payload_bytes);
+	header.head_crc = gt_crc32c(0, payload, head_bytes);
+	/* Groups of sub-buffers have their own checksums, so that one can be read without the rest.
+	 */
+	if (type != GRAFTRACE_BLOCK_SUB_BUFFERS)
+		header.body_crc = gt_crc32c(0, payload + head_bytes, padded - head_bytes);
+	header.header_crc = gt_crc32c(0, &header, offsetof(struct graftrace_block, header_crc));
+	memcpy(block, &header, sizeof(header));
+	if (write_all(output, block, sizeof(header) + padded) < 0)
+		return output->error;
+	output->offset += sizeof(header) + padded;
+	output->number++;
+	return 0;
+}
+
+int gt_output_close(struct gt_output *output)
+{
+	if (output->fd >= 0 && close(output->fd) < 0 && errno != EINTR)
+		fail_errno(output, "close", errno);
+	output->fd = -1;
+	return output->error;
+}

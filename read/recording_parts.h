@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the recording reader share: the recording itself and who fills which part.
+ *
+ *	recording.c        opening, the target's operations, what is told about the run
+ *	recording_scan.c   the pass over the blocks: finds, checks and indexes them
+ *	recording_names.c  functions and objects
+ *	recording_trace.c  sub-buffers: groups read, checked, decoded and kept for a while
+ *
+ * One thread at a time.
+ */
+#ifndef GT_READ_RECORDING_PARTS_H
+#define GT_READ_RECORDING_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/file.h>
+#include "read/columns.h"
+#include "read/recording.h"
+
+/* Where a sub-buffer stands. */
+struct gt_place {
+	uint64_t sequence;
+	uint32_t group;
+	uint32_t index; /* in the group */
+};
+
+/* A group of a SUB_BUFFERS block. */
+struct gt_group {
+	uint64_t offset; /* of its bytes in the file */
+	uint64_t first_sequence;
+	size_t first_entry; /* in recording->entries */
+	uint32_t count;	    /* sub-buffers */
+	uint32_t stored_bytes;
+	uint32_t crc;
+	uint32_t writer; /* index */
+	uint16_t encoding;
+	int16_t error;		  /* not 0: it was found damaged, and the problem is said */
+	struct gt_cached *cached; /* NULL: it is not */
+};
+
+/* A group that was read lately. */
+struct gt_cached {
+	struct gt_cached *newer; /* by last use */
+	struct gt_cached *older;
+	uint32_t group;
+	size_t bytes;			  /* of memory */
+	uint8_t *plain;			  /* encoding PLAIN: as it stands in the file */
+	struct gt_columns_group *columns; /* or the columns, open */
+};
+
+struct gt_writer_index {
+	struct gt_writer writer;
+	bool described;		 /* by a WRITERS block */
+	struct gt_place *places; /* by sequence */
+	size_t count;
+	size_t size;
+};
+
+/* The functions of one FUNCTIONS block. */
+struct gt_range {
+	uint32_t pid;
+	uint32_t first;
+	uint32_t count;
+	uint32_t string_bytes;
+	uint64_t low; /* addresses: lowest, and highest end */
+	uint64_t high;
+	uint8_t *payload;	  /* ours */
+	const uint8_t *functions; /* in it */
+	const char *strings;
+	uint32_t *by_address; /* NULL: they stand in order of their addresses */
+};
+
+struct gt_recording {
+	struct gt_target target;
+	struct gt_recording_info info;
+	int fd;
+	uint64_t bytes; /* of the file when it was opened */
+
+	/* the scan */
+	bool have_clock;
+	bool damaged;
+	uint64_t said_sub_buffers; /* by the END block */
+
+	/* problems */
+	uint32_t problem_count; /* the ones that were not kept too */
+	char *problems[GT_RECORDING_PROBLEMS];
+
+	/* strings of info */
+	char **arguments;
+	uint32_t argument_count;
+	uint32_t argument_size;
+	char **options;
+	uint32_t option_count;
+	uint32_t option_size;
+	char *command_line;
+	char *strings[GRAFTRACE_STRING_OPTION]; /* by tag, those that there is one of */
+
+	/* writers */
+	struct gt_writer_index *writers;
+	uint32_t writer_count;
+	uint32_t writer_size;
+	uint32_t *writer_slots; /* hash by generation, index + 1 */
+	uint32_t writer_slot_count;
+
+	/* trace */
+	struct gt_group *groups;
+	uint32_t group_count;
+	uint32_t group_size;
+	struct graftrace_file_sub_buffer *entries;
+	size_t entry_count;
+	size_t entry_size;
+	struct gt_cached *newest;
+	struct gt_cached *oldest;
+	size_t cached_bytes;
+	struct gt_columns_decoder *decoder;
+	uint8_t *stored; /* a group's bytes, while they are decoded */
+	size_t stored_size;
+
+	/* names */
+	struct gt_range *ranges;
+	uint32_t range_count;
+	uint32_t range_size;
+	uint32_t *range_of; /* by function number, index + 1; NULL: numbers are too sparse */
+	uint32_t function_end;
+	uint64_t function_count;
+	uint32_t *by_low;  /* ranges by their lowest address */
+	uint64_t *highest; /* highest end among the ranges up to that place */
+	bool names_indexed;
+	struct gt_recording_object *objects;
+	uint32_t object_count;
+	uint32_t object_size;
+};
+
+/* Says a problem. `damage`: figures made from what is left may be wrong. */
+__attribute__((format(printf, 3, 4))) void gt_recording_say(struct gt_recording *recording,
+							    bool damage, const char *format, ...);
+
+/* Reads `count` bytes at `offset`. The number read (less at the end), or GT_EIO, said as a problem.
+ */
+int64_t gt_recording_read(struct gt_recording *recording, uint64_t offset, void *bytes,
+			  size_t count);
+
+/* Makes room for `count` elements of `size` bytes in *array, of which *room is the capacity. */
+int gt_recording_grow(void *array, uint32_t *room, uint64_t count, size_t size);
+
+/* recording_scan.c. GT_EFORMAT: nothing can be told; the message says why. */
+int gt_recording_scan(struct gt_recording *recording, struct gt_message *message);
+/* The writer with that generation, made if it is new. NULL: no memory. */
+struct gt_writer_index *gt_recording_writer(struct gt_recording *recording, uint32_t generation);
+
+/* recording_names.c. The payload is `bytes` long, checked by its checksum only. 0, GT_ENOMEM, or
+ * GT_EFORMAT with *why set. add_functions takes the payload over (sets *payload to NULL) if all is
+ * well. */
+int gt_recording_add_functions(struct gt_recording *recording, uint8_t **payload, size_t bytes,
+			       const char **why);
+int gt_recording_add_object(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
+			    const char **why);
+int gt_recording_function(struct gt_recording *recording, uint32_t number,
+			  struct gt_function *function);
+int gt_recording_function_at(struct gt_recording *recording, uint32_t pid, uint64_t address,
+			     struct gt_function *function);
+void gt_recording_free_names(struct gt_recording *recording);
+
+/* recording_trace.c. add_groups: the head of a SUB_BUFFERS block whose body begins at `body`. */
+int gt_recording_add_groups(struct gt_recording *recording, const uint8_t *head, size_t head_bytes,
+			    uint64_t body, uint64_t body_bytes, const char **why);
+/* Puts every writer's places in order. 0 or GT_ENOMEM. */
+int gt_recording_index_places(struct gt_recording *recording);
+const struct gt_place *gt_recording_place(const struct gt_recording *recording, uint32_t writer,
+					  uint64_t sequence); /* NULL: it is not there */
+int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer, uint64_t sequence,
+				struct graftrace_sub_buffer *out);
+void gt_recording_free_trace(struct gt_recording *recording);
+
+#endif

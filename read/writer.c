@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The writer of recording files. Sub-buffers are copied as they come, gathered to about a megabyte,
+ * sorted by their writers, so that each one's stand together, and written as one block. Everything
+ * else is a small block of its own, written at once (changed writers: with the next block), so that
+ * a function stands in the file before the first sub-buffer that uses it.
+ */
+#include "read/writer.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+#include "read/columns.h"
+#include "read/crc32c.h"
+#include "read/output.h"
+
+#ifndef GT_VERSION
+#define GT_VERSION "unknown"
+#endif
+
+#define GATHER_BYTES   (1u << 20) /* sub-buffers of a block */
+#define GATHER_NS      1000000000ull
+#define WRITERS	       256	  /* changed ones that are gathered */
+#define FUNCTIONS      16384	  /* in a block */
+#define NAME_BYTES     (2u << 20) /* of a block's names, about */
+#define NAME_MAX_BYTES 65535u	  /* longer ones are cut */
+#define PACK_BYTES     512	  /* shorter payloads are not packed */
+#define METADATA_LEVEL 3
+#define PRESSURE_BARE  50
+#define PRESSURE_PLAIN 80
+
+/* A gathered sub-buffer. */
+struct pending {
+	uint64_t sequence;
+	size_t at; /* offset in `gather` of its header; the words are behind it */
+	uint32_t generation;
+	uint32_t words;
+};
+
+struct gt_file_writer {
+	struct gt_sink sink;
+	struct gt_output output;
+	bool compress;
+	bool finished;
+	atomic_uint pressure;
+	struct graftrace_file_clock clock;
+	uint64_t sub_buffers;
+	uint32_t functions;
+
+	uint8_t *gather;
+	size_t gather_size;
+	size_t gathered;
+	uint64_t oldest_ns; /* when the first of the gathered came */
+	struct pending *pending;
+	struct gt_columns_input *inputs;
+	uint32_t pending_count;
+	uint32_t pending_size;
+	struct gt_columns_encoder *encoder; /* NULL: not packed */
+
+	uint8_t *block; /* the one that is being made */
+	size_t block_size;
+	uint8_t *packed;
+	size_t packed_size;
+
+	uint32_t writer_count;
+	struct graftrace_file_writer writers[WRITERS];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int no_memory(struct gt_file_writer *writer)
+{
+	return gt_output_fail(&writer->output, GT_ENOMEM, "no memory for the recording's blocks");
+}
+
+/* Room in *bytes for `count`; what was there is lost. */
+static int make_room(struct gt_file_writer *writer, uint8_t **bytes, size_t *size, size_t count)
+{
+	if (count <= *size)
+		return 0;
+	free(*bytes);
+	*bytes = malloc(count);
+	*size = *bytes ? count : 0;
+	return *bytes ? 0 : no_memory(writer);
+}
+
+/* A block that is made in writer->block: the place of its payload, which will have `count` bytes.
+ * NULL: no memory, and the error is set. */
+static uint8_t *start_payload(struct gt_file_writer *writer, size_t count)
+{
+	if (make_room(writer, &writer->block, &writer->block_size,
+		      sizeof(struct graftrace_block) + count + 8) < 0)
+		return NULL;
+	return writer->block + sizeof(struct graftrace_block);
+}
+
+/* Writes the payload of `count` bytes that stands in writer->block, packed if that pays. */
+static int put_payload(struct gt_file_writer *writer, enum graftrace_block_type type, size_t count)
+{
+	const size_t header = sizeof(struct graftrace_block);
+
+	if (writer->compress && count >= PACK_BYTES) {
+		if (make_room(writer, &writer->packed, &writer->packed_size, header + count + 8) <
+		    0)
+			return writer->output.error;
+		size_t packed = ZSTD_compress(writer->packed + header, count - 1,
+					      writer->block + header, count, METADATA_LEVEL);
+		if (!ZSTD_isError(packed) &&
+		    count <= GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_BLOCK * packed)
+			return gt_output_block(&writer->output, writer->packed, type,
+					       GRAFTRACE_BLOCK_ZSTD, packed, count, 0);
+	}
+	return gt_output_block(&writer->output, writer->block, type, 0, count, count, 0);
+}
+
+/* START and OPTIONS. */
+
+/* A list of strings in memory of its own. */
+struct strings {
+	uint8_t *bytes;
+	size_t count;
+	size_t size;
+	bool failed;
+};
+
+static void add_string(struct strings *strings, enum graftrace_string_tag tag, const char *text)
+{
+	size_t length = text ? strlen(text) : 0;
+	if (!text || strings->failed)
+		return;
+	if (length > NAME_MAX_BYTES)
+		length = NAME_MAX_BYTES;
+	struct graftrace_file_string head = { tag, (uint32_t)length };
+	size_t padded = sizeof(head) + (length + 8) / 8 * 8;
+	if (strings->count + padded > strings->size) {
+		size_t size = (strings->count + padded) * 2;
+		uint8_t *bytes = realloc(strings->bytes, size);
+		if (!bytes) {
+			strings->failed = true;
+			return;
+		}
+		strings->bytes = bytes;
+		strings->size = size;
+	}
+	uint8_t *at = strings->bytes + strings->count;
+	memset(at, 0, padded);
+	memcpy(at, &head, sizeof(head));
+	memcpy(at + sizeof(head), text, length);
+	strings->count += padded;
+}
+
+static void add_processor(struct strings *strings)
+{
+	char line[512];
+	FILE *file = fopen("/proc/cpuinfo", "re");
+
+	if (!file)
+		return;
+	while (fgets(line, sizeof(line), file)) {
+		char *colon = strchr(line, ':');
+		if (strncmp(line, "model name", 10) == 0 && colon && colon[1]) {
+			line[strcspn(line, "\n")] = 0;
+			add_string(strings, GRAFTRACE_STRING_CPU, colon + 2);
+			break;
+		}
+	}
+	fclose(file);
+}
+
+static int put_strings(struct gt_file_writer *writer, enum graftrace_block_type type,
+		       const void *fixed, size_t fixed_bytes, struct strings *strings)
+{
+	uint8_t *payload =
+		strings->failed ? NULL : start_payload(writer, fixed_bytes + strings->count);
+	if (payload) {
+		memcpy(payload, fixed, fixed_bytes);
+		if (strings->count)
+			memcpy(payload + fixed_bytes, strings->bytes, strings->count);
+		put_payload(writer, type, fixed_bytes + strings->count);
+	} else {
+		no_memory(writer);
+	}
+	free(strings->bytes);
+	return writer->output.error;
+}
+
+static int put_start(struct gt_file_writer *writer, const struct gt_file_writer_options *options)
+{
+	struct strings strings = { 0 };
+	struct utsname system;
+	char directory[4096], text[512];
+	struct timespec realtime;
+
+	for (const char *const *argument = options->argv; argument && *argument; argument++)
+		add_string(&strings, GRAFTRACE_STRING_ARGUMENT, *argument);
+	add_string(&strings, GRAFTRACE_STRING_PROGRAM, options->program);
+	if (getcwd(directory, sizeof(directory)))
+		add_string(&strings, GRAFTRACE_STRING_DIRECTORY, directory);
+	if (uname(&system) == 0) {
+		snprintf(text, sizeof(text), "%s %s %s", system.sysname, system.release,
+			 system.machine);
+		add_string(&strings, GRAFTRACE_STRING_SYSTEM, text);
+		add_string(&strings, GRAFTRACE_STRING_HOST, system.nodename);
+	}
+	add_processor(&strings);
+	add_string(&strings, GRAFTRACE_STRING_MADE_BY, "graftrace " GT_VERSION);
+
+	clock_gettime(CLOCK_REALTIME, &realtime);
+	uint32_t cpus = options->cpu_count;
+	if (!cpus) {
+		long count = sysconf(_SC_NPROCESSORS_CONF);
+		cpus = count > 0 ? (uint32_t)count : 0;
+	}
+	struct graftrace_file_start start = {
+		.major = GRAFTRACE_FILE_MAJOR,
+		.minor = GRAFTRACE_FILE_MINOR,
+		.clock = writer->clock,
+		.realtime_ns = (uint64_t)realtime.tv_sec * 1000000000u + (uint64_t)realtime.tv_nsec,
+		.tracer = (uint32_t)options->tracer,
+		.cpu_count = cpus,
+		.sub_buffer_bytes = options->sub_buffer_bytes,
+		.string_bytes = (uint32_t)strings.count,
+	};
+	int error = put_strings(writer, GRAFTRACE_BLOCK_START, &start, sizeof(start), &strings);
+	if (error || !options->options || !*options->options)
+		return error;
+	struct strings list = { 0 };
+	for (const char *const *option = options->options; *option; option++)
+		add_string(&list, GRAFTRACE_STRING_OPTION, *option);
+	return put_strings(writer, GRAFTRACE_BLOCK_OPTIONS, &start, 0, &list);
+}
+
+/* What becomes blocks of its own. */
+
+static int sink_object(void *data, uint32_t pid, const char *path, uint64_t start, uint64_t end,
+		       uint64_t bias, const uint8_t *build_id, uint32_t build_id_bytes)
+{
+	struct gt_file_writer *writer = data;
+	size_t path_bytes = strlen(path);
+
+	if (writer->output.error)
+		return writer->output.error;
+	if (path_bytes > NAME_MAX_BYTES)
+		path_bytes = NAME_MAX_BYTES;
+	if (build_id_bytes > 256)
+		build_id_bytes = 256;
+	struct graftrace_file_object object = { pid,  build_id_bytes,	    start, end,
+						bias, (uint32_t)path_bytes, 0 };
+	size_t count = sizeof(object) + build_id_bytes + path_bytes + 1;
+	uint8_t *at = start_payload(writer, count);
+	if (!at)
+		return writer->output.error;
+	memcpy(at, &object, sizeof(object));
+	at += sizeof(object);
+	if (build_id_bytes)
+		memcpy(at, build_id, build_id_bytes);
+	at += build_id_bytes;
+	memcpy(at, path, path_bytes);
+	at[path_bytes] = 0;
+	return put_payload(writer, GRAFTRACE_BLOCK_OBJECT, count);
+}
+
+static size_t name_length(const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+	return length > NAME_MAX_BYTES ? NAME_MAX_BYTES : length;
+}
+
+static uint8_t *put_name(uint8_t *at, const char *name)
+{
+	size_t length = name_length(name);
+	if (length)
+		memcpy(at, name, length);
+	at[length] = 0;
+	return at + length + 1;
+}
+
+static int sink_functions(void *data, uint32_t pid, uint32_t first,
+			  const struct gt_function *functions, uint32_t count)
+{
+	struct gt_file_writer *writer = data;
+
+	if (writer->output.error)
+		return writer->output.error;
+	if (!first || count > GRAFTRACE_SPECIAL || first > GRAFTRACE_SPECIAL - count)
+		return gt_output_fail(&writer->output, GT_EINVAL,
+				      "a function has a number that is reserved");
+	for (uint32_t done = 0; done < count;) {
+		const char *object = functions[done].object;
+		size_t strings = name_length(object) + 1;
+		uint32_t part = 0;
+		while (done + part < count && part < FUNCTIONS && strings < NAME_BYTES)
+			strings += name_length(functions[done + part++].name) + 1;
+
+		struct graftrace_file_functions head = { pid, first + done, part,
+							 (uint32_t)strings };
+		size_t payload =
+			sizeof(head) + part * sizeof(struct graftrace_file_function) + strings;
+		uint8_t *at = start_payload(writer, payload);
+		if (!at)
+			return writer->output.error;
+		memcpy(at, &head, sizeof(head));
+		at += sizeof(head);
+		uint8_t *names = at + part * sizeof(struct graftrace_file_function);
+		uint8_t *name = put_name(names, object);
+		for (uint32_t i = 0; i < part; i++) {
+			const struct gt_function *function = &functions[done + i];
+			struct graftrace_file_function entry = { function->address, function->size,
+								 (uint32_t)(name - names) };
+			memcpy(at, &entry, sizeof(entry));
+			at += sizeof(entry);
+			name = put_name(name, function->name);
+		}
+		if (put_payload(writer, GRAFTRACE_BLOCK_FUNCTIONS, payload) < 0)
+			return writer->output.error;
+		writer->functions += part;
+		done += part;
+	}
+	return 0;
+}
+
+static int put_writers(struct gt_file_writer *writer)
+{
+	struct graftrace_file_writers head = { writer->writer_count,
+					       sizeof(struct graftrace_file_writer) };
+	size_t count = sizeof(head) + writer->writer_count * sizeof(struct graftrace_file_writer);
+
+	if (!writer->writer_count)
+		return 0;
+	uint8_t *at = start_payload(writer, count);
+	if (!at)
+		return writer->output.error;
+	memcpy(at, &head, sizeof(head));
+	memcpy(at + sizeof(head), writer->writers, count - sizeof(head));
+	writer->writer_count = 0;
+	return put_payload(writer, GRAFTRACE_BLOCK_WRITERS, count);
+}
+
+static int sink_writer(void *data, const struct gt_writer *seen)
+{
+	struct gt_file_writer *writer = data;
+
+	if (writer->output.error)
+		return writer->output.error;
+	if (writer->writer_count == WRITERS && put_writers(writer) < 0)
+		return writer->output.error;
+	struct graftrace_file_writer *record = &writer->writers[writer->writer_count++];
+	*record = (struct graftrace_file_writer){
+		.generation = seen->generation,
+		.pid = seen->pid,
+		.tid = seen->tid,
+		.next = seen->next,
+		.start = seen->start,
+		.end = seen->end,
+	};
+	memcpy(record->comm, seen->comm, sizeof(record->comm));
+	memcpy(record->lost, seen->lost, sizeof(record->lost));
+	return 0;
+}
+
+/* Sub-buffers. */
+
+static int by_writer(const void *left, const void *right)
+{
+	const struct pending *a = left, *b = right;
+	if (a->generation != b->generation)
+		return a->generation < b->generation ? -1 : 1;
+	return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+/* A group as it is. Returns its length. */
+static size_t put_plain(const struct gt_columns_input *inputs, uint32_t count, uint8_t *out)
+{
+	uint8_t *at = out;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct graftrace_sub_buffer *header = inputs[i].header;
+		size_t head = GRAFTRACE_HEADER_BYTES +
+			      header->open_calls * sizeof(struct graftrace_open_call);
+		memcpy(at, header, head);
+		memcpy(at + head, inputs[i].words, inputs[i].word_count * sizeof(uint64_t));
+		at += head + inputs[i].word_count * sizeof(uint64_t);
+	}
+	return (size_t)(at - out);
+}
+
+/* One group to `out`. Returns its stored length, or an error. */
+static int64_t put_group(struct gt_file_writer *writer, const struct gt_columns_input *inputs,
+			 uint32_t count, struct graftrace_file_group *group, uint8_t *out)
+{
+	unsigned pressure = atomic_load_explicit(&writer->pressure, memory_order_relaxed);
+	size_t plain = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		plain += GRAFTRACE_HEADER_BYTES +
+			 inputs[i].header->open_calls * sizeof(struct graftrace_open_call) +
+			 inputs[i].word_count * sizeof(uint64_t);
+	group->encoding = GRAFTRACE_ENCODING_PLAIN;
+	if (writer->encoder && pressure < PRESSURE_PLAIN) {
+		int64_t packed = gt_columns_encode(
+			writer->encoder, inputs, count,
+			pressure < PRESSURE_BARE ? GT_COLUMNS_ZSTD : GT_COLUMNS_BARE, out);
+		if (packed < 0)
+			return no_memory(writer);
+		if ((size_t)packed < plain) {
+			group->encoding = GRAFTRACE_ENCODING_COLUMNS;
+			return packed;
+		}
+	}
+	return (int64_t)put_plain(inputs, count, out);
+}
+
+/* Sub-buffers that make one group from `from` on: one writer's with consecutive sequences. */
+static uint32_t group_length(const struct gt_file_writer *writer, uint32_t from)
+{
+	const struct pending *pending = writer->pending;
+	uint32_t to = from + 1;
+	while (to < writer->pending_count && pending[to].generation == pending[from].generation &&
+	       pending[to].sequence == pending[to - 1].sequence + 1)
+		to++;
+	return to - from;
+}
+
+static int put_sub_buffers(struct gt_file_writer *writer)
+{
+	uint32_t count = writer->pending_count, groups = 0;
+
+	if (!count)
+		return 0;
+	qsort(writer->pending, count, sizeof(*writer->pending), by_writer);
+	for (uint32_t i = 0; i < count; i++) {
+		const void *header = writer->gather + writer->pending[i].at;
+		writer->inputs[i] = (struct gt_columns_input){
+			header, (const uint64_t *)((const struct graftrace_sub_buffer *)header + 1),
+			writer->pending[i].words
+		};
+	}
+	size_t bound = 0;
+	for (uint32_t i = 0; i < count; groups++) {
+		uint32_t length = group_length(writer, i);
+		bound += gt_columns_bound(writer->inputs + i, length);
+		i += length;
+	}
+	struct graftrace_file_sub_buffers head = { groups, count, 0 };
+	size_t head_bytes = sizeof(head) + groups * sizeof(struct graftrace_file_group) +
+			    count * sizeof(struct graftrace_file_sub_buffer);
+	uint8_t *payload = start_payload(writer, head_bytes + bound);
+	if (!payload)
+		return writer->output.error;
+
+	memcpy(payload, &head, sizeof(head));
+	uint8_t *group_at = payload + sizeof(head);
+	uint8_t *entry_at = group_at + groups * sizeof(struct graftrace_file_group);
+	uint8_t *body = payload + head_bytes;
+	for (uint32_t i = 0; i < count;) {
+		uint32_t length = group_length(writer, i);
+		struct graftrace_file_group group = {
+			.generation = writer->pending[i].generation,
+			.sub_buffer_count = length,
+			.first_sequence = writer->pending[i].sequence,
+		};
+		int64_t stored = put_group(writer, writer->inputs + i, length, &group, body);
+		if (stored < 0)
+			return (int)stored;
+		group.stored_bytes = (uint32_t)stored;
+		group.crc = gt_crc32c(0, body, (size_t)stored);
+		memcpy(group_at, &group, sizeof(group));
+		group_at += sizeof(group);
+		body += stored;
+		for (uint32_t end = i + length; i < end; i++) {
+			struct graftrace_file_sub_buffer entry = {
+				writer->inputs[i].header->clock, writer->pending[i].words,
+				writer->inputs[i].header->open_calls, 0
+			};
+			memcpy(entry_at, &entry, sizeof(entry));
+			entry_at += sizeof(entry);
+		}
+	}
+	writer->pending_count = 0;
+	writer->gathered = 0;
+	writer->sub_buffers += count;
+	size_t payload_bytes = (size_t)(body - payload);
+	return gt_output_block(&writer->output, writer->block, GRAFTRACE_BLOCK_SUB_BUFFERS, 0,
+			       payload_bytes, payload_bytes, head_bytes);
+}
+
+int gt_file_writer_flush(struct gt_file_writer *writer)
+{
+	if (writer->output.error)
+		return writer->output.error;
+	if (put_writers(writer) < 0 || put_sub_buffers(writer) < 0)
+		return writer->output.error;
+	return 0;
+}
+
+/* Room for one more of `bytes`. */
+static int make_gather_room(struct gt_file_writer *writer, size_t bytes)
+{
+	if (writer->gathered + bytes > writer->gather_size) {
+		size_t size = writer->gathered + bytes;
+		if (size < GATHER_BYTES)
+			size = GATHER_BYTES;
+		uint8_t *gather = realloc(writer->gather, size);
+		if (!gather)
+			return no_memory(writer);
+		writer->gather = gather;
+		writer->gather_size = size;
+	}
+	if (writer->pending_count == writer->pending_size) {
+		uint32_t size = writer->pending_size * 2 + 64;
+		struct pending *pending = realloc(writer->pending, size * sizeof(*pending));
+		if (!pending)
+			return no_memory(writer);
+		writer->pending = pending;
+		struct gt_columns_input *inputs = realloc(writer->inputs, size * sizeof(*inputs));
+		if (!inputs)
+			return no_memory(writer);
+		writer->inputs = inputs;
+		writer->pending_size = size;
+	}
+	return 0;
+}
+
+static int sink_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_buffer,
+			   uint32_t words)
+{
+	struct gt_file_writer *writer = data;
+	size_t bytes = sizeof(*sub_buffer) + (size_t)words * sizeof(uint64_t);
+	uint64_t now = now_ns();
+
+	if (writer->output.error)
+		return writer->output.error;
+	if (words > GRAFTRACE_WORDS_MAX)
+		return gt_output_fail(&writer->output, GT_EINVAL,
+				      "a sub-buffer is larger than the format can hold");
+	if (writer->pending_count &&
+	    (writer->gathered + bytes > GATHER_BYTES || now - writer->oldest_ns > GATHER_NS) &&
+	    gt_file_writer_flush(writer) < 0)
+		return writer->output.error;
+	if (make_gather_room(writer, bytes) < 0)
+		return writer->output.error;
+	if (!writer->pending_count)
+		writer->oldest_ns = now;
+	struct graftrace_sub_buffer *copy = (void *)(writer->gather + writer->gathered);
+	memcpy(copy, sub_buffer, bytes);
+	copy->used = words;
+	if (copy->open_calls > GRAFTRACE_OPEN_CALLS)
+		copy->open_calls = GRAFTRACE_OPEN_CALLS;
+	writer->pending[writer->pending_count++] =
+		(struct pending){ copy->sequence, writer->gathered, copy->generation, words };
+	writer->gathered += bytes;
+	return 0;
+}
+
+int gt_file_writer_create(const struct gt_file_writer_options *options, struct gt_file_writer **out,
+			  struct gt_message *message)
+{
+	int error;
+	struct gt_file_writer *writer = calloc(1, sizeof(*writer));
+
+	*out = NULL;
+	if (!writer) {
+		snprintf(message->text, sizeof(message->text), "no memory for a recording");
+		return GT_ENOMEM;
+	}
+	writer->compress = options->compress;
+	writer->clock =
+		(struct graftrace_file_clock){ options->clock.tsc_base, options->clock.ns_base,
+					       options->clock.mult, options->clock.shift, 0 };
+	writer->sink = (struct gt_sink){ writer, sink_functions, sink_object, sink_writer,
+					 sink_sub_buffer };
+	error = gt_output_create(&writer->output, options->path);
+	if (!error && options->compress) {
+		writer->encoder = gt_columns_encoder_create();
+		if (!writer->encoder)
+			error = no_memory(writer);
+	}
+	if (!error)
+		error = put_start(writer, options);
+	if (error) {
+		*message = writer->output.message;
+		gt_file_writer_destroy(writer);
+		return error;
+	}
+	*out = writer;
+	return 0;
+}
+
+const struct gt_sink *gt_file_writer_sink(struct gt_file_writer *writer)
+{
+	return &writer->sink;
+}
+
+void gt_file_writer_set_pressure(struct gt_file_writer *writer, unsigned percent)
+{
+	atomic_store_explicit(&writer->pressure, percent, memory_order_relaxed);
+}
+
+int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_writer_totals *totals,
+			  struct gt_message *message)
+{
+	struct graftrace_file_end end = {
+		.words = totals->words,
+		.calls = totals->calls,
+		.ns = totals->ns,
+		.threads = totals->threads,
+		.processes = totals->processes,
+		.exit_status = totals->exit_status,
+		.functions = writer->functions,
+		.clock = writer->clock,
+	};
+
+	memcpy(end.lost, totals->lost, sizeof(end.lost));
+	if (gt_file_writer_flush(writer) == 0) {
+		end.sub_buffers = writer->sub_buffers;
+		uint8_t *payload = start_payload(writer, sizeof(end));
+		if (payload) {
+			memcpy(payload, &end, sizeof(end));
+			gt_output_block(&writer->output, writer->block, GRAFTRACE_BLOCK_END, 0,
+					sizeof(end), sizeof(end), 0);
+		}
+	}
+	writer->finished = true;
+	gt_output_close(&writer->output);
+	*message = writer->output.message;
+	return writer->output.error;
+}
+
+const char *gt_file_writer_error(struct gt_file_writer *writer)
+{
+	return writer->output.message.text;
+}
+
+uint64_t gt_file_writer_bytes(struct gt_file_writer *writer)
+{
+	return writer->output.offset;
+}
+
+void gt_file_writer_destroy(struct gt_file_writer *writer)
+{
+	if (!writer)
+		return;
+	if (!writer->finished) {
+		gt_file_writer_flush(writer);
+		gt_output_close(&writer->output);
+	}
+	gt_columns_encoder_destroy(writer->encoder);
+	free(writer->gather);
+	free(writer->pending);
+	free(writer->inputs);
+	free(writer->block);
+	free(writer->packed);
+	free(writer);
+}
