@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parsing of values on the command line. Guarantees: no overflow is taken for a number, nothing
+ * behind a value is overlooked, no floating point (1.1ms is 1100000 ns and not a nanosecond less).
+ */
+#include "cli/values.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "core/view/message.h"
+
+/* Reads digits; false if there is none or they are too many. */
+static int take_digits(const char **text, uint64_t *number)
+{
+	uint64_t value = 0;
+	const char *at = *text;
+
+	while (*at >= '0' && *at <= '9') {
+		uint64_t digit = (uint64_t)(*at - '0');
+
+		if (value > (UINT64_MAX - digit) / 10)
+			return 0;
+		value = value * 10 + digit;
+		at++;
+	}
+	if (at == *text)
+		return 0;
+	*text = at;
+	*number = value;
+	return 1;
+}
+
+int gt_value_size(const char *text, uint64_t *bytes, struct gt_message *message)
+{
+	static const char units[] = "kmgt";
+	const char *at = text;
+	uint64_t value;
+	unsigned shift = 0;
+	const char *unit;
+
+	if (!take_digits(&at, &value))
+		goto wrong;
+	if (*at != '\0' && (unit = strchr(units, *at | 0x20)) != NULL && *unit != '\0') {
+		shift = 10 * (unsigned)(unit - units + 1);
+		at++;
+		if (*at == 'i' && at[1] == 'B')
+			at++;
+	}
+	if (*at == 'B')
+		at++;
+	if (*at != '\0' || value == 0 || value > UINT64_MAX >> shift)
+		goto wrong;
+	*bytes = value << shift;
+	return 0;
+
+wrong:
+	gt_message_set(message,
+		       "'%.80s' is no size: a number of bytes is wanted, as 512k, 64M or 1G", text);
+	return GT_EINVAL;
+}
+
+int gt_value_time(const char *text, uint64_t unit_ns, uint64_t *ns, struct gt_message *message)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "ns", 1 },
+		      { "us", 1000 },
+		      { "ms", 1000 * 1000 },
+		      { "s", 1000 * 1000 * 1000 },
+		      { "m", UINT64_C(60) * 1000 * 1000 * 1000 },
+		      { "min", UINT64_C(60) * 1000 * 1000 * 1000 },
+		      { "h", UINT64_C(3600) * 1000 * 1000 * 1000 } };
+	const char *at = text;
+	const char *fraction;
+	uint64_t whole;
+	uint64_t part = 0;
+	uint64_t unit = unit_ns;
+
+	if (!take_digits(&at, &whole))
+		goto wrong;
+	fraction = at;
+	if (*at == '.') {
+		at++;
+		while (*at >= '0' && *at <= '9')
+			at++;
+		if (at == fraction + 1)
+			goto wrong;
+	}
+	if (*at != '\0') {
+		size_t i = 0;
+
+		while (i < sizeof(units) / sizeof(units[0]) && strcmp(at, units[i].name) != 0)
+			i++;
+		if (i == sizeof(units) / sizeof(units[0]))
+			goto wrong;
+		unit = units[i].ns;
+	}
+	if (*fraction == '.') {
+		uint64_t place = unit; /* what one in this place is worth, as long as it is whole */
+
+		for (fraction++; *fraction >= '0' && *fraction <= '9'; fraction++) {
+			uint64_t digit = (uint64_t)(*fraction - '0');
+
+			if (digit != 0 && (place < 10 || place % 10 != 0))
+				goto wrong;
+			place /= 10;
+			part += digit * place;
+		}
+	}
+	if (whole > (UINT64_MAX - part) / unit)
+		goto wrong;
+	*ns = whole * unit + part;
+	return 0;
+
+wrong:
+	gt_message_set(
+		message,
+		"'%.80s' is no time: a number with ns, us, ms or s is wanted, as 10us or 1.5ms",
+		text);
+	return GT_EINVAL;
+}
+
+int gt_value_number(const char *text, uint64_t low, uint64_t high, uint64_t *number,
+		    struct gt_message *message)
+{
+	const char *at = text;
+	uint64_t value;
+
+	if (take_digits(&at, &value) && *at == '\0' && low <= value && value <= high) {
+		*number = value;
+		return 0;
+	}
+	gt_message_set(message, "'%.80s' is not a number from %llu to %llu", text,
+		       (unsigned long long)low, (unsigned long long)high);
+	return GT_EINVAL;
+}
