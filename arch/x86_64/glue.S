@@ -9,12 +9,13 @@
 	.text
 	/*
 	 * in: rax = kind, rcx = reserved place or 0, rdx = function * 32
-	 * stack: 0 rsi 8 rdx 16 rcx 24 rax | 32 stub + 5 | 40 slot
+	 * stack: 0 rdx 8 rcx 16 rax | 24 stub + 5 | 32 slot
 	 */
 	.globl gt_glue_entry
 	.hidden gt_glue_entry
 	.p2align 4
 gt_glue_entry:
+	push %rsi
 	push %rdi
 	push %r8
 	push %r9
@@ -46,12 +47,13 @@ gt_glue_entry:
 
 	/*
 	 * in: rcx = reserved place or 0
-	 * stack: 0 rsi 8 rdx 16 rcx 24 rax | 32 slot (function << 1 | 1)
+	 * stack: 0 rdx 8 rcx 16 rax | 24 slot (function << 1 | 1)
 	 */
 	.globl gt_glue_exit
 	.hidden gt_glue_exit
 	.p2align 4
 gt_glue_exit:
+	push %rsi
 	push %rdi
 	push %r8
 	push %r9
@@ -131,6 +133,15 @@ gt_arch_clock:
 	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
+	ret
+
+	.globl gt_arch_clear_words
+	.hidden gt_arch_clear_words
+	.p2align 4
+gt_arch_clear_words:
+	mov %rsi, %rcx
+	xor %eax, %eax
+	rep stosq
 	ret
 
 	.section .note.GNU-stack, "", @progbits

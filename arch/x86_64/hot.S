@@ -60,80 +60,76 @@ gt_hot_variant_nop:
 	jmp entry_slow
 	.endm
 
-	/* stack after it: 0 rsi 8 rdx 16 rcx 24 rax | 32 stub + 5 | 40 slot */
+	/* stack after it: 0 rdx 8 rcx 16 rax | 24 stub + 5 | 32 slot */
 	.macro SAVE
 	push %rax
 	push %rcx
 	push %rdx
-	push %rsi
 	.endm
 	.macro RESTORE
-	pop %rsi
 	pop %rdx
 	pop %rcx
 	pop %rax
 	.endm
 
 	/*
-	 * The checks of a graph entry: the block is this thread's, the slot has a mirror, lies below the
-	 * top frame's and not too far, the frame array has room, the return address is no stub's.
-	 * out: rcx = slot, rdx = top.
+	 * The checks of a graph entry: the block is this thread's, the slot lies below the top frame's and
+	 * has a mirror, the frame array has room, the return address is no stub's. Then the mirror has it.
 	 */
 	.macro CHECK_GRAPH_ENTRY name
 	mov %fs:0, %rax
 	cmp T(GT_THREAD_OWNER), %rax
 	jne entry_slow
-	lea 40(%rsp), %rcx
-	mov %rcx, %rax
-	sub T(GT_THREAD_WIN_LOW), %rax
-	cmp T(GT_THREAD_WIN_BYTES), %rax
-	jae entry_slow
+	lea 32(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
-	mov GT_FRAME_SLOT(%rdx), %rax
-	sub %rcx, %rax
-	sub $8, %rax
-	cmp T(GT_THREAD_FAR), %rax
+	cmp T(GT_THREAD_FLOOR), %rcx
+	jb entry_slow
+	cmp GT_FRAME_SLOT(%rdx), %rcx
 	jae entry_not_below
 	cmp T(GT_THREAD_LIMIT), %rdx
 	jae entry_limit
 	mov (%rcx), %rax
-	and $31, %eax
-	cmp $21, %eax
+	mov %eax, %edx
+	and $31, %edx
+	cmp $21, %edx
 	je entry_maybe_stub_\name
 entry_goes_on_\name:
+	btc $GT_MIRROR_BIT, %rcx
+	mov %rax, (%rcx)
 	.endm
 
 	.macro MAYBE_STUB name
 	/* The return address ends like a stub's return point: look whether it is one. */
 entry_maybe_stub_\name:
-	mov (%rcx), %rax
+	/* The return address ends like a stub's return point: look whether it is one. */
+	push %rsi
 	mov REGION(GT_REGION_STATE), %rdx
 	mov GT_STATE_REGION_COUNT(%rdx), %esi
 	add $GT_STATE_REGIONS, %rdx
 1:	dec %esi
-	js entry_goes_on_\name
+	js 2f
 	sub (%rdx), %rax
 	cmp 8(%rdx), %rax
-	jb entry_slow
+	jb 3f
 	add (%rdx), %rax
 	add $16, %rdx
 	jmp 1b
+2:	pop %rsi
+	jmp entry_goes_on_\name
+3:	pop %rsi
+	jmp entry_slow
 	.endm
 
-	/* in: rcx = reserved place; out: rax = full clock. Leaves when (clock >> 31) is new. */
+	/* in: rcx = reserved place; out: rax = low half of the clock. Leaves when the high half is new. */
 	.macro CLOCK clock_slow
 	READ_CLOCK
-	shl $32, %rdx
-	or %rdx, %rax
-	mov %rax, %rdx
-	shr $31, %rdx
-	cmp T(GT_THREAD_LAST_HIGH), %rdx
+	cmp T(GT_THREAD_HIGH), %edx
 	jne \clock_slow
 	.endm
 
 	/* out: rdx = function number << 33 */
 	.macro FUNCTION_WORD
-	mov 32(%rsp), %rdx
+	mov 24(%rsp), %rdx
 	sub REGION(GT_REGION_BIAS), %rdx
 	shl $28, %rdx
 	.endm
@@ -150,20 +146,16 @@ gt_hot_variant_graph:
 	cmp T(GT_THREAD_END), %rcx
 	jae entry_slow_hole
 	CLOCK entry_slow_hole			/* … read the clock … */
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
-	mov T(GT_THREAD_TOP), %rsi
-	mov %rax, GT_FRAME_CLOCK(%rsi)
 	FUNCTION_WORD
-	mov %eax, %eax
-	or %rdx, %rax
-	mov %rax, (%rcx)			/* … store */
-	shr $33, %rdx
-	mov %rdx, GT_FRAME_FUNCTION(%rsi)	/* and no flags */
-	lea 40(%rsp), %rcx
-	mov (%rcx), %rax
-	mov %rcx, GT_FRAME_SLOT(%rsi)
-	btc $GT_MIRROR_BIT, %rcx
-	mov %rax, (%rcx)
+	or %rax, %rdx
+	mov %rdx, (%rcx)			/* … store */
+	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	mov T(GT_THREAD_TOP), %rcx
+	mov %rdx, GT_FRAME_WORD(%rcx)
+	mov T(GT_THREAD_HIGH), %rax
+	mov %rax, GT_FRAME_HIGH(%rcx)		/* and the epoch, no flags */
+	lea 32(%rsp), %rdx
+	mov %rdx, GT_FRAME_SLOT(%rcx)
 	RESTORE
 	clc
 	ret
@@ -179,20 +171,18 @@ gt_hot_variant_threshold:
 	SAVE
 	CHECK_GRAPH_ENTRY threshold
 	READ_CLOCK
-	shl $32, %rdx
-	or %rdx, %rax
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
-	mov T(GT_THREAD_TOP), %rsi
-	mov %rax, GT_FRAME_CLOCK(%rsi)
+	mov %edx, %ecx				/* the high half */
 	FUNCTION_WORD
-	shr $33, %rdx
-	bts $32, %rdx				/* GT_FRAME_THRESHOLD */
-	mov %rdx, GT_FRAME_FUNCTION(%rsi)
-	lea 40(%rsp), %rcx
-	mov (%rcx), %rax
-	mov %rcx, GT_FRAME_SLOT(%rsi)
-	btc $GT_MIRROR_BIT, %rcx
-	mov %rax, (%rcx)
+	or %rax, %rdx
+	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	mov T(GT_THREAD_TOP), %rax
+	mov %rdx, GT_FRAME_WORD(%rax)
+	mov %ecx, GT_FRAME_HIGH(%rax)
+	mov T(GT_THREAD_EPOCH), %ecx
+	or $GT_FRAME_THRESHOLD, %ecx
+	mov %ecx, GT_FRAME_EPOCH(%rax)
+	lea 32(%rsp), %rdx
+	mov %rdx, GT_FRAME_SLOT(%rax)
 	RESTORE
 	clc
 	ret
@@ -210,11 +200,10 @@ gt_hot_variant_function:
 	xadd %rcx, T(GT_THREAD_CUR)
 	cmp T(GT_THREAD_END), %rcx
 	jae entry_slow_hole
-	mov 40(%rsp), %rax
+	mov 32(%rsp), %rax
 	mov %rax, 8(%rcx)
 	CLOCK entry_slow_hole
 	FUNCTION_WORD
-	mov %eax, %eax
 	or %rdx, %rax
 	mov %rax, (%rcx)
 	RESTORE
@@ -259,43 +248,34 @@ gt_hot_entry_only:
  */
 	.p2align 5
 gt_hot_exit:
-	SAVE					/* 32(%rsp): the slot */
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	jne exit_slow
-	lea 32(%rsp), %rcx
-	mov T(GT_THREAD_TOP), %rsi
-	cmp GT_FRAME_SLOT(%rsi), %rcx
-	jne exit_slow
-	mov T(GT_THREAD_STOP), %eax
-	and $(0xff000000 | GT_STOP_HOST * 0xff), %eax
-	cmp $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), %eax
+	SAVE					/* 24(%rsp): the slot */
+	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne exit_stopped
-	cmpl $0, GT_FRAME_FLAGS(%rsi)
+exit_goes_on:
+	lea 24(%rsp), %rcx
+	mov T(GT_THREAD_TOP), %rdx
+	cmp GT_FRAME_SLOT(%rdx), %rcx
+	jne exit_slow
+	mov GT_FRAME_EPOCH(%rdx), %eax
+	cmp T(GT_THREAD_EPOCH), %eax
 	jne exit_flags
-	mov GT_FRAME_CLOCK(%rsi), %rax
-	cmp T(GT_THREAD_BEGAN), %rax
-	jb exit_slow
 	mov $8, %ecx
 	xadd %rcx, T(GT_THREAD_CUR)
 	cmp T(GT_THREAD_END_RETURN), %rcx
 	jae exit_slow_hole
 	CLOCK exit_slow_hole
-	mov 32(%rsp), %rdx
+	mov 24(%rsp), %rdx
 	shl $32, %rdx
-	mov %eax, %eax
 	or %rdx, %rax
 	mov %rax, (%rcx)
 exit_pop:
-	mov T(GT_THREAD_TOP), %rsi
-	movq $-1, GT_FRAME_SLOT(%rsi)
+	mov T(GT_THREAD_TOP), %rdx
+	movq $-1, GT_FRAME_SLOT(%rdx)
 	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
-exit_leave:
-	lea 32(%rsp), %rcx
-	mov %rcx, %rdx
+	lea 24(%rsp), %rdx
 	btc $GT_MIRROR_BIT, %rdx
 	mov (%rdx), %rax
-	mov %rax, (%rcx)
+	mov %rax, 24(%rsp)
 	RESTORE
 	ret
 
@@ -303,23 +283,39 @@ exit_leave:
 	MAYBE_STUB graph
 	MAYBE_STUB threshold
 
-	/* Tracing is off, or another tracer writes: the frame goes, nothing is recorded, and the next
-	 * record says how deep it is. */
+	/* Something is stopped. Lack of room and being outside are the entries' business. No mode: a block
+	 * that fork wiped, or that has to read its settings. Tracing off, or another tracer's mode: the frame
+	 * goes, nothing is recorded, and the next record says how deep it is. */
 exit_stopped:
+	testl $(0xff << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	jz exit_slow
+	mov T(GT_THREAD_STOP), %eax
+	and $(0xff000000 | GT_STOP_HOST * 0xff), %eax
+	cmp $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), %eax
+	je exit_goes_on
+	lea 24(%rsp), %rcx
+	mov T(GT_THREAD_TOP), %rdx
+	cmp GT_FRAME_SLOT(%rdx), %rcx
+	jne exit_slow
+	testb $~GT_FRAME_THRESHOLD, GT_FRAME_EPOCH(%rdx)
+	jnz exit_slow
 	movq $1, T(GT_THREAD_RESUME)
 	movq $0, T(GT_THREAD_END)
 	movq $0, T(GT_THREAD_END_RETURN)
-	testl $~GT_FRAME_THRESHOLD, GT_FRAME_FLAGS(%rsi)
-	jnz exit_slow
 	jmp exit_pop
-	/* With a threshold only a long call is worth the slow path. */
+	/* With a threshold only a long call is worth the slow path. rdx = frame, eax = its epoch */
 exit_flags:
-	cmpl $GT_FRAME_THRESHOLD, GT_FRAME_FLAGS(%rsi)
+	cmp $GT_FRAME_THRESHOLD, %al
 	jne exit_slow
+	mov %rdx, %rcx
 	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
-	sub GT_FRAME_CLOCK(%rsi), %rax
+	mov GT_FRAME_HIGH(%rcx), %edx
+	shl $32, %rdx
+	mov GT_FRAME_WORD(%rcx), %ecx
+	or %rcx, %rdx
+	sub %rdx, %rax
 	cmp T(GT_THREAD_THRESHOLD), %rax
 	jbe exit_pop
 exit_slow:
@@ -332,16 +328,15 @@ exit_slow_hole:
 entry_not_below:
 	cmp GT_FRAME_SLOT(%rdx), %rcx
 	jne entry_slow
-	cmpl $0, GT_FRAME_FLAGS(%rdx)
+	mov GT_FRAME_EPOCH(%rdx), %eax
+	cmp T(GT_THREAD_EPOCH), %eax
 	jne entry_slow
-	mov GT_FRAME_CLOCK(%rdx), %rax
-	cmp T(GT_THREAD_BEGAN), %rax
-	jb entry_slow
-	mov GT_FRAME_FUNCTION(%rdx), %esi	/* its return point: bias + 16 + 32 * function */
-	shl $5, %rsi
-	add REGION(GT_REGION_BIAS), %rsi
-	add $16, %rsi
-	cmp (%rcx), %rsi
+	mov GT_FRAME_WORD(%rdx), %rax		/* its return point: bias + 16 + 32 * function */
+	shr $33, %rax
+	shl $5, %rax
+	add REGION(GT_REGION_BIAS), %rax
+	add $16, %rax
+	cmp (%rcx), %rax
 	jne entry_slow
 	mov $16, %ecx
 	xadd %rcx, T(GT_THREAD_CUR)
@@ -349,19 +344,23 @@ entry_not_below:
 	cmp T(GT_THREAD_END), %rax
 	jae entry_slow_hole2
 	CLOCK entry_slow_hole2
+	push %rsi
 	mov T(GT_THREAD_TOP), %rsi
-	mov %rax, GT_FRAME_CLOCK(%rsi)
-	mov GT_FRAME_FUNCTION(%rsi), %edx
-	mov %eax, %eax
-	shl $33, %rdx
+	mov GT_FRAME_WORD(%rsi), %rdx
+	shr $32, %rdx
+	shl $32, %rdx
 	or %rax, %rdx
 	bts $32, %rdx
 	mov %rdx, (%rcx)			/* the old one's return */
-	FUNCTION_WORD
-	or %rdx, %rax
-	mov %rax, 8(%rcx)
-	shr $33, %rdx
-	mov %rdx, GT_FRAME_FUNCTION(%rsi)
+	mov 32(%rsp), %rdx
+	sub REGION(GT_REGION_BIAS), %rdx
+	shl $28, %rdx
+	or %rax, %rdx
+	mov %rdx, 8(%rcx)			/* the new one's entry */
+	mov %rdx, GT_FRAME_WORD(%rsi)
+	mov T(GT_THREAD_HIGH), %rax
+	mov %rax, GT_FRAME_HIGH(%rsi)
+	pop %rsi
 	RESTORE
 	clc
 	ret
@@ -384,7 +383,7 @@ entry_slow_hole:
 	jmp 1f
 entry_slow_kind:
 	xor %ecx, %ecx
-1:	mov 32(%rsp), %rdx
+1:	mov 24(%rsp), %rdx
 	sub REGION(GT_REGION_BIAS), %rdx	/* function * 32 */
 	jmp *REGION(GT_REGION_ENTRY_SLOW)
 

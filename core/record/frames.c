@@ -149,6 +149,21 @@ static struct gt_context *new_context_locked(void)
 	return context;
 }
 
+/*
+ * The lowest slot of the straight line: where the mirror ends, and on a stack of unknown bounds
+ * also where a call lies so far below all others that it may be another stack's.
+ */
+static void set_floor(struct gt_thread *thread)
+{
+	const struct gt_context *context = thread->context;
+	thread->floor = context->win_low;
+	if (!context->known && context->low > NEAR_BYTES &&
+	    thread->floor < context->low - NEAR_BYTES / 2)
+		thread->floor = context->low - NEAR_BYTES / 2;
+	if (context->win_low == context->win_high)
+		thread->floor = GT_SLOT_NONE;
+}
+
 void gt_frames_settings(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
@@ -173,9 +188,7 @@ void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
 	context->saved_sp = 0;
 	thread->top = context->top;
 	gt_frames_settings(thread);
-	thread->win_low = context->win_low;
-	thread->win_bytes = context->win_high - context->win_low;
-	thread->far = context->known ? context->high - context->low : NEAR_BYTES;
+	set_floor(thread);
 }
 
 static bool recording(const struct gt_thread *thread)
@@ -196,7 +209,7 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 		to->previous = thread->base;
 	suspend_locked(from);
 	gt_frames_load(thread, to);
-	thread->began = gt_arch_clock();
+	thread->epoch += GT_EPOCH_STEP;
 	bool was_recording = recording(thread);
 	if (!was_recording ||
 	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, to->number),
@@ -232,8 +245,8 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 		return; /* an interrupted push is above everything: nothing below it has ended */
 	while (thread->top != bottom &&
 	       (thread->top->slot < sp || (entering && thread->top->slot == sp))) {
-		flags |= thread->top->flags;
-		if (!(thread->top->flags & GT_FRAME_THRESHOLD))
+		flags |= gt_frame_flags(thread->top);
+		if (!(gt_frame_flags(thread->top) & GT_FRAME_THRESHOLD))
 			count++;
 		thread->top->slot = GT_SLOT_NONE;
 		thread->top--;
@@ -309,8 +322,6 @@ static void open_window(struct gt_thread *thread, uint64_t slot)
 		if (high > context->win_high)
 			context->win_high = high;
 	}
-	thread->win_low = context->win_low;
-	thread->win_bytes = context->win_high - context->win_low;
 }
 
 /* Does the running context's stack reach to sp? */
@@ -377,11 +388,15 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 		if (slot >= context->high)
 			context->high = slot + 8;
 	}
-	/* the sentinel lets the next outermost call at about this depth take the straight line */
-	if (context->frames[0].slot <= slot)
-		context->frames[0].slot = context->known ? context->high : slot + 8;
-	if (slot - thread->win_low >= thread->win_bytes)
+	if (slot < context->win_low || slot >= context->win_high)
 		open_window(thread, slot);
+	/* the sentinel lets the next outermost call at about this depth take the straight line */
+	if (context->frames[0].slot <= slot && slot < context->win_high) {
+		context->frames[0].slot = slot + 8;
+		if (context->known)
+			context->frames[0].slot = context->win_high;
+	}
+	set_floor(thread);
 }
 
 void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp)
@@ -425,16 +440,14 @@ bool gt_frames_room(struct gt_thread *thread)
 	context->frames = grown;
 	context->capacity = capacity;
 	context->top = grown + depth;
-	uint64_t began = thread->began;
 	gt_frames_load(thread, context);
-	thread->began = began;
 	/* `small` stays: an interrupted push may still store to it */
 	return true;
 }
 
 void gt_frames_pop(struct gt_thread *thread)
 {
-	uint32_t flags = thread->top->flags;
+	uint32_t flags = gt_frame_flags(thread->top);
 	thread->top->slot = GT_SLOT_NONE;
 	thread->top--;
 	struct gt_context *previous = thread->context->previous;

@@ -11,18 +11,16 @@
 #define GT_THREAD_STOP	      8
 #define GT_THREAD_CUR	      16
 #define GT_THREAD_END	      24
-#define GT_THREAD_LAST_HIGH   32
-#define GT_THREAD_WIN_LOW     40
-#define GT_THREAD_WIN_BYTES   48
-#define GT_THREAD_TOP	      56
-#define GT_THREAD_LIMIT	      64
-#define GT_THREAD_BEGAN	      72
-#define GT_THREAD_END_RETURN  80
-#define GT_THREAD_FAR	      88
-#define GT_THREAD_LOST_FULL   96
-#define GT_THREAD_DEPTH_LIMIT 104
-#define GT_THREAD_THRESHOLD   112
-#define GT_THREAD_RESUME      120
+#define GT_THREAD_HIGH	      32 /* and the epoch behind it: copied to a frame in one go */
+#define GT_THREAD_EPOCH	      36
+#define GT_THREAD_FLOOR	      40
+#define GT_THREAD_TOP	      48
+#define GT_THREAD_LIMIT	      56
+#define GT_THREAD_END_RETURN  64
+#define GT_THREAD_LOST_FULL   72
+#define GT_THREAD_DEPTH_LIMIT 80
+#define GT_THREAD_THRESHOLD   88
+#define GT_THREAD_RESUME      96
 #define GT_THREAD_BYTES	      256
 
 /* The stop word: one compare tells "record, in this mode". */
@@ -35,16 +33,18 @@
 #define GT_MODE_GRAPH	   2
 
 /* struct gt_frame */
-#define GT_FRAME_SLOT	  0
-#define GT_FRAME_CLOCK	  8
-#define GT_FRAME_FUNCTION 16
-#define GT_FRAME_FLAGS	  20
-#define GT_FRAME_BYTES	  24
+#define GT_FRAME_SLOT  0
+#define GT_FRAME_WORD  8
+#define GT_FRAME_HIGH  16
+#define GT_FRAME_EPOCH 20
+#define GT_FRAME_BYTES 24
 
-/* Frame flags: any of them takes a return off the straight line. */
+/* Flags in the low byte of a frame's epoch: any of them, as an epoch that is not the running one,
+ * takes a return off the straight line. */
 #define GT_FRAME_THRESHOLD 1 /* the entry was not recorded: only a long call will be */
 #define GT_FRAME_ROOT	   2 /* entered the graph: leaving it goes outside again */
 #define GT_FRAME_BOTTOM	   4 /* first call of a context that is no thread's own stack */
+#define GT_EPOCH_STEP	   256
 
 /* Kinds of entry that the slow path is told. */
 #define GT_ENTRY_ORDINARY 0

@@ -22,10 +22,25 @@
  * being pushed by an interrupted straight line (in flight: TOP already counts it). */
 struct gt_frame {
 	uint64_t slot;	/* address of the return slot */
-	uint64_t clock; /* full tsc at entry */
-	uint32_t function;
-	uint32_t flags; /* GT_FRAME_… */
+	uint64_t word;	/* the entry's record: function and low half of the clock */
+	uint32_t high;	/* high half of the clock */
+	uint32_t epoch; /* the thread's epoch at the entry, flags (GT_FRAME_…) in the low byte */
 };
+
+static inline uint64_t gt_frame_clock(const struct gt_frame *frame)
+{
+	return (uint64_t)frame->high << 32 | graftrace_word_clock(frame->word);
+}
+
+static inline uint32_t gt_frame_function(const struct gt_frame *frame)
+{
+	return graftrace_word_function(frame->word);
+}
+
+static inline uint32_t gt_frame_flags(const struct gt_frame *frame)
+{
+	return frame->epoch & (GT_EPOCH_STEP - 1);
+}
 
 #define GT_SLOT_NONE (~0ull)
 
@@ -61,17 +76,17 @@ struct gt_thread {
 		};
 	};
 	uint32_t pad;
-	uint64_t cur;	    /* address of the next word */
-	uint64_t end;	    /* entries at or behind it take the slow path */
-	uint64_t last_high; /* tsc >> 31 of the last record */
-	uint64_t win_low;   /* slots in [win_low, win_low + win_bytes) have a mirror */
-	uint64_t win_bytes;
+	uint64_t cur;	/* address of the next word */
+	uint64_t end;	/* entries at or behind it take the slow path */
+	uint32_t high;	/* tsc >> 32 of the last record */
+	uint32_t epoch; /* changes with the sub-buffer and the context: calls of an older one return
+			 * by LONG_RETURN. Low byte zero */
+	uint64_t
+		floor; /* slots from here to the top frame's have a mirror and are this context's */
 	struct gt_frame *top;
-	struct gt_frame *limit; /* top at or behind it takes the slow path */
-	uint64_t began;		/* calls that were entered before it return by LONG_RETURN */
-	uint64_t end_return;	/* returns at or behind it take the slow path */
-	uint64_t far;		/* an entry farther than this below the top takes the slow path */
-	uint64_t *lost_full;	/* counter of entries dropped while full */
+	struct gt_frame *limit;	      /* top at or behind it takes the slow path */
+	uint64_t end_return;	      /* returns at or behind it take the slow path */
+	uint64_t *lost_full;	      /* counter of entries dropped while full */
 	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
 	uint64_t threshold;	      /* tracing_thresh in ticks */
 	uint64_t resume;	      /* 1: returns went unrecorded while off: say RESUMED first */
@@ -89,7 +104,7 @@ struct gt_thread {
 	uint32_t verify;   /* 1: frames may be stale (a vfork child ran here): check their slots */
 	uint64_t hard_end; /* end of the open sub-buffer */
 	struct gt_context **running; /* where the running context is noted beyond a fork; or NULL */
-	uint32_t reserved[12];
+	uint32_t reserved[18];
 };
 
 #define GT_ASSERT_AT(type, field, offset) \
@@ -99,23 +114,21 @@ GT_ASSERT_AT(struct gt_thread, stop, GT_THREAD_STOP);
 GT_ASSERT_AT(struct gt_thread, stop, GRAFTRACE_BLOCK_STOP);
 GT_ASSERT_AT(struct gt_thread, cur, GT_THREAD_CUR);
 GT_ASSERT_AT(struct gt_thread, end, GT_THREAD_END);
-GT_ASSERT_AT(struct gt_thread, last_high, GT_THREAD_LAST_HIGH);
-GT_ASSERT_AT(struct gt_thread, win_low, GT_THREAD_WIN_LOW);
-GT_ASSERT_AT(struct gt_thread, win_bytes, GT_THREAD_WIN_BYTES);
+GT_ASSERT_AT(struct gt_thread, high, GT_THREAD_HIGH);
+GT_ASSERT_AT(struct gt_thread, epoch, GT_THREAD_EPOCH);
+GT_ASSERT_AT(struct gt_thread, floor, GT_THREAD_FLOOR);
 GT_ASSERT_AT(struct gt_thread, top, GT_THREAD_TOP);
 GT_ASSERT_AT(struct gt_thread, limit, GT_THREAD_LIMIT);
-GT_ASSERT_AT(struct gt_thread, began, GT_THREAD_BEGAN);
 GT_ASSERT_AT(struct gt_thread, end_return, GT_THREAD_END_RETURN);
-GT_ASSERT_AT(struct gt_thread, far, GT_THREAD_FAR);
 GT_ASSERT_AT(struct gt_thread, lost_full, GT_THREAD_LOST_FULL);
 GT_ASSERT_AT(struct gt_thread, depth_limit, GT_THREAD_DEPTH_LIMIT);
 GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
 GT_ASSERT_AT(struct gt_thread, resume, GT_THREAD_RESUME);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_frame, slot, GT_FRAME_SLOT);
-GT_ASSERT_AT(struct gt_frame, clock, GT_FRAME_CLOCK);
-GT_ASSERT_AT(struct gt_frame, function, GT_FRAME_FUNCTION);
-GT_ASSERT_AT(struct gt_frame, flags, GT_FRAME_FLAGS);
+GT_ASSERT_AT(struct gt_frame, word, GT_FRAME_WORD);
+GT_ASSERT_AT(struct gt_frame, high, GT_FRAME_HIGH);
+GT_ASSERT_AT(struct gt_frame, epoch, GT_FRAME_EPOCH);
 _Static_assert(sizeof(struct gt_frame) == GT_FRAME_BYTES, "layout.h has the frame's size");
 GT_ASSERT_AT(struct graftrace_region, bias, GT_REGION_BIAS);
 GT_ASSERT_AT(struct graftrace_region, entry_variant, GT_REGION_ENTRY_VARIANT);
@@ -133,7 +146,7 @@ GT_ASSERT_AT(struct graftrace_agent_state, regions, GT_STATE_REGIONS);
 bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return);
 /* Reserves `words` consecutive words (≤ 64) or NULL. */
 uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_return);
-/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 31) changed.
+/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 32) changed.
  */
 bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return);
 /* Closes the open sub-buffer, if any. */

@@ -88,7 +88,7 @@ static bool write_call(struct gt_thread *thread, uint32_t function, bool is_retu
 		if (place == NULL)
 			return false;
 		*clock = gt_arch_clock();
-		if (*clock >> 31 == thread->last_high) {
+		if (*clock >> 32 == thread->high) {
 			__atomic_store_n(place,
 					 graftrace_word(function, is_return, (uint32_t)*clock),
 					 __ATOMIC_RELAXED);
@@ -111,9 +111,9 @@ static bool write_long_return(struct gt_thread *thread, const struct gt_frame *f
 	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
 					       GRAFTRACE_EVENT_LONG_RETURN << 16 | 3);
 	__atomic_store_n(&place[0], head, __ATOMIC_RELAXED);
-	__atomic_store_n(&place[2], frame->clock, __ATOMIC_RELAXED);
+	__atomic_store_n(&place[2], gt_frame_clock(frame), __ATOMIC_RELAXED);
 	__atomic_store_n(&place[3], (uint64_t)gt_frames_depth(thread) - 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&place[1], graftrace_word(frame->function, true, (uint32_t)clock),
+	__atomic_store_n(&place[1], graftrace_word(gt_frame_function(frame), true, (uint32_t)clock),
 			 __ATOMIC_RELAXED);
 	return true;
 }
@@ -162,13 +162,13 @@ static void record_return(struct gt_thread *thread, const struct gt_frame *frame
 	uint64_t clock = gt_arch_clock();
 	if (!written)
 		;
-	else if (frame->flags & GT_FRAME_THRESHOLD)
-		written = clock - frame->clock <= thread->threshold ||
+	else if (gt_frame_flags(frame) & GT_FRAME_THRESHOLD)
+		written = clock - gt_frame_clock(frame) <= thread->threshold ||
 			  write_long_return(thread, frame, clock);
-	else if (frame->clock < thread->began)
+	else if ((frame->epoch & ~(GT_EPOCH_STEP - 1u)) != thread->epoch)
 		written = write_long_return(thread, frame, clock);
 	else
-		written = write_call(thread, frame->function, true, &clock);
+		written = write_call(thread, gt_frame_function(frame), true, &clock);
 	if (!written) {
 		thread->resume = 1;
 		thread->end = thread->end_return = 0;
@@ -180,9 +180,9 @@ static struct gt_frame *push(struct gt_thread *thread, uint64_t slot, uint32_t f
 			     uint64_t clock, uint32_t flags)
 {
 	struct gt_frame *frame = ++thread->top;
-	frame->clock = clock;
-	frame->function = function;
-	frame->flags = flags;
+	frame->word = graftrace_word(function, false, (uint32_t)clock);
+	frame->high = (uint32_t)(clock >> 32);
+	frame->epoch = thread->epoch | flags;
 	frame->slot = slot;
 	return frame;
 }
@@ -196,7 +196,7 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 
 	if (stub && top->slot == slot && top == thread->top) {
 		/* Tail call: the old one's frame and mirror become the new one's. */
-		flags |= top->flags & ~GT_FRAME_THRESHOLD;
+		flags |= gt_frame_flags(top) & ~GT_FRAME_THRESHOLD;
 		record_return(thread, top);
 		thread->top--;
 		top->slot = GT_SLOT_NONE;
@@ -213,7 +213,7 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 				   __ATOMIC_RELAXED);
 		return false;
 	}
-	if (slot - thread->win_low >= thread->win_bytes) {
+	if (slot < thread->context->win_low || slot >= thread->context->win_high) {
 		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1,
 				   __ATOMIC_RELAXED);
 		write_entry_only(thread, function);
@@ -274,7 +274,7 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 	struct gt_frame *frame = gt_frames_find(thread, slot);
 	if (frame == NULL)
 		return;
-	uint32_t flags = frame->flags;
+	uint32_t flags = gt_frame_flags(frame);
 	record_return(thread, frame);
 	gt_frames_pop(thread);
 	if (flags & GT_FRAME_ROOT)

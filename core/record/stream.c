@@ -40,16 +40,15 @@ static int64_t pool_pop(struct graftrace_arena *arena)
 	}
 }
 
-static void clear_words(uint64_t *words, uint64_t count)
-{
-	for (uint64_t i = 0; i < count; i++)
-		__atomic_store_n(&words[i], 0, RELAXED);
-}
-
+/* A loop over 4,000 words stands in every switch of sub-buffers: four at a time. */
 static bool has_hole(const uint64_t *words, uint64_t count)
 {
-	for (uint64_t i = 0; i < count; i++)
-		if (__atomic_load_n(&words[i], RELAXED) == 0)
+	uint64_t i = 0;
+	for (; i + 4 <= count; i += 4)
+		if (words[i] == 0 || words[i + 1] == 0 || words[i + 2] == 0 || words[i + 3] == 0)
+			return true;
+	for (; i < count; i++)
+		if (words[i] == 0)
 			return true;
 	return false;
 }
@@ -98,8 +97,8 @@ static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread, 
 			continue;
 		thread->stream->oldest = next;
 		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_OVERRUN], used, RELAXED);
-		clear_words(graftrace_sub_buffer_words(sub),
-			    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
+		gt_arch_clear_words(graftrace_sub_buffer_words(sub),
+				    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
 		return oldest;
 	}
 	return -1;
@@ -201,8 +200,8 @@ static bool open_sub_buffer(struct gt_thread *thread)
 	sub->open_calls = (uint16_t)count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_frame *frame = thread->top - (count - 1 - i);
-		sub->open[i].clock = frame->clock;
-		sub->open[i].function = frame->function;
+		sub->open[i].clock = gt_frame_clock(frame);
+		sub->open[i].function = gt_frame_function(frame);
 		sub->open[i].depth = sub->depth - count + i;
 	}
 
@@ -210,8 +209,8 @@ static bool open_sub_buffer(struct gt_thread *thread)
 	thread->sub_index = (uint32_t)index;
 	thread->hard_end = (uint64_t)sub + arena->sub_buffer_bytes;
 	thread->cur = (uint64_t)graftrace_sub_buffer_words(sub);
-	thread->last_high = now >> 31;
-	thread->began = now;
+	thread->high = (uint32_t)(now >> 32);
+	thread->epoch += GT_EPOCH_STEP;
 	thread->full = 0;
 	thread->mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
 	gt_stream_limits(thread);
@@ -332,12 +331,12 @@ bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return)
 
 bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return)
 {
-	if (thread->sub_buffer != NULL && thread->last_high == tsc >> 31)
+	if (thread->sub_buffer != NULL && thread->high == tsc >> 32)
 		return true;
 	if (!gt_stream_emit(thread,
-			    graftrace_special_word(GRAFTRACE_SPECIAL_CLOCK, (uint32_t)(tsc >> 31)),
+			    graftrace_special_word(GRAFTRACE_SPECIAL_CLOCK, (uint32_t)(tsc >> 32)),
 			    for_return))
 		return false;
-	thread->last_high = tsc >> 31;
+	thread->high = (uint32_t)(tsc >> 32);
 	return true;
 }

@@ -13,10 +13,10 @@
  *
  * Rules for readers
  *  1. A zero word was never written: a hole (a signal handler that never came back, a kill).
- *  2. Clocks are the low 32 bits of the time stamp counter. Add the *signed* 32-bit difference to
- *     the last full clock: nested writers can run backwards by a little. A CLOCK word comes
- *     whenever (tsc >> 31) differs from that of the writer's last record: after it the running
- *     clock is (argument << 31), and the next word's signed difference to it is right.
+ *  2. Clocks are the low 32 bits of the time stamp counter; the high 32 bits are those of the
+ *     sub-buffer's clock until a CLOCK word states new ones. Writers nested in each other can run
+ *     backwards by a little, and one that was interrupted can stand just before the CLOCK word that
+ *     it belongs behind: where a clock comes out more than 2^31 below the one before it, add 2^32.
  *  3. A function number at or above GRAFTRACE_SPECIAL is no function: see enum graftrace_special.
  *  4. A sub-buffer can be read alone: its header has the full clock, the context, the depth and
  *     the innermost open calls at its start, and a return whose entry came before the sub-buffer
@@ -61,7 +61,7 @@ static inline uint64_t graftrace_word(uint32_t function, int is_return, uint32_t
 /* Special words: function = GRAFTRACE_SPECIAL + kind, R = 0, and the clock's place has an argument.
  */
 enum graftrace_special {
-	GRAFTRACE_SPECIAL_CLOCK = 1,   /* argument: tsc >> 31 (rule 2) */
+	GRAFTRACE_SPECIAL_CLOCK = 1,   /* argument: tsc >> 32 (rule 2) */
 	GRAFTRACE_SPECIAL_UNWOUND = 2, /* argument: open calls that ended without a return */
 	GRAFTRACE_SPECIAL_CONTEXT = 3, /* argument: number of the context that runs from here on */
 	GRAFTRACE_SPECIAL_CPU = 4,     /* argument: number of the CPU that runs from here on */
@@ -130,7 +130,7 @@ struct graftrace_sub_buffer {
 	uint32_t cpu;	   /* CPU at opening; ~0 unknown */
 	uint32_t context;  /* running context at opening */
 	uint64_t sequence; /* of this sub-buffer in its writer, from 0 */
-	uint64_t clock;	 /* full tsc at opening; every clock in it is within 2^31 until a CLOCK word
+	uint64_t clock;	 /* full tsc at opening; its high half holds until a CLOCK word
 			  */
 	uint32_t depth;	 /* calls open in the context at opening */
 	uint16_t tracer; /* enum graftrace_tracer */

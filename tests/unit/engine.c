@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* The frame engine in the test's own process. See engine.h. */
+#define _GNU_SOURCE
+#include "tests/unit/engine.h"
+
+#include <asm/prctl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "port/program/image.h"
+
+#define REGION_BYTES (1 << 20)
+
+static struct graftrace_arena *arena;
+static uint8_t *image;
+static const struct graftrace_agent_image *header;
+static uint8_t *region;
+static uint32_t patched;
+
+static void die(const char *what)
+{
+	perror(what);
+	abort();
+}
+
+static void *map_near(uint64_t near, size_t bytes)
+{
+	for (uint64_t distance = 16 << 20; distance < 1u << 30; distance += 16 << 20) {
+		void *at = mmap((void *)((near - distance) & ~4095ul), bytes,
+				PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (at != MAP_FAILED)
+			return at;
+	}
+	die("no room near the code");
+	return NULL;
+}
+
+static void make_arena(const struct engine_options *options)
+{
+	uint64_t streams = 4096;
+	uint64_t states = streams + 64 * sizeof(struct graftrace_stream) * 32;
+	uint64_t mail = states + options->sub_buffers * sizeof(struct graftrace_sub_buffer_entry);
+	uint64_t subs = (mail + 64 * sizeof(struct graftrace_mail) + 65535) & ~65535ull;
+	uint64_t bytes = subs + (uint64_t)options->sub_buffers * options->sub_buffer_bytes;
+	arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (arena == MAP_FAILED)
+		die("arena");
+	arena->magic = GRAFTRACE_ARENA_MAGIC;
+	arena->bytes = bytes;
+	arena->sub_buffer_bytes = options->sub_buffer_bytes;
+	arena->sub_buffer_count = options->sub_buffers;
+	arena->stream_count = 64 * 32;
+	arena->mail_count = 64;
+	arena->streams_offset = streams;
+	arena->states_offset = states;
+	arena->mail_offset = mail;
+	arena->sub_buffers_offset = subs;
+	arena->tracing_on = 1;
+	arena->tracer = options->tracer;
+	arena->mode = options->mode;
+	arena->max_depth = options->max_depth;
+	arena->threshold_ticks = options->threshold_ticks;
+	arena->graph_only = options->graph_only;
+	struct graftrace_sub_buffer_entry *entries = graftrace_arena_states(arena);
+	for (uint32_t i = 0; i < options->sub_buffers; i++)
+		entries[i].next = i + 1 < options->sub_buffers ? i + 2 : 0;
+	arena->free_head = 1;
+	arena->free_count = options->sub_buffers;
+}
+
+void engine_set_tracer(enum graftrace_tracer tracer, bool threshold)
+{
+	struct graftrace_region *page = (struct graftrace_region *)region;
+	uint32_t index = threshold ? 4 : tracer;
+	arena->tracer = tracer;
+	page->entry_variant = (uint64_t)region + GRAFTRACE_REGION_HOT_OFFSET + header->variant[index];
+}
+
+void engine_start(const struct engine_options *options)
+{
+	make_arena(options);
+	header = (const struct graftrace_agent_image *)gt_agent_image;
+	image = mmap(NULL, header->image_bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (image == MAP_FAILED)
+		die("image");
+	memcpy(image, gt_agent_image, header->file_bytes);
+	region = map_near((uint64_t)engine_start, REGION_BYTES);
+	memcpy(region + GRAFTRACE_REGION_HOT_OFFSET, image + header->hot_source, header->hot_bytes);
+
+	struct graftrace_agent_state *state =
+		(struct graftrace_agent_state *)(image + header->state_offset);
+	struct graftrace_region *page = (struct graftrace_region *)region;
+	page->bias = (uint64_t)region + GRAFTRACE_REGION_STUBS_OFFSET + 5 - 32;
+	page->entry_slow = (uint64_t)image + header->entry_slow;
+	page->exit_slow = (uint64_t)image + header->exit_slow;
+	page->hook_slow = (uint64_t)image + header->hook_slow;
+	page->state = (uint64_t)state;
+	engine_set_tracer(options->tracer, options->threshold_ticks != 0);
+
+	state->arena = (uint64_t)arena;
+	state->image = (uint64_t)image;
+	state->flags = getauxval(AT_HWCAP2) & 2 ? GRAFTRACE_AGENT_FSGSBASE : 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+		unsigned long low, high;
+		if (strstr(line, "[stack]") != NULL && sscanf(line, "%lx-%lx", &low, &high) == 2) {
+			struct rlimit limit;
+			getrlimit(RLIMIT_STACK, &limit);
+			uint64_t size = limit.rlim_cur == RLIM_INFINITY ? 1ul << 30 : limit.rlim_cur;
+			state->stack_high = high;
+			state->stack_low = high - size;
+		}
+	}
+	if (maps != NULL)
+		fclose(maps);
+	state->regions[0].start = (uint64_t)region;
+	state->regions[0].bytes = REGION_BYTES;
+	state->region_count = 1;
+	state->magic = GRAFTRACE_AGENT_MAGIC;
+	syscall(SYS_arch_prctl, ARCH_SET_GS, image + header->null_block_offset);
+}
+
+struct graftrace_arena *engine_arena(void)
+{
+	return arena;
+}
+
+static void put_jump(uint8_t *at, uint8_t opcode, uint64_t target)
+{
+	int32_t distance = (int32_t)(target - ((uint64_t)at + 5));
+	at[0] = opcode;
+	memcpy(at + 1, &distance, 4);
+}
+
+uint32_t engine_patch(void *function, enum engine_kind kind)
+{
+	uint32_t number = ++patched;
+	uint8_t *stub = region + GRAFTRACE_REGION_STUBS_OFFSET + (number - 1) * GRAFTRACE_STUB_BYTES;
+	uint64_t hot = (uint64_t)region + GRAFTRACE_REGION_HOT_OFFSET;
+	uint8_t *code = function;
+	uint64_t body = (uint64_t)code + 5;
+	uint32_t pushed = number << 1 | 1;
+	int32_t distance;
+
+	put_jump(stub, 0xe8,
+		 hot + (kind == ENGINE_ROOT ? header->entry_root :
+			kind == ENGINE_ONLY ? header->entry_only :
+					      header->entry));
+	memcpy(stub + 5, "\x0f\x82", 2);
+	distance = (int32_t)(body - ((uint64_t)stub + 11));
+	memcpy(stub + 7, &distance, 4);
+	memcpy(stub + 11, "\x48\x8d\x64\x24\x08", 5);
+	put_jump(stub + 16, 0xe8, body);
+	stub[21] = 0x68;
+	memcpy(stub + 22, &pushed, 4);
+	put_jump(stub + 26, 0xe9, hot + header->exit);
+	stub[31] = 0xcc;
+
+	uint64_t page = (uint64_t)code & ~4095ul;
+	if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+		die("mprotect");
+	for (int i = 0; i < 5; i++) {
+		if (code[i] != 0x90) {
+			fprintf(stderr, "engine: no nops at %p\n", function);
+			abort();
+		}
+	}
+	put_jump(code, 0xe9, (uint64_t)stub);
+	return number;
+}
+
+void engine_set_on(bool on)
+{
+	struct graftrace_stream *streams = graftrace_arena_streams(arena);
+	__atomic_store_n(&arena->tracing_on, on, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < arena->stream_count; i++)
+		if (streams[i].state != GRAFTRACE_STREAM_FREE && streams[i].block != 0)
+			((uint8_t *)streams[i].block)[GRAFTRACE_BLOCK_STOP + 1] = !on;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+size_t engine_words(struct engine_word **result)
+{
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+	size_t capacity = 1024, count = 0;
+	struct engine_word *words = malloc(capacity * sizeof(*words));
+	/* sub-buffers by generation, then sequence */
+	uint64_t(*order)[2] = malloc(arena->sub_buffer_count * sizeof(*order));
+	uint32_t used = 0;
+	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
+		uint32_t state = states[i].word & 15;
+		if (state != GRAFTRACE_SUB_BUFFER_ACTIVE && state != GRAFTRACE_SUB_BUFFER_FULL)
+			continue;
+		struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, i);
+		order[used][0] = (uint64_t)sub->generation << 40 | sub->sequence;
+		order[used++][1] = i;
+	}
+	qsort(order, used, sizeof(*order), compare_words);
+	for (uint32_t n = 0; n < used; n++) {
+		struct graftrace_sub_buffer *sub =
+			graftrace_arena_sub_buffer(arena, (uint32_t)order[n][1]);
+		uint64_t *at = graftrace_sub_buffer_words(sub);
+		uint64_t *end = sub->used ? at + sub->used :
+					    (uint64_t *)((char *)sub + arena->sub_buffer_bytes);
+		bool pairs = sub->tracer == GRAFTRACE_TRACER_FUNCTION;
+		uint64_t clock = sub->clock;
+		for (; at < end; at += pairs ? 2 : 1) {
+			if (*at == 0)
+				continue;
+			if (count == capacity)
+				words = realloc(words, (capacity *= 2) * sizeof(*words));
+			struct engine_word *word = &words[count];
+			memset(word, 0, sizeof(*word));
+			word->generation = sub->generation;
+			word->tracer = sub->tracer;
+			word->word = *at;
+			uint32_t function = graftrace_word_function(*at);
+			uint32_t argument = (uint32_t)*at;
+			if (function < GRAFTRACE_SPECIAL) {
+				uint64_t next = clock >> 32 << 32 | argument;
+				if (next + (1ull << 31) < clock)
+					next += 1ull << 32;
+				clock = next;
+				if (pairs)
+					word->data[0] = at[1];
+			} else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_CLOCK) {
+				clock = (uint64_t)argument << 32 | (uint32_t)clock;
+			} else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_PAD) {
+				at += argument;
+			} else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT) {
+				uint32_t length = argument & 0xffff;
+				for (uint32_t i = 0; i < length && i < 3; i++)
+					word->data[i] = at[1 + i];
+				at += length;
+			}
+			word->clock = clock;
+			count++;
+		}
+	}
+	free(order);
+	*result = words;
+	return count;
+}
+
+void engine_count(uint32_t function, uint64_t *entries, uint64_t *returns)
+{
+	struct engine_word *words;
+	size_t count = engine_words(&words);
+	*entries = *returns = 0;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t word = words[i].word;
+		if (graftrace_word_function(word) == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
+			word = words[i].data[0];
+		if (graftrace_word_function(word) != function)
+			continue;
+		*(graftrace_word_is_return(word) ? returns : entries) += 1;
+	}
+	free(words);
+}

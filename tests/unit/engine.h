@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The frame engine in the test's own process: maps the agent's image, an arena and one region, and puts
+ * stubs before functions of this program that have compiler-made nops at their entries. Tests of the
+ * recording path run it without a host side.
+ */
+#ifndef TESTS_UNIT_ENGINE_H
+#define TESTS_UNIT_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/agent.h>
+#include <graftrace/arena.h>
+
+struct engine_options {
+	uint32_t sub_buffers;
+	uint32_t sub_buffer_bytes;
+	enum graftrace_tracer tracer;
+	enum graftrace_arena_mode mode;
+	uint32_t max_depth;
+	uint64_t threshold_ticks;
+	uint32_t graph_only;
+};
+
+/* Once a process. */
+void engine_start(const struct engine_options *options);
+struct graftrace_arena *engine_arena(void);
+
+enum engine_kind { ENGINE_ORDINARY, ENGINE_ROOT, ENGINE_ONLY };
+/* Puts a stub before `function`, of which the first 5 bytes are nops; returns its number. */
+uint32_t engine_patch(void *function, enum engine_kind kind);
+/* Chooses the tracer while the engine runs. */
+void engine_set_tracer(enum graftrace_tracer tracer, bool threshold);
+/* tracing_on, as the host side sets it. */
+void engine_set_on(bool on);
+
+/* Every written word of every writer, in order; special words too. */
+struct engine_word {
+	uint32_t generation;
+	uint32_t tracer;
+	uint64_t word;
+	uint64_t data[3]; /* of a LONG_RETURN; data[0] of ENTRY_ONLY; the parent of a function entry */
+	uint64_t clock;   /* full */
+};
+size_t engine_words(struct engine_word **words);
+
+/* Entries and returns of one function number. */
+void engine_count(uint32_t function, uint64_t *entries, uint64_t *returns);
+
+#endif
