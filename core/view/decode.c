@@ -92,8 +92,9 @@ static void fill_record(const struct gt_decode *decode, struct gt_record *record
 
 static uint64_t full_clock(const struct gt_decode *decode, uint64_t word)
 {
-	return decode->clock +
-	       (uint64_t)(int64_t)(int32_t)((uint32_t)word - (uint32_t)decode->clock);
+	uint64_t clock = decode->clock >> 32 << 32 | (uint32_t)word;
+	/* interrupted just before the CLOCK word that it belongs behind */
+	return clock + (1ull << 31) < decode->clock ? clock + (1ull << 32) : clock;
 }
 
 /* ---- contexts ---- */
@@ -607,7 +608,7 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 
 	switch (kind) {
 	case GRAFTRACE_SPECIAL_CLOCK:
-		decode->clock = (uint64_t)argument << 31;
+		decode->clock = (uint64_t)argument << 32;
 		return 0;
 	case GRAFTRACE_SPECIAL_UNWOUND:
 		to = argument < decode->depth ? decode->depth - argument : 0;

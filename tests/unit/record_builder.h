@@ -69,8 +69,8 @@ static inline void builder_special(struct builder *b, enum graftrace_special kin
 
 static inline void builder_clock(struct builder *b, uint64_t clock)
 {
-	if (clock >> 31 != b->clock >> 31)
-		builder_special(b, GRAFTRACE_SPECIAL_CLOCK, (uint32_t)(clock >> 31));
+	if (clock >> 32 != b->clock >> 32)
+		builder_special(b, GRAFTRACE_SPECIAL_CLOCK, (uint32_t)(clock >> 32));
 	b->clock = clock;
 }
 
