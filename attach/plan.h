@@ -93,9 +93,9 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 
 /* The same for a few functions that the agent itself wants to see (attach/hooks.h): no rule of what
  * should not be traced holds, and only what could branch into these bytes is looked for, which
- * takes about a millisecond a megabyte of code. */
-int gt_plan_hook(struct gt_plan *plan, uint64_t address, struct gt_plan_entry *entry,
-		 struct gt_message *message);
+ * takes about a millisecond a megabyte of code for all of them together. entries: count of them. */
+int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
+		  struct gt_plan_entry *entries, struct gt_message *message);
 
 /* Whether the compiler has prepared the object, or part of it, for tracing. */
 bool gt_plan_is_prepared(struct gt_plan *plan);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rules by name and by code. By code: the stack's depth is followed through the function, along
+ * its forward jumps, so that an operand that is the return slot is recognised wherever it stands.
+ */
+#include "attach/rules.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_UNSET   INT32_MIN	      /* nobody jumped here yet */
+#define DEPTH_UNKNOWN (INT32_MIN + 1) /* ... with a depth that cannot be told */
+
+static const char twice[] = "returns twice";
+static const char switches[] = "switches stacks";
+static const char asks_caller[] = "asks who called it";
+static const char unwinds[] = "unwinds the stack from its own frame";
+
+/* Exact names, sorted by nothing: a short list is looked through. */
+static const struct {
+	const char *name;
+	const char *reason;
+} entry_only_names[] = {
+	{ "setjmp", twice },
+	{ "_setjmp", twice },
+	{ "__setjmp", twice },
+	{ "sigsetjmp", twice },
+	{ "__sigsetjmp", twice },
+	{ "___sigsetjmp", twice },
+	{ "__sigjmp_save", twice },
+	{ "vfork", twice },
+	{ "__vfork", twice },
+	{ "__libc_vfork", twice },
+	{ "getcontext", twice },
+	{ "__getcontext", twice },
+	{ "savectx", twice },
+	{ "swapcontext", switches },
+	{ "__swapcontext", switches },
+	{ "setcontext", switches },
+	{ "__setcontext", switches },
+	{ "makecontext", switches },
+	{ "__makecontext", switches },
+	{ "jump_fcontext", switches },
+	{ "ontop_fcontext", switches },
+	{ "make_fcontext", switches },
+	{ "coro_transfer", switches },
+	{ "dlsym", asks_caller },
+	{ "__dlsym", asks_caller },
+	{ "___dlsym", asks_caller },
+	{ "dlvsym", asks_caller },
+	{ "__dlvsym", asks_caller },
+	{ "___dlvsym", asks_caller },
+	{ "dlopen", asks_caller },
+	{ "__dlopen", asks_caller },
+	{ "___dlopen", asks_caller },
+	{ "dlmopen", asks_caller },
+	{ "__dlmopen", asks_caller },
+	{ "___dlmopen", asks_caller },
+	{ "dl_iterate_phdr", asks_caller },
+	{ "__dl_iterate_phdr", asks_caller },
+	{ "_Unwind_RaiseException", unwinds },
+	{ "_Unwind_Resume", unwinds },
+	{ "_Unwind_Resume_or_Rethrow", unwinds },
+	{ "_Unwind_ForcedUnwind", unwinds },
+	{ "_Unwind_Backtrace", unwinds },
+};
+
+static const struct {
+	const char *name;
+	const char *reason;
+} never_names[] = {
+	{ "__tls_get_addr", "is called with its own register rules" },
+	{ "___tls_get_addr", "is called with its own register rules" },
+	{ "__tls_get_addr_slow", "is called with its own register rules" },
+	{ "__restore_rt", "is returned to from a signal, never called" },
+	{ "__sigreturn", "is returned to from a signal, never called" },
+	{ "__fentry__", "is the compiler's own call for tracers" },
+	{ "mcount", "is the compiler's own call for tracers" },
+	{ "_mcount", "is the compiler's own call for tracers" },
+	{ "__cyg_profile_func_enter", "is the compiler's own call for tracers" },
+	{ "__cyg_profile_func_exit", "is the compiler's own call for tracers" },
+	{ "__morestack", "has a calling convention of its own" },
+	{ "__x86_return_thunk", "has a calling convention of its own" },
+	{ "_dl_tlsdesc_return", "has a calling convention of its own" },
+	{ "_dl_tlsdesc_undefweak", "has a calling convention of its own" },
+	{ "_dl_tlsdesc_dynamic", "has a calling convention of its own" },
+};
+
+static const struct {
+	const char *prefix;
+	const char *reason;
+} never_prefixes[] = {
+	{ "_dl_", "belongs to the dynamic loader" },
+	{ "__x86_indirect_thunk", "has a calling convention of its own" },
+	{ "__llvm_retpoline", "has a calling convention of its own" },
+	{ "__asan_", "belongs to a sanitizer" },
+	{ "__tsan_", "belongs to a sanitizer" },
+	{ "__msan_", "belongs to a sanitizer" },
+	{ "__lsan_", "belongs to a sanitizer" },
+	{ "__ubsan_", "belongs to a sanitizer" },
+	{ "__sanitizer_", "belongs to a sanitizer" },
+	{ "__sancov_", "belongs to a sanitizer" },
+	{ "__interceptor_", "belongs to a sanitizer" },
+	{ "___interceptor_", "belongs to a sanitizer" },
+	{ "_ZN6__asan", "belongs to a sanitizer" },
+	{ "_ZN6__tsan", "belongs to a sanitizer" },
+	{ "_ZN6__lsan", "belongs to a sanitizer" },
+	{ "_ZN7__ubsan", "belongs to a sanitizer" },
+	{ "_ZN11__sanitizer", "belongs to a sanitizer" },
+	{ "_ZN14__interception", "belongs to a sanitizer" },
+};
+
+const char *gt_rule_never(const struct gt_object *object, const struct gt_object_function *function)
+{
+	const char *name = function->name;
+	uint32_t i;
+
+	if (function->flags & GT_FUNCTION_PLT)
+		return "is a linkage stub";
+	if (function->flags & GT_FUNCTION_IFUNC)
+		return "chooses an implementation while the program is linked (IFUNC)";
+	if (function->flags & GT_FUNCTION_START)
+		return "runs before or after the program proper";
+	if (function->flags & GT_FUNCTION_SIGNAL_FRAME)
+		return "is returned to from a signal, never called";
+	if (function->flags & GT_FUNCTION_COLD)
+		return "is a part of another function";
+	if (gt_object_is_loader(object))
+		return "belongs to the dynamic loader";
+	if (name[0] != '_' && name[0] != 'm')
+		return NULL;
+	for (i = 0; i < sizeof(never_names) / sizeof(*never_names); i++)
+		if (strcmp(name, never_names[i].name) == 0)
+			return never_names[i].reason;
+	for (i = 0; i < sizeof(never_prefixes) / sizeof(*never_prefixes); i++)
+		if (strncmp(name, never_prefixes[i].prefix, strlen(never_prefixes[i].prefix)) == 0)
+			return never_prefixes[i].reason;
+	return NULL;
+}
+
+const char *gt_rule_entry_only(const struct gt_object_function *function)
+{
+	const char *name = function->name;
+	uint32_t i;
+
+	if (!*name)
+		return NULL;
+	for (i = 0; i < sizeof(entry_only_names) / sizeof(*entry_only_names); i++)
+		if (*name == *entry_only_names[i].name &&
+		    strcmp(name, entry_only_names[i].name) == 0)
+			return entry_only_names[i].reason;
+	return NULL;
+}
+
+bool gt_rule_is_libc(const struct gt_object *object)
+{
+	static const char *const starts[] = { "libc.so",       "libc-2",   "libc.musl",
+					      "ld-linux",      "ld-musl",  "ld.so",
+					      "libpthread.so", "libdl.so", "libexecinfo.so" };
+	const char *name = gt_object_soname(object);
+	uint32_t i;
+
+	for (i = 0; i < sizeof(starts) / sizeof(*starts); i++)
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
+/* What is known of the stack at a point of a function. All distances in bytes below the return
+ * slot. */
+struct walk {
+	int32_t depth; /* rsp = slot - depth, or DEPTH_UNKNOWN */
+	int32_t frame; /* rbp = slot - frame, or DEPTH_UNKNOWN */
+	bool framed;   /* it has made rbp its frame pointer */
+	/* Registers that had a value of rsp, or something from the stack, which may be one:
+	 * variable length arrays are undone from there. */
+	uint32_t saved;
+};
+
+static const char *look_at_operands(const struct walk *walk,
+				    const struct gt_instruction *instruction)
+{
+	static const char own[] = "uses its own return address";
+
+	if (!instruction->memory || instruction->indexed || instruction->is_lea ||
+	    instruction->kind == GT_INSTRUCTION_NOP)
+		return NULL;
+	if (instruction->base == 4 && walk->depth != DEPTH_UNKNOWN &&
+	    instruction->displacement == walk->depth)
+		return own;
+	if (instruction->base == 5 && walk->frame != DEPTH_UNKNOWN &&
+	    instruction->displacement == walk->frame)
+		return own;
+	return NULL;
+}
+
+static const char *follow_stack(struct walk *walk, const struct gt_stack_effect *effect, bool quiet)
+{
+	if (effect->loads_stack && !walk->framed &&
+	    (effect->loaded_from > 15 || !(walk->saved >> effect->loaded_from & 1)))
+		return switches;
+	if (effect->saved_to < 16)
+		walk->saved |= 1u << effect->saved_to;
+	if (effect->sets_frame) {
+		walk->frame = walk->depth;
+		walk->framed = true;
+	}
+	if (effect->unknown) {
+		walk->depth = DEPTH_UNKNOWN;
+	} else if (effect->from_frame) {
+		walk->depth =
+			walk->frame == DEPTH_UNKNOWN ? DEPTH_UNKNOWN : walk->frame - effect->delta;
+	} else if (walk->depth != DEPTH_UNKNOWN) {
+		walk->depth -= effect->delta;
+		if (walk->depth < 0) {
+			walk->depth = DEPTH_UNKNOWN;
+			return quiet ? NULL : "takes its own return address off the stack";
+		}
+	}
+	return NULL;
+}
+
+const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *function,
+			 bool instrumented, struct gt_rule_scratch *scratch)
+{
+	struct walk walk = { .depth = 0, .frame = DEPTH_UNKNOWN };
+	const uint32_t bytes = function->bytes;
+	const char *reason = NULL;
+	uint64_t room;
+	const uint8_t *code = gt_scan_code(scan, function->address, &room);
+	uint32_t at = 0, i;
+
+	if (!code || room < bytes)
+		return NULL;
+	if (scratch->room < bytes) {
+		int32_t *grown = realloc(scratch->depths, (size_t)bytes * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		scratch->depths = grown;
+		scratch->room = bytes;
+	}
+	for (i = 0; i < bytes; i++)
+		scratch->depths[i] = DEPTH_UNSET;
+	while (at < bytes && !reason) {
+		struct gt_instruction instruction;
+		struct gt_stack_effect effect;
+
+		if (scratch->depths[at] != DEPTH_UNSET)
+			walk.depth = scratch->depths[at];
+		if (!gt_decode(code + at, bytes - at, function->address + at, &instruction)) {
+			at++;
+			walk.depth = DEPTH_UNKNOWN;
+			continue;
+		}
+		if (!instrumented)
+			reason = look_at_operands(&walk, &instruction);
+		if (instruction.memory && !instruction.is_lea &&
+		    (instruction.base == 4 || instruction.base == 5))
+			walk.saved |= 1u << (instruction.reg & 15);
+		if (!reason && instruction.stack) {
+			gt_decode_stack(code + at, bytes - at, &effect);
+			reason = follow_stack(&walk, &effect, instrumented);
+		}
+		if (!reason &&
+		    (instruction.kind == GT_INSTRUCTION_JMP ||
+		     instruction.kind == GT_INSTRUCTION_JMP_INDIRECT) &&
+		    gt_scan_special(scan, &instruction) == GT_SPECIAL_TWICE)
+			reason = twice;
+		if (instruction.target_bytes && instruction.kind != GT_INSTRUCTION_CALL &&
+		    instruction.target > function->address + at &&
+		    instruction.target - function->address < bytes)
+			scratch->depths[instruction.target - function->address] = walk.depth;
+		if (gt_instruction_ends(&instruction))
+			walk.depth = DEPTH_UNKNOWN;
+		at += instruction.bytes;
+	}
+	return reason;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which functions are left alone, or recorded at their entry only, and why. The texts are for
+ * people: "graftrace functions" lists them.
+ */
+#ifndef GT_ATTACH_RULES_H
+#define GT_ATTACH_RULES_H
+
+#include "attach/object.h"
+#include "attach/scan.h"
+
+/* Why this function must not be touched, judged by its marks and name. NULL: it may. */
+const char *gt_rule_never(const struct gt_object *object,
+			  const struct gt_object_function *function);
+
+/* Why only its entries may be recorded, by its name. NULL: no reason known. */
+const char *gt_rule_entry_only(const struct gt_object_function *function);
+
+struct gt_rule_scratch {
+	int32_t *depths; /* for gt_rule_code: grows, freed by the owner */
+	uint32_t room;
+};
+
+/*
+ * The same from its code: it loads or stores its return address, switches stacks, or ends in a jump
+ * to setjmp and its kind. instrumented: -finstrument-functions was used, which loads the return
+ * address for its own calls only. NULL: nothing of the kind seen (or no memory: it is a guess
+ * anyway).
+ */
+const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *function,
+			 bool instrumented, struct gt_rule_scratch *scratch);
+
+/* Whether an object is the C library or one of its companions, by its name. */
+bool gt_rule_is_libc(const struct gt_object *object);
+
+#endif
