@@ -185,8 +185,8 @@ class Recorded:
             if header.sequence != expected:
                 self.error(writer, f"sub-buffer {header.sequence} follows {expected - 1}")
             expected = header.sequence + 1
-            clock = header.clock
-            latest = max(latest, clock)
+            high = header.clock >> 32 << 32
+            latest = max(latest, header.clock)
             yield latest, writer, OPENED, header, header.sequence == 0
             words = iter(sub_buffer.words)
             for word in words:
@@ -194,14 +194,16 @@ class Recorded:
                     continue
                 function = word >> 33
                 if function < SPECIAL:
-                    clock += ((word - clock + 0x80000000) & 0xffffffff) - 0x80000000
+                    clock = high | word & 0xffffffff
+                    if latest - clock > 1 << 31:
+                        clock += 1 << 32
                     if clock > latest:
                         latest = clock
                     yield latest, writer, RETURNED if word & RETURN else ENTERED, function, 0
                     continue
                 kind, argument = function - SPECIAL, word & 0xffffffff
                 if kind == CLOCK:
-                    clock = argument << 31
+                    high = argument << 32
                 elif kind == UNWOUND:
                     yield latest, writer, TAKEN_OFF, argument, 0
                 elif kind == CONTEXT:
