@@ -289,6 +289,17 @@ static void fill_from_header(struct gt_decode *decode)
 	}
 }
 
+/* A writer that was cut off left no count: its last word written is the last that is not zero. */
+static uint32_t words_in_use(const struct graftrace_sub_buffer *header, uint32_t words, bool growing)
+{
+	const uint64_t *first = (const uint64_t *)(header + 1);
+	if (header->used)
+		return header->used < words ? header->used : words;
+	while (!growing && words && !first[words - 1])
+		words--;
+	return words;
+}
+
 int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
 		   uint32_t words, bool growing, struct gt_message *message)
 {
@@ -312,8 +323,7 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 			       offsetof(struct graftrace_sub_buffer, tracer), header->tracer);
 		return GT_EFORMAT;
 	}
-	if (header->used && header->used < words)
-		words = header->used;
+	words = words_in_use(header, words, growing);
 
 	bool first = !decode->fed;
 	uint64_t expected = first ? 0 : decode->sequence + 1;
@@ -356,8 +366,7 @@ void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffe
 		      uint32_t words, bool growing)
 {
 	size_t done = (size_t)(decode->word - decode->base);
-	if (sub_buffer->used && sub_buffer->used < words)
-		words = sub_buffer->used;
+	words = words_in_use(sub_buffer, words, growing);
 	if (words < done)
 		words = (uint32_t)done;
 	decode->header = sub_buffer;

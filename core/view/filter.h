@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a reader wants to see of a trace: a time window, one thread, only what is below some
+ * functions, not deeper than so many calls. Applied to each record as it is decoded, before records
+ * of several writers are merged. Reentrant; memory is the caller's.
+ */
+#ifndef GT_CORE_VIEW_FILTER_H
+#define GT_CORE_VIEW_FILTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/view/decode.h"
+#include "core/view/target.h"
+
+#define GT_FILTER_CACHE 1024
+
+/* All zero: everything passes. */
+struct gt_filter {
+	uint64_t from_ns;   /* first nanosecond wanted, on the target's clock; 0 = from the start */
+	uint64_t to_ns;	    /* last one; 0 = to the end */
+	uint32_t tid;	    /* 0 = all */
+	uint32_t max_depth; /* calls of depths 0 … max_depth - 1; 0 = all */
+	/* Only these functions and what they call: globs (core/view/glob.h), the caller's memory,
+	 * NULL-terminated. NULL = all. Depths are counted from the matching call then. */
+	const char *const *graph;
+
+	/* private: functions looked up, by number modulo; the low bit says that it matched */
+	uint32_t cache_function[GT_FILTER_CACHE];
+	uint8_t cache_match[GT_FILTER_CACHE];
+};
+
+/* Is there anything that gt_filter_record could take away? */
+bool gt_filter_is_needed(const struct gt_filter *filter);
+
+/*
+ * Is the record, just given by gt_decode_next, wanted? Changes record->depth to what is to be
+ * shown, and takes ENTRY_SEEN off when the entry did not pass. Uses the frames' marks. Records
+ * about the trace itself (LOST, GAP, CONTEXT, CPU) pass whatever their depth.
+ */
+bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct gt_decode *decode,
+		      struct gt_record *record);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Merging writers by clock: a binary heap of sources, ordered by the clock of each one's next
+ * record. The source that was given out last is kept out of the heap until the next call moves it
+ * on: a writer that runs alone for a while costs one comparison a record.
+ *
+ * A writer's start is a lower bound of its clocks: it waits in the heap by that, and is opened when
+ * it comes to the root. So memory is that of the writers alive at one time.
+ */
+#include "core/view/merge.h"
+#include "core/view/decode_fast.h"
+
+/* Missing sub-buffers in a row after which a writer is given up: a file may state any numbers. */
+#define MISSING_MAX 100000
+
+/* ---- the heap ---- */
+
+static void sift_down(struct gt_merge *merge, uint32_t at)
+{
+	struct gt_source **heap = merge->heap;
+	struct gt_source *moved = heap[at];
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+		if (child >= merge->heap_count)
+			break;
+		if (child + 1 < merge->heap_count && heap[child + 1]->key < heap[child]->key)
+			child++;
+		if (moved->key <= heap[child]->key)
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = moved;
+}
+
+static void heap_push(struct gt_merge *merge, struct gt_source *source)
+{
+	struct gt_source **heap = merge->heap;
+	uint32_t at = merge->heap_count++;
+	while (at && heap[(at - 1) / 2]->key > source->key) {
+		heap[at] = heap[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	heap[at] = source;
+}
+
+static void heap_pop(struct gt_merge *merge)
+{
+	merge->heap[0] = merge->heap[--merge->heap_count];
+	if (merge->heap_count)
+		sift_down(merge, 0);
+}
+
+/* ---- sources ---- */
+
+static void give_back(struct gt_merge *merge, struct gt_source *source)
+{
+	if (!source->buffer)
+		return;
+	merge->damaged += source->decode.damaged;
+	merge->unknown += source->decode.unknown;
+	merge->holes += source->decode.holes;
+	gt_decode_fini(&source->decode);
+	gt_memory_put(&merge->memory, source->buffer, merge->target->sub_buffer_bytes);
+	source->buffer = NULL;
+	source->fed = false;
+}
+
+static void consume_below(struct gt_merge *merge, struct gt_source *source, uint64_t sequence)
+{
+	struct gt_target *target = merge->target;
+	if (merge->mode != GT_MERGE_CONSUME || !target->ops->consume || sequence == 0 ||
+	    source->consumed >= sequence)
+		return;
+	target->ops->consume(target, source->index, sequence - 1);
+	source->consumed = sequence;
+}
+
+/* Copies sub-buffer `sequence` into the source's buffer. Words, or a negative enum gt_error. */
+static int64_t copy(struct gt_merge *merge, struct gt_source *source, uint64_t sequence)
+{
+	struct gt_target *target = merge->target;
+	const struct graftrace_sub_buffer *bytes = source->buffer;
+	int64_t words =
+		target->ops->sub_buffer(target, source->index, sequence, source->buffer, &bytes);
+	if (words < 0)
+		return words;
+	uint64_t room = (target->sub_buffer_bytes - sizeof(*bytes)) / 8;
+	if ((uint64_t)words > room)
+		return GT_EFORMAT;
+	if (bytes != source->buffer)
+		__builtin_memcpy(source->buffer, bytes, sizeof(*bytes) + (size_t)words * 8);
+	return words;
+}
+
+/* Feeds the next sub-buffer that can be read. 1: fed; 0: there is none now. */
+static int load(struct gt_merge *merge, struct gt_source *source)
+{
+	struct gt_target *target = merge->target;
+	struct gt_writer writer;
+	uint64_t end = source->limit;
+	unsigned missing = 0;
+
+	if (merge->mode != GT_MERGE_SNAPSHOT) {
+		if (target->ops->writer(target, source->index, &writer) != GT_OK)
+			return 0;
+		__builtin_memcpy(source->comm, writer.comm, sizeof(source->comm));
+		end = writer.next;
+	}
+	while (source->next_sequence < end && missing < MISSING_MAX) {
+		uint64_t sequence = source->next_sequence;
+		int64_t words = copy(merge, source, sequence);
+		if (words == GT_ENOENT) {
+			/* Gone meanwhile; the oldest may be much newer now. */
+			if (target->ops->writer(target, source->index, &writer) != GT_OK)
+				return 0;
+			missing++;
+			source->next_sequence = sequence + 1;
+			if (writer.first > source->next_sequence)
+				source->next_sequence = writer.first;
+			continue;
+		}
+		source->next_sequence = sequence + 1;
+		/* Of another writer that took over the place, or no sub-buffer: not this one's. */
+		if (words < 0 || source->buffer->sequence != sequence) {
+			merge->unreadable++;
+			missing++;
+			continue;
+		}
+		source->growing = merge->mode != GT_MERGE_SNAPSHOT && !merge->finished &&
+				  source->buffer->used == 0;
+		if (gt_decode_feed(&source->decode, source->buffer, (uint32_t)words,
+				   source->growing, NULL) != GT_OK) {
+			merge->unreadable++;
+			missing++;
+			continue;
+		}
+		source->fed = true;
+		source->fed_sequence = sequence;
+		return 1;
+	}
+	if (missing >= MISSING_MAX)
+		source->next_sequence = end;
+	return 0;
+}
+
+/* The sub-buffer in work was being written: looks for more of it. */
+static void grow(struct gt_merge *merge, struct gt_source *source)
+{
+	int64_t words = copy(merge, source, source->fed_sequence);
+	if (words < 0 || source->buffer->sequence != source->fed_sequence) {
+		/* Closed and gone before it was read to its end: a gap will tell. */
+		source->growing = false;
+		gt_decode_extend(&source->decode, source->buffer, 0, false);
+		return;
+	}
+	source->growing = source->buffer->used == 0 && !merge->finished;
+	gt_decode_extend(&source->decode, source->buffer, (uint32_t)words, source->growing);
+}
+
+/* Decodes the next wanted record. 1: it is in *record; 0: there is none now. */
+static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_record *record)
+{
+	bool grown = false;
+	for (;;) {
+		if (source->fed) {
+			while (gt_decode_next(&source->decode, record) != GT_RECORD_NONE) {
+				if (!merge->filter || gt_filter_record(merge->filter, merge->target,
+								       &source->decode, record))
+					return 1;
+			}
+			if (source->growing) {
+				if (grown)
+					return 0;
+				grown = true;
+				grow(merge, source);
+				continue;
+			}
+		}
+		if (!load(merge, source))
+			return 0;
+	}
+}
+
+static bool has_ended(struct gt_merge *merge, struct gt_source *source)
+{
+	struct gt_writer writer;
+	if (merge->mode == GT_MERGE_SNAPSHOT || merge->finished)
+		return true;
+	return merge->target->ops->writer(merge->target, source->index, &writer) == GT_OK &&
+	       writer.end != 0 && source->next_sequence >= writer.next && !source->growing;
+}
+
+/* Sets source->record to the next one, or puts the source to rest. */
+static bool advance(struct gt_merge *merge, struct gt_source *source)
+{
+	bool there = true;
+	if (source->has_ahead) {
+		source->record = source->ahead;
+		source->has_ahead = false;
+	} else {
+		there = decode(merge, source, &source->record);
+	}
+	if (there) {
+		source->record_sequence = source->fed_sequence;
+		consume_below(merge, source, source->fed_sequence);
+		source->key = source->record.clock;
+		source->state = GT_SOURCE_READY;
+		return true;
+	}
+	/* One that its writer never closed is not consumed: it is the target's to clear away. */
+	if (source->fed)
+		consume_below(merge, source,
+			      source->fed_sequence + (!source->growing && source->buffer->used));
+	source->state = GT_SOURCE_WAITING;
+	if (has_ended(merge, source)) {
+		source->state = GT_SOURCE_ENDED;
+		give_back(merge, source);
+	}
+	return false;
+}
+
+static bool open_source(struct gt_merge *merge, struct gt_source *source)
+{
+	source->buffer = gt_memory_get(&merge->memory, merge->target->sub_buffer_bytes);
+	if (!source->buffer) {
+		merge->out_of_memory++;
+		source->state = GT_SOURCE_ENDED;
+		return false;
+	}
+	gt_decode_init(&source->decode, &merge->memory);
+	return true;
+}
+
+static int add_source(struct gt_merge *merge, uint32_t index)
+{
+	struct gt_writer writer;
+	struct gt_source *source;
+
+	merge->sources[index] = NULL;
+	if (merge->target->ops->writer(merge->target, index, &writer) != GT_OK)
+		return GT_OK;
+	if (merge->filter && merge->filter->tid && merge->filter->tid != writer.tid)
+		return GT_OK;
+	source = gt_memory_get(&merge->memory, sizeof(*source));
+	if (!source)
+		return GT_ENOMEM;
+	__builtin_memset(source, 0, sizeof(*source));
+	source->index = index;
+	source->generation = writer.generation;
+	source->pid = writer.pid;
+	source->tid = writer.tid;
+	__builtin_memcpy(source->comm, writer.comm, sizeof(source->comm));
+	source->next_sequence = writer.first;
+	source->limit = writer.next;
+	source->key = writer.start;
+	merge->sources[index] = source;
+	heap_push(merge, source);
+	return GT_OK;
+}
+
+static int add_new_sources(struct gt_merge *merge)
+{
+	uint32_t count = merge->target->ops->writer_count(merge->target);
+	if (count > merge->source_capacity) {
+		/* Both tables are pointers by writer; the second grows first, so that a failure
+		 * leaves sizes that are true. */
+		uint32_t wanted = merge->source_capacity * 2;
+		if (wanted < count)
+			wanted = count;
+		if (wanted < 16)
+			wanted = 16;
+		size_t old = merge->source_capacity * sizeof(void *);
+		size_t new = wanted * sizeof(void *);
+		void *sources = gt_memory_get(&merge->memory, new);
+		void *heap = gt_memory_get(&merge->memory, new);
+		if (!sources || !heap) {
+			gt_memory_put(&merge->memory, sources, new);
+			gt_memory_put(&merge->memory, heap, new);
+			return GT_ENOMEM;
+		}
+		if (old) {
+			__builtin_memcpy(sources, merge->sources, old);
+			__builtin_memcpy(heap, merge->heap, old);
+		}
+		gt_memory_put(&merge->memory, merge->sources, old);
+		gt_memory_put(&merge->memory, merge->heap, old);
+		merge->sources = sources;
+		merge->heap = heap;
+		merge->source_capacity = wanted;
+	}
+	while (merge->source_count < count) {
+		int error = add_source(merge, merge->source_count);
+		if (error != GT_OK)
+			return error;
+		merge->source_count++;
+	}
+	return GT_OK;
+}
+
+int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
+		  enum gt_merge_mode mode, struct gt_filter *filter)
+{
+	__builtin_memset(merge, 0, sizeof(*merge));
+	merge->target = target;
+	merge->memory = *memory;
+	merge->mode = mode;
+	merge->filter = filter && (gt_filter_is_needed(filter) || filter->tid) ? filter : NULL;
+	int error = add_new_sources(merge);
+	if (error != GT_OK)
+		gt_merge_fini(merge);
+	return error;
+}
+
+int gt_merge_poll(struct gt_merge *merge)
+{
+	if (merge->mode == GT_MERGE_SNAPSHOT)
+		return GT_OK;
+	int error = add_new_sources(merge);
+	if (!merge->waiting_count)
+		return error;
+	for (uint32_t i = 0; i < merge->source_count; i++) {
+		struct gt_source *source = merge->sources[i];
+		if (!source || source->state != GT_SOURCE_WAITING)
+			continue;
+		if (advance(merge, source)) {
+			merge->waiting_count--;
+			heap_push(merge, source);
+		} else if (source->state == GT_SOURCE_ENDED) {
+			merge->waiting_count--;
+		}
+	}
+	return error;
+}
+
+int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
+{
+	struct gt_source *source = merge->current;
+	merge->current = NULL;
+	if (source) {
+		if (!advance(merge, source)) {
+			merge->waiting_count += source->state == GT_SOURCE_WAITING;
+			source = NULL;
+		} else if (merge->heap_count && merge->heap[0]->key < source->key) {
+			struct gt_source *root = merge->heap[0];
+			merge->heap[0] = source;
+			sift_down(merge, 0);
+			source = root;
+		}
+	}
+	for (;;) {
+		if (source && source->state == GT_SOURCE_READY)
+			break;
+		if (source && open_source(merge, source)) {
+			/* It begins about now: its first record may be later than others' next. */
+			if (advance(merge, source))
+				heap_push(merge, source);
+			else
+				merge->waiting_count += source->state == GT_SOURCE_WAITING;
+		}
+		if (!merge->heap_count)
+			return merge->mode == GT_MERGE_SNAPSHOT || merge->finished ? 0 : GT_EAGAIN;
+		source = merge->heap[0];
+		heap_pop(merge);
+	}
+	merge->current = source;
+	*found = source;
+	return 1;
+}
+
+const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source *source)
+{
+	if (!source->has_ahead)
+		source->has_ahead = decode(merge, source, &source->ahead);
+	return source->has_ahead ? &source->ahead : NULL;
+}
+
+void gt_merge_skip_ahead(struct gt_merge *merge, struct gt_source *source)
+{
+	(void)merge;
+	source->has_ahead = false;
+}
+
+void gt_merge_fini(struct gt_merge *merge)
+{
+	for (uint32_t i = 0; i < merge->source_count; i++) {
+		struct gt_source *source = merge->sources[i];
+		if (!source)
+			continue;
+		give_back(merge, source);
+		gt_memory_put(&merge->memory, source, sizeof(*source));
+	}
+	gt_memory_put(&merge->memory, merge->sources, merge->source_capacity * sizeof(void *));
+	gt_memory_put(&merge->memory, merge->heap, merge->source_capacity * sizeof(void *));
+	merge->sources = merge->heap = NULL;
+	merge->source_count = merge->source_capacity = merge->heap_count = 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The records of all writers of a target as one sequence in order of their clocks, whatever the
+ *number of writers; new ones may come while it is read. One sub-buffer and one decoder are held for
+ *each writer that is in the middle of its life at that point of time: writers that have not begun
+ *yet, or have come to their end, cost a few words.
+ *
+ * Three ways to read:
+ *	snapshot   what is there at the beginning, not consumed; ends
+ *	follow     not consumed, goes on as long as writers write: GT_EAGAIN when there is nothing
+ *	consume    follow, and each closed sub-buffer is consumed once its records were given
+ *
+ * What cannot be read (overwritten meanwhile, damaged) is left out: a GAP record stands for it.
+ * Not thread-safe; the target's calls come from the caller's thread.
+ */
+#ifndef GT_CORE_VIEW_MERGE_H
+#define GT_CORE_VIEW_MERGE_H
+
+#include "core/view/decode.h"
+#include "core/view/filter.h"
+#include "core/view/memory.h"
+#include "core/view/target.h"
+
+enum gt_merge_mode {
+	GT_MERGE_SNAPSHOT = 0,
+	GT_MERGE_FOLLOW = 1,
+	GT_MERGE_CONSUME = 2,
+};
+
+enum gt_source_state {
+	GT_SOURCE_UNOPENED = 0, /* in the heap by its writer's start */
+	GT_SOURCE_READY = 1,	/* in the heap by `record` */
+	GT_SOURCE_WAITING = 2,	/* nothing there now */
+	GT_SOURCE_ENDED = 3,	/* and its memory is given back */
+};
+
+/* One writer in the merge. Readers look at record, generation, pid, tid, comm. */
+struct gt_source {
+	uint64_t key;		 /* what the heap orders by */
+	struct gt_record record; /* the next one in order */
+	struct gt_record ahead;	 /* the one behind it, if has_ahead */
+	bool has_ahead;
+	uint8_t state; /* enum gt_source_state */
+	bool fed;      /* `buffer` holds sub-buffer fed_sequence */
+	bool growing;  /* … which was being written when it was copied */
+	uint32_t index;
+	uint32_t generation;
+	uint32_t pid;
+	uint32_t tid;
+	char comm[16];
+	uint64_t next_sequence;	  /* to be fed */
+	uint64_t limit;		  /* snapshot: one past the last to be fed */
+	uint64_t record_sequence; /* that `record` came from */
+	uint64_t fed_sequence;
+	uint64_t consumed; /* below this all is consumed */
+	struct gt_decode decode;
+	struct graftrace_sub_buffer *buffer;
+};
+
+struct gt_merge {
+	struct gt_target *target;
+	struct gt_memory memory;
+	enum gt_merge_mode mode;
+	struct gt_filter *filter;   /* NULL: none */
+	bool finished;		    /* follow: nothing more will come */
+	struct gt_source **sources; /* by the writers' index; NULL: not wanted, or no memory */
+	uint32_t source_count, source_capacity;
+	struct gt_source **heap;
+	uint32_t heap_count;
+	struct gt_source *current; /* given out last; not in the heap */
+	uint32_t waiting_count;
+	/* What was left out or damaged, for the reader's footnotes. */
+	uint64_t unreadable;		  /* sub-buffers that were there and could not be read */
+	uint64_t damaged, unknown, holes; /* sums of ended writers' decoders */
+	uint64_t out_of_memory;		  /* writers left out for lack of memory */
+};
+
+/* filter: the caller's, or NULL; its memory stays the caller's. GT_ENOMEM. */
+int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
+		  enum gt_merge_mode mode, struct gt_filter *filter);
+
+/* Follow modes: looks for new writers and for more of those that had nothing. Cheap enough to be
+ * called before each batch of records. */
+int gt_merge_poll(struct gt_merge *merge);
+
+/* Moves on to the next record in order, and says whose it is: source->record. 0: no record is left
+ * (snapshot; or follow after gt_merge_finish), GT_EAGAIN: none is there now, 1: *source is set. */
+int gt_merge_next(struct gt_merge *merge, struct gt_source **source);
+
+/* The record behind source->record of the same writer, or NULL: none is there yet. Only while
+ * source->record is an ENTRY. */
+const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source *source);
+
+/* Leaves out the record that gt_merge_ahead told of: it was shown together with this one. */
+void gt_merge_skip_ahead(struct gt_merge *merge, struct gt_source *source);
+
+/* The target has ended: what is there is all. */
+static inline void gt_merge_finish(struct gt_merge *merge)
+{
+	merge->finished = true;
+}
+
+void gt_merge_fini(struct gt_merge *merge);
+
+#endif
