@@ -28,38 +28,6 @@
 	.hidden gt_hot_start
 gt_hot_start:
 
-/*
- * gt_hot_entry: the target of every stub's first call. All registers are the caller's.
- * stack: 0 stub + 5 | 8 real return address (its address is the slot)
- * out: CF = 0: traced, the mirror has the return address; CF = 1: not traced, nothing changed.
- */
-gt_hot_entry:
-	jmp *REGION(GT_REGION_ENTRY_VARIANT)
-
-	/* tracer nop */
-	.p2align 4
-gt_hot_variant_nop:
-	stc
-	ret
-
-	/* A call that is not traced; for lack of room alone it is counted. Another mode: slow. */
-	.macro STOPPED
-	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
-	jz 2f
-	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
-	jz 1f
-	stc
-	ret
-1:	push %rax
-	mov T(GT_THREAD_LOST_FULL), %rax
-	incq (%rax)
-	pop %rax
-	stc
-	ret
-2:	SAVE
-	jmp entry_slow
-	.endm
-
 	/* stack after it: 0 rdx 8 rcx 16 rax | 24 stub + 5 | 32 slot */
 	.macro SAVE
 	push %rax
@@ -89,10 +57,9 @@ gt_hot_variant_nop:
 	cmp T(GT_THREAD_LIMIT), %rdx
 	jae entry_limit
 	mov (%rcx), %rax
-	mov %eax, %edx
-	and $31, %edx
-	cmp $21, %edx
-	je entry_maybe_stub_\name
+	lea -21(%rax), %edx
+	test $31, %dl
+	jz entry_maybe_stub_\name
 entry_goes_on_\name:
 	btc $GT_MIRROR_BIT, %rcx
 	mov %rax, (%rcx)
@@ -134,11 +101,15 @@ entry_maybe_stub_\name:
 	shl $28, %rdx
 	.endm
 
-/* tracer function_graph */
+/*
+ * gt_hot_entry: the target of every stub's first call. All registers are the caller's.
+ * stack: 0 stub + 5 | 8 real return address (its address is the slot)
+ * out: CF = 0: traced, the mirror has the return address; CF = 1: not traced, nothing changed.
+ */
 	.p2align 5
-gt_hot_variant_graph:
+gt_hot_entry:
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	jne graph_stopped
+	jne entry_other
 	SAVE
 	CHECK_GRAPH_ENTRY graph
 	mov $8, %ecx				/* A: reserve … */
@@ -156,18 +127,34 @@ gt_hot_variant_graph:
 	mov %rax, GT_FRAME_HIGH(%rcx)		/* and the epoch, no flags */
 	lea 32(%rsp), %rdx
 	mov %rdx, GT_FRAME_SLOT(%rcx)
-	RESTORE
-	clc
+	RESTORE				/* CF = 0 since the addition to TOP */
 	ret
-graph_stopped:
-function_stopped:
-	STOPPED
+
+	/* Stopped, or another tracer. For lack of room alone an entry is counted. */
+entry_other:
+	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
+	jnz entry_stopped
+	cmpb $GT_MODE_FUNCTION, T(GT_THREAD_STOP + 3)
+	je entry_function
+	cmpb $GT_MODE_THRESHOLD, T(GT_THREAD_STOP + 3)
+	je entry_threshold
+	cmpb $GT_MODE_NOP, T(GT_THREAD_STOP + 3)
+	je 1f
+	SAVE
+	jmp entry_slow
+entry_stopped:
+	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
+	jnz 1f
+	push %rax
+	mov T(GT_THREAD_LOST_FULL), %rax
+	incq (%rax)
+	pop %rax
+1:	stc
+	ret
 
 /* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
-	.p2align 5
-gt_hot_variant_threshold:
-	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	jne graph_stopped
+	.p2align 4
+entry_threshold:
 	SAVE
 	CHECK_GRAPH_ENTRY threshold
 	READ_CLOCK
@@ -188,10 +175,8 @@ gt_hot_variant_threshold:
 	ret
 
 /* tracer function: the entry and its caller, two words; the return is left alone */
-	.p2align 5
-gt_hot_variant_function:
-	cmpl $(GT_MODE_FUNCTION << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	jne function_stopped
+	.p2align 4
+entry_function:
 	SAVE
 	mov %fs:0, %rax
 	cmp T(GT_THREAD_OWNER), %rax
@@ -292,6 +277,8 @@ exit_stopped:
 	mov T(GT_THREAD_STOP), %eax
 	and $(0xff000000 | GT_STOP_HOST * 0xff), %eax
 	cmp $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), %eax
+	je exit_goes_on
+	cmp $(GT_MODE_THRESHOLD << GT_STOP_MODE_SHIFT), %eax
 	je exit_goes_on
 	lea 24(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
@@ -408,14 +395,6 @@ gt_hot_end:
 	OFFSET gt_hot_entry_only
 	OFFSET gt_hot_exit
 	OFFSET gt_hot_hook
-	/* variants: nop, function, function_graph, -, function_graph with a threshold */
-	OFFSET gt_hot_variant_nop
-	OFFSET gt_hot_variant_function
-	OFFSET gt_hot_variant_graph
-	OFFSET gt_hot_variant_nop
-	OFFSET gt_hot_variant_threshold
-	OFFSET gt_hot_variant_nop
-	OFFSET gt_hot_variant_nop
-	OFFSET gt_hot_variant_nop
+	.long 0, 0, 0, 0, 0, 0, 0, 0
 
 	.section .note.GNU-stack, "", @progbits

@@ -193,7 +193,7 @@ void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
 
 static bool recording(const struct gt_thread *thread)
 {
-	return !thread->host && thread->sub_buffer != NULL && thread->mode == GT_MODE_GRAPH &&
+	return !thread->host && thread->sub_buffer != NULL && gt_stream_is_graph(thread) &&
 	       !thread->resume;
 }
 

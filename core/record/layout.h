@@ -31,6 +31,8 @@
 #define GT_STOP_MODE_SHIFT 24 /* byte 3: mode of the open sub-buffer; 0 = none yet */
 #define GT_MODE_FUNCTION   1
 #define GT_MODE_GRAPH	   2
+#define GT_MODE_THRESHOLD  3 /* graph, but only calls longer than tracing_thresh */
+#define GT_MODE_NOP	   4
 
 /* struct gt_frame */
 #define GT_FRAME_SLOT  0

@@ -149,6 +149,12 @@ uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_r
 /* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 32) changed.
  */
 bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return);
+/* Chooses the block's mode by the arena's settings; the tracer (enum graftrace_tracer) of it. */
+uint32_t gt_stream_set_mode(struct gt_thread *thread);
+static inline bool gt_stream_is_graph(const struct gt_thread *thread)
+{
+	return thread->mode == GT_MODE_GRAPH || thread->mode == GT_MODE_THRESHOLD;
+}
 /* Closes the open sub-buffer, if any. */
 void gt_stream_close(struct gt_thread *thread);
 /* Sets the limits of the open sub-buffer anew (after they were pulled in to force a slow path). */

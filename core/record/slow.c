@@ -29,18 +29,17 @@ static void fill_hole(uint64_t *hole)
 			 __ATOMIC_RELAXED);
 }
 
-/* Is the open sub-buffer of the kind that the chosen tracer writes? Opens one if not. */
+/* Is there an open sub-buffer of the kind that the chosen tracer writes? Opens one if not. */
 static bool right_mode(struct gt_thread *thread)
 {
-	uint32_t tracer = __atomic_load_n(&gt_port_arena()->tracer, __ATOMIC_RELAXED);
-	uint32_t mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
-	if (thread->sub_buffer != NULL && thread->mode == mode)
+	if (thread->sub_buffer != NULL && thread->mode != 0)
 		return true;
 	gt_frames_settings(thread);
-	if (thread->sub_buffer != NULL && thread->sub_buffer->tracer == tracer) {
-		thread->mode = (uint8_t)mode;
+	uint32_t tracer = gt_stream_set_mode(thread);
+	if (thread->mode == GT_MODE_NOP)
 		return true;
-	}
+	if (thread->sub_buffer != NULL && thread->sub_buffer->tracer == tracer)
+		return true;
 	gt_stream_close(thread);
 	/* opens one: the reservation is given back */
 	uint64_t *place = gt_stream_reserve(thread, 1, false);
@@ -54,8 +53,7 @@ static bool no_room(struct gt_thread *thread)
 {
 	__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_FULL], 1, __ATOMIC_RELAXED);
 	struct graftrace_arena *arena = gt_port_arena();
-	uint32_t tracer = __atomic_load_n(&arena->tracer, __ATOMIC_RELAXED);
-	thread->mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
+	gt_stream_set_mode(thread);
 	thread->full = 1;
 	/* said last: the host clears the stop byte of streams that say so */
 	__atomic_store_n(&thread->stream->stopped_full, 1, __ATOMIC_RELEASE);
@@ -152,7 +150,7 @@ static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t
 static void record_return(struct gt_thread *thread, const struct gt_frame *frame)
 {
 	bool recording =
-		!thread->host && thread->mode == GT_MODE_GRAPH && thread->sub_buffer != NULL;
+		!thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
 	if (!recording) {
 		thread->resume = 1;
 		thread->end = thread->end_return = 0;
@@ -222,7 +220,7 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	if (!say_resumed(thread, false))
 		return no_room(thread);
 	uint64_t clock;
-	if (thread->threshold != 0) {
+	if (thread->mode == GT_MODE_THRESHOLD) {
 		clock = gt_arch_clock();
 		flags |= GT_FRAME_THRESHOLD;
 	} else if (!write_call(thread, function, false, &clock)) {
@@ -248,6 +246,8 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 	if (!right_mode(thread))
 		return no_room(thread);
 
+	if (thread->mode == GT_MODE_NOP)
+		return false;
 	if (thread->mode == GT_MODE_FUNCTION) {
 		if (write_function(thread, function, *(uint64_t *)slot))
 			return false;

@@ -164,6 +164,25 @@ void gt_stream_limits(struct gt_thread *thread)
 	thread->end = thread->cur + (entries & ~1ull) * 8;
 }
 
+uint32_t gt_stream_set_mode(struct gt_thread *thread)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	uint32_t tracer;
+	/* The host changes the settings first, then writes mode 0: looked at again after the store. */
+	do {
+		tracer = __atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST);
+		uint8_t mode = GT_MODE_NOP;
+		if (tracer == GRAFTRACE_TRACER_FUNCTION)
+			mode = GT_MODE_FUNCTION;
+		else if (tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH)
+			mode = __atomic_load_n(&arena->threshold_ticks, RELAXED) != 0 ?
+				       GT_MODE_THRESHOLD :
+				       GT_MODE_GRAPH;
+		__atomic_store_n(&thread->mode, mode, __ATOMIC_SEQ_CST);
+	} while (__atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST) != tracer);
+	return tracer;
+}
+
 static bool open_sub_buffer(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
@@ -177,7 +196,7 @@ static bool open_sub_buffer(struct gt_thread *thread)
 
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)index);
 	uint32_t stream_index = (uint32_t)(stream - graftrace_arena_streams(arena));
-	uint32_t tracer = __atomic_load_n(&arena->tracer, RELAXED);
+	uint32_t tracer = gt_stream_set_mode(thread);
 	uint64_t now = gt_arch_clock();
 
 	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
@@ -212,7 +231,6 @@ static bool open_sub_buffer(struct gt_thread *thread)
 	thread->high = (uint32_t)(now >> 32);
 	thread->epoch += GT_EPOCH_STEP;
 	thread->full = 0;
-	thread->mode = tracer == GRAFTRACE_TRACER_FUNCTION ? GT_MODE_FUNCTION : GT_MODE_GRAPH;
 	gt_stream_limits(thread);
 
 	__atomic_store_n(

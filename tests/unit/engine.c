@@ -74,12 +74,16 @@ static void make_arena(const struct engine_options *options)
 	arena->free_count = options->sub_buffers;
 }
 
-void engine_set_tracer(enum graftrace_tracer tracer, bool threshold)
+/* As the host side does it: settings first, then every block is told to read them. */
+void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks)
 {
-	struct graftrace_region *page = (struct graftrace_region *)region;
-	uint32_t index = threshold ? 4 : tracer;
-	arena->tracer = tracer;
-	page->entry_variant = (uint64_t)region + GRAFTRACE_REGION_HOT_OFFSET + header->variant[index];
+	struct graftrace_stream *streams = graftrace_arena_streams(arena);
+	__atomic_store_n(&arena->threshold_ticks, threshold_ticks, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&arena->tracer, tracer, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < arena->stream_count; i++)
+		if (streams[i].state != GRAFTRACE_STREAM_FREE && streams[i].block != 0)
+			__atomic_store_n((uint8_t *)streams[i].block + GRAFTRACE_BLOCK_STOP + 3, 0,
+					 __ATOMIC_SEQ_CST);
 }
 
 void engine_start(const struct engine_options *options)
@@ -102,7 +106,6 @@ void engine_start(const struct engine_options *options)
 	page->exit_slow = (uint64_t)image + header->exit_slow;
 	page->hook_slow = (uint64_t)image + header->hook_slow;
 	page->state = (uint64_t)state;
-	engine_set_tracer(options->tracer, options->threshold_ticks != 0);
 
 	state->arena = (uint64_t)arena;
 	state->image = (uint64_t)image;

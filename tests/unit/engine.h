@@ -31,7 +31,7 @@ enum engine_kind { ENGINE_ORDINARY, ENGINE_ROOT, ENGINE_ONLY };
 /* Puts a stub before `function`, of which the first 5 bytes are nops; returns its number. */
 uint32_t engine_patch(void *function, enum engine_kind kind);
 /* Chooses the tracer while the engine runs. */
-void engine_set_tracer(enum graftrace_tracer tracer, bool threshold);
+void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks);
 /* tracing_on, as the host side sets it. */
 void engine_set_on(bool on);
 
