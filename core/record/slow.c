@@ -149,8 +149,7 @@ static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t
 /* Records that the call of `frame` (the top) returned at this moment. */
 static void record_return(struct gt_thread *thread, const struct gt_frame *frame)
 {
-	bool recording =
-		!thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
+	bool recording = !thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
 	if (!recording) {
 		thread->resume = 1;
 		thread->end = thread->end_return = 0;

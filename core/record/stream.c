@@ -168,16 +168,17 @@ uint32_t gt_stream_set_mode(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	uint32_t tracer;
-	/* The host changes the settings first, then writes mode 0: looked at again after the store. */
+	/* The host changes the settings first, then writes mode 0: looked at again after the store.
+	 */
 	do {
 		tracer = __atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST);
 		uint8_t mode = GT_MODE_NOP;
 		if (tracer == GRAFTRACE_TRACER_FUNCTION)
 			mode = GT_MODE_FUNCTION;
 		else if (tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH)
-			mode = __atomic_load_n(&arena->threshold_ticks, RELAXED) != 0 ?
-				       GT_MODE_THRESHOLD :
-				       GT_MODE_GRAPH;
+			mode = __atomic_load_n(&arena->threshold_ticks, RELAXED) != 0
+				       ? GT_MODE_THRESHOLD
+				       : GT_MODE_GRAPH;
 		__atomic_store_n(&thread->mode, mode, __ATOMIC_SEQ_CST);
 	} while (__atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST) != tracer);
 	return tracer;
