@@ -58,7 +58,6 @@
 
 /* struct graftrace_region */
 #define GT_REGION_BIAS		0
-#define GT_REGION_ENTRY_VARIANT 8
 #define GT_REGION_ENTRY_SLOW	16
 #define GT_REGION_EXIT_SLOW	24
 #define GT_REGION_HOOK_SLOW	32

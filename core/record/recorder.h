@@ -131,7 +131,6 @@ GT_ASSERT_AT(struct gt_frame, high, GT_FRAME_HIGH);
 GT_ASSERT_AT(struct gt_frame, epoch, GT_FRAME_EPOCH);
 _Static_assert(sizeof(struct gt_frame) == GT_FRAME_BYTES, "layout.h has the frame's size");
 GT_ASSERT_AT(struct graftrace_region, bias, GT_REGION_BIAS);
-GT_ASSERT_AT(struct graftrace_region, entry_variant, GT_REGION_ENTRY_VARIANT);
 GT_ASSERT_AT(struct graftrace_region, entry_slow, GT_REGION_ENTRY_SLOW);
 GT_ASSERT_AT(struct graftrace_region, exit_slow, GT_REGION_EXIT_SLOW);
 GT_ASSERT_AT(struct graftrace_region, hook_slow, GT_REGION_HOOK_SLOW);
