@@ -34,21 +34,29 @@ class Context:
     """One call stack: the numbers of the functions that are open; None is one not known, from
     before a fork for example."""
 
-    __slots__ = ("stack", "known")
+    __slots__ = ("stack", "counted", "known")
 
-    def __init__(self, header):
+    def __init__(self, header, others):
         self.stack = []
+        self.counted = [0]  # of stack[:i], how many are of counted functions
         self.known = header is not None and header.depth == len(header.open)
         if header is not None:
             self.know(header.depth)
             for depth, (_, number, _) in enumerate(header.open, header.depth - len(header.open)):
                 self.stack[depth] = number
+            for depth, number in enumerate(self.stack):
+                self.counted[depth + 1] = self.counted[depth] + (number not in others)
+
+    def push(self, number, counted):
+        self.stack.append(number)
+        self.counted.append(self.counted[-1] + counted)
 
     def know(self, depth):
-        """So many calls are open."""
-        if depth > len(self.stack):
-            self.stack += [None] * (depth - len(self.stack))
+        """So many calls are open; those not known are taken for counted ones."""
+        while depth > len(self.stack):
+            self.push(None, True)
         del self.stack[depth:]
+        del self.counted[depth + 1:]
 
 
 class Recorded:
@@ -103,7 +111,7 @@ class Recorded:
             context = running.get(writer.generation)
             if kind == ENTERED:
                 self.entered(pid, context, a)
-                context.stack.append(a)
+                context.push(a, a not in self.others)
             elif kind == RETURNED:
                 self.returned(writer, context, a)
             elif kind == LONG_RETURNED:
@@ -114,12 +122,12 @@ class Recorded:
             elif kind == ENTERED_ONLY:
                 self.entered(pid, context, a)
             elif kind == SWITCHED:
-                running[writer.generation] = self.contexts.setdefault((pid, a), Context(None))
+                running[writer.generation] = self.contexts.setdefault((pid, a), Context(None, self.others))
             elif kind == TAKEN_OFF:
                 if a > len(context.stack):
                     self.error(writer, f"unwound {a} of {len(context.stack)} calls")
                 self.unwound += a
-                del context.stack[len(context.stack) - min(a, len(context.stack)):]
+                context.know(max(0, len(context.stack) - a))
             elif kind == LEFT:
                 if a > len(context.stack) and context.known:
                     self.error(writer, f"resumed with {a} open calls where {len(context.stack)} "
@@ -134,10 +142,10 @@ class Recorded:
         """The start of a sub-buffer: what its header says has to be what was followed."""
         key = (header.pid, header.context)
         if first:
-            context = self.contexts[key] = Context(header)
+            context = self.contexts[key] = Context(header, self.others)
         elif key not in self.contexts:
             self.error(writer, f"sub-buffer {header.sequence} begins in an unknown context")
-            context = self.contexts[key] = Context(header)
+            context = self.contexts[key] = Context(header, self.others)
         else:
             context = self.contexts[key]
         running[writer.generation] = context
@@ -155,19 +163,14 @@ class Recorded:
         if name in self.counting:
             key = (pid, name)
             self.counted[key] += 1
-            self.depths[key][self.counted_depth(context.stack)] += 1
-
-    def counted_depth(self, stack):
-        """Calls of counted functions among the open ones; those not known count."""
-        if not self.others:
-            return len(stack)
-        return sum(number not in self.others for number in stack)
+            self.depths[key][context.counted[-1]] += 1
 
     def returned(self, writer, context, number):
         if not context.stack:
             self.error(writer, f"{self.name(number)} returns, but nothing is open")
             return
         top = context.stack.pop()
+        context.counted.pop()
         if top is not None and top != number:
             self.error(writer, f"{self.name(number)} returns where {self.name(top)} is innermost")
 

@@ -7,7 +7,7 @@ import behaviour
 
 
 @pytest.mark.parametrize("kind", ["interleaved", "abandoned", "moved", "many"])
-@pytest.mark.parametrize("by", ["ucontext", "assembly"])
+@pytest.mark.parametrize("by", ["ucontext", "jump", "assembly"])
 @pytest.mark.parametrize("way", ["patchable", "unprepared"])
 def test_coroutines(way, by, kind, tmp_path):
     program = behaviour.program(way, "contexts.c", "switch.S")

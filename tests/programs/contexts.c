@@ -2,11 +2,13 @@
 /*
  * Coroutines: each has a stack and nested calls of its own, and yields from the depth of them.
  * Interleaved, finished, abandoned (the stack is used again), moved between threads, on stacks in
- * the heap and in the program's own data; by makecontext and swapcontext, and by an assembly switch
- * that no library knows. A coroutine's first function runs at depth 0 of its context.
+ * the heap and in the program's own data; by makecontext and swapcontext, by setjmp and longjmp
+ * between stacks, and by an assembly switch that no library knows. A coroutine's first function
+ * runs at depth 0 of its context.
  */
 #include "tests/programs/count.h"
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,8 @@ void *prepare_stack(void *top, void (*start)(void));
 
 struct coroutine {
 	ucontext_t context, back;
+	jmp_buf jump, back_jump;
+	int started;
 	void *stack_pointer, *back_pointer;
 	void *stack;
 	int depth, back_depth; /* count_depth while the other one runs */
@@ -29,7 +33,7 @@ struct coroutine {
 	long value;
 };
 
-static int by_assembly;
+static int by_assembly, by_jump;
 static __thread struct coroutine *running;
 static char data_stacks[COROUTINES][STACK_BYTES] __attribute__((aligned(16)));
 static volatile long total;
@@ -65,10 +69,14 @@ COUNTED void leaf(long n)
 COUNT_PLAIN __attribute__((noinline)) static void switch_away(struct coroutine *c)
 {
 	c->depth = get_depth();
-	if (by_assembly)
+	if (by_assembly) {
 		switch_stack(&c->stack_pointer, c->back_pointer);
-	else
+	} else if (by_jump) {
+		if (!_setjmp(c->jump))
+			_longjmp(c->back_jump, 1);
+	} else {
 		swapcontext(&c->context, &c->back);
+	}
 	set_depth(c->depth);
 }
 
@@ -78,10 +86,18 @@ COUNT_PLAIN __attribute__((noinline)) static void switch_in(struct coroutine *c)
 	c->back_depth = get_depth();
 	set_depth(c->depth);
 	running = c;
-	if (by_assembly)
+	if (by_assembly) {
 		switch_stack(&c->back_pointer, c->stack_pointer);
-	else
+	} else if (by_jump) {
+		if (!_setjmp(c->back_jump)) {
+			if (c->started)
+				_longjmp(c->jump, 1);
+			c->started = 1;
+			setcontext(&c->context);
+		}
+	} else {
 		swapcontext(&c->back, &c->context);
+	}
 	running = before;
 	set_depth(c->back_depth);
 }
@@ -131,7 +147,7 @@ COUNTED void body(void)
 	set_depth(get_depth() - 1);
 }
 
-/* Where an assembly coroutine starts: nothing to return to. */
+/* Where the others than ucontext's start: nothing to return to. */
 COUNT_PLAIN static void body_and_stay(void)
 {
 	body();
@@ -152,7 +168,7 @@ COUNT_PLAIN static void start(struct coroutine *c, int n, void *stack)
 	c->context.uc_stack.ss_sp = stack;
 	c->context.uc_stack.ss_size = STACK_BYTES;
 	c->context.uc_link = &c->back;
-	makecontext(&c->context, body, 0);
+	makecontext(&c->context, by_jump ? body_and_stay : body, 0);
 }
 
 COUNT_PLAIN static void *fresh_stack(int n)
@@ -286,6 +302,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	by_assembly = !strcmp(argv[1], "assembly");
+	by_jump = !strcmp(argv[1], "jump");
 	if (!strcmp(argv[2], "interleaved"))
 		interleaved();
 	else if (!strcmp(argv[2], "abandoned"))
