@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""The recording file, read twice: by the library, and by the reader that was written from
+doc/format.md alone. Both have to find the same."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import format_reader
+from conftest import BUILD
+
+TOOL = BUILD / "tests" / "recording_tool"
+READER = Path(format_reader.__file__)
+
+# seed, writers, sub-buffers of each, words of each, functions, clock differences of any length
+SAMPLES = {
+    "one_thread": (1, 1, 20, 1500, 40, 0),
+    "many_threads": (2, 60, 3, 60, 40, 1),
+    "many_functions": (3, 3, 4, 5000, 15000, 1),
+    "empty": (4, 0, 0, 50, 0, 0),
+}
+
+
+def make(path, sample, compress, pressure=0):
+    subprocess.run([TOOL, "make", path, *map(str, sample), str(compress), str(pressure)],
+                   check=True, timeout=60)
+
+
+def dumps(path):
+    """What each of the two readers prints, and whether it complained."""
+    library = subprocess.run([TOOL, "dump", path], capture_output=True, timeout=60, text=True)
+    reader = subprocess.run([sys.executable, READER, path], capture_output=True, timeout=60,
+                            text=True)
+    return library, reader
+
+
+@pytest.mark.parametrize("packing", ["plain", "bare", "packed"])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_both_readers_find_the_same(tmp_path, sample, packing):
+    path = tmp_path / "graftrace.data"
+    make(path, SAMPLES[sample], int(packing != "plain"), 60 if packing == "bare" else 0)
+    library, reader = dumps(path)
+    assert library.returncode == reader.returncode == 0
+    assert library.stderr == reader.stderr == ""
+    assert library.stdout == reader.stdout
+    assert library.stdout.count("\nsub_buffer ") == SAMPLES[sample][1] * SAMPLES[sample][2]
+
+
+def test_both_readers_find_the_same_in_what_is_left_of_a_file(tmp_path):
+    path = tmp_path / "graftrace.data"
+    make(path, (5, 4, 12, 400, 30, 1), 1)
+    whole = path.read_bytes()
+    choose = random.Random(1)
+    for _ in range(40):
+        if choose.random() < 0.5:
+            path.write_bytes(whole[:choose.randrange(400, len(whole))])
+        else:
+            changed = bytearray(whole)
+            changed[choose.randrange(400, len(whole))] ^= 1 << choose.randrange(8)
+            path.write_bytes(changed)
+        library, reader = dumps(path)
+        assert library.returncode == reader.returncode == 0
+        assert library.stderr and reader.stderr
+        lost = set(library.stdout.splitlines()) ^ set(reader.stdout.splitlines())
+        # A damaged group costs the library that group, the simple reader the rest of the block.
+        assert all(line in library.stdout for line in lost)
+
+
+def test_damage_is_refused_with_its_offset(tmp_path):
+    path = tmp_path / "graftrace.data"
+    make(path, (6, 1, 3, 100, 5, 0), 0)
+    changed = bytearray(path.read_bytes())
+    changed[1000] ^= 1
+    path.write_bytes(changed)
+    with pytest.raises(format_reader.Damaged, match="byte [0-9]+"):
+        format_reader.read(path)
