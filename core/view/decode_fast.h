@@ -30,8 +30,10 @@ static inline __attribute__((always_inline)) int gt_decode_next(struct gt_decode
 		return gt_decode_next_slow(decode, record);
 
 	uint32_t depth = decode->depth;
-	uint64_t clock = decode->clock +
-			 (uint64_t)(int64_t)(int32_t)((uint32_t)word - (uint32_t)decode->clock);
+	uint64_t clock = (decode->clock & ~(uint64_t)UINT32_MAX) | (uint32_t)word;
+	/* It belongs behind a CLOCK word that is still to come (rule 2). */
+	if (__builtin_expect(clock + (1ull << 31) < decode->clock, 0))
+		return gt_decode_next_slow(decode, record);
 	if (!graftrace_word_is_return(word)) {
 		struct gt_decode_frame *frames = decode->frames;
 		if (__builtin_expect(depth - decode->low >= decode->mask, 0))

@@ -103,7 +103,7 @@ static void calls_nest_and_know_their_children(void **state)
 
 static void clocks_run_on_past_their_32_bits(void **state)
 {
-	uint64_t start = 0x7ffffff0ull;
+	uint64_t start = 0xfffffff0ull;
 	struct builder b = builder_make(start);
 	(void)state;
 	builder_entry(&b, 1, 1);
@@ -116,6 +116,29 @@ static void clocks_run_on_past_their_32_bits(void **state)
 	assert_int_equal(record.clock, start + 0x21);
 	expect_return(2, 1, 0x7fffffff, 0);
 	expect_return(1, 0, 0x500000000ull + 0x7fffffff + 0x20, 0x7fffffff);
+	builder_free(&b);
+}
+
+static void a_word_may_stand_before_the_clock_word_that_it_belongs_behind(void **state)
+{
+	struct builder b = builder_make(0x1fffffff0ull);
+	(void)state;
+	builder_entry(&b, 1, 5);
+	builder_word(&b, graftrace_word(2, 0, 7));
+	builder_word(&b, graftrace_word(3, 0, 3));
+	builder_special(&b, GRAFTRACE_SPECIAL_CLOCK, 2);
+	builder_word(&b, graftrace_word(3, 1, 5));
+	builder_word(&b, graftrace_word(2, 1, 0xf0000000));
+	feed(&b);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	assert_int_equal(record.clock, 0x1fffffff5ull);
+	expect(GT_RECORD_ENTRY, 2, 1);
+	assert_int_equal(record.clock, 0x200000007ull);
+	expect(GT_RECORD_ENTRY, 3, 2);
+	assert_int_equal(record.clock, 0x200000003ull);
+	expect_return(3, 2, 2, 0);
+	expect(GT_RECORD_RETURN, 2, 1);
+	assert_int_equal(record.clock, 0x2f0000000ull);
 	builder_free(&b);
 }
 
@@ -432,7 +455,7 @@ static void entry_only_calls_and_markers_do_not_nest(void **state)
 
 static void the_function_tracers_records_are_two_words(void **state)
 {
-	struct builder b = builder_make(0x7ffffff0);
+	struct builder b = builder_make(0xfffffff0);
 	(void)state;
 	b.sub_buffer->tracer = GRAFTRACE_TRACER_FUNCTION;
 	builder_function(&b, 1, 1, 0x401000);
@@ -445,7 +468,7 @@ static void the_function_tracers_records_are_two_words(void **state)
 	expect(GT_RECORD_FUNCTION, 1, 0);
 	assert_int_equal(record.value, 0x401000);
 	expect(GT_RECORD_FUNCTION, 2, 0);
-	assert_int_equal(record.clock, 0x7ffffff0ull + 0x101);
+	assert_int_equal(record.clock, 0xfffffff0ull + 0x101);
 	expect(GT_RECORD_LOST, 0, 0);
 	expect(GT_RECORD_FUNCTION, 3, 0);
 	expect_none();
@@ -591,6 +614,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(calls_nest_and_know_their_children),
 		TEST(clocks_run_on_past_their_32_bits),
+		TEST(a_word_may_stand_before_the_clock_word_that_it_belongs_behind),
 		TEST(a_nested_writers_clock_may_run_backwards),
 		TEST(holes_and_pads_are_skipped),
 		TEST(a_call_goes_on_across_sub_buffers),
