@@ -54,10 +54,7 @@ struct graftrace_agent_image {
 	uint32_t entry_only; /* recorded without its return */
 	uint32_t exit;
 	uint32_t hook;
-	/* offsets within the hot text of the tracers' variants, for graftrace_region.entry_variant
-	 */
-	uint32_t
-		variant[8]; /* index: enum graftrace_tracer; [4]: function_graph with a threshold */
+	uint32_t reserved_hot[8];
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;
