@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads under ptrace: see threads.h.
+ *
+ * Stops are PTRACE_SEIZE + PTRACE_INTERRUPT. Facts of the kernel that the code leans on (ptrace(2)
+ * and kernel/signal.c):
+ *  A. Any trap clears the pending interrupt, so one that meets a signal first is asked for again
+ *     before the signal is delivered.
+ *  B. A pending interrupt is taken before a signal is dequeued and before an interrupted system
+ *     call is restarted: at an interrupt stop the registers are those of the interrupted call, and
+ *     the kernel restarts it (or not) after the stop.
+ *  C. Stops of PTRACE_SYSCALL are no signals: single-stepping would force a SIGTRAP, which
+ *     changes the program's disposition of it if it is blocked or ignored.
+ *  D. A call made remotely ends at its exit stop, where the kernel restarts nothing. Therefore the
+ *     thread is taken to an interrupt stop (B) with its own registers at the end.
+ */
+#define _GNU_SOURCE
+#include "attach/threads.h"
+#include "attach/process.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SYSCALL_STOP (SIGTRAP | 0x80)
+/* How long a thread in the kernel (vfork, a dead disk) is waited for. */
+#define LATE_MS 200
+
+static uint64_t now_ms(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+static void nap_us(long us)
+{
+	struct timespec time = { 0, us * 1000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* The first thread of a child of ours: its exit status belongs to whoever waits for the program. */
+static bool is_own_child(pid_t tid)
+{
+	char path[64], text[1024], *at;
+	long tgid = 0, parent = 0;
+	ssize_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (size <= 0)
+		return false;
+	text[size] = 0;
+	at = strstr(text, "\nTgid:");
+	if (at)
+		tgid = atol(at + 6);
+	at = strstr(text, "\nPPid:");
+	if (at)
+		parent = atol(at + 6);
+	return tgid == tid && parent == getpid();
+}
+
+pid_t gt_thread_wait(pid_t tid, int *status, int flags)
+{
+	siginfo_t info;
+	pid_t got;
+	int result;
+
+	*status = 0;
+	do {
+		info.si_pid = 0;
+		result = waitid(P_PID, (id_t)tid, &info,
+				WEXITED | WSTOPPED | WNOWAIT | __WALL | flags);
+	} while (result < 0 && errno == EINTR);
+	if (result < 0)
+		return -1;
+	if (info.si_pid == 0)
+		return 0;
+	if ((info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
+	     info.si_code == CLD_DUMPED) &&
+	    is_own_child(tid))
+		return tid; /* *status 0 reads as an exit; it is left to be waited for */
+	do
+		got = waitpid(tid, status, __WALL | WNOHANG);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+/* Sleeping where signals do not reach it. */
+static bool in_uninterruptible_sleep(pid_t tid)
+{
+	char path[64], text[512], *after;
+	ssize_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (size <= 0)
+		return false;
+	text[size] = 0;
+	after = strrchr(text, ')'); /* the name may hold anything */
+	return after && after[1] == ' ' && after[2] == 'D';
+}
+
+/* Waits for a status; gives up with GT_EBUSY on a thread that has slept uninterruptibly for
+ * LATE_MS. */
+static int wait_patiently(pid_t tid, int *status)
+{
+	uint64_t start = 0;
+	unsigned round;
+
+	for (round = 0;; round++) {
+		pid_t got = gt_thread_wait(tid, status, WNOHANG);
+
+		if (got < 0)
+			return GT_EGONE;
+		if (got > 0)
+			return 0;
+		if (round < 20) {
+			sched_yield();
+			continue;
+		}
+		nap_us(50);
+		if (round % 16)
+			continue;
+		if (!in_uninterruptible_sleep(tid))
+			start = 0;
+		else if (!start)
+			start = now_ms();
+		else if (now_ms() - start > LATE_MS)
+			return GT_EBUSY;
+	}
+}
+
+/* Takes a seized, interrupted thread to its interrupt stop. */
+static int reach_interrupt(pid_t tid, struct gt_message *message)
+{
+	for (;;) {
+		int status, signal;
+		int error = wait_patiently(tid, &status);
+
+		if (error == GT_EBUSY)
+			return gt_fail(message, error, "thread %d sleeps in the kernel", (int)tid);
+		if (error || WIFEXITED(status) || WIFSIGNALED(status))
+			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+		if (status >> 16 == PTRACE_EVENT_STOP)
+			return 0; /* ours, or a group stop: which is as good */
+		/* Another event, or a signal: it is delivered, with the interrupt asked for anew
+		 * (A). */
+		signal = status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);
+		if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 ||
+		    ptrace(PTRACE_CONT, tid, 0, signal) != 0)
+			if (errno != ESRCH) /* killed meanwhile: the wait tells */
+				return gt_fail(message, GT_EIO, "cannot stop thread %d: %s",
+					       (int)tid, strerror(errno));
+	}
+}
+
+int gt_thread_stop(pid_t tid, int options, struct gt_message *message)
+{
+	if (ptrace(PTRACE_SEIZE, tid, 0, options | PTRACE_O_TRACESYSGOOD) != 0) {
+		if (errno == ESRCH)
+			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+		return gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid,
+			       strerror(errno));
+	}
+	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0)
+		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+	return reach_interrupt(tid, message);
+}
+
+int gt_thread_detach(pid_t tid)
+{
+	int status;
+
+	if (ptrace(PTRACE_DETACH, tid, 0, 0) == 0)
+		return 0;
+	/* Running, or ended. If a late one has come meanwhile: */
+	if (gt_thread_wait(tid, &status, WNOHANG) <= 0)
+		return kill(tid, 0) == 0 ? GT_EAGAIN : GT_EGONE;
+	if (!WIFSTOPPED(status))
+		return GT_EGONE;
+	if (ptrace(PTRACE_DETACH, tid, 0,
+		   status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status)) == 0)
+		return 0;
+	return GT_EGONE;
+}
+
+int gt_thread_registers(pid_t tid, struct user_regs_struct *registers)
+{
+	struct iovec io = { registers, sizeof(*registers) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &io) != 0)
+		return errno == ESRCH ? GT_EGONE : GT_EIO;
+	return io.iov_len == sizeof(*registers) ? 0 : GT_ENOTSUP;
+}
+
+int gt_thread_set_registers(pid_t tid, const struct user_regs_struct *registers)
+{
+	struct iovec io = { (void *)registers, sizeof(*registers) };
+
+	if (ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &io) != 0)
+		return errno == ESRCH ? GT_EGONE : GT_EIO;
+	return 0;
+}
+
+/* On to the next entry or exit of a system call. *stop_sent: a SIGSTOP was held back. */
+static int next_syscall_stop(pid_t tid, bool *stop_sent, struct gt_message *message)
+{
+	for (;;) {
+		int status;
+
+		if (ptrace(PTRACE_SYSCALL, tid, 0, 0) != 0 || gt_thread_wait(tid, &status, 0) < 0 ||
+		    !WIFSTOPPED(status))
+			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+		if (status >> 16 == 0 && WSTOPSIG(status) == SYSCALL_STOP)
+			return 0;
+		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP)
+			*stop_sent = true; /* the one signal that no mask holds back */
+		else if (status >> 16 == 0)
+			return gt_fail(message, GT_EIO, "thread %d got signal %d", (int)tid,
+				       WSTOPSIG(status));
+	}
+}
+
+int gt_thread_finish_exec(pid_t tid, struct gt_message *message)
+{
+	uint64_t all = ~0ull, mask;
+	bool stop_sent = false;
+	int error;
+
+	if (ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) != 0 ||
+	    ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) != 0)
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)tid);
+	error = next_syscall_stop(tid, &stop_sent, message);
+	if (error)
+		return error;
+	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) != 0)
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)tid);
+	if (stop_sent)
+		kill(tid, SIGSTOP);
+	return 0;
+}
+
+/* A `syscall` instruction that is there already: the vdso has some. */
+static uint64_t find_syscall(const struct gt_process *process)
+{
+	static const uint8_t code[2] = { 0x0f, 0x05 };
+	uint64_t base = gt_process_auxv(process->pid, AT_SYSINFO_EHDR);
+	uint8_t page[4096];
+	int i;
+
+	for (i = 0; base && i < 4; i++) {
+		uint8_t *at;
+
+		if (gt_process_read(process, base + (uint64_t)i * 4096, page, sizeof(page)))
+			break;
+		at = memmem(page, sizeof(page), code, sizeof(code));
+		if (at)
+			return base + (uint64_t)i * 4096 + (uint64_t)(at - page);
+	}
+	return 0;
+}
+
+int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t tid,
+		    struct gt_message *message)
+{
+	static const uint8_t code[2] = { 0x0f, 0x05 };
+	uint64_t all = ~0ull;
+	int error;
+
+	*remote = (struct gt_remote){ .process = process, .tid = tid };
+	error = gt_thread_registers(tid, &remote->saved);
+	if (error)
+		return gt_fail(message, error, "cannot read the registers of thread %d", (int)tid);
+	if (remote->saved.cs != 0x33)
+		return gt_fail(message, GT_ENOTSUP, "thread %d runs 32-bit code", (int)tid);
+	remote->instruction = find_syscall(process);
+	if (!remote->instruction) {
+		/* No vdso: at the thread's own instruction, for as long as we need it. */
+		remote->instruction = remote->saved.rip;
+		error = gt_process_read(process, remote->instruction, remote->original, 2);
+		if (!error)
+			error = gt_process_write(process, remote->instruction, code, 2);
+		if (error)
+			return gt_fail(message, error, "cannot write into process %d",
+				       (int)process->pid);
+		remote->written = true;
+	}
+	if (ptrace(PTRACE_GETSIGMASK, tid, sizeof(remote->mask), &remote->mask) != 0 ||
+	    ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) != 0)
+		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+	return 0;
+}
+
+int gt_remote_call(struct gt_remote *remote, long number, const uint64_t arguments[6],
+		   int64_t *result, struct gt_message *message)
+{
+	struct user_regs_struct registers = remote->saved;
+	int error;
+
+	registers.rip = remote->instruction;
+	registers.rax = (unsigned long)number;
+	registers.orig_rax = (unsigned long)-1; /* no call to restart */
+	registers.rdi = arguments[0];
+	registers.rsi = arguments[1];
+	registers.rdx = arguments[2];
+	registers.r10 = arguments[3];
+	registers.r8 = arguments[4];
+	registers.r9 = arguments[5];
+	error = gt_thread_set_registers(remote->tid, &registers);
+	if (!error)
+		error = next_syscall_stop(remote->tid, &remote->stop_sent, message); /* entry */
+	if (!error)
+		error = next_syscall_stop(remote->tid, &remote->stop_sent, message); /* exit */
+	if (!error)
+		error = gt_thread_registers(remote->tid, &registers);
+	if (error)
+		return error;
+	*result = (int64_t)registers.rax;
+	return 0;
+}
+
+int gt_remote_end(struct gt_remote *remote, struct gt_message *message)
+{
+	pid_t tid = remote->tid;
+	int error = 0;
+
+	if (remote->written)
+		error = gt_process_write(remote->process, remote->instruction, remote->original, 2);
+	if (gt_thread_set_registers(tid, &remote->saved) ||
+	    ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || ptrace(PTRACE_CONT, tid, 0, 0) != 0)
+		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+	error = error ? error : reach_interrupt(tid, message); /* D */
+	if (!error && ptrace(PTRACE_SETSIGMASK, tid, sizeof(remote->mask), &remote->mask) != 0)
+		error = gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+	if (remote->stop_sent)
+		syscall(SYS_tgkill, remote->process->pid, tid, SIGSTOP);
+	return error;
+}
+
+static int add(struct gt_stopped_threads *threads, pid_t tid, bool late)
+{
+	if (threads->count == threads->room) {
+		size_t room = threads->room ? threads->room * 2 : 64;
+		pid_t *tids = realloc(threads->tids, room * sizeof(*tids));
+		bool *lates;
+
+		if (!tids)
+			return GT_ENOMEM;
+		threads->tids = tids;
+		lates = realloc(threads->late, room * sizeof(*lates));
+		if (!lates)
+			return GT_ENOMEM;
+		threads->late = lates;
+		threads->room = room;
+	}
+	threads->tids[threads->count] = tid;
+	threads->late[threads->count++] = late;
+	return 0;
+}
+
+static bool known(const struct gt_stopped_threads *threads, pid_t tid)
+{
+	size_t i;
+
+	for (i = threads->count; i-- > 0;)
+		if (threads->tids[i] == tid)
+			return true;
+	return false;
+}
+
+/* A zombie: the first thread has ended before the others, or this one is about to go. */
+static bool is_dead(pid_t pid, pid_t tid)
+{
+	char path[64], text[512], *after;
+	ssize_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (size <= 0)
+		return true;
+	text[size] = 0;
+	after = strrchr(text, ')');
+	return !after || after[1] != ' ' || after[2] == 'Z' || after[2] == 'X';
+}
+
+/* One pass over the threads: *found = how many new ones were stopped. Those are seized and
+ * interrupted at once and waited for afterwards, so that the pass takes one scheduling round, not
+ * one a thread. */
+static int stop_pass(struct gt_process *process, struct gt_stopped_threads *threads, size_t *found,
+		     struct gt_message *message)
+{
+	char path[64];
+	struct dirent *entry;
+	size_t first = threads->count, i;
+	int error = 0;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
+	directory = opendir(path);
+	if (!directory)
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)process->pid);
+	while (!error && (entry = readdir(directory))) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+
+		if (tid <= 0 || known(threads, tid))
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
+			if (errno == ESRCH || is_dead(process->pid, tid))
+				continue;
+			error = gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid,
+					strerror(errno));
+			break;
+		}
+		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+		error = add(threads, tid, false);
+		if (error)
+			gt_fail(message, error, "no memory for threads");
+	}
+	closedir(directory);
+	*found = threads->count - first;
+	for (i = first; i < threads->count;) {
+		int how = reach_interrupt(threads->tids[i], message);
+
+		if (how == GT_EBUSY) {
+			threads->late[i++] = true;
+		} else if (how == 0) {
+			process->stopped = threads->tids[i++];
+		} else {
+			threads->count--;
+			threads->tids[i] = threads->tids[threads->count];
+			threads->late[i] = threads->late[threads->count];
+			if (how != GT_EGONE && !error)
+				error = how;
+		}
+	}
+	if (!error && message)
+		message->text[0] = 0;
+	return error;
+}
+
+int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threads,
+		    struct gt_message *message)
+{
+	size_t found;
+	int error;
+
+	*threads = (struct gt_stopped_threads){ 0 };
+	do {
+		/* A thread that clones makes the child before it stops: the next pass sees it. */
+		error = stop_pass(process, threads, &found, message);
+		if (error) {
+			gt_threads_resume(process, threads);
+			return error;
+		}
+	} while (found > 0);
+	if (threads->count == 0 || !process->stopped) {
+		gt_threads_resume(process, threads);
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)process->pid);
+	}
+	return 0;
+}
+
+void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *threads)
+{
+	uint64_t start = now_ms();
+	size_t i;
+
+	process->stopped = 0;
+	for (i = 0; i < threads->count; i++) {
+		/* A late one stops as soon as it is back; it is let go then. */
+		while (gt_thread_detach(threads->tids[i]) == GT_EAGAIN &&
+		       now_ms() - start < 10 * LATE_MS)
+			nap_us(200);
+	}
+	free(threads->tids);
+	free(threads->late);
+	*threads = (struct gt_stopped_threads){ 0 };
+}
