@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's hold on the arena (graftrace/arena.h): made here, mapped into each traced process,
+ * read and drained here. What the target can write is never trusted: the geometry is kept
+ * privately, indexes and words that come out of the memory are checked by whoever reads them, and
+ * no loop's length depends on them.
+ */
+#ifndef GT_ATTACH_ARENA_H
+#define GT_ATTACH_ARENA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <graftrace/arena.h>
+#include <graftrace/error.h>
+
+struct gt_arena {
+	struct graftrace_arena *memory; /* shared with the target */
+	int fd;
+	dev_t device; /* of the memfd: how its mapping is known in /proc/PID/maps */
+	ino_t inode;
+	uint64_t bytes;
+	uint32_t sub_buffer_bytes;
+	uint32_t sub_buffer_count;
+	uint32_t stream_count;
+	uint32_t mail_count;
+	uint64_t streams_offset;
+	uint64_t states_offset;
+	uint64_t mail_offset;
+	uint64_t sub_buffers_offset;
+};
+
+#define GT_ARENA_BUFFER_DEFAULT (64ull << 20)
+#define GT_ARENA_BUFFER_MAX	(1ull << 40)
+
+/* buffer_bytes: of the sub-buffers in all, 0 = 64 MB. GT_EINVAL: too small or too large; GT_ENOMEM;
+ * GT_EIO. */
+int gt_arena_create(struct gt_arena *arena, uint64_t buffer_bytes, struct gt_message *message);
+void gt_arena_destroy(struct gt_arena *arena);
+
+static inline struct graftrace_stream *gt_arena_stream(const struct gt_arena *arena, uint32_t index)
+{
+	return (struct graftrace_stream *)((char *)arena->memory + arena->streams_offset) + index;
+}
+
+static inline struct graftrace_sub_buffer_entry *gt_arena_state(const struct gt_arena *arena,
+								uint32_t index)
+{
+	return (struct graftrace_sub_buffer_entry *)((char *)arena->memory + arena->states_offset) +
+	       index;
+}
+
+static inline struct graftrace_mail *gt_arena_mail(const struct gt_arena *arena, uint32_t index)
+{
+	return (struct graftrace_mail *)((char *)arena->memory + arena->mail_offset) + index;
+}
+
+static inline struct graftrace_sub_buffer *gt_arena_sub_buffer(const struct gt_arena *arena,
+							       uint32_t index)
+{
+	return (struct graftrace_sub_buffer *)((char *)arena->memory + arena->sub_buffers_offset +
+					       (uint64_t)index * arena->sub_buffer_bytes);
+}
+
+/* Words of a sub-buffer behind its header. */
+static inline uint32_t gt_arena_words(const struct gt_arena *arena)
+{
+	return (arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
+}
+
+static inline uint32_t gt_state_of_word(uint64_t word)
+{
+	return word & 15;
+}
+
+static inline uint32_t gt_stream_of_word(uint64_t word)
+{
+	return word >> 4 & 0xfffff;
+}
+
+static inline uint64_t gt_sequence_of_word(uint64_t word)
+{
+	return word >> 24;
+}
+
+/* The sequence's bits that a state's word has room for. */
+#define GT_SEQUENCE_MASK ((1ull << 40) - 1)
+
+/* Zeroes sub-buffer `index`, puts it on the free stack, wakes writers that wait for one. */
+void gt_arena_free(struct gt_arena *arena, uint32_t index);
+
+/* Wakes whoever waits for the doorbell (the host itself, from another of its threads). */
+void gt_arena_ring(struct gt_arena *arena);
+
+/* Waits until the doorbell's value differs from `seen` or timeout_us is over. */
+void gt_arena_wait(struct gt_arena *arena, uint32_t seen, uint64_t timeout_us);
+uint32_t gt_arena_doorbell(const struct gt_arena *arena);
+
+void gt_arena_wake(uint32_t *word);
+
+#endif
