@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traced processes: see tracee.h. Under the session's lock; the ptrace calls from the thread that
+ * called.
+ */
+#define _GNU_SOURCE
+#include "attach/tracee.h"
+#include "attach/patch.h"
+#include "core/view/glob.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+/* Room in a region that objects to come can join: stubs, and bytes of moved code for their hooks.
+ * */
+#define JOIN_STUBS	 4096u
+#define JOIN_STUBS_LARGE 131072u
+#define JOIN_MOVED	 65536u
+/* Moved code of a function is 40 bytes on the average; room is reserved, not used. */
+#define MOVED_EACH 96u
+
+static bool any_matches(char *const *globs, const char *plain, const char *shown)
+{
+	for (; globs && *globs; globs++)
+		if (gt_glob_match(*globs, plain) ||
+		    (shown != plain && gt_glob_match(*globs, shown)))
+			return true;
+	return false;
+}
+
+bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
+			  const char *shown)
+{
+	return any_matches(selection->graph, plain, shown);
+}
+
+bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown)
+{
+	bool filtered = selection->filter && *selection->filter;
+
+	if (any_matches(selection->notrace, plain, shown))
+		return false;
+	return !filtered || any_matches(selection->filter, plain, shown) ||
+	       gt_selection_is_root(selection, plain, shown);
+}
+
+/* A thread that maps things for us, stopped at the first need. */
+struct hands {
+	struct gt_tracee *tracee;
+	pid_t tid;
+	bool stopped; /* by us */
+	bool begun;
+	struct gt_remote remote;
+};
+
+static int take_hands(struct hands *hands, struct gt_message *message)
+{
+	int error;
+
+	if (hands->begun)
+		return 0;
+	if (!hands->stopped && hands->tracee->process.stopped != hands->tid) {
+		error = gt_thread_stop(hands->tid, 0, message);
+		if (error)
+			return error;
+		hands->stopped = true;
+		hands->tracee->process.stopped = hands->tid;
+	}
+	error = gt_remote_begin(&hands->remote, &hands->tracee->process, hands->tid, message);
+	if (!error)
+		hands->begun = true;
+	return error;
+}
+
+static int drop_hands(struct hands *hands, int error, struct gt_message *message)
+{
+	if (hands->begun) {
+		int ended = gt_remote_end(&hands->remote, error ? NULL : message);
+
+		error = error ? error : ended;
+	}
+	if (hands->stopped) {
+		hands->tracee->process.stopped = 0;
+		gt_thread_detach(hands->tid);
+	}
+	return error;
+}
+
+/* Whether this host traces functions of the file at all. */
+static bool is_traced(const struct gt_tracee_object *object, const struct gt_selection *selection)
+{
+	const struct gt_catalog_file *file = object->file;
+
+	if (!file->prepared && !selection->unprepared)
+		return false;
+	return object->program || !file->system || file->prepared || selection->libraries;
+}
+
+bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
+			 uint32_t index, const struct gt_selection *selection)
+{
+	const struct gt_plan_entry *entry;
+
+	(void)tracee;
+	if (object->region < 0 || object->gone || !is_traced(object, selection) ||
+	    object->states[index] == GT_FUNCTION_FOREIGN ||
+	    gt_catalog_plan(object->file, index, &entry, NULL))
+		return false;
+	return entry->way != GT_PLAN_NONE &&
+	       (entry->prepared != GT_PREPARED_NONE || selection->unprepared);
+}
+
+static void free_object(struct gt_tracee_object *object)
+{
+	free(object->states);
+	free(object->roots);
+	free(object->moved);
+	free(object);
+}
+
+static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_catalog_file *file,
+					   uint64_t bias)
+{
+	struct gt_tracee_object *object;
+	int i;
+
+	if (tracee->object_count == tracee->object_room) {
+		size_t room = tracee->object_room ? tracee->object_room * 2 : 16;
+		void *objects = realloc(tracee->objects, room * sizeof(*tracee->objects));
+
+		if (!objects)
+			return NULL;
+		tracee->objects = objects;
+		tracee->object_room = room;
+	}
+	object = calloc(1, sizeof(*object));
+	if (!object)
+		return NULL;
+	object->file = file;
+	object->bias = bias;
+	object->region = -1;
+	object->states = calloc(file->function_count + 1, 1);
+	object->roots = calloc(file->function_count + 1, 1);
+	object->moved = calloc(file->function_count + 1, sizeof(*object->moved));
+	for (i = 0; i < GT_HOOKS_MAX; i++)
+		object->hook_sites[i] = -1;
+	if (!object->states || !object->roots || !object->moved) {
+		free_object(object);
+		return NULL;
+	}
+	tracee->objects[tracee->object_count++] = object;
+	return object;
+}
+
+/* The object whose code this mapping is, made or revived if it is new. *fresh: it is. */
+static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			 const struct gt_map *map, struct gt_tracee_object **found, bool *fresh,
+			 struct gt_message *message)
+{
+	struct gt_catalog_file *file;
+	uint64_t address, bias;
+	size_t i;
+	int error;
+
+	*found = NULL;
+	*fresh = false;
+	for (i = 0; i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		/* The common case: nothing has changed, and no file is opened. */
+		if (!object->gone && map->start >= object->start && map->end <= object->end &&
+		    object->file->inode == map->inode &&
+		    strcmp(object->file->path, map->path) == 0) {
+			*found = object;
+			return 0;
+		}
+	}
+	error = gt_catalog_open(catalog, tracee->process.pid, map, &file, message);
+	if (error)
+		return error == GT_ENOENT ? 0 : error;
+	if (!file->object || gt_object_address_of_offset(file->object, map->offset, &address))
+		return 0;
+	bias = map->start - address;
+	for (i = 0; i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		if (object->file != file || object->gone || object->bias != bias)
+			continue;
+		object->start = map->start < object->start ? map->start : object->start;
+		object->end = map->end > object->end ? map->end : object->end;
+		*found = object;
+		return 0;
+	}
+	for (i = 0; i < tracee->object_count && !*found; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		if (object->file != file || !object->gone)
+			continue;
+		/* Loaded again: its slots are its own, so its numbers are too. */
+		object->gone = false;
+		object->bias = bias;
+		memset(object->states, 0, file->function_count);
+		object->hooked = false;
+		*found = object;
+	}
+	if (!*found)
+		*found = new_object(tracee, file, bias);
+	if (!*found)
+		return gt_fail(message, GT_ENOMEM, "no memory for %s", map->path);
+	(*found)->start = map->start;
+	(*found)->end = map->end;
+	*fresh = true;
+	return 0;
+}
+
+/* An existing region with room, within reach. -1 = none. */
+static int fitting_region(const struct gt_agent *agent, const struct gt_tracee_object *object,
+			  uint32_t stubs, uint64_t moved)
+{
+	uint32_t i;
+
+	for (i = 0; i < agent->region_count; i++) {
+		const struct gt_region *region = &agent->regions[i];
+
+		if (region->stub_room - region->stub_used >= stubs &&
+		    region->moved_end - region->moved >= moved &&
+		    gt_region_reaches(region, object->start, object->end))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Gives the object a region: an old one or, with the thread's help, a new one. */
+static int find_region(struct hands *hands, struct gt_tracee_object *object, bool traced,
+		       struct gt_catalog *catalog, const struct gt_selection *selection,
+		       struct gt_message *message)
+{
+	struct gt_agent *agent = &hands->tracee->agent;
+	uint32_t stubs = traced ? object->file->function_count : 0, room = stubs, first;
+	uint64_t moved =
+		8192 + (selection->unprepared ? (uint64_t)stubs * MOVED_EACH : (uint64_t)stubs * 8);
+	struct gt_region *region;
+	int error;
+
+	if (object->region >= 0 &&
+	    gt_region_reaches(&agent->regions[object->region], object->start, object->end))
+		return 0; /* revived */
+	object->region = fitting_region(agent, object, stubs, moved);
+	if (object->region < 0) {
+		if (!object->program)
+			room += selection->libraries && selection->unprepared ? JOIN_STUBS_LARGE
+									      : JOIN_STUBS;
+		first = gt_catalog_take_numbers(catalog, room ? room : 1);
+		if (!first)
+			return gt_fail(message, GT_ENOSPC, "all function numbers are in use");
+		error = take_hands(hands, message);
+		if (error)
+			return error;
+		error = gt_inject_region(
+			&hands->remote, agent, object->start, object->end, room ? room : 1,
+			moved + JOIN_MOVED +
+				(uint64_t)(room - stubs) * (selection->unprepared ? MOVED_EACH : 8),
+			first, gt_region_variant(selection->tracer, selection->threshold_ticks),
+			&region, message);
+		if (error)
+			return error;
+		object->region = (int)(region - agent->regions);
+	}
+	region = &agent->regions[object->region];
+	object->slot = region->stub_used;
+	region->stub_used += stubs;
+	return 0;
+}
+
+static int tell_functions(struct gt_tracee *tracee, struct gt_tracee_object *object,
+			  struct gt_catalog *catalog, const struct gt_sink *sink,
+			  struct gt_message *message)
+{
+	struct gt_catalog_file *file = object->file;
+	struct gt_catalog_block block = {
+		.file = file,
+		.first = tracee->agent.regions[object->region].first_number + object->slot,
+		.count = file->function_count,
+		.pid = tracee->process.pid,
+		.bias = object->bias,
+		.start = object->start,
+		.end = object->end,
+	};
+	struct gt_function *functions;
+	uint32_t i;
+	int error;
+
+	if (!file->function_count)
+		return 0;
+	error = gt_catalog_add_block(catalog, &block);
+	if (error)
+		return gt_fail(message, error, "no memory for the functions of %s", file->path);
+	if (!sink || !sink->functions)
+		return 0;
+	functions = calloc(file->function_count, sizeof(*functions));
+	if (!functions)
+		return gt_fail(message, GT_ENOMEM, "no memory for the functions of %s", file->path);
+	for (i = 0; i < file->function_count; i++)
+		gt_catalog_describe(file, i, object->bias, &functions[i]);
+	error = sink->functions(sink->data, (uint32_t)tracee->process.pid, block.first, functions,
+				file->function_count);
+	free(functions);
+	return error;
+}
+
+static int tell_object(struct gt_tracee *tracee, const struct gt_tracee_object *object,
+		       const struct gt_sink *sink)
+{
+	const uint8_t *build_id = NULL;
+	uint32_t bytes;
+
+	if (!sink || !sink->object)
+		return 0;
+	bytes = gt_object_build_id(object->file->object, &build_id);
+	return sink->object(sink->data, (uint32_t)tracee->process.pid, object->file->path,
+			    object->start, object->end, object->bias, build_id, bytes);
+}
+
+/* A new object: region, functions, hooks. running: other threads of the process run. */
+static int take_object(struct hands *hands, struct gt_tracee_object *object,
+		       struct gt_catalog *catalog, const struct gt_selection *selection,
+		       const struct gt_sink *sink, struct gt_message *message)
+{
+	struct gt_tracee *tracee = hands->tracee;
+	bool traced = is_traced(object, selection), revived = object->region >= 0;
+	int error = tell_object(tracee, object, sink);
+
+	if (error)
+		return error;
+	if (!traced && gt_catalog_hooks(object->file) == 0)
+		return 0;
+	error = find_region(hands, object, traced, catalog, selection, message);
+	if (error == GT_ENOSPC)
+		return 0; /* it stays untraced */
+	if (error)
+		return error;
+	if (traced && !revived)
+		error = tell_functions(tracee, object, catalog, sink, message);
+	if (!error && traced)
+		error = gt_patch_functions(tracee, object, selection, false, message);
+	if (!error)
+		error = gt_patch_hooks(tracee, object, false, message);
+	return error;
+}
+
+/* Compares the maps with what is known. */
+static int look_at_objects(struct hands *hands, struct gt_catalog *catalog,
+			   const struct gt_selection *selection, const struct gt_sink *sink,
+			   struct gt_message *message)
+{
+	struct gt_tracee *tracee = hands->tracee;
+	uint64_t entry = gt_process_auxv(tracee->process.pid, AT_ENTRY);
+	bool *fresh = NULL;
+	struct gt_maps maps;
+	size_t i, k;
+	int error = gt_process_maps(tracee->process.pid, &maps, message);
+
+	if (error)
+		return error;
+	for (i = 0; i < tracee->object_count; i++)
+		tracee->objects[i]->seen = false;
+	fresh = calloc(maps.count + tracee->object_count + 1, sizeof(*fresh));
+	if (!fresh)
+		error = gt_fail(message, GT_ENOMEM, "no memory for the mappings");
+	for (i = 0; !error && i < maps.count; i++) {
+		const struct gt_map *map = &maps.entries[i];
+		struct gt_tracee_object *object;
+		bool is_fresh;
+
+		if (!map->executable || map->path[0] != '/')
+			continue;
+		error = object_of_map(tracee, catalog, map, &object, &is_fresh, message);
+		if (error || !object)
+			continue;
+		object->seen = true;
+		if (entry >= map->start && entry < map->end)
+			object->program = true;
+		for (k = 0; is_fresh && k < tracee->object_count; k++)
+			fresh[k] = fresh[k] || tracee->objects[k] == object;
+	}
+	for (i = 0; !error && i < tracee->object_count; i++) {
+		if (!tracee->objects[i]->seen)
+			tracee->objects[i]->gone = true;
+		else if (fresh[i])
+			error = take_object(hands, tracee->objects[i], catalog, selection, sink,
+					    message);
+	}
+	free(fresh);
+	gt_maps_free(&maps);
+	return error;
+}
+
+int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
+		    struct gt_catalog *catalog, const struct gt_selection *selection,
+		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
+{
+	struct hands hands = { .tracee = tracee, .tid = tid };
+	int error;
+
+	tracee->process.stopped = tid;
+	error = take_hands(&hands, message);
+	if (!error)
+		error = gt_inject_agent(&hands.remote, arena, tsc_per_ms, &tracee->agent, message);
+	if (!error) {
+		tracee->has_agent = true;
+		error = look_at_objects(&hands, catalog, selection, sink, message);
+	}
+	return drop_hands(&hands, error, message);
+}
+
+int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, struct gt_catalog *catalog,
+		      const struct gt_selection *selection, const struct gt_sink *sink,
+		      struct gt_message *message)
+{
+	struct hands hands = { .tracee = tracee, .tid = tid };
+
+	if (!tracee->has_agent || tracee->clean)
+		return 0;
+	return drop_hands(&hands, look_at_objects(&hands, catalog, selection, sink, message),
+			  message);
+}
+
+/* Signal frames: the kernel's rt_sigframe is a return address (the restorer of the C library), then
+ * a ucontext, whose saved rip stands here: */
+#define FRAME_RIP (8 + 40 + 16 * 8)
+
+static bool is_restorer(const struct gt_process *process, uint64_t address)
+{
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t bytes[sizeof(code)];
+
+	return gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
+	       memcmp(bytes, code, sizeof(code)) == 0;
+}
+
+/* The instruction pointers that signal frames on this thread's stack will return to. */
+static int move_out_of_frames(struct gt_tracee *tracee, const struct gt_maps *maps, uint64_t sp)
+{
+	const struct gt_map *stack = gt_maps_find(maps, sp);
+	uint64_t restorer = 0, other = 0, at, *words;
+	size_t count, i;
+	int error = 0;
+
+	if (!stack || !stack->writable)
+		return 0;
+	at = sp & ~7ull;
+	count = (stack->end - at) / 8;
+	if (count > (64u << 20) / 8)
+		count = (64u << 20) / 8;
+	words = malloc(count * 8);
+	if (!words)
+		return GT_ENOMEM;
+	if (gt_process_read(&tracee->process, at, words, count * 8)) {
+		free(words);
+		return 0;
+	}
+	for (i = 0; !error && i + FRAME_RIP / 8 < count; i++) {
+		uint64_t rip = words[i + FRAME_RIP / 8], place;
+		const struct gt_displaced *displaced;
+
+		if (words[i] < 65536 || words[i] == other)
+			continue;
+		displaced = gt_patch_displaced(tracee, rip);
+		if (!displaced)
+			continue;
+		if (words[i] != restorer) {
+			if (!is_restorer(&tracee->process, words[i])) {
+				other = words[i];
+				continue;
+			}
+			restorer = words[i];
+		}
+		place = gt_patch_new_place(displaced, rip);
+		if (place)
+			error = gt_process_write(&tracee->process, at + i * 8 + FRAME_RIP, &place,
+						 sizeof(place));
+	}
+	free(words);
+	return error;
+}
+
+static int move_threads_out(struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
+{
+	struct gt_maps maps;
+	int error;
+	size_t i;
+
+	if (tracee->displaced_count == 0)
+		return 0;
+	gt_patch_sort_displaced(tracee);
+	error = gt_process_maps(tracee->process.pid, &maps, NULL);
+	for (i = 0; !error && i < threads->count; i++) {
+		const struct gt_displaced *displaced;
+		struct user_regs_struct registers;
+		uint64_t place;
+
+		if (threads->late[i] || gt_thread_registers(threads->tids[i], &registers))
+			continue;
+		error = move_out_of_frames(tracee, &maps, registers.rsp);
+		displaced = gt_patch_displaced(tracee, registers.rip);
+		place = displaced ? gt_patch_new_place(displaced, registers.rip) : 0;
+		if (!place)
+			continue;
+		registers.rip = place;
+		gt_thread_set_registers(threads->tids[i], &registers);
+	}
+	if (!error)
+		gt_maps_free(&maps);
+	return error;
+}
+
+int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
+		     struct gt_message *message)
+{
+	struct gt_stopped_threads threads;
+	size_t i;
+	int error;
+
+	if (!tracee->has_agent || tracee->clean)
+		return 0;
+	error = gt_threads_stop(&tracee->process, &threads, message);
+	if (error)
+		return error == GT_EGONE ? 0 : error;
+	tracee->displaced_count = 0;
+	for (i = 0; !error && i < tracee->object_count; i++)
+		if (is_traced(tracee->objects[i], selection))
+			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
+						   message);
+	/* Also after an error: what was written was written. */
+	if (move_threads_out(tracee, &threads) && !error)
+		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
+				(int)tracee->process.pid);
+	gt_threads_resume(&tracee->process, &threads);
+	return error;
+}
+
+static void *copy_of(const void *bytes, size_t size)
+{
+	void *copy = malloc(size);
+
+	if (copy)
+		memcpy(copy, bytes, size);
+	return copy;
+}
+
+int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,
+		   struct gt_message *message)
+{
+	size_t i;
+	int error;
+
+	*child = (struct gt_tracee){ .agent = parent->agent, .parent = parent->process.pid };
+	error = gt_process_open(&child->process, pid, message);
+	if (error)
+		return error;
+	child->has_agent = parent->has_agent;
+	child->objects = calloc(parent->object_count + 1, sizeof(*child->objects));
+	if (!child->objects)
+		goto no_memory;
+	child->object_room = parent->object_count + 1;
+	for (i = 0; i < parent->object_count; i++) {
+		const struct gt_tracee_object *from = parent->objects[i];
+		size_t count = from->file->function_count + 1;
+		struct gt_tracee_object *object = copy_of(from, sizeof(*from));
+
+		if (!object)
+			goto no_memory;
+		object->states = copy_of(from->states, count);
+		object->roots = copy_of(from->roots, count);
+		object->moved = copy_of(from->moved, count * sizeof(*from->moved));
+		child->objects[child->object_count++] = object;
+		if (!object->states || !object->roots || !object->moved)
+			goto no_memory;
+	}
+	return 0;
+no_memory:
+	gt_tracee_fini(child);
+	return gt_fail(message, GT_ENOMEM, "no memory for process %d", (int)pid);
+}
+
+int gt_tracee_restore(struct gt_tracee *tracee, struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < tracee->object_count; i++)
+		error = gt_patch_undo(tracee, tracee->objects[i], message);
+	tracee->clean = true;
+	return error;
+}
+
+void gt_tracee_forget(struct gt_tracee *tracee)
+{
+	size_t i;
+
+	for (i = 0; i < tracee->object_count; i++)
+		free_object(tracee->objects[i]);
+	free(tracee->objects);
+	free(tracee->displaced);
+	tracee->objects = NULL;
+	tracee->displaced = NULL;
+	tracee->object_count = tracee->object_room = 0;
+	tracee->displaced_count = tracee->displaced_room = 0;
+	tracee->agent = (struct gt_agent){ 0 };
+	tracee->has_agent = false;
+	tracee->clean = false;
+}
+
+void gt_tracee_fini(struct gt_tracee *tracee)
+{
+	gt_tracee_forget(tracee);
+	gt_process_close(&tracee->process);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process with the agent in it: its objects, and which of their functions are patched. Changes
+ * are made while the process is at its exec stop, while the only thread that could run new code
+ * waits for us (dlopen), or while all its threads are stopped.
+ */
+#ifndef GT_ATTACH_TRACEE_H
+#define GT_ATTACH_TRACEE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "attach/catalog.h"
+#include "attach/inject.h"
+
+/* What is to be traced. Globs as in core/view/glob.h; NULL-terminated lists, NULL = empty. */
+struct gt_selection {
+	char **filter;
+	char **notrace;
+	char **graph;
+	bool libraries;
+	bool unprepared;
+	enum graftrace_tracer tracer;
+	uint64_t threshold_ticks;
+};
+
+enum gt_function_state {
+	GT_FUNCTION_UNTOUCHED = 0,
+	GT_FUNCTION_NOP = 1,	/* the compiler's five nops are one now: off */
+	GT_FUNCTION_TRACED = 2, /* the jump to the stub is there */
+	GT_FUNCTION_FOREIGN =
+		3, /* its bytes are not the file's (a debugger's breakpoint): left alone */
+};
+
+struct gt_tracee_object {
+	struct gt_catalog_file *file;
+	uint64_t bias;
+	uint64_t start; /* of its executable mappings */
+	uint64_t end;
+	int region;	 /* index in agent.regions, -1 = none of its functions is ours to trace */
+	uint32_t slot;	 /* of its function 0 in the region */
+	uint8_t *states; /* [function_count] enum gt_function_state */
+	uint8_t *roots;	 /* [function_count] its stub is a graph root's */
+	uint64_t *moved; /* [function_count] its moved code, 0 = none yet */
+	bool program;	 /* the program itself */
+	bool seen;	 /* in the pass over the maps */
+	bool gone;	 /* unloaded; its slots wait for the same file to come back */
+	bool hooked;
+	int hook_sites[GT_HOOKS_MAX];	   /* index in the agent's hooks, -1 = none */
+	uint64_t hook_stubs[GT_HOOKS_MAX]; /* and where stub and moved code stand, 0 = none */
+	uint64_t hook_moved[GT_HOOKS_MAX];
+};
+
+/* A function whose bytes were replaced in this change: threads inside are moved out. */
+struct gt_displaced {
+	uint64_t start;
+	uint64_t target; /* of offset 0 */
+	uint8_t covered;
+	bool to_body; /* any offset goes to target itself */
+	int16_t offset[GT_PLAN_ORIGINAL_MAX + 1];
+};
+
+struct gt_tracee {
+	struct gt_process process;
+	struct gt_agent agent;
+	bool has_agent; /* false: followed only to see its end */
+	bool clean;	/* left clean after fork */
+	pid_t parent;
+	struct gt_tracee_object **objects;
+	size_t object_count;
+	size_t object_room;
+	struct gt_displaced *displaced; /* of the change under way, by address once sorted */
+	size_t displaced_count;
+	size_t displaced_room;
+};
+
+/* Globs, once: does the selection name this function? */
+bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown);
+bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
+			  const char *shown);
+
+/* Puts the agent in at the exec stop, and patches what is mapped. The thread stays stopped. sink:
+ * told of objects and functions; may be NULL. GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC: the message says
+ * why; the program can run on without. */
+int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
+		    struct gt_catalog *catalog, const struct gt_selection *selection,
+		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
+
+/* Looks for loaded and unloaded objects. tid: a thread that waits for the answer; it is stopped for
+ * as long as something has to be mapped or patched. */
+int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, struct gt_catalog *catalog,
+		      const struct gt_selection *selection, const struct gt_sink *sink,
+		      struct gt_message *message);
+
+/* Makes the patches what the selection says, with the world stopped meanwhile. */
+int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
+		     struct gt_message *message);
+
+/* A forked child: the same agent, regions, objects. child: not opened yet. */
+int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,
+		   struct gt_message *message);
+
+/* Puts back every code byte (a child that is left clean). Its only thread waits for the answer. */
+int gt_tracee_restore(struct gt_tracee *tracee, struct gt_message *message);
+
+/* Forgets objects and regions, before the agent is put into a new image. */
+void gt_tracee_forget(struct gt_tracee *tracee);
+
+void gt_tracee_fini(struct gt_tracee *tracee);
+
+/* Whether function `index` is one that can be traced under the selection's rules of what counts. */
+bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
+			 uint32_t index, const struct gt_selection *selection);
+
+#endif
