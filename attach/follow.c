@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processes of a session: what they ask for by mail (new objects, exec, fork), their ends and
+ * their threads' ends. Under the session's lock, from the thread that polls: it is the tracer of a
+ * process for as long as an exec is under way.
+ *
+ * What mail says is not believed: a process counts as ours only if it has our arena mapped.
+ */
+#define _GNU_SOURCE
+#include "attach/session_private.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREAD_CHECK_NS 20000000ull
+/* An exec that has not begun or ended by then is let go. */
+#define EXEC_NS 3000000000ull
+
+struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < session->tracee_count; i++)
+		if (session->tracees[i]->process.pid == pid)
+			return session->tracees[i];
+	return NULL;
+}
+
+int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+
+	if (session->tracee_count == session->tracee_room) {
+		size_t room = session->tracee_room ? session->tracee_room * 2 : 16;
+		void *tracees = realloc(session->tracees, room * sizeof(*session->tracees));
+
+		if (!tracees) {
+			gt_tracee_fini(tracee);
+			free(tracee);
+			return GT_ENOMEM;
+		}
+		session->tracees = tracees;
+		session->tracee_room = room;
+	}
+	session->tracees[session->tracee_count++] = tracee;
+	session->processes++;
+	if (session->epoll >= 0)
+		epoll_ctl(session->epoll, EPOLL_CTL_ADD, tracee->process.pidfd, &event);
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* The writers of process pid write no more. */
+static void end_writers(struct gt_session *session, pid_t pid)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t i;
+
+	gt_drain_find_writers(drain);
+	for (i = 0; i < drain->live_count; i++)
+		if (drain->writers[drain->live[i]].writer.pid == (uint32_t)pid)
+			gt_drain_end_writer(drain, drain->live[i], true);
+}
+
+static void free_mail_of(struct gt_session *session, pid_t pid)
+{
+	uint32_t i;
+
+	for (i = 0; i < session->arena.mail_count; i++) {
+		struct graftrace_mail *mail = gt_arena_mail(&session->arena, i);
+
+		if (mail->pid == (uint32_t)pid &&
+		    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == GRAFTRACE_MAIL_ANSWERED)
+			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
+	}
+}
+
+static void drop(struct gt_session *session, size_t at)
+{
+	struct gt_tracee *tracee = session->tracees[at];
+
+	gt_tracee_fini(tracee);
+	free(tracee);
+	session->tracees[at] = session->tracees[--session->tracee_count];
+}
+
+static int ends_of_processes(struct gt_session *session)
+{
+	int done = 0, status;
+	size_t i = 0;
+
+	while (i < session->tracee_count) {
+		struct gt_tracee *tracee = session->tracees[i];
+		pid_t pid = tracee->process.pid;
+
+		if (!gt_process_ended(&tracee->process)) {
+			i++;
+			continue;
+		}
+		end_writers(session, pid);
+		free_mail_of(session, pid);
+		drop(session, i);
+		done++;
+	}
+	if (!session->reaped && waitpid(session->pid, &status, WNOHANG | __WALL) == session->pid &&
+	    (WIFEXITED(status) || WIFSIGNALED(status))) {
+		session->status = status;
+		session->reaped = true;
+		done++;
+	}
+	return done;
+}
+
+/* Threads that have ended are not told of: they are looked for, oftener when room gets short. */
+static void ends_of_threads(struct gt_session *session, uint64_t now)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t free_count = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
+	uint32_t i;
+
+	if (now < session->next_thread_check_ns && free_count > session->arena.sub_buffer_count / 4)
+		return;
+	session->next_thread_check_ns = now + THREAD_CHECK_NS;
+	for (i = 0; i < drain->live_count; i++) {
+		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		pid_t pid = (pid_t)writer->writer.pid, tid = (pid_t)writer->writer.tid;
+
+		if (writer->ended || pid <= 0 || tid <= 0)
+			continue;
+		if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH)
+			gt_drain_end_writer(drain, drain->live[i],
+					    kill(pid, 0) != 0 && errno == ESRCH);
+	}
+}
+
+/* Writers that stopped for lack of room go on. */
+int gt_follow_clear_full(struct gt_session *session)
+{
+	struct gt_drain *drain = &session->drain;
+	int done = 0;
+	uint32_t i;
+
+	if (!__atomic_load_n(&session->arena.memory->free_count, __ATOMIC_ACQUIRE))
+		return 0;
+	for (i = 0; i < drain->live_count; i++) {
+		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		struct graftrace_stream *stream = gt_arena_stream(&session->arena, writer->stream);
+		struct gt_tracee *tracee;
+
+		if (writer->ended || !writer->block ||
+		    !__atomic_load_n(&stream->stopped_full, __ATOMIC_ACQUIRE))
+			continue;
+		tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
+		if (!tracee || !tracee->has_agent)
+			continue;
+		/* The flag, then the byte: one that stops between the two is seen the next time. */
+		__atomic_store_n(&stream->stopped_full, 0, __ATOMIC_SEQ_CST);
+		gt_process_write(&tracee->process, writer->block + GRAFTRACE_BLOCK_STOP, "\0", 1);
+		done++;
+	}
+	return done;
+}
+
+void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t value)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t i;
+
+	gt_drain_find_writers(drain);
+	for (i = 0; i < drain->live_count; i++) {
+		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
+		uint64_t block = __atomic_load_n(
+			&gt_arena_stream(&session->arena, writer->stream)->block, __ATOMIC_ACQUIRE);
+
+		if (writer->ended || !block || !tracee || !tracee->has_agent)
+			continue;
+		gt_process_write(&tracee->process, block + GRAFTRACE_BLOCK_STOP + byte, &value, 1);
+	}
+}
+
+/* Whether process pid has our arena mapped. */
+static bool is_ours(const struct gt_session *session, pid_t pid)
+{
+	struct gt_maps maps;
+	bool found = false;
+	size_t i;
+
+	if (pid <= 0 || gt_process_maps(pid, &maps, NULL))
+		return false;
+	for (i = 0; i < maps.count && !found; i++)
+		found = maps.entries[i].shared && maps.entries[i].inode == session->arena.inode &&
+			maps.entries[i].device_major == major(session->arena.device) &&
+			maps.entries[i].device_minor == minor(session->arena.device);
+	gt_maps_free(&maps);
+	return found;
+}
+
+/* A thread of process pid. */
+static bool is_thread_of(pid_t pid, pid_t tid)
+{
+	return pid > 0 && tid > 0 && syscall(SYS_tgkill, pid, tid, 0) == 0;
+}
+
+static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid)
+{
+	struct gt_tracee *parent = gt_follow_find(session, parent_pid), *child;
+
+	if (gt_follow_find(session, pid) || !is_ours(session, pid))
+		return 0;
+	if (!parent && session->tracee_count)
+		parent = session->tracees[0]; /* it has ended already */
+	child = calloc(1, sizeof(*child));
+	if (!child || !parent) {
+		free(child);
+		return 0;
+	}
+	if (gt_tracee_fork(parent, pid, child, NULL)) {
+		free(child);
+		return 0;
+	}
+	if (session->no_fork)
+		gt_tracee_restore(child, NULL);
+	return gt_follow_add(session, child);
+}
+
+/*
+ * Exec. The thread waits for the answer; it is stopped, answered, and then followed from one system
+ * call to the next until its exec succeeds (an event) or fails (an exit).
+ */
+struct exec {
+	struct gt_session *session;
+	pid_t pid;
+	pid_t tid;
+	bool entered;
+	unsigned calls;
+};
+
+/* A set-user-ID image run under ptrace would not get its rights: it is left alone, unless we may
+ * trace anything. */
+static bool gains_rights(const struct exec *exec, const struct __ptrace_syscall_info *info)
+{
+	char name[4096], path[4200];
+	struct gt_process process = { .pid = exec->pid, .memory = -1, .pidfd = -1 };
+	struct stat status;
+	int error;
+
+	if (geteuid() == 0)
+		return false;
+	if (gt_process_reopen(&process, NULL))
+		return true;
+	error = gt_process_read_string(&process,
+				       info->entry.args[info->entry.nr == SYS_execveat ? 1 : 0],
+				       name, sizeof(name));
+	gt_process_close(&process);
+	if (error)
+		return false; /* the exec will fail too */
+	if (info->entry.nr == SYS_execveat && name[0] == 0)
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)exec->pid,
+			 (int)info->entry.args[0]);
+	else if (info->entry.nr == SYS_execveat && name[0] != '/' &&
+		 (int)info->entry.args[0] != AT_FDCWD)
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d/%s", (int)exec->pid,
+			 (int)info->entry.args[0], name);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)exec->pid,
+			 name[0] == '/' ? "root" : "cwd", name);
+	if (stat(path, &status))
+		return false;
+	return (status.st_mode & S_ISUID && status.st_uid != geteuid()) ||
+	       (status.st_mode & S_ISGID && status.st_gid != getegid());
+}
+
+/* The agent goes into the new image; tid is at the exec event. */
+static int new_image(struct exec *exec, pid_t tid)
+{
+	struct gt_session *session = exec->session;
+	struct gt_tracee *tracee = gt_follow_find(session, tid);
+	struct user_regs_struct registers;
+	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, 1000000);
+	bool fresh = !tracee;
+	int error;
+
+	if (gt_thread_finish_exec(tid, NULL))
+		return 0;
+	if (fresh) { /* a vfork child, or the first exec of a fork that called nothing */
+		tracee = calloc(1, sizeof(*tracee));
+		if (!tracee)
+			return GT_ENOMEM;
+		tracee->parent = exec->pid;
+		if (gt_process_open(&tracee->process, tid, NULL)) {
+			free(tracee);
+			return 0;
+		}
+	} else {
+		end_writers(session, tid);
+		gt_tracee_forget(tracee);
+		if (gt_process_reopen(&tracee->process, NULL))
+			return 0;
+	}
+	/* What cannot be traced (32-bit, no room, a sandbox) runs on untraced. */
+	error = gt_thread_registers(tid, &registers);
+	if (!error && registers.cs == 0x33)
+		error = gt_tracee_begin(tracee, tid, &session->arena, &session->catalog,
+					&session->selection, ticks, session->sink, NULL);
+	tracee->process.stopped = 0;
+	if (error)
+		gt_tracee_forget(tracee);
+	if (!fresh)
+		return 0;
+	if (tracee->has_agent)
+		return gt_follow_add(session, tracee);
+	gt_tracee_fini(tracee);
+	free(tracee);
+	return 0;
+}
+
+/* One stop of the thread. Returns 1: it goes on; 0: it has been let go, or has ended; or an error.
+ * */
+static int on_exec_stop(struct exec *exec, pid_t tid, int status)
+{
+	struct __ptrace_syscall_info info;
+	int signal = 0, error = 0;
+
+	if (!WIFSTOPPED(status))
+		return 0;
+	if (status >> 16 == PTRACE_EVENT_EXEC) {
+		error = new_image(exec, tid);
+		ptrace(PTRACE_DETACH, tid, 0, 0);
+		return error;
+	}
+	if (status >> 16 == 0 && WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+		memset(&info, 0, sizeof(info));
+		if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) <= 0)
+			info.op = PTRACE_SYSCALL_INFO_NONE;
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+			exec->entered =
+				info.entry.nr == SYS_execve || info.entry.nr == SYS_execveat;
+		if ((info.op == PTRACE_SYSCALL_INFO_EXIT && exec->entered) ||
+		    ++exec->calls > 10000 ||
+		    (info.op == PTRACE_SYSCALL_INFO_ENTRY && exec->entered &&
+		     gains_rights(exec, &info))) {
+			ptrace(PTRACE_DETACH, tid, 0, 0);
+			return 0;
+		}
+	} else if (status >> 16 == 0) {
+		signal = WSTOPSIG(status);
+	}
+	return ptrace(PTRACE_SYSCALL, tid, 0, signal) == 0;
+}
+
+static int follow_exec(struct exec *exec)
+{
+	uint64_t start = now_ns(), last_pass = start;
+
+	if (ptrace(PTRACE_SYSCALL, exec->tid, 0, 0) != 0)
+		return 0;
+	for (;;) {
+		struct timespec nap = { 0, 30000 };
+		pid_t tid = exec->tid;
+		uint64_t now;
+		int status, result;
+		pid_t got = gt_thread_wait(tid, &status, WNOHANG);
+
+		/* A thread that execs takes the number of the process's first one. */
+		if (got <= 0 && exec->pid != tid) {
+			pid_t other = gt_thread_wait(exec->pid, &status, WNOHANG);
+
+			if (other > 0) {
+				got = other;
+				tid = exec->tid = exec->pid;
+			}
+		}
+		if (got < 0 && exec->pid == tid)
+			return 0;
+		if (got > 0) {
+			result = on_exec_stop(exec, tid, status);
+			if (result <= 0)
+				return result;
+			continue;
+		}
+		now = now_ns();
+		if (now - start > EXEC_NS) {
+			/* Its exec hangs (a dead file server), or it is doing something else. */
+			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+			nanosleep(&nap, NULL);
+			gt_thread_detach(tid);
+			return 0;
+		}
+		if (now - last_pass > 1000000) {
+			/* The other threads and processes go on writing. */
+			result = gt_drain_pass(&exec->session->drain, now);
+			if (result < 0)
+				return result;
+			last_pass = now;
+		}
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void answer(struct graftrace_mail *mail)
+{
+	uint32_t posted = GRAFTRACE_MAIL_POSTED;
+
+	if (__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ANSWERED, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		gt_arena_wake(&mail->state);
+		return;
+	}
+	if (posted == GRAFTRACE_MAIL_ABANDONED)
+		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
+}
+
+static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_t pid, pid_t tid)
+{
+	struct exec exec = { .session = session, .pid = pid, .tid = tid };
+	int error;
+
+	/* vfork children are no tracees of ours yet, but share the arena. */
+	if (!is_thread_of(pid, tid) || (!gt_follow_find(session, pid) && !is_ours(session, pid)))
+		return 0;
+	error = gt_thread_stop(tid, PTRACE_O_TRACEEXEC, NULL);
+	if (error == GT_EBUSY)
+		gt_thread_detach(tid);
+	if (error)
+		return 0;
+	answer(mail);
+	return follow_exec(&exec);
+}
+
+static int on_objects(struct gt_session *session, pid_t pid, pid_t tid)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, pid);
+	int error;
+
+	if (!tracee || !is_thread_of(pid, tid))
+		return 0;
+	error = gt_tracee_objects(tracee, tid, &session->catalog, &session->selection,
+				  session->sink, NULL);
+	/* What fails in the target is the target's; it goes on without those objects. */
+	return error == GT_ENOMEM ? error : 0;
+}
+
+static int read_mail(struct gt_session *session)
+{
+	int done = 0, error = 0;
+	uint32_t i;
+
+	for (i = 0; !error && i < session->arena.mail_count; i++) {
+		struct graftrace_mail *mail = gt_arena_mail(&session->arena, i);
+		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
+		struct graftrace_mail copy;
+
+		if (state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED)
+			continue;
+		memcpy(&copy, mail, sizeof(copy));
+		done++;
+		switch (copy.kind) {
+		case GRAFTRACE_MAIL_OBJECTS:
+			error = on_objects(session, (pid_t)copy.pid, (pid_t)copy.tid);
+			break;
+		case GRAFTRACE_MAIL_EXEC:
+			if (state == GRAFTRACE_MAIL_POSTED)
+				error = on_exec(session, mail, (pid_t)copy.pid, (pid_t)copy.tid);
+			break;
+		case GRAFTRACE_MAIL_FORK:
+			error = on_fork(session, (pid_t)copy.pid, (pid_t)copy.argument[0]);
+			break;
+		default:
+			break;
+		}
+		answer(mail);
+	}
+	return error ? error : done;
+}
+
+int gt_follow_work(struct gt_session *session, uint64_t now)
+{
+	int done = read_mail(session), error;
+
+	if (done < 0)
+		return done;
+	error = gt_drain_find_writers(&session->drain);
+	if (error)
+		return error;
+	done += ends_of_processes(session);
+	ends_of_threads(session, now);
+	done += gt_follow_clear_full(session);
+	return done;
+}

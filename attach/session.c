@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: see session.h. One lock: poll works under it and sleeps without it; live changes and
+ * the live target take it for as long as one of them lasts.
+ */
+#define _GNU_SOURCE
+#include "attach/session.h"
+#include "attach/session_private.h"
+#include "core/view/glob.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Without a ring of the doorbell, poll looks again after this. */
+#define BUSY_US	   2000
+#define IDLE_US	   20000
+#define HOST_BYTE  1
+#define GRAPH_BYTE 2
+#define MODE_BYTE  3
+
+static void free_list(char **list)
+{
+	char **at;
+
+	for (at = list; at && *at; at++)
+		free(*at);
+	free(list);
+}
+
+static char **copy_list(const char *const *list)
+{
+	size_t count = 0, i;
+	char **copy;
+
+	while (list && list[count])
+		count++;
+	copy = calloc(count + 1, sizeof(*copy));
+	for (i = 0; copy && i < count; i++) {
+		copy[i] = strdup(list[i]);
+		if (!copy[i]) {
+			free_list(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+static void free_lists(struct gt_selection *selection)
+{
+	free_list(selection->filter);
+	free_list(selection->notrace);
+	free_list(selection->graph);
+	selection->filter = selection->notrace = selection->graph = NULL;
+}
+
+static int set_lists(struct gt_selection *selection, const char *const *filter,
+		     const char *const *notrace, const char *const *graph,
+		     struct gt_message *message)
+{
+	selection->filter = copy_list(filter);
+	selection->notrace = copy_list(notrace);
+	selection->graph = copy_list(graph);
+	if (selection->filter && selection->notrace && selection->graph)
+		return 0;
+	free_lists(selection);
+	return gt_fail(message, GT_ENOMEM, "no memory for the filters");
+}
+
+/* Rings the doorbell at the end of any process of the session. */
+static void *watch(void *data)
+{
+	struct gt_session *session = data;
+	struct epoll_event events[16];
+
+	for (;;) {
+		int count = epoll_wait(session->epoll, events, 16, -1), i;
+
+		if (count < 0 && errno != EINTR)
+			return NULL;
+		for (i = 0; i < count; i++)
+			if (events[i].data.u32 == 1)
+				return NULL; /* the session ends */
+		if (count > 0)
+			gt_arena_ring(&session->arena);
+	}
+}
+
+static int start_watching(struct gt_session *session, struct gt_message *message)
+{
+	sigset_t all, old;
+	int error;
+
+	session->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (session->epoll < 0)
+		return gt_fail(message, GT_EIO, "cannot watch processes: %s", strerror(errno));
+	/* Signals are for the threads of the caller. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&session->watcher, NULL, watch, session);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error)
+		return gt_fail(message, GT_EIO, "cannot start a thread: %s", strerror(error));
+	session->watching = true;
+	return 0;
+}
+
+static void stop_watching(struct gt_session *session)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data = { .u32 = 1 } };
+	int pair[2];
+
+	if (session->watching && pipe2(pair, O_CLOEXEC) == 0) {
+		close(pair[1]); /* a pipe without writers is ready at once */
+		epoll_ctl(session->epoll, EPOLL_CTL_ADD, pair[0], &event);
+		pthread_join(session->watcher, NULL);
+		close(pair[0]);
+		session->watching = false;
+	}
+	if (session->epoll >= 0)
+		close(session->epoll);
+	session->epoll = -1;
+}
+
+static pid_t parent_of(void *data, pid_t pid)
+{
+	struct gt_session *session = data;
+	struct gt_tracee *tracee = gt_follow_find(session, pid);
+
+	return tracee ? tracee->parent : 0;
+}
+
+static void calibrate(struct gt_session *session)
+{
+	session->last = gt_clock_now();
+	gt_clock_calibrate(&session->live.target.clock, session->first, session->last);
+	/* Ever longer distances: 4 ms, 12, 36 … */
+	session->next_calibration_ns =
+		session->last.ns + 2 * (session->last.ns - session->first.ns) + 4000000;
+}
+
+static void publish(struct gt_session *session, const struct gt_session_options *options)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+
+	memory->tracing_on = !options->start_off;
+	memory->tracer = options->tracer;
+	memory->mode = options->mode;
+	memory->wait_ms = options->mode == GRAFTRACE_MODE_DRAIN ? options->wait_ms : 0;
+	memory->fork_policy = options->no_fork;
+	memory->graph_only = session->selection.graph[0] != NULL;
+	memory->max_depth = options->max_graph_depth;
+}
+
+static void set_threshold(struct gt_session *session)
+{
+	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, session->threshold_ns);
+
+	if (session->threshold_ns && !ticks)
+		ticks = 1;
+	session->selection.threshold_ticks = ticks;
+	__atomic_store_n(&session->arena.memory->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
+}
+
+static int start_program(struct gt_session *session, char *const argv[], struct gt_message *message)
+{
+	struct gt_tracee *tracee = calloc(1, sizeof(*tracee));
+	int error, status;
+	pid_t pid;
+
+	if (!tracee)
+		return gt_fail(message, GT_ENOMEM, "no memory for a process");
+	error = gt_process_start(&tracee->process, argv, message);
+	if (error) {
+		free(tracee);
+		return error;
+	}
+	pid = session->pid = tracee->process.pid;
+	calibrate(session); /* the exec took about a millisecond */
+	set_threshold(session);
+	error = gt_tracee_begin(
+		tracee, pid, &session->arena, &session->catalog, &session->selection,
+		gt_clock_ticks(&session->live.target.clock, 1000000), session->sink, message);
+	if (error) {
+		kill(pid, SIGKILL);
+		while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))
+			;
+		gt_tracee_fini(tracee);
+		free(tracee);
+		return error;
+	}
+	tracee->process.stopped = 0;
+	error = gt_follow_add(session, tracee);
+	gt_thread_detach(pid);
+	return error;
+}
+
+int gt_session_start(const struct gt_session_options *options, struct gt_session **out,
+		     struct gt_message *message)
+{
+	struct gt_session *session;
+	int error;
+
+	if (!options->argv || !options->argv[0] || options->size < sizeof(*options))
+		return gt_fail(message, GT_EINVAL, "no program to run");
+	session = calloc(1, sizeof(*session));
+	if (!session)
+		return gt_fail(message, GT_ENOMEM, "no memory for a session");
+	session->epoll = -1;
+	session->arena.fd = -1;
+	session->sink = options->mode == GRAFTRACE_MODE_DRAIN ? options->sink : NULL;
+	session->no_fork = options->no_fork;
+	session->threshold_ns = options->threshold_ns;
+	session->selection.libraries = options->libraries;
+	session->selection.unprepared = options->unprepared;
+	session->selection.tracer = options->tracer;
+	pthread_mutex_init(&session->lock, NULL);
+	gt_catalog_init(&session->catalog);
+	session->first = gt_clock_now();
+	error = set_lists(&session->selection, options->filter, options->notrace, options->graph,
+			  message);
+	if (!error)
+		error = gt_arena_create(&session->arena, options->buffer_bytes, message);
+	if (!error)
+		error = gt_drain_init(&session->drain, &session->arena, options->mode,
+				      session->sink, message);
+	if (!error) {
+		gt_live_target_init(&session->live, &session->lock, &session->drain,
+				    &session->catalog);
+		session->live.parent = parent_of;
+		session->live.parent_data = session;
+		session->live.target.tracer = options->tracer;
+		publish(session, options);
+		error = start_watching(session, message);
+	}
+	if (!error)
+		error = start_program(session, options->argv, message);
+	if (error) {
+		session->reaped = true; /* nothing runs */
+		gt_session_destroy(session);
+		return error;
+	}
+	*out = session;
+	return 0;
+}
+
+/* 1: something was done. */
+static int work(struct gt_session *session, bool *over)
+{
+	struct gt_instant now = gt_clock_now();
+	int done, drained;
+
+	*over = false;
+	if (now.ns >= session->next_calibration_ns && session->tracee_count)
+		calibrate(session);
+	done = gt_follow_work(session, now.ns);
+	if (done < 0)
+		return done;
+	do {
+		drained = gt_drain_pass(&session->drain, now.ns);
+		if (drained < 0)
+			return drained;
+		done += drained;
+		if (session->tracee_count || !session->reaped)
+			return done > 0;
+	} while (drained > 0); /* all have ended: to the last word */
+	if (!session->end_ns) {
+		calibrate(session);
+		session->end_ns = session->last.ns;
+	}
+	*over = true;
+	return 1;
+}
+
+int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message)
+{
+	uint64_t limit = timeout_ms < 0 ? IDLE_US : (uint64_t)timeout_ms * 1000, wait;
+	uint32_t seen = gt_arena_doorbell(&session->arena);
+	bool over;
+	int done;
+
+	pthread_mutex_lock(&session->lock);
+	done = work(session, &over);
+	pthread_mutex_unlock(&session->lock);
+	if (done >= 0 && !over && limit) {
+		wait = done ? BUSY_US : IDLE_US;
+		gt_arena_wait(&session->arena, seen, wait < limit ? wait : limit);
+		pthread_mutex_lock(&session->lock);
+		done = work(session, &over);
+		pthread_mutex_unlock(&session->lock);
+	}
+	if (done < 0)
+		return gt_fail(message, done,
+			       done == GT_ENOMEM ? "no memory to go on recording"
+						 : "the recording cannot be written");
+	return over ? 0 : 1;
+}
+
+struct gt_target *gt_session_target(struct gt_session *session)
+{
+	return &session->live.target;
+}
+
+int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message)
+{
+	(void)message;
+	pthread_mutex_lock(&session->lock);
+	/* The word, then the blocks: a new thread publishes its block, then reads the word. */
+	__atomic_store_n(&session->arena.memory->tracing_on, on, __ATOMIC_SEQ_CST);
+	gt_follow_write_stop(session, HOST_BYTE, !on);
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+bool gt_session_tracing_on(struct gt_session *session)
+{
+	return __atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_RELAXED) != 0;
+}
+
+/* Every region enters the variant that tracer and threshold ask for, every thread reads the arena
+ * anew. */
+static int change_variant(struct gt_session *session, struct gt_message *message)
+{
+	unsigned variant =
+		gt_region_variant(session->selection.tracer, session->selection.threshold_ticks);
+	int error = 0;
+	size_t i;
+
+	for (i = 0; i < session->tracee_count; i++) {
+		struct gt_tracee *tracee = session->tracees[i];
+		int result = tracee->has_agent
+				     ? gt_inject_variant(&tracee->process, &tracee->agent, variant)
+				     : 0;
+
+		if (result && !gt_process_ended(&tracee->process))
+			error = gt_fail(message, result, "cannot change the tracer of process %d",
+					(int)tracee->process.pid);
+	}
+	gt_follow_write_stop(session, MODE_BYTE, 0);
+	return error;
+}
+
+int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
+			  struct gt_message *message)
+{
+	int error;
+
+	if (tracer > GRAFTRACE_TRACER_FUNCTION_GRAPH)
+		return gt_fail(message, GT_EINVAL, "no such tracer");
+	pthread_mutex_lock(&session->lock);
+	session->selection.tracer = tracer;
+	session->live.target.tracer = tracer;
+	__atomic_store_n(&session->arena.memory->tracer, tracer, __ATOMIC_SEQ_CST);
+	error = change_variant(session, message);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+/* Whether any function that can be traced matches. */
+static bool glob_has_match(struct gt_session *session, const char *glob)
+{
+	char *list[] = { (char *)glob, NULL };
+	struct gt_selection only = { .filter = list };
+	size_t i, k;
+	uint32_t index;
+
+	for (i = 0; i < session->tracee_count; i++) {
+		struct gt_tracee *tracee = session->tracees[i];
+
+		for (k = 0; k < tracee->object_count; k++) {
+			struct gt_tracee_object *object = tracee->objects[k];
+
+			for (index = 0; index < object->file->function_count; index++)
+				if (gt_selection_wants(
+					    &only,
+					    gt_object_function(object->file->object, index)->name,
+					    gt_object_function_name(object->file->object, index)) &&
+				    gt_tracee_can_trace(tracee, object, index, &session->selection))
+					return true;
+		}
+	}
+	return false;
+}
+
+static int check_globs(struct gt_session *session, const char *const *list,
+		       struct gt_message *message)
+{
+	for (; list && *list; list++)
+		if (!glob_has_match(session, *list))
+			return gt_fail(message, GT_EINVAL, "no function matches '%s'", *list);
+	return 0;
+}
+
+int gt_session_set_filters(struct gt_session *session, const char *const *filter,
+			   const char *const *notrace, const char *const *graph,
+			   struct gt_message *message)
+{
+	struct gt_selection old;
+	bool graph_only, was_graph_only;
+	int error, result;
+	size_t i;
+
+	pthread_mutex_lock(&session->lock);
+	error = check_globs(session, filter, message);
+	if (!error)
+		error = check_globs(session, notrace, message);
+	if (!error)
+		error = check_globs(session, graph, message);
+	if (error)
+		goto unlock;
+	old = session->selection;
+	error = set_lists(&session->selection, filter, notrace, graph, message);
+	if (error) {
+		session->selection = old;
+		goto unlock;
+	}
+	was_graph_only = old.graph[0] != NULL;
+	free_lists(&old);
+	graph_only = session->selection.graph[0] != NULL;
+	__atomic_store_n(&session->arena.memory->graph_only, graph_only, __ATOMIC_SEQ_CST);
+	for (i = 0; i < session->tracee_count; i++) {
+		result = gt_tracee_select(session->tracees[i], &session->selection, message);
+		error = error ? error : result;
+	}
+	if (graph_only != was_graph_only)
+		gt_follow_write_stop(session, GRAPH_BYTE, graph_only);
+unlock:
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
+{
+	pthread_mutex_lock(&session->lock);
+	__atomic_store_n(&session->arena.memory->max_depth, depth, __ATOMIC_SEQ_CST);
+	gt_follow_write_stop(session, MODE_BYTE, 0);
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
+{
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	session->threshold_ns = ns;
+	set_threshold(session);
+	error = change_variant(session, NULL);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int gt_session_clear(struct gt_session *session)
+{
+	pthread_mutex_lock(&session->lock);
+	if (session->drain.mode != GRAFTRACE_MODE_DRAIN)
+		gt_drain_clear(&session->drain);
+	gt_follow_clear_full(session);
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+/* The file was listed for an earlier process: a child has the same numbers, another run the same
+ * names. */
+static bool listed_before(const struct gt_session *session, size_t tracee, size_t object)
+{
+	const struct gt_catalog_file *file = session->tracees[tracee]->objects[object]->file;
+	size_t i, k;
+
+	for (i = 0; i <= tracee; i++)
+		for (k = 0; k < (i < tracee ? session->tracees[i]->object_count : object); k++)
+			if (session->tracees[i]->objects[k]->file == file &&
+			    !session->tracees[i]->objects[k]->gone)
+				return true;
+	return false;
+}
+
+int gt_session_each_function(struct gt_session *session,
+			     int (*each)(void *data, uint32_t number,
+					 const struct gt_function *function, bool enabled),
+			     void *data)
+{
+	int result = 0;
+	uint32_t index;
+	size_t i, k;
+
+	pthread_mutex_lock(&session->lock);
+	for (i = 0; i < session->tracee_count; i++) {
+		struct gt_tracee *tracee = session->tracees[i];
+
+		for (k = 0; k < tracee->object_count; k++) {
+			struct gt_tracee_object *object = tracee->objects[k];
+
+			if (object->region < 0 || object->gone || listed_before(session, i, k))
+				continue;
+			for (index = 0; !result && index < object->file->function_count; index++) {
+				struct gt_function function;
+
+				if (!gt_tracee_can_trace(tracee, object, index,
+							 &session->selection))
+					continue;
+				gt_catalog_describe(object->file, index, object->bias, &function);
+				result = each(data,
+					      tracee->agent.regions[object->region].first_number +
+						      object->slot + index,
+					      &function,
+					      object->states[index] == GT_FUNCTION_TRACED);
+			}
+		}
+	}
+	pthread_mutex_unlock(&session->lock);
+	return result;
+}
+
+int gt_session_exit_status(const struct gt_session *session)
+{
+	return session->status;
+}
+
+pid_t gt_session_pid(const struct gt_session *session)
+{
+	return session->pid;
+}
+
+void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t i, cause;
+
+	pthread_mutex_lock(&session->lock);
+	gt_drain_find_writers(drain);
+	*totals = (struct gt_session_totals){
+		.words = drain->words,
+		.calls = drain->calls,
+		.threads = drain->writer_count,
+		.processes = session->processes,
+		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
+	};
+	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+		totals->lost[cause] = session->arena.memory->lost[cause];
+	for (i = 0; i < drain->writer_count; i++) {
+		struct gt_writer writer;
+
+		if (gt_drain_writer(drain, i, &writer))
+			continue;
+		for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+			totals->lost[cause] += writer.lost[cause];
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+int gt_session_signal(struct gt_session *session, int signal)
+{
+	int result;
+
+	pthread_mutex_lock(&session->lock);
+	/* Not reaped yet: the number is still the program's. */
+	result = session->reaped || kill(session->pid, signal) != 0 ? GT_EGONE : 0;
+	pthread_mutex_unlock(&session->lock);
+	return result;
+}
+
+void gt_session_destroy(struct gt_session *session)
+{
+	if (!session)
+		return;
+	stop_watching(session);
+	while (session->tracee_count) {
+		struct gt_tracee *tracee = session->tracees[--session->tracee_count];
+
+		gt_tracee_fini(tracee);
+		free(tracee);
+	}
+	free(session->tracees);
+	gt_drain_fini(&session->drain);
+	gt_arena_destroy(&session->arena);
+	gt_catalog_fini(&session->catalog);
+	free_lists(&session->selection);
+	pthread_mutex_destroy(&session->lock);
+	free(session);
+}

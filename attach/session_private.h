@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a session is made of; shared by session.c (its interface), follow.c (the processes it
+ * follows) and clock.c. Everything is under `lock` but for what says more.
+ */
+#ifndef GT_ATTACH_SESSION_PRIVATE_H
+#define GT_ATTACH_SESSION_PRIVATE_H
+
+#include <pthread.h>
+#include "attach/arena.h"
+#include "attach/catalog.h"
+#include "attach/drain.h"
+#include "attach/live_target.h"
+#include "attach/session.h"
+#include "attach/tracee.h"
+
+/* tsc and CLOCK_MONOTONIC of one moment. */
+struct gt_instant {
+	uint64_t tsc;
+	uint64_t ns;
+};
+
+struct gt_session {
+	pthread_mutex_t lock;
+	struct gt_arena arena;
+	struct gt_drain drain;
+	struct gt_catalog catalog;
+	struct gt_selection selection;
+	struct gt_live_target live;
+	const struct gt_sink *sink;
+	bool no_fork;
+	uint64_t threshold_ns;
+
+	struct gt_tracee *
+		*tracees; /* that live; the program itself may come and go like the others */
+	size_t tracee_count;
+	size_t tracee_room;
+	uint32_t processes; /* ever */
+
+	pid_t pid; /* the program */
+	bool reaped;
+	int status; /* as waitpid gives it */
+
+	struct gt_instant first;
+	struct gt_instant last;	      /* of the last calibration */
+	uint64_t next_calibration_ns; /* when it is done again */
+	uint64_t end_ns;	      /* of the end, 0 = it runs */
+	uint64_t next_thread_check_ns;
+
+	/* Ends of processes ring the arena's doorbell: a thread waits for them. */
+	pthread_t watcher;
+	bool watching;
+	int epoll;
+};
+
+struct gt_instant gt_clock_now(void);
+/* Sets target->clock from two instants. */
+void gt_clock_calibrate(struct gt_clock *clock, struct gt_instant from, struct gt_instant to);
+uint64_t gt_clock_ticks(const struct gt_clock *clock, uint64_t ns);
+
+/* The living tracee with that pid, NULL = none. */
+struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);
+/* Takes a tracee in (it is the session's then), or frees it on error. */
+int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
+/* Mail, ends of threads and processes, room for stopped writers. Returns how much was done, or an
+ * error of the sink. */
+int gt_follow_work(struct gt_session *session, uint64_t now_ns);
+/* Lets writers that stopped for lack of room go on, if there is some now. */
+int gt_follow_clear_full(struct gt_session *session);
+/* Writes a byte of the stop word of each live writer's block. */
+void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t value);
+
+#endif
