@@ -323,7 +323,7 @@ static int map_region(struct gt_remote *remote, uint64_t low, uint64_t high, uin
 
 int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t low, uint64_t high,
 		     uint32_t stub_room, uint64_t moved_bytes, uint32_t first_number,
-		     unsigned variant, struct gt_region **region, struct gt_message *message)
+		     struct gt_region **region, struct gt_message *message)
 {
 	uint64_t bytes = gt_region_bytes(stub_room, moved_bytes), start, entry[2];
 	struct gt_process *process = remote->process;
@@ -340,7 +340,7 @@ int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t 
 		return error;
 	made = &agent->regions[agent->region_count];
 	gt_region_init(made, start, bytes, stub_room, first_number);
-	gt_region_header(made, &agent->header, agent->image, variant, &page);
+	gt_region_header(made, &agent->header, agent->image, &page);
 	error = gt_process_write(process, start, &page, sizeof(page));
 	if (!error)
 		error = gt_process_write(process, start + GRAFTRACE_REGION_HOT_OFFSET,
@@ -397,23 +397,4 @@ int gt_inject_hook(const struct gt_process *process, struct gt_agent *agent,
 		return error;
 	agent->hook_count = count;
 	return (int)index;
-}
-
-int gt_inject_variant(const struct gt_process *process, const struct gt_agent *agent,
-		      unsigned variant)
-{
-	uint32_t i;
-
-	for (i = 0; i < agent->region_count; i++) {
-		uint64_t start = agent->regions[i].start;
-		uint64_t entry =
-			start + GRAFTRACE_REGION_HOT_OFFSET + agent->header.variant[variant];
-		int error = gt_process_write(
-			process, start + offsetof(struct graftrace_region, entry_variant), &entry,
-			sizeof(entry));
-
-		if (error)
-			return error;
-	}
-	return 0;
 }

@@ -37,11 +37,11 @@ int gt_agent_header(struct graftrace_agent_image *header, struct gt_message *mes
 int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint64_t tsc_per_ms,
 		    struct gt_agent *agent, struct gt_message *message);
 
-/* Makes a region within reach of [low, high) and tells the agent. variant: see gt_region_variant.
+/* Makes a region within reach of [low, high) and tells the agent.
  * GT_ENOSPC: no gap, or no more regions. */
 int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t low, uint64_t high,
 		     uint32_t stub_room, uint64_t moved_bytes, uint32_t first_number,
-		     unsigned variant, struct gt_region **region, struct gt_message *message);
+		     struct gt_region **region, struct gt_message *message);
 
 /* Adds a hook site: written whole before the count. Returns its index, or GT_ENOSPC. */
 int gt_inject_hook(const struct gt_process *process, struct gt_agent *agent,
@@ -50,9 +50,5 @@ int gt_inject_hook(const struct gt_process *process, struct gt_agent *agent,
 /* Changes one. */
 int gt_inject_set_hook(const struct gt_process *process, const struct gt_agent *agent,
 		       uint32_t index, const struct graftrace_hook_site *site);
-
-/* Every region's entry variant. */
-int gt_inject_variant(const struct gt_process *process, const struct gt_agent *agent,
-		      unsigned variant);
 
 #endif

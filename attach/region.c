@@ -234,13 +234,11 @@ static void put_program_headers(const struct gt_region *region, struct graftrace
 }
 
 void gt_region_header(const struct gt_region *region, const struct graftrace_agent_image *header,
-		      uint64_t image, unsigned variant, struct graftrace_region *page)
+		      uint64_t image, struct graftrace_region *page)
 {
 	*page = (struct graftrace_region){
 		.bias = region->stubs + 5 -
 			(uint64_t)GRAFTRACE_STUB_BYTES * region->first_number,
-		.entry_variant =
-			region->start + GRAFTRACE_REGION_HOT_OFFSET + header->variant[variant],
 		.entry_slow = image + header->entry_slow,
 		.exit_slow = image + header->exit_slow,
 		.hook_slow = image + header->hook_slow,
@@ -319,11 +317,4 @@ uint64_t gt_region_alloc(struct gt_region *region, uint64_t bytes, uint64_t alig
 		return 0;
 	region->moved = at + bytes;
 	return at;
-}
-
-unsigned gt_region_variant(enum graftrace_tracer tracer, uint64_t threshold)
-{
-	if (tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH && threshold)
-		return 4;
-	return (unsigned)tracer & 3;
 }

@@ -44,9 +44,9 @@ bool gt_region_reaches(const struct gt_region *region, uint64_t low, uint64_t hi
 void gt_region_init(struct gt_region *region, uint64_t start, uint64_t bytes, uint32_t stub_room,
 		    uint32_t first_number);
 
-/* Page 0. image: where the agent's image lies; variant: index of graftrace_agent_image.variant. */
+/* Page 0. image: where the agent's image lies. */
 void gt_region_header(const struct gt_region *region, const struct graftrace_agent_image *header,
-		      uint64_t image, unsigned variant, struct graftrace_region *page);
+		      uint64_t image, struct graftrace_region *page);
 
 /* Address of stub `slot` (0 … stub_room - 1). */
 uint64_t gt_region_stub_address(const struct gt_region *region, uint32_t slot);
@@ -64,8 +64,5 @@ int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_a
 
 /* Takes room among the moved code; 0 = full. alignment: a power of two. */
 uint64_t gt_region_alloc(struct gt_region *region, uint64_t bytes, uint64_t alignment);
-
-/* Index of the variant for a tracer and a threshold. */
-unsigned gt_region_variant(enum graftrace_tracer tracer, uint64_t threshold);
 
 #endif

@@ -164,7 +164,6 @@ static void set_threshold(struct gt_session *session)
 
 	if (session->threshold_ns && !ticks)
 		ticks = 1;
-	session->selection.threshold_ticks = ticks;
 	__atomic_store_n(&session->arena.memory->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
 }
 
@@ -219,7 +218,6 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->threshold_ns = options->threshold_ns;
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
-	session->selection.tracer = options->tracer;
 	pthread_mutex_init(&session->lock, NULL);
 	gt_catalog_init(&session->catalog);
 	session->first = gt_clock_now();
@@ -323,43 +321,17 @@ bool gt_session_tracing_on(struct gt_session *session)
 	return __atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_RELAXED) != 0;
 }
 
-/* Every region enters the variant that tracer and threshold ask for, every thread reads the arena
- * anew. */
-static int change_variant(struct gt_session *session, struct gt_message *message)
-{
-	unsigned variant =
-		gt_region_variant(session->selection.tracer, session->selection.threshold_ticks);
-	int error = 0;
-	size_t i;
-
-	for (i = 0; i < session->tracee_count; i++) {
-		struct gt_tracee *tracee = session->tracees[i];
-		int result = tracee->has_agent
-				     ? gt_inject_variant(&tracee->process, &tracee->agent, variant)
-				     : 0;
-
-		if (result && !gt_process_ended(&tracee->process))
-			error = gt_fail(message, result, "cannot change the tracer of process %d",
-					(int)tracee->process.pid);
-	}
-	gt_follow_write_stop(session, MODE_BYTE, 0);
-	return error;
-}
-
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message)
 {
-	int error;
-
 	if (tracer > GRAFTRACE_TRACER_FUNCTION_GRAPH)
 		return gt_fail(message, GT_EINVAL, "no such tracer");
 	pthread_mutex_lock(&session->lock);
-	session->selection.tracer = tracer;
 	session->live.target.tracer = tracer;
 	__atomic_store_n(&session->arena.memory->tracer, tracer, __ATOMIC_SEQ_CST);
-	error = change_variant(session, message);
+	gt_follow_write_stop(session, MODE_BYTE, 0);
 	pthread_mutex_unlock(&session->lock);
-	return error;
+	return 0;
 }
 
 /* Whether any function that can be traced matches. */
@@ -446,14 +418,12 @@ int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
 
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
 {
-	int error;
-
 	pthread_mutex_lock(&session->lock);
 	session->threshold_ns = ns;
 	set_threshold(session);
-	error = change_variant(session, NULL);
+	gt_follow_write_stop(session, MODE_BYTE, 0);
 	pthread_mutex_unlock(&session->lock);
-	return error;
+	return 0;
 }
 
 int gt_session_clear(struct gt_session *session)

@@ -263,8 +263,7 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 			&hands->remote, agent, object->start, object->end, room ? room : 1,
 			moved + JOIN_MOVED +
 				(uint64_t)(room - stubs) * (selection->unprepared ? MOVED_EACH : 8),
-			first, gt_region_variant(selection->tracer, selection->threshold_ticks),
-			&region, message);
+			first, &region, message);
 		if (error)
 			return error;
 		object->region = (int)(region - agent->regions);

@@ -21,8 +21,6 @@ struct gt_selection {
 	char **graph;
 	bool libraries;
 	bool unprepared;
-	enum graftrace_tracer tracer;
-	uint64_t threshold_ticks;
 };
 
 enum gt_function_state {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,7 +177,10 @@ int main(int argc, char **argv)
 	status = gt_session_exit_status(session);
 	gt_session_destroy(session);
 	if (WIFSIGNALED(status)) {
+		const struct rlimit none = {0, 0};
+
 		fflush(out);
+		setrlimit(RLIMIT_CORE, &none); /* the program has dumped already */
 		signal(WTERMSIG(status), SIG_DFL);
 		raise(WTERMSIG(status));
 	}
