@@ -307,6 +307,7 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 		enum row_end how = split(&p, end, last, fields, &count, &lines);
 		struct gt_csv_row row;
 		const char *why;
+		int result;
 
 		if (how == ROW_CUT && !last && (size_t)(end - begin) < GT_CSV_ROW_MAX) {
 			p = begin;
@@ -331,8 +332,7 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 		}
 		report->lines += lines;
 		if (reader->columns == 0) {
-			int result = take_header(reader, fields, count, message);
-
+			result = take_header(reader, fields, count, message);
 			if (result != GT_OK)
 				return result;
 			continue;
@@ -345,8 +345,9 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 			continue;
 		}
 		report->rows++;
-		if (take(user, &row) < 0)
-			return GT_EINVAL;
+		result = take(user, &row);
+		if (result < 0)
+			return result;
 	}
 	*taken = (size_t)(p - block);
 	return GT_OK;

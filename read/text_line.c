@@ -403,6 +403,10 @@ static void columns(const char *p, const char *end, struct gt_text_line *line)
 		if (line->kind == GT_TEXT_ENTRY || line->kind == GT_TEXT_LEAF ||
 		    line->kind == GT_TEXT_EXIT)
 			line->kind = GT_TEXT_UNTIMED;
+		/* "1.5 ms | f();" is a column that we do not know rather than a name. */
+		if (line->kind == GT_TEXT_UNTIMED && line->name != NULL && is_digit(*line->name) &&
+		    memchr(line->name, '|', line->name_len) != NULL)
+			other(line, "an unknown column");
 		return;
 	}
 	other(line, "too many columns");

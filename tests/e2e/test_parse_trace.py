@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""graftrace parse-trace: texts of every writer to CSV, and the command around it.
+
+tests/golden/text/NAME.txt is a text, NAME.csv its rows, NAME.err what is said of it. After a change
+that is meant, write them anew and look at the difference:
+
+    GRAFTRACE_REBASE=1 GRAFTRACE_BUILD=build python3 -m pytest tests/e2e/test_parse_trace.py
+"""
+
+import csv
+import io
+import os
+import random
+import resource
+import subprocess
+import sys
+from decimal import Decimal
+
+import pytest
+
+from conftest import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+import parse_trace  # noqa: E402  the bench's maker of texts
+
+GOLDEN = ROOT / "tests" / "golden" / "text"
+HEADER = "function,tid,latency_us,latency_us_self\n"
+TEXT = (GOLDEN / "linux.txt").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.txt")))
+def test_a_text_gives_the_golden_rows_and_words(graftrace, name):
+    done = graftrace("parse-trace", GOLDEN / f"{name}.txt")
+    rows = (graftrace.directory / "trace.csv").read_bytes()
+    if os.environ.get("GRAFTRACE_REBASE"):
+        (GOLDEN / f"{name}.csv").write_bytes(rows)
+        (GOLDEN / f"{name}.err").write_text(done.stderr)
+    assert rows == (GOLDEN / f"{name}.csv").read_bytes()
+    assert done.stderr == (GOLDEN / f"{name}.err").read_text()
+    assert done.stdout == ""
+
+
+def rows_of(text):
+    assert text.startswith(HEADER)
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def slow_parser(text):
+    """What the rows must be, by another way: a stack a task, no depth, no shortcuts."""
+    rows, stacks, current = [], {}, {}
+    for line in text.splitlines():
+        if line.startswith(("#", " ---")) or not line.strip():
+            continue
+        cpu, rest = line.split(")", 1)
+        if "=>" in rest:
+            left, right = (side.strip().rsplit("-", 1)[1] for side in rest.split("=>"))
+            stacks.setdefault(left, stacks.pop(("cpu", cpu), []))
+            current[cpu] = right
+            continue
+        column, function = rest.split("|", 1)
+        stack = stacks.setdefault(current[cpu], [])
+        function = function.strip()
+        if function.endswith("{"):
+            stack.append([function[:-4], Decimal(0)])
+            continue
+        us = Decimal(column.replace("us", "").strip(" +!#*@$"))
+        name, children = (stack.pop() if function == "}" else (function[:-3], Decimal(0)))
+        if stack:
+            stack[-1][1] += us
+        rows.append((name, current[cpu], us, max(us - children, Decimal(0))))
+    return rows
+
+
+def test_a_long_text_of_many_cpus_and_tasks_gives_the_rows_of_a_plain_parser(graftrace):
+    text = parse_trace.HEADER + parse_trace.make_chunk(60_000, seed=5)
+    (graftrace.directory / "trace").write_text(text)
+    graftrace("parse-trace", "-q", "trace")
+    rows = [(row["function"], row["tid"], Decimal(row["latency_us"]), Decimal(row["latency_us_self"]))
+            for row in rows_of((graftrace.directory / "trace.csv").read_text())]
+    wanted = slow_parser(text)
+    assert len(wanted) > 40_000
+    assert rows == wanted
+
+
+def test_stdin_and_stdout_are_taken(graftrace):
+    done = graftrace("parse-trace", "-", "-o", "-", stdin=TEXT)
+    assert done.stdout == (GOLDEN / "linux.csv").read_text()
+    assert "9 calls" in done.stderr
+    assert graftrace("parse-trace", "-q", "-", "-o", "-", stdin=TEXT).stderr == ""
+    assert list(graftrace.directory.iterdir()) == []
+
+
+def test_the_output_goes_where_it_is_told(graftrace):
+    (graftrace.directory / "trace").write_text(TEXT)
+    graftrace("parse-trace", "trace", "-o", "out.csv")
+    assert (graftrace.directory / "out.csv").read_text().startswith(HEADER)
+    (graftrace.directory / "link.csv").symlink_to("out.csv")
+    graftrace("parse-trace", "trace", "--output=link.csv")
+    assert (graftrace.directory / "link.csv").is_symlink()
+    graftrace("parse-trace", "trace", "-o", "/dev/null")
+    assert sorted(path.name for path in graftrace.directory.iterdir()) == ["link.csv", "out.csv", "trace"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert (graftrace.directory / "out.csv").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_text_cut_anywhere_gives_a_part_of_the_same_rows(graftrace):
+    whole = graftrace("parse-trace", "-q", "-", "-o", "-", stdin=TEXT).stdout
+    functions = {row["function"] for row in rows_of(whole)}
+    for end in range(120, len(TEXT), 7):
+        done = graftrace("parse-trace", "-q", "-", "-o", "-", stdin=TEXT[:end])
+        rows = rows_of(done.stdout)
+        # A number can be cut, too, but not a name, and no row comes out of nothing.
+        assert {row["function"] for row in rows} <= functions
+        assert len(rows) <= whole.count("\n")
+
+
+@pytest.mark.parametrize("content, words", [
+    (b"", "is empty"),
+    (b"\n\n", "no line of a trace"),
+    (b"int main(void)\n{\n\treturn f();\n}\n", "is no function_graph text"),
+    (bytes(100_000), "is no function_graph text"),
+    (b"\xff\xfe" * 1000, "is no function_graph text"),
+    (b"x" * 5_000_000, "is no function_graph text"),
+    (b"# tracer: function\n#\n sh-86  [000] .....  7.499612: vfs_open <-path_openat\n", "tracer function,"),
+    (b"# tracer: nop\n", "tracer nop,"),
+    (b"# tracer: function_graph\n 0) f() {\n 0) }\n", "funcgraph-duration"),
+], ids=["empty", "blank", "C", "NUL bytes", "UTF-16", "one long line", "function tracer", "nop", "no durations"])
+def test_what_is_no_trace_is_refused_and_leaves_an_earlier_result(graftrace, content, words):
+    (graftrace.directory / "trace").write_bytes(content)
+    (graftrace.directory / "trace.csv").write_text("the old one")
+    done = graftrace("parse-trace", "trace", code=1)
+    assert words in done.stderr and done.stderr.startswith("graftrace parse-trace: ")
+    assert (graftrace.directory / "trace.csv").read_text() == "the old one"
+    assert len(list(graftrace.directory.iterdir())) == 2
+
+
+def test_a_trace_without_a_call_gives_the_header_alone(graftrace):
+    (graftrace.directory / "trace").write_text(parse_trace.HEADER)
+    graftrace("parse-trace", "trace")
+    assert (graftrace.directory / "trace.csv").read_text() == HEADER
+
+
+def test_any_garbage_between_the_lines_costs_only_itself(graftrace):
+    rng = random.Random(4)
+    lines = (GOLDEN / "seed.txt").read_bytes().splitlines(keepends=True)
+    dirty = b""
+    for line in lines:
+        dirty += rng.randbytes(rng.randrange(200)).replace(b"\n", b"").replace(b"|", b"") + b"\n" + line
+    dirty += b"y" * 200_000 + b"\0\n" + lines[-2] + b"no newline"
+    (graftrace.directory / "trace").write_bytes(dirty)
+    done = graftrace("parse-trace", "trace", "-o", "-")
+    clean = (GOLDEN / "seed.csv").read_text()
+    assert done.stdout == clean + clean.splitlines(keepends=True)[-1]
+    assert "lines are no trace" in done.stderr
+
+
+def test_files_that_cannot_be_read_or_written_are_refused(graftrace):
+    (graftrace.directory / "trace").write_text(TEXT)
+    assert "cannot open 'none'" in graftrace("parse-trace", "none", code=1).stderr
+    assert "directory" in graftrace("parse-trace", ".", code=1).stderr
+    assert "No such file" in graftrace("parse-trace", "trace", "-o", "none/x.csv", code=1).stderr
+    assert "No space left" in graftrace("parse-trace", "trace", "-o", "/dev/full", code=1).stderr
+    graftrace("parse-trace", code=2)
+    graftrace("parse-trace", "trace", "trace", code=2)
+    graftrace("parse-trace", "--output", code=2)
+    assert sorted(path.name for path in graftrace.directory.iterdir()) == ["trace"]
+
+
+def test_a_reader_that_goes_away_ends_it_without_a_crash(graftrace):
+    (graftrace.directory / "trace").write_text(parse_trace.HEADER + parse_trace.make_chunk(50_000))
+    process = graftrace.start("parse-trace", "trace", "-o", "-")
+    process.stdout.readline()
+    process.stdout.close()
+    process.stderr.read()
+    process.stderr.close()
+    assert process.wait(30) in (1, -13)
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path):
+    """Peak memory of 2 million lines is that of 20 thousand, give or take a page or two."""
+    chunk = (parse_trace.HEADER + parse_trace.make_chunk(20_000)).encode()
+    peaks = []
+    for count in (1, 100):
+        path = tmp_path / f"trace{count}"
+        path.write_bytes(chunk * count)
+        peaks.append(parse_trace.peak_memory_kb(
+            [BUILD / "cli" / "graftrace", "parse-trace", "-q", "-", "-o", "/dev/null"], path))
+    assert peaks[1] <= peaks[0] + 256, f"{peaks} KiB"
+
+
+def test_a_text_that_only_opens_calls_is_held_within_the_limit(tmp_path):
+    path = tmp_path / "trace"
+    path.write_bytes(b"0) | f() {\n" * 6_000_000)
+    done = subprocess.run(
+        [BUILD / "cli" / "graftrace", "parse-trace", path, "-o", "/dev/null"],
+        capture_output=True, text=True, timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)))
+    assert done.returncode == 0, done.stderr
+    assert "dropped at the memory limit" in done.stderr
+
+
+def test_a_text_becomes_a_page_in_two_commands(graftrace):
+    graftrace("parse-trace", "-q", GOLDEN / "trace-cmd.txt")
+    graftrace("runtime-breakdown", "--no-open", "trace.csv")
+    assert "finish_task_switch.isra.0" in (graftrace.directory / "trace.html").read_text()
