@@ -74,24 +74,34 @@ static int write_out(struct gt_csv_writer *writer)
 	return writer->error == 0 ? GT_OK : GT_EIO;
 }
 
-static bool has_byte(uint64_t word, unsigned char byte)
+static inline bool has_byte(uint64_t word, unsigned char byte)
 {
 	uint64_t zero = word ^ (0x0101010101010101u * byte);
 
 	return ((zero - 0x0101010101010101u) & ~zero & 0x8080808080808080u) != 0;
 }
 
-static bool needs_quotes(const char *name, size_t len)
+static inline bool word_needs_quotes(const char *p)
 {
 	uint64_t word;
 
-	for (; len >= 8; name += 8, len -= 8) {
-		memcpy(&word, name, 8);
-		if (has_byte(word, ',') || has_byte(word, '"') || has_byte(word, '\n') ||
-		    has_byte(word, '\r'))
-			return true;
+	memcpy(&word, p, 8);
+	return has_byte(word, ',') || has_byte(word, '"') || has_byte(word, '\n') ||
+	       has_byte(word, '\r');
+}
+
+/* Eight bytes at a time; the last eight overlap those before. */
+static bool needs_quotes(const char *name, size_t len)
+{
+	const char *end = name + len;
+
+	if (len >= 8) {
+		for (; end - name > 8; name += 8)
+			if (word_needs_quotes(name))
+				return true;
+		return word_needs_quotes(end - 8);
 	}
-	for (; len > 0; name++, len--)
+	for (; name < end; name++)
 		if (*name == ',' || *name == '"' || *name == '\n' || *name == '\r')
 			return true;
 	return false;

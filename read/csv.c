@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES (GT_CSV_ROW_MAX + (256u << 10))
+#define BLOCK_BYTES (256u << 10) /* at first; doubled for a longer row, up to GT_CSV_ROW_MAX */
 #define US_MAX	    1e15
 
 enum column {
@@ -353,26 +353,50 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 	return GT_OK;
 }
 
-/* Fills the block. The number of bytes it has then; *last: the file ends there. */
-static int fill(int fd, char *block, size_t *len, bool *last, uint64_t offset,
+/* One block, and room for a name that is copied out of it. */
+struct block {
+	char *bytes;
+	char *name;
+	size_t size; /* of each */
+	size_t len;  /* read and not yet taken */
+};
+
+static int block_grow(struct block *block, size_t size)
+{
+	char *bytes = realloc(block->bytes, size);
+	char *name;
+
+	if (bytes == NULL)
+		return GT_ENOMEM;
+	block->bytes = bytes;
+	name = realloc(block->name, size);
+	if (name == NULL)
+		return GT_ENOMEM;
+	block->name = name;
+	block->size = size;
+	return GT_OK;
+}
+
+/* Fills the block. *last: the file ends there. */
+static int fill(int fd, struct block *block, bool *last, uint64_t offset,
 		struct gt_message *message)
 {
-	while (*len < BLOCK_BYTES) {
-		ssize_t count = read(fd, block + *len, BLOCK_BYTES - *len);
+	while (block->len < block->size) {
+		ssize_t count = read(fd, block->bytes + block->len, block->size - block->len);
 
 		if (count < 0 && errno == EINTR)
 			continue;
 		if (count < 0) {
 			snprintf(message->text, sizeof message->text,
 				 "cannot read at byte %llu: %s",
-				 (unsigned long long)(offset + *len), strerror(errno));
+				 (unsigned long long)(offset + block->len), strerror(errno));
 			return GT_EIO;
 		}
 		if (count == 0) {
 			*last = true;
 			break;
 		}
-		*len += (size_t)count;
+		block->len += (size_t)count;
 	}
 	return GT_OK;
 }
@@ -381,42 +405,42 @@ int gt_csv_read(int fd, int (*take)(void *user, const struct gt_csv_row *row), v
 		struct gt_csv_report *report, struct gt_message *message)
 {
 	struct reader reader = { .report = report };
-	char *block = malloc(BLOCK_BYTES);
+	struct block block = { .size = 0 };
 	bool last = false;
-	size_t len = 0;
-	int result = GT_ENOMEM;
+	int result;
 
 	memset(report, 0, sizeof *report);
-	reader.name = malloc(BLOCK_BYTES);
-	if (block == NULL || reader.name == NULL) {
-		snprintf(message->text, sizeof message->text, "out of memory");
-		goto free_block;
-	}
-	do {
+	result = block_grow(&block, BLOCK_BYTES);
+	while (result == GT_OK && !last) {
 		size_t skip = 0;
 		size_t taken = 0;
 
-		result = fill(fd, block, &len, &last, report->bytes, message);
+		result = fill(fd, &block, &last, report->bytes, message);
 		if (result != GT_OK)
 			break;
-		if (report->bytes == 0 && len >= 3 && memcmp(block, "\xef\xbb\xbf", 3) == 0) {
+		if (report->bytes == 0 && block.len >= 3 &&
+		    memcmp(block.bytes, "\xef\xbb\xbf", 3) == 0) {
 			skip = 3;
 			report->bytes = 3;
 		}
-		result = take_rows(&reader, block + skip, len - skip, last, take, user, &taken,
-				   message);
+		reader.name = block.name;
+		result = take_rows(&reader, block.bytes + skip, block.len - skip, last, take, user,
+				   &taken, message);
 		if (result != GT_OK)
 			break;
 		report->bytes += taken;
-		len -= skip + taken;
-		memmove(block, block + skip + taken, len);
-	} while (!last);
+		block.len -= skip + taken;
+		memmove(block.bytes, block.bytes + skip + taken, block.len);
+		if (skip + taken == 0 && !last)
+			result = block_grow(&block, block.size * 2);
+	}
+	if (result == GT_ENOMEM)
+		snprintf(message->text, sizeof message->text, "out of memory");
 	if (result == GT_OK && reader.columns == 0) {
 		snprintf(message->text, sizeof message->text, "it is empty");
 		result = GT_EFORMAT;
 	}
-free_block:
-	free(reader.name);
-	free(block);
+	free(block.name);
+	free(block.bytes);
 	return result;
 }
