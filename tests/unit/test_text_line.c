@@ -294,8 +294,7 @@ static void what_is_no_trace_is_said_to_be_none(void **state)
 		" 0)               |  }",
 		" 0) 9999999999999999 us |  f();",
 		" 0)   1.5 us |  a\tb();",
-		" 0)   1.5 us |  a\x01"
-		"b();",
+		" 0)   1.5 us |  a\001b();",
 		"CPU:x [LOST 1 EVENTS]",
 		"CPU",
 		"| | | | | | | | | | | |",
