@@ -98,7 +98,7 @@ size_t gt_columns_bound(const struct gt_columns_input *inputs, uint32_t count)
 /* Room for a group of that many words and sub-buffers. 0 or GT_ENOMEM. */
 static int make_room(struct gt_columns_encoder *encoder, size_t words, uint32_t count)
 {
-	if (words > encoder->words_size) {
+	if (words >= encoder->words_size) { /* also at first, for a group without words */
 		size_t size = words + words / 4 + 1024;
 		free(encoder->index);
 		free(encoder->codes);
