@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Making the table. Each writer is decoded alone: no order between writers is needed. The loop
+ * touches for each record the frame that the decoder just touched, one slot of a hash table from
+ * function numbers to rows, and the row.
+ *
+ * Recursion: open[row] counts, for the running context, how many calls of a row are open; a call
+ * that finds one open is marked in its frame and adds nothing to the row's total.
+ */
+#include "export/report.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/view/decode_fast.h"
+#include "core/view/message.h"
+
+#define MARK_COUNTED   1 /* open[row] knows of the frame */
+#define MARK_RECURSIVE 2 /* a call of the same row was open around it */
+#define MISSING_MAX    100000
+
+/* Times in ticks. */
+struct row {
+	uint64_t returned;
+	uint64_t total;
+	uint64_t self;
+	uint64_t minimum, maximum;
+	uint64_t first; /* duration that the two sums are relative to: keeps them small */
+	double sum;
+	double squares;
+	uint64_t not_returned;
+	uint64_t other; /* entry-only, function tracer, returns without a known entry */
+	uint64_t self_upper_bound;
+	uint32_t key; /* function number, writer's index, or a function of the object */
+};
+
+/* A name that the target does not hold itself. */
+struct name {
+	struct name *next;
+	char text[];
+};
+
+struct slot {
+	uint32_t function; /* 0: empty */
+	uint32_t row;
+};
+
+/* Calls open in one context, by row. */
+struct open_calls {
+	uint32_t *count;
+	uint32_t size;
+	uint32_t context;
+	bool used;
+};
+
+struct collector {
+	struct gt_target *target;
+	enum gt_report_by by;
+	struct gt_decode decode;
+	struct slot *slots;
+	uint32_t slot_bits;
+	uint32_t slot_used;
+	struct row *rows;
+	uint32_t row_count, row_capacity;
+	uint32_t thread_row;
+	struct open_calls open[GT_DECODE_CONTEXTS];
+	uint32_t *counts; /* of the running context */
+	uint32_t counts_size;
+	bool out_of_memory;
+	uint64_t records;
+	uint64_t unreadable, damaged;
+	void *buffer;
+};
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+/* ---- rows ---- */
+
+static uint32_t hash(const struct collector *c, uint32_t function)
+{
+	return (uint32_t)((function * 0x9e3779b97f4a7c15ull) >> (64 - c->slot_bits));
+}
+
+static bool grow_slots(struct collector *c)
+{
+	uint32_t old_size = c->slots ? 1u << c->slot_bits : 0;
+	struct slot *old = c->slots;
+	c->slot_bits = old ? c->slot_bits + 1 : 12;
+	c->slots = calloc(1ull << c->slot_bits, sizeof(*c->slots));
+	if (!c->slots) {
+		c->slots = old;
+		c->slot_bits--;
+		return false;
+	}
+	for (uint32_t i = 0; i < old_size; i++) {
+		if (!old[i].function)
+			continue;
+		uint32_t at = hash(c, old[i].function);
+		while (c->slots[at].function)
+			at = (at + 1) & ((1u << c->slot_bits) - 1);
+		c->slots[at] = old[i];
+	}
+	free(old);
+	return true;
+}
+
+static uint32_t new_row(struct collector *c, uint32_t key)
+{
+	if (c->row_count == c->row_capacity) {
+		uint32_t wanted = c->row_capacity ? c->row_capacity * 2 : 1024;
+		struct row *rows = realloc(c->rows, wanted * sizeof(*rows));
+		if (!rows) {
+			c->out_of_memory = true;
+			return 0;
+		}
+		c->rows = rows;
+		c->row_capacity = wanted;
+	}
+	c->rows[c->row_count] = (struct row){ .key = key, .minimum = UINT64_MAX };
+	return c->row_count++;
+}
+
+static const char *object_of(struct collector *c, uint32_t number)
+{
+	struct gt_function function = { .object = NULL };
+	if (c->target->ops->function(c->target, number, &function) != GT_OK || !function.object)
+		return "";
+	return function.object;
+}
+
+/* Objects are few: they are compared one by one, once for each function. */
+static uint32_t object_row(struct collector *c, uint32_t function)
+{
+	const char *object = object_of(c, function);
+	for (uint32_t row = 0; row < c->row_count; row++)
+		if (strcmp(object_of(c, c->rows[row].key), object) == 0)
+			return row;
+	return new_row(c, function);
+}
+
+static __attribute__((noinline)) uint32_t add_function(struct collector *c, uint32_t function)
+{
+	if (2 * (c->slot_used + 1) > 1u << c->slot_bits && !grow_slots(c)) {
+		c->out_of_memory = true;
+		return 0;
+	}
+	uint32_t row = c->by == GT_REPORT_OBJECT ? object_row(c, function) : new_row(c, function);
+	uint32_t at = hash(c, function);
+	while (c->slots[at].function)
+		at = (at + 1) & ((1u << c->slot_bits) - 1);
+	c->slots[at] = (struct slot){ .function = function, .row = row };
+	c->slot_used++;
+	return row;
+}
+
+static inline uint32_t row_of(struct collector *c, uint32_t function)
+{
+	if (c->by == GT_REPORT_THREAD)
+		return c->thread_row;
+	uint32_t at = hash(c, function);
+	while (c->slots[at].function != function) {
+		if (!c->slots[at].function)
+			return add_function(c, function);
+		at = (at + 1) & ((1u << c->slot_bits) - 1);
+	}
+	return c->slots[at].row;
+}
+
+/* ---- recursion ---- */
+
+static __attribute__((noinline)) void grow_counts(struct collector *c)
+{
+	struct open_calls *open = &c->open[c->decode.slot];
+	uint32_t *count = realloc(open->count, c->row_capacity * sizeof(*count));
+	if (!count) {
+		c->out_of_memory = true;
+		return;
+	}
+	memset(count + open->size, 0, (c->row_capacity - open->size) * sizeof(*count));
+	open->count = c->counts = count;
+	open->size = c->counts_size = c->row_capacity;
+}
+
+/* Another context runs, or another one in the same place. */
+static void choose_counts(struct collector *c)
+{
+	struct open_calls *open = &c->open[c->decode.slot];
+	if (!open->used || open->context != c->decode.context) {
+		if (open->count)
+			memset(open->count, 0, open->size * sizeof(*open->count));
+		open->used = true;
+		open->context = c->decode.context;
+	}
+	c->counts = open->count;
+	c->counts_size = open->size;
+}
+
+static inline uint16_t count_open(struct collector *c, uint32_t row)
+{
+	if (__builtin_expect(row >= c->counts_size, 0)) {
+		grow_counts(c);
+		if (c->out_of_memory)
+			return MARK_COUNTED;
+	}
+	return c->counts[row]++ ? MARK_COUNTED | MARK_RECURSIVE : MARK_COUNTED;
+}
+
+static inline void count_closed(struct collector *c, uint32_t row, unsigned mark)
+{
+	if ((mark & MARK_COUNTED) && row < c->counts_size && c->counts[row])
+		c->counts[row]--;
+}
+
+/* Frames that a sub-buffer's header told of were entered unseen: they are open all the same. */
+static __attribute__((noinline)) void count_unseen(struct collector *c)
+{
+	struct gt_decode *decode = &c->decode;
+	uint32_t end = decode->depth - 1; /* the newest is its entry's business */
+	uint32_t from = end > GRAFTRACE_OPEN_CALLS ? end - GRAFTRACE_OPEN_CALLS : 0;
+	for (uint32_t depth = from; depth < end; depth++) {
+		struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
+		if (frame && !frame->mark)
+			frame->mark = count_open(c, row_of(c, frame->function));
+	}
+}
+
+/* ---- records ---- */
+
+static inline void add_ticks(uint64_t *sum, uint64_t ticks)
+{
+	/* Damage can state any times: a sum stays at its end rather than begin again. */
+	if (__builtin_add_overflow(*sum, ticks, sum))
+		*sum = UINT64_MAX;
+}
+
+static inline void take_entry(struct collector *c, const struct gt_record *record)
+{
+	struct gt_decode *decode = &c->decode;
+	struct gt_decode_frame *frame = gt_decode_frame(decode, record->depth);
+	if (__builtin_expect(!frame, 0))
+		return;
+	if (record->depth > decode->low &&
+	    __builtin_expect(!decode->frames[(record->depth - 1) & decode->mask].mark, 0))
+		count_unseen(c);
+	frame->mark = count_open(c, row_of(c, record->function));
+}
+
+static inline void take_return(struct collector *c, const struct gt_record *record)
+{
+	uint32_t at = row_of(c, record->function);
+	struct row *row = &c->rows[at];
+	if (__builtin_expect(c->out_of_memory, 0))
+		return;
+	count_closed(c, at, record->mark);
+	if (__builtin_expect(record->flags & GT_RECORD_START_UNKNOWN, 0)) {
+		row->other++;
+		return;
+	}
+	uint64_t ticks = record->clock - record->start;
+	if (__builtin_expect(!row->returned, 0))
+		row->first = ticks;
+	row->returned++;
+	if (!(record->mark & MARK_RECURSIVE))
+		add_ticks(&row->total, ticks);
+	if (ticks > record->children)
+		add_ticks(&row->self, ticks - record->children);
+	if (ticks < row->minimum)
+		row->minimum = ticks;
+	if (ticks > row->maximum)
+		row->maximum = ticks;
+	double off = (double)(int64_t)(ticks - row->first);
+	row->sum += off;
+	row->squares += off * off;
+	if (__builtin_expect(record->flags & GT_RECORD_CHILDREN_UNKNOWN, 0))
+		row->self_upper_bound++;
+}
+
+static void take_other(struct collector *c, const struct gt_record *record)
+{
+	uint32_t at;
+	switch (record->kind) {
+	case GT_RECORD_UNWOUND:
+	case GT_RECORD_OPEN:
+		if (!record->function)
+			break; /* calls of which nothing is known: they began before the recording
+				*/
+		at = row_of(c, record->function);
+		if (c->out_of_memory)
+			break;
+		count_closed(c, at, record->mark);
+		c->rows[at].not_returned++;
+		break;
+	case GT_RECORD_ENTRY_ONLY:
+	case GT_RECORD_FUNCTION:
+		at = row_of(c, record->function);
+		if (!c->out_of_memory)
+			c->rows[at].other++;
+		break;
+	case GT_RECORD_CONTEXT:
+		choose_counts(c);
+		break;
+	default:
+		break;
+	}
+}
+
+static void take_all(struct collector *c)
+{
+	struct gt_record record;
+	int kind;
+	while ((kind = gt_decode_next(&c->decode, &record)) != GT_RECORD_NONE) {
+		if (kind == GT_RECORD_ENTRY)
+			take_entry(c, &record);
+		else if (kind == GT_RECORD_RETURN)
+			take_return(c, &record);
+		else
+			take_other(c, &record);
+		c->records++;
+	}
+}
+
+static void take_writer(struct collector *c, uint32_t index, const struct gt_writer *writer)
+{
+	struct gt_target *target = c->target;
+	unsigned missing = 0;
+
+	gt_decode_reset(&c->decode);
+	for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
+		c->open[i].used = false;
+	for (uint64_t sequence = writer->first;
+	     sequence < writer->next && missing < MISSING_MAX && !c->out_of_memory; sequence++) {
+		const struct graftrace_sub_buffer *bytes = c->buffer;
+		int64_t words = target->ops->sub_buffer(target, index, sequence, c->buffer, &bytes);
+		if (words < 0 || bytes->sequence != sequence) {
+			c->unreadable += words != GT_ENOENT;
+			missing++;
+			continue;
+		}
+		if (gt_decode_feed(&c->decode, bytes, (uint32_t)words, false, NULL) != GT_OK) {
+			c->unreadable++;
+			continue;
+		}
+		missing = 0;
+		choose_counts(c);
+		take_all(c);
+	}
+	gt_decode_end(&c->decode);
+	take_all(c);
+	c->damaged += c->decode.damaged;
+}
+
+/* ---- the table ---- */
+
+static const char *keep(struct gt_report *report, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	struct name *name = malloc(sizeof(*name) + bytes);
+	if (!name)
+		return NULL;
+	memcpy(name->text, text, bytes);
+	name->next = report->names;
+	report->names = name;
+	return name->text;
+}
+
+static bool name_row(struct collector *c, struct gt_report *report, struct gt_report_row *row,
+		     uint32_t key)
+{
+	struct gt_function function = { .name = NULL };
+	struct gt_writer writer;
+	char text[64];
+
+	row->object = "";
+	if (c->by == GT_REPORT_THREAD) {
+		if (c->target->ops->writer(c->target, key, &writer) != GT_OK)
+			memset(&writer, 0, sizeof(writer));
+		gt_format(text, sizeof(text), "%.16s-%u", writer.comm, writer.tid);
+		row->name = keep(report, text);
+		return row->name != NULL;
+	}
+	if (c->target->ops->function(c->target, key, &function) != GT_OK) {
+		gt_format(text, sizeof(text), "function#%u", key);
+		row->name = c->by == GT_REPORT_OBJECT ? "" : keep(report, text);
+	} else if (c->by == GT_REPORT_OBJECT) {
+		row->name = function.object ? function.object : "";
+	} else {
+		row->name = function.name;
+		row->object = function.object ? function.object : "";
+	}
+	if (row->name && c->by == GT_REPORT_OBJECT && !*row->name)
+		row->name = "(unknown)";
+	return row->name != NULL;
+}
+
+static void fill_row(const struct gt_clock *clock, const struct row *from, struct gt_report_row *to)
+{
+	to->calls = from->returned + from->not_returned + from->other;
+	to->returned = from->returned;
+	to->not_returned = from->not_returned;
+	to->self_upper_bound = from->self_upper_bound;
+	if (!from->returned)
+		return;
+	double count = (double)from->returned;
+	double mean_off = from->sum / count;
+	double variance = from->squares / count - mean_off * mean_off;
+	double ns_per_tick = ldexp((double)clock->mult, -(int)clock->shift);
+	to->total = gt_clock_duration_ns(clock, from->total);
+	to->self = gt_clock_duration_ns(clock, from->self);
+	to->minimum = gt_clock_duration_ns(clock, from->minimum);
+	to->maximum = gt_clock_duration_ns(clock, from->maximum);
+	to->average = (uint64_t)(((double)from->first + mean_off) * ns_per_tick + 0.5);
+	to->deviation = variance > 0 ? (uint64_t)(sqrt(variance) * ns_per_tick + 0.5) : 0;
+}
+
+static int make_rows(struct collector *c, struct gt_report *report)
+{
+	report->rows = calloc(c->row_count ? c->row_count : 1, sizeof(*report->rows));
+	if (!report->rows)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < c->row_count; i++) {
+		struct gt_report_row *row = &report->rows[report->row_count];
+		fill_row(&c->target->clock, &c->rows[i], row);
+		if (!row->calls)
+			continue; /* a thread that called nothing */
+		if (!name_row(c, report, row, c->rows[i].key))
+			return GT_ENOMEM;
+		report->row_count++;
+		report->calls += row->calls;
+		report->not_returned += row->not_returned;
+		report->untimed += c->rows[i].other;
+		report->self_upper_bound += row->self_upper_bound;
+	}
+	return GT_OK;
+}
+
+int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_report **made,
+		   struct gt_message *message)
+{
+	static const struct gt_memory memory = { resize, NULL };
+	struct collector *c = calloc(1, sizeof(*c));
+	struct gt_report *report = calloc(1, sizeof(*report));
+	int error = GT_ENOMEM;
+
+	if (!c || !report)
+		goto out;
+	c->target = target;
+	c->by = report->by = by;
+	gt_decode_init(&c->decode, &memory);
+	c->buffer = malloc(target->sub_buffer_bytes);
+	if (!c->buffer || !grow_slots(c))
+		goto out;
+	uint32_t count = target->ops->writer_count(target);
+	for (uint32_t i = 0; i < count && !c->out_of_memory; i++) {
+		struct gt_writer writer;
+		if (target->ops->writer(target, i, &writer) != GT_OK)
+			continue;
+		for (unsigned cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+			report->lost[cause] += writer.lost[cause];
+		report->threads++;
+		if (by == GT_REPORT_THREAD)
+			c->thread_row = new_row(c, i);
+		take_writer(c, i, &writer);
+	}
+	if (c->out_of_memory)
+		goto out;
+	report->records = c->records;
+	report->damaged = c->damaged;
+	report->unreadable = c->unreadable;
+	error = make_rows(c, report);
+out:
+	if (error == GT_ENOMEM)
+		gt_message_set(message, "not enough memory for the table");
+	if (c) {
+		gt_decode_fini(&c->decode);
+		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
+			free(c->open[i].count);
+		free(c->slots);
+		free(c->rows);
+		free(c->buffer);
+		free(c);
+	}
+	if (error != GT_OK) {
+		gt_report_destroy(report);
+		return error;
+	}
+	*made = report;
+	return GT_OK;
+}
+
+void gt_report_destroy(struct gt_report *report)
+{
+	struct name *name, *next;
+	if (!report)
+		return;
+	for (name = report->names; name; name = next) {
+		next = name->next;
+		free(name);
+	}
+	free(report->rows);
+	free(report);
+}

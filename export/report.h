@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A table of a trace: calls and times for each function, thread or object. Reads every record of a
+ * target once, writer by writer; memory is a row for each function (thread, object) and the calls
+ * open at a time.
+ *
+ * What counts: `total` is the time from entry to return of the calls that have no call of the same
+ * row around them (recursion counts once); `self` is each call's time without its direct callees;
+ * average, minimum, maximum and deviation are of all calls that returned. Calls that did not return
+ * are counted, and are in no time.
+ */
+#ifndef GT_EXPORT_REPORT_H
+#define GT_EXPORT_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "core/view/target.h"
+
+enum gt_report_by {
+	GT_REPORT_FUNCTION = 0,
+	GT_REPORT_THREAD = 1,
+	GT_REPORT_OBJECT = 2,
+};
+
+enum gt_report_key {
+	GT_REPORT_TOTAL = 0,
+	GT_REPORT_SELF,
+	GT_REPORT_CALLS,
+	GT_REPORT_AVERAGE,
+	GT_REPORT_MINIMUM,
+	GT_REPORT_MAXIMUM,
+	GT_REPORT_DEVIATION,
+	GT_REPORT_NAME, /* ascending; all others descending */
+};
+
+enum gt_report_format {
+	GT_REPORT_TEXT = 0,
+	GT_REPORT_CSV = 1,
+	GT_REPORT_JSON = 2,
+};
+
+/* Times in nanoseconds. */
+struct gt_report_row {
+	const char *name;      /* lives as long as the target and the report */
+	const char *object;    /* of a function; "" else */
+	uint64_t calls;	       /* all: returned, not returned, recorded without their return */
+	uint64_t returned;     /* those with a known duration */
+	uint64_t not_returned; /* unwound, or still open at the end */
+	uint64_t total, self, average, minimum, maximum, deviation;
+	uint64_t self_upper_bound; /* calls during which records are missing: their self may be less
+				    */
+};
+
+struct gt_report {
+	enum gt_report_by by;
+	struct gt_report_row *rows;
+	size_t row_count;
+	uint64_t records;
+	uint64_t calls, not_returned, untimed, self_upper_bound; /* sums over the rows */
+	uint32_t threads;
+	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* sums over the writers */
+	uint64_t damaged;		      /* words and events that made no sense */
+	uint64_t unreadable;		      /* sub-buffers that could not be read */
+	void *names;			      /* private */
+};
+
+/* "total", "self", "calls", "avg" … or a beginning of one. GT_EINVAL. */
+int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_message *message);
+
+/* GT_ENOMEM, GT_EIO. *report is to be destroyed. The target must outlive it. */
+int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_report **report,
+		   struct gt_message *message);
+
+/* Orders the rows; equal ones by name. */
+void gt_report_sort(struct gt_report *report, enum gt_report_key key);
+
+/* The first `limit` rows (0: all) as text. *text is malloc'd, NUL-terminated, the caller's.
+ * GT_ENOMEM. */
+int gt_report_format(const struct gt_report *report, enum gt_report_format format, size_t limit,
+		     char **text, size_t *bytes);
+
+void gt_report_destroy(struct gt_report *report);
+
+#endif

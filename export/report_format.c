@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table's order and its three forms: aligned text with a unit for each time, CSV and JSON with
+ * nanoseconds. Names may hold anything: CSV quotes as RFC 4180 says, JSON escapes, text shows
+ * control characters as '?'.
+ */
+#include "export/report.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/view/message.h"
+
+static const struct {
+	const char *name;
+	enum gt_report_key key;
+} keys[] = {
+	{ "total", GT_REPORT_TOTAL },	      { "self", GT_REPORT_SELF },
+	{ "calls", GT_REPORT_CALLS },	      { "average", GT_REPORT_AVERAGE },
+	{ "avg", GT_REPORT_AVERAGE },	      { "minimum", GT_REPORT_MINIMUM },
+	{ "maximum", GT_REPORT_MAXIMUM },     { "stddev", GT_REPORT_DEVIATION },
+	{ "deviation", GT_REPORT_DEVIATION }, { "name", GT_REPORT_NAME },
+	{ "function", GT_REPORT_NAME },	      { "thread", GT_REPORT_NAME },
+	{ "object", GT_REPORT_NAME },
+};
+
+int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_message *message)
+{
+	size_t length = strlen(text);
+	for (size_t i = 0; length >= 3 && i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (strncmp(keys[i].name, text, length) == 0) {
+			*key = keys[i].key;
+			return GT_OK;
+		}
+	gt_message_set(
+		message,
+		"cannot sort by '%s': it is total, self, calls, avg, min, max, stddev or name",
+		text);
+	return GT_EINVAL;
+}
+
+/* ---- order ---- */
+
+struct order {
+	uint64_t value;
+	const struct gt_report_row *row;
+};
+
+static uint64_t value_of(const struct gt_report_row *row, enum gt_report_key key)
+{
+	switch (key) {
+	case GT_REPORT_SELF:
+		return row->self;
+	case GT_REPORT_CALLS:
+		return row->calls;
+	case GT_REPORT_AVERAGE:
+		return row->average;
+	case GT_REPORT_MINIMUM:
+		return row->minimum;
+	case GT_REPORT_MAXIMUM:
+		return row->maximum;
+	case GT_REPORT_DEVIATION:
+		return row->deviation;
+	case GT_REPORT_NAME:
+		return 0;
+	default:
+		return row->total;
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+	if (x->value != y->value)
+		return x->value < y->value ? 1 : -1;
+	int names = strcmp(x->row->name, y->row->name);
+	return names ? names : strcmp(x->row->object, y->row->object);
+}
+
+void gt_report_sort(struct gt_report *report, enum gt_report_key key)
+{
+	size_t count = report->row_count;
+	struct order *order = calloc(count ? count : 1, sizeof(*order));
+	struct gt_report_row *rows = calloc(count ? count : 1, sizeof(*rows));
+	if (order && rows) {
+		for (size_t i = 0; i < count; i++)
+			order[i] =
+				(struct order){ value_of(&report->rows[i], key), &report->rows[i] };
+		qsort(order, count, sizeof(*order), compare);
+		for (size_t i = 0; i < count; i++)
+			rows[i] = *order[i].row;
+		free(report->rows);
+		report->rows = rows;
+		rows = NULL;
+	}
+	free(rows);
+	free(order);
+}
+
+/* ---- text that grows ---- */
+
+struct text {
+	char *bytes;
+	size_t used, size;
+	bool failed;
+};
+
+static bool reserve(struct text *text, size_t bytes)
+{
+	if (text->failed)
+		return false;
+	if (text->size - text->used > bytes)
+		return true;
+	size_t wanted = (text->size + bytes) * 2;
+	char *grown = realloc(text->bytes, wanted);
+	if (!grown) {
+		text->failed = true;
+		return false;
+	}
+	text->bytes = grown;
+	text->size = wanted;
+	return true;
+}
+
+static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *text, const char *format, ...)
+{
+	va_list arguments;
+	if (!reserve(text, 1024))
+		return;
+	va_start(arguments, format);
+	text->used += gt_format_v(text->bytes + text->used, 1024, format, arguments);
+	va_end(arguments);
+}
+
+static void add_char(struct text *text, char c)
+{
+	if (!reserve(text, 2))
+		return;
+	text->bytes[text->used++] = c;
+	text->bytes[text->used] = 0;
+}
+
+static void add_clean(struct text *text, const char *name)
+{
+	for (; *name; name++)
+		add_char(text, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+}
+
+static void add_csv(struct text *text, const char *name)
+{
+	if (!strpbrk(name, ",\"\r\n")) {
+		for (; *name; name++)
+			add_char(text, *name);
+		return;
+	}
+	add_char(text, '"');
+	for (; *name; name++) {
+		if (*name == '"')
+			add_char(text, '"');
+		add_char(text, *name);
+	}
+	add_char(text, '"');
+}
+
+static void add_json(struct text *text, const char *name)
+{
+	add_char(text, '"');
+	for (; *name; name++) {
+		unsigned char c = (unsigned char)*name;
+		if (c == '"' || c == '\\')
+			add_char(text, '\\');
+		if (c < ' ')
+			add(text, "\\u%04x", (unsigned)c);
+		else
+			add_char(text, *name);
+	}
+	add_char(text, '"');
+}
+
+/* ---- the three forms ---- */
+
+/* 11 columns: three decimals of the unit that leaves at most three digits in front. */
+static void add_time(struct text *text, uint64_t ns)
+{
+	static const char *const units[] = { "us", "ms", "s " };
+	uint64_t unit = 1000;
+	unsigned i = 0;
+	while (i < 2 && ns / unit >= 1000) {
+		unit *= 1000;
+		i++;
+	}
+	add(text, "%5llu.%03llu %s", (unsigned long long)(ns / unit),
+	    (unsigned long long)(ns % unit / (unit / 1000)), units[i]);
+}
+
+static const char *const titles[] = { "Function", "Thread", "Object" };
+static const char *const fields[] = { "function", "thread", "object" };
+
+static void add_line(struct text *text, const struct gt_report *report,
+		     const struct gt_report_row *row)
+{
+	const uint64_t times[] = { row->total,	 row->self,    row->average,
+				   row->minimum, row->maximum, row->deviation };
+	add(text, "%11llu", (unsigned long long)row->calls);
+	if (report->not_returned)
+		add(text, " %9llu", (unsigned long long)row->not_returned);
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		add_char(text, ' ');
+		if (row->returned)
+			add_time(text, times[i]);
+		else
+			add(text, "%12s", "-  ");
+	}
+	add(text, "  ");
+	add_clean(text, row->name);
+	add_char(text, '\n');
+}
+
+static void format_text(struct text *text, const struct gt_report *report, size_t limit)
+{
+	static const char *const columns[] = { "Total", "Self", "Average", "Min", "Max", "StdDev" };
+	add(text, "%11s", "Calls");
+	if (report->not_returned)
+		add(text, " %9s", "Open");
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+		add(text, " %12s", columns[i]);
+	add(text, "  %s\n", titles[report->by]);
+	for (size_t i = 0; i < limit; i++)
+		add_line(text, report, &report->rows[i]);
+	if (limit < report->row_count)
+		add(text, "\n%zu more rows are not shown (--limit).\n", report->row_count - limit);
+	if (report->not_returned)
+		add(text,
+		    "\nOpen: %llu of the calls did not return (unwound, or still open at the "
+		    "end); they are in no time.\n",
+		    (unsigned long long)report->not_returned);
+	if (report->untimed)
+		add(text,
+		    "\n%llu calls were recorded without their entry or return: they count, "
+		    "and are in no time.\n",
+		    (unsigned long long)report->untimed);
+	if (report->self_upper_bound)
+		add(text,
+		    "\nRecords are missing within %llu calls: their self times may be less "
+		    "than counted here.\n",
+		    (unsigned long long)report->self_upper_bound);
+}
+
+static void format_csv(struct text *text, const struct gt_report *report, size_t limit)
+{
+	bool functions = report->by == GT_REPORT_FUNCTION;
+	add(text,
+	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns\n",
+	    fields[report->by], functions ? ",object" : "");
+	for (size_t i = 0; i < limit; i++) {
+		const struct gt_report_row *row = &report->rows[i];
+		const uint64_t values[] = { row->calls,	  row->not_returned, row->total,
+					    row->self,	  row->average,	     row->minimum,
+					    row->maximum, row->deviation };
+		add_csv(text, row->name);
+		if (functions) {
+			add_char(text, ',');
+			add_csv(text, row->object);
+		}
+		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
+			if (v < 2 || row->returned)
+				add(text, ",%llu", (unsigned long long)values[v]);
+			else
+				add_char(text, ',');
+		add_char(text, '\n');
+	}
+}
+
+static void format_json(struct text *text, const struct gt_report *report, size_t limit)
+{
+	static const char *const names[] = { "total_ns",   "self_ns",	 "average_ns",
+					     "minimum_ns", "maximum_ns", "stddev_ns" };
+	add(text,
+	    "{\n  \"by\": \"%s\",\n  \"calls\": %llu,\n  \"not_returned\": %llu,\n"
+	    "  \"untimed\": %llu,\n  \"self_upper_bound\": %llu,\n  \"threads\": %u,\n"
+	    "  \"rows\": [",
+	    fields[report->by], (unsigned long long)report->calls,
+	    (unsigned long long)report->not_returned, (unsigned long long)report->untimed,
+	    (unsigned long long)report->self_upper_bound, report->threads);
+	for (size_t i = 0; i < limit; i++) {
+		const struct gt_report_row *row = &report->rows[i];
+		const uint64_t times[] = { row->total,	 row->self,    row->average,
+					   row->minimum, row->maximum, row->deviation };
+		add(text, "%s\n    { \"%s\": ", i ? "," : "", fields[report->by]);
+		add_json(text, row->name);
+		if (report->by == GT_REPORT_FUNCTION) {
+			add(text, ", \"object\": ");
+			add_json(text, row->object);
+		}
+		add(text, ", \"calls\": %llu, \"not_returned\": %llu",
+		    (unsigned long long)row->calls, (unsigned long long)row->not_returned);
+		for (size_t t = 0; t < sizeof(times) / sizeof(times[0]) && row->returned; t++)
+			add(text, ", \"%s\": %llu", names[t], (unsigned long long)times[t]);
+		add(text, " }");
+	}
+	add(text, "%s]\n}\n", limit ? "\n  " : "");
+}
+
+int gt_report_format(const struct gt_report *report, enum gt_report_format format, size_t limit,
+		     char **made, size_t *bytes)
+{
+	struct text text = { 0 };
+	if (!limit || limit > report->row_count)
+		limit = report->row_count;
+	if (format == GT_REPORT_CSV)
+		format_csv(&text, report, limit);
+	else if (format == GT_REPORT_JSON)
+		format_json(&text, report, limit);
+	else
+		format_text(&text, report, limit);
+	if (text.failed) {
+		free(text.bytes);
+		return GT_ENOMEM;
+	}
+	*made = text.bytes;
+	*bytes = text.used;
+	return GT_OK;
+}

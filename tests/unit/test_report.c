@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of functions of scripted traces, against figures made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "export/report.h"
+#include "tests/unit/fake_target.h"
+
+static struct fake_target fake;
+static struct gt_report *report;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_init(&fake);
+	report = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	gt_report_destroy(report);
+	fake_free(&fake);
+	return 0;
+}
+
+static void make(enum gt_report_by by)
+{
+	gt_report_destroy(report);
+	report = NULL;
+	assert_int_equal(gt_report_make(&fake.target, by, &report, NULL), 0);
+	gt_report_sort(report, GT_REPORT_TOTAL);
+}
+
+static const struct gt_report_row *row(const char *name)
+{
+	for (size_t i = 0; i < report->row_count; i++)
+		if (strcmp(report->rows[i].name, name) == 0)
+			return &report->rows[i];
+	fail_msg("no row %s", name);
+	return NULL;
+}
+
+static void times_are_those_of_the_calls(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	for (int i = 1; i <= 3; i++) {
+		builder_entry(b, 2, 10);
+		builder_return(b, 2, i * 100);
+	}
+	builder_return(b, 1, 10);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(report->row_count, 2);
+	assert_string_equal(report->rows[0].name, "f1");
+	assert_int_equal(row("f1")->total, 640);
+	assert_int_equal(row("f1")->self, 40);
+	assert_int_equal(row("f1")->deviation, 0);
+	const struct gt_report_row *r = row("f2");
+	assert_int_equal(r->calls, 3);
+	assert_int_equal(r->total, 600);
+	assert_int_equal(r->self, 600);
+	assert_int_equal(r->average, 200);
+	assert_int_equal(r->minimum, 100);
+	assert_int_equal(r->maximum, 300);
+	assert_int_equal(r->deviation, 82); /* sqrt(20000 / 3) */
+	assert_string_equal(r->object, "/usr/bin/prog");
+}
+
+static void recursion_counts_its_outermost_call_once(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_entry(b, 2, 10);
+	builder_entry(b, 1, 10);
+	builder_return(b, 1, 10);
+	builder_return(b, 2, 10);
+	builder_return(b, 1, 10);
+	builder_entry(b, 1, 10);
+	builder_return(b, 1, 5);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(row("f1")->calls, 3);
+	assert_int_equal(row("f1")->total, 50 + 5);
+	assert_int_equal(row("f1")->self, 20 + 10 + 5);
+	assert_int_equal(row("f1")->average, (50 + 10 + 5 + 1) / 3);
+	assert_int_equal(row("f2")->total, 30);
+}
+
+/* The header of the second sub-buffer tells of f1 and f2; nobody saw their entries. */
+static void recursion_into_a_call_open_before_the_recording_is_known(void **state)
+{
+	(void)state;
+	uint32_t a = fake_thread(&fake, 86, "sh", 1000);
+	struct builder *b = fake_sub_buffer_of(&fake, a, 2000, 0, 64);
+	builder_open(b, 1, 1500);
+	builder_open(b, 2, 1600);
+	builder_entry(b, 1, 100);
+	builder_return(b, 1, 100);
+	builder_long_return(b, 2, 100, 1600, 1);
+	builder_long_return(b, 1, 100, 1500, 0);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(row("f1")->calls, 2);
+	assert_int_equal(row("f1")->total, 900);
+	assert_int_equal(row("f1")->self_upper_bound, 1);
+}
+
+static void coroutines_are_not_each_others_recursion(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 5);
+	builder_entry(b, 1, 10);
+	builder_return(b, 1, 10);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 0);
+	builder_long_return(b, 1, 10, 1010, 0);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(row("f1")->total, 10 + 30);
+}
+
+static void calls_that_did_not_return_are_counted_and_not_timed(void **state)
+{
+	(void)state;
+	char *text;
+	size_t bytes;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_entry(b, 2, 10);
+	builder_entry(b, 3, 1000);
+	builder_special(b, GRAFTRACE_SPECIAL_UNWOUND, 2);
+	builder_entry_only(b, 4, 10);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(report->calls, 4);
+	assert_int_equal(report->not_returned, 3);
+	assert_int_equal(report->untimed, 1);
+	assert_int_equal(row("f1")->not_returned, 1);
+	assert_int_equal(row("f2")->total, 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, &text, &bytes), 0);
+	assert_non_null(strstr(text, "3 of the calls did not return"));
+	free(text);
+	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 0, &text, &bytes), 0);
+	assert_non_null(strstr(text, "f1,/usr/bin/prog,1,1,,,,,,\n"));
+	free(text);
+}
+
+static void rows_can_be_threads_or_objects(void **state)
+{
+	(void)state;
+	uint32_t a = fake_thread(&fake, 86, "sh", 1000), c = fake_thread(&fake, 87, "sh", 1000);
+	struct builder *b = fake_sub_buffer_of(&fake, a, 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_entry(b, 2, 10);
+	builder_entry(b, 70, 10);
+	builder_return(b, 70, 10);
+	builder_return(b, 2, 10);
+	builder_return(b, 1, 10);
+	builder_close(b);
+	b = fake_sub_buffer_of(&fake, c, 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_return(b, 1, 7);
+	builder_close(b);
+	make(GT_REPORT_THREAD);
+	assert_int_equal(row("sh-86")->calls, 3);
+	assert_int_equal(row("sh-86")->total, 50);
+	assert_int_equal(row("sh-86")->self, 50);
+	assert_int_equal(row("sh-87")->total, 7);
+	make(GT_REPORT_OBJECT);
+	assert_int_equal(report->row_count, 2);
+	assert_int_equal(row("/usr/bin/prog")->total, 57);
+	assert_int_equal(row("/usr/bin/prog")->self, 47);
+	assert_int_equal(row("/usr/lib/libx.so")->total, 10);
+}
+
+static void the_text_is_aligned_and_sorted(void **state)
+{
+	(void)state;
+	char *text;
+	size_t bytes;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	fake_name(&fake, 1, "std::map<int, \"x\">::at\n");
+	builder_entry(b, 1, 10);
+	builder_return(b, 1, 1234567);
+	builder_entry(b, 2, 10);
+	builder_return(b, 2, 71);
+	builder_entry(b, 2, 10);
+	builder_return(b, 2, 71);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, &text, &bytes), 0);
+	assert_string_equal(
+		text,
+		"      Calls        Total         Self      Average          Min          Max      "
+		" "
+		"StdDev  Function\n"
+		"          1     1.234 ms     1.234 ms     1.234 ms     1.234 ms     1.234 ms     "
+		"0.000 us  std::map<int, \"x\">::at?\n"
+		"          2     0.142 us     0.142 us     0.071 us     0.071 us     0.071 us     "
+		"0.000 us  f2\n");
+	assert_int_equal(bytes, strlen(text));
+	free(text);
+	gt_report_sort(report, GT_REPORT_CALLS);
+	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 1, &text, &bytes), 0);
+	assert_string_equal(text, "function,object,calls,not_returned,total_ns,self_ns,average_ns,"
+				  "minimum_ns,maximum_ns,stddev_ns\n"
+				  "f2,/usr/bin/prog,2,0,142,142,71,71,71,0\n");
+	free(text);
+	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 2, &text, &bytes), 0);
+	assert_non_null(strstr(text, "\n\"std::map<int, \"\"x\"\">::at\n\",/usr/bin/prog,1,"));
+	free(text);
+	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, &text, &bytes), 0);
+	assert_non_null(strstr(text, "\"function\": \"std::map<int, \\\"x\\\">::at\\u000a\""));
+	free(text);
+}
+
+static void keys_can_be_shortened_but_not_invented(void **state)
+{
+	struct gt_message message;
+	enum gt_report_key key;
+	(void)state;
+	assert_int_equal(gt_report_parse_key("max", &key, &message), 0);
+	assert_int_equal(key, GT_REPORT_MAXIMUM);
+	assert_int_equal(gt_report_parse_key("avg", &key, &message), 0);
+	assert_int_equal(key, GT_REPORT_AVERAGE);
+	assert_int_equal(gt_report_parse_key("", &key, &message), GT_EINVAL);
+	assert_int_equal(gt_report_parse_key("size", &key, &message), GT_EINVAL);
+	assert_non_null(strstr(message.text, "'size'"));
+}
+
+static void an_empty_trace_makes_an_empty_table(void **state)
+{
+	char *text;
+	size_t bytes;
+	(void)state;
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(report->row_count, 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, &text, &bytes), 0);
+	assert_non_null(strstr(text, "\"rows\": []"));
+	free(text);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(times_are_those_of_the_calls),
+		TEST(recursion_counts_its_outermost_call_once),
+		TEST(recursion_into_a_call_open_before_the_recording_is_known),
+		TEST(coroutines_are_not_each_others_recursion),
+		TEST(calls_that_did_not_return_are_counted_and_not_timed),
+		TEST(rows_can_be_threads_or_objects),
+		TEST(the_text_is_aligned_and_sorted),
+		TEST(keys_can_be_shortened_but_not_invented),
+		TEST(an_empty_trace_makes_an_empty_table),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
