@@ -57,11 +57,11 @@
 #define GT_MIRROR_BIT 46
 
 /* struct graftrace_region */
-#define GT_REGION_BIAS		0
-#define GT_REGION_ENTRY_SLOW	16
-#define GT_REGION_EXIT_SLOW	24
-#define GT_REGION_HOOK_SLOW	32
-#define GT_REGION_STATE		40
+#define GT_REGION_BIAS	     0
+#define GT_REGION_ENTRY_SLOW 16
+#define GT_REGION_EXIT_SLOW  24
+#define GT_REGION_HOOK_SLOW  32
+#define GT_REGION_STATE	     40
 
 /* struct graftrace_agent_state */
 #define GT_STATE_REGION_COUNT 64

@@ -270,6 +270,8 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 {
 	(void)function;
 	fill_hole(hole);
+	if (thread->mode == 0 && !thread->host)
+		right_mode(thread);
 	struct gt_frame *frame = gt_frames_find(thread, slot);
 	if (frame == NULL)
 		return;

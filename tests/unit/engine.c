@@ -117,7 +117,8 @@ void engine_start(const struct engine_options *options)
 		if (strstr(line, "[stack]") != NULL && sscanf(line, "%lx-%lx", &low, &high) == 2) {
 			struct rlimit limit;
 			getrlimit(RLIMIT_STACK, &limit);
-			uint64_t size = limit.rlim_cur == RLIM_INFINITY ? 1ul << 30 : limit.rlim_cur;
+			uint64_t size =
+				limit.rlim_cur == RLIM_INFINITY ? 1ul << 30 : limit.rlim_cur;
 			state->stack_high = high;
 			state->stack_low = high - size;
 		}
@@ -146,7 +147,8 @@ static void put_jump(uint8_t *at, uint8_t opcode, uint64_t target)
 uint32_t engine_patch(void *function, enum engine_kind kind)
 {
 	uint32_t number = ++patched;
-	uint8_t *stub = region + GRAFTRACE_REGION_STUBS_OFFSET + (number - 1) * GRAFTRACE_STUB_BYTES;
+	uint8_t *stub =
+		region + GRAFTRACE_REGION_STUBS_OFFSET + (number - 1) * GRAFTRACE_STUB_BYTES;
 	uint64_t hot = (uint64_t)region + GRAFTRACE_REGION_HOT_OFFSET;
 	uint8_t *code = function;
 	uint64_t body = (uint64_t)code + 5;
@@ -154,9 +156,9 @@ uint32_t engine_patch(void *function, enum engine_kind kind)
 	int32_t distance;
 
 	put_jump(stub, 0xe8,
-		 hot + (kind == ENGINE_ROOT ? header->entry_root :
-			kind == ENGINE_ONLY ? header->entry_only :
-					      header->entry));
+		 hot + (kind == ENGINE_ROOT   ? header->entry_root
+			: kind == ENGINE_ONLY ? header->entry_only
+					      : header->entry));
 	memcpy(stub + 5, "\x0f\x82", 2);
 	distance = (int32_t)(body - ((uint64_t)stub + 11));
 	memcpy(stub + 7, &distance, 4);
@@ -216,8 +218,8 @@ size_t engine_words(struct engine_word **result)
 		struct graftrace_sub_buffer *sub =
 			graftrace_arena_sub_buffer(arena, (uint32_t)order[n][1]);
 		uint64_t *at = graftrace_sub_buffer_words(sub);
-		uint64_t *end = sub->used ? at + sub->used :
-					    (uint64_t *)((char *)sub + arena->sub_buffer_bytes);
+		uint64_t *end = sub->used ? at + sub->used
+					  : (uint64_t *)((char *)sub + arena->sub_buffer_bytes);
 		bool pairs = sub->tracer == GRAFTRACE_TRACER_FUNCTION;
 		uint64_t clock = sub->clock;
 		for (; at < end; at += pairs ? 2 : 1) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frame engine in the test's own process: maps the agent's image, an arena and one region, and puts
- * stubs before functions of this program that have compiler-made nops at their entries. Tests of the
- * recording path run it without a host side.
+ * The frame engine in the test's own process: maps the agent's image, an arena and one region, and
+ * puts stubs before functions of this program that have compiler-made nops at their entries. Tests
+ * of the recording path run it without a host side.
  */
 #ifndef TESTS_UNIT_ENGINE_H
 #define TESTS_UNIT_ENGINE_H
@@ -40,8 +40,9 @@ struct engine_word {
 	uint32_t generation;
 	uint32_t tracer;
 	uint64_t word;
-	uint64_t data[3]; /* of a LONG_RETURN; data[0] of ENTRY_ONLY; the parent of a function entry */
-	uint64_t clock;   /* full */
+	uint64_t data[3]; /* of a LONG_RETURN; data[0] of ENTRY_ONLY; the parent of a function entry
+			   */
+	uint64_t clock;	  /* full */
 };
 size_t engine_words(struct engine_word **words);
 
