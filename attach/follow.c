@@ -434,10 +434,14 @@ static void answer(struct graftrace_mail *mail)
 static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_t pid, pid_t tid)
 {
 	struct exec exec = { .session = session, .pid = pid, .tid = tid };
+	struct gt_tracee *tracee = gt_follow_find(session, pid);
 	int error;
 
+	/* Children that are left clean stay so. */
+	if (session->no_fork && (!tracee || tracee->clean))
+		return 0;
 	/* vfork children are no tracees of ours yet, but share the arena. */
-	if (!is_thread_of(pid, tid) || (!gt_follow_find(session, pid) && !is_ours(session, pid)))
+	if (!is_thread_of(pid, tid) || (!tracee && !is_ours(session, pid)))
 		return 0;
 	error = gt_thread_stop(tid, PTRACE_O_TRACEEXEC, NULL);
 	if (error == GT_EBUSY)

@@ -32,10 +32,15 @@ static uint64_t page_up(uint64_t value)
 	return (value + PAGE - 1) & ~(PAGE - 1);
 }
 
+/* Moved code begins on a page of its own: pages are written as a whole. */
+static uint64_t moved_offset(uint32_t stub_room)
+{
+	return page_up(GRAFTRACE_REGION_STUBS_OFFSET + (uint64_t)stub_room * GRAFTRACE_STUB_BYTES);
+}
+
 uint64_t gt_region_bytes(uint32_t stub_room, uint64_t moved_bytes)
 {
-	return page_up(GRAFTRACE_REGION_STUBS_OFFSET +
-		       (uint64_t)stub_room * GRAFTRACE_STUB_BYTES + moved_bytes);
+	return moved_offset(stub_room) + page_up(moved_bytes);
 }
 
 bool gt_region_reaches(const struct gt_region *region, uint64_t low, uint64_t high)
@@ -109,8 +114,7 @@ void gt_region_init(struct gt_region *region, uint64_t start, uint64_t bytes, ui
 		.stubs = start + GRAFTRACE_REGION_STUBS_OFFSET,
 		.first_number = first_number,
 		.stub_room = stub_room,
-		.moved = start + GRAFTRACE_REGION_STUBS_OFFSET +
-			 (uint64_t)stub_room * GRAFTRACE_STUB_BYTES,
+		.moved = start + moved_offset(stub_room),
 		.moved_end = start + bytes,
 	};
 }
@@ -182,7 +186,7 @@ static void put_unwind_data(const struct gt_region *region, struct graftrace_reg
 	};
 	uint64_t eh_frame = region->start + offsetof(struct graftrace_region, eh_frame);
 	uint64_t header = region->start + offsetof(struct graftrace_region, eh_frame_hdr);
-	uint64_t moved = region->stubs + (uint64_t)region->stub_room * GRAFTRACE_STUB_BYTES;
+	uint64_t moved = region->start + moved_offset(region->stub_room);
 	struct writer frame = {page->eh_frame, 0, sizeof(page->eh_frame)};
 	struct writer table = {page->eh_frame_hdr, 0, sizeof(page->eh_frame_hdr)};
 	size_t stub_fde, moved_fde = 0;
