@@ -238,8 +238,6 @@ void gt_decode_stack(const uint8_t *code, size_t room, struct gt_stack_effect *e
 				return;
 			effect->from_frame = from->mem.base == ZYDIS_REGISTER_RBP;
 			effect->unknown = !effect->from_frame;
-			effect->loads_stack = effect->unknown;
-			effect->loaded_from = number_of(from->mem.base);
 			return;
 		}
 		if (decoded.mnemonic == ZYDIS_MNEMONIC_MOV &&

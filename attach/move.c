@@ -98,7 +98,7 @@ static void emit_indirect_call(struct output *output, const uint8_t *code,
 		output->error = GT_ENOTSUP; /* a far call, or call *%rsp */
 		return;
 	}
-	jump[at + 1] = (uint8_t)(jump[at + 1] | 0x20); /* /2 call -> /4 jmp */
+	jump[at + 1] = (uint8_t)((jump[at + 1] & ~0x38) | 0x20); /* /2 call -> /4 jmp */
 	if (instruction->memory && instruction->base == 4) {
 		const int64_t displacement = (int64_t)instruction->displacement + 8;
 		const int32_t value = (int32_t)displacement;
