@@ -5,7 +5,7 @@
  * that the instruction itself would not have touched.
  */
 #include "attach/plan.h"
-#include "attach/decode.h"
+#include "attach/instruction.h"
 
 #include <string.h>
 
@@ -155,7 +155,8 @@ int gt_plan_move(const struct gt_plan_entry *entry, uint64_t code, uint64_t move
 		const uint8_t *from = entry->original + at;
 		uint64_t target;
 
-		if (!gt_decode(from, entry->covered_bytes - at, code + at, &instruction))
+		if (!gt_instruction_decode(from, entry->covered_bytes - at, code + at,
+					   &instruction))
 			return GT_EINVAL;
 		if (map)
 			map->offset[at] = (int16_t)output.used;

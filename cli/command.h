@@ -20,6 +20,7 @@ struct gt_command {
 		   char **argv); /* argv[0] is the subcommand's name; returns the exit code */
 };
 
+int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
 int gt_cmd_runtime_breakdown(int argc, char **argv);
 

@@ -11,6 +11,8 @@
 
 /* In the order of the help: recording, looking, converting. */
 static const struct gt_command commands[] = {
+	{ "functions", "list what can be traced in a program, how, and what cannot and why",
+	  gt_cmd_functions },
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
 	{ "runtime-breakdown", "turn that CSV into a page with a bar chart of self times",
 	  gt_cmd_runtime_breakdown },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For the tests of the patch plan: a library to be preloaded that patches every function of the
- * program (and of the libraries that GT_PATCH_LIBRARIES names, by parts of their paths, separated by
- * colons) before main runs. Each patched function counts its calls and goes on. At the end a line
- * "objects functions patched reached calls" is written to the file GT_PATCH_REPORT.
+ * program (and of the libraries that GT_PATCH_LIBRARIES names, by parts of their paths, separated
+ * by colons) before main runs. Each patched function counts its calls and goes on. At the end a
+ * line "objects functions patched reached calls" is written to the file GT_PATCH_REPORT.
  * GT_PATCH_ONLY=FROM-TO (numbers of functions) narrows a failure down.
  */
 #define _GNU_SOURCE
