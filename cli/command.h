@@ -22,6 +22,8 @@ struct gt_command {
 
 int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
+int gt_cmd_report(int argc, char **argv);
+int gt_cmd_show(int argc, char **argv);
 int gt_cmd_runtime_breakdown(int argc, char **argv);
 
 /* "graftrace NAME: text\n" on stderr, as one write. */

@@ -11,6 +11,8 @@
 
 /* In the order of the help: recording, looking, converting. */
 static const struct gt_command commands[] = {
+	{ "show", "print a recording as ftrace's text", gt_cmd_show },
+	{ "report", "print a recording as a table of functions", gt_cmd_report },
 	{ "functions", "list what can be traced in a program, how, and what cannot and why",
 	  gt_cmd_functions },
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
