@@ -213,7 +213,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		return gt_fail(message, GT_ENOMEM, "no memory for a session");
 	session->epoll = -1;
 	session->arena.fd = -1;
-	session->sink = options->mode == GRAFTRACE_MODE_DRAIN ? options->sink : NULL;
+	session->sink = options->sink;
 	session->no_fork = options->no_fork;
 	session->threshold_ns = options->threshold_ns;
 	session->selection.libraries = options->libraries;
@@ -227,7 +227,8 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		error = gt_arena_create(&session->arena, options->buffer_bytes, message);
 	if (!error)
 		error = gt_drain_init(&session->drain, &session->arena, options->mode,
-				      session->sink, message);
+				      options->mode == GRAFTRACE_MODE_DRAIN ? session->sink : NULL,
+				      message);
 	if (!error) {
 		gt_live_target_init(&session->live, &session->lock, &session->drain,
 				    &session->catalog);

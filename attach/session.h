@@ -27,12 +27,14 @@ struct gt_session_options {
 	uint64_t threshold_ns;	    /* 0 = none */
 	uint64_t buffer_bytes;	    /* of the sub-buffers in all; 0 = 64 MB */
 	enum graftrace_arena_mode mode;
-	uint32_t wait_ms;	    /* drain mode: how long a writer may wait for room */
-	bool no_fork;		    /* children are left clean */
-	bool libraries;		    /* also what is not the program's own (system libraries) */
-	bool unprepared;	    /* also functions that no compiler has prepared */
-	bool start_off;		    /* tracing_on = 0 at the start */
-	const struct gt_sink *sink; /* drain mode: where to; NULL in the ring modes */
+	uint32_t wait_ms; /* drain mode: how long a writer may wait for room */
+	bool no_fork;	  /* children are left clean */
+	bool libraries;	  /* also what is not the program's own (system libraries) */
+	bool unprepared;  /* also functions that no compiler has prepared */
+	bool start_off;	  /* tracing_on = 0 at the start */
+	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
+	 * is in the ring stays there. */
+	const struct gt_sink *sink;
 };
 
 /* Starts the program and puts the agent in; it runs when this returns. GT_ENOENT: no such program,

@@ -11,13 +11,11 @@
 
 /* In the order of the help: recording, looking, converting. */
 static const struct gt_command commands[] = {
-	{ "show", "print a recording as ftrace's text", gt_cmd_show },
-	{ "report", "print a recording as a table of functions", gt_cmd_report },
-	{ "functions", "list what can be traced in a program, how, and what cannot and why",
-	  gt_cmd_functions },
+	{ "record", "run a program and record the calls of its functions", gt_cmd_record },
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
 	{ "runtime-breakdown", "turn that CSV into a page with a bar chart of self times",
 	  gt_cmd_runtime_breakdown },
+	{ "serve", "serve a recording over HTTP, as ftrace's control files", gt_cmd_serve },
 };
 
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])

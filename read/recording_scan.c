@@ -255,8 +255,8 @@ static int take_end(struct scan *scan, const uint8_t *bytes, size_t count, const
 	info->processes = end.processes;
 	memcpy(info->lost, end.lost, sizeof(info->lost));
 	recording->said_sub_buffers = end.sub_buffers;
-	if (!recording->have_clock)
-		take_clock(recording, &end.clock);
+	take_clock(recording,
+		   &end.clock); /* measured over the whole run: better than the start's */
 	scan->ended = true;
 	return 0;
 }

@@ -31,8 +31,6 @@
 #define NAME_MAX_BYTES 65535u	  /* longer ones are cut */
 #define PACK_BYTES     512	  /* shorter payloads are not packed */
 #define METADATA_LEVEL 3
-/* Columns without zstd cost no more time than writing the words as they are (half of it is the
- * kernel's copy, and they are a quarter of it), but for groups of few words. */
 #define PRESSURE_BARE  50
 #define PRESSURE_PLAIN 80
 
@@ -622,6 +620,11 @@ int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_wr
 	};
 
 	memcpy(end.lost, totals->lost, sizeof(end.lost));
+	if (totals->clock.mult != 0)
+		end.clock =
+			(struct graftrace_file_clock){ totals->clock.tsc_base,
+						       totals->clock.ns_base, totals->clock.mult,
+						       totals->clock.shift, 0 };
 	if (gt_file_writer_flush(writer) == 0) {
 		end.sub_buffers = writer->sub_buffers;
 		uint8_t *payload = start_payload(writer, sizeof(end));

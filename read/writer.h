@@ -59,6 +59,7 @@ struct gt_file_writer_totals {
 	uint32_t processes;
 	int exit_status;
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
+	struct gt_clock clock; /* as it was measured over the whole run; mult 0: as at the start */
 };
 
 /* Writes what is gathered and the end block; the file is then complete. */

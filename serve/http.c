@@ -36,6 +36,8 @@ struct gt_http_server {
 	struct MHD_Daemon *daemon;
 	struct gt_control_target *control;
 	char *title;
+	int socket; /* that listens */
+	unsigned connections;
 	char bound[GT_ADDRESS_BYTES + 8];
 	bool any_address;
 	unsigned idle_seconds;
@@ -506,13 +508,49 @@ static size_t unescape(void *data, struct MHD_Connection *connection, char *text
 	return MHD_http_unescape(text);
 }
 
-static int start_daemon(struct gt_http_server *server, int fd, unsigned connections,
-			struct gt_message *message)
+static int no_memory(struct gt_message *message)
+{
+	gt_message_set(message, "no memory for the HTTP server");
+	return GT_ENOMEM;
+}
+
+int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server_out,
+		 struct gt_message *message)
+{
+	struct gt_address address;
+	struct gt_http_server *server;
+	int error = gt_address_parse(options->address != NULL ? options->address
+							      : GT_HTTP_DEFAULT_ADDRESS,
+				     &address, message);
+
+	if (error != 0)
+		return error;
+	server = calloc(1, sizeof(*server));
+	if (server == NULL)
+		return no_memory(message);
+	server->connections = options->connections != 0 ? options->connections : 64;
+	server->idle_seconds = options->idle_seconds != 0 ? options->idle_seconds : 30;
+	server->socket = gt_address_listen(&address, server->bound, &server->any_address, message);
+	if (server->socket < 0) {
+		error = server->socket;
+		free(server);
+		return error;
+	}
+	*server_out = server;
+	return 0;
+}
+
+int gt_http_start(struct gt_http_server *server, struct gt_control_target *control,
+		  const char *title, struct gt_message *message)
 {
 	sigset_t all;
 	sigset_t old;
 	int error;
 
+	server->control = control;
+	server->title = strdup(title);
+	if (server->title == NULL)
+		return no_memory(message);
 	/* Signals are for the thread that started us: Ctrl-C must not end up in a server's thread.
 	 */
 	sigfillset(&all);
@@ -520,8 +558,8 @@ static int start_daemon(struct gt_http_server *server, int fd, unsigned connecti
 	server->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
 			MHD_USE_ITC,
-		0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
+		0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, server->socket,
+		MHD_OPTION_CONNECTION_LIMIT, server->connections, MHD_OPTION_CONNECTION_TIMEOUT,
 		server->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 		MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
 		unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
@@ -533,69 +571,25 @@ static int start_daemon(struct gt_http_server *server, int fd, unsigned connecti
 	return GT_EIO;
 }
 
-int gt_http_start(const struct gt_http_options *options, struct gt_http_server **server_out,
-		  struct gt_message *message)
-{
-	struct gt_address address;
-	struct gt_http_server *server;
-	int fd;
-	int error = gt_address_parse(options->address != NULL ? options->address
-							      : GT_HTTP_DEFAULT_ADDRESS,
-				     &address, message);
-
-	if (error != 0)
-		return error;
-	server = calloc(1, sizeof(*server));
-	if (server == NULL)
-		goto no_memory;
-	server->title = strdup(options->title != NULL ? options->title : "");
-	if (server->title == NULL)
-		goto no_title;
-	server->control = options->control;
-	server->idle_seconds = options->idle_seconds != 0 ? options->idle_seconds : 30;
-	fd = gt_address_listen(&address, server->bound, &server->any_address, message);
-	if (fd < 0) {
-		error = fd;
-		goto no_socket;
-	}
-	error = start_daemon(server, fd, options->connections != 0 ? options->connections : 64,
-			     message);
-	if (error != 0)
-		goto no_daemon;
-	*server_out = server;
-	return 0;
-
-no_daemon:
-	close(fd);
-no_socket:
-	free(server->title);
-	free(server);
-	return error;
-no_title:
-	free(server);
-no_memory:
-	gt_message_set(message, "no memory for the HTTP server");
-	return GT_ENOMEM;
-}
-
 const char *gt_http_address(const struct gt_http_server *server)
 {
 	return server->bound;
 }
 
-void gt_http_stop(struct gt_http_server *server, unsigned grace_ms)
+void gt_http_close(struct gt_http_server *server, unsigned grace_ms)
 {
-	MHD_socket listening = MHD_quiesce_daemon(server->daemon);
 	const struct timespec moment = { 0, 10 * 1000 * 1000 };
 
-	if (listening != MHD_INVALID_SOCKET)
-		close(listening);
-	while (atomic_load(&server->active) > 0 && grace_ms > 0) {
-		nanosleep(&moment, NULL);
-		grace_ms -= grace_ms < 10 ? grace_ms : 10;
+	if (server->daemon != NULL) {
+		MHD_quiesce_daemon(server->daemon);
+		while (atomic_load(&server->active) > 0 && grace_ms > 0) {
+			nanosleep(&moment, NULL);
+			grace_ms -= grace_ms < 10 ? grace_ms : 10;
+		}
+		atomic_store(&server->stopping, true);
+		MHD_stop_daemon(server->daemon);
 	}
-	atomic_store(&server->stopping, true);
-	MHD_stop_daemon(server->daemon);
+	close(server->socket);
 	free(server->title);
 	free(server);
 }

@@ -19,27 +19,34 @@
 struct gt_http_server;
 
 struct gt_http_options {
-	size_t size;	     /* sizeof(struct gt_http_options): room to grow */
-	const char *address; /* ADDRESS:PORT, [ADDRESS]:PORT, :PORT or PORT; NULL = the default;
-			      * port 0 = any that is free */
-	struct gt_control_target *control; /* its operations are called from many threads */
-	const char *title;		   /* of the index: what is traced */
-	unsigned connections;		   /* at most at a time; 0 = 64 */
-	unsigned idle_seconds;		   /* a connection without progress is closed; 0 = 30 */
+	size_t size;	       /* sizeof(struct gt_http_options): room to grow */
+	const char *address;   /* ADDRESS:PORT, [ADDRESS]:PORT, :PORT or PORT; NULL = the default;
+				* port   0 = any that is free */
+	unsigned connections;  /* at most at a time; 0 = 64 */
+	unsigned idle_seconds; /* a connection without progress is closed; 0 = 30 */
 };
 
 /*
- * Binds and starts to serve. GT_EINVAL: not an address; GT_EBUSY: the port is in use; GT_EPERM:
- * the system does not allow it; GT_EIO; GT_ENOMEM. All signals are blocked in the server's threads.
+ * Binds, so that it is known whether that works before anything is traced; who connects already
+ * waits. GT_EINVAL: not an address; GT_EBUSY: the port is in use; GT_EPERM: the system does not
+ * allow it; GT_EIO; GT_ENOMEM.
  */
-int gt_http_start(const struct gt_http_options *options, struct gt_http_server **server,
-		  struct gt_message *message);
+int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server,
+		 struct gt_message *message);
+
+/*
+ * Begins to serve; once. control's operations are called from many threads, until gt_http_close.
+ * title: what is traced, for the index. All signals are blocked in the server's threads. GT_EIO,
+ * GT_ENOMEM.
+ */
+int gt_http_start(struct gt_http_server *server, struct gt_control_target *control,
+		  const char *title, struct gt_message *message);
 
 /* Where it listens: "127.0.0.1:9090", with the port that was given. Lives as long as the server. */
 const char *gt_http_address(const struct gt_http_server *server);
 
 /* Takes no new connections, lets the running ones end for at most grace_ms, ends the others, frees.
  */
-void gt_http_stop(struct gt_http_server *server, unsigned grace_ms);
+void gt_http_close(struct gt_http_server *server, unsigned grace_ms);
 
 #endif

@@ -25,14 +25,13 @@ static const char *body;
 
 static int set_up(void **state)
 {
-	struct gt_http_options options = {
-		sizeof(options), "127.0.0.1:0", &fake.control, "a <program> & \"more\"", 8, 5
-	};
+	struct gt_http_options options = { sizeof(options), "127.0.0.1:0", 8, 5 };
 	struct gt_message message;
 
 	(void)state;
 	fake_control_init(&fake, GT_CONTROL_PROGRAM);
-	if (gt_http_start(&options, &server, &message) != 0)
+	if (gt_http_open(&options, &server, &message) != 0 ||
+	    gt_http_start(server, &fake.control, "a <program> & \"more\"", &message) != 0)
 		return -1;
 	port = (unsigned)atoi(strchr(gt_http_address(server), ':') + 1);
 	return 0;
@@ -41,7 +40,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	gt_http_stop(server, 0);
+	gt_http_close(server, 0);
 	return fake.opened; /* whatever became of the clients: all is closed */
 }
 

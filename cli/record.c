@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace record: runs a program, records its calls into a file, serves them meanwhile if asked
+ * to, and ends as the program ended. The terminal is the program's: Ctrl-C and Ctrl-\ reach it from
+ * there and do nothing here; SIGTERM and SIGHUP are passed on to it.
+ */
+#define _GNU_SOURCE
+#include "cli/command.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/session.h"
+#include "cli/record_options.h"
+#include "cli/record_report.h"
+#include "cli/ring_dump.h"
+#include "read/writer.h"
+#include "serve/http.h"
+#include "serve/live.h"
+
+#define NAME		"record"
+#define EXIT_NO_PROGRAM 127
+#define EXIT_CANNOT_RUN 126
+#define POLL_MS		100
+#define WAIT_FOR_ROOM_MS                                                                           \
+	100		       /* how long a writer may wait for the file, before records are lost \
+				*/
+#define SERVE_GRACE_MS	 5000  /* for downloads that are under way when the program ends */
+#define SUB_BUFFER_BYTES 65536 /* the largest that a session has */
+
+struct recording {
+	struct gt_record_options options;
+	char *program; /* path of its file */
+	struct gt_file_writer *writer;
+	struct gt_session *session;
+	struct gt_live *live;
+	struct gt_http_server *server;
+	bool had_older; /* a file stood where the recording goes */
+	bool failed;	/* the file: said already */
+	int status;	/* of the program that ran, as waitpid gives it */
+};
+
+/* Signals: handlers, not SIG_IGN, which a program would inherit. */
+
+static volatile sig_atomic_t interrupted; /* SIGINT, SIGQUIT so far */
+static volatile sig_atomic_t to_forward;  /* SIGTERM or SIGHUP that the program has not seen yet */
+
+static void on_terminal(int signal)
+{
+	(void)signal;
+	interrupted = 1;
+}
+
+static void on_ending(int signal)
+{
+	to_forward = signal;
+}
+
+static void handle_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_terminal, .sa_flags = SA_RESTART };
+	struct sigaction old;
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGQUIT, &action, NULL);
+	action.sa_handler = on_ending;
+	sigaction(SIGTERM, &action, NULL);
+	/* nohup: then it stays ignored. */
+	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
+}
+
+/* Dies as the program did, without a core of our own: strace does the same. */
+static int die_of(int signal)
+{
+	struct rlimit none = { 0, 0 };
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	fflush(NULL);
+	setrlimit(RLIMIT_CORE, &none);
+	sigaction(signal, &action, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(signal);
+	return 128 + signal; /* a signal that does not kill */
+}
+
+static int end_as(int status)
+{
+	if (WIFSIGNALED(status))
+		return die_of(WTERMSIG(status));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : GT_EXIT_FAILED;
+}
+
+/* The program's file, as execvp finds it. 0, EXIT_NO_PROGRAM or EXIT_CANNOT_RUN; then it was said.
+ */
+
+static int try_program(const char *path, char **found)
+{
+	struct stat file;
+
+	if (stat(path, &file) != 0)
+		return errno == EACCES ? EACCES : ENOENT;
+	if (!S_ISREG(file.st_mode))
+		return S_ISDIR(file.st_mode) ? EISDIR : EACCES;
+	if (access(path, X_OK) != 0)
+		return EACCES;
+	*found = realpath(path, NULL);
+	return *found != NULL ? 0 : errno;
+}
+
+static int find_program(const char *name, char **found)
+{
+	const char *path = getenv("PATH");
+	int error = ENOENT;
+
+	if (strchr(name, '/') != NULL || name[0] == '\0') {
+		error = name[0] == '\0' ? ENOENT : try_program(name, found);
+	} else {
+		if (path == NULL)
+			path = "/bin:/usr/bin";
+		while (error != 0) {
+			size_t bytes = strcspn(path, ":");
+			char file[PATH_MAX];
+			int tried;
+
+			if (snprintf(file, sizeof(file), "%.*s%s%s", (int)bytes, path,
+				     bytes > 0 ? "/" : "", name) < (int)sizeof(file)) {
+				tried = try_program(file, found);
+				if (tried == 0 || tried == EACCES)
+					error = tried;
+			}
+			if (error == 0 || path[bytes] == '\0')
+				break;
+			path += bytes + 1;
+		}
+	}
+	if (error == 0)
+		return 0;
+	gt_complain(NAME, "cannot run '%s': %s", name, strerror(error));
+	return error == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN;
+}
+
+/* The clock */
+
+static struct timespec monotonic(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now = monotonic();
+
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The time stamp counter and CLOCK_MONOTONIC of one moment: the pair that was read fastest. */
+static void read_clocks(uint64_t *tsc, uint64_t *ns)
+{
+	uint64_t narrowest = UINT64_MAX;
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t before = __builtin_ia32_rdtsc();
+		uint64_t now = now_ns();
+		uint64_t took = __builtin_ia32_rdtsc() - before;
+
+		if (took < narrowest) {
+			narrowest = took;
+			*tsc = before + took / 2;
+			*ns = now;
+		}
+	}
+}
+
+/* To 0.01 %: for a recording that is cut off. Its end has the clock as measured over the whole run.
+ */
+static struct gt_clock measure_clock(void)
+{
+	const struct timespec moment = { 0, 1000 * 1000 };
+	struct gt_clock clock = { .shift = 32 };
+	uint64_t tsc = 0;
+	uint64_t ns = 0;
+
+	read_clocks(&clock.tsc_base, &clock.ns_base);
+	nanosleep(&moment, NULL);
+	read_clocks(&tsc, &ns);
+	clock.mult = tsc > clock.tsc_base ? ((ns - clock.ns_base) << 32) / (tsc - clock.tsc_base)
+					  : UINT64_C(1) << 32;
+	return clock;
+}
+
+/* The file */
+
+static int create_file(struct recording *recording)
+{
+	const struct gt_record_options *options = &recording->options;
+	struct gt_message message = { "" };
+	struct gt_file_writer_options file = {
+		.size = sizeof(file),
+		.path = options->output,
+		.compress = options->compress,
+		.clock = measure_clock(),
+		.tracer = options->tracer,
+		.sub_buffer_bytes = SUB_BUFFER_BYTES,
+		.argv = (const char *const *)options->argv,
+		.program = recording->program,
+	};
+
+	recording->had_older = access(options->output, F_OK) == 0;
+	if (gt_file_writer_create(&file, &recording->writer, &message) == 0)
+		return 0;
+	gt_complain(NAME, "%s", message.text);
+	return GT_EXIT_FAILED;
+}
+
+/* After a failed start there is nothing to keep. */
+static void drop_file(struct recording *recording)
+{
+	char *old = NULL;
+
+	gt_file_writer_destroy(recording->writer);
+	recording->writer = NULL;
+	unlink(recording->options.output);
+	if (recording->had_older && asprintf(&old, "%s.old", recording->options.output) > 0) {
+		rename(old, recording->options.output);
+		free(old);
+	}
+}
+
+static void finish_file(struct recording *recording, struct gt_session_totals *totals)
+{
+	struct gt_message message = { "" };
+	struct gt_file_writer_totals end;
+	uint64_t bytes;
+
+	gt_session_totals(recording->session, totals);
+	if (recording->server != NULL || recording->options.overwrite) {
+		int error = gt_ring_dump(gt_session_target(recording->session),
+					 gt_file_writer_sink(recording->writer), &totals->words,
+					 &totals->calls);
+
+		if (error == GT_ENOMEM)
+			gt_complain(NAME, "no memory to write the ring to the file");
+	}
+	end = (struct gt_file_writer_totals){
+		.words = totals->words,
+		.calls = totals->calls,
+		.ns = totals->ns,
+		.threads = totals->threads,
+		.processes = totals->processes,
+		.exit_status = gt_session_exit_status(recording->session),
+		.clock = gt_session_target(recording->session)->clock,
+	};
+	memcpy(end.lost, totals->lost, sizeof(end.lost));
+	if (gt_file_writer_finish(recording->writer, &end, &message) != 0) {
+		if (!recording->failed)
+			gt_complain(NAME, "%s", message.text);
+		recording->failed = true;
+	}
+	bytes = gt_file_writer_bytes(recording->writer);
+	gt_file_writer_destroy(recording->writer);
+	recording->writer = NULL;
+	gt_record_report_end(totals, &recording->options,
+			     recording->failed ? NULL : recording->options.output, bytes);
+}
+
+/* Serving */
+
+static int open_server(struct recording *recording)
+{
+	struct gt_message message = { "" };
+	struct gt_http_options http = {
+		.size = sizeof(http),
+		.address = recording->options.serve,
+	};
+
+	if (gt_http_open(&http, &recording->server, &message) == 0)
+		return 0;
+	gt_complain(NAME, "%s", message.text);
+	return GT_EXIT_FAILED;
+}
+
+static void start_server(struct recording *recording)
+{
+	const struct gt_record_options *options = &recording->options;
+	struct gt_message message = { "" };
+	struct gt_live_options live = {
+		.size = sizeof(live),
+		.program = recording->program,
+		.tracer = options->tracer,
+		.mode = options->overwrite ? GRAFTRACE_MODE_OVERWRITE : GRAFTRACE_MODE_RING,
+		.buffer_bytes = options->buffer_bytes,
+		.max_graph_depth = options->max_graph_depth,
+		.threshold_ns = options->threshold_ns,
+		.no_fork = options->no_fork,
+		.filter = options->filter,
+		.notrace = options->notrace,
+		.graph = options->graph,
+	};
+
+	if (gt_live_create(recording->session, &live, &recording->live, &message) == 0 &&
+	    gt_http_start(recording->server, gt_live_control(recording->live), recording->program,
+			  &message) == 0)
+		fprintf(stderr, "graftrace: serving http://%s/ftrace/\n",
+			gt_http_address(recording->server));
+	else
+		gt_complain(NAME, "%s; the program runs unserved", message.text);
+}
+
+/* Until Ctrl-C, SIGTERM, or the time is over. */
+static void linger(const struct gt_record_options *options, const struct gt_http_server *server)
+{
+	uint64_t end = now_ns() + options->linger_ns;
+	const struct timespec moment = { 0, 20 * 1000 * 1000 };
+
+	fprintf(stderr,
+		"graftrace: the program has ended; still serving http://%s/ftrace/ until "
+		"Ctrl-C\n",
+		gt_http_address(server));
+	interrupted = 0;
+	while (!interrupted && !to_forward && (options->linger_ns == 0 || now_ns() < end))
+		nanosleep(&moment, NULL);
+}
+
+/* The run */
+
+static void follow(struct recording *recording)
+{
+	const struct timespec moment = { 0, 10 * 1000 * 1000 };
+	struct gt_message message = { "" };
+	int state;
+
+	while ((state = gt_session_poll(recording->session, POLL_MS, &message)) != 0) {
+		if (to_forward) {
+			int signal = to_forward;
+
+			to_forward = 0;
+			gt_session_signal(recording->session, signal);
+		}
+		if (state > 0)
+			continue;
+		/* The recording has ended, the program goes on: it is waited for, and told once. */
+		if (!recording->failed) {
+			const char *reason = gt_file_writer_error(recording->writer);
+
+			gt_complain(NAME, "%s; the program goes on",
+				    reason[0] != '\0' ? reason : message.text);
+		}
+		recording->failed = true;
+		nanosleep(&moment, NULL);
+	}
+}
+
+static int start_session(struct recording *recording)
+{
+	const struct gt_record_options *options = &recording->options;
+	struct gt_message message = { "" };
+	bool ring = options->serve != NULL || options->overwrite;
+	struct gt_session_options session = {
+		.size = sizeof(session),
+		.argv = options->argv,
+		.tracer = options->tracer,
+		.filter = options->filter,
+		.notrace = options->notrace,
+		.graph = options->graph,
+		.max_graph_depth = options->max_graph_depth,
+		.threshold_ns = options->threshold_ns,
+		.buffer_bytes = options->buffer_bytes,
+		.mode = options->overwrite ? GRAFTRACE_MODE_OVERWRITE
+			: ring		   ? GRAFTRACE_MODE_RING
+					   : GRAFTRACE_MODE_DRAIN,
+		.wait_ms = WAIT_FOR_ROOM_MS,
+		.no_fork = options->no_fork,
+		.libraries = options->libraries,
+		.unprepared = options->unprepared,
+		.sink = gt_file_writer_sink(recording->writer),
+	};
+	int error = gt_session_start(&session, &recording->session, &message);
+
+	if (error == 0)
+		return 0;
+	drop_file(recording);
+	if (error == GT_ENOTSUP) {
+		gt_complain(NAME, "%s: it cannot be traced, and runs untraced", message.text);
+		execv(recording->program, options->argv);
+		gt_complain(NAME, "cannot run '%s': %s", options->argv[0], strerror(errno));
+		return EXIT_CANNOT_RUN;
+	}
+	gt_complain(NAME, "%s", message.text);
+	if (error == GT_ENOENT)
+		return EXIT_NO_PROGRAM;
+	return strncmp(message.text, "cannot run", 10) == 0 ? EXIT_CANNOT_RUN : GT_EXIT_FAILED;
+}
+
+/* -1: the program ran, and ended; else an exit code. */
+static int record(struct recording *recording)
+{
+	struct gt_session_totals totals;
+	int code = find_program(recording->options.argv[0], &recording->program);
+
+	if (code == 0 && recording->options.serve != NULL)
+		code = open_server(recording);
+	if (code == 0)
+		code = create_file(recording);
+	if (code != 0)
+		return code;
+	handle_signals();
+	code = start_session(recording);
+	if (code != 0)
+		return code;
+	if (recording->server != NULL)
+		start_server(recording);
+	gt_record_report_untraced(recording->session, &recording->options);
+	follow(recording);
+	if (recording->live != NULL)
+		gt_live_end(recording->live);
+	finish_file(recording, &totals);
+	if (recording->live != NULL && recording->options.linger)
+		linger(&recording->options, recording->server);
+	recording->status = gt_session_exit_status(recording->session);
+	return -1;
+}
+
+int gt_cmd_record(int argc, char **argv)
+{
+	struct recording recording = { .program = NULL };
+	int code = gt_record_options_parse(argc, argv, &recording.options);
+
+	if (code < 0) {
+		code = record(&recording);
+		if (recording.server != NULL)
+			gt_http_close(recording.server, code < 0 ? SERVE_GRACE_MS : 0);
+		if (recording.live != NULL)
+			gt_live_destroy(recording.live);
+		gt_session_destroy(recording.session);
+	}
+	free(recording.program);
+	gt_record_options_fini(&recording.options);
+	return code < 0 ? end_as(recording.status) : code;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arguments of `graftrace record`. Reads up to the first word that is no option: the rest is
+ * the program's. Every value is checked here, before anything is started.
+ */
+#define _GNU_SOURCE
+#include "cli/record_options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/values.h"
+#include "core/view/control.h"
+#include "serve/address.h"
+#include "serve/http.h"
+
+#define NAME "record"
+
+static const char help[] =
+	"Usage: graftrace record [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+	"\n"
+	"Runs PROGRAM and records every call of its functions. The program's input, output,\n"
+	"signals and exit code are its own; one line on stderr ends the recording.\n"
+	"\n"
+	"What is recorded:\n"
+	"  -p, --tracer NAME         function_graph (default: entries and returns),\n"
+	"                            function (entries with their callers), nop\n"
+	"  -l, --filter GLOB         only these functions; may be repeated\n"
+	"  -n, --notrace GLOB        not these functions; may be repeated\n"
+	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
+	"      --max-graph-depth N   only the N outermost levels of calls\n"
+	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
+	"      --libs                also the system's libraries\n"
+	"      --unprepared          also functions that no compiler has prepared\n"
+	"      --no-fork             leave the program's children alone\n"
+	"Where it goes:\n"
+	"  -o, --output FILE         the recording (default graftrace.data; an old one\n"
+	"                            becomes FILE.old)\n"
+	"  -b, --buffer-size SIZE    memory for what is not written yet (default 64M)\n"
+	"      --overwrite           keep the newest that fit in the buffer, write them at\n"
+	"                            the end (default: write all as it comes)\n"
+	"      --compress            pack the file with zstd (default)\n"
+	"      --no-compress         do not\n"
+	"      --serve[=ADDR:PORT]   keep the trace in the buffer and serve it over HTTP while\n"
+	"                            the program runs (default 127.0.0.1:9090)\n"
+	"      --linger[=TIME]       go on serving afterwards, until Ctrl-C or for TIME\n"
+	"  -h, --help                this text\n"
+	"\n"
+	"Exit codes: the program's own; if a signal killed it, graftrace dies of the same\n"
+	"one. 127: no such program, 126: it cannot be run, 1: it cannot be recorded, 2: the\n"
+	"command line is wrong.\n";
+
+enum {
+	OPTION_MAX_DEPTH = 256,
+	OPTION_THRESHOLD,
+	OPTION_OVERWRITE,
+	OPTION_COMPRESS,
+	OPTION_NO_COMPRESS,
+	OPTION_SERVE,
+	OPTION_LINGER,
+	OPTION_NO_FORK,
+	OPTION_UNPREPARED,
+	OPTION_LIBS,
+};
+
+static const struct option options_known[] = {
+	{ "tracer", required_argument, NULL, 'p' },
+	{ "filter", required_argument, NULL, 'l' },
+	{ "notrace", required_argument, NULL, 'n' },
+	{ "graph", required_argument, NULL, 'g' },
+	{ "max-graph-depth", required_argument, NULL, OPTION_MAX_DEPTH },
+	{ "threshold", required_argument, NULL, OPTION_THRESHOLD },
+	{ "buffer-size", required_argument, NULL, 'b' },
+	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
+	{ "output", required_argument, NULL, 'o' },
+	{ "compress", no_argument, NULL, OPTION_COMPRESS },
+	{ "no-compress", no_argument, NULL, OPTION_NO_COMPRESS },
+	{ "serve", optional_argument, NULL, OPTION_SERVE },
+	{ "linger", optional_argument, NULL, OPTION_LINGER },
+	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
+	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
+	{ "libs", no_argument, NULL, OPTION_LIBS },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void add(const char **list, const char *word)
+{
+	while (*list != NULL)
+		list++;
+	*list = word;
+}
+
+/* 0, or GT_EINVAL with the message. */
+static int take(int option, struct gt_record_options *options, struct gt_message *message)
+{
+	struct gt_address address;
+	uint64_t number = 0;
+	int error = 0;
+
+	switch (option) {
+	case 'p': {
+		int tracer = gt_control_tracer(optarg, strlen(optarg));
+
+		if (tracer < 0) {
+			snprintf(message->text, sizeof(message->text),
+				 "there is no tracer '%.80s': nop, function and function_graph are",
+				 optarg);
+			return GT_EINVAL;
+		}
+		options->tracer = (enum graftrace_tracer)tracer;
+		break;
+	}
+	case 'l':
+		add(options->filter, optarg);
+		break;
+	case 'n':
+		add(options->notrace, optarg);
+		break;
+	case 'g':
+		add(options->graph, optarg);
+		break;
+	case OPTION_MAX_DEPTH:
+		error = gt_value_number(optarg, 0, UINT32_MAX, &number, message);
+		options->max_graph_depth = (uint32_t)number;
+		break;
+	case OPTION_THRESHOLD:
+		error = gt_value_time(optarg, 1000, &options->threshold_ns, message);
+		break;
+	case 'b':
+		error = gt_value_size(optarg, &options->buffer_bytes, message);
+		break;
+	case OPTION_OVERWRITE:
+		options->overwrite = true;
+		break;
+	case 'o':
+		options->output = optarg;
+		break;
+	case OPTION_COMPRESS:
+		options->compress = true;
+		break;
+	case OPTION_NO_COMPRESS:
+		options->compress = false;
+		break;
+	case OPTION_SERVE:
+		options->serve = optarg != NULL ? optarg : GT_HTTP_DEFAULT_ADDRESS;
+		error = gt_address_parse(options->serve, &address, message);
+		break;
+	case OPTION_LINGER:
+		options->linger = true;
+		if (optarg != NULL)
+			error = gt_value_time(optarg, 1000000000, &options->linger_ns, message);
+		if (error == 0 && optarg != NULL && options->linger_ns == 0)
+			options->linger = false;
+		break;
+	case OPTION_NO_FORK:
+		options->no_fork = true;
+		break;
+	case OPTION_UNPREPARED:
+		options->unprepared = true;
+		break;
+	case OPTION_LIBS:
+		options->libraries = true;
+		break;
+	}
+	return error;
+}
+
+static int usage(const char *what)
+{
+	gt_complain(NAME, "%s", what);
+	return gt_usage_error(NAME);
+}
+
+int gt_record_options_parse(int argc, char **argv, struct gt_record_options *options)
+{
+	struct gt_message message = { "" };
+	size_t words = (size_t)argc + 1;
+	bool lingers = false;
+	int option;
+
+	*options = (struct gt_record_options){
+		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.buffer_bytes = 64 << 20,
+		.output = "graftrace.data",
+		.compress = true,
+		.filter = calloc(words, sizeof(char *)),
+		.notrace = calloc(words, sizeof(char *)),
+		.graph = calloc(words, sizeof(char *)),
+	};
+	if (options->filter == NULL || options->notrace == NULL || options->graph == NULL) {
+		gt_complain(NAME, "no memory");
+		return GT_EXIT_FAILED;
+	}
+	while ((option = getopt_long(argc, argv, "+p:l:n:g:b:o:h", options_known, NULL)) != -1) {
+		if (option == '?')
+			return gt_usage_error(NAME);
+		if (option == 'h') {
+			fputs(help, stdout);
+			return GT_EXIT_DONE;
+		}
+		lingers |= option == OPTION_LINGER;
+		if (take(option, options, &message) != 0)
+			return usage(message.text);
+	}
+	if (optind >= argc)
+		return usage("the program to run is missing");
+	if (lingers && options->serve == NULL)
+		return usage("--linger says how long to serve: it wants --serve");
+	options->argv = argv + optind;
+	return -1;
+}
+
+void gt_record_options_fini(struct gt_record_options *options)
+{
+	free(options->filter);
+	free(options->notrace);
+	free(options->graph);
+}

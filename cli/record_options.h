@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What `graftrace record` is asked for. */
+#ifndef GT_CLI_RECORD_OPTIONS_H
+#define GT_CLI_RECORD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <graftrace/record.h>
+
+/* Strings are argv's. The arrays are NULL-terminated and malloc'ed. */
+struct gt_record_options {
+	enum graftrace_tracer tracer;
+	const char **filter;
+	const char **notrace;
+	const char **graph;
+	uint32_t max_graph_depth;
+	uint64_t threshold_ns;
+	uint64_t buffer_bytes;
+	bool overwrite;
+	const char *output;
+	bool compress;
+	const char *serve; /* address, NULL = not */
+	bool linger;
+	uint64_t linger_ns; /* 0 = until Ctrl-C */
+	bool no_fork;
+	bool unprepared;
+	bool libraries;
+	char **argv; /* the program */
+};
+
+/* -1: go on; else the exit code, all has been said. */
+int gt_record_options_parse(int argc, char **argv, struct gt_record_options *options);
+void gt_record_options_fini(struct gt_record_options *options);
+
+#endif

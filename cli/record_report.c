@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages of `graftrace record`. Each is written by one call, so that it is not mixed with what
+ * the program writes.
+ */
+#include "cli/record_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/view/glob.h"
+
+/* Untraced */
+
+struct survey {
+	const struct gt_record_options *options;
+	uint64_t known;	  /* functions that can be traced */
+	uint64_t enabled; /* that are */
+	bool *matched;	  /* a glob each: filters, notraces, graphs in a row */
+};
+
+static size_t list_length(const char *const *list)
+{
+	size_t count = 0;
+
+	while (list[count] != NULL)
+		count++;
+	return count;
+}
+
+static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+{
+	struct survey *survey = data;
+	const char *const *lists[] = { survey->options->filter, survey->options->notrace,
+				       survey->options->graph };
+	size_t at = 0;
+
+	(void)number;
+	survey->known++;
+	survey->enabled += enabled;
+	for (size_t list = 0; list < 3; list++) {
+		for (size_t i = 0; lists[list][i] != NULL; i++, at++)
+			survey->matched[at] |= gt_glob_match(lists[list][i], function->name);
+	}
+	return 0;
+}
+
+static void say_unmatched(const struct gt_record_options *options, const bool *matched)
+{
+	const char *const *lists[] = { options->filter, options->notrace, options->graph };
+	static const char *const names[] = { "--filter", "--notrace", "--graph" };
+	size_t at = 0;
+
+	for (size_t list = 0; list < 3; list++) {
+		for (size_t i = 0; lists[list][i] != NULL; i++, at++) {
+			if (!matched[at])
+				fprintf(stderr,
+					"graftrace record: %s '%s' matches no function so far; "
+					"'graftrace functions %s' lists them\n",
+					names[list], lists[list][i], options->argv[0]);
+		}
+	}
+}
+
+void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options)
+{
+	size_t globs = list_length(options->filter) + list_length(options->notrace) +
+		       list_length(options->graph);
+	struct survey survey = { options, 0, 0, calloc(globs + 1, sizeof(bool)) };
+
+	if (survey.matched == NULL)
+		return;
+	gt_session_each_function(session, look, &survey);
+	if (survey.known > 0)
+		say_unmatched(options, survey.matched);
+	if (survey.known == 0)
+		fprintf(stderr,
+			"graftrace record: no function of '%s' can be traced: no compiler has "
+			"prepared it. It runs all the same; to trace it, build it with "
+			"-fpatchable-function-entry=5, -pg or -finstrument-functions%s "
+			"('graftrace functions %s' tells more)\n",
+			options->argv[0], options->unprepared ? "" : ", or give --unprepared",
+			options->argv[0]);
+	else if (survey.enabled == 0 && options->tracer != GRAFTRACE_TRACER_NOP)
+		fprintf(stderr,
+			"graftrace record: none of the %" PRIu64
+			" functions of '%s' is traced so far: "
+			"look at --filter and --notrace\n",
+			survey.known, options->argv[0]);
+	free(survey.matched);
+}
+
+/* The end */
+
+/* 1234567 as 1,234,567 */
+static const char *grouped(uint64_t number, char text[32])
+{
+	char digits[24];
+	int count = snprintf(digits, sizeof(digits), "%" PRIu64, number);
+	char *at = text;
+
+	for (int i = 0; i < count; i++) {
+		if (i > 0 && (count - i) % 3 == 0)
+			*at++ = ',';
+		*at++ = digits[i];
+	}
+	*at = '\0';
+	return text;
+}
+
+static const char *of_bytes(uint64_t bytes, char text[32])
+{
+	static const char *const units[] = { "bytes", "kB", "MB", "GB", "TB" };
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	while (value >= 999.95 && unit < 4) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(text, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+	return text;
+}
+
+static void say_lost(uint64_t count, const char *what)
+{
+	char text[32];
+
+	if (count > 0)
+		fprintf(stderr, "graftrace: %s %s\n", grouped(count, text), what);
+}
+
+void gt_record_report_end(const struct gt_session_totals *totals,
+			  const struct gt_record_options *options, const char *path,
+			  uint64_t file_bytes)
+{
+	char line[1024];
+	char calls[32];
+	char threads[32];
+	char lost_text[32];
+	char size[32];
+	uint64_t lost = 0;
+	bool ring = options->overwrite || options->serve != NULL;
+
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
+		if (cause != GRAFTRACE_LOST_WINDOW) /* those are there, without their returns */
+			lost += totals->lost[cause];
+	}
+	snprintf(line, sizeof(line), "%s call%s, %s thread%s, %.3f s, %s lost, ",
+		 grouped(totals->calls, calls), totals->calls == 1 ? "" : "s",
+		 grouped(totals->threads, threads), totals->threads == 1 ? "" : "s",
+		 (double)totals->ns / 1e9, grouped(lost, lost_text));
+	if (path != NULL)
+		fprintf(stderr, "graftrace: %s%s (%s)\n", line, path, of_bytes(file_bytes, size));
+	else
+		fprintf(stderr, "graftrace: %sno recording\n", line);
+
+	say_lost(totals->lost[GRAFTRACE_LOST_FULL],
+		 ring ? "lost because the ring was full: a larger --buffer-size keeps more, "
+			"--overwrite the newest, --filter only what matters"
+		      : "lost because the file was slower than the program: a larger "
+			"--buffer-size, --filter or --no-compress helps");
+	say_lost(totals->lost[GRAFTRACE_LOST_OVERRUN],
+		 "overwritten by newer ones: a larger --buffer-size keeps more");
+	say_lost(totals->lost[GRAFTRACE_LOST_WINDOW], "recorded without their returns, on stacks "
+						      "that have no room beside them for return "
+						      "addresses");
+	say_lost(totals->lost[GRAFTRACE_LOST_DEPTH],
+		 "lost because they were nested too deeply: --max-graph-depth or --filter helps");
+	say_lost(totals->lost[GRAFTRACE_LOST_STREAM],
+		 "lost because more threads lived at a time than can be followed");
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What `graftrace record` says on stderr: before the program runs what it cannot trace, at the end
+ * one line, and what was lost. */
+#ifndef GT_CLI_RECORD_REPORT_H
+#define GT_CLI_RECORD_REPORT_H
+
+#include <stdint.h>
+#include "attach/session.h"
+#include "cli/record_options.h"
+
+/* Says it if no function of the program is traced, or a glob names none. */
+void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options);
+
+/* "1,234,567 calls, 4 threads, 1.234 s, 0 lost, graftrace.data (12.3 MB)", and what was lost by
+ * cause with what to do. path NULL: there is no file. */
+void gt_record_report_end(const struct gt_session_totals *totals,
+			  const struct gt_record_options *options, const char *path,
+			  uint64_t file_bytes);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From ring to file. Readers may go on consuming meanwhile: what they take first is not in the
+ * file, and nothing is in it twice.
+ */
+#include "cli/ring_dump.h"
+
+#include <stdlib.h>
+
+/* Records and entries among the words; an event's data may look like anything and is stepped over.
+ */
+static void count_records(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
+			  int64_t count, uint64_t *records, uint64_t *calls)
+{
+	int step = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION ? 2 : 1;
+
+	for (int64_t i = 0; i < count; i += step) {
+		uint64_t word = words[i];
+		uint32_t kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+
+		if (word == 0)
+			continue;
+		++*records;
+		if (graftrace_word_function(word) < GRAFTRACE_SPECIAL)
+			*calls += !graftrace_word_is_return(word);
+		else if (kind == GRAFTRACE_SPECIAL_PAD)
+			i += graftrace_word_clock(word);
+		else if (kind == GRAFTRACE_SPECIAL_EVENT) {
+			*calls += graftrace_word_clock(word) >> 16 == GRAFTRACE_EVENT_ENTRY_ONLY;
+			i += graftrace_word_clock(word) & 0xffff;
+			if (step == 2)
+				i += i & 1; /* an event's total length is even there */
+		}
+	}
+}
+
+static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uint32_t index,
+		       void *buffer, uint64_t *records, uint64_t *calls)
+{
+	struct gt_writer writer;
+	int error;
+
+	if (target->ops->writer(target, index, &writer) != 0)
+		return 0;
+	error = sink->writer(sink->data, &writer);
+	for (uint64_t sequence = writer.first; error == 0 && sequence < writer.next; sequence++) {
+		const struct graftrace_sub_buffer *sub_buffer;
+		const uint64_t *words;
+		int64_t count =
+			target->ops->sub_buffer(target, index, sequence, buffer, &sub_buffer);
+
+		if (count < 0)
+			continue; /* consumed meanwhile, or damaged by the program */
+		words = (const uint64_t *)(sub_buffer + 1);
+		/* One that was cut off in the middle has all its words here: the rest was never
+		 * written. */
+		while (count > 0 && words[count - 1] == 0)
+			count--;
+		if (count == 0)
+			continue;
+		count_records(sub_buffer, words, count, records, calls);
+		error = sink->sub_buffer(sink->data, sub_buffer, (uint32_t)count);
+	}
+	return error;
+}
+
+int gt_ring_dump(struct gt_target *target, const struct gt_sink *sink, uint64_t *words,
+		 uint64_t *calls)
+{
+	void *buffer = malloc(target->sub_buffer_bytes);
+	uint32_t count = target->ops->writer_count(target);
+	int error = 0;
+
+	*words = 0;
+	*calls = 0;
+	if (buffer == NULL)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < count && error == 0; i++)
+		error = dump_writer(target, sink, i, buffer, words, calls);
+	free(buffer);
+	return error;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What is left in a ring when its program has ended, into a recording. */
+#ifndef GT_CLI_RING_DUMP_H
+#define GT_CLI_RING_DUMP_H
+
+#include <stdint.h>
+#include "core/view/target.h"
+
+/* Gives every writer with all of its sub-buffers to the sink, in order. *words and *calls: records
+ * and entries among them. 0, the sink's error, or GT_ENOMEM. */
+int gt_ring_dump(struct gt_target *target, const struct gt_sink *sink, uint64_t *words,
+		 uint64_t *calls);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace serve: the control files of a recording over HTTP, until Ctrl-C.
+ */
+#define _GNU_SOURCE
+#include "cli/command.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "read/recording.h"
+#include "serve/http.h"
+#include "serve/recorded.h"
+
+#define NAME "serve"
+
+static const char help[] =
+	"Usage: graftrace serve [-a ADDRESS:PORT] [FILE]\n"
+	"\n"
+	"Serves a recording as ftrace's control files over HTTP, below /ftrace/, until\n"
+	"Ctrl-C: http://127.0.0.1:9090/ftrace/trace is its text. FILE is graftrace.data\n"
+	"unless given. Nothing of the recording can be changed.\n"
+	"\n"
+	"  -a, --address ADDRESS:PORT  listen there (default 127.0.0.1:9090; port 0: any\n"
+	"                              that is free)\n"
+	"  -h, --help                  this text\n"
+	"\n"
+	"Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 the file cannot be read, or the\n"
+	"address not be had; 2 the command line is wrong.\n";
+
+static const struct option options[] = {
+	{ "address", required_argument, NULL, 'a' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Serves until one of the signals comes. */
+static int serve(struct gt_recording *recording, const char *path, const char *address)
+{
+	struct gt_http_options http = { .size = sizeof(http), .address = address };
+	struct gt_http_server *server = NULL;
+	struct gt_recorded *recorded = NULL;
+	struct gt_message message = { "" };
+	sigset_t ends;
+	int received;
+	int error;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	error = gt_recorded_create(recording, &recorded, &message);
+	if (error == 0)
+		error = gt_http_open(&http, &server, &message);
+	if (error == 0)
+		error = gt_http_start(server, gt_recorded_control(recorded), path, &message);
+	if (error != 0) {
+		gt_complain(NAME, "%s", message.text);
+		if (server != NULL)
+			gt_http_close(server, 0);
+		if (recorded != NULL)
+			gt_recorded_destroy(recorded);
+		return GT_EXIT_FAILED;
+	}
+	fprintf(stderr, "graftrace serve: %s at http://%s/ftrace/ until Ctrl-C\n", path,
+		gt_http_address(server));
+	while (sigwait(&ends, &received) != 0)
+		continue;
+	gt_http_close(server, 0);
+	gt_recorded_destroy(recorded);
+	return GT_EXIT_DONE;
+}
+
+int gt_cmd_serve(int argc, char **argv)
+{
+	const char *address = GT_HTTP_DEFAULT_ADDRESS;
+	const char *path = "graftrace.data";
+	struct gt_recording *recording;
+	struct gt_message message = { "" };
+	const char *problem;
+	int option;
+	int code;
+
+	while ((option = getopt_long(argc, argv, "a:h", options, NULL)) != -1) {
+		switch (option) {
+		case 'a':
+			address = optarg;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return GT_EXIT_DONE;
+		default:
+			return gt_usage_error(NAME);
+		}
+	}
+	if (argc - optind > 1) {
+		gt_complain(NAME, "one recording is wanted, not also '%s'", argv[optind + 1]);
+		return gt_usage_error(NAME);
+	}
+	if (optind < argc)
+		path = argv[optind];
+	if (gt_recording_open(path, &recording, &message) != 0) {
+		gt_complain(NAME, "%s", message.text);
+		return GT_EXIT_FAILED;
+	}
+	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
+		gt_complain(NAME, "%s: %s", path, problem);
+	code = serve(recording, path, address);
+	gt_recording_close(recording);
+	return code;
+}

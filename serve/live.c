@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session's control files. Guarantees: `lock` is held for moments only, never while the session
+ * patches code, text is made or bytes are sent; a list that the session refuses stays as it was;
+ * one reader of trace_pipe at a time.
+ */
+#include "serve/live.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/view/glob.h"
+#include "core/view/message.h"
+#include "serve/globs.h"
+#include "serve/text_reader.h"
+
+#define LISTS 4 /* enum gt_control_list; [GT_CONTROL_AVAILABLE] stays empty */
+
+struct gt_live {
+	struct gt_control_target control;
+	struct gt_session *session;
+	char *program;
+	enum graftrace_arena_mode mode;
+	bool no_fork;
+	uint64_t buffer_bytes;
+	atomic_bool ended;
+
+	pthread_mutex_t lock; /* guards what follows */
+	struct gt_globs lists[LISTS];
+	uint64_t options;
+	uint64_t max_depth;
+	uint64_t threshold_ns;
+	enum graftrace_tracer tracer;
+	bool pipe_busy;
+
+	/* Held while a list or the tracer is changed, so that changes come one after the other. */
+	pthread_mutex_t change;
+};
+
+static struct gt_live *live_of(struct gt_control_target *target)
+{
+	return target->data;
+}
+
+static int no_memory(struct gt_message *message)
+{
+	gt_message_set(message, "no memory");
+	return GT_ENOMEM;
+}
+
+static int has_ended(struct gt_live *live, struct gt_message *message)
+{
+	if (!atomic_load(&live->ended))
+		return 0;
+	gt_message_set(message, "the program has ended");
+	return GT_EGONE;
+}
+
+/* Numbers */
+
+static int get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value)
+{
+	struct gt_live *live = live_of(target);
+	int error = 0;
+
+	pthread_mutex_lock(&live->lock);
+	switch (which) {
+	case GT_CONTROL_TRACER:
+		*value = live->tracer;
+		break;
+	case GT_CONTROL_MAX_DEPTH:
+		*value = live->max_depth;
+		break;
+	case GT_CONTROL_THRESHOLD_NS:
+		*value = live->threshold_ns;
+		break;
+	case GT_CONTROL_OPTIONS:
+		*value = live->options;
+		break;
+	case GT_CONTROL_BUFFER_BYTES: /* one pool: a thread may fill all of it */
+	case GT_CONTROL_TOTAL_BYTES:
+		*value = live->buffer_bytes;
+		break;
+	case GT_CONTROL_CLOCK_ID:
+		*value = 0;
+		break;
+	case GT_CONTROL_TRACING_ON:
+		break;
+	default:
+		error = GT_ENOTSUP;
+	}
+	pthread_mutex_unlock(&live->lock);
+	if (which == GT_CONTROL_TRACING_ON)
+		*value = gt_session_tracing_on(live->session);
+	return error;
+}
+
+static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
+		      struct gt_message *message)
+{
+	bool busy;
+	bool same;
+	int error;
+
+	pthread_mutex_lock(&live->lock);
+	busy = live->pipe_busy;
+	same = live->tracer == tracer;
+	pthread_mutex_unlock(&live->lock);
+	if (same)
+		return 0;
+	if (busy) {
+		gt_message_set(message, "the tracer cannot change while trace_pipe is being read");
+		return GT_EBUSY;
+	}
+	error = gt_session_set_tracer(live->session, tracer, message);
+	if (error != 0)
+		return error;
+	pthread_mutex_lock(&live->lock);
+	live->tracer = tracer;
+	pthread_mutex_unlock(&live->lock);
+	return gt_session_clear(live->session); /* as Linux does */
+}
+
+static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
+{
+	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
+	int error = 0;
+
+	pthread_mutex_lock(&live->lock);
+	if ((options ^ live->options) & fixed) {
+		gt_message_set(message,
+			       "this is settled when the recording starts: graftrace record "
+			       "--overwrite, --no-fork");
+		error = GT_EINVAL;
+	} else {
+		live->options = options;
+	}
+	pthread_mutex_unlock(&live->lock);
+	return error;
+}
+
+static int set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
+	       struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	int error;
+
+	if (which == GT_CONTROL_OPTIONS) /* how text is shown: also afterwards */
+		return set_options(live, value, message);
+	if (which == GT_CONTROL_CLOCK_ID)
+		return 0;
+	pthread_mutex_lock(&live->change);
+	error = has_ended(live, message);
+	if (error == 0) {
+		switch (which) {
+		case GT_CONTROL_TRACING_ON:
+			error = gt_session_set_tracing_on(live->session, value != 0, message);
+			break;
+		case GT_CONTROL_TRACER:
+			error = set_tracer(live, (enum graftrace_tracer)value, message);
+			break;
+		case GT_CONTROL_MAX_DEPTH:
+			error = gt_session_set_max_graph_depth(live->session, (uint32_t)value);
+			break;
+		case GT_CONTROL_THRESHOLD_NS:
+			error = gt_session_set_threshold(live->session, value);
+			break;
+		default:
+			gt_message_set(message, "this cannot be changed");
+			error = GT_ENOTSUP;
+		}
+	}
+	pthread_mutex_lock(&live->lock);
+	if (error == 0 && which == GT_CONTROL_MAX_DEPTH)
+		live->max_depth = value;
+	if (error == 0 && which == GT_CONTROL_THRESHOLD_NS)
+		live->threshold_ns = value;
+	pthread_mutex_unlock(&live->lock);
+	pthread_mutex_unlock(&live->change);
+	return error;
+}
+
+/* Lists, read */
+
+struct names {
+	struct gt_live *live;
+	const struct gt_globs *globs; /* NULL: all */
+	struct gt_control_name *names;
+	size_t count;
+	size_t room;
+};
+
+/* Called back under the session's lock: only notes what it is given. */
+static int note_name(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+{
+	struct names *names = data;
+	const char *slash = strrchr(function->object, '/');
+	bool own = strcmp(function->object, names->live->program) == 0;
+
+	(void)number;
+	(void)enabled;
+	if (names->globs != NULL && !gt_globs_match(names->globs, function->name))
+		return 0;
+	if (names->count == names->room) {
+		size_t room = names->room != 0 ? names->room * 2 : 1024;
+		struct gt_control_name *grown = realloc(names->names, room * sizeof(*names->names));
+
+		if (grown == NULL)
+			return GT_ENOMEM;
+		names->names = grown;
+		names->room = room;
+	}
+	names->names[names->count++] = (struct gt_control_name){
+		function->name,
+		own		? ""
+		: slash != NULL ? slash + 1
+				: function->object,
+	};
+	return 0;
+}
+
+static void list_close(struct gt_control_target *target, void *list)
+{
+	struct names *names = list;
+
+	(void)target;
+	free(names->names);
+	free(names);
+}
+
+static bool copy_list(struct gt_live *live, enum gt_control_list which, struct gt_globs *copy)
+{
+	bool copied;
+
+	pthread_mutex_lock(&live->lock);
+	copied = gt_globs_add_all(copy, gt_globs_words(&live->lists[which]));
+	pthread_mutex_unlock(&live->lock);
+	return copied;
+}
+
+static int list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
+		     struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_globs globs = { NULL, 0, 0 };
+	struct names *names;
+	int error = 0;
+
+	if (!copy_list(live, which, &globs)) {
+		gt_globs_clear(&globs);
+		return no_memory(message);
+	}
+	if (which != GT_CONTROL_AVAILABLE && globs.count == 0)
+		return 1;
+	names = calloc(1, sizeof(*names));
+	if (names != NULL) {
+		names->live = live;
+		names->globs = which == GT_CONTROL_AVAILABLE ? NULL : &globs;
+		error = gt_session_each_function(live->session, note_name, names);
+		names->globs = NULL;
+	}
+	gt_globs_clear(&globs);
+	if (names == NULL || error != 0) {
+		if (names != NULL)
+			list_close(target, names);
+		return no_memory(message);
+	}
+	*list = names;
+	return 0;
+}
+
+static int list_read(struct gt_control_target *target, void *list, uint64_t index,
+		     struct gt_control_name *name)
+{
+	struct names *names = list;
+
+	(void)target;
+	if (index >= names->count)
+		return GT_ENOENT;
+	*name = names->names[index];
+	return 0;
+}
+
+/* Lists, changed */
+
+struct edit {
+	enum gt_control_list which;
+	struct gt_globs globs;
+};
+
+static int edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
+		     void **edit_out, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct edit *edit;
+	int error = has_ended(live, message);
+
+	if (error != 0)
+		return error;
+	edit = calloc(1, sizeof(*edit));
+	if (edit == NULL)
+		return no_memory(message);
+	edit->which = which;
+	/* Until it is closed: of two that add at the same time neither is lost. */
+	pthread_mutex_lock(&live->change);
+	if (!empty && !copy_list(live, which, &edit->globs)) {
+		pthread_mutex_unlock(&live->change);
+		gt_globs_clear(&edit->globs);
+		free(edit);
+		return no_memory(message);
+	}
+	*edit_out = edit;
+	return 0;
+}
+
+/* Looks for a function that a glob matches (1), or gathers those of a list that it does not match.
+ */
+struct search {
+	const char *glob;
+	const struct gt_globs *list; /* NULL: every function */
+	struct gt_globs
+		*kept; /* names of the list that the glob does not match; NULL: not wanted */
+	bool found;
+};
+
+static int search_name(void *data, uint32_t number, const struct gt_function *function,
+		       bool enabled)
+{
+	struct search *search = data;
+
+	(void)number;
+	(void)enabled;
+	if (search->list != NULL && !gt_globs_match(search->list, function->name))
+		return 0;
+	if (gt_glob_match(search->glob, function->name)) {
+		search->found = true;
+		return search->kept == NULL; /* one is enough */
+	}
+	if (search->kept != NULL &&
+	    !gt_globs_add(search->kept, function->name, strlen(function->name), true))
+		return GT_ENOMEM;
+	return 0;
+}
+
+static int edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
+		    bool plain, struct gt_message *message)
+{
+	struct edit *edit = data;
+	struct search search = { NULL, NULL, NULL, false };
+
+	if (!gt_globs_add(&edit->globs, glob, bytes, plain))
+		return no_memory(message);
+	search.glob = edit->globs.words[edit->globs.count - 1];
+	gt_session_each_function(live_of(target)->session, search_name, &search);
+	if (search.found)
+		return 0;
+	gt_message_set(message,
+		       "no function matches '%.80s'; available_filter_functions lists them",
+		       search.glob);
+	return GT_EINVAL;
+}
+
+static int edit_remove(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
+		       struct gt_message *message)
+{
+	struct edit *edit = data;
+	struct gt_globs word = { NULL, 0, 0 };
+	struct gt_globs kept = { NULL, 0, 0 };
+	struct search search = { NULL, &edit->globs, &kept, false };
+	int error = 0;
+
+	if (!gt_globs_add(&word, glob, bytes, false)) {
+		error = no_memory(message);
+	} else if (!gt_globs_remove(&edit->globs, word.words[0])) {
+		/* Not as it was written: the list becomes the names that are left of it. */
+		search.glob = word.words[0];
+		if (gt_session_each_function(live_of(target)->session, search_name, &search) < 0) {
+			error = no_memory(message);
+		} else if (!search.found) {
+			gt_message_set(message, "'%.80s' matches nothing of the list", search.glob);
+			error = GT_EINVAL;
+		} else {
+			gt_globs_clear(&edit->globs);
+			edit->globs = kept;
+			kept = (struct gt_globs){ NULL, 0, 0 };
+		}
+	}
+	gt_globs_clear(&kept);
+	gt_globs_clear(&word);
+	return error;
+}
+
+static int edit_close(struct gt_control_target *target, void *data, bool apply,
+		      struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct edit *edit = data;
+	const struct gt_globs *lists[LISTS];
+	int error = 0;
+
+	if (apply)
+		error = has_ended(live, message);
+	if (apply && error == 0) {
+		/* Lists change under `change` only, which we hold: reading them needs no lock. */
+		for (int i = 0; i < LISTS; i++)
+			lists[i] = i == (int)edit->which ? &edit->globs : &live->lists[i];
+		error = gt_session_set_filters(live->session,
+					       gt_globs_words(lists[GT_CONTROL_FILTER]),
+					       gt_globs_words(lists[GT_CONTROL_NOTRACE]),
+					       gt_globs_words(lists[GT_CONTROL_GRAPH]), message);
+		if (error == 0) {
+			struct gt_globs old;
+
+			pthread_mutex_lock(&live->lock);
+			old = live->lists[edit->which];
+			live->lists[edit->which] = edit->globs;
+			pthread_mutex_unlock(&live->lock);
+			edit->globs = old;
+		}
+	}
+	pthread_mutex_unlock(&live->change);
+	gt_globs_clear(&edit->globs);
+	free(edit);
+	return error;
+}
+
+/* The trace */
+
+struct live_text {
+	struct gt_text_reader *reader;
+	bool consume;
+	bool finished;
+};
+
+static int text_open(struct gt_control_target *target, bool consume, void **text_out,
+		     struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct live_text *text = calloc(1, sizeof(*text));
+	uint64_t options;
+	bool busy;
+	int error;
+
+	if (text == NULL)
+		return no_memory(message);
+	pthread_mutex_lock(&live->lock);
+	busy = consume && live->pipe_busy;
+	live->pipe_busy |= consume;
+	options = live->options;
+	pthread_mutex_unlock(&live->lock);
+	if (busy) {
+		free(text);
+		gt_message_set(message, "trace_pipe is being read by somebody else");
+		return GT_EBUSY;
+	}
+	text->consume = consume;
+	error = gt_text_reader_open(gt_session_target(live->session), options, consume,
+				    &text->reader, message);
+	if (error != 0) {
+		pthread_mutex_lock(&live->lock);
+		live->pipe_busy &= !consume;
+		pthread_mutex_unlock(&live->lock);
+		free(text);
+		return error;
+	}
+	*text_out = text;
+	return 0;
+}
+
+static int64_t text_read(struct gt_control_target *target, void *data, char *buffer, size_t bytes,
+			 struct gt_message *message)
+{
+	struct live_text *text = data;
+
+	/* Asked before reading: what came before the end is then seen by this read. */
+	if (text->consume && !text->finished && atomic_load(&live_of(target)->ended)) {
+		gt_text_reader_finish(text->reader);
+		text->finished = true;
+	}
+	return gt_text_reader_read(text->reader, buffer, bytes, message);
+}
+
+static void text_close(struct gt_control_target *target, void *data)
+{
+	struct gt_live *live = live_of(target);
+	struct live_text *text = data;
+
+	gt_text_reader_close(text->reader);
+	pthread_mutex_lock(&live->lock);
+	live->pipe_busy &= !text->consume;
+	pthread_mutex_unlock(&live->lock);
+	free(text);
+}
+
+static int clear(struct gt_control_target *target, struct gt_message *message)
+{
+	int error = gt_session_clear(live_of(target)->session);
+
+	if (error != 0)
+		gt_message_set(message, "the ring cannot be emptied");
+	return error;
+}
+
+static const struct gt_control_ops operations = {
+	.get = get,
+	.set = set,
+	.list_open = list_open,
+	.list_read = list_read,
+	.list_close = list_close,
+	.edit_open = edit_open,
+	.edit_add = edit_add,
+	.edit_remove = edit_remove,
+	.edit_close = edit_close,
+	.text_open = text_open,
+	.text_read = text_read,
+	.text_close = text_close,
+	.clear = clear,
+};
+
+int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
+		   struct gt_live **live_out, struct gt_message *message)
+{
+	struct gt_live *live = calloc(1, sizeof(*live));
+
+	if (live == NULL)
+		return no_memory(message);
+	pthread_mutex_init(&live->lock, NULL);
+	pthread_mutex_init(&live->change, NULL);
+	live->control = (struct gt_control_target){ &operations, live, GT_CONTROL_PROGRAM,
+						    gt_session_target(session) };
+	live->session = session;
+	live->mode = options->mode;
+	live->no_fork = options->no_fork;
+	live->buffer_bytes = options->buffer_bytes;
+	live->tracer = options->tracer;
+	live->max_depth = options->max_graph_depth;
+	live->threshold_ns = options->threshold_ns;
+	live->options = GT_OPTIONS_DEFAULT |
+			(options->mode == GRAFTRACE_MODE_OVERWRITE ? GT_OPTION_OVERWRITE : 0) |
+			(options->no_fork ? 0 : GT_OPTION_FUNCTION_FORK);
+	live->program = strdup(options->program != NULL ? options->program : "");
+	if (live->program == NULL ||
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_FILTER], options->filter) ||
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_NOTRACE], options->notrace) ||
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH], options->graph)) {
+		gt_live_destroy(live);
+		return no_memory(message);
+	}
+	*live_out = live;
+	return 0;
+}
+
+struct gt_control_target *gt_live_control(struct gt_live *live)
+{
+	return &live->control;
+}
+
+void gt_live_end(struct gt_live *live)
+{
+	atomic_store(&live->ended, true);
+}
+
+void gt_live_destroy(struct gt_live *live)
+{
+	for (int i = 0; i < LISTS; i++)
+		gt_globs_clear(&live->lists[i]);
+	pthread_mutex_destroy(&live->lock);
+	pthread_mutex_destroy(&live->change);
+	free(live->program);
+	free(live);
+}

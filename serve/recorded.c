@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording's control files. A recording is used by one thread at a time; here stands the lock
+ * that makes it so, taken for one call of the target at a time.
+ */
+#include "serve/recorded.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/view/message.h"
+#include "serve/text_reader.h"
+
+struct gt_recorded {
+	struct gt_control_target control;
+	struct gt_target view; /* the recording's, each call under `lock` */
+	struct gt_target *inner;
+	uint32_t function_end;
+	char *program;
+	pthread_mutex_t lock; /* guards the recording and `options` */
+	uint64_t options;
+};
+
+/* The target, locked */
+
+static struct gt_recorded *lock(struct gt_target *target)
+{
+	struct gt_recorded *recorded = target->data;
+
+	pthread_mutex_lock(&recorded->lock);
+	return recorded;
+}
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	struct gt_recorded *recorded = lock(target);
+	uint32_t count = recorded->inner->ops->writer_count(recorded->inner);
+
+	pthread_mutex_unlock(&recorded->lock);
+	return count;
+}
+
+static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
+{
+	struct gt_recorded *recorded = lock(target);
+	int error = recorded->inner->ops->writer(recorded->inner, index, out);
+
+	pthread_mutex_unlock(&recorded->lock);
+	return error;
+}
+
+static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
+			  const struct graftrace_sub_buffer **bytes)
+{
+	struct gt_recorded *recorded = lock(target);
+	int64_t words =
+		recorded->inner->ops->sub_buffer(recorded->inner, index, sequence, buffer, bytes);
+
+	/* The target's own memory is valid until the next call, which may be another thread's. */
+	if (words >= 0 && (const void *)*bytes != buffer) {
+		size_t size = sizeof(**bytes) + (size_t)words * 8;
+
+		memcpy(buffer, *bytes,
+		       size <= target->sub_buffer_bytes ? size : target->sub_buffer_bytes);
+		*bytes = buffer;
+	}
+	pthread_mutex_unlock(&recorded->lock);
+	return words;
+}
+
+static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+{
+	struct gt_recorded *recorded = lock(target);
+	int error = recorded->inner->ops->function(recorded->inner, number, out);
+
+	pthread_mutex_unlock(&recorded->lock);
+	return error;
+}
+
+static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+		       struct gt_function *out)
+{
+	struct gt_recorded *recorded = lock(target);
+	int error = recorded->inner->ops->function_at(recorded->inner, pid, address, out);
+
+	pthread_mutex_unlock(&recorded->lock);
+	return error;
+}
+
+static const struct gt_target_ops view_operations = {
+	.writer_count = writer_count,
+	.writer = writer,
+	.sub_buffer = sub_buffer,
+	.function = function,
+	.function_at = function_at,
+};
+
+/* The control files */
+
+static struct gt_recorded *recorded_of(struct gt_control_target *target)
+{
+	return target->data;
+}
+
+static int get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value)
+{
+	struct gt_recorded *recorded = recorded_of(target);
+
+	switch (which) {
+	case GT_CONTROL_TRACER:
+		*value = recorded->view.tracer;
+		return 0;
+	case GT_CONTROL_OPTIONS:
+		pthread_mutex_lock(&recorded->lock);
+		*value = recorded->options;
+		pthread_mutex_unlock(&recorded->lock);
+		return 0;
+	case GT_CONTROL_TRACING_ON:
+	case GT_CONTROL_CLOCK_ID:
+		*value = 0;
+		return 0;
+	default:
+		return GT_ENOTSUP;
+	}
+}
+
+static int set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
+	       struct gt_message *message)
+{
+	struct gt_recorded *recorded = recorded_of(target);
+	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
+	int error = 0;
+
+	pthread_mutex_lock(&recorded->lock);
+	if (which != GT_CONTROL_OPTIONS || ((value ^ recorded->options) & fixed)) {
+		gt_message_set(message, "this of a recording cannot be changed");
+		error = GT_EINVAL;
+	} else {
+		recorded->options = value;
+	}
+	pthread_mutex_unlock(&recorded->lock);
+	return error;
+}
+
+/* A list is the target itself: functions by their numbers, of which some may be missing. */
+struct list {
+	uint64_t index;	 /* of the line that was asked for last … */
+	uint32_t number; /* … and its function */
+};
+
+static int list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
+		     struct gt_message *message)
+{
+	(void)target;
+	if (which != GT_CONTROL_AVAILABLE)
+		return 1;
+	*list = calloc(1, sizeof(struct list));
+	if (*list != NULL)
+		return 0;
+	gt_message_set(message, "no memory");
+	return GT_ENOMEM;
+}
+
+static int list_read(struct gt_control_target *target, void *data, uint64_t index,
+		     struct gt_control_name *name)
+{
+	struct gt_recorded *recorded = recorded_of(target);
+	struct list *list = data;
+	struct gt_function function_found;
+	const char *slash;
+	uint64_t line;
+	uint32_t number;
+
+	/* From the line before on: lines are asked for in order. */
+	if (list->number == 0 || index < list->index) {
+		line = 0;
+		number = 1;
+	} else {
+		line = list->index;
+		number = list->number;
+	}
+	for (; number < recorded->function_end; number++) {
+		if (function(&recorded->view, number, &function_found) != 0)
+			continue;
+		if (line == index)
+			break;
+		line++;
+	}
+	if (number >= recorded->function_end)
+		return GT_ENOENT;
+	list->index = index;
+	list->number = number;
+	slash = strrchr(function_found.object, '/');
+	name->name = function_found.name;
+	name->module = strcmp(function_found.object, recorded->program) == 0 ? ""
+		       : slash != NULL					     ? slash + 1
+				       : function_found.object;
+	return 0;
+}
+
+static void list_close(struct gt_control_target *target, void *list)
+{
+	(void)target;
+	free(list);
+}
+
+static int text_open(struct gt_control_target *target, bool consume, void **text,
+		     struct gt_message *message)
+{
+	struct gt_recorded *recorded = recorded_of(target);
+	uint64_t options = 0;
+
+	get(target, GT_CONTROL_OPTIONS, &options);
+	return gt_text_reader_open(&recorded->view, options, consume,
+				   (struct gt_text_reader **)text, message);
+}
+
+static int64_t text_read(struct gt_control_target *target, void *text, char *buffer, size_t bytes,
+			 struct gt_message *message)
+{
+	(void)target;
+	return gt_text_reader_read(text, buffer, bytes, message);
+}
+
+static void text_close(struct gt_control_target *target, void *text)
+{
+	(void)target;
+	gt_text_reader_close(text);
+}
+
+static const struct gt_control_ops operations = {
+	.get = get,
+	.set = set,
+	.list_open = list_open,
+	.list_read = list_read,
+	.list_close = list_close,
+	.text_open = text_open,
+	.text_read = text_read,
+	.text_close = text_close,
+};
+
+int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **recorded_out,
+		       struct gt_message *message)
+{
+	struct gt_recorded *recorded = calloc(1, sizeof(*recorded));
+
+	if (recorded != NULL)
+		recorded->program = strdup(gt_recording_info(recording)->program);
+	if (recorded == NULL || recorded->program == NULL) {
+		free(recorded);
+		gt_message_set(message, "no memory");
+		return GT_ENOMEM;
+	}
+	pthread_mutex_init(&recorded->lock, NULL);
+	recorded->inner = gt_recording_target(recording);
+	recorded->view = *recorded->inner;
+	recorded->view.ops = &view_operations;
+	recorded->view.data = recorded;
+	recorded->control = (struct gt_control_target){ &operations, recorded, GT_CONTROL_RECORDING,
+							&recorded->view };
+	recorded->function_end = gt_recording_function_end(recording);
+	recorded->options = GT_OPTIONS_DEFAULT;
+	*recorded_out = recorded;
+	return 0;
+}
+
+struct gt_control_target *gt_recorded_control(struct gt_recorded *recorded)
+{
+	return &recorded->control;
+}
+
+void gt_recorded_destroy(struct gt_recorded *recorded)
+{
+	pthread_mutex_destroy(&recorded->lock);
+	free(recorded->program);
+	free(recorded);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control files of a recording: the operations of struct gt_control_target over an opened file.
+ * Nothing of it can be changed but how its text is shown. Any number of threads may use them.
+ */
+#ifndef GT_SERVE_RECORDED_H
+#define GT_SERVE_RECORDED_H
+
+#include "core/view/control.h"
+#include "read/recording.h"
+
+struct gt_recorded;
+
+/* The recording must outlive it, and nobody else may use it meanwhile. GT_ENOMEM. */
+int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **recorded,
+		       struct gt_message *message);
+
+struct gt_control_target *gt_recorded_control(struct gt_recorded *recorded);
+
+/* No handle of it may be open. */
+void gt_recorded_destroy(struct gt_recorded *recorded);
+
+#endif

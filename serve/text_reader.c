@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* See text_reader.h. */
+#include "serve/text_reader.h"
+
+#include <stdlib.h>
+
+#include "core/view/message.h"
+#include "core/view/text.h"
+
+struct gt_text_reader {
+	struct gt_text text;
+};
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes != 0)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+static const struct gt_memory heap = { resize, NULL };
+
+int gt_text_reader_open(struct gt_target *target, uint64_t options, bool consume,
+			struct gt_text_reader **reader_out, struct gt_message *message)
+{
+	struct gt_text_options text = {
+		.options = (uint32_t)options,
+		.mode = consume ? GT_MERGE_CONSUME : GT_MERGE_SNAPSHOT,
+		.header = !consume,
+	};
+	struct gt_text_reader *reader = malloc(sizeof(*reader));
+	int error = GT_ENOMEM;
+
+	if (reader != NULL)
+		error = gt_text_init(&reader->text, target, &heap, &text);
+	if (error != 0) {
+		free(reader);
+		gt_message_set(message, "no memory for the trace's text");
+		return error;
+	}
+	*reader_out = reader;
+	return 0;
+}
+
+int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
+			    struct gt_message *message)
+{
+	int64_t got = gt_text_read(&reader->text, buffer, bytes);
+
+	if (got < 0 && got != GT_EAGAIN)
+		gt_message_set(message, "the trace cannot be read");
+	return got;
+}
+
+void gt_text_reader_finish(struct gt_text_reader *reader)
+{
+	gt_text_finish(&reader->text);
+}
+
+void gt_text_reader_close(struct gt_text_reader *reader)
+{
+	gt_text_fini(&reader->text);
+	free(reader);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of a target for the rows `trace` and `trace_pipe`: core/view/text.h with memory from the
+ * heap. A reader belongs to one thread at a time; readers of one target may be in different threads
+ * if the target's operations allow that.
+ */
+#ifndef GT_SERVE_TEXT_READER_H
+#define GT_SERVE_TEXT_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/view/control.h"
+#include "core/view/target.h"
+
+struct gt_text_reader;
+
+/* options: bits of enum gt_control_option. consume: what is given leaves the ring, and the end of
+ * what is there is GT_EAGAIN until gt_text_reader_finish. GT_ENOMEM. */
+int gt_text_reader_open(struct gt_target *target, uint64_t options, bool consume,
+			struct gt_text_reader **reader, struct gt_message *message);
+
+/* Bytes, 0 at the end, GT_EAGAIN, or an error. */
+int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
+			    struct gt_message *message);
+
+/* The target has ended: what is there is all. */
+void gt_text_reader_finish(struct gt_text_reader *reader);
+
+void gt_text_reader_close(struct gt_text_reader *reader);
+
+#endif
