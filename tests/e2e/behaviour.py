@@ -186,15 +186,16 @@ def compare(expected, found, what):
     assert not wrong, f"{what}: " + "; ".join(wrong[:12])
 
 
-def report(directory):
-    """`graftrace report --format csv` as calls by name."""
+def compare_report(counts, directory):
+    """`graftrace report --format csv` has the program's own counts."""
     done = subprocess.run([BUILD / "cli" / "graftrace", "report", "--format", "csv", "trace.data"],
                           cwd=directory, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     calls = collections.Counter()
     for row in csv.DictReader(io.StringIO(done.stdout)):
         calls[recorded.short_name(row["function"])] += int(row["calls"])
-    return calls
+    compare(counts.by_name(), {name: calls[name] for name in calls if name in counts.names},
+            "calls reported")
 
 
 class Judged:
@@ -237,9 +238,7 @@ def judge(command, directory, *options, way=None, depths=True, same_counts=True,
         assert not strange, f"recorded, but never counted: {sorted(strange)}"
     if depths:
         compare_depths(after.counts, trace, loose)
-    compare(after.counts.by_name(),
-            {name: calls for name, calls in report(directory).items()
-             if name in after.counts.names}, "calls reported")
+    compare_report(after.counts, directory)
     return Judged(before, after, trace)
 
 
