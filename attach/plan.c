@@ -123,17 +123,33 @@ static enum gt_plan_way prepared_way(struct gt_plan *plan, uint64_t address, con
 	return GT_PLAN_FENTRY;
 }
 
+/* Bytes from the address to the next function's first. */
+static uint64_t bytes_to_next(const struct work *work, uint64_t address, uint64_t room)
+{
+	const struct gt_object *object = work->plan->object;
+	const uint32_t next = work->index + 1;
+
+	if (next >= gt_object_function_count(object))
+		return room;
+	const uint64_t start = gt_object_function(object, next)->address;
+	return start - address < room ? start - address : room;
+}
+
 static bool plan_prepared(struct work *work)
 {
 	struct gt_plan_entry *entry = work->entry;
 	uint64_t room;
 	const uint8_t *code = gt_scan_code(work->plan->scan, entry->patch_address, &room);
-	uint32_t covered, body;
-	const enum gt_plan_way way =
-		code ? prepared_way(work->plan, entry->patch_address, code, room, &covered, &body)
-		     : GT_PLAN_NONE;
+	uint32_t covered = 0, body = 0;
+	enum gt_plan_way way = GT_PLAN_NONE;
 
-	if (way == GT_PLAN_NONE || covered > GT_PLAN_ORIGINAL_MAX)
+	if (code) {
+		room = bytes_to_next(work, entry->patch_address, room);
+		way = prepared_way(work->plan, entry->patch_address, code, room, &covered, &body);
+	}
+	/* Nothing but nops up to the next function: call frame information that starts in the
+	 * padding before it (assembly that aligns behind .cfi_startproc). */
+	if (way == GT_PLAN_NONE || covered > GT_PLAN_ORIGINAL_MAX || body >= room)
 		return false;
 	entry->way = (uint8_t)way;
 	entry->prepared = way == GT_PLAN_NOPS ? GT_PREPARED_PATCHABLE : GT_PREPARED_FENTRY;
