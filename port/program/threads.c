@@ -50,6 +50,17 @@ static uint64_t get_gs(void)
 	return base;
 }
 
+/* Static programs call functions before they have made thread-local storage. */
+static bool has_thread_pointer(void)
+{
+	uint64_t base = 0;
+	if (gt_agent_state.flags & GRAFTRACE_AGENT_FSGSBASE)
+		__asm__("rdfsbase %0" : "=r"(base));
+	else
+		gt_syscall3(SYS_ARCH_PRCTL, 0x1003 /* ARCH_GET_FS */, (long)&base, 0);
+	return base != 0;
+}
+
 static void set_gs(uint64_t base)
 {
 	if (gt_agent_state.flags & GRAFTRACE_AGENT_FSGSBASE)
@@ -221,6 +232,8 @@ static void start_stream(struct gt_thread *thread, struct graftrace_stream *stre
 
 static struct gt_thread *make_current(void)
 {
+	if (!has_thread_pointer())
+		return NULL;
 	struct graftrace_arena *arena = gt_port_arena();
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
 	uint32_t tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
