@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * attach/drain.c on arenas that this test writes as an agent would.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/drain.h"
+#include "attach/live_target.h"
+
+#define MS 1000000ull
+
+static struct gt_arena arena;
+static struct gt_drain drain;
+static struct {
+	uint64_t sequences[4096];
+	uint32_t words[4096];
+	uint32_t count;
+	uint32_t writers;
+	int error;
+} got;
+
+static int on_writer(void *data, const struct gt_writer *writer)
+{
+	(void)data;
+	(void)writer;
+	got.writers++;
+	return got.error;
+}
+
+static int on_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_buffer, uint32_t words)
+{
+	(void)data;
+	got.sequences[got.count] = sub_buffer->sequence;
+	got.words[got.count++] = words;
+	return got.error;
+}
+
+static const struct gt_sink sink = {.writer = on_writer, .sub_buffer = on_sub_buffer};
+
+static void begin(enum graftrace_arena_mode mode)
+{
+	memset(&got, 0, sizeof(got));
+	assert_int_equal(gt_arena_create(&arena, 64 << 10, NULL), 0);
+	assert_int_equal(
+		gt_drain_init(&drain, &arena, mode, mode == GRAFTRACE_MODE_DRAIN ? &sink : NULL,
+			      NULL),
+		0);
+}
+
+static void end(void)
+{
+	gt_drain_fini(&drain);
+	gt_arena_destroy(&arena);
+}
+
+static uint32_t pop(void)
+{
+	uint64_t head = arena.memory->free_head;
+	uint32_t index = (uint32_t)head - 1;
+
+	assert_true((uint32_t)head != 0);
+	arena.memory->free_head = ((head >> 32) + 1) << 32 | gt_arena_state(&arena, index)->next;
+	arena.memory->free_count--;
+	return index;
+}
+
+static void claim(uint32_t stream_index, uint32_t tid)
+{
+	struct graftrace_stream *stream = gt_arena_stream(&arena, stream_index);
+
+	stream->state = GRAFTRACE_STREAM_LIVE;
+	stream->pid = 100;
+	stream->tid = tid;
+	stream->generation = ++arena.memory->generations;
+	strcpy(stream->comm, "writer");
+	stream->block = 4096;
+}
+
+/* Opens the next sub-buffer of a stream, with `words` words in it. */
+static uint32_t open_with(uint32_t stream_index, uint32_t words)
+{
+	struct graftrace_stream *stream = gt_arena_stream(&arena, stream_index);
+	uint32_t index = pop(), i;
+	struct graftrace_sub_buffer *sub = gt_arena_sub_buffer(&arena, index);
+	uint64_t *word = graftrace_sub_buffer_words(sub);
+
+	assert_true(!word[0] && !sub->magic);
+	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
+	sub->bytes = arena.sub_buffer_bytes;
+	sub->stream = stream_index;
+	sub->generation = stream->generation;
+	sub->sequence = stream->sequence;
+	sub->clock = 1000 * (stream->sequence + 1);
+	sub->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	for (i = 0; i < words; i++)
+		word[i] = graftrace_word(i + 1, i & 1, i);
+	gt_arena_state(&arena, index)->word = graftrace_state_word(
+		GRAFTRACE_SUB_BUFFER_ACTIVE, stream_index, stream->sequence);
+	stream->current = index + 1;
+	stream->sequence++;
+	return index;
+}
+
+static void close_at(uint32_t index, uint32_t used)
+{
+	struct graftrace_sub_buffer *sub = gt_arena_sub_buffer(&arena, index);
+
+	sub->used = used;
+	gt_arena_stream(&arena, sub->stream)->current = 0;
+	gt_arena_state(&arena, index)->word =
+		graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, sub->stream, sub->sequence);
+}
+
+static void full_ones_are_given_in_order_and_come_back_empty(void **state)
+{
+	uint32_t indexes[5], i, before;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	before = arena.memory->free_count;
+	claim(3, 7);
+	for (i = 0; i < 5; i++)
+		indexes[i] = open_with(3, 10 + i);
+	for (i = 5; i-- > 0;)
+		close_at(indexes[i], 10 + i);
+	assert_int_equal(gt_drain_pass(&drain, MS), 5);
+	assert_int_equal(got.count, 5);
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(got.sequences[i], i);
+		assert_int_equal(got.words[i], 10 + i);
+	}
+	assert_int_equal(got.writers, 1);
+	assert_int_equal(arena.memory->free_count, before);
+	assert_int_equal(drain.words, 60);
+	open_with(3, 1); /* asserts that it is zeroed */
+	end();
+}
+
+static void one_that_is_missing_is_waited_for(void **state)
+{
+	uint32_t first, second;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	claim(0, 7);
+	first = open_with(0, 3);
+	second = open_with(0, 3);
+	close_at(second, 3);
+	assert_int_equal(gt_drain_pass(&drain, MS), 0);
+	close_at(first, 3);
+	assert_int_equal(gt_drain_pass(&drain, 2 * MS), 2);
+	assert_int_equal(got.sequences[0], 0);
+	assert_int_equal(got.sequences[1], 1);
+	end();
+}
+
+static void hole_is_waited_for_then_kept_out_of_use(void **state)
+{
+	uint32_t index, before;
+	uint64_t *words;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	before = arena.memory->free_count;
+	claim(0, 7);
+	index = open_with(0, 10);
+	words = graftrace_sub_buffer_words(gt_arena_sub_buffer(&arena, index));
+	words[4] = 0;
+	close_at(index, 10);
+	assert_int_equal(gt_drain_pass(&drain, MS), 0);
+	assert_int_equal(gt_drain_pass(&drain, 100 * MS), 1); /* given up */
+	assert_int_equal(got.words[0], 10);
+	assert_int_equal(arena.memory->free_count, before - 1);
+	gt_drain_pass(&drain, 200 * MS);
+	assert_int_equal(arena.memory->free_count, before - 1);
+	words[4] = graftrace_word(5, 0, 4); /* the handler returned */
+	gt_drain_pass(&drain, 201 * MS);
+	assert_int_equal(arena.memory->free_count, before);
+	end();
+}
+
+static void hole_that_is_filled_in_time_is_whole(void **state)
+{
+	uint32_t index;
+	uint64_t *words;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	claim(0, 7);
+	index = open_with(0, 10);
+	words = graftrace_sub_buffer_words(gt_arena_sub_buffer(&arena, index));
+	words[4] = 0;
+	close_at(index, 10);
+	assert_int_equal(gt_drain_pass(&drain, MS), 0);
+	words[4] = graftrace_word(5, 0, 4);
+	assert_int_equal(gt_drain_pass(&drain, 2 * MS), 1);
+	assert_int_equal(drain.words, 10);
+	end();
+}
+
+static void data_of_events_is_no_hole(void **state)
+{
+	uint64_t words[8] = {
+		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+				       GRAFTRACE_EVENT_LONG_RETURN << 16 | 3),
+		graftrace_word(5, 1, 0), 0, 0, graftrace_word(6, 0, 1),
+		graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 2), 0, 0,
+	};
+	uint64_t calls = 0, records = 0;
+
+	(void)state;
+	assert_false(gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
+	assert_int_equal(calls, 1);
+	words[4] = 0;
+	assert_true(gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
+	/* An event that claims more than there is. */
+	words[0] = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, 0xffff);
+	assert_false(gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
+}
+
+static void killed_writer_keeps_what_it_wrote(void **state)
+{
+	uint32_t before;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	before = arena.memory->free_count;
+	claim(5, 7);
+	close_at(open_with(5, 4), 4);
+	open_with(5, 6);
+	gt_drain_scan(&drain);
+	gt_drain_end_writer(&drain, 0, true);
+	assert_int_equal(gt_drain_pass(&drain, MS), 2);
+	assert_int_equal(got.words[1], 6);
+	assert_int_equal(arena.memory->free_count, before);
+	assert_int_equal(gt_arena_stream(&arena, 5)->state, GRAFTRACE_STREAM_FREE);
+	/* The stream can be claimed again, by another writer. */
+	claim(5, 8);
+	close_at(open_with(5, 2), 2);
+	assert_int_equal(gt_drain_pass(&drain, 2 * MS), 1);
+	assert_int_equal(drain.writer_count, 2);
+	assert_int_equal(got.words[2], 2);
+	end();
+}
+
+static void ring_is_read_consumed_and_cleared(void **state)
+{
+	struct graftrace_sub_buffer *copy;
+	struct gt_writer writer;
+	uint32_t i, before;
+	bool active;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_RING);
+	copy = malloc(arena.sub_buffer_bytes);
+	before = arena.memory->free_count;
+	claim(0, 7);
+	for (i = 0; i < 3; i++)
+		close_at(open_with(0, 5 + i), 5 + i);
+	open_with(0, 2);
+	gt_drain_pass(&drain, MS);
+	assert_int_equal(gt_drain_writer(&drain, 0, &writer), 0);
+	assert_int_equal(writer.first, 0);
+	assert_int_equal(writer.next, 4);
+	assert_string_equal(writer.comm, "writer");
+	assert_int_equal(gt_drain_copy(&drain, 0, 1, copy, &active), 6);
+	assert_false(active);
+	assert_int_equal(gt_drain_copy(&drain, 0, 3, copy, &active), gt_arena_words(&arena));
+	assert_true(active);
+	assert_int_equal(gt_drain_consume(&drain, 0, 0), 0);
+	assert_int_equal(gt_drain_consume(&drain, 0, 0), GT_ENOENT);
+	assert_int_equal(gt_drain_consume(&drain, 0, 3), GT_ENOENT); /* not closed */
+	assert_int_equal(gt_drain_copy(&drain, 0, 0, copy, &active), GT_ENOENT);
+	gt_drain_writer(&drain, 0, &writer);
+	assert_int_equal(writer.first, 1);
+	gt_drain_clear(&drain);
+	assert_int_equal(arena.memory->free_count, before - 1);
+	/* The end of its thread closes the last one. */
+	gt_drain_end_writer(&drain, 0, true);
+	gt_drain_pass(&drain, MS);
+	assert_int_equal(gt_drain_copy(&drain, 0, 3, copy, &active), 2);
+	assert_int_equal(gt_drain_consume(&drain, 0, 3), 0);
+	assert_int_equal(arena.memory->free_count, before);
+	free(copy);
+	end();
+}
+
+/* A writer in overwrite mode, at full speed: two sub-buffers that it uses in turn. Each has one value in all of
+ * its words. */
+static uint32_t turn[2];
+static int stop;
+
+static void *overwrite(void *data)
+{
+	uint64_t sequence = 2;
+
+	(void)data;
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		uint32_t index = turn[sequence & 1], i;
+		struct graftrace_sub_buffer *sub = gt_arena_sub_buffer(&arena, index);
+		uint64_t *words = graftrace_sub_buffer_words(sub);
+		uint64_t *state = &gt_arena_state(&arena, index)->word;
+
+		__atomic_store_n(state,
+				 graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, 0, sequence),
+				 __ATOMIC_SEQ_CST);
+		sub->sequence = sequence;
+		for (i = 0; i < gt_arena_words(&arena); i++)
+			__atomic_store_n(&words[i], sequence + 1, __ATOMIC_RELAXED);
+		sub->used = gt_arena_words(&arena);
+		__atomic_store_n(state,
+				 graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, 0, sequence),
+				 __ATOMIC_RELEASE);
+		gt_arena_stream(&arena, 0)->sequence = ++sequence;
+	}
+	return NULL;
+}
+
+static void torn_copy_is_never_shown(void **state)
+{
+	struct graftrace_sub_buffer *copy;
+	struct gt_writer writer;
+	pthread_t thread;
+	uint32_t good = 0, i, tries;
+	bool active;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_OVERWRITE);
+	copy = malloc(arena.sub_buffer_bytes);
+	claim(0, 7);
+	for (i = 0; i < 2; i++) {
+		turn[i] = open_with(0, 0);
+		close_at(turn[i], 0);
+	}
+	stop = 0;
+	pthread_create(&thread, NULL, overwrite, NULL);
+	for (tries = 0; tries < 2000000 && good < 2000; tries++) {
+		int64_t words;
+
+		gt_drain_find_writers(&drain);
+		gt_drain_writer(&drain, 0, &writer);
+		if (writer.first < 2)
+			continue;
+		words = gt_drain_copy(&drain, 0, writer.first, copy, &active);
+		if (words <= 0 || active)
+			continue;
+		good++;
+		for (i = 0; i < (uint32_t)words; i++)
+			assert_int_equal(graftrace_sub_buffer_words(copy)[i], writer.first + 1);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_true(good > 0);
+	free(copy);
+	end();
+}
+
+static void error_of_the_sink_is_passed_on(void **state)
+{
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	claim(0, 7);
+	close_at(open_with(0, 3), 3);
+	got.error = GT_ENOSPC;
+	assert_int_equal(gt_drain_pass(&drain, MS), GT_ENOSPC);
+	end();
+}
+
+static void damaged_header_is_counted_and_dropped(void **state)
+{
+	uint32_t index, before;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	before = arena.memory->free_count;
+	claim(0, 7);
+	index = open_with(0, 3);
+	close_at(index, 3);
+	gt_arena_sub_buffer(&arena, index)->used = 1 << 30;
+	gt_drain_pass(&drain, MS);
+	assert_int_equal(got.count, 0);
+	assert_int_equal(drain.corrupt, 1);
+	assert_int_equal(arena.memory->free_count, before);
+	end();
+}
+
+static void geometry_follows_the_size(void **state)
+{
+	struct gt_arena small;
+
+	(void)state;
+	assert_int_equal(gt_arena_create(&small, 100, NULL), GT_EINVAL);
+	assert_int_equal(gt_arena_create(&small, 0, NULL), 0);
+	assert_int_equal(small.sub_buffer_bytes, 32768);
+	assert_int_equal(small.sub_buffer_count, 2048);
+	gt_arena_destroy(&small);
+	assert_int_equal(gt_arena_create(&small, 1 << 20, NULL), 0);
+	assert_int_equal(small.sub_buffer_bytes, 4096);
+	gt_arena_destroy(&small);
+	assert_int_equal(gt_arena_create(&small, 1ull << 30, NULL), 0);
+	assert_int_equal(small.sub_buffer_bytes, 65536);
+	gt_arena_destroy(&small);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(full_ones_are_given_in_order_and_come_back_empty),
+		cmocka_unit_test(one_that_is_missing_is_waited_for),
+		cmocka_unit_test(hole_is_waited_for_then_kept_out_of_use),
+		cmocka_unit_test(hole_that_is_filled_in_time_is_whole),
+		cmocka_unit_test(data_of_events_is_no_hole),
+		cmocka_unit_test(killed_writer_keeps_what_it_wrote),
+		cmocka_unit_test(ring_is_read_consumed_and_cleared),
+		cmocka_unit_test(torn_copy_is_never_shown),
+		cmocka_unit_test(error_of_the_sink_is_passed_on),
+		cmocka_unit_test(damaged_header_is_counted_and_dropped),
+		cmocka_unit_test(geometry_follows_the_size),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * attach/process.c and threads.c on real processes (tests/tools/session_target.c).
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/process.h"
+#include "attach/threads.h"
+
+#define ARGV(...) ((char *const[]){__VA_ARGS__, NULL})
+
+static void start(struct gt_process *process, char *const argv[])
+{
+	struct gt_message message = {""};
+
+	if (gt_process_start(process, argv, &message))
+		fail_msg("%s", message.text);
+}
+
+/* Starts and lets go. */
+static void run(struct gt_process *process, char *const argv[])
+{
+	start(process, argv);
+	process->stopped = 0;
+	assert_int_equal(gt_thread_detach(process->pid), 0);
+}
+
+static int end_of(struct gt_process *process)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(process->pid, &status, 0), process->pid);
+	gt_process_close(process);
+	return status;
+}
+
+static void exec_errors_are_those_of_execvp(void **state)
+{
+	struct gt_message message;
+	struct gt_process process;
+	int status;
+
+	(void)state;
+	assert_int_equal(gt_process_start(&process, ARGV("/nonexistent/program"), &message),
+			 GT_ENOENT);
+	assert_non_null(strstr(message.text, "No such file"));
+	assert_int_equal(gt_process_start(&process, ARGV("no-such-program-in-the-path"), &message),
+			 GT_ENOENT);
+	assert_int_equal(gt_process_start(&process, ARGV("/etc/passwd"), &message), GT_EPERM);
+	assert_int_equal(gt_process_start(&process, ARGV("/tmp"), &message), GT_EPERM);
+	/* No child is left. */
+	assert_int_equal(waitpid(-1, &status, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void status_is_the_programs(void **state)
+{
+	struct gt_process process;
+	int status;
+
+	(void)state;
+	run(&process, ARGV(TARGET, "exit", "42"));
+	status = end_of(&process);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+	run(&process, ARGV(TARGET, "kill", "15"));
+	status = end_of(&process);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	run(&process, ARGV("sh", "-c", "exit 7")); /* found in the path */
+	status = end_of(&process);
+	assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+static void program_inherits_what_it_would_without_us(void **state)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+	sigset_t block, before;
+	struct gt_process process;
+	char text[64] = "", plain[64] = "";
+	FILE *pipe_from_plain = popen(TARGET " inherited", "re");
+	int out[2], saved;
+
+	(void)state;
+	assert_non_null(fgets(plain, sizeof(plain), pipe_from_plain));
+	assert_int_equal(pclose(pipe_from_plain), 0);
+	/* A server's library would set these; they are not the program's. */
+	sigaction(SIGPIPE, &ignore, &old);
+	sigemptyset(&block);
+	sigaddset(&block, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &block, &before);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	saved = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	dup2(out[1], 1);
+	run(&process, ARGV(TARGET, "inherited"));
+	dup2(saved, 1);
+	close(saved);
+	assert_int_equal(end_of(&process), 0);
+	assert_true(read(out[0], text, sizeof(text) - 1) > 0);
+	close(out[0]);
+	close(out[1]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	sigaction(SIGPIPE, &old, NULL);
+	assert_string_equal(text, plain);
+}
+
+static void memory_is_written_over_its_protection(void **state)
+{
+	struct gt_process process;
+	uint64_t entry;
+	uint8_t code[4], back[4];
+
+	(void)state;
+	start(&process, ARGV(TARGET, "exit", "3"));
+	entry = gt_process_auxv(process.pid, AT_ENTRY);
+	assert_true(entry != 0);
+	assert_int_equal(gt_process_read(&process, entry, code, 4), 0);
+	assert_int_equal(gt_process_write(&process, entry, "\x01\x02\x03\x04", 4), 0);
+	assert_int_equal(gt_process_read(&process, entry, back, 4), 0);
+	assert_memory_equal(back, "\x01\x02\x03\x04", 4);
+	assert_int_equal(gt_process_write(&process, entry, code, 4), 0);
+	assert_int_equal(gt_process_read(&process, 4096, back, 4), GT_EIO);
+	assert_int_equal(gt_thread_detach(process.pid), 0);
+	assert_int_equal(WEXITSTATUS(end_of(&process)), 3);
+}
+
+static void remote_calls_leave_no_trace(void **state)
+{
+	struct gt_message message = {""};
+	struct gt_process process;
+	struct gt_remote remote;
+	int64_t result;
+	const uint64_t none[6] = {0};
+
+	(void)state;
+	start(&process, ARGV(TARGET, "exit", "5"));
+	assert_int_equal(gt_remote_begin(&remote, &process, process.pid, &message), 0);
+	assert_int_equal(gt_remote_call(&remote, SYS_getpid, none, &result, &message), 0);
+	assert_int_equal(result, process.pid);
+	assert_int_equal(gt_remote_call(&remote, 100000, none, &result, &message), 0);
+	assert_int_equal(result, -ENOSYS);
+	assert_int_equal(gt_remote_end(&remote, &message), 0);
+	assert_int_equal(gt_thread_detach(process.pid), 0);
+	assert_int_equal(WEXITSTATUS(end_of(&process)), 5);
+}
+
+static void sleep_ms(long ms)
+{
+	struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+/* Stops all threads `rounds` times, with a remote call each time. Returns how often it worked. */
+static int stop_again_and_again(struct gt_process *process, int rounds, bool call)
+{
+	struct gt_stopped_threads threads;
+	const uint64_t none[6] = {0};
+	int worked = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		struct gt_message message = {""};
+		struct gt_remote remote;
+		int64_t result = 0;
+		int error = gt_threads_stop(process, &threads, &message);
+
+		if (error == GT_EGONE)
+			break;
+		assert_int_equal(error, 0);
+		if (call) {
+			pid_t tid = threads.tids[(size_t)i % threads.count];
+
+			assert_int_equal(gt_remote_begin(&remote, process, tid, &message), 0);
+			assert_int_equal(
+				gt_remote_call(&remote, SYS_gettid, none, &result, &message), 0);
+			assert_int_equal(result, tid);
+			assert_int_equal(gt_remote_end(&remote, &message), 0);
+		}
+		gt_threads_resume(process, &threads);
+		worked++;
+	}
+	return worked;
+}
+
+static void no_signal_is_lost_or_doubled_when_the_world_stops(void **state)
+{
+	struct gt_process process;
+
+	(void)state;
+	run(&process, ARGV(TARGET, "storm", "50", "20"));
+	sleep_ms(20);
+	assert_true(stop_again_and_again(&process, 40, true) > 0);
+	assert_int_equal(end_of(&process), 0);
+}
+
+static void interrupted_calls_go_on(void **state)
+{
+	struct gt_process process;
+
+	(void)state;
+	run(&process, ARGV(TARGET, "sleeps"));
+	for (int i = 0; i < 200; i++) {
+		if (!stop_again_and_again(&process, 1, i % 2 == 0))
+			break;
+		sleep_ms(3);
+	}
+	assert_int_equal(end_of(&process), 0);
+}
+
+static void threads_that_are_born_meanwhile_are_stopped_too(void **state)
+{
+	struct gt_stopped_threads threads;
+	struct gt_message message = {""};
+	struct gt_process process;
+
+	(void)state;
+	run(&process, ARGV(TARGET, "births"));
+	sleep_ms(20);
+	for (int i = 0; i < 100; i++) {
+		int error = gt_threads_stop(&process, &threads, &message);
+
+		if (error)
+			fail_msg("%s", message.text);
+		for (size_t k = 0; k < threads.count; k++) {
+			struct user_regs_struct registers;
+
+			assert_int_equal(gt_thread_registers(threads.tids[k], &registers), 0);
+		}
+		gt_threads_resume(&process, &threads);
+	}
+	kill(process.pid, SIGTERM);
+	assert_int_equal(end_of(&process), 0);
+}
+
+static void program_that_ends_while_it_is_stopped_keeps_its_status(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct gt_process process;
+
+		run(&process, ARGV(TARGET, "exit", "9"));
+		stop_again_and_again(&process, 1000, false);
+		assert_int_equal(WEXITSTATUS(end_of(&process)), 9);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exec_errors_are_those_of_execvp),
+		cmocka_unit_test(status_is_the_programs),
+		cmocka_unit_test(program_inherits_what_it_would_without_us),
+		cmocka_unit_test(memory_is_written_over_its_protection),
+		cmocka_unit_test(remote_calls_leave_no_trace),
+		cmocka_unit_test(no_signal_is_lost_or_doubled_when_the_world_stops),
+		cmocka_unit_test(interrupted_calls_go_on),
+		cmocka_unit_test(threads_that_are_born_meanwhile_are_stopped_too),
+		cmocka_unit_test(program_that_ends_while_it_is_stopped_keeps_its_status),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
