@@ -5,7 +5,7 @@
  * that the instruction itself would not have touched.
  */
 #include "attach/plan.h"
-#include "attach/decode.h"
+#include "attach/instruction.h"
 
 #include <string.h>
 
@@ -98,7 +98,7 @@ static void emit_indirect_call(struct output *output, const uint8_t *code,
 		output->error = GT_ENOTSUP; /* a far call, or call *%rsp */
 		return;
 	}
-	jump[at + 1] = (uint8_t)(jump[at + 1] | 0x20); /* /2 call -> /4 jmp */
+	jump[at + 1] = (uint8_t)((jump[at + 1] & ~0x38) | 0x20); /* /2 call -> /4 jmp */
 	if (instruction->memory && instruction->base == 4) {
 		const int64_t displacement = (int64_t)instruction->displacement + 8;
 		const int32_t value = (int32_t)displacement;
@@ -155,7 +155,8 @@ int gt_plan_move(const struct gt_plan_entry *entry, uint64_t code, uint64_t move
 		const uint8_t *from = entry->original + at;
 		uint64_t target;
 
-		if (!gt_decode(from, entry->covered_bytes - at, code + at, &instruction))
+		if (!gt_instruction_decode(from, entry->covered_bytes - at, code + at,
+					   &instruction))
 			return GT_EINVAL;
 		if (map)
 			map->offset[at] = (int16_t)output.used;

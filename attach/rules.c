@@ -249,7 +249,8 @@ const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *
 
 		if (scratch->depths[at] != DEPTH_UNSET)
 			walk.depth = scratch->depths[at];
-		if (!gt_decode(code + at, bytes - at, function->address + at, &instruction)) {
+		if (!gt_instruction_decode(code + at, bytes - at, function->address + at,
+					   &instruction)) {
 			at++;
 			walk.depth = DEPTH_UNKNOWN;
 			continue;
@@ -260,7 +261,7 @@ const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *
 		    (instruction.base == 4 || instruction.base == 5))
 			walk.saved |= 1u << (instruction.reg & 15);
 		if (!reason && instruction.stack) {
-			gt_decode_stack(code + at, bytes - at, &effect);
+			gt_instruction_stack(code + at, bytes - at, &effect);
 			reason = follow_stack(&walk, &effect, instrumented);
 		}
 		if (!reason &&

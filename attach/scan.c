@@ -429,7 +429,7 @@ static void sweep(struct gt_scan *scan, const struct range *range, bool fixed)
 			next_start = next < count ? gt_object_function(scan->object, next)->address
 						  : UINT64_MAX;
 		}
-		if (!gt_decode(code, range->end - at, at, &instruction)) {
+		if (!gt_instruction_decode(code, range->end - at, at, &instruction)) {
 			at++;
 			continue;
 		}
@@ -638,7 +638,7 @@ static bool is_branch(struct gt_scan *scan, uint64_t address, uint64_t target)
 	for (at = function->address; at <= address; at += instruction.bytes) {
 		const uint8_t *code = gt_scan_code(scan, at, &room);
 
-		if (!code || !gt_decode(code, room, at, &instruction))
+		if (!code || !gt_instruction_decode(code, room, at, &instruction))
 			return true;
 		if (instruction.target_bytes && instruction.target == target &&
 		    address < at + instruction.bytes)

@@ -7,7 +7,7 @@
 #ifndef GT_ATTACH_SCAN_H
 #define GT_ATTACH_SCAN_H
 
-#include "attach/decode.h"
+#include "attach/instruction.h"
 #include "attach/object.h"
 
 /* Marks of a byte of code. */

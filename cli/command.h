@@ -20,10 +20,13 @@ struct gt_command {
 		   char **argv); /* argv[0] is the subcommand's name; returns the exit code */
 };
 
+int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
 int gt_cmd_record(int argc, char **argv);
+int gt_cmd_report(int argc, char **argv);
 int gt_cmd_runtime_breakdown(int argc, char **argv);
 int gt_cmd_serve(int argc, char **argv);
+int gt_cmd_show(int argc, char **argv);
 
 /* "graftrace NAME: text\n" on stderr, as one write. */
 void gt_complain(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));

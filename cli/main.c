@@ -12,6 +12,10 @@
 /* In the order of the help: recording, looking, converting. */
 static const struct gt_command commands[] = {
 	{ "record", "run a program and record the calls of its functions", gt_cmd_record },
+	{ "show", "print a recording as ftrace's text", gt_cmd_show },
+	{ "report", "print a recording as a table of functions", gt_cmd_report },
+	{ "functions", "list what can be traced in a program, how, and what cannot and why",
+	  gt_cmd_functions },
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
 	{ "runtime-breakdown", "turn that CSV into a page with a bar chart of self times",
 	  gt_cmd_runtime_breakdown },

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decodes groups of sub-buffers in columns. What comes in is hostile: lengths are checked when the
- * group is opened, so that the loop over the words, which has no branch but for rare literal words,
- * can neither read nor write out of bounds whatever the codes say. An open group may be read by
- * several threads.
+ * group is opened, so that the loops over the words can neither read nor write out of bounds
+ * whatever the codes say. An open group may be read by several threads.
  */
 #include "read/columns.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <pthread.h>
 #include <zstd.h>
 
 #define STACK_MASK  (GRAFTRACE_CODE_STACK - 1u)
@@ -161,12 +161,15 @@ static int open_meta(struct gt_columns_group *group, size_t meta_bytes, size_t c
 		return refuse(message, "the dictionary is cut off");
 
 	group->symbol_limit = head.symbol_count + 1;
-	group->symbols = calloc(head.symbol_count + 2, sizeof(*group->symbols));
+	/* Any code of one byte is an index without a look at the limit. */
+	size_t symbols = head.symbol_count + 2 > 256 ? head.symbol_count + 2 : 256;
+	group->symbols = malloc(symbols * sizeof(*group->symbols));
 	if (!group->symbols)
 		return GT_ENOMEM;
-	group->bytes += (head.symbol_count + 2) * sizeof(*group->symbols);
+	group->bytes += symbols * sizeof(*group->symbols);
 	group->symbols[0] = (struct symbol){ 0, 0xffffffff, POP };
-	group->symbols[group->symbol_limit] = (struct symbol){ 0, 0, INVALID };
+	for (size_t i = group->symbol_limit; i < symbols; i++)
+		group->symbols[i] = (struct symbol){ 0, 0, INVALID };
 	const uint8_t *kinds = meta + at + (size_t)head.symbol_count * 8;
 	for (uint32_t i = 0; i < head.symbol_count; i++) {
 		struct symbol *symbol = &group->symbols[i + 1];
@@ -269,10 +272,39 @@ size_t gt_columns_bytes(const struct gt_columns_group *group)
 	return group->bytes;
 }
 
-/* The words of one sub-buffer. Every read and write is in bounds: codes and clocks have one byte a
+/* The state of a sub-buffer's decoding that every word goes through. */
+struct decoder_state {
+	uint32_t clock;
+	uint32_t top;
+	uint32_t bad;
+	uint64_t stack[GRAFTRACE_CODE_STACK + 1]; /* the last slot takes what is no entry */
+};
+
+static inline __attribute__((always_inline)) uint64_t
+word_of(struct decoder_state *state, const struct symbol *symbol, bool is_return_of_top)
+{
+	uint32_t top = state->top, action = symbol->action;
+	uint64_t value = is_return_of_top ? state->stack[top & STACK_MASK] : symbol->value;
+
+	state->bad |= action;
+	state->stack[action & PUSH ? (top + 1) & STACK_MASK : GRAFTRACE_CODE_STACK] =
+		value | GRAFTRACE_WORD_RETURN;
+	state->top = top + (action & PUSH) - (action >> 1 & 1);
+	return value | (state->clock & symbol->clock_mask);
+}
+
+/* Eight codes or clock codes that are all below 192 need nothing of the extra columns. */
+static inline bool all_short(uint64_t bytes)
+{
+	return (bytes & bytes << 1 & 0x8080808080808080ull) == 0;
+}
+
+/*
+ * The words of one sub-buffer. Every read and write is in bounds: codes and clocks have one byte a
  * word; the extra columns are left as soon as they are behind their end, and have SPARE_BYTES to be
- * read over; indexes end at the invalid symbol; the stack is a ring and its last slot takes what is
- * no entry. */
+ * read over; indexes end at the invalid symbol, and short ones are within the table; the stack is a
+ * ring.
+ */
 static int decode_words(const struct gt_columns_group *group, const struct place *place,
 			uint32_t clock, const struct graftrace_open_call *open, uint64_t *out)
 {
@@ -285,40 +317,51 @@ static int decode_words(const struct gt_columns_group *group, const struct place
 	const uint8_t *code_end = code_extra + place->code_extra_bytes;
 	const uint8_t *clock_end = clock_extra + place->clock_extra_bytes;
 	const struct symbol *symbols = group->symbols;
-	uint32_t limit = group->symbol_limit, bad = 0, top = 0;
-	uint64_t stack[GRAFTRACE_CODE_STACK + 1];
+	uint32_t words = place->words, limit = group->symbol_limit;
+	struct decoder_state state = { .clock = clock };
 
-	memset(stack, 0, sizeof(stack));
 	for (uint32_t i = 0; i < place->open_calls; i++)
-		stack[++top] = graftrace_word(open[i].function, 1, 0);
-	for (uint32_t i = 0; i < place->words; i++) {
-		uint32_t code = codes[i], clock_code = clocks[i], difference;
+		state.stack[++state.top] = graftrace_word(open[i].function, 1, 0);
+	for (uint32_t i = 0; i < words;) {
+		uint64_t eight_codes, eight_clocks;
 
-		if (__builtin_expect(code_extra > code_end || clock_extra > clock_end, 0))
-			return GT_EFORMAT;
-		memcpy(&difference, clock_extra, 4);
-		difference =
-			clock_table[clock_code].base + (difference & clock_table[clock_code].mask);
-		clock_extra += clock_table[clock_code].bytes;
-		clock += difference;
-		if (__builtin_expect(code == GRAFTRACE_CODE_WORD, 0)) {
-			memcpy(&out[i], code_extra, 8);
-			code_extra += 8;
-			continue;
+		if (words - i >= 8) {
+			memcpy(&eight_codes, codes + i, 8);
+			memcpy(&eight_clocks, clocks + i, 8);
+			if (all_short(eight_codes) && all_short(eight_clocks)) {
+				for (uint32_t end = i + 8; i < end; i++) {
+					uint32_t code = codes[i];
+					state.clock += clocks[i];
+					out[i] = word_of(&state, &symbols[code], code == 0);
+				}
+				continue;
+			}
 		}
-		uint32_t index = code_table[code].base + (*code_extra & code_table[code].mask);
-		code_extra += code_table[code].bytes;
-		index = index < limit ? index : limit;
-		const struct symbol *symbol = &symbols[index];
-		uint64_t value = index ? symbol->value : stack[top & STACK_MASK];
-		uint32_t action = symbol->action;
-		out[i] = value | (clock & symbol->clock_mask);
-		bad |= action;
-		stack[action & PUSH ? (top + 1) & STACK_MASK : GRAFTRACE_CODE_STACK] =
-			value | GRAFTRACE_WORD_RETURN;
-		top += (action & PUSH) - (action >> 1 & 1);
+		uint32_t end = words - i >= 8 ? i + 8 : words;
+		for (; i < end; i++) {
+			uint32_t code = codes[i], clock_code = clocks[i], difference;
+
+			if (code_extra > code_end || clock_extra > clock_end)
+				return GT_EFORMAT;
+			memcpy(&difference, clock_extra, 4);
+			state.clock += clock_table[clock_code].base +
+				       (difference & clock_table[clock_code].mask);
+			clock_extra += clock_table[clock_code].bytes;
+			if (code == GRAFTRACE_CODE_WORD) {
+				memcpy(&out[i], code_extra, 8);
+				code_extra += 8;
+				continue;
+			}
+			uint32_t index =
+				code_table[code].base + (*code_extra & code_table[code].mask);
+			code_extra += code_table[code].bytes;
+			index = index < limit ? index : limit;
+			out[i] = word_of(&state, &symbols[index], index == 0);
+		}
 	}
-	return bad & INVALID || code_extra != code_end || clock_extra != clock_end ? GT_EFORMAT : 0;
+	return state.bad & INVALID || code_extra != code_end || clock_extra != clock_end
+		       ? GT_EFORMAT
+		       : 0;
 }
 
 int gt_columns_sub_buffer(const struct gt_columns_group *group, uint32_t index,

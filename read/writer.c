@@ -31,6 +31,8 @@
 #define NAME_MAX_BYTES 65535u	  /* longer ones are cut */
 #define PACK_BYTES     512	  /* shorter payloads are not packed */
 #define METADATA_LEVEL 3
+/* Columns without zstd cost no more time than writing the words as they are (half of it is the
+ * kernel's copy, and they are a quarter of it), but for groups of few words. */
 #define PRESSURE_BARE  50
 #define PRESSURE_PLAIN 80
 

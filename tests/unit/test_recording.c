@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "read/columns.h"
 #include "read/crc32c.h"
 #include "read/output.h"
 #include "read/recording.h"
@@ -588,6 +589,33 @@ static void small_files_cannot_make_much_work(void **state)
 	free(packed);
 }
 
+static void codes_without_a_symbol_are_refused(void **state)
+{
+	/* META with an empty dictionary and one header, eight codes, eight clocks */
+	uint8_t group[40 + 144 + 16] = { 0 };
+	const uint32_t lengths[10] = { 144, 144, 8, 8, 8, 8, 0, 0, 0, 0 };
+	const struct graftrace_file_sub_buffer entry = { 0, 8, 0, 0 };
+	struct gt_columns_decoder *decoder = gt_columns_decoder_create();
+	struct gt_columns_group *opened;
+	struct gt_message message = { "" };
+	struct {
+		struct graftrace_sub_buffer header;
+		uint64_t words[8];
+	} out;
+	(void)state;
+	memcpy(group, lengths, sizeof(lengths));
+	for (unsigned code = 0; code < 256; code++) {
+		memset(group + 40 + 144, (int)code, 8);
+		assert_int_equal(gt_columns_open(decoder, group, sizeof(group), &entry, 1, &opened,
+						 &message),
+				 0);
+		int wanted = code == GRAFTRACE_CODE_RETURN ? 0 : GT_EFORMAT;
+		assert_int_equal(gt_columns_sub_buffer(opened, 0, &out.header, &message), wanted);
+		gt_columns_close(opened);
+	}
+	gt_columns_decoder_destroy(decoder);
+}
+
 static void checksums_are_crc32c_on_every_machine(void **state)
 {
 	uint8_t bytes[20000];
@@ -620,6 +648,7 @@ int main(void)
 		cmocka_unit_test(no_recordings_are_refused_in_words),
 		cmocka_unit_test(newer_formats_are_refused_and_newer_blocks_passed_over),
 		cmocka_unit_test(small_files_cannot_make_much_work),
+		cmocka_unit_test(codes_without_a_symbol_are_refused),
 		cmocka_unit_test(checksums_are_crc32c_on_every_machine),
 	};
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Zydis behind the few facts that patching needs; see the header. */
-#include "attach/decode.h"
+#include "attach/instruction.h"
 
 #include <string.h>
 #include <Zydis/Zydis.h>
@@ -122,8 +122,8 @@ static bool touches_stack(const ZydisDecodedInstruction *decoded)
 		       : decoded->mnemonic == ZYDIS_MNEMONIC_XCHG;
 }
 
-bool gt_decode(const uint8_t *code, size_t room, uint64_t address,
-	       struct gt_instruction *instruction)
+bool gt_instruction_decode(const uint8_t *code, size_t room, uint64_t address,
+			   struct gt_instruction *instruction)
 {
 	ZydisDecodedInstruction decoded;
 	const struct ZydisDecodedInstructionRawImm_ *immediate;
@@ -179,7 +179,7 @@ static uint8_t number_of(ZydisRegister which)
 	return number < 0 ? 0xff : (uint8_t)number;
 }
 
-void gt_decode_stack(const uint8_t *code, size_t room, struct gt_stack_effect *effect)
+void gt_instruction_stack(const uint8_t *code, size_t room, struct gt_stack_effect *effect)
 {
 	ZydisDecodedInstruction decoded;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -238,8 +238,6 @@ void gt_decode_stack(const uint8_t *code, size_t room, struct gt_stack_effect *e
 				return;
 			effect->from_frame = from->mem.base == ZYDIS_REGISTER_RBP;
 			effect->unknown = !effect->from_frame;
-			effect->loads_stack = effect->unknown;
-			effect->loaded_from = number_of(from->mem.base);
 			return;
 		}
 		if (decoded.mnemonic == ZYDIS_MNEMONIC_MOV &&

@@ -3,8 +3,8 @@
  * One x86-64 instruction, as far as patching needs it: how long it is, where it may go, and which
  * of its bytes depend on where it stands. A thin layer over Zydis. Pure functions, from any thread.
  */
-#ifndef GT_ATTACH_DECODE_H
-#define GT_ATTACH_DECODE_H
+#ifndef GT_ATTACH_INSTRUCTION_H
+#define GT_ATTACH_INSTRUCTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct gt_instruction {
 				     none */
 	uint8_t immediate_bytes;
 	bool is_lea;
-	bool stack;   /* may change rsp, or copy it: ask gt_decode_stack() */
+	bool stack;   /* may change rsp, or copy it: ask gt_instruction_stack() */
 	bool memory;  /* a ModRM operand that is memory */
 	uint8_t base; /* its base register (number, 4 = rsp, 5 = rbp), 0xff: none, or not plain */
 	uint8_t reg;  /* the other operand of the ModRM byte: a register's number (or an opcode's
@@ -49,8 +49,8 @@ struct gt_instruction {
 };
 
 /* Decodes what stands at `address`. false: no instruction, or cut after `room` bytes. */
-bool gt_decode(const uint8_t *code, size_t room, uint64_t address,
-	       struct gt_instruction *instruction);
+bool gt_instruction_decode(const uint8_t *code, size_t room, uint64_t address,
+			   struct gt_instruction *instruction);
 
 /* Whether what follows the instruction in memory is never reached from it. */
 bool gt_instruction_ends(const struct gt_instruction *instruction);
@@ -65,6 +65,6 @@ struct gt_stack_effect {
 	uint8_t saved_to;    /* a register's number that becomes rsp, or near it; 0xff: none */
 	int32_t delta;	     /* added to rsp otherwise */
 };
-void gt_decode_stack(const uint8_t *code, size_t room, struct gt_stack_effect *effect);
+void gt_instruction_stack(const uint8_t *code, size_t room, struct gt_stack_effect *effect);
 
 #endif

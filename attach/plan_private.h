@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the two halves of the planner share: plan.c (what the compiler left, the rules, the plan as
+ * a whole) and plan_moved.c (moving instructions, borrowing padding).
+ */
+#ifndef GT_ATTACH_PLAN_PRIVATE_H
+#define GT_ATTACH_PLAN_PRIVATE_H
+
+#include "attach/plan.h"
+#include "attach/rules.h"
+#include "attach/scan.h"
+
+#define GT_JUMP_BYTES	 5
+#define GT_SHORT_BYTES	 2
+#define GT_ENDBR64	 "\xf3\x0f\x1e\xfa"
+#define GT_ENDBR64_BYTES 4
+
+struct gt_plan {
+	struct gt_object *object;
+	struct gt_scan *scan;
+	uint32_t *planned; /* by function: index in entries, NO_ENTRY: not planned yet */
+	struct gt_plan_entry *entries;
+	uint32_t entry_count;
+	uint32_t entry_room;
+	struct gt_plan_extra *extras;
+	uint32_t extra_count;
+	uint32_t extra_room;
+	uint64_t *patchable; /* __patchable_function_entries, sorted */
+	uint32_t patchable_count;
+	uint32_t patchable_room;
+	struct gt_rule_scratch scratch;
+	int prepared; /* -1: not looked yet */
+	bool no_memory;
+};
+
+/* One function while it is planned. */
+struct gt_plan_work {
+	struct gt_plan *plan;
+	const struct gt_object_function *function;
+	struct gt_plan_entry *entry;
+	uint32_t index;
+	bool quick;   /* for a hook: no marks, `reached` instead */
+	bool reached; /* something leads into the bytes behind the first */
+};
+
+/* Adds an extra patch to the function's; false: no more, or no memory (plan->no_memory). */
+bool gt_plan_add_extra(struct gt_plan_work *work, const struct gt_plan_extra *extra);
+
+/* Plans a function that no compiler has prepared at its entry, behind endbr64 where that is
+ * possible, else on it. Returns why it cannot be (the entry has no way then), or NULL. */
+const char *gt_plan_find_moved(struct gt_plan_work *work);
+
+#endif

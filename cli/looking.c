@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening recordings for the commands that only look, and where their text goes.
+ */
+#define _GNU_SOURCE
+#include "cli/looking.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "core/view/message.h"
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+const struct gt_memory gt_host_memory = { resize, NULL };
+
+struct gt_recording *gt_look_open(const char *command, const char *path)
+{
+	struct gt_recording *recording;
+	struct gt_message message = { "" };
+	int error = gt_recording_open(path, &recording, &message);
+	if (error == GT_OK)
+		return recording;
+	if (error == GT_ENOENT && strcmp(path, GT_DEFAULT_RECORDING) == 0)
+		gt_complain(command, "%s; 'graftrace record PROGRAM' makes it", message.text);
+	else
+		gt_complain(command, "%s", message.text);
+	return NULL;
+}
+
+int gt_look_tell(const char *command, const char *path, struct gt_recording *recording)
+{
+	static const char *const causes[GRAFTRACE_LOST_CAUSES] = {
+		[GRAFTRACE_LOST_FULL] = "the buffer was full",
+		[GRAFTRACE_LOST_WINDOW] =
+			"no mirror of the stack could be had (their entries are there)",
+		[GRAFTRACE_LOST_DEPTH] = "the calls were nested too deep",
+		[GRAFTRACE_LOST_OVERRUN] = "newer ones took their place (--overwrite)",
+		[GRAFTRACE_LOST_STREAM] = "there were too many threads at a time",
+	};
+	const struct gt_recording_info *info = gt_recording_info(recording);
+	const char *problem;
+
+	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
+		gt_complain(command, "'%s': %s", path, problem);
+	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
+		if (info->lost[i])
+			gt_complain(command, "'%s': %llu records were lost: %s", path,
+				    (unsigned long long)info->lost[i],
+				    causes[i] ? causes[i]
+					      : "for a reason that this version does not know");
+	return gt_recording_damaged(recording) ? GT_EXIT_FAILED : GT_EXIT_DONE;
+}
+
+uint64_t gt_look_start_ns(struct gt_recording *recording)
+{
+	struct gt_target *target = gt_recording_target(recording);
+	uint32_t count = target->ops->writer_count(target);
+	uint64_t start = UINT64_MAX;
+	for (uint32_t i = 0; i < count; i++) {
+		struct gt_writer writer;
+		if (target->ops->writer(target, i, &writer) == GT_OK && writer.start < start)
+			start = writer.start;
+	}
+	return start == UINT64_MAX ? 0 : gt_clock_ns(&target->clock, start);
+}
+
+int gt_look_color(const char *when, int fd, bool *color, struct gt_message *message)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+	if (strcmp(when, "always") == 0) {
+		*color = true;
+	} else if (strcmp(when, "never") == 0) {
+		*color = false;
+	} else if (strcmp(when, "auto") == 0) {
+		*color =
+			isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+	} else {
+		gt_message_set(message, "color '%s' is none of auto, always, never", when);
+		return GT_EINVAL;
+	}
+	return GT_OK;
+}
+
+void gt_pager_start(struct gt_pager *pager, bool wanted)
+{
+	const char *program = getenv("GRAFTRACE_PAGER");
+	int ends[2];
+
+	pager->fd = STDOUT_FILENO;
+	pager->pid = 0;
+	if (!program)
+		program = getenv("PAGER");
+	if (!program)
+		program = "less";
+	if (!wanted || !isatty(STDOUT_FILENO) || !*program || strcmp(program, "cat") == 0 ||
+	    pipe2(ends, O_CLOEXEC) != 0)
+		return;
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return;
+	}
+	if (pid == 0) {
+		dup2(ends[0], STDIN_FILENO);
+		setenv("LESS", "FRSX", 0);
+		execl("/bin/sh", "sh", "-c", program, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[0]);
+	/* Ctrl-C is the pager's: it stops searching, not reading. */
+	signal(SIGINT, SIG_IGN);
+	pager->fd = ends[1];
+	pager->pid = pid;
+}
+
+void gt_pager_stop(struct gt_pager *pager)
+{
+	int status;
+	if (!pager->pid)
+		return;
+	close(pager->fd);
+	while (waitpid(pager->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	signal(SIGINT, SIG_DFL);
+	pager->pid = 0;
+}
+
+int gt_look_write(int fd, const char *bytes, size_t count)
+{
+	while (count) {
+		ssize_t wrote = write(fd, bytes, count);
+		if (wrote < 0) {
+			if (errno == EINTR)
+				continue;
+			return errno == EPIPE ? 1 : GT_EIO;
+		}
+		bytes += wrote;
+		count -= (size_t)wrote;
+	}
+	return GT_OK;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the commands that look at a recording share: opening it, telling what is wrong with it, a
+ * pager, and whether to use colors.
+ */
+#ifndef GT_CLI_LOOKING_H
+#define GT_CLI_LOOKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/view/memory.h"
+#include "read/recording.h"
+
+#define GT_DEFAULT_RECORDING "graftrace.data"
+
+/* malloc's memory, for core/view. */
+extern const struct gt_memory gt_host_memory;
+
+/* Opens `path`, or complains in the name of the command and returns NULL. */
+struct gt_recording *gt_look_open(const char *command, const char *path);
+
+/*
+ * Tells on stderr what of the recording is cut off, damaged or was lost, as far as it is known by
+ * now: call it when reading is done. Returns GT_EXIT_FAILED if a part that was recorded could not
+ * be read, else GT_EXIT_DONE.
+ */
+int gt_look_tell(const char *command, const char *path, struct gt_recording *recording);
+
+/* tsc and ns of the recording's first moment. */
+uint64_t gt_look_start_ns(struct gt_recording *recording);
+
+/* "auto", "always", "never"; auto heeds NO_COLOR and asks whether fd is a terminal. GT_EINVAL. */
+int gt_look_color(const char *when, int fd, bool *color, struct gt_message *message);
+
+/* Where to write: the pager's stdin (if stdout is a terminal, `wanted`, and there is one), else
+ * stdout. */
+struct gt_pager {
+	int fd;
+	int pid; /* 0: no pager */
+};
+void gt_pager_start(struct gt_pager *pager, bool wanted);
+/* Waits until the user has left it. */
+void gt_pager_stop(struct gt_pager *pager);
+
+/* Writes all. 0; 1: the reader has gone away (a closed pager or pipe), which is no error; GT_EIO.
+ */
+int gt_look_write(int fd, const char *bytes, size_t count);
+
+#endif

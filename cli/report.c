@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace report: a recording as a table of functions, threads or objects.
+ */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/looking.h"
+#include "cli/values.h"
+#include "core/view/message.h"
+#include "export/report.h"
+
+#define NAME "report"
+
+static const char help[] =
+	"Usage: graftrace report [OPTION...] [FILE]\n\n"
+	"Prints a table of a recording (default: graftrace.data): calls and times of each "
+	"function.\n"
+	"Total is from entry to return, recursion counted once; self is without direct callees.\n\n"
+	"      --sort KEY             total (default), self, calls, avg, min, max, stddev, name\n"
+	"      --limit N              only the first N rows\n"
+	"      --by WHAT              function (default), thread, object\n"
+	"      --format FORMAT        text (default), csv, json; both with times in nanoseconds\n"
+	"      --no-pager             write to the terminal at once\n"
+	"  -h, --help\n\n"
+	"Exit code: 0 done; 1 it could not be made, or not of all that was recorded; 2 wrong "
+	"command\n"
+	"line.\n";
+
+enum { OPTION_SORT = 256, OPTION_LIMIT, OPTION_BY, OPTION_FORMAT, OPTION_NO_PAGER };
+
+static const struct option options[] = {
+	{ "sort", required_argument, NULL, OPTION_SORT },
+	{ "limit", required_argument, NULL, OPTION_LIMIT },
+	{ "by", required_argument, NULL, OPTION_BY },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct arguments {
+	const char *path;
+	enum gt_report_key sort;
+	enum gt_report_by by;
+	enum gt_report_format format;
+	uint64_t limit;
+	bool pager;
+};
+
+/* The index of `text` among `words`, or GT_EINVAL. */
+static int choose(const char *what, const char *text, const char *const *words, int count,
+		  struct gt_message *message)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	gt_message_set(message, "%s '%s' is none of %s, %s, %s", what, text, words[0], words[1],
+		       words[2]);
+	return GT_EINVAL;
+}
+
+/* 0, or an exit code + 1 when there is nothing more to do. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	static const char *const rows[] = { "function", "thread", "object" };
+	static const char *const formats[] = { "text", "csv", "json" };
+	struct gt_message message = { "" };
+	int option;
+
+	argv[0] = (char *)"graftrace report"; /* what getopt puts before its messages */
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		int chosen = GT_OK;
+		switch (option) {
+		case OPTION_SORT:
+			chosen = gt_report_parse_key(optarg, &arguments->sort, &message);
+			break;
+		case OPTION_LIMIT:
+			chosen =
+				gt_value_number(optarg, 1, UINT32_MAX, &arguments->limit, &message);
+			break;
+		case OPTION_BY:
+			chosen = choose("--by", optarg, rows, 3, &message);
+			arguments->by = (enum gt_report_by)chosen;
+			break;
+		case OPTION_FORMAT:
+			chosen = choose("--format", optarg, formats, 3, &message);
+			arguments->format = (enum gt_report_format)chosen;
+			break;
+		case OPTION_NO_PAGER:
+			arguments->pager = false;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 1 + (fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED);
+		default:
+			return 1 + gt_usage_error(NAME);
+		}
+		if (chosen < 0) {
+			gt_complain(NAME, "%s", message.text);
+			return 1 + gt_usage_error(NAME);
+		}
+	}
+	if (argc - optind > 1) {
+		gt_complain(NAME, "one recording at a time");
+		return 1 + gt_usage_error(NAME);
+	}
+	if (optind < argc)
+		arguments->path = argv[optind];
+	return 0;
+}
+
+static int print(const struct arguments *arguments, const struct gt_report *report)
+{
+	struct gt_pager pager;
+	char *text;
+	size_t bytes;
+	if (gt_report_format(report, arguments->format, arguments->limit, &text, &bytes) != GT_OK) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	gt_pager_start(&pager, arguments->pager);
+	int error = gt_look_write(pager.fd, text, bytes);
+	int reason = errno;
+	gt_pager_stop(&pager);
+	free(text);
+	if (error < 0)
+		gt_complain(NAME, "cannot write: %s", strerror(reason));
+	return error < 0 ? GT_EXIT_FAILED : GT_EXIT_DONE;
+}
+
+int gt_cmd_report(int argc, char **argv)
+{
+	struct arguments arguments = { .path = GT_DEFAULT_RECORDING, .pager = true };
+	struct gt_message message = { "" };
+	struct gt_report *report;
+	int result = parse(argc, argv, &arguments);
+
+	if (result != 0)
+		return result - 1;
+	struct gt_recording *recording = gt_look_open(NAME, arguments.path);
+	if (!recording)
+		return GT_EXIT_FAILED;
+	if (gt_report_make(gt_recording_target(recording), arguments.by, &report, &message) !=
+	    GT_OK) {
+		gt_complain(NAME, "'%s': %s", arguments.path, message.text);
+		gt_recording_close(recording);
+		return GT_EXIT_FAILED;
+	}
+	gt_report_sort(report, arguments.sort);
+	result = print(&arguments, report);
+	if (report->damaged)
+		gt_complain(NAME, "'%s': %llu records make no sense and are left out",
+			    arguments.path, (unsigned long long)report->damaged);
+	if (gt_look_tell(NAME, arguments.path, recording) != GT_EXIT_DONE)
+		result = GT_EXIT_FAILED;
+	gt_report_destroy(report);
+	gt_recording_close(recording);
+	return result;
+}

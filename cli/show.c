@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace show: a recording as ftrace's text.
+ */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/looking.h"
+#include "cli/values.h"
+#include "core/view/message.h"
+#include "core/view/text.h"
+
+#define NAME	    "show"
+#define WRITE_BYTES (256u << 10)
+#define GLOBS_MAX   256
+
+static const char help[] =
+	"Usage: graftrace show [OPTION...] [FILE]\n\n"
+	"Prints a recording (default: graftrace.data) as ftrace's text, oldest call first.\n\n"
+	"  -O, --option NAME          an option of Linux's trace_options, no before it to turn it "
+	"off:\n"
+	"                             funcgraph-proc, -abstime, -tail (off), -cpu, -duration,\n"
+	"                             -overhead (on); print-parent, irq-info, context-info (on),\n"
+	"                             sym-offset, sym-addr (off)\n"
+	"  -t, --time FROM-TO         only what happened between: seconds as funcgraph-abstime "
+	"shows\n"
+	"                             them, or with a + since the start; us, ms may follow; one "
+	"side\n"
+	"                             may be left out\n"
+	"      --tid N                only this thread\n"
+	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
+	"      --max-graph-depth N    not deeper than N calls\n"
+	"      --color WHEN           auto (default), always, never\n"
+	"      --no-pager             write to the terminal at once\n"
+	"  -h, --help\n\n"
+	"Exit code: 0 done; 1 it could not be shown, or not all of it; 2 wrong command line.\n";
+
+enum { OPTION_TID = 256, OPTION_DEPTH, OPTION_COLOR, OPTION_NO_PAGER };
+
+static const struct option options[] = {
+	{ "option", required_argument, NULL, 'O' },
+	{ "time", required_argument, NULL, 't' },
+	{ "tid", required_argument, NULL, OPTION_TID },
+	{ "graph", required_argument, NULL, 'g' },
+	{ "max-graph-depth", required_argument, NULL, OPTION_DEPTH },
+	{ "color", required_argument, NULL, OPTION_COLOR },
+	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* One side of the window: relative times are made absolute when the start is known. */
+struct moment {
+	uint64_t ns;
+	bool set;
+	bool relative;
+};
+
+struct arguments {
+	const char *path;
+	uint32_t text_options;
+	struct moment from, to;
+	const char *color;
+	bool pager;
+	const char *globs[GLOBS_MAX + 1];
+	size_t globs_count;
+	struct gt_filter filter;
+};
+
+static int set_option(struct arguments *arguments, const char *name, struct gt_message *message)
+{
+	bool on = true;
+	uint32_t bit = gt_control_option(name, strlen(name));
+	if (!bit && strncmp(name, "no", 2) == 0) {
+		on = false;
+		bit = gt_control_option(name + 2, strlen(name + 2));
+	}
+	/* Linux has it, and it is about Linux's own limit of 50 calls: nothing is overrun here. */
+	if (!bit &&
+	    (strcmp(name, "funcgraph-overrun") == 0 || strcmp(name, "nofuncgraph-overrun") == 0))
+		return GT_OK;
+	if (!bit) {
+		gt_message_set(message, "there is no option '%s'", name);
+		return GT_EINVAL;
+	}
+	if (on)
+		arguments->text_options |= bit;
+	else
+		arguments->text_options &= ~bit;
+	return GT_OK;
+}
+
+static int parse_moment(const char *text, size_t length, struct moment *moment,
+			struct gt_message *message)
+{
+	char copy[64];
+	if (!length)
+		return GT_OK;
+	moment->set = true;
+	if (*text == '+') {
+		moment->relative = true;
+		text++;
+		length--;
+	}
+	if (length >= sizeof(copy)) {
+		gt_message_set(message, "'%s' is too long for a time", text);
+		return GT_EINVAL;
+	}
+	memcpy(copy, text, length);
+	copy[length] = 0;
+	return gt_value_time(copy, 1000000000, &moment->ns, message);
+}
+
+static int parse_window(const char *text, struct arguments *arguments, struct gt_message *message)
+{
+	const char *dash = strchr(text, '-');
+	if (!dash || strchr(dash + 1, '-') || !text[1]) {
+		gt_message_set(message, "time '%s' is not FROM-TO, such as 7.5-7.6 or +10ms-+20ms",
+			       text);
+		return GT_EINVAL;
+	}
+	int error = parse_moment(text, (size_t)(dash - text), &arguments->from, message);
+	if (error == GT_OK)
+		error = parse_moment(dash + 1, strlen(dash + 1), &arguments->to, message);
+	return error;
+}
+
+/* 0, or an exit code + 1 when there is nothing more to do. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	struct gt_message message = { "" };
+	uint64_t number;
+	int option;
+
+	argv[0] = (char *)"graftrace show"; /* what getopt puts before its messages */
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "O:t:g:h", options, NULL)) != -1) {
+		int error = GT_OK;
+		switch (option) {
+		case 'O':
+			error = set_option(arguments, optarg, &message);
+			break;
+		case 't':
+			error = parse_window(optarg, arguments, &message);
+			break;
+		case 'g':
+			if (arguments->globs_count == GLOBS_MAX) {
+				gt_message_set(&message, "more than %d -g", GLOBS_MAX);
+				error = GT_EINVAL;
+				break;
+			}
+			arguments->globs[arguments->globs_count++] = optarg;
+			arguments->filter.graph = arguments->globs;
+			break;
+		case OPTION_TID:
+			error = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
+			arguments->filter.tid = (uint32_t)number;
+			break;
+		case OPTION_DEPTH:
+			error = gt_value_number(optarg, 0, UINT32_MAX, &number, &message);
+			arguments->filter.max_depth = (uint32_t)number;
+			break;
+		case OPTION_COLOR:
+			arguments->color = optarg;
+			break;
+		case OPTION_NO_PAGER:
+			arguments->pager = false;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 1 + (fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED);
+		default:
+			return 1 + gt_usage_error(NAME);
+		}
+		if (error != GT_OK) {
+			gt_complain(NAME, "%s", message.text);
+			return 1 + gt_usage_error(NAME);
+		}
+	}
+	if (argc - optind > 1) {
+		gt_complain(NAME, "one recording at a time");
+		return 1 + gt_usage_error(NAME);
+	}
+	if (optind < argc)
+		arguments->path = argv[optind];
+	return 0;
+}
+
+static void set_window(struct arguments *arguments, struct gt_recording *recording)
+{
+	uint64_t start = gt_look_start_ns(recording);
+	struct moment *from = &arguments->from, *to = &arguments->to;
+	if (from->set)
+		arguments->filter.from_ns = from->relative ? start + from->ns : from->ns;
+	if (to->set)
+		arguments->filter.to_ns = to->relative ? start + to->ns : to->ns;
+	if (to->set && !arguments->filter.to_ns)
+		arguments->filter.to_ns = 1; /* 0 stands for no end */
+}
+
+static int print(struct gt_text *text, int fd)
+{
+	char *buffer = malloc(WRITE_BYTES);
+	int result = GT_EXIT_DONE;
+	int64_t bytes;
+
+	if (!buffer) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	while ((bytes = gt_text_read(text, buffer, WRITE_BYTES)) > 0) {
+		int error = gt_look_write(fd, buffer, (size_t)bytes);
+		if (error > 0)
+			break; /* nobody reads on */
+		if (error < 0) {
+			gt_complain(NAME, "cannot write: %s", strerror(errno));
+			result = GT_EXIT_FAILED;
+			break;
+		}
+	}
+	free(buffer);
+	return result;
+}
+
+static int show(struct arguments *arguments, bool color)
+{
+	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
+	struct gt_text *text = malloc(sizeof(*text));
+	struct gt_pager pager;
+	int result = GT_EXIT_FAILED;
+
+	if (!recording || !text)
+		goto out;
+	set_window(arguments, recording);
+	struct gt_text_options text_options = {
+		.options = arguments->text_options,
+		.mode = GT_MERGE_SNAPSHOT,
+		.header = true,
+		.color = color,
+		.filter = &arguments->filter,
+	};
+	if (gt_text_init(text, gt_recording_target(recording), &gt_host_memory, &text_options) !=
+	    GT_OK) {
+		gt_complain(NAME, "out of memory");
+		goto out;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	gt_pager_start(&pager, arguments->pager);
+	result = print(text, pager.fd);
+	gt_pager_stop(&pager);
+	if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
+		result = GT_EXIT_FAILED;
+	if (text->merge.out_of_memory) {
+		gt_complain(NAME, "out of memory: %llu threads are not shown",
+			    (unsigned long long)text->merge.out_of_memory);
+		result = GT_EXIT_FAILED;
+	}
+	gt_text_fini(text);
+out:
+	free(text);
+	if (recording)
+		gt_recording_close(recording);
+	return result;
+}
+
+int gt_cmd_show(int argc, char **argv)
+{
+	struct gt_message message = { "" };
+	struct arguments *arguments = calloc(1, sizeof(*arguments));
+	bool color;
+	int result;
+
+	if (!arguments) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	arguments->path = GT_DEFAULT_RECORDING;
+	arguments->text_options = GT_OPTIONS_DEFAULT;
+	arguments->color = "auto";
+	arguments->pager = true;
+	result = parse(argc, argv, arguments);
+	if (result != 0) {
+		result--;
+	} else if (gt_look_color(arguments->color, STDOUT_FILENO, &color, &message) != GT_OK) {
+		gt_complain(NAME, "%s", message.text);
+		result = gt_usage_error(NAME);
+	} else {
+		result = show(arguments, color);
+	}
+	free(arguments);
+	return result;
+}

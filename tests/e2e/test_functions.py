@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""graftrace functions: what can be traced, how, and what cannot and why."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+
+import pytest
+
+SOURCE = """#include <stdio.h>
+__attribute__((noinline)) int leaf(int x) { return x + 1; }
+__attribute__((noinline)) int middle(int x) { return leaf(x) * 2; }
+int main(void) { printf("%d\\n", middle(3)); return 0; }
+"""
+OWN = ("leaf", "middle", "main")
+
+
+def rows(graftrace, *words):
+    done = graftrace("functions", "--format", "csv", *words)
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def own(listed):
+    """The program's own functions, by name."""
+    return {row["function"]: row for row in listed if row["function"] in OWN}
+
+
+@pytest.mark.parametrize("flags, way, prepared", [
+    (["-fpatchable-function-entry=5"], "nops", "patchable"),
+    (["-fpatchable-function-entry=16"], "nops", "patchable"),
+    (["-fpatchable-function-entry=5", "-fcf-protection"], "nops", "patchable"),
+    (["-fpatchable-function-entry=7,5"], "moved", "patchable"),
+    (["-pg", "-mfentry"], "fentry", "fentry"),
+    (["-pg", "-mfentry", "-static"], "fentry", "fentry"),
+    (["-pg"], "moved", "mcount"),
+    (["-finstrument-functions"], "moved", "cyg"),
+    (["-static"], "moved", "none"),
+    (["-no-pie"], "moved", "none"),
+    ([], "moved", "none"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else value)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_each_way_of_preparing_is_told(compiler, flags, way, prepared, graftrace, compile):
+    found = own(rows(graftrace, compile(SOURCE, "-O2", *flags, compiler=compiler)))
+    assert set(found) == set(OWN)
+    for name, row in found.items():
+        if name == "leaf" and way == "moved":  # 4 bytes long
+            assert row["way"] in ("moved", "padding", "short")
+        else:
+            assert row["way"] == way, row
+        assert row["prepared"] == prepared, row
+        assert row["traced"] == "graph" and row["reason"] == ""
+
+
+def test_nops_of_mnop_mcount_are_found(graftrace, compile):
+    found = own(rows(graftrace, compile(SOURCE, "-O2", "-pg", "-mfentry", "-mnop-mcount",
+                                        "-fno-pie", "-no-pie")))
+    assert {(row["way"], row["prepared"]) for row in found.values()} == {("nops", "patchable")}
+
+
+def test_a_stripped_program_has_its_functions(graftrace, compile, tmp_path):
+    program = compile(SOURCE, "-O2")
+    whole = {row["address"]: row for row in rows(graftrace, program)
+             if row["function"] in OWN}
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    found = {row["address"]: row for row in rows(graftrace, stripped)}
+    assert set(whole) <= set(found)
+    for address in whole:
+        assert found[address]["way"] == whole[address]["way"]
+        assert found[address]["function"] == f"stripped+{address}"
+
+
+def test_names_are_demangled_unless_told_otherwise(graftrace, compile):
+    source = """#include <vector>
+namespace space { struct thing { int grow(std::vector<int> &v); }; }
+__attribute__((noinline)) int space::thing::grow(std::vector<int> &v) { v.push_back(1); return 2; }
+int main() { std::vector<int> v; space::thing t; return t.grow(v) - 2; }
+"""
+    program = compile(source, "-O0", compiler="g++", suffix=".cc")
+    names = {row["function"] for row in rows(graftrace, program)}
+    assert "space::thing::grow" in names
+    raw = {row["function"] for row in rows(graftrace, "--no-demangle", program)}
+    assert "_ZN5space5thing4growERSt6vectorIiSaIiEE" in raw
+
+
+@pytest.mark.parametrize("mangling", ["legacy", "v0"])
+def test_rust_names_are_demangled(mangling, graftrace, tmp_path):
+    source = tmp_path / "crab.rs"
+    source.write_text("mod inner { #[inline(never)] pub fn walk(x: u32) -> u32 { x + 1 } }\n"
+                      "fn main() { std::process::exit(inner::walk(41) as i32 - 42) }\n")
+    program = tmp_path / "crab"
+    extra = ["-C", "symbol-mangling-version=v0"] if mangling == "v0" else []
+    subprocess.run(["rustc", "-C", "debuginfo=0", *extra, "-o", program, source], check=True,
+                   capture_output=True, timeout=120)
+    assert "crab::inner::walk" in {row["function"] for row in rows(graftrace, program)}
+
+
+def test_what_cannot_be_traced_has_a_reason(graftrace, compile):
+    listed = rows(graftrace, compile(SOURCE, "-O2", "-static"))
+    for row in listed:
+        assert (row["traced"] == "graph") == (row["reason"] == ""), row
+        assert (row["traced"] == "no") == (row["way"] == "none"), row
+    by_name = {row["function"]: row for row in listed}
+    assert by_name["_start"]["traced"] == "no"
+    assert by_name["_setjmp"]["traced"] == "entry" and by_name["_setjmp"]["reason"] == "returns twice"
+    assert "IFUNC" in by_name["strlen"]["reason"]
+
+
+def test_a_function_that_looks_at_its_return_address_is_entry_only(graftrace, compile):
+    source = """#include <stdio.h>
+#include <alloca.h>
+#include <string.h>
+__attribute__((noinline)) void *who(void) { return __builtin_return_address(0); }
+__attribute__((noinline)) void *who_deep(int n) { char b[100]; memset(b, n, 100);
+    printf("%d", b[n & 31]); return __builtin_return_address(0); }
+__attribute__((noinline)) int stack_arguments(int a, int b, int c, int d, int e, int f, int g, int h)
+    { return a + b + c + d + e + f + g * h; }
+__attribute__((noinline)) int variable(int n) { char b[n]; memset(b, n, n); return b[n / 2]; }
+__attribute__((noinline)) int taken(int n) { char *b = alloca(n); memset(b, n, n); return b[n / 2]; }
+int main(int c, char **v) { printf("%p %p %d %d %d\\n", who(), who_deep(c),
+    stack_arguments(c, c, c, c, c, c, c, c), variable(c + 8), taken(c + 8)); return 0; }
+"""
+    for level in ("-O0", "-O1", "-O2", "-Os"):
+        for compiler in ("gcc", "clang"):
+            listed = {row["function"]: row
+                      for row in rows(graftrace, compile(source, level, compiler=compiler))}
+            for name in ("who", "who_deep"):
+                assert listed[name]["traced"] == "entry", (compiler, level, name)
+                assert "return address" in listed[name]["reason"]
+            for name in ("stack_arguments", "variable", "taken", "main"):
+                assert listed[name]["traced"] == "graph", (compiler, level, name, listed[name])
+
+
+def test_own_libraries_are_listed_and_the_systems_with_libs(graftrace, compile, tmp_path):
+    library = tmp_path / "libown.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-xc", "-", "-o", library], check=True,
+                   input=b"int own(int x) { return x * 3; }\n")
+    program = tmp_path / "prog"
+    subprocess.run(["gcc", "-xc", "-", "-o", program, "-L", tmp_path, "-lown",
+                    "-Wl,-rpath,$ORIGIN"], check=True,
+                   input=b"int own(int); int main(void) { return own(0); }\n")
+    listed = rows(graftrace, program)
+    assert {row["object"] for row in listed} == {str(program), str(library)}
+    assert "own" in {row["function"] for row in listed}
+    objects = {row["object"].rsplit("/", 1)[-1] for row in rows(graftrace, "--libs", program)}
+    assert {"prog", "libown.so", "libc.so.6", "ld-linux-x86-64.so.2"} <= objects
+
+
+def test_json_and_csv_and_text_agree(graftrace, compile):
+    program = compile(SOURCE, "-O2", "-fpatchable-function-entry=5")
+    listed = rows(graftrace, program)
+    data = json.loads(graftrace("functions", "--format=json", program).stdout)
+    functions = [function for object in data["objects"] for function in object["functions"]]
+    assert [(f["name"], f["address"], f["way"], f["reason"]) for f in functions] == [
+        (row["function"], int(row["address"], 16), row["way"], row["reason"]) for row in listed]
+    summary = data["summary"]
+    assert summary["functions"] == len(listed)
+    assert summary["traceable"] == sum(row["traced"] != "no" for row in listed)
+    assert summary["prepared"] == 3
+    assert len(data["objects"][0]["build_id"]) == 40
+    text = graftrace("functions", program).stdout
+    assert f"{len(listed)} functions, 3 can be traced (nops 3); 3 are prepared" in text
+
+
+def test_a_name_is_looked_for_in_the_path(graftrace):
+    assert {row["object"] for row in rows(graftrace, "xz")} == {shutil.which("xz")}
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda path: path.write_bytes(b""), "is empty"),
+    (lambda path: path.write_text("#!/bin/sh\necho\n"), "is a script"),
+    (lambda path: path.write_text("just a text\n"), "is no ELF file"),
+    (lambda path: path.write_bytes(b"\x7fELF\x01\x01\x01" + bytes(60)), "32-bit"),
+    (lambda path: path.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xb7\x00" + bytes(60)),
+     "another machine"),
+    (lambda path: path.write_bytes(b"\x7fELF\x02\x01\x01\x00"), "cut at byte 8"),
+    (lambda path: path.mkdir(), "is a directory"),
+    (lambda path: None, "No such file"),
+], ids=["empty", "script", "text", "32-bit", "aarch64", "cut header", "directory", "missing"])
+def test_bad_input_is_refused_in_words(make, words, graftrace, tmp_path):
+    path = tmp_path / "bad"
+    make(path)
+    done = graftrace("functions", path, code=1)
+    assert words in done.stderr and "bad" in done.stderr
+    assert done.stderr.startswith("graftrace functions: ") and done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_cut_program_is_refused_with_the_offset(graftrace, compile, tmp_path):
+    whole = compile(SOURCE, "-O2").read_bytes()
+    path = tmp_path / "cut"
+    for length in (64, 100, 1000, 5000, len(whole) // 2):
+        path.write_bytes(whole[:length])
+        done = graftrace("functions", path, code=1)
+        assert "byte" in done.stderr and "end" in done.stderr, (length, done.stderr)
+
+
+def test_a_relocatable_file_is_refused(graftrace, tmp_path):
+    subprocess.run(["gcc", "-c", "-xc", "-", "-o", tmp_path / "part.o"], check=True,
+                   input=b"int x;\n")
+    assert "link it" in graftrace("functions", "part.o", code=1).stderr
+
+
+def test_a_wrong_command_line_is_usage(graftrace):
+    assert "which program" in graftrace("functions", code=2).stderr
+    assert "one program" in graftrace("functions", "a", "b", code=2).stderr
+    assert "no format 'xml'" in graftrace("functions", "--format", "xml", "a", code=2).stderr
+    graftrace("functions", "--nothing", "a", code=2)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Real programs run as before with every function patched, none of them made for it.
+
+patch_all.c is preloaded: it plans the program (and libraries), moves, patches, counts.
+"""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD
+
+LIBRARY = BUILD / "tests" / "e2e" / "libpatch_all.so"
+LIBRARIES = "libc.so:libcrypto:libstdc:liblzma:libsqlite3:libzstd:libperl:libz.so:libm.so:libgcc_s"
+
+PERL = """my %h; $h{$_ % 7} += $_ for 1..5000; print "$_ $h{$_}\\n" for sort keys %h;
+print join(",", map { sprintf "%x", $_ } 1..10), "\\n"; eval { die "x\\n" }; print $@;"""
+PYTHON = """import json, re, decimal
+print(sum(i * i for i in range(50000)), json.dumps({"a": [1, 2.5, None]}))
+print(re.sub("a+", "b", "caaat"), decimal.Decimal(1) / 7, sorted(map(str, range(300)))[:10])
+try:
+    1 / 0
+except ZeroDivisionError as error:
+    print(error)
+"""
+BASH = """for i in {1..300}; do x=$((i * 3)); [[ $x =~ 9 ]] && echo $x; done
+declare -A m; m[a]=1; echo "${m[@]}"; f() { local y=$1; echo ${y//a/b}; }; f banana; echo $(f papaya)"""
+C_SOURCE = """#include <stdio.h>
+struct s { int a; double b[3]; };
+static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+int main(void) { struct s s = { fib(20), { 1, 2, 3 } }; printf("%d %g\\n", s.a, s.b[1]); return 0; }
+"""
+
+
+def cc1():
+    name = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+    return name
+
+
+# Program, arguments, functions that must at least be reached.
+RUNS = {
+    "bash": (["/bin/bash", "-c", BASH], 300),
+    "python": (["/usr/bin/python3", "-c", PYTHON], 1000),
+    "perl": (["/usr/bin/perl", "-e", PERL], 300),
+    "git": (["/usr/bin/git", "--help"], 20),
+    "xz": (["/usr/bin/xz", "-k", "-c", "input"], 20),
+    "gdb": (["/usr/bin/gdb", "--batch", "-ex", "print 6*7"], 500),
+    "cc1": ([None, "-quiet", "-O2", "input.i", "-o", "-"], 3000),
+}
+
+
+def run(words, directory, report=None, libraries=None):
+    environment = dict(os.environ, LC_ALL="C", HOME=str(directory))
+    if report:
+        environment.update(LD_PRELOAD=str(LIBRARY), GT_PATCH_REPORT=str(report))
+    if libraries:
+        environment.update(GT_PATCH_LIBRARIES=libraries)
+    done = subprocess.run(words, cwd=directory, env=environment, capture_output=True, timeout=100)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("libraries", [None, LIBRARIES], ids=["program", "with_libraries"])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_program_runs_as_before_with_every_function_patched(name, libraries, tmp_path):
+    words, least = RUNS[name]
+    words = [word or cc1() for word in words]
+    assert shutil.which(words[0])
+    (tmp_path / "input").write_text("some text, " * 500)
+    (tmp_path / "input.i").write_text(
+        subprocess.run(["gcc", "-E", "-xc", "-"], input=C_SOURCE, capture_output=True, text=True,
+                       check=True).stdout)
+    plain = run(words, tmp_path)
+    report = tmp_path / "report"
+    patched = run(words, tmp_path, report, libraries)
+    assert patched == plain
+    objects, functions, taken, reached, calls = map(int, report.read_text().split())
+    assert objects > (1 if libraries else 0)
+    assert reached > least and calls >= reached
+    assert taken > functions // 2
+
+
+def test_every_byte_of_a_patch_is_where_the_plan_says(tmp_path, compile):
+    """The tool compares what it replaces with the plan's original bytes, and would end with 99."""
+    program = compile(C_SOURCE, "-O2", "-pg")
+    report = tmp_path / "report"
+    code, out, _ = run([program], tmp_path, report)
+    assert (code, out) == (0, b"6765 2\n")
+    _, _, taken, reached, calls = map(int, report.read_text().split())
+    assert taken >= 2 and reached >= 2 and calls > 100
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O0", "-O2", "-Os"])
+@pytest.mark.parametrize("way", [
+    ["-fpatchable-function-entry=5"], ["-fpatchable-function-entry=16"],
+    ["-fpatchable-function-entry=7,5"], ["-fpatchable-function-entry=5,5"], ["-pg"],
+    ["-pg", "-mfentry"], ["-finstrument-functions"], ["-finstrument-functions", "-fno-plt"],
+    ["-fcf-protection"], ["-no-pie"], ["-fcf-protection", "-fpatchable-function-entry=5"],
+], ids=" ".join)
+def test_each_way_counts_the_calls_of_a_recursion(compiler, level, way, tmp_path, compile):
+    source = """#include <stdio.h>
+static __attribute__((noinline)) int ack(int m, int n) {
+    return m == 0 ? n + 1 : n == 0 ? ack(m - 1, 1) : ack(m - 1, ack(m, n - 1)); }
+int (*volatile through)(int, int) = ack;
+__attribute__((noinline)) int twice(int x) { return through(1, x) + through(2, x); }
+int main(void) { int s = 0; for (int i = 0; i < 50; i++) s += twice(i); printf("%d\\n", s); return 0; }
+"""
+    program = compile(source, level, *way, compiler=compiler)
+    report = tmp_path / "report"
+    plain = run([program], tmp_path)
+    patched = run([program], tmp_path, report)
+    assert plain[0] == 0 and patched[:2] == plain[:2]
+    objects, _, taken, reached, calls = map(int, report.read_text().split())
+    assert objects == 1 and taken >= 3 and reached >= 3
+    assert calls > 150
