@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace parse-trace: a function_graph text to CSV, a row a call in order of return. What the
- * text leaves open is told on stderr, never filled in.
+ * graftrace parse-trace: a function_graph text (or a recording: parse_recording.c) to CSV, a row a
+ * call in order of return. What the text leaves open is told on stderr, never filled in.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/output.h"
+#include "cli/parse_recording.h"
 #include "export/csv.h"
 #include "read/text_trace.h"
 
@@ -25,8 +26,9 @@ static const char help[] =
 	"\n"
 	"Turns the text of a function_graph trace into CSV with the columns\n"
 	"function,tid,latency_us,latency_us_self: a row a call, in order of return.\n"
-	"TRACE is a text of graftrace, Nanos, Linux (trace, trace_pipe) or trace-cmd\n"
-	"report; '-' reads it from stdin. Memory does not grow with its length.\n"
+	"TRACE is a recording (graftrace.data) or a text of graftrace, Nanos, Linux\n"
+	"(trace, trace_pipe) or trace-cmd report; '-' reads it from stdin. Memory does\n"
+	"not grow with its length.\n"
 	"\n"
 	"  -o, --output FILE  write the CSV to FILE ('-' is stdout); default trace.csv\n"
 	"  -q, --quiet        say nothing on stderr but errors\n"
@@ -238,7 +240,10 @@ int gt_cmd_parse_trace(int argc, char **argv)
 			return GT_EXIT_FAILED;
 		}
 	}
-	result = convert(fd, argv[optind], to, quiet);
+	if (gt_is_recording(fd))
+		result = gt_parse_recording(fd, argv[optind], to, quiet);
+	else
+		result = convert(fd, argv[optind], to, quiet);
 	if (fd != STDIN_FILENO)
 		close(fd);
 	return result;

@@ -255,8 +255,8 @@ static int take_end(struct scan *scan, const uint8_t *bytes, size_t count, const
 	info->processes = end.processes;
 	memcpy(info->lost, end.lost, sizeof(info->lost));
 	recording->said_sub_buffers = end.sub_buffers;
-	take_clock(recording,
-		   &end.clock); /* measured over the whole run: better than the start's */
+	/* Measured over the whole run perhaps: better than the start's. */
+	take_clock(recording, &end.clock);
 	scan->ended = true;
 	return 0;
 }

@@ -17,7 +17,7 @@
 #include <zstd.h>
 #include "read/columns.h"
 #include "read/crc32c.h"
-#include "read/output.h"
+#include "read/block_output.h"
 
 #ifndef GT_VERSION
 #define GT_VERSION "unknown"
@@ -46,7 +46,7 @@ struct pending {
 
 struct gt_file_writer {
 	struct gt_sink sink;
-	struct gt_output output;
+	struct gt_block_output output;
 	bool compress;
 	bool finished;
 	atomic_uint pressure;
@@ -82,7 +82,8 @@ static uint64_t now_ns(void)
 
 static int no_memory(struct gt_file_writer *writer)
 {
-	return gt_output_fail(&writer->output, GT_ENOMEM, "no memory for the recording's blocks");
+	return gt_block_output_fail(&writer->output, GT_ENOMEM,
+				    "no memory for the recording's blocks");
 }
 
 /* Room in *bytes for `count`; what was there is lost. */
@@ -119,10 +120,10 @@ static int put_payload(struct gt_file_writer *writer, enum graftrace_block_type 
 					      writer->block + header, count, METADATA_LEVEL);
 		if (!ZSTD_isError(packed) &&
 		    count <= GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_BLOCK * packed)
-			return gt_output_block(&writer->output, writer->packed, type,
-					       GRAFTRACE_BLOCK_ZSTD, packed, count, 0);
+			return gt_block_output_put(&writer->output, writer->packed, type,
+						   GRAFTRACE_BLOCK_ZSTD, packed, count, 0);
 	}
-	return gt_output_block(&writer->output, writer->block, type, 0, count, count, 0);
+	return gt_block_output_put(&writer->output, writer->block, type, 0, count, count, 0);
 }
 
 /* START and OPTIONS. */
@@ -295,8 +296,8 @@ static int sink_functions(void *data, uint32_t pid, uint32_t first,
 	if (writer->output.error)
 		return writer->output.error;
 	if (!first || count > GRAFTRACE_SPECIAL || first > GRAFTRACE_SPECIAL - count)
-		return gt_output_fail(&writer->output, GT_EINVAL,
-				      "a function has a number that is reserved");
+		return gt_block_output_fail(&writer->output, GT_EINVAL,
+					    "a function has a number that is reserved");
 	for (uint32_t done = 0; done < count;) {
 		const char *object = functions[done].object;
 		size_t strings = name_length(object) + 1;
@@ -491,8 +492,8 @@ static int put_sub_buffers(struct gt_file_writer *writer)
 	writer->gathered = 0;
 	writer->sub_buffers += count;
 	size_t payload_bytes = (size_t)(body - payload);
-	return gt_output_block(&writer->output, writer->block, GRAFTRACE_BLOCK_SUB_BUFFERS, 0,
-			       payload_bytes, payload_bytes, head_bytes);
+	return gt_block_output_put(&writer->output, writer->block, GRAFTRACE_BLOCK_SUB_BUFFERS, 0,
+				   payload_bytes, payload_bytes, head_bytes);
 }
 
 int gt_file_writer_flush(struct gt_file_writer *writer)
@@ -542,8 +543,8 @@ static int sink_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_bu
 	if (writer->output.error)
 		return writer->output.error;
 	if (words > GRAFTRACE_WORDS_MAX)
-		return gt_output_fail(&writer->output, GT_EINVAL,
-				      "a sub-buffer is larger than the format can hold");
+		return gt_block_output_fail(&writer->output, GT_EINVAL,
+					    "a sub-buffer is larger than the format can hold");
 	if (writer->pending_count &&
 	    (writer->gathered + bytes > GATHER_BYTES || now - writer->oldest_ns > GATHER_NS) &&
 	    gt_file_writer_flush(writer) < 0)
@@ -580,7 +581,7 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 					       options->clock.mult, options->clock.shift, 0 };
 	writer->sink = (struct gt_sink){ writer, sink_functions, sink_object, sink_writer,
 					 sink_sub_buffer };
-	error = gt_output_create(&writer->output, options->path);
+	error = gt_block_output_create(&writer->output, options->path);
 	if (!error && options->compress) {
 		writer->encoder = gt_columns_encoder_create();
 		if (!writer->encoder)
@@ -632,12 +633,12 @@ int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_wr
 		uint8_t *payload = start_payload(writer, sizeof(end));
 		if (payload) {
 			memcpy(payload, &end, sizeof(end));
-			gt_output_block(&writer->output, writer->block, GRAFTRACE_BLOCK_END, 0,
-					sizeof(end), sizeof(end), 0);
+			gt_block_output_put(&writer->output, writer->block, GRAFTRACE_BLOCK_END, 0,
+					    sizeof(end), sizeof(end), 0);
 		}
 	}
 	writer->finished = true;
-	gt_output_close(&writer->output);
+	gt_block_output_close(&writer->output);
 	*message = writer->output.message;
 	return writer->output.error;
 }
@@ -658,7 +659,7 @@ void gt_file_writer_destroy(struct gt_file_writer *writer)
 		return;
 	if (!writer->finished) {
 		gt_file_writer_flush(writer);
-		gt_output_close(&writer->output);
+		gt_block_output_close(&writer->output);
 	}
 	gt_columns_encoder_destroy(writer->encoder);
 	free(writer->gather);

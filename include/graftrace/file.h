@@ -266,7 +266,7 @@ struct graftrace_file_end {
 	int32_t exit_status;		      /* of the program, as waitpid gives it */
 	uint32_t functions;		      /* in the file */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* all in all */
-	struct graftrace_file_clock clock;    /* as in START, for when that is damaged */
+	struct graftrace_file_clock clock;    /* as in START, or measured over the whole run */
 };
 
 _Static_assert(sizeof(struct graftrace_file_end) == 144, "END is 144 bytes");

@@ -307,8 +307,7 @@ def take_end(recording, payload):
         struct.unpack_from("<QQQQIIiI", payload))))
     end.lost = list(struct.unpack_from("<8Q", payload, 48))
     recording.end = end
-    if recording.clock is None:
-        recording.clock = take_clock(payload, 112)
+    recording.clock = take_clock(payload, 112)
 
 
 def take_sub_buffers(recording, head, body):

@@ -4,7 +4,11 @@
  * library reads from a recording in the same lines as format_reader.py, the other reader.
  *
  *	recording_tool make FILE SEED WRITERS SUB_BUFFERS WORDS FUNCTIONS FINE COMPRESS PRESSURE
+ *	recording_tool tree FILE THREADS CALLS WORDS COMPRESS
  *	recording_tool dump FILE
+ *
+ * `tree` makes a recording of so many calls, nested at random, in so many threads that take turns,
+ *and prints the CSV that parse-trace has to make of it, from its own count.
  */
 #include <inttypes.h>
 #include "read/crc32c.h"
@@ -50,6 +54,152 @@ static int make(char **words)
 		return 0;
 	fprintf(stderr, "recording_tool: %s\n", message.text);
 	return 1;
+}
+
+/* A thread of `tree`, as an agent would record it. */
+struct tree_thread {
+	struct graftrace_sub_buffer *buffer;
+	uint32_t words; /* room */
+	uint32_t used;
+	uint32_t depth;
+	uint64_t sequence;
+	struct {
+		uint64_t clock;
+		uint64_t children;
+		uint32_t function;
+		uint64_t sequence; /* of the sub-buffer with its entry */
+	} open[64];
+};
+
+static void tree_begin(struct tree_thread *thread, uint32_t index, uint64_t clock)
+{
+	uint32_t listed =
+		thread->depth < GRAFTRACE_OPEN_CALLS ? thread->depth : GRAFTRACE_OPEN_CALLS;
+	memset(thread->buffer, 0, sizeof(*thread->buffer));
+	*thread->buffer = (struct graftrace_sub_buffer){
+		.magic = GRAFTRACE_SUB_BUFFER_MAGIC,
+		.bytes = (uint32_t)sizeof(*thread->buffer) + thread->words * 8,
+		.stream = index,
+		.generation = index + 1,
+		.pid = 500,
+		.tid = 500 + index,
+		.sequence = thread->sequence,
+		.clock = clock,
+		.depth = thread->depth,
+		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.open_calls = (uint16_t)listed,
+	};
+	for (uint32_t i = 0; i < listed; i++) {
+		uint32_t depth = thread->depth - listed + i;
+		thread->buffer->open[i] =
+			(struct graftrace_open_call){ thread->open[depth].clock,
+						      thread->open[depth].function, depth };
+	}
+	thread->used = 0;
+}
+
+static int tree_end(struct tree_thread *thread, const struct gt_sink *sink)
+{
+	thread->buffer->used = thread->used;
+	thread->sequence++;
+	return sink->sub_buffer(sink->data, thread->buffer, thread->used);
+}
+
+static void tree_return(struct tree_thread *thread, uint32_t index, uint64_t clock)
+{
+	uint64_t *words = graftrace_sub_buffer_words(thread->buffer);
+	uint32_t depth = --thread->depth, function = thread->open[depth].function;
+	uint64_t latency = clock - thread->open[depth].clock;
+	uint64_t self = latency - thread->open[depth].children;
+
+	if (thread->open[depth].sequence != thread->sequence) {
+		words[thread->used++] = graftrace_special_word(
+			GRAFTRACE_SPECIAL_EVENT, GRAFTRACE_EVENT_LONG_RETURN << 16 | 3);
+		words[thread->used++] = graftrace_word(function, 1, (uint32_t)clock);
+		words[thread->used++] = thread->open[depth].clock;
+		words[thread->used++] = depth;
+	} else {
+		words[thread->used++] = graftrace_word(function, 1, (uint32_t)clock);
+	}
+	if (depth)
+		thread->open[depth - 1].children += latency;
+	printf("f%u,%u,%" PRIu64 ".%03u,%" PRIu64 ".%03u\n", function, 500 + index, latency / 1000,
+	       (unsigned)(latency % 1000), self / 1000, (unsigned)(self % 1000));
+}
+
+static int tree(char **words)
+{
+	uint32_t threads = (uint32_t)atoi(words[1]), calls = (uint32_t)atoi(words[2]);
+	uint32_t room = (uint32_t)atoi(words[3]);
+	struct tree_thread *thread = calloc(threads, sizeof(*thread));
+	struct sample_random random = { calls };
+	uint64_t clock = 1ull << 33;
+	const struct gt_file_writer_options how = {
+		.size = sizeof(how),
+		.path = words[0],
+		.compress = atoi(words[4]) != 0,
+		.clock = { clock, 0, 1, 0 }, /* a tick is a nanosecond */
+		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.sub_buffer_bytes = (uint32_t)sizeof(struct graftrace_sub_buffer) + room * 8,
+	};
+	struct gt_file_writer_totals totals = { .calls = calls, .threads = threads };
+	struct gt_file_writer *writer;
+	struct gt_message message = { "" };
+
+	if (gt_file_writer_create(&how, &writer, &message) < 0)
+		return 1;
+	const struct gt_sink *sink = gt_file_writer_sink(writer);
+	for (uint32_t number = 1; number <= 50; number++) {
+		char name[16];
+		snprintf(name, sizeof(name), "f%u", number);
+		struct gt_function function = { name, "/bin/tree", number * 100, 100 };
+		sink->functions(sink->data, 500, number, &function, 1);
+	}
+	puts("function,tid,latency_us,latency_us_self");
+	for (uint32_t i = 0; i < threads; i++) {
+		struct gt_writer seen = { .generation = i + 1,
+					  .pid = 500,
+					  .tid = 500 + i,
+					  .next = 1,
+					  .start = clock,
+					  .comm = "tree" };
+		sink->writer(sink->data, &seen);
+		thread[i].words = room;
+		thread[i].buffer = malloc(how.sub_buffer_bytes);
+		tree_begin(&thread[i], i, clock);
+	}
+	uint32_t open = 0;
+	while (calls || open) {
+		uint32_t index = sample_next(&random) % threads;
+		struct tree_thread *now = &thread[index];
+		clock += 1 + sample_next(&random) % 100;
+		if (now->used + 4 > room) {
+			tree_end(now, sink);
+			tree_begin(now, index, clock);
+		}
+		if (calls && (now->depth == 0 || (now->depth < 60 && sample_next(&random) % 2))) {
+			uint32_t function = 1 + sample_next(&random) % 50;
+			graftrace_sub_buffer_words(now->buffer)[now->used++] =
+				graftrace_word(function, 0, (uint32_t)clock);
+			now->open[now->depth].clock = clock;
+			now->open[now->depth].children = 0;
+			now->open[now->depth].function = function;
+			now->open[now->depth++].sequence = now->sequence;
+			calls--;
+			open++;
+		} else if (now->depth) {
+			tree_return(now, index, clock);
+			open--;
+		}
+	}
+	for (uint32_t i = 0; i < threads; i++) {
+		tree_end(&thread[i], sink);
+		free(thread[i].buffer);
+	}
+	free(thread);
+	int error = gt_file_writer_finish(writer, &totals, &message);
+	gt_file_writer_destroy(writer);
+	return error ? 1 : 0;
 }
 
 static void print_lost(const uint64_t *lost)
@@ -163,6 +313,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 11 && strcmp(argv[1], "make") == 0)
 		return make(argv + 2);
+	if (argc == 7 && strcmp(argv[1], "tree") == 0)
+		return tree(argv + 2);
 	if (argc == 3 && strcmp(argv[1], "dump") == 0)
 		return dump(argv[2]);
 	fprintf(stderr, "usage: recording_tool make FILE ... | dump FILE\n");

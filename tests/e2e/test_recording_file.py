@@ -77,3 +77,46 @@ def test_damage_is_refused_with_its_offset(tmp_path):
     path.write_bytes(changed)
     with pytest.raises(format_reader.Damaged, match="byte [0-9]+"):
         format_reader.read(path)
+
+
+@pytest.mark.parametrize("compress", [0, 1])
+def test_parse_trace_of_a_recording_gives_each_call_its_row(graftrace, tmp_path, compress):
+    wanted = subprocess.run([TOOL, "tree", tmp_path / "graftrace.data", "3", "5000", "150",
+                             str(compress)], capture_output=True, text=True, check=True).stdout
+    assert wanted.count("\n") == 5001
+    done = graftrace("parse-trace", "graftrace.data")
+    assert (tmp_path / "trace.csv").read_text() == wanted
+    assert done.stderr == "graftrace parse-trace: 5000 calls from graftrace.data to trace.csv\n"
+    with open(tmp_path / "graftrace.data", encoding="latin-1") as recording:
+        graftrace_with_stdin = subprocess.run(
+            [graftrace.path, "parse-trace", "-o", "-", "-"], stdin=recording, text=True,
+            capture_output=True, check=True, timeout=60)
+    assert graftrace_with_stdin.stdout == wanted
+
+
+def test_parse_trace_of_a_damaged_recording_gives_no_row_that_is_wrong(graftrace, tmp_path):
+    path = tmp_path / "graftrace.data"
+    wanted = subprocess.run([TOOL, "tree", path, "3", "20000", "500", "0"], capture_output=True,
+                            text=True, check=True).stdout.splitlines()
+    whole = path.read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 1
+    path.write_bytes(changed)
+    done = graftrace("parse-trace", "-q", "graftrace.data")
+    rows = (tmp_path / "trace.csv").read_text().splitlines()
+    assert 1000 < len(rows) < len(wanted)
+    left = iter(wanted)
+    assert all(row in left for row in rows)
+    assert "damaged (checksum)" in done.stderr and "bytes" in done.stderr
+    path.write_bytes(whole[:len(whole) // 2])
+    done = graftrace("parse-trace", "-q", "graftrace.data")
+    rows = (tmp_path / "trace.csv").read_text().splitlines()
+    assert set(rows) <= set(wanted)
+    assert f"cut off at byte {len(whole) // 2}" in done.stderr
+
+
+def test_parse_trace_of_no_recording_at_all_is_refused(graftrace, tmp_path):
+    (tmp_path / "graftrace.data").write_bytes(b"graftrace.data\n\0" + b"x" * 1000)
+    done = graftrace("parse-trace", "graftrace.data", code=1)
+    assert "is no graftrace recording" in done.stderr or "clock" in done.stderr
+    assert not (tmp_path / "trace.csv").exists()

@@ -16,7 +16,7 @@
 #include <zstd.h>
 #include "read/columns.h"
 #include "read/crc32c.h"
-#include "read/output.h"
+#include "read/block_output.h"
 #include "read/recording.h"
 #include "read/writer.h"
 #include "tests/unit/recording_sample.h"
@@ -518,7 +518,7 @@ static void no_recordings_are_refused_in_words(void **state)
 /* A file made block by block. */
 
 struct crafted {
-	struct gt_output output;
+	struct gt_block_output output;
 	uint8_t block[sizeof(struct graftrace_block) + 65536 + 8];
 };
 
@@ -529,10 +529,11 @@ static void craft_start(struct crafted *crafted, uint32_t major)
 		.clock = { sample_clock.tsc_base, sample_clock.ns_base, sample_clock.mult,
 			   sample_clock.shift, 0 },
 	};
-	assert_int_equal(gt_output_create(&crafted->output, path), 0);
+	assert_int_equal(gt_block_output_create(&crafted->output, path), 0);
 	memcpy(crafted->block + sizeof(struct graftrace_block), &start, sizeof(start));
-	assert_int_equal(gt_output_block(&crafted->output, crafted->block, GRAFTRACE_BLOCK_START, 0,
-					 sizeof(start), sizeof(start), 0),
+	assert_int_equal(gt_block_output_put(&crafted->output, crafted->block,
+					     GRAFTRACE_BLOCK_START, 0, sizeof(start), sizeof(start),
+					     0),
 			 0);
 }
 
@@ -543,16 +544,17 @@ static void newer_formats_are_refused_and_newer_blocks_passed_over(void **state)
 	struct gt_recording *recording;
 	(void)state;
 	craft_start(&crafted, GRAFTRACE_FILE_MAJOR + 1);
-	gt_output_close(&crafted.output);
+	gt_block_output_close(&crafted.output);
 	assert_int_equal(gt_recording_open(path, &recording, &message), GT_EFORMAT);
 	assert_non_null(strstr(message.text, "newer format"));
 
 	craft_start(&crafted, GRAFTRACE_FILE_MAJOR);
 	memset(crafted.block, 0, sizeof(crafted.block));
-	gt_output_block(&crafted.output, crafted.block, 77, GRAFTRACE_BLOCK_OPTIONAL, 13, 13, 0);
-	gt_output_block(&crafted.output, crafted.block, 78, 0, 13, 13, 0);
-	gt_output_block(&crafted.output, crafted.block, GRAFTRACE_BLOCK_END, 0, 200, 200, 0);
-	gt_output_close(&crafted.output);
+	gt_block_output_put(&crafted.output, crafted.block, 77, GRAFTRACE_BLOCK_OPTIONAL, 13, 13,
+			    0);
+	gt_block_output_put(&crafted.output, crafted.block, 78, 0, 13, 13, 0);
+	gt_block_output_put(&crafted.output, crafted.block, GRAFTRACE_BLOCK_END, 0, 200, 200, 0);
+	gt_block_output_close(&crafted.output);
 	recording = open_recording();
 	assert_non_null(strstr(gt_recording_problem(recording, 0), "type 78"));
 	assert_null(gt_recording_problem(recording, 1));
@@ -571,14 +573,15 @@ static void small_files_cannot_make_much_work(void **state)
 	craft_start(&crafted, GRAFTRACE_FILE_MAJOR);
 	uint8_t *payload = crafted.block + sizeof(struct graftrace_block);
 	memcpy(payload, packed, bytes);
-	gt_output_block(&crafted.output, crafted.block, GRAFTRACE_BLOCK_FUNCTIONS,
-			GRAFTRACE_BLOCK_ZSTD, bytes, huge, 0);
+	gt_block_output_put(&crafted.output, crafted.block, GRAFTRACE_BLOCK_FUNCTIONS,
+			    GRAFTRACE_BLOCK_ZSTD, bytes, huge, 0);
 	/* counts that promise more than there is */
 	memset(payload, 0xff, 4096);
 	for (unsigned type = GRAFTRACE_BLOCK_START; type < GRAFTRACE_BLOCK_END; type++)
 		for (size_t head = 0; head < 256; head += 8)
-			gt_output_block(&crafted.output, crafted.block, type, 0, 512, 512, head);
-	gt_output_close(&crafted.output);
+			gt_block_output_put(&crafted.output, crafted.block, type, 0, 512, 512,
+					    head);
+	gt_block_output_close(&crafted.output);
 	struct gt_recording *recording = open_recording();
 	assert_true(gt_recording_damaged(recording));
 	assert_non_null(strstr(gt_recording_problem(recording, 0), "zstd frame is damaged"));

@@ -3,8 +3,8 @@
  * The file under a recording that is being written: created beside the one that stood there, filled
  * with checked blocks, cut back to its last whole block when a write fails. One thread at a time.
  */
-#ifndef GT_READ_OUTPUT_H
-#define GT_READ_OUTPUT_H
+#ifndef GT_READ_BLOCK_OUTPUT_H
+#define GT_READ_BLOCK_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <graftrace/error.h>
 #include <graftrace/file.h>
 
-struct gt_output {
+struct gt_block_output {
 	int fd;
 	bool regular;	 /* it can be cut back */
 	int error;	 /* the first one; nothing is written after it */
@@ -24,20 +24,21 @@ struct gt_output {
 
 /* Creates the file and writes its magic. An ordinary file at `path` becomes PATH.old first. 0,
  * GT_EINVAL (path too long), GT_ENOENT, GT_EPERM, GT_ENOSPC, GT_EIO, with output->message set. */
-int gt_output_create(struct gt_output *output, const char *path);
+int gt_block_output_create(struct gt_block_output *output, const char *path);
 
 /*
  * Writes one block. `block` begins with room for the header (64 bytes), then comes the payload, and
  * 8 bytes more are free behind it. The header is filled here from the arguments. 0 or the output's
  * error.
  */
-int gt_output_block(struct gt_output *output, uint8_t *block, enum graftrace_block_type type,
-		    uint32_t flags, size_t payload_bytes, size_t raw_bytes, size_t head_bytes);
+int gt_block_output_put(struct gt_block_output *output, uint8_t *block,
+			enum graftrace_block_type type, uint32_t flags, size_t payload_bytes,
+			size_t raw_bytes, size_t head_bytes);
 
 /* The first error is kept and returned from then on. */
-int gt_output_fail(struct gt_output *output, int error, const char *what);
+int gt_block_output_fail(struct gt_block_output *output, int error, const char *what);
 
 /* 0, or the output's error, an error of closing included. */
-int gt_output_close(struct gt_output *output);
+int gt_block_output_close(struct gt_block_output *output);
 
 #endif

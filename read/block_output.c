@@ -4,7 +4,7 @@
  * block, so that a full disk leaves a recording that opens without a complaint about its last
  * bytes.
  */
-#include "read/output.h"
+#include "read/block_output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int error_of(int number)
 	}
 }
 
-int gt_output_fail(struct gt_output *output, int error, const char *what)
+int gt_block_output_fail(struct gt_block_output *output, int error, const char *what)
 {
 	if (output->error)
 		return output->error;
@@ -45,7 +45,7 @@ int gt_output_fail(struct gt_output *output, int error, const char *what)
 	return error;
 }
 
-static int fail_errno(struct gt_output *output, const char *verb, int number)
+static int fail_errno(struct gt_block_output *output, const char *verb, int number)
 {
 	char what[400];
 	int written = snprintf(what, sizeof(what), "cannot %s '%.250s': %s", verb, output->path,
@@ -54,10 +54,10 @@ static int fail_errno(struct gt_output *output, const char *verb, int number)
 	if (output->offset > GRAFTRACE_FILE_MAGIC_BYTES && written > 0)
 		snprintf(what + written, sizeof(what) - (size_t)written,
 			 "; the %" PRIu64 " bytes before stay readable", output->offset);
-	return gt_output_fail(output, error_of(number), what);
+	return gt_block_output_fail(output, error_of(number), what);
 }
 
-static int write_all(struct gt_output *output, const uint8_t *bytes, size_t count)
+static int write_all(struct gt_block_output *output, const uint8_t *bytes, size_t count)
 {
 	while (count) {
 		ssize_t written = write(output->fd, bytes, count);
@@ -75,7 +75,7 @@ static int write_all(struct gt_output *output, const uint8_t *bytes, size_t coun
 	return 0;
 }
 
-int gt_output_create(struct gt_output *output, const char *path)
+int gt_block_output_create(struct gt_block_output *output, const char *path)
 {
 	char old[sizeof(output->path) + 8];
 	struct stat status;
@@ -84,7 +84,7 @@ int gt_output_create(struct gt_output *output, const char *path)
 	memset(output, 0, sizeof(*output));
 	output->fd = -1;
 	if (strlen(path) >= sizeof(output->path))
-		return gt_output_fail(output, GT_EINVAL, "the recording's path is too long");
+		return gt_block_output_fail(output, GT_EINVAL, "the recording's path is too long");
 	strcpy(output->path, path);
 	snprintf(old, sizeof(old), "%s.old", path);
 	if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -112,8 +112,9 @@ int gt_output_create(struct gt_output *output, const char *path)
 	return 0;
 }
 
-int gt_output_block(struct gt_output *output, uint8_t *block, enum graftrace_block_type type,
-		    uint32_t flags, size_t payload_bytes, size_t raw_bytes, size_t head_bytes)
+int gt_block_output_put(struct gt_block_output *output, uint8_t *block,
+			enum graftrace_block_type type, uint32_t flags, size_t payload_bytes,
+			size_t raw_bytes, size_t head_bytes)
 {
 	struct graftrace_block header = {
 		.magic = GRAFTRACE_BLOCK_MAGIC,
@@ -146,7 +147,7 @@ int gt_output_block(struct gt_output *output, uint8_t *block, enum graftrace_blo
 	return 0;
 }
 
-int gt_output_close(struct gt_output *output)
+int gt_block_output_close(struct gt_block_output *output)
 {
 	if (output->fd >= 0 && close(output->fd) < 0 && errno != EINTR)
 		fail_errno(output, "close", errno);

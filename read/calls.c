@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of a target, by merging its threads. A row is given only where all of it is known; the
+ * decoder says what is not. One thread at a time.
+ */
+#include "read/calls.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/view/merge.h"
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+static int give_call(struct gt_target *target, const struct gt_source *source,
+		     int (*call)(void *user, const struct gt_call *call), void *user)
+{
+	const struct gt_record *record = &source->record;
+	uint64_t ticks = record->clock - record->start;
+	struct gt_function function;
+	char number[16];
+	struct gt_call row = {
+		.tid = source->tid,
+		.latency_ns = gt_clock_duration_ns(&target->clock, ticks),
+	};
+
+	/* Nested writers' clocks run backwards by a little: no time is less than none. */
+	if (record->clock < record->start)
+		row.latency_ns = ticks = 0;
+	if (record->children < ticks)
+		row.self_ns = gt_clock_duration_ns(&target->clock, ticks - record->children);
+	if (target->ops->function(target, record->function, &function) == 0) {
+		row.function = function.name;
+	} else {
+		snprintf(number, sizeof(number), "#%" PRIu32, record->function);
+		row.function = number;
+	}
+	return call(user, &row);
+}
+
+int gt_calls_read(struct gt_target *target, int (*call)(void *user, const struct gt_call *call),
+		  void *user, struct gt_calls_report *report)
+{
+	const struct gt_memory memory = { resize, NULL };
+	struct gt_source *source;
+	struct gt_merge *merge = malloc(sizeof(*merge));
+	int result;
+
+	memset(report, 0, sizeof(*report));
+	if (!merge)
+		return GT_ENOMEM;
+	result = gt_merge_init(merge, target, &memory, GT_MERGE_SNAPSHOT, NULL);
+	if (result < 0)
+		goto free_merge;
+	while ((result = gt_merge_next(merge, &source)) > 0) {
+		const struct gt_record *record = &source->record;
+		switch (record->kind) {
+		case GT_RECORD_RETURN:
+			if (record->flags & GT_RECORD_START_UNKNOWN) {
+				report->open_at_start++;
+			} else if (record->flags & GT_RECORD_CHILDREN_UNKNOWN) {
+				report->cut_by_loss++;
+			} else {
+				report->calls++;
+				result = give_call(target, source, call, user);
+				if (result < 0)
+					goto fini_merge;
+			}
+			break;
+		case GT_RECORD_UNWOUND: {
+			uint64_t count = record->function ? 1 : record->value;
+			*(record->flags & GT_RECORD_UNSEEN ? &report->unseen
+							   : &report->never_returned) += count;
+			break;
+		}
+		case GT_RECORD_OPEN:
+			report->open_at_end += record->function ? 1 : record->value;
+			break;
+		case GT_RECORD_ENTRY_ONLY:
+			report->entry_only++;
+			break;
+		case GT_RECORD_FUNCTION:
+			report->without_return++;
+			break;
+		case GT_RECORD_LOST:
+			report->lost += record->value ? record->value : 1;
+			break;
+		case GT_RECORD_GAP:
+			report->gaps++;
+			break;
+		default:
+			break;
+		}
+	}
+	report->unreadable = merge->unreadable;
+	report->left_out = merge->out_of_memory;
+
+fini_merge:
+	gt_merge_fini(merge);
+free_merge:
+	free(merge);
+	return result < 0 ? result : 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of a target, a recording say: one row for each call whose entry and return were
+ * recorded, with nothing missing in between, in the order of the returns over all threads. What
+ * makes no row is counted. Memory grows with the number of threads that live at the same time, not
+ * with the number of calls.
+ */
+#ifndef GT_READ_CALLS_H
+#define GT_READ_CALLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "core/view/target.h"
+
+struct gt_call {
+	const char *function; /* the target's; "#12" of a function whose name is lost */
+	uint32_t tid;
+	uint64_t latency_ns;
+	uint64_t self_ns; /* latency less that of the calls it made */
+};
+
+struct gt_calls_report {
+	uint64_t calls;		/* rows given */
+	uint64_t open_at_start; /* returns whose entry was not recorded */
+	uint64_t open_at_end;
+	uint64_t never_returned; /* left by longjmp, an exception, the end of their thread */
+	uint64_t unseen;	 /* may have returned while nothing was recorded */
+	uint64_t cut_by_loss;	 /* returned, but records between are missing */
+	uint64_t entry_only;	 /* their return is never recorded */
+	uint64_t without_return; /* records of the function tracer */
+	uint64_t lost;		 /* records lost, as the trace says */
+	uint64_t gaps;		 /* places where sub-buffers are missing */
+	uint64_t unreadable;	 /* sub-buffers that are there and cannot be read */
+	uint64_t left_out;	 /* threads, for lack of memory */
+};
+
+/* `call` is given each row; a negative result of it ends this, and is returned. GT_ENOMEM. */
+int gt_calls_read(struct gt_target *target, int (*call)(void *user, const struct gt_call *call),
+		  void *user, struct gt_calls_report *report);
+
+#endif
