@@ -13,7 +13,7 @@
 
 struct gt_instant gt_clock_now(void)
 {
-	struct gt_instant best = {0, 0};
+	struct gt_instant best = { 0, 0 };
 	uint64_t narrowest = ~0ull;
 	int i;
 

@@ -23,11 +23,11 @@ struct gt_live_writer {
 	bool ended; /* its thread has ended: what is ACTIVE is as finished as it gets */
 	bool told;  /* to the sink, as it is */
 	bool drained_any;
-	uint64_t expected;   /* drain mode: next sequence for the sink */
-	uint64_t block;	     /* address of its thread block */
-	uint64_t start_time; /* of the thread, /proc's starttime: tells it from a later one */
-	uint64_t
-		waiting_since; /* ns; a hole is being waited for, or a sub-buffer is missing. 0 = no */
+	uint64_t expected;	/* drain mode: next sequence for the sink */
+	uint64_t block;		/* address of its thread block */
+	uint64_t start_time;	/* of the thread, /proc's starttime: tells it from a later one */
+	uint64_t waiting_since; /* ns; a hole is being waited for, or a sub-buffer is missing. 0 =
+				   no */
 };
 
 struct gt_drain_quarantined {

@@ -21,7 +21,7 @@ struct gt_live_target {
 	void *parent_data;
 };
 
-void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock,
-			 struct gt_drain *drain, struct gt_catalog *catalog);
+void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock, struct gt_drain *drain,
+			 struct gt_catalog *catalog);
 
 #endif

@@ -20,12 +20,12 @@
 #include <stddef.h>
 #include <string.h>
 
-#define PAGE 4096ull
+#define PAGE	      4096ull
 #define LOW_PREFERRED 0x70000000ull
 /* Room left between the code and the region, for libraries that are mapped below it. */
 #define DISTANCE (512ull << 20)
-#define LOWEST   0x10000ull
-#define HIGHEST  0x7fffffffe000ull
+#define LOWEST	 0x10000ull
+#define HIGHEST	 0x7fffffffe000ull
 
 static uint64_t page_up(uint64_t value)
 {
@@ -73,7 +73,7 @@ int gt_region_place(const struct gt_maps *maps, uint64_t low, uint64_t high, uin
 		max = HIGHEST - bytes;
 	if (min < LOWEST)
 		min = LOWEST;
-	preferred = low < (2ull << 30) ? LOW_PREFERRED
+	preferred = low < (2ull << 30)	     ? LOW_PREFERRED
 		    : low > DISTANCE + bytes ? (low - DISTANCE - bytes) & ~(PAGE - 1)
 					     : LOWEST;
 	for (i = 0; i <= maps->count; i++) {
@@ -169,26 +169,26 @@ static size_t put_fde(struct writer *writer, uint64_t address, uint64_t first, u
 static void put_unwind_data(const struct gt_region *region, struct graftrace_region *page)
 {
 	static const uint8_t cie[] = {
-		0,    0,   0,   0,         /* length */
-		0,    0,   0,   0,         /* a CIE */
-		1,    'z', 'R', 0,         /* version, augmentation */
-		1,    0x78,                /* code and data alignment: 1, -8 */
-		16,   1,   0x1b,           /* return address column; FDEs: pcrel sdata4 */
-		0x0c, 7,   8,              /* def_cfa rsp, 8 */
-		0x90, 1,                   /* offset rip, cfa - 8 */
+		0,    0,    0,	  0, /* length */
+		0,    0,    0,	  0, /* a CIE */
+		1,    'z',  'R',  0, /* version, augmentation */
+		1,    0x78,	     /* code and data alignment: 1, -8 */
+		16,   1,    0x1b,    /* return address column; FDEs: pcrel sdata4 */
+		0x0c, 7,    8,	     /* def_cfa rsp, 8 */
+		0x90, 1,	     /* offset rip, cfa - 8 */
 	};
 	static const uint8_t stub_rules[] = {
-		0x14, 7,  1,                   /* val_offset rsp, cfa - 8 */
-		0x10, 16, 12,                  /* expression rip: the CFA is on the stack */
-		0x40, 0x1c,                    /* lit16, minus */
-		0x0e, 0,  0,  0,  0, 0, 64, 0, 0, /* const8u 1 << 46 */
-		0x27,                          /* xor */
+		0x14, 7,    1,			   /* val_offset rsp, cfa - 8 */
+		0x10, 16,   12,			   /* expression rip: the CFA is on the stack */
+		0x40, 0x1c,			   /* lit16, minus */
+		0x0e, 0,    0,	0, 0, 0, 64, 0, 0, /* const8u 1 << 46 */
+		0x27,				   /* xor */
 	};
 	uint64_t eh_frame = region->start + offsetof(struct graftrace_region, eh_frame);
 	uint64_t header = region->start + offsetof(struct graftrace_region, eh_frame_hdr);
 	uint64_t moved = region->start + moved_offset(region->stub_room);
-	struct writer frame = {page->eh_frame, 0, sizeof(page->eh_frame)};
-	struct writer table = {page->eh_frame_hdr, 0, sizeof(page->eh_frame_hdr)};
+	struct writer frame = { page->eh_frame, 0, sizeof(page->eh_frame) };
+	struct writer table = { page->eh_frame_hdr, 0, sizeof(page->eh_frame_hdr) };
 	size_t stub_fde, moved_fde = 0;
 	bool has_moved = region->moved_end > moved;
 
@@ -241,8 +241,7 @@ void gt_region_header(const struct gt_region *region, const struct graftrace_age
 		      uint64_t image, struct graftrace_region *page)
 {
 	*page = (struct graftrace_region){
-		.bias = region->stubs + 5 -
-			(uint64_t)GRAFTRACE_STUB_BYTES * region->first_number,
+		.bias = region->stubs + 5 - (uint64_t)GRAFTRACE_STUB_BYTES * region->first_number,
 		.entry_slow = image + header->entry_slow,
 		.exit_slow = image + header->exit_slow,
 		.hook_slow = image + header->hook_slow,
@@ -273,12 +272,12 @@ int gt_region_stub(const struct gt_region *region, const struct graftrace_agent_
 		   uint32_t entry, uint32_t slot, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES])
 {
 	static const uint8_t code[GRAFTRACE_STUB_BYTES] = {
-		0xe8, 0,    0, 0, 0,       /* call hot + entry */
-		0x0f, 0x82, 0, 0, 0, 0,    /* jc body */
-		0x48, 0x8d, 0x64, 0x24, 8, /* lea 8(%rsp),%rsp */
-		0xe8, 0,    0, 0, 0,       /* call body */
-		0x68, 0,    0, 0, 0,       /* push $(n << 1 | 1) */
-		0xe9, 0,    0, 0, 0,       /* jmp hot + exit */
+		0xe8, 0,    0,	  0,	0,    /* call hot + entry */
+		0x0f, 0x82, 0,	  0,	0, 0, /* jc body */
+		0x48, 0x8d, 0x64, 0x24, 8,    /* lea 8(%rsp),%rsp */
+		0xe8, 0,    0,	  0,	0,    /* call body */
+		0x68, 0,    0,	  0,	0,    /* push $(n << 1 | 1) */
+		0xe9, 0,    0,	  0,	0,    /* jmp hot + exit */
 		0xcc,
 	};
 	uint64_t at = gt_region_stub_address(region, slot);
@@ -298,10 +297,10 @@ int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_a
 			uint8_t out[GRAFTRACE_STUB_BYTES])
 {
 	static const uint8_t code[] = {
-		0x68, 0,    0,    0,    0, /* push $site */
-		0xe8, 0,    0,    0,    0, /* call hot + hook */
+		0x68, 0,    0,	  0,	0, /* push $site */
+		0xe8, 0,    0,	  0,	0, /* call hot + hook */
 		0x48, 0x8d, 0x64, 0x24, 8, /* lea 8(%rsp),%rsp */
-		0xe9, 0,    0,    0,    0, /* jmp body */
+		0xe9, 0,    0,	  0,	0, /* jmp body */
 	};
 	uint64_t hot = region->start + GRAFTRACE_REGION_HOT_OFFSET;
 

@@ -17,7 +17,7 @@ struct gt_maps;
 struct gt_region {
 	uint64_t start;
 	uint64_t bytes;
-	uint64_t stubs;        /* address of the first stub */
+	uint64_t stubs;	       /* address of the first stub */
 	uint32_t first_number; /* function number of the first stub; the others follow */
 	uint32_t stub_room;
 	uint32_t stub_used;
@@ -54,8 +54,7 @@ uint64_t gt_region_stub_address(const struct gt_region *region, uint32_t slot);
 /* A stub's bytes. entry: offset in the hot text (graftrace_agent_image.entry, …); body: run-time
  * address. GT_ENOTSUP: the body is out of reach. */
 int gt_region_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
-		   uint32_t entry, uint32_t slot, uint64_t body,
-		   uint8_t out[GRAFTRACE_STUB_BYTES]);
+		   uint32_t entry, uint32_t slot, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES]);
 
 /* A hook's stub for address `at` (of gt_region_alloc). */
 int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_agent_image *header,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A target that writes what it likes into its arena: the drain and the live target must bear it. The input
- * is laid over streams, states, headers and words; between passes some of it changes.
+ * A target that writes what it likes into its arena: the drain and the live target must bear it.
+ * The input is laid over streams, states, headers and words; between passes some of it changes.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -75,9 +75,10 @@ static void scribble(struct gt_arena *arena, struct input *input)
 				graftrace_state_word(value & 3, value >> 2 & 3, value >> 4 & 7);
 			break;
 		case 3:
-			((uint64_t *)gt_arena_sub_buffer(arena,
-							 where % arena->sub_buffer_count))
-				[value % (arena->sub_buffer_bytes / 8)] = value;
+			((uint64_t *)gt_arena_sub_buffer(
+				arena,
+				where % arena->sub_buffer_count))[value % (arena->sub_buffer_bytes /
+									   8)] = value;
 			break;
 		case 4: { /* a likely header */
 			struct graftrace_sub_buffer *sub =
@@ -109,8 +110,8 @@ static void scribble(struct gt_arena *arena, struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct gt_sink sink = {.writer = on_writer, .sub_buffer = on_sub_buffer};
-	struct input input = {data, size, 0};
+	static const struct gt_sink sink = { .writer = on_writer, .sub_buffer = on_sub_buffer };
+	struct input input = { data, size, 0 };
 	struct gt_arena arena;
 	struct gt_drain drain;
 	struct gt_writer writer;
@@ -137,8 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 			gt_drain_writer(&drain, i, &writer);
 			for (k = 0; k < 8; k++) {
-				int64_t words = gt_drain_copy(&drain, i, writer.first + k, copy,
-							      &active);
+				int64_t words =
+					gt_drain_copy(&drain, i, writer.first + k, copy, &active);
 
 				if (words > (int64_t)gt_arena_words(&arena))
 					abort();

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 	status = gt_session_exit_status(session);
 	gt_session_destroy(session);
 	if (WIFSIGNALED(status)) {
-		const struct rlimit none = {0, 0};
+		const struct rlimit none = { 0, 0 };
 
 		fflush(out);
 		setrlimit(RLIMIT_CORE, &none); /* the program has dumped already */

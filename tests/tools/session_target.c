@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for tests of attach/: does what its first argument says, checks itself, and ends with 0 if
- * all was as it should be. Built with patchable entries; `work` and `outer` are what is traced.
+ * A program for tests of attach/: does what its first argument says, checks itself, and ends with 0
+ * if all was as it should be. Built with patchable entries; `work` and `outer` are what is traced.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -74,7 +74,7 @@ static void *receive(void *data)
 static int storm(int threads, int signals)
 {
 	pthread_t ids[256];
-	struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
+	struct sigaction action = { .sa_handler = count, .sa_flags = SA_RESTART };
 	unsigned long sent = 0;
 
 	sigaction(SIGRTMIN, &action, NULL);
@@ -101,10 +101,10 @@ static void wake(int signal)
 /* Sleeps must last, and only a handler may end a pause. */
 static int sleeps(void)
 {
-	struct sigaction action = {.sa_handler = wake};
-	struct timespec before, after, time = {0, 300000000};
-	struct itimerspec timer = {.it_value = {0, 200000000}};
-	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct sigaction action = { .sa_handler = wake };
+	struct timespec before, after, time = { 0, 300000000 };
+	struct itimerspec timer = { .it_value = { 0, 200000000 } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
 	timer_t id;
 	long ms;
 
@@ -169,7 +169,7 @@ static void *check(void *data)
 
 static int busy(int threads)
 {
-	struct sigaction action = {.sa_handler = end};
+	struct sigaction action = { .sa_handler = end };
 	pthread_t ids[256];
 
 	sigaction(SIGTERM, &action, NULL);
@@ -183,7 +183,7 @@ static int busy(int threads)
 /* Threads that come and go until SIGTERM. */
 static int births(void)
 {
-	struct sigaction action = {.sa_handler = end};
+	struct sigaction action = { .sa_handler = end };
 
 	sigaction(SIGTERM, &action, NULL);
 	while (!stop) {

@@ -43,16 +43,15 @@ static int on_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_buff
 	return got.error;
 }
 
-static const struct gt_sink sink = {.writer = on_writer, .sub_buffer = on_sub_buffer};
+static const struct gt_sink sink = { .writer = on_writer, .sub_buffer = on_sub_buffer };
 
 static void begin(enum graftrace_arena_mode mode)
 {
 	memset(&got, 0, sizeof(got));
 	assert_int_equal(gt_arena_create(&arena, 64 << 10, NULL), 0);
-	assert_int_equal(
-		gt_drain_init(&drain, &arena, mode, mode == GRAFTRACE_MODE_DRAIN ? &sink : NULL,
-			      NULL),
-		0);
+	assert_int_equal(gt_drain_init(&drain, &arena, mode,
+				       mode == GRAFTRACE_MODE_DRAIN ? &sink : NULL, NULL),
+			 0);
 }
 
 static void end(void)
@@ -102,8 +101,8 @@ static uint32_t open_with(uint32_t stream_index, uint32_t words)
 	sub->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	for (i = 0; i < words; i++)
 		word[i] = graftrace_word(i + 1, i & 1, i);
-	gt_arena_state(&arena, index)->word = graftrace_state_word(
-		GRAFTRACE_SUB_BUFFER_ACTIVE, stream_index, stream->sequence);
+	gt_arena_state(&arena, index)->word =
+		graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, stream_index, stream->sequence);
 	stream->current = index + 1;
 	stream->sequence++;
 	return index;
@@ -211,19 +210,26 @@ static void data_of_events_is_no_hole(void **state)
 	uint64_t words[8] = {
 		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
 				       GRAFTRACE_EVENT_LONG_RETURN << 16 | 3),
-		graftrace_word(5, 1, 0), 0, 0, graftrace_word(6, 0, 1),
-		graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 2), 0, 0,
+		graftrace_word(5, 1, 0),
+		0,
+		0,
+		graftrace_word(6, 0, 1),
+		graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 2),
+		0,
+		0,
 	};
 	uint64_t calls = 0, records = 0;
 
 	(void)state;
-	assert_false(gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
+	assert_false(
+		gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
 	assert_int_equal(calls, 1);
 	words[4] = 0;
 	assert_true(gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
 	/* An event that claims more than there is. */
 	words[0] = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, 0xffff);
-	assert_false(gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
+	assert_false(
+		gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
 }
 
 static void killed_writer_keeps_what_it_wrote(void **state)
@@ -293,8 +299,8 @@ static void ring_is_read_consumed_and_cleared(void **state)
 	end();
 }
 
-/* A writer in overwrite mode, at full speed: two sub-buffers that it uses in turn. Each has one value in all of
- * its words. */
+/* A writer in overwrite mode, at full speed: two sub-buffers that it uses in turn. Each has one
+ * value in all of its words. */
 static uint32_t turn[2];
 static int stop;
 

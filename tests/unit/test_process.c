@@ -25,11 +25,11 @@
 #include "attach/process.h"
 #include "attach/threads.h"
 
-#define ARGV(...) ((char *const[]){__VA_ARGS__, NULL})
+#define ARGV(...) ((char *const[]){ __VA_ARGS__, NULL })
 
 static void start(struct gt_process *process, char *const argv[])
 {
-	struct gt_message message = {""};
+	struct gt_message message = { "" };
 
 	if (gt_process_start(process, argv, &message))
 		fail_msg("%s", message.text);
@@ -90,7 +90,7 @@ static void status_is_the_programs(void **state)
 
 static void program_inherits_what_it_would_without_us(void **state)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
 	sigset_t block, before;
 	struct gt_process process;
 	char text[64] = "", plain[64] = "";
@@ -142,11 +142,11 @@ static void memory_is_written_over_its_protection(void **state)
 
 static void remote_calls_leave_no_trace(void **state)
 {
-	struct gt_message message = {""};
+	struct gt_message message = { "" };
 	struct gt_process process;
 	struct gt_remote remote;
 	int64_t result;
-	const uint64_t none[6] = {0};
+	const uint64_t none[6] = { 0 };
 
 	(void)state;
 	start(&process, ARGV(TARGET, "exit", "5"));
@@ -162,7 +162,7 @@ static void remote_calls_leave_no_trace(void **state)
 
 static void sleep_ms(long ms)
 {
-	struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
 
 	nanosleep(&time, NULL);
 }
@@ -171,11 +171,11 @@ static void sleep_ms(long ms)
 static int stop_again_and_again(struct gt_process *process, int rounds, bool call)
 {
 	struct gt_stopped_threads threads;
-	const uint64_t none[6] = {0};
+	const uint64_t none[6] = { 0 };
 	int worked = 0;
 
 	for (int i = 0; i < rounds; i++) {
-		struct gt_message message = {""};
+		struct gt_message message = { "" };
 		struct gt_remote remote;
 		int64_t result = 0;
 		int error = gt_threads_stop(process, &threads, &message);
@@ -226,7 +226,7 @@ static void interrupted_calls_go_on(void **state)
 static void threads_that_are_born_meanwhile_are_stopped_too(void **state)
 {
 	struct gt_stopped_threads threads;
-	struct gt_message message = {""};
+	struct gt_message message = { "" };
 	struct gt_process process;
 
 	(void)state;

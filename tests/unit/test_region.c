@@ -38,7 +38,7 @@ static const struct graftrace_agent_image image = {
 
 static uint64_t place(struct gt_map *entries, size_t count, uint64_t bytes)
 {
-	struct gt_maps maps = {entries, count, NULL};
+	struct gt_maps maps = { entries, count, NULL };
 	uint64_t start = 0, low = entries[0].start, high = entries[0].end;
 	struct gt_region region;
 	size_t i;
@@ -54,9 +54,9 @@ static uint64_t place(struct gt_map *entries, size_t count, uint64_t bytes)
 static void region_of_a_pie_lies_below_it_and_leaves_the_heap_alone(void **state)
 {
 	struct gt_map maps[] = {
-		{.start = 0x555555554000, .end = 0x555555600000},
-		{.start = 0x555555900000, .end = 0x555555921000}, /* its heap */
-		{.start = 0x7ffff7d00000, .end = 0x7ffff7fff000},
+		{ .start = 0x555555554000, .end = 0x555555600000 },
+		{ .start = 0x555555900000, .end = 0x555555921000 }, /* its heap */
+		{ .start = 0x7ffff7d00000, .end = 0x7ffff7fff000 },
 	};
 
 	(void)state;
@@ -67,8 +67,8 @@ static void region_of_a_pie_lies_below_it_and_leaves_the_heap_alone(void **state
 static void region_of_a_fixed_program_lies_above_what_the_heap_needs(void **state)
 {
 	struct gt_map maps[] = {
-		{.start = 0x400000, .end = 0x500000},
-		{.start = 0x2000000, .end = 0x2021000},
+		{ .start = 0x400000, .end = 0x500000 },
+		{ .start = 0x2000000, .end = 0x2021000 },
 	};
 
 	(void)state;
@@ -78,12 +78,12 @@ static void region_of_a_fixed_program_lies_above_what_the_heap_needs(void **stat
 static void region_goes_round_what_is_mapped(void **state)
 {
 	struct gt_map maps[] = {
-		{.start = 0x7f0000000000, .end = 0x7f0000100000},
+		{ .start = 0x7f0000000000, .end = 0x7f0000100000 },
 		/* the next ones lie where it would go */
-		{.start = 0x7effd0000000, .end = 0x7effe8000000},
+		{ .start = 0x7effd0000000, .end = 0x7effe8000000 },
 	};
-	struct gt_map sorted[] = {maps[1], maps[0]};
-	struct gt_maps all = {sorted, 2, NULL};
+	struct gt_map sorted[] = { maps[1], maps[0] };
+	struct gt_maps all = { sorted, 2, NULL };
 	uint64_t start;
 
 	(void)state;
@@ -94,9 +94,9 @@ static void region_goes_round_what_is_mapped(void **state)
 static void no_gap_is_said(void **state)
 {
 	struct gt_map maps[] = {
-		{.start = 0x10000, .end = 0x100000000},
+		{ .start = 0x10000, .end = 0x100000000 },
 	};
-	struct gt_maps all = {maps, 1, NULL};
+	struct gt_maps all = { maps, 1, NULL };
 	uint64_t start;
 
 	(void)state;
@@ -160,8 +160,8 @@ static void unwinder_finds_the_stubs_and_nothing_else(void **state)
 	uint64_t bytes = gt_region_bytes(64, 4096), start = (uint64_t)memory;
 	struct graftrace_region *page = (struct graftrace_region *)memory;
 	uint64_t first = start + GRAFTRACE_REGION_STUBS_OFFSET;
-	static const uint8_t xor_rule[] = {0x10, 16, 12, 0x40, 0x1c, 0x0e, 0, 0,
-					   0,    0,  0,  0x40, 0,    0,    0x27};
+	static const uint8_t xor_rule[] = { 0x10, 16, 12, 0x40, 0x1c, 0x0e, 0,	 0,
+					    0,	  0,  0,  0x40, 0,    0,    0x27 };
 	struct gt_region region;
 	struct bases bases;
 	const void *fde;

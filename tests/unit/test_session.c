@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * attach/session.c with the real agent in a real program (tests/tools/session_target.c), prepared
+ * by the compiler (TARGET) and not (TARGET_PLAIN): what it records, and changes while its threads
+ * run.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "attach/session.h"
+
+#define ARGV(...)  ((char *const[]){ __VA_ARGS__, NULL })
+#define GLOBS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define NUMBERS	   65536
+
+static struct {
+	char names[NUMBERS][32];
+	uint64_t entries[NUMBERS];
+	uint64_t returns[NUMBERS];
+	uint64_t ended;
+} got;
+
+static int on_functions(void *data, uint32_t pid, uint32_t first,
+			const struct gt_function *functions, uint32_t count)
+{
+	uint32_t i;
+
+	(void)data;
+	(void)pid;
+	for (i = 0; i < count && first + i < NUMBERS; i++)
+		strncpy(got.names[first + i], functions[i].name, 31);
+	return 0;
+}
+
+static int on_writer(void *data, const struct gt_writer *writer)
+{
+	(void)data;
+	got.ended += writer->end != 0;
+	return 0;
+}
+
+static void count(uint64_t word)
+{
+	uint32_t function = graftrace_word_function(word);
+
+	if (function >= NUMBERS)
+		return;
+	if (graftrace_word_is_return(word))
+		got.returns[function]++;
+	else
+		got.entries[function]++;
+}
+
+static int on_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_buffer, uint32_t words)
+{
+	const uint64_t *word = (const uint64_t *)(sub_buffer + 1);
+	uint32_t step = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION ? 2 : 1, i;
+
+	(void)data;
+	for (i = 0; i < words; i += step) {
+		uint32_t function = graftrace_word_function(word[i]);
+
+		if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT) {
+			count(word[i + 1]);
+			i += (word[i] & 0xffff) + 1 - step;
+		} else {
+			count(word[i]);
+		}
+	}
+	return 0;
+}
+
+static const struct gt_sink sink = {
+	.functions = on_functions,
+	.writer = on_writer,
+	.sub_buffer = on_sub_buffer,
+};
+
+static uint64_t entries_of(const char *name)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < NUMBERS; i++)
+		if (strcmp(got.names[i], name) == 0)
+			sum += got.entries[i];
+	return sum;
+}
+
+static uint64_t returns_of(const char *name)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < NUMBERS; i++)
+		if (strcmp(got.names[i], name) == 0)
+			sum += got.returns[i];
+	return sum;
+}
+
+static struct gt_session_options options_for(char *const argv[])
+{
+	return (struct gt_session_options){
+		.size = sizeof(struct gt_session_options),
+		.argv = argv,
+		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.wait_ms = 10000,
+		.buffer_bytes = 8 << 20,
+		.sink = &sink,
+	};
+}
+
+static struct gt_session *begin(const struct gt_session_options *options)
+{
+	struct gt_message message = { "" };
+	struct gt_session *session;
+
+	memset(&got, 0, sizeof(got));
+	if (gt_session_start(options, &session, &message))
+		fail_msg("%s", message.text);
+	return session;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+static void poll_for(struct gt_session *session, uint64_t ms)
+{
+	uint64_t start = now_ms();
+
+	while (now_ms() - start < ms)
+		assert_int_equal(gt_session_poll(session, 5, NULL), 1);
+}
+
+/* Polls to the end; returns the status. */
+static int finish(struct gt_session *session)
+{
+	int status;
+
+	while (gt_session_poll(session, 100, NULL) > 0)
+		;
+	status = gt_session_exit_status(session);
+	gt_session_destroy(session);
+	return status;
+}
+
+static void every_call_of_every_thread_is_recorded(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "calls", "20000", "8"));
+	struct gt_session *session = begin(&options);
+
+	(void)state;
+	assert_int_equal(finish(session), 0);
+	assert_int_equal(entries_of("outer"), 160000);
+	assert_int_equal(returns_of("outer"), 160000);
+	assert_int_equal(entries_of("work"), 320000);
+	assert_int_equal(returns_of("work"), 320000);
+	assert_true(got.ended >= 9);
+}
+
+static void unprepared_functions_are_recorded_when_asked_for(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET_PLAIN, "calls", "1000", "2"));
+
+	(void)state;
+	assert_int_equal(finish(begin(&options)), 0);
+	assert_int_equal(entries_of("work"), 0);
+	options.unprepared = true;
+	assert_int_equal(finish(begin(&options)), 0);
+	assert_int_equal(entries_of("work"), 4000);
+	assert_int_equal(returns_of("outer"), 2000);
+}
+
+static void filters_of_the_start_hold(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "calls", "100", "2"));
+
+	(void)state;
+	options.filter = GLOBS("w*k");
+	assert_int_equal(finish(begin(&options)), 0);
+	assert_int_equal(entries_of("work"), 400);
+	assert_int_equal(entries_of("outer"), 0);
+	options.filter = NULL;
+	options.notrace = GLOBS("work");
+	assert_int_equal(finish(begin(&options)), 0);
+	assert_int_equal(entries_of("work"), 0);
+	assert_int_equal(entries_of("outer"), 200);
+	options.notrace = NULL;
+	options.graph = GLOBS("outer");
+	assert_int_equal(finish(begin(&options)), 0);
+	assert_int_equal(entries_of("work"), 400);
+	assert_int_equal(entries_of("main"), 0);
+}
+
+static void killed_program_keeps_its_trace(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "2"));
+	struct gt_session *session = begin(&options);
+	uint64_t before;
+	int status;
+
+	(void)state;
+	poll_for(session, 50);
+	before = entries_of("outer");
+	assert_int_equal(gt_session_signal(session, SIGKILL), 0);
+	status = finish(session);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_true(entries_of("outer") > before);
+	/* What ran when it died had not returned: one call a thread at most, at each depth. */
+	assert_true(entries_of("outer") - returns_of("outer") <= 2);
+}
+
+static uint64_t words_of(struct gt_session *session)
+{
+	struct gt_session_totals totals;
+
+	gt_session_totals(session, &totals);
+	return totals.words;
+}
+
+static void tracing_goes_off_and_on(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "2"));
+	struct gt_session *session = begin(&options);
+	uint64_t before;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		before = words_of(session);
+		poll_for(session, 30);
+		assert_true(words_of(session) > before);
+		assert_int_equal(gt_session_set_tracing_on(session, false, NULL), 0);
+		assert_false(gt_session_tracing_on(session));
+		poll_for(session, 30); /* what was written goes out */
+		before = words_of(session);
+		poll_for(session, 20);
+		assert_int_equal(words_of(session), before);
+		assert_int_equal(gt_session_set_tracing_on(session, true, NULL), 0);
+	}
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static void change_filters(char *const argv[], bool unprepared)
+{
+	struct gt_session_options options = options_for(argv);
+	struct gt_message message = { "" };
+	struct gt_session *session;
+	uint64_t work;
+	int i;
+
+	options.unprepared = unprepared;
+	session = begin(&options);
+	poll_for(session, 20);
+	for (i = 0; i < 60; i++) {
+		int error = i % 3 == 0 ? gt_session_set_filters(session, GLOBS("outer"), NULL, NULL,
+								&message)
+			    : i % 3 == 1
+				    ? gt_session_set_filters(session, NULL, GLOBS("outer"), NULL,
+							     &message)
+				    : gt_session_set_filters(session, NULL, NULL, NULL, &message);
+
+		if (error)
+			fail_msg("%s", message.text);
+		poll_for(session, 3);
+	}
+	assert_int_equal(gt_session_set_filters(session, GLOBS("outer"), NULL, NULL, NULL), 0);
+	poll_for(session, 40);
+	work = entries_of("work");
+	poll_for(session, 30);
+	assert_int_equal(entries_of("work"), work);
+	assert_int_equal(gt_session_set_filters(session, NULL, NULL, NULL, NULL), 0);
+	poll_for(session, 40);
+	assert_true(entries_of("work") > work);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static void filters_change_while_threads_run(void **state)
+{
+	(void)state;
+	change_filters(ARGV(TARGET, "busy", "4"), false);
+}
+
+static void filters_change_while_unprepared_code_runs(void **state)
+{
+	(void)state;
+	change_filters(ARGV(TARGET_PLAIN, "busy", "4"), true);
+}
+
+static void graph_roots_change_while_threads_run(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "2"));
+	struct gt_session *session = begin(&options);
+	uint64_t before;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(gt_session_set_filters(session, NULL, NULL,
+							i & 1 ? NULL : GLOBS("work"), NULL),
+				 0);
+		poll_for(session, 10);
+	}
+	assert_int_equal(gt_session_set_filters(session, NULL, NULL, GLOBS("work"), NULL), 0);
+	poll_for(session, 40);
+	before = entries_of("outer");
+	poll_for(session, 30);
+	assert_int_equal(entries_of("outer"), before);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static void tracer_changes_while_threads_run(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "2"));
+	struct gt_session *session = begin(&options);
+	uint64_t before;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 30; i++) {
+		assert_int_equal(
+			gt_session_set_tracer(session, (enum graftrace_tracer)(i % 3), NULL), 0);
+		poll_for(session, 5);
+	}
+	assert_int_equal(gt_session_set_tracer(session, GRAFTRACE_TRACER_NOP, NULL), 0);
+	poll_for(session, 30);
+	before = words_of(session);
+	poll_for(session, 20);
+	assert_int_equal(words_of(session), before);
+	assert_int_equal(gt_session_set_tracer(session, GRAFTRACE_TRACER_FUNCTION_GRAPH, NULL), 0);
+	poll_for(session, 30);
+	assert_true(words_of(session) > before);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static void glob_that_matches_nothing_is_refused(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_session *session = begin(&options);
+	struct gt_message message = { "" };
+
+	(void)state;
+	poll_for(session, 50); /* it is ready for its SIGTERM */
+	assert_int_equal(gt_session_set_filters(session, GLOBS("no_such_*"), NULL, NULL, &message),
+			 GT_EINVAL);
+	assert_non_null(strstr(message.text, "no_such_*"));
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static int look_at(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+{
+	int *seen = data;
+
+	assert_true(number > 0);
+	if (strcmp(function->name, "work") == 0)
+		*seen += enabled ? 1 : 100;
+	if (strcmp(function->name, "outer") == 0)
+		*seen += enabled ? 1000 : 10;
+	return 0;
+}
+
+static void functions_are_listed_with_what_is_traced(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_session *session;
+	int seen = 0;
+
+	(void)state;
+	options.filter = GLOBS("work");
+	session = begin(&options);
+	poll_for(session, 50);
+	assert_int_equal(gt_session_each_function(session, look_at, &seen), 0);
+	assert_int_equal(seen, 11);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static void ring_is_read_while_it_is_written(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "2"));
+	struct gt_session *session;
+	struct gt_target *target;
+	uint64_t consumed = 0, looked_at = 0;
+	void *buffer;
+	int round;
+
+	(void)state;
+	options.mode = GRAFTRACE_MODE_RING;
+	options.sink = NULL;
+	options.buffer_bytes = 1 << 20;
+	session = begin(&options);
+	target = gt_session_target(session);
+	buffer = malloc(target->sub_buffer_bytes);
+	for (round = 0; round < 200; round++) {
+		uint32_t i, writers = target->ops->writer_count(target);
+
+		for (i = 0; i < writers; i++) {
+			struct gt_writer writer;
+			uint64_t sequence;
+
+			assert_int_equal(target->ops->writer(target, i, &writer), 0);
+			for (sequence = writer.first; sequence < writer.next; sequence++) {
+				const struct graftrace_sub_buffer *sub_buffer;
+				int64_t words = target->ops->sub_buffer(target, i, sequence, buffer,
+									&sub_buffer);
+
+				assert_true(words >= 0 || words == GT_ENOENT);
+				looked_at += words > 0;
+				if (words > 0 && sub_buffer->used &&
+				    target->ops->consume(target, i, sequence) == 0)
+					consumed++;
+			}
+		}
+		assert_int_equal(gt_session_poll(session, 1, NULL), 1);
+	}
+	assert_true(looked_at > consumed);
+	assert_true(consumed > 300); /* more than it holds: writers went on */
+	free(buffer);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static void clock_is_the_monotonic_one(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_session *session = begin(&options);
+	struct gt_target *target = gt_session_target(session);
+	struct timespec time;
+	uint64_t ns, told;
+
+	(void)state;
+	poll_for(session, 100);
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	told = gt_clock_ns(&target->clock, __builtin_ia32_rdtsc());
+	ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	assert_in_range(told, ns - 1000000, ns + 50000000);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+static void program_that_cannot_run_is_said(void **state)
+{
+	struct gt_session_options options = options_for(ARGV("/nonexistent"));
+	struct gt_message message = { "" };
+	struct gt_session *session;
+
+	(void)state;
+	assert_int_equal(gt_session_start(&options, &session, &message), GT_ENOENT);
+	assert_non_null(strstr(message.text, "/nonexistent"));
+	options.argv = ARGV(TARGET, "exit", "0");
+	options.buffer_bytes = 10;
+	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_of_every_thread_is_recorded),
+		cmocka_unit_test(unprepared_functions_are_recorded_when_asked_for),
+		cmocka_unit_test(filters_of_the_start_hold),
+		cmocka_unit_test(killed_program_keeps_its_trace),
+		cmocka_unit_test(tracing_goes_off_and_on),
+		cmocka_unit_test(filters_change_while_threads_run),
+		cmocka_unit_test(filters_change_while_unprepared_code_runs),
+		cmocka_unit_test(graph_roots_change_while_threads_run),
+		cmocka_unit_test(tracer_changes_while_threads_run),
+		cmocka_unit_test(glob_that_matches_nothing_is_refused),
+		cmocka_unit_test(functions_are_listed_with_what_is_traced),
+		cmocka_unit_test(ring_is_read_while_it_is_written),
+		cmocka_unit_test(clock_is_the_monotonic_one),
+		cmocka_unit_test(program_that_cannot_run_is_said),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
