@@ -328,10 +328,10 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 	uint64_t end = now_ns() + options->linger_ns;
 	const struct timespec moment = { 0, 20 * 1000 * 1000 };
 
-	fprintf(stderr,
-		"graftrace: the program has ended; still serving http://%s/ftrace/ until "
-		"Ctrl-C\n",
-		gt_http_address(server));
+	fprintf(stderr, "graftrace: the program has ended; still serving http://%s/ftrace/ %s\n",
+		gt_http_address(server),
+		options->linger_ns != 0 ? "for the time of --linger, or until Ctrl-C"
+					: "until Ctrl-C");
 	interrupted = 0;
 	while (!interrupted && !to_forward && (options->linger_ns == 0 || now_ns() < end))
 		nanosleep(&moment, NULL);

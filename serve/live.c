@@ -16,7 +16,9 @@
 #include "serve/globs.h"
 #include "serve/text_reader.h"
 
-#define LISTS 4 /* enum gt_control_list; [GT_CONTROL_AVAILABLE] stays empty */
+#define DISCARD_BYTES  65536
+#define DISCARD_BLOCKS 4096
+#define LISTS	       4 /* enum gt_control_list; [GT_CONTROL_AVAILABLE] stays empty */
 
 struct gt_live {
 	struct gt_control_target control;
@@ -29,11 +31,19 @@ struct gt_live {
 
 	pthread_mutex_t lock; /* guards what follows */
 	struct gt_globs lists[LISTS];
+	struct gt_control_name
+		*known; /* functions as they were listed last: for when it has ended */
+	size_t known_count;
 	uint64_t options;
 	uint64_t max_depth;
 	uint64_t threshold_ns;
 	enum graftrace_tracer tracer;
 	bool pipe_busy;
+
+	/* Held while the pipe's reader makes a block of text; never with `lock`. */
+	pthread_mutex_t pipe_lock;
+	struct gt_text_reader *pipe; /* NULL until there was a client */
+	uint64_t pipe_options;
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;
@@ -56,6 +66,63 @@ static int has_ended(struct gt_live *live, struct gt_message *message)
 		return 0;
 	gt_message_set(message, "the program has ended");
 	return GT_EGONE;
+}
+
+/* Under pipe_lock: the pipe's reader, made if there is none. */
+static int need_pipe(struct gt_live *live, uint64_t options, struct gt_message *message)
+{
+	int error;
+
+	if (live->pipe != NULL && live->pipe_options == options)
+		return 0;
+	if (live->pipe != NULL) {
+		/* Of the old one's given-out part nothing is known to the new one: it begins
+		 * behind. */
+		struct gt_text_reader *old = live->pipe;
+
+		error = gt_text_reader_open(live->control.view, options, true, &live->pipe,
+					    message);
+		if (error == 0)
+			error = gt_text_reader_skip_given(live->pipe, old);
+		if (error != 0) {
+			gt_message_set(message, "no memory");
+			live->pipe = old;
+			return error;
+		}
+		gt_text_reader_close(old);
+	} else {
+		error = gt_text_reader_open(live->control.view, options, true, &live->pipe,
+					    message);
+	}
+	if (error == 0)
+		live->pipe_options = options;
+	return error;
+}
+
+/* What is in sub-buffers that are being written cannot be freed: it counts as given. */
+static int empty_ring(struct gt_live *live, struct gt_message *message)
+{
+	struct gt_message unused;
+	char *text = malloc(DISCARD_BYTES);
+	uint64_t options;
+	int error = text != NULL ? gt_session_clear(live->session) : GT_ENOMEM;
+
+	pthread_mutex_lock(&live->lock);
+	options = live->options;
+	pthread_mutex_unlock(&live->lock);
+	pthread_mutex_lock(&live->pipe_lock);
+	if (error == 0)
+		error = need_pipe(live, options, message);
+	/* A program that writes faster than this reads must not hold us for ever. */
+	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
+		if (gt_text_reader_read(live->pipe, text, DISCARD_BYTES, &unused) <= 0)
+			break;
+	}
+	pthread_mutex_unlock(&live->pipe_lock);
+	free(text);
+	if (error != 0)
+		gt_message_set(message, "the ring cannot be emptied");
+	return error;
 }
 
 /* Numbers */
@@ -120,7 +187,7 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 	pthread_mutex_lock(&live->lock);
 	live->tracer = tracer;
 	pthread_mutex_unlock(&live->lock);
-	return gt_session_clear(live->session); /* as Linux does */
+	return empty_ring(live, message); /* as Linux does */
 }
 
 static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
@@ -240,6 +307,30 @@ static bool copy_list(struct gt_live *live, enum gt_control_list which, struct g
 	return copied;
 }
 
+/* Once the program has ended, the session lists nothing any more; the names stay. */
+static void keep_known(struct gt_live *live, struct names *names)
+{
+	bool keep = names->count > 0;
+	struct gt_control_name *copy;
+	size_t count;
+
+	pthread_mutex_lock(&live->lock);
+	count = keep ? names->count : live->known_count;
+	copy = count > 0 ? malloc(count * sizeof(*copy)) : NULL;
+	if (copy != NULL && keep) {
+		memcpy(copy, names->names, count * sizeof(*copy));
+		free(live->known);
+		live->known = copy;
+		live->known_count = count;
+	} else if (copy != NULL) {
+		memcpy(copy, live->known, count * sizeof(*copy));
+		free(names->names);
+		names->names = copy;
+		names->count = names->room = count;
+	}
+	pthread_mutex_unlock(&live->lock);
+}
+
 static int list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
 		     struct gt_message *message)
 {
@@ -267,6 +358,8 @@ static int list_open(struct gt_control_target *target, enum gt_control_list whic
 			list_close(target, names);
 		return no_memory(message);
 	}
+	if (which == GT_CONTROL_AVAILABLE)
+		keep_known(live, names);
 	*list = names;
 	return 0;
 }
@@ -426,13 +519,58 @@ static int edit_close(struct gt_control_target *target, void *data, bool apply,
 	return error;
 }
 
-/* The trace */
+/*
+ * The trace. trace_pipe's reader stays when a client of it has gone: the next client goes on where
+ * that one stopped, and `trace` leaves out what was given of sub-buffers that are still being
+ * written. It is made anew when the ring was emptied, or when options say that its text looks
+ * otherwise.
+ */
 
 struct live_text {
-	struct gt_text_reader *reader;
-	bool consume;
-	bool finished;
+	struct gt_text_reader *reader; /* NULL: the pipe's */
 };
+
+static int open_pipe(struct gt_live *live, uint64_t options, struct gt_message *message)
+{
+	bool busy;
+	int error;
+
+	pthread_mutex_lock(&live->lock);
+	busy = live->pipe_busy;
+	live->pipe_busy = true;
+	pthread_mutex_unlock(&live->lock);
+	if (busy) {
+		gt_message_set(message, "trace_pipe is being read by somebody else");
+		return GT_EBUSY;
+	}
+	pthread_mutex_lock(&live->pipe_lock);
+	error = need_pipe(live, options, message);
+	pthread_mutex_unlock(&live->pipe_lock);
+	if (error != 0) {
+		pthread_mutex_lock(&live->lock);
+		live->pipe_busy = false;
+		pthread_mutex_unlock(&live->lock);
+	}
+	return error;
+}
+
+static int open_snapshot(struct gt_live *live, uint64_t options, struct gt_text_reader **reader,
+			 struct gt_message *message)
+{
+	int error = gt_text_reader_open(live->control.view, options, false, reader, message);
+
+	if (error != 0)
+		return error;
+	pthread_mutex_lock(&live->pipe_lock);
+	if (live->pipe != NULL)
+		error = gt_text_reader_skip_given(*reader, live->pipe);
+	pthread_mutex_unlock(&live->pipe_lock);
+	if (error != 0) {
+		gt_text_reader_close(*reader);
+		return no_memory(message);
+	}
+	return 0;
+}
 
 static int text_open(struct gt_control_target *target, bool consume, void **text_out,
 		     struct gt_message *message)
@@ -440,28 +578,16 @@ static int text_open(struct gt_control_target *target, bool consume, void **text
 	struct gt_live *live = live_of(target);
 	struct live_text *text = calloc(1, sizeof(*text));
 	uint64_t options;
-	bool busy;
 	int error;
 
 	if (text == NULL)
 		return no_memory(message);
 	pthread_mutex_lock(&live->lock);
-	busy = consume && live->pipe_busy;
-	live->pipe_busy |= consume;
 	options = live->options;
 	pthread_mutex_unlock(&live->lock);
-	if (busy) {
-		free(text);
-		gt_message_set(message, "trace_pipe is being read by somebody else");
-		return GT_EBUSY;
-	}
-	text->consume = consume;
-	error = gt_text_reader_open(gt_session_target(live->session), options, consume,
-				    &text->reader, message);
+	error = consume ? open_pipe(live, options, message)
+			: open_snapshot(live, options, &text->reader, message);
 	if (error != 0) {
-		pthread_mutex_lock(&live->lock);
-		live->pipe_busy &= !consume;
-		pthread_mutex_unlock(&live->lock);
 		free(text);
 		return error;
 	}
@@ -472,14 +598,19 @@ static int text_open(struct gt_control_target *target, bool consume, void **text
 static int64_t text_read(struct gt_control_target *target, void *data, char *buffer, size_t bytes,
 			 struct gt_message *message)
 {
+	struct gt_live *live = live_of(target);
 	struct live_text *text = data;
+	int64_t got;
 
+	if (text->reader != NULL)
+		return gt_text_reader_read(text->reader, buffer, bytes, message);
+	pthread_mutex_lock(&live->pipe_lock);
 	/* Asked before reading: what came before the end is then seen by this read. */
-	if (text->consume && !text->finished && atomic_load(&live_of(target)->ended)) {
-		gt_text_reader_finish(text->reader);
-		text->finished = true;
-	}
-	return gt_text_reader_read(text->reader, buffer, bytes, message);
+	if (atomic_load(&live->ended))
+		gt_text_reader_finish(live->pipe);
+	got = gt_text_reader_read(live->pipe, buffer, bytes, message);
+	pthread_mutex_unlock(&live->pipe_lock);
+	return got;
 }
 
 static void text_close(struct gt_control_target *target, void *data)
@@ -487,20 +618,19 @@ static void text_close(struct gt_control_target *target, void *data)
 	struct gt_live *live = live_of(target);
 	struct live_text *text = data;
 
-	gt_text_reader_close(text->reader);
-	pthread_mutex_lock(&live->lock);
-	live->pipe_busy &= !text->consume;
-	pthread_mutex_unlock(&live->lock);
+	if (text->reader != NULL) {
+		gt_text_reader_close(text->reader);
+	} else {
+		pthread_mutex_lock(&live->lock);
+		live->pipe_busy = false;
+		pthread_mutex_unlock(&live->lock);
+	}
 	free(text);
 }
 
 static int clear(struct gt_control_target *target, struct gt_message *message)
 {
-	int error = gt_session_clear(live_of(target)->session);
-
-	if (error != 0)
-		gt_message_set(message, "the ring cannot be emptied");
-	return error;
+	return empty_ring(live_of(target), message);
 }
 
 static const struct gt_control_ops operations = {
@@ -523,11 +653,13 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		   struct gt_live **live_out, struct gt_message *message)
 {
 	struct gt_live *live = calloc(1, sizeof(*live));
+	void *functions = NULL;
 
 	if (live == NULL)
 		return no_memory(message);
 	pthread_mutex_init(&live->lock, NULL);
 	pthread_mutex_init(&live->change, NULL);
+	pthread_mutex_init(&live->pipe_lock, NULL);
 	live->control = (struct gt_control_target){ &operations, live, GT_CONTROL_PROGRAM,
 						    gt_session_target(session) };
 	live->session = session;
@@ -548,6 +680,9 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		gt_live_destroy(live);
 		return no_memory(message);
 	}
+	/* What there is at the start, in case that nobody asks before the end. */
+	if (list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
+		list_close(&live->control, functions);
 	*live_out = live;
 	return 0;
 }
@@ -568,6 +703,10 @@ void gt_live_destroy(struct gt_live *live)
 		gt_globs_clear(&live->lists[i]);
 	pthread_mutex_destroy(&live->lock);
 	pthread_mutex_destroy(&live->change);
+	pthread_mutex_destroy(&live->pipe_lock);
+	if (live->pipe != NULL)
+		gt_text_reader_close(live->pipe);
+	free(live->known);
 	free(live->program);
 	free(live);
 }

@@ -9,6 +9,7 @@
 
 struct gt_text_reader {
 	struct gt_text text;
+	struct gt_merge_given *given;
 };
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
@@ -41,7 +42,23 @@ int gt_text_reader_open(struct gt_target *target, uint64_t options, bool consume
 		gt_message_set(message, "no memory for the trace's text");
 		return error;
 	}
+	reader->given = NULL;
 	*reader_out = reader;
+	return 0;
+}
+
+int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_text_reader *pipe)
+{
+	uint32_t count = pipe->text.merge.source_count;
+
+	if (count == 0)
+		return 0;
+	reader->given = calloc(count, sizeof(*reader->given));
+	if (reader->given == NULL)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		reader->given[i] = gt_merge_given(&pipe->text.merge, i);
+	gt_merge_skip_given(&reader->text.merge, reader->given, count);
 	return 0;
 }
 
@@ -63,5 +80,6 @@ void gt_text_reader_finish(struct gt_text_reader *reader)
 void gt_text_reader_close(struct gt_text_reader *reader)
 {
 	gt_text_fini(&reader->text);
+	free(reader->given);
 	free(reader);
 }

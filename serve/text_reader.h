@@ -20,6 +20,13 @@ struct gt_text_reader;
 int gt_text_reader_open(struct gt_target *target, uint64_t options, bool consume,
 			struct gt_text_reader **reader, struct gt_message *message);
 
+/*
+ * `trace` beside a trace_pipe: leaves out what `pipe`, a consuming reader of the same target, has
+ * given. Before the first read; nobody reads from `pipe` during this call, and it is not needed
+ * afterwards. GT_ENOMEM.
+ */
+int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_text_reader *pipe);
+
 /* Bytes, 0 at the end, GT_EAGAIN, or an error. */
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
 			    struct gt_message *message);

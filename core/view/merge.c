@@ -158,6 +158,31 @@ static void grow(struct gt_merge *merge, struct gt_source *source)
 	gt_decode_extend(&source->decode, source->buffer, (uint32_t)words, source->growing);
 }
 
+/* Whether a record, just decoded, was consumed by another reader. Its decoder goes on knowing it.
+ */
+static bool is_given(struct gt_merge *merge, struct gt_source *source,
+		     const struct gt_record *record)
+{
+	const struct gt_merge_given *given;
+	const struct gt_decode *decode = &source->decode;
+
+	if (source->index >= merge->given_count)
+		return false;
+	given = &merge->given[source->index];
+	if (source->fed_sequence > given->sequence ||
+	    (source->fed_sequence == given->sequence &&
+	     (uint64_t)(decode->word - decode->base) > given->words))
+		return false;
+	if (record->kind == GT_RECORD_ENTRY) {
+		/* Its return is shown with its name: this reader has not shown the entry. */
+		struct gt_decode_frame *frame = gt_decode_frame(&source->decode, record->depth);
+
+		if (frame)
+			frame->flags &= (uint16_t)~GT_RECORD_ENTRY_SEEN;
+	}
+	return true;
+}
+
 /* Decodes the next wanted record. 1: it is in *record; 0: there is none now. */
 static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_record *record)
 {
@@ -165,6 +190,8 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 	for (;;) {
 		if (source->fed) {
 			while (gt_decode_next(&source->decode, record) != GT_RECORD_NONE) {
+				if (merge->given && is_given(merge, source, record))
+					continue;
 				if (!merge->filter || gt_filter_record(merge->filter, merge->target,
 								       &source->decode, record))
 					return 1;
@@ -379,6 +406,21 @@ void gt_merge_skip_ahead(struct gt_merge *merge, struct gt_source *source)
 {
 	(void)merge;
 	source->has_ahead = false;
+}
+
+struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index)
+{
+	const struct gt_source *source = index < merge->source_count ? merge->sources[index] : NULL;
+	struct gt_merge_given given = { 0, 0 };
+
+	if (!source)
+		return given;
+	given.sequence = source->next_sequence;
+	if (source->fed) {
+		given.sequence = source->fed_sequence;
+		given.words = (uint64_t)(source->decode.word - source->decode.base);
+	}
+	return given;
 }
 
 void gt_merge_fini(struct gt_merge *merge)

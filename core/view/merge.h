@@ -57,11 +57,21 @@ struct gt_source {
 	struct graftrace_sub_buffer *buffer;
 };
 
+/* How far a writer was given to a consuming reader: all sub-buffers before `sequence`, and of that
+ * one the first `words`. A sub-buffer that is being written cannot be consumed: this says what of
+ * it was. */
+struct gt_merge_given {
+	uint64_t sequence;
+	uint64_t words;
+};
+
 struct gt_merge {
 	struct gt_target *target;
 	struct gt_memory memory;
 	enum gt_merge_mode mode;
-	struct gt_filter *filter;   /* NULL: none */
+	struct gt_filter *filter;	    /* NULL: none */
+	const struct gt_merge_given *given; /* by the writers' index; NULL: nothing was */
+	uint32_t given_count;
 	bool finished;		    /* follow: nothing more will come */
 	struct gt_source **sources; /* by the writers' index; NULL: not wanted, or no memory */
 	uint32_t source_count, source_capacity;
@@ -99,6 +109,18 @@ static inline void gt_merge_finish(struct gt_merge *merge)
 {
 	merge->finished = true;
 }
+
+/* Leaves out what another reader has consumed. Before the first gt_merge_next; `given`, an element
+ * a writer, stays the caller's and must stay. */
+static inline void gt_merge_skip_given(struct gt_merge *merge, const struct gt_merge_given *given,
+				       uint32_t count)
+{
+	merge->given = given;
+	merge->given_count = count;
+}
+
+/* How far writer `index` was read by this merge, looked-ahead records included. */
+struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index);
 
 void gt_merge_fini(struct gt_merge *merge);
 
