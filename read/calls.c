@@ -61,11 +61,15 @@ int gt_calls_read(struct gt_target *target, int (*call)(void *user, const struct
 	result = gt_merge_init(merge, target, &memory, GT_MERGE_SNAPSHOT, NULL);
 	if (result < 0)
 		goto free_merge;
+	merge->tell_open = true;
 	while ((result = gt_merge_next(merge, &source)) > 0) {
 		const struct gt_record *record = &source->record;
 		switch (record->kind) {
 		case GT_RECORD_RETURN:
-			if (record->flags & GT_RECORD_START_UNKNOWN) {
+			/* Its entry was before the first record, or in a gap. */
+			if (record->flags & GT_RECORD_START_UNKNOWN ||
+			    (record->flags & GT_RECORD_CHILDREN_UNKNOWN &&
+			     !(record->flags & GT_RECORD_ENTRY_SEEN))) {
 				report->open_at_start++;
 			} else if (record->flags & GT_RECORD_CHILDREN_UNKNOWN) {
 				report->cut_by_loss++;

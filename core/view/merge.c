@@ -183,6 +183,15 @@ static bool is_given(struct gt_merge *merge, struct gt_source *source,
 	return true;
 }
 
+static bool has_ended(struct gt_merge *merge, struct gt_source *source)
+{
+	struct gt_writer writer;
+	if (merge->mode == GT_MERGE_SNAPSHOT || merge->finished)
+		return true;
+	return merge->target->ops->writer(merge->target, source->index, &writer) == GT_OK &&
+	       writer.end != 0 && source->next_sequence >= writer.next && !source->growing;
+}
+
 /* Decodes the next wanted record. 1: it is in *record; 0: there is none now. */
 static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_record *record)
 {
@@ -204,18 +213,13 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 				continue;
 			}
 		}
-		if (!load(merge, source))
-			return 0;
+		if (!load(merge, source)) {
+			if (!merge->tell_open || source->ending || !has_ended(merge, source))
+				return 0;
+			source->ending = true;
+			gt_decode_end(&source->decode);
+		}
 	}
-}
-
-static bool has_ended(struct gt_merge *merge, struct gt_source *source)
-{
-	struct gt_writer writer;
-	if (merge->mode == GT_MERGE_SNAPSHOT || merge->finished)
-		return true;
-	return merge->target->ops->writer(merge->target, source->index, &writer) == GT_OK &&
-	       writer.end != 0 && source->next_sequence >= writer.next && !source->growing;
 }
 
 /* Sets source->record to the next one, or puts the source to rest. */

@@ -43,6 +43,7 @@ struct gt_source {
 	uint8_t state; /* enum gt_source_state */
 	bool fed;      /* `buffer` holds sub-buffer fed_sequence */
 	bool growing;  /* … which was being written when it was copied */
+	bool ending;   /* its last records are out; what comes now are its open calls */
 	uint32_t index;
 	uint32_t generation;
 	uint32_t pid;
@@ -72,7 +73,8 @@ struct gt_merge {
 	struct gt_filter *filter;	    /* NULL: none */
 	const struct gt_merge_given *given; /* by the writers' index; NULL: nothing was */
 	uint32_t given_count;
-	bool finished;		    /* follow: nothing more will come */
+	bool finished;	/* follow: nothing more will come */
+	bool tell_open; /* the caller may set it after init: OPEN records end a writer's */
 	struct gt_source **sources; /* by the writers' index; NULL: not wanted, or no memory */
 	uint32_t source_count, source_capacity;
 	struct gt_source **heap;
