@@ -278,7 +278,8 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		row->minimum = ticks;
 	if (ticks > row->maximum)
 		row->maximum = ticks;
-	double off = (double)(int64_t)(ticks - row->first);
+	double off =
+		ticks >= row->first ? (double)(ticks - row->first) : -(double)(row->first - ticks);
 	row->sum += off;
 	row->squares += off * off;
 	if (__builtin_expect(record->flags & GT_RECORD_CHILDREN_UNKNOWN, 0))
@@ -402,6 +403,14 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 	return row->name != NULL;
 }
 
+/* Damage can state times that no number of nanoseconds has. */
+static uint64_t whole(double ns)
+{
+	if (!(ns > 0))
+		return 0;
+	return ns < 18e18 ? (uint64_t)(ns + 0.5) : UINT64_MAX;
+}
+
 static void fill_row(const struct gt_clock *clock, const struct row *from, struct gt_report_row *to)
 {
 	to->calls = from->returned + from->not_returned + from->other;
@@ -418,8 +427,8 @@ static void fill_row(const struct gt_clock *clock, const struct row *from, struc
 	to->self = gt_clock_duration_ns(clock, from->self);
 	to->minimum = gt_clock_duration_ns(clock, from->minimum);
 	to->maximum = gt_clock_duration_ns(clock, from->maximum);
-	to->average = (uint64_t)(((double)from->first + mean_off) * ns_per_tick + 0.5);
-	to->deviation = variance > 0 ? (uint64_t)(sqrt(variance) * ns_per_tick + 0.5) : 0;
+	to->average = whole(((double)from->first + mean_off) * ns_per_tick);
+	to->deviation = variance > 0 ? whole(sqrt(variance) * ns_per_tick) : 0;
 }
 
 static int make_rows(struct collector *c, struct gt_report *report)

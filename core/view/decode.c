@@ -286,6 +286,11 @@ static void fill_from_header(struct gt_decode *decode)
 	while (decode->depth < header->depth) {
 		const struct graftrace_open_call *call = &header->open[decode->depth - first];
 		push(decode, call->clock, call->function, GT_RECORD_CHILDREN_UNKNOWN);
+		if (call->function - 1 >= GRAFTRACE_SPECIAL - 1) {
+			/* no function: what is known begins behind it */
+			decode->damaged++;
+			decode->low = decode->depth;
+		}
 	}
 }
 

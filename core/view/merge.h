@@ -54,6 +54,7 @@ struct gt_source {
 	uint64_t record_sequence; /* that `record` came from */
 	uint64_t fed_sequence;
 	uint64_t consumed; /* below this all is consumed */
+	uint64_t switched; /* the reader's own: clock of the last CONTEXT record it was given */
 	struct gt_decode decode;
 	struct graftrace_sub_buffer *buffer;
 };

@@ -272,7 +272,10 @@ static char *put_return(struct gt_text *text, const struct gt_source *source, ch
 	else
 		at = put_duration(text, record->clock - record->start, at);
 	at = put_indent(at, record->depth);
-	if ((record->flags & GT_RECORD_ENTRY_SEEN) && !has(text, GT_OPTION_GRAPH_TAIL))
+	/* Linux compares with what stands open at that depth: behind a switch of stacks that is
+	 * another one's. */
+	if ((record->flags & GT_RECORD_ENTRY_SEEN) && record->start >= source->switched &&
+	    !has(text, GT_OPTION_GRAPH_TAIL))
 		return GT_PUT_LITERAL(at, "}\n");
 	at = GT_PUT_LITERAL(at, "} /* ");
 	at = put_name(name_of(text, record->function), at);
@@ -346,6 +349,16 @@ static char *put_marker(struct gt_text *text, const struct gt_source *source, ch
 		length--;
 	at = begin_comment(text, source, record->depth, at);
 	at = gt_put_clean(at, record->text, length);
+	return end_comment(text, at);
+}
+
+/* Another stack of the same thread runs (a coroutine, a signal's). */
+static char *put_context_switch(struct gt_text *text, struct gt_source *source, char *at)
+{
+	source->switched = source->record.clock + 1;
+	at = begin_comment(text, source, source->record.depth, at);
+	at = GT_PUT_LITERAL(at, "stack ");
+	at = gt_put_number(at, source->record.value);
 	return end_comment(text, at);
 }
 
@@ -606,6 +619,8 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
 			       ? put_event(text, source, at)
 			       : put_marker(text, source, at);
+	case GT_RECORD_CONTEXT:
+		return put_context_switch(text, source, at);
 	case GT_RECORD_SWITCH:
 		return put_task_switch(text, source, at);
 	case GT_RECORD_LOST:

@@ -9,6 +9,7 @@
  *	unwound 2 calls: c ...               ended by longjmp or an exception, c the innermost
  *	3 calls ended unseen: c ...          while nothing was recorded
  *	f() entered, return not recorded
+ *	stack 2                              from here on the thread's calls are on another stack
  * A call that is still open at the end is an entry without a return. Indentation stops growing at
  * GT_TEXT_DEPTH_MAX calls, names at GT_TEXT_NAME_MAX bytes; control characters become '?'.
  */

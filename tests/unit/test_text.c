@@ -288,6 +288,31 @@ static void a_name_is_told_where_the_opening_was_not_printed(void **state)
 	assert_string_equal(got, " 0)   1.010 us    |  } /* f1 */\n");
 }
 
+static void a_call_of_another_stack_is_named_at_its_end(void **state)
+{
+	(void)state;
+	uint32_t a = fake_thread(&fake, 86, "sh", 1000);
+	struct builder *b = fake_sub_buffer_of(&fake, a, 1000, 0, 64);
+	options.header = false;
+	builder_entry(b, 1, 10);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 2);
+	builder_entry(b, 2, 10);
+	builder_entry(b, 3, 10);
+	builder_return(b, 3, 10);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 0);
+	builder_long_return(b, 1, 10, 1010, 0);
+	builder_close(b);
+	start();
+	assert_int_equal(read_all(65536), 0);
+	gt_text_fini(&text);
+	assert_string_equal(got, " 0)               |  f1() {\n"
+				 " 0)               |  /* stack 2 */\n"
+				 " 0)               |  f2() {\n"
+				 " 0)   0.010 us    |    f3();\n"
+				 " 0)               |  /* stack 0 */\n"
+				 " 0)   0.040 us    |  } /* f1 */\n");
+}
+
 static void sub_buffers_that_vanished_are_told_as_lost(void **state)
 {
 	(void)state;
@@ -463,6 +488,7 @@ int main(void)
 		TEST(an_empty_trace_has_its_header),
 		TEST(a_leaf_may_span_two_sub_buffers),
 		TEST(a_name_is_told_where_the_opening_was_not_printed),
+		TEST(a_call_of_another_stack_is_named_at_its_end),
 		TEST(sub_buffers_that_vanished_are_told_as_lost),
 		TEST(a_pipe_prints_what_is_being_written_and_consumes_what_is_closed),
 		TEST(a_snapshot_ends_though_the_writer_goes_on),

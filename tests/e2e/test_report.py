@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""graftrace report: the figures against those counted while a recording was made up."""
+
+import csv
+import io
+import json
+import subprocess
+
+import pytest
+
+from conftest import BUILD
+
+
+def sample(graftrace, seed, threads, calls, name="graftrace.data"):
+    """Makes a recording; what is true of it, by function."""
+    made = subprocess.run(
+        [BUILD / "tests" / "tools" / "looking_sample", name, str(seed), str(threads), str(calls)],
+        cwd=graftrace.directory, check=True, capture_output=True, text=True, timeout=60)
+    return {name: row for name, row in json.loads(made.stdout).items() if row["calls"]}
+
+
+@pytest.mark.parametrize("seed, threads, calls", [(1, 1, 100), (2, 3, 5000), (3, 40, 1000)])
+def test_every_figure_is_that_of_the_program(graftrace, seed, threads, calls):
+    truth = sample(graftrace, seed, threads, calls)
+    table = json.loads(graftrace("report", "--format", "json").stdout)
+    rows = {row["function"]: row for row in table["rows"]}
+    assert rows.keys() == truth.keys()
+    for name, true in truth.items():
+        row = rows[name]
+        assert row["calls"] == true["calls"], name
+        assert row["not_returned"] == true["not_returned"], name
+        if true["calls"] > true["not_returned"]:
+            for key in ("total", "self", "minimum", "maximum"):
+                assert row[f"{key}_ns"] == true[key], (name, key)
+    assert table["calls"] == sum(row["calls"] for row in truth.values()) == threads * calls
+    assert table["self_upper_bound"] == 0
+    assert table["threads"] == threads
+
+
+def test_csv_has_the_same_figures_as_json(graftrace):
+    sample(graftrace, 4, 2, 2000)
+    rows = list(csv.DictReader(io.StringIO(graftrace("report", "--format=csv").stdout)))
+    table = json.loads(graftrace("report", "--format=json").stdout)["rows"]
+    assert len(rows) == len(table)
+    for from_csv, from_json in zip(rows, table):
+        assert from_csv == {key: str(value) for key, value in from_json.items()}
+
+
+@pytest.mark.parametrize("key, column", [
+    ("total", "total_ns"), ("self", "self_ns"), ("calls", "calls"), ("avg", "average_ns"),
+    ("min", "minimum_ns"), ("max", "maximum_ns"), ("stddev", "stddev_ns")])
+def test_rows_are_sorted_by_the_key(graftrace, key, column):
+    sample(graftrace, 5, 2, 2000)
+    rows = json.loads(graftrace("report", "--format=json", "--sort", key).stdout)["rows"]
+    values = [row[column] for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert len(values) > 10
+
+
+def test_a_limit_says_what_it_leaves_out(graftrace):
+    sample(graftrace, 6, 1, 3000)
+    lines = graftrace("report", "--limit", "3").stdout.splitlines()
+    assert lines[0].split()[0] == "Calls" and len(lines[1:4]) == 3
+    assert "more rows are not shown" in lines[5]
+
+
+def test_rows_by_thread_add_up_to_all_calls(graftrace):
+    sample(graftrace, 7, 5, 500)
+    rows = json.loads(graftrace("report", "--by=thread", "--format=json").stdout)["rows"]
+    assert sorted(row["thread"] for row in rows) == [f"worker{i}-{500 + i}" for i in range(5)]
+    assert all(row["calls"] == 500 for row in rows)
+    rows = json.loads(graftrace("report", "--by=object", "--format=json").stdout)["rows"]
+    assert [(row["object"], row["calls"]) for row in rows] == [("/bin/prog", 2500)]
+
+
+def test_a_recording_cut_off_gives_what_is_whole_and_says_so(graftrace):
+    sample(graftrace, 8, 2, 20000)
+    path = graftrace.directory / "graftrace.data"
+    path.write_bytes(path.read_bytes()[:-1000])
+    done = graftrace("report", code=None)
+    assert done.returncode in (0, 1)
+    assert "byte" in done.stderr
+    assert done.stdout == "" or done.stdout.lstrip().startswith("Calls")
+
+
+def test_wrong_words_are_refused_with_2_and_missing_files_with_1(graftrace):
+    assert "no-such" in graftrace("report", "no-such", code=1).stderr
+    assert "record" in graftrace("report", code=1).stderr
+    for words in (["--by", "x"], ["--sort", "size"], ["--limit", "0"], ["--format", "xml"],
+                  ["--nonsense"], ["a", "b"]):
+        done = graftrace("report", *words, code=2)
+        assert "graftrace report" in done.stderr and done.stdout == ""
+
+
+def test_help_names_every_option(graftrace):
+    text = graftrace("report", "--help").stdout
+    for option in ("--sort", "--limit", "--by", "--format", "Exit code"):
+        assert option in text
