@@ -270,12 +270,22 @@ bool gt_drain_has_hole(const uint64_t *words, uint32_t count, uint16_t tracer, u
 	return hole;
 }
 
-/* The last word that was written, + 1. */
+/* Words up to the last one that was written; the last words of an event may be zero. */
 static uint32_t trim(const uint64_t *words, uint32_t count)
 {
-	while (count > 0 && !words[count - 1])
-		count--;
-	return count;
+	uint32_t written = count, back;
+
+	while (written > 0 && !words[written - 1])
+		written--;
+	for (back = 1; back <= 4 && back <= written; back++) {
+		uint64_t word = words[written - back];
+		uint32_t behind = written - back + 1 + (graftrace_word_clock(word) & 0xffff);
+
+		if (graftrace_word_function(word) == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT &&
+		    behind > written && behind <= count)
+			return behind;
+	}
+	return written;
 }
 
 /* Whether a copied header can be the writer's; repairs nothing. */

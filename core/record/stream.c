@@ -285,8 +285,11 @@ void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *strea
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, current - 1);
 	uint64_t *words = graftrace_sub_buffer_words(sub);
 	uint32_t used = (uint32_t)((arena->sub_buffer_bytes - sizeof(*sub)) / 8);
+	uint32_t all = used;
 	while (used > 0 && words[used - 1] == 0)
 		used--;
+	/* an event's last words may be zero */
+	used = used + 3 < all ? used + 3 : all;
 	close_sub_buffer(arena, stream, current - 1, used);
 }
 
