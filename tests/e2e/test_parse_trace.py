@@ -7,6 +7,7 @@ that is meant, write them anew and look at the difference:
     GRAFTRACE_REBASE=1 GRAFTRACE_BUILD=build python3 -m pytest tests/e2e/test_parse_trace.py
 """
 
+import collections
 import csv
 import importlib.util
 import io
@@ -206,3 +207,35 @@ def test_a_text_becomes_a_page_in_two_commands(graftrace):
     graftrace("parse-trace", "-q", GOLDEN / "trace-cmd.txt")
     graftrace("runtime-breakdown", "--no-open", "trace.csv")
     assert "finish_task_switch.isra.0" in (graftrace.directory / "trace.html").read_text()
+
+
+THREADS = """
+#include <pthread.h>
+__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x * 2; }
+__attribute__((noinline)) int outer(int x) { int s = 0; for (int i = 0; i < 5; i++) s += leaf(x + i); return s; }
+void *run(void *p) { int s = 0; for (int i = 0; i < 400; i++) s += outer(i); return s ? p : 0; }
+int main(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, run, threads);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"""
+
+
+def test_a_recording_and_its_text_give_the_same_rows(graftrace, compile):
+    program = compile(THREADS, "-O2", "-fpatchable-function-entry=5", "-pthread")
+    graftrace("record", "-o", "graftrace.data", program)
+    (graftrace.directory / "trace").write_text(graftrace("show", "graftrace.data").stdout)
+    of_recording = rows_of(graftrace("parse-trace", "-q", "graftrace.data", "-o", "-").stdout)
+    of_text = rows_of(graftrace("parse-trace", "-q", "trace", "-o", "-").stdout)
+    counts = collections.Counter(row["function"] for row in of_recording)
+    assert (counts["leaf"], counts["outer"], counts["main"]) == (8000, 1600, 1)
+    assert len(of_recording) == len(of_text)
+    for a, b in zip(of_recording, of_text):
+        assert (a["function"], a["tid"]) == (b["function"], b["tid"])
+        # The text's column has seven digits, and what it cuts of the callees adds up.
+        slack = max(Decimal("0.02"), Decimal(a["latency_us"]) * Decimal("0.00001"))
+        assert abs(Decimal(a["latency_us"]) - Decimal(b["latency_us"])) <= slack
+        assert abs(Decimal(a["latency_us_self"]) - Decimal(b["latency_us_self"])) <= slack
