@@ -82,8 +82,9 @@ def counter():
                         "count.o")
 
 
-def program(way, source, *more, flags=()):
-    """Builds tests/programs/SOURCE (and more files and flags) in one way. Returns its path."""
+def program(way, source, *more, flags=(), libraries=()):
+    """Builds tests/programs/SOURCE (and more files, flags, shared libraries) in one way. Returns
+    its path."""
     compiler, *options = WAYS[way][0]
     sources = [PROGRAMS / name for name in (source, *more)]
     if source.endswith(".cc"):
@@ -91,7 +92,7 @@ def program(way, source, *more, flags=()):
     if "-fpatchable-function-entry=5" in options and any(n.endswith(".S") for n in more):
         options = [*options, "-DPATCHABLE"]
     return run_compiler([compiler, *options, *COMMON, *flags],
-                        [*sources, counter()], Path(source).stem)
+                        [*sources, counter(), *libraries], Path(source).stem)
 
 
 def library(way, source, name, *flags):

@@ -12,8 +12,7 @@ def build(way):
     plugin = behaviour.library(way, "plugin.c", "plugin.so", "-DCOUNT_FAR")
     other = behaviour.library(way, "plugin.c", "other.so", "-DCOUNT_FAR",
                               "-DPLUGIN(name)=other_##name")
-    program = behaviour.program(way, "libraries.c", flags=[
-        "-rdynamic", f"-L{linked.parent}", "-llibrary"])
+    program = behaviour.program(way, "libraries.c", flags=["-rdynamic"], libraries=[linked])
     return program, {"LD_LIBRARY_PATH": str(linked.parent)}, plugin, other
 
 
