@@ -10,6 +10,7 @@
 #include "attach/session_private.h"
 
 #include <elf.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -104,6 +105,26 @@ static void drop(struct gt_session *session, size_t at)
 	session->tracees[at] = session->tracees[--session->tracee_count];
 }
 
+static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid);
+
+/* A fork tells of itself only with its first traced call. Before the last process that is known of
+ * goes, what it has left behind is looked for: whoever has the arena mapped. */
+static void adopt_orphans(struct gt_session *session, pid_t parent)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+
+	while (processes && (entry = readdir(processes))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (end != entry->d_name && !*end && pid > 0 && pid != getpid() && pid != parent)
+			on_fork(session, (pid_t)pid, parent);
+	}
+	if (processes)
+		closedir(processes);
+}
+
 static int ends_of_processes(struct gt_session *session)
 {
 	int done = 0, status;
@@ -117,6 +138,8 @@ static int ends_of_processes(struct gt_session *session)
 			i++;
 			continue;
 		}
+		if (session->tracee_count == 1)
+			adopt_orphans(session, pid);
 		end_writers(session, pid);
 		free_mail_of(session, pid);
 		drop(session, i);
@@ -129,6 +152,16 @@ static int ends_of_processes(struct gt_session *session)
 		done++;
 	}
 	return done;
+}
+
+void gt_follow_end_all(struct gt_session *session)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t i;
+
+	gt_drain_find_writers(drain);
+	for (i = 0; i < drain->live_count; i++)
+		gt_drain_end_writer(drain, drain->live[i], true);
 }
 
 /* Threads that have ended are not told of: they are looked for, oftener when room gets short. */

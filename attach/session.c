@@ -262,6 +262,8 @@ static int work(struct gt_session *session, bool *over)
 	if (done < 0)
 		return done;
 	do {
+		if (!session->tracee_count && session->reaped)
+			gt_follow_end_all(session);
 		drained = gt_drain_pass(&session->drain, now.ns);
 		if (drained < 0)
 			return drained;

@@ -65,6 +65,9 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
 /* Mail, ends of threads and processes, room for stopped writers. Returns how much was done, or an
  * error of the sink. */
 int gt_follow_work(struct gt_session *session, uint64_t now_ns);
+/* All processes have ended, also those that told of nothing (a fork that was over before its mail
+ * was read): their writers write no more. */
+void gt_follow_end_all(struct gt_session *session);
 /* Lets writers that stopped for lack of room go on, if there is some now. */
 int gt_follow_clear_full(struct gt_session *session);
 /* Writes a byte of the stop word of each live writer's block. */
