@@ -528,6 +528,15 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 	pthread_mutex_unlock(&session->lock);
 }
 
+unsigned gt_session_buffer_use(const struct gt_session *session)
+{
+	uint32_t count = session->arena.sub_buffer_count;
+	uint32_t left = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
+
+	/* The count is the target's: it may say anything. */
+	return left >= count ? 0 : 100 - (unsigned)((uint64_t)left * 100 / count);
+}
+
 int gt_session_signal(struct gt_session *session, int signal)
 {
 	int result;

@@ -84,6 +84,9 @@ struct gt_session_totals {
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 
+/* How much of the pool of sub-buffers is in use, 0 ... 100. From anywhere, from the sink too. */
+unsigned gt_session_buffer_use(const struct gt_session *session);
+
 /* Forwards a signal to the program (Ctrl-C is the program's own business: the terminal sends it).
  */
 int gt_session_signal(struct gt_session *session, int signal);

@@ -206,6 +206,14 @@ static struct gt_clock measure_clock(void)
 
 /* The file */
 
+/* When the program records faster than is packed, the file gets larger before calls get lost. */
+static unsigned buffer_use(void *data)
+{
+	const struct recording *recording = data;
+
+	return recording->session != NULL ? gt_session_buffer_use(recording->session) : 0;
+}
+
 static int create_file(struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
@@ -219,6 +227,8 @@ static int create_file(struct recording *recording)
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,
 		.argv = (const char *const *)options->argv,
 		.program = recording->program,
+		.pressure = buffer_use,
+		.pressure_data = recording,
 	};
 
 	recording->had_older = access(options->output, F_OK) == 0;

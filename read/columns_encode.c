@@ -7,9 +7,13 @@
  */
 #include "read/columns.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #define SLOTS	    32768u /* a power of two, over twice GRAFTRACE_SYMBOLS_MAX */
 #define STACK_MASK  (GRAFTRACE_CODE_STACK - 1u)
@@ -192,39 +196,60 @@ static inline uint8_t clock_code(uint32_t difference, uint8_t **extra)
 	return GRAFTRACE_CLOCK_FULL;
 }
 
-/* First pass over one sub-buffer: indexes to `index`, clock codes to `clocks` and *extra. */
-static int symbols_of(struct gt_columns_encoder *encoder, const struct gt_columns_input *input,
-		      uint16_t *index, uint8_t *clocks, uint8_t **extra)
-{
+/* A sub-buffer on its way through the first pass. */
+struct pass {
+	struct gt_columns_encoder *encoder;
+	uint8_t *extra; /* CLOCK_EXTRA */
+	uint32_t clock;
+	uint32_t top;
+	bool pairs; /* of the function tracer: every other word is an address */
 	uint64_t stack[GRAFTRACE_CODE_STACK];
-	uint32_t top = 0;
-	uint32_t clock = (uint32_t)input->header->clock;
-	int pairs = input->header->tracer == GRAFTRACE_TRACER_FUNCTION;
-	uint32_t data = 0; /* words of an event that are still to come */
+};
 
-	memset(stack, 0, sizeof(stack));
-	for (uint32_t i = 0; i < input->header->open_calls; i++)
-		stack[++top & STACK_MASK] = graftrace_word(input->header->open[i].function, 1, 0);
-	for (uint32_t i = 0; i < input->word_count; i++) {
-		uint64_t word = input->words[i];
-		uint32_t function = graftrace_word_function(word);
+/* The index of a word that is no entry and no return. *data: words of an event that are still to
+ * come. */
+static __attribute__((noinline)) uint32_t other_index(struct gt_columns_encoder *encoder,
+						      uint64_t word, uint32_t *data)
+{
+	uint32_t function = graftrace_word_function(word);
+
+	if (*data) {
+		--*data;
+		return LITERAL;
+	}
+	/* Clock words do not come again. */
+	if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_CLOCK)
+		return LITERAL;
+	if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
+		*data = graftrace_word_clock(word) & 0xffff;
+	return symbol_index(encoder, word, GRAFTRACE_SYMBOL_WORD);
+}
+
+/* First pass over one sub-buffer: indexes to `index`, clock codes to `clocks`. Stores of bytes may
+ * alias anything, so what every word goes through stands in variables of its own. */
+static int symbols_of(struct pass *pass, const uint64_t *words, uint32_t count, uint16_t *index,
+		      uint8_t *clocks)
+{
+	struct gt_columns_encoder *encoder = pass->encoder;
+	const bool pairs = pass->pairs;
+	uint8_t *extra = pass->extra;
+	uint32_t clock = pass->clock;
+	uint32_t top = pass->top;
+	uint32_t data = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t word = words[i];
+		uint64_t value = word >> 32 << 32;
 		uint32_t chosen;
 
-		if (data || function >= GRAFTRACE_SPECIAL || word == 0 || (pairs && i & 1)) {
+		/* Function 0, a hole, wraps round to the specials' side. */
+		if (__builtin_expect(graftrace_word_function(word) - 1 >= GRAFTRACE_SPECIAL - 1 ||
+					     data || (pairs && i & 1),
+				     0)) {
+			chosen = other_index(encoder, word, &data);
 			clocks[i] = 0;
-			if (data) {
-				data--;
-				chosen = LITERAL;
-			} else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_CLOCK) {
-				chosen = LITERAL;
-			} else {
-				chosen = symbol_index(encoder, word, GRAFTRACE_SYMBOL_WORD);
-				if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
-					data = graftrace_word_clock(word) & 0xffff;
-			}
 		} else {
-			uint64_t value = word >> 32 << 32;
-			if (value == stack[top & STACK_MASK]) {
+			if (value == pass->stack[top & STACK_MASK]) {
 				top--;
 				chosen = RETURN_TOP;
 			} else if (graftrace_word_is_return(word)) {
@@ -233,18 +258,42 @@ static int symbols_of(struct gt_columns_encoder *encoder, const struct gt_column
 			} else {
 				chosen = symbol_index(encoder, value, GRAFTRACE_SYMBOL_ENTRY);
 				if (chosen != LITERAL)
-					stack[++top & STACK_MASK] = value | GRAFTRACE_WORD_RETURN;
+					pass->stack[++top & STACK_MASK] =
+						value | GRAFTRACE_WORD_RETURN;
 			}
 			clocks[i] = 0;
-			if (chosen != LITERAL) {
-				clocks[i] = clock_code((uint32_t)word - clock, extra);
+			if (__builtin_expect(chosen != LITERAL, 1)) {
+				clocks[i] = clock_code((uint32_t)word - clock, &extra);
 				clock = (uint32_t)word;
 			}
 		}
 		index[i] = (uint16_t)chosen;
-		if (chosen == LITERAL && add_literal(encoder, word) < 0)
+		if (__builtin_expect(chosen == LITERAL, 0) && add_literal(encoder, word) < 0)
 			return GT_ENOMEM;
 	}
+	pass->extra = extra;
+	return 0;
+}
+
+/* The first pass over one input; `done` words came before it. */
+static int first_pass(struct gt_columns_encoder *encoder, const struct gt_columns_input *input,
+		      size_t done, uint8_t **extra)
+{
+	const struct graftrace_sub_buffer *header = input->header;
+	struct pass pass;
+
+	pass.encoder = encoder;
+	pass.extra = *extra;
+	pass.clock = (uint32_t)header->clock;
+	pass.top = 0;
+	pass.pairs = header->tracer == GRAFTRACE_TRACER_FUNCTION;
+	memset(pass.stack, 0, sizeof(pass.stack));
+	for (uint32_t i = 0; i < header->open_calls; i++)
+		pass.stack[++pass.top] = graftrace_word(header->open[i].function, 1, 0);
+	if (symbols_of(&pass, input->words, input->word_count, encoder->index + done,
+		       encoder->clocks + done) < 0)
+		return GT_ENOMEM;
+	*extra = pass.extra;
 	return 0;
 }
 
@@ -278,16 +327,42 @@ static void rank_symbols(struct gt_columns_encoder *encoder)
 	}
 }
 
-/* Second pass over one sub-buffer: indexes to codes. Returns the end of its CODE_EXTRA. */
-static uint8_t *codes_of(const struct gt_columns_encoder *encoder, const uint16_t *index,
-			 uint32_t words, uint8_t *codes, uint8_t *extra, const uint64_t **literal)
+/* Indexes that are codes already: the lower bytes, also of LITERAL. */
+static void narrow(const uint16_t *index, uint32_t words, uint8_t *codes)
 {
+	uint32_t i = 0;
+#if defined(__SSE2__)
+	const __m128i low = _mm_set1_epi16(0xff);
+	for (; i + 16 <= words; i += 16) {
+		__m128i first = _mm_loadu_si128((const __m128i *)(index + i));
+		__m128i second = _mm_loadu_si128((const __m128i *)(index + i + 8));
+		_mm_storeu_si128(
+			(__m128i *)(codes + i),
+			_mm_packus_epi16(_mm_and_si128(first, low), _mm_and_si128(second, low)));
+	}
+#endif
+	for (; i < words; i++)
+		codes[i] = (uint8_t)index[i];
+}
+
+/* Second pass over one sub-buffer, with `literals` words that are no symbols: indexes to codes.
+ * Returns the end of its CODE_EXTRA. */
+static uint8_t *codes_of(const struct gt_columns_encoder *encoder, const uint16_t *index,
+			 uint32_t words, uint8_t *codes, uint8_t *extra, const uint64_t *literal,
+			 size_t literals)
+{
+	if (encoder->symbols < GRAFTRACE_CODE_LONG) {
+		narrow(index, words, codes);
+		if (literals)
+			memcpy(extra, literal, literals * sizeof(*literal));
+		return extra + literals * sizeof(*literal);
+	}
 	for (uint32_t i = 0; i < words; i++) {
 		if (index[i] == RETURN_TOP) {
 			codes[i] = GRAFTRACE_CODE_RETURN;
 		} else if (index[i] == LITERAL) {
 			codes[i] = GRAFTRACE_CODE_WORD;
-			memcpy(extra, (*literal)++, 8);
+			memcpy(extra, literal++, 8);
 			extra += 8;
 		} else {
 			uint32_t rank = encoder->rank[index[i] - 1];
@@ -364,10 +439,11 @@ int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_co
 	uint8_t *clock_extra = encoder->clock_extra;
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *start = clock_extra;
-		if (symbols_of(encoder, &inputs[i], encoder->index + done, encoder->clocks + done,
-			       &clock_extra) < 0)
+		size_t literals = encoder->literals;
+		if (first_pass(encoder, &inputs[i], done, &clock_extra) < 0)
 			return GT_ENOMEM;
 		encoder->extents[i].clock_extra_bytes = (uint32_t)(clock_extra - start);
+		encoder->extents[i].code_extra_bytes = (uint32_t)(encoder->literals - literals);
 		done += inputs[i].word_count;
 	}
 
@@ -377,8 +453,10 @@ int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_co
 	const uint64_t *literal = encoder->literal;
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *start = code_extra;
+		size_t literals = encoder->extents[i].code_extra_bytes; /* their number so far */
 		code_extra = codes_of(encoder, encoder->index + done, inputs[i].word_count,
-				      encoder->codes + done, code_extra, &literal);
+				      encoder->codes + done, code_extra, literal, literals);
+		literal += literals;
 		encoder->extents[i].code_extra_bytes = (uint32_t)(code_extra - start);
 		done += inputs[i].word_count;
 	}

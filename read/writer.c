@@ -33,8 +33,8 @@
 #define METADATA_LEVEL 3
 /* Columns without zstd cost no more time than writing the words as they are (half of it is the
  * kernel's copy, and they are a quarter of it), but for groups of few words. */
-#define PRESSURE_BARE  50
-#define PRESSURE_PLAIN 80
+#define PRESSURE_BARE  25
+#define PRESSURE_PLAIN 90
 
 /* A gathered sub-buffer. */
 struct pending {
@@ -49,7 +49,9 @@ struct gt_file_writer {
 	struct gt_block_output output;
 	bool compress;
 	bool finished;
-	atomic_uint pressure;
+	atomic_uint pressure; /* as set */
+	unsigned (*ask_pressure)(void *data);
+	void *ask_data;
 	struct graftrace_file_clock clock;
 	uint64_t sub_buffers;
 	uint32_t functions;
@@ -401,12 +403,15 @@ static int64_t put_group(struct gt_file_writer *writer, const struct gt_columns_
 			 uint32_t count, struct graftrace_file_group *group, uint8_t *out)
 {
 	unsigned pressure = atomic_load_explicit(&writer->pressure, memory_order_relaxed);
+	unsigned asked = writer->ask_pressure ? writer->ask_pressure(writer->ask_data) : 0;
 	size_t plain = 0;
 
 	for (uint32_t i = 0; i < count; i++)
 		plain += GRAFTRACE_HEADER_BYTES +
 			 inputs[i].header->open_calls * sizeof(struct graftrace_open_call) +
 			 inputs[i].word_count * sizeof(uint64_t);
+	if (asked > pressure)
+		pressure = asked;
 	group->encoding = GRAFTRACE_ENCODING_PLAIN;
 	if (writer->encoder && pressure < PRESSURE_PLAIN) {
 		int64_t packed = gt_columns_encode(
@@ -576,6 +581,8 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 		return GT_ENOMEM;
 	}
 	writer->compress = options->compress;
+	writer->ask_pressure = options->pressure;
+	writer->ask_data = options->pressure_data;
 	writer->clock =
 		(struct graftrace_file_clock){ options->clock.tsc_base, options->clock.ns_base,
 					       options->clock.mult, options->clock.shift, 0 };

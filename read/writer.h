@@ -31,6 +31,9 @@ struct gt_file_writer_options {
 	const char *const *argv;    /* NULL-terminated */
 	const char *program;	    /* path of the program's file */
 	const char *const *options; /* name=value, NULL-terminated */
+	/* Asked before each group is packed: as gt_file_writer_set_pressure. NULL: not asked. */
+	unsigned (*pressure)(void *data);
+	void *pressure_data;
 };
 
 /* Creates the file and writes its first block (the system's and the processor's names and the
@@ -42,8 +45,8 @@ int gt_file_writer_create(const struct gt_file_writer_options *options,
 /* The sink; valid until the writer is destroyed. */
 const struct gt_sink *gt_file_writer_sink(struct gt_file_writer *writer);
 
-/* How short of sub-buffers the target is, 0 ... 100: from 50 on the trace is packed less well and
- * faster, from 80 on not at all, until it falls again. From any thread. */
+/* How short of sub-buffers the target is, 0 ... 100: from 25 on the trace is packed less well and
+ * faster, from 90 on not at all, until it falls again. From any thread. */
 void gt_file_writer_set_pressure(struct gt_file_writer *writer, unsigned percent);
 
 /* Writes what is gathered to the file (for a recording that is slow to fill a block; the writer
