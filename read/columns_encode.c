@@ -450,13 +450,14 @@ int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_co
 	rank_symbols(encoder);
 	done = 0;
 	uint8_t *code_extra = encoder->code_extra;
-	const uint64_t *literal = encoder->literal;
+	size_t used = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *start = code_extra;
 		size_t literals = encoder->extents[i].code_extra_bytes; /* their number so far */
+		const uint64_t *literal = literals ? encoder->literal + used : NULL;
 		code_extra = codes_of(encoder, encoder->index + done, inputs[i].word_count,
 				      encoder->codes + done, code_extra, literal, literals);
-		literal += literals;
+		used += literals;
 		encoder->extents[i].code_extra_bytes = (uint32_t)(code_extra - start);
 		done += inputs[i].word_count;
 	}
