@@ -195,7 +195,9 @@ int gt_scan_create(struct gt_object *object, struct gt_scan **scan, struct gt_me
 			    add_range(created, segment->address, segment->file_bytes))
 				goto no_memory;
 		}
-	qsort(created->ranges, created->range_count, sizeof(*created->ranges), compare_ranges);
+	if (created->range_count)
+		qsort(created->ranges, created->range_count, sizeof(*created->ranges),
+		      compare_ranges);
 	if (gt_object_each_relocation(object, take_slot, created) ||
 	    gt_object_each_symbol(object, take_function, created))
 		goto no_memory;
@@ -610,7 +612,8 @@ uint32_t gt_scan_sites(const struct gt_scan *scan, uint64_t start, uint64_t end,
 {
 	const uint32_t from = lower_bound(&scan->sites, sizeof(**first), start);
 
-	*first = (const struct gt_special_site *)scan->sites.items + from;
+	*first =
+		from ? (const struct gt_special_site *)scan->sites.items + from : scan->sites.items;
 	return lower_bound(&scan->sites, sizeof(**first), end) - from;
 }
 
@@ -619,23 +622,44 @@ uint32_t gt_scan_own_jumps(const struct gt_scan *scan, uint64_t start, uint64_t 
 {
 	const uint32_t from = lower_bound(&scan->own_jumps, sizeof(**first), start);
 
-	*first = (const struct gt_own_jump *)scan->own_jumps.items + from;
+	*first = from ? (const struct gt_own_jump *)scan->own_jumps.items + from
+		      : scan->own_jumps.items;
 	return lower_bound(&scan->own_jumps, sizeof(**first), end) - from;
 }
 
-/* Whether the byte at `address` really is in a branch that leads there: decodes the function around
- * it. */
+/* Where instructions begin for sure, at or before the address: a function's start, or its end. */
+static bool known_start(const struct gt_scan *scan, uint64_t address, uint64_t *start)
+{
+	uint32_t low = 0, high = gt_object_function_count(scan->object);
+	const struct gt_object_function *function;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+
+		if (gt_object_function(scan->object, middle)->address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	function = low ? gt_object_function(scan->object, low - 1) : NULL;
+	if (!function)
+		return false;
+	*start = address - function->address < function->bytes
+			 ? function->address
+			 : function->address + function->bytes;
+	return true;
+}
+
+/* Whether the byte at `address` really is in a branch that leads there: decodes from the last place
+ * that is known. Where that is not possible, it is. */
 static bool is_branch(struct gt_scan *scan, uint64_t address, uint64_t target)
 {
-	const struct gt_object_function *function;
 	struct gt_instruction instruction;
 	uint64_t at, room;
-	uint32_t index;
 
-	if (gt_object_function_at(scan->object, address, &index))
-		return true; /* nobody knows where instructions begin here */
-	function = gt_object_function(scan->object, index);
-	for (at = function->address; at <= address; at += instruction.bytes) {
+	if (!known_start(scan, address, &at))
+		return true;
+	for (; at <= address; at += instruction.bytes) {
 		const uint8_t *code = gt_scan_code(scan, at, &room);
 
 		if (!code || !gt_instruction_decode(code, room, at, &instruction))
