@@ -295,7 +295,8 @@ static void fill_from_header(struct gt_decode *decode)
 }
 
 /* A writer that was cut off left no count: its last word written is the last that is not zero. */
-static uint32_t words_in_use(const struct graftrace_sub_buffer *header, uint32_t words, bool growing)
+static uint32_t words_in_use(const struct graftrace_sub_buffer *header, uint32_t words,
+			     bool growing)
 {
 	const uint64_t *first = (const uint64_t *)(header + 1);
 	if (header->used)
@@ -507,14 +508,16 @@ static int unmatched_return(struct gt_decode *decode, struct gt_record *record, 
 	return give_return(decode, record, function, decode->clock, false, pop);
 }
 
-static int long_return(struct gt_decode *decode, struct gt_record *record, const uint64_t *data)
+/* `words`: of the event in the sub-buffer. 0: other records have to be given before. */
+static int long_return(struct gt_decode *decode, struct gt_record *record, const uint64_t *data,
+		       uint32_t words)
 {
 	uint64_t word = data[0];
 	uint32_t function = graftrace_word_function(word);
 	if (!graftrace_word_is_return(word) || function - 1 >= GRAFTRACE_SPECIAL - 1 ||
 	    data[2] >= GT_DECODE_DEPTH_MAX) {
 		decode->damaged++;
-		decode->word += 4;
+		decode->word += words;
 		return 0;
 	}
 	uint32_t depth = (uint32_t)data[2] + 1;
@@ -530,65 +533,84 @@ static int long_return(struct gt_decode *decode, struct gt_record *record, const
 		decode->depth = decode->low = depth;
 	}
 	decode->clock = full_clock(decode, word);
-	decode->word += 4;
+	decode->word += words;
 	return give_return(decode, record, function, data[1], true, true);
 }
 
+static int marker(struct gt_decode *decode, struct gt_record *record, const uint64_t *data,
+		  uint32_t length)
+{
+	const char *text = (const char *)(data + 1);
+	uint32_t bytes = (length - 1) * 8;
+	while (bytes && !text[bytes - 1])
+		bytes--;
+	fill_record(decode, record, GT_RECORD_MARKER);
+	record->clock = data[0];
+	record->text = text;
+	record->text_bytes = bytes;
+	return GT_RECORD_MARKER;
+}
+
+/* > 0: a record; 0: go on; < 0: the rest of it is not written yet. */
 static int event(struct gt_decode *decode, struct gt_record *record, uint32_t argument)
 {
 	uint32_t type = argument >> 16, length = argument & 0xffff;
 	const uint64_t *data = decode->word + 1;
-	bool padded = decode->tracer == GRAFTRACE_TRACER_FUNCTION && !(length & 1);
-	if (length > (uint64_t)(decode->end - data)) {
-		/* cut off, or damaged */
+	uint64_t left = (uint64_t)(decode->end - data);
+	uint64_t whole[4] = { 0 };
+
+	/* The writer stores the first data word last of all. */
+	if (decode->growing && length && (left == 0 || data[0] == 0))
+		return -1;
+	/* Zeros at the end of a sub-buffer that was not closed are taken for words not written, and
+	 * are left out: where an event ends so, they are its last words. */
+	uint32_t there = length < left ? length : (uint32_t)left;
+	if (there < length && there == 0) {
 		decode->damaged++;
 		decode->word = decode->end;
 		return 0;
 	}
-	/* The writer stores the first data word last of all. */
-	if (decode->growing && length && data[0] == 0)
-		return -1;
+	for (uint32_t i = 0; i < there && i < 4; i++)
+		whole[i] = data[i];
 
-	int kind = 0;
 	if (type == GRAFTRACE_EVENT_LONG_RETURN && length == 3) {
-		if (data[0] == 0) { /* the writer was cut off in it */
-			decode->holes++;
-			decode->word += 4;
-			return 0;
-		}
-		return long_return(decode, record, data);
+		if (whole[0] && whole[1])
+			return long_return(decode, record, whole, 1 + there);
+		decode->holes++; /* the writer was cut off in it */
+		decode->word += 1 + there;
+		return 0;
 	}
-	decode->word = data + length;
-	if (padded && decode->word < decode->end)
+	decode->word = data + there;
+	/* of even length in all, among the function tracer's records */
+	if (decode->tracer == GRAFTRACE_TRACER_FUNCTION && !(length & 1) &&
+	    decode->word < decode->end)
 		decode->word++;
+	if (type == GRAFTRACE_EVENT_MARKER && length >= 1)
+		return marker(decode, record, data, there);
 	if (type == GRAFTRACE_EVENT_ENTRY_ONLY && length == 1) {
-		uint32_t function = graftrace_word_function(data[0]);
+		uint32_t function = graftrace_word_function(whole[0]);
 		if (function - 1 >= GRAFTRACE_SPECIAL - 1) {
 			decode->damaged++;
 			return 0;
 		}
-		decode->clock = full_clock(decode, data[0]);
-		fill_record(decode, record, kind = GT_RECORD_ENTRY_ONLY);
+		decode->clock = full_clock(decode, whole[0]);
+		fill_record(decode, record, GT_RECORD_ENTRY_ONLY);
 		record->function = function;
-	} else if (type == GRAFTRACE_EVENT_MARKER && length >= 1) {
-		const char *text = (const char *)(data + 1);
-		uint32_t bytes = (length - 1) * 8;
-		while (bytes && !text[bytes - 1])
-			bytes--;
-		fill_record(decode, record, kind = GT_RECORD_MARKER);
-		record->clock = data[0];
-		record->text = text;
-		record->text_bytes = bytes;
-	} else if (type == GRAFTRACE_EVENT_SWITCH && length == 4) {
-		fill_record(decode, record, kind = GT_RECORD_SWITCH);
-		record->clock = data[0];
-		record->start = data[1];
-		record->value = data[2];
-		record->children = data[3];
-	} else {
-		decode->unknown++;
+		return GT_RECORD_ENTRY_ONLY;
 	}
-	return kind;
+	if (type == GRAFTRACE_EVENT_SWITCH && length == 4) {
+		fill_record(decode, record, GT_RECORD_SWITCH);
+		record->clock = whole[0];
+		record->start = whole[1];
+		record->value = whole[2];
+		record->children = whole[3];
+		return GT_RECORD_SWITCH;
+	}
+	if (there < length)
+		decode->damaged++;
+	else
+		decode->unknown++;
+	return 0;
 }
 
 /* A special word. > 0: a record; 0: go on; < 0: the rest of it is not written yet. */

@@ -79,7 +79,9 @@ static inline uint64_t graftrace_special_word(enum graftrace_special kind, uint3
 	return (uint64_t)(GRAFTRACE_SPECIAL + (uint32_t)kind) << 33 | argument;
 }
 
-/* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). */
+/* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). Where an
+ * event ends a sub-buffer, its last words may be missing if they are zero: whoever cuts off what was
+ * not written cannot tell them from it. */
 enum graftrace_event {
 	/* 3 words: the return word, the entry's full clock (tsc), the depth (calls that stay open).
 	 */

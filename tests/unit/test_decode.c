@@ -506,6 +506,23 @@ static void a_growing_sub_buffer_is_read_as_it_fills(void **state)
 	builder_free(&b);
 }
 
+/* A host that cuts unwritten words off the end of a sub-buffer cannot tell a zero that was written.
+ */
+static void an_events_last_zeros_may_be_missing(void **state)
+{
+	struct builder b = builder_make(1000);
+	(void)state;
+	builder_entry(&b, 1, 10);
+	builder_long_return(&b, 1, 10, 1010, 0);
+	b.count--;
+	feed(&b);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect_return(1, 0, 10, 0);
+	expect_none();
+	assert_int_equal(decode.damaged, 0);
+	builder_free(&b);
+}
+
 static void calls_open_at_the_end_are_told(void **state)
 {
 	struct builder b = builder_make(1000);
@@ -630,6 +647,7 @@ int main(void)
 		TEST(entry_only_calls_and_markers_do_not_nest),
 		TEST(the_function_tracers_records_are_two_words),
 		TEST(a_growing_sub_buffer_is_read_as_it_fills),
+		TEST(an_events_last_zeros_may_be_missing),
 		TEST(calls_open_at_the_end_are_told),
 		TEST(a_return_whose_entry_is_missing_is_told_without_a_duration),
 		TEST(impossible_headers_are_refused_in_words),
