@@ -72,6 +72,7 @@ static void handle_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGQUIT, &action, NULL);
+	sigaction(SIGXFSZ, &action, NULL); /* then a write says EFBIG, which is told */
 	action.sa_handler = on_ending;
 	sigaction(SIGTERM, &action, NULL);
 	/* nohup: then it stays ignored. */
@@ -214,6 +215,13 @@ static unsigned buffer_use(void *data)
 	return recording->session != NULL ? gt_session_buffer_use(recording->session) : 0;
 }
 
+static bool is_regular(const char *path)
+{
+	struct stat file;
+
+	return lstat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 static int create_file(struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
@@ -231,7 +239,7 @@ static int create_file(struct recording *recording)
 		.pressure_data = recording,
 	};
 
-	recording->had_older = access(options->output, F_OK) == 0;
+	recording->had_older = is_regular(options->output);
 	if (gt_file_writer_create(&file, &recording->writer, &message) == 0)
 		return 0;
 	gt_complain(NAME, "%s", message.text);
@@ -245,6 +253,8 @@ static void drop_file(struct recording *recording)
 
 	gt_file_writer_destroy(recording->writer);
 	recording->writer = NULL;
+	if (!is_regular(recording->options.output)) /* a device, a pipe: it was not ours */
+		return;
 	unlink(recording->options.output);
 	if (recording->had_older && asprintf(&old, "%s.old", recording->options.output) > 0) {
 		rename(old, recording->options.output);
@@ -267,6 +277,8 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 		if (error == GT_ENOMEM)
 			gt_complain(NAME, "no memory to write the ring to the file");
 	}
+	if (recording->options.threshold_ns != 0)
+		totals->calls = totals->words; /* a record a call: its return, with both times */
 	end = (struct gt_file_writer_totals){
 		.words = totals->words,
 		.calls = totals->calls,

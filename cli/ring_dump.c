@@ -7,31 +7,38 @@
 
 #include <stdlib.h>
 
-/* Records and entries among the words; an event's data may look like anything and is stepped over.
+/*
+ * Records and entries among the words; an event's data may look like anything and is stepped over.
+ * Returns the number of words up to the last that belongs to a record: of a sub-buffer that was cut
+ * off in the middle the rest was never written.
  */
-static void count_records(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
-			  int64_t count, uint64_t *records, uint64_t *calls)
+static int64_t count_records(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
+			     int64_t count, uint64_t *records, uint64_t *calls)
 {
-	int step = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION ? 2 : 1;
+	int64_t step = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION ? 2 : 1;
+	int64_t end = 0;
 
 	for (int64_t i = 0; i < count; i += step) {
 		uint64_t word = words[i];
-		uint32_t kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+		uint32_t argument = graftrace_word_clock(word);
 
 		if (word == 0)
 			continue;
-		++*records;
-		if (graftrace_word_function(word) < GRAFTRACE_SPECIAL)
+		if (graftrace_word_function(word) < GRAFTRACE_SPECIAL) {
+			*records += 1;
 			*calls += !graftrace_word_is_return(word);
-		else if (kind == GRAFTRACE_SPECIAL_PAD)
-			i += graftrace_word_clock(word);
-		else if (kind == GRAFTRACE_SPECIAL_EVENT) {
-			*calls += graftrace_word_clock(word) >> 16 == GRAFTRACE_EVENT_ENTRY_ONLY;
-			i += graftrace_word_clock(word) & 0xffff;
+		} else if (word == graftrace_special_word(GRAFTRACE_SPECIAL_PAD, argument)) {
+			i += argument;
+		} else if (word == graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, argument)) {
+			*records += 1;
+			*calls += argument >> 16 == GRAFTRACE_EVENT_ENTRY_ONLY;
+			i += argument & 0xffff;
 			if (step == 2)
-				i += i & 1; /* an event's total length is even there */
+				i -= i & 1; /* an event's total length is even there */
 		}
+		end = i + step;
 	}
+	return end < count ? end : count;
 }
 
 static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uint32_t index,
@@ -52,13 +59,9 @@ static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uin
 		if (count < 0)
 			continue; /* consumed meanwhile, or damaged by the program */
 		words = (const uint64_t *)(sub_buffer + 1);
-		/* One that was cut off in the middle has all its words here: the rest was never
-		 * written. */
-		while (count > 0 && words[count - 1] == 0)
-			count--;
+		count = count_records(sub_buffer, words, count, records, calls);
 		if (count == 0)
 			continue;
-		count_records(sub_buffer, words, count, records, calls);
 		error = sink->sub_buffer(sink->data, sub_buffer, (uint32_t)count);
 	}
 	return error;

@@ -65,13 +65,8 @@ static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread, 
 		int64_t oldest = -1;
 		uint64_t oldest_word = ~0ull;
 		uint64_t bits = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, stream, 0);
-		uint32_t hint = thread->stream->oldest;
-		uint32_t first = 0, last = arena->sub_buffer_count;
-		if (attempt == 0 && hint != 0 && hint <= last) {
-			first = hint - 1;
-			last = hint;
-		}
-		for (uint32_t i = first; i < last; i++) {
+		/* A word a sub-buffer, once in thousands of records: no list of them is kept. */
+		for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 			uint64_t word = __atomic_load_n(&states[i].word, ACQUIRE);
 			if ((word & 0xffffff) != bits || word >= oldest_word)
 				continue;
@@ -81,21 +76,16 @@ static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread, 
 			oldest = i;
 			oldest_word = word;
 		}
-		if (oldest < 0) {
-			if (attempt == 0)
-				continue;
+		if (oldest < 0)
 			return -1;
-		}
 		struct graftrace_sub_buffer *sub =
 			graftrace_arena_sub_buffer(arena, (uint32_t)oldest);
 		uint64_t used = sub->used;
-		uint32_t next = states[oldest].next;
 		uint64_t active =
 			graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, stream, sequence);
 		if (!__atomic_compare_exchange_n(&states[oldest].word, &oldest_word, active, false,
 						 ACQ_REL, RELAXED))
 			continue;
-		thread->stream->oldest = next;
 		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_OVERRUN], used, RELAXED);
 		gt_arch_clear_words(graftrace_sub_buffer_words(sub),
 				    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
@@ -253,8 +243,6 @@ static void close_sub_buffer(struct graftrace_arena *arena, struct graftrace_str
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, index);
 	__atomic_store_n(&sub->used, used, RELAXED);
 	__atomic_store_n(&stream->current, 0, RELAXED);
-	if (stream->oldest == 0)
-		stream->oldest = index + 1;
 	states[index].next = 0;
 	uint64_t word = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, sub->stream, sub->sequence);
 	__atomic_store_n(&states[index].word, word, RELEASE); /* B */

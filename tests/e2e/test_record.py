@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: MIT
+"""graftrace record: the program's life is its own, and what is said about the recording is true."""
+
+import os
+import pty
+import re
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+PROGRAM = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+__attribute__((noinline)) int leaf(int x)
+{
+	__asm__ volatile("");
+	return x + 1;
+}
+
+__attribute__((noinline)) int middle(int count)
+{
+	int sum = 0;
+	for (int i = 0; i < count; i++)
+		sum += leaf(i);
+	return sum;
+}
+
+__attribute__((noinline)) void slow(void)
+{
+	usleep(20000);
+	__asm__ volatile("");
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	_exit(5);
+}
+
+/* Each argument is something to do, in order. */
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		char *word = argv[i], *value = strchr(word, '=');
+		int number = value ? atoi(value + 1) : 0;
+		if (!strncmp(word, "exit", 4))
+			return number;
+		else if (!strncmp(word, "kill", 4))
+			kill(getpid(), number);
+		else if (!strncmp(word, "crash", 5))
+			*(volatile int *)0 = 0;
+		else if (!strncmp(word, "calls", 5))
+			printf("%d\n", middle(number));
+		else if (!strncmp(word, "slow", 4))
+			slow();
+		else if (!strncmp(word, "handle", 6))
+			signal(number, on_signal);
+		else if (!strncmp(word, "sleep", 5)) {
+			printf("ready\n");
+			fflush(stdout);
+			sleep(number);
+		} else if (!strncmp(word, "echo", 4)) {
+			char bytes[4096];
+			ssize_t got;
+			while ((got = read(0, bytes, sizeof bytes)) > 0)
+				if (write(1, bytes, got) != got)
+					return 99;
+			fprintf(stderr, "to stderr\n");
+		} else {
+			printf("%s\n", word);
+		}
+	}
+	return 0;
+}
+"""
+
+LAST_LINE = re.compile(
+    r"^graftrace: ([\d,]+) calls?, ([\d,]+) threads?, (\d+\.\d{3}) s, ([\d,]+) lost, "
+    r"(\S+) \((\d+(?:\.\d)? (?:bytes|kB|MB|GB))\)$")
+
+
+@pytest.fixture(scope="module")
+def program(compile):
+    return compile(PROGRAM, "-O2", "-fpatchable-function-entry=5")
+
+
+def last_line(done):
+    found = LAST_LINE.match(done.stderr.splitlines()[-1])
+    assert found, done.stderr
+    return found
+
+
+def calls(done):
+    return int(last_line(done)[1].replace(",", ""))
+
+
+def end_soon(process, code):
+    try:
+        out, err = process.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    assert process.returncode == code, err
+    return out, err
+
+
+# The end
+
+@pytest.mark.parametrize("code", [0, 1, 2, 77, 126, 127, 255])
+def test_the_exit_code_is_the_programs(graftrace, program, code):
+    done = graftrace("record", program, f"exit={code}", code=code)
+    last_line(done)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1,
+                                    signal.SIGINT, signal.SIGABRT, signal.SIGPIPE])
+def test_a_signal_that_kills_the_program_kills_graftrace_too(graftrace, program, number):
+    done = graftrace("record", program, "calls=10", f"kill={int(number)}", code=-number)
+    assert calls(done) == 12
+
+
+def test_a_crash_is_passed_on_without_a_core_of_graftraces_own(graftrace, program):
+    old = resource.getrlimit(resource.RLIMIT_CORE)
+    done = graftrace("record", program, "calls=10", "crash", code=-signal.SIGSEGV)
+    assert calls(done) == 12
+    assert not [name for name in os.listdir(graftrace.directory)
+                if name.startswith("core") and "graftrace" in name]
+    assert resource.getrlimit(resource.RLIMIT_CORE) == old
+
+
+def test_a_command_that_is_not_there_is_127(graftrace):
+    for name in ("/no/such/program", "no-such-program-at-all", ""):
+        done = graftrace("record", name, code=127)
+        assert "cannot run" in done.stderr
+        assert "No such file" in done.stderr
+    assert os.listdir(graftrace.directory) == []
+
+
+def test_what_cannot_be_run_is_126(graftrace):
+    text = graftrace.directory / "text"
+    text.write_text("not a program\n")
+    for name in (text, graftrace.directory, "/dev/null"):
+        done = graftrace("record", name, code=126)
+        assert str(name) in done.stderr
+    assert os.listdir(graftrace.directory) == ["text"]
+
+
+def test_an_interpreter_that_is_not_there_leaves_no_recording(graftrace):
+    script = graftrace.directory / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    done = graftrace("record", script, code=127)
+    assert str(script) in done.stderr
+    assert os.listdir(graftrace.directory) == ["script"]
+
+
+def test_a_text_without_interpreter_is_the_shells_as_with_execvp(graftrace):
+    script = graftrace.directory / "script"
+    script.write_text("echo $0 $1; exit 9\n")
+    script.chmod(0o755)
+    done = graftrace("record", "./script", "word", code=9)
+    assert done.stdout == "./script word\n"
+
+
+def test_a_failed_start_leaves_the_older_recording(graftrace, program):
+    graftrace("record", program)
+    data = (graftrace.directory / "graftrace.data").read_bytes()
+    (graftrace.directory / "script").write_text("#!/no/such/interpreter\n")
+    (graftrace.directory / "script").chmod(0o755)
+    graftrace("record", "./script", code=127)
+    assert (graftrace.directory / "graftrace.data").read_bytes() == data
+
+
+# Input, output, terminal
+
+def test_stdin_stdout_and_stderr_are_the_programs(graftrace, program):
+    sent = bytes(range(256)) * 1000
+    done = subprocess.run([graftrace.path, "record", program, "echo"], input=sent,
+                          capture_output=True, cwd=graftrace.directory, timeout=30)
+    assert done.returncode == 0
+    assert done.stdout == sent
+    lines = done.stderr.decode().splitlines()
+    assert lines[0] == "to stderr"
+    assert len(lines) == 2 and LAST_LINE.match(lines[1])
+
+
+@pytest.mark.parametrize("handled", [True, False])
+def test_ctrl_c_reaches_the_program_and_the_recording_is_whole(graftrace, program, handled):
+    master, slave = pty.openpty()
+    process = graftrace.start(
+        "record", program, *([f"handle={int(signal.SIGINT)}"] if handled else []), "calls=10",
+        "sleep=20", stdin=slave, start_new_session=True,
+        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))
+    os.close(slave)
+    assert process.stdout.readline() == "55\n"
+    assert process.stdout.readline() == "ready\n"
+    os.write(master, b"\x03")
+    _, err = end_soon(process, 5 if handled else -signal.SIGINT)
+    os.close(master)
+    assert LAST_LINE.match(err.splitlines()[-1]), err
+    shown = graftrace("show").stdout
+    assert shown.count("leaf();") == 10
+
+
+def test_sigterm_is_passed_on(graftrace, program):
+    process = graftrace.start("record", program, f"handle={int(signal.SIGTERM)}", "sleep=20")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = end_soon(process, 5)
+    assert LAST_LINE.match(err.splitlines()[-1]), err
+
+
+def test_the_program_does_not_inherit_descriptors_or_signal_dispositions(graftrace):
+    inside = ("import os, signal, sys;"
+              "names = [n for n in os.listdir('/proc/self/fd') if int(n) > 2];"
+              "left = [n for n in names if os.path.exists('/proc/self/fd/' + n)];"
+              "print(left, signal.getsignal(signal.SIGQUIT) == signal.SIG_DFL,"
+              "      sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))")
+    done = graftrace("record", "--serve=127.0.0.1:0", "/usr/bin/python3", "-c", inside)
+    plain = subprocess.run(["/usr/bin/python3", "-c", inside], capture_output=True, text=True,
+                           timeout=20)
+    assert done.stdout == plain.stdout
+
+
+# Arguments
+
+@pytest.mark.parametrize("words, said", [
+    ([], "missing"),
+    (["-p", "irqsoff"], "no tracer 'irqsoff'"),
+    (["--threshold", "fast"], "'fast'"),
+    (["--threshold", "10parsecs"], "'10parsecs'"),
+    (["--max-graph-depth", "-1"], "'-1'"),
+    (["-b", "0"], "'0'"),
+    (["-b", "64X"], "'64X'"),
+    (["--serve=nowhere:port"], "nowhere:port"),
+    (["--linger"], "--serve"),
+    (["--serve", "--linger=soon"], "'soon'"),
+    (["--no-such"], "no-such"),
+    (['-o'], "'o'"),
+    (["--", ], "missing"),
+])
+def test_a_wrong_command_line_is_2_and_runs_nothing(graftrace, words, said):
+    program = [] if not words or words[-1] in ("--", "-o") else ["touch", "ran"]
+    done = graftrace("record", *words, *program, code=2)
+    assert said in done.stderr
+    assert "--help" in done.stderr
+    assert os.listdir(graftrace.directory) == []
+
+
+def test_options_end_at_the_program(graftrace, program):
+    done = graftrace("record", program, "-l", "--no-such", "-o")
+    assert done.stdout == "-l\n--no-such\n-o\n"
+    done = graftrace("record", "--", program, "--help")
+    assert done.stdout == "--help\n"
+
+
+def test_the_file_goes_where_it_is_wanted_and_an_older_one_is_kept(graftrace, program):
+    done = graftrace("record", "-o", "one.data", program, "calls=3")
+    assert last_line(done)[5] == "one.data"
+    first = (graftrace.directory / "one.data").read_bytes()
+    graftrace("record", "--output=one.data", program, "calls=3")
+    assert (graftrace.directory / "one.data.old").read_bytes() == first
+    assert sorted(os.listdir(graftrace.directory)) == ["one.data", "one.data.old"]
+
+
+def test_a_file_that_cannot_be_made_ends_it_before_the_program_runs(graftrace):
+    done = graftrace("record", "-o", "no/such/directory/x", "touch", "ran", code=1)
+    assert "no/such/directory/x" in done.stderr
+    assert os.listdir(graftrace.directory) == []
+
+
+def test_an_address_in_use_ends_it_before_the_program_runs(graftrace):
+    import socket
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = graftrace("record", f"--serve=127.0.0.1:{port}", "touch", "ran", code=1)
+    assert "in use" in done.stderr
+    assert os.listdir(graftrace.directory) == []
+
+
+def test_a_device_as_the_file_stays_a_device(graftrace, program):
+    before = os.stat("/dev/null")
+    graftrace("record", "-o", "/dev/null", program, "calls=10")
+    script = graftrace.directory / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    graftrace("record", "-o", "/dev/null", "./script", code=127)
+    after = os.stat("/dev/null")
+    assert (before.st_ino, before.st_mode, before.st_rdev) == \
+        (after.st_ino, after.st_mode, after.st_rdev)
+
+
+def test_a_full_disk_is_said_before_the_program_runs(graftrace):
+    done = graftrace("record", "-o", "/dev/full", "touch", "ran", code=1)
+    assert "No space left" in done.stderr
+    assert os.listdir(graftrace.directory) == []
+
+
+def test_a_disk_that_fills_up_is_said_and_the_program_goes_on(graftrace, program):
+    process = graftrace.start(
+        "record", "--no-compress", "-b", "1M", program, "calls=2000000", "exit=7",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, 8 << 20)))
+    out, err = end_soon(process, 7)
+    assert out.strip() == str(sum(range(1, 2000001)) % 2**32 - 2**32 * (
+        sum(range(1, 2000001)) % 2**32 >= 2**31))
+    assert "File too large" in err
+    assert "no recording" in err.splitlines()[-1] or "graftrace.data" in err
+
+
+# What is recorded
+
+def test_every_call_is_counted(graftrace, program):
+    assert calls(graftrace("record", program, "calls=1000")) == 1002
+    assert calls(graftrace("record", "-p", "function", program, "calls=1000")) == 1002
+    assert calls(graftrace("record", "-p", "nop", program, "calls=1000")) == 0
+
+
+def test_filters_choose_functions(graftrace, program):
+    assert calls(graftrace("record", "-l", "leaf", program, "calls=50")) == 50
+    assert calls(graftrace("record", "-l", "le?f", "-l", "mid*", program, "calls=50")) == 51
+    assert calls(graftrace("record", "-n", "leaf", program, "calls=50")) == 2
+    assert calls(graftrace("record", "-g", "middle", program, "calls=50")) == 51
+    assert calls(graftrace("record", "--max-graph-depth", "2", program, "calls=50")) == 2
+
+
+def test_a_threshold_leaves_the_long_calls(graftrace, program):
+    graftrace("record", "--threshold", "10ms", program, "calls=50", "slow")
+    shown = graftrace("show").stdout
+    assert "slow" in shown and "main" in shown
+    assert "leaf" not in shown and "middle" not in shown
+
+
+def test_the_newest_are_kept_with_overwrite(graftrace, program):
+    done = graftrace("record", "--overwrite", "-b", "256k", program, "calls=1000000", "slow")
+    assert "overwritten by newer ones" in done.stderr
+    line = LAST_LINE.match(done.stderr.splitlines()[-2])
+    assert line, done.stderr
+    lost = int(line[4].replace(",", ""))
+    assert lost > 0
+    shown = graftrace("show").stdout
+    assert "slow" in shown
+
+
+def test_a_full_ring_is_said_with_what_to_do(graftrace, program):
+    done = graftrace("record", "--serve=127.0.0.1:0", "-b", "256k", program, "calls=1000000")
+    assert "lost because the ring was full" in done.stderr
+    assert "--buffer-size" in done.stderr
+    assert "leaf();" in graftrace("show").stdout
+
+
+def test_a_program_that_nobody_prepared_runs_and_it_is_said(graftrace, compile):
+    plain = compile(PROGRAM, "-O2")
+    done = graftrace("record", plain, "calls=10", "exit=3", code=3)
+    assert "-fpatchable-function-entry" in done.stderr and "--unprepared" in done.stderr
+    assert done.stdout == "55\n"
+    assert calls(done) == 0
+
+
+def test_globs_that_match_nothing_are_named(graftrace, program):
+    done = graftrace("record", "-l", "nosuch*", "-n", "neither", program, "calls=10")
+    assert "'nosuch*'" in done.stderr and "'neither'" in done.stderr
+    assert done.stdout == "55\n"
+
+
+def test_a_script_and_what_it_runs_are_followed(graftrace, program):
+    script = graftrace.directory / "script"
+    script.write_text(f"#!/bin/sh\n'{program}' calls=20 && exec '{program}' calls=30 exit=4\n")
+    script.chmod(0o755)
+    done = graftrace("record", "./script", code=4)
+    assert done.stdout == "190\n465\n".replace("190", "210")
+    assert calls(done) == 20 + 30 + 2 * 2
+
+
+def test_no_fork_leaves_children_alone(graftrace, program):
+    script = graftrace.directory / "script"
+    script.write_text(f"#!/bin/sh\n'{program}' calls=20\n'{program}' calls=30\nexit 0\n")
+    script.chmod(0o755)
+    done = graftrace("record", "--no-fork", "./script")
+    assert calls(done) == 0
+
+
+def test_the_recording_is_readable_afterwards(graftrace, program):
+    for options in ([], ["--no-compress"], ["--compress"], ["--serve=127.0.0.1:0"],
+                    ["--overwrite"]):
+        graftrace("record", *options, program, "calls=100")
+        assert graftrace("show").stdout.count("leaf();") == 100
+        rows = graftrace("report", "--format", "csv").stdout
+        assert re.search(r"\bleaf\b.*\b100\b", rows), rows
+
+
+def test_a_killed_graftrace_leaves_the_program_running(graftrace, program):
+    process = graftrace.start("record", program, "calls=10", "sleep=2", "exit=0")
+    assert process.stdout.readline() == "55\n"
+    assert process.stdout.readline() == "ready\n"
+    os.kill(process.pid, signal.SIGKILL)
+    start = time.monotonic()
+    out, _ = process.communicate(timeout=20)  # until the program closes its end
+    assert time.monotonic() - start > 0.5
+    assert process.returncode == -signal.SIGKILL
