@@ -108,7 +108,8 @@ static void drop(struct gt_session *session, size_t at)
 static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid);
 
 /* A fork tells of itself only with its first traced call. Before the last process that is known of
- * goes, what it has left behind is looked for: whoever has the arena mapped. */
+ * goes, what it has left behind is looked for: whoever is younger than the program and has the
+ * arena mapped. */
 static void adopt_orphans(struct gt_session *session, pid_t parent)
 {
 	DIR *processes = opendir("/proc");
@@ -118,7 +119,8 @@ static void adopt_orphans(struct gt_session *session, pid_t parent)
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
 
-		if (end != entry->d_name && !*end && pid > 0 && pid != getpid() && pid != parent)
+		if (end != entry->d_name && !*end && pid > 0 && pid != getpid() && pid != parent &&
+		    gt_process_start_time((pid_t)pid) >= session->program_start)
 			on_fork(session, (pid_t)pid, parent);
 	}
 	if (processes)
@@ -162,28 +164,6 @@ void gt_follow_end_all(struct gt_session *session)
 	gt_drain_find_writers(drain);
 	for (i = 0; i < drain->live_count; i++)
 		gt_drain_end_writer(drain, drain->live[i], true);
-}
-
-/* Threads that have ended are not told of: they are looked for, oftener when room gets short. */
-static void ends_of_threads(struct gt_session *session, uint64_t now)
-{
-	struct gt_drain *drain = &session->drain;
-	uint32_t free_count = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
-	uint32_t i;
-
-	if (now < session->next_thread_check_ns && free_count > session->arena.sub_buffer_count / 4)
-		return;
-	session->next_thread_check_ns = now + THREAD_CHECK_NS;
-	for (i = 0; i < drain->live_count; i++) {
-		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
-		pid_t pid = (pid_t)writer->writer.pid, tid = (pid_t)writer->writer.tid;
-
-		if (writer->ended || pid <= 0 || tid <= 0)
-			continue;
-		if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH)
-			gt_drain_end_writer(drain, drain->live[i],
-					    kill(pid, 0) != 0 && errno == ESRCH);
-	}
 }
 
 /* Writers that stopped for lack of room go on. */
@@ -275,6 +255,53 @@ static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid)
 	if (session->no_fork)
 		gt_tracee_restore(child, NULL);
 	return gt_follow_add(session, child);
+}
+
+/* Ended, with or without its parent having waited for it. */
+static bool is_over(pid_t pid)
+{
+	struct gt_process process = { .memory = -1 };
+	bool over;
+
+	process.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	over = process.pidfd < 0 ? errno == ESRCH : gt_process_ended(&process);
+	gt_process_close(&process);
+	return over;
+}
+
+/* A writer of a process that we do not know: a child that has ended before its letter was read, one
+ * that found no room for a letter, or nonsense. True: it is a tracee now. */
+static bool adopt(struct gt_session *session, pid_t pid)
+{
+	struct gt_tracee *first = session->tracee_count ? session->tracees[0] : NULL;
+
+	if (pid <= 0 || is_over(pid) || !first)
+		return false;
+	return on_fork(session, pid, first->process.pid) == 0 && gt_follow_find(session, pid);
+}
+
+/* Threads that have ended are not told of: they are looked for, oftener when room gets short. */
+static void ends_of_threads(struct gt_session *session, uint64_t now)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t free_count = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
+	uint32_t i;
+
+	if (now < session->next_thread_check_ns && session->tracee_count &&
+	    free_count > session->arena.sub_buffer_count / 4)
+		return;
+	session->next_thread_check_ns = now + THREAD_CHECK_NS;
+	for (i = 0; i < drain->live_count; i++) {
+		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		pid_t pid = (pid_t)writer->writer.pid, tid = (pid_t)writer->writer.tid;
+
+		if (writer->ended)
+			continue;
+		if (!gt_follow_find(session, pid) && !adopt(session, pid))
+			gt_drain_end_writer(drain, drain->live[i], true);
+		else if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH)
+			gt_drain_end_writer(drain, drain->live[i], false);
+	}
 }
 
 /*
@@ -464,7 +491,9 @@ static void answer(struct graftrace_mail *mail)
 		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
 }
 
-static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_t pid, pid_t tid)
+/* *answered: it is, and the slot may hold the next letter already. */
+static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_t pid, pid_t tid,
+		   bool *answered)
 {
 	struct exec exec = { .session = session, .pid = pid, .tid = tid };
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
@@ -482,6 +511,7 @@ static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_
 	if (error)
 		return 0;
 	answer(mail);
+	*answered = true;
 	return follow_exec(&exec);
 }
 
@@ -507,6 +537,7 @@ static int read_mail(struct gt_session *session)
 		struct graftrace_mail *mail = gt_arena_mail(&session->arena, i);
 		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
 		struct graftrace_mail copy;
+		bool answered = false;
 
 		if (state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED)
 			continue;
@@ -518,7 +549,8 @@ static int read_mail(struct gt_session *session)
 			break;
 		case GRAFTRACE_MAIL_EXEC:
 			if (state == GRAFTRACE_MAIL_POSTED)
-				error = on_exec(session, mail, (pid_t)copy.pid, (pid_t)copy.tid);
+				error = on_exec(session, mail, (pid_t)copy.pid, (pid_t)copy.tid,
+						&answered);
 			break;
 		case GRAFTRACE_MAIL_FORK:
 			error = on_fork(session, (pid_t)copy.pid, (pid_t)copy.argument[0]);
@@ -526,7 +558,8 @@ static int read_mail(struct gt_session *session)
 		default:
 			break;
 		}
-		answer(mail);
+		if (!answered)
+			answer(mail);
 	}
 	return error ? error : done;
 }

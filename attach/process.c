@@ -490,6 +490,24 @@ uint64_t gt_process_auxv(pid_t pid, uint64_t type)
 	return value;
 }
 
+uint64_t gt_process_start_time(pid_t pid)
+{
+	unsigned long long start = 0;
+	char path[64], *text, *after;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	text = read_all(path, &size);
+	after = text ? strrchr(text, ')') : NULL; /* the name may hold anything */
+	if (after && sscanf(after,
+			    ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			    "%*s %*s %llu",
+			    &start) != 1)
+		start = 0;
+	free(text);
+	return start;
+}
+
 bool gt_process_ended(const struct gt_process *process)
 {
 	struct pollfd poll_fd = { .fd = process->pidfd, .events = POLLIN };

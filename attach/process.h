@@ -85,6 +85,9 @@ const struct gt_map *gt_maps_find(const struct gt_maps *maps, uint64_t address);
 /* An entry of the auxiliary vector (getauxval(3)), 0 = not there. */
 uint64_t gt_process_auxv(pid_t pid, uint64_t type);
 
+/* When it was started: clock ticks since the system's start (proc(5)); 0 = it has ended. */
+uint64_t gt_process_start_time(pid_t pid);
+
 /* Process `pid` has ended (or is a zombie with no thread left). */
 bool gt_process_ended(const struct gt_process *process);
 

@@ -181,6 +181,7 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 		return error;
 	}
 	pid = session->pid = tracee->process.pid;
+	session->program_start = gt_process_start_time(pid);
 	calibrate(session); /* the exec took about a millisecond */
 	set_threshold(session);
 	error = gt_tracee_begin(
@@ -501,6 +502,29 @@ pid_t gt_session_pid(const struct gt_session *session)
 	return session->pid;
 }
 
+static int by_number(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Some are known only by what they wrote: they had ended before their letter was read. */
+static uint32_t count_processes(const struct gt_session *session)
+{
+	const struct gt_drain *drain = &session->drain;
+	uint32_t *pids = calloc(drain->writer_count + 1, sizeof(*pids)), i, count = 0;
+
+	for (i = 0; pids && i < drain->writer_count; i++)
+		pids[i] = drain->writers[i].writer.pid;
+	if (pids)
+		qsort(pids, drain->writer_count, sizeof(*pids), by_number);
+	for (i = 0; pids && i < drain->writer_count; i++)
+		count += i == 0 || pids[i] != pids[i - 1];
+	free(pids);
+	return count > session->processes ? count : session->processes;
+}
+
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals)
 {
 	struct gt_drain *drain = &session->drain;
@@ -512,7 +536,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.words = drain->words,
 		.calls = drain->calls,
 		.threads = drain->writer_count,
-		.processes = session->processes,
+		.processes = count_processes(session),
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
 	};
 	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)

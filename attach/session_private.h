@@ -38,6 +38,7 @@ struct gt_session {
 	uint32_t processes; /* ever */
 
 	pid_t pid; /* the program */
+	uint64_t program_start; /* of gt_process_start_time */
 	bool reaped;
 	int status; /* as waitpid gives it */
 
