@@ -37,7 +37,7 @@ struct gt_session {
 	size_t tracee_room;
 	uint32_t processes; /* ever */
 
-	pid_t pid; /* the program */
+	pid_t pid;		/* the program */
 	uint64_t program_start; /* of gt_process_start_time */
 	bool reaped;
 	int status; /* as waitpid gives it */
