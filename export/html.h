@@ -6,7 +6,7 @@
  * Its data is JSON in <script id="data">; times are microseconds with three decimals:
  *
  *     { "source": name, "bad": rows not read, "calls", "self", "functionsCount", "threadsCount",
- *       "threads": [tid, ...]             the bars; null is all further threads together
+ *       "threads": [tid, ...]             the bars; null at the end: all further threads together
  *       "functions": [[name, calls, total, self, waits 0|1, [thread index, self, ...]], ...]
  *       "others": [{ "waits", "count", "calls", "total", "self", "cells": [thread index, self, ...]
  * }], "rest": [[name, calls, total, self], ...] }    the first of what the others lump together
@@ -21,10 +21,13 @@
 #include "export/breakdown.h"
 #include <graftrace/error.h>
 
-/* What the page holds at most; the rest is lumped together and counted. */
+/*
+ * What the page holds at most; the rest is lumped together and counted. Bars times functions is
+ * what a browser has to draw: 15,000 pieces take it about a second.
+ */
 #define GT_HTML_FUNCTIONS_MAX 150
 #define GT_HTML_REST_MAX      5000
-#define GT_HTML_THREADS_MAX   1000
+#define GT_HTML_THREADS_MAX   100
 
 /*
  * Writes the page to fd. source: what the page says it is of (a file's name); bad_rows: how many

@@ -26,7 +26,10 @@
 		});
 	/* What "other" is made of, as far as the page holds it: found by the search only. */
 	const rest = data.rest.map((f) => ({ name: f[0], calls: f[1], total: f[2], self: f[3] }));
-	const threads = data.threads.map((t) => t === null ? "others" : String(t));
+	/* Of very many threads those with little self time are one bar, which would dwarf the others. */
+	const crowd = data.threadsCount - data.threads.length + 1;
+	const threads = data.threads.map((t) => t !== null ? String(t) : crowd.toLocaleString("en") + " others");
+	let crowdShown = false;
 
 	let sortKey = "self";
 	let ascending = false;
@@ -47,10 +50,14 @@
 		return `hsl(${hue.toFixed(1)}, ${[62, 52, 70][shade]}%, ${[52, 64, 42][shade]}%)`;
 	}
 
+	const shownThreads = () => threads.filter((_, i) => crowdShown || data.threads[i] !== null);
+
 	function bars() {
 		return functions.map((f) => {
 			const x = [], y = [];
 			for (let i = 0; i < f.cells.length; i += 2) {
+				if (data.threads[f.cells[i]] === null && !crowdShown)
+					continue;
 				x.push(threads[f.cells[i]]);
 				y.push(f.cells[i + 1]);
 			}
@@ -77,7 +84,8 @@
 			font: { color: text, family: "system-ui, 'DejaVu Sans', sans-serif", size: 12 },
 			xaxis: {
 				title: { text: "Thread Idx" }, type: "category", categoryorder: "array",
-				categoryarray: threads, range: [-0.5, threads.length - 0.5], linecolor: line,
+				categoryarray: shownThreads(), range: [-0.5, shownThreads().length - 0.5],
+				linecolor: line,
 			},
 			yaxis: {
 				title: { text: "Latency (us)" }, gridcolor: line, zerolinecolor: line,
@@ -204,6 +212,26 @@
 	}
 	dark.addEventListener("change", () => Plotly.react(chart, bars(), layout(), config));
 
+	function tellCrowd() {
+		const self = functions.reduce((sum, f) => {
+			for (let i = 0; i < f.cells.length; i += 2)
+				sum += data.threads[f.cells[i]] === null ? f.cells[i + 1] : 0;
+			return sum;
+		}, 0);
+		byId("crowd").hidden = false;
+		byId("crowd").firstElementChild.textContent =
+			`The chart shows the ${count(threads.length - 1, "thread")} with the most self time. ` +
+			`All others together: ${count(crowd, "thread")}, ${us(self)} us.`;
+		byId("others").textContent = crowdShown ? "Take their bar away" : "Show them as one bar";
+		byId("others").setAttribute("aria-pressed", String(crowdShown));
+	}
+
+	byId("others").addEventListener("click", () => {
+		crowdShown = !crowdShown;
+		tellCrowd();
+		Plotly.react(chart, bars(), layout(), config);
+	});
+
 	document.title = data.source + " \u2014 self times";
 	byId("summary").textContent = `${data.source}: ${count(data.calls, "call")} of ` +
 		`${count(data.functionsCount, "function")} in ${count(data.threadsCount, "thread")}, ` +
@@ -216,6 +244,8 @@
 	};
 	fill();
 	mark();
+	if (data.threads.includes(null))
+		tellCrowd();
 	Plotly.newPlot(chart, bars(), layout(), config).then(() => {
 		document.documentElement.dataset.ready = "yes";
 	});

@@ -218,6 +218,19 @@ def test_hiding_what_waits_takes_the_lump_of_those_too(page, browser):
     assert abs(sum(bars(browser).values()) - left) < Decimal("0.001")
 
 
+def test_of_very_many_threads_the_last_are_one_bar_when_asked_for(page, browser):
+    page([("f", tid, "1.000", f"{1000 - tid}.000") for tid in range(1, 251)])
+    assert {thread for _, thread in bars(browser)} == {str(tid) for tid in range(1, 100)}
+    told = browser.run("return document.getElementById('crowd').textContent")
+    rest = sum(1000 - tid for tid in range(100, 251))
+    assert "99 threads with the most self time" in told and f"151 threads, {rest:,}.000 us" in told
+    browser.click("#others")
+    assert bars(browser)["f", "151 others"] == rest
+    assert len(bars(browser)) == 100
+    browser.click("#others")
+    assert len(bars(browser)) == 99
+
+
 def test_hostile_names_are_text_and_nothing_else(page, browser):
     page(few())
     assert browser.run("return document.title").startswith("trace.csv")
