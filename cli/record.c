@@ -374,6 +374,9 @@ static void follow(struct recording *recording)
 			to_forward = 0;
 			gt_session_signal(recording->session, signal);
 		}
+		/* An error of this is told by the next sub-buffer, or at the end. */
+		if (state > 0 && recording->writer != NULL)
+			gt_file_writer_flush_old(recording->writer);
 		if (state > 0)
 			continue;
 		/* The recording has ended, the program goes on: it is waited for, and told once. */

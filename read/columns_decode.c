@@ -217,7 +217,7 @@ int gt_columns_open(struct gt_columns_decoder *decoder, const uint8_t *stored, s
 		    struct gt_columns_group **out, struct gt_message *message)
 {
 	struct graftrace_file_columns head;
-	size_t words = 0, at = sizeof(head);
+	size_t words = 0, all = 0, at = sizeof(head);
 	int error;
 
 	pthread_once(&once, fill_tables);
@@ -230,16 +230,21 @@ int gt_columns_open(struct gt_columns_decoder *decoder, const uint8_t *stored, s
 		uint32_t part = head.section[i].stored_bytes, raw = head.section[i].raw_bytes;
 		if (part > stored_bytes - at)
 			return refuse(message, "a column is cut off");
-		if (part > raw || raw > GRAFTRACE_BLOCK_MAX ||
-		    raw > GRAFTRACE_EXPANSION_BASE + (uint64_t)GRAFTRACE_EXPANSION_COLUMN * part)
+		if (part > raw || raw > GRAFTRACE_BLOCK_MAX)
 			return refuse(message, "a column's length cannot be");
+		all += raw;
 		at += part;
 	}
+	if (all > GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_COLUMNS * stored_bytes)
+		return refuse(message, "the columns' lengths cannot be");
 	if ((at + 7) / 8 * 8 != stored_bytes)
 		return refuse(message, "the columns are followed by something else");
 	if (head.section[GRAFTRACE_SECTION_CODES].raw_bytes != words ||
 	    head.section[GRAFTRACE_SECTION_CLOCKS].raw_bytes != words)
 		return refuse(message, "a column has not one byte a word");
+	if (head.section[GRAFTRACE_SECTION_CODE_EXTRA].raw_bytes > words * 8 ||
+	    head.section[GRAFTRACE_SECTION_CLOCK_EXTRA].raw_bytes > words * 4)
+		return refuse(message, "a column has more bytes than the words can need");
 
 	struct gt_columns_group *group = calloc(1, sizeof(*group) + count * sizeof(struct place));
 	if (!group)

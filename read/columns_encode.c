@@ -405,19 +405,47 @@ static size_t write_meta(struct gt_columns_encoder *encoder, const struct gt_col
 	return (size_t)(at - encoder->meta);
 }
 
+struct section {
+	const uint8_t *bytes;
+	size_t count;
+};
+
 /* One section to `out`, packed if that is shorter. Returns its stored length. */
-static size_t write_section(struct gt_columns_encoder *encoder, const uint8_t *bytes, size_t count,
+static size_t write_section(struct gt_columns_encoder *encoder, const struct section *section,
 			    enum gt_columns_effort effort, uint8_t *out)
 {
-	if (effort != GT_COLUMNS_BARE && count >= 32) {
-		size_t packed =
-			ZSTD_compressCCtx(encoder->zstd, out, count - 1, bytes, count, LEVEL_WORDS);
-		if (!ZSTD_isError(packed) &&
-		    count <= GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_COLUMN * packed)
+	if (effort != GT_COLUMNS_BARE && section->count >= 32) {
+		size_t packed = ZSTD_compressCCtx(encoder->zstd, out, section->count - 1,
+						  section->bytes, section->count, LEVEL_WORDS);
+		if (!ZSTD_isError(packed))
 			return packed;
 	}
-	memcpy(out, bytes, count);
-	return count;
+	memcpy(out, section->bytes, section->count);
+	return section->count;
+}
+
+/* All sections to `out`. Returns their stored length with the padding. */
+static size_t write_sections(struct gt_columns_encoder *encoder, const struct section *sections,
+			     enum gt_columns_effort effort, uint8_t *out)
+{
+	struct graftrace_file_columns head = { 0 };
+	size_t at = sizeof(head), raw = 0;
+
+	for (int i = 0; i < GRAFTRACE_SECTIONS; i++) {
+		size_t stored = write_section(encoder, &sections[i], effort, out + at);
+		head.section[i].stored_bytes = (uint32_t)stored;
+		head.section[i].raw_bytes = (uint32_t)sections[i].count;
+		raw += sections[i].count;
+		at += stored;
+	}
+	memcpy(out, &head, sizeof(head));
+	while (at % 8)
+		out[at++] = 0;
+	/* Readers refuse what gets too much longer. */
+	if (effort != GT_COLUMNS_BARE &&
+	    raw > GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_COLUMNS * at)
+		return write_sections(encoder, sections, GT_COLUMNS_BARE, out);
+	return at;
 }
 
 int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_columns_input *inputs,
@@ -462,10 +490,7 @@ int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_co
 		done += inputs[i].word_count;
 	}
 
-	const struct {
-		const uint8_t *bytes;
-		size_t count;
-	} sections[GRAFTRACE_SECTIONS] = {
+	const struct section sections[GRAFTRACE_SECTIONS] = {
 		[GRAFTRACE_SECTION_META] = { encoder->meta, write_meta(encoder, inputs, count) },
 		[GRAFTRACE_SECTION_CODES] = { encoder->codes, words },
 		[GRAFTRACE_SECTION_CLOCKS] = { encoder->clocks, words },
@@ -474,17 +499,5 @@ int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_co
 		[GRAFTRACE_SECTION_CLOCK_EXTRA] = { encoder->clock_extra,
 						    (size_t)(clock_extra - encoder->clock_extra) },
 	};
-	struct graftrace_file_columns head = { 0 };
-	size_t at = sizeof(head);
-	for (int i = 0; i < GRAFTRACE_SECTIONS; i++) {
-		size_t stored = write_section(encoder, sections[i].bytes, sections[i].count, effort,
-					      out + at);
-		head.section[i].stored_bytes = (uint32_t)stored;
-		head.section[i].raw_bytes = (uint32_t)sections[i].count;
-		at += stored;
-	}
-	memcpy(out, &head, sizeof(head));
-	while (at % 8)
-		out[at++] = 0;
-	return (int64_t)at;
+	return (int64_t)write_sections(encoder, sections, effort, out);
 }

@@ -359,6 +359,8 @@ static int sink_writer(void *data, const struct gt_writer *seen)
 		return writer->output.error;
 	if (writer->writer_count == WRITERS && put_writers(writer) < 0)
 		return writer->output.error;
+	if (!writer->writer_count && !writer->pending_count)
+		writer->oldest_ns = now_ns();
 	struct graftrace_file_writer *record = &writer->writers[writer->writer_count++];
 	*record = (struct graftrace_file_writer){
 		.generation = seen->generation,
@@ -508,6 +510,14 @@ int gt_file_writer_flush(struct gt_file_writer *writer)
 	if (put_writers(writer) < 0 || put_sub_buffers(writer) < 0)
 		return writer->output.error;
 	return 0;
+}
+
+int gt_file_writer_flush_old(struct gt_file_writer *writer)
+{
+	if ((writer->pending_count || writer->writer_count) &&
+	    now_ns() - writer->oldest_ns > GATHER_NS)
+		return gt_file_writer_flush(writer);
+	return writer->output.error;
 }
 
 /* Room for one more of `bytes`. */

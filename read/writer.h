@@ -49,9 +49,12 @@ const struct gt_sink *gt_file_writer_sink(struct gt_file_writer *writer);
  * faster, from 90 on not at all, until it falls again. From any thread. */
 void gt_file_writer_set_pressure(struct gt_file_writer *writer, unsigned percent);
 
-/* Writes what is gathered to the file (for a recording that is slow to fill a block; the writer
- * also does it by itself a second after the oldest gathered sub-buffer, when it is called next). */
+/* Writes what is gathered to the file. */
 int gt_file_writer_flush(struct gt_file_writer *writer);
+
+/* The same if the oldest of it came more than a second ago: to be called now and then, so that
+ * what a program records slowly is in the file soon. The sink's calls do it too. */
+int gt_file_writer_flush_old(struct gt_file_writer *writer);
 
 /* What the end block says. */
 struct gt_file_writer_totals {

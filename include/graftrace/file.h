@@ -24,10 +24,11 @@
 /* No block may be longer, stored or decompressed; writers split what is. */
 #define GRAFTRACE_BLOCK_MAX (64u << 20)
 /* What decompresses may be longer than what is stored by at most this, so that a small file is
- * small work: a block's payload by the first ratio, a column by the second. */
-#define GRAFTRACE_EXPANSION_BASE   4096u
-#define GRAFTRACE_EXPANSION_BLOCK  64u
-#define GRAFTRACE_EXPANSION_COLUMN 1024u
+ * small work: a block's payload by the first ratio, the columns of a group together by the second.
+ */
+#define GRAFTRACE_EXPANSION_BASE    4096u
+#define GRAFTRACE_EXPANSION_BLOCK   64u
+#define GRAFTRACE_EXPANSION_COLUMNS 1024u
 
 enum graftrace_block_type {
 	GRAFTRACE_BLOCK_START = 1,	 /* the first: clock, machine, command line */

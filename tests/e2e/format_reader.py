@@ -369,9 +369,10 @@ def columns(group, lengths):
     table = list(struct.iter_unpack("<II", group[:40]))
     at, sections = 40, []
     for stored, raw in table:
-        check(stored <= raw <= min(4096 + 1024 * stored, BLOCK_MAX), "a section's lengths")
+        check(stored <= raw <= BLOCK_MAX, "a section's lengths")
         sections.append(group[at:at + stored])
         at += stored
+    check(sum(raw for _, raw in table) <= 4096 + 1024 * len(group), "raw bytes of a group")
     check(padded(at) == len(group) and not any(group[at:]), "lengths of the sections")
     unpacked = iter(decompress([(section, raw) for section, (stored, raw) in zip(sections, table)
                                 if stored != raw]))

@@ -2,9 +2,12 @@
 """The recording file, read twice: by the library, and by the reader that was written from
 doc/format.md alone. Both have to find the same."""
 
+import os
 import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -120,3 +123,45 @@ def test_parse_trace_of_no_recording_at_all_is_refused(graftrace, tmp_path):
     done = graftrace("parse-trace", "graftrace.data", code=1)
     assert "is no graftrace recording" in done.stderr or "clock" in done.stderr
     assert not (tmp_path / "trace.csv").exists()
+
+
+SLOW = """
+#include <unistd.h>
+__attribute__((noinline)) int step(int x) { __asm__ volatile(""); return x + 1; }
+int main(void) {
+    int x = 0;
+    for (int round = 0; round < 3000; round++) {
+        for (int i = 0; i < 5000; i++) x = step(x);
+        usleep(1000);
+    }
+    return x == 0;
+}
+"""
+
+
+def test_a_recording_whose_recorder_was_killed_holds_what_was_written(graftrace, tmp_path):
+    (tmp_path / "slow.c").write_text(SLOW)
+    subprocess.run(["gcc", "-O2", "-fpatchable-function-entry=5", "slow.c", "-o", "slow"],
+                   cwd=tmp_path, check=True)
+    path = tmp_path / "graftrace.data"
+    process = graftrace.start("record", "./slow", start_new_session=True)
+    try:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not (
+                path.exists() and path.stat().st_size > 100_000):
+            time.sleep(0.05)
+        process.kill()
+        process.wait(timeout=10)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=10)
+    recording = format_reader.read(path, strict=False)
+    calls = sum(1 for writer in recording.writers for sub_buffer in writer.sub_buffers
+                for word in sub_buffer.words
+                if 0 < word >> 33 < 0x7fffff00 and not word >> 32 & 1)
+    assert calls > 100_000
+    shown = graftrace("report", "--format", "csv")
+    assert "not ended" in shown.stderr or "cut off" in shown.stderr
+    column = shown.stdout.splitlines()[0].split(",").index("calls")
+    counted = sum(int(line.split(",")[column]) for line in shown.stdout.splitlines()[1:])
+    assert counted == calls

@@ -592,6 +592,79 @@ static void small_files_cannot_make_much_work(void **state)
 	free(packed);
 }
 
+/* A hole of a file as trace: blocks of 48 MB that take no room, and a real one behind them. */
+static void recordings_longer_than_4_gigabytes_open(void **state)
+{
+	struct {
+		struct graftrace_file_sub_buffers counts;
+		struct graftrace_file_group group;
+		struct graftrace_file_sub_buffer entries[3];
+	} head = { .counts = { 1, 3, 0 } };
+	const struct graftrace_sub_buffer header = {
+		.magic = GRAFTRACE_SUB_BUFFER_MAGIC, .generation = 1, .used = 1, .sequence = 1000000
+	};
+	struct crafted crafted;
+	uint8_t *payload = crafted.block + sizeof(struct graftrace_block);
+	uint64_t word = graftrace_word(7, 0, 9);
+	(void)state;
+	craft_start(&crafted, GRAFTRACE_FILE_MAJOR);
+	for (int i = 0; i < 3; i++)
+		head.entries[i].words = GRAFTRACE_WORDS_MAX;
+	head.group = (struct graftrace_file_group){ .generation = 1,
+						    .sub_buffer_count = 3,
+						    .stored_bytes =
+							    3 * (GRAFTRACE_WORDS_MAX * 8 + 128) };
+	while (crafted.output.offset < 5ull << 30) {
+		/* The header and the head; the body is skipped, and is zeros. */
+		struct graftrace_block block = {
+			.magic = GRAFTRACE_BLOCK_MAGIC,
+			.offset = crafted.output.offset,
+			.number = crafted.output.number++,
+			.type = GRAFTRACE_BLOCK_SUB_BUFFERS,
+			.version = 1,
+			.payload_bytes = sizeof(head) + head.group.stored_bytes,
+			.raw_bytes = sizeof(head) + head.group.stored_bytes,
+			.head_bytes = sizeof(head),
+			.head_crc = gt_crc32c(0, &head, sizeof(head)),
+		};
+		block.header_crc =
+			gt_crc32c(0, &block, offsetof(struct graftrace_block, header_crc));
+		assert_int_equal(write(crafted.output.fd, &block, sizeof(block)), sizeof(block));
+		assert_int_equal(write(crafted.output.fd, &head, sizeof(head)), sizeof(head));
+		crafted.output.offset += sizeof(block) + block.payload_bytes;
+		assert_int_equal(lseek(crafted.output.fd, (off_t)crafted.output.offset, SEEK_SET),
+				 crafted.output.offset);
+		head.group.first_sequence += 3;
+	}
+	head.counts.sub_buffer_count = 1;
+	head.entries[0].words = 1;
+	memcpy(payload + 64, &header, GRAFTRACE_HEADER_BYTES);
+	memcpy(payload + 64 + GRAFTRACE_HEADER_BYTES, &word, sizeof(word));
+	head.group = (struct graftrace_file_group){
+		.generation = 1,
+		.sub_buffer_count = 1,
+		.first_sequence = header.sequence,
+		.stored_bytes = GRAFTRACE_HEADER_BYTES + 8,
+		.crc = gt_crc32c(0, payload + 64, GRAFTRACE_HEADER_BYTES + 8),
+	};
+	memcpy(payload, &head, 64);
+	gt_block_output_put(&crafted.output, crafted.block, GRAFTRACE_BLOCK_SUB_BUFFERS, 0,
+			    64 + GRAFTRACE_HEADER_BYTES + 8, 64 + GRAFTRACE_HEADER_BYTES + 8, 64);
+	assert_int_equal(gt_block_output_close(&crafted.output), 0);
+
+	struct gt_recording *recording = open_recording();
+	struct gt_target *target = gt_recording_target(recording);
+	struct graftrace_sub_buffer *buffer = malloc(target->sub_buffer_bytes);
+	const struct graftrace_sub_buffer *bytes;
+	assert_true(gt_recording_info(recording)->file_bytes > 5ull << 30);
+	assert_int_equal(target->ops->sub_buffer(target, 0, header.sequence, buffer, &bytes), 1);
+	assert_int_equal(graftrace_sub_buffer_words(buffer)[0], word);
+	assert_int_equal(target->ops->sub_buffer(target, 0, 2, buffer, &bytes), GT_EFORMAT);
+	free(buffer);
+	gt_recording_close(recording);
+	unlink(path);
+}
+
 static void codes_without_a_symbol_are_refused(void **state)
 {
 	/* META with an empty dictionary and one header, eight codes, eight clocks */
@@ -651,6 +724,7 @@ int main(void)
 		cmocka_unit_test(no_recordings_are_refused_in_words),
 		cmocka_unit_test(newer_formats_are_refused_and_newer_blocks_passed_over),
 		cmocka_unit_test(small_files_cannot_make_much_work),
+		cmocka_unit_test(recordings_longer_than_4_gigabytes_open),
 		cmocka_unit_test(codes_without_a_symbol_are_refused),
 		cmocka_unit_test(checksums_are_crc32c_on_every_machine),
 	};
