@@ -22,6 +22,9 @@
 
 struct gt_live {
 	struct gt_control_target control;
+	/* The session's target, with a clock of its own: a session measures its clock better and
+	 * better, and a trace that is read twice shall be the same twice. */
+	struct gt_target view;
 	struct gt_session *session;
 	char *program;
 	enum graftrace_arena_mode mode;
@@ -30,6 +33,7 @@ struct gt_live {
 	atomic_bool ended;
 
 	pthread_mutex_t lock; /* guards what follows */
+	bool has_clock;	      /* view.clock is settled: when the trace was read first */
 	struct gt_globs lists[LISTS];
 	struct gt_control_name
 		*known; /* functions as they were listed last: for when it has ended */
@@ -186,6 +190,7 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 		return error;
 	pthread_mutex_lock(&live->lock);
 	live->tracer = tracer;
+	live->view.tracer = tracer;
 	pthread_mutex_unlock(&live->lock);
 	return empty_ring(live, message); /* as Linux does */
 }
@@ -572,6 +577,20 @@ static int open_snapshot(struct gt_live *live, uint64_t options, struct gt_text_
 	return 0;
 }
 
+/* The session may be writing it: twice the same is whole. */
+static struct gt_clock read_clock(struct gt_session *session)
+{
+	const volatile struct gt_clock *clock = &gt_session_target(session)->clock;
+	struct gt_clock one = *clock;
+	struct gt_clock two = *clock;
+
+	while (one.tsc_base != two.tsc_base || one.ns_base != two.ns_base || one.mult != two.mult) {
+		one = two;
+		two = *clock;
+	}
+	return two;
+}
+
 static int text_open(struct gt_control_target *target, bool consume, void **text_out,
 		     struct gt_message *message)
 {
@@ -584,6 +603,9 @@ static int text_open(struct gt_control_target *target, bool consume, void **text
 		return no_memory(message);
 	pthread_mutex_lock(&live->lock);
 	options = live->options;
+	if (!live->has_clock)
+		live->view.clock = read_clock(live->session);
+	live->has_clock = true;
 	pthread_mutex_unlock(&live->lock);
 	error = consume ? open_pipe(live, options, message)
 			: open_snapshot(live, options, &text->reader, message);
@@ -660,8 +682,9 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	pthread_mutex_init(&live->lock, NULL);
 	pthread_mutex_init(&live->change, NULL);
 	pthread_mutex_init(&live->pipe_lock, NULL);
-	live->control = (struct gt_control_target){ &operations, live, GT_CONTROL_PROGRAM,
-						    gt_session_target(session) };
+	live->control =
+		(struct gt_control_target){ &operations, live, GT_CONTROL_PROGRAM, &live->view };
+	live->view = *gt_session_target(session);
 	live->session = session;
 	live->mode = options->mode;
 	live->no_fork = options->no_fork;
