@@ -25,8 +25,13 @@ struct gt_text_trace {
 	struct gt_text_trace_report report;
 	char *carry; /* a line's begin, from earlier blocks */
 	size_t carry_len;
-	bool skipping;			       /* in the middle of a line that is too long */
-	char peeked_cpus[GT_TEXT_CPU_MAX + 1]; /* 1: its first switch was seen */
+	bool skipping; /* in the middle of a line that is too long */
+	/* The file to look ahead in, while there is more of it; else NULL. */
+	char *ahead;
+	size_t ahead_kept; /* bytes of the block before, at its begin */
+	off_t ahead_offset;
+	int ahead_fd;
+	char looked_ahead[GT_TEXT_CPU_MAX + 1]; /* by CPU: nothing more is to be found out */
 };
 
 static void left_open(void *user, const char *name, size_t name_len, int64_t tid)
@@ -51,12 +56,47 @@ static int row(struct gt_text_trace *trace, const struct gt_text_task *task, con
 	return trace->call(trace->user, &call);
 }
 
+/*
+ * A line comes on a CPU of whose task nothing is known: looks for the CPU's first switch further
+ * on. Most texts have it near; one that has none is read once more to its end, for all CPUs
+ * together.
+ */
+static __attribute__((noinline, cold)) int look_ahead_slow(struct gt_text_trace *trace, int32_t cpu)
+{
+	while (trace->ahead != NULL && !trace->looked_ahead[cpu]) {
+		char *block = trace->ahead;
+		ssize_t count = pread(trace->ahead_fd, block + trace->ahead_kept, BLOCK_BYTES,
+				      trace->ahead_offset);
+		size_t len = trace->ahead_kept;
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count <= 0) { /* an error comes again when this is read in its turn */
+			free(trace->ahead);
+			trace->ahead = NULL;
+			break;
+		}
+		trace->ahead_offset += count;
+		len += (size_t)count;
+		if (gt_text_trace_peek(trace, block, len) != GT_OK)
+			return GT_ENOMEM;
+		trace->ahead_kept = len < GT_TEXT_PEEK_OVERLAP ? len : GT_TEXT_PEEK_OVERLAP;
+		memmove(block, block + len - trace->ahead_kept, trace->ahead_kept);
+	}
+	trace->looked_ahead[cpu] = 1;
+	return GT_OK;
+}
+
 static int call_line(struct gt_text_trace *trace, const struct gt_text_line *line, uint64_t offset)
 {
 	struct gt_text_stacks *stacks = &trace->stacks;
-	struct gt_text_task *task = gt_text_stacks_task(stacks, line->cpu, line->pid);
 	struct gt_text_closed closed;
+	struct gt_text_task *task;
 
+	if (line->pid < 0 && line->cpu >= 0 && !trace->looked_ahead[line->cpu] &&
+	    look_ahead_slow(trace, line->cpu) != GT_OK)
+		return GT_ENOMEM;
+	task = gt_text_stacks_task(stacks, line->cpu, line->pid);
 	if (task == NULL)
 		return GT_ENOMEM;
 	if (line->kind == GT_TEXT_ENTRY)
@@ -191,8 +231,8 @@ int gt_text_trace_peek(struct gt_text_trace *trace, const char *block, size_t le
 		    stop - begin > GT_TEXT_PEEK_OVERLAP)
 			continue;
 		gt_text_line_parse(begin, (size_t)(stop - begin), &line);
-		if (line.kind == GT_TEXT_SWITCH && !trace->peeked_cpus[line.cpu]) {
-			trace->peeked_cpus[line.cpu] = 1;
+		if (line.kind == GT_TEXT_SWITCH && !trace->looked_ahead[line.cpu]) {
+			trace->looked_ahead[line.cpu] = 1;
 			if (gt_text_stacks_first(&trace->stacks, line.cpu, line.pid) != GT_OK)
 				return GT_ENOMEM;
 		}
@@ -291,31 +331,6 @@ static int read_failed(struct gt_message *message, uint64_t offset)
 	return GT_EIO;
 }
 
-/* Looks through a file from where it stands, without moving there. */
-static int peek_file(struct gt_text_trace *trace, int fd, char *block, off_t offset,
-		     struct gt_message *message)
-{
-	size_t kept = 0;
-
-	for (;;) {
-		ssize_t count = pread(fd, block + kept, BLOCK_BYTES, offset);
-		size_t len;
-
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0)
-			return read_failed(message, (uint64_t)offset);
-		if (count == 0)
-			return GT_OK;
-		offset += count;
-		len = kept + (size_t)count;
-		if (gt_text_trace_peek(trace, block, len) != GT_OK)
-			return GT_ENOMEM;
-		kept = len < GT_TEXT_PEEK_OVERLAP ? len : GT_TEXT_PEEK_OVERLAP;
-		memmove(block, block + len - kept, kept);
-	}
-}
-
 static int feed_fd(struct gt_text_trace *trace, int fd, char *block, bool peeked,
 		   struct gt_message *message)
 {
@@ -340,21 +355,26 @@ static int feed_fd(struct gt_text_trace *trace, int fd, char *block, bool peeked
 
 int gt_text_trace_read(struct gt_text_trace *trace, int fd, struct gt_message *message)
 {
-	char *block = malloc(BLOCK_BYTES + GT_TEXT_PEEK_OVERLAP);
-	bool peeked = false;
+	char *block = malloc(BLOCK_BYTES);
 	struct stat status;
-	off_t offset;
-	int result = GT_OK;
+	bool is_file;
+	int result;
 
 	if (block == NULL)
 		return GT_ENOMEM;
-	offset = lseek(fd, 0, SEEK_CUR);
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && offset >= 0) {
-		result = peek_file(trace, fd, block, offset, message);
-		peeked = true;
+	trace->ahead_fd = fd;
+	trace->ahead_offset = lseek(fd, 0, SEEK_CUR);
+	is_file = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && trace->ahead_offset >= 0;
+	if (is_file) {
+		trace->ahead = malloc(BLOCK_BYTES + GT_TEXT_PEEK_OVERLAP);
+		if (trace->ahead == NULL) {
+			free(block);
+			return GT_ENOMEM;
+		}
 	}
-	if (result == GT_OK)
-		result = feed_fd(trace, fd, block, peeked, message);
+	result = feed_fd(trace, fd, block, is_file, message);
 	free(block);
+	free(trace->ahead);
+	trace->ahead = NULL;
 	return result;
 }

@@ -82,8 +82,9 @@ const struct gt_text_trace_report *gt_text_trace_report(const struct gt_text_tra
 void gt_text_trace_destroy(struct gt_text_trace *trace);
 
 /*
- * Reads fd to its end: peek (the whole file if it is one that can be read twice, else the first
- * block), feed, finish. GT_EIO with the system's words in *message, and as gt_text_trace_feed.
+ * Reads fd to its end: looks ahead (in a file that can be read twice as far as is needed, else in
+ * the first block), feeds, finishes. GT_EIO with the system's words in *message, and as
+ * gt_text_trace_feed.
  */
 int gt_text_trace_read(struct gt_text_trace *trace, int fd, struct gt_message *message);
 
