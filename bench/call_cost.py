@@ -27,10 +27,11 @@ def plain(program, arguments=None, **how):
     return lambda: ns(run([program, *(arguments or ARGUMENTS)], **how)[0])
 
 
-def in_memory(program, arguments=None):
+def in_memory(program, arguments=None, options=()):
     """Recording as a flight recorder: nothing leaves memory while the program runs."""
     data = SCRATCH / "call_cost.data"
-    return lambda: ns(record(data, [program, *(arguments or ARGUMENTS)], "--overwrite")[0])
+    return lambda: ns(record(data, [program, *(arguments or ARGUMENTS)], "--overwrite",
+                             *options)[0])
 
 
 def ways_in():
@@ -38,7 +39,8 @@ def ways_in():
     floor = compile_c("fib.c", "fib_floor", "-DTWO_CLOCK_READS")
     variants = {"plain": plain(bare), "floor": plain(floor)}
     for way, flags in WAYS.items():
-        variants[way] = in_memory(compile_c("fib.c", f"fib_{way}", *flags))
+        variants[way] = in_memory(compile_c("fib.c", f"fib_{way}", *flags),
+                                  options=[] if flags else ["--unprepared"])
     figures = in_turns(variants)
     for way, flags in WAYS.items():
         say(f"entry + return, in memory, ÷ two bare `rdtsc`: {' '.join(flags) or 'unprepared'}",

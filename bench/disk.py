@@ -26,7 +26,7 @@ def bytes_a_call():
     work = [program, PROGRAMS / "work.lua", ROUNDS_OF_WORK]
     data, other = SCRATCH / "disk.data", SCRATCH / "disk.uftrace"
     rows = {}
-    for name, option in (("plain", "--compress=no"), ("compressed", "--compress=yes")):
+    for name, option in (("plain", "--no-compress"), ("compressed", "--compress")):
         _, line = record(data, work, option)
         rows[name] = size(data) / calls_of(data), line
     uftrace_record(other, work, "patchable")
