@@ -2,7 +2,8 @@
 """The price of a traced call in memory, for each way in, beside the floor and the peers.
 
 The floor is the same call with two bare clock reads in it. Of every figure the plain program's
-own time is taken off: the ratio is of what tracing adds.
+own time is taken off: the ratio is of what tracing adds. The times are the thread's CPU time, so
+that what else the machine does is left out.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ FEWER = ["26", "5", "1"]            # 2.7 million calls, for the peers that are 
 
 
 def ns(output):
-    """ns a call, from what programs/fib.c prints."""
+    """ns of CPU time a call, from what programs/fib.c prints."""
     return float(output.split()[1])
 
 

@@ -14,7 +14,7 @@ def timed(function):
     """(ns a call as the program says, wall seconds of the whole command)."""
     result = []
     wall = seconds(lambda: result.append(function()))
-    return float(result[0].split()[1]), wall
+    return float(result[0].split()[2]), wall
 
 
 def with_graftrace(program):
