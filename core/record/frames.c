@@ -223,37 +223,39 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 	}
 }
 
-static void say_unwound(struct gt_thread *thread, uint32_t count)
-{
-	if (count == 0)
-		return;
-	if (!recording(thread) ||
-	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, count),
-			    true)) {
-		thread->resume = 1;
-		thread->end = thread->end_return = 0;
-	}
-}
-
 /* Takes off the frames that lie below `sp` (and at it, when a call is about to be pushed there). */
 static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 {
 	uint32_t count = 0;
 	uint32_t flags = 0;
+	uint64_t *place = NULL;
 	struct gt_frame *bottom = thread->context->frames;
 	if (gt_frames_settled(thread) != thread->top)
 		return; /* an interrupted push is above everything: nothing below it has ended */
-	while (thread->top != bottom &&
-	       (thread->top->slot < sp || (entering && thread->top->slot == sp))) {
-		flags |= gt_frame_flags(thread->top);
-		if (!(gt_frame_flags(thread->top) & GT_FRAME_THRESHOLD))
+	struct gt_frame *top = thread->top;
+	while (top != bottom && (top->slot < sp || (entering && top->slot == sp))) {
+		flags |= gt_frame_flags(top);
+		if (!(gt_frame_flags(top) & GT_FRAME_THRESHOLD))
 			count++;
+		top--;
+	}
+	/* The word's place comes first: if that opens a sub-buffer, its header must still have the
+	 * calls that the word takes off. */
+	if (count != 0 && recording(thread))
+		place = gt_stream_reserve(thread, 1, true);
+	while (thread->top != top) {
 		thread->top->slot = GT_SLOT_NONE;
 		thread->top--;
 	}
 	if (flags & GT_FRAME_ROOT)
 		thread->outside = 1;
-	say_unwound(thread, count);
+	if (place != NULL) {
+		__atomic_store_n(place, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, count),
+				 __ATOMIC_RELAXED);
+	} else if (count != 0) {
+		thread->resume = 1;
+		thread->end = thread->end_return = 0;
+	}
 }
 
 struct gt_frame *gt_frames_settled(const struct gt_thread *thread)
