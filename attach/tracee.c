@@ -155,13 +155,32 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	return object;
 }
 
+/* Where the loader put the file, by one of its executable mappings. Segments may share a page of the
+ * file: only those that are executable are looked at. */
+static bool bias_of_map(const struct gt_object *object, const struct gt_map *map, uint64_t *bias)
+{
+	uint32_t i;
+
+	for (i = 0; i < gt_object_segment_count(object); i++) {
+		const struct gt_object_segment *segment = gt_object_segment(object, i);
+		uint64_t page = segment->file_offset & ~4095ull;
+
+		if (!segment->execute || map->offset < page ||
+		    map->offset >= segment->file_offset + segment->file_bytes)
+			continue;
+		*bias = map->start - (segment->address - segment->file_offset + map->offset);
+		return true;
+	}
+	return false;
+}
+
 /* The object whose code this mapping is, made or revived if it is new. *fresh: it is. */
 static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 			 const struct gt_map *map, struct gt_tracee_object **found, bool *fresh,
 			 struct gt_message *message)
 {
 	struct gt_catalog_file *file;
-	uint64_t address, bias;
+	uint64_t bias;
 	size_t i;
 	int error;
 
@@ -181,9 +200,8 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	error = gt_catalog_open(catalog, tracee->process.pid, map, &file, message);
 	if (error)
 		return error == GT_ENOENT ? 0 : error;
-	if (!file->object || gt_object_address_of_offset(file->object, map->offset, &address))
+	if (!file->object || !bias_of_map(file->object, map, &bias))
 		return 0;
-	bias = map->start - address;
 	for (i = 0; i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
