@@ -358,6 +358,7 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 	decode->cpu = header->cpu;
 	decode->open_pending = false;
 	decode->unwind_to = NO_UNWINDING;
+	decode->switched_at = 0;
 	if (decode->depth > GT_DECODE_DEPTH_MAX)
 		decode->depth = decode->low = GT_DECODE_DEPTH_MAX;
 
@@ -618,6 +619,7 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 {
 	uint32_t argument = (uint32_t)word;
 	uint32_t kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+	size_t place = (size_t)(decode->word - decode->base);
 	uint32_t to;
 
 	if (graftrace_word_is_return(word)) {
@@ -652,7 +654,10 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 			start_unwinding(decode, to, 0);
 		return 0;
 	case GRAFTRACE_SPECIAL_RESUMED:
-		decode->lost_clock = decode->clock + 1;
+		/* Behind a CONTEXT word it tells the depth there; elsewhere calls may be missing.
+		 */
+		if (place != decode->switched_at)
+			decode->lost_clock = decode->clock + 1;
 		if (argument > GT_DECODE_DEPTH_MAX) {
 			decode->damaged++;
 		} else if (argument > decode->depth) {
@@ -663,6 +668,7 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 		return 0;
 	case GRAFTRACE_SPECIAL_CONTEXT:
 		switch_context(decode, argument);
+		decode->switched_at = (size_t)(decode->word - decode->base);
 		fill_record(decode, record, GT_RECORD_CONTEXT);
 		record->value = argument;
 		return GT_RECORD_CONTEXT;

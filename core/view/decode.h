@@ -124,6 +124,7 @@ struct gt_decode {
 	uint8_t unwind_kind, unwind_flags;
 	uint64_t gap_sub_buffers, gap_records;
 	uint32_t end_slot;
+	size_t switched_at; /* number of the word behind the last CONTEXT word; 0: none yet */
 	struct gt_memory memory;
 
 	/* For the reader: what was skipped. */

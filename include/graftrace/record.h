@@ -70,7 +70,8 @@ enum graftrace_special {
 	GRAFTRACE_SPECIAL_LOST = 7,    /* argument: records lost just before (saturates) */
 	/* The writer stopped (tracing_on = 0, ring full) and goes on from here: calls that were
 	 * open may have returned meanwhile. Argument: depth that is left of the context's open
-	 * calls; what is above it is taken off without a return. */
+	 * calls; what is above it is taken off without a return. Right behind a CONTEXT word
+	 * it only tells the depth there: nothing was missed. */
 	GRAFTRACE_SPECIAL_RESUMED = 8,
 };
 
@@ -79,9 +80,9 @@ static inline uint64_t graftrace_special_word(enum graftrace_special kind, uint3
 	return (uint64_t)(GRAFTRACE_SPECIAL + (uint32_t)kind) << 33 | argument;
 }
 
-/* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). Where an
- * event ends a sub-buffer, its last words may be missing if they are zero: whoever cuts off what was
- * not written cannot tell them from it. */
+/* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). Where
+ * an event ends a sub-buffer, its last words may be missing if they are zero: whoever cuts off what
+ * was not written cannot tell them from it. */
 enum graftrace_event {
 	/* 3 words: the return word, the entry's full clock (tsc), the depth (calls that stay open).
 	 */
@@ -129,13 +130,13 @@ struct graftrace_sub_buffer {
 	uint32_t generation; /* number of the writer in this recording: unique, from 1 */
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t cpu;	   /* CPU at opening; ~0 unknown */
-	uint32_t context;  /* running context at opening */
-	uint64_t sequence; /* of this sub-buffer in its writer, from 0 */
-	uint64_t clock;	 /* full tsc at opening; its high half holds until a CLOCK word
-			  */
-	uint32_t depth;	 /* calls open in the context at opening */
-	uint16_t tracer; /* enum graftrace_tracer */
+	uint32_t cpu;	     /* CPU at opening; ~0 unknown */
+	uint32_t context;    /* running context at opening */
+	uint64_t sequence;   /* of this sub-buffer in its writer, from 0 */
+	uint64_t clock;	     /* full tsc at opening; its high half holds until a CLOCK word
+			      */
+	uint32_t depth;	     /* calls open in the context at opening */
+	uint16_t tracer;     /* enum graftrace_tracer */
 	uint16_t open_calls; /* entries of `open` in use: the innermost ones */
 	uint32_t used;	     /* words in use; 0 while it is being written */
 	uint32_t reserved;

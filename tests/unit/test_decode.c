@@ -317,6 +317,27 @@ static void contexts_keep_their_own_frames(void **state)
 	builder_free(&b);
 }
 
+static void the_depth_told_behind_a_context_is_no_loss(void **state)
+{
+	struct builder b = builder_make(1000);
+	(void)state;
+	builder_entry(&b, 1, 10);
+	builder_special(&b, GRAFTRACE_SPECIAL_CONTEXT, 7);
+	builder_special(&b, GRAFTRACE_SPECIAL_RESUMED, 3);
+	builder_entry(&b, 2, 10);
+	builder_special(&b, GRAFTRACE_SPECIAL_CONTEXT, 0);
+	builder_special(&b, GRAFTRACE_SPECIAL_RESUMED, 1);
+	builder_long_return(&b, 1, 10, 1010, 0);
+	feed(&b);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect(GT_RECORD_CONTEXT, 0, 0);
+	expect(GT_RECORD_ENTRY, 2, 3);
+	expect(GT_RECORD_CONTEXT, 0, 1);
+	expect_return(1, 0, 20, 0);
+	assert_int_equal(record.flags, GT_RECORD_ENTRY_SEEN);
+	builder_free(&b);
+}
+
 static void of_many_contexts_those_that_rest_longest_are_forgotten(void **state)
 {
 	struct builder b = builder_make_of(1000, 4000);
@@ -639,6 +660,7 @@ int main(void)
 		TEST(missing_sub_buffers_are_said_and_calls_still_open_go_on),
 		TEST(unwound_calls_come_innermost_first),
 		TEST(contexts_keep_their_own_frames),
+		TEST(the_depth_told_behind_a_context_is_no_loss),
 		TEST(of_many_contexts_those_that_rest_longest_are_forgotten),
 		TEST(two_hundred_thousand_frames_return_one_by_one),
 		TEST(without_memory_the_innermost_frames_are_kept),
