@@ -71,7 +71,7 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_report **report,
 		   struct gt_message *message);
 
-/* Orders the rows; equal ones by name. */
+/* Orders the rows; equal ones by calls, then by name. */
 void gt_report_sort(struct gt_report *report, enum gt_report_key key);
 
 /* The first `limit` rows (0: all) as text. *text is malloc'd, NUL-terminated, the caller's.

@@ -46,6 +46,7 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 struct order {
 	uint64_t value;
 	const struct gt_report_row *row;
+	bool by_calls; /* equal values: the row with more calls first */
 };
 
 static uint64_t value_of(const struct gt_report_row *row, enum gt_report_key key)
@@ -75,6 +76,8 @@ static int compare(const void *a, const void *b)
 	const struct order *x = a, *y = b;
 	if (x->value != y->value)
 		return x->value < y->value ? 1 : -1;
+	if (x->row->calls != y->row->calls && x->by_calls)
+		return x->row->calls < y->row->calls ? 1 : -1;
 	int names = strcmp(x->row->name, y->row->name);
 	return names ? names : strcmp(x->row->object, y->row->object);
 }
@@ -86,8 +89,9 @@ void gt_report_sort(struct gt_report *report, enum gt_report_key key)
 	struct gt_report_row *rows = calloc(count ? count : 1, sizeof(*rows));
 	if (order && rows) {
 		for (size_t i = 0; i < count; i++)
-			order[i] =
-				(struct order){ value_of(&report->rows[i], key), &report->rows[i] };
+			order[i] = (struct order){ .value = value_of(&report->rows[i], key),
+						   .row = &report->rows[i],
+						   .by_calls = key != GT_REPORT_NAME };
 		qsort(order, count, sizeof(*order), compare);
 		for (size_t i = 0; i < count; i++)
 			rows[i] = *order[i].row;
