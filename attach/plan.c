@@ -212,9 +212,12 @@ static bool is_cold_part(struct gt_plan_work *work)
 	const struct gt_object_function *function = work->function;
 	const uint8_t marks = gt_scan_marks(work->plan->scan, function->address);
 
-	return !(function->flags & GT_FUNCTION_SYMBOL) &&
-	       !(marks & (GT_MARK_CALLED | GT_MARK_POINTED)) &&
-	       (!(function->flags & GT_FUNCTION_FRAME_CFA8) || marks & GT_MARK_COND);
+	if (function->flags & GT_FUNCTION_SYMBOL || marks & GT_MARK_CALLED)
+		return false;
+	/* A switch's table may lead here too: an address of it proves nothing then. */
+	if (!(function->flags & GT_FUNCTION_FRAME_CFA8))
+		return true;
+	return !(marks & GT_MARK_POINTED) && marks & GT_MARK_COND;
 }
 
 static int plan_entry(struct gt_plan_work *work, struct gt_message *message)

@@ -208,3 +208,30 @@ def test_a_wrong_command_line_is_usage(graftrace):
     assert "one program" in graftrace("functions", "a", "b", code=2).stderr
     assert "no format 'xml'" in graftrace("functions", "--format", "xml", "a", code=2).stderr
     graftrace("functions", "--nothing", "a", code=2)
+
+
+def test_cold_parts_are_no_functions_stripped_or_not(graftrace, tmp_path):
+    """gcc moves what is unlikely elsewhere, in the middle of the function's frame."""
+    source = """#include <stdio.h>
+#include <stdlib.h>
+__attribute__((cold, noinline)) void complain(int x) { printf("%d\\n", x); }
+__attribute__((noinline)) int busy(int a, int b, int *c) {
+    int sum = 0; char space[64];
+    for (int i = 0; i < a; i++) {
+        if (__builtin_expect(c[i] > b, 0)) { complain(i); complain(c[i]); sum -= 3; }
+        else sum += sprintf(space, "%d", c[i] * 3);
+    }
+    return sum; }
+__attribute__((noinline)) int bare(int a) { if (a > 90) { complain(a); abort(); } return a * 3; }
+int main(int n, char **v) { int c[9] = { 0 }; return busy(n, 5, c) + bare(n) < 0; }
+"""
+    program, stripped = tmp_path / "prog", tmp_path / "stripped"
+    subprocess.run(["gcc", "-O2", "-xc", "-", "-o", program], input=source.encode(), check=True)
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    parts = {row["address"] for row in rows(graftrace, program) if ".cold" in row["function"]}
+    assert parts
+    for path in (program, stripped):
+        found = {row["address"]: row for row in rows(graftrace, path)}
+        for address in parts:
+            assert found[address]["reason"] == "is a part of another function"
+        assert sum(row["traced"] == "graph" for row in found.values()) == 4
