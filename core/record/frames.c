@@ -33,6 +33,7 @@ void gt_context_init(struct gt_context *context, uint32_t number)
 	context->capacity = sizeof(context->small) / sizeof(context->small[0]);
 	context->top = context->frames;
 	context->number = number;
+	context->writer = 0;
 	context->low = context->high = 0;
 	context->known = 0;
 	context->running = 0;
@@ -186,6 +187,8 @@ void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
 		*thread->running = context;
 	context->running = 1;
 	context->saved_sp = 0;
+	if (context->writer == 0)
+		context->writer = thread->generation;
 	thread->top = context->top;
 	gt_frames_settings(thread);
 	set_floor(thread);
@@ -207,17 +210,24 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 	/* an empty coroutine's memory may be given to the next one: nobody's previous then */
 	if (!from->known && is_empty(from))
 		to->previous = thread->base;
+	/* known to who reads this writer's records: see below */
+	bool known = to->writer == thread->generation || (to->writer == 0 && is_empty(to));
 	suspend_locked(from);
 	gt_frames_load(thread, to);
+	to->writer = thread->generation;
 	thread->epoch += GT_EPOCH_STEP;
-	bool was_recording = recording(thread);
-	if (!was_recording ||
+	/*
+	 * Whoever reads this writer's records knows the context's open calls, better than we do
+	 * here: a signal may have interrupted a push between its record and its frame. Only what
+	 * another writer did is news.
+	 */
+	if (!recording(thread) ||
 	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, to->number),
 			    true) ||
-	    !gt_stream_emit(
-		    thread,
-		    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, gt_frames_depth(thread)),
-		    true)) {
+	    (!known && !gt_stream_emit(thread,
+				       graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
+							      gt_frames_depth(thread)),
+				       true))) {
 		thread->resume = 1;
 		thread->end = thread->end_return = 0;
 	}

@@ -54,6 +54,7 @@ struct gt_context {
 	uint64_t low, high;   /* the stack's bounds where known (known != 0), else what was seen */
 	uint32_t known;
 	uint32_t running;  /* 1: some thread is on it */
+	uint32_t writer;   /* generation of the writer that ran it last; 0 = none yet */
 	uint64_t saved_sp; /* where an explicit switch left it; 0 = by no explicit switch */
 	uint64_t win_low, win_high;  /* mirror that is mapped for it */
 	struct gt_context *previous; /* what ran when a nested context (signal stack) began */

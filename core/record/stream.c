@@ -210,8 +210,10 @@ static bool open_sub_buffer(struct gt_thread *thread)
 	sub->open_calls = (uint16_t)count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_frame *frame = thread->top - (count - 1 - i);
-		sub->open[i].clock = gt_frame_clock(frame);
-		sub->open[i].function = gt_frame_function(frame);
+		/* one that an interrupted writer is pushing: not known yet */
+		bool in_flight = frame->slot == GT_SLOT_NONE || frame->slot == 0;
+		sub->open[i].clock = in_flight ? 0 : gt_frame_clock(frame);
+		sub->open[i].function = in_flight ? 0 : gt_frame_function(frame);
 		sub->open[i].depth = sub->depth - count + i;
 	}
 

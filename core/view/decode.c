@@ -288,7 +288,7 @@ static void fill_from_header(struct gt_decode *decode)
 		push(decode, call->clock, call->function, GT_RECORD_CHILDREN_UNKNOWN);
 		if (call->function - 1 >= GRAFTRACE_SPECIAL - 1) {
 			/* no function: what is known begins behind it */
-			decode->damaged++;
+			decode->damaged += call->function != 0;
 			decode->low = decode->depth;
 		}
 	}
@@ -342,6 +342,8 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 			header->sequence > expected ? header->sequence - expected : 0;
 		decode->gap_records = overrun > decode->overrun ? overrun - decode->overrun : 0;
 	}
+	/* Rule 4 of the format: what was followed is right, the header is for those who did not. */
+	bool followed = !first && !decode->gap && decode->context == header->context;
 	if (switch_context(decode, header->context) != GT_OK) {
 		gt_message_set(message, "no memory for the calls of thread %u", header->tid);
 		return GT_ENOMEM;
@@ -363,7 +365,8 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 		decode->depth = decode->low = GT_DECODE_DEPTH_MAX;
 
 	/* Nearly always the header tells what is known already. */
-	decode->reconcile = decode->depth != header->depth || agreed_depth(decode) != header->depth;
+	decode->reconcile = !followed && (decode->depth != header->depth ||
+					  agreed_depth(decode) != header->depth);
 	decode->fill = false;
 	set_fast(decode);
 	return GT_OK;
@@ -522,7 +525,12 @@ static int long_return(struct gt_decode *decode, struct gt_record *record, const
 		return 0;
 	}
 	uint32_t depth = (uint32_t)data[2] + 1;
-	if (decode->depth > depth) {
+	const struct gt_decode_frame *top = gt_decode_frame(decode, decode->depth - 1);
+	if (top != NULL && top->function == function && top->clock == data[1]) {
+		/* The entry's clock tells the call from every other. The writer's depth is for
+		 * those who did not follow: a signal handler's can be off by the call that it
+		 * interrupted. */
+	} else if (decode->depth > depth) {
 		if (decode->depth > decode->low) {
 			start_unwinding(decode, depth, GT_RECORD_UNSEEN);
 			return 0;

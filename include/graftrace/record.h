@@ -22,6 +22,8 @@
  *     the innermost open calls at its start, and a return whose entry came before the sub-buffer
  *     (or before the context was switched in) comes as a LONG_RETURN event with the entry's clock
  *     and the depth.
+ *     Where a writer's sub-buffers follow each other without a gap, what was followed through the
+ *     records is right, and the header's depth can differ by a call whose recording was interrupted.
  *  5. Depth of an entry = number of calls open in its context. Calls that ended without returning
  *     (longjmp, exceptions) are taken off by an UNWOUND word, innermost first.
  *  6. In a sub-buffer of the function tracer every record is two words: the entry word and the
@@ -111,7 +113,8 @@ enum graftrace_lost {
 	GRAFTRACE_LOST_CAUSES = 8,
 };
 
-/* An open call, outermost of the listed first. */
+/* An open call, outermost of the listed first. Function 0: a signal came while its entry was being
+ * recorded, and its handler opened the sub-buffer. */
 struct graftrace_open_call {
 	uint64_t clock; /* entry, full tsc */
 	uint32_t function;

@@ -209,12 +209,12 @@ class Judged:
 
 
 def judge(command, directory, *options, way=None, depths=True, same_counts=True, only=False,
-          same_output=True, errors=True, loose=(), **environment):
+          same_output=True, errors=True, loose=(), interrupted=False, **environment):
     """Runs `command` plain and traced and holds one against the other; returns both.
 
     way: its record options are used. depths: compare these too. same_counts: two runs of the
     program count the same. only: nothing but what the program counted may be in the recording.
-    loose: names whose depth is not compared.
+    loose: names whose depth is not compared. interrupted: see recorded.Recorded.
     """
     if way is not None:
         options = (*WAYS[way][1], *options)
@@ -229,7 +229,7 @@ def judge(command, directory, *options, way=None, depths=True, same_counts=True,
     assert after.counts.calls, "the program counted nothing"
     if same_counts:
         compare(before.counts.by_name(), after.counts.by_name(), "counts of the traced run")
-    trace = recorded.Recorded(directory / "trace.data", after.counts.names)
+    trace = recorded.Recorded(directory / "trace.data", after.counts.names, interrupted)
     if errors:
         assert not trace.errors, trace.errors[:10]
     assert not any(trace.lost), f"lost: {trace.lost}"

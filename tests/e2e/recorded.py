@@ -71,7 +71,10 @@ class Recorded:
     lost        by cause
     """
 
-    def __init__(self, path, counted_names):
+    def __init__(self, path, counted_names, interrupted=False):
+        """interrupted: signals came between any two instructions, so what sub-buffers' headers say
+        of the depth may differ by calls that were being recorded."""
+        self.interrupted = interrupted
         recording = format_reader.read(path)
         self.functions = {number: short_name(name)
                           for number, name in recording.names.items()}
@@ -115,7 +118,8 @@ class Recorded:
             elif kind == RETURNED:
                 self.returned(writer, context, a)
             elif kind == LONG_RETURNED:
-                if len(context.stack) != b + 1:
+                if len(context.stack) != b + 1 and not (self.interrupted and context.stack and
+                                                        context.stack[-1] == a):
                     self.error(writer, f"a long return of {self.name(a)} that leaves {b} open "
                                        f"where {len(context.stack)} are")
                 self.returned(writer, context, a)
@@ -144,17 +148,23 @@ class Recorded:
         if first:
             context = self.contexts[key] = Context(header, self.others)
         elif key not in self.contexts:
-            self.error(writer, f"sub-buffer {header.sequence} begins in an unknown context")
+            # a switch to a new one may be what opened the sub-buffer
+            if header.depth:
+                self.error(writer, f"sub-buffer {header.sequence} begins in an unknown context")
             context = self.contexts[key] = Context(header, self.others)
         else:
             context = self.contexts[key]
         running[writer.generation] = context
+        if self.interrupted and not first:
+            return
         if len(context.stack) != header.depth:
             self.error(writer, f"sub-buffer {header.sequence} says {header.depth} open calls "
                                f"where {len(context.stack)} are")
         shown = [number for _, number, _ in header.open]
-        if shown and len(context.stack) == header.depth and context.known and (
-                context.stack[-len(shown):] != shown):
+        # 0: a signal came while the call was being recorded
+        if shown and len(context.stack) == header.depth and context.known and any(
+                said not in (0, followed)
+                for said, followed in zip(shown, context.stack[-len(shown):])):
             self.error(writer, f"sub-buffer {header.sequence} lists other open calls")
 
     def entered(self, pid, context, number):
