@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/looking.h"
 #include "cli/output.h"
 #include "export/csv.h"
 #include "read/calls.h"
@@ -73,7 +74,7 @@ static int convert(struct gt_recording *recording, const char *path, const char 
 	struct gt_csv_writer writer = { .fd = -1 };
 	struct gt_calls_report report;
 	struct gt_output output;
-	int error;
+	int error, result;
 
 	if (gt_output_open(&output, to, &message) != GT_OK) {
 		gt_complain(NAME, "%s", message.text);
@@ -82,8 +83,7 @@ static int convert(struct gt_recording *recording, const char *path, const char 
 	error = gt_csv_writer_init(&writer, output.fd);
 	if (error == GT_OK)
 		error = gt_calls_read(gt_recording_target(recording), write_row, &writer, &report);
-	for (uint32_t i = 0; gt_recording_problem(recording, i) != NULL; i++)
-		gt_complain(NAME, "'%s': %s", path, gt_recording_problem(recording, i));
+	result = gt_look_tell(NAME, path, recording);
 	if (error == GT_OK && report.calls == 0 && report.without_return > 0) {
 		gt_complain(NAME,
 			    "'%s' is a recording of the tracer function, which records no "
@@ -107,7 +107,7 @@ static int convert(struct gt_recording *recording, const char *path, const char 
 	gt_csv_writer_fini(&writer);
 	if (!quiet)
 		tell_report(&report, path, to);
-	return GT_EXIT_DONE;
+	return result;
 abandon:
 	gt_csv_writer_fini(&writer);
 	gt_output_abandon(&output);

@@ -34,7 +34,8 @@ static const char help[] =
 	"  -q, --quiet        say nothing on stderr but errors\n"
 	"  -h, --help         this text\n"
 	"\n"
-	"Exit codes: 0 the CSV is written; 1 it could not be, or the text is no trace;\n"
+	"Exit codes: 0 the CSV is written; 1 it could not be, or the text is no trace, or a\n"
+	"recording is damaged and only what is whole was written;\n"
 	"2 the command line is wrong.\n";
 
 static const struct option options[] = {
