@@ -154,10 +154,12 @@ static int take_strings(struct gt_recording *recording, const uint8_t *bytes, si
 	return 0;
 }
 
-/* False: there cannot be such a clock. */
+/* False: there cannot be such a clock. Ticks of a millisecond and more, or of less than a millionth
+ * of a nanosecond, are no processor's; they would make figures overflow. */
 static bool take_clock(struct gt_recording *recording, const struct graftrace_file_clock *clock)
 {
-	if (clock->shift >= 64 || !clock->mult)
+	if (clock->shift >= 64 || !clock->mult || clock->mult >> clock->shift >= 1000000 ||
+	    (clock->shift > 20 && !(clock->mult >> (clock->shift - 20))))
 		return false;
 	recording->target.clock =
 		(struct gt_clock){ clock->tsc_base, clock->ns_base, clock->mult, clock->shift };

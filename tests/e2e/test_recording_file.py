@@ -165,3 +165,41 @@ def test_a_recording_whose_recorder_was_killed_holds_what_was_written(graftrace,
     column = shown.stdout.splitlines()[0].split(",").index("calls")
     counted = sum(int(line.split(",")[column]) for line in shown.stdout.splitlines()[1:])
     assert counted == calls
+
+
+THREADS = """
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdlib.h>
+static jmp_buf out[8];
+__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
+__attribute__((noinline)) int tree(int x) { return x ? tree(x - 1) + tree(x - 1) + leaf(x) : 1; }
+__attribute__((noinline)) void leave(long i) { __asm__ volatile(""); longjmp(out[i], 1); }
+static void *work(void *index) {
+    long i = (long)index;
+    for (int round = 0; round < 20; round++) {
+        if (!setjmp(out[i])) leave(i);
+        tree(6 + i % 3);
+    }
+    return NULL;
+}
+int main(void) {
+    pthread_t threads[8];
+    for (long i = 0; i < 8; i++) pthread_create(&threads[i], NULL, work, (void *)i);
+    for (long i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [["--compress"], ["--no-compress"], ["-p", "function"]])
+def test_both_readers_find_the_same_in_what_was_recorded(graftrace, tmp_path, options):
+    (tmp_path / "threads.c").write_text(THREADS)
+    subprocess.run(["gcc", "-O1", "-fpatchable-function-entry=5", "-pthread", "threads.c", "-o",
+                    "threads"], cwd=tmp_path, check=True)
+    graftrace("record", *options, "--", "./threads")
+    library, reader = dumps(tmp_path / "graftrace.data")
+    assert library.returncode == reader.returncode == 0
+    assert library.stderr == reader.stderr == ""
+    assert library.stdout == reader.stdout
+    assert library.stdout.count("\nwriter ") == 9

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "read/calls.h"
 #include "read/crc32c.h"
 #include "read/recording.h"
 #include <graftrace/file.h>
@@ -72,8 +73,15 @@ static void mend(uint8_t *bytes, size_t count)
 	}
 }
 
+static int count_call(void *user, const struct gt_call *call)
+{
+	*(size_t *)user += strlen(call->function);
+	return 0;
+}
+
 static void read_all(struct gt_recording *recording)
 {
+	struct gt_calls_report report;
 	struct gt_target *target = gt_recording_target(recording);
 	const struct gt_recording_info *info = gt_recording_info(recording);
 	struct gt_recording_object object;
@@ -82,6 +90,7 @@ static void read_all(struct gt_recording *recording)
 	size_t length = strlen(info->command_line) + strlen(info->program);
 
 	gt_recording_verify(recording);
+	gt_calls_read(target, count_call, &length, &report);
 	for (uint32_t i = 0; i < end && i < 5000; i++)
 		if (target->ops->function(target, i, &function) == 0) {
 			length += strlen(function.name) + strlen(function.object);
