@@ -209,6 +209,16 @@ def test_a_text_becomes_a_page_in_two_commands(graftrace):
     assert "finish_task_switch.isra.0" in (graftrace.directory / "trace.html").read_text()
 
 
+@pytest.mark.parametrize("name", sorted(
+    path.stem for path in (ROOT / "tests" / "golden" / "function_graph").glob("*.txt")
+    if path.stem != "no_context_info"))
+def test_every_line_that_show_can_print_is_known(graftrace, name):
+    """In any choice of columns, but for the one that leaves neither CPU nor duration."""
+    done = graftrace("parse-trace", ROOT / "tests" / "golden" / "function_graph" / f"{name}.txt", code=None)
+    assert "no trace" not in done.stderr and "is no function_graph text" not in done.stderr
+    assert done.returncode == 0 or "funcgraph-duration" in done.stderr
+
+
 THREADS = """
 #include <pthread.h>
 __attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x * 2; }
