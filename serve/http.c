@@ -31,6 +31,7 @@
 #define CONNECTION_BYTES   (160 * 1024) /* libmicrohttpd halves it for blocks of chunks */
 #define GT_HTTP_BODY_BYTES (64 * 1024)
 #define WAIT_MS		   20 /* how often a waiting reader looks */
+#define BUSY_TRIES	   10
 
 struct gt_http_server {
 	struct MHD_Daemon *daemon;
@@ -181,16 +182,20 @@ static const char *foreign(const struct gt_http_server *server, struct MHD_Conne
 
 /* Reading */
 
-/* Waits a moment for the target. false: the client has gone or the server ends. */
-static bool wait_for_more(struct reader *reader)
+/* Whether the client closes the connection within that time, or has. */
+static bool has_gone(const struct reader *reader, int wait_ms)
 {
 	struct pollfd client = { .fd = reader->socket, .events = POLLRDHUP };
 
+	return poll(&client, 1, wait_ms) > 0;
+}
+
+/* Waits a moment for the target. false: the client has gone or the server ends. */
+static bool wait_for_more(struct reader *reader)
+{
 	/* Waiting is no idleness; the clock starts anew when there is something to send. */
 	MHD_set_connection_option(reader->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-	if (poll(&client, 1, WAIT_MS) > 0)
-		return false;
-	return !atomic_load(&reader->server->stopping);
+	return !has_gone(reader, WAIT_MS) && !atomic_load(&reader->server->stopping);
 }
 
 static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t bytes)
@@ -210,6 +215,9 @@ static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t byt
 		return (ssize_t)bytes;
 	}
 	for (;;) {
+		/* What a reader takes that has gone is lost to the next one. */
+		if (reader->handle.file->waits && has_gone(reader, 0))
+			return MHD_CONTENT_READER_END_OF_STREAM;
 		got = gt_control_read(&reader->handle, buffer, bytes, &message);
 		if (got != GT_EAGAIN)
 			break;
@@ -276,8 +284,13 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 	reader->socket = info != NULL ? info->connect_fd : -1;
 	reader->first_bytes = 0;
 	reader->first_given = 0;
-	state = gt_control_open(&reader->handle, server->control, &request->node, GT_CONTROL_READ,
-				&message);
+	/* The reader before may have gone a moment ago, and its thread not have seen it yet. */
+	for (int tries = 0; tries < BUSY_TRIES; tries++) {
+		state = gt_control_open(&reader->handle, server->control, &request->node,
+					GT_CONTROL_READ, &message);
+		if (state != GT_EBUSY || has_gone(reader, WAIT_MS))
+			break;
+	}
 	if (state != 0) {
 		free(reader);
 		return send_error(request, connection, state, &message);

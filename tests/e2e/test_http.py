@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
@@ -220,21 +219,16 @@ def test_trace_pipe_makes_room_in_a_full_ring(serve):
 
 
 def test_trace_pipe_waits_and_ends_with_the_program(served):
-    text = []
-
-    def read():
-        text.append(served.ask("GET", "trace_pipe"))
-
-    reader = threading.Thread(target=read)
-    reader.start()
+    client = served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\n\r\n")
+    text = client.recv(1)  # it is served
     for count in (1, 2, 3):
         served.calls(count)
     served.process.stdin.close()
-    reader.join(20)
-    assert not reader.is_alive()
-    status, body, _ = text[0]
-    assert status == 200
-    assert body.count("leaf();") == 6
+    while got := client.recv(65536):
+        text += got
+    client.close()
+    assert text.startswith(b"HTTP/1.1 200")
+    assert text.count(b"leaf();") == 6
     assert served.process.wait(20) == 3
 
 
