@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""The commands that README.md shows are run, in its order, and do what it shows.
+
+A fenced block `sh` with lines that begin with `$ ` is a session: each command must end with 0,
+and where output is shown below a command, it must be what the command prints, but for figures
+(numbers, the marks of long calls, blanks) and where a line `…` leaves lines out. Blocks without
+`$ ` (make, installing) are only checked to name targets that the Makefile has.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import tree
+
+README = (tree.ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.M | re.S)
+
+
+def sessions():
+    """(command, shown output) of all session blocks, in order."""
+    found = []
+    for block in BLOCKS:
+        if "$ " not in block:
+            continue
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, shown = part.partition("\n")
+            while command.endswith("\\"):
+                more, _, shown = shown.partition("\n")
+                command = command[:-1] + more
+            found.append((command, shown))
+    return found
+
+
+def without_figures(text):
+    """The words of each line: figures, marks and blanks differ from run to run."""
+    lines = []
+    for line in text.splitlines():
+        line = re.sub(r"\b\d[\d.,:]*( us| ms| s|%)?", "N", line)
+        lines.append(re.sub(r"\s+", " ", re.sub(r"(?:^|(?<=[)|N ]))\s*[$@*#!+](?=\s*N)", "", line)).strip())
+    return [line for line in lines if line]
+
+
+def as_shown(shown, printed):
+    """Whether what was printed has the shown lines, in order, with gaps only where `…` stands."""
+    printed, at, gap = without_figures(printed), 0, False
+    for line in without_figures(shown):
+        if line == "…":
+            gap = True
+            continue
+        if gap:
+            while at < len(printed) and printed[at] != line:
+                at += 1
+        if at >= len(printed) or printed[at] != line:
+            return False, line
+        at, gap = at + 1, False
+    return gap or at == len(printed), "(more was printed than is shown)"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory like the root of the tree, with graftrace on the PATH."""
+    path = tmp_path_factory.mktemp("readme")
+    shutil.copytree(tree.ROOT / "examples", path / "examples")
+    shutil.copy(tree.ROOT / "LICENSE", path / "LICENSE")
+    return path
+
+
+def test_the_readme_shows_sessions_and_the_two_commands():
+    assert len(sessions()) >= 5
+    text = "\n".join(BLOCKS)
+    assert "make demo" in text and "make test" in text
+
+
+def test_make_targets_of_the_readme_exist():
+    makefile = (tree.ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^(?:sudo )?make +([a-z-]+)", "\n".join(BLOCKS), re.M))
+    missing = [name for name in targets if not re.search(rf"^{name}:", makefile, re.M)]
+    assert targets and not missing
+
+
+def test_the_sessions_of_the_readme_run_as_shown(place):
+    environment = {**os.environ, "PATH": f"{tree.BUILD / 'cli'}:{os.environ['PATH']}",
+                   "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    for command, shown in sessions():
+        done = subprocess.run(["bash", "-c", command], cwd=place, env=environment, text=True,
+                              capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        if shown.strip():
+            same, line = as_shown(shown, done.stdout + done.stderr)
+            assert same, f"{command}\nline: {line}\nprinted:\n{done.stdout}{done.stderr}"
+
+
+def test_figures_do_not_matter_but_words_do():
+    shown = " 0)   0.071 us    |    copy();\n 0) ! 208.173 us  |  }\n…\n 3 calls\n"
+    assert as_shown(shown, " 1) + 12.9 us |  copy();\n 1)   2.1 us | }\nmore\n 4 calls\n")[0]
+    assert not as_shown(shown, " 1) + 12.9 us |  move();\n 1)   2.1 us | }\nmore\n 4 calls\n")[0]
+    assert not as_shown(shown, " 1) + 12.9 us |  copy();\n 1)   2.1 us | }\nmore\n")[0]
+    assert not as_shown("a\n", "a\nb\n")[0]
