@@ -18,6 +18,9 @@
 #include "core/record/port.h"
 
 #define NEAR_BYTES   (64 * 1024ull)
+/* A call farther than this below all others of a stack of unknown bounds is taken for another stack's:
+ * neighbouring coroutine stacks are mostly larger, frames mostly smaller. */
+#define JUMP_BYTES   (8 * 1024ull)
 #define GRANULE	     (64 * 1024ull)
 #define GROWN_FRAMES (1024 * 1024u)
 #define BUCKETS	     256
@@ -105,7 +108,7 @@ static bool is_live(const struct gt_frame *frame)
 }
 
 /* The suspended context that a stack pointer belongs to, taken out of the table, or NULL. */
-static struct gt_context *find_suspended_locked(uint64_t sp, bool exact_return)
+static struct gt_context *find_suspended_locked(uint64_t sp, bool exact_return, bool explicitly)
 {
 	struct gt_context *best = NULL;
 	uint64_t best_distance = NEAR_BYTES;
@@ -116,10 +119,13 @@ static struct gt_context *find_suspended_locked(uint64_t sp, bool exact_return)
 				best = context;
 				goto found;
 			}
-			if (is_empty(context))
+			/* an explicit switch to somewhere else is no switch to it */
+			if (is_empty(context) || (explicitly && context->saved_sp != 0))
 				continue;
 			uint64_t slot = context->top->slot;
 			if (exact_return ? slot != sp : slot < sp || slot - sp >= best_distance)
+				continue;
+			if (!exact_return && !context->known && sp + JUMP_BYTES < context->low)
 				continue;
 			/* a return has already popped the stub's address off its slot */
 			if (!exact_return && !is_live(context->top))
@@ -158,9 +164,9 @@ static void set_floor(struct gt_thread *thread)
 {
 	const struct gt_context *context = thread->context;
 	thread->floor = context->win_low;
-	if (!context->known && context->low > NEAR_BYTES &&
-	    thread->floor < context->low - NEAR_BYTES / 2)
-		thread->floor = context->low - NEAR_BYTES / 2;
+	if (!context->known && context->low > JUMP_BYTES &&
+	    thread->floor < context->low - JUMP_BYTES)
+		thread->floor = context->low - JUMP_BYTES;
 	if (context->win_low == context->win_high)
 		thread->floor = GT_SLOT_NONE;
 }
@@ -349,7 +355,7 @@ static bool stays(const struct gt_thread *thread, uint64_t sp, bool entering)
 		return context->high == 0 ||
 		       (sp < context->high + 4096 && sp + NEAR_BYTES > context->high);
 	if (sp < top->slot)
-		return top->slot - sp < NEAR_BYTES;
+		return sp + JUMP_BYTES >= context->low;
 	/* Above the innermost call: an unwinding if outer calls are still above it … */
 	if (sp <= context->frames[1].slot)
 		return true;
@@ -364,7 +370,7 @@ static struct gt_context *find_or_make_locked(struct gt_thread *thread, uint64_t
 			unlink_locked(thread->base);
 		return thread->base;
 	}
-	struct gt_context *context = find_suspended_locked(sp, false);
+	struct gt_context *context = find_suspended_locked(sp, false, false);
 	return context != NULL ? context : new_context_locked();
 }
 
@@ -414,7 +420,7 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp)
 {
 	gt_port_lock();
-	struct gt_context *to = find_suspended_locked(sp, false);
+	struct gt_context *to = find_suspended_locked(sp, false, true);
 	if (to == NULL && sp >= thread->base->low && sp < thread->base->high) {
 		to = thread->base;
 		if (to == thread->context)
@@ -500,7 +506,7 @@ struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
 		context = thread->base;
 		unlink_locked(context);
 	} else {
-		context = find_suspended_locked(slot, true);
+		context = find_suspended_locked(slot, true, false);
 	}
 	if (context != NULL)
 		switch_locked(thread, context, 0);

@@ -189,15 +189,15 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	uint64_t *return_slot = (uint64_t *)slot;
 	uint64_t *mirror = (uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
 	bool stub = gt_port_is_stub_return(*return_slot);
-	struct gt_frame *top = gt_frames_settled(thread);
+	struct gt_frame *old = stub ? gt_frames_find(thread, slot) : NULL;
 
-	if (stub && top->slot == slot && top == thread->top) {
+	if (old != NULL) {
 		/* Tail call: the old one's frame and mirror become the new one's. */
-		flags |= gt_frame_flags(top) & ~GT_FRAME_THRESHOLD;
-		record_return(thread, top);
+		flags |= gt_frame_flags(old) & ~GT_FRAME_THRESHOLD;
+		record_return(thread, old);
+		old->slot = GT_SLOT_NONE;
 		thread->top--;
-		top->slot = GT_SLOT_NONE;
-	} else if (!stub) {
+	} else {
 		gt_frames_resolve(thread, slot, true);
 	}
 	if (thread->top >= thread->depth_limit) {
