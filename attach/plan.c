@@ -51,7 +51,9 @@ static uint32_t nops_at(const uint8_t *code, uint64_t room, uint32_t *covered)
 	return bytes;
 }
 
-/* The quick first look: does the function begin with something that a compiler put there? */
+/* The quick first look: does the function begin with something that a compiler put there? Nothing
+ * but nops up to the next function is call frame information that starts in the padding before it
+ * (assembly that aligns behind .cfi_startproc), and no function at all. */
 static enum gt_plan_way prepared_way(struct gt_plan *plan, uint64_t address, const uint8_t *code,
 				     uint64_t room, uint32_t *covered, uint32_t *body)
 {
@@ -63,7 +65,7 @@ static enum gt_plan_way prepared_way(struct gt_plan *plan, uint64_t address, con
 		const uint32_t bytes = nops_at(code, room, covered);
 
 		*body = bytes;
-		return *covered ? GT_PLAN_NOPS : GT_PLAN_NONE;
+		return *covered && bytes < room ? GT_PLAN_NOPS : GT_PLAN_NONE;
 	}
 	if (*code != 0xe8 && *code != 0xff && *code != 0x67)
 		return GT_PLAN_NONE;
@@ -78,16 +80,28 @@ static enum gt_plan_way prepared_way(struct gt_plan *plan, uint64_t address, con
 	return GT_PLAN_FENTRY;
 }
 
-/* Bytes from the address to the next function's first. */
-static uint64_t bytes_to_next(const struct gt_plan_work *work, uint64_t address, uint64_t room)
+/*
+ * Where the function's own instructions begin, behind endbr64, and how many bytes there are up to
+ * the next function. NULL: no code.
+ */
+static const uint8_t *entry_code(struct gt_plan *plan, uint32_t index, uint64_t *address,
+				 uint64_t *room)
 {
-	const struct gt_object *object = work->plan->object;
-	const uint32_t next = work->index + 1;
+	const struct gt_object_function *function = gt_object_function(plan->object, index);
+	const struct gt_object_function *next = gt_object_function(plan->object, index + 1);
+	const uint8_t *code = gt_scan_code(plan->scan, function->address, room);
 
-	if (next >= gt_object_function_count(object))
-		return room;
-	const uint64_t start = gt_object_function(object, next)->address;
-	return start - address < room ? start - address : room;
+	*address = function->address;
+	if (!code)
+		return NULL;
+	if (next && next->address - function->address < *room)
+		*room = next->address - function->address;
+	if (*room > GT_ENDBR64_BYTES && memcmp(code, GT_ENDBR64, GT_ENDBR64_BYTES) == 0) {
+		code += GT_ENDBR64_BYTES;
+		*address += GT_ENDBR64_BYTES;
+		*room -= GT_ENDBR64_BYTES;
+	}
+	return code;
 }
 
 /*
@@ -121,18 +135,14 @@ static bool is_patchable(struct gt_plan *plan, uint64_t address)
 static bool plan_prepared(struct gt_plan_work *work)
 {
 	struct gt_plan_entry *entry = work->entry;
-	uint64_t room;
-	const uint8_t *code = gt_scan_code(work->plan->scan, entry->patch_address, &room);
-	uint32_t covered = 0, body = 0;
-	enum gt_plan_way way = GT_PLAN_NONE;
+	uint32_t covered, body;
+	uint64_t address, room;
+	const uint8_t *code = entry_code(work->plan, work->index, &address, &room);
+	const enum gt_plan_way way =
+		code ? prepared_way(work->plan, address, code, room, &covered, &body)
+		     : GT_PLAN_NONE;
 
-	if (code) {
-		room = bytes_to_next(work, entry->patch_address, room);
-		way = prepared_way(work->plan, entry->patch_address, code, room, &covered, &body);
-	}
-	/* Nothing but nops up to the next function: call frame information that starts in the
-	 * padding before it (assembly that aligns behind .cfi_startproc). */
-	if (way == GT_PLAN_NONE || covered > GT_PLAN_ORIGINAL_MAX || body >= room)
+	if (way == GT_PLAN_NONE || covered > GT_PLAN_ORIGINAL_MAX)
 		return false;
 	entry->way = (uint8_t)way;
 	entry->prepared = way == GT_PLAN_NOPS ? GT_PREPARED_PATCHABLE : GT_PREPARED_FENTRY;
@@ -227,6 +237,7 @@ static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 	const struct gt_object_function *function = work->function;
 	const uint8_t *code;
 	uint64_t room;
+	uint32_t covered;
 	const char *reason;
 	int error;
 
@@ -235,13 +246,15 @@ static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 	entry->patch_address = function->address;
 	entry->extra_first = plan->extra_count;
 	entry->reason = "";
-	code = gt_scan_code(plan->scan, function->address, &room);
+	code = entry_code(plan, work->index, &entry->patch_address, &room);
 	if (!code) {
 		entry->reason = "is in no section of code";
 		return 0;
 	}
-	if (room > GT_ENDBR64_BYTES && memcmp(code, GT_ENDBR64, GT_ENDBR64_BYTES) == 0)
-		entry->patch_address += GT_ENDBR64_BYTES;
+	if (nops_at(code, room, &covered) == room) {
+		entry->reason = "is padding";
+		return 0;
+	}
 	if (!work->quick) {
 		reason = gt_rule_never(plan->object, function);
 		if (reason) {
@@ -507,17 +520,11 @@ bool gt_plan_is_prepared(struct gt_plan *plan)
 						    gt_scan_has(plan->scan, GT_SPECIAL_MCOUNT) ||
 						    gt_scan_has(plan->scan, GT_SPECIAL_CYG_ENTER)));
 	for (i = 0; i < count && !plan->prepared; i++) {
-		const struct gt_object_function *function = gt_object_function(plan->object, i);
-		uint64_t address = function->address, room;
-		const uint8_t *code = gt_scan_code(plan->scan, address, &room);
+		uint64_t address, room;
+		const uint8_t *code = entry_code(plan, i, &address, &room);
 
-		if (!code || gt_rule_never(plan->object, function))
+		if (!code || gt_rule_never(plan->object, gt_object_function(plan->object, i)))
 			continue;
-		if (room > GT_ENDBR64_BYTES && memcmp(code, GT_ENDBR64, GT_ENDBR64_BYTES) == 0) {
-			code += GT_ENDBR64_BYTES;
-			address += GT_ENDBR64_BYTES;
-			room -= GT_ENDBR64_BYTES;
-		}
 		plan->prepared =
 			prepared_way(plan, address, code, room, &covered, &body) != GT_PLAN_NONE;
 	}

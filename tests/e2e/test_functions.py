@@ -102,6 +102,7 @@ def test_what_cannot_be_traced_has_a_reason(graftrace, compile):
     for row in listed:
         assert (row["traced"] == "graph") == (row["reason"] == ""), row
         assert (row["traced"] == "no") == (row["way"] == "none"), row
+        assert row["prepared"] == "none", row
     by_name = {row["function"]: row for row in listed}
     assert by_name["_start"]["traced"] == "no"
     assert by_name["_setjmp"]["traced"] == "entry" and by_name["_setjmp"]["reason"] == "returns twice"

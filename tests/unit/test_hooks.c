@@ -194,6 +194,20 @@ static void the_short_way_agrees_with_the_whole_scan(void **state)
 	close_opened(&libc);
 }
 
+static void the_c_library_and_the_loader_are_not_prepared(void **state)
+{
+	static const char *const names[] = { "libc.so", "ld-linux" };
+	struct opened opened;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		open_loaded(names[i], &opened);
+		assert_false(gt_plan_is_prepared(opened.plan));
+		close_opened(&opened);
+	}
+}
+
 static void asking_twice_gives_the_same_plan(void **state)
 {
 	struct gt_message message = { "" };
@@ -223,6 +237,7 @@ int main(void)
 		cmocka_unit_test(the_unwinders_hook_knows_where_get_cfa_is),
 		cmocka_unit_test(a_programs_own_function_of_that_name_is_left_alone),
 		cmocka_unit_test(the_short_way_agrees_with_the_whole_scan),
+		cmocka_unit_test(the_c_library_and_the_loader_are_not_prepared),
 		cmocka_unit_test(asking_twice_gives_the_same_plan),
 	};
 
