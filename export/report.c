@@ -339,14 +339,16 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 		c->open[i].used = false;
 	for (uint64_t sequence = writer->first;
-	     sequence < writer->next && missing < MISSING_MAX && !c->out_of_memory; sequence++) {
+	     sequence < writer->next && missing < MISSING_MAX && !c->out_of_memory;) {
 		const struct graftrace_sub_buffer *bytes = c->buffer;
 		int64_t words = target->ops->sub_buffer(target, index, sequence, c->buffer, &bytes);
 		if (words < 0 || bytes->sequence != sequence) {
 			c->unreadable += words != GT_ENOENT;
 			missing++;
+			sequence = gt_target_next_sequence(target, index, sequence + 1);
 			continue;
 		}
+		sequence++;
 		if (gt_decode_feed(&c->decode, bytes, (uint32_t)words, false, NULL) != GT_OK) {
 			c->unreadable++;
 			continue;

@@ -144,12 +144,28 @@ static int target_function_at(struct gt_target *target, uint32_t pid, uint64_t a
 	return gt_recording_function_at(target->data, pid, address, function);
 }
 
+static uint64_t target_next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	const struct gt_recording *recording = target->data;
+	const struct gt_writer_index *writer = &recording->writers[index];
+	size_t low = 0, high = writer->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (writer->places[middle].sequence < sequence)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < writer->count ? writer->places[low].sequence : writer->writer.next;
+}
+
 static const struct gt_target_ops operations = {
 	.writer_count = target_writer_count,
 	.writer = target_writer,
 	.sub_buffer = target_sub_buffer,
 	.function = target_function,
 	.function_at = target_function_at,
+	.next_sequence = target_next_sequence,
 };
 
 /* What is told about the run. */

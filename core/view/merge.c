@@ -115,12 +115,15 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 			if (target->ops->writer(target, source->index, &writer) != GT_OK)
 				return 0;
 			missing++;
-			source->next_sequence = sequence + 1;
+			source->next_sequence =
+				gt_target_next_sequence(target, source->index, sequence + 1);
 			if (writer.first > source->next_sequence)
 				source->next_sequence = writer.first;
 			continue;
 		}
-		source->next_sequence = sequence + 1;
+		source->next_sequence =
+			words < 0 ? gt_target_next_sequence(target, source->index, sequence + 1)
+				  : sequence + 1;
 		/* Of another writer that took over the place, or no sub-buffer: not this one's. */
 		if (words < 0 || source->buffer->sequence != sequence) {
 			merge->unreadable++;

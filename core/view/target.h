@@ -66,6 +66,10 @@ struct gt_target_ops {
 	/* The function that an address lies in (the function tracer's callers). 0 or GT_ENOENT. */
 	int (*function_at)(struct gt_target *target, uint32_t pid, uint64_t address,
 			   struct gt_function *function);
+	/* The oldest sub-buffer there is of writer `index` from `sequence` on, or the writer's
+	 * `next`: where many in a row may be missing. May be NULL: none is missing but the oldest.
+	 */
+	uint64_t (*next_sequence)(struct gt_target *target, uint32_t index, uint64_t sequence);
 };
 
 struct gt_target {
@@ -76,6 +80,13 @@ struct gt_target {
 	enum graftrace_tracer tracer; /* at the time of asking */
 	uint32_t cpu_count;
 };
+
+static inline uint64_t gt_target_next_sequence(struct gt_target *target, uint32_t index,
+					       uint64_t sequence)
+{
+	return target->ops->next_sequence ? target->ops->next_sequence(target, index, sequence)
+					  : sequence;
+}
 
 static inline uint64_t gt_clock_ns(const struct gt_clock *clock, uint64_t tsc)
 {

@@ -502,13 +502,15 @@ static uint64_t count_entries(struct gt_text *text, uint64_t *lost)
 		if (!text->merge.sources[i] || target->ops->writer(target, i, &writer) != GT_OK)
 			continue;
 		*lost += writer.lost[GRAFTRACE_LOST_FULL] + writer.lost[GRAFTRACE_LOST_OVERRUN];
-		for (uint64_t s = writer.first; s < writer.next && missing < 1000; s++) {
+		for (uint64_t s = writer.first; s < writer.next && missing < 1000;) {
 			const struct graftrace_sub_buffer *bytes = NULL;
 			int64_t words = target->ops->sub_buffer(target, i, s, buffer, &bytes);
 			if (words < 0) {
 				missing++;
+				s = gt_target_next_sequence(target, i, s + 1);
 				continue;
 			}
+			s++;
 			const uint64_t *word = (const uint64_t *)(bytes + 1);
 			for (int64_t w = 0; w + 1 < words; w += 2)
 				entries += graftrace_word_function(word[w]) - 1u <

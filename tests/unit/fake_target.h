@@ -50,7 +50,8 @@ static inline int64_t fake_sub_buffer(struct gt_target *target, uint32_t index, 
 	struct fake_writer *writer = fake->writers[index];
 	fake->copies++;
 	if (sequence >= writer->info.next || sequence < writer->consumed ||
-	    sequence < writer->info.first || !writer->sub_buffers[sequence].sub_buffer)
+	    sequence < writer->info.first || sequence >= FAKE_SUB_BUFFERS ||
+	    !writer->sub_buffers[sequence].sub_buffer)
 		return GT_ENOENT;
 	const struct builder *b = &writer->sub_buffers[sequence];
 	uint32_t words = b->sub_buffer->used ? b->sub_buffer->used : b->capacity;
@@ -91,6 +92,15 @@ static inline int fake_function_at(struct gt_target *target, uint32_t pid, uint6
 	return fake_function(target, (uint32_t)((address - 0x401000) / 0x100), function);
 }
 
+static inline uint64_t fake_next_sequence(struct gt_target *target, uint32_t index,
+					  uint64_t sequence)
+{
+	const struct fake_writer *writer = ((struct fake_target *)target->data)->writers[index];
+	while (sequence < FAKE_SUB_BUFFERS && !writer->sub_buffers[sequence].sub_buffer)
+		sequence++;
+	return sequence < FAKE_SUB_BUFFERS ? sequence : writer->info.next;
+}
+
 static const struct gt_target_ops fake_ops = {
 	.writer_count = fake_writer_count,
 	.writer = fake_writer,
@@ -98,6 +108,7 @@ static const struct gt_target_ops fake_ops = {
 	.consume = fake_consume,
 	.function = fake_function,
 	.function_at = fake_function_at,
+	.next_sequence = fake_next_sequence,
 };
 
 static inline void fake_init(struct fake_target *fake)

@@ -288,6 +288,22 @@ static void a_name_is_told_where_the_opening_was_not_printed(void **state)
 	assert_string_equal(got, " 0)   1.010 us    |  } /* f1 */\n");
 }
 
+static void any_number_of_missing_sub_buffers_takes_no_time(void **state)
+{
+	(void)state;
+	uint32_t a = fake_thread(&fake, 86, "sh", 1000);
+	struct builder *b = fake_sub_buffer_of(&fake, a, 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_close(b);
+	fake.writers[a]->info.next = 1ull << 60;
+	start();
+	assert_int_equal(read_all(65536), 0);
+	gt_text_fini(&text);
+	assert_non_null(strstr(got, "f1() {"));
+	assert_true(fake.copies < 10);
+	fake.writers[a]->info.next = 1;
+}
+
 static void a_call_of_another_stack_is_named_at_its_end(void **state)
 {
 	(void)state;
@@ -488,6 +504,7 @@ int main(void)
 		TEST(an_empty_trace_has_its_header),
 		TEST(a_leaf_may_span_two_sub_buffers),
 		TEST(a_name_is_told_where_the_opening_was_not_printed),
+		TEST(any_number_of_missing_sub_buffers_takes_no_time),
 		TEST(a_call_of_another_stack_is_named_at_its_end),
 		TEST(sub_buffers_that_vanished_are_told_as_lost),
 		TEST(a_pipe_prints_what_is_being_written_and_consumes_what_is_closed),
