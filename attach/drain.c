@@ -217,13 +217,16 @@ int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *ou
 void gt_drain_end_writer(struct gt_drain *drain, uint32_t index, bool whole)
 {
 	struct gt_live_writer *writer;
-	uint32_t live = GRAFTRACE_STREAM_LIVE;
+	uint64_t live, ended, *word;
 
 	if (index >= drain->writer_count || !drain->writers[index].live)
 		return;
 	writer = &drain->writers[index];
-	if (__atomic_compare_exchange_n(&gt_arena_stream(drain->arena, writer->stream)->state,
-					&live, GRAFTRACE_STREAM_ENDED, false, __ATOMIC_ACQ_REL,
+	/* With the generation: the agent's side does the same. */
+	live = (uint64_t)writer->writer.generation << 32 | GRAFTRACE_STREAM_LIVE;
+	ended = (uint64_t)writer->writer.generation << 32 | GRAFTRACE_STREAM_ENDED;
+	word = (uint64_t *)&gt_arena_stream(drain->arena, writer->stream)->state;
+	if (__atomic_compare_exchange_n(word, &live, ended, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED) ||
 	    whole)
 		writer->ended = true; /* E */

@@ -160,7 +160,8 @@ void gt_stream_close(struct gt_thread *thread);
 /* Sets the limits of the open sub-buffer anew (after they were pulled in to force a slow path). */
 void gt_stream_limits(struct gt_thread *thread);
 /* Closes the last sub-buffer of a writer that has ended and gives its stream to the host. */
-void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream);
+void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream,
+		   uint32_t generation);
 /* Claims a stream for a new writer; NULL: none free (counted). */
 struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t pid, uint32_t tid);
 

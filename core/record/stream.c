@@ -262,11 +262,15 @@ void gt_stream_close(struct gt_thread *thread)
 	thread->cur = thread->end = thread->end_return = thread->hard_end = 0;
 }
 
-void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream)
+void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream,
+		   uint32_t generation)
 {
-	uint32_t live = GRAFTRACE_STREAM_LIVE;
-	if (!__atomic_compare_exchange_n(&stream->state, &live, GRAFTRACE_STREAM_ENDED, false,
-					 ACQ_REL, RELAXED))
+	/* State and generation at once: the host may have found the end first and freed the stream, and
+	 * the writer that has it now lives. */
+	uint64_t live = (uint64_t)generation << 32 | GRAFTRACE_STREAM_LIVE;
+	uint64_t ended = (uint64_t)generation << 32 | GRAFTRACE_STREAM_ENDED;
+	if (!__atomic_compare_exchange_n((uint64_t *)&stream->state, &live, ended, false, ACQ_REL,
+					 RELAXED))
 		return;
 	uint32_t current = __atomic_load_n(&stream->current, ACQUIRE);
 	if (current == 0 || current > arena->sub_buffer_count)

@@ -22,7 +22,8 @@ struct home {
 	struct gt_context base;
 	struct gt_context *running;
 	struct graftrace_stream *stream;
-	uint32_t tid; /* 0 = free */
+	uint32_t generation; /* of the stream, as this thread claimed it */
+	uint32_t tid;	     /* 0 = free */
 };
 
 static struct {
@@ -146,7 +147,7 @@ static void collect_locked(uint32_t pid)
 		if (gt_syscall3(SYS_TGKILL, pid, home->tid, 0) != -3 /* ESRCH */)
 			continue;
 		if (home->stream != NULL)
-			gt_stream_end(gt_port_arena(), home->stream);
+			gt_stream_end(gt_port_arena(), home->stream, home->generation);
 		free_home_locked(home);
 	}
 }
@@ -289,6 +290,7 @@ static struct gt_thread *make_current(void)
 				goto fail;
 			}
 		} else {
+			home->generation = home->stream->generation;
 			start_stream(thread, home->stream);
 		}
 	}
