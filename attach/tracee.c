@@ -155,8 +155,8 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	return object;
 }
 
-/* Where the loader put the file, by one of its executable mappings. Segments may share a page of the
- * file: only those that are executable are looked at. */
+/* Where the loader put the file, by one of its executable mappings. Segments may share a page of
+ * the file: only those that are executable are looked at. */
 static bool bias_of_map(const struct gt_object *object, const struct gt_map *map, uint64_t *bias)
 {
 	uint32_t i;

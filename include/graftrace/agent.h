@@ -66,9 +66,9 @@ struct graftrace_agent_image {
 
 /* Page 0 of a region; written by the host through /proc/PID/mem. */
 struct graftrace_region {
-	uint64_t bias;		/* stubs' address + 5 - 32 * number of the first function */
+	uint64_t bias; /* stubs' address + 5 - 32 * number of the first function */
 	uint64_t reserved0;
-	uint64_t entry_slow;	/* absolute: image + entry_slow */
+	uint64_t entry_slow; /* absolute: image + entry_slow */
 	uint64_t exit_slow;
 	uint64_t hook_slow;
 	uint64_t state; /* absolute: image + state_offset */
@@ -136,10 +136,10 @@ struct graftrace_agent_state {
 	   * threshold from the arena anew */
 
 /*
- * Changing the tracer, max_graph_depth or tracing_thresh while threads run: write the arena's fields
- * first, then 0 to byte 3 of the stop word of every live block (graftrace_stream.block). Each thread then
- * reads the settings at its next traced call. A thread that is being born reads them after it has
- * published its block.
+ * Changing the tracer, max_graph_depth or tracing_thresh while threads run: write the arena's
+ * fields first, then 0 to byte 3 of the stop word of every live block (graftrace_stream.block).
+ * Each thread then reads the settings at its next traced call. A thread that is being born reads
+ * them after it has published its block.
  */
 
 #endif

@@ -23,7 +23,8 @@
  *     (or before the context was switched in) comes as a LONG_RETURN event with the entry's clock
  *     and the depth.
  *     Where a writer's sub-buffers follow each other without a gap, what was followed through the
- *     records is right, and the header's depth can differ by a call whose recording was interrupted.
+ *     records is right, and the header's depth can differ by a call whose recording
+ *     was interrupted.
  *  5. Depth of an entry = number of calls open in its context. Calls that ended without returning
  *     (longjmp, exceptions) are taken off by an UNWOUND word, innermost first.
  *  6. In a sub-buffer of the function tracer every record is two words: the entry word and the
