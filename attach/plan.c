@@ -257,6 +257,8 @@ static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 	}
 	if (!work->quick) {
 		reason = gt_rule_never(plan->object, function);
+		if (!reason && plan->object_never)
+			reason = plan->object_reason;
 		if (reason) {
 			entry->reason = reason;
 			return 0;
@@ -291,7 +293,7 @@ static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 	neutralise(work);
 	if (work->quick)
 		return 0;
-	reason = gt_rule_entry_only(function);
+	reason = plan->object_reason ? plan->object_reason : gt_rule_entry_only(function);
 	if (!reason)
 		reason = gt_rule_code(plan->scan, function, entry->prepared == GT_PREPARED_CYG,
 				      &plan->scratch);
@@ -376,6 +378,7 @@ int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_me
 		goto no_memory;
 	created->object = object;
 	created->prepared = -1;
+	created->object_reason = gt_rule_object(object, &created->object_never);
 	created->planned = malloc((count + 1ul) * sizeof(*created->planned));
 	if (!created->planned)
 		goto no_memory;

@@ -28,6 +28,8 @@ struct gt_plan {
 	uint64_t *patchable; /* __patchable_function_entries, sorted */
 	uint32_t patchable_count;
 	uint32_t patchable_room;
+	const char *object_reason; /* holds for all functions, NULL none */
+	bool object_never;	   /* ... and they are left alone altogether */
 	struct gt_rule_scratch scratch;
 	int prepared; /* -1: not looked yet */
 	bool no_memory;

@@ -153,6 +153,32 @@ const char *gt_rule_entry_only(const struct gt_object_function *function)
 	return NULL;
 }
 
+/* Engines that read return addresses off their own stack, to find their frames by them. */
+static int find_engine(void *data, const struct gt_object_symbol *symbol)
+{
+	const char **reason = data;
+
+	if (symbol->address && (strncmp(symbol->name, "_ZN2v88internal7Isolate", 23) == 0 ||
+				strncmp(symbol->name, "_ZN2v87Isolate", 14) == 0))
+		*reason = "the V8 engine in it walks its stack by return addresses";
+	else if (symbol->address && strcmp(symbol->name, "JNI_CreateJavaVM") == 0)
+		*reason = "the Java engine in it walks its stack by return addresses";
+	return *reason != NULL;
+}
+
+const char *gt_rule_object(const struct gt_object *object, bool *never)
+{
+	const char *reason = NULL;
+
+	*never = true;
+	if (gt_object_section_named(object, ".gopclntab") ||
+	    gt_object_section_named(object, ".note.go.buildid"))
+		return "belongs to a Go program, whose runtime moves stacks";
+	*never = false;
+	gt_object_each_symbol(object, find_engine, &reason);
+	return reason;
+}
+
 bool gt_rule_is_libc(const struct gt_object *object)
 {
 	static const char *const starts[] = { "libc.so",       "libc-2",   "libc.musl",

@@ -13,6 +13,13 @@
 const char *gt_rule_never(const struct gt_object *object,
 			  const struct gt_object_function *function);
 
+/*
+ * What holds for all functions of an object because of what is in it: NULL, or why they are left
+ * alone
+ * (*never) or recorded at their entry only. Goes through all symbols: once an object.
+ */
+const char *gt_rule_object(const struct gt_object *object, bool *never);
+
 /* Why only its entries may be recorded, by its name. NULL: no reason known. */
 const char *gt_rule_entry_only(const struct gt_object_function *function);
 

@@ -236,3 +236,20 @@ int main(int n, char **v) { int c[9] = { 0 }; return busy(n, 5, c) + bare(n) < 0
         for address in parts:
             assert found[address]["reason"] == "is a part of another function"
         assert sum(row["traced"] == "graph" for row in found.values()) == 4
+
+
+def test_engines_that_walk_their_stack_are_entry_only(graftrace, compile):
+    source = """namespace v8 { struct Isolate { int enter(int x); }; }
+__attribute__((noinline)) int v8::Isolate::enter(int x) { return x * 3; }
+int main(int n, char **) { return v8::Isolate().enter(n) == 0; }
+"""
+    program = compile(source, "-O1", compiler="g++", suffix=".cc")
+    listed = {row["function"]: row for row in rows(graftrace, program)}
+    for name in ("main", "v8::Isolate::enter"):
+        assert listed[name]["traced"] == "entry" and "V8" in listed[name]["reason"]
+
+
+def test_go_programs_are_left_alone_in_words(graftrace, compile):
+    program = compile(SOURCE + '__asm__(".section .gopclntab, \\"a\\"; .quad 1; .text");\n', "-O2")
+    listed = own(rows(graftrace, program))
+    assert {(row["traced"], "Go" in row["reason"]) for row in listed.values()} == {("no", True)}
