@@ -243,7 +243,7 @@ def test_engines_that_walk_their_stack_are_entry_only(graftrace, compile):
 __attribute__((noinline)) int v8::Isolate::enter(int x) { return x * 3; }
 int main(int n, char **) { return v8::Isolate().enter(n) == 0; }
 """
-    program = compile(source, "-O1", compiler="g++", suffix=".cc")
+    program = compile(source, "-O2", compiler="g++", suffix=".cc")
     listed = {row["function"]: row for row in rows(graftrace, program)}
     for name in ("main", "v8::Isolate::enter"):
         assert listed[name]["traced"] == "entry" and "V8" in listed[name]["reason"]
