@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The function tracer's text, and the header that Linux prints for every tracer but function_graph.
+ * The layout is that of kernel/trace/trace_output.c and trace.c.
+ */
+#include "core/view/text_parts.h"
+
+/* ---- records ---- */
+
+static const struct gt_text_name *caller_of(struct gt_text *text, uint32_t pid, uint64_t address)
+{
+	uint64_t place = (address * 0x9e3779b97f4a7c15ull) >> 54;
+	struct gt_text_name *entry = &text->callers[place % GT_TEXT_NAMES];
+	struct gt_function function = { .name = NULL };
+	if (entry->key == address && entry->pid == pid)
+		return entry;
+	entry->key = address;
+	entry->pid = pid;
+	entry->name = NULL;
+	entry->clean = false;
+	if (text->target->ops->function_at &&
+	    text->target->ops->function_at(text->target, pid, address, &function) == GT_OK &&
+	    function.name) {
+		gt_text_set_name(entry, function.name);
+		entry->address = function.address;
+		entry->size = function.size;
+	}
+	return entry;
+}
+
+/* A symbol as the options want it: name+0xoffset/0xsize <address>. */
+static char *put_symbol(struct gt_text *text, const struct gt_text_name *entry, uint64_t address,
+			char *at)
+{
+	if (entry->name || entry->key != address) {
+		at = put_name(entry, at);
+		if (has(text, GT_OPTION_SYM_OFFSET)) {
+			at = GT_PUT_LITERAL(at, "+0x");
+			at = gt_put_hex(at, address - entry->address, 1);
+			at = GT_PUT_LITERAL(at, "/0x");
+			at = gt_put_hex(at, entry->size, 1);
+		}
+	} else {
+		at = GT_PUT_LITERAL(at, "0x");
+		at = gt_put_hex(at, address, 1);
+	}
+	if (has(text, GT_OPTION_SYM_ADDR)) {
+		at = GT_PUT_LITERAL(at, " <");
+		at = gt_put_hex(at, address, 16);
+		*at++ = '>';
+	}
+	return at;
+}
+
+static char *put_context(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	struct gt_text_cpu *cpu = cpu_of(text, record->cpu);
+	size_t length = gt_text_length(source->comm, sizeof(source->comm));
+
+	if (!cpu->started && text->annotate && text->any) {
+		at = GT_PUT_LITERAL(at, "##### CPU ");
+		at = gt_put_number(at, cpu->cpu);
+		at = GT_PUT_LITERAL(at, " buffer started ####\n");
+	}
+	cpu->started = true;
+	if (!has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	if (length) {
+		at = gt_put_fill(at, ' ', 16 - length);
+		at = gt_put_clean(at, source->comm, length);
+	} else {
+		at = GT_PUT_LITERAL(at, "           <...>");
+	}
+	*at++ = '-';
+	char *start = at;
+	at = gt_put_number(at, source->tid);
+	if (at - start < 7)
+		at = gt_put_fill(at, ' ', (size_t)(7 - (at - start)));
+	at = GT_PUT_LITERAL(at, " [");
+	at = gt_put_padded(at, cpu->cpu, cpu->cpu > 999 ? gt_digits(cpu->cpu) : 3);
+	at = GT_PUT_LITERAL(at, "] ");
+	if (has(text, GT_OPTION_IRQ_INFO))
+		at = GT_PUT_LITERAL(at, ".....");
+	*at++ = ' ';
+	at = put_seconds(at, (gt_clock_ns(&text->target->clock, record->clock) + 500) / 1000);
+	return GT_PUT_LITERAL(at, ": ");
+}
+
+static char *put_function(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	const struct gt_text_name *name = name_of(text, record->function);
+	at = put_context(text, source, at);
+	at = put_symbol(text, name, name->address, at);
+	if (has(text, GT_OPTION_PRINT_PARENT)) {
+		at = GT_PUT_LITERAL(at, " <-");
+		at = put_symbol(text, caller_of(text, source->pid, record->value), record->value,
+				at);
+	}
+	*at++ = '\n';
+	return at;
+}
+
+/* A marker among the function tracer's lines. */
+static char *put_event(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	size_t length = marker_length(record);
+	at = put_context(text, source, at);
+	at = GT_PUT_LITERAL(at, "tracing_mark_write: ");
+	at = gt_put_clean(at, record->text, length);
+	*at++ = '\n';
+	return at;
+}
+
+char *gt_text_put_function(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	if (source->record.kind == GT_RECORD_MARKER)
+		return put_event(text, source, at);
+	return put_function(text, source, at);
+}
+
+/* ---- header ---- */
+
+/* Records of the function tracer in the target now. */
+static uint64_t count_entries(struct gt_text *text, uint64_t *lost)
+{
+	struct gt_target *target = text->target;
+	void *buffer = gt_memory_get(&text->merge.memory, target->sub_buffer_bytes);
+	uint64_t entries = 0;
+	*lost = 0;
+	if (!buffer)
+		return 0;
+	for (uint32_t i = 0; i < text->merge.source_count; i++) {
+		struct gt_writer writer;
+		uint64_t missing = 0;
+		if (!text->merge.sources[i] || target->ops->writer(target, i, &writer) != GT_OK)
+			continue;
+		*lost += writer.lost[GRAFTRACE_LOST_FULL] + writer.lost[GRAFTRACE_LOST_OVERRUN];
+		for (uint64_t s = writer.first; s < writer.next && missing < 1000;) {
+			const struct graftrace_sub_buffer *bytes = NULL;
+			int64_t words = target->ops->sub_buffer(target, i, s, buffer, &bytes);
+			if (words < 0) {
+				missing++;
+				s = gt_target_next_sequence(target, i, s + 1);
+				continue;
+			}
+			s++;
+			const uint64_t *word = (const uint64_t *)(bytes + 1);
+			for (int64_t w = 0; w + 1 < words; w += 2)
+				entries += graftrace_word_function(word[w]) - 1u <
+					   GRAFTRACE_SPECIAL - 1u;
+		}
+	}
+	gt_memory_put(&text->merge.memory, buffer, target->sub_buffer_bytes);
+	return entries;
+}
+
+char *gt_text_put_function_header(struct gt_text *text, char *at)
+{
+	uint64_t lost;
+	uint64_t entries = count_entries(text, &lost);
+	at = GT_PUT_LITERAL(at, "# entries-in-buffer/entries-written: ");
+	at = gt_put_number(at, entries);
+	*at++ = '/';
+	at = gt_put_number(at, entries + lost);
+	at = GT_PUT_LITERAL(at, "   #P:");
+	at = gt_put_number(at, text->target->cpu_count);
+	if (has(text, GT_OPTION_IRQ_INFO))
+		return GT_PUT_LITERAL(
+			at, "\n#\n"
+			    "#                                _-----=> irqs-off/BH-disabled\n"
+			    "#                               / _----=> need-resched\n"
+			    "#                              | / _---=> hardirq/softirq\n"
+			    "#                              || / _--=> preempt-depth\n"
+			    "#                              ||| / _-=> migrate-disable\n"
+			    "#                              |||| /     delay\n"
+			    "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
+			    "#              | |         |   |||||     |         |\n");
+	return GT_PUT_LITERAL(at, "\n#\n"
+				  "#           TASK-PID   CPU#     TIMESTAMP  FUNCTION\n"
+				  "#              | |       |         |         |\n");
+}

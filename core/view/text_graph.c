@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * function_graph's text. The layout is that of Linux's kernel/trace/trace_functions_graph.c: a
+ * change here is a difference that scripts see.
+ */
+#include "core/view/text_parts.h"
+
+#define GRAPH_INDENT 2
+#define PROC_WIDTH   14 /* of "comm-tid", centred */
+#define COMM_SHORT   7	/* characters of comm in it */
+
+#define COLOR_LONG    "\033[33m" /* a call that took long */
+#define COLOR_COMMENT "\033[2m"
+#define COLOR_END     "\033[0m"
+
+/* ---- columns ---- */
+
+/* "comm-tid", comm cut to 7, centred in 14. */
+static char *put_proc(char *at, const char *comm, uint32_t tid)
+{
+	size_t length = gt_text_length(comm, COMM_SHORT);
+	size_t whole = length + 1 + gt_digits(tid);
+	size_t blanks = whole < PROC_WIDTH ? PROC_WIDTH - whole : 0;
+	at = gt_put_fill(at, ' ', blanks / 2);
+	at = gt_put_clean(at, comm, length);
+	*at++ = '-';
+	at = gt_put_number(at, tid);
+	return gt_put_fill(at, ' ', blanks - blanks / 2);
+}
+
+/* Another task runs on the CPU: the box that says so. */
+static char *put_switch(struct gt_text *text, const struct gt_source *source,
+			struct gt_text_cpu *cpu, char *at)
+{
+	if (cpu->known && !has(text, GT_OPTION_GRAPH_PROC)) {
+		at = GT_PUT_LITERAL(at, " ------------------------------------------\n");
+		at = gt_put_bytes(at, cpu->prefix, cpu->prefix_length);
+		at = put_proc(at, cpu->comm, cpu->tid);
+		at = GT_PUT_LITERAL(at, " => ");
+		at = put_proc(at, source->comm, source->tid);
+		at = GT_PUT_LITERAL(at, "\n ------------------------------------------\n\n");
+	}
+	cpu->known = true;
+	cpu->tid = source->tid;
+	__builtin_memcpy(cpu->comm, source->comm, sizeof(cpu->comm));
+	return at;
+}
+
+static inline char *put_prologue(struct gt_text *text, const struct gt_source *source,
+				 uint64_t clock, uint32_t cpu_number, char *at)
+{
+	struct gt_text_cpu *cpu = cpu_of(text, cpu_number);
+	if (__builtin_expect(cpu->tid != source->tid || !cpu->known, 0))
+		at = put_switch(text, source, cpu, at);
+	if (!has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	if (has(text, GT_OPTION_GRAPH_ABSTIME)) {
+		at = put_seconds(at, gt_clock_ns(&text->target->clock, clock) / 1000);
+		at = GT_PUT_LITERAL(at, " |  ");
+	}
+	if (has(text, GT_OPTION_GRAPH_CPU)) {
+		/* Copies more than the prefix has: what follows is written over. */
+		__builtin_memcpy(at, cpu->prefix, sizeof(cpu->prefix));
+		at += cpu->prefix_length;
+	}
+	if (has(text, GT_OPTION_GRAPH_PROC)) {
+		at = put_proc(at, source->comm, source->tid);
+		at = GT_PUT_LITERAL(at, " | ");
+	}
+	return at;
+}
+
+static char mark_of(uint64_t ns)
+{
+	static const struct {
+		uint64_t ns;
+		char mark;
+	} marks[] = { { 1000000000, '$' }, { 100000000, '@' }, { 10000000, '*' },
+		      { 1000000, '#' },	   { 100000, '!' },    { 10000, '+' } };
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (ns > marks[i].ns)
+			return marks[i].mark;
+	return ' ';
+}
+
+/* Microseconds with as many decimals as seven digits leave room for. */
+static inline char *put_microseconds(char *at, uint64_t ns)
+{
+	uint64_t us = ns / 1000;
+	uint32_t rest = (uint32_t)(ns % 1000);
+	char *start = at;
+	if (us < 10) {
+		*at++ = (char)('0' + us);
+	} else {
+		at = gt_put_number(at, us);
+	}
+	size_t length = (size_t)(at - start);
+	if (length < 7) {
+		char decimals[4];
+		gt_put_padded(decimals, rest, 3);
+		size_t count = 7 - length < 3 ? 7 - length : 3;
+		*at++ = '.';
+		for (size_t i = 0; i < count; i++)
+			*at++ = decimals[i];
+		length += 1 + count;
+	}
+	at = GT_PUT_LITERAL(at, " us ");
+	return length < 8 ? gt_put_fill(at, ' ', 8 - length) : at;
+}
+
+static char *put_duration(struct gt_text *text, uint64_t ticks, char *at)
+{
+	if (!has(text, GT_OPTION_GRAPH_DURATION) || !has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	uint64_t ns = gt_clock_duration_ns(&text->target->clock, ticks);
+	bool color = text->options.color && ns > 10000;
+	if (color)
+		at = GT_PUT_LITERAL(at, COLOR_LONG);
+	*at++ = has(text, GT_OPTION_GRAPH_OVERHEAD) && ns > 10000 ? mark_of(ns) : ' ';
+	*at++ = ' ';
+	at = put_microseconds(at, ns);
+	if (color)
+		at = GT_PUT_LITERAL(at, COLOR_END);
+	return GT_PUT_LITERAL(at, "|  ");
+}
+
+static inline char *put_no_duration(struct gt_text *text, char *at)
+{
+	if (!has(text, GT_OPTION_GRAPH_DURATION) || !has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	return GT_PUT_LITERAL(at, "              |  ");
+}
+
+static inline char *put_indent(char *at, uint32_t depth)
+{
+	static const char blanks[64] =
+		"                                                               ";
+	if (depth > GT_TEXT_DEPTH_MAX)
+		depth = GT_TEXT_DEPTH_MAX;
+	uint32_t count = depth * GRAPH_INDENT;
+	/* Copies more than is wanted: what follows is written over. */
+	if (__builtin_expect(count < sizeof(blanks), 1)) {
+		__builtin_memcpy(at, blanks, 16);
+		if (count > 16)
+			__builtin_memcpy(at + 16, blanks, sizeof(blanks) - 16);
+		return at + count;
+	}
+	__builtin_memset(at, ' ', count);
+	return at + count;
+}
+
+/* ---- records ---- */
+
+static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	const struct gt_text_name *name = name_of(text, record->function);
+	uint32_t depth = record->depth;
+
+	at = put_prologue(text, source, record->clock, record->cpu, at);
+	const struct gt_record *ahead = gt_merge_ahead(&text->merge, source);
+	if (ahead && ahead->kind == GT_RECORD_RETURN &&
+	    ahead->function == source->record.function && ahead->start == source->record.clock &&
+	    ahead->depth == depth && !(ahead->flags & GT_RECORD_START_UNKNOWN)) {
+		uint64_t ticks = ahead->clock - ahead->start;
+		gt_merge_skip_ahead(&text->merge, source);
+		at = put_duration(text, ticks, at);
+		at = put_indent(at, depth);
+		at = put_name(name, at);
+		return GT_PUT_LITERAL(at, "();\n");
+	}
+	at = put_no_duration(text, at);
+	at = put_indent(at, depth);
+	at = put_name(name, at);
+	return GT_PUT_LITERAL(at, "() {\n");
+}
+
+static char *put_return(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	at = put_prologue(text, source, record->clock, record->cpu, at);
+	if (record->flags & GT_RECORD_START_UNKNOWN)
+		at = put_no_duration(text, at);
+	else
+		at = put_duration(text, record->clock - record->start, at);
+	at = put_indent(at, record->depth);
+	/* Linux compares with what stands open at that depth: behind a switch of stacks that is
+	 * another one's. */
+	if ((record->flags & GT_RECORD_ENTRY_SEEN) && record->start >= source->switched &&
+	    !has(text, GT_OPTION_GRAPH_TAIL))
+		return GT_PUT_LITERAL(at, "}\n");
+	at = GT_PUT_LITERAL(at, "} /* ");
+	at = put_name(name_of(text, record->function), at);
+	return GT_PUT_LITERAL(at, " */\n");
+}
+
+/* Linux indents comments by the calls open around them, but not at depth 1. */
+static char *begin_comment(struct gt_text *text, const struct gt_source *source, uint32_t depth,
+			   char *at)
+{
+	at = put_prologue(text, source, source->record.clock, source->record.cpu, at);
+	at = put_no_duration(text, at);
+	at = put_indent(at, depth > 1 ? depth : 0);
+	if (text->options.color)
+		at = GT_PUT_LITERAL(at, COLOR_COMMENT);
+	return GT_PUT_LITERAL(at, "/* ");
+}
+
+static char *end_comment(struct gt_text *text, char *at)
+{
+	at = GT_PUT_LITERAL(at, " */");
+	if (text->options.color)
+		at = GT_PUT_LITERAL(at, COLOR_END);
+	*at++ = '\n';
+	return at;
+}
+
+/* The first record of a group says how many there are and names the innermost; the others of it
+ * write nothing. */
+static char *put_unwound(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	uint64_t count = record->value;
+	uint32_t left = record->depth + 1 > count ? (uint32_t)(record->depth + 1 - count) : 0;
+	if (!(record->flags & GT_RECORD_FIRST))
+		return at;
+	at = begin_comment(text, source, left, at);
+	if (record->flags & GT_RECORD_UNSEEN) {
+		at = gt_put_number(at, count);
+		at = count == 1 ? GT_PUT_LITERAL(at, " call") : GT_PUT_LITERAL(at, " calls");
+		at = GT_PUT_LITERAL(at, " ended unseen");
+	} else {
+		at = GT_PUT_LITERAL(at, "unwound ");
+		at = gt_put_number(at, count);
+		at = count == 1 ? GT_PUT_LITERAL(at, " call") : GT_PUT_LITERAL(at, " calls");
+	}
+	if (record->function) {
+		at = GT_PUT_LITERAL(at, ": ");
+		at = put_name(name_of(text, record->function), at);
+		if (count > 1)
+			at = GT_PUT_LITERAL(at, " ...");
+	}
+	return end_comment(text, at);
+}
+
+static char *put_entry_only(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	at = begin_comment(text, source, source->record.depth, at);
+	at = put_name(name_of(text, source->record.function), at);
+	at = GT_PUT_LITERAL(at, "() entered, return not recorded");
+	return end_comment(text, at);
+}
+
+static char *put_marker(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	size_t length = marker_length(record);
+	at = begin_comment(text, source, record->depth, at);
+	at = gt_put_clean(at, record->text, length);
+	return end_comment(text, at);
+}
+
+/* Another stack of the same thread runs (a coroutine, a signal's). */
+static char *put_context_switch(struct gt_text *text, struct gt_source *source, char *at)
+{
+	source->switched = source->record.clock + 1;
+	at = begin_comment(text, source, source->record.depth, at);
+	at = GT_PUT_LITERAL(at, "stack ");
+	at = gt_put_number(at, source->record.value);
+	return end_comment(text, at);
+}
+
+static char *put_task_switch(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	at = begin_comment(text, source, source->record.depth, at);
+	at = GT_PUT_LITERAL(at, "switch: ");
+	at = gt_put_number(at, source->record.start);
+	at = GT_PUT_LITERAL(at, " ==> ");
+	at = gt_put_number(at, source->record.value);
+	return end_comment(text, at);
+}
+
+char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at)
+{
+	switch (source->record.kind) {
+	case GT_RECORD_ENTRY:
+		return put_entry(text, source, at);
+	case GT_RECORD_RETURN:
+		return put_return(text, source, at);
+	case GT_RECORD_ENTRY_ONLY:
+		return put_entry_only(text, source, at);
+	case GT_RECORD_UNWOUND:
+		return put_unwound(text, source, at);
+	case GT_RECORD_MARKER:
+		return put_marker(text, source, at);
+	case GT_RECORD_CONTEXT:
+		return put_context_switch(text, source, at);
+	case GT_RECORD_SWITCH:
+		return put_task_switch(text, source, at);
+	default:
+		return at;
+	}
+}
+
+/* ---- header ---- */
+
+char *gt_text_put_graph_header(struct gt_text *text, char *at)
+{
+	*at++ = '#';
+	if (has(text, GT_OPTION_GRAPH_ABSTIME))
+		at = GT_PUT_LITERAL(at, "     TIME       ");
+	if (has(text, GT_OPTION_GRAPH_CPU))
+		at = GT_PUT_LITERAL(at, " CPU");
+	if (has(text, GT_OPTION_GRAPH_PROC))
+		at = GT_PUT_LITERAL(at, "  TASK/PID       ");
+	if (has(text, GT_OPTION_GRAPH_DURATION))
+		at = GT_PUT_LITERAL(at, "  DURATION   ");
+	at = GT_PUT_LITERAL(at, "               FUNCTION CALLS\n#");
+	if (has(text, GT_OPTION_GRAPH_ABSTIME))
+		at = GT_PUT_LITERAL(at, "      |         ");
+	if (has(text, GT_OPTION_GRAPH_CPU))
+		at = GT_PUT_LITERAL(at, " |  ");
+	if (has(text, GT_OPTION_GRAPH_PROC))
+		at = GT_PUT_LITERAL(at, "   |    |        ");
+	if (has(text, GT_OPTION_GRAPH_DURATION))
+		at = GT_PUT_LITERAL(at, "   |   |      ");
+	return GT_PUT_LITERAL(at, "               |   |   |   |\n");
+}
+
+/* A step is at most a box, the columns, the indentation and two names. */
+_Static_assert(GT_TEXT_STEP_MAX > 400 + GRAPH_INDENT * GT_TEXT_DEPTH_MAX + 2 * GT_TEXT_NAME_MAX,
+	       "a step fits");

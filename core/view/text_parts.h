@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the text cursor share: names that were looked up, CPUs, times. Private to
+ * text.c, text_graph.c and text_function.c; each put_… writes at `at` and returns where the next
+ * byte goes, within the GT_TEXT_STEP_MAX bytes of a step.
+ */
+#ifndef GT_CORE_VIEW_TEXT_PARTS_H
+#define GT_CORE_VIEW_TEXT_PARTS_H
+
+#include "core/view/text.h"
+#include "core/view/text_write.h"
+
+static inline bool has(const struct gt_text *text, uint32_t option)
+{
+	return (text->options.options & option) != 0;
+}
+
+/* text.c: names */
+void gt_text_set_name(struct gt_text_name *entry, const char *name);
+void gt_text_look_up(struct gt_text *text, struct gt_text_name *entry, uint32_t number);
+char *gt_text_put_odd_name(const struct gt_text_name *entry, char *at);
+void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t number);
+
+static inline const struct gt_text_name *name_of(struct gt_text *text, uint32_t number)
+{
+	struct gt_text_name *entry = &text->functions[number % GT_TEXT_NAMES];
+	if (__builtin_expect(entry->key != number, 0))
+		gt_text_look_up(text, entry, number);
+	return entry;
+}
+
+static inline char *put_name(const struct gt_text_name *entry, char *at)
+{
+	if (__builtin_expect(!entry->clean, 0))
+		return gt_text_put_odd_name(entry, at);
+	__builtin_memcpy(at, entry->name, entry->length);
+	return at + entry->length;
+}
+
+static inline struct gt_text_cpu *cpu_of(struct gt_text *text, uint32_t number)
+{
+	struct gt_text_cpu *cpu;
+	if (number == UINT32_MAX)
+		number = 0;
+	cpu = &text->cpus[number % GT_TEXT_CPUS];
+	if (__builtin_expect(!cpu->prefix_length || cpu->cpu != number, 0))
+		gt_text_set_cpu(text, cpu, number);
+	return cpu;
+}
+
+static inline char *put_seconds(char *at, uint64_t microseconds)
+{
+	at = gt_put_right(at, microseconds / 1000000, 5);
+	*at++ = '.';
+	return gt_put_padded(at, microseconds % 1000000, 6);
+}
+
+/* Length of a marker's text as it is printed: without newlines at its end. */
+static inline size_t marker_length(const struct gt_record *record)
+{
+	size_t length = gt_text_length(record->text, record->text_bytes);
+	if (length > GT_TEXT_NAME_MAX)
+		length = GT_TEXT_NAME_MAX;
+	while (length && record->text[length - 1] == '\n')
+		length--;
+	return length;
+}
+
+/* One record as function_graph shows it, or nothing. */
+char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at);
+char *gt_text_put_graph_header(struct gt_text *text, char *at);
+
+/* A record of the function tracer, or a marker among them. */
+char *gt_text_put_function(struct gt_text *text, const struct gt_source *source, char *at);
+char *gt_text_put_function_header(struct gt_text *text, char *at);
+
+#endif
