@@ -73,6 +73,7 @@ static void handle_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGQUIT, &action, NULL);
 	sigaction(SIGXFSZ, &action, NULL); /* then a write says EFBIG, which is told */
+	sigaction(SIGPIPE, &action, NULL); /* … and EPIPE */
 	action.sa_handler = on_ending;
 	sigaction(SIGTERM, &action, NULL);
 	/* nohup: then it stays ignored. */
@@ -266,6 +267,7 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 {
 	struct gt_message message = { "" };
 	struct gt_file_writer_totals end;
+	char incomplete[512];
 	uint64_t bytes;
 
 	gt_session_totals(recording->session, totals);
@@ -297,8 +299,11 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 	bytes = gt_file_writer_bytes(recording->writer);
 	gt_file_writer_destroy(recording->writer);
 	recording->writer = NULL;
+	if (recording->failed)
+		snprintf(incomplete, sizeof(incomplete), "%s, incomplete",
+			 recording->options.output);
 	gt_record_report_end(totals, &recording->options,
-			     recording->failed ? NULL : recording->options.output, bytes);
+			     recording->failed ? incomplete : recording->options.output, bytes);
 }
 
 /* Serving */
@@ -363,7 +368,7 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 
 static void follow(struct recording *recording)
 {
-	const struct timespec moment = { 0, 10 * 1000 * 1000 };
+	const struct timespec moment = { 0, 100 * 1000 };
 	struct gt_message message = { "" };
 	int state;
 
@@ -379,12 +384,15 @@ static void follow(struct recording *recording)
 			gt_file_writer_flush_old(recording->writer);
 		if (state > 0)
 			continue;
-		/* The recording has ended, the program goes on: it is waited for, and told once. */
+		/* The recording has ended, the program goes on: it is waited for, and told once. It
+		 * must not wait for room that nobody makes any more, so tracing is switched off;
+		 * what is left in the buffer is thrown away, a sub-buffer at each turn. */
 		if (!recording->failed) {
 			const char *reason = gt_file_writer_error(recording->writer);
 
 			gt_complain(NAME, "%s; the program goes on",
 				    reason[0] != '\0' ? reason : message.text);
+			gt_session_set_tracing_on(recording->session, false, &message);
 		}
 		recording->failed = true;
 		nanosleep(&moment, NULL);

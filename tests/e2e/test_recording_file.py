@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -203,3 +204,29 @@ def test_both_readers_find_the_same_in_what_was_recorded(graftrace, tmp_path, op
     assert library.stderr == reader.stderr == ""
     assert library.stdout == reader.stdout
     assert library.stdout.count("\nwriter ") == 9
+
+
+def test_a_file_that_cannot_be_written_any_more_does_not_hold_the_program_up(graftrace, tmp_path):
+    """Written into a pipe whose reader goes away: as good as a full disk, without root."""
+    (tmp_path / "fast.c").write_text(SLOW.replace("usleep(1000)", "(void)usleep"))
+    subprocess.run(["gcc", "-O2", "-fpatchable-function-entry=5", "fast.c", "-o", "fast"],
+                   cwd=tmp_path, check=True)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received = []
+
+    def take_some():
+        with open(pipe, "rb", buffering=0) as end:
+            while sum(map(len, received)) < 300_000:
+                received.append(end.read(65536))
+
+    reader = threading.Thread(target=take_some)
+    reader.start()
+    done = graftrace("record", "--no-compress", "-o", "pipe", "--", "./fast", code=None,
+                     timeout=20)
+    reader.join(timeout=10)
+    assert "cannot write 'pipe': Broken pipe" in done.stderr
+    assert "the program goes on" in done.stderr and "incomplete" in done.stderr
+    (tmp_path / "received.data").write_bytes(b"".join(received))
+    recording = format_reader.read(tmp_path / "received.data", strict=False)
+    assert recording.writers and recording.end is None
