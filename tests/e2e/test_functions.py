@@ -240,7 +240,7 @@ int main(int n, char **v) { int c[9] = { 0 }; return busy(n, 5, c) + bare(n) < 0
 
 def test_engines_that_walk_their_stack_are_entry_only(graftrace, compile):
     source = """namespace v8 { struct Isolate { int enter(int x); }; }
-__attribute__((noinline)) int v8::Isolate::enter(int x) { return x * 3; }
+__attribute__((noinline)) int v8::Isolate::enter(int x) { volatile int y = x; return y * 3; }
 int main(int n, char **) { return v8::Isolate().enter(n) == 0; }
 """
     program = compile(source, "-O2", compiler="g++", suffix=".cc")
