@@ -357,15 +357,15 @@ static void copy_plain(const struct gt_recording *recording, const struct gt_gro
 	memcpy(out + 1, plain + GRAFTRACE_HEADER_BYTES + open, entry->words * sizeof(uint64_t));
 }
 
-/* What the header of a sub-buffer says must be what the block's head says. */
+/* What the header of a sub-buffer says must be what the block's head says. The rest of it is the
+ * program's, which may have written anything. */
 static bool header_fits(const struct graftrace_sub_buffer *header,
 			const struct graftrace_file_sub_buffer *entry, uint32_t generation,
 			uint64_t sequence)
 {
 	return header->magic == GRAFTRACE_SUB_BUFFER_MAGIC && header->generation == generation &&
 	       header->sequence == sequence && header->clock == entry->clock &&
-	       header->used == entry->words && header->open_calls == entry->open_calls &&
-	       header->tracer <= GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	       header->used == entry->words && header->open_calls == entry->open_calls;
 }
 
 int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer_index,
