@@ -1,76 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session's control files. Guarantees: `lock` is held for moments only, never while the session
- * patches code, text is made or bytes are sent; a list that the session refuses stays as it was;
- * one reader of trace_pipe at a time.
+ * patches code, text is made or bytes are sent; one reader of trace_pipe at a time.
  */
-#include "serve/live.h"
+#include "serve/live_private.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/glob.h"
-#include "core/view/message.h"
-#include "serve/globs.h"
 #include "serve/text_reader.h"
 
 #define DISCARD_BYTES  65536
 #define DISCARD_BLOCKS 4096
-#define LISTS	       4 /* enum gt_control_list; [GT_CONTROL_AVAILABLE] stays empty */
-
-struct gt_live {
-	struct gt_control_target control;
-	/* The session's target, with a clock of its own: a session measures its clock better and
-	 * better, and a trace that is read twice shall be the same twice. */
-	struct gt_target view;
-	struct gt_session *session;
-	char *program;
-	enum graftrace_arena_mode mode;
-	bool no_fork;
-	uint64_t buffer_bytes;
-	atomic_bool ended;
-
-	pthread_mutex_t lock; /* guards what follows */
-	bool has_clock;	      /* view.clock is settled: when the trace was read first */
-	struct gt_globs lists[LISTS];
-	struct gt_control_name
-		*known; /* functions as they were listed last: for when it has ended */
-	size_t known_count;
-	uint64_t options;
-	uint64_t max_depth;
-	uint64_t threshold_ns;
-	enum graftrace_tracer tracer;
-	bool pipe_busy;
-
-	/* Held while the pipe's reader makes a block of text; never with `lock`. */
-	pthread_mutex_t pipe_lock;
-	struct gt_text_reader *pipe; /* NULL until there was a client */
-	uint64_t pipe_options;
-
-	/* Held while a list or the tracer is changed, so that changes come one after the other. */
-	pthread_mutex_t change;
-};
-
-static struct gt_live *live_of(struct gt_control_target *target)
-{
-	return target->data;
-}
-
-static int no_memory(struct gt_message *message)
-{
-	gt_message_set(message, "no memory");
-	return GT_ENOMEM;
-}
-
-static int has_ended(struct gt_live *live, struct gt_message *message)
-{
-	if (!atomic_load(&live->ended))
-		return 0;
-	gt_message_set(message, "the program has ended");
-	return GT_EGONE;
-}
 
 /* Under pipe_lock: the pipe's reader, made if there is none. */
 static int need_pipe(struct gt_live *live, uint64_t options, struct gt_message *message)
@@ -254,276 +195,6 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	return error;
 }
 
-/* Lists, read */
-
-struct names {
-	struct gt_live *live;
-	const struct gt_globs *globs; /* NULL: all */
-	struct gt_control_name *names;
-	size_t count;
-	size_t room;
-};
-
-/* Called back under the session's lock: only notes what it is given. */
-static int note_name(void *data, uint32_t number, const struct gt_function *function, bool enabled)
-{
-	struct names *names = data;
-	const char *slash = strrchr(function->object, '/');
-	bool own = strcmp(function->object, names->live->program) == 0;
-
-	(void)number;
-	(void)enabled;
-	if (names->globs != NULL && !gt_globs_match(names->globs, function->name))
-		return 0;
-	if (names->count == names->room) {
-		size_t room = names->room != 0 ? names->room * 2 : 1024;
-		struct gt_control_name *grown = realloc(names->names, room * sizeof(*names->names));
-
-		if (grown == NULL)
-			return GT_ENOMEM;
-		names->names = grown;
-		names->room = room;
-	}
-	names->names[names->count++] = (struct gt_control_name){
-		function->name,
-		own		? ""
-		: slash != NULL ? slash + 1
-				: function->object,
-	};
-	return 0;
-}
-
-static void list_close(struct gt_control_target *target, void *list)
-{
-	struct names *names = list;
-
-	(void)target;
-	free(names->names);
-	free(names);
-}
-
-static bool copy_list(struct gt_live *live, enum gt_control_list which, struct gt_globs *copy)
-{
-	bool copied;
-
-	pthread_mutex_lock(&live->lock);
-	copied = gt_globs_add_all(copy, gt_globs_words(&live->lists[which]));
-	pthread_mutex_unlock(&live->lock);
-	return copied;
-}
-
-/* Once the program has ended, the session lists nothing any more; the names stay. */
-static void keep_known(struct gt_live *live, struct names *names)
-{
-	bool keep = names->count > 0;
-	struct gt_control_name *copy;
-	size_t count;
-
-	pthread_mutex_lock(&live->lock);
-	count = keep ? names->count : live->known_count;
-	copy = count > 0 ? malloc(count * sizeof(*copy)) : NULL;
-	if (copy != NULL && keep) {
-		memcpy(copy, names->names, count * sizeof(*copy));
-		free(live->known);
-		live->known = copy;
-		live->known_count = count;
-	} else if (copy != NULL) {
-		memcpy(copy, live->known, count * sizeof(*copy));
-		free(names->names);
-		names->names = copy;
-		names->count = names->room = count;
-	}
-	pthread_mutex_unlock(&live->lock);
-}
-
-static int list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
-		     struct gt_message *message)
-{
-	struct gt_live *live = live_of(target);
-	struct gt_globs globs = { NULL, 0, 0 };
-	struct names *names;
-	int error = 0;
-
-	if (!copy_list(live, which, &globs)) {
-		gt_globs_clear(&globs);
-		return no_memory(message);
-	}
-	if (which != GT_CONTROL_AVAILABLE && globs.count == 0)
-		return 1;
-	names = calloc(1, sizeof(*names));
-	if (names != NULL) {
-		names->live = live;
-		names->globs = which == GT_CONTROL_AVAILABLE ? NULL : &globs;
-		error = gt_session_each_function(live->session, note_name, names);
-		names->globs = NULL;
-	}
-	gt_globs_clear(&globs);
-	if (names == NULL || error != 0) {
-		if (names != NULL)
-			list_close(target, names);
-		return no_memory(message);
-	}
-	if (which == GT_CONTROL_AVAILABLE)
-		keep_known(live, names);
-	*list = names;
-	return 0;
-}
-
-static int list_read(struct gt_control_target *target, void *list, uint64_t index,
-		     struct gt_control_name *name)
-{
-	struct names *names = list;
-
-	(void)target;
-	if (index >= names->count)
-		return GT_ENOENT;
-	*name = names->names[index];
-	return 0;
-}
-
-/* Lists, changed */
-
-struct edit {
-	enum gt_control_list which;
-	struct gt_globs globs;
-};
-
-static int edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
-		     void **edit_out, struct gt_message *message)
-{
-	struct gt_live *live = live_of(target);
-	struct edit *edit;
-	int error = has_ended(live, message);
-
-	if (error != 0)
-		return error;
-	edit = calloc(1, sizeof(*edit));
-	if (edit == NULL)
-		return no_memory(message);
-	edit->which = which;
-	/* Until it is closed: of two that add at the same time neither is lost. */
-	pthread_mutex_lock(&live->change);
-	if (!empty && !copy_list(live, which, &edit->globs)) {
-		pthread_mutex_unlock(&live->change);
-		gt_globs_clear(&edit->globs);
-		free(edit);
-		return no_memory(message);
-	}
-	*edit_out = edit;
-	return 0;
-}
-
-/* Looks for a function that a glob matches (1), or gathers those of a list that it does not match.
- */
-struct search {
-	const char *glob;
-	const struct gt_globs *list; /* NULL: every function */
-	struct gt_globs
-		*kept; /* names of the list that the glob does not match; NULL: not wanted */
-	bool found;
-};
-
-static int search_name(void *data, uint32_t number, const struct gt_function *function,
-		       bool enabled)
-{
-	struct search *search = data;
-
-	(void)number;
-	(void)enabled;
-	if (search->list != NULL && !gt_globs_match(search->list, function->name))
-		return 0;
-	if (gt_glob_match(search->glob, function->name)) {
-		search->found = true;
-		return search->kept == NULL; /* one is enough */
-	}
-	if (search->kept != NULL &&
-	    !gt_globs_add(search->kept, function->name, strlen(function->name), true))
-		return GT_ENOMEM;
-	return 0;
-}
-
-static int edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
-		    bool plain, struct gt_message *message)
-{
-	struct edit *edit = data;
-	struct search search = { NULL, NULL, NULL, false };
-
-	if (!gt_globs_add(&edit->globs, glob, bytes, plain))
-		return no_memory(message);
-	search.glob = edit->globs.words[edit->globs.count - 1];
-	gt_session_each_function(live_of(target)->session, search_name, &search);
-	if (search.found)
-		return 0;
-	gt_message_set(message,
-		       "no function matches '%.80s'; available_filter_functions lists them",
-		       search.glob);
-	return GT_EINVAL;
-}
-
-static int edit_remove(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
-		       struct gt_message *message)
-{
-	struct edit *edit = data;
-	struct gt_globs word = { NULL, 0, 0 };
-	struct gt_globs kept = { NULL, 0, 0 };
-	struct search search = { NULL, &edit->globs, &kept, false };
-	int error = 0;
-
-	if (!gt_globs_add(&word, glob, bytes, false)) {
-		error = no_memory(message);
-	} else if (!gt_globs_remove(&edit->globs, word.words[0])) {
-		/* Not as it was written: the list becomes the names that are left of it. */
-		search.glob = word.words[0];
-		if (gt_session_each_function(live_of(target)->session, search_name, &search) < 0) {
-			error = no_memory(message);
-		} else if (!search.found) {
-			gt_message_set(message, "'%.80s' matches nothing of the list", search.glob);
-			error = GT_EINVAL;
-		} else {
-			gt_globs_clear(&edit->globs);
-			edit->globs = kept;
-			kept = (struct gt_globs){ NULL, 0, 0 };
-		}
-	}
-	gt_globs_clear(&kept);
-	gt_globs_clear(&word);
-	return error;
-}
-
-static int edit_close(struct gt_control_target *target, void *data, bool apply,
-		      struct gt_message *message)
-{
-	struct gt_live *live = live_of(target);
-	struct edit *edit = data;
-	const struct gt_globs *lists[LISTS];
-	int error = 0;
-
-	if (apply)
-		error = has_ended(live, message);
-	if (apply && error == 0) {
-		/* Lists change under `change` only, which we hold: reading them needs no lock. */
-		for (int i = 0; i < LISTS; i++)
-			lists[i] = i == (int)edit->which ? &edit->globs : &live->lists[i];
-		error = gt_session_set_filters(live->session,
-					       gt_globs_words(lists[GT_CONTROL_FILTER]),
-					       gt_globs_words(lists[GT_CONTROL_NOTRACE]),
-					       gt_globs_words(lists[GT_CONTROL_GRAPH]), message);
-		if (error == 0) {
-			struct gt_globs old;
-
-			pthread_mutex_lock(&live->lock);
-			old = live->lists[edit->which];
-			live->lists[edit->which] = edit->globs;
-			pthread_mutex_unlock(&live->lock);
-			edit->globs = old;
-		}
-	}
-	pthread_mutex_unlock(&live->change);
-	gt_globs_clear(&edit->globs);
-	free(edit);
-	return error;
-}
-
 /*
  * The trace. trace_pipe's reader stays when a client of it has gone: the next client goes on where
  * that one stopped, and `trace` leaves out what was given of sub-buffers that are still being
@@ -658,13 +329,13 @@ static int clear(struct gt_control_target *target, struct gt_message *message)
 static const struct gt_control_ops operations = {
 	.get = get,
 	.set = set,
-	.list_open = list_open,
-	.list_read = list_read,
-	.list_close = list_close,
-	.edit_open = edit_open,
-	.edit_add = edit_add,
-	.edit_remove = edit_remove,
-	.edit_close = edit_close,
+	.list_open = gt_live_list_open,
+	.list_read = gt_live_list_read,
+	.list_close = gt_live_list_close,
+	.edit_open = gt_live_edit_open,
+	.edit_add = gt_live_edit_add,
+	.edit_remove = gt_live_edit_remove,
+	.edit_close = gt_live_edit_close,
 	.text_open = text_open,
 	.text_read = text_read,
 	.text_close = text_close,
@@ -704,8 +375,8 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		return no_memory(message);
 	}
 	/* What there is at the start, in case that nobody asks before the end. */
-	if (list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
-		list_close(&live->control, functions);
+	if (gt_live_list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
+		gt_live_list_close(&live->control, functions);
 	*live_out = live;
 	return 0;
 }

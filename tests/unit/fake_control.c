@@ -88,6 +88,10 @@ static int edit_add(struct gt_control_target *target, void *edit, const char *gl
 	bool found = false;
 
 	(void)target;
+	if (strlen(edit) > 4000) {
+		snprintf(message->text, sizeof(message->text), "no memory");
+		return GT_ENOMEM;
+	}
 	for (size_t i = 0; i < NAMES; i++) {
 		char word[64];
 

@@ -13,9 +13,9 @@ struct fake_control {
 	struct gt_target view;
 	uint64_t values[8];
 	/* the lists, words separated by blanks; set[]: not "all functions" */
-	char lists[4][256];
+	char lists[4][4096];
 	bool set[4];
-	char edit[256]; /* the edit in progress */
+	char edit[4096]; /* the edit in progress */
 	int edit_list;
 	int opened; /* lists, edits and texts that are open */
 	int cleared;

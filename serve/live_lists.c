@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session's lists of functions: what can be traced, and the filters. Guarantees: a list that the
+ * session refuses stays as it was; of two writers that add at the same time neither is lost.
+ */
+#include "serve/live_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/view/glob.h"
+
+/* Lists, read */
+
+struct names {
+	struct gt_live *live;
+	const struct gt_globs *globs; /* NULL: all */
+	struct gt_control_name *names;
+	size_t count;
+	size_t room;
+};
+
+/* Called back under the session's lock: only notes what it is given. */
+static int note_name(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+{
+	struct names *names = data;
+	const char *slash = strrchr(function->object, '/');
+	bool own = strcmp(function->object, names->live->program) == 0;
+
+	(void)number;
+	(void)enabled;
+	if (names->globs != NULL && !gt_globs_match(names->globs, function->name))
+		return 0;
+	if (names->count == names->room) {
+		size_t room = names->room != 0 ? names->room * 2 : 1024;
+		struct gt_control_name *grown = realloc(names->names, room * sizeof(*names->names));
+
+		if (grown == NULL)
+			return GT_ENOMEM;
+		names->names = grown;
+		names->room = room;
+	}
+	names->names[names->count++] = (struct gt_control_name){
+		function->name,
+		own		? ""
+		: slash != NULL ? slash + 1
+				: function->object,
+	};
+	return 0;
+}
+
+void gt_live_list_close(struct gt_control_target *target, void *list)
+{
+	struct names *names = list;
+
+	(void)target;
+	free(names->names);
+	free(names);
+}
+
+static bool copy_list(struct gt_live *live, enum gt_control_list which, struct gt_globs *copy)
+{
+	bool copied;
+
+	pthread_mutex_lock(&live->lock);
+	copied = gt_globs_add_all(copy, gt_globs_words(&live->lists[which]));
+	pthread_mutex_unlock(&live->lock);
+	return copied;
+}
+
+/* Once the program has ended, the session lists nothing any more; the names stay. */
+static void keep_known(struct gt_live *live, struct names *names)
+{
+	bool keep = names->count > 0;
+	struct gt_control_name *copy;
+	size_t count;
+
+	pthread_mutex_lock(&live->lock);
+	count = keep ? names->count : live->known_count;
+	copy = count > 0 ? malloc(count * sizeof(*copy)) : NULL;
+	if (copy != NULL && keep) {
+		memcpy(copy, names->names, count * sizeof(*copy));
+		free(live->known);
+		live->known = copy;
+		live->known_count = count;
+	} else if (copy != NULL) {
+		memcpy(copy, live->known, count * sizeof(*copy));
+		free(names->names);
+		names->names = copy;
+		names->count = names->room = count;
+	}
+	pthread_mutex_unlock(&live->lock);
+}
+
+int gt_live_list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
+		      struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_globs globs = { NULL, 0, 0 };
+	struct names *names;
+	int error = 0;
+
+	if (!copy_list(live, which, &globs)) {
+		gt_globs_clear(&globs);
+		return no_memory(message);
+	}
+	if (which != GT_CONTROL_AVAILABLE && globs.count == 0)
+		return 1;
+	names = calloc(1, sizeof(*names));
+	if (names != NULL) {
+		names->live = live;
+		names->globs = which == GT_CONTROL_AVAILABLE ? NULL : &globs;
+		error = gt_session_each_function(live->session, note_name, names);
+		names->globs = NULL;
+	}
+	gt_globs_clear(&globs);
+	if (names == NULL || error != 0) {
+		if (names != NULL)
+			gt_live_list_close(target, names);
+		return no_memory(message);
+	}
+	if (which == GT_CONTROL_AVAILABLE)
+		keep_known(live, names);
+	*list = names;
+	return 0;
+}
+
+int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t index,
+		      struct gt_control_name *name)
+{
+	struct names *names = list;
+
+	(void)target;
+	if (index >= names->count)
+		return GT_ENOENT;
+	*name = names->names[index];
+	return 0;
+}
+
+/* Lists, changed */
+
+struct edit {
+	enum gt_control_list which;
+	struct gt_globs globs;
+};
+
+int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
+		      void **edit_out, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct edit *edit;
+	int error = has_ended(live, message);
+
+	if (error != 0)
+		return error;
+	edit = calloc(1, sizeof(*edit));
+	if (edit == NULL)
+		return no_memory(message);
+	edit->which = which;
+	/* Until it is closed: of two that add at the same time neither is lost. */
+	pthread_mutex_lock(&live->change);
+	if (!empty && !copy_list(live, which, &edit->globs)) {
+		pthread_mutex_unlock(&live->change);
+		gt_globs_clear(&edit->globs);
+		free(edit);
+		return no_memory(message);
+	}
+	*edit_out = edit;
+	return 0;
+}
+
+/* Looks for a function that a glob matches (1), or gathers those of a list that it does not match.
+ */
+struct search {
+	const char *glob;
+	const struct gt_globs *list; /* NULL: every function */
+	struct gt_globs
+		*kept; /* names of the list that the glob does not match; NULL: not wanted */
+	bool found;
+};
+
+static int search_name(void *data, uint32_t number, const struct gt_function *function,
+		       bool enabled)
+{
+	struct search *search = data;
+
+	(void)number;
+	(void)enabled;
+	if (search->list != NULL && !gt_globs_match(search->list, function->name))
+		return 0;
+	if (gt_glob_match(search->glob, function->name)) {
+		search->found = true;
+		return search->kept == NULL; /* one is enough */
+	}
+	if (search->kept != NULL &&
+	    !gt_globs_add(search->kept, function->name, strlen(function->name), true))
+		return GT_ENOMEM;
+	return 0;
+}
+
+int gt_live_edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
+		     bool plain, struct gt_message *message)
+{
+	struct edit *edit = data;
+	struct search search = { NULL, NULL, NULL, false };
+
+	if (!gt_globs_add(&edit->globs, glob, bytes, plain))
+		return no_memory(message);
+	search.glob = edit->globs.words[edit->globs.count - 1];
+	gt_session_each_function(live_of(target)->session, search_name, &search);
+	if (search.found)
+		return 0;
+	gt_message_set(message,
+		       "no function matches '%.80s'; available_filter_functions lists them",
+		       search.glob);
+	return GT_EINVAL;
+}
+
+int gt_live_edit_remove(struct gt_control_target *target, void *data, const char *glob,
+			size_t bytes, struct gt_message *message)
+{
+	struct edit *edit = data;
+	struct gt_globs word = { NULL, 0, 0 };
+	struct gt_globs kept = { NULL, 0, 0 };
+	struct search search = { NULL, &edit->globs, &kept, false };
+	int error = 0;
+
+	if (!gt_globs_add(&word, glob, bytes, false)) {
+		error = no_memory(message);
+	} else if (!gt_globs_remove(&edit->globs, word.words[0])) {
+		/* Not as it was written: the list becomes the names that are left of it. */
+		search.glob = word.words[0];
+		if (gt_session_each_function(live_of(target)->session, search_name, &search) < 0) {
+			error = no_memory(message);
+		} else if (!search.found) {
+			gt_message_set(message, "'%.80s' matches nothing of the list", search.glob);
+			error = GT_EINVAL;
+		} else {
+			gt_globs_clear(&edit->globs);
+			edit->globs = kept;
+			kept = (struct gt_globs){ NULL, 0, 0 };
+		}
+	}
+	gt_globs_clear(&kept);
+	gt_globs_clear(&word);
+	return error;
+}
+
+int gt_live_edit_close(struct gt_control_target *target, void *data, bool apply,
+		       struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct edit *edit = data;
+	const struct gt_globs *lists[LISTS];
+	int error = 0;
+
+	if (apply)
+		error = has_ended(live, message);
+	if (apply && error == 0) {
+		/* Lists change under `change` only, which we hold: reading them needs no lock. */
+		for (int i = 0; i < LISTS; i++)
+			lists[i] = i == (int)edit->which ? &edit->globs : &live->lists[i];
+		error = gt_session_set_filters(live->session,
+					       gt_globs_words(lists[GT_CONTROL_FILTER]),
+					       gt_globs_words(lists[GT_CONTROL_NOTRACE]),
+					       gt_globs_words(lists[GT_CONTROL_GRAPH]), message);
+		if (error == 0) {
+			struct gt_globs old;
+
+			pthread_mutex_lock(&live->lock);
+			old = live->lists[edit->which];
+			live->lists[edit->which] = edit->globs;
+			pthread_mutex_unlock(&live->lock);
+			edit->globs = old;
+		}
+	}
+	pthread_mutex_unlock(&live->change);
+	gt_globs_clear(&edit->globs);
+	free(edit);
+	return error;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* What live.c (numbers, the trace) and live_lists.c (lists of functions) share. */
+#ifndef GT_SERVE_LIVE_PRIVATE_H
+#define GT_SERVE_LIVE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/view/message.h"
+#include "serve/globs.h"
+#include "serve/live.h"
+
+#define LISTS 4 /* enum gt_control_list; [GT_CONTROL_AVAILABLE] stays empty */
+
+struct gt_live {
+	struct gt_control_target control;
+	/* The session's target, with a clock of its own: a session measures its clock better and
+	 * better, and a trace that is read twice shall be the same twice. */
+	struct gt_target view;
+	struct gt_session *session;
+	char *program;
+	enum graftrace_arena_mode mode;
+	bool no_fork;
+	uint64_t buffer_bytes;
+	atomic_bool ended;
+
+	pthread_mutex_t lock; /* guards what follows */
+	bool has_clock;	      /* view.clock is settled: when the trace was read first */
+	struct gt_globs lists[LISTS];
+	struct gt_control_name
+		*known; /* functions as they were listed last: for when it has ended */
+	size_t known_count;
+	uint64_t options;
+	uint64_t max_depth;
+	uint64_t threshold_ns;
+	enum graftrace_tracer tracer;
+	bool pipe_busy;
+
+	/* Held while the pipe's reader makes a block of text; never with `lock`. */
+	pthread_mutex_t pipe_lock;
+	struct gt_text_reader *pipe; /* NULL until there was a client */
+	uint64_t pipe_options;
+
+	/* Held while a list or the tracer is changed, so that changes come one after the other. */
+	pthread_mutex_t change;
+};
+
+static inline struct gt_live *live_of(struct gt_control_target *target)
+{
+	return target->data;
+}
+
+static inline int no_memory(struct gt_message *message)
+{
+	gt_message_set(message, "no memory");
+	return GT_ENOMEM;
+}
+
+static inline int has_ended(struct gt_live *live, struct gt_message *message)
+{
+	if (!atomic_load(&live->ended))
+		return 0;
+	gt_message_set(message, "the program has ended");
+	return GT_EGONE;
+}
+
+/* Operations of struct gt_control_ops. */
+int gt_live_list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
+		      struct gt_message *message);
+int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t index,
+		      struct gt_control_name *name);
+void gt_live_list_close(struct gt_control_target *target, void *list);
+int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
+		      void **edit, struct gt_message *message);
+int gt_live_edit_add(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
+		     bool plain, struct gt_message *message);
+int gt_live_edit_remove(struct gt_control_target *target, void *edit, const char *glob,
+			size_t bytes, struct gt_message *message);
+int gt_live_edit_close(struct gt_control_target *target, void *edit, bool apply,
+		       struct gt_message *message);
+
+#endif
