@@ -27,7 +27,7 @@ static int give_call(struct gt_target *target, const struct gt_source *source,
 	const struct gt_record *record = &source->record;
 	uint64_t ticks = record->clock - record->start;
 	struct gt_function function;
-	char number[16];
+	char number[24];
 	struct gt_call row = {
 		.tid = source->tid,
 		.latency_ns = gt_clock_duration_ns(&target->clock, ticks),
@@ -41,7 +41,7 @@ static int give_call(struct gt_target *target, const struct gt_source *source,
 	if (target->ops->function(target, record->function, &function) == 0) {
 		row.function = function.name;
 	} else {
-		snprintf(number, sizeof(number), "#%" PRIu32, record->function);
+		snprintf(number, sizeof(number), "function#%" PRIu32, record->function);
 		row.function = number;
 	}
 	return call(user, &row);

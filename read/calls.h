@@ -13,7 +13,7 @@
 #include "core/view/target.h"
 
 struct gt_call {
-	const char *function; /* the target's; "#12" of a function whose name is lost */
+	const char *function; /* the target's; "function#12" of a function whose name is lost */
 	uint32_t tid;
 	uint64_t latency_ns;
 	uint64_t self_ns; /* latency less that of the calls it made */

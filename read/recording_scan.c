@@ -40,6 +40,26 @@ static const char *type_name(unsigned type)
 	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
 }
 
+static const char *what_is_missing(unsigned type)
+{
+	switch (type) {
+	case GRAFTRACE_BLOCK_OPTIONS:
+		return "the recording's options are not known";
+	case GRAFTRACE_BLOCK_OBJECT:
+		return "an object is not known";
+	case GRAFTRACE_BLOCK_FUNCTIONS:
+		return "names of functions are missing";
+	case GRAFTRACE_BLOCK_WRITERS:
+		return "names and ends of threads may be missing";
+	case GRAFTRACE_BLOCK_SUB_BUFFERS:
+		return "a part of the trace is missing";
+	case GRAFTRACE_BLOCK_END:
+		return "totals are missing";
+	default:
+		return "what it holds is missing";
+	}
+}
+
 /* `count` bytes at `offset`, or NULL: the file ends before (or cannot be read). */
 static const uint8_t *look(struct scan *scan, uint64_t offset, size_t count)
 {
@@ -369,9 +389,10 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 /* Says what can be said of a block whose header is whole and the rest is not. */
 static void say_bad_block(struct scan *scan, const struct graftrace_block *block, const char *why)
 {
-	gt_recording_say(scan->recording, true, "bytes %" PRIu64 " to %" PRIu64 ": a %s block: %s",
-			 block->offset, block->offset + HEADER_BYTES + padded_bytes(block),
-			 type_name(block->type), why);
+	gt_recording_say(scan->recording, true,
+			 "bytes %" PRIu64 " to %" PRIu64 ": a %s block: %s; %s", block->offset,
+			 block->offset + HEADER_BYTES + padded_bytes(block), type_name(block->type),
+			 why, what_is_missing(block->type));
 }
 
 /* The block at `offset`, whose header is whole. Returns the offset behind it, or 0 with *error set.
