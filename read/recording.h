@@ -88,9 +88,10 @@ const struct gt_recording_info *gt_recording_info(struct gt_recording *recording
 const char *gt_recording_problem(struct gt_recording *recording, uint32_t index);
 
 /*
- * True if what is missing can make totals wrong: a part of the file is damaged, cut or missing. A
- * recording that merely lacks its end block (the recorder was killed) is not damaged: it has a
- * problem that says so, but every figure made from it is of all that was recorded.
+ * True if a part of the file is damaged, missing or cut off within a block, so that figures made
+ * from it are of less than was recorded. A recording that merely lacks its end block is not
+ * damaged: it has a problem that says so, and everything that the file ever held before that point
+ * is there.
  */
 bool gt_recording_damaged(struct gt_recording *recording);
 

@@ -512,11 +512,11 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 	if (error)
 		goto free_scan;
 	if (!scan.ended)
-		gt_recording_say(
-			recording, false,
-			"the recording was not ended (graftrace was killed, or the disk was "
-			"full): the file ends at byte %" PRIu64 " without totals",
-			recording->bytes);
+		gt_recording_say(recording, false,
+				 "the recording was not ended (graftrace was killed, the disk was "
+				 "full, or the file was cut): it ends at byte %" PRIu64
+				 ", without totals",
+				 recording->bytes);
 	else if (recording->said_sub_buffers != recording->info.sub_buffers)
 		gt_recording_say(recording, true,
 				 "%" PRIu64 " of %" PRIu64 " sub-buffers are in the file",
