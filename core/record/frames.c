@@ -17,9 +17,9 @@
 #include "core/record/arch.h"
 #include "core/record/port.h"
 
-#define NEAR_BYTES   (64 * 1024ull)
-/* A call farther than this below all others of a stack of unknown bounds is taken for another stack's:
- * neighbouring coroutine stacks are mostly larger, frames mostly smaller. */
+#define NEAR_BYTES (64 * 1024ull)
+/* A call farther than this below all others of a stack of unknown bounds is taken for another
+ * stack's: neighbouring coroutine stacks are mostly larger, frames mostly smaller. */
 #define JUMP_BYTES   (8 * 1024ull)
 #define GRANULE	     (64 * 1024ull)
 #define GROWN_FRAMES (1024 * 1024u)

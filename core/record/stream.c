@@ -265,8 +265,8 @@ void gt_stream_close(struct gt_thread *thread)
 void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream,
 		   uint32_t generation)
 {
-	/* State and generation at once: the host may have found the end first and freed the stream, and
-	 * the writer that has it now lives. */
+	/* State and generation at once: the host may have found the end first and freed the stream,
+	 * and the writer that has it now lives. */
 	uint64_t live = (uint64_t)generation << 32 | GRAFTRACE_STREAM_LIVE;
 	uint64_t ended = (uint64_t)generation << 32 | GRAFTRACE_STREAM_ENDED;
 	if (!__atomic_compare_exchange_n((uint64_t *)&stream->state, &live, ended, false, ACQ_REL,

@@ -4,6 +4,9 @@
 import importlib.machinery
 import importlib.util
 import json
+import subprocess
+import sys
+import time
 
 import tree
 
@@ -86,6 +89,22 @@ def test_a_suite_that_hangs_is_ended_with_all_its_children(tmp_path):
     assert code is None
     code, _ = runner.run_bounded(["sleep", "3"], 10)
     assert code == 0 and not marker.exists()
+
+
+def test_a_run_that_is_ended_takes_its_suite_along(tmp_path):
+    marker = tmp_path / "late"
+    code = (f"import sys; sys.path.insert(0, {str(tree.ROOT / 'tests' / 'checks')!r})\n"
+            "import test_runner as t\n"
+            f"t.runner.SUITES = [t.runner.Suite('x', 'gcc', lambda *_: t.runner.run_bounded("
+            f"['sh', '-c', 'sleep 2; touch {marker}'], 60), 60)]\n"
+            "t.runner.build = lambda *_: None\nsys.argv = ['run']\nt.runner.main()\n")
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "==== x\n"
+    time.sleep(0.3)
+    process.terminate()
+    assert process.wait(timeout=20) == 143
+    time.sleep(2.5)
+    assert not marker.exists()
 
 
 def test_an_empty_suite_counts_as_failed():
