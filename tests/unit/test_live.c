@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control files of a session, over a made-up session with one thread whose sub-buffer grows:
+ * what is consumed, what filters come down to, what is refused; and many threads at it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/view/glob.h"
+#include "serve/live.h"
+
+#define WORDS	   512
+#define TEXT_BYTES 65536
+
+static const char *const names[] = { "alpha", "beta", "beta_two", "operator*" };
+#define NAMES 4
+
+/* The session that live.c is linked with here. */
+struct gt_session {
+	struct gt_target target;
+	pthread_mutex_t lock;
+	uint64_t words[WORDS];
+	uint32_t written;
+	bool on;
+	bool gone; /* lists no functions any more */
+	char filter[512];
+	uint32_t cleared;
+	uint32_t depth;
+	uint64_t threshold;
+};
+
+static struct gt_session session;
+static struct gt_live *live;
+static struct gt_message message;
+
+struct gt_target *gt_session_target(struct gt_session *of)
+{
+	return &of->target;
+}
+
+bool gt_session_tracing_on(struct gt_session *of)
+{
+	bool on;
+
+	pthread_mutex_lock(&of->lock);
+	on = of->on;
+	pthread_mutex_unlock(&of->lock);
+	return on;
+}
+
+int gt_session_set_tracing_on(struct gt_session *of, bool on, struct gt_message *why)
+{
+	(void)why;
+	pthread_mutex_lock(&of->lock);
+	of->on = on;
+	pthread_mutex_unlock(&of->lock);
+	return 0;
+}
+
+int gt_session_set_tracer(struct gt_session *of, enum graftrace_tracer tracer,
+			  struct gt_message *why)
+{
+	(void)of;
+	(void)tracer;
+	(void)why;
+	return 0;
+}
+
+int gt_session_set_filters(struct gt_session *of, const char *const *filter,
+			   const char *const *notrace, const char *const *graph,
+			   struct gt_message *why)
+{
+	const char *const *lists[] = { filter, notrace, graph };
+
+	(void)why;
+	pthread_mutex_lock(&of->lock);
+	of->filter[0] = '\0';
+	for (int i = 0; i < 3; i++) {
+		for (const char *const *word = lists[i]; word != NULL && *word != NULL; word++)
+			strcat(strcat(of->filter, *word), " ");
+		strcat(of->filter, "/");
+	}
+	pthread_mutex_unlock(&of->lock);
+	return 0;
+}
+
+int gt_session_set_max_graph_depth(struct gt_session *of, uint32_t depth)
+{
+	of->depth = depth;
+	return 0;
+}
+
+int gt_session_set_threshold(struct gt_session *of, uint64_t ns)
+{
+	of->threshold = ns;
+	return 0;
+}
+
+int gt_session_clear(struct gt_session *of)
+{
+	of->cleared++;
+	return 0;
+}
+
+int gt_session_each_function(struct gt_session *of,
+			     int (*each)(void *data, uint32_t number,
+					 const struct gt_function *function, bool enabled),
+			     void *data)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&of->lock);
+	for (uint32_t i = 0; i < NAMES && !of->gone && result == 0; i++) {
+		struct gt_function function = { names[i], i == 3 ? "/lib/libx.so.1" : "/bin/prog",
+						0x1000 + i, 16 };
+
+		result = each(data, i + 1, &function, true);
+	}
+	pthread_mutex_unlock(&of->lock);
+	return result;
+}
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	(void)target;
+	return 1;
+}
+
+static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
+{
+	(void)target;
+	if (index != 0)
+		return GT_ENOENT;
+	*out = (struct gt_writer){ .generation = 1,
+				   .pid = 7,
+				   .tid = 7,
+				   .comm = "prog",
+				   .first = 0,
+				   .next = 1,
+				   .start = 100 };
+	return 0;
+}
+
+static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
+			  const struct graftrace_sub_buffer **bytes)
+{
+	struct graftrace_sub_buffer *copy = buffer;
+
+	(void)target;
+	if (index != 0 || sequence != 0)
+		return GT_ENOENT;
+	*copy = (struct graftrace_sub_buffer){
+		.magic = GRAFTRACE_SUB_BUFFER_MAGIC,
+		.bytes = sizeof(*copy) + WORDS * 8,
+		.generation = 1,
+		.pid = 7,
+		.tid = 7,
+		.clock = 100,
+		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+	};
+	pthread_mutex_lock(&session.lock);
+	memcpy(copy + 1, session.words, sizeof(session.words));
+	pthread_mutex_unlock(&session.lock);
+	*bytes = buffer;
+	return WORDS;
+}
+
+static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+{
+	(void)target;
+	if (number == 0 || number > NAMES)
+		return GT_ENOENT;
+	*out = (struct gt_function){ names[number - 1], "/bin/prog", 0x1000 + number, 16 };
+	return 0;
+}
+
+static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+		       struct gt_function *out)
+{
+	(void)target;
+	(void)pid;
+	(void)address;
+	(void)out;
+	return GT_ENOENT;
+}
+
+static const struct gt_target_ops view = { .writer_count = writer_count,
+					   .writer = writer,
+					   .sub_buffer = sub_buffer,
+					   .function = function,
+					   .function_at = function_at };
+
+/* The thread calls the function and returns. */
+static void call(uint32_t number)
+{
+	pthread_mutex_lock(&session.lock);
+	for (int is_return = 0; is_return < 2; is_return++) {
+		uint32_t at = session.written++;
+
+		session.words[at] = graftrace_word(number, is_return, 100 + at * 1000);
+	}
+	pthread_mutex_unlock(&session.lock);
+}
+
+static int set_up(void **state)
+{
+	static const char *const filter[] = { "alp*", NULL };
+	struct gt_live_options options = { .size = sizeof(options),
+					   .program = "/bin/prog",
+					   .tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+					   .mode = GRAFTRACE_MODE_RING,
+					   .buffer_bytes = 1 << 20,
+					   .max_graph_depth = 4,
+					   .filter = filter };
+
+	(void)state;
+	memset(&session, 0, sizeof(session));
+	pthread_mutex_init(&session.lock, NULL);
+	session.on = true;
+	session.target = (struct gt_target){
+		.ops = &view,
+		.clock = { 0, 0, 1, 0 },
+		.sub_buffer_bytes = sizeof(struct graftrace_sub_buffer) + WORDS * 8,
+		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.cpu_count = 1,
+	};
+	return gt_live_create(&session, &options, &live, &message);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	gt_live_destroy(live);
+	return 0;
+}
+
+/* Opens `path` for reading; the error. */
+static int open_file(struct gt_control_handle *handle, const char *path)
+{
+	struct gt_control_node node;
+	struct gt_message why;
+
+	if (gt_control_find(gt_live_control(live), path, strlen(path), &node) != 0)
+		return GT_ENOENT;
+	return gt_control_open(handle, gt_live_control(live), &node, GT_CONTROL_READ, &why);
+}
+
+/* The text of `path` so far, in the caller's buffer; what its reading ended with. */
+static int64_t read_file(const char *path, char text[TEXT_BYTES])
+{
+	struct gt_control_handle handle;
+	struct gt_message why;
+	size_t bytes = 0;
+	int64_t got = open_file(&handle, path);
+
+	text[0] = '\0';
+	if (got != 0)
+		return got;
+	while ((got = gt_control_read(&handle, text + bytes, TEXT_BYTES - 1 - bytes, &why)) > 0)
+		bytes += (size_t)got;
+	text[bytes] = '\0';
+	gt_control_close(&handle, true, &why);
+	return got;
+}
+
+static char text[TEXT_BYTES];
+
+static const char *get(const char *path)
+{
+	assert_int_equal(read_file(path, text), 0);
+	return text;
+}
+
+static int put_as(const char *path, const char *value, bool truncate)
+{
+	struct gt_control_node node;
+
+	message.text[0] = '\0';
+	assert_int_equal(gt_control_find(gt_live_control(live), path, strlen(path), &node), 0);
+	return gt_control_put(gt_live_control(live), &node, truncate, value, strlen(value),
+			      &message);
+}
+
+static int put(const char *path, const char *value)
+{
+	return put_as(path, value, true);
+}
+
+static unsigned count(const char *in, const char *what)
+{
+	unsigned found = 0;
+
+	for (const char *at = in; (at = strstr(at, what)) != NULL; at++)
+		found++;
+	return found;
+}
+
+static void what_trace_pipe_gave_is_nobodys_any_more(void **state)
+{
+	(void)state;
+	call(1);
+	call(2);
+	assert_int_equal(count(get("trace"), "alpha();"), 1);
+	assert_int_equal(count(get("trace"), "alpha();"), 1);
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "alpha();"), 1);
+	assert_int_equal(count(text, "beta();"), 1);
+	assert_null(strstr(text, "# tracer"));
+	assert_null(strstr(get("trace"), "();"));
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_string_equal(text, "");
+	call(3);
+	assert_int_equal(count(get("trace"), "beta_two();"), 1);
+	assert_int_equal(count(get("trace"), "alpha"), 0);
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "beta_two();"), 1);
+	call(1);
+	gt_live_end(live);
+	assert_int_equal(read_file("trace_pipe", text), 0);
+	assert_int_equal(count(text, "alpha();"), 1);
+}
+
+static void emptying_the_ring_leaves_nothing_of_a_growing_sub_buffer(void **state)
+{
+	(void)state;
+	call(1);
+	assert_int_equal(put("trace", ""), 0);
+	assert_int_equal(session.cleared, 1);
+	call(2);
+	assert_int_equal(count(get("trace"), "alpha"), 0);
+	assert_int_equal(count(get("trace"), "beta();"), 1);
+	assert_int_equal(put("current_tracer", "function_graph"), 0);
+	assert_int_equal(session.cleared, 1); /* the same tracer: nothing is lost */
+	assert_int_equal(put("current_tracer", "nop"), 0);
+	assert_int_equal(session.cleared, 2);
+}
+
+static void trace_pipe_has_one_reader_and_holds_the_tracer(void **state)
+{
+	struct gt_control_handle one;
+	struct gt_control_handle two;
+
+	(void)state;
+	assert_int_equal(open_file(&one, "trace_pipe"), 0);
+	assert_int_equal(open_file(&two, "trace_pipe"), GT_EBUSY);
+	assert_int_equal(put("current_tracer", "nop"), GT_EBUSY);
+	assert_string_equal(get("current_tracer"), "function_graph\n");
+	gt_control_close(&one, true, &message);
+	assert_int_equal(open_file(&two, "trace_pipe"), 0);
+	gt_control_close(&two, true, &message);
+	assert_int_equal(put("current_tracer", "nop"), 0);
+}
+
+static void a_trace_stays_the_same_while_the_clock_gets_better(void **state)
+{
+	char before[TEXT_BYTES];
+
+	(void)state;
+	call(1);
+	strcpy(before, get("trace"));
+	session.target.clock.mult = 3;
+	assert_string_equal(get("trace"), before);
+}
+
+static void filters_reach_the_session_as_they_were_written(void **state)
+{
+	(void)state;
+	assert_string_equal(get("set_ftrace_filter"), "alpha\n"); /* of the start */
+	assert_string_equal(get("max_graph_depth"), "4\n");
+	assert_int_equal(put_as("set_ftrace_filter", "b*", false), 0);
+	assert_string_equal(session.filter, "alp* b* ///");
+	assert_int_equal(put("set_ftrace_notrace", "beta_two"), 0);
+	assert_string_equal(session.filter, "alp* b* /beta_two //");
+	assert_int_equal(put("set_graph_function", "4"), 0);
+	assert_string_equal(session.filter, "alp* b* /beta_two /operator\\* /");
+	assert_string_equal(get("set_graph_function"), "operator* [libx.so.1]\n");
+	assert_int_equal(put_as("set_ftrace_filter", "!alp*", false), 0);
+	assert_string_equal(session.filter, "b* /beta_two /operator\\* /");
+	/* not as it was written: names are left */
+	assert_int_equal(put_as("set_ftrace_filter", "!beta", false), 0);
+	assert_string_equal(session.filter, "beta_two /beta_two /operator\\* /");
+	assert_int_equal(put_as("set_ftrace_filter", "!alpha", false), GT_EINVAL);
+	assert_int_equal(put("set_ftrace_filter", "beta nosuch"), GT_EINVAL);
+	assert_non_null(strstr(message.text, "nosuch"));
+	assert_string_equal(get("set_ftrace_filter"), "beta_two\n");
+	assert_int_equal(put("set_ftrace_filter", ""), 0);
+	assert_string_equal(session.filter, "/beta_two /operator\\* /");
+}
+
+static void numbers_reach_the_session(void **state)
+{
+	(void)state;
+	assert_int_equal(put("max_graph_depth", "2"), 0);
+	assert_int_equal(session.depth, 2);
+	assert_string_equal(get("max_graph_depth"), "2\n");
+	assert_int_equal(put("tracing_thresh", "5"), 0);
+	assert_int_equal(session.threshold, 5000);
+	assert_int_equal(put("tracing_on", "0"), 0);
+	assert_false(session.on);
+	assert_string_equal(get("buffer_total_size_kb"), "1024\n");
+	assert_int_equal(put("options/overwrite", "1"), GT_EINVAL);
+	assert_int_equal(put("options/function-fork", "0"), GT_EINVAL);
+	assert_int_equal(put("options/funcgraph-proc", "1"), 0);
+	assert_string_equal(get("options/funcgraph-proc"), "1\n");
+}
+
+static void when_it_has_ended_it_can_be_read_and_not_changed(void **state)
+{
+	(void)state;
+	call(1);
+	session.gone = true;
+	gt_live_end(live);
+	assert_string_equal(get("available_filter_functions"),
+			    "alpha\nbeta\nbeta_two\noperator* [libx.so.1]\n");
+	assert_int_equal(count(get("trace"), "alpha();"), 1);
+	assert_int_equal(put("tracing_on", "1"), GT_EGONE);
+	assert_int_equal(put("set_ftrace_filter", "beta"), GT_EGONE);
+	assert_int_equal(put("current_tracer", "nop"), GT_EGONE);
+	assert_int_equal(put("trace_options", "funcgraph-proc"), 0);
+}
+
+/* Threads at once */
+
+static atomic_uint piped;
+static atomic_bool over;
+
+static void *read_and_write(void *data)
+{
+	char mine[TEXT_BYTES];
+	unsigned seed = (unsigned)(uintptr_t)data;
+
+	while (!atomic_load(&over)) {
+		struct gt_control_node node;
+		struct gt_message why;
+		const char *value = seed % 2 != 0 ? "alpha" : "beta*";
+
+		if (read_file("trace_pipe", mine) != GT_EBUSY)
+			atomic_fetch_add(&piped, count(mine, "();"));
+		read_file("trace", mine);
+		read_file("set_ftrace_filter", mine);
+		read_file("available_filter_functions", mine);
+		if (gt_control_find(gt_live_control(live), "set_ftrace_filter", 17, &node) == 0)
+			gt_control_put(gt_live_control(live), &node, true, value, 5, &why);
+		seed++;
+	}
+	return NULL;
+}
+
+static void readers_and_writers_at_once_lose_nothing(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	atomic_store(&piped, 0);
+	atomic_store(&over, false);
+	for (uintptr_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, read_and_write, (void *)i);
+	for (int i = 0; i < WORDS / 2; i++)
+		call(1 + (uint32_t)i % 3);
+	/* All were written: whoever reads trace_pipe now gets the last of them. */
+	atomic_store(&over, true);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(atomic_load(&piped) + count(text, "();"), WORDS / 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_trace_pipe_gave_is_nobodys_any_more),
+		TEST(emptying_the_ring_leaves_nothing_of_a_growing_sub_buffer),
+		TEST(trace_pipe_has_one_reader_and_holds_the_tracer),
+		TEST(a_trace_stays_the_same_while_the_clock_gets_better),
+		TEST(filters_reach_the_session_as_they_were_written),
+		TEST(numbers_reach_the_session),
+		TEST(when_it_has_ended_it_can_be_read_and_not_changed),
+		TEST(readers_and_writers_at_once_lose_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
