@@ -231,6 +231,7 @@ static int create_file(struct recording *recording)
 		.size = sizeof(file),
 		.path = options->output,
 		.compress = options->compress,
+		.level = options->level,
 		.clock = measure_clock(),
 		.tracer = options->tracer,
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,

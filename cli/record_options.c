@@ -42,7 +42,7 @@ static const char help[] =
 	"  -b, --buffer-size SIZE    memory for what is not written yet (default 64M)\n"
 	"      --overwrite           keep the newest that fit in the buffer, write them at\n"
 	"                            the end (default: write all as it comes)\n"
-	"      --compress            pack the file with zstd (default)\n"
+	"      --compress[=LEVEL]    pack the file with zstd (default), LEVEL 1 to 19\n"
 	"      --no-compress         do not\n"
 	"      --serve[=ADDR:PORT]   keep the trace in the buffer and serve it over HTTP while\n"
 	"                            the program runs (default 127.0.0.1:9090)\n"
@@ -76,7 +76,7 @@ static const struct option options_known[] = {
 	{ "buffer-size", required_argument, NULL, 'b' },
 	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
 	{ "output", required_argument, NULL, 'o' },
-	{ "compress", no_argument, NULL, OPTION_COMPRESS },
+	{ "compress", optional_argument, NULL, OPTION_COMPRESS },
 	{ "no-compress", no_argument, NULL, OPTION_NO_COMPRESS },
 	{ "serve", optional_argument, NULL, OPTION_SERVE },
 	{ "linger", optional_argument, NULL, OPTION_LINGER },
@@ -141,6 +141,9 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case OPTION_COMPRESS:
 		options->compress = true;
+		if (optarg != NULL)
+			error = gt_value_number(optarg, 1, 19, &number, message);
+		options->level = (int)number;
 		break;
 	case OPTION_NO_COMPRESS:
 		options->compress = false;

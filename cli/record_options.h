@@ -19,6 +19,7 @@ struct gt_record_options {
 	bool overwrite;
 	const char *output;
 	bool compress;
+	int level;	   /* of compression; 0 = the default */
 	const char *serve; /* address, NULL = not */
 	bool linger;
 	uint64_t linger_ns; /* 0 = until Ctrl-C */

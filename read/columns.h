@@ -16,7 +16,8 @@
 
 struct gt_columns_encoder;
 
-struct gt_columns_encoder *gt_columns_encoder_create(void); /* NULL: no memory */
+/* level: of zstd, 0 = what was measured to be best. NULL: no memory. */
+struct gt_columns_encoder *gt_columns_encoder_create(int level);
 void gt_columns_encoder_destroy(struct gt_columns_encoder *encoder);
 
 /* A sub-buffer to encode: its words, with its header before them where the recorder put it. */

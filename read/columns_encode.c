@@ -19,7 +19,7 @@
 #define STACK_MASK  (GRAFTRACE_CODE_STACK - 1u)
 #define RETURN_TOP  0u	    /* index of the foretold return; symbol n has index n + 1 */
 #define LITERAL	    0xffffu /* index of a word that is no symbol */
-#define LEVEL_WORDS 1	    /* zstd levels, chosen by measuring: bench/recording.py */
+#define LEVEL_WORDS 1	    /* of zstd, chosen by measuring: bench/recording.py */
 
 /* Which symbol a value is, for one group. */
 struct slot {
@@ -31,6 +31,7 @@ struct slot {
 
 struct gt_columns_encoder {
 	ZSTD_CCtx *zstd;
+	int level;
 	uint32_t epoch;
 	uint32_t symbols;
 	size_t literals;
@@ -54,11 +55,12 @@ struct gt_columns_encoder {
 	struct slot slots[SLOTS];
 };
 
-struct gt_columns_encoder *gt_columns_encoder_create(void)
+struct gt_columns_encoder *gt_columns_encoder_create(int level)
 {
 	struct gt_columns_encoder *encoder = calloc(1, sizeof(*encoder));
 	if (!encoder)
 		return NULL;
+	encoder->level = level != 0 ? level : LEVEL_WORDS;
 	encoder->zstd = ZSTD_createCCtx();
 	if (!encoder->zstd) {
 		free(encoder);
@@ -416,7 +418,7 @@ static size_t write_section(struct gt_columns_encoder *encoder, const struct sec
 {
 	if (effort != GT_COLUMNS_BARE && section->count >= 32) {
 		size_t packed = ZSTD_compressCCtx(encoder->zstd, out, section->count - 1,
-						  section->bytes, section->count, LEVEL_WORDS);
+						  section->bytes, section->count, encoder->level);
 		if (!ZSTD_isError(packed))
 			return packed;
 	}

@@ -600,7 +600,7 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 					 sink_sub_buffer };
 	error = gt_block_output_create(&writer->output, options->path);
 	if (!error && options->compress) {
-		writer->encoder = gt_columns_encoder_create();
+		writer->encoder = gt_columns_encoder_create(options->level);
 		if (!writer->encoder)
 			error = no_memory(writer);
 	}

@@ -24,6 +24,7 @@ struct gt_file_writer_options {
 	size_t size;	  /* sizeof(struct gt_file_writer_options): room to grow */
 	const char *path; /* an existing file becomes PATH.old */
 	bool compress;
+	int level; /* of zstd, 1 … 19; 0 = what was measured to be best */
 	struct gt_clock clock;
 	enum graftrace_tracer tracer;
 	uint32_t cpu_count;	    /* 0 = ask the system */

@@ -240,6 +240,7 @@ def test_the_program_does_not_inherit_descriptors_or_signal_dispositions(graftra
     (["--max-graph-depth", "-1"], "'-1'"),
     (["-b", "0"], "'0'"),
     (["-b", "64X"], "'64X'"),
+    (["--compress=20"], "'20'"),
     (["--serve=nowhere:port"], "nowhere:port"),
     (["--linger"], "--serve"),
     (["--serve", "--linger=soon"], "'soon'"),
@@ -388,7 +389,7 @@ def test_no_fork_leaves_children_alone(graftrace, program):
 
 
 def test_the_recording_is_readable_afterwards(graftrace, program):
-    for options in ([], ["--no-compress"], ["--compress"], ["--serve=127.0.0.1:0"],
+    for options in ([], ["--no-compress"], ["--compress"], ["--compress=9"], ["--serve=127.0.0.1:0"],
                     ["--overwrite"]):
         graftrace("record", *options, program, "calls=100")
         assert graftrace("show").stdout.count("leaf();") == 100

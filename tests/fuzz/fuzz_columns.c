@@ -23,7 +23,7 @@ static void there_and_back(struct gt_columns_decoder *decoder, const uint8_t *da
 		{ header.clock, inputs[0].word_count, 0, 0 },
 		{ header.clock, inputs[1].word_count, 0, 0 }
 	};
-	struct gt_columns_encoder *encoder = gt_columns_encoder_create();
+	struct gt_columns_encoder *encoder = gt_columns_encoder_create(0);
 	uint8_t *stored = malloc(gt_columns_bound(inputs, 2));
 	struct graftrace_sub_buffer *out = malloc(sizeof(*out) + words * 8ul);
 	struct gt_columns_group *group;
