@@ -107,11 +107,36 @@ static void drop(struct gt_session *session, size_t at)
 
 static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid);
 
+/* The number that was given out last: of processes that a short session can have made, all lie
+ * between the program's and this. 0 = numbers have begun anew, or may have. */
+static long last_number(const struct gt_session *session)
+{
+	char text[128];
+	ssize_t size;
+	long last = 0;
+	int fd;
+
+	if (now_ns() - session->first.ns > 1000000000)
+		return 0;
+	fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (size <= 0)
+		return 0;
+	text[size] = 0;
+	if (sscanf(text, "%*s %*s %*s %*s %ld", &last) != 1 || last < session->pid)
+		return 0;
+	return last;
+}
+
 /* A fork tells of itself only with its first traced call. Before the last process that is known of
  * goes, what it has left behind is looked for: whoever is younger than the program and has the
  * arena mapped. */
 static void adopt_orphans(struct gt_session *session, pid_t parent)
 {
+	long last = last_number(session);
 	DIR *processes = opendir("/proc");
 	struct dirent *entry;
 
@@ -119,6 +144,8 @@ static void adopt_orphans(struct gt_session *session, pid_t parent)
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
 
+		if (last && (pid < session->pid || pid > last))
+			continue;
 		if (end != entry->d_name && !*end && pid > 0 && pid != getpid() && pid != parent &&
 		    gt_process_start_time((pid_t)pid) >= session->program_start)
 			on_fork(session, (pid_t)pid, parent);
