@@ -55,6 +55,20 @@ struct open_calls {
 	bool used;
 };
 
+/* A call of which a writer saw one end only: a coroutine that went on in another thread. */
+struct stray {
+	uint64_t start;
+	uint32_t function;
+	uint32_t row;
+};
+
+struct strays {
+	struct stray *calls;
+	size_t count, capacity;
+};
+
+#define STRAYS_MAX (1u << 20) /* more are not matched: they count at both ends */
+
 struct collector {
 	struct gt_target *target;
 	enum gt_report_by by;
@@ -69,6 +83,7 @@ struct collector {
 	uint32_t *counts; /* of the running context */
 	uint32_t counts_size;
 	bool out_of_memory;
+	struct strays left_open, returned;
 	uint64_t records;
 	uint64_t unreadable, damaged;
 	void *buffer;
@@ -234,6 +249,55 @@ static __attribute__((noinline)) void count_unseen(struct collector *c)
 	}
 }
 
+/* ---- calls that went on in another thread ---- */
+
+static void add_stray(struct collector *c, struct strays *strays, const struct gt_record *record,
+		      uint32_t row)
+{
+	if (strays->count == strays->capacity) {
+		size_t wanted = strays->capacity ? strays->capacity * 2 : 256;
+		if (wanted > STRAYS_MAX)
+			return;
+		struct stray *calls = realloc(strays->calls, wanted * sizeof(*calls));
+		if (!calls) {
+			c->out_of_memory = true;
+			return;
+		}
+		strays->calls = calls;
+		strays->capacity = wanted;
+	}
+	strays->calls[strays->count++] =
+		(struct stray){ .start = record->start, .function = record->function, .row = row };
+}
+
+static int compare_strays(const void *a, const void *b)
+{
+	const struct stray *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->function < y->function ? -1 : x->function > y->function;
+}
+
+/* A call's function and the clock of its entry tell it from every other. What one writer left open
+ * and another saw return is one call, and it returned. */
+static void match_strays(struct collector *c)
+{
+	struct strays *open = &c->left_open, *returned = &c->returned;
+	if (!open->count || !returned->count)
+		return;
+	qsort(open->calls, open->count, sizeof(*open->calls), compare_strays);
+	qsort(returned->calls, returned->count, sizeof(*returned->calls), compare_strays);
+	for (size_t i = 0, k = 0; i < open->count && k < returned->count;) {
+		int order = compare_strays(&open->calls[i], &returned->calls[k]);
+		if (order == 0) {
+			c->rows[open->calls[i].row].not_returned--;
+			k++;
+		}
+		i += order <= 0;
+		k += order > 0;
+	}
+}
+
 /* ---- records ---- */
 
 static inline void add_ticks(uint64_t *sum, uint64_t ticks)
@@ -266,6 +330,8 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		row->other++;
 		return;
 	}
+	if (__builtin_expect(!(record->flags & GT_RECORD_ENTRY_SEEN), 0))
+		add_stray(c, &c->returned, record, at);
 	uint64_t ticks = record->clock - record->start;
 	if (__builtin_expect(!row->returned, 0))
 		row->first = ticks;
@@ -300,6 +366,8 @@ static void take_other(struct collector *c, const struct gt_record *record)
 			break;
 		count_closed(c, at, record->mark);
 		c->rows[at].not_returned++;
+		if (record->kind == GT_RECORD_OPEN || (record->flags & GT_RECORD_UNSEEN))
+			add_stray(c, &c->left_open, record, at);
 		break;
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
@@ -484,6 +552,7 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 	}
 	if (c->out_of_memory)
 		goto out;
+	match_strays(c);
 	report->records = c->records;
 	report->damaged = c->damaged;
 	report->unreadable = c->unreadable;
@@ -495,6 +564,8 @@ out:
 		gt_decode_fini(&c->decode);
 		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 			free(c->open[i].count);
+		free(c->left_open.calls);
+		free(c->returned.calls);
 		free(c->slots);
 		free(c->rows);
 		free(c->buffer);

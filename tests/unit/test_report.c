@@ -133,6 +133,32 @@ static void coroutines_are_not_each_others_recursion(void **state)
 	assert_int_equal(row("f1")->total, 10 + 30);
 }
 
+/* Context 5 begins in one thread and ends in another. */
+static void a_coroutine_that_moves_to_another_thread_is_counted_once(void **state)
+{
+	(void)state;
+	uint32_t a = fake_thread(&fake, 86, "sh", 1000), c = fake_thread(&fake, 87, "sh", 1000);
+	struct builder *b = fake_sub_buffer_of(&fake, a, 1000, 0, 64);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 5);
+	builder_special(b, GRAFTRACE_SPECIAL_RESUMED, 0);
+	builder_entry(b, 1, 10);
+	builder_entry(b, 2, 10);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 0);
+	builder_special(b, GRAFTRACE_SPECIAL_RESUMED, 0);
+	builder_close(b);
+	b = fake_sub_buffer_of(&fake, c, 2000, 1, 64);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 5);
+	builder_special(b, GRAFTRACE_SPECIAL_RESUMED, 2);
+	builder_long_return(b, 2, 20, 1020, 1);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(row("f2")->calls, 1);
+	assert_int_equal(row("f2")->not_returned, 0);
+	assert_int_equal(row("f2")->total, 1000);
+	assert_int_equal(row("f1")->calls, 1);
+	assert_int_equal(row("f1")->not_returned, 1);
+}
+
 static void calls_that_did_not_return_are_counted_and_not_timed(void **state)
 {
 	(void)state;
@@ -265,6 +291,7 @@ int main(void)
 		TEST(recursion_counts_its_outermost_call_once),
 		TEST(recursion_into_a_call_open_before_the_recording_is_known),
 		TEST(coroutines_are_not_each_others_recursion),
+		TEST(a_coroutine_that_moves_to_another_thread_is_counted_once),
 		TEST(calls_that_did_not_return_are_counted_and_not_timed),
 		TEST(rows_can_be_threads_or_objects),
 		TEST(the_text_is_aligned_and_sorted),
