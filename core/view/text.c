@@ -126,32 +126,42 @@ static int64_t step(struct gt_text *text, char *buffer)
 	}
 }
 
+/* What of the carry the buffer has room for. */
+static size_t give_carry(struct gt_text *text, char *buffer, size_t bytes)
+{
+	size_t count = text->held - text->given;
+	if (count > bytes)
+		count = bytes;
+	__builtin_memcpy(buffer, text->carry + text->given, count);
+	text->given += (uint32_t)count;
+	return count;
+}
+
 int64_t gt_text_read(struct gt_text *text, char *buffer, size_t bytes)
 {
-	size_t done = 0;
-	int64_t wrote = 0;
+	size_t done = give_carry(text, buffer, bytes);
+	int64_t wrote;
 
-	if (!bytes)
-		return 0;
-	if (text->given == text->held) {
-		text->given = text->held = 0;
-		gt_merge_poll(&text->merge);
-		while (bytes - done >= GT_TEXT_STEP_MAX) {
-			wrote = step(text, buffer + done);
-			if (wrote <= 0)
-				return done ? (int64_t)done : wrote;
-			done += (size_t)wrote;
-		}
-		if (done)
-			return (int64_t)done;
+	if (done == bytes)
+		return (int64_t)done;
+	gt_merge_poll(&text->merge);
+	while (bytes - done >= GT_TEXT_STEP_MAX) {
+		wrote = step(text, buffer + done);
+		if (wrote <= 0)
+			return done ? (int64_t)done : wrote;
+		done += (size_t)wrote;
+	}
+	/* A large buffer ends with a whole line, a small one is filled. */
+	if (done && bytes >= GT_TEXT_STEP_MAX)
+		return (int64_t)done;
+	while (done < bytes) {
 		wrote = step(text, text->carry);
 		if (wrote <= 0)
-			return wrote;
+			return done ? (int64_t)done : wrote;
 		text->held = (uint32_t)wrote;
+		text->given = 0;
+		done += give_carry(text, buffer + done, bytes - done);
 	}
-	done = text->held - text->given < bytes ? text->held - text->given : bytes;
-	__builtin_memcpy(buffer, text->carry + text->given, done);
-	text->given += (uint32_t)done;
 	return (int64_t)done;
 }
 
