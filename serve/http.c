@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@
 #define CONNECTION_BYTES   (160 * 1024) /* libmicrohttpd halves it for blocks of chunks */
 #define GT_HTTP_BODY_BYTES (64 * 1024)
 #define WAIT_MS		   20 /* how often a waiting reader looks */
+#define NICE		   10
 #define BUSY_TRIES	   10
 
 struct gt_http_server {
@@ -266,6 +268,13 @@ static int64_t read_first(struct reader *reader, struct gt_message *message)
 	return 0;
 }
 
+/* Making text takes a processor. Where there are not enough of them the program goes first: this
+ * thread is the connection's, and ends with it. */
+static void give_way(void)
+{
+	setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+}
+
 static enum MHD_Result send_file(struct request *request, struct MHD_Connection *connection)
 {
 	struct gt_http_server *server = request->server;
@@ -307,6 +316,7 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 							   MHD_RESPMEM_MUST_COPY);
 		end_reader(reader);
 	} else {
+		give_way();
 		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
 							     read_more, reader, end_reader);
 		if (response == NULL)

@@ -5,6 +5,7 @@ written, and that no client harms another one or the program."""
 import concurrent.futures
 import http.client
 import json
+import pathlib
 import re
 import signal
 import socket
@@ -454,6 +455,21 @@ def test_the_program_goes_on_while_a_download_stalls(served):
     stalled.close()
     served.process.stdin.close()
     assert served.process.wait(20) == 3
+
+
+def test_a_download_gives_way_to_the_program(served):
+    def nices():
+        found = set()
+        for task in (pathlib.Path("/proc") / str(served.process.pid) / "task").iterdir():
+            found.add(int((task / "stat").read_text().rsplit(")", 1)[1].split()[16]))
+        return found
+    served.calls(300000)
+    before = nices()
+    assert len(before) == 1
+    client = served.socket(b"GET /ftrace/trace HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    client.recv(100000)
+    assert max(nices()) > max(before)
+    client.close()
 
 
 def test_serving_ends_with_the_program(served):
