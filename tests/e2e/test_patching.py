@@ -134,3 +134,37 @@ def test_nearly_every_function_of_packaged_programs_can_be_patched(graftrace):
                 word in function["reason"] for word in missing_words)
     assert taken > 30000
     assert missing <= 0.001 * taken, f"{missing} of {taken + missing} cannot be patched"
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("flags", [["-finstrument-functions"],
+                                   ["-finstrument-functions", "-fno-plt"],
+                                   ["-finstrument-functions", "-no-pie"],
+                                   ["-pg"], ["-pg", "-no-pie"]], ids=" ".join)
+def test_calls_made_for_other_tracers_are_not_made_any_more(compiler, flags, tmp_path, graftrace):
+    """A library counts the calls that the compiler put in: many without graftrace, none with it,
+    but for the exits in tail position, and what start-up files do."""
+    counter = tmp_path / "libcounter.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-xc", "-", "-o", counter], check=True,
+                   input=b"""#include <stdio.h>
+int enters;
+void __cyg_profile_func_enter(void *a, void *b) { (void)a; (void)b; enters++; }
+void __cyg_profile_func_exit(void *a, void *b) { (void)a; (void)b; }
+__attribute__((naked)) void mcount(void) { __asm__("mov enters@GOTPCREL(%rip), %r11; incl (%r11); ret"); }
+__asm__(".globl _mcount; .set _mcount, mcount");
+__attribute__((destructor)) static void tell(void) { printf("enters %d\\n", enters); }
+""")
+    program = tmp_path / "prog"
+    subprocess.run([compiler, "-O1", *flags, "-c", "-xc", "-", "-o", tmp_path / "prog.o"], check=True,
+                   input=b"""__attribute__((noinline)) int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+int main(void) { return fib(15) != 610; }
+""")
+    # Linked without -pg: its start-up files want the C library's mcount.
+    subprocess.run([compiler, *[flag for flag in flags if flag == "-no-pie"], tmp_path / "prog.o",
+                    "-o", program, "-L", tmp_path, "-Wl,--no-as-needed", "-lcounter",
+                    f"-Wl,-rpath,{tmp_path}"], check=True)
+    plain = subprocess.run([program], capture_output=True, text=True, timeout=30)
+    assert (plain.returncode, plain.stdout) == (0, "enters 1974\n")
+    traced = graftrace("record", program)
+    assert traced.stdout == "enters 0\n"
+    assert "1,974 calls" in traced.stderr
