@@ -526,10 +526,10 @@ bool gt_plan_is_prepared(struct gt_plan *plan)
 		uint64_t address, room;
 		const uint8_t *code = entry_code(plan, i, &address, &room);
 
-		if (!code || gt_rule_never(plan->object, gt_object_function(plan->object, i)))
-			continue;
 		plan->prepared =
-			prepared_way(plan, address, code, room, &covered, &body) != GT_PLAN_NONE;
+			code &&
+			prepared_way(plan, address, code, room, &covered, &body) != GT_PLAN_NONE &&
+			!gt_rule_never(plan->object, gt_object_function(plan->object, i));
 	}
 	return plan->prepared;
 }

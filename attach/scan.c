@@ -87,6 +87,8 @@ static enum gt_special special_of_name(const char *name)
 	};
 	uint32_t i;
 
+	if (name[0] == '_' && name[1] == 'Z')
+		return GT_SPECIAL_NONE;
 	if (*name != '_' && *name != 'm' && *name != 's' && *name != 'v' && *name != 'g')
 		return GT_SPECIAL_NONE;
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -685,6 +687,10 @@ static int inside_of(const uint64_t *addresses, uint32_t count, uint64_t target)
 int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count, bool *reached,
 		 struct gt_message *message)
 {
+	/* Last bytes of the opcodes of call, jmp and xbegin: 2, of jcc, which 0f goes before: 1. */
+	static const uint8_t ends_opcode[256] = {
+		[0x80 ... 0x8f] = 1, [0xe8] = 2, [0xe9] = 2, [0xf8] = 2
+	};
 	uint64_t low = UINT64_MAX, high = 0, at;
 	uint8_t *filter;
 	uint32_t i;
@@ -712,11 +718,14 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 		const uint64_t bytes = range->end - range->start;
 		uint64_t o;
 
-		for (o = 0; o + 4 <= bytes; o++) {
+		for (o = 1; o + 4 <= bytes; o++) {
 			const uint64_t base = range->start + o;
 			uint64_t target;
 			int32_t offset;
 
+			if (ends_opcode[range->code[o - 1]] <=
+			    (o < 2 || range->code[o - 2] != 0x0f))
+				continue;
 			memcpy(&offset, range->code + o, 4);
 			target = base + 4 + (uint64_t)(int64_t)offset;
 			if (target - low >= high - low ||

@@ -63,9 +63,9 @@ bool gt_scan_is_complete(const struct gt_scan *scan);
 
 /*
  * A shorter way for few functions: tells for each of [address, address + 5) whether anything that
- * could be a branch leads behind its first byte. Looks at every byte of the code as if it were a
- * branch's displacement, so it finds too much rather than too little. reached: count of them,
- * filled.
+ * could be a branch leads behind its first byte. Looks at every byte of the code that could end a
+ * branch's opcode, so it finds too much rather than too little; what it finds is looked at closely.
+ * reached: count of them, filled.
  */
 int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count, bool *reached,
 		 struct gt_message *message);
