@@ -168,3 +168,31 @@ int main(void) { return fib(15) != 610; }
     traced = graftrace("record", program)
     assert traced.stdout == "enters 0\n"
     assert "1,974 calls" in traced.stderr
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", [["-O1"], ["-O2"], ["-O2", "-static"], ["-O2", "-fcf-protection"],
+                                   ["-O0"], ["-O2", "-static-libgcc", "-static-libstdc++"]],
+                         ids=" ".join)
+def test_exceptions_pass_through_moved_calls(compiler, flags, tmp_path, compile, graftrace):
+    """The frames' calls are among the moved instructions: the unwinder must see where they were."""
+    source = """#include <cstdio>
+int gone, caught;
+struct guard { ~guard() { gone++; } };
+__attribute__((noinline)) int thrower(int n) { if (n % 3 == 0) throw n; return n; }
+__attribute__((noinline)) int passes(int n) { return thrower(n) + 1; }
+__attribute__((noinline)) int guards(int n) { guard g; return passes(n) + 2; }
+__attribute__((noinline)) int (*volatile through)(int) = guards;
+__attribute__((noinline)) int catches(int n) {
+    try { return through(n) + passes(n); } catch (int m) { caught++; return -m; } }
+int main() { int s = 0; for (int i = 0; i < 300; i++) s += catches(i);
+    std::printf("%d %d %d\\n", s, gone, caught); return 0; }
+"""
+    program = compile(source, *flags, compiler=compiler, suffix=".cc")
+    plain = subprocess.run([program], capture_output=True, text=True, timeout=30)
+    assert plain.returncode == 0 and plain.stdout.endswith(" 300 100\n")
+    traced = graftrace("record", "--unprepared", "-l", "thrower*", "-l", "passes*", "-l", "guards*",
+                       "-l", "catches*", program)
+    assert traced.stdout == plain.stdout
+    calls = 300 + 300 + (300 + 200) * 2  # catches, guards, passes and thrower
+    assert f"{calls:,} calls" in traced.stderr
