@@ -23,6 +23,8 @@
 /* A sequence that is nowhere is given up after this: only a broken arena has such gaps. */
 #define MISSING_NS 200000000ull
 
+#define NOBODY (~0u)
+
 struct gt_drain_item {
 	uint32_t index;
 	uint32_t writer;
@@ -504,6 +506,53 @@ static int drain_to_sink(struct gt_drain *drain, uint64_t now_ns)
 	return (int)done;
 }
 
+/*
+ * Overwrite mode: a live writer takes the oldest of its own when the pool gets low, but what ended
+ * writers left nobody takes: with threads that come and go the pool would run dry of old records.
+ * The oldest of those go first, counted as overrun.
+ */
+static void make_room(struct gt_drain *drain, uint32_t count)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t i, done;
+
+	for (done = 0; done < 64; done++) {
+		struct gt_drain_item *oldest = NULL;
+		uint64_t oldest_clock = ~0ull;
+		struct graftrace_sub_buffer *memory;
+		uint32_t used;
+
+		if (__atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) >
+		    arena->sub_buffer_count / 8)
+			return;
+		for (i = 0; i < count; i++) {
+			struct gt_drain_item *item = &drain->items[i];
+			uint64_t clock;
+
+			if (item->writer == NOBODY || !drain->writers[item->writer].ended ||
+			    gt_state_of_word(item->word) != GRAFTRACE_SUB_BUFFER_FULL)
+				continue;
+			clock = gt_arena_sub_buffer(arena, item->index)->clock;
+			if (clock < oldest_clock) {
+				oldest = item;
+				oldest_clock = clock;
+			}
+		}
+		if (!oldest)
+			return;
+		memory = gt_arena_sub_buffer(arena, oldest->index);
+		used = memory->used;
+		if (take(drain, oldest->index, &oldest->word)) {
+			__atomic_fetch_add(
+				&gt_arena_stream(arena, drain->writers[oldest->writer].stream)
+					 ->lost[GRAFTRACE_LOST_OVERRUN],
+				used, __ATOMIC_RELAXED);
+			gt_arena_free(arena, oldest->index);
+		}
+		oldest->writer = NOBODY;
+	}
+}
+
 /* Ring modes: what an ended writer left open is closed, so that it can be consumed. */
 static int close_ended(struct gt_drain *drain)
 {
@@ -526,10 +575,14 @@ static int close_ended(struct gt_drain *drain)
 			continue;
 		}
 		memory->used = words;
-		__atomic_compare_exchange_n(&gt_arena_state(arena, item->index)->word, &item->word,
-					    full, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&gt_arena_state(arena, item->index)->word,
+						&item->word, full, false, __ATOMIC_RELEASE,
+						__ATOMIC_RELAXED))
+			item->word = full;
 		done++;
 	}
+	if (drain->mode == GRAFTRACE_MODE_OVERWRITE)
+		make_room(drain, count);
 	/* Streams stay with the writer while anything of it is in the ring. */
 	for (i = 0; i < drain->live_count;) {
 		uint32_t index = drain->live[i], k;

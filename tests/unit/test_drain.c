@@ -369,6 +369,32 @@ static void torn_copy_is_never_shown(void **state)
 	end();
 }
 
+static void newest_survive_when_threads_come_and_go(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_OVERWRITE);
+	/* Each thread leaves one sub-buffer; there are more threads than sub-buffers. */
+	for (i = 0; i < 50; i++) {
+		uint32_t index, writer = drain.writer_count;
+
+		claim(i, i + 1);
+		index = open_with(i, 4);
+		gt_arena_sub_buffer(&arena, index)->clock = i + 1;
+		close_at(index, 4);
+		gt_drain_scan(&drain);
+		gt_drain_end_writer(&drain, writer, true);
+		gt_drain_pass(&drain, MS);
+		assert_true(arena.memory->free_count > 0);
+	}
+	/* The last of them is still there, the first is not. */
+	assert_true(drain.writers[49].live);
+	assert_false(drain.writers[0].live);
+	assert_int_equal(drain.writers[0].writer.lost[GRAFTRACE_LOST_OVERRUN], 4);
+	end();
+}
+
 static void error_of_the_sink_is_passed_on(void **state)
 {
 	(void)state;
@@ -427,6 +453,7 @@ int main(void)
 		cmocka_unit_test(killed_writer_keeps_what_it_wrote),
 		cmocka_unit_test(ring_is_read_consumed_and_cleared),
 		cmocka_unit_test(torn_copy_is_never_shown),
+		cmocka_unit_test(newest_survive_when_threads_come_and_go),
 		cmocka_unit_test(error_of_the_sink_is_passed_on),
 		cmocka_unit_test(damaged_header_is_counted_and_dropped),
 		cmocka_unit_test(geometry_follows_the_size),
