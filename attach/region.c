@@ -128,7 +128,7 @@ struct writer {
 
 static void put(struct writer *writer, const void *bytes, size_t size)
 {
-	if (writer->used + size <= writer->room)
+	if (size && writer->used + size <= writer->room)
 		memcpy(writer->bytes + writer->used, bytes, size);
 	writer->used += size;
 }
