@@ -31,6 +31,7 @@ static const struct {
 	{ "_dl_find_object", GRAFTRACE_HOOK_FIND_OBJECT, false },
 	{ "dl_iterate_phdr", GRAFTRACE_HOOK_ITERATE_PHDR, false },
 	{ "backtrace", GRAFTRACE_HOOK_BACKTRACE, false },
+	{ "__call_tls_dtors", GRAFTRACE_HOOK_LEAVE, false },
 };
 #define NAMES (sizeof(names) / sizeof(*names))
 

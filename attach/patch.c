@@ -393,6 +393,7 @@ static int enable_hook(struct patcher *patcher, int index)
 		.argument = hook->argument ? hook->argument + object->bias : 0,
 	};
 	uint8_t bytes[GRAFTRACE_STUB_BYTES];
+	bool calls = hook->kind == GRAFTRACE_HOOK_BACKTRACE;
 	struct gt_plan_map map;
 	int error = 0;
 
@@ -407,7 +408,11 @@ static int enable_hook(struct patcher *patcher, int index)
 		return is_private(error) ? 0 : error;
 	if (!entry->body)
 		site.body = object->hook_moved[index];
-	if (!object->hook_stubs[index])
+	if (!object->hook_stubs[index] && calls) {
+		object->hook_stubs[index] = patcher->region->call_stub;
+		patcher->region->call_stub = 0;
+	}
+	if (!object->hook_stubs[index] && !calls)
 		object->hook_stubs[index] = gt_region_alloc(patcher->region, GRAFTRACE_STUB_BYTES,
 							    GRAFTRACE_STUB_BYTES);
 	if (!object->hook_stubs[index])
@@ -423,9 +428,9 @@ static int enable_hook(struct patcher *patcher, int index)
 		if (error)
 			return error;
 	}
-	error = gt_region_hook_stub(patcher->region, &tracee->agent.header,
-				    object->hook_stubs[index], (uint32_t)object->hook_sites[index],
-				    site.body, bytes);
+	error = (calls ? gt_region_call_stub : gt_region_hook_stub)(
+		patcher->region, &tracee->agent.header, object->hook_stubs[index],
+		(uint32_t)object->hook_sites[index], site.body, bytes);
 	if (!error)
 		error = gt_editor_put(&patcher->moved, object->hook_stubs[index], bytes,
 				      sizeof(bytes));

@@ -40,7 +40,7 @@ static uint64_t moved_offset(uint32_t stub_room)
 
 uint64_t gt_region_bytes(uint32_t stub_room, uint64_t moved_bytes)
 {
-	return moved_offset(stub_room) + page_up(moved_bytes);
+	return moved_offset(stub_room) + page_up(moved_bytes + GRAFTRACE_STUB_BYTES);
 }
 
 bool gt_region_reaches(const struct gt_region *region, uint64_t low, uint64_t high)
@@ -114,7 +114,8 @@ void gt_region_init(struct gt_region *region, uint64_t start, uint64_t bytes, ui
 		.stubs = start + GRAFTRACE_REGION_STUBS_OFFSET,
 		.first_number = first_number,
 		.stub_room = stub_room,
-		.moved = start + moved_offset(stub_room),
+		.call_stub = start + moved_offset(stub_room),
+		.moved = start + moved_offset(stub_room) + GRAFTRACE_STUB_BYTES,
 		.moved_end = start + bytes,
 	};
 }
@@ -189,26 +190,29 @@ static void put_unwind_data(const struct gt_region *region, struct graftrace_reg
 	uint64_t moved = region->start + moved_offset(region->stub_room);
 	struct writer frame = { page->eh_frame, 0, sizeof(page->eh_frame) };
 	struct writer table = { page->eh_frame_hdr, 0, sizeof(page->eh_frame_hdr) };
-	size_t stub_fde, moved_fde = 0;
-	bool has_moved = region->moved_end > moved;
+	static const uint8_t call_rules[] = { 0x0e, 16 }; /* def_cfa_offset 16 */
+	size_t stub_fde, call_fde, moved_fde;
 
 	put(&frame, cie, sizeof(cie));
 	pad_entry(&frame, 0);
 	stub_fde = put_fde(&frame, eh_frame, region->stubs, moved, stub_rules, sizeof(stub_rules));
+	/* The call stub has pushed one word when it calls. */
+	call_fde = put_fde(&frame, eh_frame, moved, moved + GRAFTRACE_STUB_BYTES, call_rules,
+			   sizeof(call_rules));
 	/* Moved code is the beginning of a function: the rules of its entry. */
-	if (has_moved)
-		moved_fde = put_fde(&frame, eh_frame, moved, region->moved_end, NULL, 0);
+	moved_fde =
+		put_fde(&frame, eh_frame, moved + GRAFTRACE_STUB_BYTES, region->moved_end, NULL, 0);
 	put32(&frame, 0);
 
 	put(&table, "\x01\x1b\x03\x3b", 4); /* version; pcrel sdata4, udata4, datarel sdata4 */
 	put32(&table, (uint32_t)(eh_frame - (header + 4)));
-	put32(&table, has_moved ? 2 : 1);
+	put32(&table, 3);
 	put32(&table, (uint32_t)(region->stubs - header));
 	put32(&table, (uint32_t)(eh_frame + stub_fde - header));
-	if (has_moved) {
-		put32(&table, (uint32_t)(moved - header));
-		put32(&table, (uint32_t)(eh_frame + moved_fde - header));
-	}
+	put32(&table, (uint32_t)(moved - header));
+	put32(&table, (uint32_t)(eh_frame + call_fde - header));
+	put32(&table, (uint32_t)(moved + GRAFTRACE_STUB_BYTES - header));
+	put32(&table, (uint32_t)(eh_frame + moved_fde - header));
 }
 
 static void put_program_headers(const struct gt_region *region, struct graftrace_region *page)
@@ -308,6 +312,27 @@ int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_a
 	memcpy(out, code, sizeof(code));
 	memcpy(out + 1, &site, sizeof(site));
 	if (displace(out + 6, at + 10, hot + header->hook) || displace(out + 16, at + 20, body))
+		return GT_ENOTSUP;
+	return 0;
+}
+
+int gt_region_call_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
+			uint64_t at, uint32_t site, uint64_t body,
+			uint8_t out[GRAFTRACE_STUB_BYTES])
+{
+	static const uint8_t code[] = {
+		0x57,		  /* push %rdi: the stack is aligned */
+		0xe8, 0, 0, 0, 0, /* call body */
+		0x5f,		  /* pop %rdi */
+		0x68, 0, 0, 0, 0, /* push $site */
+		0xe8, 0, 0, 0, 0, /* call hot + hook, which returns to the caller */
+	};
+	uint64_t hot = region->start + GRAFTRACE_REGION_HOT_OFFSET;
+
+	memset(out, 0xcc, GRAFTRACE_STUB_BYTES);
+	memcpy(out, code, sizeof(code));
+	memcpy(out + 8, &site, sizeof(site));
+	if (displace(out + 2, at + 6, body) || displace(out + 13, at + 17, hot + header->hook))
 		return GT_ENOTSUP;
 	return 0;
 }

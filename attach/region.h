@@ -23,6 +23,7 @@ struct gt_region {
 	uint32_t stub_used;
 	uint64_t moved; /* moved code: next free address … */
 	uint64_t moved_end;
+	uint64_t call_stub; /* where the one stub that calls its function may stand; 0: taken */
 };
 
 /* How far code and region may lie apart: 2 GB, less what displacements may add. */
@@ -56,6 +57,12 @@ uint64_t gt_region_stub_address(const struct gt_region *region, uint32_t slot);
 int gt_region_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
 		   uint32_t entry, uint32_t slot, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES]);
 
+/* For a hook that looks at its function's result (rax) and its first argument (rdi): a stub that
+ * calls the function, so that unwinders walk through it, and then the hook. at: region->call_stub.
+ */
+int gt_region_call_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
+			uint64_t at, uint32_t site, uint64_t body,
+			uint8_t out[GRAFTRACE_STUB_BYTES]);
 /* A hook's stub for address `at` (of gt_region_alloc). */
 int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
 			uint64_t at, uint32_t site, uint64_t body,

@@ -28,6 +28,10 @@
  *	T+10  48 8d 64 24 08   lea   8(%rsp),%rsp
  *	T+15  e9 rel32         jmp   body
  *	T+20  cc …
+ * That of a hook which looks at the result (backtrace) calls the body first:
+ *	T+0   57 e8 rel32      push  %rdi; call body  the stack is aligned; unwinders walk through
+ *	T+6   5f 68 imm32      pop   %rdi; push $site
+ *	T+12  e8 rel32         call  hot + hook       returns to the caller
  */
 #ifndef GRAFTRACE_AGENT_H
 #define GRAFTRACE_AGENT_H
@@ -95,6 +99,9 @@ enum graftrace_hook {
 	GRAFTRACE_HOOK_FIND_OBJECT = 7,	 /* _dl_find_object */
 	GRAFTRACE_HOOK_ITERATE_PHDR = 8, /* dl_iterate_phdr */
 	GRAFTRACE_HOOK_BACKTRACE = 9,	 /* backtrace: stub frames are taken out of the result */
+	/* Called where no open call can lie below: a thread's clean-up, when what it was in ended
+	 * by pthread_exit or cancellation. */
+	GRAFTRACE_HOOK_LEAVE = 10,
 };
 
 struct graftrace_hook_site {

@@ -147,12 +147,11 @@ static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_
 	frame->rax = (uint64_t)(int64_t)result;
 }
 
-/* backtrace(3) without the stubs' own frames. */
-static void on_backtrace(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
+/* backtrace(3) has returned: the stubs' own frames are taken out. */
+static void on_backtrace(struct gt_hook_frame *frame)
 {
 	void **buffer = (void **)frame->rdi;
-	int (*body)(void **, int) = (int (*)(void **, int))site->body;
-	int count = body(buffer, (int)frame->rsi);
+	int count = (int)frame->rax;
 	int kept = 0;
 	for (int i = 0; i < count; i++)
 		if (region_at((uint64_t)buffer[i]) == NULL)
@@ -178,6 +177,9 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 			leave_frames(get_cfa(frame->rdi) - 8);
 		return 0;
 	}
+	case GRAFTRACE_HOOK_LEAVE:
+		leave_frames(slot + 8);
+		return 0;
 	case GRAFTRACE_HOOK_SETCONTEXT:
 		switch_stack(slot + 8, *(const uint64_t *)(frame->rdi + UCONTEXT_RSP));
 		return 0;
@@ -198,7 +200,7 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		on_iterate_phdr(frame, site);
 		return 1;
 	case GRAFTRACE_HOOK_BACKTRACE:
-		on_backtrace(frame, site);
+		on_backtrace(frame);
 		return 1;
 	default:
 		return 0;
