@@ -30,8 +30,9 @@ struct row {
 	uint64_t first; /* duration that the two sums are relative to: keeps them small */
 	double sum;
 	double squares;
-	uint64_t not_returned;
-	uint64_t other; /* entry-only, function tracer, returns without a known entry */
+	uint64_t entered;
+	uint64_t inherited; /* returns, in a forked child, of its parent's calls */
+	uint64_t other;	    /* entry-only, function tracer, returns without a known entry */
 	uint64_t self_upper_bound;
 	uint32_t key; /* function number, writer's index, or a function of the object */
 };
@@ -55,20 +56,6 @@ struct open_calls {
 	bool used;
 };
 
-/* A call of which a writer saw one end only: a coroutine that went on in another thread. */
-struct stray {
-	uint64_t start;
-	uint32_t function;
-	uint32_t row;
-};
-
-struct strays {
-	struct stray *calls;
-	size_t count, capacity;
-};
-
-#define STRAYS_MAX (1u << 20) /* more are not matched: they count at both ends */
-
 struct collector {
 	struct gt_target *target;
 	enum gt_report_by by;
@@ -82,8 +69,11 @@ struct collector {
 	struct open_calls open[GT_DECODE_CONTEXTS];
 	uint32_t *counts; /* of the running context */
 	uint32_t counts_size;
+	uint64_t began;		/* tsc at which the recording began */
+	uint32_t pid;		/* the writer's process … */
+	uint64_t process_began; /* … and when that began; 0 = not asked yet */
+	bool incomplete;	/* records of this writer are missing */
 	bool out_of_memory;
-	struct strays left_open, returned;
 	uint64_t records;
 	uint64_t unreadable, damaged;
 	void *buffer;
@@ -249,55 +239,6 @@ static __attribute__((noinline)) void count_unseen(struct collector *c)
 	}
 }
 
-/* ---- calls that went on in another thread ---- */
-
-static void add_stray(struct collector *c, struct strays *strays, const struct gt_record *record,
-		      uint32_t row)
-{
-	if (strays->count == strays->capacity) {
-		size_t wanted = strays->capacity ? strays->capacity * 2 : 256;
-		if (wanted > STRAYS_MAX)
-			return;
-		struct stray *calls = realloc(strays->calls, wanted * sizeof(*calls));
-		if (!calls) {
-			c->out_of_memory = true;
-			return;
-		}
-		strays->calls = calls;
-		strays->capacity = wanted;
-	}
-	strays->calls[strays->count++] =
-		(struct stray){ .start = record->start, .function = record->function, .row = row };
-}
-
-static int compare_strays(const void *a, const void *b)
-{
-	const struct stray *x = a, *y = b;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->function < y->function ? -1 : x->function > y->function;
-}
-
-/* A call's function and the clock of its entry tell it from every other. What one writer left open
- * and another saw return is one call, and it returned. */
-static void match_strays(struct collector *c)
-{
-	struct strays *open = &c->left_open, *returned = &c->returned;
-	if (!open->count || !returned->count)
-		return;
-	qsort(open->calls, open->count, sizeof(*open->calls), compare_strays);
-	qsort(returned->calls, returned->count, sizeof(*returned->calls), compare_strays);
-	for (size_t i = 0, k = 0; i < open->count && k < returned->count;) {
-		int order = compare_strays(&open->calls[i], &returned->calls[k]);
-		if (order == 0) {
-			c->rows[open->calls[i].row].not_returned--;
-			k++;
-		}
-		i += order <= 0;
-		k += order > 0;
-	}
-}
-
 /* ---- records ---- */
 
 static inline void add_ticks(uint64_t *sum, uint64_t ticks)
@@ -316,7 +257,50 @@ static inline void take_entry(struct collector *c, const struct gt_record *recor
 	if (record->depth > decode->low &&
 	    __builtin_expect(!decode->frames[(record->depth - 1) & decode->mask].mark, 0))
 		count_unseen(c);
-	frame->mark = count_open(c, row_of(c, record->function));
+	uint32_t at = row_of(c, record->function);
+	frame->mark = count_open(c, at);
+	if (__builtin_expect(!c->out_of_memory, 1))
+		c->rows[at].entered++;
+}
+
+/*
+ * A call is counted at its entry. One whose entry this writer's records lack is counted where it
+ * ends, if no other writer's records can have the entry: it began before the recording, or records
+ * are missing. (Else: a call that another thread made on a coroutine's stack, or a forked child's
+ * parent.)
+ */
+static bool is_counted_here(const struct collector *c, const struct gt_record *record)
+{
+	return c->incomplete || record->start < c->began;
+}
+
+/* When the first writer of a process began; of any process for pid 0. */
+static uint64_t first_start(struct gt_target *target, uint32_t pid)
+{
+	uint64_t first = UINT64_MAX;
+	struct gt_writer writer;
+	uint32_t count = target->ops->writer_count(target);
+	for (uint32_t i = 0; i < count; i++)
+		if (target->ops->writer(target, i, &writer) == GT_OK &&
+		    (pid == 0 || writer.pid == pid) && writer.start < first)
+			first = writer.start;
+	return first;
+}
+
+static uint64_t process_began(struct collector *c)
+{
+	if (!c->process_began)
+		c->process_began = first_start(c->target, c->pid);
+	return c->process_began;
+}
+
+static __attribute__((noinline)) void count_unseen_return(struct collector *c, struct row *row,
+							  const struct gt_record *record)
+{
+	if ((record->flags & GT_RECORD_ALONE) || is_counted_here(c, record))
+		row->entered++;
+	else if (record->start < process_began(c))
+		row->inherited++;
 }
 
 static inline void take_return(struct collector *c, const struct gt_record *record)
@@ -330,12 +314,12 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		row->other++;
 		return;
 	}
-	if (__builtin_expect(!(record->flags & GT_RECORD_ENTRY_SEEN), 0))
-		add_stray(c, &c->returned, record, at);
 	uint64_t ticks = record->clock - record->start;
 	if (__builtin_expect(!row->returned, 0))
 		row->first = ticks;
 	row->returned++;
+	if (__builtin_expect(!(record->flags & GT_RECORD_ENTRY_SEEN), 0))
+		count_unseen_return(c, row, record);
 	if (!(record->mark & MARK_RECURSIVE))
 		add_ticks(&row->total, ticks);
 	if (ticks > record->children)
@@ -365,9 +349,8 @@ static void take_other(struct collector *c, const struct gt_record *record)
 		if (c->out_of_memory)
 			break;
 		count_closed(c, at, record->mark);
-		c->rows[at].not_returned++;
-		if (record->kind == GT_RECORD_OPEN || (record->flags & GT_RECORD_UNSEEN))
-			add_stray(c, &c->left_open, record, at);
+		if (!(record->flags & GT_RECORD_ENTRY_SEEN) && is_counted_here(c, record))
+			c->rows[at].entered++;
 		break;
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
@@ -377,6 +360,9 @@ static void take_other(struct collector *c, const struct gt_record *record)
 		break;
 	case GT_RECORD_CONTEXT:
 		choose_counts(c);
+		break;
+	case GT_RECORD_GAP:
+		c->incomplete = true;
 		break;
 	default:
 		break;
@@ -403,6 +389,9 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	struct gt_target *target = c->target;
 	unsigned missing = 0;
 
+	c->incomplete = writer->first != 0;
+	c->pid = writer->pid;
+	c->process_began = 0;
 	gt_decode_reset(&c->decode);
 	for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 		c->open[i].used = false;
@@ -483,9 +472,10 @@ static uint64_t whole(double ns)
 
 static void fill_row(const struct gt_clock *clock, const struct row *from, struct gt_report_row *to)
 {
-	to->calls = from->returned + from->not_returned + from->other;
+	to->calls = from->entered + from->other;
 	to->returned = from->returned;
-	to->not_returned = from->not_returned;
+	uint64_t ended = from->returned - from->inherited;
+	to->not_returned = from->entered > ended ? from->entered - ended : 0;
 	to->self_upper_bound = from->self_upper_bound;
 	if (!from->returned)
 		return;
@@ -539,6 +529,7 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 	if (!c->buffer || !grow_slots(c))
 		goto out;
 	uint32_t count = target->ops->writer_count(target);
+	c->began = first_start(target, 0);
 	for (uint32_t i = 0; i < count && !c->out_of_memory; i++) {
 		struct gt_writer writer;
 		if (target->ops->writer(target, i, &writer) != GT_OK)
@@ -552,7 +543,6 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 	}
 	if (c->out_of_memory)
 		goto out;
-	match_strays(c);
 	report->records = c->records;
 	report->damaged = c->damaged;
 	report->unreadable = c->unreadable;
@@ -564,8 +554,6 @@ out:
 		gt_decode_fini(&c->decode);
 		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 			free(c->open[i].count);
-		free(c->left_open.calls);
-		free(c->returned.calls);
 		free(c->slots);
 		free(c->rows);
 		free(c->buffer);

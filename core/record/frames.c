@@ -221,7 +221,7 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 	suspend_locked(from);
 	gt_frames_load(thread, to);
 	to->writer = thread->generation;
-	thread->epoch += GT_EPOCH_STEP;
+	thread->epoch = gt_epoch_next();
 	/*
 	 * Whoever reads this writer's records knows the context's open calls, better than we do
 	 * here: a signal may have interrupted a push between its record and its frame. Only what

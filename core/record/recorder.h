@@ -155,6 +155,8 @@ static inline bool gt_stream_is_graph(const struct gt_thread *thread)
 {
 	return thread->mode == GT_MODE_GRAPH || thread->mode == GT_MODE_THRESHOLD;
 }
+/* An epoch that no frame has (gt_thread.epoch). */
+uint32_t gt_epoch_next(void);
 /* Closes the open sub-buffer, if any. */
 void gt_stream_close(struct gt_thread *thread);
 /* Sets the limits of the open sub-buffer anew (after they were pulled in to force a slow path). */

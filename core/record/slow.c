@@ -106,8 +106,9 @@ static bool write_long_return(struct gt_thread *thread, const struct gt_frame *f
 	uint64_t *place = gt_stream_reserve(thread, 4, true);
 	if (place == NULL)
 		return false;
-	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
-					       GRAFTRACE_EVENT_LONG_RETURN << 16 | 3);
+	uint32_t type = gt_frame_flags(frame) & GT_FRAME_THRESHOLD ? GRAFTRACE_EVENT_LONG_CALL
+								   : GRAFTRACE_EVENT_LONG_RETURN;
+	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | 3);
 	__atomic_store_n(&place[0], head, __ATOMIC_RELAXED);
 	__atomic_store_n(&place[2], gt_frame_clock(frame), __ATOMIC_RELAXED);
 	__atomic_store_n(&place[3], (uint64_t)gt_frames_depth(thread) - 1, __ATOMIC_RELAXED);

@@ -20,6 +20,13 @@
 #define RELEASE __ATOMIC_RELEASE
 #define ACQ_REL __ATOMIC_ACQ_REL
 
+/* Unique among all writers, also beyond a fork: frames go with their stacks to other writers. */
+uint32_t gt_epoch_next(void)
+{
+	static uint32_t epochs;
+	return __atomic_add_fetch(&epochs, GT_EPOCH_STEP, RELAXED);
+}
+
 /* Index of a free sub-buffer, or -1. */
 static int64_t pool_pop(struct graftrace_arena *arena)
 {
@@ -222,7 +229,7 @@ static bool open_sub_buffer(struct gt_thread *thread)
 	thread->hard_end = (uint64_t)sub + arena->sub_buffer_bytes;
 	thread->cur = (uint64_t)graftrace_sub_buffer_words(sub);
 	thread->high = (uint32_t)(now >> 32);
-	thread->epoch += GT_EPOCH_STEP;
+	thread->epoch = gt_epoch_next();
 	thread->full = 0;
 	gt_stream_limits(thread);
 

@@ -582,7 +582,8 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 	for (uint32_t i = 0; i < there && i < 4; i++)
 		whole[i] = data[i];
 
-	if (type == GRAFTRACE_EVENT_LONG_RETURN && length == 3) {
+	if ((type == GRAFTRACE_EVENT_LONG_RETURN || type == GRAFTRACE_EVENT_LONG_CALL) &&
+	    length == 3) {
 		if (whole[0] && whole[1])
 			return long_return(decode, record, whole, 1 + there);
 		decode->holes++; /* the writer was cut off in it */

@@ -53,6 +53,7 @@ enum gt_record_flags {
 	GT_RECORD_ENTRY_SEEN = 4,	/* RETURN, UNWOUND, OPEN: this decoder gave out its ENTRY */
 	GT_RECORD_UNSEEN = 8, /* UNWOUND: it may have returned while nothing was recorded */
 	GT_RECORD_FIRST = 16, /* UNWOUND: first of its group */
+	GT_RECORD_ALONE = 32, /* RETURN: its entry was not recorded (tracing_thresh) */
 };
 
 struct gt_record {

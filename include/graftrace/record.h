@@ -94,6 +94,9 @@ enum graftrace_event {
 	GRAFTRACE_EVENT_ENTRY_ONLY = 2,
 	/* 1 + n words: full clock, then text padded with zero bytes (trace_marker). */
 	GRAFTRACE_EVENT_MARKER = 3,
+	/* As LONG_RETURN, of a call whose entry was not recorded (tracing_thresh): it is told by
+	 * this alone. */
+	GRAFTRACE_EVENT_LONG_CALL = 5,
 	/* 4 words: full clock, previous thread's number, next thread's number, previous state. */
 	GRAFTRACE_EVENT_SWITCH = 4,
 };

@@ -12,7 +12,7 @@ import format_reader
 RETURN = 1 << 32
 SPECIAL = 0x7fffff00
 CLOCK, UNWOUND, CONTEXT, CPU, PAD, EVENT, LOST, RESUMED = range(1, 9)
-LONG_RETURN, ENTRY_ONLY, MARKER, SWITCH = range(1, 5)
+LONG_RETURN, ENTRY_ONLY, MARKER, SWITCH, LONG_CALL = range(1, 6)
 
 RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
 
@@ -230,7 +230,7 @@ class Recorded:
                         next(words, 0)
                 elif kind == EVENT:
                     data = [next(words, 0) for _ in range(argument & 0xffff)]
-                    if argument >> 16 == LONG_RETURN and data[0]:
+                    if argument >> 16 in (LONG_RETURN, LONG_CALL) and data[0]:
                         yield latest, writer, LONG_RETURNED, data[0] >> 33, data[2]
                     elif argument >> 16 == ENTRY_ONLY and data[0]:
                         yield latest, writer, ENTERED_ONLY, data[0] >> 33, 0

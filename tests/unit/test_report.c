@@ -102,7 +102,7 @@ static void recursion_counts_its_outermost_call_once(void **state)
 static void recursion_into_a_call_open_before_the_recording_is_known(void **state)
 {
 	(void)state;
-	uint32_t a = fake_thread(&fake, 86, "sh", 1000);
+	uint32_t a = fake_thread(&fake, 86, "sh", 2000);
 	struct builder *b = fake_sub_buffer_of(&fake, a, 2000, 0, 64);
 	builder_open(b, 1, 1500);
 	builder_open(b, 2, 1600);
