@@ -32,6 +32,7 @@ static const struct {
 	{ "dl_iterate_phdr", GRAFTRACE_HOOK_ITERATE_PHDR, false },
 	{ "backtrace", GRAFTRACE_HOOK_BACKTRACE, false },
 	{ "__call_tls_dtors", GRAFTRACE_HOOK_LEAVE, false },
+	{ "__tsan_func_entry", GRAFTRACE_HOOK_TSAN, true },
 };
 #define NAMES (sizeof(names) / sizeof(*names))
 

@@ -247,6 +247,26 @@ static const char *follow_stack(struct walk *walk, const struct gt_stack_effect 
 	return NULL;
 }
 
+/* Whether what begins here ends in a call of __tsan_func_entry, before anything else is called: the
+ * return address is its argument, and the agent's hook gives it the real one. */
+static bool is_for_tsan(struct gt_scan *scan, uint64_t address, const uint8_t *code, uint32_t bytes)
+{
+	struct gt_instruction instruction;
+	uint32_t at = 0, count;
+
+	for (count = 0; count < 16 && at < bytes; count++) {
+		if (!gt_instruction_decode(code + at, bytes - at, address + at, &instruction))
+			return false;
+		if (instruction.kind == GT_INSTRUCTION_CALL ||
+		    instruction.kind == GT_INSTRUCTION_CALL_INDIRECT)
+			return gt_scan_special(scan, &instruction) == GT_SPECIAL_TSAN;
+		if (gt_instruction_ends(&instruction))
+			return false;
+		at += instruction.bytes;
+	}
+	return false;
+}
+
 const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *function,
 			 bool instrumented, struct gt_rule_scratch *scratch)
 {
@@ -283,6 +303,8 @@ const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *
 		}
 		if (!instrumented)
 			reason = look_at_operands(&walk, &instruction);
+		if (reason && is_for_tsan(scan, function->address + at, code + at, bytes - at))
+			reason = NULL;
 		if (instruction.memory && !instruction.is_lea &&
 		    (instruction.base == 4 || instruction.base == 5))
 			walk.saved |= 1u << (instruction.reg & 15);

@@ -76,6 +76,7 @@ static enum gt_special special_of_name(const char *name)
 		{ "__fentry__", GT_SPECIAL_FENTRY },
 		{ "__cyg_profile_func_enter", GT_SPECIAL_CYG_ENTER },
 		{ "__cyg_profile_func_exit", GT_SPECIAL_CYG_EXIT },
+		{ "__tsan_func_entry", GT_SPECIAL_TSAN },
 		{ "setjmp", GT_SPECIAL_TWICE },
 		{ "_setjmp", GT_SPECIAL_TWICE },
 		{ "__setjmp", GT_SPECIAL_TWICE },

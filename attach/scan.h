@@ -31,6 +31,7 @@ enum gt_special {
 	GT_SPECIAL_FENTRY,
 	GT_SPECIAL_CYG_ENTER,
 	GT_SPECIAL_CYG_EXIT,
+	GT_SPECIAL_TSAN,  /* __tsan_func_entry: is told the return address, and only remembers it */
 	GT_SPECIAL_TWICE, /* setjmp, vfork and their kind */
 };
 

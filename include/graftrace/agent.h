@@ -102,6 +102,9 @@ enum graftrace_hook {
 	/* Called where no open call can lie below: a thread's clean-up, when what it was in ended
 	 * by pthread_exit or cancellation. */
 	GRAFTRACE_HOOK_LEAVE = 10,
+	/* __tsan_func_entry: rdi = return address of the function that begins; a stub's becomes the
+	 * real one, so that ThreadSanitizer's reports name callers. */
+	GRAFTRACE_HOOK_TSAN = 11,
 };
 
 struct graftrace_hook_site {

@@ -147,6 +147,18 @@ static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_
 	frame->rax = (uint64_t)(int64_t)result;
 }
 
+/* The function that tells has just been entered: it is the innermost call. */
+static void on_tsan_entry(struct gt_hook_frame *frame)
+{
+	struct gt_thread *thread = gt_threads_try_current();
+	if (thread == NULL || !gt_port_is_stub_return(frame->rdi) ||
+	    thread->top == thread->context->frames)
+		return;
+	const struct gt_frame *top = gt_frames_settled(thread);
+	if (top != thread->context->frames)
+		frame->rdi = *(const uint64_t *)(top->slot ^ 1ull << GT_MIRROR_BIT);
+}
+
 /* backtrace(3) has returned: the stubs' own frames are taken out. */
 static void on_backtrace(struct gt_hook_frame *frame)
 {
@@ -179,6 +191,9 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	}
 	case GRAFTRACE_HOOK_LEAVE:
 		leave_frames(slot + 8);
+		return 0;
+	case GRAFTRACE_HOOK_TSAN:
+		on_tsan_entry(frame);
 		return 0;
 	case GRAFTRACE_HOOK_SETCONTEXT:
 		switch_stack(slot + 8, *(const uint64_t *)(frame->rdi + UCONTEXT_RSP));
