@@ -304,6 +304,8 @@ static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint
 {
 	const struct gt_plan_entry *entry;
 
+	if (!selection->unprepared && !gt_plan_may_be_prepared(object->file->plan, index))
+		return NULL;
 	if (gt_catalog_plan(object->file, index, &entry, NULL) || entry->way == GT_PLAN_NONE)
 		return NULL;
 	if (entry->prepared == GT_PREPARED_NONE && !selection->unprepared)

@@ -534,6 +534,22 @@ bool gt_plan_is_prepared(struct gt_plan *plan)
 	return plan->prepared;
 }
 
+bool gt_plan_may_be_prepared(struct gt_plan *plan, uint32_t index)
+{
+	uint64_t address, room;
+	uint32_t covered, body;
+	const uint8_t *code;
+
+	if (index >= gt_object_function_count(plan->object))
+		return false;
+	/* Calls of mcount and __cyg_profile_* stand anywhere in a function: planning tells. */
+	if (!gt_rule_is_libc(plan->object) && (gt_scan_has(plan->scan, GT_SPECIAL_MCOUNT) ||
+					       gt_scan_has(plan->scan, GT_SPECIAL_CYG_ENTER)))
+		return true;
+	code = entry_code(plan, index, &address, &room);
+	return code && prepared_way(plan, address, code, room, &covered, &body) != GT_PLAN_NONE;
+}
+
 const struct gt_plan_extra *gt_plan_extra(const struct gt_plan *plan,
 					  const struct gt_plan_entry *entry, uint32_t index)
 {

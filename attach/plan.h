@@ -99,6 +99,9 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 
 /* Whether the compiler has prepared the object, or part of it, for tracing. */
 bool gt_plan_is_prepared(struct gt_plan *plan);
+/* False: the compiler has surely not prepared this function. Cheap: nothing is scanned, so whoever
+ * wants only prepared functions need not plan the others. */
+bool gt_plan_may_be_prepared(struct gt_plan *plan, uint32_t index);
 
 const struct gt_plan_extra *gt_plan_extra(const struct gt_plan *plan,
 					  const struct gt_plan_entry *entry, uint32_t index);

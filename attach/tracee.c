@@ -107,6 +107,7 @@ bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object
 	(void)tracee;
 	if (object->region < 0 || object->gone || !is_traced(object, selection) ||
 	    object->states[index] == GT_FUNCTION_FOREIGN ||
+	    (!selection->unprepared && !gt_plan_may_be_prepared(object->file->plan, index)) ||
 	    gt_catalog_plan(object->file, index, &entry, NULL))
 		return false;
 	return entry->way != GT_PLAN_NONE &&
