@@ -218,6 +218,10 @@ static void find_stack(pid_t pid, uint64_t pointer, struct graftrace_agent_state
 		below = stack > maps.entries ? stack[-1].end : 0;
 		prlimit(pid, RLIMIT_STACK, NULL, &limit);
 		size = limit.rlim_cur > (8ull << 30) ? 8ull << 30 : limit.rlim_cur;
+		/* The program may raise its limit; the kernel leaves at least this much free below
+		 * the stack (mmap_base() in arch/x86/mm/mmap.c). */
+		if (size < 128 << 20)
+			size = 128 << 20;
 		state->stack_high = stack->end;
 		state->stack_low = stack->end - size;
 		if (size > stack->end - below)

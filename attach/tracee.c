@@ -362,10 +362,11 @@ static int take_object(struct hands *hands, struct gt_tracee_object *object,
 		return error;
 	if (traced && !revived)
 		error = tell_functions(tracee, object, catalog, sink, message);
-	if (!error && traced)
-		error = gt_patch_functions(tracee, object, selection, false, message);
 	if (!error)
 		error = gt_patch_hooks(tracee, object, false, message);
+	/* What is hooked is not traced: its bytes are not its own any more. */
+	if (!error && traced)
+		error = gt_patch_functions(tracee, object, selection, false, message);
 	return error;
 }
 
