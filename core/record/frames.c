@@ -39,6 +39,7 @@ void gt_context_init(struct gt_context *context, uint32_t number)
 	context->writer = 0;
 	context->low = context->high = 0;
 	context->known = 0;
+	context->grows = 0;
 	context->running = 0;
 	context->saved_sp = 0;
 	context->win_low = context->win_high = 0;
@@ -347,8 +348,11 @@ static bool stays(const struct gt_thread *thread, uint64_t sp, bool entering)
 {
 	const struct gt_context *context = thread->context;
 	const struct gt_frame *top = gt_frames_settled(thread);
+	if (context->known && sp < context->low)
+		/* the program may have raised its limit since */
+		return context->grows && top != context->frames && top->slot - sp < NEAR_BYTES;
 	if (context->known)
-		return sp >= context->low && sp < context->high;
+		return sp < context->high;
 	if (sp >= thread->base->low && sp < thread->base->high)
 		return false;
 	if (top == context->frames)
@@ -400,6 +404,8 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 	if (!entering)
 		return;
 	struct gt_context *context = thread->context;
+	if (context->known && slot < context->low)
+		context->low = slot & ~(GRANULE - 1);
 	if (!context->known) {
 		if (context->low == 0 || slot < context->low)
 			context->low = slot;

@@ -53,6 +53,7 @@ struct gt_context {
 	uint32_t number;      /* in records; unique in the recording's process */
 	uint64_t low, high;   /* the stack's bounds where known (known != 0), else what was seen */
 	uint32_t known;
+	uint32_t grows;	   /* 1: the initial thread's stack, of which `low` is only today's limit */
 	uint32_t running;  /* 1: some thread is on it */
 	uint32_t writer;   /* generation of the writer that ran it last; 0 = none yet */
 	uint64_t saved_sp; /* where an explicit switch left it; 0 = by no explicit switch */

@@ -181,6 +181,7 @@ static void find_stack(struct gt_context *base, bool initial)
 	if (initial && gt_agent_state.stack_high != 0) {
 		base->low = gt_agent_state.stack_low;
 		base->high = gt_agent_state.stack_high;
+		base->grows = 1;
 		return;
 	}
 	for (uint64_t offset = 0x400; offset < 0x900; offset += 8) {
