@@ -156,7 +156,7 @@ static void functions_without_a_name_are_told_by_their_number(void **state)
 	builder_entry(b, 200000, 10);
 	builder_return(b, 200000, 10);
 	builder_close(b);
-	expect("#200000 86 10 10\n");
+	expect("function#200000 86 10 10\n");
 }
 
 static void the_function_tracers_records_are_counted(void **state)
