@@ -27,7 +27,7 @@ COUNTED void leaf(long n)
 COUNTED void *busy(void *argument)
 {
 	ENTER();
-	(void)argument;
+	*(volatile int *)argument = 1;
 	for (;;)
 		pause();
 	LEAVE();
@@ -103,9 +103,11 @@ int main(int argc, char **argv)
 	if (!strcmp(kind, "exit"))
 		atexit(at_end);
 	if (argc > 3) {
+		static volatile int waits;
 		pthread_t thread;
-		pthread_create(&thread, NULL, busy, NULL);
-		usleep(2000);
+		pthread_create(&thread, NULL, busy, (void *)&waits);
+		while (!waits)
+			usleep(100);
 	}
 	outer(argc > 2 ? atoi(argv[2]) : 1000);
 	LEAVE();
