@@ -119,7 +119,7 @@ static void check_trace(const char *wanted)
 /* ---- functions of the tests: a … f are patched in this order, so they are A … F in texts ---- */
 
 static volatile uint64_t calls_a, calls_b, calls_c;
-static volatile int noise;
+static volatile unsigned noise;
 
 TRACED static int c(int n)
 {
@@ -171,7 +171,7 @@ static void many_body(void)
 {
 	start(&graph_options);
 	for (int i = 0; i < 100000; i++)
-		noise += a(i);
+		noise += (unsigned)a(i);
 	check_calls(number_a, calls_a);
 	check_calls(number_b, calls_b);
 	check_calls(number_c, calls_c);
@@ -192,7 +192,7 @@ static void full_body(void)
 	options.sub_buffer_bytes = 4096;
 	start(&options);
 	for (int i = 0; i < 10000; i++)
-		noise += a(i);
+		noise += (unsigned)a(i);
 	uint64_t entries = 0, returns = 0, e, r;
 	for (uint32_t n = number_a; n <= number_c; n++) {
 		engine_count(n, &e, &r);
@@ -220,7 +220,7 @@ static void overwrite_body(void)
 	options.mode = GRAFTRACE_MODE_OVERWRITE;
 	start(&options);
 	for (int i = 0; i < 20000; i++)
-		noise += a(i);
+		noise += (unsigned)a(i);
 	struct engine_word *words;
 	size_t count = engine_words(&words);
 	CHECK(count > 1500);
@@ -247,7 +247,7 @@ static void function_body(void)
 	struct engine_options options = graph_options;
 	options.tracer = GRAFTRACE_TRACER_FUNCTION;
 	start(&options);
-	noise += a(1);
+	noise += (unsigned)a(1);
 	struct engine_word *words;
 	size_t count = engine_words(&words);
 	CHECK_EQUAL(count, 4);
@@ -282,8 +282,8 @@ static void switch_body(void)
 {
 	start(&graph_options);
 	engine_patch((void *)switches, ENGINE_ORDINARY);
-	noise += switches(1);
-	noise += c(1);
+	noise += (unsigned)switches(1);
+	noise += (unsigned)c(1);
 	check_trace("DBCBCcbdCc");
 }
 
@@ -314,11 +314,11 @@ static void off_body(void)
 	start(&graph_options);
 	engine_patch((void *)turns_off, ENGINE_ORDINARY);
 	engine_patch((void *)off_inside, ENGINE_ORDINARY);
-	noise += turns_off(1);
+	noise += (unsigned)turns_off(1);
 	off_inside();
-	noise += a(1);
+	noise += (unsigned)a(1);
 	engine_set_on(true);
-	noise += c(1);
+	noise += (unsigned)c(1);
 	check_trace("DCcdECc");
 }
 
@@ -333,7 +333,7 @@ static void depth_body(void)
 	struct engine_options options = graph_options;
 	options.max_depth = 2;
 	start(&options);
-	noise += a(1);
+	noise += (unsigned)a(1);
 	check_trace("ABbCca");
 }
 
@@ -347,7 +347,7 @@ TRACED static void slow_one(void)
 {
 	struct timespec pause = { 0, 2000000 };
 	nanosleep(&pause, NULL);
-	noise += c(1);
+	noise += (unsigned)c(1);
 }
 
 static void threshold_body(void)
@@ -356,9 +356,9 @@ static void threshold_body(void)
 	options.threshold_ticks = 1000000;
 	start(&options);
 	engine_patch((void *)slow_one, ENGINE_ORDINARY);
-	noise += a(1);
+	noise += (unsigned)a(1);
 	slow_one();
-	noise += a(1);
+	noise += (unsigned)a(1);
 	check_trace("d");
 	struct engine_word *words;
 	size_t count = engine_words(&words);
@@ -381,9 +381,9 @@ static void graph_body(void)
 	number_a = engine_patch((void *)a, ENGINE_ORDINARY);
 	number_b = engine_patch((void *)b, ENGINE_ROOT);
 	number_c = engine_patch((void *)c, ENGINE_ORDINARY);
-	noise += c(1);
-	noise += a(1);
-	noise += a(1);
+	noise += (unsigned)c(1);
+	noise += (unsigned)a(1);
+	noise += (unsigned)a(1);
 	check_trace("BCcbBCcb");
 }
 
@@ -399,7 +399,7 @@ static void only_body(void)
 	number_a = engine_patch((void *)a, ENGINE_ORDINARY);
 	number_b = engine_patch((void *)b, ENGINE_ONLY);
 	number_c = engine_patch((void *)c, ENGINE_ORDINARY);
-	noise += a(1);
+	noise += (unsigned)a(1);
 	check_trace("ABCcCca");
 }
 
@@ -434,8 +434,8 @@ static void longjmp_body(void)
 	start(&graph_options);
 	engine_patch((void *)leaps, ENGINE_ORDINARY);
 	engine_patch((void *)catches, ENGINE_ORDINARY);
-	noise += catches();
-	noise += c(1);
+	noise += (unsigned)catches();
+	noise += (unsigned)c(1);
 	check_trace("EDDDD^4CceCc");
 }
 
@@ -597,7 +597,7 @@ static void storm(bool alternate)
 	uint64_t mine = 0;
 	do {
 		for (int i = 0; i < 1000; i++) {
-			noise += a(i);
+			noise += (unsigned)a(i);
 			mine++;
 		}
 		clock_gettime(CLOCK_MONOTONIC, &now);
@@ -638,7 +638,7 @@ static void signals_on_an_alternate_stack_lose_and_tear_nothing(void **state)
 TRACED static void *thread_body(void *data)
 {
 	for (int i = 0; i < 20; i++)
-		noise += a((int)(intptr_t)data);
+		noise += (unsigned)a((int)(intptr_t)data);
 	return NULL;
 }
 
@@ -669,7 +669,7 @@ static void threads_by_the_hundred_have_streams_of_their_own(void **state)
 TRACED static pid_t forks(void)
 {
 	pid_t child = fork();
-	noise += c(1);
+	noise += (unsigned)c(1);
 	return child;
 }
 
@@ -677,11 +677,11 @@ static void fork_body(void)
 {
 	start(&graph_options);
 	uint32_t number = engine_patch((void *)forks, ENGINE_ORDINARY);
-	noise += c(1);
+	noise += (unsigned)c(1);
 	for (int i = 0; i < 10; i++) {
 		pid_t child = forks();
 		if (child == 0) {
-			noise += a(1);
+			noise += (unsigned)a(1);
 			_exit(42);
 		}
 		int status;
@@ -713,7 +713,7 @@ TRACED static void yields(void)
 static void coroutine_body(void)
 {
 	for (int i = 0; i < 3; i++) {
-		noise += c(i);
+		noise += (unsigned)c(i);
 		yields();
 	}
 }
