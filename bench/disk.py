@@ -28,7 +28,7 @@ def bytes_a_call():
     rows = {}
     for name, option in (("plain", "--no-compress"), ("compressed", "--compress")):
         _, line = record(data, work, option)
-        rows[name] = size(data) / calls_of(data), line
+        rows[name] = size(data) / calls_of(data), line.replace(f"{SCRATCH}/", "")
     uftrace_record(other, work, "patchable")
     made, _ = run(["uftrace", "report", "-d", other, "-f", "call", "-s", "call"])
     peer_calls = sum(int(found.group(1)) for found in
