@@ -230,6 +230,17 @@ static bool is_cold_part(struct gt_plan_work *work)
 	return !(marks & GT_MARK_POINTED) && marks & GT_MARK_COND;
 }
 
+/* A function has one jump at its entry. */
+static bool is_hooked(const struct gt_plan *plan, uint64_t address)
+{
+	uint32_t i;
+
+	for (i = 0; i < plan->hooked_count; i++)
+		if (plan->hooked[i] == address)
+			return true;
+	return false;
+}
+
 static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 {
 	struct gt_plan_entry *entry = work->entry;
@@ -259,6 +270,8 @@ static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 		reason = gt_rule_never(plan->object, function);
 		if (!reason && plan->object_never)
 			reason = plan->object_reason;
+		if (!reason && is_hooked(plan, function->address))
+			reason = "is watched, to keep the records right";
 		if (reason) {
 			entry->reason = reason;
 			return 0;
@@ -409,6 +422,7 @@ void gt_plan_destroy(struct gt_plan *plan)
 	free(plan->entries);
 	free(plan->extras);
 	free(plan->patchable);
+	free(plan->hooked);
 	free(plan->scratch.depths);
 	free(plan);
 }
@@ -501,6 +515,15 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 			continue;
 		}
 		error = plan_function(plan, index, true, reached[i], &entries[i], message);
+	}
+	if (!error) {
+		free(plan->hooked);
+		plan->hooked = patches;
+		plan->hooked_count = 0;
+		for (i = 0; i < count; i++)
+			if (entries[i].way != GT_PLAN_NONE)
+				patches[plan->hooked_count++] = addresses[i];
+		patches = NULL;
 	}
 
 done:

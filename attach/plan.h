@@ -93,7 +93,8 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 
 /* The same for a few functions that the agent itself wants to see (attach/hooks.h): no rule of what
  * should not be traced holds, and only what could branch into these bytes is looked for, which
- * takes about a millisecond a megabyte of code for all of them together. entries: count of them. */
+ * takes about a millisecond a megabyte of code for all of them together. entries: count of them.
+ * gt_plan_function leaves those that can be hooked alone from then on. */
 int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
 		  struct gt_plan_entry *entries, struct gt_message *message);
 

@@ -30,6 +30,8 @@ struct gt_plan {
 	uint32_t patchable_room;
 	const char *object_reason; /* holds for all functions, NULL none */
 	bool object_never;	   /* ... and they are left alone altogether */
+	uint64_t *hooked;	   /* functions that have a hook at their entry */
+	uint32_t hooked_count;
 	struct gt_rule_scratch scratch;
 	int prepared; /* -1: not looked yet */
 	bool no_memory;

@@ -12,6 +12,8 @@
 #define DEPTH_UNSET   INT32_MIN	      /* nobody jumped here yet */
 #define DEPTH_UNKNOWN (INT32_MIN + 1) /* ... with a depth that cannot be told */
 
+#define BEHIND_JUMP_MAX 32 /* instructions that are looked at behind a tail call */
+
 static const char twice[] = "returns twice";
 static const char switches[] = "switches stacks";
 static const char asks_caller[] = "asks who called it";
@@ -267,6 +269,49 @@ static bool is_for_tsan(struct gt_scan *scan, uint64_t address, const uint8_t *c
 	return false;
 }
 
+/*
+ * What a jump leads to when the stack is as it was at the entry: the other function finds the same
+ * return slot. Without names (stripped static programs) setjmp is known by this alone: it saves its
+ * return address, so the function that jumps there must keep the real one, too.
+ */
+static const char *look_behind_jump(struct gt_scan *scan, uint64_t target)
+{
+	struct walk walk = { .depth = 0, .frame = DEPTH_UNKNOWN };
+	uint32_t left;
+
+	for (left = BEHIND_JUMP_MAX; left > 0; left--) {
+		struct gt_instruction instruction;
+		struct gt_stack_effect effect;
+		uint64_t room;
+		const uint8_t *code = gt_scan_code(scan, target, &room);
+		const char *reason;
+
+		if (!code || !gt_instruction_decode(code, room, target, &instruction))
+			return NULL;
+		reason = look_at_operands(&walk, &instruction);
+		if (reason && is_for_tsan(scan, target, code, (uint32_t)(room < 256 ? room : 256)))
+			reason = NULL;
+		if (instruction.memory && !instruction.is_lea &&
+		    (instruction.base == 4 || instruction.base == 5))
+			walk.saved |= 1u << (instruction.reg & 15);
+		if (!reason && instruction.stack) {
+			gt_instruction_stack(code, room, &effect);
+			reason = follow_stack(&walk, &effect, false);
+		}
+		if (reason)
+			return reason;
+		if (walk.depth == DEPTH_UNKNOWN)
+			return NULL;
+		if (instruction.kind == GT_INSTRUCTION_JMP && instruction.target_bytes)
+			target = instruction.target;
+		else if (gt_instruction_ends(&instruction))
+			return NULL;
+		else
+			target += instruction.bytes;
+	}
+	return NULL;
+}
+
 const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *function,
 			 bool instrumented, struct gt_rule_scratch *scratch)
 {
@@ -312,11 +357,20 @@ const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *
 			gt_instruction_stack(code + at, bytes - at, &effect);
 			reason = follow_stack(&walk, &effect, instrumented);
 		}
-		if (!reason &&
+		if (!reason && (instruction.kind == GT_INSTRUCTION_JMP ||
+				instruction.kind == GT_INSTRUCTION_JMP_INDIRECT)) {
+			const enum gt_special special = gt_scan_special(scan, &instruction);
+
+			if (special == GT_SPECIAL_TWICE)
+				reason = twice;
+			else if (special == GT_SPECIAL_CALLER)
+				reason = asks_caller;
+		}
+		if (!reason && !instrumented && walk.depth == 0 && instruction.target_bytes &&
 		    (instruction.kind == GT_INSTRUCTION_JMP ||
-		     instruction.kind == GT_INSTRUCTION_JMP_INDIRECT) &&
-		    gt_scan_special(scan, &instruction) == GT_SPECIAL_TWICE)
-			reason = twice;
+		     instruction.kind == GT_INSTRUCTION_JCC) &&
+		    instruction.target - function->address >= bytes)
+			reason = look_behind_jump(scan, instruction.target);
 		if (instruction.target_bytes && instruction.kind != GT_INSTRUCTION_CALL &&
 		    instruction.target > function->address + at &&
 		    instruction.target - function->address < bytes)

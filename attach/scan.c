@@ -42,7 +42,7 @@ struct gt_scan {
 	struct list own_jumps; /* struct gt_own_jump */
 	struct list tables;    /* uint64_t: addresses outside of code that lea takes */
 	struct list used;      /* uint64_t: bytes of padding that patches have taken */
-	bool has[GT_SPECIAL_TWICE + 1];
+	bool has[GT_SPECIAL_CALLER + 1];
 	bool complete;
 	bool no_memory;
 };
@@ -85,12 +85,17 @@ static enum gt_special special_of_name(const char *name)
 		{ "vfork", GT_SPECIAL_TWICE },
 		{ "__vfork", GT_SPECIAL_TWICE },
 		{ "getcontext", GT_SPECIAL_TWICE },
+		{ "dlsym", GT_SPECIAL_CALLER },
+		{ "dlvsym", GT_SPECIAL_CALLER },
+		{ "dlopen", GT_SPECIAL_CALLER },
+		{ "dlmopen", GT_SPECIAL_CALLER },
 	};
 	uint32_t i;
 
 	if (name[0] == '_' && name[1] == 'Z')
 		return GT_SPECIAL_NONE;
-	if (*name != '_' && *name != 'm' && *name != 's' && *name != 'v' && *name != 'g')
+	if (*name != '_' && *name != 'm' && *name != 's' && *name != 'v' && *name != 'g' &&
+	    *name != 'd')
 		return GT_SPECIAL_NONE;
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(name, names[i].name) == 0)

@@ -33,6 +33,7 @@ enum gt_special {
 	GT_SPECIAL_CYG_EXIT,
 	GT_SPECIAL_TSAN,  /* __tsan_func_entry: is told the return address, and only remembers it */
 	GT_SPECIAL_TWICE, /* setjmp, vfork and their kind */
+	GT_SPECIAL_CALLER, /* dlsym and its kind: they ask who called them */
 };
 
 /* A call or jump to one of them. */

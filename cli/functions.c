@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/hooks.h"
 #include "attach/libraries.h"
 #include "attach/plan.h"
 
@@ -263,6 +264,7 @@ static int list_object(struct listing *listing, struct gt_object *object)
 {
 	const uint32_t count = gt_object_function_count(object);
 	struct gt_message message = { "" };
+	struct gt_hook hooks[GT_HOOKS_MAX];
 	struct counts counts = { 0 };
 	struct gt_plan *plan;
 	bool first = true;
@@ -272,6 +274,8 @@ static int list_object(struct listing *listing, struct gt_object *object)
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
+	/* As a recording does: what has a hook is not traced. */
+	gt_hooks_find(object, plan, hooks, NULL);
 	start_object(listing, object);
 	for (i = 0; i < count; i++) {
 		struct gt_plan_entry entry;
