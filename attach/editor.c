@@ -15,12 +15,19 @@ void gt_editor_init(struct gt_editor *editor, const struct gt_process *process)
 	editor->start = 0;
 	editor->bytes = 0;
 	editor->dirty = 0;
+	editor->before = NULL;
 }
 
 int gt_editor_flush(struct gt_editor *editor)
 {
 	uint32_t page = 0, pages = GT_EDITOR_WINDOW / PAGE, end;
 
+	if (editor->dirty && editor->before) {
+		int error = gt_editor_flush(editor->before);
+
+		if (error)
+			return error;
+	}
 	for (; editor->dirty && page < pages; page = end + 1) {
 		int error;
 

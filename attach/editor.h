@@ -17,9 +17,10 @@ struct gt_process;
 
 struct gt_editor {
 	const struct gt_process *process;
-	uint64_t start; /* of the window, a page boundary; 0 = none yet */
-	size_t bytes;	/* readable from there */
-	uint32_t dirty; /* a bit a page */
+	uint64_t start;		  /* of the window, a page boundary; 0 = none yet */
+	size_t bytes;		  /* readable from there */
+	uint32_t dirty;		  /* a bit a page */
+	struct gt_editor *before; /* is flushed first: what this one's bytes lead to. NULL none */
 	uint8_t window[GT_EDITOR_WINDOW];
 };
 

@@ -37,6 +37,9 @@ static struct patcher *start(struct gt_tracee *tracee, struct gt_tracee_object *
 	gt_editor_init(&patcher->code, &tracee->process);
 	gt_editor_init(&patcher->stubs, &tracee->process);
 	gt_editor_init(&patcher->moved, &tracee->process);
+	/* Also where a window of code is written before the end. */
+	patcher->stubs.before = &patcher->moved;
+	patcher->code.before = &patcher->stubs;
 	return patcher;
 }
 

@@ -10,10 +10,11 @@
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
-#define JMP_BUF_SP	6   /* index of the saved stack pointer, glibc and musl */
-#define UCONTEXT_RSP	160 /* offset of the saved stack pointer in ucontext_t */
-#define R_DEBUG_STATE	24  /* offset of r_state in struct r_debug */
-#define OBJECTS_WAIT_MS 2000
+#define JMP_BUF_SP    6	  /* index of the saved stack pointer, glibc and musl */
+#define UCONTEXT_RSP  160 /* offset of the saved stack pointer in ucontext_t */
+#define R_DEBUG_STATE 24  /* offset of r_state in struct r_debug */
+/* While the host lives: it is planning and patching, and nothing may run there meanwhile. */
+#define OBJECTS_WAIT_MS 30000
 #define EXEC_WAIT_MS	2000
 
 /* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
