@@ -639,6 +639,16 @@ static int64_t find(const struct gt_drain *drain, const struct gt_live_writer *w
 	return -1;
 }
 
+/* Word by word: the writer may store into it meanwhile. */
+static void copy_sub_buffer(void *to, const void *from, uint32_t bytes)
+{
+	uint64_t *words = to;
+	const uint64_t *source = from;
+
+	for (uint32_t i = 0; i < bytes / 8; i++)
+		words[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
+}
+
 int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence, void *buffer,
 		      bool *active)
 {
@@ -656,8 +666,8 @@ int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence,
 		if (at < 0)
 			return GT_ENOENT;
 		*active = gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_ACTIVE;
-		memcpy(copy, gt_arena_sub_buffer(drain->arena, (uint32_t)at),
-		       drain->arena->sub_buffer_bytes);
+		copy_sub_buffer(copy, gt_arena_sub_buffer(drain->arena, (uint32_t)at),
+				drain->arena->sub_buffer_bytes);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&gt_arena_state(drain->arena, (uint32_t)at)->word,
 				    __ATOMIC_RELAXED) != word)

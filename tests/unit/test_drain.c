@@ -318,14 +318,15 @@ static void *overwrite(void *data)
 		__atomic_store_n(state,
 				 graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, 0, sequence),
 				 __ATOMIC_SEQ_CST);
-		sub->sequence = sequence;
+		__atomic_store_n(&sub->sequence, sequence, __ATOMIC_RELAXED);
 		for (i = 0; i < gt_arena_words(&arena); i++)
 			__atomic_store_n(&words[i], sequence + 1, __ATOMIC_RELAXED);
-		sub->used = gt_arena_words(&arena);
+		__atomic_store_n(&sub->used, gt_arena_words(&arena), __ATOMIC_RELAXED);
 		__atomic_store_n(state,
 				 graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, 0, sequence),
 				 __ATOMIC_RELEASE);
-		gt_arena_stream(&arena, 0)->sequence = ++sequence;
+		__atomic_store_n(&gt_arena_stream(&arena, 0)->sequence, ++sequence,
+				 __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
