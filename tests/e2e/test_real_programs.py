@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 SHELL = ("trap 'echo bye' EXIT; f() { for i in 1 2 3; do echo $i; done; }; f | sort -r; "
-         "(cd /; exit 3); echo $?; x=$(echo $(/bin/echo deep)); echo $x; sleep 9 & kill $!; "
+         "(cd /; exit 3); echo $?; x=$(echo $(/bin/echo deep)); echo $x; sleep 9 & sleep 0.3; kill $!; "
          "wait $! 2>/dev/null; echo $?; exit 7")
 
 PROGRAMS = {

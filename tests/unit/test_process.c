@@ -203,7 +203,7 @@ static void no_signal_is_lost_or_doubled_when_the_world_stops(void **state)
 	struct gt_process process;
 
 	(void)state;
-	run(&process, ARGV(TARGET, "storm", "50", "20"));
+	run(&process, ARGV(TARGET, "storm", "50", "200"));
 	sleep_ms(20);
 	assert_true(stop_again_and_again(&process, 40, true) > 0);
 	assert_int_equal(end_of(&process), 0);
