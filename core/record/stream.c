@@ -20,15 +20,6 @@
 #define RELEASE __ATOMIC_RELEASE
 #define ACQ_REL __ATOMIC_ACQ_REL
 
-/*
- * The last words of a sub-buffer are places that nobody is meant to reserve. The straight line
- * reserves a place, then compares it with END: a signal in between whose handler opens the next
- * sub-buffer makes it compare a place behind the old one's end with the new one's END, and store
- * there. So that it is a place of the old one all the same, and counted as used, the end is told
- * this much early.
- */
-#define GUARD_BYTES 64
-
 /* Unique among all writers, also beyond a fork: frames go with their stacks to other writers. */
 uint32_t gt_epoch_next(void)
 {
@@ -159,11 +150,12 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 void gt_stream_limits(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
-	thread->end_return = thread->end = thread->hard_end - GUARD_BYTES;
+	thread->end_return = thread->hard_end;
+	thread->end = thread->hard_end;
 	if (__atomic_load_n(&arena->mode, RELAXED) != GRAFTRACE_MODE_RING ||
 	    __atomic_load_n(&arena->free_count, RELAXED) != 0)
 		return;
-	uint64_t left = thread->cur < thread->end ? (thread->end - thread->cur) / 8 : 0;
+	uint64_t left = thread->cur < thread->hard_end ? (thread->hard_end - thread->cur) / 8 : 0;
 	uint64_t kept = 4ull * gt_frames_depth(thread) + 8;
 	uint64_t entries = left > kept ? (left - kept) / 2 : 0;
 	thread->end = thread->cur + (entries & ~1ull) * 8;
@@ -336,8 +328,7 @@ uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_r
 {
 	if (thread->sub_buffer != NULL && thread->sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION)
 		words = (words + 1) & ~1u;
-	if (thread->sub_buffer == NULL ||
-	    thread->cur + words * 8ull > thread->hard_end - GUARD_BYTES) {
+	if (thread->sub_buffer == NULL || thread->cur + words * 8ull > thread->hard_end) {
 		if (!open_sub_buffer(thread))
 			return NULL;
 	} else if (thread->cur >= thread->end || thread->end_return == 0) {
