@@ -8,6 +8,7 @@
 #ifndef GT_CORE_VIEW_TARGET_H
 #define GT_CORE_VIEW_TARGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/error.h>
@@ -42,6 +43,40 @@ struct gt_clock {
 	uint32_t shift;
 };
 
+/*
+ * A trigger: what happens at the moment when a function is called (or returns late), in the thread
+ * that called it. Linux's filter commands ("func:traceoff:3") and `record --stop-when` are
+ * triggers. A function with a trigger pays for it at each call; others pay nothing.
+ */
+enum gt_trigger_action {
+	GT_TRIGGER_TRACEOFF = 0, /* tracing_on = 0, for all threads, before the next call */
+	GT_TRIGGER_TRACEON = 1,
+	GT_TRIGGER_STACKTRACE = 2, /* the calls that are open go into the trace */
+	GT_TRIGGER_SNAPSHOT = 3,   /* the handler does it while the thread waits (bounded) */
+	GT_TRIGGER_DUMP = 4,	   /* the same */
+	GT_TRIGGER_STOP = 5,	   /* TRACEOFF, then the handler is told: the recording ends */
+	GT_TRIGGER_ACTIONS = 6,
+};
+
+struct gt_trigger {
+	const char *glob; /* of the functions, as filters have them */
+	enum gt_trigger_action action;
+	uint64_t skip;		 /* hits that pass before the first that counts */
+	uint64_t count;		 /* how often it acts, each function by itself; 0 = always */
+	uint64_t longer_than_ns; /* 0: at the entry; else at the return of a call (of the
+				  * function_graph tracer) that took longer */
+};
+
+/* A trigger has acted. Strings live as long as the target. */
+struct gt_trigger_hit {
+	enum gt_trigger_action action;
+	struct gt_function function;
+	uint32_t pid;
+	uint32_t tid;
+	uint64_t tsc;	  /* of the moment */
+	uint64_t took_ns; /* of a call that took too long; 0: it was an entry */
+};
+
 struct gt_target;
 
 struct gt_target_ops {
@@ -70,6 +105,26 @@ struct gt_target_ops {
 	 * `next`: where many in a row may be missing. May be NULL: none is missing but the oldest.
 	 */
 	uint64_t (*next_sequence)(struct gt_target *target, uint32_t index, uint64_t sequence);
+
+	/* Triggers; NULL where there are none (recordings). From any thread.
+	 * add: GT_EINVAL no function matches, GT_ENOSPC no room for so many functions. The glob is
+	 * copied. The same glob, action and longer_than_ns again replace skip and count.
+	 * remove: those with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
+	 * get: the index-th; `count` is as it was set, or, counted down, the most that is left for
+	 * any of its functions (*spent: nothing is left for all of them, count = 0). GT_ENOENT
+	 * behind the last.
+	 * handler: called for SNAPSHOT, DUMP and STOP by the thread that polls the session, which
+	 * holds no lock then. The thread that hit it waits meanwhile, half a second at most, with
+	 * SNAPSHOT and DUMP. */
+	int (*trigger_add)(struct gt_target *target, const struct gt_trigger *trigger,
+			   struct gt_message *message);
+	int (*trigger_remove)(struct gt_target *target, const struct gt_trigger *trigger,
+			      struct gt_message *message);
+	int (*trigger_get)(struct gt_target *target, uint32_t index, struct gt_trigger *trigger,
+			   bool *spent);
+	int (*trigger_handler)(struct gt_target *target,
+			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
+			       void *data);
 };
 
 struct gt_target {
