@@ -226,6 +226,13 @@ gt_hot_entry_only:
 1:	stc
 	ret
 
+/* A function with a trigger: whatever is stopped, the slow path looks what is to happen. */
+	.p2align 4
+gt_hot_entry_trigger:
+	SAVE
+	mov $GT_ENTRY_TRIGGER, %eax
+	jmp entry_slow_kind
+
 /*
  * gt_hot_exit: a stub jumps here after its function's body returned.
  * stack: 0 function << 1 | 1, in the slot that held the stub's return point
@@ -395,6 +402,7 @@ gt_hot_end:
 	OFFSET gt_hot_entry_only
 	OFFSET gt_hot_exit
 	OFFSET gt_hot_hook
-	.long 0, 0, 0, 0, 0, 0, 0, 0
+	OFFSET gt_hot_entry_trigger
+	.long 0, 0, 0, 0, 0, 0, 0
 
 	.section .note.GNU-stack, "", @progbits

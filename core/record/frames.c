@@ -261,6 +261,8 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 	if (count != 0 && recording(thread))
 		place = gt_stream_reserve(thread, 1, true);
 	while (thread->top != top) {
+		if (gt_frame_flags(thread->top) & GT_FRAME_TRIGGER)
+			gt_trigger_returned(thread, thread->top);
 		thread->top->slot = GT_SLOT_NONE;
 		thread->top--;
 	}

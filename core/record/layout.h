@@ -46,12 +46,14 @@
 #define GT_FRAME_THRESHOLD 1 /* the entry was not recorded: only a long call will be */
 #define GT_FRAME_ROOT	   2 /* entered the graph: leaving it goes outside again */
 #define GT_FRAME_BOTTOM	   4 /* first call of a context that is no thread's own stack */
+#define GT_FRAME_TRIGGER   8 /* something happens if it returns late */
 #define GT_EPOCH_STEP	   256
 
 /* Kinds of entry that the slow path is told. */
 #define GT_ENTRY_ORDINARY 0
 #define GT_ENTRY_ROOT	  1
 #define GT_ENTRY_ONLY	  2
+#define GT_ENTRY_TRIGGER  3 /* what it is besides stands with its triggers */
 
 /* The mirror of a return slot lies at slot XOR this. */
 #define GT_MIRROR_BIT 46

@@ -14,6 +14,7 @@
 #include <graftrace/arena.h>
 
 struct gt_context;
+struct gt_thread;
 
 /* The arena that this recorder writes to. Example: port/program takes it from the agent's state. */
 struct graftrace_arena *gt_port_arena(void);
@@ -31,6 +32,14 @@ bool gt_port_mirror_open(uint64_t low, uint64_t high);
 void gt_port_wait(struct graftrace_arena *arena, uint32_t seen, uint32_t milliseconds);
 /* Tells the reading side that there is work (wake-up). Never blocks. */
 void gt_port_ring_doorbell(struct graftrace_arena *arena);
+
+/* The block of the index-th thread of this process, running or not, or NULL behind the last: for
+ * those who stop recording everywhere. Blocks are never unmapped. */
+struct gt_thread *gt_port_thread(uint32_t index);
+/* A trigger has acted: what is left of it to do is the reading side's (enum
+ * graftrace_trigger_action). Waits for it where the ring must not change meanwhile (SNAPSHOT,
+ * DUMP), half a second at most. Example: a letter to the host. */
+void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took);
 
 /* The CPU that runs this, ~0 unknown. */
 uint32_t gt_port_cpu(void);

@@ -200,6 +200,22 @@ static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
 	return (uint32_t)(thread->top - thread->context->frames);
 }
 
+/* trigger.c: what happens at a call of a function with triggers. With signals masked, from the slow
+ * half. */
+
+/* Looks the function up: how it is recorded (GT_ENTRY_…; silent: not), and which flags its frame
+ * gets. What switches tracing on does so here, before the entry is recorded. */
+struct gt_trigger_call {
+	uint32_t kind;
+	uint32_t flags;
+	bool silent;
+};
+struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t function);
+/* The entry is recorded: all else that happens at an entry. */
+void gt_trigger_entered(struct gt_thread *thread, uint32_t function);
+/* A call whose frame has GT_FRAME_TRIGGER is over. */
+void gt_trigger_returned(struct gt_thread *thread, const struct gt_frame *frame);
+
 /* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
 
 /* True: traced, the mirror has the real return address. `hole`: a word that the straight line

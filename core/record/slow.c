@@ -194,8 +194,10 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 
 	if (old != NULL) {
 		/* Tail call: the old one's frame and mirror become the new one's. */
-		flags |= gt_frame_flags(old) & ~GT_FRAME_THRESHOLD;
+		flags |= gt_frame_flags(old) & ~(GT_FRAME_THRESHOLD | GT_FRAME_TRIGGER);
 		record_return(thread, old);
+		if (gt_frame_flags(old) & GT_FRAME_TRIGGER)
+			gt_trigger_returned(thread, old);
 		old->slot = GT_SLOT_NONE;
 		thread->top--;
 	} else {
@@ -234,10 +236,9 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	return true;
 }
 
-bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
-		     uint64_t *hole)
+static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
+			 uint32_t flags)
 {
-	fill_hole(hole);
 	if (thread->host)
 		return false;
 	bool enters = kind == GT_ENTRY_ROOT && thread->outside;
@@ -260,11 +261,23 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 	}
 	if (enters)
 		thread->outside = 0;
-	if (enter_graph(thread, slot, function, enters ? GT_FRAME_ROOT : 0))
+	if (enter_graph(thread, slot, function, flags | (enters ? GT_FRAME_ROOT : 0)))
 		return true;
 	if (enters)
 		thread->outside = 1;
 	return false;
+}
+
+bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
+		     uint64_t *hole)
+{
+	fill_hole(hole);
+	if (kind != GT_ENTRY_TRIGGER)
+		return record_entry(thread, slot, function, kind, 0);
+	struct gt_trigger_call call = gt_trigger_begin(thread, function);
+	bool traced = !call.silent && record_entry(thread, slot, function, call.kind, call.flags);
+	gt_trigger_entered(thread, function);
+	return traced;
 }
 
 void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole)
@@ -278,6 +291,8 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 		return;
 	uint32_t flags = gt_frame_flags(frame);
 	record_return(thread, frame);
+	if (flags & GT_FRAME_TRIGGER)
+		gt_trigger_returned(thread, frame);
 	gt_frames_pop(thread);
 	if (flags & GT_FRAME_ROOT)
 		thread->outside = 1;

@@ -58,7 +58,8 @@ struct graftrace_agent_image {
 	uint32_t entry_only; /* recorded without its return */
 	uint32_t exit;
 	uint32_t hook;
-	uint32_t reserved_hot[8];
+	uint32_t entry_trigger; /* a function that stands in the arena's table of triggers */
+	uint32_t reserved_hot[7];
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;

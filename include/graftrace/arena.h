@@ -4,7 +4,8 @@
  * host creates and keeps open, mapped into every process of the recording. It survives the program:
  * what was written before a SIGKILL is read after it.
  *
- *	header | streams[stream_count] | states[sub_buffer_count] | mail[mail_count] | sub-buffers
+ *	header | streams[stream_count] | states[sub_buffer_count] | mail[mail_count] | sub-buffers |
+ *	triggers[trigger_count]
  *
  * Who may do what: the target writes everything here and may be broken or hostile, so the host
  *copies, then checks. The agent trusts the fields that the host writes.
@@ -97,6 +98,10 @@ enum graftrace_mail_kind {
 	/* A forked child `pid` (parent in argument[0]) made its first traced call. Waits only when
 	 * arena.fork_policy says that children are left clean. */
 	GRAFTRACE_MAIL_FORK = 3,
+	/* A trigger has acted: argument[0] = enum graftrace_trigger_action << 32 | function,
+	 * argument[2] = tsc, argument[3] = ticks that the call took, 0 = it was an entry. The agent
+	 * waits where the action is the host's (SNAPSHOT, DUMP). */
+	GRAFTRACE_MAIL_TRIGGER = 4,
 };
 
 struct graftrace_mail {
@@ -110,6 +115,52 @@ struct graftrace_mail {
 };
 
 _Static_assert(sizeof(struct graftrace_mail) == 64, "mail is 64 bytes");
+
+/*
+ * Triggers: what functions do when they are called. A hash table by function number: open
+ * addressing from graftrace_trigger_slot, a power of two of slots. Functions that are in it have
+ * stubs of their own kind (graftrace_agent_image.entry_trigger) and look here at each call; others
+ * never do. The host fills a slot and stores `function` last (release); agents load it first
+ * (acquire). A removed slot keeps its place until nobody is behind it.
+ */
+enum graftrace_trigger_action {
+	GRAFTRACE_TRIGGER_TRACEOFF = 0,
+	GRAFTRACE_TRIGGER_TRACEON = 1,
+	GRAFTRACE_TRIGGER_STACKTRACE = 2,
+	GRAFTRACE_TRIGGER_SNAPSHOT = 3,
+	GRAFTRACE_TRIGGER_DUMP = 4,
+	GRAFTRACE_TRIGGER_STOP = 5,
+};
+
+/* How the function is recorded besides. */
+enum graftrace_trigger_kind {
+	GRAFTRACE_TRIGGER_ORDINARY = 0,
+	GRAFTRACE_TRIGGER_ROOT = 1,   /* of set_graph_function */
+	GRAFTRACE_TRIGGER_ONLY = 2,   /* its entry only */
+	GRAFTRACE_TRIGGER_SILENT = 3, /* not at all: no filter names it */
+};
+
+#define GRAFTRACE_ARENA_TRIGGERS 4096
+#define GRAFTRACE_TRIGGER_GONE	 ~0u /* in `function`: removed, the search goes on */
+
+struct graftrace_trigger {
+	uint32_t function;    /* 0 = free: the search ends here */
+	uint8_t action;	      /* enum graftrace_trigger_action */
+	uint8_t kind;	      /* enum graftrace_trigger_kind */
+	uint16_t host;	      /* the host's own: which of its triggers this comes from */
+	uint64_t longer_than; /* ticks; 0: acts at the entry, else at a return that is later */
+	uint64_t skip;	      /* hits that pass before it acts */
+	uint64_t count;	      /* hits at which it acts then; 0 = always */
+	uint64_t hits;	      /* so far: agents, atomically */
+	uint64_t pad[3];
+};
+
+_Static_assert(sizeof(struct graftrace_trigger) == 64, "a trigger is 64 bytes");
+
+static inline uint32_t graftrace_trigger_slot(uint32_t function)
+{
+	return function * 0x9e3779b1u >> 12;
+}
 
 enum graftrace_arena_mode {
 	GRAFTRACE_MODE_DRAIN = 0, /* the host empties FULL sub-buffers as they come */
@@ -129,7 +180,10 @@ struct graftrace_arena {
 	uint64_t states_offset;
 	uint64_t mail_offset;
 	uint64_t sub_buffers_offset;
-	uint64_t pad0[7];
+	uint64_t triggers_offset;
+	uint32_t trigger_count; /* a power of two, or 0: there is no table */
+	uint32_t pad_triggers;
+	uint64_t pad0[5];
 
 	/* written by the host at any time, read by agents */
 	uint32_t tracing_on;
@@ -170,6 +224,11 @@ graftrace_arena_states(struct graftrace_arena *arena)
 static inline struct graftrace_mail *graftrace_arena_mail(struct graftrace_arena *arena)
 {
 	return (struct graftrace_mail *)((char *)arena + arena->mail_offset);
+}
+
+static inline struct graftrace_trigger *graftrace_arena_triggers(struct graftrace_arena *arena)
+{
+	return (struct graftrace_trigger *)((char *)arena + arena->triggers_offset);
 }
 
 static inline struct graftrace_sub_buffer *graftrace_arena_sub_buffer(struct graftrace_arena *arena,

@@ -97,6 +97,9 @@ enum graftrace_event {
 	/* As LONG_RETURN, of a call whose entry was not recorded (tracing_thresh): it is told by
 	 * this alone. */
 	GRAFTRACE_EVENT_LONG_CALL = 5,
+	/* 1 + n words: full clock, then the calls that are open around the moment, innermost first,
+	 * as their entry words (their low clocks too). */
+	GRAFTRACE_EVENT_STACK = 6,
 	/* 4 words: full clock, previous thread's number, next thread's number, previous state. */
 	GRAFTRACE_EVENT_SWITCH = 4,
 };

@@ -10,6 +10,9 @@
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 
+/* The host copies the ring meanwhile. */
+#define TRIGGER_WAIT_MS 500
+
 static void futex_wait(uint32_t *word, uint32_t seen, uint32_t milliseconds)
 {
 	struct {
@@ -30,7 +33,7 @@ void gt_port_ring_doorbell(struct graftrace_arena *arena)
 		gt_syscall3(SYS_FUTEX, (long)&arena->doorbell, FUTEX_WAKE, 1);
 }
 
-void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
+static void send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	struct graftrace_mail *mail = graftrace_arena_mail(arena);
@@ -44,8 +47,10 @@ void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
 		mail->kind = kind;
 		mail->pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
 		mail->tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
-		mail->argument[0] = argument;
+		mail->argument[0] = argument[0];
 		mail->argument[1] = wait_ms;
+		mail->argument[2] = argument[1];
+		mail->argument[3] = argument[2];
 		mail->answer = 0;
 		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_POSTED, __ATOMIC_SEQ_CST);
 		gt_port_ring_doorbell(arena);
@@ -64,4 +69,17 @@ void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
 			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
 		return;
 	}
+}
+
+void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
+{
+	const uint64_t arguments[3] = { argument, 0, 0 };
+	send(kind, arguments, wait_ms);
+}
+
+void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
+{
+	const uint64_t arguments[3] = { (uint64_t)action << 32 | function, clock, took };
+	bool waits = action == GRAFTRACE_TRIGGER_SNAPSHOT || action == GRAFTRACE_TRIGGER_DUMP;
+	send(GRAFTRACE_MAIL_TRIGGER, arguments, waits ? TRIGGER_WAIT_MS : 0);
 }

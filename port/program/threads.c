@@ -108,6 +108,13 @@ static bool add_chunk(void)
 	return true;
 }
 
+struct gt_thread *gt_port_thread(uint32_t index)
+{
+	if (index / CHUNK_BLOCKS >= __atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE))
+		return NULL;
+	return &chunks[index / CHUNK_BLOCKS].blocks[index % CHUNK_BLOCKS];
+}
+
 static struct home *home_of(uint64_t block)
 {
 	for (uint32_t i = 0; i < chunk_count; i++) {

@@ -15,6 +15,7 @@
 #include "port/program/image.h"
 
 #define REGION_BYTES (1 << 20)
+#define TRIGGERS     16u
 
 static struct graftrace_arena *arena;
 static uint8_t *image;
@@ -47,7 +48,8 @@ static void make_arena(const struct engine_options *options)
 	uint64_t states = streams + 64 * sizeof(struct graftrace_stream) * 32;
 	uint64_t mail = states + options->sub_buffers * sizeof(struct graftrace_sub_buffer_entry);
 	uint64_t subs = (mail + 64 * sizeof(struct graftrace_mail) + 65535) & ~65535ull;
-	uint64_t bytes = subs + (uint64_t)options->sub_buffers * options->sub_buffer_bytes;
+	uint64_t triggers = subs + (uint64_t)options->sub_buffers * options->sub_buffer_bytes;
+	uint64_t bytes = triggers + TRIGGERS * sizeof(struct graftrace_trigger);
 	arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (arena == MAP_FAILED)
 		die("arena");
@@ -61,6 +63,8 @@ static void make_arena(const struct engine_options *options)
 	arena->states_offset = states;
 	arena->mail_offset = mail;
 	arena->sub_buffers_offset = subs;
+	arena->triggers_offset = triggers;
+	arena->trigger_count = TRIGGERS;
 	arena->tracing_on = 1;
 	arena->tracer = options->tracer;
 	arena->mode = options->mode;
@@ -156,9 +160,10 @@ uint32_t engine_patch(void *function, enum engine_kind kind)
 	int32_t distance;
 
 	put_jump(stub, 0xe8,
-		 hot + (kind == ENGINE_ROOT   ? header->entry_root
-			: kind == ENGINE_ONLY ? header->entry_only
-					      : header->entry));
+		 hot + (kind == ENGINE_ROOT	 ? header->entry_root
+			: kind == ENGINE_ONLY	 ? header->entry_only
+			: kind == ENGINE_TRIGGER ? header->entry_trigger
+						 : header->entry));
 	memcpy(stub + 5, "\x0f\x82", 2);
 	distance = (int32_t)(body - ((uint64_t)stub + 11));
 	memcpy(stub + 7, &distance, 4);
@@ -181,6 +186,35 @@ uint32_t engine_patch(void *function, enum engine_kind kind)
 	}
 	put_jump(code, 0xe9, (uint64_t)stub);
 	return number;
+}
+
+struct graftrace_trigger *engine_trigger(uint32_t function, enum graftrace_trigger_action action,
+					 uint64_t longer_than, uint64_t skip, uint64_t count)
+{
+	struct graftrace_trigger *table = graftrace_arena_triggers(arena), *trigger;
+	uint32_t at = graftrace_trigger_slot(function);
+	while (table[at % TRIGGERS].function != 0)
+		at++;
+	trigger = &table[at % TRIGGERS];
+	*trigger = (struct graftrace_trigger){
+		.action = (uint8_t)action, .longer_than = longer_than, .skip = skip, .count = count
+	};
+	__atomic_store_n(&trigger->function, function, __ATOMIC_RELEASE);
+	return trigger;
+}
+
+uint32_t engine_mail(struct graftrace_mail *last)
+{
+	struct graftrace_mail *mail = graftrace_arena_mail(arena);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < arena->mail_count; i++) {
+		if (mail[i].state != GRAFTRACE_MAIL_ABANDONED)
+			continue;
+		*last = mail[i];
+		mail[i].state = GRAFTRACE_MAIL_FREE;
+		count++;
+	}
+	return count;
 }
 
 void engine_set_on(bool on)
@@ -250,7 +284,7 @@ size_t engine_words(struct engine_word **result)
 				uint32_t length = argument & 0xffff;
 				for (uint32_t i = 0; i < length && i < 3; i++)
 					word->data[i] = at[1 + i];
-				at += length;
+				at += pairs ? (length + 2) / 2 * 2 - 2 : length;
 			}
 			word->clock = clock;
 			count++;

@@ -27,9 +27,14 @@ struct engine_options {
 void engine_start(const struct engine_options *options);
 struct graftrace_arena *engine_arena(void);
 
-enum engine_kind { ENGINE_ORDINARY, ENGINE_ROOT, ENGINE_ONLY };
+enum engine_kind { ENGINE_ORDINARY, ENGINE_ROOT, ENGINE_ONLY, ENGINE_TRIGGER };
 /* Puts a stub before `function`, of which the first 5 bytes are nops; returns its number. */
 uint32_t engine_patch(void *function, enum engine_kind kind);
+/* A trigger of a function that was patched as ENGINE_TRIGGER; to be changed as it runs. */
+struct graftrace_trigger *engine_trigger(uint32_t function, enum graftrace_trigger_action action,
+					 uint64_t longer_than, uint64_t skip, uint64_t count);
+/* Letters of triggers since the last call: the last one, and how many. */
+uint32_t engine_mail(struct graftrace_mail *last);
 /* Chooses the tracer while the engine runs. */
 void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks);
 /* tracing_on, as the host side sets it. */

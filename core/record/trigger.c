@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Triggers: what happens at a call of a function, or at its late return, in the thread that called
+ * it. Runs with signals masked, from the slow half, and only for functions whose stub says so; the
+ * straight line knows nothing of it but a flag in the frame, which takes a return off it anyway.
+ *
+ * The table lies in the arena, so that the processes of a recording count together. It is read
+ * while the host changes it: a slot is whole before its function's number is stored, and what a
+ * removed one still does for a moment is what it was there for.
+ */
+#include "core/record/recorder.h"
+#include "core/record/arch.h"
+#include "core/record/port.h"
+
+#define RELAXED __ATOMIC_RELAXED
+#define ACQUIRE __ATOMIC_ACQUIRE
+
+/* Calls that a stack trace shows. */
+#define STACK_CALLS 32
+
+/* A walk over the function's slots. */
+struct search {
+	struct graftrace_trigger *slots;
+	uint32_t mask;
+	uint32_t at;
+	uint32_t left;
+	uint32_t function;
+};
+
+static struct search search_begin(uint32_t function)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	uint32_t count = arena->trigger_count;
+	return (struct search){ .slots = graftrace_arena_triggers(arena),
+				.mask = count - 1,
+				.at = graftrace_trigger_slot(function),
+				.left = count,
+				.function = function };
+}
+
+static struct graftrace_trigger *search_next(struct search *search)
+{
+	while (search->left > 0) {
+		struct graftrace_trigger *slot = &search->slots[search->at++ & search->mask];
+		uint32_t function = __atomic_load_n(&slot->function, ACQUIRE);
+		search->left--;
+		if (function == 0)
+			return NULL;
+		if (function == search->function)
+			return slot;
+	}
+	return NULL;
+}
+
+/* Whether it acts at this hit, which is counted. */
+static bool hit(struct graftrace_trigger *trigger)
+{
+	uint64_t hits = __atomic_fetch_add(&trigger->hits, 1, RELAXED);
+	return hits >= trigger->skip &&
+	       (trigger->count == 0 || hits - trigger->skip < trigger->count);
+}
+
+/* The word, then the blocks: a new thread publishes its block, then reads the word. */
+static void set_threads(struct gt_thread *self, bool on)
+{
+	struct gt_thread *thread;
+	for (uint32_t i = 0; (thread = gt_port_thread(i)) != NULL; i++)
+		if (thread->stream != NULL)
+			__atomic_store_n(&thread->host, !on, RELAXED);
+	self->host = !on;
+}
+
+/* True: it was not so before. As in Linux, a hit that changes nothing is none. */
+static bool switch_tracing(struct gt_thread *thread, struct graftrace_trigger *trigger, bool on)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	uint64_t hits = __atomic_load_n(&trigger->hits, RELAXED);
+	if ((__atomic_load_n(&arena->tracing_on, RELAXED) != 0) == on)
+		return false;
+	if (hits < trigger->skip ||
+	    (trigger->count != 0 && hits - trigger->skip >= trigger->count)) {
+		hit(trigger);
+		return false;
+	}
+	if ((__atomic_exchange_n(&arena->tracing_on, on, __ATOMIC_SEQ_CST) != 0) == on)
+		return false;
+	hit(trigger);
+	set_threads(thread, on);
+	return true;
+}
+
+static void write_stack(struct gt_thread *thread, uint64_t clock)
+{
+	if (thread->host || thread->sub_buffer == NULL)
+		return;
+	uint32_t count = 0;
+	const struct gt_frame *frame = thread->top;
+	for (; frame != thread->context->frames && count < STACK_CALLS; frame--)
+		if (frame->slot != GT_SLOT_NONE && frame->slot != 0)
+			count++;
+	uint64_t *place = gt_stream_reserve(thread, 2 + count, false);
+	if (place == NULL)
+		return;
+	frame = thread->top;
+	for (uint32_t i = 0; i < count; frame--)
+		if (frame->slot != GT_SLOT_NONE && frame->slot != 0)
+			__atomic_store_n(&place[2 + i++], frame->word, RELAXED);
+	__atomic_store_n(&place[0],
+			 graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+						GRAFTRACE_EVENT_STACK << 16 | (1 + count)),
+			 RELAXED);
+	__atomic_store_n(&place[1], clock, RELAXED);
+}
+
+static void act(struct gt_thread *thread, struct graftrace_trigger *trigger, uint32_t function,
+		uint64_t clock, uint64_t took)
+{
+	uint32_t action = trigger->action;
+	struct graftrace_arena *arena = gt_port_arena();
+	switch (action) {
+	case GRAFTRACE_TRIGGER_TRACEOFF:
+	case GRAFTRACE_TRIGGER_TRACEON:
+		if (!switch_tracing(thread, trigger, action == GRAFTRACE_TRIGGER_TRACEON))
+			return;
+		break;
+	case GRAFTRACE_TRIGGER_STACKTRACE:
+		if (!thread->host && hit(trigger))
+			write_stack(thread, clock);
+		return;
+	case GRAFTRACE_TRIGGER_STOP:
+		/* Once: the first of several that meet is told. */
+		if (thread->host || !hit(trigger) ||
+		    __atomic_exchange_n(&arena->tracing_on, 0, __ATOMIC_SEQ_CST) == 0)
+			return;
+		set_threads(thread, false);
+		break;
+	default:
+		if (thread->host || !hit(trigger))
+			return;
+	}
+	gt_port_trigger(action, function, clock, took);
+}
+
+struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t function)
+{
+	struct gt_trigger_call call = { .kind = GT_ENTRY_ORDINARY };
+	struct search search = search_begin(function);
+	struct graftrace_trigger *trigger;
+	if (thread->stream == NULL)
+		return call;
+	while ((trigger = search_next(&search)) != NULL) {
+		switch (trigger->kind) {
+		case GRAFTRACE_TRIGGER_ROOT:
+			call.kind = GT_ENTRY_ROOT;
+			break;
+		case GRAFTRACE_TRIGGER_ONLY:
+			call.kind = GT_ENTRY_ONLY;
+			break;
+		case GRAFTRACE_TRIGGER_SILENT:
+			call.silent = true;
+			break;
+		default:
+			break;
+		}
+		if (trigger->longer_than != 0)
+			call.flags = GT_FRAME_TRIGGER;
+		else if (trigger->action == GRAFTRACE_TRIGGER_TRACEON)
+			act(thread, trigger, function, gt_arch_clock(), 0);
+	}
+	return call;
+}
+
+void gt_trigger_entered(struct gt_thread *thread, uint32_t function)
+{
+	struct search search = search_begin(function);
+	struct graftrace_trigger *trigger;
+	if (thread->stream == NULL)
+		return;
+	while ((trigger = search_next(&search)) != NULL)
+		if (trigger->longer_than == 0 && trigger->action != GRAFTRACE_TRIGGER_TRACEON)
+			act(thread, trigger, function, gt_arch_clock(), 0);
+}
+
+void gt_trigger_returned(struct gt_thread *thread, const struct gt_frame *frame)
+{
+	uint32_t function = gt_frame_function(frame);
+	uint64_t clock = gt_arch_clock();
+	uint64_t took = clock - gt_frame_clock(frame);
+	struct search search = search_begin(function);
+	struct graftrace_trigger *trigger;
+	if (thread->stream == NULL)
+		return;
+	while ((trigger = search_next(&search)) != NULL)
+		if (trigger->longer_than != 0 && took > trigger->longer_than)
+			act(thread, trigger, function, clock, took);
+}
