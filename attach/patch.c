@@ -305,13 +305,14 @@ static int join_nops(struct patcher *patcher, uint32_t index, const struct gt_pl
 static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint32_t index,
 					   const struct gt_selection *selection)
 {
+	const bool unprepared = gt_selection_takes_unprepared(selection, object->file);
 	const struct gt_plan_entry *entry;
 
-	if (!selection->unprepared && !gt_plan_may_be_prepared(object->file->plan, index))
+	if (!unprepared && !gt_plan_may_be_prepared(object->file->plan, index))
 		return NULL;
 	if (gt_catalog_plan(object->file, index, &entry, NULL) || entry->way == GT_PLAN_NONE)
 		return NULL;
-	if (entry->prepared == GT_PREPARED_NONE && !selection->unprepared)
+	if (entry->prepared == GT_PREPARED_NONE && !unprepared)
 		return NULL;
 	return entry;
 }

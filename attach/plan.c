@@ -535,7 +535,7 @@ done:
 bool gt_plan_is_prepared(struct gt_plan *plan)
 {
 	const uint32_t count = gt_object_function_count(plan->object);
-	uint32_t i, covered, body;
+	uint32_t i, covered, body, found = 0;
 
 	if (plan->prepared >= 0)
 		return plan->prepared;
@@ -545,14 +545,18 @@ bool gt_plan_is_prepared(struct gt_plan *plan)
 		(!gt_rule_is_libc(plan->object) && (gt_scan_has(plan->scan, GT_SPECIAL_FENTRY) ||
 						    gt_scan_has(plan->scan, GT_SPECIAL_MCOUNT) ||
 						    gt_scan_has(plan->scan, GT_SPECIAL_CYG_ENTER)));
+	/* Nops that no list names (-mnop-mcount, or a file without sections): one function that
+	 * begins with some may be anybody's assembly. */
 	for (i = 0; i < count && !plan->prepared; i++) {
 		uint64_t address, room;
 		const uint8_t *code = entry_code(plan, i, &address, &room);
 
-		plan->prepared =
-			code &&
-			prepared_way(plan, address, code, room, &covered, &body) != GT_PLAN_NONE &&
-			!gt_rule_never(plan->object, gt_object_function(plan->object, i));
+		if (!code ||
+		    prepared_way(plan, address, code, room, &covered, &body) == GT_PLAN_NONE ||
+		    gt_rule_never(plan->object, gt_object_function(plan->object, i)))
+			continue;
+		found++;
+		plan->prepared = found > count / 16;
 	}
 	return plan->prepared;
 }

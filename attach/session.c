@@ -219,6 +219,13 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->threshold_ns = options->threshold_ns;
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
+	if (options->library_globs && options->library_globs[0]) {
+		session->selection.library_globs = copy_list(options->library_globs);
+		if (!session->selection.library_globs) {
+			free(session);
+			return gt_fail(message, GT_ENOMEM, "no memory for a session");
+		}
+	}
 	pthread_mutex_init(&session->lock, NULL);
 	gt_catalog_init(&session->catalog);
 	session->first = gt_clock_now();
@@ -588,6 +595,7 @@ void gt_session_destroy(struct gt_session *session)
 	gt_arena_destroy(&session->arena);
 	gt_catalog_fini(&session->catalog);
 	free_lists(&session->selection);
+	free_list(session->selection.library_globs);
 	pthread_mutex_destroy(&session->lock);
 	free(session);
 }

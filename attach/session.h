@@ -30,8 +30,11 @@ struct gt_session_options {
 	uint32_t wait_ms; /* drain mode: how long a writer may wait for room */
 	bool no_fork;	  /* children are left clean */
 	bool libraries;	  /* also what is not the program's own (system libraries) */
-	bool unprepared;  /* also functions that no compiler has prepared */
-	bool start_off;	  /* tracing_on = 0 at the start */
+	/* Also functions that no compiler has prepared where it has prepared others. Programs and
+	 * libraries without any prepared function are traced in any case. */
+	bool unprepared;
+	bool start_off;			  /* tracing_on = 0 at the start */
+	const char *const *library_globs; /* --lib: these of the system's libraries too */
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;

@@ -47,6 +47,31 @@ bool gt_selection_wants(const struct gt_selection *selection, const char *plain,
 	       gt_selection_is_root(selection, plain, shown);
 }
 
+bool gt_selection_takes_unprepared(const struct gt_selection *selection,
+				   const struct gt_catalog_file *file)
+{
+	return selection->unprepared || !file->prepared;
+}
+
+/* --lib: by the file's path, its name, or the library's; "libz" is "libz.so.1", too. */
+static bool names_library(char *const *globs, const struct gt_catalog_file *file)
+{
+	const char *soname = gt_object_soname(file->object);
+	const char *slash = strrchr(file->path, '/'), *base = slash ? slash + 1 : file->path;
+
+	for (; globs && *globs; globs++) {
+		const size_t bytes = strlen(*globs);
+
+		if (gt_glob_match(*globs, base) || gt_glob_match(*globs, soname) ||
+		    gt_glob_match(*globs, file->path))
+			return true;
+		if ((strncmp(base, *globs, bytes) == 0 && strncmp(base + bytes, ".so", 3) == 0) ||
+		    (strncmp(soname, *globs, bytes) == 0 && strncmp(soname + bytes, ".so", 3) == 0))
+			return true;
+	}
+	return false;
+}
+
 /* A thread that maps things for us, stopped at the first need. */
 struct hands {
 	struct gt_tracee *tracee;
@@ -94,24 +119,23 @@ static bool is_traced(const struct gt_tracee_object *object, const struct gt_sel
 {
 	const struct gt_catalog_file *file = object->file;
 
-	if (!file->prepared && !selection->unprepared)
-		return false;
-	return object->program || !file->system || file->prepared || selection->libraries;
+	return object->program || !file->system || file->prepared || selection->libraries ||
+	       names_library(selection->library_globs, file);
 }
 
 bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
 			 uint32_t index, const struct gt_selection *selection)
 {
+	const bool unprepared = gt_selection_takes_unprepared(selection, object->file);
 	const struct gt_plan_entry *entry;
 
 	(void)tracee;
 	if (object->region < 0 || object->gone || !is_traced(object, selection) ||
 	    object->states[index] == GT_FUNCTION_FOREIGN ||
-	    (!selection->unprepared && !gt_plan_may_be_prepared(object->file->plan, index)) ||
+	    (!unprepared && !gt_plan_may_be_prepared(object->file->plan, index)) ||
 	    gt_catalog_plan(object->file, index, &entry, NULL))
 		return false;
-	return entry->way != GT_PLAN_NONE &&
-	       (entry->prepared != GT_PREPARED_NONE || selection->unprepared);
+	return entry->way != GT_PLAN_NONE && (entry->prepared != GT_PREPARED_NONE || unprepared);
 }
 
 static void free_object(struct gt_tracee_object *object)
@@ -259,8 +283,9 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 {
 	struct gt_agent *agent = &hands->tracee->agent;
 	uint32_t stubs = traced ? object->file->function_count : 0, room = stubs, first;
-	uint64_t moved =
-		8192 + (selection->unprepared ? (uint64_t)stubs * MOVED_EACH : (uint64_t)stubs * 8);
+	const uint64_t each =
+		gt_selection_takes_unprepared(selection, object->file) ? MOVED_EACH : 8;
+	uint64_t moved = 8192 + stubs * each;
 	struct gt_region *region;
 	int error;
 
@@ -270,8 +295,8 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 	object->region = fitting_region(agent, object, stubs, moved);
 	if (object->region < 0) {
 		if (!object->program)
-			room += selection->libraries && selection->unprepared ? JOIN_STUBS_LARGE
-									      : JOIN_STUBS;
+			room += selection->libraries || selection->library_globs ? JOIN_STUBS_LARGE
+										 : JOIN_STUBS;
 		first = gt_catalog_take_numbers(catalog, room ? room : 1);
 		if (!first)
 			return gt_fail(message, GT_ENOSPC, "all function numbers are in use");
@@ -280,9 +305,7 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 			return error;
 		error = gt_inject_region(
 			&hands->remote, agent, object->start, object->end, room ? room : 1,
-			moved + JOIN_MOVED +
-				(uint64_t)(room - stubs) * (selection->unprepared ? MOVED_EACH : 8),
-			first, &region, message);
+			moved + JOIN_MOVED + (room - stubs) * each, first, &region, message);
 		if (error)
 			return error;
 		object->region = (int)(region - agent->regions);

@@ -19,8 +19,9 @@ struct gt_selection {
 	char **filter;
 	char **notrace;
 	char **graph;
-	bool libraries;
-	bool unprepared;
+	char **library_globs; /* --lib: these of the system's libraries */
+	bool libraries;	      /* all of them */
+	bool unprepared;      /* see gt_selection_takes_unprepared() */
 };
 
 enum gt_function_state {
@@ -77,6 +78,11 @@ struct gt_tracee {
 bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown);
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown);
+
+/* Whether functions that no compiler has prepared are traced in this file: where none is prepared,
+ * or if it was asked for. */
+bool gt_selection_takes_unprepared(const struct gt_selection *selection,
+				   const struct gt_catalog_file *file);
 
 /* Puts the agent in at the exec stop, and patches what is mapped. The thread stays stopped. sink:
  * told of objects and functions; may be NULL. GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC: the message says

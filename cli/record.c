@@ -421,6 +421,7 @@ static int start_session(struct recording *recording)
 		.wait_ms = WAIT_FOR_ROOM_MS,
 		.no_fork = options->no_fork,
 		.libraries = options->libraries,
+		.library_globs = options->library_globs,
 		.unprepared = options->unprepared,
 		.sink = gt_file_writer_sink(recording->writer),
 	};

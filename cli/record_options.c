@@ -34,7 +34,8 @@ static const char help[] =
 	"      --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
-	"      --unprepared          also functions that no compiler has prepared\n"
+	"      --lib GLOB            also those of them that are called so; may be repeated\n"
+	"      --unprepared          in prepared programs, also the functions that are not\n"
 	"      --no-fork             leave the program's children alone\n"
 	"Where it goes:\n"
 	"  -o, --output FILE         the recording (default graftrace.data; an old one\n"
@@ -64,6 +65,7 @@ enum {
 	OPTION_NO_FORK,
 	OPTION_UNPREPARED,
 	OPTION_LIBS,
+	OPTION_LIB,
 };
 
 static const struct option options_known[] = {
@@ -83,6 +85,7 @@ static const struct option options_known[] = {
 	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
 	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
 	{ "libs", no_argument, NULL, OPTION_LIBS },
+	{ "lib", required_argument, NULL, OPTION_LIB },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -168,6 +171,9 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	case OPTION_LIBS:
 		options->libraries = true;
 		break;
+	case OPTION_LIB:
+		add(options->library_globs, optarg);
+		break;
 	}
 	return error;
 }
@@ -193,8 +199,10 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.filter = calloc(words, sizeof(char *)),
 		.notrace = calloc(words, sizeof(char *)),
 		.graph = calloc(words, sizeof(char *)),
+		.library_globs = calloc(words, sizeof(char *)),
 	};
-	if (options->filter == NULL || options->notrace == NULL || options->graph == NULL) {
+	if (options->filter == NULL || options->notrace == NULL || options->graph == NULL ||
+	    options->library_globs == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
@@ -222,4 +230,5 @@ void gt_record_options_fini(struct gt_record_options *options)
 	free(options->filter);
 	free(options->notrace);
 	free(options->graph);
+	free(options->library_globs);
 }

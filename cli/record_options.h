@@ -26,6 +26,7 @@ struct gt_record_options {
 	bool no_fork;
 	bool unprepared;
 	bool libraries;
+	const char **library_globs;
 	char **argv; /* the program */
 };
 

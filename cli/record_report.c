@@ -79,12 +79,9 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 		say_unmatched(options, survey.matched);
 	if (survey.known == 0)
 		fprintf(stderr,
-			"graftrace record: no function of '%s' can be traced: no compiler has "
-			"prepared it. It runs all the same; to trace it, build it with "
-			"-fpatchable-function-entry=5, -pg or -finstrument-functions%s "
-			"('graftrace functions %s' tells more)\n",
-			options->argv[0], options->unprepared ? "" : ", or give --unprepared",
-			options->argv[0]);
+			"graftrace record: no function of '%s' can be traced; it runs all the "
+			"same. 'graftrace functions %s' tells why\n",
+			options->argv[0], options->argv[0]);
 	else if (survey.enabled == 0 && options->tracer != GRAFTRACE_TRACER_NOP)
 		fprintf(stderr,
 			"graftrace record: none of the %" PRIu64

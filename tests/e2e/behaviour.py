@@ -42,11 +42,11 @@ WAYS = {
     "lto": (GCC + PATCHABLE + ["-flto"], []),
     "address": (GCC + PATCHABLE + ["-fsanitize=address", "-DNO_TAIL"], []),
     "thread": (GCC + PATCHABLE + ["-fsanitize=thread", "-DNO_TAIL"], []),
-    "unprepared": (GCC, ["--unprepared"]),
-    "unprepared-clang": (CLANG, ["--unprepared"]),
-    "unprepared-O0": (["gcc", "-O0", "-DNO_TAIL"], ["--unprepared"]),
-    "unprepared-no-pie": (GCC + ["-no-pie", "-fno-pie"], ["--unprepared"]),
-    "unprepared-static": (GCC + ["-static"], ["--unprepared"]),
+    "unprepared": (GCC, []),
+    "unprepared-clang": (CLANG, []),
+    "unprepared-O0": (["gcc", "-O0", "-DNO_TAIL"], []),
+    "unprepared-no-pie": (GCC + ["-no-pie", "-fno-pie"], []),
+    "unprepared-static": (GCC + ["-static"], []),
 }
 
 COMMON = [f"-I{ROOT}", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wno-infinite-recursion", "-Wno-unused-parameter",

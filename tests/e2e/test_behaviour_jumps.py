@@ -50,6 +50,5 @@ def test_an_exception_that_may_not_leave_terminates(way, tmp_path):
 
 @pytest.mark.parametrize("way", ["pg", "unprepared"])
 def test_a_panic_is_caught(way, tmp_path):
-    judged = behaviour.judge([behaviour.rust_program(way, "catch.rs")], tmp_path,
-                             *(["--unprepared"] if way == "unprepared" else []))
+    judged = behaviour.judge([behaviour.rust_program(way, "catch.rs")], tmp_path)
     assert judged.after.code == 11

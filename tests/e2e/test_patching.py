@@ -191,7 +191,7 @@ int main() { int s = 0; for (int i = 0; i < 300; i++) s += catches(i);
     program = compile(source, *flags, compiler=compiler, suffix=".cc")
     plain = subprocess.run([program], capture_output=True, text=True, timeout=30)
     assert plain.returncode == 0 and plain.stdout.endswith(" 300 100\n")
-    traced = graftrace("record", "--unprepared", "-l", "thrower*", "-l", "passes*", "-l", "guards*",
+    traced = graftrace("record", "-l", "thrower*", "-l", "passes*", "-l", "guards*",
                        "-l", "catches*", program)
     assert traced.stdout == plain.stdout
     calls = 300 + 300 + (300 + 200) * 2  # catches, guards, passes and thrower

@@ -27,7 +27,7 @@ def test_a_program_does_what_it_does_untraced(graftrace, tmp_path, name, more):
     command = PROGRAMS[name]
     plain = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60,
                            stdin=subprocess.DEVNULL)
-    traced = graftrace("record", "--unprepared", *more, "--", *command, code=plain.returncode)
+    traced = graftrace("record", *more, "--", *command, code=plain.returncode)
     assert traced.stdout == plain.stdout
     *errors, summary = traced.stderr.splitlines()
     numbers = re.compile(r"process \d+")  # the shell names its children
@@ -36,7 +36,7 @@ def test_a_program_does_what_it_does_untraced(graftrace, tmp_path, name, more):
 
 
 def test_a_program_that_is_run_by_another_is_followed_with_libraries_too(graftrace):
-    graftrace("record", "--unprepared", "--libs", "--", "sh", "-c", "/bin/ls / > /dev/null; :")
+    graftrace("record", "--libs", "--", "sh", "-c", "/bin/ls / > /dev/null; :")
     report = graftrace("report", "--by", "object").stdout
     assert "/ls" in report and "libc.so" in report
 

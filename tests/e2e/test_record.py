@@ -357,12 +357,37 @@ def test_a_full_ring_is_said_with_what_to_do(graftrace, program):
     assert "leaf();" in graftrace("show").stdout
 
 
-def test_a_program_that_nobody_prepared_runs_and_it_is_said(graftrace, compile):
+def test_a_program_that_nobody_prepared_is_recorded_like_any_other(graftrace, compile):
     plain = compile(PROGRAM, "-O2")
     done = graftrace("record", plain, "calls=10", "exit=3", code=3)
-    assert "-fpatchable-function-entry" in done.stderr and "--unprepared" in done.stderr
+    assert done.stdout == "55\n"
+    assert calls(done) == 10 + 2
+    assert "leaf" in graftrace("show").stdout
+
+
+def test_in_a_prepared_program_only_prepared_functions_are_recorded_unless_asked_for(
+        graftrace, compile):
+    mixed = PROGRAM.replace("int main(", "__attribute__((patchable_function_entry(0, 0))) int main(")
+    program = compile(mixed, "-O2", "-fpatchable-function-entry=5")
+    assert calls(graftrace("record", program, "calls=10")) == 10 + 1
+    assert calls(graftrace("record", "--unprepared", program, "calls=10")) == 10 + 2
+
+
+def test_a_program_of_which_nothing_can_be_traced_runs_and_it_is_said(graftrace, compile):
+    source = PROGRAM + '__asm__(".section .gopclntab, \\"a\\"; .quad 1; .text");\n'
+    done = graftrace("record", compile(source, "-O2"), "calls=10", "exit=3", code=3)
+    assert "no function of" in done.stderr and "graftrace functions" in done.stderr
     assert done.stdout == "55\n"
     assert calls(done) == 0
+
+
+def test_libraries_of_the_system_are_recorded_by_name(graftrace, compile):
+    program = compile(PROGRAM, "-O2")
+    graftrace("record", "--lib", "libc", program, "calls=10")
+    report = graftrace("report", "--by", "object").stdout
+    assert "libc.so" in report and program.name in report
+    graftrace("record", "--lib", "libm.so*", program, "calls=10")
+    assert "libc.so" not in graftrace("report", "--by", "object").stdout
 
 
 def test_globs_that_match_nothing_are_named(graftrace, program):
@@ -375,9 +400,9 @@ def test_a_script_and_what_it_runs_are_followed(graftrace, program):
     script = graftrace.directory / "script"
     script.write_text(f"#!/bin/sh\n'{program}' calls=20 && exec '{program}' calls=30 exit=4\n")
     script.chmod(0o755)
-    done = graftrace("record", "./script", code=4)
+    done = graftrace("record", "-l", "leaf", "-l", "middle", "./script", code=4)
     assert done.stdout == "190\n465\n".replace("190", "210")
-    assert calls(done) == 20 + 30 + 2 * 2
+    assert calls(done) == 20 + 30 + 2
 
 
 def test_no_fork_leaves_children_alone(graftrace, program):
@@ -385,7 +410,9 @@ def test_no_fork_leaves_children_alone(graftrace, program):
     script.write_text(f"#!/bin/sh\n'{program}' calls=20\n'{program}' calls=30\nexit 0\n")
     script.chmod(0o755)
     done = graftrace("record", "--no-fork", "./script")
-    assert calls(done) == 0
+    assert calls(done) > 0
+    shown = graftrace("show").stdout
+    assert "leaf();" not in shown and "middle()" not in shown
 
 
 def test_the_recording_is_readable_afterwards(graftrace, program):

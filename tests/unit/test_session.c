@@ -227,14 +227,11 @@ static void every_call_of_every_thread_is_recorded(void **state)
 	assert_true(got.ended >= 9);
 }
 
-static void unprepared_functions_are_recorded_when_asked_for(void **state)
+static void functions_that_nobody_prepared_are_recorded(void **state)
 {
 	struct gt_session_options options = options_for(ARGV(TARGET_PLAIN, "calls", "1000", "2"));
 
 	(void)state;
-	assert_int_equal(finish(begin(&options)), 0);
-	assert_int_equal(entries_of("work"), 0);
-	options.unprepared = true;
 	assert_int_equal(finish(begin(&options)), 0);
 	assert_int_equal(entries_of("work"), 4000);
 	assert_int_equal(returns_of("outer"), 2000);
@@ -298,14 +295,13 @@ static void tracing_goes_off_and_on(void **state)
 	assert_int_equal(finish(session), 0);
 }
 
-static void change_filters(char *const argv[], bool unprepared)
+static void change_filters(char *const argv[])
 {
 	struct gt_session_options options = options_for(argv);
 	struct gt_message message = { "" };
 	struct gt_session *session;
 	int i;
 
-	options.unprepared = unprepared;
 	session = begin(&options);
 	poll_for_more(session);
 	for (i = 0; i < 60; i++) {
@@ -331,13 +327,13 @@ static void change_filters(char *const argv[], bool unprepared)
 static void filters_change_while_threads_run(void **state)
 {
 	(void)state;
-	change_filters(ARGV(TARGET, "busy", "4"), false);
+	change_filters(ARGV(TARGET, "busy", "4"));
 }
 
 static void filters_change_while_unprepared_code_runs(void **state)
 {
 	(void)state;
-	change_filters(ARGV(TARGET_PLAIN, "busy", "4"), true);
+	change_filters(ARGV(TARGET_PLAIN, "busy", "4"));
 }
 
 static void graph_roots_change_while_threads_run(void **state)
@@ -504,7 +500,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_of_every_thread_is_recorded),
-		cmocka_unit_test(unprepared_functions_are_recorded_when_asked_for),
+		cmocka_unit_test(functions_that_nobody_prepared_are_recorded),
 		cmocka_unit_test(filters_of_the_start_hold),
 		cmocka_unit_test(killed_program_keeps_its_trace),
 		cmocka_unit_test(tracing_goes_off_and_on),
