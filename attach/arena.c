@@ -49,8 +49,11 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes)
 	arena->mail_offset =
 		arena->states_offset + pages((uint64_t)arena->sub_buffer_count *
 					     sizeof(struct graftrace_sub_buffer_entry));
+	/* aligned to their size: see graftrace_arena.sub_buffer_bytes */
 	arena->sub_buffers_offset = arena->mail_offset + pages((uint64_t)arena->mail_count *
 							       sizeof(struct graftrace_mail));
+	arena->sub_buffers_offset += arena->sub_buffer_bytes - 1;
+	arena->sub_buffers_offset &= ~(uint64_t)(arena->sub_buffer_bytes - 1);
 	arena->bytes = arena->sub_buffers_offset +
 		       (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
 }

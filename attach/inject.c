@@ -184,6 +184,36 @@ static int pass_by_path(struct gt_remote *remote, uint64_t at, int arena_fd, int
 	return error ? error : *fd < 0 ? GT_ENOTSUP : 0;
 }
 
+/* At a multiple of the sub-buffers' size: room for it is taken first, and what is too much of it
+ * given back. */
+static int map_aligned(struct gt_remote *remote, const struct gt_arena *arena, int fd,
+		       uint64_t *address, struct gt_message *message)
+{
+	uint64_t alignment = arena->sub_buffer_bytes, room = arena->bytes + alignment;
+	uint64_t taken, at, end;
+	int64_t result;
+	int error = remote_map(remote, 0, room, PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, &taken, message);
+
+	if (error)
+		return error;
+	at = (taken + alignment - 1) & ~(alignment - 1);
+	end = at + arena->bytes;
+	error = remote_map(remote, at, arena->bytes, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, address, message);
+	if (error) {
+		remote_call(remote, &result, NULL, SYS_munmap, taken, room, 0, 0, 0, 0);
+		return error;
+	}
+	if (at > taken)
+		error = remote_call(remote, &result, message, SYS_munmap, taken, at - taken, 0, 0,
+				    0, 0);
+	if (!error && taken + room > end)
+		error = remote_call(remote, &result, message, SYS_munmap, end, taken + room - end,
+				    0, 0, 0, 0);
+	return error;
+}
+
 static int map_arena(struct gt_remote *remote, const struct gt_arena *arena, uint64_t scratch,
 		     uint64_t *address, struct gt_message *message)
 {
@@ -197,8 +227,7 @@ static int map_arena(struct gt_remote *remote, const struct gt_arena *arena, uin
 			       "process %d cannot be given the shared memory (no free descriptor, "
 			       "or a sandbox forbids sockets)",
 			       (int)remote->process->pid);
-	error = remote_map(remote, 0, arena->bytes, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_NORESERVE, (int)fd, address, message);
+	error = map_aligned(remote, arena, (int)fd, address, message);
 	remote_close(remote, fd);
 	return error;
 }

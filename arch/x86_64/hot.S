@@ -9,7 +9,11 @@
  *
  * Signals may arrive between any two instructions and run traced functions:
  *  A. a record's place is reserved by one instruction (xadd), then the clock is read, then one store
- *     fills it. A nested writer takes later places; ours stays zero until the store.
+ *     fills it. A nested writer takes later places; ours stays zero until the store. Whether the
+ *     place is one is told by its own address, never by what the block says by then: sub-buffers
+ *     are aligned to their size, so a place behind the last word lies where the next one's header
+ *     would. A nested writer may have opened another sub-buffer, or none, or changed the tracer: a
+ *     place of ours stays ours, and the cursor of a tracer that is not the chosen one is 0.
  *  B. a frame is reserved by one instruction (add to TOP) while its slot is ~0 ("in flight"), the slot
  *     is stored last of its fields that matter. Popping stores ~0 first, then moves TOP. A nested entry
  *     that meets ~0 takes the slow path, which passes over it.
@@ -114,8 +118,8 @@ gt_hot_entry:
 	CHECK_GRAPH_ENTRY graph
 	mov $8, %ecx				/* A: reserve … */
 	xadd %rcx, T(GT_THREAD_CUR)
-	cmp T(GT_THREAD_END), %rcx
-	jae entry_slow_hole
+	test %rcx, T(GT_THREAD_INSIDE)
+	jz entry_slow_hole
 	CLOCK entry_slow_hole			/* … read the clock … */
 	FUNCTION_WORD
 	or %rax, %rdx
@@ -182,9 +186,9 @@ entry_function:
 	cmp T(GT_THREAD_OWNER), %rax
 	jne entry_slow
 	mov $16, %ecx
-	xadd %rcx, T(GT_THREAD_CUR)
-	cmp T(GT_THREAD_END), %rcx
-	jae entry_slow_hole
+	xadd %rcx, T(GT_THREAD_CUR_PAIR)
+	test %rcx, T(GT_THREAD_INSIDE)
+	jz entry_slow_hole
 	mov 32(%rsp), %rax
 	mov %rax, 8(%rcx)
 	CLOCK entry_slow_hole
@@ -253,8 +257,8 @@ exit_goes_on:
 	jne exit_flags
 	mov $8, %ecx
 	xadd %rcx, T(GT_THREAD_CUR)
-	cmp T(GT_THREAD_END_RETURN), %rcx
-	jae exit_slow_hole
+	test %rcx, T(GT_THREAD_INSIDE)
+	jz exit_slow_hole
 	CLOCK exit_slow_hole
 	mov 24(%rsp), %rdx
 	shl $32, %rdx
@@ -294,8 +298,7 @@ exit_stopped:
 	testb $~GT_FRAME_THRESHOLD, GT_FRAME_EPOCH(%rdx)
 	jnz exit_slow
 	movq $1, T(GT_THREAD_RESUME)
-	movq $0, T(GT_THREAD_END)
-	movq $0, T(GT_THREAD_END_RETURN)
+	movb $0, T(GT_THREAD_STOP + 3)
 	jmp exit_pop
 	/* With a threshold only a long call is worth the slow path. rdx = frame, eax = its epoch */
 exit_flags:
@@ -335,8 +338,8 @@ entry_not_below:
 	mov $16, %ecx
 	xadd %rcx, T(GT_THREAD_CUR)
 	lea 8(%rcx), %rax
-	cmp T(GT_THREAD_END), %rax
-	jae entry_slow_hole2
+	test %rax, T(GT_THREAD_INSIDE)
+	jz entry_slow_hole2
 	CLOCK entry_slow_hole2
 	push %rsi
 	mov T(GT_THREAD_TOP), %rsi

@@ -172,19 +172,19 @@ static void set_floor(struct gt_thread *thread)
 		thread->floor = GT_SLOT_NONE;
 }
 
-void gt_frames_settings(struct gt_thread *thread)
+void gt_frames_limits(struct gt_thread *thread, uint32_t max_depth)
 {
-	struct graftrace_arena *arena = gt_port_arena();
 	struct gt_context *context = thread->context;
+	thread->max_depth = max_depth;
 	thread->limit = context->frames + context->capacity - 1;
 	thread->depth_limit = (struct gt_frame *)GT_SLOT_NONE;
-	uint32_t max_depth = __atomic_load_n(&arena->max_depth, __ATOMIC_RELAXED);
 	if (max_depth != 0) {
 		thread->depth_limit = context->frames + max_depth;
 		if (thread->depth_limit < thread->limit)
 			thread->limit = thread->depth_limit;
 	}
-	thread->threshold = __atomic_load_n(&arena->threshold_ticks, __ATOMIC_RELAXED);
+	if (thread->verify)
+		thread->limit = NULL; /* the slow half looks first */
 }
 
 void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
@@ -197,7 +197,7 @@ void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
 	if (context->writer == 0)
 		context->writer = thread->generation;
 	thread->top = context->top;
-	gt_frames_settings(thread);
+	gt_frames_limits(thread, thread->max_depth);
 	set_floor(thread);
 }
 
@@ -236,7 +236,6 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 							      gt_frames_depth(thread)),
 				       true))) {
 		thread->resume = 1;
-		thread->end = thread->end_return = 0;
 	}
 }
 
@@ -273,7 +272,6 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 				 __ATOMIC_RELAXED);
 	} else if (count != 0) {
 		thread->resume = 1;
-		thread->end = thread->end_return = 0;
 	}
 }
 
@@ -384,7 +382,7 @@ static void check_slots(struct gt_thread *thread)
 {
 	struct gt_frame *top = thread->top;
 	thread->verify = 0;
-	gt_frames_settings(thread);
+	gt_frames_limits(thread, thread->max_depth);
 	while (top != thread->context->frames && !is_unset(top) && !is_live(top))
 		top--;
 	if (top != thread->top)

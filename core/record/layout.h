@@ -10,13 +10,13 @@
 #define GT_THREAD_OWNER	      0
 #define GT_THREAD_STOP	      8
 #define GT_THREAD_CUR	      16
-#define GT_THREAD_END	      24
+#define GT_THREAD_INSIDE      24
 #define GT_THREAD_HIGH	      32 /* and the epoch behind it: copied to a frame in one go */
 #define GT_THREAD_EPOCH	      36
 #define GT_THREAD_FLOOR	      40
 #define GT_THREAD_TOP	      48
 #define GT_THREAD_LIMIT	      56
-#define GT_THREAD_END_RETURN  64
+#define GT_THREAD_CUR_PAIR    64
 #define GT_THREAD_LOST_FULL   72
 #define GT_THREAD_DEPTH_LIMIT 80
 #define GT_THREAD_THRESHOLD   88
@@ -28,7 +28,7 @@
 #define GT_STOP_HOST	   0x00000100 /* byte 1: tracing_on = 0 */
 #define GT_STOP_OUTSIDE	   0x00010000 /* byte 2: outside the graph functions */
 #define GT_STOP_CAUSES	   0x00ffffff
-#define GT_STOP_MODE_SHIFT 24 /* byte 3: mode of the open sub-buffer; 0 = none yet */
+#define GT_STOP_MODE_SHIFT 24 /* byte 3: what the straight line does; 0 = nothing */
 #define GT_MODE_FUNCTION   1
 #define GT_MODE_GRAPH	   2
 #define GT_MODE_THRESHOLD  3 /* graph, but only calls longer than tracing_thresh */

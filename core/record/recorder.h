@@ -73,22 +73,25 @@ struct gt_thread {
 			uint8_t full;	 /* the recorder sets it, the host clears it */
 			uint8_t host;	 /* tracing_on = 0: the host's */
 			uint8_t outside; /* outside the graph functions: the recorder's */
-			uint8_t mode; /* GT_MODE_…; 0 (set by the host): read the arena's settings
-				       */
+			uint8_t mode; /* GT_MODE_…; 0 (also set by the host): all calls take the
+				       * slow path, which reads the arena's settings */
 		};
 	};
-	uint32_t pad;
-	uint64_t cur;	/* address of the next word */
-	uint64_t end;	/* entries at or behind it take the slow path */
-	uint32_t high;	/* tsc >> 32 of the last record */
+	uint8_t chosen; /* GT_MODE_… by the arena's settings; `mode` is it, or 0 (see
+			   gt_stream_choose) */
+	bool tight;	/* the last sub-buffer of a full ring: what is left is kept for returns */
+	uint16_t pad;
+	uint64_t cur;	 /* address of the next word; 0: none may be written there */
+	uint64_t inside; /* place & inside == 0: no place of a sub-buffer (a header, or 0) */
+	uint32_t high;	 /* tsc >> 32 of the last record */
 	uint32_t epoch; /* changes with the sub-buffer and the context: calls of an older one return
 			 * by LONG_RETURN. Low byte zero */
 	uint64_t
 		floor; /* slots from here to the top frame's have a mirror and are this context's */
 	struct gt_frame *top;
-	struct gt_frame *limit;	      /* top at or behind it takes the slow path */
-	uint64_t end_return;	      /* returns at or behind it take the slow path */
-	uint64_t *lost_full;	      /* counter of entries dropped while full */
+	struct gt_frame *limit; /* top at or behind it takes the slow path */
+	uint64_t cur_pair;	/* `cur` of the function tracer, whose records have two words */
+	uint64_t *lost_full;	/* counter of entries dropped while full */
 	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
 	uint64_t threshold;	      /* tracing_thresh in ticks */
 	uint64_t resume;	      /* 1: returns went unrecorded while off: say RESUMED first */
@@ -106,7 +109,8 @@ struct gt_thread {
 	uint32_t verify;   /* 1: frames may be stale (a vfork child ran here): check their slots */
 	uint64_t hard_end; /* end of the open sub-buffer */
 	struct gt_context **running; /* where the running context is noted beyond a fork; or NULL */
-	uint32_t reserved[18];
+	uint32_t max_depth;	     /* max_graph_depth, 0 = none */
+	uint32_t reserved[17];
 };
 
 #define GT_ASSERT_AT(type, field, offset) \
@@ -115,13 +119,13 @@ GT_ASSERT_AT(struct gt_thread, owner, GT_THREAD_OWNER);
 GT_ASSERT_AT(struct gt_thread, stop, GT_THREAD_STOP);
 GT_ASSERT_AT(struct gt_thread, stop, GRAFTRACE_BLOCK_STOP);
 GT_ASSERT_AT(struct gt_thread, cur, GT_THREAD_CUR);
-GT_ASSERT_AT(struct gt_thread, end, GT_THREAD_END);
+GT_ASSERT_AT(struct gt_thread, inside, GT_THREAD_INSIDE);
 GT_ASSERT_AT(struct gt_thread, high, GT_THREAD_HIGH);
 GT_ASSERT_AT(struct gt_thread, epoch, GT_THREAD_EPOCH);
 GT_ASSERT_AT(struct gt_thread, floor, GT_THREAD_FLOOR);
 GT_ASSERT_AT(struct gt_thread, top, GT_THREAD_TOP);
 GT_ASSERT_AT(struct gt_thread, limit, GT_THREAD_LIMIT);
-GT_ASSERT_AT(struct gt_thread, end_return, GT_THREAD_END_RETURN);
+GT_ASSERT_AT(struct gt_thread, cur_pair, GT_THREAD_CUR_PAIR);
 GT_ASSERT_AT(struct gt_thread, lost_full, GT_THREAD_LOST_FULL);
 GT_ASSERT_AT(struct gt_thread, depth_limit, GT_THREAD_DEPTH_LIMIT);
 GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
@@ -150,18 +154,24 @@ uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_r
 /* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 32) changed.
  */
 bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return);
-/* Chooses the block's mode by the arena's settings; the tracer (enum graftrace_tracer) of it. */
-uint32_t gt_stream_set_mode(struct gt_thread *thread);
+/* Reads the arena's settings into the block and lets the straight line do what they say, unless
+ * the slow half has to look in at the next call (no sub-buffer of the kind, little room, RESUMED to
+ * be said). */
+void gt_stream_choose(struct gt_thread *thread);
+/* At the end of whatever the slow half did: as gt_stream_choose, where something changed. */
+void gt_stream_settle(struct gt_thread *thread);
 static inline bool gt_stream_is_graph(const struct gt_thread *thread)
 {
-	return thread->mode == GT_MODE_GRAPH || thread->mode == GT_MODE_THRESHOLD;
+	return thread->chosen == GT_MODE_GRAPH || thread->chosen == GT_MODE_THRESHOLD;
 }
+/* Is the open sub-buffer one of the chosen tracer? */
+bool gt_stream_fits(const struct gt_thread *thread);
 /* An epoch that no frame has (gt_thread.epoch). */
 uint32_t gt_epoch_next(void);
+/* Opens a sub-buffer for the chosen tracer, closing the one before. False: none to be had. */
+bool gt_stream_open(struct gt_thread *thread);
 /* Closes the open sub-buffer, if any. */
 void gt_stream_close(struct gt_thread *thread);
-/* Sets the limits of the open sub-buffer anew (after they were pulled in to force a slow path). */
-void gt_stream_limits(struct gt_thread *thread);
 /* Closes the last sub-buffer of a writer that has ended and gives its stream to the host. */
 void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream,
 		   uint32_t generation);
@@ -187,8 +197,8 @@ struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot);
 void gt_frames_pop(struct gt_thread *thread);
 /* Loads a context's frames and windows into the block. */
 void gt_frames_load(struct gt_thread *thread, struct gt_context *context);
-/* Reads max_graph_depth and tracing_thresh from the arena into the block. */
-void gt_frames_settings(struct gt_thread *thread);
+/* Where the frame array or max_graph_depth (0 = none) ends for the straight line. */
+void gt_frames_limits(struct gt_thread *thread, uint32_t max_depth);
 /* Frames of a block that fork wiped: the top is where the taken slots end. */
 struct gt_frame *gt_frames_recover(const struct gt_context *context);
 void gt_context_init(struct gt_context *context, uint32_t number);

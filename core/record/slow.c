@@ -34,26 +34,16 @@ static bool right_mode(struct gt_thread *thread)
 {
 	if (thread->sub_buffer != NULL && thread->mode != 0)
 		return true;
-	gt_frames_settings(thread);
-	uint32_t tracer = gt_stream_set_mode(thread);
-	if (thread->mode == GT_MODE_NOP)
+	gt_stream_choose(thread);
+	if (thread->chosen == GT_MODE_NOP || gt_stream_fits(thread))
 		return true;
-	if (thread->sub_buffer != NULL && thread->sub_buffer->tracer == tracer)
-		return true;
-	gt_stream_close(thread);
-	/* opens one: the reservation is given back */
-	uint64_t *place = gt_stream_reserve(thread, 1, false);
-	if (place == NULL)
-		return false;
-	thread->cur = (uint64_t)place;
-	return true;
+	return gt_stream_open(thread);
 }
 
 static bool no_room(struct gt_thread *thread)
 {
 	__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_FULL], 1, __ATOMIC_RELAXED);
 	struct graftrace_arena *arena = gt_port_arena();
-	gt_stream_set_mode(thread);
 	thread->full = 1;
 	/* said last: the host clears the stop byte of streams that say so */
 	__atomic_store_n(&thread->stream->stopped_full, 1, __ATOMIC_RELEASE);
@@ -66,7 +56,6 @@ static bool say_resumed(struct gt_thread *thread, bool for_return)
 {
 	if (!thread->resume)
 		return true;
-	gt_stream_limits(thread);
 	if (!gt_stream_emit(
 		    thread,
 		    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, gt_frames_depth(thread)),
@@ -153,7 +142,6 @@ static void record_return(struct gt_thread *thread, const struct gt_frame *frame
 	bool recording = !thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
 	if (!recording) {
 		thread->resume = 1;
-		thread->end = thread->end_return = 0;
 		return;
 	}
 	bool written = say_resumed(thread, true);
@@ -169,7 +157,6 @@ static void record_return(struct gt_thread *thread, const struct gt_frame *frame
 		written = write_call(thread, gt_frame_function(frame), true, &clock);
 	if (!written) {
 		thread->resume = 1;
-		thread->end = thread->end_return = 0;
 		no_room(thread);
 	}
 }
@@ -222,7 +209,7 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	if (!say_resumed(thread, false))
 		return no_room(thread);
 	uint64_t clock;
-	if (thread->mode == GT_MODE_THRESHOLD) {
+	if (thread->chosen == GT_MODE_THRESHOLD) {
 		clock = gt_arch_clock();
 		flags |= GT_FRAME_THRESHOLD;
 	} else if (!write_call(thread, function, false, &clock)) {
@@ -247,9 +234,9 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	if (!right_mode(thread))
 		return no_room(thread);
 
-	if (thread->mode == GT_MODE_NOP)
+	if (thread->chosen == GT_MODE_NOP)
 		return false;
-	if (thread->mode == GT_MODE_FUNCTION) {
+	if (thread->chosen == GT_MODE_FUNCTION) {
 		if (write_function(thread, function, *(uint64_t *)slot))
 			return false;
 		return no_room(thread);
@@ -272,11 +259,16 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 		     uint64_t *hole)
 {
 	fill_hole(hole);
-	if (kind != GT_ENTRY_TRIGGER)
-		return record_entry(thread, slot, function, kind, 0);
-	struct gt_trigger_call call = gt_trigger_begin(thread, function);
-	bool traced = !call.silent && record_entry(thread, slot, function, call.kind, call.flags);
-	gt_trigger_entered(thread, function);
+	bool traced;
+	if (kind != GT_ENTRY_TRIGGER) {
+		traced = record_entry(thread, slot, function, kind, 0);
+	} else {
+		struct gt_trigger_call call = gt_trigger_begin(thread, function);
+		traced = !call.silent &&
+			 record_entry(thread, slot, function, call.kind, call.flags);
+		gt_trigger_entered(thread, function);
+	}
+	gt_stream_settle(thread);
 	return traced;
 }
 
@@ -287,13 +279,14 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 	if (thread->mode == 0 && !thread->host)
 		right_mode(thread);
 	struct gt_frame *frame = gt_frames_find(thread, slot);
-	if (frame == NULL)
-		return;
-	uint32_t flags = gt_frame_flags(frame);
-	record_return(thread, frame);
-	if (flags & GT_FRAME_TRIGGER)
-		gt_trigger_returned(thread, frame);
-	gt_frames_pop(thread);
-	if (flags & GT_FRAME_ROOT)
-		thread->outside = 1;
+	if (frame != NULL) {
+		uint32_t flags = gt_frame_flags(frame);
+		record_return(thread, frame);
+		if (flags & GT_FRAME_TRIGGER)
+			gt_trigger_returned(thread, frame);
+		gt_frames_pop(thread);
+		if (flags & GT_FRAME_ROOT)
+			thread->outside = 1;
+	}
+	gt_stream_settle(thread);
 }

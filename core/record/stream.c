@@ -141,47 +141,82 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 	return -1;
 }
 
-/*
- * Where the slow path has to look in again. Behind the last sub-buffer of a ring that keeps the
- * oldest there is no next one, so entries stop while the returns of all open calls still fit: with
- * r words left and d calls open, (r - 4d) / 2 more entries are safe (a call opened before this
- * sub-buffer returns in four words). Every stop halves what is left.
- */
-void gt_stream_limits(struct gt_thread *thread)
+static bool is_function(const struct gt_thread *thread)
 {
-	struct graftrace_arena *arena = gt_port_arena();
-	thread->end_return = thread->hard_end;
-	thread->end = thread->hard_end;
-	if (__atomic_load_n(&arena->mode, RELAXED) != GRAFTRACE_MODE_RING ||
-	    __atomic_load_n(&arena->free_count, RELAXED) != 0)
-		return;
-	uint64_t left = thread->cur < thread->hard_end ? (thread->hard_end - thread->cur) / 8 : 0;
-	uint64_t kept = 4ull * gt_frames_depth(thread) + 8;
-	uint64_t entries = left > kept ? (left - kept) / 2 : 0;
-	thread->end = thread->cur + (entries & ~1ull) * 8;
+	return thread->sub_buffer != NULL &&
+	       thread->sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION;
 }
 
-uint32_t gt_stream_set_mode(struct gt_thread *thread)
+/* The cursor of the open sub-buffer; the straight line of the other tracer finds 0. */
+static uint64_t *cursor(struct gt_thread *thread)
+{
+	return is_function(thread) ? &thread->cur_pair : &thread->cur;
+}
+
+bool gt_stream_fits(const struct gt_thread *thread)
+{
+	return thread->sub_buffer != NULL &&
+	       (is_function(thread) ? thread->chosen == GT_MODE_FUNCTION
+				    : gt_stream_is_graph(thread));
+}
+
+/* The straight line has nothing to do here, or may not: it writes without asking for room. */
+static bool needs_slow_half(const struct gt_thread *thread)
+{
+	if (thread->chosen == GT_MODE_NOP)
+		return false;
+	if (!gt_stream_fits(thread))
+		return true;
+	return thread->chosen != GT_MODE_THRESHOLD && (thread->tight || thread->resume != 0);
+}
+
+static uint8_t mode_of(uint32_t tracer, uint64_t threshold)
+{
+	switch (tracer) {
+	case GRAFTRACE_TRACER_FUNCTION:
+		return GT_MODE_FUNCTION;
+	case GRAFTRACE_TRACER_FUNCTION_GRAPH:
+		return threshold != 0 ? GT_MODE_THRESHOLD : GT_MODE_GRAPH;
+	default:
+		return GT_MODE_NOP;
+	}
+}
+
+void gt_stream_choose(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
-	uint32_t tracer;
-	/* The host changes the settings first, then writes mode 0: looked at again after the store.
-	 */
+	uint32_t tracer, max_depth;
+	uint64_t threshold;
+	/* The host changes the settings first, then writes mode 0. A mode that we store behind its
+	 * 0 is one of settings that we read behind the change: they are looked at again. */
 	do {
 		tracer = __atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST);
-		uint8_t mode = GT_MODE_NOP;
-		if (tracer == GRAFTRACE_TRACER_FUNCTION)
-			mode = GT_MODE_FUNCTION;
-		else if (tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH)
-			mode = __atomic_load_n(&arena->threshold_ticks, RELAXED) != 0
-				       ? GT_MODE_THRESHOLD
-				       : GT_MODE_GRAPH;
-		__atomic_store_n(&thread->mode, mode, __ATOMIC_SEQ_CST);
-	} while (__atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST) != tracer);
-	return tracer;
+		threshold = __atomic_load_n(&arena->threshold_ticks, __ATOMIC_SEQ_CST);
+		max_depth = __atomic_load_n(&arena->max_depth, __ATOMIC_SEQ_CST);
+		thread->chosen = mode_of(tracer, threshold);
+		thread->threshold = threshold;
+		gt_frames_limits(thread, max_depth);
+		__atomic_store_n(&thread->mode, needs_slow_half(thread) ? 0 : thread->chosen,
+				 __ATOMIC_SEQ_CST);
+	} while (__atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST) != tracer ||
+		 __atomic_load_n(&arena->threshold_ticks, __ATOMIC_SEQ_CST) != threshold ||
+		 __atomic_load_n(&arena->max_depth, __ATOMIC_SEQ_CST) != max_depth);
 }
 
-static bool open_sub_buffer(struct gt_thread *thread)
+void gt_stream_settle(struct gt_thread *thread)
+{
+	/* what straight lines that came too late have added */
+	if (!is_function(thread))
+		thread->cur_pair = 0;
+	if (is_function(thread) || thread->sub_buffer == NULL)
+		thread->cur = 0;
+	if (needs_slow_half(thread))
+		thread->mode = 0;
+	else if (thread->mode == 0)
+		gt_stream_choose(thread);
+}
+
+bool gt_stream_open(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	struct graftrace_stream *stream = thread->stream;
@@ -194,7 +229,8 @@ static bool open_sub_buffer(struct gt_thread *thread)
 
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)index);
 	uint32_t stream_index = (uint32_t)(stream - graftrace_arena_streams(arena));
-	uint32_t tracer = gt_stream_set_mode(thread);
+	uint32_t tracer = thread->chosen == GT_MODE_FUNCTION ? GRAFTRACE_TRACER_FUNCTION
+							     : GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	uint64_t now = gt_arch_clock();
 
 	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
@@ -227,11 +263,13 @@ static bool open_sub_buffer(struct gt_thread *thread)
 	thread->sub_buffer = sub;
 	thread->sub_index = (uint32_t)index;
 	thread->hard_end = (uint64_t)sub + arena->sub_buffer_bytes;
-	thread->cur = (uint64_t)graftrace_sub_buffer_words(sub);
+	/* The header's first 256 bytes: places that are not inside, more than signals can nest at
+	 * the end of one sub-buffer. */
+	thread->inside = (arena->sub_buffer_bytes - 1) & ~255ull;
+	*cursor(thread) = (uint64_t)graftrace_sub_buffer_words(sub);
 	thread->high = (uint32_t)(now >> 32);
 	thread->epoch = gt_epoch_next();
 	thread->full = 0;
-	gt_stream_limits(thread);
 
 	__atomic_store_n(
 		&states[index].word,
@@ -263,10 +301,10 @@ void gt_stream_close(struct gt_thread *thread)
 		return;
 	struct graftrace_arena *arena = gt_port_arena();
 	uint64_t words = (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
-	uint64_t last = thread->cur < thread->hard_end ? thread->cur : thread->hard_end;
+	uint64_t last = *cursor(thread) < thread->hard_end ? *cursor(thread) : thread->hard_end;
 	close_sub_buffer(arena, thread->stream, thread->sub_index, (uint32_t)((last - words) / 8));
 	thread->sub_buffer = NULL;
-	thread->cur = thread->end = thread->end_return = thread->hard_end = 0;
+	thread->cur = thread->cur_pair = thread->hard_end = 0;
 }
 
 void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream,
@@ -324,22 +362,38 @@ struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t
 	return NULL;
 }
 
+/*
+ * Behind the last sub-buffer of a ring that keeps the oldest there is no next one, so entries stop
+ * while the returns of all open calls still fit: a call opened before this sub-buffer returns in
+ * four words.
+ */
+static bool keeps_for_returns(const struct gt_thread *thread, uint64_t left, uint32_t words)
+{
+	return left < words + 4ull * (gt_frames_depth(thread) + 1) + 8;
+}
+
+static void look_for_room(struct gt_thread *thread)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	thread->tight = __atomic_load_n(&arena->mode, RELAXED) == GRAFTRACE_MODE_RING &&
+			__atomic_load_n(&arena->free_count, RELAXED) == 0;
+}
+
 uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_return)
 {
-	if (thread->sub_buffer != NULL && thread->sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION)
+	if (is_function(thread))
 		words = (words + 1) & ~1u;
-	if (thread->sub_buffer == NULL || thread->cur + words * 8ull > thread->hard_end) {
-		if (!open_sub_buffer(thread))
+	if (thread->sub_buffer == NULL || *cursor(thread) + words * 8ull > thread->hard_end) {
+		if (!gt_stream_open(thread))
 			return NULL;
-	} else if (thread->cur >= thread->end || thread->end_return == 0) {
-		gt_stream_limits(thread);
-		if (!for_return && thread->cur >= thread->end) {
-			/* the last room is kept for returns, unless more came meanwhile */
-			return NULL;
-		}
 	}
-	uint64_t *place = (uint64_t *)thread->cur;
-	thread->cur += words * 8ull;
+	look_for_room(thread);
+	uint64_t *cur = cursor(thread);
+	if (thread->tight && !for_return &&
+	    keeps_for_returns(thread, (thread->hard_end - *cur) / 8, words))
+		return NULL;
+	uint64_t *place = (uint64_t *)*cur;
+	*cur += words * 8ull;
 	return place;
 }
 

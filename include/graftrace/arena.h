@@ -172,6 +172,8 @@ struct graftrace_arena {
 	/* written once by the host */
 	uint64_t magic;
 	uint64_t bytes; /* of the whole mapping */
+	/* A power of two from 4,096 on. In the target each sub-buffer lies at a multiple of it: the
+	 * recording path tells by a place's address alone whether it is behind the end. */
 	uint32_t sub_buffer_bytes;
 	uint32_t sub_buffer_count;
 	uint32_t stream_count;

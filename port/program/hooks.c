@@ -26,8 +26,10 @@ static void leave_frames(uint64_t sp)
 	uint64_t saved;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_try_current();
-	if (thread != NULL)
+	if (thread != NULL) {
 		gt_frames_resolve(thread, sp, false);
+		gt_stream_settle(thread);
+	}
 	gt_signals_restore(&saved);
 }
 
@@ -36,8 +38,10 @@ static void switch_stack(uint64_t left, uint64_t sp)
 	uint64_t saved;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_try_current();
-	if (thread != NULL)
+	if (thread != NULL) {
 		gt_frames_switch(thread, left, sp);
+		gt_stream_settle(thread);
+	}
 	gt_signals_restore(&saved);
 }
 

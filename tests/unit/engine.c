@@ -50,9 +50,11 @@ static void make_arena(const struct engine_options *options)
 	uint64_t subs = (mail + 64 * sizeof(struct graftrace_mail) + 65535) & ~65535ull;
 	uint64_t triggers = subs + (uint64_t)options->sub_buffers * options->sub_buffer_bytes;
 	uint64_t bytes = triggers + TRIGGERS * sizeof(struct graftrace_trigger);
-	arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (arena == MAP_FAILED)
+	uint8_t *room = mmap(NULL, bytes + 65536, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
 		die("arena");
+	arena = (struct graftrace_arena *)(((uint64_t)room + 65535) & ~65535ull);
 	arena->magic = GRAFTRACE_ARENA_MAGIC;
 	arena->bytes = bytes;
 	arena->sub_buffer_bytes = options->sub_buffer_bytes;
