@@ -8,14 +8,11 @@
 #include "cli/command.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,14 +20,13 @@
 #include "cli/record_options.h"
 #include "cli/record_report.h"
 #include "cli/ring_dump.h"
+#include "cli/running.h"
 #include "read/writer.h"
 #include "serve/http.h"
 #include "serve/live.h"
 
-#define NAME		"record"
-#define EXIT_NO_PROGRAM 127
-#define EXIT_CANNOT_RUN 126
-#define POLL_MS		100
+#define NAME	"record"
+#define POLL_MS 100
 #define WAIT_FOR_ROOM_MS                                                                           \
 	100		       /* how long a writer may wait for the file, before records are lost \
 				*/
@@ -48,111 +44,6 @@ struct recording {
 	bool failed;	/* the file: said already */
 	int status;	/* of the program that ran, as waitpid gives it */
 };
-
-/* Signals: handlers, not SIG_IGN, which a program would inherit. */
-
-static volatile sig_atomic_t interrupted; /* SIGINT, SIGQUIT so far */
-static volatile sig_atomic_t to_forward;  /* SIGTERM or SIGHUP that the program has not seen yet */
-
-static void on_terminal(int signal)
-{
-	(void)signal;
-	interrupted = 1;
-}
-
-static void on_ending(int signal)
-{
-	to_forward = signal;
-}
-
-static void handle_signals(void)
-{
-	struct sigaction action = { .sa_handler = on_terminal, .sa_flags = SA_RESTART };
-	struct sigaction old;
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGQUIT, &action, NULL);
-	sigaction(SIGXFSZ, &action, NULL); /* then a write says EFBIG, which is told */
-	sigaction(SIGPIPE, &action, NULL); /* … and EPIPE */
-	action.sa_handler = on_ending;
-	sigaction(SIGTERM, &action, NULL);
-	/* nohup: then it stays ignored. */
-	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-		sigaction(SIGHUP, &action, NULL);
-}
-
-/* Dies as the program did, without a core of our own: strace does the same. */
-static int die_of(int signal)
-{
-	struct rlimit none = { 0, 0 };
-	struct sigaction action = { .sa_handler = SIG_DFL };
-	sigset_t set;
-
-	fflush(NULL);
-	setrlimit(RLIMIT_CORE, &none);
-	sigaction(signal, &action, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, signal);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	raise(signal);
-	return 128 + signal; /* a signal that does not kill */
-}
-
-static int end_as(int status)
-{
-	if (WIFSIGNALED(status))
-		return die_of(WTERMSIG(status));
-	return WIFEXITED(status) ? WEXITSTATUS(status) : GT_EXIT_FAILED;
-}
-
-/* The program's file, as execvp finds it. 0, EXIT_NO_PROGRAM or EXIT_CANNOT_RUN; then it was said.
- */
-
-static int try_program(const char *path, char **found)
-{
-	struct stat file;
-
-	if (stat(path, &file) != 0)
-		return errno == EACCES ? EACCES : ENOENT;
-	if (!S_ISREG(file.st_mode))
-		return S_ISDIR(file.st_mode) ? EISDIR : EACCES;
-	if (access(path, X_OK) != 0)
-		return EACCES;
-	*found = realpath(path, NULL);
-	return *found != NULL ? 0 : errno;
-}
-
-static int find_program(const char *name, char **found)
-{
-	const char *path = getenv("PATH");
-	int error = ENOENT;
-
-	if (strchr(name, '/') != NULL || name[0] == '\0') {
-		error = name[0] == '\0' ? ENOENT : try_program(name, found);
-	} else {
-		if (path == NULL)
-			path = "/bin:/usr/bin";
-		while (error != 0) {
-			size_t bytes = strcspn(path, ":");
-			char file[PATH_MAX];
-			int tried;
-
-			if (snprintf(file, sizeof(file), "%.*s%s%s", (int)bytes, path,
-				     bytes > 0 ? "/" : "", name) < (int)sizeof(file)) {
-				tried = try_program(file, found);
-				if (tried == 0 || tried == EACCES)
-					error = tried;
-			}
-			if (error == 0 || path[bytes] == '\0')
-				break;
-			path += bytes + 1;
-		}
-	}
-	if (error == 0)
-		return 0;
-	gt_complain(NAME, "cannot run '%s': %s", name, strerror(error));
-	return error == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN;
-}
 
 /* The clock */
 
@@ -360,8 +251,9 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 		gt_http_address(server),
 		options->linger_ns != 0 ? "for the time of --linger, or until Ctrl-C"
 					: "until Ctrl-C");
-	interrupted = 0;
-	while (!interrupted && !to_forward && (options->linger_ns == 0 || now_ns() < end))
+	gt_run_interrupted = 0;
+	while (!gt_run_interrupted && !gt_run_to_forward &&
+	       (options->linger_ns == 0 || now_ns() < end))
 		nanosleep(&moment, NULL);
 }
 
@@ -374,10 +266,10 @@ static void follow(struct recording *recording)
 	int state;
 
 	while ((state = gt_session_poll(recording->session, POLL_MS, &message)) != 0) {
-		if (to_forward) {
-			int signal = to_forward;
+		if (gt_run_to_forward) {
+			int signal = gt_run_to_forward;
 
-			to_forward = 0;
+			gt_run_to_forward = 0;
 			gt_session_signal(recording->session, signal);
 		}
 		/* An error of this is told by the next sub-buffer, or at the end. */
@@ -434,19 +326,19 @@ static int start_session(struct recording *recording)
 		gt_complain(NAME, "%s: it cannot be traced, and runs untraced", message.text);
 		execv(recording->program, options->argv);
 		gt_complain(NAME, "cannot run '%s': %s", options->argv[0], strerror(errno));
-		return EXIT_CANNOT_RUN;
+		return GT_RUN_CANNOT_RUN;
 	}
 	gt_complain(NAME, "%s", message.text);
 	if (error == GT_ENOENT)
-		return EXIT_NO_PROGRAM;
-	return strncmp(message.text, "cannot run", 10) == 0 ? EXIT_CANNOT_RUN : GT_EXIT_FAILED;
+		return GT_RUN_NO_PROGRAM;
+	return strncmp(message.text, "cannot run", 10) == 0 ? GT_RUN_CANNOT_RUN : GT_EXIT_FAILED;
 }
 
 /* -1: the program ran, and ended; else an exit code. */
 static int record(struct recording *recording)
 {
 	struct gt_session_totals totals;
-	int code = find_program(recording->options.argv[0], &recording->program);
+	int code = gt_run_find_program(NAME, recording->options.argv[0], &recording->program);
 
 	if (code == 0 && recording->options.serve != NULL)
 		code = open_server(recording);
@@ -454,7 +346,7 @@ static int record(struct recording *recording)
 		code = create_file(recording);
 	if (code != 0)
 		return code;
-	handle_signals();
+	gt_run_handle_signals();
 	code = start_session(recording);
 	if (code != 0)
 		return code;
@@ -486,5 +378,5 @@ int gt_cmd_record(int argc, char **argv)
 	}
 	free(recording.program);
 	gt_record_options_fini(&recording.options);
-	return code < 0 ? end_as(recording.status) : code;
+	return code < 0 ? gt_run_end_as(recording.status) : code;
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running a program in front of its terminal: finding it, passing signals on, ending as it ended.
+ */
+#define _GNU_SOURCE
+#include "cli/running.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+
+/* Signals: handlers, not SIG_IGN, which a program would inherit. */
+
+volatile sig_atomic_t gt_run_interrupted;
+volatile sig_atomic_t gt_run_to_forward;
+
+static void on_terminal(int signal)
+{
+	(void)signal;
+	gt_run_interrupted = 1;
+}
+
+static void on_ending(int signal)
+{
+	gt_run_to_forward = signal;
+}
+
+void gt_run_handle_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_terminal, .sa_flags = SA_RESTART };
+	struct sigaction old;
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGQUIT, &action, NULL);
+	sigaction(SIGXFSZ, &action, NULL); /* then a write says EFBIG, which is told */
+	sigaction(SIGPIPE, &action, NULL); /* … and EPIPE */
+	action.sa_handler = on_ending;
+	sigaction(SIGTERM, &action, NULL);
+	/* nohup: then it stays ignored. */
+	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
+}
+
+/* Dies as the program did, without a core of our own: strace does the same. */
+static int die_of(int signal)
+{
+	struct rlimit none = { 0, 0 };
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	fflush(NULL);
+	setrlimit(RLIMIT_CORE, &none);
+	sigaction(signal, &action, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(signal);
+	return 128 + signal; /* a signal that does not kill */
+}
+
+int gt_run_end_as(int status)
+{
+	if (WIFSIGNALED(status))
+		return die_of(WTERMSIG(status));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : GT_EXIT_FAILED;
+}
+
+static int try_program(const char *path, char **found)
+{
+	struct stat file;
+
+	if (stat(path, &file) != 0)
+		return errno == EACCES ? EACCES : ENOENT;
+	if (!S_ISREG(file.st_mode))
+		return S_ISDIR(file.st_mode) ? EISDIR : EACCES;
+	if (access(path, X_OK) != 0)
+		return EACCES;
+	*found = realpath(path, NULL);
+	return *found != NULL ? 0 : errno;
+}
+
+int gt_run_find_program(const char *command, const char *name, char **found)
+{
+	const char *path = getenv("PATH");
+	int error = ENOENT;
+
+	if (strchr(name, '/') != NULL || name[0] == '\0') {
+		error = name[0] == '\0' ? ENOENT : try_program(name, found);
+	} else {
+		if (path == NULL)
+			path = "/bin:/usr/bin";
+		while (error != 0) {
+			size_t bytes = strcspn(path, ":");
+			char file[PATH_MAX];
+			int tried;
+
+			if (snprintf(file, sizeof(file), "%.*s%s%s", (int)bytes, path,
+				     bytes > 0 ? "/" : "", name) < (int)sizeof(file)) {
+				tried = try_program(file, found);
+				if (tried == 0 || tried == EACCES)
+					error = tried;
+			}
+			if (error == 0 || path[bytes] == '\0')
+				break;
+			path += bytes + 1;
+		}
+	}
+	if (error == 0)
+		return 0;
+	gt_complain(command, "cannot run '%s': %s", name, strerror(error));
+	return error == ENOENT ? GT_RUN_NO_PROGRAM : GT_RUN_CANNOT_RUN;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the commands that run a program share. The terminal is the program's: Ctrl-C and Ctrl-\\
+ * reach it from there and are only noted here; SIGTERM and SIGHUP are for the caller to pass on.
+ */
+#ifndef GT_CLI_RUNNING_H
+#define GT_CLI_RUNNING_H
+
+#include <signal.h>
+
+#define GT_RUN_NO_PROGRAM 127
+#define GT_RUN_CANNOT_RUN 126
+
+extern volatile sig_atomic_t
+	gt_run_interrupted; /* SIGINT, SIGQUIT so far; the caller may reset it */
+extern volatile sig_atomic_t
+	gt_run_to_forward; /* SIGTERM or SIGHUP that the program has not seen yet */
+
+/* Handlers, not SIG_IGN, which a program would inherit. */
+void gt_run_handle_signals(void);
+
+/* The program's file, as execvp finds it, malloc'ed. 0, GT_RUN_NO_PROGRAM or GT_RUN_CANNOT_RUN;
+ * then it was said in the name of the command. */
+int gt_run_find_program(const char *command, const char *name, char **found);
+
+/* The exit code of a status of waitpid. Of a program that a signal killed, this process dies of the
+ * same one, without a core of its own, as strace does. */
+int gt_run_end_as(int status);
+
+#endif

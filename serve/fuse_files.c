@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernel asks of the mount. Names, attributes and folders are answered at once by the
+ * receiving thread; what opens, reads, writes and closes files is carried out by the working
+ * thread, in order. Files behave as those of /sys/kernel/tracing: their size is 0, nothing of them
+ * is cached, a write takes what the file takes of it (one word of a list), and `>` clears.
+ */
+#define _GNU_SOURCE
+#include "serve/fuse_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* At most this much of a file that waits is given at once: less than the kernel asks for in one
+ * piece, so that a full answer is never taken for one of which there is more to come at once. */
+#define WAITING_BYTES (64 * 1024)
+#define READ_BYTES    (1024 * 1024)
+#define PATH_BYTES    1024
+
+/* Names */
+
+static struct gt_fuse *fuse_of(fuse_req_t request)
+{
+	return fuse_req_userdata(request);
+}
+
+static bool join(char *path, const char *above, const char *name)
+{
+	return snprintf(path, PATH_BYTES, "%s%s%s", above, above[0] != '\0' ? "/" : "", name) <
+	       PATH_BYTES;
+}
+
+static ino_t number_of(const char *path)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (; *path != '\0'; path++)
+		hash = (hash ^ (unsigned char)*path) * UINT64_C(1099511628211);
+	return hash > FUSE_ROOT_ID ? (ino_t)hash : 2;
+}
+
+/* As Linux's TRACE_MODE_READ and TRACE_MODE_WRITE, and tracefs's folders. */
+static mode_t mode_of(const struct gt_fuse *fuse, const struct gt_control_node *node)
+{
+	unsigned access;
+
+	if (node->file == NULL)
+		return S_IFDIR | (node->directory_bytes == 0 ? 0700 : 0750);
+	access = gt_control_access(fuse->control, node->file);
+	if (access == GT_CONTROL_WRITE)
+		return S_IFREG | 0220;
+	return S_IFREG | (access & GT_CONTROL_WRITE ? 0640 : 0440);
+}
+
+static void describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
+		     const char *path, struct stat *state)
+{
+	*state = (struct stat){
+		.st_ino = path[0] == '\0' ? FUSE_ROOT_ID : number_of(path),
+		.st_mode = mode_of(fuse, node),
+		.st_nlink = node->file == NULL ? 2 : 1,
+		.st_uid = fuse->uid,
+		.st_gid = fuse->gid,
+		.st_blksize = 4096,
+		.st_atim = fuse->since,
+		.st_mtim = fuse->since,
+		.st_ctim = fuse->since,
+	};
+}
+
+/* The path of a number and what is there now. 0, or an errno. */
+static int find(struct gt_fuse *fuse, fuse_ino_t number, const char **path,
+		struct gt_control_node *node)
+{
+	*path = gt_fuse_nodes_path(&fuse->nodes, number);
+	if (*path == NULL)
+		return ESTALE;
+	return gt_control_find(fuse->control, *path, strlen(*path), node) == 0 ? 0 : ENOENT;
+}
+
+static void do_init(void *data, struct fuse_conn_info *connection)
+{
+	(void)data;
+	/* Then open() itself says whether to truncate. */
+	if (connection->capable & FUSE_CAP_ATOMIC_O_TRUNC)
+		connection->want |= FUSE_CAP_ATOMIC_O_TRUNC;
+	connection->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
+}
+
+static void do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct fuse_entry_param entry = { .attr_timeout = 0, .entry_timeout = 0 };
+	struct gt_control_node node;
+	const char *above;
+	char path[PATH_BYTES];
+	int error = find(fuse, parent, &above, &node);
+
+	if (error == 0 && node.file != NULL)
+		error = ENOTDIR;
+	if (error == 0 && !join(path, above, name))
+		error = ENAMETOOLONG;
+	if (error == 0 && gt_control_find(fuse->control, path, strlen(path), &node) != 0)
+		error = ENOENT;
+	if (error == 0) {
+		entry.ino = gt_fuse_nodes_take(&fuse->nodes, path);
+		error = entry.ino != 0 ? 0 : ENOMEM;
+	}
+	if (error != 0) {
+		fuse_reply_err(request, error);
+		return;
+	}
+	describe(fuse, &node, path, &entry.attr);
+	if (fuse_reply_entry(request, &entry) == -ENOENT) /* nobody waits for it any more */
+		gt_fuse_nodes_forget(&fuse->nodes, entry.ino, 1);
+}
+
+static void do_forget(fuse_req_t request, fuse_ino_t number, uint64_t lookups)
+{
+	gt_fuse_nodes_forget(&fuse_of(request)->nodes, number, lookups);
+	fuse_reply_none(request);
+}
+
+static void do_forget_multi(fuse_req_t request, size_t count, struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < count; i++)
+		gt_fuse_nodes_forget(&fuse_of(request)->nodes, forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(request);
+}
+
+static void do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct gt_control_node node;
+	struct stat state;
+	const char *path;
+	int error = find(fuse, number, &path, &node);
+
+	(void)info;
+	if (error != 0) {
+		fuse_reply_err(request, error);
+		return;
+	}
+	describe(fuse, &node, path, &state);
+	fuse_reply_attr(request, &state, 0);
+}
+
+/* truncate() and utimes() do nothing, as on tracefs; owners and modes stay. */
+static void do_setattr(fuse_req_t request, fuse_ino_t number, struct stat *attributes, int which,
+		       struct fuse_file_info *info)
+{
+	(void)attributes;
+	if (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
+		fuse_reply_err(request, EPERM);
+	else
+		do_getattr(request, number, info);
+}
+
+/* Folders */
+
+static void do_opendir(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
+{
+	struct gt_control_node node;
+	const char *path;
+	int error = find(fuse_of(request), number, &path, &node);
+
+	if (error == 0 && node.file != NULL)
+		error = ENOTDIR;
+	if (error != 0)
+		fuse_reply_err(request, error);
+	else
+		fuse_reply_open(request, info);
+}
+
+static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t bytes, off_t offset,
+		       struct fuse_file_info *info)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct gt_control_node node;
+	const char *above;
+	char *answer;
+	size_t used = 0;
+	int error = find(fuse, number, &above, &node);
+
+	(void)info;
+	if (error != 0) {
+		fuse_reply_err(request, error);
+		return;
+	}
+	answer = malloc(bytes);
+	if (answer == NULL) {
+		fuse_reply_err(request, ENOMEM);
+		return;
+	}
+	/* An entry's offset is the number of the one behind it. */
+	for (;; offset++) {
+		struct gt_control_entry entry = { .name = ".", .node = node };
+		char path[PATH_BYTES];
+		struct stat state;
+		size_t wants;
+
+		if (offset == 1)
+			strcpy(entry.name, "..");
+		if (offset > 1 &&
+		    gt_control_list(fuse->control, &node, (uint32_t)offset - 2, &entry) != 0)
+			break;
+		if (!join(path, above, entry.name))
+			continue;
+		describe(fuse, &entry.node, path, &state);
+		wants = fuse_add_direntry(request, answer + used, bytes - used, entry.name, &state,
+					  offset + 1);
+		if (wants > bytes - used)
+			break;
+		used += wants;
+	}
+	fuse_reply_buf(request, answer, used);
+	free(answer);
+}
+
+/* What tracefs has no operation for: the errno that the kernel gives then. */
+
+static void do_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *info)
+{
+	(void)parent;
+	(void)name;
+	(void)mode;
+	(void)info;
+	fuse_reply_err(request, EACCES);
+}
+
+static void do_mknod(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode,
+		     dev_t device)
+{
+	(void)parent;
+	(void)name;
+	(void)mode;
+	(void)device;
+	fuse_reply_err(request, EPERM);
+}
+
+static void do_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	(void)parent;
+	(void)name;
+	(void)mode;
+	fuse_reply_err(request, EPERM);
+}
+
+static void do_unlink(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+	(void)parent;
+	(void)name;
+	fuse_reply_err(request, EPERM);
+}
+
+static void do_rename(fuse_req_t request, fuse_ino_t parent, const char *name,
+		      fuse_ino_t new_parent, const char *new_name, unsigned flags)
+{
+	(void)parent;
+	(void)name;
+	(void)new_parent;
+	(void)new_name;
+	(void)flags;
+	fuse_reply_err(request, EPERM);
+}
+
+static void do_symlink(fuse_req_t request, const char *link, fuse_ino_t parent, const char *name)
+{
+	(void)link;
+	(void)parent;
+	(void)name;
+	fuse_reply_err(request, EPERM);
+}
+
+static void do_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent, const char *name)
+{
+	(void)number;
+	(void)parent;
+	(void)name;
+	fuse_reply_err(request, EPERM);
+}
+
+/* Files: the receiving thread's half */
+
+static void do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct gt_control_node node;
+	struct gt_fuse_file *file;
+	struct gt_fuse_job *job;
+	const char *path;
+	int how = info->flags & O_ACCMODE;
+	int error = find(fuse, number, &path, &node);
+
+	if (error == 0 && node.file == NULL)
+		error = EISDIR;
+	file = error == 0 ? calloc(1, sizeof(*file)) : NULL;
+	if (file == NULL) {
+		fuse_reply_err(request, error != 0 ? error : ENOMEM);
+		return;
+	}
+	file->node = node;
+	file->waits = node.file->waits;
+	file->access =
+		(how != O_WRONLY ? GT_CONTROL_READ : 0) | (how != O_RDONLY ? GT_CONTROL_WRITE : 0);
+	info->fh = (uintptr_t)file;
+	info->direct_io = 1;
+	info->nonseekable = file->waits;
+	job = gt_fuse_job_make(fuse, GT_FUSE_OPEN, request, info, 0);
+	if (job == NULL)
+		free(file);
+	else
+		gt_fuse_push(fuse, job);
+}
+
+static void do_read(fuse_req_t request, fuse_ino_t number, size_t bytes, off_t offset,
+		    struct fuse_file_info *info)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct gt_fuse_job *job = gt_fuse_job_make(fuse, GT_FUSE_READ, request, info, 0);
+
+	(void)number;
+	if (job == NULL)
+		return;
+	job->bytes = bytes < READ_BYTES ? bytes : READ_BYTES;
+	job->offset = (uint64_t)offset;
+	gt_fuse_push(fuse, job);
+}
+
+static void do_write(fuse_req_t request, fuse_ino_t number, const char *data, size_t bytes,
+		     off_t offset, struct fuse_file_info *info)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct gt_fuse_job *job = gt_fuse_job_make(fuse, GT_FUSE_WRITE, request, info, bytes);
+
+	(void)number;
+	(void)offset;
+	if (job == NULL)
+		return;
+	memcpy(job->data, data, bytes);
+	gt_fuse_push(fuse, job);
+}
+
+static void push_plain(fuse_req_t request, struct fuse_file_info *info, enum gt_fuse_work work,
+		       struct fuse_pollhandle *poll)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct gt_fuse_job *job = gt_fuse_job_make(fuse, work, request, info, 0);
+
+	if (job != NULL) {
+		job->poll = poll;
+		gt_fuse_push(fuse, job);
+	} else if (poll != NULL) {
+		fuse_pollhandle_destroy(poll);
+	}
+}
+
+static void do_flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
+{
+	(void)number;
+	push_plain(request, info, GT_FUSE_FLUSH, NULL);
+}
+
+static void do_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
+{
+	(void)number;
+	push_plain(request, info, GT_FUSE_RELEASE, NULL);
+}
+
+static void do_poll(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info,
+		    struct fuse_pollhandle *poll)
+{
+	(void)number;
+	push_plain(request, info, GT_FUSE_POLL, poll);
+}
+
+/* Files: the working thread's half */
+
+static int open_reader(struct gt_fuse *fuse, struct gt_fuse_file *file, struct gt_message *message)
+{
+	int error = gt_control_open(&file->reader, fuse->control, &file->node, GT_CONTROL_READ,
+				    message);
+
+	file->reading = error == 0;
+	file->position = 0;
+	return error;
+}
+
+static void close_reader(struct gt_fuse_file *file)
+{
+	struct gt_message message;
+
+	if (file->reading)
+		gt_control_close(&file->reader, true, &message);
+	file->reading = false;
+}
+
+static int open_writer(struct gt_fuse *fuse, struct gt_fuse_file *file, bool truncate,
+		       struct gt_message *message)
+{
+	int error =
+		gt_control_open(&file->writer, fuse->control, &file->node,
+				GT_CONTROL_WRITE | (truncate ? GT_CONTROL_TRUNCATE : 0), message);
+
+	file->writing = error == 0;
+	file->tried = false;
+	return error;
+}
+
+/* What was written takes effect, also in front of a word that was refused: as on Linux. */
+static int close_writer(struct gt_fuse_file *file)
+{
+	struct gt_message message;
+	int error = file->writing ? gt_control_close(&file->writer, true, &message) : 0;
+
+	file->writing = false;
+	return error;
+}
+
+static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct gt_fuse_file *file = job->file;
+	unsigned allowed = gt_control_access(fuse->control, file->node.file);
+	struct gt_message message = { "" };
+	bool read_only = fuse->control->kind == GT_CONTROL_RECORDING && (file->access & ~allowed);
+	int error = 0;
+
+	/* Root may open what has no such operation; read() and write() then say EINVAL. */
+	file->access &= allowed;
+	if (file->waits && (file->access & GT_CONTROL_READ))
+		error = open_reader(fuse, file, &message);
+	if (error == 0 && (file->access & GT_CONTROL_WRITE))
+		error = open_writer(fuse, file, job->info.flags & O_TRUNC, &message);
+	if (error != 0 || read_only) {
+		close_reader(file);
+		close_writer(file);
+		free(file);
+		fuse_reply_err(job->request, read_only ? EROFS : gt_fuse_errno(error));
+		return;
+	}
+	if (file->waits)
+		atomic_fetch_add(&fuse->waiting_files, 1);
+	fuse_reply_open(job->request, &job->info);
+}
+
+/* The next bytes of the reader, at most `bytes`; an error; GT_EAGAIN. */
+static int64_t read_on(struct gt_fuse_file *file, char *buffer, size_t bytes,
+		       struct gt_message *message)
+{
+	int64_t got = gt_control_read(&file->reader, buffer, bytes, message);
+
+	if (got > 0)
+		file->position += (uint64_t)got;
+	return got;
+}
+
+/* Goes to where a reader has moved to. Reading the file again from its start is a new look. */
+static int64_t seek(struct gt_fuse *fuse, struct gt_fuse_file *file, uint64_t offset,
+		    struct gt_message *message)
+{
+	char passed[4096];
+
+	if (file->reading && (offset < file->position || (offset == 0 && file->at_end)))
+		close_reader(file);
+	if (!file->reading) {
+		int error = open_reader(fuse, file, message);
+
+		if (error != 0)
+			return error;
+	}
+	file->at_end = false;
+	while (file->position < offset) {
+		uint64_t left = offset - file->position;
+		int64_t got = read_on(file, passed, left < sizeof(passed) ? left : sizeof(passed),
+				      message);
+
+		if (got <= 0)
+			return got < 0 ? got : 1;
+	}
+	return 0;
+}
+
+/* Of a file that waits, what poll has read already comes first. */
+static int64_t read_waiting(struct gt_fuse_file *file, char *buffer, size_t bytes,
+			    struct gt_message *message)
+{
+	size_t left = file->ahead_bytes - file->ahead_given;
+
+	if (left == 0)
+		return file->at_end ? 0 : read_on(file, buffer, bytes, message);
+	bytes = bytes < left ? bytes : left;
+	memcpy(buffer, file->ahead + file->ahead_given, bytes);
+	file->ahead_given += bytes;
+	return (int64_t)bytes;
+}
+
+static bool read_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct gt_fuse_file *file = job->file;
+	struct gt_message message = { "" };
+	int64_t got;
+	char *buffer;
+
+	if (!(file->access & GT_CONTROL_READ)) {
+		fuse_reply_err(job->request, EINVAL);
+		return true;
+	}
+	if (file->waits && job->bytes > WAITING_BYTES)
+		job->bytes = WAITING_BYTES;
+	buffer = malloc(job->bytes + 1);
+	if (buffer == NULL) {
+		fuse_reply_err(job->request, ENOMEM);
+		return true;
+	}
+	if (file->waits) {
+		got = read_waiting(file, buffer, job->bytes, &message);
+	} else {
+		got = seek(fuse, file, job->offset, &message);
+		if (got == 0)
+			got = read_on(file, buffer, job->bytes, &message);
+		else if (got == 1)
+			got = 0; /* behind the end */
+		file->at_end = got == 0;
+	}
+	if (got == GT_EAGAIN && !(job->info.flags & O_NONBLOCK)) {
+		free(buffer);
+		return false;
+	}
+	if (got < 0)
+		fuse_reply_err(job->request, gt_fuse_errno(got));
+	else
+		fuse_reply_buf(job->request, buffer, (size_t)got);
+	free(buffer);
+	return true;
+}
+
+static void write_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct gt_fuse_file *file = job->file;
+	struct gt_message message = { "" };
+	int64_t taken = 0;
+
+	if (!(file->access & GT_CONTROL_WRITE))
+		taken = GT_EINVAL;
+	/* Written to after another descriptor of it was closed: it goes on. */
+	if (taken == 0 && !file->writing)
+		taken = open_writer(fuse, file, false, &message);
+	if (taken == 0) {
+		file->tried = true;
+		taken = gt_control_write(&file->writer, job->data, job->bytes, &message);
+	}
+	if (taken < 0)
+		fuse_reply_err(job->request, gt_fuse_errno(taken));
+	else
+		fuse_reply_write(job->request, (size_t)taken);
+}
+
+/* A descriptor is being closed, maybe not the last one: shells copy them about, so an opening that
+ * has written nothing yet goes on. What close() does not bring about, the release does, which the
+ * kernel sends before any request of who has closed the file. */
+static void flush_file(struct gt_fuse_job *job)
+{
+	struct gt_fuse_file *file = job->file;
+	int error = file->writing && file->tried ? close_writer(file) : 0;
+
+	fuse_reply_err(job->request, error != 0 ? gt_fuse_errno(error) : 0);
+}
+
+static void leave_polled(struct gt_fuse *fuse, struct gt_fuse_file *file)
+{
+	struct gt_fuse_file **link = &fuse->polled;
+
+	while (*link != NULL && *link != file)
+		link = &(*link)->next_polled;
+	if (*link != NULL)
+		*link = file->next_polled;
+	if (file->poll != NULL)
+		fuse_pollhandle_destroy(file->poll);
+	file->poll = NULL;
+}
+
+static void release_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct gt_fuse_file *file = job->file;
+
+	leave_polled(fuse, file);
+	close_writer(file);
+	close_reader(file);
+	if (file->waits)
+		atomic_fetch_sub(&fuse->waiting_files, 1);
+	free(file->ahead);
+	free(file);
+	fuse_reply_err(job->request, 0);
+}
+
+/* Whether a read would give something (or the end, or an error) now. */
+static bool is_readable(struct gt_fuse_file *file)
+{
+	struct gt_message message;
+	int64_t got;
+
+	if (!file->waits || !file->reading || file->at_end || file->ahead_given < file->ahead_bytes)
+		return true;
+	if (file->ahead == NULL)
+		file->ahead = malloc(WAITING_BYTES);
+	if (file->ahead == NULL)
+		return true; /* the read will say so */
+	got = read_on(file, file->ahead, WAITING_BYTES, &message);
+	file->ahead_given = 0;
+	file->ahead_bytes = got > 0 ? (size_t)got : 0;
+	file->at_end = got == 0;
+	return got != GT_EAGAIN;
+}
+
+static void poll_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct gt_fuse_file *file = job->file;
+	bool readable = is_readable(file);
+	unsigned events = readable ? POLLIN | POLLRDNORM : 0;
+
+	if (!file->waits)
+		events |= POLLOUT | POLLWRNORM;
+	if (!readable && job->poll != NULL) {
+		leave_polled(fuse, file);
+		file->poll = job->poll;
+		file->next_polled = fuse->polled;
+		fuse->polled = file;
+		job->poll = NULL;
+	}
+	fuse_reply_poll(job->request, events);
+}
+
+void gt_fuse_look_polled(struct gt_fuse *fuse)
+{
+	struct gt_fuse_file **link = &fuse->polled;
+	struct gt_fuse_file *file;
+
+	while ((file = *link) != NULL) {
+		if (!is_readable(file)) {
+			link = &file->next_polled;
+			continue;
+		}
+		*link = file->next_polled;
+		fuse_lowlevel_notify_poll(file->poll);
+		fuse_pollhandle_destroy(file->poll);
+		file->poll = NULL;
+	}
+}
+
+bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	switch (job->work) {
+	case GT_FUSE_OPEN:
+		open_file(fuse, job);
+		return true;
+	case GT_FUSE_READ:
+		return read_file(fuse, job);
+	case GT_FUSE_WRITE:
+		write_file(fuse, job);
+		return true;
+	case GT_FUSE_FLUSH:
+		flush_file(job);
+		return true;
+	case GT_FUSE_RELEASE:
+		release_file(fuse, job);
+		return true;
+	case GT_FUSE_POLL:
+		poll_file(fuse, job);
+		return true;
+	}
+	return true;
+}
+
+const struct fuse_lowlevel_ops gt_fuse_operations = {
+	.init = do_init,
+	.lookup = do_lookup,
+	.forget = do_forget,
+	.forget_multi = do_forget_multi,
+	.getattr = do_getattr,
+	.setattr = do_setattr,
+	.opendir = do_opendir,
+	.readdir = do_readdir,
+	.create = do_create,
+	.mknod = do_mknod,
+	.mkdir = do_mkdir,
+	.rmdir = do_unlink,
+	.unlink = do_unlink,
+	.rename = do_rename,
+	.symlink = do_symlink,
+	.link = do_link,
+	.open = do_open,
+	.read = do_read,
+	.write = do_write,
+	.flush = do_flush,
+	.release = do_release,
+	.poll = do_poll,
+};

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Inode numbers and paths of the mount. A number is given back when the kernel has forgotten it.
+ * One thread at a time. */
+#include "serve/fuse_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_HEADS 256
+
+static size_t head_of(const struct gt_fuse_nodes *nodes, const char *path)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (; *path != '\0'; path++)
+		hash = (hash ^ (unsigned char)*path) * UINT64_C(1099511628211);
+	return (size_t)(hash ^ hash >> 32) & (nodes->head_count - 1);
+}
+
+int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes)
+{
+	*nodes = (struct gt_fuse_nodes){ .room = 64, .count = 2, .head_count = FIRST_HEADS };
+	nodes->all = calloc(nodes->room, sizeof(*nodes->all));
+	nodes->heads = calloc(nodes->head_count, sizeof(*nodes->heads));
+	if (nodes->all != NULL && nodes->heads != NULL)
+		nodes->all[FUSE_ROOT_ID].path = strdup("");
+	if (nodes->all != NULL && nodes->heads != NULL && nodes->all[FUSE_ROOT_ID].path != NULL)
+		return 0;
+	gt_fuse_nodes_fini(nodes);
+	return GT_ENOMEM;
+}
+
+void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes)
+{
+	for (size_t i = 0; nodes->all != NULL && i < nodes->count; i++)
+		free(nodes->all[i].path);
+	free(nodes->all);
+	free(nodes->heads);
+	*nodes = (struct gt_fuse_nodes){ .all = NULL };
+}
+
+const char *gt_fuse_nodes_path(const struct gt_fuse_nodes *nodes, fuse_ino_t number)
+{
+	return number < nodes->count ? nodes->all[number].path : NULL;
+}
+
+/* More heads: chains stay short however many there are. Without memory they get longer. */
+static void spread(struct gt_fuse_nodes *nodes)
+{
+	size_t *heads = calloc(nodes->head_count * 2, sizeof(*heads));
+
+	if (heads == NULL)
+		return;
+	free(nodes->heads);
+	nodes->heads = heads;
+	nodes->head_count *= 2;
+	for (size_t i = FUSE_ROOT_ID + 1; i < nodes->count; i++) {
+		size_t head;
+
+		if (nodes->all[i].path == NULL)
+			continue;
+		head = head_of(nodes, nodes->all[i].path);
+		nodes->all[i].next = nodes->heads[head];
+		nodes->heads[head] = i;
+	}
+}
+
+static size_t make_room(struct gt_fuse_nodes *nodes)
+{
+	size_t number = nodes->free;
+
+	if (number != 0) {
+		nodes->free = nodes->all[number].next;
+		return number;
+	}
+	if (nodes->count == nodes->room) {
+		struct gt_fuse_node *all = realloc(nodes->all, nodes->room * 2 * sizeof(*all));
+
+		if (all == NULL)
+			return 0;
+		memset(all + nodes->room, 0, nodes->room * sizeof(*all));
+		nodes->all = all;
+		nodes->room *= 2;
+		if (nodes->room > nodes->head_count)
+			spread(nodes);
+	}
+	return nodes->count++;
+}
+
+fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path)
+{
+	size_t head;
+	size_t number;
+	char *copy;
+
+	if (path[0] == '\0')
+		return FUSE_ROOT_ID;
+	for (number = nodes->heads[head_of(nodes, path)]; number != 0;
+	     number = nodes->all[number].next) {
+		if (strcmp(nodes->all[number].path, path) == 0) {
+			nodes->all[number].lookups++;
+			return number;
+		}
+	}
+	copy = strdup(path);
+	number = copy != NULL ? make_room(nodes) : 0;
+	if (number == 0) {
+		free(copy);
+		return 0;
+	}
+	head = head_of(nodes, path);
+	nodes->all[number] =
+		(struct gt_fuse_node){ .path = copy, .lookups = 1, .next = nodes->heads[head] };
+	nodes->heads[head] = number;
+	return number;
+}
+
+void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups)
+{
+	struct gt_fuse_node *node;
+	size_t *link;
+
+	if (number <= FUSE_ROOT_ID || number >= nodes->count || nodes->all[number].path == NULL)
+		return;
+	node = &nodes->all[number];
+	node->lookups -= lookups < node->lookups ? lookups : node->lookups;
+	if (node->lookups != 0)
+		return;
+	for (link = &nodes->heads[head_of(nodes, node->path)]; *link != number;
+	     link = &nodes->all[*link].next)
+		continue;
+	*link = node->next;
+	free(node->path);
+	*node = (struct gt_fuse_node){ .next = nodes->free };
+	nodes->free = number;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* What fuse.c (the mount and its threads), fuse_nodes.c (names) and fuse_files.c (open files)
+ * share. */
+#ifndef GT_SERVE_FUSE_PRIVATE_H
+#define GT_SERVE_FUSE_PRIVATE_H
+
+#define FUSE_USE_VERSION 312
+#include <fuse3/fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "serve/fuse.h"
+
+/* Names: inode numbers to paths. Used by the receiving thread alone. */
+struct gt_fuse_node {
+	char *path; /* below the root, no slash at either end; NULL: free */
+	uint64_t lookups;
+	size_t next; /* of the same hash, or the next free one; 0 = none */
+};
+
+struct gt_fuse_nodes {
+	struct gt_fuse_node *all; /* [0] is unused, [1] the root */
+	size_t count;		  /* used so far, with freed ones */
+	size_t room;
+	size_t free;
+	size_t *heads; /* by hash; `head_count` is a power of two */
+	size_t head_count;
+};
+
+int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes);
+void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes);
+/* NULL: no such number. */
+const char *gt_fuse_nodes_path(const struct gt_fuse_nodes *nodes, fuse_ino_t number);
+/* The number of a path, counted as looked up once more; 0: no memory. */
+fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path);
+void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups);
+
+/* What somebody has opened. Made by the receiving thread, then the working thread's. */
+struct gt_fuse_file {
+	struct gt_control_node node;
+	unsigned access; /* GT_CONTROL_READ, WRITE: what it was opened for and can be */
+	bool waits;	 /* its reads may have to wait */
+
+	bool reading; /* `reader` is open */
+	struct gt_control_handle reader;
+	uint64_t position; /* what `reader` gives next */
+	bool at_end;	   /* of a file that waits */
+
+	bool writing; /* `writer` is open */
+	bool tried;   /* something was written since it was opened */
+	struct gt_control_handle writer;
+
+	/* What was read before anybody asked for it, by poll. */
+	char *ahead;
+	size_t ahead_bytes;
+	size_t ahead_given;
+	struct fuse_pollhandle *poll; /* to be told when there is more; NULL: nobody waits */
+	struct gt_fuse_file *next_polled;
+};
+
+enum gt_fuse_work {
+	GT_FUSE_OPEN,
+	GT_FUSE_READ,
+	GT_FUSE_WRITE,
+	GT_FUSE_FLUSH,
+	GT_FUSE_RELEASE,
+	GT_FUSE_POLL,
+};
+
+/* A request on its way to the working thread. */
+struct gt_fuse_job {
+	enum gt_fuse_work work;
+	fuse_req_t request;
+	struct fuse_file_info info;
+	struct gt_fuse_file *file;
+	struct gt_fuse *fuse;
+	struct fuse_pollhandle *poll;
+	uint64_t offset;
+	size_t bytes; /* to read, or of `data` */
+	struct gt_fuse_job *next;
+	char data[];
+};
+
+struct gt_fuse {
+	struct fuse_session *session;
+	struct gt_control_target *control;
+	struct gt_fuse_nodes nodes;
+	bool mounted;
+	bool started;
+	int wake; /* eventfd: the receiving thread shall end */
+	uid_t uid;
+	gid_t gid;
+	struct timespec since;
+	pthread_t receiver;
+	pthread_t worker;
+	atomic_bool gone;
+	atomic_uint waiting_files; /* open ones that wait for more */
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t more;
+	struct gt_fuse_job *first, *last; /* in order */
+	bool stopping;
+
+	/* The working thread's own. */
+	struct gt_fuse_job *parked;  /* reads that wait, oldest first */
+	struct gt_fuse_file *polled; /* somebody waits for them */
+	struct timespec next_look;   /* at both */
+};
+
+/* Linux's errno (positive) for an error. */
+int gt_fuse_errno(int64_t error);
+
+/* Carries a job out and answers. false: it has to wait, and nothing was answered. */
+bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);
+/* Tells those who poll files that have more now. */
+void gt_fuse_look_polled(struct gt_fuse *fuse);
+
+/* Takes the job, and its data, over. From the receiving thread. */
+void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job);
+/* An all-zero job with room for data, or NULL; then the request was answered. */
+struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work work,
+				     fuse_req_t request, struct fuse_file_info *info,
+				     size_t data_bytes);
+
+extern const struct fuse_lowlevel_ops gt_fuse_operations;
+
+#endif
