@@ -54,8 +54,11 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes)
 							       sizeof(struct graftrace_mail));
 	arena->sub_buffers_offset += arena->sub_buffer_bytes - 1;
 	arena->sub_buffers_offset &= ~(uint64_t)(arena->sub_buffer_bytes - 1);
-	arena->bytes = arena->sub_buffers_offset +
-		       (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
+	arena->trigger_count = GRAFTRACE_ARENA_TRIGGERS;
+	arena->triggers_offset = arena->sub_buffers_offset +
+				 (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
+	arena->bytes = arena->triggers_offset +
+		       pages(arena->trigger_count * sizeof(struct graftrace_trigger));
 }
 
 _Static_assert(sizeof(struct graftrace_arena) <= PAGE, "the header is one page");
@@ -76,6 +79,8 @@ static void fill(struct gt_arena *arena)
 		.states_offset = arena->states_offset,
 		.mail_offset = arena->mail_offset,
 		.sub_buffers_offset = arena->sub_buffers_offset,
+		.triggers_offset = arena->triggers_offset,
+		.trigger_count = arena->trigger_count,
 		.host_alive = 1,
 		.free_head = 1, /* sub-buffer 0, then in order: early ones lie close together */
 		.free_count = arena->sub_buffer_count,

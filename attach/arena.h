@@ -28,6 +28,8 @@ struct gt_arena {
 	uint64_t states_offset;
 	uint64_t mail_offset;
 	uint64_t sub_buffers_offset;
+	uint64_t triggers_offset;
+	uint32_t trigger_count;
 };
 
 #define GT_ARENA_BUFFER_DEFAULT (64ull << 20)
@@ -60,6 +62,12 @@ static inline struct graftrace_sub_buffer *gt_arena_sub_buffer(const struct gt_a
 {
 	return (struct graftrace_sub_buffer *)((char *)arena->memory + arena->sub_buffers_offset +
 					       (uint64_t)index * arena->sub_buffer_bytes);
+}
+
+static inline struct graftrace_trigger *gt_arena_trigger(const struct gt_arena *arena,
+							 uint32_t index)
+{
+	return (struct graftrace_trigger *)((char *)arena->memory + arena->triggers_offset) + index;
 }
 
 /* Words of a sub-buffer behind its header. */

@@ -505,7 +505,7 @@ static int follow_exec(struct exec *exec)
 	}
 }
 
-static void answer(struct graftrace_mail *mail)
+void gt_follow_answer(struct graftrace_mail *mail)
 {
 	uint32_t posted = GRAFTRACE_MAIL_POSTED;
 
@@ -537,7 +537,7 @@ static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_
 		gt_thread_detach(tid);
 	if (error)
 		return 0;
-	answer(mail);
+	gt_follow_answer(mail);
 	*answered = true;
 	return follow_exec(&exec);
 }
@@ -566,7 +566,8 @@ static int read_mail(struct gt_session *session)
 		struct graftrace_mail copy;
 		bool answered = false;
 
-		if (state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED)
+		if ((state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED) ||
+		    gt_session_is_pending(session, i))
 			continue;
 		memcpy(&copy, mail, sizeof(copy));
 		done++;
@@ -582,11 +583,14 @@ static int read_mail(struct gt_session *session)
 		case GRAFTRACE_MAIL_FORK:
 			error = on_fork(session, (pid_t)copy.pid, (pid_t)copy.argument[0]);
 			break;
+		case GRAFTRACE_MAIL_TRIGGER:
+			answered = gt_session_on_trigger(session, i, &copy);
+			break;
 		default:
 			break;
 		}
 		if (!answered)
-			answer(mail);
+			gt_follow_answer(mail);
 	}
 	return error ? error : done;
 }

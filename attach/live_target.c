@@ -3,6 +3,7 @@
  * The live target: see live_target.h.
  */
 #include "attach/live_target.h"
+#include "attach/session.h"
 
 #include <unistd.h>
 
@@ -90,6 +91,36 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 	return error;
 }
 
+static struct gt_session *session_of(struct gt_target *target)
+{
+	return ((struct gt_live_target *)target->data)->session;
+}
+
+static int trigger_add(struct gt_target *target, const struct gt_trigger *trigger,
+		       struct gt_message *message)
+{
+	return gt_session_trigger_add(session_of(target), trigger, message);
+}
+
+static int trigger_remove(struct gt_target *target, const struct gt_trigger *trigger,
+			  struct gt_message *message)
+{
+	return gt_session_trigger_remove(session_of(target), trigger, message);
+}
+
+static int trigger_get(struct gt_target *target, uint32_t index, struct gt_trigger *trigger,
+		       bool *spent)
+{
+	return gt_session_trigger_get(session_of(target), index, trigger, spent);
+}
+
+static int trigger_handler(struct gt_target *target,
+			   void (*handler)(void *data, const struct gt_trigger_hit *hit),
+			   void *data)
+{
+	return gt_session_trigger_handler(session_of(target), handler, data);
+}
+
 static const struct gt_target_ops operations = {
 	.writer_count = writer_count,
 	.writer = writer,
@@ -97,6 +128,10 @@ static const struct gt_target_ops operations = {
 	.consume = consume,
 	.function = function,
 	.function_at = function_at,
+	.trigger_add = trigger_add,
+	.trigger_remove = trigger_remove,
+	.trigger_get = trigger_get,
+	.trigger_handler = trigger_handler,
 };
 
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *mutex,

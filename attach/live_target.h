@@ -10,6 +10,8 @@
 #include "attach/catalog.h"
 #include "attach/drain.h"
 
+struct gt_session;
+
 struct gt_live_target {
 	struct gt_target target;
 	pthread_mutex_t *lock;
@@ -19,6 +21,7 @@ struct gt_live_target {
 	 * */
 	pid_t (*parent)(void *data, pid_t pid);
 	void *parent_data;
+	struct gt_session *session; /* whose triggers they are */
 };
 
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock, struct gt_drain *drain,

@@ -218,16 +218,17 @@ static bool is_private(int error)
 }
 
 static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry,
-		  bool root)
+		  uint8_t role)
 {
 	struct gt_tracee_object *object = patcher->object;
 	const struct graftrace_agent_image *header = &patcher->tracee->agent.header;
 	uint64_t body = entry->body + object->bias, bias = object->bias;
 	uint64_t stub = gt_region_stub_address(patcher->region, object->slot + index);
 	uint8_t expected[GT_PLAN_ORIGINAL_MAX], bytes[GRAFTRACE_STUB_BYTES];
-	uint32_t kind = entry->entry_only ? header->entry_only
-			: root		  ? header->entry_root
-					  : header->entry;
+	uint32_t kind = role & GT_ROLE_TRIGGER ? header->entry_trigger
+			: entry->entry_only    ? header->entry_only
+			: role & GT_ROLE_ROOT  ? header->entry_root
+					       : header->entry;
 	struct gt_plan_map map;
 	int error = 0;
 
@@ -257,7 +258,7 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 	if (error)
 		return is_private(error) ? 0 : error;
 	object->states[index] = GT_FUNCTION_TRACED;
-	object->roots[index] = root;
+	object->roots[index] = role;
 	return 0;
 }
 
@@ -317,6 +318,25 @@ static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint
 	return entry;
 }
 
+/* Its triggers, if any, are in the table when this returns: they are there before its stub is. */
+static uint8_t role_of(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry,
+		       const struct gt_selection *selection, const char *plain, const char *shown,
+		       bool named)
+{
+	struct gt_trigger_role role = {
+		.named = named,
+		.root = gt_selection_is_root(selection, plain, shown),
+		.entry_only = entry->entry_only,
+	};
+	uint32_t number = patcher->region->first_number + patcher->object->slot + index;
+	uint8_t bits = role.root ? GT_ROLE_ROOT : 0;
+
+	if (gt_triggers_match(selection->triggers, plain, shown) &&
+	    gt_triggers_arm(selection->triggers, number, plain, shown, &role) == 0)
+		bits |= GT_ROLE_TRIGGER;
+	return bits;
+}
+
 int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		       const struct gt_selection *selection, bool running,
 		       struct gt_message *message)
@@ -336,22 +356,27 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 		uint8_t state = object->states[index];
 		const struct gt_plan_entry *entry;
 		const char *shown = plain;
-		bool wanted, root;
+		bool wanted, named;
+		uint8_t role;
 
 		if (state == GT_FUNCTION_FOREIGN)
 			continue;
-		if (selection->filter || selection->notrace || selection->graph)
+		if (selection->filter || selection->notrace || selection->graph ||
+		    selection->triggers)
 			shown = gt_object_function_name(file->object, index);
-		wanted = gt_selection_wants(selection, plain, shown);
+		named = gt_selection_wants(selection, plain, shown);
+		wanted = named || gt_triggers_match(selection->triggers, plain, shown);
 		if (!wanted && state != GT_FUNCTION_TRACED &&
 		    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || running))
 			continue;
 		entry = plan_of(object, index, selection);
 		if (!entry)
 			continue;
-		root = gt_selection_is_root(selection, plain, shown);
-		if (wanted && (state != GT_FUNCTION_TRACED || root != object->roots[index]))
-			error = enable(patcher, index, entry, root);
+		role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
+		if (!named && !(role & GT_ROLE_TRIGGER))
+			wanted = false; /* no room for its triggers */
+		if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))
+			error = enable(patcher, index, entry, role);
 		else if (!wanted && state == GT_FUNCTION_TRACED)
 			error = disable(patcher, index, entry);
 		else if (!wanted && state == GT_FUNCTION_UNTOUCHED)

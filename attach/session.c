@@ -231,6 +231,10 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->first = gt_clock_now();
 	error = set_lists(&session->selection, options->filter, options->notrace, options->graph,
 			  message);
+	gt_triggers_init(&session->triggers, &session->arena, &session->live.target.clock);
+	session->selection.triggers = &session->triggers;
+	for (size_t i = 0; !error && i < options->trigger_count; i++)
+		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
 	if (!error)
 		error = gt_arena_create(&session->arena, options->buffer_bytes, message);
 	if (!error)
@@ -242,6 +246,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 				    &session->catalog);
 		session->live.parent = parent_of;
 		session->live.parent_data = session;
+		session->live.session = session;
 		session->live.target.tracer = options->tracer;
 		publish(session, options);
 		error = start_watching(session, message);
@@ -297,12 +302,14 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 	pthread_mutex_lock(&session->lock);
 	done = work(session, &over);
 	pthread_mutex_unlock(&session->lock);
+	gt_session_run_handlers(session);
 	if (done >= 0 && !over && limit) {
 		wait = done ? BUSY_US : IDLE_US;
 		gt_arena_wait(&session->arena, seen, wait < limit ? wait : limit);
 		pthread_mutex_lock(&session->lock);
 		done = work(session, &over);
 		pthread_mutex_unlock(&session->lock);
+		gt_session_run_handlers(session);
 	}
 	if (done < 0)
 		return gt_fail(message, done,
@@ -594,6 +601,7 @@ void gt_session_destroy(struct gt_session *session)
 	gt_drain_fini(&session->drain);
 	gt_arena_destroy(&session->arena);
 	gt_catalog_fini(&session->catalog);
+	gt_triggers_fini(&session->triggers);
 	free_lists(&session->selection);
 	free_list(session->selection.library_globs);
 	pthread_mutex_destroy(&session->lock);

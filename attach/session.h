@@ -33,8 +33,10 @@ struct gt_session_options {
 	/* Also functions that no compiler has prepared where it has prepared others. Programs and
 	 * libraries without any prepared function are traced in any case. */
 	bool unprepared;
-	bool start_off;			  /* tracing_on = 0 at the start */
-	const char *const *library_globs; /* --lib: these of the system's libraries too */
+	bool start_off;			   /* tracing_on = 0 at the start */
+	const char *const *library_globs;  /* --lib: these of the system's libraries too */
+	const struct gt_trigger *triggers; /* from the first call on */
+	size_t trigger_count;
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;
@@ -63,6 +65,17 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 			   struct gt_message *message);
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
+/* Triggers: core/view/target.h says what they are; the target's operations are these. */
+int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
+			   struct gt_message *message);
+int gt_session_trigger_remove(struct gt_session *session, const struct gt_trigger *trigger,
+			      struct gt_message *message);
+int gt_session_trigger_get(struct gt_session *session, uint32_t index, struct gt_trigger *trigger,
+			   bool *spent);
+int gt_session_trigger_handler(struct gt_session *session,
+			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
+			       void *data);
+
 /* Empties the ring (echo > trace). */
 int gt_session_clear(struct gt_session *session);
 

@@ -13,11 +13,18 @@
 #include "attach/live_target.h"
 #include "attach/session.h"
 #include "attach/tracee.h"
+#include "attach/triggers.h"
 
 /* tsc and CLOCK_MONOTONIC of one moment. */
 struct gt_instant {
 	uint64_t tsc;
 	uint64_t ns;
+};
+
+/* A letter of a trigger whose handler has not run yet. */
+struct gt_pending_hit {
+	uint32_t mail; /* its index: answered when the handler has */
+	struct gt_trigger_hit hit;
 };
 
 struct gt_session {
@@ -27,6 +34,11 @@ struct gt_session {
 	struct gt_catalog catalog;
 	struct gt_selection selection;
 	struct gt_live_target live;
+	struct gt_triggers triggers;
+	void (*handler)(void *data, const struct gt_trigger_hit *hit);
+	void *handler_data;
+	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
+	uint32_t pending_count;
 	const struct gt_sink *sink;
 	bool no_fork;
 	uint64_t threshold_ns;
@@ -69,6 +81,17 @@ int gt_follow_work(struct gt_session *session, uint64_t now_ns);
 /* All processes have ended, also those that told of nothing (a fork that was over before its mail
  * was read): their writers write no more. */
 void gt_follow_end_all(struct gt_session *session);
+/* Answers a letter that is posted, or frees one that nobody waits for. */
+void gt_follow_answer(struct graftrace_mail *mail);
+
+/* session_trigger.c. A letter of a trigger, as it was copied. True: it is answered later, when its
+ * handler has run. */
+bool gt_session_on_trigger(struct gt_session *session, uint32_t index,
+			   const struct graftrace_mail *mail);
+bool gt_session_is_pending(const struct gt_session *session, uint32_t index);
+/* Runs the handlers of what is pending. Without the lock, from the thread that polls. */
+void gt_session_run_handlers(struct gt_session *session);
+
 /* Lets writers that stopped for lack of room go on, if there is some now. */
 int gt_follow_clear_full(struct gt_session *session);
 /* Writes a byte of the stop word of each live writer's block. */

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 #include "attach/catalog.h"
 #include "attach/inject.h"
+#include "attach/triggers.h"
 
 /* What is to be traced. Globs as in core/view/glob.h; NULL-terminated lists, NULL = empty. */
 struct gt_selection {
@@ -22,6 +23,8 @@ struct gt_selection {
 	char **library_globs; /* --lib: these of the system's libraries */
 	bool libraries;	      /* all of them */
 	bool unprepared;      /* see gt_selection_takes_unprepared() */
+	struct gt_triggers
+		*triggers; /* NULL = none; the functions that they name are patched too */
 };
 
 enum gt_function_state {
@@ -32,6 +35,12 @@ enum gt_function_state {
 		3, /* its bytes are not the file's (a debugger's breakpoint): left alone */
 };
 
+/* Bits. */
+enum gt_function_role {
+	GT_ROLE_ROOT = 1,    /* of set_graph_function */
+	GT_ROLE_TRIGGER = 2, /* it has slots in the table of triggers, which tell the rest */
+};
+
 struct gt_tracee_object {
 	struct gt_catalog_file *file;
 	uint64_t bias;
@@ -40,7 +49,7 @@ struct gt_tracee_object {
 	int region;	 /* index in agent.regions, -1 = none of its functions is ours to trace */
 	uint32_t slot;	 /* of its function 0 in the region */
 	uint8_t *states; /* [function_count] enum gt_function_state */
-	uint8_t *roots;	 /* [function_count] its stub is a graph root's */
+	uint8_t *roots;	 /* [function_count] enum gt_function_role: what its stub is */
 	uint64_t *moved; /* [function_count] its moved code, 0 = none yet */
 	bool program;	 /* the program itself */
 	bool seen;	 /* in the pass over the maps */

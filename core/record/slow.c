@@ -264,8 +264,8 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 		traced = record_entry(thread, slot, function, kind, 0);
 	} else {
 		struct gt_trigger_call call = gt_trigger_begin(thread, function);
-		traced = !call.silent &&
-			 record_entry(thread, slot, function, call.kind, call.flags);
+		traced =
+			!call.silent && record_entry(thread, slot, function, call.kind, call.flags);
 		gt_trigger_entered(thread, function);
 	}
 	gt_stream_settle(thread);

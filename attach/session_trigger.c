@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Triggers of a running session: changes of them, and the letters that say that one has acted. The
+ * agent has done in its own process what had to be done at that moment; here the other processes
+ * follow, and the handler is told.
+ */
+#include "attach/session.h"
+#include "attach/session_private.h"
+#include "core/view/glob.h"
+
+#include <string.h>
+
+#define HOST_BYTE 1
+
+/* How many functions that can be traced the glob names; *returning: of these, those whose returns
+ * are seen. */
+static uint32_t count_matches(struct gt_session *session, const char *glob, uint32_t *returning)
+{
+	char *list[] = { (char *)glob, NULL };
+	struct gt_selection only = { .filter = list };
+	uint32_t index, matches = 0;
+	size_t i, k;
+
+	*returning = 0;
+	for (i = 0; i < session->tracee_count; i++) {
+		struct gt_tracee *tracee = session->tracees[i];
+
+		for (k = 0; k < tracee->object_count; k++) {
+			struct gt_tracee_object *object = tracee->objects[k];
+			struct gt_catalog_file *file = object->file;
+
+			for (index = 0; index < file->function_count; index++) {
+				if (!gt_selection_wants(
+					    &only, gt_object_function(file->object, index)->name,
+					    gt_object_function_name(file->object, index)) ||
+				    !gt_tracee_can_trace(tracee, object, index,
+							 &session->selection))
+					continue;
+				matches++;
+				*returning += !file->entries[index].entry_only;
+			}
+		}
+	}
+	return matches;
+}
+
+static int select_again(struct gt_session *session, struct gt_message *message)
+{
+	int error = 0, result;
+	size_t i;
+
+	for (i = 0; i < session->tracee_count; i++) {
+		result = gt_tracee_select(session->tracees[i], &session->selection, message);
+		error = error ? error : result;
+	}
+	return error;
+}
+
+static bool is_known(const struct gt_trigger *trigger)
+{
+	return trigger->glob && trigger->glob[0] && (int)trigger->action >= 0 &&
+	       trigger->action < GT_TRIGGER_ACTIONS;
+}
+
+int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
+			   struct gt_message *message)
+{
+	uint32_t matches, returning;
+	int error = 0;
+
+	if (!is_known(trigger))
+		return gt_fail(message, GT_EINVAL, "no such trigger");
+	pthread_mutex_lock(&session->lock);
+	matches = count_matches(session, trigger->glob, &returning);
+	if (!matches)
+		error = gt_fail(message, GT_EINVAL, "no function matches '%s'", trigger->glob);
+	else if (trigger->longer_than_ns && !returning)
+		error = gt_fail(message, GT_EINVAL,
+				"how long '%s' takes is not seen: only its entries are recorded",
+				trigger->glob);
+	else if (matches > session->arena.trigger_count / 2)
+		error = gt_fail(message, GT_ENOSPC,
+				"'%s' names %u functions: %u can have a trigger", trigger->glob,
+				matches, session->arena.trigger_count / 2);
+	if (!error)
+		error = gt_triggers_add(&session->triggers, trigger, message);
+	if (!error)
+		error = select_again(session, message);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int gt_session_trigger_remove(struct gt_session *session, const struct gt_trigger *trigger,
+			      struct gt_message *message)
+{
+	int error;
+
+	if (!is_known(trigger))
+		return gt_fail(message, GT_EINVAL, "no such trigger");
+	pthread_mutex_lock(&session->lock);
+	error = gt_triggers_remove(&session->triggers, trigger);
+	if (error)
+		gt_fail(message, error, "'%s' has no such trigger", trigger->glob);
+	else
+		error = select_again(session, message);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int gt_session_trigger_get(struct gt_session *session, uint32_t index, struct gt_trigger *trigger,
+			   bool *spent)
+{
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	error = gt_triggers_get(&session->triggers, index, trigger, spent);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int gt_session_trigger_handler(struct gt_session *session,
+			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
+			       void *data)
+{
+	pthread_mutex_lock(&session->lock);
+	session->handler = handler;
+	session->handler_data = data;
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+/* The blocks of all processes say what the word says. Agents change the word first, then their own
+ * blocks: if it changed while we wrote, theirs may have been the older value, and ours goes again.
+ */
+static void follow_tracing(struct gt_session *session)
+{
+	uint32_t *word = &session->arena.memory->tracing_on, on;
+	int tries;
+
+	for (tries = 0; tries < 8; tries++) {
+		on = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+		gt_follow_write_stop(session, HOST_BYTE, !on);
+		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == on)
+			return;
+	}
+}
+
+bool gt_session_is_pending(const struct gt_session *session, uint32_t index)
+{
+	uint32_t i;
+
+	for (i = 0; i < session->pending_count; i++)
+		if (session->pending[i].mail == index)
+			return true;
+	return false;
+}
+
+bool gt_session_on_trigger(struct gt_session *session, uint32_t index,
+			   const struct graftrace_mail *mail)
+{
+	uint32_t function = (uint32_t)mail->argument[0];
+	struct gt_pending_hit *pending;
+	uint64_t action = mail->argument[0] >> 32;
+
+	/* Believed as far as it goes: whoever has the arena could end its own recording anyway. */
+	if (action >= GT_TRIGGER_ACTIONS)
+		return false;
+	if (action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON ||
+	    action == GT_TRIGGER_STOP)
+		follow_tracing(session);
+	if (action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON || !session->handler ||
+	    session->pending_count == GRAFTRACE_ARENA_MAIL)
+		return false;
+	pending = &session->pending[session->pending_count];
+	*pending = (struct gt_pending_hit){
+		.mail = index,
+		.hit = {
+			.action = (enum gt_trigger_action)action,
+			.pid = mail->pid,
+			.tid = mail->tid,
+			.tsc = mail->argument[2],
+			.took_ns = gt_clock_duration_ns(&session->live.target.clock,
+							mail->argument[3]),
+		},
+	};
+	if (gt_catalog_function(&session->catalog, function, &pending->hit.function))
+		pending->hit.function = (struct gt_function){ .name = "?", .object = "" };
+	session->pending_count++;
+	return true;
+}
+
+void gt_session_run_handlers(struct gt_session *session)
+{
+	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
+	void (*handler)(void *data, const struct gt_trigger_hit *hit);
+	uint32_t count, i;
+	void *data;
+
+	pthread_mutex_lock(&session->lock);
+	count = session->pending_count;
+	memcpy(pending, session->pending, count * sizeof(*pending));
+	handler = session->handler;
+	data = session->handler_data;
+	pthread_mutex_unlock(&session->lock);
+	if (!count)
+		return;
+	for (i = 0; handler && i < count; i++)
+		handler(data, &pending[i].hit);
+	pthread_mutex_lock(&session->lock);
+	for (i = 0; i < count; i++)
+		gt_follow_answer(gt_arena_mail(&session->arena, pending[i].mail));
+	session->pending_count = 0; /* only this thread adds to it */
+	pthread_mutex_unlock(&session->lock);
+}
