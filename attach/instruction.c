@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Zydis behind the few facts that patching needs; see the header. */
-#include "attach/instruction.h"
+#include "attach/instruction_private.h"
 
 #include <string.h>
 #include <Zydis/Zydis.h>
@@ -122,8 +122,8 @@ static bool touches_stack(const ZydisDecodedInstruction *decoded)
 		       : decoded->mnemonic == ZYDIS_MNEMONIC_XCHG;
 }
 
-bool gt_instruction_decode(const uint8_t *code, size_t room, uint64_t address,
-			   struct gt_instruction *instruction)
+bool gt_instruction_decode_any(const uint8_t *code, size_t room, uint64_t address,
+			       struct gt_instruction *instruction)
 {
 	ZydisDecodedInstruction decoded;
 	const struct ZydisDecodedInstructionRawImm_ *immediate;
@@ -133,7 +133,6 @@ bool gt_instruction_decode(const uint8_t *code, size_t room, uint64_t address,
 	memset(instruction, 0, sizeof(*instruction));
 	instruction->bytes = decoded.length;
 	instruction->kind = (uint8_t)kind_of(&decoded);
-	instruction->mnemonic = (uint16_t)decoded.mnemonic;
 	instruction->is_lea = decoded.mnemonic == ZYDIS_MNEMONIC_LEA;
 	instruction->stack = touches_stack(&decoded);
 	instruction->base = 0xff;
@@ -152,6 +151,13 @@ bool gt_instruction_decode(const uint8_t *code, size_t room, uint64_t address,
 		instruction->immediate_bytes = immediate->size / 8;
 	}
 	return true;
+}
+
+bool gt_instruction_decode(const uint8_t *code, size_t room, uint64_t address,
+			   struct gt_instruction *instruction)
+{
+	return gt_instruction_decode_common(code, room, address, instruction) ||
+	       gt_instruction_decode_any(code, room, address, instruction);
 }
 
 bool gt_instruction_ends(const struct gt_instruction *instruction)
@@ -179,7 +185,7 @@ static uint8_t number_of(ZydisRegister which)
 	return number < 0 ? 0xff : (uint8_t)number;
 }
 
-void gt_instruction_stack(const uint8_t *code, size_t room, struct gt_stack_effect *effect)
+void gt_instruction_stack_any(const uint8_t *code, size_t room, struct gt_stack_effect *effect)
 {
 	ZydisDecodedInstruction decoded;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -275,4 +281,10 @@ void gt_instruction_stack(const uint8_t *code, size_t room, struct gt_stack_effe
 		if (is_register(&operands[i], stack) &&
 		    operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
 			effect->unknown = true;
+}
+
+void gt_instruction_stack(const uint8_t *code, size_t room, struct gt_stack_effect *effect)
+{
+	if (!gt_instruction_stack_common(code, room, effect))
+		gt_instruction_stack_any(code, room, effect);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One x86-64 instruction, as far as patching needs it: how long it is, where it may go, and which
- * of its bytes depend on where it stands. A thin layer over Zydis. Pure functions, from any thread.
+ * of its bytes depend on where it stands. A table for what is common, Zydis for the rest. Pure
+ * functions, from any thread.
  */
 #ifndef GT_ATTACH_INSTRUCTION_H
 #define GT_ATTACH_INSTRUCTION_H
@@ -43,7 +44,6 @@ struct gt_instruction {
 			 part) */
 	bool indexed; /* with an index register too */
 	int32_t displacement;
-	uint16_t mnemonic;   /* ZydisMnemonic */
 	uint64_t target;     /* of the relative branch */
 	uint64_t rip_target; /* that the operand names */
 };
