@@ -136,6 +136,8 @@ gt_hot_entry:
 
 	/* Stopped, or another tracer. For lack of room alone an entry is counted. */
 entry_other:
+	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	je entry_profile
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz entry_stopped
 	cmpb $GT_MODE_FUNCTION, T(GT_THREAD_STOP + 3)
@@ -283,6 +285,8 @@ exit_pop:
 	 * that fork wiped, or that has to read its settings. Tracing off, or another tracer's mode: the frame
 	 * goes, nothing is recorded, and the next record says how deep it is. */
 exit_stopped:
+	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	je exit_profile
 	testl $(0xff << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jz exit_slow
 	mov T(GT_THREAD_STOP), %eax
@@ -291,6 +295,8 @@ exit_stopped:
 	je exit_goes_on
 	cmp $(GT_MODE_THRESHOLD << GT_STOP_MODE_SHIFT), %eax
 	je exit_goes_on
+	cmp $(GT_MODE_PROFILE_GRAPH << GT_STOP_MODE_SHIFT), %eax
+	je exit_slow
 	lea 24(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
 	cmp GT_FRAME_SLOT(%rdx), %rcx
@@ -391,6 +397,7 @@ entry_slow_kind:
 gt_hot_hook:
 	jmp *REGION(GT_REGION_HOOK_SLOW)
 
+#include "arch/x86_64/profile.S"
 
 gt_hot_end:
 

@@ -262,6 +262,7 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 	while (thread->top != top) {
 		if (gt_frame_flags(thread->top) & GT_FRAME_TRIGGER)
 			gt_trigger_returned(thread, thread->top);
+		gt_profile_leave(thread, thread->top); /* as a return at this moment */
 		thread->top->slot = GT_SLOT_NONE;
 		thread->top--;
 	}

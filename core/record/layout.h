@@ -7,46 +7,52 @@
 #define GT_CORE_RECORD_LAYOUT_H
 
 /* struct gt_thread */
-#define GT_THREAD_OWNER	      0
-#define GT_THREAD_STOP	      8
-#define GT_THREAD_CUR	      16
-#define GT_THREAD_INSIDE      24
-#define GT_THREAD_HIGH	      32 /* and the epoch behind it: copied to a frame in one go */
-#define GT_THREAD_EPOCH	      36
-#define GT_THREAD_FLOOR	      40
-#define GT_THREAD_TOP	      48
-#define GT_THREAD_LIMIT	      56
-#define GT_THREAD_CUR_PAIR    64
-#define GT_THREAD_LOST_FULL   72
-#define GT_THREAD_DEPTH_LIMIT 80
-#define GT_THREAD_THRESHOLD   88
-#define GT_THREAD_RESUME      96
-#define GT_THREAD_BYTES	      256
+#define GT_THREAD_OWNER		0
+#define GT_THREAD_STOP		8
+#define GT_THREAD_CUR		16
+#define GT_THREAD_INSIDE	24
+#define GT_THREAD_HIGH		32 /* and the epoch behind it: copied to a frame in one go */
+#define GT_THREAD_EPOCH		36
+#define GT_THREAD_FLOOR		40
+#define GT_THREAD_TOP		48
+#define GT_THREAD_LIMIT		56
+#define GT_THREAD_CUR_PAIR	64
+#define GT_THREAD_LOST_FULL	72
+#define GT_THREAD_DEPTH_LIMIT	80
+#define GT_THREAD_THRESHOLD	88
+#define GT_THREAD_RESUME	96
+#define GT_THREAD_PROFILE	104
+#define GT_THREAD_PROFILE_PAGES 112
+#define GT_THREAD_BYTES		256
 
 /* The stop word: one compare tells "record, in this mode". */
-#define GT_STOP_FULL	   0x00000001 /* byte 0: no room; entries are counted as lost */
-#define GT_STOP_HOST	   0x00000100 /* byte 1: tracing_on = 0 */
-#define GT_STOP_OUTSIDE	   0x00010000 /* byte 2: outside the graph functions */
-#define GT_STOP_CAUSES	   0x00ffffff
-#define GT_STOP_MODE_SHIFT 24 /* byte 3: what the straight line does; 0 = nothing */
-#define GT_MODE_FUNCTION   1
-#define GT_MODE_GRAPH	   2
-#define GT_MODE_THRESHOLD  3 /* graph, but only calls longer than tracing_thresh */
-#define GT_MODE_NOP	   4
+#define GT_STOP_FULL	      0x00000001 /* byte 0: no room; entries are counted as lost */
+#define GT_STOP_HOST	      0x00000100 /* byte 1: tracing_on = 0 */
+#define GT_STOP_OUTSIDE	      0x00010000 /* byte 2: outside the graph functions */
+#define GT_STOP_CAUSES	      0x00ffffff
+#define GT_STOP_MODE_SHIFT    24 /* byte 3: what the straight line does; 0 = nothing */
+#define GT_MODE_FUNCTION      1
+#define GT_MODE_GRAPH	      2
+#define GT_MODE_THRESHOLD     3 /* graph, but only calls longer than tracing_thresh */
+#define GT_MODE_NOP	      4
+#define GT_MODE_PROFILE	      5 /* calls are counted in the thread's table, nothing is recorded */
+#define GT_MODE_PROFILE_GRAPH 6 /* both */
 
 /* struct gt_frame */
-#define GT_FRAME_SLOT  0
-#define GT_FRAME_WORD  8
-#define GT_FRAME_HIGH  16
-#define GT_FRAME_EPOCH 20
-#define GT_FRAME_BYTES 24
+#define GT_FRAME_SLOT	  0
+#define GT_FRAME_WORD	  8
+#define GT_FRAME_HIGH	  16
+#define GT_FRAME_EPOCH	  20
+#define GT_FRAME_CHILDREN 24
+#define GT_FRAME_BYTES	  32
 
 /* Flags in the low byte of a frame's epoch: any of them, as an epoch that is not the running one,
  * takes a return off the straight line. */
-#define GT_FRAME_THRESHOLD 1 /* the entry was not recorded: only a long call will be */
-#define GT_FRAME_ROOT	   2 /* entered the graph: leaving it goes outside again */
-#define GT_FRAME_BOTTOM	   4 /* first call of a context that is no thread's own stack */
-#define GT_FRAME_TRIGGER   8 /* something happens if it returns late */
+#define GT_FRAME_THRESHOLD 1  /* the entry was not recorded: only a long call will be */
+#define GT_FRAME_ROOT	   2  /* entered the graph: leaving it goes outside again */
+#define GT_FRAME_BOTTOM	   4  /* first call of a context that is no thread's own stack */
+#define GT_FRAME_TRIGGER   8  /* something happens if it returns late */
+#define GT_FRAME_PROFILE   16 /* counted in the table: its return adds its time there */
 #define GT_EPOCH_STEP	   256
 
 /* Kinds of entry that the slow path is told. */
@@ -57,6 +63,15 @@
 
 /* The mirror of a return slot lies at slot XOR this. */
 #define GT_MIRROR_BIT 46
+
+/* struct graftrace_profile_entry, and how a function's number finds its own: 64 to a page */
+#define GT_PROFILE_HITS		0
+#define GT_PROFILE_TICKS	8
+#define GT_PROFILE_SELF		16
+#define GT_PROFILE_SQUARES	24 /* two words */
+#define GT_PROFILE_SELF_SQUARES 40 /* two words */
+#define GT_PROFILE_BYTES	64
+#define GT_PROFILE_SHIFT	6
 
 /* struct graftrace_region */
 #define GT_REGION_BIAS	     0

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <graftrace/agent.h>
 #include <graftrace/arena.h>
+#include <graftrace/profile.h>
 #include "core/record/layout.h"
 
 /* An open call. Taken frames have their slot; a popped one has ~0, which also marks one that is
@@ -25,6 +26,7 @@ struct gt_frame {
 	uint64_t word;	/* the entry's record: function and low half of the clock */
 	uint32_t high;	/* high half of the clock */
 	uint32_t epoch; /* the thread's epoch at the entry, flags (GT_FRAME_…) in the low byte */
+	uint64_t children; /* profile: ticks of the calls from it that have returned */
 };
 
 static inline uint64_t gt_frame_clock(const struct gt_frame *frame)
@@ -95,6 +97,9 @@ struct gt_thread {
 	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
 	uint64_t threshold;	      /* tracing_thresh in ticks */
 	uint64_t resume;	      /* 1: returns went unrecorded while off: say RESUMED first */
+	struct graftrace_profile_entry *
+		*profile;	/* its pages by function number >> 6; NULL: none */
+	uint64_t profile_pages; /* elements of `profile`; 0 = none yet */
 	/* cold */
 	struct gt_thread *self;
 	struct graftrace_sub_buffer *sub_buffer; /* the open one, NULL = none */
@@ -110,7 +115,9 @@ struct gt_thread {
 	uint64_t hard_end; /* end of the open sub-buffer */
 	struct gt_context **running; /* where the running context is noted beyond a fork; or NULL */
 	uint32_t max_depth;	     /* max_graph_depth, 0 = none */
-	uint32_t reserved[17];
+	uint32_t pad_depth;
+	struct graftrace_profile_entry ***profile_home; /* where `profile` is noted, to be freed */
+	uint32_t reserved[10];
 };
 
 #define GT_ASSERT_AT(type, field, offset) \
@@ -130,12 +137,22 @@ GT_ASSERT_AT(struct gt_thread, lost_full, GT_THREAD_LOST_FULL);
 GT_ASSERT_AT(struct gt_thread, depth_limit, GT_THREAD_DEPTH_LIMIT);
 GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
 GT_ASSERT_AT(struct gt_thread, resume, GT_THREAD_RESUME);
+GT_ASSERT_AT(struct gt_thread, profile, GT_THREAD_PROFILE);
+GT_ASSERT_AT(struct gt_thread, profile_pages, GT_THREAD_PROFILE_PAGES);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_frame, slot, GT_FRAME_SLOT);
 GT_ASSERT_AT(struct gt_frame, word, GT_FRAME_WORD);
 GT_ASSERT_AT(struct gt_frame, high, GT_FRAME_HIGH);
 GT_ASSERT_AT(struct gt_frame, epoch, GT_FRAME_EPOCH);
+GT_ASSERT_AT(struct gt_frame, children, GT_FRAME_CHILDREN);
 _Static_assert(sizeof(struct gt_frame) == GT_FRAME_BYTES, "layout.h has the frame's size");
+GT_ASSERT_AT(struct graftrace_profile_entry, hits, GT_PROFILE_HITS);
+GT_ASSERT_AT(struct graftrace_profile_entry, ticks, GT_PROFILE_TICKS);
+GT_ASSERT_AT(struct graftrace_profile_entry, self_ticks, GT_PROFILE_SELF);
+GT_ASSERT_AT(struct graftrace_profile_entry, squares, GT_PROFILE_SQUARES);
+GT_ASSERT_AT(struct graftrace_profile_entry, self_squares, GT_PROFILE_SELF_SQUARES);
+_Static_assert(1 << GT_PROFILE_SHIFT == GRAFTRACE_PROFILE_FUNCTIONS,
+	       "layout.h has the page's size");
 GT_ASSERT_AT(struct graftrace_region, bias, GT_REGION_BIAS);
 GT_ASSERT_AT(struct graftrace_region, entry_slow, GT_REGION_ENTRY_SLOW);
 GT_ASSERT_AT(struct graftrace_region, exit_slow, GT_REGION_EXIT_SLOW);
@@ -162,7 +179,8 @@ void gt_stream_choose(struct gt_thread *thread);
 void gt_stream_settle(struct gt_thread *thread);
 static inline bool gt_stream_is_graph(const struct gt_thread *thread)
 {
-	return thread->chosen == GT_MODE_GRAPH || thread->chosen == GT_MODE_THRESHOLD;
+	return thread->chosen == GT_MODE_GRAPH || thread->chosen == GT_MODE_THRESHOLD ||
+	       thread->chosen == GT_MODE_PROFILE_GRAPH;
 }
 /* Is the open sub-buffer one of the chosen tracer? */
 bool gt_stream_fits(const struct gt_thread *thread);
@@ -225,6 +243,20 @@ struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t funct
 void gt_trigger_entered(struct gt_thread *thread, uint32_t function);
 /* A call whose frame has GT_FRAME_TRIGGER is over. */
 void gt_trigger_returned(struct gt_thread *thread, const struct gt_frame *frame);
+
+/* profile.c: the thread's table of hits and times. With signals masked, from the slow half. */
+
+static inline bool gt_profile_is_on(const struct gt_thread *thread)
+{
+	return thread->chosen == GT_MODE_PROFILE || thread->chosen == GT_MODE_PROFILE_GRAPH;
+}
+/* Counts a call. False: there is no room for the function's page (counted as lost). */
+bool gt_profile_hit(struct gt_thread *thread, uint32_t function);
+/* Adds the time of a call that ends now to its function, and to its caller's children; of frames
+ * that were counted at their entry (GT_FRAME_PROFILE), while the profile is on. */
+void gt_profile_leave(struct gt_thread *thread, struct gt_frame *frame);
+/* Gives back the table's directory of a thread that has ended, or that went through fork. */
+void gt_profile_release(struct graftrace_profile_entry ***home);
 
 /* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
 

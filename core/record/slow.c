@@ -32,11 +32,15 @@ static void fill_hole(uint64_t *hole)
 /* Is there an open sub-buffer of the kind that the chosen tracer writes? Opens one if not. */
 static bool right_mode(struct gt_thread *thread)
 {
-	if (thread->sub_buffer != NULL && thread->mode != 0)
+	if (thread->mode != 0 && (thread->sub_buffer != NULL || thread->mode == GT_MODE_PROFILE))
 		return true;
 	gt_stream_choose(thread);
 	if (thread->chosen == GT_MODE_NOP || gt_stream_fits(thread))
 		return true;
+	if (thread->chosen == GT_MODE_PROFILE) {
+		gt_stream_close(thread);
+		return true;
+	}
 	return gt_stream_open(thread);
 }
 
@@ -137,8 +141,9 @@ static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t
 }
 
 /* Records that the call of `frame` (the top) returned at this moment. */
-static void record_return(struct gt_thread *thread, const struct gt_frame *frame)
+static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 {
+	gt_profile_leave(thread, frame);
 	bool recording = !thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
 	if (!recording) {
 		thread->resume = 1;
@@ -168,8 +173,19 @@ static struct gt_frame *push(struct gt_thread *thread, uint64_t slot, uint32_t f
 	frame->word = graftrace_word(function, false, (uint32_t)clock);
 	frame->high = (uint32_t)(clock >> 32);
 	frame->epoch = thread->epoch | flags;
+	frame->children = 0;
 	frame->slot = slot;
 	return frame;
+}
+
+/* A call whose return nobody will see. Always false: not traced. */
+static bool enter_only(struct gt_thread *thread, uint32_t function)
+{
+	if (gt_profile_is_on(thread))
+		gt_profile_hit(thread, function);
+	if (thread->chosen == GT_MODE_PROFILE || write_entry_only(thread, function))
+		return false;
+	return no_room(thread);
 }
 
 static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t flags)
@@ -181,7 +197,8 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 
 	if (old != NULL) {
 		/* Tail call: the old one's frame and mirror become the new one's. */
-		flags |= gt_frame_flags(old) & ~(GT_FRAME_THRESHOLD | GT_FRAME_TRIGGER);
+		flags |= gt_frame_flags(old) &
+			 ~(GT_FRAME_THRESHOLD | GT_FRAME_TRIGGER | GT_FRAME_PROFILE);
 		record_return(thread, old);
 		if (gt_frame_flags(old) & GT_FRAME_TRIGGER)
 			gt_trigger_returned(thread, old);
@@ -203,13 +220,15 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	if (slot < thread->context->win_low || slot >= thread->context->win_high) {
 		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1,
 				   __ATOMIC_RELAXED);
-		write_entry_only(thread, function);
+		enter_only(thread, function);
 		return false;
 	}
-	if (!say_resumed(thread, false))
-		return no_room(thread);
 	uint64_t clock;
-	if (thread->chosen == GT_MODE_THRESHOLD) {
+	if (thread->chosen == GT_MODE_PROFILE) {
+		clock = gt_arch_clock();
+	} else if (!say_resumed(thread, false)) {
+		return no_room(thread);
+	} else if (thread->chosen == GT_MODE_THRESHOLD) {
 		clock = gt_arch_clock();
 		flags |= GT_FRAME_THRESHOLD;
 	} else if (!write_call(thread, function, false, &clock)) {
@@ -217,6 +236,8 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	}
 	if (!thread->context->known && thread->top == thread->context->frames)
 		flags |= GT_FRAME_BOTTOM;
+	if (gt_profile_is_on(thread) && gt_profile_hit(thread, function))
+		flags |= GT_FRAME_PROFILE;
 	push(thread, slot, function, clock, flags);
 	if (!stub)
 		*mirror = *return_slot;
@@ -241,11 +262,8 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 			return false;
 		return no_room(thread);
 	}
-	if (kind == GT_ENTRY_ONLY) {
-		if (write_entry_only(thread, function))
-			return false;
-		return no_room(thread);
-	}
+	if (kind == GT_ENTRY_ONLY)
+		return enter_only(thread, function);
 	if (enters)
 		thread->outside = 0;
 	if (enter_graph(thread, slot, function, flags | (enters ? GT_FRAME_ROOT : 0)))

@@ -165,42 +165,67 @@ static bool needs_slow_half(const struct gt_thread *thread)
 {
 	if (thread->chosen == GT_MODE_NOP)
 		return false;
+	/* calls that no record tells of: what is open is closed first, a later header tells */
+	if (thread->chosen == GT_MODE_PROFILE)
+		return thread->sub_buffer != NULL;
 	if (!gt_stream_fits(thread))
 		return true;
 	return thread->chosen != GT_MODE_THRESHOLD && (thread->tight || thread->resume != 0);
 }
 
-static uint8_t mode_of(uint32_t tracer, uint64_t threshold)
+/* The arena's settings that choose a mode. */
+struct settings {
+	uint32_t tracer;
+	uint32_t max_depth;
+	uint64_t threshold;
+	bool profile;
+};
+
+static struct settings read_settings(struct graftrace_arena *arena)
 {
-	switch (tracer) {
+	struct settings settings = {
+		.tracer = __atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST),
+		.max_depth = __atomic_load_n(&arena->max_depth, __ATOMIC_SEQ_CST),
+		.threshold = __atomic_load_n(&arena->threshold_ticks, __ATOMIC_SEQ_CST),
+		.profile = __atomic_load_n(&arena->profile, __ATOMIC_SEQ_CST) != 0,
+	};
+	/* The profile goes on while tracing is off: then the stop byte is not used for that. */
+	if (settings.profile && __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0)
+		settings.tracer = GRAFTRACE_TRACER_NOP;
+	return settings;
+}
+
+static uint8_t mode_of(const struct settings *settings)
+{
+	switch (settings->tracer) {
 	case GRAFTRACE_TRACER_FUNCTION:
 		return GT_MODE_FUNCTION;
 	case GRAFTRACE_TRACER_FUNCTION_GRAPH:
-		return threshold != 0 ? GT_MODE_THRESHOLD : GT_MODE_GRAPH;
+		if (settings->threshold != 0)
+			return GT_MODE_THRESHOLD;
+		return settings->profile ? GT_MODE_PROFILE_GRAPH : GT_MODE_GRAPH;
 	default:
-		return GT_MODE_NOP;
+		return settings->profile ? GT_MODE_PROFILE : GT_MODE_NOP;
 	}
 }
 
 void gt_stream_choose(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
-	uint32_t tracer, max_depth;
-	uint64_t threshold;
+	struct settings settings, again;
 	/* The host changes the settings first, then writes mode 0. A mode that we store behind its
 	 * 0 is one of settings that we read behind the change: they are looked at again. */
+	again = read_settings(arena);
 	do {
-		tracer = __atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST);
-		threshold = __atomic_load_n(&arena->threshold_ticks, __ATOMIC_SEQ_CST);
-		max_depth = __atomic_load_n(&arena->max_depth, __ATOMIC_SEQ_CST);
-		thread->chosen = mode_of(tracer, threshold);
-		thread->threshold = threshold;
-		gt_frames_limits(thread, max_depth);
+		settings = again;
+		thread->chosen = mode_of(&settings);
+		thread->threshold = settings.threshold;
+		gt_frames_limits(thread, settings.max_depth);
 		__atomic_store_n(&thread->mode, needs_slow_half(thread) ? 0 : thread->chosen,
 				 __ATOMIC_SEQ_CST);
-	} while (__atomic_load_n(&arena->tracer, __ATOMIC_SEQ_CST) != tracer ||
-		 __atomic_load_n(&arena->threshold_ticks, __ATOMIC_SEQ_CST) != threshold ||
-		 __atomic_load_n(&arena->max_depth, __ATOMIC_SEQ_CST) != max_depth);
+		again = read_settings(arena);
+	} while (again.tracer != settings.tracer || again.max_depth != settings.max_depth ||
+		 again.threshold != settings.threshold || again.profile != settings.profile);
 }
 
 void gt_stream_settle(struct gt_thread *thread)

@@ -64,10 +64,13 @@ static bool hit(struct graftrace_trigger *trigger)
 static void set_threads(struct gt_thread *self, bool on)
 {
 	struct gt_thread *thread;
+	/* the profile goes on: threads read in the arena that tracing is off */
+	bool profile = __atomic_load_n(&gt_port_arena()->profile, __ATOMIC_SEQ_CST) != 0;
 	for (uint32_t i = 0; (thread = gt_port_thread(i)) != NULL; i++)
 		if (thread->stream != NULL)
-			__atomic_store_n(&thread->host, !on, RELAXED);
-	self->host = !on;
+			__atomic_store_n(profile ? &thread->mode : &thread->host, profile ? 0 : !on,
+					 RELAXED);
+	self->host = !on && !profile;
 }
 
 /* True: it was not so before. As in Linux, a hit that changes nothing is none. */

@@ -184,8 +184,10 @@ struct graftrace_arena {
 	uint64_t sub_buffers_offset;
 	uint64_t triggers_offset;
 	uint32_t trigger_count; /* a power of two, or 0: there is no table */
-	uint32_t pad_triggers;
-	uint64_t pad0[5];
+	uint32_t profile_page_count;
+	uint64_t profile_states_offset; /* graftrace/profile.h */
+	uint64_t profile_pages_offset;
+	uint64_t pad0[3];
 
 	/* written by the host at any time, read by agents */
 	uint32_t tracing_on;
@@ -198,7 +200,9 @@ struct graftrace_arena {
 	uint32_t max_depth;	  /* max_graph_depth, 0 = none */
 	uint32_t host_alive;	  /* 0: nobody listens: mail is not waited for */
 	uint64_t threshold_ticks; /* tracing_thresh, 0 = none */
-	uint64_t pad1[3];
+	uint32_t profile;	  /* 1: threads keep tables of hits and times (function profiler) */
+	uint32_t pad3;
+	uint64_t pad1[2];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
@@ -209,7 +213,10 @@ struct graftrace_arena {
 	uint32_t host_sleeping;		      /* 1: the host waits on doorbell */
 	uint32_t generations;		      /* writers so far */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* losses that no stream could count */
-	uint64_t pad2[5];
+	uint64_t profile_free; /* free stack of profile pages, as free_head; 0 = empty */
+	uint32_t profile_next; /* pages from this one on were never used */
+	uint32_t pad4;
+	uint64_t pad2[3];
 };
 
 static inline struct graftrace_stream *graftrace_arena_streams(struct graftrace_arena *arena)

@@ -117,6 +117,8 @@ enum graftrace_lost {
 	GRAFTRACE_LOST_DEPTH = 2,   /* deeper than the frame array can grow: not recorded */
 	GRAFTRACE_LOST_OVERRUN = 3, /* overwritten before it was read (--overwrite) */
 	GRAFTRACE_LOST_STREAM = 4,  /* no stream for a new thread */
+	GRAFTRACE_LOST_PROFILE =
+		5, /* no page of the function profiler's table: calls not counted */
 	GRAFTRACE_LOST_CAUSES = 8,
 };
 

@@ -22,8 +22,9 @@ struct home {
 	struct gt_context base;
 	struct gt_context *running;
 	struct graftrace_stream *stream;
-	uint32_t generation; /* of the stream, as this thread claimed it */
-	uint32_t tid;	     /* 0 = free */
+	struct graftrace_profile_entry **profile; /* gt_thread.profile */
+	uint32_t generation;			  /* of the stream, as this thread claimed it */
+	uint32_t tid;				  /* 0 = free */
 };
 
 static struct {
@@ -133,6 +134,7 @@ static void free_home_locked(struct home *home)
 	if (base->frames != base->small && base->frames != NULL)
 		gt_port_release(base->frames, base->capacity * sizeof(*base->frames));
 	base->frames = NULL;
+	gt_profile_release(&home->profile);
 	home->block->owner = 0;
 	home->stream = NULL;
 	home->running = NULL;
@@ -236,7 +238,8 @@ static void start_stream(struct gt_thread *thread, struct graftrace_stream *stre
 	thread->outside = arena->graph_only != 0;
 	/* Published first, then read: the host sets the word first, then looks for blocks. */
 	__atomic_store_n(&stream->block, (uint64_t)thread, __ATOMIC_SEQ_CST);
-	thread->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0;
+	thread->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0 &&
+		       __atomic_load_n(&arena->profile, __ATOMIC_SEQ_CST) == 0;
 }
 
 static struct gt_thread *make_current(void)
@@ -263,7 +266,9 @@ static struct gt_thread *make_current(void)
 	if (pid != process_id)
 		pid = tid = process_id; /* a vfork child speaks for its parent */
 	bool adopted = home != NULL;
-	if (!adopted) {
+	if (adopted) {
+		gt_profile_release(&home->profile); /* its pages are the parent's */
+	} else {
 		home = take_home_locked(tid);
 		if (home == NULL)
 			goto fail;
@@ -279,6 +284,7 @@ static struct gt_thread *make_current(void)
 	thread->pid = pid;
 	thread->tid = tid;
 	thread->running = &home->running;
+	thread->profile_home = &home->profile;
 	thread->base = &home->base;
 	thread->lost_full = &dropped;
 	if (clean) {

@@ -14,8 +14,9 @@
 #include <unistd.h>
 #include "port/program/image.h"
 
-#define REGION_BYTES (1 << 20)
-#define TRIGGERS     16u
+#define REGION_BYTES  (1 << 20)
+#define TRIGGERS      16u
+#define PROFILE_PAGES 2048ull
 
 static struct graftrace_arena *arena;
 static uint8_t *image;
@@ -49,7 +50,9 @@ static void make_arena(const struct engine_options *options)
 	uint64_t mail = states + options->sub_buffers * sizeof(struct graftrace_sub_buffer_entry);
 	uint64_t subs = (mail + 64 * sizeof(struct graftrace_mail) + 65535) & ~65535ull;
 	uint64_t triggers = subs + (uint64_t)options->sub_buffers * options->sub_buffer_bytes;
-	uint64_t bytes = triggers + TRIGGERS * sizeof(struct graftrace_trigger);
+	uint64_t profile_states = triggers + TRIGGERS * sizeof(struct graftrace_trigger);
+	uint64_t profile_pages = profile_states + PROFILE_PAGES * 16;
+	uint64_t bytes = profile_pages + PROFILE_PAGES * GRAFTRACE_PROFILE_PAGE_BYTES;
 	uint8_t *room = mmap(NULL, bytes + 65536, PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (room == MAP_FAILED)
@@ -67,6 +70,10 @@ static void make_arena(const struct engine_options *options)
 	arena->sub_buffers_offset = subs;
 	arena->triggers_offset = triggers;
 	arena->trigger_count = TRIGGERS;
+	arena->profile_states_offset = profile_states;
+	arena->profile_pages_offset = profile_pages;
+	arena->profile_page_count = options->profile_pages ? options->profile_pages : PROFILE_PAGES;
+	arena->profile = options->profile;
 	arena->tracing_on = 1;
 	arena->tracer = options->tracer;
 	arena->mode = options->mode;
@@ -80,16 +87,48 @@ static void make_arena(const struct engine_options *options)
 	arena->free_count = options->sub_buffers;
 }
 
-/* As the host side does it: settings first, then every block is told to read them. */
-void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks)
+static void tell_blocks(void)
 {
 	struct graftrace_stream *streams = graftrace_arena_streams(arena);
-	__atomic_store_n(&arena->threshold_ticks, threshold_ticks, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&arena->tracer, tracer, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < arena->stream_count; i++)
 		if (streams[i].state != GRAFTRACE_STREAM_FREE && streams[i].block != 0)
 			__atomic_store_n((uint8_t *)streams[i].block + GRAFTRACE_BLOCK_STOP + 3, 0,
 					 __ATOMIC_SEQ_CST);
+}
+
+void engine_set_profile(bool on)
+{
+	__atomic_store_n(&arena->profile, on, __ATOMIC_SEQ_CST);
+	tell_blocks();
+}
+
+struct graftrace_profile_entry engine_profile(uint32_t function)
+{
+	struct graftrace_profile_state *states = graftrace_arena_profile_states(arena);
+	struct graftrace_profile_entry sum = { 0 };
+	for (uint32_t i = 0; i < arena->profile_next; i++) {
+		if (states[i].generation == 0 ||
+		    states[i].first != function / GRAFTRACE_PROFILE_FUNCTIONS)
+			continue;
+		const struct graftrace_profile_entry *entry = &graftrace_arena_profile_page(
+			arena, i)[function % GRAFTRACE_PROFILE_FUNCTIONS];
+		sum.hits += entry->hits;
+		sum.ticks += entry->ticks;
+		sum.self_ticks += entry->self_ticks;
+		sum.squares[0] += entry->squares[0];
+		sum.squares[1] += entry->squares[1];
+		sum.self_squares[0] += entry->self_squares[0];
+		sum.self_squares[1] += entry->self_squares[1];
+	}
+	return sum;
+}
+
+/* As the host side does it: settings first, then every block is told to read them. */
+void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks)
+{
+	__atomic_store_n(&arena->threshold_ticks, threshold_ticks, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&arena->tracer, tracer, __ATOMIC_SEQ_CST);
+	tell_blocks();
 }
 
 void engine_start(const struct engine_options *options)

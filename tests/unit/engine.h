@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <graftrace/agent.h>
 #include <graftrace/arena.h>
+#include <graftrace/profile.h>
 
 struct engine_options {
 	uint32_t sub_buffers;
@@ -21,6 +22,8 @@ struct engine_options {
 	uint32_t max_depth;
 	uint64_t threshold_ticks;
 	uint32_t graph_only;
+	uint32_t profile;
+	uint32_t profile_pages; /* 0 = enough */
 };
 
 /* Once a process. */
@@ -37,6 +40,9 @@ struct graftrace_trigger *engine_trigger(uint32_t function, enum graftrace_trigg
 uint32_t engine_mail(struct graftrace_mail *last);
 /* Chooses the tracer while the engine runs. */
 void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks);
+/* The function profiler, while the engine runs; and what all threads have counted. */
+void engine_set_profile(bool on);
+struct graftrace_profile_entry engine_profile(uint32_t function);
 /* tracing_on, as the host side sets it. */
 void engine_set_on(bool on);
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The function profiler's straight line: an entry counts a hit and pushes a frame, a return adds its
+ * time to the function's numbers. Nothing is written to the ring. Included by hot.S at its end: it is
+ * a part of the hot text, with the same macros and the same rules (registers, signals by letter).
+ *
+ *  D. Each number of a table is changed by one instruction on memory, so that a signal handler's calls
+ *     of the same function, between any two of them, lose nothing. Squares have two words: the carry
+ *     lives in the flags, which a signal saves and restores.
+ *  E. The hit is counted before the frame's slot is stored: a handler that comes between finds a frame
+ *     in flight (B) and passes over it.
+ *
+ * struct graftrace_profile_entry is found by number: the thread's directory has an element for 64
+ * functions. No page, or no directory: the slow path makes them.
+ */
+
+/* in: the stub's number as gt_hot_entry. out: CF = 0 traced */
+	.p2align 5
+entry_profile:
+	SAVE
+	CHECK_GRAPH_ENTRY profile
+	mov 24(%rsp), %rcx
+	sub REGION(GT_REGION_BIAS), %rcx	/* function * 32 */
+	mov %rcx, %rdx
+	shr $(GT_PROFILE_SHIFT + 5), %rdx
+	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
+	jae entry_slow
+	mov T(GT_THREAD_PROFILE), %rax
+	mov (%rax, %rdx, 8), %rdx
+	test %rdx, %rdx
+	jz entry_slow
+	and $(((1 << GT_PROFILE_SHIFT) - 1) << 5), %ecx
+	lea (%rdx, %rcx, GT_PROFILE_BYTES / 32), %rcx
+	READ_CLOCK
+	incq GT_PROFILE_HITS(%rcx)		/* E */
+	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	mov T(GT_THREAD_TOP), %rcx
+	mov %edx, GT_FRAME_HIGH(%rcx)
+	movl $GT_FRAME_PROFILE, GT_FRAME_EPOCH(%rcx)
+	FUNCTION_WORD
+	or %rax, %rdx
+	mov %rdx, GT_FRAME_WORD(%rcx)
+	movq $0, GT_FRAME_CHILDREN(%rcx)
+	lea 32(%rsp), %rdx
+	mov %rdx, GT_FRAME_SLOT(%rcx)
+	RESTORE
+	clc
+	ret
+	MAYBE_STUB profile
+
+/* stack: 0 rdx 8 rcx 16 rax | 24 the slot, with function << 1 | 1 */
+	.p2align 5
+exit_profile:
+	lea 24(%rsp), %rcx
+	mov T(GT_THREAD_TOP), %rdx
+	cmp GT_FRAME_SLOT(%rdx), %rcx
+	jne exit_slow
+	cmpb $GT_FRAME_PROFILE, GT_FRAME_EPOCH(%rdx)
+	jne exit_slow				/* a root, or an entry that was not counted */
+	mov 24(%rsp), %ecx
+	shr $(GT_PROFILE_SHIFT + 1), %ecx
+	cmp T(GT_THREAD_PROFILE_PAGES), %rcx
+	jae exit_slow
+	mov T(GT_THREAD_PROFILE), %rax
+	mov (%rax, %rcx, 8), %rcx
+	test %rcx, %rcx
+	jz exit_slow				/* the entry was another thread's */
+	mov 24(%rsp), %eax
+	and $(((1 << GT_PROFILE_SHIFT) - 1) << 1), %eax
+	shl $5, %eax				/* (function % 64) * 64 */
+	add %rax, %rcx
+	push %rsi
+	push %rdi
+	mov GT_FRAME_HIGH(%rdx), %esi
+	shl $32, %rsi
+	mov GT_FRAME_WORD(%rdx), %edi
+	or %rdi, %rsi				/* the entry's clock */
+	READ_CLOCK
+	shl $32, %rdx
+	or %rdx, %rax
+	mov T(GT_THREAD_TOP), %rdi
+	sub %rsi, %rax				/* the call's ticks */
+	jb exit_profile_backwards
+exit_profile_goes_on:
+	mov GT_FRAME_CHILDREN(%rdi), %rsi
+	movq $-1, GT_FRAME_SLOT(%rdi)		/* B */
+	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	add %rax, (GT_FRAME_CHILDREN - GT_FRAME_BYTES)(%rdi)
+	add %rax, GT_PROFILE_TICKS(%rcx)	/* D */
+	mov %rax, %rdi
+	xor %edx, %edx
+	sub %rsi, %rdi				/* its own, without its callees' */
+	cmovb %rdx, %rdi
+	mul %rax
+	add %rax, GT_PROFILE_SQUARES(%rcx)	/* D */
+	adc %rdx, GT_PROFILE_SQUARES + 8(%rcx)
+	add %rdi, GT_PROFILE_SELF(%rcx)
+	mov %rdi, %rax
+	mul %rax
+	add %rax, GT_PROFILE_SELF_SQUARES(%rcx)
+	adc %rdx, GT_PROFILE_SELF_SQUARES + 8(%rcx)
+	pop %rdi
+	pop %rsi
+	lea 24(%rsp), %rdx
+	btc $GT_MIRROR_BIT, %rdx
+	mov (%rdx), %rax
+	mov %rax, 24(%rsp)
+	RESTORE
+	ret
+exit_profile_backwards:
+	/* read on another CPU whose counter is a little behind */
+	xor %eax, %eax
+	jmp exit_profile_goes_on
