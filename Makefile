@@ -8,7 +8,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-long bench install format clean help
+.PHONY: all setup demo test test-long bench install format clean help targets image run
 .NOTPARALLEL:
 
 all: ## build graftrace (in build/; BUILD=DIR for another place, CC=clang for another compiler)
@@ -23,12 +23,25 @@ demo: ## trace a real program built from its Debian source package, in under fiv
 	@tools/setup build demo
 	@tools/demo
 
+targets: ## list the programs that the unikernel can be built with
+	@tools/unikernel targets
+
+# The options of these two stand at the head of tools/unikernel.
+export TARGET TRACE CPUS MEMORY BUFFER LINGER DISK PORT TRACE_PORT QEMU QEMU_ARGS BUILD
+image: ## build the unikernel with TARGET=… in it (TRACE=ftrace: traced) and say where it is
+	@tools/setup build unikernel
+	@tools/unikernel image
+
+run: ## the same, and boot it in QEMU: CPUS=, MEMORY=, BUFFER=; ports 8080 and 9090 on 127.0.0.1
+	@tools/setup build unikernel
+	@tools/unikernel run
+
 test: ## everything that must hold: both compilers, sanitizers, end to end, a few seconds of fuzzing
-	@tools/setup build test demo
+	@tools/setup build test demo unikernel
 	@tests/run
 
 test-long: ## the same with 60 seconds for each fuzzer
-	@tools/setup build test demo
+	@tools/setup build test demo unikernel
 	@tests/run --long
 
 bench: ## measure against the peers; writes bench/results.md

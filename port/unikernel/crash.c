@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Crash reports on the console, and the machine's end. */
+#include "port/unikernel/crash.h"
+
+#include "port/unikernel/acpi.h"
+#include "port/unikernel/boot.h"
+#include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/interrupts.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/smp.h"
+#include "port/unikernel/symbols.h"
+#include "port/unikernel/thread.h"
+#include "port/unikernel/trace.h"
+
+#define DEEPEST_STACK	 40
+#define DEBUG_EXIT_PORT	 0xf4 /* QEMU's isa-debug-exit */
+#define DEBUG_EXIT_VALUE 1    /* QEMU ends with 2 * value + 1 */
+#define SLEEP_ENABLE	 0x2000
+
+static uint32_t crashed; /* a processor reports, the machine ends */
+static uint32_t halting; /* NMIs mean: stop */
+static uint32_t ending;	 /* machine_end was called */
+
+static const char *const names[VECTOR_EXCEPTIONS] = {
+	"division by zero",
+	"debug exception",
+	"non-maskable interrupt",
+	"breakpoint",
+	"overflow",
+	"bounds exceeded",
+	"invalid instruction",
+	"no floating point here",
+	"double fault",
+	"exception 9",
+	"invalid task state",
+	"segment not present",
+	"stack fault",
+	"general protection fault",
+	"page fault",
+	"exception 15",
+	"floating-point error",
+	"alignment",
+	"machine check",
+	"vector arithmetic",
+};
+
+static void print_address(uint64_t address)
+{
+	uint32_t symbol = symbol_find(address);
+	if (symbol == symbol_count)
+		console_print("  %016lx\n", address);
+	else
+		console_print("  %016lx %s+%#lx\n", address, symbol_name(symbol),
+			      address - symbol_start(symbol));
+}
+
+void crash_print_stack(uint64_t frame_pointer)
+{
+	uint64_t low, top;
+	for (int depth = 0; depth < DEEPEST_STACK; depth++) {
+		if (frame_pointer & 7 || !stack_bounds(frame_pointer, &low, &top) ||
+		    top - frame_pointer < 16)
+			return;
+		const uint64_t *frame = (const uint64_t *)frame_pointer;
+		uint64_t address = trace_return_address((uint64_t)&frame[1], frame[1]);
+		if (!address)
+			return;
+		print_address(address - 1);
+		frame_pointer = frame[0];
+	}
+	console_print("  … and so on\n");
+}
+
+static uint64_t fault_address(void)
+{
+	uint64_t address;
+	__asm__ volatile("mov %%cr2, %0" : "=r"(address));
+	return address;
+}
+
+static void print_registers(const struct registers *r)
+{
+	console_print("  rax %016lx  rbx %016lx  rcx %016lx  rdx %016lx\n", r->rax, r->rbx, r->rcx,
+		      r->rdx);
+	console_print("  rsi %016lx  rdi %016lx  rbp %016lx  rsp %016lx\n", r->rsi, r->rdi, r->rbp,
+		      r->rsp);
+	console_print("  r8  %016lx  r9  %016lx  r10 %016lx  r11 %016lx\n", r->r8, r->r9, r->r10,
+		      r->r11);
+	console_print("  r12 %016lx  r13 %016lx  r14 %016lx  r15 %016lx\n", r->r12, r->r13, r->r14,
+		      r->r15);
+	console_print("  rip %016lx  rflags %lx  error %lx  cr2 %016lx\n", r->rip, r->rflags,
+		      r->error, fault_address());
+}
+
+static void print_where(void)
+{
+	struct cpu *cpu = cpu_this();
+	console_print("on CPU %u, thread %u (%s)%s\n", cpu->number,
+		      cpu->current ? cpu->current->number : 0,
+		      cpu->current ? cpu->current->name : "boot",
+		      cpu->depth ? ", in an interrupt" : "");
+}
+
+static void power_off(bool failed) __attribute__((noreturn));
+static void power_off(bool failed)
+{
+	if (failed)
+		port_write_8(DEBUG_EXIT_PORT, DEBUG_EXIT_VALUE);
+	port_write_16(acpi_power_port, SLEEP_ENABLE);
+	for (;;)
+		__asm__ volatile("cli; hlt");
+}
+
+/* The first processor that crashes reports; what the others do does not matter any more. */
+static void take_the_console(void)
+{
+	interrupts_off();
+	if (__atomic_exchange_n(&crashed, 1, __ATOMIC_ACQ_REL))
+		for (;;)
+			__asm__ volatile("hlt");
+	__atomic_store_n(&halting, 1, __ATOMIC_RELEASE);
+	smp_halt_others();
+	console_take_over();
+}
+
+void crash(const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+	va_start(arguments, format);
+	format_text(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	take_the_console();
+	console_print("\n*** kernel crash: %s ", text);
+	print_where();
+	crash_print_stack((uint64_t)__builtin_frame_address(0));
+	trace_report();
+	power_off(true);
+}
+
+static void *linger(void *argument)
+{
+	(void)argument;
+	machine_end(true);
+}
+
+/* Only a thread's own doing can be survived: no lock of the kernel is held by code that runs with
+ * interrupts on, outside of interrupts. */
+static bool is_survivable(const struct registers *registers)
+{
+	struct cpu *cpu = cpu_this();
+	return registers->rflags & FLAGS_INTERRUPT && !cpu->depth && !cpu->preempt_off &&
+	       cpu->current && cpu->current->number;
+}
+
+/* Where a faulted thread goes on: it waits for ever. Its stack is what it was. */
+static void thread_park(void) __attribute__((noreturn));
+static void thread_park(void)
+{
+	struct thread *thread = thread_this();
+	if (!thread_create("linger", linger, NULL, 0, true))
+		power_off(true);
+	for (;;) {
+		(void)thread;
+		thread_sleep_until(TIMER_NEVER);
+	}
+}
+
+void crash_exception(struct registers *registers)
+{
+	uint64_t vector = registers->vector, address = fault_address();
+	if (vector == VECTOR_NMI && __atomic_load_n(&halting, __ATOMIC_ACQUIRE))
+		for (;;)
+			__asm__ volatile("cli; hlt");
+	bool overflow = (vector == VECTOR_DOUBLE_FAULT || vector == VECTOR_PAGE_FAULT) &&
+			stack_is_guard(address);
+	bool survivable = is_survivable(registers);
+	if (!survivable)
+		take_the_console();
+	const char *name =
+		vector < VECTOR_EXCEPTIONS && names[vector] ? names[vector] : "exception";
+	console_print("\n*** %s", overflow ? "stack overflow" : name);
+	if (!overflow && vector == VECTOR_PAGE_FAULT)
+		console_print(": %s %016lx",
+			      registers->error & 16  ? "execution at"
+			      : registers->error & 2 ? "write to"
+						     : "read of",
+			      address);
+	console_print(" ");
+	print_where();
+	print_registers(registers);
+	console_print("call stack:\n");
+	print_address(registers->rip);
+	crash_print_stack(registers->rbp);
+	trace_report();
+	if (!survivable)
+		power_off(true);
+	console_print("thread %s is stopped for good, the others go on\n", thread_this()->name);
+	/* A fresh piece of stack: its own is full, or broken. Its top is as good as any, since it
+	 * does not come back to what is there. */
+	registers->rip = (uint64_t)thread_park;
+	registers->rsp = thread_this()->stack_top - 8;
+	registers->rbp = 0;
+}
+
+void machine_end(bool failed)
+{
+	uint64_t seconds = option_number("linger", 0);
+	if (__atomic_exchange_n(&ending, 1, __ATOMIC_ACQ_REL))
+		thread_sleep_until(TIMER_NEVER);
+	if (seconds) {
+		console_print("the trace can be fetched for %lu seconds (LINGER)\n", seconds);
+		thread_sleep_until(clock_ns() + seconds * 1000000000);
+	}
+	power_off(failed);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reports of what must not happen. A fault of a thread is reported and ends that thread, while the
+ * others live on for LINGER seconds so that the trace can be fetched; a fault of the kernel itself
+ * stops the machine.
+ */
+#ifndef PORT_UNIKERNEL_CRASH_H
+#define PORT_UNIKERNEL_CRASH_H
+
+#include <stdint.h>
+#include "port/unikernel/cpu.h"
+
+/* The kernel cannot go on: a report, then the machine ends with a failure. From anywhere. */
+void crash(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* An exception that nobody wanted. Does not come back. */
+void crash_exception(struct registers *registers);
+/* Prints a call stack by name, beginning at a frame pointer. */
+void crash_print_stack(uint64_t frame_pointer);
+/* The program is over: after LINGER seconds (if asked for, or after a failure) the machine ends,
+ * with an exit code of QEMU's that tells success from failure. From a thread. */
+void machine_end(bool failed) __attribute__((noreturn));
+
+#endif

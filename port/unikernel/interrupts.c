@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of vectors, and what each leads to. */
+#include "port/unikernel/interrupts.h"
+
+#include "port/unikernel/apic.h"
+#include "port/unikernel/crash.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/thread.h"
+#include "port/unikernel/trace.h"
+
+#define GATE 0x8e00 /* present, interrupt gate */
+
+struct gate {
+	uint16_t offset_0, segment, flags, offset_16;
+	uint32_t offset_32, reserved;
+};
+
+static struct gate gates[256] __attribute__((aligned(16)));
+
+static struct {
+	interrupt_handler *handler;
+	void *argument;
+} handlers[256];
+
+static exception_handler *exceptions[VECTOR_EXCEPTIONS];
+static uint32_t next_vector = VECTOR_DEVICES;
+
+extern const char interrupt_stubs[];
+
+void interrupts_init(void)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint64_t stub = (uint64_t)interrupt_stubs + 16 * i;
+		uint16_t stack = i == VECTOR_NMI	    ? STACK_NMI
+				 : i == VECTOR_DOUBLE_FAULT ? STACK_DOUBLE
+				 : i == VECTOR_DEBUG	    ? STACK_DEBUG
+							    : 0;
+		gates[i] = (struct gate){ .offset_0 = (uint16_t)stub,
+					  .segment = GDT_CODE,
+					  .flags = GATE | stack,
+					  .offset_16 = (uint16_t)(stub >> 16),
+					  .offset_32 = (uint32_t)(stub >> 32) };
+	}
+}
+
+void interrupts_load_table(void)
+{
+	struct {
+		uint16_t limit;
+		uint64_t base;
+	} __attribute__((packed)) pointer = { sizeof(gates) - 1, (uint64_t)gates };
+	__asm__ volatile("lidt %0" ::"m"(pointer));
+}
+
+uint32_t interrupt_allocate(interrupt_handler *handler, void *argument)
+{
+	uint32_t vector = __atomic_fetch_add(&next_vector, 1, __ATOMIC_RELAXED);
+	if (vector >= VECTOR_RESCHEDULE)
+		return 0;
+	interrupt_set(vector, handler, argument);
+	return vector;
+}
+
+void interrupt_set(uint32_t vector, interrupt_handler *handler, void *argument)
+{
+	handlers[vector].argument = argument;
+	__atomic_store_n(&handlers[vector].handler, handler, __ATOMIC_RELEASE);
+}
+
+void exception_set(uint32_t vector, exception_handler *handler)
+{
+	exceptions[vector] = handler;
+}
+
+UNTRACED void interrupt_dispatch(struct registers *registers)
+{
+	struct cpu *cpu = cpu_this();
+	uint32_t vector = (uint32_t)registers->vector;
+	interrupt_handler *handler = __atomic_load_n(&handlers[vector].handler, __ATOMIC_ACQUIRE);
+	cpu->interrupts++;
+	if (cpu->depth == 1)
+		trace_interrupt_begin(cpu);
+	if (vector != VECTOR_SPURIOUS) {
+		/* What is of a higher class may come in between. */
+		interrupts_on();
+		if (handler)
+			handler(handlers[vector].argument);
+		interrupts_off();
+		apic_end_of_interrupt();
+	}
+	if (cpu->depth == 1)
+		trace_interrupt_end(cpu);
+}
+
+/* The outermost interrupt is over and somebody else's turn may have come. */
+UNTRACED void interrupt_switch(struct registers *registers)
+{
+	struct cpu *cpu = cpu_this();
+	if (cpu->preempt_off || !(registers->rflags & FLAGS_INTERRUPT))
+		return;
+	if (!trace_may_switch(registers)) {
+		apic_timer_soon();
+		return;
+	}
+	schedule();
+}
+
+UNTRACED void exception_dispatch(struct registers *registers)
+{
+	exception_handler *handler = exceptions[registers->vector];
+	if (handler && handler(registers))
+		return;
+	crash_exception(registers);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page allocator: a buddy system. A free run's links lie in its first page; one byte a page
+ * says what begins there.
+ */
+#include "port/unikernel/memory.h"
+
+#include "port/unikernel/boot.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/list.h"
+#include "port/unikernel/spinlock.h"
+#include "port/unikernel/include/string.h"
+
+/* What begins at a page. Any other page (inside a run, or not ours to give out) has 0. */
+#define STATE_FREE	0x40 /* and the order */
+#define STATE_ALLOCATED 0x80 /* and the order */
+#define STATE_ORDER	0x0f
+
+struct run_state {
+	uint8_t state; /* STATE_… */
+	uint8_t mark;  /* of an allocated run */
+};
+
+extern const char kernel_start_address[], kernel_end_address[];
+
+static struct spinlock lock;
+static struct list free_runs[PAGES_ORDER_MAX + 1];
+static struct run_state *states; /* one a page, from address 0 to memory_end */
+static uint64_t page_count;
+static uint64_t free_bytes, total_bytes;
+static bool exhausted; /* said already */
+
+static uint64_t index_of(const void *address)
+{
+	return physical_of_direct(address) / PAGE_BYTES;
+}
+
+static void put_free(uint64_t index, unsigned order)
+{
+	struct list *run = direct_of_physical(index * PAGE_BYTES);
+	states[index].state = (uint8_t)(STATE_FREE | order);
+	list_insert_before(free_runs[order].next, run);
+}
+
+static void release_locked(uint64_t index, unsigned order)
+{
+	free_bytes += (uint64_t)PAGE_BYTES << order;
+	states[index].state = 0;
+	while (order < PAGES_ORDER_MAX) {
+		uint64_t buddy = index ^ 1ull << order;
+		if (buddy >= page_count || states[buddy].state != (STATE_FREE | order))
+			break;
+		list_remove(direct_of_physical(buddy * PAGE_BYTES));
+		states[buddy].state = 0;
+		index &= ~(1ull << order);
+		order++;
+	}
+	put_free(index, order);
+}
+
+/* Gives [start, end) to the free lists, in runs as large as their alignment allows. */
+static void add_range(uint64_t start, uint64_t end)
+{
+	while (start < end) {
+		unsigned order = 0;
+		while (order < PAGES_ORDER_MAX &&
+		       !(start & (((uint64_t)PAGE_BYTES << (order + 1)) - 1)) &&
+		       start + ((uint64_t)PAGE_BYTES << (order + 1)) <= end)
+			order++;
+		put_free(start / PAGE_BYTES, order);
+		free_bytes += (uint64_t)PAGE_BYTES << order;
+		start += (uint64_t)PAGE_BYTES << order;
+	}
+}
+
+void pages_init(void)
+{
+	uint64_t used = ((uint64_t)kernel_end_address - KERNEL_BASE + PAGE_BYTES - 1) &
+			-(uint64_t)PAGE_BYTES;
+	for (unsigned i = 0; i <= PAGES_ORDER_MAX; i++)
+		list_init(&free_runs[i]);
+	/* The table of states lies behind the kernel; the loader put nothing there. */
+	page_count = memory_end / PAGE_BYTES;
+	states = direct_of_physical(used);
+	memset(states, 0, page_count * sizeof(*states));
+	used += (page_count * sizeof(*states) + PAGE_BYTES - 1) & -(uint64_t)PAGE_BYTES;
+	/* The first megabyte is the firmware's, and the trampoline's. */
+	for (uint32_t i = 0; i < memory_range_count; i++) {
+		uint64_t start = memory_ranges[i].start;
+		if (start < used)
+			start = used;
+		if (start < memory_ranges[i].end)
+			add_range(start, memory_ranges[i].end);
+	}
+	total_bytes = free_bytes;
+}
+
+void *pages_allocate(unsigned order)
+{
+	uint64_t flags = spin_lock(&lock);
+	unsigned from = order;
+	while (from <= PAGES_ORDER_MAX && list_is_empty(&free_runs[from]))
+		from++;
+	if (from > PAGES_ORDER_MAX) {
+		bool say = !exhausted;
+		exhausted = true;
+		spin_unlock(&lock, flags);
+		if (say)
+			console_print("memory: exhausted: no %u KiB in a row left of %lu MiB "
+				      "(%lu KiB free in smaller pieces)\n",
+				      4u << order, total_bytes >> 20, free_bytes >> 10);
+		return NULL;
+	}
+	struct list *run = free_runs[from].next;
+	uint64_t index = index_of(run);
+	list_remove(run);
+	while (from > order) {
+		from--;
+		put_free(index + (1ull << from), from);
+	}
+	states[index] = (struct run_state){ (uint8_t)(STATE_ALLOCATED | order), 0 };
+	free_bytes -= (uint64_t)PAGE_BYTES << order;
+	spin_unlock(&lock, flags);
+	return run;
+}
+
+void pages_release(void *pages, unsigned order)
+{
+	uint64_t flags = spin_lock(&lock);
+	release_locked(index_of(pages), order);
+	spin_unlock(&lock, flags);
+}
+
+void pages_set_mark(void *pages, unsigned mark)
+{
+	states[index_of(pages)].mark = (uint8_t)mark;
+}
+
+int pages_mark(const void *address, unsigned *order)
+{
+	uint64_t index = index_of(address);
+	if (index >= page_count || !(states[index].state & STATE_ALLOCATED))
+		return -1;
+	*order = states[index].state & STATE_ORDER;
+	return states[index].mark;
+}
+
+uint64_t pages_free_bytes(void)
+{
+	return free_bytes;
+}
+
+uint64_t pages_total_bytes(void)
+{
+	return total_bytes;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the kernel tells the tracer what happens. With TRACE=ftrace (GT_TRACE) trace.c is linked
+ * in; else nothing of this is left in the kernel, as the empty functions below show.
+ *
+ * What the tracer can count on: %gs:0 is the processor's struct cpu, whose first CPU_RECORDER_BYTES
+ * are the tracer's, zero until it writes them; each stack that ever runs is made by stack_allocate,
+ * has its twin and never moves; struct thread has room for the tracer (`recorder`), zero in a new
+ * thread. All hooks run with interrupts off unless said otherwise.
+ */
+#ifndef PORT_UNIKERNEL_TRACE_H
+#define PORT_UNIKERNEL_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpu;
+struct registers;
+struct thread;
+
+#ifdef GT_TRACE
+
+/* Once, on the boot processor, before the others start and before the first interrupt. Memory, the
+ * clock and symbols work; no thread runs yet. */
+void trace_init(void);
+/* Once, in the first thread, when all processors run and the network is up: tracing begins, and the
+ * server for /ftrace/ is started. Interrupts on. */
+void trace_start(void);
+/* On each processor but the first, by itself, before it takes its first interrupt. */
+void trace_cpu_init(struct cpu *cpu);
+/* A new thread, before it can run; and one that is over, from another thread. Interrupts as the
+ * caller has them. */
+void trace_thread_init(struct thread *thread);
+void trace_thread_fini(struct thread *thread);
+/* `to` goes on in place of `from`, on the stack of `from` still; untraced code alone runs until the
+ * stacks are switched. */
+void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to);
+/* The first interrupt begins on the processor's interrupt stack, or is over (nested ones say
+ * nothing: they stay on that stack). */
+void trace_interrupt_begin(struct cpu *cpu);
+void trace_interrupt_end(struct cpu *cpu);
+/* May the thread that was interrupted here lose the processor now? Else it is asked again soon. */
+bool trace_may_switch(const struct registers *registers);
+/* The real return address that belongs to a stack word with `value` in it (crash reports). */
+uint64_t trace_return_address(uint64_t slot, uint64_t value);
+/* The end of a crash report: the last calls of each processor. Any state. */
+void trace_report(void);
+
+#else
+
+static inline void trace_init(void)
+{
+}
+static inline void trace_start(void)
+{
+}
+static inline void trace_cpu_init(struct cpu *cpu)
+{
+	(void)cpu;
+}
+static inline void trace_thread_init(struct thread *thread)
+{
+	(void)thread;
+}
+static inline void trace_thread_fini(struct thread *thread)
+{
+	(void)thread;
+}
+static inline void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to)
+{
+	(void)cpu, (void)from, (void)to;
+}
+static inline void trace_interrupt_begin(struct cpu *cpu)
+{
+	(void)cpu;
+}
+static inline void trace_interrupt_end(struct cpu *cpu)
+{
+	(void)cpu;
+}
+static inline bool trace_may_switch(const struct registers *registers)
+{
+	(void)registers;
+	return true;
+}
+static inline uint64_t trace_return_address(uint64_t slot, uint64_t value)
+{
+	(void)slot;
+	return value;
+}
+static inline void trace_report(void)
+{
+}
+
+#endif
+#endif

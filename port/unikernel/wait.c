@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting: queues of threads, and mutexes and condition variables made of them. A thread leaves a
+ * queue by one hand only, the one that clears `queued` under the queue's lock: the waker's or the
+ * timer's.
+ */
+#include "port/unikernel/thread.h"
+
+#include "port/unikernel/clock.h"
+
+static void expired(struct timer *timer)
+{
+	struct thread *thread = list_entry(timer, struct thread, timer);
+	struct wait_queue *queue = thread->queue;
+	uint64_t flags = spin_lock(&queue->lock);
+	bool mine = thread->queued;
+	if (mine) {
+		list_remove(&thread->link);
+		thread->queued = 0;
+		thread->timed_out = true;
+	}
+	spin_unlock(&queue->lock, flags);
+	if (mine)
+		thread_make_ready(thread);
+}
+
+bool wait_locked(struct wait_queue *queue, uint64_t flags, uint64_t deadline)
+{
+	struct thread *thread = thread_this();
+	thread->state = THREAD_WAITING;
+	thread->queue = queue;
+	thread->queued = 1;
+	thread->timed_out = false;
+	if (!queue->waiters.next)
+		list_init(&queue->waiters);
+	list_insert_before(&queue->waiters, &thread->link);
+	/* The lock goes, interrupts stay off until another thread runs. */
+	spin_unlock(&queue->lock, 0);
+	if (deadline != TIMER_NEVER) {
+		thread->timer.deadline = deadline;
+		thread->timer.expired = expired;
+		timer_start(&thread->timer);
+	}
+	schedule();
+	if (deadline != TIMER_NEVER)
+		timer_stop(&thread->timer);
+	interrupts_restore(flags);
+	return !thread->timed_out;
+}
+
+bool wake_one_locked(struct wait_queue *queue)
+{
+	if (!queue->waiters.next || list_is_empty(&queue->waiters))
+		return false;
+	struct thread *thread = list_entry(queue->waiters.next, struct thread, link);
+	list_remove(&thread->link);
+	thread->queued = 0;
+	thread_make_ready(thread);
+	return true;
+}
+
+void wake_all_locked(struct wait_queue *queue)
+{
+	while (wake_one_locked(queue))
+		;
+}
+
+void thread_sleep_until(uint64_t deadline)
+{
+	struct wait_queue queue = { 0 };
+	wait_locked(&queue, spin_lock(&queue.lock), deadline);
+}
+
+void mutex_lock(struct mutex *mutex)
+{
+	struct thread *thread = thread_this();
+	uint64_t flags = spin_lock(&mutex->queue.lock);
+	while (mutex->owner) {
+		thread->waits_for = mutex;
+		wait_locked(&mutex->queue, flags, TIMER_NEVER);
+		flags = spin_lock(&mutex->queue.lock);
+		thread->waits_for = NULL;
+	}
+	mutex->owner = thread;
+	spin_unlock(&mutex->queue.lock, flags);
+}
+
+bool mutex_try_lock(struct mutex *mutex)
+{
+	uint64_t flags = spin_lock(&mutex->queue.lock);
+	bool taken = !mutex->owner;
+	if (taken)
+		mutex->owner = thread_this();
+	spin_unlock(&mutex->queue.lock, flags);
+	return taken;
+}
+
+bool mutex_unlock(struct mutex *mutex)
+{
+	uint64_t flags = spin_lock(&mutex->queue.lock);
+	bool mine = mutex->owner == thread_this();
+	if (mine) {
+		mutex->owner = NULL;
+		wake_one_locked(&mutex->queue);
+	}
+	spin_unlock(&mutex->queue.lock, flags);
+	return mine;
+}
+
+bool condition_wait(struct wait_queue *condition, struct mutex *mutex, uint64_t deadline)
+{
+	/* Taken before the mutex goes: a signal that comes after it finds this thread waiting. */
+	uint64_t flags = spin_lock(&condition->lock);
+	mutex_unlock(mutex);
+	bool signalled = wait_locked(condition, flags, deadline);
+	mutex_lock(mutex);
+	return signalled;
+}
+
+void condition_signal(struct wait_queue *condition)
+{
+	uint64_t flags = spin_lock(&condition->lock);
+	wake_one_locked(condition);
+	spin_unlock(&condition->lock, flags);
+}
+
+void condition_broadcast(struct wait_queue *condition)
+{
+	uint64_t flags = spin_lock(&condition->lock);
+	wake_all_locked(condition);
+	spin_unlock(&condition->lock, flags);
+}
