@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace mount: the control files of a program, or of a recording, as a directory; and commands
+ * such as trace-cmd in front of that directory where they look for the kernel's.
+ */
+#define _GNU_SOURCE
+#include "cli/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "attach/session.h"
+#include "cli/mount_enter.h"
+#include "cli/record_report.h"
+#include "cli/running.h"
+#include "cli/values.h"
+#include "read/recording.h"
+#include "serve/fuse.h"
+#include "serve/live.h"
+#include "serve/recorded.h"
+
+#define NAME	 "mount"
+#define POLL_MS	 100
+#define GRACE_MS 5000 /* for readers of trace_pipe when the program ends */
+
+static const char help[] =
+	"Usage: graftrace mount DIR [OPTION...] -- PROGRAM [ARGUMENT...]\n"
+	"       graftrace mount DIR [OPTION...] FILE\n"
+	"       graftrace mount --enter DIR -- COMMAND [ARGUMENT...]\n"
+	"\n"
+	"Makes the directory DIR what /sys/kernel/tracing is, for PROGRAM, which it runs, or\n"
+	"for the recording FILE until Ctrl-C: cat and echo are all that is needed. The\n"
+	"program's input, output, signals and exit code are its own. With --enter, COMMAND\n"
+	"(trace-cmd) runs with DIR, which is mounted already, at /sys/kernel/tracing, and with\n"
+	"DIR/kallsyms at /proc/kallsyms; nobody else sees that.\n"
+	"\n"
+	"At the start (all can be changed in DIR, but for the last five):\n"
+	"  -p, --tracer NAME         nop (default), function_graph, function\n"
+	"  -l, --filter GLOB         only these functions; may be repeated\n"
+	"  -n, --notrace GLOB        not these functions; may be repeated\n"
+	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
+	"      --max-graph-depth N   only the N outermost levels of calls\n"
+	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
+	"  -b, --buffer-size SIZE    memory for the trace (default 64M)\n"
+	"      --overwrite           when it is full keep the newest (default: the oldest)\n"
+	"      --libs                also the system's libraries\n"
+	"      --unprepared          also functions that no compiler has prepared\n"
+	"      --no-fork             leave the program's children alone\n"
+	"The mount:\n"
+	"      --linger              stay mounted when the program has ended, until Ctrl-C\n"
+	"      --allow-other         other users may enter, as the files' modes say\n"
+	"      --enter DIR           see above\n"
+	"  -h, --help                this text\n"
+	"\n"
+	"Exit codes: PROGRAM's or COMMAND's own; if a signal killed it, graftrace dies of the\n"
+	"same one. 0: the recording's mount was ended. 127: no such program, 126: it cannot be\n"
+	"run, 1: it cannot be traced, the file not be read, or DIR not be mounted, 2: the\n"
+	"command line is wrong.\n";
+
+enum {
+	OPTION_MAX_DEPTH = 256,
+	OPTION_THRESHOLD,
+	OPTION_OVERWRITE,
+	OPTION_LIBS,
+	OPTION_UNPREPARED,
+	OPTION_NO_FORK,
+	OPTION_LINGER,
+	OPTION_ALLOW_OTHER,
+	OPTION_ENTER,
+};
+
+static const struct option options_known[] = {
+	{ "tracer", required_argument, NULL, 'p' },
+	{ "filter", required_argument, NULL, 'l' },
+	{ "notrace", required_argument, NULL, 'n' },
+	{ "graph", required_argument, NULL, 'g' },
+	{ "max-graph-depth", required_argument, NULL, OPTION_MAX_DEPTH },
+	{ "threshold", required_argument, NULL, OPTION_THRESHOLD },
+	{ "buffer-size", required_argument, NULL, 'b' },
+	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
+	{ "libs", no_argument, NULL, OPTION_LIBS },
+	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
+	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
+	{ "linger", no_argument, NULL, OPTION_LINGER },
+	{ "allow-other", no_argument, NULL, OPTION_ALLOW_OTHER },
+	{ "enter", required_argument, NULL, OPTION_ENTER },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Strings are argv's; the arrays are malloc'ed and NULL-terminated. */
+struct mount {
+	struct gt_session_options session;
+	const char **filter;
+	const char **notrace;
+	const char **graph;
+	struct gt_fuse_options fuse;
+	const char *enter;
+	const char *file; /* a recording */
+	bool linger;
+	bool for_program; /* an option that only a program can have was given */
+};
+
+static void add(const char **list, const char *word)
+{
+	while (*list != NULL)
+		list++;
+	*list = word;
+}
+
+/* 0, or GT_EINVAL with the message. */
+static int take(int option, struct mount *mount, struct gt_message *message)
+{
+	uint64_t number = 0;
+	int error = 0;
+
+	mount->for_program |= option != OPTION_ALLOW_OTHER && option != OPTION_ENTER;
+	switch (option) {
+	case 'p': {
+		int tracer = gt_control_tracer(optarg, strlen(optarg));
+
+		if (tracer < 0) {
+			snprintf(message->text, sizeof(message->text),
+				 "there is no tracer '%.80s': nop, function and function_graph are",
+				 optarg);
+			return GT_EINVAL;
+		}
+		mount->session.tracer = (enum graftrace_tracer)tracer;
+		break;
+	}
+	case 'l':
+		add(mount->filter, optarg);
+		break;
+	case 'n':
+		add(mount->notrace, optarg);
+		break;
+	case 'g':
+		add(mount->graph, optarg);
+		break;
+	case OPTION_MAX_DEPTH:
+		error = gt_value_number(optarg, 0, UINT32_MAX, &number, message);
+		mount->session.max_graph_depth = (uint32_t)number;
+		break;
+	case OPTION_THRESHOLD:
+		error = gt_value_time(optarg, 1000, &mount->session.threshold_ns, message);
+		break;
+	case 'b':
+		error = gt_value_size(optarg, &mount->session.buffer_bytes, message);
+		break;
+	case OPTION_OVERWRITE:
+		mount->session.mode = GRAFTRACE_MODE_OVERWRITE;
+		break;
+	case OPTION_LIBS:
+		mount->session.libraries = true;
+		break;
+	case OPTION_UNPREPARED:
+		mount->session.unprepared = true;
+		break;
+	case OPTION_NO_FORK:
+		mount->session.no_fork = true;
+		break;
+	case OPTION_LINGER:
+		mount->linger = true;
+		break;
+	case OPTION_ALLOW_OTHER:
+		mount->fuse.allow_other = true;
+		break;
+	case OPTION_ENTER:
+		mount->enter = optarg;
+		break;
+	}
+	return error;
+}
+
+static int usage(const char *what)
+{
+	gt_complain(NAME, "%s", what);
+	return gt_usage_error(NAME);
+}
+
+/* DIR may stand before the options, PROGRAM's own come behind `--`. -1: go on; else an exit code.
+ */
+static int parse(int argc, char **argv, struct mount *mount)
+{
+	struct gt_message message = { "" };
+	const char *plain[2] = { NULL, NULL };
+	unsigned plain_count = 0;
+	bool program = false;
+	int option;
+
+	while (!program &&
+	       (option = getopt_long(argc, argv, "-p:l:n:g:b:h", options_known, NULL)) != -1) {
+		if (option == '?')
+			return gt_usage_error(NAME);
+		if (option == 'h') {
+			fputs(help, stdout);
+			return GT_EXIT_DONE;
+		}
+		if (option != 1) {
+			if (take(option, mount, &message) != 0)
+				return usage(message.text);
+		} else if (plain_count == 2) {
+			return usage("one directory and one recording are wanted; a program stands "
+				     "behind --");
+		} else {
+			plain[plain_count++] = optarg;
+		}
+	}
+	program = optind < argc; /* behind the `--` */
+	if (mount->enter != NULL) {
+		if (plain_count > 0 || !program || mount->for_program || mount->fuse.allow_other)
+			return usage("--enter DIR -- COMMAND, and nothing else");
+		mount->session.argv = argv + optind;
+		return -1;
+	}
+	if (plain_count == 0)
+		return usage("the directory to mount on is missing");
+	mount->fuse.directory = plain[0];
+	mount->file = plain[1];
+	if (program && mount->file != NULL)
+		return usage("either a program or a recording is mounted");
+	if (!program && mount->file == NULL)
+		return usage("what shall be mounted is missing: -- PROGRAM, or a recording");
+	if (mount->file != NULL && mount->for_program)
+		return usage("a recording is mounted as it is: options of what is traced are for "
+			     "a program");
+	mount->session.argv = argv + optind;
+	mount->session.filter = mount->filter;
+	mount->session.notrace = mount->notrace;
+	mount->session.graph = mount->graph;
+	return -1;
+}
+
+static int complain(const struct gt_message *message)
+{
+	gt_complain(NAME, "%s", message->text);
+	return GT_EXIT_FAILED;
+}
+
+/* A recording */
+
+/* Until a signal, or until somebody has unmounted it. */
+static void wait_for_end(const struct gt_fuse *fuse)
+{
+	const struct timespec moment = { 0, 20 * 1000 * 1000 };
+
+	while (!gt_run_interrupted && !gt_run_to_forward && !gt_fuse_is_gone(fuse))
+		nanosleep(&moment, NULL);
+}
+
+static int mount_recording(const struct mount *mount)
+{
+	struct gt_message message = { "" };
+	struct gt_recording *recording;
+	struct gt_recorded *recorded = NULL;
+	struct gt_fuse *fuse = NULL;
+	const char *problem;
+	int error;
+
+	if (gt_recording_open(mount->file, &recording, &message) != 0)
+		return complain(&message);
+	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
+		gt_complain(NAME, "%s: %s", mount->file, problem);
+	gt_run_handle_signals();
+	error = gt_recorded_create(recording, &recorded, &message);
+	if (error == 0)
+		error = gt_fuse_open(&mount->fuse, &fuse, &message);
+	if (error == 0)
+		error = gt_fuse_start(fuse, gt_recorded_control(recorded), &message);
+	if (error == 0) {
+		fprintf(stderr, "graftrace mount: %s at %s until Ctrl-C\n", mount->file,
+			mount->fuse.directory);
+		wait_for_end(fuse);
+	} else {
+		complain(&message);
+	}
+	if (fuse != NULL)
+		gt_fuse_close(fuse, 0);
+	if (recorded != NULL)
+		gt_recorded_destroy(recorded);
+	gt_recording_close(recording);
+	return error == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
+}
+
+/* A program */
+
+static int create_live(const struct mount *mount, const char *program, struct gt_session *session,
+		       struct gt_live **live, struct gt_message *message)
+{
+	const struct gt_session_options *options = &mount->session;
+	struct gt_live_options live_options = {
+		.size = sizeof(live_options),
+		.program = program,
+		.tracer = options->tracer,
+		.mode = options->mode,
+		.buffer_bytes = options->buffer_bytes,
+		.max_graph_depth = options->max_graph_depth,
+		.threshold_ns = options->threshold_ns,
+		.no_fork = options->no_fork,
+		.filter = options->filter,
+		.notrace = options->notrace,
+		.graph = options->graph,
+	};
+
+	return gt_live_create(session, &live_options, live, message);
+}
+
+static void follow(struct gt_session *session)
+{
+	struct gt_message message = { "" };
+
+	while (gt_session_poll(session, POLL_MS, &message) > 0) {
+		if (gt_run_to_forward) {
+			int signal = gt_run_to_forward;
+
+			gt_run_to_forward = 0;
+			gt_session_signal(session, signal);
+		}
+	}
+}
+
+/* Mounts first: a program is not started in vain. -1: it ran, and *status is its end; else an exit
+ * code. */
+static int mount_program(const struct mount *mount, const char *program, int *status)
+{
+	struct gt_message message = { "" };
+	struct gt_session *session = NULL;
+	struct gt_live *live = NULL;
+	struct gt_fuse *fuse = NULL;
+	int code = -1;
+	int error;
+
+	if (gt_fuse_open(&mount->fuse, &fuse, &message) != 0)
+		return complain(&message);
+	gt_run_handle_signals();
+	error = gt_session_start(&mount->session, &session, &message);
+	if (error != 0) {
+		complain(&message);
+		code = error == GT_ENOENT ? GT_RUN_NO_PROGRAM : GT_EXIT_FAILED;
+		if (strncmp(message.text, "cannot run", 10) == 0)
+			code = GT_RUN_CANNOT_RUN;
+		gt_fuse_close(fuse, 0);
+		return code;
+	}
+	if (create_live(mount, program, session, &live, &message) != 0 ||
+	    gt_fuse_start(fuse, gt_live_control(live), &message) != 0) {
+		gt_complain(NAME, "%s; the program runs unmounted", message.text);
+		gt_fuse_close(fuse, 0);
+		fuse = NULL;
+	}
+	follow(session);
+	if (live != NULL)
+		gt_live_end(live);
+	if (fuse != NULL && mount->linger) {
+		fprintf(stderr, "graftrace mount: the program has ended; %s stays until Ctrl-C\n",
+			mount->fuse.directory);
+		gt_run_interrupted = 0;
+		wait_for_end(fuse);
+	}
+	if (fuse != NULL)
+		gt_fuse_close(fuse, GRACE_MS);
+	*status = gt_session_exit_status(session);
+	if (live != NULL)
+		gt_live_destroy(live);
+	gt_session_destroy(session);
+	return code;
+}
+
+int gt_cmd_mount(int argc, char **argv)
+{
+	size_t words = (size_t)argc + 1;
+	struct mount mount = {
+		.session = { .size = sizeof(mount.session),
+			     .tracer = GRAFTRACE_TRACER_NOP,
+			     .buffer_bytes = 64 << 20,
+			     .mode = GRAFTRACE_MODE_RING },
+		.fuse = { .size = sizeof(mount.fuse) },
+		.filter = calloc(words, sizeof(char *)),
+		.notrace = calloc(words, sizeof(char *)),
+		.graph = calloc(words, sizeof(char *)),
+	};
+	char *program = NULL;
+	int status = 0;
+	int code;
+
+	if (mount.filter == NULL || mount.notrace == NULL || mount.graph == NULL) {
+		gt_complain(NAME, "no memory");
+		code = GT_EXIT_FAILED;
+	} else {
+		code = parse(argc, argv, &mount);
+	}
+	if (code < 0 && mount.enter != NULL)
+		code = gt_mount_enter(NAME, mount.enter, mount.session.argv);
+	else if (code < 0 && mount.file != NULL)
+		code = mount_recording(&mount);
+	else if (code < 0 &&
+		 (code = gt_run_find_program(NAME, mount.session.argv[0], &program)) == 0)
+		code = mount_program(&mount, program, &status);
+	free(program);
+	free(mount.filter);
+	free(mount.notrace);
+	free(mount.graph);
+	return code < 0 ? gt_run_end_as(status) : code;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The namespace for trace-cmd. It asks /proc/mounts for a file system of type tracefs, and mounts
+ * one over whatever lies there if it finds none: so there has to be one below our directory.
+ */
+#define _GNU_SOURCE
+#include "cli/mount_enter.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/running.h"
+
+#define TRACING "/sys/kernel/tracing"
+#define DEBUG	"/sys/kernel/debug/tracing"
+
+static int refuse(const char *command, const char *what, const char *path)
+{
+	gt_complain(command, "%s '%s': %s%s", what, path, strerror(errno),
+		    errno == EPERM ? " (as root it works)" : "");
+	return GT_EXIT_FAILED;
+}
+
+/* Whether a tracefs is mounted there. */
+static bool has_tracefs(void)
+{
+	FILE *mounts = fopen("/proc/self/mounts", "re");
+	bool found = false;
+	char line[4096];
+
+	while (mounts != NULL && fgets(line, sizeof(line), mounts) != NULL)
+		found |= strstr(line, " " TRACING " tracefs ") != NULL;
+	if (mounts != NULL)
+		fclose(mounts);
+	return found;
+}
+
+int gt_mount_enter(const char *command, const char *directory, char *const *argv)
+{
+	char kallsyms[PATH_MAX];
+	char trace[PATH_MAX];
+
+	snprintf(kallsyms, sizeof(kallsyms), "%s/kallsyms", directory);
+	snprintf(trace, sizeof(trace), "%s/current_tracer", directory);
+	if (access(trace, F_OK) != 0) {
+		gt_complain(command, "'%s' is no directory of control files: %s", directory,
+			    strerror(errno));
+		return GT_EXIT_FAILED;
+	}
+	if (unshare(CLONE_NEWNS) != 0)
+		return refuse(command, "cannot make a mount namespace for", directory);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return refuse(command, "cannot make private", "/");
+	if (!has_tracefs() && mount("tracefs", TRACING, "tracefs", 0, NULL) != 0)
+		return refuse(command, "cannot mount a tracefs on", TRACING);
+	if (mount(directory, TRACING, NULL, MS_BIND, NULL) != 0)
+		return refuse(command, "cannot put the control files at", TRACING);
+	if (access(DEBUG, F_OK) == 0 && mount(directory, DEBUG, NULL, MS_BIND, NULL) != 0)
+		return refuse(command, "cannot put the control files at", DEBUG);
+	if (access(kallsyms, F_OK) == 0 &&
+	    mount(kallsyms, "/proc/kallsyms", NULL, MS_BIND, NULL) != 0)
+		return refuse(command, "cannot put kallsyms at", "/proc/kallsyms");
+	execvp(argv[0], argv);
+	gt_complain(command, "cannot run '%s': %s", argv[0], strerror(errno));
+	return errno == ENOENT ? GT_RUN_NO_PROGRAM : GT_RUN_CANNOT_RUN;
+}

@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: MIT
+"""The control files as a directory: what cat, echo, open, read, write and poll do there is what they
+do in /sys/kernel/tracing, and the mount comes and goes with its program."""
+
+import errno
+import os
+import re
+import select
+import signal
+import stat
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((noinline)) int leaf(int x)
+{
+	__asm__ volatile("");
+	return x + 1;
+}
+
+__attribute__((noinline)) int other(int x)
+{
+	__asm__ volatile("");
+	return x + 2;
+}
+
+__attribute__((noinline)) int middle(int count)
+{
+	int sum = 0;
+	for (int i = 0; i < count; i++)
+		sum += leaf(i);
+	sum += other(sum);
+	return sum;
+}
+
+/* Each line that is read is a number: of calls that are made then. "crash" crashes. */
+int main(void)
+{
+	char line[64];
+
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		if (line[0] == 'c')
+			abort();
+		middle(atoi(line));
+		printf("done\n");
+		fflush(stdout);
+	}
+	return 3;
+}
+"""
+
+PATIENCE = 30  # seconds, for what happens at once on a machine that is not busy
+
+
+def is_mounted(directory):
+    return any(line.split()[1] == str(directory) for line in open("/proc/self/mounts"))
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"it never came: {what}"
+        time.sleep(0.005)
+
+
+def has_opened(process, path):
+    try:
+        return any(os.readlink(link) == str(path)
+                   for link in Path(f"/proc/{process.pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+class Mounted:
+    """A program whose control files are mounted on `path`."""
+
+    def __init__(self, graftrace, program, *options, stdin=subprocess.PIPE, start=True):
+        self.path = graftrace.directory / "tracing"
+        self.path.mkdir(exist_ok=True)
+        self.process = graftrace.start("mount", self.path, *options, "--", program, stdin=stdin)
+        if start:
+            assert self.process.stdout.readline() == "ready\n", self.process.stderr.read()
+            wait_until((self.path / "trace").exists, "the mount")
+
+    def calls(self, count):
+        """Makes the program do `middle(count)`, and waits until it has."""
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+    def sh(self, script, code=0):
+        """What a shell in the directory prints."""
+        done = subprocess.run(["bash", "-c", script], cwd=self.path, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    def read(self, name):
+        return (self.path / name).read_text()
+
+    def write(self, name, text, flags=os.O_TRUNC):
+        """One write(2) after an open(2); what it returned."""
+        file = os.open(self.path / name, os.O_WRONLY | flags)
+        try:
+            return os.write(file, text.encode())
+        finally:
+            os.close(file)
+
+    def end(self):
+        self.process.stdin.close()
+        code = self.process.wait(PATIENCE)
+        wait_until(lambda: not is_mounted(self.path), "the end of the mount")
+        return code
+
+
+@pytest.fixture(scope="module")
+def program(compile):
+    return compile(PROGRAM, "-O1", "-fpatchable-function-entry=5")
+
+
+@pytest.fixture
+def mounted(graftrace, program):
+    one = Mounted(graftrace, program)
+    yield one
+    if one.process.poll() is None:
+        one.end()
+
+
+def refused(call, *arguments):
+    """The errno with which it fails."""
+    with pytest.raises(OSError) as raised:
+        call(*arguments)
+    return raised.value.errno
+
+
+def function_names(text):
+    return re.findall(r"^[^#|]*\|\s+(?:/\* )?(\w+)\(", text, re.M)
+
+
+# The directory
+
+
+def test_it_looks_like_tracefs(mounted):
+    root = os.stat(mounted.path)
+    assert stat.filemode(root.st_mode) == "drwx------"
+    for name, mode in {"trace": "-rw-r-----", "trace_pipe": "-r--r-----",
+                       "available_tracers": "-r--r-----", "tracing_on": "-rw-r-----",
+                       "options": "drwxr-x---", "options/overwrite": "-rw-r-----"}.items():
+        state = os.stat(mounted.path / name)
+        assert stat.filemode(state.st_mode) == mode, name
+        assert state.st_size == 0 and state.st_uid == os.getuid(), name
+
+
+def test_every_file_that_is_listed_can_be_looked_at(mounted):
+    seen = 0
+    for above, folders, files in os.walk(mounted.path):
+        for name in folders + files:
+            path = os.path.join(above, name)
+            assert stat.S_ISDIR(os.stat(path).st_mode) == (name in folders)
+            seen += 1
+    assert seen > 30
+
+
+def test_names_are_listed_once(mounted):
+    for above, folders, files in os.walk(mounted.path):
+        assert len(set(folders + files)) == len(folders + files), above
+
+
+@pytest.mark.parametrize("script,what", [
+    ("echo 1 > nosuch", "Permission denied"),
+    ("rm trace", "Operation not permitted"),
+    ("mv trace trick", "Operation not permitted"),
+    ("ln -s trace trick", "Operation not permitted"),
+    ("mkdir options/mine", "Operation not permitted"),
+    ("cat nosuch", "No such file or directory"),
+    ("cat options", "Is a directory"),
+    ("cat trace/x", "Not a directory"),
+])
+def test_what_tracefs_refuses_is_refused_in_its_words(mounted, script, what):
+    assert what in mounted.sh(script, code=1)
+
+
+# Reading and writing
+
+
+def test_a_session_with_cat_and_echo(mounted):
+    assert mounted.sh("cat current_tracer") == "nop\n"
+    assert mounted.sh("echo function_graph > current_tracer && cat current_tracer") == (
+        "function_graph\n")
+    mounted.calls(2)
+    assert function_names(mounted.sh("cat trace")) == ["middle", "leaf", "leaf", "other"]
+    assert function_names(mounted.sh("cat trace")) == ["middle", "leaf", "leaf", "other"]
+    mounted.sh("echo > trace")
+    assert function_names(mounted.sh("cat trace")) == []
+
+
+def test_grep_head_tee_cp_and_redirections_work(mounted, tmp_path):
+    assert mounted.sh("grep -c . available_filter_functions") == "4\n"
+    assert mounted.sh("head -c 3 available_tracers") == mounted.read("available_tracers")[:3]
+    assert mounted.sh("echo leaf | tee set_ftrace_filter") == "leaf\n"
+    assert mounted.sh("echo other >> set_ftrace_filter; sort set_ftrace_filter") == "leaf\nother\n"
+    mounted.sh(f"cp set_ftrace_filter {tmp_path}/copy; echo > set_ftrace_filter")
+    mounted.sh(f"cp {tmp_path}/copy set_ftrace_filter")
+    assert mounted.sh("sort < set_ftrace_filter") == "leaf\nother\n"
+    mounted.sh("> set_ftrace_filter")
+    assert mounted.read("set_ftrace_filter") == "#### all functions enabled ####\n"
+
+
+def test_a_bad_value_is_EINVAL_and_changes_nothing(mounted):
+    for name, value in [("current_tracer", "nosuch"), ("tracing_on", "x"),
+                        ("max_graph_depth", "-1"), ("tracing_thresh", "1.5"),
+                        ("trace_options", "nosuch"), ("options/overwrite", "2"),
+                        ("trace_clock", "nosuch"), ("set_ftrace_filter", "nosuch")]:
+        before = mounted.read(name)
+        flags = os.O_APPEND if name == "set_ftrace_filter" else os.O_TRUNC
+        assert refused(mounted.write, name, value + "\n", flags) == errno.EINVAL, name
+        assert mounted.read(name) == before, name
+
+
+def test_what_cannot_be_written_or_read_is_EINVAL_as_for_root_on_Linux(mounted):
+    assert refused(mounted.write, "available_tracers", "x") == errno.EINVAL
+    assert refused(mounted.write, "buffer_total_size_kb", "1") == errno.EINVAL
+
+
+def test_a_write_takes_one_word_of_a_list(mounted):
+    file = os.open(mounted.path / "set_ftrace_filter", os.O_WRONLY | os.O_TRUNC)
+    assert os.write(file, b"leaf other\n") == 5
+    assert os.write(file, b"other\n") == 6
+    os.close(file)
+    assert sorted(mounted.read("set_ftrace_filter").split()) == ["leaf", "other"]
+
+
+def test_a_descriptor_that_is_copied_and_closed_goes_on(mounted):
+    """As shells do it: the copy is closed before the first word is written."""
+    mounted.sh("exec 3> set_ftrace_filter; echo leaf >&3; echo other >&3; exec 3>&-")
+    assert sorted(mounted.read("set_ftrace_filter").split()) == ["leaf", "other"]
+
+
+def test_a_list_has_changed_when_close_returns(mounted):
+    for i in range(50):
+        name = ("leaf", "other")[i % 2]
+        mounted.write("set_ftrace_filter", name + "\n")
+        assert mounted.read("set_ftrace_filter") == name + "\n"
+
+
+def test_reading_from_the_start_again_is_a_new_look(mounted):
+    file = os.open(mounted.path / "tracing_on", os.O_RDONLY)
+    assert os.read(file, 10) == b"1\n"
+    assert os.read(file, 10) == b""
+    mounted.write("tracing_on", "0")
+    os.lseek(file, 0, os.SEEK_SET)
+    assert os.read(file, 10) == b"0\n"
+    assert os.pread(file, 10, 1) == b"\n"
+    assert os.pread(file, 10, 100) == b""
+    os.close(file)
+
+
+def test_a_trace_is_the_same_in_pieces_of_any_size(mounted):
+    mounted.write("current_tracer", "function_graph")
+    mounted.calls(2000)
+    mounted.write("tracing_on", "0")
+    whole = mounted.read("trace")
+    assert len(whole) > 50000
+    file = os.open(mounted.path / "trace", os.O_RDONLY)
+    pieces = []
+    for size in [1, 10, 4095, 4097, 1 << 20] * 100:
+        pieces.append(os.read(file, size))
+        if not pieces[-1]:
+            break
+    os.close(file)
+    assert b"".join(pieces).decode() == whole
+
+
+# trace_pipe
+
+
+def test_trace_pipe_without_blocking_is_EAGAIN_and_poll_wakes(mounted):
+    mounted.write("current_tracer", "function_graph")
+    pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert refused(os.read, pipe, 100) == errno.EAGAIN
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    assert poll.poll(50) == []
+    epoll = select.epoll()
+    epoll.register(pipe, select.EPOLLIN)
+    mounted.calls(1)
+    assert poll.poll(PATIENCE * 1000) == [(pipe, select.POLLIN)]
+    assert epoll.poll(PATIENCE) == [(pipe, select.EPOLLIN)]
+    assert "middle" in os.read(pipe, 65536).decode()
+    assert refused(os.lseek, pipe, 0, os.SEEK_SET) == errno.ESPIPE
+    os.close(pipe)
+
+
+def test_a_blocking_reader_waits_and_is_woken(mounted):
+    mounted.write("current_tracer", "function_graph")
+    reader = subprocess.Popen(["cat", mounted.path / "trace_pipe"], stdout=subprocess.PIPE,
+                              text=True)
+    wait_until(lambda: has_opened(reader, mounted.path / "trace_pipe"), "cat")
+    mounted.calls(1)
+    assert "middle" in reader.stdout.readline()
+    reader.send_signal(signal.SIGINT)
+    assert reader.wait(PATIENCE) == -signal.SIGINT
+
+
+def test_a_second_reader_of_trace_pipe_is_EBUSY(mounted):
+    first = os.open(mounted.path / "trace_pipe", os.O_RDONLY)
+    assert refused(os.open, mounted.path / "trace_pipe", os.O_RDONLY) == errno.EBUSY
+    assert refused(mounted.write, "current_tracer", "function") == errno.EBUSY
+    os.close(first)
+    os.close(os.open(mounted.path / "trace_pipe", os.O_RDONLY))
+
+
+def test_a_reader_that_waits_holds_up_nobody(mounted):
+    readers = []
+    pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(os.read(pipe, 4096)))
+    reader.start()
+    for _ in range(100):
+        assert mounted.read("tracing_on") == "1\n"
+    mounted.write("current_tracer", "nop")
+    assert got == [] and readers == []
+    mounted.process.stdin.close()
+    reader.join(PATIENCE)
+    assert got == [b""]
+    os.close(pipe)
+    assert mounted.process.wait(PATIENCE) == 3
+
+
+# The end
+
+
+def test_the_program_ends_and_so_does_the_mount_with_its_exit_code(mounted):
+    assert is_mounted(mounted.path)
+    assert mounted.end() == 3
+    assert list(mounted.path.iterdir()) == []
+
+
+def test_what_follows_the_trace_gets_all_of_it_before_the_end(mounted):
+    mounted.write("current_tracer", "function_graph")
+    reader = subprocess.Popen(["cat", mounted.path / "trace_pipe"], stdout=subprocess.PIPE,
+                              text=True)
+    wait_until(lambda: has_opened(reader, mounted.path / "trace_pipe"), "cat")
+    mounted.calls(1000)
+    assert mounted.end() == 3
+    text, _ = reader.communicate(timeout=PATIENCE)
+    assert reader.returncode == 0
+    assert function_names(text).count("leaf") == 1000
+
+
+def test_a_program_that_crashes_takes_the_mount_along(mounted):
+    mounted.process.stdin.write("crash\n")
+    mounted.process.stdin.flush()
+    assert mounted.process.wait(PATIENCE) == -signal.SIGABRT
+    assert not is_mounted(mounted.path)
+
+
+def test_a_program_that_is_killed_takes_the_mount_along(graftrace, compile, program):
+    tid = []
+    one = Mounted(graftrace, program, "-p", "function_graph")
+    one.calls(1)
+    tid = os.listdir(one.path / "per_thread")
+    os.kill(int(tid[0]), signal.SIGKILL)
+    assert one.process.wait(PATIENCE) == -signal.SIGKILL
+    assert not is_mounted(one.path)
+
+
+def test_SIGTERM_reaches_the_program(mounted):
+    mounted.process.send_signal(signal.SIGTERM)
+    assert mounted.process.wait(PATIENCE) == -signal.SIGTERM
+    assert not is_mounted(mounted.path)
+
+
+def test_an_open_file_does_not_keep_the_mount(mounted):
+    file = os.open(mounted.path / "tracing_on", os.O_RDONLY)
+    assert mounted.end() == 3
+    assert refused(os.read, file, 1) == errno.ENOTCONN
+    assert refused(os.close, file) == errno.ENOTCONN
+
+
+def test_who_unmounts_leaves_the_program_alone(mounted):
+    subprocess.run(["fusermount3", "-u", mounted.path], check=True, timeout=PATIENCE)
+    mounted.calls(1)
+    assert mounted.end() == 3
+
+
+def test_a_mount_of_a_killed_graftrace_is_told_and_can_be_taken_away(graftrace, program):
+    one = Mounted(graftrace, program)
+    one.process.kill()
+    one.process.wait(PATIENCE)
+    told = graftrace("mount", one.path, "--", program, code=1).stderr
+    assert "fusermount3 -u" in told
+    subprocess.run(["fusermount3", "-u", one.path], check=True, timeout=PATIENCE)
+    assert not is_mounted(one.path)
+
+
+def test_with_linger_the_trace_can_be_read_afterwards(graftrace, program):
+    one = Mounted(graftrace, program, "--linger", "-p", "function_graph")
+    one.calls(2)
+    one.process.stdin.close()
+    line = one.process.stderr.readline()
+    assert "the program has ended" in line
+    assert function_names(one.read("trace")).count("leaf") == 2
+    assert refused(one.write, "tracing_on", "0") == errno.ENODEV
+    one.process.send_signal(signal.SIGINT)
+    assert one.process.wait(PATIENCE) == 3
+    assert not is_mounted(one.path)
+
+
+# A recording
+
+
+@pytest.fixture
+def recording(graftrace, program):
+    graftrace("record", "-o", "calls.data", program, stdin="3\n", code=3)
+    directory = graftrace.directory / "tracing"
+    directory.mkdir()
+    process = graftrace.start("mount", directory, "calls.data")
+    wait_until((directory / "trace").exists, "the mount")
+    yield directory, process
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+
+
+def test_a_recording_is_mounted_until_ctrl_c(recording):
+    directory, process = recording
+    assert (directory / "current_tracer").read_text() == "function_graph\n"
+    names = function_names((directory / "trace").read_text())
+    assert names == ["main", "middle", "leaf", "leaf", "leaf", "other"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0
+    assert not is_mounted(directory)
+
+
+def test_a_recording_cannot_be_changed(recording):
+    directory, process = recording
+    assert refused(os.open, directory / "tracing_on", os.O_WRONLY) == errno.EROFS
+    assert refused(os.open, directory / "trace", os.O_WRONLY | os.O_TRUNC) == errno.EROFS
+    (directory / "options" / "funcgraph-cpu").write_text("0")
+    assert "CPU" not in (directory / "trace").read_text()
+
+
+def test_the_mount_of_a_recording_ends_when_it_is_unmounted(recording):
+    directory, process = recording
+    subprocess.run(["fusermount3", "-u", directory], check=True, timeout=PATIENCE)
+    assert process.wait(PATIENCE) == 0
+
+
+# The command line
+
+
+def test_mistakes_on_the_command_line(graftrace, program):
+    assert "directory to mount on is missing" in graftrace("mount", code=2).stderr
+    assert "is missing" in graftrace("mount", "x", code=2).stderr
+    assert "either" in graftrace("mount", "x", "y", "--", program, code=2).stderr
+    assert "no tracer 'bad'" in graftrace("mount", "x", "-p", "bad", "--", program, code=2).stderr
+    assert "No such file" in graftrace("mount", "x", "--", program, code=1).stderr
+    (graftrace.directory / "plain").write_text("")
+    assert "not a directory" in graftrace("mount", "plain", "--", program, code=1).stderr
+    (graftrace.directory / "x").mkdir()
+    assert "cannot run 'nosuch'" in graftrace("mount", "x", "--", "nosuch", code=127).stderr
+    assert not is_mounted(graftrace.directory / "x")
