@@ -65,7 +65,7 @@ struct moment {
 
 struct arguments {
 	const char *path;
-	uint32_t text_options;
+	uint64_t text_options;
 	struct moment from, to;
 	const char *color;
 	bool pager;
@@ -77,7 +77,7 @@ struct arguments {
 static int set_option(struct arguments *arguments, const char *name, struct gt_message *message)
 {
 	bool on = true;
-	uint32_t bit = gt_control_option(name, strlen(name));
+	uint64_t bit = gt_control_option(name, strlen(name));
 	if (!bit && strncmp(name, "no", 2) == 0) {
 		on = false;
 		bit = gt_control_option(name + 2, strlen(name + 2));

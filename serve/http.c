@@ -116,6 +116,7 @@ static unsigned status_of(int64_t error)
 		return MHD_HTTP_METHOD_NOT_ALLOWED;
 	case GT_EBUSY:
 	case GT_EEXIST:
+	case GT_EBADF:
 		return MHD_HTTP_CONFLICT;
 	case GT_EGONE:
 		return MHD_HTTP_GONE;
@@ -129,11 +130,10 @@ static unsigned status_of(int64_t error)
 	}
 }
 
-static const char *allowed_methods(const struct gt_http_server *server,
-				   const struct gt_control_node *node)
+static const char *allowed_methods(const struct gt_control_node *node)
 {
-	unsigned access = node->file == NULL ? GT_CONTROL_READ
-					     : gt_control_access(server->control, node->file);
+	unsigned access =
+		node->file == NULL ? GT_CONTROL_READ : gt_control_access(node->target, node->file);
 
 	switch (access) {
 	case GT_CONTROL_READ | GT_CONTROL_WRITE:
@@ -152,9 +152,8 @@ static enum MHD_Result send_error(struct request *request, struct MHD_Connection
 
 	return send_words(connection, status,
 			  message->text[0] != '\0' ? message->text : "it could not be done",
-			  status == MHD_HTTP_METHOD_NOT_ALLOWED
-				  ? allowed_methods(request->server, &request->node)
-				  : NULL,
+			  status == MHD_HTTP_METHOD_NOT_ALLOWED ? allowed_methods(&request->node)
+								: NULL,
 			  NULL);
 }
 
@@ -218,7 +217,7 @@ static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t byt
 	}
 	for (;;) {
 		/* What a reader takes that has gone is lost to the next one. */
-		if (reader->handle.file->waits && has_gone(reader, 0))
+		if ((reader->handle.file->flags & GT_CONTROL_WAITS) && has_gone(reader, 0))
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		got = gt_control_read(&reader->handle, buffer, bytes, &message);
 		if (got != GT_EAGAIN)
@@ -240,7 +239,7 @@ static void end_reader(void *data)
 	struct reader *reader = data;
 	struct gt_message message;
 
-	gt_control_close(&reader->handle, true, &message);
+	gt_control_close(&reader->handle, &message);
 	free(reader);
 }
 
@@ -295,8 +294,7 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 	reader->first_given = 0;
 	/* The reader before may have gone a moment ago, and its thread not have seen it yet. */
 	for (int tries = 0; tries < BUSY_TRIES; tries++) {
-		state = gt_control_open(&reader->handle, server->control, &request->node,
-					GT_CONTROL_READ, &message);
+		state = gt_control_open(&reader->handle, &request->node, GT_CONTROL_READ, &message);
 		if (state != GT_EBUSY || has_gone(reader, WAIT_MS))
 			break;
 	}
@@ -305,7 +303,7 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 		return send_error(request, connection, state, &message);
 	}
 	/* A file that waits is answered at once, so that its client sees that it was heard. */
-	if (!request->node.file->waits)
+	if (!(request->node.file->flags & GT_CONTROL_WAITS))
 		state = read_first(reader, &message);
 	if (state < 0) {
 		end_reader(reader);
@@ -351,7 +349,7 @@ static enum MHD_Result send_directory(struct request *request, struct MHD_Connec
 		snprintf(location, sizeof(location), "%.200s/", url);
 		return send_words(connection, MHD_HTTP_MOVED_PERMANENTLY, location, NULL, location);
 	}
-	page = gt_index_make(server->control, &request->node, path, server->title, json, &bytes);
+	page = gt_index_make(&request->node, path, server->title, json, &bytes);
 	if (page == NULL)
 		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory", NULL,
 				  NULL);
@@ -379,10 +377,10 @@ static enum MHD_Result answer_get(struct request *request, struct MHD_Connection
 
 	if (file == NULL)
 		return send_directory(request, connection, url);
-	if (!(gt_control_access(request->server->control, file) & GT_CONTROL_READ))
+	if (!(gt_control_access(request->node.target, file) & GT_CONTROL_READ))
 		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-				  "this file can only be written",
-				  allowed_methods(request->server, &request->node), NULL);
+				  "this file can only be written", allowed_methods(&request->node),
+				  NULL);
 	if (head)
 		return send_head(connection);
 	return send_file(request, connection);
@@ -418,9 +416,8 @@ static enum MHD_Result answer_put(struct request *request, struct MHD_Connection
 	if (request->full)
 		return send_words(connection, MHD_HTTP_CONTENT_TOO_LARGE,
 				  "the value is longer than 64 KB", NULL, NULL);
-	error = gt_control_put(request->server->control, &request->node, truncate,
-			       request->body != NULL ? request->body : "", request->body_bytes,
-			       &message);
+	error = gt_control_put(&request->node, truncate, request->body != NULL ? request->body : "",
+			       request->body_bytes, &message);
 	if (error != 0)
 		return send_error(request, connection, error, &message);
 	response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
@@ -458,17 +455,19 @@ static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connectio
 				  "no such file; " ROOT " lists what there is", NULL, NULL);
 	if (!get && !put)
 		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-				  "this method is not known here", allowed_methods(server, &node),
-				  NULL);
+				  "this method is not known here", allowed_methods(&node), NULL);
 	if (put && (node.file == NULL ||
-		    !(gt_control_access(server->control, node.file) & GT_CONTROL_WRITE))) {
+		    !(gt_control_access(node.target, node.file) & GT_CONTROL_WRITE))) {
 		struct gt_control_handle unused;
 		struct gt_message message = { "" };
 
 		/* The table has the reason in words. */
-		gt_control_open(&unused, server->control, &node, GT_CONTROL_WRITE, &message);
+		if (gt_control_open(&unused, &node, GT_CONTROL_WRITE, &message) == 0) {
+			gt_control_write(&unused, "", 0, &message);
+			gt_control_close(&unused, NULL);
+		}
 		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED, message.text,
-				  allowed_methods(server, &node), NULL);
+				  allowed_methods(&node), NULL);
 	}
 	if (put && length != NULL && strtoull(length, NULL, 10) > GT_HTTP_BODY_BYTES)
 		return send_words(connection, MHD_HTTP_CONTENT_TOO_LARGE,

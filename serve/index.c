@@ -52,19 +52,19 @@ static const char *kind_name(enum gt_control_kind kind)
 					    : "program";
 }
 
-static void make_json(FILE *to, struct gt_control_target *target,
-		      const struct gt_control_node *directory, const char *path, const char *title)
+static void make_json(FILE *to, const struct gt_control_node *directory, const char *path,
+		      const char *title)
 {
 	struct gt_control_entry entry;
 
 	fputs("{\"path\":", to);
 	put_json(to, path);
-	fprintf(to, ",\"kind\":\"%s\",\"target\":", kind_name(target->kind));
+	fprintf(to, ",\"kind\":\"%s\",\"target\":", kind_name(directory->target->kind));
 	put_json(to, title);
 	fputs(",\"entries\":[", to);
-	for (uint32_t i = 0; gt_control_list(target, directory, i, &entry) == 0; i++) {
+	for (uint32_t i = 0; gt_control_list(directory, i, &entry) == 0; i++) {
 		const struct gt_control_file *file = entry.node.file;
-		unsigned access = file != NULL ? gt_control_access(target, file) : 0;
+		unsigned access = file != NULL ? gt_control_access(directory->target, file) : 0;
 
 		fputs(i > 0 ? ",\n{\"name\":" : "\n{\"name\":", to);
 		put_json(to, entry.name);
@@ -81,8 +81,8 @@ static void make_json(FILE *to, struct gt_control_target *target,
 	fputs("\n]}\n", to);
 }
 
-static void make_html(FILE *to, struct gt_control_target *target,
-		      const struct gt_control_node *directory, const char *path, const char *title)
+static void make_html(FILE *to, const struct gt_control_node *directory, const char *path,
+		      const char *title)
 {
 	struct gt_control_entry entry;
 
@@ -102,14 +102,15 @@ static void make_html(FILE *to, struct gt_control_target *target,
 	fputs("</p>\n<table><tr><th>file</th><th></th><th>what it is for</th></tr>\n", to);
 	if (path[0] != '\0')
 		fputs("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n", to);
-	for (uint32_t i = 0; gt_control_list(target, directory, i, &entry) == 0; i++) {
+	for (uint32_t i = 0; gt_control_list(directory, i, &entry) == 0; i++) {
 		const struct gt_control_file *file = entry.node.file;
 		const char *slash = file == NULL ? "/" : "";
-		unsigned access = file != NULL ? gt_control_access(target, file) : 0;
+		unsigned access = file != NULL ? gt_control_access(directory->target, file) : 0;
 
 		fputs("<tr><td>", to);
 		/* What acts when it is read is no link: following one must be harmless. */
-		if (file == NULL || ((access & GT_CONTROL_READ) && !file->acts_when_read)) {
+		if (file == NULL ||
+		    ((access & GT_CONTROL_READ) && !(file->flags & GT_CONTROL_ACTS))) {
 			fputs("<a href=\"", to);
 			put_html(to, entry.name);
 			fprintf(to, "%s\">", slash);
@@ -130,8 +131,8 @@ static void make_html(FILE *to, struct gt_control_target *target,
 	      to);
 }
 
-char *gt_index_make(struct gt_control_target *target, const struct gt_control_node *directory,
-		    const char *path, const char *title, bool json, size_t *bytes)
+char *gt_index_make(const struct gt_control_node *directory, const char *path, const char *title,
+		    bool json, size_t *bytes)
 {
 	char *page = NULL;
 	FILE *to = open_memstream(&page, bytes);
@@ -139,9 +140,9 @@ char *gt_index_make(struct gt_control_target *target, const struct gt_control_no
 	if (to == NULL)
 		return NULL;
 	if (json)
-		make_json(to, target, directory, path, title);
+		make_json(to, directory, path, title);
 	else
-		make_html(to, target, directory, path, title);
+		make_html(to, directory, path, title);
 	if (fclose(to) != 0) {
 		free(page);
 		return NULL;

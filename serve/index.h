@@ -9,7 +9,7 @@
 
 /* The page of `path` ("" or "options/"), NUL-terminated and malloc'ed: the caller frees. NULL: no
  * memory. */
-char *gt_index_make(struct gt_control_target *target, const struct gt_control_node *directory,
-		    const char *path, const char *title, bool json, size_t *bytes);
+char *gt_index_make(const struct gt_control_node *directory, const char *path, const char *title,
+		    bool json, size_t *bytes);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "serve/text_reader.h"
 
@@ -72,6 +73,14 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 
 /* Numbers */
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static int get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value)
 {
 	struct gt_live *live = live_of(target);
@@ -97,6 +106,9 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		break;
 	case GT_CONTROL_CLOCK_ID:
 		*value = 0;
+		break;
+	case GT_CONTROL_NOW_NS:
+		*value = now_ns();
 		break;
 	case GT_CONTROL_TRACING_ON:
 		break;
@@ -262,14 +274,17 @@ static struct gt_clock read_clock(struct gt_session *session)
 	return two;
 }
 
-static int text_open(struct gt_control_target *target, bool consume, void **text_out,
-		     struct gt_message *message)
+static int text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+		     bool consume, void **text_out, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
-	struct live_text *text = calloc(1, sizeof(*text));
+	struct live_text *text;
 	uint64_t options;
 	int error;
 
+	if (scope->kind != GT_SCOPE_ALL)
+		return GT_ENOTSUP;
+	text = calloc(1, sizeof(*text));
 	if (text == NULL)
 		return no_memory(message);
 	pthread_mutex_lock(&live->lock);
@@ -321,8 +336,11 @@ static void text_close(struct gt_control_target *target, void *data)
 	free(text);
 }
 
-static int clear(struct gt_control_target *target, struct gt_message *message)
+static int clear(struct gt_control_target *target, const struct gt_control_scope *scope,
+		 struct gt_message *message)
 {
+	if (scope->kind != GT_SCOPE_ALL)
+		return GT_ENOTSUP;
 	return empty_ring(live_of(target), message);
 }
 
@@ -353,8 +371,13 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	pthread_mutex_init(&live->lock, NULL);
 	pthread_mutex_init(&live->change, NULL);
 	pthread_mutex_init(&live->pipe_lock, NULL);
-	live->control =
-		(struct gt_control_target){ &operations, live, GT_CONTROL_PROGRAM, &live->view };
+	live->control = (struct gt_control_target){
+		.ops = &operations,
+		.data = live,
+		.kind = GT_CONTROL_PROGRAM,
+		.view = &live->view,
+		.log = &live->log,
+	};
 	live->view = *gt_session_target(session);
 	live->session = session;
 	live->mode = options->mode;

@@ -15,6 +15,7 @@
 struct names {
 	struct gt_live *live;
 	const struct gt_globs *globs; /* NULL: all */
+	bool enabled;		      /* only those that are traced now */
 	struct gt_control_name *names;
 	size_t count;
 	size_t room;
@@ -28,8 +29,8 @@ static int note_name(void *data, uint32_t number, const struct gt_function *func
 	bool own = strcmp(function->object, names->live->program) == 0;
 
 	(void)number;
-	(void)enabled;
-	if (names->globs != NULL && !gt_globs_match(names->globs, function->name))
+	if ((names->enabled && !enabled) ||
+	    (names->globs != NULL && !gt_globs_match(names->globs, function->name)))
 		return 0;
 	if (names->count == names->room) {
 		size_t room = names->room != 0 ? names->room * 2 : 1024;
@@ -45,8 +46,17 @@ static int note_name(void *data, uint32_t number, const struct gt_function *func
 		own		? ""
 		: slash != NULL ? slash + 1
 				: function->object,
+		function->address,
+		names->enabled ? " (1)" : NULL,
 	};
 	return 0;
+}
+
+/* Whether a list is one that can be set. */
+static bool is_filter(enum gt_control_list which)
+{
+	return which != GT_CONTROL_AVAILABLE && which != GT_CONTROL_ENABLED &&
+	       which != GT_CONTROL_TOUCHED;
 }
 
 void gt_live_list_close(struct gt_control_target *target, void *list)
@@ -104,12 +114,13 @@ int gt_live_list_open(struct gt_control_target *target, enum gt_control_list whi
 		gt_globs_clear(&globs);
 		return no_memory(message);
 	}
-	if (which != GT_CONTROL_AVAILABLE && globs.count == 0)
+	if (is_filter(which) && globs.count == 0)
 		return 1;
 	names = calloc(1, sizeof(*names));
 	if (names != NULL) {
 		names->live = live;
-		names->globs = which == GT_CONTROL_AVAILABLE ? NULL : &globs;
+		names->globs = is_filter(which) ? &globs : NULL;
+		names->enabled = which == GT_CONTROL_ENABLED || which == GT_CONTROL_TOUCHED;
 		error = gt_session_each_function(live->session, note_name, names);
 		names->globs = NULL;
 	}
@@ -153,6 +164,10 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 
 	if (error != 0)
 		return error;
+	if (which == GT_CONTROL_GRAPH_NOTRACE) {
+		gt_message_set(message, "a program has no such list");
+		return GT_ENOTSUP;
+	}
 	edit = calloc(1, sizeof(*edit));
 	if (edit == NULL)
 		return no_memory(message);
@@ -198,12 +213,66 @@ static int search_name(void *data, uint32_t number, const struct gt_function *fu
 	return 0;
 }
 
+/* The functions of one object that a glob matches, each added by its name. */
+struct module_search {
+	struct gt_globs *to;
+	const char *glob;
+	const char *module;
+	size_t module_bytes;
+	bool found;
+};
+
+static int add_of_module(void *data, uint32_t number, const struct gt_function *function,
+			 bool enabled)
+{
+	struct module_search *search = data;
+	const char *slash = strrchr(function->object, '/');
+	const char *object = slash != NULL ? slash + 1 : function->object;
+
+	(void)number;
+	(void)enabled;
+	if (strlen(object) != search->module_bytes ||
+	    memcmp(object, search->module, search->module_bytes) != 0 ||
+	    !gt_glob_match(search->glob, function->name))
+		return 0;
+	search->found = true;
+	return gt_globs_add(search->to, function->name, strlen(function->name), true) ? 0
+										      : GT_ENOMEM;
+}
+
+static int each_of_module(struct gt_control_target *target, struct gt_globs *to, const char *glob,
+			  size_t bytes, const char *module, size_t module_bytes,
+			  struct gt_message *message)
+{
+	struct gt_globs word = { NULL, 0, 0 };
+	struct module_search search = { to, NULL, module, module_bytes, false };
+	int error;
+
+	if (!gt_globs_add(&word, glob, bytes, false))
+		return no_memory(message);
+	search.glob = word.words[0];
+	error = gt_session_each_function(live_of(target)->session, add_of_module, &search);
+	gt_globs_clear(&word);
+	if (error < 0)
+		return no_memory(message);
+	if (search.found)
+		return 0;
+	gt_message_set(message, "no function of '%.*s' matches '%.*s'",
+		       (int)(module_bytes < 80 ? module_bytes : 80), module,
+		       (int)(bytes < 80 ? bytes : 80), glob);
+	return GT_EINVAL;
+}
+
 int gt_live_edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
-		     bool plain, struct gt_message *message)
+		     const char *module, size_t module_bytes, bool plain,
+		     struct gt_message *message)
 {
 	struct edit *edit = data;
 	struct search search = { NULL, NULL, NULL, false };
 
+	if (module != NULL)
+		return each_of_module(target, &edit->globs, glob, bytes, module, module_bytes,
+				      message);
 	if (!gt_globs_add(&edit->globs, glob, bytes, plain))
 		return no_memory(message);
 	search.glob = edit->globs.words[edit->globs.count - 1];
@@ -217,7 +286,8 @@ int gt_live_edit_add(struct gt_control_target *target, void *data, const char *g
 }
 
 int gt_live_edit_remove(struct gt_control_target *target, void *data, const char *glob,
-			size_t bytes, struct gt_message *message)
+			size_t bytes, const char *module, size_t module_bytes,
+			struct gt_message *message)
 {
 	struct edit *edit = data;
 	struct gt_globs word = { NULL, 0, 0 };
@@ -225,6 +295,14 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 	struct search search = { NULL, &edit->globs, &kept, false };
 	int error = 0;
 
+	if (module != NULL) {
+		error = each_of_module(target, &word, glob, bytes, module, module_bytes, message);
+		for (size_t i = 0; error == 0 && i < word.count; i++)
+			error = gt_live_edit_remove(target, data, word.words[i],
+						    strlen(word.words[i]), NULL, 0, message);
+		gt_globs_clear(&word);
+		return error;
+	}
 	if (!gt_globs_add(&word, glob, bytes, false)) {
 		error = no_memory(message);
 	} else if (!gt_globs_remove(&edit->globs, word.words[0])) {
@@ -246,17 +324,14 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 	return error;
 }
 
-int gt_live_edit_close(struct gt_control_target *target, void *data, bool apply,
-		       struct gt_message *message)
+int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
 	struct edit *edit = data;
 	const struct gt_globs *lists[LISTS];
-	int error = 0;
+	int error = has_ended(live, message);
 
-	if (apply)
-		error = has_ended(live, message);
-	if (apply && error == 0) {
+	if (error == 0) {
 		/* Lists change under `change` only, which we hold: reading them needs no lock. */
 		for (int i = 0; i < LISTS; i++)
 			lists[i] = i == (int)edit->which ? &edit->globs : &live->lists[i];

@@ -10,10 +10,11 @@
 #include "serve/globs.h"
 #include "serve/live.h"
 
-#define LISTS 4 /* enum gt_control_list; [GT_CONTROL_AVAILABLE] stays empty */
+#define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
 
 struct gt_live {
 	struct gt_control_target control;
+	struct gt_control_log log;
 	/* The session's target, with a clock of its own: a session measures its clock better and
 	 * better, and a trace that is read twice shall be the same twice. */
 	struct gt_target view;
@@ -73,10 +74,11 @@ void gt_live_list_close(struct gt_control_target *target, void *list);
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
 		      void **edit, struct gt_message *message);
 int gt_live_edit_add(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
-		     bool plain, struct gt_message *message);
+		     const char *module, size_t module_bytes, bool plain,
+		     struct gt_message *message);
 int gt_live_edit_remove(struct gt_control_target *target, void *edit, const char *glob,
-			size_t bytes, struct gt_message *message);
-int gt_live_edit_close(struct gt_control_target *target, void *edit, bool apply,
-		       struct gt_message *message);
+			size_t bytes, const char *module, size_t module_bytes,
+			struct gt_message *message);
+int gt_live_edit_close(struct gt_control_target *target, void *edit, struct gt_message *message);
 
 #endif

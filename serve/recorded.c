@@ -193,6 +193,7 @@ static int list_read(struct gt_control_target *target, void *data, uint64_t inde
 	list->number = number;
 	slash = strrchr(function_found.object, '/');
 	name->name = function_found.name;
+	name->address = function_found.address;
 	name->module = strcmp(function_found.object, recorded->program) == 0 ? ""
 		       : slash != NULL					     ? slash + 1
 				       : function_found.object;
@@ -205,12 +206,14 @@ static void list_close(struct gt_control_target *target, void *list)
 	free(list);
 }
 
-static int text_open(struct gt_control_target *target, bool consume, void **text,
-		     struct gt_message *message)
+static int text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+		     bool consume, void **text, struct gt_message *message)
 {
 	struct gt_recorded *recorded = recorded_of(target);
 	uint64_t options = 0;
 
+	if (scope->kind != GT_SCOPE_ALL)
+		return GT_ENOTSUP;
 	get(target, GT_CONTROL_OPTIONS, &options);
 	return gt_text_reader_open(&recorded->view, options, consume,
 				   (struct gt_text_reader **)text, message);
@@ -257,8 +260,12 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 	recorded->view = *recorded->inner;
 	recorded->view.ops = &view_operations;
 	recorded->view.data = recorded;
-	recorded->control = (struct gt_control_target){ &operations, recorded, GT_CONTROL_RECORDING,
-							&recorded->view };
+	recorded->control = (struct gt_control_target){
+		.ops = &operations,
+		.data = recorded,
+		.kind = GT_CONTROL_RECORDING,
+		.view = &recorded->view,
+	};
 	recorded->function_end = gt_recording_function_end(recording);
 	recorded->options = GT_OPTIONS_DEFAULT;
 	*recorded_out = recorded;

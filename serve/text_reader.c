@@ -28,7 +28,7 @@ int gt_text_reader_open(struct gt_target *target, uint64_t options, bool consume
 			struct gt_text_reader **reader_out, struct gt_message *message)
 {
 	struct gt_text_options text = {
-		.options = (uint32_t)options,
+		.options = options,
 		.mode = consume ? GT_MERGE_CONSUME : GT_MERGE_SNAPSHOT,
 		.header = !consume,
 	};

@@ -29,7 +29,7 @@
 #define GT_TEXT_NAMES	  1024
 
 struct gt_text_options {
-	uint32_t options; /* bits of enum gt_control_option: GT_OPTIONS_DEFAULT to begin with */
+	uint64_t options; /* bits of enum gt_control_option: GT_OPTIONS_DEFAULT to begin with */
 	enum gt_merge_mode mode;
 	bool header;		  /* `trace` has one, `trace_pipe` does not */
 	bool color;		  /* escape sequences for a terminal */

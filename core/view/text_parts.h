@@ -10,7 +10,7 @@
 #include "core/view/text.h"
 #include "core/view/text_write.h"
 
-static inline bool has(const struct gt_text *text, uint32_t option)
+static inline bool has(const struct gt_text *text, uint64_t option)
 {
 	return (text->options.options & option) != 0;
 }

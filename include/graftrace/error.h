@@ -22,6 +22,7 @@ enum gt_error {
 	GT_ENOTSUP = -11, /* this target or machine cannot do it; the message says why */
 	GT_ENOSPC = -12,  /* the medium or a fixed table is full */
 	GT_EEXIST = -13,  /* it is there already */
+	GT_EBADF = -14,	  /* not open for that, or not now (trace_marker while tracing is off) */
 };
 
 /* One message to a person, without the leading program name and without a newline. Empty = none. */

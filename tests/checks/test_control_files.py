@@ -7,16 +7,36 @@ import subprocess
 
 import tree
 
-SOURCE = tree.ROOT / "core" / "view" / "control_files.c"
 PAGE = tree.ROOT / "doc" / "man" / "graftrace-control-files.5"
+
+# Rows are made by these macros of the sources' own, or as plain initializers. `X(` names options.
+MACROS = {"ROW": "", "VALUE": "", "READ_LIST": "", "WRITE_LIST": "", "THREADS": ""}
+
+
+def sources():
+    """Files that hold rows: those of the table, and those that bring groups of their own."""
+    for path in tree.ROOT.glob("*/**/*.c"):
+        parts = path.relative_to(tree.ROOT).parts
+        if parts[0] in ("core", "serve", "attach", "port") and \
+                "struct gt_control_file files[]" in path.read_text():
+            yield path
 
 
 def rows():
-    source = SOURCE.read_text()
-    table = source[source.index("gt_control_files[] = {"):]
-    found = re.findall(r'^\t\{ "([^"]+)",', table, re.M)
-    found += ["options/" + name for name in re.findall(r'OPTION\("([^"]+)"', table)]
-    return set(found)
+    found = set()
+    for path in sources():
+        source = path.read_text()
+        # Strings that stand beside each other are one, as in C.
+        table = source[source.index("struct gt_control_file files[]"):]
+        for name in MACROS:
+            found |= set(re.findall(rf'\b{name}\(\s*"([^"]+)"', table))
+        found |= set(re.findall(r'\.path = "([^"]+)"', table))
+        for prefix in re.findall(r'\bTRACE\(\s*"([^"]*)"', table):
+            found.add(prefix + "trace")
+        for prefix in re.findall(r'\bPIPE\(\s*"([^"]*)"', table):
+            found.add(prefix + "trace_pipe")
+        found |= {"options/" + name for name in re.findall(r'\bX\("([^"]+)"', source)}
+    return found
 
 
 def documented():
@@ -29,7 +49,8 @@ def documented():
 
 
 def test_the_table_is_read():
-    assert {"trace", "trace_pipe", "options/funcgraph-proc", "per_thread/#/stats"} <= rows()
+    assert {"trace", "trace_pipe", "options/funcgraph-proc", "per_thread/#/stats", "README",
+            "per_cpu/cpu#/trace", "error_log", "set_ftrace_pid"} <= rows()
 
 
 def test_the_man_page_has_every_control_file_and_no_other():

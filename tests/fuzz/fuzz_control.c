@@ -8,15 +8,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static size_t read_all(struct fake_control *fake, const struct gt_control_node *node, size_t piece,
-		       char *text, size_t room)
+static size_t read_all(const struct gt_control_node *node, size_t piece, char *text, size_t room)
 {
 	struct gt_control_handle handle;
 	struct gt_message message;
 	size_t total = 0;
 	int64_t got;
 
-	if (gt_control_open(&handle, &fake->control, node, GT_CONTROL_READ, &message) != 0)
+	if (gt_control_open(&handle, node, GT_CONTROL_READ, &message) != 0)
 		return 0;
 	do {
 		got = gt_control_read(&handle, text + total,
@@ -24,7 +23,7 @@ static size_t read_all(struct fake_control *fake, const struct gt_control_node *
 		if (got > 0)
 			total += (size_t)got;
 	} while (got > 0 && total < room);
-	gt_control_close(&handle, true, &message);
+	gt_control_close(&handle, &message);
 	return total;
 }
 
@@ -53,12 +52,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		message.text[0] = '\0';
 		/* The made-up target's lists are short. */
 		if (value_bytes < 64 &&
-		    gt_control_put(&fake.control, &node, true, value, value_bytes, &message) != 0 &&
+		    gt_control_put(&node, true, value, value_bytes, &message) != 0 &&
 		    message.text[0] == '\0')
 			abort();
-		bytes = read_all(&fake, &node, sizeof(whole), whole, sizeof(whole));
+		bytes = read_all(&node, sizeof(whole), whole, sizeof(whole));
 		fake.pipe_at = 0;
-		if (read_all(&fake, &node, 3, pieces, sizeof(pieces)) != bytes ||
+		if (read_all(&node, 3, pieces, sizeof(pieces)) != bytes ||
 		    memcmp(whole, pieces, bytes) != 0)
 			abort();
 	}

@@ -83,7 +83,7 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 }
 
 static int edit_add(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
-		    bool plain, struct gt_message *message)
+		    const char *module, size_t module_bytes, bool plain, struct gt_message *message)
 {
 	bool found = false;
 
@@ -96,6 +96,9 @@ static int edit_add(struct gt_control_target *target, void *edit, const char *gl
 		char word[64];
 
 		snprintf(word, sizeof(word), "%.*s", (int)bytes, glob);
+		if (module != NULL &&
+		    (i != 3 || module_bytes != 12 || memcmp(module, "libfake.so.1", 12) != 0))
+			continue;
 		if (plain ? strcmp(word, names[i]) == 0 : gt_glob_match(word, names[i])) {
 			strcat(strcat(edit, names[i]), " ");
 			found = true;
@@ -106,12 +109,14 @@ static int edit_add(struct gt_control_target *target, void *edit, const char *gl
 }
 
 static int edit_remove(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
-		       struct gt_message *message)
+		       const char *module, size_t module_bytes, struct gt_message *message)
 {
 	char word[64];
 	char *at;
 
 	(void)target;
+	(void)module;
+	(void)module_bytes;
 	snprintf(word, sizeof(word), "%.*s ", (int)bytes, glob);
 	at = strstr(edit, word);
 	if (at == NULL) {
@@ -122,17 +127,14 @@ static int edit_remove(struct gt_control_target *target, void *edit, const char 
 	return 0;
 }
 
-static int edit_close(struct gt_control_target *target, void *edit, bool apply,
-		      struct gt_message *message)
+static int edit_close(struct gt_control_target *target, void *edit, struct gt_message *message)
 {
 	struct fake_control *fake = fake_of(target);
 
 	(void)message;
 	fake->opened--;
-	if (apply) {
-		strcpy(fake->lists[fake->edit_list], edit);
-		fake->set[fake->edit_list] = fake->edit[0] != '\0';
-	}
+	strcpy(fake->lists[fake->edit_list], edit);
+	fake->set[fake->edit_list] = fake->edit[0] != '\0';
 	return 0;
 }
 
@@ -141,13 +143,14 @@ struct fake_text {
 	size_t at;
 };
 
-static int text_open(struct gt_control_target *target, bool consume, void **text,
-		     struct gt_message *message)
+static int text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+		     bool consume, void **text, struct gt_message *message)
 {
 	static struct fake_text readers[8];
 	struct fake_control *fake = fake_of(target);
 	struct fake_text *reader = &readers[fake->opened % 8];
 
+	fake->scope = *scope;
 	if (consume && fake->pipe_busy) {
 		snprintf(message->text, sizeof(message->text), "trace_pipe has a reader");
 		return GT_EBUSY;
@@ -188,9 +191,11 @@ static void text_close(struct gt_control_target *target, void *text)
 		fake_of(target)->pipe_busy = false;
 }
 
-static int clear(struct gt_control_target *target, struct gt_message *message)
+static int clear(struct gt_control_target *target, const struct gt_control_scope *scope,
+		 struct gt_message *message)
 {
 	(void)message;
+	fake_of(target)->scope = *scope;
 	fake_of(target)->cleared++;
 	return 0;
 }
@@ -236,22 +241,22 @@ LOCKED(int, edit_open,
        (target, which, empty, edit, message))
 
 LOCKED(int, edit_add,
-       (struct gt_control_target * target, void *edit, const char *glob, size_t bytes, bool plain,
-	struct gt_message *message),
-       (target, edit, glob, bytes, plain, message))
+       (struct gt_control_target * target, void *edit, const char *glob, size_t bytes,
+	const char *module, size_t module_bytes, bool plain, struct gt_message *message),
+       (target, edit, glob, bytes, module, module_bytes, plain, message))
 
 LOCKED(int, edit_remove,
        (struct gt_control_target * target, void *edit, const char *glob, size_t bytes,
-	struct gt_message *message),
-       (target, edit, glob, bytes, message))
+	const char *module, size_t module_bytes, struct gt_message *message),
+       (target, edit, glob, bytes, module, module_bytes, message))
 
-LOCKED(int, edit_close,
-       (struct gt_control_target * target, void *edit, bool apply, struct gt_message *message),
-       (target, edit, apply, message))
+LOCKED(int, edit_close, (struct gt_control_target * target, void *edit, struct gt_message *message),
+       (target, edit, message))
 
 LOCKED(int, text_open,
-       (struct gt_control_target * target, bool consume, void **text, struct gt_message *message),
-       (target, consume, text, message))
+       (struct gt_control_target * target, const struct gt_control_scope *scope, bool consume,
+	void **text, struct gt_message *message),
+       (target, scope, consume, text, message))
 
 LOCKED(int64_t, text_read,
        (struct gt_control_target * target, void *text, char *buffer, size_t bytes,
@@ -265,8 +270,137 @@ static void locked_text_close(struct gt_control_target *target, void *text)
 	pthread_mutex_unlock(&fake_of(target)->lock);
 }
 
-LOCKED(int, clear, (struct gt_control_target * target, struct gt_message *message),
-       (target, message))
+LOCKED(int, clear,
+       (struct gt_control_target * target, const struct gt_control_scope *scope,
+	struct gt_message *message),
+       (target, scope, message))
+
+static int stats(struct gt_control_target *target, const struct gt_control_scope *scope,
+		 struct gt_control_stats *stats, struct gt_message *message)
+{
+	(void)message;
+	fake_of(target)->scope = *scope;
+	*stats = (struct gt_control_stats){ 1, 2, 0, 8, 5, 7, 1500000, 62000003000 };
+	return 0;
+}
+
+static int mark(struct gt_control_target *target, const struct gt_control_writer *writer,
+		const char *bytes, size_t count, bool raw, struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (!fake->values[GT_CONTROL_TRACING_ON]) {
+		snprintf(message->text, sizeof(message->text), "tracing is off");
+		return GT_EBADF;
+	}
+	fake->marks++;
+	snprintf(fake->mark, sizeof(fake->mark), "%u %s%.*s", writer->tid, raw ? "raw " : "",
+		 (int)count, bytes);
+	return 0;
+}
+
+static int command_set(struct gt_control_target *target, const struct gt_control_command *command,
+		       struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (!gt_glob_match("alpha", "alpha") || command->function_bytes >= sizeof(fake->function)) {
+		snprintf(message->text, sizeof(message->text), "no function matches");
+		return GT_EINVAL;
+	}
+	fake->command = *command;
+	memcpy(fake->function, command->function, command->function_bytes);
+	fake->command.function = fake->function;
+	fake->has_command = true;
+	return 0;
+}
+
+static int command_remove(struct gt_control_target *target,
+			  const struct gt_control_command *command, struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (!fake->has_command || fake->command.action != command->action) {
+		snprintf(message->text, sizeof(message->text), "no function has it");
+		return GT_EINVAL;
+	}
+	fake->has_command = false;
+	return 0;
+}
+
+static int command_read(struct gt_control_target *target, uint64_t index,
+			struct gt_control_command *command)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (!fake->has_command || index > 0)
+		return GT_ENOENT;
+	*command = fake->command;
+	return 0;
+}
+
+static int thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
+		  uint32_t *tid)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (index >= fake->tid_count[which])
+		return GT_ENOENT;
+	*tid = fake->tids[which][index];
+	return 0;
+}
+
+static int threads_set(struct gt_control_target *target, enum gt_control_threads which,
+		       const uint32_t *tids, uint32_t count, struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	(void)message;
+	if (count > 0)
+		memcpy(fake->tids[which], tids, count * sizeof(*tids));
+	fake->tid_count[which] = count;
+	return 0;
+}
+
+static int instance(struct gt_control_target *target, uint32_t index,
+		    struct gt_control_target **instance, const char **name)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (index > 0 || fake->instance_name[0] == '\0')
+		return GT_ENOENT;
+	*instance = &fake->instance;
+	*name = fake->instance_name;
+	return 0;
+}
+
+static int instance_make(struct gt_control_target *target, const char *name, size_t bytes,
+			 struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (fake->instance_name[0] != '\0') {
+		snprintf(message->text, sizeof(message->text), "it is there already");
+		return GT_EEXIST;
+	}
+	snprintf(fake->instance_name, sizeof(fake->instance_name), "%.*s", (int)bytes, name);
+	fake->instance = fake->control;
+	fake->instance.top = &fake->control;
+	return 0;
+}
+
+static int instance_remove(struct gt_control_target *target, const char *name, size_t bytes,
+			   struct gt_message *message)
+{
+	struct fake_control *fake = fake_of(target);
+
+	if (strlen(fake->instance_name) != bytes || memcmp(fake->instance_name, name, bytes) != 0) {
+		snprintf(message->text, sizeof(message->text), "there is none of that name");
+		return GT_ENOENT;
+	}
+	fake->instance_name[0] = '\0';
+	return 0;
+}
 
 static const struct gt_control_ops ops = {
 	.get = locked_get,
@@ -282,6 +416,16 @@ static const struct gt_control_ops ops = {
 	.text_read = locked_text_read,
 	.text_close = locked_text_close,
 	.clear = locked_clear,
+	.stats = stats,
+	.mark = mark,
+	.command_set = command_set,
+	.command_remove = command_remove,
+	.command_read = command_read,
+	.thread = thread,
+	.threads_set = threads_set,
+	.instance = instance,
+	.instance_make = instance_make,
+	.instance_remove = instance_remove,
 };
 
 static uint32_t writer_count(struct gt_target *target)
@@ -310,7 +454,17 @@ static const struct gt_target_ops view_ops = { .writer_count = writer_count, .wr
 void fake_control_init(struct fake_control *fake, enum gt_control_kind kind)
 {
 	memset(fake, 0, sizeof(*fake));
-	fake->control = (struct gt_control_target){ &ops, fake, kind, &fake->view };
+	fake->control = (struct gt_control_target){
+		.ops = &ops,
+		.data = fake,
+		.kind = kind,
+		.view = &fake->view,
+		.log = &fake->log,
+	};
+	fake->view.cpu_count = 2;
+	fake->values[GT_CONTROL_NOW_NS] = 5270468000;
+	fake->values[GT_CONTROL_CMDLINES] = 128;
+	fake->values[GT_CONTROL_CPUMASK] = 3;
 	fake->view.ops = &view_ops;
 	fake->view.data = fake;
 	fake->view.clock = (struct gt_clock){ 0, 0, 1, 0 };

@@ -11,14 +11,25 @@
 struct fake_control {
 	struct gt_control_target control;
 	struct gt_target view;
-	uint64_t values[8];
+	struct gt_control_log log;
+	uint64_t values[GT_CONTROL_VALUES];
 	/* the lists, words separated by blanks; set[]: not "all functions" */
-	char lists[4][4096];
-	bool set[4];
+	char lists[GT_CONTROL_LISTS][4096];
+	bool set[GT_CONTROL_LISTS];
 	char edit[4096]; /* the edit in progress */
 	int edit_list;
 	int opened; /* lists, edits and texts that are open */
 	int cleared;
+	struct gt_control_scope scope; /* of the last text, clear or stats */
+	int marks;
+	char mark[1100]; /* the last mark: thread, text */
+	struct gt_control_command command;
+	char function[64];
+	bool has_command;
+	uint32_t tids[2][1024];
+	uint32_t tid_count[2];
+	struct gt_control_target instance;
+	char instance_name[64]; /* of the one that there can be */
 	bool pipe_busy;
 	bool pipe_ended;
 	size_t pipe_at;

@@ -250,7 +250,7 @@ static int open_file(struct gt_control_handle *handle, const char *path)
 
 	if (gt_control_find(gt_live_control(live), path, strlen(path), &node) != 0)
 		return GT_ENOENT;
-	return gt_control_open(handle, gt_live_control(live), &node, GT_CONTROL_READ, &why);
+	return gt_control_open(handle, &node, GT_CONTROL_READ, &why);
 }
 
 /* The text of `path` so far, in the caller's buffer; what its reading ended with. */
@@ -267,7 +267,7 @@ static int64_t read_file(const char *path, char text[TEXT_BYTES])
 	while ((got = gt_control_read(&handle, text + bytes, TEXT_BYTES - 1 - bytes, &why)) > 0)
 		bytes += (size_t)got;
 	text[bytes] = '\0';
-	gt_control_close(&handle, true, &why);
+	gt_control_close(&handle, &why);
 	return got;
 }
 
@@ -285,8 +285,7 @@ static int put_as(const char *path, const char *value, bool truncate)
 
 	message.text[0] = '\0';
 	assert_int_equal(gt_control_find(gt_live_control(live), path, strlen(path), &node), 0);
-	return gt_control_put(gt_live_control(live), &node, truncate, value, strlen(value),
-			      &message);
+	return gt_control_put(&node, truncate, value, strlen(value), &message);
 }
 
 static int put(const char *path, const char *value)
@@ -353,9 +352,9 @@ static void trace_pipe_has_one_reader_and_holds_the_tracer(void **state)
 	assert_int_equal(open_file(&two, "trace_pipe"), GT_EBUSY);
 	assert_int_equal(put("current_tracer", "nop"), GT_EBUSY);
 	assert_string_equal(get("current_tracer"), "function_graph\n");
-	gt_control_close(&one, true, &message);
+	gt_control_close(&one, &message);
 	assert_int_equal(open_file(&two, "trace_pipe"), 0);
-	gt_control_close(&two, true, &message);
+	gt_control_close(&two, &message);
 	assert_int_equal(put("current_tracer", "nop"), 0);
 }
 
@@ -390,7 +389,8 @@ static void filters_reach_the_session_as_they_were_written(void **state)
 	assert_int_equal(put_as("set_ftrace_filter", "!alpha", false), GT_EINVAL);
 	assert_int_equal(put("set_ftrace_filter", "beta nosuch"), GT_EINVAL);
 	assert_non_null(strstr(message.text, "nosuch"));
-	assert_string_equal(get("set_ftrace_filter"), "beta_two\n");
+	/* as on Linux: the words before the refused one */
+	assert_string_equal(get("set_ftrace_filter"), "beta\n");
 	assert_int_equal(put("set_ftrace_filter", ""), 0);
 	assert_string_equal(session.filter, "/beta_two /operator\\* /");
 }
@@ -448,7 +448,7 @@ static void *read_and_write(void *data)
 		read_file("set_ftrace_filter", mine);
 		read_file("available_filter_functions", mine);
 		if (gt_control_find(gt_live_control(live), "set_ftrace_filter", 17, &node) == 0)
-			gt_control_put(gt_live_control(live), &node, true, value, 5, &why);
+			gt_control_put(&node, true, value, 5, &why);
 		seed++;
 	}
 	return NULL;
