@@ -13,21 +13,47 @@
 
 #define DISCARD_BYTES  65536
 #define DISCARD_BLOCKS 4096
+#define CMDLINES       8192 /* names that saved_cmdlines lists, until it is told otherwise */
+#define CPU_WORDS      (GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK)
+
+static bool all_cpus(const struct gt_live *live)
+{
+	uint32_t count = live->view.cpu_count;
+
+	for (uint32_t cpu = 0; cpu < count && cpu / 64 < CPU_WORDS; cpu++) {
+		if (!(live->cpus[cpu / 64] >> cpu % 64 & 1))
+			return false;
+	}
+	return true;
+}
+
+/* How the whole trace is shown now. */
+static void get_look(struct gt_live *live, struct gt_text_look *look)
+{
+	memset(look, 0, sizeof(*look));
+	pthread_mutex_lock(&live->lock);
+	look->options = live->options & GT_OPTIONS_OF_TEXT;
+	if (!all_cpus(live)) {
+		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
+		look->cpus[CPU_WORDS - 1] |= UINT64_C(1) << 63; /* no CPU at all is none */
+	}
+	pthread_mutex_unlock(&live->lock);
+}
 
 /* Under pipe_lock: the pipe's reader, made if there is none. */
-static int need_pipe(struct gt_live *live, uint64_t options, struct gt_message *message)
+static int need_pipe(struct gt_live *live, const struct gt_text_look *look,
+		     struct gt_message *message)
 {
 	int error;
 
-	if (live->pipe != NULL && live->pipe_options == options)
+	if (live->pipe != NULL && memcmp(&live->pipe_look, look, sizeof(*look)) == 0)
 		return 0;
 	if (live->pipe != NULL) {
 		/* Of the old one's given-out part nothing is known to the new one: it begins
 		 * behind. */
 		struct gt_text_reader *old = live->pipe;
 
-		error = gt_text_reader_open(live->control.view, options, true, &live->pipe,
-					    message);
+		error = gt_text_reader_open(live->control.view, look, true, &live->pipe, message);
 		if (error == 0)
 			error = gt_text_reader_skip_given(live->pipe, old);
 		if (error != 0) {
@@ -37,11 +63,10 @@ static int need_pipe(struct gt_live *live, uint64_t options, struct gt_message *
 		}
 		gt_text_reader_close(old);
 	} else {
-		error = gt_text_reader_open(live->control.view, options, true, &live->pipe,
-					    message);
+		error = gt_text_reader_open(live->control.view, look, true, &live->pipe, message);
 	}
 	if (error == 0)
-		live->pipe_options = options;
+		live->pipe_look = *look;
 	return error;
 }
 
@@ -50,15 +75,13 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 {
 	struct gt_message unused;
 	char *text = malloc(DISCARD_BYTES);
-	uint64_t options;
+	struct gt_text_look look;
 	int error = text != NULL ? gt_session_clear(live->session) : GT_ENOMEM;
 
-	pthread_mutex_lock(&live->lock);
-	options = live->options;
-	pthread_mutex_unlock(&live->lock);
+	get_look(live, &look);
 	pthread_mutex_lock(&live->pipe_lock);
 	if (error == 0)
-		error = need_pipe(live, options, message);
+		error = need_pipe(live, &look, message);
 	/* A program that writes faster than this reads must not hold us for ever. */
 	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
 		if (gt_text_reader_read(live->pipe, text, DISCARD_BYTES, &unused) <= 0)
@@ -110,10 +133,16 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	case GT_CONTROL_NOW_NS:
 		*value = now_ns();
 		break;
+	case GT_CONTROL_CMDLINES:
+		*value = live->cmdlines;
+		break;
 	case GT_CONTROL_TRACING_ON:
 		break;
 	default:
-		error = GT_ENOTSUP;
+		if (which >= GT_CONTROL_CPUMASK && which < GT_CONTROL_CPUMASK_END)
+			*value = live->cpus[which - GT_CONTROL_CPUMASK];
+		else
+			error = GT_ENOTSUP;
 	}
 	pthread_mutex_unlock(&live->lock);
 	if (which == GT_CONTROL_TRACING_ON)
@@ -176,6 +205,16 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		return set_options(live, value, message);
 	if (which == GT_CONTROL_CLOCK_ID)
 		return 0;
+	if (which == GT_CONTROL_CMDLINES ||
+	    (which >= GT_CONTROL_CPUMASK && which < GT_CONTROL_CPUMASK_END)) {
+		pthread_mutex_lock(&live->lock);
+		if (which == GT_CONTROL_CMDLINES)
+			live->cmdlines = value;
+		else
+			live->cpus[which - GT_CONTROL_CPUMASK] = value;
+		pthread_mutex_unlock(&live->lock);
+		return 0;
+	}
 	pthread_mutex_lock(&live->change);
 	error = has_ended(live, message);
 	if (error == 0) {
@@ -218,7 +257,8 @@ struct live_text {
 	struct gt_text_reader *reader; /* NULL: the pipe's */
 };
 
-static int open_pipe(struct gt_live *live, uint64_t options, struct gt_message *message)
+static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
+		     struct gt_message *message)
 {
 	bool busy;
 	int error;
@@ -232,7 +272,7 @@ static int open_pipe(struct gt_live *live, uint64_t options, struct gt_message *
 		return GT_EBUSY;
 	}
 	pthread_mutex_lock(&live->pipe_lock);
-	error = need_pipe(live, options, message);
+	error = need_pipe(live, look, message);
 	pthread_mutex_unlock(&live->pipe_lock);
 	if (error != 0) {
 		pthread_mutex_lock(&live->lock);
@@ -242,10 +282,10 @@ static int open_pipe(struct gt_live *live, uint64_t options, struct gt_message *
 	return error;
 }
 
-static int open_snapshot(struct gt_live *live, uint64_t options, struct gt_text_reader **reader,
-			 struct gt_message *message)
+static int open_snapshot(struct gt_live *live, const struct gt_text_look *look,
+			 struct gt_text_reader **reader, struct gt_message *message)
 {
-	int error = gt_text_reader_open(live->control.view, options, false, reader, message);
+	int error = gt_text_reader_open(live->control.view, look, false, reader, message);
 
 	if (error != 0)
 		return error;
@@ -279,22 +319,25 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 {
 	struct gt_live *live = live_of(target);
 	struct live_text *text;
-	uint64_t options;
+	struct gt_text_look look;
 	int error;
 
-	if (scope->kind != GT_SCOPE_ALL)
+	if (scope->kind != GT_SCOPE_ALL && consume) {
+		gt_message_set(message, "only the whole trace can be taken out");
 		return GT_ENOTSUP;
+	}
 	text = calloc(1, sizeof(*text));
 	if (text == NULL)
 		return no_memory(message);
+	get_look(live, &look);
+	look.scope = *scope;
 	pthread_mutex_lock(&live->lock);
-	options = live->options;
 	if (!live->has_clock)
 		live->view.clock = read_clock(live->session);
 	live->has_clock = true;
 	pthread_mutex_unlock(&live->lock);
-	error = consume ? open_pipe(live, options, message)
-			: open_snapshot(live, options, &text->reader, message);
+	error = consume ? open_pipe(live, &look, message)
+			: open_snapshot(live, &look, &text->reader, message);
 	if (error != 0) {
 		free(text);
 		return error;
@@ -379,6 +422,9 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		.log = &live->log,
 	};
 	live->view = *gt_session_target(session);
+	live->cmdlines = CMDLINES;
+	for (uint32_t cpu = 0; cpu < live->view.cpu_count && cpu / 64 < CPU_WORDS; cpu++)
+		live->cpus[cpu / 64] |= UINT64_C(1) << cpu % 64;
 	live->session = session;
 	live->mode = options->mode;
 	live->no_fork = options->no_fork;

@@ -9,6 +9,7 @@
 #include "core/view/message.h"
 #include "serve/globs.h"
 #include "serve/live.h"
+#include "serve/text_reader.h"
 
 #define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
 
@@ -32,6 +33,8 @@ struct gt_live {
 		*known; /* functions as they were listed last: for when it has ended */
 	size_t known_count;
 	uint64_t options;
+	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask */
+	uint64_t cmdlines;
 	uint64_t max_depth;
 	uint64_t threshold_ns;
 	enum graftrace_tracer tracer;
@@ -40,7 +43,7 @@ struct gt_live {
 	/* Held while the pipe's reader makes a block of text; never with `lock`. */
 	pthread_mutex_t pipe_lock;
 	struct gt_text_reader *pipe; /* NULL until there was a client */
-	uint64_t pipe_options;
+	struct gt_text_look pipe_look;
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;

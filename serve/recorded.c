@@ -210,13 +210,11 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 		     bool consume, void **text, struct gt_message *message)
 {
 	struct gt_recorded *recorded = recorded_of(target);
-	uint64_t options = 0;
+	struct gt_text_look look = { .scope = *scope };
 
-	if (scope->kind != GT_SCOPE_ALL)
-		return GT_ENOTSUP;
-	get(target, GT_CONTROL_OPTIONS, &options);
-	return gt_text_reader_open(&recorded->view, options, consume,
-				   (struct gt_text_reader **)text, message);
+	get(target, GT_CONTROL_OPTIONS, &look.options);
+	return gt_text_reader_open(&recorded->view, &look, consume, (struct gt_text_reader **)text,
+				   message);
 }
 
 static int64_t text_read(struct gt_control_target *target, void *text, char *buffer, size_t bytes,

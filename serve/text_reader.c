@@ -3,12 +3,14 @@
 #include "serve/text_reader.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/view/message.h"
 #include "core/view/text.h"
 
 struct gt_text_reader {
 	struct gt_text text;
+	struct gt_filter filter;
 	struct gt_merge_given *given;
 };
 
@@ -24,19 +26,36 @@ static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes
 
 static const struct gt_memory heap = { resize, NULL };
 
-int gt_text_reader_open(struct gt_target *target, uint64_t options, bool consume,
+static void set_filter(struct gt_filter *filter, const struct gt_text_look *look)
+{
+	uint32_t cpu = look->scope.number;
+
+	memset(filter, 0, sizeof(*filter));
+	memcpy(filter->cpus, look->cpus, sizeof(filter->cpus));
+	if (look->scope.kind == GT_SCOPE_THREAD)
+		filter->tid = look->scope.number;
+	if (look->scope.kind == GT_SCOPE_CPU && cpu < GT_FILTER_CPU_WORDS * 64) {
+		memset(filter->cpus, 0, sizeof(filter->cpus));
+		filter->cpus[cpu / 64] = UINT64_C(1) << cpu % 64;
+	}
+}
+
+int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *look, bool consume,
 			struct gt_text_reader **reader_out, struct gt_message *message)
 {
 	struct gt_text_options text = {
-		.options = options,
+		.options = look->options,
 		.mode = consume ? GT_MERGE_CONSUME : GT_MERGE_SNAPSHOT,
 		.header = !consume,
 	};
 	struct gt_text_reader *reader = malloc(sizeof(*reader));
 	int error = GT_ENOMEM;
 
-	if (reader != NULL)
+	if (reader != NULL) {
+		set_filter(&reader->filter, look);
+		text.filter = &reader->filter;
 		error = gt_text_init(&reader->text, target, &heap, &text);
+	}
 	if (error != 0) {
 		free(reader);
 		gt_message_set(message, "no memory for the trace's text");

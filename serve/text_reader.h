@@ -15,9 +15,17 @@
 
 struct gt_text_reader;
 
-/* options: bits of enum gt_control_option. consume: what is given leaves the ring, and the end of
- * what is there is GT_EAGAIN until gt_text_reader_finish. GT_ENOMEM. */
-int gt_text_reader_open(struct gt_target *target, uint64_t options, bool consume,
+/* What is shown, and how. */
+struct gt_text_look {
+	uint64_t options;	       /* bits of enum gt_control_option */
+	struct gt_control_scope scope; /* all zero: all of it */
+	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask; no bit:
+								      every CPU */
+};
+
+/* consume: what is given leaves the ring, and the end of what is there is GT_EAGAIN until
+ * gt_text_reader_finish. GT_ENOMEM. */
+int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *look, bool consume,
 			struct gt_text_reader **reader, struct gt_message *message);
 
 /*

@@ -162,6 +162,11 @@ static int open_thread_stats(struct gt_control_handle *handle, unsigned access,
 	return 0;
 }
 
+static bool has_stats(const struct gt_control_target *target)
+{
+	return target->ops->stats != NULL;
+}
+
 static const struct gt_control_file files[] = {
 	ROW("buffer_size_kb", "kilobytes that one thread (or CPU) may fill", GT_CONTROL_LIVE,
 	    .writable = GT_CONTROL_KERNEL, .argument = GT_CONTROL_BUFFER_BYTES,
@@ -179,8 +184,8 @@ static const struct gt_control_file files[] = {
 	ROW("stats", "records by what became of them, threads, losses by cause", GT_CONTROL_ALL,
 	    .open = open_stats, .read = gt_row_read_text),
 	ROW("per_cpu/cpu#/stats", "one CPU: records by what became of them", GT_CONTROL_ALL,
-	    .numbers = &gt_row_cpus, .argument = GT_SCOPE_CPU, .open = open_cpu_stats,
-	    .read = gt_row_read_text),
+	    .numbers = &gt_row_cpus, .exists = has_stats, .argument = GT_SCOPE_CPU,
+	    .open = open_cpu_stats, .read = gt_row_read_text),
 	ROW("per_thread/#/stats", "one thread: its records, where it stands, losses by cause",
 	    GT_CONTROL_ALL, .numbers = &gt_row_threads, .argument = GT_SCOPE_THREAD,
 	    .open = open_thread_stats, .read = gt_row_read_text),

@@ -6,9 +6,26 @@
 #include "core/view/filter.h"
 #include "core/view/glob.h"
 
+static bool has_cpus(const struct gt_filter *filter)
+{
+	for (int i = 0; i < GT_FILTER_CPU_WORDS; i++)
+		if (filter->cpus[i])
+			return true;
+	return false;
+}
+
+/* A CPU that is not known counts as CPU 0, where the text shows it. */
+static bool on_cpu(const struct gt_filter *filter, uint32_t cpu)
+{
+	if (cpu == UINT32_MAX)
+		cpu = 0;
+	return cpu < GT_FILTER_CPU_WORDS * 64 && filter->cpus[cpu / 64] >> cpu % 64 & 1;
+}
+
 bool gt_filter_is_needed(const struct gt_filter *filter)
 {
-	return filter->from_ns || filter->to_ns || filter->max_depth || filter->graph;
+	return has_cpus(filter) || filter->from_ns || filter->to_ns || filter->max_depth ||
+	       filter->graph;
 }
 
 static bool matches(struct gt_filter *filter, struct gt_target *target, uint32_t number)
@@ -105,6 +122,15 @@ bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct
 {
 	bool inside = !filter->graph || in_graph(filter, target, decode, record);
 
+	if (has_cpus(filter) && !on_cpu(filter, record->cpu)) {
+		/* Its return may come on a CPU that is wanted: then nobody has seen the entry. */
+		struct gt_decode_frame *frame = record->kind == GT_RECORD_ENTRY
+							? gt_decode_frame(decode, record->depth)
+							: NULL;
+		if (frame)
+			frame->flags &= (uint16_t)~GT_RECORD_ENTRY_SEEN;
+		return false;
+	}
 	if (filter->from_ns || filter->to_ns) {
 		uint64_t ns = gt_clock_ns(&target->clock, record->clock);
 		if (ns < filter->from_ns || (filter->to_ns && ns > filter->to_ns))

@@ -12,13 +12,16 @@
 #include "core/view/decode.h"
 #include "core/view/target.h"
 
-#define GT_FILTER_CACHE 1024
+#define GT_FILTER_CACHE	    1024
+#define GT_FILTER_CPU_WORDS 4
 
 /* All zero: everything passes. */
 struct gt_filter {
-	uint64_t from_ns;   /* first nanosecond wanted, on the target's clock; 0 = from the start */
-	uint64_t to_ns;	    /* last one; 0 = to the end */
-	uint32_t tid;	    /* 0 = all */
+	uint64_t from_ns; /* first nanosecond wanted, on the target's clock; 0 = from the start */
+	uint64_t to_ns;	  /* last one; 0 = to the end */
+	uint32_t tid;	  /* 0 = all */
+	/* Only what ran on these CPUs, a bit each; no bit at all: every CPU. */
+	uint64_t cpus[GT_FILTER_CPU_WORDS];
 	uint32_t max_depth; /* calls of depths 0 … max_depth - 1; 0 = all */
 	/* Only these functions and what they call: globs (core/view/glob.h), the caller's memory,
 	 * NULL-terminated. NULL = all. Depths are counted from the matching call then. */
