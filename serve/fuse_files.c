@@ -496,7 +496,7 @@ static int64_t read_waiting(struct gt_fuse_file *file, char *buffer, size_t byte
 	return (int64_t)bytes;
 }
 
-static bool read_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+static bool read_file(struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
 	struct gt_message message = { "" };
@@ -656,7 +656,7 @@ bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		open_file(fuse, job);
 		return true;
 	case GT_FUSE_READ:
-		return read_file(fuse, job);
+		return read_file(job);
 	case GT_FUSE_WRITE:
 		write_file(job);
 		return true;
