@@ -4,8 +4,9 @@
  * line each; whatever is unlikely leaves by one jump. Every register but the flags is preserved, no
  * stack alignment is assumed, vector registers are not touched.
  *
- * This text is copied beside the code it serves (struct graftrace_region lies one page before it), so it
- * refers to itself and to the region only relative to rip, and leaves through the region's pointers.
+ * In a program this text is copied beside the code it serves (struct graftrace_region lies one page before
+ * it), so it refers to itself and to the region only relative to rip, and leaves through the region's
+ * pointers. With GT_KERNEL it is linked into a kernel.
  *
  * Signals may arrive between any two instructions and run traced functions:
  *  A. a record's place is reserved by one instruction (xadd), then the clock is read, then one store
@@ -23,7 +24,17 @@
 #include "arch/x86_64/clock.h"
 #include "core/record/layout.h"
 
+#ifdef GT_KERNEL
+/* Linked into a kernel: there is one region, and a block belongs to its CPU whatever runs there. */
+#define REGION(field) (gt_hot_region + (field))(%rip)
+#define CHECK_OWNER(otherwise)
+#else
 #define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
+#define CHECK_OWNER(otherwise)			\
+	mov %fs:0, %rax;			\
+	cmp T(GT_THREAD_OWNER), %rax;		\
+	jne otherwise
+#endif
 #define T(field)      %gs:(field)
 
 	.section .gt_hot, "ax", @progbits
@@ -49,9 +60,7 @@ gt_hot_start:
 	 * has a mirror, the frame array has room, the return address is no stub's. Then the mirror has it.
 	 */
 	.macro CHECK_GRAPH_ENTRY name
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	jne entry_slow
+	CHECK_OWNER(entry_slow)
 	lea 32(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
 	cmp T(GT_THREAD_FLOOR), %rcx
@@ -184,9 +193,7 @@ entry_threshold:
 	.p2align 4
 entry_function:
 	SAVE
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	jne entry_slow
+	CHECK_OWNER(entry_slow)
 	mov $16, %ecx
 	xadd %rcx, T(GT_THREAD_CUR_PAIR)
 	test %rcx, T(GT_THREAD_INSIDE)
@@ -211,7 +218,11 @@ gt_hot_entry_root:
 	SAVE
 	mov $GT_ENTRY_ROOT, %eax
 	jmp entry_slow_kind
-1:	/* a block that is not this thread's: outside or not is not known from it */
+1:
+#ifdef GT_KERNEL
+	jmp gt_hot_entry
+#else
+	/* a block that is not this thread's: outside or not is not known from it */
 	push %rax
 	mov %fs:0, %rax
 	cmp T(GT_THREAD_OWNER), %rax
@@ -220,6 +231,7 @@ gt_hot_entry_root:
 	SAVE
 	mov $GT_ENTRY_ROOT, %eax
 	jmp entry_slow_kind
+#endif
 
 /* A function whose return address must stay where it is. */
 	.p2align 4
@@ -303,7 +315,7 @@ exit_stopped:
 	jne exit_slow
 	testb $~GT_FRAME_THRESHOLD, GT_FRAME_EPOCH(%rdx)
 	jnz exit_slow
-	movq $1, T(GT_THREAD_RESUME)
+	orq $GT_RESUME_MISSED, T(GT_THREAD_RESUME)
 	movb $0, T(GT_THREAD_STOP + 3)
 	jmp exit_pop
 	/* With a threshold only a long call is worth the slow path. rdx = frame, eax = its epoch */
@@ -401,6 +413,11 @@ gt_hot_hook:
 
 gt_hot_end:
 
+#ifdef GT_KERNEL
+	/* where stubs go (stub.c) */
+	.globl gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit
+	.hidden gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit
+#else
 	/* The hot text's part of the image's header (struct graftrace_agent_image). */
 	.section .image_header.hot, "a", @progbits
 	.macro OFFSET symbol
@@ -414,5 +431,6 @@ gt_hot_end:
 	OFFSET gt_hot_hook
 	OFFSET gt_hot_entry_trigger
 	.long 0, 0, 0, 0, 0, 0, 0
+#endif
 
 	.section .note.GNU-stack, "", @progbits

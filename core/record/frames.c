@@ -235,8 +235,10 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 				       graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
 							      gt_frames_depth(thread)),
 				       true))) {
-		thread->resume = 1;
+		thread->resume |= GT_RESUME_MISSED;
+		return;
 	}
+	thread->said = to->number;
 }
 
 /* Takes off the frames that lie below `sp` (and at it, when a call is about to be pushed there). */
@@ -267,12 +269,12 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 		thread->top--;
 	}
 	if (flags & GT_FRAME_ROOT)
-		thread->outside = 1;
+		thread->outside |= 1;
 	if (place != NULL) {
 		__atomic_store_n(place, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, count),
 				 __ATOMIC_RELAXED);
 	} else if (count != 0) {
-		thread->resume = 1;
+		thread->resume |= GT_RESUME_MISSED;
 	}
 }
 

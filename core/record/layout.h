@@ -23,12 +23,14 @@
 #define GT_THREAD_RESUME	96
 #define GT_THREAD_PROFILE	104
 #define GT_THREAD_PROFILE_PAGES 112
+#define GT_THREAD_SELF		120
 #define GT_THREAD_BYTES		256
 
 /* The stop word: one compare tells "record, in this mode". */
 #define GT_STOP_FULL	      0x00000001 /* byte 0: no room; entries are counted as lost */
 #define GT_STOP_HOST	      0x00000100 /* byte 1: tracing_on = 0 */
 #define GT_STOP_OUTSIDE	      0x00010000 /* byte 2: outside the graph functions */
+#define GT_STOP_PAUSED	      0x00020000 /* … a kernel paused this context, or cannot record */
 #define GT_STOP_CAUSES	      0x00ffffff
 #define GT_STOP_MODE_SHIFT    24 /* byte 3: what the straight line does; 0 = nothing */
 #define GT_MODE_FUNCTION      1
@@ -54,6 +56,11 @@
 #define GT_FRAME_TRIGGER   8  /* something happens if it returns late */
 #define GT_FRAME_PROFILE   16 /* counted in the table: its return adds its time there */
 #define GT_EPOCH_STEP	   256
+
+/* gt_thread.resume: what has to be said before the next record. */
+#define GT_RESUME_MISSED  1 /* returns went unrecorded: how deep it is */
+#define GT_RESUME_CONTEXT 2 /* another context runs */
+#define GT_RESUME_DEPTH	  4 /* … and who reads this writer's records cannot know how deep it is */
 
 /* Kinds of entry that the slow path is told. */
 #define GT_ENTRY_ORDINARY 0

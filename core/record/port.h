@@ -54,6 +54,18 @@ bool gt_port_peek(uint64_t address, uint64_t *value);
 /* Does a return slot hold a stub's return point? Example: compares with the regions. */
 bool gt_port_is_stub_return(uint64_t address);
 
+/*
+ * For kernels (sites.c). From one CPU at a time, interrupts on, on a thread that may wait.
+ */
+
+/* All other CPUs stand still with interrupts off, and this one has its interrupts off. Example: an
+ * interrupt between processors that answers and then waits. */
+void gt_port_cpus_stop(void);
+/* They go on, each after an instruction that serializes (x86: cpuid). */
+void gt_port_cpus_start(void);
+/* Writes to the kernel's text, which may be mapped read-only: through another mapping of it. */
+void gt_port_text_write(uint64_t address, const void *bytes, size_t count);
+
 /* An unused number for a context. */
 uint32_t gt_port_context_number(void);
 

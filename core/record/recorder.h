@@ -62,7 +62,15 @@ struct gt_context {
 	uint64_t win_low, win_high;  /* mirror that is mapped for it */
 	struct gt_context *previous; /* what ran when a nested context (signal stack) began */
 	struct gt_context *next;     /* in the hash chain of suspended contexts, or a free list */
-	struct gt_frame small[24];   /* frames until it needs more */
+	/* Kernels only (kernel.c), while it does not run: */
+	struct gt_context *interrupted; /* of an interrupt's: what ran before it */
+	uint64_t sequence;		/* the writer's sub-buffers so far */
+	uint32_t epoch;			/* the writer's */
+	uint32_t paused;		/* how often it is paused; 0 = it records */
+	uint8_t outside;		/* outside the graph functions */
+	uint8_t in_engine;		/* an interrupt stopped it in the recording path */
+	uint8_t resume;			/* the writer's, when the interrupt came */
+	struct gt_frame small[24];	/* frames until it needs more */
 };
 
 /* The thread block. The first 128 bytes are layout.h's. */
@@ -74,7 +82,8 @@ struct gt_thread {
 		struct {
 			uint8_t full;	 /* the recorder sets it, the host clears it */
 			uint8_t host;	 /* tracing_on = 0: the host's */
-			uint8_t outside; /* outside the graph functions: the recorder's */
+			uint8_t outside; /* 1 outside the graph functions, 2 paused: the recorder's
+					  */
 			uint8_t mode; /* GT_MODE_…; 0 (also set by the host): all calls take the
 				       * slow path, which reads the arena's settings */
 		};
@@ -96,7 +105,7 @@ struct gt_thread {
 	uint64_t *lost_full;	/* counter of entries dropped while full */
 	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
 	uint64_t threshold;	      /* tracing_thresh in ticks */
-	uint64_t resume;	      /* 1: returns went unrecorded while off: say RESUMED first */
+	uint64_t resume; /* GT_RESUME_…: what has to be said before the next record */
 	struct graftrace_profile_entry *
 		*profile;	/* its pages by function number >> 6; NULL: none */
 	uint64_t profile_pages; /* elements of `profile`; 0 = none yet */
@@ -115,9 +124,11 @@ struct gt_thread {
 	uint64_t hard_end; /* end of the open sub-buffer */
 	struct gt_context **running; /* where the running context is noted beyond a fork; or NULL */
 	uint32_t max_depth;	     /* max_graph_depth, 0 = none */
-	uint32_t pad_depth;
+	uint32_t said; /* the context that the stream's last words are of, as readers know it */
 	struct graftrace_profile_entry ***profile_home; /* where `profile` is noted, to be freed */
-	uint32_t reserved[10];
+	uint32_t busy;	   /* kernels: > 0 while the slow half works; an NMI may not record then */
+	uint32_t said_tid; /* kernels: the thread of the last words, as readers know it */
+	uint32_t reserved[8];
 };
 
 #define GT_ASSERT_AT(type, field, offset) \
@@ -139,6 +150,7 @@ GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
 GT_ASSERT_AT(struct gt_thread, resume, GT_THREAD_RESUME);
 GT_ASSERT_AT(struct gt_thread, profile, GT_THREAD_PROFILE);
 GT_ASSERT_AT(struct gt_thread, profile_pages, GT_THREAD_PROFILE_PAGES);
+GT_ASSERT_AT(struct gt_thread, self, GT_THREAD_SELF);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_frame, slot, GT_FRAME_SLOT);
 GT_ASSERT_AT(struct gt_frame, word, GT_FRAME_WORD);

@@ -55,12 +55,41 @@ static bool no_room(struct gt_thread *thread)
 	return false;
 }
 
-/* Returns went unrecorded: the next record stands on what is still open. */
+/* The function tracer knows no calls, only who runs. */
+static bool say_context(struct gt_thread *thread, bool for_return)
+{
+	uint32_t number = thread->context->number;
+	/* A kernel's interrupt is its thread's, which may have come without a word since. */
+	if (thread->pid == 0 && thread->said_tid != thread->tid && number != thread->tid &&
+	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, thread->tid),
+			    for_return))
+		return false;
+	thread->said_tid = thread->tid;
+	if (!gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, number),
+			    for_return))
+		return false;
+	thread->said = number;
+	return true;
+}
+
+/* Another context runs than was said, or returns went unrecorded: the next record stands on what
+ * is still open here. */
 static bool say_resumed(struct gt_thread *thread, bool for_return)
 {
 	if (!thread->resume)
 		return true;
-	if (!gt_stream_emit(
+	/* Said again where another writer ran it meanwhile: readers fetch its calls from there. */
+	if (thread->said != thread->context->number || thread->resume & GT_RESUME_DEPTH) {
+		if (!say_context(thread, for_return))
+			return false;
+		/* only what stands right behind CONTEXT tells of no loss */
+		if (thread->resume & GT_RESUME_MISSED &&
+		    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0),
+				    for_return))
+			return false;
+	}
+	if (thread->resume & (GT_RESUME_MISSED | GT_RESUME_DEPTH) &&
+	    !gt_stream_emit(
 		    thread,
 		    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, gt_frames_depth(thread)),
 		    for_return))
@@ -146,7 +175,7 @@ static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 	gt_profile_leave(thread, frame);
 	bool recording = !thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
 	if (!recording) {
-		thread->resume = 1;
+		thread->resume |= GT_RESUME_MISSED;
 		return;
 	}
 	bool written = say_resumed(thread, true);
@@ -161,7 +190,7 @@ static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 	else
 		written = write_call(thread, gt_frame_function(frame), true, &clock);
 	if (!written) {
-		thread->resume = 1;
+		thread->resume |= GT_RESUME_MISSED;
 		no_room(thread);
 	}
 }
@@ -183,7 +212,8 @@ static bool enter_only(struct gt_thread *thread, uint32_t function)
 {
 	if (gt_profile_is_on(thread))
 		gt_profile_hit(thread, function);
-	if (thread->chosen == GT_MODE_PROFILE || write_entry_only(thread, function))
+	if (thread->chosen == GT_MODE_PROFILE ||
+	    (say_resumed(thread, false) && write_entry_only(thread, function)))
 		return false;
 	return no_room(thread);
 }
@@ -249,7 +279,7 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 {
 	if (thread->host)
 		return false;
-	bool enters = kind == GT_ENTRY_ROOT && thread->outside;
+	bool enters = kind == GT_ENTRY_ROOT && thread->outside == 1;
 	if (thread->outside && !enters)
 		return false;
 	if (!right_mode(thread))
@@ -258,6 +288,9 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	if (thread->chosen == GT_MODE_NOP)
 		return false;
 	if (thread->chosen == GT_MODE_FUNCTION) {
+		if (thread->said != thread->context->number && !say_context(thread, false))
+			return no_room(thread);
+		thread->resume &= ~(uint64_t)GT_RESUME_CONTEXT;
 		if (write_function(thread, function, *(uint64_t *)slot))
 			return false;
 		return no_room(thread);
@@ -265,11 +298,11 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	if (kind == GT_ENTRY_ONLY)
 		return enter_only(thread, function);
 	if (enters)
-		thread->outside = 0;
+		thread->outside &= ~1;
 	if (enter_graph(thread, slot, function, flags | (enters ? GT_FRAME_ROOT : 0)))
 		return true;
 	if (enters)
-		thread->outside = 1;
+		thread->outside |= 1;
 	return false;
 }
 
@@ -304,7 +337,7 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 			gt_trigger_returned(thread, frame);
 		gt_frames_pop(thread);
 		if (flags & GT_FRAME_ROOT)
-			thread->outside = 1;
+			thread->outside |= 1;
 	}
 	gt_stream_settle(thread);
 }

@@ -265,7 +265,8 @@ bool gt_stream_open(struct gt_thread *thread)
 	sub->pid = thread->pid;
 	sub->tid = thread->tid;
 	sub->cpu = thread->last_cpu = gt_port_cpu();
-	sub->context = thread->context->number;
+	sub->context = thread->said = thread->context->number;
+	thread->said_tid = thread->tid;
 	sub->sequence = stream->sequence;
 	sub->clock = now;
 	sub->depth = gt_frames_depth(thread);

@@ -28,12 +28,16 @@ void gt_decode_init(struct gt_decode *decode, const struct gt_memory *memory)
 void gt_decode_reset(struct gt_decode *decode)
 {
 	struct gt_memory memory = decode->memory;
+	void (*adopt)(void *data, struct gt_decode *decode) = decode->adopt;
+	void *adopt_data = decode->adopt_data;
 	struct gt_decode_context *contexts = decode->contexts;
 	uint32_t capacity = decode->context_capacity, count = decode->context_count;
 	if (count)
 		contexts[decode->slot] = (struct gt_decode_context){ .frames = decode->frames,
 								     .mask = decode->mask };
 	gt_decode_init(decode, &memory);
+	decode->adopt = adopt;
+	decode->adopt_data = adopt_data;
 	/* One context's frames are kept for the next writer, the others' go. */
 	for (uint32_t i = 1; i < count; i++)
 		gt_memory_put(&memory, contexts[i].frames,
@@ -68,6 +72,7 @@ static void set_fast(struct gt_decode *decode)
 {
 	bool slow = decode->tracer == GRAFTRACE_TRACER_FUNCTION || decode->gap ||
 		    decode->reconcile || decode->fill || decode->open_pending ||
+		    decode->enter_pending || decode->adopt_pending ||
 		    decode->unwind_to != NO_UNWINDING;
 	decode->fast_end = slow ? decode->base : decode->end;
 }
@@ -87,6 +92,7 @@ static void fill_record(const struct gt_decode *decode, struct gt_record *record
 	record->flags = 0;
 	record->mark = 0;
 	record->text_bytes = 0;
+	record->tid = decode->tid;
 	record->text = NULL;
 }
 
@@ -167,6 +173,66 @@ static int switch_context(struct gt_decode *decode, uint32_t number)
 	decode->contexts[slot].depth = decode->contexts[slot].low = 0;
 	load_context(decode, slot);
 	return GT_OK;
+}
+
+/* The running context's calls, wherever this decoder has them. */
+struct calls {
+	struct gt_decode_frame **frames;
+	uint32_t *mask, *depth, *low;
+};
+
+static bool find_calls(struct gt_decode *decode, uint32_t number, struct calls *calls)
+{
+	if (!decode->context_count)
+		return false;
+	if (decode->context == number) {
+		*calls = (struct calls){ &decode->frames, &decode->mask, &decode->depth,
+					 &decode->low };
+		return true;
+	}
+	for (uint32_t slot = 0; slot < decode->context_count; slot++) {
+		struct gt_decode_context *context = &decode->contexts[slot];
+		if (slot == decode->slot || context->number != number)
+			continue;
+		*calls = (struct calls){ &context->frames, &context->mask, &context->depth,
+					 &context->low };
+		return true;
+	}
+	return false;
+}
+
+bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from)
+{
+	struct calls there;
+	if (to == from || !find_calls(from, to->context, &there) || *there.depth == 0)
+		return false;
+	struct gt_decode_frame *frames = to->frames;
+	uint32_t mask = to->mask;
+	to->frames = *there.frames;
+	to->mask = *there.mask;
+	to->depth = *there.depth;
+	to->low = *there.low;
+	*there.frames = frames;
+	*there.mask = mask;
+	*there.depth = *there.low = 0;
+	return true;
+}
+
+/* A thread that came has been told: its calls may lie with another CPU's decoder. */
+static void adopt(struct gt_decode *decode)
+{
+	decode->adopt_pending = false;
+	if (decode->adopt)
+		decode->adopt(decode->adopt_data, decode);
+	set_fast(decode);
+}
+
+static void note_thread(struct gt_decode *decode)
+{
+	if (!decode->kernel || decode->context >= GRAFTRACE_CONTEXT_INTERRUPT)
+		return;
+	decode->tid = decode->context;
+	decode->adopt_pending = true;
 }
 
 /* ---- frames ---- */
@@ -344,10 +410,16 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 	}
 	/* Rule 4 of the format: what was followed is right, the header is for those who did not. */
 	bool followed = !first && !decode->gap && decode->context == header->context;
-	if (switch_context(decode, header->context) != GT_OK) {
+	decode->kernel = header->pid == 0;
+	/* A kernel's thread that came with this sub-buffer is told first, and its calls come from
+	 * where they were. */
+	decode->enter_pending = decode->kernel && (first || decode->context != header->context);
+	decode->adopt_pending = false;
+	if (!decode->enter_pending && switch_context(decode, header->context) != GT_OK) {
 		gt_message_set(message, "no memory for the calls of thread %u", header->tid);
 		return GT_ENOMEM;
 	}
+	decode->tid = decode->kernel && !decode->enter_pending ? header->tid : decode->tid;
 	decode->fed = true;
 	decode->sequence = header->sequence;
 	decode->overrun = overrun;
@@ -365,8 +437,9 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 		decode->depth = decode->low = GT_DECODE_DEPTH_MAX;
 
 	/* Nearly always the header tells what is known already. */
-	decode->reconcile = !followed && (decode->depth != header->depth ||
-					  agreed_depth(decode) != header->depth);
+	decode->reconcile =
+		!followed && !decode->enter_pending &&
+		(decode->depth != header->depth || agreed_depth(decode) != header->depth);
 	decode->fill = false;
 	set_fast(decode);
 	return GT_OK;
@@ -386,11 +459,11 @@ void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffe
 	decode->growing = growing;
 	/* The copy may be of any bytes: what was checked is checked again before it is used again.
 	 */
-	if (decode->reconcile || decode->fill) {
+	if (decode->reconcile || decode->fill || decode->enter_pending) {
 		if (sub_buffer->open_calls > GRAFTRACE_OPEN_CALLS ||
 		    sub_buffer->open_calls > sub_buffer->depth ||
 		    sub_buffer->depth > GT_DECODE_DEPTH_MAX)
-			decode->reconcile = decode->fill = false;
+			decode->reconcile = decode->fill = decode->enter_pending = false;
 	}
 	set_fast(decode);
 }
@@ -399,6 +472,7 @@ void gt_decode_end(struct gt_decode *decode)
 {
 	decode->base = decode->word = decode->end = NULL;
 	decode->gap = decode->reconcile = decode->fill = false;
+	decode->enter_pending = decode->adopt_pending = false;
 	decode->unwind_to = NO_UNWINDING;
 	decode->open_pending = true;
 	decode->end_slot = 0;
@@ -609,6 +683,9 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 		return GT_RECORD_ENTRY_ONLY;
 	}
 	if (type == GRAFTRACE_EVENT_SWITCH && length == 4) {
+		if (whole[0] > decode->clock && whole[0] - decode->clock < 1ull << 31 &&
+		    whole[0] >> 32 == decode->clock >> 32)
+			decode->clock = whole[0];
 		fill_record(decode, record, GT_RECORD_SWITCH);
 		record->clock = whole[0];
 		record->start = whole[1];
@@ -677,6 +754,8 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 		return 0;
 	case GRAFTRACE_SPECIAL_CONTEXT:
 		switch_context(decode, argument);
+		note_thread(decode);
+		set_fast(decode);
 		decode->switched_at = (size_t)(decode->word - decode->base);
 		fill_record(decode, record, GT_RECORD_CONTEXT);
 		record->value = argument;
@@ -730,6 +809,19 @@ int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
 		int kind;
 		if (decode->gap)
 			return give_gap(decode, record);
+		if (decode->enter_pending) {
+			decode->enter_pending = false;
+			switch_context(decode, decode->header->context);
+			decode->tid = decode->header->tid;
+			note_thread(decode);
+			decode->reconcile = true;
+			set_fast(decode);
+			fill_record(decode, record, GT_RECORD_CONTEXT);
+			record->value = decode->context;
+			return GT_RECORD_CONTEXT;
+		}
+		if (decode->adopt_pending)
+			adopt(decode);
 		if (decode->reconcile) {
 			uint32_t agreed = agreed_depth(decode);
 			decode->reconcile = false;

@@ -69,6 +69,7 @@ struct gt_record {
 	uint8_t flags; /* enum gt_record_flags */
 	uint16_t mark; /* RETURN, UNWOUND, OPEN: what the reader put into the frame */
 	uint32_t text_bytes;
+	uint32_t tid;	  /* a kernel's: the thread that ran; else 0, and it is the writer's */
 	const char *text; /* MARKER: in the sub-buffer's memory, not NUL-terminated */
 };
 
@@ -106,6 +107,7 @@ struct gt_decode {
 	uint32_t cpu;
 	uint32_t context;
 	uint32_t slot; /* of the running context in contexts */
+	uint32_t tid;  /* a kernel's CPU: the thread that runs */
 	uint64_t
 		lost_clock; /* records are missing before this: calls begun earlier miss children */
 
@@ -121,12 +123,22 @@ struct gt_decode {
 	bool fed;
 	bool growing; /* a zero word ends what there is for now */
 	bool gap, reconcile, fill, open_pending;
+	bool kernel;	    /* the writer is a kernel's CPU: contexts are threads */
+	bool enter_pending; /* the header's context is to be told and entered */
+	bool adopt_pending; /* a thread came, perhaps from another CPU, and was told */
 	uint32_t unwind_to; /* depth to unwind to; ~0: no unwinding in work */
 	uint8_t unwind_kind, unwind_flags;
 	uint64_t gap_sub_buffers, gap_records;
 	uint32_t end_slot;
 	size_t switched_at; /* number of the word behind the last CONTEXT word; 0: none yet */
 	struct gt_memory memory;
+	/*
+	 * A kernel's thread runs on this CPU from here on, and all that other CPUs recorded before
+	 * was given out: whoever has the decoders of the others moves its calls here
+	 * (gt_decode_move_context). NULL: they are left.
+	 */
+	void (*adopt)(void *data, struct gt_decode *decode);
+	void *adopt_data;
 
 	/* For the reader: what was skipped. */
 	uint64_t holes;	  /* words never written, between written ones */
@@ -168,6 +180,10 @@ static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, 
 		return NULL;
 	return &decode->frames[depth & decode->mask];
 }
+
+/* Moves the calls of the context that runs in `to` there from another CPU's decoder, with the same
+ * memory behind both. False: that one does not know it. */
+bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from);
 
 /* Forgets all (the writer too) but keeps the memory: ready for another writer. */
 void gt_decode_reset(struct gt_decode *decode);

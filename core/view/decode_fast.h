@@ -52,6 +52,7 @@ static inline __attribute__((always_inline)) int gt_decode_next(struct gt_decode
 		record->depth = depth;
 		record->context = decode->context;
 		record->cpu = decode->cpu;
+		record->tid = decode->tid;
 		record->kind = GT_RECORD_ENTRY;
 		record->flags = 0;
 		return GT_RECORD_ENTRY;
@@ -83,6 +84,7 @@ static inline __attribute__((always_inline)) int gt_decode_next(struct gt_decode
 	record->depth = depth;
 	record->context = decode->context;
 	record->cpu = decode->cpu;
+	record->tid = decode->tid;
 	record->kind = GT_RECORD_RETURN;
 	return GT_RECORD_RETURN;
 }

@@ -104,7 +104,8 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 	if (merge->mode != GT_MERGE_SNAPSHOT) {
 		if (target->ops->writer(target, source->index, &writer) != GT_OK)
 			return 0;
-		__builtin_memcpy(source->comm, writer.comm, sizeof(source->comm));
+		if (!source->named)
+			__builtin_memcpy(source->comm, writer.comm, sizeof(source->comm));
 		end = writer.next;
 	}
 	while (source->next_sequence < end && missing < MISSING_MAX) {
@@ -204,9 +205,13 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 			while (gt_decode_next(&source->decode, record) != GT_RECORD_NONE) {
 				if (merge->given && is_given(merge, source, record))
 					continue;
-				if (!merge->filter || gt_filter_record(merge->filter, merge->target,
+				if (merge->filter && !gt_filter_record(merge->filter, merge->target,
 								       &source->decode, record))
-					return 1;
+					continue;
+				if (merge->filter && merge->filter->tid && source->decode.kernel &&
+				    merge->filter->tid != record->tid)
+					continue;
+				return 1;
 			}
 			if (source->growing) {
 				if (grown)
@@ -217,11 +222,36 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 			}
 		}
 		if (!load(merge, source)) {
-			if (!merge->tell_open || source->ending || !has_ended(merge, source))
+			if (!merge->tell_open || source->ending || source->decode.kernel ||
+			    !has_ended(merge, source))
 				return 0;
 			source->ending = true;
 			gt_decode_end(&source->decode);
 		}
+	}
+}
+
+/* A kernel's: who ran, at the record that is given out next. */
+static void name_thread(struct gt_merge *merge, struct gt_source *source)
+{
+	struct gt_target *target = merge->target;
+	if (source->tid == source->record.tid && source->named)
+		return;
+	source->named = true;
+	source->tid = source->record.tid;
+	__builtin_memset(source->comm, 0, sizeof(source->comm));
+	if (!target->ops->thread || target->ops->thread(target, source->tid, source->comm) != GT_OK)
+		__builtin_memcpy(source->comm, "<...>", 6);
+}
+
+/* A thread came to a CPU: its open calls are wherever it ran before. */
+static void adopt(void *data, struct gt_decode *decode)
+{
+	struct gt_merge *merge = data;
+	for (uint32_t i = 0; i < merge->source_count; i++) {
+		struct gt_source *source = merge->sources[i];
+		if (source && source->buffer && gt_decode_move_context(decode, &source->decode))
+			return;
 	}
 }
 
@@ -236,6 +266,8 @@ static bool advance(struct gt_merge *merge, struct gt_source *source)
 		there = decode(merge, source, &source->record);
 	}
 	if (there) {
+		if (source->decode.kernel)
+			name_thread(merge, source);
 		source->record_sequence = source->fed_sequence;
 		consume_below(merge, source, source->fed_sequence);
 		source->key = source->record.clock;
@@ -249,7 +281,9 @@ static bool advance(struct gt_merge *merge, struct gt_source *source)
 	source->state = GT_SOURCE_WAITING;
 	if (has_ended(merge, source)) {
 		source->state = GT_SOURCE_ENDED;
-		give_back(merge, source);
+		/* threads that ran on a kernel's CPU may return on another one */
+		if (!source->decode.kernel)
+			give_back(merge, source);
 	}
 	return false;
 }
@@ -263,6 +297,8 @@ static bool open_source(struct gt_merge *merge, struct gt_source *source)
 		return false;
 	}
 	gt_decode_init(&source->decode, &merge->memory);
+	source->decode.adopt = adopt;
+	source->decode.adopt_data = merge;
 	return true;
 }
 
@@ -274,7 +310,9 @@ static int add_source(struct gt_merge *merge, uint32_t index)
 	merge->sources[index] = NULL;
 	if (merge->target->ops->writer(merge->target, index, &writer) != GT_OK)
 		return GT_OK;
-	if (merge->filter && merge->filter->tid && merge->filter->tid != writer.tid)
+	/* a kernel's CPU has many threads, and no process */
+	if (merge->filter && merge->filter->tid && writer.pid != 0 &&
+	    merge->filter->tid != writer.tid)
 		return GT_OK;
 	source = gt_memory_get(&merge->memory, sizeof(*source));
 	if (!source)

@@ -40,10 +40,12 @@ struct gt_source {
 	struct gt_record record; /* the next one in order */
 	struct gt_record ahead;	 /* the one behind it, if has_ahead */
 	bool has_ahead;
-	uint8_t state; /* enum gt_source_state */
-	bool fed;      /* `buffer` holds sub-buffer fed_sequence */
-	bool growing;  /* … which was being written when it was copied */
-	bool ending;   /* its last records are out; what comes now are its open calls */
+	uint8_t state;	   /* enum gt_source_state */
+	bool fed;	   /* `buffer` holds sub-buffer fed_sequence */
+	bool named;	   /* a kernel's: tid and comm are the running thread's */
+	bool in_interrupt; /* the reader's own: of a kernel's CPU */
+	bool growing;	   /* … which was being written when it was copied */
+	bool ending;	   /* its last records are out; what comes now are its open calls */
 	uint32_t index;
 	uint32_t generation;
 	uint32_t pid;

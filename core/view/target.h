@@ -125,6 +125,9 @@ struct gt_target_ops {
 	int (*trigger_handler)(struct gt_target *target,
 			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
 			       void *data);
+	/* A kernel's, whose writers are CPUs: the name of thread `tid`. 0 or GT_ENOENT. May be
+	 * NULL. */
+	int (*thread)(struct gt_target *target, uint32_t tid, char comm[16]);
 };
 
 struct gt_target {

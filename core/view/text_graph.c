@@ -260,10 +260,30 @@ static char *put_marker(struct gt_text *text, const struct gt_source *source, ch
 	return end_comment(text, at);
 }
 
+/* A kernel's CPU goes on with another stack. Threads have their box; interrupts are shown as Linux
+ * shows them. */
+static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint64_t number,
+			   char *at)
+{
+	bool inside = number >= GRAFTRACE_CONTEXT_INTERRUPT;
+	if (inside == source->in_interrupt || !has(text, GT_OPTION_IRQ_INFO)) {
+		source->in_interrupt = inside;
+		return at;
+	}
+	source->in_interrupt = inside;
+	at = put_prologue(text, source, source->record.clock, source->record.cpu, at);
+	at = GT_PUT_LITERAL(at, "  ");
+	at = inside ? GT_PUT_LITERAL(at, "==========>") : GT_PUT_LITERAL(at, "<==========");
+	return GT_PUT_LITERAL(at, " |\n");
+}
+
 /* Another stack of the same thread runs (a coroutine, a signal's). */
 static char *put_context_switch(struct gt_text *text, struct gt_source *source, char *at)
 {
+	uint64_t number = source->record.value;
 	source->switched = source->record.clock + 1;
+	if (source->decode.kernel)
+		return put_interrupt(text, source, number, at);
 	at = begin_comment(text, source, source->record.depth, at);
 	at = GT_PUT_LITERAL(at, "stack ");
 	at = gt_put_number(at, source->record.value);
@@ -272,6 +292,9 @@ static char *put_context_switch(struct gt_text *text, struct gt_source *source, 
 
 static char *put_task_switch(struct gt_text *text, const struct gt_source *source, char *at)
 {
+	/* the box of the next record says it */
+	if (source->decode.kernel)
+		return at;
 	at = begin_comment(text, source, source->record.depth, at);
 	at = GT_PUT_LITERAL(at, "switch: ");
 	at = gt_put_number(at, source->record.start);

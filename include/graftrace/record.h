@@ -27,6 +27,10 @@
  *     was interrupted.
  *  5. Depth of an entry = number of calls open in its context. Calls that ended without returning
  *     (longjmp, exceptions) are taken off by an UNWOUND word, innermost first.
+ *     Where the header's process is 0, the writer is a CPU of a kernel: a context whose number is
+ *     below GRAFTRACE_CONTEXT_INTERRUPT is the thread of that number, which runs from there on;
+ *     one at or above it is an interrupt's, in the thread that ran before. The header's tid is the
+ *     thread at the opening. Threads move between CPUs in the middle of their calls.
  *  6. In a sub-buffer of the function tracer every record is two words: the entry word and the
  *     full 64-bit address that the function returns to (its caller). Special words there are
  *     followed by one filler word, and an event's total length is even.
@@ -60,6 +64,9 @@ static inline uint64_t graftrace_word(uint32_t function, int is_return, uint32_t
 {
 	return (uint64_t)function << 33 | (is_return ? GRAFTRACE_WORD_RETURN : 0) | clock;
 }
+
+/* Contexts of a kernel's interrupts are numbered from here (rule 5). */
+#define GRAFTRACE_CONTEXT_INTERRUPT 0x40000000u
 
 /* Special words: function = GRAFTRACE_SPECIAL + kind, R = 0, and the clock's place has an argument.
  */

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a kernel adds to the recorder: CPUs in place of threads, contexts that the kernel names
+ * itself, and interrupts that nest. See kernel.h for who may call what, and when.
+ *
+ * Nothing is written when a context is entered: what has to be said (which context, how deep) is
+ * noted in gt_thread.resume, and the mode is 0 until the next record has taken the slow path and
+ * said it. An interrupt that records nothing leaves no trace at all.
+ *
+ * Why an interrupt may come between any two instructions of the straight line: it leaves the top
+ * and the mode as it found them, and the cursor behind where it was. An interrupted straight line
+ * does not look at the mode again, so what it may write next must be of the context that was said
+ * last: on its way out an interrupt that said its own context says the interrupted one's at once,
+ * or, where there is no room for that, closes the sub-buffer (a cursor of 0 sends the straight line
+ * to the slow half). A place that was reserved before the interrupt lies before all that it said.
+ */
+#include "core/record/kernel.h"
+#include "core/record/arch.h"
+#include "core/record/port.h"
+
+#define RELAXED __ATOMIC_RELAXED
+#define PAGE	4096ull
+
+/* glue.S calls them by these names, here and in a program's agent. */
+int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind);
+uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole);
+int gt_agent_hook(void *frame);
+
+static void busy(struct gt_thread *thread, int step)
+{
+	__atomic_store_n(&thread->busy, thread->busy + (uint32_t)step, RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* ---- the slow half's way in ---- */
+
+int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)
+{
+	int traced = 0;
+	uint64_t saved = gt_arch_interrupts_off();
+	struct gt_thread *thread = gt_arch_block();
+	if (thread != NULL) {
+		const struct gt_context *context = thread->context;
+		busy(thread, 1);
+		if (slot >= context->low && slot < context->high)
+			traced = gt_record_entry(thread, slot, function, kind, hole);
+		else
+			__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1,
+					   RELAXED);
+		busy(thread, -1);
+	}
+	gt_arch_interrupts_restore(saved);
+	return traced;
+}
+
+uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
+{
+	uint64_t address = *(const uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+	uint64_t saved = gt_arch_interrupts_off();
+	struct gt_thread *thread = gt_arch_block();
+	if (thread != NULL) {
+		busy(thread, 1);
+		gt_record_exit(thread, slot, function, hole);
+		busy(thread, -1);
+	}
+	gt_arch_interrupts_restore(saved);
+	return address;
+}
+
+/* A kernel has no hooks: whatever switches stacks calls gt_kernel_switch. */
+int gt_agent_hook(void *frame)
+{
+	(void)frame;
+	return 0;
+}
+
+bool gt_kernel_in_recorder(uint64_t rip)
+{
+	return rip >= (uint64_t)gt_recorder_text_start && rip < (uint64_t)gt_recorder_text_end;
+}
+
+/* ---- the ring ---- */
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + PAGE - 1) & ~(PAGE - 1);
+}
+
+static uint32_t sub_buffers_of(uint64_t ring_bytes, uint32_t sub_buffer_bytes)
+{
+	return (uint32_t)(ring_bytes / sub_buffer_bytes);
+}
+
+static uint64_t head_bytes(uint32_t sub_buffers, uint32_t cpus)
+{
+	return whole_pages(sizeof(struct graftrace_arena)) +
+	       whole_pages(cpus * sizeof(struct graftrace_stream) +
+			   sub_buffers * sizeof(struct graftrace_sub_buffer_entry));
+}
+
+uint64_t gt_kernel_arena_bytes(uint64_t ring_bytes, uint32_t sub_buffer_bytes, uint32_t cpus)
+{
+	uint32_t sub_buffers = sub_buffers_of(ring_bytes, sub_buffer_bytes);
+	/* sub-buffers lie at multiples of their size */
+	return whole_pages(head_bytes(sub_buffers, cpus) +
+			   (uint64_t)(sub_buffers + 1) * sub_buffer_bytes);
+}
+
+void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
+			  uint32_t sub_buffer_bytes, uint32_t cpus)
+{
+	uint32_t sub_buffers = sub_buffers_of(ring_bytes, sub_buffer_bytes);
+	arena->bytes = gt_kernel_arena_bytes(ring_bytes, sub_buffer_bytes, cpus);
+	arena->sub_buffer_bytes = sub_buffer_bytes;
+	arena->sub_buffer_count = sub_buffers;
+	arena->stream_count = cpus;
+	arena->mail_count = 0;
+	arena->streams_offset = whole_pages(sizeof(*arena));
+	arena->states_offset = arena->streams_offset + cpus * sizeof(struct graftrace_stream);
+	arena->mail_offset = arena->states_offset;
+	uint64_t first = (uint64_t)arena + head_bytes(sub_buffers, cpus);
+	first = (first + sub_buffer_bytes - 1) / sub_buffer_bytes * sub_buffer_bytes;
+	arena->sub_buffers_offset = first - (uint64_t)arena;
+	arena->tracing_on = 0;
+	arena->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	arena->mode = GRAFTRACE_MODE_RING;
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+	for (uint32_t i = 0; i < sub_buffers; i++)
+		states[i].next = i + 1 < sub_buffers ? i + 2 : 0;
+	arena->free_head = sub_buffers != 0;
+	arena->free_count = sub_buffers;
+	__atomic_store_n(&arena->magic, GRAFTRACE_ARENA_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* ---- contexts ---- */
+
+void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_t low,
+			    uint64_t high, struct gt_frame *frames, uint32_t frame_count)
+{
+	gt_context_init(context, number);
+	for (uint32_t i = 0; i < frame_count; i++)
+		frames[i].slot = GT_SLOT_NONE;
+	context->frames = context->top = frames;
+	context->capacity = frame_count;
+	context->low = context->win_low = low;
+	context->high = context->win_high = high;
+	context->known = 1;
+	context->interrupted = NULL;
+	context->sequence = 0;
+	context->epoch = 0;
+	context->paused = 0;
+	context->in_engine = 0;
+	context->resume = 0;
+	frames[0].slot = high;
+	const struct graftrace_arena *arena = gt_port_arena();
+	context->outside = arena != NULL && arena->graph_only != 0;
+}
+
+/* Notes in a context what the CPU's block has of it. */
+static void put_away(struct gt_thread *thread, struct gt_context *context)
+{
+	context->top = thread->top;
+	context->outside = thread->outside & 1;
+	context->epoch = thread->epoch;
+	context->sequence = thread->stream->sequence;
+	context->running = 0;
+}
+
+static void take_up(struct gt_thread *thread, struct gt_context *context)
+{
+	thread->base = context;
+	gt_frames_load(thread, context);
+	/* of an interrupt its own count decides, whatever it interrupts */
+	thread->outside = (uint8_t)(context->outside | (context->paused != 0) * 2);
+}
+
+/* The next record has something to say first. */
+static void say_first(struct gt_thread *thread, uint64_t what)
+{
+	thread->resume |= what;
+	thread->mode = 0;
+}
+
+/* ---- CPUs ---- */
+
+bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_context *context,
+			 const char *name)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	struct graftrace_stream *stream = gt_stream_claim(arena, 0, cpu);
+	if (stream == NULL)
+		return false;
+	uint32_t i = 0;
+	for (; i < sizeof(stream->comm) - 1 && name[i] != 0; i++)
+		stream->comm[i] = name[i];
+	for (; i < sizeof(stream->comm); i++)
+		stream->comm[i] = 0;
+	block->stream = stream;
+	block->generation = stream->generation;
+	block->lost_full = &stream->lost[GRAFTRACE_LOST_FULL];
+	block->pid = 0;
+	block->tid = context->number;
+	block->sub_buffer = NULL;
+	block->resume = 0;
+	block->epoch = gt_epoch_next();
+	take_up(block, context);
+	context->writer = block->generation;
+	block->owner = 1;
+	__atomic_store_n(&stream->block, (uint64_t)block, __ATOMIC_SEQ_CST);
+	block->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0;
+	/* said last: from here on the slow half knows the block */
+	__atomic_store_n(&block->self, block, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* ---- switches ---- */
+
+/* Told where it costs nobody the room for a return; what readers need is said by CONTEXT. */
+static void tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, uint32_t state)
+{
+	if (thread->host || thread->outside || thread->full || thread->sub_buffer == NULL ||
+	    !gt_stream_fits(thread))
+		return;
+	uint64_t clock = gt_arch_clock();
+	uint64_t *place = gt_stream_reserve(thread, 5, false);
+	if (place == NULL)
+		return;
+	uint64_t head =
+		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, GRAFTRACE_EVENT_SWITCH << 16 | 4);
+	__atomic_store_n(&place[0], head, RELAXED);
+	__atomic_store_n(&place[2], from, RELAXED);
+	__atomic_store_n(&place[3], to, RELAXED);
+	__atomic_store_n(&place[4], state, RELAXED);
+	__atomic_store_n(&place[1], clock, __ATOMIC_RELEASE);
+}
+
+void gt_kernel_switch(struct gt_context *next, uint32_t state)
+{
+	struct gt_thread *thread = gt_arch_block();
+	if (thread == NULL || thread->context == next)
+		return;
+	busy(thread, 1);
+	tell_switch(thread, thread->context->number, next->number, state);
+	put_away(thread, thread->context);
+	bool known = next->writer == thread->generation || next->writer == 0;
+	take_up(thread, next);
+	thread->tid = next->number;
+	thread->epoch = gt_epoch_next();
+	next->writer = thread->generation;
+	say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
+	busy(thread, -1);
+}
+
+void gt_kernel_enter(struct gt_context *context, uint64_t rip)
+{
+	struct gt_thread *thread = gt_arch_block();
+	if (thread == NULL)
+		return;
+	busy(thread, 1);
+	struct gt_context *interrupted = thread->context;
+	put_away(thread, interrupted);
+	context->interrupted = interrupted;
+	context->in_engine = gt_kernel_in_recorder(rip);
+	context->resume = (uint8_t)thread->resume;
+	/* calls that were thrown away are known to readers as open */
+	bool known = context->writer == thread->generation;
+	take_up(thread, context);
+	thread->epoch = gt_epoch_next();
+	context->writer = thread->generation;
+	thread->resume &= GT_RESUME_MISSED;
+	say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
+	busy(thread, -1);
+}
+
+void gt_kernel_leave(void)
+{
+	struct gt_thread *thread = gt_arch_block();
+	if (thread == NULL || thread->context->interrupted == NULL)
+		return;
+	busy(thread, 1);
+	struct gt_context *left = thread->context;
+	struct gt_context *interrupted = left->interrupted;
+	/* what did not return (it was thrown away with its stack) is over */
+	while (thread->top != left->frames) {
+		thread->top->slot = GT_SLOT_NONE;
+		thread->top--;
+		left->writer = 0;
+	}
+	put_away(thread, left);
+	left->interrupted = NULL;
+	take_up(thread, interrupted);
+	bool same = interrupted->sequence == thread->stream->sequence;
+	/* The epoch says that calls began in this sub-buffer: the interrupt may have opened one. */
+	thread->epoch = same ? interrupted->epoch : gt_epoch_next();
+	uint64_t missed = thread->resume & GT_RESUME_MISSED;
+	thread->resume = left->resume | missed;
+	if (thread->said == left->number) {
+		uint64_t word =
+			graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, interrupted->number);
+		/* A push that was interrupted is known to readers, and not yet to the frames: then
+		 * its depth is left unsaid. */
+		if (!same && !left->in_engine)
+			thread->resume |= GT_RESUME_DEPTH;
+		if (thread->sub_buffer != NULL && gt_stream_emit(thread, word, true)) {
+			thread->said = interrupted->number;
+		} else {
+			gt_stream_close(thread);
+			thread->resume |= GT_RESUME_CONTEXT;
+		}
+	}
+	gt_stream_settle(thread);
+	busy(thread, -1);
+}
+
+bool gt_kernel_enter_nmi(struct gt_context *context, uint64_t rip)
+{
+	struct gt_thread *thread = gt_arch_block();
+	if (thread == NULL)
+		return false;
+	if (thread->busy == 0) {
+		gt_kernel_enter(context, rip);
+		return true;
+	}
+	context->outside = thread->outside;
+	thread->outside |= 2;
+	return false;
+}
+
+void gt_kernel_leave_nmi(struct gt_context *context, bool entered)
+{
+	struct gt_thread *thread = gt_arch_block();
+	if (thread == NULL)
+		return;
+	if (entered)
+		gt_kernel_leave();
+	else
+		thread->outside = context->outside;
+}
+
+void gt_kernel_pause(void)
+{
+	uint64_t saved = gt_arch_interrupts_off();
+	struct gt_thread *thread = gt_arch_block();
+	if (thread != NULL) {
+		thread->context->paused++;
+		thread->outside |= 2;
+	}
+	gt_arch_interrupts_restore(saved);
+}
+
+void gt_kernel_resume(void)
+{
+	uint64_t saved = gt_arch_interrupts_off();
+	struct gt_thread *thread = gt_arch_block();
+	if (thread != NULL && thread->context->paused != 0 && --thread->context->paused == 0)
+		thread->outside &= (uint8_t)~2u;
+	gt_arch_interrupts_restore(saved);
+}
+
+/* ---- settings ---- */
+
+struct gt_thread *gt_port_thread(uint32_t index)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	if (index >= arena->stream_count)
+		return NULL;
+	return (struct gt_thread *)__atomic_load_n(&graftrace_arena_streams(arena)[index].block,
+						   __ATOMIC_ACQUIRE);
+}
+
+/* Every CPU's stop word, byte `byte`. Each block is told after the arena has the new setting. */
+static void tell_blocks(uint32_t byte, uint8_t value)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	struct graftrace_stream *streams = graftrace_arena_streams(arena);
+	for (uint32_t i = 0; i < arena->stream_count; i++) {
+		uint64_t block = __atomic_load_n(&streams[i].block, __ATOMIC_SEQ_CST);
+		if (block != 0)
+			__atomic_store_n((uint8_t *)block + GT_THREAD_STOP + byte, value,
+					 __ATOMIC_SEQ_CST);
+	}
+}
+
+void gt_kernel_set_tracing_on(bool on)
+{
+	__atomic_store_n(&gt_port_arena()->tracing_on, on, __ATOMIC_SEQ_CST);
+	tell_blocks(1, !on);
+}
+
+void gt_kernel_set_tracer(enum graftrace_tracer tracer)
+{
+	__atomic_store_n(&gt_port_arena()->tracer, tracer, __ATOMIC_SEQ_CST);
+	tell_blocks(3, 0);
+}
+
+void gt_kernel_set_max_depth(uint32_t depth)
+{
+	__atomic_store_n(&gt_port_arena()->max_depth, depth, __ATOMIC_SEQ_CST);
+	tell_blocks(3, 0);
+}
+
+void gt_kernel_set_threshold(uint64_t ticks)
+{
+	__atomic_store_n(&gt_port_arena()->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
+	tell_blocks(3, 0);
+}
+
+void gt_kernel_set_graph_only(bool graph_only)
+{
+	__atomic_store_n(&gt_port_arena()->graph_only, graph_only, __ATOMIC_SEQ_CST);
+}

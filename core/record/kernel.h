@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recorder inside a kernel: one stream a CPU, one frame array a stack. What a kernel calls, in
+ * the order in which it comes to need it; doc/porting.md tells the same as a story. The kernel also
+ * supplies what port.h lists.
+ *
+ * Rules, for every function here:
+ *  - none is traced, and none calls what is traced;
+ *  - those that say "interrupts off" are called with interrupts off on this CPU; an NMI may still
+ *    come, and is recorded if it finds the recorder in a state that allows it;
+ *  - what %gs points to on a CPU begins with its struct gt_thread (x86-64), all zero until
+ *    gt_kernel_cpu_start: traced functions may run before, and are not recorded then.
+ *
+ * Stacks: each has its mirror at address XOR 1 << GT_MIRROR_BIT, mapped before it is used. A stack
+ * that has none is no context; traced functions that run on it go unrecorded, and are counted.
+ *
+ * No preemption inside the recorder: an interrupt that finds gt_kernel_in_recorder(rip) true must
+ * not switch threads on its way out (the switch comes with the next interrupt).
+ */
+#ifndef GT_CORE_RECORD_KERNEL_H
+#define GT_CORE_RECORD_KERNEL_H
+
+#include "core/record/recorder.h"
+
+/* Numbers of contexts: a thread's is its own number, below this … */
+#define GT_KERNEL_INTERRUPT GRAFTRACE_CONTEXT_INTERRUPT
+/* … and an interrupt stack's is this plus a number that no other has. */
+
+/* ---- the ring ---- */
+
+/* Bytes that an arena takes with `ring_bytes` of records for `cpus` CPUs: whole pages. */
+uint64_t gt_kernel_arena_bytes(uint64_t ring_bytes, uint32_t sub_buffer_bytes, uint32_t cpus);
+/* Lays the arena out in zeroed memory of that many bytes: consecutive addresses, which the port may
+ * put together from pieces of any size. Tracing is off, the tracer is function_graph. */
+void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
+			  uint32_t sub_buffer_bytes, uint32_t cpus);
+
+/* ---- contexts ---- */
+
+/*
+ * A stack: [low, high), which has its mirror. `frames`: room for that many open calls less one;
+ * deeper ones are counted as lost. A context is the caller's memory, as are its frames, and must
+ * stay until it never runs again.
+ */
+void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_t low,
+			    uint64_t high, struct gt_frame *frames, uint32_t frame_count);
+
+/* ---- CPUs ---- */
+
+/* This CPU (whose %gs block begins with `block`) starts recording, on the stack of `context`.
+ * Interrupts off. name: of the CPU, in lists of writers. False: no stream is left. */
+bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_context *context,
+			 const char *name);
+
+/* ---- while threads run. Interrupts off ---- */
+
+/* The CPU goes on with another thread's stack: called at the switch, on either stack. state: what
+ * the old one is left in, as Linux's sched_switch has it (0 runnable, 1 sleeping …). */
+void gt_kernel_switch(struct gt_context *next, uint32_t state);
+
+/* An interrupt or exception that runs on a stack of its own: after its way in has changed stacks,
+ * before it calls what is traced. rip: where it came from. The same context is not entered twice:
+ * what nests on the same stack needs no call at all. */
+void gt_kernel_enter(struct gt_context *context, uint64_t rip);
+void gt_kernel_leave(void);
+
+/* The same for an NMI, which can also find the recorder at work: then it runs unrecorded. */
+bool gt_kernel_enter_nmi(struct gt_context *context, uint64_t rip);
+void gt_kernel_leave_nmi(struct gt_context *context, bool entered);
+
+/* Is this address in the recorder's own text? The linker script says where that is:
+ * gt_recorder_text_start, gt_recorder_text_end. */
+bool gt_kernel_in_recorder(uint64_t rip);
+
+/* The running context records nothing until it has been resumed as often as paused. With
+ * interrupts on or off; calls that are open go on, and their returns are recorded. */
+void gt_kernel_pause(void);
+void gt_kernel_resume(void);
+
+/* ---- settings. From any CPU, at any time ---- */
+
+void gt_kernel_set_tracing_on(bool on);
+void gt_kernel_set_tracer(enum graftrace_tracer tracer);
+void gt_kernel_set_max_depth(uint32_t depth);
+void gt_kernel_set_threshold(uint64_t ticks);
+/* Functions whose stubs enter the graph (gt_site_kind ROOT) are in use, or not any more. */
+void gt_kernel_set_graph_only(bool graph_only);
+
+#endif

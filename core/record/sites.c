@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's table of entries and the one who changes them. While text is written all other CPUs
+ * stand still with interrupts off, and every entry is one instruction from the boot on: so no CPU
+ * can stand between the bytes that are changed. Stubs are never taken away: a call that is open
+ * returns through its stub however long ago its function stopped being traced.
+ */
+#include "core/record/sites.h"
+#include "core/record/arch.h"
+#include "core/record/port.h"
+#include <graftrace/agent.h>
+
+/* Linkers put entries in the order of the text, mostly: insertion is fast there. */
+static void sort(uint64_t *entries, uint32_t count)
+{
+	for (uint32_t gap = count / 2; gap != 0; gap /= 2) {
+		for (uint32_t i = gap; i < count; i++) {
+			uint64_t entry = entries[i];
+			uint32_t at = i;
+			for (; at >= gap && entries[at - gap] > entry; at -= gap)
+				entries[at] = entries[at - gap];
+			entries[at] = entry;
+		}
+	}
+}
+
+static uint64_t stub_of(const struct gt_sites *sites, uint32_t index)
+{
+	return sites->stubs + (uint64_t)index * GT_STUB_BYTES;
+}
+
+static enum gt_stub_kind kind_of(uint8_t state)
+{
+	return state == GT_SITE_ROOT	     ? GT_STUB_ROOT
+	       : state == GT_SITE_ENTRY_ONLY ? GT_STUB_ENTRY_ONLY
+					     : GT_STUB_ORDINARY;
+}
+
+static void write_stub(const struct gt_sites *sites, uint32_t index, uint8_t state)
+{
+	uint8_t bytes[GT_STUB_BYTES];
+	gt_arch_stub_write(bytes, stub_of(sites, index), index + 1, kind_of(state),
+			   sites->entries[index] + GT_SITE_BYTES);
+	gt_port_text_write(stub_of(sites, index), bytes, sizeof(bytes));
+}
+
+void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, uint32_t count,
+		   uint64_t stubs)
+{
+	uint8_t nop[GT_SITE_BYTES];
+	gt_arch_site_nop(nop);
+	sort(entries, count);
+	sites->entries = entries;
+	sites->states = states;
+	sites->count = count;
+	sites->stubs = stubs;
+	gt_arch_stubs_at(stubs, (uint64_t)count * GT_STUB_BYTES);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!gt_arch_site_is_room((const uint8_t *)entries[i])) {
+			states[i] = GT_SITE_NEVER;
+			continue;
+		}
+		states[i] = GT_SITE_OFF;
+		write_stub(sites, i, GT_SITE_OFF);
+		gt_port_text_write(entries[i], nop, sizeof(nop));
+	}
+}
+
+uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted)
+{
+	uint32_t changed = 0;
+	gt_port_cpus_stop();
+	for (uint32_t i = 0; i < sites->count; i++) {
+		uint8_t state = sites->states[i];
+		if (state == wanted[i] || state == GT_SITE_NEVER || wanted[i] == GT_SITE_NEVER)
+			continue;
+		if (wanted[i] != GT_SITE_OFF && kind_of(state) != kind_of(wanted[i]))
+			write_stub(sites, i, wanted[i]);
+		uint8_t bytes[GT_SITE_BYTES];
+		if (wanted[i] == GT_SITE_OFF)
+			gt_arch_site_nop(bytes);
+		else
+			gt_arch_site_jump(bytes, sites->entries[i], stub_of(sites, i));
+		gt_port_text_write(sites->entries[i], bytes, sizeof(bytes));
+
+		sites->states[i] = wanted[i];
+		if (wanted[i] == GT_SITE_OFF && kind_of(state) != GT_STUB_ORDINARY)
+			write_stub(sites, i, GT_SITE_OFF);
+		changed++;
+	}
+	gt_port_cpus_start();
+	return changed;
+}
+
+uint32_t gt_sites_find(const struct gt_sites *sites, uint64_t address)
+{
+	uint32_t low = 0, high = sites->count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (sites->entries[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool gt_sites_is_stub_return(const struct gt_sites *sites, uint64_t address)
+{
+	uint64_t offset = address - sites->stubs;
+	return offset < (uint64_t)sites->count * GT_STUB_BYTES &&
+	       offset % GT_STUB_BYTES == GRAFTRACE_STUB_RETURN;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions of a kernel: their entries, where the compiler left room (`-fpatchable-function-
+ * entry=5`), their stubs, and which of them are traced. The kernel's own patcher of text: one
+ * table, changed in batches while every other CPU stands still.
+ *
+ * Function numbers are places in the table of entries, from 1.
+ */
+#ifndef GT_CORE_RECORD_SITES_H
+#define GT_CORE_RECORD_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum gt_site_state {
+	GT_SITE_OFF = 0,
+	GT_SITE_ON = 1,
+	GT_SITE_ROOT = 2,	/* on, and enters the graph (set_graph_function) */
+	GT_SITE_ENTRY_ONLY = 3, /* on, its return left alone */
+	GT_SITE_NEVER = 4,	/* no room at its entry: it cannot be traced */
+};
+
+struct gt_sites {
+	const uint64_t *entries; /* addresses of the room, in ascending order */
+	uint8_t *states;	 /* enum gt_site_state of each */
+	uint32_t count;
+	uint64_t stubs; /* GT_STUB_BYTES each, of executable memory within 2 GB of the text */
+};
+
+/*
+ * At boot, on the only CPU that runs, interrupts off: puts the entries in order, makes the stubs,
+ * and one instruction of what may be five at each entry. `entries` and `states` (a byte each) stay
+ * the table's. Nothing is traced yet.
+ */
+void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, uint32_t count,
+		   uint64_t stubs);
+
+/* Makes every entry what `wanted` (a byte each; GT_SITE_NEVER ones stay) says, in one batch. From
+ * one CPU at a time. Returns how many were changed. */
+uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted);
+
+/* The address of function `number`, 0: there is none. */
+static inline uint64_t gt_sites_address(const struct gt_sites *sites, uint32_t number)
+{
+	return number - 1 < sites->count ? sites->entries[number - 1] : 0;
+}
+
+/* The number of the last function whose entry lies at or before the address; 0: none. */
+uint32_t gt_sites_find(const struct gt_sites *sites, uint64_t address);
+
+/* Does an address lie among the stubs? What port.h's gt_port_is_stub_return asks. */
+bool gt_sites_is_stub_return(const struct gt_sites *sites, uint64_t address);
+
+#endif

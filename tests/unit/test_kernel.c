@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+/* Recording in a kernel: CPUs, threads that move between them, interrupts that nest. On port/fake,
+ * read back through the viewer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "core/record/arch.h"
+#include "core/view/arena_target.h"
+#include "core/view/text.h"
+#include "port/fake/fake.h"
+
+enum { OUTER = 1, INNER, LEAF, IRQ, NMI };
+static const char *const names[] = { "outer", "inner", "leaf", "irq", "nmi" };
+#define INTERRUPT_STACK (GT_KERNEL_INTERRUPT + 1)
+#define NMI_STACK	(GT_KERNEL_INTERRUPT + 2)
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes == 0) {
+		free(memory);
+		return NULL;
+	}
+	return realloc(memory, new_bytes);
+}
+
+static int function(void *data, uint32_t number, struct gt_function *out)
+{
+	(void)data;
+	if (number - 1 >= sizeof(names) / sizeof(names[0]))
+		return GT_ENOENT;
+	*out = (struct gt_function){ .name = names[number - 1], .object = "kernel" };
+	return GT_OK;
+}
+
+static int function_at(void *data, uint64_t address, struct gt_function *out)
+{
+	(void)data;
+	(void)address;
+	(void)out;
+	return GT_ENOENT;
+}
+
+static int thread_name(void *data, uint32_t tid, char comm[16])
+{
+	(void)data;
+	snprintf(comm, 16, "t%u", tid);
+	return GT_OK;
+}
+
+static const struct gt_arena_names kernel_names = { function, function_at, thread_name, NULL };
+static struct gt_arena_ring ring;
+
+static void start(uint64_t bytes, uint32_t sub_buffer_bytes)
+{
+	gt_fake_start(bytes, sub_buffer_bytes);
+	memset(&ring, 0, sizeof(ring));
+	ring.arena = gt_fake_arena();
+	ring.names = &kernel_names;
+	ring.clock = (struct gt_clock){ .tsc_base = 1ull << 40, .mult = 1 };
+}
+
+/* The ring as text; the caller's to free. */
+static char *text_of(enum gt_merge_mode mode)
+{
+	static struct gt_arena_target target;
+	static struct gt_text text;
+	static const struct gt_memory memory = { resize, NULL };
+	struct gt_text_options options = { .options = GT_OPTIONS_DEFAULT, .mode = mode };
+	char *all = calloc(1, 1 << 20);
+	size_t length = 0;
+	gt_arena_target_init(&target, &ring);
+	assert_int_equal(gt_text_init(&text, &target.target, &memory, &options), 0);
+	for (;;) {
+		int64_t got = gt_text_read(&text, all + length, (1 << 20) - 1 - length);
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	gt_text_fini(&text);
+	return all;
+}
+
+struct counted {
+	uint64_t entries[8], returns[8], unknown, unwound, gaps;
+	uint64_t self[8], total[8];
+	uint32_t last_tid;
+	struct {
+		int64_t entries, returns;
+	} by_thread[64];
+};
+
+static struct counted count(void)
+{
+	static struct gt_arena_target target;
+	static const struct gt_memory memory = { resize, NULL };
+	struct counted counted;
+	struct gt_merge merge;
+	struct gt_source *source;
+	memset(&counted, 0, sizeof(counted));
+	gt_arena_target_init(&target, &ring);
+	assert_int_equal(gt_merge_init(&merge, &target.target, &memory, GT_MERGE_SNAPSHOT, NULL),
+			 0);
+	while (gt_merge_next(&merge, &source) > 0) {
+		const struct gt_record *record = &source->record;
+		if (record->kind == GT_RECORD_ENTRY) {
+			counted.entries[record->function]++;
+			if (source->tid < 64)
+				counted.by_thread[source->tid].entries++;
+		} else if (record->kind == GT_RECORD_RETURN) {
+			counted.returns[record->function]++;
+			if (source->tid < 64)
+				counted.by_thread[source->tid].returns++;
+			counted.unknown += (record->flags & (GT_RECORD_START_UNKNOWN |
+							     GT_RECORD_CHILDREN_UNKNOWN)) != 0;
+			counted.total[record->function] += record->clock - record->start;
+			counted.self[record->function] +=
+				record->clock - record->start - record->children;
+		} else if (record->kind == GT_RECORD_UNWOUND) {
+			counted.unwound += record->function ? 1 : record->value;
+		} else if (record->kind == GT_RECORD_GAP) {
+			counted.gaps++;
+		}
+	}
+	assert_int_equal(merge.damaged, 0);
+	assert_int_equal(merge.unknown, 0);
+	assert_int_equal(merge.unreadable, 0);
+	gt_merge_fini(&merge);
+	return counted;
+}
+
+static void a_call_is_recorded(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	assert_true(gt_fake_call(OUTER));
+	gt_fake_clock((1ull << 40) + 2000);
+	assert_true(gt_fake_call(LEAF));
+	gt_fake_clock((1ull << 40) + 3000);
+	gt_fake_return();
+	gt_fake_clock((1ull << 40) + 5000);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.entries[OUTER], 1);
+	assert_int_equal(counted.returns[OUTER], 1);
+	assert_int_equal(counted.returns[LEAF], 1);
+	assert_int_equal(counted.unknown, 0);
+}
+
+static void switches_are_shown_as_linux_shows_them(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2);
+	gt_fake_cpu_start(0, one);
+	gt_fake_call(OUTER);
+	gt_fake_switch(two, 1);
+	gt_fake_call(INNER);
+	gt_fake_switch(one, 0);
+	gt_fake_return();
+	char *text = text_of(GT_MERGE_SNAPSHOT);
+	assert_non_null(strstr(text, " 0)               |  outer() {\n"
+				     " ------------------------------------------\n"
+				     " 0)      t1-1      =>      t2-2     \n"
+				     " ------------------------------------------\n\n"
+				     " 0)               |  inner() {\n"));
+	assert_non_null(strstr(text, " 0)      t2-2      =>      t1-1     \n"));
+	assert_non_null(strstr(text, "us    |  } /* outer */\n"));
+	assert_null(strstr(text, "stack"));
+	free(text);
+}
+
+static void a_thread_that_moves_in_mid_call_keeps_its_calls(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *worker = gt_fake_stack(3);
+	struct gt_fake_stack *idle0 = gt_fake_stack(10), *idle1 = gt_fake_stack(11);
+	uint64_t base = 1ull << 40;
+	gt_fake_cpu_start(1, idle1);
+	gt_fake_cpu_start(0, idle0);
+	gt_fake_switch(worker, 0);
+	gt_fake_call(OUTER);
+	gt_fake_clock(base + 1000);
+	gt_fake_call(INNER);
+	gt_fake_clock(base + 2000);
+	gt_fake_switch(idle0, 1);
+	gt_fake_run(1);
+	gt_fake_switch(worker, 0);
+	gt_fake_clock(base + 5000);
+	gt_fake_return(); /* inner, on the other CPU */
+	gt_fake_call(LEAF);
+	gt_fake_clock(base + 6000);
+	gt_fake_return();
+	gt_fake_switch(idle1, 1);
+	gt_fake_run(0);
+	gt_fake_switch(worker, 0); /* and back: nothing else was recorded here meanwhile */
+	gt_fake_clock(base + 10000);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.by_thread[3].entries, 3);
+	assert_int_equal(counted.by_thread[3].returns, 3);
+	assert_int_equal(counted.unwound, 0);
+	/* times are exact, too: children are known wherever they returned */
+	assert_int_equal(counted.unknown, 0);
+	assert_in_range(counted.total[OUTER], 9900, 10100);
+	assert_in_range(counted.total[INNER], 3900, 4100);
+	assert_in_range(counted.self[OUTER], 4900, 5100);
+}
+
+static void interrupts_nest_in_calls_and_in_each_other(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *thread = gt_fake_stack(1),
+			     *interrupt = gt_fake_stack(INTERRUPT_STACK),
+			     *nmi = gt_fake_stack(NMI_STACK);
+	gt_fake_cpu_start(0, thread);
+	gt_fake_call(OUTER);
+	gt_fake_interrupt(interrupt);
+	gt_fake_call(IRQ);
+	gt_fake_interrupt(nmi);
+	gt_fake_call(NMI);
+	gt_fake_return();
+	gt_fake_interrupt_end();
+	gt_fake_return();
+	gt_fake_interrupt_end();
+	gt_fake_call(LEAF);
+	gt_fake_return();
+	gt_fake_return();
+	char *text = text_of(GT_MERGE_SNAPSHOT);
+	assert_non_null(strstr(text, " 0)               |  outer() {\n"
+				     " 0)   ==========> |\n"
+				     " 0)               |  irq() {\n"));
+	assert_non_null(strstr(text, " 0)   <========== |\n"));
+	free(text);
+	struct counted counted = count();
+	for (uint32_t i = OUTER; i <= NMI; i++)
+		assert_int_equal(counted.entries[i], counted.returns[i]);
+	assert_int_equal(counted.unknown, 0);
+	assert_int_equal(counted.unwound, 0);
+	/* the interrupt's calls are none of the thread's children, but in its time */
+	assert_true(counted.total[OUTER] > counted.total[IRQ]);
+}
+
+static void an_interrupt_that_records_nothing_leaves_no_trace(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *interrupt = gt_fake_stack(INTERRUPT_STACK);
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	gt_fake_call(OUTER);
+	uint64_t cur = gt_fake_cpu(0)->block.cur;
+	for (int i = 0; i < 100; i++) {
+		gt_fake_interrupt(interrupt);
+		gt_fake_interrupt_end();
+	}
+	assert_int_equal(gt_fake_cpu(0)->block.cur, cur);
+	assert_int_equal(gt_fake_cpu(0)->block.resume, 0);
+	gt_fake_return();
+	assert_int_equal(gt_fake_cpu(0)->block.cur, cur + 8);
+}
+
+static void an_nmi_in_the_slow_half_runs_unrecorded(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *thread = gt_fake_stack(1), *nmi = gt_fake_stack(NMI_STACK);
+	gt_fake_cpu_start(0, thread);
+	struct gt_fake_cpu *cpu = gt_fake_cpu(0);
+	cpu->block.busy = 1;
+	bool entered = gt_kernel_enter_nmi(&nmi->context, 0);
+	assert_false(entered);
+	assert_false(gt_fake_call(NMI));
+	gt_fake_return();
+	gt_kernel_leave_nmi(&nmi->context, entered);
+	cpu->block.busy = 0;
+	assert_true(gt_fake_call(LEAF));
+	gt_fake_return();
+}
+
+static void a_paused_context_records_nothing_but_its_returns(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2);
+	gt_fake_cpu_start(0, one);
+	gt_fake_call(OUTER);
+	gt_kernel_pause();
+	gt_kernel_pause();
+	assert_false(gt_fake_call(INNER));
+	gt_fake_return();
+	gt_fake_switch(two, 0);
+	assert_true(gt_fake_call(LEAF)); /* another context */
+	gt_fake_return();
+	gt_fake_switch(one, 0);
+	gt_kernel_resume();
+	assert_false(gt_fake_call(INNER));
+	gt_fake_return();
+	gt_fake_return(); /* outer's, in the pause */
+	gt_kernel_resume();
+	assert_true(gt_fake_call(LEAF));
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.returns[OUTER], 1);
+	assert_int_equal(counted.entries[INNER], 0);
+	assert_int_equal(counted.entries[LEAF], 2);
+	assert_int_equal(counted.unwound, 0);
+}
+
+/* Threads wander over CPUs in tiny sub-buffers, with interrupts in between: everything balances. */
+static void wandering_threads_balance(void **state)
+{
+	(void)state;
+	enum { CPUS = 4, THREADS = 9 };
+	start(8 << 20, 4096);
+	struct gt_fake_stack *threads[THREADS], *interrupts[CPUS];
+	uint32_t on[CPUS], depth[THREADS] = { 0 };
+	uint64_t calls[64] = { 0 }, seed = 1, irqs = 0;
+	for (uint32_t i = 0; i < THREADS; i++)
+		threads[i] = gt_fake_stack(i + 1);
+	for (uint32_t i = 0; i < CPUS; i++) {
+		interrupts[i] = gt_fake_stack(INTERRUPT_STACK);
+		gt_fake_cpu_start(i, threads[i]);
+		on[i] = i;
+	}
+	for (uint32_t step = 0; step < 60000; step++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		uint32_t chance = (uint32_t)(seed >> 33) % 100, cpu = (uint32_t)(seed >> 45) % CPUS;
+		uint32_t thread = on[cpu];
+		gt_fake_run(cpu);
+		if (chance < 45 && depth[thread] < 20) {
+			assert_true(gt_fake_call(OUTER + (uint32_t)(seed >> 50) % 3));
+			depth[thread]++;
+			calls[thread + 1]++;
+		} else if (chance < 85) {
+			if (depth[thread] != 0) {
+				gt_fake_return();
+				depth[thread]--;
+			}
+		} else if (chance < 93) {
+			gt_fake_interrupt(interrupts[cpu]);
+			gt_fake_call(IRQ);
+			gt_fake_return();
+			gt_fake_interrupt_end();
+			irqs++;
+		} else {
+			uint32_t next = (uint32_t)(seed >> 50) % THREADS;
+			bool runs = false;
+			for (uint32_t i = 0; i < CPUS; i++)
+				runs = runs || on[i] == next;
+			if (!runs) {
+				gt_fake_switch(threads[next], 0);
+				on[cpu] = next;
+			}
+		}
+	}
+	for (uint32_t i = 0; i < THREADS; i++) {
+		uint32_t cpu = 0;
+		while (cpu < CPUS && on[cpu] != i)
+			cpu++;
+		if (cpu == CPUS) {
+			cpu = i % CPUS;
+			gt_fake_run(cpu);
+			gt_fake_switch(threads[i], 0);
+			on[cpu] = i;
+		}
+		gt_fake_run(cpu);
+		while (depth[i]-- != 0)
+			gt_fake_return();
+	}
+	struct counted counted = count();
+	uint64_t entries = 0;
+	for (uint32_t i = 1; i <= THREADS; i++)
+		entries += calls[i];
+	assert_int_equal(counted.entries[OUTER] + counted.entries[INNER] + counted.entries[LEAF],
+			 entries);
+	assert_int_equal(counted.entries[IRQ], irqs);
+	assert_int_equal(counted.returns[IRQ], irqs);
+	assert_int_equal(counted.unwound, 0);
+	assert_int_equal(counted.unknown, 0);
+	int64_t all = 0;
+	for (uint32_t i = 1; i <= THREADS; i++) {
+		assert_int_equal(counted.by_thread[i].entries, counted.by_thread[i].returns);
+		assert_true(counted.by_thread[i].entries >= (int64_t)calls[i]);
+		all += counted.by_thread[i].entries;
+	}
+	assert_int_equal(all, entries + irqs);
+}
+
+static void a_full_ring_counts_and_goes_on_when_it_is_read(void **state)
+{
+	(void)state;
+	start(8 * 4096, 4096);
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	uint32_t traced = 0;
+	for (int i = 0; i < 10000; i++) {
+		traced += gt_fake_call(LEAF);
+		gt_fake_return();
+	}
+	assert_true(traced > 1000 && traced < 10000);
+	struct counted counted = count();
+	assert_int_equal(counted.entries[LEAF], traced);
+	assert_int_equal(counted.returns[LEAF], traced);
+	struct graftrace_stream *stream = graftrace_arena_streams(ring.arena);
+	assert_int_equal(stream->lost[GRAFTRACE_LOST_FULL], 10000 - traced);
+	char *text = text_of(GT_MERGE_CONSUME);
+	free(text);
+	assert_true(gt_fake_call(LEAF));
+	gt_fake_return();
+	gt_arena_ring_clear(&ring);
+	assert_true(gt_arena_ring_used(&ring) <= 2 * 4096);
+}
+
+static void the_function_tracer_says_who_runs(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2);
+	gt_kernel_set_tracer(GRAFTRACE_TRACER_FUNCTION);
+	gt_fake_cpu_start(0, one);
+	assert_false(gt_fake_call(OUTER));
+	gt_fake_return();
+	gt_fake_switch(two, 0);
+	gt_fake_call(INNER);
+	gt_fake_return();
+	gt_fake_switch(one, 0);
+	gt_fake_call(LEAF);
+	gt_fake_return();
+	char *text = text_of(GT_MERGE_SNAPSHOT);
+	assert_non_null(strstr(text, "t1-1"));
+	const char *second = strstr(text, "t2-2");
+	assert_non_null(second);
+	assert_non_null(strstr(second, "inner"));
+	assert_non_null(strstr(second, "t1-1"));
+	free(text);
+}
+
+static void tracing_switched_off_and_on_again(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2);
+	gt_fake_cpu_start(0, one);
+	gt_fake_call(OUTER);
+	gt_kernel_set_tracing_on(false);
+	assert_false(gt_fake_call(INNER));
+	gt_fake_return();
+	gt_fake_switch(two, 0);
+	gt_kernel_set_tracing_on(true);
+	assert_true(gt_fake_call(LEAF));
+	gt_fake_return();
+	gt_fake_switch(one, 0);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.by_thread[2].entries, 1);
+	assert_int_equal(counted.by_thread[1].returns, 1);
+	assert_int_equal(counted.unwound, 0);
+}
+
+static void calls_past_the_limit_are_counted(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	uint32_t traced = 0;
+	for (int i = 0; i < GT_FAKE_FRAMES + 100; i++)
+		traced += gt_fake_call(OUTER);
+	assert_int_equal(traced, GT_FAKE_FRAMES - 1);
+	for (int i = 0; i < GT_FAKE_FRAMES + 100; i++)
+		gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.returns[OUTER], traced);
+	assert_int_equal(graftrace_arena_streams(ring.arena)->lost[GRAFTRACE_LOST_DEPTH], 101);
+}
+
+static void a_thread_that_never_returns_takes_nobody_with_it(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2);
+	gt_fake_cpu_start(0, one);
+	gt_fake_call(OUTER);
+	gt_fake_call(INNER);
+	gt_fake_switch(two, 64); /* it has ended in the middle of its calls */
+	gt_fake_call(OUTER);
+	gt_fake_call(INNER);
+	gt_fake_jump_out(2);
+	gt_fake_call(LEAF);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.entries[OUTER], 2);
+	assert_int_equal(counted.returns[LEAF], 1);
+	assert_int_equal(counted.unwound, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_is_recorded),
+		cmocka_unit_test(switches_are_shown_as_linux_shows_them),
+		cmocka_unit_test(a_thread_that_moves_in_mid_call_keeps_its_calls),
+		cmocka_unit_test(interrupts_nest_in_calls_and_in_each_other),
+		cmocka_unit_test(an_interrupt_that_records_nothing_leaves_no_trace),
+		cmocka_unit_test(an_nmi_in_the_slow_half_runs_unrecorded),
+		cmocka_unit_test(a_paused_context_records_nothing_but_its_returns),
+		cmocka_unit_test(wandering_threads_balance),
+		cmocka_unit_test(a_full_ring_counts_and_goes_on_when_it_is_read),
+		cmocka_unit_test(the_function_tracer_says_who_runs),
+		cmocka_unit_test(tracing_switched_off_and_on_again),
+		cmocka_unit_test(calls_past_the_limit_are_counted),
+		cmocka_unit_test(a_thread_that_never_returns_takes_nobody_with_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
