@@ -81,6 +81,8 @@ static void fill(struct gt_arena *arena)
 		.sub_buffers_offset = arena->sub_buffers_offset,
 		.triggers_offset = arena->triggers_offset,
 		.trigger_count = arena->trigger_count,
+		.host_pid = (uint64_t)getpid(),
+		.host_start = gt_process_start_time(getpid()),
 		.host_alive = 1,
 		.free_head = 1, /* sub-buffer 0, then in order: early ones lie close together */
 		.free_count = arena->sub_buffer_count,
@@ -135,6 +137,7 @@ void gt_arena_destroy(struct gt_arena *arena)
 {
 	if (arena->memory) {
 		__atomic_store_n(&arena->memory->host_alive, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&arena->memory->host_pid, 0, __ATOMIC_RELEASE);
 		munmap(arena->memory, arena->bytes);
 	}
 	if (arena->fd >= 0)

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/session_private.h"
+#include "attach/detach.h"
 
 #include <elf.h>
 #include <dirent.h>
@@ -28,7 +29,11 @@
 
 #define THREAD_CHECK_NS 20000000ull
 /* An exec that has not begun or ended by then is let go. */
-#define EXEC_NS 3000000000ull
+#define EXEC_NS		3000000000ull
+#define DETACH_LIMIT_MS 5000
+#define CLEAN_LIMIT_MS	1000
+/* A process may fork while it is being detached from: it is looked for its children so often. */
+#define PASSES 5
 
 struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid)
 {
@@ -105,7 +110,8 @@ static void drop(struct gt_session *session, size_t at)
 	session->tracees[at] = session->tracees[--session->tracee_count];
 }
 
-static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid);
+static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
+		   struct graftrace_mail *mail, bool *answered);
 
 /* The number that was given out last: of processes that a short session can have made, all lie
  * between the program's and this. 0 = numbers have begun anew, or may have. */
@@ -148,7 +154,7 @@ static void adopt_orphans(struct gt_session *session, pid_t parent)
 			continue;
 		if (end != entry->d_name && !*end && pid > 0 && pid != getpid() && pid != parent &&
 		    gt_process_start_time((pid_t)pid) >= session->program_start)
-			on_fork(session, (pid_t)pid, parent);
+			on_fork(session, (pid_t)pid, parent, NULL, NULL);
 	}
 	if (processes)
 		closedir(processes);
@@ -174,7 +180,8 @@ static int ends_of_processes(struct gt_session *session)
 		drop(session, i);
 		done++;
 	}
-	if (!session->reaped && waitpid(session->pid, &status, WNOHANG | __WALL) == session->pid &&
+	if (!session->reaped && !session->attached &&
+	    waitpid(session->pid, &status, WNOHANG | __WALL) == session->pid &&
 	    (WIFEXITED(status) || WIFSIGNALED(status))) {
 		session->status = status;
 		session->reaped = true;
@@ -262,7 +269,28 @@ static bool is_thread_of(pid_t pid, pid_t tid)
 	return pid > 0 && tid > 0 && syscall(SYS_tgkill, pid, tid, 0) == 0;
 }
 
-static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid)
+/* A child that is left clean: the agent is taken out of it. It waits for the answer within the
+ * agent, so it is answered first. */
+static int leave_clean(struct gt_session *session, struct gt_tracee *child,
+		       struct graftrace_mail *mail, bool *answered)
+{
+	enum gt_detach_left left = GT_DETACH_LEFT_THREAD;
+
+	if (mail) {
+		gt_follow_answer(mail);
+		*answered = true;
+	}
+	child->clean = true;
+	if (gt_detach_process(&child->process, child, CLEAN_LIMIT_MS, &left, NULL) == 0 &&
+	    left != GT_DETACH_ALL_GONE)
+		return gt_follow_add(session, child); /* it may tell of itself again */
+	gt_tracee_fini(child);
+	free(child);
+	return 0;
+}
+
+static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
+		   struct graftrace_mail *mail, bool *answered)
 {
 	struct gt_tracee *parent = gt_follow_find(session, parent_pid), *child;
 
@@ -279,8 +307,9 @@ static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid)
 		free(child);
 		return 0;
 	}
+	child->has_agent = true; /* it has the arena */
 	if (session->no_fork)
-		gt_tracee_restore(child, NULL);
+		return leave_clean(session, child, mail, answered);
 	return gt_follow_add(session, child);
 }
 
@@ -304,7 +333,8 @@ static bool adopt(struct gt_session *session, pid_t pid)
 
 	if (pid <= 0 || is_over(pid) || !first)
 		return false;
-	return on_fork(session, pid, first->process.pid) == 0 && gt_follow_find(session, pid);
+	return on_fork(session, pid, first->process.pid, NULL, NULL) == 0 &&
+	       gt_follow_find(session, pid);
 }
 
 /* Threads that have ended are not told of: they are looked for, oftener when room gets short. */
@@ -542,14 +572,15 @@ static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_
 	return follow_exec(&exec);
 }
 
-static int on_objects(struct gt_session *session, pid_t pid, pid_t tid)
+static int on_objects(struct gt_session *session, const struct graftrace_mail *mail, pid_t pid,
+		      pid_t tid)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 	int error;
 
 	if (!tracee || !is_thread_of(pid, tid))
 		return 0;
-	error = gt_tracee_objects(tracee, tid, &session->catalog, &session->selection,
+	error = gt_tracee_objects(tracee, tid, &mail->state, &session->catalog, &session->selection,
 				  session->sink, NULL);
 	/* What fails in the target is the target's; it goes on without those objects. */
 	return error == GT_ENOMEM ? error : 0;
@@ -573,7 +604,7 @@ static int read_mail(struct gt_session *session)
 		done++;
 		switch (copy.kind) {
 		case GRAFTRACE_MAIL_OBJECTS:
-			error = on_objects(session, (pid_t)copy.pid, (pid_t)copy.tid);
+			error = on_objects(session, mail, (pid_t)copy.pid, (pid_t)copy.tid);
 			break;
 		case GRAFTRACE_MAIL_EXEC:
 			if (state == GRAFTRACE_MAIL_POSTED)
@@ -581,7 +612,8 @@ static int read_mail(struct gt_session *session)
 						&answered);
 			break;
 		case GRAFTRACE_MAIL_FORK:
-			error = on_fork(session, (pid_t)copy.pid, (pid_t)copy.argument[0]);
+			error = on_fork(session, (pid_t)copy.pid, (pid_t)copy.argument[0], mail,
+					&answered);
 			break;
 		case GRAFTRACE_MAIL_TRIGGER:
 			answered = gt_session_on_trigger(session, i, &copy);
@@ -593,6 +625,80 @@ static int read_mail(struct gt_session *session)
 			gt_follow_answer(mail);
 	}
 	return error ? error : done;
+}
+
+static void say_left(struct gt_message *message, pid_t pid, enum gt_detach_left left)
+{
+	if (!message || message->text[0] || left == GT_DETACH_ALL_GONE)
+		return;
+	gt_fail(message, 0,
+		left == GT_DETACH_LEFT_PATCH
+			? "process %d keeps the recorder's memory: somebody has written over its "
+			  "patches. It is not recorded any more"
+			: "process %d keeps the recorder's memory: a thread stands in it. It is "
+			  "not "
+			  "recorded any more; attaching once more cleans up",
+		(int)pid);
+}
+
+static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
+{
+	enum gt_detach_left left = GT_DETACH_ALL_GONE;
+	struct gt_message why = { "" };
+	int error =
+		gt_process_ended(&tracee->process)
+			? 0
+			: gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, &why);
+
+	if (error == GT_EGONE || gt_process_ended(&tracee->process))
+		return 0;
+	say_left(message, tracee->process.pid, left);
+	if (error && message && !message->text[0])
+		*message = why;
+	return error;
+}
+
+int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+	bool more = true;
+	int error = 0, pass;
+
+	/* Nobody waits for us from now on, and nothing new is recorded. */
+	__atomic_store_n(&session->detached, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&memory->tracing_on, 0, __ATOMIC_SEQ_CST);
+	gt_follow_write_stop(session, 1, 1);
+	__atomic_fetch_add(&memory->free_futex, 1, __ATOMIC_SEQ_CST);
+	gt_arena_wake(&memory->free_futex);
+	for (pass = 0; pass < PASSES && session->tracee_count && more; pass++) {
+		size_t i;
+
+		/* Those that have not told of themselves yet. The program itself is older. */
+		adopt_orphans(session, session->tracees[0]->process.pid);
+		more = false;
+		for (i = 0; i < session->tracee_count; i++) {
+			struct gt_tracee *tracee = session->tracees[i];
+			int result;
+
+			if (!tracee->has_agent)
+				continue;
+			more = true;
+			result = detach_from(tracee, message);
+			error = error ? error : result;
+			tracee->has_agent = false;
+		}
+	}
+	for (pass = 0; (size_t)pass < session->tracee_count; pass++) {
+		pid_t pid = session->tracees[pass]->process.pid;
+
+		end_writers(session, pid);
+		free_mail_of(session, pid);
+	}
+	while (session->tracee_count)
+		drop(session, session->tracee_count - 1);
+	return error;
 }
 
 int gt_follow_work(struct gt_session *session, uint64_t now)

@@ -239,10 +239,14 @@ static void find_stack(pid_t pid, uint64_t pointer, struct graftrace_agent_state
 	const struct gt_map *stack;
 	struct gt_maps maps;
 	uint64_t below, size;
+	size_t i;
 
 	if (gt_process_maps(pid, &maps, NULL))
 		return;
 	stack = gt_maps_find(&maps, pointer);
+	for (i = 0; i < maps.count; i++) /* at an attach the pointer may be another thread's */
+		if (strcmp(maps.entries[i].path, "[stack]") == 0)
+			stack = &maps.entries[i];
 	if (stack) {
 		below = stack > maps.entries ? stack[-1].end : 0;
 		prlimit(pid, RLIMIT_STACK, NULL, &limit);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Patching: see patch.h. Order within a function: moved code, stub, then the jump. Code that was
- * once moved and stubs stay as long as the process: a thread may be in them.
+ * Patching: see patch.h. Order within a function: moved code, stub, journal, then (when the edits
+ * are applied) the jump. Code that was once moved and stubs stay for as long as the agent: a thread
+ * may be in them.
  */
 #include "attach/patch.h"
 #include "attach/editor.h"
@@ -16,9 +17,10 @@ struct patcher {
 	struct gt_tracee_object *object;
 	struct gt_region *region;
 	bool running;
-	struct gt_editor code;
+	struct gt_editor code; /* only looked at */
 	struct gt_editor stubs;
 	struct gt_editor moved;
+	struct gt_editor journal;
 };
 
 static struct patcher *start(struct gt_tracee *tracee, struct gt_tracee_object *object,
@@ -37,21 +39,26 @@ static struct patcher *start(struct gt_tracee *tracee, struct gt_tracee_object *
 	gt_editor_init(&patcher->code, &tracee->process);
 	gt_editor_init(&patcher->stubs, &tracee->process);
 	gt_editor_init(&patcher->moved, &tracee->process);
-	/* Also where a window of code is written before the end. */
-	patcher->stubs.before = &patcher->moved;
-	patcher->code.before = &patcher->stubs;
+	gt_editor_init(&patcher->journal, &tracee->process);
 	return patcher;
 }
 
-/* Stubs and moved code are there before the first jump to them. */
+/* Stubs, moved code and the journal are there before the first jump to them. */
 static int finish(struct patcher *patcher, int error, struct gt_message *message)
 {
+	const struct gt_region *region = patcher->region;
+
 	if (!error)
 		error = gt_editor_flush(&patcher->moved);
 	if (!error)
 		error = gt_editor_flush(&patcher->stubs);
 	if (!error)
-		error = gt_editor_flush(&patcher->code);
+		error = gt_editor_flush(&patcher->journal);
+	if (!error)
+		error = gt_process_write(&patcher->tracee->process,
+					 region->start +
+						 offsetof(struct graftrace_region, journal_used),
+					 &region->journal_used, sizeof(region->journal_used));
 	if (error)
 		gt_fail(message, error, "cannot patch %s in process %d",
 			patcher->object->file->path, (int)patcher->tracee->process.pid);
@@ -62,21 +69,13 @@ static int finish(struct patcher *patcher, int error, struct gt_message *message
 static int displace(struct patcher *patcher, const struct gt_plan_entry *entry, uint64_t body,
 		    const struct gt_plan_map *map)
 {
-	struct gt_tracee *tracee = patcher->tracee;
 	struct gt_displaced *displaced;
 
 	if (!patcher->running)
 		return 0;
-	if (tracee->displaced_count == tracee->displaced_room) {
-		size_t room = tracee->displaced_room ? tracee->displaced_room * 2 : 64;
-		void *bigger = realloc(tracee->displaced, room * sizeof(*tracee->displaced));
-
-		if (!bigger)
-			return GT_ENOMEM;
-		tracee->displaced = bigger;
-		tracee->displaced_room = room;
-	}
-	displaced = &tracee->displaced[tracee->displaced_count++];
+	displaced = gt_edits_displace(&patcher->tracee->edits);
+	if (!displaced)
+		return GT_ENOMEM;
 	*displaced = (struct gt_displaced){
 		.start = entry->patch_address + patcher->object->bias,
 		.target = body,
@@ -86,49 +85,6 @@ static int displace(struct patcher *patcher, const struct gt_plan_entry *entry, 
 	if (map)
 		memcpy(displaced->offset, map->offset, sizeof(displaced->offset));
 	return 0;
-}
-
-static int by_start(const void *left, const void *right)
-{
-	const struct gt_displaced *a = left, *b = right;
-
-	return a->start < b->start ? -1 : a->start > b->start;
-}
-
-void gt_patch_sort_displaced(struct gt_tracee *tracee)
-{
-	if (tracee->displaced_count)
-		qsort(tracee->displaced, tracee->displaced_count, sizeof(*tracee->displaced),
-		      by_start);
-}
-
-const struct gt_displaced *gt_patch_displaced(const struct gt_tracee *tracee, uint64_t address)
-{
-	size_t low = 0, high = tracee->displaced_count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const struct gt_displaced *displaced = &tracee->displaced[middle];
-
-		if (address <= displaced->start)
-			high = middle;
-		else if (address >= displaced->start + displaced->covered)
-			low = middle + 1;
-		else
-			return displaced;
-	}
-	return NULL;
-}
-
-uint64_t gt_patch_new_place(const struct gt_displaced *displaced, uint64_t address)
-{
-	uint64_t offset = address - displaced->start;
-
-	if (displaced->to_body)
-		return displaced->target;
-	if (offset > GT_PLAN_ORIGINAL_MAX || displaced->offset[offset] < 0)
-		return 0;
-	return displaced->target + (uint64_t)displaced->offset[offset];
 }
 
 /* The code at `address` is `expected`. */
@@ -183,32 +139,119 @@ static int move(struct patcher *patcher, const struct gt_plan_entry *entry, uint
 	return gt_editor_put(&patcher->moved, *at, code, (size_t)bytes);
 }
 
-/* The jump and the extra patches, all computed before the first is written. */
-static int write_jump(struct patcher *patcher, const struct gt_plan_entry *entry, uint64_t stub,
-		      uint64_t moved)
+/* An entry of the journal. */
+static int note(struct patcher *patcher, uint32_t index, uint64_t address, const uint8_t *original,
+		const uint8_t *patched, uint32_t bytes, bool neutral)
 {
-	struct gt_plan *plan = patcher->object->file->plan;
-	uint64_t bias = patcher->object->bias;
-	uint8_t jump[8], bytes[8];
-	int error, pass;
-	uint32_t i;
+	struct graftrace_patch patch = {
+		.address = address,
+		.bytes = (uint8_t)bytes,
+		.neutral = neutral,
+	};
 
-	error = gt_plan_jump(plan, entry, bias, stub, jump);
+	if (bytes > sizeof(patch.original))
+		return GT_EINVAL;
+	memcpy(patch.original, original, bytes);
+	memcpy(patch.patched, patched, bytes);
+	return gt_editor_put(&patcher->journal,
+			     patcher->region->journal + (uint64_t)index * sizeof(patch), &patch,
+			     sizeof(patch));
+}
+
+/* Room for `count` appended entries: *first is the index of the first, plus one; it stays. */
+static int reserve(struct patcher *patcher, uint32_t *first, uint32_t count)
+{
+	struct gt_region *region = patcher->region;
+
+	if (*first || !count)
+		return 0;
+	if (region->journal_room - region->journal_used < count)
+		return GT_ENOSPC;
+	*first = region->journal_used + 1;
+	region->journal_used += count;
+	return 0;
+}
+
+/* One jump with its patches elsewhere, as edits. main: index + 1 of its journal entry; extras: of
+ * those, see reserve(). */
+struct change {
+	const struct gt_plan_entry *entry;
+	uint64_t stub;
+	uint64_t moved;
+	uint32_t main;
+	uint32_t *extras;
+	bool on;
+	uint8_t *state;
+	uint8_t new_state;
+	uint8_t foreign_state;
+	uint8_t before[GT_PLAN_ORIGINAL_MAX]; /* what must be there at the jump's place … */
+	uint8_t before_bytes;
+	uint8_t after[8]; /* … and what shall be */
+};
+
+static int change_extra(struct patcher *patcher, const struct change *change, uint32_t i)
+{
+	const struct gt_plan_extra *extra =
+		gt_plan_extra(patcher->object->file->plan, change->entry, i);
+	uint64_t address = extra->address + patcher->object->bias;
+	struct gt_edit *edit;
+	uint8_t bytes[8];
+	int error = gt_plan_extra_bytes(extra, patcher->object->bias, change->stub, change->moved,
+					bytes);
+
+	if (!error)
+		error = note(patcher, *change->extras - 1 + i, address, extra->original, bytes,
+			     extra->bytes, false);
 	if (error)
 		return error;
-	for (pass = 0; pass < 2; pass++) {
-		for (i = 0; i < entry->extra_count; i++) {
-			const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
+	edit = gt_edits_add(&patcher->tracee->edits);
+	if (!edit)
+		return GT_ENOMEM;
+	edit->address = address;
+	edit->bytes = edit->compared = extra->bytes;
+	memcpy(edit->expected, change->on ? extra->original : bytes, extra->bytes);
+	memcpy(edit->value, change->on ? bytes : extra->original, extra->bytes);
+	return 0;
+}
 
-			error = gt_plan_extra_bytes(extra, bias, stub, moved, bytes);
-			if (!error && pass)
-				error = gt_editor_put(&patcher->code, extra->address + bias, bytes,
-						      extra->bytes);
-			if (error)
-				return error;
-		}
-	}
-	return gt_editor_put(&patcher->code, entry->patch_address + bias, jump, entry->patch_bytes);
+/* All or none of the function's edits. */
+static int make_change(struct patcher *patcher, struct change *change, const uint8_t *jump)
+{
+	const struct gt_plan_entry *entry = change->entry;
+	struct gt_edits *edits = &patcher->tracee->edits;
+	size_t count = edits->count;
+	struct gt_edit *edit;
+	uint32_t i;
+	int error;
+
+	error = reserve(patcher, change->extras, entry->extra_count);
+	if (!error)
+		error = note(patcher, change->main - 1,
+			     entry->patch_address + patcher->object->bias, entry->original, jump,
+			     entry->patch_bytes, entry->way == GT_PLAN_NOPS);
+	if (error)
+		return error;
+	edit = gt_edits_add(edits);
+	if (!edit)
+		return GT_ENOMEM;
+	*edit = (struct gt_edit){
+		.address = entry->patch_address + patcher->object->bias,
+		.state = change->state,
+		.new_state = change->new_state,
+		.foreign_state = change->foreign_state,
+		.main = true,
+		.on = change->on,
+		.extras = entry->extra_count,
+		.bytes = entry->patch_bytes,
+		.compared = change->before_bytes,
+	};
+	memcpy(edit->expected, change->before, sizeof(edit->expected));
+	memcpy(edit->value, change->after, sizeof(edit->value));
+	for (i = 0; !error && i < entry->extra_count; i++)
+		error = change_extra(patcher, change, i);
+	if (error)
+		edits->count = count;
+	return error;
 }
 
 /* Errors that concern this one function only. */
@@ -217,24 +260,62 @@ static bool is_private(int error)
 	return error == GT_ENOTSUP || error == GT_ENOSPC || error == GT_EINVAL;
 }
 
+/* The stub of a function that is on calls another entry from now on: four bytes of it. */
+static int change_stub(struct patcher *patcher, uint64_t stub, const uint8_t *bytes)
+{
+	struct gt_edit *edit = gt_edits_add(&patcher->tracee->edits);
+
+	if (!edit)
+		return GT_ENOMEM;
+	edit->address = stub + 1;
+	edit->main = edit->on = true;
+	edit->bytes = 4;
+	memcpy(edit->value, bytes + 1, 4);
+	return 0;
+}
+
+/* A stub that was in use may have a thread in it. */
+static int put_stub(struct patcher *patcher, uint64_t stub, const uint8_t *bytes)
+{
+	const uint8_t *now = gt_editor_look(&patcher->stubs, stub, GRAFTRACE_STUB_BYTES);
+
+	if (now && memcmp(now, bytes, GRAFTRACE_STUB_BYTES) == 0)
+		return 0;
+	if (now && now[0] == bytes[0] && memcmp(now + 5, bytes + 5, GRAFTRACE_STUB_BYTES - 5) == 0)
+		return change_stub(patcher, stub, bytes);
+	return gt_editor_put(&patcher->stubs, stub, bytes, GRAFTRACE_STUB_BYTES);
+}
+
 static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry,
 		  uint8_t role)
 {
 	struct gt_tracee_object *object = patcher->object;
 	const struct graftrace_agent_image *header = &patcher->tracee->agent.header;
-	uint64_t body = entry->body + object->bias, bias = object->bias;
+	uint64_t body = entry->body + object->bias;
 	uint64_t stub = gt_region_stub_address(patcher->region, object->slot + index);
-	uint8_t expected[GT_PLAN_ORIGINAL_MAX], bytes[GRAFTRACE_STUB_BYTES];
+	uint8_t bytes[GRAFTRACE_STUB_BYTES], jump[8];
 	uint32_t kind = role & GT_ROLE_TRIGGER ? header->entry_trigger
 			: entry->entry_only    ? header->entry_only
 			: role & GT_ROLE_ROOT  ? header->entry_root
 					       : header->entry;
+	struct change change = {
+		.entry = entry,
+		.stub = stub,
+		.main = object->slot + index + 1,
+		.extras = &object->noted[index],
+		.on = true,
+		.state = &object->states[index],
+		.new_state = GT_FUNCTION_TRACED,
+		.foreign_state = GT_FUNCTION_FOREIGN,
+		.before_bytes = entry->covered_bytes,
+	};
+	bool fresh = object->states[index] != GT_FUNCTION_TRACED;
 	struct gt_plan_map map;
 	int error = 0;
 
-	if (object->states[index] != GT_FUNCTION_TRACED) {
-		expected_bytes(entry, object->states[index], expected);
-		if (!is_there(patcher, entry->patch_address + bias, expected,
+	if (fresh) {
+		expected_bytes(entry, object->states[index], change.before);
+		if (!is_there(patcher, entry->patch_address + object->bias, change.before,
 			      entry->covered_bytes) ||
 		    !extras_are_original(patcher, entry)) {
 			object->states[index] = GT_FUNCTION_FOREIGN;
@@ -249,15 +330,18 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 		error = gt_region_stub(patcher->region, header, kind, object->slot + index, body,
 				       bytes);
 	if (!error)
-		error = gt_editor_put(&patcher->stubs, stub, bytes, sizeof(bytes));
-	if (!error && object->states[index] != GT_FUNCTION_TRACED) {
-		error = write_jump(patcher, entry, stub, object->moved[index]);
+		error = put_stub(patcher, stub, bytes);
+	if (!error && fresh) {
+		change.moved = object->moved[index];
+		error = gt_plan_jump(object->file->plan, entry, object->bias, stub, jump);
+		memcpy(change.after, jump, sizeof(change.after));
+		if (!error)
+			error = make_change(patcher, &change, jump);
 		if (!error)
 			error = displace(patcher, entry, body, entry->body ? NULL : &map);
 	}
 	if (error)
 		return is_private(error) ? 0 : error;
-	object->states[index] = GT_FUNCTION_TRACED;
 	object->roots[index] = role;
 	return 0;
 }
@@ -265,42 +349,57 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 static int disable(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry)
 {
 	struct gt_tracee_object *object = patcher->object;
-	uint64_t bias = object->bias;
-	uint64_t stub = gt_region_stub_address(patcher->region, object->slot + index);
 	bool nops = entry->way == GT_PLAN_NOPS && entry->patch_bytes == sizeof(nop5);
-	uint8_t jump[8];
-	uint32_t i;
+	struct change change = {
+		.entry = entry,
+		.stub = gt_region_stub_address(patcher->region, object->slot + index),
+		.moved = object->moved[index],
+		.main = object->slot + index + 1,
+		.extras = &object->noted[index],
+		.state = &object->states[index],
+		.new_state = nops ? GT_FUNCTION_NOP : GT_FUNCTION_UNTOUCHED,
+		.foreign_state = GT_FUNCTION_FOREIGN,
+		.before_bytes = entry->patch_bytes,
+	};
+	uint8_t jump[8] = { 0 };
 	int error;
 
-	if (gt_plan_jump(object->file->plan, entry, bias, stub, jump) ||
-	    !is_there(patcher, entry->patch_address + bias, jump, entry->patch_bytes)) {
-		object->states[index] = GT_FUNCTION_FOREIGN;
-		return 0;
-	}
-	error = gt_editor_put(&patcher->code, entry->patch_address + bias,
-			      nops ? nop5 : entry->original, entry->patch_bytes);
-	for (i = 0; !error && i < entry->extra_count; i++) {
-		const struct gt_plan_extra *extra = gt_plan_extra(object->file->plan, entry, i);
-
-		error = gt_editor_put(&patcher->code, extra->address + bias, extra->original,
-				      extra->bytes);
-	}
-	object->states[index] = nops ? GT_FUNCTION_NOP : GT_FUNCTION_UNTOUCHED;
-	return error;
+	error = gt_plan_jump(object->file->plan, entry, object->bias, change.stub, jump);
+	if (error)
+		return is_private(error) ? 0 : error;
+	memcpy(change.before, jump, sizeof(jump));
+	memcpy(change.after, nops ? nop5 : entry->original, entry->patch_bytes);
+	error = make_change(patcher, &change, jump);
+	return is_private(error) ? 0 : error;
 }
 
 /* Several nops become one, so that no thread can ever stand between them when the jump comes. Only
  * while nothing runs there. */
 static int join_nops(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry)
 {
-	uint64_t at = entry->patch_address + patcher->object->bias;
+	struct gt_tracee_object *object = patcher->object;
+	struct change change = {
+		.entry = entry,
+		.stub = gt_region_stub_address(patcher->region, object->slot + index),
+		.main = object->slot + index + 1,
+		.extras = &object->noted[index],
+		.on = true,
+		.state = &object->states[index],
+		.new_state = GT_FUNCTION_NOP,
+		.foreign_state = GT_FUNCTION_FOREIGN,
+		.before_bytes = entry->covered_bytes,
+	};
+	uint8_t jump[8] = { 0 };
 
 	if (entry->way != GT_PLAN_NOPS || entry->patch_bytes != sizeof(nop5) ||
-	    entry->original[0] != 0x90 || patcher->running ||
-	    !is_there(patcher, at, entry->original, entry->covered_bytes))
+	    entry->extra_count || entry->original[0] != 0x90 || patcher->running ||
+	    !is_there(patcher, entry->patch_address + object->bias, entry->original,
+		      entry->covered_bytes) ||
+	    gt_plan_jump(object->file->plan, entry, object->bias, change.stub, jump))
 		return 0;
-	patcher->object->states[index] = GT_FUNCTION_NOP;
-	return gt_editor_put(&patcher->code, at, nop5, sizeof(nop5));
+	memcpy(change.before, entry->original, sizeof(change.before));
+	memcpy(change.after, nop5, sizeof(nop5));
+	return make_change(patcher, &change, jump);
 }
 
 static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint32_t index,
@@ -335,6 +434,24 @@ static uint8_t role_of(struct patcher *patcher, uint32_t index, const struct gt_
 	    gt_triggers_arm(selection->triggers, number, plain, shown, &role) == 0)
 		bits |= GT_ROLE_TRIGGER;
 	return bits;
+}
+
+int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection)
+{
+	struct gt_catalog_file *file = object->file;
+	bool named =
+		selection->filter || selection->notrace || selection->graph || selection->triggers;
+	uint32_t index;
+
+	for (index = 0; index < file->function_count; index++) {
+		const char *plain = gt_object_function(file->object, index)->name;
+		const char *shown = named ? gt_object_function_name(file->object, index) : plain;
+
+		if (gt_selection_wants(selection, plain, shown) ||
+		    gt_triggers_match(selection->triggers, plain, shown))
+			plan_of(object, index, selection);
+	}
+	return 0;
 }
 
 int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object,
@@ -385,33 +502,6 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 	return finish(patcher, error, message);
 }
 
-int gt_patch_undo(struct gt_tracee *tracee, struct gt_tracee_object *object,
-		  struct gt_message *message)
-{
-	struct patcher *patcher;
-	uint32_t index;
-	int error = 0, hook;
-
-	if (object->region < 0 || object->gone)
-		return 0;
-	patcher = start(tracee, object, true, message);
-	if (!patcher)
-		return GT_ENOMEM;
-	for (index = 0; !error && index < object->file->function_count; index++)
-		if (object->states[index] == GT_FUNCTION_TRACED)
-			error = disable(patcher, index, &object->file->entries[index]);
-	for (hook = 0; !error && object->hooked && hook < object->file->hook_count; hook++) {
-		const struct gt_hook *known = &object->file->hooks[hook];
-
-		if (object->hook_sites[hook] >= 0)
-			error = gt_editor_put(&patcher->code,
-					      known->entry.patch_address + object->bias,
-					      known->entry.original, known->entry.patch_bytes);
-	}
-	object->hooked = false;
-	return finish(patcher, error, message);
-}
-
 static int enable_hook(struct patcher *patcher, int index)
 {
 	struct gt_tracee_object *object = patcher->object;
@@ -425,7 +515,15 @@ static int enable_hook(struct patcher *patcher, int index)
 	};
 	uint8_t bytes[GRAFTRACE_STUB_BYTES];
 	bool calls = hook->kind == GRAFTRACE_HOOK_BACKTRACE;
+	uint32_t need = object->hook_noted[index] ? 0 : 1u;
+	struct change change = {
+		.entry = entry,
+		.extras = &object->hook_extras[index],
+		.on = true,
+		.before_bytes = entry->covered_bytes,
+	};
 	struct gt_plan_map map;
+	uint8_t jump[8] = { 0 };
 	int error = 0;
 
 	if (entry->way == GT_PLAN_NONE ||
@@ -466,8 +564,18 @@ static int enable_hook(struct patcher *patcher, int index)
 		error = gt_editor_put(&patcher->moved, object->hook_stubs[index], bytes,
 				      sizeof(bytes));
 	if (!error)
-		error = write_jump(patcher, entry, object->hook_stubs[index],
-				   object->hook_moved[index]);
+		error = reserve(patcher, &object->hook_noted[index], need);
+	if (!error)
+		error = gt_plan_jump(object->file->plan, entry, object->bias,
+				     object->hook_stubs[index], jump);
+	if (!error) {
+		change.main = object->hook_noted[index];
+		change.stub = object->hook_stubs[index];
+		change.moved = object->hook_moved[index];
+		memcpy(change.before, entry->original, sizeof(change.before));
+		memcpy(change.after, jump, sizeof(jump));
+		error = make_change(patcher, &change, jump);
+	}
 	if (!error)
 		error = displace(patcher, entry, site.body, entry->body ? NULL : &map);
 	return is_private(error) ? 0 : error;
@@ -488,4 +596,48 @@ int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bo
 		error = enable_hook(patcher, index);
 	object->hooked = true;
 	return finish(patcher, error, message);
+}
+
+/* address: in [moved, moved + moved_bytes_max). */
+static uint64_t place_in(const struct gt_plan_entry *entry, uint64_t bias, uint64_t moved,
+			 uint64_t address)
+{
+	uint8_t code[GT_PLAN_MOVED_MAX];
+	struct gt_plan_map map;
+	uint32_t offset;
+
+	if (gt_plan_move(entry, entry->patch_address + bias, moved, code, sizeof(code), &map) < 0)
+		return 0;
+	for (offset = 0; offset <= entry->covered_bytes && offset <= GT_PLAN_ORIGINAL_MAX; offset++)
+		if (map.offset[offset] >= 0 && moved + (uint64_t)map.offset[offset] == address)
+			return entry->patch_address + bias + offset;
+	return 0;
+}
+
+uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address)
+{
+	size_t i;
+
+	for (i = 0; i < tracee->object_count; i++) {
+		const struct gt_tracee_object *object = tracee->objects[i];
+		uint32_t index;
+		int hook;
+
+		if (object->region < 0 || address - tracee->agent.regions[object->region].start >=
+						  tracee->agent.regions[object->region].bytes)
+			continue;
+		for (index = 0; index < object->file->function_count; index++)
+			if (object->moved[index] && address >= object->moved[index] &&
+			    address - object->moved[index] <
+				    object->file->entries[index].moved_bytes_max)
+				return place_in(&object->file->entries[index], object->bias,
+						object->moved[index], address);
+		for (hook = 0; hook < object->file->hook_count; hook++)
+			if (object->hook_moved[hook] && address >= object->hook_moved[hook] &&
+			    address - object->hook_moved[hook] <
+				    object->file->hooks[hook].entry.moved_bytes_max)
+				return place_in(&object->file->hooks[hook].entry, object->bias,
+						object->hook_moved[hook], address);
+	}
+	return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Patching the functions and hooks of one object in one process: stubs, moved code, jumps. Before
- * each write the bytes that are there are compared with those that must be: a function where they
+ * Patching the functions and hooks of one object in one process. What jumps will lead to (stubs,
+ * moved code) and the journal are written at once, which no thread notices; the jumps themselves
+ * become edits (tracee->edits), applied by gt_tracee_apply() or gt_edits_apply(). Bytes are
+ * compared with those that must be there now and again before each write: a function where they
  * differ is left alone.
  */
 #ifndef GT_ATTACH_PATCH_H
@@ -10,24 +12,20 @@
 #include "attach/tracee.h"
 
 /* Makes every function of the object what the selection says. running: other threads may be inside
- * them (the world is stopped): what is displaced is noted in tracee->displaced. */
+ * them: what is displaced is noted in the edits. */
 int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		       const struct gt_selection *selection, bool running,
 		       struct gt_message *message);
 
-/* Takes all jumps of the object's functions away again; none = also the hooks'. */
-int gt_patch_undo(struct gt_tracee *tracee, struct gt_tracee_object *object,
-		  struct gt_message *message);
+/* Plans what gt_patch_functions will need. GT_ENOMEM. */
+int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection);
 
 /* Hooks what the agent wants to see in this object. */
 int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bool running,
 		   struct gt_message *message);
 
-/* The displaced[] entry whose bytes hold `address` (not at their first byte), NULL = none; sorted.
- * */
-const struct gt_displaced *gt_patch_displaced(const struct gt_tracee *tracee, uint64_t address);
-void gt_patch_sort_displaced(struct gt_tracee *tracee);
-/* Where a thread that stands at `address` within it goes on. 0: nowhere. */
-uint64_t gt_patch_new_place(const struct gt_displaced *displaced, uint64_t address);
+/* The place in the function's own code of an instruction that stands at `address` in its moved
+ * code; 0: none does. */
+uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address);
 
 #endif

@@ -23,9 +23,10 @@
 #define PAGE	      4096ull
 #define LOW_PREFERRED 0x70000000ull
 /* Room left between the code and the region, for libraries that are mapped below it. */
-#define DISTANCE (512ull << 20)
-#define LOWEST	 0x10000ull
-#define HIGHEST	 0x7fffffffe000ull
+#define DISTANCE    (512ull << 20)
+#define LOWEST	    0x10000ull
+#define HIGHEST	    0x7fffffffe000ull
+#define CALL_RETURN 6 /* offset of the return point in the stub that calls its function */
 
 static uint64_t page_up(uint64_t value)
 {
@@ -38,9 +39,21 @@ static uint64_t moved_offset(uint32_t stub_room)
 	return page_up(GRAFTRACE_REGION_STUBS_OFFSET + (uint64_t)stub_room * GRAFTRACE_STUB_BYTES);
 }
 
+/* One entry a stub, and room for patches elsewhere and hooks. Only what is used costs memory. */
+static uint32_t journal_room(uint32_t stub_room)
+{
+	return 3 * stub_room + 512;
+}
+
+static uint64_t journal_bytes(uint32_t stub_room)
+{
+	return page_up((uint64_t)journal_room(stub_room) * sizeof(struct graftrace_patch));
+}
+
 uint64_t gt_region_bytes(uint32_t stub_room, uint64_t moved_bytes)
 {
-	return moved_offset(stub_room) + page_up(moved_bytes + GRAFTRACE_STUB_BYTES);
+	return moved_offset(stub_room) + page_up(moved_bytes + GRAFTRACE_STUB_BYTES) +
+	       journal_bytes(stub_room);
 }
 
 bool gt_region_reaches(const struct gt_region *region, uint64_t low, uint64_t high)
@@ -116,7 +129,10 @@ void gt_region_init(struct gt_region *region, uint64_t start, uint64_t bytes, ui
 		.stub_room = stub_room,
 		.call_stub = start + moved_offset(stub_room),
 		.moved = start + moved_offset(stub_room) + GRAFTRACE_STUB_BYTES,
-		.moved_end = start + bytes,
+		.moved_end = start + bytes - journal_bytes(stub_room),
+		.journal = start + bytes - journal_bytes(stub_room),
+		.journal_room = journal_room(stub_room),
+		.journal_used = stub_room,
 	};
 }
 
@@ -250,6 +266,11 @@ void gt_region_header(const struct gt_region *region, const struct graftrace_age
 		.exit_slow = image + header->exit_slow,
 		.hook_slow = image + header->hook_slow,
 		.state = image + header->state_offset,
+		.journal = region->journal,
+		.journal_mains = region->stub_room,
+		.journal_room = region->journal_room,
+		.journal_used = region->journal_used,
+		.call_return = region->start + moved_offset(region->stub_room) + CALL_RETURN,
 	};
 	put_unwind_data(region, page);
 	put_program_headers(region, page);

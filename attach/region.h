@@ -24,6 +24,9 @@ struct gt_region {
 	uint64_t moved; /* moved code: next free address … */
 	uint64_t moved_end;
 	uint64_t call_stub; /* where the one stub that calls its function may stand; 0: taken */
+	uint64_t journal;   /* of its patches (struct graftrace_region) */
+	uint32_t journal_room;
+	uint32_t journal_used;
 };
 
 /* How far code and region may lie apart: 2 GB, less what displacements may add. */

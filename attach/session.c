@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "attach/session.h"
 #include "attach/session_private.h"
+#include "attach/detach.h"
+#include "attach/refuse.h"
 #include "core/view/glob.h"
 
 #include <errno.h>
@@ -19,11 +21,13 @@
 #include <unistd.h>
 
 /* Without a ring of the doorbell, poll looks again after this. */
-#define BUSY_US	   2000
-#define IDLE_US	   20000
-#define HOST_BYTE  1
-#define GRAPH_BYTE 2
-#define MODE_BYTE  3
+#define BUSY_US		2000
+#define IDLE_US		20000
+#define HEARTBEAT_MS	250
+#define DETACH_LIMIT_MS 5000
+#define HOST_BYTE	1
+#define GRAPH_BYTE	2
+#define MODE_BYTE	3
 
 static void free_list(char **list)
 {
@@ -73,20 +77,35 @@ static int set_lists(struct gt_selection *selection, const char *const *filter,
 	return gt_fail(message, GT_ENOMEM, "no memory for the filters");
 }
 
-/* Rings the doorbell at the end of any process of the session. */
+/* Agents that wait for this host believe that it lives while the heartbeat goes on. */
+static void beat(struct gt_session *session)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+
+	__atomic_fetch_add(&memory->heartbeat, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&session->detached, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&memory->host_alive, __ATOMIC_RELAXED))
+		return;
+	/* We were stopped for so long that they gave up. */
+	__atomic_store_n(&memory->wait_ms, session->wait_ms, __ATOMIC_RELAXED);
+	__atomic_store_n(&memory->host_alive, 1, __ATOMIC_RELAXED);
+}
+
+/* Rings the doorbell at the end of any process of the session, and keeps the heart beating. */
 static void *watch(void *data)
 {
 	struct gt_session *session = data;
 	struct epoll_event events[16];
 
 	for (;;) {
-		int count = epoll_wait(session->epoll, events, 16, -1), i;
+		int count = epoll_wait(session->epoll, events, 16, HEARTBEAT_MS), i;
 
 		if (count < 0 && errno != EINTR)
 			return NULL;
 		for (i = 0; i < count; i++)
 			if (events[i].data.u32 == 1)
 				return NULL; /* the session ends */
+		beat(session);
 		if (count > 0)
 			gt_arena_ring(&session->arena);
 	}
@@ -153,6 +172,7 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->tracer = options->tracer;
 	memory->mode = options->mode;
 	memory->wait_ms = options->mode == GRAFTRACE_MODE_DRAIN ? options->wait_ms : 0;
+	session->wait_ms = memory->wait_ms;
 	memory->fork_policy = options->no_fork;
 	memory->graph_only = session->selection.graph[0] != NULL;
 	memory->max_depth = options->max_graph_depth;
@@ -201,13 +221,116 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	return error;
 }
 
+/* Cleans up after a host that was killed; refuses while one lives. */
+static int clean_leftover(pid_t pid, struct gt_message *message)
+{
+	struct gt_process process;
+	enum gt_detach_left left;
+	struct gt_maps maps;
+	uint64_t image;
+	pid_t host;
+	int error = gt_process_open(&process, pid, message);
+
+	if (error)
+		return error;
+	error = gt_process_maps(pid, &maps, message);
+	if (error)
+		goto close;
+	image = gt_detach_find(&process, &maps);
+	gt_maps_free(&maps);
+	if (!image)
+		goto close;
+	host = gt_detach_host(&process, image);
+	if (host) {
+		error = gt_fail(message, GT_EBUSY,
+				"process %d is being recorded already, by graftrace (process %d): "
+				"end that first",
+				(int)pid, (int)host);
+		goto close;
+	}
+	error = gt_detach_process(&process, NULL, DETACH_LIMIT_MS, &left, message);
+	if (!error && left != GT_DETACH_ALL_GONE)
+		error = gt_fail(
+			message, GT_EBUSY,
+			"process %d has still parts of an earlier recording: a thread of it "
+			"stands in them, or somebody has written over them. Try again later",
+			(int)pid);
+close:
+	gt_process_close(&process);
+	return error;
+}
+
+static int attach_process(struct gt_session *session, pid_t pid, struct gt_message *message)
+{
+	struct gt_tracee *tracee;
+	enum gt_detach_left left;
+	int error, again;
+
+	if (gt_follow_find(session, pid))
+		return 0; /* named twice */
+	for (again = 0; again < 5; again++) {
+		error = gt_refuse_process(pid, message);
+		if (!error)
+			error = clean_leftover(pid, message);
+		if (error)
+			return error;
+		tracee = calloc(1, sizeof(*tracee));
+		if (!tracee)
+			return gt_fail(message, GT_ENOMEM, "no memory for a process");
+		tracee->process = (struct gt_process){ .memory = -1, .pidfd = -1 };
+		error = gt_tracee_attach(tracee, pid, &session->arena, &session->catalog,
+					 &session->selection,
+					 gt_clock_ticks(&session->live.target.clock, 1000000),
+					 session->sink, message);
+		if (!error) {
+			if (tracee->stopped_ns > session->stopped_ns)
+				session->stopped_ns = tracee->stopped_ns;
+			error = gt_follow_add(session, tracee);
+			return error ? gt_fail(message, error, "no memory for a process") : 0;
+		}
+		if (tracee->has_agent && error != GT_EAGAIN && error != GT_EGONE)
+			gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, NULL);
+		gt_tracee_fini(tracee);
+		free(tracee);
+		/* It has executed another program meanwhile: that one, then. */
+		if (error != GT_EAGAIN)
+			return error;
+	}
+	return error;
+}
+
+static int attach_processes(struct gt_session *session, const pid_t *pids, size_t count,
+			    struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	session->attached = session->reaped = true;
+	session->pid = pids[0];
+	session->program_start = ~0ull;
+	for (i = 0; i < count; i++) {
+		uint64_t start = gt_process_start_time(pids[i]);
+
+		if (start && start < session->program_start)
+			session->program_start = start;
+	}
+	calibrate(session);
+	set_threshold(session);
+	for (i = 0; !error && i < count; i++)
+		error = attach_process(session, pids[i], message);
+	if (error && session->tracee_count)
+		gt_follow_detach_all(session, NULL);
+	return error;
+}
+
 int gt_session_start(const struct gt_session_options *options, struct gt_session **out,
 		     struct gt_message *message)
 {
 	struct gt_session *session;
 	int error;
 
-	if (!options->argv || !options->argv[0] || options->size < sizeof(*options))
+	if (options->size < sizeof(*options) ||
+	    (!options->pid_count && (!options->argv || !options->argv[0])))
 		return gt_fail(message, GT_EINVAL, "no program to run");
 	session = calloc(1, sizeof(*session));
 	if (!session)
@@ -252,7 +375,9 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		error = start_watching(session, message);
 	}
 	if (!error)
-		error = start_program(session, options->argv, message);
+		error = options->pid_count ? attach_processes(session, options->pids,
+							      options->pid_count, message)
+					   : start_program(session, options->argv, message);
 	if (error) {
 		session->reaped = true; /* nothing runs */
 		gt_session_destroy(session);
@@ -316,6 +441,19 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 			       done == GT_ENOMEM ? "no memory to go on recording"
 						 : "the recording cannot be written");
 	return over ? 0 : 1;
+}
+
+int gt_session_detach(struct gt_session *session, struct gt_message *message)
+{
+	int error;
+
+	if (message)
+		message->text[0] = 0;
+	pthread_mutex_lock(&session->lock);
+	error = gt_follow_detach_all(session, message);
+	session->reaped = true; /* whoever waits for the program: it is not we */
+	pthread_mutex_unlock(&session->lock);
+	return error;
 }
 
 struct gt_target *gt_session_target(struct gt_session *session)
@@ -551,6 +689,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.calls = drain->calls,
 		.threads = drain->writer_count,
 		.processes = count_processes(session),
+		.stopped_ns = session->stopped_ns,
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
 	};
 	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)

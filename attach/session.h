@@ -18,7 +18,9 @@ struct gt_session;
 /* Globs as ftrace has them (* ? [..]); NULL-terminated arrays, NULL = none. */
 struct gt_session_options {
 	size_t size;	   /* sizeof(struct gt_session_options): room to grow */
-	char *const *argv; /* the program, found as execvp finds it */
+	char *const *argv; /* the program, found as execvp finds it; or: */
+	const pid_t *pids; /* processes that run, to attach to; argv NULL */
+	size_t pid_count;
 	enum graftrace_tracer tracer;
 	const char *const *filter;  /* -l: only these; none = all of the program's own */
 	const char *const *notrace; /* -n */
@@ -42,14 +44,25 @@ struct gt_session_options {
 	const struct gt_sink *sink;
 };
 
-/* Starts the program and puts the agent in; it runs when this returns. GT_ENOENT: no such program,
- * GT_ENOTSUP: cannot be traced (the message says why), GT_EPERM, GT_EIO, GT_ENOMEM. */
+/* Starts the program, or attaches to the processes, and puts the agent in; it runs when this
+ * returns. GT_ENOENT: no such program, GT_ENOTSUP: cannot be traced (the message says why and what
+ * to do), GT_EPERM, GT_EIO, GT_ENOMEM. Attaching also: GT_EGONE: there is no such process, or it
+ * has ended; GT_EBUSY: it cannot be stopped, or another graftrace records it. After an error all
+ * processes are as before. */
 int gt_session_start(const struct gt_session_options *options, struct gt_session **session,
 		     struct gt_message *message);
 
 /* Waits at most timeout_ms for work (mail, full sub-buffers, stops, ends), does it, returns 1 while
  * anything of the target lives, 0 once all has ended and is drained, or an error (the sink's). */
 int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message);
+
+/*
+ * Takes the agent out of all processes of the session: their code, memory maps and threads are as
+ * before it came. What could not be taken out is told in *message (empty: nothing), and the first
+ * error is returned; neither harms the processes. The session has no processes afterwards:
+ * gt_session_poll drains what they had written and returns 0.
+ */
+int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
 /* The live target, for the views. Its functions may be called from other threads than poll's. */
 struct gt_target *gt_session_target(struct gt_session *session);
@@ -95,7 +108,8 @@ struct gt_session_totals {
 	uint64_t calls; /* entries among them */
 	uint32_t threads;
 	uint32_t processes;
-	uint64_t ns; /* from start to end */
+	uint64_t ns;	     /* from start to end */
+	uint64_t stopped_ns; /* the longest time that all threads of a process were stopped */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);

@@ -51,6 +51,10 @@ struct gt_session {
 
 	pid_t pid;		/* the program */
 	uint64_t program_start; /* of gt_process_start_time */
+	bool attached; /* to processes that ran: not ours to wait for */
+	bool detached; /* for good */
+	uint32_t wait_ms; /* of the arena, while this host lives */
+	uint64_t stopped_ns;
 	bool reaped;
 	int status; /* as waitpid gives it */
 
@@ -75,6 +79,9 @@ uint64_t gt_clock_ticks(const struct gt_clock *clock, uint64_t ns);
 struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);
 /* Takes a tracee in (it is the session's then), or frees it on error. */
 int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
+/* Takes the agent out of all processes, also of those that have not told of themselves. The first
+ * error, and *message if something stays. */
+int gt_follow_detach_all(struct gt_session *session, struct gt_message *message);
 /* Mail, ends of threads and processes, room for stopped writers. Returns how much was done, or an
  * error of the sink. */
 int gt_follow_work(struct gt_session *session, uint64_t now_ns);

@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 /* How long a thread in the kernel (vfork, a dead disk) is waited for. */
 #define LATE_MS 200
+/* … while others are stopped. */
+#define PATIENCE_MS 20
 
 static uint64_t now_ms(void)
 {
@@ -54,23 +57,47 @@ static void nap_us(long us)
 	nanosleep(&time, NULL);
 }
 
-/* The first thread of a child of ours: its exit status belongs to whoever waits for the program. */
-static bool is_own_child(pid_t tid)
+/* A small file of /proc, NUL-terminated. False: it is not there (any more). */
+static bool read_proc(char *text, size_t size, const char *format, ...)
 {
-	char path[64], text[1024], *at;
-	long tgid = 0, parent = 0;
-	ssize_t size;
+	char path[96];
+	va_list arguments;
+	ssize_t got;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	va_start(arguments, format);
+	vsnprintf(path, sizeof(path), format, arguments);
+	va_end(arguments);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	size = read(fd, text, sizeof(text) - 1);
+	got = read(fd, text, size - 1);
 	close(fd);
-	if (size <= 0)
+	if (got <= 0)
 		return false;
-	text[size] = 0;
+	text[got] = 0;
+	return true;
+}
+
+/* As ps shows it: R, S, D, T, t, Z, X; 0: it has ended. */
+static char state_of(pid_t pid, pid_t tid)
+{
+	char text[512], *after;
+
+	if (!read_proc(text, sizeof(text), "/proc/%d/task/%d/stat", (int)pid, (int)tid))
+		return 0;
+	after = strrchr(text, ')'); /* the name may hold anything */
+	return after && after[1] == ' ' ? after[2] : 0;
+}
+
+/* The first thread of a child of ours: its exit status belongs to whoever waits for the program. */
+static bool is_own_child(pid_t tid)
+{
+	char text[1024], *at;
+	long tgid = 0, parent = 0;
+
+	if (!read_proc(text, sizeof(text), "/proc/%d/status", (int)tid))
+		return false;
 	at = strstr(text, "\nTgid:");
 	if (at)
 		tgid = atol(at + 6);
@@ -106,29 +133,9 @@ pid_t gt_thread_wait(pid_t tid, int *status, int flags)
 	return got;
 }
 
-/* Sleeping where signals do not reach it. */
-static bool in_uninterruptible_sleep(pid_t tid)
-{
-	char path[64], text[512], *after;
-	ssize_t size;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return false;
-	text[size] = 0;
-	after = strrchr(text, ')'); /* the name may hold anything */
-	return after && after[1] == ' ' && after[2] == 'D';
-}
-
 /* Waits for a status; gives up with GT_EBUSY on a thread that has slept uninterruptibly for
- * LATE_MS. */
-static int wait_patiently(pid_t tid, int *status)
+ * patience_ms. */
+static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 {
 	uint64_t start = 0;
 	unsigned round;
@@ -147,28 +154,87 @@ static int wait_patiently(pid_t tid, int *status)
 		nap_us(50);
 		if (round % 16)
 			continue;
-		if (!in_uninterruptible_sleep(tid))
+		if (state_of(tid, tid) != 'D')
 			start = 0;
 		else if (!start)
 			start = now_ms();
-		else if (now_ms() - start > LATE_MS)
+		else if (now_ms() - start >= patience_ms)
 			return GT_EBUSY;
 	}
 }
 
+bool gt_thread_restarts(const struct user_regs_struct *registers)
+{
+	long result = (long)registers->rax;
+
+	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK */
+	return (long)registers->orig_rax >= 0 &&
+	       ((result <= -512 && result >= -514) || result == -516);
+}
+
+/*
+ * Some system calls answer a stop with EINTR where they go on after others (signal(7),
+ * "Interruption of system calls and library functions by stop signals"). At an interrupt stop none
+ * of them has done anything yet, so they are made to be restarted unless a handler runs, as the
+ * kernel does it for the rest. A timeout begins anew.
+ */
+static void keep_call(pid_t tid)
+{
+	struct user_regs_struct registers;
+
+	if (gt_thread_registers(tid, &registers) || registers.cs != 0x33 ||
+	    (long)registers.rax != -EINTR)
+		return;
+	switch ((long)registers.orig_rax) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_read:
+	case SYS_readv:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+		break;
+	case SYS_io_uring_enter:
+		if (registers.rsi == 0)
+			break;
+		return;
+	default:
+		return;
+	}
+	registers.rax = (unsigned long)-514; /* ERESTARTNOHAND */
+	gt_thread_set_registers(tid, &registers);
+}
+
 /* Takes a seized, interrupted thread to its interrupt stop. */
-static int reach_interrupt(pid_t tid, struct gt_message *message)
+static int reach_interrupt(pid_t tid, uint64_t patience_ms, struct gt_message *message)
 {
 	for (;;) {
 		int status, signal;
-		int error = wait_patiently(tid, &status);
+		int error = wait_patiently(tid, &status, patience_ms);
 
 		if (error == GT_EBUSY)
 			return gt_fail(message, error, "thread %d sleeps in the kernel", (int)tid);
 		if (error || WIFEXITED(status) || WIFSIGNALED(status))
 			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
-		if (status >> 16 == PTRACE_EVENT_STOP)
-			return 0; /* ours, or a group stop: which is as good */
+		if (status >> 16 == PTRACE_EVENT_STOP) { /* ours, or a group stop: as good */
+			keep_call(tid);
+			return 0;
+		}
 		/* Another event, or a signal: it is delivered, with the interrupt asked for anew
 		 * (A). */
 		signal = status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);
@@ -190,7 +256,7 @@ int gt_thread_stop(pid_t tid, int options, struct gt_message *message)
 	}
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0)
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
-	return reach_interrupt(tid, message);
+	return reach_interrupt(tid, LATE_MS, message);
 }
 
 int gt_thread_detach(pid_t tid)
@@ -355,12 +421,35 @@ int gt_remote_end(struct gt_remote *remote, struct gt_message *message)
 	if (gt_thread_set_registers(tid, &remote->saved) ||
 	    ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || ptrace(PTRACE_CONT, tid, 0, 0) != 0)
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
-	error = error ? error : reach_interrupt(tid, message); /* D */
+	error = error ? error : reach_interrupt(tid, LATE_MS, message); /* D */
 	if (!error && ptrace(PTRACE_SETSIGMASK, tid, sizeof(remote->mask), &remote->mask) != 0)
 		error = gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 	if (remote->stop_sent)
 		syscall(SYS_tgkill, remote->process->pid, tid, SIGSTOP);
 	return error;
+}
+
+pid_t gt_thread_at_rest(pid_t pid)
+{
+	pid_t any = 0, resting = 0;
+	struct dirent *entry;
+	char path[64];
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	directory = opendir(path);
+	while (directory && !resting && (entry = readdir(directory))) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+		char state = tid > 0 ? state_of(pid, tid) : 0;
+
+		if (state == 'S')
+			resting = tid;
+		else if (state && !strchr("ZXD", state))
+			any = tid;
+	}
+	if (directory)
+		closedir(directory);
+	return resting ? resting : any ? any : pid;
 }
 
 static int add(struct gt_stopped_threads *threads, pid_t tid, bool late)
@@ -397,21 +486,9 @@ static bool known(const struct gt_stopped_threads *threads, pid_t tid)
 /* A zombie: the first thread has ended before the others, or this one is about to go. */
 static bool is_dead(pid_t pid, pid_t tid)
 {
-	char path[64], text[512], *after;
-	ssize_t size;
-	int fd;
+	char state = state_of(pid, tid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return true;
-	text[size] = 0;
-	after = strrchr(text, ')');
-	return !after || after[1] != ' ' || after[2] == 'Z' || after[2] == 'X';
+	return state == 0 || state == 'Z' || state == 'X';
 }
 
 /* One pass over the threads: *found = how many new ones were stopped. Those are seized and
@@ -423,6 +500,7 @@ static int stop_pass(struct gt_process *process, struct gt_stopped_threads *thre
 	char path[64];
 	struct dirent *entry;
 	size_t first = threads->count, i;
+	uint64_t patience = PATIENCE_MS;
 	int error = 0;
 	DIR *directory;
 
@@ -450,9 +528,10 @@ static int stop_pass(struct gt_process *process, struct gt_stopped_threads *thre
 	closedir(directory);
 	*found = threads->count - first;
 	for (i = first; i < threads->count;) {
-		int how = reach_interrupt(threads->tids[i], message);
+		int how = reach_interrupt(threads->tids[i], patience, message);
 
 		if (how == GT_EBUSY) {
+			patience = 0; /* for all of them together */
 			threads->late[i++] = true;
 		} else if (how == 0) {
 			process->stopped = threads->tids[i++];

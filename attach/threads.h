@@ -38,6 +38,13 @@ int gt_thread_finish_exec(pid_t tid, struct gt_message *message);
 int gt_thread_registers(pid_t tid, struct user_regs_struct *registers);
 int gt_thread_set_registers(pid_t tid, const struct user_regs_struct *registers);
 
+/* At an interrupt stop within a system call that will be restarted. */
+bool gt_thread_restarts(const struct user_regs_struct *registers);
+
+/* A thread of the process that sleeps in a system call, if there is one: best for gt_remote_begin,
+ * since it stands in nothing that could be interrupted (a restartable sequence, our own code). */
+pid_t gt_thread_at_rest(pid_t pid);
+
 /* A stopped thread that makes system calls for us. */
 struct gt_remote {
 	struct gt_process *process;

@@ -143,6 +143,7 @@ static void free_object(struct gt_tracee_object *object)
 	free(object->states);
 	free(object->roots);
 	free(object->moved);
+	free(object->noted);
 	free(object);
 }
 
@@ -170,9 +171,10 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	object->states = calloc(file->function_count + 1, 1);
 	object->roots = calloc(file->function_count + 1, 1);
 	object->moved = calloc(file->function_count + 1, sizeof(*object->moved));
+	object->noted = calloc(file->function_count + 1, sizeof(*object->noted));
 	for (i = 0; i < GT_HOOKS_MAX; i++)
 		object->hook_sites[i] = -1;
-	if (!object->states || !object->roots || !object->moved) {
+	if (!object->states || !object->roots || !object->moved || !object->noted) {
 		free_object(object);
 		return NULL;
 	}
@@ -365,53 +367,20 @@ static int tell_object(struct gt_tracee *tracee, const struct gt_tracee_object *
 			    object->start, object->end, object->bias, build_id, bytes);
 }
 
-/* A new object: region, functions, hooks. running: other threads of the process run. */
-static int take_object(struct hands *hands, struct gt_tracee_object *object,
-		       struct gt_catalog *catalog, const struct gt_selection *selection,
-		       const struct gt_sink *sink, struct gt_message *message)
+/* Compares the maps with what is known. *any: there are new objects (object->fresh). */
+static int find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog, bool *any,
+			struct gt_message *message)
 {
-	struct gt_tracee *tracee = hands->tracee;
-	bool traced = is_traced(object, selection), revived = object->region >= 0;
-	int error = tell_object(tracee, object, sink);
-
-	if (error)
-		return error;
-	if (!traced && gt_catalog_hooks(object->file) == 0)
-		return 0;
-	error = find_region(hands, object, traced, catalog, selection, message);
-	if (error == GT_ENOSPC)
-		return 0; /* it stays untraced */
-	if (error)
-		return error;
-	if (traced && !revived)
-		error = tell_functions(tracee, object, catalog, sink, message);
-	if (!error)
-		error = gt_patch_hooks(tracee, object, false, message);
-	/* What is hooked is not traced: its bytes are not its own any more. */
-	if (!error && traced)
-		error = gt_patch_functions(tracee, object, selection, false, message);
-	return error;
-}
-
-/* Compares the maps with what is known. */
-static int look_at_objects(struct hands *hands, struct gt_catalog *catalog,
-			   const struct gt_selection *selection, const struct gt_sink *sink,
-			   struct gt_message *message)
-{
-	struct gt_tracee *tracee = hands->tracee;
 	uint64_t entry = gt_process_auxv(tracee->process.pid, AT_ENTRY);
-	bool *fresh = NULL;
 	struct gt_maps maps;
-	size_t i, k;
+	size_t i;
 	int error = gt_process_maps(tracee->process.pid, &maps, message);
 
+	*any = false;
 	if (error)
 		return error;
 	for (i = 0; i < tracee->object_count; i++)
-		tracee->objects[i]->seen = false;
-	fresh = calloc(maps.count + tracee->object_count + 1, sizeof(*fresh));
-	if (!fresh)
-		error = gt_fail(message, GT_ENOMEM, "no memory for the mappings");
+		tracee->objects[i]->seen = tracee->objects[i]->fresh = false;
 	for (i = 0; !error && i < maps.count; i++) {
 		const struct gt_map *map = &maps.entries[i];
 		struct gt_tracee_object *object;
@@ -423,20 +392,96 @@ static int look_at_objects(struct hands *hands, struct gt_catalog *catalog,
 		if (error || !object)
 			continue;
 		object->seen = true;
+		object->fresh = object->fresh || is_fresh;
+		*any = *any || is_fresh;
 		if (entry >= map->start && entry < map->end)
 			object->program = true;
-		for (k = 0; is_fresh && k < tracee->object_count; k++)
-			fresh[k] = fresh[k] || tracee->objects[k] == object;
 	}
-	for (i = 0; !error && i < tracee->object_count; i++) {
+	for (i = 0; !error && i < tracee->object_count; i++)
 		if (!tracee->objects[i]->seen)
 			tracee->objects[i]->gone = true;
-		else if (fresh[i])
-			error = take_object(hands, tracee->objects[i], catalog, selection, sink,
-					    message);
-	}
-	free(fresh);
 	gt_maps_free(&maps);
+	return error;
+}
+
+/* Plans what of the new objects will be patched: the long part, with nobody stopped. */
+static int plan_objects(struct gt_tracee *tracee, const struct gt_selection *selection)
+{
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		if (!object->fresh)
+			continue;
+		gt_catalog_hooks(object->file);
+		if (is_traced(object, selection))
+			error = gt_patch_plan(object, selection);
+	}
+	return error;
+}
+
+/* Gives the new objects their regions. */
+static int place_objects(struct hands *hands, struct gt_catalog *catalog,
+			 const struct gt_selection *selection, struct gt_message *message)
+{
+	struct gt_tracee *tracee = hands->tracee;
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+		bool traced;
+
+		if (!object->fresh)
+			continue;
+		traced = is_traced(object, selection);
+		object->told = object->region >= 0;
+		if (!traced && gt_catalog_hooks(object->file) == 0)
+			continue;
+		error = find_region(hands, object, traced, catalog, selection, message);
+		if (error == GT_ENOSPC)
+			error = 0; /* it stays untraced */
+	}
+	return error;
+}
+
+/* Tells of the new objects and prepares their patches. running: see gt_patch_functions(). */
+static int prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			   const struct gt_selection *selection, const struct gt_sink *sink,
+			   bool running, struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+		bool traced;
+
+		if (!object->fresh)
+			continue;
+		traced = is_traced(object, selection) && object->region >= 0;
+		error = tell_object(tracee, object, sink);
+		if (!error && traced && !object->told)
+			error = tell_functions(tracee, object, catalog, sink, message);
+		if (!error && object->region >= 0)
+			error = gt_patch_hooks(tracee, object, running, message);
+		/* What is hooked is not traced: its bytes are not its own any more. */
+		if (!error && traced)
+			error = gt_patch_functions(tracee, object, selection, running, message);
+		object->fresh = false;
+	}
+	return error;
+}
+
+static int apply(struct gt_tracee *tracee, struct gt_message *message)
+{
+	int error = gt_edits_apply(&tracee->edits, &tracee->process);
+
+	if (error)
+		gt_fail(message, error, "cannot patch process %d", (int)tracee->process.pid);
+	gt_edits_clear(&tracee->edits);
 	return error;
 }
 
@@ -445,143 +490,157 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
 {
 	struct hands hands = { .tracee = tracee, .tid = tid };
+	bool any;
 	int error;
 
 	tracee->process.stopped = tid;
+	gt_edits_clear(&tracee->edits);
 	error = take_hands(&hands, message);
 	if (!error)
 		error = gt_inject_agent(&hands.remote, arena, tsc_per_ms, &tracee->agent, message);
 	if (!error) {
 		tracee->has_agent = true;
-		error = look_at_objects(&hands, catalog, selection, sink, message);
+		error = find_objects(tracee, catalog, &any, message);
 	}
+	if (!error)
+		error = place_objects(&hands, catalog, selection, message);
+	if (!error)
+		error = prepare_objects(tracee, catalog, selection, sink, false, message);
+	if (!error)
+		error = apply(tracee, message);
 	return drop_hands(&hands, error, message);
 }
 
-int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, struct gt_catalog *catalog,
-		      const struct gt_selection *selection, const struct gt_sink *sink,
-		      struct gt_message *message)
+/* The new objects' code may run by now. */
+static int take_running(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			const struct gt_selection *selection, const struct gt_sink *sink,
+			struct gt_message *message)
+{
+	struct hands hands = { .tracee = tracee };
+	int error = plan_objects(tracee, selection);
+
+	if (error)
+		return gt_fail(message, error, "no memory to plan process %d",
+			       (int)tracee->process.pid);
+	hands.tid = gt_thread_at_rest(tracee->process.pid);
+	error = drop_hands(&hands, place_objects(&hands, catalog, selection, message), message);
+	if (!error)
+		error = prepare_objects(tracee, catalog, selection, sink, true, message);
+	if (!error)
+		error = gt_tracee_apply(tracee, message);
+	return error;
+}
+
+/* A program that uses the register itself (Wine) cannot be traced. */
+static int check_gs(const struct gt_remote *remote, struct gt_message *message)
+{
+	uint8_t byte;
+
+	if (!remote->saved.gs_base ||
+	    gt_process_read(remote->process, remote->saved.gs_base, &byte, 1))
+		return 0; /* or one that points nowhere: left over */
+	return gt_fail(
+		message, GT_ENOTSUP,
+		"process %d uses the %%gs register itself (is it Wine?): it cannot be traced",
+		(int)remote->process->pid);
+}
+
+static int inject_running(struct gt_tracee *tracee, const struct gt_arena *arena,
+			  struct gt_catalog *catalog, const struct gt_selection *selection,
+			  uint64_t tsc_per_ms, struct gt_message *message)
+{
+	struct hands hands = { .tracee = tracee };
+	int error;
+
+	hands.tid = gt_thread_at_rest(tracee->process.pid);
+	error = take_hands(&hands, message);
+	if (!error)
+		error = check_gs(&hands.remote, message);
+	if (!error) {
+		tracee->has_agent = true; /* or a part of it: it is taken out in any case */
+		error = gt_inject_agent(&hands.remote, arena, tsc_per_ms, &tracee->agent, message);
+	}
+	if (!error)
+		error = place_objects(&hands, catalog, selection, message);
+	return drop_hands(&hands, error, message);
+}
+
+int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena *arena,
+		     struct gt_catalog *catalog, const struct gt_selection *selection,
+		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
+{
+	int error = gt_process_open(&tracee->process, pid, message), again;
+	bool any = false;
+
+	if (!error)
+		error = find_objects(tracee, catalog, &any, message);
+	if (!error)
+		error = plan_objects(tracee, selection);
+	if (!error)
+		error = inject_running(tracee, arena, catalog, selection, tsc_per_ms, message);
+	if (!error)
+		error = prepare_objects(tracee, catalog, selection, sink, true, message);
+	if (!error) {
+		tracee->entering = true;
+		error = gt_tracee_apply(tracee, message);
+		tracee->entering = false;
+	}
+	/* What was loaded while we planned; from now on the agent tells. */
+	for (again = 0; !error && again < 8; again++) {
+		error = find_objects(tracee, catalog, &any, message);
+		if (error || !any)
+			break;
+		error = take_running(tracee, catalog, selection, sink, message);
+	}
+	return error;
+}
+
+int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
+		      struct gt_catalog *catalog, const struct gt_selection *selection,
+		      const struct gt_sink *sink, struct gt_message *message)
 {
 	struct hands hands = { .tracee = tracee, .tid = tid };
+	bool any;
+	int error;
 
 	if (!tracee->has_agent || tracee->clean)
 		return 0;
-	return drop_hands(&hands, look_at_objects(&hands, catalog, selection, sink, message),
-			  message);
-}
-
-/* Signal frames: the kernel's rt_sigframe is a return address (the restorer of the C library), then
- * a ucontext, whose saved rip stands here: */
-#define FRAME_RIP (8 + 40 + 16 * 8)
-
-static bool is_restorer(const struct gt_process *process, uint64_t address)
-{
-	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	uint8_t bytes[sizeof(code)];
-
-	return gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
-	       memcmp(bytes, code, sizeof(code)) == 0;
-}
-
-/* The instruction pointers that signal frames on this thread's stack will return to. */
-static int move_out_of_frames(struct gt_tracee *tracee, const struct gt_maps *maps, uint64_t sp)
-{
-	const struct gt_map *stack = gt_maps_find(maps, sp);
-	uint64_t restorer = 0, other = 0, at, *words;
-	size_t count, i;
-	int error = 0;
-
-	if (!stack || !stack->writable)
-		return 0;
-	at = sp & ~7ull;
-	count = (stack->end - at) / 8;
-	if (count > (64u << 20) / 8)
-		count = (64u << 20) / 8;
-	words = malloc(count * 8);
-	if (!words)
-		return GT_ENOMEM;
-	if (gt_process_read(&tracee->process, at, words, count * 8)) {
-		free(words);
-		return 0;
-	}
-	for (i = 0; !error && i + FRAME_RIP / 8 < count; i++) {
-		uint64_t rip = words[i + FRAME_RIP / 8], place;
-		const struct gt_displaced *displaced;
-
-		if (words[i] < 65536 || words[i] == other)
-			continue;
-		displaced = gt_patch_displaced(tracee, rip);
-		if (!displaced)
-			continue;
-		if (words[i] != restorer) {
-			if (!is_restorer(&tracee->process, words[i])) {
-				other = words[i];
-				continue;
-			}
-			restorer = words[i];
-		}
-		place = gt_patch_new_place(displaced, rip);
-		if (place)
-			error = gt_process_write(&tracee->process, at + i * 8 + FRAME_RIP, &place,
-						 sizeof(place));
-	}
-	free(words);
-	return error;
-}
-
-static int move_threads_out(struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
-{
-	struct gt_maps maps;
-	int error;
-	size_t i;
-
-	if (tracee->displaced_count == 0)
-		return 0;
-	gt_patch_sort_displaced(tracee);
-	error = gt_process_maps(tracee->process.pid, &maps, NULL);
-	for (i = 0; !error && i < threads->count; i++) {
-		const struct gt_displaced *displaced;
-		struct user_regs_struct registers;
-		uint64_t place;
-
-		if (threads->late[i] || gt_thread_registers(threads->tids[i], &registers))
-			continue;
-		error = move_out_of_frames(tracee, &maps, registers.rsp);
-		displaced = gt_patch_displaced(tracee, registers.rip);
-		place = displaced ? gt_patch_new_place(displaced, registers.rip) : 0;
-		if (!place)
-			continue;
-		registers.rip = place;
-		gt_thread_set_registers(threads->tids[i], &registers);
+	gt_edits_clear(&tracee->edits);
+	error = find_objects(tracee, catalog, &any, message);
+	if (error || !any)
+		return error;
+	/* Stopped, it cannot give up waiting and run into code that is being written. */
+	error = take_hands(&hands, message);
+	if (!error && __atomic_load_n(mail, __ATOMIC_ACQUIRE) != GRAFTRACE_MAIL_POSTED) {
+		error = drop_hands(&hands, 0, message);
+		return error ? error : take_running(tracee, catalog, selection, sink, message);
 	}
 	if (!error)
-		gt_maps_free(&maps);
-	return error;
+		error = place_objects(&hands, catalog, selection, message);
+	if (!error)
+		error = prepare_objects(tracee, catalog, selection, sink, false, message);
+	if (!error)
+		error = apply(tracee, message);
+	return drop_hands(&hands, error, message);
 }
 
 int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
 		     struct gt_message *message)
 {
-	struct gt_stopped_threads threads;
 	size_t i;
-	int error;
+	int error = 0;
 
 	if (!tracee->has_agent || tracee->clean)
 		return 0;
-	error = gt_threads_stop(&tracee->process, &threads, message);
-	if (error)
-		return error == GT_EGONE ? 0 : error;
-	tracee->displaced_count = 0;
+	gt_edits_clear(&tracee->edits);
 	for (i = 0; !error && i < tracee->object_count; i++)
 		if (is_traced(tracee->objects[i], selection))
 			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
 						   message);
-	/* Also after an error: what was written was written. */
-	if (move_threads_out(tracee, &threads) && !error)
-		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
-				(int)tracee->process.pid);
-	gt_threads_resume(&tracee->process, &threads);
-	return error;
+	if (!error)
+		error = gt_tracee_apply(tracee, message);
+	/* A process that has ended needs no change. */
+	return error && gt_process_ended(&tracee->process) ? 0 : error;
 }
 
 static void *copy_of(const void *bytes, size_t size)
@@ -618,25 +677,15 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 		object->states = copy_of(from->states, count);
 		object->roots = copy_of(from->roots, count);
 		object->moved = copy_of(from->moved, count * sizeof(*from->moved));
+		object->noted = copy_of(from->noted, count * sizeof(*from->noted));
 		child->objects[child->object_count++] = object;
-		if (!object->states || !object->roots || !object->moved)
+		if (!object->states || !object->roots || !object->moved || !object->noted)
 			goto no_memory;
 	}
 	return 0;
 no_memory:
 	gt_tracee_fini(child);
 	return gt_fail(message, GT_ENOMEM, "no memory for process %d", (int)pid);
-}
-
-int gt_tracee_restore(struct gt_tracee *tracee, struct gt_message *message)
-{
-	size_t i;
-	int error = 0;
-
-	for (i = 0; !error && i < tracee->object_count; i++)
-		error = gt_patch_undo(tracee, tracee->objects[i], message);
-	tracee->clean = true;
-	return error;
 }
 
 void gt_tracee_forget(struct gt_tracee *tracee)
@@ -646,11 +695,9 @@ void gt_tracee_forget(struct gt_tracee *tracee)
 	for (i = 0; i < tracee->object_count; i++)
 		free_object(tracee->objects[i]);
 	free(tracee->objects);
-	free(tracee->displaced);
+	gt_edits_fini(&tracee->edits);
 	tracee->objects = NULL;
-	tracee->displaced = NULL;
 	tracee->object_count = tracee->object_room = 0;
-	tracee->displaced_count = tracee->displaced_room = 0;
 	tracee->agent = (struct gt_agent){ 0 };
 	tracee->has_agent = false;
 	tracee->clean = false;

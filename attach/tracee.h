@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "attach/catalog.h"
+#include "attach/edits.h"
 #include "attach/inject.h"
 #include "attach/triggers.h"
 
@@ -51,22 +52,19 @@ struct gt_tracee_object {
 	uint8_t *states; /* [function_count] enum gt_function_state */
 	uint8_t *roots;	 /* [function_count] enum gt_function_role: what its stub is */
 	uint64_t *moved; /* [function_count] its moved code, 0 = none yet */
+	uint32_t *noted; /* [function_count] index + 1 in the region's journal of its patches
+			  * elsewhere, 0 = none yet */
 	bool program;	 /* the program itself */
 	bool seen;	 /* in the pass over the maps */
+	bool fresh;	 /* new in it */
+	bool told;	 /* the sink knows its functions */
 	bool gone;	 /* unloaded; its slots wait for the same file to come back */
 	bool hooked;
 	int hook_sites[GT_HOOKS_MAX];	   /* index in the agent's hooks, -1 = none */
 	uint64_t hook_stubs[GT_HOOKS_MAX]; /* and where stub and moved code stand, 0 = none */
 	uint64_t hook_moved[GT_HOOKS_MAX];
-};
-
-/* A function whose bytes were replaced in this change: threads inside are moved out. */
-struct gt_displaced {
-	uint64_t start;
-	uint64_t target; /* of offset 0 */
-	uint8_t covered;
-	bool to_body; /* any offset goes to target itself */
-	int16_t offset[GT_PLAN_ORIGINAL_MAX + 1];
+	uint32_t hook_noted[GT_HOOKS_MAX]; /* in the journal, as noted[] */
+	uint32_t hook_extras[GT_HOOKS_MAX];
 };
 
 struct gt_tracee {
@@ -74,13 +72,13 @@ struct gt_tracee {
 	struct gt_agent agent;
 	bool has_agent; /* false: followed only to see its end */
 	bool clean;	/* left clean after fork */
+	bool entering;	/* threads have no %gs of ours yet */
 	pid_t parent;
 	struct gt_tracee_object **objects;
 	size_t object_count;
 	size_t object_room;
-	struct gt_displaced *displaced; /* of the change under way, by address once sorted */
-	size_t displaced_count;
-	size_t displaced_room;
+	uint64_t stopped_ns;   /* the longest stop of all threads for a change */
+	struct gt_edits edits; /* of the change under way */
 };
 
 /* Globs, once: does the selection name this function? */
@@ -100,11 +98,24 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 		    struct gt_catalog *catalog, const struct gt_selection *selection,
 		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
 
-/* Looks for loaded and unloaded objects. tid: a thread that waits for the answer; it is stopped for
- * as long as something has to be mapped or patched. */
-int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, struct gt_catalog *catalog,
-		      const struct gt_selection *selection, const struct gt_sink *sink,
-		      struct gt_message *message);
+/*
+ * The same for a process that runs: everything is planned and prepared while it does; then all its
+ * threads are stopped, for little more than the writing of jumps. On an error it is as it was.
+ * GT_EGONE: it has ended; GT_EBUSY: a thread cannot be stopped; GT_EAGAIN: it has executed another
+ * program meanwhile; GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC.
+ */
+int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena *arena,
+		     struct gt_catalog *catalog, const struct gt_selection *selection,
+		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
+
+/* Looks for loaded and unloaded objects. tid: a thread that waits for the answer to *mail; it is
+ * stopped for as long as something has to be mapped or patched. */
+int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
+		      struct gt_catalog *catalog, const struct gt_selection *selection,
+		      const struct gt_sink *sink, struct gt_message *message);
+
+/* Makes the prepared edits, with the world stopped meanwhile (attach/world.c). */
+int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message);
 
 /* Makes the patches what the selection says, with the world stopped meanwhile. */
 int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
@@ -113,9 +124,6 @@ int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *select
 /* A forked child: the same agent, regions, objects. child: not opened yet. */
 int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,
 		   struct gt_message *message);
-
-/* Puts back every code byte (a child that is left clean). Its only thread waits for the answer. */
-int gt_tracee_restore(struct gt_tracee *tracee, struct gt_message *message);
 
 /* Forgets objects and regions, before the agent is put into a new image. */
 void gt_tracee_forget(struct gt_tracee *tracee);

@@ -8,11 +8,13 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +45,7 @@ struct recording {
 	bool had_older; /* a file stood where the recording goes */
 	bool failed;	/* the file: said already */
 	int status;	/* of the program that ran, as waitpid gives it */
+	bool detaching; /* from processes that go on */
 };
 
 /* The clock */
@@ -259,14 +262,44 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 
 /* The run */
 
+static bool is_attached(const struct recording *recording)
+{
+	return recording->options.pid_count > 0;
+}
+
+/* Processes that were attached to are left at Ctrl-C and SIGTERM, all when the time is over. */
+static bool is_to_detach(const struct recording *recording, uint64_t start)
+{
+	const struct gt_record_options *options = &recording->options;
+
+	if (recording->detaching)
+		return false;
+	if (options->for_ns != 0 && now_ns() - start >= options->for_ns)
+		return true;
+	return is_attached(recording) && (gt_run_interrupted || gt_run_to_forward);
+}
+
+static void detach(struct recording *recording)
+{
+	struct gt_message message = { "" };
+
+	recording->detaching = true;
+	gt_session_detach(recording->session, &message);
+	if (message.text[0] != '\0')
+		gt_complain(NAME, "%s", message.text);
+}
+
 static void follow(struct recording *recording)
 {
+	uint64_t start = now_ns();
 	const struct timespec moment = { 0, 100 * 1000 };
 	struct gt_message message = { "" };
 	int state;
 
 	while ((state = gt_session_poll(recording->session, POLL_MS, &message)) != 0) {
-		if (gt_run_to_forward) {
+		if (is_to_detach(recording, start)) {
+			detach(recording);
+		} else if (gt_run_to_forward && !is_attached(recording)) {
 			int signal = gt_run_to_forward;
 
 			gt_run_to_forward = 0;
@@ -300,6 +333,8 @@ static int start_session(struct recording *recording)
 	struct gt_session_options session = {
 		.size = sizeof(session),
 		.argv = options->argv,
+		.pids = options->pids,
+		.pid_count = options->pid_count,
 		.tracer = options->tracer,
 		.filter = options->filter,
 		.notrace = options->notrace,
@@ -322,6 +357,10 @@ static int start_session(struct recording *recording)
 	if (error == 0)
 		return 0;
 	drop_file(recording);
+	if (is_attached(recording)) {
+		gt_complain(NAME, "%s", message.text);
+		return GT_EXIT_FAILED;
+	}
 	if (error == GT_ENOTSUP) {
 		gt_complain(NAME, "%s: it cannot be traced, and runs untraced", message.text);
 		execv(recording->program, options->argv);
@@ -334,11 +373,52 @@ static int start_session(struct recording *recording)
 	return strncmp(message.text, "cannot run", 10) == 0 ? GT_RUN_CANNOT_RUN : GT_EXIT_FAILED;
 }
 
+/* The time was over: the program goes on by itself, and its end is ours. */
+static int wait_for_program(const struct recording *recording)
+{
+	int status = 0;
+
+	while (waitpid(gt_session_pid(recording->session), &status, 0) < 0 && errno == EINTR)
+		if (gt_run_to_forward)
+			kill(gt_session_pid(recording->session), gt_run_to_forward);
+	return status;
+}
+
+/* What the first process runs. */
+static int name_process(struct recording *recording)
+{
+	struct gt_record_options *options = &recording->options;
+	char path[64];
+	char target[PATH_MAX];
+	ssize_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)options->pids[0]);
+	bytes = readlink(path, target, sizeof(target) - 1);
+	target[bytes > 0 ? bytes : 0] = '\0';
+	if (bytes <= 0)
+		snprintf(target, sizeof(target), "process %d", (int)options->pids[0]);
+	recording->program = strdup(target);
+	options->subject = recording->program;
+	return recording->program != NULL ? 0 : GT_EXIT_FAILED;
+}
+
+static void say_attached(const struct recording *recording)
+{
+	const struct gt_record_options *options = &recording->options;
+
+	fprintf(stderr, "graftrace: recording process %d%s, %s\n", (int)options->pids[0],
+		options->pid_count > 1 ? " and others" : "",
+		options->for_ns != 0 ? "until the time is over, Ctrl-C or its end"
+				     : "until Ctrl-C or its end");
+}
+
 /* -1: the program ran, and ended; else an exit code. */
 static int record(struct recording *recording)
 {
 	struct gt_session_totals totals;
-	int code = gt_run_find_program(NAME, recording->options.argv[0], &recording->program);
+	int code = is_attached(recording) ? name_process(recording)
+					  : gt_run_find_program(NAME, recording->options.argv[0],
+								&recording->program);
 
 	if (code == 0 && recording->options.serve != NULL)
 		code = open_server(recording);
@@ -353,13 +433,18 @@ static int record(struct recording *recording)
 	if (recording->server != NULL)
 		start_server(recording);
 	gt_record_report_untraced(recording->session, &recording->options);
+	if (is_attached(recording))
+		say_attached(recording);
 	follow(recording);
 	if (recording->live != NULL)
 		gt_live_end(recording->live);
 	finish_file(recording, &totals);
 	if (recording->live != NULL && recording->options.linger)
 		linger(&recording->options, recording->server);
-	recording->status = gt_session_exit_status(recording->session);
+	if (is_attached(recording))
+		return GT_EXIT_DONE;
+	recording->status = recording->detaching ? wait_for_program(recording)
+						 : gt_session_exit_status(recording->session);
 	return -1;
 }
 

@@ -21,10 +21,16 @@
 
 static const char help[] =
 	"Usage: graftrace record [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+	"       graftrace record [OPTION...] -P PID\n"
 	"\n"
 	"Runs PROGRAM and records every call of its functions. The program's input, output,\n"
 	"signals and exit code are its own; one line on stderr ends the recording.\n"
+	"With -P, records a process that runs already, until Ctrl-C, and leaves it as it was.\n"
 	"\n"
+	"What is traced:\n"
+	"  -P, --pid PID             this process, with all its threads and the children that\n"
+	"                            it will have; may be repeated. -p PID is the same\n"
+	"      --for TIME            no longer than this: 10s, 500ms\n"
 	"What is recorded:\n"
 	"  -p, --tracer NAME         function_graph (default: entries and returns),\n"
 	"                            function (entries with their callers), nop\n"
@@ -65,10 +71,13 @@ enum {
 	OPTION_NO_FORK,
 	OPTION_UNPREPARED,
 	OPTION_LIBS,
+	OPTION_FOR,
 	OPTION_LIB,
 };
 
 static const struct option options_known[] = {
+	{ "pid", required_argument, NULL, 'P' },
+	{ "for", required_argument, NULL, OPTION_FOR },
 	{ "tracer", required_argument, NULL, 'p' },
 	{ "filter", required_argument, NULL, 'l' },
 	{ "notrace", required_argument, NULL, 'n' },
@@ -104,7 +113,17 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	uint64_t number = 0;
 	int error = 0;
 
+	/* As perf's and uftrace's users type it. */
+	if (option == 'p' && optarg[0] != '\0' && strspn(optarg, "0123456789") == strlen(optarg))
+		option = 'P';
 	switch (option) {
+	case 'P':
+		error = gt_value_number(optarg, 1, INT32_MAX, &number, message);
+		options->pids[options->pid_count++] = (int32_t)number;
+		break;
+	case OPTION_FOR:
+		error = gt_value_time(optarg, 1000000000, &options->for_ns, message);
+		break;
 	case 'p': {
 		int tracer = gt_control_tracer(optarg, strlen(optarg));
 
@@ -199,14 +218,15 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.filter = calloc(words, sizeof(char *)),
 		.notrace = calloc(words, sizeof(char *)),
 		.graph = calloc(words, sizeof(char *)),
+		.pids = calloc(words, sizeof(*options->pids)),
 		.library_globs = calloc(words, sizeof(char *)),
 	};
 	if (options->filter == NULL || options->notrace == NULL || options->graph == NULL ||
-	    options->library_globs == NULL) {
+	    options->pids == NULL || options->library_globs == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
-	while ((option = getopt_long(argc, argv, "+p:l:n:g:b:o:h", options_known, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+P:p:l:n:g:b:o:h", options_known, NULL)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -217,11 +237,16 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		if (take(option, options, &message) != 0)
 			return usage(message.text);
 	}
-	if (optind >= argc)
+	if (options->pid_count > 0 && optind < argc)
+		return usage("either a program is run, or -P names processes that run already");
+	if (optind >= argc && options->pid_count == 0)
 		return usage("the program to run is missing");
 	if (lingers && options->serve == NULL)
 		return usage("--linger says how long to serve: it wants --serve");
-	options->argv = argv + optind;
+	if (options->pid_count == 0) {
+		options->argv = argv + optind;
+		options->subject = options->argv[0];
+	}
 	return -1;
 }
 
@@ -230,5 +255,6 @@ void gt_record_options_fini(struct gt_record_options *options)
 	free(options->filter);
 	free(options->notrace);
 	free(options->graph);
+	free(options->pids);
 	free(options->library_globs);
 }

@@ -4,6 +4,7 @@
 #define GT_CLI_RECORD_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <graftrace/record.h>
 
@@ -27,7 +28,11 @@ struct gt_record_options {
 	bool unprepared;
 	bool libraries;
 	const char **library_globs;
-	char **argv; /* the program */
+	char **argv;   /* the program; NULL with pids */
+	int32_t *pids; /* processes to attach to */
+	size_t pid_count;
+	uint64_t for_ns;     /* how long, 0 = no limit */
+	const char *subject; /* how the program is called in messages */
 };
 
 /* -1: go on; else the exit code, all has been said. */

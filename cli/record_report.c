@@ -61,7 +61,7 @@ static void say_unmatched(const struct gt_record_options *options, const bool *m
 				fprintf(stderr,
 					"graftrace record: %s '%s' matches no function so far; "
 					"'graftrace functions %s' lists them\n",
-					names[list], lists[list][i], options->argv[0]);
+					names[list], lists[list][i], options->subject);
 		}
 	}
 }
@@ -81,13 +81,13 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 		fprintf(stderr,
 			"graftrace record: no function of '%s' can be traced; it runs all the "
 			"same. 'graftrace functions %s' tells why\n",
-			options->argv[0], options->argv[0]);
+			options->subject, options->subject);
 	else if (survey.enabled == 0 && options->tracer != GRAFTRACE_TRACER_NOP)
 		fprintf(stderr,
 			"graftrace record: none of the %" PRIu64
 			" functions of '%s' is traced so far: "
 			"look at --filter and --notrace\n",
-			survey.known, options->argv[0]);
+			survey.known, options->subject);
 	free(survey.matched);
 }
 

@@ -77,13 +77,34 @@ struct graftrace_region {
 	uint64_t exit_slow;
 	uint64_t hook_slow;
 	uint64_t state; /* absolute: image + state_offset */
-	uint64_t reserved[10];
+	/* The journal: what was written over the program's code on behalf of this region, so that
+	 * whoever comes later can undo it with nothing but this memory. An entry is written before
+	 * the code is, and stays: it holds if the code is `patched`. */
+	uint64_t journal;	/* address of struct graftrace_patch[] */
+	uint32_t journal_mains; /* the first ones: one a stub, in order; bytes 0 = none */
+	uint32_t journal_room;	/* all */
+	uint32_t journal_used;	/* all; those behind the mains are appended, entry then count */
+	uint32_t reserved1;
+	uint64_t call_return; /* return address of the stub that calls its function, 0 = none */
+	uint64_t reserved[6];
 	/* Unwind data for [region, region + bytes), found by _dl_find_object and dl_iterate_phdr
 	 * through the agent's hooks: .eh_frame_hdr and .eh_frame, made by the host, read-only. */
 	uint8_t eh_frame_hdr[64];
 	uint8_t eh_frame[256];
 	uint8_t phdrs[256]; /* two Elf64_Phdr (PT_LOAD, PT_GNU_EH_FRAME), for dl_iterate_phdr */
 };
+
+/* One patch of the program's code. */
+struct graftrace_patch {
+	uint64_t address;
+	uint8_t bytes;	 /* of both, <= 8; 0 = none */
+	uint8_t neutral; /* `patched` may also be one 5-byte nop: a function that is off */
+	uint8_t pad[6];
+	uint8_t original[8];
+	uint8_t patched[8];
+};
+
+_Static_assert(sizeof(struct graftrace_patch) == 32, "a patch is 32 bytes");
 
 #define GRAFTRACE_REGION_HOT_OFFSET   4096
 #define GRAFTRACE_REGION_STUBS_OFFSET (4096 + 8192)
@@ -135,7 +156,35 @@ struct graftrace_agent_state {
 		uint64_t bytes;
 	} regions[GRAFTRACE_AGENT_REGIONS];
 	struct graftrace_hook_site hooks[GRAFTRACE_AGENT_HOOKS];
+
+	/* The agent's, read by the host that takes everything out again. */
+	uint64_t mappings;     /* address of the first struct graftrace_mappings, 0 = none */
+	uint64_t mirror_table; /* struct graftrace_granule[mirror_size] */
+	uint64_t mirror_size;
+	uint32_t called_out; /* calls of the program under way that the agent has made */
+	uint32_t reserved;
 };
+
+/* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */
+#define GRAFTRACE_MAPPINGS 254
+struct graftrace_mappings {
+	uint64_t next;
+	uint64_t used; /* entries that are or were in use */
+	struct {
+		uint64_t start; /* 0: free */
+		uint64_t bytes;
+	} entries[GRAFTRACE_MAPPINGS];
+};
+
+/* 64 KiB of a stack that have their mirror. */
+struct graftrace_granule {
+	uint64_t key;  /* (address of the stack >> 16) + 2; 0, 1: no entry */
+	uint64_t uses; /* contexts that use it; bit 63: an unreadable mapping was there before */
+};
+
+#define GRAFTRACE_MIRROR_BIT	46 /* the mirror of address a lies at a XOR 1 << this */
+#define GRAFTRACE_GRANULE_SHIFT 16
+#define GRAFTRACE_GRANULE_TAKEN (1ull << 63)
 
 #define GRAFTRACE_AGENT_FSGSBASE 1 /* wrgsbase may be used (AT_HWCAP2 bit 1) */
 

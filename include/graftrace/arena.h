@@ -187,7 +187,9 @@ struct graftrace_arena {
 	uint32_t profile_page_count;
 	uint64_t profile_states_offset; /* graftrace/profile.h */
 	uint64_t profile_pages_offset;
-	uint64_t pad0[3];
+	uint64_t host_pid;   /* who made it … */
+	uint64_t host_start; /* … and when that was started (starttime of proc(5)) */
+	uint64_t pad0;
 
 	/* written by the host at any time, read by agents */
 	uint32_t tracing_on;
@@ -201,7 +203,8 @@ struct graftrace_arena {
 	uint32_t host_alive;	  /* 0: nobody listens: mail is not waited for */
 	uint64_t threshold_ticks; /* tracing_thresh, 0 = none */
 	uint32_t profile;	  /* 1: threads keep tables of hits and times (function profiler) */
-	uint32_t pad3;
+	uint32_t heartbeat;	  /* goes up a few times a second while the host lives: an agent
+				   * that waits gives up, for good, when it stands still */
 	uint64_t pad1[2];
 
 	/* written by both sides */

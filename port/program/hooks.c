@@ -135,6 +135,8 @@ static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_
 {
 	struct phdr_call call = { (phdr_callback *)frame->rdi, (void *)frame->rsi, 0, 0, 0 };
 	int (*body)(phdr_callback *, void *) = (int (*)(phdr_callback *, void *))site->body;
+	/* Our code is returned to: it stays while this is not 0 (for ever after an exception). */
+	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 	int result = body(on_phdr, &call);
 	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++) {
 		const struct graftrace_region *region =
@@ -149,6 +151,7 @@ static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_
 		result = call.callback(&info, call.bytes < sizeof(info) ? call.bytes : sizeof(info),
 				       call.data);
 	}
+	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 	frame->rax = (uint64_t)(int64_t)result;
 }
 

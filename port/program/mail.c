@@ -21,9 +21,44 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint32_t milliseconds)
 	gt_syscall4(SYS_FUTEX, (long)word, FUTEX_WAIT, seen, (long)&timeout);
 }
 
+/*
+ * A host that was killed cannot say so: its heartbeat stands still. Whoever has waited long for
+ * that says it for all; a host that was only stopped takes it back. Waits are 10 or 20 ms each, of
+ * any number of threads: a moment of silence counts for all of them, so it is measured in ticks.
+ */
+#define SILENCE_MS 3000
+
+static uint32_t heard;	     /* the last heartbeat that anyone saw */
+static uint64_t heard_ticks; /* and when */
+
+static uint64_t ticks(void)
+{
+	uint32_t low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+static void listen_for_host(struct graftrace_arena *arena)
+{
+	uint32_t beat = __atomic_load_n(&arena->heartbeat, __ATOMIC_RELAXED);
+	uint64_t now = ticks();
+	uint64_t since = __atomic_load_n(&heard_ticks, __ATOMIC_RELAXED);
+	if (since == 0 || beat != __atomic_load_n(&heard, __ATOMIC_RELAXED) || now < since) {
+		__atomic_store_n(&heard, beat, __ATOMIC_RELAXED);
+		__atomic_store_n(&heard_ticks, now, __ATOMIC_RELAXED);
+		return;
+	}
+	if ((now - since) / SILENCE_MS > gt_agent_state.tsc_per_ms &&
+	    gt_agent_state.tsc_per_ms != 0) {
+		__atomic_store_n(&arena->host_alive, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&arena->wait_ms, 0, __ATOMIC_RELAXED);
+	}
+}
+
 void gt_port_wait(struct graftrace_arena *arena, uint32_t seen, uint32_t milliseconds)
 {
 	futex_wait(&arena->free_futex, seen, milliseconds);
+	listen_for_host(arena);
 }
 
 void gt_port_ring_doorbell(struct graftrace_arena *arena)
@@ -60,6 +95,7 @@ static void send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
 			    !__atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED))
 				break;
 			futex_wait(&mail->state, GRAFTRACE_MAIL_POSTED, 20);
+			listen_for_host(arena);
 		}
 		uint32_t posted = GRAFTRACE_MAIL_POSTED;
 		/* Not waited for, or waited long enough: the host frees it. */

@@ -50,11 +50,66 @@ void gt_lock_reset(void)
 	unlock(&heap_lock);
 }
 
-static void *map(size_t bytes)
+static void *map_raw(size_t bytes)
 {
 	/* PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE */
 	long address = gt_syscall6(SYS_MMAP, 0, (long)bytes, 3, 0x02 | 0x20 | 0x4000, -1, 0);
 	return gt_syscall_failed(address) ? NULL : (void *)address;
+}
+
+static void unmap_raw(void *memory, size_t bytes)
+{
+	gt_syscall3(SYS_MUNMAP, (long)memory, (long)bytes, 0);
+}
+
+/* Notes a mapping for who takes the agent out. The heap's lock is held. False: no memory. */
+static bool note(void *memory, size_t bytes)
+{
+	struct graftrace_mappings *page = (struct graftrace_mappings *)gt_agent_state.mappings;
+	uint32_t i;
+	for (; page != NULL; page = (struct graftrace_mappings *)page->next) {
+		for (i = 0; i < page->used && page->entries[i].start != 0; i++)
+			;
+		if (i < GRAFTRACE_MAPPINGS)
+			break;
+	}
+	if (page == NULL) {
+		page = map_raw(4096);
+		if (page == NULL)
+			return false;
+		page->entries[0].start = (uint64_t)page;
+		page->entries[0].bytes = 4096;
+		page->used = i = 1;
+		page->next = gt_agent_state.mappings;
+		__atomic_store_n(&gt_agent_state.mappings, (uint64_t)page, __ATOMIC_RELEASE);
+	}
+	page->entries[i].bytes = bytes;
+	__atomic_store_n(&page->entries[i].start, (uint64_t)memory, __ATOMIC_RELEASE);
+	if (i >= page->used)
+		page->used = i + 1;
+	return true;
+}
+
+static void forget(void *memory)
+{
+	struct graftrace_mappings *page = (struct graftrace_mappings *)gt_agent_state.mappings;
+	for (; page != NULL; page = (struct graftrace_mappings *)page->next)
+		for (uint32_t i = 0; i < page->used; i++)
+			if (page->entries[i].start == (uint64_t)memory) {
+				page->entries[i].start = 0;
+				return;
+			}
+}
+
+/* The heap's lock is held. */
+static void *map(size_t bytes)
+{
+	void *memory = map_raw(bytes);
+	if (memory != NULL && !note(memory, bytes)) {
+		unmap_raw(memory, bytes);
+		memory = NULL;
+	}
+	return memory;
 }
 
 static uint32_t class_of(size_t bytes)
@@ -67,11 +122,15 @@ static uint32_t class_of(size_t bytes)
 
 void *gt_port_allocate(size_t bytes)
 {
-	if (bytes > LARGE_BYTES)
-		return map((bytes + 4095) & ~4095ul);
+	void *memory = NULL;
+	if (bytes > LARGE_BYTES) {
+		lock(&heap_lock);
+		memory = map((bytes + 4095) & ~4095ul);
+		unlock(&heap_lock);
+		return memory;
+	}
 	uint32_t class = class_of(bytes);
 	size_t size = 1ul << class;
-	void *memory = NULL;
 	lock(&heap_lock);
 	if (free_pieces[class] != NULL) {
 		memory = free_pieces[class];
@@ -96,7 +155,11 @@ void *gt_port_allocate(size_t bytes)
 void gt_port_release(void *memory, size_t bytes)
 {
 	if (bytes > LARGE_BYTES) {
-		gt_syscall3(SYS_MUNMAP, (long)memory, (long)((bytes + 4095) & ~4095ul), 0);
+		/* Forgotten first: what is listed may be unmapped by the host. */
+		lock(&heap_lock);
+		forget(memory);
+		unlock(&heap_lock);
+		unmap_raw(memory, (bytes + 4095) & ~4095ul);
 		return;
 	}
 	uint32_t class = class_of(bytes);

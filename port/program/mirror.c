@@ -9,20 +9,16 @@
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
-#define GRANULE_SHIFT 16
+#define GRANULE_SHIFT GRAFTRACE_GRANULE_SHIFT
 #define EMPTY	      0ull
 #define REMOVED	      1ull
+#define TAKEN	      GRAFTRACE_GRANULE_TAKEN
 
-struct granule {
-	uint64_t key; /* (address >> 16) + 2; EMPTY, REMOVED */
-	uint64_t uses;
-};
-
-static struct granule *table;
+static struct graftrace_granule *table;
 static uint32_t table_size; /* a power of two */
 static uint32_t table_used; /* with removed ones */
 
-static struct granule *look_up(uint64_t key)
+static struct graftrace_granule *look_up(uint64_t key)
 {
 	if (table_size == 0)
 		return NULL;
@@ -34,7 +30,7 @@ static struct granule *look_up(uint64_t key)
 	return NULL;
 }
 
-static void put_in(struct granule *into, uint32_t size, struct granule granule)
+static void put_in(struct graftrace_granule *into, uint32_t size, struct graftrace_granule granule)
 {
 	uint32_t mask = size - 1;
 	uint32_t i = (uint32_t)(granule.key * 0x9e3779b97f4a7c15ull >> 40) & mask;
@@ -53,16 +49,20 @@ static bool make_room(uint32_t more)
 	uint32_t size = 1024;
 	while ((live + more) * 4 > size)
 		size *= 2;
-	struct granule *bigger = gt_port_allocate(size * sizeof(*bigger));
+	struct graftrace_granule *bigger = gt_port_allocate(size * sizeof(*bigger));
 	if (bigger == NULL)
 		return false;
 	for (uint32_t i = 0; i < table_size; i++)
 		if (table[i].key > REMOVED)
 			put_in(bigger, size, table[i]);
-	if (table_size != 0)
-		gt_port_release(table, table_size * sizeof(*table));
+	struct graftrace_granule *old = table;
+	uint32_t old_size = table_size;
 	table = bigger;
 	table_size = size;
+	gt_agent_state.mirror_table = (uint64_t)table;
+	gt_agent_state.mirror_size = size;
+	if (old_size != 0)
+		gt_port_release(old, old_size * sizeof(*old));
 	table_used = live;
 	return true;
 }
@@ -78,10 +78,11 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 
 /* Maps one run. A mapping that is there already and can't be read (a sanitizer's reserved hole) is
  * taken over; any other one is left alone. */
-static bool map_run(uint64_t low, uint64_t high)
+static bool map_run(uint64_t low, uint64_t high, uint64_t *flag)
 {
 	const long flags = 0x02 | 0x20 | 0x4000; /* private, anonymous, no reserve */
 	const long fixed = 0x10, fixed_noreplace = 0x100000;
+	*flag = 0;
 	uint64_t at = low ^ 1ull << GT_MIRROR_BIT;
 	long got = gt_syscall6(SYS_MMAP, (long)at, (long)(high - low), 3, flags | fixed_noreplace,
 			       -1, 0);
@@ -99,6 +100,7 @@ static bool map_run(uint64_t low, uint64_t high)
 			return false;
 	}
 	got = gt_syscall6(SYS_MMAP, (long)at, (long)(high - low), 3, flags | fixed, -1, 0);
+	*flag = TAKEN;
 	return got == (long)at;
 }
 
@@ -112,13 +114,14 @@ bool gt_port_mirror_open(uint64_t low, uint64_t high)
 		goto unlock;
 	/* map the runs that are not there … */
 	for (uint64_t at = low; at < high;) {
-		uint64_t end = at;
+		uint64_t end = at, flag = 0;
 		while (end < high && look_up((end >> GRANULE_SHIFT) + 2) == NULL)
 			end += 1ull << GRANULE_SHIFT;
-		if (end > at && !map_run(at, end))
+		if (end > at && !map_run(at, end, &flag))
 			goto unlock;
 		for (; at < end; at += 1ull << GRANULE_SHIFT) {
-			put_in(table, table_size, (struct granule){ (at >> GRANULE_SHIFT) + 2, 0 });
+			put_in(table, table_size,
+			       (struct graftrace_granule){ (at >> GRANULE_SHIFT) + 2, flag });
 			table_used++;
 		}
 		while (at < high && look_up((at >> GRANULE_SHIFT) + 2) != NULL)
@@ -133,20 +136,32 @@ unlock:
 	return done;
 }
 
+static void unmap_run(uint64_t low, uint64_t high)
+{
+	if (low != 0)
+		gt_syscall3(SYS_MUNMAP, (long)(low ^ 1ull << GT_MIRROR_BIT), (long)(high - low), 0);
+}
+
 void gt_mirror_close(uint64_t low, uint64_t high)
 {
+	const uint64_t bytes = 1ull << GRANULE_SHIFT;
 	uint64_t run = 0;
-	for (uint64_t at = low; at <= high; at += 1ull << GRANULE_SHIFT) {
-		struct granule *granule = at < high ? look_up((at >> GRANULE_SHIFT) + 2) : NULL;
-		if (granule != NULL && granule->uses > 0 && --granule->uses == 0) {
+	for (uint64_t at = low; at < high; at += bytes) {
+		struct graftrace_granule *granule = look_up((at >> GRANULE_SHIFT) + 2);
+		bool last = granule != NULL && (granule->uses & ~TAKEN) > 0 &&
+			    (--granule->uses & ~TAKEN) == 0;
+		if (last)
 			granule->key = REMOVED;
+		if (last && !(granule->uses & TAKEN)) {
 			if (run == 0)
 				run = at;
 			continue;
 		}
-		if (run != 0)
-			gt_syscall3(SYS_MUNMAP, (long)(run ^ 1ull << GT_MIRROR_BIT),
-				    (long)(at - run), 0);
+		unmap_run(run, at);
 		run = 0;
+		if (last) /* the hole again: no access, private, anonymous, no reserve, fixed */
+			gt_syscall6(SYS_MMAP, (long)(at ^ 1ull << GT_MIRROR_BIT), (long)bytes, 0,
+				    0x02 | 0x20 | 0x4000 | 0x10, -1, 0);
 	}
+	unmap_run(run, high);
 }
