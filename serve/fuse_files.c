@@ -45,13 +45,13 @@ static ino_t number_of(const char *path)
 }
 
 /* As Linux's TRACE_MODE_READ and TRACE_MODE_WRITE, and tracefs's folders. */
-static mode_t mode_of(const struct gt_fuse *fuse, const struct gt_control_node *node)
+static mode_t mode_of(const struct gt_control_node *node)
 {
 	unsigned access;
 
 	if (node->file == NULL)
 		return S_IFDIR | (node->directory_bytes == 0 ? 0700 : 0750);
-	access = gt_control_access(fuse->control, node->file);
+	access = gt_control_access(node->target, node->file);
 	if (access == GT_CONTROL_WRITE)
 		return S_IFREG | 0220;
 	return S_IFREG | (access & GT_CONTROL_WRITE ? 0640 : 0440);
@@ -62,7 +62,7 @@ static void describe(const struct gt_fuse *fuse, const struct gt_control_node *n
 {
 	*state = (struct stat){
 		.st_ino = path[0] == '\0' ? FUSE_ROOT_ID : number_of(path),
-		.st_mode = mode_of(fuse, node),
+		.st_mode = mode_of(node),
 		.st_nlink = node->file == NULL ? 2 : 1,
 		.st_uid = fuse->uid,
 		.st_gid = fuse->gid,
@@ -206,8 +206,7 @@ static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t bytes, off_
 
 		if (offset == 1)
 			strcpy(entry.name, "..");
-		if (offset > 1 &&
-		    gt_control_list(fuse->control, &node, (uint32_t)offset - 2, &entry) != 0)
+		if (offset > 1 && gt_control_list(&node, (uint32_t)offset - 2, &entry) != 0)
 			break;
 		if (!join(path, above, entry.name))
 			continue;
@@ -306,7 +305,7 @@ static void do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info
 		return;
 	}
 	file->node = node;
-	file->waits = node.file->waits;
+	file->waits = (node.file->flags & GT_CONTROL_WAITS) != 0;
 	file->access =
 		(how != O_WRONLY ? GT_CONTROL_READ : 0) | (how != O_RDONLY ? GT_CONTROL_WRITE : 0);
 	info->fh = (uintptr_t)file;
@@ -382,10 +381,9 @@ static void do_poll(fuse_req_t request, fuse_ino_t number, struct fuse_file_info
 
 /* Files: the working thread's half */
 
-static int open_reader(struct gt_fuse *fuse, struct gt_fuse_file *file, struct gt_message *message)
+static int open_reader(struct gt_fuse_file *file, struct gt_message *message)
 {
-	int error = gt_control_open(&file->reader, fuse->control, &file->node, GT_CONTROL_READ,
-				    message);
+	int error = gt_control_open(&file->reader, &file->node, GT_CONTROL_READ, message);
 
 	file->reading = error == 0;
 	file->position = 0;
@@ -397,15 +395,14 @@ static void close_reader(struct gt_fuse_file *file)
 	struct gt_message message;
 
 	if (file->reading)
-		gt_control_close(&file->reader, true, &message);
+		gt_control_close(&file->reader, &message);
 	file->reading = false;
 }
 
-static int open_writer(struct gt_fuse *fuse, struct gt_fuse_file *file, bool truncate,
-		       struct gt_message *message)
+static int open_writer(struct gt_fuse_file *file, bool truncate, struct gt_message *message)
 {
 	int error =
-		gt_control_open(&file->writer, fuse->control, &file->node,
+		gt_control_open(&file->writer, &file->node,
 				GT_CONTROL_WRITE | (truncate ? GT_CONTROL_TRUNCATE : 0), message);
 
 	file->writing = error == 0;
@@ -417,7 +414,7 @@ static int open_writer(struct gt_fuse *fuse, struct gt_fuse_file *file, bool tru
 static int close_writer(struct gt_fuse_file *file)
 {
 	struct gt_message message;
-	int error = file->writing ? gt_control_close(&file->writer, true, &message) : 0;
+	int error = file->writing ? gt_control_close(&file->writer, &message) : 0;
 
 	file->writing = false;
 	return error;
@@ -426,7 +423,7 @@ static int close_writer(struct gt_fuse_file *file)
 static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
-	unsigned allowed = gt_control_access(fuse->control, file->node.file);
+	unsigned allowed = gt_control_access(file->node.target, file->node.file);
 	struct gt_message message = { "" };
 	bool read_only = fuse->control->kind == GT_CONTROL_RECORDING && (file->access & ~allowed);
 	int error = 0;
@@ -434,9 +431,9 @@ static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	/* Root may open what has no such operation; read() and write() then say EINVAL. */
 	file->access &= allowed;
 	if (file->waits && (file->access & GT_CONTROL_READ))
-		error = open_reader(fuse, file, &message);
+		error = open_reader(file, &message);
 	if (error == 0 && (file->access & GT_CONTROL_WRITE))
-		error = open_writer(fuse, file, job->info.flags & O_TRUNC, &message);
+		error = open_writer(file, job->info.flags & O_TRUNC, &message);
 	if (error != 0 || read_only) {
 		close_reader(file);
 		close_writer(file);
@@ -461,15 +458,14 @@ static int64_t read_on(struct gt_fuse_file *file, char *buffer, size_t bytes,
 }
 
 /* Goes to where a reader has moved to. Reading the file again from its start is a new look. */
-static int64_t seek(struct gt_fuse *fuse, struct gt_fuse_file *file, uint64_t offset,
-		    struct gt_message *message)
+static int64_t seek(struct gt_fuse_file *file, uint64_t offset, struct gt_message *message)
 {
 	char passed[4096];
 
 	if (file->reading && (offset < file->position || (offset == 0 && file->at_end)))
 		close_reader(file);
 	if (!file->reading) {
-		int error = open_reader(fuse, file, message);
+		int error = open_reader(file, message);
 
 		if (error != 0)
 			return error;
@@ -500,7 +496,7 @@ static int64_t read_waiting(struct gt_fuse_file *file, char *buffer, size_t byte
 	return (int64_t)bytes;
 }
 
-static bool read_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+static bool read_file(struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
 	struct gt_message message = { "" };
@@ -521,7 +517,7 @@ static bool read_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	if (file->waits) {
 		got = read_waiting(file, buffer, job->bytes, &message);
 	} else {
-		got = seek(fuse, file, job->offset, &message);
+		got = seek(file, job->offset, &message);
 		if (got == 0)
 			got = read_on(file, buffer, job->bytes, &message);
 		else if (got == 1)
@@ -540,7 +536,7 @@ static bool read_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	return true;
 }
 
-static void write_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+static void write_file(struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
 	struct gt_message message = { "" };
@@ -550,7 +546,7 @@ static void write_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		taken = GT_EINVAL;
 	/* Written to after another descriptor of it was closed: it goes on. */
 	if (taken == 0 && !file->writing)
-		taken = open_writer(fuse, file, false, &message);
+		taken = open_writer(file, false, &message);
 	if (taken == 0) {
 		file->tried = true;
 		taken = gt_control_write(&file->writer, job->data, job->bytes, &message);
@@ -660,9 +656,9 @@ bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		open_file(fuse, job);
 		return true;
 	case GT_FUSE_READ:
-		return read_file(fuse, job);
+		return read_file(job);
 	case GT_FUSE_WRITE:
-		write_file(fuse, job);
+		write_file(job);
 		return true;
 	case GT_FUSE_FLUSH:
 		flush_file(job);
