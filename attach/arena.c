@@ -57,8 +57,14 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes)
 	arena->trigger_count = GRAFTRACE_ARENA_TRIGGERS;
 	arena->triggers_offset = arena->sub_buffers_offset +
 				 (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
-	arena->bytes = arena->triggers_offset +
-		       pages(arena->trigger_count * sizeof(struct graftrace_trigger));
+	arena->profile_page_count = GT_ARENA_PROFILE_BYTES / GRAFTRACE_PROFILE_PAGE_BYTES;
+	arena->profile_states_offset =
+		arena->triggers_offset +
+		pages(arena->trigger_count * sizeof(struct graftrace_trigger));
+	arena->profile_pages_offset =
+		arena->profile_states_offset +
+		pages((uint64_t)arena->profile_page_count * sizeof(struct graftrace_profile_state));
+	arena->bytes = arena->profile_pages_offset + GT_ARENA_PROFILE_BYTES;
 }
 
 _Static_assert(sizeof(struct graftrace_arena) <= PAGE, "the header is one page");
@@ -83,6 +89,9 @@ static void fill(struct gt_arena *arena)
 		.trigger_count = arena->trigger_count,
 		.host_pid = (uint64_t)getpid(),
 		.host_start = gt_process_start_time(getpid()),
+		.profile_page_count = arena->profile_page_count,
+		.profile_states_offset = arena->profile_states_offset,
+		.profile_pages_offset = arena->profile_pages_offset,
 		.host_alive = 1,
 		.free_head = 1, /* sub-buffer 0, then in order: early ones lie close together */
 		.free_count = arena->sub_buffer_count,
@@ -171,6 +180,23 @@ void gt_arena_free(struct gt_arena *arena, uint32_t index)
 	__atomic_fetch_add(&memory->free_futex, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&memory->waiters, __ATOMIC_SEQ_CST))
 		gt_arena_wake(&memory->free_futex);
+}
+
+void gt_arena_profile_free(struct gt_arena *arena, uint32_t index)
+{
+	struct graftrace_profile_state *state = gt_arena_profile_state(arena, index);
+	struct graftrace_arena *memory = arena->memory;
+	uint64_t head, next;
+
+	memset(gt_arena_profile_page(arena, index), 0, GRAFTRACE_PROFILE_PAGE_BYTES);
+	__atomic_store_n(&state->generation, 0, __ATOMIC_RELAXED);
+	head = __atomic_load_n(&memory->profile_free, __ATOMIC_RELAXED);
+	do {
+		__atomic_store_n(&state->next, (uint32_t)head, __ATOMIC_RELAXED);
+		next = ((head >> 32) + 1) << 32 | (index + 1);
+		/* Release: the zeroes and `next` before the head; partner: the writer's pop. */
+	} while (!__atomic_compare_exchange_n(&memory->profile_free, &head, next, false,
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 void gt_arena_ring(struct gt_arena *arena)

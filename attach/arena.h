@@ -13,6 +13,7 @@
 #include <sys/types.h>
 #include <graftrace/arena.h>
 #include <graftrace/error.h>
+#include <graftrace/profile.h>
 
 struct gt_arena {
 	struct graftrace_arena *memory; /* shared with the target */
@@ -30,10 +31,15 @@ struct gt_arena {
 	uint64_t sub_buffers_offset;
 	uint64_t triggers_offset;
 	uint32_t trigger_count;
+	uint32_t profile_page_count;
+	uint64_t profile_states_offset;
+	uint64_t profile_pages_offset;
 };
 
 #define GT_ARENA_BUFFER_DEFAULT (64ull << 20)
 #define GT_ARENA_BUFFER_MAX	(1ull << 40)
+/* The function profiler's tables: addresses only, until they are written to. */
+#define GT_ARENA_PROFILE_BYTES (1ull << 30)
 
 /* buffer_bytes: of the sub-buffers in all, 0 = 64 MB. GT_EINVAL: too small or too large; GT_ENOMEM;
  * GT_EIO. */
@@ -70,6 +76,22 @@ static inline struct graftrace_trigger *gt_arena_trigger(const struct gt_arena *
 	return (struct graftrace_trigger *)((char *)arena->memory + arena->triggers_offset) + index;
 }
 
+static inline struct graftrace_profile_state *gt_arena_profile_state(const struct gt_arena *arena,
+								     uint32_t index)
+{
+	return (struct graftrace_profile_state *)((char *)arena->memory +
+						  arena->profile_states_offset) +
+	       index;
+}
+
+static inline struct graftrace_profile_entry *gt_arena_profile_page(const struct gt_arena *arena,
+								    uint32_t index)
+{
+	return (struct graftrace_profile_entry *)((char *)arena->memory +
+						  arena->profile_pages_offset +
+						  (uint64_t)index * GRAFTRACE_PROFILE_PAGE_BYTES);
+}
+
 /* Words of a sub-buffer behind its header. */
 static inline uint32_t gt_arena_words(const struct gt_arena *arena)
 {
@@ -93,6 +115,9 @@ static inline uint64_t gt_sequence_of_word(uint64_t word)
 
 /* The sequence's bits that a state's word has room for. */
 #define GT_SEQUENCE_MASK ((1ull << 40) - 1)
+
+/* Zeroes page `index` of the function profiler's and puts it on its free stack. */
+void gt_arena_profile_free(struct gt_arena *arena, uint32_t index);
 
 /* Zeroes sub-buffer `index`, puts it on the free stack, wakes writers that wait for one. */
 void gt_arena_free(struct gt_arena *arena, uint32_t index);

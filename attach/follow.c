@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define HOST_BYTE	1
 #define THREAD_CHECK_NS 20000000ull
 /* An exec that has not begun or ended by then is let go. */
 #define EXEC_NS		3000000000ull
@@ -244,6 +245,15 @@ void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t val
 			continue;
 		gt_process_write(&tracee->process, block + GRAFTRACE_BLOCK_STOP + byte, &value, 1);
 	}
+}
+
+void gt_follow_write_host(struct gt_session *session)
+{
+	const struct graftrace_arena *memory = session->arena.memory;
+	bool off = !__atomic_load_n(&memory->tracing_on, __ATOMIC_RELAXED) &&
+		   !__atomic_load_n(&memory->profile, __ATOMIC_RELAXED);
+
+	gt_follow_write_stop(session, HOST_BYTE, off);
 }
 
 /* Whether process pid has our arena mapped. */

@@ -25,7 +25,6 @@
 #define IDLE_US		20000
 #define HEARTBEAT_MS	250
 #define DETACH_LIMIT_MS 5000
-#define HOST_BYTE	1
 #define GRAPH_BYTE	2
 #define MODE_BYTE	3
 
@@ -175,6 +174,7 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	session->wait_ms = memory->wait_ms;
 	memory->fork_policy = options->no_fork;
 	memory->graph_only = session->selection.graph[0] != NULL;
+	memory->profile = options->profile;
 	memory->max_depth = options->max_graph_depth;
 }
 
@@ -371,6 +371,12 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		session->live.parent_data = session;
 		session->live.session = session;
 		session->live.target.tracer = options->tracer;
+		gt_profile_init(&session->profile, &session->arena, &session->drain,
+				&session->catalog);
+		error = gt_session_check_profile(session, options->profile, options->tracer,
+						 options->threshold_ns, message);
+	}
+	if (!error) {
 		publish(session, options);
 		error = start_watching(session, message);
 	}
@@ -399,6 +405,7 @@ static int work(struct gt_session *session, bool *over)
 	done = gt_follow_work(session, now.ns);
 	if (done < 0)
 		return done;
+	gt_profile_collect(&session->profile);
 	do {
 		if (!session->tracee_count && session->reaped)
 			gt_follow_end_all(session);
@@ -467,7 +474,9 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 	pthread_mutex_lock(&session->lock);
 	/* The word, then the blocks: a new thread publishes its block, then reads the word. */
 	__atomic_store_n(&session->arena.memory->tracing_on, on, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, HOST_BYTE, !on);
+	gt_follow_write_host(session);
+	if (gt_session_profiles(session))
+		gt_follow_write_stop(session, MODE_BYTE, 0);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
 }
@@ -480,9 +489,17 @@ bool gt_session_tracing_on(struct gt_session *session)
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message)
 {
+	int error;
+
 	if (tracer > GRAFTRACE_TRACER_FUNCTION_GRAPH)
 		return gt_fail(message, GT_EINVAL, "no such tracer");
 	pthread_mutex_lock(&session->lock);
+	error = gt_session_check_profile(session, gt_session_profiles(session), tracer,
+					 session->threshold_ns, message);
+	if (error) {
+		pthread_mutex_unlock(&session->lock);
+		return error;
+	}
 	session->live.target.tracer = tracer;
 	__atomic_store_n(&session->arena.memory->tracer, tracer, __ATOMIC_SEQ_CST);
 	gt_follow_write_stop(session, MODE_BYTE, 0);
@@ -574,12 +591,18 @@ int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
 
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
 {
+	int error;
+
 	pthread_mutex_lock(&session->lock);
-	session->threshold_ns = ns;
-	set_threshold(session);
-	gt_follow_write_stop(session, MODE_BYTE, 0);
+	error = gt_session_check_profile(session, gt_session_profiles(session),
+					 session->live.target.tracer, ns, NULL);
+	if (!error) {
+		session->threshold_ns = ns;
+		set_threshold(session);
+		gt_follow_write_stop(session, MODE_BYTE, 0);
+	}
 	pthread_mutex_unlock(&session->lock);
-	return 0;
+	return error;
 }
 
 int gt_session_clear(struct gt_session *session)
@@ -737,6 +760,7 @@ void gt_session_destroy(struct gt_session *session)
 		free(tracee);
 	}
 	free(session->tracees);
+	gt_profile_fini(&session->profile);
 	gt_drain_fini(&session->drain);
 	gt_arena_destroy(&session->arena);
 	gt_catalog_fini(&session->catalog);

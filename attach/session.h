@@ -36,6 +36,7 @@ struct gt_session_options {
 	 * libraries without any prepared function are traced in any case. */
 	bool unprepared;
 	bool start_off;			   /* tracing_on = 0 at the start */
+	bool profile;			   /* the function profiler is on from the start */
 	const char *const *library_globs;  /* --lib: these of the system's libraries too */
 	const struct gt_trigger *triggers; /* from the first call on */
 	size_t trigger_count;
@@ -77,6 +78,7 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 			   const char *const *notrace, const char *const *graph,
 			   struct gt_message *message);
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
+/* GT_EBUSY: not beside the function profiler and function_graph. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
 /* Triggers: core/view/target.h says what they are; the target's operations are these. */
 int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
@@ -88,6 +90,31 @@ int gt_session_trigger_get(struct gt_session *session, uint32_t index, struct gt
 int gt_session_trigger_handler(struct gt_session *session,
 			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
 			       void *data);
+
+/*
+ * The function profiler: every thread counts its calls and their times in tables of its own;
+ * nothing goes to the ring for it. What the filters let through is counted. Switching it on begins
+ * anew; switched off it can still be read. GT_EBUSY: not beside the tracer function, nor beside
+ * function_graph with tracing_thresh.
+ */
+int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message);
+bool gt_session_profiles(const struct gt_session *session);
+
+/* One function. Times in ns. */
+struct gt_profile_row {
+	struct gt_function named; /* the strings are the session's */
+	uint32_t function;
+	uint64_t hits;	   /* calls that have begun */
+	uint64_t time_ns;  /* of those that have ended */
+	uint64_t self_ns;  /* … without their callees' */
+	uint64_t variance; /* of the time of a call, in ns² / 1000: s^2 as Linux has it */
+};
+
+/* All functions that were called, longest time first; of all threads (tid 0) or one that lives.
+ * self: time and variance are those of the functions alone (graph-time = 0). The array is the
+ * caller's to free. GT_ENOMEM. From any thread, also after the end. */
+int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
+		       struct gt_profile_row **rows, uint32_t *count);
 
 /* Empties the ring (echo > trace). */
 int gt_session_clear(struct gt_session *session);

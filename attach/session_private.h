@@ -11,6 +11,7 @@
 #include "attach/catalog.h"
 #include "attach/drain.h"
 #include "attach/live_target.h"
+#include "attach/profile.h"
 #include "attach/session.h"
 #include "attach/tracee.h"
 #include "attach/triggers.h"
@@ -35,6 +36,7 @@ struct gt_session {
 	struct gt_selection selection;
 	struct gt_live_target live;
 	struct gt_triggers triggers;
+	struct gt_profile profile;
 	void (*handler)(void *data, const struct gt_trigger_hit *hit);
 	void *handler_data;
 	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
@@ -91,6 +93,10 @@ void gt_follow_end_all(struct gt_session *session);
 /* Answers a letter that is posted, or frees one that nobody waits for. */
 void gt_follow_answer(struct graftrace_mail *mail);
 
+/* session_profile.c. Whether the function profiler can run beside that: GT_EBUSY. */
+int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,
+			     uint64_t threshold_ns, struct gt_message *message);
+
 /* session_trigger.c. A letter of a trigger, as it was copied. True: it is answered later, when its
  * handler has run. */
 bool gt_session_on_trigger(struct gt_session *session, uint32_t index,
@@ -101,6 +107,8 @@ void gt_session_run_handlers(struct gt_session *session);
 
 /* Lets writers that stopped for lack of room go on, if there is some now. */
 int gt_follow_clear_full(struct gt_session *session);
+/* Writes the host's byte of each live writer's stop word: whether tracing is off. */
+void gt_follow_write_host(struct gt_session *session);
 /* Writes a byte of the stop word of each live writer's block. */
 void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t value);
 

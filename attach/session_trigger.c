@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define HOST_BYTE 1
+#define MODE_BYTE 3
 
 /* How many functions that can be traced the glob names; *returning: of these, those whose returns
  * are seen. */
@@ -139,7 +139,9 @@ static void follow_tracing(struct gt_session *session)
 
 	for (tries = 0; tries < 8; tries++) {
 		on = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-		gt_follow_write_stop(session, HOST_BYTE, !on);
+		gt_follow_write_host(session);
+		if (gt_session_profiles(session))
+			gt_follow_write_stop(session, MODE_BYTE, 0);
 		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == on)
 			return;
 	}

@@ -23,6 +23,7 @@ struct gt_command {
 int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_mount(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
+int gt_cmd_profile(int argc, char **argv);
 int gt_cmd_record(int argc, char **argv);
 int gt_cmd_report(int argc, char **argv);
 int gt_cmd_runtime_breakdown(int argc, char **argv);

@@ -12,6 +12,8 @@
 /* In the order of the help: recording, looking, converting. */
 static const struct gt_command commands[] = {
 	{ "record", "run a program and record the calls of its functions", gt_cmd_record },
+	{ "profile", "run a program and print how often and how long its functions ran",
+	  gt_cmd_profile },
 	{ "show", "print a recording as ftrace's text", gt_cmd_show },
 	{ "report", "print a recording as a table of functions", gt_cmd_report },
 	{ "functions", "list what can be traced in a program, how, and what cannot and why",

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace profile: runs a program with the function profiler on and prints the table at its end.
+ * Nothing is recorded: each thread counts for itself, so a run of any length takes the same memory.
+ */
+#define _GNU_SOURCE
+#include "cli/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/session.h"
+#include "cli/output.h"
+#include "cli/running.h"
+#include "cli/values.h"
+
+#define NAME	     "profile"
+#define POLL_MS	     100
+#define BUFFER_BYTES (1 << 20) /* nothing goes there */
+
+static const char help[] =
+	"Usage: graftrace profile [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+	"\n"
+	"Runs PROGRAM, counts the calls of its functions and their times, and prints a table\n"
+	"on stderr when it has ended. Nothing is recorded: the memory it takes does not grow\n"
+	"with the run. Total is from entry to return (of each call: recursion counts as often\n"
+	"as it goes down), self is without callees.\n"
+	"\n"
+	"  -l, --filter GLOB         only these functions; may be repeated\n"
+	"  -n, --notrace GLOB        not these functions; may be repeated\n"
+	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
+	"      --libs                also the system's libraries\n"
+	"      --lib GLOB            also those of them that are called so; may be repeated\n"
+	"      --unprepared          in prepared programs, also the functions that are not\n"
+	"      --no-fork             leave the program's children alone\n"
+	"      --sort KEY            total (default), self, calls, avg, stddev, name\n"
+	"      --limit N             only the first N rows\n"
+	"      --format FORMAT       text (default) or csv, with times in nanoseconds\n"
+	"  -o, --output FILE         the table goes there (- is stdout)\n"
+	"  -h, --help                this text\n"
+	"\n"
+	"Exit codes: the program's own; if a signal killed it, graftrace dies of the same\n"
+	"one. 127: no such program, 126: it cannot be run, 1: it cannot be profiled, 2: the\n"
+	"command line is wrong.\n";
+
+enum {
+	OPTION_SORT = 256,
+	OPTION_LIMIT,
+	OPTION_FORMAT,
+	OPTION_LIBS,
+	OPTION_LIB,
+	OPTION_UNPREPARED,
+	OPTION_NO_FORK,
+};
+
+static const struct option options_known[] = {
+	{ "filter", required_argument, NULL, 'l' },
+	{ "notrace", required_argument, NULL, 'n' },
+	{ "graph", required_argument, NULL, 'g' },
+	{ "libs", no_argument, NULL, OPTION_LIBS },
+	{ "lib", required_argument, NULL, OPTION_LIB },
+	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
+	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
+	{ "sort", required_argument, NULL, OPTION_SORT },
+	{ "limit", required_argument, NULL, OPTION_LIMIT },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "output", required_argument, NULL, 'o' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char *const sort_keys[] = { "total", "self", "calls", "avg", "stddev", "name" };
+enum { SORT_TOTAL, SORT_SELF, SORT_CALLS, SORT_AVERAGE, SORT_DEVIATION, SORT_NAME, SORT_KEYS };
+
+struct arguments {
+	const char **filter, **notrace, **graph, **libs; /* NULL-terminated, malloc'ed */
+	const char *output;				 /* NULL: stderr */
+	bool libraries, unprepared, no_fork, csv;
+	uint64_t limit; /* 0 = all */
+	char **argv;
+};
+
+static int sort_by; /* for qsort */
+
+static void add(const char **list, const char *word)
+{
+	while (*list != NULL)
+		list++;
+	*list = word;
+}
+
+/* 0, or GT_EINVAL with the message. */
+static int take(int option, struct arguments *arguments, struct gt_message *message)
+{
+	switch (option) {
+	case 'l':
+		add(arguments->filter, optarg);
+		break;
+	case 'n':
+		add(arguments->notrace, optarg);
+		break;
+	case 'g':
+		add(arguments->graph, optarg);
+		break;
+	case 'o':
+		arguments->output = optarg;
+		break;
+	case OPTION_LIB:
+		add(arguments->libs, optarg);
+		break;
+	case OPTION_LIBS:
+		arguments->libraries = true;
+		break;
+	case OPTION_UNPREPARED:
+		arguments->unprepared = true;
+		break;
+	case OPTION_NO_FORK:
+		arguments->no_fork = true;
+		break;
+	case OPTION_LIMIT:
+		return gt_value_number(optarg, 1, UINT32_MAX, &arguments->limit, message);
+	case OPTION_FORMAT:
+		arguments->csv = strcmp(optarg, "csv") == 0;
+		if (arguments->csv || strcmp(optarg, "text") == 0)
+			break;
+		snprintf(message->text, sizeof(message->text),
+			 "--format '%.80s' is none of text, csv", optarg);
+		return GT_EINVAL;
+	case OPTION_SORT:
+		for (sort_by = 0; sort_by < SORT_KEYS; sort_by++)
+			if (strcmp(optarg, sort_keys[sort_by]) == 0)
+				return 0;
+		snprintf(message->text, sizeof(message->text),
+			 "cannot sort by '%.80s': it is total, self, calls, avg, stddev or name",
+			 optarg);
+		return GT_EINVAL;
+	}
+	return 0;
+}
+
+static int usage(const char *what)
+{
+	gt_complain(NAME, "%s", what);
+	return gt_usage_error(NAME);
+}
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	struct gt_message message = { "" };
+	size_t words = (size_t)argc + 1;
+	int option;
+
+	*arguments = (struct arguments){
+		.filter = calloc(words, sizeof(char *)),
+		.notrace = calloc(words, sizeof(char *)),
+		.graph = calloc(words, sizeof(char *)),
+		.libs = calloc(words, sizeof(char *)),
+	};
+	if (!arguments->filter || !arguments->notrace || !arguments->graph || !arguments->libs) {
+		gt_complain(NAME, "no memory");
+		return GT_EXIT_FAILED;
+	}
+	while ((option = getopt_long(argc, argv, "+l:n:g:o:h", options_known, NULL)) != -1) {
+		if (option == '?')
+			return gt_usage_error(NAME);
+		if (option == 'h') {
+			fputs(help, stdout);
+			return fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
+		}
+		if (take(option, arguments, &message) != 0)
+			return usage(message.text);
+	}
+	if (optind >= argc)
+		return usage("the program to run is missing");
+	arguments->argv = argv + optind;
+	return -1;
+}
+
+/* The table */
+
+static uint64_t average(const struct gt_profile_row *row)
+{
+	return row->hits ? row->time_ns / row->hits : 0;
+}
+
+static uint64_t deviation(const struct gt_profile_row *row)
+{
+	return (uint64_t)sqrt((double)row->variance * 1000);
+}
+
+static uint64_t value_of(const struct gt_profile_row *row)
+{
+	switch (sort_by) {
+	case SORT_SELF:
+		return row->self_ns;
+	case SORT_CALLS:
+		return row->hits;
+	case SORT_AVERAGE:
+		return average(row);
+	case SORT_DEVIATION:
+		return row->variance;
+	default:
+		return row->time_ns;
+	}
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct gt_profile_row *a = left, *b = right;
+	uint64_t x = value_of(a), y = value_of(b);
+
+	if (sort_by != SORT_NAME && x != y)
+		return x < y ? 1 : -1;
+	if (sort_by != SORT_NAME && a->hits != b->hits)
+		return a->hits < b->hits ? 1 : -1;
+	return strcmp(a->named.name, b->named.name);
+}
+
+/* 12 columns: three decimals of the unit that leaves at most three digits in front. */
+static void print_time(FILE *to, uint64_t ns)
+{
+	static const char *const units[] = { "us", "ms", "s " };
+	uint64_t unit = 1000;
+	int i = 0;
+
+	while (i < 2 && ns / unit >= 1000) {
+		unit *= 1000;
+		i++;
+	}
+	fprintf(to, " %5llu.%03llu %s", (unsigned long long)(ns / unit),
+		(unsigned long long)(ns % unit / (unit / 1000)), units[i]);
+}
+
+static void print_csv_text(FILE *to, const char *text)
+{
+	if (strpbrk(text, ",\"\r\n") == NULL) {
+		fputs(text, to);
+		return;
+	}
+	putc('"', to);
+	for (; *text != '\0'; text++) {
+		if (*text == '"')
+			putc('"', to);
+		putc(*text, to);
+	}
+	putc('"', to);
+}
+
+static void print_row(FILE *to, const struct arguments *arguments, const struct gt_profile_row *row)
+{
+	const uint64_t times[] = { row->time_ns, row->self_ns, average(row), deviation(row) };
+
+	if (arguments->csv) {
+		print_csv_text(to, row->named.name);
+		putc(',', to);
+		print_csv_text(to, row->named.object);
+		fprintf(to, ",%llu", (unsigned long long)row->hits);
+		for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+			fprintf(to, ",%llu", (unsigned long long)times[i]);
+	} else {
+		fprintf(to, "%11llu", (unsigned long long)row->hits);
+		for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+			print_time(to, times[i]);
+		fputs("  ", to);
+		for (const char *c = row->named.name; *c != '\0'; c++)
+			putc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, to);
+	}
+	putc('\n', to);
+}
+
+static void print_table(FILE *to, const struct arguments *arguments,
+			const struct gt_profile_row *rows, uint32_t count)
+{
+	uint32_t shown =
+		arguments->limit && arguments->limit < count ? (uint32_t)arguments->limit : count;
+
+	if (arguments->csv)
+		fputs("function,object,calls,total_ns,self_ns,average_ns,stddev_ns\n", to);
+	else
+		fprintf(to, "%11s %12s %12s %12s %12s  %s\n", "Calls", "Total", "Self", "Average",
+			"StdDev", "Function");
+	for (uint32_t i = 0; i < shown; i++)
+		print_row(to, arguments, &rows[i]);
+	if (!arguments->csv && shown < count)
+		fprintf(to, "\n%u more rows are not shown (--limit).\n", count - shown);
+}
+
+/* 0, or it was said. */
+static int write_table(const struct arguments *arguments, const struct gt_profile_row *rows,
+		       uint32_t count)
+{
+	struct gt_message message = { "" };
+	struct gt_output output;
+	char *text = NULL;
+	size_t bytes = 0, done = 0;
+	FILE *memory = open_memstream(&text, &bytes);
+	int fd = STDERR_FILENO, error = 0;
+
+	if (memory == NULL) {
+		gt_complain(NAME, "no memory");
+		return GT_ENOMEM;
+	}
+	print_table(memory, arguments, rows, count);
+	fclose(memory);
+	if (arguments->output != NULL) {
+		error = gt_output_open(&output, arguments->output, &message);
+		fd = output.fd;
+	}
+	while (error == 0 && done < bytes) {
+		ssize_t got = write(fd, text + done, bytes - done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			error = GT_EIO;
+			snprintf(message.text, sizeof(message.text), "cannot write: %s",
+				 strerror(errno));
+			if (arguments->output != NULL)
+				gt_output_abandon(&output);
+			break;
+		}
+		done += (size_t)got;
+	}
+	if (error == 0 && arguments->output != NULL)
+		error = gt_output_commit(&output, &message);
+	if (error != 0)
+		gt_complain(NAME, "%s", message.text);
+	free(text);
+	return error;
+}
+
+static void say_lost(struct gt_session *session)
+{
+	struct gt_session_totals totals;
+	uint64_t lost;
+
+	gt_session_totals(session, &totals);
+	lost = totals.lost[GRAFTRACE_LOST_PROFILE] + totals.lost[GRAFTRACE_LOST_DEPTH];
+	if (lost)
+		gt_complain(NAME, "%llu calls are not in the table: %s", (unsigned long long)lost,
+			    totals.lost[GRAFTRACE_LOST_PROFILE]
+				    ? "there was no room for more functions and threads"
+				    : "too many calls were open at a time");
+	if (totals.lost[GRAFTRACE_LOST_STREAM])
+		gt_complain(NAME, "there were too many threads at a time: some were not counted");
+}
+
+/* The run */
+
+static int finish(const struct arguments *arguments, struct gt_session *session)
+{
+	struct gt_profile_row *rows;
+	uint32_t count;
+	int error = gt_session_profile(session, 0, false, &rows, &count);
+
+	if (error != 0) {
+		gt_complain(NAME, "no memory for the table");
+		return error;
+	}
+	qsort(rows, count, sizeof(*rows), compare_rows);
+	error = write_table(arguments, rows, count);
+	free(rows);
+	say_lost(session);
+	return error;
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct gt_message message = { "" };
+	struct gt_session *session = NULL;
+	struct gt_session_options options = {
+		.size = sizeof(options),
+		.argv = arguments->argv,
+		.tracer = GRAFTRACE_TRACER_NOP,
+		.filter = arguments->filter,
+		.notrace = arguments->notrace,
+		.graph = arguments->graph,
+		.buffer_bytes = BUFFER_BYTES,
+		.mode = GRAFTRACE_MODE_RING,
+		.no_fork = arguments->no_fork,
+		.libraries = arguments->libraries,
+		.library_globs = arguments->libs,
+		.unprepared = arguments->unprepared,
+		.profile = true,
+	};
+	char *program = NULL;
+	int state, error, status;
+	int code = gt_run_find_program(NAME, arguments->argv[0], &program);
+
+	free(program);
+	if (code != 0)
+		return code;
+	gt_run_handle_signals();
+	error = gt_session_start(&options, &session, &message);
+	if (error != 0) {
+		gt_complain(NAME, "%s", message.text);
+		return error == GT_ENOENT ? GT_RUN_NO_PROGRAM : GT_EXIT_FAILED;
+	}
+	while ((state = gt_session_poll(session, POLL_MS, &message)) > 0) {
+		int signal = gt_run_to_forward;
+
+		gt_run_to_forward = 0;
+		if (signal != 0)
+			gt_session_signal(session, signal);
+	}
+	if (state < 0)
+		gt_complain(NAME, "%s", message.text);
+	error = finish(arguments, session);
+	status = gt_session_exit_status(session);
+	gt_session_destroy(session);
+	return error != 0 || state < 0 ? GT_EXIT_FAILED : gt_run_end_as(status);
+}
+
+int gt_cmd_profile(int argc, char **argv)
+{
+	struct arguments arguments;
+	int code = parse(argc, argv, &arguments);
+
+	if (code < 0)
+		code = run(&arguments);
+	free(arguments.filter);
+	free(arguments.notrace);
+	free(arguments.graph);
+	free(arguments.libs);
+	return code;
+}
