@@ -11,6 +11,7 @@
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
 #include "port/unikernel/crash.h"
+#include "port/unikernel/devices.h"
 #include "port/unikernel/interrupts.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/smp.h"
@@ -27,6 +28,7 @@ static void *first_thread(void *argument)
 	(void)argument;
 	threads_init();
 	smp_start((uint32_t)option_number("cpus", CPU_MAX));
+	devices_init();
 	trace_start();
 	console_print("graftrace unikernel: %u CPU%s, %lu MiB free, up after %lu ms\n", cpu_count,
 		      cpu_count == 1 ? "" : "s", pages_free_bytes() >> 20, clock_ns() / 1000000);

@@ -43,6 +43,9 @@ void trace_interrupt_end(struct cpu *cpu);
 bool trace_may_switch(const struct registers *registers);
 /* The real return address that belongs to a stack word with `value` in it (crash reports). */
 uint64_t trace_return_address(uint64_t slot, uint64_t value);
+/* The network's thread gives a received Ethernet frame to lwIP, and has done so. Interrupts on. */
+void trace_packet_begin(const uint8_t *frame, uint32_t bytes);
+void trace_packet_end(void);
 /* The end of a crash report: the last calls of each processor. Any state. */
 void trace_report(void);
 
@@ -87,6 +90,13 @@ static inline uint64_t trace_return_address(uint64_t slot, uint64_t value)
 {
 	(void)slot;
 	return value;
+}
+static inline void trace_packet_begin(const uint8_t *frame, uint32_t bytes)
+{
+	(void)frame, (void)bytes;
+}
+static inline void trace_packet_end(void)
+{
 }
 static inline void trace_report(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Says hello from each processor, and ends. */
+/* Says hello, and ends. */
 #include <stdio.h>
 
 int main(void)

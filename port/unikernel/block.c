@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests to the disk. Each waits in its own queue until the device's interrupt finds it done. */
+#include "port/unikernel/block.h"
+
+#include "port/unikernel/console.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/thread.h"
+#include "port/unikernel/virtio.h"
+
+#define TYPE_READ  0
+#define TYPE_WRITE 1
+#define LARGEST	   65536
+
+struct request {
+	/* read by the device */
+	uint32_t type, reserved;
+	uint64_t sector;
+	/* written by the device: 0 is success */
+	uint8_t status;
+	/* ours */
+	bool done; /* under the lock of `waiting` */
+	struct wait_queue waiting;
+};
+
+static struct virtio_device device;
+static struct virtio_queue queue;
+static struct wait_queue room; /* for those who find the queue full */
+static uint64_t sectors;
+
+static void handle(void *argument)
+{
+	struct request *request;
+	uint32_t bytes;
+	(void)argument;
+	while ((request = virtio_queue_take(&queue, &bytes))) {
+		uint64_t flags = spin_lock(&request->waiting.lock);
+		request->done = true;
+		wake_one_locked(&request->waiting);
+		spin_unlock(&request->waiting.lock, flags);
+		flags = spin_lock(&room.lock);
+		wake_one_locked(&room);
+		spin_unlock(&room.lock, flags);
+	}
+}
+
+void block_init(struct pci_device *pci)
+{
+	if (!virtio_init(&device, pci, 0) ||
+	    !virtio_queue_init(&device, &queue, 0, cpu_count - 1, handle, NULL)) {
+		console_print("the disk cannot be used\n");
+		return;
+	}
+	virtio_ready(&device);
+	sectors = *(volatile uint64_t *)device.specific;
+}
+
+uint64_t block_bytes(void)
+{
+	return sectors * BLOCK_SECTOR;
+}
+
+bool block_transfer(uint64_t sector, void *buffer, uint32_t bytes, bool write)
+{
+	if (bytes > LARGEST || bytes % BLOCK_SECTOR || sector + bytes / BLOCK_SECTOR > sectors)
+		return false;
+	struct request *request = calloc(1, sizeof(*request));
+	if (!request)
+		return false;
+	request->type = write ? TYPE_WRITE : TYPE_READ;
+	request->sector = sector;
+	request->status = 0xff;
+	struct virtio_buffer pieces[] = {
+		{ request, 16, false },
+		{ buffer, bytes, !write },
+		{ &request->status, 1, true },
+	};
+	uint64_t flags = spin_lock(&room.lock);
+	while (!virtio_queue_add(&queue, pieces, 3, request)) {
+		wait_locked(&room, flags, TIMER_NEVER);
+		flags = spin_lock(&room.lock);
+	}
+	spin_unlock(&room.lock, flags);
+	virtio_queue_ring(&queue);
+	flags = spin_lock(&request->waiting.lock);
+	while (!request->done) {
+		wait_locked(&request->waiting, flags, TIMER_NEVER);
+		flags = spin_lock(&request->waiting.lock);
+	}
+	spin_unlock(&request->waiting.lock, flags);
+	bool ok = request->status == 0;
+	free(request);
+	return ok;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files by number: 1 and 2 are the console, 3 to 15 the disk (each with a place of its own to read
+ * at), the rest lwIP's sockets. And what else of <stdlib.h> a target may want.
+ */
+#include "port/unikernel/include/sys/socket.h"
+
+#include "port/unikernel/block.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/crash.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/include/stdlib.h"
+#include "port/unikernel/include/string.h"
+
+#define FIRST_FILE   3
+#define FILE_COUNT   (LWIP_SOCKET_OFFSET - FIRST_FILE)
+#define BOUNCE_BYTES 65536
+
+/* Where an open file is read next + 1; 0: not open. */
+static uint64_t places[FILE_COUNT];
+
+static ssize_t failed(int error)
+{
+	errno = error;
+	return -1;
+}
+
+int open(const char *path, int flags, ...)
+{
+	if (strcmp(path, "/dev/vda"))
+		return (int)failed(ENOENT);
+	if (!block_bytes())
+		return (int)failed(ENXIO);
+	if (flags != O_RDONLY)
+		return (int)failed(EROFS);
+	for (int i = 0; i < FILE_COUNT; i++) {
+		uint64_t closed = 0;
+		if (__atomic_compare_exchange_n(&places[i], &closed, 1, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return FIRST_FILE + i;
+	}
+	return (int)failed(EMFILE);
+}
+
+static uint64_t *place_of(int file)
+{
+	if (file < FIRST_FILE || file >= LWIP_SOCKET_OFFSET || !places[file - FIRST_FILE])
+		return NULL;
+	return &places[file - FIRST_FILE];
+}
+
+ssize_t pread(int file, void *buffer, size_t bytes, off_t offset)
+{
+	if (!place_of(file))
+		return failed(EBADF);
+	if (offset < 0)
+		return failed(EINVAL);
+	if ((uint64_t)offset >= block_bytes())
+		return 0;
+	if (bytes > block_bytes() - (uint64_t)offset)
+		bytes = block_bytes() - (uint64_t)offset;
+	/* Whole sectors around what is wanted, by way of memory that the device can reach. */
+	uint64_t first = (uint64_t)offset / BLOCK_SECTOR;
+	uint64_t skip = (uint64_t)offset % BLOCK_SECTOR;
+	if (bytes > BOUNCE_BYTES - BLOCK_SECTOR)
+		bytes = BOUNCE_BYTES - BLOCK_SECTOR;
+	uint32_t all = (uint32_t)((skip + bytes + BLOCK_SECTOR - 1) & -(uint64_t)BLOCK_SECTOR);
+	char *bounce = malloc(all);
+	if (!bounce)
+		return failed(ENOMEM);
+	bool done = block_transfer(first, bounce, all, false);
+	if (done)
+		memcpy(buffer, bounce + skip, bytes);
+	free(bounce);
+	return done ? (ssize_t)bytes : failed(EIO);
+}
+
+ssize_t read(int file, void *buffer, size_t bytes)
+{
+	if (file >= LWIP_SOCKET_OFFSET)
+		return lwip_read(file, buffer, bytes);
+	uint64_t *place = place_of(file);
+	if (!place)
+		return failed(EBADF);
+	ssize_t done = pread(file, buffer, bytes, (off_t)(*place - 1));
+	if (done > 0)
+		*place += (uint64_t)done;
+	return done;
+}
+
+ssize_t write(int file, const void *buffer, size_t bytes)
+{
+	if (file >= LWIP_SOCKET_OFFSET)
+		return lwip_write(file, buffer, bytes);
+	if (file != 1 && file != 2)
+		return failed(EBADF);
+	console_write(buffer, bytes);
+	return (ssize_t)bytes;
+}
+
+off_t lseek(int file, off_t offset, int whence)
+{
+	uint64_t *place = place_of(file);
+	if (!place)
+		return failed(file >= LWIP_SOCKET_OFFSET ? ESPIPE : EBADF);
+	if (whence == SEEK_CUR)
+		offset += (off_t)(*place - 1);
+	else if (whence == SEEK_END)
+		offset += (off_t)block_bytes();
+	if (offset < 0)
+		return failed(EINVAL);
+	*place = (uint64_t)offset + 1;
+	return offset;
+}
+
+int close(int file)
+{
+	if (file >= LWIP_SOCKET_OFFSET)
+		return lwip_close(file);
+	uint64_t *place = place_of(file);
+	if (!place)
+		return (int)failed(EBADF);
+	__atomic_store_n(place, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void exit(int code)
+{
+	if (code)
+		console_print("the program ended with %d\n", code);
+	machine_end(code != 0);
+}
+
+void abort(void)
+{
+	__builtin_trap();
+}
+
+int atoi(const char *text)
+{
+	int number = 0;
+	while (*text >= '0' && *text <= '9')
+		number = number * 10 + *text++ - '0';
+	return number;
+}

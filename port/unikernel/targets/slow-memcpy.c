@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies buffers with a copy that goes byte by byte, which the breakdown shows. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROUNDS	     200
+#define BUFFER_BYTES 65536
+#define PIECE_BYTES  4096
+
+/* The function that the trace points at. The barrier keeps compilers from seeing a memcpy in it.
+ * -DMENDED has the copy that it should be. */
+static __attribute__((noinline)) void copy_bytes(char *to, const char *from, size_t count)
+{
+#ifdef MENDED
+	memcpy(to, from, count);
+#else
+	for (size_t i = 0; i < count; i++) {
+		to[i] = from[i];
+		__asm__ volatile("" ::: "memory");
+	}
+#endif
+}
+
+static __attribute__((noinline)) uint32_t checksum(const char *bytes, size_t count)
+{
+	uint32_t sum = 0;
+	for (size_t i = 0; i < count; i += 64)
+		sum = sum * 31 + (uint8_t)bytes[i];
+	return sum;
+}
+
+static __attribute__((noinline)) void fill(char *bytes, size_t count, unsigned round)
+{
+	memset(bytes, (int)(round + 1), count);
+}
+
+static __attribute__((noinline)) uint32_t move_buffer(char *to, const char *from)
+{
+	for (size_t at = 0; at < BUFFER_BYTES; at += PIECE_BYTES)
+		copy_bytes(to + at, from + at, PIECE_BYTES);
+	return checksum(to, BUFFER_BYTES);
+}
+
+static __attribute__((noinline)) uint32_t round_trip(char *to, char *from, unsigned round)
+{
+	fill(from, BUFFER_BYTES, round);
+	return move_buffer(to, from);
+}
+
+int main(void)
+{
+	char *from = malloc(BUFFER_BYTES), *to = malloc(BUFFER_BYTES);
+	struct timespec start, end;
+	uint32_t sum = 0;
+
+	if (!from || !to)
+		return 1;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (unsigned round = 0; round < ROUNDS; round++)
+		sum ^= round_trip(to, from, round);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	long microseconds =
+		(end.tv_sec - start.tv_sec) * 1000000 + (end.tv_nsec - start.tv_nsec) / 1000;
+	printf("slow-memcpy: %u KiB copied in %ld us, checksum %08x\n",
+	       ROUNDS * BUFFER_BYTES / 1024, microseconds, sum);
+	return 0;
+}

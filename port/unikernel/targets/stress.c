@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads, locks, sleeps and deep recursion at once; counts every call that it makes. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 16
+#define ROUNDS	40
+#define DEPTH	200
+
+/* What the trace must have, call by call: each function counts itself. */
+static struct {
+	unsigned long locked, recursed, slept, yielded, waited, threads;
+} calls;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+static unsigned whose_turn;
+static unsigned long guarded; /* under the mutex, without atomics: must come out right */
+
+static void count(unsigned long *counter)
+{
+	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
+__attribute__((noinline)) void stress_lock(void)
+{
+	count(&calls.locked);
+	pthread_mutex_lock(&mutex);
+	guarded++;
+	pthread_mutex_unlock(&mutex);
+}
+
+__attribute__((noinline)) unsigned stress_recurse(unsigned depth)
+{
+	count(&calls.recursed);
+	volatile unsigned here = depth; /* no tail call, no loop */
+	unsigned below = depth ? stress_recurse(depth - 1) : 0;
+	return below + (here != 0);
+}
+
+__attribute__((noinline)) void stress_sleep(unsigned microseconds)
+{
+	count(&calls.slept);
+	usleep(microseconds);
+}
+
+__attribute__((noinline)) void stress_yield(void)
+{
+	count(&calls.yielded);
+	sched_yield();
+}
+
+/* The threads take turns, in order. */
+__attribute__((noinline)) void stress_wait(unsigned number)
+{
+	count(&calls.waited);
+	pthread_mutex_lock(&mutex);
+	while (whose_turn != number)
+		pthread_cond_wait(&turn, &mutex);
+	whose_turn = (whose_turn + 1) % THREADS;
+	pthread_cond_broadcast(&turn);
+	pthread_mutex_unlock(&mutex);
+}
+
+static void *stress_thread(void *argument)
+{
+	unsigned number = (unsigned)(uintptr_t)argument, wrong = 0;
+	count(&calls.threads);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		stress_lock();
+		wrong += stress_recurse(DEPTH) != DEPTH;
+		stress_sleep(100 + 37 * number % 500);
+		stress_yield();
+		if (round % 8 == 0)
+			stress_wait(number);
+	}
+	return (void *)(uintptr_t)wrong;
+}
+
+int main(void)
+{
+	pthread_t threads[THREADS];
+	unsigned long wrong = 0;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, stress_thread, (void *)i)) {
+			printf("stress: no memory for thread %lu\n", i);
+			return 1;
+		}
+	for (int i = 0; i < THREADS; i++) {
+		void *result;
+		pthread_join(threads[i], &result);
+		wrong += (uintptr_t)result;
+	}
+	printf("stress: calls stress_thread %lu stress_lock %lu stress_recurse %lu stress_sleep "
+	       "%lu "
+	       "stress_yield %lu stress_wait %lu\n",
+	       calls.threads, calls.locked, calls.recursed, calls.slept, calls.yielded,
+	       calls.waited);
+	if (wrong || guarded != calls.locked) {
+		printf("stress: WRONG: %lu sums, %lu of %lu under the lock\n", wrong, guarded,
+		       calls.locked);
+		return 1;
+	}
+	printf("stress: all is well\n");
+	return 0;
+}
