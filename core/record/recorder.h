@@ -128,7 +128,9 @@ struct gt_thread {
 	struct graftrace_profile_entry ***profile_home; /* where `profile` is noted, to be freed */
 	uint32_t busy;	   /* kernels: > 0 while the slow half works; an NMI may not record then */
 	uint32_t said_tid; /* kernels: the thread of the last words, as readers know it */
-	uint32_t reserved[8];
+	uint64_t oldest_sequence; /* overwrite mode: of `oldest` */
+	uint32_t oldest; /* index + 1 of what should be the writer's oldest sub-buffer; 0: unknown */
+	uint32_t reserved[5];
 };
 
 #define GT_ASSERT_AT(type, field, offset) \

@@ -47,56 +47,92 @@ static int64_t pool_pop(struct graftrace_arena *arena)
 	}
 }
 
-/* A loop over 4,000 words stands in every switch of sub-buffers: four at a time. */
-static bool has_hole(const uint64_t *words, uint64_t count)
+/* Is a word reserved and not stored? The loop over thousands of words stands in the switch of
+ * sub-buffers: four that are neither zero nor special at a time. */
+static bool has_hole(const struct graftrace_sub_buffer *sub)
 {
-	uint64_t i = 0;
-	for (; i + 4 <= count; i += 4)
-		if (words[i] == 0 || words[i + 1] == 0 || words[i + 2] == 0 || words[i + 3] == 0)
-			return true;
-	for (; i < count; i++)
+	const uint64_t *words = (const uint64_t *)(sub + 1);
+	const uint64_t special = ((uint64_t)GRAFTRACE_SPECIAL << 33) - 1;
+	const bool is_pairs = sub->tracer == GRAFTRACE_TRACER_FUNCTION;
+	const uint32_t used = sub->used;
+	uint32_t i = 0;
+	while (i < used) {
+		if (!is_pairs) {
+			/* zero less one has all bits; special ones have nearly all of the high */
+			while (i + 4 <= used && ((words[i] - 1) | (words[i + 1] - 1) |
+						 (words[i + 2] - 1) | (words[i + 3] - 1)) < special)
+				i += 4;
+			if (i == used)
+				break;
+		}
 		if (words[i] == 0)
 			return true;
+		i += graftrace_record_words(&words[i], used - i, is_pairs);
+	}
 	return false;
 }
 
-/*
- * Overwrite mode: the writer's own oldest FULL sub-buffer becomes its newest. Those in which an
- * interrupted writer may still have to store a word are passed over. -1: none.
- */
-static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread, uint64_t sequence)
+/* Index of the writer's oldest FULL sub-buffer of a sequence not below `from`; -1: none. */
+static int64_t oldest_from(struct graftrace_arena *arena, uint32_t stream, uint64_t from)
 {
 	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
-	uint32_t stream = (uint32_t)(thread->stream - graftrace_arena_streams(arena));
-	for (int attempt = 0; attempt < 4; attempt++) {
-		int64_t oldest = -1;
-		uint64_t oldest_word = ~0ull;
-		uint64_t bits = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, stream, 0);
-		/* A word a sub-buffer, once in thousands of records: no list of them is kept. */
-		for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
-			uint64_t word = __atomic_load_n(&states[i].word, ACQUIRE);
-			if ((word & 0xffffff) != bits || word >= oldest_word)
-				continue;
-			struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, i);
-			if (has_hole(graftrace_sub_buffer_words(sub), sub->used))
-				continue;
+	uint64_t least = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, stream, from);
+	uint64_t oldest_word = ~0ull;
+	int64_t oldest = -1;
+	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
+		uint64_t word = __atomic_load_n(&states[i].word, RELAXED);
+		if ((word & 0xffffff) == (least & 0xffffff) && word >= least &&
+		    word < oldest_word) {
 			oldest = i;
 			oldest_word = word;
 		}
-		if (oldest < 0)
+	}
+	return oldest;
+}
+
+/* Makes sub-buffer `index`, FULL and of `sequence`, the writer's next one. False: it is not, or an
+ * interrupted writer may still have to store a word there, or a consuming reader was faster. */
+static bool take_back(struct graftrace_arena *arena, struct gt_thread *thread, uint32_t index,
+		      uint64_t sequence)
+{
+	struct graftrace_sub_buffer_entry *entry = &graftrace_arena_states(arena)[index];
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, index);
+	struct graftrace_stream *stream = thread->stream;
+	uint32_t number = (uint32_t)(stream - graftrace_arena_streams(arena));
+	uint64_t full = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, number, sequence);
+	uint64_t active =
+		graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, number, stream->sequence);
+	if (__atomic_load_n(&entry->word, ACQUIRE) != full || has_hole(sub))
+		return false;
+	uint32_t used = sub->used;
+	if (!__atomic_compare_exchange_n(&entry->word, &full, active, false, ACQ_REL, RELAXED))
+		return false;
+	thread->oldest = entry->successor <= arena->sub_buffer_count ? entry->successor : 0;
+	thread->oldest_sequence = sequence + 1;
+	__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], used, RELAXED);
+	gt_arch_clear_words(graftrace_sub_buffer_words(sub),
+			    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
+	return true;
+}
+
+/* Overwrite mode: the writer's own oldest FULL sub-buffer becomes its newest. -1: there is none.
+ * Mostly it is the one that was opened after the last that was taken. */
+static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread)
+{
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+	uint32_t number = (uint32_t)(thread->stream - graftrace_arena_streams(arena));
+	uint32_t noted = thread->oldest;
+	if (noted != 0 && take_back(arena, thread, noted - 1, thread->oldest_sequence))
+		return (int64_t)noted - 1;
+	uint64_t from = 0;
+	for (int attempt = 0; attempt < 8; attempt++) {
+		int64_t index = oldest_from(arena, number, from);
+		if (index < 0)
 			return -1;
-		struct graftrace_sub_buffer *sub =
-			graftrace_arena_sub_buffer(arena, (uint32_t)oldest);
-		uint64_t used = sub->used;
-		uint64_t active =
-			graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, stream, sequence);
-		if (!__atomic_compare_exchange_n(&states[oldest].word, &oldest_word, active, false,
-						 ACQ_REL, RELAXED))
-			continue;
-		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_OVERRUN], used, RELAXED);
-		gt_arch_clear_words(graftrace_sub_buffer_words(sub),
-				    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
-		return oldest;
+		from = __atomic_load_n(&states[index].word, RELAXED) >> 24;
+		if (take_back(arena, thread, (uint32_t)index, from))
+			return index;
+		from++;
 	}
 	return -1;
 }
@@ -106,7 +142,7 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 	uint32_t mode = __atomic_load_n(&arena->mode, RELAXED);
 	if (mode == GRAFTRACE_MODE_OVERWRITE && thread->stream->owned >= 2 &&
 	    __atomic_load_n(&arena->free_count, RELAXED) <= arena->sub_buffer_count / 8) {
-		int64_t index = recycle(arena, thread, thread->stream->sequence);
+		int64_t index = recycle(arena, thread);
 		if (index >= 0)
 			return index;
 	}
@@ -116,7 +152,7 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 		return index;
 	}
 	if (mode == GRAFTRACE_MODE_OVERWRITE)
-		return recycle(arena, thread, thread->stream->sequence);
+		return recycle(arena, thread);
 	/* The documented bounded wait: a recording to a file rather waits for the host than loses.
 	 */
 	uint32_t wait_ms = __atomic_load_n(&arena->wait_ms, RELAXED);
@@ -287,6 +323,9 @@ bool gt_stream_open(struct gt_thread *thread)
 	}
 
 	thread->sub_buffer = sub;
+	/* for who takes back the one before: noted before that can be reused, by us alone */
+	if (stream->sequence != 0)
+		states[thread->sub_index].successor = (uint32_t)index + 1;
 	thread->sub_index = (uint32_t)index;
 	thread->hard_end = (uint64_t)sub + arena->sub_buffer_bytes;
 	/* The header's first 256 bytes: places that are not inside, more than signals can nest at

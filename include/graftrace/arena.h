@@ -41,7 +41,7 @@ enum graftrace_sub_buffer_state {
 struct graftrace_sub_buffer_entry {
 	uint64_t word;
 	uint32_t next;
-	uint32_t pad;
+	uint32_t successor; /* the writer's note: index + 1 of the one that it opened after this */
 };
 
 static inline uint64_t graftrace_state_word(enum graftrace_sub_buffer_state state, uint32_t stream,

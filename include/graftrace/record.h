@@ -111,6 +111,21 @@ enum graftrace_event {
 	GRAFTRACE_EVENT_SWITCH = 4,
 };
 
+/* Words that the record at `word` takes, data and filler included; `left` are there, 1 or more.
+ * is_pairs: a sub-buffer of the function tracer (rule 6). */
+static inline uint32_t graftrace_record_words(const uint64_t *word, uint32_t left, int is_pairs)
+{
+	uint32_t function = graftrace_word_function(*word);
+	uint32_t words = 1;
+	if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
+		words += graftrace_word_clock(*word) & 0xffff;
+	else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_PAD)
+		words += graftrace_word_clock(*word) < left ? graftrace_word_clock(*word) : left;
+	if (is_pairs)
+		words += words & 1;
+	return words < left ? words : left;
+}
+
 enum graftrace_tracer {
 	GRAFTRACE_TRACER_NOP = 0,
 	GRAFTRACE_TRACER_FUNCTION = 1,

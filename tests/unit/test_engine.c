@@ -363,8 +363,10 @@ static void threshold_body(void)
 	check_trace("d");
 	struct engine_word *words;
 	size_t count = engine_words(&words);
-	CHECK_EQUAL(count, 1);
-	CHECK(words[0].clock - words[0].data[1] > 1000000000);
+	size_t last = count - 1; /* before it, a CLOCK word where the clock's high half changed */
+	CHECK(count == 1 || (count == 2 && graftrace_word_function(words[0].word) ==
+						   GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_CLOCK));
+	CHECK(words[last].clock - words[last].data[1] > 1000000000);
 	free(words);
 }
 
