@@ -174,6 +174,7 @@ static int ends_of_processes(struct gt_session *session)
 			i++;
 			continue;
 		}
+		gt_session_note_end(session, &tracee->process);
 		if (session->tracee_count == 1)
 			adopt_orphans(session, pid);
 		end_writers(session, pid);
@@ -323,14 +324,16 @@ static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 	return gt_follow_add(session, child);
 }
 
-/* Ended, with or without its parent having waited for it. */
-static bool is_over(pid_t pid)
+/* Ended, with or without its parent having waited for it: then how is noted. */
+static bool is_over(struct gt_session *session, pid_t pid)
 {
-	struct gt_process process = { .memory = -1 };
+	struct gt_process process = { .pid = pid, .memory = -1 };
 	bool over;
 
 	process.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	over = process.pidfd < 0 ? errno == ESRCH : gt_process_ended(&process);
+	if (over && process.pidfd >= 0)
+		gt_session_note_end(session, &process);
 	gt_process_close(&process);
 	return over;
 }
@@ -341,7 +344,7 @@ static bool adopt(struct gt_session *session, pid_t pid)
 {
 	struct gt_tracee *first = session->tracee_count ? session->tracees[0] : NULL;
 
-	if (pid <= 0 || is_over(pid) || !first)
+	if (pid <= 0 || is_over(session, pid) || !first)
 		return false;
 	return on_fork(session, pid, first->process.pid, NULL, NULL) == 0 &&
 	       gt_follow_find(session, pid);
@@ -627,6 +630,9 @@ static int read_mail(struct gt_session *session)
 			break;
 		case GRAFTRACE_MAIL_TRIGGER:
 			answered = gt_session_on_trigger(session, i, &copy);
+			break;
+		case GRAFTRACE_MAIL_HANDLER:
+			gt_session_on_handler(session, &copy);
 			break;
 		default:
 			break;

@@ -33,6 +33,7 @@ static const struct {
 	{ "backtrace", GRAFTRACE_HOOK_BACKTRACE, false },
 	{ "__call_tls_dtors", GRAFTRACE_HOOK_LEAVE, false },
 	{ "__tsan_func_entry", GRAFTRACE_HOOK_TSAN, true },
+	{ "sigaction", GRAFTRACE_HOOK_SIGACTION, false },
 };
 #define NAMES (sizeof(names) / sizeof(*names))
 

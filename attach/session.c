@@ -176,6 +176,7 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->graph_only = session->selection.graph[0] != NULL;
 	memory->profile = options->profile;
 	memory->max_depth = options->max_graph_depth;
+	memory->signals = options->stop_signals;
 }
 
 static void set_threshold(struct gt_session *session)

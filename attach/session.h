@@ -40,6 +40,9 @@ struct gt_session_options {
 	const char *const *library_globs;  /* --lib: these of the system's libraries too */
 	const struct gt_trigger *triggers; /* from the first call on */
 	size_t trigger_count;
+	/* Bit n - 1: the handlers of signal n get a trigger of action STOP, from when the program
+	 * installs them. */
+	uint64_t stop_signals;
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;
@@ -125,6 +128,18 @@ int gt_session_each_function(struct gt_session *session,
 			     int (*each)(void *data, uint32_t number,
 					 const struct gt_function *function, bool enabled),
 			     void *data);
+
+/* A process of the session that a signal killed. */
+struct gt_session_death {
+	pid_t pid;
+	int signal;
+};
+#define GT_SESSION_DEATHS 64 /* that are noted: the first ones */
+/* Those so far, as many as there is room for; how many that are. */
+uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *deaths,
+			   uint32_t room);
+/* SIGSEGV, SIGABRT and their kind: the program did it to itself. */
+bool gt_signal_is_crash(int signal);
 
 /* Of the program itself, once ended: as waitpid gives it. */
 int gt_session_exit_status(const struct gt_session *session);

@@ -41,6 +41,8 @@ struct gt_session {
 	void *handler_data;
 	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
 	uint32_t pending_count;
+	struct gt_session_death deaths[GT_SESSION_DEATHS];
+	uint32_t death_count;
 	const struct gt_sink *sink;
 	bool no_fork;
 	uint64_t threshold_ns;
@@ -53,9 +55,9 @@ struct gt_session {
 
 	pid_t pid;		/* the program */
 	uint64_t program_start; /* of gt_process_start_time */
-	bool attached; /* to processes that ran: not ours to wait for */
-	bool detached; /* for good */
-	uint32_t wait_ms; /* of the arena, while this host lives */
+	bool attached;		/* to processes that ran: not ours to wait for */
+	bool detached;		/* for good */
+	uint32_t wait_ms;	/* of the arena, while this host lives */
 	uint64_t stopped_ns;
 	bool reaped;
 	int status; /* as waitpid gives it */
@@ -96,11 +98,15 @@ void gt_follow_answer(struct graftrace_mail *mail);
 /* session_profile.c. Whether the function profiler can run beside that: GT_EBUSY. */
 int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,
 			     uint64_t threshold_ns, struct gt_message *message);
+/* session_end.c. The process has ended: if a signal killed it, that is noted. */
+void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
 
 /* session_trigger.c. A letter of a trigger, as it was copied. True: it is answered later, when its
  * handler has run. */
 bool gt_session_on_trigger(struct gt_session *session, uint32_t index,
 			   const struct graftrace_mail *mail);
+/* A letter about a signal's handler. */
+void gt_session_on_handler(struct gt_session *session, const struct graftrace_mail *mail);
 bool gt_session_is_pending(const struct gt_session *session, uint32_t index);
 /* Runs the handlers of what is pending. Without the lock, from the thread that polls. */
 void gt_session_run_handlers(struct gt_session *session);

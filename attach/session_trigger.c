@@ -214,3 +214,45 @@ void gt_session_run_handlers(struct gt_session *session)
 	session->pending_count = 0; /* only this thread adds to it */
 	pthread_mutex_unlock(&session->lock);
 }
+
+/* A glob that names this and nothing else. */
+static bool quote(const char *name, char *glob, size_t room)
+{
+	size_t at = 0;
+
+	for (; *name; name++) {
+		if (at + 3 > room)
+			return false;
+		if (strchr("*?[\\", *name))
+			glob[at++] = '\\';
+		glob[at++] = *name;
+	}
+	glob[at] = 0;
+	return true;
+}
+
+void gt_session_on_handler(struct gt_session *session, const struct graftrace_mail *mail)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)mail->pid);
+	uint64_t address = mail->argument[0];
+	char glob[1024];
+	uint32_t index;
+	size_t i;
+
+	for (i = 0; tracee && i < tracee->object_count; i++) {
+		const struct gt_tracee_object *object = tracee->objects[i];
+		const struct gt_object *file = object->file->object;
+		struct gt_trigger trigger = { .glob = glob, .action = GT_TRIGGER_STOP };
+
+		if (object->gone || address < object->start || address >= object->end ||
+		    gt_object_function_at(file, address - object->bias, &index) ||
+		    gt_object_function(file, index)->address != address - object->bias ||
+		    !quote(gt_object_function_name(object->file->object, index), glob,
+			   sizeof(glob)))
+			continue;
+		/* The program waits for it, not for a message: what fails is not stopped at. */
+		if (gt_triggers_add(&session->triggers, &trigger, NULL) == 0)
+			select_again(session, NULL);
+		return;
+	}
+}

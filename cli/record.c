@@ -19,8 +19,10 @@
 #include <unistd.h>
 
 #include "attach/session.h"
+#include "cli/record_crash.h"
 #include "cli/record_options.h"
 #include "cli/record_report.h"
+#include "cli/record_stop.h"
 #include "cli/ring_dump.h"
 #include "cli/running.h"
 #include "read/writer.h"
@@ -42,6 +44,7 @@ struct recording {
 	struct gt_session *session;
 	struct gt_live *live;
 	struct gt_http_server *server;
+	struct gt_record_stop stop;
 	bool had_older; /* a file stood where the recording goes */
 	bool failed;	/* the file: said already */
 	int status;	/* of the program that ran, as waitpid gives it */
@@ -199,6 +202,8 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 			 recording->options.output);
 	gt_record_report_end(totals, &recording->options,
 			     recording->failed ? incomplete : recording->options.output, bytes);
+	if (!recording->failed)
+		gt_record_report_crash(recording->session, recording->options.output);
 }
 
 /* Serving */
@@ -297,7 +302,11 @@ static void follow(struct recording *recording)
 	int state;
 
 	while ((state = gt_session_poll(recording->session, POLL_MS, &message)) != 0) {
-		if (is_to_detach(recording, start)) {
+		if (!recording->detaching &&
+		    gt_record_stop_now(&recording->stop, recording->session)) {
+			gt_session_set_tracing_on(recording->session, false, &message);
+			detach(recording);
+		} else if (is_to_detach(recording, start)) {
 			detach(recording);
 		} else if (gt_run_to_forward && !is_attached(recording)) {
 			int signal = gt_run_to_forward;
@@ -350,6 +359,9 @@ static int start_session(struct recording *recording)
 		.libraries = options->libraries,
 		.library_globs = options->library_globs,
 		.unprepared = options->unprepared,
+		.triggers = recording->stop.triggers,
+		.trigger_count = recording->stop.trigger_count,
+		.stop_signals = recording->stop.signals,
 		.sink = gt_file_writer_sink(recording->writer),
 	};
 	int error = gt_session_start(&session, &recording->session, &message);
@@ -433,9 +445,12 @@ static int record(struct recording *recording)
 	if (recording->server != NULL)
 		start_server(recording);
 	gt_record_report_untraced(recording->session, &recording->options);
+	gt_record_stop_watch(&recording->stop, recording->session);
 	if (is_attached(recording))
 		say_attached(recording);
 	follow(recording);
+	if (gt_record_stop_now(&recording->stop, recording->session))
+		fprintf(stderr, "graftrace: %s: the recording ends\n", recording->stop.why);
 	if (recording->live != NULL)
 		gt_live_end(recording->live);
 	finish_file(recording, &totals);
@@ -453,6 +468,10 @@ int gt_cmd_record(int argc, char **argv)
 	struct recording recording = { .program = NULL };
 	int code = gt_record_options_parse(argc, argv, &recording.options);
 
+	if (code < 0 && !gt_record_stop_init(&recording.stop, &recording.options)) {
+		gt_complain(NAME, "no memory");
+		code = GT_EXIT_FAILED;
+	}
 	if (code < 0) {
 		code = record(&recording);
 		if (recording.server != NULL)
@@ -462,6 +481,7 @@ int gt_cmd_record(int argc, char **argv)
 		gt_session_destroy(recording.session);
 	}
 	free(recording.program);
+	gt_record_stop_fini(&recording.stop);
 	gt_record_options_fini(&recording.options);
 	return code < 0 ? gt_run_end_as(recording.status) : code;
 }

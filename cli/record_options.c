@@ -49,6 +49,10 @@ static const char help[] =
 	"  -b, --buffer-size SIZE    memory for what is not written yet (default 64M)\n"
 	"      --overwrite           keep the newest that fit in the buffer, write them at\n"
 	"                            the end (default: write all as it comes)\n"
+	"      --stop-when CONDITION end the recording when it happens, while the program goes "
+	"on;\n"
+	"                            may be repeated: 'FUNC > 10ms' (a call took longer),\n"
+	"                            'FUNC hit 100' (its 100th call), 'signal SIGUSR1', 'crash'\n"
 	"      --compress[=LEVEL]    pack the file with zstd (default), LEVEL 1 to 19\n"
 	"      --no-compress         do not\n"
 	"      --serve[=ADDR:PORT]   keep the trace in the buffer and serve it over HTTP while\n"
@@ -72,6 +76,7 @@ enum {
 	OPTION_UNPREPARED,
 	OPTION_LIBS,
 	OPTION_FOR,
+	OPTION_STOP_WHEN,
 	OPTION_LIB,
 };
 
@@ -94,6 +99,7 @@ static const struct option options_known[] = {
 	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
 	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
 	{ "libs", no_argument, NULL, OPTION_LIBS },
+	{ "stop-when", required_argument, NULL, OPTION_STOP_WHEN },
 	{ "lib", required_argument, NULL, OPTION_LIB },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -187,6 +193,11 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	case OPTION_UNPREPARED:
 		options->unprepared = true;
 		break;
+	case OPTION_STOP_WHEN:
+		error = gt_stop_parse(optarg, &options->stops[options->stop_count], message);
+		if (error == 0)
+			options->stop_count++;
+		break;
 	case OPTION_LIBS:
 		options->libraries = true;
 		break;
@@ -218,11 +229,12 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.filter = calloc(words, sizeof(char *)),
 		.notrace = calloc(words, sizeof(char *)),
 		.graph = calloc(words, sizeof(char *)),
+		.stops = calloc(words, sizeof(*options->stops)),
 		.pids = calloc(words, sizeof(*options->pids)),
 		.library_globs = calloc(words, sizeof(char *)),
 	};
 	if (options->filter == NULL || options->notrace == NULL || options->graph == NULL ||
-	    options->pids == NULL || options->library_globs == NULL) {
+	    options->pids == NULL || options->stops == NULL || options->library_globs == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
@@ -256,5 +268,8 @@ void gt_record_options_fini(struct gt_record_options *options)
 	free(options->notrace);
 	free(options->graph);
 	free(options->pids);
+	for (size_t i = 0; i < options->stop_count; i++)
+		gt_stop_condition_fini(&options->stops[i]);
+	free(options->stops);
 	free(options->library_globs);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/record.h>
+#include "cli/stop_when.h"
 
 /* Strings are argv's. The arrays are NULL-terminated and malloc'ed. */
 struct gt_record_options {
@@ -31,8 +32,10 @@ struct gt_record_options {
 	char **argv;   /* the program; NULL with pids */
 	int32_t *pids; /* processes to attach to */
 	size_t pid_count;
-	uint64_t for_ns;     /* how long, 0 = no limit */
-	const char *subject; /* how the program is called in messages */
+	uint64_t for_ns;		 /* how long, 0 = no limit */
+	const char *subject;		 /* how the program is called in messages */
+	struct gt_stop_condition *stops; /* --stop-when; malloc'ed */
+	size_t stop_count;
 };
 
 /* -1: go on; else the exit code, all has been said. */

@@ -2,6 +2,7 @@
 /*
  * graftrace report: a recording as a table of functions, threads or objects.
  */
+#define _GNU_SOURCE
 #include "cli/command.h"
 
 #include <errno.h>
@@ -10,10 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "cli/looking.h"
+#include "cli/stop_when.h"
 #include "cli/values.h"
 #include "core/view/message.h"
+#include "export/open_calls.h"
 #include "export/report.h"
 
 #define NAME "report"
@@ -26,6 +30,8 @@ static const char help[] =
 	"      --sort KEY             total (default), self, calls, avg, min, max, stddev, name\n"
 	"      --limit N              only the first N rows\n"
 	"      --by WHAT              function (default), thread, object\n"
+	"      --crash                instead: the calls that were open at the end, thread by\n"
+	"                             thread, innermost last\n"
 	"      --format FORMAT        text (default), csv, json; both with times in nanoseconds\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
@@ -33,7 +39,7 @@ static const char help[] =
 	"command\n"
 	"line.\n";
 
-enum { OPTION_SORT = 256, OPTION_LIMIT, OPTION_BY, OPTION_FORMAT, OPTION_NO_PAGER };
+enum { OPTION_SORT = 256, OPTION_LIMIT, OPTION_BY, OPTION_FORMAT, OPTION_NO_PAGER, OPTION_CRASH };
 
 static const struct option options[] = {
 	{ "sort", required_argument, NULL, OPTION_SORT },
@@ -41,6 +47,7 @@ static const struct option options[] = {
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
+	{ "crash", no_argument, NULL, OPTION_CRASH },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -52,6 +59,7 @@ struct arguments {
 	enum gt_report_format format;
 	uint64_t limit;
 	bool pager;
+	bool crash;
 };
 
 /* The index of `text` among `words`, or GT_EINVAL. */
@@ -97,6 +105,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		case OPTION_NO_PAGER:
 			arguments->pager = false;
 			break;
+		case OPTION_CRASH:
+			arguments->crash = true;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 1 + (fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED);
@@ -117,15 +128,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	return 0;
 }
 
-static int print(const struct arguments *arguments, const struct gt_report *report)
+static int print_text(const struct arguments *arguments, char *text, size_t bytes)
 {
 	struct gt_pager pager;
-	char *text;
-	size_t bytes;
-	if (gt_report_format(report, arguments->format, arguments->limit, &text, &bytes) != GT_OK) {
-		gt_complain(NAME, "out of memory");
-		return GT_EXIT_FAILED;
-	}
+
 	signal(SIGPIPE, SIG_IGN);
 	gt_pager_start(&pager, arguments->pager);
 	int error = gt_look_write(pager.fd, text, bytes);
@@ -135,6 +141,51 @@ static int print(const struct arguments *arguments, const struct gt_report *repo
 	if (error < 0)
 		gt_complain(NAME, "cannot write: %s", strerror(reason));
 	return error < 0 ? GT_EXIT_FAILED : GT_EXIT_DONE;
+}
+
+static int print(const struct arguments *arguments, const struct gt_report *report)
+{
+	char *text;
+	size_t bytes;
+
+	if (gt_report_format(report, arguments->format, arguments->limit, &text, &bytes) != GT_OK) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	return print_text(arguments, text, bytes);
+}
+
+/* The calls that were open at the end. */
+static int print_crash(const struct arguments *arguments, struct gt_recording *recording)
+{
+	const struct gt_recording_info *info = gt_recording_info(recording);
+	struct gt_message message = { "" };
+	struct gt_open_calls *open;
+	char *text, *whole, name[64];
+	char died[80] = "";
+	size_t bytes;
+	int error = gt_open_calls_make(gt_recording_target(recording), 0, &open, &message);
+
+	if (info->ended && WIFSIGNALED(info->exit_status))
+		snprintf(died, sizeof(died), " died of %s",
+			 gt_stop_signal_name(WTERMSIG(info->exit_status), name, sizeof(name)));
+	if (error == 0)
+		error = gt_open_calls_format(open, (uint32_t)arguments->limit, 0, &text, &bytes);
+	gt_open_calls_destroy(open);
+	if (error == 0) {
+		bytes = (size_t)asprintf(&whole, "%s%s; open at the end were, innermost last:\n%s",
+					 info->program, died, text);
+		free(text);
+		error = (ssize_t)bytes < 0 ? GT_ENOMEM : 0;
+	}
+	if (error != 0) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	error = print_text(arguments, whole, bytes);
+	if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
+		error = GT_EXIT_FAILED;
+	return error;
 }
 
 int gt_cmd_report(int argc, char **argv)
@@ -149,6 +200,11 @@ int gt_cmd_report(int argc, char **argv)
 	struct gt_recording *recording = gt_look_open(NAME, arguments.path);
 	if (!recording)
 		return GT_EXIT_FAILED;
+	if (arguments.crash) {
+		result = print_crash(&arguments, recording);
+		gt_recording_close(recording);
+		return result;
+	}
 	if (gt_report_make(gt_recording_target(recording), arguments.by, &report, &message) !=
 	    GT_OK) {
 		gt_complain(NAME, "'%s': %s", arguments.path, message.text);

@@ -127,6 +127,8 @@ enum graftrace_hook {
 	/* __tsan_func_entry: rdi = return address of the function that begins; a stub's becomes the
 	 * real one, so that ThreadSanitizer's reports name callers. */
 	GRAFTRACE_HOOK_TSAN = 11,
+	/* sigaction: edi = signal, rsi = the new one or 0. signal(3) calls it too. */
+	GRAFTRACE_HOOK_SIGACTION = 12,
 };
 
 struct graftrace_hook_site {

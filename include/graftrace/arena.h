@@ -102,6 +102,9 @@ enum graftrace_mail_kind {
 	 * argument[2] = tsc, argument[3] = ticks that the call took, 0 = it was an entry. The agent
 	 * waits where the action is the host's (SNAPSHOT, DUMP). */
 	GRAFTRACE_MAIL_TRIGGER = 4,
+	/* A signal of graftrace_arena.signals is about to get a handler: argument[0] is its
+	 * address. The agent waits, so that the handler has its trigger before it is called. */
+	GRAFTRACE_MAIL_HANDLER = 5,
 };
 
 struct graftrace_mail {
@@ -202,6 +205,7 @@ struct graftrace_arena {
 	uint32_t max_depth;	  /* max_graph_depth, 0 = none */
 	uint32_t host_alive;	  /* 0: nobody listens: mail is not waited for */
 	uint64_t threshold_ticks; /* tracing_thresh, 0 = none */
+	uint64_t signals;	  /* bit n - 1: the handlers of signal n are told of by mail */
 	uint32_t profile;	  /* 1: threads keep tables of hits and times (function profiler) */
 	uint32_t heartbeat;	  /* goes up a few times a second while the host lives: an agent
 				   * that waits gives up, for good, when it stands still */

@@ -16,6 +16,7 @@
 /* While the host lives: it is planning and patching, and nothing may run there meanwhile. */
 #define OBJECTS_WAIT_MS 30000
 #define EXEC_WAIT_MS	2000
+#define HANDLER_WAIT_MS 2000
 
 /* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
 int gt_agent_hook(struct gt_hook_frame *frame);
@@ -67,6 +68,18 @@ static void on_longjmp(const struct gt_hook_frame *frame)
 		leave_frames(plain);
 	else if (kept % 8 == 0 && kept > 65536 && kept < 1ull << 47)
 		leave_frames(kept);
+}
+
+/* A handler that is waited for: the host puts a trigger on it first. */
+static void on_sigaction(const struct gt_hook_frame *frame)
+{
+	uint64_t signals = __atomic_load_n(&gt_port_arena()->signals, __ATOMIC_RELAXED);
+	uint32_t signal = (uint32_t)frame->rdi;
+	uint64_t handler;
+	if (signals == 0 || signal - 1 >= 64 || !(signals >> (signal - 1) & 1) || frame->rsi == 0)
+		return;
+	if (gt_port_peek(frame->rsi, &handler) && handler > 1 /* SIG_DFL, SIG_IGN */)
+		gt_mail_send(GRAFTRACE_MAIL_HANDLER, handler, HANDLER_WAIT_MS);
 }
 
 struct dl_find_object {
@@ -222,6 +235,9 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	case GRAFTRACE_HOOK_ITERATE_PHDR:
 		on_iterate_phdr(frame, site);
 		return 1;
+	case GRAFTRACE_HOOK_SIGACTION:
+		on_sigaction(frame);
+		return 0;
 	case GRAFTRACE_HOOK_BACKTRACE:
 		on_backtrace(frame);
 		return 1;

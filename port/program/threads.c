@@ -258,8 +258,20 @@ static struct gt_thread *make_current(void)
 	gt_port_lock();
 	if (chunk_count == 0 && !add_chunk())
 		goto fail;
-	if (wiped)
+	if (wiped) {
 		home = adopt_locked();
+		if (home != NULL && tid != pid) {
+			/* The forked thread, whose %gs this new one inherited, has called nothing
+			 * yet: its frames stay for it. */
+			home->tid = pid;
+			home->stream = NULL;
+			home = NULL;
+		}
+	} else if (tid == pid) {
+		home = home_of(get_gs());
+		if (home != NULL && (home->tid != tid || home->block->owner != 0))
+			home = NULL;
+	}
 	chunks[0].blocks[0].owner = 1;
 	if (process_id == 0 || wiped)
 		process_id = pid;

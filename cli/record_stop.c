@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stopping a recording in time. Conditions on functions are triggers, which switch tracing off at
+ * the very moment, in the program itself; here only the end of the recording follows. Deaths are
+ * seen when they have happened.
+ */
+#include "cli/record_stop.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "core/view/glob.h"
+
+bool gt_record_stop_init(struct gt_record_stop *stop, const struct gt_record_options *options)
+{
+	*stop = (struct gt_record_stop){ .options = options };
+	stop->triggers = calloc(options->stop_count + 1, sizeof(*stop->triggers));
+	if (stop->triggers == NULL)
+		return false;
+	for (size_t i = 0; i < options->stop_count; i++) {
+		if (gt_stop_trigger(&options->stops[i], &stop->triggers[stop->trigger_count]))
+			stop->trigger_count++;
+		if (options->stops[i].kind == GT_STOP_SIGNAL)
+			stop->signals |= UINT64_C(1) << (options->stops[i].signal - 1);
+	}
+	return true;
+}
+
+void gt_record_stop_fini(struct gt_record_stop *stop)
+{
+	free(stop->triggers);
+}
+
+static void on_hit(void *data, const struct gt_trigger_hit *hit)
+{
+	struct gt_record_stop *stop = data;
+	char took[64] = "was called";
+
+	if (hit->action != GT_TRIGGER_STOP || stop->stopped)
+		return;
+	if (hit->took_ns != 0)
+		snprintf(took, sizeof(took), "took %" PRIu64 ".%03" PRIu64 " ms",
+			 hit->took_ns / 1000000, hit->took_ns / 1000 % 1000);
+	snprintf(stop->why, sizeof(stop->why), "'%.300s' %s in thread %u of process %u",
+		 hit->function.name, took, hit->tid, hit->pid);
+	stop->stopped = true;
+}
+
+struct search {
+	const struct gt_record_stop *stop;
+	bool *matched;
+};
+
+static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+{
+	struct search *search = data;
+
+	(void)number;
+	(void)enabled;
+	for (size_t i = 0; i < search->stop->trigger_count; i++)
+		search->matched[i] |= gt_glob_match(search->stop->triggers[i].glob, function->name);
+	return 0;
+}
+
+void gt_record_stop_watch(struct gt_record_stop *stop, struct gt_session *session)
+{
+	struct search search = { stop, calloc(stop->trigger_count + 1, sizeof(bool)) };
+
+	gt_session_trigger_handler(session, on_hit, stop);
+	if (search.matched == NULL)
+		return;
+	if (stop->trigger_count > 0)
+		gt_session_each_function(session, look, &search);
+	for (size_t i = 0; i < stop->trigger_count; i++)
+		if (!search.matched[i])
+			gt_complain("record",
+				    "--stop-when: no function is '%s' so far; 'graftrace "
+				    "functions' lists them, --libs takes in the system's libraries",
+				    stop->triggers[i].glob);
+	free(search.matched);
+}
+
+static bool wants_death(const struct gt_record_stop *stop, int signal)
+{
+	for (size_t i = 0; i < stop->options->stop_count; i++) {
+		const struct gt_stop_condition *condition = &stop->options->stops[i];
+
+		if (condition->kind == GT_STOP_CRASH && gt_signal_is_crash(signal))
+			return true;
+		if (condition->kind == GT_STOP_SIGNAL && condition->signal == signal)
+			return true;
+	}
+	return false;
+}
+
+bool gt_record_stop_now(struct gt_record_stop *stop, struct gt_session *session)
+{
+	struct gt_session_death deaths[GT_SESSION_DEATHS];
+	uint32_t count;
+	char name[64];
+
+	if (stop->stopped || stop->options->stop_count == 0)
+		return stop->stopped;
+	count = gt_session_deaths(session, deaths, GT_SESSION_DEATHS);
+	for (uint32_t i = 0; i < count && !stop->stopped; i++) {
+		if (!wants_death(stop, deaths[i].signal))
+			continue;
+		stop->stopped = true;
+		snprintf(stop->why, sizeof(stop->why), "process %d died of %s", (int)deaths[i].pid,
+			 gt_stop_signal_name(deaths[i].signal, name, sizeof(name)));
+	}
+	return stop->stopped;
+}
