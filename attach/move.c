@@ -4,7 +4,7 @@
  * patch consists of. Nothing here may touch a register, a flag or memory below the stack pointer
  * that the instruction itself would not have touched.
  */
-#include "attach/plan.h"
+#include "attach/plan_private.h"
 #include "attach/instruction.h"
 
 #include <string.h>
@@ -51,7 +51,8 @@ static void emit_jump(struct output *output, uint64_t target)
 
 /*
  * What a call at the old place would have pushed. push has a sign-extended immediate; the upper
- * half is written behind it where it differs. Neither touches flags.
+ * half is written behind it, also where it is the same, so that the code is as long for every
+ * place. Neither touches flags.
  */
 static void emit_push(struct output *output, uint64_t address)
 {
@@ -59,10 +60,8 @@ static void emit_push(struct output *output, uint64_t address)
 
 	emit(output, "\x68", 1);
 	emit(output, &low, 4);
-	if (high != (low & 0x80000000u ? 0xffffffffu : 0)) {
-		emit(output, "\xc7\x44\x24\x04", 4); /* movl $high, 4(%rsp) */
-		emit(output, &high, 4);
-	}
+	emit(output, "\xc7\x44\x24\x04", 4); /* movl $high, 4(%rsp) */
+	emit(output, &high, 4);
 }
 
 /* The instruction as it is, but for an operand relative to rip. */
@@ -136,75 +135,140 @@ static void emit_conditional(struct output *output, const uint8_t *code,
 	emit_displacement(output, target, 0);
 }
 
-int gt_plan_move(const struct gt_plan_entry *entry, uint64_t code, uint64_t moved, uint8_t *out,
-		 size_t size, struct gt_plan_map *map)
+/* Instructions that are moved together. */
+struct piece {
+	const uint8_t *original;
+	uint64_t code;	/* where they stand, at run time */
+	uint64_t start; /* of the function: a jump there is a loop */
+	uint32_t bytes;
+	uint32_t neutral; /* offset + 1 of a call that is left out; 0: none */
+	int16_t *offset;  /* [bytes + 1] */
+};
+
+/* Where a branch goes: into the piece, if it led there. */
+static uint64_t new_target(const struct output *output, const struct piece *piece, uint64_t target)
 {
-	struct output output = { .bytes = out, .room = size, .address = moved };
+	const uint64_t at = target - piece->code;
+
+	if (target == piece->start && piece->start)
+		return output->address + (uint64_t)piece->offset[0];
+	if (at >= piece->bytes || piece->offset[at] < 0)
+		return target;
+	return output->address + (uint64_t)piece->offset[at];
+}
+
+/* Twice: the first time tells where each instruction will stand, for jumps within the piece. */
+static void emit_piece(struct output *output, const struct piece *piece)
+{
 	struct gt_instruction instruction;
-	const uint64_t start = code - (entry->patch_address - entry->address);
 	uint32_t at = 0;
 	bool ends = false;
 
-	if (entry->way != GT_PLAN_MOVED && entry->way != GT_PLAN_PADDING &&
-	    entry->way != GT_PLAN_SHORT)
-		return GT_EINVAL;
-	if (map)
-		memset(map->offset, 0xff, sizeof(map->offset));
 	/* What follows an instruction that does not go on is padding, or dead. */
-	while (at < entry->covered_bytes && !ends && !output.error) {
-		const uint8_t *from = entry->original + at;
+	while (at < piece->bytes && !ends) {
+		const uint8_t *from = piece->original + at;
 		uint64_t target;
 
-		if (!gt_instruction_decode(from, entry->covered_bytes - at, code + at,
-					   &instruction))
-			return GT_EINVAL;
-		if (map)
-			map->offset[at] = (int16_t)output.used;
-		target = instruction.target;
-		/* Back to its own start is a loop, not a call. */
-		if (target == code || target == start)
-			target = moved;
+		if (!gt_instruction_decode(from, piece->bytes - at, piece->code + at,
+					   &instruction)) {
+			output->error = output->error ? output->error : GT_EINVAL;
+			return;
+		}
+		piece->offset[at] = (int16_t)output->used;
+		target = new_target(output, piece, instruction.target);
 		ends = gt_instruction_ends(&instruction);
-		if (entry->neutral == at + 1) {
+		if (piece->neutral == at + 1) {
 			at += instruction.bytes;
 			continue;
 		}
 		switch (instruction.kind) {
 		case GT_INSTRUCTION_CALL:
-			emit_push(&output, code + at + instruction.bytes);
-			emit_jump(&output, instruction.target);
+			emit_push(output, piece->code + at + instruction.bytes);
+			emit_jump(output, instruction.target);
 			break;
 		case GT_INSTRUCTION_CALL_INDIRECT:
-			emit_indirect_call(&output, from, &instruction,
-					   code + at + instruction.bytes);
+			emit_indirect_call(output, from, &instruction,
+					   piece->code + at + instruction.bytes);
 			break;
 		case GT_INSTRUCTION_JMP:
-			emit_jump(&output, target);
+			emit_jump(output, target);
 			break;
 		case GT_INSTRUCTION_JCC:
-			emit_conditional(&output, from, &instruction, target);
+			emit_conditional(output, from, &instruction, target);
 			break;
 		case GT_INSTRUCTION_LOOP:
-			emit_loop(&output, from, &instruction, target);
+			emit_loop(output, from, &instruction, target);
 			break;
 		case GT_INSTRUCTION_XBEGIN:
 			if (instruction.target_bytes != 4)
-				return GT_ENOTSUP;
-			emit(&output, from, instruction.target_offset);
-			emit_displacement(&output, target, 0);
+				output->error = GT_ENOTSUP;
+			emit(output, from, instruction.target_offset);
+			emit_displacement(output, target, 0);
 			break;
 		default:
-			emit_copy(&output, from, &instruction);
+			emit_copy(output, from, &instruction);
 			break;
 		}
 		at += instruction.bytes;
 	}
-	if (map)
-		map->offset[entry->covered_bytes] = (int16_t)output.used;
+	piece->offset[piece->bytes] = (int16_t)output->used;
 	if (!ends)
-		emit_jump(&output, code + entry->covered_bytes);
-	if (map)
-		map->bytes = (uint16_t)output.used;
+		emit_jump(output, piece->code + piece->bytes);
+}
+
+static void emit_all(const struct gt_plan *plan, const struct gt_plan_entry *entry, uint64_t bias,
+		     struct output *output, struct gt_plan_map *map)
+{
+	struct piece piece = {
+		.original = entry->original,
+		.code = entry->patch_address + bias,
+		.start = entry->address + bias,
+		.bytes = entry->covered_bytes,
+		.neutral = entry->neutral,
+		.offset = map->offset,
+	};
+	uint32_t i;
+
+	emit_piece(output, &piece);
+	map->block_count = 0;
+	for (i = 0; plan && i < entry->extra_count; i++) {
+		const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
+		struct gt_plan_block_map *block = &map->block[map->block_count];
+
+		if (extra->kind != GT_EXTRA_BLOCK || map->block_count == GT_PLAN_BLOCKS_MAX)
+			continue;
+		block->address = extra->address;
+		block->covered = extra->covered;
+		piece = (struct piece){ .original = extra->original,
+					.code = extra->address + bias,
+					.bytes = extra->covered,
+					.offset = block->offset };
+		emit_piece(output, &piece);
+		map->block_count++;
+	}
+}
+
+int gt_plan_move(const struct gt_plan *plan, const struct gt_plan_entry *entry, uint64_t bias,
+		 uint64_t moved, uint8_t *out, size_t size, struct gt_plan_map *map)
+{
+	struct output output = { .bytes = out, .room = size, .address = moved };
+	struct gt_plan_map own;
+	uint32_t i;
+
+	if (entry->way != GT_PLAN_MOVED && entry->way != GT_PLAN_PADDING &&
+	    entry->way != GT_PLAN_SHORT)
+		return GT_EINVAL;
+	map = map ? map : &own;
+	memset(map->offset, 0xff, sizeof(map->offset));
+	for (i = 0; i < GT_PLAN_BLOCKS_MAX; i++)
+		memset(map->block[i].offset, 0xff, sizeof(map->block[i].offset));
+	emit_all(plan, entry, bias, &output, map);
+	if (output.error == GT_EINVAL)
+		return output.error;
+	output.used = 0;
+	output.error = 0;
+	emit_all(plan, entry, bias, &output, map);
+	map->bytes = (uint16_t)output.used;
 	return output.error ? output.error : (int)output.used;
 }
 
@@ -219,10 +283,11 @@ int gt_plan_extra_bytes(const struct gt_plan_extra *extra, uint64_t bias, uint64
 		return 0;
 	case GT_EXTRA_BRANCH:
 		emit(&output, extra->replacement, extra->bytes - 4u);
-		emit_displacement(&output, moved, 0);
+		emit_displacement(&output, moved + extra->target, 0);
 		return output.error;
 	case GT_EXTRA_JUMP:
-		emit_jump(&output, moved);
+	case GT_EXTRA_BLOCK:
+		emit_jump(&output, moved + extra->target);
 		return output.error;
 	case GT_EXTRA_STUB:
 		emit_jump(&output, stub);

@@ -70,6 +70,7 @@ static int displace(struct patcher *patcher, const struct gt_plan_entry *entry, 
 		    const struct gt_plan_map *map)
 {
 	struct gt_displaced *displaced;
+	int i;
 
 	if (!patcher->running)
 		return 0;
@@ -82,8 +83,18 @@ static int displace(struct patcher *patcher, const struct gt_plan_entry *entry, 
 		.covered = entry->covered_bytes,
 		.to_body = !map,
 	};
-	if (map)
-		memcpy(displaced->offset, map->offset, sizeof(displaced->offset));
+	if (!map)
+		return 0;
+	memcpy(displaced->offset, map->offset, sizeof(displaced->offset));
+	for (i = 0; i < map->block_count; i++) {
+		displaced = gt_edits_displace(&patcher->tracee->edits);
+		if (!displaced)
+			return GT_ENOMEM;
+		displaced->start = map->block[i].address + patcher->object->bias;
+		displaced->target = body;
+		displaced->covered = map->block[i].covered;
+		memcpy(displaced->offset, map->block[i].offset, sizeof(displaced->offset));
+	}
 	return 0;
 }
 
@@ -132,7 +143,7 @@ static int move(struct patcher *patcher, const struct gt_plan_entry *entry, uint
 		*at = gt_region_alloc(patcher->region, entry->moved_bytes_max, 16);
 	if (!*at)
 		return GT_ENOSPC;
-	bytes = gt_plan_move(entry, entry->patch_address + patcher->object->bias, *at, code,
+	bytes = gt_plan_move(patcher->object->file->plan, entry, patcher->object->bias, *at, code,
 			     sizeof(code), map);
 	if (bytes < 0)
 		return bytes;
@@ -598,19 +609,35 @@ int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bo
 	return finish(patcher, error, message);
 }
 
+/* Which offset of the original instructions stands at `at` in the moved code; -1: none. */
+static int offset_of(const int16_t *offsets, uint32_t covered, uint64_t at)
+{
+	uint32_t offset;
+
+	for (offset = 0; offset <= covered && offset <= GT_PLAN_ORIGINAL_MAX; offset++)
+		if (offsets[offset] >= 0 && (uint64_t)offsets[offset] == at)
+			return (int)offset;
+	return -1;
+}
+
 /* address: in [moved, moved + moved_bytes_max). */
-static uint64_t place_in(const struct gt_plan_entry *entry, uint64_t bias, uint64_t moved,
-			 uint64_t address)
+static uint64_t place_in(const struct gt_plan *plan, const struct gt_plan_entry *entry,
+			 uint64_t bias, uint64_t moved, uint64_t address)
 {
 	uint8_t code[GT_PLAN_MOVED_MAX];
 	struct gt_plan_map map;
-	uint32_t offset;
+	int offset, i;
 
-	if (gt_plan_move(entry, entry->patch_address + bias, moved, code, sizeof(code), &map) < 0)
+	if (gt_plan_move(plan, entry, bias, moved, code, sizeof(code), &map) < 0)
 		return 0;
-	for (offset = 0; offset <= entry->covered_bytes && offset <= GT_PLAN_ORIGINAL_MAX; offset++)
-		if (map.offset[offset] >= 0 && moved + (uint64_t)map.offset[offset] == address)
-			return entry->patch_address + bias + offset;
+	offset = offset_of(map.offset, entry->covered_bytes, address - moved);
+	if (offset >= 0)
+		return entry->patch_address + bias + (uint64_t)offset;
+	for (i = 0; i < map.block_count; i++) {
+		offset = offset_of(map.block[i].offset, map.block[i].covered, address - moved);
+		if (offset >= 0)
+			return map.block[i].address + bias + (uint64_t)offset;
+	}
 	return 0;
 }
 
@@ -630,13 +657,14 @@ uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address)
 			if (object->moved[index] && address >= object->moved[index] &&
 			    address - object->moved[index] <
 				    object->file->entries[index].moved_bytes_max)
-				return place_in(&object->file->entries[index], object->bias,
-						object->moved[index], address);
+				return place_in(object->file->plan, &object->file->entries[index],
+						object->bias, object->moved[index], address);
 		for (hook = 0; hook < object->file->hook_count; hook++)
 			if (object->hook_moved[hook] && address >= object->hook_moved[hook] &&
 			    address - object->hook_moved[hook] <
 				    object->file->hooks[hook].entry.moved_bytes_max)
-				return place_in(&object->file->hooks[hook].entry, object->bias,
+				return place_in(object->file->plan,
+						&object->file->hooks[hook].entry, object->bias,
 						object->hook_moved[hook], address);
 	}
 	return 0;

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_ENTRY UINT32_MAX
-
 bool gt_plan_add_extra(struct gt_plan_work *work, const struct gt_plan_extra *extra)
 {
 	struct gt_plan *plan = work->plan;
@@ -236,12 +234,12 @@ static bool is_hooked(const struct gt_plan *plan, uint64_t address)
 	uint32_t i;
 
 	for (i = 0; i < plan->hooked_count; i++)
-		if (plan->hooked[i] == address)
+		if (plan->hooked[i].address == address)
 			return true;
 	return false;
 }
 
-static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
+static int plan_entry(struct gt_plan_work *work)
 {
 	struct gt_plan_entry *entry = work->entry;
 	struct gt_plan *plan = work->plan;
@@ -250,7 +248,6 @@ static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 	uint64_t room;
 	uint32_t covered;
 	const char *reason;
-	int error;
 
 	entry->function = work->index;
 	entry->address = function->address;
@@ -278,16 +275,14 @@ static int plan_entry(struct gt_plan_work *work, struct gt_message *message)
 		}
 		if (gt_scan_has(plan->scan, GT_SPECIAL_MCOUNT) ||
 		    gt_scan_has(plan->scan, GT_SPECIAL_CYG_ENTER)) {
-			error = gt_scan_all(plan->scan, message);
-			if (error)
-				return error;
+			if (!gt_scan_is_complete(plan->scan))
+				return GT_PLAN_NEEDS_ALL;
 		}
 	}
 	if (!plan_prepared(work)) {
 		if (!work->quick) {
-			error = gt_scan_all(plan->scan, message);
-			if (error)
-				return error;
+			if (!gt_scan_is_complete(plan->scan))
+				return GT_PLAN_NEEDS_ALL;
 			if (is_cold_part(work)) {
 				entry->reason = "is a part of another function";
 				return 0;
@@ -427,21 +422,17 @@ void gt_plan_destroy(struct gt_plan *plan)
 	free(plan);
 }
 
-static int plan_function(struct gt_plan *plan, uint32_t index, bool quick, bool reached,
-			 struct gt_plan_entry *entry, struct gt_message *message)
+static int plan_work(struct gt_plan_work *work, struct gt_plan_entry *entry,
+		     struct gt_message *message)
 {
 	struct gt_plan_entry made;
-	struct gt_plan_work work = { .plan = plan,
-				     .function = gt_object_function(plan->object, index),
-				     .entry = &made,
-				     .index = index,
-				     .quick = quick,
-				     .reached = reached };
 	int error;
 
 	memset(&made, 0, sizeof(made));
-	error = plan_entry(&work, message);
-	if (!error && plan->no_memory) {
+	work->function = gt_object_function(work->plan->object, work->index);
+	work->entry = &made;
+	error = plan_entry(work);
+	if (!error && work->plan->no_memory) {
 		error = GT_ENOMEM;
 		if (message)
 			strcpy(message->text, "no memory for the patch plan");
@@ -452,21 +443,17 @@ static int plan_function(struct gt_plan *plan, uint32_t index, bool quick, bool 
 	return 0;
 }
 
-int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry *entry,
-		     struct gt_message *message)
+int gt_plan_one(struct gt_plan *plan, uint32_t index, bool may_borrow, struct gt_plan_entry *entry,
+		struct gt_message *message)
 {
-	int error;
+	struct gt_plan_work work = { .plan = plan, .index = index, .may_borrow = may_borrow };
 
-	if (index >= gt_object_function_count(plan->object))
-		return GT_EINVAL;
-	if (plan->planned[index] != NO_ENTRY) {
-		*entry = plan->entries[plan->planned[index]];
-		return 0;
-	}
-	error = plan_function(plan, index, false, false, entry, message);
-	if (error)
-		return error;
-	/* Kept: padding is taken once only, and asking twice must give the same answer. */
+	return plan_work(&work, entry, message);
+}
+
+int gt_plan_keep(struct gt_plan *plan, const struct gt_plan_entry *entry,
+		 struct gt_message *message)
+{
 	if (plan->entry_count == plan->entry_room) {
 		const uint32_t room = plan->entry_room ? plan->entry_room * 2 : 256;
 		struct gt_plan_entry *grown = realloc(plan->entries, room * sizeof(*grown));
@@ -479,9 +466,29 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 		plan->entries = grown;
 		plan->entry_room = room;
 	}
-	plan->planned[index] = plan->entry_count;
+	plan->planned[entry->function] = plan->entry_count;
 	plan->entries[plan->entry_count++] = *entry;
 	return 0;
+}
+
+int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry *entry,
+		     struct gt_message *message)
+{
+	int error = 0;
+
+	if (index >= gt_object_function_count(plan->object))
+		return GT_EINVAL;
+	/* Kept: room is taken once only, and asking twice must give the same answer. */
+	if (plan->planned[index] == GT_PLAN_NO_ENTRY) {
+		error = gt_plan_one(plan, index, false, entry, message);
+		if (error == GT_PLAN_NEEDS_ALL)
+			error = gt_plan_all(plan, message);
+		else if (!error)
+			error = gt_plan_keep(plan, entry, message);
+	}
+	if (!error)
+		*entry = plan->entries[plan->planned[index]];
+	return error;
 }
 
 int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
@@ -489,10 +496,11 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 {
 	uint64_t *patches = calloc(count + 1ul, sizeof(*patches));
 	bool *reached = calloc(count + 1ul, sizeof(*reached));
+	struct gt_plan_entry *hooked = calloc(count + 1ul, sizeof(*hooked));
 	uint32_t i, index;
 	int error = GT_ENOMEM;
 
-	if (!patches || !reached) {
+	if (!patches || !reached || !hooked) {
 		if (message)
 			strcpy(message->text, "no memory for the patch plan");
 		goto done;
@@ -514,21 +522,26 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 			entries[i].reason = "is no function that is known here";
 			continue;
 		}
-		error = plan_function(plan, index, true, reached[i], &entries[i], message);
+		error = plan_work(&(struct gt_plan_work){ .plan = plan,
+							  .index = index,
+							  .quick = true,
+							  .reached = reached[i] },
+				  &entries[i], message);
 	}
 	if (!error) {
 		free(plan->hooked);
-		plan->hooked = patches;
+		plan->hooked = hooked;
 		plan->hooked_count = 0;
 		for (i = 0; i < count; i++)
 			if (entries[i].way != GT_PLAN_NONE)
-				patches[plan->hooked_count++] = addresses[i];
-		patches = NULL;
+				hooked[plan->hooked_count++] = entries[i];
+		hooked = NULL;
 	}
 
 done:
 	free(patches);
 	free(reached);
+	free(hooked);
 	return error;
 }
 

@@ -10,6 +10,7 @@
  *	3. write the 5 bytes of gt_plan_jump() at entry.patch_address (for a GT_PLAN_SHORT one: also
  *its extra patches first, then 2 bytes)
  *	4. write the extra patches (gt_plan_extra_bytes()), if there are any
+ * Extra patches may stand in the middle of other functions.
  * To undo: write entry.original (patch_bytes of it) and each extra's original back. Before each
  *write compare with what must be there. A thread whose instruction pointer lies at patch_address +
  *o with 0 < o < covered_bytes is moved to moved code + map.offset[o] (GT_PLAN_MOVED, _PADDING,
@@ -40,7 +41,8 @@ enum gt_plan_prepared {
 };
 
 #define GT_PLAN_ORIGINAL_MAX 24	 /* 4 bytes and the longest instruction, rounded up */
-#define GT_PLAN_MOVED_MAX    160 /* moved code of one function, at most */
+#define GT_PLAN_MOVED_MAX    255 /* moved code of one function, at most */
+#define GT_PLAN_BLOCKS_MAX   2	 /* pieces of other functions that one function may borrow */
 
 struct gt_plan_entry {
 	uint32_t function;   /* index in the object */
@@ -64,18 +66,25 @@ struct gt_plan_entry {
 
 /* A patch elsewhere that the function needs. */
 enum gt_plan_extra_kind {
-	GT_EXTRA_BYTES = 0,  /* fixed bytes: a call of mcount or __cyg_profile_* becomes nops */
+	GT_EXTRA_BYTES = 0,  /* fixed bytes: a call of mcount or __cyg_profile_* becomes nops, a
+			      * short jump leads to another place */
 	GT_EXTRA_BRANCH = 1, /* the last 4 bytes are a branch's displacement: to the moved code */
-	GT_EXTRA_JUMP = 2, /* padding becomes `jmp` to the moved code (a loop back to the entry) */
-	GT_EXTRA_STUB = 3, /* padding becomes `jmp` to the stub (GT_PLAN_SHORT) */
+	GT_EXTRA_JUMP = 2,   /* padding becomes `jmp` to the moved code */
+	GT_EXTRA_STUB = 3,   /* padding becomes `jmp` to the stub (GT_PLAN_SHORT) */
+	/* Five of ten bytes or more from the middle of a function become `jmp` to the copy of its
+	 * instructions behind the moved code; five others become free for another extra patch. A
+	 * thread in these bytes has to be moved, as one at the entry: see map.block. */
+	GT_EXTRA_BLOCK = 4,
 };
 
 struct gt_plan_extra {
-	uint64_t address; /* the object's */
-	uint8_t kind;	  /* enum gt_plan_extra_kind */
-	uint8_t bytes;	  /* of original and replacement, <= 8 */
-	uint8_t original[8];
+	uint64_t address;	/* the object's */
+	uint8_t kind;		/* enum gt_plan_extra_kind */
+	uint8_t bytes;		/* that are written, <= 8 */
+	uint8_t covered;	/* GT_EXTRA_BLOCK: whole instructions in original; 0 otherwise */
+	uint8_t target;		/* where in the moved code _BRANCH, _JUMP and _BLOCK lead */
 	uint8_t replacement[8]; /* for GT_EXTRA_BYTES, and the unchanging part of the others */
+	uint8_t original[GT_PLAN_ORIGINAL_MAX];
 };
 
 struct gt_plan;
@@ -112,27 +121,36 @@ const struct gt_plan_extra *gt_plan_extra(const struct gt_plan *plan,
 int gt_plan_jump(const struct gt_plan *plan, const struct gt_plan_entry *entry, uint64_t bias,
 		 uint64_t stub, uint8_t *out);
 
-/* The bytes of one extra patch, extra->bytes of them into out (at least 8). stub, moved: run-time
- * addresses of the function's stub and moved code. GT_ENOTSUP: too far apart. */
+/* The bytes of one extra patch, extra->bytes of them into out (at least 8). stub, moved:
+ * run-time addresses of the function's stub and moved code. GT_ENOTSUP: too far apart. */
 int gt_plan_extra_bytes(const struct gt_plan_extra *extra, uint64_t bias, uint64_t stub,
 			uint64_t moved, uint8_t *out);
 
-/* Where the instruction at original offset o (from patch_address) stands in the moved code;
- * -1: no instruction starts there. offset[covered_bytes] is the jump back (or the end). */
-struct gt_plan_map {
+/* Where the instruction at original offset o (from the first byte of what was moved) stands in the
+ * moved code; -1: no instruction starts there. offset[bytes] is the jump back (or the end). */
+struct gt_plan_block_map {
+	uint64_t address; /* the object's, of the GT_EXTRA_BLOCK */
+	uint8_t covered;
 	int16_t offset[GT_PLAN_ORIGINAL_MAX + 1];
-	uint16_t bytes; /* of the moved code */
+};
+
+struct gt_plan_map {
+	int16_t offset[GT_PLAN_ORIGINAL_MAX + 1]; /* of the entry, from patch_address */
+	uint16_t bytes;				  /* of the moved code, blocks too */
+	uint8_t block_count;
+	struct gt_plan_block_map block[GT_PLAN_BLOCKS_MAX];
 };
 
 /*
  * Emits the moved code of an entry: its covered instructions, made right for their new place, then
- * the jump back. code: run-time address of patch_address; moved: where the result will stand. out:
- * size bytes, moved_bytes_max is enough. map may be NULL. Returns the number of bytes; GT_ENOTSUP:
- * something is more than 2 GB away; GT_EINVAL: size too small, or nothing of this entry is moved.
- * A moved call pushes the original return address.
+ * the jump back, then the same for each block that it borrows. bias: what is to be added to the
+ * object's addresses; moved: where the result will stand. out: size bytes, moved_bytes_max is
+ * enough. map may be NULL. Returns the number of bytes, which is the same for every place;
+ * GT_ENOTSUP: something is more than 2 GB away; GT_EINVAL: size too small, or nothing of this entry
+ * is moved. A moved call pushes the original return address.
  */
-int gt_plan_move(const struct gt_plan_entry *entry, uint64_t code, uint64_t moved, uint8_t *out,
-		 size_t size, struct gt_plan_map *map);
+int gt_plan_move(const struct gt_plan *plan, const struct gt_plan_entry *entry, uint64_t bias,
+		 uint64_t moved, uint8_t *out, size_t size, struct gt_plan_map *map);
 
 const char *gt_plan_way_name(enum gt_plan_way way);
 const char *gt_plan_prepared_name(enum gt_plan_prepared prepared);

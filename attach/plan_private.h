@@ -28,13 +28,14 @@ struct gt_plan {
 	uint64_t *patchable; /* __patchable_function_entries, sorted */
 	uint32_t patchable_count;
 	uint32_t patchable_room;
-	const char *object_reason; /* holds for all functions, NULL none */
-	bool object_never;	   /* ... and they are left alone altogether */
-	uint64_t *hooked;	   /* functions that have a hook at their entry */
+	const char *object_reason;    /* holds for all functions, NULL none */
+	bool object_never;	      /* ... and they are left alone altogether */
+	struct gt_plan_entry *hooked; /* functions that have a hook at their entry */
 	uint32_t hooked_count;
 	struct gt_rule_scratch scratch;
 	int prepared; /* -1: not looked yet */
 	bool no_memory;
+	bool complete; /* all functions are planned */
 };
 
 /* One function while it is planned. */
@@ -43,15 +44,42 @@ struct gt_plan_work {
 	const struct gt_object_function *function;
 	struct gt_plan_entry *entry;
 	uint32_t index;
-	bool quick;   /* for a hook: no marks, `reached` instead */
-	bool reached; /* something leads into the bytes behind the first */
+	bool quick;	 /* for a hook: no marks, `reached` instead */
+	bool reached;	 /* something leads into the bytes behind the first */
+	bool may_borrow; /* padding nearby, and pieces of other functions */
 };
+
+#define GT_PLAN_NO_ENTRY  UINT32_MAX
+#define GT_PLAN_NEEDS_ALL 1 /* the code has not been looked through: gt_plan_all() */
+
+/* plan.c: plans one function. 0, GT_PLAN_NEEDS_ALL or an error. */
+int gt_plan_one(struct gt_plan *plan, uint32_t index, bool may_borrow, struct gt_plan_entry *entry,
+		struct gt_message *message);
+/* ... and keeps it. GT_ENOMEM. */
+int gt_plan_keep(struct gt_plan *plan, const struct gt_plan_entry *entry,
+		 struct gt_message *message);
+
+/* plan_all.c: plans every function that is not planned yet. */
+int gt_plan_all(struct gt_plan *plan, struct gt_message *message);
 
 /* Adds an extra patch to the function's; false: no more, or no memory (plan->no_memory). */
 bool gt_plan_add_extra(struct gt_plan_work *work, const struct gt_plan_extra *extra);
 
-/* Plans a function that no compiler has prepared at its entry, behind endbr64 where that is
- * possible, else on it. Returns why it cannot be (the entry has no way then), or NULL. */
+/* plan_moved.c: plans a function that no compiler has prepared at its entry, behind endbr64 where
+ * that is possible, else on it. Returns why it cannot be (the entry has no way then), or NULL. */
 const char *gt_plan_find_moved(struct gt_plan_work *work);
+/* ... for which another try with work->may_borrow may help. */
+bool gt_plan_may_borrow(const char *reason);
+
+/* plan_island.c: five bytes that a short jump reaches which ends at `from`, as an extra patch of
+ * the given kind (GT_EXTRA_STUB, or GT_EXTRA_JUMP to `target` in the moved code): padding, or, if
+ * the work may borrow, a piece of a function nearby. 0: there are none. */
+uint64_t gt_plan_take_island(struct gt_plan_work *work, uint64_t from, enum gt_plan_extra_kind kind,
+			     uint8_t target);
+/* Bytes of padding behind the function `index`. */
+uint64_t gt_plan_padding_behind(struct gt_plan *plan, uint32_t index);
+/* Whether the instruction at `address` is one that runs: the code of its function is decoded from
+ * the function's start, and something leads to it. */
+bool gt_plan_is_code(struct gt_plan *plan, uint64_t address);
 
 #endif

@@ -39,7 +39,7 @@ struct gt_scan {
 	struct list slots;     /* struct slot: of the global offset table */
 	struct list functions; /* struct slot: the functions themselves */
 	struct list sites;     /* struct gt_special_site */
-	struct list own_jumps; /* struct gt_own_jump */
+	struct list inward;    /* struct gt_inward_jump */
 	struct list tables;    /* uint64_t: addresses outside of code that lea takes */
 	struct list used;      /* uint64_t: bytes of padding that patches have taken */
 	bool has[GT_SPECIAL_CALLER + 1];
@@ -237,7 +237,7 @@ void gt_scan_destroy(struct gt_scan *scan)
 	free(scan->slots.items);
 	free(scan->functions.items);
 	free(scan->sites.items);
-	free(scan->own_jumps.items);
+	free(scan->inward.items);
 	free(scan->tables.items);
 	free(scan->used.items);
 	free(scan);
@@ -332,12 +332,52 @@ static void mark(struct gt_scan *scan, uint64_t address, uint8_t marks)
 		range->marks[address - range->start] |= marks;
 }
 
+/* The last function that begins at or before the address. NULL: none. */
+static const struct gt_object_function *function_before(const struct gt_object *object,
+							uint64_t address)
+{
+	uint32_t low = 0, high = gt_object_function_count(object);
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+
+		if (gt_object_function(object, middle)->address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? gt_object_function(object, low - 1) : NULL;
+}
+
 /* The function that is being decoded: [start, end), 0 none. */
 struct current {
 	uint64_t start;
 	uint64_t end;
-	uint64_t entry; /* behind endbr64 */
 };
+
+static void note_inward(struct gt_scan *scan, const struct current *current, uint64_t address,
+			const struct gt_instruction *instruction, bool inside)
+{
+	const uint64_t target = instruction->target;
+	const struct gt_inward_jump jump = { target,
+					     address,
+					     instruction->bytes,
+					     instruction->target_offset,
+					     instruction->target_bytes,
+					     inside };
+	uint64_t start = current->start;
+
+	if (!inside) {
+		const struct gt_object_function *function = function_before(scan->object, target);
+
+		/* To its first byte is a call in tail position. */
+		if (!function || function->address == target)
+			return;
+		start = function->address;
+	}
+	if (target - start < GT_INWARD_BYTES)
+		push(scan, &scan->inward, &jump, sizeof(jump));
+}
 
 static void note_branch(struct gt_scan *scan, const struct current *current, uint64_t address,
 			const struct gt_instruction *instruction)
@@ -355,14 +395,8 @@ static void note_branch(struct gt_scan *scan, const struct current *current, uin
 	else
 		marks = GT_MARK_COND;
 	mark(scan, instruction->target, marks);
-	if (inside && marks == GT_MARK_INNER &&
-	    (instruction->target == current->start || instruction->target == current->entry)) {
-		const struct gt_own_jump own = { address, instruction->target, instruction->bytes,
-						 instruction->target_offset,
-						 instruction->target_bytes };
-
-		push(scan, &scan->own_jumps, &own, sizeof(own));
-	}
+	if (marks != GT_MARK_CALLED)
+		note_inward(scan, current, address, instruction, inside);
 }
 
 static void note_special(struct gt_scan *scan, uint64_t address,
@@ -433,9 +467,6 @@ static void sweep(struct gt_scan *scan, const struct range *range, bool fixed)
 
 			current.start = function->address;
 			current.end = function->address + function->bytes;
-			current.entry = current.start;
-			if (range->end - at >= 4 && memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0)
-				current.entry += 4;
 			next_start = next < count ? gt_object_function(scan->object, next)->address
 						  : UINT64_MAX;
 		}
@@ -505,7 +536,7 @@ static void follow_tables(struct gt_scan *scan)
 static int mark_relocation(void *data, const struct gt_object_relocation *relocation)
 {
 	if (relocation->defined)
-		mark(data, relocation->value, GT_MARK_POINTED);
+		mark(data, relocation->value, GT_MARK_POINTED | GT_MARK_WORD);
 	return 0;
 }
 
@@ -528,9 +559,18 @@ static void scan_data(struct gt_scan *scan)
 
 			memcpy(&value, bytes + at, 8);
 			if (value)
-				mark(scan, value, GT_MARK_POINTED);
+				mark(scan, value, GT_MARK_POINTED | GT_MARK_WORD);
 		}
 	}
+}
+
+static int compare_inward(const void *a, const void *b)
+{
+	const struct gt_inward_jump *x = a, *y = b;
+
+	if (x->target != y->target)
+		return x->target < y->target ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
 }
 
 int gt_scan_all(struct gt_scan *scan, struct gt_message *message)
@@ -550,6 +590,9 @@ int gt_scan_all(struct gt_scan *scan, struct gt_message *message)
 	if (!scan->no_memory) {
 		for (i = 0; i < scan->range_count; i++)
 			sweep(scan, &scan->ranges[i], fixed);
+		if (scan->inward.count)
+			qsort(scan->inward.items, scan->inward.count, sizeof(struct gt_inward_jump),
+			      compare_inward);
 		follow_tables(scan);
 		gt_object_each_relocation(scan->object, mark_relocation, scan);
 		if (fixed)
@@ -597,6 +640,18 @@ void gt_scan_use(struct gt_scan *scan, uint64_t address, uint64_t bytes)
 	}
 }
 
+void gt_scan_give_back(struct gt_scan *scan, uint64_t address, uint64_t bytes)
+{
+	uint64_t i;
+
+	for (i = 0; i < bytes; i++) {
+		const struct range *range = range_at(scan, address + i);
+
+		if (range && range->marks)
+			range->marks[address + i - range->start] &= (uint8_t)~GT_MARK_USED;
+	}
+}
+
 /* Index of the first item whose address is not below `address`; each begins with its address. */
 static uint32_t lower_bound(const struct list *list, size_t bytes, uint64_t address)
 {
@@ -625,31 +680,21 @@ uint32_t gt_scan_sites(const struct gt_scan *scan, uint64_t start, uint64_t end,
 	return lower_bound(&scan->sites, sizeof(**first), end) - from;
 }
 
-uint32_t gt_scan_own_jumps(const struct gt_scan *scan, uint64_t start, uint64_t end,
-			   const struct gt_own_jump **first)
+uint32_t gt_scan_inward_jumps(const struct gt_scan *scan, uint64_t start, uint64_t end,
+			      const struct gt_inward_jump **first)
 {
-	const uint32_t from = lower_bound(&scan->own_jumps, sizeof(**first), start);
+	const uint32_t from = lower_bound(&scan->inward, sizeof(**first), start);
 
-	*first = from ? (const struct gt_own_jump *)scan->own_jumps.items + from
-		      : scan->own_jumps.items;
-	return lower_bound(&scan->own_jumps, sizeof(**first), end) - from;
+	*first = from ? (const struct gt_inward_jump *)scan->inward.items + from
+		      : scan->inward.items;
+	return lower_bound(&scan->inward, sizeof(**first), end) - from;
 }
 
 /* Where instructions begin for sure, at or before the address: a function's start, or its end. */
 static bool known_start(const struct gt_scan *scan, uint64_t address, uint64_t *start)
 {
-	uint32_t low = 0, high = gt_object_function_count(scan->object);
-	const struct gt_object_function *function;
+	const struct gt_object_function *function = function_before(scan->object, address);
 
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (gt_object_function(scan->object, middle)->address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	function = low ? gt_object_function(scan->object, low - 1) : NULL;
 	if (!function)
 		return false;
 	*start = address - function->address < function->bytes

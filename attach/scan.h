@@ -18,7 +18,8 @@ enum gt_mark {
 	GT_MARK_POINTED = 8, /* an address in data, a relocation, or taken by lea or an immediate */
 	GT_MARK_TABLE = 16,  /* an entry of a jump table (so it seems) */
 	GT_MARK_INNER = 32,  /* a jump of the same function */
-	GT_MARK_USED = 128,  /* padding that a patch has taken */
+	GT_MARK_WORD = 64,   /* with _POINTED: by a word of the data, or a relocation */
+	GT_MARK_USED = 128,  /* a patch stands here */
 };
 #define GT_MARK_TARGET                                                                      \
 	(GT_MARK_CALLED | GT_MARK_JUMPED | GT_MARK_COND | GT_MARK_POINTED | GT_MARK_TABLE | \
@@ -44,14 +45,17 @@ struct gt_special_site {
 	bool call;
 };
 
-/* A jump of a function to its own first byte. */
-struct gt_own_jump {
-	uint64_t address;
+/* A direct jump that leads near the start of a function: behind its first byte, or, of the function
+ * itself, to it. */
+struct gt_inward_jump {
 	uint64_t target;
+	uint64_t address;
 	uint8_t bytes;
 	uint8_t target_offset; /* of the displacement in the instruction */
 	uint8_t target_bytes;
+	bool own; /* of the function itself */
 };
+#define GT_INWARD_BYTES 32 /* how far behind the function's start */
 
 struct gt_scan;
 
@@ -76,8 +80,10 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 uint8_t gt_scan_marks(const struct gt_scan *scan, uint64_t address);
 /* All marks of [address, address + bytes) together. */
 uint8_t gt_scan_marks_of(const struct gt_scan *scan, uint64_t address, uint64_t bytes);
-/* Marks padding as taken; is kept when gt_scan_all comes later. */
+/* Marks bytes as taken: padding, or code that a patch stands on; is kept when gt_scan_all comes
+ * later. And the other way round, after gt_scan_all. */
 void gt_scan_use(struct gt_scan *scan, uint64_t address, uint64_t bytes);
+void gt_scan_give_back(struct gt_scan *scan, uint64_t address, uint64_t bytes);
 
 /* What the target of a relative or rip-relative branch is: a special function itself, its linkage
  * stub, or its slot (for an indirect one). Works without gt_scan_all. */
@@ -89,8 +95,9 @@ bool gt_scan_has(const struct gt_scan *scan, enum gt_special special);
  * count. */
 uint32_t gt_scan_sites(const struct gt_scan *scan, uint64_t start, uint64_t end,
 		       const struct gt_special_site **first);
-uint32_t gt_scan_own_jumps(const struct gt_scan *scan, uint64_t start, uint64_t end,
-			   const struct gt_own_jump **first);
+/* Those that lead to [start, end), sorted by target. */
+uint32_t gt_scan_inward_jumps(const struct gt_scan *scan, uint64_t start, uint64_t end,
+			      const struct gt_inward_jump **first);
 
 /* Bytes of code from the address up to the end of its section (or segment); NULL and 0: no code. */
 const uint8_t *gt_scan_code(struct gt_scan *scan, uint64_t address, uint64_t *room);

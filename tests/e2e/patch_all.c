@@ -143,8 +143,8 @@ static void patch_object(const char *path, uint64_t bias)
 		if (written + entry.extra_count + 1u > count * 8ul + 64)
 			die("too many extra patches");
 		if (!entry.body) {
-			const int length = gt_plan_move(&entry, entry.patch_address + bias,
-							(uint64_t)at, at, GT_PLAN_MOVED_MAX, NULL);
+			const int length = gt_plan_move(plan, &entry, bias, (uint64_t)at, at,
+							GT_PLAN_MOVED_MAX, NULL);
 
 			if (length < 0)
 				die("gt_plan_move");

@@ -6,6 +6,7 @@ patch_all.c is preloaded: it plans the program (and libraries), moves, patches, 
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -196,3 +197,81 @@ int main() { int s = 0; for (int i = 0; i < 300; i++) s += catches(i);
     assert traced.stdout == plain.stdout
     calls = 300 + 300 + (300 + 200) * 2  # catches, guards, passes and thrower
     assert f"{calls:,} calls" in traced.stderr
+
+
+# Functions as -Os packs them: no padding for 200 bytes around, two bytes long, loops that begin in
+# the first five bytes, some reached by jumps of others. Each lender has room in its middle.
+TIGHT = r"""
+#include <stdio.h>
+#define LENDER(name, number) \
+    ".type " name ", @function\n" name ": mov %rdi, %rax\n mov $" number ", %ecx\n" \
+    "1: lea 3(%rax,%rcx,2), %rax\n rol $5, %rax\n xor %rdi, %rax\n add $0x12345, %rax\n" \
+    "imul $0x10001, %rax, %rax\n add %rcx, %rax\n sub $0x77, %rax\n mov %rax, %rdx\n" \
+    "shr $9, %rdx\n xor %rdx, %rax\n lea (%rax,%rdx,4), %rax\n dec %ecx\n jnz 1b\n" \
+    "mov %rax, %rdx\n shl $7, %rdx\n add %rdx, %rax\n xor $0x5555, %rax\n ror $3, %rax\n" \
+    "mov %rax, %rdx\n shl $11, %rdx\n sub %rdx, %rax\n xor $0x3333, %rax\n ror $13, %rax\n ret\n" \
+    ".size " name ", . - " name "\n"
+__asm__(".text\n"
+    LENDER("lender1", "3") LENDER("lender2", "4") LENDER("lender3", "5")
+    ".type two_bytes, @function\ntwo_bytes: jmp 9f\n.size two_bytes, . - two_bytes\n"
+    LENDER("lender4", "6")
+    ".type four_bytes, @function\nfour_bytes: mov %rdi, %rax\nret\n.size four_bytes, . - four_bytes\n"
+    ".type after, @function\nafter: 9: lea 5(%rdi), %rax\nret\n.size after, . - after\n"
+    LENDER("lender5", "7")
+    ".type looping, @function\nlooping: mov %edi, %eax\n1: inc %eax\n cmp $1000, %eax\n jl 1b\n ret\n"
+    ".size looping, . - looping\n"
+    ".type own, @function\nown: dec %rdi\n mov %rdi, %rax\n nop\n nop\n jg own\n ret\n.size own, . - own\n"
+    LENDER("lender6", "8")
+    ".type shared, @function\nshared: push %rdi\n8: add $4, %rdi\n pop %rax\n add %rdi, %rax\n ret\n"
+    ".size shared, . - shared\n"
+    ".type sharing, @function\nsharing: push %rdi\n lea 1(%rdi), %rdx\n test %rdi, %rdi\n jnz 8b\n pop %rax\n"
+    "mov $77, %eax\n ret\n.size sharing, . - sharing\n"
+    LENDER("lender7", "9") LENDER("lender8", "10") LENDER("lender9", "11"));
+#define ALL(X) X(lender1) X(lender2) X(lender3) X(lender4) X(lender5) X(lender6) X(lender7) \
+    X(lender8) X(lender9) X(two_bytes) X(four_bytes) X(after) X(looping) X(own) X(shared) X(sharing)
+#define DECLARE(name) long name(long);
+ALL(DECLARE)
+int main(void) {
+    for (long i = 0; i < 50; i++) {
+#define CALL(name) printf("%s %ld\n", #name, name(i));
+        ALL(CALL)
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def tight(compile):
+    return compile(TIGHT, "-Os")
+
+
+def test_functions_without_padding_borrow_from_their_neighbours(tight, tmp_path, graftrace):
+    listed = json.loads(graftrace("functions", "--format=json", tight).stdout)["objects"][0]
+    ways = {function["name"]: function["way"] for function in listed["functions"]}
+    assert ways["two_bytes"] == ways["four_bytes"] == "short"
+    assert ways["looping"] in ("short", "moved") and ways["own"] == "moved"
+    assert ways["shared"] in ("short", "moved")
+    report = tmp_path / "report"
+    plain = run([tight], tmp_path)
+    assert plain[0] == 0
+    assert run([tight], tmp_path, report)[:2] == plain[:2]
+    calls = int(report.read_text().split()[4])
+    assert calls >= 50 * 16
+
+
+@pytest.mark.parametrize("names", [
+    ["*"], ["two_bytes"], ["looping", "own"], ["shared"], ["sharing"], ["lender*"],
+], ids=" ".join)
+def test_what_is_borrowed_is_counted_right_and_given_back(names, tight, tmp_path, graftrace):
+    plain = run([tight], tmp_path)
+    words = [word for name in names for word in ("-l", name)]
+    traced = graftrace("record", *words, tight)
+    assert traced.stdout.encode() == plain[1]
+    text = graftrace("show").stdout
+    for name in names:
+        if "*" not in name:
+            assert len(re.findall(rf"\b{name}\(\)", text)) >= 50, name
+    if names == ["*"]:
+        for name in ("two_bytes", "own", "looping", "lender5"):
+            assert len(re.findall(rf"\b{name}\(\)", text)) == 50, name

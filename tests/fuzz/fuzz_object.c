@@ -58,8 +58,7 @@ static void plan_all(struct gt_object *object)
 		if (gt_plan_function(plan, i, &entry, &message))
 			continue;
 		gt_plan_jump(plan, &entry, 0, entry.patch_address + 100, out);
-		gt_plan_move(&entry, entry.patch_address, entry.patch_address + 4096, out,
-			     sizeof(out), &map);
+		gt_plan_move(plan, &entry, 0, entry.patch_address + 4096, out, sizeof(out), &map);
 		for (k = 0; k < entry.extra_count; k++)
 			gt_plan_extra_bytes(gt_plan_extra(plan, &entry, k), 0, 4096, 8192, out);
 	}

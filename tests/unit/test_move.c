@@ -131,7 +131,7 @@ static function *move(function *which, struct gt_plan_entry *entry, struct gt_pl
 	*entry = plan_of(which);
 	assert_int_not_equal(entry->way, GT_PLAN_NONE);
 	assert_int_equal(entry->body, 0);
-	bytes = gt_plan_move(entry, entry->patch_address + bias, (uint64_t)page, page, 4096, map);
+	bytes = gt_plan_move(plan, entry, bias, (uint64_t)page, page, 4096, map);
 	assert_in_range(bytes, 1, entry->moved_bytes_max);
 	return (function *)page;
 }
@@ -363,7 +363,7 @@ static void what_is_too_far_away_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(
-		gt_plan_move(&entry, 0x100000000000, 0x100080001000, out, sizeof(out), NULL),
+		gt_plan_move(plan, &entry, 0, entry.address + 0x80001000, out, sizeof(out), NULL),
 		GT_ENOTSUP);
 	assert_int_equal(gt_plan_jump(plan, &entry, 0, 1ull << 40, out), GT_ENOTSUP);
 }
@@ -375,9 +375,9 @@ static void too_little_room_is_refused(void **state)
 	int bytes, room;
 
 	(void)state;
-	bytes = gt_plan_move(&entry, 0x7f0000000000, 0x7f0000001000, out, sizeof(out), NULL);
+	bytes = gt_plan_move(plan, &entry, 0x7f0000000000, 0x7f0000001000, out, sizeof(out), NULL);
 	for (room = 0; room < bytes; room++)
-		assert_int_equal(gt_plan_move(&entry, 0x7f0000000000, 0x7f0000001000, out,
+		assert_int_equal(gt_plan_move(plan, &entry, 0x7f0000000000, 0x7f0000001000, out,
 					      (size_t)room, NULL),
 				 GT_EINVAL);
 }
