@@ -2,8 +2,8 @@
 /*
  * Plans on disk: one file an object, below a directory of the user's cache. A plan is found by what
  * it was made of: every loaded byte of the object, its list of functions and their names, its build
- * ID and path, the hooks, and the build of this program that made it. So a plan is never stale; it is
- * only not found any more, and goes when the directory gets too large.
+ * ID and path, the hooks, and the build of this program that made it. So a plan is never stale; it
+ * is only not found any more, and goes when the directory gets too large.
  *
  * The content is not believed: a file that another user could have written is not opened, its
  * checksum must be right, every field is checked, and the bytes that patches replace come from the
@@ -130,7 +130,8 @@ static int each_own_object(struct dl_phdr_info *info, size_t size, void *data)
 			mine = true;
 	for (i = 0; mine && i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_NOTE)
-			sum_bytes(data, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+			sum_bytes(data,
+				  (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
 				  info->dlpi_phdr[i].p_memsz);
 	return mine;
 }
@@ -302,10 +303,9 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct cache_
 	uint32_t i;
 
 	memset(entry, 0, sizeof(*entry));
-	if (from->way > GT_PLAN_SHORT || from->prepared > GT_PREPARED_CYG ||
-	    from->entry_only > 1 || from->reason > reason_count ||
-	    from->behind > GT_ENDBR64_BYTES || from->covered_bytes > GT_PLAN_ORIGINAL_MAX ||
-	    from->neutral > from->covered_bytes ||
+	if (from->way > GT_PLAN_SHORT || from->prepared > GT_PREPARED_CYG || from->entry_only > 1 ||
+	    from->reason > reason_count || from->behind > GT_ENDBR64_BYTES ||
+	    from->covered_bytes > GT_PLAN_ORIGINAL_MAX || from->neutral > from->covered_bytes ||
 	    (from->way == GT_PLAN_NONE && (from->extra_count || from->moved_bytes)))
 		return false;
 	entry->function = index;
@@ -536,8 +536,8 @@ static void make_room(int directory)
 		}
 		snprintf(list[count].name, sizeof(list[count].name), "%.63s", entry->d_name);
 		list[count].bytes = (uint64_t)status.st_blocks * 512;
-		list[count].changed = (int64_t)status.st_mtim.tv_sec * 1000000000 +
-				      status.st_mtim.tv_nsec;
+		list[count].changed =
+			(int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
 		total += list[count++].bytes;
 	}
 	if (stream)
@@ -659,7 +659,8 @@ static void write_file(const struct gt_plan *plan, const uint8_t *bytes, size_t 
 		    0600);
 	if (fd < 0)
 		return;
-	if (!write_whole(fd, bytes, size) || renameat(plan->cache_fd, scratch, plan->cache_fd, name))
+	if (!write_whole(fd, bytes, size) ||
+	    renameat(plan->cache_fd, scratch, plan->cache_fd, name))
 		unlinkat(plan->cache_fd, scratch, 0);
 	close(fd);
 }

@@ -109,7 +109,7 @@ uint64_t gt_plan_padding_behind(struct gt_plan *plan, uint32_t index)
 }
 
 static bool take_place(struct gt_plan_work *work, uint64_t address, enum gt_plan_extra_kind kind,
-			 uint8_t target)
+		       uint8_t target)
 {
 	struct gt_plan_extra extra = {
 		.address = address, .kind = (uint8_t)kind, .bytes = GT_JUMP_BYTES, .target = target
@@ -273,8 +273,7 @@ static bool can_borrow(const struct gt_plan_work *work, uint32_t *borrowed)
 
 	*borrowed = 0;
 	for (i = 0; i < work->entry->extra_count; i++)
-		*borrowed +=
-			gt_plan_extra(work->plan, work->entry, i)->kind == GT_EXTRA_BLOCK;
+		*borrowed += gt_plan_extra(work->plan, work->entry, i)->kind == GT_EXTRA_BLOCK;
 	return work->may_borrow && *borrowed < GT_PLAN_BLOCKS_MAX;
 }
 

@@ -129,7 +129,8 @@ struct gt_thread {
 	uint32_t busy;	   /* kernels: > 0 while the slow half works; an NMI may not record then */
 	uint32_t said_tid; /* kernels: the thread of the last words, as readers know it */
 	uint64_t oldest_sequence; /* overwrite mode: of `oldest` */
-	uint32_t oldest; /* index + 1 of what should be the writer's oldest sub-buffer; 0: unknown */
+	uint32_t
+		oldest; /* index + 1 of what should be the writer's oldest sub-buffer; 0: unknown */
 	uint32_t reserved[5];
 };
 

@@ -79,7 +79,7 @@ UNTRACED void interrupt_dispatch(struct registers *registers)
 	interrupt_handler *handler = __atomic_load_n(&handlers[vector].handler, __ATOMIC_ACQUIRE);
 	cpu->interrupts++;
 	if (cpu->depth == 1)
-		trace_interrupt_begin(cpu);
+		trace_interrupt_begin(cpu, registers);
 	if (vector != VECTOR_SPURIOUS) {
 		/* What is of a higher class may come in between. */
 		interrupts_on();

@@ -36,8 +36,8 @@ void trace_thread_fini(struct thread *thread);
  * stacks are switched. */
 void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to);
 /* The first interrupt begins on the processor's interrupt stack, or is over (nested ones say
- * nothing: they stay on that stack). */
-void trace_interrupt_begin(struct cpu *cpu);
+ * nothing: they stay on that stack). registers: what was interrupted. */
+void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers);
 void trace_interrupt_end(struct cpu *cpu);
 /* May the thread that was interrupted here lose the processor now? Else it is asked again soon. */
 bool trace_may_switch(const struct registers *registers);
@@ -73,9 +73,9 @@ static inline void trace_switch(struct cpu *cpu, struct thread *from, struct thr
 {
 	(void)cpu, (void)from, (void)to;
 }
-static inline void trace_interrupt_begin(struct cpu *cpu)
+static inline void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers)
 {
-	(void)cpu;
+	(void)cpu, (void)registers;
 }
 static inline void trace_interrupt_end(struct cpu *cpu)
 {

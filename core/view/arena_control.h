@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control files of the kernel that this runs in: the operations that the table asks for, on a
+ * ring in this memory (arena_target.h) and on what the kernel can change of its recorder. Beside
+ *the table's rows there are trace.data         the ring as a recording file (doc/format.md), not
+ *consumed trace_pipe.data    the same, consuming, for as long as somebody reads options/trace-self
+ *whether serving these files is traced too
+ *
+ * Every call may come from any thread; the kernel's lock keeps those apart that change something.
+ */
+#ifndef GT_CORE_VIEW_ARENA_CONTROL_H
+#define GT_CORE_VIEW_ARENA_CONTROL_H
+
+#include "core/view/arena_target.h"
+#include "core/view/control.h"
+#include "core/view/memory.h"
+
+/* What becomes of a function's entry. */
+enum gt_arena_entry {
+	GT_ARENA_ENTRY_OFF = 0,
+	GT_ARENA_ENTRY_ON = 1,
+	GT_ARENA_ENTRY_ROOT = 2, /* on, and enters the graph */
+};
+
+/* What the kernel supplies. Called with its lock held, but for lock itself and now_ns. */
+struct gt_arena_machine {
+	void (*lock)(void *data); /* a mutex: patching may wait */
+	void (*unlock)(void *data);
+	void (*set_tracing_on)(void *data, bool on);
+	void (*set_tracer)(void *data, enum graftrace_tracer tracer);
+	void (*set_max_depth)(void *data, uint32_t depth);
+	void (*set_threshold)(void *data, uint64_t ticks);
+	void (*set_graph_only)(void *data, bool graph_only);
+	/* Makes each function's entry what a byte of `wanted` (enum gt_arena_entry, by number - 1)
+	 * says. */
+	void (*patch)(void *data, const uint8_t *wanted);
+	uint64_t (*now_ns)(void *data);
+	/* Numbers of threads, 0: behind the last; names by gt_arena_names.thread. */
+	uint32_t (*thread_number)(void *data, uint32_t index);
+	void *data;
+};
+
+#define GT_ARENA_MARKS 4 /* lists of functions that can be set */
+
+struct gt_arena_control {
+	struct gt_control_target control;
+	struct gt_arena_ring *ring;
+	const struct gt_arena_machine *machine;
+	struct gt_memory memory;
+	const char *title; /* of recordings */
+	uint32_t function_count;
+	uint8_t *marks;	 /* of each function: a bit for each list it is in */
+	uint8_t *wanted; /* for patching */
+	bool set[GT_ARENA_MARKS];
+	bool trace_self;
+	uint64_t options;
+	uint64_t threshold_ns;
+	uint64_t cmdlines;
+	uint32_t clock_id;
+	uint64_t cpumask[4];
+	struct gt_arena_target view;
+	struct gt_control_log log;
+	struct gt_control_group group;
+};
+
+/* All functions are wanted; nothing is patched before somebody says so, or gt_arena_control_patch.
+ * GT_ENOMEM. */
+int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring *ring,
+			  const struct gt_arena_machine *machine, const struct gt_memory *memory,
+			  uint32_t function_count, const char *title);
+
+/* Patches by the lists and the tracer, as they are. */
+void gt_arena_control_patch(struct gt_arena_control *control);
+
+/* Rows beside the table's, in arena_files.c. */
+extern const struct gt_control_group gt_arena_files __attribute__((visibility("hidden")));
+
+#endif

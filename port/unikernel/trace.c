@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recorder's port to this kernel: what core/record/port.h asks for, and the kernel's hooks
+ * (trace.h) passed on to core/record/kernel.h. Nothing in this file is traced: hooks run in the
+ * middle of switches and interrupts.
+ */
+#include "port/unikernel/trace.h"
+
+#include <graftrace/agent.h>
+#include "core/record/kernel.h"
+#include "core/record/port.h"
+#include "port/unikernel/boot.h"
+#include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/cpu.h"
+#include "port/unikernel/crash.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/smp.h"
+#include "port/unikernel/symbols.h"
+#include "port/unikernel/thread.h"
+#include "port/unikernel/trace_private.h"
+#include "port/unikernel/include/string.h"
+
+#define SUB_BUFFER_BYTES 16384u
+#define RING_BYTES_MIN	 (1u << 20)
+#define RING_BYTES	 (64u << 20)
+/* A call takes at least this much of its stack: the frames that a stack can have. */
+#define CALL_BYTES   32
+#define REPORT_CALLS 8
+
+/* A stack as the recorder knows it. A thread's is noted in thread->recorder[0]. */
+struct trace_stack {
+	struct gt_context context;
+	struct gt_frame frames[];
+};
+
+struct gt_sites trace_sites;
+static struct graftrace_arena *arena;
+static struct trace_stack *idle_stacks[CPU_MAX], *interrupt_stacks[CPU_MAX];
+static uint32_t lock;
+
+extern uint64_t patchable_entries_start[], patchable_entries_end[];
+extern char trace_stubs_start[];
+
+/* ---- what the recorder asks of its kernel ---- */
+
+struct graftrace_arena *gt_port_arena(void)
+{
+	return arena;
+}
+
+/* Contexts and frames are made with their stacks: the recorder asks for nothing more. */
+void *gt_port_allocate(size_t bytes)
+{
+	(void)bytes;
+	return NULL;
+}
+
+void gt_port_release(void *memory, size_t bytes)
+{
+	(void)memory;
+	(void)bytes;
+}
+
+bool gt_port_mirror_open(uint64_t low, uint64_t high)
+{
+	(void)low;
+	(void)high;
+	return false; /* each stack has its own from the start */
+}
+
+void gt_port_wait(struct graftrace_arena *of, uint32_t seen, uint32_t milliseconds)
+{
+	(void)of;
+	(void)seen;
+	(void)milliseconds;
+}
+
+/* Readers look for themselves. */
+void gt_port_ring_doorbell(struct graftrace_arena *of)
+{
+	(void)of;
+}
+
+void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
+{
+	(void)action;
+	(void)function;
+	(void)clock;
+	(void)took;
+}
+
+uint32_t gt_port_cpu(void)
+{
+	return cpu_this()->number;
+}
+
+void gt_port_lock(void)
+{
+	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+		cpu_pause();
+}
+
+void gt_port_unlock(void)
+{
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+bool gt_port_peek(uint64_t address, uint64_t *value)
+{
+	uint64_t low, top;
+	if (!stack_bounds(address, &low, &top))
+		return false;
+	*value = *(const uint64_t *)address;
+	return true;
+}
+
+bool gt_port_is_stub_return(uint64_t address)
+{
+	return gt_sites_is_stub_return(&trace_sites, address);
+}
+
+uint32_t gt_port_context_number(void)
+{
+	return 0x80000000u;
+}
+
+/* ---- patching ---- */
+
+void gt_port_text_write(uint64_t address, const void *bytes, size_t count)
+{
+	paging_write_text((void *)address, bytes, count);
+}
+
+static void apply(void *wanted)
+{
+	gt_sites_apply(&trace_sites, wanted);
+}
+
+void trace_patch(const uint8_t *wanted)
+{
+	smp_stopped(apply, (void *)wanted);
+}
+
+/* All of it happens within smp_stopped. */
+void gt_port_cpus_stop(void)
+{
+}
+
+void gt_port_cpus_start(void)
+{
+}
+
+/* ---- stacks ---- */
+
+static struct trace_stack *stack_make(uint32_t number, uint64_t low, uint64_t top)
+{
+	uint32_t count = (uint32_t)((top - low) / CALL_BYTES);
+	struct trace_stack *stack = malloc(sizeof(*stack) + count * sizeof(struct gt_frame));
+	if (!stack)
+		return NULL;
+	gt_kernel_context_init(&stack->context, number, low, top, stack->frames, count);
+	return stack;
+}
+
+static struct gt_context *context_of(const struct thread *thread)
+{
+	struct trace_stack *stack = (struct trace_stack *)thread->recorder[0];
+	return stack ? &stack->context : NULL;
+}
+
+static void cpu_begin(struct cpu *cpu)
+{
+	char name[] = "cpu00";
+	struct thread *idle = cpu->current;
+	uint64_t low, top;
+	stack_bounds(cpu->interrupt_stack - 8, &low, &top);
+	struct trace_stack *stack = idle_stacks[cpu->number] =
+		stack_make(0, idle->stack_low, idle->stack_top);
+	interrupt_stacks[cpu->number] = stack_make(GT_KERNEL_INTERRUPT + cpu->number, low, top);
+	idle->recorder[0] = (uint64_t)stack;
+	if (!stack || !interrupt_stacks[cpu->number])
+		return;
+	name[3] += (char)(cpu->number / 10);
+	name[4] += (char)(cpu->number % 10);
+	gt_kernel_cpu_start((struct gt_thread *)cpu->recorder, cpu->number, &stack->context, name);
+}
+
+/* ---- hooks ---- */
+
+static uint64_t ring_bytes(void)
+{
+	uint64_t wanted = option_number("buffer", RING_BYTES);
+	uint64_t most = pages_free_bytes() / 2, bytes = wanted;
+	if (bytes > most)
+		bytes = most;
+	if (bytes < RING_BYTES_MIN)
+		bytes = RING_BYTES_MIN;
+	bytes = bytes / SUB_BUFFER_BYTES * SUB_BUFFER_BYTES;
+	if (bytes < wanted)
+		console_print("trace: the ring has %lu MiB, not %lu: there is no more memory\n",
+			      bytes >> 20, wanted >> 20);
+	return bytes;
+}
+
+void trace_init(void)
+{
+	uint32_t count = (uint32_t)(patchable_entries_end - patchable_entries_start);
+	uint64_t bytes = ring_bytes();
+	uint64_t *entries = malloc(count * sizeof(*entries));
+	uint8_t *states = malloc(count);
+	struct graftrace_arena *memory =
+		map_allocate(gt_kernel_arena_bytes(bytes, SUB_BUFFER_BYTES, CPU_MAX));
+	if (!entries || !states || !memory)
+		crash("trace: no memory for the ring");
+	memcpy(entries, patchable_entries_start, count * sizeof(*entries));
+	gt_kernel_arena_init(memory, bytes, SUB_BUFFER_BYTES, CPU_MAX);
+	arena = memory;
+	gt_sites_init(&trace_sites, entries, states, count, (uint64_t)trace_stubs_start);
+	cpu_begin(cpu_this());
+}
+
+void trace_cpu_init(struct cpu *cpu)
+{
+	cpu_begin(cpu);
+}
+
+void trace_start(void)
+{
+	if (trace_files_init())
+		trace_serve();
+	else
+		console_print("trace: no memory for the control files\n");
+}
+
+void trace_thread_init(struct thread *thread)
+{
+	thread->recorder[0] =
+		(uint64_t)stack_make(thread->number, thread->stack_low, thread->stack_top);
+	trace_name_thread(thread->number, thread->name);
+}
+
+void trace_thread_fini(struct thread *thread)
+{
+	free((void *)thread->recorder[0]);
+}
+
+void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to)
+{
+	static const uint8_t states[] = { 0, 0, 1, 64 }; /* Linux's R, R, S, X */
+	struct gt_context *next = context_of(to);
+	(void)cpu;
+	if (next)
+		gt_kernel_switch(next, states[from->state & 3]);
+}
+
+void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers)
+{
+	if (interrupt_stacks[cpu->number])
+		gt_kernel_enter(&interrupt_stacks[cpu->number]->context, registers->rip);
+}
+
+void trace_interrupt_end(struct cpu *cpu)
+{
+	if (interrupt_stacks[cpu->number])
+		gt_kernel_leave();
+}
+
+bool trace_may_switch(const struct registers *registers)
+{
+	return !gt_kernel_in_recorder(registers->rip);
+}
+
+uint64_t trace_return_address(uint64_t slot, uint64_t value)
+{
+	uint64_t low, top;
+	if (!gt_port_is_stub_return(value) || !stack_bounds(slot, &low, &top))
+		return value;
+	return *(const uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+}
+
+/* ---- the end of a crash report ---- */
+
+static void report_cpu(uint32_t number)
+{
+	const struct gt_thread *block = (const struct gt_thread *)cpus[number].recorder;
+	if (!block->sub_buffer || block->cur == 0)
+		return;
+	const uint64_t *first = graftrace_sub_buffer_words(block->sub_buffer);
+	const uint64_t *word = (const uint64_t *)block->cur;
+	uint32_t calls = 0;
+	console_print("CPU %u, last call last:\n", number);
+	while (word > first && calls < REPORT_CALLS)
+		calls += graftrace_word_function(*--word) - 1 < trace_sites.count;
+	for (; word < (const uint64_t *)block->cur; word++) {
+		uint64_t address = gt_sites_address(&trace_sites, graftrace_word_function(*word));
+		if (address)
+			console_print("  %s %s\n", graftrace_word_is_return(*word) ? "<-" : "->",
+				      symbol_name(symbol_find(address)));
+	}
+}
+
+void trace_report(void)
+{
+	if (!arena)
+		return;
+	__atomic_store_n(&arena->tracing_on, 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < cpu_count; i++)
+		report_cpu(i);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control files of this kernel: names of functions and threads, and what the viewer's
+ * arena_control needs to change the recorder. All of it runs in the server's threads.
+ */
+#include "port/unikernel/trace_private.h"
+
+#include "core/record/kernel.h"
+#include "core/record/port.h"
+#include "core/view/arena_control.h"
+#include "port/unikernel/clock.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/symbols.h"
+#include "port/unikernel/thread.h"
+#include "port/unikernel/include/string.h"
+
+#define NAMES 1024 /* of the threads with the highest numbers */
+
+_Static_assert((int)GT_ARENA_ENTRY_ROOT == (int)GT_SITE_ROOT, "patching takes the viewer's bytes");
+
+static struct {
+	uint32_t number; /* 0: none yet */
+	char name[16];
+} names[NAMES];
+static uint32_t newest;
+
+static struct gt_arena_ring ring;
+static struct gt_arena_control control;
+static struct mutex mutex = { .name = "trace" };
+
+/* ---- names ---- */
+
+void trace_name_thread(uint32_t number, const char *name)
+{
+	strncpy(names[number % NAMES].name, name, sizeof(names[0].name) - 1);
+	__atomic_store_n(&names[number % NAMES].number, number, __ATOMIC_RELEASE);
+	__atomic_store_n(&newest, number, __ATOMIC_RELAXED);
+}
+
+static int function_at(void *data, uint64_t address, struct gt_function *function)
+{
+	uint32_t symbol = symbol_find(address);
+	(void)data;
+	if (symbol == symbol_count)
+		return GT_ENOENT;
+	*function = (struct gt_function){ .name = symbol_name(symbol),
+					  .object = "kernel",
+					  .address = symbol_start(symbol),
+					  .size = symbol_bytes(symbol) };
+	return GT_OK;
+}
+
+static int function_by_number(void *data, uint32_t number, struct gt_function *function)
+{
+	uint64_t address = gt_sites_address(&trace_sites, number);
+	return address ? function_at(data, address, function) : GT_ENOENT;
+}
+
+static int thread_name(void *data, uint32_t tid, char comm[16])
+{
+	(void)data;
+	if (tid == 0)
+		memcpy(comm, "<idle>", sizeof("<idle>"));
+	else if (names[tid % NAMES].number == tid)
+		memcpy(comm, names[tid % NAMES].name, 16);
+	else
+		return GT_ENOENT;
+	return GT_OK;
+}
+
+static uint32_t thread_number(void *data, uint32_t index)
+{
+	(void)data;
+	return index < __atomic_load_n(&newest, __ATOMIC_RELAXED) ? index + 1 : 0;
+}
+
+/* ---- what can be changed ---- */
+
+static void lock(void *data)
+{
+	mutex_lock(data);
+}
+
+static void unlock(void *data)
+{
+	mutex_unlock(data);
+}
+
+static void set_tracing_on(void *data, bool on)
+{
+	(void)data;
+	gt_kernel_set_tracing_on(on);
+}
+
+static void set_tracer(void *data, enum graftrace_tracer tracer)
+{
+	(void)data;
+	gt_kernel_set_tracer(tracer);
+}
+
+static void set_max_depth(void *data, uint32_t depth)
+{
+	(void)data;
+	gt_kernel_set_max_depth(depth);
+}
+
+static void set_threshold(void *data, uint64_t ticks)
+{
+	(void)data;
+	gt_kernel_set_threshold(ticks);
+}
+
+static void set_graph_only(void *data, bool graph_only)
+{
+	(void)data;
+	gt_kernel_set_graph_only(graph_only);
+}
+
+static void patch(void *data, const uint8_t *wanted)
+{
+	(void)data;
+	trace_patch(wanted);
+}
+
+static uint64_t now_ns(void *data)
+{
+	(void)data;
+	return clock_ns();
+}
+
+static const struct gt_arena_names arena_names = { function_by_number, function_at, thread_name,
+						   NULL };
+
+static const struct gt_arena_machine machine = {
+	.lock = lock,
+	.unlock = unlock,
+	.set_tracing_on = set_tracing_on,
+	.set_tracer = set_tracer,
+	.set_max_depth = set_max_depth,
+	.set_threshold = set_threshold,
+	.set_graph_only = set_graph_only,
+	.patch = patch,
+	.now_ns = now_ns,
+	.thread_number = thread_number,
+	.data = &mutex,
+};
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+/* ---- what trace.c and the server use ---- */
+
+bool trace_files_init(void)
+{
+	static const struct gt_memory memory = { resize, NULL };
+	ring.arena = gt_port_arena();
+	ring.names = &arena_names;
+	ring.clock = (struct gt_clock){ .tsc_base = cpu_ticks(),
+					.ns_base = clock_ns(),
+					.mult = (1000000000ull << 24) / clock_ticks_per_second(),
+					.shift = 24 };
+	if (gt_arena_control_init(&control, &ring, &machine, &memory, trace_sites.count,
+				  "unikernel") != GT_OK)
+		return false;
+	mutex_lock(&mutex);
+	gt_arena_control_patch(&control);
+	gt_kernel_set_tracing_on(true);
+	mutex_unlock(&mutex);
+	return true;
+}
+
+struct gt_control_target *trace_files(void)
+{
+	return &control.control;
+}
+
+bool trace_self(void)
+{
+	return __atomic_load_n(&control.trace_self, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tracer's files in this kernel offer each other: trace.c records, trace_files.c tells
+ * what can be read and changed, trace_server.c lets others do so. */
+#ifndef PORT_UNIKERNEL_TRACE_PRIVATE_H
+#define PORT_UNIKERNEL_TRACE_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/record/sites.h"
+#include "core/view/control.h"
+
+#define TRACE_PORT 9090
+
+/* ---- trace.c ---- */
+
+extern struct gt_sites trace_sites;
+/* Makes every entry what a byte of `wanted` says (enum gt_site_state). From a thread. */
+void trace_patch(const uint8_t *wanted);
+
+/* ---- trace_files.c ---- */
+
+/* The name of a thread, for those who read the trace when it is gone. */
+void trace_name_thread(uint32_t number, const char *name);
+/* Makes the control files; everything is traced from here on. False: no memory. */
+bool trace_files_init(void);
+struct gt_control_target *trace_files(void);
+/* Is serving the files traced too (options/trace-self)? */
+bool trace_self(void);
+
+/* ---- trace_server.c ---- */
+
+/* Starts the thread that serves /ftrace/. */
+void trace_serve(void);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The server of /ftrace/ at port 9090: a thread for each connection, a few at a time. What it does,
+ * and what the network does for it, goes unrecorded (options/trace-self): its threads are paused,
+ * and so is the network's thread while it handles a packet of that port.
+ */
+#include "port/unikernel/trace_private.h"
+
+#include "core/record/kernel.h"
+#include "core/view/http_server.h"
+#include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/thread.h"
+#include "port/unikernel/trace.h"
+#include "port/unikernel/include/netinet/in.h"
+#include "port/unikernel/include/sys/socket.h"
+
+#define CONNECTIONS  12
+#define IDLE_SECONDS 30	      /* a connection may say nothing for */
+#define SEND_SECONDS 60	      /* a reader may take nothing for */
+#define WAIT_NS	     20000000 /* before a waiting reader looks again */
+
+/* Of an Ethernet frame with IPv4 and TCP in it. */
+#define ETHERNET_BYTES 14
+#define TYPE_AT	       12
+#define PROTOCOL_AT    (ETHERNET_BYTES + 9)
+#define TCP	       6
+
+static uint32_t connections;
+static bool packet_paused; /* the network's thread alone */
+
+/* ---- one connection ---- */
+
+static int64_t receive(void *data, char *buffer, size_t bytes)
+{
+	return lwip_recv(*(int *)data, buffer, bytes, 0);
+}
+
+static int64_t send_all(void *data, const char *bytes, size_t count)
+{
+	while (count) {
+		ssize_t sent = lwip_send(*(int *)data, bytes, count, 0);
+		if (sent <= 0)
+			return -1;
+		bytes += sent;
+		count -= (size_t)sent;
+	}
+	return 0;
+}
+
+static bool wait(void *data)
+{
+	char byte;
+	thread_sleep_until(clock_ns() + WAIT_NS);
+	ssize_t got = lwip_recv(*(int *)data, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+	return got > 0 || (got < 0 && errno == EWOULDBLOCK);
+}
+
+static void *serve(void *argument)
+{
+	int socket = (int)(intptr_t)argument;
+	struct gt_http_stream stream = { receive, send_all, wait, &socket };
+	struct timeval idle = { IDLE_SECONDS, 0 }, stalled = { SEND_SECONDS, 0 };
+	bool paused = !trace_self();
+	if (paused)
+		gt_kernel_pause();
+	struct gt_http_connection *connection = malloc(sizeof(*connection));
+	lwip_setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof(idle));
+	lwip_setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &stalled, sizeof(stalled));
+	if (connection)
+		gt_http_serve(connection, &stream, trace_files());
+	free(connection);
+	lwip_close(socket);
+	__atomic_fetch_sub(&connections, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* ---- who comes ---- */
+
+static void take(int socket)
+{
+	size_t bytes;
+	const char *words = gt_http_too_many(&bytes);
+	if (__atomic_add_fetch(&connections, 1, __ATOMIC_ACQUIRE) <= CONNECTIONS &&
+	    thread_create("trace", serve, (void *)(intptr_t)socket, 0, true))
+		return;
+	lwip_send(socket, words, bytes, MSG_DONTWAIT);
+	lwip_close(socket);
+	__atomic_fetch_sub(&connections, 1, __ATOMIC_RELEASE);
+}
+
+static void *listen_thread(void *argument)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(TRACE_PORT) };
+	int listening = lwip_socket(AF_INET, SOCK_STREAM, 0);
+	(void)argument;
+	if (!trace_self())
+		gt_kernel_pause();
+	if (listening < 0 || lwip_bind(listening, (struct sockaddr *)&address, sizeof(address)) ||
+	    lwip_listen(listening, 64)) {
+		console_print("trace: cannot listen on port %d\n", TRACE_PORT);
+		return NULL;
+	}
+	for (;;) {
+		int socket = lwip_accept(listening, NULL, NULL);
+		if (socket >= 0)
+			take(socket);
+		else
+			thread_sleep_until(clock_ns() + WAIT_NS);
+	}
+}
+
+void trace_serve(void)
+{
+	if (!thread_create("trace-server", listen_thread, NULL, 0, true))
+		console_print("trace: no memory for the server\n");
+}
+
+/* ---- the network's thread ---- */
+
+static unsigned word_at(const uint8_t *at)
+{
+	return (unsigned)at[0] << 8 | at[1];
+}
+
+void trace_packet_begin(const uint8_t *frame, uint32_t bytes)
+{
+	packet_paused = false;
+	if (bytes < ETHERNET_BYTES + 24 || word_at(frame + TYPE_AT) != 0x0800 ||
+	    frame[PROTOCOL_AT] != TCP || trace_self())
+		return;
+	uint32_t tcp = ETHERNET_BYTES + (frame[ETHERNET_BYTES] & 15u) * 4;
+	if (bytes < tcp + 4 || word_at(frame + tcp + 2) != TRACE_PORT)
+		return;
+	packet_paused = true;
+	gt_kernel_pause();
+}
+
+void trace_packet_end(void)
+{
+	if (packet_paused)
+		gt_kernel_resume();
+}
