@@ -27,7 +27,7 @@ targets: ## list the programs that the unikernel can be built with
 	@tools/unikernel targets
 
 # The options of these two stand at the head of tools/unikernel.
-export TARGET TRACE CPUS MEMORY BUFFER LINGER DISK PORT TRACE_PORT QEMU QEMU_ARGS BUILD
+export TARGET TRACE CPUS MEMORY BUFFER LINGER OPTIONS DISK PORT TRACE_PORT QEMU QEMU_ARGS BUILD
 image: ## build the unikernel with TARGET=… in it (TRACE=ftrace: traced) and say where it is
 	@tools/setup build unikernel
 	@tools/unikernel image

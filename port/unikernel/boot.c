@@ -17,6 +17,7 @@
 #include "port/unikernel/smp.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace.h"
+#include "port/unikernel/watchdog.h"
 
 #define IDLE_STACK_BYTES 32768
 
@@ -29,9 +30,11 @@ static void *first_thread(void *argument)
 	threads_init();
 	smp_start((uint32_t)option_number("cpus", CPU_MAX));
 	devices_init();
+	watchdog_start();
 	trace_start();
 	console_print("graftrace unikernel: %u CPU%s, %lu MiB free, up after %lu ms\n", cpu_count,
 		      cpu_count == 1 ? "" : "s", pages_free_bytes() >> 20, clock_ns() / 1000000);
+	thread_this()->program = true;
 	int code = main();
 	if (code)
 		console_print("the program ended with %d\n", code);

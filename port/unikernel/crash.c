@@ -3,6 +3,7 @@
 #include "port/unikernel/crash.h"
 
 #include "port/unikernel/acpi.h"
+#include "port/unikernel/apic.h"
 #include "port/unikernel/boot.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
@@ -21,6 +22,8 @@
 static uint32_t crashed; /* a processor reports, the machine ends */
 static uint32_t halting; /* NMIs mean: stop */
 static uint32_t ending;	 /* machine_end was called */
+
+static struct cpu *asked; /* an NMI means: print where you are */
 
 static const char *const names[VECTOR_EXCEPTIONS] = {
 	"division by zero",
@@ -57,8 +60,8 @@ static void print_address(uint64_t address)
 
 void crash_print_stack(uint64_t frame_pointer)
 {
-	uint64_t low, top;
-	for (int depth = 0; depth < DEEPEST_STACK; depth++) {
+	uint64_t low, top, last = 0, repeated = 0;
+	for (int printed = 0; printed < DEEPEST_STACK;) {
 		if (frame_pointer & 7 || !stack_bounds(frame_pointer, &low, &top) ||
 		    top - frame_pointer < 16)
 			return;
@@ -66,7 +69,17 @@ void crash_print_stack(uint64_t frame_pointer)
 		uint64_t address = trace_return_address((uint64_t)&frame[1], frame[1]);
 		if (!address)
 			return;
-		print_address(address - 1);
+		repeated = address == last ? repeated + 1 : 0;
+		if (repeated == 1)
+			console_print("  … and again\n");
+		if (!repeated) {
+			print_address(address - 1);
+			printed++;
+		}
+		last = address;
+		/* Callers lie above; what does not is no frame. */
+		if (frame[0] <= frame_pointer)
+			return;
 		frame_pointer = frame[0];
 	}
 	console_print("  … and so on\n");
@@ -139,6 +152,13 @@ void crash(const char *format, ...)
 	power_off(true);
 }
 
+void crash_ask_cpu(struct cpu *cpu)
+{
+	__atomic_store_n(&asked, cpu, __ATOMIC_RELEASE);
+	if (cpu != cpu_this())
+		apic_send_nmi(cpu->apic_id);
+}
+
 static void *linger(void *argument)
 {
 	(void)argument;
@@ -158,13 +178,11 @@ static bool is_survivable(const struct registers *registers)
 static void thread_park(void) __attribute__((noreturn));
 static void thread_park(void)
 {
-	struct thread *thread = thread_this();
+	thread_this()->program = false;
 	if (!thread_create("linger", linger, NULL, 0, true))
 		power_off(true);
-	for (;;) {
-		(void)thread;
+	for (;;)
 		thread_sleep_until(TIMER_NEVER);
-	}
 }
 
 void crash_exception(struct registers *registers)
@@ -173,6 +191,12 @@ void crash_exception(struct registers *registers)
 	if (vector == VECTOR_NMI && __atomic_load_n(&halting, __ATOMIC_ACQUIRE))
 		for (;;)
 			__asm__ volatile("cli; hlt");
+	if (vector == VECTOR_NMI && __atomic_exchange_n(&asked, NULL, __ATOMIC_ACQ_REL)) {
+		print_where();
+		print_address(registers->rip);
+		crash_print_stack(registers->rbp);
+		return;
+	}
 	bool overflow = (vector == VECTOR_DOUBLE_FAULT || vector == VECTOR_PAGE_FAULT) &&
 			stack_is_guard(address);
 	bool survivable = is_survivable(registers);

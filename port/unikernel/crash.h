@@ -16,6 +16,8 @@ void crash(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2
 void crash_exception(struct registers *registers);
 /* Prints a call stack by name, beginning at a frame pointer. */
 void crash_print_stack(uint64_t frame_pointer);
+/* Has another processor print where it is, even with interrupts off. From a thread. */
+void crash_ask_cpu(struct cpu *cpu);
 /* The program is over: after LINGER seconds (if asked for, or after a failure) the machine ends,
  * with an exit code of QEMU's that tells success from failure. From a thread. */
 void machine_end(bool failed) __attribute__((noreturn));

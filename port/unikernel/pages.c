@@ -7,14 +7,18 @@
 
 #include "port/unikernel/boot.h"
 #include "port/unikernel/console.h"
+#include "port/unikernel/crash.h"
 #include "port/unikernel/list.h"
 #include "port/unikernel/spinlock.h"
+#include "port/unikernel/thread.h"
 #include "port/unikernel/include/string.h"
 
 /* What begins at a page. Any other page (inside a run, or not ours to give out) has 0. */
 #define STATE_FREE	0x40 /* and the order */
 #define STATE_ALLOCATED 0x80 /* and the order */
 #define STATE_ORDER	0x0f
+
+#define KEPT_BACK_BYTES 0x400000
 
 struct run_state {
 	uint8_t state; /* STATE_… */
@@ -95,20 +99,30 @@ void pages_init(void)
 	total_bytes = free_bytes;
 }
 
+/* The last of the memory is for the network and the tracer, so that what led here can be told. */
+static bool is_kept_back(unsigned order)
+{
+	struct cpu *cpu = cpu_this();
+	return !cpu->depth && cpu->current && cpu->current->program &&
+	       free_bytes < KEPT_BACK_BYTES + ((uint64_t)PAGE_BYTES << order);
+}
+
 void *pages_allocate(unsigned order)
 {
 	uint64_t flags = spin_lock(&lock);
 	unsigned from = order;
 	while (from <= PAGES_ORDER_MAX && list_is_empty(&free_runs[from]))
 		from++;
-	if (from > PAGES_ORDER_MAX) {
+	if (from > PAGES_ORDER_MAX || is_kept_back(order)) {
 		bool say = !exhausted;
 		exhausted = true;
 		spin_unlock(&lock, flags);
 		if (say)
 			console_print("memory: exhausted: no %u KiB in a row left of %lu MiB "
-				      "(%lu KiB free in smaller pieces)\n",
+				      "(%lu KiB are free); who asks:\n",
 				      4u << order, total_bytes >> 20, free_bytes >> 10);
+		if (say)
+			crash_print_stack((uint64_t)__builtin_frame_address(0));
 		return NULL;
 	}
 	struct list *run = free_runs[from].next;

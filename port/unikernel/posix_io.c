@@ -6,6 +6,7 @@
 #include "port/unikernel/include/sys/socket.h"
 
 #include "port/unikernel/block.h"
+#include "port/unikernel/boot.h"
 #include "port/unikernel/console.h"
 #include "port/unikernel/crash.h"
 #include "port/unikernel/memory.h"
@@ -134,6 +135,18 @@ void exit(int code)
 void abort(void)
 {
 	__builtin_trap();
+}
+
+char *getenv(const char *name)
+{
+	uint32_t length;
+	const char *text = option_text(name, &length);
+	char *copy = text ? malloc(length + 1) : NULL;
+	if (copy) {
+		memcpy(copy, text, length);
+		copy[length] = 0;
+	}
+	return copy;
 }
 
 int atoi(const char *text)

@@ -44,6 +44,7 @@ struct thread *thread_create(const char *name, void *(*function)(void *), void *
 	thread->function = function;
 	thread->argument = argument;
 	thread->detached = detached;
+	thread->program = thread_this()->program;
 	thread->cpu = cpu_this()->number;
 	thread->state = THREAD_WAITING;
 	list_init(&thread->link);

@@ -53,8 +53,9 @@ struct thread {
 	uint32_t over;	   /* under `ended`'s lock: joiners need not wait */
 	uint32_t detached; /* under `ended`'s lock */
 	struct wait_queue ended;
-	struct list all;			  /* in the ring of all threads */
-	int error_number;			  /* errno */
+	bool program;	  /* main() or made by it: may not take the last memory */
+	struct list all;  /* in the ring of all threads */
+	int error_number; /* errno */
 	uint64_t recorder[THREAD_RECORDER_WORDS]; /* the tracer's; zero at first */
 };
 

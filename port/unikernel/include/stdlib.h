@@ -16,6 +16,8 @@ void free(void *object);
 void exit(int code) __attribute__((noreturn));
 /* Ends it with a crash report. */
 void abort(void) __attribute__((noreturn));
+/* NAME=VALUE of the kernel's command line (make run OPTIONS=…). NULL: not there. */
+char *getenv(const char *name);
 int atoi(const char *text);
 
 #endif

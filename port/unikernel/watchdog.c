@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The watchdog: threads that wait for each other's mutexes in a ring, and processors that take no
+ * interrupt. What it reads changes while it reads, so a finding counts when the next look, a second
+ * later, finds the very same. (Threads that wait for a signal which nobody will give look like any
+ * server's: those it cannot tell.)
+ */
+#include "port/unikernel/watchdog.h"
+
+#include "port/unikernel/apic.h"
+#include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/crash.h"
+#include "port/unikernel/interrupts.h"
+#include "port/unikernel/thread.h"
+
+#define LOOK_NS	     1000000000ull
+#define LONGEST_RING 16
+#define SILENT_LOOKS 10
+#define SAVED_FRAME  5 /* of what switch_stacks saves: rbp */
+
+struct ring {
+	struct thread *threads[LONGEST_RING];
+	struct mutex *mutexes[LONGEST_RING]; /* that the thread beside it waits for */
+	unsigned length;		     /* 0: none */
+};
+
+static struct {
+	uint64_t interrupts;
+	unsigned silent; /* looks in a row without an interrupt */
+} seen[CPU_MAX];
+
+/* Follows who waits for whom from one thread; a ring if that leads back to it. */
+static bool follow(struct thread *first, void *argument)
+{
+	struct ring *ring = argument;
+	struct thread *thread = first;
+	for (ring->length = 0; ring->length < LONGEST_RING;) {
+		struct mutex *mutex = __atomic_load_n(&thread->waits_for, __ATOMIC_RELAXED);
+		struct thread *owner =
+			mutex ? __atomic_load_n(&mutex->owner, __ATOMIC_RELAXED) : NULL;
+		if (!owner)
+			break;
+		ring->threads[ring->length] = thread;
+		ring->mutexes[ring->length++] = mutex;
+		if (owner == first)
+			return false; /* found: no more threads */
+		thread = owner;
+	}
+	ring->length = 0;
+	return true;
+}
+
+static bool is_same(const struct ring *a, const struct ring *b)
+{
+	if (!a->length || a->length != b->length)
+		return false;
+	for (unsigned i = 0; i < a->length; i++)
+		if (a->threads[i] != b->threads[i] || a->mutexes[i] != b->mutexes[i])
+			return false;
+	return true;
+}
+
+static void report(const struct ring *ring)
+{
+	console_print("\n*** deadlock: %u thread%s for ever\n", ring->length,
+		      ring->length == 1 ? " waits" : "s wait");
+	for (unsigned i = 0; i < ring->length; i++) {
+		const struct thread *thread = ring->threads[i], *owner = ring->mutexes[i]->owner;
+		const char *name = ring->mutexes[i]->name;
+		console_print("thread %u (%s) waits for mutex %s%s%p, which thread %u (%s) holds\n",
+			      thread->number, thread->name, name ? name : "", name ? " " : "",
+			      (const void *)ring->mutexes[i], owner->number, owner->name);
+		crash_print_stack(((const uint64_t *)thread->sp)[SAVED_FRAME]);
+	}
+}
+
+/* A processor that is awake or can be woken counts an interrupt for each one that it is sent. */
+static void look_at_cpus(void)
+{
+	for (uint32_t i = 0; i < cpu_count; i++) {
+		struct cpu *cpu = &cpus[i];
+		uint64_t interrupts = __atomic_load_n(&cpu->interrupts, __ATOMIC_RELAXED);
+		seen[i].silent = interrupts == seen[i].interrupts ? seen[i].silent + 1 : 0;
+		seen[i].interrupts = interrupts;
+		if (seen[i].silent == SILENT_LOOKS) {
+			console_print(
+				"\n*** CPU %u has taken no interrupt for %u s; it does this:\n", i,
+				SILENT_LOOKS);
+			crash_ask_cpu(cpu);
+		}
+		if (cpu != cpu_this())
+			apic_send(cpu->apic_id, VECTOR_RESCHEDULE);
+	}
+}
+
+static void *watch(void *argument)
+{
+	struct ring last = { .length = 0 }, now;
+	(void)argument;
+	for (;;) {
+		thread_sleep_until(clock_ns() + LOOK_NS);
+		look_at_cpus();
+		now.length = 0;
+		threads_visit(follow, &now);
+		if (is_same(&last, &now)) {
+			report(&now);
+			machine_end(true);
+		}
+		last = now;
+	}
+	return NULL;
+}
+
+void watchdog_start(void)
+{
+	if (!thread_create("watchdog", watch, NULL, 0, true))
+		console_print("no memory for the watchdog\n");
+}

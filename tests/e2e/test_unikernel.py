@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""The unikernel boots, runs its targets on one, two and eight processors, and says what went wrong."""
+
+import os
+import random
+import re
+import subprocess
+import threading
+
+import pytest
+
+from conftest import ROOT
+from unikernel import Machine, call, image
+
+TARGETS = ["block-hasher", "faults", "hello", "slow-memcpy", "stress", "webserver"]
+CPUS = [1, 2, 8]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    """Every target, so that no boot has to wait for a compiler."""
+    for target in TARGETS:
+        image(target)
+
+
+@pytest.mark.parametrize("cpus", CPUS)
+def test_hello_says_hello_and_ends_well(cpus):
+    code, output, messages = call("run", TARGET="hello", CPUS=cpus)
+    assert (code, messages) == (0, "")
+    assert f": {cpus} CPU" in output
+    assert output.endswith("Hello from a kernel with one program in it.\n")
+
+
+@pytest.mark.parametrize("cpus", CPUS)
+def test_threads_locks_sleeps_and_recursion_come_out_right(cpus):
+    code, output, _ = call("run", TARGET="stress", CPUS=cpus)
+    assert code == 0 and "stress: all is well\n" in output, output
+
+
+def fnv(data, value=0xcbf29ce484222325):
+    for byte in data:
+        value = (value ^ byte) * 0x100000001b3 & 0xffffffffffffffff
+    return value
+
+
+@pytest.mark.parametrize("cpus", CPUS)
+def test_the_disk_is_read_whole_by_several_threads(tmp_path, cpus):
+    block = 16384
+    content = random.Random(cpus).randbytes(20 * block + 512)
+    disk = tmp_path / "disk.img"
+    disk.write_bytes(content)
+    hashes = b"".join(fnv(content[at:at + block]).to_bytes(8, "little")
+                      for at in range(0, len(content), block))
+    code, output, messages = call("run", TARGET="block-hasher", CPUS=cpus, DISK=disk)
+    assert code == 0, output + messages
+    assert "block-hasher: 21 blocks by 4 threads" in output
+    assert f"hash {fnv(hashes):016x}\n" in output
+
+
+def test_the_slow_copy_copies():
+    code, output, _ = call("run", TARGET="slow-memcpy")
+    assert code == 0 and "12800 KiB copied" in output
+
+
+@pytest.mark.parametrize("cpus", CPUS)
+def test_the_web_server_answers_many_at_once(cpus):
+    with Machine(TARGET="webserver", CPUS=cpus) as machine:
+        machine.wait_for("webserver: http")
+        wrong = []
+
+        def visit(number):
+            for limit in (100, 1000, 10 * number + 10):
+                status, body = machine.get(f"/primes/{limit}")
+                count = sum(all(n % d for d in range(2, int(n ** .5) + 1))
+                            for n in range(2, limit + 1))
+                if status != 200 or not body.startswith(b"%d primes up to %d," % (count, limit)):
+                    wrong.append((limit, status, body))
+
+        visitors = [threading.Thread(target=visit, args=(number,)) for number in range(24)]
+        for visitor in visitors:
+            visitor.start()
+        for visitor in visitors:
+            visitor.join()
+        assert not wrong
+        assert machine.get("/nothing")[0] == 404
+        assert b"72 requests served" in machine.get("/status")[1].replace(b"74 ", b"72 ")
+
+
+def test_a_connection_serves_several_requests_in_a_row():
+    with Machine(TARGET="webserver") as machine:
+        machine.wait_for("webserver: http")
+        with machine.connect() as connection:
+            # The second begins in the first one's packet, the third comes in pieces.
+            connection.sendall(b"GET /primes/10 HTTP/1.1\r\n\r\nGET /primes/20 HTTP/1.1\r\n\r")
+            connection.sendall(b"\nGET /primes/30 HTTP/1.1\r\nConnection: close\r\n\r\n")
+            answer = b""
+            while chunk := connection.recv(65536):
+                answer += chunk
+        assert answer.count(b"HTTP/1.1 200 OK") == 3
+        assert re.findall(rb"primes up to (\d+)", answer) == [b"10", b"20", b"30"]
+
+
+def test_garbage_on_the_port_harms_nobody():
+    noise = random.Random(8080)
+    with Machine(TARGET="webserver") as machine:
+        machine.wait_for("webserver: http")
+        for garbage in [b"\0" * 5000, b"\r\n\r\n", b"GET", b"POST / HTTP/1.1\r\n\r\n",
+                        b"GET /" + b"a" * 9000, b"GET /primes/99999999999999999 HTTP/1.1\r\n\r\n",
+                        *(noise.randbytes(noise.randrange(1, 3000)) for _ in range(20))]:
+            try:
+                with machine.connect() as connection:
+                    connection.sendall(garbage)
+                    if noise.random() < 0.5:
+                        connection.shutdown(1)
+                        connection.recv(65536)
+            except OSError:
+                pass  # the server may hang up first
+        # Some hold their connections open and say nothing.
+        silent = [machine.connect() for _ in range(20)]
+        status, body = machine.get("/primes/100")
+        assert status == 200 and b"25 primes" in body
+        for connection in silent:
+            connection.close()
+        assert machine.process.poll() is None
+        assert "***" not in machine.output()
+
+
+@pytest.mark.parametrize("fault, said", [
+    ("null", r"\*\*\* page fault: write to 0000000000000000 on CPU \d, thread 1 \(main\)"),
+    ("overflow", r"\*\*\* stack overflow on CPU \d, thread 1 \(main\)"),
+    ("divide", r"\*\*\* division by zero on CPU \d, thread 1 \(main\)"),
+    ("abort", r"\*\*\* invalid instruction on CPU \d, thread 1 \(main\)"),
+])
+def test_a_crash_is_reported_by_name(fault, said):
+    code, output, _ = call("run", TARGET="faults", OPTIONS=f"fault={fault}", LINGER=1)
+    assert code == 1
+    assert re.search(said, output), output
+    assert re.search(r"rip ffffffff80[0-9a-f]{6}", output)
+    name = "abort" if fault == "abort" else f"fault_{fault}"
+    assert re.search(rf"call stack:\n  ffffffff80\w+ {name}\+0x", output), output
+    assert re.search(r" thread_run\+0x", output)
+    assert "for 1 seconds (LINGER)" in output
+
+
+def test_a_deadlock_says_who_waits_for_whom():
+    code, output, _ = call("run", TARGET="faults", OPTIONS="fault=deadlock")
+    assert code == 1
+    waits = re.findall(r"thread (\d+) \((\w+)\) waits for mutex (\S+), "
+                       r"which thread (\d+) \((\w+)\) holds", output)
+    assert len(waits) == 2, output
+    (a, a_name, first, b, b_name), (c, c_name, second, d, d_name) = waits
+    assert (a, a_name, b, b_name) == (d, d_name, c, c_name) and first != second
+    assert {a_name, b_name} == {"main", "other"}
+    assert "fault_deadlock+0x" in output and "take_second_then_first+0x" in output
+
+
+def test_exhausted_memory_is_reported_and_survived():
+    code, output, _ = call("run", TARGET="faults", OPTIONS="fault=memory", MEMORY="64M")
+    assert code == 1
+    assert re.search(r"memory: exhausted: no 64 KiB in a row left of \d+ MiB", output), output
+    assert "fault_memory+0x" in output
+    assert re.search(r"malloc gave \d+ MiB, then nothing", output)
+
+
+def test_an_option_that_is_no_number_is_named():
+    _, output, _ = call("run", TARGET="hello", OPTIONS="cpus=many")
+    assert "option cpus=many is no number" in output and "Hello" in output
+
+
+@pytest.mark.parametrize("options, said", [
+    ({"TARGET": "nonsense"}, "there is no target 'nonsense'"),
+    ({"TARGET": "../faults"}, "there is no target '../faults'"),
+    ({"TARGET": ""}, "which program? Say TARGET="),
+    ({"TARGET": "hello", "TRACE": "strace"}, "TRACE=strace is not known"),
+    ({"TARGET": "hello", "CPUS": "65"}, "CPUS=65 is not from 1 to 64"),
+    ({"TARGET": "hello", "MEMORY": "much"}, "MEMORY=much is no number"),
+    ({"TARGET": "hello", "BUFFER": "-1"}, "BUFFER=-1 is no number"),
+    ({"TARGET": "hello", "LINGER": "1s"}, "LINGER=1s is no number of seconds"),
+])
+def test_a_wrong_option_is_refused_in_words(options, said):
+    code, _, messages = call("run", **options)
+    assert code == 2 and said in messages
+    if "target" in said or "which program" in said:
+        assert all(target in messages for target in TARGETS)
+
+
+def test_a_missing_emulator_is_answered_with_the_line_that_installs_it():
+    code, _, messages = call("run", TARGET="hello", QEMU="no-such-emulator")
+    assert code == 2
+    assert "apt-get install --no-install-recommends qemu-system-x86" in messages
+
+
+def test_make_lists_the_targets_with_a_line_each():
+    listed = subprocess.run(["make", "-s", "targets"], cwd=ROOT, check=True, capture_output=True,
+                            text=True).stdout.splitlines()
+    assert [line.split()[0] for line in listed] == TARGETS
+    assert all(len(line.split()) > 3 for line in listed)
+
+
+def test_no_page_is_writable_and_executable():
+    listed = subprocess.run(["readelf", "-lW", image("webserver")], check=True, text=True,
+                            capture_output=True).stdout
+    flags = re.findall(r"^  LOAD +(?:0x\w+ +){5}([RWE ]{3})", listed, re.M)
+    assert sorted(flags) == ["R  ", "R E", "RW "]
+
+
+def test_without_trace_there_is_no_instrumentation_in_the_kernel():
+    path = image("webserver")
+    sections = subprocess.run(["readelf", "-SW", path], check=True, text=True,
+                              capture_output=True).stdout
+    assert "__patchable_function_entries" not in sections and ".gt_" not in sections
+    names = subprocess.run(["nm", "-S", path], check=True, text=True, capture_output=True).stdout
+    assert not re.search(r" [a-zA-Z] (gt_|graftrace_|trace_)", names)
+    assert b"/ftrace" not in path.read_bytes()
+    # No function begins with room for a jump.
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], check=True, text=True,
+                          capture_output=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    functions = set(re.findall(r"^\w+ \w+ [tT] (\w+)$", names, re.M))
+    begins = [(name, instruction)
+              for name, instruction in re.findall(r"^\w+ <(\w+)>:\n[^\t]*\t(\S+)", code, re.M)
+              if name in functions]
+    assert len(begins) > 500
+    assert not [name for name, instruction in begins if instruction.startswith("nop")]
+
+
+def test_the_kernel_is_as_small_as_it_says():
+    """An afternoon's reading: README.md of the kernel states these limits."""
+    lines = {}
+    for path in sorted((ROOT / "port" / "unikernel").rglob("*")):
+        part = path.relative_to(ROOT / "port" / "unikernel")
+        if path.suffix in (".c", ".h", ".S", ".ld", ".py") and part.parts[0] != "targets":
+            lines[str(part)] = [line for line in path.read_text().splitlines() if line.strip()]
+    kernel = {name: text for name, text in lines.items() if not name.startswith("trace")}
+    assert sum(len(text) for text in kernel.values()) <= 5500
+    assert not {name: len(text) for name, text in kernel.items() if len(text) > 400}

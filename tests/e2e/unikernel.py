@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""What the unikernel's tests share: building it and booting it in QEMU, each boot with a hard end."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+from conftest import BUILD, ROOT
+
+# A boot and a small program take a second or two; this is for a machine that is busy with more.
+LIMIT_S = 60
+
+
+def environment(**options):
+    """The environment of tools/unikernel: this build's directory, and OPTION=value."""
+    kept = {name: value for name, value in os.environ.items()
+            if name not in ("TARGET", "TRACE", "CPUS", "MEMORY", "BUFFER", "LINGER", "OPTIONS",
+                            "DISK", "QEMU", "QEMU_ARGS", "PORT", "TRACE_PORT")}
+    return {**kept, "BUILD": str(BUILD), **{name: str(value) for name, value in options.items()}}
+
+
+def call(verb, timeout=LIMIT_S, **options):
+    """Runs tools/unikernel to its end: (exit code, what it printed, its messages)."""
+    with Machine(verb, **options) as machine:
+        code = machine.wait(timeout)
+        return code, machine.output(), machine.messages()
+
+
+def image(target, **options):
+    """The path of the bootable file. Compiling may take a while."""
+    code, output, messages = call("image", timeout=300, TARGET=target, **options)
+    assert code == 0, messages
+    return (ROOT / output.strip()).resolve()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Machine:
+    """A run of tools/unikernel, in a process group that does not outlive the `with` block."""
+
+    def __init__(self, verb="run", **options):
+        self.port = options.setdefault("PORT", free_port())
+        self.trace_port = options.setdefault("TRACE_PORT", free_port())
+        self.options = options
+        self.verb = verb
+
+    def __enter__(self):
+        self.out = os.memfd_create("console")
+        self.err = os.memfd_create("messages")
+        self.process = subprocess.Popen(
+            [ROOT / "tools" / "unikernel", self.verb], cwd=ROOT, stdin=subprocess.DEVNULL,
+            stdout=self.out, stderr=self.err, env=environment(**self.options),
+            start_new_session=True)
+        return self
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        os.close(self.out)
+        os.close(self.err)
+
+    @staticmethod
+    def _text(descriptor):
+        return os.pread(descriptor, 1 << 22, 0).decode("utf-8", "replace").replace("\r", "")
+
+    def output(self):
+        return self._text(self.out)
+
+    def messages(self):
+        return self._text(self.err)
+
+    def wait(self, timeout=LIMIT_S):
+        """The exit code; fails with what the console said if it does not come."""
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(
+                f"no end within {timeout} s\n{self.output()}{self.messages()}") from None
+
+    def wait_for(self, pattern, timeout=LIMIT_S):
+        """The match of a regular expression in the console's text, as soon as it is there."""
+        end = time.monotonic() + timeout
+        while True:
+            over = self.process.poll() is not None
+            match = re.search(pattern, self.output())
+            if match:
+                return match
+            assert not over and time.monotonic() < end, (
+                f"nothing like {pattern!r}\n{self.output()}{self.messages()}")
+            time.sleep(0.02)
+
+    def connect(self, port=None):
+        """A connection to the program's port."""
+        return socket.create_connection(("127.0.0.1", port or self.port), timeout=30)
+
+    def get(self, path="/", port=None):
+        """One HTTP request: (status, body)."""
+        with self.connect(port) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                               .encode())
+            answer = b""
+            while chunk := connection.recv(65536):
+                answer += chunk
+        head, _, body = answer.partition(b"\r\n\r\n")
+        return int(head.split()[1]), body
