@@ -137,6 +137,7 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		*value = live->cmdlines;
 		break;
 	case GT_CONTROL_TRACING_ON:
+	case GT_CONTROL_PROFILE:
 		break;
 	default:
 		if (which >= GT_CONTROL_CPUMASK && which < GT_CONTROL_CPUMASK_END)
@@ -147,6 +148,8 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	pthread_mutex_unlock(&live->lock);
 	if (which == GT_CONTROL_TRACING_ON)
 		*value = gt_session_tracing_on(live->session);
+	if (which == GT_CONTROL_PROFILE)
+		*value = gt_session_profiles(live->session);
 	return error;
 }
 
@@ -230,6 +233,12 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 			break;
 		case GT_CONTROL_THRESHOLD_NS:
 			error = gt_session_set_threshold(live->session, value);
+			if (error == GT_EBUSY)
+				gt_message_set(message, "not beside function_graph while the "
+							"function profiler is on");
+			break;
+		case GT_CONTROL_PROFILE:
+			error = gt_session_set_profile(live->session, value != 0, message);
 			break;
 		default:
 			gt_message_set(message, "this cannot be changed");
@@ -401,6 +410,9 @@ static const struct gt_control_ops operations = {
 	.text_read = text_read,
 	.text_close = text_close,
 	.clear = clear,
+	.profile_open = gt_live_profile_open,
+	.profile_read = gt_live_profile_read,
+	.profile_close = gt_live_profile_close,
 };
 
 int gt_live_create(struct gt_session *session, const struct gt_live_options *options,

@@ -83,5 +83,10 @@ int gt_live_edit_remove(struct gt_control_target *target, void *edit, const char
 			size_t bytes, const char *module, size_t module_bytes,
 			struct gt_message *message);
 int gt_live_edit_close(struct gt_control_target *target, void *edit, struct gt_message *message);
+int gt_live_profile_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+			 void **table, struct gt_message *message);
+int gt_live_profile_read(struct gt_control_target *target, void *table, uint64_t index,
+			 struct gt_control_profile_row *row);
+void gt_live_profile_close(struct gt_control_target *target, void *table);
 
 #endif

@@ -71,6 +71,7 @@ enum gt_control_value {
 	GT_CONTROL_CLOCK_ID,	 /* enum gt_control_clock */
 	GT_CONTROL_NOW_NS,	 /* CLOCK_MONOTONIC, or the kernel's time since boot; read-only */
 	GT_CONTROL_CMDLINES,	 /* how many names saved_cmdlines keeps */
+	GT_CONTROL_PROFILE,	 /* function_profile_enabled: 0, 1 */
 	GT_CONTROL_CPUMASK,	 /* CPUs 0 … 63 of tracing_cpumask; … */
 	GT_CONTROL_CPUMASK_END = GT_CONTROL_CPUMASK + 4, /* … + 1: 64 … 127, and so on */
 	GT_CONTROL_VALUES = GT_CONTROL_CPUMASK_END,
@@ -221,6 +222,14 @@ struct gt_control_stats {
 	uint64_t now_ns;
 };
 
+/* A function in the profiler's table. */
+struct gt_control_profile_row {
+	const char *name; /* lives until the table is closed */
+	uint64_t hits;
+	uint64_t time_ns;  /* graph-time: with what was called; else alone */
+	uint64_t variance; /* of a call's time, in ns² / 1000 */
+};
+
 struct gt_control_target;
 
 /*
@@ -292,6 +301,14 @@ struct gt_control_ops {
 		      uint32_t index, uint32_t *tid);
 	int (*threads_set)(struct gt_control_target *target, enum gt_control_threads which,
 			   const uint32_t *tids, uint32_t count, struct gt_message *message);
+
+	/* The function profiler's table as it is now, longest time first; of a program GT_SCOPE_CPU
+	 * is all of it. read: 0, or GT_ENOENT behind the last. */
+	int (*profile_open)(struct gt_control_target *target, const struct gt_control_scope *scope,
+			    void **table, struct gt_message *message);
+	int (*profile_read)(struct gt_control_target *target, void *table, uint64_t index,
+			    struct gt_control_profile_row *row);
+	void (*profile_close)(struct gt_control_target *target, void *table);
 
 	/* Instances: targets of their own that live as long as this one; one that was removed
 	 * refuses everything with GT_ENOENT. instance: the index'th with its name, GT_ENOENT behind

@@ -35,6 +35,7 @@ struct gt_session {
 	uint32_t cleared;
 	uint32_t depth;
 	uint64_t threshold;
+	bool profiles;
 };
 
 static struct gt_session session;
@@ -101,6 +102,45 @@ int gt_session_set_max_graph_depth(struct gt_session *of, uint32_t depth)
 int gt_session_set_threshold(struct gt_session *of, uint64_t ns)
 {
 	of->threshold = ns;
+	return 0;
+}
+
+int gt_session_set_profile(struct gt_session *of, bool on, struct gt_message *why)
+{
+	(void)why;
+	of->profiles = on;
+	return 0;
+}
+
+bool gt_session_profiles(const struct gt_session *of)
+{
+	return of->profiles;
+}
+
+/* alpha called beta; thread 7 only beta. */
+int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt_profile_row **rows,
+		       uint32_t *count)
+{
+	(void)of;
+	*rows = calloc(2, sizeof(**rows));
+	*count = 0;
+	if (tid == 0)
+		(*rows)[(*count)++] = (struct gt_profile_row){
+			.named = { "a_name_that_is_longer_than_the_column_it_stands_in", "", 0, 0 },
+			.function = 1,
+			.hits = 3,
+			.time_ns = self ? 1200 : 12345678901ull,
+			.self_ns = 1200,
+			.variance = 7,
+		};
+	(*rows)[(*count)++] = (struct gt_profile_row){
+		.named = { "beta", "", 0, 0 },
+		.function = 2,
+		.hits = 2,
+		.time_ns = 99000,
+		.self_ns = 99000,
+		.variance = 1234567,
+	};
 	return 0;
 }
 
@@ -473,6 +513,44 @@ static void readers_and_writers_at_once_lose_nothing(void **state)
 	assert_int_equal(atomic_load(&piped) + count(text, "();"), WORDS / 2);
 }
 
+#define PROFILE_HEADER                                                                          \
+	"  Function                               Hit    Time            Avg             s^2\n" \
+	"  --------                               ---    ----            ---             ---\n"
+
+static void the_profilers_table_reads_as_linuxs(void **state)
+{
+	char small[8];
+	struct gt_control_handle handle;
+	size_t bytes = 0;
+	int64_t got;
+
+	(void)state;
+	assert_string_equal(get("function_profile_enabled"), "0\n");
+	assert_int_equal(put("function_profile_enabled", "2"), 0);
+	assert_true(session.profiles);
+	assert_string_equal(get("function_profile_enabled"), "1\n");
+	assert_int_equal(put("function_profile_enabled", "x"), GT_EINVAL);
+	assert_string_equal(
+		get("trace_stat/function0"), PROFILE_HEADER
+		"  a_name_that_is_longer_than_the           3    12345678 us     4115226 us      "
+		"0.007 us    \n"
+		"  beta                                     2    99.000 us       49.500 us       "
+		"1234.567 us \n");
+	/* in pieces it is the same */
+	assert_int_equal(open_file(&handle, "trace_stat/function0"), 0);
+	while ((got = gt_control_read(&handle, small, 7, &message)) > 0) {
+		assert_memory_equal(small, text + bytes, (size_t)got);
+		bytes += (size_t)got;
+	}
+	assert_int_equal(bytes, strlen(text));
+	gt_control_close(&handle, &message);
+	assert_int_equal(put("options/graph-time", "0"), 0);
+	assert_non_null(strstr(get("trace_stat/function0"), "  3    1.200 us        0.400 us "));
+	assert_int_equal(put("tracing_thresh", "10"), 0);
+	assert_null(strstr(get("trace_stat/function0"), "a_name"));
+	assert_non_null(strstr(text, "beta"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -485,6 +563,7 @@ int main(void)
 		TEST(filters_reach_the_session_as_they_were_written),
 		TEST(numbers_reach_the_session),
 		TEST(when_it_has_ended_it_can_be_read_and_not_changed),
+		TEST(the_profilers_table_reads_as_linuxs),
 		TEST(readers_and_writers_at_once_lose_nothing),
 	};
 

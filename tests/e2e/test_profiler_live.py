@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""The function profiler of a program that runs: on, off, anew, per thread, beside the tracers."""
+
+import re
+
+import pytest
+
+from test_http import PROGRAM, Served, port_of
+
+
+@pytest.fixture
+def served(graftrace, compile):
+    program = compile(PROGRAM, "-O1", "-fpatchable-function-entry=5")
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "-p", "nop", "--", program,
+                              stdin=-1)
+    served = Served(process, port_of(process))
+    assert process.stdout.readline() == "ready\n"
+    yield served
+    process.stdin.close()
+    assert process.wait(timeout=30) == 3
+    process.stdout.close()
+    process.stderr.close()
+
+
+def hits(table):
+    """{function: hits} of a table's text."""
+    lines = table.splitlines()
+    assert lines[0].split() == ["Function", "Hit", "Time", "Avg", "s^2"]
+    assert set(lines[1].split()) == {"--------", "---", "----"}
+    found = {}
+    for line in lines[2:]:
+        assert re.fullmatch(r"  .{30}  +\d+    [\d.]+ us +[\d.]+ us +[\d.]+ us +", line), line
+        found[line[2:32].strip()] = int(line[32:].split()[0])
+    return found
+
+
+def test_it_counts_while_it_is_on_and_begins_anew(served):
+    assert served.get("function_profile_enabled") == "0\n"
+    assert hits(served.get("trace_stat/function0")) == {}
+    served.calls(100)
+    served.put("function_profile_enabled", "1\n")
+    served.calls(1000)
+    served.calls(10)
+    assert hits(served.get("trace_stat/function0")) == {"middle": 2, "leaf": 1010, "other": 2}
+    served.put("function_profile_enabled", "1\n")   # it is: nothing happens
+    served.calls(1)
+    served.put("function_profile_enabled", "0\n")
+    served.calls(500)
+    kept = hits(served.get("trace_stat/function0"))
+    assert kept == {"middle": 3, "leaf": 1011, "other": 3}
+    served.put("function_profile_enabled", "1\n")
+    assert hits(served.get("trace_stat/function0")) == {}
+    served.calls(7)
+    assert hits(served.get("trace_stat/function0")) == {"middle": 1, "leaf": 7, "other": 1}
+    tid = re.findall(r">(\d+)/?<", served.get("per_thread/"))[0]
+    assert hits(served.get(f"per_thread/{tid}/trace_stat")) == {"middle": 1, "leaf": 7, "other": 1}
+    # nothing went to the ring
+    assert "leaf" not in served.get("trace")
+
+
+def test_graph_time_says_whose_time_it_is(served):
+    served.put("function_profile_enabled", "1")
+    served.calls(5000)
+
+    def time(function):
+        line = next(line for line in served.get("trace_stat/function0").splitlines()
+                    if line.split()[0] == function)
+        return float(line.split()[2])
+
+    whole = time("middle")
+    served.put("options/graph-time", "0")
+    assert time("middle") < whole
+    served.put("options/graph-time", "1")
+    assert time("middle") == whole
+
+
+def test_tracing_on_is_no_matter(served):
+    served.put("tracing_on", "0")
+    served.put("function_profile_enabled", "1")
+    served.calls(3)
+    served.put("tracing_on", "1")
+    served.calls(3)
+    served.put("tracing_on", "0")
+    served.calls(3)
+    assert hits(served.get("trace_stat/function0"))["leaf"] == 9
+    assert "leaf" not in served.get("trace")
+
+
+def test_filters_say_what_is_counted(served):
+    served.put("function_profile_enabled", "1")
+    served.put("set_ftrace_filter", "leaf")
+    served.calls(20)
+    assert hits(served.get("trace_stat/function0")) == {"leaf": 20}
+
+
+def test_function_graph_records_meanwhile(served):
+    served.put("function_profile_enabled", "1")
+    served.put("current_tracer", "function_graph")
+    served.calls(30)
+    assert hits(served.get("trace_stat/function0"))["leaf"] == 30
+    assert served.get("trace").count("leaf();") == 30
+    served.put("function_profile_enabled", "0")
+    served.calls(5)
+    assert served.get("trace").count("leaf();") == 35
+    assert hits(served.get("trace_stat/function0"))["leaf"] == 30
+    served.put("tracing_on", "0")
+    served.put("function_profile_enabled", "1")
+    served.calls(4)
+    assert hits(served.get("trace_stat/function0"))["leaf"] == 4
+    served.put("tracing_on", "1")
+    served.calls(6)
+    assert hits(served.get("trace_stat/function0"))["leaf"] == 10
+    assert served.get("trace").count("leaf();") == 41
+
+
+def test_what_does_not_go_together_is_busy(served):
+    served.put("current_tracer", "function")
+    assert "returns" in served.put("function_profile_enabled", "1", status=409)
+    served.put("current_tracer", "nop")
+    served.put("function_profile_enabled", "1")
+    served.put("current_tracer", "function", status=409)
+    served.put("current_tracer", "function_graph")
+    served.put("tracing_thresh", "100", status=409)
+    assert served.get("current_tracer") == "function_graph\n"
+    served.put("function_profile_enabled", "x", status=400)
