@@ -58,9 +58,10 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes)
 	arena->triggers_offset = arena->sub_buffers_offset +
 				 (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
 	arena->profile_page_count = GT_ARENA_PROFILE_BYTES / GRAFTRACE_PROFILE_PAGE_BYTES;
+	arena->selected_offset = arena->triggers_offset +
+				 pages(arena->trigger_count * sizeof(struct graftrace_trigger));
 	arena->profile_states_offset =
-		arena->triggers_offset +
-		pages(arena->trigger_count * sizeof(struct graftrace_trigger));
+		arena->selected_offset + pages(sizeof(struct graftrace_selected));
 	arena->profile_pages_offset =
 		arena->profile_states_offset +
 		pages((uint64_t)arena->profile_page_count * sizeof(struct graftrace_profile_state));
@@ -92,6 +93,7 @@ static void fill(struct gt_arena *arena)
 		.profile_page_count = arena->profile_page_count,
 		.profile_states_offset = arena->profile_states_offset,
 		.profile_pages_offset = arena->profile_pages_offset,
+		.selected_offset = arena->selected_offset,
 		.host_alive = 1,
 		.free_head = 1, /* sub-buffer 0, then in order: early ones lie close together */
 		.free_count = arena->sub_buffer_count,

@@ -14,6 +14,7 @@
 #include <graftrace/arena.h>
 #include <graftrace/error.h>
 #include <graftrace/profile.h>
+#include <graftrace/selected.h>
 
 struct gt_arena {
 	struct graftrace_arena *memory; /* shared with the target */
@@ -34,6 +35,7 @@ struct gt_arena {
 	uint32_t profile_page_count;
 	uint64_t profile_states_offset;
 	uint64_t profile_pages_offset;
+	uint64_t selected_offset;
 };
 
 #define GT_ARENA_BUFFER_DEFAULT (64ull << 20)
@@ -90,6 +92,11 @@ static inline struct graftrace_profile_entry *gt_arena_profile_page(const struct
 	return (struct graftrace_profile_entry *)((char *)arena->memory +
 						  arena->profile_pages_offset +
 						  (uint64_t)index * GRAFTRACE_PROFILE_PAGE_BYTES);
+}
+
+static inline struct graftrace_selected *gt_arena_selected(const struct gt_arena *arena)
+{
+	return (struct graftrace_selected *)((char *)arena->memory + arena->selected_offset);
 }
 
 /* Words of a sub-buffer behind its header. */

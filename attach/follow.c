@@ -89,6 +89,20 @@ static void end_writers(struct gt_session *session, pid_t pid)
 			gt_drain_end_writer(drain, drain->live[i], true);
 }
 
+/* They are in no list any more. */
+static void forget_threads(struct gt_session *session, pid_t pid)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t i;
+
+	for (i = 0; i < drain->live_count; i++) {
+		const struct gt_writer *writer = &drain->writers[drain->live[i]].writer;
+
+		if (writer->pid == (uint32_t)pid)
+			gt_session_forget_thread(session, writer->tid);
+	}
+}
+
 static void free_mail_of(struct gt_session *session, pid_t pid)
 {
 	uint32_t i;
@@ -177,6 +191,7 @@ static int ends_of_processes(struct gt_session *session)
 		gt_session_note_end(session, &tracee->process);
 		if (session->tracee_count == 1)
 			adopt_orphans(session, pid);
+		forget_threads(session, pid);
 		end_writers(session, pid);
 		free_mail_of(session, pid);
 		drop(session, i);
@@ -230,22 +245,26 @@ int gt_follow_clear_full(struct gt_session *session)
 	return done;
 }
 
+static void write_byte(struct gt_session *session, const struct gt_live_writer *writer,
+		       unsigned byte, uint8_t value)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
+	uint64_t block = __atomic_load_n(&gt_arena_stream(&session->arena, writer->stream)->block,
+					 __ATOMIC_ACQUIRE);
+
+	if (writer->ended || !block || !tracee || !tracee->has_agent)
+		return;
+	gt_process_write(&tracee->process, block + GRAFTRACE_BLOCK_STOP + byte, &value, 1);
+}
+
 void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t value)
 {
 	struct gt_drain *drain = &session->drain;
 	uint32_t i;
 
 	gt_drain_find_writers(drain);
-	for (i = 0; i < drain->live_count; i++) {
-		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
-		struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
-		uint64_t block = __atomic_load_n(
-			&gt_arena_stream(&session->arena, writer->stream)->block, __ATOMIC_ACQUIRE);
-
-		if (writer->ended || !block || !tracee || !tracee->has_agent)
-			continue;
-		gt_process_write(&tracee->process, block + GRAFTRACE_BLOCK_STOP + byte, &value, 1);
-	}
+	for (i = 0; i < drain->live_count; i++)
+		write_byte(session, &drain->writers[drain->live[i]], byte, value);
 }
 
 void gt_follow_write_host(struct gt_session *session)
@@ -253,8 +272,18 @@ void gt_follow_write_host(struct gt_session *session)
 	const struct graftrace_arena *memory = session->arena.memory;
 	bool off = !__atomic_load_n(&memory->tracing_on, __ATOMIC_RELAXED) &&
 		   !__atomic_load_n(&memory->profile, __ATOMIC_RELAXED);
+	struct gt_drain *drain = &session->drain;
+	uint32_t i;
 
-	gt_follow_write_stop(session, HOST_BYTE, off);
+	gt_drain_find_writers(drain);
+	for (i = 0; i < drain->live_count; i++) {
+		const struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		uint8_t value = off ? GRAFTRACE_STOP_OFF : 0;
+
+		if (gt_session_leaves_out(session, writer->writer.tid))
+			value |= GRAFTRACE_STOP_LEFT_OUT;
+		write_byte(session, writer, HOST_BYTE, value);
+	}
 }
 
 /* Whether process pid has our arena mapped. */
@@ -369,8 +398,10 @@ static void ends_of_threads(struct gt_session *session, uint64_t now)
 			continue;
 		if (!gt_follow_find(session, pid) && !adopt(session, pid))
 			gt_drain_end_writer(drain, drain->live[i], true);
-		else if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH)
+		else if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH) {
 			gt_drain_end_writer(drain, drain->live[i], false);
+			gt_session_forget_thread(session, (uint32_t)tid);
+		}
 	}
 }
 

@@ -175,6 +175,7 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->fork_policy = options->no_fork;
 	memory->graph_only = session->selection.graph[0] != NULL;
 	memory->profile = options->profile;
+	memory->children_follow = !options->no_fork;
 	memory->max_depth = options->max_graph_depth;
 	memory->signals = options->stop_signals;
 }

@@ -94,6 +94,20 @@ int gt_session_trigger_handler(struct gt_session *session,
 			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
 			       void *data);
 
+/* Threads that are traced alone (set_ftrace_pid), or not (set_ftrace_notrace_pid). */
+enum gt_session_list {
+	GT_SESSION_ONLY = 0,
+	GT_SESSION_NOT = 1,
+};
+/* All of a list at once; count 0: there is no such list. GT_ENOSPC: more than 2048. */
+int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
+			   const uint32_t *tids, uint32_t count, struct gt_message *message);
+/* The index'th of a list by number; GT_ENOENT behind the last. */
+int gt_session_thread(struct gt_session *session, enum gt_session_list which, uint32_t index,
+		      uint32_t *tid);
+/* Whether new threads and children come into the lists that their creators are in. */
+void gt_session_set_follow(struct gt_session *session, bool follow);
+
 /*
  * The function profiler: every thread counts its calls and their times in tables of its own;
  * nothing goes to the ring for it. What the filters let through is counted. Switching it on begins

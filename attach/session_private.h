@@ -95,6 +95,11 @@ void gt_follow_end_all(struct gt_session *session);
 /* Answers a letter that is posted, or frees one that nobody waits for. */
 void gt_follow_answer(struct graftrace_mail *mail);
 
+/* session_threads.c. Whether the thread is left out by set_ftrace_pid and its opposite. */
+bool gt_session_leaves_out(struct gt_session *session, uint32_t tid);
+/* A thread has ended. */
+void gt_session_forget_thread(struct gt_session *session, uint32_t tid);
+
 /* session_profile.c. Whether the function profiler can run beside that: GT_EBUSY. */
 int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,
 			     uint64_t threshold_ns, struct gt_message *message);
@@ -113,7 +118,8 @@ void gt_session_run_handlers(struct gt_session *session);
 
 /* Lets writers that stopped for lack of room go on, if there is some now. */
 int gt_follow_clear_full(struct gt_session *session);
-/* Writes the host's byte of each live writer's stop word: whether tracing is off. */
+/* Writes the host's byte of each live writer's stop word: whether tracing is off, or the thread is
+ * left out. */
 void gt_follow_write_host(struct gt_session *session);
 /* Writes a byte of the stop word of each live writer's block. */
 void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t value);

@@ -182,17 +182,18 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 
 static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
 {
-	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
+	uint64_t fixed = GT_OPTION_OVERWRITE;
 	int error = 0;
 
 	pthread_mutex_lock(&live->lock);
 	if ((options ^ live->options) & fixed) {
 		gt_message_set(message,
 			       "this is settled when the recording starts: graftrace record "
-			       "--overwrite, --no-fork");
+			       "--overwrite");
 		error = GT_EINVAL;
 	} else {
 		live->options = options;
+		gt_session_set_follow(live->session, options & GT_OPTION_FUNCTION_FORK);
 	}
 	pthread_mutex_unlock(&live->lock);
 	return error;
@@ -410,6 +411,8 @@ static const struct gt_control_ops operations = {
 	.text_read = text_read,
 	.text_close = text_close,
 	.clear = clear,
+	.thread = gt_live_thread,
+	.threads_set = gt_live_threads_set,
 	.profile_open = gt_live_profile_open,
 	.profile_read = gt_live_profile_read,
 	.profile_close = gt_live_profile_close,

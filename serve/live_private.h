@@ -87,6 +87,10 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 			 void **table, struct gt_message *message);
 int gt_live_profile_read(struct gt_control_target *target, void *table, uint64_t index,
 			 struct gt_control_profile_row *row);
+int gt_live_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
+		   uint32_t *tid);
+int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,
+			const uint32_t *tids, uint32_t count, struct gt_message *message);
 void gt_live_profile_close(struct gt_control_target *target, void *table);
 
 #endif

@@ -164,7 +164,20 @@ entry_stopped:
 	mov T(GT_THREAD_LOST_FULL), %rax
 	incq (%rax)
 	pop %rax
-1:	stc
+	stc
+	ret
+1:	testl $GT_STOP_LEFT_OUT, T(GT_THREAD_STOP)
+	jnz entry_left_out
+	stc
+	ret
+	/* That is said of one thread: it may be the block that a new one has inherited. */
+entry_left_out:
+	SAVE
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	jne entry_slow
+	RESTORE
+	stc
 	ret
 
 /* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
@@ -238,10 +251,19 @@ gt_hot_entry_root:
 gt_hot_entry_only:
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz 1f
-	SAVE
+2:	SAVE
 	mov $GT_ENTRY_ONLY, %eax
 	jmp entry_slow_kind
-1:	stc
+1:	testl $GT_STOP_LEFT_OUT, T(GT_THREAD_STOP)
+	jnz 3f
+	stc
+	ret
+3:	push %rax
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	pop %rax
+	jne 2b
+	stc
 	ret
 
 /* A function with a trigger: whatever is stopped, the slow path looks what is to happen. */

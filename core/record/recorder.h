@@ -17,6 +17,7 @@
 #include <graftrace/agent.h>
 #include <graftrace/arena.h>
 #include <graftrace/profile.h>
+#include <graftrace/selected.h>
 #include "core/record/layout.h"
 
 /* An open call. Taken frames have their slot; a popped one has ~0, which also marks one that is
@@ -151,6 +152,7 @@ GT_ASSERT_AT(struct gt_thread, lost_full, GT_THREAD_LOST_FULL);
 GT_ASSERT_AT(struct gt_thread, depth_limit, GT_THREAD_DEPTH_LIMIT);
 GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
 GT_ASSERT_AT(struct gt_thread, resume, GT_THREAD_RESUME);
+_Static_assert(GRAFTRACE_STOP_LEFT_OUT << 8 == GT_STOP_LEFT_OUT, "byte 1 of the stop word");
 GT_ASSERT_AT(struct gt_thread, profile, GT_THREAD_PROFILE);
 GT_ASSERT_AT(struct gt_thread, profile_pages, GT_THREAD_PROFILE_PAGES);
 GT_ASSERT_AT(struct gt_thread, self, GT_THREAD_SELF);

@@ -11,6 +11,7 @@
 #include "core/record/recorder.h"
 #include "core/record/arch.h"
 #include "core/record/port.h"
+#include <graftrace/selected.h>
 
 #define RELAXED __ATOMIC_RELAXED
 #define ACQUIRE __ATOMIC_ACQUIRE
@@ -61,16 +62,24 @@ static bool hit(struct graftrace_trigger *trigger)
 }
 
 /* The word, then the blocks: a new thread publishes its block, then reads the word. */
+static void set_thread(struct gt_thread *thread, bool on, bool profile)
+{
+	if (profile) /* it goes on: the thread reads in the arena that tracing is off */
+		__atomic_store_n(&thread->mode, 0, RELAXED);
+	else if (on)
+		__atomic_fetch_and(&thread->host, ~GRAFTRACE_STOP_OFF, RELAXED);
+	else
+		__atomic_fetch_or(&thread->host, GRAFTRACE_STOP_OFF, RELAXED);
+}
+
 static void set_threads(struct gt_thread *self, bool on)
 {
 	struct gt_thread *thread;
-	/* the profile goes on: threads read in the arena that tracing is off */
 	bool profile = __atomic_load_n(&gt_port_arena()->profile, __ATOMIC_SEQ_CST) != 0;
 	for (uint32_t i = 0; (thread = gt_port_thread(i)) != NULL; i++)
 		if (thread->stream != NULL)
-			__atomic_store_n(profile ? &thread->mode : &thread->host, profile ? 0 : !on,
-					 RELAXED);
-	self->host = !on && !profile;
+			set_thread(thread, on, profile);
+	set_thread(self, on, profile);
 }
 
 /* True: it was not so before. As in Linux, a hit that changes nothing is none. */

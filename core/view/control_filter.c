@@ -458,7 +458,7 @@ static const struct gt_control_file files[] = {
 		   GT_CONTROL_GRAPH, .flags = GT_CONTROL_TOP),
 	WRITE_LIST("set_graph_notrace", "not what is called below these functions",
 		   GT_CONTROL_GRAPH_NOTRACE, .flags = GT_CONTROL_TOP),
-	THREADS("set_ftrace_pid", "only these threads (a process: all of its threads)",
+	THREADS("set_ftrace_pid", "only these threads; with function-fork what they start too",
 		GT_CONTROL_PIDS),
 	THREADS("set_ftrace_notrace_pid", "not these threads", GT_CONTROL_NOTRACE_PIDS),
 };

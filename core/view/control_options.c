@@ -30,7 +30,8 @@
 	X("pause-on-trace", PAUSE_ON_TRACE, -1, "tracing pauses while trace is open")            \
 	X("hash-ptr", HASH_PTR, -1, "kept for scripts: addresses are shown as they are")         \
 	X("function-trace", FUNCTION_TRACE, -1, "latency tracers show functions")                \
-	X("function-fork", FUNCTION_FORK, -1, "children of the program are traced too")          \
+	X("function-fork", FUNCTION_FORK, -1,                                                    \
+	  "set_ftrace_pid: what a listed thread starts is listed too")                           \
 	X("func_stack_trace", FUNC_STACK, GRAFTRACE_TRACER_FUNCTION,                             \
 	  "function: the calls that led there, below each line")                                 \
 	X("func-no-repeats", FUNC_NO_REPEATS, GRAFTRACE_TRACER_FUNCTION,                         \

@@ -190,9 +190,9 @@ struct graftrace_arena {
 	uint32_t profile_page_count;
 	uint64_t profile_states_offset; /* graftrace/profile.h */
 	uint64_t profile_pages_offset;
-	uint64_t host_pid;   /* who made it … */
-	uint64_t host_start; /* … and when that was started (starttime of proc(5)) */
-	uint64_t pad0;
+	uint64_t host_pid;	  /* who made it … */
+	uint64_t host_start;	  /* … and when that was started (starttime of proc(5)) */
+	uint64_t selected_offset; /* graftrace/selected.h */
 
 	/* written by the host at any time, read by agents */
 	uint32_t tracing_on;
@@ -209,7 +209,10 @@ struct graftrace_arena {
 	uint32_t profile;	  /* 1: threads keep tables of hits and times (function profiler) */
 	uint32_t heartbeat;	  /* goes up a few times a second while the host lives: an agent
 				   * that waits gives up, for good, when it stands still */
-	uint64_t pad1[2];
+	uint32_t selected;	  /* 1: only the threads of a table are traced */
+	uint32_t left_out;	  /* 1: those of the other one are not */
+	uint32_t children_follow; /* 1: new threads and children come into their creator's tables */
+	uint32_t pad1;
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */

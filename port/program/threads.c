@@ -11,6 +11,7 @@
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
+#include <graftrace/selected.h>
 #include "port/program/syscall.h"
 
 #define CHUNK_BLOCKS 256
@@ -227,7 +228,29 @@ static struct home *adopt_locked(void)
 	return home;
 }
 
-static void start_stream(struct gt_thread *thread, struct graftrace_stream *stream)
+/* Who made this thread: its %gs, which the new one has inherited. 0: nobody who was traced. */
+static uint32_t creator_of_thread(void)
+{
+	const struct home *home = home_of(get_gs());
+	return home != NULL && home->tid != ~0u ? home->tid : 0;
+}
+
+/* set_ftrace_pid and its opposite. The thread comes into the lists that its creator is in, if
+ * children follow. */
+static bool is_left_out(struct graftrace_arena *arena, uint32_t tid, uint32_t creator)
+{
+	struct graftrace_selected *selected = graftrace_arena_selected(arena);
+	if (__atomic_load_n(&arena->children_follow, __ATOMIC_RELAXED) != 0 && creator != tid) {
+		if (graftrace_selected_has(selected->only, creator))
+			graftrace_selected_add(selected->only, tid);
+		if (graftrace_selected_has(selected->not, creator))
+			graftrace_selected_add(selected->not, tid);
+	}
+	return graftrace_selected_leaves_out(arena, tid);
+}
+
+/* forked: the number that the thread had in the parent, 0 = it is no child's first one. */
+static void start_stream(struct gt_thread *thread, struct graftrace_stream *stream, uint32_t forked)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	thread->stream = stream;
@@ -240,6 +263,12 @@ static void start_stream(struct gt_thread *thread, struct graftrace_stream *stre
 	__atomic_store_n(&stream->block, (uint64_t)thread, __ATOMIC_SEQ_CST);
 	thread->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0 &&
 		       __atomic_load_n(&arena->profile, __ATOMIC_SEQ_CST) == 0;
+	if (__atomic_load_n(&arena->selected, __ATOMIC_SEQ_CST) != 0 ||
+	    __atomic_load_n(&arena->left_out, __ATOMIC_SEQ_CST) != 0) {
+		uint32_t creator = forked != 0 ? forked : creator_of_thread();
+		if (is_left_out(arena, thread->tid, creator))
+			thread->host |= GRAFTRACE_STOP_LEFT_OUT;
+	}
 }
 
 static struct gt_thread *make_current(void)
@@ -258,8 +287,10 @@ static struct gt_thread *make_current(void)
 	gt_port_lock();
 	if (chunk_count == 0 && !add_chunk())
 		goto fail;
+	uint32_t forked = 0;
 	if (wiped) {
 		home = adopt_locked();
+		forked = home != NULL ? home->tid : 0;
 		if (home != NULL && tid != pid) {
 			/* The forked thread, whose %gs this new one inherited, has called nothing
 			 * yet: its frames stay for it. */
@@ -317,7 +348,7 @@ static struct gt_thread *make_current(void)
 			}
 		} else {
 			home->generation = home->stream->generation;
-			start_stream(thread, home->stream);
+			start_stream(thread, home->stream, forked);
 		}
 	}
 	if (adopted && home->running != NULL) {

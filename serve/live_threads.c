@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that are traced alone, or not, as operations of the table of control files. */
+#include "serve/live_private.h"
+
+static enum gt_session_list list_of(enum gt_control_threads which)
+{
+	return which == GT_CONTROL_PIDS ? GT_SESSION_ONLY : GT_SESSION_NOT;
+}
+
+int gt_live_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
+		   uint32_t *tid)
+{
+	return gt_session_thread(live_of(target)->session, list_of(which), index, tid);
+}
+
+int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,
+			const uint32_t *tids, uint32_t count, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	int error;
+
+	pthread_mutex_lock(&live->change);
+	error = has_ended(live, message);
+	if (error == 0)
+		error = gt_session_set_threads(live->session, list_of(which), tids, count, message);
+	pthread_mutex_unlock(&live->change);
+	return error;
+}
