@@ -123,6 +123,7 @@ static int plan_file(struct gt_catalog_file *file, struct gt_message *message)
 	error = gt_plan_create(file->object, &file->plan, message);
 	if (error)
 		return error;
+	gt_plan_use_cache(file->plan, NULL);
 	file->function_count = gt_object_function_count(file->object);
 	file->entries = calloc(file->function_count + 1, sizeof(*file->entries));
 	file->planned = calloc(file->function_count + 1, 1);

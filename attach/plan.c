@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool gt_plan_add_extra(struct gt_plan_work *work, const struct gt_plan_extra *extra)
 {
@@ -386,6 +387,7 @@ int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_me
 		goto no_memory;
 	created->object = object;
 	created->prepared = -1;
+	created->cache_fd = -1;
 	created->object_reason = gt_rule_object(object, &created->object_never);
 	created->planned = malloc((count + 1ul) * sizeof(*created->planned));
 	if (!created->planned)
@@ -408,6 +410,19 @@ no_memory:
 	return error;
 }
 
+void gt_plan_use_cache(struct gt_plan *plan, const char *directory)
+{
+	char path[4096];
+
+	if (!directory) {
+		if (gt_plan_cache_directory(path, sizeof(path)))
+			return;
+		directory = path;
+	}
+	free(plan->cache);
+	plan->cache = strdup(directory);
+}
+
 void gt_plan_destroy(struct gt_plan *plan)
 {
 	if (!plan)
@@ -419,6 +434,10 @@ void gt_plan_destroy(struct gt_plan *plan)
 	free(plan->patchable);
 	free(plan->hooked);
 	free(plan->scratch.depths);
+	if (plan->cache_fd >= 0)
+		close(plan->cache_fd);
+	free(plan->cache);
+	free(plan->reasons);
 	free(plan);
 }
 
@@ -449,6 +468,31 @@ int gt_plan_one(struct gt_plan *plan, uint32_t index, bool may_borrow, struct gt
 	struct gt_plan_work work = { .plan = plan, .index = index, .may_borrow = may_borrow };
 
 	return plan_work(&work, entry, message);
+}
+
+bool gt_plan_reserve(struct gt_plan *plan, uint32_t entries, uint32_t extras)
+{
+	const size_t entry_room = (size_t)plan->entry_count + entries + 1;
+	const size_t extra_room = (size_t)plan->extra_count + extras + 1;
+	void *grown;
+
+	if (entry_room > UINT32_MAX / 2 || extra_room > UINT32_MAX / 2)
+		return false;
+	if (entry_room > plan->entry_room) {
+		grown = realloc(plan->entries, entry_room * sizeof(*plan->entries));
+		if (!grown)
+			return false;
+		plan->entries = grown;
+		plan->entry_room = (uint32_t)entry_room;
+	}
+	if (extra_room > plan->extra_room) {
+		grown = realloc(plan->extras, extra_room * sizeof(*plan->extras));
+		if (!grown)
+			return false;
+		plan->extras = grown;
+		plan->extra_room = (uint32_t)extra_room;
+	}
+	return true;
 }
 
 int gt_plan_keep(struct gt_plan *plan, const struct gt_plan_entry *entry,

@@ -93,6 +93,14 @@ struct gt_plan;
 int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_message *message);
 void gt_plan_destroy(struct gt_plan *plan);
 
+/* Keeps the plan of a large object on disk, in this directory, or, if it is NULL, in
+ * $XDG_CACHE_HOME/graftrace/plans (else below $HOME/.cache). To be called before the first function
+ * is planned; hooks may be. Without a directory, or with one that cannot be used, plans are made
+ * each time. */
+void gt_plan_use_cache(struct gt_plan *plan, const char *directory);
+/* That directory's name. GT_ENOENT: neither variable is set. */
+int gt_plan_cache_directory(char *path, size_t size);
+
 /* Plans the function `index` of the object. 0 (entry->way may be GT_PLAN_NONE) or an error:
  * GT_ENOMEM, GT_EFORMAT (the object's code cannot be read), GT_EINVAL (no such function). A
  * prepared function costs microseconds; the first unprepared one costs a scan of the object's code

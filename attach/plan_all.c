@@ -56,6 +56,10 @@ int gt_plan_all(struct gt_plan *plan, struct gt_message *message)
 
 	if (plan->complete)
 		return 0;
+	if (gt_plan_cache_load(plan)) {
+		plan->complete = true;
+		return 0;
+	}
 	error = gt_scan_all(plan->scan, message);
 	if (error)
 		return error;
@@ -77,5 +81,7 @@ int gt_plan_all(struct gt_plan *plan, struct gt_message *message)
 	}
 	free(again);
 	plan->complete = !error;
+	if (!error)
+		gt_plan_cache_store(plan);
 	return error;
 }

@@ -10,7 +10,7 @@
  * object itself. A file that is no good is as none, and is written anew.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
-#include "attach/plan_private.h"
+#include "attach/plan_cache.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -24,8 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CACHE_MAGIC    "graftplan"
-#define CACHE_VERSION  1u
 #define CACHE_MAX      (96ull << 20) /* bytes of all plans; the oldest go first */
 #define FILE_MAX       (64ull << 20)
 #define WORTH_BYTES    (64u << 10) /* of code: what is smaller is planned in no time */
@@ -33,43 +31,6 @@
 #define REASON_MAX     200u
 #define NAME_ENDING    ".plan"
 #define SCRATCH_ENDING ".new"
-
-struct cache_header {
-	char magic[12];
-	uint32_t version;
-	uint64_t key[2];
-	uint64_t checksum; /* of what follows the header */
-	uint32_t functions;
-	uint32_t extras;
-	uint32_t reasons; /* texts, each with a zero byte behind it */
-	uint32_t reason_bytes;
-};
-
-struct cache_entry {
-	uint32_t body; /* behind patch_address; 0: none */
-	uint8_t way;
-	uint8_t prepared;
-	uint8_t entry_only;
-	uint8_t behind; /* patch_address - address */
-	uint8_t patch_bytes;
-	uint8_t covered_bytes;
-	uint8_t moved_bytes;
-	uint8_t extra_count;
-	uint8_t neutral;
-	uint8_t reason; /* number of the text + 1, 0: none */
-	uint8_t zero[2];
-};
-
-struct cache_extra {
-	uint64_t address;
-	uint8_t kind;
-	uint8_t bytes;
-	uint8_t covered;
-	uint8_t target;
-	uint8_t copy;
-	uint8_t zero[3];
-	uint8_t replacement[8];
-};
 
 /* ---- Keys and checksums ---- */
 
@@ -175,7 +136,7 @@ static bool make_key(struct gt_plan *plan, uint64_t key[2])
 	return true;
 }
 
-static uint64_t checksum(const void *data, size_t bytes)
+uint64_t gt_plan_cache_checksum(const void *data, size_t bytes)
 {
 	struct sum sum;
 	uint64_t key[2];
@@ -261,7 +222,7 @@ static bool take_extra(struct gt_plan *plan, struct content *content,
 {
 	struct gt_plan_extra *extra = &plan->extras[plan->extra_count];
 	const uint8_t *code;
-	struct cache_extra from;
+	struct gt_cache_extra from;
 	const void *raw = take(content, sizeof(from));
 	uint32_t bytes;
 	bool block;
@@ -269,16 +230,15 @@ static bool take_extra(struct gt_plan *plan, struct content *content,
 	if (!raw)
 		return false;
 	memcpy(&from, raw, sizeof(from));
-	block = from.kind == GT_EXTRA_BLOCK_STUB || from.kind == GT_EXTRA_BLOCK_JUMP;
+	block = from.kind == GT_EXTRA_BLOCK;
 	bytes = block ? from.covered : from.bytes;
 	code = code_at(plan, from.address, bytes);
-	if (!code || from.kind > GT_EXTRA_BLOCK_JUMP || bytes > GT_PLAN_ORIGINAL_MAX ||
-	    (block ? from.bytes != 10 || from.covered < 10
-		   : from.covered || from.bytes < 2 || from.bytes > 8) ||
-	    ((from.kind == GT_EXTRA_JUMP || from.kind == GT_EXTRA_STUB) && from.bytes != 5) ||
+	if (!code || from.kind > GT_EXTRA_BLOCK || bytes > GT_PLAN_ORIGINAL_MAX ||
+	    (block ? from.covered < 10 : from.covered || from.bytes < 2 || from.bytes > 8) ||
+	    ((from.kind == GT_EXTRA_JUMP || from.kind == GT_EXTRA_STUB || block) &&
+	     from.bytes != 5) ||
 	    (from.kind == GT_EXTRA_BRANCH && from.bytes < 5) ||
-	    (from.target && from.target >= entry->moved_bytes_max) ||
-	    (from.copy && from.copy >= entry->moved_bytes_max))
+	    (from.target && from.target >= entry->moved_bytes_max))
 		return false;
 	memset(extra, 0, sizeof(*extra));
 	extra->address = from.address;
@@ -286,14 +246,13 @@ static bool take_extra(struct gt_plan *plan, struct content *content,
 	extra->bytes = from.bytes;
 	extra->covered = from.covered;
 	extra->target = from.target;
-	extra->copy = from.copy;
 	memcpy(extra->replacement, from.replacement, sizeof(extra->replacement));
 	memcpy(extra->original, code, bytes);
 	plan->extra_count++;
 	return true;
 }
 
-static bool take_entry(struct gt_plan *plan, uint32_t index, const struct cache_entry *from,
+static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cache_entry *from,
 		       const char *const *reasons, uint32_t reason_count, struct content *extras,
 		       struct gt_plan_entry *entry)
 {
@@ -344,7 +303,7 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct cache_
 }
 
 static bool take_reasons(struct gt_plan *plan, struct content *content,
-			 const struct cache_header *header, const char **reasons)
+			 const struct gt_cache_header *header, const char **reasons)
 {
 	const char *text = take(content, header->reason_bytes);
 	uint32_t i, at = 0;
@@ -372,28 +331,28 @@ static bool take_reasons(struct gt_plan *plan, struct content *content,
 	return true;
 }
 
-/* All or nothing. */
-static bool take_plan(struct gt_plan *plan, const uint8_t *bytes, size_t size,
-		      const uint64_t key[2])
+bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
+			const uint64_t key[2])
 {
 	const uint32_t count = gt_object_function_count(plan->object);
 	const uint32_t old_extras = plan->extra_count, old_entries = plan->entry_count;
 	struct content content = { bytes, size }, extras;
 	const char *reasons[REASONS_MAX];
-	struct cache_header header;
+	struct gt_cache_header header;
 	const uint8_t *entries;
 	uint32_t i;
 
 	if (size < sizeof(header))
 		return false;
 	memcpy(&header, take(&content, sizeof(header)), sizeof(header));
-	if (memcmp(header.magic, CACHE_MAGIC, sizeof(CACHE_MAGIC)) != 0 ||
-	    header.version != CACHE_VERSION || memcmp(header.key, key, sizeof(header.key)) != 0 ||
-	    header.functions != count || header.checksum != checksum(content.at, content.left))
+	if (memcmp(header.magic, GT_CACHE_MAGIC, sizeof(GT_CACHE_MAGIC)) != 0 ||
+	    header.version != GT_CACHE_VERSION ||
+	    memcmp(header.key, key, sizeof(header.key)) != 0 || header.functions != count ||
+	    header.checksum != gt_plan_cache_checksum(content.at, content.left))
 		return false;
-	entries = take(&content, (size_t)count * sizeof(struct cache_entry));
+	entries = take(&content, (size_t)count * sizeof(struct gt_cache_entry));
 	extras = content;
-	if (!entries || !take(&content, (size_t)header.extras * sizeof(struct cache_extra)))
+	if (!entries || !take(&content, (size_t)header.extras * sizeof(struct gt_cache_extra)))
 		return false;
 	extras.left -= content.left;
 	if (!take_reasons(plan, &content, &header, reasons) || content.left)
@@ -401,7 +360,7 @@ static bool take_plan(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 	if (!gt_plan_reserve(plan, count, header.extras))
 		goto none;
 	for (i = 0; i < count; i++) {
-		struct cache_entry from;
+		struct gt_cache_entry from;
 		struct gt_plan_entry entry;
 
 		memcpy(&from, entries + (size_t)i * sizeof(from), sizeof(from));
@@ -470,7 +429,8 @@ bool gt_plan_cache_load(struct gt_plan *plan)
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
 	    !(status.st_mode & 022) && status.st_size > 0 && (uint64_t)status.st_size <= FILE_MAX)
 		content = read_whole(fd, (size_t)status.st_size);
-	found = content && take_plan(plan, content, (size_t)status.st_size, plan->cache_key);
+	found = content &&
+		gt_plan_cache_take(plan, content, (size_t)status.st_size, plan->cache_key);
 	free(content);
 	if (found)
 		futimens(fd, NULL); /* used: the oldest go first */
@@ -576,15 +536,15 @@ static uint8_t reason_number(const char **reasons, uint32_t *count, const char *
 	return (uint8_t)*count;
 }
 
-static bool put_plan(const struct gt_plan *plan, struct output *output, struct cache_header *header,
-		     const char **reasons)
+static bool put_plan(const struct gt_plan *plan, struct output *output,
+		     struct gt_cache_header *header, const char **reasons)
 {
 	const uint32_t count = gt_object_function_count(plan->object);
 	uint32_t i, k;
 
 	for (i = 0; i < count; i++) {
 		const struct gt_plan_entry *entry = &plan->entries[plan->planned[i]];
-		struct cache_entry to = {
+		struct gt_cache_entry to = {
 			.body = entry->body ? (uint32_t)(entry->body - entry->patch_address) : 0,
 			.way = entry->way,
 			.prepared = entry->prepared,
@@ -612,12 +572,11 @@ static bool put_plan(const struct gt_plan *plan, struct output *output, struct c
 
 		for (k = 0; k < entry->extra_count; k++) {
 			const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, k);
-			struct cache_extra to = { .address = extra->address,
-						  .kind = extra->kind,
-						  .bytes = extra->bytes,
-						  .covered = extra->covered,
-						  .target = extra->target,
-						  .copy = extra->copy };
+			struct gt_cache_extra to = { .address = extra->address,
+						     .kind = extra->kind,
+						     .bytes = extra->bytes,
+						     .covered = extra->covered,
+						     .target = extra->target };
 
 			memcpy(to.replacement, extra->replacement, sizeof(to.replacement));
 			put(output, &to, sizeof(to));
@@ -668,11 +627,11 @@ static void write_file(const struct gt_plan *plan, const uint8_t *bytes, size_t 
 void gt_plan_cache_store(struct gt_plan *plan)
 {
 	const uint32_t count = gt_object_function_count(plan->object);
-	struct cache_header header = { .version = CACHE_VERSION, .functions = count };
+	struct gt_cache_header header = { .version = GT_CACHE_VERSION, .functions = count };
 	const char *reasons[REASONS_MAX];
 	struct output output = { 0 };
-	size_t room = sizeof(header) + (size_t)count * sizeof(struct cache_entry) +
-		      (size_t)plan->extra_count * sizeof(struct cache_extra) +
+	size_t room = sizeof(header) + (size_t)count * sizeof(struct gt_cache_entry) +
+		      (size_t)plan->extra_count * sizeof(struct gt_cache_extra) +
 		      (size_t)REASONS_MAX * (REASON_MAX + 1);
 
 	if (!plan->cache || plan->cache_fd < 0 || room > FILE_MAX)
@@ -681,15 +640,15 @@ void gt_plan_cache_store(struct gt_plan *plan)
 	if (!output.bytes)
 		return;
 	output.used = sizeof(header);
-	memcpy(header.magic, CACHE_MAGIC, sizeof(CACHE_MAGIC));
+	memcpy(header.magic, GT_CACHE_MAGIC, sizeof(GT_CACHE_MAGIC));
 	memcpy(header.key, plan->cache_key, sizeof(header.key));
 	if (put_plan(plan, &output, &header, reasons)) {
 		if (!header.reason_bytes) {
 			put(&output, "", 1);
 			header.reason_bytes = 1;
 		}
-		header.checksum =
-			checksum(output.bytes + sizeof(header), output.used - sizeof(header));
+		header.checksum = gt_plan_cache_checksum(output.bytes + sizeof(header),
+							 output.used - sizeof(header));
 		memcpy(output.bytes, &header, sizeof(header));
 		write_file(plan, output.bytes, output.used);
 		make_room(plan->cache_fd);

@@ -34,6 +34,10 @@ struct gt_plan {
 	uint32_t hooked_count;
 	struct gt_rule_scratch scratch;
 	int prepared; /* -1: not looked yet */
+	char *cache;  /* the directory of plans on disk, NULL: none */
+	int cache_fd; /* the same, once it is open; -1 */
+	uint64_t cache_key[2];
+	char *reasons; /* texts that came from there */
 	bool no_memory;
 	bool complete; /* all functions are planned */
 };
@@ -81,5 +85,13 @@ uint64_t gt_plan_padding_behind(struct gt_plan *plan, uint32_t index);
 /* Whether the instruction at `address` is one that runs: the code of its function is decoded from
  * the function's start, and something leads to it. */
 bool gt_plan_is_code(struct gt_plan *plan, uint64_t address);
+
+/* Room for so many entries and extras more; false: no memory. */
+bool gt_plan_reserve(struct gt_plan *plan, uint32_t entries, uint32_t extras);
+
+/* plan_cache.c: fills the plan with what is on disk. false: nothing that is any good. */
+bool gt_plan_cache_load(struct gt_plan *plan);
+/* Writes a complete plan. Errors do no harm: it is made again the next time. */
+void gt_plan_cache_store(struct gt_plan *plan);
 
 #endif

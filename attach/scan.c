@@ -264,6 +264,16 @@ static struct range *range_at(const struct gt_scan *scan, uint64_t address)
 									     : NULL;
 }
 
+uint64_t gt_scan_code_bytes(const struct gt_scan *scan)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < scan->range_count; i++)
+		bytes += scan->ranges[i].end - scan->ranges[i].start;
+	return bytes;
+}
+
 const uint8_t *gt_scan_code(struct gt_scan *scan, uint64_t address, uint64_t *room)
 {
 	const struct range *range = range_at(scan, address);

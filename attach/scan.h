@@ -99,6 +99,8 @@ uint32_t gt_scan_sites(const struct gt_scan *scan, uint64_t start, uint64_t end,
 uint32_t gt_scan_inward_jumps(const struct gt_scan *scan, uint64_t start, uint64_t end,
 			      const struct gt_inward_jump **first);
 
+/* Bytes of code in all. */
+uint64_t gt_scan_code_bytes(const struct gt_scan *scan);
 /* Bytes of code from the address up to the end of its section (or segment); NULL and 0: no code. */
 const uint8_t *gt_scan_code(struct gt_scan *scan, uint64_t address, uint64_t *room);
 

@@ -274,6 +274,7 @@ static int list_object(struct listing *listing, struct gt_object *object)
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
+	gt_plan_use_cache(plan, NULL);
 	/* As a recording does: what has a hook is not traced. */
 	gt_hooks_find(object, plan, hooks, NULL);
 	start_object(listing, object);
