@@ -357,9 +357,9 @@ static int mount_program(const struct mount *mount, const char *program, int *st
 	if (live != NULL)
 		gt_live_end(live);
 	if (fuse != NULL && mount->linger) {
+		gt_run_interrupted = 0;
 		fprintf(stderr, "graftrace mount: the program has ended; %s stays until Ctrl-C\n",
 			mount->fuse.directory);
-		gt_run_interrupted = 0;
 		wait_for_end(fuse);
 	}
 	if (fuse != NULL)

@@ -19,8 +19,9 @@
 #include "cli/command.h"
 #include "cli/running.h"
 
-#define TRACING "/sys/kernel/tracing"
-#define DEBUG	"/sys/kernel/debug/tracing"
+#define TRACING	       "/sys/kernel/tracing"
+#define FTRACE_ENABLED "/proc/sys/kernel/ftrace_enabled"
+#define DEBUG	       "/sys/kernel/debug/tracing"
 
 static int refuse(const char *command, const char *what, const char *path)
 {
@@ -43,12 +44,21 @@ static bool has_tracefs(void)
 	return found;
 }
 
+/* A file of ours in the place of one of /proc, where there are both. */
+static bool put(const char *directory, const char *name, const char *place)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path))
+		return false;
+	return access(path, F_OK) != 0 || access(place, F_OK) != 0 ||
+	       mount(path, place, NULL, MS_BIND, NULL) == 0;
+}
+
 int gt_mount_enter(const char *command, const char *directory, char *const *argv)
 {
-	char kallsyms[PATH_MAX];
 	char trace[PATH_MAX];
 
-	snprintf(kallsyms, sizeof(kallsyms), "%s/kallsyms", directory);
 	snprintf(trace, sizeof(trace), "%s/current_tracer", directory);
 	if (access(trace, F_OK) != 0) {
 		gt_complain(command, "'%s' is no directory of control files: %s", directory,
@@ -65,9 +75,11 @@ int gt_mount_enter(const char *command, const char *directory, char *const *argv
 		return refuse(command, "cannot put the control files at", TRACING);
 	if (access(DEBUG, F_OK) == 0 && mount(directory, DEBUG, NULL, MS_BIND, NULL) != 0)
 		return refuse(command, "cannot put the control files at", DEBUG);
-	if (access(kallsyms, F_OK) == 0 &&
-	    mount(kallsyms, "/proc/kallsyms", NULL, MS_BIND, NULL) != 0)
+	if (!put(directory, "kallsyms", "/proc/kallsyms"))
 		return refuse(command, "cannot put kallsyms at", "/proc/kallsyms");
+	/* trace-cmd would switch the kernel's function tracing on. */
+	if (!put(directory, "options/function-trace", FTRACE_ENABLED))
+		return refuse(command, "cannot put options/function-trace at", FTRACE_ENABLED);
 	execvp(argv[0], argv);
 	gt_complain(command, "cannot run '%s': %s", argv[0], strerror(errno));
 	return errno == ENOENT ? GT_RUN_NO_PROGRAM : GT_RUN_CANNOT_RUN;

@@ -255,11 +255,11 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 	uint64_t end = now_ns() + options->linger_ns;
 	const struct timespec moment = { 0, 20 * 1000 * 1000 };
 
+	gt_run_interrupted = 0;
 	fprintf(stderr, "graftrace: the program has ended; still serving http://%s/ftrace/ %s\n",
 		gt_http_address(server),
 		options->linger_ns != 0 ? "for the time of --linger, or until Ctrl-C"
 					: "until Ctrl-C");
-	gt_run_interrupted = 0;
 	while (!gt_run_interrupted && !gt_run_to_forward &&
 	       (options->linger_ns == 0 || now_ns() < end))
 		nanosleep(&moment, NULL);

@@ -62,6 +62,8 @@ int gt_fuse_errno(int64_t error)
 		return ENOSPC;
 	case GT_EEXIST:
 		return EEXIST;
+	case GT_EBADF:
+		return EBADF;
 	default:
 		return EIO;
 	}

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,9 @@
 #define WAITING_BYTES (64 * 1024)
 #define READ_BYTES    (1024 * 1024)
 #define PATH_BYTES    1024
+
+/* splice() ends where the kernel believes that the file ends. */
+#define SPLICE_BYTES (INT64_C(1) << 62)
 
 /* Names */
 
@@ -90,6 +94,9 @@ static void do_init(void *data, struct fuse_conn_info *connection)
 	if (connection->capable & FUSE_CAP_ATOMIC_O_TRUNC)
 		connection->want |= FUSE_CAP_ATOMIC_O_TRUNC;
 	connection->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
+	/* splice() goes through the page cache: one page at a time, which a signal ends. */
+	connection->want &= ~(unsigned)FUSE_CAP_ASYNC_READ;
+	connection->max_readahead = 0;
 }
 
 static void do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
@@ -243,14 +250,6 @@ static void do_mknod(fuse_req_t request, fuse_ino_t parent, const char *name, mo
 	fuse_reply_err(request, EPERM);
 }
 
-static void do_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode)
-{
-	(void)parent;
-	(void)name;
-	(void)mode;
-	fuse_reply_err(request, EPERM);
-}
-
 static void do_unlink(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
 	(void)parent;
@@ -305,6 +304,7 @@ static void do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info
 		return;
 	}
 	file->node = node;
+	file->number = number;
 	file->waits = (node.file->flags & GT_CONTROL_WAITS) != 0;
 	file->access =
 		(how != O_WRONLY ? GT_CONTROL_READ : 0) | (how != O_RDONLY ? GT_CONTROL_WRITE : 0);
@@ -372,6 +372,42 @@ static void do_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_i
 	push_plain(request, info, GT_FUSE_RELEASE, NULL);
 }
 
+/* mkdir and rmdir below instances/. */
+static void push_folder(fuse_req_t request, enum gt_fuse_work work, fuse_ino_t parent,
+			const char *name)
+{
+	struct gt_fuse *fuse = fuse_of(request);
+	struct fuse_file_info none = { .fh = 0 };
+	struct gt_control_node node;
+	struct gt_fuse_job *job;
+	const char *above;
+	char path[PATH_BYTES];
+	int error = find(fuse, parent, &above, &node);
+
+	if (error == 0 && !join(path, above, name))
+		error = ENAMETOOLONG;
+	if (error != 0) {
+		fuse_reply_err(request, error);
+		return;
+	}
+	job = gt_fuse_job_make(fuse, work, request, &none, strlen(path) + 1);
+	if (job == NULL)
+		return;
+	strcpy(job->data, path);
+	gt_fuse_push(fuse, job);
+}
+
+static void do_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	(void)mode;
+	push_folder(request, GT_FUSE_MAKE, parent, name);
+}
+
+static void do_rmdir(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+	push_folder(request, GT_FUSE_REMOVE, parent, name);
+}
+
 static void do_poll(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info,
 		    struct fuse_pollhandle *poll)
 {
@@ -420,6 +456,17 @@ static int close_writer(struct gt_fuse_file *file)
 	return error;
 }
 
+/* The kernel learns that the file has a byte far away; stat() asks anew, and is told that its size
+ * is 0. Without this splice() gives nothing, and read() still all. */
+static void allow_splice(struct gt_fuse *fuse, const struct gt_fuse_file *file)
+{
+	char byte = 0;
+	struct fuse_bufvec far = FUSE_BUFVEC_INIT(1);
+
+	far.buf[0].mem = &byte;
+	fuse_lowlevel_notify_store(fuse->session, file->number, SPLICE_BYTES - 1, &far, 0);
+}
+
 static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
@@ -441,6 +488,8 @@ static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		fuse_reply_err(job->request, read_only ? EROFS : gt_fuse_errno(error));
 		return;
 	}
+	if (file->node.file->flags & GT_CONTROL_BINARY)
+		allow_splice(fuse, file);
 	if (file->waits)
 		atomic_fetch_add(&fuse->waiting_files, 1);
 	fuse_reply_open(job->request, &job->info);
@@ -536,6 +585,28 @@ static bool read_file(struct gt_fuse_job *job)
 	return true;
 }
 
+/* Who writes, for the files that want to know. */
+static void name_writer(struct gt_control_writer *writer, pid_t tid)
+{
+	char path[64];
+	char line[128];
+	FILE *status;
+
+	if (tid <= 0 || writer->tid == (uint32_t)tid)
+		return;
+	*writer = (struct gt_control_writer){ .pid = (uint32_t)tid, .tid = (uint32_t)tid };
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	status = fopen(path, "re");
+	while (status != NULL && fgets(line, sizeof(line), status) != NULL) {
+		if (sscanf(line, "Name: %15[^\n]", writer->comm) == 1 ||
+		    sscanf(line, "Tgid: %" SCNu32, &writer->pid) != 1)
+			continue;
+		break;
+	}
+	if (status != NULL)
+		fclose(status);
+}
+
 static void write_file(struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
@@ -549,6 +620,7 @@ static void write_file(struct gt_fuse_job *job)
 		taken = open_writer(file, false, &message);
 	if (taken == 0) {
 		file->tried = true;
+		name_writer(&file->writer.writer, fuse_req_ctx(job->request)->pid);
 		taken = gt_control_write(&file->writer, job->data, job->bytes, &message);
 	}
 	if (taken < 0)
@@ -649,6 +721,36 @@ void gt_fuse_look_polled(struct gt_fuse *fuse)
 	}
 }
 
+static void make_folder(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct fuse_entry_param entry = { .attr_timeout = 0, .entry_timeout = 0 };
+	struct gt_message message = { "" };
+	struct gt_control_node node;
+	size_t bytes = strlen(job->data);
+	int error = gt_control_make(fuse->control, job->data, bytes, &message);
+
+	if (error == 0)
+		error = gt_control_find(fuse->control, job->data, bytes, &node);
+	if (error == 0) {
+		entry.ino = gt_fuse_nodes_take(&fuse->nodes, job->data);
+		error = entry.ino != 0 ? 0 : GT_ENOMEM;
+	}
+	if (error != 0) {
+		fuse_reply_err(job->request, gt_fuse_errno(error));
+		return;
+	}
+	describe(fuse, &node, job->data, &entry.attr);
+	fuse_reply_entry(job->request, &entry);
+}
+
+static void remove_folder(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct gt_message message = { "" };
+	int error = gt_control_remove(fuse->control, job->data, strlen(job->data), &message);
+
+	fuse_reply_err(job->request, error != 0 ? gt_fuse_errno(error) : 0);
+}
+
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	switch (job->work) {
@@ -669,6 +771,12 @@ bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	case GT_FUSE_POLL:
 		poll_file(fuse, job);
 		return true;
+	case GT_FUSE_MAKE:
+		make_folder(fuse, job);
+		return true;
+	case GT_FUSE_REMOVE:
+		remove_folder(fuse, job);
+		return true;
 	}
 	return true;
 }
@@ -685,7 +793,7 @@ const struct fuse_lowlevel_ops gt_fuse_operations = {
 	.create = do_create,
 	.mknod = do_mknod,
 	.mkdir = do_mkdir,
-	.rmdir = do_unlink,
+	.rmdir = do_rmdir,
 	.unlink = do_unlink,
 	.rename = do_rename,
 	.symlink = do_symlink,

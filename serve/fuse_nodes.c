@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Inode numbers and paths of the mount. A number is given back when the kernel has forgotten it.
- * One thread at a time. */
+ * From any thread. */
 #include "serve/fuse_private.h"
 
 #include <stdlib.h>
@@ -22,6 +22,7 @@ int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes)
 	*nodes = (struct gt_fuse_nodes){ .room = 64, .count = 2, .head_count = FIRST_HEADS };
 	nodes->all = calloc(nodes->room, sizeof(*nodes->all));
 	nodes->heads = calloc(nodes->head_count, sizeof(*nodes->heads));
+	pthread_mutex_init(&nodes->lock, NULL);
 	if (nodes->all != NULL && nodes->heads != NULL)
 		nodes->all[FUSE_ROOT_ID].path = strdup("");
 	if (nodes->all != NULL && nodes->heads != NULL && nodes->all[FUSE_ROOT_ID].path != NULL)
@@ -32,16 +33,24 @@ int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes)
 
 void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes)
 {
+	if (nodes->room == 0)
+		return;
 	for (size_t i = 0; nodes->all != NULL && i < nodes->count; i++)
 		free(nodes->all[i].path);
 	free(nodes->all);
 	free(nodes->heads);
+	pthread_mutex_destroy(&nodes->lock);
 	*nodes = (struct gt_fuse_nodes){ .all = NULL };
 }
 
-const char *gt_fuse_nodes_path(const struct gt_fuse_nodes *nodes, fuse_ino_t number)
+const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number)
 {
-	return number < nodes->count ? nodes->all[number].path : NULL;
+	const char *path;
+
+	pthread_mutex_lock(&nodes->lock);
+	path = number < nodes->count ? nodes->all[number].path : NULL;
+	pthread_mutex_unlock(&nodes->lock);
+	return path;
 }
 
 /* More heads: chains stay short however many there are. Without memory they get longer. */
@@ -87,14 +96,12 @@ static size_t make_room(struct gt_fuse_nodes *nodes)
 	return nodes->count++;
 }
 
-fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path)
+static fuse_ino_t take_locked(struct gt_fuse_nodes *nodes, const char *path)
 {
 	size_t head;
 	size_t number;
 	char *copy;
 
-	if (path[0] == '\0')
-		return FUSE_ROOT_ID;
 	for (number = nodes->heads[head_of(nodes, path)]; number != 0;
 	     number = nodes->all[number].next) {
 		if (strcmp(nodes->all[number].path, path) == 0) {
@@ -115,7 +122,19 @@ fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path)
 	return number;
 }
 
-void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups)
+fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path)
+{
+	fuse_ino_t number;
+
+	if (path[0] == '\0')
+		return FUSE_ROOT_ID;
+	pthread_mutex_lock(&nodes->lock);
+	number = take_locked(nodes, path);
+	pthread_mutex_unlock(&nodes->lock);
+	return number;
+}
+
+static void forget_locked(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups)
 {
 	struct gt_fuse_node *node;
 	size_t *link;
@@ -133,4 +152,11 @@ void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64
 	free(node->path);
 	*node = (struct gt_fuse_node){ .next = nodes->free };
 	nodes->free = number;
+}
+
+void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups)
+{
+	pthread_mutex_lock(&nodes->lock);
+	forget_locked(nodes, number, lookups);
+	pthread_mutex_unlock(&nodes->lock);
 }

@@ -12,7 +12,7 @@
 
 #include "serve/fuse.h"
 
-/* Names: inode numbers to paths. Used by the receiving thread alone. */
+/* Names: inode numbers to paths. */
 struct gt_fuse_node {
 	char *path; /* below the root, no slash at either end; NULL: free */
 	uint64_t lookups;
@@ -20,6 +20,7 @@ struct gt_fuse_node {
 };
 
 struct gt_fuse_nodes {
+	pthread_mutex_t lock;
 	struct gt_fuse_node *all; /* [0] is unused, [1] the root */
 	size_t count;		  /* used so far, with freed ones */
 	size_t room;
@@ -30,8 +31,8 @@ struct gt_fuse_nodes {
 
 int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes);
 void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes);
-/* NULL: no such number. */
-const char *gt_fuse_nodes_path(const struct gt_fuse_nodes *nodes, fuse_ino_t number);
+/* NULL: no such number. It stays until the number is forgotten. */
+const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 /* The number of a path, counted as looked up once more; 0: no memory. */
 fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path);
 void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups);
@@ -39,6 +40,7 @@ void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64
 /* What somebody has opened. Made by the receiving thread, then the working thread's. */
 struct gt_fuse_file {
 	struct gt_control_node node;
+	fuse_ino_t number;
 	unsigned access; /* GT_CONTROL_READ, WRITE: what it was opened for and can be */
 	bool waits;	 /* its reads may have to wait */
 
@@ -66,6 +68,8 @@ enum gt_fuse_work {
 	GT_FUSE_FLUSH,
 	GT_FUSE_RELEASE,
 	GT_FUSE_POLL,
+	GT_FUSE_MAKE,
+	GT_FUSE_REMOVE,
 };
 
 /* A request on its way to the working thread. */

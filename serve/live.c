@@ -40,12 +40,39 @@ static void get_look(struct gt_live *live, struct gt_text_look *look)
 	pthread_mutex_unlock(&live->lock);
 }
 
+/* Under pipe_lock: the pipe's reader, behind what trace_pipe_raw's have given. */
+static int take_over(struct gt_live *live, const struct gt_text_look *look,
+		     struct gt_message *message)
+{
+	struct gt_text_reader *pipe;
+	struct gt_merge_given *given;
+	uint32_t count;
+	int error = gt_live_raw_given(live, &given, &count);
+
+	if (error != 0)
+		return no_memory(message);
+	error = gt_text_reader_open(live->control.view, look, true, &pipe, message);
+	if (error != 0) {
+		free(given);
+		return error;
+	}
+	gt_text_reader_skip(pipe, given, count);
+	gt_live_raw_destroy(live);
+	if (live->pipe != NULL)
+		gt_text_reader_close(live->pipe);
+	live->pipe = pipe;
+	live->pipe_look = *look;
+	return 0;
+}
+
 /* Under pipe_lock: the pipe's reader, made if there is none. */
 static int need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_message *message)
 {
 	int error;
 
+	if (live->raw != NULL)
+		return take_over(live, look, message);
 	if (live->pipe != NULL && memcmp(&live->pipe_look, look, sizeof(*look)) == 0)
 		return 0;
 	if (live->pipe != NULL) {
@@ -80,6 +107,11 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 
 	get_look(live, &look);
 	pthread_mutex_lock(&live->pipe_lock);
+	if (error == 0 && gt_live_raw_discard(live)) {
+		pthread_mutex_unlock(&live->pipe_lock);
+		free(text);
+		return 0;
+	}
 	if (error == 0)
 		error = need_pipe(live, &look, message);
 	/* A program that writes faster than this reads must not hold us for ever. */
@@ -296,12 +328,19 @@ static int open_snapshot(struct gt_live *live, const struct gt_text_look *look,
 			 struct gt_text_reader **reader, struct gt_message *message)
 {
 	int error = gt_text_reader_open(live->control.view, look, false, reader, message);
+	struct gt_merge_given *given;
+	uint32_t count;
 
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->pipe_lock);
-	if (live->pipe != NULL)
+	if (live->raw != NULL) {
+		error = gt_live_raw_given(live, &given, &count);
+		if (error == 0)
+			gt_text_reader_skip(*reader, given, count);
+	} else if (live->pipe != NULL) {
 		error = gt_text_reader_skip_given(*reader, live->pipe);
+	}
 	pthread_mutex_unlock(&live->pipe_lock);
 	if (error != 0) {
 		gt_text_reader_close(*reader);
@@ -324,6 +363,15 @@ static struct gt_clock read_clock(struct gt_session *session)
 	return two;
 }
 
+void gt_live_settle_clock(struct gt_live *live)
+{
+	pthread_mutex_lock(&live->lock);
+	if (!live->has_clock)
+		live->view.clock = read_clock(live->session);
+	live->has_clock = true;
+	pthread_mutex_unlock(&live->lock);
+}
+
 static int text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
 		     bool consume, void **text_out, struct gt_message *message)
 {
@@ -341,11 +389,7 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 		return no_memory(message);
 	get_look(live, &look);
 	look.scope = *scope;
-	pthread_mutex_lock(&live->lock);
-	if (!live->has_clock)
-		live->view.clock = read_clock(live->session);
-	live->has_clock = true;
-	pthread_mutex_unlock(&live->lock);
+	gt_live_settle_clock(live);
 	error = consume ? open_pipe(live, &look, message)
 			: open_snapshot(live, &look, &text->reader, message);
 	if (error != 0) {
@@ -416,6 +460,9 @@ static const struct gt_control_ops operations = {
 	.profile_open = gt_live_profile_open,
 	.profile_read = gt_live_profile_read,
 	.profile_close = gt_live_profile_close,
+	.raw_open = gt_live_raw_open,
+	.raw_read = gt_live_raw_read,
+	.raw_close = gt_live_raw_close,
 };
 
 int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
@@ -482,6 +529,7 @@ void gt_live_destroy(struct gt_live *live)
 	pthread_mutex_destroy(&live->lock);
 	pthread_mutex_destroy(&live->change);
 	pthread_mutex_destroy(&live->pipe_lock);
+	gt_live_raw_destroy(live);
 	if (live->pipe != NULL)
 		gt_text_reader_close(live->pipe);
 	free(live->known);

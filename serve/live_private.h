@@ -44,6 +44,7 @@ struct gt_live {
 	pthread_mutex_t pipe_lock;
 	struct gt_text_reader *pipe; /* NULL until there was a client */
 	struct gt_text_look pipe_look;
+	struct gt_live_raw *raw; /* the places of trace_pipe_raw; then `pipe` is out of date */
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;
@@ -68,7 +69,22 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 	return GT_EGONE;
 }
 
+/* view.clock is settled at the first look at the trace. */
+void gt_live_settle_clock(struct gt_live *live);
+
+/* live_raw.c, under pipe_lock: how far the readers of all CPUs have given (malloc'ed; GT_ENOMEM),
+ * only if live->raw is there; what there is now counts as given (false: nobody has a CPU open);
+ * forgetting the places, when nobody has one open. */
+int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
+bool gt_live_raw_discard(struct gt_live *live);
+void gt_live_raw_destroy(struct gt_live *live);
+
 /* Operations of struct gt_control_ops. */
+int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
+		     struct gt_message *message);
+int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buffer, size_t bytes,
+			 struct gt_message *message);
+void gt_live_raw_close(struct gt_control_target *target, void *raw);
 int gt_live_list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
 		      struct gt_message *message);
 int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t index,

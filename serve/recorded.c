@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/view/message.h"
+#include "core/view/raw.h"
 #include "serve/text_reader.h"
 
 struct gt_recorded {
@@ -230,7 +231,59 @@ static void text_close(struct gt_control_target *target, void *text)
 	gt_text_reader_close(text);
 }
 
+/* Pages: each opening gives all of it anew. */
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes != 0)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
+		    struct gt_message *message)
+{
+	static const struct gt_memory heap = { resize, NULL };
+	struct gt_raw_options options = { cpu, false, GT_MERGE_SNAPSHOT };
+	struct gt_raw *opened = malloc(sizeof(*opened));
+	int error = GT_ENOMEM;
+
+	if (opened != NULL)
+		error = gt_raw_init(opened, &recorded_of(target)->view, &heap, &options);
+	if (error != 0) {
+		free(opened);
+		gt_message_set(message, "no memory");
+		return error;
+	}
+	*raw = opened;
+	return 0;
+}
+
+static int64_t raw_read(struct gt_control_target *target, void *raw, char *buffer, size_t bytes,
+			struct gt_message *message)
+{
+	int64_t got = gt_raw_read(raw, buffer, bytes);
+
+	(void)target;
+	if (got < 0)
+		gt_message_set(message, "the recording cannot be read");
+	return got;
+}
+
+static void raw_close(struct gt_control_target *target, void *raw)
+{
+	(void)target;
+	gt_raw_fini(raw);
+	free(raw);
+}
+
 static const struct gt_control_ops operations = {
+	.raw_open = raw_open,
+	.raw_read = raw_read,
+	.raw_close = raw_close,
 	.get = get,
 	.set = set,
 	.list_open = list_open,

@@ -66,18 +66,34 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 	return 0;
 }
 
+int gt_text_reader_given(const struct gt_text_reader *reader, struct gt_merge_given **given,
+			 uint32_t *count)
+{
+	*count = reader->text.merge.source_count;
+	*given = calloc(*count + 1, sizeof(**given));
+	if (*given == NULL)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < *count; i++)
+		(*given)[i] = gt_merge_given(&reader->text.merge, i);
+	return 0;
+}
+
+void gt_text_reader_skip(struct gt_text_reader *reader, struct gt_merge_given *given,
+			 uint32_t count)
+{
+	free(reader->given);
+	reader->given = given;
+	gt_merge_skip_given(&reader->text.merge, given, count);
+}
+
 int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_text_reader *pipe)
 {
-	uint32_t count = pipe->text.merge.source_count;
+	struct gt_merge_given *given;
+	uint32_t count;
 
-	if (count == 0)
-		return 0;
-	reader->given = calloc(count, sizeof(*reader->given));
-	if (reader->given == NULL)
+	if (gt_text_reader_given(pipe, &given, &count) != 0)
 		return GT_ENOMEM;
-	for (uint32_t i = 0; i < count; i++)
-		reader->given[i] = gt_merge_given(&pipe->text.merge, i);
-	gt_merge_skip_given(&reader->text.merge, reader->given, count);
+	gt_text_reader_skip(reader, given, count);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/view/control.h"
+#include "core/view/merge.h"
 #include "core/view/target.h"
 
 struct gt_text_reader;
@@ -34,6 +35,13 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
  * afterwards. GT_ENOMEM.
  */
 int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_text_reader *pipe);
+
+/* The two halves of it: how far a reader has given, by writers, malloc'ed; and leaving that out,
+ * which takes `given` over. */
+int gt_text_reader_given(const struct gt_text_reader *reader, struct gt_merge_given **given,
+			 uint32_t *count);
+void gt_text_reader_skip(struct gt_text_reader *reader, struct gt_merge_given *given,
+			 uint32_t count);
 
 /* Bytes, 0 at the end, GT_EAGAIN, or an error. */
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,

@@ -273,6 +273,14 @@ struct gt_control_ops {
 			     size_t bytes, struct gt_message *message);
 	void (*text_close)(struct gt_control_target *target, void *text);
 
+	/* One CPU's part of the trace as pages of Linux's ring buffer (raw_page.h); consumes what
+	 * can be consumed. As text_open and its kin; GT_EBUSY while another one reads it. */
+	int (*raw_open)(struct gt_control_target *target, uint32_t cpu, void **raw,
+			struct gt_message *message);
+	int64_t (*raw_read)(struct gt_control_target *target, void *raw, char *buffer, size_t bytes,
+			    struct gt_message *message);
+	void (*raw_close)(struct gt_control_target *target, void *raw);
+
 	/* Empties the ring, or what of it is a thread's or CPU's. */
 	int (*clear)(struct gt_control_target *target, const struct gt_control_scope *scope,
 		     struct gt_message *message);

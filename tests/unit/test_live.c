@@ -177,6 +177,12 @@ int gt_session_clear(struct gt_session *of)
 	return 0;
 }
 
+unsigned gt_session_buffer_use(const struct gt_session *of)
+{
+	(void)of;
+	return 0;
+}
+
 int gt_session_each_function(struct gt_session *of,
 			     int (*each)(void *data, uint32_t number,
 					 const struct gt_function *function, bool enabled),
