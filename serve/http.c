@@ -320,7 +320,10 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 		if (response == NULL)
 			end_reader(reader);
 	}
-	return send_response(connection, MHD_HTTP_OK, response, "text/plain; charset=utf-8");
+	return send_response(connection, MHD_HTTP_OK, response,
+			     request->node.file->flags & GT_CONTROL_BINARY
+				     ? "application/octet-stream"
+				     : "text/plain; charset=utf-8");
 }
 
 static bool wants_json(struct MHD_Connection *connection)

@@ -191,6 +191,15 @@ static void text_close(struct gt_control_target *target, void *text)
 		fake_of(target)->pipe_busy = false;
 }
 
+/* One page for all CPUs: its text. */
+static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
+		    struct gt_message *message)
+{
+	struct gt_control_scope scope = { GT_SCOPE_CPU, cpu };
+
+	return text_open(target, &scope, true, raw, message);
+}
+
 static int clear(struct gt_control_target *target, const struct gt_control_scope *scope,
 		 struct gt_message *message)
 {
@@ -415,6 +424,9 @@ static const struct gt_control_ops ops = {
 	.text_open = locked_text_open,
 	.text_read = locked_text_read,
 	.text_close = locked_text_close,
+	.raw_open = raw_open,
+	.raw_read = locked_text_read,
+	.raw_close = locked_text_close,
 	.clear = locked_clear,
 	.stats = stats,
 	.mark = mark,
