@@ -114,7 +114,7 @@ static void every_file_reads_the_same_in_pieces_of_any_size(void **state)
 	for (uint32_t i = 0; (file = gt_control_row(NULL, i)) != NULL; i++) {
 		const char *path = path_of(file);
 
-		if (file->read == NULL)
+		if (file->read == NULL || !gt_control_exists(&fake.control, file))
 			continue;
 		fake.pipe_at = 0;
 		assert_true(get_pieces(path, 4000) >= 0);
@@ -638,7 +638,8 @@ static void the_readme_names_every_file_of_the_target(void **state)
 	get("README");
 	for (uint32_t i = 0; (file = gt_control_row(NULL, i)) != NULL; i++) {
 		snprintf(line, sizeof(line), "\n  %s\t", file->path);
-		assert_non_null(strstr(text, line));
+		assert_int_equal(strstr(text, line) != NULL,
+				 gt_control_exists(&fake.control, file));
 	}
 	fake.control.kind = GT_CONTROL_RECORDING;
 	assert_null(strstr(get("README"), "set_ftrace_filter\t"));
