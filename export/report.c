@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/view/decode_fast.h"
+#include "core/view/merge.h"
 #include "core/view/message.h"
 
 #define MARK_COUNTED   1 /* open[row] knows of the frame */
@@ -34,7 +35,8 @@ struct row {
 	uint64_t inherited; /* returns, in a forked child, of its parent's calls */
 	uint64_t other;	    /* entry-only, function tracer, returns without a known entry */
 	uint64_t self_upper_bound;
-	uint32_t key; /* function number, writer's index, or a function of the object */
+	uint32_t key; /* function number, writer's index (a kernel's thread: its number), or a
+			 function of the object */
 };
 
 /* A name that the target does not hold itself. */
@@ -59,7 +61,8 @@ struct open_calls {
 struct collector {
 	struct gt_target *target;
 	enum gt_report_by by;
-	struct gt_decode decode;
+	struct gt_decode *decode; /* of the record in work */
+	struct gt_decode own;
 	struct slot *slots;
 	uint32_t slot_bits;
 	uint32_t slot_used;
@@ -67,12 +70,14 @@ struct collector {
 	uint32_t row_count, row_capacity;
 	uint32_t thread_row;
 	struct open_calls open[GT_DECODE_CONTEXTS];
-	uint32_t *counts; /* of the running context */
+	uint32_t place;	  /* in `open`, of the running context */
+	uint32_t *counts; /* its counts */
 	uint32_t counts_size;
 	uint64_t began;		/* tsc at which the recording began */
 	uint32_t pid;		/* the writer's process … */
 	uint64_t process_began; /* … and when that began; 0 = not asked yet */
 	bool incomplete;	/* records of this writer are missing */
+	bool kernel;
 	bool out_of_memory;
 	uint64_t records;
 	uint64_t unreadable, damaged;
@@ -185,7 +190,7 @@ static inline uint32_t row_of(struct collector *c, uint32_t function)
 
 static __attribute__((noinline)) void grow_counts(struct collector *c)
 {
-	struct open_calls *open = &c->open[c->decode.slot];
+	struct open_calls *open = &c->open[c->place];
 	uint32_t *count = realloc(open->count, c->row_capacity * sizeof(*count));
 	if (!count) {
 		c->out_of_memory = true;
@@ -197,17 +202,23 @@ static __attribute__((noinline)) void grow_counts(struct collector *c)
 }
 
 /* Another context runs, or another one in the same place. */
-static void choose_counts(struct collector *c)
+static void choose_place(struct collector *c, uint32_t place, uint32_t context)
 {
-	struct open_calls *open = &c->open[c->decode.slot];
-	if (!open->used || open->context != c->decode.context) {
+	struct open_calls *open = &c->open[place];
+	if (!open->used || open->context != context) {
 		if (open->count)
 			memset(open->count, 0, open->size * sizeof(*open->count));
 		open->used = true;
-		open->context = c->decode.context;
+		open->context = context;
 	}
+	c->place = place;
 	c->counts = open->count;
 	c->counts_size = open->size;
+}
+
+static void choose_counts(struct collector *c)
+{
+	choose_place(c, c->decode->slot, c->decode->context);
 }
 
 static inline uint16_t count_open(struct collector *c, uint32_t row)
@@ -229,7 +240,7 @@ static inline void count_closed(struct collector *c, uint32_t row, unsigned mark
 /* Frames that a sub-buffer's header told of were entered unseen: they are open all the same. */
 static __attribute__((noinline)) void count_unseen(struct collector *c)
 {
-	struct gt_decode *decode = &c->decode;
+	struct gt_decode *decode = c->decode;
 	uint32_t end = decode->depth - 1; /* the newest is its entry's business */
 	uint32_t from = end > GRAFTRACE_OPEN_CALLS ? end - GRAFTRACE_OPEN_CALLS : 0;
 	for (uint32_t depth = from; depth < end; depth++) {
@@ -250,7 +261,7 @@ static inline void add_ticks(uint64_t *sum, uint64_t ticks)
 
 static inline void take_entry(struct collector *c, const struct gt_record *record)
 {
-	struct gt_decode *decode = &c->decode;
+	struct gt_decode *decode = c->decode;
 	struct gt_decode_frame *frame = gt_decode_frame(decode, record->depth);
 	if (__builtin_expect(!frame, 0))
 		return;
@@ -359,7 +370,8 @@ static void take_other(struct collector *c, const struct gt_record *record)
 			c->rows[at].other++;
 		break;
 	case GT_RECORD_CONTEXT:
-		choose_counts(c);
+		if (!c->decode->kernel)
+			choose_counts(c);
 		break;
 	case GT_RECORD_GAP:
 		c->incomplete = true;
@@ -373,7 +385,7 @@ static void take_all(struct collector *c)
 {
 	struct gt_record record;
 	int kind;
-	while ((kind = gt_decode_next(&c->decode, &record)) != GT_RECORD_NONE) {
+	while ((kind = gt_decode_next(c->decode, &record)) != GT_RECORD_NONE) {
 		if (kind == GT_RECORD_ENTRY)
 			take_entry(c, &record);
 		else if (kind == GT_RECORD_RETURN)
@@ -392,7 +404,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	c->incomplete = writer->first != 0;
 	c->pid = writer->pid;
 	c->process_began = 0;
-	gt_decode_reset(&c->decode);
+	gt_decode_reset(c->decode);
 	for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 		c->open[i].used = false;
 	for (uint64_t sequence = writer->first;
@@ -406,7 +418,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 			continue;
 		}
 		sequence++;
-		if (gt_decode_feed(&c->decode, bytes, (uint32_t)words, false, NULL) != GT_OK) {
+		if (gt_decode_feed(c->decode, bytes, (uint32_t)words, false, NULL) != GT_OK) {
 			c->unreadable++;
 			continue;
 		}
@@ -414,9 +426,69 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 		choose_counts(c);
 		take_all(c);
 	}
-	gt_decode_end(&c->decode);
+	gt_decode_end(c->decode);
 	take_all(c);
-	c->damaged += c->decode.damaged;
+	c->damaged += c->decode->damaged;
+}
+
+/* ---- a kernel's CPUs ---- */
+
+/* Threads go from CPU to CPU in mid-call: the records of all are taken in order, and what is
+ * counted for a context stays with its number. The idle threads of all CPUs have one number. */
+static void choose_context(struct collector *c, const struct gt_record *record)
+{
+	uint32_t context = record->context ? record->context : ~record->cpu;
+	uint32_t place = context % GT_DECODE_CONTEXTS;
+	if (c->place == place && c->open[place].used && c->open[place].context == context)
+		return;
+	for (uint32_t i = 0; i < GT_DECODE_CONTEXTS; i++) {
+		uint32_t other = (place + i) % GT_DECODE_CONTEXTS;
+		if (!c->open[other].used || c->open[other].context == context) {
+			place = other;
+			break;
+		}
+	}
+	choose_place(c, place, context);
+}
+
+static void choose_thread(struct collector *c, uint32_t tid)
+{
+	if (c->thread_row < c->row_count && c->rows[c->thread_row].key == tid)
+		return;
+	for (c->thread_row = 0; c->thread_row < c->row_count; c->thread_row++)
+		if (c->rows[c->thread_row].key == tid)
+			return;
+	c->thread_row = new_row(c, tid);
+}
+
+static int take_kernel(struct collector *c)
+{
+	static const struct gt_memory memory = { resize, NULL };
+	struct gt_source *source;
+	struct gt_merge merge;
+	int error = gt_merge_init(&merge, c->target, &memory, GT_MERGE_SNAPSHOT, NULL);
+	if (error != GT_OK)
+		return error;
+	c->incomplete = true; /* a ring that is read has no beginning */
+	while (gt_merge_next(&merge, &source) > 0 && !c->out_of_memory) {
+		const struct gt_record *record = &source->record;
+		c->decode = &source->decode;
+		choose_context(c, record);
+		if (c->by == GT_REPORT_THREAD)
+			choose_thread(c, record->tid);
+		if (record->kind == GT_RECORD_ENTRY)
+			take_entry(c, record);
+		else if (record->kind == GT_RECORD_RETURN)
+			take_return(c, record);
+		else
+			take_other(c, record);
+		c->records++;
+	}
+	c->decode = &c->own;
+	c->unreadable += merge.unreadable;
+	c->damaged += merge.damaged;
+	gt_merge_fini(&merge);
+	return GT_OK;
 }
 
 /* ---- the table ---- */
@@ -441,6 +513,14 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 	char text[64];
 
 	row->object = "";
+	if (c->by == GT_REPORT_THREAD && c->kernel) {
+		char comm[16] = "<...>";
+		if (c->target->ops->thread)
+			c->target->ops->thread(c->target, key, comm);
+		gt_format(text, sizeof(text), "%.16s-%u", comm, key);
+		row->name = keep(report, text);
+		return row->name != NULL;
+	}
 	if (c->by == GT_REPORT_THREAD) {
 		if (c->target->ops->writer(c->target, key, &writer) != GT_OK)
 			memset(&writer, 0, sizeof(writer));
@@ -524,7 +604,8 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 		goto out;
 	c->target = target;
 	c->by = report->by = by;
-	gt_decode_init(&c->decode, &memory);
+	c->decode = &c->own;
+	gt_decode_init(c->decode, &memory);
 	c->buffer = malloc(target->sub_buffer_bytes);
 	if (!c->buffer || !grow_slots(c))
 		goto out;
@@ -537,10 +618,16 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 		for (unsigned cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			report->lost[cause] += writer.lost[cause];
 		report->threads++;
+		if (writer.pid == 0 || c->kernel) {
+			c->kernel = true;
+			continue;
+		}
 		if (by == GT_REPORT_THREAD)
 			c->thread_row = new_row(c, i);
 		take_writer(c, i, &writer);
 	}
+	if (c->kernel && take_kernel(c) != GT_OK)
+		goto out;
 	if (c->out_of_memory)
 		goto out;
 	report->records = c->records;
@@ -551,7 +638,7 @@ out:
 	if (error == GT_ENOMEM)
 		gt_message_set(message, "not enough memory for the table");
 	if (c) {
-		gt_decode_fini(&c->decode);
+		gt_decode_fini(&c->own);
 		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 			free(c->open[i].count);
 		free(c->slots);

@@ -159,7 +159,26 @@ static uint64_t target_next_sequence(struct gt_target *target, uint32_t index, u
 	return low < writer->count ? writer->places[low].sequence : writer->writer.next;
 }
 
+/* A kernel's threads stand among the writers, by their numbers. */
+static int target_thread(struct gt_target *target, uint32_t tid, char comm[16])
+{
+	struct gt_recording *recording = target->data;
+
+	if (tid == 0) {
+		memcpy(comm, "<idle>", sizeof("<idle>"));
+		return 0;
+	}
+	if (!recording->writer_slot_count)
+		return GT_ENOENT;
+	uint32_t slot = *slot_of(recording, GRAFTRACE_CONTEXT_INTERRUPT + tid);
+	if (!slot)
+		return GT_ENOENT;
+	memcpy(comm, recording->writers[slot - 1].writer.comm, 16);
+	return 0;
+}
+
 static const struct gt_target_ops operations = {
+	.thread = target_thread,
 	.writer_count = target_writer_count,
 	.writer = target_writer,
 	.sub_buffer = target_sub_buffer,

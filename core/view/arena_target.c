@@ -130,12 +130,18 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 
 /* ---- consuming ---- */
 
+/* Is a word reserved and not stored yet? An event's data may be zero. */
 static bool has_hole(const struct graftrace_sub_buffer *sub)
 {
 	const uint64_t *words = (const uint64_t *)(sub + 1);
-	for (uint32_t i = 0; i < sub->used; i++)
-		if (__atomic_load_n(&words[i], RELAXED) == 0)
+	uint32_t used = sub->used;
+	for (uint32_t i = 0; i < used;) {
+		uint64_t word = __atomic_load_n(&words[i], RELAXED);
+		if (word == 0)
 			return true;
+		i += graftrace_record_words(&word, used - i,
+					    sub->tracer == GRAFTRACE_TRACER_FUNCTION);
+	}
 	return false;
 }
 
