@@ -3,8 +3,10 @@
  * A session's lists of functions: what can be traced, and the filters. Guarantees: a list that the
  * session refuses stays as it was; of two writers that add at the same time neither is lost.
  */
+#define _GNU_SOURCE /* asprintf */
 #include "serve/live_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,12 +150,42 @@ int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t ind
 	return 0;
 }
 
-/* Lists, changed */
+/*
+ * Lists, changed. A list may be open for writing for as long as its writer likes, so nothing is
+ * locked meanwhile: words are tried on a copy, and noted. Where somebody else has changed the list
+ * before it is closed, the notes are carried out again, on what it is then.
+ */
 
 struct edit {
 	enum gt_control_list which;
+	bool empty; /* it began with nothing */
+	uint64_t version;
 	struct gt_globs globs;
+	struct gt_globs notes; /* add or remove, plain or not, the glob, a newline, the module */
 };
+
+static bool note(struct edit *edit, char what, bool plain, const char *glob, size_t bytes,
+		 const char *module, size_t module_bytes)
+{
+	char *text;
+	bool noted;
+	int length = asprintf(&text, "%c%c%.*s%s%.*s", what, plain ? 'p' : 'g', (int)bytes, glob,
+			      module != NULL ? "\n" : "", module != NULL ? (int)module_bytes : 0,
+			      module != NULL ? module : "");
+
+	if (length < 0)
+		return false;
+	noted = gt_globs_add(&edit->notes, text, (size_t)length, false);
+	free(text);
+	return noted;
+}
+
+static void free_edit(struct edit *edit)
+{
+	gt_globs_clear(&edit->globs);
+	gt_globs_clear(&edit->notes);
+	free(edit);
+}
 
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
 		      void **edit_out, struct gt_message *message)
@@ -164,21 +196,19 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 
 	if (error != 0)
 		return error;
-	if (which == GT_CONTROL_GRAPH_NOTRACE) {
-		gt_message_set(message, "a program has no such list");
-		return GT_ENOTSUP;
-	}
 	edit = calloc(1, sizeof(*edit));
 	if (edit == NULL)
 		return no_memory(message);
 	edit->which = which;
-	/* Until it is closed: of two that add at the same time neither is lost. */
+	edit->empty = empty;
 	pthread_mutex_lock(&live->change);
-	if (!empty && !copy_list(live, which, &edit->globs)) {
-		pthread_mutex_unlock(&live->change);
-		gt_globs_clear(&edit->globs);
-		free(edit);
-		return no_memory(message);
+	edit->version = live->versions[which];
+	if (!empty && !copy_list(live, which, &edit->globs))
+		error = no_memory(message);
+	pthread_mutex_unlock(&live->change);
+	if (error != 0) {
+		free_edit(edit);
+		return error;
 	}
 	*edit_out = edit;
 	return 0;
@@ -263,13 +293,16 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 	return GT_EINVAL;
 }
 
-int gt_live_edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
-		     const char *module, size_t module_bytes, bool plain,
-		     struct gt_message *message)
+static int add_word(struct gt_control_target *target, struct edit *edit, const char *glob,
+		    size_t bytes, const char *module, size_t module_bytes, bool plain,
+		    struct gt_message *message)
 {
-	struct edit *edit = data;
 	struct search search = { NULL, NULL, NULL, false };
 
+	if (edit->which == GT_CONTROL_GRAPH_NOTRACE) {
+		gt_message_set(message, "a program has no such list");
+		return GT_ENOTSUP;
+	}
 	if (module != NULL)
 		return each_of_module(target, &edit->globs, glob, bytes, module, module_bytes,
 				      message);
@@ -282,14 +315,15 @@ int gt_live_edit_add(struct gt_control_target *target, void *data, const char *g
 	gt_message_set(message,
 		       "no function matches '%.80s'; available_filter_functions lists them",
 		       search.glob);
+	free(edit->globs.words[--edit->globs.count]);
+	edit->globs.words[edit->globs.count] = NULL;
 	return GT_EINVAL;
 }
 
-int gt_live_edit_remove(struct gt_control_target *target, void *data, const char *glob,
-			size_t bytes, const char *module, size_t module_bytes,
-			struct gt_message *message)
+static int remove_word(struct gt_control_target *target, struct edit *edit, const char *glob,
+		       size_t bytes, const char *module, size_t module_bytes,
+		       struct gt_message *message)
 {
-	struct edit *edit = data;
 	struct gt_globs word = { NULL, 0, 0 };
 	struct gt_globs kept = { NULL, 0, 0 };
 	struct search search = { NULL, &edit->globs, &kept, false };
@@ -298,8 +332,8 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 	if (module != NULL) {
 		error = each_of_module(target, &word, glob, bytes, module, module_bytes, message);
 		for (size_t i = 0; error == 0 && i < word.count; i++)
-			error = gt_live_edit_remove(target, data, word.words[i],
-						    strlen(word.words[i]), NULL, 0, message);
+			error = remove_word(target, edit, word.words[i], strlen(word.words[i]),
+					    NULL, 0, message);
 		gt_globs_clear(&word);
 		return error;
 	}
@@ -324,6 +358,52 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 	return error;
 }
 
+int gt_live_edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
+		     const char *module, size_t module_bytes, bool plain,
+		     struct gt_message *message)
+{
+	int error = add_word(target, data, glob, bytes, module, module_bytes, plain, message);
+
+	if (error == 0 && !note(data, '+', plain, glob, bytes, module, module_bytes))
+		return no_memory(message);
+	return error;
+}
+
+int gt_live_edit_remove(struct gt_control_target *target, void *data, const char *glob,
+			size_t bytes, const char *module, size_t module_bytes,
+			struct gt_message *message)
+{
+	int error = remove_word(target, data, glob, bytes, module, module_bytes, message);
+
+	if (error == 0 && !note(data, '-', false, glob, bytes, module, module_bytes))
+		return no_memory(message);
+	return error;
+}
+
+/* The list has become another one since it was copied. Under `change`. */
+static int carry_out_again(struct gt_control_target *target, struct edit *edit,
+			   struct gt_message *message)
+{
+	gt_globs_clear(&edit->globs);
+	if (!copy_list(live_of(target), edit->which, &edit->globs))
+		return no_memory(message);
+	for (size_t i = 0; i < edit->notes.count; i++) {
+		const char *glob = edit->notes.words[i] + 2;
+		size_t bytes = strcspn(glob, "\n");
+		const char *module = glob[bytes] != '\0' ? glob + bytes + 1 : NULL;
+		size_t module_bytes = module != NULL ? strlen(module) : 0;
+		int error = edit->notes.words[i][0] == '+'
+				    ? add_word(target, edit, glob, bytes, module, module_bytes,
+					       edit->notes.words[i][1] == 'p', message)
+				    : remove_word(target, edit, glob, bytes, module, module_bytes,
+						  message);
+
+		if (error == GT_ENOMEM)
+			return error; /* others: the word is there no more, as it was to be */
+	}
+	return 0;
+}
+
 int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
@@ -331,6 +411,13 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 	const struct gt_globs *lists[LISTS];
 	int error = has_ended(live, message);
 
+	if (edit->which == GT_CONTROL_GRAPH_NOTRACE) { /* it was emptied, at most */
+		free_edit(edit);
+		return error;
+	}
+	pthread_mutex_lock(&live->change);
+	if (error == 0 && !edit->empty && edit->version != live->versions[edit->which])
+		error = carry_out_again(target, edit, message);
 	if (error == 0) {
 		/* Lists change under `change` only, which we hold: reading them needs no lock. */
 		for (int i = 0; i < LISTS; i++)
@@ -347,10 +434,10 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 			live->lists[edit->which] = edit->globs;
 			pthread_mutex_unlock(&live->lock);
 			edit->globs = old;
+			live->versions[edit->which]++;
 		}
 	}
 	pthread_mutex_unlock(&live->change);
-	gt_globs_clear(&edit->globs);
-	free(edit);
+	free_edit(edit);
 	return error;
 }

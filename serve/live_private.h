@@ -48,6 +48,7 @@ struct gt_live {
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;
+	uint64_t versions[LISTS]; /* under `change`: how often each list was changed */
 };
 
 static inline struct gt_live *live_of(struct gt_control_target *target)

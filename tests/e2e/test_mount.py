@@ -253,6 +253,21 @@ def test_a_list_has_changed_when_close_returns(mounted):
         assert mounted.read("set_ftrace_filter") == name + "\n"
 
 
+def test_what_stands_in_front_of_a_refused_word_is_taken_as_on_Linux(mounted):
+    assert "Invalid argument" in mounted.sh("echo leaf nosuch other > set_ftrace_filter", code=1)
+    assert mounted.read("set_ftrace_filter") == "leaf\n"
+
+
+def test_a_list_that_somebody_keeps_open_stops_nobody(mounted):
+    kept = os.open(mounted.path / "set_ftrace_filter", os.O_WRONLY | os.O_APPEND)
+    os.write(kept, b"leaf\n")
+    mounted.write("current_tracer", "function_graph")
+    mounted.write("set_ftrace_notrace", "middle")
+    mounted.write("set_ftrace_filter", "other\n", os.O_APPEND)
+    os.close(kept)
+    assert sorted(mounted.read("set_ftrace_filter").split()) == ["leaf", "other"]
+
+
 def test_reading_from_the_start_again_is_a_new_look(mounted):
     file = os.open(mounted.path / "tracing_on", os.O_RDONLY)
     assert os.read(file, 10) == b"1\n"
