@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "serve/store.h"
 #include "serve/text_reader.h"
 
 #define DISCARD_BYTES  65536
@@ -28,7 +29,7 @@ static bool all_cpus(const struct gt_live *live)
 }
 
 /* How the whole trace is shown now. */
-static void get_look(struct gt_live *live, struct gt_text_look *look)
+void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 {
 	memset(look, 0, sizeof(*look));
 	pthread_mutex_lock(&live->lock);
@@ -66,8 +67,8 @@ static int take_over(struct gt_live *live, const struct gt_text_look *look,
 }
 
 /* Under pipe_lock: the pipe's reader, made if there is none. */
-static int need_pipe(struct gt_live *live, const struct gt_text_look *look,
-		     struct gt_message *message)
+int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
+		      struct gt_message *message)
 {
 	int error;
 
@@ -105,7 +106,7 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 	struct gt_text_look look;
 	int error = text != NULL ? gt_session_clear(live->session) : GT_ENOMEM;
 
-	get_look(live, &look);
+	gt_live_get_look(live, &look);
 	pthread_mutex_lock(&live->pipe_lock);
 	if (error == 0 && gt_live_raw_discard(live)) {
 		pthread_mutex_unlock(&live->pipe_lock);
@@ -113,7 +114,7 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 		return 0;
 	}
 	if (error == 0)
-		error = need_pipe(live, &look, message);
+		error = gt_live_need_pipe(live, &look, message);
 	/* A program that writes faster than this reads must not hold us for ever. */
 	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
 		if (gt_text_reader_read(live->pipe, text, DISCARD_BYTES, &unused) <= 0)
@@ -297,7 +298,20 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 
 struct live_text {
 	struct gt_text_reader *reader; /* NULL: the pipe's */
+	struct gt_store *store;	       /* that it reads; NULL: the session itself */
 };
+
+int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text_out)
+{
+	struct live_text *text = calloc(1, sizeof(*text));
+
+	if (text == NULL)
+		return GT_ENOMEM;
+	text->reader = reader;
+	text->store = store;
+	*text_out = text;
+	return 0;
+}
 
 static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_message *message)
@@ -314,7 +328,7 @@ static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 		return GT_EBUSY;
 	}
 	pthread_mutex_lock(&live->pipe_lock);
-	error = need_pipe(live, look, message);
+	error = gt_live_need_pipe(live, look, message);
 	pthread_mutex_unlock(&live->pipe_lock);
 	if (error != 0) {
 		pthread_mutex_lock(&live->lock);
@@ -387,7 +401,7 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	text = calloc(1, sizeof(*text));
 	if (text == NULL)
 		return no_memory(message);
-	get_look(live, &look);
+	gt_live_get_look(live, &look);
 	look.scope = *scope;
 	gt_live_settle_clock(live);
 	error = consume ? open_pipe(live, &look, message)
@@ -425,6 +439,7 @@ static void text_close(struct gt_control_target *target, void *data)
 
 	if (text->reader != NULL) {
 		gt_text_reader_close(text->reader);
+		gt_store_put(text->store);
 	} else {
 		pthread_mutex_lock(&live->lock);
 		live->pipe_busy = false;
@@ -457,6 +472,8 @@ static const struct gt_control_ops operations = {
 	.clear = clear,
 	.thread = gt_live_thread,
 	.threads_set = gt_live_threads_set,
+	.snapshot = gt_live_snapshot,
+	.snapshot_open = gt_live_snapshot_open,
 	.profile_open = gt_live_profile_open,
 	.profile_read = gt_live_profile_read,
 	.profile_close = gt_live_profile_close,
@@ -530,6 +547,7 @@ void gt_live_destroy(struct gt_live *live)
 	pthread_mutex_destroy(&live->change);
 	pthread_mutex_destroy(&live->pipe_lock);
 	gt_live_raw_destroy(live);
+	gt_live_snapshot_forget(live);
 	if (live->pipe != NULL)
 		gt_text_reader_close(live->pipe);
 	free(live->known);

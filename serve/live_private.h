@@ -9,6 +9,7 @@
 #include "core/view/message.h"
 #include "serve/globs.h"
 #include "serve/live.h"
+#include "serve/store.h"
 #include "serve/text_reader.h"
 
 #define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
@@ -44,6 +45,10 @@ struct gt_live {
 	pthread_mutex_t pipe_lock;
 	struct gt_text_reader *pipe; /* NULL until there was a client */
 	struct gt_text_look pipe_look;
+	struct gt_store *snapshot;	       /* NULL: none, or an empty one */
+	struct gt_merge_given *snapshot_given; /* what trace_pipe had given before it */
+	uint32_t snapshot_count;
+	bool snapshot_allocated;
 	struct gt_live_raw *raw; /* the places of trace_pipe_raw; then `pipe` is out of date */
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
@@ -69,6 +74,18 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 	gt_message_set(message, "the program has ended");
 	return GT_EGONE;
 }
+
+/* How the whole trace is shown now. */
+void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
+/* Under pipe_lock: the pipe's reader, made if there is none. */
+int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
+		      struct gt_message *message);
+/* A text for text_read and text_close; both arguments are its own then. GT_ENOMEM. */
+int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text);
+/* Under pipe_lock: there is no snapshot any more. */
+void gt_live_snapshot_forget(struct gt_live *live);
+/* Under pipe_lock: somebody reads a trace_pipe_raw. */
+bool gt_live_raw_is_open(const struct gt_live *live);
 
 /* view.clock is settled at the first look at the trace. */
 void gt_live_settle_clock(struct gt_live *live);
@@ -104,6 +121,10 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 			 void **table, struct gt_message *message);
 int gt_live_profile_read(struct gt_control_target *target, void *table, uint64_t index,
 			 struct gt_control_profile_row *row);
+int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
+		     const struct gt_control_scope *scope, struct gt_message *message);
+int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+			  void **text, struct gt_message *message);
 int gt_live_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
 		   uint32_t *tid);
 int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,

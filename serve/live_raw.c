@@ -319,6 +319,11 @@ void gt_live_raw_close(struct gt_control_target *target, void *raw)
 	pthread_mutex_unlock(&live->pipe_lock);
 }
 
+bool gt_live_raw_is_open(const struct gt_live *live)
+{
+	return live->raw != NULL && live->raw->open != 0;
+}
+
 bool gt_live_raw_discard(struct gt_live *live)
 {
 	struct gt_live_raw *set = live->raw;

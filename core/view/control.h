@@ -222,6 +222,18 @@ struct gt_control_stats {
 	uint64_t now_ns;
 };
 
+/* What is done with the snapshot, and what there is of it. */
+enum gt_control_snapshot {
+	GT_SNAPSHOT_FREE,
+	GT_SNAPSHOT_TAKE,
+	GT_SNAPSHOT_CLEAR,
+};
+enum gt_control_snapshot_state {
+	GT_SNAPSHOT_TAKEN = 0,
+	GT_SNAPSHOT_FREED = 1, /* there is none */
+	GT_SNAPSHOT_EMPTY = 2,
+};
+
 /* A function in the profiler's table. */
 struct gt_control_profile_row {
 	const char *name; /* lives until the table is closed */
@@ -317,6 +329,13 @@ struct gt_control_ops {
 	int (*profile_read)(struct gt_control_target *target, void *table, uint64_t index,
 			    struct gt_control_profile_row *row);
 	void (*profile_close)(struct gt_control_target *target, void *table);
+
+	/* The snapshot; it is read as a text. open: enum gt_control_snapshot_state, or an error;
+	 * unless it is GT_SNAPSHOT_TAKEN nothing was opened. */
+	int (*snapshot)(struct gt_control_target *target, enum gt_control_snapshot action,
+			const struct gt_control_scope *scope, struct gt_message *message);
+	int (*snapshot_open)(struct gt_control_target *target, const struct gt_control_scope *scope,
+			     void **text, struct gt_message *message);
 
 	/* Instances: targets of their own that live as long as this one; one that was removed
 	 * refuses everything with GT_ENOENT. instance: the index'th with its name, GT_ENOENT behind

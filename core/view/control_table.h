@@ -16,6 +16,7 @@ GT_CONTROL_GROUP(gt_control_filter_files);
 GT_CONTROL_GROUP(gt_control_buffer_files);
 GT_CONTROL_GROUP(gt_control_names_files);
 GT_CONTROL_GROUP(gt_control_log_files);
+GT_CONTROL_GROUP(gt_control_snapshot_files);
 GT_CONTROL_GROUP(gt_control_profile_files);
 GT_CONTROL_GROUP(gt_control_raw_files);
 GT_CONTROL_GROUP(gt_control_options_files);

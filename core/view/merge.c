@@ -453,19 +453,32 @@ void gt_merge_skip_ahead(struct gt_merge *merge, struct gt_source *source)
 	source->has_ahead = false;
 }
 
+/* What it was told to leave out counts as given before it has come there. */
+static struct gt_merge_given later(const struct gt_merge *merge, uint32_t index,
+				   struct gt_merge_given own)
+{
+	struct gt_merge_given told = { 0, 0 };
+	if (index < merge->given_count)
+		told = merge->given[index];
+	return told.sequence > own.sequence ||
+			       (told.sequence == own.sequence && told.words > own.words)
+		       ? told
+		       : own;
+}
+
 struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index)
 {
 	const struct gt_source *source = index < merge->source_count ? merge->sources[index] : NULL;
 	struct gt_merge_given given = { 0, 0 };
 
 	if (!source)
-		return given;
+		return later(merge, index, given);
 	given.sequence = source->next_sequence;
 	if (source->fed) {
 		given.sequence = source->fed_sequence;
 		given.words = (uint64_t)(source->decode.word - source->decode.base);
 	}
-	return given;
+	return later(merge, index, given);
 }
 
 void gt_merge_fini(struct gt_merge *merge)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The snapshot of a session: everything that is in the ring is copied into a store, and
+ * trace_pipe's reader goes on behind it. So each record is in the snapshot or comes later, in none
+ * or both never, while the program goes on writing. What trace_pipe had given already is not in the
+ * snapshot.
+ */
+#include "serve/live_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/store.h"
+
+/* Under pipe_lock. */
+static int take(struct gt_live *live, const struct gt_text_look *look, struct gt_message *message)
+{
+	struct gt_merge_given *before = NULL, *after = NULL;
+	struct gt_text_reader *pipe = NULL;
+	struct gt_store *store = NULL;
+	uint32_t before_count = 0, after_count = 0;
+	int error;
+
+	if (gt_live_raw_is_open(live)) {
+		gt_message_set(message, "not while trace_pipe_raw is being read");
+		return GT_EBUSY;
+	}
+	error = gt_live_need_pipe(live, look, message);
+	if (error == 0)
+		error = gt_text_reader_given(live->pipe, &before, &before_count);
+	if (error == 0)
+		error = gt_store_create(live->control.view, 0, false, &store);
+	if (error == 0)
+		error = gt_store_begin(store, before, before_count);
+	if (error == 0)
+		error = gt_store_pull(store);
+	if (error == 0)
+		error = gt_store_positions(store, &after, &after_count);
+	if (error == 0)
+		error = gt_text_reader_open(live->control.view, look, true, &pipe, message);
+	if (error != 0) {
+		gt_store_put(store);
+		free(before);
+		free(after);
+		gt_message_set(message, "no memory for a snapshot");
+		return error;
+	}
+	gt_text_reader_skip(pipe, after, after_count);
+	gt_text_reader_close(live->pipe);
+	live->pipe = pipe;
+	gt_store_consume_source(store);
+	gt_store_freeze(store);
+	gt_store_put(live->snapshot);
+	free(live->snapshot_given);
+	live->snapshot = store;
+	live->snapshot_given = before;
+	live->snapshot_count = before_count;
+	live->snapshot_allocated = true;
+	return 0;
+}
+
+void gt_live_snapshot_forget(struct gt_live *live)
+{
+	gt_store_put(live->snapshot);
+	free(live->snapshot_given);
+	live->snapshot = NULL;
+	live->snapshot_given = NULL;
+	live->snapshot_count = 0;
+}
+
+int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
+		     const struct gt_control_scope *scope, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_text_look look;
+	int error = 0;
+
+	if (scope->kind != GT_SCOPE_ALL) {
+		gt_message_set(message, "the snapshot is cleared as a whole: the file snapshot at "
+					"the top");
+		return GT_EINVAL;
+	}
+	gt_live_get_look(live, &look);
+	gt_live_settle_clock(live);
+	pthread_mutex_lock(&live->pipe_lock);
+	if (action == GT_SNAPSHOT_TAKE)
+		error = take(live, &look, message);
+	else
+		gt_live_snapshot_forget(live);
+	if (action == GT_SNAPSHOT_FREE)
+		live->snapshot_allocated = false;
+	pthread_mutex_unlock(&live->pipe_lock);
+	return error;
+}
+
+static bool is_empty(struct gt_store *store)
+{
+	struct gt_target *target = gt_store_target(store);
+	struct gt_writer writer;
+
+	for (uint32_t i = target->ops->writer_count(target); i-- > 0;) {
+		if (target->ops->writer(target, i, &writer) == 0 && writer.first < writer.next)
+			return false;
+	}
+	return true;
+}
+
+int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+			  void **text, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_merge_given *given = NULL;
+	struct gt_text_reader *reader;
+	struct gt_text_look look;
+	int error = GT_SNAPSHOT_FREED;
+
+	gt_live_get_look(live, &look);
+	look.scope = *scope;
+	pthread_mutex_lock(&live->pipe_lock);
+	if (live->snapshot == NULL || is_empty(live->snapshot)) {
+		error = live->snapshot_allocated ? GT_SNAPSHOT_EMPTY : GT_SNAPSHOT_FREED;
+		goto unlock;
+	}
+	given = calloc(live->snapshot_count + 1, sizeof(*given));
+	error = given != NULL ? gt_text_reader_open(gt_store_target(live->snapshot), &look, false,
+						    &reader, message)
+			      : no_memory(message);
+	if (error != 0) {
+		free(given);
+		goto unlock;
+	}
+	memcpy(given, live->snapshot_given, live->snapshot_count * sizeof(*given));
+	gt_text_reader_skip(reader, given, live->snapshot_count);
+	error = gt_live_text_of(reader, gt_store_get(live->snapshot), text);
+	if (error != 0) {
+		gt_text_reader_close(reader);
+		gt_store_put(live->snapshot);
+		error = no_memory(message);
+	}
+unlock:
+	pthread_mutex_unlock(&live->pipe_lock);
+	return error != 0 ? error : GT_SNAPSHOT_TAKEN;
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/* See store.h. A sub-buffer that is being written is copied anew at each pull until it is closed.
+ */
+#include "serve/store.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct piece {
+	struct piece *next; /* the writer's next, in order */
+	uint64_t sequence;
+	uint32_t words; /* that have been written */
+	bool growing;
+	struct graftrace_sub_buffer sub_buffer; /* words follow */
+};
+
+struct source_writer {
+	struct gt_writer writer; /* as the source said last; first and next are ours */
+	struct piece *first, *last;
+	uint64_t position; /* next sequence to be copied */
+};
+
+struct gt_store {
+	struct gt_target target;
+	struct gt_target *source;
+	pthread_mutex_t lock; /* guards what follows */
+	uint32_t users;
+	struct source_writer *writers;
+	uint32_t count, room;
+	uint64_t bytes, limit, missed;
+	bool overwrite, frozen;
+	void *copy; /* one sub-buffer */
+};
+
+static size_t piece_bytes(uint32_t words)
+{
+	return sizeof(struct piece) + (size_t)words * 8;
+}
+
+static void drop_first(struct gt_store *store, struct source_writer *writer)
+{
+	struct piece *piece = writer->first;
+
+	writer->first = piece->next;
+	if (writer->last == piece)
+		writer->last = NULL;
+	store->bytes -= piece_bytes(piece->words);
+	free(piece);
+}
+
+static void drop_all(struct gt_store *store)
+{
+	for (uint32_t i = 0; i < store->count; i++)
+		while (store->writers[i].first != NULL)
+			drop_first(store, &store->writers[i]);
+}
+
+/* The views' operations */
+
+static struct gt_store *store_of(struct gt_target *target)
+{
+	return target->data;
+}
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	struct gt_store *store = store_of(target);
+	uint32_t count;
+
+	pthread_mutex_lock(&store->lock);
+	count = store->count;
+	pthread_mutex_unlock(&store->lock);
+	return count;
+}
+
+static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
+{
+	struct gt_store *store = store_of(target);
+	int error = GT_ENOENT;
+
+	pthread_mutex_lock(&store->lock);
+	if (index < store->count) {
+		const struct source_writer *from = &store->writers[index];
+
+		*out = from->writer;
+		out->first = from->first != NULL ? from->first->sequence : from->position;
+		out->next = from->last != NULL ? from->last->sequence + 1 : from->position;
+		error = 0;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
+			  const struct graftrace_sub_buffer **bytes)
+{
+	struct gt_store *store = store_of(target);
+	int64_t words = GT_ENOENT;
+	const struct piece *piece = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	if (index < store->count)
+		piece = store->writers[index].first;
+	while (piece != NULL && piece->sequence != sequence)
+		piece = piece->next;
+	if (piece != NULL) {
+		memcpy(buffer, &piece->sub_buffer, sizeof(piece->sub_buffer) + piece->words * 8ull);
+		words = piece->words;
+	}
+	pthread_mutex_unlock(&store->lock);
+	*bytes = buffer;
+	return words;
+}
+
+static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_store *store = store_of(target);
+	const struct piece *piece = NULL;
+	uint64_t next = sequence;
+
+	pthread_mutex_lock(&store->lock);
+	if (index < store->count) {
+		piece = store->writers[index].first;
+		next = store->writers[index].position;
+	}
+	while (piece != NULL && piece->sequence < sequence)
+		piece = piece->next;
+	if (piece != NULL)
+		next = piece->sequence;
+	pthread_mutex_unlock(&store->lock);
+	return next;
+}
+
+static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_store *store = store_of(target);
+	int error = GT_ENOENT;
+
+	pthread_mutex_lock(&store->lock);
+	while (index < store->count && store->writers[index].first != NULL &&
+	       store->writers[index].first->sequence <= sequence &&
+	       !store->writers[index].first->growing) {
+		drop_first(store, &store->writers[index]);
+		error = 0;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	return source->ops->function(source, number, out);
+}
+
+static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+		       struct gt_function *out)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	return source->ops->function_at(source, pid, address, out);
+}
+
+static const struct gt_target_ops operations = {
+	.writer_count = writer_count,
+	.writer = writer,
+	.sub_buffer = sub_buffer,
+	.consume = consume,
+	.function = function,
+	.function_at = function_at,
+	.next_sequence = next_sequence,
+};
+
+/* Life */
+
+int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite, struct gt_store **out)
+{
+	struct gt_store *store = calloc(1, sizeof(*store));
+
+	if (store != NULL)
+		store->copy = malloc(source->sub_buffer_bytes);
+	if (store == NULL || store->copy == NULL) {
+		free(store);
+		return GT_ENOMEM;
+	}
+	pthread_mutex_init(&store->lock, NULL);
+	store->users = 1;
+	store->source = source;
+	store->limit = limit;
+	store->overwrite = overwrite;
+	store->target = *source;
+	store->target.ops = &operations;
+	store->target.data = store;
+	*out = store;
+	return 0;
+}
+
+struct gt_store *gt_store_get(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->users++;
+	pthread_mutex_unlock(&store->lock);
+	return store;
+}
+
+void gt_store_put(struct gt_store *store)
+{
+	bool last;
+
+	if (store == NULL)
+		return;
+	pthread_mutex_lock(&store->lock);
+	last = --store->users == 0;
+	pthread_mutex_unlock(&store->lock);
+	if (!last)
+		return;
+	drop_all(store);
+	pthread_mutex_destroy(&store->lock);
+	free(store->writers);
+	free(store->copy);
+	free(store);
+}
+
+/* Filling */
+
+static int find_writers(struct gt_store *store)
+{
+	uint32_t count = store->source->ops->writer_count(store->source);
+
+	if (count > store->room) {
+		uint32_t room = count + count / 2 + 16;
+		struct source_writer *grown =
+			realloc(store->writers, room * sizeof(*store->writers));
+
+		if (grown == NULL)
+			return GT_ENOMEM;
+		store->writers = grown;
+		store->room = room;
+	}
+	for (; store->count < count; store->count++)
+		store->writers[store->count] = (struct source_writer){ 0 };
+	return 0;
+}
+
+int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = find_writers(store);
+	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
+		if (i < count) /* else nothing of it was given out */
+			store->writers[i].position = positions[i].sequence;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+/* Words up to the first that is not there yet: behind it a writer may have been interrupted. */
+static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
+{
+	const uint64_t *word = (const uint64_t *)(copy + 1);
+	uint32_t at = 0;
+
+	while (at < words && word[at] != 0)
+		at++;
+	return at;
+}
+
+/* True: there is room for so much more. */
+static bool make_room(struct gt_store *store, struct source_writer *keep, size_t bytes)
+{
+	if (store->limit == 0)
+		return true;
+	while (store->bytes + bytes > store->limit) {
+		struct source_writer *oldest = NULL;
+
+		if (!store->overwrite)
+			return false;
+		for (uint32_t i = 0; i < store->count; i++) {
+			struct source_writer *at = &store->writers[i];
+
+			if (at->first != NULL && (at != keep || at->first != at->last) &&
+			    (oldest == NULL ||
+			     at->first->sub_buffer.clock < oldest->first->sub_buffer.clock))
+				oldest = at;
+		}
+		if (oldest == NULL)
+			return false;
+		drop_first(store, oldest);
+	}
+	return true;
+}
+
+/* Puts the copied sub-buffer behind the writer's others, or in the place of the growing one. */
+static int keep(struct gt_store *store, struct source_writer *to, uint32_t words, bool growing)
+{
+	struct piece *old = to->last != NULL && to->last->growing ? to->last : NULL;
+	const struct graftrace_sub_buffer *copy = store->copy;
+	struct piece *piece;
+
+	if (!make_room(store, to, piece_bytes(words) - (old ? piece_bytes(old->words) : 0))) {
+		store->missed++;
+		return 0;
+	}
+	piece = malloc(piece_bytes(words));
+	if (piece == NULL)
+		return GT_ENOMEM;
+	piece->next = NULL;
+	piece->sequence = copy->sequence;
+	piece->words = words;
+	piece->growing = growing;
+	memcpy(&piece->sub_buffer, copy, sizeof(*copy) + words * 8ull);
+	piece->sub_buffer.used = growing ? 0 : words;
+	store->bytes += piece_bytes(words);
+	if (old == NULL) {
+		if (to->last != NULL)
+			to->last->next = piece;
+		else
+			to->first = piece;
+	} else if (to->first == old) {
+		to->first = piece;
+	} else {
+		struct piece *before = to->first;
+
+		while (before->next != old)
+			before = before->next;
+		before->next = piece;
+	}
+	to->last = piece;
+	if (old != NULL) {
+		store->bytes -= piece_bytes(old->words);
+		free(old);
+	}
+	return 0;
+}
+
+static int pull_writer(struct gt_store *store, uint32_t index)
+{
+	struct gt_target *source = store->source;
+	struct source_writer *to = &store->writers[index];
+	int error = 0;
+
+	if (source->ops->writer(source, index, &to->writer) != 0)
+		return 0;
+	if (to->position < to->writer.first) {
+		store->missed += to->writer.first - to->position;
+		to->position = to->writer.first;
+	}
+	while (error == 0 && to->position < to->writer.next) {
+		const struct graftrace_sub_buffer *bytes = store->copy;
+		int64_t words =
+			source->ops->sub_buffer(source, index, to->position, store->copy, &bytes);
+		bool growing;
+
+		if (words < 0) {
+			if (to->position + 1 == to->writer.next)
+				break; /* it has no header yet */
+			store->missed++;
+			to->position++;
+			continue;
+		}
+		if (bytes != store->copy)
+			memcpy(store->copy, bytes, sizeof(*bytes) + (size_t)words * 8);
+		growing = bytes->used == 0;
+		if (growing)
+			words = written(store->copy, (uint32_t)words);
+		if (words > 0)
+			error = keep(store, to, (uint32_t)words, growing);
+		if (growing)
+			break;
+		to->position++;
+	}
+	return error;
+}
+
+int gt_store_pull(struct gt_store *store)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&store->lock);
+	if (!store->frozen)
+		error = find_writers(store);
+	for (uint32_t i = 0; !store->frozen && error == 0 && i < store->count; i++)
+		error = pull_writer(store, i);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_freeze(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->frozen = true;
+	for (uint32_t i = 0; i < store->count; i++) {
+		struct piece *last = store->writers[i].last;
+
+		if (last == NULL || !last->growing)
+			continue;
+		last->growing = false;
+		last->sub_buffer.used = last->words;
+	}
+	pthread_mutex_unlock(&store->lock);
+}
+
+int gt_store_positions(struct gt_store *store, struct gt_merge_given **positions, uint32_t *count)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&store->lock);
+	*count = store->count;
+	*positions = calloc(store->count + 1, sizeof(**positions));
+	if (*positions == NULL)
+		error = GT_ENOMEM;
+	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
+		const struct source_writer *from = &store->writers[i];
+
+		(*positions)[i].sequence = from->position;
+		if (from->last != NULL && from->last->sequence == from->position)
+			(*positions)[i].words = from->last->words;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_consume_source(struct gt_store *store)
+{
+	struct gt_target *source = store->source;
+
+	pthread_mutex_lock(&store->lock);
+	for (uint32_t i = 0; source->ops->consume != NULL && i < store->count; i++)
+		for (const struct piece *piece = store->writers[i].first; piece != NULL;
+		     piece = piece->next)
+			if (piece->sequence < store->writers[i].position)
+				source->ops->consume(source, i, piece->sequence);
+	pthread_mutex_unlock(&store->lock);
+}
+
+void gt_store_clear(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	drop_all(store);
+	pthread_mutex_unlock(&store->lock);
+}
+
+struct gt_target *gt_store_target(struct gt_store *store)
+{
+	return &store->target;
+}
+
+uint64_t gt_store_bytes(struct gt_store *store)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&store->lock);
+	bytes = store->bytes;
+	pthread_mutex_unlock(&store->lock);
+	return bytes;
+}
+
+uint64_t gt_store_missed(struct gt_store *store)
+{
+	uint64_t missed;
+
+	pthread_mutex_lock(&store->lock);
+	missed = store->missed;
+	pthread_mutex_unlock(&store->lock);
+	return missed;
+}

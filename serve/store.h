@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A copy of what a live target's writers have written, in the host's own memory, that is itself a
+ * target for the views: a snapshot is one that was filled once, an instance's buffer one that is
+ * filled again and again. Any thread may use one; a lock of its own is held for moments.
+ *
+ * Writers keep the indexes that they have in the source, so that positions (struct gt_merge_given)
+ * mean the same in both.
+ */
+#ifndef GT_SERVE_STORE_H
+#define GT_SERVE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/view/merge.h"
+#include "core/view/target.h"
+
+struct gt_store;
+
+/* limit: bytes of sub-buffers that are kept; 0: as many as there are. overwrite: when full the
+ * oldest go, else what comes is left out (and counted). The source must outlive it. GT_ENOMEM. */
+int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite,
+		    struct gt_store **store);
+struct gt_store *gt_store_get(struct gt_store *store); /* one more user */
+void gt_store_put(struct gt_store *store);	       /* one less; the last one's frees it */
+
+/* Begins behind these positions of the source's writers, and behind all that is there if
+ * `positions` is NULL. GT_ENOMEM. */
+int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count);
+
+/* Copies what the source has beyond what was copied already. GT_ENOMEM: some of it is missing. */
+int gt_store_pull(struct gt_store *store);
+
+/* No more is pulled: what was being written when it was copied is as finished as it gets. */
+void gt_store_freeze(struct gt_store *store);
+
+/* How far each writer was copied: a malloc'ed element a writer. GT_ENOMEM. */
+int gt_store_positions(struct gt_store *store, struct gt_merge_given **positions, uint32_t *count);
+
+/* Gives back the source's full sub-buffers that were copied. */
+void gt_store_consume_source(struct gt_store *store);
+
+/* Nothing is in it but what will come. */
+void gt_store_clear(struct gt_store *store);
+
+/* For the views. Its clock is the source's at the time of gt_store_create. */
+struct gt_target *gt_store_target(struct gt_store *store);
+
+uint64_t gt_store_bytes(struct gt_store *store);
+/* Sub-buffers that were not there any more when they were to be copied, or found no room. */
+uint64_t gt_store_missed(struct gt_store *store);
+
+#endif

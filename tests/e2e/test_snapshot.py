@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""snapshot: the trace of a moment. Taking it empties the ring; no record is lost or there twice."""
+
+import re
+import threading
+
+import pytest
+
+from test_http import PROGRAM, Served, port_of
+
+FREED = """# tracer: function_graph
+#
+#
+# * Snapshot is freed *
+#
+# Snapshot commands:
+# echo 0 > snapshot : Clears and frees snapshot buffer
+# echo 1 > snapshot : Allocates snapshot buffer, if not already allocated.
+#                      Takes a snapshot of the main buffer.
+# echo 2 > snapshot : Clears snapshot buffer (but does not allocate or free)
+#                      (Doesn't have to be '2' works with any number that
+#                       is not a '0' or '1')
+"""
+
+
+@pytest.fixture
+def serve(graftrace, compile):
+    program = compile(PROGRAM, "-O1", "-fpatchable-function-entry=5")
+    started = []
+
+    def start(*options):
+        process = graftrace.start("record", "--serve=127.0.0.1:0", *options, "--", program,
+                                  stdin=-1)
+        started.append(process)
+        served = Served(process, port_of(process))
+        assert process.stdout.readline() == "ready\n"
+        return served
+
+    yield start
+    for process in started:
+        process.stdin.close()
+        assert process.wait(timeout=30) == 3
+        process.stdout.close()
+        process.stderr.close()
+
+
+def leaves(text):
+    return text.count("leaf();")
+
+
+def test_it_has_what_the_ring_had_and_the_ring_is_empty(serve):
+    served = serve()
+    assert served.get("snapshot") == FREED
+    served.calls(10)
+    before = served.get("trace")
+    served.put("snapshot", "1\n")
+    assert leaves(served.get("snapshot")) == 10
+    # the call that is open at its end aside, it is the trace that it was
+    assert [line for line in served.get("snapshot").splitlines() if "leaf" in line] == [
+        line for line in before.splitlines() if "leaf" in line]
+    assert leaves(served.get("trace")) == 0
+    served.calls(5)
+    assert leaves(served.get("snapshot")) == 10
+    assert leaves(served.get("trace")) == 5
+    served.put("snapshot", "1")
+    assert leaves(served.get("snapshot")) == 5
+    assert leaves(served.get("trace")) == 0
+    served.put("snapshot", "2")
+    assert served.get("snapshot") == FREED.replace("freed", "allocated")
+    served.put("snapshot", "0")
+    assert served.get("snapshot") == FREED
+    served.calls(3)
+    assert leaves(served.get("trace")) == 3
+
+
+def test_what_trace_pipe_gave_is_not_in_it(serve):
+    served = serve()
+    served.calls(10)
+    assert leaves(served.pipe_until(r"other\(\);[^}]*}")) == 10
+    served.calls(4)
+    served.put("snapshot", "1")
+    assert leaves(served.get("snapshot")) == 4
+    served.calls(2)
+    assert leaves(served.pipe_until(r"other\(\);[^}]*}")) == 2
+
+
+def test_what_is_no_number_is_refused(serve):
+    served = serve()
+    served.put("snapshot", "x", status=400)
+    served.put("snapshot", "", status=400)
+    for cpu in re.findall(r">(cpu\d+)/?<", served.get("per_cpu/"))[:1]:
+        served.put(f"per_cpu/{cpu}/snapshot", "1", status=400)
+        assert "Invalid for per_cpu" in served.get(f"per_cpu/{cpu}/snapshot")
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+def test_no_call_is_lost_or_there_twice_while_the_program_runs(serve, options):
+    served = serve("-b", "32M", "-l", "leaf", *options)
+    calls, rounds = 2000, 60
+    found = 0
+    done = threading.Event()
+
+    def work():
+        for _ in range(rounds):
+            served.calls(calls)
+        done.set()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    while True:
+        over = done.is_set()
+        served.put("snapshot", "1")
+        found += leaves(served.get("snapshot"))
+        if over:
+            break
+    worker.join()
+    assert leaves(served.get("trace")) == 0
+    assert found == calls * rounds
