@@ -10,6 +10,7 @@
 #include "port/unikernel/console.h"
 #include "port/unikernel/crash.h"
 #include "port/unikernel/memory.h"
+#include "port/unikernel/include/limits.h"
 #include "port/unikernel/include/stdlib.h"
 #include "port/unikernel/include/string.h"
 
@@ -151,8 +152,8 @@ char *getenv(const char *name)
 
 int atoi(const char *text)
 {
-	int number = 0;
-	while (*text >= '0' && *text <= '9')
+	long number = 0;
+	while (*text >= '0' && *text <= '9' && number <= INT_MAX)
 		number = number * 10 + *text++ - '0';
-	return number;
+	return number <= INT_MAX ? (int)number : INT_MAX;
 }

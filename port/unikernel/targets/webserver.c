@@ -86,6 +86,23 @@ static int answer(struct connection *connection, const char *status, const char 
 	return send_all(connection->socket, page, (size_t)length);
 }
 
+/* A page of so many bytes: what the network can do. */
+static int send_bytes(struct connection *connection, int count, int keep)
+{
+	static const char bytes[65536];
+	char head[128];
+	int length = snprintf(head, sizeof(head),
+			      "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n",
+			      count, keep ? "keep-alive" : "close");
+	int failed = send_all(connection->socket, head, (size_t)length);
+	while (!failed && count > 0) {
+		size_t piece = count < (int)sizeof(bytes) ? (size_t)count : sizeof(bytes);
+		failed = send_all(connection->socket, bytes, piece);
+		count -= (int)piece;
+	}
+	return failed;
+}
+
 /* Answers one request, whose head is whole. -1: the connection is to be closed. */
 static int serve(struct connection *connection, const char *head)
 {
@@ -104,6 +121,8 @@ static int serve(struct connection *connection, const char *head)
 	} else if (!strncmp(path, "/primes/", 8)) {
 		int limit = atoi(path + 8);
 		length = page_primes(page, limit > 0 && limit <= 100000 ? (unsigned)limit : 100);
+	} else if (!strncmp(path, "/bytes/", 7)) {
+		return send_bytes(connection, atoi(path + 7), !!keep) || !keep ? -1 : 0;
 	} else {
 		return answer(connection, "404 Not Found", "no such page\n", 13, !!keep) || !keep
 			       ? -1
