@@ -85,6 +85,20 @@ void crash_print_stack(uint64_t frame_pointer)
 	console_print("  … and so on\n");
 }
 
+/* A function that fails before it has pushed the frame pointer (0x55), or never does so (gcc leaves
+ * it out of those that use no stack): its return address is what the stack pointer points to. */
+static void print_caller_of_frameless(const struct registers *registers)
+{
+	uint64_t low, top, symbol = symbol_find(registers->rip);
+	if (symbol == symbol_count || registers->rsp & 7 ||
+	    !stack_bounds(registers->rsp, &low, &top))
+		return;
+	for (uint64_t at = symbol_start((uint32_t)symbol); at < registers->rip; at++)
+		if (*(const uint8_t *)at == 0x55)
+			return;
+	print_address(trace_return_address(registers->rsp, *(const uint64_t *)registers->rsp) - 1);
+}
+
 static uint64_t fault_address(void)
 {
 	uint64_t address;
@@ -216,6 +230,7 @@ void crash_exception(struct registers *registers)
 	print_registers(registers);
 	console_print("call stack:\n");
 	print_address(registers->rip);
+	print_caller_of_frameless(registers);
 	crash_print_stack(registers->rbp);
 	trace_report();
 	if (!survivable)

@@ -20,7 +20,7 @@ static struct stack stacks[STACK_COUNT];
 static uint32_t used;	     /* entries of `stacks` that were ever made */
 static uint32_t waiting[32]; /* heads of the lists, by the size's power of two */
 
-static uint64_t top_of(uint32_t index)
+static UNTRACED uint64_t top_of(uint32_t index)
 {
 	return STACK_BASE + (uint64_t)index * STACK_STRIDE + STACK_STRIDE / 2 + LARGEST / 2;
 }
@@ -80,7 +80,7 @@ void stack_release(uint64_t low)
 	spin_unlock(&lock, flags);
 }
 
-bool stack_bounds(uint64_t address, uint64_t *low, uint64_t *top)
+UNTRACED bool stack_bounds(uint64_t address, uint64_t *low, uint64_t *top)
 {
 	uint64_t index = (address - STACK_BASE) / STACK_STRIDE;
 	if (address < STACK_BASE || index >= used)
@@ -90,7 +90,7 @@ bool stack_bounds(uint64_t address, uint64_t *low, uint64_t *top)
 	return address >= *low && address < *top;
 }
 
-bool stack_is_guard(uint64_t address)
+UNTRACED bool stack_is_guard(uint64_t address)
 {
 	uint64_t low, top;
 	return address >= STACK_BASE &&

@@ -138,6 +138,8 @@ def test_a_crash_is_reported_by_name(fault, said):
     assert re.search(r"rip ffffffff80[0-9a-f]{6}", output)
     name = "abort" if fault == "abort" else f"fault_{fault}"
     assert re.search(rf"call stack:\n  ffffffff80\w+ {name}\+0x", output), output
+    if fault == "null":
+        assert re.search(r" fault_null\+.*\n.* main\+", output)
     assert re.search(r" thread_run\+0x", output)
     assert "for 1 seconds (LINGER)" in output
 
