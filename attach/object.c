@@ -483,6 +483,7 @@ static int load(struct gt_object *object, struct gt_message *message)
 	error = gt_object_load_symbols(object, message);
 	if (error)
 		return error;
+	gt_object_load_debug_names(object);
 	error = load_needed(object, message);
 	if (error)
 		return error;

@@ -2,9 +2,10 @@
 /*
  * An object: one ELF64 x86-64 file (a program, a shared library, the dynamic loader), or its image
  * in memory, as far as tracing needs it: segments, build ID, needed libraries and, above all, its
- * functions. They come from .symtab, .dynsym and the call frame information (.eh_frame), so
- * stripped files have them too. The content is hostile: every offset is checked, nothing is mapped,
- * and a file that changes while it is read gives an error, never a fault.
+ * functions. They come from .symtab, .dynsym, separate debug files (by build ID, below
+ * /usr/lib/debug or $GRAFTRACE_DEBUG_DIRECTORY), .gnu_debugdata and the call frame information
+ * (.eh_frame), so stripped files have them too. The content is hostile: every offset is checked,
+ * nothing is mapped, and a file that changes while it is read gives an error, never a fault.
  *
  * Addresses are the object's own (p_vaddr, st_value). The address at run time is address + bias,
  * where bias is where the dynamic loader put it (0 for programs that are not PIE).

@@ -100,6 +100,9 @@ int gt_object_load(struct gt_object *object, uint64_t offset, uint64_t bytes, co
 int gt_object_load_symbols(struct gt_object *object, struct gt_message *message);
 void gt_object_free_symbols(struct gt_object *object);
 
+/* object_debug.c: fills tables[0] of a stripped object, if names of it can be had elsewhere. */
+void gt_object_load_debug_names(struct gt_object *object);
+
 /* object_frames.c: all FDEs; an object without any has none and that is no error. Records that make
  * no sense end the reading there: what came before is given. */
 int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,

@@ -37,4 +37,11 @@ void gt_complain(const char *name, const char *format, ...) __attribute__((forma
  */
 int gt_usage_error(const char *name);
 
+/* Prints the text of --help; GT_EXIT_DONE or GT_EXIT_FAILED. */
+int gt_print_help(const char *text);
+
+/* What a subcommand that takes one operand says of none ("which file?"; NULL: it may be left out)
+ * or of more ("one file at a time"): 0 if the count is right, else GT_EXIT_USAGE. */
+int gt_one_operand(const char *name, int count, const char *none, const char *more);
+
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace functions: what can be traced in a program and its libraries, how, and what cannot and
- * why. Nothing is run: all comes from the files.
+ * graftrace functions: what can be traced in a program and its libraries, or in a process, how, and
+ * what cannot and why. Nothing is run or changed: all comes from the files, and, of a process, from
+ * its maps and a look at its code.
  */
 #include "cli/command.h"
 
+#include <elf.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -13,19 +16,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/catalog.h"
 #include "attach/hooks.h"
 #include "attach/libraries.h"
 #include "attach/plan.h"
+#include "attach/process.h"
+#include "cli/function_list.h"
+#include "cli/values.h"
 
 #define NAME "functions"
 
 static const char help[] =
-	"Usage: graftrace functions [--libs] [--no-demangle] [--format text|csv|json] PROGRAM\n"
+	"Usage: graftrace functions [OPTION...] PROGRAM\n"
+	"       graftrace functions [OPTION...] -P PID\n"
 	"\n"
 	"Lists the functions of a program and of its own libraries, object by object: how\n"
 	"each one is traced, or why it cannot be. PROGRAM is a file, or a name to be looked\n"
-	"for in $PATH; it is not run.\n"
+	"for in $PATH; it is not run. Of a process, what it has mapped is listed; nothing is\n"
+	"changed in it.\n"
 	"\n"
+	"  -P, --pid PID        the functions of a process that runs\n"
 	"  -L, --libs           the system's libraries too\n"
 	"  -D, --no-demangle    names as the linker knows them\n"
 	"  -F, --format FORMAT  text (default), csv or json\n"
@@ -38,236 +48,23 @@ static const char help[] =
 	"wrong.\n";
 
 static const struct option options[] = {
-	{ "libs", no_argument, NULL, 'L' },
-	{ "no-demangle", no_argument, NULL, 'D' },
-	{ "format", required_argument, NULL, 'F' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "pid", required_argument, NULL, 'P' },   { "libs", no_argument, NULL, 'L' },
+	{ "no-demangle", no_argument, NULL, 'D' }, { "format", required_argument, NULL, 'F' },
+	{ "help", no_argument, NULL, 'h' },	   { NULL, 0, NULL, 0 },
 };
 
-enum format {
-	FORMAT_TEXT,
-	FORMAT_CSV,
-	FORMAT_JSON,
-};
-
-struct counts {
-	uint32_t functions;
-	uint32_t ways[GT_PLAN_SHORT + 1];
-	uint32_t prepared;
-	uint32_t entry_only;
-};
-
-struct listing {
-	enum format format;
-	bool demangle;
-	uint32_t objects;
-	struct counts total;
-};
-
-static uint32_t traceable(const struct counts *counts)
+static bool is_listed(const struct gt_object *object, uint32_t index)
 {
-	return counts->functions - counts->ways[GT_PLAN_NONE];
+	/* Linkage stubs have call frames, but nobody wrote them. */
+	return !(gt_object_function(object, index)->flags & GT_FUNCTION_PLT);
 }
 
-/* How many bytes of valid UTF-8 begin here; 0: none. */
-static uint32_t utf8_length(const unsigned char *text)
-{
-	const uint32_t length = text[0] < 0x80	 ? 1
-				: text[0] < 0xc2 ? 0
-				: text[0] < 0xe0 ? 2
-				: text[0] < 0xf0 ? 3
-				: text[0] < 0xf5 ? 4
-						 : 0;
-	uint32_t i;
-
-	for (i = 1; i < length; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return length;
-}
-
-static void print_json_string(const char *string)
-{
-	const unsigned char *text = (const unsigned char *)string;
-
-	putchar('"');
-	while (*text) {
-		const uint32_t length = utf8_length(text);
-
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if (length == 0 || *text < 0x20 || *text == 0x7f)
-			printf("\\u%04x", *text);
-		else
-			fwrite(text, 1, length, stdout);
-		text += length ? length : 1;
-	}
-	putchar('"');
-}
-
-static void print_csv_string(const char *text)
-{
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		fputs(text, stdout);
-		return;
-	}
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"')
-			putchar('"');
-		putchar(*text);
-	}
-	putchar('"');
-}
-
-/* Names come from files: nothing of them may drive the terminal. */
-static void print_text(const char *text)
-{
-	for (; *text; text++)
-		putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
-}
-
-static const char *traced_as(const struct gt_plan_entry *entry)
-{
-	return entry->way == GT_PLAN_NONE ? "no" : entry->entry_only ? "entry" : "graph";
-}
-
-static void print_function(const struct listing *listing, struct gt_object *object,
-			   const struct gt_plan_entry *entry, bool first)
-{
-	const struct gt_object_function *function = gt_object_function(object, entry->function);
-	const char *name = listing->demangle || !*function->name
-				   ? gt_object_function_name(object, entry->function)
-				   : function->name;
-	const char *way = gt_plan_way_name(entry->way);
-	const char *prepared = gt_plan_prepared_name(entry->prepared);
-
-	switch (listing->format) {
-	case FORMAT_TEXT:
-		printf("  %-8s%-10s 0x%-10llx %7u  ", entry->way == GT_PLAN_NONE ? "-" : way,
-		       entry->prepared == GT_PREPARED_NONE ? "-" : prepared,
-		       (unsigned long long)function->address, function->bytes);
-		print_text(name);
-		if (*entry->reason)
-			printf(entry->entry_only ? "  (entry only: %s)" : "  (%s)", entry->reason);
-		putchar('\n');
-		break;
-	case FORMAT_CSV:
-		print_csv_string(gt_object_path(object));
-		putchar(',');
-		print_csv_string(name);
-		printf(",0x%llx,%u,%s,%s,%s,", (unsigned long long)function->address,
-		       function->bytes, traced_as(entry), way, prepared);
-		print_csv_string(entry->reason);
-		putchar('\n');
-		break;
-	case FORMAT_JSON:
-		printf("%s\n{\"name\":", first ? "" : ",");
-		print_json_string(name);
-		printf(",\"address\":%llu,\"size\":%u,\"traced\":\"%s\",\"way\":\"%s\","
-		       "\"prepared\":\"%s\",\"reason\":\"%s\"}",
-		       (unsigned long long)function->address, function->bytes, traced_as(entry),
-		       way, prepared, entry->reason);
-		break;
-	}
-}
-
-static void print_ways(const struct counts *counts)
-{
-	const char *before = "";
-	uint32_t i;
-
-	for (i = GT_PLAN_NONE + 1; i <= GT_PLAN_SHORT; i++) {
-		if (!counts->ways[i])
-			continue;
-		printf("%s%s %u", before, gt_plan_way_name(i), counts->ways[i]);
-		before = ", ";
-	}
-}
-
-static void print_summary(const char *what, const struct counts *counts)
-{
-	printf("%s: %u function%s, %u can be traced", what, counts->functions,
-	       counts->functions == 1 ? "" : "s", traceable(counts));
-	if (traceable(counts)) {
-		fputs(" (", stdout);
-		print_ways(counts);
-		putchar(')');
-	}
-	if (counts->entry_only)
-		printf(", %u of them at the entry only", counts->entry_only);
-	if (counts->prepared)
-		printf("; %u %s prepared by the compiler", counts->prepared,
-		       counts->prepared == 1 ? "is" : "are");
-	putchar('\n');
-}
-
-static void print_json_counts(const struct counts *counts)
-{
-	uint32_t i;
-
-	printf("{\"functions\":%u,\"traceable\":%u,\"entry_only\":%u,\"prepared\":%u",
-	       counts->functions, traceable(counts), counts->entry_only, counts->prepared);
-	for (i = GT_PLAN_NONE; i <= GT_PLAN_SHORT; i++)
-		printf(",\"%s\":%u", gt_plan_way_name(i), counts->ways[i]);
-	putchar('}');
-}
-
-static void start_object(struct listing *listing, struct gt_object *object)
-{
-	const uint8_t *build_id;
-	const uint32_t bytes = gt_object_build_id(object, &build_id);
-	uint32_t i;
-
-	if (listing->format == FORMAT_CSV)
-		return;
-	if (listing->format == FORMAT_TEXT) {
-		if (listing->objects)
-			putchar('\n');
-		print_text(gt_object_path(object));
-		if (bytes)
-			fputs("  build ID ", stdout);
-	} else {
-		printf("%s\n{\"path\":", listing->objects ? "," : "");
-		print_json_string(gt_object_path(object));
-		fputs(",\"build_id\":\"", stdout);
-	}
-	for (i = 0; i < bytes; i++)
-		printf("%02x", build_id[i]);
-	fputs(listing->format == FORMAT_TEXT ? "\n" : "\",\"functions\":[", stdout);
-}
-
-static void end_object(struct listing *listing, const struct counts *counts)
-{
-	if (listing->format == FORMAT_TEXT) {
-		print_summary("  in all", counts);
-	} else if (listing->format == FORMAT_JSON) {
-		fputs("],\"summary\":", stdout);
-		print_json_counts(counts);
-		putchar('}');
-	}
-}
-
-static void count_entry(struct counts *counts, const struct gt_plan_entry *entry)
-{
-	counts->functions++;
-	counts->ways[entry->way]++;
-	counts->entry_only += entry->entry_only;
-	counts->prepared += entry->prepared != GT_PREPARED_NONE;
-}
-
-static int list_object(struct listing *listing, struct gt_object *object)
+static int list_object(struct gt_function_list *list, struct gt_object *object)
 {
 	const uint32_t count = gt_object_function_count(object);
 	struct gt_message message = { "" };
 	struct gt_hook hooks[GT_HOOKS_MAX];
-	struct counts counts = { 0 };
 	struct gt_plan *plan;
-	bool first = true;
 	uint32_t i;
 
 	if (gt_plan_create(object, &plan, &message) != 0) {
@@ -277,25 +74,20 @@ static int list_object(struct listing *listing, struct gt_object *object)
 	gt_plan_use_cache(plan, NULL);
 	/* As a recording does: what has a hook is not traced. */
 	gt_hooks_find(object, plan, hooks, NULL);
-	start_object(listing, object);
+	gt_function_list_object(list, object);
 	for (i = 0; i < count; i++) {
 		struct gt_plan_entry entry;
 
-		/* Linkage stubs have call frames, but nobody wrote them. */
-		if (gt_object_function(object, i)->flags & GT_FUNCTION_PLT)
+		if (!is_listed(object, i))
 			continue;
 		if (gt_plan_function(plan, i, &entry, &message) != 0) {
 			gt_complain(NAME, "'%s': %s", gt_object_path(object), message.text);
 			gt_plan_destroy(plan);
 			return GT_EXIT_FAILED;
 		}
-		print_function(listing, object, &entry, first);
-		first = false;
-		count_entry(&counts, &entry);
-		count_entry(&listing->total, &entry);
+		gt_function_list_add(list, object, &entry);
 	}
-	end_object(listing, &counts);
-	listing->objects++;
+	gt_function_list_object_end(list);
 	gt_plan_destroy(plan);
 	return GT_EXIT_DONE;
 }
@@ -320,7 +112,8 @@ static void find_program(const char *name, char *path, size_t size)
 	snprintf(path, size, "%s", name);
 }
 
-static int list_libraries(struct listing *listing, const struct gt_object *program, bool system)
+static int list_libraries(struct gt_function_list *list, const struct gt_object *program,
+			  bool system)
 {
 	struct gt_message message = { "" };
 	struct gt_libraries libraries;
@@ -345,18 +138,18 @@ static int list_libraries(struct listing *listing, const struct gt_object *progr
 			gt_complain(NAME, "%s", message.text);
 			continue;
 		}
-		result = list_object(listing, object);
+		result = list_object(list, object);
 		gt_object_close(object);
 	}
 	gt_libraries_free(&libraries);
 	return result;
 }
 
-static int list(struct listing *listing, const char *program, bool libraries)
+static int list_program(struct gt_function_list *list, const char *program, bool libraries)
 {
 	struct gt_message message = { "" };
 	struct gt_object *object;
-	char path[PATH_MAX], what[64];
+	char path[PATH_MAX];
 	int result;
 
 	find_program(program, path, sizeof(path));
@@ -364,39 +157,121 @@ static int list(struct listing *listing, const char *program, bool libraries)
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
-	if (listing->format == FORMAT_CSV)
-		puts("object,function,address,size,traced,way,prepared,reason");
-	else if (listing->format == FORMAT_JSON)
-		fputs("{\"objects\":[", stdout);
-	result = list_object(listing, object);
+	gt_function_list_begin(list);
+	result = list_object(list, object);
 	if (result == GT_EXIT_DONE)
-		result = list_libraries(listing, object, libraries);
+		result = list_libraries(list, object, libraries);
 	gt_object_close(object);
-	if (result != GT_EXIT_DONE)
-		return result;
-	if (listing->format == FORMAT_TEXT && listing->objects > 1) {
-		snprintf(what, sizeof(what), "\n%u objects", listing->objects);
-		print_summary(what, &listing->total);
-	} else if (listing->format == FORMAT_JSON) {
-		fputs("],\"summary\":", stdout);
-		print_json_counts(&listing->total);
-		fputs("}\n", stdout);
+	return result;
+}
+
+/* One file of a process, where its code is mapped. memory: /proc/PID/mem, -1: it cannot be read. */
+static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *file, uint64_t bias,
+		       const struct gt_process *process)
+{
+	struct gt_message message = { "" };
+	uint32_t i;
+
+	gt_catalog_hooks(file);
+	gt_function_list_object(list, file->object);
+	for (i = 0; i < file->function_count; i++) {
+		const struct gt_plan_entry *planned;
+		uint8_t there[GT_PLAN_ORIGINAL_MAX];
+		struct gt_plan_entry entry;
+
+		if (!is_listed(file->object, i))
+			continue;
+		if (gt_catalog_plan(file, i, &planned, &message) != 0) {
+			gt_complain(NAME, "'%s': %s", file->path, message.text);
+			return GT_EXIT_FAILED;
+		}
+		entry = *planned;
+		if (entry.way != GT_PLAN_NONE && process->memory >= 0 &&
+		    gt_process_read(process, entry.patch_address + bias, there,
+				    entry.covered_bytes) == 0 &&
+		    memcmp(there, entry.original, entry.covered_bytes) != 0) {
+			entry.way = GT_PLAN_NONE;
+			entry.entry_only = false;
+			entry.reason = "is not in memory as in its file: a debugger's, or another "
+				       "tracer's";
+		}
+		gt_function_list_add(list, file->object, &entry);
 	}
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		gt_complain(NAME, "cannot write the list");
-		return GT_EXIT_FAILED;
-	}
+	gt_function_list_object_end(list);
 	return GT_EXIT_DONE;
 }
 
-static int take_format(const char *text, enum format *format)
+static int list_maps(struct gt_function_list *list, const struct gt_process *process,
+		     const struct gt_maps *maps, bool libraries)
+{
+	const uint64_t entry = gt_process_auxv(process->pid, AT_ENTRY);
+	struct gt_message message = { "" };
+	struct gt_catalog catalog;
+	int result = GT_EXIT_DONE;
+	size_t i, known;
+
+	gt_catalog_init(&catalog);
+	for (i = 0; i < maps->count && result == GT_EXIT_DONE; i++) {
+		const struct gt_map *map = &maps->entries[i];
+		struct gt_catalog_file *file;
+		uint64_t address;
+
+		if (!map->executable || map->path[0] != '/')
+			continue;
+		known = catalog.file_count;
+		if (gt_catalog_open(&catalog, process->pid, map, &file, &message) != 0) {
+			gt_complain(NAME, "%s", message.text);
+			continue;
+		}
+		if (catalog.file_count == known || !file->object ||
+		    gt_object_address_of_offset(file->object, map->offset, &address) != 0)
+			continue;
+		if (!libraries && file->system && !(entry >= map->start && entry < map->end))
+			continue;
+		result = list_mapped(list, file, map->start - address, process);
+	}
+	gt_catalog_fini(&catalog);
+	return result;
+}
+
+static int list_process(struct gt_function_list *list, pid_t pid, bool libraries)
+{
+	struct gt_process process = { .pid = pid, .memory = -1, .pidfd = -1 };
+	struct gt_message message = { "" };
+	struct gt_maps maps;
+	char path[64];
+	int result;
+
+	if (gt_process_maps(pid, &maps, &message) != 0) {
+		gt_complain(NAME, "%s", message.text);
+		return GT_EXIT_FAILED;
+	}
+	/* Only to compare: without permission the files tell the rest. */
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	process.memory = open(path, O_RDONLY | O_CLOEXEC);
+	gt_function_list_begin(list);
+	result = list_maps(list, &process, &maps, libraries);
+	if (process.memory >= 0)
+		close(process.memory);
+	gt_maps_free(&maps);
+	if (result == GT_EXIT_DONE && list->objects == 0) {
+		gt_complain(NAME,
+			    "process %d has no program mapped (a kernel's thread, or it has "
+			    "ended)",
+			    (int)pid);
+		return GT_EXIT_FAILED;
+	}
+	return result;
+}
+
+static int take_format(const char *text, enum gt_list_format *format)
 {
 	static const char *const names[] = { "text", "csv", "json" };
 	uint32_t i;
 
 	for (i = 0; i < 3; i++)
 		if (strcmp(text, names[i]) == 0) {
-			*format = (enum format)i;
+			*format = (enum gt_list_format)i;
 			return 0;
 		}
 	gt_complain(NAME, "no format '%s': text, csv or json", text);
@@ -405,35 +280,53 @@ static int take_format(const char *text, enum format *format)
 
 int gt_cmd_functions(int argc, char **argv)
 {
-	struct listing listing = { .demangle = true };
+	struct gt_function_list list = { .demangle = true };
+	struct gt_message message = { "" };
 	bool libraries = false;
-	int option;
+	uint64_t pid = 0;
+	int option, result;
 
 	argv[0] = (char *)"graftrace functions"; /* what getopt puts before its messages */
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "LDF:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "P:LDF:h", options, NULL)) != -1) {
 		switch (option) {
+		case 'P':
+			if (gt_value_number(optarg, 1, INT32_MAX, &pid, &message) != 0) {
+				gt_complain(NAME, "--pid: %s", message.text);
+				return gt_usage_error(NAME);
+			}
+			break;
 		case 'L':
 			libraries = true;
 			break;
 		case 'D':
-			listing.demangle = false;
+			list.demangle = false;
 			break;
 		case 'F':
-			if (take_format(optarg, &listing.format) != 0)
+			if (take_format(optarg, &list.format) != 0)
 				return gt_usage_error(NAME);
 			break;
 		case 'h':
-			fputs(help, stdout);
-			return fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
+			return gt_print_help(help);
 		default:
 			return gt_usage_error(NAME);
 		}
 	}
-	if (argc - optind != 1) {
-		gt_complain(NAME, optind == argc ? "which program? Name its file"
-						 : "one program at a time");
+	if (pid && optind < argc) {
+		gt_complain(NAME, "a program or a process, not both");
 		return gt_usage_error(NAME);
 	}
-	return list(&listing, argv[optind], libraries);
+	if (!pid && gt_one_operand(NAME, argc - optind, "which program? Name its file, or -P PID",
+				   "one program at a time"))
+		return GT_EXIT_USAGE;
+	result = pid ? list_process(&list, (pid_t)pid, libraries)
+		     : list_program(&list, argv[optind], libraries);
+	if (result != GT_EXIT_DONE)
+		return result;
+	gt_function_list_end(&list);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		gt_complain(NAME, "cannot write the list");
+		return GT_EXIT_FAILED;
+	}
+	return GT_EXIT_DONE;
 }

@@ -44,6 +44,20 @@ int gt_usage_error(const char *name)
 	return GT_EXIT_USAGE;
 }
 
+int gt_print_help(const char *text)
+{
+	fputs(text, stdout);
+	return fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
+}
+
+int gt_one_operand(const char *name, int count, const char *none, const char *more)
+{
+	if (count == 1 || (count < 1 && !none))
+		return 0;
+	gt_complain(name, "%s", count < 1 ? none : more);
+	return gt_usage_error(name);
+}
+
 static void print_help(FILE *to)
 {
 	fputs("Usage: graftrace COMMAND [ARGUMENT...]\n\n", to);

@@ -223,17 +223,14 @@ int gt_cmd_parse_trace(int argc, char **argv)
 			quiet = true;
 			break;
 		case 'h':
-			fputs(help, stdout);
-			return fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
+			return gt_print_help(help);
 		default:
 			return gt_usage_error(NAME);
 		}
 	}
-	if (argc - optind != 1) {
-		gt_complain(NAME, optind == argc ? "which trace? Name its file, or '-' for stdin"
-						 : "one trace at a time");
-		return gt_usage_error(NAME);
-	}
+	if (gt_one_operand(NAME, argc - optind, "which trace? Name its file, or '-' for stdin",
+			   "one trace at a time"))
+		return GT_EXIT_USAGE;
 	if (strcmp(argv[optind], "-") != 0) {
 		fd = open(argv[optind], O_RDONLY | O_CLOEXEC);
 		if (fd < 0) {

@@ -109,8 +109,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			arguments->crash = true;
 			break;
 		case 'h':
-			fputs(help, stdout);
-			return 1 + (fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED);
+			return 1 + gt_print_help(help);
 		default:
 			return 1 + gt_usage_error(NAME);
 		}
@@ -119,10 +118,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			return 1 + gt_usage_error(NAME);
 		}
 	}
-	if (argc - optind > 1) {
-		gt_complain(NAME, "one recording at a time");
-		return 1 + gt_usage_error(NAME);
-	}
+	if (gt_one_operand(NAME, argc - optind, NULL, "one recording at a time"))
+		return 1 + GT_EXIT_USAGE;
 	if (optind < argc)
 		arguments->path = argv[optind];
 	return 0;

@@ -217,17 +217,14 @@ int gt_cmd_runtime_breakdown(int argc, char **argv)
 			show = false;
 			break;
 		case 'h':
-			fputs(help, stdout);
-			return fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
+			return gt_print_help(help);
 		default:
 			return gt_usage_error(NAME);
 		}
 	}
-	if (argc - optind != 1) {
-		gt_complain(NAME, optind == argc ? "which CSV? Name its file, or '-' for stdin"
-						 : "one CSV at a time");
-		return gt_usage_error(NAME);
-	}
+	if (gt_one_operand(NAME, argc - optind, "which CSV? Name its file, or '-' for stdin",
+			   "one CSV at a time"))
+		return GT_EXIT_USAGE;
 	if (to == NULL) {
 		if (default_output(argv[optind], name, sizeof name) != GT_OK) {
 			gt_complain(NAME, "the name is too long; choose another one with -o");

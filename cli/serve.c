@@ -90,16 +90,13 @@ int gt_cmd_serve(int argc, char **argv)
 			address = optarg;
 			break;
 		case 'h':
-			fputs(help, stdout);
-			return GT_EXIT_DONE;
+			return gt_print_help(help);
 		default:
 			return gt_usage_error(NAME);
 		}
 	}
-	if (argc - optind > 1) {
-		gt_complain(NAME, "one recording is wanted, not also '%s'", argv[optind + 1]);
-		return gt_usage_error(NAME);
-	}
+	if (gt_one_operand(NAME, argc - optind, NULL, "one recording at a time"))
+		return GT_EXIT_USAGE;
 	if (optind < argc)
 		path = argv[optind];
 	if (gt_recording_open(path, &recording, &message) != 0) {

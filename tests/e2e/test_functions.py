@@ -253,3 +253,84 @@ def test_go_programs_are_left_alone_in_words(graftrace, compile):
     program = compile(SOURCE + '__asm__(".section .gopclntab, \\"a\\"; .quad 1; .text");\n', "-O2")
     listed = own(rows(graftrace, program))
     assert {(row["traced"], "Go" in row["reason"]) for row in listed.values()} == {("no", True)}
+
+
+def split(compile, tmp_path, source=SOURCE, *flags):
+    """A stripped program and a file with all of its names: (program, names)."""
+    program = compile(source, "-O2", "-Wl,--build-id", *flags)
+    stripped, names = tmp_path / "stripped", tmp_path / "names.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, names], check=True)
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    return stripped, names
+
+
+def build_id(path):
+    listing = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True)
+    return listing.stdout.split("Build ID: ")[1].split()[0]
+
+
+def test_names_come_from_a_debug_file_with_the_same_build_id(graftrace, compile, tmp_path, monkeypatch):
+    stripped, names = split(compile, tmp_path)
+    assert not own(rows(graftrace, stripped))
+    identity = build_id(stripped)
+    place = tmp_path / "debug" / ".build-id" / identity[:2] / f"{identity[2:]}.debug"
+    place.parent.mkdir(parents=True)
+    shutil.copy(names, place)
+    monkeypatch.setenv("GRAFTRACE_DEBUG_DIRECTORY", str(tmp_path / "debug"))
+    assert set(own(rows(graftrace, stripped))) == set(OWN)
+    # One that is broken, or of another program, is as none.
+    place.write_bytes(names.read_bytes()[:-300])
+    assert not own(rows(graftrace, stripped))
+    other, other_names = split(compile, tmp_path, SOURCE.replace("* 2", "* 3"))
+    assert build_id(other) != identity
+    shutil.copy(other_names, place)
+    assert not own(rows(graftrace, stripped))
+
+
+def test_names_come_from_inside_a_stripped_program(graftrace, compile, tmp_path):
+    stripped, names = split(compile, tmp_path)
+    subprocess.run(["xz", "-k", names], check=True)
+    packed = tmp_path / "packed"
+    subprocess.run(["objcopy", f"--add-section=.gnu_debugdata={names}.xz", stripped, packed], check=True)
+    assert set(own(rows(graftrace, packed))) == set(OWN)
+    (tmp_path / "names.debug.xz").write_bytes(b"\xfd7zXZ\0" + bytes(200))
+    subprocess.run(["objcopy", f"--add-section=.gnu_debugdata={names}.xz", stripped, packed], check=True)
+    assert not own(rows(graftrace, packed))
+
+
+@pytest.fixture
+def running(compile):
+    source = SOURCE.replace("int main(void) {", "#include <unistd.h>\nint main(void) { puts(\"up\"); "
+                            "fflush(stdout); pause();")
+    process = subprocess.Popen([compile(source, "-O2")], stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_the_functions_of_a_process_are_listed(running, graftrace):
+    listed = rows(graftrace, "-P", str(running.pid))
+    assert set(own(listed)) == set(OWN)
+    assert {row["traced"] for row in own(listed).values()} == {"graph"}
+    objects = {row["object"].rsplit("/", 1)[-1] for row in rows(graftrace, "--libs", "-P", str(running.pid))}
+    assert {"libc.so.6", "ld-linux-x86-64.so.2"} <= objects
+
+
+def test_what_a_debugger_has_put_into_a_process_is_told(running, graftrace):
+    listed = own(rows(graftrace, "-P", str(running.pid)))
+    with open(f"/proc/{running.pid}/maps") as maps:
+        start = next(int(line.split("-")[0], 16) - int(line.split()[2], 16) for line in maps
+                     if "r-xp" in line)
+    with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
+        memory.seek(start + int(listed["middle"]["address"], 16) + 1)
+        memory.write(b"\xcc")
+    listed = own(rows(graftrace, "-P", str(running.pid)))
+    assert listed["middle"]["traced"] == "no" and "debugger" in listed["middle"]["reason"]
+    assert listed["leaf"]["traced"] == "graph"
+
+
+def test_a_process_that_is_none_is_refused_in_words(graftrace):
+    assert "999999" in graftrace("functions", "-P", "999999", code=1).stderr
+    assert "--pid" in graftrace("functions", "-P", "one", code=2).stderr
+    assert "not both" in graftrace("functions", "-P", "1", "prog", code=2).stderr
