@@ -506,51 +506,83 @@ static int drain_to_sink(struct gt_drain *drain, uint64_t now_ns)
 	return (int)done;
 }
 
-/*
- * Overwrite mode: a live writer takes the oldest of its own when the pool gets low, but what ended
- * writers left nobody takes: with threads that come and go the pool would run dry of old records.
- * The oldest of those go first, counted as overrun.
- */
-static void make_room(struct gt_drain *drain, uint32_t count)
+/* Overwrite mode: the next item of each writer, while room is made. */
+struct head {
+	uint32_t at;	/* index of the item */
+	uint64_t clock; /* of its sub-buffer's opening */
+};
+
+static bool is_whole(const struct gt_drain *drain, const struct gt_drain_item *item)
+{
+	struct graftrace_sub_buffer *memory = gt_arena_sub_buffer(drain->arena, item->index);
+	uint32_t room = gt_arena_words(drain->arena), used = memory->used;
+	uint64_t calls = 0, records = 0;
+
+	return drain->writers[item->writer].ended ||
+	       !gt_drain_has_hole(graftrace_sub_buffer_words(memory), used < room ? used : room,
+				  memory->tracer, &calls, &records);
+}
+
+/* Takes the item's sub-buffer out of the ring, counted as overrun. */
+static void give_up(struct gt_drain *drain, struct gt_drain_item *item)
 {
 	struct gt_arena *arena = drain->arena;
-	uint32_t i, done;
+	struct graftrace_stream *stream =
+		gt_arena_stream(arena, drain->writers[item->writer].stream);
+	uint32_t used = gt_arena_sub_buffer(arena, item->index)->used;
 
-	for (done = 0; done < 64; done++) {
-		struct gt_drain_item *oldest = NULL;
-		uint64_t oldest_clock = ~0ull;
-		struct graftrace_sub_buffer *memory;
-		uint32_t used;
-
-		if (__atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) >
-		    arena->sub_buffer_count / 8)
-			return;
-		for (i = 0; i < count; i++) {
-			struct gt_drain_item *item = &drain->items[i];
-			uint64_t clock;
-
-			if (item->writer == NOBODY || !drain->writers[item->writer].ended ||
-			    gt_state_of_word(item->word) != GRAFTRACE_SUB_BUFFER_FULL)
-				continue;
-			clock = gt_arena_sub_buffer(arena, item->index)->clock;
-			if (clock < oldest_clock) {
-				oldest = item;
-				oldest_clock = clock;
-			}
-		}
-		if (!oldest)
-			return;
-		memory = gt_arena_sub_buffer(arena, oldest->index);
-		used = memory->used;
-		if (take(drain, oldest->index, &oldest->word)) {
-			__atomic_fetch_add(
-				&gt_arena_stream(arena, drain->writers[oldest->writer].stream)
-					 ->lost[GRAFTRACE_LOST_OVERRUN],
-				used, __ATOMIC_RELAXED);
-			gt_arena_free(arena, oldest->index);
-		}
-		oldest->writer = NOBODY;
+	if (is_whole(drain, item) && take(drain, item->index, &item->word)) {
+		__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], used, __ATOMIC_RELAXED);
+		gt_arena_free(arena, item->index);
+		item->writer = NOBODY;
 	}
+}
+
+/*
+ * Overwrite mode: the oldest sub-buffers go, whosesoever they are, so that writers find zeroed ones
+ * in the pool. A live writer can take back the oldest of its own, when the host is too slow or is
+ * gone, but then has to clear it in the midst of a call; and what ended writers left nobody else
+ * takes.
+ */
+static int make_room(struct gt_drain *drain, uint32_t count)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t i, head_count = 0;
+	struct head *heads;
+
+	if (__atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) >
+	    GRAFTRACE_LOW_POOL(arena->sub_buffer_count))
+		return 0;
+	heads = calloc(drain->writer_count ? drain->writer_count : 1, sizeof(*heads));
+	if (!heads)
+		return GT_ENOMEM;
+	for (i = 0; i < count; i++)
+		if (i == 0 || drain->items[i].writer != drain->items[i - 1].writer)
+			heads[head_count++] = (struct head){
+				i, gt_arena_sub_buffer(arena, drain->items[i].index)->clock
+			};
+	while (head_count && __atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) <=
+				     GRAFTRACE_LOW_POOL(arena->sub_buffer_count) * 3 / 2) {
+		struct head *oldest = &heads[0];
+		uint32_t at, writer;
+
+		for (i = 1; i < head_count; i++)
+			if (heads[i].clock < oldest->clock)
+				oldest = &heads[i];
+		at = oldest->at;
+		writer = drain->items[at].writer;
+		if (gt_state_of_word(drain->items[at].word) == GRAFTRACE_SUB_BUFFER_FULL)
+			give_up(drain, &drain->items[at]);
+		if (at + 1 < count && drain->items[at + 1].writer == writer)
+			*oldest = (struct head){
+				at + 1,
+				gt_arena_sub_buffer(arena, drain->items[at + 1].index)->clock
+			};
+		else
+			*oldest = heads[--head_count];
+	}
+	free(heads);
+	return 0;
 }
 
 /* Ring modes: what an ended writer left open is closed, so that it can be consumed. */
@@ -581,8 +613,12 @@ static int close_ended(struct gt_drain *drain)
 			item->word = full;
 		done++;
 	}
-	if (drain->mode == GRAFTRACE_MODE_OVERWRITE)
-		make_room(drain, count);
+	if (drain->mode == GRAFTRACE_MODE_OVERWRITE) {
+		int error = make_room(drain, count);
+
+		if (error)
+			return error;
+	}
 	/* Streams stay with the writer while anything of it is in the ring. */
 	for (i = 0; i < drain->live_count;) {
 		uint32_t index = drain->live[i], k;

@@ -340,8 +340,10 @@ exit_stopped:
 	orq $GT_RESUME_MISSED, T(GT_THREAD_RESUME)
 	movb $0, T(GT_THREAD_STOP + 3)
 	jmp exit_pop
-	/* With a threshold only a long call is worth the slow path. rdx = frame, eax = its epoch */
+	/* rdx = frame, eax = its epoch. With a threshold only a long call is worth the slow path. */
 exit_flags:
+	test %al, %al
+	jz exit_long
 	cmp $GT_FRAME_THRESHOLD, %al
 	jne exit_slow
 	mov %rdx, %rcx
@@ -357,6 +359,45 @@ exit_flags:
 	jbe exit_pop
 exit_slow:
 	xor %ecx, %ecx
+	jmp exit_slow_hole
+
+	/*
+	 * The call began before this sub-buffer or before its context was switched in: four words, as
+	 * write_long_return() in slow.c. All calls that are open at the end of a sub-buffer come here,
+	 * too many for the slow path. rdx = frame
+	 */
+exit_long:
+	mov $32, %ecx
+	xadd %rcx, T(GT_THREAD_CUR)
+	lea 24(%rcx), %rax
+	test %rax, T(GT_THREAD_INSIDE)		/* the last of the four */
+	jz exit_slow_hole4
+	push %rsi
+	mov %rdx, %rsi
+	READ_CLOCK
+	cmp T(GT_THREAD_HIGH), %edx
+	jne exit_long_high
+	movabs $GT_LONG_RETURN_WORD, %rdx
+	mov %rdx, (%rcx)
+	mov GT_FRAME_WORD(%rsi), %edx		/* the entry's clock */
+	mov %edx, 16(%rcx)
+	mov GT_FRAME_HIGH(%rsi), %edx
+	mov %edx, 20(%rcx)
+	mov T(GT_THREAD_CONTEXT), %rdx		/* the depth: frame - frames, without the sentinel */
+	sub GT_CONTEXT_FRAMES(%rdx), %rsi
+	shr $GT_FRAME_SHIFT, %rsi
+	dec %rsi
+	mov %rsi, 24(%rcx)
+	mov 32(%rsp), %rdx
+	shl $32, %rdx
+	or %rdx, %rax
+	mov %rax, 8(%rcx)
+	pop %rsi
+	jmp exit_pop
+exit_long_high:
+	pop %rsi
+exit_slow_hole4:
+	or $3, %rcx				/* three more words than one */
 exit_slow_hole:
 	jmp *REGION(GT_REGION_EXIT_SLOW)
 
@@ -402,7 +443,7 @@ entry_not_below:
 	clc
 	ret
 entry_slow_hole2:
-	/* two words reserved: say so in the low bit */
+	/* one more word than one: the low bits say so */
 	or $1, %rcx
 	jmp entry_slow_hole
 

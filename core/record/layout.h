@@ -24,6 +24,7 @@
 #define GT_THREAD_PROFILE	104
 #define GT_THREAD_PROFILE_PAGES 112
 #define GT_THREAD_SELF		120
+#define GT_THREAD_CONTEXT	144
 #define GT_THREAD_BYTES		256
 
 /* The stop word: one compare tells "record, in this mode". */
@@ -48,6 +49,7 @@
 #define GT_FRAME_EPOCH	  20
 #define GT_FRAME_CHILDREN 24
 #define GT_FRAME_BYTES	  32
+#define GT_FRAME_SHIFT	  5
 
 /* Flags in the low byte of a frame's epoch: any of them, as an epoch that is not the running one,
  * takes a return off the straight line. */
@@ -68,6 +70,12 @@
 #define GT_ENTRY_ROOT	  1
 #define GT_ENTRY_ONLY	  2
 #define GT_ENTRY_TRIGGER  3 /* what it is besides stands with its triggers */
+
+/* struct gt_context */
+#define GT_CONTEXT_FRAMES 0
+
+/* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
+#define GT_LONG_RETURN_WORD 0xfffffe0c00010003
 
 /* The mirror of a return slot lies at slot XOR this. */
 #define GT_MIRROR_BIT 46

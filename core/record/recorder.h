@@ -157,11 +157,17 @@ GT_ASSERT_AT(struct gt_thread, profile, GT_THREAD_PROFILE);
 GT_ASSERT_AT(struct gt_thread, profile_pages, GT_THREAD_PROFILE_PAGES);
 GT_ASSERT_AT(struct gt_thread, self, GT_THREAD_SELF);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
+GT_ASSERT_AT(struct gt_thread, context, GT_THREAD_CONTEXT);
+GT_ASSERT_AT(struct gt_context, frames, GT_CONTEXT_FRAMES);
+_Static_assert(((uint64_t)(GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT) << 33 |
+		GRAFTRACE_EVENT_LONG_RETURN << 16 | 3ull) == GT_LONG_RETURN_WORD,
+	       "layout.h has the event's head");
 GT_ASSERT_AT(struct gt_frame, slot, GT_FRAME_SLOT);
 GT_ASSERT_AT(struct gt_frame, word, GT_FRAME_WORD);
 GT_ASSERT_AT(struct gt_frame, high, GT_FRAME_HIGH);
 GT_ASSERT_AT(struct gt_frame, epoch, GT_FRAME_EPOCH);
 GT_ASSERT_AT(struct gt_frame, children, GT_FRAME_CHILDREN);
+_Static_assert(1 << GT_FRAME_SHIFT == GT_FRAME_BYTES, "frames are counted by a shift");
 _Static_assert(sizeof(struct gt_frame) == GT_FRAME_BYTES, "layout.h has the frame's size");
 GT_ASSERT_AT(struct graftrace_profile_entry, hits, GT_PROFILE_HITS);
 GT_ASSERT_AT(struct graftrace_profile_entry, ticks, GT_PROFILE_TICKS);

@@ -8,8 +8,8 @@
 #include "core/record/arch.h"
 #include "core/record/port.h"
 
-/* A place that the straight line reserved and will not use becomes padding: the low bit of the
- * address says that it was two words. */
+/* A place that the straight line reserved and will not use becomes padding: the low bits of the
+ * address say how many more words than one it was. */
 static void fill_hole(uint64_t *hole)
 {
 	uint64_t address = (uint64_t)hole & ~7ull;
@@ -24,7 +24,8 @@ static void fill_hole(uint64_t *hole)
 	if ((address - first) / arena->sub_buffer_bytes >= arena->sub_buffer_count ||
 	    offset < sizeof(struct graftrace_sub_buffer))
 		return;
-	uint32_t skip = ((uint64_t)hole & 1) != 0 && left >= 2;
+	uint32_t more = (uint64_t)hole & 7;
+	uint32_t skip = more < left ? more : (uint32_t)left - 1;
 	__atomic_store_n((uint64_t *)address, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, skip),
 			 __ATOMIC_RELAXED);
 }

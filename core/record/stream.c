@@ -141,7 +141,8 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 {
 	uint32_t mode = __atomic_load_n(&arena->mode, RELAXED);
 	if (mode == GRAFTRACE_MODE_OVERWRITE && thread->stream->owned >= 2 &&
-	    __atomic_load_n(&arena->free_count, RELAXED) <= arena->sub_buffer_count / 8) {
+	    __atomic_load_n(&arena->free_count, RELAXED) <=
+		    GRAFTRACE_LOW_POOL(arena->sub_buffer_count) / 2) {
 		int64_t index = recycle(arena, thread);
 		if (index >= 0)
 			return index;
@@ -343,7 +344,10 @@ bool gt_stream_open(struct gt_thread *thread)
 	__atomic_store_n(&stream->current, (uint32_t)index + 1, RELEASE);
 	__atomic_store_n(&stream->sequence, stream->sequence + 1, RELEASE);
 	__atomic_store_n(&stream->stopped_full, 0, RELAXED);
-	if (__atomic_load_n(&arena->free_count, RELAXED) < arena->sub_buffer_count / 2)
+	uint32_t low = __atomic_load_n(&arena->mode, RELAXED) == GRAFTRACE_MODE_OVERWRITE
+			       ? GRAFTRACE_LOW_POOL(arena->sub_buffer_count)
+			       : arena->sub_buffer_count / 2;
+	if (__atomic_load_n(&arena->free_count, RELAXED) <= low)
 		gt_port_ring_doorbell(arena);
 	return true;
 }

@@ -229,6 +229,10 @@ struct graftrace_arena {
 	uint64_t pad2[3];
 };
 
+/* Overwrite mode: with this many free sub-buffers left the host is rung to give up old ones; with
+ * half as many writers help themselves. */
+#define GRAFTRACE_LOW_POOL(sub_buffer_count) ((sub_buffer_count) / 8)
+
 static inline struct graftrace_stream *graftrace_arena_streams(struct graftrace_arena *arena)
 {
 	return (struct graftrace_stream *)((char *)arena + arena->streams_offset);
