@@ -57,7 +57,8 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes)
 	arena->trigger_count = GRAFTRACE_ARENA_TRIGGERS;
 	arena->triggers_offset = arena->sub_buffers_offset +
 				 (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
-	arena->profile_page_count = GT_ARENA_PROFILE_BYTES / GRAFTRACE_PROFILE_PAGE_BYTES;
+	arena->profile_page_count =
+		(uint32_t)(GT_ARENA_PROFILE_BYTES(buffer_bytes) / GRAFTRACE_PROFILE_PAGE_BYTES);
 	arena->selected_offset = arena->triggers_offset +
 				 pages(arena->trigger_count * sizeof(struct graftrace_trigger));
 	arena->profile_states_offset =
@@ -65,7 +66,8 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes)
 	arena->profile_pages_offset =
 		arena->profile_states_offset +
 		pages((uint64_t)arena->profile_page_count * sizeof(struct graftrace_profile_state));
-	arena->bytes = arena->profile_pages_offset + GT_ARENA_PROFILE_BYTES;
+	arena->bytes = arena->profile_pages_offset +
+		       (uint64_t)arena->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES;
 }
 
 _Static_assert(sizeof(struct graftrace_arena) <= PAGE, "the header is one page");

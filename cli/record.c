@@ -200,10 +200,10 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 	if (recording->failed)
 		snprintf(incomplete, sizeof(incomplete), "%s, incomplete",
 			 recording->options.output);
-	gt_record_report_end(totals, &recording->options,
-			     recording->failed ? incomplete : recording->options.output, bytes);
 	if (!recording->failed)
 		gt_record_report_crash(recording->session, recording->options.output);
+	gt_record_report_end(totals, &recording->options,
+			     recording->failed ? incomplete : recording->options.output, bytes);
 }
 
 /* Serving */

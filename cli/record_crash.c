@@ -53,7 +53,7 @@ void gt_record_report_crash(struct gt_session *session, const char *path)
 		if (deaths[i].pid != gt_session_pid(session) &&
 		    gt_signal_is_crash(deaths[i].signal) && kept < PROCESSES - 1)
 			deaths[kept++] = deaths[i];
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status) && gt_signal_is_crash(WTERMSIG(status)))
 		deaths[kept++] = (struct gt_session_death){ .pid = gt_session_pid(session),
 							    .signal = WTERMSIG(status) };
 	if (kept == 0 || stat(path, &file) != 0 || !S_ISREG(file.st_mode) ||

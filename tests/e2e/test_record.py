@@ -308,7 +308,7 @@ def test_a_full_disk_is_said_before_the_program_runs(graftrace):
 def test_a_disk_that_fills_up_is_said_and_the_program_goes_on(graftrace, program):
     process = graftrace.start(
         "record", "--no-compress", "-b", "1M", program, "calls=2000000", "exit=7",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, 8 << 20)))
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (24 << 20, 24 << 20)))
     out, err = end_soon(process, 7)
     assert out.strip() == str(sum(range(1, 2000001)) % 2**32 - 2**32 * (
         sum(range(1, 2000001)) % 2**32 >= 2**31))
