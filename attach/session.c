@@ -607,6 +607,25 @@ int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
 	return error;
 }
 
+int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct gt_message *message)
+{
+	enum graftrace_arena_mode mode = overwrite ? GRAFTRACE_MODE_OVERWRITE : GRAFTRACE_MODE_RING;
+	int error = 0;
+
+	pthread_mutex_lock(&session->lock);
+	if (session->drain.mode == GRAFTRACE_MODE_DRAIN) {
+		error = gt_fail(message, GT_EINVAL,
+				"records go to a file as they come: there is nothing to overwrite");
+	} else {
+		session->drain.mode = mode;
+		__atomic_store_n(&session->arena.memory->mode, mode, __ATOMIC_SEQ_CST);
+		/* Writers that stopped for lack of room may go on by overwriting. */
+		gt_follow_clear_full(session);
+	}
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
 int gt_session_clear(struct gt_session *session)
 {
 	pthread_mutex_lock(&session->lock);

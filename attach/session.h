@@ -83,6 +83,10 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
 /* GT_EBUSY: not beside the function profiler and function_graph. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
+/* Ring modes: whether a full ring keeps the newest records. GT_EINVAL: recorded into a file as it
+ * comes. */
+int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
+			     struct gt_message *message);
 /* Triggers: core/view/target.h says what they are; the target's operations are these. */
 int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
 			   struct gt_message *message);

@@ -33,6 +33,7 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 {
 	memset(look, 0, sizeof(*look));
 	pthread_mutex_lock(&live->lock);
+	look->clock = live->clock;
 	look->options = live->options & GT_OPTIONS_OF_TEXT;
 	if (!all_cpus(live)) {
 		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
@@ -107,6 +108,7 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 	int error = text != NULL ? gt_session_clear(live->session) : GT_ENOMEM;
 
 	gt_live_get_look(live, &look);
+	gt_live_view_clear(&live->over);
 	pthread_mutex_lock(&live->pipe_lock);
 	if (error == 0 && gt_live_raw_discard(live)) {
 		pthread_mutex_unlock(&live->pipe_lock);
@@ -161,7 +163,7 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		*value = live->buffer_bytes;
 		break;
 	case GT_CONTROL_CLOCK_ID:
-		*value = 0;
+		*value = live->clock;
 		break;
 	case GT_CONTROL_NOW_NS:
 		*value = now_ns();
@@ -213,23 +215,39 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 	return empty_ring(live, message); /* as Linux does */
 }
 
+/* Under `change`. */
 static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
 {
-	uint64_t fixed = GT_OPTION_OVERWRITE;
+	uint64_t changed = options ^ live->options;
 	int error = 0;
 
+	if (changed & (GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK))
+		error = has_ended(live, message);
+	if (error == 0 && (changed & GT_OPTION_OVERWRITE))
+		error = gt_session_set_overwrite(live->session,
+						 (options & GT_OPTION_OVERWRITE) != 0, message);
+	if (error != 0)
+		return error;
 	pthread_mutex_lock(&live->lock);
-	if ((options ^ live->options) & fixed) {
-		gt_message_set(message,
-			       "this is settled when the recording starts: graftrace record "
-			       "--overwrite");
-		error = GT_EINVAL;
-	} else {
-		live->options = options;
-		gt_session_set_follow(live->session, options & GT_OPTION_FUNCTION_FORK);
-	}
+	live->options = options;
+	gt_session_set_follow(live->session, options & GT_OPTION_FUNCTION_FORK);
 	pthread_mutex_unlock(&live->lock);
-	return error;
+	pthread_mutex_lock(&live->over.lock);
+	live->over.overwrite = (options & GT_OPTION_OVERWRITE) != 0;
+	pthread_mutex_unlock(&live->over.lock);
+	return 0;
+}
+
+/* Time stamps are made when the trace is shown; that another clock clears is Linux's way. */
+static int set_clock(struct gt_live *live, enum gt_control_clock clock, struct gt_message *message)
+{
+	bool same;
+
+	pthread_mutex_lock(&live->lock);
+	same = live->clock == clock;
+	live->clock = clock;
+	pthread_mutex_unlock(&live->lock);
+	return same ? 0 : empty_ring(live, message);
 }
 
 static int set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
@@ -238,10 +256,14 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	struct gt_live *live = live_of(target);
 	int error;
 
-	if (which == GT_CONTROL_OPTIONS) /* how text is shown: also afterwards */
-		return set_options(live, value, message);
+	if (which == GT_CONTROL_OPTIONS) { /* how text is shown: also afterwards */
+		pthread_mutex_lock(&live->change);
+		error = set_options(live, value, message);
+		pthread_mutex_unlock(&live->change);
+		return error;
+	}
 	if (which == GT_CONTROL_CLOCK_ID)
-		return 0;
+		return set_clock(live, (enum gt_control_clock)value, message);
 	if (which == GT_CONTROL_CMDLINES ||
 	    (which >= GT_CONTROL_CPUMASK && which < GT_CONTROL_CPUMASK_END)) {
 		pthread_mutex_lock(&live->lock);
@@ -257,6 +279,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	if (error == 0) {
 		switch (which) {
 		case GT_CONTROL_TRACING_ON:
+			live->was_on = value != 0; /* where it is paused: at the end of that */
 			error = gt_session_set_tracing_on(live->session, value != 0, message);
 			break;
 		case GT_CONTROL_TRACER:
@@ -299,6 +322,8 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 struct live_text {
 	struct gt_text_reader *reader; /* NULL: the pipe's */
 	struct gt_store *store;	       /* that it reads; NULL: the session itself */
+	bool thread;		       /* a thread's pipe */
+	bool pauses;		       /* options/pause-on-trace was set */
 };
 
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text_out)
@@ -313,8 +338,9 @@ int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void 
 	return 0;
 }
 
+/* reader: of a thread's pipe; NULL: the whole trace's. */
 static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
-		     struct gt_message *message)
+		     struct gt_text_reader **reader, struct gt_message *message)
 {
 	bool busy;
 	int error;
@@ -328,7 +354,8 @@ static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 		return GT_EBUSY;
 	}
 	pthread_mutex_lock(&live->pipe_lock);
-	error = gt_live_need_pipe(live, look, message);
+	error = reader != NULL ? gt_live_thread_pipe_open(live, look, reader, message)
+			       : gt_live_need_pipe(live, look, message);
 	pthread_mutex_unlock(&live->pipe_lock);
 	if (error != 0) {
 		pthread_mutex_lock(&live->lock);
@@ -394,8 +421,8 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	struct gt_text_look look;
 	int error;
 
-	if (scope->kind != GT_SCOPE_ALL && consume) {
-		gt_message_set(message, "only the whole trace can be taken out");
+	if (scope->kind == GT_SCOPE_CPU && consume) {
+		gt_message_set(message, "threads' records are taken out by thread, or all of them");
 		return GT_ENOTSUP;
 	}
 	text = calloc(1, sizeof(*text));
@@ -404,12 +431,14 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	gt_live_get_look(live, &look);
 	look.scope = *scope;
 	gt_live_settle_clock(live);
-	error = consume ? open_pipe(live, &look, message)
+	text->thread = consume && scope->kind == GT_SCOPE_THREAD;
+	error = consume ? open_pipe(live, &look, text->thread ? &text->reader : NULL, message)
 			: open_snapshot(live, &look, &text->reader, message);
 	if (error != 0) {
 		free(text);
 		return error;
 	}
+	text->pauses = !consume && gt_live_pause(live);
 	*text_out = text;
 	return 0;
 }
@@ -421,13 +450,13 @@ static int64_t text_read(struct gt_control_target *target, void *data, char *buf
 	struct live_text *text = data;
 	int64_t got;
 
-	if (text->reader != NULL)
+	if (text->reader != NULL && !text->thread)
 		return gt_text_reader_read(text->reader, buffer, bytes, message);
 	pthread_mutex_lock(&live->pipe_lock);
 	/* Asked before reading: what came before the end is then seen by this read. */
 	if (atomic_load(&live->ended))
-		gt_text_reader_finish(live->pipe);
-	got = gt_text_reader_read(live->pipe, buffer, bytes, message);
+		gt_text_reader_finish(text->thread ? text->reader : live->pipe);
+	got = gt_text_reader_read(text->thread ? text->reader : live->pipe, buffer, bytes, message);
 	pthread_mutex_unlock(&live->pipe_lock);
 	return got;
 }
@@ -437,10 +466,16 @@ static void text_close(struct gt_control_target *target, void *data)
 	struct gt_live *live = live_of(target);
 	struct live_text *text = data;
 
-	if (text->reader != NULL) {
+	if (text->reader != NULL && !text->thread) {
 		gt_text_reader_close(text->reader);
 		gt_store_put(text->store);
+		if (text->pauses)
+			gt_live_unpause(live);
 	} else {
+		pthread_mutex_lock(&live->pipe_lock);
+		if (text->thread)
+			gt_live_thread_pipe_close(live, text->reader);
+		pthread_mutex_unlock(&live->pipe_lock);
 		pthread_mutex_lock(&live->lock);
 		live->pipe_busy = false;
 		pthread_mutex_unlock(&live->lock);
@@ -448,11 +483,34 @@ static void text_close(struct gt_control_target *target, void *data)
 	free(text);
 }
 
+/* What a thread's pipe would give is given to nobody. */
+static int clear_thread(struct gt_control_target *target, const struct gt_control_scope *scope,
+			struct gt_message *message)
+{
+	char *text = malloc(DISCARD_BYTES);
+	void *pipe;
+	int error =
+		text != NULL ? text_open(target, scope, true, &pipe, message) : no_memory(message);
+
+	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
+		if (text_read(target, pipe, text, DISCARD_BYTES, message) <= 0)
+			break;
+	}
+	if (error == 0)
+		text_close(target, pipe);
+	free(text);
+	return error;
+}
+
 static int clear(struct gt_control_target *target, const struct gt_control_scope *scope,
 		 struct gt_message *message)
 {
-	if (scope->kind != GT_SCOPE_ALL)
+	if (scope->kind == GT_SCOPE_THREAD)
+		return clear_thread(target, scope, message);
+	if (scope->kind == GT_SCOPE_CPU) {
+		gt_message_set(message, "the records of one CPU lie among those of the threads");
 		return GT_ENOTSUP;
+	}
 	return empty_ring(live_of(target), message);
 }
 
@@ -472,6 +530,11 @@ static const struct gt_control_ops operations = {
 	.clear = clear,
 	.thread = gt_live_thread,
 	.threads_set = gt_live_threads_set,
+	.stats = gt_live_stats,
+	.mark = gt_live_mark,
+	.command_set = gt_live_command_set,
+	.command_remove = gt_live_command_remove,
+	.command_read = gt_live_command_read,
 	.snapshot = gt_live_snapshot,
 	.snapshot_open = gt_live_snapshot_open,
 	.profile_open = gt_live_profile_open,
@@ -500,7 +563,8 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		.view = &live->view,
 		.log = &live->log,
 	};
-	live->view = *gt_session_target(session);
+	gt_live_view_init(&live->over, gt_session_target(session), &live->view);
+	live->over.overwrite = options->mode == GRAFTRACE_MODE_OVERWRITE;
 	live->cmdlines = CMDLINES;
 	for (uint32_t cpu = 0; cpu < live->view.cpu_count && cpu / 64 < CPU_WORDS; cpu++)
 		live->cpus[cpu / 64] |= UINT64_C(1) << cpu % 64;
@@ -509,6 +573,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->no_fork = options->no_fork;
 	live->buffer_bytes = options->buffer_bytes;
 	live->tracer = options->tracer;
+	live->view.tracer = options->tracer;
 	live->max_depth = options->max_graph_depth;
 	live->threshold_ns = options->threshold_ns;
 	live->options = GT_OPTIONS_DEFAULT |
@@ -534,6 +599,11 @@ struct gt_control_target *gt_live_control(struct gt_live *live)
 	return &live->control;
 }
 
+struct gt_target *gt_live_marks(struct gt_live *live)
+{
+	return &live->over.marks;
+}
+
 void gt_live_end(struct gt_live *live)
 {
 	atomic_store(&live->ended, true);
@@ -550,6 +620,7 @@ void gt_live_destroy(struct gt_live *live)
 	gt_live_snapshot_forget(live);
 	if (live->pipe != NULL)
 		gt_text_reader_close(live->pipe);
+	gt_live_view_fini(&live->over);
 	free(live->known);
 	free(live->program);
 	free(live);

@@ -36,6 +36,9 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 
 struct gt_control_target *gt_live_control(struct gt_live *live);
 
+/* What was written into trace_marker, as writers, for a recording's file. Lives as long. */
+struct gt_target *gt_live_marks(struct gt_live *live);
+
 /* The program has ended: what can be read stays so, trace_pipe ends when it is empty, writes are
  * refused with GT_EGONE. From any thread. */
 void gt_live_end(struct gt_live *live);

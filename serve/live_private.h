@@ -10,6 +10,7 @@
 #include "serve/globs.h"
 #include "serve/live.h"
 #include "serve/store.h"
+#include "serve/live_view.h"
 #include "serve/text_reader.h"
 
 #define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
@@ -20,6 +21,7 @@ struct gt_live {
 	/* The session's target, with a clock of its own: a session measures its clock better and
 	 * better, and a trace that is read twice shall be the same twice. */
 	struct gt_target view;
+	struct gt_live_view over; /* what `view` is made of: marks, counts */
 	struct gt_session *session;
 	char *program;
 	enum graftrace_arena_mode mode;
@@ -38,6 +40,7 @@ struct gt_live {
 	uint64_t cmdlines;
 	uint64_t max_depth;
 	uint64_t threshold_ns;
+	enum gt_control_clock clock;
 	enum graftrace_tracer tracer;
 	bool pipe_busy;
 
@@ -53,6 +56,8 @@ struct gt_live {
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;
+	uint32_t pauses;	  /* readers of `trace` for whom tracing is off … */
+	bool was_on;		  /* … and whether it goes on afterwards; under `change` */
 	uint64_t versions[LISTS]; /* under `change`: how often each list was changed */
 };
 
@@ -97,7 +102,28 @@ int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint3
 bool gt_live_raw_discard(struct gt_live *live);
 void gt_live_raw_destroy(struct gt_live *live);
 
+/* options/pause-on-trace: tracing is off from the first of these to the last of those. */
+bool gt_live_pause(struct gt_live *live);
+void gt_live_unpause(struct gt_live *live);
+
+/* Under pipe_lock: how far any reader has taken records out; malloc'ed. GT_ENOMEM. */
+int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
+/* A thread's trace_pipe: the whole trace's reader goes on behind it when it is closed. */
+int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
+			     struct gt_text_reader **reader, struct gt_message *message);
+void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
+
 /* Operations of struct gt_control_ops. */
+int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
+		  struct gt_control_stats *stats, struct gt_message *message);
+int gt_live_mark(struct gt_control_target *target, const struct gt_control_writer *writer,
+		 const char *bytes, size_t count, bool raw, struct gt_message *message);
+int gt_live_command_set(struct gt_control_target *target, const struct gt_control_command *command,
+			struct gt_message *message);
+int gt_live_command_remove(struct gt_control_target *target,
+			   const struct gt_control_command *command, struct gt_message *message);
+int gt_live_command_read(struct gt_control_target *target, uint64_t index,
+			 struct gt_control_command *command);
 int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		     struct gt_message *message);
 int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buffer, size_t bytes,

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/view/message.h"
 #include "core/view/text.h"
@@ -40,6 +41,44 @@ static void set_filter(struct gt_filter *filter, const struct gt_text_look *look
 	}
 }
 
+/* 0 where it cannot be told. */
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec now;
+
+	return clock_gettime(id, &now) == 0
+		       ? (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec
+		       : 0;
+}
+
+/* The target's clock, moved to where another one stands: they run alike, but for mono_raw, which
+ * drifts by what the system corrects meanwhile. */
+static void set_clock(struct gt_text_options *text, const struct gt_target *target,
+		      enum gt_control_clock which)
+{
+	clockid_t id = which == GT_CLOCK_MONO_RAW ? CLOCK_MONOTONIC_RAW
+		       : which == GT_CLOCK_TAI	  ? CLOCK_TAI
+						  : CLOCK_BOOTTIME;
+
+	text->other_clock = true;
+	text->clock = target->clock;
+	switch (which) {
+	case GT_CLOCK_TSC:
+		text->clock = (struct gt_clock){ .mult = 1 };
+		text->units = 1;
+		break;
+	case GT_CLOCK_MONO_RAW:
+	case GT_CLOCK_BOOT:
+	case GT_CLOCK_TAI:
+	case GT_CLOCK_UPTIME:
+		text->clock.ns_base += read_clock(id) - read_clock(CLOCK_MONOTONIC);
+		text->units = which == GT_CLOCK_UPTIME ? 10000000 : 0;
+		break;
+	default:
+		text->other_clock = false;
+	}
+}
+
 int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *look, bool consume,
 			struct gt_text_reader **reader_out, struct gt_message *message)
 {
@@ -51,6 +90,7 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 	struct gt_text_reader *reader = malloc(sizeof(*reader));
 	int error = GT_ENOMEM;
 
+	set_clock(&text, target, look->clock);
 	if (reader != NULL) {
 		set_filter(&reader->filter, look);
 		text.filter = &reader->filter;

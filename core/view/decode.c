@@ -634,6 +634,18 @@ static int marker(struct gt_decode *decode, struct gt_record *record, const uint
 	return GT_RECORD_MARKER;
 }
 
+static int raw_marker(struct gt_decode *decode, struct gt_record *record, const uint64_t *data,
+		      uint32_t length)
+{
+	uint64_t bytes = (length - 2) * 8;
+	fill_record(decode, record, GT_RECORD_MARKER);
+	record->flags = GT_RECORD_RAW;
+	record->clock = data[0];
+	record->text = (const char *)(data + 2);
+	record->text_bytes = (uint32_t)(data[1] < bytes ? data[1] : bytes);
+	return GT_RECORD_MARKER;
+}
+
 /* > 0: a record; 0: go on; < 0: the rest of it is not written yet. */
 static int event(struct gt_decode *decode, struct gt_record *record, uint32_t argument)
 {
@@ -671,6 +683,8 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 		decode->word++;
 	if (type == GRAFTRACE_EVENT_MARKER && length >= 1)
 		return marker(decode, record, data, there);
+	if (type == GRAFTRACE_EVENT_MARKER_RAW && there >= 2)
+		return raw_marker(decode, record, data, there);
 	if (type == GRAFTRACE_EVENT_ENTRY_ONLY && length == 1) {
 		uint32_t function = graftrace_word_function(whole[0]);
 		if (function - 1 >= GRAFTRACE_SPECIAL - 1) {

@@ -53,6 +53,7 @@ enum gt_record_flags {
 	GT_RECORD_ENTRY_SEEN = 4,	/* RETURN, UNWOUND, OPEN: this decoder gave out its ENTRY */
 	GT_RECORD_UNSEEN = 8, /* UNWOUND: it may have returned while nothing was recorded */
 	GT_RECORD_FIRST = 16, /* UNWOUND: first of its group */
+	GT_RECORD_RAW = 64,   /* MARKER: `text` is bytes, of trace_marker_raw */
 	GT_RECORD_ALONE = 32, /* RETURN: its entry was not recorded (tracing_thresh) */
 };
 
@@ -184,6 +185,14 @@ static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, 
 /* Moves the calls of the context that runs in `to` there from another CPU's decoder, with the same
  * memory behind both. False: that one does not know it. */
 bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from);
+
+/*
+ * Records among the first `count` words behind the header: calls, returns and events; not what only
+ * says clocks, CPUs, contexts or losses. What an event's data look like means nothing. This is the
+ * unit of `stats`.
+ */
+uint64_t gt_decode_count(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
+			 uint64_t count);
 
 /* Forgets all (the writer too) but keeps the memory: ready for another writer. */
 void gt_decode_reset(struct gt_decode *decode);

@@ -45,6 +45,27 @@ char *gt_text_put_odd_name(const struct gt_text_name *entry, char *at)
 	return gt_put_number(at, entry->key);
 }
 
+char *gt_text_put_marker(const struct gt_record *record, char *at)
+{
+	uint32_t identifier = 0;
+	uint32_t bytes = record->text_bytes;
+
+	if (!(record->flags & GT_RECORD_RAW))
+		return gt_put_clean(at, record->text, marker_length(record));
+	if (bytes > GT_TEXT_NAME_MAX / 3)
+		bytes = GT_TEXT_NAME_MAX / 3;
+	if (bytes >= sizeof(identifier))
+		__builtin_memcpy(&identifier, record->text, sizeof(identifier));
+	at = GT_PUT_LITERAL(at, "# ");
+	at = gt_put_hex(at, identifier, 1);
+	at = GT_PUT_LITERAL(at, " buf:");
+	for (uint32_t i = sizeof(identifier); i < bytes; i++) {
+		*at++ = ' ';
+		at = gt_put_hex(at, (unsigned char)record->text[i], 2);
+	}
+	return at;
+}
+
 /* The CPU's place is new, or another CPU's that has the same place. */
 void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t number)
 {

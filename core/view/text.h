@@ -31,7 +31,13 @@
 struct gt_text_options {
 	uint64_t options; /* bits of enum gt_control_option: GT_OPTIONS_DEFAULT to begin with */
 	enum gt_merge_mode mode;
-	bool header;		  /* `trace` has one, `trace_pipe` does not */
+	bool header; /* `trace` has one, `trace_pipe` does not */
+	/* The clock of the time stamps, if not the target's (durations are always of that one).
+	 * units: nanoseconds a unit where function's time stamps are whole numbers; 0: seconds
+	 * with a point. */
+	bool other_clock;
+	uint64_t units;
+	struct gt_clock clock;
 	bool color;		  /* escape sequences for a terminal */
 	struct gt_filter *filter; /* the caller's; NULL: none */
 };

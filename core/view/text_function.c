@@ -83,7 +83,10 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 	if (has(text, GT_OPTION_IRQ_INFO))
 		at = GT_PUT_LITERAL(at, ".....");
 	*at++ = ' ';
-	at = put_seconds(at, (gt_clock_ns(&text->target->clock, record->clock) + 500) / 1000);
+	if (text->options.units)
+		at = gt_put_right(at, stamp_of(text, record->clock) / text->options.units, 12);
+	else
+		at = put_seconds(at, (stamp_of(text, record->clock) + 500) / 1000);
 	return GT_PUT_LITERAL(at, ": ");
 }
 
@@ -106,10 +109,12 @@ static char *put_function(struct gt_text *text, const struct gt_source *source, 
 static char *put_event(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
-	size_t length = marker_length(record);
-	at = put_context(text, source, at);
-	at = GT_PUT_LITERAL(at, "tracing_mark_write: ");
-	at = gt_put_clean(at, record->text, length);
+	if (!has(text, GT_OPTION_PRINTK_MSG_ONLY)) {
+		at = put_context(text, source, at);
+		if (!(record->flags & GT_RECORD_RAW))
+			at = GT_PUT_LITERAL(at, "tracing_mark_write: ");
+	}
+	at = gt_text_put_marker(record, at);
 	*at++ = '\n';
 	return at;
 }

@@ -55,7 +55,7 @@ static inline char *put_prologue(struct gt_text *text, const struct gt_source *s
 	if (!has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
 	if (has(text, GT_OPTION_GRAPH_ABSTIME)) {
-		at = put_seconds(at, gt_clock_ns(&text->target->clock, clock) / 1000);
+		at = put_seconds(at, stamp_of(text, clock) / 1000);
 		at = GT_PUT_LITERAL(at, " |  ");
 	}
 	if (has(text, GT_OPTION_GRAPH_CPU)) {
@@ -254,9 +254,8 @@ static char *put_entry_only(struct gt_text *text, const struct gt_source *source
 static char *put_marker(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
-	size_t length = marker_length(record);
 	at = begin_comment(text, source, record->depth, at);
-	at = gt_put_clean(at, record->text, length);
+	at = gt_text_put_marker(record, at);
 	return end_comment(text, at);
 }
 

@@ -55,6 +55,13 @@ static inline char *put_seconds(char *at, uint64_t microseconds)
 	return gt_put_padded(at, microseconds % 1000000, 6);
 }
 
+/* A time stamp in the units of the clock that is shown, nanoseconds of most. */
+static inline uint64_t stamp_of(const struct gt_text *text, uint64_t clock)
+{
+	return gt_clock_ns(text->options.other_clock ? &text->options.clock : &text->target->clock,
+			   clock);
+}
+
 /* Length of a marker's text as it is printed: without newlines at its end. */
 static inline size_t marker_length(const struct gt_record *record)
 {
@@ -65,6 +72,9 @@ static inline size_t marker_length(const struct gt_record *record)
 		length--;
 	return length;
 }
+
+/* A marker's text, or of trace_marker_raw `# 1 buf: 61 62`. */
+char *gt_text_put_marker(const struct gt_record *record, char *at);
 
 /* One record as function_graph shows it, or nothing. */
 char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at);

@@ -107,6 +107,8 @@ enum graftrace_event {
 	/* 1 + n words: full clock, then the calls that are open around the moment, innermost first,
 	 * as their entry words (their low clocks too). */
 	GRAFTRACE_EVENT_STACK = 6,
+	/* 2 + n words: full clock, number of bytes, the bytes (trace_marker_raw). */
+	GRAFTRACE_EVENT_MARKER_RAW = 7,
 	/* 4 words: full clock, previous thread's number, next thread's number, previous state. */
 	GRAFTRACE_EVENT_SWITCH = 4,
 };

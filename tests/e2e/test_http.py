@@ -331,7 +331,7 @@ def test_options_change_the_text(served):
     ("tracing_on", "x"), ("tracing_on", ""), ("tracing_on", "-1"), ("current_tracer", "nosuch"),
     ("set_ftrace_filter", "nosuch"), ("set_ftrace_filter", "!leaf"), ("max_graph_depth", "deep"), ("tracing_thresh", "1.5"),
     ("trace_clock", "nosuch"), ("trace_options", "nosuch"), ("options/funcgraph-cpu", "2"),
-    ("options/overwrite", "1"), ("set_graph_function", "leaf:traceoff"),
+    ("options/overwrite", "2"), ("set_graph_function", "leaf:traceoff"),
 ])
 def test_a_bad_value_is_400_with_the_reason_and_changes_nothing(served, path, value):
     before = served.get(path)

@@ -36,6 +36,9 @@ struct gt_session {
 	uint32_t depth;
 	uint64_t threshold;
 	bool profiles;
+	bool overwrite;
+	struct gt_trigger trigger; /* glob NULL: none */
+	char glob[64];
 };
 
 static struct gt_session session;
@@ -168,6 +171,45 @@ int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt
 		.self_ns = 99000,
 		.variance = 1234567,
 	};
+	return 0;
+}
+
+int gt_session_set_overwrite(struct gt_session *of, bool overwrite, struct gt_message *why)
+{
+	(void)why;
+	of->overwrite = overwrite;
+	return 0;
+}
+
+int gt_session_trigger_add(struct gt_session *of, const struct gt_trigger *trigger,
+			   struct gt_message *why)
+{
+	(void)why;
+	of->trigger = *trigger;
+	snprintf(of->glob, sizeof(of->glob), "%s", trigger->glob);
+	of->trigger.glob = of->glob;
+	return 0;
+}
+
+int gt_session_trigger_remove(struct gt_session *of, const struct gt_trigger *trigger,
+			      struct gt_message *why)
+{
+	if (of->trigger.glob == NULL || strcmp(of->glob, trigger->glob) != 0 ||
+	    of->trigger.action != trigger->action) {
+		snprintf(why->text, sizeof(why->text), "there is none");
+		return GT_ENOENT;
+	}
+	of->trigger.glob = NULL;
+	return 0;
+}
+
+int gt_session_trigger_get(struct gt_session *of, uint32_t index, struct gt_trigger *trigger,
+			   bool *spent)
+{
+	if (index > 0 || of->trigger.glob == NULL)
+		return GT_ENOENT;
+	*trigger = of->trigger;
+	*spent = false;
 	return 0;
 }
 
@@ -415,6 +457,118 @@ static void emptying_the_ring_leaves_nothing_of_a_growing_sub_buffer(void **stat
 	assert_int_equal(session.cleared, 2);
 }
 
+static void a_mark_stands_in_the_trace_at_its_time(void **state)
+{
+	(void)state;
+	assert_int_equal(put("trace_marker", "hello marks\n"), 0);
+	assert_non_null(strstr(get("trace"), "/* hello marks */\n"));
+	assert_int_equal(put("trace_marker_raw", "\x01\x02\x03\x04xy"), 0);
+	assert_non_null(strstr(get("trace"), "/* # 4030201 buf: 78 79 */\n"));
+	/* taken out once */
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "hello marks"), 1);
+	assert_int_equal(count(get("trace"), "hello marks"), 0);
+	assert_int_equal(put("tracing_on", "0"), 0);
+	assert_int_equal(put("trace_marker", "x"), GT_EBADF);
+	assert_int_equal(put("tracing_on", "1"), 0);
+	for (int i = 0; i < 2000; i++)
+		assert_int_equal(put("trace_marker", "many\n"), 0);
+	assert_int_equal(count(get("trace"), "/* many */"), 2000);
+	assert_int_equal(put("trace", ""), 0);
+	assert_int_equal(count(get("trace"), "many"), 0);
+	assert_int_equal(put("trace_marker", "last\n"), 0);
+	assert_int_equal(count(get("trace"), "last"), 1);
+}
+
+static uint64_t number_of(const char *in, const char *name)
+{
+	const char *at = strstr(in, name);
+
+	assert_non_null(at);
+	return strtoull(at + strlen(name), NULL, 10);
+}
+
+static void stats_add_up(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		call(1);
+	assert_int_equal(number_of(get("stats"), "entries: "), 10);
+	assert_int_equal(number_of(text, "read events: "), 0);
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	call(2);
+	assert_int_equal(number_of(get("per_thread/7/stats"), "entries: "), 2);
+	assert_int_equal(number_of(text, "read events: "), 10);
+	assert_int_equal(number_of(get("per_cpu/cpu0/stats"), "entries: "), 2);
+	assert_int_equal(put("trace", ""), 0);
+	assert_int_equal(number_of(get("stats"), "entries: "), 0);
+	assert_int_equal(number_of(text, "read events: "), 0);
+	call(2);
+	assert_int_equal(number_of(get("stats"), "entries: "), 2);
+}
+
+static void a_thread_has_a_pipe_of_its_own(void **state)
+{
+	struct gt_control_handle one;
+	struct gt_control_handle two;
+
+	(void)state;
+	call(1);
+	assert_int_equal(read_file("per_thread/7/trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "alpha();"), 1);
+	assert_int_equal(count(get("trace"), "alpha();"), 0);
+	call(2);
+	assert_int_equal(open_file(&one, "per_thread/7/trace_pipe"), 0);
+	assert_int_equal(open_file(&two, "trace_pipe"), GT_EBUSY);
+	gt_control_close(&one, &message);
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "beta();"), 1);
+	assert_int_equal(count(text, "alpha();"), 0);
+}
+
+static void clocks_move_the_time_stamps_only(void **state)
+{
+	(void)state;
+	assert_int_equal(put("options/funcgraph-abstime", "1"), 0);
+	call(1);
+	assert_non_null(strstr(get("trace"), "    0.000000 |"));
+	/* another clock clears */
+	assert_int_equal(put("trace_clock", "x86-tsc"), 0);
+	assert_int_equal(count(get("trace"), "alpha"), 0);
+	call(1);
+	assert_non_null(strstr(get("trace"), "    0.000002 |   0)   1.000 us    |  alpha();"));
+	assert_int_equal(put("trace_clock", "boot"), 0);
+	assert_non_null(strstr(get("trace_clock"), "[boot]"));
+}
+
+static void commands_become_triggers(void **state)
+{
+	(void)state;
+	assert_int_equal(put_as("set_ftrace_filter", "beta*:traceoff:3", false), 0);
+	assert_int_equal(session.trigger.action, GT_TRIGGER_TRACEOFF);
+	assert_int_equal(session.trigger.count, 3);
+	assert_non_null(strstr(get("set_ftrace_filter"), "beta*:traceoff:count=3\n"));
+	assert_int_equal(put_as("set_ftrace_filter", "!beta*:traceon:0", false), GT_EINVAL);
+	assert_int_equal(put_as("set_ftrace_filter", "!beta*:traceoff:0", false), 0);
+	assert_null(session.trigger.glob);
+}
+
+static void pausing_holds_while_the_trace_is_open(void **state)
+{
+	struct gt_control_handle handle;
+
+	(void)state;
+	assert_int_equal(put("options/pause-on-trace", "1"), 0);
+	assert_int_equal(open_file(&handle, "trace"), 0);
+	assert_false(session.on);
+	gt_control_close(&handle, &message);
+	assert_true(session.on);
+	assert_int_equal(put("options/pause-on-trace", "0"), 0);
+	assert_int_equal(open_file(&handle, "trace"), 0);
+	assert_true(session.on);
+	gt_control_close(&handle, &message);
+}
+
 static void trace_pipe_has_one_reader_and_holds_the_tracer(void **state)
 {
 	struct gt_control_handle one;
@@ -479,7 +633,8 @@ static void numbers_reach_the_session(void **state)
 	assert_int_equal(put("tracing_on", "0"), 0);
 	assert_false(session.on);
 	assert_string_equal(get("buffer_total_size_kb"), "1024\n");
-	assert_int_equal(put("options/overwrite", "1"), GT_EINVAL);
+	assert_int_equal(put("options/overwrite", "1"), 0);
+	assert_true(session.overwrite);
 	assert_int_equal(put("options/function-fork", "0"), 0);
 	assert_int_equal(put("options/funcgraph-proc", "1"), 0);
 	assert_string_equal(get("options/funcgraph-proc"), "1\n");
@@ -591,6 +746,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_trace_pipe_gave_is_nobodys_any_more),
 		TEST(emptying_the_ring_leaves_nothing_of_a_growing_sub_buffer),
+		TEST(a_mark_stands_in_the_trace_at_its_time),
+		TEST(stats_add_up),
+		TEST(a_thread_has_a_pipe_of_its_own),
+		TEST(clocks_move_the_time_stamps_only),
+		TEST(commands_become_triggers),
+		TEST(pausing_holds_while_the_trace_is_open),
 		TEST(trace_pipe_has_one_reader_and_holds_the_tracer),
 		TEST(a_trace_stays_the_same_while_the_clock_gets_better),
 		TEST(filters_reach_the_session_as_they_were_written),

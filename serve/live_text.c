@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Of a session's trace: what threads' own trace_pipes take out, counts, marks, pauses, and
+ * functions with commands. Guarantees: no lock is held while the session patches code but `change`.
+ */
+#include "serve/live_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* options/pause-on-trace: off while anybody has `trace` open. */
+
+bool gt_live_pause(struct gt_live *live)
+{
+	struct gt_message unused;
+	bool pauses;
+
+	pthread_mutex_lock(&live->change);
+	pauses = (live->options & GT_OPTION_PAUSE_ON_TRACE) != 0;
+	if (pauses && live->pauses++ == 0) {
+		live->was_on = gt_session_tracing_on(live->session);
+		if (live->was_on)
+			gt_session_set_tracing_on(live->session, false, &unused);
+	}
+	pthread_mutex_unlock(&live->change);
+	return pauses;
+}
+
+void gt_live_unpause(struct gt_live *live)
+{
+	struct gt_message unused;
+
+	pthread_mutex_lock(&live->change);
+	if (--live->pauses == 0 && live->was_on)
+		gt_session_set_tracing_on(live->session, true, &unused);
+	pthread_mutex_unlock(&live->change);
+}
+
+/* Threads' pipes */
+
+int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count)
+{
+	if (live->raw != NULL)
+		return gt_live_raw_given(live, given, count);
+	if (live->pipe != NULL)
+		return gt_text_reader_given(live->pipe, given, count);
+	*count = 0;
+	*given = malloc(1);
+	return *given != NULL ? 0 : GT_ENOMEM;
+}
+
+int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
+			     struct gt_text_reader **reader, struct gt_message *message)
+{
+	struct gt_text_look whole = *look;
+	int error = gt_text_reader_open(&live->view, look, true, reader, message);
+
+	if (error != 0)
+		return error;
+	memset(&whole.scope, 0, sizeof(whole.scope));
+	error = gt_live_need_pipe(live, &whole, message);
+	if (error == 0)
+		error = gt_text_reader_skip_given(*reader, live->pipe);
+	if (error != 0)
+		gt_text_reader_close(*reader);
+	return error;
+}
+
+/* The whole trace's reader is made anew behind what both have given. Without memory for that it
+ * shows again what the thread's has shown. */
+void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader)
+{
+	struct gt_text_reader *pipe = NULL;
+	struct gt_merge_given *given = NULL;
+	struct gt_merge_given *own = NULL;
+	uint32_t count = 0;
+	uint32_t own_count = 0;
+
+	if (live->pipe != NULL && gt_text_reader_given(live->pipe, &given, &count) == 0 &&
+	    gt_text_reader_given(reader, &own, &own_count) == 0 &&
+	    gt_text_reader_open(&live->view, &live->pipe_look, true, &pipe, NULL) == 0) {
+		for (uint32_t i = 0; i < count && i < own_count; i++) {
+			if (own[i].sequence > given[i].sequence ||
+			    (own[i].sequence == given[i].sequence && own[i].words > given[i].words))
+				given[i] = own[i];
+		}
+		gt_text_reader_skip(pipe, given, count);
+		gt_text_reader_close(live->pipe);
+		live->pipe = pipe;
+		given = NULL;
+	}
+	free(given);
+	free(own);
+	gt_text_reader_close(reader);
+}
+
+/* Counts and marks */
+
+int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
+		  struct gt_control_stats *stats, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	uint64_t now = 0;
+	struct gt_merge_given *given;
+	uint32_t count;
+	int error;
+
+	pthread_mutex_lock(&live->pipe_lock);
+	error = gt_live_given(live, &given, &count);
+	pthread_mutex_unlock(&live->pipe_lock);
+	if (error == 0) {
+		gt_live_view_note_given(&live->over, given, count);
+		free(given);
+		error = gt_live_view_stats(&live->over, scope, stats);
+	}
+	target->ops->get(target, GT_CONTROL_NOW_NS, &now);
+	stats->now_ns = now;
+	if (error == GT_ENOENT)
+		gt_message_set(message, "no such thread");
+	else if (error != 0)
+		return no_memory(message);
+	return error;
+}
+
+int gt_live_mark(struct gt_control_target *target, const struct gt_control_writer *writer,
+		 const char *bytes, size_t count, bool raw, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	int error = has_ended(live, message);
+
+	if (error != 0)
+		return error;
+	if (!gt_session_tracing_on(live->session)) {
+		gt_message_set(message, "tracing is off");
+		return GT_EBADF;
+	}
+	error = gt_live_view_mark(&live->over, writer, bytes, count, raw);
+	if (error == GT_ENOSPC) {
+		gt_message_set(message, "the ring of marks is full");
+		return GT_EBADF;
+	}
+	return error != 0 ? no_memory(message) : 0;
+}
+
+/* Functions with commands: the session's triggers */
+
+static const enum gt_trigger_action trigger_actions[GT_ACTIONS] = {
+	[GT_ACTION_TRACEON] = GT_TRIGGER_TRACEON,   [GT_ACTION_TRACEOFF] = GT_TRIGGER_TRACEOFF,
+	[GT_ACTION_SNAPSHOT] = GT_TRIGGER_SNAPSHOT, [GT_ACTION_STACKTRACE] = GT_TRIGGER_STACKTRACE,
+	[GT_ACTION_DUMP] = GT_TRIGGER_DUMP,	    [GT_ACTION_CPUDUMP] = GT_TRIGGER_DUMP,
+};
+
+static int change_command(struct gt_control_target *target,
+			  const struct gt_control_command *command, bool remove,
+			  struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_trigger trigger = { .action = trigger_actions[command->action] };
+	char *glob = strndup(command->function, command->function_bytes);
+	int error = has_ended(live, message);
+
+	if (glob == NULL)
+		return no_memory(message);
+	trigger.glob = glob;
+	trigger.count = command->count == GT_ACTION_UNLIMITED ? 0 : command->count;
+	if (error == 0 && command->count == 0 && !remove) {
+		gt_message_set(message, "a count above zero is wanted");
+		error = GT_EINVAL;
+	}
+	pthread_mutex_lock(&live->change);
+	if (error == 0)
+		error = remove ? gt_session_trigger_remove(live->session, &trigger, message)
+			       : gt_session_trigger_add(live->session, &trigger, message);
+	pthread_mutex_unlock(&live->change);
+	free(glob);
+	return error == GT_ENOENT ? GT_EINVAL : error;
+}
+
+int gt_live_command_set(struct gt_control_target *target, const struct gt_control_command *command,
+			struct gt_message *message)
+{
+	return change_command(target, command, false, message);
+}
+
+int gt_live_command_remove(struct gt_control_target *target,
+			   const struct gt_control_command *command, struct gt_message *message)
+{
+	return change_command(target, command, true, message);
+}
+
+/* Those of `record --stop-when` and of slow calls are no commands: they are passed over. */
+int gt_live_command_read(struct gt_control_target *target, uint64_t index,
+			 struct gt_control_command *command)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_trigger trigger;
+	bool spent;
+
+	for (uint32_t i = 0; gt_session_trigger_get(live->session, i, &trigger, &spent) == 0; i++) {
+		uint32_t action = 0;
+
+		while (action < GT_ACTIONS && trigger_actions[action] != trigger.action)
+			action++;
+		if (action == GT_ACTIONS || trigger.longer_than_ns != 0 || index-- > 0)
+			continue;
+		*command = (struct gt_control_command){
+			.function = trigger.glob,
+			.function_bytes = strlen(trigger.glob),
+			.action = (enum gt_control_action)action,
+			.count = spent		      ? 0
+				 : trigger.count == 0 ? GT_ACTION_UNLIMITED
+						      : trigger.count,
+		};
+		return 0;
+	}
+	return GT_ENOENT;
+}

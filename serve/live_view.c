@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See live_view.h. Guarantees: a writer's index never changes; what was cleared or taken out of a
+ * sub-buffer that is still being written is remembered as a place in it, for such a one cannot be
+ * freed; every record is counted once, as an entry of the ring or as read.
+ */
+#include "serve/live_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/live_marks.h"
+
+struct gt_live_view_writer {
+	struct gt_live_marks *marks; /* NULL: a writer of the session */
+	uint32_t index;		     /* there */
+	struct gt_merge_given cleared;
+	struct gt_merge_given given; /* never before `cleared` */
+	uint64_t read;		     /* records in sub-buffers that were taken out as a whole */
+	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* when it was cleared */
+};
+
+static struct gt_live_view *view_of(struct gt_target *target)
+{
+	return target->data;
+}
+
+static bool is_before(struct gt_merge_given a, struct gt_merge_given b)
+{
+	return a.sequence < b.sequence || (a.sequence == b.sequence && a.words < b.words);
+}
+
+/* Under the lock. NULL: no memory. */
+static struct gt_live_view_writer *add_writer(struct gt_live_view *view)
+{
+	if (view->count == view->room) {
+		uint32_t room = view->room != 0 ? view->room * 2 : 64;
+		struct gt_live_view_writer *grown =
+			realloc(view->writers, room * sizeof(*view->writers));
+
+		if (grown == NULL)
+			return NULL;
+		view->writers = grown;
+		view->room = room;
+	}
+	view->writers[view->count] = (struct gt_live_view_writer){ .index = 0 };
+	return &view->writers[view->count++];
+}
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	struct gt_live_view *view = view_of(target);
+	uint32_t inner = view->inner->ops->writer_count(view->inner);
+	uint32_t count;
+
+	pthread_mutex_lock(&view->lock);
+	while (view->inner_count < inner) {
+		struct gt_live_view_writer *writer = add_writer(view);
+
+		if (writer == NULL)
+			break;
+		writer->index = view->inner_count++;
+	}
+	count = view->count;
+	pthread_mutex_unlock(&view->lock);
+	return count;
+}
+
+/* A copy of what is known of a writer; false: there is none of that index. */
+static bool look_up(struct gt_live_view *view, uint32_t index, struct gt_live_view_writer *writer)
+{
+	bool found;
+
+	pthread_mutex_lock(&view->lock);
+	found = index < view->count;
+	if (found)
+		*writer = view->writers[index];
+	pthread_mutex_unlock(&view->lock);
+	return found;
+}
+
+static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
+{
+	struct gt_live_view *view = view_of(target);
+	struct gt_live_view_writer known;
+	int error;
+
+	if (!look_up(view, index, &known))
+		return GT_ENOENT;
+	error = known.marks != NULL ? gt_live_marks_writer(known.marks, out)
+				    : view->inner->ops->writer(view->inner, known.index, out);
+	for (int cause = 0; error == 0 && cause < GRAFTRACE_LOST_CAUSES; cause++)
+		out->lost[cause] -=
+			known.lost[cause] < out->lost[cause] ? known.lost[cause] : out->lost[cause];
+	return error;
+}
+
+static int64_t copy(struct gt_live_view *view, const struct gt_live_view_writer *known,
+		    uint64_t sequence, void *buffer, const struct graftrace_sub_buffer **bytes)
+{
+	return known->marks != NULL ? gt_live_marks_copy(known->marks, sequence, buffer, bytes)
+				    : view->inner->ops->sub_buffer(view->inner, known->index,
+								   sequence, buffer, bytes);
+}
+
+static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
+			  const struct graftrace_sub_buffer **bytes)
+{
+	struct gt_live_view *view = view_of(target);
+	struct gt_live_view_writer known;
+
+	return look_up(view, index, &known) ? copy(view, &known, sequence, buffer, bytes)
+					    : GT_ENOENT;
+}
+
+/* Records of a sub-buffer between two places. */
+static uint64_t count_between(const struct graftrace_sub_buffer *bytes, int64_t words,
+			      struct gt_merge_given from, struct gt_merge_given to,
+			      uint64_t sequence)
+{
+	const uint64_t *first = (const uint64_t *)(bytes + 1);
+	uint64_t all = (uint64_t)words;
+	uint64_t begin = from.sequence > sequence ? all : from.sequence < sequence ? 0 : from.words;
+	uint64_t end = to.sequence > sequence ? all : to.sequence < sequence ? 0 : to.words;
+
+	begin = begin < all ? begin : all;
+	end = end < all ? end : all;
+	return end > begin
+		       ? gt_decode_count(bytes, first, end) - gt_decode_count(bytes, first, begin)
+		       : 0;
+}
+
+static const struct gt_merge_given everything = { UINT64_MAX, 0 };
+
+static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_live_view *view = view_of(target);
+	const struct graftrace_sub_buffer *bytes;
+	struct gt_live_view_writer known;
+	uint64_t records = 0;
+	uint32_t cpu = 0;
+	void *buffer;
+	int64_t words;
+	int error;
+
+	if (!look_up(view, index, &known))
+		return GT_ENOENT;
+	buffer = malloc(target->sub_buffer_bytes);
+	if (buffer == NULL)
+		return GT_ENOMEM;
+	words = copy(view, &known, sequence, buffer, &bytes);
+	if (words >= 0) {
+		records = count_between(bytes, words, known.cleared, everything, sequence);
+		cpu = bytes->cpu < GT_FILTER_CPU_WORDS * 64 ? bytes->cpu : 0;
+	}
+	free(buffer);
+	error = known.marks != NULL ? gt_live_marks_consume(known.marks, sequence)
+		: view->inner->ops->consume != NULL
+			? view->inner->ops->consume(view->inner, known.index, sequence)
+			: GT_ENOTSUP;
+	if (error != 0)
+		return error;
+	pthread_mutex_lock(&view->lock);
+	view->writers[index].read += records;
+	view->read_of_cpu[cpu] += records;
+	pthread_mutex_unlock(&view->lock);
+	return 0;
+}
+
+static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+{
+	struct gt_target *inner = view_of(target)->inner;
+
+	return inner->ops->function(inner, number, out);
+}
+
+static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+		       struct gt_function *out)
+{
+	struct gt_target *inner = view_of(target)->inner;
+
+	return inner->ops->function_at != NULL ? inner->ops->function_at(inner, pid, address, out)
+					       : GT_ENOENT;
+}
+
+static const struct gt_target_ops operations = {
+	.writer_count = writer_count,
+	.writer = writer,
+	.sub_buffer = sub_buffer,
+	.consume = consume,
+	.function = function,
+	.function_at = function_at,
+};
+
+/* The marks alone */
+
+static uint32_t marks_count(struct gt_target *target)
+{
+	struct gt_live_view *view = view_of(target);
+	uint32_t count;
+
+	pthread_mutex_lock(&view->lock);
+	count = view->mark_count;
+	pthread_mutex_unlock(&view->lock);
+	return count;
+}
+
+static int marks_writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
+{
+	return gt_live_marks_writer(view_of(target)->mark_writers[index], out);
+}
+
+static int64_t marks_sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence,
+				void *buffer, const struct graftrace_sub_buffer **bytes)
+{
+	return gt_live_marks_copy(view_of(target)->mark_writers[index], sequence, buffer, bytes);
+}
+
+static const struct gt_target_ops marks_operations = {
+	.writer_count = marks_count,
+	.writer = marks_writer,
+	.sub_buffer = marks_sub_buffer,
+	.function = function,
+	.function_at = function_at,
+};
+
+void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struct gt_target *shown)
+{
+	memset(view, 0, sizeof(*view));
+	view->target = *inner;
+	view->target.ops = &operations;
+	view->target.data = view;
+	if (view->target.sub_buffer_bytes < GT_LIVE_MARKS_BYTES)
+		view->target.sub_buffer_bytes = GT_LIVE_MARKS_BYTES;
+	view->marks = view->target;
+	view->marks.ops = &marks_operations;
+	view->inner = inner;
+	view->shown = shown;
+	*shown = view->target;
+	pthread_mutex_init(&view->lock, NULL);
+}
+
+void gt_live_view_fini(struct gt_live_view *view)
+{
+	for (uint32_t i = 0; i < view->mark_count; i++)
+		gt_live_marks_destroy(view->mark_writers[i]);
+	free(view->writers);
+	pthread_mutex_destroy(&view->lock);
+}
+
+/* Under the lock: the writer of that thread's marks, made if there is none. */
+static struct gt_live_marks *marks_of(struct gt_live_view *view,
+				      const struct gt_control_writer *writer)
+{
+	const uint32_t most = sizeof(view->mark_writers) / sizeof(view->mark_writers[0]);
+	struct gt_live_view_writer *known;
+	struct gt_live_marks *marks;
+
+	for (uint32_t i = 0; i < view->mark_count; i++) {
+		if (gt_live_marks_are_of(view->mark_writers[i], writer))
+			return view->mark_writers[i];
+	}
+	if (view->mark_count == most) /* too many: the last one speaks for the others */
+		return view->mark_writers[most - 1];
+	marks = gt_live_marks_create(writer, view->mark_count);
+	known = marks != NULL ? add_writer(view) : NULL;
+	if (known == NULL) {
+		if (marks != NULL)
+			gt_live_marks_destroy(marks);
+		return NULL;
+	}
+	known->marks = marks;
+	view->mark_writers[view->mark_count++] = marks;
+	return marks;
+}
+
+int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer *writer,
+		      const char *bytes, size_t count, bool raw)
+{
+	struct gt_live_marks *marks;
+	bool overwrite;
+
+	pthread_mutex_lock(&view->lock);
+	marks = marks_of(view, writer);
+	overwrite = view->overwrite;
+	pthread_mutex_unlock(&view->lock);
+	if (marks == NULL)
+		return GT_ENOMEM;
+	return gt_live_marks_put(marks, view->shown->tracer, bytes, count, raw, overwrite);
+}
+
+/* The place behind the last word of the newest sub-buffer. */
+static struct gt_merge_given end_of(struct gt_live_view *view,
+				    const struct gt_live_view_writer *known, uint64_t next,
+				    void *buffer)
+{
+	struct gt_merge_given end = { next, 0 };
+	const struct graftrace_sub_buffer *bytes;
+	const uint64_t *first;
+	int64_t words;
+
+	if (next == 0)
+		return end;
+	words = copy(view, known, next - 1, buffer, &bytes);
+	if (words <= 0 || bytes->used != 0)
+		return end;
+	first = (const uint64_t *)(bytes + 1);
+	while (words > 0 && first[words - 1] == 0)
+		words--;
+	end.sequence = next - 1;
+	end.words = (uint64_t)words;
+	return end;
+}
+
+void gt_live_view_clear(struct gt_live_view *view)
+{
+	uint32_t count = writer_count(&view->target);
+	void *buffer = malloc(view->target.sub_buffer_bytes);
+
+	for (uint32_t i = 0; i < count && buffer != NULL; i++) {
+		struct gt_live_view_writer known;
+		struct gt_writer now;
+		struct gt_merge_given end;
+		int error;
+
+		if (!look_up(view, i, &known))
+			break;
+		error = known.marks != NULL
+				? gt_live_marks_writer(known.marks, &now)
+				: view->inner->ops->writer(view->inner, known.index, &now);
+		if (error != 0)
+			continue;
+		end = end_of(view, &known, now.next, buffer);
+		pthread_mutex_lock(&view->lock);
+		view->writers[i].cleared = end;
+		view->writers[i].given = end;
+		view->writers[i].read = 0;
+		memcpy(view->writers[i].lost, now.lost, sizeof(now.lost));
+		pthread_mutex_unlock(&view->lock);
+		/* Those that are full need not stay. */
+		for (uint64_t sequence = now.first; sequence < end.sequence; sequence++) {
+			if (known.marks != NULL)
+				gt_live_marks_consume(known.marks, sequence);
+			else if (view->inner->ops->consume != NULL)
+				view->inner->ops->consume(view->inner, known.index, sequence);
+		}
+	}
+	free(buffer);
+	pthread_mutex_lock(&view->lock);
+	memset(view->read_of_cpu, 0, sizeof(view->read_of_cpu));
+	pthread_mutex_unlock(&view->lock);
+}
+
+void gt_live_view_note_given(struct gt_live_view *view, const struct gt_merge_given *given,
+			     uint32_t count)
+{
+	pthread_mutex_lock(&view->lock);
+	for (uint32_t i = 0; i < count && i < view->count; i++) {
+		if (is_before(view->writers[i].given, given[i]))
+			view->writers[i].given = given[i];
+	}
+	pthread_mutex_unlock(&view->lock);
+}
+
+/* Adds what one writer has in the ring, by CPU if `cpu` is one. Returns the CPU of its newest
+ * sub-buffer. */
+static uint32_t count_writer(struct gt_live_view *view, const struct gt_live_view_writer *known,
+			     const struct gt_writer *now, int64_t cpu, void *buffer,
+			     struct gt_control_stats *stats)
+{
+	uint32_t newest = 0;
+
+	for (uint64_t sequence = now->first; sequence < now->next; sequence++) {
+		const struct graftrace_sub_buffer *bytes;
+		int64_t words = copy(view, known, sequence, buffer, &bytes);
+		uint64_t entries;
+		uint64_t ns;
+
+		if (words < 0)
+			continue;
+		newest = bytes->cpu < GT_FILTER_CPU_WORDS * 64 ? bytes->cpu : 0;
+		if (cpu >= 0 && newest != (uint64_t)cpu)
+			continue;
+		entries = count_between(bytes, words, known->given, everything, sequence);
+		stats->entries += entries;
+		stats->read += count_between(bytes, words, known->cleared, known->given, sequence);
+		ns = gt_clock_ns(&view->shown->clock, bytes->clock);
+		if (entries > 0 && (stats->oldest_ns == 0 || ns < stats->oldest_ns))
+			stats->oldest_ns = ns;
+	}
+	return newest;
+}
+
+int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope *scope,
+		       struct gt_control_stats *stats)
+{
+	uint32_t count = writer_count(&view->target);
+	int64_t cpu = scope->kind == GT_SCOPE_CPU ? (int64_t)scope->number : -1;
+	bool found = scope->kind != GT_SCOPE_THREAD;
+	void *buffer = malloc(view->target.sub_buffer_bytes);
+
+	if (buffer == NULL)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		struct gt_live_view_writer known;
+		struct gt_writer now;
+		uint32_t newest;
+
+		if (writer(&view->target, i, &now) != 0 || !look_up(view, i, &known) ||
+		    (scope->kind == GT_SCOPE_THREAD && now.tid != scope->number))
+			continue;
+		found = true;
+		newest = count_writer(view, &known, &now, cpu, buffer, stats);
+		if (cpu < 0)
+			stats->read += known.read;
+		/* A thread's losses are its newest CPU's. */
+		if (cpu >= 0 && newest != (uint64_t)cpu)
+			continue;
+		stats->overrun += now.lost[GRAFTRACE_LOST_OVERRUN];
+		stats->dropped += now.lost[GRAFTRACE_LOST_FULL];
+	}
+	free(buffer);
+	if (cpu >= 0 && cpu < GT_FILTER_CPU_WORDS * 64) {
+		pthread_mutex_lock(&view->lock);
+		stats->read += view->read_of_cpu[cpu];
+		pthread_mutex_unlock(&view->lock);
+	}
+	stats->bytes = stats->entries * 8;
+	return found ? 0 : GT_ENOENT;
+}
