@@ -40,8 +40,8 @@ struct gt_arena {
 
 #define GT_ARENA_BUFFER_DEFAULT (64ull << 20)
 #define GT_ARENA_BUFFER_MAX	(1ull << 40)
-/* The function profiler's tables have 16 times the ring's size: addresses only, until they are written
- * to. A page serves 64 functions of one thread. */
+/* The function profiler's tables have 16 times the ring's size: addresses only, until they are
+ * written to. A page serves 64 functions of one thread. */
 #define GT_ARENA_PROFILE_BYTES(buffer_bytes) (16 * (uint64_t)(buffer_bytes))
 
 /* buffer_bytes: of the sub-buffers in all, 0 = 64 MB. GT_EINVAL: too small or too large; GT_ENOMEM;

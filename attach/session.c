@@ -344,6 +344,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->threshold_ns = options->threshold_ns;
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
+	session->selection.off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile;
 	if (options->library_globs && options->library_globs[0]) {
 		session->selection.library_globs = copy_list(options->library_globs);
 		if (!session->selection.library_globs) {
@@ -488,6 +489,30 @@ bool gt_session_tracing_on(struct gt_session *session)
 	return __atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_RELAXED) != 0;
 }
 
+static int select_functions(struct gt_session *session, struct gt_message *message)
+{
+	int error = 0;
+	size_t i;
+
+	for (i = 0; i < session->tracee_count; i++) {
+		int result = gt_tracee_select(session->tracees[i], &session->selection, message);
+
+		error = error ? error : result;
+	}
+	return error;
+}
+
+int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message)
+{
+	bool off = session->live.target.tracer == GRAFTRACE_TRACER_NOP &&
+		   !gt_session_profiles(session);
+
+	if (off == session->selection.off)
+		return 0;
+	session->selection.off = off;
+	return select_functions(session, message);
+}
+
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message)
 {
@@ -505,8 +530,9 @@ int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer trac
 	session->live.target.tracer = tracer;
 	__atomic_store_n(&session->arena.memory->tracer, tracer, __ATOMIC_SEQ_CST);
 	gt_follow_write_stop(session, MODE_BYTE, 0);
+	error = gt_session_patch_for_tracer(session, message);
 	pthread_mutex_unlock(&session->lock);
-	return 0;
+	return error;
 }
 
 /* Whether any function that can be traced matches. */
@@ -550,8 +576,7 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 {
 	struct gt_selection old;
 	bool graph_only, was_graph_only;
-	int error, result;
-	size_t i;
+	int error;
 
 	pthread_mutex_lock(&session->lock);
 	error = check_globs(session, filter, message);
@@ -571,10 +596,7 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 	free_lists(&old);
 	graph_only = session->selection.graph[0] != NULL;
 	__atomic_store_n(&session->arena.memory->graph_only, graph_only, __ATOMIC_SEQ_CST);
-	for (i = 0; i < session->tracee_count; i++) {
-		result = gt_tracee_select(session->tracees[i], &session->selection, message);
-		error = error ? error : result;
-	}
+	error = select_functions(session, message);
 	if (graph_only != was_graph_only)
 		gt_follow_write_stop(session, GRAPH_BYTE, graph_only);
 unlock:

@@ -74,6 +74,9 @@ struct gt_session {
 	int epoll;
 };
 
+/* Under the lock, when the tracer or the profiler was switched on or off: with neither, functions
+ * have their original bytes. */
+int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message);
 struct gt_instant gt_clock_now(void);
 /* Sets target->clock from two instants. */
 void gt_clock_calibrate(struct gt_clock *clock, struct gt_instant from, struct gt_instant to);

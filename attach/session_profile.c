@@ -54,6 +54,7 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 	if (on)
 		gt_follow_write_stop(session, FULL_BYTE, 0);
 	gt_follow_write_stop(session, MODE_BYTE, 0);
+	error = gt_session_patch_for_tracer(session, message);
 unlock:
 	pthread_mutex_unlock(&session->lock);
 	return error;

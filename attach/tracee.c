@@ -41,6 +41,8 @@ bool gt_selection_wants(const struct gt_selection *selection, const char *plain,
 {
 	bool filtered = selection->filter && *selection->filter;
 
+	if (selection->off)
+		return false;
 	if (any_matches(selection->notrace, plain, shown))
 		return false;
 	return !filtered || any_matches(selection->filter, plain, shown) ||

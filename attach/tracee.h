@@ -24,6 +24,8 @@ struct gt_selection {
 	char **library_globs; /* --lib: these of the system's libraries */
 	bool libraries;	      /* all of them */
 	bool unprepared;      /* see gt_selection_takes_unprepared() */
+	bool off; /* tracer nop and no profiler: all functions keep their bytes, but those with
+		     triggers */
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
 };

@@ -30,7 +30,7 @@
 /* The stop word: one compare tells "record, in this mode". */
 #define GT_STOP_FULL	      0x00000001 /* byte 0: no room; entries are counted as lost */
 #define GT_STOP_HOST	      0x00000100 /* byte 1: tracing_on = 0 */
-#define GT_STOP_LEFT_OUT   0x00000200 /* byte 1 too: this thread is not traced */
+#define GT_STOP_LEFT_OUT      0x00000200 /* byte 1 too: this thread is not traced */
 #define GT_STOP_OUTSIDE	      0x00010000 /* byte 2: outside the graph functions */
 #define GT_STOP_PAUSED	      0x00020000 /* … a kernel paused this context, or cannot record */
 #define GT_STOP_CAUSES	      0x00ffffff
