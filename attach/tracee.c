@@ -77,11 +77,28 @@ static bool names_library(char *const *globs, const struct gt_catalog_file *file
 /* A thread that maps things for us, stopped at the first need. */
 struct hands {
 	struct gt_tracee *tracee;
-	pid_t tid;
+	pid_t tid;    /* 0: whichever can be had */
 	bool stopped; /* by us */
 	bool begun;
 	struct gt_remote remote;
 };
+
+/* Threads come and go: one that has ended before it stopped was the wrong one. */
+#define HANDS_TRIES 200
+
+static int stop_any(struct hands *hands, struct gt_message *message)
+{
+	int error, tries = 0;
+
+	do {
+		hands->tid = gt_thread_at_rest(hands->tracee->process.pid);
+		error = gt_thread_stop(hands->tid, 0, message);
+	} while (error == GT_EGONE && ++tries < HANDS_TRIES &&
+		 !gt_process_ended(&hands->tracee->process));
+	if (!error && message)
+		message->text[0] = '\0'; /* of the tries */
+	return error;
+}
 
 static int take_hands(struct hands *hands, struct gt_message *message)
 {
@@ -89,8 +106,9 @@ static int take_hands(struct hands *hands, struct gt_message *message)
 
 	if (hands->begun)
 		return 0;
-	if (!hands->stopped && hands->tracee->process.stopped != hands->tid) {
-		error = gt_thread_stop(hands->tid, 0, message);
+	if (!hands->stopped && (!hands->tid || hands->tracee->process.stopped != hands->tid)) {
+		error = hands->tid ? gt_thread_stop(hands->tid, 0, message)
+				   : stop_any(hands, message);
 		if (error)
 			return error;
 		hands->stopped = true;
@@ -524,7 +542,6 @@ static int take_running(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	if (error)
 		return gt_fail(message, error, "no memory to plan process %d",
 			       (int)tracee->process.pid);
-	hands.tid = gt_thread_at_rest(tracee->process.pid);
 	error = drop_hands(&hands, place_objects(&hands, catalog, selection, message), message);
 	if (!error)
 		error = prepare_objects(tracee, catalog, selection, sink, true, message);
@@ -554,7 +571,6 @@ static int inject_running(struct gt_tracee *tracee, const struct gt_arena *arena
 	struct hands hands = { .tracee = tracee };
 	int error;
 
-	hands.tid = gt_thread_at_rest(tracee->process.pid);
 	error = take_hands(&hands, message);
 	if (!error)
 		error = check_gs(&hands.remote, message);
