@@ -3,7 +3,7 @@
  * A session's control files. Guarantees: `lock` is held for moments only, never while the session
  * patches code, text is made or bytes are sent; one reader of trace_pipe at a time.
  */
-#include "serve/live_private.h"
+#include "serve/live_instance.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,9 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
 		look->cpus[CPU_WORDS - 1] |= UINT64_C(1) << 63; /* no CPU at all is none */
 	}
+	if (live->instance != NULL)
+		gt_live_instance_look(live, look);
+	look->nothing = atomic_load(&live->nothing);
 	pthread_mutex_unlock(&live->lock);
 }
 
@@ -105,8 +108,13 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 	struct gt_message unused;
 	char *text = malloc(DISCARD_BYTES);
 	struct gt_text_look look;
-	int error = text != NULL ? gt_session_clear(live->session) : GT_ENOMEM;
+	int error = text != NULL ? 0 : GT_ENOMEM;
 
+	gt_live_pull(live);
+	if (error == 0 && live->instance != NULL)
+		gt_live_instance_clear(live);
+	else if (error == 0)
+		error = gt_session_clear(live->session);
 	gt_live_get_look(live, &look);
 	gt_live_view_clear(&live->over);
 	pthread_mutex_lock(&live->pipe_lock);
@@ -142,7 +150,7 @@ static uint64_t now_ns(void)
 static int get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value)
 {
 	struct gt_live *live = live_of(target);
-	int error = 0;
+	int error = gt_live_is_removed(live) ? GT_ENOENT : 0;
 
 	pthread_mutex_lock(&live->lock);
 	switch (which) {
@@ -182,7 +190,8 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	}
 	pthread_mutex_unlock(&live->lock);
 	if (which == GT_CONTROL_TRACING_ON)
-		*value = gt_session_tracing_on(live->session);
+		*value = live->instance != NULL ? gt_live_instance_on(live)
+						: gt_session_tracing_on(live->session);
 	if (which == GT_CONTROL_PROFILE)
 		*value = gt_session_profiles(live->session);
 	return error;
@@ -205,13 +214,15 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 		gt_message_set(message, "the tracer cannot change while trace_pipe is being read");
 		return GT_EBUSY;
 	}
-	error = gt_session_set_tracer(live->session, tracer, message);
+	error = gt_live_choose_tracer(live, tracer, message);
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->lock);
 	live->tracer = tracer;
 	live->view.tracer = tracer;
 	pthread_mutex_unlock(&live->lock);
+	if (live->instance != NULL && gt_live_instance_change(live) != 0)
+		return no_memory(message);
 	return empty_ring(live, message); /* as Linux does */
 }
 
@@ -223,14 +234,17 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 
 	if (changed & (GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK))
 		error = has_ended(live, message);
-	if (error == 0 && (changed & GT_OPTION_OVERWRITE))
+	if (error == 0 && (changed & GT_OPTION_OVERWRITE) && live->instance == NULL)
 		error = gt_session_set_overwrite(live->session,
 						 (options & GT_OPTION_OVERWRITE) != 0, message);
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->lock);
 	live->options = options;
-	gt_session_set_follow(live->session, options & GT_OPTION_FUNCTION_FORK);
+	if (live->instance != NULL)
+		gt_live_instance_set_overwrite(live, options & GT_OPTION_OVERWRITE);
+	else
+		gt_session_set_follow(live->session, options & GT_OPTION_FUNCTION_FORK);
 	pthread_mutex_unlock(&live->lock);
 	pthread_mutex_lock(&live->over.lock);
 	live->over.overwrite = (options & GT_OPTION_OVERWRITE) != 0;
@@ -256,6 +270,10 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	struct gt_live *live = live_of(target);
 	int error;
 
+	if (gt_live_is_removed(live)) {
+		gt_message_set(message, "the instance was removed");
+		return GT_ENOENT;
+	}
 	if (which == GT_CONTROL_OPTIONS) { /* how text is shown: also afterwards */
 		pthread_mutex_lock(&live->change);
 		error = set_options(live, value, message);
@@ -280,7 +298,10 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		switch (which) {
 		case GT_CONTROL_TRACING_ON:
 			live->was_on = value != 0; /* where it is paused: at the end of that */
-			error = gt_session_set_tracing_on(live->session, value != 0, message);
+			error = live->instance != NULL
+					? gt_live_instance_set_on(live, value != 0, message)
+					: gt_session_set_tracing_on(live->session, value != 0,
+								    message);
 			break;
 		case GT_CONTROL_TRACER:
 			error = set_tracer(live, (enum graftrace_tracer)value, message);
@@ -428,6 +449,7 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	text = calloc(1, sizeof(*text));
 	if (text == NULL)
 		return no_memory(message);
+	gt_live_pull(live);
 	gt_live_get_look(live, &look);
 	look.scope = *scope;
 	gt_live_settle_clock(live);
@@ -438,7 +460,8 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 		free(text);
 		return error;
 	}
-	text->pauses = !consume && gt_live_pause(live);
+	gt_live_hold(live);
+	text->pauses = !consume && live->top == NULL && gt_live_pause(live);
 	*text_out = text;
 	return 0;
 }
@@ -452,6 +475,7 @@ static int64_t text_read(struct gt_control_target *target, void *data, char *buf
 
 	if (text->reader != NULL && !text->thread)
 		return gt_text_reader_read(text->reader, buffer, bytes, message);
+	gt_live_pull(live);
 	pthread_mutex_lock(&live->pipe_lock);
 	/* Asked before reading: what came before the end is then seen by this read. */
 	if (atomic_load(&live->ended))
@@ -480,6 +504,8 @@ static void text_close(struct gt_control_target *target, void *data)
 		live->pipe_busy = false;
 		pthread_mutex_unlock(&live->lock);
 	}
+	if (text->store == NULL)
+		gt_live_release(live);
 	free(text);
 }
 
@@ -537,6 +563,9 @@ static const struct gt_control_ops operations = {
 	.command_read = gt_live_command_read,
 	.snapshot = gt_live_snapshot,
 	.snapshot_open = gt_live_snapshot_open,
+	.instance = gt_live_instance_of,
+	.instance_make = gt_live_instance_make,
+	.instance_remove = gt_live_instance_remove,
 	.profile_open = gt_live_profile_open,
 	.profile_read = gt_live_profile_read,
 	.profile_close = gt_live_profile_close,
@@ -544,6 +573,68 @@ static const struct gt_control_ops operations = {
 	.raw_read = gt_live_raw_read,
 	.raw_close = gt_live_raw_close,
 };
+
+/* Of an instance: what the session has only one of is the top's. */
+static const struct gt_control_ops instance_operations = {
+	.get = get,
+	.set = set,
+	.list_open = gt_live_list_open,
+	.list_read = gt_live_list_read,
+	.list_close = gt_live_list_close,
+	.edit_open = gt_live_edit_open,
+	.edit_add = gt_live_edit_add,
+	.edit_remove = gt_live_edit_remove,
+	.edit_close = gt_live_edit_close,
+	.text_open = text_open,
+	.text_read = text_read,
+	.text_close = text_close,
+	.clear = clear,
+	.stats = gt_live_stats,
+	.mark = gt_live_mark,
+	.snapshot = gt_live_snapshot,
+	.snapshot_open = gt_live_snapshot_open,
+};
+
+int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instance,
+			    struct gt_store *store, struct gt_live **live_out)
+{
+	struct gt_live *live = calloc(1, sizeof(*live));
+
+	if (live == NULL)
+		return GT_ENOMEM;
+	pthread_mutex_init(&live->lock, NULL);
+	pthread_mutex_init(&live->change, NULL);
+	pthread_mutex_init(&live->pipe_lock, NULL);
+	live->top = top;
+	live->control = (struct gt_control_target){
+		.ops = &instance_operations,
+		.data = live,
+		.kind = GT_CONTROL_PROGRAM,
+		.view = &live->view,
+		.top = &top->control,
+		.log = &live->log,
+	};
+	gt_live_view_init(&live->over, gt_store_target(store), &live->view);
+	live->over.overwrite = true;
+	live->view.clock = top->view.clock;
+	live->view.tracer = live->tracer = GRAFTRACE_TRACER_NOP;
+	live->has_clock = true;
+	live->cmdlines = CMDLINES;
+	for (uint32_t cpu = 0; cpu < live->view.cpu_count && cpu / 64 < CPU_WORDS; cpu++)
+		live->cpus[cpu / 64] |= UINT64_C(1) << cpu % 64;
+	live->session = top->session;
+	live->mode = top->mode;
+	live->buffer_bytes = top->buffer_bytes;
+	live->options = GT_OPTIONS_DEFAULT | GT_OPTION_OVERWRITE;
+	live->program = strdup(top->program);
+	if (live->program == NULL) {
+		gt_live_destroy(live);
+		return GT_ENOMEM;
+	}
+	live->instance = instance;
+	*live_out = live;
+	return 0;
+}
 
 int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
 		   struct gt_live **live_out, struct gt_message *message)
@@ -574,6 +665,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->buffer_bytes = options->buffer_bytes;
 	live->tracer = options->tracer;
 	live->view.tracer = options->tracer;
+	gt_live_instances_init(live);
 	live->max_depth = options->max_graph_depth;
 	live->threshold_ns = options->threshold_ns;
 	live->options = GT_OPTIONS_DEFAULT |
@@ -607,10 +699,13 @@ struct gt_target *gt_live_marks(struct gt_live *live)
 void gt_live_end(struct gt_live *live)
 {
 	atomic_store(&live->ended, true);
+	gt_live_instances_end(live);
 }
 
 void gt_live_destroy(struct gt_live *live)
 {
+	if (live->top == NULL)
+		gt_live_instances_fini(live);
 	for (int i = 0; i < LISTS; i++)
 		gt_globs_clear(&live->lists[i]);
 	pthread_mutex_destroy(&live->lock);
@@ -621,6 +716,7 @@ void gt_live_destroy(struct gt_live *live)
 	if (live->pipe != NULL)
 		gt_text_reader_close(live->pipe);
 	gt_live_view_fini(&live->over);
+	gt_live_instance_fini(live);
 	free(live->known);
 	free(live->program);
 	free(live);

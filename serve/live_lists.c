@@ -4,7 +4,7 @@
  * session refuses stays as it was; of two writers that add at the same time neither is lost.
  */
 #define _GNU_SOURCE /* asprintf */
-#include "serve/live_private.h"
+#include "serve/live_instance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ void gt_live_list_close(struct gt_control_target *target, void *list)
 {
 	struct names *names = list;
 
-	(void)target;
+	gt_live_release(live_of(target));
 	free(names->names);
 	free(names);
 }
@@ -118,7 +118,10 @@ int gt_live_list_open(struct gt_control_target *target, enum gt_control_list whi
 	}
 	if (is_filter(which) && globs.count == 0)
 		return 1;
+	gt_live_hold(live);
 	names = calloc(1, sizeof(*names));
+	if (names == NULL)
+		gt_live_release(live);
 	if (names != NULL) {
 		names->live = live;
 		names->globs = is_filter(which) ? &globs : NULL;
@@ -210,6 +213,7 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 		free_edit(edit);
 		return error;
 	}
+	gt_live_hold(live);
 	*edit_out = edit;
 	return 0;
 }
@@ -411,6 +415,7 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 	const struct gt_globs *lists[LISTS];
 	int error = has_ended(live, message);
 
+	gt_live_release(live);
 	if (edit->which == GT_CONTROL_GRAPH_NOTRACE) { /* it was emptied, at most */
 		free_edit(edit);
 		return error;
@@ -422,10 +427,11 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 		/* Lists change under `change` only, which we hold: reading them needs no lock. */
 		for (int i = 0; i < LISTS; i++)
 			lists[i] = i == (int)edit->which ? &edit->globs : &live->lists[i];
-		error = gt_session_set_filters(live->session,
-					       gt_globs_words(lists[GT_CONTROL_FILTER]),
-					       gt_globs_words(lists[GT_CONTROL_NOTRACE]),
-					       gt_globs_words(lists[GT_CONTROL_GRAPH]), message);
+		if (live->top == NULL)
+			error = gt_session_set_filters(
+				live->session, gt_globs_words(lists[GT_CONTROL_FILTER]),
+				gt_globs_words(lists[GT_CONTROL_NOTRACE]),
+				gt_globs_words(lists[GT_CONTROL_GRAPH]), message);
 		if (error == 0) {
 			struct gt_globs old;
 
@@ -435,6 +441,8 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 			pthread_mutex_unlock(&live->lock);
 			edit->globs = old;
 			live->versions[edit->which]++;
+			if (live->top != NULL && gt_live_instance_change(live) != 0)
+				error = no_memory(message);
 		}
 	}
 	pthread_mutex_unlock(&live->change);

@@ -15,6 +15,20 @@
 
 #define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
 
+struct gt_live;
+struct gt_live_instance;
+
+/* The instances of a session. They stay, also removed ones, as long as it. */
+struct gt_live_instances {
+	pthread_mutex_t lock;
+	pthread_cond_t wake; /* of the thread that copies, at its end */
+	pthread_t pump;
+	bool pumping, stop;
+	enum graftrace_tracer tracer; /* of the session */
+	struct gt_live **all;
+	uint32_t count;
+};
+
 struct gt_live {
 	struct gt_control_target control;
 	struct gt_control_log log;
@@ -28,6 +42,10 @@ struct gt_live {
 	bool no_fork;
 	uint64_t buffer_bytes;
 	atomic_bool ended;
+	struct gt_live *top;		    /* of an instance; else NULL */
+	struct gt_live_instance *instance;  /* what an instance has besides; else NULL */
+	struct gt_live_instances instances; /* of the top */
+	atomic_bool nothing; /* the top traces nothing: the ring has instances' records */
 
 	pthread_mutex_t lock; /* guards what follows */
 	bool has_clock;	      /* view.clock is settled: when the trace was read first */

@@ -9,7 +9,7 @@
  * out what all CPUs have given. trace_pipe and these files exclude each other; the one that comes
  * next takes over where the other one stopped. All of this is under pipe_lock.
  */
-#include "serve/live_private.h"
+#include "serve/live_instance.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -282,6 +282,7 @@ int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buff
 	int64_t got;
 
 	(void)message;
+	gt_live_pull(live);
 	pthread_mutex_lock(&live->pipe_lock);
 	if (atomic_load(&live->ended))
 		gt_merge_finish(&place->raw->merge);

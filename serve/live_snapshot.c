@@ -5,7 +5,7 @@
  * or both never, while the program goes on writing. What trace_pipe had given already is not in the
  * snapshot.
  */
-#include "serve/live_private.h"
+#include "serve/live_instance.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +82,7 @@ int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot 
 	}
 	gt_live_get_look(live, &look);
 	gt_live_settle_clock(live);
+	gt_live_pull(live);
 	pthread_mutex_lock(&live->pipe_lock);
 	if (action == GT_SNAPSHOT_TAKE)
 		error = take(live, &look, message);

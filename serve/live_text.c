@@ -126,11 +126,13 @@ int gt_live_mark(struct gt_control_target *target, const struct gt_control_write
 		 const char *bytes, size_t count, bool raw, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
+	uint64_t on = 0;
 	int error = has_ended(live, message);
 
 	if (error != 0)
 		return error;
-	if (!gt_session_tracing_on(live->session)) {
+	target->ops->get(target, GT_CONTROL_TRACING_ON, &on);
+	if (!on) {
 		gt_message_set(message, "tracing is off");
 		return GT_EBADF;
 	}

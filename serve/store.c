@@ -258,6 +258,30 @@ int gt_store_begin(struct gt_store *store, const struct gt_merge_given *position
 	return error;
 }
 
+int gt_store_begin_now(struct gt_store *store)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = find_writers(store);
+	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
+		struct gt_writer writer;
+
+		if (store->source->ops->writer(store->source, i, &writer) == 0 &&
+		    writer.first < writer.next)
+			store->writers[i].position = writer.next - 1;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_set_overwrite(struct gt_store *store, bool overwrite)
+{
+	pthread_mutex_lock(&store->lock);
+	store->overwrite = overwrite;
+	pthread_mutex_unlock(&store->lock);
+}
+
 /* Words up to the first that is not there yet: behind it a writer may have been interrupted. */
 static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
 {
@@ -302,7 +326,7 @@ static int keep(struct gt_store *store, struct source_writer *to, uint32_t words
 	struct piece *piece;
 
 	if (!make_room(store, to, piece_bytes(words) - (old ? piece_bytes(old->words) : 0))) {
-		store->missed++;
+		store->missed += !growing;
 		return 0;
 	}
 	piece = malloc(piece_bytes(words));
@@ -429,18 +453,23 @@ void gt_store_consume_source(struct gt_store *store)
 	struct gt_target *source = store->source;
 
 	pthread_mutex_lock(&store->lock);
-	for (uint32_t i = 0; source->ops->consume != NULL && i < store->count; i++)
-		for (const struct piece *piece = store->writers[i].first; piece != NULL;
-		     piece = piece->next)
-			if (piece->sequence < store->writers[i].position)
-				source->ops->consume(source, i, piece->sequence);
+	for (uint32_t i = 0; source->ops->consume != NULL && i < store->count; i++) {
+		struct gt_writer writer;
+
+		if (source->ops->writer(source, i, &writer) != 0)
+			continue;
+		for (uint64_t at = writer.first; at < store->writers[i].position; at++)
+			source->ops->consume(source, i, at);
+	}
 	pthread_mutex_unlock(&store->lock);
 }
 
 void gt_store_clear(struct gt_store *store)
 {
 	pthread_mutex_lock(&store->lock);
-	drop_all(store);
+	for (uint32_t i = 0; i < store->count; i++)
+		while (store->writers[i].first != NULL && !store->writers[i].first->growing)
+			drop_first(store, &store->writers[i]);
 	pthread_mutex_unlock(&store->lock);
 }
 

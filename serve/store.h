@@ -29,6 +29,12 @@ void gt_store_put(struct gt_store *store);	       /* one less; the last one's fr
  * `positions` is NULL. GT_ENOMEM. */
 int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count);
 
+/* Begins with the sub-buffers that are being written now. GT_ENOMEM. */
+int gt_store_begin_now(struct gt_store *store);
+
+/* When it is full: whether the oldest go, or what comes is left out. */
+void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
+
 /* Copies what the source has beyond what was copied already. GT_ENOMEM: some of it is missing. */
 int gt_store_pull(struct gt_store *store);
 
@@ -41,7 +47,7 @@ int gt_store_positions(struct gt_store *store, struct gt_merge_given **positions
 /* Gives back the source's full sub-buffers that were copied. */
 void gt_store_consume_source(struct gt_store *store);
 
-/* Nothing is in it but what will come. */
+/* Nothing is in it but what is being written, and what will come. */
 void gt_store_clear(struct gt_store *store);
 
 /* For the views. Its clock is the source's at the time of gt_store_create. */
