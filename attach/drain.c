@@ -401,13 +401,14 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 			: 0;
 	if (hole && !writer->ended && drain->quarantined < drain->arena->sub_buffer_count)
 		drain->quarantine[drain->quarantined++] =
-			(struct gt_drain_quarantined){ item->index, item->writer };
+			(struct gt_drain_quarantined){ item->index, item->writer, records };
 	else
 		gt_arena_free(drain->arena, item->index);
 	return error < 0 ? error : 1;
 }
 
-/* Sub-buffers whose hole has been filled, or can no longer be, go back. */
+/* Sub-buffers whose hole has been filled, or can no longer be, go back. What came late is counted.
+ */
 static void release_quarantine(struct gt_drain *drain)
 {
 	uint32_t i = 0;
@@ -418,18 +419,18 @@ static void release_quarantine(struct gt_drain *drain)
 		uint64_t calls = 0, records = 0;
 		bool hole = false;
 
-		if (!drain->writers[item->writer].ended) {
-			memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
-			       drain->arena->sub_buffer_bytes);
-			if (copy->used <= gt_arena_words(drain->arena))
-				hole = gt_drain_has_hole(graftrace_sub_buffer_words(copy),
-							 copy->used, copy->tracer, &calls,
-							 &records);
-		}
-		if (hole) {
+		memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
+		       drain->arena->sub_buffer_bytes);
+		if (copy->used <= gt_arena_words(drain->arena))
+			hole = gt_drain_has_hole(graftrace_sub_buffer_words(copy), copy->used,
+						 copy->tracer, &calls, &records);
+		if (hole && !drain->writers[item->writer].ended) {
 			i++;
 			continue;
 		}
+		if (records > item->records)
+			__atomic_fetch_add(&drain->arena->memory->lost[GRAFTRACE_LOST_LATE],
+					   records - item->records, __ATOMIC_RELAXED);
 		gt_arena_free(drain->arena, item->index);
 		*item = drain->quarantine[--drain->quarantined];
 	}

@@ -33,6 +33,7 @@ struct gt_live_writer {
 struct gt_drain_quarantined {
 	uint32_t index;
 	uint32_t writer;
+	uint64_t records; /* that were there when it was delivered */
 };
 
 struct gt_drain {

@@ -50,6 +50,7 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 			"no mirror of the stack could be had (their entries are there)",
 		[GRAFTRACE_LOST_DEPTH] = "the calls were nested too deep",
 		[GRAFTRACE_LOST_OVERRUN] = "newer ones took their place (--overwrite)",
+		[GRAFTRACE_LOST_LATE] = "signal handlers that had interrupted them ran too long",
 		[GRAFTRACE_LOST_STREAM] = "there were too many threads at a time",
 	};
 	const struct gt_recording_info *info = gt_recording_info(recording);

@@ -168,6 +168,8 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 						      "addresses");
 	say_lost(totals->lost[GRAFTRACE_LOST_DEPTH],
 		 "lost because they were nested too deeply: --max-graph-depth or --filter helps");
+	say_lost(totals->lost[GRAFTRACE_LOST_LATE],
+		 "lost because signal handlers that had interrupted them ran too long");
 	say_lost(totals->lost[GRAFTRACE_LOST_STREAM],
 		 "lost because more threads lived at a time than can be followed");
 }

@@ -83,6 +83,7 @@ static void say_lost(struct gt_control_handle *handle, const uint64_t *lost)
 	say_count(handle, "entries without return", lost[GRAFTRACE_LOST_WINDOW]);
 	say_count(handle, "too deep", lost[GRAFTRACE_LOST_DEPTH]);
 	say_count(handle, "no stream", lost[GRAFTRACE_LOST_STREAM]);
+	say_count(handle, "late", lost[GRAFTRACE_LOST_LATE]);
 }
 
 static int open_cpu_stats(struct gt_control_handle *handle, unsigned access,

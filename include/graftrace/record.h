@@ -142,7 +142,9 @@ enum graftrace_lost {
 	GRAFTRACE_LOST_OVERRUN = 3, /* overwritten before it was read (--overwrite) */
 	GRAFTRACE_LOST_STREAM = 4,  /* no stream for a new thread */
 	GRAFTRACE_LOST_PROFILE =
-		5, /* no page of the function profiler's table: calls not counted */
+		5,		 /* no page of the function profiler's table: calls not counted */
+	GRAFTRACE_LOST_LATE = 6, /* a signal's handler ran for so long that the record it had
+				  * interrupted was stored behind its sub-buffer's reading */
 	GRAFTRACE_LOST_CAUSES = 8,
 };
 

@@ -183,6 +183,7 @@ static void hole_is_waited_for_then_kept_out_of_use(void **state)
 	words[4] = graftrace_word(5, 0, 4); /* the handler returned */
 	gt_drain_pass(&drain, 201 * MS);
 	assert_int_equal(arena.memory->free_count, before);
+	assert_int_equal(arena.memory->lost[GRAFTRACE_LOST_LATE], 1);
 	end();
 }
 
