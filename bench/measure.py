@@ -106,11 +106,12 @@ def compile_c(source, output, *flags, compiler="gcc"):
     return output
 
 
-def lua(name, *flags):
+def lua(name, *flags, compiler="gcc"):
     """Builds Lua from its Debian source package with these flags; returns the interpreter."""
     output = SCRATCH / name
     if not output.exists():
-        run([ROOT / "tools" / "build_lua", SCRATCH, output, *flags], timeout=300)
+        run([ROOT / "tools" / "build_lua", SCRATCH, output, *flags], timeout=300,
+            env={"CC": compiler})
     return output
 
 
