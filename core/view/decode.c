@@ -685,6 +685,13 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 		return marker(decode, record, data, there);
 	if (type == GRAFTRACE_EVENT_MARKER_RAW && there >= 2)
 		return raw_marker(decode, record, data, there);
+	if (type == GRAFTRACE_EVENT_STACK && there >= 1) {
+		fill_record(decode, record, GT_RECORD_STACK);
+		record->clock = whole[0];
+		record->text = (const char *)(data + 1);
+		record->text_bytes = (there - 1) * 8;
+		return GT_RECORD_STACK;
+	}
 	if (type == GRAFTRACE_EVENT_ENTRY_ONLY && length == 1) {
 		uint32_t function = graftrace_word_function(whole[0]);
 		if (function - 1 >= GRAFTRACE_SPECIAL - 1) {

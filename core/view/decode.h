@@ -43,6 +43,8 @@ enum gt_record_kind {
 			    * them, 0 unknown */
 	GT_RECORD_MARKER = 10, /* text, text_bytes; clock as the marker has it */
 	GT_RECORD_SWITCH = 11, /* start = previous thread, value = next, children = its state */
+	GT_RECORD_STACK = 13,  /* text: text_bytes / 8 entry words of the calls open around it,
+				* innermost first; clock as it says */
 	GT_RECORD_OPEN = 12,   /* after gt_decode_end: a call that is still open, as UNWOUND */
 };
 
@@ -71,7 +73,7 @@ struct gt_record {
 	uint16_t mark; /* RETURN, UNWOUND, OPEN: what the reader put into the frame */
 	uint32_t text_bytes;
 	uint32_t tid;	  /* a kernel's: the thread that ran; else 0, and it is the writer's */
-	const char *text; /* MARKER: in the sub-buffer's memory, not NUL-terminated */
+	const char *text; /* MARKER, STACK: in the sub-buffer's memory, not NUL-terminated */
 };
 
 /* An open call. */

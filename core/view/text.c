@@ -118,11 +118,13 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 	case GT_RECORD_FUNCTION:
 		return gt_text_put_function(text, source, at);
 	default:
-		/* Among the function tracer's records only markers have a line of their own. */
+		/* Among the function tracer's records only markers and stack traces have a line of
+		 * their own. */
 		if (source->decode.tracer != GRAFTRACE_TRACER_FUNCTION)
 			return gt_text_put_graph(text, source, at);
-		return record->kind == GT_RECORD_MARKER ? gt_text_put_function(text, source, at)
-							: at;
+		return record->kind == GT_RECORD_MARKER || record->kind == GT_RECORD_STACK
+			       ? gt_text_put_function(text, source, at)
+			       : at;
 	}
 }
 

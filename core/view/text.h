@@ -24,6 +24,8 @@
 
 #define GT_TEXT_DEPTH_MAX 500
 #define GT_TEXT_NAME_MAX  2000
+#define GT_TEXT_STACK_MAX 32   /* calls of a stack trace, with names of … */
+#define GT_TEXT_SHORT_MAX 120  /* bytes at most */
 #define GT_TEXT_STEP_MAX  8192 /* what one step can write */
 #define GT_TEXT_CPUS	  256
 #define GT_TEXT_NAMES	  1024

@@ -119,8 +119,26 @@ static char *put_event(struct gt_text *text, const struct gt_source *source, cha
 	return at;
 }
 
+/* As Linux prints it: a line a call. */
+static char *put_stack(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	uint32_t function;
+	at = put_context(text, source, at);
+	at = GT_PUT_LITERAL(at, "<stack trace>\n");
+	for (uint32_t i = 0; (function = stack_function(record, i)) != 0; i++) {
+		at = GT_PUT_LITERAL(at, " => ");
+		at = put_short_name(name_of(text, function), at);
+		*at++ = '\n';
+	}
+	return at;
+}
+
 char *gt_text_put_function(struct gt_text *text, const struct gt_source *source, char *at)
 {
+	if (source->record.kind == GT_RECORD_STACK)
+		return put_stack(text, source, at);
+
 	if (source->record.kind == GT_RECORD_MARKER)
 		return put_event(text, source, at);
 	return put_function(text, source, at);

@@ -259,6 +259,19 @@ static char *put_marker(struct gt_text *text, const struct gt_source *source, ch
 	return end_comment(text, at);
 }
 
+static char *put_stack(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	uint32_t function;
+	at = begin_comment(text, source, record->depth, at);
+	at = GT_PUT_LITERAL(at, "<stack trace>");
+	for (uint32_t i = 0; (function = stack_function(record, i)) != 0; i++) {
+		at = i ? GT_PUT_LITERAL(at, " <- ") : GT_PUT_LITERAL(at, " ");
+		at = put_short_name(name_of(text, function), at);
+	}
+	return end_comment(text, at);
+}
+
 /* A kernel's CPU goes on with another stack. Threads have their box; interrupts are shown as Linux
  * shows them. */
 static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint64_t number,
@@ -315,6 +328,8 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 		return put_unwound(text, source, at);
 	case GT_RECORD_MARKER:
 		return put_marker(text, source, at);
+	case GT_RECORD_STACK:
+		return put_stack(text, source, at);
 	case GT_RECORD_CONTEXT:
 		return put_context_switch(text, source, at);
 	case GT_RECORD_SWITCH:

@@ -76,6 +76,23 @@ static inline size_t marker_length(const struct gt_record *record)
 /* A marker's text, or of trace_marker_raw `# 1 buf: 61 62`. */
 char *gt_text_put_marker(const struct gt_record *record, char *at);
 
+/* The index-th function of a stack trace, innermost first; 0: there are no more to be shown. */
+static inline uint32_t stack_function(const struct gt_record *record, uint32_t index)
+{
+	uint64_t word;
+	if (index >= GT_TEXT_STACK_MAX || index >= record->text_bytes / 8)
+		return 0;
+	__builtin_memcpy(&word, record->text + (uint64_t)index * 8, 8);
+	return graftrace_word_function(word);
+}
+
+/* A name that shares its line or step with others. */
+static inline char *put_short_name(const struct gt_text_name *name, char *at)
+{
+	char *end = put_name(name, at);
+	return end - at > GT_TEXT_SHORT_MAX ? at + GT_TEXT_SHORT_MAX : end;
+}
+
 /* One record as function_graph shows it, or nothing. */
 char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at);
 char *gt_text_put_graph_header(struct gt_text *text, char *at);

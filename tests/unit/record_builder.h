@@ -126,6 +126,19 @@ static inline void builder_marker(struct builder *b, int64_t ticks, const char *
 	b->count += words;
 }
 
+/* A stack trace of `count` functions, innermost first. */
+static inline void builder_stack(struct builder *b, int64_t ticks, const uint32_t *functions,
+				 uint32_t count)
+{
+	builder_clock(b, b->clock + (uint64_t)ticks);
+	builder_word(b,
+		     graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+					    (uint32_t)GRAFTRACE_EVENT_STACK << 16 | (count + 1)));
+	builder_word(b, b->clock);
+	for (uint32_t i = 0; i < count; i++)
+		builder_word(b, graftrace_word(functions[i], 0, (uint32_t)b->clock));
+}
+
 /* A call that is open at the header's moment; called outermost first, after which depth is one
  * more. */
 static inline void builder_open(struct builder *b, uint32_t function, uint64_t clock)

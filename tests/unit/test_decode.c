@@ -474,6 +474,26 @@ static void entry_only_calls_and_markers_do_not_nest(void **state)
 	builder_free(&b);
 }
 
+static void a_stack_trace_gives_its_words(void **state)
+{
+	static const uint32_t functions[] = { 3, 2, 1 };
+	struct builder b = builder_make(1000);
+	uint64_t word;
+	(void)state;
+	builder_entry(&b, 1, 1);
+	builder_stack(&b, 5, functions, 3);
+	builder_return(&b, 1, 1);
+	feed(&b);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect(GT_RECORD_STACK, 0, 1);
+	assert_int_equal(record.clock, 1006);
+	assert_int_equal(record.text_bytes, 24);
+	memcpy(&word, record.text, 8);
+	assert_int_equal(graftrace_word_function(word), 3);
+	expect_return(1, 0, 6, 0);
+	builder_free(&b);
+}
+
 static void the_function_tracers_records_are_two_words(void **state)
 {
 	struct builder b = builder_make(0xfffffff0);
@@ -667,6 +687,7 @@ int main(void)
 		TEST(a_threshold_recording_has_returns_only),
 		TEST(after_a_stop_the_calls_that_ended_meanwhile_are_taken_off),
 		TEST(entry_only_calls_and_markers_do_not_nest),
+		TEST(a_stack_trace_gives_its_words),
 		TEST(the_function_tracers_records_are_two_words),
 		TEST(a_growing_sub_buffer_is_read_as_it_fills),
 		TEST(an_events_last_zeros_may_be_missing),

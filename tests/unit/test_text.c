@@ -208,6 +208,31 @@ static void the_columns_are_chosen_by_options(void **state)
 	expect_golden("function_graph/no_context_info");
 }
 
+static void a_stack_trace_is_a_comment_or_a_line_a_call(void **state)
+{
+	static const uint32_t functions[] = { 3, 2, 1 };
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 1, 64);
+	(void)state;
+	builder_entry(b, 1, 100);
+	builder_stack(b, 50, functions, 3);
+	builder_return(b, 1, 100);
+	builder_close(b);
+	b = fake_sub_buffer_of(&fake, fake_thread(&fake, 87, "sh", 1000), 2000, 1, 64);
+	b->sub_buffer->tracer = GRAFTRACE_TRACER_FUNCTION;
+	builder_function(b, 1, 10, 0x401215);
+	builder_stack(b, 50, functions, 3);
+	builder_word(b, 0); /* an even length in all */
+	builder_function(b, 2, 10, 0x401215);
+	builder_close(b);
+	start();
+	assert_int_equal(read_all(65536), 0);
+	gt_text_fini(&text);
+	assert_non_null(strstr(got, "/* <stack trace> f3 <- f2 <- f1 */\n"));
+	assert_non_null(strstr(got, ": <stack trace>\n => f3\n => f2\n => f1\n"));
+	assert_non_null(strstr(got, ": f2 <-"));
+}
+
 static void script_function(void)
 {
 	struct builder *b =
@@ -499,6 +524,7 @@ int main(void)
 		TEST(durations_and_marks_are_linuxs),
 		TEST(a_reader_of_a_byte_at_a_time_gets_the_same_text),
 		TEST(threads_take_turns_on_a_cpu),
+		TEST(a_stack_trace_is_a_comment_or_a_line_a_call),
 		TEST(the_columns_are_chosen_by_options),
 		TEST(the_function_tracer_prints_callers),
 		TEST(an_empty_trace_has_its_header),
