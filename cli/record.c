@@ -20,6 +20,7 @@
 
 #include "attach/session.h"
 #include "cli/record_crash.h"
+#include "cli/record_from.h"
 #include "cli/record_options.h"
 #include "cli/record_report.h"
 #include "cli/record_stop.h"
@@ -468,6 +469,12 @@ int gt_cmd_record(int argc, char **argv)
 	struct recording recording = { .program = NULL };
 	int code = gt_record_options_parse(argc, argv, &recording.options);
 
+	if (code < 0 && recording.options.from != NULL) {
+		code = gt_record_from(recording.options.from, recording.options.output,
+				      recording.options.for_ns);
+		gt_record_options_fini(&recording.options);
+		return code;
+	}
 	if (code < 0 && !gt_record_stop_init(&recording.stop, &recording.options)) {
 		gt_complain(NAME, "no memory");
 		code = GT_EXIT_FAILED;

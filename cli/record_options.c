@@ -22,6 +22,7 @@
 static const char help[] =
 	"Usage: graftrace record [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"       graftrace record [OPTION...] -P PID\n"
+	"       graftrace record [-o FILE] [--for TIME] --from http://HOST:PORT\n"
 	"\n"
 	"Runs PROGRAM and records every call of its functions. The program's input, output,\n"
 	"signals and exit code are its own; one line on stderr ends the recording.\n"
@@ -31,6 +32,8 @@ static const char help[] =
 	"  -P, --pid PID             this process, with all its threads and the children that\n"
 	"                            it will have; may be repeated. -p PID is the same\n"
 	"      --for TIME            no longer than this: 10s, 500ms\n"
+	"      --from URL            a kernel that serves its trace: taken out of its ring\n"
+	"                            as it comes, until Ctrl-C or the kernel's end\n"
 	"What is recorded:\n"
 	"  -p, --tracer NAME         function_graph (default: entries and returns),\n"
 	"                            function (entries with their callers), nop\n"
@@ -76,6 +79,7 @@ enum {
 	OPTION_UNPREPARED,
 	OPTION_LIBS,
 	OPTION_FOR,
+	OPTION_FROM,
 	OPTION_STOP_WHEN,
 	OPTION_LIB,
 };
@@ -83,6 +87,7 @@ enum {
 static const struct option options_known[] = {
 	{ "pid", required_argument, NULL, 'P' },
 	{ "for", required_argument, NULL, OPTION_FOR },
+	{ "from", required_argument, NULL, OPTION_FROM },
 	{ "tracer", required_argument, NULL, 'p' },
 	{ "filter", required_argument, NULL, 'l' },
 	{ "notrace", required_argument, NULL, 'n' },
@@ -129,6 +134,9 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case OPTION_FOR:
 		error = gt_value_time(optarg, 1000000000, &options->for_ns, message);
+		break;
+	case OPTION_FROM:
+		options->from = optarg;
 		break;
 	case 'p': {
 		int tracer = gt_control_tracer(optarg, strlen(optarg));
@@ -249,6 +257,10 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		if (take(option, options, &message) != 0)
 			return usage(message.text);
 	}
+	if (options->from != NULL && (options->pid_count > 0 || optind < argc))
+		return usage("--from records what a kernel serves: no program besides");
+	if (options->from != NULL)
+		return -1;
 	if (options->pid_count > 0 && optind < argc)
 		return usage("either a program is run, or -P names processes that run already");
 	if (optind >= argc && options->pid_count == 0)

@@ -33,6 +33,7 @@ struct gt_record_options {
 	int32_t *pids; /* processes to attach to */
 	size_t pid_count;
 	uint64_t for_ns;		 /* how long, 0 = no limit */
+	const char *from;		 /* a kernel's trace, over HTTP; NULL = none */
 	const char *subject;		 /* how the program is called in messages */
 	struct gt_stop_condition *stops; /* --stop-when; malloc'ed */
 	size_t stop_count;

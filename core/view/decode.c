@@ -721,6 +721,45 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 	return 0;
 }
 
+/*
+ * A kernel's CONTEXT word has no clock, and what a thread did on another CPU has to be given out
+ * before it goes on here: the CONTEXT record gets the clock of what comes next. False: that is not
+ * written yet.
+ */
+static bool clock_ahead(struct gt_decode *decode)
+{
+	uint64_t clock = decode->clock;
+	for (const uint64_t *at = decode->word; at < decode->end;) {
+		uint64_t word = *at;
+		uint32_t kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+		if (word == 0 && decode->growing)
+			return false;
+		if (kind == GRAFTRACE_SPECIAL_CLOCK) {
+			clock = word << 32;
+		} else if (kind == GRAFTRACE_SPECIAL_EVENT) {
+			uint32_t type = (uint32_t)word >> 16;
+			if (at + 1 == decode->end || at[1] == 0)
+				return !decode->growing;
+			if (type == GRAFTRACE_EVENT_LONG_RETURN ||
+			    type == GRAFTRACE_EVENT_LONG_CALL || type == GRAFTRACE_EVENT_ENTRY_ONLY)
+				word = at[1];
+			else
+				return true;
+			kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+		}
+		if (graftrace_word_function(word) - 1 < GRAFTRACE_SPECIAL - 1) {
+			uint64_t old = decode->clock;
+			decode->clock = clock;
+			clock = full_clock(decode, word);
+			decode->clock = clock > old ? clock : old;
+			return true;
+		}
+		at += graftrace_record_words(at, (uint32_t)(decode->end - at),
+					     decode->tracer == GRAFTRACE_TRACER_FUNCTION);
+	}
+	return !decode->growing;
+}
+
 /* A special word. > 0: a record; 0: go on; < 0: the rest of it is not written yet. */
 static int special(struct gt_decode *decode, struct gt_record *record, uint64_t word)
 {
@@ -774,6 +813,10 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 		}
 		return 0;
 	case GRAFTRACE_SPECIAL_CONTEXT:
+		if (decode->kernel && !clock_ahead(decode)) {
+			decode->word = decode->base + place;
+			return -1;
+		}
 		switch_context(decode, argument);
 		note_thread(decode);
 		set_fast(decode);

@@ -18,7 +18,7 @@
 
 #define CONNECTIONS  12
 #define IDLE_SECONDS 30	      /* a connection may say nothing for */
-#define SEND_SECONDS 60	      /* a reader may take nothing for */
+#define SEND_SECONDS 60	      /* a reader may take nothing for; one that has closed its side, 1 */
 #define WAIT_NS	     20000000 /* before a waiting reader looks again */
 
 /* Of an Ethernet frame with IPv4 and TCP in it. */
@@ -37,12 +37,26 @@ static int64_t receive(void *data, char *buffer, size_t bytes)
 	return lwip_recv(*(int *)data, buffer, bytes, 0);
 }
 
+static bool has_left(int socket)
+{
+	char byte;
+	ssize_t got = lwip_recv(socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+	return got == 0 || (got < 0 && errno != EWOULDBLOCK);
+}
+
+/* A send ends after a second at the latest (SO_SNDTIMEO). */
 static int64_t send_all(void *data, const char *bytes, size_t count)
 {
-	while (count) {
-		ssize_t sent = lwip_send(*(int *)data, bytes, count, 0);
-		if (sent <= 0)
+	int socket = *(int *)data;
+	for (int stalled = 0; count;) {
+		ssize_t sent = lwip_send(socket, bytes, count, 0);
+		if (sent <= 0 && errno != EWOULDBLOCK)
 			return -1;
+		if (sent <= 0 && (has_left(socket) || ++stalled == SEND_SECONDS))
+			return -1;
+		if (sent <= 0)
+			continue;
+		stalled = 0;
 		bytes += sent;
 		count -= (size_t)sent;
 	}
@@ -51,17 +65,15 @@ static int64_t send_all(void *data, const char *bytes, size_t count)
 
 static bool wait(void *data)
 {
-	char byte;
 	thread_sleep_until(clock_ns() + WAIT_NS);
-	ssize_t got = lwip_recv(*(int *)data, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-	return got > 0 || (got < 0 && errno == EWOULDBLOCK);
+	return !has_left(*(int *)data);
 }
 
 static void *serve(void *argument)
 {
 	int socket = (int)(intptr_t)argument;
 	struct gt_http_stream stream = { receive, send_all, wait, &socket };
-	struct timeval idle = { IDLE_SECONDS, 0 }, stalled = { SEND_SECONDS, 0 };
+	struct timeval idle = { IDLE_SECONDS, 0 }, stalled = { 1, 0 };
 	bool paused = !trace_self();
 	if (paused)
 		gt_kernel_pause();

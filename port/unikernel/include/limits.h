@@ -11,4 +11,7 @@
 #define LONG_MIN  (-LONG_MAX - 1)
 #define ULONG_MAX (LONG_MAX * 2ul + 1)
 
+/* lwIP makes its own ssize_t, an int, where this is not known. */
+#define SSIZE_MAX 0x7fffffffffffffff
+
 #endif

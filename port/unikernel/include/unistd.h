@@ -6,10 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef SSIZE_MAX
-#define SSIZE_MAX INT64_MAX
+#include "port/unikernel/include/limits.h"
+
 typedef long ssize_t;
-#endif
 typedef long off_t;
 
 #define SEEK_SET 0

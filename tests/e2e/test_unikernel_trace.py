@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""Tracing inside the unikernel: the trace is whole, its files behave, and nobody's bad manners end it."""
+
+import collections
+import re
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+import format_reader
+from conftest import BUILD
+from unikernel import Machine, image
+
+GRAFTRACE = BUILD / "cli" / "graftrace"
+COUNTED = re.compile(r"stress: calls (.*)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    for target in ("stress", "webserver"):
+        image(target, TRACE="ftrace")
+
+
+def get(machine, path):
+    """(status, body) of a file of the guest's."""
+    answer = b""
+    with machine.connect(machine.trace_port) as connection:
+        connection.sendall(f"GET /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n"
+                           "Connection: close\r\n\r\n".encode())
+        while chunk := connection.recv(1 << 16):
+            answer += chunk
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), unchunked(body) if b"chunked" in head else body
+
+
+def ftrace(machine, path):
+    status, body = get(machine, path)
+    assert status == 200, body
+    return body
+
+
+def unchunked(body):
+    whole = b""
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        size = int(size, 16)
+        if not size:
+            return whole
+        whole += body[:size]
+        body = body[size + 2:]
+    raise AssertionError("the last chunk is missing")
+
+
+def put(machine, path, text, method="PUT"):
+    with machine.connect(machine.trace_port) as connection:
+        connection.sendall(f"{method} /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n"
+                           f"Connection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    return int(answer.split()[1]), answer.partition(b"\r\n\r\n")[2].decode()
+
+
+def report(path, *options):
+    done = subprocess.run([GRAFTRACE, "report", *options, path], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def calls_in(recording):
+    """Calls and those left open, by function, as report counts them."""
+    found = {}
+    for line in report(recording).splitlines():
+        if row := re.match(r" +(\d+) +(\d+) .* (\S+)$", line):
+            found[row[3]] = int(row[1]), int(row[2])
+    return found
+
+
+def words_in(recording, path):
+    """Entries and returns by function, counted from the words alone, by another reader."""
+    data = format_reader.read(path)
+    entries, returns = collections.Counter(), collections.Counter()
+    for writer in data.writers:
+        for sub in writer.sub_buffers:
+            words, at = sub.words, 0
+            while at < len(words):
+                word = words[at]
+                function, is_return = word >> 33, word >> 32 & 1
+                at += 1
+                if function < 0x7fffff00:
+                    (returns if is_return else entries)[function] += 1
+                elif function == 0x7fffff06:  # an event: its own type and length
+                    kind, length = word >> 16 & 0xffff, word & 0xffff
+                    if kind == 1 and length == 3:
+                        returns[words[at] >> 33] += 1
+                    at += length
+                elif function == 0x7fffff05:
+                    at += word & 0xffffffff
+    return data, entries, returns
+
+
+@pytest.mark.parametrize("cpus, arguments", [(1, ""), (8, ""), (2, "-singlestep")])
+def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpus, arguments):
+    with Machine(TARGET="stress", TRACE="ftrace", CPUS=cpus, LINGER=60,
+                 QEMU_ARGS=arguments) as machine:
+        machine.wait_for("stress: all is well", timeout=120)
+        machine.wait_for("can be fetched")
+        counted = COUNTED.search(machine.output())[1].split()
+        recording = tmp_path / "trace.data"
+        recording.write_bytes(ftrace(machine, "trace.data"))
+    expected = dict(zip(counted[::2], map(int, counted[1::2])))
+    assert expected["stress_recurse"] == 16 * 40 * 201
+    found = calls_in(recording)
+    assert {name: found[name] for name in expected} == {
+        name: (calls, 0) for name, calls in expected.items()}
+    data, entries, returns = words_in(recording, recording)
+    assert not data.problems
+    numbers = {name: number for number, name in data.names.items()}
+    for name, calls in expected.items():
+        assert (entries[numbers[name]], returns[numbers[name]]) == (calls, calls), name
+
+
+@pytest.fixture(scope="module")
+def machine():
+    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
+        machine.wait_for("webserver: http")
+        yield machine
+
+
+def visit(machine, count=20):
+    for number in range(count):
+        assert machine.get(f"/primes/{number * 50 + 10}")[0] == 200
+
+
+def test_the_trace_is_text_as_linux_has_it(machine):
+    visit(machine)
+    text = ftrace(machine, "trace").decode()
+    assert text.startswith("# tracer: function_graph\n#\n# CPU  DURATION                  FUNCTION CALLS\n")
+    assert re.search(r"^ \d\) +[\d.]+ us +\| +\w+\(\);$", text, re.M)
+    assert "serve()" in text
+    assert re.search(r"^ \d\) +<idle>-0 +=> +\S+-\d+ +$", text, re.M)
+    assert re.search(r"^ \d\)   ==========> \|$", text, re.M)
+
+
+def test_what_graftrace_reads_of_files_it_reads_of_the_kernels(machine, tmp_path):
+    visit(machine)
+    recording = tmp_path / "kernel.data"
+    recording.write_bytes(ftrace(machine, "trace.data"))
+    assert "serve_connection" in report(recording)
+    assert "net-" in report(recording, "--by", "thread")
+    for command in (["show", recording], ["parse-trace", recording, "-o", tmp_path / "trace.csv"],
+                    ["runtime-breakdown", tmp_path / "trace.csv", "-o", tmp_path / "out.html"]):
+        done = subprocess.run([GRAFTRACE, *command], capture_output=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_pipe_gives_each_record_once_and_goes_on(machine):
+    with machine.connect(machine.trace_port) as connection:
+        connection.sendall(b"GET /ftrace/trace_pipe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        heard = b""
+        for _ in range(3):
+            visit(machine, 3)
+            before = heard.count(b" answer()")
+            end = time.monotonic() + 30
+            while heard.count(b" answer()") < before + 1 and time.monotonic() < end:
+                heard += connection.recv(1 << 16)
+            assert heard.count(b" answer()") > before
+        status, body = get(machine, "trace_pipe")
+        assert status == 409, body
+    end = time.monotonic() + 30
+    while put(machine, "trace", "")[0] != 204:  # until the guest has seen that the reader left
+        assert time.monotonic() < end
+
+
+def test_tracers_and_filters_are_chosen_at_run_time(machine):
+    assert put(machine, "set_ftrace_filter", "ans?er serve")[0] == 204
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 5)
+    names = set(re.findall(rb"(\w+)\(\)", ftrace(machine, "trace")))
+    assert names == {b"serve", b"answer"}
+    assert ftrace(machine, "set_ftrace_filter").split() == [b"answer", b"serve"]
+    assert put(machine, "current_tracer", "function")[0] == 204
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 2)
+    text = ftrace(machine, "trace").decode()
+    assert re.search(r"main-\d+ +\[00[01]\].*: answer <-serve$", text, re.M), text
+    assert put(machine, "current_tracer", "nop")[0] == 204
+    assert ftrace(machine, "enabled_functions") == b""
+    assert put(machine, "set_ftrace_filter", "")[0] == 204
+    assert put(machine, "set_graph_function", "serve")[0] == 204
+    assert put(machine, "current_tracer", "function_graph")[0] == 204
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 3)
+    text = ftrace(machine, "trace").decode()
+    assert len(re.findall(r"\|  serve\(\) {$", text, re.M)) == 3
+    assert "serve_connection" not in text and "answer()" in text
+    assert put(machine, "set_graph_function", "")[0] == 204
+    assert put(machine, "tracing_on", "0")[0] == 204
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 2)
+    assert b"answer" not in ftrace(machine, "trace")
+    assert put(machine, "tracing_on", "1")[0] == 204
+    status, words = put(machine, "set_ftrace_filter", "no_such_function")
+    assert status == 400 and "no_such_function" in words
+
+
+def test_serving_the_files_is_not_traced(machine, tmp_path):
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 60)
+
+    def words():
+        (tmp_path / "idle.data").write_bytes(data := ftrace(machine, "trace.data"))
+        return sum(len(sub.words) for writer in format_reader.read(tmp_path / "idle.data").writers
+                   for sub in writer.sub_buffers), len(data)
+
+    before, _ = words()
+    served = sum(len(ftrace(machine, "trace")) for _ in range(6))
+    after, size = words()
+    assert (after - before) * 8 <= 0.1 * (served + size)
+
+
+def test_record_from_drains_it_live(machine, tmp_path):
+    recording = tmp_path / "live.data"
+    assert put(machine, "trace", "")[0] == 204
+    recorder = subprocess.Popen([GRAFTRACE, "record", "-o", recording, "--for", "4s", "--from",
+                                 f"http://localhost:{machine.trace_port}"],
+                                stderr=subprocess.PIPE, text=True)
+    while recorder.poll() is None:
+        visit(machine, 20)
+    assert recorder.returncode == 0, recorder.stderr.read()
+    assert re.search(r"records, \d+ threads, 0 lost", recorder.stderr.read())
+    assert not format_reader.read(recording).problems
+    calls = calls_in(recording)
+    assert calls["answer"][0] >= 20
+
+
+def test_clients_that_vanish_stall_or_talk_nonsense_end_nothing(machine):
+    visit(machine, 30)
+    for path in ("trace", "trace.data", "trace_pipe"):
+        for taken in (0, 1, 1000, 100000):
+            with machine.connect(machine.trace_port) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                connection.sendall(f"GET /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                while taken > 0:
+                    taken -= len(connection.recv(min(taken, 65536)) or b"x" * taken)
+    stalled = [machine.connect(machine.trace_port) for _ in range(4)]
+    for connection in stalled:
+        connection.sendall(b"GET /ftrace/trace HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    nonsense = [b"\0" * 5000, b"GET\r\n\r\n", b"GET /ftrace/trace HTTP/9.9\r\n\r\n", b"A" * 20000,
+                b"GET /ftrace/../../x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                b"PUT /ftrace/tracing_on HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n",
+                b"PUT /ftrace/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1",
+                b"GET /ftrace/trace HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+                b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"]
+    for bytes_sent in nonsense:
+        with machine.connect(machine.trace_port) as connection:
+            connection.settimeout(20)
+            try:
+                connection.sendall(bytes_sent)
+                connection.shutdown(socket.SHUT_WR)
+                answer = connection.recv(100)
+                assert not answer or re.match(rb"HTTP/1.1 [345]\d\d", answer), answer
+            except ConnectionError:
+                pass
+    readers = [threading.Thread(target=ftrace, args=(machine, "trace")) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(60)
+        assert not reader.is_alive()
+    for connection in stalled:
+        connection.close()
+    for _ in range(300):
+        machine.connect(machine.trace_port).close()
+    end = time.monotonic() + 30
+    while get(machine, "tracing_on")[0] != 200:
+        assert time.monotonic() < end
+    visit(machine, 3)
+    assert ftrace(machine, "trace").startswith(b"# tracer: function_graph")
+    assert "***" not in machine.output()
