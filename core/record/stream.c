@@ -418,7 +418,6 @@ struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t
 		stream->start = gt_arch_clock();
 		stream->sequence = 0;
 		stream->current = 0;
-		stream->oldest = 0;
 		stream->stopped_full = 0;
 		stream->owned = 0;
 		for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)

@@ -66,7 +66,7 @@ struct graftrace_stream {
 	uint64_t start;	   /* tsc of its first record */
 	uint64_t sequence; /* sub-buffers opened so far */
 	uint32_t current;  /* index + 1 of the ACTIVE sub-buffer, 0 = none */
-	uint32_t oldest;   /* overwrite mode: index + 1 of its oldest FULL sub-buffer, 0 = none */
+	uint32_t reserved;
 	uint32_t stopped_full; /* 1: stopped for lack of sub-buffers; the host clears the block's
 				  stop byte */
 	uint32_t owned;	       /* sub-buffers that it holds */
