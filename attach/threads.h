@@ -35,6 +35,9 @@ int gt_thread_detach(pid_t tid);
 /* From the exec event to the exit of the exec call. */
 int gt_thread_finish_exec(pid_t tid, struct gt_message *message);
 
+/* Waits for the stop that PTRACE_INTERRUPT has asked for. */
+int gt_thread_reach_stop(pid_t tid, struct gt_message *message);
+
 int gt_thread_registers(pid_t tid, struct user_regs_struct *registers);
 int gt_thread_set_registers(pid_t tid, const struct user_regs_struct *registers);
 
@@ -45,13 +48,16 @@ bool gt_thread_restarts(const struct user_regs_struct *registers);
  * since it stands in nothing that could be interrupted (a restartable sequence, our own code). */
 pid_t gt_thread_at_rest(pid_t pid);
 
-/* A stopped thread that makes system calls for us. */
+/* A stopped thread that makes system calls for us (attach/remote.c). If this host is killed
+ * meanwhile, it goes on where it was. */
 struct gt_remote {
 	struct gt_process *process;
 	pid_t tid;
 	struct user_regs_struct saved;
 	uint64_t mask;	      /* its signal mask */
-	uint64_t instruction; /* address of a `syscall` */
+	uint64_t instruction; /* address of a `syscall` (and `ret`, with a frame) */
+	uint64_t back;	      /* address of code that makes an rt_sigreturn */
+	uint64_t frame;	      /* the signal frame that it takes, 0 = none */
 	bool written;	      /* we wrote it there; `original` is what was */
 	uint8_t original[2];
 	bool stop_sent; /* a SIGSTOP was met: sent again at the end */
