@@ -14,6 +14,7 @@
 #include "attach/patch.h"
 #include "attach/world.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@
 #define MIRROR		(1ull << GRAFTRACE_MIRROR_BIT)
 #define HIGHEST		(1ull << 47)
 #define GRANULES_MOST	(1u << 22)
+#define ARENA_PATH	"/memfd:graftrace"
 #define PATCHES_AT_ONCE 4096u
 #define WRITES_AT_ONCE	512u
 /* An unwinder that is under way has its frames within this many bytes. */
@@ -63,7 +65,8 @@ uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *
 		const struct gt_map *map = &maps->entries[i];
 		struct graftrace_agent_image header;
 
-		if (!map->executable || map->path[0] || map->shared)
+		/* Read and write only: an injection that was not finished. */
+		if ((!map->executable && !map->writable) || map->path[0] || map->shared)
 			continue;
 		if (gt_process_read(process, map->start, &header, sizeof(header)) == 0 &&
 		    header.magic == GRAFTRACE_AGENT_MAGIC)
@@ -85,7 +88,10 @@ static int read_agent(struct out *out, struct gt_message *message)
 			       (int)out->process->pid);
 	if (state->magic != GRAFTRACE_AGENT_MAGIC) {
 		/* Put there, but never filled: nothing is patched. */
-		memset(state, 0, sizeof(*state));
+		struct graftrace_agent_state empty = { 0 };
+
+		memcpy(empty.passing, state->passing, sizeof(empty.passing));
+		*state = empty;
 	}
 	if (state->region_count > GRAFTRACE_AGENT_REGIONS)
 		return gt_fail(message, GT_EFORMAT, "process %d has overwritten the agent's state",
@@ -573,23 +579,58 @@ static int unmap_regions(struct out *out, struct gt_remote *remote)
 	return error;
 }
 
-static int unmap_arena(struct out *out, struct gt_remote *remote)
+/* However many there are: each was made by a graftrace. */
+static int unmap_arenas(struct out *out, struct gt_remote *remote)
 {
-	uint64_t at = out->image + out->header.state_offset +
-		      offsetof(struct graftrace_agent_state, arena);
-	const struct gt_map *map;
-	const uint64_t zero = 0;
 	struct gt_maps maps;
-	uint64_t end;
-	int error;
+	size_t i;
+	int error = gt_process_maps(out->process->pid, &maps, NULL);
 
-	if (!out->state.arena || gt_process_maps(out->process->pid, &maps, NULL))
-		return 0;
-	map = gt_maps_find(&maps, out->state.arena);
-	end = map && map->start == out->state.arena && map->shared ? map->end : 0;
+	for (i = 0; !error && i < maps.count; i++) {
+		const struct gt_map *map = &maps.entries[i];
+		uint64_t magic = 0;
+
+		if (map->shared && strncmp(map->path, ARENA_PATH, sizeof(ARENA_PATH) - 1) == 0 &&
+		    gt_process_read(out->process, map->start, &magic, sizeof(magic)) == 0 &&
+		    magic == GRAFTRACE_ARENA_MAGIC)
+			error = unmap(remote, map->start, map->end - map->start);
+	}
 	gt_maps_free(&maps);
-	error = gt_process_write(out->process, at, &zero, sizeof(zero));
-	return error || !end ? error : unmap(remote, out->state.arena, end - out->state.arena);
+	return error;
+}
+
+/* Descriptors that a killed host has left open: the arena's, and sockets that it has noted. */
+static int close_descriptors(struct out *out, struct gt_remote *remote)
+{
+	char path[64], link[128];
+	struct dirent *entry;
+	DIR *descriptors;
+	int error = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)out->process->pid);
+	descriptors = opendir(path);
+	while (descriptors && !error && (entry = readdir(descriptors))) {
+		unsigned long long inode = 0;
+		ssize_t bytes =
+			readlinkat(dirfd(descriptors), entry->d_name, link, sizeof(link) - 1);
+		uint64_t fd = strtoull(entry->d_name, NULL, 10);
+		bool ours;
+
+		if (bytes <= 0)
+			continue;
+		link[bytes] = 0;
+		ours = strncmp(link, ARENA_PATH, sizeof(ARENA_PATH) - 1) == 0;
+		if (sscanf(link, "socket:[%llu]", &inode) == 1 && inode)
+			ours = (out->state.passing[0].descriptor == fd &&
+				out->state.passing[0].inode == inode) ||
+			       (out->state.passing[1].descriptor == fd &&
+				out->state.passing[1].inode == inode);
+		if (ours)
+			error = call(remote, SYS_close, fd, 0, 0, 0);
+	}
+	if (descriptors)
+		closedir(descriptors);
+	return error;
 }
 
 static int unmap_all(struct out *out, const struct gt_stopped_threads *threads,
@@ -622,7 +663,9 @@ static int unmap_all(struct out *out, const struct gt_stopped_threads *threads,
 	if (!error)
 		error = unmap_regions(out, &remote);
 	if (!error)
-		error = unmap_arena(out, &remote);
+		error = unmap_arenas(out, &remote);
+	if (!error && !out->tracee)
+		error = close_descriptors(out, &remote);
 	if (!error)
 		error = unmap(&remote, out->image, out->header.image_bytes);
 	ended = gt_remote_end(&remote, NULL);

@@ -98,6 +98,9 @@ struct scratch {
 	} control;
 };
 
+_Static_assert(sizeof(struct scratch) < sizeof(uint64_t[2 * GRAFTRACE_AGENT_REGIONS]),
+	       "it lies where the regions will be");
+
 static int send_descriptor(int socket, int fd)
 {
 	struct scratch local = { .byte = "a" };
@@ -117,19 +120,39 @@ static int send_descriptor(int socket, int fd)
 	return sendmsg(socket, &header, MSG_NOSIGNAL) == 1 ? 0 : GT_EIO;
 }
 
-/* Over a socket pair: see above. *fd: the arena's descriptor in the target. at: scratch memory
- * there. */
-static int pass_by_socket(struct gt_remote *remote, uint64_t at, int arena_fd, int64_t *fd)
+/* Notes the sockets for whoever cleans up, should this host be killed; 0: they are closed. */
+static void note_sockets(struct gt_process *process, uint64_t state, const int32_t *pair)
+{
+	uint64_t passing[2][2] = { { 0 } };
+	int i;
+
+	for (i = 0; pair && i < 2; i++) {
+		unsigned long long inode = 0;
+		char path[64], link[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)process->pid, (int)pair[i]);
+		if (readlink(path, link, sizeof(link) - 1) > 0)
+			sscanf(link, "socket:[%llu]", &inode);
+		passing[i][0] = (uint64_t)pair[i];
+		passing[i][1] = inode;
+	}
+	gt_process_write(process, state + offsetof(struct graftrace_agent_state, passing), passing,
+			 sizeof(passing));
+}
+
+/* Over a socket pair: see above. *fd: the arena's descriptor in the target. state: the agent's
+ * there, of which the regions are not used yet. */
+static int pass_by_socket(struct gt_remote *remote, uint64_t state, int arena_fd, int64_t *fd)
 {
 	struct gt_process *process = remote->process;
-	uint64_t base = at;
+	uint64_t at = state + offsetof(struct graftrace_agent_state, regions);
 	struct scratch local = {
 		.pair = {-1, -1},
-		.vector = {(void *)(base + offsetof(struct scratch, byte)), 1},
+		.vector = {(void *)(at + offsetof(struct scratch, byte)), 1},
 		.header = {
-			.msg_iov = (void *)(base + offsetof(struct scratch, vector)),
+			.msg_iov = (void *)(at + offsetof(struct scratch, vector)),
 			.msg_iovlen = 1,
-			.msg_control = (void *)(base + offsetof(struct scratch, control)),
+			.msg_control = (void *)(at + offsetof(struct scratch, control)),
 			.msg_controllen = CMSG_SPACE(sizeof(int)),
 		},
 	};
@@ -147,6 +170,7 @@ static int pass_by_socket(struct gt_remote *remote, uint64_t at, int arena_fd, i
 	error = gt_process_read(process, at, &local.pair, sizeof(local.pair));
 	if (error)
 		return error;
+	note_sockets(process, state, local.pair);
 	ours = (int)syscall(SYS_pidfd_getfd, process->pidfd, local.pair[1], 0);
 	error = ours < 0 ? GT_ENOTSUP : send_descriptor(ours, arena_fd);
 	if (ours >= 0)
@@ -168,6 +192,7 @@ static int pass_by_socket(struct gt_remote *remote, uint64_t at, int arena_fd, i
 	}
 	remote_close(remote, local.pair[0]);
 	remote_close(remote, local.pair[1]);
+	note_sockets(process, state, NULL);
 	return error;
 }
 
@@ -214,14 +239,16 @@ static int map_aligned(struct gt_remote *remote, const struct gt_arena *arena, i
 	return error;
 }
 
-static int map_arena(struct gt_remote *remote, const struct gt_arena *arena, uint64_t scratch,
+static int map_arena(struct gt_remote *remote, const struct gt_arena *arena, uint64_t state,
 		     uint64_t *address, struct gt_message *message)
 {
 	int64_t fd = -1;
-	int error = pass_by_socket(remote, scratch, arena->fd, &fd);
+	int error = pass_by_socket(remote, state, arena->fd, &fd);
 
 	if (error && error != GT_EGONE)
-		error = pass_by_path(remote, scratch, arena->fd, &fd);
+		error = pass_by_path(remote,
+				     state + offsetof(struct graftrace_agent_state, regions),
+				     arena->fd, &fd);
 	if (error)
 		return gt_fail(message, error,
 			       "process %d cannot be given the shared memory (no free descriptor, "
@@ -282,8 +309,14 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 	bytes = (agent->header.image_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	error = remote_map(remote, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			   -1, &agent->image, message);
-	if (!error) /* the image's own pages are the scratch: they are written afterwards */
-		error = map_arena(remote, arena, agent->image, &agent->arena, message);
+	/* The image first, with no arena yet: by it a later host knows what is to be cleaned. */
+	if (!error &&
+	    gt_process_write(process, agent->image, gt_agent_image, agent->header.file_bytes))
+		error = gt_fail(message, GT_EIO, "cannot write the agent into process %d",
+				(int)process->pid);
+	if (!error)
+		error = map_arena(remote, arena, agent->image + agent->header.state_offset,
+				  &agent->arena, message);
 	if (error)
 		return error;
 	state = calloc(1, sizeof(*state));
@@ -298,10 +331,8 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 		.tsc_per_ms = tsc_per_ms,
 	};
 	find_stack(process->pid, remote->saved.rsp, state);
-	error = gt_process_write(process, agent->image, gt_agent_image, agent->header.file_bytes);
-	if (!error)
-		error = gt_process_write(process, agent->image + agent->header.state_offset, state,
-					 sizeof(*state));
+	error = gt_process_write(process, agent->image + agent->header.state_offset, state,
+				 sizeof(*state));
 	free(state);
 	if (error)
 		return gt_fail(message, error, "cannot write the agent into process %d",

@@ -3,11 +3,11 @@
  * System calls in a thread's name: see threads.h.
  *
  * A host can be killed between any two of its own instructions, and the kernel then lets the thread
- * go with whatever registers and mask it has been given. So it is given none that it could not go on
- * with: a signal frame of our making lies on its stack, with its own registers, vector registers and mask,
- * as the kernel makes them for handlers. The thread is parked at the C library's rt_sigreturn,
- * which takes the frame; and a call is made by a `syscall; ret` that stands somewhere in its code
- * and returns to there. Whenever we are gone, it comes back to what it was doing.
+ * go with whatever registers and mask it has been given. So it is given none that it could not go
+ *on with: a signal frame of our making lies on its stack, with its own registers, vector registers
+ *and mask, as the kernel makes them for handlers. The thread is parked at the C library's
+ *rt_sigreturn, which takes the frame; and a call is made by a `syscall; ret` that stands somewhere
+ *in its code and returns to there. Whenever we are gone, it comes back to what it was doing.
  *
  *	frame:  &rt_sigreturn code	<- rsp of a call; popped by its ret
  *		ucontext		<- rsp while parked
@@ -15,8 +15,8 @@
  *		128 bytes of red zone
  *		the thread's own stack	<- its rsp
  *
- * Where no such code is found (a program without a C library), the vdso's `syscall` is used without a
- * frame: a host that is killed there harms the program.
+ * Where no such code is found (a program without a C library), the vdso's `syscall` is used without
+ *a frame: a host that is killed there harms the program.
  */
 #define _GNU_SOURCE
 #include "attach/process.h"
@@ -37,15 +37,15 @@
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 #define RED_ZONE     128
 #define XSTATE_MOST  16384
-/* Of the vector registers: up to AVX-512 and PKRU. What lies behind (AMX) is the kernel's to keep only
- * for threads that have asked for it. */
-#define XSTATE_KEPT	 2696u
-#define XSTATE_FEATURES	 0x2ffull
-#define XSTATE_SOFTWARE	 464 /* struct _fpx_sw_bytes in the legacy area */
-#define XSTATE_HEADER	 512
-#define UC_FLAGS	 7 /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
-#define STACK_UNCHANGED	 0x40 /* no valid ss_flags: the alternate stack stays as it is */
-#define CODE_MOST	 (16u << 20)
+/* Of the vector registers: up to AVX-512 and PKRU. What lies behind (AMX) is the kernel's to keep
+ * only for threads that have asked for it. */
+#define XSTATE_KEPT	2696u
+#define XSTATE_FEATURES 0x2ffull
+#define XSTATE_SOFTWARE 464 /* struct _fpx_sw_bytes in the legacy area */
+#define XSTATE_HEADER	512
+#define UC_FLAGS	7    /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
+#define STACK_UNCHANGED 0x40 /* no valid ss_flags: the alternate stack stays as it is */
+#define CODE_MOST	(16u << 20)
 
 /* The kernel's struct rt_sigframe, as far as rt_sigreturn reads it. */
 struct frame {
@@ -168,7 +168,7 @@ static void fill_registers(struct sigcontext *to, const struct user_regs_struct 
 /* The vector registers as a signal frame has them. Returns their size, 0: unknown. */
 static size_t read_vectors(pid_t tid, uint8_t *xstate)
 {
-	struct iovec io = { xstate, XSTATE_MOST - 4 };
+	struct iovec io = { xstate, XSTATE_MOST - 64 };
 	struct _fpx_sw_bytes software = { .magic1 = FP_XSTATE_MAGIC1 };
 	const uint32_t magic2 = FP_XSTATE_MAGIC2;
 	uint64_t features;
@@ -191,7 +191,8 @@ static size_t read_vectors(pid_t tid, uint8_t *xstate)
 	return size + sizeof(magic2);
 }
 
-/* Writes the frame below the thread's stack pointer. False: it cannot be; the stack is as before. */
+/* Writes the frame below the thread's stack pointer. False: it cannot be; the stack is as before.
+ */
 static bool put_frame(struct gt_remote *remote)
 {
 	uint8_t *xstate = calloc(1, XSTATE_MOST);
@@ -333,8 +334,8 @@ int gt_remote_end(struct gt_remote *remote, struct gt_message *message)
 
 	if (remote->written)
 		error = gt_process_write(remote->process, remote->instruction, remote->original, 2);
-	/* The interrupt is asked for first: it is taken before any signal that the mask lets in now,
-	 * and before the call that our stop had interrupted is restarted (or not). */
+	/* The interrupt is asked for first: it is taken before any signal that the mask lets in
+	 * now, and before the call that our stop had interrupted is restarted (or not). */
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 ||
 	    ptrace(PTRACE_SETSIGMASK, tid, sizeof(remote->mask), &remote->mask) != 0 ||
 	    gt_thread_set_registers(tid, &remote->saved) || ptrace(PTRACE_CONT, tid, 0, 0) != 0)

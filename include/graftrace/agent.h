@@ -165,6 +165,12 @@ struct graftrace_agent_state {
 	uint64_t mirror_size;
 	uint32_t called_out; /* calls of the program under way that the agent has made */
 	uint32_t reserved;
+	/* The host's, while it passes the arena: sockets that it has made the process open, each
+	 * with its inode (a number alone may be another file's by now). inode 0: none. */
+	struct {
+		uint64_t descriptor;
+		uint64_t inode;
+	} passing[2];
 };
 
 /* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */

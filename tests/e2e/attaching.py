@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Processes to attach to (tests/programs/attached.c), and what can be seen of them from outside."""
+
+import hashlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from conftest import BUILD
+
+GRAFTRACE = BUILD / "cli" / "graftrace"
+
+
+class Running:
+    """A program that reads commands. `with Running(path, "waits") as target: target("check")`"""
+
+    def __init__(self, path, *words, **how):
+        self.process = subprocess.Popen([str(path), *words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, bufsize=1, **how)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        assert self.line() == "ready"
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def line(self):
+        return self.process.stdout.readline().rstrip("\n")
+
+    def send(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def __call__(self, command):
+        self.send(command)
+        return self.line()
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+
+def maps(pid):
+    return Path(f"/proc/{pid}/maps").read_text()
+
+
+def code(pid):
+    """A digest of every executable mapping of a file, by its line in maps."""
+    found = {}
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps(pid).splitlines():
+            words = line.split(maxsplit=5)
+            if "x" not in words[1] or len(words) < 6 or words[5].startswith("[vsyscall"):
+                continue
+            start, end = (int(number, 16) for number in words[0].split("-"))
+            memory.seek(start)
+            found[line] = hashlib.sha256(memory.read(end - start)).hexdigest()
+    return found
+
+
+def descriptors(pid):
+    return {name: os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
+
+
+def signals(pid):
+    """Masks, dispositions and queues of each thread; who traces it."""
+    found = {}
+    for task in sorted(os.listdir(f"/proc/{pid}/task")):
+        status = Path(f"/proc/{pid}/task/{task}/status").read_text()
+        found[task] = re.findall(r"^(?:Sig[^Q]|Shd|TracerPid|Threads|NoNewPrivs).*", status, re.M)
+    return found
+
+
+def look(pid):
+    """All of it, for comparison."""
+    return {"maps": maps(pid).splitlines(), "code": code(pid), "descriptors": descriptors(pid),
+            "signals": signals(pid)}
+
+
+def is_clean(pid):
+    """Nothing of graftrace's is mapped, and all code is the files'."""
+    return "graftrace" not in maps(pid)

@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: MIT
+"""graftrace record -P PID: attaching to processes that run, and leaving them as they were."""
+
+import collections
+import csv
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from attaching import GRAFTRACE, Running, is_clean, look, maps
+from conftest import PROGRAMS
+
+FLAGS = ["-O2", "-pthread", "-Wall", "-Wextra"]
+WAYS = {"unprepared": [], "patchable": ["-fpatchable-function-entry=5"], "pg": ["-pg"],
+        "static": ["-static"], "no-pie": ["-no-pie", "-fno-pie"]}
+
+
+@pytest.fixture
+def attached(compile):
+    return compile("attached.c", *FLAGS)
+
+
+def record(graftrace, pid, *options, code=0):
+    return graftrace("record", "-P", pid, *options, code=code)
+
+
+def calls(graftrace, path="graftrace.data"):
+    text = graftrace("report", "--format", "csv", path).stdout
+    found = collections.Counter()
+    for row in csv.DictReader(io.StringIO(text)):
+        found[row["function"]] += int(row["calls"])
+    return found
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.005)
+
+
+def start_recording(graftrace, pid, *options):
+    """Starts `graftrace record -P` and waits until it records."""
+    tracer = graftrace.start("record", "-P", str(pid), *options)
+    line = tracer.stderr.readline()
+    while "recording process" not in line:
+        assert line, "graftrace has ended"
+        line = tracer.stderr.readline()
+    return tracer
+
+
+def end_recording(tracer, how=signal.SIGINT):
+    tracer.send_signal(how)
+    _, text = tracer.communicate(timeout=30)
+    assert tracer.returncode == 0, text
+    return text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_calls_of_a_running_process_are_recorded(graftrace, compile, way):
+    with Running(compile("attached.c", *FLAGS, *WAYS[way])) as target:
+        before = look(target.pid)
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "right"
+        end_recording(tracer)
+        found = calls(graftrace)
+        assert {name: found[name] for name in ("outer", "middle", "leaf", "half")} == {
+            "outer": 1, "middle": 2, "leaf": 21, "half": 1}
+        assert look(target.pid) == before
+        assert target("call") == "right"
+
+
+def test_threads_that_wait_in_system_calls_notice_nothing(graftrace, attached):
+    with Running(attached, "waits") as target:
+        before = look(target.pid)
+        for _ in range(3):
+            record(graftrace, target.pid, "--libs", "--for", "50ms")
+            assert target("check") == "right"
+            assert look(target.pid) == before
+        tracer = start_recording(graftrace, target.pid, "--libs")
+        assert target("wake") == "woken"
+        end_recording(tracer)
+        assert target("check") == "right"
+        assert is_clean(target.pid)
+
+
+def test_a_waiting_process_wakes_as_usual_after_the_recording(graftrace, attached):
+    with Running(attached, "waits") as target:
+        record(graftrace, target.pid, "--for", "20ms")
+        assert target("wake") == "woken"
+        assert target("check") == "right"
+
+
+@pytest.mark.parametrize("end", ["leave", "return"])
+def test_calls_that_are_open_at_the_end_return_as_ever(graftrace, attached, end):
+    with Running(attached) as target:
+        before = look(target.pid)
+        tracer = start_recording(graftrace, target.pid)
+        assert target("enter") == "entering"
+        assert target("call") == "right"
+        end_recording(tracer)
+        assert look(target.pid) == before
+        # they go on being the same calls in the next recording
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "right"
+        end_recording(tracer)
+        assert look(target.pid) == before
+        assert target(end) == "leaving" if end == "leave" else "returning"
+        assert target("call") == "right"
+
+
+def test_open_calls_return_while_another_recording_runs(graftrace, attached):
+    with Running(attached) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("enter") == "entering"
+        end_recording(tracer)
+        tracer = start_recording(graftrace, target.pid)
+        assert target("enter") == "entering"
+        assert target("return") == "returning"
+        assert target("return") == "returning"
+        assert target("call") == "right"
+        end_recording(tracer)
+        assert is_clean(target.pid)
+
+
+def test_working_threads_compute_the_same(graftrace, attached):
+    with Running(attached, "work") as target:
+        for options in ([], ["--libs"], ["-p", "function"], ["-l", "leaf"], ["-g", "middle"]):
+            for _ in range(4):
+                record(graftrace, target.pid, *options, "--for", "20ms")
+                assert is_clean(target.pid)
+        assert target("check") == "right"
+        before = int(target("rounds"))
+        wait_until(lambda: int(target("rounds")) > before)
+
+
+def test_a_number_after_p_is_a_process(graftrace, attached):
+    with Running(attached) as target:
+        done = graftrace("record", "-p", target.pid, "--for", "10ms")
+        assert f"recording process {target.pid}" in done.stderr
+
+
+def test_two_processes_stand_in_one_recording(graftrace, attached):
+    with Running(attached) as one, Running(attached) as two:
+        tracer = start_recording(graftrace, one.pid, "-P", str(two.pid))
+        assert one("call") == two("call") == "right"
+        end_recording(tracer)
+        assert calls(graftrace)["outer"] == 2
+        assert is_clean(one.pid) and is_clean(two.pid)
+
+
+def test_the_recording_ends_with_the_process(graftrace, attached):
+    with Running(attached) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "right"
+        target.send("end")
+        _, text = tracer.communicate(timeout=30)
+        assert tracer.returncode == 0, text
+        assert calls(graftrace)["outer"] == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--no-fork"]])
+def test_children_are_followed_or_left_clean(graftrace, attached, options):
+    with Running(attached) as target:
+        before = look(target.pid)
+        tracer = start_recording(graftrace, target.pid, *options)
+        assert target("fork") == "child 7"
+        assert target("exec") == "child 9"
+        end_recording(tracer)
+        found = calls(graftrace)
+        assert found["outer"] == (0 if options else 3)
+        assert look(target.pid) == before
+
+
+def test_a_stopped_process_stays_stopped(graftrace, attached):
+    with Running(attached, "waits") as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        state = Path(f"/proc/{target.pid}/stat")
+        wait_until(lambda: state.read_text().rsplit(")")[1].split()[0] == "T")
+        before = look(target.pid)
+        record(graftrace, target.pid, "--for", "20ms")
+        assert state.read_text().rsplit(")")[1].split()[0] == "T"
+        assert look(target.pid) == before
+        os.kill(target.pid, signal.SIGCONT)
+        assert target("check") == "right"
+        assert target("wake") == "woken"
+
+
+def test_filters_change_while_attached(graftrace, attached):
+    with Running(attached, "work") as target:
+        before = maps(target.pid).count("\n")
+        tracer = graftrace.start("record", "-P", str(target.pid), "--serve=127.0.0.1:0")
+        line = tracer.stderr.readline()
+        while "serving" not in line:
+            assert line
+            line = tracer.stderr.readline()
+        base = line.split()[2]
+        import urllib.request
+        for words in ("leaf", "middle\nouter", "*", "half"):
+            for on in "01":
+                for name, text in (("set_ftrace_filter", words), ("tracing_on", on)):
+                    request = urllib.request.Request(base + name, text.encode(), method="PUT")
+                    urllib.request.urlopen(request, timeout=20).close()
+        end_recording(tracer)
+        assert target("check") == "right"
+        assert is_clean(target.pid) and before
+
+
+# Hosts that are killed
+
+def kill_after(graftrace, pid, seconds, *options):
+    tracer = graftrace.start("record", "-P", str(pid), *options, stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    tracer.kill()
+    tracer.communicate(timeout=30)
+
+
+def test_a_host_killed_at_any_moment_harms_nobody(graftrace, attached):
+    with Running(attached, "work") as target:
+        for i in range(48):
+            # attaching takes some 40 ms from the start, detaching at 60
+            kill_after(graftrace, target.pid, 0.002 * i, "--for", "20ms")
+            assert target("check") == "right", f"killed after {2 * i} ms"
+        record(graftrace, target.pid, "--for", "10ms")
+        assert is_clean(target.pid)
+        assert target("check") == "right"
+
+
+# What these say to any stop that is not undone: see signal(7).
+INTERRUPTED = re.compile(r"((epoll_wait|recv|sigwaitinfo|nanosleep): -1 \(Interrupted [^)]*\); )*")
+
+
+def test_waiting_threads_survive_hosts_that_are_killed(graftrace, attached):
+    with Running(attached, "waits") as target:
+        before = look(target.pid)
+        for i in range(32):
+            kill_after(graftrace, target.pid, 0.0025 * i, "--libs", "--for", "20ms")
+        assert target("check") == "right" or INTERRUPTED.fullmatch(target("check"))
+        record(graftrace, target.pid, "--for", "10ms")
+        after = look(target.pid)
+        assert after["code"] == before["code"]
+        assert after["descriptors"] == before["descriptors"]
+        assert is_clean(target.pid)
+        assert target("wake") == "woken"
+
+
+def test_a_process_of_a_killed_host_goes_on_and_is_cleaned(graftrace, attached):
+    with Running(attached) as target:
+        before = look(target.pid)
+        tracer = start_recording(graftrace, target.pid)
+        assert target("enter") == "entering"
+        tracer.kill()
+        tracer.communicate(timeout=30)
+        assert not is_clean(target.pid)
+        assert target("call") == "right"
+        assert target("fork") == "child 7"
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "right"
+        end_recording(tracer)
+        assert calls(graftrace)["outer"] == 1
+        assert look(target.pid) == before
+        assert target("return") == "returning"
+
+
+# A server under load
+
+SERVER = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <unistd.h>
+__attribute__((noinline)) int answer(char *text, int size)
+{
+	for (int i = 0; i < size; i++)
+		text[i] ^= 1;
+	return size;
+}
+__attribute__((noinline)) int serve(int fd)
+{
+	char text[64];
+	int size = (int)recv(fd, text, sizeof(text), 0);
+	if (size <= 0)
+		return 0;
+	return write(fd, text, (size_t)answer(text, size)) == size;
+}
+static void *loop(void *data)
+{
+	int epoll = *(int *)data;
+	for (;;) {
+		struct epoll_event event;
+		if (epoll_wait(epoll, &event, 1, -1) != 1)
+			_exit(3);
+		event.events = EPOLLIN | EPOLLONESHOT;
+		if (!serve(event.data.fd))
+			close(event.data.fd);
+		else
+			epoll_ctl(epoll, EPOLL_CTL_MOD, event.data.fd, &event);
+	}
+}
+int main(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0), epoll = epoll_create1(0);
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t size = sizeof(address);
+	pthread_t threads[4];
+	bind(listener, (struct sockaddr *)&address, size);
+	listen(listener, 64);
+	getsockname(listener, (struct sockaddr *)&address, &size);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, loop, &epoll);
+	printf("ready\n%d\n", ntohs(address.sin_port));
+	fflush(stdout);
+	for (;;) {
+		struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+		event.data.fd = accept(listener, NULL, NULL);
+		if (event.data.fd < 0)
+			_exit(4);
+		epoll_ctl(epoll, EPOLL_CTL_ADD, event.data.fd, &event);
+	}
+}
+"""
+
+
+class Clients(threading.Thread):
+    """Asks a server, one request after the other on one connection."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port = port
+        self.requests = 0
+        self.wrong = 0
+        self.stopping = False
+
+    def run(self):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        while not self.stopping:
+            connection.sendall(b"abcdefgh")
+            got = b""
+            while len(got) < 8:
+                part = connection.recv(64)
+                if not part:
+                    self.wrong += 1
+                    return
+                got += part
+            self.wrong += got != bytes(byte ^ 1 for byte in b"abcdefgh")
+            self.requests += 1
+        connection.close()
+
+
+def test_a_hundred_rounds_on_a_loaded_server_lose_no_request(graftrace, compile):
+    with Running(compile(SERVER, *FLAGS)) as target:
+        before = look(target.pid)
+        port = int(target.line())
+        clients = [Clients(port) for _ in range(3)]
+        for client in clients:
+            client.start()
+        wait_until(lambda: all(client.requests > 20 for client in clients))
+        for _ in range(100):
+            record(graftrace, target.pid, "--for", "2ms", "-o", "round.data")
+        counts = [client.requests for client in clients]
+        wait_until(lambda: all(c.requests > n for c, n in zip(clients, counts)))
+        for client in clients:
+            client.stopping = True
+        for client in clients:
+            client.join(30)
+        assert sum(client.wrong for client in clients) == 0
+        assert not any(client.is_alive() for client in clients)
+        assert target.is_alive()
+        after = look(target.pid)
+        assert after["code"] == before["code"]
+        assert is_clean(target.pid)
+
+
+# Refusals
+
+def refusal(graftrace, pid, *options):
+    done = record(graftrace, pid, *options, code=1)
+    assert not Path(graftrace.directory / "graftrace.data").exists()
+    return done.stderr
+
+
+def test_processes_that_are_none_are_refused(graftrace, attached):
+    assert "there is no process 999999999" in refusal(graftrace, 999999999)
+    child = subprocess.Popen(["true"])
+    wait_until(lambda: Path(f"/proc/{child.pid}/stat").read_text().rsplit(")")[1].split()[0] == "Z")
+    assert "has ended; its parent" in refusal(graftrace, child.pid)
+    child.wait()
+    with Running(attached, "work") as target:
+        other = next(t for t in os.listdir(f"/proc/{target.pid}/task") if t != str(target.pid))
+        assert f"use -P {target.pid}" in refusal(graftrace, other)
+
+
+TRACER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	if (argc < 2 || ptrace(PTRACE_SEIZE, atoi(argv[1]), 0, 0) != 0)
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	pause();
+}
+"""
+
+
+def test_a_process_that_is_traced_already_is_refused(graftrace, attached, compile):
+    with Running(attached) as target:
+        with Running(compile(TRACER), str(target.pid)) as debugger:
+            said = refusal(graftrace, target.pid)
+            assert f"is traced already, by process {debugger.pid}" in said
+        tracer = start_recording(graftrace, target.pid, "-o", "first.data")
+        assert f"is being recorded already, by graftrace (process {tracer.pid})" in refusal(
+            graftrace, target.pid)
+        end_recording(tracer)
+        record(graftrace, target.pid, "--for", "10ms")
+
+
+def test_a_process_of_another_user_is_refused(attached, tmp_path):
+    if os.geteuid() == 0:
+        with Running(attached) as target:
+            tmp_path.chmod(0o777)
+            done = subprocess.run([GRAFTRACE, "record", "-o", "/dev/null", "-P", str(target.pid)], user=65534,
+                                  group=65534, extra_groups=[], cwd="/", text=True,
+                                  capture_output=True, timeout=30)
+            pid = target.pid
+    else:
+        pid = 1
+        done = subprocess.run([GRAFTRACE, "record", "-P", "1"], cwd=tmp_path, text=True,
+                              capture_output=True, timeout=30)
+    assert done.returncode == 1
+    assert f"process {pid}" in done.stderr and "run graftrace as root" in done.stderr
+
+
+def test_programs_that_no_tracer_can_follow_are_refused(graftrace, compile):
+    text = PROGRAMS.joinpath("attached.c").read_text()
+    go = '__attribute__((section(".go.buildinfo"), used)) static const char build[] = "go";\n'
+    with Running(compile(text + go, *FLAGS)) as target:
+        assert "is a Go program" in refusal(graftrace, target.pid)
+    with Running(compile("attached.c", "-O1", "-pthread", "-fsanitize=memory",
+                         compiler="clang")) as target:
+        assert "MemorySanitizer" in refusal(graftrace, target.pid)
+
+
+SANDBOX = r"""
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+__attribute__((constructor)) static void enter(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FORBIDDEN, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+"""
+
+
+def test_a_sandbox_is_asked_before_it_kills(graftrace, compile):
+    text = PROGRAMS.joinpath("attached.c").read_text() + SANDBOX
+    with Running(compile(text, *FLAGS, "-DFORBIDDEN=SYS_socketpair")) as target:
+        # Only root may read what a filter says.
+        said = refusal(graftrace, target.pid)
+        assert ("forbids socketpair" if os.geteuid() == 0 else "may not read") in said
+        assert target("call") == "right"
+    with Running(compile(text, *FLAGS, "-DFORBIDDEN=SYS_kexec_load")) as target:
+        if os.geteuid() == 0:
+            record(graftrace, target.pid, "--for", "10ms")
+        else:
+            assert "may not read" in refusal(graftrace, target.pid)
+        assert target("call") == "right"
+
+
+def test_the_command_line_says_what_it_wants(graftrace):
+    for words in (["-P", "x"], ["-P", "1", "true"], ["-P", "0"], ["--for", "soon", "true"]):
+        graftrace("record", *words, code=2)
+
+
+def test_a_program_is_recorded_for_a_time(graftrace, attached):
+    done = graftrace("record", "--for", "100ms", "--", sys.executable, "-c",
+                     "import time; time.sleep(0.3); print('end')")
+    assert done.stdout == "end\n"
