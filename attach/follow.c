@@ -30,11 +30,8 @@
 #define HOST_BYTE	1
 #define THREAD_CHECK_NS 20000000ull
 /* An exec that has not begun or ended by then is let go. */
-#define EXEC_NS		3000000000ull
-#define DETACH_LIMIT_MS 5000
-#define CLEAN_LIMIT_MS	1000
-/* A process may fork while it is being detached from: it is looked for its children so often. */
-#define PASSES 5
+#define EXEC_NS	       3000000000ull
+#define CLEAN_LIMIT_MS 1000
 
 struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid)
 {
@@ -78,7 +75,7 @@ static uint64_t now_ns(void)
 }
 
 /* The writers of process pid write no more. */
-static void end_writers(struct gt_session *session, pid_t pid)
+void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 {
 	struct gt_drain *drain = &session->drain;
 	uint32_t i;
@@ -103,7 +100,7 @@ static void forget_threads(struct gt_session *session, pid_t pid)
 	}
 }
 
-static void free_mail_of(struct gt_session *session, pid_t pid)
+void gt_follow_free_mail(struct gt_session *session, pid_t pid)
 {
 	uint32_t i;
 
@@ -116,63 +113,13 @@ static void free_mail_of(struct gt_session *session, pid_t pid)
 	}
 }
 
-static void drop(struct gt_session *session, size_t at)
+void gt_follow_drop(struct gt_session *session, size_t at)
 {
 	struct gt_tracee *tracee = session->tracees[at];
 
 	gt_tracee_fini(tracee);
 	free(tracee);
 	session->tracees[at] = session->tracees[--session->tracee_count];
-}
-
-static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
-		   struct graftrace_mail *mail, bool *answered);
-
-/* The number that was given out last: of processes that a short session can have made, all lie
- * between the program's and this. 0 = numbers have begun anew, or may have. */
-static long last_number(const struct gt_session *session)
-{
-	char text[128];
-	ssize_t size;
-	long last = 0;
-	int fd;
-
-	if (now_ns() - session->first.ns > 1000000000)
-		return 0;
-	fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return 0;
-	text[size] = 0;
-	if (sscanf(text, "%*s %*s %*s %*s %ld", &last) != 1 || last < session->pid)
-		return 0;
-	return last;
-}
-
-/* A fork tells of itself only with its first traced call. Before the last process that is known of
- * goes, what it has left behind is looked for: whoever is younger than the program and has the
- * arena mapped. */
-static void adopt_orphans(struct gt_session *session, pid_t parent)
-{
-	long last = last_number(session);
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
-
-	while (processes && (entry = readdir(processes))) {
-		char *end;
-		long pid = strtol(entry->d_name, &end, 10);
-
-		if (last && (pid < session->pid || pid > last))
-			continue;
-		if (end != entry->d_name && !*end && pid > 0 && pid != getpid() && pid != parent &&
-		    gt_process_start_time((pid_t)pid) >= session->program_start)
-			on_fork(session, (pid_t)pid, parent, NULL, NULL);
-	}
-	if (processes)
-		closedir(processes);
 }
 
 static int ends_of_processes(struct gt_session *session)
@@ -190,11 +137,11 @@ static int ends_of_processes(struct gt_session *session)
 		}
 		gt_session_note_end(session, &tracee->process);
 		if (session->tracee_count == 1)
-			adopt_orphans(session, pid);
+			gt_follow_adopt_orphans(session, pid);
 		forget_threads(session, pid);
-		end_writers(session, pid);
-		free_mail_of(session, pid);
-		drop(session, i);
+		gt_follow_end_writers(session, pid);
+		gt_follow_free_mail(session, pid);
+		gt_follow_drop(session, i);
 		done++;
 	}
 	if (!session->reaped && !session->attached &&
@@ -329,7 +276,7 @@ static int leave_clean(struct gt_session *session, struct gt_tracee *child,
 	return 0;
 }
 
-static int on_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
+int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   struct graftrace_mail *mail, bool *answered)
 {
 	struct gt_tracee *parent = gt_follow_find(session, parent_pid), *child;
@@ -375,7 +322,7 @@ static bool adopt(struct gt_session *session, pid_t pid)
 
 	if (pid <= 0 || is_over(session, pid) || !first)
 		return false;
-	return on_fork(session, pid, first->process.pid, NULL, NULL) == 0 &&
+	return gt_follow_fork(session, pid, first->process.pid, NULL, NULL) == 0 &&
 	       gt_follow_find(session, pid);
 }
 
@@ -474,7 +421,7 @@ static int new_image(struct exec *exec, pid_t tid)
 			return 0;
 		}
 	} else {
-		end_writers(session, tid);
+		gt_follow_end_writers(session, tid);
 		gt_tracee_forget(tracee);
 		if (gt_process_reopen(&tracee->process, NULL))
 			return 0;
@@ -656,8 +603,8 @@ static int read_mail(struct gt_session *session)
 						&answered);
 			break;
 		case GRAFTRACE_MAIL_FORK:
-			error = on_fork(session, (pid_t)copy.pid, (pid_t)copy.argument[0], mail,
-					&answered);
+			error = gt_follow_fork(session, (pid_t)copy.pid, (pid_t)copy.argument[0],
+					       mail, &answered);
 			break;
 		case GRAFTRACE_MAIL_TRIGGER:
 			answered = gt_session_on_trigger(session, i, &copy);
@@ -672,80 +619,6 @@ static int read_mail(struct gt_session *session)
 			gt_follow_answer(mail);
 	}
 	return error ? error : done;
-}
-
-static void say_left(struct gt_message *message, pid_t pid, enum gt_detach_left left)
-{
-	if (!message || message->text[0] || left == GT_DETACH_ALL_GONE)
-		return;
-	gt_fail(message, 0,
-		left == GT_DETACH_LEFT_PATCH
-			? "process %d keeps the recorder's memory: somebody has written over its "
-			  "patches. It is not recorded any more"
-			: "process %d keeps the recorder's memory: a thread stands in it. It is "
-			  "not "
-			  "recorded any more; attaching once more cleans up",
-		(int)pid);
-}
-
-static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
-{
-	enum gt_detach_left left = GT_DETACH_ALL_GONE;
-	struct gt_message why = { "" };
-	int error =
-		gt_process_ended(&tracee->process)
-			? 0
-			: gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, &why);
-
-	if (error == GT_EGONE || gt_process_ended(&tracee->process))
-		return 0;
-	say_left(message, tracee->process.pid, left);
-	if (error && message && !message->text[0])
-		*message = why;
-	return error;
-}
-
-int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
-{
-	struct graftrace_arena *memory = session->arena.memory;
-	bool more = true;
-	int error = 0, pass;
-
-	/* Nobody waits for us from now on, and nothing new is recorded. */
-	__atomic_store_n(&session->detached, true, __ATOMIC_RELEASE);
-	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&memory->tracing_on, 0, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, 1, 1);
-	__atomic_fetch_add(&memory->free_futex, 1, __ATOMIC_SEQ_CST);
-	gt_arena_wake(&memory->free_futex);
-	for (pass = 0; pass < PASSES && session->tracee_count && more; pass++) {
-		size_t i;
-
-		/* Those that have not told of themselves yet. The program itself is older. */
-		adopt_orphans(session, session->tracees[0]->process.pid);
-		more = false;
-		for (i = 0; i < session->tracee_count; i++) {
-			struct gt_tracee *tracee = session->tracees[i];
-			int result;
-
-			if (!tracee->has_agent)
-				continue;
-			more = true;
-			result = detach_from(tracee, message);
-			error = error ? error : result;
-			tracee->has_agent = false;
-		}
-	}
-	for (pass = 0; (size_t)pass < session->tracee_count; pass++) {
-		pid_t pid = session->tracees[pass]->process.pid;
-
-		end_writers(session, pid);
-		free_mail_of(session, pid);
-	}
-	while (session->tracee_count)
-		drop(session, session->tracee_count - 1);
-	return error;
 }
 
 int gt_follow_work(struct gt_session *session, uint64_t now)

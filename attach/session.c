@@ -6,8 +6,6 @@
 #define _GNU_SOURCE
 #include "attach/session.h"
 #include "attach/session_private.h"
-#include "attach/detach.h"
-#include "attach/refuse.h"
 #include "core/view/glob.h"
 
 #include <errno.h>
@@ -21,12 +19,11 @@
 #include <unistd.h>
 
 /* Without a ring of the doorbell, poll looks again after this. */
-#define BUSY_US		2000
-#define IDLE_US		20000
-#define HEARTBEAT_MS	250
-#define DETACH_LIMIT_MS 5000
-#define GRAPH_BYTE	2
-#define MODE_BYTE	3
+#define BUSY_US	     2000
+#define IDLE_US	     20000
+#define HEARTBEAT_MS 250
+#define GRAPH_BYTE   2
+#define MODE_BYTE    3
 
 static void free_list(char **list)
 {
@@ -189,6 +186,12 @@ static void set_threshold(struct gt_session *session)
 	__atomic_store_n(&session->arena.memory->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
 }
 
+void gt_session_calibrate(struct gt_session *session)
+{
+	calibrate(session);
+	set_threshold(session);
+}
+
 static int start_program(struct gt_session *session, char *const argv[], struct gt_message *message)
 {
 	struct gt_tracee *tracee = calloc(1, sizeof(*tracee));
@@ -204,6 +207,7 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	}
 	pid = session->pid = tracee->process.pid;
 	session->program_start = gt_process_start_time(pid);
+	gt_follow_note_reapers(session, pid);
 	calibrate(session); /* the exec took about a millisecond */
 	set_threshold(session);
 	error = gt_tracee_begin(
@@ -220,108 +224,6 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	tracee->process.stopped = 0;
 	error = gt_follow_add(session, tracee);
 	gt_thread_detach(pid);
-	return error;
-}
-
-/* Cleans up after a host that was killed; refuses while one lives. */
-static int clean_leftover(pid_t pid, struct gt_message *message)
-{
-	struct gt_process process;
-	enum gt_detach_left left;
-	struct gt_maps maps;
-	uint64_t image;
-	pid_t host;
-	int error = gt_process_open(&process, pid, message);
-
-	if (error)
-		return error;
-	error = gt_process_maps(pid, &maps, message);
-	if (error)
-		goto close;
-	image = gt_detach_find(&process, &maps);
-	gt_maps_free(&maps);
-	if (!image)
-		goto close;
-	host = gt_detach_host(&process, image);
-	if (host) {
-		error = gt_fail(message, GT_EBUSY,
-				"process %d is being recorded already, by graftrace (process %d): "
-				"end that first",
-				(int)pid, (int)host);
-		goto close;
-	}
-	error = gt_detach_process(&process, NULL, DETACH_LIMIT_MS, &left, message);
-	if (!error && left != GT_DETACH_ALL_GONE)
-		error = gt_fail(
-			message, GT_EBUSY,
-			"process %d has still parts of an earlier recording: a thread of it "
-			"stands in them, or somebody has written over them. Try again later",
-			(int)pid);
-close:
-	gt_process_close(&process);
-	return error;
-}
-
-static int attach_process(struct gt_session *session, pid_t pid, struct gt_message *message)
-{
-	struct gt_tracee *tracee;
-	enum gt_detach_left left;
-	int error, again;
-
-	if (gt_follow_find(session, pid))
-		return 0; /* named twice */
-	for (again = 0; again < 5; again++) {
-		error = gt_refuse_process(pid, message);
-		if (!error)
-			error = clean_leftover(pid, message);
-		if (error)
-			return error;
-		tracee = calloc(1, sizeof(*tracee));
-		if (!tracee)
-			return gt_fail(message, GT_ENOMEM, "no memory for a process");
-		tracee->process = (struct gt_process){ .memory = -1, .pidfd = -1 };
-		error = gt_tracee_attach(tracee, pid, &session->arena, &session->catalog,
-					 &session->selection,
-					 gt_clock_ticks(&session->live.target.clock, 1000000),
-					 session->sink, message);
-		if (!error) {
-			if (tracee->stopped_ns > session->stopped_ns)
-				session->stopped_ns = tracee->stopped_ns;
-			error = gt_follow_add(session, tracee);
-			return error ? gt_fail(message, error, "no memory for a process") : 0;
-		}
-		if (tracee->has_agent && error != GT_EAGAIN && error != GT_EGONE)
-			gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, NULL);
-		gt_tracee_fini(tracee);
-		free(tracee);
-		/* It has executed another program meanwhile: that one, then. */
-		if (error != GT_EAGAIN)
-			return error;
-	}
-	return error;
-}
-
-static int attach_processes(struct gt_session *session, const pid_t *pids, size_t count,
-			    struct gt_message *message)
-{
-	size_t i;
-	int error = 0;
-
-	session->attached = session->reaped = true;
-	session->pid = pids[0];
-	session->program_start = ~0ull;
-	for (i = 0; i < count; i++) {
-		uint64_t start = gt_process_start_time(pids[i]);
-
-		if (start && start < session->program_start)
-			session->program_start = start;
-	}
-	calibrate(session);
-	set_threshold(session);
-	for (i = 0; !error && i < count; i++)
-		error = attach_process(session, pids[i], message);
-	if (error && session->tracee_count)
-		gt_follow_detach_all(session, NULL);
 	return error;
 }
 
@@ -384,8 +286,8 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		error = start_watching(session, message);
 	}
 	if (!error)
-		error = options->pid_count ? attach_processes(session, options->pids,
-							      options->pid_count, message)
+		error = options->pid_count ? gt_session_attach(session, options->pids,
+							       options->pid_count, message)
 					   : start_program(session, options->argv, message);
 	if (error) {
 		session->reaped = true; /* nothing runs */
@@ -451,19 +353,6 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 			       done == GT_ENOMEM ? "no memory to go on recording"
 						 : "the recording cannot be written");
 	return over ? 0 : 1;
-}
-
-int gt_session_detach(struct gt_session *session, struct gt_message *message)
-{
-	int error;
-
-	if (message)
-		message->text[0] = 0;
-	pthread_mutex_lock(&session->lock);
-	error = gt_follow_detach_all(session, message);
-	session->reaped = true; /* whoever waits for the program: it is not we */
-	pthread_mutex_unlock(&session->lock);
-	return error;
 }
 
 struct gt_target *gt_session_target(struct gt_session *session)

@@ -28,6 +28,8 @@ struct gt_pending_hit {
 	struct gt_trigger_hit hit;
 };
 
+#define GT_REAPERS 64
+
 struct gt_session {
 	pthread_mutex_t lock;
 	struct gt_arena arena;
@@ -59,6 +61,9 @@ struct gt_session {
 	bool detached;		/* for good */
 	uint32_t wait_ms;	/* of the arena, while this host lives */
 	uint64_t stopped_ns;
+	/* Ancestors of the processes: one of them becomes the parent of orphans. */
+	pid_t reapers[GT_REAPERS];
+	size_t reaper_count;
 	bool reaped;
 	int status; /* as waitpid gives it */
 
@@ -86,6 +91,24 @@ uint64_t gt_clock_ticks(const struct gt_clock *clock, uint64_t ns);
 struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);
 /* Takes a tracee in (it is the session's then), or frees it on error. */
 int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
+/* A process that has forked off from one that is known, if it has the arena mapped: it is one of
+ * the session's then, or left clean. mail: the letter that told of it; *answered: it was. */
+int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
+		   struct graftrace_mail *mail, bool *answered);
+/* Looks for processes that have forked off and not told of it (attach/orphans.c). */
+void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent);
+/* Notes who will be the parent of children that process pid leaves behind. */
+void gt_follow_note_reapers(struct gt_session *session, pid_t pid);
+/* The writers of process pid write no more; its letters are read. */
+void gt_follow_end_writers(struct gt_session *session, pid_t pid);
+void gt_follow_free_mail(struct gt_session *session, pid_t pid);
+/* Forgets tracee number `at`. */
+void gt_follow_drop(struct gt_session *session, size_t at);
+/* Attaches to processes; after an error none of them is attached to. */
+int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count,
+		      struct gt_message *message);
+/* Sets the session's clock, and the threshold by it. */
+void gt_session_calibrate(struct gt_session *session);
 /* Takes the agent out of all processes, also of those that have not told of themselves. The first
  * error, and *message if something stays. */
 int gt_follow_detach_all(struct gt_session *session, struct gt_message *message);

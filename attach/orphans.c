@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that have forked off from traced ones and were never heard of: a fork tells of itself
+ * with its first traced call, which may be never, or too late to be read.
+ *
+ * They are known by the arena, but looking at a process's maps takes a lock that it holds while it
+ * executes a program, for as long as a loaded machine lets it wait. So it is not asked of all, only
+ * of those that can be meant: descendants of the traced ones, and children of whoever gets orphans
+ * (init, and the traced ones' ancestors). Parents are in /proc/PID/status, which takes no lock.
+ */
+#define _GNU_SOURCE
+#include "attach/session_private.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct family {
+	pid_t *pids;
+	pid_t *parents;
+	bool *ours; /* descends from a traced process */
+	size_t count;
+	size_t room;
+};
+
+/* The number that was given out last: of processes that a short session can have made, all lie
+ * between the program's and this. 0 = numbers have begun anew, or may have. */
+static long last_number(const struct gt_session *session)
+{
+	char text[128];
+	ssize_t size;
+	long last = 0;
+	int fd;
+
+	if (gt_clock_now().ns - session->first.ns > 1000000000)
+		return 0;
+	fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (size <= 0)
+		return 0;
+	text[size] = 0;
+	if (sscanf(text, "%*s %*s %*s %*s %ld", &last) != 1 || last < session->pid)
+		return 0;
+	return last;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], text[2048], *at;
+	ssize_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	at = strstr(text, "\nPPid:");
+	return at ? (pid_t)atoi(at + 6) : 0;
+}
+
+void gt_follow_note_reapers(struct gt_session *session, pid_t pid)
+{
+	size_t i;
+
+	for (pid = parent_of(pid); pid > 0; pid = parent_of(pid)) {
+		for (i = 0; i < session->reaper_count && session->reapers[i] != pid; i++)
+			;
+		if (i < session->reaper_count || i == GT_REAPERS)
+			return;
+		session->reapers[session->reaper_count++] = pid;
+	}
+}
+
+static bool add(struct family *family, pid_t pid, pid_t parent)
+{
+	if (family->count == family->room) {
+		size_t room = family->room ? family->room * 2 : 512;
+		pid_t *pids = realloc(family->pids, room * sizeof(*pids));
+		pid_t *parents = pids ? realloc(family->parents, room * sizeof(*parents)) : NULL;
+		bool *ours = parents ? realloc(family->ours, room * sizeof(*ours)) : NULL;
+
+		family->pids = pids ? pids : family->pids;
+		family->parents = parents ? parents : family->parents;
+		family->ours = ours ? ours : family->ours;
+		if (!ours)
+			return false;
+		family->room = room;
+	}
+	family->pids[family->count] = pid;
+	family->parents[family->count] = parent;
+	family->ours[family->count++] = false;
+	return true;
+}
+
+static void read_family(struct gt_session *session, struct family *family)
+{
+	long last = last_number(session);
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+
+	while (processes && (entry = readdir(processes))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (end == entry->d_name || *end || pid <= 0 || pid == getpid() ||
+		    (last && (pid < session->pid || pid > last)))
+			continue;
+		if (!add(family, (pid_t)pid, parent_of((pid_t)pid)))
+			break;
+	}
+	if (processes)
+		closedir(processes);
+}
+
+/* Children of a traced one, their children, and so on. */
+static void mark_descendants(struct gt_session *session, struct family *family)
+{
+	bool more = true;
+	size_t i, k;
+
+	while (more) {
+		more = false;
+		for (i = 0; i < family->count; i++) {
+			bool found = gt_follow_find(session, family->parents[i]) != NULL;
+
+			if (family->ours[i])
+				continue;
+			for (k = 0; k < family->count && !found; k++)
+				found = family->ours[k] && family->pids[k] == family->parents[i];
+			family->ours[i] = found;
+			more = more || found;
+		}
+	}
+}
+
+static bool is_orphan(const struct gt_session *session, pid_t parent)
+{
+	bool found = parent == 1;
+	size_t i;
+
+	for (i = 0; i < session->reaper_count && !found; i++)
+		found = session->reapers[i] == parent;
+	return found;
+}
+
+void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
+{
+	struct family family = { 0 };
+	size_t i;
+
+	read_family(session, &family);
+	mark_descendants(session, &family);
+	for (i = 0; i < family.count; i++) {
+		pid_t pid = family.pids[i];
+
+		if (pid == parent || gt_follow_find(session, pid) ||
+		    (!family.ours[i] && !is_orphan(session, family.parents[i])))
+			continue;
+		if (gt_process_start_time(pid) >= session->program_start)
+			gt_follow_fork(session, pid, parent, NULL, NULL);
+	}
+	free(family.pids);
+	free(family.parents);
+	free(family.ours);
+}
