@@ -21,6 +21,7 @@ struct gt_command {
 };
 
 int gt_cmd_functions(int argc, char **argv);
+int gt_cmd_get(int argc, char **argv);
 int gt_cmd_mount(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
 int gt_cmd_profile(int argc, char **argv);
@@ -28,6 +29,7 @@ int gt_cmd_record(int argc, char **argv);
 int gt_cmd_report(int argc, char **argv);
 int gt_cmd_runtime_breakdown(int argc, char **argv);
 int gt_cmd_serve(int argc, char **argv);
+int gt_cmd_set(int argc, char **argv);
 int gt_cmd_show(int argc, char **argv);
 
 /* "graftrace NAME: text\n" on stderr, as one write. */

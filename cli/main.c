@@ -21,6 +21,8 @@ static const struct gt_command commands[] = {
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
 	{ "runtime-breakdown", "turn that CSV into a page with a bar chart of self times",
 	  gt_cmd_runtime_breakdown },
+	{ "get", "print a control file of a program that is being recorded", gt_cmd_get },
+	{ "set", "write a control file of a program that is being recorded", gt_cmd_set },
 	{ "mount", "make the control files of a program or a recording a directory", gt_cmd_mount },
 	{ "serve", "serve a recording over HTTP, as ftrace's control files", gt_cmd_serve },
 };

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 #include "cli/ring_dump.h"
 #include "cli/running.h"
 #include "read/writer.h"
+#include "serve/door.h"
 #include "serve/http.h"
 #include "serve/live.h"
 
@@ -39,6 +41,8 @@
 #define SUB_BUFFER_BYTES 65536 /* the largest that a session has */
 
 struct recording {
+	pthread_mutex_t live_lock; /* guards the making of `live` */
+	struct gt_door *door;
 	struct gt_record_options options;
 	char *program; /* path of its file */
 	struct gt_file_writer *writer;
@@ -178,6 +182,13 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 		if (error == GT_ENOMEM)
 			gt_complain(NAME, "no memory to write the ring to the file");
 	}
+	if (recording->live != NULL) {
+		uint64_t marks, none;
+
+		if (gt_ring_dump(gt_live_marks(recording->live),
+				 gt_file_writer_sink(recording->writer), &marks, &none) == 0)
+			totals->words += marks;
+	}
 	if (recording->options.threshold_ns != 0)
 		totals->calls = totals->words; /* a record a call: its return, with both times */
 	end = (struct gt_file_writer_totals){
@@ -223,15 +234,23 @@ static int open_server(struct recording *recording)
 	return GT_EXIT_FAILED;
 }
 
-static void start_server(struct recording *recording)
+static bool is_ring(const struct gt_record_options *options)
 {
+	return options->serve != NULL || options->overwrite;
+}
+
+/* The control files: made when the first door needs them, which may be in another thread. */
+static int need_live(void *data, struct gt_control_target **control, struct gt_message *message)
+{
+	struct recording *recording = data;
 	const struct gt_record_options *options = &recording->options;
-	struct gt_message message = { "" };
 	struct gt_live_options live = {
 		.size = sizeof(live),
 		.program = recording->program,
 		.tracer = options->tracer,
-		.mode = options->overwrite ? GRAFTRACE_MODE_OVERWRITE : GRAFTRACE_MODE_RING,
+		.mode = options->overwrite ? GRAFTRACE_MODE_OVERWRITE
+			: is_ring(options) ? GRAFTRACE_MODE_RING
+					   : GRAFTRACE_MODE_DRAIN,
 		.buffer_bytes = options->buffer_bytes,
 		.max_graph_depth = options->max_graph_depth,
 		.threshold_ns = options->threshold_ns,
@@ -241,9 +260,41 @@ static void start_server(struct recording *recording)
 		.graph = options->graph,
 	};
 
-	if (gt_live_create(recording->session, &live, &recording->live, &message) == 0 &&
-	    gt_http_start(recording->server, gt_live_control(recording->live), recording->program,
-			  &message) == 0)
+	int error = 0;
+
+	pthread_mutex_lock(&recording->live_lock);
+	if (recording->live == NULL)
+		error = gt_live_create(recording->session, &live, &recording->live, message);
+	if (error == 0)
+		*control = gt_live_control(recording->live);
+	pthread_mutex_unlock(&recording->live_lock);
+	return error;
+}
+
+/* For `graftrace get` and `set`. A system where that cannot be is recorded on all the same. */
+static void open_door(struct recording *recording)
+{
+	struct gt_message message = { "" };
+
+	if (gt_door_open(gt_session_pid(recording->session), need_live, recording, &recording->door,
+			 &message) != 0)
+		recording->door = NULL;
+}
+
+static void close_door(struct recording *recording)
+{
+	if (recording->door != NULL)
+		gt_door_close(recording->door);
+	recording->door = NULL;
+}
+
+static void start_server(struct recording *recording)
+{
+	struct gt_message message = { "" };
+	struct gt_control_target *control;
+
+	if (need_live(recording, &control, &message) == 0 &&
+	    gt_http_start(recording->server, control, recording->program, &message) == 0)
 		fprintf(stderr, "graftrace: serving http://%s/ftrace/\n",
 			gt_http_address(recording->server));
 	else
@@ -339,7 +390,7 @@ static int start_session(struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
 	struct gt_message message = { "" };
-	bool ring = options->serve != NULL || options->overwrite;
+	bool ring = is_ring(options);
 	struct gt_session_options session = {
 		.size = sizeof(session),
 		.argv = options->argv,
@@ -445,6 +496,7 @@ static int record(struct recording *recording)
 		return code;
 	if (recording->server != NULL)
 		start_server(recording);
+	open_door(recording);
 	gt_record_report_untraced(recording->session, &recording->options);
 	gt_record_stop_watch(&recording->stop, recording->session);
 	if (is_attached(recording))
@@ -452,6 +504,8 @@ static int record(struct recording *recording)
 	follow(recording);
 	if (gt_record_stop_now(&recording->stop, recording->session))
 		fprintf(stderr, "graftrace: %s: the recording ends\n", recording->stop.why);
+	if (recording->door != NULL && recording->server == NULL)
+		close_door(recording);
 	if (recording->live != NULL)
 		gt_live_end(recording->live);
 	finish_file(recording, &totals);
@@ -466,7 +520,7 @@ static int record(struct recording *recording)
 
 int gt_cmd_record(int argc, char **argv)
 {
-	struct recording recording = { .program = NULL };
+	struct recording recording = { .live_lock = PTHREAD_MUTEX_INITIALIZER };
 	int code = gt_record_options_parse(argc, argv, &recording.options);
 
 	if (code < 0 && recording.options.from != NULL) {
@@ -481,6 +535,7 @@ int gt_cmd_record(int argc, char **argv)
 	}
 	if (code < 0) {
 		code = record(&recording);
+		close_door(&recording);
 		if (recording.server != NULL)
 			gt_http_close(recording.server, code < 0 ? SERVE_GRACE_MS : 0);
 		if (recording.live != NULL)
