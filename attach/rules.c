@@ -181,6 +181,21 @@ const char *gt_rule_object(const struct gt_object *object, bool *never)
 	return reason;
 }
 
+const char *gt_rule_refused(const struct gt_object *object)
+{
+	const char *path = gt_object_path(object), *slash = strrchr(path, '/');
+	uint64_t address;
+
+	if (strcmp(slash ? slash + 1 : path, "valgrind") == 0 || strstr(path, "/valgrind/"))
+		return "belongs to Valgrind, which executes a translation of a program's code: "
+		       "trace the program without";
+	if (gt_object_symbol(object, "__msan_init", &address) == 0 && address)
+		return "is built with MemorySanitizer, which keeps the memory that graftrace "
+		       "needs: "
+		       "use a build without";
+	return NULL;
+}
+
 bool gt_rule_is_libc(const struct gt_object *object)
 {
 	static const char *const starts[] = { "libc.so",       "libc-2",   "libc.musl",

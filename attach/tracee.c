@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "attach/tracee.h"
 #include "attach/patch.h"
+#include "attach/rules.h"
 #include "core/view/glob.h"
 
 #include <elf.h>
@@ -505,6 +506,22 @@ static int apply(struct gt_tracee *tracee, struct gt_message *message)
 	return error;
 }
 
+/* Before anything is put into it. */
+static int refuse(const struct gt_tracee *tracee, struct gt_message *message)
+{
+	size_t i;
+
+	for (i = 0; i < tracee->object_count; i++) {
+		const struct gt_catalog_file *file = tracee->objects[i]->file;
+		const char *reason =
+			tracee->objects[i]->program ? gt_rule_refused(file->object) : NULL;
+
+		if (reason)
+			return gt_fail(message, GT_ENOTSUP, "'%s' %s", file->path, reason);
+	}
+	return 0;
+}
+
 int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
 		    struct gt_catalog *catalog, const struct gt_selection *selection,
 		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
@@ -515,15 +532,17 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 
 	tracee->process.stopped = tid;
 	gt_edits_clear(&tracee->edits);
-	error = take_hands(&hands, message);
+	error = find_objects(tracee, catalog, &any, message);
+	if (!error)
+		error = refuse(tracee, message);
+	if (!error)
+		error = take_hands(&hands, message);
 	if (!error)
 		error = gt_inject_agent(&hands.remote, arena, tsc_per_ms, &tracee->agent, message);
 	if (!error) {
 		tracee->has_agent = true;
-		error = find_objects(tracee, catalog, &any, message);
-	}
-	if (!error)
 		error = place_objects(&hands, catalog, selection, message);
+	}
 	if (!error)
 		error = prepare_objects(tracee, catalog, selection, sink, false, message);
 	if (!error)

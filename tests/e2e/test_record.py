@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -379,6 +380,20 @@ def test_a_program_of_which_nothing_can_be_traced_runs_and_it_is_said(graftrace,
     assert "no function of" in done.stderr and "graftrace functions" in done.stderr
     assert done.stdout == "55\n"
     assert calls(done) == 0
+
+
+def test_a_build_with_memory_sanitizer_runs_untraced_and_it_is_said(graftrace, compile):
+    program = compile(PROGRAM, "-O1", "-fsanitize=memory", compiler="clang")
+    done = graftrace("record", program, "calls=10", "exit=3", code=3)
+    assert done.stdout == "55\n"
+    assert "MemorySanitizer" in done.stderr and "untraced" in done.stderr
+
+
+def test_valgrind_runs_untraced_and_it_is_said(graftrace, tmp_path):
+    launcher = tmp_path / "valgrind"
+    shutil.copy("/bin/true", launcher)
+    done = graftrace("record", launcher)
+    assert "Valgrind" in done.stderr and "untraced" in done.stderr
 
 
 def test_libraries_of_the_system_are_recorded_by_name(graftrace, compile):
