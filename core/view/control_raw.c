@@ -261,6 +261,9 @@ static const struct gt_control_file files[] = {
 	    .write = write_event),
 	ROW("events/enable", "all of them: 0", GT_CONTROL_ALL, .argument = 0, .open = open_number,
 	    .read = gt_row_read_text, .write = write_enable),
+	/* Linux has none, but others beside it: libtracefs wants to find one system. */
+	ROW("events/ftrace/enable", "the same", GT_CONTROL_ALL, .argument = 0, .open = open_number,
+	    .read = gt_row_read_text, .write = write_enable),
 	TEXT("events/header_page", "the format of a page of trace_pipe_raw", HEADER_PAGE),
 	TEXT("events/header_event", "the format of what stands in front of each event",
 	     HEADER_EVENT),
