@@ -96,6 +96,12 @@ static struct gt_session *session_of(struct gt_target *target)
 	return ((struct gt_live_target *)target->data)->session;
 }
 
+static uint64_t off_cpu_ns(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to)
+{
+	return gt_session_off_cpu_ns(session_of(target), tid, gt_clock_ns(&target->clock, from),
+				     gt_clock_ns(&target->clock, to));
+}
+
 static int trigger_add(struct gt_target *target, const struct gt_trigger *trigger,
 		       struct gt_message *message)
 {
@@ -128,6 +134,7 @@ static const struct gt_target_ops operations = {
 	.consume = consume,
 	.function = function,
 	.function_at = function_at,
+	.off_cpu_ns = off_cpu_ns,
 	.trigger_add = trigger_add,
 	.trigger_remove = trigger_remove,
 	.trigger_get = trigger_get,

@@ -255,6 +255,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		}
 	}
 	pthread_mutex_init(&session->lock, NULL);
+	gt_off_cpu_init(&session->off_cpu);
 	gt_catalog_init(&session->catalog);
 	session->first = gt_clock_now();
 	error = set_lists(&session->selection, options->filter, options->notrace, options->graph,
@@ -311,6 +312,7 @@ static int work(struct gt_session *session, bool *over)
 	if (done < 0)
 		return done;
 	gt_profile_collect(&session->profile);
+	gt_off_cpu_collect(&session->off_cpu);
 	do {
 		if (!session->tracee_count && session->reaped)
 			gt_follow_end_all(session);
@@ -693,6 +695,7 @@ void gt_session_destroy(struct gt_session *session)
 	}
 	free(session->tracees);
 	gt_profile_fini(&session->profile);
+	gt_off_cpu_fini(&session->off_cpu);
 	gt_drain_fini(&session->drain);
 	gt_arena_destroy(&session->arena);
 	gt_catalog_fini(&session->catalog);

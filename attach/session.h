@@ -112,6 +112,13 @@ int gt_session_thread(struct gt_session *session, enum gt_session_list which, ui
 /* Whether new threads and children come into the lists that their creators are in. */
 void gt_session_set_follow(struct gt_session *session, bool follow);
 
+/* sleep-time = 0: from now on it is known when threads are off the CPU (gt_target_ops.off_cpu_ns).
+ * GT_EPERM, GT_ENOTSUP: the kernel does not tell, the message says why. */
+int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message);
+/* Between two times of CLOCK_MONOTONIC. */
+uint64_t gt_session_off_cpu_ns(struct gt_session *session, uint32_t tid, uint64_t from_ns,
+			       uint64_t to_ns);
+
 /*
  * The function profiler: every thread counts its calls and their times in tables of its own;
  * nothing goes to the ring for it. What the filters let through is counted. Switching it on begins

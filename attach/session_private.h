@@ -11,6 +11,7 @@
 #include "attach/catalog.h"
 #include "attach/drain.h"
 #include "attach/live_target.h"
+#include "attach/off_cpu.h"
 #include "attach/profile.h"
 #include "attach/session.h"
 #include "attach/tracee.h"
@@ -39,6 +40,7 @@ struct gt_session {
 	struct gt_live_target live;
 	struct gt_triggers triggers;
 	struct gt_profile profile;
+	struct gt_off_cpu off_cpu;
 	void (*handler)(void *data, const struct gt_trigger_hit *hit);
 	void *handler_data;
 	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];

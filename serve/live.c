@@ -237,6 +237,8 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	if (error == 0 && (changed & GT_OPTION_OVERWRITE) && live->instance == NULL)
 		error = gt_session_set_overwrite(live->session,
 						 (options & GT_OPTION_OVERWRITE) != 0, message);
+	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && !(options & GT_OPTION_SLEEP_TIME))
+		error = gt_session_watch_off_cpu(live->session, message);
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->lock);

@@ -183,6 +183,13 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 					       : GT_ENOENT;
 }
 
+static uint64_t off_cpu_ns(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to)
+{
+	struct gt_target *inner = view_of(target)->inner;
+
+	return inner->ops->off_cpu_ns != NULL ? inner->ops->off_cpu_ns(inner, tid, from, to) : 0;
+}
+
 static const struct gt_target_ops operations = {
 	.writer_count = writer_count,
 	.writer = writer,
@@ -190,6 +197,7 @@ static const struct gt_target_ops operations = {
 	.consume = consume,
 	.function = function,
 	.function_at = function_at,
+	.off_cpu_ns = off_cpu_ns,
 };
 
 /* The marks alone */

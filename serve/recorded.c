@@ -137,6 +137,9 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	if (which != GT_CONTROL_OPTIONS || ((value ^ recorded->options) & fixed)) {
 		gt_message_set(message, "this of a recording cannot be changed");
 		error = GT_EINVAL;
+	} else if (!(value & GT_OPTION_SLEEP_TIME)) {
+		gt_message_set(message, "a recording does not have when threads were off the CPU");
+		error = GT_ENOTSUP;
 	} else {
 		recorded->options = value;
 	}

@@ -163,6 +163,13 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 	return source->ops->function_at(source, pid, address, out);
 }
 
+static uint64_t off_cpu_ns(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	return source->ops->off_cpu_ns != NULL ? source->ops->off_cpu_ns(source, tid, from, to) : 0;
+}
+
 static const struct gt_target_ops operations = {
 	.writer_count = writer_count,
 	.writer = writer,
@@ -171,6 +178,7 @@ static const struct gt_target_ops operations = {
 	.function = function,
 	.function_at = function_at,
 	.next_sequence = next_sequence,
+	.off_cpu_ns = off_cpu_ns,
 };
 
 /* Life */

@@ -106,6 +106,10 @@ struct gt_target_ops {
 	 */
 	uint64_t (*next_sequence)(struct gt_target *target, uint32_t index, uint64_t sequence);
 
+	/* How long a thread was off the CPU between two full clocks, in ns, as far as it is known.
+	 * May be NULL: nothing is. From any thread. */
+	uint64_t (*off_cpu_ns)(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to);
+
 	/* Triggers; NULL where there are none (recordings). From any thread.
 	 * add: GT_EINVAL no function matches, GT_ENOSPC no room for so many functions. The glob is
 	 * copied. The same glob, action and longer_than_ns again replace skip and count.

@@ -108,11 +108,17 @@ static inline char *put_microseconds(char *at, uint64_t ns)
 	return length < 8 ? gt_put_fill(at, ' ', 8 - length) : at;
 }
 
-static char *put_duration(struct gt_text *text, uint64_t ticks, char *at)
+/* With sleep-time off, the time that the thread was off the CPU is taken out. */
+static char *put_duration(struct gt_text *text, const struct gt_source *source, uint64_t from,
+			  uint64_t to, char *at)
 {
 	if (!has(text, GT_OPTION_GRAPH_DURATION) || !has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
-	uint64_t ns = gt_clock_duration_ns(&text->target->clock, ticks);
+	uint64_t ns = gt_clock_duration_ns(&text->target->clock, to - from);
+	if (!has(text, GT_OPTION_SLEEP_TIME) && text->target->ops->off_cpu_ns != NULL) {
+		uint64_t off = text->target->ops->off_cpu_ns(text->target, source->tid, from, to);
+		ns = off < ns ? ns - off : 0;
+	}
 	bool color = text->options.color && ns > 10000;
 	if (color)
 		at = GT_PUT_LITERAL(at, COLOR_LONG);
@@ -162,9 +168,9 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 	if (ahead && ahead->kind == GT_RECORD_RETURN &&
 	    ahead->function == source->record.function && ahead->start == source->record.clock &&
 	    ahead->depth == depth && !(ahead->flags & GT_RECORD_START_UNKNOWN)) {
-		uint64_t ticks = ahead->clock - ahead->start;
+		uint64_t from = ahead->start, to = ahead->clock;
 		gt_merge_skip_ahead(&text->merge, source);
-		at = put_duration(text, ticks, at);
+		at = put_duration(text, source, from, to, at);
 		at = put_indent(at, depth);
 		at = put_name(name, at);
 		return GT_PUT_LITERAL(at, "();\n");
@@ -182,7 +188,7 @@ static char *put_return(struct gt_text *text, const struct gt_source *source, ch
 	if (record->flags & GT_RECORD_START_UNKNOWN)
 		at = put_no_duration(text, at);
 	else
-		at = put_duration(text, record->clock - record->start, at);
+		at = put_duration(text, source, record->start, record->clock, at);
 	at = put_indent(at, record->depth);
 	/* Linux compares with what stands open at that depth: behind a switch of stacks that is
 	 * another one's. */

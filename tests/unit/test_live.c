@@ -135,6 +135,13 @@ void gt_session_set_follow(struct gt_session *of, bool follow)
 	(void)follow;
 }
 
+int gt_session_watch_off_cpu(struct gt_session *of, struct gt_message *why)
+{
+	(void)of;
+	(void)why;
+	return 0;
+}
+
 int gt_session_set_profile(struct gt_session *of, bool on, struct gt_message *why)
 {
 	(void)why;
