@@ -8,11 +8,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "attach/session.h"
 #include "cli/mount_enter.h"
@@ -30,15 +32,18 @@
 
 static const char help[] =
 	"Usage: graftrace mount DIR [OPTION...] -- PROGRAM [ARGUMENT...]\n"
+	"       graftrace mount DIR [OPTION...] -P PID\n"
 	"       graftrace mount DIR [OPTION...] FILE\n"
 	"       graftrace mount --enter DIR -- COMMAND [ARGUMENT...]\n"
 	"\n"
-	"Makes the directory DIR what /sys/kernel/tracing is, for PROGRAM, which it runs, or\n"
-	"for the recording FILE until Ctrl-C: cat and echo are all that is needed. The\n"
-	"program's input, output, signals and exit code are its own. With --enter, COMMAND\n"
-	"(trace-cmd) runs with DIR, which is mounted already, at /sys/kernel/tracing, and with\n"
-	"DIR/kallsyms at /proc/kallsyms; nobody else sees that.\n"
+	"Makes the directory DIR what /sys/kernel/tracing is, for PROGRAM, which it runs, for\n"
+	"the process PID, which goes on as it was afterwards, or for the recording FILE, both\n"
+	"until Ctrl-C: cat and echo are all that is needed. The program's input, output,\n"
+	"signals and exit code are its own. With --enter, COMMAND (trace-cmd) runs with DIR,\n"
+	"which is mounted already, at /sys/kernel/tracing, and with DIR/kallsyms at\n"
+	"/proc/kallsyms; nobody else sees that.\n"
 	"\n"
+	"  -P, --pid PID             a process that runs; may be repeated\n"
 	"At the start (all can be changed in DIR, but for the last five):\n"
 	"  -p, --tracer NAME         nop (default), function_graph, function\n"
 	"  -l, --filter GLOB         only these functions; may be repeated\n"
@@ -58,7 +63,8 @@ static const char help[] =
 	"  -h, --help                this text\n"
 	"\n"
 	"Exit codes: PROGRAM's or COMMAND's own; if a signal killed it, graftrace dies of the\n"
-	"same one. 0: the recording's mount was ended. 127: no such program, 126: it cannot be\n"
+	"same one. 0: the mount of a process or recording was ended. 127: no such program, 126: it "
+	"cannot be\n"
 	"run, 1: it cannot be traced, the file not be read, or DIR not be mounted, 2: the\n"
 	"command line is wrong.\n";
 
@@ -75,6 +81,7 @@ enum {
 };
 
 static const struct option options_known[] = {
+	{ "pid", required_argument, NULL, 'P' },
 	{ "tracer", required_argument, NULL, 'p' },
 	{ "filter", required_argument, NULL, 'l' },
 	{ "notrace", required_argument, NULL, 'n' },
@@ -99,6 +106,7 @@ struct mount {
 	const char **filter;
 	const char **notrace;
 	const char **graph;
+	pid_t *pids;
 	struct gt_fuse_options fuse;
 	const char *enter;
 	const char *file; /* a recording */
@@ -133,6 +141,10 @@ static int take(int option, struct mount *mount, struct gt_message *message)
 		mount->session.tracer = (enum graftrace_tracer)tracer;
 		break;
 	}
+	case 'P':
+		error = gt_value_number(optarg, 1, INT32_MAX, &number, message);
+		mount->pids[mount->session.pid_count++] = (pid_t)number;
+		break;
 	case 'l':
 		add(mount->filter, optarg);
 		break;
@@ -194,7 +206,7 @@ static int parse(int argc, char **argv, struct mount *mount)
 	int option;
 
 	while (!program &&
-	       (option = getopt_long(argc, argv, "-p:l:n:g:b:h", options_known, NULL)) != -1) {
+	       (option = getopt_long(argc, argv, "-P:p:l:n:g:b:h", options_known, NULL)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -222,14 +234,15 @@ static int parse(int argc, char **argv, struct mount *mount)
 		return usage("the directory to mount on is missing");
 	mount->fuse.directory = plain[0];
 	mount->file = plain[1];
-	if (program && mount->file != NULL)
-		return usage("either a program or a recording is mounted");
-	if (!program && mount->file == NULL)
-		return usage("what shall be mounted is missing: -- PROGRAM, or a recording");
+	if (program + (mount->file != NULL) + (mount->session.pid_count > 0) > 1)
+		return usage("either a program, or processes, or a recording is mounted");
+	if (!program && mount->file == NULL && mount->session.pid_count == 0)
+		return usage("what shall be mounted is missing: -- PROGRAM, -P PID or a recording");
 	if (mount->file != NULL && mount->for_program)
 		return usage("a recording is mounted as it is: options of what is traced are for "
 			     "a program");
-	mount->session.argv = argv + optind;
+	mount->session.argv = program ? argv + optind : NULL;
+	mount->session.pids = mount->pids;
 	mount->session.filter = mount->filter;
 	mount->session.notrace = mount->notrace;
 	mount->session.graph = mount->graph;
@@ -310,12 +323,21 @@ static int create_live(const struct mount *mount, const char *program, struct gt
 	return gt_live_create(session, &live_options, live, message);
 }
 
-static void follow(struct gt_session *session)
+/* Processes that were attached to are left at Ctrl-C and SIGTERM, and when nobody can ask any more.
+ */
+static void follow(struct gt_session *session, const struct gt_fuse *fuse, bool attached)
 {
 	struct gt_message message = { "" };
+	bool detaching = false;
 
 	while (gt_session_poll(session, POLL_MS, &message) > 0) {
-		if (gt_run_to_forward) {
+		if (attached && !detaching &&
+		    (gt_run_interrupted || gt_run_to_forward ||
+		     (fuse != NULL && gt_fuse_is_gone(fuse)))) {
+			detaching = true;
+			if (gt_session_detach(session, &message) != 0)
+				gt_complain(NAME, "%s", message.text);
+		} else if (gt_run_to_forward && !attached) {
 			int signal = gt_run_to_forward;
 
 			gt_run_to_forward = 0;
@@ -328,6 +350,7 @@ static void follow(struct gt_session *session)
  * code. */
 static int mount_program(const struct mount *mount, const char *program, int *status)
 {
+	bool attached = mount->session.pid_count > 0;
 	struct gt_message message = { "" };
 	struct gt_session *session = NULL;
 	struct gt_live *live = NULL;
@@ -341,7 +364,7 @@ static int mount_program(const struct mount *mount, const char *program, int *st
 	error = gt_session_start(&mount->session, &session, &message);
 	if (error != 0) {
 		complain(&message);
-		code = error == GT_ENOENT ? GT_RUN_NO_PROGRAM : GT_EXIT_FAILED;
+		code = error == GT_ENOENT && !attached ? GT_RUN_NO_PROGRAM : GT_EXIT_FAILED;
 		if (strncmp(message.text, "cannot run", 10) == 0)
 			code = GT_RUN_CANNOT_RUN;
 		gt_fuse_close(fuse, 0);
@@ -349,11 +372,15 @@ static int mount_program(const struct mount *mount, const char *program, int *st
 	}
 	if (create_live(mount, program, session, &live, &message) != 0 ||
 	    gt_fuse_start(fuse, gt_live_control(live), &message) != 0) {
-		gt_complain(NAME, "%s; the program runs unmounted", message.text);
+		gt_complain(NAME, "%s; the program goes on unmounted", message.text);
 		gt_fuse_close(fuse, 0);
 		fuse = NULL;
 	}
-	follow(session);
+	if (attached && fuse != NULL)
+		fprintf(stderr, "graftrace mount: process %d%s at %s until Ctrl-C or its end\n",
+			(int)mount->pids[0], mount->session.pid_count > 1 ? " and others" : "",
+			mount->fuse.directory);
+	follow(session, fuse, attached);
 	if (live != NULL)
 		gt_live_end(live);
 	if (fuse != NULL && mount->linger) {
@@ -364,11 +391,30 @@ static int mount_program(const struct mount *mount, const char *program, int *st
 	}
 	if (fuse != NULL)
 		gt_fuse_close(fuse, GRACE_MS);
-	*status = gt_session_exit_status(session);
+	if (attached)
+		code = GT_EXIT_DONE;
+	else
+		*status = gt_session_exit_status(session);
 	if (live != NULL)
 		gt_live_destroy(live);
 	gt_session_destroy(session);
 	return code;
+}
+
+/* The file of the program, or of what the first process runs. 0 or an exit code. */
+static int find_program(const struct mount *mount, char **program)
+{
+	char path[64];
+	char target[PATH_MAX];
+	ssize_t bytes;
+
+	if (mount->session.argv != NULL)
+		return gt_run_find_program(NAME, mount->session.argv[0], program);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)mount->pids[0]);
+	bytes = readlink(path, target, sizeof(target) - 1);
+	target[bytes > 0 ? bytes : 0] = '\0';
+	*program = strdup(target);
+	return *program != NULL ? 0 : GT_EXIT_FAILED;
 }
 
 int gt_cmd_mount(int argc, char **argv)
@@ -383,12 +429,14 @@ int gt_cmd_mount(int argc, char **argv)
 		.filter = calloc(words, sizeof(char *)),
 		.notrace = calloc(words, sizeof(char *)),
 		.graph = calloc(words, sizeof(char *)),
+		.pids = calloc(words, sizeof(pid_t)),
 	};
 	char *program = NULL;
 	int status = 0;
 	int code;
 
-	if (mount.filter == NULL || mount.notrace == NULL || mount.graph == NULL) {
+	if (mount.filter == NULL || mount.notrace == NULL || mount.graph == NULL ||
+	    mount.pids == NULL) {
 		gt_complain(NAME, "no memory");
 		code = GT_EXIT_FAILED;
 	} else {
@@ -398,12 +446,12 @@ int gt_cmd_mount(int argc, char **argv)
 		code = gt_mount_enter(NAME, mount.enter, mount.session.argv);
 	else if (code < 0 && mount.file != NULL)
 		code = mount_recording(&mount);
-	else if (code < 0 &&
-		 (code = gt_run_find_program(NAME, mount.session.argv[0], &program)) == 0)
+	else if (code < 0 && (code = find_program(&mount, &program)) == 0)
 		code = mount_program(&mount, program, &status);
 	free(program);
 	free(mount.filter);
 	free(mount.notrace);
 	free(mount.graph);
+	free(mount.pids);
 	return code < 0 ? gt_run_end_as(status) : code;
 }

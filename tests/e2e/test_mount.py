@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -311,6 +312,52 @@ def test_with_linger_the_trace_can_be_read_afterwards(graftrace, program):
     one.process.send_signal(signal.SIGINT)
     assert one.process.wait(PATIENCE) == 3
     assert not is_mounted(one.path)
+
+
+# A process that runs
+
+
+@pytest.fixture
+def attached(graftrace, program):
+    target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert target.stdout.readline() == "ready\n"
+    directory = graftrace.directory / "tracing"
+    directory.mkdir()
+    process = graftrace.start("mount", directory, "-P", str(target.pid))
+    line = process.stderr.readline()
+    assert "until Ctrl-C" in line, line
+    yield directory, process, target
+    target.kill()
+    target.communicate()
+    process.communicate(timeout=PATIENCE)
+
+
+def test_a_process_that_runs_is_mounted_and_left_as_it_was(attached):
+    directory, process, target = attached
+    (directory / "current_tracer").write_text("function_graph\n")
+    Mounted.calls(SimpleNamespace(process=target), 2)
+    assert function_names((directory / "trace").read_text()) == ["middle", "leaf", "leaf", "other"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0
+    assert not is_mounted(directory)
+    Mounted.calls(SimpleNamespace(process=target), 2)
+    target.stdin.close()
+    assert target.wait(PATIENCE) == 3
+    target.stdin = None
+
+
+def test_a_process_is_left_when_its_directory_is_unmounted(attached):
+    directory, process, target = attached
+    subprocess.run(["fusermount3", "-u", directory], check=True, timeout=PATIENCE)
+    assert process.wait(PATIENCE) == 0
+    Mounted.calls(SimpleNamespace(process=target), 1)
+
+
+def test_the_mount_of_a_process_ends_with_it(attached):
+    directory, process, target = attached
+    target.kill()
+    assert process.wait(PATIENCE) == 0
+    assert not is_mounted(directory)
 
 
 # A recording
