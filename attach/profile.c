@@ -209,7 +209,7 @@ void gt_profile_collect(struct gt_profile *profile)
 	struct owner owner;
 
 	/* Once all were used for the first time, what is free is on the stack. */
-	if (used < COLLECT_PAGES)
+	if (used < COLLECT_PAGES && used < profile->arena->profile_page_count / 2)
 		return;
 	for (page = 0; page < used; page++)
 		if (find_owner(profile, page, &owner) && !owner.writer)

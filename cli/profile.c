@@ -19,9 +19,8 @@
 #include "cli/running.h"
 #include "cli/values.h"
 
-#define NAME	     "profile"
-#define POLL_MS	     100
-#define BUFFER_BYTES (1 << 20) /* nothing goes there */
+#define NAME	"profile"
+#define POLL_MS 100
 
 static const char help[] =
 	"Usage: graftrace profile [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
@@ -381,7 +380,6 @@ static int run(const struct arguments *arguments)
 		.filter = arguments->filter,
 		.notrace = arguments->notrace,
 		.graph = arguments->graph,
-		.buffer_bytes = BUFFER_BYTES,
 		.mode = GRAFTRACE_MODE_RING,
 		.no_fork = arguments->no_fork,
 		.libraries = arguments->libraries,
