@@ -6,7 +6,45 @@
 #include "arch/x86_64/clock.h"
 #include "core/record/layout.h"
 
+#ifdef GT_KERNEL
+	.section .gt_hot, "ax", @progbits	/* no switch of threads from here: gt_kernel_in_recorder */
+#else
 	.text
+#endif
+#ifdef GT_KERNEL
+	/*
+	 * A kernel's stacks are small: the slow half runs on one of the CPU's own, if it has one, with
+	 * interrupts off. `busy` comes first: an NMI that sees it records nothing, so nothing nests here.
+	 * -8(%rbp): the flags.
+	 */
+	.macro ENTER_SLOW_HALF
+	pushf
+	cli
+	incl %gs:GT_THREAD_BUSY
+	mov %gs:GT_THREAD_SLOW_STACK, %r11
+	test %r11, %r11
+	cmovnz %r11, %rsp
+	and $-16, %rsp
+	cld
+	.endm
+	.macro LEAVE_SLOW_HALF
+	lea -8(%rbp), %rsp
+	decl %gs:GT_THREAD_BUSY
+	testb $2, 1(%rsp)			/* interrupts were on */
+	jz 9f
+	sti
+9:	mov %rbp, %rsp
+	.endm
+#else
+	.macro ENTER_SLOW_HALF
+	and $-16, %rsp
+	cld
+	.endm
+	.macro LEAVE_SLOW_HALF
+	mov %rbp, %rsp
+	.endm
+#endif
+
 	/*
 	 * in: rax = kind, rcx = reserved place or 0, rdx = function * 32
 	 * stack: 0 rdx 8 rcx 16 rax | 24 stub + 5 | 32 slot
@@ -28,10 +66,9 @@ gt_glue_entry:
 	shr $5, %rsi
 	mov %rcx, %rdx
 	mov %eax, %ecx
-	and $-16, %rsp
-	cld
+	ENTER_SLOW_HALF
 	call gt_agent_entry		/* (slot, function, hole, kind): 1 traced, 0 not */
-	mov %rbp, %rsp
+	LEAVE_SLOW_HALF
 	cmp $1, %eax			/* CF = not traced; pops leave the flags */
 	pop %rbp
 	pop %r11
@@ -65,10 +102,9 @@ gt_glue_exit:
 	mov 80(%rsp), %esi
 	shr $1, %esi
 	mov %rcx, %rdx
-	and $-16, %rsp
-	cld
+	ENTER_SLOW_HALF
 	call gt_agent_exit		/* (slot, function, hole): the real return address */
-	mov %rbp, %rsp
+	LEAVE_SLOW_HALF
 	mov %rax, 80(%rsp)
 	pop %rbp
 	pop %r11

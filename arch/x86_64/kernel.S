@@ -6,7 +6,11 @@
  */
 #include "core/record/layout.h"
 
+#ifdef GT_KERNEL
+	.section .gt_hot, "ax", @progbits	/* no switch of threads from here: gt_kernel_in_recorder */
+#else
 	.text
+#endif
 	/* The block is at %gs:0 and knows its own address once its CPU has started. */
 	.globl gt_arch_block
 	.hidden gt_arch_block

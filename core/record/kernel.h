@@ -47,6 +47,14 @@ void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_
 
 /* ---- CPUs ---- */
 
+/*
+ * What the slow half needs of stack at most: block->slow_stack is the top of a piece of that size,
+ * of this CPU alone, noted before gt_kernel_cpu_start; the recorder then takes at most
+ * GT_KERNEL_STACK_USE of any other stack. 0: all of it runs on whatever stack makes a traced call.
+ */
+#define GT_KERNEL_SLOW_STACK_BYTES 2048
+#define GT_KERNEL_STACK_USE	   512
+
 /* This CPU (whose %gs block begins with `block`) starts recording, on the stack of `context`.
  * Interrupts off. name: of the CPU, in lists of writers. False: no stream is left. */
 bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_context *context,

@@ -132,7 +132,8 @@ struct gt_thread {
 	uint64_t oldest_sequence; /* overwrite mode: of `oldest` */
 	uint32_t
 		oldest; /* index + 1 of what should be the writer's oldest sub-buffer; 0: unknown */
-	uint32_t reserved[5];
+	uint32_t reserved[3];
+	uint64_t slow_stack; /* kernels: top of the stack that the slow half runs on; 0 = none */
 };
 
 #define GT_ASSERT_AT(type, field, offset) \
@@ -156,6 +157,8 @@ _Static_assert(GRAFTRACE_STOP_LEFT_OUT << 8 == GT_STOP_LEFT_OUT, "byte 1 of the 
 GT_ASSERT_AT(struct gt_thread, profile, GT_THREAD_PROFILE);
 GT_ASSERT_AT(struct gt_thread, profile_pages, GT_THREAD_PROFILE_PAGES);
 GT_ASSERT_AT(struct gt_thread, self, GT_THREAD_SELF);
+GT_ASSERT_AT(struct gt_thread, busy, GT_THREAD_BUSY);
+GT_ASSERT_AT(struct gt_thread, slow_stack, GT_THREAD_SLOW_STACK);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_thread, context, GT_THREAD_CONTEXT);
 GT_ASSERT_AT(struct gt_context, frames, GT_CONTEXT_FRAMES);

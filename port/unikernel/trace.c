@@ -181,6 +181,8 @@ static void cpu_begin(struct cpu *cpu)
 	idle->recorder[0] = (uint64_t)stack;
 	if (!stack || !interrupt_stacks[cpu->number])
 		return;
+	uint64_t slow_top = stack_allocate(GT_KERNEL_SLOW_STACK_BYTES, &low);
+	((struct gt_thread *)cpu->recorder)->slow_stack = slow_top;
 	name[3] += (char)(cpu->number / 10);
 	name[4] += (char)(cpu->number % 10);
 	gt_kernel_cpu_start((struct gt_thread *)cpu->recorder, cpu->number, &stack->context, name);

@@ -36,6 +36,28 @@ def test_the_headers_are_installed_and_compile_alone(installed, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def test_a_kernel_can_be_linked_with_what_is_installed(installed, tmp_path):
+    """The library needs what core/record/port.h lists and the linker script's symbols, nothing else."""
+    library = next(installed.glob("lib/**/libgraftrace-core.a"))
+    headers = installed / "include" / "graftrace-core"
+    (tmp_path / "kernel.c").write_text(
+        '#include "core/record/kernel.h"\n#include "core/record/port.h"\n'
+        '#include "core/record/sites.h"\n#include "core/view/arena_control.h"\n'
+        '#include "core/view/http_server.h"\n'
+        "void use(struct gt_context *next) { gt_kernel_switch(next, 0); }\n")
+    subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-c",
+                    f"-I{headers}", f"-I{installed / 'include'}", "kernel.c"], cwd=tmp_path, check=True)
+    subprocess.run(["ld", "-r", "--whole-archive", library, "kernel.o", "-o", "linked.o"],
+                   cwd=tmp_path, check=True)
+    listed = subprocess.run(["nm", "-u", "--format=posix", "linked.o"], cwd=tmp_path, check=True,
+                            capture_output=True, text=True).stdout
+    wanted = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    described = (headers / "core" / "record" / "port.h").read_text()
+    script = {"gt_recorder_text_start", "gt_recorder_text_end", "_GLOBAL_OFFSET_TABLE_"}
+    strange = [name for name in wanted - script if name + "(" not in described]
+    assert not strange and "gt_port_arena" in wanted
+
+
 def test_man_pages_and_completion_are_installed(installed):
     pages = {path.name for path in (installed / "share" / "man" / "man1").iterdir()}
     assert pages == {path.name for path in (tree.ROOT / "doc" / "man").glob("*.1")}
