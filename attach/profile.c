@@ -46,8 +46,9 @@ static uint32_t used_pages(const struct gt_profile *profile)
 }
 
 struct owner {
-	const struct gt_live_writer *writer; /* NULL: it has gone */
-	uint32_t first;			     /* number of the page's first function */
+	const struct gt_live_writer *writer; /* NULL: it has gone, or is not known yet */
+	bool dead;
+	uint32_t first; /* number of the page's first function */
 };
 
 /* False: the page is nobody's, or its functions are none. */
@@ -69,6 +70,8 @@ static bool find_owner(const struct gt_profile *profile, uint32_t page, struct o
 		if (writer->writer.generation == generation && !writer->ended)
 			owner->writer = writer;
 	}
+	/* Of the numbers up to this one every writer was found; a later one may live. */
+	owner->dead = !owner->writer && generation <= drain->generations;
 	return true;
 }
 
@@ -212,7 +215,7 @@ void gt_profile_collect(struct gt_profile *profile)
 	if (used < COLLECT_PAGES && used < profile->arena->profile_page_count / 2)
 		return;
 	for (page = 0; page < used; page++)
-		if (find_owner(profile, page, &owner) && !owner.writer)
+		if (find_owner(profile, page, &owner) && owner.dead)
 			take_page(profile, page, owner.first);
 }
 

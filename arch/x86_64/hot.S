@@ -147,6 +147,8 @@ gt_hot_entry:
 entry_other:
 	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	je entry_profile
+	cmpl $(GT_MODE_PROFILE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	je entry_profile_graph
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz entry_stopped
 	cmpb $GT_MODE_FUNCTION, T(GT_THREAD_STOP + 3)
@@ -321,6 +323,8 @@ exit_pop:
 exit_stopped:
 	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	je exit_profile
+	cmpl $(GT_MODE_PROFILE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	je exit_profile_graph
 	testl $(0xff << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jz exit_slow
 	mov T(GT_THREAD_STOP), %eax

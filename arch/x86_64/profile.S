@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The function profiler's straight line: an entry counts a hit and pushes a frame, a return adds its
- * time to the function's numbers. Nothing is written to the ring. Included by hot.S at its end: it is
+ * time to the function's numbers. Alone nothing is written to the ring; beside function_graph the same
+ * records as without it. Included by hot.S at its end: it is
  * a part of the hot text, with the same macros and the same rules (registers, signals by letter).
  *
  *  D. Each number of a table is changed by one instruction on memory, so that a signal handler's calls
@@ -48,6 +49,49 @@ entry_profile:
 	ret
 	MAYBE_STUB profile
 
+/* The same with its record. The page is looked for first: what leaves must not have counted. */
+	.p2align 5
+entry_profile_graph:
+	SAVE
+	CHECK_GRAPH_ENTRY profile_graph
+	mov 24(%rsp), %rdx
+	sub REGION(GT_REGION_BIAS), %rdx	/* function * 32 */
+	shr $(GT_PROFILE_SHIFT + 5), %rdx
+	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
+	jae entry_slow
+	mov T(GT_THREAD_PROFILE), %rax
+	cmpq $0, (%rax, %rdx, 8)
+	je entry_slow
+	mov $8, %ecx				/* A */
+	xadd %rcx, T(GT_THREAD_CUR)
+	test %rcx, T(GT_THREAD_INSIDE)
+	jz entry_slow_hole
+	CLOCK entry_slow_hole
+	FUNCTION_WORD
+	or %rax, %rdx
+	mov %rdx, (%rcx)
+	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	mov T(GT_THREAD_TOP), %rcx
+	mov %rdx, GT_FRAME_WORD(%rcx)
+	mov T(GT_THREAD_HIGH), %rax
+	mov %rax, GT_FRAME_HIGH(%rcx)		/* and the epoch */
+	orl $GT_FRAME_PROFILE, GT_FRAME_EPOCH(%rcx)
+	movq $0, GT_FRAME_CHILDREN(%rcx)
+	lea 32(%rsp), %rdx
+	mov %rdx, GT_FRAME_SLOT(%rcx)
+	mov 24(%rsp), %rcx
+	sub REGION(GT_REGION_BIAS), %rcx
+	mov %rcx, %rdx
+	shr $(GT_PROFILE_SHIFT + 5), %rdx
+	mov T(GT_THREAD_PROFILE), %rax
+	mov (%rax, %rdx, 8), %rdx
+	and $(((1 << GT_PROFILE_SHIFT) - 1) << 5), %ecx
+	incq GT_PROFILE_HITS(%rdx, %rcx, GT_PROFILE_BYTES / 32)
+	RESTORE
+	clc
+	ret
+	MAYBE_STUB profile_graph
+
 /* stack: 0 rdx 8 rcx 16 rax | 24 the slot, with function << 1 | 1 */
 	.p2align 5
 exit_profile:
@@ -79,6 +123,7 @@ exit_profile:
 	shl $32, %rdx
 	or %rdx, %rax
 	mov T(GT_THREAD_TOP), %rdi
+exit_profile_count:				/* rax = now, rsi = then, rcx = numbers, rdi = frame */
 	sub %rsi, %rax				/* the call's ticks */
 	jb exit_profile_backwards
 exit_profile_goes_on:
@@ -111,3 +156,51 @@ exit_profile_backwards:
 	/* read on another CPU whose counter is a little behind */
 	xor %eax, %eax
 	jmp exit_profile_goes_on
+
+/* The same with its record; of a call that began in this sub-buffer. */
+	.p2align 5
+exit_profile_graph:
+	lea 24(%rsp), %rcx
+	mov T(GT_THREAD_TOP), %rdx
+	cmp GT_FRAME_SLOT(%rdx), %rcx
+	jne exit_slow
+	mov GT_FRAME_EPOCH(%rdx), %eax
+	xor T(GT_THREAD_EPOCH), %eax
+	cmp $GT_FRAME_PROFILE, %eax
+	jne exit_slow
+	mov 24(%rsp), %edx
+	shr $(GT_PROFILE_SHIFT + 1), %edx
+	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
+	jae exit_slow
+	mov T(GT_THREAD_PROFILE), %rax
+	cmpq $0, (%rax, %rdx, 8)
+	je exit_slow
+	mov $8, %ecx				/* A */
+	xadd %rcx, T(GT_THREAD_CUR)
+	test %rcx, T(GT_THREAD_INSIDE)
+	jz exit_slow_hole
+	CLOCK exit_slow_hole
+	mov 24(%rsp), %rdx
+	shl $32, %rdx
+	or %rax, %rdx
+	mov %rdx, (%rcx)
+	push %rsi
+	push %rdi
+	mov T(GT_THREAD_HIGH), %esi
+	shl $32, %rsi
+	mov %eax, %eax
+	or %rsi, %rax				/* now */
+	mov 40(%rsp), %ecx			/* function << 1 | 1 */
+	mov %ecx, %edi
+	shr $(GT_PROFILE_SHIFT + 1), %edi
+	mov T(GT_THREAD_PROFILE), %rdx
+	mov (%rdx, %rdi, 8), %rdx
+	and $(((1 << GT_PROFILE_SHIFT) - 1) << 1), %ecx
+	shl $5, %ecx
+	add %rdx, %rcx
+	mov T(GT_THREAD_TOP), %rdi
+	mov GT_FRAME_HIGH(%rdi), %esi
+	shl $32, %rsi
+	mov GT_FRAME_WORD(%rdi), %edx
+	or %rdx, %rsi				/* then */
+	jmp exit_profile_count

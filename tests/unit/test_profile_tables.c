@@ -171,6 +171,28 @@ static void what_the_dead_leave_counts_and_their_pages_come_back(void **state)
 	assert_int_equal(sum_of(100, 0).hits, 0);
 }
 
+static void a_thread_that_is_not_known_yet_keeps_its_pages(void **state)
+{
+	struct graftrace_profile_entry *page;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < PAGES; i++)
+		call(take(1, claim(1, 20 + i), 64), 100, 3);
+	gt_drain_find_writers(&drain);
+	for (i = 0; i < drain.writer_count; i++)
+		gt_drain_end_writer(&drain, i, true);
+	page = take(2, claim(2, 11), 64);
+	call(page, 100, 3);
+	gt_profile_collect(&profile);
+	call(page, 100, 3);
+	assert_int_equal(sum_of(100, 0).hits, PAGES + 2);
+	assert_int_equal(sum_of(100, 11).hits, 2);
+	gt_profile_collect(&profile);
+	call(page, 100, 3);
+	assert_int_equal(sum_of(100, 0).hits, PAGES + 3);
+}
+
 static void what_a_broken_target_writes_adds_nothing(void **state)
 {
 	uint32_t generation = claim(0, 11);
@@ -199,6 +221,7 @@ int main(void)
 		TEST(threads_are_added_up),
 		TEST(beginning_anew_takes_off_what_was_there),
 		TEST(what_the_dead_leave_counts_and_their_pages_come_back),
+		TEST(a_thread_that_is_not_known_yet_keeps_its_pages),
 		TEST(what_a_broken_target_writes_adds_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
