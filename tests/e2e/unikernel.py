@@ -6,12 +6,14 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 from conftest import BUILD, ROOT
 
 # A boot and a small program take a second or two; this is for a machine that is busy with more.
 LIMIT_S = 60
+CONNECTING = threading.Lock()
 
 
 def environment(**options):
@@ -100,8 +102,16 @@ class Machine:
             time.sleep(0.02)
 
     def connect(self, port=None):
-        """A connection to the program's port."""
-        return socket.create_connection(("127.0.0.1", port or self.port), timeout=30)
+        """A connection to the program's port.
+
+        QEMU forwards with a backlog of one: of a burst of connections the host drops most, and
+        tries again after 1, 3, 7, 15 seconds. So one is made at a time, with a pause in which
+        QEMU takes it.
+        """
+        with CONNECTING:
+            connection = socket.create_connection(("127.0.0.1", port or self.port), timeout=50)
+            time.sleep(0.02)
+        return connection
 
     def get(self, path="/", port=None):
         """One HTTP request: (status, body)."""
