@@ -513,15 +513,16 @@ struct head {
 	uint64_t clock; /* of its sub-buffer's opening */
 };
 
-static bool is_whole(const struct gt_drain *drain, const struct gt_drain_item *item)
+static bool is_whole(const struct gt_drain *drain, const struct gt_drain_item *item,
+		     uint64_t *records)
 {
 	struct graftrace_sub_buffer *memory = gt_arena_sub_buffer(drain->arena, item->index);
 	uint32_t room = gt_arena_words(drain->arena), used = memory->used;
-	uint64_t calls = 0, records = 0;
+	uint64_t calls = 0;
+	bool hole = gt_drain_has_hole(graftrace_sub_buffer_words(memory), used < room ? used : room,
+				      memory->tracer, &calls, records);
 
-	return drain->writers[item->writer].ended ||
-	       !gt_drain_has_hole(graftrace_sub_buffer_words(memory), used < room ? used : room,
-				  memory->tracer, &calls, &records);
+	return drain->writers[item->writer].ended || !hole;
 }
 
 /* Takes the item's sub-buffer out of the ring, counted as overrun. */
@@ -530,10 +531,11 @@ static void give_up(struct gt_drain *drain, struct gt_drain_item *item)
 	struct gt_arena *arena = drain->arena;
 	struct graftrace_stream *stream =
 		gt_arena_stream(arena, drain->writers[item->writer].stream);
-	uint32_t used = gt_arena_sub_buffer(arena, item->index)->used;
+	uint64_t records = 0;
 
-	if (is_whole(drain, item) && take(drain, item->index, &item->word)) {
-		__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], used, __ATOMIC_RELAXED);
+	if (is_whole(drain, item, &records) && take(drain, item->index, &item->word)) {
+		__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], records,
+				   __ATOMIC_RELAXED);
 		gt_arena_free(arena, item->index);
 		item->writer = NOBODY;
 	}

@@ -52,8 +52,47 @@ static char **copy_list(const char *const *list)
 	return copy;
 }
 
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes != 0)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+static const struct gt_memory heap = { resize, NULL };
+
+static void free_words(struct gt_selection_words *words)
+{
+	if (!words)
+		return;
+	gt_words_fini(&words->filter);
+	gt_words_fini(&words->notrace);
+	gt_words_fini(&words->graph);
+	free(words);
+}
+
+/* NULL: no memory. The lists must stay. */
+static struct gt_selection_words *make_words(const struct gt_selection *selection)
+{
+	struct gt_selection_words *words = calloc(1, sizeof(*words));
+
+	if (!words)
+		return NULL;
+	if (gt_words_init(&words->filter, &heap, (const char *const *)selection->filter) == 0 &&
+	    gt_words_init(&words->notrace, &heap, (const char *const *)selection->notrace) == 0 &&
+	    gt_words_init(&words->graph, &heap, (const char *const *)selection->graph) == 0)
+		return words;
+	free_words(words);
+	return NULL;
+}
+
 static void free_lists(struct gt_selection *selection)
 {
+	free_words(selection->words);
+	selection->words = NULL;
 	free_list(selection->filter);
 	free_list(selection->notrace);
 	free_list(selection->graph);
@@ -67,7 +106,10 @@ static int set_lists(struct gt_selection *selection, const char *const *filter,
 	selection->filter = copy_list(filter);
 	selection->notrace = copy_list(notrace);
 	selection->graph = copy_list(graph);
+	selection->words = NULL;
 	if (selection->filter && selection->notrace && selection->graph)
+		selection->words = make_words(selection);
+	if (selection->words)
 		return 0;
 	free_lists(selection);
 	return gt_fail(message, GT_ENOMEM, "no memory for the filters");
@@ -427,10 +469,9 @@ int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer trac
 }
 
 /* Whether any function that can be traced matches. */
-static bool glob_has_match(struct gt_session *session, const char *glob)
+/* Notes the words that name a function which can be traced. */
+static void note_matches(struct gt_session *session, struct gt_words *words)
 {
-	char *list[] = { (char *)glob, NULL };
-	struct gt_selection only = { .filter = list };
 	size_t i, k;
 	uint32_t index;
 
@@ -440,25 +481,44 @@ static bool glob_has_match(struct gt_session *session, const char *glob)
 		for (k = 0; k < tracee->object_count; k++) {
 			struct gt_tracee_object *object = tracee->objects[k];
 
-			for (index = 0; index < object->file->function_count; index++)
-				if (gt_selection_wants(
-					    &only,
-					    gt_object_function(object->file->object, index)->name,
-					    gt_object_function_name(object->file->object, index)) &&
-				    gt_tracee_can_trace(tracee, object, index, &session->selection))
-					return true;
+			for (index = 0; index < object->file->function_count; index++) {
+				const char *plain =
+					gt_object_function(object->file->object, index)->name;
+				const char *shown =
+					gt_object_function_name(object->file->object, index);
+
+				if (!gt_words_would_note(words, plain) &&
+				    (shown == plain || !gt_words_would_note(words, shown)))
+					continue;
+				if (!gt_tracee_can_trace(tracee, object, index,
+							 &session->selection))
+					continue;
+				gt_words_note(words, plain);
+				if (shown != plain)
+					gt_words_note(words, shown);
+			}
 		}
 	}
-	return false;
 }
 
 static int check_globs(struct gt_session *session, const char *const *list,
 		       struct gt_message *message)
 {
-	for (; list && *list; list++)
-		if (!glob_has_match(session, *list))
-			return gt_fail(message, GT_EINVAL, "no function matches '%s'", *list);
-	return 0;
+	struct gt_words words;
+	const char *left;
+	int error;
+
+	if (!list || !*list)
+		return 0;
+	error = gt_words_init(&words, &heap, list);
+	if (error)
+		return gt_fail(message, error, "no memory for the filters");
+	note_matches(session, &words);
+	left = gt_words_unnoted(&words);
+	if (left)
+		error = gt_fail(message, GT_EINVAL, "no function matches '%s'", left);
+	gt_words_fini(&words);
+	return error;
 }
 
 int gt_session_set_filters(struct gt_session *session, const char *const *filter,

@@ -23,8 +23,12 @@
 /* Moved code of a function is 40 bytes on the average; room is reserved, not used. */
 #define MOVED_EACH 96u
 
-static bool any_matches(char *const *globs, const char *plain, const char *shown)
+static bool any_matches(char *const *globs, const struct gt_words *words, const char *plain,
+			const char *shown)
 {
+	if (words)
+		return gt_words_match(words, plain) ||
+		       (shown != plain && gt_words_match(words, shown));
 	for (; globs && *globs; globs++)
 		if (gt_glob_match(*globs, plain) ||
 		    (shown != plain && gt_glob_match(*globs, shown)))
@@ -35,7 +39,8 @@ static bool any_matches(char *const *globs, const char *plain, const char *shown
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown)
 {
-	return any_matches(selection->graph, plain, shown);
+	return any_matches(selection->graph, selection->words ? &selection->words->graph : NULL,
+			   plain, shown);
 }
 
 bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown)
@@ -44,9 +49,12 @@ bool gt_selection_wants(const struct gt_selection *selection, const char *plain,
 
 	if (selection->off)
 		return false;
-	if (any_matches(selection->notrace, plain, shown))
+	if (any_matches(selection->notrace, selection->words ? &selection->words->notrace : NULL,
+			plain, shown))
 		return false;
-	return !filtered || any_matches(selection->filter, plain, shown) ||
+	return !filtered ||
+	       any_matches(selection->filter, selection->words ? &selection->words->filter : NULL,
+			   plain, shown) ||
 	       gt_selection_is_root(selection, plain, shown);
 }
 

@@ -15,12 +15,15 @@
 #include "attach/edits.h"
 #include "attach/inject.h"
 #include "attach/triggers.h"
+#include "core/view/words.h"
 
 /* What is to be traced. Globs as in core/view/glob.h; NULL-terminated lists, NULL = empty. */
 struct gt_selection {
 	char **filter;
 	char **notrace;
 	char **graph;
+	/* The three again, for long lists; NULL: as they stand. */
+	struct gt_selection_words *words;
 	char **library_globs; /* --lib: these of the system's libraries */
 	bool libraries;	      /* all of them */
 	bool unprepared;      /* see gt_selection_takes_unprepared() */
@@ -28,6 +31,12 @@ struct gt_selection {
 		     triggers */
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
+};
+
+struct gt_selection_words {
+	struct gt_words filter;
+	struct gt_words notrace;
+	struct gt_words graph;
 };
 
 enum gt_function_state {

@@ -11,12 +11,27 @@
 #include <string.h>
 
 #include "core/view/glob.h"
+#include "core/view/words.h"
+
+#define MANY_WORDS 16 /* of an edit: from here on it pays to sort the functions */
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes != 0)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+static const struct gt_memory heap = { resize, NULL };
 
 /* Lists, read */
 
 struct names {
 	struct gt_live *live;
-	const struct gt_globs *globs; /* NULL: all */
+	const struct gt_words *words; /* NULL: all */
 	bool enabled;		      /* only those that are traced now */
 	struct gt_control_name *names;
 	size_t count;
@@ -32,7 +47,7 @@ static int note_name(void *data, uint32_t number, const struct gt_function *func
 
 	(void)number;
 	if ((names->enabled && !enabled) ||
-	    (names->globs != NULL && !gt_globs_match(names->globs, function->name)))
+	    (names->words != NULL && !gt_words_match(names->words, function->name)))
 		return 0;
 	if (names->count == names->room) {
 		size_t room = names->room != 0 ? names->room * 2 : 1024;
@@ -109,10 +124,12 @@ int gt_live_list_open(struct gt_control_target *target, enum gt_control_list whi
 {
 	struct gt_live *live = live_of(target);
 	struct gt_globs globs = { NULL, 0, 0 };
+	struct gt_words words;
 	struct names *names;
 	int error = 0;
 
-	if (!copy_list(live, which, &globs)) {
+	if (!copy_list(live, which, &globs) ||
+	    gt_words_init(&words, &heap, gt_globs_words(&globs)) != 0) {
 		gt_globs_clear(&globs);
 		return no_memory(message);
 	}
@@ -124,11 +141,12 @@ int gt_live_list_open(struct gt_control_target *target, enum gt_control_list whi
 		gt_live_release(live);
 	if (names != NULL) {
 		names->live = live;
-		names->globs = is_filter(which) ? &globs : NULL;
+		names->words = is_filter(which) ? &words : NULL;
 		names->enabled = which == GT_CONTROL_ENABLED || which == GT_CONTROL_TOUCHED;
 		error = gt_session_each_function(live->session, note_name, names);
-		names->globs = NULL;
+		names->words = NULL;
 	}
+	gt_words_fini(&words);
 	gt_globs_clear(&globs);
 	if (names == NULL || error != 0) {
 		if (names != NULL)
@@ -165,6 +183,8 @@ struct edit {
 	uint64_t version;
 	struct gt_globs globs;
 	struct gt_globs notes; /* add or remove, plain or not, the glob, a newline, the module */
+	const char **sorted; /* names of all functions, once there are many words; NULL: not yet */
+	size_t sorted_count;
 };
 
 static bool note(struct edit *edit, char what, bool plain, const char *glob, size_t bytes,
@@ -187,6 +207,7 @@ static void free_edit(struct edit *edit)
 {
 	gt_globs_clear(&edit->globs);
 	gt_globs_clear(&edit->notes);
+	free(edit->sorted);
 	free(edit);
 }
 
@@ -297,6 +318,36 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 	return GT_EINVAL;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* From here on names are found by halving. Without memory for that they are searched as before. */
+static void sort_names(struct gt_live *live, struct edit *edit)
+{
+	struct names names = { .live = live };
+
+	if (gt_session_each_function(live->session, note_name, &names) == 0)
+		edit->sorted = malloc((names.count + 1) * sizeof(*edit->sorted));
+	for (size_t i = 0; edit->sorted != NULL && i < names.count; i++)
+		edit->sorted[edit->sorted_count++] = names.names[i].name;
+	if (edit->sorted != NULL)
+		qsort(edit->sorted, edit->sorted_count, sizeof(*edit->sorted), by_name);
+	free(names.names);
+}
+
+/* Whether the word, a name without any escape, is one of a function. */
+static bool is_known(struct gt_live *live, struct edit *edit, const char *word)
+{
+	if (edit->notes.count < MANY_WORDS || strpbrk(word, "*?[\\") != NULL)
+		return false;
+	if (edit->sorted == NULL)
+		sort_names(live, edit);
+	return edit->sorted != NULL && bsearch(&word, edit->sorted, edit->sorted_count,
+					       sizeof(*edit->sorted), by_name) != NULL;
+}
+
 static int add_word(struct gt_control_target *target, struct edit *edit, const char *glob,
 		    size_t bytes, const char *module, size_t module_bytes, bool plain,
 		    struct gt_message *message)
@@ -313,6 +364,8 @@ static int add_word(struct gt_control_target *target, struct edit *edit, const c
 	if (!gt_globs_add(&edit->globs, glob, bytes, plain))
 		return no_memory(message);
 	search.glob = edit->globs.words[edit->globs.count - 1];
+	if (is_known(live_of(target), edit, search.glob))
+		return 0;
 	gt_session_each_function(live_of(target)->session, search_name, &search);
 	if (search.found)
 		return 0;

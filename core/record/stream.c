@@ -47,9 +47,10 @@ static int64_t pool_pop(struct graftrace_arena *arena)
 	}
 }
 
-/* Is a word reserved and not stored? The loop over thousands of words stands in the switch of
- * sub-buffers: four that are neither zero nor special at a time. */
-static bool has_hole(const struct graftrace_sub_buffer *sub)
+/* Is a word reserved and not stored? If not, *records: calls, returns and events. The loop over
+ * thousands of words stands in the switch of sub-buffers: four that are neither zero nor special at
+ * a time. */
+static bool has_hole(const struct graftrace_sub_buffer *sub, uint32_t *records)
 {
 	const uint64_t *words = (const uint64_t *)(sub + 1);
 	const uint64_t special = ((uint64_t)GRAFTRACE_SPECIAL << 33) - 1;
@@ -58,15 +59,20 @@ static bool has_hole(const struct graftrace_sub_buffer *sub)
 	uint32_t i = 0;
 	while (i < used) {
 		if (!is_pairs) {
+			uint32_t from = i;
 			/* zero less one has all bits; special ones have nearly all of the high */
 			while (i + 4 <= used && ((words[i] - 1) | (words[i + 1] - 1) |
 						 (words[i + 2] - 1) | (words[i + 3] - 1)) < special)
 				i += 4;
+			*records += i - from;
 			if (i == used)
 				break;
 		}
 		if (words[i] == 0)
 			return true;
+		uint32_t function = graftrace_word_function(words[i]);
+		*records += function < GRAFTRACE_SPECIAL ||
+			    function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT;
 		i += graftrace_record_words(&words[i], used - i, is_pairs);
 	}
 	return false;
@@ -102,14 +108,14 @@ static bool take_back(struct graftrace_arena *arena, struct gt_thread *thread, u
 	uint64_t full = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, number, sequence);
 	uint64_t active =
 		graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, number, stream->sequence);
-	if (__atomic_load_n(&entry->word, ACQUIRE) != full || has_hole(sub))
+	uint32_t records = 0;
+	if (__atomic_load_n(&entry->word, ACQUIRE) != full || has_hole(sub, &records))
 		return false;
-	uint32_t used = sub->used;
 	if (!__atomic_compare_exchange_n(&entry->word, &full, active, false, ACQ_REL, RELAXED))
 		return false;
 	thread->oldest = entry->successor <= arena->sub_buffer_count ? entry->successor : 0;
 	thread->oldest_sequence = sequence + 1;
-	__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], used, RELAXED);
+	__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], records, RELAXED);
 	gt_arch_clear_words(graftrace_sub_buffer_words(sub),
 			    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
 	return true;

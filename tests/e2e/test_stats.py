@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""stats: eight threads write while four readers read, and every record is somewhere."""
+
+import re
+import subprocess
+import threading
+
+import pytest
+
+from test_http import Served, port_of
+
+PATIENCE = 60
+THREADS = 8
+CALLS = 60000
+
+PROGRAM = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+__attribute__((noinline)) int leaf(int x)
+{
+	__asm__ volatile("");
+	return x + 1;
+}
+
+static int calls;
+
+static void *work(void *unused)
+{
+	int sum = 0;
+	for (int i = 0; i < calls; i++)
+		sum += leaf(i);
+	(void)unused;
+	return (void *)(long)sum;
+}
+
+/* For each line that is read eight threads call leaf() so many times each. */
+int main(void)
+{
+	char line[64];
+
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		pthread_t threads[8];
+		calls = atoi(line);
+		for (int i = 0; i < 8; i++)
+			pthread_create(&threads[i], NULL, work, NULL);
+		for (int i = 0; i < 8; i++)
+			pthread_join(threads[i], NULL);
+		printf("done\n");
+		fflush(stdout);
+	}
+	return 0;
+}
+"""
+
+
+def counts(served, path):
+    text = served.get(path)
+    return {name: int(value) for name, value in re.findall(r"^([a-z ]+): +(\d+)$", text, re.M)}
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["ring", "overwrite"])
+def test_every_record_is_an_entry_read_overrun_or_dropped(graftrace, compile, options):
+    program = compile(PROGRAM, "-O2", "-pthread", "-fpatchable-function-entry=5")
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--buffer-size=1M", "-l", "leaf",
+                              *options, program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    served = Served(process, port_of(process))
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            text = served.get("trace")
+            assert not re.search(r"function#|\?\?", text)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    pipe = served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\nHost: localhost\r\n\r\n")
+
+    def follow():
+        while pipe.recv(1 << 16):
+            pass
+
+    readers.append(threading.Thread(target=follow))
+    for reader in readers:
+        reader.start()
+    served.calls(CALLS)
+    stop.set()
+    for reader in readers[:3]:
+        reader.join(PATIENCE)
+    found = counts(served, "stats")
+    pipe.shutdown(2)
+    readers[3].join(PATIENCE)
+    written = 2 * (THREADS * CALLS - found["dropped events"])
+    assert found["entries"] + found["overrun"] + found["read events"] == written
+    process.stdin.close()
+    process.wait(PATIENCE)
