@@ -339,9 +339,9 @@ static uint64_t now_ms(void)
 	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
 }
 
-static void signal_body(void)
+static void signals_with(const struct engine_options *options)
 {
-	start(&profile_options);
+	start(options);
 	struct sigaction action = { .sa_handler = on_signal };
 	sigaction(SIGALRM, &action, NULL);
 	struct itimerval often = { { 0, 37 }, { 0, 37 } };
@@ -357,10 +357,29 @@ static void signal_body(void)
 	CHECK(of_a.ticks >= of_a.self_ticks);
 }
 
+static void signal_body(void)
+{
+	signals_with(&profile_options);
+}
+
 static void signals_lose_no_hit(void **state)
 {
 	(void)state;
 	in_child(signal_body);
+}
+
+static void signal_graph_body(void)
+{
+	struct engine_options options = profile_options;
+	options.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	options.mode = GRAFTRACE_MODE_OVERWRITE;
+	signals_with(&options);
+}
+
+static void signals_lose_no_hit_beside_a_tracer(void **state)
+{
+	(void)state;
+	in_child(signal_graph_body);
 }
 
 static void *work(void *data)
@@ -511,6 +530,7 @@ int main(void)
 		cmocka_unit_test(entry_only_functions_have_hits_and_no_time),
 		cmocka_unit_test(deep_recursion_counts_each_call),
 		cmocka_unit_test(signals_lose_no_hit),
+		cmocka_unit_test(signals_lose_no_hit_beside_a_tracer),
 		cmocka_unit_test(threads_by_the_hundred_count_each_for_itself),
 		cmocka_unit_test(both_sides_of_a_fork_count),
 		cmocka_unit_test(it_is_switched_in_the_middle_of_calls),
