@@ -210,6 +210,7 @@ static void *work(void *data)
 		fuse_reply_err(job->request, ENODEV);
 		drop_job(job);
 	}
+	gt_fuse_close_files(fuse);
 	return NULL;
 }
 

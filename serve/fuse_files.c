@@ -490,6 +490,10 @@ static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	}
 	if (file->node.file->flags & GT_CONTROL_BINARY)
 		allow_splice(fuse, file);
+	file->next_open = fuse->opened;
+	if (fuse->opened != NULL)
+		fuse->opened->previous_open = file;
+	fuse->opened = file;
 	if (file->waits)
 		atomic_fetch_add(&fuse->waiting_files, 1);
 	fuse_reply_open(job->request, &job->info);
@@ -653,18 +657,33 @@ static void leave_polled(struct gt_fuse *fuse, struct gt_fuse_file *file)
 	file->poll = NULL;
 }
 
-static void release_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+static void close_file(struct gt_fuse *fuse, struct gt_fuse_file *file)
 {
-	struct gt_fuse_file *file = job->file;
-
 	leave_polled(fuse, file);
 	close_writer(file);
 	close_reader(file);
+	if (file->next_open != NULL)
+		file->next_open->previous_open = file->previous_open;
+	if (file->previous_open != NULL)
+		file->previous_open->next_open = file->next_open;
+	else
+		fuse->opened = file->next_open;
 	if (file->waits)
 		atomic_fetch_sub(&fuse->waiting_files, 1);
 	free(file->ahead);
 	free(file);
+}
+
+static void release_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	close_file(fuse, job->file);
 	fuse_reply_err(job->request, 0);
+}
+
+void gt_fuse_close_files(struct gt_fuse *fuse)
+{
+	while (fuse->opened != NULL)
+		close_file(fuse, fuse->opened);
 }
 
 /* Whether a read would give something (or the end, or an error) now. */

@@ -59,6 +59,7 @@ struct gt_fuse_file {
 	size_t ahead_given;
 	struct fuse_pollhandle *poll; /* to be told when there is more; NULL: nobody waits */
 	struct gt_fuse_file *next_polled;
+	struct gt_fuse_file *next_open, *previous_open;
 };
 
 enum gt_fuse_work {
@@ -109,6 +110,7 @@ struct gt_fuse {
 	/* The working thread's own. */
 	struct gt_fuse_job *parked;  /* reads that wait, oldest first */
 	struct gt_fuse_file *polled; /* somebody waits for them */
+	struct gt_fuse_file *opened; /* all that are open */
 	struct timespec next_look;   /* at both */
 };
 
@@ -117,6 +119,8 @@ int gt_fuse_errno(int64_t error);
 
 /* Carries a job out and answers. false: it has to wait, and nothing was answered. */
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);
+/* Closes what is still open when nobody asks any more. */
+void gt_fuse_close_files(struct gt_fuse *fuse);
 /* Tells those who poll files that have more now. */
 void gt_fuse_look_polled(struct gt_fuse *fuse);
 

@@ -58,8 +58,9 @@ def recorders(process):
     return count
 
 
-def record(mounted, calls, *options):
-    """Records while the program does `calls` (each an argument of Mounted.calls)."""
+def record(mounted, calls, *options, during="true"):
+    """Records while the program does `calls` (each an argument of Mounted.calls), and then the shell
+    `during`."""
     process = mounted.graftrace.start(
         "mount", "--enter", mounted.path, "--", "trace-cmd", "record", *options, "-o", "calls.dat",
         "sh", "-c", "echo started; read line", stdin=subprocess.PIPE)
@@ -70,6 +71,7 @@ def record(mounted, calls, *options):
     wait_until(lambda: recorders(process) == cpus, "the recorders")
     for one in calls:
         mounted.calls(one)
+    mounted.sh(during)
     _, said = process.communicate("\n", timeout=PATIENCE)
     assert process.returncode == 0, said
 
@@ -142,6 +144,16 @@ def test_show_follows_trace_pipe(mounted):
     assert function_names(text)[:4] == ["middle", "leaf", "leaf", "other"]
 
 
+def test_a_snapshot_is_taken_shown_and_cleared(mounted):
+    trace_cmd(mounted, "start", "-p", "function_graph")
+    mounted.calls(2)
+    trace_cmd(mounted, "snapshot", "-s")
+    assert function_names(trace_cmd(mounted, "snapshot")) == ["middle", "leaf", "leaf", "other"]
+    assert function_names(mounted.read("trace")) == []
+    trace_cmd(mounted, "snapshot", "-f")
+    assert "Snapshot is freed" in trace_cmd(mounted, "snapshot")
+
+
 # Into a file
 
 
@@ -197,6 +209,22 @@ def test_a_filter_and_a_depth_are_those_of_the_control_files(mounted):
     record(mounted, [5], "-p", "function_graph", "-g", "middle", "--max-graph-depth", "1")
     names = [line[5].split("|")[1].strip() for line in report(mounted, "calls.dat")]
     assert names == ["middle();"]
+
+
+def test_markers_are_among_the_calls(mounted):
+    record(mounted, [1], "-p", "function_graph", during="echo hello > trace_marker")
+    lines = report(mounted, "calls.dat")
+    prints = [i for i, line in enumerate(lines) if line[4] == "print"]
+    assert [lines[i][5] for i in prints] == ["tracing_mark_write: hello"]
+    assert prints == [len(lines) - 1]
+
+
+def test_what_was_recorded_is_counted_as_read(mounted):
+    record(mounted, [1000], "-p", "function_graph", during="cat stats > ../stats")
+    counts = (mounted.path.parent / "stats").read_text()
+    entries, read = (int(re.search(rf"^{name}: (\d+)$", counts, re.M)[1])
+                     for name in ("entries", "read events"))
+    assert entries + read == 2 * 1002
 
 
 def test_the_kernel_and_its_own_tracing_are_left_alone(mounted):
