@@ -469,9 +469,13 @@ static int name_process(struct recording *recording)
 static void say_attached(const struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
+	struct gt_session_totals totals;
 
-	fprintf(stderr, "graftrace: recording process %d%s, %s\n", (int)options->pids[0],
-		options->pid_count > 1 ? " and others" : "",
+	gt_session_totals(recording->session, &totals);
+	fprintf(stderr,
+		"graftrace: recording process %d%s (its threads were stopped for %.1f ms), %s\n",
+		(int)options->pids[0], options->pid_count > 1 ? " and others" : "",
+		(double)totals.stopped_ns / 1e6,
 		options->for_ns != 0 ? "until the time is over, Ctrl-C or its end"
 				     : "until Ctrl-C or its end");
 }
