@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 
 #define FILTERS_MOST 64
+#define LIMIT_MS     5000
 
 /* What is called in the process's name (attach/inject.c, detach.c) and by the agent
  * (port/program/syscall.h). */
@@ -218,10 +219,7 @@ int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message)
 			"process %d is in seccomp's strict mode, which allows no system call "
 			"that tracing needs",
 			(int)pid);
-	tid = gt_thread_at_rest(pid);
-	error = gt_thread_stop(tid, 0, message);
-	if (error == GT_EBUSY)
-		gt_thread_detach(tid);
+	error = gt_thread_stop_any(pid, &tid, LIMIT_MS, message);
 	if (error)
 		return error;
 	error = check_filters(pid, tid, message);

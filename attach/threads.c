@@ -322,6 +322,30 @@ pid_t gt_thread_at_rest(pid_t pid)
 	return resting ? resting : any ? any : pid;
 }
 
+int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *message)
+{
+	uint64_t start = now_ms();
+
+	for (;;) {
+		int error;
+
+		*tid = gt_thread_at_rest(pid);
+		error = gt_thread_stop(*tid, 0, message);
+		if (error != GT_EBUSY)
+			return error;
+		while (gt_thread_detach(*tid) == GT_EAGAIN) {
+			if (now_ms() - start > (uint64_t)limit_ms)
+				return gt_fail(
+					message, GT_EBUSY,
+					"thread %d of process %d sleeps in the kernel where "
+					"it cannot be stopped (it waits for a vfork child, a "
+					"disk or a file server): try again later",
+					(int)*tid, (int)pid);
+			nap_us(200);
+		}
+	}
+}
+
 static int add(struct gt_stopped_threads *threads, pid_t tid, bool late)
 {
 	if (threads->count == threads->room) {

@@ -20,6 +20,7 @@
 #define JOIN_STUBS	 4096u
 #define JOIN_STUBS_LARGE 131072u
 #define JOIN_MOVED	 65536u
+#define HANDS_LIMIT_MS	 5000
 /* Moved code of a function is 40 bytes on the average; room is reserved, not used. */
 #define MOVED_EACH 96u
 
@@ -100,8 +101,8 @@ static int stop_any(struct hands *hands, struct gt_message *message)
 	int error, tries = 0;
 
 	do {
-		hands->tid = gt_thread_at_rest(hands->tracee->process.pid);
-		error = gt_thread_stop(hands->tid, 0, message);
+		error = gt_thread_stop_any(hands->tracee->process.pid, &hands->tid, HANDS_LIMIT_MS,
+					   message);
 	} while (error == GT_EGONE && ++tries < HANDS_TRIES &&
 		 !gt_process_ended(&hands->tracee->process));
 	if (!error && message)

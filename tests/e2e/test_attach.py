@@ -215,6 +215,122 @@ def test_filters_change_while_attached(graftrace, attached):
         assert is_clean(target.pid) and before
 
 
+# What comes in between
+
+def function_address(pid, path, name):
+    """Where a function of a PIE stands in the process."""
+    symbols = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    value = next(int(line.split()[0], 16) for line in symbols.splitlines()
+                 if line.split()[-1] == name)
+    return int(maps(pid).split("-")[0], 16) + value
+
+
+def test_a_debuggers_breakpoints_stay_where_they_are(graftrace, attached):
+    with Running(attached) as target, open(f"/proc/{target.pid}/mem", "r+b", 0) as memory:
+        def exchange(address, byte):
+            memory.seek(address)
+            old = memory.read(1)
+            memory.seek(address)
+            memory.write(byte)
+            return old
+
+        before = look(target.pid)
+        leaf = function_address(target.pid, attached, "leaf")
+        middle = function_address(target.pid, attached, "middle")
+        # under us: the function is left alone
+        original = exchange(leaf, b"\xcc")
+        record(graftrace, target.pid, "--for", "10ms")
+        assert exchange(leaf, original) == b"\xcc"
+        assert look(target.pid) == before
+        # over us: what was there when it came is put back by the debugger later
+        tracer = start_recording(graftrace, target.pid)
+        jump = exchange(middle, b"\xcc")
+        assert jump != original
+        assert "written over its patches" in end_recording(tracer)
+        assert exchange(middle, jump) == b"\xcc"
+        assert target("call") == "right"
+        record(graftrace, target.pid, "--for", "10ms")
+        assert look(target.pid) == before
+
+
+def test_a_parent_in_vfork_is_waited_for(graftrace, compile):
+    program = compile(r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int child(void)
+{
+	usleep(700000);
+	return 7;
+}
+int main(void)
+{
+	int status;
+	puts("ready");
+	fflush(stdout);
+	if (vfork() == 0)
+		_exit(child());
+	wait(&status);
+	printf("%d\n", status >> 8);
+	fflush(stdout);
+	pause();
+}
+""", "-O2")
+    with Running(program) as target:
+        record(graftrace, target.pid, "--for", "20ms")
+        assert is_clean(target.pid)
+        assert target.line() == "7"
+
+
+RESTLESS = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int twice(int x)
+{
+	__asm__ volatile("" ::: "memory");
+	return 2 * x;
+}
+int main(int argc, char **argv)
+{
+	int left = argc > 2 ? atoi(argv[2]) : 0, status, i;
+	char number[16];
+	if (left == 0)
+		return 0;
+	if (argc == 3) {
+		puts("ready");
+		fflush(stdout);
+	}
+	if (argv[1][0] == 'f') {
+		for (i = 0; i < left; i++) {
+			if (fork() == 0)
+				_exit(twice(21) != 42);
+			wait(&status);
+			if (status)
+				return 1;
+		}
+		return 0;
+	}
+	usleep(300);
+	snprintf(number, sizeof(number), "%d", left - 1);
+	if (twice(left) == 2 * left)
+		execl("/proc/self/exe", argv[0], argv[1], number, "again", NULL);
+	return 1;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["forks", "execs"])
+def test_processes_that_fork_or_exec_all_the_time_go_on(graftrace, compile, how):
+    with Running(compile(RESTLESS, "-O2"), how, "400") as target:
+        while target.is_alive():
+            record(graftrace, target.pid, "--for", "5ms", code=None)
+        assert target.process.returncode == 0
+
+
 # Hosts that are killed
 
 def kill_after(graftrace, pid, seconds, *options):
