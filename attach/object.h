@@ -27,8 +27,10 @@ enum gt_object_function_flag {
 	GT_FUNCTION_FRAME_CFA8 = 8, /* ... whose first CFA is rsp + 8, as at any function's entry */
 	GT_FUNCTION_IFUNC = 16, /* a resolver: called by the loader, before relocation is done */
 	GT_FUNCTION_START = 32, /* _start, _init, _fini, crtstuff: runs outside the usual rules */
-	GT_FUNCTION_PLT = 64,	/* a linkage stub, not a function */
-	GT_FUNCTION_COLD = 128, /* the cold part of another function, by its name */
+	/* A linkage stub, not a function; called as what it leads to, "puts", for people
+	   "puts@plt". */
+	GT_FUNCTION_PLT = 64,
+	GT_FUNCTION_COLD = 128,		/* the cold part of another function, by its name */
 	GT_FUNCTION_SIGNAL_FRAME = 256, /* a signal trampoline (__restore_rt) */
 	GT_FUNCTION_SIZED = 512, /* `bytes` is known, and not only the distance to the next */
 };

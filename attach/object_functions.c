@@ -186,6 +186,107 @@ static int add_resolver(void *data, const struct gt_object_relocation *relocatio
 	return resolvers->error;
 }
 
+/* Slots of the global offset table that the loader fills with the address of what has a name. */
+struct slot {
+	uint64_t address;
+	const char *name;
+};
+
+struct slots {
+	struct slot *list;
+	uint32_t count;
+	uint32_t room;
+};
+
+static int add_slot(void *data, const struct gt_object_relocation *relocation)
+{
+	struct slots *slots = data;
+
+	if (!*relocation->name ||
+	    (relocation->type != R_X86_64_JUMP_SLOT && relocation->type != R_X86_64_GLOB_DAT))
+		return 0;
+	if (slots->count == slots->room) {
+		const uint32_t room = slots->room ? slots->room * 2 : 256;
+		struct slot *grown = realloc(slots->list, room * sizeof(*grown));
+
+		if (!grown)
+			return GT_ENOMEM;
+		slots->list = grown;
+		slots->room = room;
+	}
+	slots->list[slots->count++] = (struct slot){ relocation->address, relocation->name };
+	return 0;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* The slot that a linkage stub jumps through: [endbr64] [bnd] jmp *slot(%rip). 0: it is none. */
+static uint64_t slot_of_stub(const uint8_t *code, uint64_t address)
+{
+	uint32_t at = 0;
+	int32_t displacement;
+
+	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0)
+		at = 4;
+	if (code[at] == 0xf2)
+		at++;
+	if (code[at] != 0xff || code[at + 1] != 0x25)
+		return 0;
+	memcpy(&displacement, code + at + 2, 4);
+	return address + at + 6 + (uint64_t)(int64_t)displacement;
+}
+
+/* The stubs of the linkage table: no symbol names them. */
+static int add_stubs(struct gt_object *object, struct candidates *candidates)
+{
+	struct slots slots = { 0 };
+	uint32_t i;
+	int error = gt_object_each_relocation(object, add_slot, &slots);
+
+	if (slots.count)
+		qsort(slots.list, slots.count, sizeof(*slots.list), compare_slots);
+	for (i = 0; !error && slots.count && i < object->section_count; i++) {
+		const struct gt_object_section *section = &object->sections[i];
+		const uint32_t step = strcmp(section->name, ".plt.got") == 0 ? 8 : 16;
+		const uint8_t *code;
+		uint64_t at;
+
+		if (!section->execute || strncmp(section->name, ".plt", 4) != 0)
+			continue;
+		code = gt_object_bytes(object, section->address, section->bytes);
+		for (at = 0; !error && code && at + 16 <= section->bytes + 8; at += step) {
+			struct slot key = { 0 };
+			const struct slot *slot;
+			struct candidate candidate = { .address = section->address + at,
+						       .bytes = step,
+						       .flags = GT_FUNCTION_SYMBOL |
+								GT_FUNCTION_PLT };
+			uint8_t bytes[16] = { 0 };
+
+			memcpy(bytes, code + at,
+			       section->bytes - at < 16 ? section->bytes - at : 16);
+			key.address = slot_of_stub(bytes, candidate.address);
+			slot = key.address ? bsearch(&key, slots.list, slots.count, sizeof(key),
+						     compare_slots)
+					   : NULL;
+			if (!slot)
+				continue;
+			candidate.name = slot->name;
+			candidate.name_bytes = (uint32_t)strcspn(slot->name, "@");
+			candidate.plain = !slot->name[candidate.name_bytes];
+			if (candidate.name_bytes)
+				error = add(candidates, &candidate);
+		}
+	}
+	free(slots.list);
+	return error;
+}
+
 static uint32_t leading_underscores(const struct candidate *candidate)
 {
 	uint32_t i = 0;
@@ -365,6 +466,8 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 	if (!error)
 		error = add_symbols(object, &object->tables[1], &candidates);
 	if (!error)
+		error = add_stubs(object, &candidates);
+	if (!error)
 		error = add_frames(object, &candidates, message);
 	if (!error) {
 		gt_object_each_relocation(object, add_resolver, &resolvers);
@@ -445,6 +548,17 @@ const char *gt_object_function_name(struct gt_object *object, uint32_t index)
 		return "";
 	if (object->names[index])
 		return object->names[index];
+	if (*function->name && function->flags & GT_FUNCTION_PLT) {
+		char *plain = gt_object_demangle(function->name);
+
+		bytes = strlen(plain ? plain : function->name) + 5;
+		object->names[index] = malloc(bytes);
+		if (object->names[index])
+			snprintf(object->names[index], bytes, "%s@plt",
+				 plain ? plain : function->name);
+		free(plain);
+		return object->names[index] ? object->names[index] : function->name;
+	}
 	if (*function->name) {
 		object->names[index] = gt_object_demangle(function->name);
 		return object->names[index] ? object->names[index] : function->name;

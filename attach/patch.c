@@ -416,14 +416,11 @@ static int join_nops(struct patcher *patcher, uint32_t index, const struct gt_pl
 static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint32_t index,
 					   const struct gt_selection *selection)
 {
-	const bool unprepared = gt_selection_takes_unprepared(selection, object->file);
 	const struct gt_plan_entry *entry;
 
-	if (!unprepared && !gt_plan_may_be_prepared(object->file->plan, index))
-		return NULL;
-	if (gt_catalog_plan(object->file, index, &entry, NULL) || entry->way == GT_PLAN_NONE)
-		return NULL;
-	if (entry->prepared == GT_PREPARED_NONE && !unprepared)
+	if (!gt_selection_takes(selection, object->file, index) ||
+	    gt_catalog_plan(object->file, index, &entry, NULL) ||
+	    !gt_selection_takes_entry(selection, object->file, entry))
 		return NULL;
 	return entry;
 }

@@ -118,7 +118,8 @@ const char *gt_rule_never(const struct gt_object *object, const struct gt_object
 	const char *name = function->name;
 	uint32_t i;
 
-	if (function->flags & GT_FUNCTION_PLT)
+	/* One with a name is a call across libraries, for whoever asks for those. */
+	if (function->flags & GT_FUNCTION_PLT && !*name)
 		return "is a linkage stub";
 	if (function->flags & GT_FUNCTION_IFUNC)
 		return "chooses an implementation while the program is linked (IFUNC)";

@@ -288,6 +288,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->threshold_ns = options->threshold_ns;
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
+	session->selection.libcalls = options->libcalls;
 	session->selection.off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile;
 	if (options->library_globs && options->library_globs[0]) {
 		session->selection.library_globs = copy_list(options->library_globs);

@@ -37,6 +37,7 @@ struct gt_session_options {
 	bool unprepared;
 	bool start_off;			   /* tracing_on = 0 at the start */
 	bool profile;			   /* the function profiler is on from the start */
+	bool libcalls;			   /* also calls across the linkage table, as "puts@plt" */
 	const char *const *library_globs;  /* --lib: these of the system's libraries too */
 	const struct gt_trigger *triggers; /* from the first call on */
 	size_t trigger_count;

@@ -65,6 +65,28 @@ bool gt_selection_takes_unprepared(const struct gt_selection *selection,
 	return selection->unprepared || !file->prepared;
 }
 
+static bool is_linkage_stub(const struct gt_catalog_file *file, uint32_t index)
+{
+	return gt_object_function(file->object, index)->flags & GT_FUNCTION_PLT;
+}
+
+bool gt_selection_takes(const struct gt_selection *selection, const struct gt_catalog_file *file,
+			uint32_t index)
+{
+	if (is_linkage_stub(file, index))
+		return selection->libcalls;
+	return gt_selection_takes_unprepared(selection, file) ||
+	       gt_plan_may_be_prepared(file->plan, index);
+}
+
+bool gt_selection_takes_entry(const struct gt_selection *selection,
+			      const struct gt_catalog_file *file, const struct gt_plan_entry *entry)
+{
+	return entry->way != GT_PLAN_NONE &&
+	       (entry->prepared != GT_PREPARED_NONE || is_linkage_stub(file, entry->function) ||
+		gt_selection_takes_unprepared(selection, file));
+}
+
 /* --lib: by the file's path, its name, or the library's; "libz" is "libz.so.1", too. */
 static bool names_library(char *const *globs, const struct gt_catalog_file *file)
 {
@@ -156,16 +178,15 @@ static bool is_traced(const struct gt_tracee_object *object, const struct gt_sel
 bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
 			 uint32_t index, const struct gt_selection *selection)
 {
-	const bool unprepared = gt_selection_takes_unprepared(selection, object->file);
 	const struct gt_plan_entry *entry;
 
 	(void)tracee;
 	if (object->region < 0 || object->gone || !is_traced(object, selection) ||
 	    object->states[index] == GT_FUNCTION_FOREIGN ||
-	    (!unprepared && !gt_plan_may_be_prepared(object->file->plan, index)) ||
+	    !gt_selection_takes(selection, object->file, index) ||
 	    gt_catalog_plan(object->file, index, &entry, NULL))
 		return false;
-	return entry->way != GT_PLAN_NONE && (entry->prepared != GT_PREPARED_NONE || unprepared);
+	return gt_selection_takes_entry(selection, object->file, entry);
 }
 
 static void free_object(struct gt_tracee_object *object)
@@ -316,7 +337,9 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 	struct gt_agent *agent = &hands->tracee->agent;
 	uint32_t stubs = traced ? object->file->function_count : 0, room = stubs, first;
 	const uint64_t each =
-		gt_selection_takes_unprepared(selection, object->file) ? MOVED_EACH : 8;
+		gt_selection_takes_unprepared(selection, object->file) || selection->libcalls
+			? MOVED_EACH
+			: 8;
 	uint64_t moved = 8192 + stubs * each;
 	struct gt_region *region;
 	int error;

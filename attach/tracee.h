@@ -27,6 +27,7 @@ struct gt_selection {
 	char **library_globs; /* --lib: these of the system's libraries */
 	bool libraries;	      /* all of them */
 	bool unprepared;      /* see gt_selection_takes_unprepared() */
+	bool libcalls;	      /* --libcall: linkage stubs too */
 	bool off; /* tracer nop and no profiler: all functions keep their bytes, but those with
 		     triggers */
 	struct gt_triggers
@@ -97,6 +98,13 @@ bool gt_selection_wants(const struct gt_selection *selection, const char *plain,
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown);
 
+/* Whether function `index` is one for this selection, as far as can be told before it is planned,
+ * and then. */
+bool gt_selection_takes(const struct gt_selection *selection, const struct gt_catalog_file *file,
+			uint32_t index);
+bool gt_selection_takes_entry(const struct gt_selection *selection,
+			      const struct gt_catalog_file *file,
+			      const struct gt_plan_entry *entry);
 /* Whether functions that no compiler has prepared are traced in this file: where none is prepared,
  * or if it was asked for. */
 bool gt_selection_takes_unprepared(const struct gt_selection *selection,

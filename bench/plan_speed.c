@@ -60,7 +60,8 @@ static int measure(const char *path)
 
 		if (gt_plan_function(plan, i, &entry, &message))
 			return 1;
-		traced += entry.way != GT_PLAN_NONE;
+		if (!(gt_object_function(object, i)->flags & GT_FUNCTION_PLT))
+			traced += entry.way != GT_PLAN_NONE;
 		missing += (uint32_t)is_missing(gt_object_function(object, i), &entry);
 	}
 	planned = now();

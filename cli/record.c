@@ -410,6 +410,7 @@ static int start_session(struct recording *recording)
 		.no_fork = options->no_fork,
 		.libraries = options->libraries,
 		.library_globs = options->library_globs,
+		.libcalls = options->libcalls,
 		.unprepared = options->unprepared,
 		.triggers = recording->stop.triggers,
 		.trigger_count = recording->stop.trigger_count,

@@ -44,6 +44,7 @@ static const char help[] =
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
 	"      --lib GLOB            also those of them that are called so; may be repeated\n"
+	"      --libcall             also calls across the linkage table, as puts@plt\n"
 	"      --unprepared          in prepared programs, also the functions that are not\n"
 	"      --no-fork             leave the program's children alone\n"
 	"Where it goes:\n"
@@ -82,6 +83,7 @@ enum {
 	OPTION_FROM,
 	OPTION_STOP_WHEN,
 	OPTION_LIB,
+	OPTION_LIBCALL,
 };
 
 static const struct option options_known[] = {
@@ -106,6 +108,7 @@ static const struct option options_known[] = {
 	{ "libs", no_argument, NULL, OPTION_LIBS },
 	{ "stop-when", required_argument, NULL, OPTION_STOP_WHEN },
 	{ "lib", required_argument, NULL, OPTION_LIB },
+	{ "libcall", no_argument, NULL, OPTION_LIBCALL },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -208,6 +211,9 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case OPTION_LIBS:
 		options->libraries = true;
+		break;
+	case OPTION_LIBCALL:
+		options->libcalls = true;
 		break;
 	case OPTION_LIB:
 		add(options->library_globs, optarg);

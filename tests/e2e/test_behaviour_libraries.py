@@ -41,3 +41,14 @@ def test_four_threads_load_one_library(tmp_path):
     program, environment, plugin, _ = build("patchable")
     behaviour.judge([program, "threads", plugin], tmp_path, way="patchable", same_counts=False,
                     **environment)
+
+
+@pytest.mark.parametrize("way", ["cet", "unprepared"])
+@pytest.mark.parametrize("source, words", [
+    ("throw.cc", ["catch"]), ("throw.cc", ["threads"]), ("jump.c", ["longjmp"]),
+    ("jump.c", ["signal"]), ("forks.c", []), ("ending.c", ["exit"]),
+], ids=lambda value: value if isinstance(value, str) else " ".join(value))
+def test_calls_across_the_linkage_table_disturb_nothing(way, source, words, tmp_path):
+    """setjmp, throw, fork, exit and their kind, called through a traced linkage stub."""
+    behaviour.judge([behaviour.program(way, source), *words], tmp_path, "--libcall", way=way,
+                    depths=False)

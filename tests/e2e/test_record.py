@@ -396,6 +396,23 @@ def test_valgrind_runs_untraced_and_it_is_said(graftrace, tmp_path):
     assert "Valgrind" in done.stderr and "untraced" in done.stderr
 
 
+@pytest.mark.parametrize("flags", [[], ["-no-pie", "-fno-pie"], ["-fcf-protection=full"],
+                                   ["-fpatchable-function-entry=5"], ["-Wl,-z,now"], ["-Wl,-z,lazy"]],
+                         ids=" ".join)
+def test_calls_across_libraries_are_recorded_with_libcall(flags, graftrace, compile):
+    program = compile(PROGRAM, "-O2", *flags)
+    words = [program, "calls=10", "slow", "calls=20", "exit=4"]
+    before = calls(graftrace("record", *words, code=4))
+    done = graftrace("record", "--libcall", *words, code=4)
+    assert done.stdout == "55\n210\n"
+    text = graftrace("show").stdout
+    assert "usleep@plt();" in text and len(re.findall(r"printf@plt|__printf_chk@plt", text)) == 2
+    assert calls(done) > before
+    # Named as what they lead to, by filters.
+    graftrace("record", "--libcall", "-l", "usleep", *words, code=4)
+    assert len(re.findall(r"\w+(@plt)?\(\)", graftrace("show").stdout)) == 1
+
+
 def test_libraries_of_the_system_are_recorded_by_name(graftrace, compile):
     program = compile(PROGRAM, "-O2")
     graftrace("record", "--lib", "libc", program, "calls=10")
