@@ -19,7 +19,9 @@
 	 */
 	.macro ENTER_SLOW_HALF
 	pushf
+#ifndef GT_UNPRIVILEGED
 	cli
+#endif
 	incl %gs:GT_THREAD_BUSY
 	mov %gs:GT_THREAD_SLOW_STACK, %r11
 	test %r11, %r11
@@ -32,7 +34,9 @@
 	decl %gs:GT_THREAD_BUSY
 	testb $2, 1(%rsp)			/* interrupts were on */
 	jz 9f
+#ifndef GT_UNPRIVILEGED
 	sti
+#endif
 9:	mov %rbp, %rsp
 	.endm
 #else

@@ -145,12 +145,20 @@ gt_hot_entry:
 
 	/* Stopped, or another tracer. For lack of room alone an entry is counted. */
 entry_other:
+#ifdef GT_KERNEL
+	/* A stop costs as little as can be, and is counted in the block. */
+	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
+	jnz entry_stopped
+	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	je entry_profile
+#else
 	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	je entry_profile
 	cmpl $(GT_MODE_PROFILE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	je entry_profile_graph
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz entry_stopped
+#endif
 	cmpb $GT_MODE_FUNCTION, T(GT_THREAD_STOP + 3)
 	je entry_function
 	cmpb $GT_MODE_THRESHOLD, T(GT_THREAD_STOP + 3)
@@ -162,6 +170,13 @@ entry_other:
 entry_stopped:
 	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
 	jnz 1f
+#ifdef GT_KERNEL
+	incq T(GT_THREAD_LOST_FULL)
+	stc
+	ret
+1:	stc
+	ret
+#else
 	push %rax
 	mov T(GT_THREAD_LOST_FULL), %rax
 	incq (%rax)
@@ -181,6 +196,7 @@ entry_left_out:
 	RESTORE
 	stc
 	ret
+#endif
 
 /* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
 	.p2align 4
@@ -482,8 +498,8 @@ gt_hot_end:
 
 #ifdef GT_KERNEL
 	/* where stubs go (stub.c) */
-	.globl gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit
-	.hidden gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit
+	.globl gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit, gt_hot_end
+	.hidden gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit, gt_hot_end
 #else
 	/* The hot text's part of the image's header (struct graftrace_agent_image). */
 	.section .image_header.hot, "a", @progbits

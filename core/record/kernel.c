@@ -197,7 +197,7 @@ bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_contex
 		stream->comm[i] = 0;
 	block->stream = stream;
 	block->generation = stream->generation;
-	block->lost_full = &stream->lost[GRAFTRACE_LOST_FULL];
+	block->lost_while_full = 0;
 	block->pid = 0;
 	block->tid = context->number;
 	block->sub_buffer = NULL;

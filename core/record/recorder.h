@@ -103,7 +103,10 @@ struct gt_thread {
 	struct gt_frame *top;
 	struct gt_frame *limit; /* top at or behind it takes the slow path */
 	uint64_t cur_pair;	/* `cur` of the function tracer, whose records have two words */
-	uint64_t *lost_full;	/* counter of entries dropped while full */
+	union {
+		uint64_t *lost_full;	  /* counter of entries dropped while full */
+		uint64_t lost_while_full; /* kernels: the count itself (GRAFTRACE_BLOCK_LOST) */
+	};
 	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
 	uint64_t threshold;	      /* tracing_thresh in ticks */
 	uint64_t resume; /* GT_RESUME_…: what has to be said before the next record */
@@ -150,6 +153,7 @@ GT_ASSERT_AT(struct gt_thread, top, GT_THREAD_TOP);
 GT_ASSERT_AT(struct gt_thread, limit, GT_THREAD_LIMIT);
 GT_ASSERT_AT(struct gt_thread, cur_pair, GT_THREAD_CUR_PAIR);
 GT_ASSERT_AT(struct gt_thread, lost_full, GT_THREAD_LOST_FULL);
+GT_ASSERT_AT(struct gt_thread, lost_while_full, GRAFTRACE_BLOCK_LOST);
 GT_ASSERT_AT(struct gt_thread, depth_limit, GT_THREAD_DEPTH_LIMIT);
 GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
 GT_ASSERT_AT(struct gt_thread, resume, GT_THREAD_RESUME);

@@ -3,6 +3,8 @@
  * beside it. Orders: the partners of A, B and C in core/record/stream.c. */
 #include "core/view/arena_target.h"
 
+#include <graftrace/agent.h>
+
 #define RELAXED __ATOMIC_RELAXED
 #define ACQUIRE __ATOMIC_ACQUIRE
 #define RELEASE __ATOMIC_RELEASE
@@ -64,6 +66,10 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 	out->start = stream->start;
 	for (int i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
 		out->lost[i] = __atomic_load_n(&stream->lost[i], RELAXED);
+	uint64_t block = __atomic_load_n(&stream->block, ACQUIRE);
+	if (block != 0)
+		out->lost[GRAFTRACE_LOST_FULL] +=
+			__atomic_load_n((const uint64_t *)(block + GRAFTRACE_BLOCK_LOST), RELAXED);
 	return GT_OK;
 }
 

@@ -203,6 +203,9 @@ struct graftrace_granule {
 	   * writes 0 to make the thread read tracer, max_depth and              \
 	   * threshold from the arena anew */
 
+#define GRAFTRACE_BLOCK_LOST \
+	72 /* uint64_t, kernels only: entries dropped while full, beside those of the stream */
+
 /*
  * Changing the tracer, max_graph_depth or tracing_thresh while threads run: write the arena's
  * fields first, then 0 to byte 3 of the stop word of every live block (graftrace_stream.block).
