@@ -156,7 +156,7 @@ def start(command, **how):
 def test_redis_loses_no_request(graftrace, redis, more):
     before = code_maps(redis.pid)
     load = start(["redis-benchmark", "-h", "127.0.0.1", "-p", redis.port, "-t", "set,get,lpush,lrange_100",
-                  "-n", 20000 * MORE, "-c", "20", "--csv"])
+                  "-n", 4000 * MORE, "-c", "20", "--csv"])
     out = rounds(graftrace, load, [redis.pid], 3 * MORE, *more)
     assert out.count('"GET"') == 1 and out.count('"LRANGE_100') == 1
     assert code_maps(redis.pid) == before
