@@ -1,38 +1,68 @@
 # SPDX-License-Identifier: MIT
-"""Instructions a traced call costs inside the unikernel: QEMU counts them (-icount), and the guest's clock
-with them. Prints rows for bench/results.md.
-
-    bench/unikernel.py [BUILD]
-"""
+"""Tracing inside the unikernel, under QEMU: instructions a traced call costs (QEMU counts them, and the
+guest's clock with them), and how fast the ring comes out as text."""
 
 import os
 import re
+import socket
 import subprocess
-import sys
-from pathlib import Path
+import time
 
-ROOT = Path(__file__).resolve().parent.parent
+from measure import ROOT, Failed, main, run, say
 
 
-def ticks(build, **options):
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def boot(**options):
+    return {"BUILD": os.environ.get("GRAFTRACE_BUILD", str(ROOT / "build")), "PORT": free_port(),
+            "TRACE_PORT": free_port(), **options}
+
+
+def ticks(**options):
     """Ticks of a call at first, and at last."""
-    environment = {**os.environ, "BUILD": build, "TARGET": "calls", "CPUS": "1", "BUFFER": "2M",
-                   "QEMU_ARGS": "-icount shift=0,sleep=off", **options}
-    done = subprocess.run([ROOT / "tools" / "unikernel", "run"], cwd=ROOT, env=environment,
-                          capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
-    found = re.search(r"calls: (\d+) ticks for (\d+) calls at first, (\d+) at last", done.stdout)
+    out, _ = run([ROOT / "tools" / "unikernel", "run"], timeout=300, cwd=ROOT,
+                 env=boot(TARGET="calls", CPUS="1", BUFFER="2M",
+                          QEMU_ARGS="-icount shift=0,sleep=off", **options))
+    found = re.search(r"calls: (\d+) ticks for (\d+) calls at first, (\d+) at last", out)
     if not found:
-        sys.exit(f"bench/unikernel.py: the target said nothing of calls\n{done.stdout}{done.stderr}")
+        raise Failed("the target said nothing of its calls")
     return int(found[1]) / int(found[2]), int(found[3]) / int(found[2])
 
 
-def main():
-    build = sys.argv[1] if len(sys.argv) > 1 else "build"
-    plain, _ = ticks(build, TRACE="")
-    traced, full = ticks(build, TRACE="ftrace")
-    print(f"| instructions a traced call in the unikernel, entry and return | {traced - plain:.1f} | <= 64 |")
-    print(f"| ... with a full ring | {full - plain:.1f} | <= 12 |")
+def instructions():
+    plain, _ = ticks(TRACE="")
+    traced, full = ticks(TRACE="ftrace")
+    how = f"QEMU -icount; an untraced call and its loop: {plain:.1f}"
+    say("unikernel: instructions a traced call, entry and return", "≤ 64", traced - plain, "", how)
+    say("unikernel: the same with a full ring", "≤ 12", full - plain, "", how)
+
+
+def download():
+    """The whole ring as text, once it is full."""
+    options = boot(TARGET="calls", CPUS="2", BUFFER="64M", TRACE="ftrace", LINGER="120")
+    machine = subprocess.Popen([ROOT / "tools" / "unikernel", "run"], cwd=ROOT,
+                               env={**os.environ, **options}, stdout=subprocess.PIPE,
+                               stdin=subprocess.DEVNULL, text=True, start_new_session=True)
+    try:
+        for line in machine.stdout:
+            if "can be fetched" in line:
+                break
+        bytes_read, start = 0, time.monotonic()
+        with socket.create_connection(("127.0.0.1", int(options["TRACE_PORT"])), timeout=60) as it:
+            it.sendall(b"GET /ftrace/trace HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            while chunk := it.recv(1 << 20):
+                bytes_read += len(chunk)
+        took = time.monotonic() - start
+        say("unikernel: the ring as text over HTTP", "≥ 20 MB/s", bytes_read / took / 1e6, "MB/s",
+            f"{bytes_read / 1e6:.0f} MB of text")
+    finally:
+        os.killpg(machine.pid, 9)
+        machine.wait()
 
 
 if __name__ == "__main__":
-    main()
+    main(instructions, download)
