@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["GRAFTRACE_BUILD"]).resolve()
 PROGRAMS = ROOT / "tests" / "programs"
+# Plans are kept beside the build, not with the user's.
+os.environ["XDG_CACHE_HOME"] = str(BUILD / "cache")
 
 # The ways in which compilers prepare functions for tracing; "none" is an ordinary build.
 WAYS = {
