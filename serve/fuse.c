@@ -21,7 +21,9 @@
 
 #include "core/view/message.h"
 
-#define WAIT_MS 10 /* how often the working thread looks for readers that wait */
+#define AGENT_MAPPING "/memfd:graftrace" /* in the maps of a traced process */
+#define LONG_MS	      50		 /* a traced thread waits no longer for its own change */
+#define WAIT_MS	      10 /* how often the working thread looks for readers that wait */
 
 /* What libfuse said last, for the message: it has one log for all. */
 static struct {
@@ -90,8 +92,94 @@ struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work wor
 	return job;
 }
 
+bool gt_fuse_claim(struct gt_fuse_job *job)
+{
+	bool claimed;
+
+	pthread_mutex_lock(&job->fuse->lock);
+	claimed = !job->answered;
+	job->answered = true;
+	pthread_mutex_unlock(&job->fuse->lock);
+	return claimed;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Whether our agent is in the process of that thread. */
+static bool is_traced(pid_t thread)
+{
+	char path[64];
+	char line[512];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)thread);
+	maps = fopen(path, "re");
+	while (maps != NULL && !found && fgets(line, sizeof(line), maps) != NULL)
+		found = strstr(line, AGENT_MAPPING) != NULL;
+	if (maps != NULL)
+		fclose(maps);
+	return found;
+}
+
+/*
+ * A traced program may change its own tracing here. For that its threads have to stop, and the one
+ * that has asked does not before it is answered. So what takes long is answered at once, as done,
+ * if it is a traced thread that asks: reasons why it cannot be done come earlier. From the
+ * receiving thread.
+ */
+static void answer_traced(struct gt_fuse *fuse)
+{
+	struct gt_fuse_job *job;
+	pid_t thread = 0;
+
+	pthread_mutex_lock(&fuse->lock);
+	job = fuse->running;
+	if (job != NULL && !job->answered && now_ms() - fuse->running_since_ms >= LONG_MS)
+		thread = fuse_req_ctx(job->request)->pid;
+	pthread_mutex_unlock(&fuse->lock);
+	if (thread == 0 || !is_traced(thread))
+		return;
+	pthread_mutex_lock(&fuse->lock);
+	if (fuse->running == job && !job->answered) {
+		job->answered = true;
+		if (job->work == GT_FUSE_WRITE)
+			fuse_reply_write(job->request, job->bytes);
+		else
+			fuse_reply_err(job->request, 0);
+	}
+	pthread_mutex_unlock(&fuse->lock);
+}
+
+/* Notes that a job runs which changes something, and that it does not any more. */
+
+static void begin_change(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	pthread_mutex_lock(&fuse->lock);
+	fuse->running = job;
+	fuse->running_since_ms = now_ms();
+	pthread_mutex_unlock(&fuse->lock);
+}
+
+static void end_change(struct gt_fuse *fuse)
+{
+	pthread_mutex_lock(&fuse->lock);
+	fuse->running = NULL;
+	pthread_mutex_unlock(&fuse->lock);
+	atomic_fetch_sub(&fuse->changing, 1);
+}
+
 void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
+	job->changes = job->work == GT_FUSE_WRITE || job->work == GT_FUSE_FLUSH;
+	if (job->changes)
+		atomic_fetch_add(&fuse->changing, 1);
 	pthread_mutex_lock(&fuse->lock);
 	if (fuse->last != NULL)
 		fuse->last->next = job;
@@ -196,10 +284,16 @@ static void *work(void *data)
 
 		if (job == NULL && stopping)
 			break;
-		if (job != NULL && gt_fuse_do(fuse, job))
+		if (job != NULL && job->changes) {
+			begin_change(fuse, job);
+			gt_fuse_do(fuse, job);
+			end_change(fuse);
 			drop_job(job);
-		else if (job != NULL)
+		} else if (job != NULL && gt_fuse_do(fuse, job)) {
+			drop_job(job);
+		} else if (job != NULL) {
 			park(fuse, job);
+		}
 		if (fuse->parked != NULL || fuse->polled != NULL)
 			look(fuse);
 	}
@@ -226,8 +320,11 @@ static void *receive(void *data)
 	while (!fuse_session_exited(fuse->session)) {
 		int got;
 
-		if (poll(wait, 2, -1) < 0 && errno != EINTR)
+		if (poll(wait, 2, atomic_load(&fuse->changing) > 0 ? LONG_MS / 2 : -1) < 0 &&
+		    errno != EINTR)
 			break;
+		if (atomic_load(&fuse->changing) > 0)
+			answer_traced(fuse);
 		if (wait[1].revents != 0)
 			break;
 		if (wait[0].revents == 0)

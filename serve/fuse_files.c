@@ -627,6 +627,8 @@ static void write_file(struct gt_fuse_job *job)
 		name_writer(&file->writer.writer, fuse_req_ctx(job->request)->pid);
 		taken = gt_control_write(&file->writer, job->data, job->bytes, &message);
 	}
+	if (!gt_fuse_claim(job))
+		return;
 	if (taken < 0)
 		fuse_reply_err(job->request, gt_fuse_errno(taken));
 	else
@@ -641,7 +643,8 @@ static void flush_file(struct gt_fuse_job *job)
 	struct gt_fuse_file *file = job->file;
 	int error = file->writing && file->tried ? close_writer(file) : 0;
 
-	fuse_reply_err(job->request, error != 0 ? gt_fuse_errno(error) : 0);
+	if (gt_fuse_claim(job))
+		fuse_reply_err(job->request, error != 0 ? gt_fuse_errno(error) : 0);
 }
 
 static void leave_polled(struct gt_fuse *fuse, struct gt_fuse_file *file)

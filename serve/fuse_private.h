@@ -82,7 +82,9 @@ struct gt_fuse_job {
 	struct gt_fuse *fuse;
 	struct fuse_pollhandle *poll;
 	uint64_t offset;
-	size_t bytes; /* to read, or of `data` */
+	size_t bytes;  /* to read, or of `data` */
+	bool changes;  /* it may change what is traced */
+	bool answered; /* under the lock */
 	struct gt_fuse_job *next;
 	char data[];
 };
@@ -101,11 +103,14 @@ struct gt_fuse {
 	pthread_t worker;
 	atomic_bool gone;
 	atomic_uint waiting_files; /* open ones that wait for more */
+	atomic_uint changing;	   /* jobs that change something, queued and running */
 
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t more;
 	struct gt_fuse_job *first, *last; /* in order */
 	bool stopping;
+	struct gt_fuse_job *running; /* that changes something */
+	uint64_t running_since_ms;
 
 	/* The working thread's own. */
 	struct gt_fuse_job *parked;  /* reads that wait, oldest first */
@@ -123,6 +128,9 @@ bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);
 void gt_fuse_close_files(struct gt_fuse *fuse);
 /* Tells those who poll files that have more now. */
 void gt_fuse_look_polled(struct gt_fuse *fuse);
+
+/* true: the caller has to answer it; nobody has yet. */
+bool gt_fuse_claim(struct gt_fuse_job *job);
 
 /* Takes the job, and its data, over. From the receiving thread. */
 void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job);
