@@ -22,7 +22,7 @@
 #include "core/view/message.h"
 
 #define AGENT_MAPPING "/memfd:graftrace" /* in the maps of a traced process */
-#define LONG_MS	      50		 /* a traced thread waits no longer for its own change */
+#define LONG_MS	      8			 /* a traced thread waits no longer for its own change */
 #define WAIT_MS	      10 /* how often the working thread looks for readers that wait */
 
 /* What libfuse said last, for the message: it has one log for all. */

@@ -360,6 +360,25 @@ def test_the_mount_of_a_process_ends_with_it(attached):
     assert not is_mounted(directory)
 
 
+# A program that knows its own mount
+
+
+def test_a_program_can_read_and_change_its_own_tracing(graftrace):
+    directory = graftrace.directory / "tracing"
+    directory.mkdir()
+    done = graftrace("mount", directory, "-p", "function_graph", "--", "sh", "-c", """
+        until [ -e tracing/trace ]; do :; done
+        echo hello > tracing/trace_marker || exit 10
+        # Where its threads could not be stopped in time it is not done: error_log says so.
+        until [ "$(cat tracing/current_tracer)" = nop ]; do
+            echo nop > tracing/current_tracer || exit 11
+        done
+        echo nosuch > tracing/current_tracer && exit 12
+        exit 4""", code=4, timeout=PATIENCE)
+    assert "write error: Invalid argument" in done.stderr or "I/O error" in done.stderr
+    assert not is_mounted(directory)
+
+
 # A recording
 
 
