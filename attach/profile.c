@@ -270,7 +270,8 @@ static void merge(struct gt_profile *profile, struct sums *sums)
 
 	for (i = 0; profile->catalog->block_count > 1 && i < sums->count; i++)
 		sums->sums[i].function = first_number(profile->catalog, sums->sums[i].function);
-	qsort(sums->sums, sums->count, sizeof(*sums->sums), by_function);
+	if (sums->count) /* else there is no array */
+		qsort(sums->sums, sums->count, sizeof(*sums->sums), by_function);
 	for (i = 0; i < sums->count; i++) {
 		if (kept && sums->sums[kept - 1].function == sums->sums[i].function)
 			add_entry(&sums->sums[kept - 1].entry, &sums->sums[i].entry);
