@@ -84,6 +84,14 @@ uint64_t clock_ticks_per_second(void)
 	return ticks_per_second;
 }
 
+uint64_t clock_busy_ns(void)
+{
+	uint64_t busy = (cpu_ticks() - boot_ticks) * cpu_count;
+	for (uint32_t i = 0; i < cpu_count; i++)
+		busy -= __atomic_load_n(&cpus[i].idle_ticks, __ATOMIC_RELAXED);
+	return (uint64_t)((__uint128_t)busy * multiplier >> 32);
+}
+
 uint64_t clock_boot_time(void)
 {
 	return boot_time;

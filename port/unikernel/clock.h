@@ -11,6 +11,8 @@ void clock_init(void);
 /* Nanoseconds since the boot. From anywhere. */
 uint64_t clock_ns(void);
 uint64_t clock_ticks_per_second(void);
+/* Nanoseconds since the boot that processors did not wait through, of all of them together. */
+uint64_t clock_busy_ns(void);
 /* Real time at the boot, in nanoseconds since 1970 (from the real-time clock: whole seconds). */
 uint64_t clock_boot_time(void);
 /* Waits without sleeping. */

@@ -33,6 +33,7 @@ struct cpu {
 	uint8_t tss[104];
 	uint64_t heartbeat;  /* clock_ns() of the last timer interrupt; the watchdog's */
 	uint64_t interrupts; /* handled so far */
+	uint64_t idle_ticks; /* spent waiting for interrupts */
 } __attribute__((aligned(64)));
 
 _Static_assert(offsetof(struct cpu, self) == CPU_SELF, "layout.h");

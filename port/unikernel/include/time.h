@@ -5,6 +5,7 @@
 
 typedef long time_t;
 typedef int clockid_t;
+typedef long clock_t;
 
 struct timespec {
 	time_t tv_sec;
@@ -14,6 +15,10 @@ struct timespec {
 #define CLOCK_REALTIME	0
 #define CLOCK_MONOTONIC 1
 
+#define CLOCKS_PER_SEC 1000000000 /* here */
+
+/* Processor time since the boot, of all processors. */
+clock_t clock(void);
 int clock_gettime(clockid_t clock, struct timespec *now);
 int nanosleep(const struct timespec *wanted, struct timespec *left);
 time_t time(time_t *now);

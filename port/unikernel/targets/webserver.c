@@ -47,9 +47,10 @@ static int page_status(char *page)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return snprintf(page, LONGEST_PAGE, "up for %ld.%03ld s, %ld CPUs, %lu requests served\n",
+	return snprintf(page, LONGEST_PAGE,
+			"up for %ld.%03ld s, %ld CPUs busy for %ld us, %lu requests served\n",
 			now.tv_sec, now.tv_nsec / 1000000, sysconf(_SC_NPROCESSORS_ONLN),
-			__atomic_load_n(&requests_served, __ATOMIC_RELAXED));
+			clock() / 1000, __atomic_load_n(&requests_served, __ATOMIC_RELAXED));
 }
 
 static int page_hello(char *page)
