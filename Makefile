@@ -45,7 +45,7 @@ test-long: ## the same with 60 seconds for each fuzzer
 	@tests/run --long
 
 bench: ## measure against the peers; writes bench/results.md
-	@tools/setup build bench
+	@tools/setup build bench unikernel
 	@bench/run
 
 install: all ## install below PREFIX (default /usr/local), staged in DESTDIR if given

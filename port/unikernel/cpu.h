@@ -34,6 +34,7 @@ struct cpu {
 	uint64_t heartbeat;  /* clock_ns() of the last timer interrupt; the watchdog's */
 	uint64_t interrupts; /* handled so far */
 	uint64_t idle_ticks; /* spent waiting for interrupts */
+	uint64_t idle_since; /* it waits for one since then; 0: it works */
 } __attribute__((aligned(64)));
 
 _Static_assert(offsetof(struct cpu, self) == CPU_SELF, "layout.h");

@@ -78,6 +78,10 @@ UNTRACED void interrupt_dispatch(struct registers *registers)
 	uint32_t vector = (uint32_t)registers->vector;
 	interrupt_handler *handler = __atomic_load_n(&handlers[vector].handler, __ATOMIC_ACQUIRE);
 	cpu->interrupts++;
+	if (cpu->idle_since) {
+		cpu->idle_ticks += cpu_ticks() - cpu->idle_since;
+		cpu->idle_since = 0;
+	}
 	if (cpu->depth == 1)
 		trace_interrupt_begin(cpu, registers);
 	if (vector != VECTOR_SPURIOUS) {

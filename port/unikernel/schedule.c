@@ -174,9 +174,8 @@ void schedule_idle(void)
 		 * sends an interrupt that ends the wait. */
 		__atomic_or_fetch(&idle_cpus, bit, __ATOMIC_SEQ_CST);
 		if (!__atomic_load_n(&queue->count, __ATOMIC_SEQ_CST) && !cpu->needs_switch) {
-			uint64_t since = cpu_ticks();
+			cpu->idle_since = cpu_ticks();
 			cpu_wait_for_interrupt();
-			cpu->idle_ticks += cpu_ticks() - since;
 		}
 		__atomic_and_fetch(&idle_cpus, ~bit, __ATOMIC_RELAXED);
 	}

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""What the unikernel's boot takes, and what tracing costs its web server.
+
+QEMU emulates the processor, so times of the guest mean little: with `-icount shift=0` its clock
+counts instructions instead, and what is compared are those.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from measure import BUILD, ROOT, SCRATCH, Failed, main, median, say
+
+# Waits take real time: with sleep=off they would be over at once, and so would each time limit.
+COUNTED = "-icount shift=0"
+REQUESTS = 200
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Machine:
+    """A run of the unikernel. QEMU is started directly, so that its start can be timed."""
+
+    def __init__(self, target, trace="", **options):
+        self.port, self.trace_port = free_port(), free_port()
+        self.environment = {**os.environ, "BUILD": str(BUILD), "TARGET": target, "TRACE": trace,
+                            "PORT": str(self.port), "TRACE_PORT": str(self.trace_port),
+                            **{name: str(value) for name, value in options.items()}}
+
+    def _arguments(self):
+        """What tools/unikernel would start."""
+        shows = SCRATCH / "show_arguments"
+        shows.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+        shows.chmod(0o755)
+        done = subprocess.run([ROOT / "tools" / "unikernel", "run"], cwd=ROOT, text=True,
+                              capture_output=True, timeout=300,
+                              env={**self.environment, "QEMU": str(shows)})
+        if done.returncode:
+            raise Failed(done.stderr[-400:])
+        return done.stdout.splitlines()
+
+    def __enter__(self):
+        arguments = self._arguments()
+        self.console = open(SCRATCH / f"console-{self.port}", "w+", encoding="utf-8",
+                            errors="replace")
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(["qemu-system-x86_64", *arguments], cwd=ROOT,
+                                        stdin=subprocess.DEVNULL, stdout=self.console,
+                                        stderr=self.console, start_new_session=True)
+        return self
+
+    def __exit__(self, *_):
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.console.close()
+
+    def said(self):
+        return os.pread(self.console.fileno(), 1 << 24, 0).decode("utf-8", "replace")
+
+    def wait_for(self, pattern, limit_s=60):
+        end = time.monotonic() + limit_s
+        while not (found := re.findall(pattern, self.said())):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise Failed(f"the console never said {pattern}: {self.said()[-300:]}")
+            time.sleep(0.01)
+        return found
+
+    def http(self, port, path, method="GET", body=b"", limit_s=60):
+        with socket.create_connection(("127.0.0.1", port), timeout=limit_s) as connection:
+            connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+                               f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+                               .encode() + body)
+            pieces = []
+            while piece := connection.recv(1 << 20):
+                pieces.append(piece)
+        head, _, content = b"".join(pieces).partition(b"\r\n\r\n")
+        if not re.match(rb"HTTP/1.1 2\d\d ", head):
+            raise Failed(f"{method} {path}: {head[:100]!r}")
+        return content
+
+    def processor_seconds(self):
+        """What QEMU has used so far: does not depend on what else the machine does."""
+        fields = (Path("/proc") / str(self.process.pid) / "stat").read_text().rpartition(")")[2]
+        user, system = fields.split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def set(self, file, value):
+        self.http(self.trace_port, f"/ftrace/{file}", "PUT", f"{value}\n".encode())
+
+    def page(self, path):
+        return self.http(self.port, path)
+
+
+def boot():
+    took, used = [], []
+    for _ in range(9):
+        with Machine("webserver") as machine:
+            while True:
+                try:
+                    with socket.create_connection(("127.0.0.1", machine.port), 0.5) as connection:
+                        connection.sendall(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+                        if connection.recv(100).startswith(b"HTTP/1.1 200"):
+                            break
+                except OSError:
+                    if time.monotonic() > machine.started + 30:
+                        raise Failed("no answer on port 8080") from None
+                time.sleep(0.002)
+            took.append(time.monotonic() - machine.started)
+            used.append(machine.processor_seconds())
+    say("unikernel: boot to first answer on port 8080", "≤ 0.5", median(took), "s",
+        f"9 boots of 2 CPUs, from QEMU's start: {min(took):.2f} … {max(took):.2f}; "
+        f"processor time of it {median(used):.2f} s")
+
+
+def busy_instructions(machine):
+    return int(re.search(rb"busy for (\d+) us", machine.page("/status")).group(1)) * 1000
+
+
+def instructions_a_request(machine, rounds=5):
+    """The least of a few rounds: what the kernel does meanwhile for itself comes on top."""
+    figures = []
+    for _ in range(rounds):
+        before = busy_instructions(machine)
+        for _ in range(REQUESTS):
+            machine.page("/primes/100")
+        figures.append((busy_instructions(machine) - before) / REQUESTS)
+    return min(figures)
+
+
+def requests():
+    figures = {}
+    with Machine("webserver", CPUS=1, QEMU_ARGS=COUNTED) as machine:
+        machine.wait_for("webserver: http")
+        figures["plain"] = instructions_a_request(machine)
+    with Machine("webserver", "ftrace", CPUS=1, QEMU_ARGS=COUNTED, MEMORY="1G",
+                 BUFFER="512M") as machine:
+        machine.wait_for("webserver: http")
+        figures["on"] = instructions_a_request(machine)
+        machine.set("current_tracer", "nop")
+        figures["off again"] = instructions_a_request(machine)
+    with Machine("webserver", "ftrace", CPUS=1, QEMU_ARGS=COUNTED, BUFFER="2M") as machine:
+        machine.wait_for("webserver: http")
+        instructions_a_request(machine)
+        figures["full"] = instructions_a_request(machine)
+    off = figures["off again"]
+    detail = "; ".join(f"{name} {value:,.0f}" for name, value in figures.items())
+    say("unikernel: instructions a request, tracing off ÷ not compiled in", "≤ 1.03",
+        off / figures["plain"], "", f"a request: {detail}")
+    say("unikernel: … ring full ÷ off", "≤ 1.05", figures["full"] / off, "", "")
+    say("unikernel: … on ÷ off", "", figures["on"] / off, "", "")
+
+
+def pace(machine):
+    begin = time.monotonic()
+    for _ in range(REQUESTS):
+        machine.page("/primes/100")
+    return REQUESTS / (time.monotonic() - begin)
+
+
+def requests_a_second():
+    ratios, on, off = [], [], []
+    with Machine("webserver", "ftrace", MEMORY="2G", BUFFER="1G") as machine:
+        machine.wait_for("webserver: http")
+        pace(machine)
+        for _ in range(7):
+            machine.set("current_tracer", "nop")
+            off.append(pace(machine))
+            machine.set("current_tracer", "function_graph")
+            on.append(pace(machine))
+            ratios.append(on[-1] / off[-1])
+    say("unikernel: requests/s, on ÷ off", "≥ 0.85", median(ratios), "",
+        f"7 rounds of {REQUESTS} requests, one after the other: on {median(on):.0f}/s, "
+        f"off {median(off):.0f}/s")
+
+
+def ring():
+    with Machine("calls", "ftrace", CPUS=1, BUFFER="4M", LINGER=120) as machine:
+        machine.wait_for("calls: .*at last")
+        text = machine.http(machine.trace_port, "/ftrace/trace", limit_s=120)
+        size = int(machine.http(machine.trace_port, "/ftrace/buffer_size_kb").split()[0]) << 10
+    calls = len(re.findall(rb"\(\)(?:;| \{)\r?\n", text))
+    say("unikernel: bytes of ring a call", "≤ 17", size / calls, "",
+        f"{calls:,} calls in {size >> 20} MiB, headers and switches included")
+
+
+if __name__ == "__main__":
+    main(boot, requests, requests_a_second, ring)
