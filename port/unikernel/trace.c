@@ -16,6 +16,7 @@
 #include "port/unikernel/crash.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/smp.h"
+#include "port/unikernel/spinlock.h"
 #include "port/unikernel/symbols.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace_private.h"
@@ -31,6 +32,7 @@
 /* A stack as the recorder knows it. A thread's is noted in thread->recorder[0]. */
 struct trace_stack {
 	struct gt_context context;
+	struct trace_stack *next; /* in the list of those that wait for a thread */
 	struct gt_frame frames[];
 };
 
@@ -153,13 +155,46 @@ void gt_port_cpus_start(void)
 
 /* ---- stacks ---- */
 
+/* Those of threads that have ended, of the usual size. Making one anew writes all of its frames; in
+ * these only the few that were still open have to be. */
+static struct trace_stack *spares;
+static struct spinlock spares_lock;
+
+static struct trace_stack *take_spare(uint32_t count)
+{
+	uint64_t flags = spin_lock(&spares_lock);
+	struct trace_stack *stack = spares && spares->context.capacity == count ? spares : NULL;
+	if (stack)
+		spares = stack->next;
+	spin_unlock(&spares_lock, flags);
+	for (; stack && stack->context.top != stack->frames; stack->context.top--)
+		stack->context.top->slot = GT_SLOT_NONE;
+	return stack;
+}
+
+static void keep_spare(struct trace_stack *stack)
+{
+	if (!stack || stack->context.capacity != THREAD_STACK_BYTES / CALL_BYTES) {
+		free(stack);
+		return;
+	}
+	uint64_t flags = spin_lock(&spares_lock);
+	stack->next = spares;
+	spares = stack;
+	spin_unlock(&spares_lock, flags);
+}
+
 static struct trace_stack *stack_make(uint32_t number, uint64_t low, uint64_t top)
 {
 	uint32_t count = (uint32_t)((top - low) / CALL_BYTES);
-	struct trace_stack *stack = malloc(sizeof(*stack) + count * sizeof(struct gt_frame));
+	struct trace_stack *stack = take_spare(count);
+	uint32_t dirty = stack ? 1 : count;
+	if (!stack)
+		stack = malloc(sizeof(*stack) + count * sizeof(struct gt_frame));
 	if (!stack)
 		return NULL;
-	gt_kernel_context_init(&stack->context, number, low, top, stack->frames, count);
+	gt_kernel_context_init(&stack->context, number, low, top, stack->frames, dirty);
+	stack->context.capacity = count;
 	return stack;
 }
 
@@ -244,7 +279,7 @@ void trace_thread_init(struct thread *thread)
 
 void trace_thread_fini(struct thread *thread)
 {
-	free((void *)thread->recorder[0]);
+	keep_spare((struct trace_stack *)thread->recorder[0]);
 }
 
 void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to)
