@@ -6,28 +6,14 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
 #include "tests/unit/engine.h"
-
-#ifdef __clang__ /* makes no clones, and does not know the word */
-#define TRACED __attribute__((noinline, patchable_function_entry(5)))
-#else
-#define TRACED __attribute__((noinline, noclone, patchable_function_entry(5)))
-#endif
-#define BARRIER() __asm__ volatile("" ::: "memory")
+#include "tests/unit/engine_child.h"
 
 static const struct engine_options profile_options = {
 	.sub_buffers = 64,
@@ -36,40 +22,6 @@ static const struct engine_options profile_options = {
 	.mode = GRAFTRACE_MODE_RING,
 	.profile = 1,
 };
-
-static void in_child(void (*body)(void))
-{
-	fflush(NULL);
-	pid_t child = fork();
-	if (child == 0) {
-		alarm(50);
-		body();
-		fflush(NULL);
-		_exit(0);
-	}
-	int status = 0;
-	assert_int_equal(waitpid(child, &status, 0), child);
-	if (WIFSIGNALED(status))
-		fail_msg("the child died of signal %d", WTERMSIG(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static void check(int right, const char *what, uint64_t got, uint64_t wanted)
-{
-	if (right)
-		return;
-	fprintf(stderr, "%s: %llu instead of %llu\n", what, (unsigned long long)got,
-		(unsigned long long)wanted);
-	_exit(1);
-}
-
-static void check_equal(const char *what, uint64_t got, uint64_t wanted)
-{
-	check(got == wanted, what, got, wanted);
-}
-
-#define CHECK_EQUAL(got, wanted) check_equal(#got, (uint64_t)(got), (uint64_t)(wanted))
-#define CHECK(condition)	 check((condition), #condition, 0, 1)
 
 /* One instruction: a signal handler's own count cannot be lost. */
 static void count(volatile uint64_t *counter)

@@ -6,36 +6,13 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 #include "tests/unit/engine.h"
+#include "tests/unit/engine_child.h"
 
-#ifdef __clang__ /* makes no clones, and does not know the word */
-#define TRACED __attribute__((noinline, patchable_function_entry(5)))
-#else
-#define TRACED __attribute__((noinline, noclone, patchable_function_entry(5)))
-#endif
-
-#define CHECK_EQUAL(got, wanted) check_equal(#got, (uint64_t)(got), (uint64_t)(wanted))
 /* Ticks; no call below takes as long by itself. */
 #define LONG  (1ull << 40)
 #define SHORT 1ull
-
-static void check_equal(const char *what, uint64_t got, uint64_t wanted)
-{
-	if (got == wanted)
-		return;
-	fprintf(stderr, "%s: %llu instead of %llu\n", what, (unsigned long long)got,
-		(unsigned long long)wanted);
-	_exit(1);
-}
 
 static volatile unsigned noise;
 
@@ -88,24 +65,6 @@ static uint64_t returns(uint32_t function)
 	uint64_t in, out;
 	engine_count(function, &in, &out);
 	return out;
-}
-
-/* Runs a test body in a child; it passes when the child ends with 0. */
-static void in_child(void (*body)(void))
-{
-	fflush(NULL);
-	pid_t child = fork();
-	if (child == 0) {
-		alarm(50);
-		body();
-		fflush(NULL);
-		_exit(0);
-	}
-	int status = 0;
-	assert_int_equal(waitpid(child, &status, 0), child);
-	if (WIFSIGNALED(status))
-		fail_msg("the child died of signal %d", WTERMSIG(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void traceoff_body(void)

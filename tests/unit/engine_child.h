@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tests that run an engine share: functions that can be patched, a child process for each test
+ * body (an engine lives as long as its process), and checks that end that child.
+ */
+#ifndef TESTS_UNIT_ENGINE_CHILD_H
+#define TESTS_UNIT_ENGINE_CHILD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#ifdef __clang__ /* makes no clones, and does not know the word */
+#define TRACED __attribute__((noinline, patchable_function_entry(5)))
+#else
+#define TRACED __attribute__((noinline, noclone, patchable_function_entry(5)))
+#endif
+#define BARRIER() __asm__ volatile("" ::: "memory")
+
+/* Runs a test body in a child; it passes when the child ends with 0. */
+static inline void in_child(void (*body)(void))
+{
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(50);
+		body();
+		fflush(NULL);
+		_exit(0);
+	}
+	int status = 0;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFSIGNALED(status))
+		fail_msg("the child died of signal %d", WTERMSIG(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static inline void check(int right, const char *what, uint64_t got, uint64_t wanted)
+{
+	if (right)
+		return;
+	fprintf(stderr, "%s: %llu instead of %llu\n", what, (unsigned long long)got,
+		(unsigned long long)wanted);
+	_exit(1);
+}
+
+static inline void check_equal(const char *what, uint64_t got, uint64_t wanted)
+{
+	check(got == wanted, what, got, wanted);
+}
+
+#define CHECK_EQUAL(got, wanted) check_equal(#got, (uint64_t)(got), (uint64_t)(wanted))
+#define CHECK(condition)	 check((condition), #condition, 0, 1)
+
+#endif
