@@ -307,7 +307,7 @@ static void *serve(void *data)
 	}
 	if (bytes < 0 && request != NULL)
 		send_error(client->socket, GT_EINVAL,
-			   &(struct gt_message){ "the value is longer than 64 KB" });
+			   &(struct gt_message){ "the value is longer than 4 MB" });
 	free(request);
 	shutdown(client->socket, SHUT_RDWR);
 	atomic_store(&client->done, true);

@@ -158,6 +158,11 @@ enum gt_control_threads {
 	 GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_RECORD_CMD | GT_OPTION_MARKERS | \
 	 GT_OPTION_HASH_PTR | GT_OPTION_FUNCTION_TRACE)
 
+/* Options that Linux has and that cannot be switched on here: refused with GT_ENOTSUP. */
+#define GT_OPTIONS_NOT_MADE                                                             \
+	(GT_OPTION_VERBOSE | GT_OPTION_RAW | GT_OPTION_HEX | GT_OPTION_LATENCY_FORMAT | \
+	 GT_OPTION_FUNC_STACK | GT_OPTION_FUNC_NO_REPEATS)
+
 /* Options that say how text is shown; the others change what is recorded or done. */
 #define GT_OPTIONS_OF_TEXT                                                                         \
 	(GT_OPTION_PRINT_PARENT | GT_OPTION_SYM_OFFSET | GT_OPTION_SYM_ADDR | GT_OPTION_IRQ_INFO | \

@@ -102,6 +102,8 @@ static int change_option(struct gt_control_handle *handle, uint64_t bit, bool on
 		return 0;
 	if (bit == GT_OPTION_TEST_NOP_REFUSE)
 		return REFUSE(message, GT_EINVAL, "this option refuses to be changed");
+	if (bit & GT_OPTIONS_NOT_MADE)
+		return REFUSE(message, GT_ENOTSUP, "this is not made here");
 	return gt_row_set(handle, GT_CONTROL_OPTIONS, on ? set | bit : set & ~bit, message);
 }
 

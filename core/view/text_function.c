@@ -58,7 +58,7 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 	struct gt_text_cpu *cpu = cpu_of(text, record->cpu);
 	size_t length = gt_text_length(source->comm, sizeof(source->comm));
 
-	if (!cpu->started && text->annotate && text->any) {
+	if (!cpu->started && text->annotate && text->any && has(text, GT_OPTION_ANNOTATE)) {
 		at = GT_PUT_LITERAL(at, "##### CPU ");
 		at = gt_put_number(at, cpu->cpu);
 		at = GT_PUT_LITERAL(at, " buffer started ####\n");
@@ -66,7 +66,7 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 	cpu->started = true;
 	if (!has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
-	if (length) {
+	if (length && has(text, GT_OPTION_RECORD_CMD)) {
 		at = gt_put_fill(at, ' ', 16 - length);
 		at = gt_put_clean(at, source->comm, length);
 	} else {
@@ -77,6 +77,11 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 	at = gt_put_number(at, source->tid);
 	if (at - start < 7)
 		at = gt_put_fill(at, ' ', (size_t)(7 - (at - start)));
+	if (has(text, GT_OPTION_RECORD_TGID)) {
+		at = GT_PUT_LITERAL(at, " (");
+		at = gt_put_right(at, source->pid, 7);
+		*at++ = ')';
+	}
 	at = GT_PUT_LITERAL(at, " [");
 	at = gt_put_padded(at, cpu->cpu, cpu->cpu > 999 ? gt_digits(cpu->cpu) : 3);
 	at = GT_PUT_LITERAL(at, "] ");
@@ -180,6 +185,37 @@ static uint64_t count_entries(struct gt_text *text, uint64_t *lost)
 	return entries;
 }
 
+/* A line of the column of flags, which stands ten further right beside processes. */
+#define PUT_FLAGS(at, tgid, flags)                                   \
+	((at) = GT_PUT_LITERAL(at, "#                            "), \
+	 (at) = gt_put_fill(at, ' ', (tgid) ? 12 : 2), (at) = GT_PUT_LITERAL(at, flags "\n"))
+
+static char *put_columns(struct gt_text *text, char *at)
+{
+	bool tgid = has(text, GT_OPTION_RECORD_TGID);
+
+	if (!has(text, GT_OPTION_IRQ_INFO)) {
+		at = GT_PUT_LITERAL(at, "#           TASK-PID  ");
+		if (tgid)
+			at = GT_PUT_LITERAL(at, "     TGID ");
+		at = GT_PUT_LITERAL(at, " CPU#     TIMESTAMP  FUNCTION\n#              | |    ");
+		if (tgid)
+			at = GT_PUT_LITERAL(at, "       |  ");
+		return GT_PUT_LITERAL(at, "   |         |         |\n");
+	}
+	PUT_FLAGS(at, tgid, "  _-----=> irqs-off/BH-disabled");
+	PUT_FLAGS(at, tgid, " / _----=> need-resched");
+	PUT_FLAGS(at, tgid, "| / _---=> hardirq/softirq");
+	PUT_FLAGS(at, tgid, "|| / _--=> preempt-depth");
+	PUT_FLAGS(at, tgid, "||| / _-=> migrate-disable");
+	PUT_FLAGS(at, tgid, "|||| /     delay");
+	at = GT_PUT_LITERAL(at, "#           TASK-PID  ");
+	at = tgid ? GT_PUT_LITERAL(at, "     TGID   ") : GT_PUT_LITERAL(at, "  ");
+	at = GT_PUT_LITERAL(at, " CPU#  |||||  TIMESTAMP  FUNCTION\n#              | |    ");
+	at = tgid ? GT_PUT_LITERAL(at, "       |    ") : GT_PUT_LITERAL(at, "  ");
+	return GT_PUT_LITERAL(at, "   |   |||||     |         |\n");
+}
+
 char *gt_text_put_function_header(struct gt_text *text, char *at)
 {
 	uint64_t lost;
@@ -190,18 +226,5 @@ char *gt_text_put_function_header(struct gt_text *text, char *at)
 	at = gt_put_number(at, entries + lost);
 	at = GT_PUT_LITERAL(at, "   #P:");
 	at = gt_put_number(at, text->target->cpu_count);
-	if (has(text, GT_OPTION_IRQ_INFO))
-		return GT_PUT_LITERAL(
-			at, "\n#\n"
-			    "#                                _-----=> irqs-off/BH-disabled\n"
-			    "#                               / _----=> need-resched\n"
-			    "#                              | / _---=> hardirq/softirq\n"
-			    "#                              || / _--=> preempt-depth\n"
-			    "#                              ||| / _-=> migrate-disable\n"
-			    "#                              |||| /     delay\n"
-			    "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
-			    "#              | |         |   |||||     |         |\n");
-	return GT_PUT_LITERAL(at, "\n#\n"
-				  "#           TASK-PID   CPU#     TIMESTAMP  FUNCTION\n"
-				  "#              | |       |         |         |\n");
+	return put_columns(text, GT_PUT_LITERAL(at, "\n#\n"));
 }

@@ -181,6 +181,12 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 	return GT_PUT_LITERAL(at, "() {\n");
 }
 
+/* Calls too deep to be recorded are lost events here: none is counted with a return. */
+static char *put_overrun(struct gt_text *text, char *at)
+{
+	return has(text, GT_OPTION_GRAPH_OVERRUN) ? GT_PUT_LITERAL(at, " (Overruns: 0)\n") : at;
+}
+
 static char *put_return(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
@@ -194,10 +200,10 @@ static char *put_return(struct gt_text *text, const struct gt_source *source, ch
 	 * another one's. */
 	if ((record->flags & GT_RECORD_ENTRY_SEEN) && record->start >= source->switched &&
 	    !has(text, GT_OPTION_GRAPH_TAIL))
-		return GT_PUT_LITERAL(at, "}\n");
+		return put_overrun(text, GT_PUT_LITERAL(at, "}\n"));
 	at = GT_PUT_LITERAL(at, "} /* ");
 	at = put_name(name_of(text, record->function), at);
-	return GT_PUT_LITERAL(at, " */\n");
+	return put_overrun(text, GT_PUT_LITERAL(at, " */\n"));
 }
 
 /* Linux indents comments by the calls open around them, but not at depth 1. */

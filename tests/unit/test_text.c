@@ -257,7 +257,7 @@ static void the_function_tracer_prints_callers(void **state)
 	expect_golden("function/default");
 	options.options |= GT_OPTION_SYM_OFFSET | GT_OPTION_SYM_ADDR;
 	expect_golden("function/symbols");
-	options.options = GT_OPTION_CONTEXT_INFO;
+	options.options = GT_OPTION_CONTEXT_INFO | GT_OPTION_RECORD_CMD;
 	expect_golden("function/no_flags");
 	options.options = GT_OPTION_PRINT_PARENT;
 	expect_golden("function/no_context_info");
