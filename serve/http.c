@@ -271,7 +271,7 @@ static int64_t read_first(struct reader *reader, struct gt_message *message)
  * thread is the connection's, and ends with it. */
 static void give_way(void)
 {
-	setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+	setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, (id_t)gettid()) + NICE);
 }
 
 static enum MHD_Result send_file(struct request *request, struct MHD_Connection *connection)
