@@ -120,7 +120,7 @@ void gt_profile_leave(struct gt_thread *thread, struct gt_frame *frame)
 		return;
 	struct graftrace_profile_entry *entry = entry_of(thread, gt_frame_function(frame));
 	uint64_t clock = gt_arch_clock();
-	uint64_t begin = gt_frame_clock(frame);
+	uint64_t begin = gt_frame_start(frame, clock);
 	uint64_t ticks = clock > begin ? clock - begin : 0;
 	uint64_t self = ticks > frame->children ? ticks - frame->children : 0;
 

@@ -35,6 +35,15 @@ static inline uint64_t gt_frame_clock(const struct gt_frame *frame)
 	return (uint64_t)frame->high << 32 | graftrace_word_clock(frame->word);
 }
 
+/* When its call began, seen from `now`. An interrupt between the reading of the clock and the
+ * storing of its high half can have brought a new one: then the frame lies in the future, by 2^32.
+ */
+static inline uint64_t gt_frame_start(const struct gt_frame *frame, uint64_t now)
+{
+	uint64_t clock = gt_frame_clock(frame);
+	return clock > now && clock - now > 1ull << 26 ? clock - (1ull << 32) : clock;
+}
+
 static inline uint32_t gt_frame_function(const struct gt_frame *frame)
 {
 	return graftrace_word_function(frame->word);

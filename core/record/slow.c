@@ -133,7 +133,7 @@ static bool write_long_return(struct gt_thread *thread, const struct gt_frame *f
 								   : GRAFTRACE_EVENT_LONG_RETURN;
 	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | 3);
 	__atomic_store_n(&place[0], head, __ATOMIC_RELAXED);
-	__atomic_store_n(&place[2], gt_frame_clock(frame), __ATOMIC_RELAXED);
+	__atomic_store_n(&place[2], gt_frame_start(frame, clock), __ATOMIC_RELAXED);
 	__atomic_store_n(&place[3], (uint64_t)gt_frames_depth(thread) - 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&place[1], graftrace_word(gt_frame_function(frame), true, (uint32_t)clock),
 			 __ATOMIC_RELAXED);
@@ -184,7 +184,7 @@ static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 	if (!written)
 		;
 	else if (gt_frame_flags(frame) & GT_FRAME_THRESHOLD)
-		written = clock - gt_frame_clock(frame) <= thread->threshold ||
+		written = clock - gt_frame_start(frame, clock) <= thread->threshold ||
 			  write_long_return(thread, frame, clock);
 	else if ((frame->epoch & ~(GT_EPOCH_STEP - 1u)) != thread->epoch)
 		written = write_long_return(thread, frame, clock);

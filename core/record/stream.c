@@ -324,7 +324,7 @@ bool gt_stream_open(struct gt_thread *thread)
 		const struct gt_frame *frame = thread->top - (count - 1 - i);
 		/* one that an interrupted writer is pushing: not known yet */
 		bool in_flight = frame->slot == GT_SLOT_NONE || frame->slot == 0;
-		sub->open[i].clock = in_flight ? 0 : gt_frame_clock(frame);
+		sub->open[i].clock = in_flight ? 0 : gt_frame_start(frame, now);
 		sub->open[i].function = in_flight ? 0 : gt_frame_function(frame);
 		sub->open[i].depth = sub->depth - count + i;
 	}

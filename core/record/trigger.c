@@ -197,7 +197,7 @@ void gt_trigger_returned(struct gt_thread *thread, const struct gt_frame *frame)
 {
 	uint32_t function = gt_frame_function(frame);
 	uint64_t clock = gt_arch_clock();
-	uint64_t took = clock - gt_frame_clock(frame);
+	uint64_t took = clock - gt_frame_start(frame, clock);
 	struct search search = search_begin(function);
 	struct graftrace_trigger *trigger;
 	if (thread->stream == NULL)

@@ -232,7 +232,8 @@ static void note_thread(struct gt_decode *decode)
 	if (!decode->kernel || decode->context >= GRAFTRACE_CONTEXT_INTERRUPT)
 		return;
 	decode->tid = decode->context;
-	decode->adopt_pending = true;
+	/* 0: the CPU's own idle thread */
+	decode->adopt_pending = decode->context != 0;
 }
 
 /* ---- frames ---- */
@@ -413,8 +414,10 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 	decode->kernel = header->pid == 0;
 	/* A kernel's thread that came with this sub-buffer is told first, and its calls come from
 	 * where they were. */
-	decode->enter_pending = decode->kernel && (first || decode->context != header->context);
+	decode->enter_pending = decode->kernel && (first || decode->context != header->context ||
+						   decode->adopt_pending);
 	decode->adopt_pending = false;
+	decode->unfollowed = first || decode->gap;
 	if (!decode->enter_pending && switch_context(decode, header->context) != GT_OK) {
 		gt_message_set(message, "no memory for the calls of thread %u", header->tid);
 		return GT_ENOMEM;
@@ -878,14 +881,19 @@ int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
 			switch_context(decode, decode->header->context);
 			decode->tid = decode->header->tid;
 			note_thread(decode);
-			decode->reconcile = true;
+			/* else a RESUMED word follows where it is needed (rule 4) */
+			decode->reconcile = decode->unfollowed;
 			set_fast(decode);
 			fill_record(decode, record, GT_RECORD_CONTEXT);
 			record->value = decode->context;
 			return GT_RECORD_CONTEXT;
 		}
-		if (decode->adopt_pending)
+		if (decode->adopt_pending) {
+			/* told as the last of a sub-buffer: when it came stands in the next one */
+			if (decode->word >= decode->end)
+				return GT_RECORD_NONE;
 			adopt(decode);
+		}
 		if (decode->reconcile) {
 			uint32_t agreed = agreed_depth(decode);
 			decode->reconcile = false;

@@ -127,6 +127,7 @@ struct gt_decode {
 	bool growing; /* a zero word ends what there is for now */
 	bool gap, reconcile, fill, open_pending;
 	bool kernel;	    /* the writer is a kernel's CPU: contexts are threads */
+	bool unfollowed;    /* the sub-buffer in work is the first, or some are missing before it */
 	bool enter_pending; /* the header's context is to be told and entered */
 	bool adopt_pending; /* a thread came, perhaps from another CPU, and was told */
 	uint32_t unwind_to; /* depth to unwind to; ~0: no unwinding in work */
