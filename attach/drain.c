@@ -237,39 +237,22 @@ void gt_drain_end_writer(struct gt_drain *drain, uint32_t index, bool whole)
 bool gt_drain_has_hole(const uint64_t *words, uint32_t count, uint16_t tracer, uint64_t *calls,
 		       uint64_t *records)
 {
-	uint32_t step = tracer == GRAFTRACE_TRACER_FUNCTION ? 2 : 1;
+	const bool is_pairs = tracer == GRAFTRACE_TRACER_FUNCTION;
 	bool hole = false;
-	uint32_t i = 0;
 
-	while (i < count) {
+	for (uint32_t i = 0; i < count;
+	     i += graftrace_record_words(&words[i], count - i, is_pairs)) {
 		uint64_t word = words[i];
-		uint32_t function = graftrace_word_function(word), argument = (uint32_t)word;
+		uint32_t function = graftrace_word_function(word);
 
 		if (!word) {
 			hole = true;
-			i += step;
-			continue;
-		}
-		if (function < GRAFTRACE_SPECIAL) {
+		} else if (function < GRAFTRACE_SPECIAL) {
 			*records += 1;
 			*calls += !graftrace_word_is_return(word);
-			i += step;
-			continue;
-		}
-		switch (function - GRAFTRACE_SPECIAL) {
-		case GRAFTRACE_SPECIAL_PAD:
-			i += 1;
-			i += argument < count - i ? argument : count - i;
-			break;
-		case GRAFTRACE_SPECIAL_EVENT:
+		} else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT) {
 			*records += 1;
-			*calls += argument >> 16 == GRAFTRACE_EVENT_ENTRY_ONLY;
-			argument &= 0xffff;
-			i += 1;
-			i += argument < count - i ? argument : count - i;
-			break;
-		default:
-			i += step;
+			*calls += (uint32_t)word >> 16 == GRAFTRACE_EVENT_ENTRY_ONLY;
 		}
 	}
 	return hole;
