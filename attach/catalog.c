@@ -28,6 +28,7 @@ static void free_file(struct gt_catalog_file *file)
 		gt_object_close(file->object);
 	if (file->fd >= 0)
 		close(file->fd);
+	gt_names_fini(&file->names);
 	free(file->entries);
 	free(file->planned);
 	free(file->path);

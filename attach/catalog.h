@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "attach/hooks.h"
+#include "attach/names.h"
 #include "attach/object.h"
 #include "attach/plan.h"
 #include "core/view/target.h"
@@ -34,6 +35,7 @@ struct gt_catalog_file {
 	uint32_t function_count;
 	struct gt_plan_entry *entries; /* [function_count]; valid where planned[] is set */
 	uint8_t *planned;
+	struct gt_names names;
 	struct gt_hook hooks[GT_HOOKS_MAX];
 	int hook_count; /* -1: not looked for yet */
 };

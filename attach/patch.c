@@ -444,11 +444,24 @@ static uint8_t role_of(struct patcher *patcher, uint32_t index, const struct gt_
 	return bits;
 }
 
+/* Whether names as they are shown have to be looked up: which may mean to demangle them. */
+static bool needs_shown(const struct gt_selection *selection)
+{
+	uint32_t i;
+
+	for (i = 0; i < selection->asked_count; i++) {
+		const struct gt_asked *asked = selection->asked[i];
+
+		if (asked && (asked->filter || asked->notrace || asked->graph))
+			return true;
+	}
+	return selection->triggers != NULL;
+}
+
 int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection)
 {
 	struct gt_catalog_file *file = object->file;
-	bool named =
-		selection->filter || selection->notrace || selection->graph || selection->triggers;
+	bool named = needs_shown(selection);
 	uint32_t index;
 
 	for (index = 0; index < file->function_count; index++) {
@@ -462,11 +475,48 @@ int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *se
 	return 0;
 }
 
+/* One function. by_name: shown names count. */
+static int patch_one(struct patcher *patcher, uint32_t index, const struct gt_selection *selection,
+		     bool by_name)
+{
+	struct gt_tracee_object *object = patcher->object;
+	struct gt_catalog_file *file = object->file;
+	const char *plain = gt_object_function(file->object, index)->name;
+	uint8_t state = object->states[index];
+	const struct gt_plan_entry *entry;
+	const char *shown = plain;
+	bool wanted, named;
+	uint8_t role;
+
+	if (state == GT_FUNCTION_FOREIGN)
+		return 0;
+	if (by_name)
+		shown = gt_object_function_name(file->object, index);
+	named = gt_selection_wants(selection, plain, shown);
+	wanted = named || gt_triggers_match(selection->triggers, plain, shown);
+	if (!wanted && state != GT_FUNCTION_TRACED &&
+	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running))
+		return 0;
+	entry = plan_of(object, index, selection);
+	if (!entry)
+		return 0;
+	role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
+	if (!named && !(role & GT_ROLE_TRIGGER))
+		wanted = false; /* no room for its triggers */
+	if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))
+		return enable(patcher, index, entry, role);
+	if (!wanted && state == GT_FUNCTION_TRACED)
+		return disable(patcher, index, entry);
+	if (!wanted && state == GT_FUNCTION_UNTOUCHED)
+		return join_nops(patcher, index, entry);
+	return 0;
+}
+
 int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		       const struct gt_selection *selection, bool running,
 		       struct gt_message *message)
 {
-	struct gt_catalog_file *file = object->file;
+	bool by_name = needs_shown(selection);
 	struct patcher *patcher;
 	uint32_t index;
 	int error = 0;
@@ -476,38 +526,33 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 	patcher = start(tracee, object, running, message);
 	if (!patcher)
 		return GT_ENOMEM;
-	for (index = 0; !error && index < file->function_count; index++) {
-		const char *plain = gt_object_function(file->object, index)->name;
-		uint8_t state = object->states[index];
-		const struct gt_plan_entry *entry;
-		const char *shown = plain;
-		bool wanted, named;
-		uint8_t role;
-
-		if (state == GT_FUNCTION_FOREIGN)
-			continue;
-		if (selection->filter || selection->notrace || selection->graph ||
-		    selection->triggers)
-			shown = gt_object_function_name(file->object, index);
-		named = gt_selection_wants(selection, plain, shown);
-		wanted = named || gt_triggers_match(selection->triggers, plain, shown);
-		if (!wanted && state != GT_FUNCTION_TRACED &&
-		    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || running))
-			continue;
-		entry = plan_of(object, index, selection);
-		if (!entry)
-			continue;
-		role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
-		if (!named && !(role & GT_ROLE_TRIGGER))
-			wanted = false; /* no room for its triggers */
-		if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))
-			error = enable(patcher, index, entry, role);
-		else if (!wanted && state == GT_FUNCTION_TRACED)
-			error = disable(patcher, index, entry);
-		else if (!wanted && state == GT_FUNCTION_UNTOUCHED)
-			error = join_nops(patcher, index, entry);
-	}
+	for (index = 0; !error && index < object->file->function_count; index++)
+		error = patch_one(patcher, index, selection, by_name);
 	return finish(patcher, error, message);
+}
+
+int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
+		   const struct gt_selection *selection, const char *const *words, size_t count,
+		   struct gt_message *message)
+{
+	struct patcher *patcher = NULL;
+	size_t i;
+	int error = 0;
+
+	if (object->region < 0 || object->gone)
+		return 0;
+	for (i = 0; !error && i < count; i++) {
+		uint32_t at = 0, index;
+
+		while (!error &&
+		       (error = gt_names_next(object->file, words[i], &at, &index)) == 0) {
+			if (!patcher)
+				patcher = start(tracee, object, true, message);
+			error = patcher ? patch_one(patcher, index, selection, true) : GT_ENOMEM;
+		}
+		error = error == GT_ENOENT ? 0 : error;
+	}
+	return patcher ? finish(patcher, error, message) : error;
 }
 
 static int enable_hook(struct patcher *patcher, int index)

@@ -17,6 +17,11 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 		       const struct gt_selection *selection, bool running,
 		       struct gt_message *message);
 
+/* The same for the functions that one of these plain words names, in an object that runs. */
+int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
+		   const struct gt_selection *selection, const char *const *words, size_t count,
+		   struct gt_message *message);
+
 /* Plans what gt_patch_functions will need. GT_ENOMEM. */
 int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection);
 

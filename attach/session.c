@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "attach/session.h"
 #include "attach/session_private.h"
-#include "core/view/glob.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,98 +21,6 @@
 #define BUSY_US	     2000
 #define IDLE_US	     20000
 #define HEARTBEAT_MS 250
-#define GRAPH_BYTE   2
-#define MODE_BYTE    3
-
-static void free_list(char **list)
-{
-	char **at;
-
-	for (at = list; at && *at; at++)
-		free(*at);
-	free(list);
-}
-
-static char **copy_list(const char *const *list)
-{
-	size_t count = 0, i;
-	char **copy;
-
-	while (list && list[count])
-		count++;
-	copy = calloc(count + 1, sizeof(*copy));
-	for (i = 0; copy && i < count; i++) {
-		copy[i] = strdup(list[i]);
-		if (!copy[i]) {
-			free_list(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory heap = { resize, NULL };
-
-static void free_words(struct gt_selection_words *words)
-{
-	if (!words)
-		return;
-	gt_words_fini(&words->filter);
-	gt_words_fini(&words->notrace);
-	gt_words_fini(&words->graph);
-	free(words);
-}
-
-/* NULL: no memory. The lists must stay. */
-static struct gt_selection_words *make_words(const struct gt_selection *selection)
-{
-	struct gt_selection_words *words = calloc(1, sizeof(*words));
-
-	if (!words)
-		return NULL;
-	if (gt_words_init(&words->filter, &heap, (const char *const *)selection->filter) == 0 &&
-	    gt_words_init(&words->notrace, &heap, (const char *const *)selection->notrace) == 0 &&
-	    gt_words_init(&words->graph, &heap, (const char *const *)selection->graph) == 0)
-		return words;
-	free_words(words);
-	return NULL;
-}
-
-static void free_lists(struct gt_selection *selection)
-{
-	free_words(selection->words);
-	selection->words = NULL;
-	free_list(selection->filter);
-	free_list(selection->notrace);
-	free_list(selection->graph);
-	selection->filter = selection->notrace = selection->graph = NULL;
-}
-
-static int set_lists(struct gt_selection *selection, const char *const *filter,
-		     const char *const *notrace, const char *const *graph,
-		     struct gt_message *message)
-{
-	selection->filter = copy_list(filter);
-	selection->notrace = copy_list(notrace);
-	selection->graph = copy_list(graph);
-	selection->words = NULL;
-	if (selection->filter && selection->notrace && selection->graph)
-		selection->words = make_words(selection);
-	if (selection->words)
-		return 0;
-	free_lists(selection);
-	return gt_fail(message, GT_ENOMEM, "no memory for the filters");
-}
 
 /* Agents that wait for this host believe that it lives while the heartbeat goes on. */
 static void beat(struct gt_session *session)
@@ -212,14 +119,14 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->wait_ms = options->mode == GRAFTRACE_MODE_DRAIN ? options->wait_ms : 0;
 	session->wait_ms = memory->wait_ms;
 	memory->fork_policy = options->no_fork;
-	memory->graph_only = session->selection.graph[0] != NULL;
+	memory->graph_only = options->graph && options->graph[0];
 	memory->profile = options->profile;
 	memory->children_follow = !options->no_fork;
 	memory->max_depth = options->max_graph_depth;
 	memory->signals = options->stop_signals;
 }
 
-static void set_threshold(struct gt_session *session)
+void gt_session_publish_threshold(struct gt_session *session)
 {
 	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, session->threshold_ns);
 
@@ -231,7 +138,7 @@ static void set_threshold(struct gt_session *session)
 void gt_session_calibrate(struct gt_session *session)
 {
 	calibrate(session);
-	set_threshold(session);
+	gt_session_publish_threshold(session);
 }
 
 static int start_program(struct gt_session *session, char *const argv[], struct gt_message *message)
@@ -251,7 +158,7 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	session->program_start = gt_process_start_time(pid);
 	gt_follow_note_reapers(session, pid);
 	calibrate(session); /* the exec took about a millisecond */
-	set_threshold(session);
+	gt_session_publish_threshold(session);
 	error = gt_tracee_begin(
 		tracee, pid, &session->arena, &session->catalog, &session->selection,
 		gt_clock_ticks(&session->live.target.clock, 1000000), session->sink, message);
@@ -289,9 +196,8 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
 	session->selection.libcalls = options->libcalls;
-	session->selection.off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile;
 	if (options->library_globs && options->library_globs[0]) {
-		session->selection.library_globs = copy_list(options->library_globs);
+		session->selection.library_globs = gt_session_copy_list(options->library_globs);
 		if (!session->selection.library_globs) {
 			free(session);
 			return gt_fail(message, GT_ENOMEM, "no memory for a session");
@@ -301,8 +207,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	gt_off_cpu_init(&session->off_cpu);
 	gt_catalog_init(&session->catalog);
 	session->first = gt_clock_now();
-	error = set_lists(&session->selection, options->filter, options->notrace, options->graph,
-			  message);
+	error = gt_session_ask_first(session, options, message);
 	gt_triggers_init(&session->triggers, &session->arena, &session->live.target.clock);
 	session->selection.triggers = &session->triggers;
 	for (size_t i = 0; !error && i < options->trigger_count; i++)
@@ -403,182 +308,6 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 struct gt_target *gt_session_target(struct gt_session *session)
 {
 	return &session->live.target;
-}
-
-int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message)
-{
-	(void)message;
-	pthread_mutex_lock(&session->lock);
-	/* The word, then the blocks: a new thread publishes its block, then reads the word. */
-	__atomic_store_n(&session->arena.memory->tracing_on, on, __ATOMIC_SEQ_CST);
-	gt_follow_write_host(session);
-	if (gt_session_profiles(session))
-		gt_follow_write_stop(session, MODE_BYTE, 0);
-	pthread_mutex_unlock(&session->lock);
-	return 0;
-}
-
-bool gt_session_tracing_on(struct gt_session *session)
-{
-	return __atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_RELAXED) != 0;
-}
-
-static int select_functions(struct gt_session *session, struct gt_message *message)
-{
-	int error = 0;
-	size_t i;
-
-	for (i = 0; i < session->tracee_count; i++) {
-		int result = gt_tracee_select(session->tracees[i], &session->selection, message);
-
-		error = error ? error : result;
-	}
-	return error;
-}
-
-int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message)
-{
-	bool off = session->live.target.tracer == GRAFTRACE_TRACER_NOP &&
-		   !gt_session_profiles(session);
-
-	if (off == session->selection.off)
-		return 0;
-	session->selection.off = off;
-	return select_functions(session, message);
-}
-
-int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
-			  struct gt_message *message)
-{
-	int error;
-
-	if (tracer > GRAFTRACE_TRACER_FUNCTION_GRAPH)
-		return gt_fail(message, GT_EINVAL, "no such tracer");
-	pthread_mutex_lock(&session->lock);
-	error = gt_session_check_profile(session, gt_session_profiles(session), tracer,
-					 session->threshold_ns, message);
-	if (error) {
-		pthread_mutex_unlock(&session->lock);
-		return error;
-	}
-	session->live.target.tracer = tracer;
-	__atomic_store_n(&session->arena.memory->tracer, tracer, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, MODE_BYTE, 0);
-	error = gt_session_patch_for_tracer(session, message);
-	pthread_mutex_unlock(&session->lock);
-	return error;
-}
-
-/* Whether any function that can be traced matches. */
-/* Notes the words that name a function which can be traced. */
-static void note_matches(struct gt_session *session, struct gt_words *words)
-{
-	size_t i, k;
-	uint32_t index;
-
-	for (i = 0; i < session->tracee_count; i++) {
-		struct gt_tracee *tracee = session->tracees[i];
-
-		for (k = 0; k < tracee->object_count; k++) {
-			struct gt_tracee_object *object = tracee->objects[k];
-
-			for (index = 0; index < object->file->function_count; index++) {
-				const char *plain =
-					gt_object_function(object->file->object, index)->name;
-				const char *shown =
-					gt_object_function_name(object->file->object, index);
-
-				if (!gt_words_would_note(words, plain) &&
-				    (shown == plain || !gt_words_would_note(words, shown)))
-					continue;
-				if (!gt_tracee_can_trace(tracee, object, index,
-							 &session->selection))
-					continue;
-				gt_words_note(words, plain);
-				if (shown != plain)
-					gt_words_note(words, shown);
-			}
-		}
-	}
-}
-
-static int check_globs(struct gt_session *session, const char *const *list,
-		       struct gt_message *message)
-{
-	struct gt_words words;
-	const char *left;
-	int error;
-
-	if (!list || !*list)
-		return 0;
-	error = gt_words_init(&words, &heap, list);
-	if (error)
-		return gt_fail(message, error, "no memory for the filters");
-	note_matches(session, &words);
-	left = gt_words_unnoted(&words);
-	if (left)
-		error = gt_fail(message, GT_EINVAL, "no function matches '%s'", left);
-	gt_words_fini(&words);
-	return error;
-}
-
-int gt_session_set_filters(struct gt_session *session, const char *const *filter,
-			   const char *const *notrace, const char *const *graph,
-			   struct gt_message *message)
-{
-	struct gt_selection old;
-	bool graph_only, was_graph_only;
-	int error;
-
-	pthread_mutex_lock(&session->lock);
-	error = check_globs(session, filter, message);
-	if (!error)
-		error = check_globs(session, notrace, message);
-	if (!error)
-		error = check_globs(session, graph, message);
-	if (error)
-		goto unlock;
-	old = session->selection;
-	error = set_lists(&session->selection, filter, notrace, graph, message);
-	if (error) {
-		session->selection = old;
-		goto unlock;
-	}
-	was_graph_only = old.graph[0] != NULL;
-	free_lists(&old);
-	graph_only = session->selection.graph[0] != NULL;
-	__atomic_store_n(&session->arena.memory->graph_only, graph_only, __ATOMIC_SEQ_CST);
-	error = select_functions(session, message);
-	if (graph_only != was_graph_only)
-		gt_follow_write_stop(session, GRAPH_BYTE, graph_only);
-unlock:
-	pthread_mutex_unlock(&session->lock);
-	return error;
-}
-
-int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
-{
-	pthread_mutex_lock(&session->lock);
-	__atomic_store_n(&session->arena.memory->max_depth, depth, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, MODE_BYTE, 0);
-	pthread_mutex_unlock(&session->lock);
-	return 0;
-}
-
-int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
-{
-	int error;
-
-	pthread_mutex_lock(&session->lock);
-	error = gt_session_check_profile(session, gt_session_profiles(session),
-					 session->live.target.tracer, ns, NULL);
-	if (!error) {
-		session->threshold_ns = ns;
-		set_threshold(session);
-		gt_follow_write_stop(session, MODE_BYTE, 0);
-	}
-	pthread_mutex_unlock(&session->lock);
-	return error;
 }
 
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct gt_message *message)
@@ -761,8 +490,8 @@ void gt_session_destroy(struct gt_session *session)
 	gt_arena_destroy(&session->arena);
 	gt_catalog_fini(&session->catalog);
 	gt_triggers_fini(&session->triggers);
-	free_lists(&session->selection);
-	free_list(session->selection.library_globs);
+	gt_session_ask_fini(session);
+	gt_session_free_list(session->selection.library_globs);
 	pthread_mutex_destroy(&session->lock);
 	free(session);
 }

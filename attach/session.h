@@ -84,6 +84,31 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
 /* GT_EBUSY: not beside the function profiler and function_graph. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
+/* Whether a function that can be traced matches. */
+bool gt_session_has_function(struct gt_session *session, const char *glob);
+
+/*
+ * Others who ask for records besides the top of the control files, whom the functions above serve:
+ * instances. Everything is recorded that any of them asks for (with function_graph if one has that
+ * tracer); who wants less leaves the rest out where it reads.
+ */
+struct gt_session_ask {
+	enum graftrace_tracer tracer; /* nop: nothing is asked */
+	bool on;
+	const char *const *filter;
+	const char *const *notrace;
+	const char *const *graph;
+	uint32_t max_depth;
+	uint64_t threshold_ns;
+};
+/* GT_ENOSPC: there are too many. */
+int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message *message);
+/* All at once. GT_EINVAL: a glob matches nothing. */
+int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_session_ask *ask,
+		   struct gt_message *message);
+void gt_session_leave(struct gt_session *session, uint32_t who);
+/* Whether what is recorded is what the top asks for, and nothing more. */
+bool gt_session_top_has_all(struct gt_session *session);
 /* Ring modes: whether a full ring keeps the newest records. GT_EINVAL: recorded into a file as it
  * comes. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,

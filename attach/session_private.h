@@ -31,12 +31,24 @@ struct gt_pending_hit {
 
 #define GT_REAPERS 64
 
+/* One who asks: the top (number 0) or an instance. */
+struct gt_session_asker {
+	bool used;
+	bool on; /* its tracing_on */
+	enum graftrace_tracer tracer;
+	uint32_t max_depth;
+	uint64_t threshold_ns;
+	struct gt_asked asked;
+};
+
 struct gt_session {
 	pthread_mutex_t lock;
 	struct gt_arena arena;
 	struct gt_drain drain;
 	struct gt_catalog catalog;
 	struct gt_selection selection;
+	struct gt_session_asker askers[GT_ASKED_MAX];
+	uint32_t others; /* that trace, besides the top */
 	struct gt_live_target live;
 	struct gt_triggers triggers;
 	struct gt_profile profile;
@@ -49,7 +61,7 @@ struct gt_session {
 	uint32_t death_count;
 	const struct gt_sink *sink;
 	bool no_fork;
-	uint64_t threshold_ns;
+	uint64_t threshold_ns; /* of what is recorded */
 
 	struct gt_tracee *
 		*tracees; /* that live; the program itself may come and go like the others */
@@ -80,6 +92,17 @@ struct gt_session {
 	bool watching;
 	int epoll;
 };
+
+/* session_filters.c. */
+char **gt_session_copy_list(const char *const *list);
+void gt_session_free_list(char **list);
+int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
+			 struct gt_message *message);
+void gt_session_ask_fini(struct gt_session *session);
+/* A trigger has switched tracing, which is the top's to switch. Under the lock. */
+void gt_session_note_trigger(struct gt_session *session, bool on);
+/* The arena's threshold becomes session->threshold_ns. */
+void gt_session_publish_threshold(struct gt_session *session);
 
 /* Under the lock, when the tracer or the profiler was switched on or off: with neither, functions
  * have their original bytes. */

@@ -17,7 +17,7 @@
 static uint32_t count_matches(struct gt_session *session, const char *glob, uint32_t *returning)
 {
 	char *list[] = { (char *)glob, NULL };
-	struct gt_selection only = { .filter = list };
+	struct gt_asked only = { .filter = list };
 	uint32_t index, matches = 0;
 	size_t i, k;
 
@@ -30,9 +30,9 @@ static uint32_t count_matches(struct gt_session *session, const char *glob, uint
 			struct gt_catalog_file *file = object->file;
 
 			for (index = 0; index < file->function_count; index++) {
-				if (!gt_selection_wants(
-					    &only, gt_object_function(file->object, index)->name,
-					    gt_object_function_name(file->object, index)) ||
+				if (!gt_asked_wants(&only,
+						    gt_object_function(file->object, index)->name,
+						    gt_object_function_name(file->object, index)) ||
 				    !gt_tracee_can_trace(tracee, object, index,
 							 &session->selection))
 					continue;
@@ -168,8 +168,10 @@ bool gt_session_on_trigger(struct gt_session *session, uint32_t index,
 	if (action >= GT_TRIGGER_ACTIONS)
 		return false;
 	if (action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON ||
-	    action == GT_TRIGGER_STOP)
+	    action == GT_TRIGGER_STOP) {
+		gt_session_note_trigger(session, action == GT_TRIGGER_TRACEON);
 		follow_tracing(session);
+	}
 	if (action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON || !session->handler ||
 	    session->pending_count == GRAFTRACE_ARENA_MAIL)
 		return false;

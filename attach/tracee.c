@@ -37,26 +37,44 @@ static bool any_matches(char *const *globs, const struct gt_words *words, const 
 	return false;
 }
 
+static bool is_root(const struct gt_asked *asked, const char *plain, const char *shown)
+{
+	return any_matches(asked->graph, asked->words ? &asked->words->graph : NULL, plain, shown);
+}
+
+bool gt_asked_wants(const struct gt_asked *asked, const char *plain, const char *shown)
+{
+	bool filtered = asked->filter && *asked->filter;
+
+	if (asked->off)
+		return false;
+	if (any_matches(asked->notrace, asked->words ? &asked->words->notrace : NULL, plain, shown))
+		return false;
+	return !filtered ||
+	       any_matches(asked->filter, asked->words ? &asked->words->filter : NULL, plain,
+			   shown) ||
+	       is_root(asked, plain, shown);
+}
+
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown)
 {
-	return any_matches(selection->graph, selection->words ? &selection->words->graph : NULL,
-			   plain, shown);
+	uint32_t i;
+
+	for (i = 0; i < selection->asked_count; i++)
+		if (selection->asked[i] && is_root(selection->asked[i], plain, shown))
+			return true;
+	return false;
 }
 
 bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown)
 {
-	bool filtered = selection->filter && *selection->filter;
+	uint32_t i;
 
-	if (selection->off)
-		return false;
-	if (any_matches(selection->notrace, selection->words ? &selection->words->notrace : NULL,
-			plain, shown))
-		return false;
-	return !filtered ||
-	       any_matches(selection->filter, selection->words ? &selection->words->filter : NULL,
-			   plain, shown) ||
-	       gt_selection_is_root(selection, plain, shown);
+	for (i = 0; i < selection->asked_count; i++)
+		if (selection->asked[i] && gt_asked_wants(selection->asked[i], plain, shown))
+			return true;
+	return false;
 }
 
 bool gt_selection_takes_unprepared(const struct gt_selection *selection,
@@ -706,6 +724,25 @@ int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *select
 		if (is_traced(tracee->objects[i], selection))
 			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
 						   message);
+	if (!error)
+		error = gt_tracee_apply(tracee, message);
+	/* A process that has ended needs no change. */
+	return error && gt_process_ended(&tracee->process) ? 0 : error;
+}
+
+int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
+			   const char *const *words, size_t count, struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	if (!tracee->has_agent || tracee->clean)
+		return 0;
+	gt_edits_clear(&tracee->edits);
+	for (i = 0; !error && i < tracee->object_count; i++)
+		if (is_traced(tracee->objects[i], selection))
+			error = gt_patch_named(tracee, tracee->objects[i], selection, words, count,
+					       message);
 	if (!error)
 		error = gt_tracee_apply(tracee, message);
 	/* A process that has ended needs no change. */

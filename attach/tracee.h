@@ -17,19 +17,29 @@
 #include "attach/triggers.h"
 #include "core/view/words.h"
 
-/* What is to be traced. Globs as in core/view/glob.h; NULL-terminated lists, NULL = empty. */
-struct gt_selection {
+/* What one of those who trace asks for. Globs as in core/view/glob.h; NULL-terminated lists, NULL =
+ * empty. */
+struct gt_asked {
 	char **filter;
 	char **notrace;
 	char **graph;
 	/* The three again, for long lists; NULL: as they stand. */
 	struct gt_selection_words *words;
+	bool off; /* nothing: tracer nop and no profiler */
+};
+
+/* The top of the control files, and its instances. */
+#define GT_ASKED_MAX 64
+
+/* What is to be traced: what any of them asks for. With nothing asked, all functions keep their
+ * bytes but those with triggers. */
+struct gt_selection {
+	struct gt_asked *asked[GT_ASKED_MAX]; /* NULL: nobody */
+	uint32_t asked_count;
 	char **library_globs; /* --lib: these of the system's libraries */
 	bool libraries;	      /* all of them */
 	bool unprepared;      /* see gt_selection_takes_unprepared() */
 	bool libcalls;	      /* --libcall: linkage stubs too */
-	bool off; /* tracer nop and no profiler: all functions keep their bytes, but those with
-		     triggers */
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
 };
@@ -93,7 +103,8 @@ struct gt_tracee {
 	struct gt_edits edits; /* of the change under way */
 };
 
-/* Globs, once: does the selection name this function? */
+/* Globs, once: does one of those who ask, or any of them, name this function? */
+bool gt_asked_wants(const struct gt_asked *asked, const char *plain, const char *shown);
 bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown);
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown);
@@ -139,6 +150,10 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message);
 /* Makes the patches what the selection says, with the world stopped meanwhile. */
 int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
 		     struct gt_message *message);
+
+/* The same, where nothing has changed but for functions that these plain words name. */
+int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
+			   const char *const *words, size_t count, struct gt_message *message);
 
 /* A forked child: the same agent, regions, objects. child: not opened yet. */
 int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,

@@ -65,9 +65,9 @@ def filters():
     finally:
         process.stdin.close()
         process.wait(60)
-    say("set_ftrace_filter, 50,000 names of 100,000 functions", "< 1", median(many), "s",
+    say("set_ftrace_filter, 50,000 names of 100,000 functions", "≤ 1", median(many), "s",
         f"{min(many):.2f} … {max(many):.2f}")
-    say("set_ftrace_filter, one function more", "< 1", median(on) * 1e3, "ms",
+    say("set_ftrace_filter, one function more", "≤ 1", median(on) * 1e3, "ms",
         f"{min(on) * 1e3:.1f} … {max(on) * 1e3:.1f}; less: {median(off) * 1e3:.1f}")
 
 

@@ -13,8 +13,6 @@
 #include "core/view/glob.h"
 #include "core/view/words.h"
 
-#define MANY_WORDS 16 /* of an edit: from here on it pays to sort the functions */
-
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
 	(void)data;
@@ -183,8 +181,6 @@ struct edit {
 	uint64_t version;
 	struct gt_globs globs;
 	struct gt_globs notes; /* add or remove, plain or not, the glob, a newline, the module */
-	const char **sorted; /* names of all functions, once there are many words; NULL: not yet */
-	size_t sorted_count;
 };
 
 static bool note(struct edit *edit, char what, bool plain, const char *glob, size_t bytes,
@@ -207,7 +203,6 @@ static void free_edit(struct edit *edit)
 {
 	gt_globs_clear(&edit->globs);
 	gt_globs_clear(&edit->notes);
-	free(edit->sorted);
 	free(edit);
 }
 
@@ -318,41 +313,11 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 	return GT_EINVAL;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* From here on names are found by halving. Without memory for that they are searched as before. */
-static void sort_names(struct gt_live *live, struct edit *edit)
-{
-	struct names names = { .live = live };
-
-	if (gt_session_each_function(live->session, note_name, &names) == 0)
-		edit->sorted = malloc((names.count + 1) * sizeof(*edit->sorted));
-	for (size_t i = 0; edit->sorted != NULL && i < names.count; i++)
-		edit->sorted[edit->sorted_count++] = names.names[i].name;
-	if (edit->sorted != NULL)
-		qsort(edit->sorted, edit->sorted_count, sizeof(*edit->sorted), by_name);
-	free(names.names);
-}
-
-/* Whether the word, a name without any escape, is one of a function. */
-static bool is_known(struct gt_live *live, struct edit *edit, const char *word)
-{
-	if (edit->notes.count < MANY_WORDS || strpbrk(word, "*?[\\") != NULL)
-		return false;
-	if (edit->sorted == NULL)
-		sort_names(live, edit);
-	return edit->sorted != NULL && bsearch(&word, edit->sorted, edit->sorted_count,
-					       sizeof(*edit->sorted), by_name) != NULL;
-}
-
 static int add_word(struct gt_control_target *target, struct edit *edit, const char *glob,
 		    size_t bytes, const char *module, size_t module_bytes, bool plain,
 		    struct gt_message *message)
 {
-	struct search search = { NULL, NULL, NULL, false };
+	const char *added;
 
 	if (edit->which == GT_CONTROL_GRAPH_NOTRACE) {
 		gt_message_set(message, "a program has no such list");
@@ -363,15 +328,11 @@ static int add_word(struct gt_control_target *target, struct edit *edit, const c
 				      message);
 	if (!gt_globs_add(&edit->globs, glob, bytes, plain))
 		return no_memory(message);
-	search.glob = edit->globs.words[edit->globs.count - 1];
-	if (is_known(live_of(target), edit, search.glob))
-		return 0;
-	gt_session_each_function(live_of(target)->session, search_name, &search);
-	if (search.found)
+	added = edit->globs.words[edit->globs.count - 1];
+	if (gt_session_has_function(live_of(target)->session, added))
 		return 0;
 	gt_message_set(message,
-		       "no function matches '%.80s'; available_filter_functions lists them",
-		       search.glob);
+		       "no function matches '%.80s'; available_filter_functions lists them", added);
 	free(edit->globs.words[--edit->globs.count]);
 	edit->globs.words[edit->globs.count] = NULL;
 	return GT_EINVAL;

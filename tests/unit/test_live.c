@@ -250,6 +250,17 @@ int gt_session_each_function(struct gt_session *of,
 	return result;
 }
 
+bool gt_session_has_function(struct gt_session *of, const char *glob)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&of->lock);
+	for (uint32_t i = 0; i < NAMES && !of->gone; i++)
+		found |= gt_glob_match(glob, names[i]);
+	pthread_mutex_unlock(&of->lock);
+	return found;
+}
+
 static uint32_t writer_count(struct gt_target *target)
 {
 	(void)target;
