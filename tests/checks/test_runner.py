@@ -117,3 +117,21 @@ def test_a_build_that_fails_counts_as_failed():
     suite = runner.Suite("x", "gcc", None, 10)
     outcome = runner.run_suite(suite, {"gcc": "ninja failed"}, float("inf"), False)
     assert (outcome.passed, outcome.failed) == (0, 1)
+
+
+def test_suites_of_two_lanes_run_side_by_side_and_print_one_after_the_other():
+    code = ("import sys, threading\n"
+            f"sys.path.insert(0, {str(tree.ROOT / 'tests' / 'checks')!r})\n"
+            "import test_runner as t\n"
+            "meeting = threading.Barrier(2, timeout=60)\n"
+            "def suite(*_):\n"
+            "    meeting.wait()\n"
+            "    t.runner.run_bounded(['sh', '-c', 'echo one; sleep 0.2; echo two'], 60)\n"
+            "    return t.runner.Outcome(1)\n"
+            "t.runner.SUITES = [t.runner.Suite('x', 'gcc', suite, 60),\n"
+            "                   t.runner.Suite('y', 'gcc', suite, 60, 'other')]\n"
+            "t.runner.build = lambda *_: None\nsys.argv = ['run']\nsys.exit(t.runner.main())\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "==== x\none\ntwo\n" in done.stdout and "==== y\none\ntwo\n" in done.stdout
+    assert done.stdout.endswith("2 passed, 0 failed\n")
