@@ -315,26 +315,10 @@ void gt_kernel_leave(void)
 bool gt_kernel_enter_nmi(struct gt_context *context, uint64_t rip)
 {
 	struct gt_thread *thread = gt_arch_block();
-	if (thread == NULL)
+	if (thread != NULL && thread->busy != 0)
 		return false;
-	if (thread->busy == 0) {
-		gt_kernel_enter(context, rip);
-		return true;
-	}
-	context->outside = thread->outside;
-	thread->outside |= 2;
-	return false;
-}
-
-void gt_kernel_leave_nmi(struct gt_context *context, bool entered)
-{
-	struct gt_thread *thread = gt_arch_block();
-	if (thread == NULL)
-		return;
-	if (entered)
-		gt_kernel_leave();
-	else
-		thread->outside = context->outside;
+	gt_kernel_enter(context, rip);
+	return true;
 }
 
 void gt_kernel_pause(void)

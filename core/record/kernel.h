@@ -7,7 +7,7 @@
  * Rules, for every function here:
  *  - none is traced, and none calls what is traced;
  *  - those that say "interrupts off" are called with interrupts off on this CPU; an NMI may still
- *    come, and is recorded if it finds the recorder in a state that allows it;
+ *    come (gt_kernel_enter_nmi);
  *  - what %gs points to on a CPU begins with its struct gt_thread (x86-64), all zero until
  *    gt_kernel_cpu_start: traced functions may run before, and are not recorded then.
  *
@@ -72,9 +72,10 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state);
 void gt_kernel_enter(struct gt_context *context, uint64_t rip);
 void gt_kernel_leave(void);
 
-/* The same for an NMI, which can also find the recorder at work: then it runs unrecorded. */
+/* The same for an NMI, which can also find the slow half at work. False: it does, and nothing was
+ * entered: nothing that is traced may be called. An NMI's work then waits until interrupts are on
+ * again, a few microseconds: the slow half has them off. */
 bool gt_kernel_enter_nmi(struct gt_context *context, uint64_t rip);
-void gt_kernel_leave_nmi(struct gt_context *context, bool entered);
 
 /* Is this address in the recorder's own text? The linker script says where that is:
  * gt_recorder_text_start, gt_recorder_text_end. */

@@ -30,6 +30,7 @@
 #define MODE_INIT    0x500
 #define MODE_START   0x600
 #define LEVEL_ASSERT 0x4000
+#define TO_SELF	     0x40000 /* whatever REGISTER_COMMAND_HIGH says */
 
 #define PIC_1_MASK 0x21
 #define PIC_2_MASK 0xa1
@@ -40,12 +41,12 @@
 static volatile uint32_t *registers;
 static uint64_t timer_rate; /* counts a second */
 
-static uint32_t get(uint32_t offset)
+static inline __attribute__((always_inline)) uint32_t get(uint32_t offset)
 {
 	return registers[offset / 4];
 }
 
-static void set(uint32_t offset, uint32_t value)
+static inline __attribute__((always_inline)) void set(uint32_t offset, uint32_t value)
 {
 	registers[offset / 4] = value;
 }
@@ -65,7 +66,7 @@ void apic_init(void)
 	set(REGISTER_SPURIOUS, ENABLED | VECTOR_SPURIOUS);
 	set(REGISTER_TASK, 0);
 	set(REGISTER_LINT0, MASKED);
-	set(REGISTER_LINT1, MASKED);
+	set(REGISTER_LINT1, MODE_NMI); /* QEMU's monitor: nmi */
 	set(REGISTER_ERROR, MASKED);
 	set(REGISTER_DIVIDE, DIVIDE_16);
 	set(REGISTER_TIMER, VECTOR_TIMER);
@@ -99,6 +100,15 @@ void apic_send(uint32_t id, uint32_t vector)
 void apic_send_nmi(uint32_t id)
 {
 	send(id, LEVEL_ASSERT | MODE_NMI);
+}
+
+UNTRACED void apic_send_self(uint32_t vector)
+{
+	while (get(REGISTER_COMMAND) & PENDING)
+		cpu_pause();
+	set(REGISTER_COMMAND, TO_SELF | LEVEL_ASSERT | vector);
+	while (get(REGISTER_COMMAND) & PENDING)
+		cpu_pause();
 }
 
 void apic_send_init(uint32_t id)

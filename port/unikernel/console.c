@@ -6,7 +6,6 @@
 #include "port/unikernel/console.h"
 
 #include "port/unikernel/cpu.h"
-#include "port/unikernel/spinlock.h"
 
 #define COM1		0x3f8
 #define LINE_STATUS	(COM1 + 5)
@@ -18,7 +17,7 @@
 #define DIVISOR_115200	1
 #define LONGEST_MESSAGE 512
 
-static struct spinlock lock;
+static uint32_t owner; /* number of the processor that writes, + 1; 0: none */
 
 void console_init(void)
 {
@@ -41,18 +40,28 @@ static void put(char character)
 
 void console_write(const char *text, size_t length)
 {
-	uint64_t flags = spin_lock(&lock);
+	uint64_t flags = interrupts_save();
+	uint32_t self = cpu_this()->number + 1, nobody = 0;
+	/* An NMI that came while this processor writes does not wait for itself. */
+	bool nested = __atomic_load_n(&owner, __ATOMIC_RELAXED) == self;
+	while (!nested && !__atomic_compare_exchange_n(&owner, &nobody, self, true,
+						       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		nobody = 0;
+		cpu_pause();
+	}
 	for (size_t i = 0; i < length; i++) {
 		if (text[i] == '\n')
 			put('\r');
 		put(text[i]);
 	}
-	spin_unlock(&lock, flags);
+	if (!nested)
+		__atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+	interrupts_restore(flags);
 }
 
 void console_take_over(void)
 {
-	lock = (struct spinlock){ 0 };
+	__atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
 }
 
 void console_print(const char *format, ...)

@@ -43,6 +43,13 @@ static void put_64(uint8_t *at, uint64_t value)
 	__builtin_memcpy(at, &value, 8);
 }
 
+uint64_t cpu_fault_stack(const struct cpu *cpu, unsigned stack)
+{
+	uint64_t top;
+	__builtin_memcpy(&top, cpu->tss + TSS_IST1 + 8 * (stack - 1), 8);
+	return top;
+}
+
 void cpu_tables_init(struct cpu *cpu)
 {
 	struct {

@@ -31,10 +31,12 @@ struct cpu {
 	uint64_t boot_stack; /* top of the stack that its idle thread runs on */
 	uint64_t gdt[8];
 	uint8_t tss[104];
-	uint64_t heartbeat;  /* clock_ns() of the last timer interrupt; the watchdog's */
-	uint64_t interrupts; /* handled so far */
-	uint64_t idle_ticks; /* spent waiting for interrupts */
-	uint64_t idle_since; /* it waits for one since then; 0: it works */
+	uint64_t heartbeat;    /* clock_ns() of the last timer interrupt; the watchdog's */
+	uint64_t interrupts;   /* handled so far */
+	uint64_t idle_ticks;   /* spent waiting for interrupts */
+	uint64_t idle_since;   /* it waits for one since then; 0: it works */
+	uint32_t stands_still; /* 1: text may be changed, no handler of an NMI is called */
+	uint32_t later;	       /* a bit for each exception whose handler waits for VECTOR_LATER */
 } __attribute__((aligned(64)));
 
 _Static_assert(offsetof(struct cpu, self) == CPU_SELF, "layout.h");
@@ -65,6 +67,9 @@ void cpu_init(uint32_t number, uint32_t apic_id);
 /* Its segments, its task state with the stacks for NMI and double faults, the common table of
  * interrupts. Once for each processor, by itself, when stacks can be had. */
 void cpu_tables_init(struct cpu *cpu);
+
+/* The top of the stack of an exception that has its own (STACK_NMI … in interrupts.h). */
+uint64_t cpu_fault_stack(const struct cpu *cpu, unsigned stack);
 
 /* The block of the processor that runs this. A thread that can be preempted may be on another one
  * by the time it looks. */

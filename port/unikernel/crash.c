@@ -199,18 +199,31 @@ static void thread_park(void)
 		thread_sleep_until(TIMER_NEVER);
 }
 
+bool crash_nmi(struct registers *registers, bool wanted)
+{
+	static uint32_t printing;
+	struct cpu *cpu = cpu_this();
+	if (__atomic_load_n(&halting, __ATOMIC_ACQUIRE))
+		for (;;)
+			__asm__ volatile("cli; hlt");
+	bool is_asked = __atomic_compare_exchange_n(&asked, &cpu, NULL, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED);
+	if (!is_asked && wanted)
+		return false;
+	while (__atomic_exchange_n(&printing, 1, __ATOMIC_ACQUIRE))
+		cpu_pause();
+	if (!is_asked)
+		console_print("\n*** non-maskable interrupt ");
+	print_where();
+	print_address(registers->rip);
+	crash_print_stack(registers->rbp);
+	__atomic_store_n(&printing, 0, __ATOMIC_RELEASE);
+	return true;
+}
+
 void crash_exception(struct registers *registers)
 {
 	uint64_t vector = registers->vector, address = fault_address();
-	if (vector == VECTOR_NMI && __atomic_load_n(&halting, __ATOMIC_ACQUIRE))
-		for (;;)
-			__asm__ volatile("cli; hlt");
-	if (vector == VECTOR_NMI && __atomic_exchange_n(&asked, NULL, __ATOMIC_ACQ_REL)) {
-		print_where();
-		print_address(registers->rip);
-		crash_print_stack(registers->rbp);
-		return;
-	}
 	bool overflow = (vector == VECTOR_DOUBLE_FAULT || vector == VECTOR_PAGE_FAULT) &&
 			stack_is_guard(address);
 	bool survivable = is_survivable(registers);

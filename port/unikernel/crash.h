@@ -14,6 +14,9 @@
 void crash(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* An exception that nobody wanted. Does not come back. */
 void crash_exception(struct registers *registers);
+/* An NMI: stops the processor if it was sent for that, or says where it is if that was asked, or if
+ * nobody else takes NMIs (`wanted`). False: it is somebody else's. */
+bool crash_nmi(struct registers *registers, bool wanted);
 /* Prints a call stack by name, beginning at a frame pointer. */
 void crash_print_stack(uint64_t frame_pointer);
 /* Has another processor print where it is, even with interrupts off. From a thread. */

@@ -27,6 +27,18 @@ static uint32_t next_vector = VECTOR_DEVICES;
 
 extern const char interrupt_stubs[];
 
+/* What exception_dispatch could not call. */
+static void handle_later(void *argument)
+{
+	uint32_t later = __atomic_exchange_n(&cpu_this()->later, 0, __ATOMIC_ACQ_REL);
+	(void)argument;
+	for (; later; later &= later - 1) {
+		exception_handler *handler = exceptions[__builtin_ctz(later)];
+		if (handler)
+			handler(NULL);
+	}
+}
+
 void interrupts_init(void)
 {
 	for (uint32_t i = 0; i < 256; i++) {
@@ -41,6 +53,7 @@ void interrupts_init(void)
 					  .offset_16 = (uint16_t)(stub >> 16),
 					  .offset_32 = (uint32_t)(stub >> 32) };
 	}
+	interrupt_set(VECTOR_LATER, handle_later, NULL);
 }
 
 void interrupts_load_table(void)
@@ -69,7 +82,7 @@ void interrupt_set(uint32_t vector, interrupt_handler *handler, void *argument)
 
 void exception_set(uint32_t vector, exception_handler *handler)
 {
-	exceptions[vector] = handler;
+	__atomic_store_n(&exceptions[vector], handler, __ATOMIC_RELEASE);
 }
 
 UNTRACED void interrupt_dispatch(struct registers *registers)
@@ -109,10 +122,29 @@ UNTRACED void interrupt_switch(struct registers *registers)
 	schedule();
 }
 
+/* On a stack of its own, at any instruction. */
+static UNTRACED bool call_apart(exception_handler *handler, struct registers *registers)
+{
+	struct cpu *cpu = cpu_this();
+	if (cpu->stands_still || !trace_exception_begin(cpu, registers)) {
+		__atomic_or_fetch(&cpu->later, 1u << registers->vector, __ATOMIC_ACQ_REL);
+		apic_send_self(VECTOR_LATER);
+		return true;
+	}
+	bool handled = handler(registers);
+	trace_exception_end(cpu, registers);
+	return handled;
+}
+
 UNTRACED void exception_dispatch(struct registers *registers)
 {
-	exception_handler *handler = exceptions[registers->vector];
-	if (handler && handler(registers))
+	uint64_t vector = registers->vector;
+	exception_handler *handler = __atomic_load_n(&exceptions[vector], __ATOMIC_ACQUIRE);
+	if (vector == VECTOR_NMI && crash_nmi(registers, handler != NULL))
+		return;
+	if (handler &&
+	    (vector == VECTOR_NMI || vector == VECTOR_DEBUG ? call_apart(handler, registers)
+							    : handler(registers)))
 		return;
 	crash_exception(registers);
 }

@@ -26,11 +26,12 @@ enum vector {
 	VECTOR_RESCHEDULE = 0xd0,
 	VECTOR_TIMER = 0xe0,
 	VECTOR_STOP = 0xf0,
+	VECTOR_LATER = 0xf1, /* handlers of NMIs that could not run */
 	VECTOR_SPURIOUS = 0xff,
 };
 
 typedef void interrupt_handler(void *argument);
-/* True: handled, go on. */
+/* True: handled, go on. NULL: it is called later than it happened (exception_set). */
 typedef bool exception_handler(struct registers *registers);
 
 void interrupts_init(void);	  /* the table, once */
@@ -38,7 +39,12 @@ void interrupts_load_table(void); /* on each processor */
 /* A vector for a device, 0: none left. The handler runs with interrupts of higher classes on. */
 uint32_t interrupt_allocate(interrupt_handler *handler, void *argument);
 void interrupt_set(uint32_t vector, interrupt_handler *handler, void *argument);
-/* Takes an exception (a vector below 32) before the crash report does. NULL: none. */
+/*
+ * Takes an exception (a vector below 32) before the crash report does. NULL: none. Handlers are
+ * traced as all code is. Those of NMIs and debug exceptions interrupt whatever runs, so they take
+ * no lock and wake nobody; where one finds the tracer at work, or text being changed, it is called
+ * once more as soon as interrupts are let through: once for all that came meanwhile.
+ */
 void exception_set(uint32_t vector, exception_handler *handler);
 
 /* From interrupts.S. */

@@ -77,10 +77,12 @@ static UNTRACED void stand_still(void *argument)
 	uint32_t number = __atomic_load_n(&stop.wanted, __ATOMIC_ACQUIRE);
 	uint64_t flags = interrupts_save();
 	(void)argument;
+	cpu_this()->stands_still = 1;
 	__atomic_add_fetch(&stop.present, 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&stop.released, __ATOMIC_ACQUIRE) != number)
 		cpu_pause();
 	cpu_serialize();
+	cpu_this()->stands_still = 0;
 	interrupts_restore(flags);
 }
 
@@ -98,8 +100,11 @@ void smp_stopped(void (*function)(void *argument), void *argument)
 	while (__atomic_load_n(&stop.present, __ATOMIC_ACQUIRE) != cpu_count - 1)
 		cpu_pause();
 	uint64_t flags = interrupts_save();
+	here->stands_still = 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	function(argument);
 	cpu_serialize();
+	here->stands_still = 0;
 	/* release: the others see what was changed before they go on */
 	__atomic_store_n(&stop.released, number, __ATOMIC_RELEASE);
 	interrupts_restore(flags);

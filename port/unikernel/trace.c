@@ -14,6 +14,7 @@
 #include "port/unikernel/console.h"
 #include "port/unikernel/cpu.h"
 #include "port/unikernel/crash.h"
+#include "port/unikernel/interrupts.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/smp.h"
 #include "port/unikernel/spinlock.h"
@@ -38,7 +39,10 @@ struct trace_stack {
 
 struct gt_sites trace_sites;
 static struct graftrace_arena *arena;
-static struct trace_stack *idle_stacks[CPU_MAX], *interrupt_stacks[CPU_MAX];
+/* Numbers of interrupts' contexts: one of these, and the processor's number. */
+#define STACK_KINDS 3
+static struct trace_stack *idle_stacks[CPU_MAX], *interrupt_stacks[CPU_MAX][STACK_KINDS];
+static const unsigned fault_stacks[STACK_KINDS] = { 0, STACK_NMI, STACK_DEBUG };
 static uint32_t lock;
 
 extern uint64_t patchable_entries_start[], patchable_entries_end[];
@@ -209,13 +213,18 @@ static void cpu_begin(struct cpu *cpu)
 	char name[] = "cpu00";
 	struct thread *idle = cpu->current;
 	uint64_t low, top;
-	stack_bounds(cpu->interrupt_stack - 8, &low, &top);
 	struct trace_stack *stack = idle_stacks[cpu->number] =
 		stack_make(0, idle->stack_low, idle->stack_top);
-	interrupt_stacks[cpu->number] = stack_make(GT_KERNEL_INTERRUPT + cpu->number, low, top);
 	idle->recorder[0] = (uint64_t)stack;
-	if (!stack || !interrupt_stacks[cpu->number])
-		return;
+	for (unsigned kind = 0; kind < STACK_KINDS; kind++) {
+		top = kind ? cpu_fault_stack(cpu, fault_stacks[kind]) : cpu->interrupt_stack;
+		stack_bounds(top - 8, &low, &top);
+		struct trace_stack *made =
+			stack_make(GT_KERNEL_INTERRUPT + kind * CPU_MAX + cpu->number, low, top);
+		interrupt_stacks[cpu->number][kind] = made;
+		if (!stack || !made)
+			return;
+	}
 	uint64_t slow_top = stack_allocate(GT_KERNEL_SLOW_STACK_BYTES, &low);
 	((struct gt_thread *)cpu->recorder)->slow_stack = slow_top;
 	name[3] += (char)(cpu->number / 10);
@@ -293,14 +302,34 @@ void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to)
 
 void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers)
 {
-	if (interrupt_stacks[cpu->number])
-		gt_kernel_enter(&interrupt_stacks[cpu->number]->context, registers->rip);
+	if (interrupt_stacks[cpu->number][0])
+		gt_kernel_enter(&interrupt_stacks[cpu->number][0]->context, registers->rip);
 }
 
 void trace_interrupt_end(struct cpu *cpu)
 {
-	if (interrupt_stacks[cpu->number])
+	if (interrupt_stacks[cpu->number][0])
 		gt_kernel_leave();
+}
+
+static struct gt_context *exception_context(struct cpu *cpu, const struct registers *registers)
+{
+	unsigned kind = registers->vector == VECTOR_NMI ? 1 : 2;
+	struct trace_stack *stack = interrupt_stacks[cpu->number][kind];
+	return stack ? &stack->context : NULL;
+}
+
+bool trace_exception_begin(struct cpu *cpu, const struct registers *registers)
+{
+	struct gt_context *context = exception_context(cpu, registers);
+	return context && gt_kernel_enter_nmi(context, registers->rip);
+}
+
+void trace_exception_end(struct cpu *cpu, const struct registers *registers)
+{
+	(void)cpu;
+	(void)registers;
+	gt_kernel_leave();
 }
 
 bool trace_may_switch(const struct registers *registers)

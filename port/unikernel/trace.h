@@ -39,6 +39,10 @@ void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to);
  * nothing: they stay on that stack). registers: what was interrupted. */
 void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers);
 void trace_interrupt_end(struct cpu *cpu);
+/* An NMI or a debug exception begins, on the stack that it has for itself. False: it found the
+ * tracer at work, and nothing that is traced may be called. True: it is told when it is over. */
+bool trace_exception_begin(struct cpu *cpu, const struct registers *registers);
+void trace_exception_end(struct cpu *cpu, const struct registers *registers);
 /* May the thread that was interrupted here lose the processor now? Else it is asked again soon. */
 bool trace_may_switch(const struct registers *registers);
 /* The real return address that belongs to a stack word with `value` in it (crash reports). */
@@ -80,6 +84,15 @@ static inline void trace_interrupt_begin(struct cpu *cpu, const struct registers
 static inline void trace_interrupt_end(struct cpu *cpu)
 {
 	(void)cpu;
+}
+static inline bool trace_exception_begin(struct cpu *cpu, const struct registers *registers)
+{
+	(void)cpu, (void)registers;
+	return true;
+}
+static inline void trace_exception_end(struct cpu *cpu, const struct registers *registers)
+{
+	(void)cpu, (void)registers;
 }
 static inline bool trace_may_switch(const struct registers *registers)
 {

@@ -62,5 +62,5 @@ def test_the_slow_half_fits_its_own_stack(frames):
 def test_other_stacks_give_the_recorder_little(frames):
     assert GLUE <= limit("GT_KERNEL_STACK_USE")
     for name in ("gt_kernel_switch", "gt_kernel_enter", "gt_kernel_leave", "gt_kernel_enter_nmi",
-                 "gt_kernel_leave_nmi", "gt_kernel_pause", "gt_kernel_resume"):
+                 "gt_kernel_pause", "gt_kernel_resume"):
         assert deepest(frames, name) <= limit("GT_KERNEL_STACK_USE"), name

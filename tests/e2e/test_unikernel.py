@@ -12,7 +12,8 @@ import pytest
 from conftest import ROOT
 from unikernel import Machine, call, image
 
-TARGETS = ["block-hasher", "calls", "faults", "hello", "slow-memcpy", "stress", "webserver"]
+TARGETS = ["block-hasher", "calls", "faults", "hello", "slow-memcpy", "steps", "stress",
+           "webserver"]
 CPUS = [1, 2, 8]
 
 

@@ -20,7 +20,7 @@ COUNTED = re.compile(r"stress: calls (.*)")
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    for target in ("stress", "webserver"):
+    for target in ("steps", "stress", "webserver"):
         image(target, TRACE="ftrace")
 
 
@@ -103,17 +103,56 @@ def words_in(recording, path):
     return data, entries, returns
 
 
-@pytest.mark.parametrize("cpus, arguments", [(1, ""), (8, ""), (2, "-singlestep")])
-def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpus, arguments):
+class Monitor:
+    """QEMU's monitor, on a Unix socket: sends `nmi` to all processors until it is closed."""
+
+    def __init__(self, path):
+        self.path = path
+        self.sent = 0
+        self.over = False
+        self.thread = threading.Thread(target=self.send)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.thread.join()
+
+    def send(self):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(str(self.path))
+            while not self.over:
+                # it answers with its prompt: as many as QEMU takes
+                connection.sendall(b"nmi\n")
+                connection.recv(4096)
+                self.sent += 1
+
+
+@pytest.mark.parametrize("cpus, nmis, arguments", [(1, False, ""), (8, True, ""),
+                                                   (2, True, "-singlestep")])
+def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpus, nmis, arguments):
+    monitor = Monitor(tmp_path / "monitor")
     with Machine(TARGET="stress", TRACE="ftrace", CPUS=cpus, LINGER=60,
-                 QEMU_ARGS=arguments) as machine:
+                 OPTIONS="nmi=1" if nmis else "",
+                 QEMU_ARGS=f"{arguments} -monitor unix:{monitor.path},server=on,wait=off") as machine:
+        if nmis:
+            machine.wait_for("up after")
+            with monitor:
+                machine.wait_for("stress: calls stress_nmi", timeout=120)
+            assert monitor.sent > 0
         machine.wait_for("stress: all is well", timeout=120)
         machine.wait_for("can be fetched")
-        counted = COUNTED.search(machine.output())[1].split()
+        counted = " ".join(COUNTED.findall(machine.output())).split()
         recording = tmp_path / "trace.data"
         recording.write_bytes(ftrace(machine, "trace.data"))
     expected = dict(zip(counted[::2], map(int, counted[1::2])))
     assert expected["stress_recurse"] == 16 * 40 * 201
+    if nmis:
+        assert expected["stress_nmi"] > 20
+        assert expected["stress_below_nmi"] == 2 * expected["stress_nmi"]
     found = calls_in(recording)
     assert {name: found[name] for name in expected} == {
         name: (calls, 0) for name, calls in expected.items()}
@@ -122,6 +161,65 @@ def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpu
     numbers = {name: number for number, name in data.names.items()}
     for name, calls in expected.items():
         assert (entries[numbers[name]], returns[numbers[name]]) == (calls, calls), name
+
+
+def stacks_in(data):
+    """Follows each context's calls through its CPU's words. Returns how many calls there were; what
+    is torn, lost or out of order fails."""
+    calls = 0
+    for writer in data.writers:
+        stacks = collections.defaultdict(list)
+        clocks = collections.defaultdict(int)
+        for sub in writer.sub_buffers:
+            context, high = sub.header.context, sub.header.clock >> 32
+            words, at = sub.words, 0
+            while at < len(words):
+                word, at = words[at], at + 1
+                function, is_return, argument = word >> 33, word >> 32 & 1, word & 0xffffffff
+                assert word, "a hole"
+                if function == 0x7fffff01:
+                    high = argument
+                elif function == 0x7fffff03:
+                    context = argument
+                elif function == 0x7fffff06:
+                    kind, length = argument >> 16, argument & 0xffff
+                    if kind == 1:  # a return, and the depth that it leaves
+                        assert stacks[context].pop() == words[at] >> 33
+                        assert len(stacks[context]) == words[at + 2]
+                    at += length
+                elif function == 0x7fffff08:  # behind a context: how deep it is there
+                    assert len(stacks[context]) == argument
+                else:
+                    assert function < 0x7fffff00, hex(function)
+                    clock = high << 32 | argument
+                    assert clock >= clocks[context]
+                    clocks[context] = clock
+                    calls += not is_return
+                    if is_return:
+                        assert stacks[context].pop() == function
+                    else:
+                        stacks[context].append(function)
+    return calls
+
+
+def test_a_call_after_each_instruction_of_the_recording_path_harms_no_record(tmp_path):
+    # One processor: no thread's calls lie with two of them.
+    with Machine(TARGET="steps", TRACE="ftrace", CPUS=1, LINGER=60) as machine:
+        machine.wait_for("can be fetched")
+        output = machine.output()
+        recording = tmp_path / "trace.data"
+        recording.write_bytes(ftrace(machine, "trace.data"))
+    counted = re.search(r"steps: calls (.*)", output)[1].split()
+    expected = dict(zip(counted[::2], map(int, counted[1::2])))
+    # The straight lines of an entry and of a return have more than this, and their rare ways.
+    assert int(re.search(r"steps: (\d+) instructions of the recorder", output)[1]) > 150
+    assert expected["steps_outer"] == 41 and expected["steps_after"] > 5000
+    data, entries, returns = words_in(recording, recording)
+    assert not data.problems and not sum(data.lost)
+    numbers = {name: number for number, name in data.names.items()}
+    for name, calls in expected.items():
+        assert (entries[numbers[name]], returns[numbers[name]]) == (calls, calls), name
+    assert stacks_in(data) > sum(expected.values())
 
 
 @pytest.fixture(scope="module")

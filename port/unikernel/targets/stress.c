@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks, sleeps and deep recursion at once; counts every call that it makes. */
+/* OPTIONS="nmi=1": and non-maskable interrupts, which come at any instruction. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include "port/unikernel/apic.h"
+#include "port/unikernel/interrupts.h"
 
 #define THREADS 16
 #define ROUNDS	40
@@ -13,7 +16,7 @@
 
 /* What the trace must have, call by call: each function counts itself. */
 static struct {
-	unsigned long locked, recursed, slept, yielded, waited, threads;
+	unsigned long locked, recursed, slept, yielded, waited, threads, nmis, below_nmis;
 } calls;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -81,10 +84,68 @@ static void *stress_thread(void *argument)
 	return (void *)(uintptr_t)wrong;
 }
 
+/* ---- NMIs ---- */
+
+static unsigned nmis_wanted, nmis_in_work, nmis_late;
+
+__attribute__((noinline)) unsigned stress_below_nmi(unsigned number)
+{
+	count(&calls.below_nmis);
+	return number + 1;
+}
+
+__attribute__((noinline)) unsigned stress_nmi(void)
+{
+	count(&calls.nmis);
+	return stress_below_nmi(1) + stress_below_nmi(2);
+}
+
+/* None counts once the numbers are told. */
+static UNTRACED bool take_nmi(struct registers *registers)
+{
+	__atomic_add_fetch(&nmis_in_work, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&nmis_wanted, __ATOMIC_SEQ_CST)) {
+		if (!registers)
+			__atomic_add_fetch(&nmis_late, 1, __ATOMIC_RELAXED);
+		stress_nmi();
+	}
+	__atomic_sub_fetch(&nmis_in_work, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+/* To every processor in turn, this one too. */
+static void *send_nmis(void *argument)
+{
+	(void)argument;
+	for (uint32_t cpu = 0; __atomic_load_n(&nmis_wanted, __ATOMIC_RELAXED); cpu++) {
+		apic_send_nmi(cpus[cpu % cpu_count].apic_id);
+		if (cpu % 4 == 0)
+			usleep(50);
+	}
+	return NULL;
+}
+
+static void end_nmis(pthread_t sender)
+{
+	__atomic_store_n(&nmis_wanted, 0, __ATOMIC_SEQ_CST);
+	pthread_join(sender, NULL);
+	while (__atomic_load_n(&nmis_in_work, __ATOMIC_SEQ_CST))
+		sched_yield();
+	printf("stress: calls stress_nmi %lu stress_below_nmi %lu\n", calls.nmis, calls.below_nmis);
+	printf("stress: %u NMIs waited for the recorder\n", nmis_late);
+}
+
 int main(void)
 {
-	pthread_t threads[THREADS];
+	pthread_t threads[THREADS], sender;
 	unsigned long wrong = 0;
+	const char *nmi = getenv("nmi");
+	if (nmi) {
+		nmis_wanted = 1;
+		exception_set(VECTOR_NMI, take_nmi);
+		if (pthread_create(&sender, NULL, send_nmis, NULL))
+			return 1;
+	}
 	for (uintptr_t i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, stress_thread, (void *)i)) {
 			printf("stress: no memory for thread %lu\n", i);
@@ -95,6 +156,8 @@ int main(void)
 		pthread_join(threads[i], &result);
 		wrong += (uintptr_t)result;
 	}
+	if (nmi)
+		end_nmis(sender);
 	printf("stress: calls stress_thread %lu stress_lock %lu stress_recurse %lu stress_sleep "
 	       "%lu "
 	       "stress_yield %lu stress_wait %lu\n",

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps through the recording path by the trap flag, with a traced call after each instruction. */
+#include <stdint.h>
+#include <stdio.h>
+#include "port/unikernel/interrupts.h"
+
+#define ROUNDS	  40
+#define TEXT_SIZE 65536
+
+/* Of the linker script; with TRACE=ftrace the recorder lies between them. */
+extern const char gt_recorder_text_start[], gt_recorder_text_end[];
+
+static unsigned long outers, inners, steps, late; /* calls; late: steps_after among `steps` */
+static uint8_t seen[TEXT_SIZE];			  /* by the offset in the recorder's text */
+
+__attribute__((noinline)) void steps_after(void)
+{
+	steps++;
+	__asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) unsigned steps_inner(unsigned number)
+{
+	inners++;
+	__asm__ volatile("" ::: "memory");
+	return number + 1;
+}
+
+__attribute__((noinline)) unsigned steps_outer(unsigned number)
+{
+	outers++;
+	unsigned sum = steps_inner(number);
+	__asm__ volatile("" ::: "memory");
+	return sum + steps_inner(number);
+}
+
+/* An instruction is over. In the recorder's slow half the kernel calls this later, when interrupts
+ * are let through again. */
+static UNTRACED bool take_step(struct registers *registers)
+{
+	uint64_t offset = registers ? registers->rip - (uint64_t)gt_recorder_text_start : TEXT_SIZE;
+	late += !registers;
+	if (offset < TEXT_SIZE && registers->rip < (uint64_t)gt_recorder_text_end)
+		seen[offset] = 1;
+	steps_after();
+	return true;
+}
+
+static UNTRACED __attribute__((noinline)) unsigned step_through(unsigned round)
+{
+	__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" ::: "memory", "cc");
+	unsigned sum = steps_outer(round);
+	__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" ::: "memory", "cc");
+	return sum;
+}
+
+int main(void)
+{
+	unsigned places = 0;
+
+	steps_outer(1);
+	exception_set(VECTOR_DEBUG, take_step);
+	for (unsigned round = 0; round < ROUNDS; round++)
+		step_through(round);
+	exception_set(VECTOR_DEBUG, NULL);
+	for (unsigned i = 0; i < TEXT_SIZE; i++)
+		places += seen[i];
+	printf("steps: %u instructions of the recorder, %lu calls waited for it\n", places, late);
+	printf("steps: calls steps_outer %lu steps_inner %lu steps_after %lu\n", outers, inners,
+	       steps);
+	return 0;
+}
