@@ -305,10 +305,12 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 	uint64_t body = entry->body + object->bias;
 	uint64_t stub = gt_region_stub_address(patcher->region, object->slot + index);
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], jump[8];
-	uint32_t kind = role & GT_ROLE_TRIGGER ? header->entry_trigger
-			: entry->entry_only    ? header->entry_only
-			: role & GT_ROLE_ROOT  ? header->entry_root
-					       : header->entry;
+	uint32_t kind = role & GT_ROLE_TRIGGER	 ? header->entry_trigger
+			: role & GT_ROLE_SILENT	 ? header->entry_silent
+			: entry->entry_only	 ? header->entry_only
+			: role & GT_ROLE_NOTRACE ? header->entry_notrace
+			: role & GT_ROLE_ROOT	 ? header->entry_root
+						 : header->entry;
 	struct change change = {
 		.entry = entry,
 		.stub = stub,
@@ -433,10 +435,12 @@ static uint8_t role_of(struct patcher *patcher, uint32_t index, const struct gt_
 	struct gt_trigger_role role = {
 		.named = named,
 		.root = gt_selection_is_root(selection, plain, shown),
+		.notrace = gt_selection_is_notrace(selection, plain, shown),
 		.entry_only = entry->entry_only,
 	};
 	uint32_t number = patcher->region->first_number + patcher->object->slot + index;
-	uint8_t bits = role.root ? GT_ROLE_ROOT : 0;
+	uint8_t bits = (role.root ? GT_ROLE_ROOT : 0) | (role.notrace ? GT_ROLE_NOTRACE : 0) |
+		       (named ? 0 : GT_ROLE_SILENT);
 
 	if (gt_triggers_match(selection->triggers, plain, shown) &&
 	    gt_triggers_arm(selection->triggers, number, plain, shown, &role) == 0)
@@ -455,7 +459,7 @@ static bool needs_shown(const struct gt_selection *selection)
 		if (asked && (asked->filter || asked->notrace || asked->graph))
 			return true;
 	}
-	return selection->triggers != NULL;
+	return selection->triggers != NULL || selection->graph_notrace != NULL;
 }
 
 int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection)
@@ -493,7 +497,7 @@ static int patch_one(struct patcher *patcher, uint32_t index, const struct gt_se
 	if (by_name)
 		shown = gt_object_function_name(file->object, index);
 	named = gt_selection_wants(selection, plain, shown);
-	wanted = named || gt_triggers_match(selection->triggers, plain, shown);
+	wanted = named || selection->stacks || gt_triggers_match(selection->triggers, plain, shown);
 	if (!wanted && state != GT_FUNCTION_TRACED &&
 	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running))
 		return 0;
@@ -501,7 +505,7 @@ static int patch_one(struct patcher *patcher, uint32_t index, const struct gt_se
 	if (!entry)
 		return 0;
 	role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
-	if (!named && !(role & GT_ROLE_TRIGGER))
+	if (!named && !selection->stacks && !(role & GT_ROLE_TRIGGER))
 		wanted = false; /* no room for its triggers */
 	if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))
 		return enable(patcher, index, entry, role);

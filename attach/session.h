@@ -44,6 +44,7 @@ struct gt_session_options {
 	/* Bit n - 1: the handlers of signal n get a trigger of action STOP, from when the program
 	 * installs them. */
 	uint64_t stop_signals;
+	const char *const *graph_notrace; /* -N: not these, nor what they call */
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;
@@ -81,6 +82,11 @@ int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer trac
 int gt_session_set_filters(struct gt_session *session, const char *const *filter,
 			   const char *const *notrace, const char *const *graph,
 			   struct gt_message *message);
+/* set_graph_notrace: function_graph records neither these nor what they call. GT_EINVAL. */
+int gt_session_set_graph_notrace(struct gt_session *session, const char *const *list,
+				 struct gt_message *message);
+/* options/func_stack_trace: the function tracer writes a stack trace behind each call. */
+int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
 /* GT_EBUSY: not beside the function profiler and function_graph. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);

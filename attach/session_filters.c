@@ -221,7 +221,7 @@ bool gt_session_top_has_all(struct gt_session *session)
 	return all;
 }
 
-static int select_functions(struct gt_session *session, struct gt_message *message)
+int gt_session_select(struct gt_session *session, struct gt_message *message)
 {
 	int error = 0;
 	size_t i;
@@ -257,7 +257,7 @@ static void publish(struct gt_session *session)
 
 static bool update_off(struct gt_session *session)
 {
-	bool changed = false;
+	bool changed = false, stacks;
 	uint32_t who;
 
 	for (who = 0; who < GT_ASKED_MAX; who++) {
@@ -268,12 +268,15 @@ static bool update_off(struct gt_session *session)
 		changed |= asker->used && asker->asked.off != off;
 		asker->asked.off = off;
 	}
+	stacks = session->func_stack && session->live.target.tracer == GRAFTRACE_TRACER_FUNCTION;
+	changed |= session->selection.stacks != stacks;
+	session->selection.stacks = stacks;
 	return changed;
 }
 
 int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message)
 {
-	return update_off(session) ? select_functions(session, message) : 0;
+	return update_off(session) ? gt_session_select(session, message) : 0;
 }
 
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
@@ -505,6 +508,14 @@ static int check_words(struct gt_session *session, const struct difference *diff
 	return 0;
 }
 
+int gt_session_check_words(struct gt_session *session, const char *const *list,
+			   struct gt_message *message)
+{
+	struct difference all = { NULL, (char *const *)list, 0, 0, length_of((char *const *)list) };
+
+	return check_words(session, &all, message);
+}
+
 /* The words that differ, if they are few and all are names. */
 static bool collect_words(const struct difference *difference, const char **words, size_t *count)
 {
@@ -559,7 +570,7 @@ static int set_filters(struct gt_session *session, struct gt_session_asker *aske
 		int result = 0;
 
 		if (!few)
-			error = select_functions(session, message);
+			error = gt_session_select(session, message);
 		for (i = 0; few && count && i < session->tracee_count; i++) {
 			result = gt_tracee_select_words(session->tracees[i], &session->selection,
 							words, count, message);

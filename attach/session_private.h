@@ -62,6 +62,8 @@ struct gt_session {
 	const struct gt_sink *sink;
 	bool no_fork;
 	uint64_t threshold_ns; /* of what is recorded */
+	bool func_stack;       /* options/func_stack_trace */
+	char **graph_notrace;  /* selection.graph_notrace's words */
 
 	struct gt_tracee *
 		*tracees; /* that live; the program itself may come and go like the others */
@@ -103,6 +105,16 @@ void gt_session_ask_fini(struct gt_session *session);
 void gt_session_note_trigger(struct gt_session *session, bool on);
 /* The arena's threshold becomes session->threshold_ns. */
 void gt_session_publish_threshold(struct gt_session *session);
+
+/* Under the lock: whether each word of a list names a function (GT_EINVAL); patching by the
+ * selection, as it is. */
+int gt_session_check_words(struct gt_session *session, const char *const *list,
+			   struct gt_message *message);
+int gt_session_select(struct gt_session *session, struct gt_message *message);
+/* session_notrace.c: the words of set_graph_notrace. GT_ENOMEM. */
+int gt_session_set_notrace_words(struct gt_session *session, const char *const *list,
+				 struct gt_message *message);
+void gt_session_free_notrace_words(struct gt_session *session);
 
 /* Under the lock, when the tracer or the profiler was switched on or off: with neither, functions
  * have their original bytes. */

@@ -67,6 +67,13 @@ bool gt_selection_is_root(const struct gt_selection *selection, const char *plai
 	return false;
 }
 
+bool gt_selection_is_notrace(const struct gt_selection *selection, const char *plain,
+			     const char *shown)
+{
+	return selection->graph_notrace &&
+	       any_matches(NULL, selection->graph_notrace, plain, shown);
+}
+
 bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown)
 {
 	uint32_t i;

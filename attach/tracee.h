@@ -42,6 +42,8 @@ struct gt_selection {
 	bool libcalls;	      /* --libcall: linkage stubs too */
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
+	struct gt_words *graph_notrace; /* what set_graph_notrace names; NULL = nothing */
+	bool stacks; /* the function tracer writes stack traces: all functions are patched */
 };
 
 struct gt_selection_words {
@@ -62,6 +64,8 @@ enum gt_function_state {
 enum gt_function_role {
 	GT_ROLE_ROOT = 1,    /* of set_graph_function */
 	GT_ROLE_TRIGGER = 2, /* it has slots in the table of triggers, which tell the rest */
+	GT_ROLE_NOTRACE = 4, /* of set_graph_notrace */
+	GT_ROLE_SILENT = 8,  /* no filter names it: it is in the stack traces of others */
 };
 
 struct gt_tracee_object {
@@ -108,6 +112,9 @@ bool gt_asked_wants(const struct gt_asked *asked, const char *plain, const char 
 bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown);
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown);
+
+bool gt_selection_is_notrace(const struct gt_selection *selection, const char *plain,
+			     const char *shown);
 
 /* Whether function `index` is one for this selection, as far as can be told before it is planned,
  * and then. */

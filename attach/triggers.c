@@ -218,6 +218,7 @@ int gt_triggers_arm(struct gt_triggers *triggers, uint32_t function, const char 
 		    const char *shown, const struct gt_trigger_role *role)
 {
 	uint8_t kind = role->entry_only ? GRAFTRACE_TRIGGER_ONLY
+		       : role->notrace	? GRAFTRACE_TRIGGER_NOTRACE
 		       : role->root	? GRAFTRACE_TRIGGER_ROOT
 					: GRAFTRACE_TRIGGER_ORDINARY;
 	bool silent = !role->named;

@@ -47,6 +47,7 @@ bool gt_triggers_match(const struct gt_triggers *triggers, const char *plain, co
 struct gt_trigger_role {
 	bool named;	 /* by the filters too: else it is silent, if that can be */
 	bool root;	 /* of set_graph_function */
+	bool notrace;	 /* of set_graph_notrace */
 	bool entry_only; /* its returns are not recorded */
 };
 

@@ -44,16 +44,19 @@ static const char help[] =
 	"/proc/kallsyms; nobody else sees that.\n"
 	"\n"
 	"  -P, --pid PID             a process that runs; may be repeated\n"
-	"At the start (all can be changed in DIR, but for the last five):\n"
+	"At the start (all can be changed in DIR, but for the last seven):\n"
 	"  -p, --tracer NAME         nop (default), function_graph, function\n"
 	"  -l, --filter GLOB         only these functions; may be repeated\n"
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
+	"  -N, --graph-notrace GLOB  not these, nor what is called below them; may be repeated\n"
 	"      --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"  -b, --buffer-size SIZE    memory for the trace (default 64M)\n"
 	"      --overwrite           when it is full keep the newest (default: the oldest)\n"
 	"      --libs                also the system's libraries\n"
+	"      --lib GLOB            also those of them that are called so; may be repeated\n"
+	"      --libcall             also calls across the linkage table, as puts@plt\n"
 	"      --unprepared          also functions that no compiler has prepared\n"
 	"      --no-fork             leave the program's children alone\n"
 	"The mount:\n"
@@ -73,6 +76,8 @@ enum {
 	OPTION_THRESHOLD,
 	OPTION_OVERWRITE,
 	OPTION_LIBS,
+	OPTION_LIB,
+	OPTION_LIBCALL,
 	OPTION_UNPREPARED,
 	OPTION_NO_FORK,
 	OPTION_LINGER,
@@ -86,11 +91,14 @@ static const struct option options_known[] = {
 	{ "filter", required_argument, NULL, 'l' },
 	{ "notrace", required_argument, NULL, 'n' },
 	{ "graph", required_argument, NULL, 'g' },
+	{ "graph-notrace", required_argument, NULL, 'N' },
 	{ "max-graph-depth", required_argument, NULL, OPTION_MAX_DEPTH },
 	{ "threshold", required_argument, NULL, OPTION_THRESHOLD },
 	{ "buffer-size", required_argument, NULL, 'b' },
 	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
 	{ "libs", no_argument, NULL, OPTION_LIBS },
+	{ "lib", required_argument, NULL, OPTION_LIB },
+	{ "libcall", no_argument, NULL, OPTION_LIBCALL },
 	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
 	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
 	{ "linger", no_argument, NULL, OPTION_LINGER },
@@ -106,6 +114,8 @@ struct mount {
 	const char **filter;
 	const char **notrace;
 	const char **graph;
+	const char **graph_notrace;
+	const char **library_globs;
 	pid_t *pids;
 	struct gt_fuse_options fuse;
 	const char *enter;
@@ -154,6 +164,9 @@ static int take(int option, struct mount *mount, struct gt_message *message)
 	case 'g':
 		add(mount->graph, optarg);
 		break;
+	case 'N':
+		add(mount->graph_notrace, optarg);
+		break;
 	case OPTION_MAX_DEPTH:
 		error = gt_value_number(optarg, 0, UINT32_MAX, &number, message);
 		mount->session.max_graph_depth = (uint32_t)number;
@@ -169,6 +182,12 @@ static int take(int option, struct mount *mount, struct gt_message *message)
 		break;
 	case OPTION_LIBS:
 		mount->session.libraries = true;
+		break;
+	case OPTION_LIB:
+		add(mount->library_globs, optarg);
+		break;
+	case OPTION_LIBCALL:
+		mount->session.libcalls = true;
 		break;
 	case OPTION_UNPREPARED:
 		mount->session.unprepared = true;
@@ -206,7 +225,7 @@ static int parse(int argc, char **argv, struct mount *mount)
 	int option;
 
 	while (!program &&
-	       (option = getopt_long(argc, argv, "-P:p:l:n:g:b:h", options_known, NULL)) != -1) {
+	       (option = getopt_long(argc, argv, "-P:p:l:n:g:N:b:h", options_known, NULL)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -246,6 +265,8 @@ static int parse(int argc, char **argv, struct mount *mount)
 	mount->session.filter = mount->filter;
 	mount->session.notrace = mount->notrace;
 	mount->session.graph = mount->graph;
+	mount->session.graph_notrace = mount->graph_notrace;
+	mount->session.library_globs = mount->library_globs;
 	return -1;
 }
 
@@ -318,6 +339,7 @@ static int create_live(const struct mount *mount, const char *program, struct gt
 		.filter = options->filter,
 		.notrace = options->notrace,
 		.graph = options->graph,
+		.graph_notrace = options->graph_notrace,
 	};
 
 	return gt_live_create(session, &live_options, live, message);
@@ -429,6 +451,8 @@ int gt_cmd_mount(int argc, char **argv)
 		.filter = calloc(words, sizeof(char *)),
 		.notrace = calloc(words, sizeof(char *)),
 		.graph = calloc(words, sizeof(char *)),
+		.graph_notrace = calloc(words, sizeof(char *)),
+		.library_globs = calloc(words, sizeof(char *)),
 		.pids = calloc(words, sizeof(pid_t)),
 	};
 	char *program = NULL;
@@ -436,7 +460,7 @@ int gt_cmd_mount(int argc, char **argv)
 	int code;
 
 	if (mount.filter == NULL || mount.notrace == NULL || mount.graph == NULL ||
-	    mount.pids == NULL) {
+	    mount.graph_notrace == NULL || mount.library_globs == NULL || mount.pids == NULL) {
 		gt_complain(NAME, "no memory");
 		code = GT_EXIT_FAILED;
 	} else {
@@ -452,6 +476,8 @@ int gt_cmd_mount(int argc, char **argv)
 	free(mount.filter);
 	free(mount.notrace);
 	free(mount.graph);
+	free(mount.graph_notrace);
+	free(mount.library_globs);
 	free(mount.pids);
 	return code < 0 ? gt_run_end_as(status) : code;
 }

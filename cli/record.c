@@ -258,6 +258,7 @@ static int need_live(void *data, struct gt_control_target **control, struct gt_m
 		.filter = options->filter,
 		.notrace = options->notrace,
 		.graph = options->graph,
+		.graph_notrace = options->graph_notrace,
 	};
 
 	int error = 0;
@@ -400,6 +401,7 @@ static int start_session(struct recording *recording)
 		.filter = options->filter,
 		.notrace = options->notrace,
 		.graph = options->graph,
+		.graph_notrace = options->graph_notrace,
 		.max_graph_depth = options->max_graph_depth,
 		.threshold_ns = options->threshold_ns,
 		.buffer_bytes = options->buffer_bytes,

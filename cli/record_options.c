@@ -40,6 +40,7 @@ static const char help[] =
 	"  -l, --filter GLOB         only these functions; may be repeated\n"
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
+	"  -N, --graph-notrace GLOB  not these, nor what is called below them; may be repeated\n"
 	"      --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
@@ -94,6 +95,7 @@ static const struct option options_known[] = {
 	{ "filter", required_argument, NULL, 'l' },
 	{ "notrace", required_argument, NULL, 'n' },
 	{ "graph", required_argument, NULL, 'g' },
+	{ "graph-notrace", required_argument, NULL, 'N' },
 	{ "max-graph-depth", required_argument, NULL, OPTION_MAX_DEPTH },
 	{ "threshold", required_argument, NULL, OPTION_THRESHOLD },
 	{ "buffer-size", required_argument, NULL, 'b' },
@@ -161,6 +163,9 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case 'g':
 		add(options->graph, optarg);
+		break;
+	case 'N':
+		add(options->graph_notrace, optarg);
 		break;
 	case OPTION_MAX_DEPTH:
 		error = gt_value_number(optarg, 0, UINT32_MAX, &number, message);
@@ -243,16 +248,19 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.filter = calloc(words, sizeof(char *)),
 		.notrace = calloc(words, sizeof(char *)),
 		.graph = calloc(words, sizeof(char *)),
+		.graph_notrace = calloc(words, sizeof(char *)),
 		.stops = calloc(words, sizeof(*options->stops)),
 		.pids = calloc(words, sizeof(*options->pids)),
 		.library_globs = calloc(words, sizeof(char *)),
 	};
 	if (options->filter == NULL || options->notrace == NULL || options->graph == NULL ||
-	    options->pids == NULL || options->stops == NULL || options->library_globs == NULL) {
+	    options->graph_notrace == NULL || options->pids == NULL || options->stops == NULL ||
+	    options->library_globs == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
-	while ((option = getopt_long(argc, argv, "+P:p:l:n:g:b:o:h", options_known, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+P:p:l:n:g:N:b:o:h", options_known, NULL)) !=
+	       -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -285,6 +293,7 @@ void gt_record_options_fini(struct gt_record_options *options)
 	free(options->filter);
 	free(options->notrace);
 	free(options->graph);
+	free(options->graph_notrace);
 	free(options->pids);
 	for (size_t i = 0; i < options->stop_count; i++)
 		gt_stop_condition_fini(&options->stops[i]);

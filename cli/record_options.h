@@ -15,6 +15,7 @@ struct gt_record_options {
 	const char **filter;
 	const char **notrace;
 	const char **graph;
+	const char **graph_notrace;
 	uint32_t max_graph_depth;
 	uint64_t threshold_ns;
 	uint64_t buffer_bytes;

@@ -20,8 +20,18 @@ struct survey {
 	const struct gt_record_options *options;
 	uint64_t known;	  /* functions that can be traced */
 	uint64_t enabled; /* that are */
-	bool *matched;	  /* a glob each: filters, notraces, graphs in a row */
+	bool *matched;	  /* a glob each: those of all lists in a row */
 };
+
+#define LISTS 4
+
+static void lists_of(const struct gt_record_options *options, const char *const *lists[LISTS])
+{
+	lists[0] = options->filter;
+	lists[1] = options->notrace;
+	lists[2] = options->graph;
+	lists[3] = options->graph_notrace;
+}
 
 static size_t list_length(const char *const *list)
 {
@@ -35,14 +45,14 @@ static size_t list_length(const char *const *list)
 static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
 {
 	struct survey *survey = data;
-	const char *const *lists[] = { survey->options->filter, survey->options->notrace,
-				       survey->options->graph };
+	const char *const *lists[LISTS];
 	size_t at = 0;
 
 	(void)number;
+	lists_of(survey->options, lists);
 	survey->known++;
 	survey->enabled += enabled;
-	for (size_t list = 0; list < 3; list++) {
+	for (size_t list = 0; list < LISTS; list++) {
 		for (size_t i = 0; lists[list][i] != NULL; i++, at++)
 			survey->matched[at] |= gt_glob_match(lists[list][i], function->name);
 	}
@@ -51,11 +61,13 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 
 static void say_unmatched(const struct gt_record_options *options, const bool *matched)
 {
-	const char *const *lists[] = { options->filter, options->notrace, options->graph };
-	static const char *const names[] = { "--filter", "--notrace", "--graph" };
+	static const char *const names[LISTS] = { "--filter", "--notrace", "--graph",
+						  "--graph-notrace" };
+	const char *const *lists[LISTS];
 	size_t at = 0;
 
-	for (size_t list = 0; list < 3; list++) {
+	lists_of(options, lists);
+	for (size_t list = 0; list < LISTS; list++) {
 		for (size_t i = 0; lists[list][i] != NULL; i++, at++) {
 			if (!matched[at])
 				fprintf(stderr,
@@ -69,7 +81,7 @@ static void say_unmatched(const struct gt_record_options *options, const bool *m
 void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options)
 {
 	size_t globs = list_length(options->filter) + list_length(options->notrace) +
-		       list_length(options->graph);
+		       list_length(options->graph) + list_length(options->graph_notrace);
 	struct survey survey = { options, 0, 0, calloc(globs + 1, sizeof(bool)) };
 
 	if (survey.matched == NULL)

@@ -232,11 +232,14 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	uint64_t changed = options ^ live->options;
 	int error = 0;
 
-	if (changed & (GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK))
+	if (changed & (GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK | GT_OPTION_FUNC_STACK))
 		error = has_ended(live, message);
 	if (error == 0 && (changed & GT_OPTION_OVERWRITE) && live->instance == NULL)
 		error = gt_session_set_overwrite(live->session,
 						 (options & GT_OPTION_OVERWRITE) != 0, message);
+	if (error == 0 && (changed & GT_OPTION_FUNC_STACK) && live->instance == NULL)
+		error = gt_session_set_func_stack(live->session,
+						  (options & GT_OPTION_FUNC_STACK) != 0, message);
 	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && !(options & GT_OPTION_SLEEP_TIME))
 		error = gt_session_watch_off_cpu(live->session, message);
 	if (error != 0)
@@ -677,7 +680,8 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	if (live->program == NULL ||
 	    !gt_globs_add_all(&live->lists[GT_CONTROL_FILTER], options->filter) ||
 	    !gt_globs_add_all(&live->lists[GT_CONTROL_NOTRACE], options->notrace) ||
-	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH], options->graph)) {
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH], options->graph) ||
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH_NOTRACE], options->graph_notrace)) {
 		gt_live_destroy(live);
 		return no_memory(message);
 	}

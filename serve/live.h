@@ -28,6 +28,7 @@ struct gt_live_options {
 	const char *const *filter; /* NULL-terminated; NULL = none */
 	const char *const *notrace;
 	const char *const *graph;
+	const char *const *graph_notrace;
 };
 
 /* The session must outlive it. GT_ENOMEM. */

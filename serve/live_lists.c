@@ -319,10 +319,6 @@ static int add_word(struct gt_control_target *target, struct edit *edit, const c
 {
 	const char *added;
 
-	if (edit->which == GT_CONTROL_GRAPH_NOTRACE) {
-		gt_message_set(message, "a program has no such list");
-		return GT_ENOTSUP;
-	}
 	if (module != NULL)
 		return each_of_module(target, &edit->globs, glob, bytes, module, module_bytes,
 				      message);
@@ -430,10 +426,6 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 	int error = has_ended(live, message);
 
 	gt_live_release(live);
-	if (edit->which == GT_CONTROL_GRAPH_NOTRACE) { /* it was emptied, at most */
-		free_edit(edit);
-		return error;
-	}
 	pthread_mutex_lock(&live->change);
 	if (error == 0 && !edit->empty && edit->version != live->versions[edit->which])
 		error = carry_out_again(target, edit, message);
@@ -441,7 +433,11 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 		/* Lists change under `change` only, which we hold: reading them needs no lock. */
 		for (int i = 0; i < LISTS; i++)
 			lists[i] = i == (int)edit->which ? &edit->globs : &live->lists[i];
-		if (live->top == NULL)
+		if (edit->which == GT_CONTROL_GRAPH_NOTRACE)
+			error = gt_session_set_graph_notrace(
+				live->session, gt_globs_words(lists[GT_CONTROL_GRAPH_NOTRACE]),
+				message);
+		else if (live->top == NULL)
 			error = gt_session_set_filters(
 				live->session, gt_globs_words(lists[GT_CONTROL_FILTER]),
 				gt_globs_words(lists[GT_CONTROL_NOTRACE]),

@@ -165,6 +165,8 @@ entry_other:
 	je entry_threshold
 	cmpb $GT_MODE_NOP, T(GT_THREAD_STOP + 3)
 	je 1f
+	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
+	je entry_below_notrace
 	SAVE
 	jmp entry_slow
 entry_stopped:
@@ -177,6 +179,8 @@ entry_stopped:
 1:	stc
 	ret
 #else
+	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
+	je 1f
 	push %rax
 	mov T(GT_THREAD_LOST_FULL), %rax
 	incq (%rax)
@@ -197,6 +201,22 @@ entry_left_out:
 	stc
 	ret
 #endif
+
+	/* Below a function of set_graph_notrace, if that is still what runs: a longjmp may have left it,
+	 * or another stack have taken over. */
+	.p2align 4
+entry_below_notrace:
+	SAVE
+	CHECK_OWNER(entry_slow)
+	lea 32(%rsp), %rcx
+	mov T(GT_THREAD_TOP), %rdx
+	cmp T(GT_THREAD_FLOOR), %rcx
+	jb entry_slow
+	cmp GT_FRAME_SLOT(%rdx), %rcx
+	jae entry_slow
+	RESTORE
+	stc
+	ret
 
 /* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
 	.p2align 4
@@ -291,6 +311,37 @@ gt_hot_entry_trigger:
 	mov $GT_ENTRY_TRIGGER, %eax
 	jmp entry_slow_kind
 
+/* A function of set_graph_notrace: for function_graph a frame of its own that no record tells of. */
+	.p2align 4
+gt_hot_entry_notrace:
+	testl $(GT_STOP_CAUSES & ~(GT_STOP_OUTSIDE | GT_STOP_FULL)), T(GT_THREAD_STOP)
+	jnz 1f
+	cmpb $GT_MODE_FUNCTION, T(GT_THREAD_STOP + 3)
+	je 1f
+	cmpb $GT_MODE_PROFILE, T(GT_THREAD_STOP + 3)
+	je 1f
+	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
+	je 1f
+	SAVE
+	mov $GT_ENTRY_NOTRACE, %eax
+	jmp entry_slow_kind
+1:	jmp gt_hot_entry
+
+/* A function that is patched for the stack traces of others (GT_MODE_STACK). */
+	.p2align 4
+gt_hot_entry_silent:
+	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
+	jnz 1f
+	cmpb $GT_MODE_STACK, T(GT_THREAD_STOP + 3)
+	je 2f
+	cmpb $0, T(GT_THREAD_STOP + 3)
+	je 2f
+1:	stc
+	ret
+2:	SAVE
+	mov $GT_ENTRY_SILENT, %eax
+	jmp entry_slow_kind
+
 /*
  * gt_hot_exit: a stub jumps here after its function's body returned.
  * stack: 0 function << 1 | 1, in the slot that held the stub's return point
@@ -350,6 +401,8 @@ exit_stopped:
 	cmp $(GT_MODE_THRESHOLD << GT_STOP_MODE_SHIFT), %eax
 	je exit_goes_on
 	cmp $(GT_MODE_PROFILE_GRAPH << GT_STOP_MODE_SHIFT), %eax
+	je exit_slow
+	cmp $(GT_MODE_NOTRACE << GT_STOP_MODE_SHIFT), %eax
 	je exit_slow
 	lea 24(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
@@ -500,6 +553,8 @@ gt_hot_end:
 	/* where stubs go (stub.c) */
 	.globl gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit, gt_hot_end
 	.hidden gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit, gt_hot_end
+	.globl gt_hot_entry_notrace, gt_hot_entry_silent
+	.hidden gt_hot_entry_notrace, gt_hot_entry_silent
 #else
 	/* The hot text's part of the image's header (struct graftrace_agent_image). */
 	.section .image_header.hot, "a", @progbits
@@ -513,7 +568,9 @@ gt_hot_end:
 	OFFSET gt_hot_exit
 	OFFSET gt_hot_hook
 	OFFSET gt_hot_entry_trigger
-	.long 0, 0, 0, 0, 0, 0, 0
+	OFFSET gt_hot_entry_notrace
+	OFFSET gt_hot_entry_silent
+	.long 0, 0, 0, 0, 0
 #endif
 
 	.section .note.GNU-stack, "", @progbits

@@ -39,6 +39,8 @@ enum gt_stub_kind {
 	GT_STUB_ORDINARY = 0,
 	GT_STUB_ROOT = 1, /* of set_graph_function */
 	GT_STUB_ENTRY_ONLY = 2,
+	GT_STUB_NOTRACE = 3, /* of set_graph_notrace */
+	GT_STUB_SILENT = 4,  /* for the stack traces of others */
 };
 
 /* Makes the stub that will stand at `at`, of function `number`, which goes on at `body`. Stubs of

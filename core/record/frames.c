@@ -23,7 +23,9 @@
 #define JUMP_BYTES   (8 * 1024ull)
 #define GRANULE	     (64 * 1024ull)
 #define GROWN_FRAMES (1024 * 1024u)
-#define BUCKETS	     256
+/* Calls whose entry no record tells of. */
+#define UNRECORDED (GT_FRAME_THRESHOLD | GT_FRAME_NOTRACE | GT_FRAME_SILENT)
+#define BUCKETS	   256
 
 /* Suspended contexts by where their stacks stand; guarded by the port's lock. */
 static struct gt_context *suspended[BUCKETS];
@@ -187,6 +189,12 @@ void gt_frames_limits(struct gt_thread *thread, uint32_t max_depth)
 		thread->limit = NULL; /* the slow half looks first */
 }
 
+bool gt_frames_below_notrace(const struct gt_thread *thread)
+{
+	const struct gt_frame *top = gt_frames_settled(thread);
+	return top != thread->context->frames && gt_frame_flags(top) & GT_FRAME_NOTRACE;
+}
+
 void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
 {
 	thread->context = context;
@@ -199,6 +207,9 @@ void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
 	thread->top = context->top;
 	gt_frames_limits(thread, thread->max_depth);
 	set_floor(thread);
+	/* below set_graph_notrace or not: chosen anew */
+	if (thread->mode == GT_MODE_NOTRACE || gt_frames_below_notrace(thread))
+		thread->mode = 0;
 }
 
 static bool recording(const struct gt_thread *thread)
@@ -253,7 +264,7 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 	struct gt_frame *top = thread->top;
 	while (top != bottom && (top->slot < sp || (entering && top->slot == sp))) {
 		flags |= gt_frame_flags(top);
-		if (!(gt_frame_flags(top) & GT_FRAME_THRESHOLD))
+		if (!(gt_frame_flags(top) & UNRECORDED))
 			count++;
 		top--;
 	}
@@ -270,6 +281,10 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 	}
 	if (flags & GT_FRAME_ROOT)
 		thread->outside |= 1;
+	if (flags & GT_FRAME_NOTRACE)
+		thread->mode = 0;
+	if (flags & GT_FRAME_SILENT) /* a header may have told of it */
+		thread->resume |= GT_RESUME_MISSED;
 	if (place != NULL) {
 		__atomic_store_n(place, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, count),
 				 __ATOMIC_RELAXED);

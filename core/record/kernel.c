@@ -393,3 +393,9 @@ void gt_kernel_set_graph_only(bool graph_only)
 {
 	__atomic_store_n(&gt_port_arena()->graph_only, graph_only, __ATOMIC_SEQ_CST);
 }
+
+void gt_kernel_set_func_stack(bool on)
+{
+	__atomic_store_n(&gt_port_arena()->func_stack, on, __ATOMIC_SEQ_CST);
+	tell_blocks(3, 0);
+}

@@ -94,5 +94,6 @@ void gt_kernel_set_max_depth(uint32_t depth);
 void gt_kernel_set_threshold(uint64_t ticks);
 /* Functions whose stubs enter the graph (gt_site_kind ROOT) are in use, or not any more. */
 void gt_kernel_set_graph_only(bool graph_only);
+void gt_kernel_set_func_stack(bool on);
 
 #endif

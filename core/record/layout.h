@@ -43,6 +43,8 @@
 #define GT_MODE_NOP	      4
 #define GT_MODE_PROFILE	      5 /* calls are counted in the thread's table, nothing is recorded */
 #define GT_MODE_PROFILE_GRAPH 6 /* both */
+#define GT_MODE_STACK	      7 /* function, each call with those that are open around it */
+#define GT_MODE_NOTRACE	      8 /* below a function of set_graph_notrace; chosen is one of graph */
 
 /* struct gt_frame */
 #define GT_FRAME_SLOT	  0
@@ -60,6 +62,8 @@
 #define GT_FRAME_BOTTOM	   4  /* first call of a context that is no thread's own stack */
 #define GT_FRAME_TRIGGER   8  /* something happens if it returns late */
 #define GT_FRAME_PROFILE   16 /* counted in the table: its return adds its time there */
+#define GT_FRAME_NOTRACE   32 /* of set_graph_notrace: not recorded, nor what it calls */
+#define GT_FRAME_SILENT	   64 /* of GT_MODE_STACK: its return is not recorded */
 #define GT_EPOCH_STEP	   256
 
 /* gt_thread.resume: what has to be said before the next record. */
@@ -72,6 +76,8 @@
 #define GT_ENTRY_ROOT	  1
 #define GT_ENTRY_ONLY	  2
 #define GT_ENTRY_TRIGGER  3 /* what it is besides stands with its triggers */
+#define GT_ENTRY_NOTRACE  4 /* of set_graph_notrace */
+#define GT_ENTRY_SILENT	  5 /* not recorded itself, shown in others' stack traces */
 
 /* struct gt_context */
 #define GT_CONTEXT_FRAMES 0

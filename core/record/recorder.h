@@ -221,6 +221,10 @@ static inline bool gt_stream_is_graph(const struct gt_thread *thread)
 	return thread->chosen == GT_MODE_GRAPH || thread->chosen == GT_MODE_THRESHOLD ||
 	       thread->chosen == GT_MODE_PROFILE_GRAPH;
 }
+static inline bool gt_stream_is_function(const struct gt_thread *thread)
+{
+	return thread->chosen == GT_MODE_FUNCTION || thread->chosen == GT_MODE_STACK;
+}
 /* Is the open sub-buffer one of the chosen tracer? */
 bool gt_stream_fits(const struct gt_thread *thread);
 /* An epoch that no frame has (gt_thread.epoch). */
@@ -246,6 +250,8 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering);
 /* Explicit switch: the stack of this thread goes on at stack pointer `sp`; the present one stays
  * behind with its stack pointer at `left`. */
 void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp);
+/* Is the innermost call one of set_graph_notrace? */
+bool gt_frames_below_notrace(const struct gt_thread *thread);
 /* Room for one more frame: true, or false at the limit. */
 bool gt_frames_room(struct gt_thread *thread);
 /* Finds the frame of `slot` for a return, switching context where it is not the running one's;
@@ -275,11 +281,12 @@ static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
 struct gt_trigger_call {
 	uint32_t kind;
 	uint32_t flags;
-	bool silent;
 };
 struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t function);
 /* The entry is recorded: all else that happens at an entry. */
 void gt_trigger_entered(struct gt_thread *thread, uint32_t function);
+/* Writes the calls that are open as a stack trace, if anything is recorded. */
+void gt_record_stack(struct gt_thread *thread, uint64_t clock);
 /* A call whose frame has GT_FRAME_TRIGGER is over. */
 void gt_trigger_returned(struct gt_thread *thread, const struct gt_frame *frame);
 

@@ -33,6 +33,8 @@ static enum gt_stub_kind kind_of(uint8_t state)
 {
 	return state == GT_SITE_ROOT	     ? GT_STUB_ROOT
 	       : state == GT_SITE_ENTRY_ONLY ? GT_STUB_ENTRY_ONLY
+	       : state == GT_SITE_NOTRACE    ? GT_STUB_NOTRACE
+	       : state == GT_SITE_SILENT     ? GT_STUB_SILENT
 					     : GT_STUB_ORDINARY;
 }
 

@@ -19,6 +19,8 @@ enum gt_site_state {
 	GT_SITE_ROOT = 2,	/* on, and enters the graph (set_graph_function) */
 	GT_SITE_ENTRY_ONLY = 3, /* on, its return left alone */
 	GT_SITE_NEVER = 4,	/* no room at its entry: it cannot be traced */
+	GT_SITE_NOTRACE = 5,	/* on, and leaves out what is below it (set_graph_notrace) */
+	GT_SITE_SILENT = 6,	/* on for the stack traces of others */
 };
 
 struct gt_sites {

@@ -174,8 +174,13 @@ static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t
 static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 {
 	gt_profile_leave(thread, frame);
+	if (gt_frame_flags(frame) & GT_FRAME_NOTRACE) {
+		thread->mode = 0;
+		return;
+	}
 	bool recording = !thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
-	if (!recording) {
+	/* a header may have told of a silent one as open */
+	if (!recording || gt_frame_flags(frame) & GT_FRAME_SILENT) {
 		thread->resume |= GT_RESUME_MISSED;
 		return;
 	}
@@ -219,25 +224,110 @@ static bool enter_only(struct gt_thread *thread, uint32_t function)
 	return no_room(thread);
 }
 
+static uint64_t *mirror_of(uint64_t slot)
+{
+	return (uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+}
+
+/* Makes the stack what it is for a call at slot. stub: the return address there is a stub's: a tail
+ * call, whose old frame and mirror become the new one's. Returns the flags that it hands on. */
+static uint32_t make_way(struct gt_thread *thread, uint64_t slot, bool stub)
+{
+	struct gt_frame *old = stub ? gt_frames_find(thread, slot) : NULL;
+	if (old == NULL) {
+		gt_frames_resolve(thread, slot, true);
+		return 0;
+	}
+	uint32_t flags = gt_frame_flags(old);
+	record_return(thread, old);
+	if (flags & GT_FRAME_TRIGGER)
+		gt_trigger_returned(thread, old);
+	old->slot = GT_SLOT_NONE;
+	thread->top--;
+	return flags & (GT_FRAME_ROOT | GT_FRAME_BOTTOM);
+}
+
+static bool has_mirror(const struct gt_thread *thread, uint64_t slot)
+{
+	return slot >= thread->context->win_low && slot < thread->context->win_high;
+}
+
+/* Flags of a frame that is about to be pushed. */
+static uint32_t bottom_flag(const struct gt_thread *thread)
+{
+	return !thread->context->known && thread->top == thread->context->frames ? GT_FRAME_BOTTOM
+										 : 0;
+}
+
+/*
+ * Below a call of set_graph_notrace nothing is recorded; whether that one still runs is told by the
+ * slot: it may have ended by a longjmp, or another stack have taken over.
+ */
+static bool is_below_notrace(struct gt_thread *thread, uint64_t slot)
+{
+	if (!gt_frames_below_notrace(thread))
+		return false;
+	if (!gt_port_is_stub_return(*(uint64_t *)slot))
+		gt_frames_resolve(thread, slot, true);
+	else if (gt_frames_settled(thread)->slot != slot) /* else its own tail call */
+		gt_frames_find(thread, slot);
+	return gt_frames_below_notrace(thread);
+}
+
+/* A call of set_graph_notrace: a frame of its own, of which nothing is written. */
+static bool enter_notrace(struct gt_thread *thread, uint64_t slot, uint32_t function,
+			  uint32_t flags)
+{
+	bool stub = gt_port_is_stub_return(*(uint64_t *)slot);
+
+	flags |= make_way(thread, slot, stub) | GT_FRAME_NOTRACE;
+	if (gt_frames_below_notrace(thread) || (thread->top >= thread->depth_limit && !stub) ||
+	    !gt_frames_room(thread) || !has_mirror(thread, slot))
+		return false;
+	flags |= bottom_flag(thread);
+	if (gt_profile_is_on(thread) && gt_profile_hit(thread, function))
+		flags |= GT_FRAME_PROFILE;
+	push(thread, slot, function, gt_arch_clock(), flags);
+	if (!stub)
+		*mirror_of(slot) = *(uint64_t *)slot;
+	thread->mode = 0;
+	return true;
+}
+
+/* The function tracer with stack traces: frames are kept for those alone. */
+static bool enter_stack(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
+			uint32_t flags)
+{
+	bool stub = gt_port_is_stub_return(*(uint64_t *)slot);
+	uint64_t parent = stub ? *mirror_of(slot) : *(uint64_t *)slot;
+	bool written = true;
+
+	if (kind != GT_ENTRY_ONLY)
+		flags |= make_way(thread, slot, stub) | GT_FRAME_SILENT;
+	else if (!stub)
+		gt_frames_resolve(thread, slot, true);
+	if (kind != GT_ENTRY_SILENT)
+		written = write_function(thread, function, parent);
+	bool pushed = kind != GT_ENTRY_ONLY && gt_frames_room(thread) && has_mirror(thread, slot);
+	if (pushed) {
+		push(thread, slot, function, gt_arch_clock(), flags | bottom_flag(thread));
+		if (!stub)
+			*mirror_of(slot) = *(uint64_t *)slot;
+	}
+	if (!written)
+		no_room(thread);
+	else if (kind != GT_ENTRY_SILENT)
+		gt_record_stack(thread, gt_arch_clock());
+	return pushed;
+}
+
 static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t flags)
 {
-	uint64_t *return_slot = (uint64_t *)slot;
-	uint64_t *mirror = (uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
-	bool stub = gt_port_is_stub_return(*return_slot);
-	struct gt_frame *old = stub ? gt_frames_find(thread, slot) : NULL;
+	bool stub = gt_port_is_stub_return(*(uint64_t *)slot);
 
-	if (old != NULL) {
-		/* Tail call: the old one's frame and mirror become the new one's. */
-		flags |= gt_frame_flags(old) &
-			 ~(GT_FRAME_THRESHOLD | GT_FRAME_TRIGGER | GT_FRAME_PROFILE);
-		record_return(thread, old);
-		if (gt_frame_flags(old) & GT_FRAME_TRIGGER)
-			gt_trigger_returned(thread, old);
-		old->slot = GT_SLOT_NONE;
-		thread->top--;
-	} else {
-		gt_frames_resolve(thread, slot, true);
-	}
+	flags |= make_way(thread, slot, stub);
+	if (gt_frames_below_notrace(thread)) /* of the stack that was switched to */
+		return false;
 	if (thread->top >= thread->depth_limit) {
 		if (!stub)
 			return false;
@@ -248,7 +338,7 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 				   __ATOMIC_RELAXED);
 		return false;
 	}
-	if (slot < thread->context->win_low || slot >= thread->context->win_high) {
+	if (!has_mirror(thread, slot)) {
 		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1,
 				   __ATOMIC_RELAXED);
 		enter_only(thread, function);
@@ -265,13 +355,12 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	} else if (!write_call(thread, function, false, &clock)) {
 		return no_room(thread);
 	}
-	if (!thread->context->known && thread->top == thread->context->frames)
-		flags |= GT_FRAME_BOTTOM;
+	flags |= bottom_flag(thread);
 	if (gt_profile_is_on(thread) && gt_profile_hit(thread, function))
 		flags |= GT_FRAME_PROFILE;
 	push(thread, slot, function, clock, flags);
 	if (!stub)
-		*mirror = *return_slot;
+		*mirror_of(slot) = *(uint64_t *)slot;
 	return true;
 }
 
@@ -280,6 +369,14 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 {
 	if (thread->host)
 		return false;
+	if (thread->mode == 0)
+		gt_stream_choose(thread);
+	if (gt_stream_is_graph(thread)) {
+		if (is_below_notrace(thread, slot))
+			return false;
+		if (kind == GT_ENTRY_NOTRACE && thread->outside <= 1)
+			return enter_notrace(thread, slot, function, flags);
+	}
 	bool enters = kind == GT_ENTRY_ROOT && thread->outside == 1;
 	if (thread->outside && !enters)
 		return false;
@@ -287,6 +384,14 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 		return no_room(thread);
 
 	if (thread->chosen == GT_MODE_NOP)
+		return false;
+	if (thread->chosen == GT_MODE_STACK) {
+		if (thread->said != thread->context->number && !say_context(thread, false))
+			return no_room(thread);
+		thread->resume &= ~(uint64_t)GT_RESUME_CONTEXT;
+		return enter_stack(thread, slot, function, kind, flags);
+	}
+	if (kind == GT_ENTRY_SILENT)
 		return false;
 	if (thread->chosen == GT_MODE_FUNCTION) {
 		if (thread->said != thread->context->number && !say_context(thread, false))
@@ -316,8 +421,7 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 		traced = record_entry(thread, slot, function, kind, 0);
 	} else {
 		struct gt_trigger_call call = gt_trigger_begin(thread, function);
-		traced =
-			!call.silent && record_entry(thread, slot, function, call.kind, call.flags);
+		traced = record_entry(thread, slot, function, call.kind, call.flags);
 		gt_trigger_entered(thread, function);
 	}
 	gt_stream_settle(thread);

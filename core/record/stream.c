@@ -199,8 +199,7 @@ static uint64_t *cursor(struct gt_thread *thread)
 bool gt_stream_fits(const struct gt_thread *thread)
 {
 	return thread->sub_buffer != NULL &&
-	       (is_function(thread) ? thread->chosen == GT_MODE_FUNCTION
-				    : gt_stream_is_graph(thread));
+	       (is_function(thread) ? gt_stream_is_function(thread) : gt_stream_is_graph(thread));
 }
 
 /* The straight line has nothing to do here, or may not: it writes without asking for room. */
@@ -213,7 +212,10 @@ static bool needs_slow_half(const struct gt_thread *thread)
 		return thread->sub_buffer != NULL;
 	if (!gt_stream_fits(thread))
 		return true;
-	return thread->chosen != GT_MODE_THRESHOLD && (thread->tight || thread->resume != 0);
+	/* the function tracer says which context runs, and no depth */
+	uint64_t resume =
+		gt_stream_is_function(thread) ? thread->resume & GT_RESUME_CONTEXT : thread->resume;
+	return thread->chosen != GT_MODE_THRESHOLD && (thread->tight || resume != 0);
 }
 
 /* The arena's settings that choose a mode. */
@@ -222,6 +224,7 @@ struct settings {
 	uint32_t max_depth;
 	uint64_t threshold;
 	bool profile;
+	bool func_stack;
 };
 
 static struct settings read_settings(struct graftrace_arena *arena)
@@ -231,6 +234,7 @@ static struct settings read_settings(struct graftrace_arena *arena)
 		.max_depth = __atomic_load_n(&arena->max_depth, __ATOMIC_SEQ_CST),
 		.threshold = __atomic_load_n(&arena->threshold_ticks, __ATOMIC_SEQ_CST),
 		.profile = __atomic_load_n(&arena->profile, __ATOMIC_SEQ_CST) != 0,
+		.func_stack = __atomic_load_n(&arena->func_stack, __ATOMIC_SEQ_CST) != 0,
 	};
 	/* The profile goes on while tracing is off: then the stop byte is not used for that. */
 	if (settings.profile && __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0)
@@ -242,7 +246,7 @@ static uint8_t mode_of(const struct settings *settings)
 {
 	switch (settings->tracer) {
 	case GRAFTRACE_TRACER_FUNCTION:
-		return GT_MODE_FUNCTION;
+		return settings->func_stack ? GT_MODE_STACK : GT_MODE_FUNCTION;
 	case GRAFTRACE_TRACER_FUNCTION_GRAPH:
 		if (settings->threshold != 0)
 			return GT_MODE_THRESHOLD;
@@ -250,6 +254,14 @@ static uint8_t mode_of(const struct settings *settings)
 	default:
 		return settings->profile ? GT_MODE_PROFILE : GT_MODE_NOP;
 	}
+}
+
+static uint8_t mode_now(const struct gt_thread *thread)
+{
+	if (needs_slow_half(thread))
+		return 0;
+	return gt_stream_is_graph(thread) && gt_frames_below_notrace(thread) ? GT_MODE_NOTRACE
+									     : thread->chosen;
 }
 
 void gt_stream_choose(struct gt_thread *thread)
@@ -264,11 +276,11 @@ void gt_stream_choose(struct gt_thread *thread)
 		thread->chosen = mode_of(&settings);
 		thread->threshold = settings.threshold;
 		gt_frames_limits(thread, settings.max_depth);
-		__atomic_store_n(&thread->mode, needs_slow_half(thread) ? 0 : thread->chosen,
-				 __ATOMIC_SEQ_CST);
+		__atomic_store_n(&thread->mode, mode_now(thread), __ATOMIC_SEQ_CST);
 		again = read_settings(arena);
 	} while (again.tracer != settings.tracer || again.max_depth != settings.max_depth ||
-		 again.threshold != settings.threshold || again.profile != settings.profile);
+		 again.threshold != settings.threshold || again.profile != settings.profile ||
+		 again.func_stack != settings.func_stack);
 }
 
 void gt_stream_settle(struct gt_thread *thread)
@@ -297,8 +309,10 @@ bool gt_stream_open(struct gt_thread *thread)
 
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)index);
 	uint32_t stream_index = (uint32_t)(stream - graftrace_arena_streams(arena));
-	uint32_t tracer = thread->chosen == GT_MODE_FUNCTION ? GRAFTRACE_TRACER_FUNCTION
-							     : GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	uint32_t tracer = gt_stream_is_function(thread) ? GRAFTRACE_TRACER_FUNCTION
+							: GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	/* no record tells of a call of set_graph_notrace */
+	const struct gt_frame *top = thread->top - gt_frames_below_notrace(thread);
 	uint64_t now = gt_arch_clock();
 
 	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
@@ -312,7 +326,7 @@ bool gt_stream_open(struct gt_thread *thread)
 	thread->said_tid = thread->tid;
 	sub->sequence = stream->sequence;
 	sub->clock = now;
-	sub->depth = gt_frames_depth(thread);
+	sub->depth = (uint32_t)(top - thread->context->frames);
 	sub->tracer = (uint16_t)tracer;
 	sub->used = 0;
 	sub->reserved = 0;
@@ -321,7 +335,7 @@ bool gt_stream_open(struct gt_thread *thread)
 	uint32_t count = sub->depth < GRAFTRACE_OPEN_CALLS ? sub->depth : GRAFTRACE_OPEN_CALLS;
 	sub->open_calls = (uint16_t)count;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct gt_frame *frame = thread->top - (count - 1 - i);
+		const struct gt_frame *frame = top - (count - 1 - i);
 		/* one that an interrupted writer is pushing: not known yet */
 		bool in_flight = frame->slot == GT_SLOT_NONE || frame->slot == 0;
 		sub->open[i].clock = in_flight ? 0 : gt_frame_start(frame, now);

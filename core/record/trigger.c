@@ -101,7 +101,7 @@ static bool switch_tracing(struct gt_thread *thread, struct graftrace_trigger *t
 	return true;
 }
 
-static void write_stack(struct gt_thread *thread, uint64_t clock)
+void gt_record_stack(struct gt_thread *thread, uint64_t clock)
 {
 	if (thread->host || thread->sub_buffer == NULL)
 		return;
@@ -113,13 +113,17 @@ static void write_stack(struct gt_thread *thread, uint64_t clock)
 	uint64_t *place = gt_stream_reserve(thread, 2 + count, false);
 	if (place == NULL)
 		return;
+	/* The function tracer's records have even lengths: a zero word ends the list. */
+	uint32_t even = thread->chosen == GT_MODE_STACK || thread->chosen == GT_MODE_FUNCTION
+				? count & 1
+				: 0;
 	frame = thread->top;
 	for (uint32_t i = 0; i < count; frame--)
 		if (frame->slot != GT_SLOT_NONE && frame->slot != 0)
 			__atomic_store_n(&place[2 + i++], frame->word, RELAXED);
 	__atomic_store_n(&place[0],
 			 graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
-						GRAFTRACE_EVENT_STACK << 16 | (1 + count)),
+						GRAFTRACE_EVENT_STACK << 16 | (1 + count + even)),
 			 RELAXED);
 	__atomic_store_n(&place[1], clock, RELAXED);
 }
@@ -137,7 +141,7 @@ static void act(struct gt_thread *thread, struct graftrace_trigger *trigger, uin
 		break;
 	case GRAFTRACE_TRIGGER_STACKTRACE:
 		if (!thread->host && hit(trigger))
-			write_stack(thread, clock);
+			gt_record_stack(thread, clock);
 		return;
 	case GRAFTRACE_TRIGGER_STOP:
 		/* Once: the first of several that meet is told. */
@@ -168,8 +172,11 @@ struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t funct
 		case GRAFTRACE_TRIGGER_ONLY:
 			call.kind = GT_ENTRY_ONLY;
 			break;
+		case GRAFTRACE_TRIGGER_NOTRACE:
+			call.kind = GT_ENTRY_NOTRACE;
+			break;
 		case GRAFTRACE_TRIGGER_SILENT:
-			call.silent = true;
+			call.kind = GT_ENTRY_SILENT;
 			break;
 		default:
 			break;

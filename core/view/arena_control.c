@@ -109,14 +109,19 @@ static void set_threshold(struct gt_arena_control *control, uint64_t ns)
 static int set_options(struct gt_arena_control *control, uint64_t options,
 		       struct gt_message *message)
 {
+	const struct gt_arena_machine *machine = control->machine;
 	uint64_t changed = options ^ control->options;
-	if (changed & ~(GT_OPTIONS_OF_TEXT | GT_OPTION_OVERWRITE))
+	if (changed & ~(GT_OPTIONS_OF_TEXT | GT_OPTION_OVERWRITE | GT_OPTION_FUNC_STACK))
 		return REFUSE(message, GT_ENOTSUP, "this kernel's recorder has no such option");
 	__atomic_store_n(&control->ring->arena->mode,
 			 options & GT_OPTION_OVERWRITE ? GRAFTRACE_MODE_OVERWRITE
 						       : GRAFTRACE_MODE_RING,
 			 __ATOMIC_RELAXED);
 	control->options = options;
+	if (changed & GT_OPTION_FUNC_STACK) {
+		machine->set_func_stack(machine->data, options & GT_OPTION_FUNC_STACK);
+		gt_arena_control_patch(control);
+	}
 	return GT_OK;
 }
 
@@ -202,11 +207,16 @@ void gt_arena_control_patch(struct gt_arena_control *control)
 {
 	const struct gt_arena_machine *machine = control->machine;
 	bool off = control->ring->arena->tracer == GRAFTRACE_TRACER_NOP;
-	bool graph = control->set[place_of(GRAPH)];
+	bool stacks = control->ring->arena->tracer == GRAFTRACE_TRACER_FUNCTION &&
+		      control->options & GT_OPTION_FUNC_STACK;
 	for (uint32_t i = 0; i < control->function_count; i++) {
-		control->wanted[i] = off || !is_on(control, i)		  ? GT_ARENA_ENTRY_OFF
-				     : graph && control->marks[i] & GRAPH ? GT_ARENA_ENTRY_ROOT
-									  : GT_ARENA_ENTRY_ON;
+		uint8_t marks = control->marks[i];
+		control->wanted[i] = off ? GT_ARENA_ENTRY_OFF
+				     : !is_on(control, i)
+					     ? stacks ? GT_ARENA_ENTRY_SILENT : GT_ARENA_ENTRY_OFF
+				     : marks & GRAPH_NOTRACE ? GT_ARENA_ENTRY_NOTRACE
+				     : marks & GRAPH	     ? GT_ARENA_ENTRY_ROOT
+							     : GT_ARENA_ENTRY_ON;
 	}
 	machine->patch(machine->data, control->wanted);
 }
@@ -280,8 +290,6 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 	unsigned bit = bit_of(which);
 	if (!bit)
 		return REFUSE(message, GT_ENOTSUP, "this list cannot be changed");
-	if (bit == GRAPH_NOTRACE)
-		return REFUSE(message, GT_ENOTSUP, "this kernel has no such list");
 	struct edit *edit = gt_memory_get(&control->memory, edit_bytes(control));
 	if (!edit)
 		return no_memory(message);

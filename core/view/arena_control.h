@@ -19,7 +19,9 @@
 enum gt_arena_entry {
 	GT_ARENA_ENTRY_OFF = 0,
 	GT_ARENA_ENTRY_ON = 1,
-	GT_ARENA_ENTRY_ROOT = 2, /* on, and enters the graph */
+	GT_ARENA_ENTRY_ROOT = 2,    /* on, and enters the graph */
+	GT_ARENA_ENTRY_NOTRACE = 5, /* on, and what it calls is left out */
+	GT_ARENA_ENTRY_SILENT = 6,  /* on for the stack traces of others */
 };
 
 /* What the kernel supplies. Called with its lock held, but for lock itself and now_ns. */
@@ -31,6 +33,7 @@ struct gt_arena_machine {
 	void (*set_max_depth)(void *data, uint32_t depth);
 	void (*set_threshold)(void *data, uint64_t ticks);
 	void (*set_graph_only)(void *data, bool graph_only);
+	void (*set_func_stack)(void *data, bool on); /* options/func_stack_trace */
 	/* Makes each function's entry what a byte of `wanted` (enum gt_arena_entry, by number - 1)
 	 * says. */
 	void (*patch)(void *data, const uint8_t *wanted);

@@ -161,7 +161,7 @@ enum gt_control_threads {
 /* Options that Linux has and that cannot be switched on here: refused with GT_ENOTSUP. */
 #define GT_OPTIONS_NOT_MADE                                                             \
 	(GT_OPTION_VERBOSE | GT_OPTION_RAW | GT_OPTION_HEX | GT_OPTION_LATENCY_FORMAT | \
-	 GT_OPTION_FUNC_STACK | GT_OPTION_FUNC_NO_REPEATS)
+	 GT_OPTION_FUNC_NO_REPEATS)
 
 /* Options that say how text is shown; the others change what is recorded or done. */
 #define GT_OPTIONS_OF_TEXT                                                                         \
@@ -169,8 +169,8 @@ enum gt_control_threads {
 	 GT_OPTION_CONTEXT_INFO | GT_OPTION_GRAPH_CPU | GT_OPTION_GRAPH_OVERHEAD |                 \
 	 GT_OPTION_GRAPH_DURATION | GT_OPTION_GRAPH_PROC | GT_OPTION_GRAPH_ABSTIME |               \
 	 GT_OPTION_GRAPH_TAIL | GT_OPTION_GRAPH_OVERRUN | GT_OPTION_GRAPH_IRQS |                   \
-	 GT_OPTION_FUNC_STACK | GT_OPTION_FUNC_NO_REPEATS | GT_OPTION_VERBOSE | GT_OPTION_RAW |    \
-	 GT_OPTION_HEX | GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_PRINTK_MSG_ONLY | \
+	 GT_OPTION_FUNC_NO_REPEATS | GT_OPTION_VERBOSE | GT_OPTION_RAW | GT_OPTION_HEX |           \
+	 GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_PRINTK_MSG_ONLY |                 \
 	 GT_OPTION_LATENCY_FORMAT | GT_OPTION_RECORD_CMD | GT_OPTION_RECORD_TGID |                 \
 	 GT_OPTION_SLEEP_TIME)
 

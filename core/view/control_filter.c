@@ -428,12 +428,6 @@ static bool has_threads(const struct gt_control_target *target)
 	return target->ops->threads_set != NULL;
 }
 
-/* A program's recorder cannot leave out what is below a function. */
-static bool has_graph_notrace(const struct gt_control_target *target)
-{
-	return target->kind != GT_CONTROL_PROGRAM;
-}
-
 #define READ_LIST(path, help, kinds, which)                                                     \
 	ROW(path, help, kinds, .flags = GT_CONTROL_TOP, .argument = (which), .open = open_list, \
 	    .read = read_list, .close = close_list)
@@ -463,7 +457,7 @@ static const struct gt_control_file files[] = {
 	WRITE_LIST("set_graph_function", "only what is called below these functions",
 		   GT_CONTROL_GRAPH, .flags = GT_CONTROL_TOP),
 	WRITE_LIST("set_graph_notrace", "not what is called below these functions",
-		   GT_CONTROL_GRAPH_NOTRACE, .flags = GT_CONTROL_TOP, .exists = has_graph_notrace),
+		   GT_CONTROL_GRAPH_NOTRACE, .flags = GT_CONTROL_TOP),
 	THREADS("set_ftrace_pid", "only these threads; with function-fork what they start too",
 		GT_CONTROL_PIDS),
 	THREADS("set_ftrace_notrace_pid", "not these threads", GT_CONTROL_NOTRACE_PIDS),

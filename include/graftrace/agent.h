@@ -59,7 +59,9 @@ struct graftrace_agent_image {
 	uint32_t exit;
 	uint32_t hook;
 	uint32_t entry_trigger; /* a function that stands in the arena's table of triggers */
-	uint32_t reserved_hot[7];
+	uint32_t entry_notrace; /* a function of set_graph_notrace */
+	uint32_t entry_silent;	/* patched for the stack traces of others */
+	uint32_t reserved_hot[5];
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;

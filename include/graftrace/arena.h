@@ -138,9 +138,10 @@ enum graftrace_trigger_action {
 /* How the function is recorded besides. */
 enum graftrace_trigger_kind {
 	GRAFTRACE_TRIGGER_ORDINARY = 0,
-	GRAFTRACE_TRIGGER_ROOT = 1,   /* of set_graph_function */
-	GRAFTRACE_TRIGGER_ONLY = 2,   /* its entry only */
-	GRAFTRACE_TRIGGER_SILENT = 3, /* not at all: no filter names it */
+	GRAFTRACE_TRIGGER_ROOT = 1,    /* of set_graph_function */
+	GRAFTRACE_TRIGGER_ONLY = 2,    /* its entry only */
+	GRAFTRACE_TRIGGER_SILENT = 3,  /* not at all: no filter names it */
+	GRAFTRACE_TRIGGER_NOTRACE = 4, /* of set_graph_notrace */
 };
 
 #define GRAFTRACE_ARENA_TRIGGERS 4096
@@ -212,7 +213,7 @@ struct graftrace_arena {
 	uint32_t selected;	  /* 1: only the threads of a table are traced */
 	uint32_t left_out;	  /* 1: those of the other one are not */
 	uint32_t children_follow; /* 1: new threads and children come into their creator's tables */
-	uint32_t pad1;
+	uint32_t func_stack;	  /* 1: the function tracer writes a stack trace behind each call */
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */

@@ -16,7 +16,10 @@
 
 #define NAMES 1024 /* of the threads with the highest numbers */
 
-_Static_assert((int)GT_ARENA_ENTRY_ROOT == (int)GT_SITE_ROOT, "patching takes the viewer's bytes");
+_Static_assert((int)GT_ARENA_ENTRY_ROOT == (int)GT_SITE_ROOT &&
+		       (int)GT_ARENA_ENTRY_NOTRACE == (int)GT_SITE_NOTRACE &&
+		       (int)GT_ARENA_ENTRY_SILENT == (int)GT_SITE_SILENT,
+	       "patching takes the viewer's bytes");
 
 static struct {
 	uint32_t number; /* 0: none yet */
@@ -116,6 +119,12 @@ static void set_graph_only(void *data, bool graph_only)
 	gt_kernel_set_graph_only(graph_only);
 }
 
+static void set_func_stack(void *data, bool on)
+{
+	(void)data;
+	gt_kernel_set_func_stack(on);
+}
+
 static void patch(void *data, const uint8_t *wanted)
 {
 	(void)data;
@@ -139,6 +148,7 @@ static const struct gt_arena_machine machine = {
 	.set_max_depth = set_max_depth,
 	.set_threshold = set_threshold,
 	.set_graph_only = set_graph_only,
+	.set_func_stack = set_func_stack,
 	.patch = patch,
 	.now_ns = now_ns,
 	.thread_number = thread_number,

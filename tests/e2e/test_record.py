@@ -333,6 +333,14 @@ def test_filters_choose_functions(graftrace, program):
     assert calls(graftrace("record", "--max-graph-depth", "2", program, "calls=50")) == 2
 
 
+def test_graph_notrace_leaves_out_what_is_below(graftrace, program):
+    assert calls(graftrace("record", "-N", "middle", program, "calls=50")) == 1
+    assert calls(graftrace("record", "-N", "leaf", "--libs", program, "calls=50")) < 1000000
+    shown = graftrace("show").stdout
+    assert "middle()" in shown and "leaf" not in shown
+    assert calls(graftrace("record", "-p", "function", "-N", "middle", program, "calls=50")) == 52
+
+
 def test_a_threshold_leaves_the_long_calls(graftrace, program):
     graftrace("record", "--threshold", "10ms", program, "calls=50", "slow")
     shown = graftrace("show").stdout

@@ -297,6 +297,25 @@ def test_tracers_and_filters_are_chosen_at_run_time(machine):
     assert len(re.findall(r"\|  serve\(\) {$", text, re.M)) == 3
     assert "serve_connection" not in text and "answer()" in text
     assert put(machine, "set_graph_function", "")[0] == 204
+    assert put(machine, "set_graph_notrace", "serve")[0] == 204
+    assert ftrace(machine, "set_graph_notrace") == b"serve\n"
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 3)
+    text = ftrace(machine, "trace").decode()
+    assert "serve_connection" in text
+    assert not re.search(r"\b(serve|answer)\(", text), text
+    assert put(machine, "set_graph_notrace", "")[0] == 204
+    assert put(machine, "current_tracer", "function")[0] == 204
+    assert put(machine, "set_ftrace_filter", "answer")[0] == 204
+    assert put(machine, "options/func_stack_trace", "1")[0] == 204
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 2)
+    text = ftrace(machine, "trace").decode()
+    assert len(re.findall(r": answer <-serve$", text, re.M)) == 2, text
+    assert len(re.findall(r": <stack trace>\n => answer\n => serve\n => ", text)) == 2, text
+    assert put(machine, "options/func_stack_trace", "0")[0] == 204
+    assert put(machine, "set_ftrace_filter", "")[0] == 204
+    assert put(machine, "current_tracer", "function_graph")[0] == 204
     assert put(machine, "tracing_on", "0")[0] == 204
     assert put(machine, "trace", "")[0] == 204
     visit(machine, 2)

@@ -80,6 +80,7 @@ static void make_arena(const struct engine_options *options)
 	arena->max_depth = options->max_depth;
 	arena->threshold_ticks = options->threshold_ticks;
 	arena->graph_only = options->graph_only;
+	arena->func_stack = options->func_stack;
 	struct graftrace_sub_buffer_entry *entries = graftrace_arena_states(arena);
 	for (uint32_t i = 0; i < options->sub_buffers; i++)
 		entries[i].next = i + 1 < options->sub_buffers ? i + 2 : 0;
@@ -204,6 +205,8 @@ uint32_t engine_patch(void *function, enum engine_kind kind)
 		 hot + (kind == ENGINE_ROOT	 ? header->entry_root
 			: kind == ENGINE_ONLY	 ? header->entry_only
 			: kind == ENGINE_TRIGGER ? header->entry_trigger
+			: kind == ENGINE_NOTRACE ? header->entry_notrace
+			: kind == ENGINE_SILENT	 ? header->entry_silent
 						 : header->entry));
 	memcpy(stub + 5, "\x0f\x82", 2);
 	distance = (int32_t)(body - ((uint64_t)stub + 11));
@@ -323,7 +326,7 @@ size_t engine_words(struct engine_word **result)
 				at += argument;
 			} else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT) {
 				uint32_t length = argument & 0xffff;
-				for (uint32_t i = 0; i < length && i < 3; i++)
+				for (uint32_t i = 0; i < length && i < 8; i++)
 					word->data[i] = at[1 + i];
 				at += pairs ? (length + 2) / 2 * 2 - 2 : length;
 			}

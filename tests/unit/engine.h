@@ -22,6 +22,7 @@ struct engine_options {
 	uint32_t max_depth;
 	uint64_t threshold_ticks;
 	uint32_t graph_only;
+	uint32_t func_stack;
 	uint32_t profile;
 	uint32_t profile_pages; /* 0 = enough */
 };
@@ -30,7 +31,14 @@ struct engine_options {
 void engine_start(const struct engine_options *options);
 struct graftrace_arena *engine_arena(void);
 
-enum engine_kind { ENGINE_ORDINARY, ENGINE_ROOT, ENGINE_ONLY, ENGINE_TRIGGER };
+enum engine_kind {
+	ENGINE_ORDINARY,
+	ENGINE_ROOT,
+	ENGINE_ONLY,
+	ENGINE_TRIGGER,
+	ENGINE_NOTRACE,
+	ENGINE_SILENT,
+};
 /* Puts a stub before `function`, of which the first 5 bytes are nops; returns its number. */
 uint32_t engine_patch(void *function, enum engine_kind kind);
 /* A trigger of a function that was patched as ENGINE_TRIGGER; to be changed as it runs. */
@@ -51,7 +59,8 @@ struct engine_word {
 	uint32_t generation;
 	uint32_t tracer;
 	uint64_t word;
-	uint64_t data[3]; /* of a LONG_RETURN; data[0] of ENTRY_ONLY; the parent of a function entry
+	uint64_t data[8]; /* of a LONG_RETURN, a STACK; data[0] of ENTRY_ONLY; the parent of a
+			   * function entry
 			   */
 	uint64_t clock;	  /* full */
 };

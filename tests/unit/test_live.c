@@ -32,6 +32,8 @@ struct gt_session {
 	bool on;
 	bool gone; /* lists no functions any more */
 	char filter[512];
+	char graph_notrace[64];
+	bool func_stack;
 	uint32_t cleared;
 	uint32_t depth;
 	uint64_t threshold;
@@ -93,6 +95,24 @@ int gt_session_set_filters(struct gt_session *of, const char *const *filter,
 		strcat(of->filter, "/");
 	}
 	pthread_mutex_unlock(&of->lock);
+	return 0;
+}
+
+int gt_session_set_graph_notrace(struct gt_session *of, const char *const *list,
+				 struct gt_message *why)
+{
+	(void)why;
+	pthread_mutex_lock(&of->lock);
+	snprintf(of->graph_notrace, sizeof(of->graph_notrace), "%s",
+		 list != NULL && list[0] != NULL ? list[0] : "");
+	pthread_mutex_unlock(&of->lock);
+	return 0;
+}
+
+int gt_session_set_func_stack(struct gt_session *of, bool on, struct gt_message *why)
+{
+	(void)why;
+	of->func_stack = on;
 	return 0;
 }
 
