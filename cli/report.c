@@ -27,7 +27,8 @@ static const char help[] =
 	"Prints a table of a recording (default: graftrace.data): calls and times of each "
 	"function.\n"
 	"Total is from entry to return, recursion counted once; self is without direct callees.\n\n"
-	"      --sort KEY             total (default), self, calls, avg, min, max, stddev, name\n"
+	"  -i, --input FILE           the same as FILE\n"
+	"  -s, --sort KEY             total (default), self, calls, avg, min, max, stddev, name\n"
 	"      --limit N              only the first N rows\n"
 	"      --by WHAT              function (default), thread, object\n"
 	"      --crash                instead: the calls that were open at the end, thread by\n"
@@ -39,10 +40,11 @@ static const char help[] =
 	"command\n"
 	"line.\n";
 
-enum { OPTION_SORT = 256, OPTION_LIMIT, OPTION_BY, OPTION_FORMAT, OPTION_NO_PAGER, OPTION_CRASH };
+enum { OPTION_LIMIT = 256, OPTION_BY, OPTION_FORMAT, OPTION_NO_PAGER, OPTION_CRASH };
 
 static const struct option options[] = {
-	{ "sort", required_argument, NULL, OPTION_SORT },
+	{ "input", required_argument, NULL, 'i' },
+	{ "sort", required_argument, NULL, 's' },
 	{ "limit", required_argument, NULL, OPTION_LIMIT },
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
@@ -80,14 +82,18 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	static const char *const rows[] = { "function", "thread", "object" };
 	static const char *const formats[] = { "text", "csv", "json" };
 	struct gt_message message = { "" };
+	const char *input = NULL;
 	int option;
 
 	argv[0] = (char *)"graftrace report"; /* what getopt puts before its messages */
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "i:s:h", options, NULL)) != -1) {
 		int chosen = GT_OK;
 		switch (option) {
-		case OPTION_SORT:
+		case 'i':
+			input = optarg;
+			break;
+		case 's':
 			chosen = gt_report_parse_key(optarg, &arguments->sort, &message);
 			break;
 		case OPTION_LIMIT:
@@ -118,10 +124,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			return 1 + gt_usage_error(NAME);
 		}
 	}
-	if (gt_one_operand(NAME, argc - optind, NULL, "one recording at a time"))
+	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return 1 + GT_EXIT_USAGE;
-	if (optind < argc)
-		arguments->path = argv[optind];
+	if (input || optind < argc)
+		arguments->path = input ? input : argv[optind];
 	return 0;
 }
 

@@ -25,6 +25,7 @@ static const char help[] =
 	"\n"
 	"  -a, --address ADDRESS:PORT  listen there (default 127.0.0.1:9090; port 0: any\n"
 	"                              that is free)\n"
+	"  -i, --input FILE            the same as FILE\n"
 	"  -h, --help                  this text\n"
 	"\n"
 	"Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 the file cannot be read, or the\n"
@@ -32,6 +33,7 @@ static const char help[] =
 
 static const struct option options[] = {
 	{ "address", required_argument, NULL, 'a' },
+	{ "input", required_argument, NULL, 'i' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -82,12 +84,16 @@ int gt_cmd_serve(int argc, char **argv)
 	struct gt_message message = { "" };
 	const char *problem;
 	int option;
+	const char *input = NULL;
 	int code;
 
-	while ((option = getopt_long(argc, argv, "a:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "a:i:h", options, NULL)) != -1) {
 		switch (option) {
 		case 'a':
 			address = optarg;
+			break;
+		case 'i':
+			input = optarg;
 			break;
 		case 'h':
 			return gt_print_help(help);
@@ -95,10 +101,10 @@ int gt_cmd_serve(int argc, char **argv)
 			return gt_usage_error(NAME);
 		}
 	}
-	if (gt_one_operand(NAME, argc - optind, NULL, "one recording at a time"))
+	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return GT_EXIT_USAGE;
-	if (optind < argc)
-		path = argv[optind];
+	if (input || optind < argc)
+		path = input ? input : argv[optind];
 	if (gt_recording_open(path, &recording, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;

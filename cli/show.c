@@ -24,6 +24,7 @@
 static const char help[] =
 	"Usage: graftrace show [OPTION...] [FILE]\n\n"
 	"Prints a recording (default: graftrace.data) as ftrace's text, oldest call first.\n\n"
+	"  -i, --input FILE           the same as FILE\n"
 	"  -O, --option NAME          an option of Linux's trace_options, no before it to turn it "
 	"off:\n"
 	"                             funcgraph-proc, -abstime, -tail (off), -cpu, -duration,\n"
@@ -45,6 +46,7 @@ static const char help[] =
 enum { OPTION_TID = 256, OPTION_DEPTH, OPTION_COLOR, OPTION_NO_PAGER };
 
 static const struct option options[] = {
+	{ "input", required_argument, NULL, 'i' },
 	{ "option", required_argument, NULL, 'O' },
 	{ "time", required_argument, NULL, 't' },
 	{ "tid", required_argument, NULL, OPTION_TID },
@@ -136,14 +138,18 @@ static int parse_window(const char *text, struct arguments *arguments, struct gt
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	struct gt_message message = { "" };
+	const char *input = NULL;
 	uint64_t number;
 	int option;
 
 	argv[0] = (char *)"graftrace show"; /* what getopt puts before its messages */
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "O:t:g:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "i:O:t:g:h", options, NULL)) != -1) {
 		int error = GT_OK;
 		switch (option) {
+		case 'i':
+			input = optarg;
+			break;
 		case 'O':
 			error = set_option(arguments, optarg, &message);
 			break;
@@ -183,10 +189,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			return 1 + gt_usage_error(NAME);
 		}
 	}
-	if (gt_one_operand(NAME, argc - optind, NULL, "one recording at a time"))
+	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return 1 + GT_EXIT_USAGE;
-	if (optind < argc)
-		arguments->path = argv[optind];
+	if (input || optind < argc)
+		arguments->path = input ? input : argv[optind];
 	return 0;
 }
 

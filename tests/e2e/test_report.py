@@ -37,6 +37,17 @@ def test_every_figure_is_that_of_the_program(graftrace, seed, threads, calls):
     assert table["threads"] == threads
 
 
+@pytest.mark.parametrize("command", ["report", "show"])
+def test_the_recording_may_be_named_as_perf_and_trace_cmd_name_it(graftrace, command):
+    sample(graftrace, 5, 2, 50, "other.data")
+    plain = graftrace(command, "other.data")
+    assert plain.returncode == 0 and plain.stdout
+    for words in (["-i", "other.data"], ["--input=other.data"]):
+        assert graftrace(command, *words).stdout == plain.stdout
+    both = graftrace(command, "-i", "other.data", "other.data", code=2)
+    assert "one recording at a time" in both.stderr
+
+
 def test_csv_has_the_same_figures_as_json(graftrace):
     sample(graftrace, 4, 2, 2000)
     rows = list(csv.DictReader(io.StringIO(graftrace("report", "--format=csv").stdout)))
