@@ -14,7 +14,7 @@ from conftest import PROGRAMS, ROOT
 
 # More rounds: what a nightly run does.
 MORE = int(os.environ.get("GRAFTRACE_LONG_TESTS", "1"))
-MODES = ["throw", "threads", "coroutines", "jit", "load", "deep", "signals"]
+MODES = ["throw", "throwers", "threads", "coroutines", "jit", "load", "deep", "signals"]
 WAYS = {"none": [], "patchable": ["-fpatchable-function-entry=5"]}
 
 
@@ -81,5 +81,24 @@ def test_it_ends_rightly_while_it_is_recorded(graftrace, storm, mode):
             assert running.wait(60) == 0
             _, said = record.communicate(timeout=60)
             assert record.returncode == 0 and "died of" not in said, said
+        finally:
+            running.kill()
+
+
+def test_threads_that_only_throw_are_left_and_attached_to_again_and_again(graftrace, storm):
+    program, library = storm
+    with subprocess.Popen([program, "throwers", library], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as running:
+        try:
+            assert running.stdout.readline() == "ready\n"
+            before = code(running.pid)
+            for i in range(20 * MORE):
+                done = graftrace("record", "-P", running.pid, "--for", "5ms", "-o", "/dev/null", timeout=120)
+                assert "keeps the recorder's memory" not in done.stderr, f"round {i}: {done.stderr}"
+                assert "graftrace" not in Path(f"/proc/{running.pid}/maps").read_text(), f"round {i}"
+            assert code(running.pid) == before
+            running.stdin.close()
+            assert re.fullmatch(r"ok [1-9]\d*\n", running.stdout.readline())
+            assert running.wait(60) == 0
         finally:
             running.kill()

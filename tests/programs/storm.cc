@@ -69,16 +69,40 @@ KEEP static void throwing_round()
 	for (long n = 1; n <= 60; n++)
 		expect("thrown", catches(n, &gone), n % 3 == 0 ? -n : n + 2);
 	expect("clean-ups", gone, 120);
-	/* Nobody throws all the time; who leaves it waits for a moment without an unwinding. */
 	expect("between", fib(21), 10946);
+}
+
+/* From eight threads that do nothing else: at every moment most of them are in the unwinder. */
+
+#define THROWERS 8
+
+KEEP static long throws_below(long n)
+{
+	if (n > 0)
+		return throws_below(n - 1) + 1;
+	throw std::runtime_error("below");
+}
+
+KEEP static void nothing_but_throws_round()
+{
+	for (long n = 1; n <= 12; n++) {
+		long gone = 0, caught = 0;
+		try {
+			storm_pass(throws_below, n, &gone);
+		} catch (const std::exception &) {
+			caught = 1;
+		}
+		expect("caught", caught, 1);
+		expect("clean-ups", gone, 2);
+	}
 }
 
 static bool stop;
 
-static void *throwing_thread(void *)
+static void *throwing_thread(void *round)
 {
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
-		throwing_round();
+		((void (*)())round)();
 	return nullptr;
 }
 
@@ -270,34 +294,35 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*round)();
 		void (*begin)();
-	} modes[] = { { "throw", throwing_round, nullptr },
-		      { "threads", threads_round, nullptr },
-		      { "coroutines", coroutines_round, coroutines_begin },
-		      { "jit", jit_round, nullptr },
-		      { "load", loading_round, nullptr },
-		      { "deep", deep_round, nullptr },
-		      { "signals", signals_round, signals_begin } };
-	pthread_t other;
+		int others; /* threads that do the same */
+	} modes[] = { { "throw", throwing_round, nullptr, 1 },
+		      { "throwers", nothing_but_throws_round, nullptr, THROWERS - 1 },
+		      { "threads", threads_round, nullptr, 0 },
+		      { "coroutines", coroutines_round, coroutines_begin, 0 },
+		      { "jit", jit_round, nullptr, 0 },
+		      { "load", loading_round, nullptr, 0 },
+		      { "deep", deep_round, nullptr, 0 },
+		      { "signals", signals_round, signals_begin, 0 } };
+	pthread_t others[THROWERS];
 	long rounds = 0;
 
 	library = argc > 2 ? argv[2] : "";
 	code = (uint8_t *)mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (const auto &mode : modes) {
-		bool throwing = mode.round == throwing_round;
 		if (argc < 2 || std::strcmp(argv[1], mode.name) != 0)
 			continue;
 		if (mode.begin != nullptr)
 			mode.begin();
-		if (throwing)
-			pthread_create(&other, nullptr, throwing_thread, nullptr);
+		for (int i = 0; i < mode.others; i++)
+			pthread_create(&others[i], nullptr, throwing_thread, (void *)mode.round);
 		std::puts("ready");
 		std::fflush(stdout);
 		for (; !over(); rounds++)
 			mode.round();
 		__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-		if (throwing)
-			pthread_join(other, nullptr);
+		for (int i = 0; i < mode.others; i++)
+			pthread_join(others[i], nullptr);
 		const itimerval never = { { 0, 0 }, { 0, 0 } };
 		setitimer(ITIMER_REAL, &never, nullptr);
 		std::printf("ok %ld\n", rounds);
