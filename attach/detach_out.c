@@ -180,16 +180,22 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 	struct gt_remote remote;
 	pid_t tid = threads->tids[0];
 	size_t i;
-	int error, ended;
+	int error, ended, rest, best = 0;
 
 	for (i = 0; i < threads->count; i++) {
 		struct user_regs_struct registers;
 
 		if (gt_thread_registers(threads->tids[i], &registers))
 			continue;
-		/* Rather one that sleeps: see gt_thread_at_rest(). */
-		if ((long)registers.orig_rax >= 0)
+		/* Rather one that sleeps, best in a call that can be made anew: see
+		 * gt_thread_at_rest(). */
+		rest = (long)registers.orig_rax < 0		   ? 0
+		       : registers.orig_rax == SYS_restart_syscall ? 1
+								   : 2;
+		if (rest > best) {
+			best = rest;
 			tid = threads->tids[i];
+		}
 		if (registers.gs_base == 0)
 			continue;
 		registers.gs_base = 0;

@@ -41,6 +41,9 @@
 #define LATE_MS 200
 /* … while others are stopped. */
 #define PATIENCE_MS 20
+#define ONLY_LOOK   (~(uint64_t)0)
+/* How often all are looked at in vain before one is waited for. */
+#define IDLE_SWEEPS 8
 
 static uint64_t now_ms(void)
 {
@@ -134,7 +137,7 @@ pid_t gt_thread_wait(pid_t tid, int *status, int flags)
 }
 
 /* Waits for a status; gives up with GT_EBUSY on a thread that has slept uninterruptibly for
- * patience_ms. */
+ * patience_ms. ONLY_LOOK: waits for nothing, GT_EAGAIN. */
 static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 {
 	uint64_t start = 0;
@@ -147,6 +150,8 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 			return GT_EGONE;
 		if (got > 0)
 			return 0;
+		if (patience_ms == ONLY_LOOK)
+			return GT_EAGAIN;
 		if (round < 20) {
 			sched_yield();
 			continue;
@@ -229,6 +234,8 @@ static int reach_interrupt(pid_t tid, uint64_t patience_ms, struct gt_message *m
 
 		if (error == GT_EBUSY)
 			return gt_fail(message, error, "thread %d sleeps in the kernel", (int)tid);
+		if (error == GT_EAGAIN)
+			return error;
 		if (error || WIFEXITED(status) || WIFSIGNALED(status))
 			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 		if (status >> 16 == PTRACE_EVENT_STOP) { /* ours, or a group stop: as good */
@@ -299,9 +306,19 @@ int gt_thread_reach_stop(pid_t tid, struct gt_message *message)
 	return reach_interrupt(tid, LATE_MS, message);
 }
 
+/* It is in a call that the kernel restarts for the second time. If this host is killed while the
+ * thread makes calls for us, such a call ends with EINTR. */
+static bool is_restarted(pid_t pid, pid_t tid)
+{
+	char text[128];
+
+	return read_proc(text, sizeof(text), "/proc/%d/task/%d/syscall", (int)pid, (int)tid) &&
+	       atol(text) == SYS_restart_syscall;
+}
+
 pid_t gt_thread_at_rest(pid_t pid)
 {
-	pid_t any = 0, resting = 0;
+	pid_t any = 0, resting = 0, restarted = 0;
 	struct dirent *entry;
 	char path[64];
 	DIR *directory;
@@ -313,13 +330,13 @@ pid_t gt_thread_at_rest(pid_t pid)
 		char state = tid > 0 ? state_of(pid, tid) : 0;
 
 		if (state == 'S')
-			resting = tid;
+			*(is_restarted(pid, tid) ? &restarted : &resting) = tid;
 		else if (state && !strchr("ZXD", state))
 			any = tid;
 	}
 	if (directory)
 		closedir(directory);
-	return resting ? resting : any ? any : pid;
+	return resting ? resting : restarted ? restarted : any ? any : pid;
 }
 
 int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *message)
@@ -385,6 +402,30 @@ static bool is_dead(pid_t pid, pid_t tid)
 	return state == 0 || state == 'Z' || state == 'X';
 }
 
+/* Those that stop at once (all that sleep) are looked after at once: until keep_call() has been
+ * there, a host that is killed leaves them with EINTR. how[i]: of threads[first + i]: 0, GT_EGONE,
+ * GT_EIO; GT_EAGAIN: it is to be waited for. */
+static void sweep(const struct gt_stopped_threads *threads, size_t first, int *how)
+{
+	size_t i, left = threads->count - first, idle = 0;
+
+	for (i = first; i < threads->count; i++)
+		how[i - first] = GT_EAGAIN;
+	while (left && idle < IDLE_SWEEPS) {
+		size_t before = left;
+
+		for (i = first; i < threads->count; i++) {
+			if (how[i - first] != GT_EAGAIN)
+				continue;
+			how[i - first] = reach_interrupt(threads->tids[i], ONLY_LOOK, NULL);
+			left -= how[i - first] != GT_EAGAIN;
+		}
+		idle = left < before ? 0 : idle + 1;
+		if (left)
+			sched_yield();
+	}
+}
+
 /* One pass over the threads: *found = how many new ones were stopped. Those are seized and
  * interrupted at once and waited for afterwards, so that the pass takes one scheduling round, not
  * one a thread. */
@@ -395,7 +436,7 @@ static int stop_pass(struct gt_process *process, struct gt_stopped_threads *thre
 	struct dirent *entry;
 	size_t first = threads->count, i;
 	uint64_t patience = PATIENCE_MS;
-	int error = 0;
+	int error = 0, *reached;
 	DIR *directory;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
@@ -421,8 +462,14 @@ static int stop_pass(struct gt_process *process, struct gt_stopped_threads *thre
 	}
 	closedir(directory);
 	*found = threads->count - first;
+	reached = calloc(*found + 1, sizeof(*reached));
+	if (reached)
+		sweep(threads, first, reached);
 	for (i = first; i < threads->count;) {
-		int how = reach_interrupt(threads->tids[i], patience, message);
+		int how = reached ? reached[i - first] : GT_EAGAIN;
+
+		if (how == GT_EAGAIN)
+			how = reach_interrupt(threads->tids[i], patience, message);
 
 		if (how == GT_EBUSY) {
 			patience = 0; /* for all of them together */
@@ -433,10 +480,13 @@ static int stop_pass(struct gt_process *process, struct gt_stopped_threads *thre
 			threads->count--;
 			threads->tids[i] = threads->tids[threads->count];
 			threads->late[i] = threads->late[threads->count];
+			if (reached)
+				reached[i - first] = reached[threads->count - first];
 			if (how != GT_EGONE && !error)
 				error = how;
 		}
 	}
+	free(reached);
 	if (!error && message)
 		message->text[0] = 0;
 	return error;
