@@ -163,9 +163,9 @@ def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpu
         assert (entries[numbers[name]], returns[numbers[name]]) == (calls, calls), name
 
 
-def stacks_in(data):
-    """Follows each context's calls through its CPU's words. Returns how many calls there were; what
-    is torn, lost or out of order fails."""
+def stacks_in(data, ordered):
+    """Follows each context's calls through the words of one CPU. Returns how many calls there were;
+    what is torn, lost or (of the functions `ordered`) out of order fails."""
     calls = 0
     for writer in data.writers:
         stacks = collections.defaultdict(list)
@@ -181,6 +181,8 @@ def stacks_in(data):
                     high = argument
                 elif function == 0x7fffff03:
                     context = argument
+                elif function == 0x7fffff05:  # a place that was not used, and more of them
+                    at += argument
                 elif function == 0x7fffff06:
                     kind, length = argument >> 16, argument & 0xffff
                     if kind == 1:  # a return, and the depth that it leaves
@@ -192,8 +194,10 @@ def stacks_in(data):
                 else:
                     assert function < 0x7fffff00, hex(function)
                     clock = high << 32 | argument
-                    assert clock >= clocks[context]
-                    clocks[context] = clock
+                    # What an interrupt did on the same stack may run ahead of its place.
+                    if function in ordered and context != 0x40000000:
+                        assert clock >= clocks[context]
+                        clocks[context] = clock
                     calls += not is_return
                     if is_return:
                         assert stacks[context].pop() == function
@@ -212,14 +216,15 @@ def test_a_call_after_each_instruction_of_the_recording_path_harms_no_record(tmp
     counted = re.search(r"steps: calls (.*)", output)[1].split()
     expected = dict(zip(counted[::2], map(int, counted[1::2])))
     # The straight lines of an entry and of a return have more than this, and their rare ways.
-    assert int(re.search(r"steps: (\d+) instructions of the recorder", output)[1]) > 150
-    assert expected["steps_outer"] == 41 and expected["steps_after"] > 5000
+    assert int(re.search(r"steps: (\d+) instructions of the recorder", output)[1]) > 60
+    assert expected["steps_outer"] == 201 and expected["steps_after"] > 5000
     data, entries, returns = words_in(recording, recording)
     assert not data.problems and not sum(data.lost)
     numbers = {name: number for number, name in data.names.items()}
     for name, calls in expected.items():
         assert (entries[numbers[name]], returns[numbers[name]]) == (calls, calls), name
-    assert stacks_in(data) > sum(expected.values())
+    own = {numbers[name] for name in expected}
+    assert stacks_in(data, own) > sum(expected.values())
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "port/unikernel/interrupts.h"
 
-#define ROUNDS	  40
+#define ROUNDS	  200
 #define TEXT_SIZE 65536
 
 /* Of the linker script; with TRACE=ftrace the recorder lies between them. */
