@@ -551,7 +551,7 @@ gt_hot_end:
 
 #ifdef GT_KERNEL
 	/* where stubs go (stub.c) */
-	.globl gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit, gt_hot_end
+	.globl gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_entry_trigger, gt_hot_exit, gt_hot_end
 	.hidden gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit, gt_hot_end
 	.globl gt_hot_entry_notrace, gt_hot_entry_silent
 	.hidden gt_hot_entry_notrace, gt_hot_entry_silent

@@ -9,7 +9,8 @@
 /* In hot.S; hidden, so that their addresses need no table. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern const char gt_hot_entry[] HIDDEN, gt_hot_entry_root[] HIDDEN, gt_hot_entry_only[] HIDDEN,
-	gt_hot_entry_notrace[] HIDDEN, gt_hot_entry_silent[] HIDDEN, gt_hot_exit[] HIDDEN;
+	gt_hot_entry_notrace[] HIDDEN, gt_hot_entry_trigger[] HIDDEN, gt_hot_entry_silent[] HIDDEN,
+	gt_hot_exit[] HIDDEN;
 extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN;
 
 /* What hot.S reads: the one region, and (to know a return point) the list of them. */
@@ -43,6 +44,7 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 			    : kind == GT_STUB_ENTRY_ONLY ? gt_hot_entry_only
 			    : kind == GT_STUB_NOTRACE	 ? gt_hot_entry_notrace
 			    : kind == GT_STUB_SILENT	 ? gt_hot_entry_silent
+			    : kind == GT_STUB_TRIGGER	 ? gt_hot_entry_trigger
 							 : gt_hot_entry;
 	static const uint8_t shape[GT_STUB_BYTES] = {
 		0xe8, 0,    0,	  0,	0,	    /* call entry */

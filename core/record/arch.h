@@ -41,6 +41,7 @@ enum gt_stub_kind {
 	GT_STUB_ENTRY_ONLY = 2,
 	GT_STUB_NOTRACE = 3, /* of set_graph_notrace */
 	GT_STUB_SILENT = 4,  /* for the stack traces of others */
+	GT_STUB_TRIGGER = 5, /* what happens stands in the arena's table of triggers */
 };
 
 /* Makes the stub that will stand at `at`, of function `number`, which goes on at `body`. Stubs of

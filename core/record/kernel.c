@@ -21,6 +21,9 @@
 #define RELAXED __ATOMIC_RELAXED
 #define PAGE	4096ull
 
+/* Slots of functions' commands: one a function that has one. */
+#define TRIGGERS 1024u
+
 /* glue.S calls them by these names, here and in a program's agent. */
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind);
 uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole);
@@ -95,7 +98,9 @@ static uint64_t head_bytes(uint32_t sub_buffers, uint32_t cpus)
 {
 	return whole_pages(sizeof(struct graftrace_arena)) +
 	       whole_pages(cpus * sizeof(struct graftrace_stream) +
-			   sub_buffers * sizeof(struct graftrace_sub_buffer_entry));
+			   sub_buffers * sizeof(struct graftrace_sub_buffer_entry)) +
+	       whole_pages(TRIGGERS * sizeof(struct graftrace_trigger)) +
+	       whole_pages(sizeof(struct graftrace_selected));
 }
 
 uint64_t gt_kernel_arena_bytes(uint64_t ring_bytes, uint32_t sub_buffer_bytes, uint32_t cpus)
@@ -118,6 +123,11 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 	arena->streams_offset = whole_pages(sizeof(*arena));
 	arena->states_offset = arena->streams_offset + cpus * sizeof(struct graftrace_stream);
 	arena->mail_offset = arena->states_offset;
+	arena->trigger_count = TRIGGERS;
+	arena->triggers_offset = whole_pages(
+		arena->states_offset + sub_buffers * sizeof(struct graftrace_sub_buffer_entry));
+	arena->selected_offset =
+		arena->triggers_offset + whole_pages(TRIGGERS * sizeof(struct graftrace_trigger));
 	uint64_t first = (uint64_t)arena + head_bytes(sub_buffers, cpus);
 	first = (first + sub_buffer_bytes - 1) / sub_buffer_bytes * sub_buffer_bytes;
 	arena->sub_buffers_offset = first - (uint64_t)arena;
@@ -130,6 +140,44 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 	arena->free_head = sub_buffers != 0;
 	arena->free_count = sub_buffers;
 	__atomic_store_n(&arena->magic, GRAFTRACE_ARENA_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* ---- threads by number ---- */
+
+static bool is_listed(const uint32_t *numbers, uint32_t number)
+{
+	for (uint32_t i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
+		uint32_t listed = __atomic_load_n(&numbers[i], RELAXED);
+		if (listed == 0 || listed == number)
+			return listed == number && number != 0;
+	}
+	return false;
+}
+
+/* Of an interrupt the thread decides that it interrupted. */
+static bool is_left_out(uint32_t number)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	uint32_t only = __atomic_load_n(&arena->selected, RELAXED);
+	uint32_t not = __atomic_load_n(&arena->left_out, RELAXED);
+	if ((only | not ) == 0)
+		return false;
+	const struct graftrace_selected *selected = graftrace_arena_selected(arena);
+	return (only && !is_listed(selected->only, number)) ||
+	       (not &&is_listed(selected->not, number));
+}
+
+/* A new thread comes into the tables that its creator stands in (function-fork). */
+static void follow(struct graftrace_arena *arena, uint32_t number)
+{
+	struct graftrace_selected *selected = graftrace_arena_selected(arena);
+	const struct gt_thread *thread = gt_arch_block();
+	if (thread == NULL || number >= GT_KERNEL_INTERRUPT)
+		return;
+	if (is_listed(selected->only, thread->tid))
+		graftrace_selected_add(selected->only, number);
+	if (is_listed(selected->not, thread->tid))
+		graftrace_selected_add(selected->not, number);
 }
 
 /* ---- contexts ---- */
@@ -152,8 +200,10 @@ void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_
 	context->in_engine = 0;
 	context->resume = 0;
 	frames[0].slot = high;
-	const struct graftrace_arena *arena = gt_port_arena();
+	struct graftrace_arena *arena = gt_port_arena();
 	context->outside = arena != NULL && arena->graph_only != 0;
+	if (arena != NULL && __atomic_load_n(&arena->children_follow, RELAXED) != 0)
+		follow(arena, number);
 }
 
 /* Notes in a context what the CPU's block has of it. */
@@ -171,7 +221,8 @@ static void take_up(struct gt_thread *thread, struct gt_context *context)
 	thread->base = context;
 	gt_frames_load(thread, context);
 	/* of an interrupt its own count decides, whatever it interrupts */
-	thread->outside = (uint8_t)(context->outside | (context->paused != 0) * 2);
+	thread->outside = (uint8_t)(context->outside | (context->paused != 0) * 2 |
+				    is_left_out(thread->tid) * 4);
 }
 
 /* The next record has something to say first. */
@@ -243,8 +294,8 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state)
 	tell_switch(thread, thread->context->number, next->number, state);
 	put_away(thread, thread->context);
 	bool known = next->writer == thread->generation || next->writer == 0;
-	take_up(thread, next);
 	thread->tid = next->number;
+	take_up(thread, next);
 	thread->epoch = gt_epoch_next();
 	next->writer = thread->generation;
 	say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
@@ -367,8 +418,12 @@ static void tell_blocks(uint32_t byte, uint8_t value)
 
 void gt_kernel_set_tracing_on(bool on)
 {
-	__atomic_store_n(&gt_port_arena()->tracing_on, on, __ATOMIC_SEQ_CST);
-	tell_blocks(1, !on);
+	struct graftrace_arena *arena = gt_port_arena();
+	__atomic_store_n(&arena->tracing_on, on, __ATOMIC_SEQ_CST);
+	/* a profile goes on: the CPUs read in the arena that tracing is off */
+	tell_blocks(1, !on && !arena->profile);
+	if (arena->profile)
+		tell_blocks(3, 0);
 }
 
 void gt_kernel_set_tracer(enum graftrace_tracer tracer)
@@ -397,5 +452,25 @@ void gt_kernel_set_graph_only(bool graph_only)
 void gt_kernel_set_func_stack(bool on)
 {
 	__atomic_store_n(&gt_port_arena()->func_stack, on, __ATOMIC_SEQ_CST);
+	tell_blocks(3, 0);
+}
+
+void gt_kernel_profile_table(uint32_t cpu, struct graftrace_profile_entry **table, uint32_t pages)
+{
+	struct gt_thread *thread = gt_port_thread(cpu);
+	if (thread == NULL)
+		return;
+	thread->profile = table;
+	/* last: the straight line looks at `profile` if this is larger than its index */
+	__atomic_store_n(&thread->profile_pages, pages, __ATOMIC_RELEASE);
+}
+
+void gt_kernel_set_profile(bool on)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	__atomic_store_n(&arena->profile, on, __ATOMIC_SEQ_CST);
+	tell_blocks(1, !on && arena->tracing_on == 0);
+	if (on)
+		tell_blocks(0, 0);
 	tell_blocks(3, 0);
 }

@@ -86,6 +86,12 @@ bool gt_kernel_in_recorder(uint64_t rip);
 void gt_kernel_pause(void);
 void gt_kernel_resume(void);
 
+/* A line (raw: bytes) into the trace, at this moment, as the running thread's: trace_marker. At
+ * most GT_KERNEL_MARK_BYTES. Interrupts on or off; paused contexts too. False: tracing is off, or
+ * there is no room. */
+#define GT_KERNEL_MARK_BYTES 1024
+bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw);
+
 /* ---- settings. From any CPU, at any time ---- */
 
 void gt_kernel_set_tracing_on(bool on);
@@ -95,5 +101,18 @@ void gt_kernel_set_threshold(uint64_t ticks);
 /* Functions whose stubs enter the graph (gt_site_kind ROOT) are in use, or not any more. */
 void gt_kernel_set_graph_only(bool graph_only);
 void gt_kernel_set_func_stack(bool on);
+
+/*
+ * Threads that are traced alone, or not at all, by their numbers: zero-terminated tables in the
+ * arena (graftrace/selected.h), which whoever reads the trace writes. A CPU looks at them when it
+ * takes another context up: stop all CPUs by an interrupt (as gt_sites_apply does) where that shall
+ * be now.
+ */
+
+/* The function profiler. CPU's table: an address for each page of 64 functions, `pages` of them,
+ * each of zeroed memory that stays. Before it is switched on, once for each CPU that has started.
+ */
+void gt_kernel_profile_table(uint32_t cpu, struct graftrace_profile_entry **table, uint32_t pages);
+void gt_kernel_set_profile(bool on);
 
 #endif

@@ -35,6 +35,7 @@
 #define GT_STOP_LEFT_OUT      0x00000200 /* byte 1 too: this thread is not traced */
 #define GT_STOP_OUTSIDE	      0x00010000 /* byte 2: outside the graph functions */
 #define GT_STOP_PAUSED	      0x00020000 /* … a kernel paused this context, or cannot record */
+#define GT_STOP_UNLISTED      0x00040000 /* … or its thread is not to be traced (set_ftrace_pid) */
 #define GT_STOP_CAUSES	      0x00ffffff
 #define GT_STOP_MODE_SHIFT    24 /* byte 3: what the straight line does; 0 = nothing */
 #define GT_MODE_FUNCTION      1

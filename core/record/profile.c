@@ -76,6 +76,8 @@ static struct graftrace_profile_entry *entry_of(struct gt_thread *thread, uint32
 		return NULL;
 	if (thread->profile == NULL && !make_directory(thread))
 		return NULL;
+	if (page >= thread->profile_pages)
+		return NULL;
 	if (thread->profile[page] == NULL) {
 		int64_t index = take_page(arena);
 		if (index < 0)

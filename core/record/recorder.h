@@ -92,8 +92,8 @@ struct gt_thread {
 		struct {
 			uint8_t full;	 /* the recorder sets it, the host clears it */
 			uint8_t host;	 /* tracing_on = 0: the host's */
-			uint8_t outside; /* 1 outside the graph functions, 2 paused: the recorder's
-					  */
+			uint8_t outside; /* the recorder's: 1 outside the graph functions; kernels:
+					  * 2 paused, 4 a thread that is not traced */
 			uint8_t mode; /* GT_MODE_…; 0 (also set by the host): all calls take the
 				       * slow path, which reads the arena's settings */
 		};
@@ -305,6 +305,10 @@ void gt_profile_leave(struct gt_thread *thread, struct gt_frame *frame);
 void gt_profile_release(struct graftrace_profile_entry ***home);
 
 /* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
+
+/* What has to be said before the next record of another kind than a call: whose it is. False:
+ * there is no room. */
+bool gt_record_announce(struct gt_thread *thread);
 
 /* True: traced, the mirror has the real return address. `hole`: a word that the straight line
  * reserved and did not use, or NULL. */

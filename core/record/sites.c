@@ -35,6 +35,7 @@ static enum gt_stub_kind kind_of(uint8_t state)
 	       : state == GT_SITE_ENTRY_ONLY ? GT_STUB_ENTRY_ONLY
 	       : state == GT_SITE_NOTRACE    ? GT_STUB_NOTRACE
 	       : state == GT_SITE_SILENT     ? GT_STUB_SILENT
+	       : state == GT_SITE_TRIGGER    ? GT_STUB_TRIGGER
 					     : GT_STUB_ORDINARY;
 }
 

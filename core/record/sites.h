@@ -21,6 +21,7 @@ enum gt_site_state {
 	GT_SITE_NEVER = 4,	/* no room at its entry: it cannot be traced */
 	GT_SITE_NOTRACE = 5,	/* on, and leaves out what is below it (set_graph_notrace) */
 	GT_SITE_SILENT = 6,	/* on for the stack traces of others */
+	GT_SITE_TRIGGER = 7,	/* on, and looks into the arena's table of triggers at each call */
 };
 
 struct gt_sites {

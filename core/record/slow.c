@@ -412,12 +412,22 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	return false;
 }
 
+bool gt_record_announce(struct gt_thread *thread)
+{
+	if (thread->sub_buffer->tracer != GRAFTRACE_TRACER_FUNCTION)
+		return say_resumed(thread, false);
+	return thread->said == thread->context->number || say_context(thread, false);
+}
+
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
 		     uint64_t *hole)
 {
 	fill_hole(hole);
 	bool traced;
-	if (kind != GT_ENTRY_TRIGGER) {
+	if (thread->outside & (GT_STOP_PAUSED | GT_STOP_UNLISTED) >> 16) {
+		/* nothing happens at calls that nobody is to see */
+		traced = false;
+	} else if (kind != GT_ENTRY_TRIGGER) {
 		traced = record_entry(thread, slot, function, kind, 0);
 	} else {
 		struct gt_trigger_call call = gt_trigger_begin(thread, function);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The operations behind a kernel's control files: see arena_control.h. Any thread. */
-#include "core/view/arena_control.h"
-#include "core/view/control_row.h"
+#include "core/view/arena_private.h"
 #include "core/view/glob.h"
-#include "core/view/text.h"
 
 /* Bits of marks. */
 enum {
@@ -11,14 +9,6 @@ enum {
 	NOTRACE = 2,
 	GRAPH = 4,
 	GRAPH_NOTRACE = 8,
-};
-
-/* A reader of the trace as text. */
-struct reader {
-	bool consumes;
-	struct gt_arena_target target;
-	struct gt_filter filter;
-	struct gt_text text;
 };
 
 struct list {
@@ -35,22 +25,6 @@ struct edit {
 static struct gt_arena_control *self(struct gt_control_target *target)
 {
 	return target->data;
-}
-
-static void lock(struct gt_arena_control *control)
-{
-	control->machine->lock(control->machine->data);
-}
-
-static void unlock(struct gt_arena_control *control)
-{
-	control->machine->unlock(control->machine->data);
-}
-
-static int no_memory(struct gt_message *message)
-{
-	gt_message_set(message, "no memory");
-	return GT_ENOMEM;
 }
 
 /* ---- values ---- */
@@ -88,6 +62,9 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	case GT_CONTROL_CMDLINES:
 		*value = control->cmdlines;
 		return GT_OK;
+	case GT_CONTROL_PROFILE:
+		*value = __atomic_load_n(&arena->profile, __ATOMIC_RELAXED);
+		return GT_OK;
 	default:
 		if (which < GT_CONTROL_CPUMASK || which >= GT_CONTROL_CPUMASK_END)
 			return GT_ENOTSUP;
@@ -111,18 +88,32 @@ static int set_options(struct gt_arena_control *control, uint64_t options,
 {
 	const struct gt_arena_machine *machine = control->machine;
 	uint64_t changed = options ^ control->options;
-	if (changed & ~(GT_OPTIONS_OF_TEXT | GT_OPTION_OVERWRITE | GT_OPTION_FUNC_STACK))
+	if (changed & ~(GT_OPTIONS_OF_TEXT | GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK |
+			GT_OPTION_GRAPH_TIME | GT_OPTION_MARKERS | GT_OPTION_PAUSE_ON_TRACE |
+			GT_OPTION_FUNC_STACK))
 		return REFUSE(message, GT_ENOTSUP, "this kernel's recorder has no such option");
 	__atomic_store_n(&control->ring->arena->mode,
 			 options & GT_OPTION_OVERWRITE ? GRAFTRACE_MODE_OVERWRITE
 						       : GRAFTRACE_MODE_RING,
 			 __ATOMIC_RELAXED);
+	__atomic_store_n(&control->ring->arena->children_follow,
+			 (options & GT_OPTION_FUNCTION_FORK) != 0, __ATOMIC_RELAXED);
 	control->options = options;
 	if (changed & GT_OPTION_FUNC_STACK) {
 		machine->set_func_stack(machine->data, options & GT_OPTION_FUNC_STACK);
 		gt_arena_control_patch(control);
 	}
 	return GT_OK;
+}
+
+/* As in Linux, where a tracer or a clock changes. What a reader takes out meanwhile stays. */
+static void empty(struct gt_arena_control *control)
+{
+	struct gt_arena_ring *ring = control->ring;
+	if (__atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE))
+		return;
+	gt_arena_ring_clear(ring);
+	__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 }
 
 static int set_locked(struct gt_arena_control *control, enum gt_control_value which, uint64_t value,
@@ -136,15 +127,24 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 	case GT_CONTROL_TRACER:
 		if (value > GRAFTRACE_TRACER_FUNCTION_GRAPH)
 			return REFUSE(message, GT_EINVAL, "this kernel has no such tracer");
+		if (value == GRAFTRACE_TRACER_FUNCTION && control->ring->arena->profile)
+			return REFUSE(message, GT_EBUSY,
+				      "the function profiler does not run beside that tracer");
 		machine->set_tracer(machine->data, (enum graftrace_tracer)value);
 		gt_arena_control_patch(control);
+		empty(control);
 		return GT_OK;
 	case GT_CONTROL_MAX_DEPTH:
 		machine->set_max_depth(machine->data, (uint32_t)value);
 		return GT_OK;
 	case GT_CONTROL_THRESHOLD_NS:
+		if (value != 0 && control->ring->arena->profile)
+			return REFUSE(message, GT_EBUSY,
+				      "the function profiler does not run beside tracing_thresh");
 		set_threshold(control, value);
 		return GT_OK;
+	case GT_CONTROL_PROFILE:
+		return gt_arena_set_profile(control, value != 0, message);
 	case GT_CONTROL_OPTIONS:
 		return set_options(control, value, message);
 	case GT_CONTROL_BUFFER_BYTES:
@@ -155,12 +155,16 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 		if (value >= GT_CLOCKS)
 			return GT_EINVAL;
 		control->clock_id = (uint32_t)value;
+		empty(control);
 		return GT_OK;
 	case GT_CONTROL_CMDLINES:
 		control->cmdlines = value;
 		return GT_OK;
 	default:
-		return REFUSE(message, GT_ENOTSUP, "this kernel cannot change that");
+		if (which < GT_CONTROL_CPUMASK || which >= GT_CONTROL_CPUMASK_END)
+			return REFUSE(message, GT_ENOTSUP, "this kernel cannot change that");
+		control->cpumask[which - GT_CONTROL_CPUMASK] = value;
+		return GT_OK;
 	}
 }
 
@@ -168,9 +172,9 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	       struct gt_message *message)
 {
 	struct gt_arena_control *control = self(target);
-	lock(control);
+	gt_arena_lock(control);
 	int error = set_locked(control, which, value, message);
-	unlock(control);
+	gt_arena_unlock(control);
 	return error;
 }
 
@@ -206,8 +210,9 @@ static bool is_on(const struct gt_arena_control *control, uint32_t index)
 void gt_arena_control_patch(struct gt_arena_control *control)
 {
 	const struct gt_arena_machine *machine = control->machine;
-	bool off = control->ring->arena->tracer == GRAFTRACE_TRACER_NOP;
-	bool stacks = control->ring->arena->tracer == GRAFTRACE_TRACER_FUNCTION &&
+	const struct graftrace_arena *arena = control->ring->arena;
+	bool off = arena->tracer == GRAFTRACE_TRACER_NOP && !arena->profile;
+	bool stacks = arena->tracer == GRAFTRACE_TRACER_FUNCTION &&
 		      control->options & GT_OPTION_FUNC_STACK;
 	for (uint32_t i = 0; i < control->function_count; i++) {
 		uint8_t marks = control->marks[i];
@@ -218,6 +223,7 @@ void gt_arena_control_patch(struct gt_arena_control *control)
 				     : marks & GRAPH	     ? GT_ARENA_ENTRY_ROOT
 							     : GT_ARENA_ENTRY_ON;
 	}
+	gt_arena_command_patch(control);
 	machine->patch(machine->data, control->wanted);
 }
 
@@ -230,7 +236,7 @@ static int list_open(struct gt_control_target *target, enum gt_control_list whic
 		return 1;
 	struct list *list = gt_memory_get(&control->memory, sizeof(*list));
 	if (!list)
-		return no_memory(message);
+		return gt_arena_no_memory(message);
 	*list = (struct list){ .which = which, .number = 1 };
 	*out = list;
 	return GT_OK;
@@ -292,7 +298,7 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 		return REFUSE(message, GT_ENOTSUP, "this list cannot be changed");
 	struct edit *edit = gt_memory_get(&control->memory, edit_bytes(control));
 	if (!edit)
-		return no_memory(message);
+		return gt_arena_no_memory(message);
 	edit->bit = bit;
 	for (uint32_t i = 0; i < control->function_count; i++)
 		edit->marks[i] = !empty && control->marks[i] & bit;
@@ -358,7 +364,7 @@ static int edit_close(struct gt_control_target *target, void *opened, struct gt_
 	struct edit *edit = opened;
 	bool any = false;
 	(void)message;
-	lock(control);
+	gt_arena_lock(control);
 	for (uint32_t i = 0; i < control->function_count; i++) {
 		any = any || edit->marks[i];
 		control->marks[i] &= (uint8_t)~edit->bit;
@@ -369,66 +375,107 @@ static int edit_close(struct gt_control_target *target, void *opened, struct gt_
 	if (edit->bit == GRAPH)
 		machine->set_graph_only(machine->data, any);
 	gt_arena_control_patch(control);
-	unlock(control);
+	gt_arena_unlock(control);
 	gt_memory_put(&control->memory, edit, edit_bytes(control));
 	return GT_OK;
 }
 
 /* ---- the trace ---- */
 
-static int text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
-		     bool consume, void **out, struct gt_message *message)
+static void pause_locked(struct gt_arena_control *control, int step)
 {
-	struct gt_arena_control *control = self(target);
+	const struct gt_arena_machine *machine = control->machine;
+	control->paused += (uint32_t)step;
+	if (control->paused == (step > 0))
+		machine->set_tracing_on(machine->data, step < 0);
+}
+
+/* What of the ring the options, and the file that is read, let through. */
+static void set_filter(struct gt_arena_control *control, const struct gt_control_scope *scope,
+		       struct gt_filter *filter)
+{
+	__builtin_memset(filter, 0, sizeof(*filter));
+	for (int i = 0; i < GT_FILTER_CPU_WORDS; i++)
+		filter->cpus[i] = control->cpumask[i];
+	if (scope->kind == GT_SCOPE_THREAD)
+		filter->tid = scope->number;
+	if (scope->kind == GT_SCOPE_CPU && scope->number < 64 * GT_FILTER_CPU_WORDS) {
+		__builtin_memset(filter->cpus, 0, sizeof(filter->cpus));
+		filter->cpus[scope->number / 64] = 1ull << scope->number % 64;
+	}
+}
+
+static bool shows_all(const struct gt_filter *filter)
+{
+	uint64_t cpus = ~0ull;
+	for (int i = 0; i < GT_FILTER_CPU_WORDS; i++)
+		cpus &= filter->cpus[i];
+	return filter->tid == 0 && cpus == ~0ull;
+}
+
+/* All clocks run with the counter, and all but these two are the time since boot. */
+static void set_clock(const struct gt_arena_control *control, struct gt_text_options *options)
+{
+	options->other_clock =
+		control->clock_id == GT_CLOCK_TSC || control->clock_id == GT_CLOCK_UPTIME;
+	if (control->clock_id == GT_CLOCK_TSC) {
+		options->clock = (struct gt_clock){ .mult = 1 };
+		options->units = 1;
+	} else if (control->clock_id == GT_CLOCK_UPTIME) {
+		options->clock = control->ring->clock;
+		options->units = 10000000;
+	}
+}
+
+int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_control_scope *scope,
+			 bool consume, struct gt_arena_snapshot *snapshot, void **out,
+			 struct gt_message *message)
+{
 	struct gt_arena_ring *ring = control->ring;
-	if (consume && scope->kind != GT_SCOPE_ALL)
-		return REFUSE(message, GT_ENOTSUP, "only the whole trace can be taken out");
-	struct reader *reader = gt_memory_get(&control->memory, sizeof(*reader));
+	struct gt_arena_reader *reader = gt_memory_get(&control->memory, sizeof(*reader));
 	if (!reader)
-		return no_memory(message);
+		return gt_arena_no_memory(message);
 	if (consume && __atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE)) {
 		gt_memory_put(&control->memory, reader, sizeof(*reader));
 		return REFUSE(message, GT_EBUSY, "another reader takes the trace out");
 	}
 	reader->consumes = consume;
+	reader->pauses = false;
+	reader->snapshot = snapshot;
 	gt_arena_target_init(&reader->target, ring);
-	__builtin_memset(&reader->filter, 0, sizeof(reader->filter));
-	if (scope->kind == GT_SCOPE_THREAD)
-		reader->filter.tid = scope->number;
-	if (scope->kind == GT_SCOPE_CPU && scope->number < 64 * GT_FILTER_CPU_WORDS)
-		reader->filter.cpus[scope->number / 64] = 1ull << scope->number % 64;
+	set_filter(control, scope, &reader->filter);
 	struct gt_text_options options = {
 		.options = control->options,
 		.mode = consume ? GT_MERGE_CONSUME : GT_MERGE_SNAPSHOT,
 		.header = !consume,
-		.filter = scope->kind == GT_SCOPE_ALL ? NULL : &reader->filter,
+		.filter = shows_all(&reader->filter) ? NULL : &reader->filter,
 	};
-	int error = gt_text_init(&reader->text, &reader->target.target, &control->memory, &options);
+	set_clock(control, &options);
+	struct gt_target *target =
+		snapshot ? gt_arena_snapshot_target(snapshot) : &reader->target.target;
+	int error = gt_text_init(&reader->text, target, &control->memory, &options);
 	if (error != GT_OK) {
 		if (consume)
 			__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 		gt_memory_put(&control->memory, reader, sizeof(*reader));
-		return no_memory(message);
+		return gt_arena_no_memory(message);
 	}
-	gt_merge_skip_given(&reader->text.merge, ring->given, GT_ARENA_WRITERS);
+	gt_merge_skip_given(&reader->text.merge,
+			    snapshot ? gt_arena_snapshot_given(snapshot) : ring->given,
+			    GT_ARENA_WRITERS);
+	gt_arena_lock(control);
+	reader->pauses = !consume && !snapshot && control->options & GT_OPTION_PAUSE_ON_TRACE &&
+			 (control->paused || ring->arena->tracing_on);
+	if (reader->pauses)
+		pause_locked(control, 1);
+	gt_arena_unlock(control);
 	*out = reader;
 	return GT_OK;
 }
 
-static int64_t text_read(struct gt_control_target *target, void *opened, char *buffer, size_t bytes,
-			 struct gt_message *message)
+void gt_arena_reader_close(struct gt_arena_control *control, struct gt_arena_reader *reader)
 {
-	struct reader *reader = opened;
-	(void)target;
-	(void)message;
-	return gt_text_read(&reader->text, buffer, bytes);
-}
-
-static void text_close(struct gt_control_target *target, void *opened)
-{
-	struct gt_arena_control *control = self(target);
 	struct gt_arena_ring *ring = control->ring;
-	struct reader *reader = opened;
 	if (reader->consumes) {
 		/* What was given of sub-buffers that are being written cannot be freed: the next
 		 * reader leaves it out. */
@@ -443,7 +490,48 @@ static void text_close(struct gt_control_target *target, void *opened)
 	gt_text_fini(&reader->text);
 	if (reader->consumes)
 		__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
+	if (reader->snapshot)
+		gt_arena_snapshot_put(control, reader->snapshot);
+	if (reader->pauses) {
+		gt_arena_lock(control);
+		pause_locked(control, -1);
+		gt_arena_unlock(control);
+	}
 	gt_memory_put(&control->memory, reader, sizeof(*reader));
+}
+
+static int text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+		     bool consume, void **out, struct gt_message *message)
+{
+	if (consume && scope->kind != GT_SCOPE_ALL)
+		return REFUSE(message, GT_ENOTSUP, "only the whole trace can be taken out");
+	return gt_arena_reader_open(self(target), scope, consume, NULL, out, message);
+}
+
+static int64_t text_read(struct gt_control_target *target, void *opened, char *buffer, size_t bytes,
+			 struct gt_message *message)
+{
+	struct gt_arena_reader *reader = opened;
+	(void)target;
+	(void)message;
+	return gt_text_read(&reader->text, buffer, bytes);
+}
+
+static void text_close(struct gt_control_target *target, void *opened)
+{
+	gt_arena_reader_close(self(target), opened);
+}
+
+static int mark_text(struct gt_control_target *target, const struct gt_control_writer *writer,
+		     const char *bytes, size_t count, bool raw, struct gt_message *message)
+{
+	const struct gt_arena_machine *machine = self(target)->machine;
+	(void)writer; /* of a kernel it is the thread that serves */
+	if (machine->mark == NULL)
+		return REFUSE(message, GT_ENOTSUP, "this kernel takes no marks");
+	if (!machine->mark(machine->data, bytes, count, raw))
+		return REFUSE(message, GT_EBADF, "tracing is off, or the ring is full");
+	return GT_OK;
 }
 
 static int clear(struct gt_control_target *target, const struct gt_control_scope *scope,
@@ -473,6 +561,19 @@ static const struct gt_control_ops operations = {
 	.text_read = text_read,
 	.text_close = text_close,
 	.clear = clear,
+	.stats = gt_arena_stats,
+	.mark = mark_text,
+	.command_set = gt_arena_command_set,
+	.command_remove = gt_arena_command_remove,
+	.command_read = gt_arena_command_read,
+	.thread = gt_arena_thread,
+	.threads_set = gt_arena_threads_set,
+	.profile_open = gt_arena_profile_open,
+	.profile_read = gt_arena_profile_read,
+	.profile_close = gt_arena_profile_close,
+	.snapshot = gt_arena_snapshot,
+	.snapshot_open = gt_arena_snapshot_open,
+	.known_thread = gt_arena_known_thread,
 };
 
 int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring *ring,
@@ -490,6 +591,7 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		(ring->arena->mode == GRAFTRACE_MODE_OVERWRITE ? GT_OPTION_OVERWRITE : 0);
 	control->clock_id = GT_CLOCK_LOCAL;
 	control->cmdlines = 128;
+	control->snapshot_state = GT_SNAPSHOT_FREED;
 	for (int i = 0; i < 4; i++)
 		control->cpumask[i] = ~0ull;
 	control->marks = gt_memory_get(memory, function_count);

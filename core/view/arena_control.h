@@ -2,15 +2,18 @@
 /*
  * The control files of the kernel that this runs in: the operations that the table asks for, on a
  * ring in this memory (arena_target.h) and on what the kernel can change of its recorder. Beside
- *the table's rows there are trace.data         the ring as a recording file (doc/format.md), not
- *consumed trace_pipe.data    the same, consuming, for as long as somebody reads options/trace-self
- *whether serving these files is traced too
+ * the table's rows there are
+ *
+ *	trace.data          the ring as a recording file (doc/format.md), not consumed
+ *	trace_pipe.data     the same, consuming, for as long as somebody reads
+ *	options/trace-self  whether serving these files is traced too
  *
  * Every call may come from any thread; the kernel's lock keeps those apart that change something.
  */
 #ifndef GT_CORE_VIEW_ARENA_CONTROL_H
 #define GT_CORE_VIEW_ARENA_CONTROL_H
 
+#include <graftrace/profile.h>
 #include "core/view/arena_target.h"
 #include "core/view/control.h"
 #include "core/view/memory.h"
@@ -22,6 +25,7 @@ enum gt_arena_entry {
 	GT_ARENA_ENTRY_ROOT = 2,    /* on, and enters the graph */
 	GT_ARENA_ENTRY_NOTRACE = 5, /* on, and what it calls is left out */
 	GT_ARENA_ENTRY_SILENT = 6,  /* on for the stack traces of others */
+	GT_ARENA_ENTRY_TRIGGER = 7, /* looks into the arena's table of triggers */
 };
 
 /* What the kernel supplies. Called with its lock held, but for lock itself and now_ns. */
@@ -38,12 +42,35 @@ struct gt_arena_machine {
 	 * says. */
 	void (*patch)(void *data, const uint8_t *wanted);
 	uint64_t (*now_ns)(void *data);
+	/* The function profiler (core/record/kernel.h); NULL: there is none. */
+	void (*set_profile)(void *data, bool on);
+	void (*profile_table)(void *data, uint32_t cpu, struct graftrace_profile_entry **table,
+			      uint32_t pages);
+	/* trace_marker; without the lock. NULL: there is none. */
+	bool (*mark)(void *data, const char *bytes, size_t count, bool raw);
+	/* The commands snapshot and dump are done by a thread: from now on until nothing must be
+	 * done it calls gt_arena_control_act, without the lock, a few times a second. Said again at
+	 * each such command. NULL: these are refused. print: to the console. */
+	void (*watch)(void *data);
+	void (*print)(void *data, const char *text, size_t bytes);
 	/* Numbers of threads, 0: behind the last; names by gt_arena_names.thread. */
 	uint32_t (*thread_number)(void *data, uint32_t index);
 	void *data;
 };
 
-#define GT_ARENA_MARKS 4 /* lists of functions that can be set */
+#define GT_ARENA_MARKS		   4 /* lists of functions that can be set */
+#define GT_ARENA_COMMANDS	   32
+#define GT_ARENA_COMMAND_FUNCTIONS 256 /* a command is of */
+#define GT_ARENA_GLOB_BYTES	   96
+
+struct gt_arena_snapshot;
+
+/* `function:command:count`; glob "": none. */
+struct gt_arena_command {
+	char glob[GT_ARENA_GLOB_BYTES];
+	enum gt_control_action action;
+	uint64_t count;
+};
 
 struct gt_arena_control {
 	struct gt_control_target control;
@@ -61,6 +88,12 @@ struct gt_arena_control {
 	uint64_t cmdlines;
 	uint32_t clock_id;
 	uint64_t cpumask[4];
+	uint32_t paused; /* readers for whom tracing pauses */
+	struct gt_arena_command commands[GT_ARENA_COMMANDS];
+	uint32_t noted; /* actions of commands that wait to be done, a bit each */
+	struct graftrace_profile_entry **profile[GT_ARENA_WRITERS]; /* a table a CPU; NULL: none */
+	struct gt_arena_snapshot *snapshot;
+	enum gt_control_snapshot_state snapshot_state;
 	struct gt_arena_target view;
 	struct gt_control_log log;
 	struct gt_control_group group;
@@ -75,7 +108,15 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 /* Patches by the lists and the tracer, as they are. */
 void gt_arena_control_patch(struct gt_arena_control *control);
 
-/* Rows beside the table's, in arena_files.c. */
+/* A command (enum graftrace_trigger_action) wants to be done: from any state, also in the recorder
+ * (gt_port_trigger). */
+void gt_arena_control_note(struct gt_arena_control *control, uint32_t action);
+/* Does what was noted. */
+void gt_arena_control_act(struct gt_arena_control *control);
+/* With the lock: is there anything that may come to be done? */
+bool gt_arena_control_must_act(const struct gt_arena_control *control);
+
+/* Rows beside the table's, in arena_file.c. */
 extern const struct gt_control_group gt_arena_files __attribute__((visibility("hidden")));
 
 #endif

@@ -49,6 +49,16 @@ static uint64_t lowest(struct graftrace_arena *arena, uint32_t writer, uint64_t 
 	return low;
 }
 
+/* The CPU's own counter too, which the straight line adds to. */
+uint64_t gt_arena_lost_full(const struct graftrace_stream *stream)
+{
+	uint64_t lost = __atomic_load_n(&stream->lost[GRAFTRACE_LOST_FULL], RELAXED);
+	uint64_t block = __atomic_load_n(&stream->block, ACQUIRE);
+	if (block != 0)
+		lost += __atomic_load_n((const uint64_t *)(block + GRAFTRACE_BLOCK_LOST), RELAXED);
+	return lost;
+}
+
 static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
 {
 	struct gt_arena_ring *ring = self(target)->ring;
@@ -66,10 +76,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 	out->start = stream->start;
 	for (int i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
 		out->lost[i] = __atomic_load_n(&stream->lost[i], RELAXED);
-	uint64_t block = __atomic_load_n(&stream->block, ACQUIRE);
-	if (block != 0)
-		out->lost[GRAFTRACE_LOST_FULL] +=
-			__atomic_load_n((const uint64_t *)(block + GRAFTRACE_BLOCK_LOST), RELAXED);
+	out->lost[GRAFTRACE_LOST_FULL] = gt_arena_lost_full(stream);
 	return GT_OK;
 }
 
@@ -136,19 +143,32 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 
 /* ---- consuming ---- */
 
-/* Is a word reserved and not stored yet? An event's data may be zero. */
-static bool has_hole(const struct graftrace_sub_buffer *sub)
+/* An event's data may be zero. */
+uint32_t gt_arena_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t words)
 {
-	const uint64_t *words = (const uint64_t *)(sub + 1);
-	uint32_t used = sub->used;
-	for (uint32_t i = 0; i < used;) {
-		uint64_t word = __atomic_load_n(&words[i], RELAXED);
+	const uint64_t *first = (const uint64_t *)(sub + 1);
+	uint32_t i = 0;
+	while (i < words) {
+		uint64_t word = __atomic_load_n(&first[i], RELAXED);
 		if (word == 0)
-			return true;
-		i += graftrace_record_words(&word, used - i,
+			return i;
+		i += graftrace_record_words(&word, words - i,
 					    sub->tracer == GRAFTRACE_TRACER_FUNCTION);
 	}
-	return false;
+	return words;
+}
+
+uint64_t gt_arena_count(const struct graftrace_sub_buffer *sub, uint64_t from, uint64_t to)
+{
+	const uint64_t *words = (const uint64_t *)(sub + 1);
+	if (sub->tracer == GRAFTRACE_TRACER_FUNCTION)
+		from += from & 1; /* records have two words */
+	return to > from ? gt_decode_count(sub, words + from, to - from) : 0;
+}
+
+static bool has_hole(const struct graftrace_sub_buffer *sub)
+{
+	return gt_arena_words_before_hole(sub, sub->used) < sub->used;
 }
 
 static void push_free(struct graftrace_arena *arena, uint32_t index)
@@ -165,9 +185,13 @@ static void push_free(struct graftrace_arena *arena, uint32_t index)
 }
 
 /* Closed sub-buffers of a writer up to `sequence` go back. One in which an interrupted writer may
- * still store a word is left for the next time. */
-static void give_back(struct graftrace_arena *arena, uint32_t writer_index, uint64_t sequence)
+ * still store a word is left for the next time. Returns how many records they had that no `clear`
+ * had taken. */
+static uint64_t give_back(struct gt_arena_ring *ring, uint32_t writer_index, uint64_t sequence)
 {
+	struct graftrace_arena *arena = ring->arena;
+	const struct gt_merge_given *cleared = &ring->cleared[writer_index];
+	uint64_t records = 0;
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = state_of(arena, i);
 		if ((word & 15) != GRAFTRACE_SUB_BUFFER_FULL ||
@@ -181,11 +205,16 @@ static void give_back(struct graftrace_arena *arena, uint32_t writer_index, uint
 						 reading, false, __ATOMIC_ACQ_REL, RELAXED))
 			continue;
 		uint64_t *words = graftrace_sub_buffer_words(sub);
+		if (sub->sequence >= cleared->sequence)
+			records += gt_arena_count(
+				sub, sub->sequence == cleared->sequence ? cleared->words : 0,
+				sub->used);
 		for (uint32_t at = 0; at < sub->used; at++)
 			__atomic_store_n(&words[at], 0, RELAXED);
 		__atomic_fetch_sub(&graftrace_arena_streams(arena)[writer_index].owned, 1, RELAXED);
 		push_free(arena, i);
 	}
+	return records;
 }
 
 /* Writers that stopped for lack of room go on. */
@@ -201,6 +230,16 @@ static void let_go_on(struct graftrace_arena *arena)
 	}
 }
 
+/* As after a clear of Linux's: all counts begin with what is not given yet. */
+static void begin_counts(struct gt_arena_ring *ring, uint32_t index)
+{
+	const struct graftrace_stream *stream = &graftrace_arena_streams(ring->arena)[index];
+	ring->cleared[index] = ring->given[index];
+	ring->read[index] = 0;
+	ring->lost_full[index] = gt_arena_lost_full(stream);
+	ring->lost_overrun[index] = __atomic_load_n(&stream->lost[GRAFTRACE_LOST_OVERRUN], RELAXED);
+}
+
 static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_arena_ring *ring = self(target)->ring;
@@ -208,9 +247,21 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 		return GT_ENOENT;
 	if (sequence + 1 > ring->first[index])
 		__atomic_store_n(&ring->first[index], sequence + 1, RELAXED);
-	give_back(ring->arena, index, sequence);
+	ring->read[index] += give_back(ring, index, sequence);
 	let_go_on(ring->arena);
 	return GT_OK;
+}
+
+void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t index, uint64_t sequence,
+			uint64_t words)
+{
+	ring->given[index] = (struct gt_merge_given){ sequence, words };
+	if (sequence != 0) {
+		__atomic_store_n(&ring->first[index], sequence, RELAXED);
+		give_back(ring, index, sequence - 1);
+		let_go_on(ring->arena);
+	}
+	begin_counts(ring, index);
 }
 
 void gt_arena_ring_clear(struct gt_arena_ring *ring)
@@ -232,13 +283,8 @@ void gt_arena_ring_clear(struct gt_arena_ring *ring)
 				most--;
 			ring->given[i] = (struct gt_merge_given){ next - 1, most };
 		}
-		uint64_t keep = ring->given[i].sequence;
-		if (keep == 0)
-			continue;
-		__atomic_store_n(&ring->first[i], keep, RELAXED);
-		give_back(arena, i, keep - 1);
+		gt_arena_ring_take(ring, i, ring->given[i].sequence, ring->given[i].words);
 	}
-	let_go_on(arena);
 }
 
 uint64_t gt_arena_ring_used(const struct gt_arena_ring *ring)

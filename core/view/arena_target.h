@@ -34,6 +34,11 @@ struct gt_arena_ring {
 	 * consumes or clears guards them. */
 	struct gt_merge_given given[GT_ARENA_WRITERS];
 	uint64_t first[GT_ARENA_WRITERS]; /* sequences below are consumed */
+	/* For `stats`, by writer: records that readers took out with sub-buffers that are gone; how
+	 * far the last `clear` went, and the losses up to then. */
+	uint64_t read[GT_ARENA_WRITERS];
+	struct gt_merge_given cleared[GT_ARENA_WRITERS];
+	uint64_t lost_full[GT_ARENA_WRITERS], lost_overrun[GT_ARENA_WRITERS];
 };
 
 struct gt_arena_target {
@@ -48,6 +53,20 @@ void gt_arena_target_init(struct gt_arena_target *target, struct gt_arena_ring *
 /* Gives every closed sub-buffer back, and notes how far the open ones are written: readers that
  * begin now leave that out. One caller at a time, and nobody who consumes beside it. */
 void gt_arena_ring_clear(struct gt_arena_ring *ring);
+
+/* All of a writer before the sub-buffer `sequence`, and of that one the first `words`, is out of
+ * the ring: kept elsewhere. Under the same condition. */
+void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t writer, uint64_t sequence,
+			uint64_t words);
+
+/* Words of a sub-buffer up to the first that is reserved and not stored yet, or not used. */
+uint32_t gt_arena_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t words);
+
+/* Records of a sub-buffer between two of its words. */
+uint64_t gt_arena_count(const struct graftrace_sub_buffer *sub, uint64_t from, uint64_t to);
+
+/* Entries that a CPU did not record for lack of room. */
+uint64_t gt_arena_lost_full(const struct graftrace_stream *stream);
 
 /* Bytes of the ring in use. */
 uint64_t gt_arena_ring_used(const struct gt_arena_ring *ring);

@@ -352,6 +352,11 @@ struct gt_control_ops {
 			     struct gt_message *message);
 	int (*instance_remove)(struct gt_control_target *target, const char *name, size_t bytes,
 			       struct gt_message *message);
+
+	/* Where threads are no writers (a kernel): the index'th thread and its name, GT_ENOENT
+	 * behind the last. NULL: the writers are the threads. */
+	int (*known_thread)(struct gt_control_target *target, uint32_t index, uint32_t *tid,
+			    char comm[16]);
 };
 
 struct gt_control_file;

@@ -188,8 +188,8 @@ static const struct gt_control_file files[] = {
 	    .numbers = &gt_row_cpus, .exists = has_stats, .argument = GT_SCOPE_CPU,
 	    .open = open_cpu_stats, .read = gt_row_read_text),
 	ROW("per_thread/#/stats", "one thread: its records, where it stands, losses by cause",
-	    GT_CONTROL_ALL, .numbers = &gt_row_threads, .argument = GT_SCOPE_THREAD,
-	    .open = open_thread_stats, .read = gt_row_read_text),
+	    GT_CONTROL_PROGRAM | GT_CONTROL_RECORDING, .numbers = &gt_row_threads,
+	    .argument = GT_SCOPE_THREAD, .open = open_thread_stats, .read = gt_row_read_text),
 };
 
 const struct gt_control_group gt_control_buffer_files = { files, COUNT(files) };

@@ -17,7 +17,7 @@ static int open_lines(struct gt_control_handle *handle, unsigned access, struct 
 		return 0;
 	if (view == NULL)
 		return gt_row_not_here(message);
-	count = view->ops->writer_count(view);
+	count = gt_row_threads.count(handle->target);
 	if (handle->target->ops->get != NULL)
 		handle->target->ops->get(handle->target, GT_CONTROL_CMDLINES, &kept);
 	handle->line = count > kept ? count - kept : 0;
@@ -28,15 +28,20 @@ static int open_lines(struct gt_control_handle *handle, unsigned access, struct 
 static int64_t read_lines(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			  struct gt_message *message)
 {
-	struct gt_target *view = handle->target->view;
+	struct gt_control_target *target = handle->target;
+	struct gt_target *view = target->view;
 	size_t given = 0;
 
 	(void)message;
 	while (given < bytes) {
 		struct gt_row_line line = { { handle->text } };
-		struct gt_writer writer;
+		struct gt_writer writer = { 0 };
+		uint32_t index = (uint32_t)handle->line;
 
-		if (view->ops->writer(view, (uint32_t)handle->line, &writer) != 0)
+		if (target->ops->known_thread != NULL
+			    ? target->ops->known_thread(target, index, &writer.tid, writer.comm) !=
+				      0
+			    : view->ops->writer(view, index, &writer) != 0)
 			break;
 		handle->text_bytes = 0;
 		say(handle, "%u ", writer.tid);
@@ -102,8 +107,8 @@ static const struct gt_control_file files[] = {
 	    .write = write_cmdlines_size),
 	ROW("saved_tgids", "processes of threads, by their numbers", GT_CONTROL_ALL,
 	    .flags = GT_CONTROL_TOP, .argument = 1, .open = open_lines, .read = read_lines),
-	ROW("printk_formats", "texts of trace_printk, by address: none in a program",
-	    GT_CONTROL_PROGRAM | GT_CONTROL_RECORDING, .flags = GT_CONTROL_TOP, .read = read_empty),
+	ROW("printk_formats", "texts of trace_printk, by address: none here", GT_CONTROL_ALL,
+	    .flags = GT_CONTROL_TOP, .read = read_empty),
 };
 
 const struct gt_control_group gt_control_names_files = { files, COUNT(files) };

@@ -156,7 +156,7 @@ static const struct gt_control_file files[] = {
 	    "the function profiler's table: hits, time, average, variance; 0: all threads",
 	    GT_CONTROL_LIVE, .flags = GT_CONTROL_TOP, .numbers = &tables, .exists = can_profile,
 	    .argument = GT_SCOPE_CPU, .open = open_table, .read = read_table, .close = close_table),
-	ROW("per_thread/#/trace_stat", "the same of one thread that lives", GT_CONTROL_LIVE,
+	ROW("per_thread/#/trace_stat", "the same of one thread that lives", GT_CONTROL_PROGRAM,
 	    .flags = GT_CONTROL_TOP, .numbers = &gt_row_threads, .exists = can_profile,
 	    .argument = GT_SCOPE_THREAD, .open = open_table, .read = read_table,
 	    .close = close_table),

@@ -179,6 +179,15 @@ int64_t gt_row_next_word(struct gt_control_handle *handle, const char *bytes, si
 
 static uint32_t count_threads(struct gt_control_target *target)
 {
+	uint32_t count = 0;
+	uint32_t tid;
+	char comm[16];
+
+	if (target->ops->known_thread != NULL) {
+		while (target->ops->known_thread(target, count, &tid, comm) == 0)
+			count++;
+		return count;
+	}
 	return target->view != NULL ? target->view->ops->writer_count(target->view) : 0;
 }
 
@@ -186,8 +195,12 @@ static int thread_number(struct gt_control_target *target, uint32_t index, uint6
 {
 	struct gt_writer writer;
 
-	if (target->view->ops->writer(target->view, index, &writer) != 0)
+	if (target->ops->known_thread != NULL) {
+		if (target->ops->known_thread(target, index, &writer.tid, writer.comm) != 0)
+			return GT_ENOENT;
+	} else if (target->view->ops->writer(target->view, index, &writer) != 0) {
 		return GT_ENOENT;
+	}
 	*number = writer.tid;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #define ROOT	   "/ftrace/"
 #define ROOT_BYTES 8
 #define CHUNK_ROOM 16
+#define ENTRY_ROOM 1024 /* what an entry of a list may take */
 
 static const char *reason_of(unsigned status)
 {
@@ -134,35 +135,74 @@ static bool end_blocks(struct gt_http_connection *c)
 
 /* ---- reading ---- */
 
+enum listing { LISTING_PLAIN, LISTING_HTML, LISTING_JSON };
+
+/* The kind that the client asks for first: browsers say text/html; wget and curl say anything. */
+static enum listing wanted_listing(const struct gt_http_request *request)
+{
+	const char *accept = request->accept.text;
+	size_t bytes = accept ? request->accept.bytes : 0;
+	if (bytes >= 9 && gt_row_is_word(accept, 9, "text/html"))
+		return LISTING_HTML;
+	if (bytes >= 16 && gt_row_is_word(accept, 16, "application/json"))
+		return LISTING_JSON;
+	return LISTING_PLAIN;
+}
+
+/* Names and texts are the table's own: they have no quotes and no bytes below the blank. */
+static size_t json_entry(const struct gt_http_connection *c, char *at, size_t room,
+			 const struct gt_control_entry *entry, bool first)
+{
+	const struct gt_control_file *file = entry->node.file;
+	unsigned access = file ? gt_control_access(c->node.target, file) : 0;
+	if (!file)
+		return gt_format(at, room, "%s{\"name\":\"%s\",\"directory\":true}",
+				 first ? "" : ",\n", entry->name);
+	return gt_format(at, room,
+			 "%s{\"name\":\"%s\",\"directory\":false,\"read\":%s,\"write\":%s,"
+			 "\"help\":\"%s\"}",
+			 first ? "" : ",\n", entry->name,
+			 access & GT_CONTROL_READ ? "true" : "false",
+			 access & GT_CONTROL_WRITE ? "true" : "false", file->help);
+}
+
+static size_t list_entry(const struct gt_http_connection *c, enum listing listing, char *at,
+			 size_t room, const struct gt_control_entry *entry, bool first)
+{
+	const char *slash = entry->node.file == NULL ? "/" : "";
+	if (listing == LISTING_JSON)
+		return json_entry(c, at, room, entry, first);
+	if (listing == LISTING_PLAIN)
+		return gt_format(at, room, "%s%s\n", entry->name, slash);
+	return gt_format(at, room, "<a href=\"%s%s\">%s%s</a>\n", entry->name, slash, entry->name,
+			 slash);
+}
+
 static bool answer_directory(struct gt_http_connection *c)
 {
+	static const char *const types[] = { "text/plain; charset=utf-8",
+					     "text/html; charset=utf-8", "application/json" };
+	static const char *const heads[] = { "", "<!DOCTYPE html><title>ftrace</title><pre>\n",
+					     "{\"kind\":\"kernel\",\"entries\":[\n" };
+	enum listing listing = wanted_listing(&c->request);
 	struct gt_control_entry entry;
 	char *at = c->block + CHUNK_ROOM;
-	size_t held = 0;
-	bool html = c->request.accept.text != NULL;
-	/* browsers say text/html first; wget and curl say anything */
-	html = html && c->request.accept.bytes >= 9 &&
-	       gt_row_is_word(c->request.accept.text, 9, "text/html");
-	if (!begin_blocks(c, html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8"))
+	if (!begin_blocks(c, types[listing]))
 		return false;
 	if (c->request.method == GT_HTTP_HEAD)
 		return true;
-	if (html)
-		held = gt_format(at, GT_HTTP_BLOCK_BYTES,
-				 "<!DOCTYPE html><title>ftrace</title><pre>\n");
+	size_t held = gt_format(at, GT_HTTP_BLOCK_BYTES, "%s", heads[listing]);
 	for (uint32_t i = 0; gt_control_list(&c->node, i, &entry) == GT_OK; i++) {
-		const char *slash = entry.node.file == NULL ? "/" : "";
-		if (GT_HTTP_BLOCK_BYTES - held < 2 * sizeof(entry.name) + 64) {
+		if (GT_HTTP_BLOCK_BYTES - held < ENTRY_ROOM) {
 			if (!send_block(c, held))
 				return false;
 			held = 0;
 		}
-		held += html ? gt_format(at + held, GT_HTTP_BLOCK_BYTES - held,
-					 "<a href=\"%s%s\">%s%s</a>\n", entry.name, slash,
-					 entry.name, slash)
-			     : gt_format(at + held, GT_HTTP_BLOCK_BYTES - held, "%s%s\n",
-					 entry.name, slash);
+		held += list_entry(c, listing, at + held, GT_HTTP_BLOCK_BYTES - held, &entry,
+				   i == 0);
 	}
+	if (listing == LISTING_JSON)
+		held += gt_format(at + held, GT_HTTP_BLOCK_BYTES - held, "\n]}\n");
 	if (held != 0 && !send_block(c, held))
 		return false;
 	return end_blocks(c);

@@ -90,10 +90,10 @@ void gt_port_ring_doorbell(struct graftrace_arena *of)
 
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
 {
-	(void)action;
 	(void)function;
 	(void)clock;
 	(void)took;
+	trace_note_trigger(action);
 }
 
 uint32_t gt_port_cpu(void)

@@ -9,16 +9,19 @@
 #include "core/record/port.h"
 #include "core/view/arena_control.h"
 #include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/symbols.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/include/string.h"
 
-#define NAMES 1024 /* of the threads with the highest numbers */
+#define NAMES	 1024 /* of the threads with the highest numbers */
+#define WATCH_NS 20000000
 
 _Static_assert((int)GT_ARENA_ENTRY_ROOT == (int)GT_SITE_ROOT &&
 		       (int)GT_ARENA_ENTRY_NOTRACE == (int)GT_SITE_NOTRACE &&
-		       (int)GT_ARENA_ENTRY_SILENT == (int)GT_SITE_SILENT,
+		       (int)GT_ARENA_ENTRY_SILENT == (int)GT_SITE_SILENT &&
+		       (int)GT_ARENA_ENTRY_TRIGGER == (int)GT_SITE_TRIGGER,
 	       "patching takes the viewer's bytes");
 
 static struct {
@@ -137,6 +140,61 @@ static uint64_t now_ns(void *data)
 	return clock_ns();
 }
 
+static void set_profile(void *data, bool on)
+{
+	(void)data;
+	gt_kernel_set_profile(on);
+}
+
+static void profile_table(void *data, uint32_t cpu, struct graftrace_profile_entry **table,
+			  uint32_t pages)
+{
+	(void)data;
+	gt_kernel_profile_table(cpu, table, pages);
+}
+
+static bool mark(void *data, const char *bytes, size_t count, bool raw)
+{
+	(void)data;
+	return gt_kernel_mark(bytes, (uint32_t)count, raw);
+}
+
+/* ---- commands that a thread carries out: snapshot, dump ---- */
+
+static bool is_watched; /* under the mutex */
+
+static void *watch_thread(void *argument)
+{
+	(void)argument;
+	gt_kernel_pause();
+	for (bool goes_on = true; goes_on;) {
+		thread_sleep_until(clock_ns() + WATCH_NS);
+		gt_arena_control_act(&control);
+		mutex_lock(&mutex);
+		goes_on = is_watched = gt_arena_control_must_act(&control);
+		mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+
+static void watch(void *data)
+{
+	(void)data;
+	if (!is_watched)
+		is_watched = thread_create("trace-watch", watch_thread, NULL, 0, true);
+}
+
+static void print(void *data, const char *text, size_t bytes)
+{
+	(void)data;
+	console_write(text, bytes);
+}
+
+void trace_note_trigger(uint32_t action)
+{
+	gt_arena_control_note(&control, action);
+}
+
 static const struct gt_arena_names arena_names = { function_by_number, function_at, thread_name,
 						   NULL };
 
@@ -152,6 +210,11 @@ static const struct gt_arena_machine machine = {
 	.patch = patch,
 	.now_ns = now_ns,
 	.thread_number = thread_number,
+	.set_profile = set_profile,
+	.profile_table = profile_table,
+	.mark = mark,
+	.watch = watch,
+	.print = print,
 	.data = &mutex,
 };
 

@@ -24,6 +24,8 @@ void trace_name_thread(uint32_t number, const char *name);
 /* Makes the control files; everything is traced from here on. False: no memory. */
 bool trace_files_init(void);
 struct gt_control_target *trace_files(void);
+/* A command of a function wants to be carried out (enum graftrace_trigger_action). Any state. */
+void trace_note_trigger(uint32_t action);
 /* Is serving the files traced too (options/trace-self)? */
 bool trace_self(void);
 

@@ -24,11 +24,11 @@ def built():
         image(target, TRACE="ftrace")
 
 
-def get(machine, path):
-    """(status, body) of a file of the guest's."""
+def get(machine, path, more="", port=None):
+    """(status, body) of a file of the guest's, or of who serves at another port."""
     answer = b""
-    with machine.connect(machine.trace_port) as connection:
-        connection.sendall(f"GET /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n"
+    with machine.connect(port or machine.trace_port) as connection:
+        connection.sendall(f"GET /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n{more}"
                            "Connection: close\r\n\r\n".encode())
         while chunk := connection.recv(1 << 16):
             answer += chunk

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT
+"""The unikernel's control files: the same tree as a program's, over HTTP, row by row."""
+
+import json
+import re
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD
+from unikernel import Machine, image
+from test_unikernel_trace import ftrace, get, put, visit
+
+GRAFTRACE = BUILD / "cli" / "graftrace"
+JSON = "Accept: application/json\r\n"
+
+# What a program's tree has and the kernel's has not, and why.
+NOT_IN_A_KERNEL = {
+    "instances/": "a second ring would cost every call its price again; a program's instances are "
+                  "copies in the host's memory, and a kernel has no host",
+    "per_cpu/cpu#/trace_pipe_raw": "pages for trace-cmd, which reads files only; trace.data is the "
+                                   "kernel's binary trace",
+    "per_thread/#/stats": "a kernel's writers are its CPUs: per_cpu/cpuN/stats",
+    "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
+}
+
+
+@pytest.fixture(scope="module")
+def machine():
+    image("webserver", TRACE="ftrace")
+    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
+        machine.wait_for("webserver: http")
+        yield machine
+
+
+def tree(read, path=""):
+    """Paths of all files below, with # for numbers."""
+    found = set()
+    for entry in read(path):
+        name = entry["name"]
+        shown = re.sub(r"^(cpu|function|)\d+$", r"\1#", name)
+        if not entry["directory"]:
+            found.add(shown)
+        elif name == "instances":
+            found.add("instances/")
+        else:
+            found |= {f"{shown}/{below}" for below in tree(read, f"{path}{name}/")}
+    return found
+
+
+def expect(machine, path, value, method="PUT"):
+    status, words = put(machine, path, value, method)
+    assert status == 204, (path, value, words)
+
+
+def test_the_tree_is_a_programs_but_for_what_a_kernel_cannot_have(machine):
+    program = subprocess.Popen(
+        [GRAFTRACE, "record", "-o", "/dev/null", "--serve=127.0.0.1:0", "/bin/cat"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        port = int(re.search(r":(\d+)/ftrace/", program.stderr.readline())[1])
+
+        def of_program(path):
+            status, body = get(machine, path, JSON, port)
+            assert status == 200
+            return json.loads(body)["entries"]
+
+        programs = tree(of_program)
+    finally:
+        program.communicate(timeout=30)  # cat ends with its input
+    kernels = tree(lambda path: json.loads(get(machine, path, JSON)[1])["entries"])
+    assert programs - kernels == set(NOT_IN_A_KERNEL)
+    assert kernels - programs == {"trace.data", "trace_pipe.data", "options/trace-self"}
+    plain = ftrace(machine, "").decode().splitlines()
+    assert "trace_marker" in plain and "per_cpu/" in plain
+
+
+def test_every_file_of_the_kernel_can_be_read(machine):
+    def walk(path=""):
+        for entry in json.loads(get(machine, path, JSON)[1])["entries"]:
+            if entry["directory"]:
+                yield from walk(f"{path}{entry['name']}/")
+            elif entry["read"] and "pipe" not in entry["name"] and "enable/" not in path:
+                yield path + entry["name"]
+
+    for path in walk():
+        status, body = get(machine, path)
+        assert status == 200, (path, body)
+
+
+def test_marks_stand_in_the_trace_whatever_the_tracer(machine):
+    expect(machine, "set_ftrace_filter", "answer")
+    for tracer, line in (("function_graph", r"^ \d\) .*\|  /\* hello \d \*/$"),
+                         ("function", r"trace-\d+ +\[00\d\].*: tracing_mark_write: hello \d$"),
+                         ("nop", r"trace-\d+ +\[00\d\].*: tracing_mark_write: hello \d$")):
+        expect(machine, "current_tracer", tracer)
+        assert "hello" not in ftrace(machine, "trace").decode()  # a change of tracer empties it
+        for number in range(3):
+            expect(machine, "trace_marker", f"hello {number}\n")
+            visit(machine, 1)
+        expect(machine, "trace_marker_raw", "abcd1234")
+        text = ftrace(machine, "trace").decode()
+        assert len(re.findall(line, text, re.M)) == 3, text
+        assert "# 64636261 buf: 31 32 33 34" in text
+        assert text.count("answer") >= (3 if tracer != "nop" else 0)
+    expect(machine, "current_tracer", "function_graph")
+    expect(machine, "tracing_on", "0")
+    assert put(machine, "trace_marker", "nobody listens")[0] == 409
+    expect(machine, "tracing_on", "1")
+    assert put(machine, "trace_marker_raw", "abc")[0] == 400
+    expect(machine, "options/markers", "0")
+    assert put(machine, "trace_marker", "x")[0] == 400
+    assert "trace_marker: error: options/markers is off" in ftrace(machine, "error_log").decode()
+    expect(machine, "options/markers", "1")
+    expect(machine, "error_log", "")
+    expect(machine, "set_ftrace_filter", "")
+
+
+def stats(machine, path="stats"):
+    return {name: int(count) for name, count in
+            re.findall(r"^([a-z ]+): (\d+)$", ftrace(machine, path).decode(), re.M)}
+
+
+def test_stats_add_up_by_cpu(machine):
+    expect(machine, "set_ftrace_filter", "answer serve")
+    expect(machine, "trace", "")
+    visit(machine, 10)
+    expect(machine, "tracing_on", "0")
+    whole = stats(machine)
+    cpus = [stats(machine, f"per_cpu/cpu{cpu}/stats") for cpu in (0, 1)]
+    # switches count too; nothing was lost or taken out
+    assert whole["entries"] >= 40
+    for name in ("entries", "overrun", "dropped events", "read events", "bytes"):
+        assert whole[name] == sum(cpu[name] for cpu in cpus), name
+    assert (whole["overrun"], whole["dropped events"], whole["read events"]) == (0, 0, 0)
+    # What trace_pipe gives is read, and not there any more: it ends, as tracing is off.
+    assert ftrace(machine, "trace_pipe").count(b"answer()") == 10
+    after = stats(machine)
+    assert (after["entries"], after["read events"]) == (0, whole["entries"])
+    expect(machine, "tracing_on", "1")
+    expect(machine, "trace", "")
+    assert stats(machine)["read events"] == 0
+    expect(machine, "set_ftrace_filter", "")
+
+
+def thread(machine, name):
+    """The newest thread's number of that name."""
+    return [line.split()[0] for line in ftrace(machine, "saved_cmdlines").decode().splitlines()
+            if line.split(maxsplit=1)[1] == name][-1]
+
+
+def names_in(machine):
+    return set(re.findall(r"(\w+)\(\)", ftrace(machine, "trace").decode()))
+
+
+def test_threads_are_traced_alone_or_not_at_all(machine):
+    expect(machine, "saved_cmdlines_size", "1024")  # each connection has a thread of its own
+    network = thread(machine, "net")
+    assert f"{network}/\n" in ftrace(machine, "per_thread/").decode()
+    assert ftrace(machine, "set_ftrace_pid") == b"no pid\n"
+    expect(machine, "set_ftrace_pid", network)
+    assert ftrace(machine, "set_ftrace_pid").decode().split() == [network]
+    expect(machine, "trace", "")
+    visit(machine, 3)
+    names = names_in(machine)
+    assert "tcp_input" in names and not names & {"answer", "serve", "serve_connection"}
+    expect(machine, "set_ftrace_pid", "")
+    expect(machine, "set_ftrace_notrace_pid", network)
+    expect(machine, "trace", "")
+    visit(machine, 3)
+    names = names_in(machine)
+    assert "answer" in names and "tcp_input" not in names
+    expect(machine, "set_ftrace_notrace_pid", "")
+    # With function-fork the threads that the listed one starts come along.
+    expect(machine, "options/function-fork", "1")
+    expect(machine, "set_ftrace_pid", "1")
+    expect(machine, "trace", "")
+    visit(machine, 3)
+    assert {"serve_connection", "answer"} <= names_in(machine)
+    assert len(ftrace(machine, "set_ftrace_pid").split()) >= 4
+    expect(machine, "options/function-fork", "0")
+    expect(machine, "set_ftrace_pid", "")
+    assert put(machine, "set_ftrace_pid", "one")[0] == 400
+
+
+def test_functions_switch_tracing_and_take_snapshots(machine):
+    expect(machine, "set_ftrace_filter", "answer serve")
+    expect(machine, "set_ftrace_filter", "answer:traceoff:2", "POST")
+    assert "answer:traceoff:count=2" in ftrace(machine, "set_ftrace_filter").decode()
+    for left in (1, 0):
+        visit(machine, 2)
+        assert ftrace(machine, "tracing_on") == b"0\n"
+        assert f"answer:traceoff:count={left}" in ftrace(machine, "set_ftrace_filter").decode()
+        expect(machine, "tracing_on", "1")
+    visit(machine, 2)
+    assert ftrace(machine, "tracing_on") == b"1\n"  # it has acted as often as it may
+    expect(machine, "set_ftrace_filter", "!answer:traceoff", "POST")
+    expect(machine, "tracing_on", "0")
+    expect(machine, "set_ftrace_filter", "strncmp:traceon", "POST")  # of a function nobody filters
+    visit(machine, 1)
+    assert ftrace(machine, "tracing_on") == b"1\n"
+    expect(machine, "set_ftrace_filter", "!strncmp:traceon", "POST")
+
+    expect(machine, "set_ftrace_filter", "answer:stacktrace", "POST")
+    expect(machine, "trace", "")
+    visit(machine, 1)
+    assert re.search(r"/\* <stack trace> answer <- serve \*/", ftrace(machine, "trace").decode())
+    expect(machine, "set_ftrace_filter", "!answer:stacktrace", "POST")
+
+    expect(machine, "set_ftrace_filter", "answer:snapshot:1", "POST")
+    expect(machine, "trace_marker", "before")
+    visit(machine, 1)
+    end = time.monotonic() + 30
+    while b"* Snapshot is freed *" in (text := ftrace(machine, "snapshot")):
+        assert time.monotonic() < end
+    assert b"/* before */" in text and b"/* before */" not in ftrace(machine, "trace")
+    expect(machine, "set_ftrace_filter", "!answer:snapshot", "POST")
+    assert put(machine, "set_ftrace_filter", "!answer:snapshot", "POST")[0] == 400
+
+    expect(machine, "trace_marker", "for the console")
+    expect(machine, "set_ftrace_filter", "answer:dump:1", "POST")
+    visit(machine, 1)
+    machine.wait_for(r"/\* for the console \*/")
+    expect(machine, "set_ftrace_filter", "!answer:dump", "POST")
+    assert ftrace(machine, "set_ftrace_filter").split() == [b"answer", b"serve"]
+    assert put(machine, "set_ftrace_filter", "no_such_function:traceoff", "POST")[0] == 400
+    expect(machine, "set_ftrace_filter", "")
+
+
+def test_a_snapshot_is_taken_replaced_and_freed(machine):
+    assert put(machine, "snapshot", "0")[0] == 204
+    assert b"* Snapshot is freed *" in ftrace(machine, "snapshot")
+    for moment in ("first", "second"):
+        expect(machine, "trace_marker", f"the {moment}")
+        expect(machine, "snapshot", "1")
+        assert f"/* the {moment} */" in ftrace(machine, "snapshot").decode()
+    assert b"/* the first */" not in ftrace(machine, "snapshot")
+    found = [b"/* the second */" in ftrace(machine, f"per_cpu/cpu{cpu}/snapshot") for cpu in (0, 1)]
+    assert sorted(found) == [False, True]
+    expect(machine, "snapshot", "2")
+    assert b"* Snapshot is allocated *" in ftrace(machine, "snapshot")
+    expect(machine, "snapshot", "0")
+
+
+def profile(machine):
+    rows = {}
+    for cpu in (0, 1):
+        for line in ftrace(machine, f"trace_stat/function{cpu}").decode().splitlines()[2:]:
+            name, hits, time_us = line.split()[:3]
+            there = rows.setdefault(name, [0, 0.0])
+            there[0] += int(hits)
+            there[1] += float(time_us)
+    return rows
+
+
+def test_the_profiler_counts_every_call(machine):
+    for tracer in ("nop", "function_graph"):
+        expect(machine, "current_tracer", tracer)
+        expect(machine, "function_profile_enabled", "1")
+        visit(machine, 7)
+        expect(machine, "function_profile_enabled", "0")
+        rows = profile(machine)
+        assert (rows["answer"][0], rows["serve"][0]) == (7, 7)
+        assert rows["serve"][1] >= rows["answer"][1] > 0
+        expect(machine, "options/graph-time", "0")
+        alone = profile(machine)
+        assert alone["serve"][1] < rows["serve"][1]
+        expect(machine, "options/graph-time", "1")
+    # A new beginning forgets what was counted; it does not run beside what has no returns.
+    expect(machine, "function_profile_enabled", "1")
+    assert put(machine, "current_tracer", "function")[0] == 409
+    visit(machine, 1)
+    assert profile(machine)["answer"][0] == 1
+    expect(machine, "function_profile_enabled", "0")
+    expect(machine, "current_tracer", "function")
+    assert put(machine, "function_profile_enabled", "1")[0] == 409
+    expect(machine, "current_tracer", "function_graph")
+
+
+def test_clocks_cpus_and_pauses_are_chosen(machine):
+    expect(machine, "current_tracer", "function")
+    stamps = {}
+    for clock in ("x86-tsc", "uptime", "local"):
+        expect(machine, "trace_clock", clock)
+        visit(machine, 2)
+        text = ftrace(machine, "trace").decode()
+        stamps[clock] = re.search(r"\] +\S+ +([\d.]+): \w+ <-", text)[1]
+    assert "." in stamps["local"] and "." not in stamps["x86-tsc"] + stamps["uptime"]
+    assert int(stamps["x86-tsc"]) > int(stamps["uptime"])
+    expect(machine, "tracing_cpumask", "2")
+    visit(machine, 2)
+    assert set(re.findall(r"\[(\d+)\]", ftrace(machine, "trace").decode())) <= {"001"}
+    expect(machine, "tracing_cpumask", "3")
+    expect(machine, "current_tracer", "function_graph")
+    expect(machine, "options/pause-on-trace", "1")
+    visit(machine, 2)
+    assert b"answer" in ftrace(machine, "trace")
+    assert ftrace(machine, "tracing_on") == b"1\n"
+    expect(machine, "options/pause-on-trace", "0")
+    assert "***" not in machine.output()
