@@ -87,8 +87,9 @@ void gt_kernel_pause(void);
 void gt_kernel_resume(void);
 
 /* A line (raw: bytes) into the trace, at this moment, as the running thread's: trace_marker. At
- * most GT_KERNEL_MARK_BYTES. Interrupts on or off; paused contexts too. False: tracing is off, or
- * there is no room. */
+ * most GT_KERNEL_MARK_BYTES. Interrupts on or off; paused contexts too. Not from the recorder's
+ * hooks: it takes up to 1 KiB of the stack that it is called on. False: tracing is off, or there is
+ * no room. */
 #define GT_KERNEL_MARK_BYTES 1024
 bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw);
 
