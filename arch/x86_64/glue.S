@@ -84,6 +84,11 @@ gt_glue_entry:
 	pop %rdx
 	pop %rcx
 	pop %rax
+#ifdef GT_KERNEL
+	jc 1f
+	ret $8				/* as hot_kernel.S */
+1:	addq $(GT_STUB_UNTRACED - GT_STUB_CALLED), (%rsp)
+#endif
 	ret
 
 	/*

@@ -28,8 +28,37 @@
 /* Linked into a kernel: there is one region, and a block belongs to its CPU whatever runs there. */
 #define REGION(field) (gt_hot_region + (field))(%rip)
 #define CHECK_OWNER(otherwise)
+
+/* How an entry ends; the stub has the rest (GT_STUB_… in layout.h). */
+#define LEAVE_TRACED   ret $8
+#define LEAVE_UNTRACED				\
+	addq $(GT_STUB_UNTRACED - GT_STUB_CALLED), (%rsp); \
+	ret
+/* out: register = function number * 32; stub: where the stub's return address stands */
+	.macro FUNCTION_32 stub, register
+	mov \stub(%rsp), \register
+	mov -GT_STUB_CALLED(\register), \register
+	shr $28, \register
+	.endm
+	/* rdx = function number << 33 */
+	.macro FUNCTION_WORD
+	mov 24(%rsp), %rdx
+	mov -GT_STUB_CALLED(%rdx), %rdx
+	.endm
 #else
 #define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
+
+#define LEAVE_TRACED   clc; ret
+#define LEAVE_UNTRACED stc; ret
+	.macro FUNCTION_32 stub, register
+	mov \stub(%rsp), \register
+	sub REGION(GT_REGION_BIAS), \register
+	.endm
+	.macro FUNCTION_WORD
+	mov 24(%rsp), %rdx
+	sub REGION(GT_REGION_BIAS), %rdx
+	shl $28, %rdx
+	.endm
 #define CHECK_OWNER(otherwise)			\
 	mov %fs:0, %rax;			\
 	cmp T(GT_THREAD_OWNER), %rax;		\
@@ -70,16 +99,29 @@ gt_hot_start:
 	cmp T(GT_THREAD_LIMIT), %rdx
 	jae entry_limit
 	mov (%rcx), %rax
+#ifdef GT_KERNEL
+	cmp gt_hot_stubs(%rip), %rax
+	jae entry_maybe_stub_\name
+#else
 	lea -21(%rax), %edx
 	test $31, %dl
 	jz entry_maybe_stub_\name
+#endif
 entry_goes_on_\name:
 	btc $GT_MIRROR_BIT, %rcx
 	mov %rax, (%rcx)
 	.endm
 
 	.macro MAYBE_STUB name
-	/* The return address ends like a stub's return point: look whether it is one. */
+#ifdef GT_KERNEL
+	/* The return address lies behind where stubs begin. */
+entry_maybe_stub_\name:
+	mov %rax, %rdx
+	sub gt_hot_stubs(%rip), %rdx
+	cmp gt_hot_stubs + 8(%rip), %rdx
+	jae entry_goes_on_\name
+	jmp entry_slow
+#else
 entry_maybe_stub_\name:
 	/* The return address ends like a stub's return point: look whether it is one. */
 	push %rsi
@@ -98,6 +140,7 @@ entry_maybe_stub_\name:
 	jmp entry_goes_on_\name
 3:	pop %rsi
 	jmp entry_slow
+#endif
 	.endm
 
 	/* in: rcx = reserved place; out: rax = low half of the clock. Leaves when the high half is new. */
@@ -107,20 +150,19 @@ entry_maybe_stub_\name:
 	jne \clock_slow
 	.endm
 
-	/* out: rdx = function number << 33 */
-	.macro FUNCTION_WORD
-	mov 24(%rsp), %rdx
-	sub REGION(GT_REGION_BIAS), %rdx
-	shl $28, %rdx
-	.endm
-
 /*
  * gt_hot_entry: the target of every stub's first call. All registers are the caller's.
  * stack: 0 stub + 5 | 8 real return address (its address is the slot)
  * out: CF = 0: traced, the mirror has the return address; CF = 1: not traced, nothing changed.
  */
+#ifdef GT_KERNEL
+#include "arch/x86_64/hot_kernel.S"
+	.p2align 5
+entry_general:
+#else
 	.p2align 5
 gt_hot_entry:
+#endif
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne entry_other
 	SAVE
@@ -140,15 +182,17 @@ gt_hot_entry:
 	mov %rax, GT_FRAME_HIGH(%rcx)		/* and the epoch, no flags */
 	lea 32(%rsp), %rdx
 	mov %rdx, GT_FRAME_SLOT(%rcx)
-	RESTORE				/* CF = 0 since the addition to TOP */
-	ret
+	RESTORE
+#ifdef GT_KERNEL
+	LEAVE_TRACED
+#else
+	ret				/* CF = 0 since the addition to TOP */
+#endif
 
 	/* Stopped, or another tracer. For lack of room alone an entry is counted. */
 entry_other:
 #ifdef GT_KERNEL
-	/* A stop costs as little as can be, and is counted in the block. */
-	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
-	jnz entry_stopped
+	/* Stops were looked at by gt_hot_entry; one that came since is met by the next call. */
 	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	je entry_profile
 #else
@@ -169,16 +213,12 @@ entry_other:
 	je entry_below_notrace
 	SAVE
 	jmp entry_slow
+#ifdef GT_KERNEL
+1:	LEAVE_UNTRACED
+#else
 entry_stopped:
 	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
 	jnz 1f
-#ifdef GT_KERNEL
-	incq T(GT_THREAD_LOST_FULL)
-	stc
-	ret
-1:	stc
-	ret
-#else
 	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
 	je 1f
 	push %rax
@@ -215,8 +255,7 @@ entry_below_notrace:
 	cmp GT_FRAME_SLOT(%rdx), %rcx
 	jae entry_slow
 	RESTORE
-	stc
-	ret
+	LEAVE_UNTRACED
 
 /* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
 	.p2align 4
@@ -237,8 +276,7 @@ entry_threshold:
 	lea 32(%rsp), %rdx
 	mov %rdx, GT_FRAME_SLOT(%rax)
 	RESTORE
-	clc
-	ret
+	LEAVE_TRACED
 
 /* tracer function: the entry and its caller, two words; the return is left alone */
 	.p2align 4
@@ -256,8 +294,7 @@ entry_function:
 	or %rdx, %rax
 	mov %rax, (%rcx)
 	RESTORE
-	stc
-	ret
+	LEAVE_UNTRACED
 
 /* A function of set_graph_function: from outside it goes in by the slow path, inside it is one as all. */
 	.p2align 4
@@ -292,7 +329,11 @@ gt_hot_entry_only:
 2:	SAVE
 	mov $GT_ENTRY_ONLY, %eax
 	jmp entry_slow_kind
-1:	testl $GT_STOP_LEFT_OUT, T(GT_THREAD_STOP)
+1:
+#ifdef GT_KERNEL
+	LEAVE_UNTRACED
+#else
+	testl $GT_STOP_LEFT_OUT, T(GT_THREAD_STOP)
 	jnz 3f
 	stc
 	ret
@@ -303,6 +344,7 @@ gt_hot_entry_only:
 	jne 2b
 	stc
 	ret
+#endif
 
 /* A function with a trigger: whatever is stopped, the slow path looks what is to happen. */
 	.p2align 4
@@ -336,8 +378,7 @@ gt_hot_entry_silent:
 	je 2f
 	cmpb $0, T(GT_THREAD_STOP + 3)
 	je 2f
-1:	stc
-	ret
+1:	LEAVE_UNTRACED
 2:	SAVE
 	mov $GT_ENTRY_SILENT, %eax
 	jmp entry_slow_kind
@@ -348,7 +389,11 @@ gt_hot_entry_silent:
  * All other registers are the function's results. Returns to the real caller, from the mirror.
  */
 	.p2align 5
+#ifdef GT_KERNEL
+exit_general:					/* from hot_kernel.S, which has put it there */
+#else
 gt_hot_exit:
+#endif
 	SAVE					/* 24(%rsp): the slot */
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne exit_stopped
@@ -412,6 +457,10 @@ exit_stopped:
 	jnz exit_slow
 	orq $GT_RESUME_MISSED, T(GT_THREAD_RESUME)
 	movb $0, T(GT_THREAD_STOP + 3)
+#ifdef GT_KERNEL
+	movl $(GT_GATE_CLOSED >> 32), T(GT_THREAD_GATE + 4)
+	movl $-1, T(GT_THREAD_GATE_EPOCH)
+#endif
 	jmp exit_pop
 	/* rdx = frame, eax = its epoch. With a threshold only a long call is worth the slow path. */
 exit_flags:
@@ -482,11 +531,16 @@ entry_not_below:
 	mov GT_FRAME_EPOCH(%rdx), %eax
 	cmp T(GT_THREAD_EPOCH), %eax
 	jne entry_slow
-	mov GT_FRAME_WORD(%rdx), %rax		/* its return point: bias + 16 + 32 * function */
+	mov GT_FRAME_WORD(%rdx), %rax
 	shr $33, %rax
-	shl $5, %rax
+#ifdef GT_KERNEL
+	imul $GT_STUB_BYTES, %rax		/* its return point */
+	add REGION(GT_REGION_BIAS), %rax
+#else
+	shl $5, %rax				/* its return point: bias + 16 + 32 * function */
 	add REGION(GT_REGION_BIAS), %rax
 	add $16, %rax
+#endif
 	cmp (%rcx), %rax
 	jne entry_slow
 	mov $16, %ecx
@@ -504,8 +558,12 @@ entry_not_below:
 	bts $32, %rdx
 	mov %rdx, (%rcx)			/* the old one's return */
 	mov 32(%rsp), %rdx
+#ifdef GT_KERNEL
+	mov -GT_STUB_CALLED(%rdx), %rdx
+#else
 	sub REGION(GT_REGION_BIAS), %rdx
 	shl $28, %rdx
+#endif
 	or %rax, %rdx
 	mov %rdx, 8(%rcx)			/* the new one's entry */
 	mov %rdx, GT_FRAME_WORD(%rsi)
@@ -513,8 +571,7 @@ entry_not_below:
 	mov %rax, GT_FRAME_HIGH(%rsi)
 	pop %rsi
 	RESTORE
-	clc
-	ret
+	LEAVE_TRACED
 entry_slow_hole2:
 	/* one more word than one: the low bits say so */
 	or $1, %rcx
@@ -524,8 +581,7 @@ entry_limit:
 	cmp T(GT_THREAD_DEPTH_LIMIT), %rdx
 	jb entry_slow
 	RESTORE
-	stc
-	ret
+	LEAVE_UNTRACED
 
 entry_slow:
 	xor %ecx, %ecx
@@ -534,8 +590,7 @@ entry_slow_hole:
 	jmp 1f
 entry_slow_kind:
 	xor %ecx, %ecx
-1:	mov 24(%rsp), %rdx
-	sub REGION(GT_REGION_BIAS), %rdx	/* function * 32 */
+1:	FUNCTION_32 24, %rdx
 	jmp *REGION(GT_REGION_ENTRY_SLOW)
 
 /*

@@ -20,8 +20,7 @@
 entry_profile:
 	SAVE
 	CHECK_GRAPH_ENTRY profile
-	mov 24(%rsp), %rcx
-	sub REGION(GT_REGION_BIAS), %rcx	/* function * 32 */
+	FUNCTION_32 24, %rcx
 	mov %rcx, %rdx
 	shr $(GT_PROFILE_SHIFT + 5), %rdx
 	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
@@ -45,8 +44,7 @@ entry_profile:
 	lea 32(%rsp), %rdx
 	mov %rdx, GT_FRAME_SLOT(%rcx)
 	RESTORE
-	clc
-	ret
+	LEAVE_TRACED
 	MAYBE_STUB profile
 
 /* The same with its record. The page is looked for first: what leaves must not have counted. */
@@ -54,8 +52,7 @@ entry_profile:
 entry_profile_graph:
 	SAVE
 	CHECK_GRAPH_ENTRY profile_graph
-	mov 24(%rsp), %rdx
-	sub REGION(GT_REGION_BIAS), %rdx	/* function * 32 */
+	FUNCTION_32 24, %rdx
 	shr $(GT_PROFILE_SHIFT + 5), %rdx
 	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
 	jae entry_slow
@@ -79,8 +76,7 @@ entry_profile_graph:
 	movq $0, GT_FRAME_CHILDREN(%rcx)
 	lea 32(%rsp), %rdx
 	mov %rdx, GT_FRAME_SLOT(%rcx)
-	mov 24(%rsp), %rcx
-	sub REGION(GT_REGION_BIAS), %rcx
+	FUNCTION_32 24, %rcx
 	mov %rcx, %rdx
 	shr $(GT_PROFILE_SHIFT + 5), %rdx
 	mov T(GT_THREAD_PROFILE), %rax
@@ -88,8 +84,7 @@ entry_profile_graph:
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 5), %ecx
 	incq GT_PROFILE_HITS(%rdx, %rcx, GT_PROFILE_BYTES / 32)
 	RESTORE
-	clc
-	ret
+	LEAVE_TRACED
 	MAYBE_STUB profile_graph
 
 /* stack: 0 rdx 8 rcx 16 rax | 24 the slot, with function << 1 | 1 */

@@ -13,11 +13,9 @@ extern const char gt_hot_entry[] HIDDEN, gt_hot_entry_root[] HIDDEN, gt_hot_entr
 	gt_hot_exit[] HIDDEN;
 extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN;
 
-/* What hot.S reads: the one region, and (to know a return point) the list of them. */
+/* What hot.S reads: the one region, and (to know a return point) where stubs begin, and their bytes. */
 struct graftrace_region gt_hot_region HIDDEN;
-static struct graftrace_agent_state state;
-
-_Static_assert(GT_STUB_BYTES == GRAFTRACE_STUB_BYTES, "one length of stubs");
+uint64_t gt_hot_stubs[2] HIDDEN = { ~0ull, 0 };
 
 static void put_32(uint8_t *at, uint64_t value)
 {
@@ -27,14 +25,13 @@ static void put_32(uint8_t *at, uint64_t value)
 
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes)
 {
-	gt_hot_region.bias = first + GT_SITE_BYTES - GT_STUB_BYTES;
+	/* the return point of function 0, if there were one */
+	gt_hot_region.bias = first + GT_STUB_RETURN - GT_STUB_BYTES;
 	gt_hot_region.entry_slow = (uint64_t)gt_glue_entry;
 	gt_hot_region.exit_slow = (uint64_t)gt_glue_exit;
 	gt_hot_region.hook_slow = (uint64_t)gt_glue_hook;
-	gt_hot_region.state = (uint64_t)&state;
-	state.regions[0].start = first;
-	state.regions[0].bytes = bytes;
-	state.region_count = 1;
+	gt_hot_stubs[0] = first;
+	gt_hot_stubs[1] = bytes;
 }
 
 void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,
@@ -46,27 +43,30 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 			    : kind == GT_STUB_SILENT	 ? gt_hot_entry_silent
 			    : kind == GT_STUB_TRIGGER	 ? gt_hot_entry_trigger
 							 : gt_hot_entry;
+	/* hot_kernel.S has the picture */
 	static const uint8_t shape[GT_STUB_BYTES] = {
-		0xe8, 0,    0,	  0,	0,	    /* call entry */
-		0x0f, 0x82, 0,	  0,	0,    0,    /* jc body */
-		0x48, 0x8d, 0x64, 0x24, 0x08,	    /* lea 8(%rsp),%rsp */
-		0xe8, 0,    0,	  0,	0,	    /* call body */
-		0x68, 0,    0,	  0,	0,	    /* push $(number << 1 | 1) */
-		0xe9, 0,    0,	  0,	0,    0xcc, /* jmp exit */
+		0,    0,    0, 0, 0, 0, 0, 0,	    /* the entry's word */
+		0xe8, 0,    0, 0, 0,		    /* call entry */
+		0xe8, 0,    0, 0, 0,		    /* call body */
+		0x48, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0, /* movabs $word, %rcx */
+		0xe9, 0,    0, 0, 0,		    /* jmp exit */
+		0xe9, 0,    0, 0, 0,		    /* jmp body */
+		0xcc, 0xcc,
 	};
 	for (int i = 0; i < GT_STUB_BYTES; i++)
 		bytes[i] = shape[i];
-	put_32(&bytes[1], (uint64_t)entry - (at + 5));
-	put_32(&bytes[7], body - (at + 11));
-	put_32(&bytes[17], body - (at + 21));
-	put_32(&bytes[22], (uint64_t)number << 1 | 1);
-	put_32(&bytes[27], (uint64_t)gt_hot_exit - (at + 31));
+	put_32(&bytes[4], (uint64_t)number << 1);
+	put_32(&bytes[9], (uint64_t)entry - (at + 13));
+	put_32(&bytes[14], body - (at + 18));
+	put_32(&bytes[24], (uint64_t)number << 1 | 1);
+	put_32(&bytes[29], (uint64_t)gt_hot_exit - (at + 33));
+	put_32(&bytes[34], body - (at + 38));
 }
 
 void gt_arch_site_jump(uint8_t bytes[GT_SITE_BYTES], uint64_t site, uint64_t stub)
 {
 	bytes[0] = 0xe9;
-	put_32(&bytes[1], stub - (site + GT_SITE_BYTES));
+	put_32(&bytes[1], stub + GT_STUB_START - (site + GT_SITE_BYTES));
 }
 
 void gt_arch_site_nop(uint8_t bytes[GT_SITE_BYTES])

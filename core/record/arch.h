@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/record/layout.h"
 
 struct gt_thread;
 
@@ -30,9 +31,8 @@ void gt_arch_interrupts_restore(uint64_t saved);
 extern const char gt_recorder_text_start[] __attribute__((visibility("hidden"))),
 	gt_recorder_text_end[] __attribute__((visibility("hidden")));
 
-/* Bytes of an entry that the compiler left room in, and of a stub. */
+/* Bytes of an entry that the compiler left room in. Of a stub: GT_STUB_BYTES, in layout.h. */
 #define GT_SITE_BYTES 5
-#define GT_STUB_BYTES 32
 
 /* Entries of the hot text that a stub can call. */
 enum gt_stub_kind {

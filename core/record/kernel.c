@@ -35,6 +35,43 @@ static void busy(struct gt_thread *thread, int step)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+/*
+ * The straight line's own view of the block (hot_kernel.S, G): at the end of whatever changed the
+ * stop word, the context or the epoch. Another CPU that stops this one (close_gate) stores the stop
+ * word, then the gate; we store the gate, then look at the stop word: one of us sees the other's.
+ */
+static void set_gate(struct gt_thread *thread)
+{
+	uint32_t graph = (uint32_t)GT_MODE_GRAPH << GT_STOP_MODE_SHIFT;
+	bool open = __atomic_load_n(&thread->stop, RELAXED) == graph;
+	__atomic_store_n(&thread->gate_epoch, open ? thread->epoch : ~0u, RELAXED);
+	__atomic_store_n(&thread->gate, open ? thread->floor : GT_GATE_CLOSED, RELAXED);
+	if (!open)
+		return;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&thread->stop, RELAXED) != graph) {
+		__atomic_store_n(&thread->gate, GT_GATE_CLOSED, RELAXED);
+		__atomic_store_n(&thread->gate_epoch, ~0u, RELAXED);
+	}
+}
+
+static void close_gate(struct gt_thread *thread)
+{
+	__atomic_store_n(&thread->gate, GT_GATE_CLOSED, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread->gate_epoch, ~0u, __ATOMIC_SEQ_CST);
+}
+
+static void begin(struct gt_thread *thread)
+{
+	busy(thread, 1);
+}
+
+static void end(struct gt_thread *thread)
+{
+	set_gate(thread);
+	busy(thread, -1);
+}
+
 /* ---- the slow half's way in ---- */
 
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)
@@ -44,13 +81,13 @@ int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t ki
 	struct gt_thread *thread = gt_arch_block();
 	if (thread != NULL) {
 		const struct gt_context *context = thread->context;
-		busy(thread, 1);
+		begin(thread);
 		if (slot >= context->low && slot < context->high)
 			traced = gt_record_entry(thread, slot, function, kind, hole);
 		else
 			__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1,
 					   RELAXED);
-		busy(thread, -1);
+		end(thread);
 	}
 	gt_arch_interrupts_restore(saved);
 	return traced;
@@ -62,9 +99,9 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
 	if (thread != NULL) {
-		busy(thread, 1);
+		begin(thread);
 		gt_record_exit(thread, slot, function, hole);
-		busy(thread, -1);
+		end(thread);
 	}
 	gt_arch_interrupts_restore(saved);
 	return address;
@@ -220,6 +257,8 @@ static void take_up(struct gt_thread *thread, struct gt_context *context)
 {
 	thread->base = context;
 	gt_frames_load(thread, context);
+	thread->mirror = context->low >> GT_MIRROR_BIT & 1 ? -(1ull << GT_MIRROR_BIT)
+							   : 1ull << GT_MIRROR_BIT;
 	/* of an interrupt its own count decides, whatever it interrupts */
 	thread->outside = (uint8_t)(context->outside | (context->paused != 0) * 2 |
 				    is_left_out(thread->tid) * 4);
@@ -256,9 +295,9 @@ bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_contex
 	block->epoch = gt_epoch_next();
 	take_up(block, context);
 	context->writer = block->generation;
-	block->owner = 1;
 	__atomic_store_n(&stream->block, (uint64_t)block, __ATOMIC_SEQ_CST);
 	block->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0;
+	set_gate(block);
 	/* said last: from here on the slow half knows the block */
 	__atomic_store_n(&block->self, block, __ATOMIC_RELEASE);
 	return true;
@@ -290,7 +329,7 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state)
 	struct gt_thread *thread = gt_arch_block();
 	if (thread == NULL || thread->context == next)
 		return;
-	busy(thread, 1);
+	begin(thread);
 	tell_switch(thread, thread->context->number, next->number, state);
 	put_away(thread, thread->context);
 	bool known = next->writer == thread->generation || next->writer == 0;
@@ -299,7 +338,7 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state)
 	thread->epoch = gt_epoch_next();
 	next->writer = thread->generation;
 	say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
-	busy(thread, -1);
+	end(thread);
 }
 
 void gt_kernel_enter(struct gt_context *context, uint64_t rip)
@@ -307,7 +346,7 @@ void gt_kernel_enter(struct gt_context *context, uint64_t rip)
 	struct gt_thread *thread = gt_arch_block();
 	if (thread == NULL)
 		return;
-	busy(thread, 1);
+	begin(thread);
 	struct gt_context *interrupted = thread->context;
 	put_away(thread, interrupted);
 	context->interrupted = interrupted;
@@ -320,7 +359,7 @@ void gt_kernel_enter(struct gt_context *context, uint64_t rip)
 	context->writer = thread->generation;
 	thread->resume &= GT_RESUME_MISSED;
 	say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
-	busy(thread, -1);
+	end(thread);
 }
 
 void gt_kernel_leave(void)
@@ -328,7 +367,7 @@ void gt_kernel_leave(void)
 	struct gt_thread *thread = gt_arch_block();
 	if (thread == NULL || thread->context->interrupted == NULL)
 		return;
-	busy(thread, 1);
+	begin(thread);
 	struct gt_context *left = thread->context;
 	struct gt_context *interrupted = left->interrupted;
 	/* what did not return (it was thrown away with its stack) is over */
@@ -360,7 +399,7 @@ void gt_kernel_leave(void)
 		}
 	}
 	gt_stream_settle(thread);
-	busy(thread, -1);
+	end(thread);
 }
 
 bool gt_kernel_enter_nmi(struct gt_context *context, uint64_t rip)
@@ -377,8 +416,10 @@ void gt_kernel_pause(void)
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
 	if (thread != NULL) {
+		begin(thread);
 		thread->context->paused++;
 		thread->outside |= 2;
+		end(thread);
 	}
 	gt_arch_interrupts_restore(saved);
 }
@@ -387,8 +428,12 @@ void gt_kernel_resume(void)
 {
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
-	if (thread != NULL && thread->context->paused != 0 && --thread->context->paused == 0)
-		thread->outside &= (uint8_t)~2u;
+	if (thread != NULL && thread->context->paused != 0) {
+		begin(thread);
+		if (--thread->context->paused == 0)
+			thread->outside &= (uint8_t)~2u;
+		end(thread);
+	}
 	gt_arch_interrupts_restore(saved);
 }
 
@@ -410,9 +455,11 @@ static void tell_blocks(uint32_t byte, uint8_t value)
 	struct graftrace_stream *streams = graftrace_arena_streams(arena);
 	for (uint32_t i = 0; i < arena->stream_count; i++) {
 		uint64_t block = __atomic_load_n(&streams[i].block, __ATOMIC_SEQ_CST);
-		if (block != 0)
-			__atomic_store_n((uint8_t *)block + GT_THREAD_STOP + byte, value,
-					 __ATOMIC_SEQ_CST);
+		if (block == 0)
+			continue;
+		__atomic_store_n((uint8_t *)block + GT_THREAD_STOP + byte, value, __ATOMIC_SEQ_CST);
+		/* opened again by its own CPU, whichever setting it was */
+		close_gate((struct gt_thread *)block);
 	}
 }
 

@@ -8,6 +8,7 @@
 
 /* struct gt_thread */
 #define GT_THREAD_OWNER		0
+#define GT_THREAD_MIRROR	0 /* kernels */
 #define GT_THREAD_STOP		8
 #define GT_THREAD_CUR		16
 #define GT_THREAD_INSIDE	24
@@ -25,6 +26,9 @@
 #define GT_THREAD_PROFILE_PAGES 112
 #define GT_THREAD_SELF		120
 #define GT_THREAD_BUSY		216
+#define GT_THREAD_GATE_EPOCH	236
+#define GT_THREAD_GATE		240
+#define GT_GATE_CLOSED		0x7fffffffffffffff
 #define GT_THREAD_SLOW_STACK	248
 #define GT_THREAD_CONTEXT	144
 #define GT_THREAD_BYTES		256
@@ -85,6 +89,14 @@
 
 /* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
 #define GT_LONG_RETURN_WORD 0xfffffe0c00010003
+
+/* A kernel's stub (arch/x86_64/hot_kernel.S has the picture): where an entry jumps to, where the
+ * return addresses of its two calls point, and where an untraced call goes on. */
+#define GT_STUB_BYTES	 40
+#define GT_STUB_START	 8
+#define GT_STUB_CALLED	 13
+#define GT_STUB_RETURN	 18
+#define GT_STUB_UNTRACED 33
 
 /* The mirror of a return slot lies at slot XOR this. */
 #define GT_MIRROR_BIT 46

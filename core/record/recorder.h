@@ -85,7 +85,11 @@ struct gt_context {
 
 /* The thread block. The first 128 bytes are layout.h's. */
 struct gt_thread {
-	uint64_t owner; /* who it belongs to (thread pointer); 0 = nobody, or wiped by fork */
+	union {
+		uint64_t owner; /* who it belongs to (thread pointer); 0 = nobody, or wiped by fork
+				 */
+		uint64_t mirror; /* kernels: what leads from a slot of the context to its mirror */
+	};
 	/* One compare tells "record, in this mode". Written byte by byte: both sides write. */
 	union {
 		uint32_t stop; /* GT_STOP_…, mode in byte 3 */
@@ -144,13 +148,18 @@ struct gt_thread {
 	uint64_t oldest_sequence; /* overwrite mode: of `oldest` */
 	uint32_t
 		oldest; /* index + 1 of what should be the writer's oldest sub-buffer; 0: unknown */
-	uint32_t reserved[3];
+	/* Kernels: what the straight line compares (hot_kernel.S, G); set_gate in kernel.c. */
+	uint32_t gate_epoch; /* `epoch` while the gate is open, else one that no frame has */
+	uint64_t gate;	     /* lowest stack pointer that may go straight, GT_GATE_CLOSED: none */
 	uint64_t slow_stack; /* kernels: top of the stack that the slow half runs on; 0 = none */
 };
 
 #define GT_ASSERT_AT(type, field, offset) \
 	_Static_assert(offsetof(type, field) == (offset), #field " stands where layout.h says")
 GT_ASSERT_AT(struct gt_thread, owner, GT_THREAD_OWNER);
+GT_ASSERT_AT(struct gt_thread, mirror, GT_THREAD_MIRROR);
+GT_ASSERT_AT(struct gt_thread, gate, GT_THREAD_GATE);
+GT_ASSERT_AT(struct gt_thread, gate_epoch, GT_THREAD_GATE_EPOCH);
 GT_ASSERT_AT(struct gt_thread, stop, GT_THREAD_STOP);
 GT_ASSERT_AT(struct gt_thread, stop, GRAFTRACE_BLOCK_STOP);
 GT_ASSERT_AT(struct gt_thread, cur, GT_THREAD_CUR);

@@ -8,7 +8,6 @@
 #include "core/record/sites.h"
 #include "core/record/arch.h"
 #include "core/record/port.h"
-#include <graftrace/agent.h>
 
 /* Linkers put entries in the order of the text, mostly: insertion is fast there. */
 static void sort(uint64_t *entries, uint32_t count)
@@ -112,5 +111,5 @@ bool gt_sites_is_stub_return(const struct gt_sites *sites, uint64_t address)
 {
 	uint64_t offset = address - sites->stubs;
 	return offset < (uint64_t)sites->count * GT_STUB_BYTES &&
-	       offset % GT_STUB_BYTES == GRAFTRACE_STUB_RETURN;
+	       offset % GT_STUB_BYTES == GT_STUB_RETURN;
 }

@@ -97,7 +97,7 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 bool gt_port_is_stub_return(uint64_t address)
 {
 	return address - STUBS < FUNCTIONS * GT_STUB_BYTES &&
-	       address % GT_STUB_BYTES == GRAFTRACE_STUB_RETURN;
+	       (address - STUBS) % GT_STUB_BYTES == GT_STUB_RETURN;
 }
 
 uint32_t gt_port_context_number(void)
@@ -226,7 +226,7 @@ bool gt_fake_call(uint32_t function)
 	bool traced = gt_agent_entry(stack->sp, function, NULL, GT_ENTRY_ORDINARY);
 	if (traced)
 		*(uint64_t *)stack->sp =
-			STUBS + (uint64_t)function * GT_STUB_BYTES + GRAFTRACE_STUB_RETURN;
+			STUBS + (uint64_t)function * GT_STUB_BYTES + GT_STUB_RETURN;
 	return traced;
 }
 
