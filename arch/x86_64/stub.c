@@ -13,7 +13,8 @@ extern const char gt_hot_entry[] HIDDEN, gt_hot_entry_root[] HIDDEN, gt_hot_entr
 	gt_hot_exit[] HIDDEN;
 extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN;
 
-/* What hot.S reads: the one region, and (to know a return point) where stubs begin, and their bytes. */
+/* What hot.S reads: the one region, and (to know a return point) where stubs begin, and their
+ * bytes. */
 struct graftrace_region gt_hot_region HIDDEN;
 uint64_t gt_hot_stubs[2] HIDDEN = { ~0ull, 0 };
 

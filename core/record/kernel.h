@@ -9,7 +9,8 @@
  *  - those that say "interrupts off" are called with interrupts off on this CPU; an NMI may still
  *    come (gt_kernel_enter_nmi);
  *  - what %gs points to on a CPU begins with its struct gt_thread (x86-64), all zero until
- *    gt_kernel_cpu_start: traced functions may run before, and are not recorded then.
+ *    gt_kernel_cpu_start: traced functions may run before, and are not recorded then (with stacks
+ *    in the lower half of addresses none may).
  *
  * Stacks: each has its mirror at address XOR 1 << GT_MIRROR_BIT, mapped before it is used. A stack
  * that has none is no context; traced functions that run on it go unrecorded, and are counted.

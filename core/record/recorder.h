@@ -86,8 +86,8 @@ struct gt_context {
 /* The thread block. The first 128 bytes are layout.h's. */
 struct gt_thread {
 	union {
-		uint64_t owner; /* who it belongs to (thread pointer); 0 = nobody, or wiped by fork
-				 */
+		uint64_t owner;	 /* who it belongs to (thread pointer); 0 = nobody, or wiped by fork
+				  */
 		uint64_t mirror; /* kernels: what leads from a slot of the context to its mirror */
 	};
 	/* One compare tells "record, in this mode". Written byte by byte: both sides write. */
