@@ -16,6 +16,7 @@ MAY_KNOW = {
     "arch": ["core/record"],
     "port/program": ["core/record"],
     "port/unikernel": ["core/record", "core/view"],
+    "port/serial": ["core/record", "core/view"],
     "port/fake": ["core/record", "core/view"],
     "attach": ["core/view"],
     "read": ["core/view"],

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The smallest kernel that is worth tracing: one processor, threads that hand it to each other, two
+ * serial ports, no interrupts. All of this file is compiled with room for the tracer.
+ */
+#include "port/serial/kernel.h"
+
+#define UNTRACED __attribute__((patchable_function_entry(0)))
+
+void switch_stacks(uint64_t *save, uint64_t sp);
+void thread_first_steps(void);
+void kernel_main(void);
+void thread_run(void);
+
+struct thread threads[THREADS];
+static uint32_t current;
+
+/* ---- devices. The tracer itself sends by them ---- */
+
+UNTRACED void uart_write(int port, const char *bytes, size_t count)
+{
+	uint16_t base = port == 0 ? 0x3f8 : 0x2f8;
+	for (size_t i = 0; i < count; i++) {
+		while (!(in_8(base + 5) & 0x20))
+			;
+		out_8(base, (uint8_t)bytes[i]);
+	}
+}
+
+UNTRACED void print(const char *text)
+{
+	size_t count = 0;
+	while (text[count])
+		count++;
+	uart_write(0, text, count);
+}
+
+/* By the old timer's second counter, which counts down at 1,193,182 Hz: 10 ms of it. */
+UNTRACED uint64_t ticks_per_second(void)
+{
+	const uint32_t count = 11932;
+	out_8(0x61, (in_8(0x61) & ~2u) | 1);
+	out_8(0x43, 0xb0);
+	out_8(0x42, count & 0xff);
+	out_8(0x42, count >> 8);
+	uint64_t start = ticks();
+	while (!(in_8(0x61) & 0x20))
+		;
+	return (ticks() - start) * 100;
+}
+
+/* ---- threads ---- */
+
+static void yield(void)
+{
+	uint32_t from = current, to = current;
+	do
+		to = (to + 1) % THREADS;
+	while (!threads[to].alive && to != from);
+	if (to == from)
+		return;
+	current = to;
+	trace_switch(to, threads[from].alive);
+	switch_stacks(&threads[from].sp, threads[to].sp);
+}
+
+UNTRACED void thread_run(void)
+{
+	threads[current].run();
+	threads[current].alive = 0;
+	for (;;)
+		yield();
+}
+
+static void thread_create(uint32_t index, const char *name, void (*run)(void))
+{
+	struct thread *thread = &threads[index];
+	thread->name = name;
+	thread->run = run;
+	thread->stack_low = (uint64_t)stacks + index * STACK_BYTES;
+	thread->stack_top = thread->stack_low + STACK_BYTES;
+	uint64_t *sp = (uint64_t *)thread->stack_top - 1;
+	*--sp = (uint64_t)thread_first_steps;
+	thread->sp = (uint64_t)(sp - 6); /* what switch_stacks takes off */
+	thread->alive = 1;
+	trace_thread(index);
+}
+
+/* ---- what it does ---- */
+
+static uint32_t fibonacci(uint32_t n)
+{
+	if (n < 2)
+		return n;
+	if (n == 6)
+		yield(); /* in mid-call: each thread's calls are its own */
+	return fibonacci(n - 1) + fibonacci(n - 2);
+}
+
+static void calculate(void)
+{
+	if (fibonacci(10) != 55)
+		print("fibonacci(10) is wrong\n");
+}
+
+void kernel_main(void)
+{
+	threads[0] = (struct thread){ .name = "main",
+				      .stack_low = (uint64_t)stacks,
+				      .stack_top = (uint64_t)stacks + STACK_BYTES,
+				      .alive = 1 };
+	print("serial: a kernel of one page\n");
+	trace_init();
+	thread_create(1, "first", calculate);
+	thread_create(2, "second", calculate);
+	while (threads[1].alive || threads[2].alive)
+		yield();
+	trace_send();
+	out_8(0xf4, 0); /* QEMU ends */
+	for (;;)
+		__asm__ volatile("hlt");
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that this kernel supplies for being traced, step by step as doc/porting.md has it: what
+ * core/record/port.h asks for, the sites, a ring, a context a stack, and the trace sent over serial
+ * lines. Built against the installed headers and libgraftrace-core.a, without room for the tracer.
+ */
+#include "port/serial/kernel.h"
+
+#include "core/record/kernel.h"
+#include "core/record/port.h"
+#include "core/record/sites.h"
+#include "core/view/arena_control.h"
+
+#define SITES		 256
+#define FRAMES		 512
+#define RING_BYTES	 (1u << 20)
+#define SUB_BUFFER_BYTES 16384u
+#define MSR_GS_BASE	 0xc0000101
+
+/* Made from the kernel itself after its first link (Makefile); in ascending order. */
+struct name {
+	uint64_t address;
+	const char *name;
+};
+extern const struct name names[];
+extern const uint32_t name_count;
+
+/* Of the linker script. */
+extern uint64_t patchable_start[], patchable_end[];
+extern char stubs_start[];
+
+static struct gt_sites sites;
+static uint8_t states[SITES];
+static char ring_memory[2 * RING_BYTES] __attribute__((aligned(4096)));
+static struct graftrace_arena *arena;
+static struct gt_thread cpu; /* what %gs points to */
+static struct gt_context contexts[THREADS];
+static struct gt_frame frames[THREADS][FRAMES];
+static char slow_stack[GT_KERNEL_SLOW_STACK_BYTES] __attribute__((aligned(16)));
+
+/* ---- core/record/port.h ---- */
+
+struct graftrace_arena *gt_port_arena(void)
+{
+	return arena;
+}
+
+uint32_t gt_port_cpu(void)
+{
+	return 0;
+}
+
+bool gt_port_is_stub_return(uint64_t address)
+{
+	return gt_sites_is_stub_return(&sites, address);
+}
+
+/* This kernel's text can be written where it is. */
+void gt_port_text_write(uint64_t address, const void *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		((volatile char *)address)[i] = ((const char *)bytes)[i];
+}
+
+void gt_port_cpus_stop(void)
+{
+}
+
+void gt_port_cpus_start(void)
+{
+}
+
+void gt_port_lock(void)
+{
+}
+
+void gt_port_unlock(void)
+{
+}
+
+bool gt_port_peek(uint64_t address, uint64_t *value)
+{
+	if (address - (uint64_t)stacks >= THREADS * STACK_BYTES)
+		return false;
+	*value = *(const uint64_t *)address;
+	return true;
+}
+
+uint32_t gt_port_context_number(void)
+{
+	return 0x80000000u;
+}
+
+void *gt_port_allocate(size_t bytes)
+{
+	(void)bytes;
+	return NULL;
+}
+
+void gt_port_release(void *memory, size_t bytes)
+{
+	(void)memory;
+	(void)bytes;
+}
+
+bool gt_port_mirror_open(uint64_t low, uint64_t high)
+{
+	(void)low;
+	(void)high;
+	return false;
+}
+
+void gt_port_wait(struct graftrace_arena *of, uint32_t seen, uint32_t milliseconds)
+{
+	(void)of;
+	(void)seen;
+	(void)milliseconds;
+}
+
+void gt_port_ring_doorbell(struct graftrace_arena *of)
+{
+	(void)of;
+}
+
+void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
+{
+	(void)action;
+	(void)function;
+	(void)clock;
+	(void)took;
+}
+
+/* ---- what the viewer wants to know ---- */
+
+static int function_at(void *data, uint64_t address, struct gt_function *function)
+{
+	uint32_t i = name_count;
+	(void)data;
+	while (i > 0 && names[i - 1].address > address)
+		i--;
+	if (i == 0)
+		return GT_ENOENT;
+	*function = (struct gt_function){ .name = names[i - 1].name,
+					  .object = "kernel",
+					  .address = names[i - 1].address };
+	return GT_OK;
+}
+
+static int function_by_number(void *data, uint32_t number, struct gt_function *function)
+{
+	uint64_t address = gt_sites_address(&sites, number);
+	return address ? function_at(data, address, function) : GT_ENOENT;
+}
+
+/* Threads are numbered from 1 here: 0 is a processor without one. */
+static int thread_name(void *data, uint32_t number, char comm[16])
+{
+	(void)data;
+	if (number - 1 >= THREADS || !threads[number - 1].name)
+		return GT_ENOENT;
+	uint32_t i = 0;
+	for (; i < 15 && threads[number - 1].name[i]; i++)
+		comm[i] = threads[number - 1].name[i];
+	comm[i] = 0;
+	return GT_OK;
+}
+
+static uint32_t thread_number(void *data, uint32_t index)
+{
+	(void)data;
+	return index < THREADS && threads[index].name ? index + 1 : 0;
+}
+
+static void lock(void *data)
+{
+	(void)data;
+}
+
+static void set_tracing_on(void *data, bool on)
+{
+	(void)data;
+	gt_kernel_set_tracing_on(on);
+}
+
+static void patch(void *data, const uint8_t *wanted)
+{
+	(void)data;
+	gt_sites_apply(&sites, wanted);
+}
+
+static struct gt_arena_ring ring;
+
+static uint64_t now_ns(void *data)
+{
+	(void)data;
+	return gt_clock_ns(&ring.clock, ticks());
+}
+
+/* Pieces in a row, never given back: it serves one dump. */
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	static char heap[4 << 20] __attribute__((aligned(16)));
+	static size_t used;
+	(void)data;
+	if (new_bytes <= old_bytes)
+		return new_bytes ? memory : NULL;
+	if (new_bytes > sizeof(heap) - used)
+		return NULL;
+	char *given = heap + used;
+	used += (new_bytes + 15) & ~15ull;
+	for (size_t i = 0; i < old_bytes; i++)
+		given[i] = ((char *)memory)[i];
+	return given;
+}
+
+static struct gt_arena_control control;
+
+/* ---- what the kernel calls ---- */
+
+void trace_thread(uint32_t index)
+{
+	gt_kernel_context_init(&contexts[index], index + 1, threads[index].stack_low,
+			       threads[index].stack_top, frames[index], FRAMES);
+}
+
+void trace_switch(uint32_t index, int runnable)
+{
+	gt_kernel_switch(&contexts[index], runnable ? 0 : 64); /* R or X, as Linux numbers them */
+}
+
+void trace_init(void)
+{
+	static const struct gt_arena_names arena_names = { function_by_number, function_at,
+							   thread_name, NULL };
+	static const struct gt_arena_machine machine = { .lock = lock,
+							 .unlock = lock,
+							 .set_tracing_on = set_tracing_on,
+							 .patch = patch,
+							 .now_ns = now_ns,
+							 .thread_number = thread_number };
+	static const struct gt_memory memory = { resize, NULL };
+	uint32_t count = (uint32_t)(patchable_end - patchable_start);
+	uint64_t block = (uint64_t)&cpu;
+	if (count > SITES ||
+	    gt_kernel_arena_bytes(RING_BYTES, SUB_BUFFER_BYTES, 1) > sizeof(ring_memory)) {
+		print("trace: the tables are too small\n");
+		return;
+	}
+	gt_sites_init(&sites, patchable_start, states, count, (uint64_t)stubs_start);
+	arena = (struct graftrace_arena *)ring_memory;
+	gt_kernel_arena_init(arena, RING_BYTES, SUB_BUFFER_BYTES, 1);
+	trace_thread(0);
+	__asm__ volatile("wrmsr" : : "c"(MSR_GS_BASE), "a"((uint32_t)block), "d"(block >> 32));
+	cpu.slow_stack = (uint64_t)slow_stack + sizeof(slow_stack);
+	gt_kernel_cpu_start(&cpu, 0, &contexts[0], "cpu00");
+	ring.arena = arena;
+	ring.names = &arena_names;
+	ring.clock = (struct gt_clock){ .tsc_base = ticks(),
+					.mult = (1000000000ull << 24) / ticks_per_second(),
+					.shift = 24 };
+	if (gt_arena_control_init(&control, &ring, &machine, &memory, count, "serial") != GT_OK)
+		return;
+	gt_arena_control_patch(&control);
+	gt_kernel_set_tracing_on(true);
+}
+
+/* What `cat PATH` gives. */
+static void send(int port, const char *path, size_t path_bytes)
+{
+	static struct gt_control_handle handle;
+	static char block[4096];
+	struct gt_control_node node;
+	struct gt_message message;
+	int64_t got;
+	if (gt_control_find(&control.control, path, path_bytes, &node) != GT_OK ||
+	    gt_control_open(&handle, &node, GT_CONTROL_READ, &message) != GT_OK)
+		return;
+	while ((got = gt_control_read(&handle, block, sizeof(block), &message)) > 0)
+		uart_write(port, block, (size_t)got);
+	gt_control_close(&handle, &message);
+}
+
+void trace_send(void)
+{
+	gt_kernel_set_tracing_on(false);
+	send(0, "trace", 5);
+	send(1, "trace.data", 10);
+}

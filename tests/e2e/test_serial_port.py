@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""The port that others copy: a tiny kernel, built from what is installed, traced over a serial line."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import format_reader
+from conftest import BUILD, ROOT
+
+GRAFTRACE = BUILD / "cli" / "graftrace"
+PORT = ROOT / "port" / "serial"
+# Two threads calculate fibonacci(10), and give the processor away in mid-call.
+CALLS = 2 * 177
+
+
+@pytest.fixture(scope="module")
+def booted(tmp_path_factory):
+    """One boot: where its recording lies, and what came over the first line."""
+    scratch = tmp_path_factory.mktemp("serial")
+    subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", scratch / "stage"],
+                   check=True, capture_output=True)
+    prefix = next((scratch / "stage").glob("**/include/graftrace-core")).parent.parent
+    # A tree of its own: nothing of ours is in reach but what is installed.
+    shutil.copytree(PORT, scratch / "port" / "serial")
+    out = scratch / "out"
+    out.mkdir()
+    done = subprocess.run(["make", "-s", "-C", scratch / "port" / "serial", f"PREFIX={prefix}",
+                           f"OUT={out}", "run"], capture_output=True, text=True, timeout=120,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out / "trace.data", done.stdout.replace("\r", "")
+
+
+def test_the_port_is_as_small_as_the_checklist_says():
+    code = (PORT / "trace.c").read_text().splitlines()
+    script = [line for line in (PORT / "serial.ld").read_text().splitlines()
+              if re.search("gt_|stubs|patchable", line)]
+    assert len(code) + len(script) <= 300
+    hooks = re.findall(r"\btrace_\w+\(", (PORT / "main.c").read_text())
+    assert sorted(hooks) == ["trace_init(", "trace_send(", "trace_switch(", "trace_thread("]
+    assert sum(len(path.read_text().splitlines()) for path in PORT.iterdir()) <= 700
+
+
+def test_the_first_line_gives_the_graph_as_text(booted):
+    _, console = booted
+    assert console.startswith("serial: a kernel of one page\n# tracer: function_graph\n")
+    assert re.search(r"^ 0\) +main-1 +=> +first-2 +$", console, re.M)
+    assert re.search(r"^ 0\) .* us +\|  } /\* calculate \*/$", console, re.M)
+    assert console.count("fibonacci();") + console.count("fibonacci() {") == CALLS
+
+
+def test_the_second_line_gives_a_recording(booted):
+    recording, _ = booted
+    data = format_reader.read(recording)
+    assert not data.problems
+    report = subprocess.run([GRAFTRACE, "report", recording], check=True, capture_output=True,
+                            text=True, timeout=60).stdout
+    assert re.search(rf"^ +{CALLS} +0 .* fibonacci$", report, re.M), report
+    assert re.search(r"^ +2 +0 .* calculate$", report, re.M)
+    threads = subprocess.run([GRAFTRACE, "report", "--by", "thread", recording], check=True,
+                             capture_output=True, text=True, timeout=60).stdout
+    assert re.search(r" first-2$", threads, re.M) and re.search(r" second-3$", threads, re.M)
+    shown = subprocess.run([GRAFTRACE, "show", recording], check=True, capture_output=True,
+                           text=True, timeout=60).stdout
+    assert shown.count("fibonacci();") + shown.count("fibonacci() {") == CALLS
+
+
+def test_the_text_can_be_taken_apart_too(booted, tmp_path):
+    _, console = booted
+    text = tmp_path / "console.txt"
+    text.write_text(console)
+    subprocess.run([GRAFTRACE, "parse-trace", text, "-o", tmp_path / "calls.csv"], check=True,
+                   capture_output=True, timeout=60)
+    rows = (tmp_path / "calls.csv").read_text().splitlines()
+    assert sum(row.startswith("fibonacci,") for row in rows) == CALLS
