@@ -708,10 +708,21 @@ static bool is_readable(struct gt_fuse_file *file)
 	return got != GT_EAGAIN;
 }
 
+/* options/block: poll says that there is something, and the read waits, as on Linux. */
+static bool is_blocking(const struct gt_fuse_file *file)
+{
+	struct gt_control_target *target = file->reader.target;
+	uint64_t options = 0;
+
+	return target->ops->get != NULL &&
+	       target->ops->get(target, GT_CONTROL_OPTIONS, &options) == 0 &&
+	       options & GT_OPTION_BLOCK;
+}
+
 static void poll_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
-	bool readable = is_readable(file);
+	bool readable = is_readable(file) || is_blocking(file);
 	unsigned events = readable ? POLLIN | POLLRDNORM : 0;
 
 	if (!file->waits)

@@ -34,6 +34,7 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 	memset(look, 0, sizeof(*look));
 	pthread_mutex_lock(&live->lock);
 	look->clock = live->clock;
+	look->time_start = live->time_start;
 	look->options = live->options & GT_OPTIONS_OF_TEXT;
 	if (!all_cpus(live)) {
 		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
@@ -115,6 +116,9 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 		gt_live_instance_clear(live);
 	else if (error == 0)
 		error = gt_session_clear(live->session);
+	pthread_mutex_lock(&live->lock);
+	live->time_start = __builtin_ia32_rdtsc();
+	pthread_mutex_unlock(&live->lock);
 	gt_live_get_look(live, &look);
 	gt_live_view_clear(&live->over);
 	pthread_mutex_lock(&live->pipe_lock);
@@ -625,6 +629,7 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 	live->view.tracer = live->tracer = GRAFTRACE_TRACER_NOP;
 	live->has_clock = true;
 	live->cmdlines = CMDLINES;
+	live->time_start = __builtin_ia32_rdtsc();
 	for (uint32_t cpu = 0; cpu < live->view.cpu_count && cpu / 64 < CPU_WORDS; cpu++)
 		live->cpus[cpu / 64] |= UINT64_C(1) << cpu % 64;
 	live->session = top->session;
@@ -662,6 +667,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	gt_live_view_init(&live->over, gt_session_target(session), &live->view);
 	live->over.overwrite = options->mode == GRAFTRACE_MODE_OVERWRITE;
 	live->cmdlines = CMDLINES;
+	live->time_start = __builtin_ia32_rdtsc();
 	for (uint32_t cpu = 0; cpu < live->view.cpu_count && cpu / 64 < CPU_WORDS; cpu++)
 		live->cpus[cpu / 64] |= UINT64_C(1) << cpu % 64;
 	live->session = session;

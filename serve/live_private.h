@@ -59,6 +59,7 @@ struct gt_live {
 	uint64_t max_depth;
 	uint64_t threshold_ns;
 	enum gt_control_clock clock;
+	uint64_t time_start; /* the counter when the ring was emptied last */
 	enum graftrace_tracer tracer;
 	bool pipe_busy;
 

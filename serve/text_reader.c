@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include "core/view/message.h"
@@ -82,6 +83,14 @@ static void set_clock(struct gt_text_options *text, const struct gt_target *targ
 	}
 }
 
+/* As `uname -r`. */
+static const char *release(void)
+{
+	static struct utsname name;
+
+	return name.release[0] != '\0' || uname(&name) == 0 ? name.release : NULL;
+}
+
 static void free_look(struct gt_text_reader *reader)
 {
 	gt_globs_clear(&reader->only);
@@ -119,6 +128,8 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 		.options = look->options,
 		.mode = consume ? GT_MERGE_CONSUME : GT_MERGE_SNAPSHOT,
 		.header = !consume,
+		.time_start = look->time_start,
+		.release = release(),
 	};
 	struct gt_text_reader *reader = malloc(sizeof(*reader));
 	int error = GT_ENOMEM;

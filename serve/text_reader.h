@@ -19,9 +19,10 @@ struct gt_text_reader;
 
 /* What is shown, and how. */
 struct gt_text_look {
-	enum gt_control_clock clock;   /* of the time stamps */
-	uint64_t options;	       /* bits of enum gt_control_option */
-	struct gt_control_scope scope; /* all zero: all of it */
+	enum gt_control_clock clock; /* of the time stamps */
+	uint64_t options;	     /* bits of enum gt_control_option */
+	uint64_t time_start;	     /* the counter when the ring was emptied last; 0: not known */
+	struct gt_control_scope scope;				    /* all zero: all of it */
 	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask; no bit:
 								      every CPU */
 	/* Functions shown alone, or not, and times (core/view/filter.h): copied by

@@ -149,6 +149,10 @@ enum gt_control_threads {
 #define GT_OPTION_DISABLE_ON_FREE GT_OPTION_BIT(33)
 #define GT_OPTION_TEST_NOP_ACCEPT GT_OPTION_BIT(34)
 #define GT_OPTION_TEST_NOP_REFUSE GT_OPTION_BIT(35)
+#define GT_OPTION_BIN		  GT_OPTION_BIT(36)
+#define GT_OPTION_STACKTRACE	  GT_OPTION_BIT(37)
+#define GT_OPTION_USERSTACKTRACE  GT_OPTION_BIT(38)
+#define GT_OPTION_SYM_USEROBJ	  GT_OPTION_BIT(39)
 
 /* Linux's defaults (overwrite and function-fork are the target's own). */
 #define GT_OPTIONS_DEFAULT                                                                        \
@@ -157,11 +161,6 @@ enum gt_control_threads {
 	 GT_OPTION_GRAPH_IRQS | GT_OPTION_SLEEP_TIME | GT_OPTION_GRAPH_TIME |                     \
 	 GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_RECORD_CMD | GT_OPTION_MARKERS | \
 	 GT_OPTION_HASH_PTR | GT_OPTION_FUNCTION_TRACE)
-
-/* Options that Linux has and that cannot be switched on here: refused with GT_ENOTSUP. */
-#define GT_OPTIONS_NOT_MADE                                                             \
-	(GT_OPTION_VERBOSE | GT_OPTION_RAW | GT_OPTION_HEX | GT_OPTION_LATENCY_FORMAT | \
-	 GT_OPTION_FUNC_NO_REPEATS)
 
 /* Options that say how text is shown; the others change what is recorded or done. */
 #define GT_OPTIONS_OF_TEXT                                                                         \

@@ -163,6 +163,24 @@ static int open_thread_stats(struct gt_control_handle *handle, unsigned access,
 	return 0;
 }
 
+/* Closing free_buffer empties the ring, and stops the tracing first if an option says so. */
+static int close_free(struct gt_control_handle *handle, struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	const struct gt_control_scope all = { GT_SCOPE_ALL, 0 };
+	uint64_t options = 0;
+	int error = gt_row_get(handle, GT_CONTROL_OPTIONS, &options, message);
+
+	if (error == 0 && options & GT_OPTION_DISABLE_ON_FREE)
+		error = gt_row_set(handle, GT_CONTROL_TRACING_ON, 0, message);
+	return error != 0 ? error : ops->clear(handle->target, &all, message);
+}
+
+static bool can_clear(const struct gt_control_target *target)
+{
+	return target->ops->clear != NULL;
+}
+
 static bool has_stats(const struct gt_control_target *target)
 {
 	return target->ops->stats != NULL;
@@ -182,6 +200,8 @@ static const struct gt_control_file files[] = {
 	    .refusal = "the ring of a program has its size from the start: graftrace record "
 		       "--buffer-size",
 	    .open = open_size, .read = gt_row_read_text, .write = write_size),
+	ROW("free_buffer", "closing it empties the ring", GT_CONTROL_LIVE, .exists = can_clear,
+	    .write = gt_row_write_nothing, .close = close_free),
 	ROW("stats", "records by what became of them, threads, losses by cause", GT_CONTROL_ALL,
 	    .open = open_stats, .read = gt_row_read_text),
 	ROW("per_cpu/cpu#/stats", "one CPU: records by what became of them", GT_CONTROL_ALL,

@@ -13,11 +13,14 @@
 	X("sym-offset", SYM_OFFSET, -1, "function: name+0xoffset/0xsize")                        \
 	X("sym-addr", SYM_ADDR, -1, "function: addresses beside names")                          \
 	X("verbose", VERBOSE, -1, "with latency-format: everything of each record")              \
-	X("raw", RAW, -1, "records as numbers")                                                  \
-	X("hex", HEX, -1, "records as hexadecimal numbers")                                      \
-	X("block", BLOCK, -1, "kept for scripts: reading trace_pipe waits anyhow")               \
-	X("trace_printk", TRACE_PRINTK, -1, "texts that the program itself writes are shown")    \
+	X("raw", RAW, -1, "function: records as numbers")                                        \
+	X("hex", HEX, -1, "function: records as hexadecimal numbers")                            \
+	X("bin", BIN, -1, "function: records as bytes")                                          \
+	X("block", BLOCK, -1, "poll of trace_pipe says at once that there is something")         \
+	X("trace_printk", TRACE_PRINTK, -1, "off: printk-msg-only means nothing")                \
 	X("annotate", ANNOTATE, -1, "say where the buffer of a CPU begins")                      \
+	X("userstacktrace", USERSTACKTRACE, -1, "kept for scripts: of the user's side")          \
+	X("sym-userobj", SYM_USEROBJ, -1, "kept for scripts: objects in those")                  \
 	X("printk-msg-only", PRINTK_MSG_ONLY, -1, "of markers the text alone")                   \
 	X("context-info", CONTEXT_INFO, -1, "function: task, CPU and time stamp")                \
 	X("latency-format", LATENCY_FORMAT, -1, "the text of latency tracers")                   \
@@ -32,6 +35,7 @@
 	X("function-trace", FUNCTION_TRACE, -1, "latency tracers show functions")                \
 	X("function-fork", FUNCTION_FORK, -1,                                                    \
 	  "set_ftrace_pid: what a listed thread starts is listed too")                           \
+	X("stacktrace", STACKTRACE, -1, "kept for scripts: a stack trace behind each event")     \
 	X("func_stack_trace", FUNC_STACK, GRAFTRACE_TRACER_FUNCTION,                             \
 	  "function: the calls that led there, below each line")                                 \
 	X("func-no-repeats", FUNC_NO_REPEATS, GRAFTRACE_TRACER_FUNCTION,                         \
@@ -90,6 +94,9 @@ static int open_option(struct gt_control_handle *handle, unsigned access,
 	return error;
 }
 
+/* Linux has no function for both. */
+#define STACK_OR_REPEATS (GT_OPTION_FUNC_STACK | GT_OPTION_FUNC_NO_REPEATS)
+
 static int change_option(struct gt_control_handle *handle, uint64_t bit, bool on,
 			 struct gt_message *message)
 {
@@ -102,8 +109,10 @@ static int change_option(struct gt_control_handle *handle, uint64_t bit, bool on
 		return 0;
 	if (bit == GT_OPTION_TEST_NOP_REFUSE)
 		return REFUSE(message, GT_EINVAL, "this option refuses to be changed");
-	if (bit & GT_OPTIONS_NOT_MADE)
-		return REFUSE(message, GT_ENOTSUP, "this is not made here");
+	if (on && bit & STACK_OR_REPEATS && set & STACK_OR_REPEATS)
+		return REFUSE(message, GT_EINVAL,
+			      "func_stack_trace and func-no-repeats exclude "
+			      "each other");
 	return gt_row_set(handle, GT_CONTROL_OPTIONS, on ? set | bit : set & ~bit, message);
 }
 

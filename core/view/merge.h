@@ -57,6 +57,9 @@ struct gt_source {
 	uint64_t fed_sequence;
 	uint64_t consumed; /* below this all is consumed */
 	uint64_t switched; /* the reader's own: clock of the last CONTEXT record it was given */
+	/* The reader's own, func-no-repeats: the last call, how often it came again, and when. */
+	uint64_t last_caller, repeated_at;
+	uint32_t last_function, repeats;
 	struct gt_decode decode;
 	struct graftrace_sub_buffer *buffer;
 };

@@ -91,6 +91,13 @@ static char *put_header(struct gt_text *text, char *at)
 	at = GT_PUT_LITERAL(at, "\n#\n");
 	if (!has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
+	if (has(text, GT_OPTION_LATENCY_FORMAT)) {
+		char *end = gt_text_put_latency_header(text, at);
+
+		if (end == at)
+			return at; /* nothing is printed of an empty trace */
+		at = end;
+	}
 	return tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH ? gt_text_put_graph_header(text, at)
 							 : gt_text_put_function_header(text, at);
 }
@@ -117,14 +124,14 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		return put_lost(text, source, record->start, at);
 	case GT_RECORD_FUNCTION:
 		return gt_text_put_function(text, source, at);
+	case GT_RECORD_STACK:
+		return gt_text_put_function(text, source, at);
 	default:
-		/* Among the function tracer's records only markers and stack traces have a line of
-		 * their own. */
+		/* Among the function tracer's records only markers have a line of their own. */
 		if (source->decode.tracer != GRAFTRACE_TRACER_FUNCTION)
 			return gt_text_put_graph(text, source, at);
-		return record->kind == GT_RECORD_MARKER || record->kind == GT_RECORD_STACK
-			       ? gt_text_put_function(text, source, at)
-			       : at;
+		return record->kind == GT_RECORD_MARKER ? gt_text_put_function(text, source, at)
+							: at;
 	}
 }
 
@@ -137,15 +144,23 @@ static int64_t step(struct gt_text *text, char *buffer)
 			return put_header(text, buffer) - buffer;
 	}
 	for (;;) {
-		struct gt_source *source;
-		int found = gt_merge_next(&text->merge, &source);
+		struct gt_source *source = text->again;
+		int found = source ? 1 : gt_merge_next(&text->merge, &source);
 		if (found <= 0)
 			return found;
+		text->again = NULL;
+		text->late_at = 0;
 		char *at = put_record(text, source, buffer);
-		if (at != buffer) {
-			text->any = true;
+		if (at == buffer)
+			continue;
+		text->any = true;
+		if (!text->late_at)
 			return at - buffer;
-		}
+		if (!text->again && gt_merge_next(&text->merge, &source) > 0)
+			text->again = source;
+		return (int64_t)gt_text_finish_line(text, buffer, (size_t)(at - buffer),
+						    text->again ? text->again->record.clock
+								: text->late_clock);
 	}
 }
 

@@ -40,6 +40,10 @@ struct gt_text_options {
 	bool other_clock;
 	uint64_t units;
 	struct gt_clock clock;
+	/* latency-format: the counter when the trace was emptied last, 0: times are since the first
+	 * record shown; the release of the kernel, NULL: not known. */
+	uint64_t time_start;
+	const char *release;
 	bool color;		  /* escape sequences for a terminal */
 	struct gt_filter *filter; /* the caller's; NULL: none */
 };
@@ -71,9 +75,13 @@ struct gt_text {
 	struct gt_text_options options;
 	struct gt_merge merge;
 	uint8_t cpu_digits;
-	bool annotate;	      /* say where a CPU's buffer begins: some were overrun */
-	bool begun;	      /* the header has been given */
-	bool any;	      /* a line has been given */
+	bool annotate;		 /* say where a CPU's buffer begins: some were overrun */
+	bool begun;		 /* the header has been given */
+	bool any;		 /* a line has been given */
+	struct gt_source *again; /* its record is yet to be shown; NULL: the next one is */
+	uint32_t late_at;     /* latency-format: where the time belongs in the line; 0: nowhere */
+	uint64_t late_clock;  /* … of this record */
+	uint64_t shown;	      /* records of it so far */
 	uint32_t held, given; /* carry: bytes in it, and those given out */
 	struct gt_text_cpu cpus[GT_TEXT_CPUS];
 	struct gt_text_name functions[GT_TEXT_NAMES];

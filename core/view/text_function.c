@@ -5,6 +5,8 @@
  */
 #include "core/view/text_parts.h"
 
+#define REPEATS_MOST 65535 /* Linux counts in 16 bits */
+
 /* ---- records ---- */
 
 static const struct gt_text_name *caller_of(struct gt_text *text, uint32_t pid, uint64_t address)
@@ -52,11 +54,20 @@ static char *put_symbol(struct gt_text *text, const struct gt_text_name *entry, 
 	return at;
 }
 
+static char *put_time(const struct gt_text *text, uint64_t clock, char *at)
+{
+	*at++ = ' ';
+	if (text->options.units)
+		return gt_put_right(at, stamp_of(text, clock) / text->options.units, 12);
+	return put_seconds(at, (stamp_of(text, clock) + 500) / 1000);
+}
+
 static char *put_context(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
 	struct gt_text_cpu *cpu = cpu_of(text, record->cpu);
 	size_t length = gt_text_length(source->comm, sizeof(source->comm));
+	char *line = at;
 
 	if (!cpu->started && text->annotate && text->any && has(text, GT_OPTION_ANNOTATE)) {
 		at = GT_PUT_LITERAL(at, "##### CPU ");
@@ -64,8 +75,11 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 		at = GT_PUT_LITERAL(at, " buffer started ####\n");
 	}
 	cpu->started = true;
+	text->shown++;
 	if (!has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
+	if (has(text, GT_OPTION_LATENCY_FORMAT))
+		return gt_text_put_latency_context(text, source, line, at);
 	if (length && has(text, GT_OPTION_RECORD_CMD)) {
 		at = gt_put_fill(at, ' ', 16 - length);
 		at = gt_put_clean(at, source->comm, length);
@@ -87,15 +101,11 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 	at = GT_PUT_LITERAL(at, "] ");
 	if (has(text, GT_OPTION_IRQ_INFO))
 		at = GT_PUT_LITERAL(at, ".....");
-	*at++ = ' ';
-	if (text->options.units)
-		at = gt_put_right(at, stamp_of(text, record->clock) / text->options.units, 12);
-	else
-		at = put_seconds(at, (stamp_of(text, record->clock) + 500) / 1000);
+	at = put_time(text, record->clock, at);
 	return GT_PUT_LITERAL(at, ": ");
 }
 
-static char *put_function(struct gt_text *text, const struct gt_source *source, char *at)
+static char *put_call(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
 	const struct gt_text_name *name = name_of(text, record->function);
@@ -106,15 +116,68 @@ static char *put_function(struct gt_text *text, const struct gt_source *source, 
 		at = put_symbol(text, caller_of(text, source->pid, record->value), record->value,
 				at);
 	}
+	return at;
+}
+
+/* What has come again becomes one line, when another call comes: as in Linux, not before. */
+static bool is_repeat(struct gt_source *source)
+{
+	struct gt_record *record = &source->record;
+	if (record->function != source->last_function || record->value != source->last_caller ||
+	    source->repeats == REPEATS_MOST)
+		return false;
+	source->repeats++;
+	source->repeated_at = record->clock;
+	return true;
+}
+
+static char *put_repeats(struct gt_text *text, struct gt_source *source, char *at)
+{
+	struct gt_record record = source->record;
+	source->record.function = source->last_function;
+	source->record.value = source->last_caller;
+	at = put_call(text, source, at);
+	source->record = record;
+	at = GT_PUT_LITERAL(at, " (repeats: ");
+	at = gt_put_number(at, source->repeats);
+	at = GT_PUT_LITERAL(at, ", last_ts:");
+	at = put_time(text, source->repeated_at, at);
+	source->repeats = 0;
+	source->last_function = 0;
+	text->again = source; /* the other call itself is the next line */
+	return GT_PUT_LITERAL(at, ")\n");
+}
+
+static char *put_function(struct gt_text *text, struct gt_source *source, char *at)
+{
+	if (has(text, GT_OPTION_FUNC_NO_REPEATS)) {
+		if (is_repeat(source))
+			return at;
+		if (source->repeats)
+			return put_repeats(text, source, at);
+		source->last_function = source->record.function;
+		source->last_caller = source->record.value;
+	}
+	if (gt_text_is_dumped(text))
+		return gt_text_put_dump(text, source,
+					name_of(text, source->record.function)->address, at);
+	at = put_call(text, source, at);
 	*at++ = '\n';
 	return at;
+}
+
+static bool is_message_only(const struct gt_text *text)
+{
+	return has(text, GT_OPTION_PRINTK_MSG_ONLY) && has(text, GT_OPTION_TRACE_PRINTK);
 }
 
 /* A marker among the function tracer's lines. */
 static char *put_event(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
-	if (!has(text, GT_OPTION_PRINTK_MSG_ONLY)) {
+	if (gt_text_is_dumped(text) && !is_message_only(text))
+		return gt_text_put_dump(text, source, 0, at);
+	if (!is_message_only(text)) {
 		at = put_context(text, source, at);
 		if (!(record->flags & GT_RECORD_RAW))
 			at = GT_PUT_LITERAL(at, "tracing_mark_write: ");
@@ -124,22 +187,36 @@ static char *put_event(struct gt_text *text, const struct gt_source *source, cha
 	return at;
 }
 
+/* Where in its function a caller stood is not known: as if it were its beginning. */
+static char *put_stack_name(struct gt_text *text, const struct gt_text_name *name, char *at)
+{
+	at = put_short_name(name, at);
+	if (!has(text, GT_OPTION_SYM_ADDR))
+		return at;
+	at = GT_PUT_LITERAL(at, " <");
+	at = gt_put_hex(at, name->address, 16);
+	*at++ = '>';
+	return at;
+}
+
 /* As Linux prints it: a line a call. */
 static char *put_stack(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
 	uint32_t function;
+	if (gt_text_is_dumped(text))
+		return gt_text_put_dump(text, source, 0, at);
 	at = put_context(text, source, at);
 	at = GT_PUT_LITERAL(at, "<stack trace>\n");
 	for (uint32_t i = 0; (function = stack_function(record, i)) != 0; i++) {
 		at = GT_PUT_LITERAL(at, " => ");
-		at = put_short_name(name_of(text, function), at);
+		at = put_stack_name(text, name_of(text, function), at);
 		*at++ = '\n';
 	}
 	return at;
 }
 
-char *gt_text_put_function(struct gt_text *text, const struct gt_source *source, char *at)
+char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char *at)
 {
 	if (source->record.kind == GT_RECORD_STACK)
 		return put_stack(text, source, at);
@@ -152,7 +229,7 @@ char *gt_text_put_function(struct gt_text *text, const struct gt_source *source,
 /* ---- header ---- */
 
 /* Records of the function tracer in the target now. */
-static uint64_t count_entries(struct gt_text *text, uint64_t *lost)
+uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 {
 	struct gt_target *target = text->target;
 	void *buffer = gt_memory_get(&text->merge.memory, target->sub_buffer_bytes);
@@ -176,6 +253,10 @@ static uint64_t count_entries(struct gt_text *text, uint64_t *lost)
 			}
 			s++;
 			const uint64_t *word = (const uint64_t *)(bytes + 1);
+			if (target->tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH) {
+				entries += gt_decode_count(bytes, word, (uint64_t)words);
+				continue;
+			}
 			for (int64_t w = 0; w + 1 < words; w += 2)
 				entries += graftrace_word_function(word[w]) - 1u <
 					   GRAFTRACE_SPECIAL - 1u;
@@ -219,7 +300,11 @@ static char *put_columns(struct gt_text *text, char *at)
 char *gt_text_put_function_header(struct gt_text *text, char *at)
 {
 	uint64_t lost;
-	uint64_t entries = count_entries(text, &lost);
+	uint64_t entries;
+
+	if (has(text, GT_OPTION_LATENCY_FORMAT) || has(text, GT_OPTION_VERBOSE))
+		return at;
+	entries = gt_text_count_entries(text, &lost);
 	at = GT_PUT_LITERAL(at, "# entries-in-buffer/entries-written: ");
 	at = gt_put_number(at, entries);
 	*at++ = '/';

@@ -67,10 +67,12 @@ static inline char *put_prologue(struct gt_text *text, const struct gt_source *s
 		at = put_proc(at, source->comm, source->tid);
 		at = GT_PUT_LITERAL(at, " | ");
 	}
+	if (has(text, GT_OPTION_LATENCY_FORMAT))
+		at = GT_PUT_LITERAL(at, " ..... | ");
 	return at;
 }
 
-static char mark_of(uint64_t ns)
+char gt_text_mark(uint64_t ns)
 {
 	static const struct {
 		uint64_t ns;
@@ -122,7 +124,7 @@ static char *put_duration(struct gt_text *text, const struct gt_source *source, 
 	bool color = text->options.color && ns > 10000;
 	if (color)
 		at = GT_PUT_LITERAL(at, COLOR_LONG);
-	*at++ = has(text, GT_OPTION_GRAPH_OVERHEAD) && ns > 10000 ? mark_of(ns) : ' ';
+	*at++ = has(text, GT_OPTION_GRAPH_OVERHEAD) && ns > 10000 ? gt_text_mark(ns) : ' ';
 	*at++ = ' ';
 	at = put_microseconds(at, ns);
 	if (color)
@@ -271,26 +273,13 @@ static char *put_marker(struct gt_text *text, const struct gt_source *source, ch
 	return end_comment(text, at);
 }
 
-static char *put_stack(struct gt_text *text, const struct gt_source *source, char *at)
-{
-	const struct gt_record *record = &source->record;
-	uint32_t function;
-	at = begin_comment(text, source, record->depth, at);
-	at = GT_PUT_LITERAL(at, "<stack trace>");
-	for (uint32_t i = 0; (function = stack_function(record, i)) != 0; i++) {
-		at = i ? GT_PUT_LITERAL(at, " <- ") : GT_PUT_LITERAL(at, " ");
-		at = put_short_name(name_of(text, function), at);
-	}
-	return end_comment(text, at);
-}
-
 /* A kernel's CPU goes on with another stack. Threads have their box; interrupts are shown as Linux
  * shows them. */
 static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint64_t number,
 			   char *at)
 {
 	bool inside = number >= GRAFTRACE_CONTEXT_INTERRUPT;
-	if (inside == source->in_interrupt || !has(text, GT_OPTION_IRQ_INFO)) {
+	if (inside == source->in_interrupt || !has(text, GT_OPTION_GRAPH_IRQS)) {
 		source->in_interrupt = inside;
 		return at;
 	}
@@ -329,6 +318,10 @@ static char *put_task_switch(struct gt_text *text, const struct gt_source *sourc
 
 char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at)
 {
+	/* What a kernel's interrupts call can be left out. */
+	if (source->decode.kernel && source->record.context >= GRAFTRACE_CONTEXT_INTERRUPT &&
+	    !has(text, GT_OPTION_GRAPH_IRQS) && source->record.kind != GT_RECORD_CONTEXT)
+		return at;
 	switch (source->record.kind) {
 	case GT_RECORD_ENTRY:
 		return put_entry(text, source, at);
@@ -340,8 +333,6 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 		return put_unwound(text, source, at);
 	case GT_RECORD_MARKER:
 		return put_marker(text, source, at);
-	case GT_RECORD_STACK:
-		return put_stack(text, source, at);
 	case GT_RECORD_CONTEXT:
 		return put_context_switch(text, source, at);
 	case GT_RECORD_SWITCH:
@@ -353,8 +344,31 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 
 /* ---- header ---- */
 
+/* The column of flags, behind those that stand before it. */
+static char *put_flags_header(const struct gt_text *text, char *at)
+{
+	static const char *const lines[] = { "  _-----=> irqs-off        \n",
+					     " / _----=> need-resched    \n",
+					     "| / _---=> hardirq/softirq \n",
+					     "|| / _--=> preempt-depth   \n",
+					     "||| /                      \n" };
+	size_t before = (has(text, GT_OPTION_GRAPH_ABSTIME) ? 16 : 0) +
+			(has(text, GT_OPTION_GRAPH_CPU) ? 4 : 0) +
+			(has(text, GT_OPTION_GRAPH_PROC) ? 17 : 0);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		*at++ = '#';
+		at = gt_put_fill(at, ' ', before);
+		at = gt_put_bytes(at, lines[i], gt_text_length(lines[i], 64));
+	}
+	return at;
+}
+
 char *gt_text_put_graph_header(struct gt_text *text, char *at)
 {
+	bool latency = has(text, GT_OPTION_LATENCY_FORMAT);
+
+	if (latency)
+		at = put_flags_header(text, at);
 	*at++ = '#';
 	if (has(text, GT_OPTION_GRAPH_ABSTIME))
 		at = GT_PUT_LITERAL(at, "     TIME       ");
@@ -362,6 +376,8 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 		at = GT_PUT_LITERAL(at, " CPU");
 	if (has(text, GT_OPTION_GRAPH_PROC))
 		at = GT_PUT_LITERAL(at, "  TASK/PID       ");
+	if (latency)
+		at = GT_PUT_LITERAL(at, "||||   ");
 	if (has(text, GT_OPTION_GRAPH_DURATION))
 		at = GT_PUT_LITERAL(at, "  DURATION   ");
 	at = GT_PUT_LITERAL(at, "               FUNCTION CALLS\n#");
@@ -371,6 +387,8 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 		at = GT_PUT_LITERAL(at, " |  ");
 	if (has(text, GT_OPTION_GRAPH_PROC))
 		at = GT_PUT_LITERAL(at, "   |    |        ");
+	if (latency)
+		at = GT_PUT_LITERAL(at, "||||   ");
 	if (has(text, GT_OPTION_GRAPH_DURATION))
 		at = GT_PUT_LITERAL(at, "   |   |      ");
 	return GT_PUT_LITERAL(at, "               |   |   |   |\n");

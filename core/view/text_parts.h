@@ -98,7 +98,25 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 char *gt_text_put_graph_header(struct gt_text *text, char *at);
 
 /* A record of the function tracer, or a marker among them. */
-char *gt_text_put_function(struct gt_text *text, const struct gt_source *source, char *at);
+char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char *at);
 char *gt_text_put_function_header(struct gt_text *text, char *at);
+/* Records in the target now, and those that were lost. */
+uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost);
+
+/* text_latency.c: latency-format. What stands before a function's name, but for the time, whose
+ * place is noted: gt_text_finish_line puts it there once the next record's clock is known, and
+ * returns the new length. */
+char *gt_text_put_latency_header(struct gt_text *text, char *at);
+char *gt_text_put_latency_context(struct gt_text *text, const struct gt_source *source, char *line,
+				  char *at);
+size_t gt_text_finish_line(struct gt_text *text, char *line, size_t length, uint64_t next_clock);
+
+/* text_dump.c: raw, hex and bin. The address of the function, 0 unknown. */
+bool gt_text_is_dumped(const struct gt_text *text);
+char *gt_text_put_dump(struct gt_text *text, const struct gt_source *source, uint64_t address,
+		       char *at);
+
+/* A mark beside a duration as Linux has them; ' ': it is short. */
+char gt_text_mark(uint64_t ns);
 
 #endif

@@ -188,6 +188,10 @@ def test_trace_pipe_without_blocking_is_EAGAIN_and_poll_wakes(mounted):
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     assert poll.poll(50) == []
+    mounted.write("options/block", "1")
+    assert poll.poll(0) == [(pipe, select.POLLIN)]
+    mounted.write("options/block", "0")
+    assert poll.poll(50) == []
     epoll = select.epoll()
     epoll.register(pipe, select.EPOLLIN)
     mounted.calls(1)

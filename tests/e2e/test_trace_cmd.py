@@ -112,7 +112,8 @@ def test_start_show_stat_stop_and_reset(mounted):
               "leaf", "-l", "other", "-n", "other")
     assert mounted.read("current_tracer") == "function_graph\n"
     assert sorted(mounted.read("set_ftrace_filter").split()) == ["leaf", "middle", "other"]
-    assert mounted.read("set_ftrace_notrace") == "other\n"
+    # with function_graph trace-cmd writes -n there, where there is such a file
+    assert mounted.read("set_graph_notrace") == "other\n"
     assert mounted.read("set_graph_function") == "middle\n"
     mounted.calls(2)
     shown = trace_cmd(mounted, "show")
@@ -131,6 +132,8 @@ def test_start_show_stat_stop_and_reset(mounted):
     assert mounted.read("current_tracer") == "nop\n"
     for name in ("set_ftrace_filter", "set_graph_function"):
         assert mounted.read(name) == "#### all functions enabled ####\n"
+    for name in ("set_ftrace_notrace", "set_graph_notrace"):
+        assert mounted.read(name) == "#### no functions disabled ####\n"
 
 
 def test_show_follows_trace_pipe(mounted):

@@ -552,8 +552,12 @@ static void options_are_set_by_name_or_by_their_file(void **state)
 	refuses("options/overwrite", "1", GT_EINVAL);
 	assert_string_equal(message.text, "not while it runs");
 	refuses("trace_options", "nosuch", GT_EINVAL);
-	refuses("options/latency-format", "1", GT_ENOTSUP);
-	assert_int_equal(put("options/latency-format", "0"), 0);
+	assert_int_equal(put("options/func_stack_trace", "1"), 0);
+	refuses("options/func-no-repeats", "1", GT_EINVAL);
+	assert_int_equal(put("options/func_stack_trace", "0"), 0);
+	assert_int_equal(put("options/func-no-repeats", "1"), 0);
+	refuses("trace_options", "func_stack_trace", GT_EINVAL);
+	assert_int_equal(put("options/func-no-repeats", "0"), 0);
 	refuses("trace_options", "no", GT_EINVAL);
 	refuses("trace_options", "", GT_EINVAL);
 	/* as on Linux: the options of a tracer are listed while it is current */

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -208,7 +209,7 @@ static void the_columns_are_chosen_by_options(void **state)
 	expect_golden("function_graph/no_context_info");
 }
 
-static void a_stack_trace_is_a_comment_or_a_line_a_call(void **state)
+static void a_stack_trace_is_a_line_a_call(void **state)
 {
 	static const uint32_t functions[] = { 3, 2, 1 };
 	struct builder *b =
@@ -228,8 +229,14 @@ static void a_stack_trace_is_a_comment_or_a_line_a_call(void **state)
 	start();
 	assert_int_equal(read_all(65536), 0);
 	gt_text_fini(&text);
-	assert_non_null(strstr(got, "/* <stack trace> f3 <- f2 <- f1 */\n"));
-	assert_non_null(strstr(got, ": <stack trace>\n => f3\n => f2\n => f1\n"));
+	for (int thread = 86; thread <= 87; thread++) { /* in the graph as among functions */
+		char line[64];
+
+		snprintf(line, sizeof(line), "sh-%d ", thread);
+		assert_non_null(strstr(got, line));
+		assert_non_null(
+			strstr(strstr(got, line), ": <stack trace>\n => f3\n => f2\n => f1\n"));
+	}
 	assert_non_null(strstr(got, ": f2 <-"));
 }
 
@@ -264,6 +271,93 @@ static void the_function_tracer_prints_callers(void **state)
 	fake.writers[1]->info.lost[GRAFTRACE_LOST_OVERRUN] = 5;
 	options.options = GT_OPTIONS_DEFAULT;
 	expect_golden("function/overrun");
+}
+
+/* Times to the next record are of any writer; they come out alike whatever the buffer. */
+static void expect_golden_in_pieces(const char *name)
+{
+	char *whole;
+
+	expect_golden(name);
+	whole = strdup(got);
+	start();
+	assert_int_equal(read_all(1), 0);
+	gt_text_fini(&text);
+	assert_string_equal(got, whole);
+	free(whole);
+}
+
+static void latency_format_is_linuxs(void **state)
+{
+	(void)state;
+	script_function();
+	options.options |= GT_OPTION_LATENCY_FORMAT;
+	options.release = "6.1.0";
+	options.time_start = 7499600000;
+	expect_golden_in_pieces("function/latency");
+	options.options |= GT_OPTION_VERBOSE;
+	expect_golden_in_pieces("function/latency_verbose");
+	options.options = GT_OPTIONS_DEFAULT | GT_OPTION_VERBOSE;
+	expect_golden("function/verbose");
+}
+
+static void latency_format_of_the_graph_has_flags(void **state)
+{
+	(void)state;
+	script_threads();
+	options.options |=
+		GT_OPTION_LATENCY_FORMAT | GT_OPTION_GRAPH_ABSTIME | GT_OPTION_GRAPH_PROC;
+	expect_golden_in_pieces("function_graph/latency");
+}
+
+static void latency_format_prints_no_header_of_an_empty_trace(void **state)
+{
+	(void)state;
+	fake.target.tracer = GRAFTRACE_TRACER_FUNCTION;
+	options.options |= GT_OPTION_LATENCY_FORMAT;
+	start();
+	read_all(65536);
+	gt_text_fini(&text);
+	assert_string_equal(got, "# tracer: function\n#\n");
+}
+
+static void records_are_shown_as_numbers_and_bytes(void **state)
+{
+	static const unsigned char bytes[] = { 86, 0, 0, 0, 0, 0, 0, 0 };
+	const char *record;
+
+	(void)state;
+	script_function();
+	options.options |= GT_OPTION_RAW;
+	expect_golden("function/raw");
+	options.options = GT_OPTIONS_DEFAULT | GT_OPTION_HEX;
+	expect_golden("function/hex");
+	options.options = GT_OPTION_BIN | GT_OPTION_CONTEXT_INFO;
+	options.header = false;
+	start();
+	assert_int_equal(gt_text_read(&text, got, 65536), 3 * 32 + 16 + 8);
+	gt_text_fini(&text);
+	record = got;
+	assert_memory_equal(record, bytes, sizeof(bytes));
+}
+
+static void repeated_calls_become_one_line(void **state)
+{
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 7499611600, 0, 64);
+
+	(void)state;
+	fake.target.tracer = GRAFTRACE_TRACER_FUNCTION;
+	b->sub_buffer->tracer = GRAFTRACE_TRACER_FUNCTION;
+	builder_function(b, 1, 10, 0x401215);
+	for (int i = 0; i < 3; i++)
+		builder_function(b, 2, 1000, 0x401215);
+	builder_function(b, 2, 1000, 0x1234); /* another caller */
+	builder_function(b, 1, 1000, 0x401215);
+	builder_function(b, 1, 1000, 0x401215); /* not told: nothing else came */
+	builder_close(b);
+	options.options |= GT_OPTION_FUNC_NO_REPEATS;
+	expect_golden_in_pieces("function/no_repeats");
 }
 
 static void an_empty_trace_has_its_header(void **state)
@@ -524,9 +618,14 @@ int main(void)
 		TEST(durations_and_marks_are_linuxs),
 		TEST(a_reader_of_a_byte_at_a_time_gets_the_same_text),
 		TEST(threads_take_turns_on_a_cpu),
-		TEST(a_stack_trace_is_a_comment_or_a_line_a_call),
+		TEST(a_stack_trace_is_a_line_a_call),
 		TEST(the_columns_are_chosen_by_options),
 		TEST(the_function_tracer_prints_callers),
+		TEST(latency_format_is_linuxs),
+		TEST(latency_format_of_the_graph_has_flags),
+		TEST(latency_format_prints_no_header_of_an_empty_trace),
+		TEST(records_are_shown_as_numbers_and_bytes),
+		TEST(repeated_calls_become_one_line),
 		TEST(an_empty_trace_has_its_header),
 		TEST(a_leaf_may_span_two_sub_buffers),
 		TEST(a_name_is_told_where_the_opening_was_not_printed),
