@@ -109,7 +109,7 @@ static int64_t time_of_change(const struct stat *status)
 	return (int64_t)status->st_ctim.tv_sec * 1000000000 + status->st_ctim.tv_nsec;
 }
 
-static int plan_file(struct gt_catalog_file *file, struct gt_message *message)
+static int plan_file(struct gt_catalog_file *file, bool breakpoints, struct gt_message *message)
 {
 	int error;
 
@@ -125,6 +125,8 @@ static int plan_file(struct gt_catalog_file *file, struct gt_message *message)
 	if (error)
 		return error;
 	gt_plan_use_cache(file->plan, NULL);
+	if (breakpoints)
+		gt_plan_allow_breakpoints(file->plan);
 	file->function_count = gt_object_function_count(file->object);
 	file->entries = calloc(file->function_count + 1, sizeof(*file->entries));
 	file->planned = calloc(file->function_count + 1, 1);
@@ -182,7 +184,7 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 	file->changed = time_of_change(&status);
 	file->system = is_system(map->path);
 	file->hook_count = -1;
-	error = plan_file(file, message);
+	error = plan_file(file, catalog->breakpoints, message);
 	if (error) {
 		free_file(file);
 		return error;

@@ -59,6 +59,7 @@ struct gt_catalog {
 	size_t block_count;
 	size_t block_room;
 	uint32_t next_number;
+	bool breakpoints; /* of every plan: set before the first file is opened */
 };
 
 void gt_catalog_init(struct gt_catalog *catalog);

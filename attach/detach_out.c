@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/detach_private.h"
+#include "attach/traps.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -182,6 +183,7 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 	size_t i;
 	int error, ended, rest, best = 0;
 
+	gt_traps_leave_threads(out->process, &out->state, threads);
 	for (i = 0; i < threads->count; i++) {
 		struct user_regs_struct registers;
 
@@ -204,7 +206,9 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 	error = gt_remote_begin(&remote, out->process, tid, message);
 	if (error)
 		return error;
-	error = unmap_mirror(out, &remote);
+	error = gt_traps_leave(&remote, &out->header, out->image, &out->state);
+	if (!error)
+		error = unmap_mirror(out, &remote);
 	if (!error)
 		error = unmap_heap(out, &remote);
 	if (!error)

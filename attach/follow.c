@@ -117,6 +117,8 @@ void gt_follow_drop(struct gt_session *session, size_t at)
 {
 	struct gt_tracee *tracee = session->tracees[at];
 
+	if (tracee->no_traps)
+		session->no_breakpoints = tracee->no_traps;
 	gt_tracee_fini(tracee);
 	free(tracee);
 	session->tracees[at] = session->tracees[--session->tracee_count];

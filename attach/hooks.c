@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A kind with the number that its hook site gets. */
+#define NUMBERED(kind, number) ((uint32_t)(kind) | (number) << 16)
+
 static const struct {
 	const char *name;
 	uint32_t kind;
@@ -34,6 +37,19 @@ static const struct {
 	{ "__call_tls_dtors", GRAFTRACE_HOOK_LEAVE, false },
 	{ "__tsan_func_entry", GRAFTRACE_HOOK_TSAN, true },
 	{ "sigaction", GRAFTRACE_HOOK_SIGACTION, false },
+	{ "pthread_sigmask", GRAFTRACE_HOOK_SIGMASK, false },
+	{ "sigprocmask", GRAFTRACE_HOOK_SIGMASK, false },
+	{ "sigsuspend", NUMBERED(GRAFTRACE_HOOK_WAITMASK, 0), false },
+	{ "pthread_attr_setsigmask_np", NUMBERED(GRAFTRACE_HOOK_WAITMASK, 1), false },
+	{ "ppoll", NUMBERED(GRAFTRACE_HOOK_WAITMASK, 3), false },
+	{ "epoll_pwait", NUMBERED(GRAFTRACE_HOOK_WAITMASK, 4), false },
+	{ "epoll_pwait2", NUMBERED(GRAFTRACE_HOOK_WAITMASK, 4), false },
+	{ "pselect", NUMBERED(GRAFTRACE_HOOK_WAITMASK, 5), false },
+	{ "sigpending", GRAFTRACE_HOOK_SIGPENDING, false },
+	{ "sigwait", GRAFTRACE_HOOK_SIGWAIT, false },
+	{ "sigwaitinfo", NUMBERED(GRAFTRACE_HOOK_SIGWAIT, 1), false },
+	{ "sigtimedwait", NUMBERED(GRAFTRACE_HOOK_SIGWAIT, 1), false },
+	{ "syscall", GRAFTRACE_HOOK_SYSCALL, false },
 };
 #define NAMES (sizeof(names) / sizeof(*names))
 
@@ -56,7 +72,7 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 	if (name[0] == '_' && name[1] == 'Z')
 		return 0;
 	if (!symbol->address || (*name != '_' && *name != 'l' && *name != 's' && *name != 'e' &&
-				 *name != 'f' && *name != 'd' && *name != 'b'))
+				 *name != 'f' && *name != 'd' && *name != 'b' && *name != 'p'))
 		return 0;
 	if (strcmp(name, "_Unwind_GetCFA") == 0)
 		found->get_cfa = symbol->address;
@@ -86,6 +102,8 @@ int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook
 		struct gt_hook *hook = &hooks[count];
 
 		if (!found.address[i] || (!names[i].anywhere && !libc) ||
+		    ((names[i].kind & 0xffff) >= GRAFTRACE_HOOK_SIGMASK &&
+		     !gt_plan_has_breakpoints(plan)) ||
 		    (names[i].kind == GRAFTRACE_HOOK_UNWIND_SETIP && !found.get_cfa))
 			continue;
 		for (k = 0; k < count && addresses[k] != found.address[i]; k++)
@@ -93,9 +111,10 @@ int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook
 		if (k < count)
 			continue;
 		memset(hook, 0, sizeof(*hook));
-		hook->kind = names[i].kind;
+		hook->kind = names[i].kind & 0xffff;
 		hook->name = names[i].name;
 		hook->address = found.address[i];
+		hook->number = names[i].kind >> 16;
 		if (hook->kind == GRAFTRACE_HOOK_UNWIND_SETIP)
 			hook->argument = found.get_cfa;
 		else if (hook->kind == GRAFTRACE_HOOK_DEBUG_STATE)

@@ -9,7 +9,7 @@
 #include "attach/plan.h"
 #include <graftrace/agent.h>
 
-#define GT_HOOKS_MAX 24 /* of one object */
+#define GT_HOOKS_MAX 40 /* of one object */
 
 struct gt_hook {
 	uint32_t kind;	  /* enum graftrace_hook */
@@ -18,6 +18,7 @@ struct gt_hook {
 	/* Address for graftrace_hook_site.argument (add the bias), 0: none. _Unwind_GetCFA for
 	 * GRAFTRACE_HOOK_UNWIND_SETIP, _r_debug for GRAFTRACE_HOOK_DEBUG_STATE. */
 	uint64_t argument;
+	uint64_t number; /* … and a number that is none (GRAFTRACE_HOOK_WAITMASK): no bias */
 	struct gt_plan_entry entry; /* way GT_PLAN_NONE: cannot be hooked, entry.reason says why */
 };
 

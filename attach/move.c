@@ -256,7 +256,7 @@ int gt_plan_move(const struct gt_plan *plan, const struct gt_plan_entry *entry, 
 	uint32_t i;
 
 	if (entry->way != GT_PLAN_MOVED && entry->way != GT_PLAN_PADDING &&
-	    entry->way != GT_PLAN_SHORT)
+	    entry->way != GT_PLAN_SHORT && entry->way != GT_PLAN_BREAKPOINT)
 		return GT_EINVAL;
 	map = map ? map : &own;
 	memset(map->offset, 0xff, sizeof(map->offset));
@@ -305,6 +305,10 @@ int gt_plan_jump(const struct gt_plan *plan, const struct gt_plan_entry *entry, 
 
 	if (entry->way == GT_PLAN_NONE)
 		return GT_EINVAL;
+	if (entry->way == GT_PLAN_BREAKPOINT) {
+		out[0] = 0xcc;
+		return 0;
+	}
 	if (entry->way != GT_PLAN_SHORT) {
 		emit_jump(&output, stub);
 		return output.error;

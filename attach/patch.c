@@ -6,6 +6,7 @@
  */
 #include "attach/patch.h"
 #include "attach/editor.h"
+#include "attach/traps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -344,6 +345,8 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 				       bytes);
 	if (!error)
 		error = put_stub(patcher, stub, bytes);
+	if (!error && entry->way == GT_PLAN_BREAKPOINT)
+		error = gt_traps_note(patcher->tracee, entry->patch_address + object->bias, stub);
 	if (!error && fresh) {
 		change.moved = object->moved[index];
 		error = gt_plan_jump(object->file->plan, entry, object->bias, stub, jump);
@@ -502,7 +505,7 @@ static int patch_one(struct patcher *patcher, uint32_t index, const struct gt_se
 	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running))
 		return 0;
 	entry = plan_of(object, index, selection);
-	if (!entry)
+	if (!entry || (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps))
 		return 0;
 	role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
 	if (!named && !selection->stacks && !(role & GT_ROLE_TRIGGER))
@@ -568,7 +571,7 @@ static int enable_hook(struct patcher *patcher, int index)
 	struct graftrace_hook_site site = {
 		.kind = hook->kind,
 		.body = entry->body + object->bias,
-		.argument = hook->argument ? hook->argument + object->bias : 0,
+		.argument = hook->argument ? hook->argument + object->bias : hook->number,
 	};
 	uint8_t bytes[GRAFTRACE_STUB_BYTES];
 	bool calls = hook->kind == GRAFTRACE_HOOK_BACKTRACE;

@@ -423,6 +423,33 @@ void gt_plan_use_cache(struct gt_plan *plan, const char *directory)
 	plan->cache = strdup(directory);
 }
 
+static int is_in_libc(void *data, const struct gt_object_symbol *symbol)
+{
+	(void)data;
+	return symbol->address && (strcmp(symbol->name, "pthread_sigmask") == 0 ||
+				   strcmp(symbol->name, "sigprocmask") == 0 ||
+				   strcmp(symbol->name, "__libc_start_main") == 0);
+}
+
+void gt_plan_allow_breakpoints(struct gt_plan *plan)
+{
+	plan->breakpoints = true;
+	plan->blocks_signals = gt_object_interpreter(plan->object) == NULL &&
+			       gt_object_needed_count(plan->object) == 0;
+	if (gt_object_each_symbol(plan->object, is_in_libc, NULL))
+		plan->blocks_signals = true;
+}
+
+bool gt_plan_has_breakpoints(const struct gt_plan *plan)
+{
+	return plan->breakpoints;
+}
+
+bool gt_plan_blocks_signals(const struct gt_plan *plan)
+{
+	return plan->blocks_signals;
+}
+
 void gt_plan_destroy(struct gt_plan *plan)
 {
 	if (!plan)
@@ -530,8 +557,16 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 		else if (!error)
 			error = gt_plan_keep(plan, entry, message);
 	}
-	if (!error)
-		*entry = plan->entries[plan->planned[index]];
+	if (error)
+		return error;
+	*entry = plan->entries[plan->planned[index]];
+	/* What is left over shows when all have been planned. */
+	if (plan->breakpoints && entry->way == GT_PLAN_NONE &&
+	    gt_plan_is_patchable_by_breakpoint(entry->reason)) {
+		error = gt_plan_all(plan, message);
+		if (!error)
+			gt_plan_breakpoint(plan, entry);
+	}
 	return error;
 }
 
@@ -642,9 +677,8 @@ const struct gt_plan_extra *gt_plan_extra(const struct gt_plan *plan,
 
 const char *gt_plan_way_name(enum gt_plan_way way)
 {
-	static const char *const names[] = {
-		"none", "nops", "fentry", "moved", "padding", "short"
-	};
+	static const char *const names[] = { "none",	"nops",	 "fentry", "moved",
+					     "padding", "short", "int3" };
 
 	return way < sizeof(names) / sizeof(*names) ? names[way] : "?";
 }

@@ -8,7 +8,8 @@
  *	2. make the stub; its body is entry.body + bias, or the moved code's address if entry.body
  *is 0
  *	3. write the 5 bytes of gt_plan_jump() at entry.patch_address (for a GT_PLAN_SHORT one: also
- *its extra patches first, then 2 bytes)
+ *its extra patches first, then 2 bytes; for a GT_PLAN_BREAKPOINT one: tell the agent first, then
+ *1 byte)
  *	4. write the extra patches (gt_plan_extra_bytes()), if there are any
  * Extra patches may stand in the middle of other functions.
  * To undo: write entry.original (patch_bytes of it) and each extra's original back. Before each
@@ -29,6 +30,8 @@ enum gt_plan_way {
 	GT_PLAN_PADDING =
 		4, /* the same for one shorter than 5 bytes: the padding behind it is used too */
 	GT_PLAN_SHORT = 5, /* a 2-byte jump to 5 bytes of padding nearby, which hold the jump */
+	GT_PLAN_BREAKPOINT =
+		6, /* int3: the agent's handler leads to the stub (gt_plan_allow_breakpoints()) */
 };
 
 /* What the compiler did to the function for tracers. */
@@ -45,11 +48,12 @@ enum gt_plan_prepared {
 #define GT_PLAN_BLOCKS_MAX   2	 /* pieces of other functions that one function may borrow */
 
 struct gt_plan_entry {
-	uint32_t function;   /* index in the object */
-	uint8_t way;	     /* enum gt_plan_way */
-	uint8_t prepared;    /* enum gt_plan_prepared */
-	bool entry_only;     /* may be traced, but only its entries: reason says why */
-	uint8_t patch_bytes; /* bytes that are written at patch_address: 5, or 2 (GT_PLAN_SHORT) */
+	uint32_t function;	 /* index in the object */
+	uint8_t way;		 /* enum gt_plan_way */
+	uint8_t prepared;	 /* enum gt_plan_prepared */
+	bool entry_only;	 /* may be traced, but only its entries: reason says why */
+	uint8_t patch_bytes;	 /* bytes that are written at patch_address: 5, 2 (GT_PLAN_SHORT) or
+				  * 1 (GT_PLAN_BREAKPOINT) */
 	uint8_t covered_bytes;	 /* whole instructions (and padding) that the patch stands on, from
 				  * patch_address: <= GT_PLAN_ORIGINAL_MAX; original[] has them all */
 	uint8_t moved_bytes_max; /* room for gt_plan_move(), 0: nothing is moved */
@@ -100,6 +104,11 @@ void gt_plan_destroy(struct gt_plan *plan);
 void gt_plan_use_cache(struct gt_plan *plan, const char *directory);
 /* That directory's name. GT_ENOENT: neither variable is set. */
 int gt_plan_cache_directory(char *path, size_t size);
+
+/* From now on functions that no jump fits in are planned as GT_PLAN_BREAKPOINT, and gt_hooks_find()
+ * knows what the agent must see for that. To be called before anything is planned. */
+void gt_plan_allow_breakpoints(struct gt_plan *plan);
+bool gt_plan_has_breakpoints(const struct gt_plan *plan);
 
 /* Plans the function `index` of the object. 0 (entry->way may be GT_PLAN_NONE) or an error:
  * GT_ENOMEM, GT_EFORMAT (the object's code cannot be read), GT_EINVAL (no such function). A

@@ -39,7 +39,9 @@ struct gt_plan {
 	uint64_t cache_key[2];
 	char *reasons; /* texts that came from there */
 	bool no_memory;
-	bool complete; /* all functions are planned */
+	bool complete;	     /* all functions are planned */
+	bool breakpoints;    /* gt_plan_allow_breakpoints() */
+	bool blocks_signals; /* it is the C library, or has it inside */
 };
 
 /* One function while it is planned. */
@@ -88,6 +90,13 @@ bool gt_plan_is_code(struct gt_plan *plan, uint64_t address);
 
 /* Room for so many entries and extras more; false: no memory. */
 bool gt_plan_reserve(struct gt_plan *plan, uint32_t entries, uint32_t extras);
+
+/* plan_breakpoint.c: makes a plan of an entry that has none, if its reason is one that a breakpoint
+ * needs not care for. false: it stays without, and entry->reason may tell more. */
+bool gt_plan_breakpoint(struct gt_plan *plan, struct gt_plan_entry *entry);
+bool gt_plan_is_patchable_by_breakpoint(const char *reason);
+/* Whether code of the object runs with signals blocked that nobody else blocks. */
+bool gt_plan_blocks_signals(const struct gt_plan *plan);
 
 /* plan_cache.c: fills the plan with what is on disk. false: nothing that is any good. */
 bool gt_plan_cache_load(struct gt_plan *plan);

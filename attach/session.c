@@ -196,6 +196,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
 	session->selection.libcalls = options->libcalls;
+	session->selection.breakpoints = options->breakpoints;
 	if (options->library_globs && options->library_globs[0]) {
 		session->selection.library_globs = gt_session_copy_list(options->library_globs);
 		if (!session->selection.library_globs) {
@@ -206,6 +207,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	pthread_mutex_init(&session->lock, NULL);
 	gt_off_cpu_init(&session->off_cpu);
 	gt_catalog_init(&session->catalog);
+	session->catalog.breakpoints = options->breakpoints;
 	session->first = gt_clock_now();
 	error = gt_session_ask_first(session, options, message);
 	if (!error)
@@ -439,6 +441,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.threads = drain->writer_count,
 		.processes = count_processes(session),
 		.stopped_ns = session->stopped_ns,
+		.no_breakpoints = session->no_breakpoints,
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
 	};
 	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)

@@ -35,9 +35,12 @@ struct gt_session_options {
 	/* Also functions that no compiler has prepared where it has prepared others. Programs and
 	 * libraries without any prepared function are traced in any case. */
 	bool unprepared;
-	bool start_off;			   /* tracing_on = 0 at the start */
-	bool profile;			   /* the function profiler is on from the start */
-	bool libcalls;			   /* also calls across the linkage table, as "puts@plt" */
+	bool start_off; /* tracing_on = 0 at the start */
+	bool profile;	/* the function profiler is on from the start */
+	bool libcalls;	/* also calls across the linkage table, as "puts@plt" */
+	/* Functions that no jump fits in get a breakpoint (attach/traps.h), where the process is
+	 * one in which that does no harm. */
+	bool breakpoints;
 	const char *const *library_globs;  /* --lib: these of the system's libraries too */
 	const struct gt_trigger *triggers; /* from the first call on */
 	size_t trigger_count;
@@ -210,6 +213,9 @@ struct gt_session_totals {
 	uint64_t ns;	     /* from start to end */
 	uint64_t stopped_ns; /* the longest time that all threads of a process were stopped */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
+	/* Why functions that need a breakpoint went untraced: static text; NULL: none was asked
+	 * for, or needed, or all got theirs. */
+	const char *no_breakpoints;
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 

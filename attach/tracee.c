@@ -7,6 +7,7 @@
 #include "attach/tracee.h"
 #include "attach/patch.h"
 #include "attach/rules.h"
+#include "attach/traps.h"
 #include "core/view/glob.h"
 
 #include <elf.h>
@@ -659,6 +660,38 @@ static int inject_running(struct gt_tracee *tracee, const struct gt_arena *arena
 	return drop_hands(&hands, error, message);
 }
 
+/* --breakpoints: those that were left out until everything that they need is there. */
+static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection *selection,
+			    struct gt_message *message)
+{
+	bool needed = false;
+	size_t i;
+	uint32_t index;
+	int error = 0;
+
+	if (!selection->breakpoints || tracee->traps)
+		return 0;
+	for (i = 0; i < tracee->object_count && !needed; i++) {
+		const struct gt_catalog_file *file = tracee->objects[i]->file;
+
+		for (index = 0; index < file->function_count && !needed; index++)
+			needed = file->planned[index] &&
+				 file->entries[index].way == GT_PLAN_BREAKPOINT;
+	}
+	if (needed)
+		gt_traps_begin(tracee);
+	if (!tracee->traps)
+		return 0;
+	gt_edits_clear(&tracee->edits);
+	for (i = 0; !error && i < tracee->object_count; i++)
+		if (is_traced(tracee->objects[i], selection))
+			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
+						   message);
+	if (!error)
+		error = gt_tracee_apply(tracee, message);
+	return error;
+}
+
 int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena *arena,
 		     struct gt_catalog *catalog, const struct gt_selection *selection,
 		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
@@ -686,7 +719,7 @@ int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena 
 			break;
 		error = take_running(tracee, catalog, selection, sink, message);
 	}
-	return error;
+	return error ? error : take_breakpoints(tracee, selection, message);
 }
 
 int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
@@ -707,7 +740,9 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
 	error = take_hands(&hands, message);
 	if (!error && __atomic_load_n(mail, __ATOMIC_ACQUIRE) != GRAFTRACE_MAIL_POSTED) {
 		error = drop_hands(&hands, 0, message);
-		return error ? error : take_running(tracee, catalog, selection, sink, message);
+		if (!error)
+			error = take_running(tracee, catalog, selection, sink, message);
+		return error ? error : take_breakpoints(tracee, selection, message);
 	}
 	if (!error)
 		error = place_objects(&hands, catalog, selection, message);
@@ -715,7 +750,8 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
 		error = prepare_objects(tracee, catalog, selection, sink, false, message);
 	if (!error)
 		error = apply(tracee, message);
-	return drop_hands(&hands, error, message);
+	error = drop_hands(&hands, error, message);
+	return error ? error : take_breakpoints(tracee, selection, message);
 }
 
 int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
@@ -733,6 +769,8 @@ int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *select
 						   message);
 	if (!error)
 		error = gt_tracee_apply(tracee, message);
+	if (!error)
+		error = take_breakpoints(tracee, selection, message);
 	/* A process that has ended needs no change. */
 	return error && gt_process_ended(&tracee->process) ? 0 : error;
 }
@@ -752,6 +790,8 @@ int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *
 					       message);
 	if (!error)
 		error = gt_tracee_apply(tracee, message);
+	if (!error)
+		error = take_breakpoints(tracee, selection, message);
 	/* A process that has ended needs no change. */
 	return error && gt_process_ended(&tracee->process) ? 0 : error;
 }
@@ -776,6 +816,7 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 	if (error)
 		return error;
 	child->has_agent = parent->has_agent;
+	child->traps = parent->traps;
 	child->objects = calloc(parent->object_count + 1, sizeof(*child->objects));
 	if (!child->objects)
 		goto no_memory;
@@ -814,6 +855,8 @@ void gt_tracee_forget(struct gt_tracee *tracee)
 	tracee->agent = (struct gt_agent){ 0 };
 	tracee->has_agent = false;
 	tracee->clean = false;
+	tracee->traps = false;
+	tracee->no_traps = NULL;
 }
 
 void gt_tracee_fini(struct gt_tracee *tracee)

@@ -40,6 +40,7 @@ struct gt_selection {
 	bool libraries;	      /* all of them */
 	bool unprepared;      /* see gt_selection_takes_unprepared() */
 	bool libcalls;	      /* --libcall: linkage stubs too */
+	bool breakpoints;     /* --breakpoints: also functions that no jump fits in */
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
 	struct gt_words *graph_notrace; /* what set_graph_notrace names; NULL = nothing */
@@ -96,9 +97,11 @@ struct gt_tracee_object {
 struct gt_tracee {
 	struct gt_process process;
 	struct gt_agent agent;
-	bool has_agent; /* false: followed only to see its end */
-	bool clean;	/* left clean after fork */
-	bool entering;	/* threads have no %gs of ours yet */
+	bool has_agent;	      /* false: followed only to see its end */
+	bool clean;	      /* left clean after fork */
+	bool entering;	      /* threads have no %gs of ours yet */
+	bool traps;	      /* breakpoints may stand: attach/traps.h */
+	const char *no_traps; /* why they may not: static text; NULL: not tried, or they may */
 	pid_t parent;
 	struct gt_tracee_object **objects;
 	size_t object_count;

@@ -89,6 +89,16 @@ def unprepared_functions():
         f"{least.rsplit('/', 1)[-1]}: {counts[least][1]} of {sum(counts[least])} cannot")
 
 
+def with_breakpoints():
+    taken = missing = 0
+    for path in programs():
+        for listed in functions("--breakpoints", "--libs", path).values():
+            one = count(listed)
+            taken, missing = taken + one[0], missing + one[1]
+    say("the same, with --breakpoints", "100", 100 * taken / (taken + missing), "%",
+        f"{missing} of {taken + missing} cannot (libraries counted with each program)")
+
+
 def small_builds():
     for compiler in ("gcc", "clang"):
         program = lua(f"lua_os_{compiler}", "-Os", compiler=compiler)
@@ -164,4 +174,4 @@ def beside_uftrace():
 
 
 if __name__ == "__main__":
-    main(unprepared_functions, small_builds, beside_uftrace)
+    main(unprepared_functions, with_breakpoints, small_builds, beside_uftrace)

@@ -121,7 +121,7 @@ static void print_ways(const struct gt_list_counts *counts)
 	const char *before = "";
 	uint32_t i;
 
-	for (i = GT_PLAN_NONE + 1; i <= GT_PLAN_SHORT; i++) {
+	for (i = GT_PLAN_NONE + 1; i <= GT_PLAN_BREAKPOINT; i++) {
 		if (!counts->ways[i])
 			continue;
 		printf("%s%s %u", before, gt_plan_way_name(i), counts->ways[i]);
@@ -152,7 +152,7 @@ static void print_json_counts(const struct gt_list_counts *counts)
 
 	printf("{\"functions\":%u,\"traceable\":%u,\"entry_only\":%u,\"prepared\":%u",
 	       counts->functions, traceable(counts), counts->entry_only, counts->prepared);
-	for (i = GT_PLAN_NONE; i <= GT_PLAN_SHORT; i++)
+	for (i = GT_PLAN_NONE; i <= GT_PLAN_BREAKPOINT; i++)
 		printf(",\"%s\":%u", gt_plan_way_name(i), counts->ways[i]);
 	putchar('}');
 }

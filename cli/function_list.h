@@ -19,7 +19,7 @@ enum gt_list_format {
 
 struct gt_list_counts {
 	uint32_t functions;
-	uint32_t ways[GT_PLAN_SHORT + 1];
+	uint32_t ways[GT_PLAN_BREAKPOINT + 1];
 	uint32_t prepared;
 	uint32_t entry_only;
 };

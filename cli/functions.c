@@ -39,18 +39,26 @@ static const char help[] =
 	"  -L, --libs           the system's libraries too\n"
 	"  -D, --no-demangle    names as the linker knows them\n"
 	"  -F, --format FORMAT  text (default), csv or json\n"
+	"      --breakpoints    as a recording with --breakpoints would trace them\n"
 	"  -h, --help           this text\n"
 	"\n"
 	"Ways: 'nops' and 'fentry' are what a compiler has prepared; 'moved', 'padding' and\n"
-	"'short' put a jump in place of the first instructions, which are moved elsewhere.\n"
+	"'short' put a jump in place of the first instructions, which are moved elsewhere;\n"
+	"'int3' puts a breakpoint there, only with --breakpoints.\n"
 	"\n"
 	"Exit codes: 0 it was listed; 1 the program cannot be read; 2 the command line is\n"
 	"wrong.\n";
 
+enum { OPTION_BREAKPOINTS = 256 };
+
 static const struct option options[] = {
-	{ "pid", required_argument, NULL, 'P' },   { "libs", no_argument, NULL, 'L' },
-	{ "no-demangle", no_argument, NULL, 'D' }, { "format", required_argument, NULL, 'F' },
-	{ "help", no_argument, NULL, 'h' },	   { NULL, 0, NULL, 0 },
+	{ "pid", required_argument, NULL, 'P' },
+	{ "libs", no_argument, NULL, 'L' },
+	{ "no-demangle", no_argument, NULL, 'D' },
+	{ "format", required_argument, NULL, 'F' },
+	{ "breakpoints", no_argument, NULL, OPTION_BREAKPOINTS },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static bool is_listed(const struct gt_object *object, uint32_t index)
@@ -59,7 +67,7 @@ static bool is_listed(const struct gt_object *object, uint32_t index)
 	return !(gt_object_function(object, index)->flags & GT_FUNCTION_PLT);
 }
 
-static int list_object(struct gt_function_list *list, struct gt_object *object)
+static int list_object(struct gt_function_list *list, struct gt_object *object, bool breakpoints)
 {
 	const uint32_t count = gt_object_function_count(object);
 	struct gt_message message = { "" };
@@ -72,6 +80,8 @@ static int list_object(struct gt_function_list *list, struct gt_object *object)
 		return GT_EXIT_FAILED;
 	}
 	gt_plan_use_cache(plan, NULL);
+	if (breakpoints)
+		gt_plan_allow_breakpoints(plan);
 	/* As a recording does: what has a hook is not traced. */
 	gt_hooks_find(object, plan, hooks, NULL);
 	gt_function_list_object(list, object);
@@ -113,7 +123,7 @@ static void find_program(const char *name, char *path, size_t size)
 }
 
 static int list_libraries(struct gt_function_list *list, const struct gt_object *program,
-			  bool system)
+			  bool system, bool breakpoints)
 {
 	struct gt_message message = { "" };
 	struct gt_libraries libraries;
@@ -138,14 +148,15 @@ static int list_libraries(struct gt_function_list *list, const struct gt_object 
 			gt_complain(NAME, "%s", message.text);
 			continue;
 		}
-		result = list_object(list, object);
+		result = list_object(list, object, breakpoints);
 		gt_object_close(object);
 	}
 	gt_libraries_free(&libraries);
 	return result;
 }
 
-static int list_program(struct gt_function_list *list, const char *program, bool libraries)
+static int list_program(struct gt_function_list *list, const char *program, bool libraries,
+			bool breakpoints)
 {
 	struct gt_message message = { "" };
 	struct gt_object *object;
@@ -158,9 +169,9 @@ static int list_program(struct gt_function_list *list, const char *program, bool
 		return GT_EXIT_FAILED;
 	}
 	gt_function_list_begin(list);
-	result = list_object(list, object);
+	result = list_object(list, object, breakpoints);
 	if (result == GT_EXIT_DONE)
-		result = list_libraries(list, object, libraries);
+		result = list_libraries(list, object, libraries, breakpoints);
 	gt_object_close(object);
 	return result;
 }
@@ -202,7 +213,7 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 }
 
 static int list_maps(struct gt_function_list *list, const struct gt_process *process,
-		     const struct gt_maps *maps, bool libraries)
+		     const struct gt_maps *maps, bool libraries, bool breakpoints)
 {
 	const uint64_t entry = gt_process_auxv(process->pid, AT_ENTRY);
 	struct gt_message message = { "" };
@@ -211,6 +222,7 @@ static int list_maps(struct gt_function_list *list, const struct gt_process *pro
 	size_t i, known;
 
 	gt_catalog_init(&catalog);
+	catalog.breakpoints = breakpoints;
 	for (i = 0; i < maps->count && result == GT_EXIT_DONE; i++) {
 		const struct gt_map *map = &maps->entries[i];
 		struct gt_catalog_file *file;
@@ -234,7 +246,7 @@ static int list_maps(struct gt_function_list *list, const struct gt_process *pro
 	return result;
 }
 
-static int list_process(struct gt_function_list *list, pid_t pid, bool libraries)
+static int list_process(struct gt_function_list *list, pid_t pid, bool libraries, bool breakpoints)
 {
 	struct gt_process process = { .pid = pid, .memory = -1, .pidfd = -1 };
 	struct gt_message message = { "" };
@@ -250,7 +262,7 @@ static int list_process(struct gt_function_list *list, pid_t pid, bool libraries
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	process.memory = open(path, O_RDONLY | O_CLOEXEC);
 	gt_function_list_begin(list);
-	result = list_maps(list, &process, &maps, libraries);
+	result = list_maps(list, &process, &maps, libraries, breakpoints);
 	if (process.memory >= 0)
 		close(process.memory);
 	gt_maps_free(&maps);
@@ -282,7 +294,7 @@ int gt_cmd_functions(int argc, char **argv)
 {
 	struct gt_function_list list = { .demangle = true };
 	struct gt_message message = { "" };
-	bool libraries = false;
+	bool libraries = false, breakpoints = false;
 	uint64_t pid = 0;
 	int option, result;
 
@@ -306,6 +318,9 @@ int gt_cmd_functions(int argc, char **argv)
 			if (take_format(optarg, &list.format) != 0)
 				return gt_usage_error(NAME);
 			break;
+		case OPTION_BREAKPOINTS:
+			breakpoints = true;
+			break;
 		case 'h':
 			return gt_print_help(help);
 		default:
@@ -319,8 +334,8 @@ int gt_cmd_functions(int argc, char **argv)
 	if (!pid && gt_one_operand(NAME, argc - optind, "which program? Name its file, or -P PID",
 				   "one program at a time"))
 		return GT_EXIT_USAGE;
-	result = pid ? list_process(&list, (pid_t)pid, libraries)
-		     : list_program(&list, argv[optind], libraries);
+	result = pid ? list_process(&list, (pid_t)pid, libraries, breakpoints)
+		     : list_program(&list, argv[optind], libraries, breakpoints);
 	if (result != GT_EXIT_DONE)
 		return result;
 	gt_function_list_end(&list);

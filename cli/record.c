@@ -413,6 +413,7 @@ static int start_session(struct recording *recording)
 		.libraries = options->libraries,
 		.library_globs = options->library_globs,
 		.libcalls = options->libcalls,
+		.breakpoints = options->breakpoints,
 		.unprepared = options->unprepared,
 		.triggers = recording->stop.triggers,
 		.trigger_count = recording->stop.trigger_count,

@@ -46,6 +46,7 @@ static const char help[] =
 	"      --libs                also the system's libraries\n"
 	"      --lib GLOB            also those of them that are called so; may be repeated\n"
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
+	"      --breakpoints         also functions that no jump fits in, by a trap (int3): slow\n"
 	"      --unprepared          in prepared programs, also the functions that are not\n"
 	"      --no-fork             leave the program's children alone\n"
 	"Where it goes:\n"
@@ -85,6 +86,7 @@ enum {
 	OPTION_STOP_WHEN,
 	OPTION_LIB,
 	OPTION_LIBCALL,
+	OPTION_BREAKPOINTS,
 };
 
 static const struct option options_known[] = {
@@ -111,6 +113,7 @@ static const struct option options_known[] = {
 	{ "stop-when", required_argument, NULL, OPTION_STOP_WHEN },
 	{ "lib", required_argument, NULL, OPTION_LIB },
 	{ "libcall", no_argument, NULL, OPTION_LIBCALL },
+	{ "breakpoints", no_argument, NULL, OPTION_BREAKPOINTS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -216,6 +219,9 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case OPTION_LIBS:
 		options->libraries = true;
+		break;
+	case OPTION_BREAKPOINTS:
+		options->breakpoints = true;
 		break;
 	case OPTION_LIBCALL:
 		options->libcalls = true;

@@ -30,6 +30,7 @@ struct gt_record_options {
 	bool unprepared;
 	bool libraries;
 	const char **library_globs;
+	bool breakpoints;
 	bool libcalls;
 	char **argv;   /* the program; NULL with pids */
 	int32_t *pids; /* processes to attach to */

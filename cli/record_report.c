@@ -168,6 +168,8 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	else
 		fprintf(stderr, "graftrace: %sno recording\n", line);
 
+	if (totals->no_breakpoints != NULL)
+		fprintf(stderr, "graftrace: no breakpoints: %s\n", totals->no_breakpoints);
 	say_lost(totals->lost[GRAFTRACE_LOST_FULL],
 		 ring ? "lost because the ring was full: a larger --buffer-size keeps more, "
 			"--overwrite the newest, --filter only what matters"

@@ -151,7 +151,11 @@ struct gt_thread {
 	/* Kernels: what the straight line compares (hot_kernel.S, G); set_gate in kernel.c. */
 	uint32_t gate_epoch; /* `epoch` while the gate is open, else one that no frame has */
 	uint64_t gate;	     /* lowest stack pointer that may go straight, GT_GATE_CLOSED: none */
-	uint64_t slow_stack; /* kernels: top of the stack that the slow half runs on; 0 = none */
+	union {
+		uint64_t slow_stack; /* kernels: top of the stack that the slow half runs on; 0 =
+					none */
+		uint32_t trap;	     /* programs: GRAFTRACE_TRAP_…, see struct graftrace_traps */
+	};
 };
 
 #define GT_ASSERT_AT(type, field, offset) \
@@ -181,6 +185,7 @@ GT_ASSERT_AT(struct gt_thread, profile_pages, GT_THREAD_PROFILE_PAGES);
 GT_ASSERT_AT(struct gt_thread, self, GT_THREAD_SELF);
 GT_ASSERT_AT(struct gt_thread, busy, GT_THREAD_BUSY);
 GT_ASSERT_AT(struct gt_thread, slow_stack, GT_THREAD_SLOW_STACK);
+GT_ASSERT_AT(struct gt_thread, trap, GRAFTRACE_BLOCK_TRAP);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_thread, context, GT_THREAD_CONTEXT);
 GT_ASSERT_AT(struct gt_context, frames, GT_CONTEXT_FRAMES);

@@ -68,7 +68,9 @@ struct graftrace_agent_image {
 	uint32_t hook_slow;
 	/* offsets within the image: synthetic unwind data of a region is made by the host from this
 	 */
-	uint32_t reserved[5];
+	uint32_t trap_entry;	/* the handler of SIGTRAP … */
+	uint32_t trap_restorer; /* … and what it returns to */
+	uint32_t reserved[3];
 };
 
 /* Page 0 of a region; written by the host through /proc/PID/mem. */
@@ -131,6 +133,13 @@ enum graftrace_hook {
 	GRAFTRACE_HOOK_TSAN = 11,
 	/* sigaction: edi = signal, rsi = the new one or 0. signal(3) calls it too. */
 	GRAFTRACE_HOOK_SIGACTION = 12,
+	/* For breakpoints only (struct graftrace_traps): who could block SIGTRAP, or ask for it. */
+	GRAFTRACE_HOOK_SIGMASK = 13,	/* pthread_sigmask, sigprocmask: edi = how, rsi, rdx */
+	GRAFTRACE_HOOK_WAITMASK = 14,	/* the masks of sigsuspend, ppoll and their kind; argument
+					 * = which of the arguments it is, from 0 */
+	GRAFTRACE_HOOK_SIGPENDING = 15, /* sigpending: rdi */
+	GRAFTRACE_HOOK_SIGWAIT = 16,	/* sigwait, sigwaitinfo, sigtimedwait: rdi = set */
+	GRAFTRACE_HOOK_SYSCALL = 17,	/* syscall: rdi = number, rsi … = arguments */
 };
 
 struct graftrace_hook_site {
@@ -138,6 +147,32 @@ struct graftrace_hook_site {
 	uint64_t body;	   /* where the hooked function goes on (address in a region) */
 	uint64_t argument; /* as the kind says */
 };
+
+/*
+ * Breakpoints. An int3 is a trap that kills who has SIGTRAP blocked, so while `active` the kernel
+ * never sees SIGTRAP blocked by the program, nor its action: both are kept here (and in the thread
+ * block) for the program, and given back at the end.
+ */
+#define GRAFTRACE_TRAPS	      1024 /* breakpoints at most, a power of 2 */
+#define GRAFTRACE_TRAP_SIGNAL 5
+struct graftrace_traps {
+	uint32_t active;   /* the host has set the action of SIGTRAP */
+	uint32_t sequence; /* of `handler` … `mask`: odd while they are written */
+	uint64_t handler;  /* what the program has set: SIG_DFL 0, SIG_IGN 1, … */
+	uint64_t flags;	   /* SA_… */
+	uint64_t restorer; /* … of the kernel's structure */
+	uint64_t mask;
+	uint64_t in_masks; /* bit n - 1: SIGTRAP was taken out of the mask of signal n's handler */
+	uint64_t scratch[8]; /* the host's, for its system calls */
+	/* By hash of the address (GRAFTRACE_TRAP_HASH), then the next ones; address 0: free. An
+	 * entry is written before the breakpoint is, stub first, and stays. */
+	struct {
+		uint64_t address; /* of the int3 */
+		uint64_t stub;
+	} table[GRAFTRACE_TRAPS];
+};
+#define GRAFTRACE_TRAP_HASH(address) \
+	((uint32_t)((uint64_t)(address)*0x9e3779b97f4a7c15ull >> 48) % GRAFTRACE_TRAPS)
 
 #define GRAFTRACE_AGENT_REGIONS 32
 #define GRAFTRACE_AGENT_HOOKS	256
@@ -173,6 +208,7 @@ struct graftrace_agent_state {
 		uint64_t descriptor;
 		uint64_t inode;
 	} passing[2];
+	struct graftrace_traps traps;
 };
 
 /* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */
@@ -204,6 +240,12 @@ struct graftrace_granule {
 	   * byte 2: outside the graph functions (agent), byte 3: mode; the host \
 	   * writes 0 to make the thread read tracer, max_depth and              \
 	   * threshold from the arena anew */
+
+#define GRAFTRACE_BLOCK_TRAP                                                     \
+	248 /* uint32_t; 1: the program believes to have SIGTRAP blocked in this \
+	     * thread, 2: one has come since (GRAFTRACE_TRAP_…) */
+#define GRAFTRACE_TRAP_BLOCKED 1
+#define GRAFTRACE_TRAP_PENDING 2
 
 #define GRAFTRACE_BLOCK_LOST \
 	72 /* uint64_t, kernels only: entries dropped while full, beside those of the stream */

@@ -29,6 +29,8 @@ struct gt_thread *gt_threads_current(void);
 /* The same, but never makes one. */
 struct gt_thread *gt_threads_try_current(void);
 uint64_t gt_threads_pointer(void); /* %fs:0 */
+/* Whether this is a child that runs in its parent's memory (vfork, posix_spawn). */
+bool gt_threads_is_vfork_child(void);
 
 /* memory.c: for compilers, which emit calls of them on their own */
 void *memset(void *memory, int value, size_t bytes);

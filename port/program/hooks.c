@@ -9,6 +9,7 @@
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
+#include "port/program/traps.h"
 
 #define JMP_BUF_SP    6	  /* index of the saved stack pointer, glibc and musl */
 #define UCONTEXT_RSP  160 /* offset of the saved stack pointer in ucontext_t */
@@ -217,9 +218,11 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		on_tsan_entry(frame);
 		return 0;
 	case GRAFTRACE_HOOK_SETCONTEXT:
+		gt_traps_context(frame->rdi);
 		switch_stack(slot + 8, *(const uint64_t *)(frame->rdi + UCONTEXT_RSP));
 		return 0;
 	case GRAFTRACE_HOOK_SWAPCONTEXT:
+		gt_traps_context(frame->rsi);
 		switch_stack(slot + 8, *(const uint64_t *)(frame->rsi + UCONTEXT_RSP));
 		return 0;
 	case GRAFTRACE_HOOK_DEBUG_STATE:
@@ -229,7 +232,7 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	case GRAFTRACE_HOOK_EXEC:
 		expect_stale_frames();
 		gt_mail_send(GRAFTRACE_MAIL_EXEC, 0, EXEC_WAIT_MS);
-		return 0;
+		return gt_traps_exec(frame, site->body);
 	case GRAFTRACE_HOOK_FIND_OBJECT:
 		return on_find_object(frame);
 	case GRAFTRACE_HOOK_ITERATE_PHDR:
@@ -237,7 +240,18 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		return 1;
 	case GRAFTRACE_HOOK_SIGACTION:
 		on_sigaction(frame);
+		return gt_traps_sigaction(frame, site->body);
+	case GRAFTRACE_HOOK_SIGMASK:
+		return gt_traps_sigmask(frame);
+	case GRAFTRACE_HOOK_WAITMASK:
+		gt_traps_wait_mask(frame, site->argument);
 		return 0;
+	case GRAFTRACE_HOOK_SIGPENDING:
+		return gt_traps_pending(frame);
+	case GRAFTRACE_HOOK_SIGWAIT:
+		return gt_traps_wait(frame, site->argument != 0);
+	case GRAFTRACE_HOOK_SYSCALL:
+		return gt_traps_syscall(frame);
 	case GRAFTRACE_HOOK_BACKTRACE:
 		on_backtrace(frame);
 		return 1;

@@ -22,6 +22,8 @@ gt_image_tail:
 	AT_TAIL(gt_glue_entry)
 	AT_TAIL(gt_glue_exit)
 	AT_TAIL(gt_glue_hook)
-	.long 0, 0, 0, 0, 0
+	AT_TAIL(gt_trap_entry)
+	AT_TAIL(gt_trap_restorer)
+	.long 0, 0, 0
 
 	.section .note.GNU-stack, "", @progbits

@@ -83,6 +83,13 @@ struct gt_thread *gt_threads_try_current(void)
 	return self;
 }
 
+bool gt_threads_is_vfork_child(void)
+{
+	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
+	/* A fork's child has the marker wiped until it tells of itself. */
+	return chunk_count != 0 && chunks[0].blocks[0].owner != 0 && pid != process_id;
+}
+
 uint32_t gt_port_context_number(void)
 {
 	return 0x80000000u | __atomic_add_fetch(&context_numbers, 1, __ATOMIC_RELAXED);

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""--breakpoints: functions that no jump fits in, in programs that do all that can be done with SIGTRAP."""
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from attaching import code, maps
+
+FLAGS = ["-O1", "-fno-asynchronous-unwind-tables", "-pthread"]
+# As many calls as the program makes.
+CALLS = {"four": 11, "two": 4025, "one": 4021}
+MISSING = ("shorter than a jump", "a jump leads", "calls within", "own loop", "goes on", "cannot be moved",
+           "needed for the patch")
+
+
+def run(words, directory):
+    return subprocess.run([str(word) for word in words], cwd=directory, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=60)
+
+
+def calls_of(graftrace):
+    report = graftrace("report").stdout
+    return {name: int(re.search(rf"^ +(\d+) .* {name}$", report, re.M).group(1)) for name in CALLS}
+
+
+@pytest.fixture(scope="module")
+def program(compile):
+    return compile("breakpoints.c", *FLAGS)
+
+
+@pytest.mark.parametrize("tracer", ["function_graph", "function"])
+@pytest.mark.parametrize("how, ended", [("", 7), ("trap", -5)])
+def test_whatever_a_program_does_with_sigtrap_it_does_traced(how, ended, tracer, program, graftrace, tmp_path):
+    plain = run([program, how], tmp_path)
+    assert plain.returncode == ended
+    traced = graftrace("record", "--breakpoints", "-p", tracer, "--", program, how, code=ended)
+    assert traced.stdout == plain.stdout
+    assert calls_of(graftrace) == CALLS
+
+
+def test_without_being_asked_no_breakpoint_is_set(program, graftrace):
+    graftrace("record", "--", program, code=7)
+    report = graftrace("report").stdout
+    assert " four\n" not in report and " leaf\n" in report
+
+
+def signals_of(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return [line for line in status if line.startswith(("SigBlk", "SigIgn", "SigCgt"))]
+
+
+def wait_for(condition):
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.01)
+    assert False, "nothing for ten seconds"
+
+
+def test_attaching_and_detaching_puts_bytes_and_signals_back(program, graftrace):
+    with subprocess.Popen([str(program), "loop"], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith("action 0 1"):
+                break
+        wait_for(lambda: len(run(["ls", f"/proc/{process.pid}/task"], "/").stdout.split()) == 2)
+        before = maps(process.pid), code(process.pid), signals_of(process.pid)
+        for tracer in ("function_graph", "function", "function_graph"):
+            graftrace("record", "--breakpoints", "-p", tracer, "-P", process.pid, "--for", "100ms")
+            report = graftrace("report").stdout
+            assert re.search(r" one$", report, re.M) and re.search(r" two$", report, re.M)
+            assert (maps(process.pid), code(process.pid), signals_of(process.pid)) == before
+        assert process.poll() is None
+        process.kill()
+
+
+def test_a_killed_recorder_leaves_breakpoints_that_work_and_the_next_one_cleans_up(program, graftrace):
+    with subprocess.Popen([str(program), "loop"], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith("action 0 1"):
+                break
+        wait_for(lambda: len(run(["ls", f"/proc/{process.pid}/task"], "/").stdout.split()) == 2)
+        before = code(process.pid), signals_of(process.pid)
+        recorder = graftrace.start("record", "--breakpoints", "-P", process.pid)
+        wait_for(lambda: signals_of(process.pid) != before[1])
+        recorder.kill()
+        recorder.communicate()
+        time.sleep(0.2)
+        assert process.poll() is None
+        graftrace("record", "-P", process.pid, "--for", "10ms")
+        assert (code(process.pid), signals_of(process.pid)) == before
+        process.kill()
+
+
+def test_a_program_that_starts_with_sigtrap_blocked_runs_without_breakpoints(program, graftrace, tmp_path):
+    block = "import os, signal, sys; signal.pthread_sigmask(0, {5}); os.execv(sys.argv[1], sys.argv[1:])"
+    words = ["/usr/bin/python3", "-c", block, program]
+    plain = run(words, tmp_path)
+    traced = graftrace("record", "--breakpoints", "--", *words, code=plain.returncode)
+    assert traced.stdout == plain.stdout
+    assert "no breakpoints: a thread of the process has SIGTRAP blocked" in traced.stderr
+
+
+WORK = {
+    "ld": ["-r", "-o", "out.o", "in.o"],
+    "python3": ["-c", "import json, re; print(len(json.dumps(list(range(5000)))), re.sub('a+', 'b', 'caat'))"],
+    "bash": ["-c", "trap 'echo trapped' TRAP; f() { echo $1; }; for i in 1 2 3; do f $i; done; kill -TRAP $$; "
+                   "(exit 3); echo $?"],
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_every_bounded_function_of_real_programs_can_be_traced(name, graftrace, tmp_path):
+    path = f"/usr/bin/{name}"
+    listed = list(csv.DictReader(io.StringIO(
+        graftrace("functions", "--breakpoints", "--format", "csv", path).stdout)))
+    assert [row for row in listed if row["traced"] == "no" and
+            any(word in row["reason"] for word in MISSING)] == []
+    (tmp_path / "in.c").write_text("int x = 3;\nint f(void) { return x; }\n")
+    subprocess.run([shutil.which("gcc"), "-c", "in.c"], cwd=tmp_path, check=True)
+    plain = run([path, *WORK[name]], tmp_path)
+    first = (tmp_path / "out.o").read_bytes() if name == "ld" else b""
+    traced = graftrace("record", "--breakpoints", "--libs", "--", path, *WORK[name], code=plain.returncode)
+    assert traced.stdout == plain.stdout
+    assert first == ((tmp_path / "out.o").read_bytes() if name == "ld" else b"")
