@@ -437,6 +437,24 @@ void gt_kernel_resume(void)
 	gt_arch_interrupts_restore(saved);
 }
 
+bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw)
+{
+	bool marked = false;
+	uint64_t saved = gt_arch_interrupts_off();
+	struct gt_thread *thread = gt_arch_block();
+	if (thread != NULL && count <= GT_KERNEL_MARK_BYTES &&
+	    __atomic_load_n(&gt_port_arena()->tracing_on, RELAXED) != 0) {
+		begin(thread);
+		marked = gt_record_mark(thread, bytes, count, raw);
+		if (!marked)
+			__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_FULL], 1, RELAXED);
+		gt_stream_settle(thread);
+		end(thread);
+	}
+	gt_arch_interrupts_restore(saved);
+	return marked;
+}
+
 /* ---- settings ---- */
 
 struct gt_thread *gt_port_thread(uint32_t index)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Marks in a kernel's trace (trace_marker): an event of the CPU's own stream, written with
- * interrupts off. An NMI may come between any two instructions, as in the slow half. See kernel.h.
+ * interrupts off, as the slow half works (gt_kernel_mark in kernel.c). An NMI may come between any
+ * two instructions.
  */
 #include "core/record/arch.h"
 #include "core/record/kernel.h"
-#include "core/record/port.h"
 
 #define RELAXED __ATOMIC_RELAXED
 
@@ -27,7 +27,7 @@ static uint64_t word_at(const uint8_t *bytes, uint32_t count, uint32_t at)
 	return word;
 }
 
-static bool mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t count, bool raw)
+bool gt_record_mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t count, bool raw)
 {
 	/* the head, the clock, of bytes their number, and at least one zero behind them: an even
 	 * number of words, for the function tracer's */
@@ -48,24 +48,4 @@ static bool mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t count,
 			 graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | (words - 1)),
 			 __ATOMIC_RELEASE);
 	return true;
-}
-
-bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw)
-{
-	bool marked = false;
-	uint64_t saved = gt_arch_interrupts_off();
-	struct gt_thread *thread = gt_arch_block();
-	if (thread != NULL && count <= GT_KERNEL_MARK_BYTES &&
-	    __atomic_load_n(&gt_port_arena()->tracing_on, RELAXED) != 0) {
-		__atomic_store_n(&thread->busy, thread->busy + 1, RELAXED);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		marked = mark(thread, bytes, count, raw);
-		if (!marked)
-			__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_FULL], 1, RELAXED);
-		gt_stream_settle(thread);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		__atomic_store_n(&thread->busy, thread->busy - 1, RELAXED);
-	}
-	gt_arch_interrupts_restore(saved);
-	return marked;
 }

@@ -320,6 +320,9 @@ void gt_profile_release(struct graftrace_profile_entry ***home);
 
 /* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
 
+/* mark.c: an event of text (raw: bytes). False: there is no room. */
+bool gt_record_mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t count, bool raw);
+
 /* What has to be said before the next record of another kind than a call: whose it is. False:
  * there is no room. */
 bool gt_record_announce(struct gt_thread *thread);

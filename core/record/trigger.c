@@ -69,7 +69,10 @@ static void set_thread(struct gt_thread *thread, bool on, bool profile)
 	else if (on)
 		__atomic_fetch_and(&thread->host, ~GRAFTRACE_STOP_OFF, RELAXED);
 	else
-		__atomic_fetch_or(&thread->host, GRAFTRACE_STOP_OFF, RELAXED);
+		__atomic_fetch_or(&thread->host, GRAFTRACE_STOP_OFF, __ATOMIC_SEQ_CST);
+	/* a kernel's CPU looks at this instead; it opens it again itself (kernel.c) */
+	__atomic_store_n(&thread->gate, GT_GATE_CLOSED, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread->gate_epoch, ~0u, __ATOMIC_SEQ_CST);
 }
 
 static void set_threads(struct gt_thread *self, bool on)
