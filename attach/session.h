@@ -116,8 +116,9 @@ int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message
 int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_session_ask *ask,
 		   struct gt_message *message);
 void gt_session_leave(struct gt_session *session, uint32_t who);
-/* Whether what is recorded is what the top asks for, and nothing more. */
-bool gt_session_top_has_all(struct gt_session *session);
+/* Whether what is recorded will be what the top asks for, and nothing more, when `who` asks so. */
+bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
+			    const struct gt_session_ask *ask);
 /* Ring modes: whether a full ring keeps the newest records. GT_EINVAL: recorded into a file as it
  * comes. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,

@@ -185,42 +185,6 @@ static struct wish wish_of(const struct gt_session *session)
 	return wish;
 }
 
-static bool same_list(char **a, char **b)
-{
-	for (; a && b && *a && *b; a++, b++)
-		if (strcmp(*a, *b) != 0)
-			return false;
-	return (!a || !*a) == (!b || !*b);
-}
-
-bool gt_session_top_has_all(struct gt_session *session)
-{
-	const struct gt_session_asker *top = asker_of(session, 0);
-	struct wish wish;
-	uint32_t who;
-	bool all;
-
-	pthread_mutex_lock(&session->lock);
-	take_top(session);
-	wish = wish_of(session);
-	all = wish.tracer == GRAFTRACE_TRACER_NOP || !session->others ||
-	      (top->tracer == wish.tracer && top->on == wish.on &&
-	       top->max_depth == wish.max_depth && top->threshold_ns == wish.threshold_ns &&
-	       (top->asked.graph && top->asked.graph[0]) == wish.graph_only);
-	for (who = 1; all && who < GT_ASKED_MAX; who++) {
-		const struct gt_session_asker *other = &session->askers[who];
-
-		if (!traces(other) || ((!top->asked.filter || !top->asked.filter[0]) &&
-				       (!top->asked.notrace || !top->asked.notrace[0])))
-			continue;
-		all = same_list(top->asked.filter, other->asked.filter) &&
-		      same_list(top->asked.notrace, other->asked.notrace) &&
-		      same_list(top->asked.graph, other->asked.graph);
-	}
-	pthread_mutex_unlock(&session->lock);
-	return all;
-}
-
 int gt_session_select(struct gt_session *session, struct gt_message *message)
 {
 	int error = 0;
@@ -653,12 +617,63 @@ int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_ses
 		asker->max_depth = old.max_depth;
 		asker->threshold_ns = old.threshold_ns;
 	} else {
+		bool had_others = session->others != 0;
+
 		__atomic_store_n(&session->others, count_others(session), __ATOMIC_RELAXED);
+		/* What the top does not want below a function, others may. */
+		session->selection.graph_notrace = session->others ? NULL : session->notrace_words;
 		publish(session);
-		error = gt_session_patch_for_tracer(session, message);
+		if (session->notrace_words && had_others != (session->others != 0)) {
+			update_off(session);
+			error = gt_session_select(session, message);
+		} else {
+			error = gt_session_patch_for_tracer(session, message);
+		}
 	}
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+static bool same_list(char **a, const char *const *b)
+{
+	for (; a && b && *a && *b; a++, b++)
+		if (strcmp(*a, *b) != 0)
+			return false;
+	return (!a || !*a) == (!b || !*b);
+}
+
+static bool is_empty(char **list)
+{
+	return !list || !list[0];
+}
+
+bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
+			    const struct gt_session_ask *ask)
+{
+	const struct gt_session_asker *top = asker_of(session, 0);
+	struct gt_session_asker *asker = asker_of(session, who), old = *asker;
+	struct wish wish;
+	bool all;
+
+	pthread_mutex_lock(&session->lock);
+	take_top(session);
+	/* As if it had been asked, but for functions. */
+	asker->tracer = ask->tracer;
+	asker->on = ask->on;
+	asker->max_depth = ask->max_depth;
+	asker->threshold_ns = ask->threshold_ns;
+	wish = wish_of(session);
+	*asker = old;
+	all = !session->notrace_words && top->tracer == wish.tracer && top->on == wish.on &&
+	      top->max_depth == wish.max_depth && top->threshold_ns == wish.threshold_ns;
+	if (!is_empty(top->asked.filter) || !is_empty(top->asked.notrace) ||
+	    !is_empty(top->asked.graph))
+		all = all && count_others(session) == (traces(asker) ? 1u : 0u) &&
+		      same_list(top->asked.filter, ask->filter) &&
+		      same_list(top->asked.notrace, ask->notrace) &&
+		      same_list(top->asked.graph, ask->graph);
+	pthread_mutex_unlock(&session->lock);
+	return all;
 }
 
 void gt_session_leave(struct gt_session *session, uint32_t who)

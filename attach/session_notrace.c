@@ -34,8 +34,8 @@ static void free_words(struct gt_words *words, char **list)
 
 void gt_session_free_notrace_words(struct gt_session *session)
 {
-	free_words(session->selection.graph_notrace, session->graph_notrace);
-	session->selection.graph_notrace = NULL;
+	free_words(session->notrace_words, session->graph_notrace);
+	session->selection.graph_notrace = session->notrace_words = NULL;
 	session->graph_notrace = NULL;
 }
 
@@ -55,7 +55,8 @@ int gt_session_set_notrace_words(struct gt_session *session, const char *const *
 		}
 	}
 	gt_session_free_notrace_words(session);
-	session->selection.graph_notrace = words;
+	session->notrace_words = words;
+	session->selection.graph_notrace = session->others ? NULL : words;
 	session->graph_notrace = copy;
 	return 0;
 }

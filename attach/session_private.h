@@ -61,9 +61,10 @@ struct gt_session {
 	uint32_t death_count;
 	const struct gt_sink *sink;
 	bool no_fork;
-	uint64_t threshold_ns; /* of what is recorded */
-	bool func_stack;       /* options/func_stack_trace */
-	char **graph_notrace;  /* selection.graph_notrace's words */
+	uint64_t threshold_ns;		/* of what is recorded */
+	bool func_stack;		/* options/func_stack_trace */
+	char **graph_notrace;		/* the words of: */
+	struct gt_words *notrace_words; /* selection.graph_notrace, unless others trace */
 
 	struct gt_tracee *
 		*tracees; /* that live; the program itself may come and go like the others */

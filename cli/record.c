@@ -175,12 +175,19 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 
 	gt_session_totals(recording->session, totals);
 	if (recording->server != NULL || recording->options.overwrite) {
-		int error = gt_ring_dump(gt_session_target(recording->session),
-					 gt_file_writer_sink(recording->writer), &totals->words,
-					 &totals->calls);
+		struct gt_target *rings[2] = { gt_session_target(recording->session), NULL };
+		uint32_t count =
+			recording->live != NULL ? gt_live_rings(recording->live, rings) : 1;
+		uint64_t words, calls;
 
-		if (error == GT_ENOMEM)
-			gt_complain(NAME, "no memory to write the ring to the file");
+		totals->words = totals->calls = 0;
+		for (uint32_t i = 0; i < count; i++) {
+			if (gt_ring_dump(rings[i], gt_file_writer_sink(recording->writer), &words,
+					 &calls) == GT_ENOMEM)
+				gt_complain(NAME, "no memory to write the ring to the file");
+			totals->words += words;
+			totals->calls += calls;
+		}
 	}
 	if (recording->live != NULL) {
 		uint64_t marks, none;

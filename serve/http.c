@@ -28,6 +28,7 @@
 #include "serve/index.h"
 
 #define ROOT		   "/ftrace/"
+#define INSTANCES	   ROOT "instances/"
 #define BLOCK_BYTES	   (64 * 1024)
 #define CONNECTION_BYTES   (160 * 1024) /* libmicrohttpd halves it for blocks of chunks */
 #define GT_HTTP_BODY_BYTES (64 * 1024)
@@ -433,12 +434,40 @@ static enum MHD_Result answer_put(struct request *request, struct MHD_Connection
 
 /* The request as a whole */
 
+/* mkdir and rmdir below instances/: MKCOL (of WebDAV) and DELETE. */
+static enum MHD_Result answer_directory(struct gt_http_server *server,
+					struct MHD_Connection *connection, const char *path,
+					bool make)
+{
+	struct gt_message message = { "" };
+	struct MHD_Response *response;
+	enum MHD_Result result;
+	int error = make ? gt_control_make(server->control, path, strlen(path), &message)
+			 : gt_control_remove(server->control, path, strlen(path), &message);
+
+	if (error == GT_EPERM)
+		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED, message.text,
+				  "GET, HEAD", NULL);
+	if (error != 0)
+		return send_words(connection,
+				  error == GT_EEXIST ? MHD_HTTP_CONFLICT : status_of(error),
+				  message.text, NULL, NULL);
+	response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	if (response == NULL)
+		return MHD_NO;
+	result = MHD_queue_response(connection, make ? MHD_HTTP_CREATED : MHD_HTTP_NO_CONTENT,
+				    response);
+	MHD_destroy_response(response);
+	return result;
+}
+
 /* The head is there: refuses, or prepares. MHD_YES with *context NULL: it was answered. */
 static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connection *connection,
 			     const char *url, const char *method, void **context)
 {
 	bool get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 	bool put = strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
+	bool make = strcmp(method, "MKCOL") == 0;
 	const char *refusal = foreign(server, connection);
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -451,6 +480,9 @@ static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connectio
 		return get ? send_words(connection, MHD_HTTP_MOVED_PERMANENTLY, ROOT, NULL, ROOT)
 			   : send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 					"this is a directory", "GET, HEAD", NULL);
+	if ((make || strcmp(method, "DELETE") == 0) &&
+	    strncmp(url, INSTANCES, strlen(INSTANCES)) == 0 && url[strlen(INSTANCES)] != '\0')
+		return answer_directory(server, connection, url + strlen(ROOT), make);
 	if (strncmp(url, ROOT, strlen(ROOT)) != 0 ||
 	    gt_control_find(server->control, url + strlen(ROOT), strlen(url) - strlen(ROOT),
 			    &node) != 0)

@@ -40,9 +40,6 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
 		look->cpus[CPU_WORDS - 1] |= UINT64_C(1) << 63; /* no CPU at all is none */
 	}
-	if (live->instance != NULL)
-		gt_live_instance_look(live, look);
-	look->nothing = atomic_load(&live->nothing);
 	pthread_mutex_unlock(&live->lock);
 }
 
@@ -112,9 +109,7 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 	int error = text != NULL ? 0 : GT_ENOMEM;
 
 	gt_live_pull(live);
-	if (error == 0 && live->instance != NULL)
-		gt_live_instance_clear(live);
-	else if (error == 0)
+	if (error == 0 && live->instance == NULL && !gt_live_is_detoured(live))
 		error = gt_session_clear(live->session);
 	pthread_mutex_lock(&live->lock);
 	live->time_start = __builtin_ia32_rdtsc();
@@ -201,6 +196,52 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	return error;
 }
 
+/* What is asked for becomes so. */
+static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value,
+	       struct gt_message *message)
+{
+	struct gt_live_wish wish;
+	int error;
+
+	if (live->instance != NULL) {
+		gt_live_wish_of(live, &wish);
+		if (which == GT_CONTROL_TRACING_ON)
+			wish.on = value != 0;
+		else if (which == GT_CONTROL_TRACER)
+			wish.tracer = (enum graftrace_tracer)value;
+		else if (which == GT_CONTROL_MAX_DEPTH)
+			wish.max_depth = value;
+		else
+			wish.threshold_ns = value;
+		return gt_live_ask(live, &wish, message);
+	}
+	error = gt_live_top_begin(live, message);
+	if (error != 0)
+		return error;
+	if (which == GT_CONTROL_TRACING_ON)
+		error = gt_session_set_tracing_on(live->session, value != 0, message);
+	else if (which == GT_CONTROL_TRACER)
+		error = gt_session_set_tracer(live->session, (enum graftrace_tracer)value, message);
+	else if (which == GT_CONTROL_MAX_DEPTH)
+		error = gt_session_set_max_graph_depth(live->session, (uint32_t)value);
+	else
+		error = gt_session_set_threshold(live->session, value);
+	pthread_mutex_lock(&live->lock);
+	if (error == 0 && which == GT_CONTROL_TRACER)
+		live->tracer = live->view.tracer = (enum graftrace_tracer)value;
+	if (error == 0 && which == GT_CONTROL_MAX_DEPTH)
+		live->max_depth = value;
+	if (error == 0 && which == GT_CONTROL_THRESHOLD_NS)
+		live->threshold_ns = value;
+	pthread_mutex_unlock(&live->lock);
+	gt_live_wish_of(live, &wish);
+	gt_live_top_end(live, &wish);
+	if (error == GT_EBUSY && which == GT_CONTROL_THRESHOLD_NS)
+		gt_message_set(message, "not beside function_graph while the function profiler is "
+					"on");
+	return error;
+}
+
 static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 		      struct gt_message *message)
 {
@@ -218,16 +259,8 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 		gt_message_set(message, "the tracer cannot change while trace_pipe is being read");
 		return GT_EBUSY;
 	}
-	error = gt_live_choose_tracer(live, tracer, message);
-	if (error != 0)
-		return error;
-	pthread_mutex_lock(&live->lock);
-	live->tracer = tracer;
-	live->view.tracer = tracer;
-	pthread_mutex_unlock(&live->lock);
-	if (live->instance != NULL && gt_live_instance_change(live) != 0)
-		return no_memory(message);
-	return empty_ring(live, message); /* as Linux does */
+	error = ask(live, GT_CONTROL_TRACER, tracer, message);
+	return error != 0 ? error : empty_ring(live, message); /* as Linux does */
 }
 
 /* Under `change`. */
@@ -250,11 +283,10 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 		return error;
 	pthread_mutex_lock(&live->lock);
 	live->options = options;
-	if (live->instance != NULL)
-		gt_live_instance_set_overwrite(live, options & GT_OPTION_OVERWRITE);
-	else
+	if (live->instance == NULL)
 		gt_session_set_follow(live->session, options & GT_OPTION_FUNCTION_FORK);
 	pthread_mutex_unlock(&live->lock);
+	gt_live_set_overwrite(live, options & GT_OPTION_OVERWRITE);
 	pthread_mutex_lock(&live->over.lock);
 	live->over.overwrite = (options & GT_OPTION_OVERWRITE) != 0;
 	pthread_mutex_unlock(&live->over.lock);
@@ -307,22 +339,14 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		switch (which) {
 		case GT_CONTROL_TRACING_ON:
 			live->was_on = value != 0; /* where it is paused: at the end of that */
-			error = live->instance != NULL
-					? gt_live_instance_set_on(live, value != 0, message)
-					: gt_session_set_tracing_on(live->session, value != 0,
-								    message);
+			error = ask(live, which, value, message);
 			break;
 		case GT_CONTROL_TRACER:
 			error = set_tracer(live, (enum graftrace_tracer)value, message);
 			break;
 		case GT_CONTROL_MAX_DEPTH:
-			error = gt_session_set_max_graph_depth(live->session, (uint32_t)value);
-			break;
 		case GT_CONTROL_THRESHOLD_NS:
-			error = gt_session_set_threshold(live->session, value);
-			if (error == GT_EBUSY)
-				gt_message_set(message, "not beside function_graph while the "
-							"function profiler is on");
+			error = ask(live, which, value, message);
 			break;
 		case GT_CONTROL_PROFILE:
 			error = gt_session_set_profile(live->session, value != 0, message);
@@ -332,12 +356,6 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 			error = GT_ENOTSUP;
 		}
 	}
-	pthread_mutex_lock(&live->lock);
-	if (error == 0 && which == GT_CONTROL_MAX_DEPTH)
-		live->max_depth = value;
-	if (error == 0 && which == GT_CONTROL_THRESHOLD_NS)
-		live->threshold_ns = value;
-	pthread_mutex_unlock(&live->lock);
 	pthread_mutex_unlock(&live->change);
 	return error;
 }
@@ -602,6 +620,9 @@ static const struct gt_control_ops instance_operations = {
 	.mark = gt_live_mark,
 	.snapshot = gt_live_snapshot,
 	.snapshot_open = gt_live_snapshot_open,
+	.raw_open = gt_live_raw_open,
+	.raw_read = gt_live_raw_read,
+	.raw_close = gt_live_raw_close,
 };
 
 int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instance,

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instances of a session (instances/NAME): a buffer of its own, filled from the one stream of
- * records that the session makes, with a filter, a tracer, tracing_on and readers of its own. An
- * instance is a struct gt_live whose view is a store; what the session has only one of is the
- * top's.
+ * Instances of a session (instances/NAME): buffers with a filter, a tracer, tracing_on and readers
+ * of their own. An instance is a struct gt_live whose view is a store; what the session has only
+ * one of is the top's.
  *
- * What follows from one stream:
- *  - all who trace have the same tracer; the top's may be nop, then its own trace stays empty;
- *  - an instance shows of what the top's filters, depth, threshold and tracing_on let through the
- *    functions that its own filter names, from the time on at which it was switched on;
- *  - records are lost to all when the ring is full. Where the top traces nothing, what the
- * instances have copied leaves the ring at once.
+ * The program writes one stream, of what the top and the instances ask for in all. It is copied out
+ * of the ring a few times a second, and before anything is read, emptied or changed; each store
+ * takes what its instance asked for (serve/route.c). As long as the top asks for all that is
+ * recorded, the ring is its buffer. From when it does not (the "detour"), the ring is the way only:
+ * the top has a store like the others, and another one with what was in the ring before.
  *
- * The copying is done by a thread, a few times a second, and whenever something is read, emptied or
- * consumed. Locks, in this order: change, pipe_lock, instances.lock, a store's own.
+ * A change of what is asked: what was written before it is copied first, under the settings of that
+ * time; then the session is told, then the store. Locks, in this order: change, pipe_lock,
+ * instances.lock, a store's own and the session's.
  */
 #include "serve/live_instance.h"
 
@@ -22,28 +21,17 @@
 #include <string.h>
 #include <time.h>
 
-#define PUMP_NS	     20000000
-#define NAME_BYTES   64
-#define WINDOWS_MOST 4096
-
-/* What an instance shows; replaced as a whole, the old ones stay for whoever looks at them. */
-struct shown {
-	struct shown *older;
-	struct gt_globs only, leave_out;
-	struct gt_filter_window *windows;
-	uint32_t window_count;
-};
+#define PUMP_NS	   20000000
+#define NAME_BYTES 64
 
 struct gt_live_instance {
 	char name[NAME_BYTES];
 	struct gt_store *store;
+	uint32_t who; /* of the session's askers; 0: none */
 	atomic_bool removed;
-	atomic_uint users;   /* texts and lists that are open */
-	struct shown *shown; /* under the live's lock, as are those below */
-	bool on;
-	bool recording; /* the last window is open */
-	struct gt_filter_window *windows;
-	uint32_t window_count, window_room;
+	atomic_uint users; /* texts and lists that are open */
+	bool on;	   /* under the live's lock */
+	uint64_t since;	   /* clock at which it began to trace */
 };
 
 bool gt_live_is_removed(const struct gt_live *live)
@@ -56,38 +44,35 @@ bool gt_live_instance_on(const struct gt_live *live)
 	return live->instance->on;
 }
 
-void gt_live_instance_look(const struct gt_live *live, struct gt_text_look *look)
-{
-	const struct shown *shown = live->instance->shown;
-
-	look->only = gt_globs_words(&shown->only);
-	look->leave_out = gt_globs_words(&shown->leave_out);
-	look->windows = shown->windows;
-	look->window_count = shown->window_count;
-}
-
 /* Copying */
+
+static void pull_locked(struct gt_live *top)
+{
+	struct gt_live_instances *instances = &top->instances;
+	struct gt_store *first = instances->own;
+
+	if (instances->own != NULL) {
+		gt_store_switch(instances->own, gt_session_tracing_on(top->session));
+		gt_store_pull(instances->own);
+	}
+	for (uint32_t i = 0; i < instances->count; i++) {
+		struct gt_live *one = instances->all[i];
+
+		if (!gt_live_is_removed(one) && one->tracer != GRAFTRACE_TRACER_NOP)
+			gt_store_pull(one->instance->store);
+	}
+	/* What the first one has copied, all have. */
+	if (first != NULL)
+		gt_store_consume_source(first);
+}
 
 void gt_live_pull(struct gt_live *live)
 {
 	struct gt_live *top = live->top != NULL ? live->top : live;
-	struct gt_live_instances *instances = &top->instances;
-	struct gt_store *first = NULL;
 
-	pthread_mutex_lock(&instances->lock);
-	for (uint32_t i = 0; i < instances->count; i++) {
-		struct gt_live *one = instances->all[i];
-
-		if (gt_live_is_removed(one) || one->tracer == GRAFTRACE_TRACER_NOP)
-			continue;
-		gt_store_pull(one->instance->store);
-		if (first == NULL)
-			first = one->instance->store;
-	}
-	/* What the first one has copied, all have. */
-	if (first != NULL && atomic_load(&top->nothing))
-		gt_store_consume_source(first);
-	pthread_mutex_unlock(&instances->lock);
+	pthread_mutex_lock(&top->instances.lock);
+	pull_locked(top);
+	pthread_mutex_unlock(&top->instances.lock);
 }
 
 static void *pump(void *data)
@@ -98,9 +83,7 @@ static void *pump(void *data)
 
 	pthread_mutex_lock(&instances->lock);
 	while (!instances->stop) {
-		pthread_mutex_unlock(&instances->lock);
-		gt_live_pull(top);
-		pthread_mutex_lock(&instances->lock);
+		pull_locked(top);
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_nsec += PUMP_NS;
 		if (until.tv_nsec >= 1000000000) {
@@ -127,128 +110,196 @@ static void start_pump(struct gt_live *top)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* What is shown */
+/* The detour */
 
-/* Under the live's lock. */
-static int note_window(struct gt_live_instance *instance, bool recording)
+static const char *const *words_of(const struct gt_live_wish *wish, enum gt_control_list which)
 {
-	uint64_t now = __builtin_ia32_rdtsc();
+	return gt_globs_words(wish->lists[which]);
+}
 
-	if (instance->recording == recording)
-		return 0;
-	if (!recording) {
-		instance->windows[instance->window_count - 1].to = now;
-		instance->recording = false;
-		return 0;
-	}
-	if (instance->window_count == WINDOWS_MOST) /* the oldest go */
-		memmove(instance->windows, instance->windows + 1,
-			--instance->window_count * sizeof(*instance->windows));
-	if (instance->window_count == instance->window_room) {
-		uint32_t room = instance->window_room != 0 ? instance->window_room * 2 : 8;
-		void *grown = realloc(instance->windows, room * sizeof(*instance->windows));
+static struct gt_route_want want_of(const struct gt_live *live, const struct gt_live_wish *wish)
+{
+	return (struct gt_route_want){
+		.tracer = wish->tracer,
+		.on = wish->on,
+		.stacks = live->top == NULL,
+		.filter = words_of(wish, GT_CONTROL_FILTER),
+		.notrace = words_of(wish, GT_CONTROL_NOTRACE),
+		.graph = words_of(wish, GT_CONTROL_GRAPH),
+		.graph_notrace = words_of(wish, GT_CONTROL_GRAPH_NOTRACE),
+		.max_depth = (uint32_t)wish->max_depth,
+		.threshold_ns = wish->threshold_ns,
+		.since = live->instance != NULL ? live->instance->since : 0,
+	};
+}
 
-		if (grown == NULL)
-			return GT_ENOMEM;
-		instance->windows = grown;
-		instance->window_room = room;
+bool gt_live_is_detoured(struct gt_live *top)
+{
+	return top->instances.own != NULL;
+}
+
+/* What is in the ring becomes a store, and what comes goes to another one. */
+static int detour(struct gt_live *top)
+{
+	struct gt_live_instances *instances = &top->instances;
+	struct gt_target *session = gt_session_target(top->session);
+	bool overwrite = (top->options & GT_OPTION_OVERWRITE) != 0;
+	struct gt_store *archive = NULL, *own = NULL;
+	struct gt_merge_given *positions = NULL;
+	struct gt_live_wish wish;
+	struct gt_route_want want;
+	uint32_t count = 0;
+	int error;
+
+	gt_live_wish_of(top, &wish);
+	want = want_of(top, &wish);
+	error = gt_store_create(session, 0, false, &archive);
+	if (error == 0)
+		error = gt_store_create_routed(session, top->buffer_bytes, overwrite, &own);
+	if (error == 0)
+		error = gt_store_pull(archive);
+	if (error == 0)
+		error = gt_store_positions(archive, &positions, &count);
+	if (error == 0)
+		error = gt_store_begin(own, positions, count);
+	if (error == 0)
+		error = gt_store_want(own, &want);
+	if (error == 0)
+		error = gt_live_view_detour(&top->over, gt_store_target(archive),
+					    gt_store_target(own));
+	free(positions);
+	if (error != 0) {
+		gt_store_put(archive);
+		gt_store_put(own);
+		return error;
 	}
-	instance->windows[instance->window_count++] = (struct gt_filter_window){ now, UINT64_MAX };
-	instance->recording = true;
+	gt_store_consume_source(archive);
+	gt_store_freeze(archive);
+	instances->archive = archive;
+	instances->own = own;
 	return 0;
 }
 
-int gt_live_instance_change(struct gt_live *live)
-{
-	struct gt_live_instance *instance = live->instance;
-	struct shown *shown = calloc(1, sizeof(*shown));
-	int error = GT_ENOMEM;
+/* What is asked */
 
+void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish)
+{
 	pthread_mutex_lock(&live->lock);
-	if (shown != NULL &&
-	    note_window(instance, instance->on && live->tracer != GRAFTRACE_TRACER_NOP) == 0) {
-		shown->window_count = instance->window_count;
-		shown->windows = calloc(shown->window_count + 1, sizeof(*shown->windows));
-		if (shown->windows != NULL && shown->window_count != 0)
-			memcpy(shown->windows, instance->windows,
-			       shown->window_count * sizeof(*shown->windows));
-		if (shown->windows != NULL &&
-		    gt_globs_add_all(&shown->only,
-				     gt_globs_words(&live->lists[GT_CONTROL_FILTER])) &&
-		    gt_globs_add_all(&shown->leave_out,
-				     gt_globs_words(&live->lists[GT_CONTROL_NOTRACE])))
-			error = 0;
-	}
-	if (error == 0) {
-		shown->older = instance->shown;
-		instance->shown = shown;
-	}
+	*wish = (struct gt_live_wish){
+		.tracer = live->tracer,
+		.max_depth = live->max_depth,
+		.threshold_ns = live->threshold_ns,
+	};
+	for (int i = 0; i < LISTS; i++)
+		wish->lists[i] = &live->lists[i];
 	pthread_mutex_unlock(&live->lock);
-	if (error != 0 && shown != NULL) {
-		gt_globs_clear(&shown->only);
-		gt_globs_clear(&shown->leave_out);
-		free(shown->windows);
-		free(shown);
+	wish->on =
+		live->instance != NULL ? live->instance->on : gt_session_tracing_on(live->session);
+}
+
+static int ask_for_instance(struct gt_live *live, const struct gt_live_wish *wish,
+			    struct gt_message *message)
+{
+	struct gt_live *top = live->top;
+	struct gt_live_instance *instance = live->instance;
+	const struct gt_session_ask ask = {
+		.tracer = wish->tracer,
+		.on = wish->on,
+		.filter = words_of(wish, GT_CONTROL_FILTER),
+		.notrace = words_of(wish, GT_CONTROL_NOTRACE),
+		.graph = words_of(wish, GT_CONTROL_GRAPH),
+		.max_depth = (uint32_t)wish->max_depth,
+		.threshold_ns = wish->threshold_ns,
+	};
+	bool begins = live->tracer == GRAFTRACE_TRACER_NOP && wish->tracer != GRAFTRACE_TRACER_NOP;
+	struct gt_route_want want;
+	int error = 0;
+
+	pull_locked(top);
+	if (wish->tracer != GRAFTRACE_TRACER_NOP && !gt_live_is_detoured(top) &&
+	    !gt_session_top_has_all(top->session, instance->who, &ask))
+		error = detour(top);
+	if (error != 0)
+		return no_memory(message);
+	if (begins)
+		error = gt_store_begin_now(instance->store);
+	if (begins)
+		instance->since = __builtin_ia32_rdtsc();
+	if (error == 0)
+		error = gt_session_ask(top->session, instance->who, &ask, message);
+	if (error != 0)
+		return error;
+	want = want_of(live, wish);
+	return gt_store_want(instance->store, &want) == 0 ? 0 : no_memory(message);
+}
+
+int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt_message *message)
+{
+	struct gt_live *top = live->top;
+	int error;
+
+	pthread_mutex_lock(&top->instances.lock);
+	error = ask_for_instance(live, wish, message);
+	if (error == 0) {
+		pthread_mutex_lock(&live->lock);
+		live->instance->on = wish->on;
+		live->tracer = wish->tracer;
+		live->view.tracer = wish->tracer;
+		live->max_depth = wish->max_depth;
+		live->threshold_ns = wish->threshold_ns;
+		pthread_mutex_unlock(&live->lock);
 	}
+	pthread_mutex_unlock(&top->instances.lock);
 	return error;
 }
 
-int gt_live_instance_set_on(struct gt_live *live, bool on, struct gt_message *message)
+int gt_live_top_begin(struct gt_live *top, struct gt_message *message)
 {
-	pthread_mutex_lock(&live->lock);
-	live->instance->on = on;
-	pthread_mutex_unlock(&live->lock);
-	return gt_live_instance_change(live) == 0 ? 0 : no_memory(message);
-}
-
-void gt_live_instance_set_overwrite(struct gt_live *live, bool overwrite)
-{
-	gt_store_set_overwrite(live->instance->store, overwrite);
-}
-
-void gt_live_instance_clear(struct gt_live *live)
-{
-	gt_store_clear(live->instance->store);
-}
-
-/* Tracers */
-
-int gt_live_choose_tracer(struct gt_live *live, enum graftrace_tracer tracer,
-			  struct gt_message *message)
-{
-	struct gt_live *top = live->top != NULL ? live->top : live;
 	struct gt_live_instances *instances = &top->instances;
-	enum graftrace_tracer engine = tracer, own = live == top ? tracer : top->tracer;
+	bool others = false;
 	int error = 0;
 
 	pthread_mutex_lock(&instances->lock);
-	for (uint32_t i = 0; i <= instances->count; i++) {
-		struct gt_live *one = i == 0 ? top : instances->all[i - 1];
-
-		if (one == live || gt_live_is_removed(one) || one->tracer == GRAFTRACE_TRACER_NOP)
-			continue;
-		if (tracer != GRAFTRACE_TRACER_NOP && one->tracer != tracer) {
-			gt_message_set(message,
-				       "all who trace a program have the same tracer: %s has "
-				       "another one",
-				       one == top ? "the top" : one->instance->name);
-			error = GT_EBUSY;
-		}
-		if (engine == GRAFTRACE_TRACER_NOP)
-			engine = one->tracer;
-	}
-	if (error == 0 && engine != instances->tracer)
-		error = gt_session_set_tracer(top->session, engine, message);
-	/* What was written before is not copied. */
-	if (error == 0 && live->instance != NULL && live->tracer == GRAFTRACE_TRACER_NOP)
-		error = gt_store_begin_now(live->instance->store);
-	if (error == 0) {
-		instances->tracer = engine;
-		atomic_store(&top->nothing,
-			     own == GRAFTRACE_TRACER_NOP && engine != GRAFTRACE_TRACER_NOP);
-	}
+	for (uint32_t i = 0; i < instances->count; i++)
+		others |= !gt_live_is_removed(instances->all[i]) &&
+			  instances->all[i]->tracer != GRAFTRACE_TRACER_NOP;
+	pull_locked(top);
+	if (others && !gt_live_is_detoured(top))
+		error = detour(top);
+	if (error == 0)
+		return 0;
 	pthread_mutex_unlock(&instances->lock);
-	return error;
+	return no_memory(message);
+}
+
+void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish)
+{
+	struct gt_route_want want = want_of(top, wish);
+
+	if (gt_live_is_detoured(top))
+		gt_store_want(top->instances.own, &want);
+	pthread_mutex_unlock(&top->instances.lock);
+}
+
+void gt_live_set_overwrite(struct gt_live *live, bool overwrite)
+{
+	if (live->instance != NULL)
+		gt_store_set_overwrite(live->instance->store, overwrite);
+	else if (gt_live_is_detoured(live))
+		gt_store_set_overwrite(live->instances.own, overwrite);
+}
+
+uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2])
+{
+	if (!gt_live_is_detoured(live)) {
+		rings[0] = gt_session_target(live->session);
+		return 1;
+	}
+	gt_live_pull(live);
+	gt_store_freeze(live->instances.own);
+	rings[0] = gt_store_target(live->instances.archive);
+	rings[1] = gt_store_target(live->instances.own);
+	return 2;
 }
 
 /* Life */
@@ -257,24 +308,13 @@ void gt_live_instances_init(struct gt_live *top)
 {
 	pthread_mutex_init(&top->instances.lock, NULL);
 	pthread_cond_init(&top->instances.wake, NULL);
-	top->instances.tracer = top->tracer;
 }
 
 static void free_instance(struct gt_live_instance *instance)
 {
 	if (instance == NULL)
 		return;
-	while (instance->shown != NULL) {
-		struct shown *shown = instance->shown;
-
-		instance->shown = shown->older;
-		gt_globs_clear(&shown->only);
-		gt_globs_clear(&shown->leave_out);
-		free(shown->windows);
-		free(shown);
-	}
 	gt_store_put(instance->store);
-	free(instance->windows);
 	free(instance);
 }
 
@@ -297,6 +337,8 @@ void gt_live_instances_fini(struct gt_live *top)
 	for (uint32_t i = 0; i < instances->count; i++)
 		gt_live_destroy(instances->all[i]);
 	free(instances->all);
+	gt_store_put(instances->archive);
+	gt_store_put(instances->own);
 	pthread_cond_destroy(&instances->wake);
 	pthread_mutex_destroy(&instances->lock);
 }
@@ -349,12 +391,27 @@ static struct gt_live_instance *new_instance(struct gt_live *top, const char *na
 		return NULL;
 	memcpy(instance->name, name, bytes);
 	instance->on = true;
-	if (gt_store_create(gt_session_target(top->session), top->buffer_bytes, true,
-			    &instance->store) == 0 &&
-	    gt_store_begin_now(instance->store) == 0)
+	if (gt_store_create_routed(gt_session_target(top->session), top->buffer_bytes, true,
+				   &instance->store) == 0)
 		return instance;
 	free_instance(instance);
 	return NULL;
+}
+
+static int check_name(const struct gt_live *top, const char *name, size_t bytes,
+		      struct gt_message *message)
+{
+	if (top->mode == GRAFTRACE_MODE_DRAIN) {
+		gt_message_set(message, "records go to a file as they come: there are no other "
+					"buffers (--serve and --overwrite record into a ring)");
+		return GT_ENOTSUP;
+	}
+	if (bytes == 0 || bytes >= NAME_BYTES || memchr(name, '/', bytes) != NULL ||
+	    name[0] == '.') {
+		gt_message_set(message, "this cannot be an instance's name");
+		return GT_EINVAL;
+	}
+	return 0;
 }
 
 int gt_live_instance_make(struct gt_control_target *target, const char *name, size_t bytes,
@@ -364,13 +421,10 @@ int gt_live_instance_make(struct gt_control_target *target, const char *name, si
 	struct gt_live_instances *instances = &top->instances;
 	struct gt_live_instance *instance = NULL;
 	struct gt_live **grown;
-	int error = 0;
+	int error = check_name(top, name, bytes, message);
 
-	if (bytes == 0 || bytes >= NAME_BYTES || memchr(name, '/', bytes) != NULL ||
-	    name[0] == '.') {
-		gt_message_set(message, "this cannot be an instance's name");
-		return GT_EINVAL;
-	}
+	if (error != 0)
+		return error;
 	gt_live_settle_clock(top);
 	pthread_mutex_lock(&instances->lock);
 	if (find_locked(top, name, bytes) != NULL) {
@@ -384,14 +438,14 @@ int gt_live_instance_make(struct gt_control_target *target, const char *name, si
 	instance = grown != NULL ? new_instance(top, name, bytes) : NULL;
 	error = instance != NULL ? gt_live_create_instance(top, instance, instance->store, &live)
 				 : GT_ENOMEM;
-	if (error == 0)
-		error = gt_live_instance_change(live);
 	if (error != 0) {
-		if (live != NULL)
-			gt_live_destroy(live);
-		else
-			free_instance(instance);
+		free_instance(instance);
 		error = no_memory(message);
+		goto unlock;
+	}
+	error = gt_session_join(top->session, &instance->who, message);
+	if (error != 0) {
+		gt_live_destroy(live);
 		goto unlock;
 	}
 	instances->all[instances->count++] = live;
@@ -416,16 +470,15 @@ int gt_live_instance_remove(struct gt_control_target *target, const char *name, 
 		gt_message_set(message, "a file of it is open");
 		error = GT_EBUSY;
 	} else {
+		/* Whoever has a value of it open is refused from now on; nobody reads its buffer.
+		 */
 		atomic_store(&live->instance->removed, true);
+		gt_session_leave(top->session, live->instance->who);
+		gt_store_freeze(live->instance->store);
+		gt_store_clear(live->instance->store);
 	}
 	pthread_mutex_unlock(&top->instances.lock);
-	if (error != 0)
-		return error;
-	/* Whoever has a value of it open is refused from now on; nobody reads its buffer. */
-	gt_live_choose_tracer(live, GRAFTRACE_TRACER_NOP, message);
-	gt_store_freeze(live->instance->store);
-	gt_store_clear(live->instance->store);
-	return 0;
+	return error;
 }
 
 /* What is open of an instance */

@@ -5,31 +5,45 @@
 
 #include "serve/live_private.h"
 
-/* Copies what the session has written since the last time to the instances that record; before
- * anything of the ring is read, emptied or consumed, and before an instance's buffer is read. */
+/* What the top or an instance asks for. The lists stay who asks's. */
+struct gt_live_wish {
+	enum graftrace_tracer tracer;
+	bool on;
+	const struct gt_globs *lists[LISTS];
+	uint64_t max_depth;
+	uint64_t threshold_ns;
+};
+
+/* As it is. Under `change`, which lists are changed under. */
+void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish);
+/* Of an instance: it becomes so, but for the lists, which the caller puts in. GT_EINVAL: a glob
+ * matches nothing. Under `change`. */
+int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt_message *message);
+
+/* Round the session's calls that change what the top asks for; after an error of the first one
+ * there is no second one. `wish`: as it is then. GT_ENOMEM. */
+int gt_live_top_begin(struct gt_live *top, struct gt_message *message);
+void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish);
+
+/* Copies what the session has written since the last time to those that have a buffer of their own;
+ * before anything of the ring is read, emptied or consumed, and before such a buffer is read. */
 void gt_live_pull(struct gt_live *live);
+
+/* Whether the ring is no longer the top's own buffer. */
+bool gt_live_is_detoured(struct gt_live *top);
 
 /* Whether the instance was removed; false of the top. */
 bool gt_live_is_removed(const struct gt_live *live);
-/* A text or list of it is open: it cannot be removed. Nothing of the top. */
+/* A text or list of it is open (rmdir: EBUSY); nothing of the top. */
 void gt_live_hold(struct gt_live *live);
 void gt_live_release(struct gt_live *live);
 
-/* Of the top or an instance: GT_EBUSY if another one of them has another tracer. The session gets
- * it, or what the others have if it is nop. */
-int gt_live_choose_tracer(struct gt_live *live, enum graftrace_tracer tracer,
-			  struct gt_message *message);
-
 /* Of an instance. */
 bool gt_live_instance_on(const struct gt_live *live);
-int gt_live_instance_set_on(struct gt_live *live, bool on, struct gt_message *message);
-void gt_live_instance_set_overwrite(struct gt_live *live, bool overwrite);
-void gt_live_instance_clear(struct gt_live *live);
-/* Under its lock: what of its buffer is shown. */
-void gt_live_instance_look(const struct gt_live *live, struct gt_text_look *look);
-/* Its lists, its tracer or tracing_on have changed. GT_ENOMEM. */
-int gt_live_instance_change(struct gt_live *live);
 void gt_live_instance_fini(struct gt_live *live);
+
+/* Of a buffer that is not the ring; nothing to do with the ring. */
+void gt_live_set_overwrite(struct gt_live *live, bool overwrite);
 
 /* Of the top. */
 void gt_live_instances_init(struct gt_live *top);

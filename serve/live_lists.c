@@ -418,43 +418,65 @@ static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 	return 0;
 }
 
+/* The list becomes live->lists'. */
+static void take_list(struct gt_live *live, struct edit *edit)
+{
+	struct gt_globs old;
+
+	pthread_mutex_lock(&live->lock);
+	old = live->lists[edit->which];
+	live->lists[edit->which] = edit->globs;
+	pthread_mutex_unlock(&live->lock);
+	edit->globs = old;
+	live->versions[edit->which]++;
+}
+
+/* Under `change`. Lists change under it only: reading them needs no lock. */
+static int ask_for_list(struct gt_live *live, struct edit *edit, struct gt_message *message)
+{
+	struct gt_live_wish wish;
+	int error;
+
+	if (live->instance != NULL) {
+		gt_live_wish_of(live, &wish);
+		wish.lists[edit->which] = &edit->globs;
+		error = gt_live_ask(live, &wish, message);
+		if (error == 0)
+			take_list(live, edit);
+		return error;
+	}
+	error = gt_live_top_begin(live, message);
+	if (error != 0)
+		return error;
+	gt_live_wish_of(live, &wish);
+	wish.lists[edit->which] = &edit->globs;
+	if (edit->which == GT_CONTROL_GRAPH_NOTRACE)
+		error = gt_session_set_graph_notrace(live->session, gt_globs_words(&edit->globs),
+						     message);
+	else
+		error = gt_session_set_filters(
+			live->session, gt_globs_words(wish.lists[GT_CONTROL_FILTER]),
+			gt_globs_words(wish.lists[GT_CONTROL_NOTRACE]),
+			gt_globs_words(wish.lists[GT_CONTROL_GRAPH]), message);
+	if (error == 0)
+		take_list(live, edit);
+	gt_live_wish_of(live, &wish);
+	gt_live_top_end(live, &wish);
+	return error;
+}
+
 int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
 	struct edit *edit = data;
-	const struct gt_globs *lists[LISTS];
 	int error = has_ended(live, message);
 
 	gt_live_release(live);
 	pthread_mutex_lock(&live->change);
 	if (error == 0 && !edit->empty && edit->version != live->versions[edit->which])
 		error = carry_out_again(target, edit, message);
-	if (error == 0) {
-		/* Lists change under `change` only, which we hold: reading them needs no lock. */
-		for (int i = 0; i < LISTS; i++)
-			lists[i] = i == (int)edit->which ? &edit->globs : &live->lists[i];
-		if (edit->which == GT_CONTROL_GRAPH_NOTRACE)
-			error = gt_session_set_graph_notrace(
-				live->session, gt_globs_words(lists[GT_CONTROL_GRAPH_NOTRACE]),
-				message);
-		else if (live->top == NULL)
-			error = gt_session_set_filters(
-				live->session, gt_globs_words(lists[GT_CONTROL_FILTER]),
-				gt_globs_words(lists[GT_CONTROL_NOTRACE]),
-				gt_globs_words(lists[GT_CONTROL_GRAPH]), message);
-		if (error == 0) {
-			struct gt_globs old;
-
-			pthread_mutex_lock(&live->lock);
-			old = live->lists[edit->which];
-			live->lists[edit->which] = edit->globs;
-			pthread_mutex_unlock(&live->lock);
-			edit->globs = old;
-			live->versions[edit->which]++;
-			if (live->top != NULL && gt_live_instance_change(live) != 0)
-				error = no_memory(message);
-		}
-	}
+	if (error == 0)
+		error = ask_for_list(live, edit, message);
 	pthread_mutex_unlock(&live->change);
 	free_edit(edit);
 	return error;

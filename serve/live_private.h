@@ -24,7 +24,9 @@ struct gt_live_instances {
 	pthread_cond_t wake; /* of the thread that copies, at its end */
 	pthread_t pump;
 	bool pumping, stop;
-	enum graftrace_tracer tracer; /* of the session */
+	/* Of the top, from when what is recorded is more than it asks for: what was in the ring
+	 * then, and what it asked for since; else NULL. */
+	struct gt_store *archive, *own;
 	struct gt_live **all;
 	uint32_t count;
 };
@@ -45,7 +47,6 @@ struct gt_live {
 	struct gt_live *top;		    /* of an instance; else NULL */
 	struct gt_live_instance *instance;  /* what an instance has besides; else NULL */
 	struct gt_live_instances instances; /* of the top */
-	atomic_bool nothing; /* the top traces nothing: the ring has instances' records */
 
 	pthread_mutex_t lock; /* guards what follows */
 	bool has_clock;	      /* view.clock is settled: when the trace was read first */

@@ -3,16 +3,27 @@
  * Of a session's trace: what threads' own trace_pipes take out, counts, marks, pauses, and
  * functions with commands. Guarantees: no lock is held while the session patches code but `change`.
  */
-#include "serve/live_private.h"
+#include "serve/live_instance.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* options/pause-on-trace: off while anybody has `trace` open. */
 
-bool gt_live_pause(struct gt_live *live)
+static void switch_top(struct gt_live *live, bool on)
 {
 	struct gt_message unused;
+	struct gt_live_wish wish;
+
+	if (gt_live_top_begin(live, &unused) != 0)
+		return;
+	gt_session_set_tracing_on(live->session, on, &unused);
+	gt_live_wish_of(live, &wish);
+	gt_live_top_end(live, &wish);
+}
+
+bool gt_live_pause(struct gt_live *live)
+{
 	bool pauses;
 
 	pthread_mutex_lock(&live->change);
@@ -20,7 +31,7 @@ bool gt_live_pause(struct gt_live *live)
 	if (pauses && live->pauses++ == 0) {
 		live->was_on = gt_session_tracing_on(live->session);
 		if (live->was_on)
-			gt_session_set_tracing_on(live->session, false, &unused);
+			switch_top(live, false);
 	}
 	pthread_mutex_unlock(&live->change);
 	return pauses;
@@ -28,11 +39,9 @@ bool gt_live_pause(struct gt_live *live)
 
 void gt_live_unpause(struct gt_live *live)
 {
-	struct gt_message unused;
-
 	pthread_mutex_lock(&live->change);
 	if (--live->pauses == 0 && live->was_on)
-		gt_session_set_tracing_on(live->session, true, &unused);
+		switch_top(live, true);
 	pthread_mutex_unlock(&live->change);
 }
 

@@ -10,10 +10,12 @@
 #include <string.h>
 
 #include "serve/live_marks.h"
+#include "serve/route.h"
 
 struct gt_live_view_writer {
-	struct gt_live_marks *marks; /* NULL: a writer of the session */
-	uint32_t index;		     /* there */
+	struct gt_live_marks *marks; /* NULL: a writer of … */
+	struct gt_target *of;
+	uint32_t index; /* there */
 	struct gt_merge_given cleared;
 	struct gt_merge_given given; /* never before `cleared` */
 	uint64_t read;		     /* records in sub-buffers that were taken out as a whole */
@@ -47,20 +49,36 @@ static struct gt_live_view_writer *add_writer(struct gt_live_view *view)
 	return &view->writers[view->count++];
 }
 
-static uint32_t writer_count(struct gt_target *target)
+/* The session's, or what stands for it since a detour. */
+static struct gt_target *inner_of(struct gt_live_view *view)
 {
-	struct gt_live_view *view = view_of(target);
-	uint32_t inner = view->inner->ops->writer_count(view->inner);
-	uint32_t count;
+	return __atomic_load_n(&view->inner, __ATOMIC_ACQUIRE);
+}
 
-	pthread_mutex_lock(&view->lock);
-	while (view->inner_count < inner) {
+/* Under the lock. False: no memory. */
+static bool add_writers(struct gt_live_view *view, struct gt_target *of, uint32_t count)
+{
+	while (view->inner_count < count) {
 		struct gt_live_view_writer *writer = add_writer(view);
 
 		if (writer == NULL)
-			break;
+			return false;
+		writer->of = of;
 		writer->index = view->inner_count++;
 	}
+	return true;
+}
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	struct gt_live_view *view = view_of(target);
+	struct gt_target *of = inner_of(view);
+	uint32_t inner = of->ops->writer_count(of);
+	uint32_t count;
+
+	pthread_mutex_lock(&view->lock);
+	if (of == inner_of(view))
+		add_writers(view, of, inner);
 	count = view->count;
 	pthread_mutex_unlock(&view->lock);
 	return count;
@@ -88,19 +106,19 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 	if (!look_up(view, index, &known))
 		return GT_ENOENT;
 	error = known.marks != NULL ? gt_live_marks_writer(known.marks, out)
-				    : view->inner->ops->writer(view->inner, known.index, out);
+				    : known.of->ops->writer(known.of, known.index, out);
 	for (int cause = 0; error == 0 && cause < GRAFTRACE_LOST_CAUSES; cause++)
 		out->lost[cause] -=
 			known.lost[cause] < out->lost[cause] ? known.lost[cause] : out->lost[cause];
 	return error;
 }
 
-static int64_t copy(struct gt_live_view *view, const struct gt_live_view_writer *known,
-		    uint64_t sequence, void *buffer, const struct graftrace_sub_buffer **bytes)
+static int64_t copy(const struct gt_live_view_writer *known, uint64_t sequence, void *buffer,
+		    const struct graftrace_sub_buffer **bytes)
 {
 	return known->marks != NULL ? gt_live_marks_copy(known->marks, sequence, buffer, bytes)
-				    : view->inner->ops->sub_buffer(view->inner, known->index,
-								   sequence, buffer, bytes);
+				    : known->of->ops->sub_buffer(known->of, known->index, sequence,
+								 buffer, bytes);
 }
 
 static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
@@ -109,8 +127,7 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 	struct gt_live_view *view = view_of(target);
 	struct gt_live_view_writer known;
 
-	return look_up(view, index, &known) ? copy(view, &known, sequence, buffer, bytes)
-					    : GT_ENOENT;
+	return look_up(view, index, &known) ? copy(&known, sequence, buffer, bytes) : GT_ENOENT;
 }
 
 /* Records of a sub-buffer between two places. */
@@ -148,15 +165,15 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 	buffer = malloc(target->sub_buffer_bytes);
 	if (buffer == NULL)
 		return GT_ENOMEM;
-	words = copy(view, &known, sequence, buffer, &bytes);
+	words = copy(&known, sequence, buffer, &bytes);
 	if (words >= 0) {
 		records = count_between(bytes, words, known.cleared, everything, sequence);
 		cpu = bytes->cpu < GT_FILTER_CPU_WORDS * 64 ? bytes->cpu : 0;
 	}
 	free(buffer);
 	error = known.marks != NULL ? gt_live_marks_consume(known.marks, sequence)
-		: view->inner->ops->consume != NULL
-			? view->inner->ops->consume(view->inner, known.index, sequence)
+		: known.of->ops->consume != NULL
+			? known.of->ops->consume(known.of, known.index, sequence)
 			: GT_ENOTSUP;
 	if (error != 0)
 		return error;
@@ -169,7 +186,7 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 
 static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
 {
-	struct gt_target *inner = view_of(target)->inner;
+	struct gt_target *inner = inner_of(view_of(target));
 
 	return inner->ops->function(inner, number, out);
 }
@@ -177,7 +194,7 @@ static int function(struct gt_target *target, uint32_t number, struct gt_functio
 static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 		       struct gt_function *out)
 {
-	struct gt_target *inner = view_of(target)->inner;
+	struct gt_target *inner = inner_of(view_of(target));
 
 	return inner->ops->function_at != NULL ? inner->ops->function_at(inner, pid, address, out)
 					       : GT_ENOENT;
@@ -185,7 +202,7 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 
 static uint64_t off_cpu_ns(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to)
 {
-	struct gt_target *inner = view_of(target)->inner;
+	struct gt_target *inner = inner_of(view_of(target));
 
 	return inner->ops->off_cpu_ns != NULL ? inner->ops->off_cpu_ns(inner, tid, from, to) : 0;
 }
@@ -240,6 +257,8 @@ void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struc
 	view->target.data = view;
 	if (view->target.sub_buffer_bytes < GT_LIVE_MARKS_BYTES)
 		view->target.sub_buffer_bytes = GT_LIVE_MARKS_BYTES;
+	if (view->target.sub_buffer_bytes < GT_ROUTE_PIECE_BYTES)
+		view->target.sub_buffer_bytes = GT_ROUTE_PIECE_BYTES;
 	view->marks = view->target;
 	view->marks.ops = &marks_operations;
 	view->inner = inner;
@@ -298,25 +317,31 @@ int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer 
 }
 
 /* The place behind the last word of the newest sub-buffer. */
-static struct gt_merge_given end_of(struct gt_live_view *view,
-				    const struct gt_live_view_writer *known, uint64_t next,
+static struct gt_merge_given end_of(const struct gt_live_view_writer *known, uint64_t next,
 				    void *buffer)
 {
 	struct gt_merge_given end = { next, 0 };
 	const struct graftrace_sub_buffer *bytes;
 	const uint64_t *first;
-	int64_t words;
+	int64_t words, last, at;
 
 	if (next == 0)
 		return end;
-	words = copy(view, known, next - 1, buffer, &bytes);
+	words = copy(known, next - 1, buffer, &bytes);
 	if (words <= 0 || bytes->used != 0)
 		return end;
 	first = (const uint64_t *)(bytes + 1);
-	while (words > 0 && first[words - 1] == 0)
-		words--;
+	last = words;
+	while (last > 0 && first[last - 1] == 0)
+		last--;
+	/* An event's last words may be zero. */
+	for (at = 0; at < last;)
+		at += first[at] != 0
+			      ? graftrace_record_words(first + at, (uint32_t)(words - at),
+						       bytes->tracer == GRAFTRACE_TRACER_FUNCTION)
+			      : 1;
 	end.sequence = next - 1;
-	end.words = (uint64_t)words;
+	end.words = (uint64_t)at;
 	return end;
 }
 
@@ -333,12 +358,11 @@ void gt_live_view_clear(struct gt_live_view *view)
 
 		if (!look_up(view, i, &known))
 			break;
-		error = known.marks != NULL
-				? gt_live_marks_writer(known.marks, &now)
-				: view->inner->ops->writer(view->inner, known.index, &now);
+		error = known.marks != NULL ? gt_live_marks_writer(known.marks, &now)
+					    : known.of->ops->writer(known.of, known.index, &now);
 		if (error != 0)
 			continue;
-		end = end_of(view, &known, now.next, buffer);
+		end = end_of(&known, now.next, buffer);
 		pthread_mutex_lock(&view->lock);
 		view->writers[i].cleared = end;
 		view->writers[i].given = end;
@@ -349,14 +373,35 @@ void gt_live_view_clear(struct gt_live_view *view)
 		for (uint64_t sequence = now.first; sequence < end.sequence; sequence++) {
 			if (known.marks != NULL)
 				gt_live_marks_consume(known.marks, sequence);
-			else if (view->inner->ops->consume != NULL)
-				view->inner->ops->consume(view->inner, known.index, sequence);
+			else if (known.of->ops->consume != NULL)
+				known.of->ops->consume(known.of, known.index, sequence);
 		}
 	}
 	free(buffer);
 	pthread_mutex_lock(&view->lock);
 	memset(view->read_of_cpu, 0, sizeof(view->read_of_cpu));
 	pthread_mutex_unlock(&view->lock);
+}
+
+int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
+			struct gt_target *inner)
+{
+	uint32_t count = archive->ops->writer_count(archive);
+	int error = 0;
+
+	pthread_mutex_lock(&view->lock);
+	if (!add_writers(view, archive, count)) {
+		error = GT_ENOMEM;
+	} else {
+		for (uint32_t i = 0; i < view->count; i++) {
+			if (view->writers[i].marks == NULL)
+				view->writers[i].of = archive;
+		}
+		__atomic_store_n(&view->inner, inner, __ATOMIC_RELEASE);
+		view->inner_count = 0;
+	}
+	pthread_mutex_unlock(&view->lock);
+	return error;
 }
 
 void gt_live_view_note_given(struct gt_live_view *view, const struct gt_merge_given *given,
@@ -380,7 +425,7 @@ static uint32_t count_writer(struct gt_live_view *view, const struct gt_live_vie
 
 	for (uint64_t sequence = now->first; sequence < now->next; sequence++) {
 		const struct graftrace_sub_buffer *bytes;
-		int64_t words = copy(view, known, sequence, buffer, &bytes);
+		int64_t words = copy(known, sequence, buffer, &bytes);
 		uint64_t entries;
 		uint64_t ns;
 

@@ -44,6 +44,11 @@ int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer 
  * what is gone. */
 void gt_live_view_clear(struct gt_live_view *view);
 
+/* From now on: what its session's writers have is `archive`'s, with the same indexes, and what
+ * comes is `inner`'s, whose writers are others. GT_ENOMEM: nothing has changed. */
+int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
+			struct gt_target *inner);
+
 /* Consuming readers have come so far. */
 void gt_live_view_note_given(struct gt_live_view *view, const struct gt_merge_given *given,
 			     uint32_t count);

@@ -4,12 +4,14 @@
 #include "serve/store.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct piece {
 	struct piece *next; /* the writer's next, in order */
 	uint64_t sequence;
+	size_t room;	/* bytes that it takes, if more than its words */
 	uint32_t words; /* that have been written */
 	bool growing;
 	struct graftrace_sub_buffer sub_buffer; /* words follow */
@@ -19,6 +21,10 @@ struct source_writer {
 	struct gt_writer writer; /* as the source said last; first and next are ours */
 	struct piece *first, *last;
 	uint64_t position; /* next sequence to be copied */
+	/* Of a store that is routed: */
+	struct gt_route_writer *route;
+	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* by the source, before it began */
+	uint64_t overrun;			     /* records that made room for newer ones */
 };
 
 struct gt_store {
@@ -31,6 +37,9 @@ struct gt_store {
 	uint64_t bytes, limit, missed;
 	bool overwrite, frozen;
 	void *copy; /* one sub-buffer */
+	struct source_writer *in_work;
+	bool routed;
+	struct gt_route route;
 };
 
 static size_t piece_bytes(uint32_t words)
@@ -45,7 +54,7 @@ static void drop_first(struct gt_store *store, struct source_writer *writer)
 	writer->first = piece->next;
 	if (writer->last == piece)
 		writer->last = NULL;
-	store->bytes -= piece_bytes(piece->words);
+	store->bytes -= piece->room != 0 ? piece->room : piece_bytes(piece->words);
 	free(piece);
 }
 
@@ -74,6 +83,22 @@ static uint32_t writer_count(struct gt_target *target)
 	return count;
 }
 
+/* The sequence that comes behind all that is there. */
+static uint64_t behind(const struct source_writer *writer)
+{
+	return writer->route != NULL ? writer->route->sequence : writer->position;
+}
+
+/* Since it began: by the source, and for want of room here. */
+static void count_lost(const struct source_writer *writer, uint64_t *lost)
+{
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+		lost[cause] -= writer->lost_before[cause] < lost[cause] ? writer->lost_before[cause]
+									: lost[cause];
+	lost[GRAFTRACE_LOST_FULL] += writer->route->dropped;
+	lost[GRAFTRACE_LOST_OVERRUN] += writer->overrun;
+}
+
 static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
 {
 	struct gt_store *store = store_of(target);
@@ -84,8 +109,10 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 		const struct source_writer *from = &store->writers[index];
 
 		*out = from->writer;
-		out->first = from->first != NULL ? from->first->sequence : from->position;
-		out->next = from->last != NULL ? from->last->sequence + 1 : from->position;
+		out->first = from->first != NULL ? from->first->sequence : behind(from);
+		out->next = from->last != NULL ? from->last->sequence + 1 : behind(from);
+		if (from->route != NULL)
+			count_lost(from, out->lost);
 		error = 0;
 	}
 	pthread_mutex_unlock(&store->lock);
@@ -122,7 +149,7 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 	pthread_mutex_lock(&store->lock);
 	if (index < store->count) {
 		piece = store->writers[index].first;
-		next = store->writers[index].position;
+		next = behind(&store->writers[index]);
 	}
 	while (piece != NULL && piece->sequence < sequence)
 		piece = piece->next;
@@ -160,6 +187,10 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 {
 	struct gt_target *source = store_of(target)->source;
 
+	if (address == GT_ROUTE_NOBODY) {
+		*out = (struct gt_function){ .name = "?", .object = "", .address = address };
+		return 0;
+	}
 	return source->ops->function_at(source, pid, address, out);
 }
 
@@ -183,6 +214,8 @@ static const struct gt_target_ops operations = {
 
 /* Life */
 
+static struct graftrace_sub_buffer *open_piece(void *data, struct gt_route_writer *route);
+
 int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite, struct gt_store **out)
 {
 	struct gt_store *store = calloc(1, sizeof(*store));
@@ -205,12 +238,53 @@ int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite, st
 	return 0;
 }
 
+int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
+			   struct gt_store **out)
+{
+	int error = gt_store_create(source, limit, overwrite, out);
+
+	if (error != 0)
+		return error;
+	(*out)->routed = true;
+	(*out)->route = (struct gt_route){ .source = source, .open = open_piece, .data = *out };
+	gt_route_init(&(*out)->route);
+	if ((*out)->target.sub_buffer_bytes < GT_ROUTE_PIECE_BYTES)
+		(*out)->target.sub_buffer_bytes = GT_ROUTE_PIECE_BYTES;
+	return 0;
+}
+
+int gt_store_want(struct gt_store *store, const struct gt_route_want *want)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_set(&store->route, want);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_switch(struct gt_store *store, bool on)
+{
+	pthread_mutex_lock(&store->lock);
+	gt_route_switch(&store->route, on);
+	pthread_mutex_unlock(&store->lock);
+}
+
 struct gt_store *gt_store_get(struct gt_store *store)
 {
 	pthread_mutex_lock(&store->lock);
 	store->users++;
 	pthread_mutex_unlock(&store->lock);
 	return store;
+}
+
+static void free_route(struct source_writer *writer)
+{
+	if (writer->route == NULL)
+		return;
+	gt_route_writer_fini(writer->route);
+	free(writer->route);
+	writer->route = NULL;
 }
 
 void gt_store_put(struct gt_store *store)
@@ -225,6 +299,9 @@ void gt_store_put(struct gt_store *store)
 	if (!last)
 		return;
 	drop_all(store);
+	for (uint32_t i = 0; i < store->count; i++)
+		free_route(&store->writers[i]);
+	gt_route_fini(&store->route);
 	pthread_mutex_destroy(&store->lock);
 	free(store->writers);
 	free(store->copy);
@@ -247,9 +324,30 @@ static int find_writers(struct gt_store *store)
 		store->writers = grown;
 		store->room = room;
 	}
-	for (; store->count < count; store->count++)
-		store->writers[store->count] = (struct source_writer){ 0 };
+	for (; store->count < count; store->count++) {
+		struct source_writer *writer = &store->writers[store->count];
+
+		*writer = (struct source_writer){ 0 };
+		if (!store->routed)
+			continue;
+		writer->route = malloc(sizeof(*writer->route));
+		if (writer->route == NULL)
+			return GT_ENOMEM;
+		gt_route_writer_init(writer->route);
+	}
 	return 0;
+}
+
+/* What it has lost so far is not this store's. */
+static void begin_counting(struct gt_store *store, uint32_t index)
+{
+	struct source_writer *writer = &store->writers[index];
+	struct gt_writer now;
+
+	if (store->source->ops->writer(store->source, index, &now) != 0)
+		return;
+	writer->writer = now;
+	memcpy(writer->lost_before, now.lost, sizeof(now.lost));
 }
 
 int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count)
@@ -259,8 +357,16 @@ int gt_store_begin(struct gt_store *store, const struct gt_merge_given *position
 	pthread_mutex_lock(&store->lock);
 	error = find_writers(store);
 	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
-		if (i < count) /* else nothing of it was given out */
-			store->writers[i].position = positions[i].sequence;
+		begin_counting(store, i);
+		if (i >= count) /* nothing of it was given out */
+			continue;
+		store->writers[i].position = positions[i].sequence;
+		if (store->writers[i].route == NULL)
+			continue;
+		store->writers[i].route->skip = positions[i].words;
+		/* its own go on where the source's end: a writer's numbers stay unique */
+		store->writers[i].route->sequence =
+			positions[i].sequence + (positions[i].words != 0);
 	}
 	pthread_mutex_unlock(&store->lock);
 	return error;
@@ -275,6 +381,7 @@ int gt_store_begin_now(struct gt_store *store)
 	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
 		struct gt_writer writer;
 
+		begin_counting(store, i);
 		if (store->source->ops->writer(store->source, i, &writer) == 0 &&
 		    writer.first < writer.next)
 			store->writers[i].position = writer.next - 1;
@@ -290,14 +397,23 @@ void gt_store_set_overwrite(struct gt_store *store, bool overwrite)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Words up to the first that is not there yet: behind it a writer may have been interrupted. */
+/* Words of the records that are whole: behind them a writer may have been interrupted. Of an event
+ * the first data word is stored last, and others may be zero. */
 static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
 {
 	const uint64_t *word = (const uint64_t *)(copy + 1);
+	bool pairs = copy->tracer == GRAFTRACE_TRACER_FUNCTION;
 	uint32_t at = 0;
 
-	while (at < words && word[at] != 0)
-		at++;
+	while (at < words && word[at] != 0) {
+		uint32_t length = graftrace_record_words(word + at, words - at, pairs);
+		bool more = pairs || graftrace_word_function(word[at]) ==
+					     GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT;
+
+		if (more && length > 1 && word[at + 1] == 0)
+			break;
+		at += length;
+	}
 	return at;
 }
 
@@ -315,15 +431,54 @@ static bool make_room(struct gt_store *store, struct source_writer *keep, size_t
 			struct source_writer *at = &store->writers[i];
 
 			if (at->first != NULL && (at != keep || at->first != at->last) &&
+			    (at->route == NULL || !at->first->growing) &&
 			    (oldest == NULL ||
 			     at->first->sub_buffer.clock < oldest->first->sub_buffer.clock))
 				oldest = at;
 		}
 		if (oldest == NULL)
 			return false;
+		oldest->overrun += gt_decode_count(
+			&oldest->first->sub_buffer,
+			(const uint64_t *)(&oldest->first->sub_buffer + 1), oldest->first->words);
 		drop_first(store, oldest);
 	}
 	return true;
+}
+
+/* Routed: what the newest piece has become. */
+static void settle(struct source_writer *writer)
+{
+	struct piece *last = writer->last;
+
+	if (last == NULL || !last->growing)
+		return;
+	last->growing = writer->route->piece != NULL;
+	last->words = last->growing ? writer->route->used : last->sub_buffer.used;
+}
+
+static struct graftrace_sub_buffer *open_piece(void *data, struct gt_route_writer *route)
+{
+	struct gt_store *store = data;
+	size_t bytes = offsetof(struct piece, sub_buffer) + GT_ROUTE_PIECE_BYTES;
+	struct source_writer *writer = store->in_work;
+	struct piece *piece = NULL;
+
+	settle(writer);
+	if (make_room(store, writer, bytes))
+		piece = calloc(1, bytes);
+	if (piece == NULL)
+		return NULL;
+	piece->sequence = route->sequence;
+	piece->growing = true;
+	piece->room = bytes;
+	store->bytes += bytes;
+	if (writer->last != NULL)
+		writer->last->next = piece;
+	else
+		writer->first = piece;
+	writer->last = piece;
+	return &piece->sub_buffer;
 }
 
 /* Puts the copied sub-buffer behind the writer's others, or in the place of the growing one. */
@@ -344,6 +499,7 @@ static int keep(struct gt_store *store, struct source_writer *to, uint32_t words
 	piece->sequence = copy->sequence;
 	piece->words = words;
 	piece->growing = growing;
+	piece->room = 0;
 	memcpy(&piece->sub_buffer, copy, sizeof(*copy) + words * 8ull);
 	piece->sub_buffer.used = growing ? 0 : words;
 	store->bytes += piece_bytes(words);
@@ -399,11 +555,24 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 		growing = bytes->used == 0;
 		if (growing)
 			words = written(store->copy, (uint32_t)words);
-		if (words > 0)
+		if (to->route != NULL) {
+			store->in_work = to;
+			if (gt_route_feed(&store->route, to->route, store->copy, (uint32_t)words,
+					  growing) != 0 &&
+			    !growing)
+				store->missed++;
+			settle(to);
+		} else if (words > 0) {
 			error = keep(store, to, (uint32_t)words, growing);
+		}
 		if (growing)
 			break;
 		to->position++;
+	}
+	/* Of a thread that has ended nothing more comes. */
+	if (to->route != NULL && to->writer.end != 0 && to->position >= to->writer.next) {
+		gt_route_close(to->route);
+		settle(to);
 	}
 	return error;
 }
@@ -430,6 +599,11 @@ void gt_store_freeze(struct gt_store *store)
 
 		if (last == NULL || !last->growing)
 			continue;
+		if (store->writers[i].route != NULL) {
+			gt_route_close(store->writers[i].route);
+			settle(&store->writers[i]);
+			continue;
+		}
 		last->growing = false;
 		last->sub_buffer.used = last->words;
 	}

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include "core/view/merge.h"
 #include "core/view/target.h"
+#include "serve/route.h"
 
 struct gt_store;
 
@@ -22,6 +23,13 @@ struct gt_store;
  * oldest go, else what comes is left out (and counted). The source must outlive it. GT_ENOMEM. */
 int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite,
 		    struct gt_store **store);
+/* One that keeps only what gt_store_want says, of what is pulled from then on, in sub-buffers of
+ * its own: their numbers begin behind the source's. Until then it keeps nothing. */
+int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
+			   struct gt_store **store);
+int gt_store_want(struct gt_store *store, const struct gt_route_want *want);
+void gt_store_switch(struct gt_store *store, bool on); /* its tracing_on */
+
 struct gt_store *gt_store_get(struct gt_store *store); /* one more user */
 void gt_store_put(struct gt_store *store);	       /* one less; the last one's frees it */
 

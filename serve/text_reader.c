@@ -9,14 +9,11 @@
 
 #include "core/view/message.h"
 #include "core/view/text.h"
-#include "serve/globs.h"
 
 struct gt_text_reader {
 	struct gt_text text;
 	struct gt_filter filter;
 	struct gt_merge_given *given;
-	struct gt_globs only, leave_out;
-	struct gt_filter_window *windows;
 };
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
@@ -91,36 +88,6 @@ static const char *release(void)
 	return name.release[0] != '\0' || uname(&name) == 0 ? name.release : NULL;
 }
 
-static void free_look(struct gt_text_reader *reader)
-{
-	gt_globs_clear(&reader->only);
-	gt_globs_clear(&reader->leave_out);
-	free(reader->windows);
-}
-
-static int copy_look(struct gt_text_reader *reader, const struct gt_text_look *look)
-{
-	uint32_t count = look->nothing ? 0 : look->window_count;
-
-	reader->only = reader->leave_out = (struct gt_globs){ NULL, 0, 0 };
-	reader->windows = NULL;
-	if (look->windows != NULL || look->nothing) {
-		reader->windows = calloc(count + 1, sizeof(*reader->windows));
-		if (reader->windows == NULL)
-			return GT_ENOMEM;
-		for (uint32_t i = 0; i < count; i++)
-			reader->windows[i] = look->windows[i];
-	}
-	if (!gt_globs_add_all(&reader->only, look->only) ||
-	    !gt_globs_add_all(&reader->leave_out, look->leave_out))
-		return GT_ENOMEM;
-	reader->filter.only = gt_globs_words(&reader->only);
-	reader->filter.leave_out = gt_globs_words(&reader->leave_out);
-	reader->filter.windows = reader->windows;
-	reader->filter.window_count = count;
-	return 0;
-}
-
 int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *look, bool consume,
 			struct gt_text_reader **reader_out, struct gt_message *message)
 {
@@ -138,11 +105,7 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 	if (reader != NULL) {
 		set_filter(&reader->filter, look);
 		text.filter = &reader->filter;
-		error = copy_look(reader, look);
-		if (error == 0)
-			error = gt_text_init(&reader->text, target, &heap, &text);
-		if (error != 0)
-			free_look(reader);
+		error = gt_text_init(&reader->text, target, &heap, &text);
 	}
 	if (error != 0) {
 		free(reader);
@@ -203,7 +166,6 @@ void gt_text_reader_finish(struct gt_text_reader *reader)
 void gt_text_reader_close(struct gt_text_reader *reader)
 {
 	gt_text_fini(&reader->text);
-	free_look(reader);
 	free(reader->given);
 	free(reader);
 }

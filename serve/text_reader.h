@@ -25,13 +25,6 @@ struct gt_text_look {
 	struct gt_control_scope scope;				    /* all zero: all of it */
 	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask; no bit:
 								      every CPU */
-	/* Functions shown alone, or not, and times (core/view/filter.h): copied by
-	 * gt_text_reader_open; NULL: all. */
-	const char *const *only;
-	const char *const *leave_out;
-	const struct gt_filter_window *windows;
-	uint32_t window_count;
-	bool nothing; /* what is in the ring is not this reader's */
 };
 
 /* consume: what is given leaves the ring, and the end of what is there is GT_EAGAIN until

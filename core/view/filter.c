@@ -25,7 +25,7 @@ static bool on_cpu(const struct gt_filter *filter, uint32_t cpu)
 bool gt_filter_is_needed(const struct gt_filter *filter)
 {
 	return has_cpus(filter) || filter->from_ns || filter->to_ns || filter->max_depth ||
-	       filter->graph || filter->only || filter->leave_out || filter->windows;
+	       filter->graph;
 }
 
 static bool matches(struct gt_filter *filter, struct gt_target *target, uint32_t number)
@@ -117,106 +117,10 @@ static bool in_graph(struct gt_filter *filter, struct gt_target *target, struct 
 	return mark != 0;
 }
 
-/*
- * Functions shown alone. A frame's mark is 1 + the number of shown calls up to itself; 0: nobody
- * has counted yet.
- */
-
-static bool any_matches(const char *const *globs, const char *name)
-{
-	for (; *globs; globs++)
-		if (gt_glob_match(*globs, name))
-			return true;
-	return false;
-}
-
-static bool is_shown(struct gt_filter *filter, struct gt_target *target, uint32_t number)
-{
-	uint32_t place = number % GT_FILTER_CACHE;
-	if (filter->shown_function[place] == number && number)
-		return filter->shown_match[place];
-	struct gt_function function;
-	bool shown = filter->only == NULL;
-	if (number && target->ops->function(target, number, &function) == GT_OK) {
-		shown = !filter->only || any_matches(filter->only, function.name);
-		if (shown && filter->leave_out)
-			shown = !any_matches(filter->leave_out, function.name);
-	}
-	filter->shown_function[place] = number;
-	filter->shown_match[place] = shown;
-	return shown;
-}
-
-/* Shown calls among those of depths 0 … depth - 1. Of calls that a header told of nobody has seen
- * the entry: they are counted here; those further out than it tells of count as shown. */
-static uint32_t shown_below(struct gt_filter *filter, struct gt_target *target,
-			    struct gt_decode *decode, uint32_t depth)
-{
-	uint32_t from = depth;
-	uint32_t shown;
-	while (from > 0) {
-		const struct gt_decode_frame *frame = gt_decode_frame(decode, from - 1);
-		if (!frame || frame->mark)
-			break;
-		from--;
-	}
-	shown = from && mark_at(decode, from - 1) ? mark_at(decode, from - 1) - 1u : from;
-	for (; from < depth; from++) {
-		struct gt_decode_frame *frame = gt_decode_frame(decode, from);
-		if (!frame)
-			continue;
-		shown += is_shown(filter, target, frame->function);
-		frame->mark = shown < UINT16_MAX ? (uint16_t)(shown + 1) : UINT16_MAX;
-	}
-	return shown;
-}
-
-static bool in_functions(struct gt_filter *filter, struct gt_target *target,
-			 struct gt_decode *decode, struct gt_record *record)
-{
-	bool shown = true;
-	uint32_t below;
-
-	if (record->kind == GT_RECORD_RETURN || record->kind == GT_RECORD_UNWOUND ||
-	    record->kind == GT_RECORD_OPEN) {
-		shown = is_shown(filter, target, record->function);
-		below = record->mark ? record->mark - 1u - shown
-				     : shown_below(filter, target, decode, record->depth);
-	} else {
-		/* of an entry the frame is there already: it is counted with the others */
-		below = shown_below(filter, target, decode, record->depth);
-		if (record->kind == GT_RECORD_ENTRY)
-			shown_below(filter, target, decode, record->depth + 1);
-		if (record->kind == GT_RECORD_ENTRY || record->kind == GT_RECORD_ENTRY_ONLY ||
-		    record->kind == GT_RECORD_FUNCTION)
-			shown = is_shown(filter, target, record->function);
-	}
-	record->depth = below;
-	return shown;
-}
-
-static bool in_windows(const struct gt_filter *filter, uint64_t clock)
-{
-	for (uint32_t i = 0; i < filter->window_count; i++)
-		if (clock >= filter->windows[i].from && clock < filter->windows[i].to)
-			return true;
-	return false;
-}
-
 bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct gt_decode *decode,
 		      struct gt_record *record)
 {
 	bool inside = !filter->graph || in_graph(filter, target, decode, record);
-
-	if (!filter->graph && (filter->only || filter->leave_out))
-		inside = in_functions(filter, target, decode, record);
-	if (filter->windows) {
-		if (!in_windows(filter, record->clock))
-			return false;
-		if ((record->kind == GT_RECORD_RETURN || record->kind == GT_RECORD_UNWOUND) &&
-		    !in_windows(filter, record->start))
-			record->flags &= (uint8_t)~GT_RECORD_ENTRY_SEEN;
-	}
 
 	if (has_cpus(filter) && !on_cpu(filter, record->cpu)) {
 		/* Its return may come on a CPU that is wanted: then nobody has seen the entry. */

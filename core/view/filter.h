@@ -15,12 +15,6 @@
 #define GT_FILTER_CACHE	    1024
 #define GT_FILTER_CPU_WORDS 4
 
-/* A time, in ticks of the target's clock: from … to - 1. */
-struct gt_filter_window {
-	uint64_t from;
-	uint64_t to;
-};
-
 /* All zero: everything passes. */
 struct gt_filter {
 	uint64_t from_ns; /* first nanosecond wanted, on the target's clock; 0 = from the start */
@@ -33,19 +27,9 @@ struct gt_filter {
 	 * NULL-terminated. NULL = all. Depths are counted from the matching call then. */
 	const char *const *graph;
 
-	/* Only these functions, and not those, as if the others were not traced: depths count the
-	 * calls that are shown. Globs as above; not together with `graph`. */
-	const char *const *only;
-	const char *const *leave_out;
-	/* Only what was recorded in one of these times; NULL: at any. The caller's memory. */
-	const struct gt_filter_window *windows;
-	uint32_t window_count;
-
 	/* private: functions looked up, by number modulo; the low bit says that it matched */
 	uint32_t cache_function[GT_FILTER_CACHE];
 	uint8_t cache_match[GT_FILTER_CACHE];
-	uint32_t shown_function[GT_FILTER_CACHE]; /* the same for `only` and `leave_out` */
-	uint8_t shown_match[GT_FILTER_CACHE];
 };
 
 /* Is there anything that gt_filter_record could take away? */

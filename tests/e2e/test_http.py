@@ -366,6 +366,25 @@ def test_what_cannot_be_done_so_is_405_and_says_what_can(served):
         assert status == 405 and headers["Allow"] == allowed and body, (method, path)
 
 
+def test_instances_are_made_and_removed(served):
+    assert served.ask("MKCOL", "instances/one")[0] == 201
+    assert served.ask("MKCOL", "instances/one/")[0] == 409
+    assert served.get("instances/one/current_tracer") == "nop\n"
+    served.put("instances/one/set_ftrace_filter", "leaf")
+    served.put("instances/one/current_tracer", "function")
+    served.put("current_tracer", "nop")
+    served.calls(2)
+    assert served.get("instances/one/trace").count(" leaf <-") == 2
+    assert served.ask("MKCOL", "other")[0] == 404
+    for method, path in (("DELETE", "instances/one/trace"),
+                         ("DELETE", "instances/")):
+        assert served.ask(method, path)[0] == 405, (method, path)
+    assert served.ask("DELETE", "instances/one")[0] == 204
+    assert served.ask("DELETE", "instances/one")[0] == 404
+    assert served.ask("MKCOL", "instances/.x")[0] == 400
+    assert served.ask("GET", "instances/one/trace")[0] == 404
+
+
 @pytest.mark.parametrize("headers", [
     {"Host": "evil.example"}, {"Host": "localhost.evil.example:9090"}, {"Host": "10.0.0.1"},
     {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://localhost:1"},

@@ -104,6 +104,43 @@ def test_by_hand_it_takes_a_namespace_and_two_bind_mounts(mounted):
     assert re.search(r"^[0-9a-f]{16} t leaf$", done.stdout, re.M)
 
 
+# Instances
+
+
+def test_instances_are_started_shown_and_reset(mounted):
+    trace_cmd(mounted, "start", "-p", "function_graph", "-l", "leaf",
+              "-B", "one", "-p", "function", "-l", "other")
+    assert mounted.read("instances/one/current_tracer") == "function\n"
+    assert mounted.read("instances/one/set_ftrace_filter") == "other\n"
+    mounted.calls(2)
+    shown = trace_cmd(mounted, "show")
+    assert function_names(shown) == ["leaf", "leaf"]
+    one = trace_cmd(mounted, "show", "-B", "one")
+    assert one == mounted.read("instances/one/trace")
+    assert re.findall(r": (\w+) <-", one) == ["other"]
+    stat = trace_cmd(mounted, "stat", "-B", "one")
+    assert "Instance: one" in stat and "Tracer: function\n" in stat
+    trace_cmd(mounted, "reset", "-B", "one")
+    assert mounted.read("instances/one/current_tracer") == "nop\n"
+    assert mounted.read("current_tracer") == "function_graph\n"
+    assert trace_cmd(mounted, "show") == shown
+    trace_cmd(mounted, "reset", "-a")
+    assert mounted.read("current_tracer") == "nop\n"
+    trace_cmd(mounted, "reset", "-a", "-d")
+    assert os.listdir(mounted.path / "instances") == []
+
+
+def test_record_into_an_instance(mounted):
+    record(mounted, [3], "-B", "rec", "-p", "function_graph", "-l", "leaf", "-l", "middle")
+    lines = [line for line in trace_cmd(mounted, "report", "-i", "calls.dat").splitlines()
+             if line.startswith("rec:")]
+    names = re.findall(r"(\w+)\(\)", "\n".join(lines))
+    assert names == ["middle", "leaf", "leaf", "leaf"]
+    assert mounted.read("current_tracer") == "nop\n"
+    assert mounted.read("trace").count("leaf") == 0
+    assert os.listdir(mounted.path / "instances") == []
+
+
 # Without a file
 
 
