@@ -96,10 +96,19 @@ static struct gt_session *session_of(struct gt_target *target)
 	return ((struct gt_live_target *)target->data)->session;
 }
 
-static uint64_t off_cpu_ns(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to)
+static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
-	return gt_session_off_cpu_ns(session_of(target), tid, gt_clock_ns(&target->clock, from),
-				     gt_clock_ns(&target->clock, to));
+	struct gt_live_target *live = target->data;
+
+	return live->off_cpu ? gt_off_cpu_find(live->off_cpu, tid, after, time) : GT_ENOTSUP;
+}
+
+static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	struct gt_live_target *live = target->data;
+
+	return live->off_cpu ? gt_off_cpu_read(live->off_cpu, cursor, out, room) : 0;
 }
 
 static int trigger_add(struct gt_target *target, const struct gt_trigger *trigger,
@@ -134,7 +143,8 @@ static const struct gt_target_ops operations = {
 	.consume = consume,
 	.function = function,
 	.function_at = function_at,
-	.off_cpu_ns = off_cpu_ns,
+	.off_cpu = off_cpu,
+	.switches = switches,
 	.trigger_add = trigger_add,
 	.trigger_remove = trigger_remove,
 	.trigger_get = trigger_get,

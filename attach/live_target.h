@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include "attach/catalog.h"
 #include "attach/drain.h"
+#include "attach/off_cpu.h"
 
 struct gt_session;
 
@@ -21,7 +22,8 @@ struct gt_live_target {
 	 * */
 	pid_t (*parent)(void *data, pid_t pid);
 	void *parent_data;
-	struct gt_session *session; /* whose triggers they are */
+	struct gt_session *session;	  /* whose triggers they are */
+	struct gt_off_cpu_watch *off_cpu; /* NULL: switches are not known */
 };
 
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock, struct gt_drain *drain,

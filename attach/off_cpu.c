@@ -3,6 +3,10 @@
  * See off_cpu.h. An event for each thread and CPU, since only such ones are inherited by what the
  * thread starts; all events of a CPU share one ring. What the kernel writes there is trusted; its
  * lengths are checked all the same.
+ *
+ * CPUs' rings are read one after the other, so a record can come to a ring that was read already
+ * while later ones of another ring are taken. A batch is therefore put in order, and only what is
+ * older than SETTLED_NS before its reading began goes into the table; the rest waits for the next.
  */
 #define _GNU_SOURCE
 #include "attach/off_cpu.h"
@@ -19,50 +23,82 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include "attach/process.h"
 
-#define PAGE	   4096ul
-#define RING_PAGES 64ul /* a power of two */
-#define BUCKETS	   1024u
+#define PAGE	    4096ul
+#define RING_PAGES  128ul /* a power of two: with the first page what anybody may lock of a CPU */
+#define LEAST_PAGES 8ul
+#define SETTLED_NS  200000ull
+#define BASE_NS	    250000000ull /* between the two moments that stamps are put between, at least */
+#define FIRST_NS    1000000ull	 /* the same of the first ones */
 
 struct gt_off_cpu_ring {
 	struct perf_event_mmap_page *page;
 	int fd; /* of the event whose ring it is; -1 = none yet */
 };
 
-struct interval {
-	uint64_t from, to;
-};
-
-struct gt_off_cpu_thread {
-	struct gt_off_cpu_thread *next;
-	uint32_t tid;
-	uint64_t out;		/* when it went off the CPU, 0 = it is on it, or unknown */
-	struct interval *times; /* in order */
-	uint32_t count, room;
-};
-
-/* sample_id_all with TID and TIME: what stands behind each record's header. */
+/* sample_id_all with TID, TIME and CPU: what stands behind each record's header. */
 struct switch_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
 	uint64_t time;
+	uint32_t cpu, reserved;
 };
 
-void gt_off_cpu_init(struct gt_off_cpu *off)
+struct gt_off_cpu_batch {
+	struct switch_record *records;
+	uint32_t count, room;
+};
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	*off = (struct gt_off_cpu){ 0 };
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+/* The reading with the counter's two values closest together was not interrupted. */
+static struct gt_off_cpu_moment moment_now(void)
+{
+	struct gt_off_cpu_moment best = { 0, 0 };
+	uint64_t narrowest = UINT64_MAX;
+
+	for (int i = 0; i < 8; i++) {
+		struct timespec time;
+		uint64_t before = __rdtsc(), after;
+
+		clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+		after = __rdtsc();
+		if (after - before >= narrowest)
+			continue;
+		narrowest = after - before;
+		best.tsc = before + (after - before) / 2;
+		best.ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	}
+	return best;
+}
+
+void gt_off_cpu_init(struct gt_off_cpu_watch *off)
+{
+	static const struct gt_memory memory = { resize, NULL };
+
+	*off = (struct gt_off_cpu_watch){ 0 };
+	gt_switches_init(&off->switches, &memory, 0, GT_OFF_CPU_MOST);
 	pthread_mutex_init(&off->lock, NULL);
 }
 
-static void close_all(struct gt_off_cpu *off)
+static void close_all(struct gt_off_cpu_watch *off)
 {
 	uint32_t i;
 
 	for (i = 0; i < off->ring_count; i++)
 		if (off->rings[i].page)
-			munmap(off->rings[i].page, (RING_PAGES + 1) * PAGE);
+			munmap(off->rings[i].page, (off->ring_pages + 1) * PAGE);
 	for (i = 0; i < off->fd_count; i++)
 		close(off->fds[i]);
 	free(off->rings);
@@ -73,25 +109,17 @@ static void close_all(struct gt_off_cpu *off)
 	off->on = false;
 }
 
-void gt_off_cpu_fini(struct gt_off_cpu *off)
+void gt_off_cpu_fini(struct gt_off_cpu_watch *off)
 {
-	uint32_t i;
-
 	close_all(off);
-	for (i = 0; off->threads && i < BUCKETS; i++) {
-		while (off->threads[i]) {
-			struct gt_off_cpu_thread *thread = off->threads[i];
-
-			off->threads[i] = thread->next;
-			free(thread->times);
-			free(thread);
-		}
-	}
-	free(off->threads);
+	gt_switches_fini(&off->switches);
+	if (off->batch)
+		free(off->batch->records);
+	free(off->batch);
 	pthread_mutex_destroy(&off->lock);
 }
 
-static int add_fd(struct gt_off_cpu *off, int fd)
+static int add_fd(struct gt_off_cpu_watch *off, int fd)
 {
 	if (off->fd_count == off->fd_room) {
 		uint32_t room = off->fd_room ? off->fd_room * 2 : 64;
@@ -112,14 +140,14 @@ static int open_event(pid_t tid, int cpu)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attributes),
 		.config = PERF_COUNT_SW_DUMMY,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
 		.inherit = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
 		.sample_id_all = 1,
 		.context_switch = 1,
 		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
+		.clockid = CLOCK_MONOTONIC_RAW,
 		.wakeup_watermark = 1u << 30,
 		.watermark = 1,
 	};
@@ -128,7 +156,7 @@ static int open_event(pid_t tid, int cpu)
 }
 
 /* 0, an errno, or -1: the CPU is not there. */
-static int watch(struct gt_off_cpu *off, pid_t tid, uint32_t cpu)
+static int watch(struct gt_off_cpu_watch *off, pid_t tid, uint32_t cpu)
 {
 	struct gt_off_cpu_ring *ring = &off->rings[cpu];
 	int fd = open_event(tid, (int)cpu), error;
@@ -141,17 +169,24 @@ static int watch(struct gt_off_cpu *off, pid_t tid, uint32_t cpu)
 	}
 	if (ring->fd >= 0)
 		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) == 0 ? 0 : errno;
-	ring->page = mmap(NULL, (RING_PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring->page == MAP_FAILED) {
+	/* Others of the same user may have locked a part of what there is: all rings get what the
+	 * first one got. */
+	for (;;) {
+		ring->page = mmap(NULL, (off->ring_pages + 1) * PAGE, PROT_READ | PROT_WRITE,
+				  MAP_SHARED, fd, 0);
+		if (ring->page != MAP_FAILED)
+			break;
 		error = errno;
 		ring->page = NULL;
-		return error;
+		if (error != EPERM || off->ring_pages <= LEAST_PAGES || off->fd_count > 1)
+			return error;
+		off->ring_pages /= 2;
 	}
 	ring->fd = fd;
 	return 0;
 }
 
-static int watch_threads(struct gt_off_cpu *off, pid_t pid, bool *any)
+static int watch_threads(struct gt_off_cpu_watch *off, pid_t pid, bool *any)
 {
 	char path[64];
 	struct dirent *entry;
@@ -206,31 +241,41 @@ static int refuse(int error, struct gt_message *message)
 		       error == EMFILE ? " (ulimit -n: an event for each thread and CPU)" : "");
 }
 
-int gt_off_cpu_start(struct gt_off_cpu *off, const pid_t *pids, uint32_t count,
+static void begin(struct gt_off_cpu_watch *off)
+{
+	off->from = off->last = moment_now();
+	off->collected = off->from.tsc;
+	gt_switches_restart(&off->switches, off->from.tsc);
+}
+
+int gt_off_cpu_start(struct gt_off_cpu_watch *off, const pid_t *pids, uint32_t count,
 		     struct gt_message *message)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct rlimit limit;
-	bool any = false;
+	bool any = false, was_on;
 	uint32_t i;
 	int error = 0;
 
 	pthread_mutex_lock(&off->lock);
-	if (off->on)
-		goto unlock;
+	was_on = off->on;
 	/* An event takes a descriptor. */
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	if (!off->threads)
-		off->threads = calloc(BUCKETS, sizeof(*off->threads));
-	off->ring_count = cpus > 0 ? (uint32_t)cpus : 1;
-	off->rings = calloc(off->ring_count, sizeof(*off->rings));
-	if (!off->threads || !off->rings)
-		error = ENOMEM;
-	for (i = 0; !error && i < off->ring_count; i++)
-		off->rings[i].fd = -1;
+	if (!was_on) {
+		off->ring_pages = RING_PAGES;
+		off->ring_count = cpus > 0 ? (uint32_t)cpus : 1;
+		off->rings = calloc(off->ring_count, sizeof(*off->rings));
+		if (!off->batch)
+			off->batch = calloc(1, sizeof(*off->batch));
+		if (!off->rings || !off->batch)
+			error = ENOMEM;
+		for (i = 0; !error && i < off->ring_count; i++)
+			off->rings[i].fd = -1;
+		begin(off);
+	}
 	for (i = 0; !error && i < count; i++) {
 		error = watch_threads(off, pids[i], &any);
 		if (error == ESRCH)
@@ -238,89 +283,51 @@ int gt_off_cpu_start(struct gt_off_cpu *off, const pid_t *pids, uint32_t count,
 	}
 	if (!error && !any)
 		error = ESRCH;
-	off->on = !error;
+	off->on = was_on || !error;
+	off->watched |= off->on;
 	if (error) {
-		close_all(off);
+		if (!was_on)
+			close_all(off);
 		error = refuse(error, message);
 	}
-unlock:
 	pthread_mutex_unlock(&off->lock);
 	return error;
 }
 
-static struct gt_off_cpu_thread *find(const struct gt_off_cpu *off, uint32_t tid)
+/* ---- collecting ---- */
+
+static void note(struct gt_off_cpu_watch *off, const struct switch_record *record)
 {
-	struct gt_off_cpu_thread *thread = off->threads ? off->threads[tid % BUCKETS] : NULL;
+	struct gt_off_cpu_batch *batch = off->batch;
 
-	while (thread && thread->tid != tid)
-		thread = thread->next;
-	return thread;
-}
-
-static struct gt_off_cpu_thread *find_or_make(struct gt_off_cpu *off, uint32_t tid)
-{
-	struct gt_off_cpu_thread *thread = find(off, tid);
-
-	if (thread)
-		return thread;
-	thread = calloc(1, sizeof(*thread));
-	if (!thread)
-		return NULL;
-	thread->tid = tid;
-	thread->next = off->threads[tid % BUCKETS];
-	off->threads[tid % BUCKETS] = thread;
-	return thread;
-}
-
-static void came_back(struct gt_off_cpu_thread *thread, uint64_t time)
-{
-	uint64_t out = thread->out;
-
-	thread->out = 0;
-	if (!out || time <= out)
-		return;
-	if (thread->count == GT_OFF_CPU_MOST) {
-		thread->count /= 2; /* the older half goes */
-		memmove(thread->times, thread->times + thread->count,
-			thread->count * sizeof(*thread->times));
-	}
-	if (thread->count == thread->room) {
-		uint32_t room = thread->room ? thread->room * 2 : 16;
-		struct interval *grown = realloc(thread->times, room * sizeof(*grown));
-
-		if (!grown)
-			return;
-		thread->times = grown;
-		thread->room = room;
-	}
-	thread->times[thread->count++] = (struct interval){ out, time };
-}
-
-/* CPUs' rings are read one after the other: who went off on one CPU may have come back on another,
- * whose record is read first. Records are put in order before they count. */
-struct batch {
-	struct switch_record *records;
-	uint32_t count, room;
-};
-
-static void note(struct batch *batch, const struct switch_record *record)
-{
 	if (batch->count == batch->room) {
 		uint32_t room = batch->room ? batch->room * 2 : 1024;
 		struct switch_record *grown = realloc(batch->records, room * sizeof(*grown));
 
-		if (!grown)
+		if (!grown) {
+			off->switches.lost++;
 			return;
+		}
 		batch->records = grown;
 		batch->room = room;
 	}
 	batch->records[batch->count++] = *record;
 }
 
-static void read_ring(struct gt_off_cpu *off, struct gt_off_cpu_ring *ring, struct batch *batch)
+/* PERF_RECORD_LOST: the event's number, how many were lost. */
+static uint64_t lost_of(const char *data, uint64_t bytes, uint64_t at)
+{
+	uint64_t lost;
+
+	at += sizeof(struct perf_event_header) + sizeof(uint64_t);
+	memcpy(&lost, data + at % bytes, sizeof(lost)); /* eight bytes do not wrap */
+	return lost;
+}
+
+static void read_ring(struct gt_off_cpu_watch *off, struct gt_off_cpu_ring *ring)
 {
 	const char *data = (const char *)ring->page + PAGE;
-	uint64_t bytes = RING_PAGES * PAGE;
+	uint64_t bytes = off->ring_pages * PAGE;
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = ring->page->data_tail;
 
@@ -340,9 +347,10 @@ static void read_ring(struct gt_off_cpu *off, struct gt_off_cpu_ring *ring, stru
 		for (i = 0; i < size; i++)
 			copy.bytes[i] = data[(tail + i) % bytes];
 		if (header.type == PERF_RECORD_SWITCH && header.size >= sizeof(copy))
-			note(batch, &copy.record);
-		else if (header.type == PERF_RECORD_LOST)
-			off->lost++;
+			note(off, &copy.record);
+		else if (header.type == PERF_RECORD_LOST &&
+			 header.size >= sizeof(header) + 2 * sizeof(uint64_t))
+			off->switches.lost += lost_of(data, bytes, tail);
 		tail += header.size;
 	}
 	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
@@ -355,64 +363,142 @@ static int by_time(const void *left, const void *right)
 	return a->time < b->time ? -1 : a->time > b->time;
 }
 
-void gt_off_cpu_collect(struct gt_off_cpu *off)
+static uint64_t to_tsc(struct gt_off_cpu_moment from, struct gt_off_cpu_moment to, uint64_t ns)
 {
-	struct batch batch = { 0 };
-	struct timespec now;
-	uint32_t i;
+	__extension__ typedef unsigned __int128 u128;
+	uint64_t ticks = to.tsc - from.tsc, span = to.ns - from.ns;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	pthread_mutex_lock(&off->lock);
-	off->collected_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	for (i = 0; off->on && i < off->ring_count; i++)
-		if (off->rings[i].page)
-			read_ring(off, &off->rings[i], &batch);
-	if (batch.count)
-		qsort(batch.records, batch.count, sizeof(*batch.records), by_time);
-	for (i = 0; i < batch.count; i++) {
-		const struct switch_record *record = &batch.records[i];
-		struct gt_off_cpu_thread *thread = find_or_make(off, record->tid);
-
-		if (!thread)
-			continue;
-		if (record->header.misc & PERF_RECORD_MISC_SWITCH_OUT)
-			thread->out = record->time;
-		else
-			came_back(thread, record->time);
-	}
-	pthread_mutex_unlock(&off->lock);
-	free(batch.records);
+	if (ns < from.ns)
+		return from.tsc - (uint64_t)((u128)(from.ns - ns) * ticks / span);
+	return from.tsc + (uint64_t)((u128)(ns - from.ns) * ticks / span);
 }
 
-uint64_t gt_off_cpu_ns(struct gt_off_cpu *off, uint32_t tid, uint64_t from, uint64_t to)
+/* Under the lock. */
+static void collect(struct gt_off_cpu_watch *off, bool end)
 {
-	const struct gt_off_cpu_thread *thread;
-	uint32_t low = 0, high, i;
-	uint64_t sum = 0;
-	bool stale;
+	struct gt_off_cpu_moment now = moment_now();
+	struct gt_off_cpu_batch *batch = off->batch;
+	uint32_t i, done = 0;
+	uint64_t limit;
+
+	if (!off->on || (!end && now.ns < off->from.ns + FIRST_NS))
+		return;
+	while (now.ns < off->from.ns + FIRST_NS)
+		now = moment_now();
+	limit = end ? now.ns : now.ns - SETTLED_NS;
+	for (i = 0; i < off->ring_count; i++)
+		if (off->rings[i].page)
+			read_ring(off, &off->rings[i]);
+	if (batch->count)
+		qsort(batch->records, batch->count, sizeof(*batch->records), by_time);
+	for (; done < batch->count; done++) {
+		const struct switch_record *record = &batch->records[done];
+		uint16_t misc = record->header.misc;
+		struct gt_switch added = {
+			.tid = record->tid,
+			.cpu = record->cpu < UINT16_MAX ? (uint16_t)record->cpu : UINT16_MAX,
+		};
+
+		if (record->time > limit)
+			break;
+		added.clock = to_tsc(off->from, now, record->time);
+		if (misc & PERF_RECORD_MISC_SWITCH_OUT)
+			added.flags = GT_SWITCH_OUT | (misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT
+							       ? GT_SWITCH_PREEMPTED
+							       : 0);
+		gt_switches_add(&off->switches, &added);
+	}
+	if (done) {
+		batch->count -= done;
+		memmove(batch->records, batch->records + done,
+			batch->count * sizeof(*batch->records));
+	}
+	off->collected = to_tsc(off->from, now, limit);
+	if (now.ns >= off->last.ns + BASE_NS) {
+		off->from = off->last;
+		off->last = now;
+	}
+}
+
+void gt_off_cpu_collect(struct gt_off_cpu_watch *off, bool end)
+{
+	pthread_mutex_lock(&off->lock);
+	collect(off, end);
+	pthread_mutex_unlock(&off->lock);
+}
+
+void gt_off_cpu_stop(struct gt_off_cpu_watch *off)
+{
+	pthread_mutex_lock(&off->lock);
+	collect(off, true);
+	close_all(off);
+	pthread_mutex_unlock(&off->lock);
+}
+
+bool gt_off_cpu_is_on(struct gt_off_cpu_watch *off)
+{
+	bool on;
 
 	pthread_mutex_lock(&off->lock);
-	stale = off->on && to > off->collected_ns;
+	on = off->on;
 	pthread_mutex_unlock(&off->lock);
-	if (stale)
-		gt_off_cpu_collect(off);
+	return on;
+}
+
+/* ---- asking ---- */
+
+int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
+		    struct gt_off_cpu *time)
+{
+	int error = GT_ENOTSUP;
+
 	pthread_mutex_lock(&off->lock);
-	thread = find(off, tid);
-	high = thread ? thread->count : 0;
-	while (low < high) { /* the first that ends behind `from` */
-		uint32_t middle = (low + high) / 2;
-
-		if (thread->times[middle].to <= from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (i = low; thread && i < thread->count && thread->times[i].from < to; i++) {
-		uint64_t begin = thread->times[i].from > from ? thread->times[i].from : from;
-		uint64_t end = thread->times[i].to < to ? thread->times[i].to : to;
-
-		sum += end - begin;
-	}
+	if (off->on && after >= off->collected)
+		collect(off, true);
+	if (off->watched)
+		error = gt_switches_off_cpu(&off->switches, tid, after, time);
+	if (!error && off->on && time->from == UINT64_MAX)
+		time->to = off->collected > after ? off->collected : after + 1;
 	pthread_mutex_unlock(&off->lock);
-	return sum;
+	return error;
+}
+
+uint32_t gt_off_cpu_read(struct gt_off_cpu_watch *off, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	uint32_t count;
+
+	pthread_mutex_lock(&off->lock);
+	collect(off, false);
+	count = gt_switches_read(&off->switches, cursor, out, room);
+	pthread_mutex_unlock(&off->lock);
+	return count;
+}
+
+int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, uint64_t *cursor)
+{
+	struct gt_switch some[256];
+	bool begins = *cursor == 0, known;
+	uint64_t start, lost, passed;
+	uint32_t count;
+	int error = 0;
+
+	if (!sink || !sink->switches)
+		return 0;
+	do {
+		uint64_t from = *cursor;
+
+		pthread_mutex_lock(&off->lock);
+		known = off->watched;
+		count = gt_switches_read(&off->switches, cursor, some, 256);
+		passed = *cursor - from - count; /* gone before they were read */
+		off->switches.lost += passed;
+		start = off->switches.start;
+		lost = off->switches.lost;
+		pthread_mutex_unlock(&off->lock);
+		if (known && (count || begins))
+			error = sink->switches(sink->data, start, lost, some, count);
+		begins = false;
+	} while (!error && count);
+	return error;
 }

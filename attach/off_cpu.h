@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * When threads were off the CPU: the kernel's records of context switches (perf_event_open(2),
- * PERF_RECORD_SWITCH), kept for each thread as a list of times. For sleep-time = 0. It begins when
- * it is asked for, and needs what `perf record` of the same processes needs.
+ * PERF_RECORD_SWITCH), as a table of switches on the time stamp counter's time line. It needs what
+ * `perf record` of the same processes needs. The traced threads do nothing for it; the kernel
+ * writes 32 bytes at each of their switches.
+ *
+ * The kernel's stamps are of CLOCK_MONOTONIC_RAW, which runs as the counter does: they are put
+ * between two moments at which both were read, at most half a second apart, to about 50 ns.
  *
  * A lock of its own: any thread may ask.
  */
@@ -14,37 +18,60 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <graftrace/error.h>
+#include "core/view/switches.h"
 
-#define GT_OFF_CPU_MOST 65536 /* times that are kept of a thread: the newest */
+#define GT_OFF_CPU_MOST                                                            \
+	262144 /* switches that are kept while it runs, the newest: of all, and of \
+		* each thread */
 
 struct gt_off_cpu_ring;
-struct gt_off_cpu_thread;
+struct gt_off_cpu_batch;
 
-struct gt_off_cpu {
-	pthread_mutex_t lock;
-	bool on;
-	struct gt_off_cpu_ring *rings; /* one a CPU */
-	uint32_t ring_count;
-	int *fds;
-	uint32_t fd_count, fd_room;
-	struct gt_off_cpu_thread **threads; /* a hash table by number */
-	uint64_t lost;			    /* records that the kernel dropped */
-	uint64_t collected_ns;		    /* until then all is taken in */
+/* The counter and CLOCK_MONOTONIC_RAW at one moment. */
+struct gt_off_cpu_moment {
+	uint64_t tsc;
+	uint64_t ns;
 };
 
-void gt_off_cpu_init(struct gt_off_cpu *off);
-void gt_off_cpu_fini(struct gt_off_cpu *off);
+struct gt_off_cpu_watch {
+	pthread_mutex_t lock;
+	bool on;
+	bool watched;		       /* it is, or was */
+	struct gt_off_cpu_ring *rings; /* one a CPU */
+	uint32_t ring_count;
+	uint32_t ring_pages; /* of each, without its first one */
+	int *fds;
+	uint32_t fd_count, fd_room;
+	struct gt_switches switches;
+	struct gt_off_cpu_batch *batch;	     /* read, and not old enough to be in order */
+	struct gt_off_cpu_moment from, last; /* the stamps are put between `from` and now */
+	uint64_t collected;		     /* tsc: until then all is taken in */
+};
+
+void gt_off_cpu_init(struct gt_off_cpu_watch *off);
+void gt_off_cpu_fini(struct gt_off_cpu_watch *off);
 
 /* Watches these processes, all their threads, and whatever they start from now on. GT_EPERM,
- * GT_ENOTSUP: with the reason, and what would help. Watching twice is once. */
-int gt_off_cpu_start(struct gt_off_cpu *off, const pid_t *pids, uint32_t count,
+ * GT_ENOTSUP: with the reason, and what would help. Calling it again adds processes. */
+int gt_off_cpu_start(struct gt_off_cpu_watch *off, const pid_t *pids, uint32_t count,
 		     struct gt_message *message);
 
-/* Takes in what the kernel has written. Cheap where there is nothing. */
-void gt_off_cpu_collect(struct gt_off_cpu *off);
+bool gt_off_cpu_is_on(struct gt_off_cpu_watch *off);
 
-/* How long the thread was off the CPU between two times of CLOCK_MONOTONIC, as far as it is known.
- */
-uint64_t gt_off_cpu_ns(struct gt_off_cpu *off, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
+/* Takes in what the kernel has written; cheap where there is nothing. end: up to this moment,
+ * rather than to a little before it. */
+void gt_off_cpu_collect(struct gt_off_cpu_watch *off, bool end);
+
+/* Takes in the rest and watches no more; what is known stays, until it is started again. */
+void gt_off_cpu_stop(struct gt_off_cpu_watch *off);
+
+/* As the target's operations; what is asked for is collected first. */
+int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
+		    struct gt_off_cpu *time);
+uint32_t gt_off_cpu_read(struct gt_off_cpu_watch *off, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room);
+
+/* Gives the switches from number *cursor on to a sink. Its error. */
+int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, uint64_t *cursor);
 
 #endif

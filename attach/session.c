@@ -159,6 +159,7 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	gt_follow_note_reapers(session, pid);
 	calibrate(session); /* the exec took about a millisecond */
 	gt_session_publish_threshold(session);
+	gt_session_watch(session, &pid, 1);
 	error = gt_tracee_begin(
 		tracee, pid, &session->arena, &session->catalog, &session->selection,
 		gt_clock_ticks(&session->live.target.clock, 1000000), session->sink, message);
@@ -192,6 +193,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->arena.fd = -1;
 	session->sink = options->sink;
 	session->no_fork = options->no_fork;
+	session->no_switches = options->no_switches;
 	session->threshold_ns = options->threshold_ns;
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
@@ -228,6 +230,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		session->live.parent = parent_of;
 		session->live.parent_data = session;
 		session->live.session = session;
+		session->live.off_cpu = &session->off_cpu;
 		session->live.target.tracer = options->tracer;
 		gt_profile_init(&session->profile, &session->arena, &session->drain,
 				&session->catalog);
@@ -255,7 +258,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 static int work(struct gt_session *session, bool *over)
 {
 	struct gt_instant now = gt_clock_now();
-	int done, drained;
+	int done, drained, error;
 
 	*over = false;
 	if (now.ns >= session->next_calibration_ns && session->tracee_count)
@@ -264,7 +267,10 @@ static int work(struct gt_session *session, bool *over)
 	if (done < 0)
 		return done;
 	gt_profile_collect(&session->profile);
-	gt_off_cpu_collect(&session->off_cpu);
+	gt_off_cpu_collect(&session->off_cpu, false);
+	error = gt_off_cpu_give(&session->off_cpu, session->drain.sink, &session->switches_given);
+	if (error)
+		return error;
 	do {
 		if (!session->tracee_count && session->reaped)
 			gt_follow_end_all(session);
@@ -275,6 +281,10 @@ static int work(struct gt_session *session, bool *over)
 		if (session->tracee_count || !session->reaped)
 			return done > 0;
 	} while (drained > 0); /* all have ended: to the last word */
+	gt_off_cpu_stop(&session->off_cpu);
+	error = gt_off_cpu_give(&session->off_cpu, session->drain.sink, &session->switches_given);
+	if (error)
+		return error;
 	if (!session->end_ns) {
 		calibrate(session);
 		session->end_ns = session->last.ns;

@@ -31,6 +31,7 @@ struct gt_session_options {
 	enum graftrace_arena_mode mode;
 	uint32_t wait_ms; /* drain mode: how long a writer may wait for room */
 	bool no_fork;	  /* children are left clean */
+	bool no_switches; /* context switches are not watched */
 	bool libraries;	  /* also what is not the program's own (system libraries) */
 	/* Also functions that no compiler has prepared where it has prepared others. Programs and
 	 * libraries without any prepared function are traced in any case. */
@@ -148,12 +149,18 @@ int gt_session_thread(struct gt_session *session, enum gt_session_list which, ui
 /* Whether new threads and children come into the lists that their creators are in. */
 void gt_session_set_follow(struct gt_session *session, bool follow);
 
-/* sleep-time = 0: from now on it is known when threads are off the CPU (gt_target_ops.off_cpu_ns).
- * GT_EPERM, GT_ENOTSUP: the kernel does not tell, the message says why. */
+/*
+ * Context switches of the processes' threads (gt_target_ops.off_cpu and .switches), from the
+ * kernel. Where it tells them they are watched while there is a tracer, but with
+ * options.no_switches. In drain mode they go to the sink as they come.
+ */
+/* 0; or they were to be watched and cannot be: the message says why (GT_EPERM, GT_ENOTSUP, GT_EIO).
+ */
+int gt_session_switches(struct gt_session *session, struct gt_message *message);
+/* Watches them from now on, with or without a tracer. As above. */
 int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message);
-/* Between two times of CLOCK_MONOTONIC. */
-uint64_t gt_session_off_cpu_ns(struct gt_session *session, uint32_t tid, uint64_t from_ns,
-			       uint64_t to_ns);
+/* Ring modes: those that are kept, the newest, to a sink. Its error. */
+int gt_session_give_switches(struct gt_session *session, const struct gt_sink *sink);
 
 /*
  * The function profiler: every thread counts its calls and their times in tables of its own;

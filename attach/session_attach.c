@@ -182,6 +182,7 @@ int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t coun
 			session->program_start = start;
 	}
 	gt_session_calibrate(session);
+	gt_session_watch(session, pids, count);
 	for (i = 0; !error && i < count; i++) {
 		gt_follow_note_reapers(session, pids[i]);
 		error = attach_process(session, pids[i], message);

@@ -206,6 +206,7 @@ static void publish(struct gt_session *session)
 	bool graph_was = memory->graph_only;
 
 	session->live.target.tracer = wish.tracer;
+	gt_session_watch_as_traced(session);
 	session->threshold_ns = wish.threshold_ns;
 	__atomic_store_n(&memory->tracer, wish.tracer, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->max_depth, wish.max_depth, __ATOMIC_SEQ_CST);

@@ -52,7 +52,11 @@ struct gt_session {
 	struct gt_live_target live;
 	struct gt_triggers triggers;
 	struct gt_profile profile;
-	struct gt_off_cpu off_cpu;
+	struct gt_off_cpu_watch off_cpu;
+	bool no_switches, wants_switches;
+	int off_cpu_error;	       /* 0: they are watched, or nobody asked … */
+	struct gt_message off_cpu_why; /* … else why they are not */
+	uint64_t switches_given;       /* to the sink */
 	void (*handler)(void *data, const struct gt_trigger_hit *hit);
 	void *handler_data;
 	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
@@ -168,6 +172,12 @@ void gt_session_forget_thread(struct gt_session *session, uint32_t tid);
 /* session_profile.c. Whether the function profiler can run beside that: GT_EBUSY. */
 int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,
 			     uint64_t threshold_ns, struct gt_message *message);
+/* session_switches.c. Watches the switches of processes that are about to be traced, if there is a
+ * tracer and the kernel lets us. */
+void gt_session_watch(struct gt_session *session, const pid_t *pids, size_t count);
+/* Under the lock. The same of all processes when the tracer has changed; with none they are not
+ * watched, so that what is off costs nothing. */
+void gt_session_watch_as_traced(struct gt_session *session);
 /* session_end.c. The process has ended: if a signal killed it, that is noted. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
 

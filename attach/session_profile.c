@@ -13,29 +13,6 @@
 #define FULL_BYTE 0
 #define MODE_BYTE 3
 
-int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message)
-{
-	pid_t *pids;
-	uint32_t count = 0;
-	int error;
-
-	pthread_mutex_lock(&session->lock);
-	pids = calloc(session->tracee_count + 1, sizeof(*pids));
-	for (size_t i = 0; pids && i < session->tracee_count; i++)
-		pids[count++] = session->tracees[i]->process.pid;
-	pthread_mutex_unlock(&session->lock);
-	error = pids ? gt_off_cpu_start(&session->off_cpu, pids, count, message)
-		     : gt_fail(message, GT_ENOMEM, "no memory");
-	free(pids);
-	return error;
-}
-
-uint64_t gt_session_off_cpu_ns(struct gt_session *session, uint32_t tid, uint64_t from_ns,
-			       uint64_t to_ns)
-{
-	return gt_off_cpu_ns(&session->off_cpu, tid, from_ns, to_ns);
-}
-
 bool gt_session_profiles(const struct gt_session *session)
 {
 	return __atomic_load_n(&session->arena.memory->profile, __ATOMIC_RELAXED) != 0;

@@ -382,6 +382,7 @@ static int run(const struct arguments *arguments)
 		.graph = arguments->graph,
 		.mode = GRAFTRACE_MODE_RING,
 		.no_fork = arguments->no_fork,
+		.no_switches = true,
 		.libraries = arguments->libraries,
 		.library_globs = arguments->libs,
 		.unprepared = arguments->unprepared,

@@ -188,6 +188,9 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 			totals->words += words;
 			totals->calls += calls;
 		}
+		/* its error is told at the end of the file */
+		gt_session_give_switches(recording->session,
+					 gt_file_writer_sink(recording->writer));
 	}
 	if (recording->live != NULL) {
 		uint64_t marks, none;
@@ -417,6 +420,7 @@ static int start_session(struct recording *recording)
 					   : GRAFTRACE_MODE_DRAIN,
 		.wait_ms = WAIT_FOR_ROOM_MS,
 		.no_fork = options->no_fork,
+		.no_switches = options->no_switches,
 		.libraries = options->libraries,
 		.library_globs = options->library_globs,
 		.libcalls = options->libcalls,
@@ -429,6 +433,10 @@ static int start_session(struct recording *recording)
 	};
 	int error = gt_session_start(&session, &recording->session, &message);
 
+	if (error == 0 && !options->no_switches &&
+	    gt_session_switches(recording->session, &message) != 0)
+		fprintf(stderr, "graftrace: times off the CPU are not recorded: %s\n",
+			message.text);
 	if (error == 0)
 		return 0;
 	drop_file(recording);

@@ -49,6 +49,8 @@ static const char help[] =
 	"      --breakpoints         also functions that no jump fits in, by a trap (int3): slow\n"
 	"      --unprepared          in prepared programs, also the functions that are not\n"
 	"      --no-fork             leave the program's children alone\n"
+	"      --no-switch-events    not when threads leave the CPU and come back (default:\n"
+	"                            also that, where the kernel tells it)\n"
 	"Where it goes:\n"
 	"  -o, --output FILE         the recording (default graftrace.data; an old one\n"
 	"                            becomes FILE.old)\n"
@@ -87,6 +89,8 @@ enum {
 	OPTION_LIB,
 	OPTION_LIBCALL,
 	OPTION_BREAKPOINTS,
+	OPTION_SWITCH_EVENTS,
+	OPTION_NO_SWITCH_EVENTS,
 };
 
 static const struct option options_known[] = {
@@ -114,6 +118,8 @@ static const struct option options_known[] = {
 	{ "lib", required_argument, NULL, OPTION_LIB },
 	{ "libcall", no_argument, NULL, OPTION_LIBCALL },
 	{ "breakpoints", no_argument, NULL, OPTION_BREAKPOINTS },
+	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
+	{ "no-switch-events", no_argument, NULL, OPTION_NO_SWITCH_EVENTS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -222,6 +228,10 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case OPTION_BREAKPOINTS:
 		options->breakpoints = true;
+		break;
+	case OPTION_SWITCH_EVENTS:
+	case OPTION_NO_SWITCH_EVENTS:
+		options->no_switches = option == OPTION_NO_SWITCH_EVENTS;
 		break;
 	case OPTION_LIBCALL:
 		options->libcalls = true;

@@ -27,6 +27,7 @@ struct gt_record_options {
 	bool linger;
 	uint64_t linger_ns; /* 0 = until Ctrl-C */
 	bool no_fork;
+	bool no_switches;
 	bool unprepared;
 	bool libraries;
 	const char **library_globs;

@@ -30,7 +30,9 @@ static const char help[] =
 	"                             funcgraph-proc, -abstime, -tail (off), -cpu, -duration,\n"
 	"                             -overhead (on); print-parent, irq-info, context-info (on),\n"
 	"                             sym-offset, sym-addr, latency-format, verbose, raw, hex,\n"
-	"                             bin, func-no-repeats (off)\n"
+	"                             bin, func-no-repeats (off); sleep-time (on:\n"
+	"                             durations count the time off the CPU)\n"
+	"      --switch-events        also a line where a thread leaves the CPU or comes back\n"
 	"  -t, --time FROM-TO         only what happened between: seconds as funcgraph-abstime "
 	"shows\n"
 	"                             them, or with a + since the start; us, ms may follow; one "
@@ -44,7 +46,7 @@ static const char help[] =
 	"  -h, --help\n\n"
 	"Exit code: 0 done; 1 it could not be shown, or not all of it; 2 wrong command line.\n";
 
-enum { OPTION_TID = 256, OPTION_DEPTH, OPTION_COLOR, OPTION_NO_PAGER };
+enum { OPTION_TID = 256, OPTION_DEPTH, OPTION_COLOR, OPTION_NO_PAGER, OPTION_SWITCH_EVENTS };
 
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
@@ -55,6 +57,7 @@ static const struct option options[] = {
 	{ "max-graph-depth", required_argument, NULL, OPTION_DEPTH },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
+	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -72,6 +75,7 @@ struct arguments {
 	struct moment from, to;
 	const char *color;
 	bool pager;
+	bool switches;
 	const char *globs[GLOBS_MAX + 1];
 	size_t globs_count;
 	struct gt_filter filter;
@@ -180,6 +184,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		case OPTION_NO_PAGER:
 			arguments->pager = false;
 			break;
+		case OPTION_SWITCH_EVENTS:
+			arguments->switches = true;
+			break;
 		case 'h':
 			return 1 + gt_print_help(help);
 		default:
@@ -233,6 +240,19 @@ static int print(struct gt_text *text, int fd)
 	return result;
 }
 
+static bool is_known(struct gt_recording *recording)
+{
+	struct gt_writer writer;
+	struct gt_target *target = gt_recording_target(recording);
+
+	/* a kernel's CPUs tell of their switches themselves */
+	if (gt_recording_info(recording)->has_switches ||
+	    (target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0))
+		return true;
+	gt_complain(NAME, "this recording does not have when threads were off the CPU");
+	return false;
+}
+
 static int show(struct arguments *arguments, bool color)
 {
 	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
@@ -248,8 +268,12 @@ static int show(struct arguments *arguments, bool color)
 		.mode = GT_MERGE_SNAPSHOT,
 		.header = true,
 		.color = color,
+		.switches = arguments->switches,
 		.filter = &arguments->filter,
 	};
+	if ((text_options.switches || !(text_options.options & GT_OPTION_SLEEP_TIME)) &&
+	    !is_known(recording))
+		goto out;
 	if (gt_text_init(text, gt_recording_target(recording), &gt_host_memory, &text_options) !=
 	    GT_OK) {
 		gt_complain(NAME, "out of memory");

@@ -17,6 +17,7 @@
 #include "core/view/decode_fast.h"
 #include "core/view/merge.h"
 #include "core/view/message.h"
+#include "core/view/off_cpu.h"
 
 #define MARK_COUNTED   1 /* open[row] knows of the frame */
 #define MARK_RECURSIVE 2 /* a call of the same row was open around it */
@@ -33,7 +34,8 @@ struct row {
 	double squares;
 	uint64_t entered;
 	uint64_t inherited; /* returns, in a forked child, of its parent's calls */
-	uint64_t other;	    /* entry-only, function tracer, returns without a known entry */
+	uint64_t self_off, total_off;
+	uint64_t other; /* entry-only, function tracer, returns without a known entry */
 	uint64_t self_upper_bound;
 	uint32_t key; /* function number, writer's index (a kernel's thread: its number), or a
 			 function of the object */
@@ -73,7 +75,10 @@ struct collector {
 	uint32_t place;	  /* in `open`, of the running context */
 	uint32_t *counts; /* its counts */
 	uint32_t counts_size;
-	uint64_t began;		/* tsc at which the recording began */
+	uint64_t began; /* tsc at which the recording began */
+	struct gt_off_cpu_follow off_cpu;
+	uint64_t slept;		/* clock of the last record that had a time off the CPU before it */
+	uint32_t tid;		/* the writer's thread */
 	uint32_t pid;		/* the writer's process … */
 	uint64_t process_began; /* … and when that began; 0 = not asked yet */
 	bool incomplete;	/* records of this writer are missing */
@@ -314,6 +319,28 @@ static __attribute__((noinline)) void count_unseen_return(struct collector *c, s
 		row->inherited++;
 }
 
+/* The thread was off the CPU before this record, in what was its innermost call then. */
+static __attribute__((noinline)) void take_off_cpu(struct collector *c,
+						   const struct gt_record *record)
+{
+	uint64_t ticks = gt_off_cpu_move(&c->off_cpu, c->target, c->tid, record->clock);
+	uint32_t function = 0;
+	if (!ticks)
+		return;
+	c->slept = record->clock;
+	if (record->kind == GT_RECORD_RETURN || record->kind == GT_RECORD_UNWOUND) {
+		function = record->function;
+	} else if (record->kind != GT_RECORD_CONTEXT && record->depth) {
+		const struct gt_decode_frame *frame = gt_decode_frame(c->decode, record->depth - 1);
+		function = frame ? frame->function : 0;
+	}
+	if (!function)
+		return;
+	uint32_t at = row_of(c, function);
+	if (!c->out_of_memory)
+		add_ticks(&c->rows[at].self_off, ticks);
+}
+
 static inline void take_return(struct collector *c, const struct gt_record *record)
 {
 	uint32_t at = row_of(c, record->function);
@@ -331,8 +358,12 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 	row->returned++;
 	if (__builtin_expect(!(record->flags & GT_RECORD_ENTRY_SEEN), 0))
 		count_unseen_return(c, row, record);
-	if (!(record->mark & MARK_RECURSIVE))
+	if (!(record->mark & MARK_RECURSIVE)) {
 		add_ticks(&row->total, ticks);
+		if (__builtin_expect(record->start < c->slept, 0))
+			add_ticks(&row->total_off, gt_target_off_cpu(c->target, c->tid,
+								     record->start, record->clock));
+	}
 	if (ticks > record->children)
 		add_ticks(&row->self, ticks - record->children);
 	if (ticks < row->minimum)
@@ -386,6 +417,8 @@ static void take_all(struct collector *c)
 	struct gt_record record;
 	int kind;
 	while ((kind = gt_decode_next(c->decode, &record)) != GT_RECORD_NONE) {
+		if (__builtin_expect(record.clock >= c->off_cpu.until, 0))
+			take_off_cpu(c, &record);
 		if (kind == GT_RECORD_ENTRY)
 			take_entry(c, &record);
 		else if (kind == GT_RECORD_RETURN)
@@ -403,6 +436,9 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 
 	c->incomplete = writer->first != 0;
 	c->pid = writer->pid;
+	c->tid = writer->tid;
+	c->slept = 0;
+	c->off_cpu = (struct gt_off_cpu_follow){ 0 };
 	c->process_began = 0;
 	gt_decode_reset(c->decode);
 	for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
@@ -557,6 +593,8 @@ static void fill_row(const struct gt_clock *clock, const struct row *from, struc
 	uint64_t ended = from->returned - from->inherited;
 	to->not_returned = from->entered > ended ? from->entered - ended : 0;
 	to->self_upper_bound = from->self_upper_bound;
+	to->self_off = gt_clock_duration_ns(clock, from->self_off);
+	to->total_off = gt_clock_duration_ns(clock, from->total_off);
 	if (!from->returned)
 		return;
 	double count = (double)from->returned;
@@ -604,6 +642,8 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 		goto out;
 	c->target = target;
 	c->by = report->by = by;
+	report->has_off_cpu = target->ops->off_cpu &&
+			      target->ops->off_cpu(target, 0, 0, &c->off_cpu.time) != GT_ENOTSUP;
 	c->decode = &c->own;
 	gt_decode_init(c->decode, &memory);
 	c->buffer = malloc(target->sub_buffer_bytes);

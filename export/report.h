@@ -8,10 +8,14 @@
  * row around them (recursion counts once); `self` is each call's time without its direct callees;
  * average, minimum, maximum and deviation are of all calls that returned. Calls that did not return
  * are counted, and are in no time.
+ *
+ * Where the target knows when threads were off the CPU, self time has two parts: on the CPU and off
+ * it. What a thread slept belongs to the call that was its innermost then.
  */
 #ifndef GT_EXPORT_REPORT_H
 #define GT_EXPORT_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/view/target.h"
@@ -30,6 +34,8 @@ enum gt_report_key {
 	GT_REPORT_MINIMUM,
 	GT_REPORT_MAXIMUM,
 	GT_REPORT_DEVIATION,
+	GT_REPORT_ON_CPU,
+	GT_REPORT_OFF_CPU,
 	GT_REPORT_NAME, /* ascending; all others descending */
 };
 
@@ -47,6 +53,8 @@ struct gt_report_row {
 	uint64_t returned;     /* those with a known duration */
 	uint64_t not_returned; /* unwound, or still open at the end */
 	uint64_t total, self, average, minimum, maximum, deviation;
+	uint64_t self_off;	   /* of self: off the CPU; also in calls that did not return */
+	uint64_t total_off;	   /* of total: off the CPU */
 	uint64_t self_upper_bound; /* calls during which records are missing: their self may be less
 				    */
 };
@@ -58,6 +66,7 @@ struct gt_report {
 	uint64_t records;
 	uint64_t calls, not_returned, untimed, self_upper_bound; /* sums over the rows */
 	uint32_t threads;
+	bool has_off_cpu;		      /* self_off and total_off are known */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* sums over the writers */
 	uint64_t damaged;		      /* words and events that made no sense */
 	uint64_t unreadable;		      /* sub-buffers that could not be read */

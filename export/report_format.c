@@ -21,7 +21,8 @@ static const struct {
 	{ "calls", GT_REPORT_CALLS },	      { "average", GT_REPORT_AVERAGE },
 	{ "avg", GT_REPORT_AVERAGE },	      { "minimum", GT_REPORT_MINIMUM },
 	{ "maximum", GT_REPORT_MAXIMUM },     { "stddev", GT_REPORT_DEVIATION },
-	{ "deviation", GT_REPORT_DEVIATION }, { "name", GT_REPORT_NAME },
+	{ "deviation", GT_REPORT_DEVIATION }, { "on-cpu", GT_REPORT_ON_CPU },
+	{ "off-cpu", GT_REPORT_OFF_CPU },     { "name", GT_REPORT_NAME },
 	{ "function", GT_REPORT_NAME },	      { "thread", GT_REPORT_NAME },
 	{ "object", GT_REPORT_NAME },
 };
@@ -34,11 +35,17 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 			*key = keys[i].key;
 			return GT_OK;
 		}
-	gt_message_set(
-		message,
-		"cannot sort by '%s': it is total, self, calls, avg, min, max, stddev or name",
-		text);
+	gt_message_set(message,
+		       "cannot sort by '%s': it is total, self, on-cpu, off-cpu, calls, avg, min, "
+		       "max, stddev or name",
+		       text);
 	return GT_EINVAL;
+}
+
+/* What is left of self time. What was slept in calls that did not return is in no time. */
+static uint64_t on_cpu(const struct gt_report_row *row)
+{
+	return row->self > row->self_off ? row->self - row->self_off : 0;
 }
 
 /* ---- order ---- */
@@ -64,6 +71,10 @@ static uint64_t value_of(const struct gt_report_row *row, enum gt_report_key key
 		return row->maximum;
 	case GT_REPORT_DEVIATION:
 		return row->deviation;
+	case GT_REPORT_ON_CPU:
+		return on_cpu(row);
+	case GT_REPORT_OFF_CPU:
+		return row->self_off;
 	case GT_REPORT_NAME:
 		return 0;
 	default:
@@ -206,14 +217,17 @@ static const char *const fields[] = { "function", "thread", "object" };
 static void add_line(struct text *text, const struct gt_report *report,
 		     const struct gt_report_row *row)
 {
-	const uint64_t times[] = { row->total,	 row->self,    row->average,
-				   row->minimum, row->maximum, row->deviation };
+	const uint64_t times[] = { row->total,	 row->self,    on_cpu(row),  row->self_off,
+				   row->average, row->minimum, row->maximum, row->deviation };
 	add(text, "%11llu", (unsigned long long)row->calls);
 	if (report->not_returned)
 		add(text, " %9llu", (unsigned long long)row->not_returned);
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		bool off_cpu = i == 2 || i == 3;
+		if (off_cpu && !report->has_off_cpu)
+			continue;
 		add_char(text, ' ');
-		if (row->returned)
+		if (row->returned || (i == 3 && row->self_off))
 			add_time(text, times[i]);
 		else
 			add(text, "%12s", "-  ");
@@ -225,12 +239,14 @@ static void add_line(struct text *text, const struct gt_report *report,
 
 static void format_text(struct text *text, const struct gt_report *report, size_t limit)
 {
-	static const char *const columns[] = { "Total", "Self", "Average", "Min", "Max", "StdDev" };
+	static const char *const columns[] = { "Total",	  "Self", "On CPU", "Off CPU",
+					       "Average", "Min",  "Max",    "StdDev" };
 	add(text, "%11s", "Calls");
 	if (report->not_returned)
 		add(text, " %9s", "Open");
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-		add(text, " %12s", columns[i]);
+		if (report->has_off_cpu || (i != 2 && i != 3))
+			add(text, " %12s", columns[i]);
 	add(text, "  %s\n", titles[report->by]);
 	for (size_t i = 0; i < limit; i++)
 		add_line(text, report, &report->rows[i]);
@@ -257,8 +273,10 @@ static void format_csv(struct text *text, const struct gt_report *report, size_t
 {
 	bool functions = report->by == GT_REPORT_FUNCTION;
 	add(text,
-	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns\n",
-	    fields[report->by], functions ? ",object" : "");
+	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns"
+	    "%s\n",
+	    fields[report->by], functions ? ",object" : "",
+	    report->has_off_cpu ? ",self_on_cpu_ns,self_off_cpu_ns,total_off_cpu_ns" : "");
 	for (size_t i = 0; i < limit; i++) {
 		const struct gt_report_row *row = &report->rows[i];
 		const uint64_t values[] = { row->calls,	  row->not_returned, row->total,
@@ -274,6 +292,9 @@ static void format_csv(struct text *text, const struct gt_report *report, size_t
 				add(text, ",%llu", (unsigned long long)values[v]);
 			else
 				add_char(text, ',');
+		if (report->has_off_cpu)
+			add(text, ",%llu,%llu,%llu", (unsigned long long)on_cpu(row),
+			    (unsigned long long)row->self_off, (unsigned long long)row->total_off);
 		add_char(text, '\n');
 	}
 }
@@ -303,6 +324,12 @@ static void format_json(struct text *text, const struct gt_report *report, size_
 		    (unsigned long long)row->calls, (unsigned long long)row->not_returned);
 		for (size_t t = 0; t < sizeof(times) / sizeof(times[0]) && row->returned; t++)
 			add(text, ", \"%s\": %llu", names[t], (unsigned long long)times[t]);
+		if (report->has_off_cpu)
+			add(text,
+			    ", \"self_on_cpu_ns\": %llu, \"self_off_cpu_ns\": %llu, "
+			    "\"total_off_cpu_ns\": %llu",
+			    (unsigned long long)on_cpu(row), (unsigned long long)row->self_off,
+			    (unsigned long long)row->total_off);
 		add(text, " }");
 	}
 	add(text, "%s]\n}\n", limit ? "\n  " : "");

@@ -177,8 +177,25 @@ static int target_thread(struct gt_target *target, uint32_t tid, char comm[16])
 	return 0;
 }
 
+static int target_off_cpu(struct gt_target *target, uint32_t tid, uint64_t after,
+			  struct gt_off_cpu *time)
+{
+	return gt_recording_off_cpu(target->data, tid, after, time);
+}
+
+static uint32_t target_switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+				uint32_t room)
+{
+	const struct gt_recording *recording = target->data;
+
+	return recording->have_switches ? gt_switches_read(&recording->switches, cursor, out, room)
+					: 0;
+}
+
 static const struct gt_target_ops operations = {
 	.thread = target_thread,
+	.off_cpu = target_off_cpu,
+	.switches = target_switches,
 	.writer_count = target_writer_count,
 	.writer = target_writer,
 	.sub_buffer = target_sub_buffer,
@@ -413,6 +430,7 @@ void gt_recording_close(struct gt_recording *recording)
 		return;
 	gt_recording_free_trace(recording);
 	gt_recording_free_names(recording);
+	gt_recording_free_switches(recording);
 	for (uint32_t i = 0; i < recording->argument_count; i++)
 		free(recording->arguments[i]);
 	for (uint32_t i = 0; i < recording->option_count; i++)

@@ -6,6 +6,7 @@
  *	recording_scan.c   the pass over the blocks: finds, checks and indexes them
  *	recording_names.c  functions and objects
  *	recording_trace.c  sub-buffers: groups read, checked, decoded and kept for a while
+ *	recording_switches.c  context switches: a table of them
  *
  * One thread at a time.
  */
@@ -16,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/file.h>
+#include "core/view/switches.h"
 #include "read/columns.h"
 #include "read/recording.h"
 
@@ -118,6 +120,10 @@ struct gt_recording {
 	uint8_t *stored; /* a group's bytes, while they are decoded */
 	size_t stored_size;
 
+	/* switches: taken in at the scan, without have_switches none were watched */
+	bool have_switches;
+	struct gt_switches switches;
+
 	/* names */
 	struct gt_range *ranges;
 	uint32_t range_count;
@@ -173,5 +179,12 @@ const struct gt_place *gt_recording_place(const struct gt_recording *recording, 
 int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer, uint64_t sequence,
 				struct graftrace_sub_buffer *out);
 void gt_recording_free_trace(struct gt_recording *recording);
+
+/* recording_switches.c. As gt_recording_add_object. */
+int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
+			      const char **why);
+int gt_recording_off_cpu(struct gt_recording *recording, uint32_t tid, uint64_t after,
+			 struct gt_off_cpu *time);
+void gt_recording_free_switches(struct gt_recording *recording);
 
 #endif

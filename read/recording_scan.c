@@ -35,7 +35,7 @@ static const char *type_name(unsigned type)
 		[GRAFTRACE_BLOCK_START] = "start",     [GRAFTRACE_BLOCK_OPTIONS] = "options",
 		[GRAFTRACE_BLOCK_OBJECT] = "object",   [GRAFTRACE_BLOCK_FUNCTIONS] = "functions",
 		[GRAFTRACE_BLOCK_WRITERS] = "threads", [GRAFTRACE_BLOCK_SUB_BUFFERS] = "trace",
-		[GRAFTRACE_BLOCK_END] = "end",
+		[GRAFTRACE_BLOCK_END] = "end",	       [GRAFTRACE_BLOCK_SWITCHES] = "switches",
 	};
 	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
 }
@@ -55,6 +55,8 @@ static const char *what_is_missing(unsigned type)
 		return "a part of the trace is missing";
 	case GRAFTRACE_BLOCK_END:
 		return "totals are missing";
+	case GRAFTRACE_BLOCK_SWITCHES:
+		return "times off the CPU are missing";
 	default:
 		return "what it holds is missing";
 	}
@@ -371,6 +373,8 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 		return error;
 	case GRAFTRACE_BLOCK_WRITERS:
 		return take_writers(recording, scan->payload, bytes, why);
+	case GRAFTRACE_BLOCK_SWITCHES:
+		return gt_recording_add_switches(recording, scan->payload, bytes, why);
 	case GRAFTRACE_BLOCK_END:
 		return take_end(scan, scan->payload, bytes, why);
 	default:

@@ -26,6 +26,7 @@
 #define GATHER_BYTES   (1u << 20) /* sub-buffers of a block */
 #define GATHER_NS      1000000000ull
 #define WRITERS	       256	  /* changed ones that are gathered */
+#define SWITCHES       8192	  /* in a block */
 #define FUNCTIONS      16384	  /* in a block */
 #define NAME_BYTES     (2u << 20) /* of a block's names, about */
 #define NAME_MAX_BYTES 65535u	  /* longer ones are cut */
@@ -73,6 +74,11 @@ struct gt_file_writer {
 
 	uint32_t writer_count;
 	struct graftrace_file_writer writers[WRITERS];
+
+	struct gt_switch *switches; /* gathered; NULL: none ever came */
+	uint32_t switch_count;
+	bool switches_said; /* a block of them was written */
+	uint64_t switches_start, switches_lost;
 };
 
 static uint64_t now_ns(void)
@@ -113,6 +119,7 @@ static uint8_t *start_payload(struct gt_file_writer *writer, size_t count)
 static int put_payload(struct gt_file_writer *writer, enum graftrace_block_type type, size_t count)
 {
 	const size_t header = sizeof(struct graftrace_block);
+	const uint32_t flags = type == GRAFTRACE_BLOCK_SWITCHES ? GRAFTRACE_BLOCK_OPTIONAL : 0;
 
 	if (writer->compress && count >= PACK_BYTES) {
 		if (make_room(writer, &writer->packed, &writer->packed_size, header + count + 8) <
@@ -123,9 +130,9 @@ static int put_payload(struct gt_file_writer *writer, enum graftrace_block_type 
 		if (!ZSTD_isError(packed) &&
 		    count <= GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_BLOCK * packed)
 			return gt_block_output_put(&writer->output, writer->packed, type,
-						   GRAFTRACE_BLOCK_ZSTD, packed, count, 0);
+						   GRAFTRACE_BLOCK_ZSTD | flags, packed, count, 0);
 	}
-	return gt_block_output_put(&writer->output, writer->block, type, 0, count, count, 0);
+	return gt_block_output_put(&writer->output, writer->block, type, flags, count, count, 0);
 }
 
 /* START and OPTIONS. */
@@ -375,6 +382,58 @@ static int sink_writer(void *data, const struct gt_writer *seen)
 	return 0;
 }
 
+static int put_switches(struct gt_file_writer *writer)
+{
+	struct graftrace_file_switches head = { writer->switch_count,
+						sizeof(struct graftrace_file_switch),
+						writer->switches_start, writer->switches_lost };
+	size_t count = sizeof(head) + head.count * sizeof(struct graftrace_file_switch);
+	uint64_t clock = 0;
+
+	if (!writer->switches || (!head.count && writer->switches_said))
+		return 0;
+	uint8_t *at = start_payload(writer, count);
+	if (!at)
+		return writer->output.error;
+	memcpy(at, &head, sizeof(head));
+	at += sizeof(head);
+	for (uint32_t i = 0; i < head.count; i++) {
+		const struct gt_switch *from = &writer->switches[i];
+		struct graftrace_file_switch record = { from->clock - clock, from->tid, from->cpu,
+							from->flags };
+		clock = from->clock;
+		memcpy(at, &record, sizeof(record));
+		at += sizeof(record);
+	}
+	writer->switch_count = 0;
+	writer->switches_said = true;
+	return put_payload(writer, GRAFTRACE_BLOCK_SWITCHES, count);
+}
+
+static int sink_switches(void *data, uint64_t start, uint64_t lost,
+			 const struct gt_switch *switches, uint32_t count)
+{
+	struct gt_file_writer *writer = data;
+
+	if (writer->output.error)
+		return writer->output.error;
+	if (!writer->switches) {
+		writer->switches = malloc(SWITCHES * sizeof(*writer->switches));
+		if (!writer->switches)
+			return no_memory(writer);
+	}
+	writer->switches_start = start;
+	writer->switches_lost = lost;
+	for (uint32_t i = 0; i < count; i++) {
+		if (writer->switch_count == SWITCHES && put_switches(writer) < 0)
+			return writer->output.error;
+		if (!writer->switch_count && !writer->pending_count && !writer->writer_count)
+			writer->oldest_ns = now_ns();
+		writer->switches[writer->switch_count++] = switches[i];
+	}
+	return 0;
+}
+
 /* Sub-buffers. */
 
 static int by_writer(const void *left, const void *right)
@@ -507,14 +566,14 @@ int gt_file_writer_flush(struct gt_file_writer *writer)
 {
 	if (writer->output.error)
 		return writer->output.error;
-	if (put_writers(writer) < 0 || put_sub_buffers(writer) < 0)
+	if (put_writers(writer) < 0 || put_switches(writer) < 0 || put_sub_buffers(writer) < 0)
 		return writer->output.error;
 	return 0;
 }
 
 int gt_file_writer_flush_old(struct gt_file_writer *writer)
 {
-	if ((writer->pending_count || writer->writer_count) &&
+	if ((writer->pending_count || writer->writer_count || writer->switch_count) &&
 	    now_ns() - writer->oldest_ns > GATHER_NS)
 		return gt_file_writer_flush(writer);
 	return writer->output.error;
@@ -596,8 +655,8 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 	writer->clock =
 		(struct graftrace_file_clock){ options->clock.tsc_base, options->clock.ns_base,
 					       options->clock.mult, options->clock.shift, 0 };
-	writer->sink = (struct gt_sink){ writer, sink_functions, sink_object, sink_writer,
-					 sink_sub_buffer };
+	writer->sink = (struct gt_sink){ writer,      sink_functions,  sink_object,
+					 sink_writer, sink_sub_buffer, sink_switches };
 	error = gt_block_output_create(&writer->output, options->path);
 	if (!error && options->compress) {
 		writer->encoder = gt_columns_encoder_create(options->level);
@@ -679,6 +738,7 @@ void gt_file_writer_destroy(struct gt_file_writer *writer)
 		gt_block_output_close(&writer->output);
 	}
 	gt_columns_encoder_destroy(writer->encoder);
+	free(writer->switches);
 	free(writer->gather);
 	free(writer->pending);
 	free(writer->inputs);

@@ -200,11 +200,20 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 					       : GT_ENOENT;
 }
 
-static uint64_t off_cpu_ns(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to)
+static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
 	struct gt_target *inner = inner_of(view_of(target));
 
-	return inner->ops->off_cpu_ns != NULL ? inner->ops->off_cpu_ns(inner, tid, from, to) : 0;
+	return inner->ops->off_cpu != NULL ? inner->ops->off_cpu(inner, tid, after, time)
+					   : GT_ENOTSUP;
+}
+
+static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	struct gt_target *inner = view_of(target)->inner;
+
+	return inner->ops->switches != NULL ? inner->ops->switches(inner, cursor, out, room) : 0;
 }
 
 static const struct gt_target_ops operations = {
@@ -214,7 +223,8 @@ static const struct gt_target_ops operations = {
 	.consume = consume,
 	.function = function,
 	.function_at = function_at,
-	.off_cpu_ns = off_cpu_ns,
+	.off_cpu = off_cpu,
+	.switches = switches,
 };
 
 /* The marks alone */

@@ -89,12 +89,33 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 	return error;
 }
 
+static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
+{
+	struct gt_recorded *recorded = lock(target);
+	int error = recorded->inner->ops->off_cpu(recorded->inner, tid, after, time);
+
+	pthread_mutex_unlock(&recorded->lock);
+	return error;
+}
+
+static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	struct gt_recorded *recorded = lock(target);
+	uint32_t count = recorded->inner->ops->switches(recorded->inner, cursor, out, room);
+
+	pthread_mutex_unlock(&recorded->lock);
+	return count;
+}
+
 static const struct gt_target_ops view_operations = {
 	.writer_count = writer_count,
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.function = function,
 	.function_at = function_at,
+	.off_cpu = off_cpu,
+	.switches = switches,
 };
 
 /* The control files */
@@ -131,14 +152,17 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 {
 	struct gt_recorded *recorded = recorded_of(target);
 	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
+	struct gt_off_cpu time;
 	int error = 0;
 
 	pthread_mutex_lock(&recorded->lock);
 	if (which != GT_CONTROL_OPTIONS || ((value ^ recorded->options) & fixed)) {
 		gt_message_set(message, "this of a recording cannot be changed");
 		error = GT_EINVAL;
-	} else if (!(value & GT_OPTION_SLEEP_TIME)) {
-		gt_message_set(message, "a recording does not have when threads were off the CPU");
+	} else if (!(value & GT_OPTION_SLEEP_TIME) &&
+		   recorded->inner->ops->off_cpu(recorded->inner, 0, 0, &time) == GT_ENOTSUP) {
+		gt_message_set(message, "this recording does not have when threads were off the "
+					"CPU");
 		error = GT_ENOTSUP;
 	} else {
 		recorded->options = value;

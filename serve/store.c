@@ -194,11 +194,20 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 	return source->ops->function_at(source, pid, address, out);
 }
 
-static uint64_t off_cpu_ns(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to)
+static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
 	struct gt_target *source = store_of(target)->source;
 
-	return source->ops->off_cpu_ns != NULL ? source->ops->off_cpu_ns(source, tid, from, to) : 0;
+	return source->ops->off_cpu != NULL ? source->ops->off_cpu(source, tid, after, time)
+					    : GT_ENOTSUP;
+}
+
+static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	return source->ops->switches != NULL ? source->ops->switches(source, cursor, out, room) : 0;
 }
 
 static const struct gt_target_ops operations = {
@@ -209,7 +218,8 @@ static const struct gt_target_ops operations = {
 	.function = function,
 	.function_at = function_at,
 	.next_sequence = next_sequence,
-	.off_cpu_ns = off_cpu_ns,
+	.off_cpu = off_cpu,
+	.switches = switches,
 };
 
 /* Life */

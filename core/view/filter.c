@@ -117,6 +117,14 @@ static bool in_graph(struct gt_filter *filter, struct gt_target *target, struct 
 	return mark != 0;
 }
 
+bool gt_filter_passes(const struct gt_filter *filter, const struct gt_target *target,
+		      uint64_t clock, uint32_t tid, uint32_t cpu)
+{
+	uint64_t ns = gt_clock_ns(&target->clock, clock);
+	return (!filter->tid || filter->tid == tid) && (!has_cpus(filter) || on_cpu(filter, cpu)) &&
+	       ns >= filter->from_ns && (!filter->to_ns || ns <= filter->to_ns);
+}
+
 bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct gt_decode *decode,
 		      struct gt_record *record)
 {

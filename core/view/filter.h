@@ -35,6 +35,10 @@ struct gt_filter {
 /* Is there anything that gt_filter_record could take away? */
 bool gt_filter_is_needed(const struct gt_filter *filter);
 
+/* The same of what belongs to no call: whether its time, its thread and its CPU are wanted. */
+bool gt_filter_passes(const struct gt_filter *filter, const struct gt_target *target,
+		      uint64_t clock, uint32_t tid, uint32_t cpu);
+
 /*
  * Is the record, just given by gt_decode_next, wanted? Changes record->depth to what is to be
  * shown, and takes ENTRY_SEEN off when the entry did not pass. Uses the frames' marks. Records

@@ -196,6 +196,19 @@ static bool has_ended(struct gt_merge *merge, struct gt_source *source)
 	       writer.end != 0 && source->next_sequence >= writer.next && !source->growing;
 }
 
+/* A thread's record: where it was made, as far as switches tell. */
+static inline void place(struct gt_merge *merge, struct gt_source *source, struct gt_record *record)
+{
+	struct gt_off_cpu_follow *off = &source->off_cpu;
+	if (__builtin_expect(record->clock >= off->until, 0)) {
+		uint64_t ticks = gt_off_cpu_move(off, merge->target, source->tid, record->clock);
+		if (ticks && merge->no_sleep)
+			gt_off_cpu_take_out(&source->decode, record, ticks);
+	}
+	if (off->known)
+		record->cpu = off->time.cpu;
+}
+
 /* Decodes the next wanted record. 1: it is in *record; 0: there is none now. */
 static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_record *record)
 {
@@ -203,6 +216,8 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 	for (;;) {
 		if (source->fed) {
 			while (gt_decode_next(&source->decode, record) != GT_RECORD_NONE) {
+				if (!source->decode.kernel)
+					place(merge, source, record);
 				if (merge->given && is_given(merge, source, record))
 					continue;
 				if (merge->filter && !gt_filter_record(merge->filter, merge->target,
@@ -255,10 +270,77 @@ static void adopt(void *data, struct gt_decode *decode)
 	}
 }
 
+/* ---- context switches ---- */
+
+static bool is_wanted(const struct gt_merge *merge, const struct gt_switch *one)
+{
+	const struct gt_filter *filter = merge->filter;
+	return one->clock >= merge->switches_from &&
+	       (!filter || gt_filter_passes(filter, merge->target, one->clock, one->tid, one->cpu));
+}
+
+/* The newest thread of that number that has recorded something. */
+static void name_switched(const struct gt_merge *merge, struct gt_source *source, uint32_t tid)
+{
+	source->tid = tid;
+	source->pid = 0;
+	__builtin_memset(source->comm, 0, sizeof(source->comm));
+	__builtin_memcpy(source->comm, "<...>", 6);
+	for (uint32_t i = merge->source_count; i-- > 0;) {
+		const struct gt_source *writer = merge->sources[i];
+		if (writer && writer->tid == tid) {
+			source->pid = writer->pid;
+			if (writer->comm[0])
+				__builtin_memcpy(source->comm, writer->comm, sizeof(source->comm));
+			return;
+		}
+	}
+}
+
+static bool advance_switches(struct gt_merge *merge, struct gt_source *source)
+{
+	for (;;) {
+		if (merge->switch_at == merge->switch_count) {
+			merge->switch_at = 0;
+			merge->switch_count = merge->target->ops->switches(
+				merge->target, &merge->switch_cursor, merge->next_switches,
+				sizeof(merge->next_switches) / sizeof(merge->next_switches[0]));
+			if (!merge->switch_count)
+				return false;
+		}
+		const struct gt_switch *next = &merge->next_switches[merge->switch_at++];
+		if (!is_wanted(merge, next))
+			continue;
+		bool out = next->flags & GT_SWITCH_OUT;
+		bool preempted = next->flags & GT_SWITCH_PREEMPTED;
+		source->record = (struct gt_record){
+			.clock = next->clock,
+			.kind = GT_RECORD_SWITCH,
+			.cpu = next->cpu,
+			.start = out ? next->tid : 0,
+			.value = out ? 0 : next->tid,
+			.children = !out	? GT_STATE_RUNNING
+				    : preempted ? GT_STATE_PREEMPTED
+						: GT_STATE_WAITING,
+		};
+		name_switched(merge, source, next->tid);
+		return true;
+	}
+}
+
 /* Sets source->record to the next one, or puts the source to rest. */
 static bool advance(struct gt_merge *merge, struct gt_source *source)
 {
 	bool there = true;
+	if (source == merge->switches) {
+		there = advance_switches(merge, source);
+		source->key = source->record.clock;
+		source->state = there ? GT_SOURCE_READY
+				: merge->mode == GT_MERGE_SNAPSHOT || merge->finished
+					? GT_SOURCE_ENDED
+					: GT_SOURCE_WAITING;
+		return there;
+	}
 	if (source->has_ahead) {
 		source->record = source->ahead;
 		source->has_ahead = false;
@@ -331,36 +413,44 @@ static int add_source(struct gt_merge *merge, uint32_t index)
 	return GT_OK;
 }
 
+/* Room for so many sources by writers, and for the switches' among those in the heap. */
+static int make_room(struct gt_merge *merge, uint32_t count)
+{
+	if (count <= merge->source_capacity)
+		return GT_OK;
+	/* Both tables are pointers by writer; the second grows first, so that a failure leaves
+	 * sizes that are true. */
+	uint32_t wanted = merge->source_capacity * 2;
+	if (wanted < count)
+		wanted = count;
+	if (wanted < 16)
+		wanted = 16;
+	size_t old = merge->source_capacity ? (merge->source_capacity + 1) * sizeof(void *) : 0;
+	size_t new = (wanted + 1) * sizeof(void *);
+	void *sources = gt_memory_get(&merge->memory, new);
+	void *heap = gt_memory_get(&merge->memory, new);
+	if (!sources || !heap) {
+		gt_memory_put(&merge->memory, sources, new);
+		gt_memory_put(&merge->memory, heap, new);
+		return GT_ENOMEM;
+	}
+	if (old) {
+		__builtin_memcpy(sources, merge->sources, old);
+		__builtin_memcpy(heap, merge->heap, old);
+	}
+	gt_memory_put(&merge->memory, merge->sources, old);
+	gt_memory_put(&merge->memory, merge->heap, old);
+	merge->sources = sources;
+	merge->heap = heap;
+	merge->source_capacity = wanted;
+	return GT_OK;
+}
+
 static int add_new_sources(struct gt_merge *merge)
 {
 	uint32_t count = merge->target->ops->writer_count(merge->target);
-	if (count > merge->source_capacity) {
-		/* Both tables are pointers by writer; the second grows first, so that a failure
-		 * leaves sizes that are true. */
-		uint32_t wanted = merge->source_capacity * 2;
-		if (wanted < count)
-			wanted = count;
-		if (wanted < 16)
-			wanted = 16;
-		size_t old = merge->source_capacity * sizeof(void *);
-		size_t new = wanted * sizeof(void *);
-		void *sources = gt_memory_get(&merge->memory, new);
-		void *heap = gt_memory_get(&merge->memory, new);
-		if (!sources || !heap) {
-			gt_memory_put(&merge->memory, sources, new);
-			gt_memory_put(&merge->memory, heap, new);
-			return GT_ENOMEM;
-		}
-		if (old) {
-			__builtin_memcpy(sources, merge->sources, old);
-			__builtin_memcpy(heap, merge->heap, old);
-		}
-		gt_memory_put(&merge->memory, merge->sources, old);
-		gt_memory_put(&merge->memory, merge->heap, old);
-		merge->sources = sources;
-		merge->heap = heap;
-		merge->source_capacity = wanted;
-	}
+	if (make_room(merge, count) != GT_OK)
+		return GT_ENOMEM;
 	while (merge->source_count < count) {
 		int error = add_source(merge, merge->source_count);
 		if (error != GT_OK)
@@ -384,6 +474,29 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 	return error;
 }
 
+int gt_merge_add_switches(struct gt_merge *merge, uint64_t from)
+{
+	if (merge->switches || !merge->target->ops->switches)
+		return GT_OK;
+	if (make_room(merge, 1) != GT_OK)
+		return GT_ENOMEM;
+	struct gt_source *source = gt_memory_get(&merge->memory, sizeof(*source));
+	if (!source)
+		return GT_ENOMEM;
+	__builtin_memset(source, 0, sizeof(*source));
+	merge->switches = source;
+	merge->switches_from = from;
+	source->state = GT_SOURCE_WAITING;
+	if (advance_switches(merge, source)) {
+		source->state = GT_SOURCE_READY;
+		source->key = source->record.clock;
+		heap_push(merge, source);
+	} else if (merge->mode != GT_MERGE_SNAPSHOT) {
+		merge->waiting_count++;
+	}
+	return GT_OK;
+}
+
 int gt_merge_poll(struct gt_merge *merge)
 {
 	if (merge->mode == GT_MERGE_SNAPSHOT)
@@ -391,8 +504,9 @@ int gt_merge_poll(struct gt_merge *merge)
 	int error = add_new_sources(merge);
 	if (!merge->waiting_count)
 		return error;
-	for (uint32_t i = 0; i < merge->source_count; i++) {
-		struct gt_source *source = merge->sources[i];
+	for (uint32_t i = 0; i <= merge->source_count; i++) {
+		struct gt_source *source =
+			i < merge->source_count ? merge->sources[i] : merge->switches;
 		if (!source || source->state != GT_SOURCE_WAITING)
 			continue;
 		if (advance(merge, source)) {
@@ -490,8 +604,11 @@ void gt_merge_fini(struct gt_merge *merge)
 		give_back(merge, source);
 		gt_memory_put(&merge->memory, source, sizeof(*source));
 	}
-	gt_memory_put(&merge->memory, merge->sources, merge->source_capacity * sizeof(void *));
-	gt_memory_put(&merge->memory, merge->heap, merge->source_capacity * sizeof(void *));
+	size_t bytes = merge->source_capacity ? (merge->source_capacity + 1) * sizeof(void *) : 0;
+	gt_memory_put(&merge->memory, merge->switches, sizeof(*merge->switches));
+	gt_memory_put(&merge->memory, merge->sources, bytes);
+	gt_memory_put(&merge->memory, merge->heap, bytes);
+	merge->switches = NULL;
 	merge->sources = merge->heap = NULL;
 	merge->source_count = merge->source_capacity = merge->heap_count = 0;
 }

@@ -10,6 +10,8 @@
  *	follow     not consumed, goes on as long as writers write: GT_EAGAIN when there is nothing
  *	consume    follow, and each closed sub-buffer is consumed once its records were given
  *
+ * Where the target knows when threads changed CPUs, each record has the CPU that it was made on.
+ *
  * What cannot be read (overwritten meanwhile, damaged) is left out: a GAP record stands for it.
  * Not thread-safe; the target's calls come from the caller's thread.
  */
@@ -19,6 +21,7 @@
 #include "core/view/decode.h"
 #include "core/view/filter.h"
 #include "core/view/memory.h"
+#include "core/view/off_cpu.h"
 #include "core/view/target.h"
 
 enum gt_merge_mode {
@@ -55,7 +58,8 @@ struct gt_source {
 	uint64_t limit;		  /* snapshot: one past the last to be fed */
 	uint64_t record_sequence; /* that `record` came from */
 	uint64_t fed_sequence;
-	uint64_t consumed; /* below this all is consumed */
+	uint64_t consumed;		  /* below this all is consumed */
+	struct gt_off_cpu_follow off_cpu; /* of a program's thread */
 	uint64_t switched; /* the reader's own: clock of the last CONTEXT record it was given */
 	/* The reader's own, func-no-repeats: the last call, how often it came again, and when. */
 	uint64_t last_caller, repeated_at;
@@ -81,11 +85,17 @@ struct gt_merge {
 	uint32_t given_count;
 	bool finished;	/* follow: nothing more will come */
 	bool tell_open; /* the caller may set it after init: OPEN records end a writer's */
+	bool no_sleep;	/* the same: times off the CPU count as a callee's (`children`) */
 	struct gt_source **sources; /* by the writers' index; NULL: not wanted, or no memory */
 	uint32_t source_count, source_capacity;
 	struct gt_source **heap;
 	uint32_t heap_count;
-	struct gt_source *current; /* given out last; not in the heap */
+	struct gt_source *current;  /* given out last; not in the heap */
+	struct gt_source *switches; /* whose records are context switches; NULL: not wanted */
+	uint64_t switch_cursor;	    /* of the target's: the next to be read */
+	uint64_t switches_from;	    /* older ones are left out */
+	struct gt_switch next_switches[32];
+	uint32_t switch_at, switch_count; /* of those */
 	uint32_t waiting_count;
 	/* What was left out or damaged, for the reader's footnotes. */
 	uint64_t unreadable;		  /* sub-buffers that were there and could not be read */
@@ -96,6 +106,19 @@ struct gt_merge {
 /* filter: the caller's, or NULL; its memory stays the caller's. GT_ENOMEM. */
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
 		  enum gt_merge_mode mode, struct gt_filter *filter);
+
+/*
+ * Context switches come among the records, from that clock on, as SWITCH records of a source of
+ * their own: its tid and comm are those of the thread that leaves the CPU, or comes back to it;
+ * start is its number if it leaves, value if it comes back (the other one, 0, is not known), and
+ * children the state that it leaves in (GT_STATE_…). Before the first gt_merge_next. GT_ENOMEM.
+ */
+int gt_merge_add_switches(struct gt_merge *merge, uint64_t from);
+
+/* What a leaving thread does, of Linux's numbers. */
+#define GT_STATE_RUNNING   0   /* R: it is on the CPU, or ready */
+#define GT_STATE_WAITING   1   /* S: for whatever */
+#define GT_STATE_PREEMPTED 256 /* R+ */
 
 /* Follow modes: looks for new writers and for more of those that had nothing. Cheap enough to be
  * called before each batch of records. */

@@ -77,6 +77,31 @@ struct gt_trigger_hit {
 	uint64_t took_ns; /* of a call that took too long; 0: it was an entry */
 };
 
+/*
+ * A thread of the target goes off a CPU or comes back to one, as the kernel told it. The layout is
+ * that of the recording file (graftrace_file_switch).
+ */
+struct gt_switch {
+	uint64_t clock; /* full tsc */
+	uint32_t tid;
+	uint16_t cpu;
+	uint16_t flags; /* enum gt_switch_flags */
+};
+
+enum gt_switch_flags {
+	GT_SWITCH_OUT = 1,	 /* off the CPU; else: on it again */
+	GT_SWITCH_PREEMPTED = 2, /* with OUT: it would have gone on; else it waits for something */
+};
+
+/* A time that a thread was off the CPU. */
+struct gt_off_cpu {
+	uint64_t from; /* full tsc */
+	uint64_t to;
+	uint64_t before; /* ticks off the CPU before `from`: of use as a difference of two */
+	uint32_t cpu;	 /* that it left; it was on this one since the time before */
+	uint32_t flags;	 /* of the departure */
+};
+
 struct gt_target;
 
 struct gt_target_ops {
@@ -106,9 +131,20 @@ struct gt_target_ops {
 	 */
 	uint64_t (*next_sequence)(struct gt_target *target, uint32_t index, uint64_t sequence);
 
-	/* How long a thread was off the CPU between two full clocks, in ns, as far as it is known.
-	 * May be NULL: nothing is. From any thread. */
-	uint64_t (*off_cpu_ns)(struct gt_target *target, uint32_t tid, uint64_t from, uint64_t to);
+	/*
+	 * The first time that thread `tid` was off the CPU and that ends behind the clock `after`.
+	 * There is none: `from` is UINT64_MAX (or when it went off, if it has not come back), and
+	 * it is so until `to` (UINT64_MAX: for ever); `cpu` is where it was all that time.
+	 * GT_ENOENT: nothing is known of that thread; GT_ENOTSUP: of none. May be NULL: of none.
+	 * From any thread.
+	 */
+	int (*off_cpu)(struct gt_target *target, uint32_t tid, uint64_t after,
+		       struct gt_off_cpu *time);
+	/* The switches of all threads in order of their clocks, from number *cursor on, at most
+	 * `room`; moves *cursor on. Old ones may be gone: they are passed over. The number of them
+	 * (0: there are no more now). May be NULL. From any thread. */
+	uint32_t (*switches)(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			     uint32_t room);
 
 	/* Triggers; NULL where there are none (recordings). From any thread.
 	 * add: GT_EINVAL no function matches, GT_ENOSPC no room for so many functions. The glob is
@@ -166,6 +202,20 @@ static inline uint64_t gt_clock_duration_ns(const struct gt_clock *clock, uint64
 	return (uint64_t)((u128)ticks * clock->mult >> clock->shift);
 }
 
+/* Ticks that a thread was off the CPU between two clocks, as far as it is known. */
+static inline uint64_t gt_target_off_cpu(struct gt_target *target, uint32_t tid, uint64_t from,
+					 uint64_t to)
+{
+	struct gt_off_cpu first, last;
+	if (!target->ops->off_cpu || from >= to ||
+	    target->ops->off_cpu(target, tid, from, &first) != GT_OK || first.from >= to ||
+	    target->ops->off_cpu(target, tid, to, &last) != GT_OK)
+		return 0;
+	uint64_t ticks = last.before - first.before;
+	ticks += last.from < to ? to - last.from : 0;
+	return ticks - (first.from < from ? from - first.from : 0);
+}
+
 /*
  * Where a recording goes, as it is made: the writer of graftrace.data implements it, the session
  * calls it. Each returns 0 or a negative enum gt_error (the session then stops recording, never
@@ -187,6 +237,10 @@ struct gt_sink {
 	 * Bytes: header and `words` words. Already checked: magic, generation, sizes. */
 	int (*sub_buffer)(void *data, const struct graftrace_sub_buffer *sub_buffer,
 			  uint32_t words);
+	/* Context switches in order of their clocks; all of them since `start`, but for `lost`
+	 * ones. count 0: so far there are none. May be NULL. */
+	int (*switches)(void *data, uint64_t start, uint64_t lost, const struct gt_switch *switches,
+			uint32_t count);
 };
 
 #endif

@@ -66,6 +66,58 @@ char *gt_text_put_marker(const struct gt_record *record, char *at)
 	return at;
 }
 
+static char *put_task(struct gt_text *text, const struct gt_source *source, uint64_t tid,
+		      const char *which, char *at)
+{
+	char comm[16] = "<...>";
+	if (source->decode.kernel) {
+		if (text->target->ops->thread)
+			text->target->ops->thread(text->target, (uint32_t)tid, comm);
+	} else if (tid) {
+		__builtin_memcpy(comm, source->comm, sizeof(comm));
+	}
+	at = gt_put_bytes(at, which, 4);
+	at = GT_PUT_LITERAL(at, "_comm=");
+	at = gt_put_clean(at, comm, gt_text_length(comm, sizeof(comm)));
+	*at++ = ' ';
+	at = gt_put_bytes(at, which, 4);
+	at = GT_PUT_LITERAL(at, "_pid=");
+	at = gt_put_number(at, tid);
+	*at++ = ' ';
+	at = gt_put_bytes(at, which, 4);
+	return GT_PUT_LITERAL(at, "_prio=120");
+}
+
+/* Of Linux's states, but for those that nothing here has. */
+static char *put_state(uint64_t state, char *at)
+{
+	static const char letters[] = "SDTtXZPI";
+	bool any = false;
+	for (unsigned bit = 0; bit < sizeof(letters) - 1; bit++)
+		if (state >> bit & 1) {
+			if (any)
+				*at++ = '|';
+			*at++ = letters[bit];
+			any = true;
+		}
+	if (!any)
+		*at++ = 'R';
+	if (state & GT_STATE_PREEMPTED)
+		*at++ = '+';
+	return at;
+}
+
+char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	at = GT_PUT_LITERAL(at, "sched_switch: ");
+	at = put_task(text, source, record->start, "prev", at);
+	at = GT_PUT_LITERAL(at, " prev_state=");
+	at = put_state(record->children, at);
+	at = GT_PUT_LITERAL(at, " ==> ");
+	return put_task(text, source, record->value, "next", at);
+}
+
 /* The CPU's place is new, or another CPU's that has the same place. */
 void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t number)
 {
@@ -126,6 +178,11 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		return gt_text_put_function(text, source, at);
 	case GT_RECORD_STACK:
 		return gt_text_put_function(text, source, at);
+	case GT_RECORD_SWITCH:
+		if (source == text->merge.switches &&
+		    text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH)
+			return gt_text_put_function(text, source, at);
+		return gt_text_put_graph(text, source, at);
 	default:
 		/* Among the function tracer's records only markers have a line of their own. */
 		if (source->decode.tracer != GRAFTRACE_TRACER_FUNCTION)
@@ -211,8 +268,12 @@ int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt
 	text->options = *options;
 	text->cpu_digits = (uint8_t)gt_digits(target->cpu_count > 1 ? target->cpu_count - 1 : 0);
 	int error = gt_merge_init(&text->merge, target, memory, options->mode, options->filter);
-	if (error != GT_OK)
+	if (error == GT_OK && options->switches)
+		error = gt_merge_add_switches(&text->merge, options->switches_from);
+	if (error != GT_OK) {
+		gt_merge_fini(&text->merge);
 		return error;
+	}
 	for (uint32_t i = 0; i < text->merge.source_count; i++) {
 		struct gt_writer writer;
 		if (target->ops->writer(target, i, &writer) == GT_OK &&

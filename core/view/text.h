@@ -10,6 +10,8 @@
  *	3 calls ended unseen: c ...          while nothing was recorded
  *	f() entered, return not recorded
  *	stack 2                              from here on the thread's calls are on another stack
+ * In sched_switch's lines what is not known has a stand-in: the other thread is `<...>` with number
+ * 0, priorities are 120, and prev_state is R+ (preempted) or S (waiting, for whatever).
  * A call that is still open at the end is an entry without a return. Indentation stops growing at
  * GT_TEXT_DEPTH_MAX calls, names at GT_TEXT_NAME_MAX bytes; control characters become '?'.
  */
@@ -44,6 +46,9 @@ struct gt_text_options {
 	 * record shown; the release of the kernel, NULL: not known. */
 	uint64_t time_start;
 	const char *release;
+	/* Lines of the event sched_switch, of switches from that clock on (ticks of the target). */
+	bool switches;
+	uint64_t switches_from;
 	bool color;		  /* escape sequences for a terminal */
 	struct gt_filter *filter; /* the caller's; NULL: none */
 };

@@ -216,8 +216,22 @@ static char *put_stack(struct gt_text *text, const struct gt_source *source, cha
 	return at;
 }
 
+/* As in Linux the line is the leaving thread's. */
+static char *put_switch(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	if (gt_text_is_dumped(text))
+		return at;
+	struct gt_source leaving = { .record = source->record, .comm = "<...>" };
+	at = put_context(text, source->record.start ? source : &leaving, at);
+	at = gt_text_put_switch(text, source, at);
+	*at++ = '\n';
+	return at;
+}
+
 char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char *at)
 {
+	if (source->record.kind == GT_RECORD_SWITCH)
+		return put_switch(text, source, at);
 	if (source->record.kind == GT_RECORD_STACK)
 		return put_stack(text, source, at);
 

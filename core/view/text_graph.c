@@ -116,11 +116,12 @@ static char *put_duration(struct gt_text *text, const struct gt_source *source, 
 {
 	if (!has(text, GT_OPTION_GRAPH_DURATION) || !has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
-	uint64_t ns = gt_clock_duration_ns(&text->target->clock, to - from);
-	if (!has(text, GT_OPTION_SLEEP_TIME) && text->target->ops->off_cpu_ns != NULL) {
-		uint64_t off = text->target->ops->off_cpu_ns(text->target, source->tid, from, to);
-		ns = off < ns ? ns - off : 0;
+	uint64_t ticks = to - from;
+	if (!has(text, GT_OPTION_SLEEP_TIME)) {
+		uint64_t off = gt_target_off_cpu(text->target, source->tid, from, to);
+		ticks = off < ticks ? ticks - off : 0;
 	}
+	uint64_t ns = gt_clock_duration_ns(&text->target->clock, ticks);
 	bool color = text->options.color && ns > 10000;
 	if (color)
 		at = GT_PUT_LITERAL(at, COLOR_LONG);
@@ -159,14 +160,32 @@ static inline char *put_indent(char *at, uint32_t depth)
 
 /* ---- records ---- */
 
+/* Whether another thread of the target may have recorded on that CPU before that clock. */
+static bool others_come(const struct gt_merge *merge, uint32_t cpu, uint64_t clock)
+{
+	for (uint32_t i = 0; i < merge->heap_count; i++) {
+		const struct gt_source *other = merge->heap[i];
+		if (other->key < clock &&
+		    (other->state == GT_SOURCE_UNOPENED || other->record.cpu == cpu))
+			return true;
+	}
+	return false;
+}
+
 static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
 	const struct gt_text_name *name = name_of(text, record->function);
+	uint64_t off_cpu = source->off_cpu.time.before;
 	uint32_t depth = record->depth;
 
 	at = put_prologue(text, source, record->clock, record->cpu, at);
 	const struct gt_record *ahead = gt_merge_ahead(&text->merge, source);
+	/* As in Linux, where a leaf is two records one behind the other in the CPU's buffer: not
+	 * one in which the thread left the CPU to another. */
+	if (ahead && source->off_cpu.time.before != off_cpu &&
+	    others_come(&text->merge, record->cpu, ahead->clock))
+		ahead = NULL;
 	if (ahead && ahead->kind == GT_RECORD_RETURN &&
 	    ahead->function == source->record.function && ahead->start == source->record.clock &&
 	    ahead->depth == depth && !(ahead->flags & GT_RECORD_START_UNKNOWN)) {
@@ -303,16 +322,13 @@ static char *put_context_switch(struct gt_text *text, struct gt_source *source, 
 	return end_comment(text, at);
 }
 
+/* A line only where the event is on: else the box of the next record says it. */
 static char *put_task_switch(struct gt_text *text, const struct gt_source *source, char *at)
 {
-	/* the box of the next record says it */
-	if (source->decode.kernel)
+	if (!text->options.switches)
 		return at;
 	at = begin_comment(text, source, source->record.depth, at);
-	at = GT_PUT_LITERAL(at, "switch: ");
-	at = gt_put_number(at, source->record.start);
-	at = GT_PUT_LITERAL(at, " ==> ");
-	at = gt_put_number(at, source->record.value);
+	at = gt_text_put_switch(text, source, at);
 	return end_comment(text, at);
 }
 

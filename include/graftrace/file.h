@@ -37,7 +37,8 @@ enum graftrace_block_type {
 	GRAFTRACE_BLOCK_FUNCTIONS = 4,	 /* functions with consecutive numbers, of one object */
 	GRAFTRACE_BLOCK_WRITERS = 5,	 /* writers: new, renamed, ended */
 	GRAFTRACE_BLOCK_SUB_BUFFERS = 6, /* the trace */
-	GRAFTRACE_BLOCK_END = 7, /* the last: totals and losses. None: recording was killed */
+	GRAFTRACE_BLOCK_END = 7,      /* the last: totals and losses. None: recording was killed */
+	GRAFTRACE_BLOCK_SWITCHES = 8, /* threads' context switches; flag OPTIONAL */
 };
 
 /* The whole payload is one zstd frame of raw_bytes (never in SUB_BUFFERS blocks). */
@@ -255,6 +256,24 @@ enum graftrace_file_symbol {
 #define GRAFTRACE_CLOCK_FULL   255
 #define GRAFTRACE_CLOCK_BASE1  192u
 #define GRAFTRACE_CLOCK_BASE2  12480u
+
+/* Payload of SWITCHES: this, `count` records of `record_bytes`, in order of their clocks. One
+ * without records says that switches were watched. */
+struct graftrace_file_switches {
+	uint32_t count;
+	uint32_t record_bytes;
+	uint64_t start; /* tsc since when all switches are there … */
+	uint64_t lost;	/* … but for so many, until now */
+};
+
+struct graftrace_file_switch {
+	uint64_t clock; /* tsc, less that of the record before in this block (the first: itself) */
+	uint32_t tid;
+	uint16_t cpu;
+	uint16_t flags; /* 1: off the CPU, else on it again; 2: with 1, it would have gone on */
+};
+
+_Static_assert(sizeof(struct graftrace_file_switch) == 16, "a switch is 16 bytes");
 
 /* Payload of END. */
 struct graftrace_file_end {

@@ -41,8 +41,10 @@ def without_figures(text):
     for line in text.splitlines():
         line = re.sub(r"\b\d[\d.,:]*( us| ms| s|%)?", "N", line)
         line = re.sub(r"\s+", " ", re.sub(r"(?:^|(?<=[)|N ]))\s*[$@*#!+](?=\s*N)", "", line)).strip()
-        # A column more where calls were open at the end.
-        lines.append(re.sub(r"(?:N )+", "N ", line).replace("Calls Open Total", "Calls Total"))
+        # A column more where calls were open at the end, two less where the kernel does not tell
+        # of context switches.
+        lines.append(re.sub(r"(?:N )+", "N ", line).replace("Calls Open Total", "Calls Total")
+                     .replace("Self On CPU Off CPU", "Self"))
     return [line for line in lines if line]
 
 

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 FILE_MAGIC = b"graftrace.data\n\0"
 BLOCK_MAGIC = b"GRFTBLK\n"
-START, OPTIONS, OBJECT, FUNCTIONS, WRITERS, SUB_BUFFERS, END = range(1, 8)
+START, OPTIONS, OBJECT, FUNCTIONS, WRITERS, SUB_BUFFERS, END, SWITCHES = range(1, 9)
 ZSTD, OPTIONAL = 1, 2
 BLOCK_MAX = 64 << 20
 STRING_TAGS = {1: "arguments", 2: "program", 3: "directory", 4: "system", 5: "host", 6: "cpu",
@@ -107,6 +107,7 @@ class Recording:
         self.strings = {name: [] for name in STRING_TAGS.values()}
         self.realtime_ns = self.tracer = self.cpu_count = None
         self.end = None
+        self.switches = None   # (clock, tid, processor, left it, was preempted); None: not watched
         self.lost = [0] * 8
         self._by_generation = {}
 
@@ -224,6 +225,8 @@ def take_block(recording, block, stored):
         take_writers(recording, payload)
     elif block.type == END:
         take_end(recording, payload)
+    elif block.type == SWITCHES:
+        take_switches(recording, block, payload)
     else:
         check(block.flags & OPTIONAL, "unknown type")
 
@@ -265,6 +268,19 @@ def take_object(recording, payload):
     path = payload[40 + id_bytes:40 + id_bytes + path_bytes]
     recording.objects.append((pid, start, end, bias, payload[40:40 + id_bytes].hex(),
                               path.decode(errors="surrogateescape")))
+
+
+def take_switches(recording, block, payload):
+    check(block.flags & OPTIONAL, "switches that are not optional")
+    count, length, _, _ = struct.unpack_from("<IIQQ", payload)
+    check(length >= 16 and 24 + count * length <= len(payload), "switches are cut off")
+    if recording.switches is None:
+        recording.switches = []
+    clock = 0
+    for at in range(24, 24 + count * length, length):
+        difference, tid, cpu, flags = struct.unpack_from("<QIHH", payload, at)
+        clock = (clock + difference) % 2 ** 64
+        recording.switches.append((clock, tid, cpu, bool(flags & 1), bool(flags & 2)))
 
 
 def take_functions(recording, payload):

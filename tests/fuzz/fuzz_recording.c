@@ -104,6 +104,21 @@ static void read_all(struct gt_recording *recording)
 		abort();
 }
 
+/* Whatever their clocks are: times off the CPU do not run backwards. */
+static void read_switches(struct gt_target *target)
+{
+	struct gt_switch one;
+	struct gt_off_cpu time;
+	uint64_t cursor = 0;
+
+	while (target->ops->switches(target, &cursor, &one, 1) == 1) {
+		if (target->ops->off_cpu(target, one.tid, one.clock, &time) != 0 ||
+		    (time.to < time.from && time.from != UINT64_MAX))
+			abort();
+		gt_target_off_cpu(target, one.tid, 0, one.clock);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gt_message message = { "" };
@@ -122,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (gt_recording_open(path, &recording, &message) == 0) {
 		read_all(recording);
+		read_switches(gt_recording_target(recording));
 		gt_recording_close(recording);
 	} else if (!message.text[0]) {
 		abort();

@@ -97,7 +97,9 @@ static void usage(void)
 
 int main(int argc, char **argv)
 {
-	const struct gt_sink sink = { NULL, on_functions, on_object, on_writer, on_sub_buffer };
+	const struct gt_sink sink = {
+		NULL, on_functions, on_object, on_writer, on_sub_buffer, NULL
+	};
 	const char *lists[3][16] = { { 0 } };
 	int used[3] = { 0 }, option, status, result;
 	struct gt_session_options options = {

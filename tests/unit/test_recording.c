@@ -231,6 +231,60 @@ static void what_is_written_comes_back(void **state)
 	}
 }
 
+static void context_switches_come_back(void **state)
+{
+	struct sample sample = { .seed = 9, .writers = 2, .words = 100, .sub_buffers = 3 };
+	const uint32_t count = 20000; /* more than a block has */
+	struct gt_recording *recording = NULL;
+	struct gt_message message = { "" };
+	struct gt_off_cpu time;
+	struct gt_switch one;
+	uint64_t cursor = 0;
+
+	(void)state;
+	for (int compress = 0; compress < 2; compress++) {
+		struct gt_file_writer *writer = create_writer(&sample, compress);
+		const struct gt_sink *sink = gt_file_writer_sink(writer);
+
+		assert_int_equal(sink->switches(sink->data, SAMPLE_CLOCK, 0, NULL, 0), 0);
+		for (uint32_t i = 0; i < count; i++) {
+			one = (struct gt_switch){ SAMPLE_CLOCK + 10 + i * 5, 500 + i / 2 % 3,
+						  (uint16_t)(i % 7), i % 2 ? 0 : GT_SWITCH_OUT };
+			assert_int_equal(sink->switches(sink->data, SAMPLE_CLOCK, 3, &one, 1), 0);
+		}
+		assert_int_equal(gt_file_writer_finish(writer, &sample_totals, &message), 0);
+		gt_file_writer_destroy(writer);
+		assert_int_equal(gt_recording_open(path, &recording, &message), 0);
+		assert_null(gt_recording_problem(recording, 0));
+		struct gt_target *target = gt_recording_target(recording);
+		assert_true(gt_recording_info(recording)->has_switches);
+		assert_int_equal(gt_recording_info(recording)->switches, count);
+		assert_int_equal(gt_recording_info(recording)->switches_lost, 3);
+		cursor = 0;
+		for (uint32_t i = 0; i < count; i++) {
+			assert_int_equal(target->ops->switches(target, &cursor, &one, 1), 1);
+			assert_int_equal(one.clock, SAMPLE_CLOCK + 10 + i * 5);
+			assert_int_equal(one.tid, 500 + i / 2 % 3);
+			assert_int_equal(one.cpu, i % 7);
+			assert_int_equal(one.flags, i % 2 ? 0 : GT_SWITCH_OUT);
+		}
+		assert_int_equal(target->ops->switches(target, &cursor, &one, 1), 0);
+		assert_int_equal(target->ops->off_cpu(target, 501, 0, &time), 0);
+		assert_int_equal(time.to - time.from, 5);
+		assert_int_equal(target->ops->off_cpu(target, 99, 0, &time), GT_ENOENT);
+		gt_recording_close(recording);
+	}
+	/* none were watched */
+	struct gt_file_writer *writer = create_writer(&sample, true);
+	assert_int_equal(gt_file_writer_finish(writer, &sample_totals, &message), 0);
+	gt_file_writer_destroy(writer);
+	assert_int_equal(gt_recording_open(path, &recording, &message), 0);
+	struct gt_target *target = gt_recording_target(recording);
+	assert_int_equal(target->ops->off_cpu(target, 501, 0, &time), GT_ENOTSUP);
+	assert_int_equal(target->ops->switches(target, &cursor, &one, 1), 0);
+	gt_recording_close(recording);
+}
+
 static void thousands_of_writers_come_back(void **state)
 {
 	const struct sample sample = { 6, 3000, 4, 120, 50, false };
@@ -712,6 +766,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_comes_back),
+		cmocka_unit_test(context_switches_come_back),
 		cmocka_unit_test(thousands_of_writers_come_back),
 		cmocka_unit_test(pressure_changes_nothing_but_the_size),
 		cmocka_unit_test(an_existing_recording_becomes_old),

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""Times off the CPU: what a recording has of its threads' context switches, against the kernel's own
+counts (getrusage) and the times that the program slept."""
+
+import bisect
+import csv
+import io
+import os
+import re
+import subprocess
+
+import format_reader
+
+CALLED = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#define CALLED __attribute__((noinline))
+
+static inline __attribute__((always_inline)) double cpu(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
+}
+CALLED void spins(double ms)
+{
+	double end = cpu() + ms;
+	while (cpu() < end)
+		;
+}
+"""
+
+COUNTED = CALLED + r"""
+/* Called at a moment at which the counts are known: no switch came between the two looks. */
+CALLED void mark(void) { __asm__ volatile(""); }
+static struct rusage at_mark(void)
+{
+	struct rusage before, after;
+	do {
+		getrusage(RUSAGE_THREAD, &before);
+		mark();
+		getrusage(RUSAGE_THREAD, &after);
+	} while (before.ru_nvcsw != after.ru_nvcsw || before.ru_nivcsw != after.ru_nivcsw);
+	return after;
+}
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+static int turn;
+CALLED void takes_turn(int mine)
+{
+	pthread_mutex_lock(&lock);
+	while (turn != mine)
+		pthread_cond_wait(&turned, &lock);
+	turn = !mine;
+	pthread_cond_signal(&turned);
+	pthread_mutex_unlock(&lock);
+}
+static void *work(void *number)
+{
+	struct rusage from, to;
+	int mine = number != NULL;
+	from = at_mark();
+	for (int i = 0; i < 300; i++)
+		takes_turn(mine);
+	spins(60);
+	to = at_mark();
+	printf("%d %ld %ld\n", (int)gettid(), to.ru_nvcsw - from.ru_nvcsw,
+	       to.ru_nivcsw - from.ru_nivcsw);
+	return NULL;
+}
+int main(void)
+{
+	pthread_t threads[2];
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, work, i ? "" : NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
+SLEEPS = CALLED + r"""
+CALLED void naps(void)
+{
+	nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+	__asm__ volatile("");
+}
+CALLED void outer(void)
+{
+	naps();
+	spins(5);
+	__asm__ volatile("");
+}
+int main(void)
+{
+	double used = cpu();
+	for (int i = 0; i < 5; i++)
+		outer();
+	printf("%f\n", cpu() - used);
+	return 0;
+}
+"""
+
+PINNED = CALLED + r"""
+static void *work(void *unused) { spins(60); return unused; }
+int main(void)
+{
+	pthread_t threads[2];
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof one, &one);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
+FLAGS = ("-O1", "-pthread", "-fpatchable-function-entry=5")
+EVENT = re.compile(r"prev_comm=(\S+) prev_pid=(\d+) prev_prio=120 prev_state=(\S+) ==> "
+                   r"next_comm=(\S+) next_pid=(\d+) next_prio=120")
+
+
+def rows(graftrace, *words):
+    """Times in ms, by function."""
+    text = graftrace("report", "--format", "csv", *words).stdout
+    return {row["function"]: {name: float(value) / 1e6 for name, value in row.items()
+                              if name.endswith("_ns")}
+            for row in csv.DictReader(io.StringIO(text))}
+
+
+def lines(graftrace, tid):
+    """One thread's lines: "mark", and S or R+ wherever it leaves the CPU."""
+    shown = graftrace("show", "--switch-events", "--tid", tid).stdout
+    return ["mark" if "mark();" in line else EVENT.search(line)[3] for line in shown.splitlines()
+            if "mark();" in line or (EVENT.search(line) and EVENT.search(line)[2] == tid)]
+
+
+def test_every_switch_of_a_thread_is_there(graftrace, compile):
+    done = graftrace("record", compile(COUNTED, *FLAGS))
+    threads = [line.split() for line in done.stdout.splitlines()]
+    assert len(threads) == 2
+    for tid, voluntary, involuntary in threads:
+        seen = lines(graftrace, tid)
+        # the last mark of a row of them is the one at which the counts stood still
+        first = next(i for i, line in enumerate(seen) if line == "mark" and seen[i + 1] != "mark"
+                     and ("S" in seen[i:] or "R+" in seen[i:]))
+        first = max(first, 0)
+        last = len(seen) - 1 - seen[::-1].index("mark")
+        between = seen[first:last]
+        assert between.count("S") == int(voluntary), (tid, seen)
+        assert between.count("R+") == int(involuntary), (tid, seen)
+        assert int(voluntary) > 0
+
+
+def clocks_of_calls(buffer):
+    """Of the calls before the first special word."""
+    clock = buffer.header.clock
+    for word in buffer.words:
+        if word == 0 or word >> 33 >= 0x7fffff00:
+            return
+        clock += ((word - clock) + 2 ** 31) % 2 ** 32 - 2 ** 31
+        yield clock
+
+
+def test_no_call_is_made_while_its_thread_is_off_the_cpu(graftrace, compile):
+    """Read by the specification of the file: the switches are on the time line of the calls."""
+    graftrace("record", compile(COUNTED, *FLAGS))
+    recording = format_reader.read(graftrace.directory / "graftrace.data")
+    clocks = [switch[0] for switch in recording.switches]
+    assert clocks == sorted(clocks)
+    calls = 0
+    for writer in recording.writers:
+        own = [switch for switch in recording.switches if switch[1] == writer.tid]
+        for (_, _, came_to, left_before, _), (_, _, cpu, left, _) in zip(own, own[1:]):
+            assert left != left_before
+            assert not left or cpu == came_to
+        for clock in (clock for buffer in writer.sub_buffers for clock in clocks_of_calls(buffer)):
+            at = bisect.bisect(own, clock, key=lambda switch: switch[0])
+            calls += 1
+            if at > 0 and own[at - 1][3]:
+                # some nanoseconds are the stamps' precision
+                following = own[at][0] if at < len(own) else clock + 10 ** 9
+                assert min(clock - own[at - 1][0], following - clock) < 5000
+    assert calls > 1000
+
+
+def test_what_slept_is_off_the_cpu_and_what_worked_on_it(graftrace, compile):
+    used = float(graftrace("record", compile(SLEEPS, *FLAGS)).stdout)
+    row = rows(graftrace)
+    assert row["naps"]["self_off_cpu_ns"] > 50
+    assert row["naps"]["self_on_cpu_ns"] < row["naps"]["self_ns"] / 2
+    # its callers did not sleep themselves, but in it
+    assert row["outer"]["total_off_cpu_ns"] >= row["naps"]["self_off_cpu_ns"]
+    assert row["outer"]["self_off_cpu_ns"] <= row["outer"]["self_ns"] + 0.001
+    assert row["spins"]["self_on_cpu_ns"] >= 25 * 0.98
+    for function in row.values():
+        parts = function["self_on_cpu_ns"] + function["self_off_cpu_ns"]
+        assert abs(parts - function["self_ns"]) < 0.001
+    on = sum(function["self_on_cpu_ns"] for name, function in row.items() if name != "main")
+    assert on > used * 0.8
+
+
+def test_two_threads_on_one_cpu_share_its_time(graftrace, compile):
+    graftrace("record", compile(PINNED, *FLAGS))
+    row = rows(graftrace)
+    on, off = row["spins"]["self_on_cpu_ns"], row["spins"]["self_off_cpu_ns"]
+    assert on >= 120 * 0.98
+    # what both had of the CPU fits into the time that it took, and one had to wait for the other
+    assert on <= row["main"]["total_ns"] * 1.02
+    assert off >= 60 * 0.5
+    thread = graftrace("report", "--by", "thread", "--sort", "off-cpu").stdout
+    assert thread.splitlines()[0].split()[3:7] == ["On", "CPU", "Off", "CPU"]
+
+
+def test_a_thread_that_leaves_the_cpu_to_another_is_shown_as_linux_shows_it(graftrace, compile):
+    graftrace("record", compile(PINNED, *FLAGS))
+    shown = graftrace("show").stdout
+    cpus = set(re.findall(r"^ +(\d+)\) ", shown, re.M))
+    assert len(cpus) <= 2  # main's before it was pinned
+    assert re.search(r"^ -{42}\n +\d+\)\s+\S+-\d+\s+=>\s+\S+-\d+\s+\n -{42}\n\n", shown, re.M)
+    assert "sched_switch" not in shown
+    # work() is no leaf: the other thread's records came before its end
+    assert re.search(r"spins\(\) \{", shown)
+
+
+def test_durations_without_the_time_off_the_cpu(graftrace, compile):
+    graftrace("record", compile(SLEEPS, *FLAGS))
+
+    def naps(*words):
+        return [float(us) for us in
+                re.findall(r"([\d.]+) us +\| +naps\(\);", graftrace("show", *words).stdout)]
+
+    assert len(naps()) == 5 and min(naps()) >= 20000
+    without = naps("-O", "nosleep-time")
+    assert len(without) == 5 and sum(without) < sum(naps()) / 2
+
+
+def test_switches_are_not_recorded_where_nobody_wants_them(graftrace, compile):
+    program = compile(SLEEPS, *FLAGS)
+    graftrace("record", "--no-switch-events", program)
+    assert "On CPU" not in graftrace("report").stdout
+    for words in (["--switch-events"], ["-O", "nosleep-time"]):
+        done = graftrace("show", *words, code=1)
+        assert "does not have when threads were off the CPU" in done.stderr
+
+
+# As in a container, where perf_event_open is not for everybody.
+REFUSING = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, filter };
+	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		return 99;
+	execvp(argv[1], argv + 1);
+	return 98;
+}
+"""
+
+
+def test_where_the_kernel_does_not_tell_it_is_said_once(graftrace, compile):
+    done = subprocess.run(
+        [compile(REFUSING, "-O1"), graftrace.path, "record", compile(SLEEPS, *FLAGS)],
+        cwd=graftrace.directory, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("times off the CPU are not recorded") == 1
+    assert "perf_event_open" in done.stderr and "perf_event_paranoid" in done.stderr
+    assert "On CPU" not in graftrace("report").stdout
+    assert graftrace("show").stdout.count("naps();") == 5
+
+
+def test_what_anybody_may_trace_anybody_sees_sleep(graftrace, compile):
+    """Without privileges: as perf_event_paranoid has it, and else in words."""
+    program = compile(SLEEPS, *FLAGS)
+    graftrace.directory.chmod(0o777)
+    nobody = [] if os.getuid() else ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                     "--bounding-set=-all", "--inh-caps=-all"]
+    reach = [program.parent, *program.parent.parents, *graftrace.directory.parents]
+    for folder in reach:
+        if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 1:
+            folder.chmod(folder.stat().st_mode | 0o11)
+    done = subprocess.run([*nobody, graftrace.path, "record", program], capture_output=True,
+                          text=True, cwd=graftrace.directory, timeout=60,
+                          env={**os.environ, "XDG_CACHE_HOME": "/nonexistent"})
+    assert done.returncode == 0, done.stderr
+    told = int(open("/proc/sys/kernel/perf_event_paranoid").read()) <= 2
+    assert ("times off the CPU are not recorded" in done.stderr) == (not told), done.stderr
+    assert ("On CPU" in graftrace("report").stdout) == told

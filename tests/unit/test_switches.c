@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* Times off the CPU out of context switches, and readers that follow them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "core/view/off_cpu.h"
+#include "core/view/switches.h"
+
+static bool no_memory;
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes)
+		return no_memory ? NULL : realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+static const struct gt_memory memory = { resize, NULL };
+static struct gt_switches table;
+
+static void begin(uint64_t start, uint32_t most)
+{
+	no_memory = false;
+	gt_switches_init(&table, &memory, start, most);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	gt_switches_fini(&table);
+	return 0;
+}
+
+static void add(uint64_t clock, uint32_t tid, uint16_t cpu, uint16_t flags)
+{
+	gt_switches_add(&table, &(struct gt_switch){ clock, tid, cpu, flags });
+}
+
+static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
+{
+	(void)target;
+	return gt_switches_off_cpu(&table, tid, after, time);
+}
+
+static struct gt_target *target(void)
+{
+	static const struct gt_target_ops ops = { .off_cpu = off_cpu };
+	static struct gt_target made = { .ops = &ops };
+	return &made;
+}
+
+static void assert_off(uint32_t tid, uint64_t from, uint64_t to, uint64_t ticks)
+{
+	assert_int_equal(gt_target_off_cpu(target(), tid, from, to), ticks);
+}
+
+static void times_add_up_over_any_stretch(void **state)
+{
+	(void)state;
+	begin(1000, 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		add(2000 + i * 100, 7, 1, GT_SWITCH_OUT);
+		add(2030 + i * 100, 7, 1, 0);
+		add(2010 + i * 100, 8, 0, GT_SWITCH_OUT | GT_SWITCH_PREEMPTED);
+		add(2090 + i * 100, 8, 0, 0);
+	}
+	assert_off(7, 1000, 20000, 100 * 30);
+	assert_off(8, 1000, 20000, 100 * 80);
+	assert_off(7, 2000, 2100, 30);
+	assert_off(7, 2010, 2020, 10);
+	assert_off(7, 2010, 2110, 30);
+	assert_off(7, 2030, 2100, 0);
+	assert_off(7, 2020, 2020, 0);
+	assert_off(9, 1000, 20000, 0);
+}
+
+static void a_first_arrival_ends_a_time_since_the_start(void **state)
+{
+	struct gt_off_cpu time;
+	(void)state;
+	begin(1000, 0);
+	add(1500, 7, 3, 0);
+	assert_off(7, 0, 5000, 500);
+	assert_int_equal(gt_switches_off_cpu(&table, 7, 0, &time), 0);
+	assert_int_equal(time.from, 1000);
+	assert_int_equal(time.cpu, 3);
+}
+
+static void who_has_not_come_back_is_off_the_cpu(void **state)
+{
+	struct gt_off_cpu time;
+	(void)state;
+	begin(1000, 0);
+	add(1500, 7, 3, GT_SWITCH_OUT);
+	assert_off(7, 1000, 1600, 100);
+	assert_off(7, 1550, 1600, 50);
+	assert_int_equal(gt_switches_off_cpu(&table, 7, 1500, &time), 0);
+	assert_int_equal(time.from, 1500);
+	assert_true(time.to == UINT64_MAX);
+}
+
+static void of_missing_switches_no_time_is_made_up(void **state)
+{
+	(void)state;
+	begin(1000, 0);
+	add(1100, 7, 0, GT_SWITCH_OUT); /* its arrival is missing */
+	add(1200, 7, 0, GT_SWITCH_OUT);
+	add(1300, 7, 0, 0);
+	add(1400, 7, 0, 0);		/* its departure is */
+	add(1350, 7, 0, GT_SWITCH_OUT); /* backwards */
+	add(1390, 7, 0, 0);
+	assert_off(7, 1000, 2000, 100);
+}
+
+static void the_cpu_between_two_switches_is_known(void **state)
+{
+	struct gt_off_cpu_follow follow = { 0 };
+	(void)state;
+	begin(1000, 0);
+	add(2000, 7, 1, GT_SWITCH_OUT);
+	add(2500, 7, 2, 0);
+	add(3000, 7, 2, GT_SWITCH_OUT);
+	add(3100, 7, 5, 0);
+	assert_int_equal(gt_off_cpu_move(&follow, target(), 7, 1500), 0);
+	assert_true(follow.known);
+	assert_int_equal(follow.time.cpu, 1);
+	assert_int_equal(follow.until, 2500);
+	assert_int_equal(gt_off_cpu_move(&follow, target(), 7, 2600), 500);
+	assert_int_equal(follow.time.cpu, 2);
+	assert_int_equal(gt_off_cpu_move(&follow, target(), 7, 9000), 100);
+	assert_int_equal(follow.time.cpu, 5);
+	assert_true(follow.until == UINT64_MAX);
+}
+
+static void old_ones_go_where_there_is_a_limit(void **state)
+{
+	struct gt_switch out[64];
+	uint64_t cursor = 0;
+	uint32_t count, all = 0;
+	(void)state;
+	begin(1000, 64);
+	for (uint64_t i = 0; i < 1000; i++) {
+		add(2000 + i * 100, 7, 1, GT_SWITCH_OUT);
+		add(2030 + i * 100, 7, 1, 0);
+	}
+	/* what is left is right, and the sums are those of the whole */
+	assert_off(7, 2000 + 990 * 100, 2000 + 1000 * 100, 300);
+	while ((count = gt_switches_read(&table, &cursor, out, 10)) > 0)
+		all += count;
+	assert_int_equal(cursor, 2000);
+	assert_in_range(all, 32, 64);
+	gt_switches_restart(&table, 5000000);
+	assert_int_equal(gt_switches_read(&table, &cursor, out, 10), 0);
+	assert_off(7, 0, UINT64_MAX, 0);
+	add(5000100, 7, 1, GT_SWITCH_OUT);
+	assert_int_equal(gt_switches_read(&table, &cursor, out, 10), 1);
+	assert_int_equal(cursor, 2001);
+}
+
+static void without_memory_switches_are_lost_and_counted(void **state)
+{
+	(void)state;
+	begin(1000, 0);
+	no_memory = true;
+	add(2000, 7, 1, GT_SWITCH_OUT);
+	assert_int_equal(table.lost, 1);
+	assert_off(7, 0, 9000, 0);
+	no_memory = false;
+}
+
+static void thousands_of_threads_are_told_apart(void **state)
+{
+	(void)state;
+	begin(0, 0);
+	for (uint32_t tid = 1; tid <= 5000; tid++)
+		add(1000, tid * 64, 0, GT_SWITCH_OUT);
+	for (uint32_t tid = 1; tid <= 5000; tid++)
+		add(1000 + tid, tid * 64, 0, 0);
+	for (uint32_t tid = 1; tid <= 5000; tid++)
+		assert_off(tid * 64, 0, 100000, tid);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(times_add_up_over_any_stretch),
+		TEST(a_first_arrival_ends_a_time_since_the_start),
+		TEST(who_has_not_come_back_is_off_the_cpu),
+		TEST(of_missing_switches_no_time_is_made_up),
+		TEST(the_cpu_between_two_switches_is_known),
+		TEST(old_ones_go_where_there_is_a_limit),
+		TEST(without_memory_switches_are_lost_and_counted),
+		TEST(thousands_of_threads_are_told_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
