@@ -178,6 +178,12 @@ gt_arch_clock:
 	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
+#ifdef GT_KERNEL
+	cmpb $0, gt_arch_is_apart(%rip)
+	je 1f
+	add %gs:GT_KERNEL_CLOCK_ADD, %rax
+1:
+#endif
 	ret
 
 	.globl gt_arch_clear_words

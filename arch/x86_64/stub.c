@@ -13,10 +13,34 @@ extern const char gt_hot_entry[] HIDDEN, gt_hot_entry_root[] HIDDEN, gt_hot_entr
 	gt_hot_exit[] HIDDEN;
 extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN;
 
+/* In hot_apart.S. */
+extern const char gt_apart_entry[] HIDDEN, gt_apart_entry_root[] HIDDEN,
+	gt_apart_entry_only[] HIDDEN, gt_apart_entry_notrace[] HIDDEN,
+	gt_apart_entry_trigger[] HIDDEN, gt_apart_entry_silent[] HIDDEN, gt_apart_exit[] HIDDEN;
+
+/* glue.S reads it. */
+uint8_t gt_arch_is_apart HIDDEN;
+
+static const char *twin_of(const char *hot)
+{
+	return hot == gt_hot_entry	     ? gt_apart_entry
+	       : hot == gt_hot_entry_root    ? gt_apart_entry_root
+	       : hot == gt_hot_entry_only    ? gt_apart_entry_only
+	       : hot == gt_hot_entry_notrace ? gt_apart_entry_notrace
+	       : hot == gt_hot_entry_trigger ? gt_apart_entry_trigger
+	       : hot == gt_hot_entry_silent  ? gt_apart_entry_silent
+					     : gt_apart_exit;
+}
+
 /* What hot.S reads: the one region, and (to know a return point) where stubs begin, and their
  * bytes. */
 struct graftrace_region gt_hot_region HIDDEN;
 uint64_t gt_hot_stubs[2] HIDDEN = { ~0ull, 0 };
+
+void gt_arch_clocks_apart(void)
+{
+	gt_arch_is_apart = 1;
+}
 
 static void put_32(uint8_t *at, uint64_t value)
 {
@@ -56,11 +80,16 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 	};
 	for (int i = 0; i < GT_STUB_BYTES; i++)
 		bytes[i] = shape[i];
+	const char *exit = gt_hot_exit;
+	if (gt_arch_is_apart) {
+		entry = twin_of(entry);
+		exit = twin_of(exit);
+	}
 	put_32(&bytes[4], (uint64_t)number << 1);
 	put_32(&bytes[9], (uint64_t)entry - (at + 13));
 	put_32(&bytes[14], body - (at + 18));
 	put_32(&bytes[24], (uint64_t)number << 1 | 1);
-	put_32(&bytes[29], (uint64_t)gt_hot_exit - (at + 33));
+	put_32(&bytes[29], (uint64_t)exit - (at + 33));
 	put_32(&bytes[34], body - (at + 38));
 }
 

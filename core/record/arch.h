@@ -31,6 +31,13 @@ void gt_arch_interrupts_restore(uint64_t saved);
 extern const char gt_recorder_text_start[] __attribute__((visibility("hidden"))),
 	gt_recorder_text_end[] __attribute__((visibility("hidden")));
 
+/*
+ * From here on each CPU adds the 8 bytes at its %gs:GT_KERNEL_CLOCK_ADD to its clock wherever it is
+ * read (gt_arch_clock, and the stubs that are written later: gt_sites_rewrite). At boot, if ever;
+ * never undone.
+ */
+void gt_arch_clocks_apart(void);
+
 /* Bytes of an entry that the compiler left room in. Of a stub: GT_STUB_BYTES, in layout.h. */
 #define GT_SITE_BYTES 5
 

@@ -33,6 +33,9 @@
 #define GT_THREAD_CONTEXT	144
 #define GT_THREAD_BYTES		256
 
+/* Behind a kernel's block: 8 bytes that are added to the clock, where CPUs' clocks are apart. */
+#define GT_KERNEL_CLOCK_ADD GT_THREAD_BYTES
+
 /* The stop word: one compare tells "record, in this mode". */
 #define GT_STOP_FULL	      0x00000001 /* byte 0: no room; entries are counted as lost */
 #define GT_STOP_HOST	      0x00000100 /* byte 1: tracing_on = 0 */

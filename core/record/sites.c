@@ -68,6 +68,13 @@ void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, u
 	}
 }
 
+void gt_sites_rewrite(struct gt_sites *sites)
+{
+	for (uint32_t i = 0; i < sites->count; i++)
+		if (sites->states[i] != GT_SITE_NEVER)
+			write_stub(sites, i, sites->states[i]);
+}
+
 uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted)
 {
 	uint32_t changed = 0;

@@ -39,6 +39,10 @@ struct gt_sites {
 void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, uint32_t count,
 		   uint64_t stubs);
 
+/* Makes all stubs anew, for gt_arch_clocks_apart. As gt_sites_init, or with all other CPUs stopped.
+ */
+void gt_sites_rewrite(struct gt_sites *sites);
+
 /* Makes every entry what `wanted` (a byte each; GT_SITE_NEVER ones stay) says, in one batch. From
  * one CPU at a time. Returns how many were changed. */
 uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted);

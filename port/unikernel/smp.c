@@ -56,6 +56,7 @@ static bool start(uint32_t number, uint32_t apic)
 		apic_send_startup(apic, TRAMPOLINE);
 		wait_for_startup(cpu, START_LIMIT_NS);
 	}
+	trace_clock_measure(cpu);
 	return cpu->online;
 }
 
@@ -67,6 +68,7 @@ UNTRACED void smp_cpu_start(struct cpu *cpu)
 	apic_init();
 	trace_cpu_init(cpu);
 	__atomic_store_n(&cpu->online, 1, __ATOMIC_RELEASE);
+	trace_clock_answer(cpu);
 	/* Its queue is served from now on, once cpu_count says so. */
 	schedule_idle();
 }

@@ -271,8 +271,15 @@ void trace_cpu_init(struct cpu *cpu)
 	cpu_begin(cpu);
 }
 
+static void rewrite(void *sites)
+{
+	gt_sites_rewrite(sites);
+}
+
 void trace_start(void)
 {
+	trace_clock_report();
+	smp_stopped(rewrite, &trace_sites);
 	if (trace_files_init())
 		trace_serve();
 	else

@@ -28,6 +28,9 @@ void trace_init(void);
 void trace_start(void);
 /* On each processor but the first, by itself, before it takes its first interrupt. */
 void trace_cpu_init(struct cpu *cpu);
+/* Then, while the boot processor compares clocks with it: both at once, whether it came or not. */
+void trace_clock_answer(struct cpu *cpu);
+void trace_clock_measure(struct cpu *cpu);
 /* A new thread, before it can run; and one that is over, from another thread. Interrupts as the
  * caller has them. */
 void trace_thread_init(struct thread *thread);
@@ -62,6 +65,14 @@ static inline void trace_start(void)
 {
 }
 static inline void trace_cpu_init(struct cpu *cpu)
+{
+	(void)cpu;
+}
+static inline void trace_clock_answer(struct cpu *cpu)
+{
+	(void)cpu;
+}
+static inline void trace_clock_measure(struct cpu *cpu)
 {
 	(void)cpu;
 }

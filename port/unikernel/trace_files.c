@@ -5,6 +5,7 @@
  */
 #include "port/unikernel/trace_private.h"
 
+#include "core/record/arch.h"
 #include "core/record/kernel.h"
 #include "core/record/port.h"
 #include "core/view/arena_control.h"
@@ -235,7 +236,7 @@ bool trace_files_init(void)
 	static const struct gt_memory memory = { resize, NULL };
 	ring.arena = gt_port_arena();
 	ring.names = &arena_names;
-	ring.clock = (struct gt_clock){ .tsc_base = cpu_ticks(),
+	ring.clock = (struct gt_clock){ .tsc_base = gt_arch_clock(),
 					.ns_base = clock_ns(),
 					.mult = (1000000000ull << 24) / clock_ticks_per_second(),
 					.shift = 24 };

@@ -17,6 +17,11 @@ extern struct gt_sites trace_sites;
 /* Makes every entry what a byte of `wanted` says (enum gt_site_state). From a thread. */
 void trace_patch(const uint8_t *wanted);
 
+/* ---- trace_clock.c ---- */
+
+/* Says how well the clocks that were left alone are known. */
+void trace_clock_report(void);
+
 /* ---- trace_files.c ---- */
 
 /* The name of a thread, for those who read the trace when it is gone. */

@@ -171,14 +171,14 @@ def stacks_in(data, ordered):
         stacks = collections.defaultdict(list)
         clocks = collections.defaultdict(int)
         for sub in writer.sub_buffers:
-            context, high = sub.header.context, sub.header.clock >> 32
+            context, high, last = sub.header.context, sub.header.clock >> 32, sub.header.clock
             words, at = sub.words, 0
             while at < len(words):
                 word, at = words[at], at + 1
                 function, is_return, argument = word >> 33, word >> 32 & 1, word & 0xffffffff
                 assert word, "a hole"
                 if function == 0x7fffff01:
-                    high = argument
+                    high, last = argument, argument << 32
                 elif function == 0x7fffff03:
                     context = argument
                 elif function == 0x7fffff05:  # a place that was not used, and more of them
@@ -194,6 +194,9 @@ def stacks_in(data, ordered):
                 else:
                     assert function < 0x7fffff00, hex(function)
                     clock = high << 32 | argument
+                    if clock + (1 << 31) < last:  # its clock word stands behind it
+                        clock += 1 << 32
+                    last = clock
                     # What an interrupt did on the same stack may run ahead of its place.
                     if function in ordered and context != 0x40000000:
                         assert clock >= clocks[context]
@@ -225,6 +228,51 @@ def test_a_call_after_each_instruction_of_the_recording_path_harms_no_record(tmp
         assert (entries[numbers[name]], returns[numbers[name]]) == (calls, calls), name
     own = {numbers[name] for name in expected}
     assert stacks_in(data, own) > sum(expected.values())
+
+
+def turns_in(data):
+    """Each thread's turns on CPUs as (begin, end, CPU), by clocks, from the switches."""
+    turns = collections.defaultdict(list)
+    for number, writer in enumerate(data.writers):
+        began = {}
+        for sub in writer.sub_buffers:
+            words, at = sub.words, 0
+            while at < len(words):
+                word, at = words[at], at + 1
+                if word >> 33 == 0x7fffff06:
+                    if word >> 16 & 0xffff == 4:
+                        clock, left, came, _ = words[at:at + 4]
+                        if left in began:
+                            turns[left].append((began.pop(left), clock, number))
+                        began[came] = clock
+                    at += word & 0xffff
+                elif word >> 33 == 0x7fffff05:
+                    at += word & 0xffffffff
+    turns.pop(0, None)  # each CPU's own
+    return turns
+
+
+def test_a_clock_that_is_apart_is_found_and_moved(tmp_path):
+    skew = 20_000_000_000  # ticks: far more than any measurement can be wrong
+    with Machine(TARGET="stress", TRACE="ftrace", CPUS=2, LINGER=60,
+                 OPTIONS=f"skew={skew}") as machine:
+        machine.wait_for("can be fetched")
+        found = machine.wait_for(r"the clock of CPU 1 is (\d+) ns ahead, wrong by (\d+) at most: "
+                                 r"corrected\n")
+        recording = tmp_path / "trace.data"
+        recording.write_bytes(ftrace(machine, "trace.data"))
+    data = format_reader.read(recording)
+    _, _, mult, shift = data.clock
+    off, error = int(found[1]), int(found[2]) + 1000
+    assert abs(off - (skew * mult >> shift)) <= error + off // 1000
+    moves = 0
+    for turns in turns_in(data).values():
+        turns.sort()
+        for (_, end, cpu), (begin, _, other) in zip(turns, turns[1:]):
+            # Nobody begins here before he has ended there, as far as clocks are known.
+            assert begin - end >= -2 * (error << shift) // mult
+            moves += cpu != other
+    assert moves > 20
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clocks of the processors: each one's is compared with the boot processor's when it starts, by
+ * questions and answers of which the shortest round trip counts (core/record/offset.h). One that is
+ * apart by more than the measurement can be wrong is moved, in the trace; what was found is said on
+ * the console.
+ *
+ * OPTIONS="skew=TICKS" makes the second processor's clock differ by so much: it has to be found.
+ */
+#include "port/unikernel/trace_private.h"
+
+#include "core/record/arch.h"
+#include "core/record/layout.h"
+#include "core/record/offset.h"
+#include "port/unikernel/boot.h"
+#include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/cpu.h"
+#include "port/unikernel/trace.h"
+
+#define TRIPS	   64
+#define LIMIT_NS   2000000   /* for all of a processor's */
+#define MORE_NS	   2000000000 /* … if none came back by then: it has no processor of the host */
+#define SKEWED_CPU 1
+
+_Static_assert(GT_KERNEL_CLOCK_ADD + 8 <= CPU_RECORDER_BYTES, "the recorder's part of struct cpu");
+
+/* Between the boot processor and the one that starts. */
+static struct {
+	uint32_t question, answer; /* numbers; the answer's clock is there before its number */
+	uint64_t clock;
+	uint32_t over; /* number of the processor whose turn is over */
+} trip __attribute__((aligned(64)));
+
+static struct gt_offset widest; /* of those that agree: the one that is known worst */
+
+static uint64_t *clock_add(struct cpu *cpu)
+{
+	return (uint64_t *)((uint8_t *)cpu->recorder + GT_KERNEL_CLOCK_ADD);
+}
+
+void trace_clock_answer(struct cpu *cpu)
+{
+	uint32_t answered = __atomic_load_n(&trip.answer, __ATOMIC_RELAXED);
+	while (__atomic_load_n(&trip.over, __ATOMIC_ACQUIRE) < cpu->number) {
+		uint32_t question = __atomic_load_n(&trip.question, __ATOMIC_ACQUIRE);
+		if (question != answered) {
+			trip.clock = cpu_ticks() + *clock_add(cpu);
+			__atomic_store_n(&trip.answer, answered = question, __ATOMIC_RELEASE);
+		}
+		cpu_pause();
+	}
+}
+
+static void measure(struct gt_offset *offset)
+{
+	uint64_t start = clock_ns();
+	for (unsigned i = 0; i < TRIPS && clock_ns() - start < LIMIT_NS; i++) {
+		uint64_t before = cpu_ticks();
+		uint32_t question = trip.question + 1;
+		__atomic_store_n(&trip.question, question, __ATOMIC_RELEASE);
+		while (__atomic_load_n(&trip.answer, __ATOMIC_ACQUIRE) != question) {
+			if (clock_ns() - start > MORE_NS)
+				return;
+			cpu_pause();
+		}
+		gt_offset_sample(offset, before, trip.clock, cpu_ticks());
+	}
+}
+
+static uint64_t ns_of(uint64_t ticks)
+{
+	return ticks * 1000000 / (clock_ticks_per_second() / 1000);
+}
+
+void trace_clock_measure(struct cpu *cpu)
+{
+	uint64_t flags = interrupts_save();
+	struct gt_offset offset;
+	gt_offset_init(&offset);
+	if (cpu->number == SKEWED_CPU)
+		*clock_add(cpu) = option_number("skew", 0);
+	if (cpu->online)
+		measure(&offset);
+	if (gt_offset_applies(&offset))
+		*clock_add(cpu) -= (uint64_t)offset.ticks;
+	else if (offset.error != ~0ull && offset.error >= widest.error)
+		widest = offset;
+	__atomic_store_n(&trip.over, cpu->number, __ATOMIC_RELEASE);
+	interrupts_restore(flags);
+	if (!gt_offset_applies(&offset))
+		return;
+	bool behind = offset.ticks < 0;
+	console_print("trace: the clock of CPU %u is %lu ns %s, wrong by %lu at most: corrected\n",
+		      cpu->number, ns_of((uint64_t)(behind ? -offset.ticks : offset.ticks)),
+		      behind ? "behind" : "ahead", ns_of(offset.error));
+	gt_arch_clocks_apart();
+}
+
+void trace_clock_report(void)
+{
+	if (cpu_count > 1 && widest.error)
+		console_print("trace: the other clocks agree with CPU 0's, known to %lu ns\n",
+			      ns_of(widest.error));
+}
