@@ -19,7 +19,7 @@
 #include "port/unikernel/trace.h"
 
 #define TRIPS	   64
-#define LIMIT_NS   2000000   /* for all of a processor's */
+#define LIMIT_NS   2000000    /* for all of a processor's */
 #define MORE_NS	   2000000000 /* … if none came back by then: it has no processor of the host */
 #define SKEWED_CPU 1
 
