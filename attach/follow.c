@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "attach/session_private.h"
 #include "attach/detach.h"
+#include "attach/rules.h"
 
 #include <elf.h>
 #include <dirent.h>
@@ -372,6 +373,7 @@ static bool gains_rights(const struct exec *exec, const struct __ptrace_syscall_
 {
 	char name[4096], path[4200];
 	struct gt_process process = { .pid = exec->pid, .memory = -1, .pidfd = -1 };
+	struct gt_message why = { "" };
 	struct stat status;
 	int error;
 
@@ -395,10 +397,45 @@ static bool gains_rights(const struct exec *exec, const struct __ptrace_syscall_
 	else
 		snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)exec->pid,
 			 name[0] == '/' ? "root" : "cwd", name);
-	if (stat(path, &status))
+	if (stat(path, &status) || !((status.st_mode & S_ISUID && status.st_uid != geteuid()) ||
+				     (status.st_mode & S_ISGID && status.st_gid != getegid())))
 		return false;
-	return (status.st_mode & S_ISUID && status.st_uid != geteuid()) ||
-	       (status.st_mode & S_ISGID && status.st_gid != getegid());
+	gt_fail(&why, 0,
+		"'%.200s' has the rights of another user or group (set-user-ID), which it would "
+		"not get: run graftrace as root",
+		name);
+	gt_session_note_untraced(exec->session, exec->pid, why.text);
+	return true;
+}
+
+static void note_32_bit(struct gt_session *session, pid_t pid)
+{
+	struct gt_message why = { "" };
+	char path[64], target[200];
+	ssize_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	bytes = readlink(path, target, sizeof(target) - 1);
+	target[bytes > 0 ? bytes : 0] = 0;
+	gt_fail(&why, 0, "'%s' is a 32-bit program", target);
+	gt_session_note_untraced(session, pid, why.text);
+}
+
+static void note_nothing(struct gt_session *session, const struct gt_tracee *tracee)
+{
+	size_t i;
+
+	for (i = 0; i < tracee->object_count; i++) {
+		const struct gt_catalog_file *file = tracee->objects[i]->file;
+		const char *reason =
+			tracee->objects[i]->program ? gt_rule_nothing(file->object) : NULL;
+		struct gt_message why = { "" };
+
+		if (!reason)
+			continue;
+		gt_fail(&why, 0, "'%.150s' %s", file->path, reason);
+		gt_session_note_untraced(session, tracee->process.pid, why.text);
+	}
 }
 
 /* The agent goes into the new image; tid is at the exec event. */
@@ -408,6 +445,7 @@ static int new_image(struct exec *exec, pid_t tid)
 	struct gt_tracee *tracee = gt_follow_find(session, tid);
 	struct user_regs_struct registers;
 	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, 1000000);
+	struct gt_message message = { "" };
 	bool fresh = !tracee;
 	int error;
 
@@ -432,10 +470,16 @@ static int new_image(struct exec *exec, pid_t tid)
 	error = gt_thread_registers(tid, &registers);
 	if (!error && registers.cs == 0x33)
 		error = gt_tracee_begin(tracee, tid, &session->arena, &session->catalog,
-					&session->selection, ticks, session->sink, NULL);
+					&session->selection, ticks, session->sink, &message);
+	else if (!error || error == GT_ENOTSUP) /* its registers are others */
+		note_32_bit(session, tid);
 	tracee->process.stopped = 0;
 	if (error)
 		gt_tracee_forget(tracee);
+	if (error && message.text[0])
+		gt_session_note_untraced(session, tid, message.text);
+	else if (!error)
+		note_nothing(session, tracee);
 	if (!fresh)
 		return 0;
 	if (tracee->has_agent)

@@ -101,9 +101,10 @@ static bool add(struct family *family, pid_t pid, pid_t parent)
 	return true;
 }
 
-static void read_family(struct gt_session *session, struct family *family)
+/* all: also processes that are older than the session. */
+static void read_family(struct gt_session *session, struct family *family, bool all)
 {
-	long last = last_number(session);
+	long last = all ? 0 : last_number(session);
 	DIR *processes = opendir("/proc");
 	struct dirent *entry;
 
@@ -157,7 +158,7 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 	struct family family = { 0 };
 	size_t i;
 
-	read_family(session, &family);
+	read_family(session, &family, false);
 	mark_descendants(session, &family);
 	for (i = 0; i < family.count; i++) {
 		pid_t pid = family.pids[i];
@@ -171,4 +172,22 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 	free(family.pids);
 	free(family.parents);
 	free(family.ours);
+}
+
+int gt_follow_each_stranger(struct gt_session *session,
+			    int (*each)(struct gt_session *session, pid_t pid, pid_t parent))
+{
+	struct family family = { 0 };
+	size_t i;
+	int result = 0;
+
+	read_family(session, &family, true);
+	mark_descendants(session, &family);
+	for (i = 0; !result && i < family.count; i++)
+		if (family.ours[i] && !gt_follow_find(session, family.pids[i]))
+			result = each(session, family.pids[i], family.parents[i]);
+	free(family.pids);
+	free(family.parents);
+	free(family.ours);
+	return result;
 }

@@ -169,13 +169,18 @@ static int find_engine(void *data, const struct gt_object_symbol *symbol)
 	return *reason != NULL;
 }
 
+static bool is_go(const struct gt_object *object)
+{
+	return gt_object_section_named(object, ".gopclntab") ||
+	       gt_object_section_named(object, ".note.go.buildid");
+}
+
 const char *gt_rule_object(const struct gt_object *object, bool *never)
 {
 	const char *reason = NULL;
 
 	*never = true;
-	if (gt_object_section_named(object, ".gopclntab") ||
-	    gt_object_section_named(object, ".note.go.buildid"))
+	if (is_go(object))
 		return "belongs to a Go program, whose runtime moves stacks";
 	*never = false;
 	gt_object_each_symbol(object, find_engine, &reason);
@@ -195,6 +200,13 @@ const char *gt_rule_refused(const struct gt_object *object)
 		       "needs: "
 		       "use a build without";
 	return NULL;
+}
+
+const char *gt_rule_nothing(const struct gt_object *object)
+{
+	return is_go(object) ? "is a Go program: its runtime moves stacks, so its calls cannot be "
+			       "traced; use Go's own runtime/trace or pprof"
+			     : NULL;
 }
 
 bool gt_rule_is_libc(const struct gt_object *object)

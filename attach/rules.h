@@ -23,6 +23,10 @@ const char *gt_rule_object(const struct gt_object *object, bool *never);
 /* Why a program that is this file must not have the agent in it at all. NULL: it may. */
 const char *gt_rule_refused(const struct gt_object *object);
 
+/* Why nothing of a program that is this file will be seen, though the agent does it no harm. NULL:
+ * something may be. */
+const char *gt_rule_nothing(const struct gt_object *object);
+
 /* Why only its entries may be recorded, by its name. NULL: no reason known. */
 const char *gt_rule_entry_only(const struct gt_object_function *function);
 

@@ -242,9 +242,10 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		error = start_watching(session, message);
 	}
 	if (!error)
-		error = options->pid_count ? gt_session_attach(session, options->pids,
-							       options->pid_count, message)
-					   : start_program(session, options->argv, message);
+		error = options->pid_count
+				? gt_session_attach(session, options->pids, options->pid_count,
+						    options->children, message)
+				: start_program(session, options->argv, message);
 	if (error) {
 		session->reaped = true; /* nothing runs */
 		gt_session_destroy(session);

@@ -21,6 +21,7 @@ struct gt_session_options {
 	char *const *argv; /* the program, found as execvp finds it; or: */
 	const pid_t *pids; /* processes that run, to attach to; argv NULL */
 	size_t pid_count;
+	bool children; /* with pids: also their children that run already, and theirs */
 	enum graftrace_tracer tracer;
 	const char *const *filter;  /* -l: only these; none = all of the program's own */
 	const char *const *notrace; /* -n */
@@ -208,6 +209,17 @@ uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *
 			   uint32_t room);
 /* SIGSEGV, SIGABRT and their kind: the program did it to itself. */
 bool gt_signal_is_crash(int signal);
+
+/* A process that runs untraced, and why: the image that it has executed, or a child (`children`)
+ * that cannot be attached to. One of each reason. */
+struct gt_session_untraced {
+	pid_t pid;
+	char why[300];
+};
+#define GT_SESSION_UNTRACED 16 /* that are noted: the first ones */
+/* Number `index` of those so far. From any thread. */
+bool gt_session_untraced(struct gt_session *session, uint32_t index,
+			 struct gt_session_untraced *untraced);
 
 /* Of the program itself, once ended: as waitpid gives it. */
 int gt_session_exit_status(const struct gt_session *session);

@@ -13,6 +13,8 @@
 #define DETACH_LIMIT_MS 5000
 /* A process may fork while it is being detached from: it is looked for its children so often. */
 #define PASSES 5
+/* Looks for children that were there before us. */
+#define CHILDREN_PASSES 20
 
 static void say_left(struct gt_message *message, pid_t pid, enum gt_detach_left left)
 {
@@ -166,7 +168,44 @@ static int attach_process(struct gt_session *session, pid_t pid, struct gt_messa
 	return error;
 }
 
-int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count,
+/* A child that was there before we came. What cannot be traced runs on, and so do the others. */
+static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
+{
+	struct gt_message message = { "" };
+	size_t before = session->tracee_count, i;
+	int error;
+
+	for (i = 0; i < session->left_count; i++)
+		if (session->left[i] == pid)
+			return 0;
+	/* Forked since its parent was attached to: it has the agent. */
+	if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 && session->tracee_count > before)
+		return 0;
+	error = attach_process(session, pid, &message);
+	if (error == GT_ENOMEM)
+		return error;
+	if (error && error != GT_EGONE)
+		gt_session_note_untraced(session, pid, message.text);
+	if (error && session->left_count < GT_CHILDREN_LEFT)
+		session->left[session->left_count++] = pid;
+	return 0;
+}
+
+/* Until a look finds no new one: they may fork meanwhile, and who forked before it was attached to
+ * has a child without the agent. */
+static int attach_children(struct gt_session *session)
+{
+	size_t before;
+	int error = 0, pass = 0;
+
+	do {
+		before = session->tracee_count;
+		error = gt_follow_each_stranger(session, attach_child);
+	} while (!error && session->tracee_count > before && ++pass < CHILDREN_PASSES);
+	return error;
+}
+
+int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count, bool children,
 		      struct gt_message *message)
 {
 	size_t i;
@@ -187,6 +226,8 @@ int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t coun
 		gt_follow_note_reapers(session, pids[i]);
 		error = attach_process(session, pids[i], message);
 	}
+	if (!error && children && attach_children(session))
+		error = gt_fail(message, GT_ENOMEM, "no memory for the children");
 	if (error && session->tracee_count)
 		gt_follow_detach_all(session, NULL);
 	return error;

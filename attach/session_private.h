@@ -30,6 +30,8 @@ struct gt_pending_hit {
 };
 
 #define GT_REAPERS 64
+/* Children that could not be attached to, and are not tried again. */
+#define GT_CHILDREN_LEFT 256
 
 /* One who asks: the top (number 0) or an instance. */
 struct gt_session_asker {
@@ -63,6 +65,10 @@ struct gt_session {
 	uint32_t pending_count;
 	struct gt_session_death deaths[GT_SESSION_DEATHS];
 	uint32_t death_count;
+	struct gt_session_untraced untraced[GT_SESSION_UNTRACED];
+	uint32_t untraced_count;
+	pid_t left[GT_CHILDREN_LEFT];
+	uint32_t left_count;
 	const struct gt_sink *sink;
 	bool no_fork;
 	uint64_t threshold_ns;		/* of what is recorded */
@@ -147,9 +153,13 @@ void gt_follow_end_writers(struct gt_session *session, pid_t pid);
 void gt_follow_free_mail(struct gt_session *session, pid_t pid);
 /* Forgets tracee number `at`. */
 void gt_follow_drop(struct gt_session *session, size_t at);
-/* Attaches to processes; after an error none of them is attached to. */
-int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count,
+/* Attaches to processes; after an error none of them is attached to. children: and to those that
+ * they have, as far as it can be (gt_session_note_untraced). */
+int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count, bool children,
 		      struct gt_message *message);
+/* Calls back for each descendant of the session's processes that is not one of them; 0: goes on. */
+int gt_follow_each_stranger(struct gt_session *session,
+			    int (*each)(struct gt_session *session, pid_t pid, pid_t parent));
 /* Sets the session's clock, and the threshold by it. */
 void gt_session_calibrate(struct gt_session *session);
 /* Takes the agent out of all processes, also of those that have not told of themselves. The first
@@ -178,6 +188,8 @@ void gt_session_watch(struct gt_session *session, const pid_t *pids, size_t coun
 /* Under the lock. The same of all processes when the tracer has changed; with none they are not
  * watched, so that what is off costs nothing. */
 void gt_session_watch_as_traced(struct gt_session *session);
+/* session_untraced.c. */
+void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why);
 /* session_end.c. The process has ended: if a signal killed it, that is noted. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
 

@@ -58,6 +58,9 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(command, "'%s': %s", path, problem);
+	for (uint32_t i = 0; info->options && info->options[i]; i++)
+		if (strncmp(info->options[i], "untraced=", 9) == 0)
+			gt_complain(command, "'%s': ran untraced: %s", path, info->options[i] + 9);
 	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
 		if (info->lost[i])
 			gt_complain(command, "'%s': %llu records were lost: %s", path,

@@ -44,7 +44,8 @@ struct recording {
 	pthread_mutex_t live_lock; /* guards the making of `live` */
 	struct gt_door *door;
 	struct gt_record_options options;
-	char *program; /* path of its file */
+	uint32_t untraced_told; /* gt_session_untraced() */
+	char *program;		/* path of its file */
 	struct gt_file_writer *writer;
 	struct gt_session *session;
 	struct gt_live *live;
@@ -357,6 +358,22 @@ static void detach(struct recording *recording)
 		gt_complain(NAME, "%s", message.text);
 }
 
+/* Once each, here and in the recording. */
+static void tell_untraced(struct recording *recording)
+{
+	struct gt_session_untraced untraced;
+	char option[512];
+
+	while (gt_session_untraced(recording->session, recording->untraced_told, &untraced)) {
+		recording->untraced_told++;
+		gt_complain(NAME, "process %d runs untraced: %s", (int)untraced.pid, untraced.why);
+		snprintf(option, sizeof(option), "untraced=process %d: %s", (int)untraced.pid,
+			 untraced.why);
+		if (recording->writer != NULL)
+			gt_file_writer_option(recording->writer, option);
+	}
+}
+
 static void follow(struct recording *recording)
 {
 	uint64_t start = now_ns();
@@ -365,6 +382,7 @@ static void follow(struct recording *recording)
 	int state;
 
 	while ((state = gt_session_poll(recording->session, POLL_MS, &message)) != 0) {
+		tell_untraced(recording);
 		if (!recording->detaching &&
 		    gt_record_stop_now(&recording->stop, recording->session)) {
 			gt_session_set_tracing_on(recording->session, false, &message);
@@ -395,6 +413,7 @@ static void follow(struct recording *recording)
 		recording->failed = true;
 		nanosleep(&moment, NULL);
 	}
+	tell_untraced(recording);
 }
 
 static int start_session(struct recording *recording)
@@ -407,6 +426,7 @@ static int start_session(struct recording *recording)
 		.argv = options->argv,
 		.pids = options->pids,
 		.pid_count = options->pid_count,
+		.children = options->children,
 		.tracer = options->tracer,
 		.filter = options->filter,
 		.notrace = options->notrace,
@@ -489,11 +509,15 @@ static void say_attached(const struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
 	struct gt_session_totals totals;
+	char children[40] = "";
 
 	gt_session_totals(recording->session, &totals);
+	if (options->children && totals.processes > options->pid_count)
+		snprintf(children, sizeof(children), " and %u children",
+			 totals.processes - (unsigned)options->pid_count);
 	fprintf(stderr,
-		"graftrace: recording process %d%s (its threads were stopped for %.1f ms), %s\n",
-		(int)options->pids[0], options->pid_count > 1 ? " and others" : "",
+		"graftrace: recording process %d%s%s (its threads were stopped for %.1f ms), %s\n",
+		(int)options->pids[0], options->pid_count > 1 ? " and others" : "", children,
 		(double)totals.stopped_ns / 1e6,
 		options->for_ns != 0 ? "until the time is over, Ctrl-C or its end"
 				     : "until Ctrl-C or its end");

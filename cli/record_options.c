@@ -29,8 +29,10 @@ static const char help[] =
 	"With -P, records a process that runs already, until Ctrl-C, and leaves it as it was.\n"
 	"\n"
 	"What is traced:\n"
-	"  -P, --pid PID             this process, with all its threads and the children that\n"
-	"                            it will have; may be repeated. -p PID is the same\n"
+	"  -P, --pid PID[,PID...]    these processes, with all their threads and the children "
+	"that\n"
+	"                            they will have; may be repeated. -p PID is the same\n"
+	"      --children            and the children that they have already\n"
 	"      --for TIME            no longer than this: 10s, 500ms\n"
 	"      --from URL            a kernel that serves its trace: taken out of its ring\n"
 	"                            as it comes, until Ctrl-C or the kernel's end\n"
@@ -91,10 +93,12 @@ enum {
 	OPTION_BREAKPOINTS,
 	OPTION_SWITCH_EVENTS,
 	OPTION_NO_SWITCH_EVENTS,
+	OPTION_CHILDREN,
 };
 
 static const struct option options_known[] = {
 	{ "pid", required_argument, NULL, 'P' },
+	{ "children", no_argument, NULL, OPTION_CHILDREN },
 	{ "for", required_argument, NULL, OPTION_FOR },
 	{ "from", required_argument, NULL, OPTION_FROM },
 	{ "tracer", required_argument, NULL, 'p' },
@@ -131,6 +135,34 @@ static void add(const char **list, const char *word)
 	*list = word;
 }
 
+/* 1234 or 12,34,56. */
+static int take_pids(struct gt_record_options *options, struct gt_message *message)
+{
+	const char *at = optarg;
+	uint64_t number = 0;
+	int error;
+
+	for (;;) {
+		size_t length = strcspn(at, ",");
+		char word[32];
+		int32_t *pids = realloc(options->pids, (options->pid_count + 1) * sizeof(*pids));
+
+		if (pids == NULL) {
+			snprintf(message->text, sizeof(message->text), "no memory");
+			return GT_ENOMEM;
+		}
+		options->pids = pids;
+		snprintf(word, sizeof(word), "%.*s", (int)(length < 31 ? length : 31), at);
+		error = gt_value_number(word, 1, INT32_MAX, &number, message);
+		if (error != 0)
+			return error;
+		options->pids[options->pid_count++] = (int32_t)number;
+		if (at[length] == '\0')
+			return 0;
+		at += length + 1;
+	}
+}
+
 /* 0, or GT_EINVAL with the message. */
 static int take(int option, struct gt_record_options *options, struct gt_message *message)
 {
@@ -139,12 +171,15 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	int error = 0;
 
 	/* As perf's and uftrace's users type it. */
-	if (option == 'p' && optarg[0] != '\0' && strspn(optarg, "0123456789") == strlen(optarg))
+	if (option == 'p' && optarg[0] >= '0' && optarg[0] <= '9' &&
+	    strspn(optarg, "0123456789,") == strlen(optarg))
 		option = 'P';
 	switch (option) {
 	case 'P':
-		error = gt_value_number(optarg, 1, INT32_MAX, &number, message);
-		options->pids[options->pid_count++] = (int32_t)number;
+		error = take_pids(options, message);
+		break;
+	case OPTION_CHILDREN:
+		options->children = true;
 		break;
 	case OPTION_FOR:
 		error = gt_value_time(optarg, 1000000000, &options->for_ns, message);
@@ -295,6 +330,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		return usage("either a program is run, or -P names processes that run already");
 	if (optind >= argc && options->pid_count == 0)
 		return usage("the program to run is missing");
+	if (options->children && options->pid_count == 0)
+		return usage("--children says what -P takes: a program that is run has none yet");
 	if (lingers && options->serve == NULL)
 		return usage("--linger says how long to serve: it wants --serve");
 	if (options->pid_count == 0) {

@@ -28,6 +28,7 @@ struct gt_record_options {
 	uint64_t linger_ns; /* 0 = until Ctrl-C */
 	bool no_fork;
 	bool no_switches;
+	bool children;
 	bool unprepared;
 	bool libraries;
 	const char **library_globs;

@@ -252,6 +252,16 @@ static int put_start(struct gt_file_writer *writer, const struct gt_file_writer_
 	return put_strings(writer, GRAFTRACE_BLOCK_OPTIONS, &start, 0, &list);
 }
 
+int gt_file_writer_option(struct gt_file_writer *writer, const char *option)
+{
+	struct strings list = { 0 };
+
+	if (writer->output.error)
+		return writer->output.error;
+	add_string(&list, GRAFTRACE_STRING_OPTION, option);
+	return put_strings(writer, GRAFTRACE_BLOCK_OPTIONS, option, 0, &list);
+}
+
 /* What becomes blocks of its own. */
 
 static int sink_object(void *data, uint32_t pid, const char *path, uint64_t start, uint64_t end,

@@ -57,6 +57,9 @@ int gt_file_writer_flush(struct gt_file_writer *writer);
  * what a program records slowly is in the file soon. The sink's calls do it too. */
 int gt_file_writer_flush_old(struct gt_file_writer *writer);
 
+/* One more option (name=value) that is known only now. */
+int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
+
 /* What the end block says. */
 struct gt_file_writer_totals {
 	uint64_t words;

@@ -161,6 +161,78 @@ def test_two_processes_stand_in_one_recording(graftrace, attached):
         assert is_clean(one.pid) and is_clean(two.pid)
 
 
+FAMILY = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+__attribute__((noinline)) int twice(int x)
+{
+	__asm__ volatile("" ::: "memory");
+	return 2 * x;
+}
+static void works(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		usleep(1000);
+		if (twice(21) != 42)
+			_exit(1);
+	}
+}
+int main(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (fork() == 0) {
+			if (fork() == 0)
+				works();
+			works();
+		}
+	usleep(100000);
+	puts("ready");
+	fflush(stdout);
+	works();
+}
+"""
+
+
+def test_children_that_are_there_already_are_taken_if_asked(graftrace, compile):
+    with Running(compile(FAMILY, "-O2")) as target:
+        family = [target.pid]
+        for pid in family:
+            family += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        assert len(family) == 5
+        before = [look(pid) for pid in family]
+        assert " children" not in record(graftrace, target.pid, "--for", "20ms").stderr
+        done = record(graftrace, target.pid, "--children", "--for", "300ms")
+        assert f"recording process {target.pid} and 4 children" in done.stderr
+        assert calls(graftrace)["twice"] > 0
+        assert [look(pid) for pid in family] == before
+
+
+def test_children_that_cannot_be_traced_are_told_of(graftrace, compile):
+    with Running("/bin/sh", "-c", "sleep 1000 & echo ready; cat") as shell:
+        children = lambda: Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
+        wait_until(lambda: len(children()) == 2)
+        with subprocess.Popen([compile(TRACER), children()[0]], stdout=subprocess.PIPE) as debugger:
+            debugger.stdout.readline()
+            done = graftrace("record", "--children", "-P", shell.pid, "--for", "20ms")
+            debugger.kill()
+        assert "runs untraced" in done.stderr and "is traced already" in done.stderr
+        os.kill(int(children()[0]), signal.SIGTERM)
+
+
+def test_processes_may_stand_in_a_list(graftrace, attached):
+    with Running(attached) as one, Running(attached) as two:
+        tracer = start_recording(graftrace, f"{one.pid},{two.pid}")
+        assert one("call") == two("call") == "right"
+        end_recording(tracer)
+        assert calls(graftrace)["outer"] == 2
+    for words in (["-P", "1,x"], ["-P", "1,"], ["--children", "true"]):
+        graftrace("record", *words, code=2)
+
+
 def test_the_recording_ends_with_the_process(graftrace, attached):
     with Running(attached) as target:
         tracer = start_recording(graftrace, target.pid)
