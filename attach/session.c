@@ -18,9 +18,11 @@
 #include <unistd.h>
 
 /* Without a ring of the doorbell, poll looks again after this. */
-#define BUSY_US	     2000
-#define IDLE_US	     20000
-#define HEARTBEAT_MS 250
+#define BUSY_US		  2000
+#define IDLE_US		  20000
+#define HEARTBEAT_MS	  250
+#define MODE_BYTE	  3
+#define TRANSPORT_WAIT_MS 200
 
 /* Agents that wait for this host believe that it lives while the heartbeat goes on. */
 static void beat(struct gt_session *session)
@@ -334,7 +336,7 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct 
 	if (session->drain.mode == GRAFTRACE_MODE_DRAIN) {
 		error = gt_fail(message, GT_EINVAL,
 				"records go to a file as they come: there is nothing to overwrite");
-	} else {
+	} else if (!session->transport) {
 		session->drain.mode = mode;
 		__atomic_store_n(&session->arena.memory->mode, mode, __ATOMIC_SEQ_CST);
 		/* Writers that stopped for lack of room may go on by overwriting. */
@@ -342,6 +344,28 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct 
 	}
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+void gt_session_set_transport(struct gt_session *session)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+
+	pthread_mutex_lock(&session->lock);
+	session->transport = true;
+	session->drain.mode = GRAFTRACE_MODE_RING; /* what is there is taken out, not given up */
+	session->wait_ms = TRANSPORT_WAIT_MS;
+	__atomic_store_n(&memory->wait_ms, TRANSPORT_WAIT_MS, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&memory->mode, GRAFTRACE_MODE_DRAIN, __ATOMIC_SEQ_CST);
+	gt_follow_write_stop(session, MODE_BYTE, 0);
+	gt_follow_clear_full(session);
+	pthread_mutex_unlock(&session->lock);
+}
+
+void gt_session_has_room(struct gt_session *session)
+{
+	pthread_mutex_lock(&session->lock);
+	gt_follow_clear_full(session);
+	pthread_mutex_unlock(&session->lock);
 }
 
 int gt_session_clear(struct gt_session *session)

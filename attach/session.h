@@ -125,6 +125,12 @@ bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
  * comes. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
 			     struct gt_message *message);
+/* From now on, for good: the ring is read by somebody who takes out what comes, all the time. A
+ * writer that finds no room waits for that, a fifth of a second at most, before it drops. Ring
+ * modes. */
+void gt_session_set_transport(struct gt_session *session);
+/* Something was taken out: writers that have stopped for want of room go on. */
+void gt_session_has_room(struct gt_session *session);
 /* Triggers: core/view/target.h says what they are; the target's operations are these. */
 int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
 			   struct gt_message *message);

@@ -50,6 +50,7 @@ struct gt_session {
 	struct gt_catalog catalog;
 	struct gt_selection selection;
 	struct gt_session_asker askers[GT_ASKED_MAX];
+	bool transport;	 /* see gt_session_set_transport() */
 	uint32_t others; /* that trace, besides the top */
 	struct gt_live_target live;
 	struct gt_triggers triggers;

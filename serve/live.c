@@ -5,6 +5,7 @@
  */
 #include "serve/live_instance.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -116,6 +117,11 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 	pthread_mutex_unlock(&live->lock);
 	gt_live_get_look(live, &look);
 	gt_live_view_clear(&live->over);
+	if (live->instance == NULL && gt_live_is_detoured(live)) {
+		/* What found no room until now, in a sub-buffer that is being written. */
+		gt_live_pull(live);
+		gt_live_view_clear(&live->over);
+	}
 	pthread_mutex_lock(&live->pipe_lock);
 	if (error == 0 && gt_live_raw_discard(live)) {
 		pthread_mutex_unlock(&live->pipe_lock);
@@ -293,6 +299,47 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	return 0;
 }
 
+/* Memory that the system can give without swapping; UINT64_MAX: nobody knows. */
+static uint64_t available_bytes(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	unsigned long long kilobytes = 0;
+	char line[128];
+	bool found = false;
+
+	while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL)
+		found = sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1;
+	if (file != NULL)
+		fclose(file);
+	return found ? kilobytes * 1024 : UINT64_MAX;
+}
+
+/* Under `change`. As Linux: what there is stays, and memory that is not there is refused at once.
+ */
+static int set_size(struct gt_live *live, uint64_t bytes, struct gt_message *message)
+{
+	int error;
+
+	if (live->mode == GRAFTRACE_MODE_DRAIN) {
+		gt_message_set(message, "records go to a file as they come: the ring has its size "
+					"from the start (graftrace record --buffer-size)");
+		return GT_EBUSY;
+	}
+	if (bytes > live->buffer_bytes && bytes - live->buffer_bytes > available_bytes()) {
+		gt_message_set(message, "there is not so much memory");
+		return GT_ENOMEM;
+	}
+	if (bytes == live->buffer_bytes)
+		return 0;
+	error = gt_live_resize(live, bytes);
+	if (error != 0)
+		return no_memory(message);
+	pthread_mutex_lock(&live->lock);
+	live->buffer_bytes = bytes;
+	pthread_mutex_unlock(&live->lock);
+	return 0;
+}
+
 /* Time stamps are made when the trace is shown; that another clock clears is Linux's way. */
 static int set_clock(struct gt_live *live, enum gt_control_clock clock, struct gt_message *message)
 {
@@ -347,6 +394,9 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		case GT_CONTROL_MAX_DEPTH:
 		case GT_CONTROL_THRESHOLD_NS:
 			error = ask(live, which, value, message);
+			break;
+		case GT_CONTROL_BUFFER_BYTES:
+			error = set_size(live, value, message);
 			break;
 		case GT_CONTROL_PROFILE:
 			error = gt_session_set_profile(live->session, value != 0, message);

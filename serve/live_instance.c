@@ -21,8 +21,11 @@
 #include <string.h>
 #include <time.h>
 
-#define PUMP_NS	   20000000
-#define NAME_BYTES 64
+#define PUMP_NS	     20000000
+#define BUSY_NS	     1000000 /* while so much of the ring is in use: */
+#define BUSY_PERCENT 5
+#define FULL_PERCENT 75
+#define NAME_BYTES   64
 
 struct gt_live_instance {
 	char name[NAME_BYTES];
@@ -50,11 +53,12 @@ static void pull_locked(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
 	struct gt_store *first = instances->own;
+	bool full = first != NULL && gt_session_buffer_use(top->session) >= FULL_PERCENT;
 
-	if (instances->own != NULL) {
+	if (instances->routed)
 		gt_store_switch(instances->own, gt_session_tracing_on(top->session));
+	if (instances->own != NULL)
 		gt_store_pull(instances->own);
-	}
 	for (uint32_t i = 0; i < instances->count; i++) {
 		struct gt_live *one = instances->all[i];
 
@@ -64,6 +68,8 @@ static void pull_locked(struct gt_live *top)
 	/* What the first one has copied, all have. */
 	if (first != NULL)
 		gt_store_consume_source(first);
+	if (full)
+		gt_session_has_room(top->session);
 }
 
 void gt_live_pull(struct gt_live *live)
@@ -80,12 +86,15 @@ static void *pump(void *data)
 	struct gt_live *top = data;
 	struct gt_live_instances *instances = &top->instances;
 	struct timespec until;
+	bool busy;
 
 	pthread_mutex_lock(&instances->lock);
 	while (!instances->stop) {
 		pull_locked(top);
+		busy = instances->own != NULL &&
+		       gt_session_buffer_use(top->session) >= BUSY_PERCENT;
 		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += PUMP_NS;
+		until.tv_nsec += busy ? BUSY_NS : PUMP_NS;
 		if (until.tv_nsec >= 1000000000) {
 			until.tv_nsec -= 1000000000;
 			until.tv_sec++;
@@ -138,26 +147,33 @@ bool gt_live_is_detoured(struct gt_live *top)
 	return top->instances.own != NULL;
 }
 
-/* What is in the ring becomes a store, and what comes goes to another one. */
+/* All that is in the ring is in a store; what comes too, until another one takes it over. */
+static int copy_ring(struct gt_live *top, struct gt_store **store)
+{
+	int error = gt_store_create(gt_session_target(top->session), 0, true, store);
+
+	return error != 0 ? error : gt_store_pull(*store);
+}
+
+/* What there is becomes a store of its own, and what comes goes to another one. */
 static int detour(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
 	struct gt_target *session = gt_session_target(top->session);
 	bool overwrite = (top->options & GT_OPTION_OVERWRITE) != 0;
-	struct gt_store *archive = NULL, *own = NULL;
+	struct gt_store *archive = instances->own, *own = NULL;
 	struct gt_merge_given *positions = NULL;
 	struct gt_live_wish wish;
 	struct gt_route_want want;
 	uint32_t count = 0;
-	int error;
+	int error = 0;
 
 	gt_live_wish_of(top, &wish);
 	want = want_of(top, &wish);
-	error = gt_store_create(session, 0, false, &archive);
+	if (archive == NULL)
+		error = copy_ring(top, &archive);
 	if (error == 0)
 		error = gt_store_create_routed(session, top->buffer_bytes, overwrite, &own);
-	if (error == 0)
-		error = gt_store_pull(archive);
 	if (error == 0)
 		error = gt_store_positions(archive, &positions, &count);
 	if (error == 0)
@@ -169,15 +185,55 @@ static int detour(struct gt_live *top)
 					    gt_store_target(own));
 	free(positions);
 	if (error != 0) {
-		gt_store_put(archive);
+		if (archive != instances->own)
+			gt_store_put(archive);
 		gt_store_put(own);
 		return error;
 	}
+	gt_session_set_transport(top->session);
 	gt_store_consume_source(archive);
+	gt_session_has_room(top->session);
 	gt_store_freeze(archive);
+	gt_store_set_older(own, archive);
 	instances->archive = archive;
 	instances->own = own;
+	instances->routed = true;
 	return 0;
+}
+
+/* The ring's size is the arena's, for good: another size is that of a store behind it. */
+int gt_live_resize(struct gt_live *live, uint64_t bytes)
+{
+	struct gt_live *top = live->top != NULL ? live->top : live;
+	struct gt_live_instances *instances = &top->instances;
+	struct gt_store *own = NULL;
+	int error = 0;
+
+	pthread_mutex_lock(&instances->lock);
+	pull_locked(top);
+	if (live->instance != NULL) {
+		gt_store_set_limit(live->instance->store, bytes);
+	} else if (instances->own != NULL) {
+		gt_store_set_limit(instances->own, bytes);
+	} else {
+		error = copy_ring(top, &own);
+		if (error == 0)
+			error = gt_live_view_detour(&top->over, gt_store_target(own),
+						    gt_store_target(own));
+		if (error == 0) {
+			gt_session_set_transport(top->session);
+			gt_store_consume_source(own);
+			gt_session_has_room(top->session);
+			gt_store_set_overwrite(own, (top->options & GT_OPTION_OVERWRITE) != 0);
+			gt_store_set_limit(own, bytes);
+			instances->own = own;
+			start_pump(top);
+		} else {
+			gt_store_put(own);
+		}
+	}
+	pthread_mutex_unlock(&instances->lock);
+	return error;
 }
 
 /* What is asked */
@@ -216,7 +272,7 @@ static int ask_for_instance(struct gt_live *live, const struct gt_live_wish *wis
 	int error = 0;
 
 	pull_locked(top);
-	if (wish->tracer != GRAFTRACE_TRACER_NOP && !gt_live_is_detoured(top) &&
+	if (wish->tracer != GRAFTRACE_TRACER_NOP && !top->instances.routed &&
 	    !gt_session_top_has_all(top->session, instance->who, &ask))
 		error = detour(top);
 	if (error != 0)
@@ -264,7 +320,7 @@ int gt_live_top_begin(struct gt_live *top, struct gt_message *message)
 		others |= !gt_live_is_removed(instances->all[i]) &&
 			  instances->all[i]->tracer != GRAFTRACE_TRACER_NOP;
 	pull_locked(top);
-	if (others && !gt_live_is_detoured(top))
+	if (others && !instances->routed)
 		error = detour(top);
 	if (error == 0)
 		return 0;
@@ -276,7 +332,7 @@ void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish)
 {
 	struct gt_route_want want = want_of(top, wish);
 
-	if (gt_live_is_detoured(top))
+	if (top->instances.routed)
 		gt_store_want(top->instances.own, &want);
 	pthread_mutex_unlock(&top->instances.lock);
 }
@@ -297,9 +353,10 @@ uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2])
 	}
 	gt_live_pull(live);
 	gt_store_freeze(live->instances.own);
-	rings[0] = gt_store_target(live->instances.archive);
+	rings[0] = gt_store_target(live->instances.routed ? live->instances.archive
+							  : live->instances.own);
 	rings[1] = gt_store_target(live->instances.own);
-	return 2;
+	return live->instances.routed ? 2 : 1;
 }
 
 /* Life */

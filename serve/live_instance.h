@@ -42,6 +42,8 @@ void gt_live_release(struct gt_live *live);
 bool gt_live_instance_on(const struct gt_live *live);
 void gt_live_instance_fini(struct gt_live *live);
 
+/* The buffer has another size; it keeps what it has, or the newest of that. GT_ENOMEM. */
+int gt_live_resize(struct gt_live *live, uint64_t bytes);
 /* Of a buffer that is not the ring; nothing to do with the ring. */
 void gt_live_set_overwrite(struct gt_live *live, bool overwrite);
 

@@ -24,9 +24,11 @@ struct gt_live_instances {
 	pthread_cond_t wake; /* of the thread that copies, at its end */
 	pthread_t pump;
 	bool pumping, stop;
-	/* Of the top, from when what is recorded is more than it asks for: what was in the ring
-	 * then, and what it asked for since; else NULL. */
+	/* Of the top, from when the ring is not its buffer: another size was asked for, or what is
+	 * recorded is more than it asks for. own: what comes; archive: what was there before it is
+	 * routed. Else NULL. */
 	struct gt_store *archive, *own;
+	bool routed; /* own is not all that is recorded */
 	struct gt_live **all;
 	uint32_t count;
 };

@@ -114,6 +114,7 @@ int gt_live_stats(struct gt_control_target *target, const struct gt_control_scop
 	uint32_t count;
 	int error;
 
+	gt_live_pull(live);
 	pthread_mutex_lock(&live->pipe_lock);
 	error = gt_live_given(live, &given, &count);
 	pthread_mutex_unlock(&live->pipe_lock);

@@ -408,7 +408,8 @@ int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
 				view->writers[i].of = archive;
 		}
 		__atomic_store_n(&view->inner, inner, __ATOMIC_RELEASE);
-		view->inner_count = 0;
+		if (inner != archive)
+			view->inner_count = 0;
 	}
 	pthread_mutex_unlock(&view->lock);
 	return error;

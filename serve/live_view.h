@@ -45,7 +45,8 @@ int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer 
 void gt_live_view_clear(struct gt_live_view *view);
 
 /* From now on: what its session's writers have is `archive`'s, with the same indexes, and what
- * comes is `inner`'s, whose writers are others. GT_ENOMEM: nothing has changed. */
+ * comes is `inner`'s, whose writers are others, unless it is the same. GT_ENOMEM: nothing has
+ * changed. */
 int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
 			struct gt_target *inner);
 

@@ -25,6 +25,8 @@ struct source_writer {
 	struct gt_route_writer *route;
 	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* by the source, before it began */
 	uint64_t overrun;			     /* records that made room for newer ones */
+	uint64_t dropped;			     /* … that found no room */
+	uint64_t dropping;			     /* … and those of the sub-buffer in work */
 };
 
 struct gt_store {
@@ -36,7 +38,8 @@ struct gt_store {
 	uint32_t count, room;
 	uint64_t bytes, limit, missed;
 	bool overwrite, frozen;
-	void *copy; /* one sub-buffer */
+	struct gt_store *older; /* NULL: none */
+	void *copy;		/* one sub-buffer */
 	struct source_writer *in_work;
 	bool routed;
 	struct gt_route route;
@@ -95,7 +98,8 @@ static void count_lost(const struct source_writer *writer, uint64_t *lost)
 	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 		lost[cause] -= writer->lost_before[cause] < lost[cause] ? writer->lost_before[cause]
 									: lost[cause];
-	lost[GRAFTRACE_LOST_FULL] += writer->route->dropped;
+	lost[GRAFTRACE_LOST_FULL] += writer->dropped + writer->dropping +
+				     (writer->route != NULL ? writer->route->dropped : 0);
 	lost[GRAFTRACE_LOST_OVERRUN] += writer->overrun;
 }
 
@@ -111,8 +115,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 		*out = from->writer;
 		out->first = from->first != NULL ? from->first->sequence : behind(from);
 		out->next = from->last != NULL ? from->last->sequence + 1 : behind(from);
-		if (from->route != NULL)
-			count_lost(from, out->lost);
+		count_lost(from, out->lost);
 		error = 0;
 	}
 	pthread_mutex_unlock(&store->lock);
@@ -354,7 +357,7 @@ static void begin_counting(struct gt_store *store, uint32_t index)
 	struct source_writer *writer = &store->writers[index];
 	struct gt_writer now;
 
-	if (store->source->ops->writer(store->source, index, &now) != 0)
+	if (!store->routed || store->source->ops->writer(store->source, index, &now) != 0)
 		return;
 	writer->writer = now;
 	memcpy(writer->lost_before, now.lost, sizeof(now.lost));
@@ -427,33 +430,73 @@ static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
 	return at;
 }
 
+/* The oldest piece that can go makes room. `keep` has one left. False: none can. */
+static bool drop_oldest(struct gt_store *store, const struct source_writer *keep)
+{
+	struct source_writer *oldest = NULL;
+	const struct piece *piece;
+
+	for (uint32_t i = 0; i < store->count; i++) {
+		struct source_writer *at = &store->writers[i];
+
+		if (at->first != NULL && (at != keep || at->first != at->last) &&
+		    !at->first->growing &&
+		    (oldest == NULL ||
+		     at->first->sub_buffer.clock < oldest->first->sub_buffer.clock))
+			oldest = at;
+	}
+	if (oldest == NULL)
+		return false;
+	piece = oldest->first;
+	oldest->overrun += gt_decode_count(
+		&piece->sub_buffer, (const uint64_t *)(&piece->sub_buffer + 1), piece->words);
+	drop_first(store, oldest);
+	return true;
+}
+
+static bool drop_older(struct gt_store *store)
+{
+	bool dropped;
+
+	if (store->older == NULL)
+		return false;
+	pthread_mutex_lock(&store->older->lock);
+	dropped = drop_oldest(store->older, NULL);
+	pthread_mutex_unlock(&store->older->lock);
+	return dropped;
+}
+
+static bool is_full(struct gt_store *store, size_t bytes)
+{
+	uint64_t older = store->older != NULL ? gt_store_bytes(store->older) : 0;
+
+	return store->limit != 0 && older + store->bytes + bytes > store->limit;
+}
+
 /* True: there is room for so much more. */
 static bool make_room(struct gt_store *store, struct source_writer *keep, size_t bytes)
 {
-	if (store->limit == 0)
-		return true;
-	while (store->bytes + bytes > store->limit) {
-		struct source_writer *oldest = NULL;
-
-		if (!store->overwrite)
+	while (is_full(store, bytes)) {
+		if (!store->overwrite || (!drop_older(store) && !drop_oldest(store, keep)))
 			return false;
-		for (uint32_t i = 0; i < store->count; i++) {
-			struct source_writer *at = &store->writers[i];
-
-			if (at->first != NULL && (at != keep || at->first != at->last) &&
-			    (at->route == NULL || !at->first->growing) &&
-			    (oldest == NULL ||
-			     at->first->sub_buffer.clock < oldest->first->sub_buffer.clock))
-				oldest = at;
-		}
-		if (oldest == NULL)
-			return false;
-		oldest->overrun += gt_decode_count(
-			&oldest->first->sub_buffer,
-			(const uint64_t *)(&oldest->first->sub_buffer + 1), oldest->first->words);
-		drop_first(store, oldest);
 	}
 	return true;
+}
+
+void gt_store_set_limit(struct gt_store *store, uint64_t limit)
+{
+	pthread_mutex_lock(&store->lock);
+	store->limit = limit;
+	while (is_full(store, 0) && (drop_older(store) || drop_oldest(store, NULL)))
+		;
+	pthread_mutex_unlock(&store->lock);
+}
+
+void gt_store_set_older(struct gt_store *store, struct gt_store *older)
+{
+	pthread_mutex_lock(&store->lock);
+	store->older = older;
+	pthread_mutex_unlock(&store->lock);
 }
 
 /* Routed: what the newest piece has become. */
@@ -491,15 +534,41 @@ static struct graftrace_sub_buffer *open_piece(void *data, struct gt_route_write
 	return &piece->sub_buffer;
 }
 
+/* Of the sub-buffer that was copied there is no room for all: what is kept of it stays. */
+static void drop_copy(struct gt_store *store, struct source_writer *to, struct piece *old,
+		      uint32_t words, bool growing)
+{
+	const struct graftrace_sub_buffer *copy = store->copy;
+	const uint64_t *first = (const uint64_t *)(copy + 1);
+
+	uint64_t records = gt_decode_count(copy, first, words) -
+			   (old != NULL ? gt_decode_count(copy, first, old->words) : 0);
+
+	if (growing) {
+		to->dropping = records; /* there may be room, next time */
+		return;
+	}
+	store->missed++;
+	to->dropped += records;
+	to->dropping = 0;
+	if (old == NULL)
+		return;
+	old->growing = false;
+	old->sub_buffer.used = old->words;
+}
+
 /* Puts the copied sub-buffer behind the writer's others, or in the place of the growing one. */
 static int keep(struct gt_store *store, struct source_writer *to, uint32_t words, bool growing)
 {
-	struct piece *old = to->last != NULL && to->last->growing ? to->last : NULL;
 	const struct graftrace_sub_buffer *copy = store->copy;
+	struct piece *old =
+		to->last != NULL && to->last->growing && to->last->sequence == copy->sequence
+			? to->last
+			: NULL;
 	struct piece *piece;
 
 	if (!make_room(store, to, piece_bytes(words) - (old ? piece_bytes(old->words) : 0))) {
-		store->missed += !growing;
+		drop_copy(store, to, old, words, growing);
 		return 0;
 	}
 	piece = malloc(piece_bytes(words));
@@ -509,6 +578,7 @@ static int keep(struct gt_store *store, struct source_writer *to, uint32_t words
 	piece->sequence = copy->sequence;
 	piece->words = words;
 	piece->growing = growing;
+	to->dropping = 0;
 	piece->room = 0;
 	memcpy(&piece->sub_buffer, copy, sizeof(*copy) + words * 8ull);
 	piece->sub_buffer.used = growing ? 0 : words;

@@ -40,6 +40,11 @@ int gt_store_begin(struct gt_store *store, const struct gt_merge_given *position
 /* Begins with the sub-buffers that are being written now. GT_ENOMEM. */
 int gt_store_begin_now(struct gt_store *store);
 
+/* Other bytes that it may keep: what is too much goes, the oldest first. older: what was before it,
+ * which counts with it and goes first of all; it stays the caller's. */
+void gt_store_set_limit(struct gt_store *store, uint64_t limit);
+void gt_store_set_older(struct gt_store *store, struct gt_store *older);
+
 /* When it is full: whether the oldest go, or what comes is left out. */
 void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
 

@@ -188,18 +188,13 @@ static bool has_stats(const struct gt_control_target *target)
 
 static const struct gt_control_file files[] = {
 	ROW("buffer_size_kb", "kilobytes that one thread (or CPU) may fill", GT_CONTROL_LIVE,
-	    .writable = GT_CONTROL_KERNEL, .argument = GT_CONTROL_BUFFER_BYTES,
-	    .refusal = "the ring of a program has its size from the start: graftrace record "
-		       "--buffer-size",
-	    .open = open_size, .read = gt_row_read_text, .write = write_size),
+	    .argument = GT_CONTROL_BUFFER_BYTES, .open = open_size, .read = gt_row_read_text,
+	    .write = write_size),
 	ROW("buffer_total_size_kb", "kilobytes of the ring in all", GT_CONTROL_LIVE,
 	    .argument = GT_CONTROL_TOTAL_BYTES, .open = open_size, .read = gt_row_read_text),
 	ROW("per_cpu/cpu#/buffer_size_kb", "the same of one CPU", GT_CONTROL_LIVE,
-	    .writable = GT_CONTROL_KERNEL, .numbers = &gt_row_cpus,
-	    .argument = GT_CONTROL_BUFFER_BYTES,
-	    .refusal = "the ring of a program has its size from the start: graftrace record "
-		       "--buffer-size",
-	    .open = open_size, .read = gt_row_read_text, .write = write_size),
+	    .numbers = &gt_row_cpus, .argument = GT_CONTROL_BUFFER_BYTES, .open = open_size,
+	    .read = gt_row_read_text, .write = write_size),
 	ROW("free_buffer", "closing it empties the ring", GT_CONTROL_LIVE, .exists = can_clear,
 	    .write = gt_row_write_nothing, .close = close_free),
 	ROW("stats", "records by what became of them, threads, losses by cause", GT_CONTROL_ALL,
