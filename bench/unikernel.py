@@ -43,7 +43,8 @@ def instructions():
 
 def download():
     """The whole ring as text, once it is full."""
-    options = boot(TARGET="calls", CPUS="2", BUFFER="64M", TRACE="ftrace", LINGER="120")
+    options = boot(TARGET="calls", CPUS="2", BUFFER="64M", TRACE="ftrace", LINGER="120",
+                   OPTIONS="batches=6000")
     machine = subprocess.Popen([ROOT / "tools" / "unikernel", "run"], cwd=ROOT,
                                env={**os.environ, **options}, stdout=subprocess.PIPE,
                                stdin=subprocess.DEVNULL, text=True, start_new_session=True)

@@ -215,6 +215,9 @@ static bool make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 		return false;
 	}
 	uint32_t words = (uint32_t)got;
+	if (!file->consumes && sequence + 1 == file->limit[index] &&
+	    words > file->limit_words[index])
+		sub->used = words = file->limit_words[index];
 	if (sub->used == 0) {
 		if (file->consumes)
 			return false; /* it is being written */
@@ -258,9 +261,6 @@ static bool make_trace(struct gt_arena_file *file)
 			continue;
 		if (file->next[index] < writer.first)
 			file->next[index] = writer.first;
-		/* a file that ends, ends with what there was when it began */
-		if (file->limit[index] == 0)
-			file->limit[index] = writer.next;
 		uint64_t limit = file->consumes ? writer.next : file->limit[index];
 		if (file->next[index] >= limit)
 			continue;
@@ -328,6 +328,31 @@ static bool make_block(struct gt_arena_file *file)
 	}
 }
 
+/* One moment for all CPUs: a thread that moves between them is on both sides of it or on none. */
+static void set_limits(struct gt_arena_file *file)
+{
+	struct graftrace_arena *arena = file->control->ring->arena;
+	struct graftrace_stream *streams = graftrace_arena_streams(arena);
+	uint32_t count = file->target.target.ops->writer_count(&file->target.target);
+	uint32_t room =
+		(arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t next, again = __atomic_load_n(&streams[i].sequence, __ATOMIC_ACQUIRE);
+		do {
+			next = again;
+			uint32_t current = __atomic_load_n(&streams[i].current, __ATOMIC_ACQUIRE);
+			file->limit_words[i] =
+				current - 1 < arena->sub_buffer_count
+					? gt_arena_words_before_hole(
+						  graftrace_arena_sub_buffer(arena, current - 1),
+						  room)
+					: room;
+			again = __atomic_load_n(&streams[i].sequence, __ATOMIC_ACQUIRE);
+		} while (again != next);
+		file->limit[i] = next;
+	}
+}
+
 int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt_arena_file **out,
 		       struct gt_message *message)
 {
@@ -352,6 +377,7 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	file->capacity = capacity;
 	file->function = 1;
 	gt_arena_target_init(&file->target, ring);
+	set_limits(file);
 	/* the magic comes as a block that is none */
 	__builtin_memcpy(file->block, GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES);
 	file->bytes = GRAFTRACE_FILE_MAGIC_BYTES;

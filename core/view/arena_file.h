@@ -24,7 +24,10 @@ struct gt_arena_file {
 	uint32_t threads;  /* that were told */
 	uint32_t turn;	   /* writers in a row that had nothing */
 	uint64_t next[GT_ARENA_WRITERS];
+	/* A file that ends, ends with what there was when it was opened: sequences below this, and
+	 * of the last of them so many words. */
 	uint64_t limit[GT_ARENA_WRITERS];
+	uint32_t limit_words[GT_ARENA_WRITERS];
 	uint64_t offset; /* in the file, of the block in work */
 	uint64_t number; /* of the block in work */
 	uint64_t sub_buffers, words;

@@ -498,6 +498,8 @@ static int give_gap(struct gt_decode *decode, struct gt_record *record)
 static int give_open(struct gt_decode *decode, struct gt_record *record)
 {
 	for (;;) {
+		if (decode->kernel && decode->context < GRAFTRACE_CONTEXT_INTERRUPT)
+			decode->tid = decode->context;
 		if (decode->depth) {
 			decode->unwind_to = 0;
 			decode->unwind_kind = GT_RECORD_OPEN;

@@ -519,6 +519,24 @@ int gt_merge_poll(struct gt_merge *merge)
 	return error;
 }
 
+/* A kernel's calls that are still open are told when all its CPUs are at their ends: before that
+ * another one may have their returns. */
+static void tell_open_calls(struct gt_merge *merge)
+{
+	if (!merge->tell_open || (merge->mode != GT_MERGE_SNAPSHOT && !merge->finished))
+		return;
+	for (uint32_t i = 0; i < merge->source_count; i++) {
+		struct gt_source *source = merge->sources[i];
+		if (!source || !source->fed || !source->decode.kernel || source->ending)
+			continue;
+		source->ending = true;
+		source->growing = false;
+		gt_decode_end(&source->decode);
+		if (advance(merge, source))
+			heap_push(merge, source);
+	}
+}
+
 int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 {
 	struct gt_source *source = merge->current;
@@ -544,6 +562,8 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 			else
 				merge->waiting_count += source->state == GT_SOURCE_WAITING;
 		}
+		if (!merge->heap_count)
+			tell_open_calls(merge);
 		if (!merge->heap_count)
 			return merge->mode == GT_MERGE_SNAPSHOT || merge->finished ? 0 : GT_EAGAIN;
 		source = merge->heap[0];

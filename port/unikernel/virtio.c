@@ -36,6 +36,7 @@
 #define FLAG_NEXT	  1
 #define FLAG_WRITTEN	  2
 #define NO_INTERRUPT	  1
+#define NO_NOTIFY	  1 /* the same bit of the device's flags */
 
 static void set_8(struct virtio_device *device, uint32_t offset, uint8_t value)
 {
@@ -189,7 +190,11 @@ bool virtio_queue_add(struct virtio_queue *queue, const struct virtio_buffer *bu
 
 void virtio_queue_ring(struct virtio_queue *queue)
 {
+	/* A device that is at work says that it looks at the queue again anyway, after it has taken
+	 * that back: our index before its flag, its flag before our index. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&queue->used->flags, __ATOMIC_RELAXED) & NO_NOTIFY)
+		return;
 	*queue->bell = queue->number;
 }
 

@@ -66,6 +66,10 @@ def test_the_second_line_gives_a_recording(booted):
     shown = subprocess.run([GRAFTRACE, "show", recording], check=True, capture_output=True,
                            text=True, timeout=60).stdout
     assert shown.count("fibonacci();") + shown.count("fibonacci() {") == CALLS
+    # Both threads have ended in yield().
+    parsed = subprocess.run([GRAFTRACE, "parse-trace", recording, "-o", "/dev/null"], check=True,
+                            capture_output=True, text=True, timeout=60).stderr
+    assert "2 calls still open at the end" in parsed
 
 
 def test_the_text_can_be_taken_apart_too(booted, tmp_path):

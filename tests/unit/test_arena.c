@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* A kernel's control files on port/fake's machine: counts that add up, a snapshot that has each
+ * record once, a recording that ends at one moment, commands, marks and the profiler. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "core/view/arena_control.h"
+#include "core/view/arena_file.h"
+#include "port/fake/fake.h"
+
+#define FUNCTIONS 4
+#define RING	  (16 * 4096)
+
+static const char *const names[FUNCTIONS] = { "outer", "inner", "leaf", "other" };
+static struct gt_arena_ring ring;
+static struct gt_arena_control control;
+static uint8_t patched[FUNCTIONS];
+static char printed[65536];
+static int allocated;
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	allocated += (memory == NULL) - (new_bytes == 0);
+	assert_true(new_bytes <= 2 << 20); /* the largest piece that a kernel is asked for */
+	(void)old_bytes;
+	if (new_bytes == 0) {
+		free(memory);
+		return NULL;
+	}
+	return realloc(memory, new_bytes);
+}
+
+static int function(void *data, uint32_t number, struct gt_function *out)
+{
+	(void)data;
+	if (number - 1 >= FUNCTIONS)
+		return GT_ENOENT;
+	*out = (struct gt_function){ .name = names[number - 1], .object = "kernel" };
+	return GT_OK;
+}
+
+static int function_at(void *data, uint64_t address, struct gt_function *out)
+{
+	(void)data;
+	(void)address;
+	(void)out;
+	return GT_ENOENT;
+}
+
+static int thread_name(void *data, uint32_t tid, char comm[16])
+{
+	(void)data;
+	snprintf(comm, 16, "t%u", tid);
+	return GT_OK;
+}
+
+static void lock(void *data)
+{
+	(void)data;
+}
+
+static void set_tracing_on(void *data, bool on)
+{
+	(void)data;
+	gt_kernel_set_tracing_on(on);
+}
+
+static void set_tracer(void *data, enum graftrace_tracer tracer)
+{
+	(void)data;
+	gt_kernel_set_tracer(tracer);
+}
+
+static void patch(void *data, const uint8_t *wanted)
+{
+	(void)data;
+	memcpy(patched, wanted, FUNCTIONS);
+}
+
+static uint64_t now_ns(void *data)
+{
+	(void)data;
+	return 1000000;
+}
+
+static uint32_t thread_number(void *data, uint32_t index)
+{
+	(void)data;
+	return index < 3 ? index + 1 : 0;
+}
+
+static bool mark(void *data, const char *bytes, size_t count, bool raw)
+{
+	(void)data;
+	return gt_kernel_mark(bytes, (uint32_t)count, raw);
+}
+
+static void watch(void *data)
+{
+	++*(int *)data;
+}
+
+static void print(void *data, const char *text, size_t bytes)
+{
+	(void)data;
+	strncat(printed, text, bytes);
+}
+
+static int watched;
+
+static int start(void **state)
+{
+	static const struct gt_arena_names arena_names = { function, function_at, thread_name,
+							   NULL };
+	static const struct gt_arena_machine machine = { .lock = lock,
+							 .unlock = lock,
+							 .set_tracing_on = set_tracing_on,
+							 .set_tracer = set_tracer,
+							 .patch = patch,
+							 .now_ns = now_ns,
+							 .thread_number = thread_number,
+							 .mark = mark,
+							 .watch = watch,
+							 .print = print,
+							 .data = &watched };
+	static const struct gt_memory memory = { resize, NULL };
+	(void)state;
+	allocated = watched = 0;
+	printed[0] = '\0';
+	gt_fake_start(RING, 4096);
+	memset(&ring, 0, sizeof(ring));
+	ring.arena = gt_fake_arena();
+	ring.names = &arena_names;
+	ring.clock = (struct gt_clock){ .tsc_base = 1ull << 40, .mult = 1 };
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	gt_fake_cpu_start(1, gt_fake_stack(2));
+	assert_int_equal(
+		gt_arena_control_init(&control, &ring, &machine, &memory, FUNCTIONS, "fake"), 0);
+	gt_arena_control_patch(&control);
+	gt_kernel_set_tracing_on(true);
+	return 0;
+}
+
+/* Calls of a leaf, two records each, on one CPU. */
+static void calls(uint32_t cpu, uint32_t function_number, int count)
+{
+	gt_fake_run(cpu);
+	for (int i = 0; i < count; i++) {
+		gt_fake_call(function_number);
+		gt_fake_return();
+	}
+}
+
+static char *read_file(const char *path)
+{
+	struct gt_control_node node;
+	struct gt_control_handle handle;
+	struct gt_message message;
+	char *text = calloc(1, 1 << 20);
+	size_t length = 0;
+	int64_t got;
+	assert_int_equal(gt_control_find(&control.control, path, strlen(path), &node), 0);
+	assert_int_equal(gt_control_open(&handle, &node, GT_CONTROL_READ, &message), 0);
+	while ((got = gt_control_read(&handle, text + length, 4096, &message)) > 0)
+		length += (size_t)got;
+	gt_control_close(&handle, &message);
+	return text;
+}
+
+static int put(const char *path, const char *value)
+{
+	struct gt_control_node node;
+	struct gt_message message;
+	assert_int_equal(gt_control_find(&control.control, path, strlen(path), &node), 0);
+	return gt_control_put(&node, false, value, strlen(value), &message);
+}
+
+static int occurrences(const char *text, const char *what)
+{
+	int count = 0;
+	for (; (text = strstr(text, what)) != NULL; text++)
+		count++;
+	return count;
+}
+
+static int count_in(const char *path, const char *what)
+{
+	char *text = read_file(path);
+	int count = occurrences(text, what);
+	free(text);
+	return count;
+}
+
+static uint64_t number_in(const char *path, const char *name)
+{
+	char *text = read_file(path);
+	const char *at = strstr(text, name);
+	assert_non_null(at);
+	uint64_t value = strtoull(at + strlen(name), NULL, 10);
+	free(text);
+	return value;
+}
+
+/* entries + overrun + dropped + read */
+static uint64_t sum(const char *path)
+{
+	return number_in(path, "entries: ") + number_in(path, "overrun: ") +
+	       number_in(path, "dropped events: ") + number_in(path, "read events: ");
+}
+
+static void counts_add_up_in_a_ring_that_is_full_and_read(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		calls(0, 3, 700);
+		calls(1, 3, 900);
+		if (round == 2)
+			free(read_file("trace_pipe"));
+		/* a dropped call is one event: it has no return */
+		uint64_t dropped = number_in("stats", "dropped events: ");
+		uint64_t kept = sum("stats") - dropped;
+		assert_int_equal(kept + 2 * dropped, 2ull * (700 + 900) * (uint64_t)(round + 1));
+		assert_int_equal(sum("per_cpu/cpu0/stats") + sum("per_cpu/cpu1/stats"),
+				 sum("stats"));
+	}
+	assert_true(number_in("stats", "dropped events: ") > 0);
+	assert_true(number_in("stats", "read events: ") > 0);
+}
+
+static void counts_add_up_where_the_oldest_is_overwritten(void **state)
+{
+	(void)state;
+	assert_int_equal(put("options/overwrite", "1"), 0);
+	for (int round = 1; round < 6; round++) {
+		calls(0, 3, 1500);
+		calls(1, 3, 500);
+		assert_int_equal(sum("stats"), 4000 * round);
+	}
+	assert_true(number_in("stats", "overrun: ") > 0);
+	assert_int_equal(number_in("stats", "dropped events: "), 0);
+}
+
+static void a_clear_begins_all_counts_anew(void **state)
+{
+	(void)state;
+	calls(0, 3, 100);
+	struct gt_control_node node;
+	struct gt_message message;
+	gt_control_find(&control.control, "trace", 5, &node);
+	assert_int_equal(gt_control_put(&node, true, "", 0, &message), 0);
+	assert_int_equal(sum("stats"), 0);
+	calls(0, 3, 5);
+	assert_int_equal(number_in("stats", "entries: "), 10);
+	assert_int_equal(count_in("trace", "leaf();"), 5);
+}
+
+static void a_record_is_in_the_snapshot_or_comes_later(void **state)
+{
+	(void)state;
+	for (int round = 1; round < 5; round++) {
+		calls(0, 3, 300 * round);
+		calls(1, 3, 200 * round);
+		assert_int_equal(put("snapshot", "1"), 0);
+		assert_int_equal(count_in("trace", "leaf();"), 0);
+		calls(1, 4, 7);
+		assert_int_equal(count_in("snapshot", "leaf();"), 500 * round);
+		assert_int_equal(count_in("per_cpu/cpu1/snapshot", "leaf();"), 200 * round);
+		assert_int_equal(count_in("snapshot", "other();"), round > 1 ? 7 : 0);
+		assert_int_equal(count_in("trace", "other();"), 7);
+	}
+	assert_int_equal(put("snapshot", "0"), 0);
+	assert_int_equal(count_in("snapshot", "* Snapshot is freed *"), 1);
+}
+
+static void a_recording_ends_at_the_moment_it_was_asked_for(void **state)
+{
+	struct gt_arena_file *file;
+	struct gt_message message;
+	char block[4096];
+	(void)state;
+	calls(0, 3, 1000);
+	calls(1, 3, 10);
+	assert_int_equal(gt_arena_file_open(&control, false, &file, &message), 0);
+	int64_t got = gt_arena_file_read(file, block, sizeof(block));
+	/* goes on in the sub-buffer that is open, and into the next ones */
+	calls(1, 3, 900);
+	calls(0, 3, 10);
+	while (got > 0)
+		got = gt_arena_file_read(file, block, sizeof(block));
+	/* a CONTEXT or a CLOCK word more in each sub-buffer at most */
+	assert_in_range(file->words, 2020, 2020 + 2 * file->sub_buffers);
+	gt_arena_file_close(file);
+}
+
+static void commands_make_functions_look_at_the_table(void **state)
+{
+	(void)state;
+	assert_int_equal(put("set_ftrace_filter", "leaf:traceoff:2"), 0);
+	assert_int_equal(patched[2], GT_ARENA_ENTRY_TRIGGER);
+	assert_int_equal(patched[1], GT_ARENA_ENTRY_ON);
+	assert_int_equal(count_in("set_ftrace_filter", "leaf:traceoff:count=2"), 1);
+	assert_int_equal(put("set_ftrace_filter", "*:stacktrace"), 0);
+	assert_int_equal(patched[0], GT_ARENA_ENTRY_TRIGGER);
+	assert_int_equal(put("set_ftrace_filter", "!*:stacktrace"), 0);
+	assert_int_equal(patched[0], GT_ARENA_ENTRY_ON);
+	assert_int_equal(patched[2], GT_ARENA_ENTRY_TRIGGER);
+	assert_int_equal(put("set_ftrace_filter", "nothing:traceoff"), GT_EINVAL);
+	assert_int_equal(put("set_ftrace_filter", "!inner:traceoff"), GT_EINVAL);
+	assert_int_equal(put("set_ftrace_filter", "!leaf:traceoff"), 0);
+	assert_int_equal(patched[2], GT_ARENA_ENTRY_ON);
+	/* only so many, and then in words */
+	for (int set = 0; set <= GT_ARENA_COMMANDS; set++) {
+		char command[64];
+		snprintf(command, sizeof(command), "%c%c%c%c:%s", set & 1 ? 'l' : '?',
+			 set & 2 ? 'e' : '?', set & 4 ? 'a' : '?', set & 8 ? 'f' : '?',
+			 set < 16   ? "traceon"
+			 : set < 32 ? "traceoff"
+				    : "stacktrace");
+		assert_int_equal(put("set_ftrace_filter", command),
+				 set < GT_ARENA_COMMANDS ? 0 : GT_ENOSPC);
+	}
+}
+
+static void snapshot_and_dump_wait_for_the_kernels_thread(void **state)
+{
+	(void)state;
+	calls(0, 3, 3);
+	assert_int_equal(put("set_ftrace_filter", "leaf:dump:1"), 0);
+	assert_int_equal(watched, 1);
+	assert_true(gt_arena_control_must_act(&control));
+	gt_arena_control_act(&control);
+	assert_string_equal(printed, "");
+	gt_arena_control_note(&control, GRAFTRACE_TRIGGER_DUMP);
+	gt_arena_control_note(&control, GRAFTRACE_TRIGGER_SNAPSHOT);
+	gt_arena_control_act(&control);
+	/* the snapshot is taken first, as its moment is the more exact */
+	assert_int_equal(count_in("snapshot", "leaf();"), 3);
+	assert_int_equal(occurrences(printed, "# tracer: function_graph"), 1);
+	assert_int_equal(put("set_ftrace_filter", "!leaf:dump"), 0);
+	assert_false(gt_arena_control_must_act(&control));
+}
+
+static void marks_stand_between_calls(void **state)
+{
+	char *text;
+	(void)state;
+	calls(0, 3, 1);
+	assert_int_equal(put("trace_marker", "between"), 0);
+	calls(0, 4, 1);
+	text = read_file("trace");
+	const char *first = strstr(text, "leaf();"), *mark_at = strstr(text, "/* between */");
+	assert_true(first != NULL && mark_at > first && strstr(mark_at, "other();") != NULL);
+	free(text);
+	assert_int_equal(put("tracing_on", "0"), 0);
+	assert_int_equal(put("trace_marker", "nobody"), GT_EBADF);
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	put("snapshot", "0");
+	assert_int_equal(allocated,
+			 2); /* the lists of functions, which live as long as the kernel */
+	free(control.marks);
+	free(control.wanted);
+	return 0;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, finish)
+	const struct CMUnitTest tests[] = {
+		TEST(counts_add_up_in_a_ring_that_is_full_and_read),
+		TEST(counts_add_up_where_the_oldest_is_overwritten),
+		TEST(a_clear_begins_all_counts_anew),
+		TEST(a_record_is_in_the_snapshot_or_comes_later),
+		TEST(a_recording_ends_at_the_moment_it_was_asked_for),
+		TEST(commands_make_functions_look_at_the_table),
+		TEST(snapshot_and_dump_wait_for_the_kernels_thread),
+		TEST(marks_stand_between_calls),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
