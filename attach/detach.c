@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "attach/detach_private.h"
 #include "attach/editor.h"
+#include "attach/resolver.h"
 #include "attach/world.h"
 
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 /* The pause after the first round; it doubles a few times. */
 #define PAUSE_NS      1000000l
 #define PAUSE_DOUBLES 3
+/* Rounds that wait for walks of V8's: what looks like one may be left over on a stack. */
+#define WALKS_MOST 100u
 
 static uint64_t now_ms(void)
 {
@@ -249,7 +252,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		    struct gt_message *message)
 {
 	struct gt_stopped_threads threads;
-	bool clean = false;
+	bool clean = false, walked = false;
 	int error = gt_world_stop(out->process, &threads, limit_ms, message);
 
 	if (error)
@@ -259,7 +262,12 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		error = undo_code(out, true);
 	if (!error)
 		error = gt_detach_read_granules(out);
-	if (!error)
+	/* A walk of V8's that holds a place of the mirror may write there: slots wait for it. */
+	if (!error && out->walks < WALKS_MOST)
+		walked = gt_resolver_in_use(out->process, &out->header, out->image, &out->state,
+					    &threads);
+	out->walks += walked;
+	if (!error && !walked)
 		error = gt_detach_put_back_slots(out);
 	if (!error)
 		error = gt_detach_look_inside(out, &threads, &clean);
@@ -268,7 +276,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 			error = undo_code(out, false);
 		out->lookups_gone = true;
 	}
-	*done = !error && out->lookups_gone && !out->inside && !out->foreign;
+	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);
 	gt_threads_resume(out->process, &threads);

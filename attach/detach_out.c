@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/detach_private.h"
+#include "attach/resolver.h"
 #include "attach/traps.h"
 
 #include <dirent.h>
@@ -207,6 +208,8 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 	if (error)
 		return error;
 	error = gt_traps_leave(&remote, &out->header, out->image, &out->state);
+	if (!error)
+		error = gt_resolver_reset(out->process, &out->header, out->image, &out->state);
 	if (!error)
 		error = unmap_mirror(out, &remote);
 	if (!error)

@@ -46,9 +46,10 @@ struct gt_detach {
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;
-	bool quiet;   /* all threads have left: nobody will take a slot any more */
-	bool foreign; /* someone else wrote over a patch */
-	bool inside;  /* someone stands in our code */
+	uint32_t walks; /* rounds that a walk of V8's was waited for */
+	bool quiet;	/* all threads have left: nobody will take a slot any more */
+	bool foreign;	/* someone else wrote over a patch */
+	bool inside;	/* someone stands in our code */
 };
 
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address);

@@ -6,6 +6,7 @@
  */
 #include "attach/patch.h"
 #include "attach/editor.h"
+#include "attach/resolver.h"
 #include "attach/traps.h"
 
 #include <stdlib.h>
@@ -306,12 +307,12 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 	uint64_t body = entry->body + object->bias;
 	uint64_t stub = gt_region_stub_address(patcher->region, object->slot + index);
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], jump[8];
-	uint32_t kind = role & GT_ROLE_TRIGGER	 ? header->entry_trigger
-			: role & GT_ROLE_SILENT	 ? header->entry_silent
-			: entry->entry_only	 ? header->entry_only
-			: role & GT_ROLE_NOTRACE ? header->entry_notrace
-			: role & GT_ROLE_ROOT	 ? header->entry_root
-						 : header->entry;
+	uint32_t kind = role & GT_ROLE_TRIGGER			  ? header->entry_trigger
+			: role & GT_ROLE_SILENT			  ? header->entry_silent
+			: entry->entry_only || object->entry_only ? header->entry_only
+			: role & GT_ROLE_NOTRACE		  ? header->entry_notrace
+			: role & GT_ROLE_ROOT			  ? header->entry_root
+								  : header->entry;
 	struct change change = {
 		.entry = entry,
 		.stub = stub,
@@ -439,7 +440,7 @@ static uint8_t role_of(struct patcher *patcher, uint32_t index, const struct gt_
 		.named = named,
 		.root = gt_selection_is_root(selection, plain, shown),
 		.notrace = gt_selection_is_notrace(selection, plain, shown),
-		.entry_only = entry->entry_only,
+		.entry_only = entry->entry_only || patcher->object->entry_only,
 	};
 	uint32_t number = patcher->region->first_number + patcher->object->slot + index;
 	uint8_t bits = (role.root ? GT_ROLE_ROOT : 0) | (role.notrace ? GT_ROLE_NOTRACE : 0) |
@@ -507,6 +508,14 @@ static int patch_one(struct patcher *patcher, uint32_t index, const struct gt_se
 	entry = plan_of(object, index, selection);
 	if (!entry || (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps))
 		return 0;
+	/* Before the first return slot is taken. */
+	if (wanted && !object->resolved) {
+		int error = gt_resolver_set(patcher->tracee, object);
+
+		if (error)
+			return error;
+		object->resolved = true;
+	}
 	role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
 	if (!named && !selection->stacks && !(role & GT_ROLE_TRIGGER))
 		wanted = false; /* no room for its triggers */

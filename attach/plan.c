@@ -400,6 +400,9 @@ int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_me
 		gt_plan_destroy(created);
 		return error;
 	}
+	created->resolver = gt_rule_resolver(created->scan, object);
+	if (created->resolver && !created->object_never)
+		created->object_reason = NULL; /* V8's */
 	*plan = created;
 	return 0;
 
@@ -438,6 +441,11 @@ void gt_plan_allow_breakpoints(struct gt_plan *plan)
 			       gt_object_needed_count(plan->object) == 0;
 	if (gt_object_each_symbol(plan->object, is_in_libc, NULL))
 		plan->blocks_signals = true;
+}
+
+uint64_t gt_plan_resolver(const struct gt_plan *plan)
+{
+	return plan->resolver;
 }
 
 bool gt_plan_has_breakpoints(const struct gt_plan *plan)

@@ -105,6 +105,11 @@ void gt_plan_use_cache(struct gt_plan *plan, const char *directory);
 /* That directory's name. GT_ENOENT: neither variable is set. */
 int gt_plan_cache_directory(char *path, size_t size);
 
+/* Address of V8's word for its resolver of return addresses (attach/resolver.h): while it leads to
+ * the agent the object's functions may be traced as all others; else at their entries only. 0:
+ * there is none. */
+uint64_t gt_plan_resolver(const struct gt_plan *plan);
+
 /* From now on functions that no jump fits in are planned as GT_PLAN_BREAKPOINT, and gt_hooks_find()
  * knows what the agent must see for that. To be called before anything is planned. */
 void gt_plan_allow_breakpoints(struct gt_plan *plan);

@@ -41,6 +41,7 @@ struct gt_plan {
 	bool no_memory;
 	bool complete;	     /* all functions are planned */
 	bool breakpoints;    /* gt_plan_allow_breakpoints() */
+	uint64_t resolver;   /* gt_plan_resolver() */
 	bool blocks_signals; /* it is the C library, or has it inside */
 };
 

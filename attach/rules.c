@@ -149,6 +149,12 @@ const char *gt_rule_entry_only(const struct gt_object_function *function)
 
 	if (!*name)
 		return NULL;
+	/* V8: code with its own ideas of where arguments and return addresses are, and what is
+	 * given the address of its own return slot. */
+	if (strncmp(name, "Builtins_", 9) == 0)
+		return "is machine code that V8 has made";
+	if (strncmp(name, "_ZN2v8", 6) == 0 && strstr(name, "CheckStackGuardState"))
+		return "is told where its own return address is";
 	for (i = 0; i < sizeof(entry_only_names) / sizeof(*entry_only_names); i++)
 		if (*name == *entry_only_names[i].name &&
 		    strcmp(name, entry_only_names[i].name) == 0)
@@ -185,6 +191,44 @@ const char *gt_rule_object(const struct gt_object *object, bool *never)
 	*never = false;
 	gt_object_each_symbol(object, find_engine, &reason);
 	return reason;
+}
+
+uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object)
+{
+	static const uint8_t store[] = { 0x48, 0x89, 0x3d }; /* mov %rdi, word(%rip) */
+	uint64_t address, word, room;
+	uint32_t left;
+
+	if (gt_object_symbol(object, "_ZN2v82V832SetReturnAddressLocationResolverEPFmmE",
+			     &address) ||
+	    !address)
+		return 0;
+	/* A library's code reaches it through its tables, so it has a name. */
+	if (gt_object_symbol(object,
+			     "_ZN2v88internal10StackFrame33return_address_location_"
+			     "resolver_E",
+			     &word) == 0 &&
+	    word)
+		return word;
+	for (left = 16; left > 0; left--) {
+		const uint8_t *code = gt_scan_code(scan, address, &room);
+		struct gt_instruction instruction;
+
+		if (!code || !gt_instruction_decode(code, room, address, &instruction))
+			return 0;
+		if (instruction.bytes == 7 && memcmp(code, store, sizeof(store)) == 0)
+			return instruction.rip_target;
+		/* To V8's inner function, also with a frame around it. */
+		if ((instruction.kind == GT_INSTRUCTION_JMP ||
+		     instruction.kind == GT_INSTRUCTION_CALL) &&
+		    instruction.target_bytes)
+			address = instruction.target;
+		else if (gt_instruction_ends(&instruction))
+			return 0;
+		else
+			address += instruction.bytes;
+	}
+	return 0;
 }
 
 const char *gt_rule_refused(const struct gt_object *object)

@@ -20,6 +20,10 @@ const char *gt_rule_never(const struct gt_object *object,
  */
 const char *gt_rule_object(const struct gt_object *object, bool *never);
 
+/* The word in which V8 keeps its resolver of return addresses, if the object exports the function
+ * that sets it, and it is as it has always been. 0: no. */
+uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object);
+
 /* Why a program that is this file must not have the agent in it at all. NULL: it may. */
 const char *gt_rule_refused(const struct gt_object *object);
 

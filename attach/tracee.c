@@ -326,6 +326,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		object->bias = bias;
 		memset(object->states, 0, file->function_count);
 		object->hooked = false;
+		object->resolved = object->entry_only = false;
 		*found = object;
 	}
 	if (!*found)

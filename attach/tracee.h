@@ -87,6 +87,8 @@ struct gt_tracee_object {
 	bool told;	 /* the sink knows its functions */
 	bool gone;	 /* unloaded; its slots wait for the same file to come back */
 	bool hooked;
+	bool entry_only;		   /* no return of it may be taken (attach/resolver.h) */
+	bool resolved;			   /* that was looked at */
 	int hook_sites[GT_HOOKS_MAX];	   /* index in the agent's hooks, -1 = none */
 	uint64_t hook_stubs[GT_HOOKS_MAX]; /* and where stub and moved code stand, 0 = none */
 	uint64_t hook_moved[GT_HOOKS_MAX];

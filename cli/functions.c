@@ -176,13 +176,26 @@ static int list_program(struct gt_function_list *list, const char *program, bool
 	return result;
 }
 
+/* Somebody has set V8's resolver (attach/resolver.h) already: not graftrace. */
+static bool has_other_resolver(const struct gt_catalog_file *file, uint64_t bias,
+			       const struct gt_process *process)
+{
+	const uint64_t word = gt_plan_resolver(file->plan);
+	uint64_t there = 0;
+
+	return word && process->memory >= 0 &&
+	       gt_process_read(process, word + bias, &there, sizeof(there)) == 0 && there;
+}
+
 /* One file of a process, where its code is mapped. memory: /proc/PID/mem, -1: it cannot be read. */
 static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *file, uint64_t bias,
 		       const struct gt_process *process)
 {
 	struct gt_message message = { "" };
+	bool other;
 	uint32_t i;
 
+	other = has_other_resolver(file, bias, process);
 	gt_catalog_hooks(file);
 	gt_function_list_object(list, file->object);
 	for (i = 0; i < file->function_count; i++) {
@@ -205,6 +218,11 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 			entry.entry_only = false;
 			entry.reason = "is not in memory as in its file: a debugger's, or another "
 				       "tracer's";
+		}
+		if (other && entry.way != GT_PLAN_NONE && !entry.entry_only) {
+			entry.entry_only = true;
+			entry.reason = "the V8 engine in it has another resolver of return "
+				       "addresses";
 		}
 		gt_function_list_add(list, file->object, &entry);
 	}

@@ -70,7 +70,8 @@ struct graftrace_agent_image {
 	 */
 	uint32_t trap_entry;	/* the handler of SIGTRAP … */
 	uint32_t trap_restorer; /* … and what it returns to */
-	uint32_t reserved[3];
+	uint32_t resolver;	/* uint64_t (*)(uint64_t return_slot): where the real address is */
+	uint32_t reserved[2];
 };
 
 /* Page 0 of a region; written by the host through /proc/PID/mem. */
@@ -174,8 +175,9 @@ struct graftrace_traps {
 #define GRAFTRACE_TRAP_HASH(address) \
 	((uint32_t)((uint64_t)(address)*0x9e3779b97f4a7c15ull >> 48) % GRAFTRACE_TRAPS)
 
-#define GRAFTRACE_AGENT_REGIONS 32
-#define GRAFTRACE_AGENT_HOOKS	256
+#define GRAFTRACE_AGENT_RESOLVERS 4
+#define GRAFTRACE_AGENT_REGIONS	  32
+#define GRAFTRACE_AGENT_HOOKS	  256
 
 /* The agent's state in the process. The host fills the first part before any traced call runs, adds
  * regions and hooks later (entry first, then the count), and reads the rest. */
@@ -209,6 +211,8 @@ struct graftrace_agent_state {
 		uint64_t inode;
 	} passing[2];
 	struct graftrace_traps traps;
+	/* Words of the program that hold the address of `resolver`; 0: no more. Noted first. */
+	uint64_t resolvers[GRAFTRACE_AGENT_RESOLVERS];
 };
 
 /* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */

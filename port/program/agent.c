@@ -18,6 +18,7 @@ _Static_assert(offsetof(struct graftrace_agent_image, entry_slow) == 88,
 /* Called from glue.S only. */
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind);
 uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole);
+uint64_t gt_agent_resolve(uint64_t slot) __attribute__((used));
 
 struct graftrace_arena *gt_port_arena(void)
 {
@@ -52,6 +53,14 @@ bool gt_port_is_stub_return(uint64_t address)
 		if (address - gt_agent_state.regions[i].start < gt_agent_state.regions[i].bytes)
 			return true;
 	return false;
+}
+
+/* Called by the program (V8), also from signal handlers: where the return address of this slot is.
+ * It may be written there, too: that is where the call returns to. */
+uint64_t gt_agent_resolve(uint64_t slot)
+{
+	return gt_port_is_stub_return(*(const uint64_t *)slot) ? slot ^ 1ull << GT_MIRROR_BIT
+							       : slot;
 }
 
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)

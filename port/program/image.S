@@ -24,6 +24,7 @@ gt_image_tail:
 	AT_TAIL(gt_glue_hook)
 	AT_TAIL(gt_trap_entry)
 	AT_TAIL(gt_trap_restorer)
-	.long 0, 0, 0
+	AT_TAIL(gt_agent_resolve)
+	.long 0, 0
 
 	.section .note.GNU-stack, "", @progbits

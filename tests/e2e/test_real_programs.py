@@ -123,17 +123,6 @@ def test_a_program_does_what_it_does_untraced(graftrace, inputs, name, more):
     assert re.search(r"[1-9][0-9,]* calls.* 0 lost", summary), summary
 
 
-def test_an_engine_that_walks_its_stack_is_recorded_at_its_entries(graftrace, inputs):
-    """With all of them it is 13 million for this little: those are for a long run."""
-    some = [] if MORE > 1 else ["-l", "v8::internal::*Factory*"]
-    command = ["node", "-e", "console.log([3, 1, 2].sort().map(x => x * 7)); process.exit(3)"]
-    plain = run_plain(command, inputs)
-    assert plain.returncode == 3
-    traced = graftrace("record", *some, "--", *command, code=3)
-    assert (traced.stdout, plain.stdout) == (plain.stdout, "[ 7, 14, 21 ]\n")
-    assert re.search(r"[1-9][0-9,]{3,} calls.* 0 lost", traced.stderr)
-
-
 def test_a_program_that_is_run_by_another_is_followed_with_libraries_too(graftrace):
     graftrace("record", "--libs", "--", "sh", "-c", "/bin/ls / > /dev/null; :")
     report = graftrace("report", "--by", "object").stdout
