@@ -155,6 +155,12 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	struct gt_off_cpu time;
 	int error = 0;
 
+	if (which == GT_CONTROL_TRACING_ON) { /* trace-cmd extract stops what it reads */
+		if (value == 0)
+			return 0;
+		gt_message_set(message, "a recording is over");
+		return GT_EPERM;
+	}
 	pthread_mutex_lock(&recorded->lock);
 	if (which != GT_CONTROL_OPTIONS || ((value ^ recorded->options) & fixed)) {
 		gt_message_set(message, "this of a recording cannot be changed");

@@ -136,6 +136,11 @@ static int64_t write_option(struct gt_control_handle *handle, const char *bytes,
 	return error != 0 ? error : taken;
 }
 
+static bool is_there(const struct gt_control_target *target, uint64_t bit)
+{
+	return target->kind != GT_CONTROL_RECORDING || bit & GT_OPTIONS_OF_TEXT;
+}
+
 static int open_options(struct gt_control_handle *handle, unsigned access,
 			struct gt_message *message)
 {
@@ -152,6 +157,8 @@ static int open_options(struct gt_control_handle *handle, unsigned access,
 		return error;
 	for (size_t i = 0; i < COUNT(options); i++) {
 		if (options[i].tracer >= 0 && (uint64_t)options[i].tracer != tracer)
+			continue;
+		if (!is_there(handle->target, options[i].bit))
 			continue;
 		say(handle, "%s%s\n", set & options[i].bit ? "" : "no", options[i].name);
 	}
@@ -174,7 +181,7 @@ static int64_t write_options(struct gt_control_handle *handle, const char *bytes
 		on = false;
 		bit = gt_control_option(bytes + 2, count - 2);
 	}
-	if (bit == 0)
+	if (bit == 0 || !is_there(handle->target, bit))
 		return REFUSE(message, GT_EINVAL,
 			      "no option '%.*s'; reading trace_options lists them",
 			      SHOWN(bytes, count));
@@ -182,8 +189,11 @@ static int64_t write_options(struct gt_control_handle *handle, const char *bytes
 	return error != 0 ? error : taken;
 }
 
+/* Of a recording there are those that say how it is shown. */
+#define KINDS_OF(bit) (GT_OPTION_##bit & GT_OPTIONS_OF_TEXT ? GT_CONTROL_ALL : GT_CONTROL_LIVE)
+
 #define X(name, bit, tracer, help)                                                     \
-	ROW("options/" name, help, GT_CONTROL_ALL, .argument = GT_OPTION_##bit,        \
+	ROW("options/" name, help, KINDS_OF(bit), .argument = GT_OPTION_##bit,         \
 	    .writable = GT_CONTROL_ALL, .open = open_option, .read = gt_row_read_text, \
 	    .write = write_option),
 

@@ -19,6 +19,9 @@ static int open_trace(struct gt_control_handle *handle, unsigned access, struct 
 		int error;
 
 		gt_message_clear(message);
+		/* trace-cmd extract empties what it has read: a recording stays */
+		if (target->kind == GT_CONTROL_RECORDING && !(access & GT_CONTROL_READ))
+			return 0;
 		error = target->ops->clear != NULL ? target->ops->clear(target, &scope, message)
 						   : gt_row_not_here(message);
 		if (error != 0)
@@ -97,7 +100,7 @@ static int64_t write_marker(struct gt_control_handle *handle, const char *bytes,
 	    .close = close_trace, ##__VA_ARGS__)
 
 static const struct gt_control_file files[] = {
-	TRACE("", GT_SCOPE_ALL, GT_CONTROL_ALL, ""),
+	TRACE("", GT_SCOPE_ALL, GT_CONTROL_ALL, "", .writable = GT_CONTROL_ALL),
 	PIPE("", GT_SCOPE_ALL, "", .flags = GT_CONTROL_WAITS),
 	TRACE("per_cpu/cpu#/", GT_SCOPE_CPU, GT_CONTROL_ALL, ", of one CPU",
 	      .numbers = &gt_row_cpus),

@@ -253,7 +253,7 @@ static const struct gt_control_file files[] = {
 	VALUE("current_tracer", "what is recorded: nop, function or function_graph", GT_CONTROL_ALL,
 	      GT_CONTROL_TRACER),
 	VALUE("tracing_on", "1 while calls are recorded; write 0 to pause, 1 to go on",
-	      GT_CONTROL_ALL, GT_CONTROL_TRACING_ON),
+	      GT_CONTROL_ALL, GT_CONTROL_TRACING_ON, .writable = GT_CONTROL_ALL),
 	ROW("tracing_enable/on", "reading or writing it switches tracing on", GT_CONTROL_LIVE,
 	    .flags = GT_CONTROL_ACTS | GT_CONTROL_TOP, .argument = 1, .open = open_switch,
 	    .read = gt_row_read_text, .write = write_switch),

@@ -411,8 +411,13 @@ def test_a_recording_is_mounted_until_ctrl_c(recording):
 
 def test_a_recording_cannot_be_changed(recording):
     directory, process = recording
-    assert refused(os.open, directory / "tracing_on", os.O_WRONLY) == errno.EROFS
-    assert refused(os.open, directory / "trace", os.O_WRONLY | os.O_TRUNC) == errno.EROFS
+    assert refused(os.open, directory / "current_tracer", os.O_WRONLY) == errno.EROFS
+    assert not (directory / "options" / "overwrite").exists()
+    (directory / "tracing_on").write_text("0")
+    assert refused((directory / "tracing_on").write_text, "1") == errno.EPERM
+    whole = (directory / "trace").read_text()
+    (directory / "trace").write_text("")
+    assert (directory / "trace").read_text() == whole
     (directory / "options" / "funcgraph-cpu").write_text("0")
     assert "CPU" not in (directory / "trace").read_text()
 

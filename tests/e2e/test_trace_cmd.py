@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -195,6 +196,21 @@ def test_a_snapshot_is_taken_shown_and_cleared(mounted):
 
 
 # Into a file
+
+
+def test_extract_copies_a_recording(graftrace, program):
+    graftrace("record", "-o", "calls.data", program, stdin="3\n", code=3)
+    directory = graftrace.directory / "recorded"
+    directory.mkdir()
+    process = graftrace.start("mount", directory, "calls.data")
+    wait_until((directory / "trace").exists, "the mount")
+    graftrace("mount", "--enter", directory, "--", "trace-cmd", "extract", "-o", "calls.dat",
+              timeout=PATIENCE)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0
+    shown = subprocess.run(["trace-cmd", "report", "-i", "calls.dat"], cwd=graftrace.directory,
+                           text=True, capture_output=True, timeout=PATIENCE).stdout
+    assert re.findall(r"\| +(\w+)\(\)", shown) == ["main", "middle", "leaf", "leaf", "leaf", "other"]
 
 
 def test_extract_takes_what_is_in_the_ring_out_of_it(mounted):
