@@ -31,6 +31,7 @@ static void free_file(struct gt_catalog_file *file)
 	gt_names_fini(&file->names);
 	free(file->entries);
 	free(file->planned);
+	free(file->touched);
 	free(file->path);
 	free(file);
 }
@@ -130,7 +131,8 @@ static int plan_file(struct gt_catalog_file *file, bool breakpoints, struct gt_m
 	file->function_count = gt_object_function_count(file->object);
 	file->entries = calloc(file->function_count + 1, sizeof(*file->entries));
 	file->planned = calloc(file->function_count + 1, 1);
-	if (!file->entries || !file->planned)
+	file->touched = calloc(file->function_count + 1, 1);
+	if (!file->entries || !file->planned || !file->touched)
 		return gt_fail(message, GT_ENOMEM, "no memory for the functions of %s", file->path);
 	file->prepared = gt_plan_is_prepared(file->plan);
 	return 0;

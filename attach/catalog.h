@@ -35,6 +35,7 @@ struct gt_catalog_file {
 	uint32_t function_count;
 	struct gt_plan_entry *entries; /* [function_count]; valid where planned[] is set */
 	uint8_t *planned;
+	uint8_t *touched; /* [function_count]: 1 = it was patched at some time */
 	struct gt_names names;
 	struct gt_hook hooks[GT_HOOKS_MAX];
 	int hook_count; /* -1: not looked for yet */

@@ -328,6 +328,7 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 	struct gt_plan_map map;
 	int error = 0;
 
+	object->file->touched[index] |= !(role & GT_ROLE_SILENT);
 	if (fresh) {
 		expected_bytes(entry, object->states[index], change.before);
 		if (!is_there(patcher, entry->patch_address + object->bias, change.before,
@@ -476,7 +477,7 @@ int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *se
 		const char *plain = gt_object_function(file->object, index)->name;
 		const char *shown = named ? gt_object_function_name(file->object, index) : plain;
 
-		if (gt_selection_wants(selection, plain, shown) ||
+		if (gt_selection_wants(selection, file, plain, shown) ||
 		    gt_triggers_match(selection->triggers, plain, shown))
 			plan_of(object, index, selection);
 	}
@@ -500,7 +501,7 @@ static int patch_one(struct patcher *patcher, uint32_t index, const struct gt_se
 		return 0;
 	if (by_name)
 		shown = gt_object_function_name(file->object, index);
-	named = gt_selection_wants(selection, plain, shown);
+	named = gt_selection_wants(selection, file, plain, shown);
 	wanted = named || selection->stacks || gt_triggers_match(selection->triggers, plain, shown);
 	if (!wanted && state != GT_FUNCTION_TRACED &&
 	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running))

@@ -123,7 +123,7 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->fork_policy = options->no_fork;
 	memory->graph_only = options->graph && options->graph[0];
 	memory->profile = options->profile;
-	memory->children_follow = !options->no_fork;
+	memory->children_follow = 0; /* options/function-fork, as on Linux */
 	memory->max_depth = options->max_graph_depth;
 	memory->signals = options->stop_signals;
 }
@@ -418,6 +418,7 @@ int gt_session_each_function(struct gt_session *session,
 							 &session->selection))
 					continue;
 				gt_catalog_describe(object->file, index, object->bias, &function);
+				function.touched = object->file->touched[index];
 				result = each(data,
 					      tracee->agent.regions[object->region].first_number +
 						      object->slot + index,

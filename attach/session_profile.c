@@ -115,8 +115,8 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		if (gt_catalog_function(&session->catalog, sums[i].function, &row->named))
 			continue; /* the target's own invention */
 		/* Instances may have functions patched that the top leaves out. */
-		if (session->others &&
-		    !gt_asked_wants(session->selection.asked[0], row->named.name, row->named.name))
+		if (session->others && !gt_asked_wants(session->selection.asked[0], NULL,
+						       row->named.name, row->named.name))
 			continue;
 		row->function = sums[i].function;
 		row->hits = entry->hits;

@@ -30,7 +30,7 @@ static uint32_t count_matches(struct gt_session *session, const char *glob, uint
 			struct gt_catalog_file *file = object->file;
 
 			for (index = 0; index < file->function_count; index++) {
-				if (!gt_asked_wants(&only,
+				if (!gt_asked_wants(&only, NULL,
 						    gt_object_function(file->object, index)->name,
 						    gt_object_function_name(file->object, index)) ||
 				    !gt_tracee_can_trace(tracee, object, index,

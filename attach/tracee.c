@@ -43,15 +43,42 @@ static bool is_root(const struct gt_asked *asked, const char *plain, const char 
 	return any_matches(asked->graph, asked->words ? &asked->words->graph : NULL, plain, shown);
 }
 
-bool gt_asked_wants(const struct gt_asked *asked, const char *plain, const char *shown)
+/* Whether a word glob:mod:object of the list names the function of that object. */
+static bool any_of_module(const struct gt_asked *asked, char *const *globs,
+			  const struct gt_catalog_file *file, const char *plain, const char *shown)
+{
+	const char *slash, *base;
+
+	if (!asked->modules || !file)
+		return false;
+	slash = strrchr(file->path, '/');
+	base = slash ? slash + 1 : file->path;
+	for (; globs && *globs; globs++) {
+		const char *mark = strstr(*globs, ":mod:");
+		char glob[1024];
+
+		if (!mark || strcmp(mark + 5, base) != 0 || (size_t)(mark - *globs) >= sizeof(glob))
+			continue;
+		memcpy(glob, *globs, (size_t)(mark - *globs));
+		glob[mark - *globs] = 0;
+		if (gt_glob_match(glob, plain) || (shown != plain && gt_glob_match(glob, shown)))
+			return true;
+	}
+	return false;
+}
+
+bool gt_asked_wants(const struct gt_asked *asked, const struct gt_catalog_file *file,
+		    const char *plain, const char *shown)
 {
 	bool filtered = asked->filter && *asked->filter;
 
 	if (asked->off)
 		return false;
-	if (any_matches(asked->notrace, asked->words ? &asked->words->notrace : NULL, plain, shown))
+	if (any_matches(asked->notrace, asked->words ? &asked->words->notrace : NULL, plain,
+			shown) ||
+	    any_of_module(asked, asked->notrace, file, plain, shown))
 		return false;
-	return !filtered ||
+	return !filtered || any_of_module(asked, asked->filter, file, plain, shown) ||
 	       any_matches(asked->filter, asked->words ? &asked->words->filter : NULL, plain,
 			   shown) ||
 	       is_root(asked, plain, shown);
@@ -75,12 +102,13 @@ bool gt_selection_is_notrace(const struct gt_selection *selection, const char *p
 	       any_matches(NULL, selection->graph_notrace, plain, shown);
 }
 
-bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown)
+bool gt_selection_wants(const struct gt_selection *selection, const struct gt_catalog_file *file,
+			const char *plain, const char *shown)
 {
 	uint32_t i;
 
 	for (i = 0; i < selection->asked_count; i++)
-		if (selection->asked[i] && gt_asked_wants(selection->asked[i], plain, shown))
+		if (selection->asked[i] && gt_asked_wants(selection->asked[i], file, plain, shown))
 			return true;
 	return false;
 }

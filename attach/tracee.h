@@ -25,7 +25,8 @@ struct gt_asked {
 	char **graph;
 	/* The three again, for long lists; NULL: as they stand. */
 	struct gt_selection_words *words;
-	bool off; /* nothing: tracer nop and no profiler */
+	bool off;     /* nothing: tracer nop and no profiler */
+	bool modules; /* some word is glob:mod:object: functions of that object alone */
 };
 
 /* The top of the control files, and its instances. */
@@ -112,9 +113,12 @@ struct gt_tracee {
 	struct gt_edits edits; /* of the change under way */
 };
 
-/* Globs, once: does one of those who ask, or any of them, name this function? */
-bool gt_asked_wants(const struct gt_asked *asked, const char *plain, const char *shown);
-bool gt_selection_wants(const struct gt_selection *selection, const char *plain, const char *shown);
+/* Globs, once: does one of those who ask, or any of them, name this function? file: whose it is;
+ * NULL: words with :mod: name none. */
+bool gt_asked_wants(const struct gt_asked *asked, const struct gt_catalog_file *file,
+		    const char *plain, const char *shown);
+bool gt_selection_wants(const struct gt_selection *selection, const struct gt_catalog_file *file,
+			const char *plain, const char *shown);
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown);
 

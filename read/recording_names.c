@@ -115,8 +115,10 @@ static struct graftrace_file_function entry_of(const struct gt_range *range, uin
 static void fill(const struct gt_range *range, uint32_t index, struct gt_function *function)
 {
 	struct graftrace_file_function entry = entry_of(range, index);
-	*function = (struct gt_function){ range->strings + entry.name, range->strings,
-					  entry.address, entry.size };
+	*function = (struct gt_function){ .name = range->strings + entry.name,
+					  .object = range->strings,
+					  .address = entry.address,
+					  .size = entry.size };
 }
 
 struct keyed {

@@ -36,6 +36,7 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 	pthread_mutex_lock(&live->lock);
 	look->clock = live->clock;
 	look->time_start = live->time_start;
+	look->names_kept = (uint32_t)live->cmdlines;
 	look->options = live->options & GT_OPTIONS_OF_TEXT;
 	if (!all_cpus(live)) {
 		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
@@ -751,8 +752,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->max_depth = options->max_graph_depth;
 	live->threshold_ns = options->threshold_ns;
 	live->options = GT_OPTIONS_DEFAULT |
-			(options->mode == GRAFTRACE_MODE_OVERWRITE ? GT_OPTION_OVERWRITE : 0) |
-			(options->no_fork ? 0 : GT_OPTION_FUNCTION_FORK);
+			(options->mode == GRAFTRACE_MODE_OVERWRITE ? GT_OPTION_OVERWRITE : 0);
 	live->program = strdup(options->program != NULL ? options->program : "");
 	if (live->program == NULL ||
 	    !gt_globs_add_all(&live->lists[GT_CONTROL_FILTER], options->filter) ||

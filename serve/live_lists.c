@@ -30,23 +30,41 @@ static const struct gt_memory heap = { resize, NULL };
 struct names {
 	struct gt_live *live;
 	const struct gt_words *words; /* NULL: all */
+	struct gt_globs globs;	      /* … their words, which stay: some wait for their object */
 	bool enabled;		      /* only those that are traced now */
+	bool touched;		      /* … or were at some time */
 	struct gt_control_name *names;
 	size_t count;
 	size_t room;
 };
 
-/* Called back under the session's lock: only notes what it is given. */
-static int note_name(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+static const char *base_of(const char *path)
 {
-	struct names *names = data;
-	const char *slash = strrchr(function->object, '/');
-	bool own = strcmp(function->object, names->live->program) == 0;
+	const char *slash = strrchr(path, '/');
 
-	(void)number;
-	if ((names->enabled && !enabled) ||
-	    (names->words != NULL && !gt_words_match(names->words, function->name)))
-		return 0;
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* Whether a word glob:mod:object names the function; with name NULL: the object. */
+static bool is_of_module(const struct gt_globs *globs, const char *object, const char *name)
+{
+	for (size_t i = 0; i < globs->count; i++) {
+		const char *mark = strstr(globs->words[i], ":mod:");
+		char glob[GT_CONTROL_WORD_BYTES + 1];
+		size_t bytes = mark != NULL ? (size_t)(mark - globs->words[i]) : 0;
+
+		if (mark == NULL || bytes >= sizeof(glob) || strcmp(mark + 5, object) != 0)
+			continue;
+		memcpy(glob, globs->words[i], bytes);
+		glob[bytes] = '\0';
+		if (gt_glob_match(glob, name))
+			return true;
+	}
+	return false;
+}
+
+static int add_name(struct names *names, const struct gt_control_name *name)
+{
 	if (names->count == names->room) {
 		size_t room = names->room != 0 ? names->room * 2 : 1024;
 		struct gt_control_name *grown = realloc(names->names, room * sizeof(*names->names));
@@ -56,15 +74,49 @@ static int note_name(void *data, uint32_t number, const struct gt_function *func
 		names->names = grown;
 		names->room = room;
 	}
-	names->names[names->count++] = (struct gt_control_name){
-		function->name,
-		own		? ""
-		: slash != NULL ? slash + 1
-				: function->object,
-		function->address,
-		names->enabled ? " (1)" : NULL,
-	};
+	names->names[names->count++] = *name;
 	return 0;
+}
+
+/* Called back under the session's lock: only notes what it is given. */
+static int note_name(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+{
+	struct names *names = data;
+	struct gt_control_name name;
+	bool own = strcmp(function->object, names->live->program) == 0;
+
+	(void)number;
+	if ((names->enabled && !enabled && !(names->touched && function->touched)) ||
+	    (names->words != NULL && !gt_words_match(names->words, function->name) &&
+	     !is_of_module(&names->globs, base_of(function->object), function->name)))
+		return 0;
+	name = (struct gt_control_name){
+		function->name,
+		own ? "" : base_of(function->object),
+		function->address,
+		!names->enabled ? NULL
+		: enabled	? " (1)"
+				: " (0)",
+	};
+	return add_name(names, &name);
+}
+
+/* As on Linux: words that wait for their object stand behind the functions. */
+static int add_waiting(struct names *names)
+{
+	int error = 0;
+
+	for (size_t i = 0; error == 0 && i < names->globs.count; i++) {
+		const char *mark = strstr(names->globs.words[i], ":mod:");
+		struct gt_control_name name = { names->globs.words[i], "", 0, NULL };
+		bool loaded = mark == NULL;
+
+		for (size_t at = 0; !loaded && at < names->count; at++)
+			loaded = strcmp(names->names[at].module, mark + 5) == 0;
+		if (!loaded)
+			error = add_name(names, &name);
+	}
+	return error;
 }
 
 /* Whether a list is one that can be set. */
@@ -79,6 +131,7 @@ void gt_live_list_close(struct gt_control_target *target, void *list)
 	struct names *names = list;
 
 	gt_live_release(live_of(target));
+	gt_globs_clear(&names->globs);
 	free(names->names);
 	free(names);
 }
@@ -141,8 +194,13 @@ int gt_live_list_open(struct gt_control_target *target, enum gt_control_list whi
 		names->live = live;
 		names->words = is_filter(which) ? &words : NULL;
 		names->enabled = which == GT_CONTROL_ENABLED || which == GT_CONTROL_TOUCHED;
+		names->touched = which == GT_CONTROL_TOUCHED;
+		names->globs = globs;
+		globs = (struct gt_globs){ NULL, 0, 0 };
 		error = gt_session_each_function(live->session, note_name, names);
 		names->words = NULL;
+		if (error == 0)
+			error = add_waiting(names);
 	}
 	gt_words_fini(&words);
 	gt_globs_clear(&globs);
@@ -269,6 +327,7 @@ struct module_search {
 	const char *glob;
 	const char *module;
 	size_t module_bytes;
+	bool loaded; /* there is such an object */
 	bool found;
 };
 
@@ -276,18 +335,31 @@ static int add_of_module(void *data, uint32_t number, const struct gt_function *
 			 bool enabled)
 {
 	struct module_search *search = data;
-	const char *slash = strrchr(function->object, '/');
-	const char *object = slash != NULL ? slash + 1 : function->object;
+	const char *object = base_of(function->object);
 
 	(void)number;
 	(void)enabled;
 	if (strlen(object) != search->module_bytes ||
-	    memcmp(object, search->module, search->module_bytes) != 0 ||
-	    !gt_glob_match(search->glob, function->name))
+	    memcmp(object, search->module, search->module_bytes) != 0)
+		return 0;
+	search->loaded = true;
+	if (!gt_glob_match(search->glob, function->name))
 		return 0;
 	search->found = true;
 	return gt_globs_add(search->to, function->name, strlen(function->name), true) ? 0
 										      : GT_ENOMEM;
+}
+
+static int add_waiting_word(struct gt_globs *to, const char *glob, size_t bytes, const char *module,
+			    size_t module_bytes, struct gt_message *message)
+{
+	char *word;
+	int length = asprintf(&word, "%.*s:mod:%.*s", (int)bytes, glob, (int)module_bytes, module);
+	bool added = length >= 0 && gt_globs_add(to, word, (size_t)length, false);
+
+	if (length >= 0)
+		free(word);
+	return added ? 0 : no_memory(message);
 }
 
 static int each_of_module(struct gt_control_target *target, struct gt_globs *to, const char *glob,
@@ -295,7 +367,7 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 			  struct gt_message *message)
 {
 	struct gt_globs word = { NULL, 0, 0 };
-	struct module_search search = { to, NULL, module, module_bytes, false };
+	struct module_search search = { to, NULL, module, module_bytes, false, false };
 	int error;
 
 	if (!gt_globs_add(&word, glob, bytes, false))
@@ -307,6 +379,8 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 		return no_memory(message);
 	if (search.found)
 		return 0;
+	if (!search.loaded) /* it may be loaded yet */
+		return add_waiting_word(to, glob, bytes, module, module_bytes, message);
 	gt_message_set(message, "no function of '%.*s' matches '%.*s'",
 		       (int)(module_bytes < 80 ? module_bytes : 80), module,
 		       (int)(bytes < 80 ? bytes : 80), glob);
@@ -334,6 +408,16 @@ static int add_word(struct gt_control_target *target, struct edit *edit, const c
 	return GT_EINVAL;
 }
 
+static bool keep_waiting(struct gt_globs *to, const struct gt_globs *from)
+{
+	for (size_t i = 0; i < from->count; i++) {
+		if (strstr(from->words[i], ":mod:") != NULL &&
+		    !gt_globs_add(to, from->words[i], strlen(from->words[i]), false))
+			return false;
+	}
+	return true;
+}
+
 static int remove_word(struct gt_control_target *target, struct edit *edit, const char *glob,
 		       size_t bytes, const char *module, size_t module_bytes,
 		       struct gt_message *message)
@@ -344,6 +428,14 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 	int error = 0;
 
 	if (module != NULL) {
+		struct gt_globs waiting = { NULL, 0, 0 };
+		bool removed = add_waiting_word(&waiting, glob, bytes, module, module_bytes,
+						message) == 0 &&
+			       gt_globs_remove(&edit->globs, waiting.words[0]);
+
+		gt_globs_clear(&waiting);
+		if (removed)
+			return 0;
 		error = each_of_module(target, &word, glob, bytes, module, module_bytes, message);
 		for (size_t i = 0; error == 0 && i < word.count; i++)
 			error = remove_word(target, edit, word.words[i], strlen(word.words[i]),
@@ -361,6 +453,8 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 		} else if (!search.found) {
 			gt_message_set(message, "'%.80s' matches nothing of the list", search.glob);
 			error = GT_EINVAL;
+		} else if (!keep_waiting(&kept, &edit->globs)) {
+			error = no_memory(message);
 		} else {
 			gt_globs_clear(&edit->globs);
 			edit->globs = kept;

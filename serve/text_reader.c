@@ -64,6 +64,10 @@ static void set_clock(struct gt_text_options *text, const struct gt_target *targ
 	text->other_clock = true;
 	text->clock = target->clock;
 	switch (which) {
+	case GT_CLOCK_COUNTER:
+		text->counts = true;
+		text->units = 1;
+		break;
 	case GT_CLOCK_TSC:
 		text->clock = (struct gt_clock){ .mult = 1 };
 		text->units = 1;
@@ -96,6 +100,7 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 		.mode = consume ? GT_MERGE_CONSUME : GT_MERGE_SNAPSHOT,
 		.header = !consume,
 		.time_start = look->time_start,
+		.names_kept = look->names_kept,
 		.release = release(),
 	};
 	struct gt_text_reader *reader = malloc(sizeof(*reader));

@@ -21,6 +21,7 @@ struct gt_text_reader;
 struct gt_text_look {
 	enum gt_control_clock clock; /* of the time stamps */
 	uint64_t options;	     /* bits of enum gt_control_option */
+	uint32_t names_kept;	     /* saved_cmdlines_size; 0: all */
 	uint64_t time_start;	     /* the counter when the ring was emptied last; 0: not known */
 	struct gt_control_scope scope;				    /* all zero: all of it */
 	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask; no bit:

@@ -418,7 +418,10 @@ static void set_clock(const struct gt_arena_control *control, struct gt_text_opt
 {
 	options->other_clock =
 		control->clock_id == GT_CLOCK_TSC || control->clock_id == GT_CLOCK_UPTIME;
-	if (control->clock_id == GT_CLOCK_TSC) {
+	if (control->clock_id == GT_CLOCK_COUNTER) {
+		options->counts = true;
+		options->units = 1;
+	} else if (control->clock_id == GT_CLOCK_TSC) {
 		options->clock = (struct gt_clock){ .mult = 1 };
 		options->units = 1;
 	} else if (control->clock_id == GT_CLOCK_UPTIME) {

@@ -79,9 +79,10 @@ enum gt_control_value {
 
 /* trace_clock. All are made of the time stamp counter when the trace is shown. */
 enum gt_control_clock {
-	GT_CLOCK_LOCAL,	 /* CLOCK_MONOTONIC; in a kernel the time since boot */
-	GT_CLOCK_GLOBAL, /* the same: the time stamp counters of all CPUs agree */
-	GT_CLOCK_UPTIME, /* hundredths of a second since boot */
+	GT_CLOCK_LOCAL,	  /* CLOCK_MONOTONIC; in a kernel the time since boot */
+	GT_CLOCK_GLOBAL,  /* the same: the time stamp counters of all CPUs agree */
+	GT_CLOCK_COUNTER, /* records in order, from 1 on */
+	GT_CLOCK_UPTIME,  /* hundredths of a second since boot */
 	GT_CLOCK_PERF,
 	GT_CLOCK_MONO,
 	GT_CLOCK_MONO_RAW,

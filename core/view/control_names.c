@@ -17,6 +17,16 @@ static int open_lines(struct gt_control_handle *handle, unsigned access, struct 
 		return 0;
 	if (view == NULL)
 		return gt_row_not_here(message);
+	/* as on Linux processes are known of those that were seen with record-tgid on */
+	if (handle->file->argument && handle->target->ops->get != NULL) {
+		uint64_t options = GT_OPTION_RECORD_TGID;
+
+		handle->target->ops->get(handle->target, GT_CONTROL_OPTIONS, &options);
+		if (!(options & GT_OPTION_RECORD_TGID)) {
+			handle->line = UINT32_MAX;
+			return 0;
+		}
+	}
 	count = gt_row_threads.count(handle->target);
 	if (handle->target->ops->get != NULL)
 		handle->target->ops->get(handle->target, GT_CONTROL_CMDLINES, &kept);

@@ -9,9 +9,10 @@
 static const char *const tracers[] = { "nop", "function", "function_graph" };
 
 static const char *const clocks[GT_CLOCKS] = {
-	[GT_CLOCK_LOCAL] = "local", [GT_CLOCK_GLOBAL] = "global", [GT_CLOCK_UPTIME] = "uptime",
-	[GT_CLOCK_PERF] = "perf",   [GT_CLOCK_MONO] = "mono",	  [GT_CLOCK_MONO_RAW] = "mono_raw",
-	[GT_CLOCK_BOOT] = "boot",   [GT_CLOCK_TAI] = "tai",	  [GT_CLOCK_TSC] = "x86-tsc",
+	[GT_CLOCK_COUNTER] = "counter",	  [GT_CLOCK_LOCAL] = "local", [GT_CLOCK_GLOBAL] = "global",
+	[GT_CLOCK_UPTIME] = "uptime",	  [GT_CLOCK_PERF] = "perf",   [GT_CLOCK_MONO] = "mono",
+	[GT_CLOCK_MONO_RAW] = "mono_raw", [GT_CLOCK_BOOT] = "boot",   [GT_CLOCK_TAI] = "tai",
+	[GT_CLOCK_TSC] = "x86-tsc",
 };
 
 int gt_control_tracer(const char *name, size_t bytes)

@@ -20,6 +20,7 @@ struct gt_function {
 	const char *object; /* path of the object it lies in, "" unknown */
 	uint64_t address;   /* runtime address of its entry in the process that had it */
 	uint32_t size;	    /* bytes, 0 unknown */
+	bool touched;	    /* of a session: it was traced at some time */
 };
 
 /* One writer (a thread of a program, a CPU of a kernel). */

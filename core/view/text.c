@@ -207,6 +207,7 @@ static int64_t step(struct gt_text *text, char *buffer)
 			return found;
 		text->again = NULL;
 		text->late_at = 0;
+		text->counter++;
 		char *at = put_record(text, source, buffer);
 		if (at == buffer)
 			continue;

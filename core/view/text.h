@@ -40,6 +40,8 @@ struct gt_text_options {
 	 * units: nanoseconds a unit where function's time stamps are whole numbers; 0: seconds
 	 * with a point. */
 	bool other_clock;
+	bool counts;	     /* … of records in the order in which they are shown; units is 1 */
+	uint32_t names_kept; /* threads of which the names are known, the newest; 0: all */
 	uint64_t units;
 	struct gt_clock clock;
 	/* latency-format: the counter when the trace was emptied last, 0: times are since the first
@@ -87,6 +89,7 @@ struct gt_text {
 	uint32_t late_at;     /* latency-format: where the time belongs in the line; 0: nowhere */
 	uint64_t late_clock;  /* … of this record */
 	uint64_t shown;	      /* records of it so far */
+	uint64_t counter;     /* records given so far, whether they are shown or not */
 	uint32_t held, given; /* carry: bytes in it, and those given out */
 	struct gt_text_cpu cpus[GT_TEXT_CPUS];
 	struct gt_text_name functions[GT_TEXT_NAMES];

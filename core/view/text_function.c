@@ -66,7 +66,8 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 {
 	const struct gt_record *record = &source->record;
 	struct gt_text_cpu *cpu = cpu_of(text, record->cpu);
-	size_t length = gt_text_length(source->comm, sizeof(source->comm));
+	const char *comm = comm_of(text, source);
+	size_t length = gt_text_length(comm, sizeof(source->comm));
 	char *line = at;
 
 	if (!cpu->started && text->annotate && text->any && has(text, GT_OPTION_ANNOTATE)) {
@@ -80,12 +81,8 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 		return at;
 	if (has(text, GT_OPTION_LATENCY_FORMAT))
 		return gt_text_put_latency_context(text, source, line, at);
-	if (length && has(text, GT_OPTION_RECORD_CMD)) {
-		at = gt_put_fill(at, ' ', 16 - length);
-		at = gt_put_clean(at, source->comm, length);
-	} else {
-		at = GT_PUT_LITERAL(at, "           <...>");
-	}
+	at = gt_put_fill(at, ' ', 16 - length);
+	at = gt_put_clean(at, comm, length);
 	*at++ = '-';
 	char *start = at;
 	at = gt_put_number(at, source->tid);
@@ -144,6 +141,7 @@ static char *put_repeats(struct gt_text *text, struct gt_source *source, char *a
 	at = put_time(text, source->repeated_at, at);
 	source->repeats = 0;
 	source->last_function = 0;
+	text->counter--;
 	text->again = source; /* the other call itself is the next line */
 	return GT_PUT_LITERAL(at, ")\n");
 }

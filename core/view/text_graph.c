@@ -37,12 +37,14 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source,
 		at = gt_put_bytes(at, cpu->prefix, cpu->prefix_length);
 		at = put_proc(at, cpu->comm, cpu->tid);
 		at = GT_PUT_LITERAL(at, " => ");
-		at = put_proc(at, source->comm, source->tid);
+		at = put_proc(at, comm_of(text, source), source->tid);
 		at = GT_PUT_LITERAL(at, "\n ------------------------------------------\n\n");
 	}
 	cpu->known = true;
 	cpu->tid = source->tid;
-	__builtin_memcpy(cpu->comm, source->comm, sizeof(cpu->comm));
+	const char *comm = comm_of(text, source);
+	__builtin_memcpy(cpu->comm, comm, gt_text_length(comm, sizeof(cpu->comm) - 1));
+	cpu->comm[gt_text_length(comm, sizeof(cpu->comm) - 1)] = 0;
 	return at;
 }
 
@@ -64,7 +66,7 @@ static inline char *put_prologue(struct gt_text *text, const struct gt_source *s
 		at += cpu->prefix_length;
 	}
 	if (has(text, GT_OPTION_GRAPH_PROC)) {
-		at = put_proc(at, source->comm, source->tid);
+		at = put_proc(at, comm_of(text, source), source->tid);
 		at = GT_PUT_LITERAL(at, " | ");
 	}
 	if (has(text, GT_OPTION_LATENCY_FORMAT))

@@ -53,8 +53,8 @@ char *gt_text_put_latency_context(struct gt_text *text, const struct gt_source *
 {
 	const struct gt_record *record = &source->record;
 	uint32_t cpu = cpu_of(text, record->cpu)->cpu;
-	size_t length = gt_text_length(source->comm, sizeof(source->comm));
-	const char *comm = length && has(text, GT_OPTION_RECORD_CMD) ? source->comm : "<...>";
+	const char *comm = comm_of(text, source);
+	size_t length;
 	bool verbose = has(text, GT_OPTION_VERBOSE);
 	size_t width = verbose ? 16 : 8;
 

@@ -58,8 +58,20 @@ static inline char *put_seconds(char *at, uint64_t microseconds)
 /* A time stamp in the units of the clock that is shown, nanoseconds of most. */
 static inline uint64_t stamp_of(const struct gt_text *text, uint64_t clock)
 {
+	if (text->options.counts)
+		return text->counter;
 	return gt_clock_ns(text->options.other_clock ? &text->options.clock : &text->target->clock,
 			   clock);
+}
+
+/* The name of a thread as it is known: with record-cmd, and not forgotten for newer ones. */
+static inline const char *comm_of(const struct gt_text *text, const struct gt_source *source)
+{
+	bool forgotten =
+		text->options.names_kept != 0 && !source->decode.kernel &&
+		(uint64_t)source->index + text->options.names_kept < text->merge.source_count;
+	return source->comm[0] && !forgotten && has(text, GT_OPTION_RECORD_CMD) ? source->comm
+										: "<...>";
 }
 
 /* Length of a marker's text as it is printed: without newlines at its end. */

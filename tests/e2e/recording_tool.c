@@ -152,7 +152,9 @@ static int tree(char **words)
 	for (uint32_t number = 1; number <= 50; number++) {
 		char name[16];
 		snprintf(name, sizeof(name), "f%u", number);
-		struct gt_function function = { name, "/bin/tree", number * 100, 100 };
+		struct gt_function function = {
+			.name = name, .object = "/bin/tree", .address = number * 100, .size = 100
+		};
 		sink->functions(sink->data, 500, number, &function, 1);
 	}
 	puts("function,tid,latency_us,latency_us_self");

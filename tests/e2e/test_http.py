@@ -176,7 +176,7 @@ def test_every_file_of_the_index_answers(served):
         if path.endswith(("/trace_pipe", "/trace_pipe_raw")):
             continue
         empty = path.removeprefix("/ftrace/") in ("printk_formats", "error_log",
-                                                  "available_events", "set_event")
+                                                  "available_events", "set_event", "saved_tgids")
         assert not entry["read"] or served.get(path) or empty, path
 
 
@@ -562,9 +562,14 @@ def test_a_recording_is_served_and_cannot_be_changed(graftrace, served):
         assert recording.get("trace") == trace == graftrace("show").stdout
         assert "leaf\n" in recording.get("available_filter_functions")
         assert recording.get("current_tracer") == "function_graph\n"
-        for path in ("trace", "tracing_on", "current_tracer"):
-            status, body, headers = recording.ask("PUT", path, "1")
-            assert status == 405 and "recording" in body and headers["Allow"] == "GET, HEAD"
+        for path in ("current_tracer", "saved_cmdlines"):
+            status, body, headers = recording.ask("PUT", path, "nop")
+            assert status in (400, 405), path
+        status, body, headers = recording.ask("PUT", "current_tracer", "nop")
+        assert status == 405 and "recording" in body and headers["Allow"] == "GET, HEAD"
+        assert recording.ask("PUT", "tracing_on", "1")[0] >= 400
+        assert recording.ask("PUT", "trace", "1")[0] == 204  # and it stays
+        assert recording.get("trace") == trace
         assert recording.ask("GET", "trace_pipe")[0] == 404
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             assert set(pool.map(lambda _: recording.get("trace"), range(16))) == {trace}

@@ -242,7 +242,10 @@ int main(int argc, char **argv)
 	sink = gt_file_writer_sink(file);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		snprintf(names[i], sizeof(names[i]), "call_%u", i + 1);
-		functions[i] = (struct gt_function){ names[i], "/bin/prog", 0x1000 + i * 16, 16 };
+		functions[i] = (struct gt_function){ .name = names[i],
+						     .object = "/bin/prog",
+						     .address = 0x1000 + i * 16,
+						     .size = 16 };
 	}
 	sink->functions(sink->data, 500, 1, functions, FUNCTIONS);
 	uint32_t threads = (uint32_t)atoi(argv[3]);

@@ -126,8 +126,12 @@ static inline void sample_function(uint32_t number, char *name, size_t size,
 				   struct gt_function *function)
 {
 	snprintf(name, size, "function_%u%s", number, number % 10 ? "" : "(int, std::string)");
-	*function = (struct gt_function){ name, number % 200 < 100 ? "/bin/prog" : "/lib/liba.so",
-					  0x400000 + number * 64ull, 40 + number % 20 };
+	*function = (struct gt_function){
+		.name = name,
+		.object = number % 200 < 100 ? "/bin/prog" : "/lib/liba.so",
+		.address = 0x400000 + number * 64ull,
+		.size = 40 + number % 20,
+	};
 }
 
 /* The whole sample into a sink: functions, objects, writers, sub-buffers one by one of all writers.

@@ -390,7 +390,7 @@ static void a_target_that_fails_says_so(void **state)
 	fake.control.kind = GT_CONTROL_RECORDING;
 	assert_int_equal(get("/ftrace/trace"), 200);
 	assert_int_equal(get("/ftrace/trace_pipe"), 404);
-	assert_int_equal(ask("PUT", "/ftrace/tracing_on", "1"), 405);
+	assert_int_equal(ask("PUT", "/ftrace/current_tracer", "nop"), 405);
 	assert_non_null(strstr(body, "recording"));
 }
 

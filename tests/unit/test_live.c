@@ -183,7 +183,8 @@ int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt
 	*count = 0;
 	if (tid == 0)
 		(*rows)[(*count)++] = (struct gt_profile_row){
-			.named = { "a_name_that_is_longer_than_the_column_it_stands_in", "", 0, 0 },
+			.named = { .name = "a_name_that_is_longer_than_the_column_it_stands_in",
+				   .object = "" },
 			.function = 1,
 			.hits = 3,
 			.time_ns = self ? 1200 : 12345678901ull,
@@ -191,7 +192,7 @@ int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt
 			.variance = 7,
 		};
 	(*rows)[(*count)++] = (struct gt_profile_row){
-		.named = { "beta", "", 0, 0 },
+		.named = { .name = "beta", .object = "" },
 		.function = 2,
 		.hits = 2,
 		.time_ns = 99000,
@@ -261,8 +262,13 @@ int gt_session_each_function(struct gt_session *of,
 
 	pthread_mutex_lock(&of->lock);
 	for (uint32_t i = 0; i < NAMES && !of->gone && result == 0; i++) {
-		struct gt_function function = { names[i], i == 3 ? "/lib/libx.so.1" : "/bin/prog",
-						0x1000 + i, 16 };
+		struct gt_function function = {
+			.name = names[i],
+			.object = i == 3 ? "/lib/libx.so.1" : "/bin/prog",
+			.address = 0x1000 + i,
+			.size = 16,
+			.touched = i == 0,
+		};
 
 		result = each(data, i + 1, &function, true);
 	}
@@ -373,7 +379,10 @@ static int function(struct gt_target *target, uint32_t number, struct gt_functio
 	(void)target;
 	if (number == 0 || number > NAMES)
 		return GT_ENOENT;
-	*out = (struct gt_function){ names[number - 1], "/bin/prog", 0x1000 + number, 16 };
+	*out = (struct gt_function){ .name = names[number - 1],
+				     .object = "/bin/prog",
+				     .address = 0x1000 + number,
+				     .size = 16 };
 	return 0;
 }
 
