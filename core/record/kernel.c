@@ -19,7 +19,9 @@
 #include "core/record/port.h"
 
 #define RELAXED __ATOMIC_RELAXED
-#define PAGE	4096ull
+/* As a context's writer: who reads knows more calls of it than there are. */
+#define GT_WRITER_UNKNOWN (~0u)
+#define PAGE		  4096ull
 
 /* Slots of functions' commands: one a function that has one. */
 #define TRIGGERS 1024u
@@ -37,10 +39,11 @@ static void busy(struct gt_thread *thread, int step)
 
 /*
  * The straight line's own view of the block (hot_kernel.S, G): at the end of whatever changed the
- * stop word, the context or the epoch. Another CPU that stops this one (close_gate) stores the stop
- * word, then the gate; we store the gate, then look at the stop word: one of us sees the other's.
+ * stop word, the context or the epoch. Another CPU that stops this one (gt_thread_close_gate)
+ * stores the stop word, then the gate; we store the gate, then look at the stop word: one of us
+ * sees the other's.
  */
-static void set_gate(struct gt_thread *thread)
+void gt_kernel_set_gate(struct gt_thread *thread)
 {
 	uint32_t graph = (uint32_t)GT_MODE_GRAPH << GT_STOP_MODE_SHIFT;
 	bool open = __atomic_load_n(&thread->stop, RELAXED) == graph;
@@ -55,12 +58,6 @@ static void set_gate(struct gt_thread *thread)
 	}
 }
 
-static void close_gate(struct gt_thread *thread)
-{
-	__atomic_store_n(&thread->gate, GT_GATE_CLOSED, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&thread->gate_epoch, ~0u, __ATOMIC_SEQ_CST);
-}
-
 static void begin(struct gt_thread *thread)
 {
 	busy(thread, 1);
@@ -68,7 +65,7 @@ static void begin(struct gt_thread *thread)
 
 static void end(struct gt_thread *thread)
 {
-	set_gate(thread);
+	gt_kernel_set_gate(thread);
 	busy(thread, -1);
 }
 
@@ -93,12 +90,40 @@ int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t ki
 	return traced;
 }
 
+/* Whose stack an address of this CPU is in, while it is suspended; NULL: it never was. */
+static struct gt_context *(*running_context)(uint64_t address);
+
+/* What runs on this CPU, while it is suspended. */
+static struct gt_context *suspended_context(void)
+{
+	uint64_t here = (uint64_t)__builtin_frame_address(0);
+	return running_context != NULL ? running_context(here) : NULL;
+}
+
+/* A call that was open when its CPU was suspended is over. */
+static void forget_call(uint64_t slot)
+{
+	struct gt_context *context = running_context != NULL ? running_context(slot) : NULL;
+	if (context == NULL)
+		return;
+	while (context->top != context->frames &&
+	       (context->top->slot <= slot || context->top->slot == GT_SLOT_NONE)) {
+		if (gt_frame_flags(context->top) & GT_FRAME_ROOT)
+			context->outside = 1;
+		context->top->slot = GT_SLOT_NONE;
+		context->top--;
+		context->writer = GT_WRITER_UNKNOWN;
+	}
+}
+
 uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 {
 	uint64_t address = *(const uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
-	if (thread != NULL) {
+	if (thread == NULL) {
+		forget_call(slot);
+	} else {
 		begin(thread);
 		gt_record_exit(thread, slot, function, hole);
 		end(thread);
@@ -209,11 +234,13 @@ static void follow(struct graftrace_arena *arena, uint32_t number)
 {
 	struct graftrace_selected *selected = graftrace_arena_selected(arena);
 	const struct gt_thread *thread = gt_arch_block();
-	if (thread == NULL || number >= GT_KERNEL_INTERRUPT)
+	const struct gt_context *context = thread == NULL ? suspended_context() : NULL;
+	if ((thread == NULL && context == NULL) || number >= GT_KERNEL_INTERRUPT)
 		return;
-	if (is_listed(selected->only, thread->tid))
+	uint32_t creator = thread != NULL ? thread->tid : context->number;
+	if (is_listed(selected->only, creator))
 		graftrace_selected_add(selected->only, number);
-	if (is_listed(selected->not, thread->tid))
+	if (is_listed(selected->not, creator))
 		graftrace_selected_add(selected->not, number);
 }
 
@@ -222,9 +249,14 @@ static void follow(struct graftrace_arena *arena, uint32_t number)
 void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_t low,
 			    uint64_t high, struct gt_frame *frames, uint32_t frame_count)
 {
-	gt_context_init(context, number);
 	for (uint32_t i = 0; i < frame_count; i++)
 		frames[i].slot = GT_SLOT_NONE;
+	context->number = number;
+	context->grows = 0;
+	context->running = 0;
+	context->writer = 0;
+	context->saved_sp = 0;
+	context->previous = context->next = NULL;
 	context->frames = context->top = frames;
 	context->capacity = frame_count;
 	context->low = context->win_low = low;
@@ -297,7 +329,7 @@ bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_contex
 	context->writer = block->generation;
 	__atomic_store_n(&stream->block, (uint64_t)block, __ATOMIC_SEQ_CST);
 	block->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0;
-	set_gate(block);
+	gt_kernel_set_gate(block);
 	/* said last: from here on the slow half knows the block */
 	__atomic_store_n(&block->self, block, __ATOMIC_RELEASE);
 	return true;
@@ -415,9 +447,11 @@ void gt_kernel_pause(void)
 {
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
+	struct gt_context *context = thread != NULL ? thread->context : suspended_context();
+	if (context != NULL)
+		context->paused++;
 	if (thread != NULL) {
 		begin(thread);
-		thread->context->paused++;
 		thread->outside |= 2;
 		end(thread);
 	}
@@ -428,10 +462,11 @@ void gt_kernel_resume(void)
 {
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
-	if (thread != NULL && thread->context->paused != 0) {
+	struct gt_context *context = thread != NULL ? thread->context : suspended_context();
+	bool over = context != NULL && context->paused != 0 && --context->paused == 0;
+	if (thread != NULL && over) {
 		begin(thread);
-		if (--thread->context->paused == 0)
-			thread->outside &= (uint8_t)~2u;
+		thread->outside &= (uint8_t)~2u;
 		end(thread);
 	}
 	gt_arch_interrupts_restore(saved);
@@ -453,6 +488,53 @@ bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw)
 	}
 	gt_arch_interrupts_restore(saved);
 	return marked;
+}
+
+/* ---- suspended: no entry is patched, and nobody tells the recorder what runs ---- */
+
+void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(uint64_t address))
+{
+	struct gt_context *context = block->context;
+	running_context = running;
+	put_away(block, context);
+	while (context->interrupted != NULL) {
+		struct gt_context *interrupted = context->interrupted;
+		context->interrupted = NULL;
+		context = interrupted;
+	}
+	/* A straight line that was interrupted goes on with the frames that it began with. */
+	take_up(block, context);
+	block->mode = 0;
+	gt_thread_close_gate(block);
+	__atomic_store_n(&block->self, NULL, __ATOMIC_RELEASE);
+}
+
+static void wake_context(struct gt_thread *block, struct gt_context *context)
+{
+	/* what an interrupted straight line was doing when the CPU was suspended */
+	while (context->top != context->frames && context->top->slot == GT_SLOT_NONE)
+		context->top--;
+	take_up(block, context);
+	context->writer = block->generation;
+	block->epoch = gt_epoch_next();
+	say_first(block, GT_RESUME_CONTEXT | GT_RESUME_DEPTH);
+}
+
+void gt_kernel_wake(struct gt_thread *block, struct gt_context *thread,
+		    struct gt_context *interrupt)
+{
+	block->tid = thread->number;
+	block->resume = 0;
+	wake_context(block, thread);
+	if (interrupt != NULL) {
+		put_away(block, thread);
+		interrupt->interrupted = thread;
+		interrupt->in_engine = 0;
+		interrupt->resume = (uint8_t)block->resume;
+		wake_context(block, interrupt);
+	}
+	__atomic_store_n(&block->self, block, __ATOMIC_RELEASE);
+	gt_kernel_set_gate(block);
 }
 
 /* ---- settings ---- */
@@ -477,7 +559,7 @@ static void tell_blocks(uint32_t byte, uint8_t value)
 			continue;
 		__atomic_store_n((uint8_t *)block + GT_THREAD_STOP + byte, value, __ATOMIC_SEQ_CST);
 		/* opened again by its own CPU, whichever setting it was */
-		close_gate((struct gt_thread *)block);
+		gt_thread_close_gate((struct gt_thread *)block);
 	}
 }
 

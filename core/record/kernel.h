@@ -61,6 +61,9 @@ void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_
 bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_context *context,
 			 const char *name);
 
+/* For the recorder's own files: before `busy` goes down, where the block was changed. */
+void gt_kernel_set_gate(struct gt_thread *block);
+
 /* ---- while threads run. Interrupts off ---- */
 
 /* The CPU goes on with another thread's stack: called at the switch, on either stack. state: what
@@ -77,6 +80,19 @@ void gt_kernel_leave(void);
  * entered: nothing that is traced may be called. An NMI's work then waits until interrupts are on
  * again, a few microseconds: the slow half has them off. */
 bool gt_kernel_enter_nmi(struct gt_context *context, uint64_t rip);
+
+/*
+ * While no entry is patched nothing has to be told: a CPU is suspended and woken by whoever patches
+ * text, while all CPUs stand still (gt_sites_apply comes before the first is suspended, and after
+ * the last is woken). Meanwhile gt_kernel_switch, _enter and _leave do nothing and need not be
+ * called. Calls that were open return as ever, unrecorded; those that still are when the CPU is
+ * woken return recorded. running: whose stack an address is in, of those that the calling CPU uses.
+ * thread: whose stack the woken CPU is on; interrupt: what it is doing on an interrupt's stack
+ * (which has been entered then), or NULL.
+ */
+void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(uint64_t address));
+void gt_kernel_wake(struct gt_thread *block, struct gt_context *thread,
+		    struct gt_context *interrupt);
 
 /* Is this address in the recorder's own text? The linker script says where that is:
  * gt_recorder_text_start, gt_recorder_text_end. */

@@ -158,6 +158,14 @@ struct gt_thread {
 	};
 };
 
+/* Kernels: whoever changed the stop word of another CPU says so, or its straight line does not see
+ * it. Opened again by its own CPU. */
+static inline void gt_thread_close_gate(struct gt_thread *thread)
+{
+	__atomic_store_n(&thread->gate, GT_GATE_CLOSED, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread->gate_epoch, ~0u, __ATOMIC_SEQ_CST);
+}
+
 #define GT_ASSERT_AT(type, field, offset) \
 	_Static_assert(offsetof(type, field) == (offset), #field " stands where layout.h says")
 GT_ASSERT_AT(struct gt_thread, owner, GT_THREAD_OWNER);

@@ -70,9 +70,7 @@ static void set_thread(struct gt_thread *thread, bool on, bool profile)
 		__atomic_fetch_and(&thread->host, ~GRAFTRACE_STOP_OFF, RELAXED);
 	else
 		__atomic_fetch_or(&thread->host, GRAFTRACE_STOP_OFF, __ATOMIC_SEQ_CST);
-	/* a kernel's CPU looks at this instead; it opens it again itself (kernel.c) */
-	__atomic_store_n(&thread->gate, GT_GATE_CLOSED, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&thread->gate_epoch, ~0u, __ATOMIC_SEQ_CST);
+	gt_thread_close_gate(thread);
 }
 
 static void set_threads(struct gt_thread *self, bool on)

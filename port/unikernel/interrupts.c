@@ -115,7 +115,7 @@ UNTRACED void interrupt_switch(struct registers *registers)
 	struct cpu *cpu = cpu_this();
 	if (cpu->preempt_off || !(registers->rflags & FLAGS_INTERRUPT))
 		return;
-	if (!trace_may_switch(registers)) {
+	if (!trace_may_switch(registers->rip)) {
 		apic_timer_soon();
 		return;
 	}

@@ -9,6 +9,7 @@
 #include <lwip/etharp.h>
 #include <lwip/netif.h>
 #include <lwip/pbuf.h>
+#include <lwip/priv/tcp_priv.h>
 #include <lwip/tcpip.h>
 #include <netif/ethernet.h>
 #include "port/unikernel/console.h"
@@ -49,6 +50,31 @@ static void offer(void *buffer)
 	virtio_queue_add(&receive, &piece, 1, buffer);
 }
 
+/*
+ * A connection that wants the ports of one that has just been closed gets them (RFC
+ * 1122, 4.2.2.13). lwIP would answer for the old one, and QEMU's network try again after six
+ * seconds only.
+ */
+static void make_way(const uint8_t *frame, uint32_t bytes)
+{
+	const struct ip_hdr *ip = (const struct ip_hdr *)(frame + SIZEOF_ETH_HDR);
+	const struct tcp_hdr *tcp = (const struct tcp_hdr *)((const uint8_t *)ip + IP_HLEN);
+	if (bytes < SIZEOF_ETH_HDR + IP_HLEN + TCP_HLEN || frame[12] != 8 || frame[13] != 0 ||
+	    IPH_HL_BYTES(ip) != IP_HLEN || IPH_PROTO(ip) != IP_PROTO_TCP ||
+	    (TCPH_FLAGS(tcp) & (TCP_SYN | TCP_ACK)) != TCP_SYN)
+		return;
+	LOCK_TCPIP_CORE();
+	for (struct tcp_pcb *old = tcp_tw_pcbs; old; old = old->next)
+		if (old->remote_port == lwip_ntohs(tcp->src) &&
+		    old->local_port == lwip_ntohs(tcp->dest) &&
+		    ip4_addr_get_u32(ip_2_ip4(&old->remote_ip)) == ip->src.addr &&
+		    TCP_SEQ_GT(lwip_ntohl(tcp->seqno), old->rcv_nxt)) {
+			tcp_abort(old);
+			break;
+		}
+	UNLOCK_TCPIP_CORE();
+}
+
 /* A copy for lwIP: what it keeps for slow readers must not be the device's few buffers. */
 static void feed(const uint8_t *frame, uint32_t bytes)
 {
@@ -56,6 +82,7 @@ static void feed(const uint8_t *frame, uint32_t bytes)
 	if (!pbuf)
 		return;
 	pbuf_take(pbuf, frame, (u16_t)bytes);
+	make_way(frame, bytes);
 	if (netif.input(pbuf, &netif) != ERR_OK)
 		pbuf_free(pbuf);
 }

@@ -21,31 +21,7 @@ u32_t sys_jiffies(void)
 	return sys_now();
 }
 
-/* ---- short protection: nests, so it knows its processor ---- */
-
-static uint32_t protector; /* number of the processor + 1; 0: nobody */
-static uint32_t protections;
-
-sys_prot_t sys_arch_protect(void)
-{
-	uint64_t flags = interrupts_save();
-	uint32_t self = cpu_this()->number + 1, nobody = 0;
-	if (__atomic_load_n(&protector, __ATOMIC_RELAXED) != self)
-		while (!__atomic_compare_exchange_n(&protector, &nobody, self, false,
-						    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-			nobody = 0;
-			cpu_pause();
-		}
-	protections++;
-	return flags;
-}
-
-void sys_arch_unprotect(sys_prot_t flags)
-{
-	if (!--protections)
-		__atomic_store_n(&protector, 0, __ATOMIC_RELEASE);
-	interrupts_restore(flags);
-}
+uint32_t sys_protector, sys_protections;
 
 /* ---- mutexes ---- */
 

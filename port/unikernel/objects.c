@@ -101,7 +101,7 @@ void *malloc(size_t bytes)
 }
 
 /* The slab that an object lies in, or NULL: it is a run of pages (its order is set). */
-static struct slab *slab_of(void *object, unsigned *order)
+static inline struct slab *slab_of(void *object, unsigned *order)
 {
 	if ((uint64_t)object >= MAP_BASE) {
 		*order = PAGES_ORDER_MAX + 1;

@@ -82,12 +82,6 @@ void gt_port_wait(struct graftrace_arena *of, uint32_t seen, uint32_t millisecon
 	(void)milliseconds;
 }
 
-/* Readers look for themselves. */
-void gt_port_ring_doorbell(struct graftrace_arena *of)
-{
-	(void)of;
-}
-
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
 {
 	(void)function;
@@ -129,32 +123,6 @@ bool gt_port_is_stub_return(uint64_t address)
 uint32_t gt_port_context_number(void)
 {
 	return 0x80000000u;
-}
-
-/* ---- patching ---- */
-
-void gt_port_text_write(uint64_t address, const void *bytes, size_t count)
-{
-	paging_write_text((void *)address, bytes, count);
-}
-
-static void apply(void *wanted)
-{
-	gt_sites_apply(&trace_sites, wanted);
-}
-
-void trace_patch(const uint8_t *wanted)
-{
-	smp_stopped(apply, (void *)wanted);
-}
-
-/* All of it happens within smp_stopped. */
-void gt_port_cpus_stop(void)
-{
-}
-
-void gt_port_cpus_start(void)
-{
 }
 
 /* ---- stacks ---- */
@@ -208,6 +176,18 @@ static struct gt_context *context_of(const struct thread *thread)
 	return stack ? &stack->context : NULL;
 }
 
+/* Of the stacks that this processor uses: what may not be entered is asked without a hook. */
+static struct gt_context *context_at(uint64_t address)
+{
+	struct gt_context *context = context_of(thread_this());
+	struct trace_stack **apart = interrupt_stacks[cpu_this()->number];
+	for (unsigned kind = 0; kind < STACK_KINDS; kind++)
+		if (apart[kind] && address >= apart[kind]->context.low &&
+		    address < apart[kind]->context.high)
+			return &apart[kind]->context;
+	return context && address >= context->low && address < context->high ? context : NULL;
+}
+
 static void cpu_begin(struct cpu *cpu)
 {
 	char name[] = "cpu00";
@@ -230,6 +210,28 @@ static void cpu_begin(struct cpu *cpu)
 	name[3] += (char)(cpu->number / 10);
 	name[4] += (char)(cpu->number % 10);
 	gt_kernel_cpu_start((struct gt_thread *)cpu->recorder, cpu->number, &stack->context, name);
+	gt_kernel_suspend((struct gt_thread *)cpu->recorder, context_at);
+}
+
+/* ---- suspended: no hook is called. While all processors stand still ---- */
+
+void trace_suspend(void)
+{
+	for (uint32_t i = 0; i < cpu_count; i++)
+		if (((struct gt_thread *)cpus[i].recorder)->self)
+			gt_kernel_suspend((struct gt_thread *)cpus[i].recorder, context_at);
+}
+
+/* The others are stopped in an interrupt. */
+void trace_wake(void)
+{
+	for (uint32_t i = 0; i < cpu_count; i++) {
+		struct gt_thread *block = (struct gt_thread *)cpus[i].recorder;
+		struct gt_context *thread = context_of(cpus[i].current);
+		if (block->stream && thread)
+			gt_kernel_wake(block, thread,
+				       cpus[i].depth ? &interrupt_stacks[i][0]->context : NULL);
+	}
 }
 
 /* ---- hooks ---- */
@@ -298,7 +300,7 @@ void trace_thread_fini(struct thread *thread)
 	keep_spare((struct trace_stack *)thread->recorder[0]);
 }
 
-void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to)
+void trace_switch_live(struct cpu *cpu, struct thread *from, struct thread *to)
 {
 	static const uint8_t states[] = { 0, 0, 1, 64 }; /* Linux's R, R, S, X */
 	struct gt_context *next = context_of(to);
@@ -307,16 +309,17 @@ void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to)
 		gt_kernel_switch(next, states[from->state & 3]);
 }
 
-void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers)
+void trace_interrupt_begin_live(struct cpu *cpu, const struct registers *registers)
 {
 	if (interrupt_stacks[cpu->number][0])
 		gt_kernel_enter(&interrupt_stacks[cpu->number][0]->context, registers->rip);
 }
 
-void trace_interrupt_end(struct cpu *cpu)
+void trace_interrupt_end_live(struct cpu *cpu)
 {
 	if (interrupt_stacks[cpu->number][0])
 		gt_kernel_leave();
+	trace_interrupt_full();
 }
 
 static struct gt_context *exception_context(struct cpu *cpu, const struct registers *registers)
@@ -326,22 +329,17 @@ static struct gt_context *exception_context(struct cpu *cpu, const struct regist
 	return stack ? &stack->context : NULL;
 }
 
-bool trace_exception_begin(struct cpu *cpu, const struct registers *registers)
+bool trace_exception_begin_live(struct cpu *cpu, const struct registers *registers)
 {
 	struct gt_context *context = exception_context(cpu, registers);
 	return context && gt_kernel_enter_nmi(context, registers->rip);
 }
 
-void trace_exception_end(struct cpu *cpu, const struct registers *registers)
+void trace_exception_end_live(struct cpu *cpu, const struct registers *registers)
 {
 	(void)cpu;
 	(void)registers;
 	gt_kernel_leave();
-}
-
-bool trace_may_switch(const struct registers *registers)
-{
-	return !gt_kernel_in_recorder(registers->rip);
 }
 
 uint64_t trace_return_address(uint64_t slot, uint64_t value)

@@ -20,6 +20,19 @@ struct thread;
 
 #ifdef GT_TRACE
 
+/* False: no entry is patched, and no hook below needs more than this test. Changes while all
+ * processors stand still. */
+extern bool trace_live;
+extern bool trace_packet_paused;
+extern const char gt_recorder_text_start[], gt_recorder_text_end[];
+void trace_switch_live(struct cpu *cpu, struct thread *from, struct thread *to);
+void trace_interrupt_begin_live(struct cpu *cpu, const struct registers *registers);
+void trace_interrupt_end_live(struct cpu *cpu);
+bool trace_exception_begin_live(struct cpu *cpu, const struct registers *registers);
+void trace_exception_end_live(struct cpu *cpu, const struct registers *registers);
+void trace_packet_begin_live(const uint8_t *frame, uint32_t bytes);
+void trace_packet_end_live(void);
+
 /* Once, on the boot processor, before the others start and before the first interrupt. Memory, the
  * clock and symbols work; no thread runs yet. */
 void trace_init(void);
@@ -37,22 +50,53 @@ void trace_thread_init(struct thread *thread);
 void trace_thread_fini(struct thread *thread);
 /* `to` goes on in place of `from`, on the stack of `from` still; untraced code alone runs until the
  * stacks are switched. */
-void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to);
+static inline void trace_switch(struct cpu *cpu, struct thread *from, struct thread *to)
+{
+	if (trace_live)
+		trace_switch_live(cpu, from, to);
+}
 /* The first interrupt begins on the processor's interrupt stack, or is over (nested ones say
  * nothing: they stay on that stack). registers: what was interrupted. */
-void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers);
-void trace_interrupt_end(struct cpu *cpu);
+static inline void trace_interrupt_begin(struct cpu *cpu, const struct registers *registers)
+{
+	if (trace_live)
+		trace_interrupt_begin_live(cpu, registers);
+}
+static inline void trace_interrupt_end(struct cpu *cpu)
+{
+	if (trace_live)
+		trace_interrupt_end_live(cpu);
+}
 /* An NMI or a debug exception begins, on the stack that it has for itself. False: it found the
  * tracer at work, and nothing that is traced may be called. True: it is told when it is over. */
-bool trace_exception_begin(struct cpu *cpu, const struct registers *registers);
-void trace_exception_end(struct cpu *cpu, const struct registers *registers);
+static inline bool trace_exception_begin(struct cpu *cpu, const struct registers *registers)
+{
+	return !trace_live || trace_exception_begin_live(cpu, registers);
+}
+static inline void trace_exception_end(struct cpu *cpu, const struct registers *registers)
+{
+	if (trace_live)
+		trace_exception_end_live(cpu, registers);
+}
 /* May the thread that was interrupted here lose the processor now? Else it is asked again soon. */
-bool trace_may_switch(const struct registers *registers);
+static inline bool trace_may_switch(uint64_t rip)
+{
+	return rip - (uint64_t)gt_recorder_text_start >=
+	       (uint64_t)(gt_recorder_text_end - gt_recorder_text_start);
+}
 /* The real return address that belongs to a stack word with `value` in it (crash reports). */
 uint64_t trace_return_address(uint64_t slot, uint64_t value);
 /* The network's thread gives a received Ethernet frame to lwIP, and has done so. Interrupts on. */
-void trace_packet_begin(const uint8_t *frame, uint32_t bytes);
-void trace_packet_end(void);
+static inline void trace_packet_begin(const uint8_t *frame, uint32_t bytes)
+{
+	if (trace_live)
+		trace_packet_begin_live(frame, bytes);
+}
+static inline void trace_packet_end(void)
+{
+	if (trace_packet_paused)
+		trace_packet_end_live();
+}
 /* The end of a crash report: the last calls of each processor. Any state. */
 void trace_report(void);
 
@@ -105,9 +149,9 @@ static inline void trace_exception_end(struct cpu *cpu, const struct registers *
 {
 	(void)cpu, (void)registers;
 }
-static inline bool trace_may_switch(const struct registers *registers)
+static inline bool trace_may_switch(uint64_t rip)
 {
-	(void)registers;
+	(void)rip;
 	return true;
 }
 static inline uint64_t trace_return_address(uint64_t slot, uint64_t value)

@@ -37,9 +37,9 @@ static struct mutex mutex = { .name = "trace" };
 
 /* ---- names ---- */
 
-void trace_name_thread(uint32_t number, const char *name)
+void trace_name_thread(uint32_t number, const char name[16])
 {
-	strncpy(names[number % NAMES].name, name, sizeof(names[0].name) - 1);
+	memcpy(names[number % NAMES].name, name, sizeof(names[0].name));
 	__atomic_store_n(&names[number % NAMES].number, number, __ATOMIC_RELEASE);
 	__atomic_store_n(&newest, number, __ATOMIC_RELAXED);
 }
@@ -91,12 +91,14 @@ static void lock(void *data)
 static void unlock(void *data)
 {
 	mutex_unlock(data);
+	trace_changed();
 }
 
 static void set_tracing_on(void *data, bool on)
 {
 	(void)data;
 	gt_kernel_set_tracing_on(on);
+	trace_update();
 }
 
 static void set_tracer(void *data, enum graftrace_tracer tracer)
@@ -145,6 +147,7 @@ static void set_profile(void *data, bool on)
 {
 	(void)data;
 	gt_kernel_set_profile(on);
+	trace_update();
 }
 
 static void profile_table(void *data, uint32_t cpu, struct graftrace_profile_entry **table,
@@ -156,8 +159,12 @@ static void profile_table(void *data, uint32_t cpu, struct graftrace_profile_ent
 
 static bool mark(void *data, const char *bytes, size_t count, bool raw)
 {
-	(void)data;
-	return gt_kernel_mark(bytes, (uint32_t)count, raw);
+	mutex_lock(data);
+	trace_hold(true); /* a mark is written whatever else is traced */
+	bool marked = gt_kernel_mark(bytes, (uint32_t)count, raw);
+	trace_hold(false);
+	mutex_unlock(data);
+	return marked;
 }
 
 /* ---- commands that a thread carries out: snapshot, dump ---- */
@@ -244,10 +251,20 @@ bool trace_files_init(void)
 				  "unikernel") != GT_OK)
 		return false;
 	mutex_lock(&mutex);
-	gt_arena_control_patch(&control);
 	gt_kernel_set_tracing_on(true);
+	gt_arena_control_patch(&control);
 	mutex_unlock(&mutex);
 	return true;
+}
+
+void trace_files_lock(void)
+{
+	mutex_lock(&mutex);
+}
+
+void trace_files_unlock(void)
+{
+	mutex_unlock(&mutex);
 }
 
 struct gt_control_target *trace_files(void)

@@ -14,8 +14,24 @@
 /* ---- trace.c ---- */
 
 extern struct gt_sites trace_sites;
-/* Makes every entry what a byte of `wanted` says (enum gt_site_state). From a thread. */
+/* All processors stop telling the recorder what runs, and begin to. While they stand still. */
+void trace_suspend(void);
+void trace_wake(void);
+
+/* ---- trace_live.c. From a thread that has the lock of the control files ---- */
+
+/* Every entry is to be what a byte of `wanted` says (enum gt_site_state), which stay. */
 void trace_patch(const uint8_t *wanted);
+/* tracing_on has changed. */
+void trace_update(void);
+/* The hooks work, or need not, whatever is traced. */
+void trace_hold(bool on);
+/* Something has; that lock need not be held. */
+void trace_changed(void);
+/* Looks after a full ring from now on, in a thread of its own. */
+void trace_keep(void);
+/* The end of an interrupt. */
+void trace_interrupt_full(void);
 
 /* ---- trace_clock.c ---- */
 
@@ -25,9 +41,11 @@ void trace_clock_report(void);
 /* ---- trace_files.c ---- */
 
 /* The name of a thread, for those who read the trace when it is gone. */
-void trace_name_thread(uint32_t number, const char *name);
+void trace_name_thread(uint32_t number, const char name[16]);
 /* Makes the control files; everything is traced from here on. False: no memory. */
 bool trace_files_init(void);
+void trace_files_lock(void);
+void trace_files_unlock(void);
 struct gt_control_target *trace_files(void);
 /* A command of a function wants to be carried out (enum graftrace_trigger_action). Any state. */
 void trace_note_trigger(uint32_t action);

@@ -28,7 +28,7 @@
 #define TCP	       6
 
 static uint32_t connections;
-static bool packet_paused; /* the network's thread alone */
+bool trace_packet_paused; /* the network's thread alone */
 
 /* ---- one connection ---- */
 
@@ -125,6 +125,7 @@ static void *listen_thread(void *argument)
 
 void trace_serve(void)
 {
+	trace_keep();
 	if (!thread_create("trace-server", listen_thread, NULL, 0, true))
 		console_print("trace: no memory for the server\n");
 }
@@ -136,21 +137,20 @@ static unsigned word_at(const uint8_t *at)
 	return (unsigned)at[0] << 8 | at[1];
 }
 
-void trace_packet_begin(const uint8_t *frame, uint32_t bytes)
+void trace_packet_begin_live(const uint8_t *frame, uint32_t bytes)
 {
-	packet_paused = false;
 	if (bytes < ETHERNET_BYTES + 24 || word_at(frame + TYPE_AT) != 0x0800 ||
 	    frame[PROTOCOL_AT] != TCP || trace_self())
 		return;
 	uint32_t tcp = ETHERNET_BYTES + (frame[ETHERNET_BYTES] & 15u) * 4;
 	if (bytes < tcp + 4 || word_at(frame + tcp + 2) != TRACE_PORT)
 		return;
-	packet_paused = true;
+	trace_packet_paused = true;
 	gt_kernel_pause();
 }
 
-void trace_packet_end(void)
+void trace_packet_end_live(void)
 {
-	if (packet_paused)
-		gt_kernel_resume();
+	trace_packet_paused = false;
+	gt_kernel_resume();
 }

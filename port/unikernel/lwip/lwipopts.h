@@ -8,6 +8,8 @@
 #define SYS_LIGHTWEIGHT_PROT	      1
 #define LWIP_TCPIP_CORE_LOCKING	      1
 #define LWIP_TCPIP_CORE_LOCKING_INPUT 1
+#define LOCK_TCPIP_CORE()	      mutex_lock(lock_tcpip_core)
+#define UNLOCK_TCPIP_CORE()	      mutex_unlock(lock_tcpip_core)
 #define TCPIP_THREAD_NAME	      "tcpip"
 #define TCPIP_MBOX_SIZE		      256
 #define DEFAULT_ACCEPTMBOX_SIZE	      256
@@ -36,7 +38,8 @@
 #define LWIP_HAVE_LOOPIF    1
 #define LWIP_NETIF_LOOPBACK 1
 
-/* QEMU's user network loses nothing, so what closed need not be remembered for long. */
+/* QEMU's user network loses nothing, so what closed need not be remembered for long: half a second
+ * (net.c lets a new connection have its ports earlier). */
 #define LWIP_TCP		   1
 #define TCP_MSS			   1460
 #define LWIP_WND_SCALE		   1
@@ -46,7 +49,7 @@
 #define TCP_SND_QUEUELEN	   1024
 #define TCP_SNDLOWAT		   (48 * 1024)
 #define TCP_SNDQUEUELOWAT	   256
-#define TCP_MSL			   500
+#define TCP_MSL			   100
 #define TCP_QUEUE_OOSEQ		   1
 #define TCP_LISTEN_BACKLOG	   1
 #define TCP_DEFAULT_LISTEN_BACKLOG 255

@@ -22,6 +22,10 @@
 #define X32_F "x"
 #define SZT_F "zu"
 
+/* An instruction each. */
+#define lwip_htons(x) __builtin_bswap16(x)
+#define lwip_htonl(x) __builtin_bswap32(x)
+
 #define LWIP_RAND()		     ((uint32_t)(cpu_ticks() * 2654435761u))
 #define LWIP_PLATFORM_DIAG(x)	     console_print x
 #define LWIP_PLATFORM_ASSERT(reason) crash("lwIP: %s", reason)

@@ -25,6 +25,35 @@ typedef struct mailbox *sys_mbox_t;
 typedef struct thread *sys_thread_t;
 typedef uint64_t sys_prot_t;
 
+/* Short protection nests, so it knows its processor. */
+extern uint32_t sys_protector; /* number of the processor + 1; 0: nobody */
+extern uint32_t sys_protections;
+
+static inline __attribute__((always_inline)) sys_prot_t sys_protect(void)
+{
+	uint64_t flags = interrupts_save();
+	uint32_t self = cpu_this()->number + 1, nobody = 0;
+	if (__atomic_load_n(&sys_protector, __ATOMIC_RELAXED) != self)
+		while (!__atomic_compare_exchange_n(&sys_protector, &nobody, self, false,
+						    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			nobody = 0;
+			cpu_pause();
+		}
+	sys_protections++;
+	return flags;
+}
+
+static inline __attribute__((always_inline)) void sys_unprotect(sys_prot_t flags)
+{
+	if (!--sys_protections)
+		__atomic_store_n(&sys_protector, 0, __ATOMIC_RELEASE);
+	interrupts_restore(flags);
+}
+
+#define SYS_ARCH_DECL_PROTECT(level) sys_prot_t level
+#define SYS_ARCH_PROTECT(level)	     level = sys_protect()
+#define SYS_ARCH_UNPROTECT(level)    sys_unprotect(level)
+
 #define sys_sem_valid(sem)	     (*(sem) != NULL)
 #define sys_sem_set_invalid(sem)     (*(sem) = NULL)
 #define sys_mutex_valid(mutex)	     (*(mutex) != NULL)

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which entries lead to the recorder, and when none does. While nothing can be recorded (tracing_on
+ * is 0, the tracer is nop, no function is left by the filter, or the ring has been full for a
+ * moment) every entry is its nop again, and the kernel's hooks (trace.h) are one test of
+ * trace_live.
+ *
+ * A full ring is seen by the recorder, which may call nobody: it leaves a note, the next interrupt
+ * wakes the keeper's thread, and that patches. The keeper then looks ten times a second whether a
+ * reader has made room. Calls that were open when the ring was full have half a second to return:
+ * there is room for their records.
+ */
+#include "port/unikernel/trace_private.h"
+
+#include "core/record/kernel.h"
+#include "core/record/port.h"
+#include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
+#include "port/unikernel/memory.h"
+#include "port/unikernel/smp.h"
+#include "port/unikernel/thread.h"
+#include "port/unikernel/trace.h"
+
+#define LOOK_NS	       100000000
+#define LOOKS_FOR_OPEN 5 /* before the hooks are off as well */
+#define ROOM_PART      8 /* of the ring has to be free before recording goes on */
+
+bool trace_live;
+static const uint8_t *wanted_sites; /* what the control files say; NULL: none yet */
+static bool is_parked;		    /* the ring is full */
+static bool is_held;		    /* trace_hold */
+static uint32_t looks;		    /* of the keeper since then */
+static uint32_t full_noted;
+static struct wait_queue keeper;
+static bool is_called; /* the keeper; under its lock */
+
+/* ---- what the recorder asks ---- */
+
+void gt_port_text_write(uint64_t address, const void *bytes, size_t count)
+{
+	paging_write_text((void *)address, bytes, count);
+}
+
+/* All of it happens within smp_stopped. */
+void gt_port_cpus_stop(void)
+{
+}
+
+void gt_port_cpus_start(void)
+{
+}
+
+/* Called with interrupts off, in the middle of anything. */
+void gt_port_ring_doorbell(struct graftrace_arena *arena)
+{
+	if (!__atomic_load_n(&arena->free_count, __ATOMIC_RELAXED) && !is_parked)
+		__atomic_store_n(&full_noted, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- changes, while all processors stand still ---- */
+
+struct change {
+	const uint8_t *sites;
+	bool live;
+};
+
+static void apply(void *data)
+{
+	const struct change *change = data;
+	if (change->live && !trace_live)
+		trace_wake();
+	gt_sites_apply(&trace_sites, change->sites);
+	if (!change->live && trace_live)
+		trace_suspend();
+	trace_live = change->live;
+}
+
+enum sites { NONE, SOME, TRIGGERS }; /* TRIGGERS: among some; they act whatever else is off */
+
+static enum sites look_at(const uint8_t *sites)
+{
+	enum sites found = NONE;
+	for (uint32_t i = 0; sites && i < trace_sites.count; i++) {
+		if (sites[i] == GT_SITE_OFF || trace_sites.states[i] == GT_SITE_NEVER)
+			continue;
+		found = SOME;
+		if (sites[i] == GT_SITE_TRIGGER)
+			return TRIGGERS;
+	}
+	return found;
+}
+
+static const uint8_t *no_sites(void)
+{
+	static uint8_t *none;
+	if (!none)
+		none = calloc(1, trace_sites.count);
+	return none;
+}
+
+void trace_update(void)
+{
+	const struct graftrace_arena *arena = gt_port_arena();
+	const uint8_t *none = no_sites();
+	enum sites sites = look_at(wanted_sites);
+	bool on = sites == SOME && arena->tracing_on;
+	struct change change = { none, is_held };
+	if (sites == TRIGGERS || (sites == SOME && arena->profile) || (on && !is_parked))
+		change = (struct change){ wanted_sites, true };
+	else if (on)
+		change.live |= looks < LOOKS_FOR_OPEN;
+	if (!none) /* no memory for a byte a function: then it stays as it is wanted */
+		change = (struct change){ wanted_sites, true };
+	if (change.sites)
+		smp_stopped(apply, &change);
+}
+
+void trace_hold(bool on)
+{
+	is_held = on;
+	if (on != trace_live)
+		trace_update();
+}
+
+void trace_patch(const uint8_t *wanted)
+{
+	wanted_sites = wanted;
+	trace_update();
+}
+
+/* ---- the ring is full, and has room again ---- */
+
+static void call_keeper(void)
+{
+	uint64_t flags = spin_lock(&keeper.lock);
+	is_called = true;
+	wake_one_locked(&keeper);
+	spin_unlock(&keeper.lock, flags);
+}
+
+void trace_interrupt_full(void)
+{
+	if (full_noted && __atomic_exchange_n(&full_noted, 0, __ATOMIC_RELAXED))
+		call_keeper();
+}
+
+void trace_changed(void)
+{
+	if (is_parked)
+		call_keeper();
+}
+
+static bool is_full(const struct graftrace_arena *arena)
+{
+	uint32_t mode = __atomic_load_n(&arena->mode, __ATOMIC_RELAXED);
+	uint32_t room = __atomic_load_n(&arena->free_count, __ATOMIC_RELAXED);
+	if (mode != GRAFTRACE_MODE_RING)
+		return false;
+	return is_parked ? room <= arena->sub_buffer_count / ROOM_PART : room == 0;
+}
+
+static void look(void)
+{
+	trace_files_lock();
+	bool full = is_full(gt_port_arena()), changes = full != is_parked;
+	looks = changes ? 0 : looks + 1;
+	is_parked = full;
+	if (changes || (full && looks == LOOKS_FOR_OPEN))
+		trace_update();
+	trace_files_unlock();
+}
+
+static void *keep(void *argument)
+{
+	(void)argument;
+	gt_kernel_pause();
+	for (;;) {
+		uint64_t flags = spin_lock(&keeper.lock);
+		bool called = is_called;
+		is_called = false;
+		if (called)
+			spin_unlock(&keeper.lock, flags);
+		else
+			wait_locked(&keeper, flags, is_parked ? clock_ns() + LOOK_NS : TIMER_NEVER);
+		look();
+	}
+	return NULL;
+}
+
+void trace_keep(void)
+{
+	if (!thread_create("trace-keeper", keep, NULL, 0, true))
+		console_print("trace: no memory for the keeper's thread\n");
+}
