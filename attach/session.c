@@ -253,6 +253,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		gt_session_destroy(session);
 		return error;
 	}
+	session->started = true;
 	*out = session;
 	return 0;
 }

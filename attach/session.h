@@ -93,7 +93,7 @@ int gt_session_set_graph_notrace(struct gt_session *session, const char *const *
 /* options/func_stack_trace: the function tracer writes a stack trace behind each call. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
-/* GT_EBUSY: not beside the function profiler and function_graph. */
+/* GT_EBUSY: see gt_session_set_profile. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
 /* Whether a function that can be traced matches. */
 bool gt_session_has_function(struct gt_session *session, const char *glob);
@@ -172,7 +172,8 @@ int gt_session_give_switches(struct gt_session *session, const struct gt_sink *s
 /*
  * The function profiler: every thread counts its calls and their times in tables of its own;
  * nothing goes to the ring for it. What the filters let through is counted. Switching it on begins
- * anew; switched off it can still be read. GT_EBUSY: not beside the tracer function, nor beside
+ * anew; switched off it can still be read. GT_EBUSY, where records go to a file as they come (or at
+ * the start): not beside the tracer function, nor beside
  * function_graph with tracing_thresh.
  */
 int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message);

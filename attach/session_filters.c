@@ -154,6 +154,17 @@ struct wish {
 	uint64_t threshold_ns;
 };
 
+/* The function profiler needs returns, of all calls: the recorder has no way to count beside the
+ * function tracer, nor where short calls are left out. So calls are recorded, and whoever wants
+ * less leaves the rest out. */
+static void wish_profile(const struct gt_session *session, struct wish *wish)
+{
+	if (!gt_session_profiles(session) || wish->tracer == GRAFTRACE_TRACER_NOP)
+		return;
+	wish->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	wish->threshold_ns = 0;
+}
+
 static struct wish wish_of(const struct gt_session *session)
 {
 	struct wish wish = { .tracer = GRAFTRACE_TRACER_NOP, .graph_only = true };
@@ -191,6 +202,7 @@ static struct wish wish_of(const struct gt_session *session)
 		if (any_threshold && (session->others || wish.tracer != GRAFTRACE_TRACER_FUNCTION))
 			wish.threshold_ns = 0;
 	}
+	wish_profile(session, &wish);
 	return wish;
 }
 
@@ -208,7 +220,7 @@ int gt_session_select(struct gt_session *session, struct gt_message *message)
 }
 
 /* The agents' settings become what is wished. */
-static void publish(struct gt_session *session)
+void gt_session_publish(struct gt_session *session)
 {
 	struct graftrace_arena *memory = session->arena.memory;
 	struct wish wish = wish_of(session);
@@ -324,13 +336,12 @@ int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer trac
 	take_top(session);
 	old = top->tracer;
 	top->tracer = tracer;
-	error = gt_session_check_profile(session, gt_session_profiles(session),
-					 wish_of(session).tracer, wish_of(session).threshold_ns,
-					 message);
+	error = gt_session_check_profile(session, gt_session_profiles(session), tracer,
+					 top->threshold_ns, message);
 	if (error) {
 		top->tracer = old;
 	} else {
-		publish(session);
+		gt_session_publish(session);
 		error = gt_session_patch_for_tracer(session, message);
 	}
 	pthread_mutex_unlock(&session->lock);
@@ -342,7 +353,7 @@ int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
 	pthread_mutex_lock(&session->lock);
 	take_top(session);
 	asker_of(session, 0)->max_depth = depth;
-	publish(session);
+	gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
 }
@@ -357,13 +368,12 @@ int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
 	take_top(session);
 	old = top->threshold_ns;
 	top->threshold_ns = ns;
-	error = gt_session_check_profile(session, gt_session_profiles(session),
-					 wish_of(session).tracer, wish_of(session).threshold_ns,
+	error = gt_session_check_profile(session, gt_session_profiles(session), top->tracer, ns,
 					 NULL);
 	if (error)
 		top->threshold_ns = old;
 	else
-		publish(session);
+		gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
 	return error;
 }
@@ -566,7 +576,7 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 	take_top(session);
 	error = set_filters(session, asker_of(session, 0), filter, notrace, graph, message);
 	if (wish_of(session).graph_only != (session->arena.memory->graph_only != 0))
-		publish(session);
+		gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
 	return error;
 }
@@ -607,7 +617,6 @@ int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_ses
 {
 	struct gt_session_asker *asker = asker_of(session, who);
 	struct gt_session_asker old;
-	struct wish wish;
 	int error;
 
 	pthread_mutex_lock(&session->lock);
@@ -617,11 +626,7 @@ int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_ses
 	asker->on = ask->on;
 	asker->max_depth = ask->max_depth;
 	asker->threshold_ns = ask->threshold_ns;
-	wish = wish_of(session);
-	error = gt_session_check_profile(session, gt_session_profiles(session), wish.tracer,
-					 wish.threshold_ns, message);
-	if (!error)
-		error = set_filters(session, asker, ask->filter, ask->notrace, ask->graph, message);
+	error = set_filters(session, asker, ask->filter, ask->notrace, ask->graph, message);
 	if (error) {
 		asker->tracer = old.tracer;
 		asker->on = old.on;
@@ -633,7 +638,7 @@ int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_ses
 		__atomic_store_n(&session->others, count_others(session), __ATOMIC_RELAXED);
 		/* What the top does not want below a function, others may. */
 		session->selection.graph_notrace = session->others ? NULL : session->notrace_words;
-		publish(session);
+		gt_session_publish(session);
 		if (session->notrace_words && had_others != (session->others != 0)) {
 			update_off(session);
 			error = gt_session_select(session, message);

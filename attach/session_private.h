@@ -50,6 +50,7 @@ struct gt_session {
 	struct gt_catalog catalog;
 	struct gt_selection selection;
 	struct gt_session_asker askers[GT_ASKED_MAX];
+	bool started;
 	bool transport;	 /* see gt_session_set_transport() */
 	uint32_t others; /* that trace, besides the top */
 	struct gt_live_target live;
@@ -116,6 +117,8 @@ int gt_session_ask_first(struct gt_session *session, const struct gt_session_opt
 void gt_session_ask_fini(struct gt_session *session);
 /* A trigger has switched tracing, which is the top's to switch. Under the lock. */
 void gt_session_note_trigger(struct gt_session *session, bool on);
+/* What is recorded becomes what all ask for. Under the lock. */
+void gt_session_publish(struct gt_session *session);
 /* The arena's threshold becomes session->threshold_ns. */
 void gt_session_publish_threshold(struct gt_session *session);
 

@@ -18,11 +18,13 @@ bool gt_session_profiles(const struct gt_session *session)
 	return __atomic_load_n(&session->arena.memory->profile, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whether the profiler can run beside that. */
+/* Whether the profiler can run beside that: where there is a ring, somebody leaves out of it what
+ * nobody asked for (session_filters.c). */
 int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,
 			     uint64_t threshold_ns, struct gt_message *message)
 {
-	(void)session;
+	if (session->started && session->drain.mode != GRAFTRACE_MODE_DRAIN)
+		return 0;
 	if (profile && tracer == GRAFTRACE_TRACER_FUNCTION)
 		return gt_fail(message, GT_EBUSY,
 			       "the function profiler needs returns: it runs beside the tracers "
@@ -42,8 +44,8 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 	pthread_mutex_lock(&session->lock);
 	if (gt_session_profiles(session) == on)
 		goto unlock;
-	error = gt_session_check_profile(session, on, session->live.target.tracer,
-					 session->threshold_ns, message);
+	error = gt_session_check_profile(session, on, session->askers[0].tracer,
+					 session->askers[0].threshold_ns, message);
 	if (!error && on && gt_profile_reset(&session->profile))
 		error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
 	if (error)
@@ -53,7 +55,7 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 	gt_follow_write_host(session);
 	if (on)
 		gt_follow_write_stop(session, FULL_BYTE, 0);
-	gt_follow_write_stop(session, MODE_BYTE, 0);
+	gt_session_publish(session);
 	error = gt_session_patch_for_tracer(session, message);
 unlock:
 	pthread_mutex_unlock(&session->lock);

@@ -203,6 +203,19 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	return error;
 }
 
+/* With the profiler on more is recorded than `function` or a threshold asks for. */
+static bool is_beside_profile(const struct gt_live *live, enum gt_control_value which,
+			      uint64_t value)
+{
+	bool on = which == GT_CONTROL_PROFILE ? value != 0 : gt_session_profiles(live->session);
+	uint64_t tracer = which == GT_CONTROL_TRACER ? value : (uint64_t)live->tracer;
+	uint64_t threshold = which == GT_CONTROL_THRESHOLD_NS ? value : live->threshold_ns;
+
+	return on && live->mode != GRAFTRACE_MODE_DRAIN &&
+	       (tracer == GRAFTRACE_TRACER_FUNCTION ||
+		(tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH && threshold != 0));
+}
+
 /* What is asked for becomes so. */
 static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message)
@@ -222,10 +235,12 @@ static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value
 			wish.threshold_ns = value;
 		return gt_live_ask(live, &wish, message);
 	}
-	error = gt_live_top_begin(live, message);
+	error = gt_live_top_begin(live, is_beside_profile(live, which, value), message);
 	if (error != 0)
 		return error;
-	if (which == GT_CONTROL_TRACING_ON)
+	if (which == GT_CONTROL_PROFILE)
+		error = gt_session_set_profile(live->session, value != 0, message);
+	else if (which == GT_CONTROL_TRACING_ON)
 		error = gt_session_set_tracing_on(live->session, value != 0, message);
 	else if (which == GT_CONTROL_TRACER)
 		error = gt_session_set_tracer(live->session, (enum graftrace_tracer)value, message);
@@ -394,13 +409,11 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 			break;
 		case GT_CONTROL_MAX_DEPTH:
 		case GT_CONTROL_THRESHOLD_NS:
+		case GT_CONTROL_PROFILE:
 			error = ask(live, which, value, message);
 			break;
 		case GT_CONTROL_BUFFER_BYTES:
 			error = set_size(live, value, message);
-			break;
-		case GT_CONTROL_PROFILE:
-			error = gt_session_set_profile(live->session, value != 0, message);
 			break;
 		default:
 			gt_message_set(message, "this cannot be changed");

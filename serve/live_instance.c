@@ -309,7 +309,7 @@ int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt
 	return error;
 }
 
-int gt_live_top_begin(struct gt_live *top, struct gt_message *message)
+int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message)
 {
 	struct gt_live_instances *instances = &top->instances;
 	bool others = false;
@@ -320,8 +320,10 @@ int gt_live_top_begin(struct gt_live *top, struct gt_message *message)
 		others |= !gt_live_is_removed(instances->all[i]) &&
 			  instances->all[i]->tracer != GRAFTRACE_TRACER_NOP;
 	pull_locked(top);
-	if (others && !instances->routed)
+	if ((others || less) && !instances->routed)
 		error = detour(top);
+	if (error == 0 && less)
+		start_pump(top);
 	if (error == 0)
 		return 0;
 	pthread_mutex_unlock(&instances->lock);

@@ -20,9 +20,9 @@ void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish);
  * matches nothing. Under `change`. */
 int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt_message *message);
 
-/* Round the session's calls that change what the top asks for; after an error of the first one
- * there is no second one. `wish`: as it is then. GT_ENOMEM. */
-int gt_live_top_begin(struct gt_live *top, struct gt_message *message);
+/* less: more will be recorded than that. Round the session's calls that change what the top asks
+ * for; after an error of the first one there is no second one. `wish`: as it is then. GT_ENOMEM. */
+int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message);
 void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish);
 
 /* Copies what the session has written since the last time to those that have a buffer of their own;

@@ -539,7 +539,7 @@ static int ask_for_list(struct gt_live *live, struct edit *edit, struct gt_messa
 			take_list(live, edit);
 		return error;
 	}
-	error = gt_live_top_begin(live, message);
+	error = gt_live_top_begin(live, false, message);
 	if (error != 0)
 		return error;
 	gt_live_wish_of(live, &wish);
