@@ -2,7 +2,9 @@
 """The unikernel's control files: the same tree as a program's, over HTTP, row by row."""
 
 import json
+import random
 import re
+import socket
 import subprocess
 import time
 
@@ -79,6 +81,8 @@ def test_the_tree_is_a_programs_but_for_what_a_kernel_cannot_have(machine):
 def test_every_file_of_the_kernel_can_be_read(machine):
     def walk(path=""):
         for entry in json.loads(get(machine, path, JSON)[1])["entries"]:
+            if path == "per_thread/" and entry["name"] != "1":
+                continue  # there are as many as there were connections
             if entry["directory"]:
                 yield from walk(f"{path}{entry['name']}/")
             elif entry["read"] and "pipe" not in entry["name"] and "enable/" not in path:
@@ -205,7 +209,8 @@ def test_functions_switch_tracing_and_take_snapshots(machine):
     expect(machine, "set_ftrace_filter", "answer:stacktrace", "POST")
     expect(machine, "trace", "")
     visit(machine, 1)
-    assert re.search(r"/\* <stack trace> answer <- serve \*/", ftrace(machine, "trace").decode())
+    assert re.search(r"<stack trace>\n => answer\n => serve\n",
+                     ftrace(machine, "trace").decode())
     expect(machine, "set_ftrace_filter", "!answer:stacktrace", "POST")
 
     expect(machine, "set_ftrace_filter", "answer:snapshot:1", "POST")
@@ -299,3 +304,75 @@ def test_clocks_cpus_and_pauses_are_chosen(machine):
     assert ftrace(machine, "tracing_on") == b"1\n"
     expect(machine, "options/pause-on-trace", "0")
     assert "***" not in machine.output()
+
+
+# Bad manners
+
+def throw(machine, port, data, seconds=20):
+    """Sends bytes to a port, half of the time hangs up rudely, and reads what comes."""
+    with machine.connect(port) as connection:
+        connection.settimeout(seconds)
+        try:
+            connection.sendall(data)
+            if data[-1:] < b"\x80":
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                return b""
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while chunk := connection.recv(1 << 16):
+                answer += chunk
+            return answer
+        except ConnectionError:
+            return b""  # the guest may hang up first
+
+
+def garbage(noise, files):
+    """Bytes of a client that is broken: noise, and requests of which something was changed."""
+    kind = noise.randrange(4)
+    if kind == 0:
+        return noise.randbytes(noise.randrange(1, 6000))
+    body = noise.choice([b"", b"1", b"0", b"*", b"!*", b"a:traceoff:99999999999999999999", b"\0" * 40,
+                         noise.randbytes(noise.randrange(1, 300)), b"x" * 3000])
+    whole = (b"%s /ftrace/%s HTTP/1.%d\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n%s" % (
+        noise.choice([b"GET", b"PUT", b"POST", b"HEAD", b"BREW"]), noise.choice(files).encode(),
+        noise.randrange(3), len(body) + noise.choice([0, 0, 0, 5, -1]),
+        noise.choice([b"", b"Expect: 100-continue\r\n", b"Transfer-Encoding: chunked\r\n",
+                      b"Accept: application/json\r\n"]), body))
+    if kind == 1:
+        return whole
+    changed = bytearray(whole)
+    for _ in range(noise.randrange(1, 8)):
+        changed[noise.randrange(len(changed))] = noise.randrange(256)
+    return bytes(changed) if kind == 2 else bytes(changed) + noise.randbytes(noise.randrange(500))
+
+
+def test_garbage_on_both_ports_ends_nothing(machine):
+    noise = random.Random(9090)
+    # Not the ones that wait for ever, nor the one that writes to the console.
+    files = [line for line in ftrace(machine, "").decode().splitlines() if "pipe" not in line]
+    files += ["per_cpu/cpu0/stats", "per_thread/1/trace", "options/trace-self", "trace_stat/function1",
+              "%2e%2e/x", "per_cpu/cpu99999999999/trace", "a" * 3000]
+    answered = 0
+    for _ in range(150):
+        answer = throw(machine, machine.trace_port, garbage(noise, files))
+        assert not answer or answer.startswith(b"HTTP/1.1 "), answer[:200]
+        answered += bool(answer)
+    for _ in range(60):
+        throw(machine, machine.port, garbage(noise, ["..", "primes/9", "status"]))
+    assert answered > 20
+    # What was set by chance is set back; then the trace is right.
+    for path, value in (("options/trace-self", "0"), ("set_ftrace_pid", ""),
+                        ("set_ftrace_notrace_pid", ""), ("set_graph_function", ""),
+                        ("set_graph_notrace", ""), ("set_ftrace_notrace", ""),
+                        ("max_graph_depth", "0"), ("tracing_thresh", "0"), ("snapshot", "0"),
+                        ("function_profile_enabled", "0"), ("tracing_cpumask", "3"),
+                        ("set_ftrace_filter", "answer serve"), ("trace_clock", "local"),
+                        ("current_tracer", "function_graph"), ("tracing_on", "1")):
+        expect(machine, path, value)
+    expect(machine, "trace", "")
+    visit(machine, 5)
+    text = ftrace(machine, "trace").decode()
+    assert len(re.findall(r"\|  serve\(\) {$", text, re.M)) == 5
+    assert len(re.findall(r"\|    answer\(\);$", text, re.M)) == 5
+    assert "***" not in machine.output() and machine.process.poll() is None
+    expect(machine, "set_ftrace_filter", "")
