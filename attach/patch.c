@@ -308,6 +308,7 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 	uint64_t stub = gt_region_stub_address(patcher->region, object->slot + index);
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], jump[8];
 	uint32_t kind = role & GT_ROLE_TRIGGER			  ? header->entry_trigger
+			: role & GT_ROLE_ENTRY_ONLY		  ? header->entry_only
 			: role & GT_ROLE_SILENT			  ? header->entry_silent
 			: entry->entry_only || object->entry_only ? header->entry_only
 			: role & GT_ROLE_NOTRACE		  ? header->entry_notrace
@@ -441,10 +442,12 @@ static uint8_t role_of(struct patcher *patcher, uint32_t index, const struct gt_
 		.named = named,
 		.root = gt_selection_is_root(selection, plain, shown),
 		.notrace = gt_selection_is_notrace(selection, plain, shown),
-		.entry_only = entry->entry_only || patcher->object->entry_only,
+		.entry_only =
+			entry->entry_only || patcher->object->entry_only || patcher->tracee->copies,
 	};
 	uint32_t number = patcher->region->first_number + patcher->object->slot + index;
-	uint8_t bits = (role.root ? GT_ROLE_ROOT : 0) | (role.notrace ? GT_ROLE_NOTRACE : 0) |
+	uint8_t bits = (patcher->tracee->copies ? GT_ROLE_ENTRY_ONLY : 0) |
+		       (role.root ? GT_ROLE_ROOT : 0) | (role.notrace ? GT_ROLE_NOTRACE : 0) |
 		       (named ? 0 : GT_ROLE_SILENT);
 
 	if (gt_triggers_match(selection->triggers, plain, shown) &&

@@ -181,6 +181,29 @@ static bool is_go(const struct gt_object *object)
 	       gt_object_section_named(object, ".note.go.buildid");
 }
 
+const char *gt_rule_copies_stacks(const struct gt_object *object)
+{
+	static const struct {
+		const char *symbol;
+		const char *reason;
+	} libraries[] = {
+		{ "PyInit__greenlet",
+		  "greenlet is in the process, which copies stacks away and back" },
+		{ "PyInit__tealet", "tealet is in the process, which copies stacks away and back" },
+		{ "PyStackless_Call_Main",
+		  "Stackless Python is in the process, which copies stacks away and back" },
+		{ "Init_continuation",
+		  "callcc is in the process, which copies stacks away and back" },
+	};
+	uint64_t address;
+	size_t i;
+
+	for (i = 0; object && i < sizeof(libraries) / sizeof(*libraries); i++)
+		if (gt_object_symbol(object, libraries[i].symbol, &address) == 0 && address)
+			return libraries[i].reason;
+	return NULL;
+}
+
 const char *gt_rule_object(const struct gt_object *object, bool *never)
 {
 	const char *reason = NULL;
@@ -190,7 +213,7 @@ const char *gt_rule_object(const struct gt_object *object, bool *never)
 		return "belongs to a Go program, whose runtime moves stacks";
 	*never = false;
 	gt_object_each_symbol(object, find_engine, &reason);
-	return reason;
+	return reason ? reason : gt_rule_copies_stacks(object);
 }
 
 uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object)

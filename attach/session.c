@@ -479,6 +479,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.processes = count_processes(session),
 		.stopped_ns = session->stopped_ns,
 		.no_breakpoints = session->no_breakpoints,
+		.entries_only = session->entries_only,
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
 	};
 	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)

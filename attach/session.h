@@ -243,6 +243,7 @@ struct gt_session_totals {
 	/* Why functions that need a breakpoint went untraced: static text; NULL: none was asked
 	 * for, or needed, or all got theirs. */
 	const char *no_breakpoints;
+	const char *entries_only; /* why a process was recorded at its entries only, or NULL */
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 

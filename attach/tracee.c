@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/tracee.h"
+#include "attach/copying.h"
 #include "attach/patch.h"
 #include "attach/rules.h"
 #include "attach/traps.h"
@@ -620,6 +621,7 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 	tracee->process.stopped = tid;
 	gt_edits_clear(&tracee->edits);
 	error = find_objects(tracee, catalog, &any, message);
+	gt_copying_find(tracee);
 	if (!error)
 		error = refuse(tracee, message);
 	if (!error)
@@ -721,15 +723,33 @@ static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection 
 	return error;
 }
 
+/* A library that copies stacks has been loaded: what is traced already changes, before it runs. */
+static int stop_taking_slots(struct gt_tracee *tracee, const struct gt_selection *selection,
+			     pid_t waits, struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	gt_edits_clear(&tracee->edits);
+	for (i = 0; !error && i < tracee->object_count; i++)
+		if (is_traced(tracee->objects[i], selection))
+			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
+						   message);
+	if (!error)
+		error = gt_tracee_apply(tracee, message);
+	return error ? error : gt_copying_put_back(tracee, waits);
+}
+
 int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena *arena,
 		     struct gt_catalog *catalog, const struct gt_selection *selection,
 		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
 {
 	int error = gt_process_open(&tracee->process, pid, message), again;
-	bool any = false;
+	bool any = false, copies;
 
 	if (!error)
 		error = find_objects(tracee, catalog, &any, message);
+	gt_copying_find(tracee);
 	if (!error)
 		error = plan_objects(tracee, selection);
 	if (!error)
@@ -746,7 +766,10 @@ int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena 
 		error = find_objects(tracee, catalog, &any, message);
 		if (error || !any)
 			break;
+		copies = gt_copying_find(tracee);
 		error = take_running(tracee, catalog, selection, sink, message);
+		if (!error && copies)
+			error = stop_taking_slots(tracee, selection, 0, message);
 	}
 	return error ? error : take_breakpoints(tracee, selection, message);
 }
@@ -756,7 +779,7 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
 		      const struct gt_sink *sink, struct gt_message *message)
 {
 	struct hands hands = { .tracee = tracee, .tid = tid };
-	bool any;
+	bool any, copies;
 	int error;
 
 	if (!tracee->has_agent || tracee->clean)
@@ -765,12 +788,15 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
 	error = find_objects(tracee, catalog, &any, message);
 	if (error || !any)
 		return error;
+	copies = gt_copying_find(tracee);
 	/* Stopped, it cannot give up waiting and run into code that is being written. */
 	error = take_hands(&hands, message);
 	if (!error && __atomic_load_n(mail, __ATOMIC_ACQUIRE) != GRAFTRACE_MAIL_POSTED) {
 		error = drop_hands(&hands, 0, message);
 		if (!error)
 			error = take_running(tracee, catalog, selection, sink, message);
+		if (!error && copies)
+			error = stop_taking_slots(tracee, selection, 0, message);
 		return error ? error : take_breakpoints(tracee, selection, message);
 	}
 	if (!error)
@@ -780,6 +806,8 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
 	if (!error)
 		error = apply(tracee, message);
 	error = drop_hands(&hands, error, message);
+	if (!error && copies)
+		error = stop_taking_slots(tracee, selection, tid, message);
 	return error ? error : take_breakpoints(tracee, selection, message);
 }
 
@@ -846,6 +874,7 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 		return error;
 	child->has_agent = parent->has_agent;
 	child->traps = parent->traps;
+	child->copies = parent->copies;
 	child->objects = calloc(parent->object_count + 1, sizeof(*child->objects));
 	if (!child->objects)
 		goto no_memory;
@@ -886,6 +915,7 @@ void gt_tracee_forget(struct gt_tracee *tracee)
 	tracee->clean = false;
 	tracee->traps = false;
 	tracee->no_traps = NULL;
+	tracee->copies = NULL;
 }
 
 void gt_tracee_fini(struct gt_tracee *tracee)

@@ -64,10 +64,11 @@ enum gt_function_state {
 
 /* Bits. */
 enum gt_function_role {
-	GT_ROLE_ROOT = 1,    /* of set_graph_function */
-	GT_ROLE_TRIGGER = 2, /* it has slots in the table of triggers, which tell the rest */
-	GT_ROLE_NOTRACE = 4, /* of set_graph_notrace */
-	GT_ROLE_SILENT = 8,  /* no filter names it: it is in the stack traces of others */
+	GT_ROLE_ROOT = 1,	 /* of set_graph_function */
+	GT_ROLE_TRIGGER = 2,	 /* it has slots in the table of triggers, which tell the rest */
+	GT_ROLE_NOTRACE = 4,	 /* of set_graph_notrace */
+	GT_ROLE_ENTRY_ONLY = 16, /* its return slot is never taken, whatever its plan says */
+	GT_ROLE_SILENT = 8,	 /* no filter names it: it is in the stack traces of others */
 };
 
 struct gt_tracee_object {
@@ -104,6 +105,7 @@ struct gt_tracee {
 	bool clean;	      /* left clean after fork */
 	bool entering;	      /* threads have no %gs of ours yet */
 	bool traps;	      /* breakpoints may stand: attach/traps.h */
+	const char *copies;   /* a library in it copies stacks (attach/copying.h): why, or NULL */
 	const char *no_traps; /* why they may not: static text; NULL: not tried, or they may */
 	pid_t parent;
 	struct gt_tracee_object **objects;

@@ -21,6 +21,7 @@
 #include "attach/libraries.h"
 #include "attach/plan.h"
 #include "attach/process.h"
+#include "attach/rules.h"
 #include "cli/function_list.h"
 #include "cli/values.h"
 
@@ -189,13 +190,13 @@ static bool has_other_resolver(const struct gt_catalog_file *file, uint64_t bias
 
 /* One file of a process, where its code is mapped. memory: /proc/PID/mem, -1: it cannot be read. */
 static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *file, uint64_t bias,
-		       const struct gt_process *process)
+		       const struct gt_process *process, const char *entries_only)
 {
 	struct gt_message message = { "" };
-	bool other;
 	uint32_t i;
 
-	other = has_other_resolver(file, bias, process);
+	if (!entries_only && has_other_resolver(file, bias, process))
+		entries_only = "the V8 engine in it has another resolver of return addresses";
 	gt_catalog_hooks(file);
 	gt_function_list_object(list, file->object);
 	for (i = 0; i < file->function_count; i++) {
@@ -219,10 +220,9 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 			entry.reason = "is not in memory as in its file: a debugger's, or another "
 				       "tracer's";
 		}
-		if (other && entry.way != GT_PLAN_NONE && !entry.entry_only) {
+		if (entries_only && entry.way != GT_PLAN_NONE && !entry.entry_only) {
 			entry.entry_only = true;
-			entry.reason = "the V8 engine in it has another resolver of return "
-				       "addresses";
+			entry.reason = entries_only;
 		}
 		gt_function_list_add(list, file->object, &entry);
 	}
@@ -230,10 +230,33 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 	return GT_EXIT_DONE;
 }
 
+/* Why all of the process is recorded at its entries only, or NULL. */
+static const char *copied_stacks(const struct gt_process *process, const struct gt_maps *maps,
+				 bool breakpoints)
+{
+	const char *reason = NULL;
+	struct gt_catalog catalog;
+	size_t i;
+
+	gt_catalog_init(&catalog);
+	catalog.breakpoints = breakpoints;
+	for (i = 0; i < maps->count && !reason; i++) {
+		const struct gt_map *map = &maps->entries[i];
+		struct gt_catalog_file *file;
+
+		if (map->executable && map->path[0] == '/' &&
+		    gt_catalog_open(&catalog, process->pid, map, &file, NULL) == 0)
+			reason = gt_rule_copies_stacks(file->object);
+	}
+	gt_catalog_fini(&catalog);
+	return reason;
+}
+
 static int list_maps(struct gt_function_list *list, const struct gt_process *process,
 		     const struct gt_maps *maps, bool libraries, bool breakpoints)
 {
 	const uint64_t entry = gt_process_auxv(process->pid, AT_ENTRY);
+	const char *copies = copied_stacks(process, maps, breakpoints);
 	struct gt_message message = { "" };
 	struct gt_catalog catalog;
 	int result = GT_EXIT_DONE;
@@ -258,7 +281,7 @@ static int list_maps(struct gt_function_list *list, const struct gt_process *pro
 			continue;
 		if (!libraries && file->system && !(entry >= map->start && entry < map->end))
 			continue;
-		result = list_mapped(list, file, map->start - address, process);
+		result = list_mapped(list, file, map->start - address, process, copies);
 	}
 	gt_catalog_fini(&catalog);
 	return result;

@@ -168,6 +168,9 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	else
 		fprintf(stderr, "graftrace: %sno recording\n", line);
 
+	if (totals->entries_only != NULL)
+		fprintf(stderr, "graftrace: only entries, without returns: %s\n",
+			totals->entries_only);
 	if (totals->no_breakpoints != NULL)
 		fprintf(stderr, "graftrace: no breakpoints: %s\n", totals->no_breakpoints);
 	say_lost(totals->lost[GRAFTRACE_LOST_FULL],

@@ -194,6 +194,7 @@ GT_ASSERT_AT(struct gt_thread, self, GT_THREAD_SELF);
 GT_ASSERT_AT(struct gt_thread, busy, GT_THREAD_BUSY);
 GT_ASSERT_AT(struct gt_thread, slow_stack, GT_THREAD_SLOW_STACK);
 GT_ASSERT_AT(struct gt_thread, trap, GRAFTRACE_BLOCK_TRAP);
+GT_ASSERT_AT(struct gt_thread, verify, GRAFTRACE_BLOCK_VERIFY);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_thread, context, GT_THREAD_CONTEXT);
 GT_ASSERT_AT(struct gt_context, frames, GT_CONTEXT_FRAMES);

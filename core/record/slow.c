@@ -401,8 +401,11 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 			return false;
 		return no_room(thread);
 	}
-	if (kind == GT_ENTRY_ONLY)
+	if (kind == GT_ENTRY_ONLY) {
+		if (thread->verify && !gt_port_is_stub_return(*(uint64_t *)slot))
+			gt_frames_resolve(thread, slot, true);
 		return enter_only(thread, function);
+	}
 	if (enters)
 		thread->outside &= ~1;
 	if (enter_graph(thread, slot, function, flags | (enters ? GT_FRAME_ROOT : 0)))

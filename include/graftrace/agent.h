@@ -248,6 +248,7 @@ struct graftrace_granule {
 #define GRAFTRACE_BLOCK_TRAP                                                     \
 	248 /* uint32_t; 1: the program believes to have SIGTRAP blocked in this \
 	     * thread, 2: one has come since (GRAFTRACE_TRAP_…) */
+#define GRAFTRACE_BLOCK_VERIFY 180 /* uint32_t; 1: slots of open calls are looked at first */
 #define GRAFTRACE_TRAP_BLOCKED 1
 #define GRAFTRACE_TRAP_PENDING 2
 

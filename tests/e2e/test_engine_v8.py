@@ -91,7 +91,7 @@ def test_node_is_traced_whole_with_recursion_exceptions_collections_and_workers(
     words = ["node", ENGINE, "1"]
     plain = run(words, tmp_path)
     assert plain.returncode == 9
-    traced = graftrace("record", "--", *words, code=9, timeout=300)
+    traced = graftrace("record", "--lib", "libnode*", "--", *words, code=9, timeout=300)
     assert traced.stdout == plain.stdout
     assert re.search(r"[1-9][0-9]*,[0-9,]*,[0-9]{3} calls.* 0 lost", traced.stderr)
     report = graftrace("report", timeout=120).stdout
@@ -106,7 +106,7 @@ def test_node_is_attached_to_and_left_while_it_works(graftrace, tmp_path):
             if line == "looping\n":
                 break
         for _ in range(2):
-            graftrace("record", "-P", process.pid, "-n", "v8::internal::*Scan*", "--for", "100ms",
+            graftrace("record", "--lib", "libnode*", "-P", process.pid, "-n", "v8::internal::*Scan*", "--for", "100ms",
                       timeout=120)
         said, _ = process.communicate("now\n", timeout=120)
         assert process.returncode == 5

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Libraries that copy stacks away and back: from when they are loaded only entries are recorded."""
+
+import re
+import subprocess
+
+import pytest
+
+from conftest import PROGRAMS
+
+LOOP = """
+import greenlet, sys
+def deep(n, function): return function() if n == 0 else max(map(lambda one: deep(n - 1, function), [n]))
+def away():
+    while True: deep(4, lambda: here.switch())
+here = greenlet.getcurrent()
+other = greenlet.greenlet(away)
+print('ready', flush=True)
+def once(i):
+    other.switch()
+    return i
+while not sys.stdin.closed:
+    for i in range(2000): assert deep(i % 9, lambda: once(i)) == i
+    print('again', flush=True)
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["--libs"], ["-p", "function"]], ids=["program", "libs", "function"])
+@pytest.mark.parametrize("words, code, why", [
+    (["/usr/bin/python3", PROGRAMS / "greenlets.py"], 4, "greenlet"),
+    (["ruby", "-W0", PROGRAMS / "callcc.rb"], 6, "callcc"),
+], ids=["greenlet", "callcc"])
+def test_what_is_copied_comes_back_whole(words, code, why, more, graftrace):
+    plain = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
+    assert plain.returncode == code
+    traced = graftrace("record", *more, "--", *words, code=code)
+    assert traced.stdout == plain.stdout
+    assert f"only entries, without returns: {why} is in the process" in traced.stderr
+    assert " 0 lost" in traced.stderr
+
+
+def test_returns_are_recorded_until_the_library_is_loaded(graftrace):
+    graftrace("record", "-l", "PyImport_ImportModuleLevelObject", "--", "/usr/bin/python3", "-c",
+              "import json, greenlet")
+    assert re.search(r" us .* PyImport_ImportModuleLevelObject$", graftrace("report").stdout, re.M)
+
+
+def test_a_process_that_has_it_already_is_attached_to_and_says_so(graftrace):
+    with subprocess.Popen(["/usr/bin/python3", "-c", LOOP], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(2):
+            done = graftrace("record", "-P", process.pid, "--for", "100ms")
+            assert "greenlet is in the process" in done.stderr
+            assert process.stdout.readline() == "again\n"
+        listing = graftrace("functions", "-P", process.pid).stdout
+        assert "greenlet is in the process" in listing
+        assert process.poll() is None
+        process.kill()
