@@ -20,6 +20,7 @@
 #include "cli/mount_enter.h"
 #include "cli/record_report.h"
 #include "cli/running.h"
+#include "cli/session_options.h"
 #include "cli/values.h"
 #include "read/recording.h"
 #include "serve/fuse.h"
@@ -57,6 +58,7 @@ static const char help[] =
 	"      --libs                also the system's libraries\n"
 	"      --lib GLOB            also those of them that are called so; may be repeated\n"
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
+	"      --breakpoints         also functions that no jump fits in, by a trap: slow\n"
 	"      --unprepared          also functions that no compiler has prepared\n"
 	"      --no-fork             leave the program's children alone\n"
 	"The mount:\n"
@@ -72,35 +74,14 @@ static const char help[] =
 	"command line is wrong.\n";
 
 enum {
-	OPTION_MAX_DEPTH = 256,
-	OPTION_THRESHOLD,
-	OPTION_OVERWRITE,
-	OPTION_LIBS,
-	OPTION_LIB,
-	OPTION_LIBCALL,
-	OPTION_UNPREPARED,
-	OPTION_NO_FORK,
-	OPTION_LINGER,
+	OPTION_LINGER = 256,
 	OPTION_ALLOW_OTHER,
 	OPTION_ENTER,
 };
 
 static const struct option options_known[] = {
 	{ "pid", required_argument, NULL, 'P' },
-	{ "tracer", required_argument, NULL, 'p' },
-	{ "filter", required_argument, NULL, 'l' },
-	{ "notrace", required_argument, NULL, 'n' },
-	{ "graph", required_argument, NULL, 'g' },
-	{ "graph-notrace", required_argument, NULL, 'N' },
-	{ "max-graph-depth", required_argument, NULL, OPTION_MAX_DEPTH },
-	{ "threshold", required_argument, NULL, OPTION_THRESHOLD },
-	{ "buffer-size", required_argument, NULL, 'b' },
-	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
-	{ "libs", no_argument, NULL, OPTION_LIBS },
-	{ "lib", required_argument, NULL, OPTION_LIB },
-	{ "libcall", no_argument, NULL, OPTION_LIBCALL },
-	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
-	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
+	GT_CHOICE_OPTIONS,
 	{ "linger", no_argument, NULL, OPTION_LINGER },
 	{ "allow-other", no_argument, NULL, OPTION_ALLOW_OTHER },
 	{ "enter", required_argument, NULL, OPTION_ENTER },
@@ -111,11 +92,7 @@ static const struct option options_known[] = {
 /* Strings are argv's; the arrays are malloc'ed and NULL-terminated. */
 struct mount {
 	struct gt_session_options session;
-	const char **filter;
-	const char **notrace;
-	const char **graph;
-	const char **graph_notrace;
-	const char **library_globs;
+	struct gt_session_choice choice;
 	pid_t *pids;
 	struct gt_fuse_options fuse;
 	const char *enter;
@@ -123,13 +100,6 @@ struct mount {
 	bool linger;
 	bool for_program; /* an option that only a program can have was given */
 };
-
-static void add(const char **list, const char *word)
-{
-	while (*list != NULL)
-		list++;
-	*list = word;
-}
 
 /* 0, or GT_EINVAL with the message. */
 static int take(int option, struct mount *mount, struct gt_message *message)
@@ -139,61 +109,9 @@ static int take(int option, struct mount *mount, struct gt_message *message)
 
 	mount->for_program |= option != OPTION_ALLOW_OTHER && option != OPTION_ENTER;
 	switch (option) {
-	case 'p': {
-		int tracer = gt_control_tracer(optarg, strlen(optarg));
-
-		if (tracer < 0) {
-			snprintf(message->text, sizeof(message->text),
-				 "there is no tracer '%.80s': nop, function and function_graph are",
-				 optarg);
-			return GT_EINVAL;
-		}
-		mount->session.tracer = (enum graftrace_tracer)tracer;
-		break;
-	}
 	case 'P':
 		error = gt_value_number(optarg, 1, INT32_MAX, &number, message);
 		mount->pids[mount->session.pid_count++] = (pid_t)number;
-		break;
-	case 'l':
-		add(mount->filter, optarg);
-		break;
-	case 'n':
-		add(mount->notrace, optarg);
-		break;
-	case 'g':
-		add(mount->graph, optarg);
-		break;
-	case 'N':
-		add(mount->graph_notrace, optarg);
-		break;
-	case OPTION_MAX_DEPTH:
-		error = gt_value_number(optarg, 0, UINT32_MAX, &number, message);
-		mount->session.max_graph_depth = (uint32_t)number;
-		break;
-	case OPTION_THRESHOLD:
-		error = gt_value_time(optarg, 1000, &mount->session.threshold_ns, message);
-		break;
-	case 'b':
-		error = gt_value_size(optarg, &mount->session.buffer_bytes, message);
-		break;
-	case OPTION_OVERWRITE:
-		mount->session.mode = GRAFTRACE_MODE_OVERWRITE;
-		break;
-	case OPTION_LIBS:
-		mount->session.libraries = true;
-		break;
-	case OPTION_LIB:
-		add(mount->library_globs, optarg);
-		break;
-	case OPTION_LIBCALL:
-		mount->session.libcalls = true;
-		break;
-	case OPTION_UNPREPARED:
-		mount->session.unprepared = true;
-		break;
-	case OPTION_NO_FORK:
-		mount->session.no_fork = true;
 		break;
 	case OPTION_LINGER:
 		mount->linger = true;
@@ -204,6 +122,8 @@ static int take(int option, struct mount *mount, struct gt_message *message)
 	case OPTION_ENTER:
 		mount->enter = optarg;
 		break;
+	default:
+		error = gt_session_choice_take(&mount->choice, option, optarg, message);
 	}
 	return error;
 }
@@ -224,8 +144,8 @@ static int parse(int argc, char **argv, struct mount *mount)
 	bool program = false;
 	int option;
 
-	while (!program &&
-	       (option = getopt_long(argc, argv, "-P:p:l:n:g:N:b:h", options_known, NULL)) != -1) {
+	while (!program && (option = getopt_long(argc, argv, "-P:h" GT_CHOICE_SHORT, options_known,
+						 NULL)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -262,11 +182,9 @@ static int parse(int argc, char **argv, struct mount *mount)
 			     "a program");
 	mount->session.argv = program ? argv + optind : NULL;
 	mount->session.pids = mount->pids;
-	mount->session.filter = mount->filter;
-	mount->session.notrace = mount->notrace;
-	mount->session.graph = mount->graph;
-	mount->session.graph_notrace = mount->graph_notrace;
-	mount->session.library_globs = mount->library_globs;
+	gt_session_choice_session(&mount->choice, &mount->session);
+	if (mount->choice.overwrite)
+		mount->session.mode = GRAFTRACE_MODE_OVERWRITE;
 	return -1;
 }
 
@@ -326,23 +244,14 @@ static int mount_recording(const struct mount *mount)
 static int create_live(const struct mount *mount, const char *program, struct gt_session *session,
 		       struct gt_live **live, struct gt_message *message)
 {
-	const struct gt_session_options *options = &mount->session;
-	struct gt_live_options live_options = {
-		.size = sizeof(live_options),
+	struct gt_live_options options = {
+		.size = sizeof(options),
 		.program = program,
-		.tracer = options->tracer,
-		.mode = options->mode,
-		.buffer_bytes = options->buffer_bytes,
-		.max_graph_depth = options->max_graph_depth,
-		.threshold_ns = options->threshold_ns,
-		.no_fork = options->no_fork,
-		.filter = options->filter,
-		.notrace = options->notrace,
-		.graph = options->graph,
-		.graph_notrace = options->graph_notrace,
+		.mode = mount->session.mode,
 	};
 
-	return gt_live_create(session, &live_options, live, message);
+	gt_session_choice_live(&mount->choice, &options);
+	return gt_live_create(session, &options, live, message);
 }
 
 /* Processes that were attached to are left at Ctrl-C and SIGTERM, and when nobody can ask any more.
@@ -443,24 +352,16 @@ int gt_cmd_mount(int argc, char **argv)
 {
 	size_t words = (size_t)argc + 1;
 	struct mount mount = {
-		.session = { .size = sizeof(mount.session),
-			     .tracer = GRAFTRACE_TRACER_NOP,
-			     .buffer_bytes = 64 << 20,
-			     .mode = GRAFTRACE_MODE_RING },
+		.session = { .size = sizeof(mount.session), .mode = GRAFTRACE_MODE_RING },
 		.fuse = { .size = sizeof(mount.fuse) },
-		.filter = calloc(words, sizeof(char *)),
-		.notrace = calloc(words, sizeof(char *)),
-		.graph = calloc(words, sizeof(char *)),
-		.graph_notrace = calloc(words, sizeof(char *)),
-		.library_globs = calloc(words, sizeof(char *)),
 		.pids = calloc(words, sizeof(pid_t)),
 	};
 	char *program = NULL;
 	int status = 0;
 	int code;
 
-	if (mount.filter == NULL || mount.notrace == NULL || mount.graph == NULL ||
-	    mount.graph_notrace == NULL || mount.library_globs == NULL || mount.pids == NULL) {
+	if (gt_session_choice_init(&mount.choice, GRAFTRACE_TRACER_NOP) != 0 ||
+	    mount.pids == NULL) {
 		gt_complain(NAME, "no memory");
 		code = GT_EXIT_FAILED;
 	} else {
@@ -473,11 +374,7 @@ int gt_cmd_mount(int argc, char **argv)
 	else if (code < 0 && (code = find_program(&mount, &program)) == 0)
 		code = mount_program(&mount, program, &status);
 	free(program);
-	free(mount.filter);
-	free(mount.notrace);
-	free(mount.graph);
-	free(mount.graph_notrace);
-	free(mount.library_globs);
+	gt_session_choice_fini(&mount.choice);
 	free(mount.pids);
 	return code < 0 ? gt_run_end_as(status) : code;
 }

@@ -136,7 +136,7 @@ static int create_file(struct recording *recording)
 		.compress = options->compress,
 		.level = options->level,
 		.clock = measure_clock(),
-		.tracer = options->tracer,
+		.tracer = options->choice.tracer,
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,
 		.argv = (const char *const *)options->argv,
 		.program = recording->program,
@@ -175,7 +175,7 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 	uint64_t bytes;
 
 	gt_session_totals(recording->session, totals);
-	if (recording->server != NULL || recording->options.overwrite) {
+	if (recording->server != NULL || recording->options.choice.overwrite) {
 		struct gt_target *rings[2] = { gt_session_target(recording->session), NULL };
 		uint32_t count =
 			recording->live != NULL ? gt_live_rings(recording->live, rings) : 1;
@@ -200,7 +200,7 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 				 gt_file_writer_sink(recording->writer), &marks, &none) == 0)
 			totals->words += marks;
 	}
-	if (recording->options.threshold_ns != 0)
+	if (recording->options.choice.threshold_ns != 0)
 		totals->calls = totals->words; /* a record a call: its return, with both times */
 	end = (struct gt_file_writer_totals){
 		.words = totals->words,
@@ -247,7 +247,7 @@ static int open_server(struct recording *recording)
 
 static bool is_ring(const struct gt_record_options *options)
 {
-	return options->serve != NULL || options->overwrite;
+	return options->serve != NULL || options->choice.overwrite;
 }
 
 /* The control files: made when the first door needs them, which may be in another thread. */
@@ -258,22 +258,14 @@ static int need_live(void *data, struct gt_control_target **control, struct gt_m
 	struct gt_live_options live = {
 		.size = sizeof(live),
 		.program = recording->program,
-		.tracer = options->tracer,
-		.mode = options->overwrite ? GRAFTRACE_MODE_OVERWRITE
-			: is_ring(options) ? GRAFTRACE_MODE_RING
-					   : GRAFTRACE_MODE_DRAIN,
-		.buffer_bytes = options->buffer_bytes,
-		.max_graph_depth = options->max_graph_depth,
-		.threshold_ns = options->threshold_ns,
-		.no_fork = options->no_fork,
-		.filter = options->filter,
-		.notrace = options->notrace,
-		.graph = options->graph,
-		.graph_notrace = options->graph_notrace,
+		.mode = options->choice.overwrite ? GRAFTRACE_MODE_OVERWRITE
+			: is_ring(options)	  ? GRAFTRACE_MODE_RING
+						  : GRAFTRACE_MODE_DRAIN,
 	};
 
 	int error = 0;
 
+	gt_session_choice_live(&options->choice, &live);
 	pthread_mutex_lock(&recording->live_lock);
 	if (recording->live == NULL)
 		error = gt_live_create(recording->session, &live, &recording->live, message);
@@ -427,31 +419,20 @@ static int start_session(struct recording *recording)
 		.pids = options->pids,
 		.pid_count = options->pid_count,
 		.children = options->children,
-		.tracer = options->tracer,
-		.filter = options->filter,
-		.notrace = options->notrace,
-		.graph = options->graph,
-		.graph_notrace = options->graph_notrace,
-		.max_graph_depth = options->max_graph_depth,
-		.threshold_ns = options->threshold_ns,
-		.buffer_bytes = options->buffer_bytes,
-		.mode = options->overwrite ? GRAFTRACE_MODE_OVERWRITE
-			: ring		   ? GRAFTRACE_MODE_RING
-					   : GRAFTRACE_MODE_DRAIN,
+		.mode = options->choice.overwrite ? GRAFTRACE_MODE_OVERWRITE
+			: ring			  ? GRAFTRACE_MODE_RING
+						  : GRAFTRACE_MODE_DRAIN,
 		.wait_ms = WAIT_FOR_ROOM_MS,
-		.no_fork = options->no_fork,
 		.no_switches = options->no_switches,
-		.libraries = options->libraries,
-		.library_globs = options->library_globs,
-		.libcalls = options->libcalls,
-		.breakpoints = options->breakpoints,
-		.unprepared = options->unprepared,
 		.triggers = recording->stop.triggers,
 		.trigger_count = recording->stop.trigger_count,
 		.stop_signals = recording->stop.signals,
 		.sink = gt_file_writer_sink(recording->writer),
 	};
-	int error = gt_session_start(&session, &recording->session, &message);
+	int error;
+
+	gt_session_choice_session(&options->choice, &session);
+	error = gt_session_start(&session, &recording->session, &message);
 
 	if (error == 0 && !options->no_switches &&
 	    gt_session_switches(recording->session, &message) != 0)

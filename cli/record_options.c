@@ -13,7 +13,6 @@
 
 #include "cli/command.h"
 #include "cli/values.h"
-#include "core/view/control.h"
 #include "serve/address.h"
 #include "serve/http.h"
 
@@ -75,22 +74,13 @@ static const char help[] =
 	"command line is wrong.\n";
 
 enum {
-	OPTION_MAX_DEPTH = 256,
-	OPTION_THRESHOLD,
-	OPTION_OVERWRITE,
-	OPTION_COMPRESS,
+	OPTION_COMPRESS = 256,
 	OPTION_NO_COMPRESS,
 	OPTION_SERVE,
 	OPTION_LINGER,
-	OPTION_NO_FORK,
-	OPTION_UNPREPARED,
-	OPTION_LIBS,
 	OPTION_FOR,
 	OPTION_FROM,
 	OPTION_STOP_WHEN,
-	OPTION_LIB,
-	OPTION_LIBCALL,
-	OPTION_BREAKPOINTS,
 	OPTION_SWITCH_EVENTS,
 	OPTION_NO_SWITCH_EVENTS,
 	OPTION_CHILDREN,
@@ -101,39 +91,18 @@ static const struct option options_known[] = {
 	{ "children", no_argument, NULL, OPTION_CHILDREN },
 	{ "for", required_argument, NULL, OPTION_FOR },
 	{ "from", required_argument, NULL, OPTION_FROM },
-	{ "tracer", required_argument, NULL, 'p' },
-	{ "filter", required_argument, NULL, 'l' },
-	{ "notrace", required_argument, NULL, 'n' },
-	{ "graph", required_argument, NULL, 'g' },
-	{ "graph-notrace", required_argument, NULL, 'N' },
-	{ "max-graph-depth", required_argument, NULL, OPTION_MAX_DEPTH },
-	{ "threshold", required_argument, NULL, OPTION_THRESHOLD },
-	{ "buffer-size", required_argument, NULL, 'b' },
-	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
+	GT_CHOICE_OPTIONS,
 	{ "output", required_argument, NULL, 'o' },
 	{ "compress", optional_argument, NULL, OPTION_COMPRESS },
 	{ "no-compress", no_argument, NULL, OPTION_NO_COMPRESS },
 	{ "serve", optional_argument, NULL, OPTION_SERVE },
 	{ "linger", optional_argument, NULL, OPTION_LINGER },
-	{ "no-fork", no_argument, NULL, OPTION_NO_FORK },
-	{ "unprepared", no_argument, NULL, OPTION_UNPREPARED },
-	{ "libs", no_argument, NULL, OPTION_LIBS },
 	{ "stop-when", required_argument, NULL, OPTION_STOP_WHEN },
-	{ "lib", required_argument, NULL, OPTION_LIB },
-	{ "libcall", no_argument, NULL, OPTION_LIBCALL },
-	{ "breakpoints", no_argument, NULL, OPTION_BREAKPOINTS },
 	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
 	{ "no-switch-events", no_argument, NULL, OPTION_NO_SWITCH_EVENTS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
-
-static void add(const char **list, const char *word)
-{
-	while (*list != NULL)
-		list++;
-	*list = word;
-}
 
 /* 1234 or 12,34,56. */
 static int take_pids(struct gt_record_options *options, struct gt_message *message)
@@ -187,43 +156,6 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	case OPTION_FROM:
 		options->from = optarg;
 		break;
-	case 'p': {
-		int tracer = gt_control_tracer(optarg, strlen(optarg));
-
-		if (tracer < 0) {
-			snprintf(message->text, sizeof(message->text),
-				 "there is no tracer '%.80s': nop, function and function_graph are",
-				 optarg);
-			return GT_EINVAL;
-		}
-		options->tracer = (enum graftrace_tracer)tracer;
-		break;
-	}
-	case 'l':
-		add(options->filter, optarg);
-		break;
-	case 'n':
-		add(options->notrace, optarg);
-		break;
-	case 'g':
-		add(options->graph, optarg);
-		break;
-	case 'N':
-		add(options->graph_notrace, optarg);
-		break;
-	case OPTION_MAX_DEPTH:
-		error = gt_value_number(optarg, 0, UINT32_MAX, &number, message);
-		options->max_graph_depth = (uint32_t)number;
-		break;
-	case OPTION_THRESHOLD:
-		error = gt_value_time(optarg, 1000, &options->threshold_ns, message);
-		break;
-	case 'b':
-		error = gt_value_size(optarg, &options->buffer_bytes, message);
-		break;
-	case OPTION_OVERWRITE:
-		options->overwrite = true;
-		break;
 	case 'o':
 		options->output = optarg;
 		break;
@@ -247,33 +179,17 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		if (error == 0 && optarg != NULL && options->linger_ns == 0)
 			options->linger = false;
 		break;
-	case OPTION_NO_FORK:
-		options->no_fork = true;
-		break;
-	case OPTION_UNPREPARED:
-		options->unprepared = true;
-		break;
 	case OPTION_STOP_WHEN:
 		error = gt_stop_parse(optarg, &options->stops[options->stop_count], message);
 		if (error == 0)
 			options->stop_count++;
 		break;
-	case OPTION_LIBS:
-		options->libraries = true;
-		break;
-	case OPTION_BREAKPOINTS:
-		options->breakpoints = true;
-		break;
 	case OPTION_SWITCH_EVENTS:
 	case OPTION_NO_SWITCH_EVENTS:
 		options->no_switches = option == OPTION_NO_SWITCH_EVENTS;
 		break;
-	case OPTION_LIBCALL:
-		options->libcalls = true;
-		break;
-	case OPTION_LIB:
-		add(options->library_globs, optarg);
-		break;
+	default:
+		error = gt_session_choice_take(&options->choice, option, optarg, message);
 	}
 	return error;
 }
@@ -292,25 +208,17 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 	int option;
 
 	*options = (struct gt_record_options){
-		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
-		.buffer_bytes = 64 << 20,
 		.output = "graftrace.data",
 		.compress = true,
-		.filter = calloc(words, sizeof(char *)),
-		.notrace = calloc(words, sizeof(char *)),
-		.graph = calloc(words, sizeof(char *)),
-		.graph_notrace = calloc(words, sizeof(char *)),
 		.stops = calloc(words, sizeof(*options->stops)),
 		.pids = calloc(words, sizeof(*options->pids)),
-		.library_globs = calloc(words, sizeof(char *)),
 	};
-	if (options->filter == NULL || options->notrace == NULL || options->graph == NULL ||
-	    options->graph_notrace == NULL || options->pids == NULL || options->stops == NULL ||
-	    options->library_globs == NULL) {
+	if (gt_session_choice_init(&options->choice, GRAFTRACE_TRACER_FUNCTION_GRAPH) != 0 ||
+	    options->pids == NULL || options->stops == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
-	while ((option = getopt_long(argc, argv, "+P:p:l:n:g:N:b:o:h", options_known, NULL)) !=
+	while ((option = getopt_long(argc, argv, "+P:o:h" GT_CHOICE_SHORT, options_known, NULL)) !=
 	       -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
@@ -343,13 +251,9 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 
 void gt_record_options_fini(struct gt_record_options *options)
 {
-	free(options->filter);
-	free(options->notrace);
-	free(options->graph);
-	free(options->graph_notrace);
+	gt_session_choice_fini(&options->choice);
 	free(options->pids);
 	for (size_t i = 0; i < options->stop_count; i++)
 		gt_stop_condition_fini(&options->stops[i]);
 	free(options->stops);
-	free(options->library_globs);
 }

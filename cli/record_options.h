@@ -7,33 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/record.h>
+#include "cli/session_options.h"
 #include "cli/stop_when.h"
 
 /* Strings are argv's. The arrays are NULL-terminated and malloc'ed. */
 struct gt_record_options {
-	enum graftrace_tracer tracer;
-	const char **filter;
-	const char **notrace;
-	const char **graph;
-	const char **graph_notrace;
-	uint32_t max_graph_depth;
-	uint64_t threshold_ns;
-	uint64_t buffer_bytes;
-	bool overwrite;
+	struct gt_session_choice choice;
 	const char *output;
 	bool compress;
 	int level;	   /* of compression; 0 = the default */
 	const char *serve; /* address, NULL = not */
 	bool linger;
 	uint64_t linger_ns; /* 0 = until Ctrl-C */
-	bool no_fork;
 	bool no_switches;
 	bool children;
-	bool unprepared;
-	bool libraries;
-	const char **library_globs;
-	bool breakpoints;
-	bool libcalls;
 	char **argv;   /* the program; NULL with pids */
 	int32_t *pids; /* processes to attach to */
 	size_t pid_count;

@@ -27,10 +27,10 @@ struct survey {
 
 static void lists_of(const struct gt_record_options *options, const char *const *lists[LISTS])
 {
-	lists[0] = options->filter;
-	lists[1] = options->notrace;
-	lists[2] = options->graph;
-	lists[3] = options->graph_notrace;
+	lists[0] = options->choice.filter;
+	lists[1] = options->choice.notrace;
+	lists[2] = options->choice.graph;
+	lists[3] = options->choice.graph_notrace;
 }
 
 static size_t list_length(const char *const *list)
@@ -80,8 +80,9 @@ static void say_unmatched(const struct gt_record_options *options, const bool *m
 
 void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options)
 {
-	size_t globs = list_length(options->filter) + list_length(options->notrace) +
-		       list_length(options->graph) + list_length(options->graph_notrace);
+	size_t globs = list_length(options->choice.filter) + list_length(options->choice.notrace) +
+		       list_length(options->choice.graph) +
+		       list_length(options->choice.graph_notrace);
 	struct survey survey = { options, 0, 0, calloc(globs + 1, sizeof(bool)) };
 
 	if (survey.matched == NULL)
@@ -94,7 +95,7 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 			"graftrace record: no function of '%s' can be traced; it runs all the "
 			"same. 'graftrace functions %s' tells why\n",
 			options->subject, options->subject);
-	else if (survey.enabled == 0 && options->tracer != GRAFTRACE_TRACER_NOP)
+	else if (survey.enabled == 0 && options->choice.tracer != GRAFTRACE_TRACER_NOP)
 		fprintf(stderr,
 			"graftrace record: none of the %" PRIu64
 			" functions of '%s' is traced so far: "
@@ -153,7 +154,7 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	char lost_text[32];
 	char size[32];
 	uint64_t lost = 0;
-	bool ring = options->overwrite || options->serve != NULL;
+	bool ring = options->choice.overwrite || options->serve != NULL;
 
 	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
 		if (cause != GRAFTRACE_LOST_WINDOW) /* those are there, without their returns */

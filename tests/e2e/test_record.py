@@ -473,3 +473,34 @@ def test_a_killed_graftrace_leaves_the_program_running(graftrace, program):
     out, _ = process.communicate(timeout=20)  # until the program closes its end
     assert time.monotonic() - start > 0.5
     assert process.returncode == -signal.SIGKILL
+
+
+def test_options_are_writes_to_control_files_and_refused_as_those(graftrace):
+    for options, said in ((("-p", "nosuch"), "there is no tracer 'nosuch'"),
+                          (("-l", "5"), "available_filter_functions"),
+                          (("-l", "main:traceoff"), "graftrace set"),
+                          (("-l", "main:nosuch"), "no such command here: 'nosuch'"),
+                          (("-n", "x:mod:libc.so.6"), "--lib"),
+                          (("-l", "!main"), "'main' was not named before"),
+                          (("--max-graph-depth", "-1"), "'-1' is not a number"),
+                          (("-b", "0"), "'0' is no size")):
+        for command in (("record", "-o", "x.data"), ("mount", "x")):
+            done = graftrace(*command, *options, "--", "true", code=None)
+            assert done.returncode in (1, 2) and said in done.stderr, (command, options)
+
+
+def test_what_options_say_stands_in_the_control_files(graftrace, compile):
+    from mounted import PROGRAM, Mounted
+    program = compile(PROGRAM, "-O1", "-pthread", "-fpatchable-function-entry=5")
+    mounted = Mounted(graftrace, program, "-p", "function_graph", "-l", "leaf", "-l", "m*", "-l",
+                      "other", "-l", "!other", "-n", "main", "-g", "middle", "-N", "other",
+                      "--max-graph-depth", "7", "--threshold", "1.5ms", "-b", "8M", "--overwrite",
+                      "--no-fork")
+    for file, text in (("current_tracer", "function_graph\n"),
+                       ("set_ftrace_filter", "leaf\nmiddle\nmain\n"),
+                       ("set_ftrace_notrace", "main\n"), ("set_graph_function", "middle\n"),
+                       ("set_graph_notrace", "other\n"), ("max_graph_depth", "7\n"),
+                       ("tracing_thresh", "1500\n"), ("buffer_size_kb", "8192\n"),
+                       ("options/overwrite", "1\n"), ("options/function-fork", "0\n")):
+        assert mounted.read(file) == text, file
+    mounted.end_anyhow()

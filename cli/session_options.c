@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See session_options.h. There is no program yet when options are read: what is written to is a
+ * target whose operations note what they are told, and the session begins with that.
+ */
+#include "cli/session_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/session.h"
+#include "cli/values.h"
+#include "core/view/control.h"
+#include "serve/live.h"
+
+/* The file that an option writes to, and what: its value, or always the same. */
+static const struct row {
+	int option;
+	const char *file;
+	const char *text;
+	bool is_list;
+} rows[] = {
+	{ 'p', "current_tracer", NULL, false },
+	{ 'l', "set_ftrace_filter", NULL, true },
+	{ 'n', "set_ftrace_notrace", NULL, true },
+	{ 'g', "set_graph_function", NULL, true },
+	{ 'N', "set_graph_notrace", NULL, true },
+	{ 'b', "buffer_size_kb", NULL, false },
+	{ GT_CHOICE_MAX_DEPTH, "max_graph_depth", NULL, false },
+	{ GT_CHOICE_THRESHOLD, "tracing_thresh", NULL, false },
+	{ GT_CHOICE_OVERWRITE, "options/overwrite", "1", false },
+	{ GT_CHOICE_NO_FORK, "options/function-fork", "0", false },
+};
+
+static int no_memory(struct gt_message *message)
+{
+	snprintf(message->text, sizeof(message->text), "no memory");
+	return GT_ENOMEM;
+}
+
+/* The target that is written to */
+
+static struct gt_session_choice *choice_of(struct gt_control_target *target)
+{
+	return target->data;
+}
+
+static const char ***list_of(struct gt_session_choice *choice, enum gt_control_list which)
+{
+	switch (which) {
+	case GT_CONTROL_FILTER:
+		return &choice->filter;
+	case GT_CONTROL_NOTRACE:
+		return &choice->notrace;
+	case GT_CONTROL_GRAPH:
+		return &choice->graph;
+	default:
+		return &choice->graph_notrace;
+	}
+}
+
+static int append(const char ***list, const char *word, size_t bytes)
+{
+	const char **grown;
+	size_t count = 0;
+
+	while (*list != NULL && (*list)[count] != NULL)
+		count++;
+	grown = realloc(*list, (count + 2) * sizeof(*grown));
+	if (grown == NULL)
+		return GT_ENOMEM;
+	*list = grown;
+	grown[count] = strndup(word, bytes);
+	grown[count + 1] = NULL;
+	return grown[count] != NULL ? 0 : GT_ENOMEM;
+}
+
+static int get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value)
+{
+	const struct gt_session_choice *choice = choice_of(target);
+
+	switch (which) {
+	case GT_CONTROL_TRACER:
+		*value = choice->tracer;
+		return 0;
+	case GT_CONTROL_MAX_DEPTH:
+		*value = choice->max_graph_depth;
+		return 0;
+	case GT_CONTROL_THRESHOLD_NS:
+		*value = choice->threshold_ns;
+		return 0;
+	case GT_CONTROL_BUFFER_BYTES:
+	case GT_CONTROL_TOTAL_BYTES:
+		*value = choice->buffer_bytes;
+		return 0;
+	case GT_CONTROL_OPTIONS:
+		*value = GT_OPTIONS_DEFAULT | (choice->overwrite ? GT_OPTION_OVERWRITE : 0) |
+			 (choice->no_fork ? 0 : GT_OPTION_FUNCTION_FORK);
+		return 0;
+	default:
+		return GT_ENOTSUP;
+	}
+}
+
+static int set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
+	       struct gt_message *message)
+{
+	struct gt_session_choice *choice = choice_of(target);
+
+	switch (which) {
+	case GT_CONTROL_TRACER:
+		choice->tracer = (enum graftrace_tracer)value;
+		return 0;
+	case GT_CONTROL_MAX_DEPTH:
+		choice->max_graph_depth = (uint32_t)value;
+		return 0;
+	case GT_CONTROL_THRESHOLD_NS:
+		choice->threshold_ns = value;
+		return 0;
+	case GT_CONTROL_BUFFER_BYTES:
+		choice->buffer_bytes = value;
+		return 0;
+	case GT_CONTROL_OPTIONS:
+		choice->overwrite = (value & GT_OPTION_OVERWRITE) != 0;
+		choice->no_fork = (value & GT_OPTION_FUNCTION_FORK) == 0;
+		return 0;
+	default:
+		snprintf(message->text, sizeof(message->text), "this cannot be set here");
+		return GT_ENOTSUP;
+	}
+}
+
+struct edit {
+	const char ***list;
+};
+
+static int edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
+		     void **edit_out, struct gt_message *message)
+{
+	struct edit *edit = malloc(sizeof(*edit));
+
+	(void)empty; /* options add */
+	if (edit == NULL)
+		return no_memory(message);
+	edit->list = list_of(choice_of(target), which);
+	*edit_out = edit;
+	return 0;
+}
+
+static int edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
+		    const char *module, size_t module_bytes, bool plain, struct gt_message *message)
+{
+	struct edit *edit = data;
+
+	(void)target;
+	(void)module_bytes;
+	(void)plain; /* only lines of a list are, and there is none yet */
+	if (module != NULL) {
+		snprintf(message->text, sizeof(message->text),
+			 "what the objects are is not known before the program runs: --lib and "
+			 "--libs name libraries");
+		return GT_EINVAL;
+	}
+	return append(edit->list, glob, bytes) == 0 ? 0 : no_memory(message);
+}
+
+static int edit_remove(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
+		       const char *module, size_t module_bytes, struct gt_message *message)
+{
+	const struct edit *edit = data;
+	const char **list = *edit->list;
+
+	(void)target;
+	(void)module_bytes;
+	for (size_t i = 0; module == NULL && list != NULL && list[i] != NULL; i++) {
+		if (strlen(list[i]) != bytes || memcmp(list[i], glob, bytes) != 0)
+			continue;
+		free((char *)list[i]);
+		for (; list[i] != NULL; i++)
+			list[i] = list[i + 1];
+		return 0;
+	}
+	snprintf(message->text, sizeof(message->text), "'%.*s' was not named before",
+		 bytes < 80 ? (int)bytes : 80, glob);
+	return GT_EINVAL;
+}
+
+static int edit_close(struct gt_control_target *target, void *edit, struct gt_message *message)
+{
+	(void)target;
+	(void)message;
+	free(edit);
+	return 0;
+}
+
+/* What needs a program that runs. */
+
+static int list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
+		     struct gt_message *message)
+{
+	(void)target;
+	(void)which;
+	(void)list;
+	snprintf(message->text, sizeof(message->text),
+		 "a number is a line of available_filter_functions, which is there once the "
+		 "program runs: the function's name is wanted");
+	return GT_EINVAL;
+}
+
+static int command_set(struct gt_control_target *target, const struct gt_control_command *command,
+		       struct gt_message *message)
+{
+	(void)target;
+	(void)command;
+	snprintf(message->text, sizeof(message->text),
+		 "functions with commands are set while the program runs (graftrace set "
+		 "set_ftrace_filter FUNCTION:COMMAND); --stop-when ends a recording");
+	return GT_EINVAL;
+}
+
+static const struct gt_control_ops operations = {
+	.list_open = list_open,
+	.command_set = command_set,
+	.get = get,
+	.set = set,
+	.edit_open = edit_open,
+	.edit_add = edit_add,
+	.edit_remove = edit_remove,
+	.edit_close = edit_close,
+};
+
+/* Options */
+
+int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_tracer tracer)
+{
+	*choice = (struct gt_session_choice){
+		.tracer = tracer,
+		.buffer_bytes = 64 << 20,
+		.filter = calloc(1, sizeof(char *)),
+		.notrace = calloc(1, sizeof(char *)),
+		.graph = calloc(1, sizeof(char *)),
+		.graph_notrace = calloc(1, sizeof(char *)),
+		.library_globs = calloc(1, sizeof(char *)),
+	};
+	return choice->filter != NULL && choice->notrace != NULL && choice->graph != NULL &&
+			       choice->graph_notrace != NULL && choice->library_globs != NULL
+		       ? 0
+		       : GT_ENOMEM;
+}
+
+static int write_row(struct gt_session_choice *choice, const struct row *row, const char *text,
+		     struct gt_message *message)
+{
+	struct gt_control_target target = {
+		.ops = &operations,
+		.data = choice,
+		.kind = GT_CONTROL_PROGRAM,
+	};
+	struct gt_control_node node;
+	int error = gt_control_find(&target, row->file, strlen(row->file), &node);
+	char *word;
+
+	if (error != 0) {
+		snprintf(message->text, sizeof(message->text), "there is no %s", row->file);
+		return error;
+	}
+	word = strdup(text);
+	if (word == NULL)
+		return no_memory(message);
+	/* An argument is one word, whatever is in it: names can have blanks. */
+	for (char *at = word; row->is_list && *at != '\0'; at++) {
+		if (*at == ' ')
+			*at = '?';
+	}
+	error = gt_control_put(&node, false, word, strlen(word), message);
+	free(word);
+	return error;
+}
+
+/* As people write values, and as the file has them. */
+static int translate(int option, const char *value, char *text, size_t room, bool *direct,
+		     uint64_t *number, struct gt_message *message)
+{
+	int error = 0;
+
+	*direct = false;
+	switch (option) {
+	case 'b':
+		error = gt_value_size(value, number, message);
+		*direct = *number < 1024; /* the session says what there must be */
+		snprintf(text, room, "%llu", (unsigned long long)(*number / 1024));
+		break;
+	case GT_CHOICE_MAX_DEPTH:
+		error = gt_value_number(value, 0, UINT32_MAX, number, message);
+		snprintf(text, room, "%llu", (unsigned long long)*number);
+		break;
+	case GT_CHOICE_THRESHOLD:
+		error = gt_value_time(value, 1000, number, message);
+		*direct = *number % 1000 != 0; /* finer than the file can say */
+		snprintf(text, room, "%llu", (unsigned long long)(*number / 1000));
+		break;
+	}
+	return error;
+}
+
+int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
+			   struct gt_message *message)
+{
+	uint64_t number = 0;
+	bool direct;
+	char text[32];
+	int error;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].option != option)
+			continue;
+		text[0] = '\0';
+		error = translate(option, value, text, sizeof(text), &direct, &number, message);
+		if (error != 0)
+			return error;
+		if (direct && option == 'b')
+			choice->buffer_bytes = number;
+		else if (direct)
+			choice->threshold_ns = number;
+		else
+			error = write_row(choice, &rows[i],
+					  rows[i].text != NULL ? rows[i].text
+					  : text[0] != '\0'    ? text
+							       : value,
+					  message);
+		if (error != 0 && option == 'p')
+			snprintf(message->text, sizeof(message->text),
+				 "there is no tracer '%.80s': nop, function and function_graph are",
+				 value);
+		return error;
+	}
+	switch (option) { /* what Linux has no file for: they say what is looked at, not how */
+	case GT_CHOICE_LIBS:
+		choice->libraries = true;
+		return 0;
+	case GT_CHOICE_LIB:
+		return append(&choice->library_globs, value, strlen(value)) == 0
+			       ? 0
+			       : no_memory(message);
+	case GT_CHOICE_LIBCALL:
+		choice->libcalls = true;
+		return 0;
+	case GT_CHOICE_UNPREPARED:
+		choice->unprepared = true;
+		return 0;
+	case GT_CHOICE_BREAKPOINTS:
+		choice->breakpoints = true;
+		return 0;
+	}
+	return GT_ENOENT;
+}
+
+void gt_session_choice_session(const struct gt_session_choice *choice,
+			       struct gt_session_options *session)
+{
+	session->tracer = choice->tracer;
+	session->filter = choice->filter;
+	session->notrace = choice->notrace;
+	session->graph = choice->graph;
+	session->graph_notrace = choice->graph_notrace;
+	session->library_globs = choice->library_globs;
+	session->max_graph_depth = choice->max_graph_depth;
+	session->threshold_ns = choice->threshold_ns;
+	session->buffer_bytes = choice->buffer_bytes;
+	session->no_fork = choice->no_fork;
+	session->libraries = choice->libraries;
+	session->libcalls = choice->libcalls;
+	session->unprepared = choice->unprepared;
+	session->breakpoints = choice->breakpoints;
+}
+
+void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_live_options *live)
+{
+	live->tracer = choice->tracer;
+	live->filter = choice->filter;
+	live->notrace = choice->notrace;
+	live->graph = choice->graph;
+	live->graph_notrace = choice->graph_notrace;
+	live->max_graph_depth = choice->max_graph_depth;
+	live->threshold_ns = choice->threshold_ns;
+	live->buffer_bytes = choice->buffer_bytes;
+	live->no_fork = choice->no_fork;
+}
+
+static void free_list(const char **list)
+{
+	for (const char **word = list; word != NULL && *word != NULL; word++)
+		free((char *)*word);
+	free(list);
+}
+
+void gt_session_choice_fini(struct gt_session_choice *choice)
+{
+	free_list(choice->filter);
+	free_list(choice->notrace);
+	free_list(choice->graph);
+	free_list(choice->graph_notrace);
+	free_list(choice->library_globs);
+}

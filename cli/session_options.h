@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What of a program is traced, as `record` and `mount` are told: one table of options for both.
+ * Where there is a control file for it, an option is a write to that file: the same rows take the
+ * value, and refuse it in the same words.
+ */
+#ifndef GT_CLI_SESSION_OPTIONS_H
+#define GT_CLI_SESSION_OPTIONS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/error.h>
+#include <graftrace/record.h>
+
+struct gt_session_options;
+struct gt_live_options;
+
+/* Strings and arrays are malloc'ed; the arrays are NULL-terminated. */
+struct gt_session_choice {
+	enum graftrace_tracer tracer;
+	const char **filter;
+	const char **notrace;
+	const char **graph;
+	const char **graph_notrace;
+	const char **library_globs;
+	uint32_t max_graph_depth;
+	uint64_t threshold_ns;
+	uint64_t buffer_bytes;
+	bool overwrite;
+	bool no_fork;
+	bool libraries;
+	bool libcalls;
+	bool unprepared;
+	bool breakpoints;
+};
+
+enum {
+	GT_OPTION_FIRST = 1024,
+	GT_CHOICE_MAX_DEPTH = GT_OPTION_FIRST,
+	GT_CHOICE_THRESHOLD,
+	GT_CHOICE_OVERWRITE,
+	GT_CHOICE_NO_FORK,
+	GT_CHOICE_LIBS,
+	GT_CHOICE_LIB,
+	GT_CHOICE_LIBCALL,
+	GT_CHOICE_UNPREPARED,
+	GT_CHOICE_BREAKPOINTS,
+};
+
+/* For getopt_long's short options, and for its table. */
+#define GT_CHOICE_SHORT "p:l:n:g:N:b:"
+#define GT_CHOICE_OPTIONS                                                                       \
+	{ "tracer", required_argument, NULL, 'p' }, { "filter", required_argument, NULL, 'l' }, \
+		{ "notrace", required_argument, NULL, 'n' },                                    \
+		{ "graph", required_argument, NULL, 'g' },                                      \
+		{ "graph-notrace", required_argument, NULL, 'N' },                              \
+		{ "buffer-size", required_argument, NULL, 'b' },                                \
+		{ "max-graph-depth", required_argument, NULL, GT_CHOICE_MAX_DEPTH },            \
+		{ "threshold", required_argument, NULL, GT_CHOICE_THRESHOLD },                  \
+		{ "overwrite", no_argument, NULL, GT_CHOICE_OVERWRITE },                        \
+		{ "no-fork", no_argument, NULL, GT_CHOICE_NO_FORK },                            \
+		{ "libs", no_argument, NULL, GT_CHOICE_LIBS },                                  \
+		{ "lib", required_argument, NULL, GT_CHOICE_LIB },                              \
+		{ "libcall", no_argument, NULL, GT_CHOICE_LIBCALL },                            \
+		{ "unprepared", no_argument, NULL, GT_CHOICE_UNPREPARED },                      \
+	{                                                                                       \
+		"breakpoints", no_argument, NULL, GT_CHOICE_BREAKPOINTS                         \
+	}
+
+/* The default but for the tracer: 64 MB, everything. GT_ENOMEM. */
+int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_tracer tracer);
+/* One of GT_CHOICE_OPTIONS; value: optarg. GT_EINVAL with the message; GT_ENOENT: it is none of
+ * them. */
+int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
+			   struct gt_message *message);
+/* What of it the session is started with, and its control files are told. The choice must stay. */
+void gt_session_choice_session(const struct gt_session_choice *choice,
+			       struct gt_session_options *session);
+void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_live_options *live);
+void gt_session_choice_fini(struct gt_session_choice *choice);
+
+#endif
