@@ -67,7 +67,7 @@ static int take_over(struct gt_live *live, const struct gt_text_look *look,
 		gt_text_reader_close(live->pipe);
 	live->pipe = pipe;
 	live->pipe_look = *look;
-	return 0;
+	return gt_live_cpus_skip(live, pipe);
 }
 
 /* Under pipe_lock: the pipe's reader, made if there is none. */
@@ -97,8 +97,10 @@ int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 	} else {
 		error = gt_text_reader_open(live->control.view, look, true, &live->pipe, message);
 	}
-	if (error == 0)
+	if (error == 0) {
 		live->pipe_look = *look;
+		error = gt_live_cpus_skip(live, live->pipe);
+	}
 	return error;
 }
 
@@ -136,6 +138,8 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 		if (gt_text_reader_read(live->pipe, text, DISCARD_BYTES, &unused) <= 0)
 			break;
 	}
+	if (error == 0)
+		gt_live_cpus_empty(live, text, DISCARD_BYTES);
 	pthread_mutex_unlock(&live->pipe_lock);
 	free(text);
 	if (error != 0)
@@ -272,7 +276,7 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 	int error;
 
 	pthread_mutex_lock(&live->lock);
-	busy = live->pipe_busy;
+	busy = live->pipe_busy || live->cpus_busy > 0;
 	same = live->tracer == tracer;
 	pthread_mutex_unlock(&live->lock);
 	if (same)
@@ -434,7 +438,8 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 struct live_text {
 	struct gt_text_reader *reader; /* NULL: the pipe's */
 	struct gt_store *store;	       /* that it reads; NULL: the session itself */
-	bool thread;		       /* a thread's pipe */
+	bool thread;		       /* a thread's or CPU's pipe */
+	uint32_t cpu;		       /* … of CPU cpu - 1; 0: a thread's */
 	bool pauses;		       /* options/pause-on-trace was set */
 };
 
@@ -450,30 +455,42 @@ int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void 
 	return 0;
 }
 
-/* reader: of a thread's pipe; NULL: the whole trace's. */
+static void let_go(struct gt_live *live, bool cpu)
+{
+	pthread_mutex_lock(&live->lock);
+	if (cpu)
+		live->cpus_busy--;
+	else
+		live->pipe_busy = false;
+	pthread_mutex_unlock(&live->lock);
+}
+
+/* reader: of a thread's or CPU's pipe; NULL: the whole trace's. */
 static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_text_reader **reader, struct gt_message *message)
 {
+	bool cpu = look->scope.kind == GT_SCOPE_CPU;
 	bool busy;
 	int error;
 
 	pthread_mutex_lock(&live->lock);
-	busy = live->pipe_busy;
-	live->pipe_busy = true;
+	busy = live->pipe_busy || (!cpu && live->cpus_busy > 0);
+	if (!busy && cpu)
+		live->cpus_busy++;
+	else if (!busy)
+		live->pipe_busy = true;
 	pthread_mutex_unlock(&live->lock);
 	if (busy) {
 		gt_message_set(message, "trace_pipe is being read by somebody else");
 		return GT_EBUSY;
 	}
 	pthread_mutex_lock(&live->pipe_lock);
-	error = reader != NULL ? gt_live_thread_pipe_open(live, look, reader, message)
-			       : gt_live_need_pipe(live, look, message);
+	error = cpu		 ? gt_live_cpu_open(live, look, reader, message)
+		: reader != NULL ? gt_live_thread_pipe_open(live, look, reader, message)
+				 : gt_live_need_pipe(live, look, message);
 	pthread_mutex_unlock(&live->pipe_lock);
-	if (error != 0) {
-		pthread_mutex_lock(&live->lock);
-		live->pipe_busy = false;
-		pthread_mutex_unlock(&live->lock);
-	}
+	if (error != 0)
+		let_go(live, cpu);
 	return error;
 }
 
@@ -494,6 +511,8 @@ static int open_snapshot(struct gt_live *live, const struct gt_text_look *look,
 	} else if (live->pipe != NULL) {
 		error = gt_text_reader_skip_given(*reader, live->pipe);
 	}
+	if (error == 0)
+		error = gt_live_cpus_skip(live, *reader);
 	pthread_mutex_unlock(&live->pipe_lock);
 	if (error != 0) {
 		gt_text_reader_close(*reader);
@@ -533,10 +552,6 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	struct gt_text_look look;
 	int error;
 
-	if (scope->kind == GT_SCOPE_CPU && consume) {
-		gt_message_set(message, "threads' records are taken out by thread, or all of them");
-		return GT_ENOTSUP;
-	}
 	text = calloc(1, sizeof(*text));
 	if (text == NULL)
 		return no_memory(message);
@@ -544,7 +559,8 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	gt_live_get_look(live, &look);
 	look.scope = *scope;
 	gt_live_settle_clock(live);
-	text->thread = consume && scope->kind == GT_SCOPE_THREAD;
+	text->thread = consume && scope->kind != GT_SCOPE_ALL;
+	text->cpu = consume && scope->kind == GT_SCOPE_CPU ? scope->number + 1 : 0;
 	error = consume ? open_pipe(live, &look, text->thread ? &text->reader : NULL, message)
 			: open_snapshot(live, &look, &text->reader, message);
 	if (error != 0) {
@@ -572,6 +588,8 @@ static int64_t text_read(struct gt_control_target *target, void *data, char *buf
 	if (atomic_load(&live->ended))
 		gt_text_reader_finish(text->thread ? text->reader : live->pipe);
 	got = gt_text_reader_read(text->thread ? text->reader : live->pipe, buffer, bytes, message);
+	if (text->cpu != 0)
+		gt_live_cpu_note(live, text->cpu - 1);
 	pthread_mutex_unlock(&live->pipe_lock);
 	return got;
 }
@@ -588,21 +606,21 @@ static void text_close(struct gt_control_target *target, void *data)
 			gt_live_unpause(live);
 	} else {
 		pthread_mutex_lock(&live->pipe_lock);
-		if (text->thread)
+		if (text->cpu != 0)
+			gt_live_cpu_close(live, text->cpu - 1);
+		else if (text->thread)
 			gt_live_thread_pipe_close(live, text->reader);
 		pthread_mutex_unlock(&live->pipe_lock);
-		pthread_mutex_lock(&live->lock);
-		live->pipe_busy = false;
-		pthread_mutex_unlock(&live->lock);
+		let_go(live, text->cpu != 0);
 	}
 	if (text->store == NULL)
 		gt_live_release(live);
 	free(text);
 }
 
-/* What a thread's pipe would give is given to nobody. */
-static int clear_thread(struct gt_control_target *target, const struct gt_control_scope *scope,
-			struct gt_message *message)
+/* What a thread's or CPU's pipe would give is given to nobody. */
+static int clear_one(struct gt_control_target *target, const struct gt_control_scope *scope,
+		     struct gt_message *message)
 {
 	char *text = malloc(DISCARD_BYTES);
 	void *pipe;
@@ -622,12 +640,8 @@ static int clear_thread(struct gt_control_target *target, const struct gt_contro
 static int clear(struct gt_control_target *target, const struct gt_control_scope *scope,
 		 struct gt_message *message)
 {
-	if (scope->kind == GT_SCOPE_THREAD)
-		return clear_thread(target, scope, message);
-	if (scope->kind == GT_SCOPE_CPU) {
-		gt_message_set(message, "the records of one CPU lie among those of the threads");
-		return GT_ENOTSUP;
-	}
+	if (scope->kind != GT_SCOPE_ALL)
+		return clear_one(target, scope, message);
 	return empty_ring(live_of(target), message);
 }
 
@@ -808,6 +822,7 @@ void gt_live_destroy(struct gt_live *live)
 	pthread_mutex_destroy(&live->change);
 	pthread_mutex_destroy(&live->pipe_lock);
 	gt_live_raw_destroy(live);
+	gt_live_cpus_destroy(live);
 	gt_live_snapshot_forget(live);
 	if (live->pipe != NULL)
 		gt_text_reader_close(live->pipe);

@@ -16,6 +16,7 @@
 #define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
 
 struct gt_live;
+struct gt_live_cpus;
 struct gt_live_instance;
 
 /* The instances of a session. They stay, also removed ones, as long as it. */
@@ -65,6 +66,7 @@ struct gt_live {
 	uint64_t time_start; /* the counter when the ring was emptied last */
 	enum graftrace_tracer tracer;
 	bool pipe_busy;
+	uint32_t cpus_busy; /* CPUs whose trace_pipe is open */
 
 	/* Held while the pipe's reader makes a block of text; never with `lock`. */
 	pthread_mutex_t pipe_lock;
@@ -74,6 +76,7 @@ struct gt_live {
 	struct gt_merge_given *snapshot_given; /* what trace_pipe had given before it */
 	uint32_t snapshot_count;
 	bool snapshot_allocated;
+	struct gt_live_cpus *cpu_pipes; /* CPU by CPU; NULL until there was a client */
 	struct gt_live_raw *raw; /* the places of trace_pipe_raw; then `pipe` is out of date */
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
@@ -134,6 +137,17 @@ int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t 
 int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
 			     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
+
+/* live_cpu.c, under pipe_lock: one CPU's trace_pipe; what it has given is noted after each read,
+ * and left out by other readers (skip; GT_ENOMEM) until the ring is emptied (forget). */
+int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
+		     struct gt_text_reader **reader, struct gt_message *message);
+void gt_live_cpu_note(struct gt_live *live, uint32_t cpu);
+void gt_live_cpu_close(struct gt_live *live, uint32_t cpu);
+int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader);
+/* The ring was emptied: what there was is read by nobody. text: room to throw it away. */
+void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes);
+void gt_live_cpus_destroy(struct gt_live *live);
 
 /* Operations of struct gt_control_ops. */
 int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,

@@ -244,7 +244,8 @@ int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 	gt_live_settle_clock(live);
 	pthread_mutex_lock(&live->pipe_lock);
 	pthread_mutex_lock(&live->lock);
-	busy = live->pipe_busy && (live->raw == NULL || live->raw->open == 0);
+	busy = (live->pipe_busy && (live->raw == NULL || live->raw->open == 0)) ||
+	       live->cpus_busy > 0;
 	if (!busy)
 		live->pipe_busy = true;
 	pthread_mutex_unlock(&live->lock);

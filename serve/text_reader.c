@@ -14,6 +14,8 @@ struct gt_text_reader {
 	struct gt_text text;
 	struct gt_filter filter;
 	struct gt_merge_given *given;
+	struct gt_merge_cpu_given *cpus;
+	uint32_t cpu_count;
 };
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
@@ -97,7 +99,9 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 {
 	struct gt_text_options text = {
 		.options = look->options,
-		.mode = consume ? GT_MERGE_CONSUME : GT_MERGE_SNAPSHOT,
+		.mode = !consume      ? GT_MERGE_SNAPSHOT
+			: look->stays ? GT_MERGE_FOLLOW
+				      : GT_MERGE_CONSUME,
 		.header = !consume,
 		.time_start = look->time_start,
 		.names_kept = look->names_kept,
@@ -118,6 +122,8 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 		return error;
 	}
 	reader->given = NULL;
+	reader->cpus = NULL;
+	reader->cpu_count = 0;
 	*reader_out = reader;
 	return 0;
 }
@@ -131,6 +137,18 @@ int gt_text_reader_given(const struct gt_text_reader *reader, struct gt_merge_gi
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < *count; i++)
 		(*given)[i] = gt_merge_given(&reader->text.merge, i);
+	return 0;
+}
+
+int gt_text_reader_shown(const struct gt_text_reader *reader, struct gt_merge_given **given,
+			 uint32_t *count)
+{
+	*count = reader->text.merge.source_count;
+	*given = calloc(*count + 1, sizeof(**given));
+	if (*given == NULL)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < *count; i++)
+		(*given)[i] = gt_merge_shown(&reader->text.merge, i);
 	return 0;
 }
 
@@ -153,6 +171,38 @@ int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_tex
 	return 0;
 }
 
+static void free_cpus(struct gt_text_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->cpu_count; i++)
+		free(reader->cpus[i].given);
+	free(reader->cpus);
+	reader->cpus = NULL;
+	reader->cpu_count = 0;
+}
+
+int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merge_cpu_given *cpus,
+			     uint32_t count)
+{
+	free_cpus(reader);
+	reader->cpus = calloc(count + 1, sizeof(*reader->cpus));
+	if (reader->cpus == NULL)
+		return GT_ENOMEM;
+	reader->cpu_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		size_t bytes = cpus[i].count * sizeof(*cpus[i].given);
+
+		if (bytes == 0)
+			continue;
+		reader->cpus[i].given = malloc(bytes);
+		if (reader->cpus[i].given == NULL)
+			return GT_ENOMEM;
+		memcpy(reader->cpus[i].given, cpus[i].given, bytes);
+		reader->cpus[i].count = cpus[i].count;
+	}
+	gt_merge_skip_cpus(&reader->text.merge, reader->cpus, count);
+	return 0;
+}
+
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
 			    struct gt_message *message)
 {
@@ -171,6 +221,7 @@ void gt_text_reader_finish(struct gt_text_reader *reader)
 void gt_text_reader_close(struct gt_text_reader *reader)
 {
 	gt_text_fini(&reader->text);
+	free_cpus(reader);
 	free(reader->given);
 	free(reader);
 }

@@ -26,6 +26,7 @@ struct gt_text_look {
 	struct gt_control_scope scope;				    /* all zero: all of it */
 	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask; no bit:
 								      every CPU */
+	bool stays; /* with consume: what is given stays in the ring, to be freed by the caller */
 };
 
 /* consume: what is given leaves the ring, and the end of what is there is GT_EAGAIN until
@@ -46,6 +47,14 @@ int gt_text_reader_given(const struct gt_text_reader *reader, struct gt_merge_gi
 			 uint32_t *count);
 void gt_text_reader_skip(struct gt_text_reader *reader, struct gt_merge_given *given,
 			 uint32_t count);
+/* As gt_text_reader_given, of a reader that may be given up: without what it has looked ahead at.
+ */
+int gt_text_reader_shown(const struct gt_text_reader *reader, struct gt_merge_given **given,
+			 uint32_t *count);
+
+/* The same of what was taken out CPU by CPU: copied. GT_ENOMEM. */
+int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merge_cpu_given *cpus,
+			     uint32_t count);
 
 /* Bytes, 0 at the end, GT_EAGAIN, or an error. */
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,

@@ -162,20 +162,24 @@ static void grow(struct gt_merge *merge, struct gt_source *source)
 	gt_decode_extend(&source->decode, source->buffer, (uint32_t)words, source->growing);
 }
 
+static bool is_behind(const struct gt_source *source, const struct gt_merge_given *given)
+{
+	uint64_t words = (uint64_t)(source->decode.word - source->decode.base);
+	return source->fed_sequence < given->sequence ||
+	       (source->fed_sequence == given->sequence && words <= given->words);
+}
+
 /* Whether a record, just decoded, was consumed by another reader. Its decoder goes on knowing it.
  */
 static bool is_given(struct gt_merge *merge, struct gt_source *source,
 		     const struct gt_record *record)
 {
-	const struct gt_merge_given *given;
-	const struct gt_decode *decode = &source->decode;
+	const struct gt_merge_cpu_given *cpu =
+		record->cpu < merge->cpu_count ? &merge->cpus[record->cpu] : NULL;
 
-	if (source->index >= merge->given_count)
-		return false;
-	given = &merge->given[source->index];
-	if (source->fed_sequence > given->sequence ||
-	    (source->fed_sequence == given->sequence &&
-	     (uint64_t)(decode->word - decode->base) > given->words))
+	if (!(source->index < merge->given_count &&
+	      is_behind(source, &merge->given[source->index])) &&
+	    !(cpu && source->index < cpu->count && is_behind(source, &cpu->given[source->index])))
 		return false;
 	if (record->kind == GT_RECORD_ENTRY) {
 		/* Its return is shown with its name: this reader has not shown the entry. */
@@ -215,10 +219,16 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 	bool grown = false;
 	for (;;) {
 		if (source->fed) {
-			while (gt_decode_next(&source->decode, record) != GT_RECORD_NONE) {
+			for (;;) {
+				struct gt_merge_given before = { source->fed_sequence,
+								 (uint64_t)(source->decode.word -
+									    source->decode.base) };
+				if (gt_decode_next(&source->decode, record) == GT_RECORD_NONE)
+					break;
 				if (!source->decode.kernel)
 					place(merge, source, record);
-				if (merge->given && is_given(merge, source, record))
+				if ((merge->given || merge->cpus) &&
+				    is_given(merge, source, record))
 					continue;
 				if (merge->filter && !gt_filter_record(merge->filter, merge->target,
 								       &source->decode, record))
@@ -226,6 +236,7 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 				if (merge->filter && merge->filter->tid && source->decode.kernel &&
 				    merge->filter->tid != record->tid)
 					continue;
+				source->before = before;
 				return 1;
 			}
 			if (source->growing) {
@@ -613,6 +624,15 @@ struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t inde
 		given.words = (uint64_t)(source->decode.word - source->decode.base);
 	}
 	return later(merge, index, given);
+}
+
+struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t index)
+{
+	const struct gt_source *source = index < merge->source_count ? merge->sources[index] : NULL;
+
+	if (source && source->state == GT_SOURCE_READY && source != merge->current)
+		return later(merge, index, source->before);
+	return gt_merge_given(merge, index);
 }
 
 void gt_merge_fini(struct gt_merge *merge)

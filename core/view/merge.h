@@ -37,6 +37,14 @@ enum gt_source_state {
 	GT_SOURCE_ENDED = 3,	/* and its memory is given back */
 };
 
+/* How far a writer was given to a consuming reader: all sub-buffers before `sequence`, and of that
+ * one the first `words`. A sub-buffer that is being written cannot be consumed: this says what of
+ * it was. */
+struct gt_merge_given {
+	uint64_t sequence;
+	uint64_t words;
+};
+
 /* One writer in the merge. Readers look at record, generation, pid, tid, comm. */
 struct gt_source {
 	uint64_t key;		 /* what the heap orders by */
@@ -59,6 +67,7 @@ struct gt_source {
 	uint64_t record_sequence; /* that `record` came from */
 	uint64_t fed_sequence;
 	uint64_t consumed;		  /* below this all is consumed */
+	struct gt_merge_given before;	  /* the place before `record` was decoded */
 	struct gt_off_cpu_follow off_cpu; /* of a program's thread */
 	uint64_t switched; /* the reader's own: clock of the last CONTEXT record it was given */
 	/* The reader's own, func-no-repeats: the last call, how often it came again, and when. */
@@ -68,12 +77,10 @@ struct gt_source {
 	struct graftrace_sub_buffer *buffer;
 };
 
-/* How far a writer was given to a consuming reader: all sub-buffers before `sequence`, and of that
- * one the first `words`. A sub-buffer that is being written cannot be consumed: this says what of
- * it was. */
-struct gt_merge_given {
-	uint64_t sequence;
-	uint64_t words;
+/* The same of one CPU's records alone, by the writers' index. */
+struct gt_merge_cpu_given {
+	struct gt_merge_given *given;
+	uint32_t count;
 };
 
 struct gt_merge {
@@ -83,6 +90,8 @@ struct gt_merge {
 	struct gt_filter *filter;	    /* NULL: none */
 	const struct gt_merge_given *given; /* by the writers' index; NULL: nothing was */
 	uint32_t given_count;
+	const struct gt_merge_cpu_given *cpus; /* by CPU; NULL: nothing was */
+	uint32_t cpu_count;
 	bool finished;	/* follow: nothing more will come */
 	bool tell_open; /* the caller may set it after init: OPEN records end a writer's */
 	bool no_sleep;	/* the same: times off the CPU count as a callee's (`children`) */
@@ -150,8 +159,18 @@ static inline void gt_merge_skip_given(struct gt_merge *merge, const struct gt_m
 	merge->given_count = count;
 }
 
+/* The same for what was consumed CPU by CPU. */
+static inline void gt_merge_skip_cpus(struct gt_merge *merge, const struct gt_merge_cpu_given *cpus,
+				      uint32_t count)
+{
+	merge->cpus = cpus;
+	merge->cpu_count = count;
+}
+
 /* How far writer `index` was read by this merge, looked-ahead records included. */
 struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index);
+/* The same without those that were decoded and not given out yet: of a merge that is given up. */
+struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t index);
 
 void gt_merge_fini(struct gt_merge *merge);
 

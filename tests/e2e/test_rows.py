@@ -2,6 +2,7 @@
 """The rows of the control files one by one, in the mount: what one write(2) of each takes or is
 refused with, and what lists of functions do with libraries that come and go."""
 
+import collections
 import errno
 import os
 import re
@@ -163,6 +164,65 @@ def test_each_row_that_can_be_written_is_in_the_table(mounted):
             path = os.path.relpath(os.path.join(directory, name), mounted.path)
             mode = os.stat(os.path.join(directory, name)).st_mode
             assert not mode & 0o222 or path in rows, path
+
+
+# One CPU's trace_pipe
+
+
+def lines_of(mounted, cpu):
+    """What its trace_pipe gives without waiting."""
+    pipe = os.open(mounted.path / f"per_cpu/cpu{cpu}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    text = b""
+    try:
+        while True:
+            text += os.read(pipe, 4096)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(pipe)
+    return text.decode().splitlines()
+
+
+def lines(text):
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_each_record_leaves_by_its_cpus_pipe_once(mounted):
+    seen = []
+    mounted.write("current_tracer", "function")
+    for round in range(6):
+        mounted.calls("t5" if round % 2 else 5)
+        whole = lines(mounted.read("trace"))
+        gone = lines_of(mounted, round % 2)
+        assert gone == [line for line in whole if f"[{round % 2:03}]" in line]
+        assert lines(mounted.read("trace")) == [line for line in whole if line not in gone]
+        assert lines_of(mounted, round % 2) == []
+        seen += gone
+    seen += lines(mounted.read("trace"))
+    pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    rest = lines(mounted.read("trace"))
+    assert not rest or os.read(pipe, 65536).decode().splitlines() == rest
+    os.close(pipe)
+    assert lines(mounted.read("trace")) == []
+    called = collections.Counter(re.findall(r": (\w+) <-", "\n".join(seen)))
+    assert called == {"middle": 15, "leaf": 75, "other": 15, "work": 12}
+
+
+def test_a_cpus_pipe_and_the_whole_one_exclude_each_other(mounted):
+    one = os.open(mounted.path / "per_cpu/cpu0/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    two = os.open(mounted.path / "per_cpu/cpu1/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert refused(os.open, mounted.path / "trace_pipe", os.O_RDONLY) == errno.EBUSY
+    assert refused(os.open, mounted.path / "per_cpu/cpu0/trace_pipe", os.O_RDONLY) == errno.EBUSY
+    os.close(one)
+    os.close(two)
+
+
+def test_a_cpus_trace_is_emptied_alone(mounted):
+    mounted.write("current_tracer", "function")
+    mounted.calls(10)
+    whole = lines(mounted.read("trace"))
+    mounted.write("per_cpu/cpu0/trace", "")
+    assert lines(mounted.read("trace")) == [line for line in whole if "[000]" not in line]
 
 
 # Lists of functions
