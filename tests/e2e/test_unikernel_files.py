@@ -233,6 +233,19 @@ def test_functions_switch_tracing_and_take_snapshots(machine):
     expect(machine, "set_ftrace_filter", "")
 
 
+def test_a_download_does_not_stop_the_tracing(machine):
+    visit(machine, 20)
+    with machine.connect(machine.trace_port) as connection:
+        connection.sendall(b"GET /ftrace/trace HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        text = connection.recv(1000)
+        before = stats(machine)["entries"]
+        visit(machine, 5)
+        assert stats(machine)["entries"] > before + 100
+        while piece := connection.recv(1 << 16):
+            text += piece
+    assert text.count(b" answer() {") >= 20 and text.endswith(b"\n")
+
+
 def test_a_snapshot_is_taken_replaced_and_freed(machine):
     assert put(machine, "snapshot", "0")[0] == 204
     assert b"* Snapshot is freed *" in ftrace(machine, "snapshot")
