@@ -82,7 +82,7 @@ void apic_end_of_interrupt(void)
 	set(REGISTER_END, 0);
 }
 
-static void send(uint32_t id, uint32_t command)
+static UNTRACED void send(uint32_t id, uint32_t command)
 {
 	uint64_t flags = interrupts_save();
 	while (get(REGISTER_COMMAND) & PENDING)
@@ -97,7 +97,7 @@ void apic_send(uint32_t id, uint32_t vector)
 	send(id, LEVEL_ASSERT | vector);
 }
 
-void apic_send_nmi(uint32_t id)
+UNTRACED void apic_send_nmi(uint32_t id)
 {
 	send(id, LEVEL_ASSERT | MODE_NMI);
 }

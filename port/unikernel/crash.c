@@ -19,7 +19,8 @@
 #define DEBUG_EXIT_VALUE 1    /* QEMU ends with 2 * value + 1 */
 #define SLEEP_ENABLE	 0x2000
 
-static uint32_t crashed; /* a processor reports, the machine ends */
+uint32_t crash_is_alone;
+static uint32_t crashed; /* number of the processor that reports, + 1; the machine ends */
 static uint32_t halting; /* NMIs mean: stop */
 static uint32_t ending;	 /* machine_end was called */
 
@@ -139,16 +140,43 @@ static void power_off(bool failed)
 		__asm__ volatile("cli; hlt");
 }
 
+void crash_end(void)
+{
+	power_off(true);
+}
+
 /* The first processor that crashes reports; what the others do does not matter any more. */
 static void take_the_console(void)
 {
+	uint32_t self = cpu_this()->number + 1, nobody = 0;
 	interrupts_off();
-	if (__atomic_exchange_n(&crashed, 1, __ATOMIC_ACQ_REL))
+	if (!__atomic_compare_exchange_n(&crashed, &nobody, self, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE)) {
+		if (nobody == self) {
+			console_take_over();
+			console_print("\n*** and a crash after that: this is the end\n");
+			power_off(true);
+		}
 		for (;;)
 			__asm__ volatile("hlt");
+	}
 	__atomic_store_n(&halting, 1, __ATOMIC_RELEASE);
 	smp_halt_others();
 	console_take_over();
+}
+
+/* The processor that crashed is all that is left, and may have held any lock: it serves the trace
+ * without threads, interrupts and locks. */
+static void end_alone(void) __attribute__((noreturn));
+static void end_alone(void)
+{
+	uint64_t seconds = option_number("linger", 0);
+	if (seconds) {
+		cpu_count = 1;
+		crash_is_alone = 1;
+		trace_serve_alone(seconds);
+	}
+	power_off(true);
 }
 
 void crash(const char *format, ...)
@@ -163,7 +191,7 @@ void crash(const char *format, ...)
 	print_where();
 	crash_print_stack((uint64_t)__builtin_frame_address(0));
 	trace_report();
-	power_off(true);
+	end_alone();
 }
 
 void crash_ask_cpu(struct cpu *cpu)
@@ -203,7 +231,7 @@ bool crash_nmi(struct registers *registers, bool wanted)
 {
 	static uint32_t printing;
 	struct cpu *cpu = cpu_this();
-	if (__atomic_load_n(&halting, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&halting, __ATOMIC_ACQUIRE) && crashed != cpu->number + 1)
 		for (;;)
 			__asm__ volatile("cli; hlt");
 	bool is_asked = __atomic_compare_exchange_n(&asked, &cpu, NULL, false, __ATOMIC_ACQ_REL,
@@ -247,7 +275,7 @@ void crash_exception(struct registers *registers)
 	crash_print_stack(registers->rbp);
 	trace_report();
 	if (!survivable)
-		power_off(true);
+		end_alone();
 	console_print("thread %s is stopped for good, the others go on\n", thread_this()->name);
 	/* A fresh piece of stack: its own is full, or broken. Its top is as good as any, since it
 	 * does not come back to what is there. */

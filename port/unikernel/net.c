@@ -11,6 +11,7 @@
 #include <lwip/pbuf.h>
 #include <lwip/priv/tcp_priv.h>
 #include <lwip/tcpip.h>
+#include <lwip/timeouts.h>
 #include <netif/ethernet.h>
 #include "port/unikernel/console.h"
 #include "port/unikernel/memory.h"
@@ -120,6 +121,17 @@ static void *receive_thread(void *argument)
 		spin_unlock(&arrived.lock, flags);
 	}
 	return NULL;
+}
+
+void net_poll(void)
+{
+	static bool polling; /* it may wait in the middle of this */
+	if (polling || !netif_is_up(&netif))
+		return;
+	polling = true;
+	take_what_came();
+	sys_check_timeouts();
+	polling = false;
 }
 
 static void *send_buffer(void)

@@ -10,5 +10,7 @@
 
 /* Starts lwIP and the device if there is one. From a thread, once. */
 void net_init(struct pci_device *pci);
+/* After a crash, from the one processor that is left: what the network's threads did else. */
+void net_poll(void);
 
 #endif

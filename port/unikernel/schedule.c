@@ -83,6 +83,8 @@ void schedule(void)
 	struct run_queue *queue = &queues[cpu->number];
 	struct thread *from = cpu->current;
 
+	if (crash_is_alone)
+		return;
 	spin_lock(&queue->lock);
 	cpu->needs_switch = 0;
 	if (from->state == THREAD_RUNNING && from != queue->idle) {

@@ -114,7 +114,7 @@ void smp_stopped(void (*function)(void *argument), void *argument)
 	mutex_unlock(&stop.mutex);
 }
 
-void smp_halt_others(void)
+UNTRACED void smp_halt_others(void)
 {
 	for (uint32_t i = 0; i < cpu_count; i++)
 		if (&cpus[i] != cpu_this())

@@ -13,13 +13,16 @@ struct spinlock {
 	uint32_t serving; /* ticket whose turn it is */
 };
 
+/* 1: a crash has stopped all other processors (crash.c): nobody waits for anything any more. */
+extern uint32_t crash_is_alone;
+
 /* Returns the flags for spin_unlock. */
 static inline __attribute__((always_inline)) uint64_t spin_lock(struct spinlock *lock)
 {
 	uint64_t flags = interrupts_save();
 	uint32_t ticket = __atomic_fetch_add(&lock->next, 1, __ATOMIC_RELAXED);
 	/* acquire: pairs with the release in spin_unlock */
-	while (__atomic_load_n(&lock->serving, __ATOMIC_ACQUIRE) != ticket)
+	while (__atomic_load_n(&lock->serving, __ATOMIC_ACQUIRE) != ticket && !crash_is_alone)
 		cpu_pause();
 	return flags;
 }

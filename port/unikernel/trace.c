@@ -97,7 +97,7 @@ uint32_t gt_port_cpu(void)
 
 void gt_port_lock(void)
 {
-	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE) && !crash_is_alone)
 		cpu_pause();
 }
 
@@ -375,7 +375,7 @@ void trace_report(void)
 {
 	if (!arena)
 		return;
-	__atomic_store_n(&arena->tracing_on, 0, __ATOMIC_RELAXED);
+	gt_kernel_set_tracing_on(false);
 	for (uint32_t i = 0; i < cpu_count; i++)
 		report_cpu(i);
 }

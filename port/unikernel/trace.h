@@ -99,6 +99,9 @@ static inline void trace_packet_end(void)
 }
 /* The end of a crash report: the last calls of each processor. Any state. */
 void trace_report(void);
+/* All other processors stand still for good, interrupts are off, crash_is_alone is set: what can
+ * still be served of /ftrace/ is, for so long. */
+void trace_serve_alone(uint64_t seconds);
 
 #else
 
@@ -168,6 +171,10 @@ static inline void trace_packet_end(void)
 }
 static inline void trace_report(void)
 {
+}
+static inline void trace_serve_alone(uint64_t seconds)
+{
+	(void)seconds;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "core/view/http_server.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
+#include "port/unikernel/crash.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace.h"
@@ -27,7 +28,11 @@
 #define PROTOCOL_AT    (ETHERNET_BYTES + 9)
 #define TCP	       6
 
+#define ALONE_STACK_BYTES 65536
+
 static uint32_t connections;
+static int listening = -1;
+static uint64_t alone_stack, alone_until;
 bool trace_packet_paused; /* the network's thread alone */
 
 /* ---- one connection ---- */
@@ -105,15 +110,16 @@ static void take(int socket)
 static void *listen_thread(void *argument)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(TRACE_PORT) };
-	int listening = lwip_socket(AF_INET, SOCK_STREAM, 0);
+	int made = lwip_socket(AF_INET, SOCK_STREAM, 0);
 	(void)argument;
 	if (!trace_self())
 		gt_kernel_pause();
-	if (listening < 0 || lwip_bind(listening, (struct sockaddr *)&address, sizeof(address)) ||
-	    lwip_listen(listening, 64)) {
+	if (made < 0 || lwip_bind(made, (struct sockaddr *)&address, sizeof(address)) ||
+	    lwip_listen(made, 64)) {
 		console_print("trace: cannot listen on port %d\n", TRACE_PORT);
 		return NULL;
 	}
+	listening = made;
 	for (;;) {
 		int socket = lwip_accept(listening, NULL, NULL);
 		if (socket >= 0)
@@ -123,8 +129,44 @@ static void *listen_thread(void *argument)
 	}
 }
 
+/* ---- after a crash, on one processor without threads ---- */
+
+/* One connection after the other. What waits inside polls the network (wait_locked). */
+static void serve_alone(void)
+{
+	struct timeval shortly = { 0, 100000 };
+	lwip_setsockopt(listening, SOL_SOCKET, SO_RCVTIMEO, &shortly, sizeof(shortly));
+	while (clock_ns() < alone_until) {
+		int socket = lwip_accept(listening, NULL, NULL);
+		if (socket >= 0)
+			serve((void *)(intptr_t)socket);
+	}
+}
+
+static void serve_alone_and_end(void)
+{
+	serve_alone();
+	crash_end();
+}
+
+void trace_serve_alone(uint64_t seconds)
+{
+	if (!alone_stack || listening < 0)
+		return;
+	console_print("the trace can be fetched for %lu seconds (LINGER)\n", seconds);
+	alone_until = clock_ns() + seconds * 1000000000;
+	/* The stack that crashed may be full, or an exception's small one. */
+	__asm__ volatile(
+		"mov %0, %%rsp; xor %%ebp, %%ebp; push $0; call *%1" ::"r"(alone_stack - 8),
+		"r"(serve_alone_and_end)
+		: "memory");
+	__builtin_unreachable();
+}
+
 void trace_serve(void)
 {
+	uint64_t low;
+	alone_stack = stack_allocate(ALONE_STACK_BYTES, &low);
 	trace_keep();
 	if (!thread_create("trace-server", listen_thread, NULL, 0, true))
 		console_print("trace: no memory for the server\n");

@@ -7,6 +7,7 @@
 #include "port/unikernel/thread.h"
 
 #include "port/unikernel/clock.h"
+#include "port/unikernel/net.h"
 
 static void expired(struct timer *timer)
 {
@@ -27,6 +28,11 @@ static void expired(struct timer *timer)
 bool wait_locked(struct wait_queue *queue, uint64_t flags, uint64_t deadline)
 {
 	struct thread *thread = thread_this();
+	if (crash_is_alone) { /* what is waited for comes by the network, or never */
+		spin_unlock(&queue->lock, flags);
+		net_poll();
+		return clock_ns() < deadline;
+	}
 	thread->state = THREAD_WAITING;
 	thread->queue = queue;
 	thread->queued = 1;
@@ -68,14 +74,15 @@ void wake_all_locked(struct wait_queue *queue)
 void thread_sleep_until(uint64_t deadline)
 {
 	struct wait_queue queue = { 0 };
-	wait_locked(&queue, spin_lock(&queue.lock), deadline);
+	while (wait_locked(&queue, spin_lock(&queue.lock), deadline) && crash_is_alone)
+		;
 }
 
 void mutex_lock(struct mutex *mutex)
 {
 	struct thread *thread = thread_this();
 	uint64_t flags = spin_lock(&mutex->queue.lock);
-	while (mutex->owner) {
+	while (mutex->owner && !crash_is_alone) {
 		thread->waits_for = mutex;
 		wait_locked(&mutex->queue, flags, TIMER_NEVER);
 		flags = spin_lock(&mutex->queue.lock);
@@ -98,7 +105,7 @@ bool mutex_try_lock(struct mutex *mutex)
 bool mutex_unlock(struct mutex *mutex)
 {
 	uint64_t flags = spin_lock(&mutex->queue.lock);
-	bool mine = mutex->owner == thread_this();
+	bool mine = mutex->owner == thread_this() || crash_is_alone;
 	if (mine) {
 		mutex->owner = NULL;
 		wake_one_locked(&mutex->queue);

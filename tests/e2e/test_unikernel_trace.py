@@ -20,7 +20,7 @@ COUNTED = re.compile(r"stress: calls (.*)")
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    for target in ("steps", "stress", "webserver"):
+    for target in ("faults", "steps", "stress", "webserver"):
         image(target, TRACE="ftrace")
 
 
@@ -273,6 +273,28 @@ def test_a_clock_that_is_apart_is_found_and_moved(tmp_path):
             assert begin - end >= -2 * (error << shift) // mult
             moves += cpu != other
     assert moves > 20
+
+
+@pytest.mark.parametrize("fault, cpus", [("interrupt", 2), ("lock", 2), ("panic", 1), ("null", 2)])
+def test_the_trace_of_a_kernel_that_crashed_can_be_fetched(tmp_path, fault, cpus):
+    with Machine(TARGET="faults", TRACE="ftrace", CPUS=cpus, LINGER=60,
+                 OPTIONS=f"fault={fault}") as machine:
+        machine.wait_for("can be fetched")
+        text = ftrace(machine, "trace").decode()
+        recording = tmp_path / "trace.data"
+        recording.write_bytes(ftrace(machine, "trace.data"))
+        assert ftrace(machine, "current_tracer") == b"function_graph\n"
+        assert machine.process.poll() is None
+        output = machine.output()
+    assert "main()" in text.replace("main() {", "main()")
+    assert calls_in(recording)["main"][0] == 1
+    said = {"panic": r"\*\*\* kernel crash: the target asked for it on CPU \d, thread 1 \(main\)",
+            "interrupt": r"\*\*\* page fault: .*, in an interrupt\n"}
+    assert re.search(said.get(fault, r"\*\*\* page fault: .*, thread 1 \(main\)\n"), output)
+    # The last calls of each processor, the crash's own last.
+    assert re.search(r"^CPU \d, last call last:(\n  (->|<-) \w+)+", output, re.M)
+    if fault != "panic":
+        assert re.search(r"\n  -> fault_null\n", output), output
 
 
 @pytest.fixture(scope="module")

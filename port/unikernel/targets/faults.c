@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Does what a program must not: OPTIONS="fault=null|overflow|deadlock|memory|abort|divide|hang". */
+/* Does what must not be done: OPTIONS="fault=null", overflow, deadlock, memory, lock … */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "port/unikernel/apic.h"
+#include "port/unikernel/crash.h"
+#include "port/unikernel/interrupts.h"
+#include "port/unikernel/spinlock.h"
 
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
 
@@ -62,6 +66,28 @@ __attribute__((noinline)) static void fault_hang(void)
 		;
 }
 
+/* The rest are the kernel's: in an interrupt, under one of its locks, by its own word. */
+
+static void handle(void *argument)
+{
+	(void)argument;
+	fault_null();
+}
+
+__attribute__((noinline)) static void fault_interrupt(void)
+{
+	interrupt_set(VECTOR_RESCHEDULE - 1, handle, NULL);
+	apic_send_self(VECTOR_RESCHEDULE - 1);
+}
+
+__attribute__((noinline)) static void fault_lock(void)
+{
+	static struct spinlock lock;
+	uint64_t flags = spin_lock(&lock);
+	fault_null();
+	spin_unlock(&lock, flags);
+}
+
 int main(void)
 {
 	const char *fault = getenv("fault");
@@ -84,5 +110,11 @@ int main(void)
 		return fault_divide(start);
 	else if (!strcmp(fault, "hang"))
 		fault_hang();
+	else if (!strcmp(fault, "interrupt"))
+		fault_interrupt();
+	else if (!strcmp(fault, "lock"))
+		fault_lock();
+	else if (!strcmp(fault, "panic"))
+		crash("the target asked for it");
 	return 1;
 }
