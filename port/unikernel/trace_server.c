@@ -109,17 +109,9 @@ static void take(int socket)
 
 static void *listen_thread(void *argument)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(TRACE_PORT) };
-	int made = lwip_socket(AF_INET, SOCK_STREAM, 0);
 	(void)argument;
 	if (!trace_self())
 		gt_kernel_pause();
-	if (made < 0 || lwip_bind(made, (struct sockaddr *)&address, sizeof(address)) ||
-	    lwip_listen(made, 64)) {
-		console_print("trace: cannot listen on port %d\n", TRACE_PORT);
-		return NULL;
-	}
-	listening = made;
 	for (;;) {
 		int socket = lwip_accept(listening, NULL, NULL);
 		if (socket >= 0)
@@ -127,6 +119,7 @@ static void *listen_thread(void *argument)
 		else
 			thread_sleep_until(clock_ns() + WAIT_NS);
 	}
+	return NULL;
 }
 
 /* ---- after a crash, on one processor without threads ---- */
@@ -165,7 +158,18 @@ void trace_serve_alone(uint64_t seconds)
 
 void trace_serve(void)
 {
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(TRACE_PORT) };
 	uint64_t low;
+	gt_kernel_pause();
+	int made = lwip_socket(AF_INET, SOCK_STREAM, 0);
+	if (made < 0 || lwip_bind(made, (struct sockaddr *)&address, sizeof(address)) ||
+	    lwip_listen(made, 64))
+		console_print("trace: cannot listen on port %d\n", TRACE_PORT);
+	else
+		listening = made;
+	gt_kernel_resume();
+	if (listening < 0)
+		return;
 	alone_stack = stack_allocate(ALONE_STACK_BYTES, &low);
 	trace_keep();
 	if (!thread_create("trace-server", listen_thread, NULL, 0, true))
