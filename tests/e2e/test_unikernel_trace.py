@@ -230,49 +230,55 @@ def test_a_call_after_each_instruction_of_the_recording_path_harms_no_record(tmp
     assert stacks_in(data, own) > sum(expected.values())
 
 
-def turns_in(data):
-    """Each thread's turns on CPUs as (begin, end, CPU), by clocks, from the switches."""
-    turns = collections.defaultdict(list)
+def long_calls_in(data):
+    """The calls that did not return where they began (another sub-buffer, perhaps another CPU), as
+    (entry's clock, return's clock), and how many threads ran on more than one CPU."""
+    calls, cpus = [], collections.defaultdict(set)
     for number, writer in enumerate(data.writers):
-        began = {}
         for sub in writer.sub_buffers:
-            words, at = sub.words, 0
+            words, at, high, last = sub.words, 0, sub.header.clock >> 32, sub.header.clock
             while at < len(words):
                 word, at = words[at], at + 1
-                if word >> 33 == 0x7fffff06:
-                    if word >> 16 & 0xffff == 4:
-                        clock, left, came, _ = words[at:at + 4]
-                        if left in began:
-                            turns[left].append((began.pop(left), clock, number))
-                        began[came] = clock
-                    at += word & 0xffff
-                elif word >> 33 == 0x7fffff05:
-                    at += word & 0xffffffff
-    turns.pop(0, None)  # each CPU's own
-    return turns
+                function, argument = word >> 33, word & 0xffffffff
+                if function == 0x7fffff01:
+                    high, last = argument, argument << 32
+                elif function == 0x7fffff03 and 0 < argument < 0x40000000:
+                    cpus[argument].add(number)
+                elif function == 0x7fffff05:
+                    at += argument
+                elif function == 0x7fffff06:
+                    if argument >> 16 == 1:
+                        clock = high << 32 | words[at] & 0xffffffff
+                        if clock + (1 << 31) < last:
+                            clock += 1 << 32
+                        calls.append((words[at + 1], clock))
+                    at += argument & 0xffff
+                elif function < 0x7fffff00:
+                    last = max(last, high << 32 | argument)
+    return calls, sum(len(seen) > 1 for seen in cpus.values())
 
 
 def test_a_clock_that_is_apart_is_found_and_moved(tmp_path):
     skew = 20_000_000_000  # ticks: far more than any measurement can be wrong
-    with Machine(TARGET="stress", TRACE="ftrace", CPUS=2, LINGER=60,
-                 OPTIONS=f"skew={skew}") as machine:
-        machine.wait_for("can be fetched")
-        found = machine.wait_for(r"the clock of CPU 1 is (\d+) ns ahead, wrong by (\d+) at most: "
-                                 r"corrected\n")
-        recording = tmp_path / "trace.data"
-        recording.write_bytes(ftrace(machine, "trace.data"))
-    data = format_reader.read(recording)
-    _, _, mult, shift = data.clock
-    off, error = int(found[1]), int(found[2]) + 1000
-    assert abs(off - (skew * mult >> shift)) <= error + off // 1000
     moves = 0
-    for turns in turns_in(data).values():
-        turns.sort()
-        for (_, end, cpu), (begin, _, other) in zip(turns, turns[1:]):
-            # Nobody begins here before he has ended there, as far as clocks are known.
-            assert begin - end >= -2 * (error << shift) // mult
-            moves += cpu != other
-    assert moves > 20
+    for _ in range(5):  # a busy machine may let one processor do it all
+        with Machine(TARGET="stress", TRACE="ftrace", CPUS=2, LINGER=60,
+                     OPTIONS=f"skew={skew}") as machine:
+            machine.wait_for("can be fetched")
+            found = machine.wait_for(r"the clock of CPU 1 is (\d+) ns ahead, wrong by (\d+) at most: "
+                                     r"corrected\n")
+            recording = tmp_path / "trace.data"
+            recording.write_bytes(ftrace(machine, "trace.data"))
+        data = format_reader.read(recording)
+        _, _, mult, shift = data.clock
+        off, error = int(found[1]), int(found[2]) + 1000
+        assert abs(off - (skew * mult >> shift)) <= error + off // 1000
+        calls, moves = long_calls_in(data)
+        # No call returns before it began, as far as clocks are known.
+        assert all(end - begin >= -2 * (error << shift) // mult for begin, end in calls)
+        if moves:
+            break
+    assert moves and calls
 
 
 @pytest.mark.parametrize("fault, cpus", [("interrupt", 2), ("lock", 2), ("panic", 1), ("null", 2)])
