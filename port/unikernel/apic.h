@@ -14,8 +14,7 @@ void apic_end_of_interrupt(void);
 void apic_send(uint32_t apic_id, uint32_t vector);
 /* As an NMI, which arrives even where interrupts are off. */
 void apic_send_nmi(uint32_t apic_id);
-/* Interrupts this processor, as soon as it lets interrupts through. From anywhere, an NMI too: what
- * that came between is left as it was. Not traced. */
+/* Interrupts this processor when it lets interrupts through. From anywhere, NMIs too; untraced. */
 void apic_send_self(uint32_t vector);
 /* INIT, then the start-up interrupt with the page that it begins in. */
 void apic_send_init(uint32_t apic_id);

@@ -27,26 +27,19 @@ static uint32_t ending;	 /* machine_end was called */
 static struct cpu *asked; /* an NMI means: print where you are */
 
 static const char *const names[VECTOR_EXCEPTIONS] = {
-	"division by zero",
-	"debug exception",
-	"non-maskable interrupt",
-	"breakpoint",
-	"overflow",
-	"bounds exceeded",
-	"invalid instruction",
-	"no floating point here",
-	"double fault",
-	"exception 9",
-	"invalid task state",
-	"segment not present",
-	"stack fault",
-	"general protection fault",
-	"page fault",
-	"exception 15",
-	"floating-point error",
-	"alignment",
-	"machine check",
-	"vector arithmetic",
+	[0] = "division by zero",
+	[1] = "debug exception",
+	[2] = "non-maskable interrupt",
+	[3] = "breakpoint",
+	[6] = "invalid instruction",
+	[7] = "no floating point here",
+	[8] = "double fault",
+	[11] = "segment not present",
+	[12] = "stack fault",
+	[13] = "general protection fault",
+	[14] = "page fault",
+	[17] = "alignment",
+	[18] = "machine check",
 };
 
 static void print_address(uint64_t address)
@@ -130,19 +123,13 @@ static void print_where(void)
 		      cpu->depth ? ", in an interrupt" : "");
 }
 
-static void power_off(bool failed) __attribute__((noreturn));
-static void power_off(bool failed)
+void power_off(bool failed)
 {
 	if (failed)
 		port_write_8(DEBUG_EXIT_PORT, DEBUG_EXIT_VALUE);
 	port_write_16(acpi_power_port, SLEEP_ENABLE);
 	for (;;)
 		__asm__ volatile("cli; hlt");
-}
-
-void crash_end(void)
-{
-	power_off(true);
 }
 
 /* The first processor that crashes reports; what the others do does not matter any more. */
@@ -167,8 +154,7 @@ static void take_the_console(void)
 
 /* The processor that crashed is all that is left, and may have held any lock: it serves the trace
  * without threads, interrupts and locks. */
-static void end_alone(void) __attribute__((noreturn));
-static void end_alone(void)
+static __attribute__((noreturn)) void end_alone(void)
 {
 	uint64_t seconds = option_number("linger", 0);
 	if (seconds) {
@@ -217,8 +203,7 @@ static bool is_survivable(const struct registers *registers)
 }
 
 /* Where a faulted thread goes on: it waits for ever. Its stack is what it was. */
-static void thread_park(void) __attribute__((noreturn));
-static void thread_park(void)
+static __attribute__((noreturn)) void thread_park(void)
 {
 	thread_this()->program = false;
 	if (!thread_create("linger", linger, NULL, 0, true))

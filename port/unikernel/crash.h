@@ -21,8 +21,8 @@ bool crash_nmi(struct registers *registers, bool wanted);
 void crash_print_stack(uint64_t frame_pointer);
 /* Has another processor print where it is, even with interrupts off. From a thread. */
 void crash_ask_cpu(struct cpu *cpu);
-/* The machine ends now, with a failure. */
-void crash_end(void) __attribute__((noreturn));
+/* The machine ends now. From anywhere. */
+void power_off(bool failed) __attribute__((noreturn));
 /* The program is over: after LINGER seconds (if asked for, or after a failure) the machine ends,
  * with an exit code of QEMU's that tells success from failure. From a thread. */
 void machine_end(bool failed) __attribute__((noreturn));

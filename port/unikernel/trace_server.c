@@ -134,12 +134,7 @@ static void serve_alone(void)
 		if (socket >= 0)
 			serve((void *)(intptr_t)socket);
 	}
-}
-
-static void serve_alone_and_end(void)
-{
-	serve_alone();
-	crash_end();
+	power_off(true);
 }
 
 void trace_serve_alone(uint64_t seconds)
@@ -151,7 +146,7 @@ void trace_serve_alone(uint64_t seconds)
 	/* The stack that crashed may be full, or an exception's small one. */
 	__asm__ volatile(
 		"mov %0, %%rsp; xor %%ebp, %%ebp; push $0; call *%1" ::"r"(alone_stack - 8),
-		"r"(serve_alone_and_end)
+		"r"(serve_alone)
 		: "memory");
 	__builtin_unreachable();
 }

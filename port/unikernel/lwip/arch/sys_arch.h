@@ -35,7 +35,8 @@ static inline __attribute__((always_inline)) sys_prot_t sys_protect(void)
 	uint32_t self = cpu_this()->number + 1, nobody = 0;
 	if (__atomic_load_n(&sys_protector, __ATOMIC_RELAXED) != self)
 		while (!__atomic_compare_exchange_n(&sys_protector, &nobody, self, false,
-						    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+						    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+		       !crash_is_alone) {
 			nobody = 0;
 			cpu_pause();
 		}
