@@ -8,8 +8,11 @@
 
 __extension__ typedef unsigned __int128 u128;
 
+/* What is asked of the kernel at once stays below 2 MiB. */
+#define ROWS_MOST 32768u
+
 struct table {
-	uint32_t count;
+	uint32_t count, room;
 	struct row {
 		uint32_t function;
 		struct gt_control_profile_row row;
@@ -128,9 +131,22 @@ static void sort(struct row *rows, uint32_t count)
 	}
 }
 
-static size_t table_bytes(const struct gt_arena_control *control)
+static size_t table_bytes(uint32_t rows)
 {
-	return sizeof(struct table) + control->function_count * sizeof(struct row);
+	return sizeof(struct table) + rows * sizeof(struct row);
+}
+
+/* A function's entry in a CPU's table, NULL: it was never called there. */
+static const struct graftrace_profile_entry *entry_of(const struct gt_arena_control *control,
+						      uint32_t cpu, uint32_t function)
+{
+	struct graftrace_profile_entry **pages =
+		cpu < GT_ARENA_WRITERS ? control->profile[cpu] : NULL;
+	const struct graftrace_profile_entry *page =
+		pages != NULL ? pages[function / GRAFTRACE_PROFILE_FUNCTIONS] : NULL;
+	if (page == NULL || page[function % GRAFTRACE_PROFILE_FUNCTIONS].hits == 0)
+		return NULL;
+	return &page[function % GRAFTRACE_PROFILE_FUNCTIONS];
 }
 
 int gt_arena_profile_open(struct gt_control_target *target, const struct gt_control_scope *scope,
@@ -140,30 +156,28 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 	const struct gt_clock *clock = &control->ring->clock;
 	const struct gt_arena_names *names = control->ring->names;
 	bool whole = control->options & GT_OPTION_GRAPH_TIME;
-	struct table *table = gt_memory_get(&control->memory, table_bytes(control));
+	uint32_t called = 0;
+	for (uint32_t i = 1; i <= control->function_count; i++)
+		called += entry_of(control, scope->number, i) != NULL;
+	called = called < ROWS_MOST ? called : ROWS_MOST;
+	struct table *table = gt_memory_get(&control->memory, table_bytes(called));
 	if (table == NULL)
 		return gt_arena_no_memory(message);
 	table->count = 0;
-	struct graftrace_profile_entry **pages =
-		scope->number < GT_ARENA_WRITERS ? control->profile[scope->number] : NULL;
-	for (uint32_t i = 1; pages != NULL && i <= control->function_count; i++) {
-		const struct graftrace_profile_entry *page = pages[i / GRAFTRACE_PROFILE_FUNCTIONS];
-		if (page == NULL)
-			break; /* there was no memory for all of it */
-		const struct graftrace_profile_entry *entry =
-			&page[i % GRAFTRACE_PROFILE_FUNCTIONS];
+	table->room = called;
+	for (uint32_t i = 1; i <= control->function_count && table->count < called; i++) {
+		const struct graftrace_profile_entry *entry = entry_of(control, scope->number, i);
 		struct gt_function function;
-		if (entry->hits == 0 || names->function(names->data, i, &function) != GT_OK)
+		if (entry == NULL || names->function(names->data, i, &function) != GT_OK)
 			continue;
 		uint64_t ticks = whole ? entry->ticks : entry->self_ticks;
+		const uint64_t *squares = whole ? entry->squares : entry->self_squares;
 		table->rows[table->count++] = (struct row){
 			.function = i,
 			.row = { .name = function.name,
 				 .hits = entry->hits,
 				 .time_ns = gt_clock_duration_ns(clock, ticks),
-				 .variance =
-					 variance(clock, entry->hits, ticks,
-						  whole ? entry->squares : entry->self_squares) },
+				 .variance = variance(clock, entry->hits, ticks, squares) },
 		};
 	}
 	sort(table->rows, table->count);
@@ -184,6 +198,6 @@ int gt_arena_profile_read(struct gt_control_target *target, void *opened, uint64
 
 void gt_arena_profile_close(struct gt_control_target *target, void *opened)
 {
-	struct gt_arena_control *control = gt_arena_self(target);
-	gt_memory_put(&control->memory, opened, table_bytes(control));
+	const struct table *table = opened;
+	gt_memory_put(&gt_arena_self(target)->memory, opened, table_bytes(table->room));
 }

@@ -58,6 +58,14 @@ def test_a_kernel_can_be_linked_with_what_is_installed(installed, tmp_path):
     assert not strange and "gt_port_arena" in wanted
 
 
+def test_the_kernels_library_has_no_floating_point(installed):
+    library = next(installed.glob("lib/**/libgraftrace-core.a"))
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", library], check=True,
+                          capture_output=True, text=True).stdout
+    assert len(code) > 100000
+    assert not re.findall(r".*%(?:[xyz]mm|mm|st)\d*\b.*", code)
+
+
 def test_man_pages_and_completion_are_installed(installed):
     pages = {path.name for path in (installed / "share" / "man" / "man1").iterdir()}
     assert pages == {path.name for path in (tree.ROOT / "doc" / "man").glob("*.1")}
