@@ -42,16 +42,14 @@ static void *first_thread(void *argument)
 }
 
 /* The boot processor's idle thread, on a stack that has its twin. */
-static void go_on_idle(void) __attribute__((noreturn));
-static void go_on_idle(void)
+static __attribute__((noreturn)) void go_on_idle(void)
 {
 	if (!thread_create("main", first_thread, NULL, 0, true))
 		crash("no memory for the first thread");
 	schedule_idle();
 }
 
-static void leave_boot_stack(uint64_t top) __attribute__((noreturn));
-static void leave_boot_stack(uint64_t top)
+static __attribute__((noreturn)) void leave_boot_stack(uint64_t top)
 {
 	__asm__ volatile("mov %0, %%rsp; xor %%ebp, %%ebp; push $0; call *%1" ::"r"(top - 8),
 			 "r"(go_on_idle)

@@ -39,12 +39,9 @@ void interrupts_load_table(void); /* on each processor */
 /* A vector for a device, 0: none left. The handler runs with interrupts of higher classes on. */
 uint32_t interrupt_allocate(interrupt_handler *handler, void *argument);
 void interrupt_set(uint32_t vector, interrupt_handler *handler, void *argument);
-/*
- * Takes an exception (a vector below 32) before the crash report does. NULL: none. Handlers are
- * traced as all code is. Those of NMIs and debug exceptions interrupt whatever runs, so they take
- * no lock and wake nobody; where one finds the tracer at work, or text being changed, it is called
- * once more as soon as interrupts are let through: once for all that came meanwhile.
- */
+/* Takes an exception (a vector below 32) before the crash report does. NULL: none. NMIs and debug
+ * exceptions interrupt whatever runs: their handlers take no lock and wake nobody. One that finds
+ * the tracer at work, or text being changed, is called as soon as interrupts are let through. */
 void exception_set(uint32_t vector, exception_handler *handler);
 
 /* From interrupts.S. */
