@@ -68,7 +68,8 @@ static void tell_report(const struct gt_calls_report *report, const char *path, 
 	     "threads left out for lack of memory");
 }
 
-static int convert(struct gt_recording *recording, const char *path, const char *to, bool quiet)
+static int convert(struct gt_recording *recording, const char *path, const char *to, bool no_sleep,
+		   bool quiet)
 {
 	struct gt_message message = { "" };
 	struct gt_csv_writer writer = { .fd = -1 };
@@ -76,13 +77,18 @@ static int convert(struct gt_recording *recording, const char *path, const char 
 	struct gt_output output;
 	int error, result;
 
+	if (no_sleep && !gt_recording_info(recording)->has_switches) {
+		gt_complain(NAME, "'%s' does not have when threads were off the CPU", path);
+		return GT_EXIT_FAILED;
+	}
 	if (gt_output_open(&output, to, &message) != GT_OK) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
 	error = gt_csv_writer_init(&writer, output.fd);
 	if (error == GT_OK)
-		error = gt_calls_read(gt_recording_target(recording), write_row, &writer, &report);
+		error = gt_calls_read(gt_recording_target(recording), no_sleep, write_row, &writer,
+				      &report);
 	result = gt_look_tell(NAME, path, recording);
 	if (error == GT_OK && report.calls == 0 && report.without_return > 0) {
 		gt_complain(NAME,
@@ -114,7 +120,7 @@ abandon:
 	return GT_EXIT_FAILED;
 }
 
-int gt_parse_recording(int fd, const char *path, const char *to, bool quiet)
+int gt_parse_recording(int fd, const char *path, const char *to, bool no_sleep, bool quiet)
 {
 	struct gt_message message = { "" };
 	struct gt_recording *recording;
@@ -126,7 +132,7 @@ int gt_parse_recording(int fd, const char *path, const char *to, bool quiet)
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
-	int result = convert(recording, path, to, quiet);
+	int result = convert(recording, path, to, no_sleep, quiet);
 	gt_recording_close(recording);
 	return result;
 }

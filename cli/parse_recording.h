@@ -12,6 +12,6 @@ bool gt_is_recording(int fd);
 
 /* Makes the CSV `to` of the recording that is open at `fd` and named `path`; returns the exit code.
  */
-int gt_parse_recording(int fd, const char *path, const char *to, bool quiet);
+int gt_parse_recording(int fd, const char *path, const char *to, bool no_sleep, bool quiet);
 
 #endif

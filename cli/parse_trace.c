@@ -31,6 +31,7 @@ static const char help[] =
 	"not grow with its length.\n"
 	"\n"
 	"  -o, --output FILE  write the CSV to FILE ('-' is stdout); default trace.csv\n"
+	"      --no-sleep-time  times without those off the CPU: of a recording that has them\n"
 	"  -q, --quiet        say nothing on stderr but errors\n"
 	"  -h, --help         this text\n"
 	"\n"
@@ -38,9 +39,12 @@ static const char help[] =
 	"recording is damaged and only what is whole was written;\n"
 	"2 the command line is wrong.\n";
 
+enum { OPTION_NO_SLEEP = 256 };
+
 static const struct option options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "quiet", no_argument, NULL, 'q' },
+	{ "no-sleep-time", no_argument, NULL, OPTION_NO_SLEEP },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -204,10 +208,20 @@ destroy:
 	return result;
 }
 
+static int no_switches_in_text(const char *path)
+{
+	gt_complain(NAME,
+		    "'%s' is a text, which has durations only as they are: of a recording, "
+		    "--no-sleep-time or 'graftrace show -O nosleep-time' takes out the time off "
+		    "the CPU",
+		    path);
+	return GT_EXIT_FAILED;
+}
+
 int gt_cmd_parse_trace(int argc, char **argv)
 {
 	const char *to = "trace.csv";
-	bool quiet = false;
+	bool quiet = false, no_sleep = false;
 	int fd = STDIN_FILENO;
 	int option;
 	int result;
@@ -221,6 +235,9 @@ int gt_cmd_parse_trace(int argc, char **argv)
 			break;
 		case 'q':
 			quiet = true;
+			break;
+		case OPTION_NO_SLEEP:
+			no_sleep = true;
 			break;
 		case 'h':
 			return gt_print_help(help);
@@ -239,7 +256,9 @@ int gt_cmd_parse_trace(int argc, char **argv)
 		}
 	}
 	if (gt_is_recording(fd))
-		result = gt_parse_recording(fd, argv[optind], to, quiet);
+		result = gt_parse_recording(fd, argv[optind], to, no_sleep, quiet);
+	else if (no_sleep)
+		result = no_switches_in_text(argv[optind]);
 	else
 		result = convert(fd, argv[optind], to, quiet);
 	if (fd != STDIN_FILENO)

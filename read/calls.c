@@ -21,7 +21,7 @@ static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes
 	return NULL;
 }
 
-static int give_call(struct gt_target *target, const struct gt_source *source,
+static int give_call(struct gt_target *target, const struct gt_source *source, bool no_sleep,
 		     int (*call)(void *user, const struct gt_call *call), void *user)
 {
 	const struct gt_record *record = &source->record;
@@ -38,6 +38,12 @@ static int give_call(struct gt_target *target, const struct gt_source *source,
 		row.latency_ns = ticks = 0;
 	if (record->children < ticks)
 		row.self_ns = gt_clock_duration_ns(&target->clock, ticks - record->children);
+	if (no_sleep) {
+		uint64_t off = gt_target_off_cpu(target, source->tid, record->start, record->clock);
+
+		row.latency_ns =
+			gt_clock_duration_ns(&target->clock, off < ticks ? ticks - off : 0);
+	}
 	if (target->ops->function(target, record->function, &function) == 0) {
 		row.function = function.name;
 	} else {
@@ -47,8 +53,9 @@ static int give_call(struct gt_target *target, const struct gt_source *source,
 	return call(user, &row);
 }
 
-int gt_calls_read(struct gt_target *target, int (*call)(void *user, const struct gt_call *call),
-		  void *user, struct gt_calls_report *report)
+int gt_calls_read(struct gt_target *target, bool no_sleep,
+		  int (*call)(void *user, const struct gt_call *call), void *user,
+		  struct gt_calls_report *report)
 {
 	const struct gt_memory memory = { resize, NULL };
 	struct gt_source *source;
@@ -62,6 +69,7 @@ int gt_calls_read(struct gt_target *target, int (*call)(void *user, const struct
 	if (result < 0)
 		goto free_merge;
 	merge->tell_open = true;
+	merge->no_sleep = no_sleep;
 	while ((result = gt_merge_next(merge, &source)) > 0) {
 		const struct gt_record *record = &source->record;
 		switch (record->kind) {
@@ -75,7 +83,7 @@ int gt_calls_read(struct gt_target *target, int (*call)(void *user, const struct
 				report->cut_by_loss++;
 			} else {
 				report->calls++;
-				result = give_call(target, source, call, user);
+				result = give_call(target, source, no_sleep, call, user);
 				if (result < 0)
 					goto fini_merge;
 			}

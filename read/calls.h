@@ -8,6 +8,7 @@
 #ifndef GT_READ_CALLS_H
 #define GT_READ_CALLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/view/target.h"
@@ -34,8 +35,10 @@ struct gt_calls_report {
 	uint64_t left_out;	 /* threads, for lack of memory */
 };
 
-/* `call` is given each row; a negative result of it ends this, and is returned. GT_ENOMEM. */
-int gt_calls_read(struct gt_target *target, int (*call)(void *user, const struct gt_call *call),
-		  void *user, struct gt_calls_report *report);
+/* no_sleep: latencies and self times without the time off the CPU, of a target that knows it.
+ * `call` is given each row; a negative result of it ends this, and is returned. GT_ENOMEM. */
+int gt_calls_read(struct gt_target *target, bool no_sleep,
+		  int (*call)(void *user, const struct gt_call *call), void *user,
+		  struct gt_calls_report *report);
 
 #endif

@@ -29,6 +29,34 @@ static bool all_cpus(const struct gt_live *live)
 	return true;
 }
 
+/* Under `lock`: from now on switches are events, or are none. What was recorded before stays. */
+static void show_switches(struct gt_live *live, bool on)
+{
+	struct gt_merge_window *windows = live->switch_windows;
+	uint32_t *count = &live->switch_window_count;
+	uint64_t now = __builtin_ia32_rdtsc();
+
+	if (*count > 0 && windows[*count - 1].to == UINT64_MAX) {
+		if (!on)
+			windows[*count - 1].to = now;
+	} else if (on && *count < GT_MERGE_WINDOWS) {
+		windows[(*count)++] = (struct gt_merge_window){ now, UINT64_MAX };
+	} else if (on) { /* too many times: the last two become one */
+		windows[*count - 1].to = UINT64_MAX;
+	}
+}
+
+/* Under `lock`: what was recorded before is no more. */
+static void clear_switches(struct gt_live *live)
+{
+	bool on = live->switch_window_count > 0 &&
+		  live->switch_windows[live->switch_window_count - 1].to == UINT64_MAX;
+
+	memset(live->switch_windows, 0, sizeof(live->switch_windows));
+	live->switch_window_count = 0;
+	show_switches(live, on);
+}
+
 /* How the whole trace is shown now. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 {
@@ -38,6 +66,9 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 	look->time_start = live->time_start;
 	look->names_kept = (uint32_t)live->cmdlines;
 	look->options = live->options & GT_OPTIONS_OF_TEXT;
+	look->switches = live->switch_window_count > 0;
+	look->switch_window_count = live->switch_window_count;
+	memcpy(look->switch_windows, live->switch_windows, sizeof(look->switch_windows));
 	if (!all_cpus(live)) {
 		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
 		look->cpus[CPU_WORDS - 1] |= UINT64_C(1) << 63; /* no CPU at all is none */
@@ -117,6 +148,7 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 		error = gt_session_clear(live->session);
 	pthread_mutex_lock(&live->lock);
 	live->time_start = __builtin_ia32_rdtsc();
+	clear_switches(live);
 	pthread_mutex_unlock(&live->lock);
 	gt_live_get_look(live, &look);
 	gt_live_view_clear(&live->over);
@@ -188,6 +220,9 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		break;
 	case GT_CONTROL_CMDLINES:
 		*value = live->cmdlines;
+		break;
+	case GT_CONTROL_SCHED_SWITCH:
+		*value = live->sched_switch;
 		break;
 	case GT_CONTROL_TRACING_ON:
 	case GT_CONTROL_PROFILE:
@@ -404,6 +439,9 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	error = has_ended(live, message);
 	if (error == 0) {
 		switch (which) {
+		case GT_CONTROL_SCHED_SWITCH:
+			error = value != 0 ? gt_session_watch_off_cpu(live->session, message) : 0;
+			break;
 		case GT_CONTROL_TRACING_ON:
 			live->was_on = value != 0; /* where it is paused: at the end of that */
 			error = ask(live, which, value, message);
@@ -423,6 +461,17 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 			gt_message_set(message, "this cannot be changed");
 			error = GT_ENOTSUP;
 		}
+	}
+	if (error == 0 && (which == GT_CONTROL_SCHED_SWITCH || which == GT_CONTROL_TRACING_ON)) {
+		uint64_t on = value;
+
+		if (which == GT_CONTROL_SCHED_SWITCH)
+			get(target, GT_CONTROL_TRACING_ON, &on);
+		pthread_mutex_lock(&live->lock);
+		if (which == GT_CONTROL_SCHED_SWITCH)
+			live->sched_switch = value != 0;
+		show_switches(live, live->sched_switch && on != 0);
+		pthread_mutex_unlock(&live->lock);
 	}
 	pthread_mutex_unlock(&live->change);
 	return error;
@@ -578,12 +627,15 @@ static int64_t text_read(struct gt_control_target *target, void *data, char *buf
 {
 	struct gt_live *live = live_of(target);
 	struct live_text *text = data;
+	struct gt_text_look look;
 	int64_t got;
 
 	if (text->reader != NULL && !text->thread)
 		return gt_text_reader_read(text->reader, buffer, bytes, message);
 	gt_live_pull(live);
+	gt_live_get_look(live, &look);
 	pthread_mutex_lock(&live->pipe_lock);
+	gt_text_reader_set_switches(text->thread ? text->reader : live->pipe, &look);
 	/* Asked before reading: what came before the end is then seen by this read. */
 	if (atomic_load(&live->ended))
 		gt_text_reader_finish(text->thread ? text->reader : live->pipe);

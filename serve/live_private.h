@@ -60,6 +60,9 @@ struct gt_live {
 	uint64_t options;
 	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask */
 	uint64_t cmdlines;
+	bool sched_switch; /* the event is on; it was shown … */
+	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS]; /* … in these times */
+	uint32_t switch_window_count;
 	uint64_t max_depth;
 	uint64_t threshold_ns;
 	enum gt_control_clock clock;

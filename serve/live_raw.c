@@ -212,9 +212,18 @@ static int make_set(struct gt_live *live)
 static int open_place(struct place *place, bool ticks)
 {
 	const struct gt_live_raw *set = place->live->raw;
-	struct gt_raw_options options = { place->cpu, ticks, GT_MERGE_CONSUME };
+	struct gt_raw_options options = {
+		.cpu = place->cpu,
+		.ticks = ticks,
+		.mode = GT_MERGE_CONSUME,
+	};
+	struct gt_text_look look;
 	int error;
 
+	gt_live_get_look(place->live, &look);
+	options.switches = look.switches;
+	options.switch_window_count = look.switch_window_count;
+	memcpy(options.switch_windows, look.switch_windows, sizeof(options.switch_windows));
 	place->raw = malloc(sizeof(*place->raw));
 	if (place->raw == NULL)
 		return GT_ENOMEM;
@@ -280,11 +289,15 @@ int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buff
 {
 	struct gt_live *live = live_of(target);
 	struct place *place = raw;
+	struct gt_text_look look;
 	int64_t got;
 
 	(void)message;
 	gt_live_pull(live);
+	gt_live_get_look(live, &look);
 	pthread_mutex_lock(&live->pipe_lock);
+	gt_raw_set_switches(place->raw, look.switches, look.switch_windows,
+			    look.switch_window_count);
 	if (atomic_load(&live->ended))
 		gt_merge_finish(&place->raw->merge);
 	got = gt_raw_read(place->raw, buffer, bytes);

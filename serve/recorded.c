@@ -21,6 +21,8 @@ struct gt_recorded {
 	char *program;
 	pthread_mutex_t lock; /* guards the recording and `options` */
 	uint64_t options;
+	bool has_switches;
+	bool sched_switch; /* the event's lines are shown */
 };
 
 /* The target, locked */
@@ -138,6 +140,13 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		*value = recorded->options;
 		pthread_mutex_unlock(&recorded->lock);
 		return 0;
+	case GT_CONTROL_SCHED_SWITCH:
+		if (!recorded->has_switches)
+			return GT_ENOTSUP;
+		pthread_mutex_lock(&recorded->lock);
+		*value = recorded->sched_switch;
+		pthread_mutex_unlock(&recorded->lock);
+		return 0;
 	case GT_CONTROL_TRACING_ON:
 	case GT_CONTROL_CLOCK_ID:
 		*value = 0;
@@ -152,7 +161,6 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 {
 	struct gt_recorded *recorded = recorded_of(target);
 	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
-	struct gt_off_cpu time;
 	int error = 0;
 
 	if (which == GT_CONTROL_TRACING_ON) { /* trace-cmd extract stops what it reads */
@@ -162,11 +170,12 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		return GT_EPERM;
 	}
 	pthread_mutex_lock(&recorded->lock);
-	if (which != GT_CONTROL_OPTIONS || ((value ^ recorded->options) & fixed)) {
+	if (which == GT_CONTROL_SCHED_SWITCH && recorded->has_switches) {
+		recorded->sched_switch = value != 0;
+	} else if (which != GT_CONTROL_OPTIONS || ((value ^ recorded->options) & fixed)) {
 		gt_message_set(message, "this of a recording cannot be changed");
 		error = GT_EINVAL;
-	} else if (!(value & GT_OPTION_SLEEP_TIME) &&
-		   recorded->inner->ops->off_cpu(recorded->inner, 0, 0, &time) == GT_ENOTSUP) {
+	} else if (!(value & GT_OPTION_SLEEP_TIME) && !recorded->has_switches) {
 		gt_message_set(message, "this recording does not have when threads were off the "
 					"CPU");
 		error = GT_ENOTSUP;
@@ -247,6 +256,7 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	struct gt_text_look look = { .scope = *scope };
 
 	get(target, GT_CONTROL_OPTIONS, &look.options);
+	look.switches = recorded->sched_switch;
 	return gt_text_reader_open(&recorded->view, &look, consume, (struct gt_text_reader **)text,
 				   message);
 }
@@ -280,7 +290,11 @@ static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		    struct gt_message *message)
 {
 	static const struct gt_memory heap = { resize, NULL };
-	struct gt_raw_options options = { cpu, false, GT_MERGE_SNAPSHOT };
+	struct gt_raw_options options = {
+		.cpu = cpu,
+		.mode = GT_MERGE_SNAPSHOT,
+		.switches = recorded_of(target)->sched_switch,
+	};
 	struct gt_raw *opened = malloc(sizeof(*opened));
 	int error = GT_ENOMEM;
 
@@ -352,6 +366,7 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 	};
 	recorded->function_end = gt_recording_function_end(recording);
 	recorded->options = GT_OPTIONS_DEFAULT;
+	recorded->has_switches = gt_recording_info(recording)->has_switches;
 	*recorded_out = recorded;
 	return 0;
 }

@@ -106,10 +106,13 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 		.time_start = look->time_start,
 		.names_kept = look->names_kept,
 		.release = release(),
+		.switches = look->switches,
+		.switch_window_count = look->switch_window_count,
 	};
 	struct gt_text_reader *reader = malloc(sizeof(*reader));
 	int error = GT_ENOMEM;
 
+	memcpy(text.switch_windows, look->switch_windows, sizeof(text.switch_windows));
 	set_clock(&text, target, look->clock);
 	if (reader != NULL) {
 		set_filter(&reader->filter, look);
@@ -168,6 +171,7 @@ int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_tex
 	if (gt_text_reader_given(pipe, &given, &count) != 0)
 		return GT_ENOMEM;
 	gt_text_reader_skip(reader, given, count);
+	gt_merge_skip_switches(&reader->text.merge, &pipe->text.merge);
 	return 0;
 }
 
@@ -211,6 +215,12 @@ int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t 
 	if (got < 0 && got != GT_EAGAIN)
 		gt_message_set(message, "the trace cannot be read");
 	return got;
+}
+
+void gt_text_reader_set_switches(struct gt_text_reader *reader, const struct gt_text_look *look)
+{
+	gt_text_set_switches(&reader->text, look->switches, look->switch_windows,
+			     look->switch_window_count);
 }
 
 void gt_text_reader_finish(struct gt_text_reader *reader)

@@ -19,6 +19,9 @@ struct gt_text_reader;
 
 /* What is shown, and how. */
 struct gt_text_look {
+	bool switches; /* sched_switch's lines, of these times; no time: all */
+	uint32_t switch_window_count;
+	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS];
 	enum gt_control_clock clock; /* of the time stamps */
 	uint64_t options;	     /* bits of enum gt_control_option */
 	uint32_t names_kept;	     /* saved_cmdlines_size; 0: all */
@@ -59,6 +62,9 @@ int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merg
 /* Bytes, 0 at the end, GT_EAGAIN, or an error. */
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
 			    struct gt_message *message);
+
+/* The event sched_switch is on or off as that look has it: for a reader that is being read. */
+void gt_text_reader_set_switches(struct gt_text_reader *reader, const struct gt_text_look *look);
 
 /* The target has ended: what is there is all. */
 void gt_text_reader_finish(struct gt_text_reader *reader);

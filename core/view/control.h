@@ -73,8 +73,9 @@ enum gt_control_value {
 	GT_CONTROL_CMDLINES,	 /* how many names saved_cmdlines keeps */
 	GT_CONTROL_PROFILE,	 /* function_profile_enabled: 0, 1 */
 	GT_CONTROL_CPUMASK,	 /* CPUs 0 … 63 of tracing_cpumask; … */
-	GT_CONTROL_CPUMASK_END = GT_CONTROL_CPUMASK + 4, /* … + 1: 64 … 127, and so on */
-	GT_CONTROL_VALUES = GT_CONTROL_CPUMASK_END,
+	GT_CONTROL_CPUMASK_END = GT_CONTROL_CPUMASK + 4,  /* … + 1: 64 … 127, and so on */
+	GT_CONTROL_SCHED_SWITCH = GT_CONTROL_CPUMASK_END, /* 0, 1: the event is on */
+	GT_CONTROL_VALUES,
 };
 
 /* trace_clock. All are made of the time stamp counter when the trace is shown. */

@@ -2,8 +2,8 @@
 /*
  * What programs that read the binary trace need: per_cpu/cpuN/trace_pipe_raw, the formats of what
  * is in it, and the names of addresses. The formats are those of Linux 6.1 (raw_page.h has the same
- * as structures); events of other kinds there are none of, so set_event and events/enable refuse to
- * switch any on. kallsyms stands here because a program's functions are not in /proc/kallsyms.
+ * as structures); other events are control_events.c's. kallsyms stands here because a program's
+ * functions are not in /proc/kallsyms.
  */
 #include "core/view/control_row.h"
 #include "core/view/control_table.h"
@@ -104,30 +104,7 @@ static int open_number(struct gt_control_handle *handle, unsigned access,
 	return 0;
 }
 
-/* Events of other kinds: none */
-
-static int64_t read_nothing(struct gt_control_handle *handle, char *buffer, size_t bytes,
-			    struct gt_message *message)
-{
-	(void)handle;
-	(void)buffer;
-	(void)bytes;
-	(void)message;
-	return 0;
-}
-
-static int64_t write_event(struct gt_control_handle *handle, const char *bytes, size_t count,
-			   struct gt_message *message)
-{
-	const char *word;
-	size_t word_bytes;
-	int64_t taken = gt_row_next_word(handle, bytes, count, &word, &word_bytes, message);
-
-	if (taken < 0 || word_bytes == 0)
-		return taken;
-	return REFUSE(message, GT_EINVAL, "there is no event '%.*s': only calls are traced here",
-		      SHOWN(word, word_bytes));
-}
+/* events/ftrace/enable: calls are no events that could be switched. */
 
 static int64_t write_enable(struct gt_control_handle *handle, const char *bytes, size_t count,
 			    struct gt_message *message)
@@ -255,14 +232,8 @@ static const struct gt_control_file files[] = {
 	ROW("per_cpu/cpu#/trace_pipe_raw", "one CPU: its part of the ring in pages of 4096 bytes",
 	    GT_CONTROL_ALL, .numbers = &gt_row_cpus, .flags = GT_CONTROL_WAITS | GT_CONTROL_BINARY,
 	    .exists = has_raw, .open = open_raw, .read = read_raw, .close = close_raw),
-	ROW("available_events", "events besides calls: none", GT_CONTROL_ALL,
-	    .flags = GT_CONTROL_TOP, .read = read_nothing),
-	ROW("set_event", "events that are switched on: none", GT_CONTROL_ALL,
-	    .writable = GT_CONTROL_ALL, .read = read_nothing, .write = write_event),
-	ROW("events/enable", "all of them: 0", GT_CONTROL_ALL, .writable = GT_CONTROL_ALL,
-	    .argument = 0, .open = open_number, .read = gt_row_read_text, .write = write_enable),
 	/* Linux has none, but others beside it: libtracefs wants to find one system. */
-	ROW("events/ftrace/enable", "the same", GT_CONTROL_ALL, .writable = GT_CONTROL_ALL,
+	ROW("events/ftrace/enable", "calls: 0", GT_CONTROL_ALL, .writable = GT_CONTROL_ALL,
 	    .argument = 0, .open = open_number, .read = gt_row_read_text, .write = write_enable),
 	TEXT("events/header_page", "the format of a page of trace_pipe_raw", HEADER_PAGE),
 	TEXT("events/header_event", "the format of what stands in front of each event",

@@ -286,7 +286,12 @@ static void adopt(void *data, struct gt_decode *decode)
 static bool is_wanted(const struct gt_merge *merge, const struct gt_switch *one)
 {
 	const struct gt_filter *filter = merge->filter;
-	return one->clock >= merge->switches_from &&
+	bool inside = merge->window_count == 0;
+	if (one->clock <= merge->switches_given)
+		return false;
+	for (uint32_t i = 0; i < merge->window_count; i++)
+		inside |= one->clock >= merge->windows[i].from && one->clock < merge->windows[i].to;
+	return inside &&
 	       (!filter || gt_filter_passes(filter, merge->target, one->clock, one->tid, one->cpu));
 }
 
@@ -344,6 +349,8 @@ static bool advance(struct gt_merge *merge, struct gt_source *source)
 {
 	bool there = true;
 	if (source == merge->switches) {
+		if (source->state == GT_SOURCE_READY)
+			merge->switches_given = source->record.clock;
 		there = advance_switches(merge, source);
 		source->key = source->record.clock;
 		source->state = there ? GT_SOURCE_READY
@@ -485,27 +492,33 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 	return error;
 }
 
-int gt_merge_add_switches(struct gt_merge *merge, uint64_t from)
+int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
+			  uint32_t count)
 {
-	if (merge->switches || !merge->target->ops->switches)
+	if (!merge->target->ops->switches)
 		return GT_OK;
 	if (make_room(merge, 1) != GT_OK)
 		return GT_ENOMEM;
+	merge->wants_switches = !merge->switches;
+	merge->window_count = count < GT_MERGE_WINDOWS ? count : GT_MERGE_WINDOWS;
+	for (uint32_t i = 0; i < merge->window_count; i++)
+		merge->windows[i] = windows[i];
+	return GT_OK;
+}
+
+/* At the first look at the records. Without memory there are no switches. */
+static void begin_switches(struct gt_merge *merge)
+{
 	struct gt_source *source = gt_memory_get(&merge->memory, sizeof(*source));
+	merge->wants_switches = false;
 	if (!source)
-		return GT_ENOMEM;
+		return;
 	__builtin_memset(source, 0, sizeof(*source));
 	merge->switches = source;
-	merge->switches_from = from;
-	source->state = GT_SOURCE_WAITING;
-	if (advance_switches(merge, source)) {
-		source->state = GT_SOURCE_READY;
-		source->key = source->record.clock;
+	if (advance(merge, source))
 		heap_push(merge, source);
-	} else if (merge->mode != GT_MERGE_SNAPSHOT) {
-		merge->waiting_count++;
-	}
-	return GT_OK;
+	else
+		merge->waiting_count += source->state == GT_SOURCE_WAITING;
 }
 
 int gt_merge_poll(struct gt_merge *merge)
@@ -513,6 +526,8 @@ int gt_merge_poll(struct gt_merge *merge)
 	if (merge->mode == GT_MERGE_SNAPSHOT)
 		return GT_OK;
 	int error = add_new_sources(merge);
+	if (merge->wants_switches)
+		begin_switches(merge);
 	if (!merge->waiting_count)
 		return error;
 	for (uint32_t i = 0; i <= merge->source_count; i++) {
@@ -552,6 +567,8 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 {
 	struct gt_source *source = merge->current;
 	merge->current = NULL;
+	if (merge->wants_switches)
+		begin_switches(merge);
 	if (source) {
 		if (!advance(merge, source)) {
 			merge->waiting_count += source->state == GT_SOURCE_WAITING;

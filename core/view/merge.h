@@ -83,6 +83,12 @@ struct gt_merge_cpu_given {
 	uint32_t count;
 };
 
+/* Times in ticks: from … to - 1. */
+struct gt_merge_window {
+	uint64_t from, to;
+};
+#define GT_MERGE_WINDOWS 8
+
 struct gt_merge {
 	struct gt_target *target;
 	struct gt_memory memory;
@@ -102,7 +108,11 @@ struct gt_merge {
 	struct gt_source *current;  /* given out last; not in the heap */
 	struct gt_source *switches; /* whose records are context switches; NULL: not wanted */
 	uint64_t switch_cursor;	    /* of the target's: the next to be read */
-	uint64_t switches_from;	    /* older ones are left out */
+	struct gt_merge_window windows[GT_MERGE_WINDOWS]; /* only switches of these … */
+	uint32_t window_count;				  /* … unless there are none */
+	bool wants_switches;
+	uint64_t switches_given; /* clock of the last one that was given; those before it are
+				  * left out */
 	struct gt_switch next_switches[32];
 	uint32_t switch_at, switch_count; /* of those */
 	uint32_t waiting_count;
@@ -117,12 +127,21 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 		  enum gt_merge_mode mode, struct gt_filter *filter);
 
 /*
- * Context switches come among the records, from that clock on, as SWITCH records of a source of
- * their own: its tid and comm are those of the thread that leaves the CPU, or comes back to it;
- * start is its number if it leaves, value if it comes back (the other one, 0, is not known), and
- * children the state that it leaves in (GT_STATE_…). Before the first gt_merge_next. GT_ENOMEM.
+ * Context switches come among the records, those of the windows (0 of them: all), as SWITCH records
+ * of a source of their own: its tid and comm are those of the thread that leaves the CPU, or comes
+ * back to it; start is its number if it leaves, value if it comes back (the other one, 0, is not
+ * known), and children the state that it leaves in (GT_STATE_…). Later calls change
+ * the windows. GT_ENOMEM.
  */
-int gt_merge_add_switches(struct gt_merge *merge, uint64_t from);
+int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
+			  uint32_t count);
+
+/* Leaves out the switches that another reader of the target has given. Before the first
+ * gt_merge_next. */
+static inline void gt_merge_skip_switches(struct gt_merge *merge, const struct gt_merge *other)
+{
+	merge->switches_given = other->switches_given;
+}
 
 /* What a leaving thread does, of Linux's numbers. */
 #define GT_STATE_RUNNING   0   /* R: it is on the CPU, or ready */

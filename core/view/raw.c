@@ -10,8 +10,13 @@ int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_me
 {
 	int error = gt_merge_init(&raw->merge, target, memory, options->mode, NULL);
 
-	if (error != GT_OK)
+	if (error == GT_OK && options->switches)
+		error = gt_merge_add_switches(&raw->merge, options->switch_windows,
+					      options->switch_window_count);
+	if (error != GT_OK) {
+		gt_merge_fini(&raw->merge);
 		return error;
+	}
 	raw->target = target;
 	raw->cpu = options->cpu;
 	raw->ticks = options->ticks;
@@ -24,6 +29,17 @@ int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_me
 	gt_raw_page_begin(&raw->page);
 	gt_view_memset(raw->functions, 0, sizeof(raw->functions));
 	return GT_OK;
+}
+
+void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_window *windows,
+			 uint32_t count)
+{
+	static const struct gt_merge_window never = { 0, 0 };
+
+	if (on)
+		gt_merge_add_switches(&raw->merge, windows, count);
+	else if (raw->merge.switches || raw->merge.wants_switches)
+		gt_merge_add_switches(&raw->merge, &never, 1);
 }
 
 void gt_raw_fini(struct gt_raw *raw)
@@ -115,6 +131,24 @@ static void make_switch(struct gt_raw *raw, const struct gt_source *source)
 	event->next_cpu = source->record.cpu;
 }
 
+/* What is not known is as in the text (text.h). */
+static void make_sched_switch(struct gt_raw *raw, const struct gt_source *source)
+{
+	struct gt_raw_sched_switch *event =
+		make_event(raw, source, GT_RAW_SCHED_SWITCH, sizeof(*event));
+	bool leaves = source->record.start != 0;
+
+	if (!leaves)
+		event->common.pid = 0;
+	gt_view_memcpy(event->prev_comm, "<...>", 6);
+	gt_view_memcpy(event->next_comm, "<...>", 6);
+	gt_view_memcpy(leaves ? event->prev_comm : event->next_comm, source->comm, 16);
+	event->prev_pid = (int32_t)source->record.start;
+	event->next_pid = (int32_t)source->record.value;
+	event->prev_prio = event->next_prio = 120;
+	event->prev_state = (int64_t)source->record.children;
+}
+
 static void note_missed(struct gt_raw *raw, uint64_t count)
 {
 	uint64_t *missed = raw->page.used != 0 ? &raw->skipped : &raw->missed;
@@ -153,7 +187,10 @@ static bool make(struct gt_raw *raw, const struct gt_source *source)
 		make_print(raw, source);
 		return true;
 	case GT_RECORD_SWITCH:
-		make_switch(raw, source);
+		if (source == raw->merge.switches)
+			make_sched_switch(raw, source);
+		else
+			make_switch(raw, source);
 		return true;
 	case GT_RECORD_LOST:
 		note_missed(raw, record->value);

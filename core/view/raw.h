@@ -20,6 +20,10 @@ struct gt_raw_options {
 	uint32_t cpu;
 	bool ticks; /* times are of the time stamp counter, not nanoseconds */
 	enum gt_merge_mode mode;
+	/* Events sched_switch, as in struct gt_text_options. */
+	bool switches;
+	uint32_t switch_window_count;
+	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS];
 };
 
 struct gt_raw {
@@ -46,6 +50,10 @@ struct gt_raw {
 /* GT_ENOMEM. */
 int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_memory *memory,
 		const struct gt_raw_options *options);
+
+/* Whether there are events sched_switch from now on, and of which times. */
+void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_window *windows,
+			 uint32_t count);
 
 /* The next bytes of pages: whole ones and, when there is nothing more now, the one that was begun.
  * A page is given to its end before the next one begins; at most what is left of one at a time. 0

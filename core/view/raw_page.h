@@ -30,6 +30,7 @@ enum gt_raw_type {
 	GT_RAW_PRINT = 5,
 	GT_RAW_GRAPH_EXIT = 10,
 	GT_RAW_GRAPH_ENTRY = 11,
+	GT_RAW_SCHED_SWITCH = 316, /* an event: the number is ours to choose */
 };
 
 /* In front of every event. */
@@ -50,6 +51,15 @@ struct gt_raw_switch {
 	struct gt_raw_common common;
 	uint32_t prev_pid, next_pid, next_cpu;
 	uint8_t prev_prio, prev_state, next_prio, next_state;
+};
+
+struct gt_raw_sched_switch {
+	struct gt_raw_common common;
+	char prev_comm[16];
+	int32_t prev_pid, prev_prio;
+	int64_t prev_state;
+	char next_comm[16];
+	int32_t next_pid, next_prio;
 };
 
 /* The text follows, with a newline and a NUL. */
@@ -75,6 +85,7 @@ struct gt_raw_graph_exit {
 
 _Static_assert(sizeof(struct gt_raw_function) == 24, "as events/ftrace/function/format says");
 _Static_assert(sizeof(struct gt_raw_switch) == 24, "context_switch");
+_Static_assert(sizeof(struct gt_raw_sched_switch) == 64, "sched_switch");
 _Static_assert(sizeof(struct gt_raw_print) == 16, "print");
 _Static_assert(sizeof(struct gt_raw_graph_entry) == 20, "funcgraph_entry");
 _Static_assert(sizeof(struct gt_raw_graph_exit) == 40, "funcgraph_exit");

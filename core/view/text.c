@@ -270,7 +270,8 @@ int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt
 	text->cpu_digits = (uint8_t)gt_digits(target->cpu_count > 1 ? target->cpu_count - 1 : 0);
 	int error = gt_merge_init(&text->merge, target, memory, options->mode, options->filter);
 	if (error == GT_OK && options->switches)
-		error = gt_merge_add_switches(&text->merge, options->switches_from);
+		error = gt_merge_add_switches(&text->merge, options->switch_windows,
+					      options->switch_window_count);
 	if (error != GT_OK) {
 		gt_merge_fini(&text->merge);
 		return error;
@@ -282,6 +283,17 @@ int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt
 			text->annotate = true;
 	}
 	return GT_OK;
+}
+
+void gt_text_set_switches(struct gt_text *text, bool on, const struct gt_merge_window *windows,
+			  uint32_t count)
+{
+	static const struct gt_merge_window never = { 0, 0 };
+	if (on)
+		gt_merge_add_switches(&text->merge, windows, count);
+	else if (text->options.switches)
+		gt_merge_add_switches(&text->merge, &never, 1);
+	text->options.switches |= on;
 }
 
 void gt_text_finish(struct gt_text *text)

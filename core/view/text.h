@@ -48,9 +48,10 @@ struct gt_text_options {
 	 * record shown; the release of the kernel, NULL: not known. */
 	uint64_t time_start;
 	const char *release;
-	/* Lines of the event sched_switch, of switches from that clock on (ticks of the target). */
+	/* Lines of the event sched_switch, of switches in these windows (none: all). */
 	bool switches;
-	uint64_t switches_from;
+	uint32_t switch_window_count;
+	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS];
 	bool color;		  /* escape sequences for a terminal */
 	struct gt_filter *filter; /* the caller's; NULL: none */
 };
@@ -107,6 +108,10 @@ int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt
  * it writes only, but for the function tracer's header, which counts the records.
  */
 int64_t gt_text_read(struct gt_text *text, char *buffer, size_t bytes);
+
+/* Whether sched_switch's lines are shown from now on, and of which times. */
+void gt_text_set_switches(struct gt_text *text, bool on, const struct gt_merge_window *windows,
+			  uint32_t count);
 
 /* The target has ended: reading ends after what is there. */
 void gt_text_finish(struct gt_text *text);

@@ -10,6 +10,7 @@ import re
 import subprocess
 
 import format_reader
+from test_http import Served, port_of
 
 CALLED = r"""
 #define _GNU_SOURCE
@@ -245,6 +246,32 @@ def test_durations_without_the_time_off_the_cpu(graftrace, compile):
     assert len(without) == 5 and sum(without) < sum(naps()) / 2
 
 
+def test_csv_of_calls_without_the_time_off_the_cpu(graftrace, compile):
+    graftrace("record", compile(SLEEPS, *FLAGS))
+
+    def calls(*words):
+        graftrace("parse-trace", "-q", *words, "graftrace.data")
+        text = (graftrace.directory / "trace.csv").read_text()
+        return list(csv.DictReader(io.StringIO(text)))
+
+    whole, worked = calls(), calls("--no-sleep-time")
+    row = rows(graftrace)
+    assert [call["function"] for call in whole] == [call["function"] for call in worked]
+    for name, figures in row.items():
+        for key, of_report in (("latency_us_self", "self_on_cpu_ns"),
+                               ("latency_us", None)):
+            has = sum(float(call[key]) for call in worked if call["function"] == name) / 1000
+            wanted = figures[of_report] if of_report else (
+                figures["total_ns"] - figures["total_off_cpu_ns"])
+            assert abs(has - wanted) < 0.01, (name, key)
+    naps = [float(call["latency_us"]) for call in whole if call["function"] == "naps"]
+    assert min(naps) >= 20000
+    graftrace("runtime-breakdown", "--no-open", "trace.csv")
+    text = graftrace("show").stdout
+    (graftrace.directory / "text").write_text(text)
+    assert "is a text" in graftrace("parse-trace", "--no-sleep-time", "text", code=1).stderr
+
+
 def test_switches_are_not_recorded_where_nobody_wants_them(graftrace, compile):
     program = compile(SLEEPS, *FLAGS)
     graftrace("record", "--no-switch-events", program)
@@ -252,6 +279,89 @@ def test_switches_are_not_recorded_where_nobody_wants_them(graftrace, compile):
     for words in (["--switch-events"], ["-O", "nosleep-time"]):
         done = graftrace("show", *words, code=1)
         assert "does not have when threads were off the CPU" in done.stderr
+    done = graftrace("parse-trace", "--no-sleep-time", "graftrace.data", code=1)
+    assert "does not have when threads were off the CPU" in done.stderr
+
+
+STEPS = CALLED + r"""
+CALLED void naps(void)
+{
+	nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+	__asm__ volatile("");
+}
+int main(void)
+{
+	char line[64];
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		naps();
+		printf("done\n");
+		fflush(stdout);
+	}
+	return 3;
+}
+"""
+
+
+def test_the_event_is_a_control_file(graftrace, compile):
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", compile(STEPS, *FLAGS),
+                              stdin=-1)
+    served = Served(process, port_of(process))
+    assert process.stdout.readline() == "ready\n"
+    assert served.get("available_events") == "sched:sched_switch\n"
+    assert "prev_comm" in served.get("events/sched/sched_switch/format")
+    served.calls(1)
+    assert "sched_switch" not in served.get("trace")
+    served.put("events/sched/sched_switch/enable", "1")
+    assert served.get("set_event") == "sched:sched_switch\n"
+    served.calls(1)
+    seen = served.get("trace")
+    # what came before the event was on is not shown; between the entry and the return it slept
+    assert seen.count("naps() {") + seen.count("naps();") == 2
+    assert re.search(r"naps\(\) \{\n(?:.*\n)*?.*/\* sched_switch: prev_comm=\S+ prev_pid=\d+ "
+                     r"prev_prio=120 prev_state=S ==> next_comm=<\.\.\.> next_pid=0 "
+                     r"next_prio=120 \*/\n(?:.*\n)*?.*/\* sched_switch: prev_comm=<\.\.\.> "
+                     r"prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=\S+", seen)
+    assert seen.index("sched_switch") > seen.index("naps")
+    served.put("set_event", "!sched:sched_switch")
+    assert served.get("events/enable") == "0\n"
+    lines = served.get("trace").count("sched_switch")
+    served.calls(1)
+    assert served.get("trace").count("sched_switch") in (lines, lines + 1)
+    assert served.ask("PUT", "set_event", "sched:sched_wakeup")[0] == 400
+    served.put("trace", "")
+    assert "sched_switch" not in served.get("trace")
+    served.put("current_tracer", "function")
+    served.put("events/enable", "1")
+    served.calls(1)
+    assert re.search(r"^ +\S+-\d+ +\[\d+\] \S+ +[\d.]+: sched_switch: prev_comm=", served.get("trace"),
+                     re.M)
+    served.put("current_tracer", "nop")
+    served.calls(1)
+    seen = served.get("trace")
+    assert "sched_switch" in seen and "naps" not in seen
+    process.stdin.close()
+    assert process.wait(timeout=30) == 3
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_a_recording_is_served_with_its_switches(graftrace, compile):
+    graftrace("record", compile(SLEEPS, *FLAGS))
+    process = graftrace.start("serve", "-a", "127.0.0.1:0", "graftrace.data")
+    served = Served(process, port_of(process))
+    assert "sched_switch" not in served.get("trace")
+    served.put("events/sched/sched_switch/enable", "1")
+    assert served.get("trace").count("prev_state=S") >= 5
+    served.put("options/sleep-time", "0")
+    served.put("events/enable", "0")
+    naps = [float(us) for us in re.findall(r"([\d.]+) us +\| +naps\(\);", served.get("trace"))]
+    assert len(naps) == 5 and max(naps) < 20000
+    process.terminate()
+    process.wait(timeout=30)
+    process.stdout.close()
+    process.stderr.close()
 
 
 # As in a container, where perf_event_open is not for everybody.

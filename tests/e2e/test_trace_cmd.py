@@ -80,14 +80,14 @@ def record(mounted, calls, *options, during="true"):
 # What there is
 
 
-def test_list_names_tracers_functions_options_and_no_events(mounted):
+def test_list_names_tracers_functions_options_and_the_one_event(mounted):
     assert trace_cmd(mounted, "list", "-t").split() == ["function_graph", "function", "nop"]
     assert sorted(trace_cmd(mounted, "list", "-f").split()) == [
         "leaf", "main", "middle", "other", "work"]
     assert trace_cmd(mounted, "list", "-f", "^m").split() == ["middle", "main"]
     options = trace_cmd(mounted, "list", "-o").split()
     assert {"funcgraph-duration", "nofuncgraph-proc"} <= set(options)
-    assert trace_cmd(mounted, "list", "-e").split() == []
+    assert trace_cmd(mounted, "list", "-e").split() == ["sched:sched_switch"]
 
 
 def test_by_hand_it_takes_a_namespace_and_two_bind_mounts(mounted):
@@ -392,3 +392,13 @@ def test_enter_passes_on_the_exit_code_and_tells_what_it_cannot(mounted):
     told = mounted.graftrace("mount", "--enter", mounted.path, "--", "nosuch", code=127).stderr
     assert "cannot run 'nosuch'" in told
     mounted.graftrace("mount", "--enter", mounted.path, code=2)
+
+
+def test_record_of_switches_among_the_calls(mounted):
+    record(mounted, [1, 2], "-p", "function_graph", "-e", "sched_switch")
+    text = trace_cmd(mounted, "report", "-i", "calls.dat")
+    assert len(re.findall(r"funcgraph_entry:.*leaf\(\)", text)) == 3
+    # the program waits for its next line between them
+    assert re.search(r"sched_switch: +\S+:\d+ \[120\] S ==> <\.\.\.>:0 \[120\]", text)
+    assert re.search(r"sched_switch: +<\.\.\.>:0 \[120\] R ==> \S+:\d+ \[120\]", text)
+    assert mounted.read("events/sched/sched_switch/enable") == "0\n"

@@ -90,7 +90,8 @@ static void read_all(struct gt_recording *recording)
 	size_t length = strlen(info->command_line) + strlen(info->program);
 
 	gt_recording_verify(recording);
-	gt_calls_read(target, count_call, &length, &report);
+	gt_calls_read(target, false, count_call, &length, &report);
+	gt_calls_read(target, true, count_call, &length, &report);
 	for (uint32_t i = 0; i < end && i < 5000; i++)
 		if (target->ops->function(target, i, &function) == 0) {
 			length += strlen(function.name) + strlen(function.object);

@@ -45,7 +45,7 @@ static int take(void *user, const struct gt_call *call)
 static void expect(const char *wanted)
 {
 	rows[0] = '\0';
-	assert_int_equal(gt_calls_read(&fake.target, take, NULL, &report), GT_OK);
+	assert_int_equal(gt_calls_read(&fake.target, false, take, NULL, &report), GT_OK);
 	assert_string_equal(rows, wanted);
 }
 
@@ -140,7 +140,7 @@ static void unwound_calls_and_entries_without_returns_make_no_row(void **state)
 	builder_return(b, 1, 100);
 	builder_close(b);
 	rows[0] = '\0';
-	assert_int_equal(gt_calls_read(&fake.target, take, NULL, &report), GT_OK);
+	assert_int_equal(gt_calls_read(&fake.target, false, take, NULL, &report), GT_OK);
 	assert_int_equal(report.calls, 1);
 	assert_memory_equal(rows, "f1 86 ", 6);
 	assert_int_equal(report.never_returned, 2);
@@ -191,7 +191,7 @@ static void the_callbacks_error_ends_the_reading(void **state)
 	builder_entry(b, 1, 10);
 	builder_return(b, 1, 10);
 	builder_close(b);
-	assert_int_equal(gt_calls_read(&fake.target, refuse, &count, &report), GT_EIO);
+	assert_int_equal(gt_calls_read(&fake.target, false, refuse, &count, &report), GT_EIO);
 	assert_int_equal(count, 1);
 }
 

@@ -97,7 +97,7 @@ static int tear_down(void **state)
 
 static void open_raw(uint32_t cpu, enum gt_merge_mode mode)
 {
-	struct gt_raw_options options = { cpu, false, mode };
+	struct gt_raw_options options = { .cpu = cpu, .mode = mode };
 
 	assert_int_equal(gt_raw_init(&raw, &fake.target, &memory, &options), 0);
 }
