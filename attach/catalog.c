@@ -186,6 +186,7 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 	file->changed = time_of_change(&status);
 	file->system = is_system(map->path);
 	file->hook_count = -1;
+	file->no_demangle = catalog->no_demangle;
 	error = plan_file(file, catalog->breakpoints, message);
 	if (error) {
 		free_file(file);
@@ -258,7 +259,9 @@ void gt_catalog_describe(struct gt_catalog_file *file, uint32_t index, uint64_t 
 	const struct gt_object_function *plain = gt_object_function(file->object, index);
 
 	*function = (struct gt_function){
-		.name = gt_object_function_name(file->object, index),
+		.name = file->no_demangle && *plain->name
+				? plain->name
+				: gt_object_function_name(file->object, index),
 		.object = file->path,
 		.address = plain->address + bias,
 		.size = plain->bytes,

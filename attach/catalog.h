@@ -31,7 +31,8 @@ struct gt_catalog_file {
 	struct gt_object *object; /* NULL: not an ELF file for this machine */
 	struct gt_plan *plan;
 	bool prepared; /* by a compiler */
-	bool system;   /* lies where distributions put libraries */
+	bool no_demangle;
+	bool system; /* lies where distributions put libraries */
 	uint32_t function_count;
 	struct gt_plan_entry *entries; /* [function_count]; valid where planned[] is set */
 	uint8_t *planned;
@@ -60,7 +61,9 @@ struct gt_catalog {
 	size_t block_count;
 	size_t block_room;
 	uint32_t next_number;
-	bool breakpoints; /* of every plan: set before the first file is opened */
+	/* Of every file: set before the first one is opened. */
+	bool breakpoints; /* in its plan */
+	bool no_demangle; /* in what describes its functions */
 };
 
 void gt_catalog_init(struct gt_catalog *catalog);

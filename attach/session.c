@@ -212,6 +212,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	gt_off_cpu_init(&session->off_cpu);
 	gt_catalog_init(&session->catalog);
 	session->catalog.breakpoints = options->breakpoints;
+	session->catalog.no_demangle = options->no_demangle;
 	session->first = gt_clock_now();
 	error = gt_session_ask_first(session, options, message);
 	if (!error)

@@ -43,6 +43,7 @@ struct gt_session_options {
 	/* Functions that no jump fits in get a breakpoint (attach/traps.h), where the process is
 	 * one in which that does no harm. */
 	bool breakpoints;
+	bool no_demangle;		   /* functions are named as the linker knows them */
 	const char *const *library_globs;  /* --lib: these of the system's libraries too */
 	const struct gt_trigger *triggers; /* from the first call on */
 	size_t trigger_count;

@@ -58,6 +58,7 @@ static const char help[] =
 	"      --libs                also the system's libraries\n"
 	"      --lib GLOB            also those of them that are called so; may be repeated\n"
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
+	"      --no-demangle         functions by the names that the linker knows\n"
 	"      --breakpoints         also functions that no jump fits in, by a trap: slow\n"
 	"      --unprepared          also functions that no compiler has prepared\n"
 	"      --no-fork             leave the program's children alone\n"

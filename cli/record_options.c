@@ -47,6 +47,7 @@ static const char help[] =
 	"      --libs                also the system's libraries\n"
 	"      --lib GLOB            also those of them that are called so; may be repeated\n"
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
+	"      --no-demangle         functions by the names that the linker knows\n"
 	"      --breakpoints         also functions that no jump fits in, by a trap (int3): slow\n"
 	"      --unprepared          in prepared programs, also the functions that are not\n"
 	"      --no-fork             leave the program's children alone\n"

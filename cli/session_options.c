@@ -352,6 +352,9 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 	case GT_CHOICE_BREAKPOINTS:
 		choice->breakpoints = true;
 		return 0;
+	case GT_CHOICE_NO_DEMANGLE:
+		choice->no_demangle = true;
+		return 0;
 	}
 	return GT_ENOENT;
 }
@@ -373,6 +376,7 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 	session->libcalls = choice->libcalls;
 	session->unprepared = choice->unprepared;
 	session->breakpoints = choice->breakpoints;
+	session->no_demangle = choice->no_demangle;
 }
 
 void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_live_options *live)

@@ -34,6 +34,7 @@ struct gt_session_choice {
 	bool libcalls;
 	bool unprepared;
 	bool breakpoints;
+	bool no_demangle;
 };
 
 enum {
@@ -47,6 +48,7 @@ enum {
 	GT_CHOICE_LIBCALL,
 	GT_CHOICE_UNPREPARED,
 	GT_CHOICE_BREAKPOINTS,
+	GT_CHOICE_NO_DEMANGLE,
 };
 
 /* For getopt_long's short options, and for its table. */
@@ -65,6 +67,7 @@ enum {
 		{ "lib", required_argument, NULL, GT_CHOICE_LIB },                              \
 		{ "libcall", no_argument, NULL, GT_CHOICE_LIBCALL },                            \
 		{ "unprepared", no_argument, NULL, GT_CHOICE_UNPREPARED },                      \
+		{ "no-demangle", no_argument, NULL, GT_CHOICE_NO_DEMANGLE },                    \
 	{                                                                                       \
 		"breakpoints", no_argument, NULL, GT_CHOICE_BREAKPOINTS                         \
 	}

@@ -334,3 +334,16 @@ def test_a_process_that_is_none_is_refused_in_words(graftrace):
     assert "999999" in graftrace("functions", "-P", "999999", code=1).stderr
     assert "--pid" in graftrace("functions", "-P", "one", code=2).stderr
     assert "not both" in graftrace("functions", "-P", "1", "prog", code=2).stderr
+
+
+def test_a_recording_has_the_linkers_names_if_asked(graftrace, compile):
+    source = """namespace inner { __attribute__((noinline)) int twice(int x) { volatile int y = x; return y * 2; } }
+int main(int n, char **) { return inner::twice(n) != 2; }
+"""
+    program = compile(source, "-O2", compiler="g++", suffix=".cc")
+    for words, name, other in (([], "inner::twice", "_ZN5inner5twiceEi"),
+                               (["--no-demangle"], "_ZN5inner5twiceEi", "inner::twice"),
+                               (["--no-demangle", "-l", "inner::*"], "_ZN5inner5twiceEi", "main")):
+        graftrace("record", *words, "--", program)
+        report = graftrace("report").stdout
+        assert f" {name}\n" in report and f" {other}\n" not in report

@@ -133,3 +133,17 @@ def test_what_has_a_hook_is_listed_as_watched(graftrace):
     listing = graftrace("functions", "--libs", "/bin/true").stdout
     assert re.search(r" execve +\(is watched", listing)
     assert re.search(r" _setjmp +\(entry only: ", listing)
+
+
+@pytest.mark.parametrize("command", [
+    "tar cf - words", "grep -c b words", "sed -n 1~7p words", "sort -r words", "make -s -f words", "diff words same",
+    "find . -name w*", "git hash-object words", "awk {s+=length($0)}END{print(s)} words", "wc words",
+], ids=lambda command: command.split()[0])
+def test_tools_of_every_day_do_traced_what_they_do(command, graftrace, tmp_path):
+    (tmp_path / "words").write_text("".join(f"# line {i} {'ab' * (i % 5)}\n" for i in range(500)) + "all:\n\t@echo made\n")
+    (tmp_path / "same").write_bytes((tmp_path / "words").read_bytes())
+    words = command.split(" ")
+    plain = run_plain(words, tmp_path)
+    traced = graftrace("record", "--libs", "--breakpoints", "-o", "a.data", "--", *words,
+                       code=plain.returncode)
+    assert traced.stdout == plain.stdout
