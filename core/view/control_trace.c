@@ -87,6 +87,12 @@ static int64_t write_marker(struct gt_control_handle *handle, const char *bytes,
 	return error != 0 ? error : (int64_t)count;
 }
 
+/* A kernel's ring is taken out as a whole. */
+static bool can_take_part(const struct gt_control_target *target)
+{
+	return target->kind != GT_CONTROL_KERNEL;
+}
+
 #define TRACE(prefix, scope, kinds, which, ...)                                               \
 	ROW(prefix "trace",                                                                   \
 	    "the ring as text, which stays in it" which "; emptied by opening with >", kinds, \
@@ -105,11 +111,11 @@ static const struct gt_control_file files[] = {
 	TRACE("per_cpu/cpu#/", GT_SCOPE_CPU, GT_CONTROL_ALL, ", of one CPU",
 	      .numbers = &gt_row_cpus),
 	PIPE("per_cpu/cpu#/", GT_SCOPE_CPU, ", of one CPU", .numbers = &gt_row_cpus,
-	     .flags = GT_CONTROL_WAITS),
+	     .exists = can_take_part, .flags = GT_CONTROL_WAITS),
 	TRACE("per_thread/#/", GT_SCOPE_THREAD, GT_CONTROL_ALL, ", of one thread",
 	      .numbers = &gt_row_threads),
 	PIPE("per_thread/#/", GT_SCOPE_THREAD, ", of one thread", .numbers = &gt_row_threads,
-	     .flags = GT_CONTROL_WAITS),
+	     .exists = can_take_part, .flags = GT_CONTROL_WAITS),
 	ROW("trace_marker", "what is written here stands in the trace at its time", GT_CONTROL_LIVE,
 	    .exists = can_mark, .write = write_marker),
 	ROW("trace_marker_raw", "the same for bytes: a 4-byte identifier, then anything",

@@ -23,6 +23,8 @@ NOT_IN_A_KERNEL = {
                   "copies in the host's memory, and a kernel has no host",
     "per_cpu/cpu#/trace_pipe_raw": "pages for trace-cmd, which reads files only; trace.data is the "
                                    "kernel's binary trace",
+    "per_cpu/cpu#/trace_pipe": "a kernel's ring is taken out as a whole",
+    "per_thread/#/trace_pipe": "the same",
     "per_thread/#/stats": "a kernel's writers are its CPUs: per_cpu/cpuN/stats",
     "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
 }
