@@ -14,7 +14,6 @@
 
 #define WORDS	   ((GT_ROUTE_PIECE_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
 #define WORDS_SYNC 16 /* most that a record takes with what has to stand before it; see room() */
-#define FUNCTIONS  (1u << 24) /* numbers above are looked up each time */
 
 /* A frame's mark. */
 #define KNOWN	1u  /* decided */
@@ -143,43 +142,45 @@ static bool wants_calls(const struct gt_route *route)
 	return route->want.tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
 }
 
-static void look_up(struct gt_route *route, uint32_t number, struct gt_route_function *function)
+/* False: there is no such function. */
+static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_function *function)
 {
 	struct gt_function named;
 
 	*function = (struct gt_route_function){ .known = true, .wanted = !route->filtered };
 	if (route->source->ops->function(route->source, number, &named) != 0)
-		return;
+		return false;
 	function->address = named.address;
 	function->root = route->rooted && gt_words_match(&route->graph, named.name);
 	function->out = wants_calls(route) && gt_words_match(&route->graph_notrace, named.name);
 	function->wanted =
 		!gt_words_match(&route->notrace, named.name) &&
 		(!route->filtered || function->root || gt_words_match(&route->filter, named.name));
+	return true;
 }
 
-/* Without memory to remember it in it is looked up each time. */
+/* Numbers that are no function's, which may be as high as a program likes, and those for which
+ * there is no memory, are looked up each time. */
 static struct gt_route_function function_of(struct gt_route *route, uint32_t number)
 {
 	struct gt_route_function function;
 
-	if (number >= route->function_count && number < FUNCTIONS) {
+	if (number < route->function_count && route->functions[number].known)
+		return route->functions[number];
+	if (!look_up(route, number, &function))
+		return function;
+	if (number >= route->function_count) {
 		uint32_t count = (number | 1023) + 1;
 		struct gt_route_function *grown = realloc(route->functions, count * sizeof(*grown));
 
-		if (grown != NULL) {
-			memset(grown + route->function_count, 0,
-			       (count - route->function_count) * sizeof(*grown));
-			route->functions = grown;
-			route->function_count = count;
-		}
+		if (grown == NULL)
+			return function;
+		memset(grown + route->function_count, 0,
+		       (count - route->function_count) * sizeof(*grown));
+		route->functions = grown;
+		route->function_count = count;
 	}
-	if (number < route->function_count) {
-		if (!route->functions[number].known)
-			look_up(route, number, &route->functions[number]);
-		return route->functions[number];
-	}
-	look_up(route, number, &function);
+	route->functions[number] = function;
 	return function;
 }
 

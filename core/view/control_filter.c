@@ -6,6 +6,7 @@
  * (ftrace_regex_open, ftrace_process_regex, ftrace_regex_release): what is refused ends the write
  * and leaves the words before it, and a list that was opened with `>` empty otherwise.
  */
+#include "core/view/control_log.h"
 #include "core/view/control_row.h"
 #include "core/view/control_table.h"
 
@@ -330,8 +331,11 @@ static int close_list(struct gt_control_handle *handle, struct gt_message *messa
 
 		handle->text_bytes = 0;
 		handle->text[bytes] = ' ';
+		handle->bad_at = 0;
 		error = (int)write_list(handle, handle->text, bytes + 1, &why);
 		error = error < 0 ? error : 0;
+		if (error != 0) /* no write is told of it */
+			gt_control_log_error(handle, handle->text, bytes, &why);
 	}
 	closed = target->ops->edit_close(target, handle->opened, message);
 	if (error != 0)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""What has to hold of the control files, whatever is done with them: what clears and what keeps, what
+readers take, and what a refused write leaves."""
+
+import errno
+import os
+import re
+
+import pytest
+
+from mounted import PROGRAM, Mounted, function_names, refused
+
+
+@pytest.fixture
+def mounted(graftrace, compile):
+    program = compile(PROGRAM, "-O1", "-pthread", "-fpatchable-function-entry=5")
+    one = Mounted(graftrace, program, "-p", "function_graph", "-b", "1M", "-n", "main")
+    yield one
+    one.end_anyhow()
+
+
+def names(mounted):
+    return function_names(mounted.read("trace"))
+
+
+def test_another_tracer_or_clock_clears_and_the_same_does_not(mounted):
+    for file, same, other in (("current_tracer", "function_graph", "function"),
+                              ("trace_clock", "local", "x86-tsc")):
+        mounted.write("current_tracer", "function_graph")
+        mounted.calls(1)
+        assert names(mounted) == ["middle", "leaf", "other"]
+        mounted.write(file, same)
+        assert names(mounted) == ["middle", "leaf", "other"]
+        mounted.write(file, other)
+        trace = mounted.read("trace")
+        assert "leaf" not in trace and "middle" not in trace, file
+
+
+def test_reading_the_trace_takes_nothing_and_stops_nothing(mounted):
+    mounted.calls(2)
+    first = mounted.read("trace")
+    assert mounted.read("trace") == first
+    with open(mounted.path / "trace", encoding="utf-8") as reader:
+        reader.readline()
+        assert mounted.read("tracing_on") == "1\n"
+        mounted.calls(1)
+        reader.read()
+    assert names(mounted) == ["middle", "leaf", "leaf", "other", "middle", "leaf", "other"]
+
+
+def test_trace_pipe_takes_and_says_what_was_lost(mounted):
+    mounted.write("set_ftrace_filter", "leaf")
+    mounted.write("options/overwrite", "1")
+    mounted.calls(1)
+    pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert os.read(pipe, 65536).count(b"leaf();") == 1
+    for _ in range(40):
+        mounted.calls(10000)
+    assert refused(os.open, mounted.path / "trace_pipe", os.O_RDONLY) == errno.EBUSY
+    text = b""
+    try:
+        while block := os.read(pipe, 65536):
+            text += block
+    except BlockingIOError:
+        pass
+    assert re.search(rb"^CPU:\d+ \[LOST \d+ EVENTS\]$", text, re.M)
+    assert 0 < text.count(b"leaf();") < 400000
+    assert names(mounted) == []
+    mounted.calls(3)
+    assert os.read(pipe, 65536).count(b"leaf();") == 3
+    # nothing there: it waits, and when tracing is off and something was given it ends
+    assert refused(os.read, pipe, 10) == errno.EAGAIN
+    mounted.write("tracing_on", "0")
+    assert os.read(pipe, 10) == b""
+    os.close(pipe)
+
+
+def test_a_refused_write_leaves_what_linux_leaves(mounted):
+    mounted.write("set_ftrace_filter", "leaf")
+    # appended: as it was
+    assert refused(mounted.write, "set_ftrace_filter", "nosuch", os.O_APPEND) == errno.EINVAL
+    assert mounted.read("set_ftrace_filter") == "leaf\n"
+    # `>` has emptied it before the word came
+    assert refused(mounted.write, "set_ftrace_filter", "nosuch") == errno.EINVAL
+    assert mounted.read("set_ftrace_filter") == "#### all functions enabled ####\n"
+    for file, bad in (("current_tracer", "nosuch"), ("tracing_on", "x"), ("trace_clock", "nosuch"),
+                      ("max_graph_depth", "-1"), ("buffer_size_kb", "0")):
+        before = mounted.read(file)
+        assert refused(mounted.write, file, bad) == errno.EINVAL
+        assert mounted.read(file) == before
+    mounted.calls(1)
+    assert names(mounted) == ["middle", "leaf", "other"]
+
+
+def test_error_log_has_a_caret_under_the_bad_character(mounted):
+    mounted.write("error_log", "")
+    refused(mounted.write, "set_ftrace_filter", "leaf:nosuch:3", os.O_APPEND)
+    lines = mounted.read("error_log").splitlines()
+    assert re.fullmatch(r"\[ *\d+\.\d{6}\] \S+: error: .+", lines[0])
+    assert lines[1] == "  Command: leaf:nosuch:3"
+    assert lines[2].index("^") == lines[1].index("nosuch")

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any words as a stream that is routed into an instance's buffer, whose settings change meanwhile.
+ * Checked besides memory: what is written is a target like any other, no sub-buffer says more than
+ * it has, and no more calls come out than went in.
+ */
+#include "core/view/text.h"
+#include "serve/store.h"
+#include "tests/fuzz/script.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	(void)data;
+	(void)old_bytes;
+	if (new_bytes)
+		return realloc(memory, new_bytes);
+	free(memory);
+	return NULL;
+}
+
+static const struct gt_memory memory = { resize, NULL };
+
+static struct gt_route_want want_of(uint64_t how)
+{
+	static const char *const some[] = { "ma*", "operator*", NULL };
+	static const char *const one[] = { "main", NULL };
+
+	return (struct gt_route_want){
+		.tracer = how & 1 ? GRAFTRACE_TRACER_FUNCTION : GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.on = !(how & 2),
+		.stacks = how & 4,
+		.filter = how & 8 ? some : NULL,
+		.notrace = how & 16 ? one : NULL,
+		.graph = how & 32 ? one : NULL,
+		.graph_notrace = how & 64 ? some : NULL,
+		.max_depth = how & 128 ? 2 : 0,
+		.threshold_ns = how & 256 ? 100 : 0,
+		.since = how & 512 ? 300 : 0,
+	};
+}
+
+static uint64_t count(struct gt_target *target)
+{
+	static uint64_t buffer[GT_ROUTE_PIECE_BYTES / 8];
+	uint64_t records = 0;
+
+	for (uint32_t i = 0; i < target->ops->writer_count(target); i++) {
+		const struct graftrace_sub_buffer *bytes;
+		struct gt_writer writer;
+
+		if (target->ops->writer(target, i, &writer) != 0)
+			continue;
+		for (uint64_t at = writer.first; at < writer.next; at++) {
+			int64_t words = target->ops->sub_buffer(target, i, at, buffer, &bytes);
+
+			if (words < 0)
+				continue;
+			if ((uint64_t)words * 8 + sizeof(*bytes) > target->sub_buffer_bytes ||
+			    bytes->sequence != at || bytes->open_calls > GRAFTRACE_OPEN_CALLS ||
+			    bytes->open_calls > bytes->depth)
+				abort();
+			records += gt_decode_count(bytes, (const uint64_t *)(bytes + 1),
+						   (uint64_t)words);
+		}
+	}
+	return records;
+}
+
+static void print(struct gt_target *target)
+{
+	const struct gt_text_options options = { .options = GT_OPTIONS_DEFAULT, .header = true };
+	static struct gt_text text;
+	static char buffer[65536];
+	uint64_t length = 0;
+	int64_t bytes;
+
+	if (gt_text_init(&text, target, &memory, &options) != 0)
+		abort();
+	while ((bytes = gt_text_read(&text, buffer, sizeof(buffer))) > 0) {
+		length += (uint64_t)bytes;
+		if (length > 64 << 20)
+			abort();
+	}
+	gt_text_fini(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input input = { data, data + size };
+	struct gt_target target = { .ops = &ops,
+				    .clock = { .mult = 1 },
+				    .sub_buffer_bytes = sizeof(struct sub_buffer),
+				    .cpu_count = 4 };
+	uint64_t first = take(&input, 2), second = take(&input, 2), how = take(&input, 1);
+	struct gt_route_want want = want_of(first);
+	struct gt_merge_given positions[WRITERS] = { { 0, how & 7 } };
+	struct gt_store *store;
+
+	following = how & 8;
+	target.tracer = want.tracer;
+	script(&input);
+	if (gt_store_create_routed(&target, how & 16 ? 40000 : 0, how & 32, &store) != 0 ||
+	    gt_store_begin(store, positions, how & 64 ? WRITERS : 0) != 0 ||
+	    gt_store_want(store, &want) != 0 || gt_store_pull(store) != 0)
+		abort();
+	count(gt_store_target(store));
+	want = want_of(second);
+	/* The last ones have more words now. */
+	for (unsigned i = 0; i < writer_count; i++) {
+		struct sub_buffer *last =
+			writers[i].next ? writers[i].sub_buffers[writers[i].next - 1] : NULL;
+
+		if (last && following)
+			last->header.used = 0;
+	}
+	if (gt_store_want(store, &want) != 0 || gt_store_pull(store) != 0)
+		abort();
+	gt_store_freeze(store);
+	if (count(gt_store_target(store)) > 2ull * WRITERS * SUB_BUFFERS * WORDS)
+		abort();
+	print(gt_store_target(store));
+	gt_store_put(store);
+	forget_script();
+	return 0;
+}
