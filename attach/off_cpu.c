@@ -479,7 +479,7 @@ int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, ui
 {
 	struct gt_switch some[256];
 	bool begins = *cursor == 0, known;
-	uint64_t start, lost, passed;
+	uint64_t start = 0, lost, passed;
 	uint32_t count;
 	int error = 0;
 
@@ -491,9 +491,14 @@ int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, ui
 		pthread_mutex_lock(&off->lock);
 		known = off->watched;
 		count = gt_switches_read(&off->switches, cursor, some, 256);
-		passed = *cursor - from - count; /* gone before they were read */
-		off->switches.lost += passed;
-		start = off->switches.start;
+		/* Gone before they were read; at the beginning: what is kept begins later. */
+		passed = *cursor - from - count;
+		if (start == 0)
+			start = off->switches.start;
+		if (from == 0 && passed > 0 && count > 0)
+			start = some[0].clock;
+		else if (from > 0)
+			off->switches.lost += passed;
 		lost = off->switches.lost;
 		pthread_mutex_unlock(&off->lock);
 		if (known && (count || begins))

@@ -20,9 +20,9 @@
 #include <graftrace/error.h>
 #include "core/view/switches.h"
 
-#define GT_OFF_CPU_MOST                                                            \
-	262144 /* switches that are kept while it runs, the newest: of all, and of \
-		* each thread */
+#define GT_OFF_CPU_MOST                                                             \
+	1048576 /* switches that are kept while it runs, the newest: of all, and of \
+		 * each thread */
 
 struct gt_off_cpu_ring;
 struct gt_off_cpu_batch;

@@ -42,6 +42,25 @@ struct gt_recording *gt_look_open(const char *command, const char *path)
 	return NULL;
 }
 
+static void tell_switches(const char *command, const char *path, struct gt_recording *recording)
+{
+	const struct gt_recording_info *info = gt_recording_info(recording);
+	struct gt_target *target = gt_recording_target(recording);
+	uint64_t start = gt_look_start_ns(recording), known;
+
+	if (info->switches_lost)
+		gt_complain(command,
+			    "'%s': %llu context switches are missing, which the kernel had no room "
+			    "for: threads were longer off the CPU than is told",
+			    path, (unsigned long long)info->switches_lost);
+	known = gt_clock_ns(&target->clock, info->switches_start);
+	if (info->has_switches && start && known > start)
+		gt_complain(command,
+			    "'%s': only the newest context switches were kept, those from %.6f s "
+			    "after the beginning on: before that all time counts as on the CPU",
+			    path, (double)(known - start) / 1e9);
+}
+
 int gt_look_tell(const char *command, const char *path, struct gt_recording *recording)
 {
 	static const char *const causes[GRAFTRACE_LOST_CAUSES] = {
@@ -67,6 +86,7 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 				    (unsigned long long)info->lost[i],
 				    causes[i] ? causes[i]
 					      : "for a reason that this version does not know");
+	tell_switches(command, path, recording);
 	return gt_recording_damaged(recording) ? GT_EXIT_FAILED : GT_EXIT_DONE;
 }
 

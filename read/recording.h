@@ -35,11 +35,12 @@ struct gt_recording_info {
 	const char *const *options; /* name=value, NULL-terminated */
 	uint64_t realtime_ns;	    /* of the start, since 1970 */
 	uint64_t file_bytes;
-	uint64_t sub_buffers;	/* in the index */
-	uint64_t words;		/* in them */
-	bool has_switches;	/* context switches were watched: */
-	uint64_t switches;	/* so many are there … */
-	uint64_t switches_lost; /* … and so many are not */
+	uint64_t sub_buffers;	 /* in the index */
+	uint64_t words;		 /* in them */
+	bool has_switches;	 /* context switches were watched: */
+	uint64_t switches;	 /* so many are there … */
+	uint64_t switches_lost;	 /* … and so many are not */
+	uint64_t switches_start; /* tsc: none from before is there */
 	/* From the end block; zero without it. */
 	bool ended;	 /* there is one: the recorder came to its end */
 	int exit_status; /* of the program, as waitpid gives it */

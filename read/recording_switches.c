@@ -39,6 +39,8 @@ int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *pay
 	}
 	if (!recording->have_switches)
 		gt_switches_init(switches, &memory, head.start, 0);
+	if (!recording->have_switches)
+		recording->info.switches_start = head.start;
 	recording->have_switches = true;
 	lost = switches->lost;
 	for (uint32_t i = 0; i < head.count; i++) {

@@ -84,6 +84,15 @@ def test_rows_by_thread_add_up_to_all_calls(graftrace):
     assert [(row["object"], row["calls"]) for row in rows] == [("/bin/prog", 2500)]
 
 
+def test_missing_context_switches_are_told(graftrace):
+    subprocess.run(
+        [BUILD / "tests" / "tools" / "looking_sample", "graftrace.data", "9", "1", "10", "77"],
+        cwd=graftrace.directory, check=True, capture_output=True, timeout=60)
+    done = graftrace("report")
+    assert "77 context switches are missing" in done.stderr
+    assert "Off CPU" in done.stdout
+
+
 def test_a_recording_cut_off_gives_what_is_whole_and_says_so(graftrace):
     sample(graftrace, 8, 2, 20000)
     path = graftrace.directory / "graftrace.data"

@@ -3,7 +3,7 @@
  * Makes a recording of a program that never ran, and says what is true of it, for the tests of the
  * commands that look at recordings:
  *
- *	looking_sample FILE SEED THREADS CALLS_PER_THREAD
+ *	looking_sample FILE SEED THREADS CALLS_PER_THREAD [LOST_SWITCHES]
  *
  * Threads call random functions, recurse, leave calls by longjmp, run coroutines, and end in the
  * middle of calls. The truth is counted while calls are made up, apart from any reader; it goes to
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
 	char names[FUNCTIONS][16];
 	struct gt_message message = { "" };
 	struct gt_file_writer *file;
-	if (argc != 5)
+	if (argc != 5 && argc != 6)
 		return 2;
 	const struct gt_file_writer_options options = {
 		.size = sizeof(options),
@@ -248,6 +248,8 @@ int main(int argc, char **argv)
 						     .size = 16 };
 	}
 	sink->functions(sink->data, 500, 1, functions, FUNCTIONS);
+	if (argc == 6)
+		sink->switches(sink->data, 1, strtoull(argv[5], NULL, 10), NULL, 0);
 	uint32_t threads = (uint32_t)atoi(argv[3]);
 	for (uint32_t i = 0; i < threads; i++)
 		run_thread(i, (uint32_t)atoi(argv[4]));
