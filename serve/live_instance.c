@@ -341,10 +341,14 @@ void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish)
 
 void gt_live_set_overwrite(struct gt_live *live, bool overwrite)
 {
+	struct gt_live *top = live->top != NULL ? live->top : live;
+
+	pthread_mutex_lock(&top->instances.lock);
 	if (live->instance != NULL)
 		gt_store_set_overwrite(live->instance->store, overwrite);
 	else if (gt_live_is_detoured(live))
 		gt_store_set_overwrite(live->instances.own, overwrite);
+	pthread_mutex_unlock(&top->instances.lock);
 }
 
 uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2])

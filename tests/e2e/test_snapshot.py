@@ -45,7 +45,8 @@ def serve(graftrace, compile):
 
 
 def leaves(text):
-    return text.count("leaf();")
+    # a call may be under way when a snapshot is taken
+    return text.count("leaf();") + text.count("leaf() {")
 
 
 def test_it_has_what_the_ring_had_and_the_ring_is_empty(serve):
