@@ -141,7 +141,8 @@ int gt_agent_hook(void *frame)
 
 bool gt_kernel_in_recorder(uint64_t rip)
 {
-	return rip >= (uint64_t)gt_recorder_text_start && rip < (uint64_t)gt_recorder_text_end;
+	return (rip >= (uint64_t)gt_recorder_text_start && rip < (uint64_t)gt_recorder_text_end) ||
+	       gt_arch_in_stubs(rip);
 }
 
 /* ---- the ring ---- */

@@ -93,13 +93,14 @@
 /* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
 #define GT_LONG_RETURN_WORD 0xfffffe0c00010003
 
-/* A kernel's stub (arch/x86_64/hot_kernel.S has the picture): where an entry jumps to, where the
- * return addresses of its two calls point, and where an untraced call goes on. */
-#define GT_STUB_BYTES	 40
-#define GT_STUB_START	 8
-#define GT_STUB_CALLED	 13
-#define GT_STUB_RETURN	 18
-#define GT_STUB_UNTRACED 33
+/* A kernel's stub (gt_hot_stub in arch/x86_64/hot_kernel.S, which a test compares with these): where
+ * an entry jumps to, where the return addresses of its two calls point, where an untraced call goes
+ * on. */
+#define GT_STUB_BYTES	 432
+#define GT_STUB_START	 16
+#define GT_STUB_RETURN	 206
+#define GT_STUB_CALLED	 391
+#define GT_STUB_UNTRACED 396
 
 /* The mirror of a return slot lies at slot XOR this. */
 #define GT_MIRROR_BIT 46

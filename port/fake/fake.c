@@ -100,6 +100,11 @@ bool gt_port_is_stub_return(uint64_t address)
 	       (address - STUBS) % GT_STUB_BYTES == GT_STUB_RETURN;
 }
 
+bool gt_arch_in_stubs(uint64_t address)
+{
+	return address - STUBS < FUNCTIONS * GT_STUB_BYTES;
+}
+
 uint32_t gt_port_context_number(void)
 {
 	return 0x80000000u | ++contexts;

@@ -46,7 +46,6 @@ static const unsigned fault_stacks[STACK_KINDS] = { 0, STACK_NMI, STACK_DEBUG };
 static uint32_t lock;
 
 extern uint64_t patchable_entries_start[], patchable_entries_end[];
-extern char trace_stubs_start[];
 
 /* ---- what the recorder asks of its kernel ---- */
 

@@ -41,7 +41,8 @@ static struct gt_sites sites;
 static struct gt_context thread_context, interrupt_context;
 static struct gt_frame thread_frames[256], interrupt_frames[256];
 static uint8_t stubs[4096] __attribute__((aligned(4096)));
-static uint8_t seen[8192]; /* by the offset in the hot text: it was interrupted there */
+/* By the offset in the hot text, and in the stubs: it was interrupted there. */
+static uint8_t seen[8192], seen_in_stubs[4096];
 static uint32_t interrupts, outers, inners;
 static bool interrupting;
 
@@ -148,13 +149,18 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 {
 	const ucontext_t *context = data;
 	uint64_t rip = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
-	uint64_t offset = rip - (uint64_t)gt_hot_start;
+	uint64_t offset = rip - (uint64_t)gt_hot_start, in_stubs = rip - (uint64_t)stubs;
 	(void)signal;
 	(void)info;
 	/* the slow half has its interrupts off */
-	if (offset >= (uint64_t)(gt_hot_end - gt_hot_start) || block.busy != 0 || !interrupting)
+	if (block.busy != 0 || !interrupting)
 		return;
-	seen[offset] = 1;
+	if (offset < (uint64_t)(gt_hot_end - gt_hot_start))
+		seen[offset] = 1;
+	else if (in_stubs < sizeof(seen_in_stubs))
+		seen_in_stubs[in_stubs] = 1;
+	else
+		return;
 	interrupts++;
 	gt_kernel_enter(&interrupt_context, rip);
 	interrupted();
@@ -285,10 +291,13 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 	set_up(&stack);
 	call_on(stack + STACK_BYTES - 64, run_steps);
 	assert_true(interrupts > 300); /* of two entries and returns and more a round */
-	uint32_t places = 0;
+	uint32_t places = 0, in_stubs = 0;
 	for (size_t i = 0; i < sizeof(seen); i++)
 		places += seen[i];
-	assert_true(places >= 50); /* the straight lines have about that many instructions */
+	for (size_t i = 0; i < sizeof(seen_in_stubs); i++)
+		in_stubs += seen_in_stubs[i];
+	assert_true(in_stubs >= 50); /* the straight lines have about that many instructions */
+	assert_true(places >= 10);   /* and what they leave by */
 
 	ring.arena = arena;
 	ring.names = &names;
@@ -333,9 +342,22 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 	assert_int_equal(outers, ROUNDS + 1);
 }
 
+static void stubs_are_as_layout_h_says(void **state)
+{
+	extern const struct gt_stub_places gt_hot_stub_places
+		__attribute__((visibility("hidden")));
+	(void)state;
+	assert_int_equal(gt_hot_stub_places.start, GT_STUB_START);
+	assert_int_equal(gt_hot_stub_places.return_point, GT_STUB_RETURN);
+	assert_int_equal(gt_hot_stub_places.called, GT_STUB_CALLED);
+	assert_int_equal(gt_hot_stub_places.untraced, GT_STUB_UNTRACED);
+	assert_true(gt_hot_stub_places.end <= GT_STUB_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stubs_are_as_layout_h_says),
 		cmocka_unit_test(nothing_is_lost_torn_or_out_of_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
