@@ -339,15 +339,15 @@ bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_contex
 /* ---- switches ---- */
 
 /* Told where it costs nobody the room for a return; what readers need is said by CONTEXT. */
-static void tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, uint32_t state)
+static bool tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, uint32_t state)
 {
 	if (thread->host || thread->outside || thread->full || thread->sub_buffer == NULL ||
 	    !gt_stream_fits(thread))
-		return;
+		return false;
 	uint64_t clock = gt_arch_clock();
 	uint64_t *place = gt_stream_reserve(thread, 5, false);
 	if (place == NULL)
-		return;
+		return false;
 	uint64_t head =
 		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, GRAFTRACE_EVENT_SWITCH << 16 | 4);
 	__atomic_store_n(&place[0], head, RELAXED);
@@ -355,6 +355,7 @@ static void tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, ui
 	__atomic_store_n(&place[3], to, RELAXED);
 	__atomic_store_n(&place[4], state, RELAXED);
 	__atomic_store_n(&place[1], clock, __ATOMIC_RELEASE);
+	return true;
 }
 
 void gt_kernel_switch(struct gt_context *next, uint32_t state)
@@ -363,14 +364,17 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state)
 	if (thread == NULL || thread->context == next)
 		return;
 	begin(thread);
-	tell_switch(thread, thread->context->number, next->number, state);
+	bool told = tell_switch(thread, thread->context->number, next->number, state);
 	put_away(thread, thread->context);
 	bool known = next->writer == thread->generation || next->writer == 0;
 	thread->tid = next->number;
 	take_up(thread, next);
 	thread->epoch = gt_epoch_next();
 	next->writer = thread->generation;
-	say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
+	thread->resume |= GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH);
+	/* Said at once where the switch was, or the next call has to take the slow half for it. */
+	if (!told || thread->outside || !gt_stream_is_graph(thread) || !gt_record_announce(thread))
+		thread->mode = 0;
 	end(thread);
 }
 

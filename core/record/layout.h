@@ -93,9 +93,9 @@
 /* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
 #define GT_LONG_RETURN_WORD 0xfffffe0c00010003
 
-/* A kernel's stub (gt_hot_stub in arch/x86_64/hot_kernel.S, which a test compares with these): where
- * an entry jumps to, where the return addresses of its two calls point, where an untraced call goes
- * on. */
+/* A kernel's stub (gt_hot_stub in arch/x86_64/hot_kernel.S, which a test compares with these):
+ * where an entry jumps to, where the return addresses of its two calls point, where an untraced
+ * call goes on. */
 #define GT_STUB_BYTES	 432
 #define GT_STUB_START	 16
 #define GT_STUB_RETURN	 206

@@ -20,13 +20,14 @@
 #include "port/unikernel/virtio.h"
 #include "port/unikernel/include/string.h"
 
-#define FEATURE_MAC	(1ull << 5)
-#define HEADER_BYTES	12 /* struct virtio_net_hdr: all zeros, nothing is off-loaded */
-#define FRAME_BYTES	1514
-#define BUFFER_BYTES	2048
-#define RECEIVE_BUFFERS 256
-#define SEND_BUFFERS	256
-#define MAC_BYTES	6
+#define FEATURE_MAC	  (1ull << 5)
+#define HEADER_BYTES	  12 /* struct virtio_net_hdr: all zeros, nothing is off-loaded */
+#define FRAME_BYTES	  1514
+#define BUFFER_BYTES	  2048
+#define RECEIVE_BUFFERS	  256
+#define SEND_BUFFERS	  256
+#define MAC_BYTES	  6
+#define CLOSED_REMEMBERED 32
 
 static struct virtio_device device;
 static struct virtio_queue receive, send;
@@ -65,14 +66,16 @@ static void make_way(const uint8_t *frame, uint32_t bytes)
 	    (TCPH_FLAGS(tcp) & (TCP_SYN | TCP_ACK)) != TCP_SYN)
 		return;
 	LOCK_TCPIP_CORE();
-	for (struct tcp_pcb *old = tcp_tw_pcbs; old; old = old->next)
-		if (old->remote_port == lwip_ntohs(tcp->src) &&
-		    old->local_port == lwip_ntohs(tcp->dest) &&
-		    ip4_addr_get_u32(ip_2_ip4(&old->remote_ip)) == ip->src.addr &&
-		    TCP_SEQ_GT(lwip_ntohl(tcp->seqno), old->rcv_nxt)) {
-			tcp_abort(old);
-			break;
-		}
+	unsigned count = 0;
+	for (struct tcp_pcb *old = tcp_tw_pcbs, *next; old; old = next) {
+		next = old->next;
+		if (++count > CLOSED_REMEMBERED ||
+		    (old->remote_port == lwip_ntohs(tcp->src) &&
+		     old->local_port == lwip_ntohs(tcp->dest) &&
+		     ip4_addr_get_u32(ip_2_ip4(&old->remote_ip)) == ip->src.addr &&
+		     TCP_SEQ_GT(lwip_ntohl(tcp->seqno), old->rcv_nxt)))
+			tcp_abort(old); /* a silent end, in this state */
+	}
 	UNLOCK_TCPIP_CORE();
 }
 

@@ -344,8 +344,7 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 
 static void stubs_are_as_layout_h_says(void **state)
 {
-	extern const struct gt_stub_places gt_hot_stub_places
-		__attribute__((visibility("hidden")));
+	extern const struct gt_stub_places gt_hot_stub_places __attribute__((visibility("hidden")));
 	(void)state;
 	assert_int_equal(gt_hot_stub_places.start, GT_STUB_START);
 	assert_int_equal(gt_hot_stub_places.return_point, GT_STUB_RETURN);
