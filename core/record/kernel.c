@@ -358,6 +358,25 @@ static bool tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, ui
 	return true;
 }
 
+/* The thread that was switched to. False: it has to be said again. */
+static bool say_thread(struct gt_thread *thread, bool known)
+{
+	if (thread->outside || !gt_stream_is_graph(thread))
+		return false;
+	uint64_t *place = gt_stream_reserve(thread, known ? 1 : 2, false);
+	if (place == NULL)
+		return false;
+	uint64_t depth = gt_frames_depth(thread);
+	__atomic_store_n(&place[0], graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, thread->tid),
+			 RELAXED);
+	if (!known)
+		__atomic_store_n(&place[1],
+				 graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, (uint32_t)depth),
+				 RELAXED);
+	thread->said = thread->said_tid = thread->tid;
+	return true;
+}
+
 void gt_kernel_switch(struct gt_context *next, uint32_t state)
 {
 	struct gt_thread *thread = gt_arch_block();
@@ -371,10 +390,11 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state)
 	take_up(thread, next);
 	thread->epoch = gt_epoch_next();
 	next->writer = thread->generation;
-	thread->resume |= GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH);
 	/* Said at once where the switch was, or the next call has to take the slow half for it. */
-	if (!told || thread->outside || !gt_stream_is_graph(thread) || !gt_record_announce(thread))
-		thread->mode = 0;
+	if (told && !thread->resume && say_thread(thread, known))
+		gt_stream_settle(thread);
+	else
+		say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
 	end(thread);
 }
 
