@@ -8,7 +8,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-long bench install format clean help targets image run
+.PHONY: all setup demo test test-long bench pictures install format clean help targets image run
 .NOTPARALLEL:
 
 all: ## build graftrace (in build/; BUILD=DIR for another place, CC=clang for another compiler)
@@ -47,6 +47,10 @@ test-long: ## the same with 60 seconds for each fuzzer
 bench: ## measure against the peers; writes bench/results.md
 	@tools/setup build bench unikernel
 	@bench/run
+
+pictures: ## make the pictures of doc/pictures anew, by QEMU and a browser
+	@tools/setup build test unikernel
+	@tools/pictures
 
 install: all ## install below PREFIX (default /usr/local), staged in DESTDIR if given
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

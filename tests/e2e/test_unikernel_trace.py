@@ -2,6 +2,7 @@
 """Tracing inside the unikernel: the trace is whole, its files behave, and nobody's bad manners end it."""
 
 import collections
+import os
 import re
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import time
 import pytest
 
 import format_reader
-from conftest import BUILD
+from conftest import BUILD, ROOT
 from unikernel import Machine, image
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -20,7 +21,7 @@ COUNTED = re.compile(r"stress: calls (.*)")
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    for target in ("faults", "steps", "stress", "webserver"):
+    for target in ("faults", "slow-memcpy", "steps", "stress", "webserver"):
         image(target, TRACE="ftrace")
 
 
@@ -301,6 +302,42 @@ def test_the_trace_of_a_kernel_that_crashed_can_be_fetched(tmp_path, fault, cpus
     assert re.search(r"^CPU \d, last call last:(\n  (->|<-) \w+)+", output, re.M)
     if fault != "panic":
         assert re.search(r"\n  -> fault_null\n", output), output
+
+
+def test_the_page_of_the_slow_copy_can_be_followed(tmp_path):
+    """Each command of doc/slow-copy.md, in its order, does what the page says."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "doc" / "slow-copy.md").read_text(), re.M | re.S)
+    commands = [line for block in blocks for line in block.splitlines()]
+    options = re.fullmatch(r"make clean && make (.*) run", commands.pop(0))[1]
+    with Machine(**dict(word.split("=", 1) for word in options.split())) as machine:
+        machine.wait_for("can be fetched", timeout=110)
+        for command in commands:
+            if command.startswith("make "):
+                break  # the same again, mended
+            words = command.replace("localhost:9090", f"localhost:{machine.trace_port}").split()
+            if words[0].startswith("tools/"):
+                words[0] = ROOT / words[0]
+            process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+                                       stderr=subprocess.STDOUT,
+                                       env={**os.environ, "BUILD": str(BUILD), "BROWSER": "true",
+                                            "DISPLAY": "", "WAYLAND_DISPLAY": ""})
+            if "trace_pipe" in command:  # it waits for more
+                end = time.monotonic() + 60
+                pipe = tmp_path / "trace_pipe"
+                while not (pipe.exists() and b"copy_bytes" in pipe.read_bytes()):
+                    assert time.monotonic() < end
+                    time.sleep(0.05)
+                process.terminate()
+                process.communicate(timeout=60)
+                continue
+            output, _ = process.communicate(timeout=60)
+            assert process.returncode == 0, output
+        assert ftrace(machine, "current_tracer") == b"function\n"
+    text = (tmp_path / "trace").read_text()
+    assert text.startswith("# tracer: function_graph\n#\n# CPU  DURATION                  FUNCTION CALLS\n")
+    assert re.search(r"^ \d\) .*copy_bytes\S*\(\);$", text, re.M)
+    assert "copy_bytes" in (tmp_path / "trace.csv").read_text()
+    assert "copy_bytes" in (tmp_path / "trace.html").read_text()
 
 
 @pytest.fixture(scope="module")
