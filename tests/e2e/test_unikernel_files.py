@@ -26,6 +26,7 @@ NOT_IN_A_KERNEL = {
     "per_cpu/cpu#/trace_pipe": "a kernel's ring is taken out as a whole",
     "per_thread/#/trace_pipe": "the same",
     "per_thread/#/stats": "a kernel's writers are its CPUs: per_cpu/cpuN/stats",
+    "events/sched/": "a kernel's switches are in its ring always, and shown as Linux shows them",
     "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
 }
 
@@ -46,8 +47,8 @@ def tree(read, path=""):
         shown = re.sub(r"^(cpu|function|)\d+$", r"\1#", name)
         if not entry["directory"]:
             found.add(shown)
-        elif name == "instances":
-            found.add("instances/")
+        elif f"{path}{name}/" in NOT_IN_A_KERNEL:
+            found.add(f"{path}{name}/")
         else:
             found |= {f"{shown}/{below}" for below in tree(read, f"{path}{name}/")}
     return found
