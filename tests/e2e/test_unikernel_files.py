@@ -48,7 +48,7 @@ def tree(read, path=""):
         if not entry["directory"]:
             found.add(shown)
         elif f"{path}{name}/" in NOT_IN_A_KERNEL:
-            found.add(f"{path}{name}/")
+            found.add(f"{name}/")
         else:
             found |= {f"{shown}/{below}" for below in tree(read, f"{path}{name}/")}
     return found
