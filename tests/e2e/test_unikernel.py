@@ -4,6 +4,7 @@
 import os
 import random
 import re
+import socket
 import subprocess
 import threading
 
@@ -184,6 +185,28 @@ def test_exhausted_memory_is_reported_and_survived():
     assert re.search(r"memory: exhausted: no 64 KiB in a row left of \d+ MiB", output), output
     assert "fault_memory+0x" in output
     assert re.search(r"malloc gave \d+ MiB, then nothing", output)
+
+
+def test_a_ring_that_is_too_large_for_the_memory_shrinks_and_says_so():
+    code, output, _ = call("run", TARGET="hello", TRACE="ftrace", MEMORY="96M", BUFFER="256M")
+    assert code == 0
+    said = re.search(r"trace: the ring has (\d+) MiB, not 256: there is no more memory\n", output)
+    assert 1 <= int(said[1]) < 96
+    assert output.endswith("Hello from a kernel with one program in it.\n")
+
+
+def test_the_monitors_nmi_has_each_processor_say_where_it_is(tmp_path):
+    path = tmp_path / "monitor"
+    with Machine(TARGET="webserver", CPUS=2,
+                 QEMU_ARGS=f"-monitor unix:{path},server=on,wait=off") as machine:
+        machine.wait_for("webserver: http")
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.connect(str(path))
+            monitor.sendall(b"nmi\n")
+            for cpu in range(2):
+                machine.wait_for(rf"\*\*\* non-maskable interrupt on CPU {cpu}, thread 0 \(idle\)\n"
+                                 r".* schedule_idle\+")
+        assert machine.get("/primes/10")[0] == 200
 
 
 def test_an_option_that_is_no_number_is_named():
