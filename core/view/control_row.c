@@ -60,7 +60,7 @@ int gt_row_number(const char *bytes, size_t count, uint64_t highest, uint64_t *v
 		if (digit > 9)
 			return REFUSE(message, GT_EINVAL, "a number is wanted, not '%.*s'",
 				      SHOWN(all, all_count));
-		if (number > (highest - digit) / 10)
+		if (digit > highest || number > (highest - digit) / 10)
 			return REFUSE(message, GT_EINVAL, "'%.*s' is too large",
 				      SHOWN(all, all_count));
 		number = number * 10 + digit;
