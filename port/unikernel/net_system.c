@@ -16,11 +16,6 @@ u32_t sys_now(void)
 	return (u32_t)(clock_ns() / 1000000);
 }
 
-u32_t sys_jiffies(void)
-{
-	return sys_now();
-}
-
 uint32_t sys_protector, sys_protections;
 
 /* ---- mutexes ---- */

@@ -90,7 +90,6 @@ static void bury(struct thread *thread)
  * stands on. */
 static struct wait_queue dead_queue;
 static struct list dead;
-static struct thread *gravedigger;
 
 static void *dig(void *argument)
 {
@@ -159,7 +158,7 @@ void thread_detach(struct thread *thread)
 void threads_init(void)
 {
 	list_init(&dead);
-	gravedigger = thread_create("gravedigger", dig, NULL, 0, true);
+	thread_create("gravedigger", dig, NULL, 0, true);
 }
 
 void threads_visit(bool (*visit)(struct thread *thread, void *argument), void *argument)
