@@ -247,6 +247,26 @@ static int undo_code(struct gt_detach *out, bool keep)
 	return error;
 }
 
+/* B and C. */
+static int put_back(struct gt_detach *out, const struct gt_stopped_threads *threads, bool *clean,
+		    struct gt_message *message)
+{
+	int error = gt_process_maps(out->process->pid, &out->maps, message);
+
+	if (error)
+		return error;
+	gt_detach_find_unwinders(out);
+	error = gt_detach_look_at_unwinders(out, threads);
+	if (!error)
+		error = gt_detach_put_back_slots(out);
+	if (!error)
+		error = gt_detach_fix_exceptions(out, threads);
+	if (!error)
+		error = gt_detach_look_inside(out, threads, clean);
+	gt_maps_free(&out->maps);
+	return error;
+}
+
 /* One stop of the world. *done: all is out. */
 static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		    struct gt_message *message)
@@ -262,15 +282,13 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		error = undo_code(out, true);
 	if (!error)
 		error = gt_detach_read_granules(out);
-	/* A walk of V8's that holds a place of the mirror may write there: slots wait for it. */
+	/* A walk of V8's that holds a place of the mirror may write there: all waits for it. */
 	if (!error && out->walks < WALKS_MOST)
 		walked = gt_resolver_in_use(out->process, &out->header, out->image, &out->state,
 					    &threads);
 	out->walks += walked;
 	if (!error && !walked)
-		error = gt_detach_put_back_slots(out);
-	if (!error)
-		error = gt_detach_look_inside(out, &threads, &clean);
+		error = put_back(out, &threads, &clean, message);
 	if (!error && clean && !out->lookups_gone) {
 		if (out->lookup_count)
 			error = undo_code(out, false);
@@ -342,6 +360,8 @@ int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int 
 	if (!error && !done && out->image)
 		*left = out->foreign ? GT_DETACH_LEFT_PATCH : GT_DETACH_LEFT_THREAD;
 	free(out->granules);
+	free(out->left.at);
+	free(out->restored.at);
 	free(out->threads);
 	free(out);
 	return error;

@@ -23,24 +23,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* So much of a stack is looked at, from the stack pointer on; compilers use 128 bytes below it. */
-#define STACK_BYTES 65536u
-#define RED_ZONE    128u
-/* An address of ours this near to a return address into an unwinder is in its frames. */
-#define NEAR_WORDS 256u
 /* Without such, it can be an unwinder that is not known as one, but only near the stack pointer and
  * not for long: so much CPU time (clock ticks, 10 ms each) is more than any step of it takes. */
 #define UNKNOWN_BYTES 8192u
 #define UNKNOWN_TICKS 5u
-#define UNWINDERS     8u
 
 struct looker {
 	struct gt_detach *out;
-	const struct gt_map *unwinders[UNWINDERS];
-	uint32_t unwinder_count;
 	bool frames;	  /* this thread has a signal frame that goes back to our code, */
 	bool interrupted; /* … or to an unwinder */
-	uint64_t words[(STACK_BYTES + RED_ZONE) / 8];
+	uint64_t words[GT_DETACH_STACK_WORDS];
 };
 
 static bool is_ours(const void *data, uint64_t address)
@@ -70,30 +62,10 @@ static uint64_t old_place(const struct gt_detach *out, uint64_t address)
 	return place && !is_kept(out, place) ? place : 0;
 }
 
-static void find_unwinders(struct looker *looker)
-{
-	const struct gt_maps *maps = &looker->out->maps;
-	size_t i;
-
-	for (i = 0; i < maps->count && looker->unwinder_count < UNWINDERS; i++)
-		if (maps->entries[i].executable && (strstr(maps->entries[i].path, "/libgcc_s") ||
-						    strstr(maps->entries[i].path, "/libunwind")))
-			looker->unwinders[looker->unwinder_count++] = &maps->entries[i];
-}
-
-static bool is_unwinder(const struct looker *looker, uint64_t address)
-{
-	uint32_t i;
-
-	for (i = 0; i < looker->unwinder_count; i++)
-		if (address >= looker->unwinders[i]->start && address < looker->unwinders[i]->end)
-			return true;
-	return false;
-}
-
 static bool is_wanted(const void *data, uint64_t address)
 {
-	return is_ours(data, address) || is_unwinder(data, address);
+	return is_ours(data, address) ||
+	       gt_detach_is_unwinder(((const struct looker *)data)->out, address);
 }
 
 static int note_frame(void *data, const struct gt_frame_place *frame)
@@ -112,7 +84,7 @@ static int note_frame(void *data, const struct gt_frame_place *frame)
 	return 0;
 }
 
-static bool has_mirror(const struct gt_detach *out, uint64_t address)
+bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address)
 {
 	uint64_t key = (address >> GRAFTRACE_GRANULE_SHIFT) + 2;
 	size_t low = 0, high = out->granule_count;
@@ -142,22 +114,31 @@ static bool is_held(const struct gt_detach *out, uint64_t word)
 		if (word - out->state.regions[i].start < GT_DETACH_PAGE)
 			return true;
 	return gt_detach_is_stub_return(out, word) || gt_detach_is_stub_return(out, word + 1) ||
-	       has_mirror(out, word ^ GT_DETACH_MIRROR);
+	       gt_detach_has_mirror(out, word ^ GT_DETACH_MIRROR);
 }
 
-/* The thread's stack from the red zone on, into looker->words. Returns how many. */
-static size_t read_stack(struct looker *looker, const struct user_regs_struct *registers)
+size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_struct *registers,
+			    uint64_t words[GT_DETACH_STACK_WORDS], uint64_t *at)
 {
-	const struct gt_map *stack = gt_maps_find(&looker->out->maps, registers->rsp);
-	uint64_t at = registers->rsp & ~7ull, bytes;
+	const struct gt_map *stack = gt_maps_find(&out->maps, registers->rsp);
+	uint64_t low = (registers->rsp & ~7ull) - GT_DETACH_RED_ZONE, bytes;
 
 	if (!stack || !stack->writable)
 		return 0;
-	at = at - RED_ZONE < stack->start ? stack->start : at - RED_ZONE;
-	bytes = stack->end - at;
-	if (bytes > sizeof(looker->words))
-		bytes = sizeof(looker->words);
-	return gt_process_read(looker->out->process, at, looker->words, bytes) ? 0 : bytes / 8;
+	if (low < stack->start)
+		low = stack->start;
+	bytes = stack->end - low;
+	if (bytes > GT_DETACH_STACK_WORDS * 8)
+		bytes = GT_DETACH_STACK_WORDS * 8;
+	*at = low;
+	return gt_process_read(out->process, low, words, bytes) ? 0 : bytes / 8;
+}
+
+static size_t read_stack(struct looker *looker, const struct user_regs_struct *registers)
+{
+	uint64_t at;
+
+	return gt_detach_read_stack(looker->out, registers, looker->words, &at);
 }
 
 /* The return address of a stub that called its function is on the stack. */
@@ -187,7 +168,7 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 
 	if ((long)registers->orig_rax >= 0 && !interrupted)
 		return HELD_NOTHING;
-	if (is_unwinder(looker, registers->rip))
+	if (gt_detach_is_unwinder(looker->out, registers->rip))
 		seen = 0;
 	for (i = 0; i < 15; i++) /* r15 … rdi */
 		if (is_held(looker->out, general[i]))
@@ -195,9 +176,9 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 	if (held)
 		pending = 0;
 	for (i = 0; i < count; i++) {
-		if (is_unwinder(looker, looker->words[i])) {
+		if (gt_detach_is_unwinder(looker->out, looker->words[i])) {
 			seen = i;
-			if (pending != ~(size_t)0 && i - pending < NEAR_WORDS)
+			if (pending != ~(size_t)0 && i - pending < GT_DETACH_NEAR_WORDS)
 				return HELD_BY_UNWINDER;
 		}
 		if (!is_held(looker->out, looker->words[i]))
@@ -205,14 +186,14 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 		pending = i;
 		if (i < UNKNOWN_BYTES / 8)
 			held = HELD_BY_UNKNOWN;
-		if (seen != ~(size_t)0 && i - seen < NEAR_WORDS)
+		if (seen != ~(size_t)0 && i - seen < GT_DETACH_NEAR_WORDS)
 			return HELD_BY_UNWINDER;
 	}
 	return held && seen == 0 ? HELD_BY_UNWINDER : held;
 }
 
 /* CPU time of a thread in clock ticks: proc(5), utime and stime. */
-static uint64_t ticks_of(pid_t pid, pid_t tid)
+static uint64_t ticks_of(pid_t tid)
 {
 	unsigned long user = 0, system = 0;
 	char path[64], text[512];
@@ -220,7 +201,7 @@ static uint64_t ticks_of(pid_t pid, pid_t tid)
 	ssize_t size;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)tid, (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
@@ -304,7 +285,7 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 	}
 	held = holds(looker, &registers, seen->interrupted, read_stack(looker, &registers));
 	if (held == HELD_BY_UNKNOWN) {
-		ticks = ticks_of(looker->out->process->pid, seen->tid);
+		ticks = ticks_of(seen->tid);
 		if (seen->new)
 			seen->ticks = ticks;
 		else if (ticks - seen->ticks >= UNKNOWN_TICKS)
@@ -351,15 +332,12 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	struct looker *looker = calloc(1, sizeof(*looker));
 	bool left = true;
 	size_t i;
-	int error = looker ? gt_process_maps(out->process->pid, &out->maps, NULL) : GT_ENOMEM;
+	int error = 0;
 
 	*clean = false;
-	if (error) {
-		free(looker);
-		return error;
-	}
+	if (!looker)
+		return GT_ENOMEM;
 	looker->out = out;
-	find_unwinders(looker);
 	out->inside = out->state.called_out != 0;
 	for (i = 0; !error && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
@@ -369,8 +347,8 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	}
 	if (!error)
 		error = look_at_stacks(looker, threads);
-	/* Once and for all: a new thread comes from one that has left. */
-	out->quiet = out->quiet || (!error && left && !looker->frames);
+	/* Once and for all: a new thread comes from one that has left, and no slot was left. */
+	out->quiet = out->quiet || (!error && left && !looker->frames && !out->left.count);
 	*clean = out->quiet;
 	for (i = 0; !error && out->quiet && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
@@ -378,7 +356,6 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 		error = !seen ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);
 		*clean = *clean && !error && seen->clean;
 	}
-	gt_maps_free(&out->maps);
 	free(looker);
 	return error;
 }

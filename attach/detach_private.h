@@ -11,11 +11,17 @@
 #include "attach/detach.h"
 #include "attach/threads.h"
 
-#define GT_DETACH_PAGE	  4096ull
-#define GT_DETACH_GRANULE (1ull << GRAFTRACE_GRANULE_SHIFT)
-#define GT_DETACH_MIRROR  (1ull << GRAFTRACE_MIRROR_BIT)
-#define GT_DETACH_HIGHEST (1ull << 47)
-#define GT_DETACH_ARENA	  "/memfd:graftrace"
+#define GT_DETACH_PAGE	    4096ull
+#define GT_DETACH_GRANULE   (1ull << GRAFTRACE_GRANULE_SHIFT)
+#define GT_DETACH_MIRROR    (1ull << GRAFTRACE_MIRROR_BIT)
+#define GT_DETACH_HIGHEST   (1ull << 47)
+#define GT_DETACH_ARENA	    "/memfd:graftrace"
+#define GT_DETACH_UNWINDERS 8
+/* So much of a stack is looked at, from the red zone on (compilers use 128 bytes). */
+#define GT_DETACH_RED_ZONE    128u
+#define GT_DETACH_STACK_WORDS ((65536u + GT_DETACH_RED_ZONE) / 8)
+/* An address of ours this near to a return address into an unwinder is in its frames. */
+#define GT_DETACH_NEAR_WORDS 256u
 /* Hooks by which unwinders find the stubs' unwind data, in one process. */
 #define GT_DETACH_LOOKUPS 32
 
@@ -29,6 +35,12 @@ struct gt_seen_thread {
 	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one */
 };
 
+struct gt_addresses {
+	uint64_t *at;
+	size_t count;
+	size_t room;
+};
+
 struct gt_detach {
 	struct gt_process *process;
 	struct gt_tracee *tracee; /* NULL: not known to this host */
@@ -36,7 +48,11 @@ struct gt_detach {
 	struct graftrace_agent_image header;
 	struct graftrace_agent_state state;
 	uint64_t call_returns[GRAFTRACE_AGENT_REGIONS];
-	struct gt_maps maps;		    /* of this round, while it is looked who is inside */
+	struct gt_maps maps; /* of this round, and the unwinders' code in them */
+	const struct gt_map *unwinders[GT_DETACH_UNWINDERS];
+	uint32_t unwinder_count;
+	struct gt_addresses left;	    /* slots that stay in this round, sorted */
+	struct gt_addresses restored;	    /* that came back in this round */
 	struct graftrace_granule *granules; /* of this round, by address */
 	size_t granule_count;
 	/* Patches that stay until no unwinder needs them. */
@@ -61,7 +77,23 @@ int gt_detach_read_granules(struct gt_detach *out);
 uint64_t gt_detach_stack_of(const struct graftrace_granule *granule);
 int gt_detach_put_back_slots(struct gt_detach *out);
 
-/* detach_inside.c: moves threads out of moved code, and sets `inside` and `quiet`. *clean: no
+/* detach_unwinders.c: which code is an unwinder's (in out->maps), and whether an address is in it.
+ */
+void gt_detach_find_unwinders(struct gt_detach *out);
+bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
+/* Before the slots: which of them stay for now. Then gt_detach_leaves() says so of each; of one
+ * that came back it is noted, and all that did are told to the exceptions that are under way. */
+int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads);
+bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
+int gt_detach_note_restored(struct gt_detach *out, uint64_t slot);
+int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads);
+
+/* detach_inside.c: whether a place of a stack has a mirror; a thread's stack from the red zone on:
+ * how many words, and *at: where the first stands. */
+bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address);
+size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_struct *registers,
+			    uint64_t words[GT_DETACH_STACK_WORDS], uint64_t *at);
+/* Moves threads out of moved code, and sets `inside` and `quiet`. *clean: no
  * thread holds an address of ours, or will. */
 int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads,
 			  bool *clean);

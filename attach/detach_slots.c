@@ -102,8 +102,12 @@ static int put_back_page(struct gt_detach *out, struct writes *writes, uint64_t 
 		return 0;
 	for (i = 0; !error && i < GT_DETACH_PAGE / 8; i++)
 		if (mirror[i] && gt_detach_is_stub_return(out, stack[i]) &&
-		    !gt_detach_is_stub_return(out, mirror[i]))
-			error = add_write(out, writes, at + i * 8, mirror[i]);
+		    !gt_detach_is_stub_return(out, mirror[i]) &&
+		    !gt_detach_leaves(out, at + i * 8)) {
+			error = gt_detach_note_restored(out, at + i * 8);
+			if (!error)
+				error = add_write(out, writes, at + i * 8, mirror[i]);
+		}
 	return error;
 }
 

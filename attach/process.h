@@ -16,11 +16,18 @@
 #include <sys/types.h>
 #include <graftrace/error.h>
 
+#define GT_PROCESS_SHARERS 32
+
 struct gt_process {
 	pid_t pid;
 	int memory;    /* /proc/PID/mem, -1 = not open */
 	int pidfd;     /* readable once the process has ended; -1 = not open */
 	pid_t stopped; /* a thread of it that the calling thread has ptrace-stopped; 0 = none */
+	/* Other processes with the same memory (attach/sharers.c), and up to which number was
+	 * looked for them; 0 = not at all. */
+	pid_t sharers[GT_PROCESS_SHARERS];
+	uint32_t sharer_count;
+	long last_number;
 };
 
 /* One line of /proc/PID/maps. */

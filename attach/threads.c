@@ -17,6 +17,7 @@
 #define _GNU_SOURCE
 #include "attach/threads.h"
 #include "attach/process.h"
+#include "attach/sharers.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -429,8 +430,8 @@ static void sweep(const struct gt_stopped_threads *threads, size_t first, int *h
 /* One pass over the threads: *found = how many new ones were stopped. Those are seized and
  * interrupted at once and waited for afterwards, so that the pass takes one scheduling round, not
  * one a thread. */
-static int stop_pass(struct gt_process *process, struct gt_stopped_threads *threads, size_t *found,
-		     struct gt_message *message)
+static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_threads *threads,
+		     size_t *found, struct gt_message *message)
 {
 	char path[64];
 	struct dirent *entry;
@@ -439,17 +440,20 @@ static int stop_pass(struct gt_process *process, struct gt_stopped_threads *thre
 	int error = 0, *reached;
 	DIR *directory;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
+	*found = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	directory = opendir(path);
+	if (!directory && pid != process->pid)
+		return 0;
 	if (!directory)
-		return gt_fail(message, GT_EGONE, "process %d has ended", (int)process->pid);
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)pid);
 	while (!error && (entry = readdir(directory))) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
 
 		if (tid <= 0 || known(threads, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
-			if (errno == ESRCH || is_dead(process->pid, tid))
+			if (errno == ESRCH || is_dead(pid, tid))
 				continue;
 			error = gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid,
 					strerror(errno));
@@ -495,17 +499,26 @@ static int stop_pass(struct gt_process *process, struct gt_stopped_threads *thre
 int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threads,
 		    struct gt_message *message)
 {
-	size_t found;
+	size_t found, more;
 	int error;
 
 	*threads = (struct gt_stopped_threads){ 0 };
+	gt_sharers_look(process);
 	do {
+		uint32_t i;
+
 		/* A thread that clones makes the child before it stops: the next pass sees it. */
-		error = stop_pass(process, threads, &found, message);
+		error = stop_pass(process, process->pid, threads, &found, message);
+		for (i = 0; !error && i < process->sharer_count; i++) {
+			error = stop_pass(process, process->sharers[i], threads, &more, message);
+			found += more;
+		}
 		if (error) {
 			gt_threads_resume(process, threads);
 			return error;
 		}
+		if (!found)
+			found = gt_sharers_look(process);
 	} while (found > 0);
 	if (threads->count == 0 || !process->stopped) {
 		gt_threads_resume(process, threads);

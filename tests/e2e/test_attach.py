@@ -358,6 +358,61 @@ int main(void)
         assert target.line() == "7"
 
 
+SHARERS = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long rounds[3];
+static volatile int wrong;
+static const char *volatile end;
+__attribute__((noinline)) static long fib(long n)
+{
+	return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+static int works(void *number)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!end) {
+		if (fib(10) != 55)
+			wrong = 1;
+		rounds[(long)number]++;
+	}
+	return 0;
+}
+int main(void)
+{
+	int pids[3], status;
+	for (long i = 0; i < 3; i++)
+		pids[i] = clone(works, (char *)malloc(1 << 20) + (1 << 20), CLONE_VM | SIGCHLD, (void *)i);
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	end = "end";
+	for (int i = 0; i < 3; i++)
+		if (waitpid(pids[i], &status, 0) != pids[i] || status)
+			wrong = 1;
+	printf("%s\n", !wrong && rounds[0] && rounds[1] && rounds[2] ? "right" : "wrong");
+	fflush(stdout);
+	pause();
+}
+"""
+
+
+def test_processes_that_share_the_memory_stand_still_with_the_threads(graftrace, compile):
+    with Running(compile(SHARERS, "-O2")) as target:
+        before = look(target.pid)
+        for _ in range(3 * MORE):
+            record(graftrace, target.pid, "--for", "10ms", "-o", "/dev/null")
+        assert look(target.pid)["code"] == before["code"]
+        assert is_clean(target.pid)
+        assert target("") == "right"
+
+
 RESTLESS = r"""
 #define _GNU_SOURCE
 #include <stdio.h>

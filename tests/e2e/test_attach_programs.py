@@ -14,7 +14,7 @@ from conftest import PROGRAMS, ROOT
 
 # More rounds: what a nightly run does.
 MORE = int(os.environ.get("GRAFTRACE_LONG_TESTS", "1"))
-MODES = ["throw", "throwers", "threads", "coroutines", "jit", "load", "deep", "signals"]
+MODES = ["throw", "throwers", "cleans", "threads", "coroutines", "jit", "load", "deep", "signals"]
 WAYS = {"none": [], "patchable": ["-fpatchable-function-entry=5"]}
 
 
@@ -92,7 +92,7 @@ def test_threads_that_only_throw_are_left_and_attached_to_again_and_again(graftr
         try:
             assert running.stdout.readline() == "ready\n"
             before = code(running.pid)
-            for i in range(20 * MORE):
+            for i in range(10 * MORE):
                 done = graftrace("record", "-P", running.pid, "--for", "5ms", "-o", "/dev/null", timeout=120)
                 assert "keeps the recorder's memory" not in done.stderr, f"round {i}: {done.stderr}"
                 assert "graftrace" not in Path(f"/proc/{running.pid}/maps").read_text(), f"round {i}"

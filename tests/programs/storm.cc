@@ -83,10 +83,14 @@ KEEP static long throws_below(long n)
 	throw std::runtime_error("below");
 }
 
+KEEP static long deep(long n);
+
 KEEP static void nothing_but_throws_round()
 {
 	for (long n = 1; n <= 12; n++) {
 		long gone = 0, caught = 0;
+		/* Where the unwinder's notes will stand, traced calls stood. */
+		expect("depth", deep(90), 90);
 		try {
 			storm_pass(throws_below, n, &gone);
 		} catch (const std::exception &) {
@@ -95,6 +99,37 @@ KEEP static void nothing_but_throws_round()
 		expect("caught", caught, 1);
 		expect("clean-ups", gone, 2);
 	}
+}
+
+/* Exceptions that are under way for long: clean-ups take most of the time. */
+
+struct slow_guard {
+	long *gone;
+	~slow_guard()
+	{
+		expect("a clean-up's sum", fib(20), 6765);
+		++*gone;
+	}
+};
+
+KEEP static long cleans_up(long n, long *gone)
+{
+	slow_guard guard = { gone };
+	if (n == 0)
+		throw std::runtime_error("deep");
+	return cleans_up(n - 1, gone) + 1;
+}
+
+KEEP static void cleaning_round()
+{
+	long gone = 0, caught = 0;
+	try {
+		cleans_up(4, &gone);
+	} catch (const std::exception &) {
+		caught = 1;
+	}
+	expect("caught", caught, 1);
+	expect("slow clean-ups", gone, 5);
 }
 
 static bool stop;
@@ -296,6 +331,7 @@ int main(int argc, char **argv)
 		void (*begin)();
 		int others; /* threads that do the same */
 	} modes[] = { { "throw", throwing_round, nullptr, 1 },
+		      { "cleans", cleaning_round, nullptr, 1 },
 		      { "throwers", nothing_but_throws_round, nullptr, THROWERS - 1 },
 		      { "threads", threads_round, nullptr, 0 },
 		      { "coroutines", coroutines_round, coroutines_begin, 0 },

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sharers: see sharers.h. All processes are asked once (kcmp(2)); later only those whose numbers
+ * have been given out since, so that a change of what is traced costs next to nothing for it.
+ */
+#define _GNU_SOURCE
+#include "attach/sharers.h"
+#include "attach/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* More new numbers than that: all are asked again. */
+#define NEW_MOST 4096
+
+/* The process number that was given out last; 0: unknown. */
+static long last_number(void)
+{
+	char text[128];
+	ssize_t size;
+	long last = 0;
+	int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return sscanf(text, "%*s %*s %*s %*s %ld", &last) == 1 ? last : 0;
+}
+
+static bool shares(const struct gt_process *process, pid_t pid)
+{
+	return pid > 0 && pid != process->pid &&
+	       syscall(SYS_kcmp, process->pid, pid, KCMP_VM, 0, 0) == 0;
+}
+
+static bool is_thread(const struct gt_process *process, pid_t pid)
+{
+	return syscall(SYS_tgkill, process->pid, pid, 0) == 0;
+}
+
+static bool note(struct gt_process *process, pid_t pid)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->sharer_count; i++)
+		if (process->sharers[i] == pid)
+			return false;
+	if (process->sharer_count == GT_PROCESS_SHARERS)
+		return false;
+	process->sharers[process->sharer_count++] = pid;
+	return true;
+}
+
+static bool look_at_all(struct gt_process *process)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	bool found = false;
+
+	while (processes && (entry = readdir(processes))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+
+		if (shares(process, pid))
+			found = note(process, pid) || found;
+	}
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+bool gt_sharers_look(struct gt_process *process)
+{
+	long last = last_number(), before = process->last_number, pid;
+	bool found = false;
+	uint32_t i;
+
+	/* Who has ended, or executed something else, is none any more. */
+	for (i = 0; i < process->sharer_count;)
+		if (shares(process, process->sharers[i]))
+			i++;
+		else
+			process->sharers[i] = process->sharers[--process->sharer_count];
+	if (!before || !last || last < before || last - before > NEW_MOST)
+		found = look_at_all(process);
+	else
+		for (pid = before + 1; pid <= last; pid++)
+			if (shares(process, (pid_t)pid) && !is_thread(process, (pid_t)pid))
+				found = note(process, (pid_t)pid) || found;
+	process->last_number = last;
+	return found;
+}

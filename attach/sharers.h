@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that share the memory of another without being its threads: children of vfork and of
+ * clone(CLONE_VM). They run the same code, so they have to stand still while it is patched.
+ */
+#ifndef GT_ATTACH_SHARERS_H
+#define GT_ATTACH_SHARERS_H
+
+#include <stdbool.h>
+
+struct gt_process;
+
+/* Brings process->sharers up to date; true: there are new ones. A new one comes from a thread or a
+ * sharer: once all are stopped and a look has found none, there is none. */
+bool gt_sharers_look(struct gt_process *process);
+
+#endif
