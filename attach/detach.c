@@ -25,12 +25,17 @@
 /* Rounds that wait for walks of V8's: what looks like one may be left over on a stack. */
 #define WALKS_MOST 100u
 
-static uint64_t now_ms(void)
+static uint64_t now_ns(void)
 {
 	struct timespec time;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *maps)
@@ -273,6 +278,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 {
 	struct gt_stopped_threads threads;
 	bool clean = false, walked = false;
+	uint64_t start = now_ns();
 	int error = gt_world_stop(out->process, &threads, limit_ms, message);
 
 	if (error)
@@ -298,6 +304,9 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);
 	gt_threads_resume(out->process, &threads);
+	start = now_ns() - start;
+	if (out->tracee && start > out->tracee->left_ns)
+		out->tracee->left_ns = start;
 	if (error && gt_process_ended(out->process))
 		return gt_fail(message, GT_EGONE, "process %d has ended", (int)out->process->pid);
 	if (error)

@@ -120,7 +120,9 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->mode = options->mode;
 	memory->wait_ms = options->mode == GRAFTRACE_MODE_DRAIN ? options->wait_ms : 0;
 	session->wait_ms = memory->wait_ms;
-	memory->fork_policy = options->no_fork;
+	memory->fork_policy = options->no_fork	    ? GRAFTRACE_FORK_CLEAN
+			      : options->watch_ends ? GRAFTRACE_FORK_KNOWN
+						    : GRAFTRACE_FORK_FOLLOW;
 	memory->graph_only = options->graph && options->graph[0];
 	memory->profile = options->profile;
 	memory->children_follow = 0; /* options/function-fork, as on Linux */
@@ -479,6 +481,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.threads = drain->writer_count,
 		.processes = count_processes(session),
 		.stopped_ns = session->stopped_ns,
+		.left_ns = session->left_ns,
 		.no_breakpoints = session->no_breakpoints,
 		.entries_only = session->entries_only,
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,

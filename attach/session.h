@@ -47,6 +47,7 @@ struct gt_session_options {
 	const char *const *library_globs;  /* --lib: these of the system's libraries too */
 	const struct gt_trigger *triggers; /* from the first call on */
 	size_t trigger_count;
+	bool watch_ends; /* how children end matters: they are known before they call anything */
 	/* Bit n - 1: the handlers of signal n get a trigger of action STOP, from when the program
 	 * installs them. */
 	uint64_t stop_signals;
@@ -240,6 +241,7 @@ struct gt_session_totals {
 	uint32_t processes;
 	uint64_t ns;	     /* from start to end */
 	uint64_t stopped_ns; /* the longest time that all threads of a process were stopped */
+	uint64_t left_ns;    /* the same while they were detached from */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
 	/* Why functions that need a breakpoint went untraced: static text; NULL: none was asked
 	 * for, or needed, or all got theirs. */

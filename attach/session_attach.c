@@ -75,6 +75,8 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 				continue;
 			more = true;
 			result = detach_from(tracee, message);
+			if (tracee->left_ns > session->left_ns)
+				session->left_ns = tracee->left_ns;
 			error = error ? error : result;
 			tracee->has_agent = false;
 		}

@@ -90,6 +90,7 @@ struct gt_session {
 	bool detached;		/* for good */
 	uint32_t wait_ms;	/* of the arena, while this host lives */
 	uint64_t stopped_ns;
+	uint64_t left_ns;	    /* the same of detaching */
 	const char *entries_only;   /* the same */
 	const char *no_breakpoints; /* of a process that is gone (struct gt_session_totals) */
 	/* Ancestors of the processes: one of them becomes the parent of orphans. */

@@ -34,10 +34,27 @@ static long last_number(void)
 	return sscanf(text, "%*s %*s %*s %*s %ld", &last) == 1 ? last : 0;
 }
 
+/* Threads of the kernel have none, nor has a process that ends: to kcmp that is the same. */
+static bool has_memory(pid_t pid)
+{
+	char path[64], text[32];
+	ssize_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return strtoul(text, NULL, 10) != 0;
+}
+
 static bool shares(const struct gt_process *process, pid_t pid)
 {
 	return pid > 0 && pid != process->pid &&
-	       syscall(SYS_kcmp, process->pid, pid, KCMP_VM, 0, 0) == 0;
+	       syscall(SYS_kcmp, process->pid, pid, KCMP_VM, 0, 0) == 0 && has_memory(pid);
 }
 
 static bool is_thread(const struct gt_process *process, pid_t pid)

@@ -42,6 +42,7 @@
 #define LATE_MS 200
 /* … while others are stopped. */
 #define PATIENCE_MS 20
+#define EXITING	    4ul /* PF_EXITING of the kernel, in the flags of proc(5) */
 #define ONLY_LOOK   (~(uint64_t)0)
 /* How often all are looked at in vain before one is waited for. */
 #define IDLE_SWEEPS 8
@@ -395,12 +396,20 @@ static bool known(const struct gt_stopped_threads *threads, pid_t tid)
 	return false;
 }
 
-/* A zombie: the first thread has ended before the others, or this one is about to go. */
+/* A zombie (the first thread has ended before the others), or on its way there: it runs no code of
+ * the program any more. The kernel refuses to trace it, or we still do, if it was stopped when it
+ * was killed. */
 static bool is_dead(pid_t pid, pid_t tid)
 {
-	char state = state_of(pid, tid);
+	char text[512], *after, state;
+	unsigned long flags = 0;
 
-	return state == 0 || state == 'Z' || state == 'X';
+	if (!read_proc(text, sizeof(text), "/proc/%d/task/%d/stat", (int)pid, (int)tid))
+		return true;
+	after = strrchr(text, ')'); /* the name may hold anything */
+	if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+		return true;
+	return state == 'Z' || state == 'X' || (flags & EXITING);
 }
 
 /* Those that stop at once (all that sleep) are looked after at once: until keep_call() has been

@@ -112,6 +112,7 @@ struct gt_tracee {
 	size_t object_count;
 	size_t object_room;
 	uint64_t stopped_ns;   /* the longest stop of all threads for a change */
+	uint64_t left_ns;      /* and in being detached from */
 	struct gt_edits edits; /* of the change under way */
 };
 

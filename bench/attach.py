@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long a process stands still while graftrace attaches to it: 10,000 functions, eight threads
+"""How long a process stands still while graftrace attaches to it and leaves it: 10,000 functions, eight threads
 that call them."""
 
 import re
@@ -37,7 +37,7 @@ def attach():
     target = subprocess.Popen([build()], cwd=SCRATCH)
     try:
         time.sleep(0.2)
-        stops = []
+        stops, leaves = [], []
         for _ in range(ROUNDS):
             _, said = graftrace("record", "-P", target.pid, "-l", "f[0-9]*", "--for", "10ms",
                                 "-o", SCRATCH / "attach.data")
@@ -45,12 +45,15 @@ def attach():
             if not stopped or target.poll() is not None:
                 raise Failed(f"{GRAFTRACE} said {said!r}")
             stops.append(float(stopped.group(1)))
+            leaves.append(float(re.search(r"left in stops of ([0-9.]+) ms", said).group(1)))
     finally:
         target.kill()
         target.wait()
     say(f"all threads stopped while attaching, {FUNCTIONS:,} functions", "≤ 50 ms",
         median(stops), "ms", f"{ROUNDS} rounds, {THREADS} threads; ms: "
         + spread({"stop": stops}, "stop"))
+    say(f"all threads stopped while detaching, {FUNCTIONS:,} functions", "", median(leaves), "ms",
+        f"the longest of its stops; {ROUNDS} rounds, {THREADS} threads; ms: " + spread({"stop": leaves}, "stop"))
 
 
 if __name__ == "__main__":

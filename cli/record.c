@@ -427,6 +427,7 @@ static int start_session(struct recording *recording)
 		.triggers = recording->stop.triggers,
 		.trigger_count = recording->stop.trigger_count,
 		.stop_signals = recording->stop.signals,
+		.watch_ends = recording->stop.ends,
 		.sink = gt_file_writer_sink(recording->writer),
 	};
 	int error;

@@ -153,6 +153,7 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	char threads[32];
 	char lost_text[32];
 	char size[32];
+	char left[64] = "";
 	uint64_t lost = 0;
 	bool ring = options->choice.overwrite || options->serve != NULL;
 
@@ -164,8 +165,12 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 		 grouped(totals->calls, calls), totals->calls == 1 ? "" : "s",
 		 grouped(totals->threads, threads), totals->threads == 1 ? "" : "s",
 		 (double)totals->ns / 1e9, grouped(lost, lost_text));
+	if (options->pid_count > 0 && totals->left_ns > 0)
+		snprintf(left, sizeof(left), ", left in stops of %.1f ms at most",
+			 (double)totals->left_ns / 1e6);
 	if (path != NULL)
-		fprintf(stderr, "graftrace: %s%s (%s)\n", line, path, of_bytes(file_bytes, size));
+		fprintf(stderr, "graftrace: %s%s (%s)%s\n", line, path, of_bytes(file_bytes, size),
+			left);
 	else
 		fprintf(stderr, "graftrace: %sno recording\n", line);
 

@@ -23,6 +23,9 @@ bool gt_record_stop_init(struct gt_record_stop *stop, const struct gt_record_opt
 	for (size_t i = 0; i < options->stop_count; i++) {
 		if (gt_stop_trigger(&options->stops[i], &stop->triggers[stop->trigger_count]))
 			stop->trigger_count++;
+		if (options->stops[i].kind == GT_STOP_SIGNAL ||
+		    options->stops[i].kind == GT_STOP_CRASH)
+			stop->ends = true;
 		if (options->stops[i].kind == GT_STOP_SIGNAL)
 			stop->signals |= UINT64_C(1) << (options->stops[i].signal - 1);
 	}

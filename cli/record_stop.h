@@ -12,6 +12,7 @@ struct gt_record_stop {
 	struct gt_trigger *triggers; /* of the conditions; for gt_session_options */
 	size_t trigger_count;
 	uint64_t signals; /* as gt_session_options has them */
+	bool ends;	  /* how processes end is a condition */
 	bool stopped;
 	char why[512]; /* "'f' took 12.345 ms in thread 71 of process 70" */
 };

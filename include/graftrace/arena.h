@@ -172,6 +172,14 @@ enum graftrace_arena_mode {
 	GRAFTRACE_MODE_OVERWRITE = 2, /* keep the newest */
 };
 
+/* What becomes of forked children. */
+enum graftrace_fork_policy {
+	GRAFTRACE_FORK_FOLLOW = 0, /* they are traced, and wait for nothing */
+	GRAFTRACE_FORK_CLEAN = 1,  /* they are left clean, and wait for it */
+	GRAFTRACE_FORK_KNOWN = 2,  /* they are traced, and wait until the host knows them: it is to
+				    * see how they end, which the kernel tells only of those */
+};
+
 struct graftrace_arena {
 	/* written once by the host */
 	uint64_t magic;
@@ -201,7 +209,7 @@ struct graftrace_arena {
 	uint32_t mode;	  /* enum graftrace_arena_mode */
 	uint32_t wait_ms; /* how long a writer may wait for a free sub-buffer (drain mode); 0 = drop
 			   */
-	uint32_t fork_policy;	  /* 0: children are traced, 1: children are left clean */
+	uint32_t fork_policy;	  /* enum graftrace_fork_policy */
 	uint32_t graph_only;	  /* 1: threads start outside (set_graph_function is in use) */
 	uint32_t max_depth;	  /* max_graph_depth, 0 = none */
 	uint32_t host_alive;	  /* 0: nobody listens: mail is not waited for */

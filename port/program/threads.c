@@ -328,7 +328,7 @@ static struct gt_thread *make_current(void)
 	gt_port_unlock();
 
 	struct gt_thread *thread = home->block;
-	bool clean = wiped && arena->fork_policy != 0;
+	bool clean = wiped && arena->fork_policy == GRAFTRACE_FORK_CLEAN;
 	memset(thread, 0, sizeof(*thread));
 	thread->self = thread;
 	thread->pid = pid;
@@ -369,7 +369,8 @@ static struct gt_thread *make_current(void)
 	thread->owner = gt_threads_pointer();
 	set_gs((uint64_t)thread);
 	if (wiped)
-		gt_mail_send(GRAFTRACE_MAIL_FORK, parent, clean ? 1000 : 0);
+		gt_mail_send(GRAFTRACE_MAIL_FORK, parent,
+			     gt_port_arena()->fork_policy != GRAFTRACE_FORK_FOLLOW ? 1000 : 0);
 	return thread;
 fail:
 	gt_port_unlock();
