@@ -150,13 +150,25 @@ void trace_changed(void)
 		call_keeper();
 }
 
-static bool is_full(const struct graftrace_arena *arena)
+/* Has somebody's call gone unrecorded, and been counted? */
+static bool is_lost(struct graftrace_arena *arena)
+{
+	const struct graftrace_stream *streams = graftrace_arena_streams(arena);
+	for (uint32_t i = 0; i < arena->stream_count; i++)
+		if (__atomic_load_n(&streams[i].stopped_full, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+static bool is_full(struct graftrace_arena *arena)
 {
 	uint32_t mode = __atomic_load_n(&arena->mode, __ATOMIC_RELAXED);
 	uint32_t room = __atomic_load_n(&arena->free_count, __ATOMIC_RELAXED);
 	if (mode != GRAFTRACE_MODE_RING)
 		return false;
-	return is_parked ? room <= arena->sub_buffer_count / ROOM_PART : room == 0;
+	if (is_parked)
+		return room <= arena->sub_buffer_count / ROOM_PART;
+	return room == 0 && is_lost(arena);
 }
 
 static void look(void)

@@ -13,7 +13,7 @@ import pytest
 
 import format_reader
 from conftest import BUILD, ROOT
-from unikernel import Machine, image
+from unikernel import LIMIT_S, Machine, image
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 COUNTED = re.compile(r"stress: calls (.*)")
@@ -392,6 +392,30 @@ def test_a_pipe_gives_each_record_once_and_goes_on(machine):
     end = time.monotonic() + 30
     while put(machine, "trace", "")[0] != 204:  # until the guest has seen that the reader left
         assert time.monotonic() < end
+
+
+def test_a_ring_that_was_full_goes_on_when_it_is_cleared():
+    """Calls are taken out of a kernel whose ring stays full, and come back."""
+    def dropped(machine):
+        return sum(int(re.search(r"dropped events: (\d+)",
+                                 ftrace(machine, f"per_cpu/cpu{cpu}/stats").decode())[1])
+                   for cpu in range(2))
+
+    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2, BUFFER="1M") as machine:
+        machine.wait_for("webserver: http")
+        end = time.monotonic() + LIMIT_S
+        while not dropped(machine):
+            assert time.monotonic() < end
+            visit(machine)
+        visit(machine)
+        assert put(machine, "trace", "")[0] == 204
+        while b"serve()" not in ftrace(machine, "trace"):
+            assert time.monotonic() < end
+            visit(machine, 1)
+        # a mark needs no call that is traced
+        assert put(machine, "current_tracer", "nop")[0] == 204
+        assert put(machine, "trace_marker", "with nothing traced")[0] == 204
+        assert b"with nothing traced" in ftrace(machine, "trace")
 
 
 def test_tracers_and_filters_are_chosen_at_run_time(machine):
