@@ -255,13 +255,31 @@ static int reach_interrupt(pid_t tid, uint64_t patience_ms, struct gt_message *m
 	}
 }
 
+/* A zombie (the first thread has ended before the others), or on its way there: it runs no code of
+ * the program any more. The kernel refuses to trace it, or we still do, if it was stopped when it
+ * was killed. */
+static bool is_dead(pid_t tid)
+{
+	char text[512], *after, state;
+	unsigned long flags = 0;
+
+	if (!read_proc(text, sizeof(text), "/proc/%d/task/%d/stat", (int)tid, (int)tid))
+		return true;
+	after = strrchr(text, ')'); /* the name may hold anything */
+	if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+		return true;
+	return state == 'Z' || state == 'X' || (flags & EXITING);
+}
+
 int gt_thread_stop(pid_t tid, int options, struct gt_message *message)
 {
 	if (ptrace(PTRACE_SEIZE, tid, 0, options | PTRACE_O_TRACESYSGOOD) != 0) {
-		if (errno == ESRCH)
+		int reason = errno;
+
+		if (reason == ESRCH || is_dead(tid))
 			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 		return gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid,
-			       strerror(errno));
+			       strerror(reason));
 	}
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0)
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
@@ -396,22 +414,6 @@ static bool known(const struct gt_stopped_threads *threads, pid_t tid)
 	return false;
 }
 
-/* A zombie (the first thread has ended before the others), or on its way there: it runs no code of
- * the program any more. The kernel refuses to trace it, or we still do, if it was stopped when it
- * was killed. */
-static bool is_dead(pid_t pid, pid_t tid)
-{
-	char text[512], *after, state;
-	unsigned long flags = 0;
-
-	if (!read_proc(text, sizeof(text), "/proc/%d/task/%d/stat", (int)pid, (int)tid))
-		return true;
-	after = strrchr(text, ')'); /* the name may hold anything */
-	if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
-		return true;
-	return state == 'Z' || state == 'X' || (flags & EXITING);
-}
-
 /* Those that stop at once (all that sleep) are looked after at once: until keep_call() has been
  * there, a host that is killed leaves them with EINTR. how[i]: of threads[first + i]: 0, GT_EGONE,
  * GT_EIO; GT_EAGAIN: it is to be waited for. */
@@ -462,10 +464,12 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 		if (tid <= 0 || known(threads, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
-			if (errno == ESRCH || is_dead(pid, tid))
+			int reason = errno;
+
+			if (reason == ESRCH || is_dead(tid))
 				continue;
 			error = gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid,
-					strerror(errno));
+					strerror(reason));
 			break;
 		}
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
