@@ -109,6 +109,11 @@ pid_t gt_detach_host(const struct gt_process *process, uint64_t image)
 	return host;
 }
 
+bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address)
+{
+	return address - out->image < out->header.text_bytes || gt_detach_in_region(out, address);
+}
+
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address)
 {
 	uint32_t i;
@@ -283,6 +288,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 
 	if (error)
 		return error;
+	out->rounds++;
 	error = read_agent(out, message);
 	if (!error && first)
 		error = undo_code(out, true);

@@ -37,10 +37,7 @@ struct looker {
 
 static bool is_ours(const void *data, uint64_t address)
 {
-	const struct looker *looker = data;
-	const struct gt_detach *out = looker->out;
-
-	return address - out->image < out->header.text_bytes || gt_detach_in_region(out, address);
+	return gt_detach_is_ours(((const struct looker *)data)->out, address);
 }
 
 /* Within the instructions that a lookup's patch covers: they are not there yet. */
@@ -157,8 +154,8 @@ static bool was_called(const struct looker *looker, size_t count)
 
 enum held { HELD_NOTHING, HELD_BY_UNKNOWN, HELD_BY_UNWINDER };
 
-/* One that waits in the kernel is in no unwinder, and has only old words on its stack; but for a
- * signal's handler that waits on top of one. */
+/* One that only waits in the kernel holds nothing, but for a signal's handler that waits on top of
+ * an unwinder. */
 static enum held holds(const struct looker *looker, const struct user_regs_struct *registers,
 		       bool interrupted, size_t count)
 {
@@ -166,7 +163,7 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 	size_t i, seen = ~(size_t)0, pending = ~(size_t)0;
 	enum held held = HELD_NOTHING;
 
-	if ((long)registers->orig_rax >= 0 && !interrupted)
+	if (!interrupted && gt_detach_only_waits(looker->out, registers))
 		return HELD_NOTHING;
 	if (gt_detach_is_unwinder(looker->out, registers->rip))
 		seen = 0;

@@ -62,12 +62,15 @@ struct gt_detach {
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;
-	uint32_t walks; /* rounds that a walk of V8's was waited for */
-	bool quiet;	/* all threads have left: nobody will take a slot any more */
-	bool foreign;	/* someone else wrote over a patch */
-	bool inside;	/* someone stands in our code */
+	uint32_t rounds; /* begun */
+	uint32_t walks;	 /* rounds that a walk of V8's was waited for */
+	bool quiet;	 /* all threads have left: nobody will take a slot any more */
+	bool foreign;	 /* someone else wrote over a patch */
+	bool inside;	 /* someone stands in our code */
 };
 
+/* Whether an address is in a region or the image. */
+bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address);
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
 
@@ -79,6 +82,10 @@ int gt_detach_put_back_slots(struct gt_detach *out);
 
 /* detach_unwinders.c: which code is an unwinder's (in out->maps), and whether an address is in it.
  */
+/* A thread in a system call is in no unwinder, and has only old words on its stack: but for a call
+ * of ours (a traced function of the unwinder's is being recorded), and a short one of its own, as a
+ * lock's, which is over some rounds later. */
+bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers);
 void gt_detach_find_unwinders(struct gt_detach *out);
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
 /* Before the slots: which of them stay for now. Then gt_detach_leaves() says so of each; of one

@@ -25,6 +25,8 @@
 #define SCAN_BYTES   (1u << 20)
 #define READ_AT_ONCE 256u
 #define GENERAL	     15 /* r15 … rdi */
+/* Rounds in which a thread in a system call can be in an unwinder that has made it. */
+#define WAITS_ROUNDS 10u
 
 /* The C++ ABI's, of whatever language: private_1 is 0 but for forced unwinding, private_2 is then
  * the handler's frame. */
@@ -43,6 +45,12 @@ bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address)
 		if (address >= out->unwinders[i]->start && address < out->unwinders[i]->end)
 			return true;
 	return false;
+}
+
+bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers)
+{
+	return (long)registers->orig_rax >= 0 && out->rounds > WAITS_ROUNDS &&
+	       !gt_detach_is_ours(out, registers->rip);
 }
 
 void gt_detach_find_unwinders(struct gt_detach *out)
@@ -140,8 +148,7 @@ static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, b
 	bool found;
 	int error = gt_thread_registers(tid, &registers);
 
-	/* One that waits in the kernel is in no unwinder, and has only old words on its stack. */
-	if (error || (long)registers.orig_rax >= 0)
+	if (error || gt_detach_only_waits(out, &registers))
 		return error == GT_EGONE ? 0 : error;
 	count = gt_detach_read_stack(out, &registers, words, &at);
 	memset(near, 0, count);

@@ -144,6 +144,7 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 {
 	uint64_t start = 0;
 	unsigned round;
+	char state;
 
 	for (round = 0;; round++) {
 		pid_t got = gt_thread_wait(tid, status, WNOHANG);
@@ -161,7 +162,12 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 		nap_us(50);
 		if (round % 16)
 			continue;
-		if (state_of(tid, tid) != 'D')
+		state = state_of(tid, tid);
+		/* A first thread is told of as ended only behind all others, whose ends are told to
+		 * whoever waits for them. */
+		if (state == 'Z' && gt_thread_wait(tid, status, WNOHANG) == 0)
+			return GT_EGONE;
+		if (state != 'D')
 			start = 0;
 		else if (!start)
 			start = now_ms();
