@@ -16,7 +16,9 @@
  * that has none is no context; traced functions that run on it go unrecorded, and are counted.
  *
  * No preemption inside the recorder: an interrupt that finds gt_kernel_in_recorder(rip) true must
- * not switch threads on its way out (the switch comes with the next interrupt).
+ * not switch threads on its way out (the switch comes with the next interrupt), nor call a traced
+ * function behind gt_kernel_leave: a call that is half recorded lies below it, and readers would be
+ * told of one call too few.
  */
 #ifndef GT_CORE_RECORD_KERNEL_H
 #define GT_CORE_RECORD_KERNEL_H

@@ -147,7 +147,7 @@ void apic_timer_arm(uint64_t nanoseconds)
 	set(REGISTER_INITIAL, count ? (uint32_t)count : 1);
 }
 
-void apic_timer_soon(void)
+UNTRACED void apic_timer_soon(void)
 {
-	apic_timer_arm(SOON_NS);
+	set(REGISTER_INITIAL, (uint32_t)(SOON_NS * timer_rate / 1000000000) | 1);
 }
