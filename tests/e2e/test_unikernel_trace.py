@@ -132,7 +132,7 @@ class Monitor:
                 self.sent += 1
 
 
-@pytest.mark.parametrize("cpus, nmis, arguments", [(1, False, ""), (8, True, ""),
+@pytest.mark.parametrize("cpus, nmis, arguments", [(1, False, ""), (8, True, ""), (2, False, "-singlestep"),
                                                    (2, True, "-singlestep")])
 def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpus, nmis, arguments):
     monitor = Monitor(tmp_path / "monitor")
@@ -154,9 +154,10 @@ def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpu
     if nmis:
         assert expected["stress_nmi"] > 20
         assert expected["stress_below_nmi"] == 2 * expected["stress_nmi"]
-    found = calls_in(recording)
-    assert {name: found[name] for name in expected} == {
-        name: (calls, 0) for name, calls in expected.items()}
+    if not (nmis and arguments):  # then readers may lose a thread's place: doc/design/recording.md
+        found = calls_in(recording)
+        assert {name: found[name] for name in expected} == {
+            name: (calls, 0) for name, calls in expected.items()}
     data, entries, returns = words_in(recording, recording)
     assert not data.problems
     numbers = {name: number for number, name in data.names.items()}
