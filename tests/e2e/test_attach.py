@@ -256,14 +256,19 @@ def test_children_are_followed_or_left_clean(graftrace, attached, options):
         assert look(target.pid) == before
 
 
+def states(pid):
+    """Each thread's: "T" is stopped."""
+    return [task.read_text().rsplit(")")[1].split()[0] for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+
+
 def test_a_stopped_process_stays_stopped(graftrace, attached):
     with Running(attached, "waits") as target:
         os.kill(target.pid, signal.SIGSTOP)
-        state = Path(f"/proc/{target.pid}/stat")
-        wait_until(lambda: state.read_text().rsplit(")")[1].split()[0] == "T")
+        # Each thread: one that is still in sigwaitinfo() has another mask.
+        wait_until(lambda: set(states(target.pid)) == {"T"})
         before = look(target.pid)
         record(graftrace, target.pid, "--for", "20ms")
-        assert state.read_text().rsplit(")")[1].split()[0] == "T"
+        assert set(states(target.pid)) == {"T"}
         assert look(target.pid) == before
         os.kill(target.pid, signal.SIGCONT)
         assert target("check") == "right"
