@@ -26,6 +26,7 @@
 #include <x86intrin.h>
 
 #include "attach/process.h"
+#include "port/host/memory.h"
 
 #define PAGE	    4096ul
 #define RING_PAGES  128ul /* a power of two: with the first page what anybody may lock of a CPU */
@@ -52,16 +53,6 @@ struct gt_off_cpu_batch {
 	uint32_t count, room;
 };
 
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
 /* The reading with the counter's two values closest together was not interrupted. */
 static struct gt_off_cpu_moment moment_now(void)
 {
@@ -85,10 +76,8 @@ static struct gt_off_cpu_moment moment_now(void)
 
 void gt_off_cpu_init(struct gt_off_cpu_watch *off)
 {
-	static const struct gt_memory memory = { resize, NULL };
-
 	*off = (struct gt_off_cpu_watch){ 0 };
-	gt_switches_init(&off->switches, &memory, 0, GT_OFF_CPU_MOST);
+	gt_switches_init(&off->switches, &gt_host_memory, 0, GT_OFF_CPU_MOST);
 	pthread_mutex_init(&off->lock, NULL);
 }
 

@@ -8,6 +8,7 @@
 #include "attach/session.h"
 #include "attach/session_private.h"
 #include "core/view/glob.h"
+#include "port/host/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,18 +45,6 @@ char **gt_session_copy_list(const char *const *list)
 	return copy;
 }
 
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory heap = { resize, NULL };
-
 static void free_words(struct gt_selection_words *words)
 {
 	if (!words)
@@ -73,9 +62,11 @@ static struct gt_selection_words *make_words(const struct gt_asked *asked)
 
 	if (!words)
 		return NULL;
-	if (gt_words_init(&words->filter, &heap, (const char *const *)asked->filter) == 0 &&
-	    gt_words_init(&words->notrace, &heap, (const char *const *)asked->notrace) == 0 &&
-	    gt_words_init(&words->graph, &heap, (const char *const *)asked->graph) == 0)
+	if (gt_words_init(&words->filter, &gt_host_memory, (const char *const *)asked->filter) ==
+		    0 &&
+	    gt_words_init(&words->notrace, &gt_host_memory, (const char *const *)asked->notrace) ==
+		    0 &&
+	    gt_words_init(&words->graph, &gt_host_memory, (const char *const *)asked->graph) == 0)
 		return words;
 	free_words(words);
 	return NULL;

@@ -6,23 +6,12 @@
  */
 #include "attach/session.h"
 #include "attach/session_private.h"
+#include "port/host/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MODE_BYTE 3 /* of the stop word: 0, and a thread reads its settings anew */
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory heap = { resize, NULL };
 
 static void free_words(struct gt_words *words, char **list)
 {
@@ -48,7 +37,8 @@ int gt_session_set_notrace_words(struct gt_session *session, const char *const *
 	if (list && *list) {
 		copy = gt_session_copy_list(list);
 		words = copy ? calloc(1, sizeof(*words)) : NULL;
-		if (!words || gt_words_init(words, &heap, (const char *const *)copy) != 0) {
+		if (!words ||
+		    gt_words_init(words, &gt_host_memory, (const char *const *)copy) != 0) {
 			free(words);
 			free_words(NULL, copy);
 			return gt_fail(message, GT_ENOMEM, "no memory for the filters");

@@ -16,18 +16,6 @@
 #include "cli/command.h"
 #include "core/view/message.h"
 
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-const struct gt_memory gt_host_memory = { resize, NULL };
-
 struct gt_recording *gt_look_open(const char *command, const char *path)
 {
 	struct gt_recording *recording;

@@ -10,13 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/view/memory.h"
 #include "read/recording.h"
 
 #define GT_DEFAULT_RECORDING "graftrace.data"
-
-/* malloc's memory, for core/view. */
-extern const struct gt_memory gt_host_memory;
 
 /* Opens `path`, or complains in the name of the command and returns NULL. */
 struct gt_recording *gt_look_open(const char *command, const char *path);

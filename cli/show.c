@@ -16,6 +16,7 @@
 #include "cli/values.h"
 #include "core/view/message.h"
 #include "core/view/text.h"
+#include "port/host/memory.h"
 
 #define NAME	    "show"
 #define WRITE_BYTES (256u << 10)

@@ -13,20 +13,10 @@
 
 #include "core/view/decode_fast.h"
 #include "core/view/message.h"
+#include "port/host/memory.h"
 
 #define SUB_BUFFERS 64 /* of each writer, at most */
 #define INDENT_MAX  40
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes == 0) {
-		free(memory);
-		return NULL;
-	}
-	return realloc(memory, new_bytes);
-}
 
 /* Makes room for one more in an array of `size` bytes each. */
 static bool grow(void **array, uint32_t count, uint32_t *room, size_t size)
@@ -132,7 +122,6 @@ static int later_first(const void *a, const void *b)
 int gt_open_calls_make(struct gt_target *target, uint32_t pid, struct gt_open_calls **out,
 		       struct gt_message *message)
 {
-	static const struct gt_memory memory = { resize, NULL };
 	struct gt_open_calls *open = calloc(1, sizeof(*open));
 	void *buffer = malloc(target->sub_buffer_bytes);
 	uint32_t count = target->ops->writer_count(target);
@@ -140,7 +129,7 @@ int gt_open_calls_make(struct gt_target *target, uint32_t pid, struct gt_open_ca
 	int error = open != NULL && buffer != NULL ? 0 : GT_ENOMEM;
 
 	*out = NULL;
-	gt_decode_init(&decode, &memory);
+	gt_decode_init(&decode, &gt_host_memory);
 	if (open != NULL)
 		open->target = target;
 	for (uint32_t i = 0; i < count && error == 0; i++) {

@@ -18,6 +18,7 @@
 #include "core/view/merge.h"
 #include "core/view/message.h"
 #include "core/view/off_cpu.h"
+#include "port/host/memory.h"
 
 #define MARK_COUNTED   1 /* open[row] knows of the frame */
 #define MARK_RECURSIVE 2 /* a call of the same row was open around it */
@@ -88,16 +89,6 @@ struct collector {
 	uint64_t unreadable, damaged;
 	void *buffer;
 };
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
 
 /* ---- rows ---- */
 
@@ -499,10 +490,9 @@ static void choose_thread(struct collector *c, uint32_t tid)
 
 static int take_kernel(struct collector *c)
 {
-	static const struct gt_memory memory = { resize, NULL };
 	struct gt_source *source;
 	struct gt_merge merge;
-	int error = gt_merge_init(&merge, c->target, &memory, GT_MERGE_SNAPSHOT, NULL);
+	int error = gt_merge_init(&merge, c->target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
 	if (error != GT_OK)
 		return error;
 	c->incomplete = true; /* a ring that is read has no beginning */
@@ -633,7 +623,6 @@ static int make_rows(struct collector *c, struct gt_report *report)
 int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_report **made,
 		   struct gt_message *message)
 {
-	static const struct gt_memory memory = { resize, NULL };
 	struct collector *c = calloc(1, sizeof(*c));
 	struct gt_report *report = calloc(1, sizeof(*report));
 	int error = GT_ENOMEM;
@@ -645,7 +634,7 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 	report->has_off_cpu = target->ops->off_cpu &&
 			      target->ops->off_cpu(target, 0, 0, &c->off_cpu.time) != GT_ENOTSUP;
 	c->decode = &c->own;
-	gt_decode_init(c->decode, &memory);
+	gt_decode_init(c->decode, &gt_host_memory);
 	c->buffer = malloc(target->sub_buffer_bytes);
 	if (!c->buffer || !grow_slots(c))
 		goto out;

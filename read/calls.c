@@ -10,16 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/view/merge.h"
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
+#include "port/host/memory.h"
 
 static int give_call(struct gt_target *target, const struct gt_source *source, bool no_sleep,
 		     int (*call)(void *user, const struct gt_call *call), void *user)
@@ -57,7 +48,6 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 		  int (*call)(void *user, const struct gt_call *call), void *user,
 		  struct gt_calls_report *report)
 {
-	const struct gt_memory memory = { resize, NULL };
 	struct gt_source *source;
 	struct gt_merge *merge = malloc(sizeof(*merge));
 	int result;
@@ -65,7 +55,7 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 	memset(report, 0, sizeof(*report));
 	if (!merge)
 		return GT_ENOMEM;
-	result = gt_merge_init(merge, target, &memory, GT_MERGE_SNAPSHOT, NULL);
+	result = gt_merge_init(merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
 	if (result < 0)
 		goto free_merge;
 	merge->tell_open = true;

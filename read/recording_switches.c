@@ -9,20 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
+#include "port/host/memory.h"
 
 int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
 			      const char **why)
 {
-	static const struct gt_memory memory = { resize, NULL };
 	struct gt_switches *switches = &recording->switches;
 	struct graftrace_file_switches head;
 	uint64_t clock = 0, lost;
@@ -38,7 +29,7 @@ int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *pay
 		return GT_EFORMAT;
 	}
 	if (!recording->have_switches)
-		gt_switches_init(switches, &memory, head.start, 0);
+		gt_switches_init(switches, &gt_host_memory, head.start, 0);
 	if (!recording->have_switches)
 		recording->info.switches_start = head.start;
 	recording->have_switches = true;

@@ -12,18 +12,7 @@
 
 #include "core/view/glob.h"
 #include "core/view/words.h"
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory heap = { resize, NULL };
+#include "port/host/memory.h"
 
 /* Lists, read */
 
@@ -180,7 +169,7 @@ int gt_live_list_open(struct gt_control_target *target, enum gt_control_list whi
 	int error = 0;
 
 	if (!copy_list(live, which, &globs) ||
-	    gt_words_init(&words, &heap, gt_globs_words(&globs)) != 0) {
+	    gt_words_init(&words, &gt_host_memory, gt_globs_words(&globs)) != 0) {
 		gt_globs_clear(&globs);
 		return no_memory(message);
 	}

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/view/raw.h"
+#include "port/host/memory.h"
 
 #define FULL_PERCENT   75
 #define DISCARD_BLOCKS (1 << 20)
@@ -42,18 +43,6 @@ struct gt_live_raw {
 	uint32_t place_count;
 	struct place places[];
 };
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory heap = { resize, NULL };
 
 /* Makes room for element `index`, all zero. */
 static bool need(uint64_t **array, uint32_t *count, uint32_t index)
@@ -227,7 +216,7 @@ static int open_place(struct place *place, bool ticks)
 	place->raw = malloc(sizeof(*place->raw));
 	if (place->raw == NULL)
 		return GT_ENOMEM;
-	error = gt_raw_init(place->raw, &place->view, &heap, &options);
+	error = gt_raw_init(place->raw, &place->view, &gt_host_memory, &options);
 	if (error != 0) {
 		free(place->raw);
 		place->raw = NULL;

@@ -11,6 +11,7 @@
 
 #include "core/view/message.h"
 #include "core/view/raw.h"
+#include "port/host/memory.h"
 #include "serve/text_reader.h"
 
 struct gt_recorded {
@@ -276,20 +277,9 @@ static void text_close(struct gt_control_target *target, void *text)
 
 /* Pages: each opening gives all of it anew. */
 
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
 static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		    struct gt_message *message)
 {
-	static const struct gt_memory heap = { resize, NULL };
 	struct gt_raw_options options = {
 		.cpu = cpu,
 		.mode = GT_MERGE_SNAPSHOT,
@@ -299,7 +289,7 @@ static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 	int error = GT_ENOMEM;
 
 	if (opened != NULL)
-		error = gt_raw_init(opened, &recorded_of(target)->view, &heap, &options);
+		error = gt_raw_init(opened, &recorded_of(target)->view, &gt_host_memory, &options);
 	if (error != 0) {
 		free(opened);
 		gt_message_set(message, "no memory");

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/view/decode_fast.h"
+#include "port/host/memory.h"
 
 #define WORDS	   ((GT_ROUTE_PIECE_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
 #define WORDS_SYNC 16 /* most that a record takes with what has to stand before it; see room() */
@@ -28,18 +29,6 @@ struct gt_route_function {
 	uint64_t address;
 	bool known, wanted, root, out;
 };
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory heap = { resize, NULL };
 
 /* What is asked */
 
@@ -98,13 +87,16 @@ int gt_route_set(struct gt_route *route, const struct gt_route_want *want)
 
 	if (fresh.lists[0] != NULL && fresh.lists[1] != NULL && fresh.lists[2] != NULL &&
 	    fresh.lists[3] != NULL)
-		error = gt_words_init(&fresh.filter, &heap, (const char *const *)fresh.lists[0]);
+		error = gt_words_init(&fresh.filter, &gt_host_memory,
+				      (const char *const *)fresh.lists[0]);
 	if (error == 0)
-		error = gt_words_init(&fresh.notrace, &heap, (const char *const *)fresh.lists[1]);
+		error = gt_words_init(&fresh.notrace, &gt_host_memory,
+				      (const char *const *)fresh.lists[1]);
 	if (error == 0)
-		error = gt_words_init(&fresh.graph, &heap, (const char *const *)fresh.lists[2]);
+		error = gt_words_init(&fresh.graph, &gt_host_memory,
+				      (const char *const *)fresh.lists[2]);
 	if (error == 0)
-		error = gt_words_init(&fresh.graph_notrace, &heap,
+		error = gt_words_init(&fresh.graph_notrace, &gt_host_memory,
 				      (const char *const *)fresh.lists[3]);
 	if (error != 0) {
 		free_words(&fresh);
@@ -576,7 +568,7 @@ static void take(struct gt_route *route, struct gt_route_writer *writer,
 void gt_route_writer_init(struct gt_route_writer *writer)
 {
 	memset(writer, 0, sizeof(*writer));
-	gt_decode_init(&writer->decode, &heap);
+	gt_decode_init(&writer->decode, &gt_host_memory);
 }
 
 void gt_route_writer_fini(struct gt_route_writer *writer)

@@ -9,6 +9,7 @@
 
 #include "core/view/message.h"
 #include "core/view/text.h"
+#include "port/host/memory.h"
 
 struct gt_text_reader {
 	struct gt_text text;
@@ -17,18 +18,6 @@ struct gt_text_reader {
 	struct gt_merge_cpu_given *cpus;
 	uint32_t cpu_count;
 };
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory heap = { resize, NULL };
 
 static void set_filter(struct gt_filter *filter, const struct gt_text_look *look)
 {
@@ -117,7 +106,7 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 	if (reader != NULL) {
 		set_filter(&reader->filter, look);
 		text.filter = &reader->filter;
-		error = gt_text_init(&reader->text, target, &heap, &text);
+		error = gt_text_init(&reader->text, target, &gt_host_memory, &text);
 	}
 	if (error != 0) {
 		free(reader);

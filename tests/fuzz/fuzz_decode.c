@@ -14,6 +14,7 @@
 
 #include "core/view/text.h"
 #include "export/report.h"
+#include "port/host/memory.h"
 #include "tests/fuzz/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,15 +23,11 @@ static size_t memory_now;
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	(void)data;
 	memory_now += new_bytes - old_bytes;
 	/* A frame for a word, and a little for each writer. */
 	if (memory_now > (8u << 20))
 		abort();
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
+	return gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
 static const struct gt_memory memory = { resize, NULL };

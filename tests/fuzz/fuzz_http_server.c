@@ -13,6 +13,7 @@
 #include "core/view/arena_control.h"
 #include "core/view/http_server.h"
 #include "port/fake/fake.h"
+#include "port/host/memory.h"
 
 #define FUNCTIONS   40
 #define ANSWER_MOST (4u << 20)
@@ -80,15 +81,10 @@ static bool wait(void *data)
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	(void)data;
 	if (new_bytes > 2u << 20)
 		abort(); /* no kernel has larger pieces */
 	allocated += (int64_t)new_bytes - (int64_t)old_bytes;
-	if (new_bytes == 0) {
-		free(memory);
-		return NULL;
-	}
-	return realloc(memory, new_bytes);
+	return gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
 static int function(void *data, uint32_t number, struct gt_function *out)

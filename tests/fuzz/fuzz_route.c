@@ -5,22 +5,11 @@
  * it has, and no more calls come out than went in.
  */
 #include "core/view/text.h"
+#include "port/host/memory.h"
 #include "serve/store.h"
 #include "tests/fuzz/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory memory = { resize, NULL };
 
 static struct gt_route_want want_of(uint64_t how)
 {
@@ -76,7 +65,7 @@ static void print(struct gt_target *target)
 	uint64_t length = 0;
 	int64_t bytes;
 
-	if (gt_text_init(&text, target, &memory, &options) != 0)
+	if (gt_text_init(&text, target, &gt_host_memory, &options) != 0)
 		abort();
 	while ((bytes = gt_text_read(&text, buffer, sizeof(buffer))) > 0) {
 		length += (uint64_t)bytes;

@@ -12,6 +12,7 @@
 #include "core/view/arena_control.h"
 #include "core/view/arena_file.h"
 #include "port/fake/fake.h"
+#include "port/host/memory.h"
 
 #define FUNCTIONS 4
 #define RING	  (16 * 4096)
@@ -25,15 +26,9 @@ static int allocated;
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	(void)data;
 	allocated += (memory == NULL) - (new_bytes == 0);
 	assert_true(new_bytes <= 2 << 20); /* the largest piece that a kernel is asked for */
-	(void)old_bytes;
-	if (new_bytes == 0) {
-		free(memory);
-		return NULL;
-	}
-	return realloc(memory, new_bytes);
+	return gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
 static int function(void *data, uint32_t number, struct gt_function *out)

@@ -9,25 +9,19 @@
 #include <cmocka.h>
 
 #include "core/view/decode_fast.h"
+#include "port/host/memory.h"
 #include "tests/unit/record_builder.h"
 
 static size_t memory_now, memory_most, memory_limit = SIZE_MAX;
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	(void)data;
-	if (!new_bytes) {
-		free(memory);
-		memory_now -= old_bytes;
+	if (new_bytes && memory_now - old_bytes + new_bytes > memory_limit)
 		return NULL;
-	}
-	if (memory_now - old_bytes + new_bytes > memory_limit)
-		return NULL;
-	void *made = realloc(memory, new_bytes);
 	memory_now += new_bytes - old_bytes;
 	if (memory_now > memory_most)
 		memory_most = memory_now;
-	return made;
+	return gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
 static struct gt_decode decode;

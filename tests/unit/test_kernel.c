@@ -13,22 +13,12 @@
 #include "core/view/arena_target.h"
 #include "core/view/text.h"
 #include "port/fake/fake.h"
+#include "port/host/memory.h"
 
 enum { OUTER = 1, INNER, LEAF, IRQ, NMI };
 static const char *const names[] = { "outer", "inner", "leaf", "irq", "nmi" };
 #define INTERRUPT_STACK (GT_KERNEL_INTERRUPT + 1)
 #define NMI_STACK	(GT_KERNEL_INTERRUPT + 2)
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes == 0) {
-		free(memory);
-		return NULL;
-	}
-	return realloc(memory, new_bytes);
-}
 
 static int function(void *data, uint32_t number, struct gt_function *out)
 {
@@ -71,12 +61,11 @@ static char *text_of(enum gt_merge_mode mode)
 {
 	static struct gt_arena_target target;
 	static struct gt_text text;
-	static const struct gt_memory memory = { resize, NULL };
 	struct gt_text_options options = { .options = GT_OPTIONS_DEFAULT, .mode = mode };
 	char *all = calloc(1, 1 << 20);
 	size_t length = 0;
 	gt_arena_target_init(&target, &ring);
-	assert_int_equal(gt_text_init(&text, &target.target, &memory, &options), 0);
+	assert_int_equal(gt_text_init(&text, &target.target, &gt_host_memory, &options), 0);
 	for (;;) {
 		int64_t got = gt_text_read(&text, all + length, (1 << 20) - 1 - length);
 		if (got <= 0)
@@ -99,14 +88,13 @@ struct counted {
 static struct counted count(void)
 {
 	static struct gt_arena_target target;
-	static const struct gt_memory memory = { resize, NULL };
 	struct counted counted;
 	struct gt_merge merge;
 	struct gt_source *source;
 	memset(&counted, 0, sizeof(counted));
 	gt_arena_target_init(&target, &ring);
-	assert_int_equal(gt_merge_init(&merge, &target.target, &memory, GT_MERGE_SNAPSHOT, NULL),
-			 0);
+	assert_int_equal(
+		gt_merge_init(&merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
 	while (gt_merge_next(&merge, &source) > 0) {
 		const struct gt_record *record = &source->record;
 		if (record->kind == GT_RECORD_ENTRY) {

@@ -25,6 +25,7 @@
 #include "core/record/port.h"
 #include "core/record/sites.h"
 #include "core/view/arena_target.h"
+#include "port/host/memory.h"
 
 #define STACK_BYTES 65536
 #define RING_BYTES  (8u << 20)
@@ -263,15 +264,6 @@ static int thread_name(void *data, uint32_t tid, char comm[16])
 	return GT_ENOENT;
 }
 
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data, (void)old_bytes;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
 static uint32_t number_of(void *address)
 {
 	return gt_sites_find(&sites, (uint64_t)address);
@@ -280,7 +272,6 @@ static uint32_t number_of(void *address)
 static void nothing_is_lost_torn_or_out_of_order(void **state)
 {
 	static const struct gt_arena_names names = { function, function_at, thread_name, NULL };
-	static const struct gt_memory memory = { resize, NULL };
 	static struct gt_arena_ring ring;
 	static struct gt_arena_target target;
 	struct gt_merge merge;
@@ -303,8 +294,8 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 	ring.names = &names;
 	ring.clock = (struct gt_clock){ .mult = 1 };
 	gt_arena_target_init(&target, &ring);
-	assert_int_equal(gt_merge_init(&merge, &target.target, &memory, GT_MERGE_SNAPSHOT, NULL),
-			 0);
+	assert_int_equal(
+		gt_merge_init(&merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
 	while (gt_merge_next(&merge, &source) > 0) {
 		const struct gt_record *record = &source->record;
 		assert_int_not_equal(record->kind, GT_RECORD_UNWOUND);

@@ -15,6 +15,7 @@
 
 #include "core/view/control.h"
 #include "core/view/raw.h"
+#include "port/host/memory.h"
 #include "tests/unit/fake_target.h"
 
 static struct fake_target fake;
@@ -24,18 +25,6 @@ static struct kbuffer *kbuffer;
 static char lines[1 << 20]; /* what the judge has read, a line an event */
 static size_t lines_bytes;
 static uint32_t events;
-
-static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
-{
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes != 0)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
-}
-
-static const struct gt_memory memory = { resize, NULL };
 
 /* A control file of no target in particular. */
 static size_t read_file(const char *path, char *text, size_t room)
@@ -99,7 +88,7 @@ static void open_raw(uint32_t cpu, enum gt_merge_mode mode)
 {
 	struct gt_raw_options options = { .cpu = cpu, .mode = mode };
 
-	assert_int_equal(gt_raw_init(&raw, &fake.target, &memory, &options), 0);
+	assert_int_equal(gt_raw_init(&raw, &fake.target, &gt_host_memory, &options), 0);
 }
 
 /* Has the judge read a page; its events become lines. Returns what it says was missed. */

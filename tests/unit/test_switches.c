@@ -9,17 +9,13 @@
 
 #include "core/view/off_cpu.h"
 #include "core/view/switches.h"
+#include "port/host/memory.h"
 
 static bool no_memory;
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	(void)data;
-	(void)old_bytes;
-	if (new_bytes)
-		return no_memory ? NULL : realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
+	return no_memory && new_bytes ? NULL : gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
 static const struct gt_memory memory = { resize, NULL };

@@ -13,20 +13,17 @@
 #include <cmocka.h>
 
 #include "core/view/text.h"
+#include "port/host/memory.h"
 #include "tests/unit/fake_target.h"
 
 static size_t memory_now, memory_most;
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	(void)data;
 	memory_now += new_bytes - old_bytes;
 	if (memory_now > memory_most)
 		memory_most = memory_now;
-	if (new_bytes)
-		return realloc(memory, new_bytes);
-	free(memory);
-	return NULL;
+	return gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
 static const struct gt_memory memory = { resize, NULL };

@@ -10,15 +10,12 @@
 
 #include "core/view/glob.h"
 #include "core/view/words.h"
+#include "port/host/memory.h"
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	(void)old_bytes;
-	if (new_bytes == 0) {
-		free(memory);
-		return NULL;
-	}
-	return data != NULL ? NULL : realloc(memory, new_bytes);
+	return data != NULL && new_bytes != 0 ? NULL
+					      : gt_host_resize(NULL, memory, old_bytes, new_bytes);
 }
 
 static const struct gt_memory heap = { resize, NULL };
