@@ -123,7 +123,8 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->fork_policy = options->no_fork	    ? GRAFTRACE_FORK_CLEAN
 			      : options->watch_ends ? GRAFTRACE_FORK_KNOWN
 						    : GRAFTRACE_FORK_FOLLOW;
-	memory->graph_only = options->graph && options->graph[0];
+	memory->graph_only =
+		options->tracer != GRAFTRACE_TRACER_FUNCTION && options->graph && options->graph[0];
 	memory->profile = options->profile;
 	memory->children_follow = 0; /* options/function-fork, as on Linux */
 	memory->max_depth = options->max_graph_depth;

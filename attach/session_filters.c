@@ -136,6 +136,13 @@ static void take_top(struct gt_session *session)
 			__atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_SEQ_CST) != 0;
 }
 
+/* Its calls are to be looked for below functions. The tracer function knows no such thing. */
+static bool has_roots(const struct gt_session_asker *asker)
+{
+	return asker->tracer != GRAFTRACE_TRACER_FUNCTION && asker->asked.graph &&
+	       asker->asked.graph[0];
+}
+
 /* What all of them together want. */
 struct wish {
 	enum graftrace_tracer tracer;
@@ -171,7 +178,7 @@ static struct wish wish_of(const struct gt_session *session)
 		wish.on |= asker->on;
 		if (asker->tracer > wish.tracer)
 			wish.tracer = asker->tracer;
-		wish.graph_only &= asker->asked.graph && asker->asked.graph[0];
+		wish.graph_only &= has_roots(asker);
 		any_depth |= !asker->max_depth;
 		if (asker->max_depth > wish.max_depth)
 			wish.max_depth = asker->max_depth;
@@ -184,7 +191,7 @@ static struct wish wish_of(const struct gt_session *session)
 		const struct gt_session_asker *top = &session->askers[0];
 
 		wish.on = top->on;
-		wish.graph_only = top->asked.graph && top->asked.graph[0];
+		wish.graph_only = has_roots(top);
 		wish.max_depth = top->max_depth;
 		wish.threshold_ns = top->threshold_ns;
 	} else {
@@ -242,8 +249,13 @@ static bool update_off(struct gt_session *session)
 		bool off = asker->tracer == GRAFTRACE_TRACER_NOP &&
 			   !(who == 0 && gt_session_profiles(session));
 
-		changed |= asker->used && asker->asked.off != off;
+		bool flat = asker->tracer == GRAFTRACE_TRACER_FUNCTION;
+
+		changed |= asker->used && (asker->asked.off != off ||
+					   (asker->asked.flat != flat && asker->asked.graph &&
+					    asker->asked.graph[0]));
 		asker->asked.off = off;
+		asker->asked.flat = flat;
 	}
 	stacks = session->func_stack && session->live.target.tracer == GRAFTRACE_TRACER_FUNCTION;
 	changed |= session->selection.stacks != stacks;
@@ -267,7 +279,8 @@ int gt_session_ask_first(struct gt_session *session, const struct gt_session_opt
 		.tracer = options->tracer,
 		.max_depth = options->max_graph_depth,
 		.threshold_ns = options->threshold_ns,
-		.asked = { .off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile },
+		.asked = { .off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile,
+			   .flat = options->tracer == GRAFTRACE_TRACER_FUNCTION },
 	};
 	session->selection.asked[0] = &top->asked;
 	session->selection.asked_count = 1;
@@ -520,7 +533,8 @@ static int set_filters(struct gt_session *session, struct gt_session_asker *aske
 		       const char *const *filter, const char *const *notrace,
 		       const char *const *graph, struct gt_message *message)
 {
-	struct gt_asked fresh = { .off = asker->asked.off }, old = asker->asked;
+	struct gt_asked fresh = { .off = asker->asked.off, .flat = asker->asked.flat };
+	struct gt_asked old = asker->asked;
 	struct difference differences[3];
 	const char *words[FEW_WORDS];
 	size_t count = 0, i;

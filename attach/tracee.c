@@ -41,7 +41,8 @@ static bool any_matches(char *const *globs, const struct gt_words *words, const 
 
 static bool is_root(const struct gt_asked *asked, const char *plain, const char *shown)
 {
-	return any_matches(asked->graph, asked->words ? &asked->words->graph : NULL, plain, shown);
+	return !asked->flat &&
+	       any_matches(asked->graph, asked->words ? &asked->words->graph : NULL, plain, shown);
 }
 
 /* Whether a word glob:mod:object of the list names the function of that object. */

@@ -26,6 +26,7 @@ struct gt_asked {
 	/* The three again, for long lists; NULL: as they stand. */
 	struct gt_selection_words *words;
 	bool off;     /* nothing: tracer nop and no profiler */
+	bool flat;    /* the function tracer: `graph` means nothing, as on Linux */
 	bool modules; /* some word is glob:mod:object: functions of that object alone */
 };
 

@@ -280,7 +280,7 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 		thread->top--;
 	}
 	if (flags & GT_FRAME_ROOT)
-		thread->outside |= 1;
+		thread->outside |= gt_record_has_roots();
 	if (flags & GT_FRAME_NOTRACE)
 		thread->mode = 0;
 	if (flags & GT_FRAME_SILENT) /* a header may have told of it */

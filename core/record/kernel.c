@@ -109,7 +109,7 @@ static void forget_call(uint64_t slot)
 	while (context->top != context->frames &&
 	       (context->top->slot <= slot || context->top->slot == GT_SLOT_NONE)) {
 		if (gt_frame_flags(context->top) & GT_FRAME_ROOT)
-			context->outside = 1;
+			context->outside = gt_record_has_roots();
 		context->top->slot = GT_SLOT_NONE;
 		context->top--;
 		context->writer = GT_WRITER_UNKNOWN;
@@ -293,8 +293,8 @@ static void take_up(struct gt_thread *thread, struct gt_context *context)
 	thread->mirror = context->low >> GT_MIRROR_BIT & 1 ? -(1ull << GT_MIRROR_BIT)
 							   : 1ull << GT_MIRROR_BIT;
 	/* of an interrupt its own count decides, whatever it interrupts */
-	thread->outside = (uint8_t)(context->outside | (context->paused != 0) * 2 |
-				    is_left_out(thread->tid) * 4);
+	thread->outside = (uint8_t)((context->outside && gt_record_has_roots()) |
+				    (context->paused != 0) * 2 | is_left_out(thread->tid) * 4);
 }
 
 /* The next record has something to say first. */

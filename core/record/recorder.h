@@ -329,6 +329,10 @@ void gt_profile_release(struct graftrace_profile_entry ***home);
 
 /* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
 
+/* 1 while calls are looked for below set_graph_function's alone: who leaves one of them is outside
+ * then. */
+uint8_t gt_record_has_roots(void);
+
 /* mark.c: an event of text (raw: bytes). False: there is no room. */
 bool gt_record_mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t count, bool raw);
 

@@ -415,6 +415,13 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	return false;
 }
 
+uint8_t gt_record_has_roots(void)
+{
+	const struct graftrace_arena *arena = gt_port_arena();
+
+	return arena != NULL && __atomic_load_n(&arena->graph_only, __ATOMIC_RELAXED) != 0;
+}
+
 bool gt_record_announce(struct gt_thread *thread)
 {
 	if (thread->sub_buffer->tracer != GRAFTRACE_TRACER_FUNCTION)
@@ -455,7 +462,7 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 			gt_trigger_returned(thread, frame);
 		gt_frames_pop(thread);
 		if (flags & GT_FRAME_ROOT)
-			thread->outside |= 1;
+			thread->outside |= gt_record_has_roots();
 	}
 	gt_stream_settle(thread);
 }

@@ -116,6 +116,21 @@ static void empty(struct gt_arena_control *control)
 	__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 }
 
+static unsigned place_of(unsigned bit)
+{
+	return (unsigned)__builtin_ctz(bit);
+}
+
+/* The tracer function knows no functions below which calls are looked for, as on Linux. */
+static void publish_roots(struct gt_arena_control *control)
+{
+	const struct gt_arena_machine *machine = control->machine;
+	const struct graftrace_arena *arena = control->ring->arena;
+
+	machine->set_graph_only(machine->data, control->set[place_of(GRAPH)] &&
+						       arena->tracer != GRAFTRACE_TRACER_FUNCTION);
+}
+
 static int set_locked(struct gt_arena_control *control, enum gt_control_value which, uint64_t value,
 		      struct gt_message *message)
 {
@@ -131,6 +146,7 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 			return REFUSE(message, GT_EBUSY,
 				      "the function profiler does not run beside that tracer");
 		machine->set_tracer(machine->data, (enum graftrace_tracer)value);
+		publish_roots(control);
 		gt_arena_control_patch(control);
 		empty(control);
 		return GT_OK;
@@ -196,11 +212,6 @@ static unsigned bit_of(enum gt_control_list which)
 	}
 }
 
-static unsigned place_of(unsigned bit)
-{
-	return (unsigned)__builtin_ctz(bit);
-}
-
 static bool is_on(const struct gt_arena_control *control, uint32_t index)
 {
 	uint8_t marks = control->marks[index];
@@ -212,16 +223,16 @@ void gt_arena_control_patch(struct gt_arena_control *control)
 	const struct gt_arena_machine *machine = control->machine;
 	const struct graftrace_arena *arena = control->ring->arena;
 	bool off = arena->tracer == GRAFTRACE_TRACER_NOP && !arena->profile;
-	bool stacks = arena->tracer == GRAFTRACE_TRACER_FUNCTION &&
-		      control->options & GT_OPTION_FUNC_STACK;
+	bool flat = arena->tracer == GRAFTRACE_TRACER_FUNCTION;
+	bool stacks = flat && control->options & GT_OPTION_FUNC_STACK;
 	for (uint32_t i = 0; i < control->function_count; i++) {
 		uint8_t marks = control->marks[i];
 		control->wanted[i] = off ? GT_ARENA_ENTRY_OFF
 				     : !is_on(control, i)
 					     ? stacks ? GT_ARENA_ENTRY_SILENT : GT_ARENA_ENTRY_OFF
-				     : marks & GRAPH_NOTRACE ? GT_ARENA_ENTRY_NOTRACE
-				     : marks & GRAPH	     ? GT_ARENA_ENTRY_ROOT
-							     : GT_ARENA_ENTRY_ON;
+				     : marks & GRAPH_NOTRACE  ? GT_ARENA_ENTRY_NOTRACE
+				     : marks & GRAPH && !flat ? GT_ARENA_ENTRY_ROOT
+							      : GT_ARENA_ENTRY_ON;
 	}
 	gt_arena_command_patch(control);
 	machine->patch(machine->data, control->wanted);
@@ -360,7 +371,6 @@ static int edit_remove(struct gt_control_target *target, void *opened, const cha
 static int edit_close(struct gt_control_target *target, void *opened, struct gt_message *message)
 {
 	struct gt_arena_control *control = self(target);
-	const struct gt_arena_machine *machine = control->machine;
 	struct edit *edit = opened;
 	bool any = false;
 	(void)message;
@@ -373,7 +383,7 @@ static int edit_close(struct gt_control_target *target, void *opened, struct gt_
 	}
 	control->set[place_of(edit->bit)] = any;
 	if (edit->bit == GRAPH)
-		machine->set_graph_only(machine->data, any);
+		publish_roots(control);
 	gt_arena_control_patch(control);
 	gt_arena_unlock(control);
 	gt_memory_put(&control->memory, edit, edit_bytes(control));

@@ -295,6 +295,21 @@ def test_filters_take_effect_at_once(served):
     assert "leaf" not in served.get("trace") and "other();" in served.get("trace")
 
 
+def test_graph_functions_are_of_function_graph_alone(served):
+    """As on Linux: `function` takes no notice of them, before and after."""
+    served.put("set_graph_function", "other")
+    served.put("set_ftrace_filter", "leaf\nmiddle")
+    served.put("current_tracer", "function")
+    served.calls(5)
+    assert set(re.findall(r": (\w+) <-", served.get("trace"))) == {"leaf", "middle"}
+    served.put("current_tracer", "function_graph")
+    served.calls(5)
+    assert "leaf" not in served.get("trace") and "other();" in served.get("trace")
+    served.put("current_tracer", "function")
+    served.calls(5)
+    assert len(re.findall(r": leaf <-", served.get("trace"))) == 5
+
+
 def test_tracers_depth_and_threshold_are_set(served):
     served.put("current_tracer", "function")
     served.calls(5)
