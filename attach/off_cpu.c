@@ -469,7 +469,7 @@ int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, ui
 	struct gt_switch some[256];
 	bool begins = *cursor == 0, known;
 	uint64_t start = 0, lost, passed;
-	uint32_t count;
+	uint32_t count, old;
 	int error = 0;
 
 	if (!sink || !sink->switches)
@@ -490,8 +490,11 @@ int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, ui
 			off->switches.lost += passed;
 		lost = off->switches.lost;
 		pthread_mutex_unlock(&off->lock);
-		if (known && (count || begins))
-			error = sink->switches(sink->data, start, lost, some, count);
+		/* Of a time before they were watched no more, and then again. */
+		for (old = 0; old < count && some[old].clock < start;)
+			old++;
+		if (known && (count > old || begins))
+			error = sink->switches(sink->data, start, lost, some + old, count - old);
 		begins = false;
 	} while (!error && count);
 	return error;

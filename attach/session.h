@@ -166,8 +166,10 @@ void gt_session_set_follow(struct gt_session *session, bool follow);
 /* 0; or they were to be watched and cannot be: the message says why (GT_EPERM, GT_ENOTSUP, GT_EIO).
  */
 int gt_session_switches(struct gt_session *session, struct gt_message *message);
-/* Watches them from now on, with or without a tracer. As above. */
+/* Watches them from now on, with or without a tracer, until as many times the second was called as
+ * the first gave 0. As above. */
 int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message);
+void gt_session_unwatch_off_cpu(struct gt_session *session);
 /* Ring modes: those that are kept, the newest, to a sink. Its error. */
 int gt_session_give_switches(struct gt_session *session, const struct gt_sink *sink);
 

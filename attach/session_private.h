@@ -57,7 +57,8 @@ struct gt_session {
 	struct gt_triggers triggers;
 	struct gt_profile profile;
 	struct gt_off_cpu_watch off_cpu;
-	bool no_switches, wants_switches;
+	bool no_switches;
+	uint32_t wants_switches;       /* so many ask for them, whatever the tracer */
 	int off_cpu_error;	       /* 0: they are watched, or nobody asked … */
 	struct gt_message off_cpu_why; /* … else why they are not */
 	uint64_t switches_given;       /* to the sink */

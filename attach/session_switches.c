@@ -10,7 +10,7 @@
 
 static bool is_wanted(const struct gt_session *session)
 {
-	return session->wants_switches ||
+	return session->wants_switches != 0 ||
 	       (!session->no_switches && session->live.target.tracer != GRAFTRACE_TRACER_NOP);
 }
 
@@ -50,15 +50,23 @@ int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *mess
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	session->wants_switches = true;
+	session->wants_switches++;
 	if (!gt_off_cpu_is_on(&session->off_cpu))
 		watch_all(session);
 	error = session->off_cpu_error;
 	if (error && message)
 		*message = session->off_cpu_why;
-	session->wants_switches = !error;
+	session->wants_switches -= error != 0;
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+void gt_session_unwatch_off_cpu(struct gt_session *session)
+{
+	pthread_mutex_lock(&session->lock);
+	session->wants_switches--;
+	gt_session_watch_as_traced(session);
+	pthread_mutex_unlock(&session->lock);
 }
 
 int gt_session_switches(struct gt_session *session, struct gt_message *message)

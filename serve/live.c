@@ -324,6 +324,29 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 	return error != 0 ? error : empty_ring(live, message); /* as Linux does */
 }
 
+/* Under `change`: whether the kernel is asked when threads leave their CPUs. Of an instance that
+ * was removed it is not. */
+static int watch(struct gt_live *live, bool wanted, struct gt_message *message)
+{
+	int error = 0;
+
+	wanted = wanted && !gt_live_is_removed(live);
+	if (wanted && !live->watches)
+		error = gt_session_watch_off_cpu(live->session, message);
+	else if (!wanted && live->watches)
+		gt_session_unwatch_off_cpu(live->session);
+	if (error == 0)
+		live->watches = wanted;
+	return error;
+}
+
+void gt_live_unwatch(struct gt_live *live)
+{
+	pthread_mutex_lock(&live->change);
+	watch(live, false, NULL);
+	pthread_mutex_unlock(&live->change);
+}
+
 /* Under `change`. */
 static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
 {
@@ -338,8 +361,9 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	if (error == 0 && (changed & GT_OPTION_FUNC_STACK) && live->instance == NULL)
 		error = gt_session_set_func_stack(live->session,
 						  (options & GT_OPTION_FUNC_STACK) != 0, message);
-	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && !(options & GT_OPTION_SLEEP_TIME))
-		error = gt_session_watch_off_cpu(live->session, message);
+	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME))
+		error = watch(live, !(options & GT_OPTION_SLEEP_TIME) || live->sched_switch,
+			      message);
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->lock);
@@ -440,7 +464,8 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	if (error == 0) {
 		switch (which) {
 		case GT_CONTROL_SCHED_SWITCH:
-			error = value != 0 ? gt_session_watch_off_cpu(live->session, message) : 0;
+			error = watch(live, value != 0 || !(live->options & GT_OPTION_SLEEP_TIME),
+				      message);
 			break;
 		case GT_CONTROL_TRACING_ON:
 			live->was_on = value != 0; /* where it is paused: at the end of that */

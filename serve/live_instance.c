@@ -541,6 +541,8 @@ int gt_live_instance_remove(struct gt_control_target *target, const char *name, 
 		gt_store_clear(live->instance->store);
 	}
 	pthread_mutex_unlock(&top->instances.lock);
+	if (error == 0)
+		gt_live_unwatch(live);
 	return error;
 }
 

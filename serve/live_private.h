@@ -84,6 +84,7 @@ struct gt_live {
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;
+	bool watches;		  /* context switches; under `change` */
 	uint32_t pauses;	  /* readers of `trace` for whom tracing is off … */
 	bool was_on;		  /* … and whether it goes on afterwards; under `change` */
 	uint64_t versions[LISTS]; /* under `change`: how often each list was changed */
@@ -129,6 +130,9 @@ void gt_live_settle_clock(struct gt_live *live);
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 bool gt_live_raw_discard(struct gt_live *live);
 void gt_live_raw_destroy(struct gt_live *live);
+
+/* Context switches are watched no more on its account. */
+void gt_live_unwatch(struct gt_live *live);
 
 /* options/pause-on-trace: tracing is off from the first of these to the last of those. */
 bool gt_live_pause(struct gt_live *live);

@@ -37,8 +37,6 @@ void gt_switches_restart(struct gt_switches *switches, uint64_t start)
 		      switches->thread_room * sizeof(*switches->threads));
 	switches->threads = NULL;
 	switches->thread_count = switches->thread_room = 0;
-	switches->first += switches->count;
-	switches->count = 0;
 	switches->start = switches->known = start;
 }
 

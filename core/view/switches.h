@@ -36,7 +36,8 @@ void gt_switches_init(struct gt_switches *switches, const struct gt_memory *memo
 		      uint32_t most);
 void gt_switches_fini(struct gt_switches *switches);
 
-/* Forgets all: from `start` on every switch comes. Numbers of switches go on. */
+/* From `start` on every switch comes: there are times off the CPU from then on. Older switches
+ * stay, to be read. */
 void gt_switches_restart(struct gt_switches *switches, uint64_t start);
 
 /* Without memory for it, it counts as lost. */

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import format_reader
 from test_http import Served, port_of
@@ -304,6 +305,17 @@ int main(void)
 """
 
 
+def watched(process):
+    """How many events of the kernel's it has open."""
+    count = 0
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        try:
+            count += "perf_event" in os.readlink(link)
+        except OSError:
+            pass  # closed meanwhile
+    return count
+
+
 def test_the_event_is_a_control_file(graftrace, compile):
     process = graftrace.start("record", "--serve=127.0.0.1:0", "--", compile(STEPS, *FLAGS),
                               stdin=-1)
@@ -341,6 +353,19 @@ def test_the_event_is_a_control_file(graftrace, compile):
     served.calls(1)
     seen = served.get("trace")
     assert "sched_switch" in seen and "naps" not in seen
+    # with nobody who wants them the kernel is not asked; what it told stays
+    assert watched(process) > 0
+    served.put("events/enable", "0")
+    assert watched(process) == 0
+    lines = served.get("trace").count("sched_switch")
+    assert lines >= seen.count("sched_switch")
+    served.put("options/sleep-time", "0")
+    assert watched(process) > 0
+    served.put("events/enable", "1")
+    served.put("options/sleep-time", "1")
+    assert watched(process) > 0
+    served.calls(1)
+    assert served.get("trace").count("sched_switch") > lines
     process.stdin.close()
     assert process.wait(timeout=30) == 3
     process.stdout.close()

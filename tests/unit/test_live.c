@@ -162,6 +162,11 @@ int gt_session_watch_off_cpu(struct gt_session *of, struct gt_message *why)
 	return 0;
 }
 
+void gt_session_unwatch_off_cpu(struct gt_session *of)
+{
+	(void)of;
+}
+
 int gt_session_set_profile(struct gt_session *of, bool on, struct gt_message *why)
 {
 	(void)why;

@@ -139,7 +139,7 @@ static void old_ones_go_where_there_is_a_limit(void **state)
 {
 	struct gt_switch out[64];
 	uint64_t cursor = 0;
-	uint32_t count, all = 0;
+	uint32_t count, all = 0, again = 0;
 	(void)state;
 	begin(1000, 64);
 	for (uint64_t i = 0; i < 1000; i++) {
@@ -155,6 +155,11 @@ static void old_ones_go_where_there_is_a_limit(void **state)
 	gt_switches_restart(&table, 5000000);
 	assert_int_equal(gt_switches_read(&table, &cursor, out, 10), 0);
 	assert_off(7, 0, UINT64_MAX, 0);
+	/* what there was is read again, as an event of its time */
+	cursor = 0;
+	while ((count = gt_switches_read(&table, &cursor, out, 10)) > 0)
+		again += count;
+	assert_int_equal(again, all);
 	add(5000100, 7, 1, GT_SWITCH_OUT);
 	assert_int_equal(gt_switches_read(&table, &cursor, out, 10), 1);
 	assert_int_equal(cursor, 2001);
