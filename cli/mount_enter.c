@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <mntent.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,18 +31,28 @@ static int refuse(const char *command, const char *what, const char *path)
 	return GT_EXIT_FAILED;
 }
 
-/* Whether a tracefs is mounted there. */
-static bool has_tracefs(void)
+/* The first tracefs in the list is trace-cmd's: there shall be no other one than at its place, or
+ * ours lies above it, where the namespace has no right to take it away. *here: it is there. */
+static bool hide_others(const char *directory, bool *here)
 {
-	FILE *mounts = fopen("/proc/self/mounts", "re");
-	bool found = false;
-	char line[4096];
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	char text[2 * PATH_MAX];
+	struct mntent entry;
+	bool hidden = true;
 
-	while (mounts != NULL && fgets(line, sizeof(line), mounts) != NULL)
-		found |= strstr(line, " " TRACING " tracefs ") != NULL;
+	*here = false;
+	while (mounts != NULL && getmntent_r(mounts, &entry, text, sizeof(text)) != NULL) {
+		if (strcmp(entry.mnt_type, "tracefs") != 0)
+			continue;
+		if (strcmp(entry.mnt_dir, TRACING) == 0)
+			*here = true;
+		else
+			hidden &= umount2(entry.mnt_dir, MNT_DETACH) == 0 ||
+				  mount(directory, entry.mnt_dir, NULL, MS_BIND, NULL) == 0;
+	}
 	if (mounts != NULL)
-		fclose(mounts);
-	return found;
+		endmntent(mounts);
+	return hidden;
 }
 
 /* A file of ours in the place of one of /proc, where there are both. */
@@ -58,6 +69,7 @@ static bool put(const char *directory, const char *name, const char *place)
 int gt_mount_enter(const char *command, const char *directory, char *const *argv)
 {
 	char trace[PATH_MAX];
+	bool here;
 
 	snprintf(trace, sizeof(trace), "%s/current_tracer", directory);
 	if (access(trace, F_OK) != 0) {
@@ -69,7 +81,9 @@ int gt_mount_enter(const char *command, const char *directory, char *const *argv
 		return refuse(command, "cannot make a mount namespace for", directory);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		return refuse(command, "cannot make private", "/");
-	if (!has_tracefs() && mount("tracefs", TRACING, "tracefs", 0, NULL) != 0)
+	if (!hide_others(directory, &here))
+		return refuse(command, "cannot hide the kernel's own files from", argv[0]);
+	if (!here && mount("tracefs", TRACING, "tracefs", 0, NULL) != 0)
 		return refuse(command, "cannot mount a tracefs on", TRACING);
 	if (mount(directory, TRACING, NULL, MS_BIND, NULL) != 0)
 		return refuse(command, "cannot put the control files at", TRACING);

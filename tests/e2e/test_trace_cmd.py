@@ -93,8 +93,8 @@ def test_list_names_tracers_functions_options_and_the_one_event(mounted):
 def test_by_hand_it_takes_a_namespace_and_two_bind_mounts(mounted):
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", r"""
-         grep -q ' /sys/kernel/tracing tracefs ' /proc/mounts ||
-             mount -t tracefs tracefs /sys/kernel/tracing
+         umount -l -a -t tracefs
+         mount -t tracefs tracefs /sys/kernel/tracing
          mount --bind "$0" /sys/kernel/tracing
          mount --bind "$0/kallsyms" /proc/kallsyms
          trace-cmd list -f
@@ -103,6 +103,19 @@ def test_by_hand_it_takes_a_namespace_and_two_bind_mounts(mounted):
     assert done.returncode == 0, done.stderr
     assert "middle\n" in done.stdout
     assert re.search(r"^[0-9a-f]{16} t leaf$", done.stdout, re.M)
+
+
+def test_a_tracefs_that_is_mounted_elsewhere_is_not_asked(mounted, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", r"""
+         mount -t tracefs tracefs "$1"
+         "$2" mount --enter "$0" -- trace-cmd list -f
+         test -e "$1/trace" """, mounted.path, elsewhere, mounted.graftrace.path],
+        capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["leaf", "main", "middle", "other", "work"]
 
 
 # Instances
