@@ -692,6 +692,26 @@ static int inject_running(struct gt_tracee *tracee, const struct gt_arena *arena
 	return drop_hands(&hands, error, message);
 }
 
+/* Of all traced objects, as the selection wants them now. words: only what these name, NULL: all.
+ */
+static int patch_all(struct gt_tracee *tracee, const struct gt_selection *selection,
+		     const char *const *words, size_t count, struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	gt_edits_clear(&tracee->edits);
+	for (i = 0; !error && i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		if (!is_traced(object, selection))
+			continue;
+		error = words ? gt_patch_named(tracee, object, selection, words, count, message)
+			      : gt_patch_functions(tracee, object, selection, true, message);
+	}
+	return error ? error : gt_tracee_apply(tracee, message);
+}
+
 /* --breakpoints: those that were left out until everything that they need is there. */
 static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection *selection,
 			    struct gt_message *message)
@@ -699,7 +719,6 @@ static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection 
 	bool needed = false;
 	size_t i;
 	uint32_t index;
-	int error = 0;
 
 	if (!selection->breakpoints || tracee->traps)
 		return 0;
@@ -712,32 +731,15 @@ static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection 
 	}
 	if (needed)
 		gt_traps_begin(tracee);
-	if (!tracee->traps)
-		return 0;
-	gt_edits_clear(&tracee->edits);
-	for (i = 0; !error && i < tracee->object_count; i++)
-		if (is_traced(tracee->objects[i], selection))
-			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
-						   message);
-	if (!error)
-		error = gt_tracee_apply(tracee, message);
-	return error;
+	return tracee->traps ? patch_all(tracee, selection, NULL, 0, message) : 0;
 }
 
 /* A library that copies stacks has been loaded: what is traced already changes, before it runs. */
 static int stop_taking_slots(struct gt_tracee *tracee, const struct gt_selection *selection,
 			     pid_t waits, struct gt_message *message)
 {
-	size_t i;
-	int error = 0;
+	int error = patch_all(tracee, selection, NULL, 0, message);
 
-	gt_edits_clear(&tracee->edits);
-	for (i = 0; !error && i < tracee->object_count; i++)
-		if (is_traced(tracee->objects[i], selection))
-			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
-						   message);
-	if (!error)
-		error = gt_tracee_apply(tracee, message);
 	return error ? error : gt_copying_put_back(tracee, waits);
 }
 
@@ -815,39 +817,17 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
 int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
 		     struct gt_message *message)
 {
-	size_t i;
-	int error = 0;
-
-	if (!tracee->has_agent || tracee->clean)
-		return 0;
-	gt_edits_clear(&tracee->edits);
-	for (i = 0; !error && i < tracee->object_count; i++)
-		if (is_traced(tracee->objects[i], selection))
-			error = gt_patch_functions(tracee, tracee->objects[i], selection, true,
-						   message);
-	if (!error)
-		error = gt_tracee_apply(tracee, message);
-	if (!error)
-		error = take_breakpoints(tracee, selection, message);
-	/* A process that has ended needs no change. */
-	return error && gt_process_ended(&tracee->process) ? 0 : error;
+	return gt_tracee_select_words(tracee, selection, NULL, 0, message);
 }
 
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
 			   const char *const *words, size_t count, struct gt_message *message)
 {
-	size_t i;
-	int error = 0;
+	int error;
 
 	if (!tracee->has_agent || tracee->clean)
 		return 0;
-	gt_edits_clear(&tracee->edits);
-	for (i = 0; !error && i < tracee->object_count; i++)
-		if (is_traced(tracee->objects[i], selection))
-			error = gt_patch_named(tracee, tracee->objects[i], selection, words, count,
-					       message);
-	if (!error)
-		error = gt_tracee_apply(tracee, message);
+	error = patch_all(tracee, selection, words, count, message);
 	if (!error)
 		error = take_breakpoints(tracee, selection, message);
 	/* A process that has ended needs no change. */
