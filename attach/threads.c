@@ -277,16 +277,24 @@ static bool is_dead(pid_t tid)
 	return state == 'Z' || state == 'X' || (flags & EXITING);
 }
 
+static int seize(pid_t tid, int options, struct gt_message *message)
+{
+	int reason;
+
+	if (ptrace(PTRACE_SEIZE, tid, 0, options | PTRACE_O_TRACESYSGOOD) == 0)
+		return 0;
+	reason = errno;
+	if (reason == ESRCH || is_dead(tid))
+		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+	return gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid, strerror(reason));
+}
+
 int gt_thread_stop(pid_t tid, int options, struct gt_message *message)
 {
-	if (ptrace(PTRACE_SEIZE, tid, 0, options | PTRACE_O_TRACESYSGOOD) != 0) {
-		int reason = errno;
+	int error = seize(tid, options, message);
 
-		if (reason == ESRCH || is_dead(tid))
-			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
-		return gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid,
-			       strerror(reason));
-	}
+	if (error)
+		return error;
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0)
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 	return reach_interrupt(tid, LATE_MS, message);
@@ -469,15 +477,13 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 
 		if (tid <= 0 || known(threads, tid))
 			continue;
-		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
-			int reason = errno;
-
-			if (reason == ESRCH || is_dead(tid))
-				continue;
-			error = gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid,
-					strerror(reason));
-			break;
+		error = seize(tid, 0, message);
+		if (error == GT_EGONE) {
+			error = 0;
+			continue;
 		}
+		if (error)
+			break;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		error = add(threads, tid, false);
 		if (error)
