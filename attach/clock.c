@@ -4,14 +4,21 @@
  * the time between them, the better: a millisecond gives about 0.01 %, a second a thousand times
  * less.
  */
-#include "attach/session_private.h"
+#include "attach/clock.h"
 
-#include <time.h>
 #include <x86intrin.h>
 
 #define SHIFT 32
 
-struct gt_instant gt_clock_now(void)
+static uint64_t read_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+struct gt_instant gt_clock_read(clockid_t clock)
 {
 	struct gt_instant best = { 0, 0 };
 	uint64_t narrowest = ~0ull;
@@ -19,18 +26,30 @@ struct gt_instant gt_clock_now(void)
 
 	/* The reading with the counter's two values closest together was not interrupted. */
 	for (i = 0; i < 8; i++) {
-		struct timespec time;
-		uint64_t before = __rdtsc(), after;
+		uint64_t before = __rdtsc(), ns = read_ns(clock), after = __rdtsc();
 
-		clock_gettime(CLOCK_MONOTONIC, &time);
-		after = __rdtsc();
 		if (after - before >= narrowest)
 			continue;
 		narrowest = after - before;
 		best.tsc = before + (after - before) / 2;
-		best.ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+		best.ns = ns;
 	}
 	return best;
+}
+
+struct gt_instant gt_clock_now(void)
+{
+	return gt_clock_read(CLOCK_MONOTONIC);
+}
+
+uint64_t gt_monotonic_ns(void)
+{
+	return read_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t gt_monotonic_ms(void)
+{
+	return gt_monotonic_ns() / 1000000;
 }
 
 void gt_clock_calibrate(struct gt_clock *clock, struct gt_instant from, struct gt_instant to)

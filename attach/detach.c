@@ -9,6 +9,7 @@
  *  D. %gs is cleared and everything is unmapped, the image last: it is what a later host looks for.
  */
 #define _GNU_SOURCE
+#include "attach/clock.h"
 #include "attach/detach_private.h"
 #include "attach/editor.h"
 #include "attach/resolver.h"
@@ -24,19 +25,6 @@
 #define PAUSE_DOUBLES 3
 /* Rounds that wait for walks of V8's: what looks like one may be left over on a stack. */
 #define WALKS_MOST 100u
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t now_ms(void)
-{
-	return now_ns() / 1000000;
-}
 
 uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *maps)
 {
@@ -283,7 +271,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 {
 	struct gt_stopped_threads threads;
 	bool clean = false, walked = false;
-	uint64_t start = now_ns();
+	uint64_t start = gt_monotonic_ns();
 	int error = gt_world_stop(out->process, &threads, limit_ms, message);
 
 	if (error)
@@ -310,7 +298,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);
 	gt_threads_resume(out->process, &threads);
-	start = now_ns() - start;
+	start = gt_monotonic_ns() - start;
 	if (out->tracee && start > out->tracee->left_ns)
 		out->tracee->left_ns = start;
 	if (error && gt_process_ended(out->process))
@@ -339,7 +327,7 @@ int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int 
 		      enum gt_detach_left *left, struct gt_message *message)
 {
 	struct gt_detach *out = calloc(1, sizeof(*out));
-	uint64_t start = now_ms(), magic = 0;
+	uint64_t start = gt_monotonic_ms(), magic = 0;
 	bool done = false;
 	struct gt_maps maps;
 	int error = 0, rounds;
@@ -368,7 +356,7 @@ int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int 
 
 		error = round_of(out, limit_ms, rounds == 0, &done, message);
 		if (error || done || (out->foreign && out->lookups_gone) ||
-		    now_ms() - start > (uint64_t)limit_ms)
+		    gt_monotonic_ms() - start > (uint64_t)limit_ms)
 			break;
 		nanosleep(&pause, NULL);
 	}

@@ -67,14 +67,6 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* The writers of process pid write no more. */
 void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 {
@@ -527,7 +519,7 @@ static int on_exec_stop(struct exec *exec, pid_t tid, int status)
 
 static int follow_exec(struct exec *exec)
 {
-	uint64_t start = now_ns(), last_pass = start;
+	uint64_t start = gt_monotonic_ns(), last_pass = start;
 
 	if (ptrace(PTRACE_SYSCALL, exec->tid, 0, 0) != 0)
 		return 0;
@@ -555,7 +547,7 @@ static int follow_exec(struct exec *exec)
 				return result;
 			continue;
 		}
-		now = now_ns();
+		now = gt_monotonic_ns();
 		if (now - start > EXEC_NS) {
 			/* Its exec hangs (a dead file server), or it is doing something else. */
 			ptrace(PTRACE_INTERRUPT, tid, 0, 0);

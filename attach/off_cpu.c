@@ -21,9 +21,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "attach/process.h"
 #include "port/host/memory.h"
@@ -52,27 +50,6 @@ struct gt_off_cpu_batch {
 	struct switch_record *records;
 	uint32_t count, room;
 };
-
-/* The reading with the counter's two values closest together was not interrupted. */
-static struct gt_off_cpu_moment moment_now(void)
-{
-	struct gt_off_cpu_moment best = { 0, 0 };
-	uint64_t narrowest = UINT64_MAX;
-
-	for (int i = 0; i < 8; i++) {
-		struct timespec time;
-		uint64_t before = __rdtsc(), after;
-
-		clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-		after = __rdtsc();
-		if (after - before >= narrowest)
-			continue;
-		narrowest = after - before;
-		best.tsc = before + (after - before) / 2;
-		best.ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-	}
-	return best;
-}
 
 void gt_off_cpu_init(struct gt_off_cpu_watch *off)
 {
@@ -232,7 +209,7 @@ static int refuse(int error, struct gt_message *message)
 
 static void begin(struct gt_off_cpu_watch *off)
 {
-	off->from = off->last = moment_now();
+	off->from = off->last = gt_clock_read(CLOCK_MONOTONIC_RAW);
 	off->collected = off->from.tsc;
 	gt_switches_restart(&off->switches, off->from.tsc);
 }
@@ -352,7 +329,7 @@ static int by_time(const void *left, const void *right)
 	return a->time < b->time ? -1 : a->time > b->time;
 }
 
-static uint64_t to_tsc(struct gt_off_cpu_moment from, struct gt_off_cpu_moment to, uint64_t ns)
+static uint64_t to_tsc(struct gt_instant from, struct gt_instant to, uint64_t ns)
 {
 	__extension__ typedef unsigned __int128 u128;
 	uint64_t ticks = to.tsc - from.tsc, span = to.ns - from.ns;
@@ -365,7 +342,7 @@ static uint64_t to_tsc(struct gt_off_cpu_moment from, struct gt_off_cpu_moment t
 /* Under the lock. */
 static void collect(struct gt_off_cpu_watch *off, bool end)
 {
-	struct gt_off_cpu_moment now = moment_now();
+	struct gt_instant now = gt_clock_read(CLOCK_MONOTONIC_RAW);
 	struct gt_off_cpu_batch *batch = off->batch;
 	uint32_t i, done = 0;
 	uint64_t limit;
@@ -373,7 +350,7 @@ static void collect(struct gt_off_cpu_watch *off, bool end)
 	if (!off->on || (!end && now.ns < off->from.ns + FIRST_NS))
 		return;
 	while (now.ns < off->from.ns + FIRST_NS)
-		now = moment_now();
+		now = gt_clock_read(CLOCK_MONOTONIC_RAW);
 	limit = end ? now.ns : now.ns - SETTLED_NS;
 	for (i = 0; i < off->ring_count; i++)
 		if (off->rings[i].page)

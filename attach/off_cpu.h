@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <graftrace/error.h>
+#include "attach/clock.h"
 #include "core/view/switches.h"
 
 #define GT_OFF_CPU_MOST                                                             \
@@ -26,12 +27,6 @@
 
 struct gt_off_cpu_ring;
 struct gt_off_cpu_batch;
-
-/* The counter and CLOCK_MONOTONIC_RAW at one moment. */
-struct gt_off_cpu_moment {
-	uint64_t tsc;
-	uint64_t ns;
-};
 
 struct gt_off_cpu_watch {
 	pthread_mutex_t lock;
@@ -43,9 +38,10 @@ struct gt_off_cpu_watch {
 	int *fds;
 	uint32_t fd_count, fd_room;
 	struct gt_switches switches;
-	struct gt_off_cpu_batch *batch;	     /* read, and not old enough to be in order */
-	struct gt_off_cpu_moment from, last; /* the stamps are put between `from` and now */
-	uint64_t collected;		     /* tsc: until then all is taken in */
+	struct gt_off_cpu_batch *batch; /* read, and not old enough to be in order */
+	/* Of CLOCK_MONOTONIC_RAW; the stamps are put between `from` and now. */
+	struct gt_instant from, last;
+	uint64_t collected; /* tsc: until then all is taken in */
 };
 
 void gt_off_cpu_init(struct gt_off_cpu_watch *off);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include "attach/arena.h"
 #include "attach/catalog.h"
+#include "attach/clock.h"
 #include "attach/drain.h"
 #include "attach/live_target.h"
 #include "attach/off_cpu.h"
@@ -16,12 +17,6 @@
 #include "attach/session.h"
 #include "attach/tracee.h"
 #include "attach/triggers.h"
-
-/* tsc and CLOCK_MONOTONIC of one moment. */
-struct gt_instant {
-	uint64_t tsc;
-	uint64_t ns;
-};
 
 /* A letter of a trigger whose handler has not run yet. */
 struct gt_pending_hit {
@@ -138,10 +133,6 @@ void gt_session_free_notrace_words(struct gt_session *session);
 /* Under the lock, when the tracer or the profiler was switched on or off: with neither, functions
  * have their original bytes. */
 int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message);
-struct gt_instant gt_clock_now(void);
-/* Sets target->clock from two instants. */
-void gt_clock_calibrate(struct gt_clock *clock, struct gt_instant from, struct gt_instant to);
-uint64_t gt_clock_ticks(const struct gt_clock *clock, uint64_t ns);
 
 /* The living tracee with that pid, NULL = none. */
 struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);

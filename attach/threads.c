@@ -16,6 +16,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/threads.h"
+#include "attach/clock.h"
 #include "attach/process.h"
 #include "attach/sharers.h"
 
@@ -46,14 +47,6 @@
 #define ONLY_LOOK   (~(uint64_t)0)
 /* How often all are looked at in vain before one is waited for. */
 #define IDLE_SWEEPS 8
-
-static uint64_t now_ms(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
-}
 
 static void nap_us(long us)
 {
@@ -170,8 +163,8 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 		if (state != 'D')
 			start = 0;
 		else if (!start)
-			start = now_ms();
-		else if (now_ms() - start >= patience_ms)
+			start = gt_monotonic_ms();
+		else if (gt_monotonic_ms() - start >= patience_ms)
 			return GT_EBUSY;
 	}
 }
@@ -375,7 +368,7 @@ pid_t gt_thread_at_rest(pid_t pid)
 
 int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *message)
 {
-	uint64_t start = now_ms();
+	uint64_t start = gt_monotonic_ms();
 
 	for (;;) {
 		int error;
@@ -385,7 +378,7 @@ int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *m
 		if (error != GT_EBUSY)
 			return error;
 		while (gt_thread_detach(*tid) == GT_EAGAIN) {
-			if (now_ms() - start > (uint64_t)limit_ms)
+			if (gt_monotonic_ms() - start > (uint64_t)limit_ms)
 				return gt_fail(
 					message, GT_EBUSY,
 					"thread %d of process %d sleeps in the kernel where "
@@ -554,14 +547,14 @@ int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threa
 
 void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *threads)
 {
-	uint64_t start = now_ms();
+	uint64_t start = gt_monotonic_ms();
 	size_t i;
 
 	process->stopped = 0;
 	for (i = 0; i < threads->count; i++) {
 		/* A late one stops as soon as it is back; it is let go then. */
 		while (gt_thread_detach(threads->tids[i]) == GT_EAGAIN &&
-		       now_ms() - start < 10 * LATE_MS)
+		       gt_monotonic_ms() - start < 10 * LATE_MS)
 			nap_us(200);
 	}
 	free(threads->tids);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/world.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,18 +21,10 @@
 #define STACKS_MOST	8
 #define CHANGE_LIMIT_MS 5000
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads, int limit_ms,
 		  struct gt_message *message)
 {
-	uint64_t start = now_ns();
+	uint64_t start = gt_monotonic_ns();
 	size_t i;
 
 	for (;;) {
@@ -47,7 +40,7 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 		if (!late)
 			return 0;
 		gt_threads_resume(process, threads);
-		if (now_ns() - start > (uint64_t)limit_ms * 1000000)
+		if (gt_monotonic_ns() - start > (uint64_t)limit_ms * 1000000)
 			return gt_fail(
 				message, GT_EBUSY,
 				"thread %d of process %d sleeps in the kernel where it cannot "
@@ -221,7 +214,7 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 
 	if (!tracee->edits.count && !tracee->entering)
 		return 0;
-	start = now_ns();
+	start = gt_monotonic_ns();
 	error = gt_world_stop(&tracee->process, &threads, CHANGE_LIMIT_MS, message);
 	if (error)
 		return error;
@@ -235,7 +228,7 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 		error = gt_fail(message, GT_EIO, "cannot patch process %d",
 				(int)tracee->process.pid);
 	gt_threads_resume(&tracee->process, &threads);
-	start = now_ns() - start;
+	start = gt_monotonic_ns() - start;
 	if (start > tracee->stopped_ns)
 		tracee->stopped_ns = start;
 	gt_edits_clear(&tracee->edits);
