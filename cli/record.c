@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/clock.h"
 #include "attach/session.h"
 #include "cli/record_crash.h"
 #include "cli/record_from.h"
@@ -59,53 +60,16 @@ struct recording {
 
 /* The clock */
 
-static struct timespec monotonic(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now = monotonic();
-
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* The time stamp counter and CLOCK_MONOTONIC of one moment: the pair that was read fastest. */
-static void read_clocks(uint64_t *tsc, uint64_t *ns)
-{
-	uint64_t narrowest = UINT64_MAX;
-
-	for (int i = 0; i < 8; i++) {
-		uint64_t before = __builtin_ia32_rdtsc();
-		uint64_t now = now_ns();
-		uint64_t took = __builtin_ia32_rdtsc() - before;
-
-		if (took < narrowest) {
-			narrowest = took;
-			*tsc = before + took / 2;
-			*ns = now;
-		}
-	}
-}
-
 /* To 0.01 %: for a recording that is cut off. Its end has the clock as measured over the whole run.
  */
 static struct gt_clock measure_clock(void)
 {
 	const struct timespec moment = { 0, 1000 * 1000 };
-	struct gt_clock clock = { .shift = 32 };
-	uint64_t tsc = 0;
-	uint64_t ns = 0;
+	struct gt_instant from = gt_clock_now();
+	struct gt_clock clock = { from.tsc, from.ns, UINT64_C(1) << 32, 32 };
 
-	read_clocks(&clock.tsc_base, &clock.ns_base);
 	nanosleep(&moment, NULL);
-	read_clocks(&tsc, &ns);
-	clock.mult = tsc > clock.tsc_base ? ((ns - clock.ns_base) << 32) / (tsc - clock.tsc_base)
-					  : UINT64_C(1) << 32;
+	gt_clock_calibrate(&clock, from, gt_clock_now());
 	return clock;
 }
 
@@ -308,7 +272,7 @@ static void start_server(struct recording *recording)
 /* Until Ctrl-C, SIGTERM, or the time is over. */
 static void linger(const struct gt_record_options *options, const struct gt_http_server *server)
 {
-	uint64_t end = now_ns() + options->linger_ns;
+	uint64_t end = gt_monotonic_ns() + options->linger_ns;
 	const struct timespec moment = { 0, 20 * 1000 * 1000 };
 
 	gt_run_interrupted = 0;
@@ -317,7 +281,7 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 		options->linger_ns != 0 ? "for the time of --linger, or until Ctrl-C"
 					: "until Ctrl-C");
 	while (!gt_run_interrupted && !gt_run_to_forward &&
-	       (options->linger_ns == 0 || now_ns() < end))
+	       (options->linger_ns == 0 || gt_monotonic_ns() < end))
 		nanosleep(&moment, NULL);
 }
 
@@ -335,7 +299,7 @@ static bool is_to_detach(const struct recording *recording, uint64_t start)
 
 	if (recording->detaching)
 		return false;
-	if (options->for_ns != 0 && now_ns() - start >= options->for_ns)
+	if (options->for_ns != 0 && gt_monotonic_ns() - start >= options->for_ns)
 		return true;
 	return is_attached(recording) && (gt_run_interrupted || gt_run_to_forward);
 }
@@ -368,7 +332,7 @@ static void tell_untraced(struct recording *recording)
 
 static void follow(struct recording *recording)
 {
-	uint64_t start = now_ns();
+	uint64_t start = gt_monotonic_ns();
 	const struct timespec moment = { 0, 100 * 1000 };
 	struct gt_message message = { "" };
 	int state;

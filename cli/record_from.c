@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <graftrace/file.h>
+#include "attach/clock.h"
 #include "cli/command.h"
 #include "cli/running.h"
 #include "read/crc32c.h"
@@ -42,14 +42,6 @@ struct drain {
 	uint64_t first_clock, last_clock;
 	uint64_t lost[64][GRAFTRACE_LOST_CAUSES]; /* the last that was said of each CPU */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- the connection ---- */
 
@@ -106,7 +98,8 @@ static bool connect_to(struct drain *drain)
 
 static bool is_over(uint64_t deadline)
 {
-	return gt_run_interrupted || gt_run_to_forward || (deadline != 0 && now_ns() >= deadline);
+	return gt_run_interrupted || gt_run_to_forward ||
+	       (deadline != 0 && gt_monotonic_ns() >= deadline);
 }
 
 /* > 0: bytes; 0: the end, or it is time to end; -1: the connection broke. */
@@ -374,7 +367,7 @@ static bool pump(struct drain *drain, uint64_t deadline)
 int gt_record_from(const char *url, const char *output, uint64_t for_ns)
 {
 	struct drain drain = { .url = url, .path = output, .socket = -1, .file = -1 };
-	uint64_t deadline = for_ns != 0 ? now_ns() + for_ns : 0;
+	uint64_t deadline = for_ns != 0 ? gt_monotonic_ns() + for_ns : 0;
 	int code = GT_EXIT_FAILED;
 
 	if (!parse_url(&drain)) {

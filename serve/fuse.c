@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach/clock.h"
 #include "core/view/message.h"
 
 #define AGENT_MAPPING "/memfd:graftrace" /* in the maps of a traced process */
@@ -103,14 +104,6 @@ bool gt_fuse_claim(struct gt_fuse_job *job)
 	return claimed;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Whether our agent is in the process of that thread. */
 static bool is_traced(pid_t thread)
 {
@@ -141,7 +134,7 @@ static void answer_traced(struct gt_fuse *fuse)
 
 	pthread_mutex_lock(&fuse->lock);
 	job = fuse->running;
-	if (job != NULL && !job->answered && now_ms() - fuse->running_since_ms >= LONG_MS)
+	if (job != NULL && !job->answered && gt_monotonic_ms() - fuse->running_since_ms >= LONG_MS)
 		thread = fuse_req_ctx(job->request)->pid;
 	pthread_mutex_unlock(&fuse->lock);
 	if (thread == 0 || !is_traced(thread))
@@ -163,7 +156,7 @@ static void begin_change(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	pthread_mutex_lock(&fuse->lock);
 	fuse->running = job;
-	fuse->running_since_ms = now_ms();
+	fuse->running_since_ms = gt_monotonic_ms();
 	pthread_mutex_unlock(&fuse->lock);
 }
 
