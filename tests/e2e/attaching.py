@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 from conftest import BUILD
@@ -80,6 +81,18 @@ def look(pid):
     """All of it, for comparison."""
     return {"maps": maps(pid).splitlines(), "code": code(pid), "descriptors": descriptors(pid),
             "signals": signals(pid)}
+
+
+def looks_as(pid, before, how=look, seconds=60):
+    """As before, the masks as soon as each thread is back where it was: let go of, it goes on with its
+    system call when a processor is free, and in sigwaitinfo(2) its mask is another."""
+    found = how(pid)
+    end = time.monotonic() + seconds
+    while found["signals"] != before["signals"] and time.monotonic() < end:
+        time.sleep(0.01)
+        found["signals"] = signals(pid)
+    assert found == before, {key: found[key] for key in found if found[key] != before[key]}
+    return True
 
 
 def is_clean(pid):

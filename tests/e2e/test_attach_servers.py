@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from attaching import code, descriptors, maps, signals
+from attaching import code, descriptors, looks_as, maps, signals
 
 ROUNDS = int(os.environ.get("GRAFTRACE_ROUNDS", "3"))
 # How long each is, in turn: what comes between two attaches differs.
@@ -47,22 +47,38 @@ def answers(port):
         return False
 
 
+def is_idle(pid):
+    """All threads wait."""
+    stats = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(text.rsplit(")")[1].split()[0] == "S" for text in stats)
+
+
 def look(pid):
-    """What has to be as before; of the memory that servers take and give back by themselves, in how many
-    pieces it is."""
-    lines = maps(pid).splitlines()
-    named = [line for line in lines if len(line.split()) > 5 and "[heap]" not in line]
-    return {"maps": named, "code": code(pid), "signals": signals(pid), "descriptors": descriptors(pid),
-            "pieces": len(lines) - len(named)}
+    """What has to be as before, but for the memory that servers take and give back by themselves."""
+    named = [line for line in maps(pid).splitlines() if len(line.split()) > 5 and "[heap]" not in line]
+    return {"maps": named, "code": code(pid), "signals": signals(pid), "descriptors": descriptors(pid)}
 
 
-def must_be_as_before(pids, before):
-    """Connections end a moment after their clients."""
-    until(lambda: [descriptors(pid) for pid in pids] == [each["descriptors"] for each in before])
-    for pid, each in zip(pids, before):
-        after = look(pid)
-        assert after.pop("pieces") < each.pop("pieces") + 16, maps(pid)
-        assert after == each, f"process {pid}: {[key for key in each if each[key] != after[key]]}"
+def pieces(pid):
+    """In how many pieces that memory is."""
+    return sum(len(line.split()) == 5 for line in maps(pid).splitlines())
+
+
+class Before:
+    """How processes are while nothing asks them for anything."""
+
+    def __init__(self, *pids):
+        self.pids = pids
+        until(lambda: all(is_idle(pid) for pid in pids))
+        self.looks = [look(pid) for pid in pids]
+        self.pieces = [pieces(pid) for pid in pids]
+
+    def check(self):
+        """Connections end a moment after their clients."""
+        for pid, before, count in zip(self.pids, self.looks, self.pieces):
+            until(lambda: descriptors(pid) == before["descriptors"])
+            assert looks_as(pid, before, look)
+            assert pieces(pid) < count + 16, maps(pid)
 
 
 def children(pid):
@@ -190,13 +206,13 @@ def test_redis_loses_no_request(graftrace, redis, more):
                "-n", "3000", "-c", "20", "--csv"]
     assert subprocess.run([*map(str, command)], capture_output=True, timeout=120).returncode == 0
     redis_client(redis, "flushall")
-    before = [look(redis.pid)]
+    before = Before(redis.pid)
     said = rounds(graftrace, command, redis.pid, *more)
     for out in said:
         assert out.count('"INCR"') == 1 and out.count('"LRANGE_100') == 1, out
     assert redis_client(redis, "get", "counter:__rand_int__") == str(3000 * len(said))
     assert "total_error_replies:0\n" in redis_client(redis, "info", "stats")
-    must_be_as_before([redis.pid], before)
+    before.check()
 
 
 def test_the_slow_request_of_redis_is_caught(graftrace, redis):
@@ -236,15 +252,14 @@ end
 @pytest.mark.parametrize("more", [[], ["--libs"]], ids=["program", "libs"])
 def test_nginx_loses_no_request(graftrace, nginx, tmp_path, more):
     (tmp_path / "check.lua").write_text(CHECK)
-    pids = [nginx.pid, *nginx.workers]
-    before = [look(pid) for pid in pids]
+    before = Before(nginx.pid, *nginx.workers)
     # Its own limit for an answer is a wait for a busy machine.
     command = ["wrk", "-t1", "-c10", "-d2s", "--timeout", "60s", "-s", tmp_path / "check.lua",
                f"http://127.0.0.1:{nginx.port}/page"]
     for out in rounds(graftrace, command, nginx.pid, "--children", *more):
         assert re.search(r"^right [1-9]\d* wrong 0$", out, re.M), out
         assert "Non-2xx" not in out and "Socket errors" not in out, out
-    must_be_as_before(pids, before)
+    before.check()
 
 
 def test_workers_that_nginx_starts_anew_are_followed(graftrace, nginx):
@@ -262,7 +277,7 @@ def test_workers_that_nginx_starts_anew_are_followed(graftrace, nginx):
 def test_postgres_loses_no_transaction(graftrace, postgres):
     made = subprocess.run([*postgres.pgbench, "-i", "-q", "-s", "1"], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    before = [look(postgres.pid)]
+    before = Before(postgres.pid)
     # New sessions all the time: forks of the process that was attached to.
     command = [*postgres.pgbench[:-1], "-n", "-c", "3", "-t", "25", "-C", "postgres"]
     said = rounds(graftrace, command, postgres.pid)
@@ -273,4 +288,4 @@ def test_postgres_loses_no_transaction(graftrace, postgres):
              "sum(delta) = (select sum(bbalance) from pgbench_branches) from pgbench_history")
     done = subprocess.run([postgres.psql, *postgres.pgbench[1:], "-Atc", query], capture_output=True, text=True)
     assert done.stdout == f"{75 * len(said)}|t|t\n", done.stdout + done.stderr
-    must_be_as_before([postgres.pid], before)
+    before.check()

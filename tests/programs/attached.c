@@ -5,6 +5,7 @@
  * back) is told by `check`. Usage: attached [waits | work | plain]
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -253,6 +254,28 @@ static pthread_t wait_in(void *(*function)(void *), void *data)
 	return waiters[waiter_count++];
 }
 
+/* Whether all threads but this one sleep. */
+static bool others_sleep(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	bool asleep = true;
+	for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+		char path[300], text[300] = "";
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task->d_name);
+		FILE *file = task->d_name[0] == '.' || atoi(task->d_name) == gettid()
+				     ? NULL
+				     : fopen(path, "r");
+		if (file == NULL)
+			continue;
+		const char *end =
+			fgets(text, sizeof(text), file) != NULL ? strrchr(text, ')') : NULL;
+		asleep &= end != NULL && end[2] == 'S';
+		fclose(file);
+	}
+	closedir(tasks);
+	return asleep;
+}
+
 static void start_waits(void)
 {
 	struct sigaction action = { .sa_handler = on_usr1 };
@@ -276,7 +299,8 @@ static void start_waits(void)
 	wait_in(in_mutex, &held);
 	pthread_t never;
 	pthread_create(&never, NULL, in_nanosleep, NULL);
-	usleep(100000);
+	while (!others_sleep())
+		usleep(1000);
 }
 
 static void wake(void)
