@@ -6,7 +6,8 @@
  *
  * Order, so that a host that is killed in the middle leaves a program that runs: threads leave the
  * bytes first, for code that does the same; patches elsewhere before the jump of their function
- * when it is switched on, after it when off.
+ * when it is switched on, after it when off. No patch lies on two pages (plan_private.h), and one
+ * page is written at once.
  */
 #ifndef GT_ATTACH_EDITS_H
 #define GT_ATTACH_EDITS_H

@@ -141,7 +141,8 @@ static bool plan_prepared(struct gt_plan_work *work)
 		code ? prepared_way(work->plan, address, code, room, &covered, &body)
 		     : GT_PLAN_NONE;
 
-	if (way == GT_PLAN_NONE || covered > GT_PLAN_ORIGINAL_MAX)
+	if (way == GT_PLAN_NONE || covered > GT_PLAN_ORIGINAL_MAX ||
+	    !gt_plan_on_one_page(entry->patch_address, GT_JUMP_BYTES))
 		return false;
 	entry->way = (uint8_t)way;
 	entry->prepared = way == GT_PLAN_NOPS ? GT_PREPARED_PATCHABLE : GT_PREPARED_FENTRY;
@@ -180,11 +181,12 @@ static void neutralise(struct gt_plan_work *work)
 			continue;
 		}
 		code = gt_scan_code(work->plan->scan, site->address, &room);
-		if (!code || site->bytes < 5 || site->bytes > 6 || room < site->bytes)
+		/* Such a one stays a call, which does no harm. */
+		if (!code || site->bytes < 5 || site->bytes > 6 || room < site->bytes ||
+		    !gt_plan_on_one_page(site->address, site->bytes))
 			continue;
 		memcpy(extra.original, code, site->bytes);
 		memcpy(extra.replacement, nops[site->bytes - 5], site->bytes);
-		/* Without room for one more it stays a call, which does no harm. */
 		if (!gt_plan_add_extra(work, &extra))
 			return;
 	}

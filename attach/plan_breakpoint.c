@@ -13,13 +13,10 @@
 bool gt_plan_is_patchable_by_breakpoint(const char *reason)
 {
 	static const char *const reasons[] = {
-		"is shorter than a jump",
-		"a jump leads into its first bytes",
-		"calls within its first bytes",
-		"its own loop begins at its first byte",
-		"its first bytes are needed",
-		"goes on into the next function",
-		"its first instructions cannot be moved",
+		"is shorter than a jump",	  "a jump leads into its first bytes",
+		"calls within its first bytes",	  "its own loop begins at its first byte",
+		"its first bytes are needed",	  "its first bytes lie on two pages",
+		"goes on into the next function", "its first instructions cannot be moved",
 	};
 	size_t i;
 

@@ -66,8 +66,16 @@ static uint64_t gap_behind(struct gt_plan *plan, uint32_t index, uint64_t *start
 	return padding_at(plan, *start, next ? next->address : *start + 64);
 }
 
+/* Whether an island of `bytes` at `address` is written no later than the short jump to it. */
+static bool is_in_time(uint64_t address, uint64_t bytes, uint64_t from,
+		       enum gt_plan_extra_kind kind)
+{
+	return kind == GT_EXTRA_STUB || (gt_plan_on_one_page(address, bytes) &&
+					 address / GT_PLAN_PAGE == (from - 1) / GT_PLAN_PAGE);
+}
+
 /* Five free bytes of padding that a short jump, which ends at `from`, reaches. 0: none. */
-static uint64_t find_padding(struct gt_plan_work *work, uint64_t from)
+static uint64_t find_padding(struct gt_plan_work *work, uint64_t from, enum gt_plan_extra_kind kind)
 {
 	struct gt_plan *plan = work->plan;
 	const uint32_t count = gt_object_function_count(plan->object);
@@ -91,7 +99,8 @@ static uint64_t find_padding(struct gt_plan_work *work, uint64_t from)
 		for (at = start; at + GT_JUMP_BYTES <= start + bytes; at++) {
 			const int64_t distance = (int64_t)(at - from);
 
-			if (distance < INT8_MIN || distance > INT8_MAX)
+			if (distance < INT8_MIN || distance > INT8_MAX ||
+			    !is_in_time(at, GT_JUMP_BYTES, from, kind))
 				continue;
 			if (!(gt_scan_marks_of(plan->scan, at, GT_JUMP_BYTES) &
 			      (GT_MARK_TARGET | GT_MARK_USED)))
@@ -217,10 +226,11 @@ static bool can_be_lent(const struct gt_instruction *instruction)
 
 /*
  * A block in this function whose island a short jump reaches that ends at `from`: straight on from
- * its first instruction to its last, nothing leads into it, and no patch stands there. 0: none.
+ * its first instruction to its last, nothing leads into it, no patch stands there, and both jumps
+ * are on one page. 0: none.
  */
 static uint64_t block_in(struct gt_plan_work *work, const struct gt_object_function *function,
-			 uint64_t from, uint8_t *covered)
+			 uint64_t from, enum gt_plan_extra_kind kind, uint8_t *covered)
 {
 	struct gt_scan *scan = work->plan->scan;
 	uint64_t begins[GT_PLAN_ORIGINAL_MAX]; /* of the last instructions, straight on */
@@ -259,7 +269,9 @@ static uint64_t block_in(struct gt_plan_work *work, const struct gt_object_funct
 		if (first == count || end - begins[first] > GT_PLAN_ORIGINAL_MAX)
 			continue;
 		if (begins[first] + GT_JUMP_BYTES + 128 < from ||
-		    begins[first] + GT_JUMP_BYTES > from + 127)
+		    begins[first] + GT_JUMP_BYTES > from + 127 ||
+		    !gt_plan_on_one_page(begins[first], BLOCK_BYTES) ||
+		    !is_in_time(begins[first], BLOCK_BYTES, from, kind))
 			continue;
 		*covered = (uint8_t)(end - begins[first]);
 		return begins[first];
@@ -278,7 +290,7 @@ static bool can_borrow(const struct gt_plan_work *work, uint32_t *borrowed)
 }
 
 /* Takes a block for the function. Returns where its island may stand, 0: there is none. */
-static uint64_t take_block(struct gt_plan_work *work, uint64_t from)
+static uint64_t take_block(struct gt_plan_work *work, uint64_t from, enum gt_plan_extra_kind kind)
 {
 	struct gt_plan *plan = work->plan;
 	const uint32_t count = gt_object_function_count(plan->object);
@@ -302,7 +314,7 @@ static uint64_t take_block(struct gt_plan_work *work, uint64_t from)
 			break;
 		if (function->address + function->bytes + 160 > from &&
 		    !gt_rule_never(plan->object, function))
-			extra.address = block_in(work, function, from, &extra.covered);
+			extra.address = block_in(work, function, from, kind, &extra.covered);
 	}
 	code = extra.address ? gt_scan_code(plan->scan, extra.address, &room) : NULL;
 	if (!code || room < extra.covered)
@@ -325,9 +337,9 @@ static uint64_t take_block(struct gt_plan_work *work, uint64_t from)
 uint64_t gt_plan_take_island(struct gt_plan_work *work, uint64_t from, enum gt_plan_extra_kind kind,
 			     uint8_t target)
 {
-	uint64_t place = work->may_borrow ? find_padding(work, from) : 0;
+	uint64_t place = work->may_borrow ? find_padding(work, from, kind) : 0;
 
 	if (!place)
-		place = take_block(work, from);
+		place = take_block(work, from, kind);
 	return place && take_place(work, place, kind, target) ? place : 0;
 }

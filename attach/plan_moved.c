@@ -14,6 +14,7 @@ static const char call_inside[] = "calls within its first bytes, and no room is 
 static const char own_loop[] = "its own loop begins at its first byte, and no room is near it";
 static const char no_code[] = "its first bytes are no instructions";
 static const char borrowed[] = "its first bytes are needed for the patch of another function";
+static const char two_pages[] = "its first bytes lie on two pages, which are not written at once";
 static const char unbounded[] = "its end is not known";
 
 /* Takes back what was added for a way that did not work out. */
@@ -116,9 +117,10 @@ static bool redirect(struct gt_plan_work *work, const struct gt_inward_jump *jum
 	memcpy(extra.original, code, jump->bytes);
 	memcpy(extra.replacement, code, jump->bytes);
 	gt_scan_use(plan->scan, jump->address, jump->bytes);
-	if (jump->target_bytes == 4 && jump->target_offset + 4 == jump->bytes) {
+	if (jump->target_bytes == 4 && jump->target_offset + 4 == jump->bytes &&
+	    gt_plan_on_one_page(next - 4, 4)) {
 		extra.kind = GT_EXTRA_BRANCH;
-	} else if (jump->target_bytes == 1) {
+	} else if (jump->target_bytes == 1 && jump->target_offset + 1 == jump->bytes) {
 		island = gt_plan_take_island(work, next, GT_EXTRA_JUMP, target);
 		if (!island)
 			goto give_back;
@@ -218,7 +220,7 @@ static const char *plan_short(struct gt_plan_work *work, const uint8_t *code, ui
 {
 	struct cover cover;
 
-	if (work->quick)
+	if (work->quick || !gt_plan_on_one_page(work->entry->patch_address, GT_SHORT_BYTES))
 		return why;
 	cover_bytes(work, code, room, GT_SHORT_BYTES, &cover);
 	if (cover.reason || cover.calls || cover.bytes < GT_SHORT_BYTES ||
@@ -242,6 +244,9 @@ static const char *plan_long(struct gt_plan_work *work, enum gt_plan_way way, ui
 		if (!plan_short(work, code, room, reached_inside))
 			return NULL;
 	}
+	/* A hook is worth more than the moment in which it could be torn. */
+	if (!reason && !work->quick && !gt_plan_on_one_page(behind - 1, GT_JUMP_BYTES))
+		reason = two_pages;
 	if (!reason)
 		reason = settle(work, way, GT_JUMP_BYTES, covered, code);
 	return reason ? plan_short(work, code, room, reason) : NULL;
@@ -303,5 +308,5 @@ const char *gt_plan_find_moved(struct gt_plan_work *work)
 bool gt_plan_may_borrow(const char *reason)
 {
 	return reason == no_room || reason == reached_inside || reason == call_inside ||
-	       reason == own_loop;
+	       reason == own_loop || reason == two_pages;
 }

@@ -10,6 +10,9 @@
 #include "attach/rules.h"
 #include "attach/scan.h"
 
+/* A patch never lies on two pages: they are written one after the other, and whoever writes can be
+ * killed in between. */
+#define GT_PLAN_PAGE	 4096u
 #define GT_JUMP_BYTES	 5
 #define GT_SHORT_BYTES	 2
 #define GT_ENDBR64	 "\xf3\x0f\x1e\xfa"
@@ -59,6 +62,11 @@ struct gt_plan_work {
 #define GT_PLAN_NO_ENTRY  UINT32_MAX
 #define GT_PLAN_NEEDS_ALL 1 /* the code has not been looked through: gt_plan_all() */
 
+static inline bool gt_plan_on_one_page(uint64_t address, uint64_t bytes)
+{
+	return address / GT_PLAN_PAGE == (address + bytes - 1) / GT_PLAN_PAGE;
+}
+
 /* plan.c: plans one function. 0, GT_PLAN_NEEDS_ALL or an error. */
 int gt_plan_one(struct gt_plan *plan, uint32_t index, bool may_borrow, struct gt_plan_entry *entry,
 		struct gt_message *message);
@@ -80,7 +88,9 @@ bool gt_plan_may_borrow(const char *reason);
 
 /* plan_island.c: five bytes that a short jump reaches which ends at `from`, as an extra patch of
  * the given kind (GT_EXTRA_STUB, or GT_EXTRA_JUMP to `target` in the moved code): padding, or, if
- * the work may borrow, a piece of a function nearby. 0: there are none. */
+ * the work may borrow, a piece of a function nearby. One for a GT_EXTRA_JUMP is on the page of the
+ * short jump, so that both are written at once; one for a GT_EXTRA_STUB is written before. 0: there
+ * are none. */
 uint64_t gt_plan_take_island(struct gt_plan_work *work, uint64_t from, enum gt_plan_extra_kind kind,
 			     uint8_t target);
 /* Bytes of padding behind the function `index`. */

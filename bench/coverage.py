@@ -15,7 +15,7 @@ from measure import (GRAFTRACE, PROGRAMS, ROUNDS, SCRATCH, Failed, lua, main, me
 
 # What cannot be taken though nobody's rule says that it should be left alone.
 MISSING = ("shorter", "a jump leads", "calls within", "own loop", "no instructions", "its end",
-           "goes on", "cannot be moved", "needed for the patch", "needs a breakpoint")
+           "goes on", "cannot be moved", "needed for the patch", "two pages", "needs a breakpoint")
 ALONE = ("part of another function", "linkage stub", "IFUNC", "dynamic loader", "runs before or after",
          "is padding", "own call for tracers", "returned to from a signal", "no section of code")
 
