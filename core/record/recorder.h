@@ -230,9 +230,10 @@ GT_ASSERT_AT(struct graftrace_agent_state, regions, GT_STATE_REGIONS);
 bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return);
 /* Reserves `words` consecutive words (≤ 64) or NULL. */
 uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_return);
-/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 32) changed.
- */
-bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return);
+/* The same for a record with a word that is stamped `tsc` (read a moment ago): readers take the
+ * high half from the header or the last CLOCK word, so one goes before it where that is another. */
+uint64_t *gt_stream_reserve_at(struct gt_thread *thread, uint64_t tsc, uint32_t words,
+			       bool for_return);
 /* Reads the arena's settings into the block and lets the straight line do what they say, unless
  * the slow half has to look in at the next call (no sub-buffer of the kind, little room, RESUMED to
  * be said). */

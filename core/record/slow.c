@@ -103,9 +103,7 @@ static bool say_resumed(struct gt_thread *thread, bool for_return)
 static bool write_call(struct gt_thread *thread, uint32_t function, bool is_return, uint64_t *clock)
 {
 	for (int attempt = 0; attempt < 3; attempt++) {
-		if (!gt_stream_stamp(thread, gt_arch_clock(), is_return))
-			return false;
-		uint64_t *place = gt_stream_reserve(thread, 1, is_return);
+		uint64_t *place = gt_stream_reserve_at(thread, gt_arch_clock(), 1, is_return);
 		if (place == NULL)
 			return false;
 		*clock = gt_arch_clock();
@@ -124,9 +122,7 @@ static bool write_call(struct gt_thread *thread, uint32_t function, bool is_retu
 static bool write_long_return(struct gt_thread *thread, const struct gt_frame *frame,
 			      uint64_t clock)
 {
-	if (!gt_stream_stamp(thread, clock, true))
-		return false;
-	uint64_t *place = gt_stream_reserve(thread, 4, true);
+	uint64_t *place = gt_stream_reserve_at(thread, clock, 4, true);
 	if (place == NULL)
 		return false;
 	uint32_t type = gt_frame_flags(frame) & GT_FRAME_THRESHOLD ? GRAFTRACE_EVENT_LONG_CALL
@@ -143,9 +139,7 @@ static bool write_long_return(struct gt_thread *thread, const struct gt_frame *f
 static bool write_entry_only(struct gt_thread *thread, uint32_t function)
 {
 	uint64_t clock = gt_arch_clock();
-	if (!gt_stream_stamp(thread, clock, false))
-		return false;
-	uint64_t *place = gt_stream_reserve(thread, 2, false);
+	uint64_t *place = gt_stream_reserve_at(thread, clock, 2, false);
 	if (place == NULL)
 		return false;
 	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
@@ -159,9 +153,7 @@ static bool write_entry_only(struct gt_thread *thread, uint32_t function)
 static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t parent)
 {
 	uint64_t clock = gt_arch_clock();
-	if (!gt_stream_stamp(thread, clock, false))
-		return false;
-	uint64_t *place = gt_stream_reserve(thread, 2, false);
+	uint64_t *place = gt_stream_reserve_at(thread, clock, 2, false);
 	if (place == NULL)
 		return false;
 	__atomic_store_n(&place[1], parent, __ATOMIC_RELAXED);

@@ -494,7 +494,9 @@ bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return)
 	return true;
 }
 
-bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return)
+/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 32) changed.
+ */
+static bool stamp(struct gt_thread *thread, uint64_t tsc, bool for_return)
 {
 	if (thread->sub_buffer != NULL && thread->high == tsc >> 32)
 		return true;
@@ -504,4 +506,20 @@ bool gt_stream_stamp(struct gt_thread *thread, uint64_t tsc, bool for_return)
 		return false;
 	thread->high = (uint32_t)(tsc >> 32);
 	return true;
+}
+
+uint64_t *gt_stream_reserve_at(struct gt_thread *thread, uint64_t tsc, uint32_t words,
+			       bool for_return)
+{
+	for (int attempt = 0; attempt < 3; attempt++) {
+		if (!stamp(thread, tsc, for_return))
+			return NULL;
+		uint64_t *place = gt_stream_reserve(thread, words, for_return);
+		if (place == NULL || thread->high == tsc >> 32)
+			return place;
+		/* That opened a sub-buffer, whose header has the next high half already. */
+		__atomic_store_n(place, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, words - 1),
+				 RELAXED);
+	}
+	return NULL;
 }

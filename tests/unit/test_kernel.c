@@ -79,6 +79,7 @@ static char *text_of(enum gt_merge_mode mode)
 struct counted {
 	uint64_t entries[8], returns[8], unknown, unwound, gaps;
 	uint64_t self[8], total[8];
+	uint64_t first, last; /* clocks */
 	uint32_t last_tid;
 	struct {
 		int64_t entries, returns;
@@ -97,6 +98,10 @@ static struct counted count(void)
 		gt_merge_init(&merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
 	while (gt_merge_next(&merge, &source) > 0) {
 		const struct gt_record *record = &source->record;
+		if (counted.first == 0)
+			counted.first = record->clock;
+		if (record->clock > counted.last)
+			counted.last = record->clock;
 		if (record->kind == GT_RECORD_ENTRY) {
 			counted.entries[record->function]++;
 			if (source->tid < 64)
@@ -490,6 +495,53 @@ static void a_thread_that_never_returns_takes_nobody_with_it(void **state)
 	assert_int_equal(counted.unwound, 2);
 }
 
+/* Calls one function until `words` words at most are left in the open sub-buffer. */
+static void fill_up_to(struct gt_thread *block, const uint64_t *cursor, uint32_t words)
+{
+	while (block->hard_end - *cursor > words * 8ull) {
+		gt_fake_call(LEAF);
+		if (block->hard_end - *cursor <= words * 8ull)
+			break;
+		gt_fake_return();
+	}
+}
+
+/* Wherever between a record's clock and its place a sub-buffer is opened, and whichever read of the
+ * clock is the first with another high half. */
+static void a_clock_that_turns_over_as_a_sub_buffer_opens_is_told(void **state)
+{
+	const enum graftrace_tracer tracers[] = { GRAFTRACE_TRACER_FUNCTION_GRAPH,
+						  GRAFTRACE_TRACER_FUNCTION };
+	const uint64_t turn = (1ull << 40) + (1ull << 32);
+	(void)state;
+	for (uint32_t round = 0; round < 2 * 8 * 12; round++) {
+		uint32_t left = round / 12 % 8, reads = round % 12;
+		bool graph = round < 8 * 12;
+		start(1 << 20, 4096);
+		gt_kernel_set_tracer(tracers[!graph]);
+		gt_fake_cpu_start(0, gt_fake_stack(1));
+		struct gt_thread *block = &gt_fake_cpu(0)->block;
+		gt_fake_clock(turn - 5000);
+		gt_fake_call(OUTER);
+		gt_fake_call(INNER);
+		/* their returns come from an earlier sub-buffer, and open the third one */
+		fill_up_to(block, graph ? &block->cur : &block->cur_pair, 0);
+		gt_fake_call(LEAF);
+		fill_up_to(block, graph ? &block->cur : &block->cur_pair, left);
+		gt_fake_clock(turn - reads);
+		while (gt_frames_depth(block) != 0)
+			gt_fake_return();
+		for (int i = 0; i < 8; i++)
+			gt_fake_call(LEAF);
+		struct counted counted = count();
+		assert_int_equal(counted.unwound, 0);
+		assert_int_equal(counted.returns[OUTER], graph);
+		assert_int_equal(counted.returns[INNER], graph);
+		assert_in_range(counted.first, turn - 5000, turn);
+		assert_in_range(counted.last, turn - reads, turn + 1000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +558,7 @@ int main(void)
 		cmocka_unit_test(tracing_switched_off_and_on_again),
 		cmocka_unit_test(calls_past_the_limit_are_counted),
 		cmocka_unit_test(a_thread_that_never_returns_takes_nobody_with_it),
+		cmocka_unit_test(a_clock_that_turns_over_as_a_sub_buffer_opens_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
