@@ -499,6 +499,8 @@ exit_long:
 	READ_CLOCK
 	cmp T(GT_THREAD_HIGH), %edx
 	jne exit_long_high
+	cmp GT_FRAME_HIGH(%rsi), %edx		/* the entry's half is a handler's: gt_frame_start */
+	jb exit_long_high
 	movabs $GT_LONG_RETURN_WORD, %rdx
 	mov %rdx, (%rcx)
 	mov GT_FRAME_WORD(%rsi), %edx		/* the entry's clock */

@@ -36,8 +36,8 @@ static inline uint64_t gt_frame_clock(const struct gt_frame *frame)
 }
 
 /* When its call began, seen from `now`. An interrupt between the reading of the clock and the
- * storing of its high half can have brought a new one: then the frame lies in the future, by 2^32.
- */
+ * storing of its high half can have brought a new one: then the frame lies 2^32 too late, which
+ * shows as long as that is in the future; readers know it later too (rule 4). */
 static inline uint64_t gt_frame_start(const struct gt_frame *frame, uint64_t now)
 {
 	uint64_t clock = gt_frame_clock(frame);

@@ -129,6 +129,16 @@ static void start_unwinding(struct gt_decode *decode, uint32_t to, unsigned flag
 /* ---- sub-buffers ---- */
 
 /*
+ * Is a call whose entry is known the one that its writer tells of by function and entry's clock? An
+ * interrupt may have brought the writer a new high half while the entry was recorded (rule 4).
+ */
+static bool is_call(const struct gt_decode_frame *frame, uint32_t function, uint64_t clock)
+{
+	return frame->function == function &&
+	       (frame->clock == clock || frame->clock + (1ull << 32) == clock);
+}
+
+/*
  * The depth up to which what is known here and what the header lists do not contradict each other.
  * A call's entry clock tells it from every other, and where one is the same so are all around it.
  */
@@ -141,7 +151,7 @@ static uint32_t agreed_depth(const struct gt_decode *decode)
 	for (; depth > first && depth > decode->low; depth--) {
 		const struct gt_decode_frame *frame = &decode->frames[(depth - 1) & decode->mask];
 		const struct graftrace_open_call *call = &header->open[depth - 1 - first];
-		if (frame->clock == call->clock && frame->function == call->function)
+		if (is_call(frame, call->function, call->clock))
 			return depth;
 		end = depth - 1;
 	}
@@ -342,8 +352,8 @@ static int give_return(struct gt_decode *decode, struct gt_record *record, uint3
 		if (decode->depth > decode->low) {
 			const struct gt_decode_frame *frame =
 				&decode->frames[(decode->depth - 1) & decode->mask];
-			if (frame->function == function &&
-			    (!start_known || frame->clock == start)) {
+			if (start_known ? is_call(frame, function, start)
+					: frame->function == function) {
 				record->flags = (uint8_t)frame->flags;
 				record->children = frame->children;
 				record->mark = frame->mark;
@@ -410,7 +420,7 @@ static int long_return(struct gt_decode *decode, struct gt_record *record, const
 	}
 	uint32_t depth = (uint32_t)data[2] + 1;
 	const struct gt_decode_frame *top = gt_decode_frame(decode, decode->depth - 1);
-	if (top != NULL && top->function == function && top->clock == data[1]) {
+	if (top != NULL && is_call(top, function, data[1])) {
 		/* The entry's clock tells the call from every other. The writer's depth is for
 		 * those who did not follow: a signal handler's can be off by the call that it
 		 * interrupted. */

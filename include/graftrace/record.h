@@ -24,7 +24,8 @@
  *     and the depth.
  *     Where a writer's sub-buffers follow each other without a gap, what was followed through the
  *     records is right, and the header's depth can differ by a call whose recording
- *     was interrupted.
+ *     was interrupted; the entry's clock that a header or a LONG_RETURN tells of such a call can
+ *     be 2^32 too late.
  *  5. Depth of an entry = number of calls open in its context. Calls that ended without returning
  *     (longjmp, exceptions) are taken off by an UNWOUND word, innermost first.
  *     Where the header's process is 0, the writer is a CPU of a kernel: a context whose number is

@@ -417,6 +417,28 @@ static void a_threshold_recording_has_returns_only(void **state)
 	builder_free(&b);
 }
 
+/* An interrupt between an entry's word and its frame may have brought a new high half. */
+static void a_long_return_whose_entry_is_told_one_half_too_late_is_its_own(void **state)
+{
+	struct builder b = builder_make((1ull << 33) - 100);
+	(void)state;
+	builder_entry(&b, 1, 1);
+	builder_entry(&b, 2, 1);
+	builder_entry(&b, 2, 1);
+	builder_long_return(&b, 2, 200, (1ull << 33) - 97 + (1ull << 32), 1);
+	builder_long_return(&b, 2, 6ll << 32, (1ull << 33) - 98 + (1ull << 32), 1);
+	builder_long_return(&b, 1, 10, (1ull << 33) - 99, 0);
+	feed(&b);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect(GT_RECORD_ENTRY, 2, 1);
+	expect(GT_RECORD_ENTRY, 2, 2);
+	expect_return(2, 2, 200, 0);
+	expect_return(2, 1, 201 + (6ull << 32), 200);
+	expect(GT_RECORD_RETURN, 1, 0);
+	assert_int_equal(decode.damaged, 0);
+	builder_free(&b);
+}
+
 static void after_a_stop_the_calls_that_ended_meanwhile_are_taken_off(void **state)
 {
 	struct builder b = builder_make(1000);
@@ -679,6 +701,7 @@ int main(void)
 		TEST(two_hundred_thousand_frames_return_one_by_one),
 		TEST(without_memory_the_innermost_frames_are_kept),
 		TEST(a_threshold_recording_has_returns_only),
+		TEST(a_long_return_whose_entry_is_told_one_half_too_late_is_its_own),
 		TEST(after_a_stop_the_calls_that_ended_meanwhile_are_taken_off),
 		TEST(entry_only_calls_and_markers_do_not_nest),
 		TEST(a_stack_trace_gives_its_words),

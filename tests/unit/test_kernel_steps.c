@@ -144,6 +144,15 @@ TRACED static unsigned outer(unsigned number)
 	return sum + inner(number);
 }
 
+/* Its frame has a high half of later, as where an interrupt came before the frame was written, and
+ * it returns into another sub-buffer's epoch. */
+TRACED static void displaced(void)
+{
+	block.top->high++;
+	block.epoch = gt_epoch_next();
+	gt_kernel_set_gate(&block);
+}
+
 /* ---- the interrupt ---- */
 
 static void on_trap(int signal, siginfo_t *info, void *data)
@@ -208,8 +217,8 @@ static uint64_t make_stack(uint64_t near)
 
 static void set_up(uint64_t *stack)
 {
-	static uint64_t entries[] = { 0, 0, 0 };
-	static uint8_t states[3], wanted[3] = { GT_SITE_ON, GT_SITE_ON, GT_SITE_ON };
+	static uint64_t entries[] = { 0, 0, 0, 0 };
+	static uint8_t states[4], wanted[4] = { GT_SITE_ON, GT_SITE_ON, GT_SITE_ON, GT_SITE_ON };
 	uint64_t bytes = gt_kernel_arena_bytes(RING_BYTES, 4096, 1);
 	arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(arena != MAP_FAILED);
@@ -218,8 +227,9 @@ static void set_up(uint64_t *stack)
 	entries[0] = (uint64_t)interrupted;
 	entries[1] = (uint64_t)inner;
 	entries[2] = (uint64_t)outer;
-	gt_sites_init(&sites, entries, states, 3, (uint64_t)stubs);
-	assert_int_equal(gt_sites_apply(&sites, wanted), 3);
+	entries[3] = (uint64_t)displaced;
+	gt_sites_init(&sites, entries, states, 4, (uint64_t)stubs);
+	assert_int_equal(gt_sites_apply(&sites, wanted), 4);
 
 	uint64_t interrupt_stack = make_stack((1ull << 44) + (1ull << 36));
 	*stack = make_stack(1ull << 44);
@@ -276,7 +286,7 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 	static struct gt_arena_target target;
 	struct gt_merge merge;
 	struct gt_source *source;
-	uint32_t entries[4] = { 0 }, returns[4] = { 0 }, depth = 0, in_interrupt = 0;
+	uint32_t entries[5] = { 0 }, returns[5] = { 0 }, depth = 0, in_interrupt = 0;
 	uint64_t stack, last = 0;
 	(void)state;
 	set_up(&stack);
@@ -333,6 +343,24 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 	assert_int_equal(outers, ROUNDS + 1);
 }
 
+static uint64_t displaced_began;
+
+static void run_displaced(void)
+{
+	displaced_began = gt_arch_clock();
+	displaced();
+}
+
+/* Behind the other test, on its stack. */
+static void a_call_does_not_begin_after_its_return(void **state)
+{
+	(void)state;
+	call_on(thread_context.high - 64, run_displaced);
+	const uint64_t *event = (const uint64_t *)block.cur - 4;
+	assert_int_equal(event[0], GT_LONG_RETURN_WORD);
+	assert_in_range(event[2], displaced_began, gt_arch_clock());
+}
+
 static void stubs_are_as_layout_h_says(void **state)
 {
 	extern const struct gt_stub_places gt_hot_stub_places __attribute__((visibility("hidden")));
@@ -349,6 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stubs_are_as_layout_h_says),
 		cmocka_unit_test(nothing_is_lost_torn_or_out_of_order),
+		cmocka_unit_test(a_call_does_not_begin_after_its_return),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
