@@ -194,6 +194,8 @@ const char *gt_rule_copies_stacks(const struct gt_object *object)
 		  "Stackless Python is in the process, which copies stacks away and back" },
 		{ "Init_continuation",
 		  "callcc is in the process, which copies stacks away and back" },
+		{ "scm_with_continuation_barrier",
+		  "Guile is in the process, which copies stacks away and back" },
 	};
 	uint64_t address;
 	size_t i;

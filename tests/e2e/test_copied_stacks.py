@@ -29,7 +29,8 @@ while not sys.stdin.closed:
 @pytest.mark.parametrize("words, code, why", [
     (["/usr/bin/python3", PROGRAMS / "greenlets.py"], 4, "greenlet"),
     (["ruby", "-W0", PROGRAMS / "callcc.rb"], 6, "callcc"),
-], ids=["greenlet", "callcc"])
+    (["guile", "--no-auto-compile", PROGRAMS / "continuations.scm"], 5, "Guile"),
+], ids=["greenlet", "callcc", "guile"])
 def test_what_is_copied_comes_back_whole(words, code, why, more, graftrace):
     plain = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
     assert plain.returncode == code
