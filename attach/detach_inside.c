@@ -15,13 +15,12 @@
 #define _GNU_SOURCE
 #include "attach/detach_private.h"
 #include "attach/patch.h"
+#include "attach/proc.h"
 #include "attach/world.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Without such, it can be an unwinder that is not known as one, but only near the stack pointer and
  * not for long: so much CPU time (clock ticks, 10 ms each) is more than any step of it takes. */
@@ -193,18 +192,11 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 static uint64_t ticks_of(pid_t tid)
 {
 	unsigned long user = 0, system = 0;
-	char path[64], text[512];
+	char text[512];
 	const char *at;
-	ssize_t size;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)tid, (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/stat", (int)tid, (int)tid))
 		return 0;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
 	at = strrchr(text, ')');
 	if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
 			  &system) != 2)

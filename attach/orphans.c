@@ -9,11 +9,10 @@
  * (init, and the traced ones' ancestors). Parents are in /proc/PID/status, which takes no lock.
  */
 #define _GNU_SOURCE
+#include "attach/proc.h"
 #include "attach/session_private.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,39 +29,20 @@ struct family {
  * between the program's and this. 0 = numbers have begun anew, or may have. */
 static long last_number(const struct gt_session *session)
 {
-	char text[128];
-	ssize_t size;
-	long last = 0;
-	int fd;
+	long last;
 
-	if (gt_clock_now().ns - session->first.ns > 1000000000)
+	if (gt_monotonic_ns() - session->first.ns > 1000000000)
 		return 0;
-	fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return 0;
-	text[size] = 0;
-	if (sscanf(text, "%*s %*s %*s %*s %ld", &last) != 1 || last < session->pid)
-		return 0;
-	return last;
+	last = gt_proc_last_number();
+	return last < session->pid ? 0 : last;
 }
 
 static pid_t parent_of(pid_t pid)
 {
-	char path[64], text[2048], *at;
-	ssize_t size;
-	int fd;
+	char text[2048], *at;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid))
 		return 0;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
 	at = strstr(text, "\nPPid:");
 	return at ? (pid_t)atoi(at + 6) : 0;
 }

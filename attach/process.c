@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/process.h"
+#include "attach/proc.h"
 #include "attach/threads.h"
 
 #include <elf.h>
@@ -493,18 +494,16 @@ uint64_t gt_process_auxv(pid_t pid, uint64_t type)
 uint64_t gt_process_start_time(pid_t pid)
 {
 	unsigned long long start = 0;
-	char path[64], *text, *after;
-	size_t size;
+	char text[1024], *after;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	text = read_all(path, &size);
-	after = text ? strrchr(text, ')') : NULL; /* the name may hold anything */
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/stat", (int)pid))
+		return 0;
+	after = strrchr(text, ')'); /* the name may hold anything */
 	if (after && sscanf(after,
 			    ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
 			    "%*s %*s %llu",
 			    &start) != 1)
 		start = 0;
-	free(text);
 	return start;
 }
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/refuse.h"
+#include "attach/proc.h"
 #include "attach/process.h"
 #include "attach/seccomp.h"
 
@@ -30,21 +31,6 @@ struct status {
 	int seccomp;
 };
 
-static ssize_t read_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	if (fd < 0)
-		return -1;
-	got = read(fd, text, size - 1);
-	close(fd);
-	if (got < 0)
-		return -1;
-	text[got] = 0;
-	return got;
-}
-
 static long field(const char *text, const char *name, int nth)
 {
 	const char *at = strstr(text, name);
@@ -64,12 +50,11 @@ static long field(const char *text, const char *name, int nth)
 
 static bool read_status(pid_t pid, pid_t tid, struct status *status)
 {
-	char path[64], text[4096];
+	char text[4096];
 	const char *at;
 	int i;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	if (read_file(path, text, sizeof(text)) <= 0)
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)pid, (int)tid))
 		return false;
 	*status = (struct status){ .seccomp = 0 };
 	sscanf(text, "Name:\t%31[^\n]", status->name);
@@ -89,10 +74,7 @@ static bool read_status(pid_t pid, pid_t tid, struct status *status)
 
 static const char *name_of(pid_t pid, char name[64])
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	if (read_file(path, name, 64) <= 0)
+	if (!gt_proc_read(name, 64, "/proc/%d/comm", (int)pid))
 		return "?";
 	name[strcspn(name, "\n")] = 0;
 	return name;
@@ -165,7 +147,7 @@ static int explain_permission(pid_t pid, const struct status *status, struct gt_
 				       (int)pid, status->name);
 		}
 	}
-	if (read_file("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) > 0)
+	if (gt_proc_read(text, sizeof(text), "/proc/sys/kernel/yama/ptrace_scope"))
 		scope = atol(text);
 	if (scope == 3)
 		return gt_fail(message, GT_EPERM,

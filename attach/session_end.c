@@ -7,16 +7,15 @@
  * zombies; a parent that is faster than we are then leaves it unknown, and it counts as no crash.
  */
 #define _GNU_SOURCE
+#include "attach/proc.h"
 #include "attach/session.h"
 #include "attach/session_private.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* linux/pidfd.h of 6.15: not in every distribution yet. */
 struct pidfd_info_64 {
@@ -43,20 +42,11 @@ static bool status_of_pidfd(int pidfd, int *status)
 /* The last field but none: proc(5), exit_code. */
 static bool status_of_zombie(pid_t pid, int *status)
 {
-	char path[64], text[1024];
+	char text[1024];
 	const char *at;
-	ssize_t size;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/stat", (int)pid))
 		return false;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return false;
-	text[size] = 0;
 	at = strrchr(text, ')');
 	if (!at || at[1] != ' ' || at[2] != 'Z')
 		return false;

@@ -5,12 +5,11 @@
  */
 #define _GNU_SOURCE
 #include "attach/sharers.h"
+#include "attach/proc.h"
 #include "attach/process.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,37 +17,13 @@
 /* More new numbers than that: all are asked again. */
 #define NEW_MOST 4096
 
-/* The process number that was given out last; 0: unknown. */
-static long last_number(void)
-{
-	char text[128];
-	ssize_t size;
-	long last = 0;
-	int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return 0;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
-	return sscanf(text, "%*s %*s %*s %*s %ld", &last) == 1 ? last : 0;
-}
-
 /* Threads of the kernel have none, nor has a process that ends: to kcmp that is the same. */
 static bool has_memory(pid_t pid)
 {
-	char path[64], text[32];
-	ssize_t size;
-	int fd;
+	char text[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
-	return strtoul(text, NULL, 10) != 0;
+	return gt_proc_read(text, sizeof(text), "/proc/%d/statm", (int)pid) &&
+	       strtoul(text, NULL, 10) != 0;
 }
 
 static bool shares(const struct gt_process *process, pid_t pid)
@@ -94,7 +69,7 @@ static bool look_at_all(struct gt_process *process)
 
 bool gt_sharers_look(struct gt_process *process)
 {
-	long last = last_number(), before = process->last_number, pid;
+	long last = gt_proc_last_number(), before = process->last_number, pid;
 	bool found = false;
 	uint32_t i;
 

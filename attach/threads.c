@@ -17,16 +17,15 @@
 #define _GNU_SOURCE
 #include "attach/threads.h"
 #include "attach/clock.h"
+#include "attach/proc.h"
 #include "attach/process.h"
 #include "attach/sharers.h"
 
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,34 +54,12 @@ static void nap_us(long us)
 	nanosleep(&time, NULL);
 }
 
-/* A small file of /proc, NUL-terminated. False: it is not there (any more). */
-static bool read_proc(char *text, size_t size, const char *format, ...)
-{
-	char path[96];
-	va_list arguments;
-	ssize_t got;
-	int fd;
-
-	va_start(arguments, format);
-	vsnprintf(path, sizeof(path), format, arguments);
-	va_end(arguments);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	got = read(fd, text, size - 1);
-	close(fd);
-	if (got <= 0)
-		return false;
-	text[got] = 0;
-	return true;
-}
-
 /* As ps shows it: R, S, D, T, t, Z, X; 0: it has ended. */
 static char state_of(pid_t pid, pid_t tid)
 {
 	char text[512], *after;
 
-	if (!read_proc(text, sizeof(text), "/proc/%d/task/%d/stat", (int)pid, (int)tid))
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/stat", (int)pid, (int)tid))
 		return 0;
 	after = strrchr(text, ')'); /* the name may hold anything */
 	return after && after[1] == ' ' ? after[2] : 0;
@@ -94,7 +71,7 @@ static bool is_own_child(pid_t tid)
 	char text[1024], *at;
 	long tgid = 0, parent = 0;
 
-	if (!read_proc(text, sizeof(text), "/proc/%d/status", (int)tid))
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)tid))
 		return false;
 	at = strstr(text, "\nTgid:");
 	if (at)
@@ -262,7 +239,7 @@ static bool is_dead(pid_t tid)
 	char text[512], *after, state;
 	unsigned long flags = 0;
 
-	if (!read_proc(text, sizeof(text), "/proc/%d/task/%d/stat", (int)tid, (int)tid))
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/stat", (int)tid, (int)tid))
 		return true;
 	after = strrchr(text, ')'); /* the name may hold anything */
 	if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
@@ -339,7 +316,7 @@ static bool is_restarted(pid_t pid, pid_t tid)
 {
 	char text[128];
 
-	return read_proc(text, sizeof(text), "/proc/%d/task/%d/syscall", (int)pid, (int)tid) &&
+	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/syscall", (int)pid, (int)tid) &&
 	       atol(text) == SYS_restart_syscall;
 }
 

@@ -6,11 +6,11 @@
  */
 #define _GNU_SOURCE
 #include "attach/traps.h"
+#include "attach/proc.h"
 #include "attach/rules.h"
 #include "attach/world.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -48,21 +48,15 @@ static uint64_t place_of(const struct gt_tracee *tracee, size_t offset)
 	       offsetof(struct graftrace_agent_state, traps) + offset;
 }
 
-/* A line of /proc/PID/task/TID/status. */
+/* A line of /proc/PID/task/TID/status; name: "\nSigBlk:". */
 static uint64_t status_of(pid_t pid, pid_t tid, const char *name, int base)
 {
-	char path[64], line[256];
-	uint64_t value = 0;
-	FILE *file;
+	char text[4096], *at;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, name, strlen(name)) == 0)
-			value = strtoull(line + strlen(name), NULL, base);
-	if (file)
-		fclose(file);
-	return value;
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)pid, (int)tid))
+		return 0;
+	at = strstr(text, name);
+	return at ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
 /* mov $13 or $14 (rt_sigaction, rt_sigprocmask), %eax, and a syscall soon after. */
@@ -115,7 +109,7 @@ static bool can_begin(const struct gt_tracee *tracee, const char **why)
 	if (!mask || !action)
 		return false;
 	*why = sandboxed;
-	if (status_of(tracee->process.pid, tracee->process.pid, "Seccomp:", 10))
+	if (status_of(tracee->process.pid, tracee->process.pid, "\nSeccomp:", 10))
 		return false;
 	*why = raw_calls;
 	for (i = 0; i < tracee->object_count; i++) {
@@ -150,7 +144,7 @@ static int clear_masks(struct gt_tracee *tracee, struct gt_remote *remote, uint6
 {
 	const uint64_t scratch = place_of(tracee, offsetof(struct graftrace_traps, scratch));
 	const uint64_t caught =
-		status_of(tracee->process.pid, tracee->process.pid, "SigCgt:", 16) & ~TRAP_BIT;
+		status_of(tracee->process.pid, tracee->process.pid, "\nSigCgt:", 16) & ~TRAP_BIT;
 	int signal, error = 0;
 
 	for (signal = 1; !error && signal <= 64; signal++) {
@@ -230,7 +224,7 @@ static bool is_blocked(struct gt_tracee *tracee, const struct gt_maps *maps, pid
 
 	if (ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof(mask), &mask) == 0 && mask & TRAP_BIT)
 		return true;
-	if (status_of(tracee->process.pid, tid, "SigBlk:", 16) & TRAP_BIT)
+	if (status_of(tracee->process.pid, tid, "\nSigBlk:", 16) & TRAP_BIT)
 		return true;
 	if (gt_thread_registers(tid, &registers))
 		return false;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Small files of /proc, see proc(5). Any thread. */
+#ifndef GT_ATTACH_PROC_H
+#define GT_ATTACH_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Up to size - 1 bytes of the file that the format names (its path: up to 95 bytes), with a NUL
+ * behind. False: it is not there (any more), or empty. */
+__attribute__((format(printf, 3, 4))) bool gt_proc_read(char *text, size_t size, const char *format,
+							...);
+
+/* The process number that was given out last; 0: unknown. */
+long gt_proc_last_number(void);
+
+#endif
