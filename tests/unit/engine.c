@@ -339,6 +339,47 @@ size_t engine_words(struct engine_word **result)
 	return count;
 }
 
+static bool has_letter(uint64_t word)
+{
+	return graftrace_word_function(word) - 1 < 26;
+}
+
+static char letter_of(uint64_t word)
+{
+	uint32_t function = graftrace_word_function(word);
+	return (char)((graftrace_word_is_return(word) ? 'a' : 'A') + (int)function - 1);
+}
+
+void engine_text(char *text, size_t size)
+{
+	struct engine_word *words;
+	size_t count = engine_words(&words), used = 0;
+	for (size_t i = 0; i < count && used + 32 < size; i++) {
+		uint64_t word = words[i].word;
+		uint32_t special = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+		uint32_t argument = (uint32_t)word;
+		bool stack = special == GRAFTRACE_SPECIAL_EVENT &&
+			     argument >> 16 == GRAFTRACE_EVENT_STACK;
+		if (special == GRAFTRACE_SPECIAL_UNWOUND)
+			used += (size_t)sprintf(text + used, "^%u", argument);
+		else if (special == GRAFTRACE_SPECIAL_CONTEXT)
+			text[used++] = '|';
+		else if (special == GRAFTRACE_SPECIAL_EVENT)
+			word = words[i].data[0];
+		if (stack)
+			text[used++] = '(';
+		else if (has_letter(word))
+			text[used++] = letter_of(word);
+		for (uint32_t k = 1; stack && k < (argument & 0xffff) && k < 8; k++)
+			if (has_letter(words[i].data[k]))
+				text[used++] = letter_of(words[i].data[k]);
+		if (stack)
+			text[used++] = ')';
+	}
+	text[used] = '\0';
+	free(words);
+}
+
 void engine_count(uint32_t function, uint64_t *entries, uint64_t *returns)
 {
 	struct engine_word *words;

@@ -66,6 +66,13 @@ struct engine_word {
 };
 size_t engine_words(struct engine_word **words);
 
+/*
+ * The same as text: a letter a function in the order in which they were patched, entries upper
+ * case, returns lower case; ^n unwound; | another context; of a stack trace the functions in
+ * parentheses, innermost first. Ends where it is full.
+ */
+void engine_text(char *text, size_t size);
+
 /* Entries and returns of one function number. */
 void engine_count(uint32_t function, uint64_t *entries, uint64_t *returns);
 

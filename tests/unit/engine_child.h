@@ -11,9 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "tests/unit/engine.h"
 
 #ifdef __clang__ /* makes no clones, and does not know the word */
 #define TRACED __attribute__((noinline, patchable_function_entry(5)))
@@ -56,5 +58,24 @@ static inline void check_equal(const char *what, uint64_t got, uint64_t wanted)
 
 #define CHECK_EQUAL(got, wanted) check_equal(#got, (uint64_t)(got), (uint64_t)(wanted))
 #define CHECK(condition)	 check((condition), #condition, 0, 1)
+
+/* What was recorded, as engine_text() has it. */
+static inline void check_trace(const char *wanted)
+{
+	char text[4096];
+	engine_text(text, sizeof(text));
+	if (strcmp(text, wanted) != 0) {
+		fprintf(stderr, "trace %s instead of %s\n", text, wanted);
+		_exit(1);
+	}
+}
+
+static inline void check_calls(uint32_t function, uint64_t calls)
+{
+	uint64_t entries, returns;
+	engine_count(function, &entries, &returns);
+	CHECK_EQUAL(entries, calls);
+	CHECK_EQUAL(returns, calls);
+}
 
 #endif

@@ -24,49 +24,6 @@ static const struct engine_options graph_options = {
 	.mode = GRAFTRACE_MODE_RING,
 };
 
-static void check_calls(uint32_t function, uint64_t calls)
-{
-	uint64_t entries, returns;
-	engine_count(function, &entries, &returns);
-	CHECK_EQUAL(entries, calls);
-	CHECK_EQUAL(returns, calls);
-}
-
-/* The trace as text: one letter per function, entries upper case, returns lower case; ^n unwound,
- * | another context, = resumed. */
-static void trace_text(char *text, size_t size)
-{
-	struct engine_word *words;
-	size_t count = engine_words(&words), used = 0;
-	for (size_t i = 0; i < count && used + 16 < size; i++) {
-		uint32_t function = graftrace_word_function(words[i].word);
-		uint32_t argument = (uint32_t)words[i].word;
-		uint64_t word = words[i].word;
-		if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_UNWOUND)
-			used += (size_t)sprintf(text + used, "^%u", argument);
-		else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_CONTEXT)
-			text[used++] = '|';
-		else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
-			word = words[i].data[0];
-		function = graftrace_word_function(word);
-		if (function < 27)
-			text[used++] = (char)((graftrace_word_is_return(word) ? 'a' : 'A') +
-					      (int)function - 1);
-	}
-	text[used] = '\0';
-	free(words);
-}
-
-static void check_trace(const char *wanted)
-{
-	char text[4096];
-	trace_text(text, sizeof(text));
-	if (strcmp(text, wanted) != 0) {
-		fprintf(stderr, "trace %s instead of %s\n", text, wanted);
-		_exit(1);
-	}
-}
-
 /* ---- functions of the tests: a … f are patched in this order, so they are A … F in texts ---- */
 
 static volatile uint64_t calls_a, calls_b, calls_c;
