@@ -163,6 +163,8 @@ static int attach_process(struct gt_session *session, pid_t pid, struct gt_messa
 			gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, NULL);
 		gt_tracee_fini(tracee);
 		free(tracee);
+		if (error == GT_EGONE)
+			gt_fail(message, error, "process %d has ended", (int)pid);
 		/* It has executed another program meanwhile: that one, then. */
 		if (error != GT_EAGAIN)
 			return error;

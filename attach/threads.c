@@ -346,12 +346,23 @@ pid_t gt_thread_at_rest(pid_t pid)
 int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *message)
 {
 	uint64_t start = gt_monotonic_ms();
+	bool alone = false;
 
 	for (;;) {
 		int error;
 
 		*tid = gt_thread_at_rest(pid);
 		error = gt_thread_stop(*tid, 0, message);
+		if (!error && message)
+			message->text[0] = 0; /* of those that have ended */
+		/* Threads come and go; where there is no other, the first is named again. */
+		if (error == GT_EGONE && !(alone && *tid == pid) &&
+		    gt_monotonic_ms() - start <= (uint64_t)limit_ms) {
+			alone = *tid == pid;
+			continue;
+		}
+		if (error == GT_EGONE)
+			return gt_fail(message, error, "process %d has ended", (int)pid);
 		if (error != GT_EBUSY)
 			return error;
 		while (gt_thread_detach(*tid) == GT_EAGAIN) {

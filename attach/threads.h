@@ -49,7 +49,8 @@ bool gt_thread_restarts(const struct user_regs_struct *registers);
 pid_t gt_thread_at_rest(pid_t pid);
 
 /* Stops one, gt_thread_at_rest() if it can. While it sleeps where no stop reaches it, waits:
- * GT_EBUSY after limit_ms. Else as gt_thread_stop(). */
+ * GT_EBUSY after limit_ms. Another one if it has ended before it stopped; GT_EGONE: there is none.
+ * Else as gt_thread_stop(). */
 int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *message);
 
 /* A stopped thread that makes system calls for us (attach/remote.c). If this host is killed

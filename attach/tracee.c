@@ -171,23 +171,6 @@ struct hands {
 	struct gt_remote remote;
 };
 
-/* Threads come and go: one that has ended before it stopped was the wrong one. */
-#define HANDS_TRIES 200
-
-static int stop_any(struct hands *hands, struct gt_message *message)
-{
-	int error, tries = 0;
-
-	do {
-		error = gt_thread_stop_any(hands->tracee->process.pid, &hands->tid, HANDS_LIMIT_MS,
-					   message);
-	} while (error == GT_EGONE && ++tries < HANDS_TRIES &&
-		 !gt_process_ended(&hands->tracee->process));
-	if (!error && message)
-		message->text[0] = '\0'; /* of the tries */
-	return error;
-}
-
 static int take_hands(struct hands *hands, struct gt_message *message)
 {
 	int error;
@@ -196,7 +179,8 @@ static int take_hands(struct hands *hands, struct gt_message *message)
 		return 0;
 	if (!hands->stopped && (!hands->tid || hands->tracee->process.stopped != hands->tid)) {
 		error = hands->tid ? gt_thread_stop(hands->tid, 0, message)
-				   : stop_any(hands, message);
+				   : gt_thread_stop_any(hands->tracee->process.pid, &hands->tid,
+							HANDS_LIMIT_MS, message);
 		if (error)
 			return error;
 		hands->stopped = true;

@@ -467,6 +467,17 @@ def test_processes_that_fork_or_exec_all_the_time_go_on(graftrace, compile, how)
         assert target.process.returncode == 0
 
 
+def test_a_process_that_dies_at_any_moment_ends_the_recording(graftrace, attached):
+    for i in range(16):
+        with Running(attached, "work") as target:
+            tracer = graftrace.start("record", "-P", str(target.pid), "--for", "20ms")
+            time.sleep(0.005 * i)
+            target.process.kill()
+            _, text = tracer.communicate(timeout=60)
+            told = rf"process {target.pid}\b.* has ended|there is no process {target.pid}"
+            assert tracer.returncode == 0 or tracer.returncode == 1 and re.search(told, text), text
+
+
 # Hosts that are killed
 
 def kill_after(graftrace, pid, seconds, *options):
@@ -751,6 +762,31 @@ def test_programs_that_no_tracer_can_follow_are_refused(graftrace, compile):
     with Running(compile("attached.c", "-O1", "-pthread", "-fsanitize=memory",
                          compiler="clang")) as target:
         assert "MemorySanitizer" in refusal(graftrace, target.pid)
+    with Running("valgrind", "-q", compile("attached.c", *FLAGS)) as target:
+        assert "runs under Valgrind" in refusal(graftrace, target.pid)
+
+
+# write(1, "ready\n", 6), then pause() for ever
+OLD = """.globl _start
+_start: mov $4, %eax
+        mov $1, %ebx
+        mov $text, %ecx
+        mov $6, %edx
+1:      int $0x80
+        mov $29, %eax
+        jmp 1b
+text:   .ascii "ready\\n"
+"""
+
+
+def test_a_32_bit_program_is_refused(graftrace):
+    source = graftrace.directory / "old.s"
+    source.write_text(OLD)
+    for words in (["as", "--32", "-o", "old.o", "old.s"], ["ld", "-m", "elf_i386", "-o", "old", "old.o"]):
+        subprocess.run(words, cwd=graftrace.directory, check=True)
+    with Running(graftrace.directory / "old") as target:
+        assert "is no 64-bit x86 program" in refusal(graftrace, target.pid)
+        assert target.is_alive()
 
 
 SANDBOX = r"""
