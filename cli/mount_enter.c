@@ -91,9 +91,9 @@ int gt_mount_enter(const char *command, const char *directory, char *const *argv
 		return refuse(command, "cannot put the control files at", DEBUG);
 	if (!put(directory, "kallsyms", "/proc/kallsyms"))
 		return refuse(command, "cannot put kallsyms at", "/proc/kallsyms");
-	/* trace-cmd would switch the kernel's function tracing on. */
-	if (!put(directory, "options/function-trace", FTRACE_ENABLED))
-		return refuse(command, "cannot put options/function-trace at", FTRACE_ENABLED);
+	/* trace-cmd would switch the kernel's function tracing on: a switch that does nothing. */
+	if (!put(directory, "options/test_nop_accept", FTRACE_ENABLED))
+		return refuse(command, "cannot put options/test_nop_accept at", FTRACE_ENABLED);
 	execvp(argv[0], argv);
 	gt_complain(command, "cannot run '%s': %s", argv[0], strerror(errno));
 	return errno == ENOENT ? GT_RUN_NO_PROGRAM : GT_RUN_CANNOT_RUN;

@@ -3,6 +3,7 @@
  * A session's control files. Guarantees: `lock` is held for moments only, never while the session
  * patches code, text is made or bytes are sent; one reader of trace_pipe at a time.
  */
+#include "serve/live_events.h"
 #include "serve/live_instance.h"
 
 #include <stdio.h>
@@ -16,46 +17,6 @@
 #define DISCARD_BYTES  65536
 #define DISCARD_BLOCKS 4096
 #define CMDLINES       8192 /* names that saved_cmdlines lists, until it is told otherwise */
-#define CPU_WORDS      (GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK)
-
-static bool all_cpus(const struct gt_live *live)
-{
-	uint32_t count = live->view.cpu_count;
-
-	for (uint32_t cpu = 0; cpu < count && cpu / 64 < CPU_WORDS; cpu++) {
-		if (!(live->cpus[cpu / 64] >> cpu % 64 & 1))
-			return false;
-	}
-	return true;
-}
-
-/* Under `lock`: from now on switches are events, or are none. What was recorded before stays. */
-static void show_switches(struct gt_live *live, bool on)
-{
-	struct gt_merge_window *windows = live->switch_windows;
-	uint32_t *count = &live->switch_window_count;
-	uint64_t now = __builtin_ia32_rdtsc();
-
-	if (*count > 0 && windows[*count - 1].to == UINT64_MAX) {
-		if (!on)
-			windows[*count - 1].to = now;
-	} else if (on && *count < GT_MERGE_WINDOWS) {
-		windows[(*count)++] = (struct gt_merge_window){ now, UINT64_MAX };
-	} else if (on) { /* too many times: the last two become one */
-		windows[*count - 1].to = UINT64_MAX;
-	}
-}
-
-/* Under `lock`: what was recorded before is no more. */
-static void clear_switches(struct gt_live *live)
-{
-	bool on = live->switch_window_count > 0 &&
-		  live->switch_windows[live->switch_window_count - 1].to == UINT64_MAX;
-
-	memset(live->switch_windows, 0, sizeof(live->switch_windows));
-	live->switch_window_count = 0;
-	show_switches(live, on);
-}
 
 /* How the whole trace is shown now. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
@@ -69,10 +30,7 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 	look->switches = live->switch_window_count > 0;
 	look->switch_window_count = live->switch_window_count;
 	memcpy(look->switch_windows, live->switch_windows, sizeof(look->switch_windows));
-	if (!all_cpus(live)) {
-		memcpy(look->cpus, live->cpus, sizeof(look->cpus));
-		look->cpus[CPU_WORDS - 1] |= UINT64_C(1) << 63; /* no CPU at all is none */
-	}
+	look->masks = live->masks;
 	pthread_mutex_unlock(&live->lock);
 }
 
@@ -148,7 +106,7 @@ static int empty_ring(struct gt_live *live, struct gt_message *message)
 		error = gt_session_clear(live->session);
 	pthread_mutex_lock(&live->lock);
 	live->time_start = __builtin_ia32_rdtsc();
-	clear_switches(live);
+	gt_live_events_clear(live);
 	pthread_mutex_unlock(&live->lock);
 	gt_live_get_look(live, &look);
 	gt_live_view_clear(&live->over);
@@ -229,7 +187,7 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		break;
 	default:
 		if (which >= GT_CONTROL_CPUMASK && which < GT_CONTROL_CPUMASK_END)
-			*value = live->cpus[which - GT_CONTROL_CPUMASK];
+			*value = gt_live_events_mask(live, which - GT_CONTROL_CPUMASK);
 		else
 			error = GT_ENOTSUP;
 	}
@@ -455,7 +413,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		if (which == GT_CONTROL_CMDLINES)
 			live->cmdlines = value;
 		else
-			live->cpus[which - GT_CONTROL_CPUMASK] = value;
+			gt_live_events_set_mask(live, which - GT_CONTROL_CPUMASK, value);
 		pthread_mutex_unlock(&live->lock);
 		return 0;
 	}
@@ -495,7 +453,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		pthread_mutex_lock(&live->lock);
 		if (which == GT_CONTROL_SCHED_SWITCH)
 			live->sched_switch = value != 0;
-		show_switches(live, live->sched_switch && on != 0);
+		gt_live_events_show(live, live->sched_switch && on != 0);
 		pthread_mutex_unlock(&live->lock);
 	}
 	pthread_mutex_unlock(&live->change);
@@ -660,7 +618,7 @@ static int64_t text_read(struct gt_control_target *target, void *data, char *buf
 	gt_live_pull(live);
 	gt_live_get_look(live, &look);
 	pthread_mutex_lock(&live->pipe_lock);
-	gt_text_reader_set_switches(text->thread ? text->reader : live->pipe, &look);
+	gt_text_reader_update(text->thread ? text->reader : live->pipe, &look);
 	/* Asked before reading: what came before the end is then seen by this read. */
 	if (atomic_load(&live->ended))
 		gt_text_reader_finish(text->thread ? text->reader : live->pipe);
@@ -806,8 +764,6 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 	live->has_clock = true;
 	live->cmdlines = CMDLINES;
 	live->time_start = __builtin_ia32_rdtsc();
-	for (uint32_t cpu = 0; cpu < live->view.cpu_count && cpu / 64 < CPU_WORDS; cpu++)
-		live->cpus[cpu / 64] |= UINT64_C(1) << cpu % 64;
 	live->session = top->session;
 	live->mode = top->mode;
 	live->buffer_bytes = top->buffer_bytes;
@@ -844,8 +800,6 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->over.overwrite = options->mode == GRAFTRACE_MODE_OVERWRITE;
 	live->cmdlines = CMDLINES;
 	live->time_start = __builtin_ia32_rdtsc();
-	for (uint32_t cpu = 0; cpu < live->view.cpu_count && cpu / 64 < CPU_WORDS; cpu++)
-		live->cpus[cpu / 64] |= UINT64_C(1) << cpu % 64;
 	live->session = session;
 	live->mode = options->mode;
 	live->no_fork = options->no_fork;

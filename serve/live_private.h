@@ -58,7 +58,8 @@ struct gt_live {
 		*known; /* functions as they were listed last: for when it has ended */
 	size_t known_count;
 	uint64_t options;
-	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask */
+	struct gt_filter_masks masks; /* tracing_cpumask since the ring was emptied; the last one
+				       * holds, and with none all CPUs' */
 	uint64_t cmdlines;
 	bool sched_switch; /* the event is on; it was shown … */
 	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS]; /* … in these times */

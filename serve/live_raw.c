@@ -213,6 +213,7 @@ static int open_place(struct place *place, bool ticks)
 	options.switches = look.switches;
 	options.switch_window_count = look.switch_window_count;
 	memcpy(options.switch_windows, look.switch_windows, sizeof(options.switch_windows));
+	options.masks = look.masks;
 	place->raw = malloc(sizeof(*place->raw));
 	if (place->raw == NULL)
 		return GT_ENOMEM;
@@ -287,6 +288,7 @@ int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buff
 	pthread_mutex_lock(&live->pipe_lock);
 	gt_raw_set_switches(place->raw, look.switches, look.switch_windows,
 			    look.switch_window_count);
+	gt_raw_set_masks(place->raw, &look.masks);
 	if (atomic_load(&live->ended))
 		gt_merge_finish(&place->raw->merge);
 	got = gt_raw_read(place->raw, buffer, bytes);

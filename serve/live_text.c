@@ -3,6 +3,7 @@
  * Of a session's trace: what threads' own trace_pipes take out, counts, marks, pauses, and
  * functions with commands. Guarantees: no lock is held while the session patches code but `change`.
  */
+#include "serve/live_events.h"
 #include "serve/live_instance.h"
 
 #include <stdlib.h>
@@ -109,7 +110,7 @@ int gt_live_stats(struct gt_control_target *target, const struct gt_control_scop
 		  struct gt_control_stats *stats, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
-	uint64_t now = 0;
+	uint64_t now = 0, switches_given;
 	struct gt_merge_given *given;
 	uint32_t count;
 	int error;
@@ -117,12 +118,15 @@ int gt_live_stats(struct gt_control_target *target, const struct gt_control_scop
 	gt_live_pull(live);
 	pthread_mutex_lock(&live->pipe_lock);
 	error = gt_live_given(live, &given, &count);
+	switches_given = live->pipe != NULL ? gt_text_reader_switches_given(live->pipe) : 0;
 	pthread_mutex_unlock(&live->pipe_lock);
 	if (error == 0) {
 		gt_live_view_note_given(&live->over, given, count);
 		free(given);
 		error = gt_live_view_stats(&live->over, scope, stats);
 	}
+	if (error == 0)
+		gt_live_events_count(live, scope, switches_given, stats);
 	target->ops->get(target, GT_CONTROL_NOW_NS, &now);
 	stats->now_ns = now;
 	if (error == GT_ENOENT)

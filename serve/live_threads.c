@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that are traced alone, or not, as operations of the table of control files. */
-#include "serve/live_private.h"
+#include "serve/live_events.h"
 
 static enum gt_session_list list_of(enum gt_control_threads which)
 {
@@ -10,6 +10,8 @@ static enum gt_session_list list_of(enum gt_control_threads which)
 int gt_live_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
 		   uint32_t *tid)
 {
+	if (gt_control_is_of_events(which))
+		return gt_live_event_thread(&live_of(target)->over, which, index, tid);
 	return gt_session_thread(live_of(target)->session, list_of(which), index, tid);
 }
 
@@ -19,6 +21,8 @@ int gt_live_threads_set(struct gt_control_target *target, enum gt_control_thread
 	struct gt_live *live = live_of(target);
 	int error;
 
+	if (gt_control_is_of_events(which))
+		return gt_live_event_threads_set(&live->over, which, tids, count, message);
 	pthread_mutex_lock(&live->change);
 	error = has_ended(live, message);
 	if (error == 0)

@@ -211,9 +211,18 @@ static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struc
 static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
 			 uint32_t room)
 {
-	struct gt_target *inner = view_of(target)->inner;
+	struct gt_live_view *view = view_of(target);
+	struct gt_target *inner = inner_of(view);
+	uint32_t count = 0;
 
-	return inner->ops->switches != NULL ? inner->ops->switches(inner, cursor, out, room) : 0;
+	while (inner->ops->switches != NULL && count == 0) {
+		uint32_t got = inner->ops->switches(inner, cursor, out, room);
+
+		if (got == 0)
+			break;
+		count = gt_live_events_of_threads(view, out, got);
+	}
+	return count;
 }
 
 static const struct gt_target_ops operations = {
@@ -282,6 +291,7 @@ void gt_live_view_fini(struct gt_live_view *view)
 	for (uint32_t i = 0; i < view->mark_count; i++)
 		gt_live_marks_destroy(view->mark_writers[i]);
 	free(view->writers);
+	gt_live_events_forget_threads(view, 0);
 	pthread_mutex_destroy(&view->lock);
 }
 

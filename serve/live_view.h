@@ -16,6 +16,14 @@
 struct gt_live_view_writer;
 struct gt_live_marks;
 
+/* set_event_pid and set_event_notrace_pid, since when. */
+struct gt_live_view_threads {
+	uint64_t from; /* clock */
+	uint32_t *tids[2];
+	uint32_t count[2]; /* 0: the list is not set */
+};
+#define GT_LIVE_VIEW_THREADS 8
+
 struct gt_live_view {
 	struct gt_target target; /* what readers use: the owner's copy is used, … */
 	struct gt_target *shown; /* … which is this: its clock and tracer are the owner's to keep */
@@ -28,7 +36,9 @@ struct gt_live_view {
 	uint32_t inner_count; /* writers of `inner` that have a place among `writers` */
 	struct gt_live_marks *mark_writers[64];
 	uint32_t mark_count;
-	bool overwrite;					/* when marks find no room the oldest go */
+	bool overwrite; /* when marks find no room the oldest go */
+	struct gt_live_view_threads event_threads[GT_LIVE_VIEW_THREADS]; /* in order of times */
+	uint32_t event_thread_count;
 	uint64_t read_of_cpu[GT_FILTER_CPU_WORDS * 64]; /* records taken out */
 };
 
@@ -53,6 +63,12 @@ int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
 /* Consuming readers have come so far. */
 void gt_live_view_note_given(struct gt_live_view *view, const struct gt_merge_given *given,
 			     uint32_t count);
+
+/* live_events.c: leaves those switches that are of wanted threads, and says how many; forgets all
+ * but the newest `keep` lists. */
+uint32_t gt_live_events_of_threads(struct gt_live_view *view, struct gt_switch *switches,
+				   uint32_t count);
+void gt_live_events_forget_threads(struct gt_live_view *view, uint32_t keep);
 
 /* GT_ENOMEM; GT_ENOENT: no such thread. */
 int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope *scope,

@@ -24,13 +24,11 @@ static void set_filter(struct gt_filter *filter, const struct gt_text_look *look
 	uint32_t cpu = look->scope.number;
 
 	memset(filter, 0, sizeof(*filter));
-	memcpy(filter->cpus, look->cpus, sizeof(filter->cpus));
+	filter->masks = look->masks;
 	if (look->scope.kind == GT_SCOPE_THREAD)
 		filter->tid = look->scope.number;
-	if (look->scope.kind == GT_SCOPE_CPU && cpu < GT_FILTER_CPU_WORDS * 64) {
-		memset(filter->cpus, 0, sizeof(filter->cpus));
+	if (look->scope.kind == GT_SCOPE_CPU && cpu < GT_FILTER_CPU_WORDS * 64)
 		filter->cpus[cpu / 64] = UINT64_C(1) << cpu % 64;
-	}
 }
 
 /* 0 where it cannot be told. */
@@ -206,10 +204,17 @@ int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t 
 	return got;
 }
 
-void gt_text_reader_set_switches(struct gt_text_reader *reader, const struct gt_text_look *look)
+void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_look *look)
 {
 	gt_text_set_switches(&reader->text, look->switches, look->switch_windows,
 			     look->switch_window_count);
+	reader->filter.masks = look->masks;
+	gt_merge_set_filter(&reader->text.merge, &reader->filter);
+}
+
+uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader)
+{
+	return reader->text.merge.switches_given;
 }
 
 void gt_text_reader_finish(struct gt_text_reader *reader)

@@ -26,9 +26,8 @@ struct gt_text_look {
 	uint64_t options;	     /* bits of enum gt_control_option */
 	uint32_t names_kept;	     /* saved_cmdlines_size; 0: all */
 	uint64_t time_start;	     /* the counter when the ring was emptied last; 0: not known */
-	struct gt_control_scope scope;				    /* all zero: all of it */
-	uint64_t cpus[GT_CONTROL_CPUMASK_END - GT_CONTROL_CPUMASK]; /* tracing_cpumask; no bit:
-								      every CPU */
+	struct gt_control_scope scope; /* all zero: all of it */
+	struct gt_filter_masks masks;  /* tracing_cpumask, as it was and is */
 	bool stays; /* with consume: what is given stays in the ring, to be freed by the caller */
 };
 
@@ -63,8 +62,12 @@ int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merg
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
 			    struct gt_message *message);
 
-/* The event sched_switch is on or off as that look has it: for a reader that is being read. */
-void gt_text_reader_set_switches(struct gt_text_reader *reader, const struct gt_text_look *look);
+/* The event sched_switch is on or off, and CPUs are shown or not, as that look has it: for a reader
+ * that is being read. */
+void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_look *look);
+
+/* The clock of the last context switch that was given; 0: none was. */
+uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader);
 
 /* The target has ended: what is there is all. */
 void gt_text_reader_finish(struct gt_text_reader *reader);

@@ -109,7 +109,14 @@ enum gt_control_list {
 enum gt_control_threads {
 	GT_CONTROL_PIDS,	 /* set_ftrace_pid */
 	GT_CONTROL_NOTRACE_PIDS, /* set_ftrace_notrace_pid */
+	GT_CONTROL_EVENT_PIDS,	 /* set_event_pid; of targets that have events */
+	GT_CONTROL_EVENT_NOTRACE_PIDS,
 };
+
+static inline bool gt_control_is_of_events(enum gt_control_threads which)
+{
+	return which == GT_CONTROL_EVENT_PIDS || which == GT_CONTROL_EVENT_NOTRACE_PIDS;
+}
 
 /* Options of Linux's trace_options that exist here, as bits of GT_CONTROL_OPTIONS: the one table of
  * them, X(bit, NAME, "name", where it stands, help). Bits stay as they are: recordings of options
@@ -146,23 +153,18 @@ enum gt_control_threads {
 #define GT_OPTION_RECORD_TGID	  GT_OPTION_BIT(28)
 #define GT_OPTION_MARKERS	  GT_OPTION_BIT(29)
 #define GT_OPTION_PAUSE_ON_TRACE  GT_OPTION_BIT(30)
-#define GT_OPTION_HASH_PTR	  GT_OPTION_BIT(31)
-#define GT_OPTION_FUNCTION_TRACE  GT_OPTION_BIT(32)
 #define GT_OPTION_DISABLE_ON_FREE GT_OPTION_BIT(33)
 #define GT_OPTION_TEST_NOP_ACCEPT GT_OPTION_BIT(34)
 #define GT_OPTION_TEST_NOP_REFUSE GT_OPTION_BIT(35)
 #define GT_OPTION_BIN		  GT_OPTION_BIT(36)
 #define GT_OPTION_STACKTRACE	  GT_OPTION_BIT(37)
-#define GT_OPTION_USERSTACKTRACE  GT_OPTION_BIT(38)
-#define GT_OPTION_SYM_USEROBJ	  GT_OPTION_BIT(39)
 
 /* Linux's defaults (overwrite and function-fork are the target's own). */
-#define GT_OPTIONS_DEFAULT                                                                        \
-	(GT_OPTION_PRINT_PARENT | GT_OPTION_IRQ_INFO | GT_OPTION_CONTEXT_INFO |                   \
-	 GT_OPTION_GRAPH_CPU | GT_OPTION_GRAPH_OVERHEAD | GT_OPTION_GRAPH_DURATION |              \
-	 GT_OPTION_GRAPH_IRQS | GT_OPTION_SLEEP_TIME | GT_OPTION_GRAPH_TIME |                     \
-	 GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_RECORD_CMD | GT_OPTION_MARKERS | \
-	 GT_OPTION_HASH_PTR | GT_OPTION_FUNCTION_TRACE)
+#define GT_OPTIONS_DEFAULT                                                           \
+	(GT_OPTION_PRINT_PARENT | GT_OPTION_IRQ_INFO | GT_OPTION_CONTEXT_INFO |      \
+	 GT_OPTION_GRAPH_CPU | GT_OPTION_GRAPH_OVERHEAD | GT_OPTION_GRAPH_DURATION | \
+	 GT_OPTION_GRAPH_IRQS | GT_OPTION_SLEEP_TIME | GT_OPTION_GRAPH_TIME |        \
+	 GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_RECORD_CMD | GT_OPTION_MARKERS)
 
 /* Options that say how text is shown; the others change what is recorded or done. */
 #define GT_OPTIONS_OF_TEXT                                                                         \
@@ -173,7 +175,7 @@ enum gt_control_threads {
 	 GT_OPTION_FUNC_NO_REPEATS | GT_OPTION_VERBOSE | GT_OPTION_RAW | GT_OPTION_HEX |           \
 	 GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_PRINTK_MSG_ONLY |                 \
 	 GT_OPTION_LATENCY_FORMAT | GT_OPTION_RECORD_CMD | GT_OPTION_RECORD_TGID |                 \
-	 GT_OPTION_SLEEP_TIME)
+	 GT_OPTION_SLEEP_TIME | GT_OPTION_STACKTRACE)
 
 /* A function in a list; strings live until the list is closed. */
 struct gt_control_name {

@@ -432,6 +432,11 @@ static bool has_threads(const struct gt_control_target *target)
 	return target->ops->threads_set != NULL;
 }
 
+/* Of threads' events: a program has some. */
+#define EVENT_THREADS(path, help, which)                                                \
+	ROW(path, help, GT_CONTROL_PROGRAM, .argument = (which), .exists = has_threads, \
+	    .open = open_threads, .read = read_threads, .write = write_threads)
+
 #define READ_LIST(path, help, kinds, which)                                                     \
 	ROW(path, help, kinds, .flags = GT_CONTROL_TOP, .argument = (which), .open = open_list, \
 	    .read = read_list, .close = close_list)
@@ -465,6 +470,9 @@ static const struct gt_control_file files[] = {
 	THREADS("set_ftrace_pid", "only these threads; with function-fork what they start too",
 		GT_CONTROL_PIDS),
 	THREADS("set_ftrace_notrace_pid", "not these threads", GT_CONTROL_NOTRACE_PIDS),
+	EVENT_THREADS("set_event_pid", "only these threads' events", GT_CONTROL_EVENT_PIDS),
+	EVENT_THREADS("set_event_notrace_pid", "not these threads' events",
+		      GT_CONTROL_EVENT_NOTRACE_PIDS),
 };
 
 const struct gt_control_group gt_control_filter_files = { files, COUNT(files) };

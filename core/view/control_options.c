@@ -8,59 +8,55 @@
 #include "core/view/control_table.h"
 
 /* X(name, bit, tracer whose it is or -1, kinds of targets, help), in Linux's order. */
-#define OPTIONS(X)                                                                               \
-	X("print-parent", PRINT_PARENT, -1, "function: show the caller")                         \
-	X("sym-offset", SYM_OFFSET, -1, "function: name+0xoffset/0xsize")                        \
-	X("sym-addr", SYM_ADDR, -1, "function: addresses beside names")                          \
-	X("verbose", VERBOSE, -1, "with latency-format: everything of each record")              \
-	X("raw", RAW, -1, "function: records as numbers")                                        \
-	X("hex", HEX, -1, "function: records as hexadecimal numbers")                            \
-	X("bin", BIN, -1, "function: records as bytes")                                          \
-	X("block", BLOCK, -1, "poll of trace_pipe says at once that there is something")         \
-	X("trace_printk", TRACE_PRINTK, -1, "off: printk-msg-only means nothing")                \
-	X("annotate", ANNOTATE, -1, "say where the buffer of a CPU begins")                      \
-	X("userstacktrace", USERSTACKTRACE, -1, "kept for scripts: of the user's side")          \
-	X("sym-userobj", SYM_USEROBJ, -1, "kept for scripts: objects in those")                  \
-	X("printk-msg-only", PRINTK_MSG_ONLY, -1, "of markers the text alone")                   \
-	X("context-info", CONTEXT_INFO, -1, "function: task, CPU and time stamp")                \
-	X("latency-format", LATENCY_FORMAT, -1, "the text of latency tracers")                   \
-	X("record-cmd", RECORD_CMD, -1, "names of threads are shown")                            \
-	X("record-tgid", RECORD_TGID, -1, "function: the process beside the thread")             \
-	X("overwrite", OVERWRITE, -1, "a full ring drops the oldest, not the newest")            \
-	X("disable_on_free", DISABLE_ON_FREE, -1, "closing free_buffer switches tracing off")    \
-	X("irq-info", IRQ_INFO, -1, "function: the column of flags")                             \
-	X("markers", MARKERS, -1, "trace_marker can be written")                                 \
-	X("pause-on-trace", PAUSE_ON_TRACE, -1, "tracing pauses while trace is open")            \
-	X("hash-ptr", HASH_PTR, -1, "kept for scripts: addresses are shown as they are")         \
-	X("function-trace", FUNCTION_TRACE, -1, "latency tracers show functions")                \
-	X("function-fork", FUNCTION_FORK, -1,                                                    \
-	  "set_ftrace_pid: what a listed thread starts is listed too")                           \
-	X("stacktrace", STACKTRACE, -1, "kept for scripts: a stack trace behind each event")     \
-	X("func_stack_trace", FUNC_STACK, GRAFTRACE_TRACER_FUNCTION,                             \
-	  "function: the calls that led there, below each line")                                 \
-	X("func-no-repeats", FUNC_NO_REPEATS, GRAFTRACE_TRACER_FUNCTION,                         \
-	  "function: repeated lines become a count")                                             \
-	X("test_nop_accept", TEST_NOP_ACCEPT, GRAFTRACE_TRACER_NOP, "nop: can be changed")       \
-	X("test_nop_refuse", TEST_NOP_REFUSE, GRAFTRACE_TRACER_NOP, "nop: refuses every change") \
-	X("funcgraph-overrun", GRAPH_OVERRUN, GRAFTRACE_TRACER_FUNCTION_GRAPH,                   \
-	  "function_graph: calls too deep to be recorded, behind every }")                       \
-	X("funcgraph-cpu", GRAPH_CPU, GRAFTRACE_TRACER_FUNCTION_GRAPH,                           \
-	  "function_graph: the CPU column")                                                      \
-	X("funcgraph-overhead", GRAPH_OVERHEAD, GRAFTRACE_TRACER_FUNCTION_GRAPH,                 \
-	  "function_graph: + ! # * @ $ marks")                                                   \
-	X("funcgraph-proc", GRAPH_PROC, GRAFTRACE_TRACER_FUNCTION_GRAPH,                         \
-	  "function_graph: the task of each line")                                               \
-	X("funcgraph-duration", GRAPH_DURATION, GRAFTRACE_TRACER_FUNCTION_GRAPH,                 \
-	  "function_graph: durations")                                                           \
-	X("funcgraph-abstime", GRAPH_ABSTIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                   \
-	  "function_graph: time stamps")                                                         \
-	X("funcgraph-irqs", GRAPH_IRQS, GRAFTRACE_TRACER_FUNCTION_GRAPH,                         \
-	  "function_graph: what interrupts call is shown")                                       \
-	X("funcgraph-tail", GRAPH_TAIL, GRAFTRACE_TRACER_FUNCTION_GRAPH,                         \
-	  "function_graph: names behind every }")                                                \
-	X("sleep-time", SLEEP_TIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                             \
-	  "function_graph: durations count the time off the CPU")                                \
-	X("graph-time", GRAPH_TIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                             \
+#define OPTIONS(X)                                                                                \
+	X("print-parent", PRINT_PARENT, -1, "function: show the caller")                          \
+	X("sym-offset", SYM_OFFSET, -1, "function: name+0xoffset/0xsize")                         \
+	X("sym-addr", SYM_ADDR, -1, "function: addresses beside names")                           \
+	X("verbose", VERBOSE, -1, "with latency-format: everything of each record")               \
+	X("raw", RAW, -1, "function: records as numbers")                                         \
+	X("hex", HEX, -1, "function: records as hexadecimal numbers")                             \
+	X("bin", BIN, -1, "function: records as bytes")                                           \
+	X("block", BLOCK, -1, "poll of trace_pipe says at once that there is something")          \
+	X("trace_printk", TRACE_PRINTK, -1, "off: printk-msg-only means nothing")                 \
+	X("annotate", ANNOTATE, -1, "say where the buffer of a CPU begins")                       \
+	X("printk-msg-only", PRINTK_MSG_ONLY, -1, "of markers the text alone")                    \
+	X("context-info", CONTEXT_INFO, -1, "function: task, CPU and time stamp")                 \
+	X("latency-format", LATENCY_FORMAT, -1, "the text of latency tracers")                    \
+	X("record-cmd", RECORD_CMD, -1, "names of threads are shown")                             \
+	X("record-tgid", RECORD_TGID, -1, "function: the process beside the thread")              \
+	X("overwrite", OVERWRITE, -1, "a full ring drops the oldest, not the newest")             \
+	X("disable_on_free", DISABLE_ON_FREE, -1, "closing free_buffer switches tracing off")     \
+	X("irq-info", IRQ_INFO, -1, "function: the column of flags")                              \
+	X("markers", MARKERS, -1, "trace_marker can be written")                                  \
+	X("pause-on-trace", PAUSE_ON_TRACE, -1, "tracing pauses while trace is open")             \
+	X("function-fork", FUNCTION_FORK, -1,                                                     \
+	  "set_ftrace_pid: what a listed thread starts is listed too")                            \
+	X("stacktrace", STACKTRACE, -1, "sched_switch: the calls that are open, below each line") \
+	X("func_stack_trace", FUNC_STACK, GRAFTRACE_TRACER_FUNCTION,                              \
+	  "function: the calls that led there, below each line")                                  \
+	X("func-no-repeats", FUNC_NO_REPEATS, GRAFTRACE_TRACER_FUNCTION,                          \
+	  "function: repeated lines become a count")                                              \
+	X("test_nop_accept", TEST_NOP_ACCEPT, GRAFTRACE_TRACER_NOP, "nop: can be changed")        \
+	X("test_nop_refuse", TEST_NOP_REFUSE, GRAFTRACE_TRACER_NOP, "nop: refuses every change")  \
+	X("funcgraph-overrun", GRAPH_OVERRUN, GRAFTRACE_TRACER_FUNCTION_GRAPH,                    \
+	  "function_graph: calls too deep to be recorded, behind every }")                        \
+	X("funcgraph-cpu", GRAPH_CPU, GRAFTRACE_TRACER_FUNCTION_GRAPH,                            \
+	  "function_graph: the CPU column")                                                       \
+	X("funcgraph-overhead", GRAPH_OVERHEAD, GRAFTRACE_TRACER_FUNCTION_GRAPH,                  \
+	  "function_graph: + ! # * @ $ marks")                                                    \
+	X("funcgraph-proc", GRAPH_PROC, GRAFTRACE_TRACER_FUNCTION_GRAPH,                          \
+	  "function_graph: the task of each line")                                                \
+	X("funcgraph-duration", GRAPH_DURATION, GRAFTRACE_TRACER_FUNCTION_GRAPH,                  \
+	  "function_graph: durations")                                                            \
+	X("funcgraph-abstime", GRAPH_ABSTIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                    \
+	  "function_graph: time stamps")                                                          \
+	X("funcgraph-irqs", GRAPH_IRQS, GRAFTRACE_TRACER_FUNCTION_GRAPH,                          \
+	  "function_graph: what interrupts call is shown")                                        \
+	X("funcgraph-tail", GRAPH_TAIL, GRAFTRACE_TRACER_FUNCTION_GRAPH,                          \
+	  "function_graph: names behind every }")                                                 \
+	X("sleep-time", SLEEP_TIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                              \
+	  "function_graph: durations count the time off the CPU")                                 \
+	X("graph-time", GRAPH_TIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                              \
 	  "function profiler: times count what was called")
 
 #define X(name, bit, tracer, help) { name, GT_OPTION_##bit, tracer },
@@ -136,9 +132,16 @@ static int64_t write_option(struct gt_control_handle *handle, const char *bytes,
 	return error != 0 ? error : taken;
 }
 
+/* Of a recording there are those that say how it is shown; a kernel has no events that stack traces
+ * could stand behind. */
+#define KINDS_OF(bit)                                                              \
+	((bit) == GT_OPTION_STACKTRACE ? GT_CONTROL_PROGRAM | GT_CONTROL_RECORDING \
+	 : (bit)&GT_OPTIONS_OF_TEXT    ? GT_CONTROL_ALL                            \
+				       : GT_CONTROL_LIVE)
+
 static bool is_there(const struct gt_control_target *target, uint64_t bit)
 {
-	return target->kind != GT_CONTROL_RECORDING || bit & GT_OPTIONS_OF_TEXT;
+	return target->kind & KINDS_OF(bit);
 }
 
 static int open_options(struct gt_control_handle *handle, unsigned access,
@@ -189,12 +192,9 @@ static int64_t write_options(struct gt_control_handle *handle, const char *bytes
 	return error != 0 ? error : taken;
 }
 
-/* Of a recording there are those that say how it is shown. */
-#define KINDS_OF(bit) (GT_OPTION_##bit & GT_OPTIONS_OF_TEXT ? GT_CONTROL_ALL : GT_CONTROL_LIVE)
-
-#define X(name, bit, tracer, help)                                                     \
-	ROW("options/" name, help, KINDS_OF(bit), .argument = GT_OPTION_##bit,         \
-	    .writable = GT_CONTROL_ALL, .open = open_option, .read = gt_row_read_text, \
+#define X(name, bit, tracer, help)                                                         \
+	ROW("options/" name, help, KINDS_OF(GT_OPTION_##bit), .argument = GT_OPTION_##bit, \
+	    .writable = GT_CONTROL_ALL, .open = open_option, .read = gt_row_read_text,     \
 	    .write = write_option),
 
 static const struct gt_control_file files[] = {

@@ -269,9 +269,8 @@ static const struct gt_control_file files[] = {
 	      GT_CONTROL_CLOCK_ID),
 	ROW("timestamp_mode", "how time stamps are kept in the ring", GT_CONTROL_ALL,
 	    .open = open_timestamp_mode, .read = gt_row_read_text),
-	ROW("tracing_cpumask", "only what ran on these CPUs is shown, a hexadecimal mask",
-	    GT_CONTROL_LIVE, .open = open_cpumask, .read = gt_row_read_text,
-	    .write = write_cpumask),
+	ROW("tracing_cpumask", "only these CPUs are traced, a hexadecimal mask", GT_CONTROL_LIVE,
+	    .open = open_cpumask, .read = gt_row_read_text, .write = write_cpumask),
 };
 
 const struct gt_control_group gt_control_tracer_files = { files, COUNT(files) };

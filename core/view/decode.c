@@ -286,6 +286,15 @@ void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffe
 	set_fast(decode);
 }
 
+void gt_decode_miss(struct gt_decode *decode, uint64_t records)
+{
+	if (!decode->gap)
+		decode->gap_sub_buffers = decode->sequence;
+	decode->gap = true;
+	decode->gap_records = records;
+	set_fast(decode);
+}
+
 void gt_decode_end(struct gt_decode *decode)
 {
 	decode->base = decode->word = decode->end = NULL;

@@ -174,6 +174,10 @@ static inline uint32_t gt_decode_words_left(const struct gt_decode *decode)
 	return (uint32_t)(decode->end - decode->word);
 }
 
+/* Before the first record of the sub-buffer that was just fed so many were lost, whatever its
+ * header says: a GAP record says so. */
+void gt_decode_miss(struct gt_decode *decode, uint64_t records);
+
 /* From now on gt_decode_next gives the calls that are open, in every context, innermost first. */
 void gt_decode_end(struct gt_decode *decode);
 

@@ -8,6 +8,8 @@
 
 static bool has_cpus(const struct gt_filter *filter)
 {
+	if (filter->masks.count)
+		return true;
 	for (int i = 0; i < GT_FILTER_CPU_WORDS; i++)
 		if (filter->cpus[i])
 			return true;
@@ -15,11 +17,23 @@ static bool has_cpus(const struct gt_filter *filter)
 }
 
 /* A CPU that is not known counts as CPU 0, where the text shows it. */
-static bool on_cpu(const struct gt_filter *filter, uint32_t cpu)
+static bool on_cpu(const struct gt_filter *filter, uint32_t cpu, uint64_t clock)
 {
+	const struct gt_filter_masks *masks = &filter->masks;
+	uint64_t any = 0;
+	uint32_t at = masks->count;
+
 	if (cpu == UINT32_MAX)
 		cpu = 0;
-	return cpu < GT_FILTER_CPU_WORDS * 64 && filter->cpus[cpu / 64] >> cpu % 64 & 1;
+	if (cpu >= GT_FILTER_CPU_WORDS * 64)
+		return false;
+	for (int i = 0; i < GT_FILTER_CPU_WORDS; i++)
+		any |= filter->cpus[i];
+	if (any && !(filter->cpus[cpu / 64] >> cpu % 64 & 1))
+		return false;
+	while (at && masks->mask[at - 1].from > clock)
+		at--;
+	return !at || masks->mask[at - 1].cpus[cpu / 64] >> cpu % 64 & 1;
 }
 
 bool gt_filter_is_needed(const struct gt_filter *filter)
@@ -121,8 +135,9 @@ bool gt_filter_passes(const struct gt_filter *filter, const struct gt_target *ta
 		      uint64_t clock, uint32_t tid, uint32_t cpu)
 {
 	uint64_t ns = gt_clock_ns(&target->clock, clock);
-	return (!filter->tid || filter->tid == tid) && (!has_cpus(filter) || on_cpu(filter, cpu)) &&
-	       ns >= filter->from_ns && (!filter->to_ns || ns <= filter->to_ns);
+	return (!filter->tid || filter->tid == tid) &&
+	       (!has_cpus(filter) || on_cpu(filter, cpu, clock)) && ns >= filter->from_ns &&
+	       (!filter->to_ns || ns <= filter->to_ns);
 }
 
 bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct gt_decode *decode,
@@ -130,7 +145,7 @@ bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct
 {
 	bool inside = !filter->graph || in_graph(filter, target, decode, record);
 
-	if (has_cpus(filter) && !on_cpu(filter, record->cpu)) {
+	if (has_cpus(filter) && !on_cpu(filter, record->cpu, record->clock)) {
 		/* Its return may come on a CPU that is wanted: then nobody has seen the entry. */
 		struct gt_decode_frame *frame = record->kind == GT_RECORD_ENTRY
 							? gt_decode_frame(decode, record->depth)

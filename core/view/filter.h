@@ -15,6 +15,17 @@
 #define GT_FILTER_CACHE	    1024
 #define GT_FILTER_CPU_WORDS 4
 
+/* Which CPUs' records are wanted, and since when: a bit each, of the times from `from` to the next
+ * one's. Before the first one, and with none: every CPU's. */
+#define GT_FILTER_MASKS 8
+struct gt_filter_masks {
+	uint32_t count;
+	struct {
+		uint64_t from; /* clock */
+		uint64_t cpus[GT_FILTER_CPU_WORDS];
+	} mask[GT_FILTER_MASKS];
+};
+
 /* All zero: everything passes. */
 struct gt_filter {
 	uint64_t from_ns; /* first nanosecond wanted, on the target's clock; 0 = from the start */
@@ -22,7 +33,8 @@ struct gt_filter {
 	uint32_t tid;	  /* 0 = all */
 	/* Only what ran on these CPUs, a bit each; no bit at all: every CPU. */
 	uint64_t cpus[GT_FILTER_CPU_WORDS];
-	uint32_t max_depth; /* calls of depths 0 … max_depth - 1; 0 = all */
+	struct gt_filter_masks masks; /* and only what ran on these then */
+	uint32_t max_depth;	      /* calls of depths 0 … max_depth - 1; 0 = all */
 	/* Only these functions and what they call: globs (core/view/glob.h), the caller's memory,
 	 * NULL-terminated. NULL = all. Depths are counted from the matching call then. */
 	const char *const *graph;

@@ -93,11 +93,34 @@ static int64_t copy(struct gt_merge *merge, struct gt_source *source, uint64_t s
 	return words;
 }
 
+/* Nobody was given anything of that writer. */
+static bool is_fresh(const struct gt_merge *merge, const struct gt_source *source)
+{
+	const struct gt_merge_given *given =
+		source->index < merge->given_count ? &merge->given[source->index] : NULL;
+	return !source->fed && !merge->cpus && (!given || (!given->sequence && !given->words));
+}
+
+/* As Linux's trace_pipe: what was overwritten is told also where it was older than all that is
+ * read. The writer has counted it; a sub-buffer's header has the count of when it was opened. A
+ * kernel's reader is new at each opening, and cannot know what others were told. */
+static void tell_overrun(struct gt_merge *merge, struct gt_source *source, uint64_t overrun)
+{
+	uint64_t since = overrun - (source->overrun < overrun ? source->overrun : overrun);
+	if (merge->mode == GT_MERGE_SNAPSHOT || source->decode.kernel)
+		return;
+	if (is_fresh(merge, source)
+		    ? since && source->decode.sequence
+		    : since && source->decode.gap && merge->mode == GT_MERGE_CONSUME)
+		gt_decode_miss(&source->decode, since);
+	source->overrun = overrun;
+}
+
 /* Feeds the next sub-buffer that can be read. 1: fed; 0: there is none now. */
 static int load(struct gt_merge *merge, struct gt_source *source)
 {
 	struct gt_target *target = merge->target;
-	struct gt_writer writer;
+	struct gt_writer writer = { 0 };
 	uint64_t end = source->limit;
 	unsigned missing = 0;
 
@@ -139,6 +162,7 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 			missing++;
 			continue;
 		}
+		tell_overrun(merge, source, writer.lost[GRAFTRACE_LOST_OVERRUN]);
 		source->fed = true;
 		source->fed_sequence = sequence;
 		return 1;
@@ -478,6 +502,11 @@ static int add_new_sources(struct gt_merge *merge)
 	return GT_OK;
 }
 
+void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter)
+{
+	merge->filter = filter && (gt_filter_is_needed(filter) || filter->tid) ? filter : NULL;
+}
+
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
 		  enum gt_merge_mode mode, struct gt_filter *filter)
 {
@@ -485,7 +514,7 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 	merge->target = target;
 	merge->memory = *memory;
 	merge->mode = mode;
-	merge->filter = filter && (gt_filter_is_needed(filter) || filter->tid) ? filter : NULL;
+	gt_merge_set_filter(merge, filter);
 	int error = add_new_sources(merge);
 	if (error != GT_OK)
 		gt_merge_fini(merge);
@@ -504,6 +533,20 @@ int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *
 	for (uint32_t i = 0; i < merge->window_count; i++)
 		merge->windows[i] = windows[i];
 	return GT_OK;
+}
+
+uint64_t gt_merge_count_switches(const struct gt_merge *merge)
+{
+	struct gt_switch some[32];
+	uint64_t cursor = 0, found = 0;
+	uint32_t count;
+	if (!merge->switches && !merge->wants_switches)
+		return 0;
+	while ((count = merge->target->ops->switches(merge->target, &cursor, some,
+						     sizeof(some) / sizeof(some[0]))) != 0)
+		for (uint32_t i = 0; i < count; i++)
+			found += is_wanted(merge, &some[i]);
+	return found;
 }
 
 /* At the first look at the records. Without memory there are no switches. */

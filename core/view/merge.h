@@ -67,6 +67,7 @@ struct gt_source {
 	uint64_t record_sequence; /* that `record` came from */
 	uint64_t fed_sequence;
 	uint64_t consumed;		  /* below this all is consumed */
+	uint64_t overrun;		  /* the writer's, when it was fed last */
 	struct gt_merge_given before;	  /* the place before `record` was decoded */
 	struct gt_off_cpu_follow off_cpu; /* of a program's thread */
 	uint64_t switched; /* the reader's own: clock of the last CONTEXT record it was given */
@@ -126,6 +127,9 @@ struct gt_merge {
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
 		  enum gt_merge_mode mode, struct gt_filter *filter);
 
+/* Another filter from the next record on, of the same thread and CPUs: the caller's, or NULL. */
+void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter);
+
 /*
  * Context switches come among the records, those of the windows (0 of them: all), as SWITCH records
  * of a source of their own: its tid and comm are those of the thread that leaves the CPU, or comes
@@ -135,6 +139,9 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
  */
 int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
 			  uint32_t count);
+
+/* How many switches this merge gives from its beginning on, of those that there are now. */
+uint64_t gt_merge_count_switches(const struct gt_merge *merge);
 
 /* Leaves out the switches that another reader of the target has given. Before the first
  * gt_merge_next. */

@@ -8,7 +8,9 @@
 int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_memory *memory,
 		const struct gt_raw_options *options)
 {
-	int error = gt_merge_init(&raw->merge, target, memory, options->mode, NULL);
+	gt_view_memset(&raw->filter, 0, sizeof(raw->filter));
+	raw->filter.masks = options->masks;
+	int error = gt_merge_init(&raw->merge, target, memory, options->mode, &raw->filter);
 
 	if (error == GT_OK && options->switches)
 		error = gt_merge_add_switches(&raw->merge, options->switch_windows,
@@ -40,6 +42,12 @@ void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_wind
 		gt_merge_add_switches(&raw->merge, windows, count);
 	else if (raw->merge.switches || raw->merge.wants_switches)
 		gt_merge_add_switches(&raw->merge, &never, 1);
+}
+
+void gt_raw_set_masks(struct gt_raw *raw, const struct gt_filter_masks *masks)
+{
+	raw->filter.masks = *masks;
+	gt_merge_set_filter(&raw->merge, &raw->filter);
 }
 
 void gt_raw_fini(struct gt_raw *raw)

@@ -24,11 +24,13 @@ struct gt_raw_options {
 	bool switches;
 	uint32_t switch_window_count;
 	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS];
+	struct gt_filter_masks masks; /* only what these let through */
 };
 
 struct gt_raw {
 	struct gt_target *target;
 	struct gt_merge merge;
+	struct gt_filter filter;
 	uint32_t cpu;
 	bool ticks;
 	bool is_first;	  /* this CPU also stands for those that are not known */
@@ -54,6 +56,9 @@ int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_me
 /* Whether there are events sched_switch from now on, and of which times. */
 void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_window *windows,
 			 uint32_t count);
+
+/* Which CPUs' records are wanted from now on, and when they were. */
+void gt_raw_set_masks(struct gt_raw *raw, const struct gt_filter_masks *masks);
 
 /* The next bytes of pages: whole ones and, when there is nothing more now, the one that was begun.
  * A page is given to its end before the next one begins; at most what is left of one at a time. 0

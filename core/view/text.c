@@ -118,6 +118,42 @@ char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, c
 	return put_task(text, source, record->value, "next", at);
 }
 
+/* The calls that were open in a thread before its next record. None in a trace without calls. */
+static uint32_t open_calls(struct gt_source *writer, uint32_t *functions)
+{
+	const struct gt_record *next = writer->state == GT_SOURCE_READY ? &writer->record : NULL;
+	struct gt_decode *decode = &writer->decode;
+	uint32_t depth = decode->depth, count = 0;
+
+	if (next && next->kind == GT_RECORD_ENTRY)
+		depth = next->depth;
+	if (next && (next->kind == GT_RECORD_RETURN || next->kind == GT_RECORD_UNWOUND)) {
+		depth = next->depth;
+		if (next->function)
+			functions[count++] = next->function;
+	}
+	while (depth > decode->low && count < GT_TEXT_STACK_MAX) {
+		const struct gt_decode_frame *frame = gt_decode_frame(decode, --depth);
+		if (frame && frame->function)
+			functions[count++] = frame->function;
+	}
+	return count;
+}
+
+uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
+			  uint32_t *functions)
+{
+	if (!has(text, GT_OPTION_STACKTRACE) || !leaving->record.start)
+		return 0;
+	for (uint32_t i = text->merge.source_count; i-- > 0;) {
+		struct gt_source *writer = text->merge.sources[i];
+		if (writer && writer->buffer && !writer->decode.kernel &&
+		    writer->tid == leaving->tid)
+			return open_calls(writer, functions);
+	}
+	return 0;
+}
+
 /* The CPU's place is new, or another CPU's that has the same place. */
 void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t number)
 {

@@ -197,21 +197,26 @@ static char *put_stack_name(struct gt_text *text, const struct gt_text_name *nam
 	return at;
 }
 
-/* As Linux prints it: a line a call. */
-static char *put_stack(struct gt_text *text, const struct gt_source *source, char *at)
+char *gt_text_put_stack(struct gt_text *text, const uint32_t *functions, uint32_t count, char *at)
 {
-	const struct gt_record *record = &source->record;
-	uint32_t function;
-	if (gt_text_is_dumped(text))
-		return gt_text_put_dump(text, source, 0, at);
-	at = put_context(text, source, at);
 	at = GT_PUT_LITERAL(at, "<stack trace>\n");
-	for (uint32_t i = 0; (function = stack_function(record, i)) != 0; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		at = GT_PUT_LITERAL(at, " => ");
-		at = put_stack_name(text, name_of(text, function), at);
+		at = put_stack_name(text, name_of(text, functions[i]), at);
 		*at++ = '\n';
 	}
 	return at;
+}
+
+static char *put_stack(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	uint32_t functions[GT_TEXT_STACK_MAX], count = 0;
+	if (gt_text_is_dumped(text))
+		return gt_text_put_dump(text, source, 0, at);
+	while (count < GT_TEXT_STACK_MAX &&
+	       (functions[count] = stack_function(&source->record, count)) != 0)
+		count++;
+	return gt_text_put_stack(text, functions, count, put_context(text, source, at));
 }
 
 /* As in Linux the line is the leaving thread's. */
@@ -223,7 +228,14 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source, ch
 	at = put_context(text, source->record.start ? source : &leaving, at);
 	at = gt_text_put_switch(text, source, at);
 	*at++ = '\n';
-	return at;
+	uint32_t functions[GT_TEXT_STACK_MAX];
+	uint32_t count = gt_text_stack_of(text, source, functions);
+	if (!count)
+		return at;
+	/* a step has one time that is told later */
+	if (!has(text, GT_OPTION_LATENCY_FORMAT))
+		at = put_context(text, source, at);
+	return gt_text_put_stack(text, functions, count, at);
 }
 
 char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char *at)
@@ -240,12 +252,24 @@ char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char 
 
 /* ---- header ---- */
 
-/* Records of the function tracer in the target now. */
+/* How many words of that sub-buffer another reader has taken out; UINT64_MAX: all. */
+static uint64_t words_given(const struct gt_merge *merge, uint32_t index, uint64_t sequence)
+{
+	const struct gt_merge_given *given;
+	if (index >= merge->given_count)
+		return 0;
+	given = &merge->given[index];
+	return given->sequence > sequence   ? UINT64_MAX
+	       : given->sequence < sequence ? 0
+					    : given->words;
+}
+
+/* Records that are in the target now, for this reader. */
 uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 {
 	struct gt_target *target = text->target;
 	void *buffer = gt_memory_get(&text->merge.memory, target->sub_buffer_bytes);
-	uint64_t entries = 0;
+	uint64_t entries = gt_merge_count_switches(&text->merge);
 	*lost = 0;
 	if (!buffer)
 		return 0;
@@ -263,15 +287,13 @@ uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 				s = gt_target_next_sequence(target, i, s + 1);
 				continue;
 			}
-			s++;
 			const uint64_t *word = (const uint64_t *)(bytes + 1);
-			if (target->tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH) {
-				entries += gt_decode_count(bytes, word, (uint64_t)words);
-				continue;
-			}
-			for (int64_t w = 0; w + 1 < words; w += 2)
-				entries += graftrace_word_function(word[w]) - 1u <
-					   GRAFTRACE_SPECIAL - 1u;
+			uint64_t from = words_given(&text->merge, i, s++);
+			entries += gt_decode_count(bytes, word, (uint64_t)words);
+			if (from)
+				entries -= gt_decode_count(
+					bytes, word,
+					from < (uint64_t)words ? from : (uint64_t)words);
 		}
 	}
 	gt_memory_put(&text->merge.memory, buffer, target->sub_buffer_bytes);

@@ -330,8 +330,13 @@ static char *put_task_switch(struct gt_text *text, const struct gt_source *sourc
 	if (!text->options.switches)
 		return at;
 	at = begin_comment(text, source, source->record.depth, at);
-	at = gt_text_put_switch(text, source, at);
-	return end_comment(text, at);
+	at = end_comment(text, gt_text_put_switch(text, source, at));
+	uint32_t functions[GT_TEXT_STACK_MAX];
+	uint32_t count = gt_text_stack_of(text, source, functions);
+	if (!count)
+		return at;
+	at = begin_comment(text, source, source->record.depth, at);
+	return end_comment(text, gt_text_put_stack(text, functions, count, at) - 1);
 }
 
 char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at)

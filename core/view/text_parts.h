@@ -91,6 +91,14 @@ char *gt_text_put_marker(const struct gt_record *record, char *at);
 /* `sched_switch: prev_comm=…`, without a newline. */
 char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at);
 
+/* options/stacktrace: the calls that were open in the thread that leaves its CPU by that record,
+ * innermost first; 0: there are none to be shown. functions: GT_TEXT_STACK_MAX. */
+uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
+			  uint32_t *functions);
+
+/* `<stack trace>` and a line a call, as Linux prints it. */
+char *gt_text_put_stack(struct gt_text *text, const uint32_t *functions, uint32_t count, char *at);
+
 /* The index-th function of a stack trace, innermost first; 0: there are no more to be shown. */
 static inline uint32_t stack_function(const struct gt_record *record, uint32_t index)
 {

@@ -10,7 +10,7 @@ import tree
 PAGE = tree.ROOT / "doc" / "man" / "graftrace-control-files.5"
 
 # Rows are made by these macros of the sources' own, or as plain initializers. `X(` names options.
-MACROS = {"ROW": "", "VALUE": "", "READ_LIST": "", "WRITE_LIST": "", "THREADS": "", "TEXT": ""}
+MACROS = {"ROW": "", "VALUE": "", "READ_LIST": "", "WRITE_LIST": "", "THREADS": "", "EVENT_THREADS": "", "TEXT": ""}
 
 
 def sources():

@@ -123,6 +123,10 @@ class Mounted:
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "done\n"
 
+    def traced(self):
+        """The number of the traced process, which has made a call."""
+        return int(min((self.path / "per_thread").iterdir(), key=lambda path: int(path.name)).name)
+
     def sh(self, script, code=0):
         """What a shell in the directory prints."""
         done = subprocess.run(["bash", "-c", script], cwd=self.path, capture_output=True, text=True,

@@ -75,6 +75,53 @@ def test_trace_pipe_takes_and_says_what_was_lost(mounted):
     os.close(pipe)
 
 
+def test_the_first_reader_of_trace_pipe_is_told_what_was_overwritten_before_it(mounted):
+    mounted.write("set_ftrace_filter", "leaf")
+    mounted.write("options/overwrite", "1")
+    for _ in range(20):
+        mounted.calls(10000)
+    overrun = int(re.search(r"^overrun: (\d+)$", mounted.read("stats"), re.M)[1])
+    assert overrun > 0
+    for _ in range(2):
+        pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+        text = b""
+        try:
+            while block := os.read(pipe, 65536):
+                text += block
+        except BlockingIOError:
+            pass
+        os.close(pipe)
+        told = re.findall(rb"^CPU:\d+ \[LOST (\d+) EVENTS\]$", text, re.M)
+        assert [int(count) for count in told] == ([overrun] if overrun else [])
+        overrun = 0
+
+
+def test_tracing_cpumask_is_about_what_comes(mounted):
+    """As on Linux: what was traced before stays, and what was not does not come back."""
+    mounted.write("set_ftrace_filter", "leaf")
+    mounted.calls(1)
+    cpus = sorted(os.sched_getaffinity(mounted.traced()))
+    os.sched_setaffinity(mounted.traced(), {cpus[0]})
+    every = mounted.read("tracing_cpumask")
+    mounted.write("trace", "")
+    mounted.calls(1)
+    mounted.write("tracing_cpumask", f"{1 << (cpus[0] + 1):x}")
+    mounted.calls(10)
+    assert names(mounted) == ["leaf"]
+    assert function_names(mounted.read(f"per_cpu/cpu{cpus[0]}/trace")) == ["leaf"]
+    mounted.write("tracing_cpumask", every)
+    assert names(mounted) == ["leaf"]
+    mounted.calls(2)
+    assert names(mounted) == ["leaf"] * 3
+    for _ in range(30):
+        mounted.write("tracing_cpumask", f"{1 << (cpus[0] + 1):x}")
+        mounted.calls(1)
+        mounted.write("tracing_cpumask", every)
+    mounted.write("trace", "")
+    mounted.calls(2)
+    assert names(mounted) == ["leaf"] * 2
+
+
 def test_a_refused_write_leaves_what_linux_leaves(mounted):
     mounted.write("set_ftrace_filter", "leaf")
     # appended: as it was

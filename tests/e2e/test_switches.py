@@ -10,6 +10,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import format_reader
 from test_http import Served, port_of
 
@@ -370,6 +372,111 @@ def test_the_event_is_a_control_file(graftrace, compile):
     assert process.wait(timeout=30) == 3
     process.stdout.close()
     process.stderr.close()
+
+
+TWO = CALLED + r"""
+CALLED void naps(void)
+{
+	nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+	__asm__ volatile("");
+}
+CALLED void outer(void)
+{
+	naps();
+	__asm__ volatile("");
+}
+static void *work(void *unused)
+{
+	outer();
+	return unused;
+}
+/* At each line a thread naps, and then the first one does. */
+int main(void)
+{
+	char line[64];
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, work, NULL);
+		pthread_join(thread, NULL);
+		outer();
+		printf("done\n");
+		fflush(stdout);
+	}
+	return 3;
+}
+"""
+
+
+@pytest.fixture
+def two(graftrace, compile):
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", compile(TWO, *FLAGS), stdin=-1)
+    served = Served(process, port_of(process))
+    assert process.stdout.readline() == "ready\n"
+    served.put("events/enable", "1")
+    yield served
+    process.stdin.close()
+    assert process.wait(timeout=30) == 3
+    process.stdout.close()
+    process.stderr.close()
+
+
+def leaving(text):
+    """Which threads leave their CPUs to wait."""
+    return {int(found) for found in re.findall(r"prev_pid=(\d+) prev_prio=120 prev_state=S", text)}
+
+
+def test_events_of_chosen_threads(two):
+    first = int(re.findall(r">(\d+)/?<", two.get("per_thread/"))[0])
+    two.calls(1)
+    assert first in leaving(two.get("trace")) and len(leaving(two.get("trace"))) == 2
+    assert two.get("set_event_pid") == "no pid\n"
+    two.put("set_event_pid", str(first))
+    assert two.get("set_event_pid") == f"{first}\n"
+    two.put("trace", "")
+    two.calls(1)
+    assert leaving(two.get("trace")) == {first}
+    two.put("set_event_pid", "")
+    two.put("set_event_notrace_pid", str(first))
+    # what was left out does not come back
+    assert leaving(two.get("trace")) == {first}
+    two.put("trace", "")
+    two.calls(1)
+    seen = leaving(two.get("trace"))
+    assert len(seen) == 1 and first not in seen
+
+
+def test_calls_that_are_open_stand_behind_the_event(two):
+    two.put("options/stacktrace", "1")
+    two.calls(1)
+    stacks = re.findall(r"prev_state=S ==> .*\n(.*<stack trace>\n(?: => .*\n)+)", two.get("trace"))
+    naps = [stack for stack in stacks if "=> naps\n => outer\n" in stack]
+    assert len(naps) == 2, stacks
+    assert re.fullmatch(r" +\d+\) +\|[^|]* /\* <stack trace>\n => naps\n => outer\n"
+                        r" => (work|main) \*/\n", naps[0]), naps[0]
+    two.put("options/stacktrace", "0")
+    assert "<stack trace>" not in two.get("trace")
+    two.put("options/stacktrace", "1")
+    two.put("current_tracer", "function")
+    two.calls(1)
+    # that tracer does not know what is open
+    assert "sched_switch" in two.get("trace") and "=>  " not in two.get("trace")
+
+
+def test_events_are_counted(two):
+    def entries(path="stats"):
+        return int(re.search(r"^entries: (\d+)$", two.get(path), re.M)[1])
+
+    two.put("current_tracer", "nop")
+    two.calls(1)
+    two.put("events/enable", "0")
+    shown = two.get("trace")
+    assert shown.count(": sched_switch: ") == entries() > 0
+    assert f"# entries-in-buffer/entries-written: {entries()}/{entries()} " in shown
+    assert sum(entries(f"per_cpu/cpu{cpu}/stats") for cpu in range(os.cpu_count())) == entries()
+    two.put("trace", "")
+    assert entries() == 0
 
 
 def test_a_recording_is_served_with_its_switches(graftrace, compile):
