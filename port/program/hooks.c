@@ -207,8 +207,13 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	case GRAFTRACE_HOOK_UNWIND_SETIP: {
 		/* the frame that is landed in keeps its own return slot, one word below its CFA */
 		uint64_t (*get_cfa)(uint64_t) = (uint64_t(*)(uint64_t))site->argument;
-		if (get_cfa != NULL)
-			leave_frames(get_cfa(frame->rdi) - 8);
+		uint64_t cfa;
+		if (get_cfa == NULL)
+			return 0;
+		__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+		cfa = get_cfa(frame->rdi);
+		__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+		leave_frames(cfa - 8);
 		return 0;
 	}
 	case GRAFTRACE_HOOK_LEAVE:

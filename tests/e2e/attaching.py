@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Processes to attach to (tests/programs/attached.c), and what can be seen of them from outside."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -65,7 +66,12 @@ def code(pid):
 
 
 def descriptors(pid):
-    return {name: os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
+    """Not those that are closed meanwhile."""
+    found = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found[name] = os.readlink(f"/proc/{pid}/fd/{name}")
+    return found
 
 
 def signals(pid):

@@ -534,6 +534,43 @@ def test_a_process_of_a_killed_host_goes_on_and_is_cleaned(graftrace, attached):
         assert target("return") == "returning"
 
 
+# The hook of an unwinder's landing asks for the frame's address, which takes until a line has come.
+LANDING = """
+#include <stdio.h>
+#define KEEP __attribute__((noinline))
+static char line[64];
+KEEP unsigned long _Unwind_GetCFA(void *frame)
+{
+	puts("asked");
+	fgets(line, sizeof(line), stdin);
+	return (unsigned long)frame;
+}
+static volatile unsigned long landed;
+KEEP void _Unwind_SetIP(void *frame, unsigned long place) { (void)frame, landed = place; }
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	setvbuf(stdin, NULL, _IONBF, 0);
+	for (puts("ready"); fgets(line, sizeof(line), stdin); puts("landed"))
+		_Unwind_SetIP(__builtin_frame_address(0), 0);
+	return _Unwind_GetCFA == NULL;
+}
+"""
+
+
+def test_a_thread_that_was_called_by_the_recorder_comes_back_to_it(graftrace, compile):
+    with Running(compile(LANDING, "-O2")) as target:
+        assert target("land") == "landed"
+        before = look(target.pid)
+        tracer = start_recording(graftrace, target.pid)
+        assert target("land") == "asked"
+        assert "a thread stands in it" in end_recording(tracer)
+        assert target("go on") == "landed"
+        record(graftrace, target.pid, "--for", "1ms")
+        assert looks_as(target.pid, before)
+        assert target("land") == "landed"
+
+
 # A server under load
 
 SERVER = r"""
