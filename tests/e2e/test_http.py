@@ -14,49 +14,7 @@ import time
 
 import pytest
 
-PROGRAM = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-__attribute__((noinline)) int leaf(int x)
-{
-	__asm__ volatile("");
-	return x + 1;
-}
-
-__attribute__((noinline)) int other(int x)
-{
-	__asm__ volatile("");
-	return x + 2;
-}
-
-__attribute__((noinline)) int middle(int count)
-{
-	int sum = 0;
-	for (int i = 0; i < count; i++)
-		sum += leaf(i);
-	sum += other(sum);
-	return sum;
-}
-
-/* Each line that is read is a number: of calls that are made then. "crash" crashes. */
-int main(void)
-{
-	char line[64];
-
-	printf("ready\n");
-	fflush(stdout);
-	while (fgets(line, sizeof line, stdin)) {
-		if (line[0] == 'c')
-			*(volatile int *)0 = 0;
-		middle(atoi(line));
-		printf("done\n");
-		fflush(stdout);
-	}
-	return 3;
-}
-"""
+from mounted import PROGRAM
 
 
 class Served:
@@ -118,7 +76,7 @@ def port_of(process):
 
 @pytest.fixture(scope="module")
 def program(compile):
-    return compile(PROGRAM, "-O2", "-fpatchable-function-entry=5")
+    return compile(PROGRAM, "-O2", "-pthread", "-fpatchable-function-entry=5")
 
 
 @pytest.fixture
@@ -549,7 +507,7 @@ def test_after_a_crash_linger_serves_what_was_recorded(serve):
     served.put("tracing_on", "1", status=410)
     served.process.send_signal(signal.SIGINT)
     served.process.communicate(timeout=20)
-    assert served.process.returncode == -signal.SIGSEGV
+    assert served.process.returncode == -signal.SIGABRT
 
 
 def test_linger_ends_after_its_time(serve):
