@@ -157,3 +157,20 @@ class Mounted:
                 self.end()
             except OSError as error:
                 assert error.errno == errno.EPIPE
+
+
+@pytest.fixture
+def start(graftrace, compile):
+    """Mounts the program with the options that it is called with; each ends as it does alone."""
+    program = compile(PROGRAM, "-O1", "-pthread", "-fpatchable-function-entry=5")
+    started = []
+
+    def mount(*options):
+        started.append(Mounted(graftrace, program, *options))
+        return started[-1]
+
+    yield mount
+    for mounted in started:
+        assert mounted.end() == 3
+        mounted.process.stdout.close()
+        mounted.process.stderr.close()

@@ -6,24 +6,7 @@ import os
 
 import pytest
 
-from test_mount import PROGRAM, Mounted
-
-
-@pytest.fixture
-def start(graftrace, compile):
-    program = compile(PROGRAM, "-O1", "-fpatchable-function-entry=5")
-    started = []
-
-    def mount(*options):
-        started.append(Mounted(graftrace, program, *options))
-        return started[-1]
-
-    yield mount
-    for mounted in started:
-        mounted.process.stdin.close()
-        assert mounted.process.wait(timeout=30) == 3
-        mounted.process.stdout.close()
-        mounted.process.stderr.close()
+from mounted import Mounted, start  # noqa: F401
 
 
 def read(path):
