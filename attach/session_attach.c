@@ -157,7 +157,10 @@ static int attach_process(struct gt_session *session, pid_t pid, struct gt_messa
 			if (tracee->stopped_ns > session->stopped_ns)
 				session->stopped_ns = tracee->stopped_ns;
 			error = gt_follow_add(session, tracee);
-			return error ? gt_fail(message, error, "no memory for a process") : 0;
+			if (error)
+				return gt_fail(message, error, "no memory for a process");
+			error = gt_session_stop_at_handlers(session, tracee, message);
+			return error == GT_EGONE ? 0 : error;
 		}
 		if (tracee->has_agent && error != GT_EAGAIN && error != GT_EGONE)
 			gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, NULL);

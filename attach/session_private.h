@@ -197,6 +197,10 @@ bool gt_session_on_trigger(struct gt_session *session, uint32_t index,
 			   const struct graftrace_mail *mail);
 /* A letter about a signal's handler. */
 void gt_session_on_handler(struct gt_session *session, const struct graftrace_mail *mail);
+/* The same for the handlers that a process has already when it is attached to. Errors of
+ * gt_signals_handlers(). */
+int gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
+				struct gt_message *message);
 bool gt_session_is_pending(const struct gt_session *session, uint32_t index);
 /* Runs the handlers of what is pending. Without the lock, from the thread that polls. */
 void gt_session_run_handlers(struct gt_session *session);

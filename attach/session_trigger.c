@@ -5,6 +5,7 @@
  * follow, and the handler is told.
  */
 #include "attach/session.h"
+#include "attach/handlers.h"
 #include "attach/session_private.h"
 #include "core/view/glob.h"
 
@@ -233,15 +234,13 @@ static bool quote(const char *name, char *glob, size_t room)
 	return true;
 }
 
-void gt_session_on_handler(struct gt_session *session, const struct graftrace_mail *mail)
+static void stop_at(struct gt_session *session, const struct gt_tracee *tracee, uint64_t address)
 {
-	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)mail->pid);
-	uint64_t address = mail->argument[0];
 	char glob[1024];
 	uint32_t index;
 	size_t i;
 
-	for (i = 0; tracee && i < tracee->object_count; i++) {
+	for (i = 0; i < tracee->object_count; i++) {
 		const struct gt_tracee_object *object = tracee->objects[i];
 		const struct gt_object *file = object->file->object;
 		struct gt_trigger trigger = { .glob = glob, .action = GT_TRIGGER_STOP };
@@ -257,4 +256,24 @@ void gt_session_on_handler(struct gt_session *session, const struct graftrace_ma
 			select_again(session, NULL);
 		return;
 	}
+}
+
+void gt_session_on_handler(struct gt_session *session, const struct graftrace_mail *mail)
+{
+	const struct gt_tracee *tracee = gt_follow_find(session, (pid_t)mail->pid);
+
+	if (tracee)
+		stop_at(session, tracee, mail->argument[0]);
+}
+
+int gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
+				struct gt_message *message)
+{
+	uint64_t signals = session->arena.memory->signals, handlers[64];
+	int i, error = signals ? gt_signals_handlers(tracee, signals, handlers, message) : 0;
+
+	for (i = 0; signals && !error && i < 64; i++)
+		if (handlers[i])
+			stop_at(session, tracee, handlers[i]);
+	return error;
 }

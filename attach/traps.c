@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/traps.h"
+#include "attach/handlers.h"
 #include "attach/proc.h"
 #include "attach/rules.h"
 #include "attach/world.h"
@@ -34,13 +35,6 @@ static const char raw_calls[] =
 	"a library of the process changes signals by system calls of its own";
 static const char blocked[] = "a thread of the process has SIGTRAP blocked";
 static const char failed[] = "the process's signals cannot be changed";
-
-struct kernel_action {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-	uint64_t mask;
-};
 
 static uint64_t place_of(const struct gt_tracee *tracee, size_t offset)
 {
@@ -122,42 +116,24 @@ static bool can_begin(const struct gt_tracee *tracee, const char **why)
 	return true;
 }
 
-static int sigaction_of(struct gt_remote *remote, uint64_t scratch, int signal,
-			const struct kernel_action *set, struct kernel_action *get)
-{
-	const uint64_t arguments[6] = { (uint64_t)signal, set ? scratch : 0,
-					get ? scratch + sizeof(*set) : 0, 8 };
-	int64_t result = -1;
-	int error = set ? gt_process_write(remote->process, scratch, set, sizeof(*set)) : 0;
-
-	if (!error)
-		error = gt_remote_call(remote, SYS_rt_sigaction, arguments, &result, NULL);
-	if (!error && result)
-		error = GT_ENOTSUP;
-	if (!error && get)
-		error = gt_process_read(remote->process, scratch + sizeof(*set), get, sizeof(*get));
-	return error;
-}
-
 /* Takes SIGTRAP out of the masks of the handlers that there are. */
 static int clear_masks(struct gt_tracee *tracee, struct gt_remote *remote, uint64_t *in_masks)
 {
 	const uint64_t scratch = place_of(tracee, offsetof(struct graftrace_traps, scratch));
-	const uint64_t caught =
-		status_of(tracee->process.pid, tracee->process.pid, "\nSigCgt:", 16) & ~TRAP_BIT;
+	const uint64_t caught = gt_signals_caught(tracee->process.pid) & ~TRAP_BIT;
 	int signal, error = 0;
 
 	for (signal = 1; !error && signal <= 64; signal++) {
-		struct kernel_action action;
+		struct gt_signal_action action;
 
 		if (!(caught >> (signal - 1) & 1))
 			continue;
-		error = sigaction_of(remote, scratch, signal, NULL, &action);
+		error = gt_signal_action(remote, scratch, signal, NULL, &action);
 		if (error || !(action.mask & TRAP_BIT))
 			continue;
 		action.mask &= ~TRAP_BIT;
 		*in_masks |= 1ull << (signal - 1);
-		error = sigaction_of(remote, scratch, signal, &action, NULL);
+		error = gt_signal_action(remote, scratch, signal, &action, NULL);
 	}
 	return error;
 }
@@ -166,10 +142,10 @@ static int arm(struct gt_tracee *tracee, struct gt_remote *remote)
 {
 	const uint64_t scratch = place_of(tracee, offsetof(struct graftrace_traps, scratch));
 	struct graftrace_traps traps = { .active = 1 };
-	struct kernel_action was, ours = { .mask = ~0ull };
+	struct gt_signal_action was, ours = { .mask = ~0ull };
 	int error;
 
-	error = sigaction_of(remote, scratch, GRAFTRACE_TRAP_SIGNAL, NULL, &was);
+	error = gt_signal_action(remote, scratch, GRAFTRACE_TRAP_SIGNAL, NULL, &was);
 	if (error)
 		return error;
 	traps.handler = was.handler;
@@ -186,7 +162,7 @@ static int arm(struct gt_tracee *tracee, struct gt_remote *remote)
 				? was.restorer
 				: tracee->agent.image + tracee->agent.header.trap_restorer;
 	if (!error)
-		error = sigaction_of(remote, scratch, GRAFTRACE_TRAP_SIGNAL, &ours, NULL);
+		error = gt_signal_action(remote, scratch, GRAFTRACE_TRAP_SIGNAL, &ours, NULL);
 	return error;
 }
 
@@ -379,12 +355,12 @@ int gt_traps_leave(struct gt_remote *remote, const struct graftrace_agent_image 
 				 offsetof(struct graftrace_agent_state, traps) +
 				 offsetof(struct graftrace_traps, scratch);
 	const struct graftrace_traps *traps = &state->traps;
-	struct kernel_action action;
+	struct gt_signal_action action;
 	int signal, error;
 
 	if (!traps->active)
 		return 0;
-	error = sigaction_of(remote, scratch, GRAFTRACE_TRAP_SIGNAL, NULL, &action);
+	error = gt_signal_action(remote, scratch, GRAFTRACE_TRAP_SIGNAL, NULL, &action);
 	if (error)
 		return error;
 	if (action.handler == image + header->trap_entry) {
@@ -396,15 +372,15 @@ int gt_traps_leave(struct gt_remote *remote, const struct graftrace_agent_image 
 		action.flags = traps->handler > 1 ? traps->flags | RESTORER : traps->flags;
 		if (traps->handler <= 1 && !(traps->flags & RESTORER))
 			action.restorer = 0;
-		error = sigaction_of(remote, scratch, GRAFTRACE_TRAP_SIGNAL, &action, NULL);
+		error = gt_signal_action(remote, scratch, GRAFTRACE_TRAP_SIGNAL, &action, NULL);
 	}
 	for (signal = 1; !error && signal <= 64; signal++) {
 		if (!(traps->in_masks >> (signal - 1) & 1))
 			continue;
-		error = sigaction_of(remote, scratch, signal, NULL, &action);
+		error = gt_signal_action(remote, scratch, signal, NULL, &action);
 		action.mask |= TRAP_BIT;
 		if (!error && action.handler > 1)
-			error = sigaction_of(remote, scratch, signal, &action, NULL);
+			error = gt_signal_action(remote, scratch, signal, &action, NULL);
 	}
 	return error;
 }

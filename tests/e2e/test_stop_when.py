@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from attaching import Running, look
+
 # Requests, of which one is slow; then it goes on, and says so at its end.
 REQUESTS = r"""
 #include <signal.h>
@@ -165,3 +167,58 @@ def test_a_crash_of_a_child_stops_the_recording_of_all(graftrace, crash):
     assert re.search(r"process \d+ died of SIGSEGV \(Segmentation fault\): the recording ends",
                      done.stderr)
     assert re.search(r"innermost last:\n(?s:.*)        reads  \(for ", done.stderr)
+
+
+# One that runs when the recorder comes: it does what it reads.
+RUNS = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int reads(volatile int *p) { int x = *p; __asm__ volatile("" ::: "memory"); return x + 1; }
+__attribute__((noinline)) int request(int what) {
+    static int here;
+    if (what == 's') usleep(60000);
+    if (what == 'u') raise(SIGUSR1);
+    return reads(what == 'c' ? NULL : &here) + 1; }
+void on_usr1(int number) { (void)number; __asm__ volatile("" ::: "memory"); }
+static void *thread(void *p) { for (;;) pause(); return p; }
+int main(void) {
+    pthread_t t; char line[16];
+    signal(SIGUSR1, on_usr1);
+    pthread_create(&t, NULL, thread, NULL);
+    puts("ready"); fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) { request(line[0]); puts("done"); fflush(stdout); }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("condition, words, said", [
+    ("request > 50ms", "xxsx", "'request' took "),
+    ("request hit 3", "xxxx", "'request' was called in thread"),
+    ("signal USR1", "xux", "'on_usr1' was called in thread"),
+], ids=["slow", "hit", "signal"])
+def test_a_process_that_runs_already_is_left_when_it_happens(condition, words, said, graftrace, compile):
+    with Running(compile(RUNS, "-O1", "-pthread", "-falign-functions=16")) as target:
+        before = look(target.pid)
+        tracer = graftrace.start("record", "-P", str(target.pid), "--overwrite", "--stop-when", condition)
+        assert "recording process" in tracer.stderr.readline()
+        for word in words:
+            assert target(word) == "done"
+        _, text = tracer.communicate(timeout=60)
+        assert tracer.returncode == 0 and said in text and "the recording ends" in text
+        assert look(target.pid) == before
+    assert "request" in names(graftrace)
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite", "--stop-when", "crash"]], ids=["all", "crash"])
+def test_a_crash_of_a_process_that_was_attached_to_shows_its_calls(options, graftrace, compile):
+    with Running(compile(RUNS, "-O1", "-pthread", "-falign-functions=16")) as target:
+        tracer = graftrace.start("record", "-P", str(target.pid), *options)
+        assert "recording process" in tracer.stderr.readline()
+        assert target("x") == "done"
+        target.send("c")
+        _, text = tracer.communicate(timeout=60)
+    assert re.search(r"died of SIGSEGV \(Segmentation fault\); open were, innermost last:\n"
+                     r"  thread .*\n    request  \(for .*\n      reads  \(for ", text)
