@@ -242,6 +242,11 @@ static int mount_recording(const struct mount *mount)
 
 /* A program */
 
+static void on_hit(void *live, const struct gt_trigger_hit *hit)
+{
+	gt_live_hit(live, hit);
+}
+
 static int create_live(const struct mount *mount, const char *program, struct gt_session *session,
 		       struct gt_live **live, struct gt_message *message)
 {
@@ -249,10 +254,15 @@ static int create_live(const struct mount *mount, const char *program, struct gt
 		.size = sizeof(options),
 		.program = program,
 		.mode = mount->session.mode,
+		.dump = gt_run_dump,
 	};
+	int error;
 
 	gt_session_choice_live(&mount->choice, &options);
-	return gt_live_create(session, &options, live, message);
+	error = gt_live_create(session, &options, live, message);
+	if (error == 0)
+		gt_session_trigger_handler(session, on_hit, *live);
+	return error;
 }
 
 /* Processes that were attached to are left at Ctrl-C and SIGTERM, and when nobody can ask any more.

@@ -225,6 +225,7 @@ static int need_live(void *data, struct gt_control_target **control, struct gt_m
 		.mode = options->choice.overwrite ? GRAFTRACE_MODE_OVERWRITE
 			: is_ring(options)	  ? GRAFTRACE_MODE_RING
 						  : GRAFTRACE_MODE_DRAIN,
+		.dump = gt_run_dump,
 	};
 
 	int error = 0;
@@ -237,6 +238,17 @@ static int need_live(void *data, struct gt_control_target **control, struct gt_m
 		*control = gt_live_control(recording->live);
 	pthread_mutex_unlock(&recording->live_lock);
 	return error;
+}
+
+/* A function's command that is not done in the program itself. */
+static void on_command(void *data, const struct gt_trigger_hit *hit)
+{
+	struct recording *recording = data;
+	struct gt_control_target *control;
+	struct gt_message message;
+
+	if (need_live(recording, &control, &message) == 0)
+		gt_live_hit(recording->live, hit);
 }
 
 /* For `graftrace get` and `set`. A system where that cannot be is recorded on all the same. */
@@ -491,6 +503,8 @@ static int record(struct recording *recording)
 		start_server(recording);
 	open_door(recording);
 	gt_record_report_untraced(recording->session, &recording->options);
+	recording->stop.command = on_command;
+	recording->stop.command_data = recording;
 	gt_record_stop_watch(&recording->stop, recording->session);
 	if (is_attached(recording))
 		say_attached(recording);

@@ -42,6 +42,8 @@ static void on_hit(void *data, const struct gt_trigger_hit *hit)
 	struct gt_record_stop *stop = data;
 	char took[64] = "was called";
 
+	if (hit->action != GT_TRIGGER_STOP)
+		stop->command(stop->command_data, hit);
 	if (hit->action != GT_TRIGGER_STOP || stop->stopped)
 		return;
 	if (hit->took_ns != 0)

@@ -13,6 +13,9 @@ struct gt_record_stop {
 	size_t trigger_count;
 	uint64_t signals; /* as gt_session_options has them */
 	bool ends;	  /* how processes end is a condition */
+	/* Hits that end nothing: of functions' commands. */
+	void (*command)(void *data, const struct gt_trigger_hit *hit);
+	void *command_data;
 	bool stopped;
 	char why[512]; /* "'f' took 12.345 ms in thread 71 of process 70" */
 };
@@ -21,7 +24,8 @@ struct gt_record_stop {
 bool gt_record_stop_init(struct gt_record_stop *stop, const struct gt_record_options *options);
 void gt_record_stop_fini(struct gt_record_stop *stop);
 
-/* The session runs: says which conditions name no function of it so far, and listens. */
+/* The session runs: says which conditions name no function of it so far, and listens. `command` is
+ * set. */
 void gt_record_stop_watch(struct gt_record_stop *stop, struct gt_session *session);
 
 /* After each poll of the session: whether a condition has come true. */

@@ -7,6 +7,7 @@
 #define GT_CLI_RUNNING_H
 
 #include <signal.h>
+#include <stddef.h>
 
 #define GT_RUN_NO_PROGRAM 127
 #define GT_RUN_CANNOT_RUN 126
@@ -22,6 +23,9 @@ void gt_run_handle_signals(void);
 /* The program's file, as execvp finds it, malloc'ed. 0, GT_RUN_NO_PROGRAM or GT_RUN_CANNOT_RUN;
  * then it was said in the name of the command. */
 int gt_run_find_program(const char *command, const char *name, char **found);
+
+/* The text of the command dump, as gt_live_options has it: on stderr, this process's console. */
+void gt_run_dump(void *data, const char *text, size_t bytes);
 
 /* The exit code of a status of waitpid. Of a program that a signal killed, this process dies of the
  * same one, without a core of its own, as strace does. */

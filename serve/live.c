@@ -803,6 +803,8 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->session = session;
 	live->mode = options->mode;
 	live->no_fork = options->no_fork;
+	live->dump = options->dump;
+	live->dump_data = options->dump_data;
 	live->buffer_bytes = options->buffer_bytes;
 	live->tracer = options->tracer;
 	live->view.tracer = options->tracer;

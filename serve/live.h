@@ -29,6 +29,9 @@ struct gt_live_options {
 	const char *const *notrace;
 	const char *const *graph;
 	const char *const *graph_notrace;
+	/* The command `dump`: where its text goes. NULL: nowhere. From the thread that polls. */
+	void (*dump)(void *data, const char *text, size_t bytes);
+	void *dump_data;
 };
 
 /* The session must outlive it. GT_ENOMEM. */
@@ -43,6 +46,10 @@ uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2]);
 
 /* What was written into trace_marker, as writers, for a recording's file. Lives as long. */
 struct gt_target *gt_live_marks(struct gt_live *live);
+
+/* For gt_session_trigger_handler: the commands snapshot, dump and cpudump of functions. Other hits
+ * are passed over. */
+void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit);
 
 /* The program has ended: what can be read stays so, trace_pipe ends when it is empty, writes are
  * refused with GT_EGONE. From any thread. */

@@ -45,6 +45,8 @@ struct gt_live {
 	char *program;
 	enum graftrace_arena_mode mode;
 	bool no_fork;
+	void (*dump)(void *data, const char *text, size_t bytes); /* of the command; or NULL */
+	void *dump_data;
 	uint64_t buffer_bytes;
 	atomic_bool ended;
 	struct gt_live *top;		    /* of an instance; else NULL */
@@ -117,6 +119,8 @@ int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
 /* A text for text_read and text_close; both arguments are its own then. GT_ENOMEM. */
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text);
+/* Whether snapshots can be taken. GT_EBUSY. */
+int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
 /* Under pipe_lock: there is no snapshot any more. */
 void gt_live_snapshot_forget(struct gt_live *live);
 /* Under pipe_lock: somebody reads a trace_pipe_raw. */

@@ -68,6 +68,16 @@ void gt_live_snapshot_forget(struct gt_live *live)
 	live->snapshot_count = 0;
 }
 
+/* What goes to a file as it comes is not here to be copied, and would be missing there. */
+int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message)
+{
+	if (live->mode != GRAFTRACE_MODE_DRAIN)
+		return 0;
+	gt_message_set(message, "records go to a file as they come: there are no snapshots "
+				"(--serve and --overwrite record into a ring)");
+	return GT_EBUSY;
+}
+
 int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
 		     const struct gt_control_scope *scope, struct gt_message *message)
 {
@@ -80,6 +90,10 @@ int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot 
 					"the top");
 		return GT_EINVAL;
 	}
+	if (action == GT_SNAPSHOT_TAKE)
+		error = gt_live_snapshot_can(live, message);
+	if (error != 0)
+		return error;
 	gt_live_get_look(live, &look);
 	gt_live_settle_clock(live);
 	gt_live_pull(live);

@@ -56,7 +56,8 @@ enum gt_trigger_action {
 	GT_TRIGGER_SNAPSHOT = 3,   /* the handler does it while the thread waits (bounded) */
 	GT_TRIGGER_DUMP = 4,	   /* the same */
 	GT_TRIGGER_STOP = 5,	   /* TRACEOFF, then the handler is told: the recording ends */
-	GT_TRIGGER_ACTIONS = 6,
+	GT_TRIGGER_CPUDUMP = 6,	   /* as DUMP, of the thread's CPU */
+	GT_TRIGGER_ACTIONS = 7,
 };
 
 struct gt_trigger {

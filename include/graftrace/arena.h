@@ -133,6 +133,7 @@ enum graftrace_trigger_action {
 	GRAFTRACE_TRIGGER_SNAPSHOT = 3,
 	GRAFTRACE_TRIGGER_DUMP = 4,
 	GRAFTRACE_TRIGGER_STOP = 5,
+	GRAFTRACE_TRIGGER_CPUDUMP = 6,
 };
 
 /* How the function is recorded besides. */

@@ -116,6 +116,7 @@ void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
 {
 	const uint64_t arguments[3] = { (uint64_t)action << 32 | function, clock, took };
-	bool waits = action == GRAFTRACE_TRIGGER_SNAPSHOT || action == GRAFTRACE_TRIGGER_DUMP;
+	bool waits = action == GRAFTRACE_TRIGGER_SNAPSHOT || action == GRAFTRACE_TRIGGER_DUMP ||
+		     action == GRAFTRACE_TRIGGER_CPUDUMP;
 	send(GRAFTRACE_MAIL_TRIGGER, arguments, waits ? TRIGGER_WAIT_MS : 0);
 }
