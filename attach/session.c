@@ -438,6 +438,11 @@ int gt_session_each_function(struct gt_session *session,
 
 int gt_session_exit_status(const struct gt_session *session)
 {
+	uint32_t i;
+
+	for (i = 0; session->attached && i < session->death_count; i++)
+		if (session->deaths[i].pid == session->pid)
+			return session->deaths[i].signal;
 	return session->status;
 }
 

@@ -46,19 +46,16 @@ void gt_record_report_crash(struct gt_session *session, const char *path)
 	struct gt_session_death deaths[GT_SESSION_DEATHS + 1];
 	uint32_t count = gt_session_deaths(session, deaths, GT_SESSION_DEATHS), kept = 0;
 	int status = gt_session_exit_status(session);
-	int own = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	struct gt_recording *recording;
 	struct stat file;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (deaths[i].pid == gt_session_pid(session))
-			own = deaths[i].signal; /* attached to: its status was its parent's */
-		else if (gt_signal_is_crash(deaths[i].signal) && kept < PROCESSES - 1)
+	for (uint32_t i = 0; i < count; i++)
+		if (deaths[i].pid != gt_session_pid(session) &&
+		    gt_signal_is_crash(deaths[i].signal) && kept < PROCESSES - 1)
 			deaths[kept++] = deaths[i];
-	}
-	if (gt_signal_is_crash(own))
+	if (WIFSIGNALED(status) && gt_signal_is_crash(WTERMSIG(status)))
 		deaths[kept++] = (struct gt_session_death){ .pid = gt_session_pid(session),
-							    .signal = own };
+							    .signal = WTERMSIG(status) };
 	if (kept == 0 || stat(path, &file) != 0 || !S_ISREG(file.st_mode) ||
 	    gt_recording_open(path, &recording, NULL) != 0)
 		return;

@@ -182,12 +182,11 @@ __attribute__((noinline)) int request(int what) {
     if (what == 'u') raise(SIGUSR1);
     return reads(what == 'c' ? NULL : &here) + 1; }
 void on_usr1(int number) { (void)number; __asm__ volatile("" ::: "memory"); }
-static void *thread(void *p) { for (;;) pause(); return p; }
+static void *thread(void *p) { puts("ready"); fflush(stdout); for (;;) pause(); return p; }
 int main(void) {
     pthread_t t; char line[16];
     signal(SIGUSR1, on_usr1);
     pthread_create(&t, NULL, thread, NULL);
-    puts("ready"); fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) { request(line[0]); puts("done"); fflush(stdout); }
     return 0;
 }
@@ -222,3 +221,4 @@ def test_a_crash_of_a_process_that_was_attached_to_shows_its_calls(options, graf
         _, text = tracer.communicate(timeout=60)
     assert re.search(r"died of SIGSEGV \(Segmentation fault\); open were, innermost last:\n"
                      r"  thread .*\n    request  \(for .*\n      reads  \(for ", text)
+    assert "died of SIGSEGV (Segmentation fault); open at the end were" in graftrace("report", "--crash").stdout
