@@ -115,7 +115,8 @@ def inputs(tmp_path):
 def test_a_program_does_what_it_does_untraced(graftrace, inputs, name, more):
     command = PROGRAMS[name]
     plain = run_plain(command, inputs)
-    traced = graftrace("record", *more, "--", *command, code=plain.returncode)
+    # Room for all of it: on a busy machine the file can be slower than the program may wait.
+    traced = graftrace("record", "-b", "512M", *more, "--", *command, code=plain.returncode)
     assert traced.stdout == plain.stdout
     crashes = r"graftrace: process \d+ died.*\n(?:  thread .*\n(?:    .*\n)*|  no traced call\n)*"
     *errors, summary = re.sub(crashes, "", traced.stderr).splitlines()
