@@ -182,11 +182,14 @@ __attribute__((noinline)) int request(int what) {
     if (what == 'u') raise(SIGUSR1);
     return reads(what == 'c' ? NULL : &here) + 1; }
 void on_usr1(int number) { (void)number; __asm__ volatile("" ::: "memory"); }
-static void *thread(void *p) { puts("ready"); fflush(stdout); for (;;) pause(); return p; }
+static volatile int begun;
+static void *thread(void *p) { begun = 1; for (;;) pause(); return p; }
 int main(void) {
     pthread_t t; char line[16];
     signal(SIGUSR1, on_usr1);
     pthread_create(&t, NULL, thread, NULL);
+    while (!begun) usleep(1000);
+    puts("ready"); fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) { request(line[0]); puts("done"); fflush(stdout); }
     return 0;
 }
