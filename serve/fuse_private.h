@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What fuse.c (the mount and its threads), fuse_nodes.c (names) and fuse_files.c (open files)
- * share. */
+/* What fuse.c (the mount and its threads), fuse_nodes.c (names), fuse_requests.c (what the kernel
+ * asks) and fuse_files.c (open files) share. */
 #ifndef GT_SERVE_FUSE_PRIVATE_H
 #define GT_SERVE_FUSE_PRIVATE_H
 
@@ -118,6 +118,10 @@ struct gt_fuse {
 	struct gt_fuse_file *opened; /* all that are open */
 	struct timespec next_look;   /* at both */
 };
+
+/* What stat() shows of a node. From both threads. */
+void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
+		      const char *path, struct stat *state);
 
 /* Linux's errno (positive) for an error. */
 int gt_fuse_errno(int64_t error);
