@@ -232,8 +232,8 @@ struct gt_session_untraced {
 bool gt_session_untraced(struct gt_session *session, uint32_t index,
 			 struct gt_session_untraced *untraced);
 
-/* Of the program itself, once ended: as waitpid gives it. Of a process that was attached to only the
- * signal that killed it is known, if one did: else 0. */
+/* Of the program itself, once ended: as waitpid gives it. Of a process that was attached to only
+ * the signal that killed it is known, if one did: else 0. */
 int gt_session_exit_status(const struct gt_session *session);
 pid_t gt_session_pid(const struct gt_session *session);
 
