@@ -193,6 +193,23 @@ struct gt_profile_row {
 	uint64_t variance; /* of the time of a call, in ns² / 1000: s^2 as Linux has it */
 };
 
+/* The longest time first, for qsort. */
+static inline int gt_profile_row_order(const void *left, const void *right)
+{
+	const struct gt_profile_row *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? 1 : -1;
+	if (a->hits != b->hits)
+		return a->hits < b->hits ? 1 : -1;
+	return a->function < b->function ? -1 : 1;
+}
+
+/* While this is set and the profiler is on, all calls that it counts are recorded, whatever the
+ * tracer, tracing_on and the limits: for somebody who looks when they were off the CPU. Ring modes
+ * only; who reads the ring leaves out what nobody asked for. */
+void gt_session_set_profile_awake(struct gt_session *session, bool awake);
+
 /* All functions that were called, longest time first; of all threads (tid 0) or one that lives.
  * self: time and variance are those of the functions alone (graph-time = 0). The array is the
  * caller's to free. GT_ENOMEM. From any thread, also after the end. */

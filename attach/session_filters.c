@@ -128,10 +128,18 @@ static uint32_t count_others(const struct gt_session *session)
 	return count;
 }
 
-/* With nobody else the word in the arena is the top's: triggers write it too. */
-static void take_top(struct gt_session *session)
+/* Whether more is recorded than the top asks for: its tracing_on is not the arena's then. */
+static bool top_is_apart(const struct gt_session *session)
 {
-	if (!session->others)
+	return __atomic_load_n(&session->others, __ATOMIC_RELAXED) ||
+	       (__atomic_load_n(&session->profile_awake, __ATOMIC_RELAXED) &&
+		gt_session_profiles(session));
+}
+
+/* With nobody else the word in the arena is the top's: triggers write it too. */
+void gt_session_take_top(struct gt_session *session)
+{
+	if (!top_is_apart(session))
 		asker_of(session, 0)->on =
 			__atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_SEQ_CST) != 0;
 }
@@ -157,10 +165,15 @@ struct wish {
  * less leaves the rest out. */
 static void wish_profile(const struct gt_session *session, struct wish *wish)
 {
-	if (!gt_session_profiles(session) || wish->tracer == GRAFTRACE_TRACER_NOP)
+	if (!gt_session_profiles(session) ||
+	    (wish->tracer == GRAFTRACE_TRACER_NOP && !session->profile_awake))
 		return;
 	wish->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	wish->threshold_ns = 0;
+	if (session->profile_awake) {
+		wish->on = true;
+		wish->max_depth = 0;
+	}
 }
 
 static struct wish wish_of(const struct gt_session *session)
@@ -310,7 +323,7 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 
 bool gt_session_tracing_on(struct gt_session *session)
 {
-	if (__atomic_load_n(&session->others, __ATOMIC_RELAXED))
+	if (top_is_apart(session))
 		return asker_of(session, 0)->on;
 	return __atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_RELAXED) != 0;
 }
@@ -319,7 +332,7 @@ void gt_session_note_trigger(struct gt_session *session, bool on)
 {
 	struct wish wish;
 
-	if (!session->others)
+	if (!top_is_apart(session))
 		return;
 	asker_of(session, 0)->on = on;
 	wish = wish_of(session);
@@ -337,7 +350,7 @@ int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer trac
 	if (tracer > GRAFTRACE_TRACER_FUNCTION_GRAPH)
 		return gt_fail(message, GT_EINVAL, "no such tracer");
 	pthread_mutex_lock(&session->lock);
-	take_top(session);
+	gt_session_take_top(session);
 	old = top->tracer;
 	top->tracer = tracer;
 	error = gt_session_check_profile(session, gt_session_profiles(session), tracer,
@@ -355,7 +368,7 @@ int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer trac
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
 {
 	pthread_mutex_lock(&session->lock);
-	take_top(session);
+	gt_session_take_top(session);
 	asker_of(session, 0)->max_depth = depth;
 	gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
@@ -369,7 +382,7 @@ int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	take_top(session);
+	gt_session_take_top(session);
 	old = top->threshold_ns;
 	top->threshold_ns = ns;
 	error = gt_session_check_profile(session, gt_session_profiles(session), top->tracer, ns,
@@ -578,7 +591,7 @@ int gt_session_set_filters(struct gt_session *session, const char *const *filter
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	take_top(session);
+	gt_session_take_top(session);
 	error = set_filters(session, asker_of(session, 0), filter, notrace, graph, message);
 	if (wish_of(session).graph_only != (session->arena.memory->graph_only != 0))
 		gt_session_publish(session);
@@ -625,7 +638,7 @@ int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_ses
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	take_top(session);
+	gt_session_take_top(session);
 	old = *asker;
 	asker->tracer = ask->tracer;
 	asker->on = ask->on;
@@ -677,7 +690,7 @@ bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 	bool all;
 
 	pthread_mutex_lock(&session->lock);
-	take_top(session);
+	gt_session_take_top(session);
 	/* As if it had been asked, but for functions. */
 	asker->tracer = ask->tracer;
 	asker->on = ask->on;

@@ -46,8 +46,9 @@ struct gt_session {
 	struct gt_selection selection;
 	struct gt_session_asker askers[GT_ASKED_MAX];
 	bool started;
-	bool transport;	 /* see gt_session_set_transport() */
-	uint32_t others; /* that trace, besides the top */
+	bool transport;	    /* see gt_session_set_transport() */
+	uint32_t others;    /* that trace, besides the top */
+	bool profile_awake; /* what the profiler counts is recorded besides */
 	struct gt_live_target live;
 	struct gt_triggers triggers;
 	struct gt_profile profile;
@@ -117,6 +118,9 @@ void gt_session_ask_fini(struct gt_session *session);
 void gt_session_note_trigger(struct gt_session *session, bool on);
 /* What is recorded becomes what all ask for. Under the lock. */
 void gt_session_publish(struct gt_session *session);
+/* What the arena says of tracing_on is the top's, if it is nobody else's. Before a change of what
+ * is asked. */
+void gt_session_take_top(struct gt_session *session);
 /* The arena's threshold becomes session->threshold_ns. */
 void gt_session_publish_threshold(struct gt_session *session);
 

@@ -50,6 +50,7 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 		error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
 	if (error)
 		goto unlock;
+	gt_session_take_top(session);
 	/* The arena, then the blocks, as for every setting (graftrace/agent.h). */
 	__atomic_store_n(&memory->profile, on, __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
@@ -60,6 +61,15 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 unlock:
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+void gt_session_set_profile_awake(struct gt_session *session, bool awake)
+{
+	pthread_mutex_lock(&session->lock);
+	gt_session_take_top(session);
+	session->profile_awake = awake;
+	gt_session_publish(session);
+	pthread_mutex_unlock(&session->lock);
 }
 
 static uint64_t to_ns(const struct gt_session *session, uint64_t ticks)
@@ -81,17 +91,6 @@ static uint64_t variance(const struct gt_session *session, uint64_t hits, uint64
 		return 0;
 	value = (n * all - sum * sum) * tick * tick / (n * (n - 1) * 1000);
 	return value <= 0 ? 0 : value >= 1e18L ? 1000000000000000000ull : (uint64_t)value;
-}
-
-static int by_time(const void *left, const void *right)
-{
-	const struct gt_profile_row *a = left, *b = right;
-
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? 1 : -1;
-	if (a->hits != b->hits)
-		return a->hits < b->hits ? 1 : -1;
-	return a->function < b->function ? -1 : 1;
 }
 
 int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
@@ -132,7 +131,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 	free(sums);
 	if (error)
 		return error;
-	qsort(rows, *count, sizeof(*rows), by_time);
+	qsort(rows, *count, sizeof(*rows), gt_profile_row_order);
 	*out = rows;
 	return 0;
 }

@@ -209,8 +209,52 @@ static bool is_beside_profile(const struct gt_live *live, enum gt_control_value 
 	uint64_t threshold = which == GT_CONTROL_THRESHOLD_NS ? value : live->threshold_ns;
 
 	return on && live->mode != GRAFTRACE_MODE_DRAIN &&
-	       (tracer == GRAFTRACE_TRACER_FUNCTION ||
+	       (!(live->options & GT_OPTION_SLEEP_TIME) || tracer == GRAFTRACE_TRACER_FUNCTION ||
 		(tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH && threshold != 0));
+}
+
+static int check_awake(const struct gt_live *live, bool profile, bool awake,
+		       struct gt_message *message)
+{
+	if (!profile || !awake || live->mode != GRAFTRACE_MODE_DRAIN)
+		return 0;
+	gt_message_set(message, "in a recording that goes to a file as it comes the function "
+				"profiler counts the time off the CPU, too (--serve and "
+				"--overwrite record into a ring)");
+	return GT_EBUSY;
+}
+
+/* Between gt_live_top_begin and _end. */
+static int set_profile(struct gt_live *live, bool on, struct gt_message *message)
+{
+	bool awake = !(live->options & GT_OPTION_SLEEP_TIME);
+	bool was_on = gt_session_profiles(live->session);
+	int error = check_awake(live, on, awake, message);
+
+	if (error == 0)
+		error = gt_session_set_profile(live->session, on, message);
+	if (error == 0 && on != was_on && gt_live_top_awake(live, on && awake, on) != 0)
+		error = no_memory(message);
+	return error;
+}
+
+/* Under `change`: options/sleep-time of the function profiler. */
+static int set_awake(struct gt_live *live, bool awake, struct gt_message *message)
+{
+	bool profile = gt_session_profiles(live->session);
+	struct gt_live_wish wish;
+	int error = check_awake(live, profile, awake, message);
+
+	if (error == 0 && live->mode != GRAFTRACE_MODE_DRAIN)
+		error = gt_live_top_begin(live, profile && awake, message);
+	if (error != 0 || live->mode == GRAFTRACE_MODE_DRAIN)
+		return error;
+	gt_session_set_profile_awake(live->session, awake);
+	if (gt_live_top_awake(live, profile && awake, false) != 0)
+		error = no_memory(message);
+	gt_live_wish_of(live, &wish);
+	gt_live_top_end(live, &wish);
+	return error;
 }
 
 /* What is asked for becomes so. */
@@ -236,7 +280,7 @@ static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value
 	if (error != 0)
 		return error;
 	if (which == GT_CONTROL_PROFILE)
-		error = gt_session_set_profile(live->session, value != 0, message);
+		error = set_profile(live, value != 0, message);
 	else if (which == GT_CONTROL_TRACING_ON)
 		error = gt_session_set_tracing_on(live->session, value != 0, message);
 	else if (which == GT_CONTROL_TRACER)
@@ -322,6 +366,10 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME))
 		error = watch(live, !(options & GT_OPTION_SLEEP_TIME) || live->sched_switch,
 			      message);
+	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && live->instance == NULL)
+		error = set_awake(live, !(options & GT_OPTION_SLEEP_TIME), message);
+	if (error != 0 && (changed & GT_OPTION_SLEEP_TIME))
+		watch(live, !(live->options & GT_OPTION_SLEEP_TIME) || live->sched_switch, NULL);
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->lock);

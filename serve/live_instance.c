@@ -15,6 +15,7 @@
  * instances.lock, a store's own and the session's.
  */
 #include "serve/live_instance.h"
+#include "serve/live_awake.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ static void pull_locked(struct gt_live *top)
 		if (!gt_live_is_removed(one) && one->tracer != GRAFTRACE_TRACER_NOP)
 			gt_store_pull(one->instance->store);
 	}
+	gt_awake_pull(instances->awake);
 	/* What the first one has copied, all have. */
 	if (first != NULL)
 		gt_store_consume_source(first);
@@ -330,6 +332,20 @@ int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message
 	return no_memory(message);
 }
 
+int gt_live_top_awake(struct gt_live *top, bool awake, bool anew)
+{
+	struct gt_live_instances *instances = &top->instances;
+
+	if (anew) {
+		gt_awake_destroy(instances->awake);
+		instances->awake = NULL;
+	}
+	if (awake)
+		return gt_awake_follow(&instances->awake, gt_session_target(top->session));
+	gt_awake_stop(instances->awake);
+	return 0;
+}
+
 void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish)
 {
 	struct gt_route_want want = want_of(top, wish);
@@ -400,6 +416,7 @@ void gt_live_instances_fini(struct gt_live *top)
 	for (uint32_t i = 0; i < instances->count; i++)
 		gt_live_destroy(instances->all[i]);
 	free(instances->all);
+	gt_awake_destroy(instances->awake);
 	gt_store_put(instances->archive);
 	gt_store_put(instances->own);
 	pthread_cond_destroy(&instances->wake);

@@ -25,6 +25,10 @@ int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt
 int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message);
 void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish);
 
+/* Between these two, of a profiler that counts without the time off the CPU from now on (awake), or
+ * does no more: what was found so far stays, unless it begins anew. GT_ENOMEM. */
+int gt_live_top_awake(struct gt_live *top, bool awake, bool anew);
+
 /* Copies what the session has written since the last time to those that have a buffer of their own;
  * before anything of the ring is read, emptied or consumed, and before such a buffer is read. */
 void gt_live_pull(struct gt_live *live);

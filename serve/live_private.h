@@ -16,6 +16,7 @@
 #define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
 
 struct gt_live;
+struct gt_awake;
 struct gt_live_cpus;
 struct gt_live_instance;
 
@@ -29,7 +30,8 @@ struct gt_live_instances {
 	 * recorded is more than it asks for. own: what comes; archive: what was there before it is
 	 * routed. Else NULL. */
 	struct gt_store *archive, *own;
-	bool routed; /* own is not all that is recorded */
+	bool routed;		/* own is not all that is recorded */
+	struct gt_awake *awake; /* of the profiler with sleep-time off; NULL: it never was */
 	struct gt_live **all;
 	uint32_t count;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The function profiler of a session as operations of the table of control files. Any thread. */
-#include "serve/live_private.h"
+#include "serve/live_awake.h"
+#include "serve/live_instance.h"
 
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 {
 	struct gt_live *live = live_of(target);
 	struct table *table = calloc(1, sizeof(*table));
+	uint32_t tid = scope->kind == GT_SCOPE_THREAD ? scope->number : 0;
 	uint64_t threshold;
 	uint32_t i, kept = 0;
 	bool self;
@@ -23,14 +25,16 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 	self = !(live->options & GT_OPTION_GRAPH_TIME);
 	threshold = live->threshold_ns;
 	pthread_mutex_unlock(&live->lock);
+	gt_live_pull(live);
 	if (table != NULL)
-		error = gt_session_profile(live->session,
-					   scope->kind == GT_SCOPE_THREAD ? scope->number : 0, self,
-					   &table->rows, &table->count);
+		error = gt_session_profile(live->session, tid, self, &table->rows, &table->count);
 	if (error != 0) {
 		free(table);
 		return no_memory(message);
 	}
+	pthread_mutex_lock(&live->instances.lock);
+	gt_awake_take_out(live->instances.awake, tid, self, table->rows, table->count);
+	pthread_mutex_unlock(&live->instances.lock);
 	/* As Linux: with tracing_thresh only functions whose calls are that long on average. */
 	for (i = 0; i < table->count; i++) {
 		if (threshold == 0 || table->rows[i].time_ns / table->rows[i].hits >= threshold)

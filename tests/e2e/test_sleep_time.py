@@ -3,6 +3,7 @@
 why that cannot be known."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -86,3 +87,70 @@ def test_time_off_the_cpu_is_taken_out_or_the_reason_is_said(served):
     served.put("options/sleep-time", "0")
     assert len(durations(served, "sleeps")) == 4
     assert max(durations(served, "sleeps")) < 30000
+
+
+def table(served, path="trace_stat/function0"):
+    """{function: (hits, us)}"""
+    lines = served.get(path).splitlines()[2:]
+    return {line.split()[0]: (int(line.split()[1]), float(line.split()[2])) for line in lines}
+
+
+@pytest.mark.parametrize("tracer", ["nop", "function", "function_graph"])
+def test_the_profiler_counts_without_the_time_off_the_cpu(served, tracer):
+    served.put("current_tracer", tracer)
+    if served.ask("PUT", "options/sleep-time", "0")[0] != 204:
+        return  # not permitted here: the test above has the reason
+    served.put("function_profile_enabled", "1")
+    for _ in range(3):
+        served.calls(1)
+    found = table(served)
+    # main's and two of threads' that have ended, 60 ms each
+    assert found["sleeps"][0] == 6 and found["sleeps"][1] < 6 * 20000
+    assert found["spins"][0] == 3 and 3 * 9000 < found["spins"][1] < 3 * 30000
+    assert found["work"][1] < 3 * 20000
+    # what is recorded for it is in nobody's trace
+    assert ("sleeps" in served.get("trace")) == (tracer != "nop")
+    served.put("options/graph-time", "0")
+    assert table(served)["work"][1] < 3 * 20000
+    assert table(served)["spins"] == found["spins"]
+    # it is about what comes
+    served.put("options/sleep-time", "1")
+    served.calls(1)
+    again = table(served)
+    assert again["sleeps"][0] == 8
+    assert again["sleeps"][1] - found["sleeps"][1] >= 2 * 60000
+    # anew: everything
+    served.put("function_profile_enabled", "0")
+    served.put("function_profile_enabled", "1")
+    served.calls(1)
+    whole = table(served)["sleeps"][1]
+    assert whole >= 2 * 60000
+    served.put("options/sleep-time", "0")
+    served.put("tracing_on", "0")
+    served.calls(1)
+    assert table(served)["sleeps"][0] == 4
+    assert whole <= table(served)["sleeps"][1] + 1000 < whole + 2 * 20000
+    assert served.get("tracing_on") == "0\n"
+    served.put("function_profile_enabled", "0")
+    served.put("trace", "")
+    served.calls(1)
+    assert "sleeps" not in served.get("trace")
+
+
+def test_of_a_recording_to_a_file_the_profiler_says_that_it_cannot(graftrace, compile):
+    program = compile(PROGRAM, "-O1", "-pthread", "-fpatchable-function-entry=5")
+    process = graftrace.start("record", program, stdin=-1)
+    assert process.stdout.readline() == "ready\n"
+    traced = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+    graftrace("set", "-P", traced, "function_profile_enabled", "1")
+    said = graftrace("set", "-P", traced, "options/sleep-time", "0", code=1).stderr
+    assert "goes to a file" in said or "perf_event_open" in said
+    assert graftrace("get", "-P", traced, "options/sleep-time").stdout == "1\n"
+    graftrace("set", "-P", traced, "function_profile_enabled", "0")
+    if "goes to a file" in said:
+        graftrace("set", "-P", traced, "options/sleep-time", "0")
+        graftrace("set", "-P", traced, "function_profile_enabled", "1", code=1)
+    process.stdin.close()
+    assert process.wait(timeout=30) == 3
+    process.stdout.close()
+    process.stderr.close()

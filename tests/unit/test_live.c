@@ -174,6 +174,12 @@ int gt_session_set_profile(struct gt_session *of, bool on, struct gt_message *wh
 	return 0;
 }
 
+void gt_session_set_profile_awake(struct gt_session *of, bool awake)
+{
+	(void)of;
+	(void)awake;
+}
+
 bool gt_session_profiles(const struct gt_session *of)
 {
 	return of->profiles;
