@@ -282,8 +282,8 @@ int gt_libraries_find(const struct gt_object *program, struct gt_libraries *libr
 	free(search.cache);
 	if (error) {
 		gt_libraries_free(libraries);
-		return gt_object_fail(message, error, "'%s': no memory for its libraries",
-				      gt_object_path(program));
+		return gt_fail(message, error, "'%s': no memory for its libraries",
+			       gt_object_path(program));
 	}
 	return 0;
 }

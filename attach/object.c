@@ -16,18 +16,6 @@
 
 #define PAGE_BYTES 4096ull
 
-int gt_object_fail(struct gt_message *message, int error, const char *format, ...)
-{
-	va_list arguments;
-
-	if (message) {
-		va_start(arguments, format);
-		vsnprintf(message->text, sizeof(message->text), format, arguments);
-		va_end(arguments);
-	}
-	return error;
-}
-
 static int read_file(void *data, uint64_t offset, void *buffer, size_t bytes)
 {
 	const int fd = *(const int *)data;
@@ -55,18 +43,16 @@ static int read_at(struct gt_object *object, uint64_t offset, void *buffer, uint
 	int error;
 
 	if (offset > object->size || bytes > object->size - offset)
-		return gt_object_fail(
-			message, GT_EFORMAT,
-			"'%s': %s at byte %llu (%llu bytes) goes beyond the file's end "
-			"at byte %llu",
-			object->path, what, (unsigned long long)offset, (unsigned long long)bytes,
-			(unsigned long long)object->size);
+		return gt_fail(message, GT_EFORMAT,
+			       "'%s': %s at byte %llu (%llu bytes) goes beyond the file's end "
+			       "at byte %llu",
+			       object->path, what, (unsigned long long)offset,
+			       (unsigned long long)bytes, (unsigned long long)object->size);
 	error = object->read(object->read_data, offset, buffer, bytes);
 	if (error)
-		return gt_object_fail(message, error, "'%s': cannot read %s at byte %llu: %s",
-				      object->path, what, (unsigned long long)offset,
-				      error == GT_ECUT ? "the file has become shorter"
-						       : strerror(errno));
+		return gt_fail(message, error, "'%s': cannot read %s at byte %llu: %s",
+			       object->path, what, (unsigned long long)offset,
+			       error == GT_ECUT ? "the file has become shorter" : strerror(errno));
 	return 0;
 }
 
@@ -78,16 +64,14 @@ int gt_object_load(struct gt_object *object, uint64_t offset, uint64_t bytes, co
 
 	*result = NULL;
 	if (bytes > GT_OBJECT_PART_MAX || offset > object->size || bytes > object->size - offset)
-		return gt_object_fail(
-			message, GT_EFORMAT,
-			"'%s': %s at byte %llu (%llu bytes) goes beyond the file's end "
-			"at byte %llu",
-			object->path, what, (unsigned long long)offset, (unsigned long long)bytes,
-			(unsigned long long)object->size);
+		return gt_fail(message, GT_EFORMAT,
+			       "'%s': %s at byte %llu (%llu bytes) goes beyond the file's end "
+			       "at byte %llu",
+			       object->path, what, (unsigned long long)offset,
+			       (unsigned long long)bytes, (unsigned long long)object->size);
 	memory = malloc(bytes + 1);
 	if (!memory)
-		return gt_object_fail(message, GT_ENOMEM, "'%s': no memory for %s", object->path,
-				      what);
+		return gt_fail(message, GT_ENOMEM, "'%s': no memory for %s", object->path, what);
 	error = read_at(object, offset, memory, bytes, what, message);
 	if (error) {
 		free(memory);
@@ -106,48 +90,42 @@ static int check_header(struct gt_object *object, uint64_t got, struct gt_messag
 	const char *path = object->path;
 
 	if (got == 0)
-		return gt_object_fail(message, GT_EFORMAT, "'%s' is empty", path);
+		return gt_fail(message, GT_EFORMAT, "'%s' is empty", path);
 	if (got >= 2 && ident[0] == '#' && ident[1] == '!')
-		return gt_object_fail(message, GT_ENOTSUP,
-				      "'%s' is a script: name the interpreter's program instead",
-				      path);
+		return gt_fail(message, GT_ENOTSUP,
+			       "'%s' is a script: name the interpreter's program instead", path);
 	if (got < SELFMAG || memcmp(ident, ELFMAG, SELFMAG) != 0)
-		return gt_object_fail(message, GT_EFORMAT, "'%s' is no ELF file", path);
+		return gt_fail(message, GT_EFORMAT, "'%s' is no ELF file", path);
 	if (got < EI_NIDENT)
-		return gt_object_fail(message, GT_EFORMAT,
-				      "'%s': the ELF header is cut at byte %llu", path,
-				      (unsigned long long)got);
+		return gt_fail(message, GT_EFORMAT, "'%s': the ELF header is cut at byte %llu",
+			       path, (unsigned long long)got);
 	if (ident[EI_CLASS] != ELFCLASS64)
-		return gt_object_fail(message, GT_ENOTSUP,
-				      "'%s' is a 32-bit ELF file: only x86-64 can be traced", path);
+		return gt_fail(message, GT_ENOTSUP,
+			       "'%s' is a 32-bit ELF file: only x86-64 can be traced", path);
 	if (ident[EI_DATA] != ELFDATA2LSB)
-		return gt_object_fail(message, GT_ENOTSUP,
-				      "'%s' is for a big-endian machine: only x86-64 can be traced",
-				      path);
+		return gt_fail(message, GT_ENOTSUP,
+			       "'%s' is for a big-endian machine: only x86-64 can be traced", path);
 	if (got < sizeof(*header))
-		return gt_object_fail(message, GT_EFORMAT,
-				      "'%s': the ELF header is cut at byte %llu", path,
-				      (unsigned long long)got);
+		return gt_fail(message, GT_EFORMAT, "'%s': the ELF header is cut at byte %llu",
+			       path, (unsigned long long)got);
 	if (header->e_machine != EM_X86_64)
-		return gt_object_fail(
-			message, GT_ENOTSUP,
-			"'%s' is for another machine (ELF number %u): only x86-64 can "
-			"be traced",
-			path, header->e_machine);
+		return gt_fail(message, GT_ENOTSUP,
+			       "'%s' is for another machine (ELF number %u): only x86-64 can "
+			       "be traced",
+			       path, header->e_machine);
 	if (header->e_type == ET_REL)
-		return gt_object_fail(message, GT_ENOTSUP,
-				      "'%s' is a relocatable file: link it to a program first",
-				      path);
+		return gt_fail(message, GT_ENOTSUP,
+			       "'%s' is a relocatable file: link it to a program first", path);
 	if (header->e_type == ET_CORE)
-		return gt_object_fail(message, GT_ENOTSUP, "'%s' is a core dump, no program", path);
+		return gt_fail(message, GT_ENOTSUP, "'%s' is a core dump, no program", path);
 	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
-		return gt_object_fail(message, GT_EFORMAT, "'%s': unknown type %u at byte 16", path,
-				      header->e_type);
+		return gt_fail(message, GT_EFORMAT, "'%s': unknown type %u at byte 16", path,
+			       header->e_type);
 	if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 ||
 	    header->e_phnum == PN_XNUM)
-		return gt_object_fail(message, GT_EFORMAT,
-				      "'%s': no usable program headers (%u of %u bytes, byte 54)",
-				      path, header->e_phnum, header->e_phentsize);
+		return gt_fail(message, GT_EFORMAT,
+			       "'%s': no usable program headers (%u of %u bytes, byte 54)", path,
+			       header->e_phnum, header->e_phentsize);
 	return 0;
 }
 
@@ -174,7 +152,7 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 	object->segments = calloc(count, sizeof(*object->segments));
 	object->segment_bytes = calloc(count, sizeof(*object->segment_bytes));
 	if (!object->segments || !object->segment_bytes)
-		return gt_object_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
+		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
 	for (i = 0; i < count; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
 
@@ -190,7 +168,7 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 			continue;
 		if (header->p_vaddr + header->p_memsz < header->p_vaddr ||
 		    header->p_vaddr + header->p_memsz > 1ull << 47)
-			return gt_object_fail(
+			return gt_fail(
 				message, GT_EFORMAT,
 				"'%s': segment %u at 0x%llx (0x%llx bytes) is beyond the address "
 				"space",
@@ -205,18 +183,18 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 		segment->write = (header->p_flags & PF_W) != 0;
 		if (segment->file_bytes > GT_OBJECT_PART_MAX || offset > object->size ||
 		    segment->file_bytes > object->size - offset)
-			return gt_object_fail(message, GT_EFORMAT,
-					      "'%s': the segment at byte %llu (%llu bytes) goes "
-					      "beyond the file's "
-					      "end at byte %llu: the file is cut",
-					      object->path, (unsigned long long)offset,
-					      (unsigned long long)segment->file_bytes,
-					      (unsigned long long)object->size);
+			return gt_fail(message, GT_EFORMAT,
+				       "'%s': the segment at byte %llu (%llu bytes) goes "
+				       "beyond the file's "
+				       "end at byte %llu: the file is cut",
+				       object->path, (unsigned long long)offset,
+				       (unsigned long long)segment->file_bytes,
+				       (unsigned long long)object->size);
 		object->segment_count++;
 	}
 	if (!object->segment_count)
-		return gt_object_fail(message, GT_EFORMAT, "'%s' has nothing to load: no program",
-				      object->path);
+		return gt_fail(message, GT_EFORMAT, "'%s' has nothing to load: no program",
+			       object->path);
 	qsort(object->segments, object->segment_count, sizeof(*object->segments), compare_segments);
 	object->span_start = base;
 	for (i = 0; i < object->segment_count; i++) {
@@ -225,9 +203,8 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 			(segment->address + segment->memory_bytes + PAGE_BYTES - 1) & -PAGE_BYTES;
 
 		if (i && segment->address < segment[-1].address + segment[-1].memory_bytes)
-			return gt_object_fail(message, GT_EFORMAT,
-					      "'%s': two segments overlap at 0x%llx", object->path,
-					      (unsigned long long)segment->address);
+			return gt_fail(message, GT_EFORMAT, "'%s': two segments overlap at 0x%llx",
+				       object->path, (unsigned long long)segment->address);
 		if (end > object->span_end)
 			object->span_end = end;
 	}
@@ -261,7 +238,7 @@ static int load_sections(struct gt_object *object, struct gt_message *message)
 	object->section_header_count = header->e_shnum;
 	object->sections = calloc(header->e_shnum, sizeof(*object->sections));
 	if (!object->sections)
-		return gt_object_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
+		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
 	for (i = 0; i < object->section_header_count; i++) {
 		const Elf64_Shdr *section = &object->section_headers[i];
 		struct gt_object_section *to = &object->sections[object->section_count];
@@ -388,11 +365,10 @@ static int load_dynamic(struct gt_object *object, const Elf64_Phdr *header,
 	uint64_t i;
 
 	if (!bytes)
-		return gt_object_fail(
-			message, GT_EFORMAT,
-			"'%s': the dynamic section at 0x%llx (%llu bytes) is in no segment",
-			object->path, (unsigned long long)header->p_vaddr,
-			(unsigned long long)header->p_filesz);
+		return gt_fail(message, GT_EFORMAT,
+			       "'%s': the dynamic section at 0x%llx (%llu bytes) is in no segment",
+			       object->path, (unsigned long long)header->p_vaddr,
+			       (unsigned long long)header->p_filesz);
 	object->has_dynamic = true;
 	for (i = 0; i < count; i++) {
 		memcpy(&entry, bytes + i * sizeof(entry), sizeof(entry));
@@ -415,7 +391,7 @@ static int load_needed(struct gt_object *object, struct gt_message *message)
 	}
 	object->needed = calloc(object->needed_count, sizeof(*object->needed));
 	if (!object->needed)
-		return gt_object_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
+		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
 	for (i = 0; i < object->header.e_phnum; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
 		const uint8_t *bytes;
@@ -499,7 +475,7 @@ static int create(const char *path, struct gt_object **object, struct gt_message
 		created->path = strdup(path);
 	if (!created || !created->path) {
 		free(created);
-		return gt_object_fail(message, GT_ENOMEM, "'%s': no memory", path);
+		return gt_fail(message, GT_ENOMEM, "'%s': no memory", path);
 	}
 	created->fd = -1;
 	*object = created;
@@ -521,16 +497,16 @@ int gt_object_open(const char *path, struct gt_object **object, struct gt_messag
 	if (created->fd < 0 || fstat(created->fd, &status) < 0) {
 		const int why = errno;
 
-		error = gt_object_fail(message,
-				       why == ENOENT || why == ENOTDIR ? GT_ENOENT
-				       : why == EACCES || why == EPERM ? GT_EPERM
-								       : GT_EIO,
-				       "cannot open '%s': %s", path, strerror(why));
+		error = gt_fail(message,
+				why == ENOENT || why == ENOTDIR ? GT_ENOENT
+				: why == EACCES || why == EPERM ? GT_EPERM
+								: GT_EIO,
+				"cannot open '%s': %s", path, strerror(why));
 		goto close_object;
 	}
 	if (!S_ISREG(status.st_mode)) {
-		error = gt_object_fail(message, GT_ENOTSUP, "'%s' is %s, no program", path,
-				       S_ISDIR(status.st_mode) ? "a directory" : "no regular file");
+		error = gt_fail(message, GT_ENOTSUP, "'%s' is %s, no program", path,
+				S_ISDIR(status.st_mode) ? "a directory" : "no regular file");
 		goto close_object;
 	}
 	created->read = read_file;

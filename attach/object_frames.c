@@ -420,8 +420,7 @@ int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,
 	if (error) {
 		free(frames->frames);
 		memset(frames, 0, sizeof(*frames));
-		return gt_object_fail(message, error, "'%s': no memory for call frames",
-				      object->path);
+		return gt_fail(message, error, "'%s': no memory for call frames", object->path);
 	}
 	for (i = 0; i < frames->count; i++) {
 		sorted = sorted && frames->frames[i].address >= last;

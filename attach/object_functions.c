@@ -506,7 +506,7 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 no_memory:
 	free(named);
 	free(candidates.list);
-	return gt_object_fail(message, error, "'%s': no memory for functions", object->path);
+	return gt_fail(message, error, "'%s': no memory for functions", object->path);
 }
 
 uint32_t gt_object_function_count(const struct gt_object *object)

@@ -8,8 +8,8 @@
 #define GT_ATTACH_OBJECT_PRIVATE_H
 
 #include <elf.h>
-#include <stdarg.h>
 #include <stdint.h>
+#include "attach/fail.h"
 #include "attach/object.h"
 
 #define GT_OBJECT_PART_MAX (1ull << 32) /* largest segment or table that is taken */
@@ -86,10 +86,6 @@ struct gt_object {
 	char **names;  /* demangled, filled as asked for */
 	char *strings; /* names without @version */
 };
-
-/* Writes the message and returns the error. */
-int gt_object_fail(struct gt_message *message, int error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* Reads into new memory (one zero byte behind it), checked against the file's size. what: for the
  * message. */

@@ -31,11 +31,11 @@ static int load_table(struct gt_object *object, const Elf64_Shdr *section,
 
 	if (section->sh_link >= object->section_header_count ||
 	    section->sh_entsize != sizeof(Elf64_Sym))
-		return gt_object_fail(message, GT_EFORMAT,
-				      "'%s': the symbol table at byte %llu has no strings (section "
-				      "%u) or entries of %llu bytes",
-				      object->path, (unsigned long long)section->sh_offset,
-				      section->sh_link, (unsigned long long)section->sh_entsize);
+		return gt_fail(message, GT_EFORMAT,
+			       "'%s': the symbol table at byte %llu has no strings (section "
+			       "%u) or entries of %llu bytes",
+			       object->path, (unsigned long long)section->sh_offset,
+			       section->sh_link, (unsigned long long)section->sh_entsize);
 	strings = &object->section_headers[section->sh_link];
 	error = gt_object_load(object, section->sh_offset, section->sh_size, "the symbol table",
 			       &loaded, message);
@@ -126,7 +126,7 @@ static int load_dynamic_table(struct gt_object *object, struct gt_symbol_table *
 	return 0;
 
 no_memory:
-	return gt_object_fail(message, GT_ENOMEM, "'%s': no memory for symbols", object->path);
+	return gt_fail(message, GT_ENOMEM, "'%s': no memory for symbols", object->path);
 }
 
 int gt_object_load_symbols(struct gt_object *object, struct gt_message *message)
@@ -162,8 +162,8 @@ int gt_object_load_symbols(struct gt_object *object, struct gt_message *message)
 		if (versions) {
 			table->versions = malloc((uint64_t)table->count * 2);
 			if (!table->versions)
-				return gt_object_fail(message, GT_ENOMEM,
-						      "'%s': no memory for symbols", object->path);
+				return gt_fail(message, GT_ENOMEM, "'%s': no memory for symbols",
+					       object->path);
 			memcpy(table->versions, versions, (uint64_t)table->count * 2);
 		}
 	}

@@ -18,7 +18,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,18 +27,6 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-int gt_fail(struct gt_message *message, int error, const char *format, ...)
-{
-	va_list arguments;
-
-	if (message) {
-		va_start(arguments, format);
-		vsnprintf(message->text, sizeof(message->text), format, arguments);
-		va_end(arguments);
-	}
-	return error;
-}
 
 static int error_of_errno(int number)
 {

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <graftrace/error.h>
+#include "attach/fail.h"
 
 #define GT_PROCESS_SHARERS 32
 
@@ -50,10 +51,6 @@ struct gt_maps {
 	size_t count;
 	char *text;
 };
-
-/* Prints into *message (may be NULL) and returns error. */
-__attribute__((format(printf, 3, 4))) int gt_fail(struct gt_message *message, int error,
-						  const char *format, ...);
 
 /*
  * Starts argv as execvp would, and leaves it at the exit of its exec call, stopped and traced by
