@@ -12,6 +12,7 @@
 #include "core/view/message.h"
 #include "core/view/raw.h"
 #include "port/host/memory.h"
+#include "serve/recorded_stats.h"
 #include "serve/text_reader.h"
 
 struct gt_recorded {
@@ -24,6 +25,7 @@ struct gt_recorded {
 	uint64_t options;
 	bool has_switches;
 	bool sched_switch; /* the event's lines are shown */
+	struct gt_recorded_stats stats;
 };
 
 /* The target, locked */
@@ -317,7 +319,16 @@ static void raw_close(struct gt_control_target *target, void *raw)
 	free(raw);
 }
 
+static int stats(struct gt_control_target *target, const struct gt_control_scope *scope,
+		 struct gt_control_stats *out, struct gt_message *message)
+{
+	struct gt_recorded *recorded = target->data;
+
+	return gt_recorded_stats_get(&recorded->stats, &recorded->view, scope, out, message);
+}
+
 static const struct gt_control_ops operations = {
+	.stats = stats,
 	.raw_open = raw_open,
 	.raw_read = raw_read,
 	.raw_close = raw_close,
@@ -344,6 +355,7 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 		return GT_ENOMEM;
 	}
 	pthread_mutex_init(&recorded->lock, NULL);
+	gt_recorded_stats_init(&recorded->stats);
 	recorded->inner = gt_recording_target(recording);
 	recorded->view = *recorded->inner;
 	recorded->view.ops = &view_operations;
@@ -369,6 +381,7 @@ struct gt_control_target *gt_recorded_control(struct gt_recorded *recorded)
 void gt_recorded_destroy(struct gt_recorded *recorded)
 {
 	pthread_mutex_destroy(&recorded->lock);
+	gt_recorded_stats_fini(&recorded->stats);
 	free(recorded->program);
 	free(recorded);
 }

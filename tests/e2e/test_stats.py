@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """stats: eight threads write while four readers read, and every record is somewhere."""
 
+import os
 import re
 import subprocess
 import threading
@@ -97,3 +98,23 @@ def test_every_record_is_an_entry_read_overrun_or_dropped(graftrace, compile, op
     assert found["entries"] + found["overrun"] + found["read events"] == written
     process.stdin.close()
     process.wait(PATIENCE)
+
+
+def test_a_recording_has_the_counts_of_each_cpu(graftrace, compile):
+    program = compile(PROGRAM, "-O2", "-pthread", "-fpatchable-function-entry=5")
+    graftrace("record", "-l", "leaf", program, stdin="1000\n")
+    process = graftrace.start("serve", "-a", "127.0.0.1:0", "graftrace.data")
+    served = Served(process, port_of(process))
+    assert counts(served, "stats")["entries"] == 2 * THREADS * 1000
+    cpus = [counts(served, f"per_cpu/cpu{cpu}/stats") for cpu in range(os.cpu_count())]
+    assert sum(cpu["entries"] for cpu in cpus) == 2 * THREADS * 1000
+    for number, cpu in enumerate(cpus):
+        assert cpu["bytes"] == 8 * cpu["entries"] and cpu["overrun"] == cpu["read events"] == 0
+        lines = re.findall(r"\|  (?:leaf\(\)|})", served.get(f"per_cpu/cpu{number}/trace"))
+        assert bool(lines) == bool(cpu["entries"])
+    for tid in re.findall(r">(\d+)/?<", served.get("per_thread/")):
+        assert counts(served, f"per_thread/{tid}/stats")["entries"] == 2 * 1000
+    process.terminate()
+    process.wait(PATIENCE)
+    process.stdout.close()
+    process.stderr.close()

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The counts of a recording: all of it is read once, for all CPUs, when somebody asks first. */
+#ifndef GT_SERVE_RECORDED_STATS_H
+#define GT_SERVE_RECORDED_STATS_H
+
+#include <pthread.h>
+#include "core/view/control.h"
+#include "core/view/filter.h"
+
+struct gt_recorded_count {
+	uint64_t records, overrun, dropped;
+	uint64_t oldest, newest; /* clocks; oldest 0: there is no record */
+};
+
+struct gt_recorded_stats {
+	pthread_mutex_t lock;
+	bool known;
+	struct gt_recorded_count all, cpus[GT_FILTER_CPU_WORDS * 64];
+};
+
+void gt_recorded_stats_init(struct gt_recorded_stats *stats);
+void gt_recorded_stats_fini(struct gt_recorded_stats *stats);
+
+/* As the operation stats of the table; a thread is read each time. From any thread. */
+int gt_recorded_stats_get(struct gt_recorded_stats *stats, struct gt_target *target,
+			  const struct gt_control_scope *scope, struct gt_control_stats *out,
+			  struct gt_message *message);
+
+#endif
