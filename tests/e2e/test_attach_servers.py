@@ -159,7 +159,9 @@ def postgres():
                     cwd=data, **as_user)
     server.pgbench = [shutil.which("pgbench") or tools / "pgbench", "-h", "127.0.0.1", "-p", str(port),
                       "-U", "tester", "postgres"]
-    server.psql = shutil.which("psql") or tools / "psql"
+    server.psql = [shutil.which("psql") or tools / "psql", *server.pgbench[1:]]
+    # It listens before it is ready.
+    until(lambda: subprocess.run([*server.psql, "-c", "select"], capture_output=True).returncode == 0, 120)
     yield server
     server.stop(signal.SIGINT)
     shutil.rmtree(data)
@@ -286,6 +288,6 @@ def test_postgres_loses_no_transaction(graftrace, postgres):
     # Each was done once, and wholly.
     query = ("select count(*), sum(delta) = (select sum(abalance) from pgbench_accounts), "
              "sum(delta) = (select sum(bbalance) from pgbench_branches) from pgbench_history")
-    done = subprocess.run([postgres.psql, *postgres.pgbench[1:], "-Atc", query], capture_output=True, text=True)
+    done = subprocess.run([*postgres.psql, "-Atc", query], capture_output=True, text=True)
     assert done.stdout == f"{75 * len(said)}|t|t\n", done.stdout + done.stderr
     before.check()
