@@ -83,6 +83,8 @@ struct gt_stopped_threads {
 	bool *late; /* [i]: not stopped yet, in the kernel (GT_EBUSY) */
 	size_t count;
 	size_t room;
+	int nice;     /* this thread's own priority, … */
+	bool hurries; /* … if it has another one meanwhile */
 };
 
 /* Stops the world: repeats until a pass over the threads finds no new one. On error none is left
