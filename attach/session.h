@@ -155,6 +155,12 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 /* The index'th of a list by number; GT_ENOENT behind the last. */
 int gt_session_thread(struct gt_session *session, enum gt_session_list which, uint32_t index,
 		      uint32_t *tid);
+/* All of a list, by number; how many. */
+#define GT_SESSION_THREADS 2048
+uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
+			    uint32_t tids[GT_SESSION_THREADS]);
+/* Whether there is such a list. */
+bool gt_session_lists_threads(const struct gt_session *session);
 /* Whether new threads and children come into the lists that their creators are in. */
 void gt_session_set_follow(struct gt_session *session, bool follow);
 

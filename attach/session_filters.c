@@ -244,6 +244,7 @@ void gt_session_publish(struct gt_session *session)
 	__atomic_store_n(&memory->max_depth, wish.max_depth, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->graph_only, wish.graph_only, __ATOMIC_SEQ_CST);
 	gt_session_publish_threshold(session);
+	gt_session_publish_threads(session);
 	/* The word, then the blocks: a new thread publishes its block, then reads the word. */
 	__atomic_store_n(&memory->tracing_on, wish.on, __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
@@ -698,7 +699,8 @@ bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 	asker->threshold_ns = ask->threshold_ns;
 	wish = wish_of(session);
 	*asker = old;
-	all = !session->notrace_words && top->tracer == wish.tracer && top->on == wish.on &&
+	all = !session->notrace_words && !gt_session_lists_threads(session) &&
+	      top->tracer == wish.tracer && top->on == wish.on &&
 	      top->max_depth == wish.max_depth && top->threshold_ns == wish.threshold_ns;
 	if (!is_empty(top->asked.filter) || !is_empty(top->asked.notrace) ||
 	    !is_empty(top->asked.graph))

@@ -178,6 +178,8 @@ void gt_follow_answer(struct graftrace_mail *mail);
 
 /* session_threads.c. Whether the thread is left out by set_ftrace_pid and its opposite. */
 bool gt_session_leaves_out(struct gt_session *session, uint32_t tid);
+/* As others trace besides the top or not: whether the recorder goes by the lists. */
+void gt_session_publish_threads(struct gt_session *session);
 /* A thread has ended. */
 void gt_session_forget_thread(struct gt_session *session, uint32_t tid);
 

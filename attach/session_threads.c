@@ -22,11 +22,7 @@ static uint32_t *slots_of(struct gt_session *session, enum gt_session_list which
 
 bool gt_session_leaves_out(struct gt_session *session, uint32_t tid)
 {
-	const struct graftrace_arena *memory = session->arena.memory;
-
-	return (memory->selected &&
-		!graftrace_selected_has(slots_of(session, GT_SESSION_ONLY), tid)) ||
-	       (memory->left_out && graftrace_selected_has(slots_of(session, GT_SESSION_NOT), tid));
+	return graftrace_selected_leaves_out(session->arena.memory, tid);
 }
 
 int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
@@ -51,10 +47,29 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 	for (i = 0; i < count; i++)
 		graftrace_selected_add(slots, tids[i]);
 	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
-			 count != 0, __ATOMIC_SEQ_CST);
+			 count == 0	   ? GRAFTRACE_LIST_NONE
+			 : session->others ? GRAFTRACE_LIST_KEPT
+					   : GRAFTRACE_LIST_STRICT,
+			 __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
+}
+
+void gt_session_publish_threads(struct gt_session *session)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+	uint32_t use = session->others ? GRAFTRACE_LIST_KEPT : GRAFTRACE_LIST_STRICT;
+
+	if (memory->selected)
+		__atomic_store_n(&memory->selected, use, __ATOMIC_SEQ_CST);
+	if (memory->left_out)
+		__atomic_store_n(&memory->left_out, use, __ATOMIC_SEQ_CST);
+}
+
+bool gt_session_lists_threads(const struct gt_session *session)
+{
+	return session->arena.memory->selected || session->arena.memory->left_out;
 }
 
 static int by_number(const void *left, const void *right)
@@ -64,19 +79,31 @@ static int by_number(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
+_Static_assert(GT_SESSION_THREADS == GRAFTRACE_SELECTED_SLOTS, "as many as there can be");
+
+uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
+			    uint32_t tids[GT_SESSION_THREADS])
+{
+	const uint32_t *slots = slots_of(session, which);
+	uint32_t count = 0, i;
+
+	for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
+		uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
+
+		if (tid)
+			tids[count++] = tid;
+	}
+	qsort(tids, count, sizeof(*tids), by_number);
+	return count;
+}
+
 int gt_session_thread(struct gt_session *session, enum gt_session_list which, uint32_t index,
 		      uint32_t *tid)
 {
-	uint32_t sorted[GRAFTRACE_SELECTED_SLOTS], count = 0, i;
-	const uint32_t *slots = slots_of(session, which);
+	uint32_t sorted[GT_SESSION_THREADS];
 
-	for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
-		sorted[count] = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
-		count += sorted[count] != 0;
-	}
-	if (index >= count)
+	if (index >= gt_session_threads(session, which, sorted))
 		return GT_ENOENT;
-	qsort(sorted, count, sizeof(*sorted), by_number);
 	*tid = sorted[index];
 	return 0;
 }

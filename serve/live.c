@@ -152,6 +152,8 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	struct gt_live *live = live_of(target);
 	int error = gt_live_is_removed(live) ? GT_ENOENT : 0;
 
+	if (which == GT_CONTROL_TRACING_ON && live->instance != NULL)
+		gt_live_pull(live); /* commands may have switched it */
 	pthread_mutex_lock(&live->lock);
 	switch (which) {
 	case GT_CONTROL_TRACER:
@@ -357,6 +359,10 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 
 	if (changed & (GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK | GT_OPTION_FUNC_STACK))
 		error = has_ended(live, message);
+	if (error == 0 && (changed & options & GT_OPTION_FUNCTION_FORK) && live->instance != NULL) {
+		gt_message_set(message, "what a thread starts is followed at the top only");
+		error = GT_EINVAL;
+	}
 	if (error == 0 && (changed & GT_OPTION_OVERWRITE) && live->instance == NULL)
 		error = gt_session_set_overwrite(live->session,
 						 (options & GT_OPTION_OVERWRITE) != 0, message);
@@ -574,8 +580,8 @@ static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 	return error;
 }
 
-static int open_snapshot(struct gt_live *live, const struct gt_text_look *look,
-			 struct gt_text_reader **reader, struct gt_message *message)
+int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
+		       struct gt_text_reader **reader, struct gt_message *message)
 {
 	int error = gt_text_reader_open(live->control.view, look, false, reader, message);
 	struct gt_merge_given *given;
@@ -642,7 +648,7 @@ static int text_open(struct gt_control_target *target, const struct gt_control_s
 	text->thread = consume && scope->kind != GT_SCOPE_ALL;
 	text->cpu = consume && scope->kind == GT_SCOPE_CPU ? scope->number + 1 : 0;
 	error = consume ? open_pipe(live, &look, text->thread ? &text->reader : NULL, message)
-			: open_snapshot(live, &look, &text->reader, message);
+			: gt_live_open_trace(live, &look, &text->reader, message);
 	if (error != 0) {
 		free(text);
 		return error;
@@ -777,8 +783,13 @@ static const struct gt_control_ops instance_operations = {
 	.text_read = text_read,
 	.text_close = text_close,
 	.clear = clear,
+	.thread = gt_live_thread,
+	.threads_set = gt_live_threads_set,
 	.stats = gt_live_stats,
 	.mark = gt_live_mark,
+	.command_set = gt_live_command_set,
+	.command_remove = gt_live_command_remove,
+	.command_read = gt_live_command_read,
 	.snapshot = gt_live_snapshot,
 	.snapshot_open = gt_live_snapshot_open,
 	.raw_open = gt_live_raw_open,

@@ -29,7 +29,7 @@ struct gt_live_options {
 	const char *const *notrace;
 	const char *const *graph;
 	const char *const *graph_notrace;
-	/* The command `dump`: where its text goes. NULL: nowhere. From the thread that polls. */
+	/* The command `dump`: where its text goes. NULL: nowhere. From any thread. */
 	void (*dump)(void *data, const char *text, size_t bytes);
 	void *dump_data;
 };

@@ -2,7 +2,8 @@
 /*
  * Functions with commands (function:command:count in set_ftrace_filter): the session's triggers. A
  * thread that hits traceon, traceoff or stacktrace does that itself; snapshot, dump and cpudump are
- * done here, by the thread that polls the session, while the one that hit waits.
+ * done here, by the thread that polls the session, while the one that hit waits. An instance's are
+ * its route's: they act where its records are copied, and these three by the thread that copies.
  */
 #include "serve/live_instance.h"
 
@@ -37,8 +38,15 @@ static int change_command(struct gt_control_target *target,
 	}
 	if (error == 0 && !remove && command->action == GT_ACTION_SNAPSHOT)
 		error = gt_live_snapshot_can(live, message);
+	if (error == 0 && live->instance != NULL && !remove &&
+	    !gt_session_has_function(live->session, glob)) {
+		gt_message_set(message, "no function matches '%s'", glob);
+		error = GT_EINVAL;
+	}
 	pthread_mutex_lock(&live->change);
-	if (error == 0)
+	if (error == 0 && live->instance != NULL)
+		error = gt_live_instance_command(live, command, remove, message);
+	else if (error == 0)
 		error = remove ? gt_session_trigger_remove(live->session, &trigger, message)
 			       : gt_session_trigger_add(live->session, &trigger, message);
 	pthread_mutex_unlock(&live->change);
@@ -66,6 +74,8 @@ int gt_live_command_read(struct gt_control_target *target, uint64_t index,
 	struct gt_trigger trigger;
 	bool spent;
 
+	if (live->instance != NULL)
+		return gt_live_instance_command_read(live, index, command);
 	for (uint32_t i = 0; gt_session_trigger_get(live->session, i, &trigger, &spent) == 0; i++) {
 		uint32_t action = 0;
 
@@ -111,36 +121,55 @@ static bool cpu_of(uint32_t tid, uint32_t *cpu)
 static void dump(struct gt_live *live, const struct gt_control_scope *scope)
 {
 	static const char line[] = "---------------------------------\n";
-	struct gt_control_target *target = &live->control;
+	struct gt_live *top = live->top != NULL ? live->top : live;
 	struct gt_message message = { "" };
 	char *text = malloc(DUMP_BYTES);
-	void *opened;
+	struct gt_text_reader *reader;
+	struct gt_text_look look;
 	int64_t got;
 
-	gt_session_set_tracing_on(live->session, false, &message);
-	if (live->dump == NULL || text == NULL ||
-	    target->ops->text_open(target, scope, false, &opened, &message) != 0) {
+	gt_live_get_look(live, &look);
+	look.scope = *scope;
+	gt_live_settle_clock(live);
+	if (top->dump == NULL || text == NULL ||
+	    gt_live_open_trace(live, &look, &reader, &message) != 0) {
 		free(text);
 		return;
 	}
-	live->dump(live->dump_data, "Dumping ftrace buffer:\n", 23);
-	live->dump(live->dump_data, line, sizeof(line) - 1);
-	while ((got = target->ops->text_read(target, opened, text, DUMP_BYTES, &message)) > 0)
-		live->dump(live->dump_data, text, (size_t)got);
-	live->dump(live->dump_data, line, sizeof(line) - 1);
-	target->ops->text_close(target, opened);
+	top->dump(top->dump_data, "Dumping ftrace buffer:\n", 23);
+	top->dump(top->dump_data, line, sizeof(line) - 1);
+	while ((got = gt_text_reader_read(reader, text, DUMP_BYTES, &message)) > 0)
+		top->dump(top->dump_data, text, (size_t)got);
+	top->dump(top->dump_data, line, sizeof(line) - 1);
+	gt_text_reader_close(reader);
 	free(text);
 }
 
-void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit)
+void gt_live_command_act(struct gt_live *live, enum gt_control_action action, uint32_t cpu)
 {
 	struct gt_control_scope scope = { GT_SCOPE_ALL, 0 };
 	struct gt_message message;
 
-	if (hit->action == GT_TRIGGER_SNAPSHOT)
-		gt_live_snapshot(&live->control, GT_SNAPSHOT_TAKE, &scope, &message);
-	if (hit->action == GT_TRIGGER_CPUDUMP && cpu_of(hit->tid, &scope.number))
-		scope.kind = GT_SCOPE_CPU;
-	if (hit->action == GT_TRIGGER_DUMP || hit->action == GT_TRIGGER_CPUDUMP)
+	if (action == GT_ACTION_SNAPSHOT)
+		gt_live_snapshot_take(live, &message);
+	if (action == GT_ACTION_CPUDUMP)
+		scope = (struct gt_control_scope){ GT_SCOPE_CPU, cpu };
+	if (action == GT_ACTION_DUMP || action == GT_ACTION_CPUDUMP)
 		dump(live, &scope);
+}
+
+void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit)
+{
+	struct gt_message message;
+	uint32_t cpu = 0, action = 0;
+
+	while (action < GT_ACTIONS && trigger_actions[action] != hit->action)
+		action++;
+	if (hit->action == GT_TRIGGER_CPUDUMP && !cpu_of(hit->tid, &cpu))
+		action = GT_ACTION_DUMP;
+	if (hit->action == GT_TRIGGER_DUMP || hit->action == GT_TRIGGER_CPUDUMP)
+		gt_session_set_tracing_on(live->session, false, &message);
+	gt_live_pull(live);
+	if (action < GT_ACTIONS)
+		gt_live_command_act(live, (enum gt_control_action)action, cpu);
 }

@@ -33,9 +33,11 @@ struct gt_live_instance {
 	struct gt_store *store;
 	uint32_t who; /* of the session's askers; 0: none */
 	atomic_bool removed;
-	atomic_uint users; /* texts and lists that are open */
-	bool on;	   /* under the live's lock */
-	uint64_t since;	   /* clock at which it began to trace */
+	atomic_uint users;    /* texts and lists that are open */
+	uint64_t since;	      /* clock at which it began to trace */
+	bool active;	      /* something is recorded for it; under instances.lock */
+	uint32_t *threads[2]; /* set_ftrace_pid and its opposite; under the live's lock */
+	uint32_t thread_count[2];
 };
 
 bool gt_live_is_removed(const struct gt_live *live)
@@ -45,17 +47,48 @@ bool gt_live_is_removed(const struct gt_live *live)
 
 bool gt_live_instance_on(const struct gt_live *live)
 {
-	return live->instance->on;
+	return gt_store_is_on(live->instance->store);
 }
 
 /* Copying */
 
-static void pull_locked(struct gt_live *top)
+/* What has been hit, while no more is copied. */
+static void carry_out(struct gt_live *live)
+{
+	struct gt_live_instance *instance = live->instance;
+	uint32_t cpu, due = gt_store_due(instance->store, &cpu);
+
+	for (uint32_t action = 0; action < GT_ACTIONS; action++) {
+		if (due & 1u << action)
+			gt_live_command_act(live, (enum gt_control_action)action, cpu);
+	}
+	gt_store_done(instance->store);
+}
+
+/* Returns an instance of which a command is due: it gets no more until that is done, and nothing
+ * leaves the ring. NULL: none. */
+/* The top's threads, which may become more by themselves. GT_ENOMEM. */
+static int follow_threads(struct gt_live *top, struct gt_store *own)
+{
+	uint32_t tids[GT_SESSION_THREADS], count;
+	int error = 0;
+
+	for (int which = GT_SESSION_ONLY; error == 0 && which <= GT_SESSION_NOT; which++) {
+		count = gt_session_threads(top->session, (enum gt_session_list)which, tids);
+		error = gt_store_set_threads(own, which, tids, count);
+	}
+	return error;
+}
+
+static struct gt_live *pull_locked(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
 	struct gt_store *first = instances->own;
+	struct gt_live *due = NULL;
 	bool full = first != NULL && gt_session_buffer_use(top->session) >= FULL_PERCENT;
 
+	if (instances->routed && gt_session_lists_threads(top->session))
+		follow_threads(top, instances->own);
 	if (instances->routed)
 		gt_store_switch(instances->own, gt_session_tracing_on(top->session));
 	if (instances->own != NULL)
@@ -63,24 +96,32 @@ static void pull_locked(struct gt_live *top)
 	for (uint32_t i = 0; i < instances->count; i++) {
 		struct gt_live *one = instances->all[i];
 
-		if (!gt_live_is_removed(one) && one->tracer != GRAFTRACE_TRACER_NOP)
-			gt_store_pull(one->instance->store);
+		if (!gt_live_is_removed(one) && one->instance->active &&
+		    gt_store_pull(one->instance->store) == GT_EAGAIN)
+			due = one;
 	}
 	gt_awake_pull(instances->awake);
 	/* What the first one has copied, all have. */
-	if (first != NULL)
+	if (first != NULL && due == NULL)
 		gt_store_consume_source(first);
-	if (full)
+	if (full && due == NULL)
 		gt_session_has_room(top->session);
+	return due;
 }
 
 void gt_live_pull(struct gt_live *live)
 {
-	struct gt_live *top = live->top != NULL ? live->top : live;
+	struct gt_live *top = live->top != NULL ? live->top : live, *due;
 
-	pthread_mutex_lock(&top->instances.lock);
-	pull_locked(top);
-	pthread_mutex_unlock(&top->instances.lock);
+	pthread_mutex_lock(&top->instances.turn);
+	do {
+		pthread_mutex_lock(&top->instances.lock);
+		due = pull_locked(top);
+		pthread_mutex_unlock(&top->instances.lock);
+		if (due != NULL)
+			carry_out(due);
+	} while (due != NULL);
+	pthread_mutex_unlock(&top->instances.turn);
 }
 
 static void *pump(void *data)
@@ -92,7 +133,9 @@ static void *pump(void *data)
 
 	pthread_mutex_lock(&instances->lock);
 	while (!instances->stop) {
-		pull_locked(top);
+		pthread_mutex_unlock(&instances->lock);
+		gt_live_pull(top);
+		pthread_mutex_lock(&instances->lock);
 		busy = instances->own != NULL &&
 		       gt_session_buffer_use(top->session) >= BUSY_PERCENT;
 		clock_gettime(CLOCK_REALTIME, &until);
@@ -183,6 +226,8 @@ static int detour(struct gt_live *top)
 	if (error == 0)
 		error = gt_store_want(own, &want);
 	if (error == 0)
+		error = follow_threads(top, own);
+	if (error == 0)
 		error = gt_live_view_detour(&top->over, gt_store_target(archive),
 					    gt_store_target(own));
 	free(positions);
@@ -242,6 +287,8 @@ int gt_live_resize(struct gt_live *live, uint64_t bytes)
 
 void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish)
 {
+	if (live->instance != NULL) /* commands may have switched it */
+		gt_live_pull(live);
 	pthread_mutex_lock(&live->lock);
 	*wish = (struct gt_live_wish){
 		.tracer = live->tracer,
@@ -251,8 +298,35 @@ void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish)
 	for (int i = 0; i < LISTS; i++)
 		wish->lists[i] = &live->lists[i];
 	pthread_mutex_unlock(&live->lock);
-	wish->on =
-		live->instance != NULL ? live->instance->on : gt_session_tracing_on(live->session);
+	wish->on = live->instance != NULL ? gt_live_instance_on(live)
+					  : gt_session_tracing_on(live->session);
+}
+
+/* Functions with commands have to be recorded, whatever the instance shows of them, and a stack
+ * trace is of the calls around them. GT_ENOMEM. */
+static int widen(struct gt_store *store, struct gt_session_ask *ask, struct gt_globs *filter)
+{
+	struct gt_control_command command;
+	bool some = ask->filter != NULL || ask->tracer == GRAFTRACE_TRACER_NOP;
+
+	if (gt_store_command_read(store, 0, &command) != 0)
+		return 0;
+	if (ask->tracer != GRAFTRACE_TRACER_NOP && !gt_globs_add_all(filter, ask->filter))
+		return GT_ENOMEM;
+	for (uint32_t i = 0; gt_store_command_read(store, i, &command) == 0; i++) {
+		if (!gt_globs_add(filter, command.function, command.function_bytes, false))
+			return GT_ENOMEM;
+		if (ask->tracer == GRAFTRACE_TRACER_NOP)
+			ask->tracer = GRAFTRACE_TRACER_FUNCTION;
+		if (command.action == GT_ACTION_STACKTRACE)
+			ask->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+		ask->on |= command.action == GT_ACTION_TRACEON;
+	}
+	ask->filter = some ? gt_globs_words(filter) : NULL;
+	ask->notrace = ask->graph = NULL;
+	ask->max_depth = 0;
+	ask->threshold_ns = 0;
+	return 0;
 }
 
 static int ask_for_instance(struct gt_live *live, const struct gt_live_wish *wish,
@@ -260,7 +334,8 @@ static int ask_for_instance(struct gt_live *live, const struct gt_live_wish *wis
 {
 	struct gt_live *top = live->top;
 	struct gt_live_instance *instance = live->instance;
-	const struct gt_session_ask ask = {
+	struct gt_globs filter = { NULL, 0, 0 };
+	struct gt_session_ask ask = {
 		.tracer = wish->tracer,
 		.on = wish->on,
 		.filter = words_of(wish, GT_CONTROL_FILTER),
@@ -269,24 +344,27 @@ static int ask_for_instance(struct gt_live *live, const struct gt_live_wish *wis
 		.max_depth = (uint32_t)wish->max_depth,
 		.threshold_ns = wish->threshold_ns,
 	};
-	bool begins = live->tracer == GRAFTRACE_TRACER_NOP && wish->tracer != GRAFTRACE_TRACER_NOP;
 	struct gt_route_want want;
-	int error = 0;
+	int error = widen(instance->store, &ask, &filter);
+	bool active = ask.tracer != GRAFTRACE_TRACER_NOP, begins = active && !instance->active;
 
 	pull_locked(top);
-	if (wish->tracer != GRAFTRACE_TRACER_NOP && !top->instances.routed &&
+	if (error == 0 && active && !top->instances.routed &&
 	    !gt_session_top_has_all(top->session, instance->who, &ask))
 		error = detour(top);
-	if (error != 0)
-		return no_memory(message);
-	if (begins)
+	if (error == 0 && begins)
 		error = gt_store_begin_now(instance->store);
+	if (error != 0) {
+		gt_globs_clear(&filter);
+		return no_memory(message);
+	}
 	if (begins)
 		instance->since = __builtin_ia32_rdtsc();
-	if (error == 0)
-		error = gt_session_ask(top->session, instance->who, &ask, message);
+	error = gt_session_ask(top->session, instance->who, &ask, message);
+	gt_globs_clear(&filter);
 	if (error != 0)
 		return error;
+	instance->active = active;
 	want = want_of(live, wish);
 	return gt_store_want(instance->store, &want) == 0 ? 0 : no_memory(message);
 }
@@ -300,7 +378,6 @@ int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt
 	error = ask_for_instance(live, wish, message);
 	if (error == 0) {
 		pthread_mutex_lock(&live->lock);
-		live->instance->on = wish->on;
 		live->tracer = wish->tracer;
 		live->view.tracer = wish->tracer;
 		live->max_depth = wish->max_depth;
@@ -320,7 +397,7 @@ int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message
 	pthread_mutex_lock(&instances->lock);
 	for (uint32_t i = 0; i < instances->count; i++)
 		others |= !gt_live_is_removed(instances->all[i]) &&
-			  instances->all[i]->tracer != GRAFTRACE_TRACER_NOP;
+			  instances->all[i]->instance->active;
 	pull_locked(top);
 	if ((others || less) && !instances->routed)
 		error = detour(top);
@@ -350,8 +427,10 @@ void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish)
 {
 	struct gt_route_want want = want_of(top, wish);
 
-	if (top->instances.routed)
+	if (top->instances.routed) {
 		gt_store_want(top->instances.own, &want);
+		follow_threads(top, top->instances.own);
+	}
 	pthread_mutex_unlock(&top->instances.lock);
 }
 
@@ -381,10 +460,90 @@ uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2])
 	return live->instances.routed ? 2 : 1;
 }
 
+/* Functions with commands, and threads */
+
+int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
+			     bool remove, struct gt_message *message)
+{
+	struct gt_store *store = live->instance->store;
+	struct gt_live_wish wish;
+	int error;
+
+	gt_live_pull(live); /* what was there before has not the command */
+	error = remove ? gt_store_command_remove(store, command)
+		       : gt_store_command_set(store, command);
+	if (error == GT_ENOENT)
+		gt_message_set(message, "there is no such command");
+	else if (error == GT_ENOSPC)
+		gt_message_set(message, "an instance has %d commands at the most",
+			       GT_ROUTE_COMMANDS);
+	else if (error != 0)
+		return no_memory(message);
+	if (error != 0)
+		return error;
+	gt_live_wish_of(live, &wish);
+	error = gt_live_ask(live, &wish, message);
+	if (error != 0 && !remove)
+		gt_store_command_remove(store, command);
+	return error;
+}
+
+int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
+				  struct gt_control_command *command)
+{
+	if (index == 0)
+		gt_live_pull(live); /* they count down */
+	return gt_store_command_read(live->instance->store, index, command);
+}
+
+int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uint32_t *tid)
+{
+	int error = GT_ENOENT;
+
+	pthread_mutex_lock(&live->lock);
+	if (index < live->instance->thread_count[which]) {
+		*tid = live->instance->threads[which][index];
+		error = 0;
+	}
+	pthread_mutex_unlock(&live->lock);
+	return error;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t *tids,
+				 uint32_t count, struct gt_message *message)
+{
+	uint32_t *copy = calloc(count + 1, sizeof(*copy));
+
+	if (copy == NULL)
+		return no_memory(message);
+	for (uint32_t i = 0; i < count; i++)
+		copy[i] = tids[i];
+	qsort(copy, count, sizeof(*copy), by_number);
+	gt_live_pull(live); /* what was there before is as it was */
+	if (gt_store_set_threads(live->instance->store, which, copy, count) != 0) {
+		free(copy);
+		return no_memory(message);
+	}
+	pthread_mutex_lock(&live->lock);
+	free(live->instance->threads[which]);
+	live->instance->threads[which] = copy;
+	live->instance->thread_count[which] = count;
+	pthread_mutex_unlock(&live->lock);
+	return 0;
+}
+
 /* Life */
 
 void gt_live_instances_init(struct gt_live *top)
 {
+	pthread_mutex_init(&top->instances.turn, NULL);
 	pthread_mutex_init(&top->instances.lock, NULL);
 	pthread_cond_init(&top->instances.wake, NULL);
 }
@@ -394,6 +553,8 @@ static void free_instance(struct gt_live_instance *instance)
 	if (instance == NULL)
 		return;
 	gt_store_put(instance->store);
+	free(instance->threads[0]);
+	free(instance->threads[1]);
 	free(instance);
 }
 
@@ -421,6 +582,7 @@ void gt_live_instances_fini(struct gt_live *top)
 	gt_store_put(instances->own);
 	pthread_cond_destroy(&instances->wake);
 	pthread_mutex_destroy(&instances->lock);
+	pthread_mutex_destroy(&instances->turn);
 }
 
 void gt_live_instances_end(struct gt_live *top)
@@ -470,10 +632,11 @@ static struct gt_live_instance *new_instance(struct gt_live *top, const char *na
 	if (instance == NULL)
 		return NULL;
 	memcpy(instance->name, name, bytes);
-	instance->on = true;
 	if (gt_store_create_routed(gt_session_target(top->session), top->buffer_bytes, true,
-				   &instance->store) == 0)
+				   &instance->store) == 0) {
+		gt_store_switch(instance->store, true);
 		return instance;
+	}
 	free_instance(instance);
 	return NULL;
 }

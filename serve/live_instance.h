@@ -14,7 +14,8 @@ struct gt_live_wish {
 	uint64_t threshold_ns;
 };
 
-/* As it is. Under `change`, which lists are changed under. */
+/* As it is; of an instance without instances.lock. Under `change`, which lists are changed under.
+ */
 void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish);
 /* Of an instance: it becomes so, but for the lists, which the caller puts in. GT_EINVAL: a glob
  * matches nothing. Under `change`. */
@@ -41,6 +42,18 @@ bool gt_live_is_removed(const struct gt_live *live);
 /* A text or list of it is open (rmdir: EBUSY); nothing of the top. */
 void gt_live_hold(struct gt_live *live);
 void gt_live_release(struct gt_live *live);
+
+/* Of an instance: its commands and threads (which: 0 set_ftrace_pid, 1 its opposite). Under
+ * `change`. */
+int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
+			     bool remove, struct gt_message *message);
+int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
+				  struct gt_control_command *command);
+int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uint32_t *tid);
+int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t *tids,
+				 uint32_t count, struct gt_message *message);
+/* live_commands.c: does what is not done where records are copied. */
+void gt_live_command_act(struct gt_live *live, enum gt_control_action action, uint32_t cpu);
 
 /* Of an instance. */
 bool gt_live_instance_on(const struct gt_live *live);

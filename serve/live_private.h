@@ -22,6 +22,7 @@ struct gt_live_instance;
 
 /* The instances of a session. They stay, also removed ones, as long as it. */
 struct gt_live_instances {
+	pthread_mutex_t turn; /* one copies, and carries out what commands it meets, at a time */
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* of the thread that copies, at its end */
 	pthread_t pump;
@@ -121,6 +122,11 @@ int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
 /* A text for text_read and text_close; both arguments are its own then. GT_ENOMEM. */
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text);
+/* A reader of `trace`, with what trace_pipe has given left out. */
+int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
+		       struct gt_text_reader **reader, struct gt_message *message);
+/* Of all that was copied so far. GT_EBUSY, GT_ENOMEM. */
+int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message);
 /* Whether snapshots can be taken. GT_EBUSY. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
 /* Under pipe_lock: there is no snapshot any more. */

@@ -78,34 +78,40 @@ int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message)
 	return GT_EBUSY;
 }
 
+int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message)
+{
+	struct gt_text_look look;
+	int error = gt_live_snapshot_can(live, message);
+
+	if (error != 0)
+		return error;
+	gt_live_get_look(live, &look);
+	gt_live_settle_clock(live);
+	pthread_mutex_lock(&live->pipe_lock);
+	error = take(live, &look, message);
+	pthread_mutex_unlock(&live->pipe_lock);
+	return error;
+}
+
 int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
 		     const struct gt_control_scope *scope, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
-	struct gt_text_look look;
-	int error = 0;
 
 	if (scope->kind != GT_SCOPE_ALL) {
 		gt_message_set(message, "the snapshot is cleared as a whole: the file snapshot at "
 					"the top");
 		return GT_EINVAL;
 	}
-	if (action == GT_SNAPSHOT_TAKE)
-		error = gt_live_snapshot_can(live, message);
-	if (error != 0)
-		return error;
-	gt_live_get_look(live, &look);
-	gt_live_settle_clock(live);
 	gt_live_pull(live);
-	pthread_mutex_lock(&live->pipe_lock);
 	if (action == GT_SNAPSHOT_TAKE)
-		error = take(live, &look, message);
-	else
-		gt_live_snapshot_forget(live);
+		return gt_live_snapshot_take(live, message);
+	pthread_mutex_lock(&live->pipe_lock);
+	gt_live_snapshot_forget(live);
 	if (action == GT_SNAPSHOT_FREE)
 		live->snapshot_allocated = false;
 	pthread_mutex_unlock(&live->pipe_lock);
-	return error;
+	return 0;
 }
 
 static bool is_empty(struct gt_store *store)
@@ -129,6 +135,7 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 	struct gt_text_look look;
 	int error = GT_SNAPSHOT_FREED;
 
+	gt_live_pull(live); /* an instance's command may take one */
 	gt_live_get_look(live, &look);
 	look.scope = *scope;
 	pthread_mutex_lock(&live->pipe_lock);

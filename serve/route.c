@@ -13,8 +13,9 @@
 #include "core/view/decode_fast.h"
 #include "port/host/memory.h"
 
-#define WORDS	   ((GT_ROUTE_PIECE_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
-#define WORDS_SYNC 16 /* most that a record takes with what has to stand before it; see room() */
+#define WORDS	    ((GT_ROUTE_PIECE_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
+#define STACK_CALLS 32 /* that a stack trace shows */
+#define WORDS_SYNC  16 /* most that a record takes with what has to stand before it; see room() */
 
 /* A frame's mark. */
 #define KNOWN	1u  /* decided */
@@ -24,11 +25,6 @@
 #define WRITTEN 8u  /* its entry is in the piece of … */
 #define PIECE	32u /* … this sequence, modulo … */
 #define PIECES	2048u
-
-struct gt_route_function {
-	uint64_t address;
-	bool known, wanted, root, out;
-};
 
 /* What is asked */
 
@@ -41,6 +37,11 @@ void gt_route_init(struct gt_route *route)
 	route->filtered = route->rooted = false;
 	route->functions = NULL;
 	route->function_count = 0;
+	route->commands = NULL;
+	route->command_count = 0;
+	route->threads[0] = route->threads[1] = NULL;
+	route->thread_count[0] = route->thread_count[1] = 0;
+	route->due = 0;
 }
 
 static void free_list(char **list)
@@ -127,6 +128,9 @@ void gt_route_fini(struct gt_route *route)
 {
 	free_words(route);
 	free(route->functions);
+	free(route->commands);
+	free(route->threads[0]);
+	free(route->threads[1]);
 }
 
 static bool wants_calls(const struct gt_route *route)
@@ -144,6 +148,7 @@ static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_fun
 		return false;
 	function->address = named.address;
 	function->root = route->rooted && gt_words_match(&route->graph, named.name);
+	function->commands = gt_route_commands_of(route, named.name);
 	function->out = wants_calls(route) && gt_words_match(&route->graph_notrace, named.name);
 	function->wanted =
 		!gt_words_match(&route->notrace, named.name) &&
@@ -178,7 +183,8 @@ static struct gt_route_function function_of(struct gt_route *route, uint32_t num
 
 static bool is_recording(const struct gt_route *route, const struct gt_route_writer *writer)
 {
-	return !writer->silent && route->want.on && route->want.tracer != GRAFTRACE_TRACER_NOP;
+	return !writer->silent && !writer->left_out && route->want.on &&
+	       route->want.tracer != GRAFTRACE_TRACER_NOP;
 }
 
 /* The mark of a call whose parent has that mark, without what says where it is written. */
@@ -371,6 +377,58 @@ static bool put_function(struct gt_route *route, struct gt_route_writer *writer,
 	return true;
 }
 
+/* Commands */
+
+/* The calls that are open, as a trigger writes them. */
+static void put_stack(struct gt_route *route, struct gt_route_writer *writer,
+		      const struct gt_record *record)
+{
+	uint64_t data[1 + STACK_CALLS] = { record->clock };
+	struct gt_decode *decode = &writer->decode;
+	uint32_t count = 1;
+
+	for (uint32_t at = decode->depth; at > decode->low && count <= STACK_CALLS;) {
+		const struct gt_decode_frame *frame = gt_decode_frame(decode, --at);
+
+		if (frame != NULL && frame->function != 0)
+			data[count++] = graftrace_word(frame->function, 0, (uint32_t)frame->clock);
+	}
+	if (is_recording(route, writer) && room(route, writer, record, count + 2, NULL))
+		put_event(writer, GRAFTRACE_EVENT_STACK, data, count);
+}
+
+/* before: the call itself is not yet written. */
+static void act(struct gt_route *route, struct gt_route_writer *writer,
+		const struct gt_record *record, uint32_t commands, bool before)
+{
+	for (; commands != 0; commands &= commands - 1) {
+		struct gt_route_command *command = &route->commands[__builtin_ctz(commands)];
+		bool turns_on = command->action == GT_ACTION_TRACEON;
+
+		/* As in Linux, a hit that changes nothing is none. */
+		if (turns_on != before || command->left == 0 || route->want.on == turns_on)
+			continue;
+		if (command->left != GT_ACTION_UNLIMITED)
+			command->left--;
+		if (command->action == GT_ACTION_TRACEON || command->action == GT_ACTION_TRACEOFF) {
+			route->want.on = turns_on;
+		} else if (command->action == GT_ACTION_STACKTRACE) {
+			put_stack(route, writer, record);
+		} else {
+			route->due |= 1u << command->action;
+			route->due_cpu = record->cpu;
+		}
+	}
+}
+
+static uint32_t commands_at(struct gt_route *route, const struct gt_route_writer *writer,
+			    const struct gt_record *record)
+{
+	return route->command_count > 0 && !writer->silent
+		       ? function_of(route, record->function).commands
+		       : 0;
+}
+
 /* Records */
 
 static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
@@ -383,7 +441,7 @@ static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
 	uint16_t mark = decide(route, parent, record->function, record->clock);
 	bool shown = mark & SHOWN;
 
-	if (!route->want.on || route->want.tracer == GRAFTRACE_TRACER_NOP ||
+	if (!route->want.on || route->want.tracer == GRAFTRACE_TRACER_NOP || writer->left_out ||
 	    (route->want.max_depth != 0 && wants_calls(route) &&
 	     writer->depth >= route->want.max_depth))
 		shown = false;
@@ -520,19 +578,26 @@ static void take(struct gt_route *route, struct gt_route_writer *writer,
 		 const struct gt_record *record)
 {
 	bool was_counted = writer->counted;
+	uint32_t commands;
 
 	if (!was_counted)
 		count(route, writer, record->depth);
 	switch (record->kind) {
 	case GT_RECORD_ENTRY:
 	case GT_RECORD_ENTRY_ONLY:
+		commands = commands_at(route, writer, record);
+		act(route, writer, record, commands, true);
 		take_entry(route, writer, record);
+		act(route, writer, record, commands, false);
 		break;
 	case GT_RECORD_FUNCTION:
+		commands = commands_at(route, writer, record);
+		act(route, writer, record, commands, true);
 		writer->unshown = wants_calls(route) || !is_recording(route, writer) ||
 				  !function_of(route, record->function).wanted;
 		if (!writer->unshown)
 			put_function(route, writer, record);
+		act(route, writer, record, commands, false);
 		break;
 	case GT_RECORD_RETURN:
 		take_return(route, writer, record, was_counted);
@@ -610,11 +675,14 @@ int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 	writer->copy = copy;
 	if (!again && (decode->unfollowed || decode->context != context))
 		writer->counted = false;
-	while (gt_decode_next(decode, &record) != GT_RECORD_NONE) {
+	writer->left_out = gt_route_leaves_out(route, bytes->tid);
+	while (route->due == 0 && gt_decode_next(decode, &record) != GT_RECORD_NONE) {
 		writer->silent = decode->word <= decode->base + writer->skip ||
 				 record.clock < route->want.since;
 		take(route, writer, &record);
 	}
+	if (route->due != 0)
+		return GT_EAGAIN;
 	if (!growing) {
 		writer->skip = 0;
 		free(writer->copy);

@@ -10,6 +10,7 @@
 #ifndef GT_SERVE_ROUTE_H
 #define GT_SERVE_ROUTE_H
 
+#include "core/view/control.h"
 #include "core/view/decode.h"
 #include "core/view/target.h"
 #include "core/view/words.h"
@@ -31,6 +32,22 @@ struct gt_route_want {
 	uint64_t since; /* clock: calls that began before are not this reader's */
 };
 
+/* What happens at a call of a function (function:command:count), in this reader's trace alone. */
+#define GT_ROUTE_COMMANDS 32
+struct gt_route_command {
+	char glob[GT_CONTROL_WORD_BYTES + 1];
+	enum gt_control_action action;
+	uint64_t left; /* how often it still acts; GT_ACTION_UNLIMITED */
+	bool used;
+};
+
+/* What is known of a function, once it was looked up. */
+struct gt_route_function {
+	uint64_t address;
+	uint32_t commands; /* a bit each */
+	bool known, wanted, root, out;
+};
+
 struct gt_route_writer;
 
 struct gt_route {
@@ -46,6 +63,14 @@ struct gt_route {
 	bool filtered, rooted;		     /* there is a filter, a graph list */
 	struct gt_route_function *functions; /* by number */
 	uint32_t function_count;
+	struct gt_route_command *commands;
+	uint32_t command_count; /* room for so many */
+	uint32_t *threads[2];	/* only these, if there are any; not these */
+	uint32_t thread_count[2];
+	/* Bits of enum gt_control_action: hits that the owner of the route has to act upon before
+	 * more is fed, then sets to 0; the last one's CPU. */
+	uint32_t due;
+	uint32_t due_cpu;
 };
 
 struct gt_route_writer {
@@ -67,6 +92,7 @@ struct gt_route_writer {
 	bool resume;			   /* what is open is not what the piece says */
 	bool unshown;			   /* the last call was left out, with what belongs to it */
 	bool silent;			   /* the record in work is not this reader's */
+	bool left_out;			   /* the thread is not */
 };
 
 /* `source`, `open` and `data` are set. */
@@ -76,9 +102,24 @@ int gt_route_set(struct gt_route *route, const struct gt_route_want *want);
 void gt_route_switch(struct gt_route *route, bool on);
 void gt_route_fini(struct gt_route *route);
 
+/* Commands; of one with the same function and action the count becomes another one. GT_ENOSPC: too
+ * many, GT_EINVAL: too long, GT_ENOMEM. remove: GT_ENOENT. read: the index'th, GT_ENOENT behind the
+ * last; its name stays until another one takes its place. */
+int gt_route_command_set(struct gt_route *route, const struct gt_control_command *command);
+int gt_route_command_remove(struct gt_route *route, const struct gt_control_command *command);
+int gt_route_command_read(const struct gt_route *route, uint64_t index,
+			  struct gt_control_command *command);
+/* A bit a command that the function has. */
+uint32_t gt_route_commands_of(const struct gt_route *route, const char *name);
+
+/* which: 0 only these threads (count 0: all), 1 not these. Copied. GT_ENOMEM: as it was. */
+int gt_route_set_threads(struct gt_route *route, int which, const uint32_t *tids, uint32_t count);
+bool gt_route_leaves_out(const struct gt_route *route, uint32_t tid);
+
 void gt_route_writer_init(struct gt_route_writer *writer);
 /* A sub-buffer of the source, the next one or the same again with more words. Returns whether it is
- * done with: false, more of it may come. GT_ENOMEM, GT_EFORMAT: it is left out. */
+ * done with: false, more of it may come. GT_ENOMEM, GT_EFORMAT: it is left out. GT_EAGAIN: a
+ * command is due; the same is fed again afterwards. */
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing);
 /* The piece in work is closed: the next record opens another one. */

@@ -283,6 +283,75 @@ void gt_store_switch(struct gt_store *store, bool on)
 	pthread_mutex_unlock(&store->lock);
 }
 
+bool gt_store_is_on(struct gt_store *store)
+{
+	bool on;
+
+	pthread_mutex_lock(&store->lock);
+	on = store->route.want.on;
+	pthread_mutex_unlock(&store->lock);
+	return on;
+}
+
+int gt_store_command_set(struct gt_store *store, const struct gt_control_command *command)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_command_set(&store->route, command);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+int gt_store_command_remove(struct gt_store *store, const struct gt_control_command *command)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_command_remove(&store->route, command);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+int gt_store_command_read(struct gt_store *store, uint64_t index,
+			  struct gt_control_command *command)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_command_read(&store->route, index, command);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+int gt_store_set_threads(struct gt_store *store, int which, const uint32_t *tids, uint32_t count)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_set_threads(&store->route, which, tids, count);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+uint32_t gt_store_due(struct gt_store *store, uint32_t *cpu)
+{
+	uint32_t due;
+
+	pthread_mutex_lock(&store->lock);
+	due = store->route.due;
+	*cpu = store->route.due_cpu;
+	pthread_mutex_unlock(&store->lock);
+	return due;
+}
+
+void gt_store_done(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->route.due = 0;
+	pthread_mutex_unlock(&store->lock);
+}
+
 struct gt_store *gt_store_get(struct gt_store *store)
 {
 	pthread_mutex_lock(&store->lock);
@@ -637,11 +706,14 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 			words = written(store->copy, (uint32_t)words);
 		if (to->route != NULL) {
 			store->in_work = to;
-			if (gt_route_feed(&store->route, to->route, store->copy, (uint32_t)words,
-					  growing) != 0 &&
-			    !growing)
-				store->missed++;
+			int fed = gt_route_feed(&store->route, to->route, store->copy,
+						(uint32_t)words, growing);
+
 			settle(to);
+			if (fed == GT_EAGAIN)
+				return fed;
+			if (fed != 0 && !growing)
+				store->missed++;
 		} else if (words > 0) {
 			error = keep(store, to, (uint32_t)words, growing);
 		}
@@ -664,6 +736,8 @@ int gt_store_pull(struct gt_store *store)
 	pthread_mutex_lock(&store->lock);
 	if (!store->frozen)
 		error = find_writers(store);
+	if (store->route.due != 0)
+		error = GT_EAGAIN;
 	for (uint32_t i = 0; !store->frozen && error == 0 && i < store->count; i++)
 		error = pull_writer(store, i);
 	pthread_mutex_unlock(&store->lock);

@@ -29,6 +29,17 @@ int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwr
 			   struct gt_store **store);
 int gt_store_want(struct gt_store *store, const struct gt_route_want *want);
 void gt_store_switch(struct gt_store *store, bool on); /* its tracing_on */
+bool gt_store_is_on(struct gt_store *store);
+/* As gt_route_…; of a store that is routed. */
+int gt_store_command_set(struct gt_store *store, const struct gt_control_command *command);
+int gt_store_command_remove(struct gt_store *store, const struct gt_control_command *command);
+int gt_store_command_read(struct gt_store *store, uint64_t index,
+			  struct gt_control_command *command);
+int gt_store_set_threads(struct gt_store *store, int which, const uint32_t *tids, uint32_t count);
+/* Commands that are to be carried out before more is pulled, by bits of enum gt_control_action, and
+ * the CPU of the last hit; then: they have been. */
+uint32_t gt_store_due(struct gt_store *store, uint32_t *cpu);
+void gt_store_done(struct gt_store *store);
 
 struct gt_store *gt_store_get(struct gt_store *store); /* one more user */
 void gt_store_put(struct gt_store *store);	       /* one less; the last one's frees it */
@@ -48,7 +59,8 @@ void gt_store_set_older(struct gt_store *store, struct gt_store *older);
 /* When it is full: whether the oldest go, or what comes is left out. */
 void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
 
-/* Copies what the source has beyond what was copied already. GT_ENOMEM: some of it is missing. */
+/* Copies what the source has beyond what was copied already. GT_ENOMEM: some of it is missing;
+ * GT_EAGAIN: a command is due (gt_store_due). */
 int gt_store_pull(struct gt_store *store);
 
 /* No more is pulled: what was being written when it was copied is as finished as it gets. */

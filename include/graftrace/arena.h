@@ -119,6 +119,13 @@ struct graftrace_mail {
 
 _Static_assert(sizeof(struct graftrace_mail) == 64, "mail is 64 bytes");
 
+/* What a table of threads is for. */
+enum graftrace_list {
+	GRAFTRACE_LIST_NONE = 0,   /* it is empty */
+	GRAFTRACE_LIST_STRICT = 1, /* the recorder leaves threads out by it */
+	GRAFTRACE_LIST_KEPT = 2,   /* who reads does that: others want all threads */
+};
+
 /*
  * Triggers: what functions do when they are called. A hash table by function number: open
  * addressing from graftrace_trigger_slot, a power of two of slots. Functions that are in it have
@@ -219,8 +226,10 @@ struct graftrace_arena {
 	uint32_t profile;	  /* 1: threads keep tables of hits and times (function profiler) */
 	uint32_t heartbeat;	  /* goes up a few times a second while the host lives: an agent
 				   * that waits gives up, for good, when it stands still */
-	uint32_t selected;	  /* 1: only the threads of a table are traced */
-	uint32_t left_out;	  /* 1: those of the other one are not */
+	/* enum graftrace_list: only the threads of a table are traced; those of the other one are
+	 * not. */
+	uint32_t selected;
+	uint32_t left_out;
 	uint32_t children_follow; /* 1: new threads and children come into their creator's tables */
 	uint32_t func_stack;	  /* 1: the function tracer writes a stack trace behind each call */
 

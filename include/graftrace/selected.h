@@ -57,9 +57,9 @@ static inline int graftrace_selected_add(uint32_t *slots, uint32_t tid)
 static inline int graftrace_selected_leaves_out(struct graftrace_arena *arena, uint32_t tid)
 {
 	struct graftrace_selected *selected = graftrace_arena_selected(arena);
-	return (__atomic_load_n(&arena->selected, __ATOMIC_SEQ_CST) != 0 &&
+	return (__atomic_load_n(&arena->selected, __ATOMIC_SEQ_CST) == GRAFTRACE_LIST_STRICT &&
 		!graftrace_selected_has(selected->only, tid)) ||
-	       (__atomic_load_n(&arena->left_out, __ATOMIC_SEQ_CST) != 0 &&
+	       (__atomic_load_n(&arena->left_out, __ATOMIC_SEQ_CST) == GRAFTRACE_LIST_STRICT &&
 		graftrace_selected_has(selected->not, tid));
 }
 

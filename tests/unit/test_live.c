@@ -139,6 +139,21 @@ int gt_session_set_threads(struct gt_session *of, enum gt_session_list which, co
 	return 0;
 }
 
+uint32_t gt_session_threads(struct gt_session *of, enum gt_session_list which,
+			    uint32_t tids[GT_SESSION_THREADS])
+{
+	(void)of;
+	(void)which;
+	(void)tids;
+	return 0;
+}
+
+bool gt_session_lists_threads(const struct gt_session *of)
+{
+	(void)of;
+	return false;
+}
+
 int gt_session_thread(struct gt_session *of, enum gt_session_list which, uint32_t index,
 		      uint32_t *tid)
 {
