@@ -46,6 +46,14 @@ struct switch_record {
 	uint32_t cpu, reserved;
 };
 
+/* PERF_RECORD_FORK; what stands behind it is not looked at. */
+struct fork_record {
+	struct perf_event_header header;
+	uint32_t pid, parent_pid;
+	uint32_t tid, parent_tid;
+	uint64_t time;
+};
+
 struct gt_off_cpu_batch {
 	struct switch_record *records;
 	uint32_t count, room;
@@ -79,6 +87,7 @@ void gt_off_cpu_fini(struct gt_off_cpu_watch *off)
 {
 	close_all(off);
 	gt_switches_fini(&off->switches);
+	free(off->forks);
 	if (off->batch)
 		free(off->batch->records);
 	free(off->batch);
@@ -112,6 +121,7 @@ static int open_event(pid_t tid, int cpu)
 		.exclude_hv = 1,
 		.sample_id_all = 1,
 		.context_switch = 1,
+		.task = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC_RAW,
 		.wakeup_watermark = 1u << 30,
@@ -280,6 +290,36 @@ static void note(struct gt_off_cpu_watch *off, const struct switch_record *recor
 	batch->records[batch->count++] = *record;
 }
 
+static uint64_t to_tsc(struct gt_instant from, struct gt_instant to, uint64_t ns)
+{
+	__extension__ typedef unsigned __int128 u128;
+	uint64_t ticks = to.tsc - from.tsc, span = to.ns - from.ns;
+
+	if (ns < from.ns)
+		return from.tsc - (uint64_t)((u128)(from.ns - ns) * ticks / span);
+	return from.tsc + (uint64_t)((u128)(ns - from.ns) * ticks / span);
+}
+
+/* Without memory for it nobody knows who has started it. */
+static void note_fork(struct gt_off_cpu_watch *off, const struct fork_record *record,
+		      struct gt_instant now)
+{
+	if (!off->forks)
+		off->forks = calloc(GT_OFF_CPU_FORKS, sizeof(*off->forks));
+	if (!off->forks)
+		return;
+	if (off->fork_count == GT_OFF_CPU_FORKS) {
+		off->fork_count /= 2;
+		memmove(off->forks, off->forks + off->fork_count,
+			off->fork_count * sizeof(*off->forks));
+	}
+	off->forks[off->fork_count++] = (struct gt_off_cpu_fork){
+		.clock = to_tsc(off->from, now, record->time),
+		.tid = record->tid,
+		.creator = record->parent_tid,
+	};
+}
+
 /* PERF_RECORD_LOST: the event's number, how many were lost. */
 static uint64_t lost_of(const char *data, uint64_t bytes, uint64_t at)
 {
@@ -290,7 +330,8 @@ static uint64_t lost_of(const char *data, uint64_t bytes, uint64_t at)
 	return lost;
 }
 
-static void read_ring(struct gt_off_cpu_watch *off, struct gt_off_cpu_ring *ring)
+static void read_ring(struct gt_off_cpu_watch *off, struct gt_off_cpu_ring *ring,
+		      struct gt_instant now)
 {
 	const char *data = (const char *)ring->page + PAGE;
 	uint64_t bytes = off->ring_pages * PAGE;
@@ -300,6 +341,7 @@ static void read_ring(struct gt_off_cpu_watch *off, struct gt_off_cpu_ring *ring
 	while (tail < head) {
 		union {
 			struct switch_record record;
+			struct fork_record fork;
 			char bytes[sizeof(struct switch_record)];
 		} copy;
 		struct perf_event_header header;
@@ -314,6 +356,8 @@ static void read_ring(struct gt_off_cpu_watch *off, struct gt_off_cpu_ring *ring
 			copy.bytes[i] = data[(tail + i) % bytes];
 		if (header.type == PERF_RECORD_SWITCH && header.size >= sizeof(copy))
 			note(off, &copy.record);
+		else if (header.type == PERF_RECORD_FORK && header.size >= sizeof(copy.fork))
+			note_fork(off, &copy.fork, now);
 		else if (header.type == PERF_RECORD_LOST &&
 			 header.size >= sizeof(header) + 2 * sizeof(uint64_t))
 			off->switches.lost += lost_of(data, bytes, tail);
@@ -327,16 +371,6 @@ static int by_time(const void *left, const void *right)
 	const struct switch_record *a = left, *b = right;
 
 	return a->time < b->time ? -1 : a->time > b->time;
-}
-
-static uint64_t to_tsc(struct gt_instant from, struct gt_instant to, uint64_t ns)
-{
-	__extension__ typedef unsigned __int128 u128;
-	uint64_t ticks = to.tsc - from.tsc, span = to.ns - from.ns;
-
-	if (ns < from.ns)
-		return from.tsc - (uint64_t)((u128)(from.ns - ns) * ticks / span);
-	return from.tsc + (uint64_t)((u128)(ns - from.ns) * ticks / span);
 }
 
 /* Under the lock. */
@@ -354,7 +388,7 @@ static void collect(struct gt_off_cpu_watch *off, bool end)
 	limit = end ? now.ns : now.ns - SETTLED_NS;
 	for (i = 0; i < off->ring_count; i++)
 		if (off->rings[i].page)
-			read_ring(off, &off->rings[i]);
+			read_ring(off, &off->rings[i], now);
 	if (batch->count)
 		qsort(batch->records, batch->count, sizeof(*batch->records), by_time);
 	for (; done < batch->count; done++) {
@@ -425,6 +459,22 @@ int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
 		error = gt_switches_off_cpu(&off->switches, tid, after, time);
 	if (!error && off->on && time->from == UINT64_MAX)
 		time->to = off->collected > after ? off->collected : after + 1;
+	pthread_mutex_unlock(&off->lock);
+	return error;
+}
+
+int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off_cpu_fork *fork)
+{
+	uint32_t at;
+	int error = GT_ENOENT;
+
+	pthread_mutex_lock(&off->lock);
+	for (at = off->fork_count; error && at-- > 0;) {
+		if (off->forks[at].tid != tid)
+			continue;
+		*fork = off->forks[at];
+		error = 0;
+	}
 	pthread_mutex_unlock(&off->lock);
 	return error;
 }

@@ -25,8 +25,16 @@
 	1048576 /* switches that are kept while it runs, the newest: of all, and of \
 		 * each thread */
 
+#define GT_OFF_CPU_FORKS 4096 /* threads of which it is kept who started them: the newest */
+
 struct gt_off_cpu_ring;
 struct gt_off_cpu_batch;
+
+/* A thread or process that another one has started. */
+struct gt_off_cpu_fork {
+	uint64_t clock; /* tsc */
+	uint32_t tid, creator;
+};
 
 struct gt_off_cpu_watch {
 	pthread_mutex_t lock;
@@ -41,7 +49,9 @@ struct gt_off_cpu_watch {
 	struct gt_off_cpu_batch *batch; /* read, and not old enough to be in order */
 	/* Of CLOCK_MONOTONIC_RAW; the stamps are put between `from` and now. */
 	struct gt_instant from, last;
-	uint64_t collected; /* tsc: until then all is taken in */
+	uint64_t collected;	       /* tsc: until then all is taken in */
+	struct gt_off_cpu_fork *forks; /* in the order in which they were read */
+	uint32_t fork_count;
 };
 
 void gt_off_cpu_init(struct gt_off_cpu_watch *off);
@@ -66,6 +76,9 @@ int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
 		    struct gt_off_cpu *time);
 uint32_t gt_off_cpu_read(struct gt_off_cpu_watch *off, uint64_t *cursor, struct gt_switch *out,
 			 uint32_t room);
+
+/* Who has started that thread, and when, as far as it was seen. GT_ENOENT. */
+int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off_cpu_fork *fork);
 
 /* Gives the switches from number *cursor on to a sink. Its error. */
 int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, uint64_t *cursor);

@@ -176,6 +176,9 @@ int gt_session_switches(struct gt_session *session, struct gt_message *message);
  * the first gave 0. As above. */
 int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message);
 void gt_session_unwatch_off_cpu(struct gt_session *session);
+/* Who started that thread, and the clock of that, if it happened while they were watched: the
+ * number, 0 unknown. */
+uint32_t gt_session_creator(struct gt_session *session, uint32_t tid, uint64_t *clock);
 /* Ring modes: those that are kept, the newest, to a sink. Its error. */
 int gt_session_give_switches(struct gt_session *session, const struct gt_sink *sink);
 

@@ -81,6 +81,16 @@ int gt_session_switches(struct gt_session *session, struct gt_message *message)
 	return error;
 }
 
+uint32_t gt_session_creator(struct gt_session *session, uint32_t tid, uint64_t *clock)
+{
+	struct gt_off_cpu_fork fork;
+
+	if (gt_off_cpu_creator(&session->off_cpu, tid, &fork))
+		return 0;
+	*clock = fork.clock;
+	return fork.creator;
+}
+
 int gt_session_give_switches(struct gt_session *session, const struct gt_sink *sink)
 {
 	uint64_t cursor = 0;

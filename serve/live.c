@@ -344,6 +344,11 @@ static int watch(struct gt_live *live, bool wanted, struct gt_message *message)
 	return error;
 }
 
+static bool wants_switches(uint64_t options, bool event)
+{
+	return event || !(options & GT_OPTION_SLEEP_TIME) || (options & GT_OPTION_EVENT_FORK);
+}
+
 void gt_live_unwatch(struct gt_live *live)
 {
 	pthread_mutex_lock(&live->change);
@@ -369,13 +374,14 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	if (error == 0 && (changed & GT_OPTION_FUNC_STACK) && live->instance == NULL)
 		error = gt_session_set_func_stack(live->session,
 						  (options & GT_OPTION_FUNC_STACK) != 0, message);
-	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME))
-		error = watch(live, !(options & GT_OPTION_SLEEP_TIME) || live->sched_switch,
-			      message);
+	if (error == 0 && (changed & (GT_OPTION_SLEEP_TIME | GT_OPTION_EVENT_FORK)))
+		error = watch(live, wants_switches(options, live->sched_switch), message);
+	if (error == 0 && (changed & GT_OPTION_EVENT_FORK))
+		error = gt_live_event_fork(&live->over, options & GT_OPTION_EVENT_FORK, message);
 	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && live->instance == NULL)
 		error = set_awake(live, !(options & GT_OPTION_SLEEP_TIME), message);
-	if (error != 0 && (changed & GT_OPTION_SLEEP_TIME))
-		watch(live, !(live->options & GT_OPTION_SLEEP_TIME) || live->sched_switch, NULL);
+	if (error != 0 && (changed & (GT_OPTION_SLEEP_TIME | GT_OPTION_EVENT_FORK)))
+		watch(live, wants_switches(live->options, live->sched_switch), NULL);
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->lock);
@@ -476,8 +482,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	if (error == 0) {
 		switch (which) {
 		case GT_CONTROL_SCHED_SWITCH:
-			error = watch(live, value != 0 || !(live->options & GT_OPTION_SLEEP_TIME),
-				      message);
+			error = watch(live, wants_switches(live->options, value != 0), message);
 			break;
 		case GT_CONTROL_TRACING_ON:
 			live->was_on = value != 0; /* where it is paused: at the end of that */
@@ -817,6 +822,7 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 		.log = &live->log,
 	};
 	gt_live_view_init(&live->over, gt_store_target(store), &live->view);
+	live->over.session = top->session;
 	live->over.overwrite = true;
 	live->view.clock = top->view.clock;
 	live->view.tracer = live->tracer = GRAFTRACE_TRACER_NOP;
@@ -856,6 +862,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		.log = &live->log,
 	};
 	gt_live_view_init(&live->over, gt_session_target(session), &live->view);
+	live->over.session = session;
 	live->over.overwrite = options->mode == GRAFTRACE_MODE_OVERWRITE;
 	live->cmdlines = CMDLINES;
 	live->time_start = __builtin_ia32_rdtsc();

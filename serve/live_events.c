@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FAMILY_MAX 64 /* a thread, who started it, who started that one … */
+
 static uint64_t now(void)
 {
 	return __builtin_ia32_rdtsc();
@@ -88,11 +90,29 @@ static const struct gt_live_view_threads *threads_at(const struct gt_live_view *
 	return at > 0 ? &view->event_threads[at - 1] : NULL;
 }
 
-static bool is_listed(const struct gt_live_view_threads *threads, int list, uint32_t tid)
+static bool is_in_list(const struct gt_live_view_threads *threads, int list, uint32_t tid)
 {
 	for (uint32_t i = 0; i < threads->count[list]; i++) {
 		if (threads->tids[list][i] == tid)
 			return true;
+	}
+	return false;
+}
+
+/* Itself, or as what a listed thread has started. */
+static bool is_listed(const struct gt_live_view *view, const struct gt_live_view_threads *threads,
+		      int list, uint32_t tid)
+{
+	uint64_t clock;
+
+	for (int i = 0; i < FAMILY_MAX && tid != 0; i++) {
+		if (is_in_list(threads, list, tid))
+			return true;
+		if (threads->fork == 0 || threads->count[list] == 0 || view->session == NULL)
+			return false;
+		tid = gt_session_creator(view->session, tid, &clock);
+		if (tid != 0 && clock < threads->fork)
+			return false;
 	}
 	return false;
 }
@@ -107,8 +127,8 @@ uint32_t gt_live_events_of_threads(struct gt_live_view *view, struct gt_switch *
 		const struct gt_live_view_threads *threads = threads_at(view, switches[i].clock);
 
 		if (threads != NULL &&
-		    ((threads->count[0] > 0 && !is_listed(threads, 0, switches[i].tid)) ||
-		     is_listed(threads, 1, switches[i].tid)))
+		    ((threads->count[0] > 0 && !is_listed(view, threads, 0, switches[i].tid)) ||
+		     is_listed(view, threads, 1, switches[i].tid)))
 			continue;
 		switches[kept++] = switches[i];
 	}
@@ -150,32 +170,54 @@ static uint32_t *copy_of(const uint32_t *tids, uint32_t count)
 	return copy;
 }
 
-int gt_live_event_threads_set(struct gt_live_view *view, enum gt_control_threads which,
-			      const uint32_t *tids, uint32_t count, struct gt_message *message)
+/* Under the view's lock. What holds from now on is as it was but for one list (-1: none) and
+ * `fork`. False: no memory. */
+static bool add_threads(struct gt_live_view *view, int list, const uint32_t *tids, uint32_t count,
+			uint64_t fork)
 {
-	struct gt_live_view_threads next = { .from = now() };
-	const struct gt_live_view_threads *last;
-	int list = list_of(which);
+	static const struct gt_live_view_threads none;
+	const struct gt_live_view_threads *last = threads_at(view, UINT64_MAX);
+	struct gt_live_view_threads next = { .from = now(), .fork = fork };
 
-	pthread_mutex_lock(&view->lock);
-	last = threads_at(view, UINT64_MAX);
-	next.count[list] = count;
-	next.tids[list] = copy_of(tids, count);
-	next.count[!list] = last != NULL ? last->count[!list] : 0;
-	next.tids[!list] = copy_of(last != NULL ? last->tids[!list] : NULL, next.count[!list]);
+	last = last != NULL ? last : &none;
+	for (int i = 0; i < 2; i++) {
+		next.count[i] = i == list ? count : last->count[i];
+		next.tids[i] = copy_of(i == list ? tids : last->tids[i], next.count[i]);
+	}
 	if (next.tids[0] == NULL || next.tids[1] == NULL) {
-		pthread_mutex_unlock(&view->lock);
 		free(next.tids[0]);
 		free(next.tids[1]);
-		return no_memory(message);
+		return false;
 	}
 	if (view->event_thread_count == GT_LIVE_VIEW_THREADS) {
 		forget_first(view);
 		view->event_threads[0].from = 0;
 	}
 	view->event_threads[view->event_thread_count++] = next;
+	return true;
+}
+
+int gt_live_event_threads_set(struct gt_live_view *view, enum gt_control_threads which,
+			      const uint32_t *tids, uint32_t count, struct gt_message *message)
+{
+	const struct gt_live_view_threads *last;
+	bool added;
+
+	pthread_mutex_lock(&view->lock);
+	last = threads_at(view, UINT64_MAX);
+	added = add_threads(view, list_of(which), tids, count, last != NULL ? last->fork : 0);
 	pthread_mutex_unlock(&view->lock);
-	return 0;
+	return added ? 0 : no_memory(message);
+}
+
+int gt_live_event_fork(struct gt_live_view *view, bool on, struct gt_message *message)
+{
+	bool added;
+
+	pthread_mutex_lock(&view->lock);
+	added = add_threads(view, -1, NULL, 0, on ? now() : 0);
+	pthread_mutex_unlock(&view->lock);
+	return added ? 0 : no_memory(message);
 }
 
 void gt_live_events_forget_threads(struct gt_live_view *view, uint32_t keep)

@@ -26,5 +26,7 @@ int gt_live_event_thread(struct gt_live_view *view, enum gt_control_threads whic
 			 uint32_t *tid);
 int gt_live_event_threads_set(struct gt_live_view *view, enum gt_control_threads which,
 			      const uint32_t *tids, uint32_t count, struct gt_message *message);
+/* options/event-fork. GT_ENOMEM. */
+int gt_live_event_fork(struct gt_live_view *view, bool on, struct gt_message *message);
 
 #endif

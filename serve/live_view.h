@@ -19,6 +19,7 @@ struct gt_live_marks;
 /* set_event_pid and set_event_notrace_pid, since when. */
 struct gt_live_view_threads {
 	uint64_t from; /* clock */
+	uint64_t fork; /* what listed threads start from that clock on is listed; 0: is not */
 	uint32_t *tids[2];
 	uint32_t count[2]; /* 0: the list is not set */
 };
@@ -39,6 +40,7 @@ struct gt_live_view {
 	bool overwrite; /* when marks find no room the oldest go */
 	struct gt_live_view_threads event_threads[GT_LIVE_VIEW_THREADS]; /* in order of times */
 	uint32_t event_thread_count;
+	struct gt_session *session; /* that knows who started whom; NULL: nobody does */
 	uint64_t read_of_cpu[GT_FILTER_CPU_WORDS * 64]; /* records taken out */
 };
 

@@ -158,6 +158,7 @@ static inline bool gt_control_is_of_events(enum gt_control_threads which)
 #define GT_OPTION_TEST_NOP_REFUSE GT_OPTION_BIT(35)
 #define GT_OPTION_BIN		  GT_OPTION_BIT(36)
 #define GT_OPTION_STACKTRACE	  GT_OPTION_BIT(37)
+#define GT_OPTION_EVENT_FORK	  GT_OPTION_BIT(38)
 
 /* Linux's defaults (overwrite and function-fork are the target's own). */
 #define GT_OPTIONS_DEFAULT                                                           \

@@ -29,6 +29,8 @@
 	X("irq-info", IRQ_INFO, -1, "function: the column of flags")                              \
 	X("markers", MARKERS, -1, "trace_marker can be written")                                  \
 	X("pause-on-trace", PAUSE_ON_TRACE, -1, "tracing pauses while trace is open")             \
+	X("event-fork", EVENT_FORK, -1,                                                           \
+	  "set_event_pid: what a listed thread starts is listed too")                             \
 	X("function-fork", FUNCTION_FORK, -1,                                                     \
 	  "set_ftrace_pid: what a listed thread starts is listed too")                            \
 	X("stacktrace", STACKTRACE, -1, "sched_switch: the calls that are open, below each line") \
@@ -132,12 +134,13 @@ static int64_t write_option(struct gt_control_handle *handle, const char *bytes,
 	return error != 0 ? error : taken;
 }
 
-/* Of a recording there are those that say how it is shown; a kernel has no events that stack traces
- * could stand behind. */
-#define KINDS_OF(bit)                                                              \
-	((bit) == GT_OPTION_STACKTRACE ? GT_CONTROL_PROGRAM | GT_CONTROL_RECORDING \
-	 : (bit)&GT_OPTIONS_OF_TEXT    ? GT_CONTROL_ALL                            \
-				       : GT_CONTROL_LIVE)
+/* Of a recording there are those that say how it is shown; a kernel has no events of
+ * threads. */
+#define KINDS_OF(bit)                                                                \
+	((bit) == GT_OPTION_STACKTRACE	 ? GT_CONTROL_PROGRAM | GT_CONTROL_RECORDING \
+	 : (bit) == GT_OPTION_EVENT_FORK ? GT_CONTROL_PROGRAM                        \
+	 : (bit)&GT_OPTIONS_OF_TEXT	 ? GT_CONTROL_ALL                            \
+					 : GT_CONTROL_LIVE)
 
 static bool is_there(const struct gt_control_target *target, uint64_t bit)
 {

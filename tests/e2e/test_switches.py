@@ -447,6 +447,20 @@ def test_events_of_chosen_threads(two):
     assert len(seen) == 1 and first not in seen
 
 
+def test_events_of_what_a_chosen_thread_starts(two):
+    first = int(re.findall(r">(\d+)/?<", two.get("per_thread/"))[0])
+    two.put("set_event_pid", str(first))
+    two.calls(1)
+    assert leaving(two.get("trace")) == {first}
+    two.put("options/event-fork", "1")
+    two.calls(1)
+    assert len(leaving(two.get("trace"))) == 2
+    two.put("trace", "")
+    two.put("options/event-fork", "0")
+    two.calls(1)
+    assert leaving(two.get("trace")) == {first}
+
+
 def test_calls_that_are_open_stand_behind_the_event(two):
     two.put("options/stacktrace", "1")
     two.calls(1)
