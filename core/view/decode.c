@@ -552,8 +552,9 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 
 /*
  * A kernel's CONTEXT word has no clock, and what a thread did on another CPU has to be given out
- * before it goes on here: the CONTEXT record gets the clock of what comes next. False: that is not
- * written yet.
+ * before it goes on here: the CONTEXT record gets the clock of what comes next, an interrupt's too.
+ * If that is another thread, this one was told behind what stands before it (a switch, the end of
+ * an interrupt), and may run elsewhere by the time of what follows. False: that is not written yet.
  */
 static bool clock_ahead(struct gt_decode *decode)
 {
@@ -565,16 +566,25 @@ static bool clock_ahead(struct gt_decode *decode)
 			return false;
 		if (kind == GRAFTRACE_SPECIAL_CLOCK) {
 			clock = word << 32;
+		} else if (kind == GRAFTRACE_SPECIAL_CONTEXT &&
+			   (uint32_t)word < GRAFTRACE_CONTEXT_INTERRUPT) {
+			return true;
 		} else if (kind == GRAFTRACE_SPECIAL_EVENT) {
 			uint32_t type = (uint32_t)word >> 16;
 			if (at + 1 == decode->end || at[1] == 0)
 				return !decode->growing;
 			if (type == GRAFTRACE_EVENT_LONG_RETURN ||
-			    type == GRAFTRACE_EVENT_LONG_CALL || type == GRAFTRACE_EVENT_ENTRY_ONLY)
+			    type == GRAFTRACE_EVENT_LONG_CALL ||
+			    type == GRAFTRACE_EVENT_ENTRY_ONLY) {
 				word = at[1];
-			else
+			} else {
+				bool is_full = type == GRAFTRACE_EVENT_STACK ||
+					       type == GRAFTRACE_EVENT_MARKER ||
+					       type == GRAFTRACE_EVENT_MARKER_RAW;
+				if (is_full && at[1] > decode->clock && at[1] >> 32 == clock >> 32)
+					decode->clock = at[1];
 				return true;
-			kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
+			}
 		}
 		if (graftrace_word_function(word) - 1 < GRAFTRACE_SPECIAL - 1) {
 			uint64_t old = decode->clock;
