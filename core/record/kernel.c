@@ -286,6 +286,13 @@ static void put_away(struct gt_thread *thread, struct gt_context *context)
 	context->running = 0;
 }
 
+/* A context goes away, and what was to be said of it was not: whoever takes it up says it. */
+static void note_unsaid(struct gt_context *context, uint64_t resume)
+{
+	if (resume & (GT_RESUME_MISSED | GT_RESUME_DEPTH))
+		context->writer = GT_WRITER_UNKNOWN;
+}
+
 static void take_up(struct gt_thread *thread, struct gt_context *context)
 {
 	thread->base = context;
@@ -345,9 +352,17 @@ static bool tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, ui
 	    !gt_stream_fits(thread))
 		return false;
 	uint64_t clock = gt_arch_clock();
-	uint64_t *place = gt_stream_reserve(thread, 5, false);
+	/* behind a CLOCK word where one is due: readers take this for the CPU's clock, too */
+	bool turned = thread->high != clock >> 32;
+	uint64_t *place = gt_stream_reserve(thread, 5 + turned, false);
 	if (place == NULL)
 		return false;
+	if (turned) {
+		thread->high = (uint32_t)(clock >> 32);
+		__atomic_store_n(place++,
+				 graftrace_special_word(GRAFTRACE_SPECIAL_CLOCK, thread->high),
+				 RELAXED);
+	}
 	uint64_t head =
 		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, GRAFTRACE_EVENT_SWITCH << 16 | 4);
 	__atomic_store_n(&place[0], head, RELAXED);
@@ -385,6 +400,7 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state)
 	begin(thread);
 	bool told = tell_switch(thread, thread->context->number, next->number, state);
 	put_away(thread, thread->context);
+	note_unsaid(thread->context, thread->resume);
 	bool known = next->writer == thread->generation || next->writer == 0;
 	thread->tid = next->number;
 	take_up(thread, next);
@@ -522,11 +538,14 @@ void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(ui
 	struct gt_context *context = block->context;
 	running_context = running;
 	put_away(block, context);
+	uint64_t resume = block->resume;
 	while (context->interrupted != NULL) {
 		struct gt_context *interrupted = context->interrupted;
+		resume |= context->resume;
 		context->interrupted = NULL;
 		context = interrupted;
 	}
+	note_unsaid(context, resume);
 	/* A straight line that was interrupted goes on with the frames that it began with. */
 	take_up(block, context);
 	block->mode = 0;

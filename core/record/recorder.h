@@ -234,6 +234,8 @@ uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_r
  * high half from the header or the last CLOCK word, so one goes before it where that is another. */
 uint64_t *gt_stream_reserve_at(struct gt_thread *thread, uint64_t tsc, uint32_t words,
 			       bool for_return);
+/* Opens the next sub-buffer, if there is one, where fewer words are left than that. */
+void gt_stream_make_room(struct gt_thread *thread, uint32_t words);
 /* Reads the arena's settings into the block and lets the straight line do what they say, unless
  * the slow half has to look in at the next call (no sub-buffer of the kind, little room, RESUMED to
  * be said). */

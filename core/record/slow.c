@@ -73,12 +73,19 @@ static bool say_context(struct gt_thread *thread, bool for_return)
 	return true;
 }
 
+/* CONTEXT of a thread and of its interrupt, PAD, RESUMED, CLOCK, and a LONG_RETURN. */
+#define RESUMED_WORDS 9
+
 /* Another context runs than was said, or returns went unrecorded: the next record stands on what
  * is still open here. */
 static bool say_resumed(struct gt_thread *thread, bool for_return)
 {
 	if (!thread->resume)
 		return true;
+	/* Of a kernel's thread readers tell by the record behind these words when it came: one
+	 * sub-buffer has them all. */
+	if (thread->pid == 0)
+		gt_stream_make_room(thread, RESUMED_WORDS);
 	/* Said again where another writer ran it meanwhile: readers fetch its calls from there. */
 	if (thread->said != thread->context->number || thread->resume & GT_RESUME_DEPTH) {
 		if (!say_context(thread, for_return))

@@ -485,6 +485,14 @@ uint64_t *gt_stream_reserve(struct gt_thread *thread, uint32_t words, bool for_r
 	return place;
 }
 
+void gt_stream_make_room(struct gt_thread *thread, uint32_t words)
+{
+	uint64_t free = __atomic_load_n(&gt_port_arena()->free_count, RELAXED);
+	if (free != 0 && thread->sub_buffer != NULL &&
+	    *cursor(thread) + words * 8ull > thread->hard_end)
+		gt_stream_open(thread);
+}
+
 bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return)
 {
 	uint64_t *place = gt_stream_reserve(thread, 1, for_return);
@@ -494,32 +502,21 @@ bool gt_stream_emit(struct gt_thread *thread, uint64_t word, bool for_return)
 	return true;
 }
 
-/* Makes the running clock right for a record stamped `tsc`: a CLOCK word where (tsc >> 32) changed.
- */
-static bool stamp(struct gt_thread *thread, uint64_t tsc, bool for_return)
-{
-	if (thread->sub_buffer != NULL && thread->high == tsc >> 32)
-		return true;
-	if (!gt_stream_emit(thread,
-			    graftrace_special_word(GRAFTRACE_SPECIAL_CLOCK, (uint32_t)(tsc >> 32)),
-			    for_return))
-		return false;
-	thread->high = (uint32_t)(tsc >> 32);
-	return true;
-}
-
 uint64_t *gt_stream_reserve_at(struct gt_thread *thread, uint64_t tsc, uint32_t words,
 			       bool for_return)
 {
-	for (int attempt = 0; attempt < 3; attempt++) {
-		if (!stamp(thread, tsc, for_return))
-			return NULL;
-		uint64_t *place = gt_stream_reserve(thread, words, for_return);
-		if (place == NULL || thread->high == tsc >> 32)
+	const uint32_t high = (uint32_t)(tsc >> 32);
+	/* CLOCK, a place that opens a sub-buffer whose header has the next half already, and again
+	 */
+	for (int attempt = 0; attempt < 6; attempt++) {
+		bool told = thread->sub_buffer != NULL && thread->high == high;
+		uint64_t *place = gt_stream_reserve(thread, told ? words : 1, for_return);
+		if (place == NULL || (told && thread->high == high))
 			return place;
-		/* That opened a sub-buffer, whose header has the next high half already. */
-		__atomic_store_n(place, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, words - 1),
-				 RELAXED);
+		uint64_t word = told ? graftrace_special_word(GRAFTRACE_SPECIAL_PAD, words - 1)
+				     : graftrace_special_word(GRAFTRACE_SPECIAL_CLOCK, high);
+		__atomic_store_n(place, word, RELAXED);
+		thread->high = told ? thread->high : high;
 	}
 	return NULL;
 }
