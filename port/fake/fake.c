@@ -270,3 +270,32 @@ void gt_fake_interrupt_end(void)
 	gt_kernel_leave();
 	cpu->running = cpu->interrupted[--cpu->nested];
 }
+
+/* The recorder asks by a slot, or by where its own caller runs: here on the test's stack. */
+static struct gt_context *context_at(uint64_t address)
+{
+	for (uint32_t i = 0; i < stack_count; i++)
+		if (address - stacks[i]->low < GT_FAKE_STACK_BYTES)
+			return &stacks[i]->context;
+	return &cpus[running].running->context;
+}
+
+void gt_fake_suspend(void)
+{
+	for (uint32_t i = 0; i < GT_FAKE_CPUS; i++)
+		if (cpus[i].block.self != NULL)
+			gt_kernel_suspend(&cpus[i].block, context_at);
+}
+
+void gt_fake_wake(void)
+{
+	for (uint32_t i = 0; i < GT_FAKE_CPUS; i++) {
+		struct gt_fake_cpu *cpu = &cpus[i];
+		if (cpu->running == NULL)
+			continue;
+		struct gt_fake_stack *thread =
+			cpu->nested != 0 ? cpu->interrupted[0] : cpu->running;
+		gt_kernel_wake(&cpu->block, &thread->context,
+			       cpu->nested != 0 ? &cpu->running->context : NULL);
+	}
+}

@@ -61,4 +61,9 @@ void gt_fake_switch(struct gt_fake_stack *next, uint32_t state);
 void gt_fake_interrupt(struct gt_fake_stack *stack);
 void gt_fake_interrupt_end(void);
 
+/* All CPUs that have started are suspended, as where no entry is patched any more, and woken with
+ * whatever they run by then. Calls, switches and interrupts go on meanwhile, and nobody is told. */
+void gt_fake_suspend(void);
+void gt_fake_wake(void);
+
 #endif

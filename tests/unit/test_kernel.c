@@ -309,15 +309,17 @@ static void a_paused_context_records_nothing_but_its_returns(void **state)
 	assert_int_equal(counted.unwound, 0);
 }
 
-/* Threads wander over CPUs in tiny sub-buffers, with interrupts in between: everything balances. */
-static void wandering_threads_balance(void **state)
+/* Threads wander over CPUs in tiny sub-buffers, with interrupts in between: everything balances.
+ * suspends: and the CPUs are suspended now and then; calls that return meanwhile are told as over.
+ */
+static void wander(uint64_t seed, bool suspends)
 {
-	(void)state;
 	enum { CPUS = 4, THREADS = 9 };
 	start(8 << 20, 4096);
 	struct gt_fake_stack *threads[THREADS], *interrupts[CPUS];
 	uint32_t on[CPUS], depth[THREADS] = { 0 };
-	uint64_t calls[64] = { 0 }, seed = 1, irqs = 0;
+	uint64_t calls[64] = { 0 }, irqs = 0;
+	bool suspended = false, on_now = true;
 	for (uint32_t i = 0; i < THREADS; i++)
 		threads[i] = gt_fake_stack(i + 1);
 	for (uint32_t i = 0; i < CPUS; i++) {
@@ -331,9 +333,10 @@ static void wandering_threads_balance(void **state)
 		uint32_t thread = on[cpu];
 		gt_fake_run(cpu);
 		if (chance < 45 && depth[thread] < 20) {
-			assert_true(gt_fake_call(OUTER + (uint32_t)(seed >> 50) % 3));
+			assert_int_equal(gt_fake_call(OUTER + (uint32_t)(seed >> 50) % 3),
+					 on_now && !suspended);
 			depth[thread]++;
-			calls[thread + 1]++;
+			calls[thread + 1] += on_now && !suspended;
 		} else if (chance < 85) {
 			if (depth[thread] != 0) {
 				gt_fake_return();
@@ -344,7 +347,16 @@ static void wandering_threads_balance(void **state)
 			gt_fake_call(IRQ);
 			gt_fake_return();
 			gt_fake_interrupt_end();
-			irqs++;
+			irqs += on_now && !suspended;
+		} else if (chance == 93 && suspends) {
+			suspended = !suspended;
+			if (suspended)
+				gt_fake_suspend();
+			else
+				gt_fake_wake();
+		} else if (chance == 94 && suspends) {
+			on_now = !on_now;
+			gt_kernel_set_tracing_on(on_now);
 		} else {
 			uint32_t next = (uint32_t)(seed >> 50) % THREADS;
 			bool runs = false;
@@ -356,6 +368,9 @@ static void wandering_threads_balance(void **state)
 			}
 		}
 	}
+	if (suspended)
+		gt_fake_wake();
+	gt_kernel_set_tracing_on(true);
 	for (uint32_t i = 0; i < THREADS; i++) {
 		uint32_t cpu = 0;
 		while (cpu < CPUS && on[cpu] != i)
@@ -369,6 +384,10 @@ static void wandering_threads_balance(void **state)
 		gt_fake_run(cpu);
 		while (depth[i]-- != 0)
 			gt_fake_return();
+		/* what ended unrecorded is told by the next record */
+		assert_true(gt_fake_call(LEAF));
+		gt_fake_return();
+		calls[i + 1]++;
 	}
 	struct counted counted = count();
 	uint64_t entries = 0;
@@ -378,6 +397,13 @@ static void wandering_threads_balance(void **state)
 			 entries);
 	assert_int_equal(counted.entries[IRQ], irqs);
 	assert_int_equal(counted.returns[IRQ], irqs);
+	if (suspends) {
+		uint64_t returns =
+			counted.returns[OUTER] + counted.returns[INNER] + counted.returns[LEAF];
+		assert_true(counted.unwound > 100);
+		assert_int_equal(returns + counted.unwound, entries);
+		return;
+	}
 	assert_int_equal(counted.unwound, 0);
 	assert_int_equal(counted.unknown, 0);
 	int64_t all = 0;
@@ -387,6 +413,19 @@ static void wandering_threads_balance(void **state)
 		all += counted.by_thread[i].entries;
 	}
 	assert_int_equal(all, entries + irqs);
+}
+
+static void wandering_threads_balance(void **state)
+{
+	(void)state;
+	wander(1, false);
+}
+
+static void wandering_threads_that_are_stopped_now_and_then_balance(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 17; seed++)
+		wander(seed, true);
 }
 
 static void a_full_ring_counts_and_goes_on_when_it_is_read(void **state)
@@ -542,6 +581,130 @@ static void a_clock_that_turns_over_as_a_sub_buffer_opens_is_told(void **state)
 	}
 }
 
+/* ---- suspended: nobody is told what runs ---- */
+
+static void calls_that_are_open_when_suspended_return_recorded_or_not(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *thread = gt_fake_stack(1);
+	uint64_t base = 1ull << 40;
+	gt_fake_cpu_start(0, thread);
+	gt_fake_call(OUTER);
+	gt_fake_clock(base + 1000);
+	gt_fake_call(INNER);
+	gt_fake_call(INNER);
+	gt_fake_suspend();
+	assert_false(gt_fake_call(LEAF));
+	gt_fake_return();
+	gt_fake_return(); /* an inner's */
+	gt_fake_wake();
+	assert_int_equal(gt_frames_depth(&gt_fake_cpu(0)->block), 2);
+	gt_fake_clock(base + 4000);
+	assert_true(gt_fake_call(LEAF));
+	gt_fake_clock(base + 5000);
+	gt_fake_return();
+	gt_fake_return();
+	gt_fake_clock(base + 9000);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.entries[INNER], 2);
+	assert_int_equal(counted.returns[INNER], 1);
+	assert_int_equal(counted.unwound, 1);
+	assert_int_equal(counted.entries[LEAF], 1);
+	assert_int_equal(counted.returns[LEAF], 1);
+	assert_int_equal(counted.returns[OUTER], 1);
+	assert_in_range(counted.total[OUTER], 8900, 9100);
+	assert_in_range(counted.total[INNER], 3900, 4100);
+}
+
+static void a_thread_that_moves_while_suspended_is_found(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2);
+	gt_fake_cpu_start(1, two);
+	gt_fake_call(INNER);
+	gt_fake_cpu_start(0, one);
+	gt_fake_call(OUTER);
+	gt_fake_suspend();
+	struct gt_fake_stack *three = gt_fake_stack(3);
+	gt_fake_switch(three, 0);
+	gt_fake_run(1);
+	gt_fake_switch(one, 0);
+	gt_fake_run(0);
+	gt_fake_switch(two, 0);
+	gt_fake_wake();
+	gt_fake_call(LEAF);
+	gt_fake_return();
+	gt_fake_return(); /* inner, there */
+	gt_fake_run(1);
+	gt_fake_return(); /* outer, here */
+	gt_fake_switch(three, 0);
+	gt_fake_call(LEAF);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.by_thread[1].returns, 1);
+	assert_int_equal(counted.by_thread[2].returns, 2);
+	assert_int_equal(counted.by_thread[3].returns, 1);
+	assert_int_equal(counted.unwound, 0);
+	assert_int_equal(counted.returns[OUTER], 1);
+	assert_int_equal(counted.returns[INNER], 1);
+}
+
+/* Stopped in one interrupt and woken in the next, as by whoever patches from another CPU. */
+static void an_interrupt_can_be_suspended_and_woken_in(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *thread = gt_fake_stack(1),
+			     *interrupt = gt_fake_stack(INTERRUPT_STACK);
+	gt_fake_cpu_start(0, thread);
+	gt_fake_call(OUTER);
+	gt_fake_interrupt(interrupt);
+	gt_fake_call(IRQ);
+	gt_fake_suspend();
+	gt_fake_return();
+	gt_fake_interrupt_end();
+	assert_ptr_equal(interrupt->context.top, interrupt->context.frames);
+	gt_fake_call(INNER);
+	gt_fake_interrupt(interrupt);
+	gt_fake_wake();
+	assert_true(gt_fake_call(IRQ));
+	gt_fake_return();
+	gt_fake_interrupt_end();
+	assert_true(gt_fake_call(LEAF));
+	gt_fake_return();
+	gt_fake_return();
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.entries[IRQ], 2);
+	assert_int_equal(counted.returns[IRQ], 1);
+	assert_int_equal(counted.entries[INNER], 0);
+	assert_int_equal(counted.returns[LEAF], 1);
+	assert_int_equal(counted.returns[OUTER], 1);
+	assert_int_equal(counted.unwound, 1);
+}
+
+static void a_pause_counts_while_suspended(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	gt_kernel_pause();
+	gt_fake_suspend();
+	gt_kernel_pause();
+	gt_kernel_resume();
+	gt_fake_wake();
+	assert_false(gt_fake_call(OUTER));
+	gt_fake_return();
+	gt_fake_suspend();
+	gt_kernel_resume();
+	gt_fake_wake();
+	assert_true(gt_fake_call(OUTER));
+	gt_fake_return();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -559,6 +722,11 @@ int main(void)
 		cmocka_unit_test(calls_past_the_limit_are_counted),
 		cmocka_unit_test(a_thread_that_never_returns_takes_nobody_with_it),
 		cmocka_unit_test(a_clock_that_turns_over_as_a_sub_buffer_opens_is_told),
+		cmocka_unit_test(calls_that_are_open_when_suspended_return_recorded_or_not),
+		cmocka_unit_test(a_thread_that_moves_while_suspended_is_found),
+		cmocka_unit_test(an_interrupt_can_be_suspended_and_woken_in),
+		cmocka_unit_test(a_pause_counts_while_suspended),
+		cmocka_unit_test(wandering_threads_that_are_stopped_now_and_then_balance),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
