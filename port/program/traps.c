@@ -14,9 +14,11 @@
 #define SYS_RT_SIGACTION      13
 #define SYS_RT_SIGPENDING     127
 #define SYS_RT_SIGSUSPEND     130
+#define SYS_PSELECT6	      270
 #define SYS_PPOLL	      271
 #define SYS_EPOLL_PWAIT	      281
 #define SYS_RT_TGSIGQUEUEINFO 297
+#define SYS_EPOLL_PWAIT2      441
 
 #define TRAP	     GRAFTRACE_TRAP_SIGNAL
 #define TRAP_BIT     (1ull << (TRAP - 1))
@@ -66,6 +68,8 @@ uint64_t gt_agent_trap(struct siginfo *info, uint8_t *ucontext);
 /* Masks without SIGTRAP that calls have been given instead of the program's: never changed, so a
  * handler that comes in between harms nothing. */
 static uint64_t masks[MASKS][SIGSET_WORDS];
+/* The same as pselect6(2) takes them: with their size. */
+static uint64_t sized_masks[MASKS][2];
 static uint32_t mask_count;
 static uint32_t mask_lock;
 /* The SIGTRAP that was sent last while it was blocked. */
@@ -210,6 +214,19 @@ static void take_out(uint64_t *set)
 	uint64_t mask;
 	if (has_trap(*set, &mask))
 		*set = (uint64_t)lasting_mask(mask & ~TRAP_BIT);
+}
+
+static void take_out_sized(uint64_t *set)
+{
+	uint64_t inner, mask, bytes;
+	if (*set == 0 || !gt_port_peek(*set, &inner) || !has_trap(inner, &mask) ||
+	    !gt_port_peek(*set + 8, &bytes))
+		return;
+	uint64_t *found = lasting_mask(mask & ~TRAP_BIT);
+	uint64_t *sized = sized_masks[(found - masks[0]) / SIGSET_WORDS];
+	sized[0] = (uint64_t)found; /* the same whoever writes it */
+	sized[1] = bytes;
+	*set = (uint64_t)sized;
 }
 
 /* Of this thread: makes its block if it has none. NULL: it can have none. */
@@ -425,7 +442,11 @@ int gt_traps_syscall(struct gt_hook_frame *frame)
 	case SYS_PPOLL:
 		take_out(&frame->r8);
 		return 0;
+	case SYS_PSELECT6: /* its sixth argument is the seventh of syscall(3) */
+		take_out_sized(&frame->return_address + 1);
+		return 0;
 	case SYS_EPOLL_PWAIT:
+	case SYS_EPOLL_PWAIT2:
 		take_out(&frame->r9);
 		return 0;
 	default:

@@ -8,9 +8,11 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -140,14 +142,19 @@ static void waits(void)
 {
 	struct timespec moment = { 0, 1000000 };
 	sigset_t mask;
+	const uintptr_t sized[] = { (uintptr_t)&mask, 8 };
 
 	sigfillset(&mask);
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	raise(SIGUSR1);
 	sigdelset(&mask, SIGUSR1);
 	sigsuspend(&mask);
+	raise(SIGUSR1);
 	ppoll(NULL, 0, &moment, &mask);
+	raise(SIGUSR1);
 	pselect(0, NULL, NULL, NULL, &moment, &mask);
+	raise(SIGUSR1);
+	syscall(SYS_pselect6, 0, NULL, NULL, NULL, &moment, sized);
 	sigemptyset(&mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	one();
