@@ -20,9 +20,13 @@
 #include <time.h>
 
 #define PATCHES_AT_ONCE 4096u
-/* The pause after the first round; it doubles a few times. */
-#define PAUSE_NS      1000000l
+/* The pause after the first round; it doubles a few times. None is shorter than the stop before it:
+ * where others want the processors, too, the threads have to get their turn. */
+#define PAUSE_NS      1000000ull
 #define PAUSE_DOUBLES 3
+/* Before these, the time that is allowed is so much longer: whoever is inside has hardly run. */
+#define ROUNDS_LEAST 50
+#define LIMIT_LONGER 4
 /* Rounds that wait for walks of V8's: what looks like one may be left over on a stack. */
 #define WALKS_MOST 100u
 
@@ -299,6 +303,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		error = gt_detach_unmap(out, &threads, message);
 	gt_threads_resume(out->process, &threads);
 	start = gt_monotonic_ns() - start;
+	out->stop_ns = start;
 	if (out->tracee && start > out->tracee->left_ns)
 		out->tracee->left_ns = start;
 	if (error && gt_process_ended(out->process))
@@ -323,6 +328,22 @@ static void end_waits(struct gt_detach *out)
 			 &zero, sizeof(zero));
 }
 
+/* Until the next round; false: it takes too long. */
+static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t limit_ms)
+{
+	uint32_t doubles = out->rounds - 1 < PAUSE_DOUBLES ? out->rounds - 1 : PAUSE_DOUBLES;
+	uint64_t ns = PAUSE_NS << doubles, passed = gt_monotonic_ms() - begun_ms;
+	struct timespec pause;
+
+	if (passed > limit_ms * (out->rounds < ROUNDS_LEAST ? LIMIT_LONGER : 1))
+		return false;
+	if (ns < out->stop_ns)
+		ns = out->stop_ns;
+	pause = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+	nanosleep(&pause, NULL);
+	return true;
+}
+
 int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
 		      enum gt_detach_left *left, struct gt_message *message)
 {
@@ -330,7 +351,7 @@ int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int 
 	uint64_t start = gt_monotonic_ms(), magic = 0;
 	bool done = false;
 	struct gt_maps maps;
-	int error = 0, rounds;
+	int error = 0;
 
 	*left = GT_DETACH_ALL_GONE;
 	if (!out)
@@ -350,15 +371,12 @@ int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int 
 		if (!error && out->image)
 			end_waits(out);
 	}
-	for (rounds = 0; !error && !done && out->image; rounds++) {
-		struct timespec pause = { 0, PAUSE_NS << (rounds < PAUSE_DOUBLES ? rounds
-										 : PAUSE_DOUBLES) };
-
-		error = round_of(out, limit_ms, rounds == 0, &done, message);
-		if (error || done || (out->foreign && out->lookups_gone) ||
-		    gt_monotonic_ms() - start > (uint64_t)limit_ms)
+	while (!error && !done && out->image) {
+		error = round_of(out, limit_ms, out->rounds == 0, &done, message);
+		if (!error && !done &&
+		    ((out->foreign && out->lookups_gone) ||
+		     !pause_for(out, start, (uint64_t)limit_ms)))
 			break;
-		nanosleep(&pause, NULL);
 	}
 	if (!error && !done && out->image)
 		*left = out->foreign ? GT_DETACH_LEFT_PATCH : GT_DETACH_LEFT_THREAD;

@@ -23,9 +23,11 @@ enum gt_detach_left {
 };
 
 /*
- * Takes everything out, in limit_ms at most. tracee: what this host knows of the process, or NULL.
+ * Takes everything out, in limit_ms, on a machine that is so busy that the process has hardly run
+ * meanwhile in four times as much. tracee: what this host knows of the process, or NULL.
  * *left: what stays, if it could not be all; the code is the program's own in any case, but for
- * places that someone else has written to. GT_EGONE: the process has ended; GT_EBUSY: a thread
+ * places that someone else has written to and, while a thread stands inside, the hooks by which
+ * unwinders find what it stands in. GT_EGONE: the process has ended; GT_EBUSY: a thread
  * cannot be stopped; GT_EIO, GT_ENOMEM.
  */
 int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,

@@ -62,11 +62,12 @@ struct gt_detach {
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;
-	uint32_t rounds; /* begun */
-	uint32_t walks;	 /* rounds that a walk of V8's was waited for */
-	bool quiet;	 /* all threads have left: nobody will take a slot any more */
-	bool foreign;	 /* someone else wrote over a patch */
-	bool inside;	 /* someone stands in our code */
+	uint32_t rounds;  /* begun */
+	uint64_t stop_ns; /* how long the last one's stop was */
+	uint32_t walks;	  /* rounds that a walk of V8's was waited for */
+	bool quiet;	  /* all threads have left: nobody will take a slot any more */
+	bool foreign;	  /* someone else wrote over a patch */
+	bool inside;	  /* someone stands in our code */
 };
 
 /* Whether an address is in a region or the image. */
