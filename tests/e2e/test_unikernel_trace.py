@@ -440,6 +440,12 @@ def test_tracers_and_filters_are_chosen_at_run_time(machine):
     text = ftrace(machine, "trace").decode()
     assert len(re.findall(r"\|  serve\(\) {$", text, re.M)) == 3
     assert "serve_connection" not in text and "answer()" in text
+    # the tracer function takes no notice of it
+    assert put(machine, "current_tracer", "function")[0] == 204
+    visit(machine, 3)
+    text = ftrace(machine, "trace").decode()
+    assert ": serve_connection <-" in text and ": answer <-" in text
+    assert put(machine, "current_tracer", "function_graph")[0] == 204
     assert put(machine, "set_graph_function", "")[0] == 204
     assert put(machine, "set_graph_notrace", "serve")[0] == 204
     assert ftrace(machine, "set_graph_notrace") == b"serve\n"
