@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/view/control.h"
 #include "core/view/glob.h"
 
 static bool make_room(struct gt_globs *globs)
@@ -54,22 +55,62 @@ bool gt_globs_add_all(struct gt_globs *globs, const char *const *words)
 
 bool gt_globs_remove(struct gt_globs *globs, const char *word)
 {
-	for (size_t i = 0; i < globs->count; i++) {
-		if (strcmp(globs->words[i], word) != 0)
-			continue;
-		free(globs->words[i]);
-		memmove(&globs->words[i], &globs->words[i + 1],
-			(globs->count - i) * sizeof(*globs->words));
-		globs->count--;
-		return true;
+	size_t kept = 0, count = globs->count;
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(globs->words[i], word) == 0)
+			free(globs->words[i]);
+		else
+			globs->words[kept++] = globs->words[i];
 	}
-	return false;
+	if (kept == count)
+		return false;
+	globs->words[kept] = NULL;
+	globs->count = kept;
+	return true;
 }
 
 bool gt_globs_match(const struct gt_globs *globs, const char *name)
 {
 	for (size_t i = 0; i < globs->count; i++) {
 		if (gt_glob_match(globs->words[i], name))
+			return true;
+	}
+	return false;
+}
+
+const char *gt_globs_module(const char *word)
+{
+	const char *mark = strstr(word, ":mod:");
+
+	return mark != NULL ? mark + strlen(":mod:") : NULL;
+}
+
+bool gt_globs_add_modules(struct gt_globs *modules, const char *const *words)
+{
+	for (; words != NULL && *words != NULL; words++) {
+		if (gt_globs_module(*words) != NULL &&
+		    !gt_globs_add(modules, *words, strlen(*words), false))
+			return false;
+	}
+	return true;
+}
+
+bool gt_globs_match_module(const struct gt_globs *modules, const char *object, const char *name)
+{
+	const char *slash = strrchr(object, '/');
+	const char *base = slash != NULL ? slash + 1 : object;
+
+	for (size_t i = 0; i < modules->count; i++) {
+		const char *word = modules->words[i], *module = gt_globs_module(word);
+		char glob[GT_CONTROL_WORD_BYTES + 1];
+		size_t bytes = (size_t)(module - word) - strlen(":mod:");
+
+		if (strcmp(module, base) != 0 || bytes >= sizeof(glob))
+			continue;
+		memcpy(glob, word, bytes);
+		glob[bytes] = '\0';
+		if (gt_glob_match(glob, name))
 			return true;
 	}
 	return false;

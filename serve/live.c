@@ -891,6 +891,9 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	/* What there is at the start, in case that nobody asks before the end. */
 	if (gt_live_list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
 		gt_live_list_close(&live->control, functions);
+	/* The index of names is made by the first question: here, not at somebody's first change.
+	 */
+	gt_session_has_function(session, "");
 	*live_out = live;
 	return 0;
 }

@@ -19,7 +19,7 @@
 struct names {
 	struct gt_live *live;
 	const struct gt_words *words; /* NULL: all */
-	struct gt_globs globs;	      /* … their words, which stay: some wait for their object */
+	struct gt_globs modules;      /* … and words glob:mod:object */
 	bool enabled;		      /* only those that are traced now */
 	bool touched;		      /* … or were at some time */
 	struct gt_control_name *names;
@@ -32,24 +32,6 @@ static const char *base_of(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash != NULL ? slash + 1 : path;
-}
-
-/* Whether a word glob:mod:object names the function; with name NULL: the object. */
-static bool is_of_module(const struct gt_globs *globs, const char *object, const char *name)
-{
-	for (size_t i = 0; i < globs->count; i++) {
-		const char *mark = strstr(globs->words[i], ":mod:");
-		char glob[GT_CONTROL_WORD_BYTES + 1];
-		size_t bytes = mark != NULL ? (size_t)(mark - globs->words[i]) : 0;
-
-		if (mark == NULL || bytes >= sizeof(glob) || strcmp(mark + 5, object) != 0)
-			continue;
-		memcpy(glob, globs->words[i], bytes);
-		glob[bytes] = '\0';
-		if (gt_glob_match(glob, name))
-			return true;
-	}
-	return false;
 }
 
 static int add_name(struct names *names, const struct gt_control_name *name)
@@ -77,7 +59,7 @@ static int note_name(void *data, uint32_t number, const struct gt_function *func
 	(void)number;
 	if ((names->enabled && !enabled && !(names->touched && function->touched)) ||
 	    (names->words != NULL && !gt_words_match(names->words, function->name) &&
-	     !is_of_module(&names->globs, base_of(function->object), function->name)))
+	     !gt_globs_match_module(&names->modules, function->object, function->name)))
 		return 0;
 	name = (struct gt_control_name){
 		function->name,
@@ -95,13 +77,13 @@ static int add_waiting(struct names *names)
 {
 	int error = 0;
 
-	for (size_t i = 0; error == 0 && i < names->globs.count; i++) {
-		const char *mark = strstr(names->globs.words[i], ":mod:");
-		struct gt_control_name name = { names->globs.words[i], "", 0, NULL };
-		bool loaded = mark == NULL;
+	for (size_t i = 0; error == 0 && i < names->modules.count; i++) {
+		const char *module = gt_globs_module(names->modules.words[i]);
+		struct gt_control_name name = { names->modules.words[i], "", 0, NULL };
+		bool loaded = false;
 
 		for (size_t at = 0; !loaded && at < names->count; at++)
-			loaded = strcmp(names->names[at].module, mark + 5) == 0;
+			loaded = strcmp(names->names[at].module, module) == 0;
 		if (!loaded)
 			error = add_name(names, &name);
 	}
@@ -115,12 +97,18 @@ static bool is_filter(enum gt_control_list which)
 	       which != GT_CONTROL_TOUCHED;
 }
 
+/* Whether it is of function_graph alone: these name what is there. */
+static bool is_graph(enum gt_control_list which)
+{
+	return which == GT_CONTROL_GRAPH || which == GT_CONTROL_GRAPH_NOTRACE;
+}
+
 void gt_live_list_close(struct gt_control_target *target, void *list)
 {
 	struct names *names = list;
 
 	gt_live_release(live_of(target));
-	gt_globs_clear(&names->globs);
+	gt_globs_clear(&names->modules);
 	free(names->names);
 	free(names);
 }
@@ -184,9 +172,11 @@ int gt_live_list_open(struct gt_control_target *target, enum gt_control_list whi
 		names->words = is_filter(which) ? &words : NULL;
 		names->enabled = which == GT_CONTROL_ENABLED || which == GT_CONTROL_TOUCHED;
 		names->touched = which == GT_CONTROL_TOUCHED;
-		names->globs = globs;
-		globs = (struct gt_globs){ NULL, 0, 0 };
-		error = gt_session_each_function(live->session, note_name, names);
+		if (names->words != NULL &&
+		    !gt_globs_add_modules(&names->modules, gt_globs_words(&globs)))
+			error = GT_ENOMEM;
+		if (error == 0)
+			error = gt_session_each_function(live->session, note_name, names);
 		names->words = NULL;
 		if (error == 0)
 			error = add_waiting(names);
@@ -285,7 +275,7 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
  */
 struct search {
 	const char *glob;
-	const struct gt_globs *list; /* NULL: every function */
+	const struct gt_words *list; /* NULL: every function */
 	struct gt_globs
 		*kept; /* names of the list that the glob does not match; NULL: not wanted */
 	bool found;
@@ -298,7 +288,7 @@ static int search_name(void *data, uint32_t number, const struct gt_function *fu
 
 	(void)number;
 	(void)enabled;
-	if (search->list != NULL && !gt_globs_match(search->list, function->name))
+	if (search->list != NULL && !gt_words_match(search->list, function->name))
 		return 0;
 	if (gt_glob_match(search->glob, function->name)) {
 		search->found = true;
@@ -351,8 +341,9 @@ static int add_waiting_word(struct gt_globs *to, const char *glob, size_t bytes,
 	return added ? 0 : no_memory(message);
 }
 
-static int each_of_module(struct gt_control_target *target, struct gt_globs *to, const char *glob,
-			  size_t bytes, const char *module, size_t module_bytes,
+/* waits: a word for an object that is not loaded may be added, too. */
+static int each_of_module(struct gt_control_target *target, struct gt_globs *to, bool waits,
+			  const char *glob, size_t bytes, const char *module, size_t module_bytes,
 			  struct gt_message *message)
 {
 	struct gt_globs word = { NULL, 0, 0 };
@@ -368,7 +359,7 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 		return no_memory(message);
 	if (search.found)
 		return 0;
-	if (!search.loaded) /* it may be loaded yet */
+	if (!search.loaded && waits) /* it may be loaded yet */
 		return add_waiting_word(to, glob, bytes, module, module_bytes, message);
 	gt_message_set(message, "no function of '%.*s' matches '%.*s'",
 		       (int)(module_bytes < 80 ? module_bytes : 80), module,
@@ -383,8 +374,8 @@ static int add_word(struct gt_control_target *target, struct edit *edit, const c
 	const char *added;
 
 	if (module != NULL)
-		return each_of_module(target, &edit->globs, glob, bytes, module, module_bytes,
-				      message);
+		return each_of_module(target, &edit->globs, !is_graph(edit->which), glob, bytes,
+				      module, module_bytes, message);
 	if (!gt_globs_add(&edit->globs, glob, bytes, plain))
 		return no_memory(message);
 	added = edit->globs.words[edit->globs.count - 1];
@@ -397,23 +388,14 @@ static int add_word(struct gt_control_target *target, struct edit *edit, const c
 	return GT_EINVAL;
 }
 
-static bool keep_waiting(struct gt_globs *to, const struct gt_globs *from)
-{
-	for (size_t i = 0; i < from->count; i++) {
-		if (strstr(from->words[i], ":mod:") != NULL &&
-		    !gt_globs_add(to, from->words[i], strlen(from->words[i]), false))
-			return false;
-	}
-	return true;
-}
-
 static int remove_word(struct gt_control_target *target, struct edit *edit, const char *glob,
 		       size_t bytes, const char *module, size_t module_bytes,
 		       struct gt_message *message)
 {
 	struct gt_globs word = { NULL, 0, 0 };
 	struct gt_globs kept = { NULL, 0, 0 };
-	struct search search = { NULL, &edit->globs, &kept, false };
+	struct gt_words words = { .slot_count = 0 };
+	struct search search = { NULL, &words, &kept, false };
 	int error = 0;
 
 	if (module != NULL) {
@@ -425,7 +407,8 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 		gt_globs_clear(&waiting);
 		if (removed)
 			return 0;
-		error = each_of_module(target, &word, glob, bytes, module, module_bytes, message);
+		error = each_of_module(target, &word, true, glob, bytes, module, module_bytes,
+				       message);
 		for (size_t i = 0; error == 0 && i < word.count; i++)
 			error = remove_word(target, edit, word.words[i], strlen(word.words[i]),
 					    NULL, 0, message);
@@ -437,12 +420,13 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 	} else if (!gt_globs_remove(&edit->globs, word.words[0])) {
 		/* Not as it was written: the list becomes the names that are left of it. */
 		search.glob = word.words[0];
-		if (gt_session_each_function(live_of(target)->session, search_name, &search) < 0) {
+		if (gt_words_init(&words, &gt_host_memory, gt_globs_words(&edit->globs)) != 0 ||
+		    gt_session_each_function(live_of(target)->session, search_name, &search) < 0) {
 			error = no_memory(message);
 		} else if (!search.found) {
 			gt_message_set(message, "'%.80s' matches nothing of the list", search.glob);
 			error = GT_EINVAL;
-		} else if (!keep_waiting(&kept, &edit->globs)) {
+		} else if (!gt_globs_add_modules(&kept, gt_globs_words(&edit->globs))) {
 			error = no_memory(message);
 		} else {
 			gt_globs_clear(&edit->globs);
@@ -450,6 +434,7 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 			kept = (struct gt_globs){ NULL, 0, 0 };
 		}
 	}
+	gt_words_fini(&words);
 	gt_globs_clear(&kept);
 	gt_globs_clear(&word);
 	return error;

@@ -33,6 +33,7 @@ void gt_route_init(struct gt_route *route)
 	route->want = (struct gt_route_want){ .tracer = GRAFTRACE_TRACER_NOP };
 	route->filter = route->notrace = route->graph = route->graph_notrace =
 		(struct gt_words){ .slot_count = 0 };
+	route->filter_modules = route->notrace_modules = (struct gt_globs){ NULL, 0, 0 };
 	memset(route->lists, 0, sizeof(route->lists));
 	route->filtered = route->rooted = false;
 	route->functions = NULL;
@@ -77,6 +78,8 @@ static void free_words(struct gt_route *route)
 	gt_words_fini(&route->graph_notrace);
 	for (int i = 0; i < 4; i++)
 		free_list(route->lists[i]);
+	gt_globs_clear(&route->filter_modules);
+	gt_globs_clear(&route->notrace_modules);
 }
 
 int gt_route_set(struct gt_route *route, const struct gt_route_want *want)
@@ -99,11 +102,16 @@ int gt_route_set(struct gt_route *route, const struct gt_route_want *want)
 	if (error == 0)
 		error = gt_words_init(&fresh.graph_notrace, &gt_host_memory,
 				      (const char *const *)fresh.lists[3]);
+	if (error == 0 && (!gt_globs_add_modules(&fresh.filter_modules, want->filter) ||
+			   !gt_globs_add_modules(&fresh.notrace_modules, want->notrace)))
+		error = GT_ENOMEM;
 	if (error != 0) {
 		free_words(&fresh);
 		return error;
 	}
 	free_words(route);
+	route->filter_modules = fresh.filter_modules;
+	route->notrace_modules = fresh.notrace_modules;
 	memcpy(route->lists, fresh.lists, sizeof(fresh.lists));
 	route->filter = fresh.filter;
 	route->notrace = fresh.notrace;
@@ -152,7 +160,9 @@ static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_fun
 	function->out = wants_calls(route) && gt_words_match(&route->graph_notrace, named.name);
 	function->wanted =
 		!gt_words_match(&route->notrace, named.name) &&
-		(!route->filtered || function->root || gt_words_match(&route->filter, named.name));
+		!gt_globs_match_module(&route->notrace_modules, named.object, named.name) &&
+		(!route->filtered || function->root || gt_words_match(&route->filter, named.name) ||
+		 gt_globs_match_module(&route->filter_modules, named.object, named.name));
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include "core/view/decode.h"
 #include "core/view/target.h"
 #include "core/view/words.h"
+#include "serve/globs.h"
 
 #define GT_ROUTE_PIECE_BYTES 16384
 /* The address that a caller has of whom nothing is known. */
@@ -60,8 +61,9 @@ struct gt_route {
 	struct gt_route_want want; /* its lists are in the words */
 	struct gt_words filter, notrace, graph, graph_notrace;
 	char **lists[4];
-	bool filtered, rooted;		     /* there is a filter, a graph list */
-	struct gt_route_function *functions; /* by number */
+	struct gt_globs filter_modules, notrace_modules; /* words glob:mod:object of these */
+	bool filtered, rooted;				 /* there is a filter, a graph list */
+	struct gt_route_function *functions;		 /* by number */
 	uint32_t function_count;
 	struct gt_route_command *commands;
 	uint32_t command_count; /* room for so many */

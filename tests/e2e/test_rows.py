@@ -268,6 +268,36 @@ def test_functions_of_an_object_that_is_loaded_later_are_waited_for(loader):
     assert function_names(loader.read("trace")) == ["near"]
 
 
+def test_an_instance_waits_for_functions_of_an_object_too(loader):
+    loader.write("current_tracer", "function_graph")
+    paths = [loader.path / "instances" / name for name in ("only", "not")]
+    for path, file in zip(paths, ("set_ftrace_filter", "set_ftrace_notrace")):
+        path.mkdir()
+        (path / file).write_text("d*:mod:libfar.so")
+        (path / "current_tracer").write_text("function_graph")
+    loader.calls(loader.library)
+    loader.calls("call")
+    assert function_names((paths[0] / "trace").read_text()) == ["deep"]
+    assert (paths[0] / "set_ftrace_filter").read_text() == "deep [libfar.so]\n"
+    names = function_names((paths[1] / "trace").read_text())
+    assert "deep" not in names and "far" in names
+
+
+def test_what_is_below_a_function_is_asked_of_loaded_objects_alone(loader):
+    for name in ("set_graph_function", "set_graph_notrace"):
+        assert refused(loader.write, name, "d*:mod:libfar.so") == errno.EINVAL
+    loader.calls(loader.library)
+    loader.write("set_graph_function", "d*:mod:libfar.so")
+    assert loader.read("set_graph_function") == "deep [libfar.so]\n"
+
+
+def test_a_name_that_was_written_twice_is_taken_out_at_once(mounted):
+    for name in ("leaf", "leaf", "other"):
+        mounted.write("set_ftrace_filter", name, os.O_APPEND)
+    mounted.write("set_ftrace_filter", "!leaf", os.O_APPEND)
+    assert mounted.read("set_ftrace_filter") == "other\n"
+
+
 def test_functions_of_an_object_that_is_loaded_later_can_be_left_out(loader):
     loader.write("set_ftrace_notrace", "deep:mod:libfar.so")
     assert loader.read("set_ftrace_notrace") == "deep:mod:libfar.so\n"
