@@ -179,6 +179,12 @@ def test_a_deadlock_says_who_waits_for_whom():
     assert "fault_deadlock+0x" in output and "take_second_then_first+0x" in output
 
 
+def test_a_processor_that_takes_no_interrupt_is_reported():
+    with Machine(TARGET="faults", CPUS=2, OPTIONS="fault=hang") as machine:
+        machine.wait_for(r"\*\*\* CPU (\d) has taken no interrupt for 10 s; it does this:\n"
+                         r"on CPU \1, thread 1 \(main\)\n.* fault_hang\+", timeout=120)
+
+
 def test_exhausted_memory_is_reported_and_survived():
     code, output, _ = call("run", TARGET="faults", OPTIONS="fault=memory", MEMORY="64M")
     assert code == 1
