@@ -663,14 +663,19 @@ static int read_mail(struct gt_session *session)
 
 int gt_follow_work(struct gt_session *session, uint64_t now)
 {
-	int done = read_mail(session), error;
+	int done = read_mail(session), error, ended, late;
 
 	if (done < 0)
 		return done;
 	error = gt_drain_find_writers(&session->drain);
 	if (error)
 		return error;
-	done += ends_of_processes(session);
+	ended = ends_of_processes(session);
+	/* What they have posted since we looked: nobody may come here again. */
+	late = ended ? read_mail(session) : 0;
+	if (late < 0)
+		return late;
+	done += ended + late;
 	ends_of_threads(session, now);
 	done += gt_follow_clear_full(session);
 	return done;
