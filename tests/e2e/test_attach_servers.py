@@ -168,16 +168,18 @@ def postgres():
 
 
 def rounds(graftrace, command, pid, *more):
-    """Attaches and detaches ROUNDS times while the load runs, again and again; what each load said."""
-    said, calls = [], 0
+    """Attaches and detaches ROUNDS times while the load runs, again and again; what each load said. Some
+    times more if none of these saw anything of it: on a busy machine it can be over by then."""
+    said, calls, i = [], 0, 0
     load = None
     try:
-        for i in range(ROUNDS):
+        while i < ROUNDS or (calls == 0 and i < ROUNDS + 100):
             load = load or start(command)
             done = graftrace("record", *more, "-P", pid, "--for", f"{TIMES_MS[i % len(TIMES_MS)]}ms")
             assert "keeps the recorder's memory" not in done.stderr, f"round {i}: {done.stderr}"
             calls += int(re.search(r"([\d,]+) calls?,", done.stderr).group(1).replace(",", ""))
-            if load.poll() is not None or i == ROUNDS - 1:
+            i += 1
+            if load.poll() is not None or i >= ROUNDS:
                 out, err = load.communicate(timeout=300)
                 assert load.returncode == 0, f"round {i}: {out}{err}"
                 said.append(out)
