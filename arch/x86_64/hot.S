@@ -34,6 +34,7 @@
 #define LEAVE_UNTRACED				\
 	addq $(GT_STUB_UNTRACED - GT_STUB_CALLED), (%rsp); \
 	ret
+#define TO_MIRROR(slot) add T(GT_THREAD_MIRROR), slot
 /* out: register = function number * 32; stub: where the stub's return address stands */
 	.macro FUNCTION_32 stub, register
 	mov \stub(%rsp), \register
@@ -48,6 +49,7 @@
 #else
 #define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
 
+#define TO_MIRROR(slot) btc $GT_MIRROR_BIT, slot
 #define LEAVE_TRACED   clc; ret
 #define LEAVE_UNTRACED stc; ret
 	.macro FUNCTION_32 stub, register
@@ -108,7 +110,7 @@ gt_hot_start:
 	jz entry_maybe_stub_\name
 #endif
 entry_goes_on_\name:
-	btc $GT_MIRROR_BIT, %rcx
+	TO_MIRROR(%rcx)
 	mov %rax, (%rcx)
 	.endm
 
@@ -419,7 +421,7 @@ exit_pop:
 	movq $-1, GT_FRAME_SLOT(%rdx)
 	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
 	lea 24(%rsp), %rdx
-	btc $GT_MIRROR_BIT, %rdx
+	TO_MIRROR(%rdx)
 	mov (%rdx), %rax
 	mov %rax, 24(%rsp)
 	RESTORE

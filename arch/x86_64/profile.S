@@ -142,7 +142,7 @@ exit_profile_goes_on:
 	pop %rdi
 	pop %rsi
 	lea 24(%rsp), %rdx
-	btc $GT_MIRROR_BIT, %rdx
+	TO_MIRROR(%rdx)
 	mov (%rdx), %rax
 	mov %rax, 24(%rsp)
 	RESTORE

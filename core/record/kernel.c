@@ -118,7 +118,7 @@ static void forget_call(uint64_t slot)
 
 uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 {
-	uint64_t address = *(const uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+	uint64_t address = *(const uint64_t *)gt_kernel_mirror(slot);
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
 	if (thread == NULL) {
@@ -297,8 +297,7 @@ static void take_up(struct gt_thread *thread, struct gt_context *context)
 {
 	thread->base = context;
 	gt_frames_load(thread, context);
-	thread->mirror = context->low >> GT_MIRROR_BIT & 1 ? -(1ull << GT_MIRROR_BIT)
-							   : 1ull << GT_MIRROR_BIT;
+	thread->mirror = gt_kernel_mirror(context->low) - context->low;
 	/* of an interrupt its own count decides, whatever it interrupts */
 	thread->outside = (uint8_t)((context->outside && gt_record_has_roots()) |
 				    (context->paused != 0) * 2 | is_left_out(thread->tid) * 4);

@@ -12,8 +12,8 @@
  *    gt_kernel_cpu_start: traced functions may run before, and are not recorded then (with stacks
  *    in the lower half of addresses none may).
  *
- * Stacks: each has its mirror at address XOR 1 << GT_MIRROR_BIT, mapped before it is used. A stack
- * that has none is no context; traced functions that run on it go unrecorded, and are counted.
+ * Stacks: each has its mirror at gt_kernel_mirror(address), mapped before it is used. A stack that
+ * has none is no context; traced functions that run on it go unrecorded, and are counted.
  *
  * No preemption inside the recorder: an interrupt that finds gt_kernel_in_recorder(rip) true must
  * not switch threads on its way out (the switch comes with the next interrupt), nor call a traced

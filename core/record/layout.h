@@ -102,8 +102,12 @@
 #define GT_STUB_CALLED	 391
 #define GT_STUB_UNTRACED 396
 
-/* The mirror of a return slot lies at slot XOR this. */
-#define GT_MIRROR_BIT 46
+/* The mirror of a return slot lies at slot XOR 1 << GT_MIRROR_BIT. In kernels it lies another
+ * GT_KERNEL_MIRROR_SKEW bytes further (gt_kernel_mirror): a stack's pages and their twins are used
+ * in turns at every call, and what looks translations up by the low bits of a page's number, as
+ * QEMU does, has but one place for both otherwise. */
+#define GT_MIRROR_BIT	      46
+#define GT_KERNEL_MIRROR_SKEW 0x20000
 
 /* struct graftrace_profile_entry, and how a function's number finds its own: 64 to a page */
 #define GT_PROFILE_HITS		0

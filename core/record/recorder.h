@@ -343,6 +343,12 @@ bool gt_record_mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t cou
  * there is no room. */
 bool gt_record_announce(struct gt_thread *thread);
 
+/* A kernel's mirror: where the twin of a stack's word lies. One distance for a whole stack. */
+static inline uint64_t gt_kernel_mirror(uint64_t slot)
+{
+	return (slot ^ 1ull << GT_MIRROR_BIT) + GT_KERNEL_MIRROR_SKEW;
+}
+
 /* True: traced, the mirror has the real return address. `hole`: a word that the straight line
  * reserved and did not use, or NULL. */
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,

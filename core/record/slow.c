@@ -225,7 +225,11 @@ static bool enter_only(struct gt_thread *thread, uint32_t function)
 
 static uint64_t *mirror_of(uint64_t slot)
 {
+#ifdef GT_KERNEL
+	return (uint64_t *)gt_kernel_mirror(slot);
+#else
 	return (uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+#endif
 }
 
 /* Makes the stack what it is for a call at slot. stub: the return address there is a stub's: a tail

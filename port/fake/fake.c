@@ -143,7 +143,7 @@ void gt_fake_start(uint64_t ring_bytes, uint32_t sub_buffer_bytes)
 		munmap(arena, arena_bytes);
 	for (uint32_t i = 0; i < stack_count; i++) {
 		munmap((void *)stacks[i]->low, GT_FAKE_STACK_BYTES);
-		munmap((void *)(stacks[i]->low ^ 1ull << GT_MIRROR_BIT), GT_FAKE_STACK_BYTES);
+		munmap((void *)gt_kernel_mirror(stacks[i]->low), GT_FAKE_STACK_BYTES);
 		free(stacks[i]);
 	}
 	stack_count = 0;
@@ -172,8 +172,8 @@ static uint64_t map_stack(void)
 			mmap((void *)at, GT_FAKE_STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
 		if (low == MAP_FAILED)
 			continue;
-		if (mmap((void *)(at ^ 1ull << GT_MIRROR_BIT), GT_FAKE_STACK_BYTES,
-			 PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED)
+		if (mmap((void *)gt_kernel_mirror(at), GT_FAKE_STACK_BYTES, PROT_READ | PROT_WRITE,
+			 flags, -1, 0) != MAP_FAILED)
 			return at;
 		munmap(low, GT_FAKE_STACK_BYTES);
 	}

@@ -2,7 +2,8 @@
 /*
  * The first instructions, and the switch of stacks. QEMU enters at start32 as the PVH note says: 32-bit,
  * flat, no paging. The tables below map the first gigabyte as it is, in pages of 2 MiB; and, for the
- * tracer, the page of `mirrors` once more at the addresses of `stacks` XOR 2^46. Nothing here is traced.
+ * tracer, the page of `mirrors` once more at the addresses of `stacks` XOR 2^46: the mirrors of stacks in its
+ * first 1920 KiB lie there (gt_kernel_mirror). Nothing here is traced.
  */
 #define CODE 8
 #define DATA 16

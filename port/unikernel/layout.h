@@ -10,8 +10,8 @@
  *	ffffe000 00000000  stacks, each between unmapped pages
  *	ffffffff 80000000  the kernel, at its physical address, each page writable or executable
  *
- * The twin of a stack's word lies at its address XOR 1 << MIRROR_BIT: the tracer keeps real return
- * addresses there.
+ * The tracer keeps real return addresses in the twin of a stack's word, at the word's address +
+ * MIRROR_DISTANCE.
  */
 #ifndef PORT_UNIKERNEL_LAYOUT_H
 #define PORT_UNIKERNEL_LAYOUT_H
@@ -19,16 +19,16 @@
 #define PAGE_BYTES	 4096
 #define LARGE_PAGE_BYTES 0x200000
 
-#define KERNEL_BASE  0xffffffff80000000
-#define DIRECT_BASE  0xffff800000000000
-#define DIRECT_LIMIT 0x8000000000 /* bytes: one entry of the top table */
-#define DEVICE_BASE  0xffff808000000000
-#define MAP_BASE     0xffffc00000000000
-#define STACK_BASE   0xffffe00000000000
-#define STACK_STRIDE 0x200000 /* each stack has this much address space, most of it unmapped */
-#define STACK_COUNT  16384
-#define MIRROR_BIT   46
-#define TRAMPOLINE   0x8000 /* physical; where the other processors begin */
+#define KERNEL_BASE	0xffffffff80000000
+#define DIRECT_BASE	0xffff800000000000
+#define DIRECT_LIMIT	0x8000000000 /* bytes: one entry of the top table */
+#define DEVICE_BASE	0xffff808000000000
+#define MAP_BASE	0xffffc00000000000
+#define STACK_BASE	0xffffe00000000000
+#define STACK_STRIDE	0x200000 /* each stack has this much address space, most of it unmapped */
+#define STACK_COUNT	16384
+#define MIRROR_DISTANCE (0x20000 - (1ll << 46)) /* gt_kernel_mirror */
+#define TRAMPOLINE	0x8000			/* physical; where the other processors begin */
 
 #define BOOT_STACK_BYTES 16384
 

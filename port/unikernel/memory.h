@@ -77,7 +77,7 @@ void free(void *object);
 /* ---- stacks.c ---- */
 
 /* A stack of at least `bytes` (at most 1 MiB) with unmapped pages around it and its mirror twin at
- * (address ^ 1 << MIRROR_BIT). Its top, 16-byte aligned; 0: no memory. *low is its lowest address.
+ * (address + MIRROR_DISTANCE). Its top, 16-byte aligned; 0: no memory. *low is its lowest address.
  */
 uint64_t stack_allocate(uint64_t bytes, uint64_t *low);
 void stack_release(uint64_t low);

@@ -65,7 +65,7 @@ uint64_t stack_allocate(uint64_t bytes, uint64_t *low)
 	spin_unlock(&lock, flags);
 
 	*low = top_of(index) - pages * PAGE_BYTES;
-	if (!mapped && !(map(*low, pages) && map(*low ^ 1ull << MIRROR_BIT, pages)))
+	if (!mapped && !(map(*low, pages) && map(*low + MIRROR_DISTANCE, pages)))
 		return 0;
 	return top_of(index);
 }

@@ -346,7 +346,7 @@ uint64_t trace_return_address(uint64_t slot, uint64_t value)
 	uint64_t low, top;
 	if (!gt_port_is_stub_return(value) || !stack_bounds(slot, &low, &top))
 		return value;
-	return *(const uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+	return *(const uint64_t *)gt_kernel_mirror(slot);
 }
 
 /* ---- the end of a crash report ---- */

@@ -208,8 +208,8 @@ static uint64_t make_stack(uint64_t near)
 		if (mmap((void *)at, STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0) ==
 		    MAP_FAILED)
 			continue;
-		if (mmap((void *)(at ^ 1ull << GT_MIRROR_BIT), STACK_BYTES, PROT_READ | PROT_WRITE,
-			 flags, -1, 0) != MAP_FAILED)
+		if (mmap((void *)gt_kernel_mirror(at), STACK_BYTES, PROT_READ | PROT_WRITE, flags,
+			 -1, 0) != MAP_FAILED)
 			return at;
 	}
 	abort();
