@@ -218,12 +218,12 @@ void net_init(struct pci_device *pci)
 	IP4_ADDR(&address, 10, 0, 2, 15);
 	IP4_ADDR(&mask, 255, 255, 255, 0);
 	IP4_ADDR(&gateway, 10, 0, 2, 2);
+	virtio_ready(&device); /* before anything is sent */
 	LOCK_TCPIP_CORE();
 	netif_add(&netif, &address, &mask, &gateway, NULL, init_netif, tcpip_input);
 	netif_set_default(&netif);
 	netif_set_up(&netif);
 	UNLOCK_TCPIP_CORE();
-	virtio_ready(&device);
 	if (!thread_create("net", receive_thread, NULL, 0, true))
 		console_print("no memory for the network's thread\n");
 	virtio_queue_ring(&receive);
