@@ -771,8 +771,14 @@ int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
 			decode->word++;
 			continue;
 		}
+		uint64_t before = decode->clock;
 		kind = function < GRAFTRACE_SPECIAL ? call_word(decode, record, word)
 						    : special(decode, record, word);
+		/* One that belongs behind its CLOCK word (rule 2) changes no other's half. */
+		if (decode->clock >> 32 != before >> 32 &&
+		    (function < GRAFTRACE_SPECIAL ||
+		     function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT))
+			decode->clock = before;
 		if (kind > 0)
 			return kind;
 		if (kind < 0)

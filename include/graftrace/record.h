@@ -16,7 +16,8 @@
  *  2. Clocks are the low 32 bits of the time stamp counter; the high 32 bits are those of the
  *     sub-buffer's clock until a CLOCK word states new ones. Writers nested in each other can run
  *     backwards by a little, and one that was interrupted can stand just before the CLOCK word that
- *     it belongs behind: where a clock comes out more than 2^31 below the one before it, add 2^32.
+ *     it belongs behind: where a clock comes out more than 2^31 below the one before it, add 2^32,
+ *     to that one alone.
  *  3. A function number at or above GRAFTRACE_SPECIAL is no function: see enum graftrace_special.
  *  4. A sub-buffer can be read alone: its header has the full clock, the context, the depth and
  *     the innermost open calls at its start, and a return whose entry came before the sub-buffer

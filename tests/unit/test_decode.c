@@ -439,6 +439,28 @@ static void a_long_return_whose_entry_is_told_one_half_too_late_is_its_own(void 
 	builder_free(&b);
 }
 
+/* What a handler recorded stands behind the word that it interrupted, and before the CLOCK word. */
+static void a_word_that_belongs_behind_its_clock_moves_nobody_else(void **state)
+{
+	struct builder b = builder_make((2ull << 32) - 100);
+	(void)state;
+	builder_word(&b, graftrace_word(1, 0, 50));
+	builder_word(&b, graftrace_word(2, 0, (uint32_t)-80));
+	builder_word(&b, graftrace_word(2, 1, (uint32_t)-70));
+	builder_special(&b, GRAFTRACE_SPECIAL_CLOCK, 2);
+	builder_word(&b, graftrace_word(1, 1, 90));
+	feed(&b);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	assert_int_equal(record.clock, (2ull << 32) + 50);
+	expect(GT_RECORD_ENTRY, 2, 1);
+	assert_int_equal(record.clock, (2ull << 32) - 80);
+	expect(GT_RECORD_RETURN, 2, 1);
+	assert_int_equal(record.clock, (2ull << 32) - 70);
+	expect(GT_RECORD_RETURN, 1, 0);
+	assert_int_equal(record.clock - record.start, 40);
+	builder_free(&b);
+}
+
 static void after_a_stop_the_calls_that_ended_meanwhile_are_taken_off(void **state)
 {
 	struct builder b = builder_make(1000);
@@ -701,6 +723,7 @@ int main(void)
 		TEST(two_hundred_thousand_frames_return_one_by_one),
 		TEST(without_memory_the_innermost_frames_are_kept),
 		TEST(a_threshold_recording_has_returns_only),
+		TEST(a_word_that_belongs_behind_its_clock_moves_nobody_else),
 		TEST(a_long_return_whose_entry_is_told_one_half_too_late_is_its_own),
 		TEST(after_a_stop_the_calls_that_ended_meanwhile_are_taken_off),
 		TEST(entry_only_calls_and_markers_do_not_nest),
