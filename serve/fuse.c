@@ -67,6 +67,10 @@ int gt_fuse_errno(int64_t error)
 		return EEXIST;
 	case GT_EBADF:
 		return EBADF;
+	case GT_ERANGE:
+		return ERANGE;
+	case GT_ENODEV:
+		return ENODEV;
 	default:
 		return EIO;
 	}

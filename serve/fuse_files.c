@@ -172,6 +172,7 @@ static bool read_file(struct gt_fuse_job *job)
 		fuse_reply_err(job->request, ENOMEM);
 		return true;
 	}
+	file->reader.nonblocking = job->info.flags & O_NONBLOCK;
 	if (file->waits) {
 		got = read_waiting(file, buffer, job->bytes, &message);
 	} else {

@@ -46,7 +46,7 @@ static mode_t mode_of(const struct gt_control_node *node)
 	unsigned access;
 
 	if (node->file == NULL)
-		return S_IFDIR | (node->directory_bytes == 0 ? 0700 : 0750);
+		return S_IFDIR | (node->directory_bytes == 0 && !node->instances ? 0700 : 0750);
 	access = gt_control_access(node->target, node->file);
 	if (access == GT_CONTROL_WRITE)
 		return S_IFREG | 0220;

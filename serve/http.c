@@ -110,6 +110,8 @@ static unsigned status_of(int64_t error)
 {
 	switch (error) {
 	case GT_EINVAL:
+	case GT_ERANGE:
+	case GT_ENODEV:
 		return MHD_HTTP_BAD_REQUEST;
 	case GT_ENOENT:
 		return MHD_HTTP_NOT_FOUND;

@@ -424,8 +424,13 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 		    gt_session_each_function(live_of(target)->session, search_name, &search) < 0) {
 			error = no_memory(message);
 		} else if (!search.found) {
-			gt_message_set(message, "'%.80s' matches nothing of the list", search.glob);
-			error = GT_EINVAL;
+			/* as on Linux a function may be taken out of a filter that lacks it */
+			if ((edit->which != GT_CONTROL_FILTER &&
+			     edit->which != GT_CONTROL_NOTRACE) ||
+			    !gt_session_has_function(live_of(target)->session, search.glob)) {
+				gt_message_set(message, "no function matches '%.80s'", search.glob);
+				error = GT_EINVAL;
+			}
 		} else if (!gt_globs_add_modules(&kept, gt_globs_words(&edit->globs))) {
 			error = no_memory(message);
 		} else {

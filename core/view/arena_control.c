@@ -340,8 +340,7 @@ static int mark(struct gt_arena_control *control, struct edit *edit, const char 
 			continue;
 		if (plain ? !is_same(text, function.name) : !gt_glob_match(text, function.name))
 			continue;
-		if (value || edit->marks[i])
-			any = true;
+		any = any || value || edit->marks[i] || edit->bit == FILTER || edit->bit == NOTRACE;
 		edit->marks[i] = value;
 	}
 	if (!any)

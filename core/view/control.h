@@ -174,7 +174,7 @@ static inline bool gt_control_is_of_events(enum gt_control_threads which)
 	 GT_OPTION_GRAPH_DURATION | GT_OPTION_GRAPH_PROC | GT_OPTION_GRAPH_ABSTIME |               \
 	 GT_OPTION_GRAPH_TAIL | GT_OPTION_GRAPH_OVERRUN | GT_OPTION_GRAPH_IRQS |                   \
 	 GT_OPTION_FUNC_NO_REPEATS | GT_OPTION_VERBOSE | GT_OPTION_RAW | GT_OPTION_HEX |           \
-	 GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_PRINTK_MSG_ONLY |                 \
+	 GT_OPTION_BIN | GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_PRINTK_MSG_ONLY | \
 	 GT_OPTION_LATENCY_FORMAT | GT_OPTION_RECORD_CMD | GT_OPTION_RECORD_TGID |                 \
 	 GT_OPTION_SLEEP_TIME | GT_OPTION_STACKTRACE)
 
@@ -458,7 +458,8 @@ struct gt_control_entry {
 
 #define GT_CONTROL_WORD_BYTES 1024 /* a word of a list may have */
 
-/* An open control file. The caller's memory; the fields are the table's, but `writer`. */
+/* An open control file. The caller's memory; the fields are the table's, but `writer` and
+ * `nonblocking`. */
 struct gt_control_handle {
 	struct gt_control_target *target;
 	const struct gt_control_file *file;
@@ -468,6 +469,7 @@ struct gt_control_handle {
 	void *opened;			 /* list, edit or text of the target's operations */
 	bool unset;			 /* the list is not set */
 	bool given;			 /* something of it was given already */
+	bool nonblocking;		 /* the door's: the reader would not wait (O_NONBLOCK) */
 	uint64_t line;			 /* next to be given */
 	size_t line_given;		 /* bytes of it that were given already */
 	size_t bad_at;			 /* of the write in work: where it went wrong */

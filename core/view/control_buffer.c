@@ -23,12 +23,11 @@ static int64_t write_size(struct gt_control_handle *handle, const char *bytes, s
 			  struct gt_message *message)
 {
 	int64_t taken = (int64_t)count;
-	const char *start = bytes;
 	uint64_t value = 0;
 	int error;
 
-	gt_row_strip(&bytes, &count);
-	handle->bad_at = (size_t)(bytes - start);
+	gt_row_strip_line(bytes, &count);
+	handle->bad_at = 0;
 	error = gt_row_number(bytes, count, UINT64_MAX / 1024, &value, message);
 	if (error == 0 && value == 0)
 		return REFUSE(message, GT_EINVAL, "a size above zero is wanted");

@@ -25,11 +25,11 @@ static const char format_text[] =
 	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
 	"\n"
-	"\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
+	"\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:1;\n"
 	"\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n"
 	"\tfield:int prev_prio;\toffset:28;\tsize:4;\tsigned:1;\n"
 	"\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n"
-	"\tfield:char next_comm[16];\toffset:40;\tsize:16;\tsigned:0;\n"
+	"\tfield:char next_comm[16];\toffset:40;\tsize:16;\tsigned:1;\n"
 	"\tfield:pid_t next_pid;\toffset:56;\tsize:4;\tsigned:1;\n"
 	"\tfield:int next_prio;\toffset:60;\tsize:4;\tsigned:1;\n"
 	"\n"
@@ -115,7 +115,7 @@ static int64_t write_enable(struct gt_control_handle *handle, const char *bytes,
 	uint64_t value = 0;
 	int error;
 
-	gt_row_strip(&bytes, &count);
+	gt_row_strip_line(bytes, &count);
 	error = gt_row_number(bytes, count, 1, &value, message);
 	if (error == 0 && !has_events(handle->target))
 		error = value ? REFUSE(message, GT_EINVAL, "there are no events here but calls")

@@ -35,14 +35,19 @@ static int open_list(struct gt_control_handle *handle, unsigned access, struct g
 	return error < 0 ? error : 0;
 }
 
-/* Behind the functions of set_ftrace_filter stand those with commands. */
+/* Behind the functions of set_ftrace_filter stand those with commands, the newest first. */
 static bool make_command(struct gt_control_handle *handle, uint64_t index, struct gt_row_line *line)
 {
 	struct gt_control_target *target = handle->target;
 	struct gt_control_command command;
+	uint64_t count = 0;
 
-	if (handle->file->argument != GT_CONTROL_FILTER || target->ops->command_read == NULL ||
-	    target->ops->command_read(target, index, &command) != 0 || command.action >= GT_ACTIONS)
+	if (handle->file->argument != GT_CONTROL_FILTER || target->ops->command_read == NULL)
+		return false;
+	while (target->ops->command_read(target, count, &command) == 0)
+		count++;
+	if (index >= count || target->ops->command_read(target, count - 1 - index, &command) != 0 ||
+	    command.action >= GT_ACTIONS)
 		return false;
 	handle->text_bytes = 0;
 	say(handle, "%.*s:%s:", (int)command.function_bytes, command.function,
@@ -200,11 +205,31 @@ static int add_by_line(struct gt_control_handle *handle, const struct word *word
 	return error;
 }
 
+static bool is_unlimited(const struct word *word)
+{
+	return word->rest == NULL || gt_row_is_word(word->rest, word->rest_bytes, "unlimited");
+}
+
+/* On Linux a command with a count and the same one without are two: only what is written as it was
+ * set is there, and neither can be set twice. */
+static bool has_command(struct gt_control_target *target, const struct word *word,
+			enum gt_control_action action)
+{
+	struct gt_control_command command;
+
+	for (uint64_t i = 0; target->ops->command_read(target, i, &command) == 0; i++) {
+		if (command.action == action && command.function_bytes == word->function_bytes &&
+		    __builtin_memcmp(command.function, word->function, word->function_bytes) == 0)
+			return (command.count == GT_ACTION_UNLIMITED) == is_unlimited(word);
+	}
+	return false;
+}
+
 static int parse_count(struct gt_control_handle *handle, const struct word *word, uint64_t *count,
 		       struct gt_message *message)
 {
 	*count = GT_ACTION_UNLIMITED;
-	if (word->rest == NULL || gt_row_is_word(word->rest, word->rest_bytes, "unlimited"))
+	if (is_unlimited(word))
 		return 0;
 	if (word->rest_bytes > 6 && gt_row_is_word(word->rest, 6, "count="))
 		return gt_row_number(word->rest + 6, word->rest_bytes - 6, UINT32_MAX, count,
@@ -231,14 +256,22 @@ static int change_command(struct gt_control_handle *handle, const struct word *w
 	}
 	command.action = (enum gt_control_action)action;
 	if (word->remove) {
-		if (target->ops->command_remove == NULL)
+		if (target->ops->command_remove == NULL || target->ops->command_read == NULL)
 			return gt_row_not_here(message);
+		if (!has_command(target, word, command.action))
+			return REFUSE(message, GT_ENODEV,
+				      "'%.*s' has no such command; one with a count is taken away "
+				      "as !FUNCTION:COMMAND:0",
+				      SHOWN(word->function, word->function_bytes));
 		return target->ops->command_remove(target, &command, message);
 	}
 	if (target->ops->command_set == NULL)
 		return gt_row_not_here(message);
 	if (parse_count(handle, word, &command.count, message) != 0)
 		return GT_EINVAL;
+	if (target->ops->command_read != NULL && has_command(target, word, command.action))
+		return REFUSE(message, GT_EINVAL, "'%.*s' has this command",
+			      SHOWN(word->function, word->function_bytes));
 	return target->ops->command_set(target, &command, message);
 }
 
@@ -252,11 +285,10 @@ static int change_list(struct gt_control_handle *handle, const char *text, size_
 	size_t digits = 0;
 
 	if (word.command != NULL && gt_row_is_word(word.command, word.command_bytes, "mod")) {
-		if (word.rest_bytes == 0)
-			return REFUSE(message, GT_EINVAL, "the name of an object is wanted");
-		module = word.rest;
+		/* without the name of an object: of any */
+		module = word.rest_bytes != 0 ? word.rest : NULL;
 		module_bytes = word.rest_bytes;
-		if (word.function_bytes == 0) {
+		if (word.function_bytes == 0 && module != NULL) {
 			word.function = "*";
 			word.function_bytes = 1;
 		}

@@ -89,7 +89,7 @@ static int64_t write_cmdlines_size(struct gt_control_handle *handle, const char 
 	uint64_t value = 0;
 	int error;
 
-	gt_row_strip(&bytes, &count);
+	gt_row_strip_line(bytes, &count);
 	error = gt_row_number(bytes, count, 32768, &value, message);
 	if (error == 0 && value == 0)
 		return REFUSE(message, GT_EINVAL, "a number from 1 to 32768 is wanted");

@@ -92,9 +92,6 @@ static int open_option(struct gt_control_handle *handle, unsigned access,
 	return error;
 }
 
-/* Linux has no function for both. */
-#define STACK_OR_REPEATS (GT_OPTION_FUNC_STACK | GT_OPTION_FUNC_NO_REPEATS)
-
 static int change_option(struct gt_control_handle *handle, uint64_t bit, bool on,
 			 struct gt_message *message)
 {
@@ -107,10 +104,6 @@ static int change_option(struct gt_control_handle *handle, uint64_t bit, bool on
 		return 0;
 	if (bit == GT_OPTION_TEST_NOP_REFUSE)
 		return REFUSE(message, GT_EINVAL, "this option refuses to be changed");
-	if (on && bit & STACK_OR_REPEATS && set & STACK_OR_REPEATS)
-		return REFUSE(message, GT_EINVAL,
-			      "func_stack_trace and func-no-repeats exclude "
-			      "each other");
 	return gt_row_set(handle, GT_CONTROL_OPTIONS, on ? set | bit : set & ~bit, message);
 }
 
@@ -118,12 +111,11 @@ static int64_t write_option(struct gt_control_handle *handle, const char *bytes,
 			    struct gt_message *message)
 {
 	int64_t taken = (int64_t)count;
-	const char *start = bytes;
 	uint64_t value = 0;
 	int error;
 
-	gt_row_strip(&bytes, &count);
-	handle->bad_at = (size_t)(bytes - start);
+	gt_row_strip_line(bytes, &count);
+	handle->bad_at = 0;
 	error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 	if (error != 0)
 		return error;
@@ -145,6 +137,20 @@ static int64_t write_option(struct gt_control_handle *handle, const char *bytes,
 static bool is_there(const struct gt_control_target *target, uint64_t bit)
 {
 	return target->kind & KINDS_OF(bit);
+}
+
+/* As on Linux a tracer's own options are taken here only while it is the tracer. */
+static bool is_listed(struct gt_control_handle *handle, uint64_t bit)
+{
+	struct gt_message unused;
+	uint64_t tracer = 0;
+	size_t i = 0;
+
+	while (options[i].bit != bit)
+		i++;
+	return options[i].tracer < 0 ||
+	       (gt_row_get(handle, GT_CONTROL_TRACER, &tracer, &unused) == 0 &&
+		(uint64_t)options[i].tracer == tracer);
 }
 
 static int open_options(struct gt_control_handle *handle, unsigned access,
@@ -187,7 +193,7 @@ static int64_t write_options(struct gt_control_handle *handle, const char *bytes
 		on = false;
 		bit = gt_control_option(bytes + 2, count - 2);
 	}
-	if (bit == 0 || !is_there(handle->target, bit))
+	if (bit == 0 || !is_there(handle->target, bit) || !is_listed(handle, bit))
 		return REFUSE(message, GT_EINVAL,
 			      "no option '%.*s'; reading trace_options lists them",
 			      SHOWN(bytes, count));

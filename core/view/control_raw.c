@@ -59,7 +59,7 @@ static const char funcgraph_exit[] =
 
 static const char print[] =
 	"name: print\nID: 5\n" COMMON "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
-	"\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n"
+	"\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:1;\n"
 	"\n"
 	"print fmt: \"%ps: %s\", (void *)REC->ip, REC->buf\n";
 
@@ -114,7 +114,7 @@ static int64_t write_enable(struct gt_control_handle *handle, const char *bytes,
 	int error;
 
 	(void)handle;
-	gt_row_strip(&bytes, &count);
+	gt_row_strip_line(bytes, &count);
 	error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 	if (error == 0 && value != 0)
 		return REFUSE(message, GT_EINVAL, "there are no events here but calls");

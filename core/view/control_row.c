@@ -40,6 +40,12 @@ void gt_row_strip(const char **bytes, size_t *count)
 		(*count)--;
 }
 
+void gt_row_strip_line(const char *bytes, size_t *count)
+{
+	if (*count > 0 && bytes[*count - 1] == '\n')
+		(*count)--;
+}
+
 int gt_row_number(const char *bytes, size_t count, uint64_t highest, uint64_t *value,
 		  struct gt_message *message)
 {
@@ -60,11 +66,13 @@ int gt_row_number(const char *bytes, size_t count, uint64_t highest, uint64_t *v
 		if (digit > 9)
 			return REFUSE(message, GT_EINVAL, "a number is wanted, not '%.*s'",
 				      SHOWN(all, all_count));
-		if (digit > highest || number > (highest - digit) / 10)
-			return REFUSE(message, GT_EINVAL, "'%.*s' is too large",
+		if (number > (UINT64_MAX - digit) / 10)
+			return REFUSE(message, GT_ERANGE, "'%.*s' is too large",
 				      SHOWN(all, all_count));
 		number = number * 10 + digit;
 	}
+	if (number > highest)
+		return REFUSE(message, GT_EINVAL, "'%.*s' is too large", SHOWN(all, all_count));
 	*value = number;
 	return 0;
 }

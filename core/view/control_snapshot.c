@@ -70,12 +70,11 @@ static int64_t write_snapshot(struct gt_control_handle *handle, const char *byte
 	struct gt_control_target *target = handle->target;
 	struct gt_control_scope scope = gt_row_scope(handle);
 	int64_t taken = (int64_t)count;
-	const char *start = bytes;
 	uint64_t value = 0;
 	int error;
 
-	gt_row_strip(&bytes, &count);
-	handle->bad_at = (size_t)(bytes - start);
+	gt_row_strip_line(bytes, &count);
+	handle->bad_at = 0;
 	error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 	if (error != 0)
 		return error;

@@ -109,7 +109,10 @@ static int64_t write_value(struct gt_control_handle *handle, const char *bytes, 
 	uint64_t value = 0;
 	int error;
 
-	gt_row_strip(&bytes, &count);
+	if (which == GT_CONTROL_TRACER || which == GT_CONTROL_CLOCK_ID)
+		gt_row_strip(&bytes, &count);
+	else
+		gt_row_strip_line(bytes, &count);
 	handle->bad_at = (size_t)(bytes - start);
 	error = parse_value(which, bytes, count, &value, message);
 	if (error == 0)
@@ -225,8 +228,6 @@ static int64_t write_cpumask(struct gt_control_handle *handle, const char *bytes
 			mask[digits / 16] |= digit << digits % 16 * 4;
 		digits++;
 	}
-	if (digits == 0)
-		return REFUSE(message, GT_EINVAL, "a hexadecimal mask is wanted");
 	for (uint32_t i = 0; i < MASK_WORDS; i++) {
 		uint64_t there = cpus >= (i + 1) * 64 ? ~UINT64_C(0)
 				 : cpus > i * 64      ? (UINT64_C(1) << (cpus - i * 64)) - 1

@@ -43,6 +43,8 @@ static unsigned status_of(int error)
 {
 	switch (error) {
 	case GT_EINVAL:
+	case GT_ERANGE:
+	case GT_ENODEV:
 	case GT_EEXIST:
 		return 400;
 	case GT_ENOENT:

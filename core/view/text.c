@@ -45,13 +45,25 @@ char *gt_text_put_odd_name(const struct gt_text_name *entry, char *at)
 	return gt_put_number(at, entry->key);
 }
 
+/* A marker may have several lines, as in Linux; what else could steer a terminal becomes '?'. */
+static char *put_lines(char *at, const char *from, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (from[i] == '\n' || from[i] == '\t')
+			*at++ = from[i];
+		else
+			at = gt_put_clean(at, from + i, 1);
+	}
+	return at;
+}
+
 char *gt_text_put_marker(const struct gt_record *record, char *at)
 {
 	uint32_t identifier = 0;
 	uint32_t bytes = record->text_bytes;
 
 	if (!(record->flags & GT_RECORD_RAW))
-		return gt_put_clean(at, record->text, marker_length(record));
+		return put_lines(at, record->text, marker_length(record));
 	if (bytes > GT_TEXT_NAME_MAX / 3)
 		bytes = GT_TEXT_NAME_MAX / 3;
 	if (bytes >= sizeof(identifier))

@@ -211,6 +211,8 @@ char *gt_text_put_stack(struct gt_text *text, const uint32_t *functions, uint32_
 static char *put_stack(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	uint32_t functions[GT_TEXT_STACK_MAX], count = 0;
+	if (has(text, GT_OPTION_FUNC_NO_REPEATS) && source->repeats)
+		return at; /* of a call that is not shown */
 	if (gt_text_is_dumped(text))
 		return gt_text_put_dump(text, source, 0, at);
 	while (count < GT_TEXT_STACK_MAX &&
@@ -252,16 +254,26 @@ char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char 
 
 /* ---- header ---- */
 
-/* How many words of that sub-buffer another reader has taken out; UINT64_MAX: all. */
-static uint64_t words_given(const struct gt_merge *merge, uint32_t index, uint64_t sequence)
+static uint64_t words_before(const struct gt_merge_given *given, uint64_t sequence, uint64_t words)
 {
-	const struct gt_merge_given *given;
-	if (index >= merge->given_count)
+	if (given->sequence < sequence)
 		return 0;
-	given = &merge->given[index];
-	return given->sequence > sequence   ? UINT64_MAX
-	       : given->sequence < sequence ? 0
-					    : given->words;
+	return given->sequence > sequence || given->words > words ? words : given->words;
+}
+
+/* Words at the beginning of a sub-buffer that were read before, or cleared. As in stats a
+ * sub-buffer is of one CPU. */
+static uint64_t words_given(const struct gt_merge *merge, uint32_t writer,
+			    const struct graftrace_sub_buffer *bytes, uint64_t sequence,
+			    uint64_t words)
+{
+	uint64_t all = writer < merge->given_count
+			       ? words_before(&merge->given[writer], sequence, words)
+			       : 0;
+	uint64_t of_cpu = 0;
+	if (merge->cpus && bytes->cpu < merge->cpu_count && writer < merge->cpus[bytes->cpu].count)
+		of_cpu = words_before(&merge->cpus[bytes->cpu].given[writer], sequence, words);
+	return all > of_cpu ? all : of_cpu;
 }
 
 /* Records that are in the target now, for this reader. */
@@ -287,13 +299,11 @@ uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 				s = gt_target_next_sequence(target, i, s + 1);
 				continue;
 			}
+			uint64_t given = words_given(&text->merge, i, bytes, s++, (uint64_t)words);
 			const uint64_t *word = (const uint64_t *)(bytes + 1);
-			uint64_t from = words_given(&text->merge, i, s++);
 			entries += gt_decode_count(bytes, word, (uint64_t)words);
-			if (from)
-				entries -= gt_decode_count(
-					bytes, word,
-					from < (uint64_t)words ? from : (uint64_t)words);
+			if (given != 0)
+				entries -= gt_decode_count(bytes, word, given);
 		}
 	}
 	gt_memory_put(&text->merge.memory, buffer, target->sub_buffer_bytes);
@@ -308,27 +318,25 @@ uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 static char *put_columns(struct gt_text *text, char *at)
 {
 	bool tgid = has(text, GT_OPTION_RECORD_TGID);
+	bool flags = has(text, GT_OPTION_IRQ_INFO);
 
-	if (!has(text, GT_OPTION_IRQ_INFO)) {
-		at = GT_PUT_LITERAL(at, "#           TASK-PID  ");
-		if (tgid)
-			at = GT_PUT_LITERAL(at, "     TGID ");
-		at = GT_PUT_LITERAL(at, " CPU#     TIMESTAMP  FUNCTION\n#              | |    ");
-		if (tgid)
-			at = GT_PUT_LITERAL(at, "       |  ");
-		return GT_PUT_LITERAL(at, "   |         |         |\n");
+	if (flags) {
+		PUT_FLAGS(at, tgid, "  _-----=> irqs-off/BH-disabled");
+		PUT_FLAGS(at, tgid, " / _----=> need-resched");
+		PUT_FLAGS(at, tgid, "| / _---=> hardirq/softirq");
+		PUT_FLAGS(at, tgid, "|| / _--=> preempt-depth");
+		PUT_FLAGS(at, tgid, "||| / _-=> migrate-disable");
+		PUT_FLAGS(at, tgid, "|||| /     delay");
 	}
-	PUT_FLAGS(at, tgid, "  _-----=> irqs-off/BH-disabled");
-	PUT_FLAGS(at, tgid, " / _----=> need-resched");
-	PUT_FLAGS(at, tgid, "| / _---=> hardirq/softirq");
-	PUT_FLAGS(at, tgid, "|| / _--=> preempt-depth");
-	PUT_FLAGS(at, tgid, "||| / _-=> migrate-disable");
-	PUT_FLAGS(at, tgid, "|||| /     delay");
 	at = GT_PUT_LITERAL(at, "#           TASK-PID  ");
 	at = tgid ? GT_PUT_LITERAL(at, "     TGID   ") : GT_PUT_LITERAL(at, "  ");
-	at = GT_PUT_LITERAL(at, " CPU#  |||||  TIMESTAMP  FUNCTION\n#              | |    ");
+	at = GT_PUT_LITERAL(at, " CPU#  ");
+	at = flags ? GT_PUT_LITERAL(at, "|||||  ") : GT_PUT_LITERAL(at, "   ");
+	at = GT_PUT_LITERAL(at, "TIMESTAMP  FUNCTION\n#              | |    ");
 	at = tgid ? GT_PUT_LITERAL(at, "       |    ") : GT_PUT_LITERAL(at, "  ");
-	return GT_PUT_LITERAL(at, "   |   |||||     |         |\n");
+	at = GT_PUT_LITERAL(at, "   |   ");
+	at = flags ? GT_PUT_LITERAL(at, "|||||  ") : GT_PUT_LITERAL(at, "   ");
+	return GT_PUT_LITERAL(at, "   |         |\n");
 }
 
 char *gt_text_put_function_header(struct gt_text *text, char *at)

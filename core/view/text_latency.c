@@ -69,7 +69,7 @@ char *gt_text_put_latency_context(struct gt_text *text, const struct gt_source *
 		*at++ = ' ';
 		at = gt_put_right(at, cpu, 3);
 		at = GT_PUT_LITERAL(at, " 0 00000000 ");
-		at = gt_put_hex(at, text->shown, 8);
+		at = gt_put_hex(at, text->shown - 1, 8);
 		*at++ = ' ';
 	} else {
 		char *start = at;

@@ -23,6 +23,8 @@ enum gt_error {
 	GT_ENOSPC = -12,  /* the medium or a fixed table is full */
 	GT_EEXIST = -13,  /* it is there already */
 	GT_EBADF = -14,	  /* not open for that, or not now (trace_marker while tracing is off) */
+	GT_ERANGE = -15,  /* a number of more than 64 bits */
+	GT_ENODEV = -16,  /* what is to be taken away is not there (a function's command) */
 };
 
 /* One message to a person, without the leading program name and without a newline. Empty = none. */

@@ -302,7 +302,7 @@ def test_options_change_the_text(served):
 
 @pytest.mark.parametrize("path, value", [
     ("tracing_on", "x"), ("tracing_on", ""), ("tracing_on", "-1"), ("current_tracer", "nosuch"),
-    ("set_ftrace_filter", "nosuch"), ("set_ftrace_filter", "!leaf"), ("max_graph_depth", "deep"), ("tracing_thresh", "1.5"),
+    ("set_ftrace_filter", "nosuch"), ("set_ftrace_filter", "!nosuch"), ("max_graph_depth", "deep"), ("tracing_thresh", "1.5"),
     ("trace_clock", "nosuch"), ("trace_options", "nosuch"), ("options/funcgraph-cpu", "2"),
     ("options/overwrite", "2"), ("set_graph_function", "leaf:traceoff"),
 ])

@@ -90,7 +90,7 @@ WRITES = [
     # one word a write, with the blank behind it
     ("set_ftrace_filter", "leaf other\n", 5), ("set_ftrace_filter", "leaf\n", 5),
     ("set_ftrace_filter", "nosuch\n", "EINVAL"), ("set_ftrace_filter", "no*such\n", "EINVAL"),
-    ("set_ftrace_filter", "!other\n", "EINVAL"), ("set_ftrace_filter", "0\n", "EINVAL"),
+    ("set_ftrace_filter", "!other\n", 7), ("set_ftrace_filter", "0\n", "EINVAL"),
     ("set_ftrace_filter", "leaf:nosuch\n", "EINVAL"),
     ("set_ftrace_filter", "leaf:traceoff:x\n", "EINVAL"),
     ("set_ftrace_filter", "leaf:traceoff:\n", "EINVAL"),

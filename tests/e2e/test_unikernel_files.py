@@ -202,7 +202,7 @@ def test_functions_switch_tracing_and_take_snapshots(machine):
         expect(machine, "tracing_on", "1")
     visit(machine, 2)
     assert ftrace(machine, "tracing_on") == b"1\n"  # it has acted as often as it may
-    expect(machine, "set_ftrace_filter", "!answer:traceoff", "POST")
+    expect(machine, "set_ftrace_filter", "!answer:traceoff:0", "POST")
     expect(machine, "tracing_on", "0")
     expect(machine, "set_ftrace_filter", "strncmp:traceon", "POST")  # of a function nobody filters
     visit(machine, 1)
@@ -223,14 +223,14 @@ def test_functions_switch_tracing_and_take_snapshots(machine):
     while b"* Snapshot is freed *" in (text := ftrace(machine, "snapshot")):
         assert time.monotonic() < end
     assert b"/* before */" in text and b"/* before */" not in ftrace(machine, "trace")
-    expect(machine, "set_ftrace_filter", "!answer:snapshot", "POST")
-    assert put(machine, "set_ftrace_filter", "!answer:snapshot", "POST")[0] == 400
+    expect(machine, "set_ftrace_filter", "!answer:snapshot:0", "POST")
+    assert put(machine, "set_ftrace_filter", "!answer:snapshot:0", "POST")[0] == 400
 
     expect(machine, "trace_marker", "for the console")
     expect(machine, "set_ftrace_filter", "answer:dump:1", "POST")
     visit(machine, 1)
     machine.wait_for(r"/\* for the console \*/")
-    expect(machine, "set_ftrace_filter", "!answer:dump", "POST")
+    expect(machine, "set_ftrace_filter", "!answer:dump:0", "POST")
     assert ftrace(machine, "set_ftrace_filter").split() == [b"answer", b"serve"]
     assert put(machine, "set_ftrace_filter", "no_such_function:traceoff", "POST")[0] == 400
     expect(machine, "set_ftrace_filter", "")

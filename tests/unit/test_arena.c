@@ -306,8 +306,9 @@ static void commands_make_functions_look_at_the_table(void **state)
 	assert_int_equal(patched[0], GT_ARENA_ENTRY_ON);
 	assert_int_equal(patched[2], GT_ARENA_ENTRY_TRIGGER);
 	assert_int_equal(put("set_ftrace_filter", "nothing:traceoff"), GT_EINVAL);
-	assert_int_equal(put("set_ftrace_filter", "!inner:traceoff"), GT_EINVAL);
-	assert_int_equal(put("set_ftrace_filter", "!leaf:traceoff"), 0);
+	assert_int_equal(put("set_ftrace_filter", "!inner:traceoff"), GT_ENODEV);
+	assert_int_equal(put("set_ftrace_filter", "!leaf:traceoff"), GT_ENODEV);
+	assert_int_equal(put("set_ftrace_filter", "!leaf:traceoff:0"), 0);
 	assert_int_equal(patched[2], GT_ARENA_ENTRY_ON);
 	/* only so many, and then in words */
 	for (int set = 0; set <= GT_ARENA_COMMANDS; set++) {
@@ -337,7 +338,7 @@ static void snapshot_and_dump_wait_for_the_kernels_thread(void **state)
 	/* the snapshot is taken first, as its moment is the more exact */
 	assert_int_equal(count_in("snapshot", "leaf();"), 3);
 	assert_int_equal(occurrences(printed, "# tracer: function_graph"), 1);
-	assert_int_equal(put("set_ftrace_filter", "!leaf:dump"), 0);
+	assert_int_equal(put("set_ftrace_filter", "!leaf:dump:0"), 0);
 	assert_false(gt_arena_control_must_act(&control));
 }
 

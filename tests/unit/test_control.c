@@ -233,14 +233,17 @@ static void tracing_on_takes_what_linux_takes(void **state)
 	assert_string_equal(get("tracing_on"), "1\n");
 	assert_int_equal(put("tracing_on", "0\n"), 0);
 	assert_string_equal(get("tracing_on"), "0\n");
-	assert_int_equal(put("tracing_on", " 2 \n"), 0);
+	assert_int_equal(put("tracing_on", "2\n"), 0);
 	assert_string_equal(get("tracing_on"), "1\n");
+	refuses("tracing_on", " 1", GT_EINVAL);
+	refuses("tracing_on", "1 ", GT_EINVAL);
+	refuses("tracing_on", "18446744073709551616", GT_ERANGE);
 	refuses("tracing_on", "-1", GT_EINVAL);
 	refuses("tracing_on", "x", GT_EINVAL);
 	refuses("tracing_on", "", GT_EINVAL);
 	refuses("tracing_on", "\n", GT_EINVAL);
 	refuses("tracing_on", "1 0", GT_EINVAL);
-	refuses("tracing_on", "99999999999999999999999", GT_EINVAL);
+	refuses("tracing_on", "99999999999999999999999", GT_ERANGE);
 	assert_string_equal(get("tracing_on"), "1\n");
 }
 
@@ -362,7 +365,7 @@ static void commands_stand_behind_the_functions(void **state)
 			    "#### all functions enabled ####\na::b:snapshot:count=3\n");
 	refuses("set_ftrace_filter", "alpha:traceon:x", GT_EINVAL);
 	refuses("set_ftrace_filter", "alpha:traceon:", GT_EINVAL);
-	refuses("set_ftrace_filter", "!alpha:dump:0", GT_EINVAL);
+	refuses("set_ftrace_filter", "!alpha:dump:0", GT_ENODEV);
 	refuses("set_ftrace_notrace", "alpha:traceoff", GT_EINVAL);
 	assert_int_equal(put_as("set_ftrace_filter", "!a::b:snapshot:0", false), 0);
 	assert_string_equal(get("set_ftrace_filter"), "#### all functions enabled ####\n");
@@ -435,7 +438,6 @@ static void cpus_are_a_hexadecimal_mask(void **state)
 	assert_int_equal(put("tracing_cpumask", "FF"), 0); /* CPUs that are not there */
 	assert_string_equal(get("tracing_cpumask"), "3\n");
 	refuses("tracing_cpumask", "x", GT_EINVAL);
-	refuses("tracing_cpumask", "", GT_EINVAL);
 	fake.view.cpu_count = 40;
 	assert_int_equal(put("tracing_cpumask", "80,00000001"), 0);
 	assert_string_equal(get("tracing_cpumask"), "80,00000001\n");
@@ -554,16 +556,15 @@ static void options_are_set_by_name_or_by_their_file(void **state)
 	assert_string_equal(message.text, "not while it runs");
 	refuses("trace_options", "nosuch", GT_EINVAL);
 	assert_int_equal(put("options/func_stack_trace", "1"), 0);
-	refuses("options/func-no-repeats", "1", GT_EINVAL);
-	assert_int_equal(put("options/func_stack_trace", "0"), 0);
 	assert_int_equal(put("options/func-no-repeats", "1"), 0);
-	refuses("trace_options", "func_stack_trace", GT_EINVAL);
+	assert_int_equal(put("options/func_stack_trace", "0"), 0);
 	assert_int_equal(put("options/func-no-repeats", "0"), 0);
 	refuses("trace_options", "no", GT_EINVAL);
 	refuses("trace_options", "", GT_EINVAL);
 	/* as on Linux: the options of a tracer are listed while it is current */
 	assert_int_equal(put("current_tracer", "function"), 0);
 	assert_null(strstr(get("trace_options"), "funcgraph"));
+	refuses("trace_options", "funcgraph-proc", GT_EINVAL);
 	assert_string_equal(get("options/funcgraph-cpu"), "1\n");
 }
 

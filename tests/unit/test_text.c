@@ -538,7 +538,7 @@ static void filters_choose_threads_times_and_calls(void **state)
 	gt_text_fini(&text);
 	assert_string_equal(got,
 			    " 1)               |  f2() {\n"
-			    " 1)               |  /* hello?world */\n"
+			    " 1)               |  /* hello\nworld */\n"
 			    " 1)               |    f3() {\n"
 			    " 1)               |      /* f9() entered, return not recorded */\n"
 			    " 1)               |  /* unwound 2 calls: f3 ... */\n");
