@@ -27,6 +27,10 @@ NOT_IN_A_KERNEL = {
     "per_thread/#/trace_pipe": "the same",
     "per_thread/#/stats": "a kernel's writers are its CPUs: per_cpu/cpuN/stats",
     "events/sched/": "a kernel's switches are in its ring always, and shown as Linux shows them",
+    "set_event_pid": "the events are those of programs' switches",
+    "set_event_notrace_pid": "the same",
+    "options/event-fork": "the same",
+    "options/stacktrace": "the same",
     "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
 }
 
