@@ -581,6 +581,32 @@ static void a_clock_that_turns_over_as_a_sub_buffer_opens_is_told(void **state)
 	}
 }
 
+static void a_clock_that_turns_over_at_a_switch_moves_no_word(void **state)
+{
+	const uint64_t turn = (1ull << 40) + (1ull << 32);
+	(void)state;
+	for (uint32_t reads = 0; reads < 6; reads++) {
+		start(1 << 20, 4096);
+		gt_kernel_set_tracer(GRAFTRACE_TRACER_FUNCTION);
+		gt_fake_cpu_start(0, gt_fake_stack(1));
+		gt_fake_clock(turn - 5000);
+		gt_fake_call(OUTER);
+		gt_fake_clock(turn - reads);
+		gt_fake_switch(gt_fake_stack(2), 0);
+		gt_fake_call(INNER);
+		gt_fake_return();
+		gt_fake_switch(gt_fake_stack(1), 0);
+		gt_fake_call(LEAF);
+		char *text = text_of(GT_MERGE_SNAPSHOT);
+		const char *inner = strstr(text, " inner <-");
+		assert_non_null(inner);
+		assert_non_null(strstr(text, "t2-2"));
+		assert_non_null(strstr(inner, " leaf <-"));
+		assert_null(strstr(text, "function#"));
+		free(text);
+	}
+}
+
 /* ---- suspended: nobody is told what runs ---- */
 
 static void calls_that_are_open_when_suspended_return_recorded_or_not(void **state)
@@ -722,6 +748,7 @@ int main(void)
 		cmocka_unit_test(calls_past_the_limit_are_counted),
 		cmocka_unit_test(a_thread_that_never_returns_takes_nobody_with_it),
 		cmocka_unit_test(a_clock_that_turns_over_as_a_sub_buffer_opens_is_told),
+		cmocka_unit_test(a_clock_that_turns_over_at_a_switch_moves_no_word),
 		cmocka_unit_test(calls_that_are_open_when_suspended_return_recorded_or_not),
 		cmocka_unit_test(a_thread_that_moves_while_suspended_is_found),
 		cmocka_unit_test(an_interrupt_can_be_suspended_and_woken_in),
