@@ -226,17 +226,22 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		return gt_text_put_function(text, source, at);
 	case GT_RECORD_STACK:
 		return gt_text_put_function(text, source, at);
+	case GT_RECORD_MARKER:
+		/* as the tracer's lines, in whichever sub-buffer a kernel's mark found room */
+		if (text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH ||
+		    source->decode.tracer == GRAFTRACE_TRACER_FUNCTION)
+			return gt_text_put_function(text, source, at);
+		return gt_text_put_graph(text, source, at);
 	case GT_RECORD_SWITCH:
 		if (source == text->merge.switches &&
 		    text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH)
 			return gt_text_put_function(text, source, at);
 		return gt_text_put_graph(text, source, at);
 	default:
-		/* Among the function tracer's records only markers have a line of their own. */
-		if (source->decode.tracer != GRAFTRACE_TRACER_FUNCTION)
-			return gt_text_put_graph(text, source, at);
-		return record->kind == GT_RECORD_MARKER ? gt_text_put_function(text, source, at)
-							: at;
+		/* Among the function tracer's records no other has a line of its own. */
+		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
+			       ? at
+			       : gt_text_put_graph(text, source, at);
 	}
 }
 
