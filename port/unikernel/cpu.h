@@ -31,7 +31,6 @@ struct cpu {
 	uint64_t boot_stack; /* top of the stack that its idle thread runs on */
 	uint64_t gdt[8];
 	uint8_t tss[104];
-	uint64_t heartbeat;    /* clock_ns() of the last timer interrupt; the watchdog's */
 	uint64_t interrupts;   /* handled so far */
 	uint64_t idle_ticks;   /* spent waiting for interrupts */
 	uint64_t idle_since;   /* it waits for one since then; 0: it works */

@@ -11,6 +11,7 @@
 #include "port/unikernel/memory.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace.h"
+#include "port/unikernel/watchdog.h"
 #include "port/unikernel/include/string.h"
 
 #define START_LIMIT_NS	  2000000000ull
@@ -69,6 +70,7 @@ UNTRACED void smp_cpu_start(struct cpu *cpu)
 	trace_cpu_init(cpu);
 	__atomic_store_n(&cpu->online, 1, __ATOMIC_RELEASE);
 	trace_clock_answer(cpu);
+	watchdog_cpu_start();
 	/* Its queue is served from now on, once cpu_count says so. */
 	schedule_idle();
 }

@@ -41,7 +41,6 @@ static void handle(void *argument)
 	(void)argument;
 	uint64_t flags = spin_lock(&queue->lock);
 	uint64_t now = clock_ns();
-	cpu->heartbeat = now;
 	queue->armed = 0;
 	while (!list_is_empty(&queue->timers)) {
 		struct timer *timer = list_entry(queue->timers.next, struct timer, link);

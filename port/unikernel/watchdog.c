@@ -7,12 +7,12 @@
  */
 #include "port/unikernel/watchdog.h"
 
-#include "port/unikernel/apic.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
 #include "port/unikernel/crash.h"
 #include "port/unikernel/interrupts.h"
 #include "port/unikernel/thread.h"
+#include "port/unikernel/timer.h"
 
 #define LOOK_NS	     1000000000ull
 #define LONGEST_RING 16
@@ -25,10 +25,12 @@ struct ring {
 	unsigned length;		     /* 0: none */
 };
 
+/* Of each processor: its look at the next one, and what it saw there. */
 static struct {
+	struct timer timer;
 	uint64_t interrupts;
 	unsigned silent; /* looks in a row without an interrupt */
-} seen[CPU_MAX];
+} looks[CPU_MAX];
 
 /* Follows who waits for whom from one thread; a ring if that leads back to it. */
 static bool follow(struct thread *first, void *argument)
@@ -75,23 +77,29 @@ static void report(const struct ring *ring)
 	}
 }
 
-/* A processor that is awake or can be woken counts an interrupt for each one that it is sent. */
-static void look_at_cpus(void)
+/* Each takes an interrupt for its own look. (Where all hang, none is left to tell.) */
+static void look_at_next(struct timer *timer)
 {
-	for (uint32_t i = 0; i < cpu_count; i++) {
-		struct cpu *cpu = &cpus[i];
-		uint64_t interrupts = __atomic_load_n(&cpu->interrupts, __ATOMIC_RELAXED);
-		seen[i].silent = interrupts == seen[i].interrupts ? seen[i].silent + 1 : 0;
-		seen[i].interrupts = interrupts;
-		if (seen[i].silent == SILENT_LOOKS) {
-			console_print(
-				"\n*** CPU %u has taken no interrupt for %u s; it does this:\n", i,
-				SILENT_LOOKS);
-			crash_ask_cpu(cpu);
-		}
-		if (cpu != cpu_this())
-			apic_send(cpu->apic_id, VECTOR_RESCHEDULE);
+	uint32_t here = cpu_this()->number, next = (here + 1) % cpu_count;
+	uint64_t interrupts = __atomic_load_n(&cpus[next].interrupts, __ATOMIC_RELAXED);
+	bool is_silent = interrupts == looks[here].interrupts && next != here;
+	looks[here].silent = is_silent ? looks[here].silent + 1 : 0;
+	looks[here].interrupts = interrupts;
+	if (looks[here].silent == SILENT_LOOKS) {
+		console_print("\n*** CPU %u has taken no interrupt for %u s; it does this:\n", next,
+			      SILENT_LOOKS);
+		crash_ask_cpu(&cpus[next]);
 	}
+	timer->deadline = clock_ns() + LOOK_NS;
+	timer_start(timer);
+}
+
+void watchdog_cpu_start(void)
+{
+	struct timer *timer = &looks[cpu_this()->number].timer;
+	timer->expired = look_at_next;
+	timer->deadline = clock_ns() + LOOK_NS;
+	timer_start(timer);
 }
 
 static void *watch(void *argument)
@@ -100,7 +108,6 @@ static void *watch(void *argument)
 	(void)argument;
 	for (;;) {
 		thread_sleep_until(clock_ns() + LOOK_NS);
-		look_at_cpus();
 		now.length = 0;
 		threads_visit(follow, &now);
 		if (is_same(&last, &now)) {
@@ -114,6 +121,9 @@ static void *watch(void *argument)
 
 void watchdog_start(void)
 {
+	uint64_t flags = interrupts_save();
+	watchdog_cpu_start();
+	interrupts_restore(flags);
 	if (!thread_create("watchdog", watch, NULL, 0, true))
 		console_print("no memory for the watchdog\n");
 }

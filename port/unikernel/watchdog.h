@@ -3,7 +3,9 @@
 #ifndef PORT_UNIKERNEL_WATCHDOG_H
 #define PORT_UNIKERNEL_WATCHDOG_H
 
-/* Starts its thread. Once. */
+/* Starts its thread, and the boot processor's look at the next one. Once. */
 void watchdog_start(void);
+/* Starts another processor's look at the next one. Once, on it, interrupts off. */
+void watchdog_cpu_start(void);
 
 #endif
