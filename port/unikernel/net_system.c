@@ -18,7 +18,7 @@ u32_t sys_now(void)
 
 uint32_t sys_protector, sys_protections;
 
-/* ---- mutexes ---- */
+/* ---- mutexes: there is lwIP's core lock, taken by LOCK_TCPIP_CORE (lwipopts.h) ---- */
 
 err_t sys_mutex_new(sys_mutex_t *mutex)
 {
@@ -27,21 +27,6 @@ err_t sys_mutex_new(sys_mutex_t *mutex)
 		return ERR_MEM;
 	(*mutex)->name = "lwIP";
 	return ERR_OK;
-}
-
-void sys_mutex_lock(sys_mutex_t *mutex)
-{
-	mutex_lock(*mutex);
-}
-
-void sys_mutex_unlock(sys_mutex_t *mutex)
-{
-	mutex_unlock(*mutex);
-}
-
-void sys_mutex_free(sys_mutex_t *mutex)
-{
-	free(*mutex);
 }
 
 /* ---- semaphores ---- */

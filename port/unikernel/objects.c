@@ -52,7 +52,7 @@ static struct slab *new_slab(uint32_t size)
 	return slab;
 }
 
-static void *allocate_small(uint32_t size)
+static inline __attribute__((always_inline)) void *allocate_small(uint32_t size)
 {
 	struct size_class *class = &classes[size];
 	uint64_t flags = spin_lock(&class->lock);

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Writes the kernel's table of functions as assembly: symbols.py KERNEL OUTPUT (no KERNEL: empty)."""
 
+import re
 import subprocess
 import sys
 
+# What gcc adds to the name of a static function where files are compiled as one.
+LTO_ENDING = re.compile(r"\.lto_priv\.\d+")
 KERNEL_BASE = 0xFFFFFFFF80000000
 
 
@@ -20,7 +23,7 @@ def functions(kernel):
             if size and start >= KERNEL_BASE:
                 # A global name rather than a local alias of it.
                 if start not in found or words[2] == "T":
-                    found[start] = (size, words[3])
+                    found[start] = (size, LTO_ENDING.sub("", words[3]))
     return [(start, *found[start]) for start in sorted(found)]
 
 

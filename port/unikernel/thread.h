@@ -93,15 +93,45 @@ void schedule_arrive(struct thread *previous);
 /* Puts this thread to sleep in the queue, whose lock it holds (flags of that lock; it is given
  * back). False: the deadline (clock_ns, or TIMER_NEVER) came first. */
 bool wait_locked(struct wait_queue *queue, uint64_t flags, uint64_t deadline);
+static inline __attribute__((always_inline)) bool
+wait_queue_is_empty(const struct wait_queue *queue)
+{
+	return !queue->waiters.next || list_is_empty(&queue->waiters);
+}
 /* Wakes the first, or all, of those who wait. The caller holds the lock. */
 bool wake_one_locked(struct wait_queue *queue);
 void wake_all_locked(struct wait_queue *queue);
 void thread_sleep_until(uint64_t deadline);
 
-void mutex_lock(struct mutex *mutex);
-bool mutex_try_lock(struct mutex *mutex);
+/* Taking a free mutex and giving one back that nobody waits for are no calls. */
+static inline __attribute__((always_inline)) bool mutex_try_lock(struct mutex *mutex)
+{
+	uint64_t flags = spin_lock(&mutex->queue.lock);
+	bool taken = !mutex->owner;
+	if (taken)
+		mutex->owner = thread_this();
+	spin_unlock(&mutex->queue.lock, flags);
+	return taken;
+}
+void mutex_wait(struct mutex *mutex);
+static inline __attribute__((always_inline)) void mutex_lock(struct mutex *mutex)
+{
+	if (!mutex_try_lock(mutex))
+		mutex_wait(mutex);
+}
 /* False: it is not the caller's. */
-bool mutex_unlock(struct mutex *mutex);
+static inline __attribute__((always_inline)) bool mutex_unlock(struct mutex *mutex)
+{
+	uint64_t flags = spin_lock(&mutex->queue.lock);
+	bool mine = mutex->owner == thread_this() || crash_is_alone;
+	if (mine) {
+		mutex->owner = NULL;
+		if (!wait_queue_is_empty(&mutex->queue))
+			wake_one_locked(&mutex->queue);
+	}
+	spin_unlock(&mutex->queue.lock, flags);
+	return mine;
+}
 /* Gives the mutex back, waits, and takes it again. False: the deadline came first. */
 bool condition_wait(struct wait_queue *condition, struct mutex *mutex, uint64_t deadline);
 void condition_signal(struct wait_queue *condition);

@@ -56,7 +56,7 @@ bool wait_locked(struct wait_queue *queue, uint64_t flags, uint64_t deadline)
 
 bool wake_one_locked(struct wait_queue *queue)
 {
-	if (!queue->waiters.next || list_is_empty(&queue->waiters))
+	if (wait_queue_is_empty(queue))
 		return false;
 	struct thread *thread = list_entry(queue->waiters.next, struct thread, link);
 	list_remove(&thread->link);
@@ -78,7 +78,7 @@ void thread_sleep_until(uint64_t deadline)
 		;
 }
 
-void mutex_lock(struct mutex *mutex)
+void mutex_wait(struct mutex *mutex)
 {
 	struct thread *thread = thread_this();
 	uint64_t flags = spin_lock(&mutex->queue.lock);
@@ -90,28 +90,6 @@ void mutex_lock(struct mutex *mutex)
 	}
 	mutex->owner = thread;
 	spin_unlock(&mutex->queue.lock, flags);
-}
-
-bool mutex_try_lock(struct mutex *mutex)
-{
-	uint64_t flags = spin_lock(&mutex->queue.lock);
-	bool taken = !mutex->owner;
-	if (taken)
-		mutex->owner = thread_this();
-	spin_unlock(&mutex->queue.lock, flags);
-	return taken;
-}
-
-bool mutex_unlock(struct mutex *mutex)
-{
-	uint64_t flags = spin_lock(&mutex->queue.lock);
-	bool mine = mutex->owner == thread_this() || crash_is_alone;
-	if (mine) {
-		mutex->owner = NULL;
-		wake_one_locked(&mutex->queue);
-	}
-	spin_unlock(&mutex->queue.lock, flags);
-	return mine;
 }
 
 bool condition_wait(struct wait_queue *condition, struct mutex *mutex, uint64_t deadline)
