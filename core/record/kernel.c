@@ -352,9 +352,17 @@ static bool tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, ui
 		return false;
 	uint64_t clock = gt_arch_clock();
 	/* behind a CLOCK word where one is due: readers take this for the CPU's clock, too */
-	uint64_t *place = gt_stream_reserve_at(thread, clock, 5, false);
+	uint32_t clock_words = thread->high != clock >> 32 ? 1 + gt_stream_is_function(thread) : 0;
+	uint64_t *place = gt_stream_reserve(thread, 5 + clock_words, false);
 	if (place == NULL)
 		return false;
+	if (clock_words != 0) {
+		thread->high = (uint32_t)(clock >> 32);
+		__atomic_store_n(place,
+				 graftrace_special_word(GRAFTRACE_SPECIAL_CLOCK, thread->high),
+				 RELAXED);
+		place += clock_words;
+	}
 	uint64_t head =
 		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, GRAFTRACE_EVENT_SWITCH << 16 | 4);
 	__atomic_store_n(&place[0], head, RELAXED);
