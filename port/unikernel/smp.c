@@ -14,7 +14,7 @@
 #include "port/unikernel/watchdog.h"
 #include "port/unikernel/include/string.h"
 
-#define START_LIMIT_NS	  2000000000ull
+#define START_LIMIT_NS	  10000000000ull
 #define SECOND_STARTUP_NS 10000000
 #define IDLE_STACK_BYTES  32768
 
@@ -43,6 +43,7 @@ static bool start(uint32_t number, uint32_t apic)
 	uint64_t low, top = stack_allocate(IDLE_STACK_BYTES, &low);
 	if (!top)
 		return false;
+	cpu->online = 0;
 	cpu->boot_stack = top;
 	cpu->number = number;
 	cpu->apic_id = apic;
@@ -57,8 +58,13 @@ static bool start(uint32_t number, uint32_t apic)
 		apic_send_startup(apic, TRAMPOLINE);
 		wait_for_startup(cpu, START_LIMIT_NS);
 	}
+	if (!cpu->online) {
+		/* It must not come later, on the number and the stack that the next one gets. */
+		apic_send_init(apic);
+		return false;
+	}
 	trace_clock_measure(cpu);
-	return cpu->online;
+	return true;
 }
 
 /* On the new processor, on its own stack. */
