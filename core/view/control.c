@@ -328,6 +328,7 @@ int gt_control_open(struct gt_control_handle *handle, const struct gt_control_no
 	handle->opened = NULL;
 	handle->unset = false;
 	handle->given = false;
+	handle->nonblocking = false;
 	handle->line = 0;
 	handle->line_given = 0;
 	handle->bad_at = 0;

@@ -26,8 +26,8 @@ struct fake_control {
 	struct gt_control_command command;
 	char function[64];
 	bool has_command;
-	uint32_t tids[2][1024];
-	uint32_t tid_count[2];
+	uint32_t tids[4][1024];
+	uint32_t tid_count[4];
 	struct gt_control_target instance;
 	char instance_name[64]; /* of the one that there can be */
 	bool pipe_busy;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "attach/plan.h"
+#include "attach/plan_private.h"
 
 /* behind: what stands between the function and the next one. */
 #define NEAR_THE_END(name, before_the_end, code, behind)                         \
@@ -121,7 +121,9 @@ static void without_two_bytes_before_the_end_only_a_breakpoint_is_left(void **st
 	assert_int_equal(gt_plan_create(object, &other, NULL), 0);
 	gt_plan_allow_breakpoints(other);
 	entry = plan_in(other, one_before);
-	assert_int_equal(entry.way, GT_PLAN_BREAKPOINT);
+	/* A sanitizer's pthread_sigmask makes this program a C library, which blocks signals. */
+	assert_int_equal(entry.way,
+			 gt_plan_blocks_signals(other) ? GT_PLAN_NONE : GT_PLAN_BREAKPOINT);
 	gt_plan_destroy(other);
 }
 
