@@ -225,8 +225,10 @@ int gt_process_reopen(struct gt_process *process, struct gt_message *message)
 		close(process->memory);
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process->pid);
 	process->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (process->memory < 0 && (errno == ENOENT || errno == ESRCH))
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)process->pid);
 	if (process->memory < 0)
-		return gt_fail(message, errno == ENOENT ? GT_EGONE : error_of_errno(errno),
+		return gt_fail(message, error_of_errno(errno),
 			       "cannot open the memory of process %d: %s", (int)process->pid,
 			       strerror(errno));
 	return 0;

@@ -40,6 +40,7 @@ static int64_t find(const struct gt_triggers *triggers, const struct gt_trigger 
 
 		if (rule->glob && rule->trigger.action == trigger->action &&
 		    rule->trigger.longer_than_ns == trigger->longer_than_ns &&
+		    (rule->trigger.count == 0) == (trigger->count == 0) &&
 		    strcmp(rule->glob, trigger->glob) == 0)
 			return i;
 	}

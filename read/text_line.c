@@ -161,6 +161,13 @@ static const char *name_end(const char *begin, const char *end)
 	return p != NULL && p > begin ? p : NULL;
 }
 
+bool gt_text_line_ends_comment(const char *text, size_t len)
+{
+	const char *end = trim_end(text, text + len);
+
+	return end - text >= 2 && end[-1] == '/' && end[-2] == '*';
+}
+
 /* Cuts a comment off the end: kernels that print return values put them in one behind the ';'. */
 static const char *cut_comment(const char *begin, const char *end)
 {
@@ -217,6 +224,7 @@ static void function_part(const char *p, const char *end, bool timed, struct gt_
 	}
 	if (begin[0] == '/' && end - begin >= 2 && begin[1] == '*') {
 		line->kind = GT_TEXT_EVENT;
+		line->goes_on = !gt_text_line_ends_comment(begin, (size_t)(end - begin));
 		return;
 	}
 	if (end[-1] == '/')

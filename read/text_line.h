@@ -41,6 +41,7 @@ struct gt_text_line {
 	uint64_t lost;	      /* LOST: events, 0 if the line does not say how many */
 	const char *name;     /* within the line; NULL: an EXIT that does not name its function */
 	size_t name_len;
+	bool goes_on;	 /* EVENT: a comment that does not end in this line (a marker's text) */
 	const char *why; /* OTHER: what is wrong, a constant text */
 };
 
@@ -52,6 +53,9 @@ struct gt_text_line {
  * ignored) into *line, whose name points into text. Always fills every field.
  */
 void gt_text_line_parse(const char *text, size_t len, struct gt_text_line *line);
+
+/* Whether the line ends with the end of a comment, blanks aside. */
+bool gt_text_line_ends_comment(const char *text, size_t len);
 
 /*
  * Whether the name that stands behind a closing brace is that of the function `name`. Linux puts

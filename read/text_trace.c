@@ -25,7 +25,8 @@ struct gt_text_trace {
 	struct gt_text_trace_report report;
 	char *carry; /* a line's begin, from earlier blocks */
 	size_t carry_len;
-	bool skipping; /* in the middle of a line that is too long */
+	bool skipping;	 /* in the middle of a line that is too long */
+	bool in_comment; /* a marker's text of several lines has not ended yet */
 	/* The file to look ahead in, while there is more of it; else NULL. */
 	char *ahead;
 	size_t ahead_kept; /* bytes of the block before, at its begin */
@@ -133,6 +134,14 @@ static void begin_trace(struct gt_text_trace *trace, const struct gt_text_line *
 	report->tracer[len] = '\0';
 }
 
+/* Whether such a line may be one of a marker's text, which ends at the latest where the trace goes
+ * on. */
+static bool may_be_text(enum gt_text_kind kind)
+{
+	return kind == GT_TEXT_OTHER || kind == GT_TEXT_EVENT || kind == GT_TEXT_BLANK ||
+	       kind == GT_TEXT_UNTIMED;
+}
+
 static int take_line(struct gt_text_trace *trace, const char *text, size_t len, uint64_t offset)
 {
 	struct gt_text_trace_report *report = &trace->report;
@@ -143,6 +152,11 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 		len -= 3;
 	}
 	gt_text_line_parse(text, len, &line);
+	if (trace->in_comment) {
+		trace->in_comment = may_be_text(line.kind) && !gt_text_line_ends_comment(text, len);
+		if (may_be_text(line.kind))
+			return GT_OK;
+	}
 	switch (line.kind) {
 	case GT_TEXT_ENTRY:
 	case GT_TEXT_LEAF:
@@ -166,6 +180,7 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 	case GT_TEXT_EVENT:
 		report->trace_lines++;
 		report->events++;
+		trace->in_comment = line.goes_on;
 		return GT_OK;
 	case GT_TEXT_UNTIMED:
 		report->trace_lines++;

@@ -16,6 +16,7 @@ static struct gt_route_command *find(struct gt_route *route,
 		struct gt_route_command *at = &route->commands[i];
 
 		if (at->used && at->action == command->action &&
+		    (at->left == GT_ACTION_UNLIMITED) == (command->count == GT_ACTION_UNLIMITED) &&
 		    strlen(at->glob) == command->function_bytes &&
 		    memcmp(at->glob, command->function, command->function_bytes) == 0)
 			return at;

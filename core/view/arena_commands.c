@@ -83,6 +83,8 @@ static uint32_t find(const struct gt_arena_control *control,
 	for (uint32_t i = 0; i < GT_ARENA_COMMANDS; i++)
 		if (control->commands[i].glob[0] != '\0' &&
 		    control->commands[i].action == command->action &&
+		    (control->commands[i].count == GT_ACTION_UNLIMITED) ==
+			    (command->count == GT_ACTION_UNLIMITED) &&
 		    gt_row_is_word(command->function, command->function_bytes,
 				   control->commands[i].glob))
 			return i;

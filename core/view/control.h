@@ -316,8 +316,9 @@ struct gt_control_ops {
 	int (*mark)(struct gt_control_target *target, const struct gt_control_writer *writer,
 		    const char *bytes, size_t count, bool raw, struct gt_message *message);
 
-	/* Functions with commands. set: GT_EINVAL no function matches; remove: none has it.
-	 * read: 0, or GT_ENOENT behind the last; the name lives until the list changes. */
+	/* Functions with commands; with a count (of which remove tells no number) and without are
+	 * two. set: GT_EINVAL no function matches; remove: none has it. read: 0, or GT_ENOENT
+	 * behind the last; the name lives until the list changes. */
 	int (*command_set)(struct gt_control_target *target,
 			   const struct gt_control_command *command, struct gt_message *message);
 	int (*command_remove)(struct gt_control_target *target,

@@ -219,8 +219,9 @@ static bool has_command(struct gt_control_target *target, const struct word *wor
 
 	for (uint64_t i = 0; target->ops->command_read(target, i, &command) == 0; i++) {
 		if (command.action == action && command.function_bytes == word->function_bytes &&
+		    (command.count == GT_ACTION_UNLIMITED) == is_unlimited(word) &&
 		    __builtin_memcmp(command.function, word->function, word->function_bytes) == 0)
-			return (command.count == GT_ACTION_UNLIMITED) == is_unlimited(word);
+			return true;
 	}
 	return false;
 }
@@ -263,6 +264,7 @@ static int change_command(struct gt_control_handle *handle, const struct word *w
 				      "'%.*s' has no such command; one with a count is taken away "
 				      "as !FUNCTION:COMMAND:0",
 				      SHOWN(word->function, word->function_bytes));
+		command.count = is_unlimited(word) ? GT_ACTION_UNLIMITED : 1;
 		return target->ops->command_remove(target, &command, message);
 	}
 	if (target->ops->command_set == NULL)

@@ -96,10 +96,3 @@ uint64_t clock_boot_time(void)
 {
 	return boot_time;
 }
-
-void clock_spin(uint64_t nanoseconds)
-{
-	uint64_t start = clock_ns();
-	while (clock_ns() - start < nanoseconds)
-		cpu_pause();
-}

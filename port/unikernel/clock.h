@@ -15,7 +15,5 @@ uint64_t clock_ticks_per_second(void);
 uint64_t clock_busy_ns(void);
 /* Real time at the boot, in nanoseconds since 1970 (from the real-time clock: whole seconds). */
 uint64_t clock_boot_time(void);
-/* Waits without sleeping. */
-void clock_spin(uint64_t nanoseconds);
 
 #endif

@@ -139,13 +139,6 @@ static inline __attribute__((always_inline)) void msr_write(uint32_t number, uin
 	__asm__ volatile("wrmsr" ::"c"(number), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
 }
 
-static inline __attribute__((always_inline)) uint64_t msr_read(uint32_t number)
-{
-	uint32_t low, high;
-	__asm__ volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(number));
-	return (uint64_t)high << 32 | low;
-}
-
 #define DEFINE_PORT(name, type, suffix)                                                          \
 	static inline                                                                            \
 		__attribute__((always_inline)) void port_write_##name(uint16_t port, type value) \

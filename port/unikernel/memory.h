@@ -26,7 +26,6 @@ void pages_release(void *pages, unsigned order);
 void pages_set_mark(void *pages, unsigned mark);
 int pages_mark(const void *address, unsigned *order);
 uint64_t pages_free_bytes(void);
-uint64_t pages_total_bytes(void);
 
 static inline uint64_t physical_of_direct(const void *address)
 {

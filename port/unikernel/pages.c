@@ -163,8 +163,3 @@ uint64_t pages_free_bytes(void)
 {
 	return free_bytes;
 }
-
-uint64_t pages_total_bytes(void)
-{
-	return total_bytes;
-}

@@ -33,10 +33,4 @@ static inline __attribute__((always_inline)) void spin_unlock(struct spinlock *l
 	interrupts_restore(flags);
 }
 
-static inline __attribute__((always_inline)) bool spin_is_locked(const struct spinlock *lock)
-{
-	return __atomic_load_n(&lock->serving, __ATOMIC_RELAXED) !=
-	       __atomic_load_n(&lock->next, __ATOMIC_RELAXED);
-}
-
 #endif

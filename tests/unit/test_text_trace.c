@@ -351,6 +351,25 @@ static void lines_that_are_no_trace_are_counted_and_named(void **state)
 	assert_string_equal(report.other.kept[0].text, "garbage??");
 }
 
+static void a_markers_text_may_have_lines(void **state)
+{
+	struct gt_text_trace_report report = expect(" 0)               |  a() {\n"
+						    " 0)               |    /* one\n"
+						    "\n"
+						    "two: three() {\n"
+						    "four */\n"
+						    " 0)               |    /* cut off\n"
+						    "here\n"
+						    " 0)   2.000 us    |  }\n"
+						    "five */\n",
+						    "a 0 2000 2000\n");
+
+	(void)state;
+	assert_int_equal(report.events, 2);
+	assert_int_equal(report.other.count, 1);
+	assert_int_equal(report.other.kept[0].line, 9);
+}
+
 static void a_line_over_the_limit_is_skipped_and_the_next_is_read(void **state)
 {
 	static const size_t pieces[] = { 1000, 65536, 65537, 1u << 24 };
@@ -510,6 +529,7 @@ int main(void)
 		cmocka_unit_test(a_callee_of_an_unseen_call_is_not_counted_twice),
 		cmocka_unit_test(texts_behind_each_other_do_not_share_stacks),
 		cmocka_unit_test(lines_that_are_no_trace_are_counted_and_named),
+		cmocka_unit_test(a_markers_text_may_have_lines),
 		cmocka_unit_test(a_line_over_the_limit_is_skipped_and_the_next_is_read),
 		cmocka_unit_test(the_callbacks_error_stops_the_parser),
 		cmocka_unit_test(deep_recursion_is_followed),
