@@ -12,6 +12,7 @@
 #include "attach/clock.h"
 #include "attach/detach_private.h"
 #include "attach/editor.h"
+#include "attach/proc.h"
 #include "attach/resolver.h"
 #include "attach/world.h"
 
@@ -48,6 +49,26 @@ uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *
 	return 0;
 }
 
+/* Sockets that a host had the process open, and was killed before it had noted them. A pair has
+ * inodes behind each other: else these numbers are somebody else's by now. */
+static void find_passing(struct gt_detach *out)
+{
+	struct graftrace_agent_state *state = &out->state;
+	int32_t pair[2];
+	uint64_t inodes[2] = { 0 };
+
+	if (state->passing[0].descriptor != GRAFTRACE_PASSING)
+		return;
+	memcpy(pair, state->regions, sizeof(pair));
+	for (int i = 0; i < 2 && pair[0] >= 0 && pair[1] >= 0; i++)
+		inodes[i] = gt_proc_socket(out->process->pid, pair[i]);
+	memset(state->passing, 0, sizeof(state->passing));
+	for (int i = 0; i < 2 && inodes[0] && inodes[1] == inodes[0] + 1; i++) {
+		state->passing[i].descriptor = (uint64_t)pair[i];
+		state->passing[i].inode = inodes[i];
+	}
+}
+
 static int read_agent(struct gt_detach *out, struct gt_message *message)
 {
 	struct graftrace_agent_state *state = &out->state;
@@ -59,6 +80,7 @@ static int read_agent(struct gt_detach *out, struct gt_message *message)
 			    sizeof(*state)))
 		return gt_fail(message, GT_EFORMAT, "process %d has no agent that can be read",
 			       (int)out->process->pid);
+	find_passing(out);
 	if (state->magic != GRAFTRACE_AGENT_MAGIC) {
 		/* Put there, but never filled: nothing is patched. */
 		struct graftrace_agent_state empty = { 0 };

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/inject.h"
+#include "attach/proc.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -100,6 +101,7 @@ struct scratch {
 
 _Static_assert(sizeof(struct scratch) < sizeof(uint64_t[2 * GRAFTRACE_AGENT_REGIONS]),
 	       "it lies where the regions will be");
+_Static_assert(offsetof(struct scratch, pair) == 0, "as GRAFTRACE_PASSING says");
 
 static int send_descriptor(int socket, int fd)
 {
@@ -127,14 +129,8 @@ static void note_sockets(struct gt_process *process, uint64_t state, const int32
 	int i;
 
 	for (i = 0; pair && i < 2; i++) {
-		unsigned long long inode = 0;
-		char path[64], link[64] = "";
-
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)process->pid, (int)pair[i]);
-		if (readlink(path, link, sizeof(link) - 1) > 0)
-			sscanf(link, "socket:[%llu]", &inode);
 		passing[i][0] = (uint64_t)pair[i];
-		passing[i][1] = inode;
+		passing[i][1] = gt_proc_socket(process->pid, pair[i]);
 	}
 	gt_process_write(process, state + offsetof(struct graftrace_agent_state, passing), passing,
 			 sizeof(passing));
@@ -162,11 +158,17 @@ static int pass_by_socket(struct gt_remote *remote, uint64_t state, int arena_fd
 
 	error = gt_process_write(process, at, &local, sizeof(local));
 	if (!error)
+		error = gt_process_write(process,
+					 state + offsetof(struct graftrace_agent_state, passing),
+					 &(uint64_t){ GRAFTRACE_PASSING }, sizeof(uint64_t));
+	if (!error)
 		error = remote_call(remote, &result, NULL, SYS_socketpair, AF_UNIX,
 				    SOCK_DGRAM | SOCK_CLOEXEC, 0,
 				    at + offsetof(struct scratch, pair), 0, 0);
-	if (error || result < 0)
+	if (error || result < 0) {
+		note_sockets(process, state, NULL);
 		return error ? error : GT_ENOTSUP;
+	}
 	error = gt_process_read(process, at, &local.pair, sizeof(local.pair));
 	if (error)
 		return error;

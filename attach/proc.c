@@ -40,3 +40,14 @@ long gt_proc_last_number(void)
 		       ? last
 		       : 0;
 }
+
+uint64_t gt_proc_socket(pid_t pid, int descriptor)
+{
+	unsigned long long inode = 0;
+	char path[64], link[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, descriptor);
+	if (readlink(path, link, sizeof(link) - 1) > 0)
+		sscanf(link, "socket:[%llu]", &inode);
+	return inode;
+}

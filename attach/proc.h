@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 /* Up to size - 1 bytes of the file that the format names (its path: up to 95 bytes), with a NUL
  * behind. False: it is not there (any more), or empty. */
@@ -13,5 +15,8 @@ __attribute__((format(printf, 3, 4))) bool gt_proc_read(char *text, size_t size,
 
 /* The process number that was given out last; 0: unknown. */
 long gt_proc_last_number(void);
+
+/* The inode of a process's socket; 0: the descriptor is none. */
+uint64_t gt_proc_socket(pid_t pid, int descriptor);
 
 #endif

@@ -181,6 +181,8 @@ struct graftrace_traps {
 
 /* The agent's state in the process. The host fills the first part before any traced call runs, adds
  * regions and hooks later (entry first, then the count), and reads the rest. */
+#define GRAFTRACE_PASSING UINT64_MAX
+
 struct graftrace_agent_state {
 	uint64_t magic;	     /* GRAFTRACE_AGENT_MAGIC once the host has filled it */
 	uint64_t arena;	     /* address of the arena in this process */
@@ -205,7 +207,9 @@ struct graftrace_agent_state {
 	uint32_t called_out; /* calls of the program under way that the agent has made */
 	uint32_t reserved;
 	/* The host's, while it passes the arena: sockets that it has made the process open, each
-	 * with its inode (a number alone may be another file's by now). inode 0: none. */
+	 * with its inode (a number alone may be another file's by now). inode 0: none; but with
+	 * the first descriptor GRAFTRACE_PASSING their numbers, if there are any yet, are the two
+	 * int32_t that `regions` begins with. */
 	struct {
 		uint64_t descriptor;
 		uint64_t inode;
