@@ -152,11 +152,11 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 		len -= 3;
 	}
 	gt_text_line_parse(text, len, &line);
-	if (trace->in_comment) {
-		trace->in_comment = may_be_text(line.kind) && !gt_text_line_ends_comment(text, len);
-		if (may_be_text(line.kind))
-			return GT_OK;
+	if (trace->in_comment && may_be_text(line.kind)) {
+		trace->in_comment = !gt_text_line_ends_comment(text, len);
+		return GT_OK;
 	}
+	trace->in_comment = line.goes_on;
 	switch (line.kind) {
 	case GT_TEXT_ENTRY:
 	case GT_TEXT_LEAF:
@@ -180,7 +180,6 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 	case GT_TEXT_EVENT:
 		report->trace_lines++;
 		report->events++;
-		trace->in_comment = line.goes_on;
 		return GT_OK;
 	case GT_TEXT_UNTIMED:
 		report->trace_lines++;
