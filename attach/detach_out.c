@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/detach_private.h"
+#include "attach/proc.h"
 #include "attach/resolver.h"
 #include "attach/traps.h"
 
@@ -153,26 +154,23 @@ static int close_descriptors(struct gt_detach *out, struct gt_remote *remote)
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)out->process->pid);
 	descriptors = opendir(path);
 	while (descriptors && !error && (entry = readdir(descriptors))) {
-		unsigned long long inode = 0;
 		ssize_t bytes =
 			readlinkat(dirfd(descriptors), entry->d_name, link, sizeof(link) - 1);
-		uint64_t fd = strtoull(entry->d_name, NULL, 10);
-		bool ours;
 
 		if (bytes <= 0)
 			continue;
 		link[bytes] = 0;
-		ours = strncmp(link, GT_DETACH_ARENA, sizeof(GT_DETACH_ARENA) - 1) == 0;
-		if (sscanf(link, "socket:[%llu]", &inode) == 1 && inode)
-			ours = (out->state.passing[0].descriptor == fd &&
-				out->state.passing[0].inode == inode) ||
-			       (out->state.passing[1].descriptor == fd &&
-				out->state.passing[1].inode == inode);
-		if (ours)
-			error = call(remote, SYS_close, fd, 0, 0, 0);
+		if (strncmp(link, GT_DETACH_ARENA, sizeof(GT_DETACH_ARENA) - 1) == 0)
+			error = call(remote, SYS_close, strtoull(entry->d_name, NULL, 10), 0, 0, 0);
 	}
 	if (descriptors)
 		closedir(descriptors);
+	for (int i = 0; i < 2 && !error; i++) {
+		uint64_t fd = out->state.passing[i].descriptor, inode = out->state.passing[i].inode;
+
+		if (inode && gt_proc_socket(out->process->pid, (int)fd) == inode)
+			error = call(remote, SYS_close, fd, 0, 0, 0);
+	}
 	return error;
 }
 
