@@ -8,13 +8,18 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-long bench pictures install format clean help targets image run
+.PHONY: all graftrace setup demo test test-long bench pictures install format clean help targets image run
 .NOTPARALLEL:
 
 all: ## build graftrace (in build/; BUILD=DIR for another place, CC=clang for another compiler)
 	@tools/setup build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
 	@ninja -C $(BUILD)
+
+graftrace: ## only the command (in build/cli/), without what the tests need
+	@tools/setup build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
+	@ninja -C $(BUILD) cli/graftrace
 
 setup: ## install every Debian and npm package that any target needs
 	@tools/setup

@@ -22,7 +22,7 @@ bool gt_copying_find(struct gt_tracee *tracee)
 		const struct gt_tracee_object *object = tracee->objects[i];
 
 		if (object->fresh)
-			tracee->copies = gt_rule_copies_stacks(object->file->object);
+			tracee->copies = gt_rule_entries_only(object->file->object);
 		if (tracee->copies)
 			return true;
 	}

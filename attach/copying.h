@@ -3,7 +3,8 @@
  * Libraries that copy pieces of a stack away and back, to run something else at the same addresses
  * meanwhile (greenlet, callcc). A return slot that we have taken would come back with a mirror that
  * others have written to. So while such a library is in a process its calls are recorded at their
- * entries only, and slots that are taken are put back before the library's code runs.
+ * entries only, and slots that are taken are put back before the library's code runs. The same is
+ * done for an engine that reads return addresses off the stack wherever its code calls something.
  */
 #ifndef GT_ATTACH_COPYING_H
 #define GT_ATTACH_COPYING_H

@@ -7,6 +7,7 @@
  * What mail says is not believed: a process counts as ours only if it has our arena mapped.
  */
 #define _GNU_SOURCE
+#include "attach/seccomp.h"
 #include "attach/session_private.h"
 #include "attach/detach.h"
 #include "attach/rules.h"
@@ -617,6 +618,36 @@ static int on_objects(struct gt_session *session, const struct graftrace_mail *m
 	return error == GT_ENOMEM ? error : 0;
 }
 
+/* A thread enters a sandbox: 1, the agent can go on there. Else its process is recorded for as long
+ * as that takes no system call. */
+static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_mail *mail)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)mail->pid);
+	struct sock_filter *filter = NULL;
+	const char *forbidden = "all";
+	struct sock_fprog program;
+	struct gt_message why;
+
+	if (!tracee)
+		return 0;
+	if (mail->argument[0] &&
+	    !gt_process_read(&tracee->process, mail->argument[0], &program, sizeof(program)) &&
+	    program.len <= BPF_MAXINSNS)
+		filter = malloc((program.len + 1ul) * sizeof(*filter));
+	if (filter && !gt_process_read(&tracee->process, (uint64_t)program.filter, filter,
+				       program.len * sizeof(*filter)))
+		forbidden = gt_seccomp_forbids(filter, program.len, false);
+	free(filter);
+	if (!forbidden)
+		return 1;
+	gt_fail(&why, GT_ENOTSUP,
+		"it has entered a sandbox (seccomp) that forbids %s: hardly "
+		"anything of it is recorded from then on",
+		forbidden);
+	gt_session_note_untraced(session, (pid_t)mail->pid, why.text);
+	return 0;
+}
+
 static int read_mail(struct gt_session *session)
 {
 	int done = 0, error = 0;
@@ -651,6 +682,9 @@ static int read_mail(struct gt_session *session)
 			break;
 		case GRAFTRACE_MAIL_HANDLER:
 			gt_session_on_handler(session, &copy);
+			break;
+		case GRAFTRACE_MAIL_SANDBOX:
+			mail->answer = on_sandbox(session, &copy);
 			break;
 		default:
 			break;

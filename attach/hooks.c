@@ -50,6 +50,7 @@ static const struct {
 	{ "sigwaitinfo", NUMBERED(GRAFTRACE_HOOK_SIGWAIT, 1), false },
 	{ "sigtimedwait", NUMBERED(GRAFTRACE_HOOK_SIGWAIT, 1), false },
 	{ "syscall", GRAFTRACE_HOOK_SYSCALL, false },
+	{ "prctl", GRAFTRACE_HOOK_PRCTL, false },
 };
 #define NAMES (sizeof(names) / sizeof(*names))
 
@@ -86,6 +87,11 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 	return 0;
 }
 
+static bool is_for_breakpoints(uint32_t kind)
+{
+	return kind >= GRAFTRACE_HOOK_SIGMASK && kind <= GRAFTRACE_HOOK_SIGWAIT;
+}
+
 int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook *hooks,
 		  struct gt_message *message)
 {
@@ -102,7 +108,7 @@ int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook
 		struct gt_hook *hook = &hooks[count];
 
 		if (!found.address[i] || (!names[i].anywhere && !libc) ||
-		    ((names[i].kind & 0xffff) >= GRAFTRACE_HOOK_SIGMASK &&
+		    (is_for_breakpoints(names[i].kind & 0xffff) &&
 		     !gt_plan_has_breakpoints(plan)) ||
 		    (names[i].kind == GRAFTRACE_HOOK_UNWIND_SETIP && !found.get_cfa))
 			continue;

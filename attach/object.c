@@ -623,19 +623,9 @@ bool gt_object_is_program(const struct gt_object *object)
 		(object->interpreter && !object->dynamic.has_soname));
 }
 
-bool gt_object_is_static(const struct gt_object *object)
-{
-	return gt_object_is_program(object) && !object->interpreter;
-}
-
 bool gt_object_is_fixed(const struct gt_object *object)
 {
 	return object->header.e_type == ET_EXEC;
-}
-
-uint64_t gt_object_entry(const struct gt_object *object)
-{
-	return object->header.e_entry;
 }
 
 uint32_t gt_object_needed_count(const struct gt_object *object)

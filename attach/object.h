@@ -32,7 +32,8 @@ enum gt_object_function_flag {
 	GT_FUNCTION_PLT = 64,
 	GT_FUNCTION_COLD = 128,		/* the cold part of another function, by its name */
 	GT_FUNCTION_SIGNAL_FRAME = 256, /* a signal trampoline (__restore_rt) */
-	GT_FUNCTION_SIZED = 512, /* `bytes` is known, and not only the distance to the next */
+	GT_FUNCTION_SIZED = 512,  /* `bytes` is known, and not only the distance to the next */
+	GT_FUNCTION_OCAML = 1024, /* OCaml's compiler made it, or it is its runtime's assembly */
 };
 
 /* Aliases are folded into one function. Sorted by address, no two with the same one. */
@@ -78,11 +79,9 @@ uint32_t gt_object_build_id(const struct gt_object *object, const uint8_t **buil
 /* PT_INTERP, NULL: none. */
 const char *gt_object_interpreter(const struct gt_object *object);
 bool gt_object_is_loader(const struct gt_object *object); /* the dynamic loader itself */
-bool gt_object_is_static(const struct gt_object *object); /* a program without dynamic loader */
 bool gt_object_is_program(
-	const struct gt_object *object);		  /* has an entry point and is no library */
-bool gt_object_is_fixed(const struct gt_object *object);  /* not position independent */
-uint64_t gt_object_entry(const struct gt_object *object); /* e_entry */
+	const struct gt_object *object);		 /* has an entry point and is no library */
+bool gt_object_is_fixed(const struct gt_object *object); /* not position independent */
 
 uint32_t gt_object_needed_count(const struct gt_object *object);
 const char *gt_object_needed(const struct gt_object *object, uint32_t index);

@@ -25,6 +25,8 @@ struct candidates {
 	struct candidate *list;
 	uint32_t count;
 	uint32_t room;
+	/* From the first module of OCaml's to the last, and its runtime's assembly; 0, 0: none. */
+	uint64_t ocaml[2][2];
 };
 
 static int add(struct candidates *candidates, const struct candidate *candidate)
@@ -87,12 +89,57 @@ static bool is_start_name(const char *name, uint32_t bytes)
 	return false;
 }
 
-/* gcc's foo.cold, foo.cold.12; clang's the same; g++'s _Zfoo.cold. */
+/* gcc's foo.cold, foo.cold.12; clang's the same; g++'s _Zfoo.cold; BOLT's foo.warm; the parts that
+ * LLVM lays out apart (foo.__part.1). */
 static bool is_cold_name(const char *name, uint32_t bytes)
 {
-	const char *at = memmem(name, bytes, ".cold", 5);
+	static const char *const endings[] = { ".cold", ".warm", ".__part" };
+	size_t i, length;
 
-	return at && (at + 5 == name + bytes || at[5] == '.');
+	for (i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+		const char *at;
+
+		length = strlen(endings[i]);
+		at = memmem(name, bytes, endings[i], length);
+		if (at && (at + length == name + bytes || at[length] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static bool ends_in(const char *name, uint32_t bytes, const char *end)
+{
+	const size_t length = strlen(end);
+
+	return bytes >= length && memcmp(name + bytes - length, end, length) == 0;
+}
+
+/* camlStdlib__code_begin, since OCaml 5.1 camlStdlib.code_begin: what OCaml has compiled lies
+ * between these, from caml_startup to the last module. */
+static void note_ocaml(struct candidates *candidates, const struct candidate *symbol)
+{
+	const bool begins = ends_in(symbol->name, symbol->name_bytes, "code_begin");
+	uint64_t *range;
+
+	if (symbol->name_bytes < 14 || memcmp(symbol->name, "caml", 4) != 0 ||
+	    (!begins && !ends_in(symbol->name, symbol->name_bytes, "code_end")))
+		return;
+	range = candidates->ocaml[memcmp(symbol->name, "caml_system", 11) == 0];
+	if (begins && (!range[0] || symbol->address < range[0]))
+		range[0] = symbol->address;
+	else if (!begins && symbol->address > range[1])
+		range[1] = symbol->address;
+}
+
+static bool is_ocaml(const struct candidates *candidates, uint64_t address)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (candidates->ocaml[i][0] && address >= candidates->ocaml[i][0] &&
+		    address < candidates->ocaml[i][1])
+			return true;
+	return false;
 }
 
 static int add_symbols(struct gt_object *object, const struct gt_symbol_table *table,
@@ -135,6 +182,7 @@ static int add_symbols(struct gt_object *object, const struct gt_symbol_table *t
 			candidate.flags |= GT_FUNCTION_START;
 		if (is_cold_name(candidate.name, candidate.name_bytes))
 			candidate.flags |= GT_FUNCTION_COLD;
+		note_ocaml(candidates, &candidate);
 		error = add(candidates, &candidate);
 		if (error)
 			return error;
@@ -389,7 +437,7 @@ static bool looks_like_plt(struct gt_object *object, uint64_t address)
 }
 
 /* Bounds and marks that need the neighbours and the sections. */
-static void finish(struct gt_object *object)
+static void finish(struct gt_object *object, const struct candidates *candidates)
 {
 	const struct gt_object_section *section = NULL;
 	uint32_t i;
@@ -420,6 +468,8 @@ static void finish(struct gt_object *object)
 		if (section &&
 		    (strcmp(section->name, ".init") == 0 || strcmp(section->name, ".fini") == 0))
 			function->flags |= GT_FUNCTION_START;
+		if (is_ocaml(candidates, function->address))
+			function->flags |= GT_FUNCTION_OCAML;
 	}
 }
 
@@ -498,7 +548,7 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 	error = keep_names(object, named);
 	if (error)
 		goto no_memory;
-	finish(object);
+	finish(object, &candidates);
 	free(named);
 	free(candidates.list);
 	return 0;

@@ -257,7 +257,7 @@ int gt_off_cpu_start(struct gt_off_cpu_watch *off, const pid_t *pids, uint32_t c
 		if (error == ESRCH)
 			error = 0;
 	}
-	if (!error && !any)
+	if (!error && !any && !was_on)
 		error = ESRCH;
 	off->on = was_on || !error;
 	off->watched |= off->on;

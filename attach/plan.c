@@ -215,16 +215,22 @@ static enum gt_plan_prepared prepared_by_calls(struct gt_plan_work *work)
 /* ---- One function ---- */
 
 /*
- * A piece without a name that only its own function enters: nothing calls it or has its address,
- * and it begins in the middle of a frame, or conditional jumps lead to it.
+ * A piece that only its own function enters: nothing calls it or has its address, and it begins in
+ * the middle of a frame, or, without a name, conditional jumps lead to it. A name proves nothing
+ * where a frame has begun: BOLT's foo.warm, Propeller's foo.__part.1 and the like are not all
+ * known, and in a leaf function such a piece finds its values below the stack pointer. What is
+ * exported is somebody's to call.
  */
 static bool is_cold_part(struct gt_plan_work *work)
 {
 	const struct gt_object_function *function = work->function;
 	const uint8_t marks = gt_scan_marks(work->plan->scan, function->address);
 
-	if (function->flags & GT_FUNCTION_SYMBOL || marks & GT_MARK_CALLED)
+	if (function->flags & GT_FUNCTION_EXPORTED || marks & GT_MARK_CALLED)
 		return false;
+	if (function->flags & GT_FUNCTION_SYMBOL)
+		return (function->flags & (GT_FUNCTION_FRAME | GT_FUNCTION_FRAME_CFA8)) ==
+		       GT_FUNCTION_FRAME;
 	/* A switch's table may lead here too: an address of it proves nothing then. */
 	if (!(function->flags & GT_FUNCTION_FRAME_CFA8))
 		return true;

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 bool gt_proc_read(char *text, size_t size, const char *format, ...)
@@ -28,6 +30,20 @@ bool gt_proc_read(char *text, size_t size, const char *format, ...)
 		return false;
 	text[got] = 0;
 	return true;
+}
+
+long gt_proc_field(const char *text, const char *name)
+{
+	const size_t length = strlen(name);
+	const char *line = text;
+
+	while (strncmp(line, name, length) != 0 || line[length] != ':') {
+		line = strchr(line, '\n');
+		if (!line)
+			return 0;
+		line++;
+	}
+	return atol(line + length + 1);
 }
 
 long gt_proc_last_number(void)

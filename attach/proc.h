@@ -13,6 +13,9 @@
 __attribute__((format(printf, 3, 4))) bool gt_proc_read(char *text, size_t size, const char *format,
 							...);
 
+/* The number in the field `name` of a text of /proc/PID/status; 0: there is no such field. */
+long gt_proc_field(const char *text, const char *name);
+
 /* The process number that was given out last; 0: unknown. */
 long gt_proc_last_number(void);
 

@@ -129,6 +129,8 @@ const char *gt_rule_never(const struct gt_object *object, const struct gt_object
 		return "is returned to from a signal, never called";
 	if (function->flags & GT_FUNCTION_COLD)
 		return "is a part of another function";
+	if (function->flags & GT_FUNCTION_OCAML)
+		return "is OCaml's, whose runtime goes by addresses of its code";
 	if (gt_object_is_loader(object))
 		return "belongs to the dynamic loader";
 	if (name[0] != '_' && name[0] != 'm')
@@ -181,7 +183,7 @@ static bool is_go(const struct gt_object *object)
 	       gt_object_section_named(object, ".note.go.buildid");
 }
 
-const char *gt_rule_copies_stacks(const struct gt_object *object)
+const char *gt_rule_entries_only(const struct gt_object *object)
 {
 	static const struct {
 		const char *symbol;
@@ -196,6 +198,11 @@ const char *gt_rule_copies_stacks(const struct gt_object *object)
 		  "callcc is in the process, which copies stacks away and back" },
 		{ "scm_with_continuation_barrier",
 		  "Guile is in the process, which copies stacks away and back" },
+		/* ... of whatever its code calls, in any library. */
+		{ "mono_jit_init",
+		  "Mono is in the process, which finds its frames by return addresses" },
+		{ "luaJIT_setmode",
+		  "LuaJIT is in the process, which finds its frames by where its calls lie" },
 	};
 	uint64_t address;
 	size_t i;
@@ -209,13 +216,16 @@ const char *gt_rule_copies_stacks(const struct gt_object *object)
 const char *gt_rule_object(const struct gt_object *object, bool *never)
 {
 	const char *reason = NULL;
+	uint64_t address;
 
 	*never = true;
 	if (is_go(object))
 		return "belongs to a Go program, whose runtime moves stacks";
+	if (gt_object_symbol(object, "mono_aot_file_info", &address) == 0 && address)
+		return "was compiled by Mono, whose runtime reads and rewrites its code";
 	*never = false;
 	gt_object_each_symbol(object, find_engine, &reason);
-	return reason ? reason : gt_rule_copies_stacks(object);
+	return reason ? reason : gt_rule_entries_only(object);
 }
 
 uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object)

@@ -24,9 +24,10 @@ const char *gt_rule_object(const struct gt_object *object, bool *never);
  * that sets it, and it is as it has always been. 0: no. */
 uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object);
 
-/* Why calls of a process that has this object in it are recorded at their entries only: it copies
- * stacks away and back. NULL: it does not. */
-const char *gt_rule_copies_stacks(const struct gt_object *object);
+/* Why calls of a process that has this object in it are recorded at their entries only, whatever
+ * object they are of: it copies stacks away and back, or reads return addresses off them. NULL: it
+ * does not. */
+const char *gt_rule_entries_only(const struct gt_object *object);
 
 /* Why a program that is this file must not have the agent in it at all. NULL: it may. */
 const char *gt_rule_refused(const struct gt_object *object);

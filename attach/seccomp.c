@@ -5,12 +5,14 @@
  */
 #define _GNU_SOURCE
 #include "attach/seccomp.h"
+#include "attach/proc.h"
 #include "attach/process.h"
 #include "attach/threads.h"
 
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -168,18 +170,33 @@ static bool passes(uint32_t action)
 	return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
 }
 
-static int check_filter(pid_t pid, const struct sock_filter *filter, size_t count,
-			struct gt_message *message)
+/* Only while the arena is passed to a new image. */
+static bool is_passing(long number)
+{
+	return number == SYS_socketpair || number == SYS_recvmsg || number == SYS_close;
+}
+
+const char *gt_seccomp_forbids(const struct sock_filter *filter, size_t count, bool passing)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (!passes(gt_seccomp_run(filter, count, calls[i].number, calls[i].arguments)))
-			return gt_fail(message, GT_ENOTSUP,
-				       "a seccomp filter of process %d forbids %s, which tracing "
-				       "needs: start it without that sandbox",
-				       (int)pid, calls[i].name);
-	return 0;
+		if ((passing || !is_passing(calls[i].number)) &&
+		    !passes(gt_seccomp_run(filter, count, calls[i].number, calls[i].arguments)))
+			return calls[i].name;
+	return NULL;
+}
+
+static int check_filter(pid_t pid, const struct sock_filter *filter, size_t count,
+			struct gt_message *message)
+{
+	const char *forbidden = gt_seccomp_forbids(filter, count, true);
+
+	return forbidden ? gt_fail(message, GT_ENOTSUP,
+				   "a seccomp filter of process %d forbids %s, which tracing "
+				   "needs: start it without that sandbox",
+				   (int)pid, forbidden)
+			 : 0;
 }
 
 static int check_filters(pid_t pid, pid_t tid, struct gt_message *message)
@@ -207,6 +224,23 @@ static int check_filters(pid_t pid, pid_t tid, struct gt_message *message)
 	}
 	free(filter);
 	return error;
+}
+
+static long filters_of(const char *process)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%s/status", process)
+		       ? gt_proc_field(text, "Seccomp_filters")
+		       : 0;
+}
+
+int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message)
+{
+	char process[16];
+
+	snprintf(process, sizeof(process), "%d", (int)pid);
+	return filters_of(process) > filters_of("self") ? check_filters(pid, tid, message) : 0;
 }
 
 int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message)

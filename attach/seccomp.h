@@ -6,6 +6,7 @@
 #ifndef GT_ATTACH_SECCOMP_H
 #define GT_ATTACH_SECCOMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,6 +16,14 @@
 /* mode: of /proc/PID/status. Stops a thread of it for a moment. GT_ENOTSUP: a filter forbids a call
  * that is needed; GT_EPERM: this user cannot read the filters. */
 int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message);
+
+/* The same for a new image, with its thread tid stopped, if it is in more filters than we are: what
+ * forbids us things as well would have come up by now. */
+int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message);
+
+/* The name of a system call that tracing needs and one filter forbids, NULL: it forbids none.
+ * passing: also those that bring the agent into an image. */
+const char *gt_seccomp_forbids(const struct sock_filter *filter, size_t count, bool passing);
 
 /* The action (SECCOMP_RET_…) of one filter for a call. SECCOMP_RET_KILL_PROCESS if it is not a
  * filter that the kernel would take. */

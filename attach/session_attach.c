@@ -188,6 +188,7 @@ static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 	/* Forked since its parent was attached to: it has the agent. */
 	if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 && session->tracee_count > before)
 		return 0;
+	gt_session_watch(session, &pid, 1);
 	error = attach_process(session, pid, &message);
 	if (error == GT_ENOMEM)
 		return error;

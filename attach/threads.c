@@ -69,18 +69,10 @@ static char state_of(pid_t pid, pid_t tid)
 /* The first thread of a child of ours: its exit status belongs to whoever waits for the program. */
 static bool is_own_child(pid_t tid)
 {
-	char text[1024], *at;
-	long tgid = 0, parent = 0;
+	char text[1024];
 
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)tid))
-		return false;
-	at = strstr(text, "\nTgid:");
-	if (at)
-		tgid = atol(at + 6);
-	at = strstr(text, "\nPPid:");
-	if (at)
-		parent = atol(at + 6);
-	return tgid == tid && parent == getpid();
+	return gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)tid) &&
+	       gt_proc_field(text, "Tgid") == tid && gt_proc_field(text, "PPid") == getpid();
 }
 
 pid_t gt_thread_wait(pid_t tid, int *status, int flags)
@@ -248,6 +240,16 @@ static bool is_dead(pid_t tid)
 	return state == 'Z' || state == 'X' || (flags & EXITING);
 }
 
+/* One that would not come to a stop (a parent in vfork) for so long that it was let be is still
+ * traced by us: it can be asked again. */
+static bool is_ours(pid_t tid)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)tid, (int)tid) &&
+	       gt_proc_field(text, "TracerPid") == syscall(SYS_gettid);
+}
+
 static int seize(pid_t tid, int options, struct gt_message *message)
 {
 	int reason;
@@ -257,6 +259,8 @@ static int seize(pid_t tid, int options, struct gt_message *message)
 	reason = errno;
 	if (reason == ESRCH || is_dead(tid))
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
+	if (reason == EPERM && is_ours(tid))
+		return 0;
 	return gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid, strerror(reason));
 }
 
@@ -555,12 +559,14 @@ void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *th
 	size_t i;
 
 	process->stopped = 0;
-	for (i = 0; i < threads->count; i++) {
-		/* A late one stops as soon as it is back; it is let go then. */
-		while (gt_thread_detach(threads->tids[i]) == GT_EAGAIN &&
+	for (i = 0; i < threads->count; i++)
+		if (!threads->late[i])
+			threads->late[i] = gt_thread_detach(threads->tids[i]) == GT_EAGAIN;
+	/* A late one stops as soon as it is back, and is let go then; nobody else waits for it. */
+	for (i = 0; i < threads->count; i++)
+		while (threads->late[i] && gt_thread_detach(threads->tids[i]) == GT_EAGAIN &&
 		       gt_monotonic_ms() - start < 10 * LATE_MS)
 			nap_us(200);
-	}
 	calm_down(threads);
 	free(threads->tids);
 	free(threads->late);

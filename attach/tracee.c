@@ -8,6 +8,7 @@
 #include "attach/copying.h"
 #include "attach/patch.h"
 #include "attach/rules.h"
+#include "attach/seccomp.h"
 #include "attach/traps.h"
 
 #include <elf.h>
@@ -433,6 +434,8 @@ static int apply(struct gt_tracee *tracee, struct gt_message *message)
 {
 	int error = gt_edits_apply(&tracee->edits, &tracee->process);
 
+	if (error && gt_process_ended(&tracee->process))
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)tracee->process.pid);
 	if (error)
 		gt_fail(message, error, "cannot patch process %d", (int)tracee->process.pid);
 	gt_edits_clear(&tracee->edits);
@@ -469,6 +472,8 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 	gt_copying_find(tracee);
 	if (!error)
 		error = refuse(tracee, message);
+	if (!error)
+		error = gt_seccomp_check_image(tracee->process.pid, tid, message);
 	if (!error)
 		error = take_hands(&hands, message);
 	if (!error)

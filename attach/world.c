@@ -51,12 +51,17 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 	}
 }
 
-static bool is_restorer(const struct gt_process *process, uint64_t address)
+/* Any word may come here: one that points below a stack makes the kernel extend that if it is read.
+ */
+static bool is_restorer(const struct gt_process *process, const struct gt_maps *maps,
+			uint64_t address)
 {
 	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	const struct gt_map *map = gt_maps_find(maps, address);
 	uint8_t bytes[sizeof(code)];
 
-	return gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
+	return map && map->executable &&
+	       gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
 	       memcmp(bytes, code, sizeof(code)) == 0;
 }
 
@@ -106,7 +111,7 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 			if (!wants(data, rip) && !(leaves && gt_maps_find(maps, saved)))
 				continue;
 			if (words[i] != restorer) {
-				if (!is_restorer(process, words[i])) {
+				if (!is_restorer(process, maps, words[i])) {
 					other = words[i];
 					continue;
 				}
@@ -225,8 +230,11 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
 				(int)tracee->process.pid);
 	if (!error && gt_edits_apply(&tracee->edits, &tracee->process))
-		error = gt_fail(message, GT_EIO, "cannot patch process %d",
-				(int)tracee->process.pid);
+		error = gt_process_ended(&tracee->process)
+				? gt_fail(message, GT_EGONE, "process %d has ended",
+					  (int)tracee->process.pid)
+				: gt_fail(message, GT_EIO, "cannot patch process %d",
+					  (int)tracee->process.pid);
 	gt_threads_resume(&tracee->process, &threads);
 	start = gt_monotonic_ns() - start;
 	if (start > tracee->stopped_ns)

@@ -15,9 +15,8 @@
 
 struct gt_command {
 	const char *name;
-	const char *help; /* a line, beginning with a verb, without a full stop */
-	int (*run)(int argc,
-		   char **argv); /* argv[0] is the subcommand's name; returns the exit code */
+	const char *help;		   /* a line, beginning with a verb, without a full stop */
+	int (*run)(int argc, char **argv); /* argv[0] is "graftrace NAME"; returns the exit code */
 };
 
 int gt_cmd_functions(int argc, char **argv);

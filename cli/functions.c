@@ -246,7 +246,7 @@ static const char *copied_stacks(const struct gt_process *process, const struct 
 
 		if (map->executable && map->path[0] == '/' &&
 		    gt_catalog_open(&catalog, process->pid, map, &file, NULL) == 0)
-			reason = gt_rule_copies_stacks(file->object);
+			reason = gt_rule_entries_only(file->object);
 	}
 	gt_catalog_fini(&catalog);
 	return reason;
@@ -339,7 +339,6 @@ int gt_cmd_functions(int argc, char **argv)
 	uint64_t pid = 0;
 	int option, result;
 
-	argv[0] = (char *)"graftrace functions"; /* what getopt puts before its messages */
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "P:LDF:h", options, NULL)) != -1) {
 		switch (option) {

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +108,13 @@ int gt_look_color(const char *when, int fd, bool *color, struct gt_message *mess
 		return GT_EINVAL;
 	}
 	return GT_OK;
+}
+
+uint32_t gt_look_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void gt_pager_start(struct gt_pager *pager, bool wanted)

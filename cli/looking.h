@@ -30,6 +30,9 @@ uint64_t gt_look_start_ns(struct gt_recording *recording);
 /* "auto", "always", "never"; auto heeds NO_COLOR and asks whether fd is a terminal. GT_EINVAL. */
 int gt_look_color(const char *when, int fd, bool *color, struct gt_message *message);
 
+/* Columns of the terminal that stdout is; 0: it is none, or does not know. */
+uint32_t gt_look_width(void);
+
 /* Where to write: the pager's stdin (if stdout is a terminal, `wanted`, and there is one), else
  * stdout. */
 struct gt_pager {

@@ -11,8 +11,10 @@
 
 /* In the order of the help: recording, looking, converting. */
 static const struct gt_command commands[] = {
-	{ "record", "run a program and record the calls of its functions", gt_cmd_record },
-	{ "profile", "run a program and print how often and how long its functions ran",
+	{ "record", "run a program or attach to it, and record the calls of its functions",
+	  gt_cmd_record },
+	{ "profile",
+	  "run a program or attach to it, and print how often and how long its functions ran",
 	  gt_cmd_profile },
 	{ "show", "print a recording as ftrace's text", gt_cmd_show },
 	{ "report", "print a recording as a table of functions", gt_cmd_report },
@@ -88,6 +90,25 @@ static const struct gt_command *find(const char *name)
 	return NULL;
 }
 
+/* What perf, uftrace, strace and trace-cmd call what is done here. */
+static const struct {
+	const char *word, *here;
+} elsewhere[] = {
+	{ .word = "attach", .here = "record -P PID" },
+	{ .word = "dump", .here = "show" },
+	{ .word = "graph", .here = "show --graph FUNCTION" },
+	{ .word = "list", .here = "functions" },
+	{ .word = "live", .here = "record', then 'graftrace show" },
+	{ .word = "replay", .here = "show" },
+	{ .word = "reset", .here = "set" },
+	{ .word = "script", .here = "show" },
+	{ .word = "start", .here = "set tracing_on 1" },
+	{ .word = "stat", .here = "profile" },
+	{ .word = "stop", .here = "set tracing_on 0" },
+	{ .word = "top", .here = "profile -P PID" },
+	{ .word = "version", .here = "--version" },
+};
+
 /* Levenshtein's distance of short words; long ones are as far as can be. */
 static unsigned distance(const char *a, const char *b)
 {
@@ -121,6 +142,13 @@ static int unknown(const char *name)
 	const char *nearest = NULL;
 	unsigned best = 4; /* more changes than three are another word */
 
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if (strcmp(name, elsewhere[i].word) == 0) {
+			fprintf(stderr,
+				"graftrace: there is no command '%s'; here it is 'graftrace %s'\n",
+				name, elsewhere[i].here);
+			return GT_EXIT_USAGE;
+		}
 	for (size_t i = 0; i < COMMANDS_COUNT; i++) {
 		unsigned d = distance(name, commands[i].name);
 
@@ -139,6 +167,16 @@ static int unknown(const char *name)
 		fprintf(stderr,
 			"graftrace: there is no command '%s'; 'graftrace help' lists them\n", name);
 	return GT_EXIT_USAGE;
+}
+
+/* argv[0] is what getopt puts before its messages. */
+static int run(const struct gt_command *command, int argc, char **argv)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "graftrace %s", command->name);
+	argv[0] = name;
+	return command->run(argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -164,11 +202,10 @@ int main(int argc, char **argv)
 		command = find(argv[2]);
 		if (command == NULL)
 			return unknown(argv[2]);
-		help_argv[0] = argv[2];
-		return command->run(2, help_argv);
+		return run(command, 2, help_argv);
 	}
 	command = find(argv[1]);
 	if (command == NULL)
 		return unknown(argv[1]);
-	return command->run(argc - 1, argv + 1);
+	return run(command, argc - 1, argv + 1);
 }

@@ -226,7 +226,6 @@ int gt_cmd_parse_trace(int argc, char **argv)
 	int option;
 	int result;
 
-	argv[0] = (char *)"graftrace parse-trace"; /* what getopt puts before its messages */
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "o:qh", options, NULL)) != -1) {
 		switch (option) {

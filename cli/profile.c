@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace profile: runs a program with the function profiler on and prints the table at its end.
- * Nothing is recorded: each thread counts for itself, so a run of any length takes the same memory.
+ * graftrace profile: runs a program with the function profiler on, or attaches to one that runs,
+ * and prints the table at the end. Nothing is recorded: each thread counts for itself, so a run of
+ * any length takes the same memory.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/clock.h"
 #include "attach/session.h"
 #include "cli/output.h"
 #include "cli/running.h"
@@ -24,12 +26,19 @@
 
 static const char help[] =
 	"Usage: graftrace profile [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+	"       graftrace profile [OPTION...] -P PID\n"
 	"\n"
 	"Runs PROGRAM, counts the calls of its functions and their times, and prints a table\n"
-	"on stderr when it has ended. Nothing is recorded: the memory it takes does not grow\n"
-	"with the run. Total is from entry to return (of each call: recursion counts as often\n"
-	"as it goes down), self is without callees.\n"
+	"on stderr when it has ended. With -P, does so for a process that runs already, until\n"
+	"Ctrl-C, leaves it as it was, and prints on stdout. Nothing is recorded: the memory it\n"
+	"takes does not grow with the run. Total is from entry to return (of each call: recursion\n"
+	"counts as often as it goes down), self is without callees.\n"
 	"\n"
+	"  -P, --pid PID[,PID...]    these processes, with all their threads and the children "
+	"that\n"
+	"                            they will have; may be repeated. -p PID is the same\n"
+	"      --children            and the children that they have already\n"
+	"      --for TIME            no longer than this: 10s, 500ms\n"
 	"  -l, --filter GLOB         only these functions; may be repeated\n"
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
@@ -55,9 +64,14 @@ enum {
 	OPTION_LIB,
 	OPTION_UNPREPARED,
 	OPTION_NO_FORK,
+	OPTION_CHILDREN,
+	OPTION_FOR,
 };
 
 static const struct option options_known[] = {
+	{ "pid", required_argument, NULL, 'P' },
+	{ "children", no_argument, NULL, OPTION_CHILDREN },
+	{ "for", required_argument, NULL, OPTION_FOR },
 	{ "filter", required_argument, NULL, 'l' },
 	{ "notrace", required_argument, NULL, 'n' },
 	{ "graph", required_argument, NULL, 'g' },
@@ -78,8 +92,11 @@ enum { SORT_TOTAL, SORT_SELF, SORT_CALLS, SORT_AVERAGE, SORT_DEVIATION, SORT_NAM
 
 struct arguments {
 	const char **filter, **notrace, **graph, **libs; /* NULL-terminated, malloc'ed */
-	const char *output;				 /* NULL: stderr */
-	bool libraries, unprepared, no_fork, csv;
+	const char *output;				 /* NULL: stderr; stdout with pids */
+	int32_t *pids;
+	size_t pid_count;
+	uint64_t for_ns; /* 0 = to the end */
+	bool children, libraries, unprepared, no_fork, csv;
 	uint64_t limit; /* 0 = all */
 	char **argv;
 };
@@ -97,6 +114,14 @@ static void add(const char **list, const char *word)
 static int take(int option, struct arguments *arguments, struct gt_message *message)
 {
 	switch (option) {
+	case 'p':
+	case 'P':
+		return gt_value_pids(optarg, &arguments->pids, &arguments->pid_count, message);
+	case OPTION_CHILDREN:
+		arguments->children = true;
+		break;
+	case OPTION_FOR:
+		return gt_value_time(optarg, 1000000000, &arguments->for_ns, message);
 	case 'l':
 		add(arguments->filter, optarg);
 		break;
@@ -165,7 +190,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
-	while ((option = getopt_long(argc, argv, "+l:n:g:o:h", options_known, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+P:p:l:n:g:o:h", options_known, NULL)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -175,9 +200,14 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		if (take(option, arguments, &message) != 0)
 			return usage(message.text);
 	}
-	if (optind >= argc)
+	if (arguments->pid_count > 0 && optind < argc)
+		return usage("either a program is run, or -P names processes that run already");
+	if (arguments->pid_count == 0 && optind >= argc)
 		return usage("the program to run is missing");
-	arguments->argv = argv + optind;
+	if (arguments->pid_count == 0 && arguments->children)
+		return usage("--children says what -P takes: a program that is run has none yet");
+	if (arguments->pid_count == 0)
+		arguments->argv = argv + optind;
 	return -1;
 }
 
@@ -299,7 +329,7 @@ static int write_table(const struct arguments *arguments, const struct gt_profil
 	char *text = NULL;
 	size_t bytes = 0, done = 0;
 	FILE *memory = open_memstream(&text, &bytes);
-	int fd = STDERR_FILENO, error = 0;
+	int fd = arguments->pid_count > 0 ? STDOUT_FILENO : STDERR_FILENO, error = 0;
 
 	if (memory == NULL) {
 		gt_complain(NAME, "no memory");
@@ -316,6 +346,8 @@ static int write_table(const struct arguments *arguments, const struct gt_profil
 
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got < 0 && errno == EPIPE)
+			break; /* nobody reads on */
 		if (got < 0) {
 			error = GT_EIO;
 			snprintf(message.text, sizeof(message.text), "cannot write: %s",
@@ -363,10 +395,54 @@ static int finish(const struct arguments *arguments, struct gt_session *session)
 		return error;
 	}
 	qsort(rows, count, sizeof(*rows), compare_rows);
+	if (count == 0 && arguments->pid_count > 0)
+		gt_complain(NAME, "no function that is counted was called meanwhile: look at "
+				  "--filter, --graph, --libs and --children");
 	error = write_table(arguments, rows, count);
 	free(rows);
 	say_lost(session);
 	return error;
+}
+
+/* Until all has ended, or is left: attached processes at Ctrl-C and SIGTERM, all when the time is
+ * over. As gt_session_poll. */
+static int follow(const struct arguments *arguments, struct gt_session *session, bool *left,
+		  struct gt_message *message)
+{
+	uint64_t start = gt_monotonic_ns();
+	bool attached = arguments->pid_count > 0;
+	int state;
+
+	while ((state = gt_session_poll(session, POLL_MS, message)) > 0) {
+		int signal = gt_run_to_forward;
+		bool late =
+			arguments->for_ns != 0 && gt_monotonic_ns() - start >= arguments->for_ns;
+
+		if (!*left && (late || (attached && (signal != 0 || gt_run_interrupted)))) {
+			struct gt_message why = { "" };
+
+			*left = true;
+			gt_session_detach(session, &why);
+			if (why.text[0] != '\0')
+				gt_complain(NAME, "%s", why.text);
+		} else if (signal != 0 && !attached) {
+			gt_run_to_forward = 0;
+			gt_session_signal(session, signal);
+		}
+	}
+	return state;
+}
+
+static void say_attached(const struct arguments *arguments, struct gt_session *session)
+{
+	struct gt_session_totals totals;
+
+	gt_session_totals(session, &totals);
+	fprintf(stderr,
+		"graftrace: counting calls of process %d%s (its threads were stopped for %.1f ms), "
+		"until %sCtrl-C or its end\n",
+		(int)arguments->pids[0], totals.processes > 1 ? " and others" : "",
+		(double)totals.stopped_ns / 1e6, arguments->for_ns ? "the time is over, " : "");
 }
 
 static int run(const struct arguments *arguments)
@@ -376,6 +452,9 @@ static int run(const struct arguments *arguments)
 	struct gt_session_options options = {
 		.size = sizeof(options),
 		.argv = arguments->argv,
+		.pids = arguments->pids,
+		.pid_count = arguments->pid_count,
+		.children = arguments->children,
 		.tracer = GRAFTRACE_TRACER_NOP,
 		.filter = arguments->filter,
 		.notrace = arguments->notrace,
@@ -389,8 +468,9 @@ static int run(const struct arguments *arguments)
 		.profile = true,
 	};
 	char *program = NULL;
-	int state, error, status;
-	int code = gt_run_find_program(NAME, arguments->argv[0], &program);
+	bool left = false;
+	int state, error, status = 0;
+	int code = arguments->argv ? gt_run_find_program(NAME, arguments->argv[0], &program) : 0;
 
 	free(program);
 	if (code != 0)
@@ -401,17 +481,15 @@ static int run(const struct arguments *arguments)
 		gt_complain(NAME, "%s", message.text);
 		return error == GT_ENOENT ? GT_RUN_NO_PROGRAM : GT_EXIT_FAILED;
 	}
-	while ((state = gt_session_poll(session, POLL_MS, &message)) > 0) {
-		int signal = gt_run_to_forward;
-
-		gt_run_to_forward = 0;
-		if (signal != 0)
-			gt_session_signal(session, signal);
-	}
+	if (arguments->argv == NULL)
+		say_attached(arguments, session);
+	state = follow(arguments, session, &left, &message);
 	if (state < 0)
 		gt_complain(NAME, "%s", message.text);
 	error = finish(arguments, session);
-	status = gt_session_exit_status(session);
+	if (arguments->argv != NULL)
+		status = left ? gt_run_wait(gt_session_pid(session))
+			      : gt_session_exit_status(session);
 	gt_session_destroy(session);
 	return error != 0 || state < 0 ? GT_EXIT_FAILED : gt_run_end_as(status);
 }
@@ -427,5 +505,6 @@ int gt_cmd_profile(int argc, char **argv)
 	free(arguments.notrace);
 	free(arguments.graph);
 	free(arguments.libs);
+	free(arguments.pids);
 	return code;
 }

@@ -434,17 +434,6 @@ static int start_session(struct recording *recording)
 	return strncmp(message.text, "cannot run", 10) == 0 ? GT_RUN_CANNOT_RUN : GT_EXIT_FAILED;
 }
 
-/* The time was over: the program goes on by itself, and its end is ours. */
-static int wait_for_program(const struct recording *recording)
-{
-	int status = 0;
-
-	while (waitpid(gt_session_pid(recording->session), &status, 0) < 0 && errno == EINTR)
-		if (gt_run_to_forward)
-			kill(gt_session_pid(recording->session), gt_run_to_forward);
-	return status;
-}
-
 /* What the first process runs. */
 static int name_process(struct recording *recording)
 {
@@ -467,10 +456,12 @@ static void say_attached(const struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
 	struct gt_session_totals totals;
-	char children[40] = "";
+	char children[64] = "";
 
 	gt_session_totals(recording->session, &totals);
-	if (options->children && totals.processes > options->pid_count)
+	if (!options->children && options->pid_count == 1)
+		gt_record_report_children(options->pids[0], children, sizeof(children));
+	else if (options->children && totals.processes > options->pid_count)
 		snprintf(children, sizeof(children), " and %u children",
 			 totals.processes - (unsigned)options->pid_count);
 	fprintf(stderr,
@@ -519,8 +510,8 @@ static int record(struct recording *recording)
 	if (recording->live != NULL && recording->options.linger)
 		linger(&recording->options, recording->server);
 	if (is_attached(recording))
-		return GT_EXIT_DONE;
-	recording->status = recording->detaching ? wait_for_program(recording)
+		return recording->failed ? GT_EXIT_FAILED : GT_EXIT_DONE;
+	recording->status = recording->detaching ? gt_run_wait(gt_session_pid(recording->session))
 						 : gt_session_exit_status(recording->session);
 	return -1;
 }

@@ -42,7 +42,7 @@ static const char help[] =
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
 	"  -N, --graph-notrace GLOB  not these, nor what is called below them; may be repeated\n"
-	"      --max-graph-depth N   only the N outermost levels of calls\n"
+	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
 	"      --lib GLOB            also those of them that are called so; may be repeated\n"
@@ -105,34 +105,6 @@ static const struct option options_known[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* 1234 or 12,34,56. */
-static int take_pids(struct gt_record_options *options, struct gt_message *message)
-{
-	const char *at = optarg;
-	uint64_t number = 0;
-	int error;
-
-	for (;;) {
-		size_t length = strcspn(at, ",");
-		char word[32];
-		int32_t *pids = realloc(options->pids, (options->pid_count + 1) * sizeof(*pids));
-
-		if (pids == NULL) {
-			snprintf(message->text, sizeof(message->text), "no memory");
-			return GT_ENOMEM;
-		}
-		options->pids = pids;
-		snprintf(word, sizeof(word), "%.*s", (int)(length < 31 ? length : 31), at);
-		error = gt_value_number(word, 1, INT32_MAX, &number, message);
-		if (error != 0)
-			return error;
-		options->pids[options->pid_count++] = (int32_t)number;
-		if (at[length] == '\0')
-			return 0;
-		at += length + 1;
-	}
-}
-
 /* 0, or GT_EINVAL with the message. */
 static int take(int option, struct gt_record_options *options, struct gt_message *message)
 {
@@ -146,7 +118,7 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		option = 'P';
 	switch (option) {
 	case 'P':
-		error = take_pids(options, message);
+		error = gt_value_pids(optarg, &options->pids, &options->pid_count, message);
 		break;
 	case OPTION_CHILDREN:
 		options->children = true;
@@ -212,10 +184,9 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.output = "graftrace.data",
 		.compress = true,
 		.stops = calloc(words, sizeof(*options->stops)),
-		.pids = calloc(words, sizeof(*options->pids)),
 	};
 	if (gt_session_choice_init(&options->choice, GRAFTRACE_TRACER_FUNCTION_GRAPH) != 0 ||
-	    options->pids == NULL || options->stops == NULL) {
+	    options->stops == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}

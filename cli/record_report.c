@@ -5,6 +5,7 @@
  */
 #include "cli/record_report.h"
 
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,31 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 	free(survey.matched);
 }
 
+void gt_record_report_children(pid_t pid, char *text, size_t room)
+{
+	char path[64];
+	unsigned count = 0;
+	glob_t tasks;
+	long child;
+
+	text[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/task/*/children", (int)pid);
+	if (glob(path, GLOB_NOSORT, NULL, &tasks) != 0)
+		return;
+	for (size_t i = 0; i < tasks.gl_pathc; i++) {
+		FILE *file = fopen(tasks.gl_pathv[i], "re");
+
+		while (file != NULL && fscanf(file, "%ld", &child) == 1)
+			count++;
+		if (file != NULL)
+			fclose(file);
+	}
+	globfree(&tasks);
+	if (count > 0)
+		snprintf(text, room, ", without its %u child%s (--children)", count,
+			 count > 1 ? "ren" : "");
+}
+
 /* The end */
 
 /* 1234567 as 1,234,567 */
@@ -144,6 +170,27 @@ static void say_lost(uint64_t count, const char *what)
 		fprintf(stderr, "graftrace: %s %s\n", grouped(count, text), what);
 }
 
+/* Of a process that runs: what may be the reason that there is no call. */
+static void say_empty(const struct gt_record_options *options)
+{
+	const struct gt_session_choice *choice = &options->choice;
+
+	if (choice->tracer == GRAFTRACE_TRACER_NOP)
+		return;
+	if (choice->graph[0] != NULL)
+		fprintf(stderr, "graftrace record: no function of --graph was called meanwhile: a "
+				"call that had begun before is not seen\n");
+	else if (choice->threshold_ns != 0)
+		fprintf(stderr,
+			"graftrace record: no call took as long as --threshold meanwhile\n");
+	else
+		fprintf(stderr,
+			"graftrace record: no traced function was called meanwhile: the process "
+			"may "
+			"wait, or work in libraries (--libs)%s\n",
+			options->children ? "" : " or in its children (--children)");
+}
+
 void gt_record_report_end(const struct gt_session_totals *totals,
 			  const struct gt_record_options *options, const char *path,
 			  uint64_t file_bytes)
@@ -174,6 +221,8 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	else
 		fprintf(stderr, "graftrace: %sno recording\n", line);
 
+	if (totals->calls == 0 && options->pid_count > 0 && path != NULL)
+		say_empty(options);
 	if (totals->entries_only != NULL)
 		fprintf(stderr, "graftrace: only entries, without returns: %s\n",
 			totals->entries_only);

@@ -4,12 +4,17 @@
 #ifndef GT_CLI_RECORD_REPORT_H
 #define GT_CLI_RECORD_REPORT_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "attach/session.h"
 #include "cli/record_options.h"
 
 /* Says it if no function of the program is traced, or a glob names none. */
 void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options);
+
+/* ", without its 2 children (--children)" if a process has some, else "". */
+void gt_record_report_children(pid_t pid, char *text, size_t room);
 
 /* "1,234,567 calls, 4 threads, 1.234 s, 0 lost, graftrace.data (12.3 MB)", and what was lost by
  * cause with what to do. path NULL: there is no file. */

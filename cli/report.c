@@ -34,6 +34,9 @@ static const char help[] =
 	"                             stddev, name\n"
 	"      --limit N              only the first N rows\n"
 	"      --by WHAT              function (default), thread, object\n"
+	"      --callers GLOB         instead: who has called these functions; the figures are\n"
+	"                             those of their calls\n"
+	"      --callees GLOB         instead: whom these functions have called themselves\n"
 	"      --crash                instead: the calls that were open at the end, thread by\n"
 	"                             thread, innermost last\n"
 	"      --format FORMAT        text (default), csv, json; both with times in nanoseconds\n"
@@ -43,7 +46,15 @@ static const char help[] =
 	"command\n"
 	"line.\n";
 
-enum { OPTION_LIMIT = 256, OPTION_BY, OPTION_FORMAT, OPTION_NO_PAGER, OPTION_CRASH };
+enum {
+	OPTION_LIMIT = 256,
+	OPTION_BY,
+	OPTION_FORMAT,
+	OPTION_NO_PAGER,
+	OPTION_CRASH,
+	OPTION_CALLERS,
+	OPTION_CALLEES
+};
 
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
@@ -52,6 +63,8 @@ static const struct option options[] = {
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
+	{ "callers", required_argument, NULL, OPTION_CALLERS },
+	{ "callees", required_argument, NULL, OPTION_CALLEES },
 	{ "crash", no_argument, NULL, OPTION_CRASH },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -61,6 +74,7 @@ struct arguments {
 	const char *path;
 	enum gt_report_key sort;
 	enum gt_report_by by;
+	const char *of; /* --callers, --callees */
 	enum gt_report_format format;
 	uint64_t limit;
 	bool pager;
@@ -88,7 +102,6 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	const char *input = NULL;
 	int option;
 
-	argv[0] = (char *)"graftrace report"; /* what getopt puts before its messages */
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "i:s:h", options, NULL)) != -1) {
 		int chosen = GT_OK;
@@ -113,6 +126,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			break;
 		case OPTION_NO_PAGER:
 			arguments->pager = false;
+			break;
+		case OPTION_CALLERS:
+		case OPTION_CALLEES:
+			arguments->by =
+				option == OPTION_CALLERS ? GT_REPORT_CALLER : GT_REPORT_CALLEE;
+			arguments->of = optarg;
 			break;
 		case OPTION_CRASH:
 			arguments->crash = true;
@@ -154,7 +173,8 @@ static int print(const struct arguments *arguments, const struct gt_report *repo
 	char *text;
 	size_t bytes;
 
-	if (gt_report_format(report, arguments->format, arguments->limit, &text, &bytes) != GT_OK) {
+	if (gt_report_format(report, arguments->format, arguments->limit, gt_look_width(), &text,
+			     &bytes) != GT_OK) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -206,18 +226,31 @@ int gt_cmd_report(int argc, char **argv)
 	struct gt_recording *recording = gt_look_open(NAME, arguments.path);
 	if (!recording)
 		return GT_EXIT_FAILED;
+	if (arguments.of && gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_FUNCTION) {
+		gt_complain(NAME,
+			    "'%s': the tracer function does not record who called whom; "
+			    "'graftrace show' has the parent of each call",
+			    arguments.path);
+		gt_recording_close(recording);
+		return GT_EXIT_FAILED;
+	}
 	if (arguments.crash) {
 		result = print_crash(&arguments, recording);
 		gt_recording_close(recording);
 		return result;
 	}
-	if (gt_report_make(gt_recording_target(recording), arguments.by, &report, &message) !=
-	    GT_OK) {
+	if (gt_report_make(gt_recording_target(recording), arguments.by, arguments.of, &report,
+			   &message) != GT_OK) {
 		gt_complain(NAME, "'%s': %s", arguments.path, message.text);
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
 	}
 	gt_report_sort(report, arguments.sort);
+	if (arguments.of && report->row_count == 0)
+		gt_complain(NAME, "'%s': %s", arguments.path,
+			    arguments.by == GT_REPORT_CALLER
+				    ? "no function that matches was called"
+				    : "no function that matches has called a recorded one");
 	result = print(&arguments, report);
 	if (report->damaged)
 		gt_complain(NAME, "'%s': %llu records make no sense and are left out",

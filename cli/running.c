@@ -73,6 +73,16 @@ void gt_run_dump(void *data, const char *text, size_t bytes)
 	fwrite(text, 1, bytes, stderr);
 }
 
+int gt_run_wait(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		if (gt_run_to_forward)
+			kill(pid, gt_run_to_forward);
+	return status;
+}
+
 int gt_run_end_as(int status)
 {
 	if (WIFSIGNALED(status))

@@ -206,7 +206,6 @@ int gt_cmd_runtime_breakdown(int argc, char **argv)
 	int option;
 	int result;
 
-	argv[0] = (char *)"graftrace runtime-breakdown"; /* what getopt puts before its messages */
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "o:nh", options, NULL)) != -1) {
 		switch (option) {

@@ -27,7 +27,7 @@ static const struct row {
 	{ 'g', "set_graph_function", NULL, true },
 	{ 'N', "set_graph_notrace", NULL, true },
 	{ 'b', "buffer_size_kb", NULL, false },
-	{ GT_CHOICE_MAX_DEPTH, "max_graph_depth", NULL, false },
+	{ 'D', "max_graph_depth", NULL, false },
 	{ GT_CHOICE_THRESHOLD, "tracing_thresh", NULL, false },
 	{ GT_CHOICE_OVERWRITE, "options/overwrite", "1", false },
 	{ GT_CHOICE_NO_FORK, "options/function-fork", "0", false },
@@ -107,6 +107,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	       struct gt_message *message)
 {
 	struct gt_session_choice *choice = choice_of(target);
+	uint64_t options = 0;
 
 	switch (which) {
 	case GT_CONTROL_TRACER:
@@ -121,9 +122,12 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	case GT_CONTROL_BUFFER_BYTES:
 		choice->buffer_bytes = value;
 		return 0;
-	case GT_CONTROL_OPTIONS:
-		choice->overwrite = (value & GT_OPTION_OVERWRITE) != 0;
-		choice->no_fork = (value & GT_OPTION_FUNCTION_FORK) == 0;
+	case GT_CONTROL_OPTIONS_ON:
+	case GT_CONTROL_OPTIONS_OFF:
+		get(target, GT_CONTROL_OPTIONS, &options);
+		options = gt_control_options_with(options, which, value);
+		choice->overwrite = (options & GT_OPTION_OVERWRITE) != 0;
+		choice->no_fork = (options & GT_OPTION_FUNCTION_FORK) == 0;
 		return 0;
 	default:
 		snprintf(message->text, sizeof(message->text), "this cannot be set here");
@@ -291,7 +295,7 @@ static int translate(int option, const char *value, char *text, size_t room, boo
 		*direct = *number < 1024; /* the session says what there must be */
 		snprintf(text, room, "%llu", (unsigned long long)(*number / 1024));
 		break;
-	case GT_CHOICE_MAX_DEPTH:
+	case 'D':
 		error = gt_value_number(value, 0, UINT32_MAX, number, message);
 		snprintf(text, room, "%llu", (unsigned long long)*number);
 		break;

@@ -39,8 +39,7 @@ struct gt_session_choice {
 
 enum {
 	GT_OPTION_FIRST = 1024,
-	GT_CHOICE_MAX_DEPTH = GT_OPTION_FIRST,
-	GT_CHOICE_THRESHOLD,
+	GT_CHOICE_THRESHOLD = GT_OPTION_FIRST,
 	GT_CHOICE_OVERWRITE,
 	GT_CHOICE_NO_FORK,
 	GT_CHOICE_LIBS,
@@ -52,14 +51,14 @@ enum {
 };
 
 /* For getopt_long's short options, and for its table. */
-#define GT_CHOICE_SHORT "p:l:n:g:N:b:"
+#define GT_CHOICE_SHORT "p:l:n:g:N:D:b:"
 #define GT_CHOICE_OPTIONS                                                                       \
 	{ "tracer", required_argument, NULL, 'p' }, { "filter", required_argument, NULL, 'l' }, \
 		{ "notrace", required_argument, NULL, 'n' },                                    \
 		{ "graph", required_argument, NULL, 'g' },                                      \
 		{ "graph-notrace", required_argument, NULL, 'N' },                              \
 		{ "buffer-size", required_argument, NULL, 'b' },                                \
-		{ "max-graph-depth", required_argument, NULL, GT_CHOICE_MAX_DEPTH },            \
+		{ "max-graph-depth", required_argument, NULL, 'D' },                            \
 		{ "threshold", required_argument, NULL, GT_CHOICE_THRESHOLD },                  \
 		{ "overwrite", no_argument, NULL, GT_CHOICE_OVERWRITE },                        \
 		{ "no-fork", no_argument, NULL, GT_CHOICE_NO_FORK },                            \

@@ -41,13 +41,13 @@ static const char help[] =
 	"                             may be left out\n"
 	"      --tid N                only this thread\n"
 	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
-	"      --max-graph-depth N    not deeper than N calls\n"
+	"  -D, --max-graph-depth N    not deeper than N calls\n"
 	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
 	"Exit code: 0 done; 1 it could not be shown, or not all of it; 2 wrong command line.\n";
 
-enum { OPTION_TID = 256, OPTION_DEPTH, OPTION_COLOR, OPTION_NO_PAGER, OPTION_SWITCH_EVENTS };
+enum { OPTION_TID = 256, OPTION_COLOR, OPTION_NO_PAGER, OPTION_SWITCH_EVENTS };
 
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
@@ -55,7 +55,7 @@ static const struct option options[] = {
 	{ "time", required_argument, NULL, 't' },
 	{ "tid", required_argument, NULL, OPTION_TID },
 	{ "graph", required_argument, NULL, 'g' },
-	{ "max-graph-depth", required_argument, NULL, OPTION_DEPTH },
+	{ "max-graph-depth", required_argument, NULL, 'D' },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
 	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
@@ -148,9 +148,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	uint64_t number;
 	int option;
 
-	argv[0] = (char *)"graftrace show"; /* what getopt puts before its messages */
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "i:O:t:g:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "i:O:t:g:D:h", options, NULL)) != -1) {
 		int error = GT_OK;
 		switch (option) {
 		case 'i':
@@ -175,7 +174,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			error = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
 			arguments->filter.tid = (uint32_t)number;
 			break;
-		case OPTION_DEPTH:
+		case 'D':
 			error = gt_value_number(optarg, 0, UINT32_MAX, &number, &message);
 			arguments->filter.max_depth = (uint32_t)number;
 			break;
@@ -217,10 +216,23 @@ static void set_window(struct arguments *arguments, struct gt_recording *recordi
 		arguments->filter.to_ns = 1; /* 0 stands for no end */
 }
 
-static int print(struct gt_text *text, int fd)
+/* Whether lines other than the header's begin there. */
+static bool has_lines(const char *bytes, size_t count, bool *begins)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (*begins && bytes[i] != '#')
+			return true;
+		*begins = bytes[i] == '\n';
+	}
+	return false;
+}
+
+/* *shown: whether there was anything. */
+static int print(struct gt_text *text, int fd, bool *shown)
 {
 	char *buffer = malloc(WRITE_BYTES);
 	int result = GT_EXIT_DONE;
+	bool begins = true;
 	int64_t bytes;
 
 	if (!buffer) {
@@ -228,6 +240,7 @@ static int print(struct gt_text *text, int fd)
 		return GT_EXIT_FAILED;
 	}
 	while ((bytes = gt_text_read(text, buffer, WRITE_BYTES)) > 0) {
+		*shown = *shown || has_lines(buffer, (size_t)bytes, &begins);
 		int error = gt_look_write(fd, buffer, (size_t)bytes);
 		if (error > 0)
 			break; /* nobody reads on */
@@ -254,12 +267,23 @@ static bool is_known(struct gt_recording *recording)
 	return false;
 }
 
+static const char *why_empty(const struct arguments *arguments)
+{
+	const struct gt_filter *filter = &arguments->filter;
+
+	if (filter->tid || filter->graph || filter->from_ns || filter->to_ns)
+		return "no call is left by --tid, --graph and --time: 'graftrace report' lists "
+		       "the functions, 'graftrace report --by thread' the threads";
+	return "no call was recorded";
+}
+
 static int show(struct arguments *arguments, bool color)
 {
 	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
 	struct gt_text *text = malloc(sizeof(*text));
 	struct gt_pager pager;
 	int result = GT_EXIT_FAILED;
+	bool shown = false;
 
 	if (!recording || !text)
 		goto out;
@@ -282,8 +306,10 @@ static int show(struct arguments *arguments, bool color)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	gt_pager_start(&pager, arguments->pager);
-	result = print(text, pager.fd);
+	result = print(text, pager.fd, &shown);
 	gt_pager_stop(&pager);
+	if (!shown && result == GT_EXIT_DONE)
+		gt_complain(NAME, "'%s': %s", arguments->path, why_empty(arguments));
 	if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
 		result = GT_EXIT_FAILED;
 	if (text->merge.out_of_memory) {

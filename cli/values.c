@@ -5,6 +5,7 @@
  */
 #include "cli/values.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -135,4 +136,29 @@ int gt_value_number(const char *text, uint64_t low, uint64_t high, uint64_t *num
 	gt_message_set(message, "'%.80s' is not a number from %llu to %llu", text,
 		       (unsigned long long)low, (unsigned long long)high);
 	return GT_EINVAL;
+}
+
+int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_message *message)
+{
+	for (;;) {
+		size_t length = strcspn(text, ",");
+		int32_t *grown = realloc(*pids, (*count + 1) * sizeof(*grown));
+		uint64_t number;
+		char word[32];
+		int error;
+
+		if (grown == NULL) {
+			gt_message_set(message, "no memory");
+			return GT_ENOMEM;
+		}
+		*pids = grown;
+		gt_format(word, sizeof(word), "%.*s", (int)(length < 31 ? length : 31), text);
+		error = gt_value_number(word, 1, INT32_MAX, &number, message);
+		if (error != 0)
+			return error;
+		grown[(*count)++] = (int32_t)number;
+		if (text[length] == '\0')
+			return 0;
+		text += length + 1;
+	}
 }

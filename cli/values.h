@@ -6,6 +6,7 @@
 #ifndef GT_CLI_VALUES_H
 #define GT_CLI_VALUES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <graftrace/error.h>
 
@@ -19,5 +20,9 @@ int gt_value_time(const char *text, uint64_t unit_ns, uint64_t *ns, struct gt_me
 /* A whole number from `low` to `high`. */
 int gt_value_number(const char *text, uint64_t low, uint64_t high, uint64_t *number,
 		    struct gt_message *message);
+
+/* "1234" or "12,34,56": numbers of processes, added to a list that grows by realloc (*pids NULL:
+ * empty). Also GT_ENOMEM. */
+int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_message *message);
 
 #endif

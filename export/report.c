@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/view/decode_fast.h"
+#include "core/view/glob.h"
 #include "core/view/merge.h"
 #include "core/view/message.h"
 #include "core/view/off_cpu.h"
@@ -23,6 +24,7 @@
 #define MARK_COUNTED   1 /* open[row] knows of the frame */
 #define MARK_RECURSIVE 2 /* a call of the same row was open around it */
 #define MISSING_MAX    100000
+#define PAGE	       4096
 
 /* Times in ticks. */
 struct row {
@@ -38,6 +40,7 @@ struct row {
 	uint64_t self_off, total_off;
 	uint64_t other; /* entry-only, function tracer, returns without a known entry */
 	uint64_t self_upper_bound;
+	bool named;   /* the function that callers or callees are asked of */
 	uint32_t key; /* function number, writer's index (a kernel's thread: its number), or a
 			 function of the object */
 };
@@ -53,6 +56,12 @@ struct slot {
 	uint32_t row;
 };
 
+/* A function of a file: processes that have it each have a number of their own for it. */
+struct known {
+	struct gt_function function; /* its strings are the target's */
+	uint32_t row;
+};
+
 /* Calls open in one context, by row. */
 struct open_calls {
 	uint32_t *count;
@@ -64,11 +73,15 @@ struct open_calls {
 struct collector {
 	struct gt_target *target;
 	enum gt_report_by by;
+	const char *of;		  /* a glob, by caller or callee */
+	bool is_by_call;	  /* the row is no matter of the function alone */
 	struct gt_decode *decode; /* of the record in work */
 	struct gt_decode own;
 	struct slot *slots;
 	uint32_t slot_bits;
 	uint32_t slot_used;
+	struct known *known; /* by name, 2^known_bits places; name NULL: empty */
+	uint32_t known_bits, known_used;
 	struct row *rows;
 	uint32_t row_count, row_capacity;
 	uint32_t thread_row;
@@ -82,6 +95,9 @@ struct collector {
 	uint32_t tid;		/* the writer's thread */
 	uint32_t pid;		/* the writer's process … */
 	uint64_t process_began; /* … and when that began; 0 = not asked yet */
+	uint64_t first;		/* clock of the writer's first record; 0 = none yet */
+	uint64_t covered;	/* self times of its calls */
+	uint64_t span, outside; /* of all writers whose records are there from the start */
 	bool incomplete;	/* records of this writer are missing */
 	bool kernel;
 	bool out_of_memory;
@@ -154,13 +170,71 @@ static uint32_t object_row(struct collector *c, uint32_t function)
 	return new_row(c, function);
 }
 
+/* Where a function of that name stands, or would. The same one lies at the same place of a page in
+ * each process; another of its name in the same file, a static one, mostly does not. */
+static struct known *known_at(const struct collector *c, const struct gt_function *function)
+{
+	uint32_t mask = (1u << c->known_bits) - 1, at = 2166136261u;
+	for (const char *byte = function->name; *byte; byte++)
+		at = (at ^ (unsigned char)*byte) * 16777619u;
+	for (;; at++) {
+		struct known *known = &c->known[at & mask];
+		const struct gt_function *other = &known->function;
+		if (!other->name ||
+		    (strcmp(other->name, function->name) == 0 && other->size == function->size &&
+		     (other->address - function->address) % PAGE == 0 &&
+		     strcmp(other->object, function->object) == 0))
+			return known;
+	}
+}
+
+static bool grow_known(struct collector *c)
+{
+	uint32_t old_size = c->known ? 1u << c->known_bits : 0;
+	struct known *old = c->known;
+	uint32_t bits = old ? c->known_bits + 1 : 12;
+	struct known *grown = calloc(1ull << bits, sizeof(*grown));
+	if (!grown)
+		return false;
+	c->known = grown;
+	c->known_bits = bits;
+	for (uint32_t i = 0; i < old_size; i++)
+		if (old[i].function.name)
+			*known_at(c, &old[i].function) = old[i];
+	free(old);
+	return true;
+}
+
+static uint32_t function_row(struct collector *c, uint32_t number)
+{
+	struct gt_function function = { .name = NULL };
+	if (c->target->ops->function(c->target, number, &function) != GT_OK || !function.name)
+		return new_row(c, number);
+	if (!function.object)
+		function.object = "";
+	if (2 * (c->known_used + 1) > (c->known ? 1u << c->known_bits : 0) && !grow_known(c)) {
+		c->out_of_memory = true;
+		return 0;
+	}
+	struct known *known = known_at(c, &function);
+	if (!known->function.name) {
+		known->function = function;
+		known->row = new_row(c, number);
+		c->known_used++;
+		if (c->of && !c->out_of_memory)
+			c->rows[known->row].named = gt_glob_match(c->of, function.name);
+	}
+	return known->row;
+}
+
 static __attribute__((noinline)) uint32_t add_function(struct collector *c, uint32_t function)
 {
 	if (2 * (c->slot_used + 1) > 1u << c->slot_bits && !grow_slots(c)) {
 		c->out_of_memory = true;
 		return 0;
 	}
-	uint32_t row = c->by == GT_REPORT_OBJECT ? object_row(c, function) : new_row(c, function);
+	uint32_t row =
+		c->by == GT_REPORT_OBJECT ? object_row(c, function) : function_row(c, function);
 	uint32_t at = hash(c, function);
 	while (c->slots[at].function)
 		at = (at + 1) & ((1u << c->slot_bits) - 1);
@@ -169,10 +243,9 @@ static __attribute__((noinline)) uint32_t add_function(struct collector *c, uint
 	return row;
 }
 
+/* The row of a function, or of its object. */
 static inline uint32_t row_of(struct collector *c, uint32_t function)
 {
-	if (c->by == GT_REPORT_THREAD)
-		return c->thread_row;
 	uint32_t at = hash(c, function);
 	while (c->slots[at].function != function) {
 		if (!c->slots[at].function)
@@ -180,6 +253,34 @@ static inline uint32_t row_of(struct collector *c, uint32_t function)
 		at = (at + 1) & ((1u << c->slot_bits) - 1);
 	}
 	return c->slots[at].row;
+}
+
+/* By caller or callee: calls of others are counted in a row that is not shown; those that no
+ * recorded call has made, in another one. */
+enum { ROW_OTHERS, ROW_OUTERMOST, ROWS_OF_OURS };
+
+/* By thread, by caller or by callee. */
+static __attribute__((noinline)) uint32_t row_at_slow(struct collector *c, uint32_t function,
+						      uint32_t depth)
+{
+	if (c->by == GT_REPORT_THREAD)
+		return c->thread_row;
+	const struct gt_decode_frame *frame = depth ? gt_decode_frame(c->decode, depth - 1) : NULL;
+	uint32_t called = row_of(c, function);
+	uint32_t caller = frame && frame->function ? row_of(c, frame->function) : ROW_OUTERMOST;
+
+	if (c->out_of_memory)
+		return ROW_OTHERS;
+	if (c->by == GT_REPORT_CALLER)
+		return c->rows[called].named ? caller : ROW_OTHERS;
+	return c->rows[caller].named ? called : ROW_OTHERS;
+}
+
+/* The row in which a call at that depth counts. */
+static inline uint32_t row_at(struct collector *c, uint32_t function, uint32_t depth)
+{
+	return __builtin_expect(c->is_by_call, 0) ? row_at_slow(c, function, depth)
+						  : row_of(c, function);
 }
 
 /* ---- recursion ---- */
@@ -242,7 +343,7 @@ static __attribute__((noinline)) void count_unseen(struct collector *c)
 	for (uint32_t depth = from; depth < end; depth++) {
 		struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
 		if (frame && !frame->mark)
-			frame->mark = count_open(c, row_of(c, frame->function));
+			frame->mark = count_open(c, row_at(c, frame->function, depth));
 	}
 }
 
@@ -264,7 +365,7 @@ static inline void take_entry(struct collector *c, const struct gt_record *recor
 	if (record->depth > decode->low &&
 	    __builtin_expect(!decode->frames[(record->depth - 1) & decode->mask].mark, 0))
 		count_unseen(c);
-	uint32_t at = row_of(c, record->function);
+	uint32_t at = row_at(c, record->function, record->depth);
 	frame->mark = count_open(c, at);
 	if (__builtin_expect(!c->out_of_memory, 1))
 		c->rows[at].entered++;
@@ -315,26 +416,26 @@ static __attribute__((noinline)) void take_off_cpu(struct collector *c,
 						   const struct gt_record *record)
 {
 	uint64_t ticks = gt_off_cpu_move(&c->off_cpu, c->target, c->tid, record->clock);
-	uint32_t function = 0;
+	uint32_t function = 0, depth = record->depth;
 	if (!ticks)
 		return;
 	c->slept = record->clock;
 	if (record->kind == GT_RECORD_RETURN || record->kind == GT_RECORD_UNWOUND) {
 		function = record->function;
 	} else if (record->kind != GT_RECORD_CONTEXT && record->depth) {
-		const struct gt_decode_frame *frame = gt_decode_frame(c->decode, record->depth - 1);
+		const struct gt_decode_frame *frame = gt_decode_frame(c->decode, --depth);
 		function = frame ? frame->function : 0;
 	}
 	if (!function)
 		return;
-	uint32_t at = row_of(c, function);
+	uint32_t at = row_at(c, function, depth);
 	if (!c->out_of_memory)
 		add_ticks(&c->rows[at].self_off, ticks);
 }
 
 static inline void take_return(struct collector *c, const struct gt_record *record)
 {
-	uint32_t at = row_of(c, record->function);
+	uint32_t at = row_at(c, record->function, record->depth);
 	struct row *row = &c->rows[at];
 	if (__builtin_expect(c->out_of_memory, 0))
 		return;
@@ -350,13 +451,19 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 	if (__builtin_expect(!(record->flags & GT_RECORD_ENTRY_SEEN), 0))
 		count_unseen_return(c, row, record);
 	if (!(record->mark & MARK_RECURSIVE)) {
-		add_ticks(&row->total, ticks);
+		uint64_t counted = 0;
+		/* Entered unseen: its callees have counted as the thread's outermost calls. */
+		if (__builtin_expect(!record->mark, 0) && c->by == GT_REPORT_THREAD)
+			counted = record->children < ticks ? record->children : ticks;
+		add_ticks(&row->total, ticks - counted);
 		if (__builtin_expect(record->start < c->slept, 0))
 			add_ticks(&row->total_off, gt_target_off_cpu(c->target, c->tid,
 								     record->start, record->clock));
 	}
-	if (ticks > record->children)
+	if (ticks > record->children) {
 		add_ticks(&row->self, ticks - record->children);
+		c->covered += ticks - record->children;
+	}
 	if (ticks < row->minimum)
 		row->minimum = ticks;
 	if (ticks > row->maximum)
@@ -378,7 +485,7 @@ static void take_other(struct collector *c, const struct gt_record *record)
 		if (!record->function)
 			break; /* calls of which nothing is known: they began before the recording
 				*/
-		at = row_of(c, record->function);
+		at = row_at(c, record->function, record->depth);
 		if (c->out_of_memory)
 			break;
 		count_closed(c, at, record->mark);
@@ -387,7 +494,10 @@ static void take_other(struct collector *c, const struct gt_record *record)
 		break;
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
-		at = row_of(c, record->function);
+		/* the tracer function does not tell who has called */
+		at = c->of && record->kind == GT_RECORD_FUNCTION
+			     ? ROW_OTHERS
+			     : row_at(c, record->function, record->depth);
 		if (!c->out_of_memory)
 			c->rows[at].other++;
 		break;
@@ -408,6 +518,8 @@ static void take_all(struct collector *c)
 	struct gt_record record;
 	int kind;
 	while ((kind = gt_decode_next(c->decode, &record)) != GT_RECORD_NONE) {
+		if (__builtin_expect(!c->first, 0))
+			c->first = record.clock;
 		if (__builtin_expect(record.clock >= c->off_cpu.until, 0))
 			take_off_cpu(c, &record);
 		if (kind == GT_RECORD_ENTRY)
@@ -420,6 +532,18 @@ static void take_all(struct collector *c)
 	}
 }
 
+/* What of the writer's time, from its first record to its last, no call has that was seen to begin
+ * and to return. (Calls of coroutines can have more than there was.) */
+static void add_outside(struct collector *c)
+{
+	uint64_t span = c->decode->clock - c->first;
+
+	if (c->incomplete || !c->first || c->decode->clock < c->first)
+		return;
+	add_ticks(&c->span, span);
+	add_ticks(&c->outside, span > c->covered ? span - c->covered : 0);
+}
+
 static void take_writer(struct collector *c, uint32_t index, const struct gt_writer *writer)
 {
 	struct gt_target *target = c->target;
@@ -429,6 +553,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	c->pid = writer->pid;
 	c->tid = writer->tid;
 	c->slept = 0;
+	c->first = c->covered = 0;
 	c->off_cpu = (struct gt_off_cpu_follow){ 0 };
 	c->process_began = 0;
 	gt_decode_reset(c->decode);
@@ -453,6 +578,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 		choose_counts(c);
 		take_all(c);
 	}
+	add_outside(c);
 	gt_decode_end(c->decode);
 	take_all(c);
 	c->damaged += c->decode->damaged;
@@ -539,6 +665,10 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 	char text[64];
 
 	row->object = "";
+	if (c->of && !key) {
+		row->name = "(outermost)";
+		return true;
+	}
 	if (c->by == GT_REPORT_THREAD && c->kernel) {
 		char comm[16] = "<...>";
 		if (c->target->ops->thread)
@@ -604,7 +734,7 @@ static int make_rows(struct collector *c, struct gt_report *report)
 	report->rows = calloc(c->row_count ? c->row_count : 1, sizeof(*report->rows));
 	if (!report->rows)
 		return GT_ENOMEM;
-	for (uint32_t i = 0; i < c->row_count; i++) {
+	for (uint32_t i = c->of ? ROW_OUTERMOST : 0; i < c->row_count; i++) {
 		struct gt_report_row *row = &report->rows[report->row_count];
 		fill_row(&c->target->clock, &c->rows[i], row);
 		if (!row->calls)
@@ -620,8 +750,8 @@ static int make_rows(struct collector *c, struct gt_report *report)
 	return GT_OK;
 }
 
-int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_report **made,
-		   struct gt_message *message)
+int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *of,
+		   struct gt_report **made, struct gt_message *message)
 {
 	struct collector *c = calloc(1, sizeof(*c));
 	struct gt_report *report = calloc(1, sizeof(*report));
@@ -631,6 +761,8 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 		goto out;
 	c->target = target;
 	c->by = report->by = by;
+	c->is_by_call = by != GT_REPORT_FUNCTION && by != GT_REPORT_OBJECT;
+	c->of = by == GT_REPORT_CALLER || by == GT_REPORT_CALLEE ? of : NULL;
 	report->has_off_cpu = target->ops->off_cpu &&
 			      target->ops->off_cpu(target, 0, 0, &c->off_cpu.time) != GT_ENOTSUP;
 	c->decode = &c->own;
@@ -638,6 +770,8 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 	c->buffer = malloc(target->sub_buffer_bytes);
 	if (!c->buffer || !grow_slots(c))
 		goto out;
+	for (unsigned i = 0; c->of && i < ROWS_OF_OURS; i++)
+		new_row(c, 0);
 	uint32_t count = target->ops->writer_count(target);
 	c->began = first_start(target, 0);
 	for (uint32_t i = 0; i < count && !c->out_of_memory; i++) {
@@ -661,6 +795,8 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_rep
 		goto out;
 	report->records = c->records;
 	report->damaged = c->damaged;
+	report->span = gt_clock_duration_ns(&target->clock, c->span);
+	report->outside = gt_clock_duration_ns(&target->clock, c->outside);
 	report->unreadable = c->unreadable;
 	error = make_rows(c, report);
 out:
@@ -671,6 +807,7 @@ out:
 		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 			free(c->open[i].count);
 		free(c->slots);
+		free(c->known);
 		free(c->rows);
 		free(c->buffer);
 		free(c);

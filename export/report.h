@@ -24,6 +24,8 @@ enum gt_report_by {
 	GT_REPORT_FUNCTION = 0,
 	GT_REPORT_THREAD = 1,
 	GT_REPORT_OBJECT = 2,
+	GT_REPORT_CALLER = 3, /* who has called a function; figures are those of its calls */
+	GT_REPORT_CALLEE = 4, /* whom a function has called */
 };
 
 enum gt_report_key {
@@ -61,10 +63,14 @@ struct gt_report_row {
 
 struct gt_report {
 	enum gt_report_by by;
+	enum gt_report_key sorted; /* the order of the rows */
 	struct gt_report_row *rows;
 	size_t row_count;
 	uint64_t records;
 	uint64_t calls, not_returned, untimed, self_upper_bound; /* sums over the rows */
+	/* The threads' times together, in ns: each from its first record to its last; and what of
+	 * that is in no row's self time. Of those that have all records. */
+	uint64_t span, outside;
 	uint32_t threads;
 	bool has_off_cpu;		      /* self_off and total_off are known */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* sums over the writers */
@@ -76,17 +82,21 @@ struct gt_report {
 /* "total", "self", "calls", "avg" … or a beginning of one. GT_EINVAL. */
 int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_message *message);
 
-/* GT_ENOMEM, GT_EIO. *report is to be destroyed. The target must outlive it. */
-int gt_report_make(struct gt_target *target, enum gt_report_by by, struct gt_report **report,
-		   struct gt_message *message);
+/* of: by caller or callee, a glob of functions that these are asked of; must outlive the call. A
+ * call that no recorded one has made has the caller "(outermost)". GT_ENOMEM, GT_EIO. *report is to
+ * be destroyed. The target must outlive it. */
+int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *of,
+		   struct gt_report **report, struct gt_message *message);
 
 /* Orders the rows; equal ones by calls, then by name. */
 void gt_report_sort(struct gt_report *report, enum gt_report_key key);
 
-/* The first `limit` rows (0: all) as text. *text is malloc'd, NUL-terminated, the caller's.
- * GT_ENOMEM. */
+/* The first `limit` rows (0: all) as text. Of GT_REPORT_TEXT's lines, `width` columns (0: any
+ * number) have room for the beginning of a name: columns of times that take it are left out, which
+ * is said, but never the one that the rows are in order of. *text is malloc'd, NUL-terminated, the
+ * caller's. GT_ENOMEM. */
 int gt_report_format(const struct gt_report *report, enum gt_report_format format, size_t limit,
-		     char **text, size_t *bytes);
+		     uint32_t width, char **text, size_t *bytes);
 
 void gt_report_destroy(struct gt_report *report);
 

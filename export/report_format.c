@@ -97,6 +97,7 @@ void gt_report_sort(struct gt_report *report, enum gt_report_key key)
 {
 	size_t count = report->row_count;
 	struct order *order = calloc(count ? count : 1, sizeof(*order));
+	report->sorted = key;
 	struct gt_report_row *rows = calloc(count ? count : 1, sizeof(*rows));
 	if (order && rows) {
 		for (size_t i = 0; i < count; i++)
@@ -211,23 +212,74 @@ static void add_time(struct text *text, uint64_t ns)
 	    (unsigned long long)(ns % unit / (unit / 1000)), units[i]);
 }
 
-static const char *const titles[] = { "Function", "Thread", "Object" };
-static const char *const fields[] = { "function", "thread", "object" };
+static const char *const titles[] = { "Function", "Thread", "Object", "Caller", "Callee" };
+static const char *const fields[] = { "function", "thread", "object", "caller", "callee" };
+
+/* The columns of times, in their order. */
+enum { TOTAL, SELF, ON_CPU, OFF_CPU, AVERAGE, MINIMUM, MAXIMUM, DEVIATION, COLUMNS };
+#define COLUMN_WIDTH 13
+#define OPEN_WIDTH   10
+#define NAME_WIDTH   26 /* what a name is left of a narrow line, with the blanks before it */
+
+static const char *const columns[COLUMNS] = { "Total",	 "Self", "On CPU", "Off CPU",
+					      "Average", "Min",	 "Max",	   "StdDev" };
+
+/* The column that the rows are in order of; COLUMNS: another. */
+static unsigned sorted_column(const struct gt_report *report)
+{
+	static const unsigned char of_key[] = {
+		[GT_REPORT_TOTAL] = TOTAL,	   [GT_REPORT_SELF] = SELF,
+		[GT_REPORT_CALLS] = COLUMNS,	   [GT_REPORT_AVERAGE] = AVERAGE,
+		[GT_REPORT_MINIMUM] = MINIMUM,	   [GT_REPORT_MAXIMUM] = MAXIMUM,
+		[GT_REPORT_DEVIATION] = DEVIATION, [GT_REPORT_ON_CPU] = ON_CPU,
+		[GT_REPORT_OFF_CPU] = OFF_CPU,	   [GT_REPORT_NAME] = COLUMNS,
+	};
+
+	return of_key[report->sorted];
+}
+
+/* A bit for each column that is shown: as many as leave room for a name, the telling ones first. */
+static unsigned choose_columns(const struct gt_report *report, uint32_t width)
+{
+	static const unsigned char telling[] = { TOTAL,	  SELF,	  OFF_CPU, MAXIMUM,
+						 AVERAGE, ON_CPU, MINIMUM, DEVIATION };
+	unsigned shown = 0, sorted = sorted_column(report);
+	uint32_t used = 11 + (report->not_returned ? OPEN_WIDTH : 0) + NAME_WIDTH;
+
+	if (sorted < COLUMNS) {
+		shown |= 1u << sorted;
+		used += COLUMN_WIDTH;
+	}
+	for (size_t i = 0; i < COLUMNS; i++) {
+		unsigned column = telling[i];
+
+		if (shown & 1u << column)
+			continue;
+		if (width && used + COLUMN_WIDTH > width)
+			break;
+		if ((column == ON_CPU || column == OFF_CPU) && !report->has_off_cpu)
+			continue;
+		shown |= 1u << column;
+		used += COLUMN_WIDTH;
+	}
+	return shown;
+}
 
 static void add_line(struct text *text, const struct gt_report *report,
-		     const struct gt_report_row *row)
+		     const struct gt_report_row *row, unsigned shown)
 {
-	const uint64_t times[] = { row->total,	 row->self,    on_cpu(row),  row->self_off,
-				   row->average, row->minimum, row->maximum, row->deviation };
+	const uint64_t times[COLUMNS] = {
+		row->total,   row->self,    on_cpu(row),  row->self_off,
+		row->average, row->minimum, row->maximum, row->deviation
+	};
 	add(text, "%11llu", (unsigned long long)row->calls);
 	if (report->not_returned)
 		add(text, " %9llu", (unsigned long long)row->not_returned);
-	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		bool off_cpu = i == 2 || i == 3;
-		if (off_cpu && !report->has_off_cpu)
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		if (!(shown & 1u << i))
 			continue;
 		add_char(text, ' ');
-		if (row->returned || (i == 3 && row->self_off))
+		if (row->returned || (i == OFF_CPU && row->self_off))
 			add_time(text, times[i]);
 		else
 			add(text, "%12s", "-  ");
@@ -237,19 +289,56 @@ static void add_line(struct text *text, const struct gt_report *report,
 	add_char(text, '\n');
 }
 
-static void format_text(struct text *text, const struct gt_report *report, size_t limit)
+static void add_left_out(struct text *text, const struct gt_report *report, unsigned shown,
+			 uint32_t width)
 {
-	static const char *const columns[] = { "Total",	  "Self", "On CPU", "Off CPU",
-					       "Average", "Min",  "Max",    "StdDev" };
+	const char *before = "\nToo narrow (";
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		bool is_there = (i != ON_CPU && i != OFF_CPU) || report->has_off_cpu;
+		if (!is_there || shown & 1u << i)
+			continue;
+		if (*before == '\n')
+			add(text, "%s%u columns) for: %s", before, width, columns[i]);
+		else
+			add(text, "%s%s", before, columns[i]);
+		before = ", ";
+	}
+	if (*before != '\n')
+		add(text, ".\n");
+}
+
+/* Less than a tenth is not worth a line: how the recording begins and ends. Of a kernel's threads
+ * nobody knows how long they were there. */
+static void add_outside(struct text *text, const struct gt_report *report)
+{
+	if (report->by == GT_REPORT_CALLER || report->by == GT_REPORT_CALLEE || !report->calls ||
+	    !report->span || report->outside < report->span / 10)
+		return;
+	uint64_t outside_ms = report->outside / 1000000, span_ms = report->span / 1000000;
+	add(text,
+	    "\nOutside: %llu.%03llu s of the threads' %llu.%03llu s are in none of these calls: "
+	    "they "
+	    "were in calls\nthat had begun before the recording or did not return, or that are not "
+	    "traced.\n",
+	    (unsigned long long)outside_ms / 1000, (unsigned long long)outside_ms % 1000,
+	    (unsigned long long)span_ms / 1000, (unsigned long long)span_ms % 1000);
+}
+
+static void format_text(struct text *text, const struct gt_report *report, size_t limit,
+			uint32_t width)
+{
+	unsigned shown = choose_columns(report, width);
+
 	add(text, "%11s", "Calls");
 	if (report->not_returned)
 		add(text, " %9s", "Open");
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-		if (report->has_off_cpu || (i != 2 && i != 3))
+	for (unsigned i = 0; i < COLUMNS; i++)
+		if (shown & 1u << i)
 			add(text, " %12s", columns[i]);
 	add(text, "  %s\n", titles[report->by]);
 	for (size_t i = 0; i < limit; i++)
-		add_line(text, report, &report->rows[i]);
+		add_line(text, report, &report->rows[i], shown);
+	add_left_out(text, report, shown, width);
 	if (limit < report->row_count)
 		add(text, "\n%zu more rows are not shown (--limit).\n", report->row_count - limit);
 	if (report->not_returned)
@@ -257,6 +346,7 @@ static void format_text(struct text *text, const struct gt_report *report, size_
 		    "\nOpen: %llu of the calls did not return (unwound, or still open at the "
 		    "end); they are in no time.\n",
 		    (unsigned long long)report->not_returned);
+	add_outside(text, report);
 	if (report->untimed)
 		add(text,
 		    "\n%llu calls were recorded without their entry or return: they count, "
@@ -269,9 +359,14 @@ static void format_text(struct text *text, const struct gt_report *report, size_
 		    (unsigned long long)report->self_upper_bound);
 }
 
+static bool has_objects(const struct gt_report *report)
+{
+	return report->by != GT_REPORT_THREAD && report->by != GT_REPORT_OBJECT;
+}
+
 static void format_csv(struct text *text, const struct gt_report *report, size_t limit)
 {
-	bool functions = report->by == GT_REPORT_FUNCTION;
+	bool functions = has_objects(report);
 	add(text,
 	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns"
 	    "%s\n",
@@ -316,7 +411,7 @@ static void format_json(struct text *text, const struct gt_report *report, size_
 					   row->minimum, row->maximum, row->deviation };
 		add(text, "%s\n    { \"%s\": ", i ? "," : "", fields[report->by]);
 		add_json(text, row->name);
-		if (report->by == GT_REPORT_FUNCTION) {
+		if (has_objects(report)) {
 			add(text, ", \"object\": ");
 			add_json(text, row->object);
 		}
@@ -336,7 +431,7 @@ static void format_json(struct text *text, const struct gt_report *report, size_
 }
 
 int gt_report_format(const struct gt_report *report, enum gt_report_format format, size_t limit,
-		     char **made, size_t *bytes)
+		     uint32_t width, char **made, size_t *bytes)
 {
 	struct text text = { 0 };
 	if (!limit || limit > report->row_count)
@@ -346,7 +441,7 @@ int gt_report_format(const struct gt_report *report, enum gt_report_format forma
 	else if (format == GT_REPORT_JSON)
 		format_json(&text, report, limit);
 	else
-		format_text(&text, report, limit);
+		format_text(&text, report, limit, width);
 	if (text.failed) {
 		free(text.bytes);
 		return GT_ENOMEM;

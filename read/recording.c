@@ -412,18 +412,6 @@ int gt_recording_object(struct gt_recording *recording, uint32_t index,
 	return 0;
 }
 
-int gt_recording_sub_buffer_clock(struct gt_recording *recording, uint32_t writer,
-				  uint64_t sequence, uint64_t *clock)
-{
-	const struct gt_place *place = gt_recording_place(recording, writer, sequence);
-
-	if (!place)
-		return GT_ENOENT;
-	*clock = recording->entries[recording->groups[place->group].first_entry + place->index]
-			 .clock;
-	return 0;
-}
-
 void gt_recording_close(struct gt_recording *recording)
 {
 	if (!recording)

@@ -109,10 +109,6 @@ uint32_t gt_recording_function_end(struct gt_recording *recording);
 int gt_recording_object(struct gt_recording *recording, uint32_t index,
 			struct gt_recording_object *object);
 
-/* The time stamp at which a sub-buffer was opened, without reading it. 0 or GT_ENOENT. */
-int gt_recording_sub_buffer_clock(struct gt_recording *recording, uint32_t writer,
-				  uint64_t sequence, uint64_t *clock);
-
 void gt_recording_close(struct gt_recording *recording);
 
 #endif

@@ -70,15 +70,6 @@ bool gt_globs_remove(struct gt_globs *globs, const char *word)
 	return true;
 }
 
-bool gt_globs_match(const struct gt_globs *globs, const char *name)
-{
-	for (size_t i = 0; i < globs->count; i++) {
-		if (gt_glob_match(globs->words[i], name))
-			return true;
-	}
-	return false;
-}
-
 const char *gt_globs_module(const char *word)
 {
 	const char *mark = strstr(word, ":mod:");

@@ -20,7 +20,6 @@ bool gt_globs_add(struct gt_globs *globs, const char *word, size_t bytes, bool p
 bool gt_globs_add_all(struct gt_globs *globs, const char *const *words);
 /* Whether the word stands in the list, byte for byte; if so it is taken out, however often. */
 bool gt_globs_remove(struct gt_globs *globs, const char *word);
-bool gt_globs_match(const struct gt_globs *globs, const char *name);
 /* Words glob:mod:object stand for functions of an object that may not be loaded yet. add: those of
  * such an array, which may be long. match: whether one names the function `name` of the object. */
 bool gt_globs_add_modules(struct gt_globs *modules, const char *const *words);

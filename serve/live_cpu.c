@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DISCARD_BLOCKS 4096
-
 struct gt_live_cpus {
 	uint32_t count;
 	struct gt_text_reader **readers;  /* NULL: nobody reads it */

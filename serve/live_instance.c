@@ -65,8 +65,6 @@ static void carry_out(struct gt_live *live)
 	gt_store_done(instance->store);
 }
 
-/* Returns an instance of which a command is due: it gets no more until that is done, and nothing
- * leaves the ring. NULL: none. */
 /* The top's threads, which may become more by themselves. GT_ENOMEM. */
 static int follow_threads(struct gt_live *top, struct gt_store *own)
 {
@@ -80,6 +78,8 @@ static int follow_threads(struct gt_live *top, struct gt_store *own)
 	return error;
 }
 
+/* Returns an instance of which a command is due: it gets no more until that is done, and nothing
+ * leaves the ring. NULL: none. */
 static struct gt_live *pull_locked(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What live.c (numbers, the trace) and live_lists.c (lists of functions) share. */
+/* What the files live*.c share: each has one kind of a session's control files. */
 #ifndef GT_SERVE_LIVE_PRIVATE_H
 #define GT_SERVE_LIVE_PRIVATE_H
 
@@ -14,6 +14,11 @@
 #include "serve/text_reader.h"
 
 #define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
+
+/* A program that writes faster than a reader throws away must not hold that for ever: so many
+ * blocks of so many bytes at most. */
+#define DISCARD_BYTES  65536
+#define DISCARD_BLOCKS 4096
 
 struct gt_live;
 struct gt_awake;
@@ -82,8 +87,10 @@ struct gt_live {
 	struct gt_text_reader *pipe; /* NULL until there was a client */
 	struct gt_text_look pipe_look;
 	struct gt_store *snapshot;	       /* NULL: none, or an empty one */
-	struct gt_merge_given *snapshot_given; /* what trace_pipe had given before it */
+	struct gt_merge_given *snapshot_given; /* what trace_pipe had given before it, … */
 	uint32_t snapshot_count;
+	uint64_t snapshot_switches_given;  /* … and of context switches */
+	struct gt_text_look snapshot_look; /* which were shown then, and of which CPUs */
 	bool snapshot_allocated;
 	struct gt_live_cpus *cpu_pipes; /* CPU by CPU; NULL until there was a client */
 	struct gt_live_raw *raw; /* the places of trace_pipe_raw; then `pipe` is out of date */
@@ -138,9 +145,10 @@ bool gt_live_raw_is_open(const struct gt_live *live);
 void gt_live_settle_clock(struct gt_live *live);
 
 /* live_raw.c, under pipe_lock: how far the readers of all CPUs have given (malloc'ed; GT_ENOMEM),
- * only if live->raw is there; what there is now counts as given (false: nobody has a CPU open);
- * forgetting the places, when nobody has one open. */
+ * and up to which clock of context switches, only if live->raw is there; what there is now counts
+ * as given (false: nobody has a CPU open); forgetting the places, when nobody has one open. */
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
+uint64_t gt_live_raw_switches_given(const struct gt_live *live);
 bool gt_live_raw_discard(struct gt_live *live);
 void gt_live_raw_destroy(struct gt_live *live);
 
@@ -169,7 +177,20 @@ int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader);
 void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes);
 void gt_live_cpus_destroy(struct gt_live *live);
 
+/* What there is of the trace is read by nobody any more. GT_ENOMEM. */
+int gt_live_empty(struct gt_live *live, struct gt_message *message);
+
 /* Operations of struct gt_control_ops. */
+int gt_live_get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
+int gt_live_set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
+		struct gt_message *message);
+int gt_live_text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+		      bool consume, void **text, struct gt_message *message);
+int64_t gt_live_text_read(struct gt_control_target *target, void *text, char *buffer, size_t bytes,
+			  struct gt_message *message);
+void gt_live_text_close(struct gt_control_target *target, void *text);
+int gt_live_clear(struct gt_control_target *target, const struct gt_control_scope *scope,
+		  struct gt_message *message);
 int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
 		  struct gt_control_stats *stats, struct gt_message *message);
 int gt_live_mark(struct gt_control_target *target, const struct gt_control_writer *writer,

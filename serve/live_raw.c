@@ -17,8 +17,8 @@
 #include "core/view/raw.h"
 #include "port/host/memory.h"
 
-#define FULL_PERCENT   75
-#define DISCARD_BLOCKS (1 << 20)
+#define FULL_PERCENT  75
+#define DISCARD_PAGES (1 << 20)
 
 /* One CPU. */
 struct place {
@@ -30,7 +30,8 @@ struct place {
 	bool ever;		      /* somebody has read since the set was made */
 	struct gt_merge_given *given; /* when nobody reads: how far it was read; `given_count` */
 	uint32_t given_count;
-	uint64_t *passed; /* by writer: sub-buffers before this were read; `passed_count` */
+	uint64_t switches_given; /* when nobody reads: the clock up to which */
+	uint64_t *passed;	 /* by writer: sub-buffers before this were read; `passed_count` */
 	uint32_t passed_count;
 };
 
@@ -38,8 +39,9 @@ struct gt_live_raw {
 	uint32_t open;
 	uint64_t *done; /* by writer: sub-buffers before this have left the ring */
 	uint32_t done_count;
-	struct gt_merge_given *base; /* given when the set was made */
+	struct gt_merge_given *base; /* given when the set was made … */
 	uint32_t base_count;
+	uint64_t base_switches; /* … and of context switches */
 	uint32_t place_count;
 	struct place places[];
 };
@@ -152,6 +154,22 @@ int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given_out, u
 	return 0;
 }
 
+uint64_t gt_live_raw_switches_given(const struct gt_live *live)
+{
+	const struct gt_live_raw *set = live->raw;
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < set->place_count; i++) {
+		const struct place *place = &set->places[i];
+		uint64_t own = !place->ever	    ? set->base_switches
+			       : place->raw != NULL ? place->raw->merge.switches_given
+						    : place->switches_given;
+
+		least = own < least ? own : least;
+	}
+	return least;
+}
+
 void gt_live_raw_destroy(struct gt_live *live)
 {
 	struct gt_live_raw *set = live->raw;
@@ -184,6 +202,8 @@ static int make_set(struct gt_live *live)
 		free(set);
 		return GT_ENOMEM;
 	}
+	if (live->pipe != NULL)
+		set->base_switches = gt_text_reader_switches_given(live->pipe);
 	for (uint32_t i = 0; i < count; i++) {
 		struct place *place = &set->places[i];
 
@@ -227,6 +247,8 @@ static int open_place(struct place *place, bool ticks)
 		gt_merge_skip_given(&place->raw->merge, place->given, place->given_count);
 	else
 		gt_merge_skip_given(&place->raw->merge, set->base, set->base_count);
+	gt_merge_skip_switches(&place->raw->merge,
+			       place->ever ? place->switches_given : set->base_switches);
 	place->ever = true;
 	return 0;
 }
@@ -309,6 +331,7 @@ void gt_live_raw_close(struct gt_control_target *target, void *raw)
 	given = calloc(count + 1, sizeof(*given));
 	for (uint32_t i = 0; given != NULL && i < count; i++)
 		given[i] = gt_merge_given(&place->raw->merge, i);
+	place->switches_given = place->raw->merge.switches_given;
 	gt_raw_fini(place->raw);
 	free(place->raw);
 	place->raw = NULL;
@@ -340,7 +363,7 @@ bool gt_live_raw_discard(struct gt_live *live)
 	for (uint32_t i = 0; i < set->place_count; i++) {
 		struct gt_raw *one = set->places[i].raw;
 
-		for (int n = 0; one != NULL && n < DISCARD_BLOCKS; n++) {
+		for (int n = 0; one != NULL && n < DISCARD_PAGES; n++) {
 			if (gt_raw_read(one, page, sizeof(page)) <= 0)
 				break;
 		}

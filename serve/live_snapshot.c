@@ -12,6 +12,15 @@
 
 #include "serve/store.h"
 
+/* The context switches before that clock are what there is to show. */
+static void end_windows(struct gt_text_look *look, uint64_t clock)
+{
+	for (uint32_t i = 0; i < look->switch_window_count; i++) {
+		if (look->switch_windows[i].to > clock)
+			look->switch_windows[i].to = clock;
+	}
+}
+
 /* Under pipe_lock. */
 static int take(struct gt_live *live, const struct gt_text_look *look, struct gt_message *message)
 {
@@ -19,6 +28,7 @@ static int take(struct gt_live *live, const struct gt_text_look *look, struct gt
 	struct gt_text_reader *pipe = NULL;
 	struct gt_store *store = NULL;
 	uint32_t before_count = 0, after_count = 0;
+	uint64_t now;
 	int error;
 
 	if (gt_live_raw_is_open(live)) {
@@ -45,7 +55,12 @@ static int take(struct gt_live *live, const struct gt_text_look *look, struct gt
 		gt_message_set(message, "no memory for a snapshot");
 		return error;
 	}
+	now = __builtin_ia32_rdtsc();
 	gt_text_reader_skip(pipe, after, after_count);
+	gt_text_reader_skip_switches(pipe, now);
+	live->snapshot_switches_given = gt_text_reader_switches_given(live->pipe);
+	live->snapshot_look = *look;
+	end_windows(&live->snapshot_look, now + 1);
 	gt_text_reader_close(live->pipe);
 	live->pipe = pipe;
 	gt_store_consume_source(store);
@@ -139,6 +154,11 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 	gt_live_get_look(live, &look);
 	look.scope = *scope;
 	pthread_mutex_lock(&live->pipe_lock);
+	look.switches = live->snapshot_look.switches;
+	look.switch_window_count = live->snapshot_look.switch_window_count;
+	memcpy(look.switch_windows, live->snapshot_look.switch_windows,
+	       sizeof(look.switch_windows));
+	look.masks = live->snapshot_look.masks;
 	if (live->snapshot == NULL || is_empty(live->snapshot)) {
 		error = live->snapshot_allocated ? GT_SNAPSHOT_EMPTY : GT_SNAPSHOT_FREED;
 		goto unlock;
@@ -153,10 +173,15 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 	}
 	memcpy(given, live->snapshot_given, live->snapshot_count * sizeof(*given));
 	gt_text_reader_skip(reader, given, live->snapshot_count);
-	error = gt_live_text_of(reader, gt_store_get(live->snapshot), text);
-	if (error != 0) {
+	gt_text_reader_skip_switches(reader, live->snapshot_switches_given);
+	/* What a CPU's trace_pipe has given, before it was taken or since. */
+	error = gt_live_cpus_skip(live, reader);
+	if (error == 0)
+		error = gt_live_text_of(reader, live->snapshot, text);
+	if (error == 0) {
+		gt_store_get(live->snapshot);
+	} else {
 		gt_text_reader_close(reader);
-		gt_store_put(live->snapshot);
 		error = no_memory(message);
 	}
 unlock:

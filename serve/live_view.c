@@ -356,10 +356,8 @@ static struct gt_merge_given end_of(const struct gt_live_view_writer *known, uin
 		last--;
 	/* An event's last words may be zero. */
 	for (at = 0; at < last;)
-		at += first[at] != 0
-			      ? graftrace_record_words(first + at, (uint32_t)(words - at),
-						       bytes->tracer == GRAFTRACE_TRACER_FUNCTION)
-			      : 1;
+		at += graftrace_record_words(first + at, (uint32_t)(words - at),
+					     bytes->tracer == GRAFTRACE_TRACER_FUNCTION);
 	end.sequence = next - 1;
 	end.words = (uint64_t)at;
 	return end;

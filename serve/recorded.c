@@ -159,11 +159,28 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	}
 }
 
+/* Under the lock. */
+static int set_options(struct gt_recorded *recorded, uint64_t options, struct gt_message *message)
+{
+	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
+
+	if ((options ^ recorded->options) & fixed) {
+		gt_message_set(message, "this of a recording cannot be changed");
+		return GT_EINVAL;
+	}
+	if (!(options & GT_OPTION_SLEEP_TIME) && !recorded->has_switches) {
+		gt_message_set(message, "this recording does not have when threads were off the "
+					"CPU");
+		return GT_ENOTSUP;
+	}
+	recorded->options = options;
+	return 0;
+}
+
 static int set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message)
 {
 	struct gt_recorded *recorded = recorded_of(target);
-	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
 	int error = 0;
 
 	if (which == GT_CONTROL_TRACING_ON) { /* trace-cmd extract stops what it reads */
@@ -175,15 +192,13 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	pthread_mutex_lock(&recorded->lock);
 	if (which == GT_CONTROL_SCHED_SWITCH && recorded->has_switches) {
 		recorded->sched_switch = value != 0;
-	} else if (which != GT_CONTROL_OPTIONS || ((value ^ recorded->options) & fixed)) {
+	} else if (which == GT_CONTROL_OPTIONS_ON || which == GT_CONTROL_OPTIONS_OFF) {
+		error = set_options(recorded,
+				    gt_control_options_with(recorded->options, which, value),
+				    message);
+	} else {
 		gt_message_set(message, "this of a recording cannot be changed");
 		error = GT_EINVAL;
-	} else if (!(value & GT_OPTION_SLEEP_TIME) && !recorded->has_switches) {
-		gt_message_set(message, "this recording does not have when threads were off the "
-					"CPU");
-		error = GT_ENOTSUP;
-	} else {
-		recorded->options = value;
 	}
 	pthread_mutex_unlock(&recorded->lock);
 	return error;

@@ -20,7 +20,8 @@ struct piece {
 struct source_writer {
 	struct gt_writer writer; /* as the source said last; first and next are ours */
 	struct piece *first, *last;
-	uint64_t position; /* next sequence to be copied */
+	struct piece *found; /* by the last look-up, from which the next one goes on; or NULL */
+	uint64_t position;   /* next sequence to be copied */
 	/* Of a store that is routed: */
 	struct gt_route_writer *route;
 	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* by the source, before it began */
@@ -36,7 +37,7 @@ struct gt_store {
 	uint32_t users;
 	struct source_writer *writers;
 	uint32_t count, room;
-	uint64_t bytes, limit, missed;
+	uint64_t bytes, limit;
 	bool overwrite, frozen;
 	struct gt_store *older; /* NULL: none */
 	void *copy;		/* one sub-buffer */
@@ -57,8 +58,24 @@ static void drop_first(struct gt_store *store, struct source_writer *writer)
 	writer->first = piece->next;
 	if (writer->last == piece)
 		writer->last = NULL;
+	if (writer->found == piece)
+		writer->found = NULL;
 	store->bytes -= piece->room != 0 ? piece->room : piece_bytes(piece->words);
 	free(piece);
+}
+
+/* The first one that is not before that sequence; NULL: there is none. */
+static const struct piece *find(struct source_writer *writer, uint64_t sequence)
+{
+	struct piece *piece = writer->found != NULL && writer->found->sequence <= sequence
+				      ? writer->found
+				      : writer->first;
+
+	while (piece != NULL && piece->sequence < sequence)
+		piece = piece->next;
+	if (piece != NULL)
+		writer->found = piece;
+	return piece;
 }
 
 static void drop_all(struct gt_store *store)
@@ -131,10 +148,8 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 
 	pthread_mutex_lock(&store->lock);
 	if (index < store->count)
-		piece = store->writers[index].first;
-	while (piece != NULL && piece->sequence != sequence)
-		piece = piece->next;
-	if (piece != NULL) {
+		piece = find(&store->writers[index], sequence);
+	if (piece != NULL && piece->sequence == sequence) {
 		memcpy(buffer, &piece->sub_buffer, sizeof(piece->sub_buffer) + piece->words * 8ull);
 		words = piece->words;
 	}
@@ -151,11 +166,9 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 
 	pthread_mutex_lock(&store->lock);
 	if (index < store->count) {
-		piece = store->writers[index].first;
+		piece = find(&store->writers[index], sequence);
 		next = behind(&store->writers[index]);
 	}
-	while (piece != NULL && piece->sequence < sequence)
-		piece = piece->next;
 	if (piece != NULL)
 		next = piece->sequence;
 	pthread_mutex_unlock(&store->lock);
@@ -479,8 +492,9 @@ void gt_store_set_overwrite(struct gt_store *store, bool overwrite)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Words of the records that are whole: behind them a writer may have been interrupted. Of an event
- * the first data word is stored last, and others may be zero. */
+/* Words of the records that are whole: behind them a writer may have been interrupted, or have gone
+ * on while they were copied, in any order. Of an event the first data word is stored last, and
+ * others may be zero; of a special word's filler nobody knows what it is. */
 static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
 {
 	const uint64_t *word = (const uint64_t *)(copy + 1);
@@ -489,8 +503,9 @@ static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
 
 	while (at < words && word[at] != 0) {
 		uint32_t length = graftrace_record_words(word + at, words - at, pairs);
-		bool more = pairs || graftrace_word_function(word[at]) ==
-					     GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT;
+		uint32_t function = graftrace_word_function(word[at]);
+		bool more = function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT ||
+			    (pairs && function < GRAFTRACE_SPECIAL);
 
 		if (more && length > 1 && word[at + 1] == 0)
 			break;
@@ -617,7 +632,6 @@ static void drop_copy(struct gt_store *store, struct source_writer *to, struct p
 		to->dropping = records; /* there may be room, next time */
 		return;
 	}
-	store->missed++;
 	to->dropped += records;
 	to->dropping = 0;
 	if (old == NULL)
@@ -668,6 +682,8 @@ static int keep(struct gt_store *store, struct source_writer *to, uint32_t words
 	}
 	to->last = piece;
 	if (old != NULL) {
+		if (to->found == old)
+			to->found = piece;
 		store->bytes -= piece_bytes(old->words);
 		free(old);
 	}
@@ -682,10 +698,8 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 
 	if (source->ops->writer(source, index, &to->writer) != 0)
 		return 0;
-	if (to->position < to->writer.first) {
-		store->missed += to->writer.first - to->position;
+	if (to->position < to->writer.first)
 		to->position = to->writer.first;
-	}
 	while (error == 0 && to->position < to->writer.next) {
 		const struct graftrace_sub_buffer *bytes = store->copy;
 		int64_t words =
@@ -695,7 +709,6 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 		if (words < 0) {
 			if (to->position + 1 == to->writer.next)
 				break; /* it has no header yet */
-			store->missed++;
 			to->position++;
 			continue;
 		}
@@ -712,8 +725,6 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 			settle(to);
 			if (fed == GT_EAGAIN)
 				return fed;
-			if (fed != 0 && !growing)
-				store->missed++;
 		} else if (words > 0) {
 			error = keep(store, to, (uint32_t)words, growing);
 		}
@@ -822,14 +833,4 @@ uint64_t gt_store_bytes(struct gt_store *store)
 	bytes = store->bytes;
 	pthread_mutex_unlock(&store->lock);
 	return bytes;
-}
-
-uint64_t gt_store_missed(struct gt_store *store)
-{
-	uint64_t missed;
-
-	pthread_mutex_lock(&store->lock);
-	missed = store->missed;
-	pthread_mutex_unlock(&store->lock);
-	return missed;
 }

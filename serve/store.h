@@ -44,8 +44,8 @@ void gt_store_done(struct gt_store *store);
 struct gt_store *gt_store_get(struct gt_store *store); /* one more user */
 void gt_store_put(struct gt_store *store);	       /* one less; the last one's frees it */
 
-/* Begins behind these positions of the source's writers, and behind all that is there if
- * `positions` is NULL. GT_ENOMEM. */
+/* Begins behind these positions of the source's first `count` writers, and with all that the others
+ * have. GT_ENOMEM. */
 int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count);
 
 /* Begins with the sub-buffers that are being written now. GT_ENOMEM. */
@@ -79,7 +79,4 @@ void gt_store_clear(struct gt_store *store);
 struct gt_target *gt_store_target(struct gt_store *store);
 
 uint64_t gt_store_bytes(struct gt_store *store);
-/* Sub-buffers that were not there any more when they were to be copied, or found no room. */
-uint64_t gt_store_missed(struct gt_store *store);
-
 #endif

@@ -17,6 +17,7 @@ struct gt_text_reader {
 	struct gt_merge_given *given;
 	struct gt_merge_cpu_given *cpus;
 	uint32_t cpu_count;
+	struct utsname system;
 };
 
 static void set_filter(struct gt_filter *filter, const struct gt_text_look *look)
@@ -73,14 +74,6 @@ static void set_clock(struct gt_text_options *text, const struct gt_target *targ
 	}
 }
 
-/* As `uname -r`. */
-static const char *release(void)
-{
-	static struct utsname name;
-
-	return name.release[0] != '\0' || uname(&name) == 0 ? name.release : NULL;
-}
-
 int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *look, bool consume,
 			struct gt_text_reader **reader_out, struct gt_message *message)
 {
@@ -92,7 +85,6 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 		.header = !consume,
 		.time_start = look->time_start,
 		.names_kept = look->names_kept,
-		.release = release(),
 		.switches = look->switches,
 		.switch_window_count = look->switch_window_count,
 	};
@@ -104,6 +96,7 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 	if (reader != NULL) {
 		set_filter(&reader->filter, look);
 		text.filter = &reader->filter;
+		text.release = uname(&reader->system) == 0 ? reader->system.release : NULL;
 		error = gt_text_init(&reader->text, target, &gt_host_memory, &text);
 	}
 	if (error != 0) {
@@ -158,8 +151,13 @@ int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_tex
 	if (gt_text_reader_given(pipe, &given, &count) != 0)
 		return GT_ENOMEM;
 	gt_text_reader_skip(reader, given, count);
-	gt_merge_skip_switches(&reader->text.merge, &pipe->text.merge);
+	gt_text_reader_skip_switches(reader, gt_text_reader_switches_given(pipe));
 	return 0;
+}
+
+void gt_text_reader_skip_switches(struct gt_text_reader *reader, uint64_t clock)
+{
+	gt_merge_skip_switches(&reader->text.merge, clock);
 }
 
 static void free_cpus(struct gt_text_reader *reader)

@@ -43,12 +43,13 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
  */
 int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_text_reader *pipe);
 
-/* The two halves of it: how far a reader has given, by writers, malloc'ed; and leaving that out,
- * which takes `given` over. */
+/* The parts of it: how far a reader has given, by writers, malloc'ed; leaving that out, which takes
+ * `given` over; and leaving out the context switches up to a clock. */
 int gt_text_reader_given(const struct gt_text_reader *reader, struct gt_merge_given **given,
 			 uint32_t *count);
 void gt_text_reader_skip(struct gt_text_reader *reader, struct gt_merge_given *given,
 			 uint32_t count);
+void gt_text_reader_skip_switches(struct gt_text_reader *reader, uint64_t clock);
 /* As gt_text_reader_given, of a reader that may be given up: without what it has looked ahead at.
  */
 int gt_text_reader_shown(const struct gt_text_reader *reader, struct gt_merge_given **given,

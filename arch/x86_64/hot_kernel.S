@@ -11,12 +11,19 @@
  *     The compare is signed: a kernel's addresses are negative, so 0 (this CPU has not started) is
  *     closed as well. At a return the epoch's compare says the same. Who closes the gate from another
  *     CPU writes the stop word first; who opens it looks at the stop word again behind that.
- *  H. Each function's stub has the straight lines themselves, from gt_hot_stub below, with its words
- *     and distances filled in (stub.c). Emulators, QEMU's for one, follow a jump within a page at no
- *     cost, and look the next piece of code up wherever else one leads; and what a stub is about need
- *     not be computed. Whatever is unlikely calls gt_hot_entry, which does all of it, and comes back
- *     by ret $8 (traced: the caller's address is taken off) or behind the jump there (not traced).
- *     Each call has its ret.
+ *  H. The stub has the function's word ready, so that nothing is computed:
+ *
+ *	+0   the entry's word but for the clock (8 bytes)
+ *	+8   call gt_hot_entry		(the function's own first instruction jumps here)
+ *	+13  call body			GT_STUB_CALLED: gt_hot_entry returns here with ret $8,
+ *					which takes the caller's address off: the slot is free
+ *	+18  movabs $word, %rcx		GT_STUB_RETURN: the body comes back to here
+ *	+28  jmp gt_hot_exit
+ *	+33  jmp body			GT_STUB_UNTRACED: gt_hot_entry returns here
+ *
+ *     Each call has its ret here as well. All functions share the straight lines: with a copy in each
+ *     stub (432 bytes; 5 KB in an emulator's translation) a loop around one call was faster by 5
+ *     instructions, and a program that calls a hundred functions had each copy to fetch anew.
  *  I. Between the body's return and our own, the slot lies below the stack pointer. An exception on the
  *     same stack writes there, and no slot of a call that it makes is that one: it pushes more first.
  *     The return address is in the mirror.
@@ -28,8 +35,7 @@
  * out: at stub + GT_STUB_CALLED, the slot taken off: traced, the mirror has the return address
  *	at stub + GT_STUB_UNTRACED, the slot as it was: not traced
  */
-	.p2align 5
-#ifdef GT_CLOCKS_APART
+	.p2align 6
 gt_hot_entry:
 	cmp T(GT_THREAD_GATE), %rsp		/* G */
 	jl entry_gate
@@ -64,28 +70,24 @@ gt_hot_entry:
 	pop %rdx
 	LEAVE_TRACED
 
-#else
-gt_hot_entry:
-	test %r10, %r10				/* the stub has reserved a place, and no clock for it */
-	jnz entry_no_place
-	cmp T(GT_THREAD_GATE), %rsp
-	jge entry_general
-#endif
 	/* A stop costs as little as can be; lack of room is counted in the block. */
 	.p2align 4
 entry_gate:
-	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
-	jnz entry_untraced
-	cmpb $0, T(GT_THREAD_STOP)
-	je entry_general
+	cmpl $GT_STOP_FULL, T(GT_THREAD_STOP)	/* alone, as it mostly comes */
+	jne entry_other_stop
+entry_full:
 	incq T(GT_THREAD_LOST_FULL)
 entry_untraced:
 	LEAVE_UNTRACED
+entry_other_stop:
+	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
+	jnz entry_untraced
+	cmpb $0, T(GT_THREAD_STOP)
+	jne entry_full
+	jmp entry_general
 
-#ifdef GT_CLOCKS_APART
 entry_new_high:
 	pop %rdx
-#endif
 entry_no_place:
 	SAVE
 	mov %r10, %rcx
@@ -96,8 +98,7 @@ entry_no_place:
  * in: rcx = the return's word but for the clock; rsp = slot + 8
  * rax and rdx are the function's results. Returns to the real caller, from the mirror.
  */
-#ifdef GT_CLOCKS_APART
-	.p2align 5
+	.p2align 6
 gt_hot_exit:
 	lea -8(%rsp), %r8
 	mov T(GT_THREAD_TOP), %r9
@@ -125,159 +126,17 @@ gt_hot_exit:
 	push (%r8, %rcx)
 	ret
 
-#else
-	.p2align 5
-gt_hot_exit:
-#endif
 	/* On as in a program, with function << 1 | 1 in the slot. */
 exit_off_the_line:
 	shr $32, %rcx
 	push %rcx
 	jmp exit_general
-#ifdef GT_CLOCKS_APART
 exit_new_high:
 	mov %r10, %rax
 	mov %r11, %rdx
 exit_no_place:
-#else
-	/* rdi = a place that the stub has reserved */
-gt_hot_exit_reserved:
-#endif
 	shr $32, %rcx
 	push %rcx
 	SAVE
 	mov %rdi, %rcx
 	jmp exit_slow_hole
-
-#ifndef GT_CLOCKS_APART
-/*
- * A stub. A function's first instruction jumps to stub_start; its body returns to GT_STUB_RETURN. The
- * words before it are an entry's and a return's but for the clock. `.long 0`: stub.c fills it in.
- */
-	.macro DISTANCE name
-stub_\name:
-	.long 0
-	.endm
-
-	.p2align 6
-gt_hot_stub:
-	.quad 0, 0
-stub_start:					/* rsp = slot */
-	cmp T(GT_THREAD_GATE), %rsp		/* G */
-	jl stub_gate
-	mov T(GT_THREAD_TOP), %rax
-	cmp GT_FRAME_SLOT(%rax), %rsp
-	jae stub_cold
-	cmp T(GT_THREAD_LIMIT), %rax
-	jae stub_cold
-	mov (%rsp), %r10
-	.byte 0x4c, 0x3b, 0x15			/* cmp gt_hot_stubs(%rip), %r10: perhaps a stub's own */
-	DISTANCE stubs
-	jae stub_cold
-	mov T(GT_THREAD_MIRROR), %rax
-	mov %r10, (%rsp, %rax)
-	mov $8, %r10d				/* A: reserve … */
-	xadd %r10, T(GT_THREAD_CUR)
-	test %r10, T(GT_THREAD_INSIDE)
-	jz stub_reserved
-	mov %rdx, %r11
-	READ_CLOCK				/* … read the clock … */
-	cmp T(GT_THREAD_HIGH), %edx
-	jne stub_new_high
-	or gt_hot_stub(%rip), %rax
-	mov %rax, (%r10)			/* … store */
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
-	mov T(GT_THREAD_TOP), %r10
-	mov %rax, GT_FRAME_WORD(%r10)
-	mov T(GT_THREAD_HIGH), %rax
-	mov %rax, GT_FRAME_HIGH(%r10)		/* and the epoch, no flags */
-	mov %rsp, GT_FRAME_SLOT(%r10)
-	mov %r11, %rdx
-	lea 8(%rsp), %rsp
-stub_call:
-	.byte 0xe8				/* call body */
-	DISTANCE call_body
-stub_return:					/* rsp = slot + 8 */
-	lea -8(%rsp), %r8
-	mov T(GT_THREAD_TOP), %r9
-	cmp GT_FRAME_SLOT(%r9), %r8
-	jne stub_exit
-	mov GT_FRAME_EPOCH(%r9), %esi
-	cmp T(GT_THREAD_GATE_EPOCH), %esi	/* G */
-	jne stub_exit
-	mov $8, %edi				/* A */
-	xadd %rdi, T(GT_THREAD_CUR)
-	test %rdi, T(GT_THREAD_INSIDE)
-	jz stub_exit_reserved
-	mov %rax, %r10
-	mov %rdx, %r11
-	READ_CLOCK
-	cmp T(GT_THREAD_HIGH), %edx
-	jne stub_exit_high
-	or gt_hot_stub + 8(%rip), %rax
-	mov %rax, (%rdi)
-	movq $-1, GT_FRAME_SLOT(%r9)		/* B */
-	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
-	mov %r10, %rax
-	mov %r11, %rdx
-	mov T(GT_THREAD_MIRROR), %rcx
-	push (%r8, %rcx)
-	ret
-
-	/* A stop costs as little as can be; lack of room is counted in the block. */
-stub_gate:
-	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
-	jnz stub_untraced
-	cmpb $0, T(GT_THREAD_STOP)
-	je stub_cold
-	incq T(GT_THREAD_LOST_FULL)
-	jmp stub_untraced
-stub_new_high:
-	mov %r11, %rdx
-	jmp stub_reserved
-stub_cold:
-	xor %r10d, %r10d
-stub_reserved:
-	.byte 0xe8				/* call gt_hot_entry, or what it is for this function */
-	DISTANCE entry
-stub_called:
-	jmp stub_call				/* here it comes back of a traced call */
-stub_untraced:
-	.byte 0xe9				/* jmp body */
-	DISTANCE jump_body
-stub_exit_high:
-	mov %r10, %rax
-	mov %r11, %rdx
-stub_exit_reserved:
-	mov gt_hot_stub + 8(%rip), %rcx
-	.byte 0xe9				/* jmp gt_hot_exit_reserved */
-	.long 0
-stub_exit:
-	mov gt_hot_stub + 8(%rip), %rcx
-	.byte 0xe9				/* jmp gt_hot_exit */
-	.long 0
-stub_end:
-
-	.macro PLACE name
-	.long stub_\name - gt_hot_stub
-	.endm
-	.section .rodata
-	.p2align 2
-gt_hot_stub_places:				/* struct places in stub.c */
-	PLACE start
-	PLACE return
-	PLACE called
-	PLACE untraced
-	PLACE cold
-	PLACE exit
-	PLACE end
-	PLACE stubs
-	PLACE call_body
-	PLACE entry
-	PLACE jump_body
-	.long stub_exit + 8 - gt_hot_stub
-	.long stub_exit_reserved + 8 - gt_hot_stub
-	.section .gt_hot, "ax", @progbits
-	.globl gt_hot_stub, gt_hot_stub_places, gt_hot_exit_reserved
-	.hidden gt_hot_stub, gt_hot_stub_places, gt_hot_exit_reserved
-#endif

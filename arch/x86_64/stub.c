@@ -13,10 +13,6 @@ extern const char gt_hot_entry[] HIDDEN, gt_hot_entry_root[] HIDDEN, gt_hot_entr
 	gt_hot_exit[] HIDDEN;
 extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN;
 
-/* In hot_kernel.S: what a stub is made of, and where what is in it. */
-extern const char gt_hot_stub[] HIDDEN, gt_hot_exit_reserved[] HIDDEN;
-extern const struct gt_stub_places gt_hot_stub_places HIDDEN;
-
 /* In hot_apart.S. */
 extern const char gt_apart_entry[] HIDDEN, gt_apart_entry_root[] HIDDEN,
 	gt_apart_entry_only[] HIDDEN, gt_apart_entry_notrace[] HIDDEN,
@@ -52,18 +48,6 @@ static void put_32(uint8_t *at, uint64_t value)
 		at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* `from`: where the distance stands, counted from the byte behind it. */
-static void put_distance(uint8_t *bytes, uint64_t at, uint32_t from, uint64_t to)
-{
-	put_32(&bytes[from], to - (at + from + 4));
-}
-
-static void put_jump(uint8_t *bytes, uint64_t at, uint32_t from, uint32_t to)
-{
-	bytes[from] = 0xe9;
-	put_distance(bytes, at, from + 1, at + to);
-}
-
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes)
 {
 	/* the return point of function 0, if there were one */
@@ -84,32 +68,29 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 			    : kind == GT_STUB_SILENT	 ? gt_hot_entry_silent
 			    : kind == GT_STUB_TRIGGER	 ? gt_hot_entry_trigger
 							 : gt_hot_entry;
-	const struct gt_stub_places *places = &gt_hot_stub_places;
-	const char *exit = gt_hot_exit;
+	/* hot_kernel.S has the picture */
+	static const uint8_t shape[GT_STUB_BYTES] = {
+		0,    0,    0, 0, 0, 0, 0, 0,	    /* the entry's word */
+		0xe8, 0,    0, 0, 0,		    /* call entry */
+		0xe8, 0,    0, 0, 0,		    /* call body */
+		0x48, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0, /* movabs $word, %rcx */
+		0xe9, 0,    0, 0, 0,		    /* jmp exit */
+		0xe9, 0,    0, 0, 0,		    /* jmp body */
+		0xcc, 0xcc,
+	};
 	for (int i = 0; i < GT_STUB_BYTES; i++)
-		bytes[i] = i < (int)places->end ? (uint8_t)gt_hot_stub[i] : 0xcc;
+		bytes[i] = shape[i];
+	const char *exit = gt_hot_exit;
 	if (gt_arch_is_apart) {
 		entry = twin_of(entry);
 		exit = twin_of(exit);
 	}
 	put_32(&bytes[4], (uint64_t)number << 1);
-	put_32(&bytes[12], (uint64_t)number << 1 | 1);
-	put_distance(bytes, at, places->stubs, (uint64_t)gt_hot_stubs);
-	put_distance(bytes, at, places->call_body, body);
-	put_distance(bytes, at, places->entry, (uint64_t)entry);
-	put_distance(bytes, at, places->jump_body, body);
-	put_distance(bytes, at, places->exit_distance, (uint64_t)exit);
-	put_distance(bytes, at, places->exit_reserved_distance, (uint64_t)gt_hot_exit_reserved);
-	/* its own straight lines are those of an ordinary function, and of clocks that agree */
-	if (entry != gt_hot_entry)
-		put_jump(bytes, at, places->start, places->cold);
-	if (gt_arch_is_apart)
-		put_jump(bytes, at, places->return_point, places->exit);
-}
-
-bool gt_arch_in_stubs(uint64_t address)
-{
-	return address - gt_hot_stubs[0] < gt_hot_stubs[1];
+	put_32(&bytes[9], (uint64_t)entry - (at + 13));
+	put_32(&bytes[14], body - (at + 18));
+	put_32(&bytes[24], (uint64_t)number << 1 | 1);
+	put_32(&bytes[29], (uint64_t)exit - (at + 33));
+	put_32(&bytes[34], body - (at + 38));
 }
 
 void gt_arch_site_jump(uint8_t bytes[GT_SITE_BYTES], uint64_t site, uint64_t stub)

@@ -51,16 +51,6 @@ enum gt_stub_kind {
 	GT_STUB_TRIGGER = 5, /* what happens stands in the arena's table of triggers */
 };
 
-/* Of a stub, in bytes from its start. */
-struct gt_stub_places {
-	uint32_t start, return_point, called, untraced, cold, exit, end; /* code */
-	uint32_t stubs, call_body, entry, jump_body; /* distances, from the bytes behind them */
-	uint32_t exit_distance, exit_reserved_distance;
-};
-
-/* Is it in a stub? The straight lines are there. */
-bool gt_arch_in_stubs(uint64_t address);
-
 /* Makes the stub that will stand at `at`, of function `number`, which goes on at `body`. Stubs of
  * consecutive numbers stand side by side. */
 void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,

@@ -141,8 +141,7 @@ int gt_agent_hook(void *frame)
 
 bool gt_kernel_in_recorder(uint64_t rip)
 {
-	return (rip >= (uint64_t)gt_recorder_text_start && rip < (uint64_t)gt_recorder_text_end) ||
-	       gt_arch_in_stubs(rip);
+	return rip >= (uint64_t)gt_recorder_text_start && rip < (uint64_t)gt_recorder_text_end;
 }
 
 /* ---- the ring ---- */

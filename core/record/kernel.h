@@ -96,8 +96,8 @@ void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(ui
 void gt_kernel_wake(struct gt_thread *block, struct gt_context *thread,
 		    struct gt_context *interrupt);
 
-/* Is this address in the recorder's own text, or in a stub? The linker script says where the text
- * is: gt_recorder_text_start, gt_recorder_text_end. */
+/* Is this address in the recorder's own text? The linker script says where that is:
+ * gt_recorder_text_start, gt_recorder_text_end. */
 bool gt_kernel_in_recorder(uint64_t rip);
 
 /* The running context records nothing until it has been resumed as often as paused. With

@@ -93,14 +93,15 @@
 /* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
 #define GT_LONG_RETURN_WORD 0xfffffe0c00010003
 
-/* A kernel's stub (gt_hot_stub in arch/x86_64/hot_kernel.S, which a test compares with these):
- * where an entry jumps to, where the return addresses of its two calls point, where an untraced
- * call goes on. */
-#define GT_STUB_BYTES	 432
-#define GT_STUB_START	 16
-#define GT_STUB_RETURN	 206
-#define GT_STUB_CALLED	 391
-#define GT_STUB_UNTRACED 396
+/* A kernel's stub (arch/x86_64/hot_kernel.S has the picture): where an entry jumps to, where the
+ * return addresses of its two calls point, and where an untraced call goes on. Their 38 bytes stand
+ * 128 apart: an emulator that looks code up by the low bits of its address (QEMU) has few places
+ * for a page, and neighbours drive each other out of them. */
+#define GT_STUB_BYTES	 128
+#define GT_STUB_START	 8
+#define GT_STUB_CALLED	 13
+#define GT_STUB_RETURN	 18
+#define GT_STUB_UNTRACED 33
 
 /* The mirror of a return slot lies at slot XOR 1 << GT_MIRROR_BIT. In kernels it lies another
  * GT_KERNEL_MIRROR_SKEW bytes further (gt_kernel_mirror): a stack's pages and their twins are used

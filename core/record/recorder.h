@@ -349,6 +349,10 @@ static inline uint64_t gt_kernel_mirror(uint64_t slot)
 	return (slot ^ 1ull << GT_MIRROR_BIT) + GT_KERNEL_MIRROR_SKEW;
 }
 
+/* A place that the straight line reserved and will not use becomes padding: the low bits of the
+ * address say how many more words than one it was. 0: there is none. */
+void gt_record_fill_hole(uint64_t *hole);
+
 /* True: traced, the mirror has the real return address. `hole`: a word that the straight line
  * reserved and did not use, or NULL. */
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,

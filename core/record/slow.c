@@ -8,9 +8,7 @@
 #include "core/record/arch.h"
 #include "core/record/port.h"
 
-/* A place that the straight line reserved and will not use becomes padding: the low bits of the
- * address say how many more words than one it was. */
-static void fill_hole(uint64_t *hole)
+void gt_record_fill_hole(uint64_t *hole)
 {
 	uint64_t address = (uint64_t)hole & ~7ull;
 	if (address == 0)
@@ -30,12 +28,14 @@ static void fill_hole(uint64_t *hole)
 			 __ATOMIC_RELAXED);
 }
 
-/* Is there an open sub-buffer of the kind that the chosen tracer writes? Opens one if not. */
-static bool right_mode(struct gt_thread *thread)
+/* Is there an open sub-buffer of the kind that the chosen tracer writes? Opens one if not. chosen:
+ * gt_stream_choose was called since the slow half began. */
+static bool right_mode(struct gt_thread *thread, bool chosen)
 {
 	if (thread->mode != 0 && (thread->sub_buffer != NULL || thread->mode == GT_MODE_PROFILE))
 		return true;
-	gt_stream_choose(thread);
+	if (!chosen)
+		gt_stream_choose(thread);
 	if (thread->chosen == GT_MODE_NOP || gt_stream_fits(thread))
 		return true;
 	if (thread->chosen == GT_MODE_PROFILE) {
@@ -372,7 +372,8 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 {
 	if (thread->host)
 		return false;
-	if (thread->mode == 0)
+	bool chosen = thread->mode == 0;
+	if (chosen)
 		gt_stream_choose(thread);
 	if (gt_stream_is_graph(thread)) {
 		if (is_below_notrace(thread, slot))
@@ -383,7 +384,7 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	bool enters = kind == GT_ENTRY_ROOT && thread->outside == 1;
 	if (thread->outside && !enters)
 		return false;
-	if (!right_mode(thread))
+	if (!right_mode(thread, chosen))
 		return no_room(thread);
 
 	if (thread->chosen == GT_MODE_NOP)
@@ -435,7 +436,7 @@ bool gt_record_announce(struct gt_thread *thread)
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
 		     uint64_t *hole)
 {
-	fill_hole(hole);
+	gt_record_fill_hole(hole);
 	bool traced;
 	if (thread->outside & (GT_STOP_PAUSED | GT_STOP_UNLISTED) >> 16) {
 		/* nothing happens at calls that nobody is to see */
@@ -454,9 +455,9 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole)
 {
 	(void)function;
-	fill_hole(hole);
+	gt_record_fill_hole(hole);
 	if (thread->mode == 0 && !thread->host)
-		right_mode(thread);
+		right_mode(thread, false);
 	struct gt_frame *frame = gt_frames_find(thread, slot);
 	if (frame != NULL) {
 		uint32_t flags = gt_frame_flags(frame);

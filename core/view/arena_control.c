@@ -161,8 +161,10 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 		return GT_OK;
 	case GT_CONTROL_PROFILE:
 		return gt_arena_set_profile(control, value != 0, message);
-	case GT_CONTROL_OPTIONS:
-		return set_options(control, value, message);
+	case GT_CONTROL_OPTIONS_ON:
+	case GT_CONTROL_OPTIONS_OFF:
+		return set_options(control, gt_control_options_with(control->options, which, value),
+				   message);
 	case GT_CONTROL_BUFFER_BYTES:
 	case GT_CONTROL_TOTAL_BYTES:
 		return REFUSE(message, GT_ENOTSUP,
@@ -344,7 +346,9 @@ static int mark(struct gt_arena_control *control, struct edit *edit, const char 
 		edit->marks[i] = value;
 	}
 	if (!any)
-		return REFUSE(message, GT_EINVAL, "no function matches '%s'", text);
+		return REFUSE(message, GT_EINVAL,
+			      "no function matches '%.80s'; available_filter_functions lists them",
+			      text);
 	return GT_OK;
 }
 

@@ -65,7 +65,7 @@ enum gt_control_value {
 	GT_CONTROL_TRACER,	 /* enum graftrace_tracer */
 	GT_CONTROL_MAX_DEPTH,	 /* 0 = no limit */
 	GT_CONTROL_THRESHOLD_NS, /* 0 = none */
-	GT_CONTROL_OPTIONS,	 /* bits of enum gt_control_option */
+	GT_CONTROL_OPTIONS,	 /* bits of enum gt_control_option; read-only */
 	GT_CONTROL_BUFFER_BYTES, /* what one writer may fill */
 	GT_CONTROL_TOTAL_BYTES,	 /* all writers together */
 	GT_CONTROL_CLOCK_ID,	 /* enum gt_control_clock */
@@ -75,6 +75,8 @@ enum gt_control_value {
 	GT_CONTROL_CPUMASK,	 /* CPUs 0 … 63 of tracing_cpumask; … */
 	GT_CONTROL_CPUMASK_END = GT_CONTROL_CPUMASK + 4,  /* … + 1: 64 … 127, and so on */
 	GT_CONTROL_SCHED_SWITCH = GT_CONTROL_CPUMASK_END, /* 0, 1: the event is on */
+	GT_CONTROL_OPTIONS_ON,	/* these bits are set in the options, the others stay; write-only */
+	GT_CONTROL_OPTIONS_OFF, /* … are cleared */
 	GT_CONTROL_VALUES,
 };
 
@@ -177,6 +179,13 @@ static inline bool gt_control_is_of_events(enum gt_control_threads which)
 	 GT_OPTION_BIN | GT_OPTION_TRACE_PRINTK | GT_OPTION_ANNOTATE | GT_OPTION_PRINTK_MSG_ONLY | \
 	 GT_OPTION_LATENCY_FORMAT | GT_OPTION_RECORD_CMD | GT_OPTION_RECORD_TGID |                 \
 	 GT_OPTION_SLEEP_TIME | GT_OPTION_STACKTRACE)
+
+/* What the options become by GT_CONTROL_OPTIONS_ON or _OFF with these bits. */
+static inline uint64_t gt_control_options_with(uint64_t options, enum gt_control_value which,
+					       uint64_t bits)
+{
+	return which == GT_CONTROL_OPTIONS_ON ? options | bits : options & ~bits;
+}
 
 /* A function in a list; strings live until the list is closed. */
 struct gt_control_name {

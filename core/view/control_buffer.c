@@ -22,18 +22,14 @@ static int open_size(struct gt_control_handle *handle, unsigned access, struct g
 static int64_t write_size(struct gt_control_handle *handle, const char *bytes, size_t count,
 			  struct gt_message *message)
 {
-	int64_t taken = (int64_t)count;
 	uint64_t value = 0;
-	int error;
+	int error = gt_row_number(bytes, count, UINT64_MAX / 1024, &value, message);
 
-	gt_row_strip_line(bytes, &count);
-	handle->bad_at = 0;
-	error = gt_row_number(bytes, count, UINT64_MAX / 1024, &value, message);
 	if (error == 0 && value == 0)
 		return REFUSE(message, GT_EINVAL, "a size above zero is wanted");
 	if (error == 0)
 		error = gt_row_set(handle, GT_CONTROL_BUFFER_BYTES, value * 1024, message);
-	return error != 0 ? error : taken;
+	return error != 0 ? error : (int64_t)count;
 }
 
 /* What was lost, and where the writers stand */

@@ -111,18 +111,15 @@ static int open_enable(struct gt_control_handle *handle, unsigned access,
 static int64_t write_enable(struct gt_control_handle *handle, const char *bytes, size_t count,
 			    struct gt_message *message)
 {
-	int64_t taken = (int64_t)count;
 	uint64_t value = 0;
-	int error;
+	int error = gt_row_number(bytes, count, 1, &value, message);
 
-	gt_row_strip_line(bytes, &count);
-	error = gt_row_number(bytes, count, 1, &value, message);
 	if (error == 0 && !has_events(handle->target))
 		error = value ? REFUSE(message, GT_EINVAL, "there are no events here but calls")
 			      : 0;
 	else if (error == 0)
 		error = gt_row_set(handle, GT_CONTROL_SCHED_SWITCH, value, message);
-	return error != 0 ? error : taken;
+	return error != 0 ? error : (int64_t)count;
 }
 
 /* set_event */

@@ -85,17 +85,14 @@ static int open_cmdlines_size(struct gt_control_handle *handle, unsigned access,
 static int64_t write_cmdlines_size(struct gt_control_handle *handle, const char *bytes,
 				   size_t count, struct gt_message *message)
 {
-	int64_t taken = (int64_t)count;
 	uint64_t value = 0;
-	int error;
+	int error = gt_row_number(bytes, count, 32768, &value, message);
 
-	gt_row_strip_line(bytes, &count);
-	error = gt_row_number(bytes, count, 32768, &value, message);
 	if (error == 0 && value == 0)
 		return REFUSE(message, GT_EINVAL, "a number from 1 to 32768 is wanted");
 	if (error == 0)
 		error = gt_row_set(handle, GT_CONTROL_CMDLINES, value, message);
-	return error != 0 ? error : taken;
+	return error != 0 ? error : (int64_t)count;
 }
 
 /* Strings of trace_printk: programs have none, kernels bring a row of their own. */

@@ -104,26 +104,24 @@ static int change_option(struct gt_control_handle *handle, uint64_t bit, bool on
 		return 0;
 	if (bit == GT_OPTION_TEST_NOP_REFUSE)
 		return REFUSE(message, GT_EINVAL, "this option refuses to be changed");
-	return gt_row_set(handle, GT_CONTROL_OPTIONS, on ? set | bit : set & ~bit, message);
+	/* Only this one, for others may change meanwhile. */
+	return gt_row_set(handle, on ? GT_CONTROL_OPTIONS_ON : GT_CONTROL_OPTIONS_OFF, bit,
+			  message);
 }
 
 static int64_t write_option(struct gt_control_handle *handle, const char *bytes, size_t count,
 			    struct gt_message *message)
 {
-	int64_t taken = (int64_t)count;
 	uint64_t value = 0;
-	int error;
+	int error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 
-	gt_row_strip_line(bytes, &count);
-	handle->bad_at = 0;
-	error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 	if (error != 0)
 		return error;
 	if (value > 1)
-		return REFUSE(message, GT_EINVAL, "0 or 1 is wanted, not '%.*s'",
-			      SHOWN(bytes, count));
+		return REFUSE(message, GT_EINVAL, "0 or 1 is wanted, not %llu",
+			      (unsigned long long)value);
 	error = change_option(handle, handle->file->argument, value == 1, message);
-	return error != 0 ? error : taken;
+	return error != 0 ? error : (int64_t)count;
 }
 
 /* Of a recording there are those that say how it is shown; a kernel has no events of

@@ -31,17 +31,12 @@ static int open_enabled(struct gt_control_handle *handle, unsigned access,
 static int64_t write_enabled(struct gt_control_handle *handle, const char *bytes, size_t count,
 			     struct gt_message *message)
 {
-	int64_t taken = (int64_t)count;
-	const char *start = bytes;
 	uint64_t value = 0;
-	int error;
+	int error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 
-	gt_row_strip(&bytes, &count);
-	handle->bad_at = (size_t)(bytes - start);
-	error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 	if (error == 0)
 		error = gt_row_set(handle, GT_CONTROL_PROFILE, value != 0, message);
-	return error != 0 ? error : taken;
+	return error != 0 ? error : (int64_t)count;
 }
 
 static int open_table(struct gt_control_handle *handle, unsigned access, struct gt_message *message)

@@ -109,16 +109,13 @@ static int open_number(struct gt_control_handle *handle, unsigned access,
 static int64_t write_enable(struct gt_control_handle *handle, const char *bytes, size_t count,
 			    struct gt_message *message)
 {
-	int64_t taken = (int64_t)count;
 	uint64_t value = 0;
-	int error;
+	int error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 
 	(void)handle;
-	gt_row_strip_line(bytes, &count);
-	error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 	if (error == 0 && value != 0)
 		return REFUSE(message, GT_EINVAL, "there are no events here but calls");
-	return error != 0 ? error : taken;
+	return error != 0 ? error : (int64_t)count;
 }
 
 /* Names of addresses */

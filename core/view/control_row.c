@@ -40,19 +40,16 @@ void gt_row_strip(const char **bytes, size_t *count)
 		(*count)--;
 }
 
-void gt_row_strip_line(const char *bytes, size_t *count)
-{
-	if (*count > 0 && bytes[*count - 1] == '\n')
-		(*count)--;
-}
-
 int gt_row_number(const char *bytes, size_t count, uint64_t highest, uint64_t *value,
 		  struct gt_message *message)
 {
 	const char *all = bytes;
-	size_t all_count = count;
+	size_t all_count;
 	uint64_t number = 0;
 
+	if (count > 0 && bytes[count - 1] == '\n')
+		count--;
+	all_count = count;
 	if (count > 1 && bytes[0] == '+') {
 		bytes++;
 		count--;

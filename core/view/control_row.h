@@ -33,10 +33,8 @@ bool gt_row_is_word(const char *bytes, size_t count, const char *word);
 /* Takes blanks off both ends. */
 void gt_row_strip(const char **bytes, size_t *count);
 
-/* Takes one line feed off the end: a number may have no more around it. */
-void gt_row_strip_line(const char *bytes, size_t *count);
-
-/* A whole number as the kernel's kstrtoul with base 10 reads it (a `+` may stand before it).
+/* A whole number as the kernel's kstrtoul with base 10 reads it: a `+` may stand before it and one
+ * line feed behind it, no blanks.
  * GT_ERANGE: it has more than 64 bits; GT_EINVAL: it is above `highest`, or no number. */
 int gt_row_number(const char *bytes, size_t count, uint64_t highest, uint64_t *value,
 		  struct gt_message *message);

@@ -69,13 +69,9 @@ static int64_t write_snapshot(struct gt_control_handle *handle, const char *byte
 {
 	struct gt_control_target *target = handle->target;
 	struct gt_control_scope scope = gt_row_scope(handle);
-	int64_t taken = (int64_t)count;
 	uint64_t value = 0;
-	int error;
+	int error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 
-	gt_row_strip_line(bytes, &count);
-	handle->bad_at = 0;
-	error = gt_row_number(bytes, count, UINT64_MAX, &value, message);
 	if (error != 0)
 		return error;
 	if (scope.kind != GT_SCOPE_ALL && value < 2)
@@ -87,7 +83,7 @@ static int64_t write_snapshot(struct gt_control_handle *handle, const char *byte
 				      : value == 1 ? GT_SNAPSHOT_TAKE
 						   : GT_SNAPSHOT_CLEAR,
 				      &scope, message);
-	return error != 0 ? error : taken;
+	return error != 0 ? error : (int64_t)count;
 }
 
 static int close_snapshot(struct gt_control_handle *handle, struct gt_message *message)

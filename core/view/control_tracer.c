@@ -111,8 +111,6 @@ static int64_t write_value(struct gt_control_handle *handle, const char *bytes, 
 
 	if (which == GT_CONTROL_TRACER || which == GT_CONTROL_CLOCK_ID)
 		gt_row_strip(&bytes, &count);
-	else
-		gt_row_strip_line(bytes, &count);
 	handle->bad_at = (size_t)(bytes - start);
 	error = parse_value(which, bytes, count, &value, message);
 	if (error == 0)

@@ -87,6 +87,13 @@ static void push(struct gt_decode *decode, uint64_t clock, uint32_t function, ui
 	}
 }
 
+/* So many calls are open, and nothing is known of them. */
+static void go_to_depth(struct gt_decode *decode, uint32_t depth)
+{
+	decode->depth = decode->low = depth;
+	decode->outer.depth = UINT32_MAX;
+}
+
 /* Takes the innermost call off without a return. */
 static int unwind_one(struct gt_decode *decode, struct gt_record *record)
 {
@@ -95,7 +102,7 @@ static int unwind_one(struct gt_decode *decode, struct gt_record *record)
 	record->value = decode->depth - decode->unwind_to;
 	decode->unwind_flags &= (uint8_t)~GT_RECORD_FIRST;
 	if (decode->depth == decode->low) {
-		decode->depth = decode->low = decode->unwind_to;
+		go_to_depth(decode, decode->unwind_to);
 		record->depth = decode->depth;
 		return record->kind;
 	}
@@ -164,7 +171,7 @@ static void fill_from_header(struct gt_decode *decode)
 	const struct graftrace_sub_buffer *header = decode->header;
 	uint32_t first = header->depth - header->open_calls;
 	if (decode->depth < first)
-		decode->depth = decode->low = first;
+		go_to_depth(decode, first);
 	while (decode->depth < header->depth) {
 		const struct graftrace_open_call *call = &header->open[decode->depth - first];
 		push(decode, call->clock, call->function, GT_RECORD_CHILDREN_UNKNOWN);
@@ -252,7 +259,7 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 	decode->unwind_to = GT_DECODE_NO_UNWINDING;
 	decode->switched_at = 0;
 	if (decode->depth > GT_DECODE_DEPTH_MAX)
-		decode->depth = decode->low = GT_DECODE_DEPTH_MAX;
+		go_to_depth(decode, GT_DECODE_DEPTH_MAX);
 
 	/* Nearly always the header tells what is known already. */
 	decode->reconcile =
@@ -373,6 +380,8 @@ static int give_return(struct gt_decode *decode, struct gt_record *record, uint3
 			decode->depth--;
 		} else {
 			decode->low = --decode->depth;
+			if (decode->outer.depth == decode->depth + 1)
+				record->children = decode->outer.ticks;
 		}
 		record->depth = decode->depth;
 	}
@@ -386,6 +395,10 @@ static int give_return(struct gt_decode *decode, struct gt_record *record, uint3
 		parent->children += decode->clock - record->start;
 		if (!start_known)
 			parent->flags |= GT_RECORD_CHILDREN_UNKNOWN;
+	} else if (pop) {
+		uint64_t ticks = decode->clock - record->start;
+		/* when it began is not known: at least what it called */
+		gt_decode_add_outer(decode, decode->depth, start_known ? ticks : record->children);
 	}
 	return GT_RECORD_RETURN;
 }
@@ -438,11 +451,9 @@ static int long_return(struct gt_decode *decode, struct gt_record *record, const
 			start_unwinding(decode, depth, GT_RECORD_UNSEEN);
 			return 0;
 		}
-		decode->depth = depth;
-		if (decode->low > depth)
-			decode->low = depth;
+		go_to_depth(decode, depth);
 	} else if (decode->depth < depth) {
-		decode->depth = decode->low = depth;
+		go_to_depth(decode, depth);
 	}
 	decode->clock = full_clock(decode, word);
 	decode->word += words;
@@ -605,7 +616,7 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 	uint32_t argument = (uint32_t)word;
 	uint32_t kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
 	size_t place = (size_t)(decode->word - decode->base);
-	uint32_t to;
+	uint32_t to; /* a depth */
 
 	if (graftrace_word_is_return(word)) {
 		decode->damaged++;
@@ -646,7 +657,7 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 		if (argument > GT_DECODE_DEPTH_MAX) {
 			decode->damaged++;
 		} else if (argument > decode->depth) {
-			decode->depth = decode->low = argument;
+			go_to_depth(decode, argument);
 		} else if (argument < decode->depth) {
 			start_unwinding(decode, argument, GT_RECORD_UNSEEN);
 		}
@@ -656,12 +667,14 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 			decode->word = decode->base + place;
 			return -1;
 		}
+		to = decode->depth;
 		gt_decode_switch_context(decode, argument);
 		note_thread(decode);
 		set_fast(decode);
 		decode->switched_at = (size_t)(decode->word - decode->base);
 		fill_record(decode, record, GT_RECORD_CONTEXT);
 		record->value = argument;
+		record->start = to;
 		return GT_RECORD_CONTEXT;
 	case GRAFTRACE_SPECIAL_CPU:
 		decode->cpu = argument;
@@ -714,6 +727,7 @@ int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
 			return give_gap(decode, record);
 		if (decode->enter_pending) {
 			decode->enter_pending = false;
+			uint32_t open = decode->depth;
 			gt_decode_switch_context(decode, decode->header->context);
 			decode->tid = decode->header->tid;
 			note_thread(decode);
@@ -722,6 +736,7 @@ int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
 			set_fast(decode);
 			fill_record(decode, record, GT_RECORD_CONTEXT);
 			record->value = decode->context;
+			record->start = open;
 			return GT_RECORD_CONTEXT;
 		}
 		if (decode->adopt_pending) {

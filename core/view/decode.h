@@ -36,7 +36,8 @@ enum gt_record_kind {
 		    * innermost first: start, depth; value = how many follow in this group,
 		    * itself included. With UNSEEN: what became of it was not recorded.
 		    * function 0: `value` calls of which nothing is known, in one record */
-	GT_RECORD_CONTEXT = 6, /* value = the context that runs from here on */
+	GT_RECORD_CONTEXT = 6, /* value = the context that runs from here on; start = calls that are
+				* open in the one before */
 	GT_RECORD_CPU = 7,     /* the CPU has changed, to record.cpu */
 	GT_RECORD_LOST = 8,    /* value = records lost here; 0: some, nobody knows how many */
 	GT_RECORD_GAP = 9, /* value = sub-buffers missing here; start = records lost by overrun in
@@ -85,13 +86,21 @@ struct gt_decode_frame {
 	uint16_t mark;	/* the reader's own, 0 at the entry */
 };
 
+/* Calls that have returned and whose caller is not known: it was entered before the first record,
+ * and may return yet. */
+struct gt_decode_outer {
+	uint64_t ticks; /* of all in a row … */
+	uint32_t depth; /* … at this depth; ~0: none */
+};
+
 struct gt_decode_context {
 	uint32_t number;
 	uint32_t depth;			/* calls open */
 	uint32_t low;			/* frames of depths low … depth - 1 are known */
 	uint32_t mask;			/* frames' size - 1 */
 	struct gt_decode_frame *frames; /* depth d is at frames[d & mask]; NULL: none yet */
-	uint64_t used;			/* when it ran last, for the choice of whom to forget */
+	struct gt_decode_outer outer;
+	uint64_t used; /* when it ran last, for the choice of whom to forget */
 };
 
 #define GT_DECODE_CONTEXTS  256	       /* that one writer's decoder knows at once */
@@ -111,6 +120,7 @@ struct gt_decode {
 	uint32_t context;
 	uint32_t slot; /* of the running context in contexts */
 	uint32_t tid;  /* a kernel's CPU: the thread that runs */
+	struct gt_decode_outer outer;
 	uint64_t
 		lost_clock; /* records are missing before this: calls begun earlier miss children */
 
@@ -168,18 +178,20 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
 		      uint32_t words, bool growing);
 
-/* Words of the sub-buffer in work that were not given out yet, holes and padding included. */
-static inline uint32_t gt_decode_words_left(const struct gt_decode *decode)
-{
-	return (uint32_t)(decode->end - decode->word);
-}
-
 /* Before the first record of the sub-buffer that was just fed so many were lost, whatever its
  * header says: a GAP record says so. */
 void gt_decode_miss(struct gt_decode *decode, uint64_t records);
 
 /* From now on gt_decode_next gives the calls that are open, in every context, innermost first. */
 void gt_decode_end(struct gt_decode *decode);
+
+/* A call at `depth` has returned whose caller is not known. */
+static inline void gt_decode_add_outer(struct gt_decode *decode, uint32_t depth, uint64_t ticks)
+{
+	if (decode->outer.depth != depth)
+		decode->outer = (struct gt_decode_outer){ .depth = depth };
+	decode->outer.ticks += ticks;
+}
 
 /* The frame of depth `depth` in the running context, or NULL if it is not known. */
 static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, uint32_t depth)

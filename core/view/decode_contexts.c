@@ -69,6 +69,7 @@ void gt_decode_save_context(struct gt_decode *decode)
 	context->number = decode->context;
 	context->depth = decode->depth;
 	context->low = decode->low;
+	context->outer = decode->outer;
 	context->mask = decode->mask;
 	context->frames = decode->frames;
 	context->used = ++decode->switches;
@@ -81,6 +82,7 @@ void gt_decode_load_context(struct gt_decode *decode, uint32_t slot)
 	decode->context = context->number;
 	decode->depth = context->depth;
 	decode->low = context->low;
+	decode->outer = context->outer;
 	decode->mask = context->mask;
 	decode->frames = context->frames;
 }
@@ -135,6 +137,7 @@ int gt_decode_switch_context(struct gt_decode *decode, uint32_t number)
 struct calls {
 	struct gt_decode_frame **frames;
 	uint32_t *mask, *depth, *low;
+	struct gt_decode_outer *outer;
 };
 
 static bool find_calls(struct gt_decode *decode, uint32_t number, struct calls *calls)
@@ -143,7 +146,7 @@ static bool find_calls(struct gt_decode *decode, uint32_t number, struct calls *
 		return false;
 	if (decode->context == number) {
 		*calls = (struct calls){ &decode->frames, &decode->mask, &decode->depth,
-					 &decode->low };
+					 &decode->low, &decode->outer };
 		return true;
 	}
 	for (uint32_t slot = 0; slot < decode->context_count; slot++) {
@@ -151,7 +154,7 @@ static bool find_calls(struct gt_decode *decode, uint32_t number, struct calls *
 		if (slot == decode->slot || context->number != number)
 			continue;
 		*calls = (struct calls){ &context->frames, &context->mask, &context->depth,
-					 &context->low };
+					 &context->low, &context->outer };
 		return true;
 	}
 	return false;
@@ -168,6 +171,8 @@ bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from)
 	to->mask = *there.mask;
 	to->depth = *there.depth;
 	to->low = *there.low;
+	to->outer = *there.outer;
+	*there.outer = (struct gt_decode_outer){ 0 };
 	*there.frames = frames;
 	*there.mask = mask;
 	*there.depth = *there.low = 0;

@@ -5,24 +5,18 @@
 uint64_t gt_decode_count(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
 			 uint64_t count)
 {
-	uint64_t step = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION ? 2 : 1;
+	const bool pairs = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION;
 	uint64_t records = 0;
 
-	for (uint64_t i = 0; i < count; i += step) {
-		uint32_t argument = graftrace_word_clock(words[i]);
+	for (uint64_t i = 0; i < count;) {
+		uint64_t left = count - i;
+		uint32_t function = graftrace_word_function(words[i]);
 
-		if (words[i] == 0)
-			continue;
-		if (graftrace_word_function(words[i]) < GRAFTRACE_SPECIAL) {
-			records++;
-		} else if (words[i] == graftrace_special_word(GRAFTRACE_SPECIAL_PAD, argument)) {
-			i += argument;
-		} else if (words[i] == graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, argument)) {
-			records++;
-			i += argument & 0xffff;
-			if (step == 2)
-				i -= i & 1; /* an event's total length is even there */
-		}
+		records +=
+			words[i] != 0 && (function < GRAFTRACE_SPECIAL ||
+					  function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT);
+		i += graftrace_record_words(&words[i],
+					    left < UINT32_MAX ? (uint32_t)left : UINT32_MAX, pairs);
 	}
 	return records;
 }

@@ -70,6 +70,8 @@ static inline __attribute__((always_inline)) int gt_decode_next(struct gt_decode
 		start = clock;
 	if (depth > decode->low)
 		decode->frames[(depth - 1) & decode->mask].children += clock - start;
+	else
+		gt_decode_add_outer(decode, depth, clock - start);
 	record->flags = (uint8_t)frame->flags;
 	if (__builtin_expect(start < decode->lost_clock, 0))
 		record->flags |= GT_RECORD_CHILDREN_UNKNOWN;

@@ -74,11 +74,3 @@ bool gt_glob_match(const char *glob, const char *text)
 		}
 	}
 }
-
-bool gt_glob_is_pattern(const char *glob)
-{
-	for (; *glob; glob++)
-		if (*glob == '*' || *glob == '?' || *glob == '[' || *glob == '\\')
-			return true;
-	return false;
-}

@@ -12,7 +12,4 @@
  * not closed stands for the character '[' itself. */
 bool gt_glob_match(const char *glob, const char *text);
 
-/* Is there anything in it but a plain word? */
-bool gt_glob_is_pattern(const char *glob);
-
 #endif

@@ -290,6 +290,8 @@ static bool answer_write(struct gt_http_connection *c)
 		return alive;
 	int error = gt_control_put(&c->node, c->request.method == GT_HTTP_PUT, c->body,
 				   (size_t)c->request.content_length, &c->message);
+	if (error != GT_OK && !(gt_control_access(c->node.target, c->node.file) & GT_CONTROL_WRITE))
+		return answer_words(c, 405, "Allow: GET, HEAD\r\n", "%s", c->message.text);
 	if (error != GT_OK)
 		return answer_words(c, status_of(error), "", "%s", c->message.text);
 	return send_head(c, 204, NULL, -1, "");

@@ -55,6 +55,7 @@ struct gt_source {
 	bool fed;	   /* `buffer` holds sub-buffer fed_sequence */
 	bool named;	   /* a kernel's: tid and comm are the running thread's */
 	bool in_interrupt; /* the reader's own: of a kernel's CPU */
+	uint32_t around;   /* … and calls that are open in what was interrupted */
 	bool growing;	   /* … which was being written when it was copied */
 	bool ending;	   /* its last records are out; what comes now are its open calls */
 	uint32_t index;
@@ -143,11 +144,10 @@ int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *
 /* How many switches this merge gives from its beginning on, of those that there are now. */
 uint64_t gt_merge_count_switches(const struct gt_merge *merge);
 
-/* Leaves out the switches that another reader of the target has given. Before the first
- * gt_merge_next. */
-static inline void gt_merge_skip_switches(struct gt_merge *merge, const struct gt_merge *other)
+/* Leaves out the switches up to that clock. Before the first gt_merge_next. */
+static inline void gt_merge_skip_switches(struct gt_merge *merge, uint64_t clock)
 {
-	merge->switches_given = other->switches_given;
+	merge->switches_given = clock;
 }
 
 /* What a leaving thread does, of Linux's numbers. */

@@ -354,12 +354,6 @@ void gt_text_finish(struct gt_text *text)
 	gt_merge_finish(&text->merge);
 }
 
-void gt_text_forget_names(struct gt_text *text)
-{
-	__builtin_memset(text->functions, 0, sizeof(text->functions));
-	__builtin_memset(text->callers, 0, sizeof(text->callers));
-}
-
 void gt_text_fini(struct gt_text *text)
 {
 	gt_merge_fini(&text->merge);

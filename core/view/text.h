@@ -116,9 +116,6 @@ void gt_text_set_switches(struct gt_text *text, bool on, const struct gt_merge_w
 /* The target has ended: reading ends after what is there. */
 void gt_text_finish(struct gt_text *text);
 
-/* Names are looked up anew: functions were added or renamed under a number already shown. */
-void gt_text_forget_names(struct gt_text *text);
-
 void gt_text_fini(struct gt_text *text);
 
 #endif

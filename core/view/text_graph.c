@@ -162,6 +162,13 @@ static inline char *put_indent(char *at, uint32_t depth)
 
 /* ---- records ---- */
 
+/* The calls around a record: of an interrupt those too that it came upon, as on Linux, where it
+ * uses their stack. */
+static inline uint32_t depth_of(const struct gt_source *source)
+{
+	return source->record.depth + source->around;
+}
+
 /* Whether another thread of the target may have recorded on that CPU before that clock. */
 static bool others_come(const struct gt_merge *merge, uint32_t cpu, uint64_t clock)
 {
@@ -194,12 +201,12 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 		uint64_t from = ahead->start, to = ahead->clock;
 		gt_merge_skip_ahead(&text->merge, source);
 		at = put_duration(text, source, from, to, at);
-		at = put_indent(at, depth);
+		at = put_indent(at, depth + source->around);
 		at = put_name(name, at);
 		return GT_PUT_LITERAL(at, "();\n");
 	}
 	at = put_no_duration(text, at);
-	at = put_indent(at, depth);
+	at = put_indent(at, depth + source->around);
 	at = put_name(name, at);
 	return GT_PUT_LITERAL(at, "() {\n");
 }
@@ -218,7 +225,7 @@ static char *put_return(struct gt_text *text, const struct gt_source *source, ch
 		at = put_no_duration(text, at);
 	else
 		at = put_duration(text, source, record->start, record->clock, at);
-	at = put_indent(at, record->depth);
+	at = put_indent(at, depth_of(source));
 	/* Linux compares with what stands open at that depth: behind a switch of stacks that is
 	 * another one's. */
 	if ((record->flags & GT_RECORD_ENTRY_SEEN) && record->start >= source->switched &&
@@ -235,6 +242,7 @@ static char *begin_comment(struct gt_text *text, const struct gt_source *source,
 {
 	at = put_prologue(text, source, source->record.clock, source->record.cpu, at);
 	at = put_no_duration(text, at);
+	depth += source->around;
 	at = put_indent(at, depth > 1 ? depth : 0);
 	if (text->options.color)
 		at = GT_PUT_LITERAL(at, COLOR_COMMENT);
@@ -300,6 +308,10 @@ static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint6
 			   char *at)
 {
 	bool inside = number >= GRAFTRACE_CONTEXT_INTERRUPT;
+	/* What comes upon it has no call open yet, what goes back has none left. */
+	uint64_t open = (uint64_t)source->around + source->record.start;
+	source->around =
+		inside && open > source->record.depth ? (uint32_t)(open - source->record.depth) : 0;
 	if (inside == source->in_interrupt || !has(text, GT_OPTION_GRAPH_IRQS)) {
 		source->in_interrupt = inside;
 		return at;

@@ -49,7 +49,7 @@ static void put(struct gt_words *words, const char *word)
 
 	while (words->slots[at & (words->slot_count - 1)].word != NULL)
 		at++;
-	words->slots[at & (words->slot_count - 1)] = (struct gt_word){ word, hash, false };
+	words->slots[at & (words->slot_count - 1)] = (struct gt_word){ word, hash };
 }
 
 int gt_words_init(struct gt_words *words, const struct gt_memory *memory, const char *const *list)
@@ -79,101 +79,39 @@ int gt_words_init(struct gt_words *words, const struct gt_memory *memory, const 
 		return GT_ENOMEM;
 	}
 	for (uint32_t i = 0; i < words->slot_count; i++)
-		words->slots[i] = (struct gt_word){ NULL, 0, false };
+		words->slots[i] = (struct gt_word){ NULL, 0 };
 	for (uint32_t i = 0; list != NULL && list[i] != NULL; i++) {
 		if (is_plain(list[i]))
 			put(words, list[i]);
 		else
-			words->globs[words->glob_count++] = (struct gt_word){ list[i], 0, false };
+			words->globs[words->glob_count++] = list[i];
 	}
 	return 0;
 }
 
-/* The first plain word that says the name, from slot *at on, which moves behind it. NULL: none. */
-static struct gt_word *next_plain(const struct gt_words *words, const char *name, uint32_t hash,
-				  uint32_t *at)
+static bool has_plain(const struct gt_words *words, const char *name)
 {
-	for (;;) {
-		struct gt_word *slot = &words->slots[(*at)++ & (words->slot_count - 1)];
+	uint32_t hash = hash_of(name, false);
+
+	for (uint32_t at = hash;; at++) {
+		const struct gt_word *slot = &words->slots[at & (words->slot_count - 1)];
 
 		if (slot->word == NULL)
-			return NULL;
+			return false;
 		if (slot->hash == hash && is_name(slot->word, name))
-			return slot;
+			return true;
 	}
 }
 
 bool gt_words_match(const struct gt_words *words, const char *name)
 {
-	if (words->slot_count > 0) {
-		uint32_t hash = hash_of(name, false);
-		uint32_t at = hash;
-
-		if (next_plain(words, name, hash, &at) != NULL)
-			return true;
-	}
+	if (words->slot_count > 0 && has_plain(words, name))
+		return true;
 	for (uint32_t i = 0; i < words->glob_count; i++) {
-		if (gt_glob_match(words->globs[i].word, name))
+		if (gt_glob_match(words->globs[i], name))
 			return true;
 	}
 	return false;
-}
-
-bool gt_words_would_note(const struct gt_words *words, const char *name)
-{
-	if (words->slot_count > 0) {
-		uint32_t hash = hash_of(name, false);
-		uint32_t at = hash;
-		const struct gt_word *word;
-
-		while ((word = next_plain(words, name, hash, &at)) != NULL) {
-			if (!word->noted)
-				return true;
-		}
-	}
-	for (uint32_t i = 0; i < words->glob_count; i++) {
-		if (!words->globs[i].noted && gt_glob_match(words->globs[i].word, name))
-			return true;
-	}
-	return false;
-}
-
-bool gt_words_note(struct gt_words *words, const char *name)
-{
-	bool noted = false;
-
-	if (words->slot_count > 0) {
-		uint32_t hash = hash_of(name, false);
-		uint32_t at = hash;
-		struct gt_word *word;
-
-		while ((word = next_plain(words, name, hash, &at)) != NULL) {
-			noted |= !word->noted;
-			word->noted = true;
-		}
-	}
-	for (uint32_t i = 0; i < words->glob_count; i++) {
-		struct gt_word *glob = &words->globs[i];
-
-		if (!glob->noted && gt_glob_match(glob->word, name)) {
-			noted = true;
-			glob->noted = true;
-		}
-	}
-	return noted;
-}
-
-const char *gt_words_unnoted(const struct gt_words *words)
-{
-	for (uint32_t i = 0; i < words->slot_count; i++) {
-		if (words->slots[i].word != NULL && !words->slots[i].noted)
-			return words->slots[i].word;
-	}
-	for (uint32_t i = 0; i < words->glob_count; i++) {
-		if (!words->globs[i].noted)
-			return words->globs[i].word;
-	}
-	return NULL;
 }
 
 void gt_words_fini(struct gt_words *words)

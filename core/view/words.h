@@ -16,7 +16,6 @@
 struct gt_word {
 	const char *word;
 	uint32_t hash;
-	bool noted;
 };
 
 /* All zero: no word, nothing matches. */
@@ -24,7 +23,7 @@ struct gt_words {
 	struct gt_memory memory;
 	struct gt_word *slots; /* of plain words: open addressing; NULL word: empty */
 	uint32_t slot_count;   /* a power of two, or 0 */
-	struct gt_word *globs;
+	const char **globs;
 	uint32_t glob_count;
 	uint32_t glob_room;
 };
@@ -33,15 +32,6 @@ struct gt_words {
 int gt_words_init(struct gt_words *words, const struct gt_memory *memory, const char *const *list);
 
 bool gt_words_match(const struct gt_words *words, const char *name);
-
-/* Notes each word that matches the name. True: at least one had not been noted yet. */
-bool gt_words_note(struct gt_words *words, const char *name);
-
-/* Whether gt_words_note would note something new: for what is looked at only then. */
-bool gt_words_would_note(const struct gt_words *words, const char *name);
-
-/* A word that has not been noted, NULL: all have. */
-const char *gt_words_unnoted(const struct gt_words *words);
 
 void gt_words_fini(struct gt_words *words);
 

@@ -141,6 +141,8 @@ enum graftrace_hook {
 	GRAFTRACE_HOOK_SIGPENDING = 15, /* sigpending: rdi */
 	GRAFTRACE_HOOK_SIGWAIT = 16,	/* sigwait, sigwaitinfo, sigtimedwait: rdi = set */
 	GRAFTRACE_HOOK_SYSCALL = 17,	/* syscall: rdi = number, rsi … = arguments */
+	/* prctl: edi = what, rsi and rdx. It may be a sandbox that the thread is about to enter. */
+	GRAFTRACE_HOOK_PRCTL = 18,
 };
 
 struct graftrace_hook_site {
@@ -179,10 +181,10 @@ struct graftrace_traps {
 #define GRAFTRACE_AGENT_REGIONS	  32
 #define GRAFTRACE_AGENT_HOOKS	  256
 
+#define GRAFTRACE_PASSING UINT64_MAX /* see graftrace_agent_state.passing */
+
 /* The agent's state in the process. The host fills the first part before any traced call runs, adds
  * regions and hooks later (entry first, then the count), and reads the rest. */
-#define GRAFTRACE_PASSING UINT64_MAX
-
 struct graftrace_agent_state {
 	uint64_t magic;	     /* GRAFTRACE_AGENT_MAGIC once the host has filled it */
 	uint64_t arena;	     /* address of the arena in this process */
@@ -205,7 +207,7 @@ struct graftrace_agent_state {
 	uint64_t mirror_table; /* struct graftrace_granule[mirror_size] */
 	uint64_t mirror_size;
 	uint32_t called_out; /* calls of the program under way that the agent has made */
-	uint32_t reserved;
+	uint32_t sandboxed;  /* 1: a filter may forbid the agent's system calls, it makes none */
 	/* The host's, while it passes the arena: sockets that it has made the process open, each
 	 * with its inode (a number alone may be another file's by now). inode 0: none; but with
 	 * the first descriptor GRAFTRACE_PASSING their numbers, if there are any yet, are the two

@@ -105,6 +105,10 @@ enum graftrace_mail_kind {
 	/* A signal of graftrace_arena.signals is about to get a handler: argument[0] is its
 	 * address. The agent waits, so that the handler has its trigger before it is called. */
 	GRAFTRACE_MAIL_HANDLER = 5,
+	/* The thread is about to enter a sandbox (seccomp): argument[0] is the address of its
+	 * struct sock_fprog, 0 = strict mode. The agent waits; answer 1: it can go on recording
+	 * there. Else it makes no system call any more. */
+	GRAFTRACE_MAIL_SANDBOX = 6,
 };
 
 struct graftrace_mail {

@@ -100,11 +100,6 @@ bool gt_port_is_stub_return(uint64_t address)
 	       (address - STUBS) % GT_STUB_BYTES == GT_STUB_RETURN;
 }
 
-bool gt_arch_in_stubs(uint64_t address)
-{
-	return address - STUBS < FUNCTIONS * GT_STUB_BYTES;
-}
-
 uint32_t gt_port_context_number(void)
 {
 	return 0x80000000u | ++contexts;
@@ -214,11 +209,6 @@ void gt_fake_cpu_start(uint32_t cpu, struct gt_fake_stack *stack)
 void gt_fake_clock(uint64_t to)
 {
 	ticks = to;
-}
-
-uint64_t gt_fake_clock_read(void)
-{
-	return ticks;
 }
 
 /* Return slots hold the stub's return point of a traced call, and this of one that is not. */

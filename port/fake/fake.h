@@ -48,7 +48,6 @@ struct gt_fake_cpu *gt_fake_cpu(uint32_t cpu);
 /* The next read of the clock gives `ticks` (and this CPU's offset more), each later one a tick
  * more. */
 void gt_fake_clock(uint64_t ticks);
-uint64_t gt_fake_clock_read(void);
 
 /* An entry and a return on the running stack. The entry tells whether it was traced; a return of
  * one that was not is a return too. */

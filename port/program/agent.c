@@ -67,6 +67,10 @@ int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t ki
 {
 	uint64_t saved;
 	int traced = 0;
+	if (gt_agent_sandboxed()) {
+		gt_record_fill_hole(hole);
+		return 0;
+	}
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_current();
 	if (thread != NULL)
@@ -79,6 +83,10 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 {
 	uint64_t saved;
 	uint64_t address = *(const uint64_t *)(slot ^ 1ull << GT_MIRROR_BIT);
+	if (gt_agent_sandboxed()) {
+		gt_record_fill_hole(hole);
+		return address;
+	}
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_current();
 	if (thread != NULL)

@@ -41,7 +41,15 @@ void gt_mirror_close(uint64_t low, uint64_t high);
 /* The lock of port.h is also taken by these. After fork the child starts with it free. */
 void gt_lock_reset(void);
 
-/* mail.c: posts; with wait_ms > 0 waits that long at most for the answer. */
-void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms);
+/* Whether the process has entered a sandbox that may not bear the agent's system calls: it makes
+ * none from then on, and what needs one is not recorded. */
+static inline bool gt_agent_sandboxed(void)
+{
+	return __atomic_load_n(&gt_agent_state.sandboxed, __ATOMIC_RELAXED) != 0;
+}
+
+/* mail.c: posts; with wait_ms > 0 waits that long at most for the answer, and returns it (0: none).
+ */
+uint64_t gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms);
 
 #endif

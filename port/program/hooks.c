@@ -2,9 +2,9 @@
 /*
  * The agent's interest in a few functions of libc, libgcc and the dynamic loader, which the host
  * hooks at their entries: those that leave frames without returning, that change stacks, load code,
- * replace the image, and those by which unwinders find the unwind data of code. None changes what
- * its function does, but for _dl_find_object and dl_iterate_phdr, which also know the stubs, and
- * backtrace, which does not show them.
+ * replace the image, enter a sandbox, and those by which unwinders find the unwind data of code.
+ * None changes what its function does, but for _dl_find_object and dl_iterate_phdr, which also know
+ * the stubs, and backtrace, which does not show them.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -18,6 +18,10 @@
 #define OBJECTS_WAIT_MS 30000
 #define EXEC_WAIT_MS	2000
 #define HANDLER_WAIT_MS 2000
+#define SANDBOX_WAIT_MS 5000
+
+#define SYS_SECCOMP    317
+#define PR_SET_SECCOMP 22
 
 /* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
 int gt_agent_hook(struct gt_hook_frame *frame);
@@ -26,6 +30,8 @@ int gt_agent_hook(struct gt_hook_frame *frame);
 static void leave_frames(uint64_t sp)
 {
 	uint64_t saved;
+	if (gt_agent_sandboxed())
+		return;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_try_current();
 	if (thread != NULL) {
@@ -38,6 +44,8 @@ static void leave_frames(uint64_t sp)
 static void switch_stack(uint64_t left, uint64_t sp)
 {
 	uint64_t saved;
+	if (gt_agent_sandboxed())
+		return;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_try_current();
 	if (thread != NULL) {
@@ -81,6 +89,22 @@ static void on_sigaction(const struct gt_hook_frame *frame)
 		return;
 	if (gt_port_peek(frame->rsi, &handler) && handler > 1 /* SIG_DFL, SIG_IGN */)
 		gt_mail_send(GRAFTRACE_MAIL_HANDLER, handler, HANDLER_WAIT_MS);
+}
+
+/* strict mode, or a filter (struct sock_fprog). A null pointer asks whether there are filters. */
+static void on_sandbox(bool strict, uint64_t filter)
+{
+	if (!strict && filter == 0)
+		return;
+	if (!gt_agent_sandboxed() &&
+	    gt_mail_send(GRAFTRACE_MAIL_SANDBOX, strict ? 0 : filter, SANDBOX_WAIT_MS) != 1)
+		__atomic_store_n(&gt_agent_state.sandboxed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void on_prctl(uint64_t what, uint64_t mode, uint64_t filter)
+{
+	if ((uint32_t)what == PR_SET_SECCOMP)
+		on_sandbox(mode == 1, filter);
 }
 
 struct dl_find_object {
@@ -256,7 +280,16 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	case GRAFTRACE_HOOK_SIGWAIT:
 		return gt_traps_wait(frame, site->argument != 0);
 	case GRAFTRACE_HOOK_SYSCALL:
+		/* (op, flags, filter); strict mode with flags only asks what there is */
+		if (frame->rdi == SYS_SECCOMP &&
+		    ((uint32_t)frame->rsi == 1 || (uint32_t)(frame->rsi | frame->rdx) == 0))
+			on_sandbox((uint32_t)frame->rsi == 0, frame->rcx);
+		else if (frame->rdi == SYS_PRCTL)
+			on_prctl(frame->rsi, frame->rdx, frame->rcx);
 		return gt_traps_syscall(frame);
+	case GRAFTRACE_HOOK_PRCTL:
+		on_prctl(frame->rdi, frame->rsi, frame->rdx);
+		return 0;
 	case GRAFTRACE_HOOK_BACKTRACE:
 		on_backtrace(frame);
 		return 1;

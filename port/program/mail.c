@@ -68,12 +68,14 @@ void gt_port_ring_doorbell(struct graftrace_arena *arena)
 		gt_syscall3(SYS_FUTEX, (long)&arena->doorbell, FUTEX_WAKE, 1);
 }
 
-static void send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
+/* The answer, 0 if there is none. */
+static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	struct graftrace_mail *mail = graftrace_arena_mail(arena);
-	if (!__atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED))
-		return;
+	uint64_t answer = 0;
+	if (gt_agent_sandboxed() || !__atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED))
+		return 0;
 	for (uint32_t i = 0; i < arena->mail_count; i++, mail++) {
 		uint32_t unused = GRAFTRACE_MAIL_FREE;
 		if (!__atomic_compare_exchange_n(&mail->state, &unused, GRAFTRACE_MAIL_CLAIMED,
@@ -101,16 +103,19 @@ static void send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
 		/* Not waited for, or waited long enough: the host frees it. */
 		if (!__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ABANDONED,
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
-		    posted == GRAFTRACE_MAIL_ANSWERED)
+		    posted == GRAFTRACE_MAIL_ANSWERED) {
+			answer = mail->answer;
 			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
-		return;
+		}
+		return answer;
 	}
+	return 0;
 }
 
-void gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
+uint64_t gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)
 {
 	const uint64_t arguments[3] = { argument, 0, 0 };
-	send(kind, arguments, wait_ms);
+	return send(kind, arguments, wait_ms);
 }
 
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)

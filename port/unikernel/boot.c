@@ -22,12 +22,10 @@
 #define IDLE_STACK_BYTES 32768
 
 int main(void);
-void threads_init(void);
 
 static void *first_thread(void *argument)
 {
 	(void)argument;
-	threads_init();
 	smp_start((uint32_t)option_number("cpus", CPU_MAX));
 	devices_init();
 	watchdog_start();

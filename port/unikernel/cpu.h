@@ -55,7 +55,6 @@ struct registers {
 _Static_assert(offsetof(struct registers, rip) == REGISTERS_RIP, "layout.h");
 _Static_assert(offsetof(struct registers, rflags) == REGISTERS_RFLAGS, "layout.h");
 
-#define FLAGS_TRAP	0x100
 #define FLAGS_INTERRUPT 0x200
 
 extern struct cpu cpus[CPU_MAX];

@@ -14,32 +14,25 @@
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace.h"
 
-#define DEEPEST_STACK	 40
-#define DEBUG_EXIT_PORT	 0xf4 /* QEMU's isa-debug-exit */
-#define DEBUG_EXIT_VALUE 1    /* QEMU ends with 2 * value + 1 */
-#define SLEEP_ENABLE	 0x2000
+#define DEEPEST_STACK	  40
+#define DEBUG_EXIT_PORT	  0xf4 /* QEMU's isa-debug-exit */
+#define DEBUG_EXIT_FAILED 1    /* QEMU ends with 2 * value + 1 */
+#define DEBUG_EXIT_WELL	  2    /* 0 is its code when the machine was reset, by a triple fault */
+#define SLEEP_ENABLE	  0x2000
 
 uint32_t crash_is_alone;
-static uint32_t crashed; /* number of the processor that reports, + 1; the machine ends */
-static uint32_t halting; /* NMIs mean: stop */
-static uint32_t ending;	 /* machine_end was called */
+static struct spinlock reporting; /* of threads' faults: one at a time */
+static uint32_t crashed;	  /* number of the processor that reports, + 1; the machine ends */
+static uint32_t halting;	  /* NMIs mean: stop */
+static uint32_t ending;		  /* machine_end was called */
 
 static struct cpu *asked; /* an NMI means: print where you are */
 
 static const char *const names[VECTOR_EXCEPTIONS] = {
-	[0] = "division by zero",
-	[1] = "debug exception",
-	[2] = "non-maskable interrupt",
-	[3] = "breakpoint",
-	[6] = "invalid instruction",
-	[7] = "no floating point here",
-	[8] = "double fault",
-	[11] = "segment not present",
-	[12] = "stack fault",
-	[13] = "general protection fault",
-	[14] = "page fault",
-	[17] = "alignment",
-	[18] = "machine check",
+	[0] = "division by zero", [1] = "debug exception",     [2] = "non-maskable interrupt",
+	[3] = "breakpoint",	  [6] = "invalid instruction", [7] = "no floating point here",
+	[8] = "double fault",	  [12] = "stack fault",	       [13] = "general protection fault",
+	[14] = "page fault",	  [18] = "machine check",
 };
 
 static void print_address(uint64_t address)
@@ -54,7 +47,7 @@ static void print_address(uint64_t address)
 
 void crash_print_stack(uint64_t frame_pointer)
 {
-	uint64_t low, top, last = 0, repeated = 0;
+	uint64_t low, top, last = 0, repeated = 0, stacks = 0;
 	for (int printed = 0; printed < DEEPEST_STACK;) {
 		if (frame_pointer & 7 || !stack_bounds(frame_pointer, &low, &top) ||
 		    top - frame_pointer < 16)
@@ -71,26 +64,29 @@ void crash_print_stack(uint64_t frame_pointer)
 			printed++;
 		}
 		last = address;
-		/* Callers lie above; what does not is no frame. */
-		if (frame[0] <= frame_pointer)
+		/* Callers lie above, but what an interrupt came upon has another stack. */
+		if (frame[0] <= frame_pointer && (frame[0] >= low || ++stacks > INTERRUPT_STACKS))
 			return;
 		frame_pointer = frame[0];
 	}
 	console_print("  … and so on\n");
 }
 
-/* A function that fails before it has pushed the frame pointer (0x55), or never does so (gcc leaves
- * it out of those that use no stack): its return address is what the stack pointer points to. */
+/* A function that has not pushed the frame pointer yet (0x55), or never does (gcc leaves that out
+ * of some), or is none: its return address is what the stack pointer points to. */
 static void print_caller_of_frameless(const struct registers *registers)
 {
-	uint64_t low, top, symbol = symbol_find(registers->rip);
-	if (symbol == symbol_count || registers->rsp & 7 ||
-	    !stack_bounds(registers->rsp, &low, &top))
+	uint64_t low, top;
+	uint32_t symbol = symbol_find(registers->rip);
+	if (registers->rsp & 7 || !stack_bounds(registers->rsp, &low, &top))
 		return;
-	for (uint64_t at = symbol_start((uint32_t)symbol); at < registers->rip; at++)
+	for (uint64_t at = symbol_start(symbol); symbol != symbol_count && at < registers->rip;
+	     at++)
 		if (*(const uint8_t *)at == 0x55)
 			return;
-	print_address(trace_return_address(registers->rsp, *(const uint64_t *)registers->rsp) - 1);
+	uint64_t caller = trace_return_address(registers->rsp, *(const uint64_t *)registers->rsp);
+	if (symbol != symbol_count || symbol_find(caller - 1) != symbol_count)
+		print_address(caller - 1);
 }
 
 static uint64_t fault_address(void)
@@ -125,8 +121,7 @@ static void print_where(void)
 
 void power_off(bool failed)
 {
-	if (failed)
-		port_write_8(DEBUG_EXIT_PORT, DEBUG_EXIT_VALUE);
+	port_write_8(DEBUG_EXIT_PORT, failed ? DEBUG_EXIT_FAILED : DEBUG_EXIT_WELL);
 	port_write_16(acpi_power_port, SLEEP_ENABLE);
 	for (;;)
 		__asm__ volatile("cli; hlt");
@@ -240,6 +235,7 @@ void crash_exception(struct registers *registers)
 	bool overflow = (vector == VECTOR_DOUBLE_FAULT || vector == VECTOR_PAGE_FAULT) &&
 			stack_is_guard(address);
 	bool survivable = is_survivable(registers);
+	uint64_t flags = survivable ? spin_lock(&reporting) : 0;
 	if (!survivable)
 		take_the_console();
 	const char *name =
@@ -262,6 +258,7 @@ void crash_exception(struct registers *registers)
 	if (!survivable)
 		end_alone();
 	console_print("thread %s is stopped for good, the others go on\n", thread_this()->name);
+	spin_unlock(&reporting, flags);
 	/* A fresh piece of stack: its own is full, or broken. Its top is as good as any, since it
 	 * does not come back to what is there. */
 	registers->rip = (uint64_t)thread_park;
@@ -275,7 +272,9 @@ void machine_end(bool failed)
 	if (__atomic_exchange_n(&ending, 1, __ATOMIC_ACQ_REL))
 		thread_sleep_until(TIMER_NEVER);
 	if (seconds) {
+		uint64_t flags = spin_lock(&reporting);
 		console_print("the trace can be fetched for %lu seconds (LINGER)\n", seconds);
+		spin_unlock(&reporting, flags);
 		thread_sleep_until(clock_ns() + seconds * 1000000000);
 	}
 	power_off(failed);

@@ -46,6 +46,7 @@ interrupt_stubs:				/* 16 bytes each */
 	.endm
 
 	.globl exception_common, interrupt_return
+	.type interrupt_common, @function
 exception_common:
 	SAVE
 	and $-16, %rsp
@@ -78,6 +79,10 @@ interrupt_common:
 	test %eax, %eax
 	cmovz %gs:CPU_INTERRUPT_STACK, %rsp	/* the first one leaves the thread's stack */
 	and $-16, %rsp
+	push REGISTERS_RIP(%rbx)		/* a frame: call stacks go on in what was interrupted, */
+	incq (%rsp)				/* told like a return address: behind the instruction */
+	push %rbp
+	mov %rsp, %rbp
 	call interrupt_dispatch			/* comes back with interrupts off */
 	mov %rbx, %rsp
 	decl %gs:CPU_DEPTH
@@ -89,5 +94,6 @@ interrupt_common:
 	call interrupt_switch			/* on the thread's stack: another may go on meanwhile */
 	mov %rbx, %rsp
 	jmp interrupt_return
+	.size interrupt_common, . - interrupt_common
 
 	.section .note.GNU-stack, "", @progbits

@@ -62,19 +62,29 @@ static void release_locked(uint64_t index, unsigned order)
 	put_free(index, order);
 }
 
-/* Gives [start, end) to the free lists, in runs as large as their alignment allows. */
-static void add_range(uint64_t start, uint64_t end)
+/* Where the free memory begins that is in no list yet, of the range of that number. */
+static uint64_t fresh, fresh_range, fresh_floor;
+
+/* Gives a run of it, as large as its alignment allows, to the free lists: when it is needed, for
+ * the first write to each 2 MiB of its memory has a virtual machine's host find as much. */
+static bool take_fresh(void)
 {
-	while (start < end) {
+	for (; fresh_range < memory_range_count; fresh_range++, fresh = fresh_floor) {
+		const struct memory_range *range = &memory_ranges[fresh_range];
+		if (fresh < range->start)
+			fresh = range->start;
+		if (fresh >= range->end)
+			continue;
 		unsigned order = 0;
 		while (order < PAGES_ORDER_MAX &&
-		       !(start & (((uint64_t)PAGE_BYTES << (order + 1)) - 1)) &&
-		       start + ((uint64_t)PAGE_BYTES << (order + 1)) <= end)
+		       !(fresh & (((uint64_t)PAGE_BYTES << (order + 1)) - 1)) &&
+		       fresh + ((uint64_t)PAGE_BYTES << (order + 1)) <= range->end)
 			order++;
-		put_free(start / PAGE_BYTES, order);
-		free_bytes += (uint64_t)PAGE_BYTES << order;
-		start += (uint64_t)PAGE_BYTES << order;
+		put_free(fresh / PAGE_BYTES, order);
+		fresh += (uint64_t)PAGE_BYTES << order;
+		return true;
 	}
+	return false;
 }
 
 void pages_init(void)
@@ -89,12 +99,13 @@ void pages_init(void)
 	memset(states, 0, page_count * sizeof(*states));
 	used += (page_count * sizeof(*states) + PAGE_BYTES - 1) & -(uint64_t)PAGE_BYTES;
 	/* The first megabyte is the firmware's, and the trampoline's. */
+	fresh = fresh_floor = used;
 	for (uint32_t i = 0; i < memory_range_count; i++) {
 		uint64_t start = memory_ranges[i].start;
 		if (start < used)
 			start = used;
 		if (start < memory_ranges[i].end)
-			add_range(start, memory_ranges[i].end);
+			free_bytes += memory_ranges[i].end - start;
 	}
 	total_bytes = free_bytes;
 }
@@ -110,9 +121,11 @@ static bool is_kept_back(unsigned order)
 void *pages_allocate(unsigned order)
 {
 	uint64_t flags = spin_lock(&lock);
-	unsigned from = order;
-	while (from <= PAGES_ORDER_MAX && list_is_empty(&free_runs[from]))
-		from++;
+	unsigned from;
+	do
+		for (from = order; from <= PAGES_ORDER_MAX && list_is_empty(&free_runs[from]);)
+			from++;
+	while (from > PAGES_ORDER_MAX && take_fresh());
 	if (from > PAGES_ORDER_MAX || is_kept_back(order)) {
 		bool say = !exhausted;
 		exhausted = true;

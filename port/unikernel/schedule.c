@@ -62,8 +62,11 @@ static struct thread *take_from_others(uint32_t cpu)
 
 UNTRACED void schedule_arrive(struct thread *previous)
 {
-	/* release: pairs with take_from and with bury (thread.c) */
+	bool unattended = previous->unattended;
+	/* release: pairs with take_from and with thread_bury; from here on a joiner may free it */
 	__atomic_store_n(&previous->on_cpu, 0, __ATOMIC_RELEASE);
+	if (unattended)
+		thread_bury(previous);
 }
 
 /* Apart from schedule, so that no traced call is open between the switch of the tracer's context

@@ -99,7 +99,7 @@ static UNTRACED void stand_still(void *argument)
 void smp_stopped(void (*function)(void *argument), void *argument)
 {
 	mutex_lock(&stop.mutex);
-	preempt_disable();
+	preempt_keep(1);
 	struct cpu *here = cpu_this();
 	uint32_t number = stop.wanted + 1;
 	stop.present = 0;
@@ -118,7 +118,7 @@ void smp_stopped(void (*function)(void *argument), void *argument)
 	/* release: the others see what was changed before they go on */
 	__atomic_store_n(&stop.released, number, __ATOMIC_RELEASE);
 	interrupts_restore(flags);
-	preempt_enable();
+	preempt_keep(-1);
 	mutex_unlock(&stop.mutex);
 }
 

@@ -73,8 +73,8 @@ void thread_run(struct thread *previous)
 	thread_exit(thread->function(thread->argument));
 }
 
-/* Nobody will look at the thread any more; it left its processor. */
-static void bury(struct thread *thread)
+/* See thread.h. */
+void thread_bury(struct thread *thread)
 {
 	while (__atomic_load_n(&thread->on_cpu, __ATOMIC_ACQUIRE))
 		cpu_pause();
@@ -86,47 +86,17 @@ static void bury(struct thread *thread)
 	free(thread);
 }
 
-/* Detached threads bury themselves with this one's help: a thread cannot give back the stack it
- * stands on. */
-static struct wait_queue dead_queue;
-static struct list dead;
-
-static void *dig(void *argument)
-{
-	(void)argument;
-	for (;;) {
-		uint64_t flags = spin_lock(&dead_queue.lock);
-		while (list_is_empty(&dead)) {
-			wait_locked(&dead_queue, flags, TIMER_NEVER);
-			flags = spin_lock(&dead_queue.lock);
-		}
-		struct thread *thread = list_entry(dead.next, struct thread, link);
-		list_remove(&thread->link);
-		spin_unlock(&dead_queue.lock, flags);
-		bury(thread);
-	}
-	return NULL;
-}
-
 void thread_exit(void *result)
 {
 	struct thread *thread = thread_this();
 	thread->result = result;
 	uint64_t flags = spin_lock(&thread->ended.lock);
 	thread->over = 1;
-	bool detached = thread->detached;
 	wake_all_locked(&thread->ended);
+	thread->unattended = thread->detached;
 	thread->state = THREAD_OVER;
 	/* Interrupts stay off from here: who sees `over` waits only until the stack is left. */
 	spin_unlock(&thread->ended.lock, 0);
-	if (detached) {
-		spin_lock(&dead_queue.lock);
-		if (!dead.next)
-			list_init(&dead);
-		list_insert_before(&dead, &thread->link);
-		wake_one_locked(&dead_queue);
-		spin_unlock(&dead_queue.lock, 0);
-	}
 	(void)flags;
 	schedule();
 	__builtin_unreachable();
@@ -141,7 +111,7 @@ void *thread_join(struct thread *thread)
 	}
 	spin_unlock(&thread->ended.lock, flags);
 	void *result = thread->result;
-	bury(thread);
+	thread_bury(thread);
 	return result;
 }
 
@@ -152,13 +122,7 @@ void thread_detach(struct thread *thread)
 	thread->detached = 1;
 	spin_unlock(&thread->ended.lock, flags);
 	if (over)
-		bury(thread);
-}
-
-void threads_init(void)
-{
-	list_init(&dead);
-	thread_create("gravedigger", dig, NULL, 0, true);
+		thread_bury(thread);
 }
 
 void threads_visit(bool (*visit)(struct thread *thread, void *argument), void *argument)

@@ -52,6 +52,7 @@ struct thread {
 	void *argument, *result;
 	uint32_t over;	   /* under `ended`'s lock: joiners need not wait */
 	uint32_t detached; /* under `ended`'s lock */
+	bool unattended;   /* over and detached: who runs next on its processor buries it */
 	struct wait_queue ended;
 	bool program;	  /* main() or made by it: may not take the last memory */
 	struct list all;  /* in the ring of all threads */
@@ -70,6 +71,9 @@ struct thread *thread_create(const char *name, void *(*function)(void *), void *
 			     uint64_t stack_bytes, bool detached);
 void *thread_join(struct thread *thread);
 void thread_detach(struct thread *thread);
+/* Gives back the memory of one that is over, once it has left its processor. For one hand only,
+ * that of who joined or detached it, or (`unattended`) of who runs behind it. */
+void thread_bury(struct thread *thread);
 void thread_exit(void *result) __attribute__((noreturn));
 /* Calls visit for every thread but idle ones, with the ring locked, until it returns false. */
 void threads_visit(bool (*visit)(struct thread *thread, void *argument), void *argument);
@@ -137,14 +141,10 @@ bool condition_wait(struct wait_queue *condition, struct mutex *mutex, uint64_t 
 void condition_signal(struct wait_queue *condition);
 void condition_broadcast(struct wait_queue *condition);
 
-/* Between these two this thread keeps its processor (they nest). */
-static inline __attribute__((always_inline)) void preempt_disable(void)
+/* Between +1 and -1 this thread keeps its processor (they nest). */
+static inline __attribute__((always_inline)) void preempt_keep(int change)
 {
-	__asm__ volatile("incl %%gs:%c0" ::"i"(CPU_PREEMPT_OFF) : "memory");
-}
-static inline __attribute__((always_inline)) void preempt_enable(void)
-{
-	__asm__ volatile("decl %%gs:%c0" ::"i"(CPU_PREEMPT_OFF) : "memory");
+	__asm__ volatile("addl %0, %%gs:%c1" ::"ri"(change), "i"(CPU_PREEMPT_OFF) : "memory");
 }
 
 #endif

@@ -46,6 +46,7 @@ static const unsigned fault_stacks[STACK_KINDS] = { 0, STACK_NMI, STACK_DEBUG };
 static uint32_t lock;
 
 extern uint64_t patchable_entries_start[], patchable_entries_end[];
+extern char trace_stubs_start[];
 
 /* ---- what the recorder asks of its kernel ---- */
 
@@ -281,10 +282,12 @@ void trace_start(void)
 {
 	trace_clock_report();
 	smp_stopped(rewrite, &trace_sites);
+	gt_kernel_pause();
 	if (trace_files_init())
 		trace_serve();
 	else
 		console_print("trace: no memory for the control files\n");
+	gt_kernel_resume();
 }
 
 void trace_thread_init(struct thread *thread)
@@ -372,8 +375,14 @@ static void report_cpu(uint32_t number)
 
 void trace_report(void)
 {
+	static bool has_ended;
 	if (!arena)
 		return;
+	if (has_ended && !arena->tracing_on) {
+		console_print("tracing ended with the report before this one\n");
+		return;
+	}
+	has_ended = true;
 	gt_kernel_set_tracing_on(false);
 	for (uint32_t i = 0; i < cpu_count; i++)
 		report_cpu(i);

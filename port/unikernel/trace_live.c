@@ -111,8 +111,11 @@ void trace_update(void)
 		change.live |= looks < LOOKS_FOR_OPEN;
 	if (!none) /* no memory for a byte a function: then it stays as it is wanted */
 		change = (struct change){ wanted_sites, true };
-	if (change.sites)
-		smp_stopped(apply, &change);
+	if (!change.sites)
+		return;
+	gt_kernel_pause(); /* what patches is no part of what is traced */
+	smp_stopped(apply, &change);
+	gt_kernel_resume();
 }
 
 void trace_hold(bool on)

@@ -155,14 +155,12 @@ void trace_serve(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(TRACE_PORT) };
 	uint64_t low;
-	gt_kernel_pause();
 	int made = lwip_socket(AF_INET, SOCK_STREAM, 0);
 	if (made < 0 || lwip_bind(made, (struct sockaddr *)&address, sizeof(address)) ||
 	    lwip_listen(made, 64))
 		console_print("trace: cannot listen on port %d\n", TRACE_PORT);
 	else
 		listening = made;
-	gt_kernel_resume();
 	if (listening < 0)
 		return;
 	alone_stack = stack_allocate(ALONE_STACK_BYTES, &low);

@@ -62,6 +62,16 @@ def test_a_command_tells_its_options_and_exit_codes(command):
     assert help_of("help", command) == text
 
 
+def test_other_tools_words_are_answered_with_a_command_that_is_there():
+    words = re.findall(r'\{ \.word = "(\w+)", \.here = "([\w-]+)', (
+        tree.ROOT / "cli" / "main.c").read_text())
+    assert len(words) > 5
+    for word, here in words:
+        assert word not in COMMANDS and here in [*COMMANDS, "--version"]
+        done = subprocess.run([GRAFTRACE, word], capture_output=True, text=True, timeout=20)
+        assert done.returncode == 2 and f"here it is 'graftrace {here}" in done.stderr
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_option_that_is_not_there_ends_with_2(command):
     done = subprocess.run([GRAFTRACE, command, "--no-such-option"], capture_output=True,

@@ -119,19 +119,38 @@ def test_a_build_that_fails_counts_as_failed():
     assert (outcome.passed, outcome.failed) == (0, 1)
 
 
-def test_suites_of_two_lanes_run_side_by_side_and_print_one_after_the_other():
+def run_suites(suites):
+    """What tests/run prints of suites that are written as code, with `runner` and `meeting`."""
     code = ("import sys, threading\n"
             f"sys.path.insert(0, {str(tree.ROOT / 'tests' / 'checks')!r})\n"
-            "import test_runner as t\n"
+            "from test_runner import runner\n"
             "meeting = threading.Barrier(2, timeout=60)\n"
-            "def suite(*_):\n"
-            "    meeting.wait()\n"
-            "    t.runner.run_bounded(['sh', '-c', 'echo one; sleep 0.2; echo two'], 60)\n"
-            "    return t.runner.Outcome(1)\n"
-            "t.runner.SUITES = [t.runner.Suite('x', 'gcc', suite, 60),\n"
-            "                   t.runner.Suite('y', 'gcc', suite, 60, 'other')]\n"
-            "t.runner.build = lambda *_: None\nsys.argv = ['run']\nsys.exit(t.runner.main())\n")
+            f"{suites}"
+            "runner.build = lambda *_: None\nsys.argv = ['run']\nsys.exit(runner.main())\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "==== x\none\ntwo\n" in done.stdout and "==== y\none\ntwo\n" in done.stdout
-    assert done.stdout.endswith("2 passed, 0 failed\n")
+    return done.stdout
+
+
+def test_two_suites_run_side_by_side_and_print_one_after_the_other():
+    out = run_suites(
+        "def suite(*_):\n"
+        "    meeting.wait()\n"
+        "    runner.run_bounded(['sh', '-c', 'echo one; sleep 0.2; echo two'], 60)\n"
+        "    return runner.Outcome(1)\n"
+        "runner.SUITES = [runner.Suite(name, 'gcc', suite, 60) for name in 'xy']\n")
+    assert "==== x\none\ntwo\n" in out and "==== y\none\ntwo\n" in out
+    assert out.endswith("2 passed, 0 failed\n")
+
+
+def test_a_lane_that_is_done_takes_the_next_suite():
+    out = run_suites(
+        "def until_the_other(*_):\n"
+        "    meeting.wait()\n"
+        "    return runner.Outcome(1)\n"
+        "def short(*_):\n"
+        "    return runner.Outcome(1)\n"
+        "runner.SUITES = [runner.Suite(name, 'gcc', suite, 60) for name, suite in\n"
+        "                 (('a', until_the_other), ('b', short), ('c', short),\n"
+        "                  ('d', until_the_other))]\n")
+    assert out.endswith("4 passed, 0 failed\n")

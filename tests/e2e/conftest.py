@@ -7,6 +7,8 @@ graftrace.data lies there too.
 
 import hashlib
 import os
+import random
+import socket
 import subprocess
 from pathlib import Path
 
@@ -26,6 +28,23 @@ WAYS = {
     "cyg": ["-finstrument-functions"],
     "none": [],
 }
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that nobody listens at, for a server that is started next.
+
+    It is below those that Linux gives to connections by itself (from 32768 on, as it comes), so
+    that none takes it in between, and chosen by chance: several runs of the tests share a machine.
+    """
+    for _ in range(100):
+        port = random.randrange(20000, 32768)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no port is free")
 
 
 class Graftrace:

@@ -7,6 +7,7 @@ import io
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -172,9 +173,12 @@ __attribute__((noinline)) int twice(int x)
 	__asm__ volatile("" ::: "memory");
 	return 2 * x;
 }
+static int begun[2];
 static void works(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(begun[1], ".", 1) != 1)
+		_exit(1);
 	for (;;) {
 		usleep(1000);
 		if (twice(21) != 42)
@@ -183,13 +187,18 @@ static void works(void)
 }
 int main(void)
 {
+	char byte;
+	if (pipe(begun) != 0)
+		return 1;
 	for (int i = 0; i < 2; i++)
 		if (fork() == 0) {
 			if (fork() == 0)
 				works();
 			works();
 		}
-	usleep(100000);
+	for (int i = 0; i < 4; i++)
+		if (read(begun[0], &byte, 1) != 1)
+			return 1;
 	puts("ready");
 	fflush(stdout);
 	works();
@@ -204,11 +213,39 @@ def test_children_that_are_there_already_are_taken_if_asked(graftrace, compile):
             family += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
         assert len(family) == 5
         before = [look(pid) for pid in family]
-        assert " children" not in record(graftrace, target.pid, "--for", "20ms").stderr
+        assert ", without its 2 children (--children) " in record(
+            graftrace, target.pid, "--for", "20ms").stderr
         done = record(graftrace, target.pid, "--children", "--for", "300ms")
         assert f"recording process {target.pid} and 4 children" in done.stderr
         assert calls(graftrace)["twice"] > 0
+        assert graftrace("report").stdout.count("  twice\n") == 1
+        if "times off the CPU are not recorded" not in done.stderr:
+            # each sleeps most of the time
+            slept = graftrace("show", "--switch-events").stdout
+            assert all(f" next_pid={pid} " in slept for pid in family)
         assert all(map(looks_as, family, before))
+
+
+def test_a_recording_that_cannot_be_written_ends_with_1_and_the_process_goes_on(graftrace,
+                                                                                 attached):
+    with Running(attached, "work") as target:
+        process = graftrace.start("record", "-P", target.pid)
+        assert "recording process" in process.stderr.readline()
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, 1024))
+        process.send_signal(signal.SIGINT)
+        assert "File too large" in process.stderr.read()
+        assert process.wait(60) == 1
+        assert target("call") == "right"
+
+
+def test_no_call_is_explained(graftrace, attached):
+    with Running(attached, "plain") as target:
+        for words, why in ((["-g", "main"], "a call that had begun before is not seen"),
+                           (["-l", "leaf", "--threshold", "60s"], "as long as --threshold"),
+                           (["-l", "leaf"], "or work in libraries (--libs) or in its children")):
+            assert why in record(graftrace, target.pid, *words, "--for", "20ms").stderr
+        assert "no function that is counted was called" in graftrace(
+            "profile", "-P", target.pid, "-l", "leaf", "--for", "20ms").stderr
 
 
 def test_children_that_cannot_be_traced_are_told_of(graftrace, compile):
@@ -871,3 +908,26 @@ def test_a_program_is_recorded_for_a_time(graftrace, attached):
     done = graftrace("record", "--for", "100ms", "--", sys.executable, "-c",
                      "import time; time.sleep(0.3); print('end')")
     assert done.stdout == "end\n"
+
+
+WAITS_IN_VFORK = """
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) int called(volatile int n) { return n * 3; }
+int main(void) {
+    const struct timespec longer_than_a_late_thread_is_waited_for = { 3, 0 };
+    setvbuf(stdout, NULL, _IONBF, 0);
+    puts("ready");
+    if (vfork() == 0) { nanosleep(&longer_than_a_late_thread_is_waited_for, NULL); _exit(0); }
+    for (;;) { called(1); usleep(1000); }
+}
+"""
+
+
+def test_a_parent_that_waits_long_in_vfork_is_attached_to_when_it_is_back(graftrace, compile):
+    with subprocess.Popen([compile(WAITS_IN_VFORK, "-O1")], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        done = graftrace("record", "-l", "called", "-P", process.pid, "--for", "100ms")
+        assert re.search(r"[1-9][0-9,]* calls", done.stderr) and process.poll() is None
+        process.kill()

@@ -3,9 +3,11 @@
 do it: they go on to the right result, and their code is their own again."""
 
 import hashlib
+import itertools
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -54,7 +56,11 @@ def test_it_goes_on_as_if_nobody_had_come(graftrace, storm, mode):
             assert running.stdout.readline() == "ready\n"
             before = code(running.pid)
             calls = 0
-            for options in [[], ["--libs"], ["-p", "function"]] * MORE:
+            end = time.monotonic() + 60
+            for number, options in enumerate(itertools.cycle([[], ["--libs"], ["-p", "function"]])):
+                # On a loaded machine 100 ms can be none of the program's: the rounds go on until calls were seen.
+                if number >= 3 * MORE and (calls > 100 or time.monotonic() > end):
+                    break
                 done = graftrace("record", *options, "-P", running.pid, "--for", "100ms", timeout=120)
                 calls += int(re.search(r"([\d,]+) calls?,", done.stderr).group(1).replace(",", ""))
                 assert running.poll() is None, running.stdout.read()

@@ -18,16 +18,11 @@ from pathlib import Path
 import pytest
 
 from attaching import code, descriptors, looks_as, maps, signals
+from conftest import free_port
 
 ROUNDS = int(os.environ.get("GRAFTRACE_ROUNDS", "3"))
 # How long each is, in turn: what comes between two attaches differs.
 TIMES_MS = [300, 5, 100, 20]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def until(true, seconds=30):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Libraries that copy stacks away and back: from when they are loaded only entries are recorded."""
+"""Libraries that copy stacks away and back, or find frames by what lies beside them: from when they are
+loaded only entries are recorded."""
 
 import re
 import subprocess
@@ -30,7 +31,8 @@ while not sys.stdin.closed:
     (["/usr/bin/python3", PROGRAMS / "greenlets.py"], 4, "greenlet"),
     (["ruby", "-W0", PROGRAMS / "callcc.rb"], 6, "callcc"),
     (["guile", "--no-auto-compile", PROGRAMS / "continuations.scm"], 5, "Guile"),
-], ids=["greenlet", "callcc", "guile"])
+    (["luajit", PROGRAMS / "throw.lua"], 6, "LuaJIT"),
+], ids=["greenlet", "callcc", "guile", "luajit"])
 def test_what_is_copied_comes_back_whole(words, code, why, more, graftrace):
     plain = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
     assert plain.returncode == code

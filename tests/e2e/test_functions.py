@@ -238,6 +238,29 @@ int main(int n, char **v) { int c[9] = { 0 }; return busy(n, 5, c) + bare(n) < 0
         assert sum(row["traced"] == "graph" for row in found.values()) == 4
 
 
+PIECES = r"""
+__asm__(".text\n.type leaf, @function\nleaf: .cfi_startproc\n push %rbx\n.cfi_def_cfa_offset 16\n"
+        " mov %rdi, -8(%rsp)\n test %rdi, %rdi\n jne leaf.beyond\n xor %eax, %eax\n pop %rbx\n ret\n.cfi_endproc\n"
+        ".size leaf, . - leaf\n.type bare, @function\nbare: .cfi_startproc\n mov %rdi, -8(%rsp)\n"
+        " test %rdi, %rdi\n jne bare.warm\n xor %eax, %eax\n ret\n.cfi_endproc\n.size bare, . - bare\n"
+        ".p2align 4\n.type leaf.beyond, @function\nleaf.beyond: .cfi_startproc\n.cfi_def_cfa_offset 16\n"
+        " imul $3, %rdi, %rax\n add -8(%rsp), %rax\n pop %rbx\n ret\n.cfi_endproc\n.size leaf.beyond, . - leaf.beyond\n"
+        ".p2align 4\n.type bare.warm, @function\nbare.warm: .cfi_startproc\n imul $5, %rdi, %rax\n"
+        " add -8(%rsp), %rax\n ret\n.cfi_endproc\n.size bare.warm, . - bare.warm\n");
+long leaf(long), bare(long);
+int main(void) { return leaf(10) + bare(3); }
+"""
+
+
+def test_what_bolt_splits_off_is_no_function(graftrace, compile):
+    """The rest of a leaf function, with a name of its own, uses what lies below the stack pointer."""
+    program = compile(PIECES, "-O2")
+    found = {row["function"]: row for row in rows(graftrace, program)}
+    for name in ("leaf.beyond", "bare.warm"):
+        assert found[name]["reason"] == "is a part of another function"
+    graftrace("record", "--", program, code=58)
+
+
 def test_engines_that_walk_their_stack_are_entry_only(graftrace, compile):
     source = """namespace v8 { struct Isolate { int enter(int x); }; }
 __attribute__((noinline)) int v8::Isolate::enter(int x) { volatile int y = x; return y * 3; }
@@ -247,6 +270,25 @@ int main(int n, char **) { return v8::Isolate().enter(n) == 0; }
     listed = {row["function"]: row for row in rows(graftrace, program)}
     for name in ("main", "v8::Isolate::enter"):
         assert listed[name]["traced"] == "entry" and "V8" in listed[name]["reason"]
+
+
+def test_what_ocaml_has_compiled_is_left_alone_and_the_rest_is_not(graftrace, compile):
+    names = ("camlFirst__code_begin", "camlLast__code_end", "caml_system__code_begin", "caml_system__code_end")
+    marks = [f'__asm__(".globl {name}\\n{name}:");\n' for name in names]
+    source = (SOURCE + marks[0] + '__attribute__((used, noinline)) int caml_apply2(int x) { return x * 7 + 1; }\n' + marks[1]
+              + marks[2] + '__attribute__((used, noinline)) int caml_c_call(int x) { return x * 9 + 1; }\n' + marks[3])
+    program = compile(source, "-O2", "-fno-toplevel-reorder", "-fno-reorder-functions")
+    listed = {row["function"]: row for row in rows(graftrace, program)}
+    for name in ("caml_apply2", "caml_c_call"):
+        assert listed[name]["traced"] == "no" and "OCaml" in listed[name]["reason"]
+    assert {row["traced"] for row in own(listed.values()).values()} >= {"graph"}
+
+
+def test_what_mono_has_compiled_is_left_alone_and_its_engine_is_entry_only(graftrace, compile):
+    image = compile(SOURCE + "int mono_aot_file_info = 1;\n", "-O2", "-rdynamic")
+    assert {(row["traced"], "Mono" in row["reason"]) for row in own(rows(graftrace, image)).values()} == {("no", True)}
+    engine = compile(SOURCE + "int mono_jit_init(void) { return 1; }\n", "-O2", "-rdynamic")
+    assert {(row["traced"], "Mono" in row["reason"]) for row in own(rows(graftrace, engine)).values()} == {("entry", True)}
 
 
 def test_go_programs_are_left_alone_in_words(graftrace, compile):

@@ -9,11 +9,13 @@ import csv
 import io
 import os
 import signal
+import subprocess
 
 import pytest
 
 import behaviour
 import recorded
+from attaching import GRAFTRACE, Running, look, looks_as
 
 SOAK_SECONDS = int(os.environ.get("GRAFTRACE_SOAK_SECONDS", "1"))
 
@@ -143,6 +145,29 @@ def test_only_the_functions_that_are_named_are_counted(compile, tmp_path):
     done = profile([program], tmp_path, "-l", "leaf")
     assert [row["function"] for row in done.rows] == ["leaf"]
     assert done.rows[0]["total_ns"] == done.rows[0]["self_ns"]
+
+
+def test_a_running_process_is_counted_and_goes_on(graftrace, compile):
+    words = [str(GRAFTRACE), "profile", "--format", "csv", "-p"]
+    with Running(compile("attached.c", "-O2", "-pthread"), "plain") as target:
+        before = look(target.pid)
+        with subprocess.Popen([*words, str(target.pid)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as running:
+            assert "until Ctrl-C or its end" in running.stderr.readline()
+            target("call")
+            target("call")
+            running.send_signal(signal.SIGINT)
+            table = running.stdout.read()
+            assert running.wait(60) == 0
+        calls = {row["function"]: int(row["calls"]) for row in csv.DictReader(io.StringIO(table))}
+        assert [calls[name] for name in ("outer", "middle", "leaf")] == [2, 4, 42]
+        assert "until the time is over, Ctrl-C" in graftrace(
+            *words[1:], target.pid, "--for", "20ms").stderr
+        assert looks_as(target.pid, before)
+    for words, why in ((["-P", "1", "true"], "either a program is run"),
+                       (["--children", "true"], "--children says what -P takes"),
+                       (["-P", "1,"], "is not a number")):
+        assert why in graftrace("profile", *words, code=2).stderr
 
 
 def test_a_program_that_is_killed_is_counted_to_its_end(tmp_path):

@@ -5,21 +5,15 @@ import re
 
 import pytest
 
-from test_http import PROGRAM, Served, port_of
+from mounted import PROGRAM
+from served import serving
 
 
 @pytest.fixture
 def served(graftrace, compile):
     program = compile(PROGRAM, "-O1", "-fpatchable-function-entry=5")
-    process = graftrace.start("record", "--serve=127.0.0.1:0", "-p", "nop", "--", program,
-                              stdin=-1)
-    served = Served(process, port_of(process))
-    assert process.stdout.readline() == "ready\n"
-    yield served
-    process.stdin.close()
-    assert process.wait(timeout=30) == 3
-    process.stdout.close()
-    process.stderr.close()
+    with serving(graftrace, program, "-p", "nop") as served:
+        yield served
 
 
 def hits(table):

@@ -86,6 +86,9 @@ PROGRAMS = {
     "lua": ["lua5.4", "program.lua"],
     "python": ["/usr/bin/python3", "-m", "unittest", "-q", "test.test_json.test_scanstring",
                "test.test_json.test_recursion", "test.test_re" + (".ReTests" if MORE == 1 else "")],
+    # OCaml: its collector looks up return addresses
+    "unison": ["sh", "-c", "rm -rf a b h; mkdir a b h; seq 3 > a/x; seq 5 > b/y; UNISON=h unison-2.52 a b -batch -silent -ui text "
+               "> /dev/null; echo $?; diff -r a b && cat a/y"],
     "gcc": ["sh", "-c", "gcc -O2 -g source.c -o made && ./made 1 2; echo $?; md5sum < made; "
             "gcc -c missing.c"],
 }

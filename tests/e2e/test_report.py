@@ -68,6 +68,24 @@ def test_rows_are_sorted_by_the_key(graftrace, key, column):
     assert len(values) > 10
 
 
+def test_callers_and_callees_are_those_of_the_shown_calls(graftrace):
+    sample(graftrace, 6, 1, 3000)
+    rows = lambda *words: {row["function"]: row for row in json.loads(
+        graftrace("report", "--format=json", *words).stdout)["rows"]}
+    pairs = lambda which, who: {
+        row[which[2:-1]]: row["calls"] for row in json.loads(graftrace(
+            "report", "--format=json", which, who).stdout)["rows"]}
+    functions = rows()
+    callees = {name: pairs("--callees", name) for name in functions}
+    for name, row in functions.items():
+        callers = pairs("--callers", name)
+        assert sum(callers.values()) == row["calls"]
+        assert {caller: count for caller, count in callers.items() if caller != "(outermost)"} == {
+            caller: callees[caller][name] for caller in functions if name in callees[caller]}
+    none = graftrace("report", "--callers", "nobody")
+    assert "no function that matches was called" in none.stderr
+
+
 def test_a_limit_says_what_it_leaves_out(graftrace):
     sample(graftrace, 6, 1, 3000)
     lines = graftrace("report", "--limit", "3").stdout.splitlines()

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from test_http import Served, port_of
+from served import serving
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -79,17 +79,10 @@ int main(void)
 @pytest.fixture
 def served(graftrace, compile):
     program = compile(PROGRAM, "-O1", "-pthread", "-fpatchable-function-entry=5")
-    process = graftrace.start("record", "--serve=127.0.0.1:0", "-l", "by_*", "--", program,
-                              stdin=-1)
-    served = Served(process, port_of(process))
-    assert process.stdout.readline() == "ready\n"
-    served.calls(1)
-    served.put("trace", "")
-    yield served
-    process.stdin.close()
-    assert process.wait(timeout=30) == 3
-    process.stdout.close()
-    process.stderr.close()
+    with serving(graftrace, program, "-l", "by_*") as served:
+        served.calls(1)
+        served.put("trace", "")
+        yield served
 
 
 def threads(served):

@@ -79,6 +79,14 @@ def test_options_are_linuxs(graftrace, words, wanted):
     assert re.search(wanted, graftrace("show", *words).stdout, re.M)
 
 
+@pytest.mark.parametrize("words", [["--tid", "77"], ["-t", "+90000s-"]])
+def test_an_empty_trace_says_why(graftrace, words):
+    sample(graftrace, 5, 2, 500)
+    done = graftrace("show", *words)
+    assert done.stdout == HEADER and "no call is left by --tid, --graph and --time" in done.stderr
+    assert graftrace("show").stderr == ""
+
+
 def test_an_option_can_be_taken_back_and_overrun_adds_its_lines(graftrace):
     sample(graftrace, 5, 2, 500)
     plain = graftrace("show").stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from test_http import Served, port_of
+from served import serving
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -51,14 +51,8 @@ int main(void)
 @pytest.fixture
 def served(graftrace, compile):
     program = compile(PROGRAM, "-O1", "-pthread", "-fpatchable-function-entry=5")
-    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", program, stdin=-1)
-    served = Served(process, port_of(process))
-    assert process.stdout.readline() == "ready\n"
-    yield served
-    process.stdin.close()
-    assert process.wait(timeout=30) == 3
-    process.stdout.close()
-    process.stderr.close()
+    with serving(graftrace, program) as served:
+        yield served
 
 
 def durations(served, function):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """snapshot: the trace of a moment. Taking it empties the ring; no record is lost or there twice."""
 
+import contextlib
 import re
 import threading
 
 import pytest
 
-from test_http import PROGRAM, Served, port_of
+from mounted import PROGRAM
+from served import serving
 
 FREED = """# tracer: function_graph
 #
@@ -26,22 +28,8 @@ FREED = """# tracer: function_graph
 @pytest.fixture
 def serve(graftrace, compile):
     program = compile(PROGRAM, "-O1", "-fpatchable-function-entry=5")
-    started = []
-
-    def start(*options):
-        process = graftrace.start("record", "--serve=127.0.0.1:0", *options, "--", program,
-                                  stdin=-1)
-        started.append(process)
-        served = Served(process, port_of(process))
-        assert process.stdout.readline() == "ready\n"
-        return served
-
-    yield start
-    for process in started:
-        process.stdin.close()
-        assert process.wait(timeout=30) == 3
-        process.stdout.close()
-        process.stderr.close()
+    with contextlib.ExitStack() as started:
+        yield lambda *options: started.enter_context(serving(graftrace, program, *options))
 
 
 def leaves(text):

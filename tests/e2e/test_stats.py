@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from test_http import Served, port_of
+from served import Served, port_of
 
 PATIENCE = 60
 THREADS = 8

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import format_reader
-from test_http import Served, port_of
+from served import Served, port_of, serving
 
 CALLED = r"""
 #define _GNU_SOURCE
@@ -318,11 +318,13 @@ def watched(process):
     return count
 
 
-def test_the_event_is_a_control_file(graftrace, compile):
-    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", compile(STEPS, *FLAGS),
-                              stdin=-1)
-    served = Served(process, port_of(process))
-    assert process.stdout.readline() == "ready\n"
+@pytest.fixture
+def served(graftrace, compile):
+    with serving(graftrace, compile(STEPS, *FLAGS)) as served:
+        yield served
+
+
+def test_the_event_is_a_control_file(served):
     assert served.get("available_events") == "sched:sched_switch\n"
     assert "prev_comm" in served.get("events/sched/sched_switch/format")
     served.calls(1)
@@ -356,22 +358,39 @@ def test_the_event_is_a_control_file(graftrace, compile):
     seen = served.get("trace")
     assert "sched_switch" in seen and "naps" not in seen
     # with nobody who wants them the kernel is not asked; what it told stays
-    assert watched(process) > 0
+    assert watched(served.process) > 0
     served.put("events/enable", "0")
-    assert watched(process) == 0
+    assert watched(served.process) == 0
     lines = served.get("trace").count("sched_switch")
     assert lines >= seen.count("sched_switch")
     served.put("options/sleep-time", "0")
-    assert watched(process) > 0
+    assert watched(served.process) > 0
     served.put("events/enable", "1")
     served.put("options/sleep-time", "1")
-    assert watched(process) > 0
+    assert watched(served.process) > 0
     served.calls(1)
     assert served.get("trace").count("sched_switch") > lines
-    process.stdin.close()
-    assert process.wait(timeout=30) == 3
-    process.stdout.close()
-    process.stderr.close()
+
+
+def switches(text):
+    """Times of the lines that tell of context switches."""
+    return re.findall(r"([\d.]+): sched_switch:", text)
+
+
+def test_a_snapshot_has_the_events_of_its_time(served):
+    served.put("current_tracer", "function")
+    served.put("events/enable", "1")
+    served.calls(1)
+    taken = switches(served.get("trace"))
+    served.put("snapshot", "1")
+    assert not set(taken) & set(switches(served.get("trace")))
+    served.calls(1)
+    came = switches(served.get("trace"))
+    assert came and not set(taken) & set(came)
+    seen = switches(served.get("snapshot"))
+    assert set(taken) <= set(seen) and not set(seen) & set(came)
+    served.put("trace", "")
+    assert switches(served.get("snapshot")) == seen
 
 
 TWO = CALLED + r"""
@@ -411,15 +430,9 @@ int main(void)
 
 @pytest.fixture
 def two(graftrace, compile):
-    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", compile(TWO, *FLAGS), stdin=-1)
-    served = Served(process, port_of(process))
-    assert process.stdout.readline() == "ready\n"
-    served.put("events/enable", "1")
-    yield served
-    process.stdin.close()
-    assert process.wait(timeout=30) == 3
-    process.stdout.close()
-    process.stderr.close()
+    with serving(graftrace, compile(TWO, *FLAGS)) as served:
+        served.put("events/enable", "1")
+        yield served
 
 
 def leaving(text):

@@ -7,11 +7,12 @@ import re
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
 from conftest import ROOT
-from unikernel import Machine, call, image
+from unikernel import LIMIT_S, Machine, call, image
 
 TARGETS = ["block-hasher", "calls", "faults", "hello", "slow-memcpy", "steps", "stress",
            "webserver"]
@@ -167,6 +168,34 @@ def test_a_crash_is_reported_by_name(fault, said):
     assert "for 1 seconds (LINGER)" in output
 
 
+def test_a_call_that_leads_nowhere_names_its_caller():
+    _, output, _ = call("run", TARGET="faults", OPTIONS="fault=jump")
+    assert re.search(r"\*\*\* page fault: execution at 0000000000000000 .*\n(?:  r.*\n)+call stack:\n"
+                     r"  0000000000000000\n  \w+ fault_jump\+.*\n  \w+ main\+", output), output
+
+
+@pytest.mark.parametrize("trace", ["", "ftrace"])
+def test_a_report_from_an_interrupt_goes_on_in_what_was_interrupted(trace):
+    image("faults", TRACE=trace)
+    code, output, _ = call("run", TARGET="faults", TRACE=trace, OPTIONS="fault=interrupt")
+    assert code == 1
+    assert re.search(r" interrupt_dispatch\+.*\n.* interrupt_common\+.*\n"
+                     r".* (?:apic_send_self|fault_interrupt)\+.*\n(?:.*\n)*?.* thread_run\+", output), output
+
+
+def test_reports_of_several_threads_follow_each_other():
+    with Machine(TARGET="faults", CPUS=2, OPTIONS="fault=several", LINGER=60) as machine:
+        machine.wait_for(r"(?s)(is stopped for good.*){4}")
+        output = machine.output()
+    reports = output.split("\n*** ")[1:]
+    assert len(reports) == 4, output
+    for report in reports:
+        assert re.match(r"page fault: write to 0000000000000000 on CPU \d, thread \d+ .*\n"
+                        r"(?:  r.*\n){5}call stack:\n.* fault_null\+.*\n.* fail\+.*\n"
+                        r".* thread_run\+.*\n", report), report
+        assert "is stopped for good" in report
+
+
 def test_a_deadlock_says_who_waits_for_whom():
     code, output, _ = call("run", TARGET="faults", OPTIONS="fault=deadlock")
     assert code == 1
@@ -208,10 +237,14 @@ def test_the_monitors_nmi_has_each_processor_say_where_it_is(tmp_path):
         machine.wait_for("webserver: http")
         with socket.socket(socket.AF_UNIX) as monitor:
             monitor.connect(str(path))
-            monitor.sendall(b"nmi\n")
-            for cpu in range(2):
-                machine.wait_for(rf"\*\*\* non-maskable interrupt on CPU {cpu}, thread 0 \(idle\)\n"
-                                 r".* schedule_idle\+")
+            idle = (r"\*\*\* non-maskable interrupt on CPU (\d), thread 0 \(idle\)\n"
+                    r".* schedule_idle\+")
+            end = time.monotonic() + LIMIT_S
+            # Each is asked until it has found nothing to do.
+            while set(re.findall(idle, machine.output())) != {"0", "1"}:
+                assert time.monotonic() < end, machine.output()
+                monitor.sendall(b"nmi\n")
+                time.sleep(0.1)
         assert machine.get("/primes/10")[0] == 200
 
 
@@ -229,12 +262,36 @@ def test_an_option_that_is_no_number_is_named():
     ({"TARGET": "hello", "MEMORY": "much"}, "MEMORY=much is no number"),
     ({"TARGET": "hello", "BUFFER": "-1"}, "BUFFER=-1 is no number"),
     ({"TARGET": "hello", "LINGER": "1s"}, "LINGER=1s is no number of seconds"),
+    ({"TARGET": "hello", "PORT": "99999"}, "PORT=99999 is not from 1 to 65535"),
+    ({"TARGET": "hello", "TRACE_PORT": "x"}, "TRACE_PORT=x is not from 1 to 65535"),
+    ({"TARGET": "hello", "TRACE": "ftrace", "PORT": "9090", "TRACE_PORT": "9090"},
+     "PORT and TRACE_PORT are both 9090"),
+    ({"TARGET": "hello", "MEMORY": "1M"}, "MEMORY=1M is too little: the kernel itself ends at 3M"),
 ])
 def test_a_wrong_option_is_refused_in_words(options, said):
     code, _, messages = call("run", **options)
     assert code == 2 and said in messages
     if "target" in said or "which program" in said:
         assert all(target in messages for target in TARGETS)
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, messages = call("run", TARGET="hello", PORT=port)
+    assert code == 1
+    assert f"tools/unikernel: {port} is taken on this machine: say another PORT=\n" in messages
+
+
+def test_a_machine_that_is_switched_off_by_others_has_failed(tmp_path):
+    path = tmp_path / "monitor"
+    with Machine(TARGET="webserver", QEMU_ARGS=f"-monitor unix:{path},server=on,wait=off") as machine:
+        machine.wait_for("webserver: http")
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.connect(str(path))
+            monitor.sendall(b"system_reset\n")
+            assert machine.wait() == 1
+        assert "without the kernel's doing" in machine.messages()
 
 
 def test_a_missing_emulator_is_answered_with_the_line_that_installs_it():

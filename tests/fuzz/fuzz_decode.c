@@ -85,16 +85,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (a != b || memcmp(text_a, text_b, a) != 0)
 		abort();
 
-	for (enum gt_report_by by = GT_REPORT_FUNCTION; by <= GT_REPORT_OBJECT; by++) {
+	for (enum gt_report_by by = GT_REPORT_FUNCTION; by <= GT_REPORT_CALLEE; by++) {
 		struct gt_report *report;
 		char *text;
 		size_t bytes;
-		if (gt_report_make(&target, by, &report, NULL) != GT_OK)
+		if (gt_report_make(&target, by, "*1*", &report, NULL) != GT_OK)
 			abort();
 		if (report->calls > (WORDS + GRAFTRACE_OPEN_CALLS) * WRITERS * SUB_BUFFERS)
 			abort();
 		gt_report_sort(report, GT_REPORT_SELF);
-		if (gt_report_format(report, (enum gt_report_format)by, 0, &text, &bytes) != GT_OK)
+		if (gt_report_format(report, (enum gt_report_format)by, 0, 80, &text, &bytes) !=
+		    GT_OK)
 			abort();
 		free(text);
 		gt_report_destroy(report);

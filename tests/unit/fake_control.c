@@ -23,12 +23,17 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 static int set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message)
 {
-	if (which == GT_CONTROL_OPTIONS &&
-	    ((value ^ fake_of(target)->values[which]) & GT_OPTION_OVERWRITE)) {
-		snprintf(message->text, sizeof(message->text), "not while it runs");
-		return GT_EINVAL;
+	uint64_t *values = fake_of(target)->values;
+
+	if (which == GT_CONTROL_OPTIONS_ON || which == GT_CONTROL_OPTIONS_OFF) {
+		if (value & GT_OPTION_OVERWRITE) {
+			snprintf(message->text, sizeof(message->text), "not while it runs");
+			return GT_EINVAL;
+		}
+		value = gt_control_options_with(values[GT_CONTROL_OPTIONS], which, value);
+		which = GT_CONTROL_OPTIONS;
 	}
-	fake_of(target)->values[which] = value;
+	values[which] = value;
 	return 0;
 }
 

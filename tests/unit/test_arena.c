@@ -228,6 +228,16 @@ static void counts_add_up_in_a_ring_that_is_full_and_read(void **state)
 	assert_true(number_in("stats", "read events: ") > 0);
 }
 
+static void trace_self_takes_what_the_other_options_take(void **state)
+{
+	(void)state;
+	assert_int_equal(put("options/trace-self", "1\n"), 0);
+	assert_int_equal(count_in("options/trace-self", "1\n"), 1);
+	assert_int_equal(put("options/trace-self", "2\n"), GT_EINVAL);
+	assert_int_equal(put("options/trace-self", "0"), 0);
+	assert_int_equal(count_in("options/trace-self", "0\n"), 1);
+}
+
 static void counts_add_up_where_the_oldest_is_overwritten(void **state)
 {
 	(void)state;
@@ -373,6 +383,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, finish)
 	const struct CMUnitTest tests[] = {
 		TEST(counts_add_up_in_a_ring_that_is_full_and_read),
+		TEST(trace_self_takes_what_the_other_options_take),
 		TEST(counts_add_up_where_the_oldest_is_overwritten),
 		TEST(a_clear_begins_all_counts_anew),
 		TEST(a_record_is_in_the_snapshot_or_comes_later),

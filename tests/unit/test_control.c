@@ -242,6 +242,7 @@ static void tracing_on_takes_what_linux_takes(void **state)
 	refuses("tracing_on", "x", GT_EINVAL);
 	refuses("tracing_on", "", GT_EINVAL);
 	refuses("tracing_on", "\n", GT_EINVAL);
+	refuses("tracing_on", "1\n\n", GT_EINVAL);
 	refuses("tracing_on", "1 0", GT_EINVAL);
 	refuses("tracing_on", "99999999999999999999999", GT_ERANGE);
 	assert_string_equal(get("tracing_on"), "1\n");
@@ -539,6 +540,34 @@ static void the_clock_stands_in_brackets(void **state)
 	refuses("trace_clock", "nosuch", GT_EINVAL);
 }
 
+static const struct gt_control_ops *fake_ops;
+
+/* Whoever asks for the options is overtaken by another one who sets sym-addr. */
+static int get_and_be_overtaken(struct gt_control_target *target, enum gt_control_value which,
+				uint64_t *value)
+{
+	int error = fake_ops->get(target, which, value);
+
+	if (which == GT_CONTROL_OPTIONS)
+		fake.values[which] |= GT_OPTION_SYM_ADDR;
+	return error;
+}
+
+static void an_option_that_another_one_sets_meanwhile_stays(void **state)
+{
+	struct gt_control_ops ops;
+
+	(void)state;
+	fake_ops = fake.control.ops;
+	ops = *fake_ops;
+	ops.get = get_and_be_overtaken;
+	fake.control.ops = &ops;
+	assert_int_equal(put("options/sym-offset", "1"), 0);
+	fake.control.ops = fake_ops;
+	assert_string_equal(get("options/sym-offset"), "1\n");
+	assert_string_equal(get("options/sym-addr"), "1\n");
+}
+
 static void options_are_set_by_name_or_by_their_file(void **state)
 {
 	(void)state;
@@ -741,6 +770,7 @@ int main(void)
 		TEST(numbers_are_kept_in_their_units),
 		TEST(the_clock_stands_in_brackets),
 		TEST(options_are_set_by_name_or_by_their_file),
+		TEST(an_option_that_another_one_sets_meanwhile_stays),
 		TEST(trace_stays_and_trace_pipe_waits),
 		TEST(only_truncating_clears_the_trace),
 		TEST(trace_pipe_ends_when_it_has_given_something_and_tracing_is_off),

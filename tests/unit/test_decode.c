@@ -555,6 +555,30 @@ static void the_function_tracers_records_are_two_words(void **state)
 	builder_free(&b);
 }
 
+/* A place of two words that was given up is a PAD of one more word: it ends where the next begins.
+ */
+static void records_behind_padding_of_any_length_are_counted(void **state)
+{
+	const uint64_t kernels = 0xffffffff81000000; /* looks like a special word */
+	struct builder b = builder_make(1000);
+	(void)state;
+	b.sub_buffer->tracer = GRAFTRACE_TRACER_FUNCTION;
+	builder_function(&b, 1, 1, kernels);
+	for (uint32_t more = 0; more < 4; more++) {
+		builder_word(&b, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, more));
+		for (uint32_t i = 0; i < (more | 1); i++)
+			builder_word(&b, kernels);
+		builder_function(&b, 2, 1, kernels);
+	}
+	assert_int_equal(gt_decode_count(b.sub_buffer, b.words, b.count), 5);
+	feed(&b);
+	expect(GT_RECORD_FUNCTION, 1, 0);
+	for (int i = 0; i < 4; i++)
+		expect(GT_RECORD_FUNCTION, 2, 0);
+	expect_none();
+	builder_free(&b);
+}
+
 static void a_growing_sub_buffer_is_read_as_it_fills(void **state)
 {
 	struct builder b = builder_make(1000);
@@ -729,6 +753,7 @@ int main(void)
 		TEST(entry_only_calls_and_markers_do_not_nest),
 		TEST(a_stack_trace_gives_its_words),
 		TEST(the_function_tracers_records_are_two_words),
+		TEST(records_behind_padding_of_any_length_are_counted),
 		TEST(a_growing_sub_buffer_is_read_as_it_fills),
 		TEST(an_events_last_zeros_may_be_missing),
 		TEST(calls_open_at_the_end_are_told),

@@ -231,7 +231,7 @@ static void interrupts_nest_in_calls_and_in_each_other(void **state)
 	char *text = text_of(GT_MERGE_SNAPSHOT);
 	assert_non_null(strstr(text, " 0)               |  outer() {\n"
 				     " 0)   ==========> |\n"
-				     " 0)               |  irq() {\n"));
+				     " 0)               |    irq() {\n"));
 	assert_non_null(strstr(text, " 0)   <========== |\n"));
 	free(text);
 	struct counted counted = count();

@@ -297,8 +297,8 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 		places += seen[i];
 	for (size_t i = 0; i < sizeof(seen_in_stubs); i++)
 		in_stubs += seen_in_stubs[i];
-	assert_true(in_stubs >= 50); /* the straight lines have about that many instructions */
-	assert_true(places >= 10);   /* and what they leave by */
+	assert_true(places >= 50);  /* the straight lines have about that many instructions */
+	assert_true(in_stubs >= 3); /* each has four, and leaves by them */
 
 	ring.arena = arena;
 	ring.names = &names;
@@ -361,21 +361,9 @@ static void a_call_does_not_begin_after_its_return(void **state)
 	assert_in_range(event[2], displaced_began, gt_arch_clock());
 }
 
-static void stubs_are_as_layout_h_says(void **state)
-{
-	extern const struct gt_stub_places gt_hot_stub_places __attribute__((visibility("hidden")));
-	(void)state;
-	assert_int_equal(gt_hot_stub_places.start, GT_STUB_START);
-	assert_int_equal(gt_hot_stub_places.return_point, GT_STUB_RETURN);
-	assert_int_equal(gt_hot_stub_places.called, GT_STUB_CALLED);
-	assert_int_equal(gt_hot_stub_places.untraced, GT_STUB_UNTRACED);
-	assert_true(gt_hot_stub_places.end <= GT_STUB_BYTES);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stubs_are_as_layout_h_says),
 		cmocka_unit_test(nothing_is_lost_torn_or_out_of_order),
 		cmocka_unit_test(a_call_does_not_begin_after_its_return),
 	};

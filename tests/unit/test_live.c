@@ -29,6 +29,8 @@ struct gt_session {
 	pthread_mutex_t lock;
 	uint64_t words[WORDS];
 	uint32_t written;
+	struct gt_switch switches[8];
+	uint32_t switch_count;
 	bool on;
 	bool gone; /* lists no functions any more */
 	char filter[512];
@@ -430,11 +432,25 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 	return GT_ENOENT;
 }
 
+static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	uint32_t count = 0;
+
+	(void)target;
+	pthread_mutex_lock(&session.lock);
+	while (count < room && *cursor < session.switch_count)
+		out[count++] = session.switches[(*cursor)++];
+	pthread_mutex_unlock(&session.lock);
+	return count;
+}
+
 static const struct gt_target_ops view = { .writer_count = writer_count,
 					   .writer = writer,
 					   .sub_buffer = sub_buffer,
 					   .function = function,
-					   .function_at = function_at };
+					   .function_at = function_at,
+					   .switches = switches };
 
 /* The thread calls the function and returns. */
 static void call(uint32_t number)
@@ -445,6 +461,16 @@ static void call(uint32_t number)
 
 		session.words[at] = graftrace_word(number, is_return, 100 + at * 1000);
 	}
+	pthread_mutex_unlock(&session.lock);
+}
+
+/* It leaves its CPU. */
+static void leave(void)
+{
+	pthread_mutex_lock(&session.lock);
+	session.switches[session.switch_count++] = (struct gt_switch){
+		.clock = __builtin_ia32_rdtsc(), .tid = 7, .flags = GT_SWITCH_OUT
+	};
 	pthread_mutex_unlock(&session.lock);
 }
 
@@ -630,6 +656,19 @@ static void stats_add_up(void **state)
 	assert_int_equal(number_of(get("stats"), "entries: "), 2);
 }
 
+/* A page of the CPU's records as trace-cmd reads them: bytes, or GT_EAGAIN. */
+static int64_t read_raw(void)
+{
+	struct gt_control_handle handle;
+	static char page[65536];
+	int64_t got;
+
+	assert_int_equal(open_file(&handle, "per_cpu/cpu0/trace_pipe_raw"), 0);
+	got = gt_control_read(&handle, page, sizeof(page), &message);
+	gt_control_close(&handle, &message);
+	return got;
+}
+
 static void a_thread_has_a_pipe_of_its_own(void **state)
 {
 	struct gt_control_handle one;
@@ -647,6 +686,71 @@ static void a_thread_has_a_pipe_of_its_own(void **state)
 	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
 	assert_int_equal(count(text, "beta();"), 1);
 	assert_int_equal(count(text, "alpha();"), 0);
+}
+
+static void what_trace_pipe_gave_of_switches_it_gives_once(void **state)
+{
+	(void)state;
+	assert_int_equal(put("events/enable", "1"), 0);
+	call(1);
+	leave();
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "sched_switch:"), 1);
+	assert_int_equal(count(get("trace"), "sched_switch:"), 0);
+	/* its reader is made anew behind that of a thread */
+	call(2);
+	assert_int_equal(read_file("per_thread/7/trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(get("trace"), "sched_switch:"), 0);
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "sched_switch:"), 0);
+}
+
+static void a_snapshot_takes_the_switches_along(void **state)
+{
+	(void)state;
+	assert_int_equal(put("events/enable", "1"), 0);
+	call(1);
+	leave();
+	assert_int_equal(put("snapshot", "1"), 0);
+	assert_int_equal(count(get("trace"), "sched_switch:"), 0);
+	call(2);
+	leave();
+	assert_int_equal(count(get("trace"), "sched_switch:"), 1);
+	assert_int_equal(count(get("snapshot"), "sched_switch:"), 1);
+	assert_int_equal(put("trace", ""), 0);
+	assert_int_equal(count(get("snapshot"), "sched_switch:"), 1);
+}
+
+static void what_a_cpus_pipe_has_given_is_in_no_snapshot(void **state)
+{
+	(void)state;
+	call(1);
+	assert_int_equal(read_file("per_cpu/cpu0/trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "alpha();"), 1);
+	call(2);
+	assert_int_equal(put("snapshot", "1"), 0);
+	assert_int_equal(count(get("snapshot"), "alpha();"), 0);
+	assert_int_equal(count(get("snapshot"), "beta();"), 1);
+}
+
+static void what_a_raw_pipe_gave_of_switches_nobody_gives_again(void **state)
+{
+	(void)state;
+	assert_int_equal(put("events/enable", "1"), 0);
+	call(1);
+	leave();
+	assert_true(read_raw() > 0);
+	assert_int_equal(read_raw(), GT_EAGAIN);
+	assert_int_equal(count(get("trace"), "sched_switch:"), 0);
+	call(2);
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "sched_switch:"), 0);
+	assert_int_equal(count(text, "beta();"), 1);
+	/* and the other way round */
+	leave();
+	assert_int_equal(read_file("trace_pipe", text), GT_EAGAIN);
+	assert_int_equal(count(text, "sched_switch:"), 1);
+	assert_int_equal(read_raw(), GT_EAGAIN);
 }
 
 static void clocks_move_the_time_stamps_only(void **state)
@@ -843,6 +947,8 @@ static void the_profilers_table_reads_as_linuxs(void **state)
 	assert_true(session.profiles);
 	assert_string_equal(get("function_profile_enabled"), "1\n");
 	assert_int_equal(put("function_profile_enabled", "x"), GT_EINVAL);
+	assert_int_equal(put("function_profile_enabled", " 1"), GT_EINVAL);
+	assert_int_equal(put("function_profile_enabled", "1\n"), 0);
 	assert_string_equal(
 		get("trace_stat/function0"), PROFILE_HEADER
 		"  a_name_that_is_longer_than_the           3    12345678 us     4115226 us      "
@@ -874,6 +980,10 @@ int main(void)
 		TEST(a_mark_stands_in_the_trace_at_its_time),
 		TEST(stats_add_up),
 		TEST(a_thread_has_a_pipe_of_its_own),
+		TEST(what_trace_pipe_gave_of_switches_it_gives_once),
+		TEST(a_snapshot_takes_the_switches_along),
+		TEST(what_a_raw_pipe_gave_of_switches_nobody_gives_again),
+		TEST(what_a_cpus_pipe_has_given_is_in_no_snapshot),
 		TEST(clocks_move_the_time_stamps_only),
 		TEST(commands_become_triggers),
 		TEST(pausing_holds_while_the_trace_is_open),

@@ -138,7 +138,6 @@ static void a_program_knows_what_it_is(void **state)
 	(void)state;
 	assert_true(gt_object_is_program(object));
 	assert_false(gt_object_is_loader(object));
-	assert_false(gt_object_is_static(object));
 	assert_int_equal(gt_object_build_id(object, &build_id), 20);
 	assert_non_null(gt_object_interpreter(object));
 	for (i = 0; i < gt_object_needed_count(object); i++)

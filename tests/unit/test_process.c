@@ -24,6 +24,7 @@
 
 #include "attach/process.h"
 #include "attach/threads.h"
+#include "attach/world.h"
 
 #define ARGV(...) ((char *const[]){ __VA_ARGS__, NULL })
 
@@ -260,9 +261,74 @@ static void program_that_ends_while_it_is_stopped_keeps_its_status(void **state)
 	}
 }
 
+static bool wants_any(const void *data, uint64_t rip)
+{
+	(void)data;
+	(void)rip;
+	return true;
+}
+
+static int count_frame(void *data, const struct gt_frame_place *place)
+{
+	(void)place;
+	++*(int *)data;
+	return 0;
+}
+
+static uint64_t start_of_stack(const struct gt_process *process, uint64_t word)
+{
+	struct gt_message message;
+	struct gt_maps maps;
+	const struct gt_map *stack;
+	uint64_t start;
+
+	assert_int_equal(gt_process_maps(process->pid, &maps, &message), 0);
+	stack = gt_maps_find(&maps, word);
+	assert_non_null(stack);
+	start = stack->start;
+	gt_maps_free(&maps);
+	return start;
+}
+
+/* Words below the stack, where it would grow to, that could be a signal frame's return address. */
+static void a_stack_that_is_looked_at_does_not_grow(void **state)
+{
+	volatile uint64_t words[64] = { 0 };
+	const uint64_t at = (uint64_t)words;
+	struct gt_message message;
+	struct gt_process self = { .pid = getpid() }, process;
+	struct gt_maps maps;
+	uint64_t start = start_of_stack(&self, at);
+	int frames = 0, gate[2];
+	pid_t child;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		words[i] = start - (1 << 20) - i * 4096;
+	assert_int_equal(pipe(gate), 0);
+	child = fork();
+	if (child == 0) {
+		char end;
+
+		close(gate[1]);
+		_exit(read(gate[0], &end, 1) != 0);
+	}
+	close(gate[0]);
+	assert_int_equal(gt_process_open(&process, child, &message), 0);
+	assert_int_equal(gt_process_maps(child, &maps, &message), 0);
+	assert_int_equal(
+		gt_world_signal_frames(&process, &maps, at, wants_any, count_frame, &frames), 0);
+	assert_int_equal(frames, 0);
+	assert_int_equal(start_of_stack(&process, at), start);
+	gt_maps_free(&maps);
+	close(gate[1]);
+	assert_int_equal(end_of(&process), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stack_that_is_looked_at_does_not_grow),
 		cmocka_unit_test(exec_errors_are_those_of_execvp),
 		cmocka_unit_test(status_is_the_programs),
 		cmocka_unit_test(program_inherits_what_it_would_without_us),

@@ -34,7 +34,7 @@ static void make(enum gt_report_by by)
 {
 	gt_report_destroy(report);
 	report = NULL;
-	assert_int_equal(gt_report_make(&fake.target, by, &report, NULL), 0);
+	assert_int_equal(gt_report_make(&fake.target, by, "f2", &report, NULL), 0);
 	gt_report_sort(report, GT_REPORT_TOTAL);
 }
 
@@ -117,6 +117,31 @@ static void recursion_into_a_call_open_before_the_recording_is_known(void **stat
 	assert_int_equal(row("f1")->self_upper_bound, 1);
 }
 
+/* Entered before the first record, three calls in each other: their time counts once. */
+static void calls_entered_before_the_recording_take_each_others_time_off(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 10, "t", 100000), 100000, 0, 100);
+	builder_special(b, GRAFTRACE_SPECIAL_RESUMED, 3);
+	builder_entry(b, 4, 0);
+	builder_return(b, 4, 50);
+	builder_long_return(b, 3, 50, 1000, 2);
+	builder_entry(b, 4, 100);
+	builder_return(b, 4, 100);
+	builder_long_return(b, 2, 100, 900, 1);
+	builder_long_return(b, 1, 100, 800, 0);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(row("f1")->self, 200);
+	assert_int_equal(row("f2")->self, 300);
+	assert_int_equal(row("f3")->self, 99050);
+	assert_int_equal(row("f4")->self, 150);
+	make(GT_REPORT_THREAD);
+	assert_int_equal(report->rows[0].total, 99700);
+	assert_int_equal(report->rows[0].self, 99700);
+}
+
 static void coroutines_are_not_each_others_recursion(void **state)
 {
 	(void)state;
@@ -178,12 +203,43 @@ static void calls_that_did_not_return_are_counted_and_not_timed(void **state)
 	assert_int_equal(report->untimed, 1);
 	assert_int_equal(row("f1")->not_returned, 1);
 	assert_int_equal(row("f2")->total, 0);
-	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, &text, &bytes), 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "3 of the calls did not return"));
 	free(text);
-	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 0, &text, &bytes), 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "f1,/usr/bin/prog,1,1,,,,,,\n"));
 	free(text);
+}
+
+/* Number 3 is the function 1 of another process: mapped elsewhere, at the same place of a page. */
+static int moved_function(struct gt_target *target, uint32_t number, struct gt_function *function)
+{
+	int error = fake_function(target, number == 3 ? 1 : number, function);
+
+	if (number == 3)
+		function->address += 0x7000;
+	return error;
+}
+
+static void a_function_of_several_processes_has_one_row(void **state)
+{
+	(void)state;
+	struct gt_target_ops ops = *fake.target.ops;
+	ops.function = moved_function;
+	fake.target.ops = &ops;
+	fake_name(&fake, 2, "f1"); /* another one of that name */
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	for (uint32_t number = 1; number <= 3; number++) {
+		builder_entry(b, number, 10);
+		builder_return(b, number, number == 2 ? 5 : 10 * number);
+	}
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(report->row_count, 2);
+	assert_int_equal(report->rows[0].calls, 2);
+	assert_int_equal(report->rows[0].total, 40);
+	assert_int_equal(report->rows[1].total, 5);
 }
 
 static void rows_can_be_threads_or_objects(void **state)
@@ -214,6 +270,61 @@ static void rows_can_be_threads_or_objects(void **state)
 	assert_int_equal(row("/usr/lib/libx.so")->total, 10);
 }
 
+/* f1 { f2 { f3 f2 } } f2 f3 */
+static void callers_and_callees_of_a_function_are_told(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_entry(b, 2, 10);
+	builder_entry(b, 3, 10);
+	builder_return(b, 3, 5);
+	builder_entry(b, 2, 10);
+	builder_return(b, 2, 7);
+	builder_return(b, 2, 10);
+	builder_return(b, 1, 10);
+	builder_entry(b, 2, 10);
+	builder_return(b, 2, 3);
+	builder_entry(b, 3, 10);
+	builder_return(b, 3, 10);
+	builder_close(b);
+	make(GT_REPORT_CALLER);
+	assert_int_equal(report->row_count, 3);
+	assert_int_equal(row("f1")->calls, 1);
+	assert_int_equal(row("f1")->total, 42);
+	assert_int_equal(row("f1")->self, 42 - 5 - 7);
+	assert_int_equal(row("f2")->calls, 1);
+	assert_int_equal(row("f2")->total, 7);
+	assert_int_equal(row("(outermost)")->calls, 1);
+	assert_int_equal(row("(outermost)")->total, 3);
+	make(GT_REPORT_CALLEE);
+	assert_int_equal(report->row_count, 2);
+	assert_int_equal(row("f3")->calls, 1);
+	assert_int_equal(row("f3")->total, 5);
+	assert_int_equal(row("f2")->total, 7);
+}
+
+/* f1 does not return: of 1.1 seconds, 0.1 are in f2. */
+static void time_that_no_call_has_is_told(void **state)
+{
+	(void)state;
+	char *text;
+	size_t bytes;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_entry(b, 2, 1000000000);
+	builder_return(b, 2, 100000000);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(report->span, 1100000000);
+	assert_int_equal(report->outside, 1000000000);
+	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
+	assert_non_null(strstr(text, "Outside: 1.000 s of the threads' 1.100 s are in none"));
+	free(text);
+}
+
 static void the_text_is_aligned_and_sorted(void **state)
 {
 	(void)state;
@@ -230,7 +341,7 @@ static void the_text_is_aligned_and_sorted(void **state)
 	builder_return(b, 2, 71);
 	builder_close(b);
 	make(GT_REPORT_FUNCTION);
-	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, &text, &bytes), 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
 	assert_string_equal(
 		text,
 		"      Calls        Total         Self      Average          Min          Max      "
@@ -243,16 +354,35 @@ static void the_text_is_aligned_and_sorted(void **state)
 	assert_int_equal(bytes, strlen(text));
 	free(text);
 	gt_report_sort(report, GT_REPORT_CALLS);
-	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 1, &text, &bytes), 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 1, 0, &text, &bytes), 0);
 	assert_string_equal(text, "function,object,calls,not_returned,total_ns,self_ns,average_ns,"
 				  "minimum_ns,maximum_ns,stddev_ns\n"
 				  "f2,/usr/bin/prog,2,0,142,142,71,71,71,0\n");
 	free(text);
-	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 2, &text, &bytes), 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 2, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "\n\"std::map<int, \"\"x\"\">::at\n\",/usr/bin/prog,1,"));
 	free(text);
-	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, &text, &bytes), 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "\"function\": \"std::map<int, \\\"x\\\">::at\\u000a\""));
+	free(text);
+}
+
+static void a_narrow_line_keeps_the_name_and_what_is_sorted_by(void **state)
+{
+	(void)state;
+	char *text;
+	size_t bytes;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_return(b, 1, 71);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	gt_report_sort(report, GT_REPORT_MINIMUM);
+	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 66, &text, &bytes), 0);
+	assert_string_equal(text, "      Calls        Total          Min  Function\n"
+				  "          1     0.071 us     0.071 us  f1\n"
+				  "\nToo narrow (66 columns) for: Self, Average, Max, StdDev.\n");
 	free(text);
 }
 
@@ -277,7 +407,7 @@ static void an_empty_trace_makes_an_empty_table(void **state)
 	(void)state;
 	make(GT_REPORT_FUNCTION);
 	assert_int_equal(report->row_count, 0);
-	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, &text, &bytes), 0);
+	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "\"rows\": []"));
 	free(text);
 }
@@ -290,10 +420,15 @@ int main(void)
 		TEST(times_are_those_of_the_calls),
 		TEST(recursion_counts_its_outermost_call_once),
 		TEST(recursion_into_a_call_open_before_the_recording_is_known),
+		TEST(calls_entered_before_the_recording_take_each_others_time_off),
 		TEST(coroutines_are_not_each_others_recursion),
 		TEST(a_coroutine_that_moves_to_another_thread_is_counted_once),
 		TEST(calls_that_did_not_return_are_counted_and_not_timed),
+		TEST(a_function_of_several_processes_has_one_row),
+		TEST(callers_and_callees_of_a_function_are_told),
+		TEST(time_that_no_call_has_is_told),
 		TEST(rows_can_be_threads_or_objects),
+		TEST(a_narrow_line_keeps_the_name_and_what_is_sorted_by),
 		TEST(the_text_is_aligned_and_sorted),
 		TEST(keys_can_be_shortened_but_not_invented),
 		TEST(an_empty_trace_makes_an_empty_table),

@@ -607,6 +607,44 @@ static void names_cannot_drive_the_terminal(void **state)
 				 " 0)               |  function#177() {\n");
 }
 
+/* An interrupt has a stack and depths of its own; on Linux it uses what it came upon. */
+static void an_interrupts_calls_stand_in_the_one_that_it_came_upon(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 7, "main", 1000), 1000, 0, 200);
+	fake.writers[0]->info.pid = b->sub_buffer->pid = 0;
+	b->sub_buffer->context = 7;
+	builder_entry(b, 1, 1);
+	builder_entry(b, 2, 1);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, GRAFTRACE_CONTEXT_INTERRUPT + 1);
+	builder_entry(b, 3, 1);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, GRAFTRACE_CONTEXT_INTERRUPT + 2);
+	builder_entry(b, 4, 1);
+	builder_return(b, 4, 1);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, GRAFTRACE_CONTEXT_INTERRUPT + 1);
+	builder_entry(b, 5, 1);
+	builder_return(b, 5, 1);
+	builder_return(b, 3, 1);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 7);
+	builder_return(b, 2, 1);
+	builder_return(b, 1, 1);
+	builder_close(b);
+	start();
+	read_all(65536);
+	gt_text_fini(&text);
+	assert_non_null(strstr(got, " 0)               |  f1() {\n"
+				    " 0)               |    f2() {\n"
+				    " 0)   ==========> |\n"
+				    " 0)               |      f3() {\n"
+				    " 0)   0.001 us    |        f4();\n"
+				    " 0)   0.001 us    |        f5();\n"
+				    " 0)   0.005 us    |      } /* f3 */\n"
+				    " 0)   <========== |\n"
+				    " 0)   0.007 us    |    } /* f2 */\n"
+				    " 0)   0.009 us    |  } /* f1 */\n"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -634,6 +672,7 @@ int main(void)
 		TEST(filters_choose_threads_times_and_calls),
 		TEST(thousands_of_threads_cost_what_those_alive_at_a_time_cost),
 		TEST(names_cannot_drive_the_terminal),
+		TEST(an_interrupts_calls_stand_in_the_one_that_it_came_upon),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

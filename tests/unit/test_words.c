@@ -41,23 +41,6 @@ static void it_matches_what_any_of_its_words_does(void **state)
 	gt_words_fini(&words);
 }
 
-static void each_word_is_noted_once(void **state)
-{
-	static const char *const list[] = { "alpha", "a*", "beta", NULL };
-	struct gt_words words;
-
-	(void)state;
-	assert_int_equal(gt_words_init(&words, &heap, list), 0);
-	assert_true(gt_words_would_note(&words, "alpha"));
-	assert_true(gt_words_note(&words, "alpha"));
-	assert_false(gt_words_note(&words, "alpha"));
-	assert_false(gt_words_would_note(&words, "another"));
-	assert_string_equal(gt_words_unnoted(&words), "beta");
-	assert_true(gt_words_note(&words, "beta"));
-	assert_null(gt_words_unnoted(&words));
-	gt_words_fini(&words);
-}
-
 static void many_words_are_found(void **state)
 {
 	enum { COUNT = 5000 };
@@ -88,7 +71,6 @@ static void nothing_matches_without_words_or_memory(void **state)
 	(void)state;
 	assert_int_equal(gt_words_init(&words, &heap, NULL), 0);
 	assert_false(gt_words_match(&words, ""));
-	assert_null(gt_words_unnoted(&words));
 	gt_words_fini(&words);
 	assert_true(gt_words_init(&words, &none, list) < 0);
 	assert_false(gt_words_match(&words, "alpha"));
@@ -98,7 +80,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_matches_what_any_of_its_words_does),
-		cmocka_unit_test(each_word_is_noted_once),
 		cmocka_unit_test(many_words_are_found),
 		cmocka_unit_test(nothing_matches_without_words_or_memory),
 	};

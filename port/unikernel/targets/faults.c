@@ -27,6 +27,32 @@ __attribute__((noinline)) static int fault_overflow(volatile int *above)
 	return here[0] < 0 ? 0 : fault_overflow(here) + here[0];
 }
 
+/* Through a pointer that leads nowhere. */
+__attribute__((noinline)) static void fault_jump(void)
+{
+	void (*volatile nowhere)(void) = NULL;
+	nowhere();
+	__asm__ volatile(""); /* a call, with something behind it */
+}
+
+static void *fail(void *argument)
+{
+	(void)argument;
+	usleep(1000);
+	fault_null();
+	return NULL;
+}
+
+/* Four threads, as close to each other as it gets. */
+__attribute__((noinline)) static void fault_several(void)
+{
+	pthread_t threads[4];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, fail, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static void *take_second_then_first(void *argument)
 {
 	(void)argument;
@@ -100,6 +126,10 @@ int main(void)
 		fault_null();
 	else if (!strcmp(fault, "overflow"))
 		return fault_overflow(&start);
+	else if (!strcmp(fault, "jump"))
+		fault_jump();
+	else if (!strcmp(fault, "several"))
+		fault_several();
 	else if (!strcmp(fault, "deadlock"))
 		fault_deadlock();
 	else if (!strcmp(fault, "memory"))

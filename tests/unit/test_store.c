@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies of what writers have written (serve/store.h), of scripted sub-buffers: how far one that is
+ * still being written is copied.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "core/view/decode.h"
+#include "serve/store.h"
+#include "tests/unit/fake_target.h"
+
+#define HIGH_HALF (1ll << 32)
+#define CALLER	  0x401234
+
+static struct fake_target fake;
+
+/* A sub-buffer of the function tracer that is being written. */
+static struct builder *growing_function_sub_buffer(void)
+{
+	struct builder *b;
+
+	fake_init(&fake);
+	fake.target.tracer = GRAFTRACE_TRACER_FUNCTION;
+	b = fake_sub_buffer_of(&fake, fake_thread(&fake, 100, "prog", 1000), 1000, 0, 64);
+	b->sub_buffer->tracer = GRAFTRACE_TRACER_FUNCTION;
+	return b;
+}
+
+static uint64_t records(struct gt_store *store)
+{
+	struct gt_target *target = gt_store_target(store);
+	const struct graftrace_sub_buffer *bytes;
+	struct gt_writer writer;
+	uint64_t count = 0;
+	void *buffer = malloc(target->sub_buffer_bytes);
+
+	assert_non_null(buffer);
+	assert_int_equal(target->ops->writer(target, 0, &writer), 0);
+	for (uint64_t at = writer.first; at < writer.next; at++) {
+		int64_t words = target->ops->sub_buffer(target, 0, at, buffer, &bytes);
+
+		assert_true(words >= 0);
+		count += gt_decode_count(bytes, (const uint64_t *)(bytes + 1), (uint64_t)words);
+	}
+	free(buffer);
+	return count;
+}
+
+static struct gt_store *whole_store(void)
+{
+	struct gt_store *store;
+
+	assert_int_equal(gt_store_create(&fake.target, 0, true, &store), 0);
+	return store;
+}
+
+static struct gt_store *routed_store(void)
+{
+	struct gt_route_want want = { .tracer = GRAFTRACE_TRACER_FUNCTION, .on = true };
+	struct gt_store *store;
+
+	assert_int_equal(gt_store_create_routed(&fake.target, 0, true, &store), 0);
+	assert_int_equal(gt_store_want(store, &want), 0);
+	return store;
+}
+
+/* The word that says so has a filler behind it, which may be zero. */
+static void goes_on_behind_a_new_high_half(struct gt_store *(*make)(void))
+{
+	struct builder *b = growing_function_sub_buffer();
+	struct gt_store *store = make();
+
+	builder_function(b, 5, 10, CALLER);
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(records(store), 1);
+	builder_function(b, 6, HIGH_HALF, CALLER);
+	builder_function(b, 7, 10, CALLER);
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(records(store), 3);
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
+static void a_copy_goes_on_behind_a_new_high_half_of_the_clock(void **state)
+{
+	(void)state;
+	goes_on_behind_a_new_high_half(whole_store);
+}
+
+static void a_routed_copy_goes_on_behind_a_new_high_half_of_the_clock(void **state)
+{
+	(void)state;
+	goes_on_behind_a_new_high_half(routed_store);
+}
+
+/* The record's function of that sub-buffer; 0: it is not there. */
+static uint32_t function_in(struct gt_store *store, uint64_t sequence)
+{
+	struct gt_target *target = gt_store_target(store);
+	const struct graftrace_sub_buffer *bytes;
+	void *buffer = malloc(target->sub_buffer_bytes);
+	uint32_t function = 0;
+
+	assert_non_null(buffer);
+	if (target->ops->sub_buffer(target, 0, sequence, buffer, &bytes) > 0)
+		function = graftrace_word_function(*(const uint64_t *)(bytes + 1));
+	free(buffer);
+	return function;
+}
+
+static void sub_buffers_are_found_in_any_order_also_when_others_have_gone(void **state)
+{
+	struct gt_store *store;
+	struct gt_target *target;
+	uint32_t thread;
+
+	(void)state;
+	fake_init(&fake);
+	thread = fake_thread(&fake, 100, "prog", 1000);
+	for (uint32_t i = 0; i < 10; i++) {
+		struct builder *b = fake_sub_buffer_of(&fake, thread, 1000 * (i + 1), 0, 16);
+
+		builder_entry(b, 10 + i, 1);
+		if (i < 9)
+			builder_close(b);
+	}
+	store = whole_store();
+	target = gt_store_target(store);
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(function_in(store, 7), 17);
+	assert_int_equal(function_in(store, 2), 12);
+	assert_int_equal(function_in(store, 9), 19);
+	/* the newest is copied anew while it grows */
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(function_in(store, 9), 19);
+	assert_int_equal(function_in(store, 4), 14);
+	assert_int_equal(target->ops->consume(target, 0, 4), 0);
+	assert_int_equal(function_in(store, 4), 0);
+	assert_int_equal(target->ops->next_sequence(target, 0, 3), 5);
+	assert_int_equal(function_in(store, 5), 15);
+	assert_int_equal(target->ops->consume(target, 0, 8), 0);
+	assert_int_equal(function_in(store, 9), 19);
+	assert_int_equal(function_in(store, 10), 0);
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
+/* Copying may have met the record's second word before that was stored. */
+static void half_a_record_of_the_function_tracer_is_copied_when_it_is_whole(void **state)
+{
+	struct builder *b = growing_function_sub_buffer();
+	struct gt_store *store = whole_store();
+
+	(void)state;
+	builder_function(b, 5, 10, CALLER);
+	builder_function(b, 6, 10, 0);
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(records(store), 1);
+	b->words[b->count - 1] = CALLER;
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(records(store), 2);
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_copy_goes_on_behind_a_new_high_half_of_the_clock),
+		cmocka_unit_test(a_routed_copy_goes_on_behind_a_new_high_half_of_the_clock),
+		cmocka_unit_test(sub_buffers_are_found_in_any_order_also_when_others_have_gone),
+		cmocka_unit_test(half_a_record_of_the_function_tracer_is_copied_when_it_is_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
