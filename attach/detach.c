@@ -328,7 +328,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	out->stop_ns = start;
 	if (out->tracee && start > out->tracee->left_ns)
 		out->tracee->left_ns = start;
-	if (error && gt_process_ended(out->process))
+	if (error && gt_process_is_ending(out->process))
 		return gt_fail(message, GT_EGONE, "process %d has ended", (int)out->process->pid);
 	if (error)
 		return gt_fail(message, error, "cannot put process %d back as it was",

@@ -192,14 +192,11 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 static uint64_t ticks_of(pid_t tid)
 {
 	unsigned long user = 0, system = 0;
-	char text[512];
-	const char *at;
+	char text[1024];
+	const char *fields = gt_proc_stat(text, sizeof(text), tid, tid);
 
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/stat", (int)tid, (int)tid))
-		return 0;
-	at = strrchr(text, ')');
-	if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-			  &system) != 2)
+	if (!fields || sscanf(fields, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+			      &system) != 2)
 		return 0;
 	return (uint64_t)user + system;
 }

@@ -32,6 +32,17 @@ bool gt_proc_read(char *text, size_t size, const char *format, ...)
 	return true;
 }
 
+const char *gt_proc_stat(char *text, size_t size, pid_t pid, pid_t tid)
+{
+	const char *name_end;
+
+	if (!(tid ? gt_proc_read(text, size, "/proc/%d/task/%d/stat", (int)pid, (int)tid)
+		  : gt_proc_read(text, size, "/proc/%d/stat", (int)pid)))
+		return NULL;
+	name_end = strrchr(text, ')'); /* the name may hold anything */
+	return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
+}
+
 long gt_proc_field(const char *text, const char *name)
 {
 	const size_t length = strlen(name);

@@ -13,6 +13,10 @@
 __attribute__((format(printf, 3, 4))) bool gt_proc_read(char *text, size_t size, const char *format,
 							...);
 
+/* What stands behind the name in `stat` of a process, or of its thread `tid` if that is not 0, from
+ * the state on (proc(5), field 3). In `text`, which is best 1024 bytes. NULL: it is gone. */
+const char *gt_proc_stat(char *text, size_t size, pid_t pid, pid_t tid);
+
 /* The number in the field `name` of a text of /proc/PID/status; 0: there is no such field. */
 long gt_proc_field(const char *text, const char *name);
 

@@ -483,15 +483,13 @@ uint64_t gt_process_auxv(pid_t pid, uint64_t type)
 uint64_t gt_process_start_time(pid_t pid)
 {
 	unsigned long long start = 0;
-	char text[1024], *after;
+	char text[1024];
+	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
 
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/stat", (int)pid))
-		return 0;
-	after = strrchr(text, ')'); /* the name may hold anything */
-	if (after && sscanf(after,
-			    ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			    "%*s %*s %llu",
-			    &start) != 1)
+	if (fields && sscanf(fields,
+			     "%*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			     "%*s %*s %llu",
+			     &start) != 1)
 		start = 0;
 	return start;
 }
@@ -501,4 +499,9 @@ bool gt_process_ended(const struct gt_process *process)
 	struct pollfd poll_fd = { .fd = process->pidfd, .events = POLLIN };
 
 	return process->pidfd < 0 || poll(&poll_fd, 1, 0) > 0;
+}
+
+bool gt_process_is_ending(const struct gt_process *process)
+{
+	return gt_process_ended(process) || gt_threads_are_dead(process->pid);
 }

@@ -92,7 +92,10 @@ uint64_t gt_process_auxv(pid_t pid, uint64_t type);
 /* When it was started: clock ticks since the system's start (proc(5)); 0 = it has ended. */
 uint64_t gt_process_start_time(pid_t pid);
 
-/* Process `pid` has ended (or is a zombie with no thread left). */
+/* The process has ended (or is a zombie with no thread left). */
 bool gt_process_ended(const struct gt_process *process);
+/* It has ended, or is about to: its memory is given back already, its end is not yet to be waited
+ * for. To be asked after something failed. */
+bool gt_process_is_ending(const struct gt_process *process);
 
 #endif

@@ -39,7 +39,7 @@ static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
 			? 0
 			: gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, &why);
 
-	if (error == GT_EGONE || gt_process_ended(&tracee->process))
+	if (error == GT_EGONE || gt_process_is_ending(&tracee->process))
 		return 0;
 	say_left(message, tracee->process.pid, left);
 	if (error && message && !message->text[0])
@@ -162,6 +162,9 @@ static int attach_process(struct gt_session *session, pid_t pid, struct gt_messa
 			error = gt_session_stop_at_handlers(session, tracee, message);
 			return error == GT_EGONE ? 0 : error;
 		}
+		/* Whatever it was that could not be read, written or asked. */
+		if (tracee->process.pidfd >= 0 && gt_process_is_ending(&tracee->process))
+			error = GT_EGONE;
 		if (tracee->has_agent && error != GT_EAGAIN && error != GT_EGONE)
 			gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, NULL);
 		gt_tracee_fini(tracee);

@@ -43,15 +43,12 @@ static bool status_of_pidfd(int pidfd, int *status)
 static bool status_of_zombie(pid_t pid, int *status)
 {
 	char text[1024];
-	const char *at;
+	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
 
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/stat", (int)pid))
+	if (!fields || fields[0] != 'Z')
 		return false;
-	at = strrchr(text, ')');
-	if (!at || at[1] != ' ' || at[2] != 'Z')
-		return false;
-	at = strrchr(text, ' ');
-	return at && sscanf(at, "%d", status) == 1;
+	fields = strrchr(fields, ' ');
+	return fields && sscanf(fields, "%d", status) == 1;
 }
 
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process)

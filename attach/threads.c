@@ -58,12 +58,10 @@ static void nap_us(long us)
 /* As ps shows it: R, S, D, T, t, Z, X; 0: it has ended. */
 static char state_of(pid_t pid, pid_t tid)
 {
-	char text[512], *after;
+	char text[1024];
+	const char *fields = gt_proc_stat(text, sizeof(text), pid, tid);
 
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/stat", (int)pid, (int)tid))
-		return 0;
-	after = strrchr(text, ')'); /* the name may hold anything */
-	return after && after[1] == ' ' ? after[2] : 0;
+	return fields ? fields[0] : 0;
 }
 
 /* The first thread of a child of ours: its exit status belongs to whoever waits for the program. */
@@ -229,13 +227,11 @@ static int reach_interrupt(pid_t tid, uint64_t patience_ms, struct gt_message *m
  * was killed. */
 static bool is_dead(pid_t tid)
 {
-	char text[512], *after, state;
+	char text[1024], state;
+	const char *fields = gt_proc_stat(text, sizeof(text), tid, tid);
 	unsigned long flags = 0;
 
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/stat", (int)tid, (int)tid))
-		return true;
-	after = strrchr(text, ')'); /* the name may hold anything */
-	if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+	if (!fields || sscanf(fields, "%c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
 		return true;
 	return state == 'Z' || state == 'X' || (flags & EXITING);
 }
@@ -323,6 +319,26 @@ static bool is_restarted(pid_t pid, pid_t tid)
 
 	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/syscall", (int)pid, (int)tid) &&
 	       atol(text) == SYS_restart_syscall;
+}
+
+bool gt_threads_are_dead(pid_t pid)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *directory;
+	bool dead;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	directory = opendir(path);
+	dead = directory || errno == ENOENT;
+	while (directory && dead && (entry = readdir(directory))) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+
+		dead = tid <= 0 || is_dead(tid);
+	}
+	if (directory)
+		closedir(directory);
+	return dead;
 }
 
 pid_t gt_thread_at_rest(pid_t pid)

@@ -25,6 +25,9 @@ struct gt_process;
  * vfork): it stays seized and stops before its next instruction: gt_thread_detach later. */
 int gt_thread_stop(pid_t tid, int options, struct gt_message *message);
 
+/* No thread of the process runs its code any more: each is gone, a zombie, or on its way there. */
+bool gt_threads_are_dead(pid_t pid);
+
 /* waitpid(tid, status, __WALL | flags), but for the end of a child of this process: it is told (as
  * an exit) and stays to be waited for. */
 pid_t gt_thread_wait(pid_t tid, int *status, int flags);

@@ -434,8 +434,6 @@ static int apply(struct gt_tracee *tracee, struct gt_message *message)
 {
 	int error = gt_edits_apply(&tracee->edits, &tracee->process);
 
-	if (error && gt_process_ended(&tracee->process))
-		return gt_fail(message, GT_EGONE, "process %d has ended", (int)tracee->process.pid);
 	if (error)
 		gt_fail(message, error, "cannot patch process %d", (int)tracee->process.pid);
 	gt_edits_clear(&tracee->edits);
@@ -680,7 +678,7 @@ int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *
 	if (!error)
 		error = take_breakpoints(tracee, selection, message);
 	/* A process that has ended needs no change. */
-	return error && gt_process_ended(&tracee->process) ? 0 : error;
+	return error && gt_process_is_ending(&tracee->process) ? 0 : error;
 }
 
 static void *copy_of(const void *bytes, size_t size)

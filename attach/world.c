@@ -230,7 +230,7 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
 				(int)tracee->process.pid);
 	if (!error && gt_edits_apply(&tracee->edits, &tracee->process))
-		error = gt_process_ended(&tracee->process)
+		error = gt_process_is_ending(&tracee->process)
 				? gt_fail(message, GT_EGONE, "process %d has ended",
 					  (int)tracee->process.pid)
 				: gt_fail(message, GT_EIO, "cannot patch process %d",

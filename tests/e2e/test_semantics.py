@@ -78,25 +78,33 @@ def test_trace_pipe_takes_and_says_what_was_lost(mounted):
     os.close(pipe)
 
 
+def overrun(mounted):
+    return int(re.search(r"^overrun: (\d+)$", mounted.read("stats"), re.M)[1])
+
+
+def told_lost(mounted):
+    """How many records trace_pipe tells to be lost, over all that it gives now."""
+    pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    text = b""
+    try:
+        while block := os.read(pipe, 65536):
+            text += block
+    except BlockingIOError:
+        pass
+    os.close(pipe)
+    return sum(int(n) for n in re.findall(rb"^CPU:\d+ \[LOST (\d+) EVENTS\]$", text, re.M))
+
+
 def test_the_first_reader_of_trace_pipe_is_told_what_was_overwritten_before_it(mounted):
     mounted.write("set_ftrace_filter", "leaf")
     mounted.write("options/overwrite", "1")
     for _ in range(20):
         mounted.calls(10000)
-    overrun = int(re.search(r"^overrun: (\d+)$", mounted.read("stats"), re.M)[1])
-    assert overrun > 0
-    for _ in range(2):
-        pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
-        text = b""
-        try:
-            while block := os.read(pipe, 65536):
-                text += block
-        except BlockingIOError:
-            pass
-        os.close(pipe)
-        told = re.findall(rb"^CPU:\d+ \[LOST (\d+) EVENTS\]$", text, re.M)
-        assert [int(count) for count in told] == ([overrun] if overrun else [])
-        overrun = 0
+    # Room is made a little after the calls: the count may grow before it is read.
+    before = overrun(mounted)
+    assert before > 0
+    assert before <= told_lost(mounted) <= overrun(mounted)
+    assert told_lost(mounted) == 0
 
 
 def test_tracing_cpumask_is_about_what_comes(mounted):
