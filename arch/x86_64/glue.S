@@ -7,6 +7,7 @@
 #include "core/record/layout.h"
 
 #ifdef GT_KERNEL
+#include "arch/x86_64/leave.h"
 	.section .gt_hot, "ax", @progbits	/* no switch of threads from here: gt_kernel_in_recorder */
 #else
 	.text
@@ -86,10 +87,11 @@ gt_glue_entry:
 	pop %rax
 #ifdef GT_KERNEL
 	jc 1f
-	ret $8				/* as hot_kernel.S */
-1:	addq $(GT_STUB_UNTRACED - GT_STUB_CALLED), (%rsp)
-#endif
+	LEAVE_TRACED
+1:	LEAVE_UNTRACED
+#else
 	ret
+#endif
 
 	/*
 	 * in: rcx = reserved place or 0

@@ -29,22 +29,18 @@
 #define REGION(field) (gt_hot_region + (field))(%rip)
 #define CHECK_OWNER(otherwise)
 
-/* How an entry ends; the stub has the rest (GT_STUB_… in layout.h). */
-#define LEAVE_TRACED   ret $8
-#define LEAVE_UNTRACED				\
-	addq $(GT_STUB_UNTRACED - GT_STUB_CALLED), (%rsp); \
-	ret
+#include "arch/x86_64/leave.h"
 #define TO_MIRROR(slot) add T(GT_THREAD_MIRROR), slot
 /* out: register = function number * 32; stub: where the stub's return address stands */
 	.macro FUNCTION_32 stub, register
 	mov \stub(%rsp), \register
-	mov -GT_STUB_CALLED(\register), \register
+	mov (GT_STUB_WORD - GT_STUB_RETURN)(\register), \register
 	shr $28, \register
 	.endm
 	/* rdx = function number << 33 */
 	.macro FUNCTION_WORD
 	mov 24(%rsp), %rdx
-	mov -GT_STUB_CALLED(%rdx), %rdx
+	mov (GT_STUB_WORD - GT_STUB_RETURN)(%rdx), %rdx
 	.endm
 #else
 #define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
@@ -535,18 +531,25 @@ entry_not_below:
 	mov GT_FRAME_EPOCH(%rdx), %eax
 	cmp T(GT_THREAD_EPOCH), %eax
 	jne entry_slow
+#ifdef GT_KERNEL
+	mov (%rcx), %rax
+	sub gt_hot_stubs(%rip), %rax
+	cmp gt_hot_stubs + 8(%rip), %rax
+	jae entry_slow
+	add gt_hot_stubs(%rip), %rax
+	mov (GT_STUB_WORD - GT_STUB_RETURN)(%rax), %rax		/* the stub's word */
+	xor GT_FRAME_WORD(%rdx), %rax
+	shr $33, %rax
+	jnz entry_slow
+#else
 	mov GT_FRAME_WORD(%rdx), %rax
 	shr $33, %rax
-#ifdef GT_KERNEL
-	imul $GT_STUB_BYTES, %rax		/* its return point */
-	add REGION(GT_REGION_BIAS), %rax
-#else
 	shl $5, %rax				/* its return point: bias + 16 + 32 * function */
 	add REGION(GT_REGION_BIAS), %rax
 	add $16, %rax
-#endif
 	cmp (%rcx), %rax
 	jne entry_slow
+#endif
 	mov $16, %ecx
 	xadd %rcx, T(GT_THREAD_CUR)
 	lea 8(%rcx), %rax
@@ -563,7 +566,7 @@ entry_not_below:
 	mov %rdx, (%rcx)			/* the old one's return */
 	mov 32(%rsp), %rdx
 #ifdef GT_KERNEL
-	mov -GT_STUB_CALLED(%rdx), %rdx
+	mov (GT_STUB_WORD - GT_STUB_RETURN)(%rdx), %rdx
 #else
 	sub REGION(GT_REGION_BIAS), %rdx
 	shl $28, %rdx

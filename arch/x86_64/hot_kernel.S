@@ -13,17 +13,18 @@
  *     CPU writes the stop word first; who opens it looks at the stop word again behind that.
  *  H. The stub has the function's word ready, so that nothing is computed:
  *
- *	+0   the entry's word but for the clock (8 bytes)
- *	+8   call gt_hot_entry		(the function's own first instruction jumps here)
- *	+13  call body			GT_STUB_CALLED: gt_hot_entry returns here with ret $8,
- *					which takes the caller's address off: the slot is free
- *	+18  movabs $word, %rcx		GT_STUB_RETURN: the body comes back to here
- *	+28  jmp gt_hot_exit
- *	+33  jmp body			GT_STUB_UNTRACED: gt_hot_entry returns here
+ *	+0   the entry's word but for the clock (8 bytes)	GT_STUB_WORD
+ *	+8   call gt_hot_entry		GT_STUB_START: the function's own first instruction jumps here
+ *	+13  movabs $word, %rcx		GT_STUB_RETURN: the body comes back to here
+ *	+23  jmp gt_hot_exit
+ *	+28  jmp body			GT_STUB_UNTRACED: gt_hot_entry returns here
+ *	+33  the body's address (8 bytes)	GT_STUB_BODY
  *
- *     Each call has its ret here as well. All functions share the straight lines: with a copy in each
- *     stub (432 bytes; 5 KB in an emulator's translation) a loop around one call was faster by 5
- *     instructions, and a program that calls a hundred functions had each copy to fetch anew.
+ *     Each call has its ret here as well: a call that is traced is not returned from by gt_hot_entry, which
+ *     puts its own return address into the slot and jumps to the body, for the body to return to.
+ *     Each page of stubs begins with a copy of both straight lines, GT_STUB_HEAD bytes from gt_hot_entry on
+ *     (stub.c), that the stubs behind it call and jump to. What leaves a line is noted for those who copy it:
+ *     OUT, NOTE_FAR.
  *  I. Between the body's return and our own, the slot lies below the stack pointer. An exception on the
  *     same stack writes there, and no slot of a call that it makes is that one: it pushes more first.
  *     The return address is in the mirror.
@@ -31,44 +32,111 @@
 
 /*
  * gt_hot_entry
- * stack: 0 stub + GT_STUB_CALLED | 8 real return address (its address is the slot)
- * out: at stub + GT_STUB_CALLED, the slot taken off: traced, the mirror has the return address
+ * stack: 0 stub + GT_STUB_RETURN | 8 real return address (its address is the slot)
+ * out: in the body, stub + GT_STUB_RETURN in the slot: traced, the mirror has the return address
  *	at stub + GT_STUB_UNTRACED, the slot as it was: not traced
  */
+#ifdef GT_CLOCKS_APART
+	.macro NOTE_FAR				/* these lines are not copied */
+	.endm
+#else
+	/* The last four bytes are a distance to something outside. */
+	.macro NOTE_FAR
+.Lfar\@:
+	.pushsection .rodata.gt_hot_line, "a", @progbits
+	.short .Lfar\@ - 4 - gt_hot_entry
+	.popsection
+	.endm
+	.pushsection .rodata.gt_hot_line, "a", @progbits
+	.globl gt_hot_line_far
+	.hidden gt_hot_line_far
+gt_hot_line_far:
+	.popsection
+#endif
+	/* j<condition> target, always with four bytes of distance */
+	.macro OUT condition, target
+	.byte 0x0f, \condition
+	.long \target - . - 4
+	NOTE_FAR
+	.endm
+#define LESS	    0x8c
+#define ABOVE_EQUAL 0x83
+#define EQUAL	    0x84
+#define NOT_EQUAL   0x85
+
 	.p2align 6
 gt_hot_entry:
 	cmp T(GT_THREAD_GATE), %rsp		/* G */
-	jl entry_gate
+	OUT LESS, entry_gate
 	lea 8(%rsp), %r11
 	mov T(GT_THREAD_TOP), %rax
 	cmp GT_FRAME_SLOT(%rax), %r11
-	jae entry_general
+	OUT ABOVE_EQUAL, entry_general
 	cmp T(GT_THREAD_LIMIT), %rax
-	jae entry_general
+	OUT ABOVE_EQUAL, entry_general
 	mov (%r11), %r10
 	cmp gt_hot_stubs(%rip), %r10		/* perhaps a stub's own return point */
-	jae entry_general
+	NOTE_FAR
+	OUT ABOVE_EQUAL, entry_general
 	mov T(GT_THREAD_MIRROR), %rax
 	mov %r10, (%r11, %rax)
 	mov $8, %r10d				/* A: reserve … */
 	xadd %r10, T(GT_THREAD_CUR)
 	test %r10, T(GT_THREAD_INSIDE)
-	jz entry_no_place
-	push %rdx
+	OUT EQUAL, entry_no_place
+	mov %rdx, %r11
 	READ_CLOCK				/* … read the clock … */
 	cmp T(GT_THREAD_HIGH), %edx
-	jne entry_new_high
-	mov 8(%rsp), %rdx
-	or -GT_STUB_CALLED(%rdx), %rax		/* H */
+	OUT NOT_EQUAL, entry_new_high
+	mov %r11, %rdx
+	pop %r11
+	mov %r11, (%rsp)			/* the slot */
+	or (GT_STUB_WORD - GT_STUB_RETURN)(%r11), %rax		/* H */
 	mov %rax, (%r10)			/* … store */
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
-	mov T(GT_THREAD_TOP), %r10
+	mov T(GT_THREAD_TOP), %r10		/* B, and the context is this one until the last line */
+	add $GT_FRAME_BYTES, %r10
+	mov %r10, T(GT_THREAD_TOP)
 	mov %rax, GT_FRAME_WORD(%r10)
 	mov T(GT_THREAD_HIGH), %rax
 	mov %rax, GT_FRAME_HIGH(%r10)		/* and the epoch, no flags */
-	mov %r11, GT_FRAME_SLOT(%r10)
-	pop %rdx
-	LEAVE_TRACED
+	mov %rsp, GT_FRAME_SLOT(%r10)
+	jmp *(GT_STUB_BODY - GT_STUB_RETURN)(%r11)
+
+/*
+ * gt_hot_exit: a stub jumps here after its function's body returned.
+ * in: rcx = the return's word but for the clock; rsp = slot + 8
+ * rax and rdx are the function's results. Returns to the real caller, from the mirror.
+ */
+	.p2align 4
+gt_hot_exit:
+	lea -8(%rsp), %r8
+	mov T(GT_THREAD_TOP), %r9
+	cmp GT_FRAME_SLOT(%r9), %r8
+	OUT NOT_EQUAL, exit_off_the_line
+	mov GT_FRAME_EPOCH(%r9), %esi
+	cmp T(GT_THREAD_GATE_EPOCH), %esi	/* G */
+	OUT NOT_EQUAL, exit_off_the_line
+	mov $8, %edi				/* A */
+	xadd %rdi, T(GT_THREAD_CUR)
+	test %rdi, T(GT_THREAD_INSIDE)
+	OUT EQUAL, exit_no_place
+	mov %rax, %r10
+	mov %rdx, %r11
+	READ_CLOCK
+	cmp T(GT_THREAD_HIGH), %edx
+	OUT NOT_EQUAL, exit_new_high
+	or %rcx, %rax
+	mov %rax, (%rdi)
+	movq $-1, GT_FRAME_SLOT(%r9)		/* B */
+	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	mov %r10, %rax
+	mov %r11, %rdx
+	mov T(GT_THREAD_MIRROR), %rcx
+	push (%r8, %rcx)
+	ret
+#ifndef GT_CLOCKS_APART
+	.org gt_hot_entry + GT_STUB_HEAD, 0xcc	/* no longer than that */
+#endif
 
 	/* A stop costs as little as can be; lack of room is counted in the block. */
 	.p2align 4
@@ -87,44 +155,11 @@ entry_other_stop:
 	jmp entry_general
 
 entry_new_high:
-	pop %rdx
+	mov %r11, %rdx
 entry_no_place:
 	SAVE
 	mov %r10, %rcx
 	jmp entry_slow_hole
-
-/*
- * gt_hot_exit: a stub jumps here after its function's body returned.
- * in: rcx = the return's word but for the clock; rsp = slot + 8
- * rax and rdx are the function's results. Returns to the real caller, from the mirror.
- */
-	.p2align 6
-gt_hot_exit:
-	lea -8(%rsp), %r8
-	mov T(GT_THREAD_TOP), %r9
-	cmp GT_FRAME_SLOT(%r9), %r8
-	jne exit_off_the_line
-	mov GT_FRAME_EPOCH(%r9), %esi
-	cmp T(GT_THREAD_GATE_EPOCH), %esi	/* G */
-	jne exit_off_the_line
-	mov $8, %edi				/* A */
-	xadd %rdi, T(GT_THREAD_CUR)
-	test %rdi, T(GT_THREAD_INSIDE)
-	jz exit_no_place
-	mov %rax, %r10
-	mov %rdx, %r11
-	READ_CLOCK
-	cmp T(GT_THREAD_HIGH), %edx
-	jne exit_new_high
-	or %rcx, %rax
-	mov %rax, (%rdi)
-	movq $-1, GT_FRAME_SLOT(%r9)		/* B */
-	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
-	mov %r10, %rax
-	mov %r11, %rdx
-	mov T(GT_THREAD_MIRROR), %rcx
-	push (%r8, %rcx)
-	ret
 
 	/* On as in a program, with function << 1 | 1 in the slot. */
 exit_off_the_line:
@@ -140,3 +175,9 @@ exit_no_place:
 	SAVE
 	mov %rdi, %rcx
 	jmp exit_slow_hole
+
+#ifndef GT_CLOCKS_APART
+	.pushsection .rodata.gt_hot_line, "a", @progbits
+	.short 0
+	.popsection
+#endif

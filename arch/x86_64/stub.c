@@ -11,6 +11,8 @@
 extern const char gt_hot_entry[] HIDDEN, gt_hot_entry_root[] HIDDEN, gt_hot_entry_only[] HIDDEN,
 	gt_hot_entry_notrace[] HIDDEN, gt_hot_entry_trigger[] HIDDEN, gt_hot_entry_silent[] HIDDEN,
 	gt_hot_exit[] HIDDEN;
+/* Where the straight lines have distances to what does not move with them: offsets, up to a 0. */
+extern const uint16_t gt_hot_line_far[] HIDDEN;
 extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN;
 
 /* In hot_apart.S. */
@@ -50,14 +52,33 @@ static void put_32(uint8_t *at, uint64_t value)
 
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes)
 {
-	/* the return point of function 0, if there were one */
-	gt_hot_region.bias = first + GT_STUB_RETURN - GT_STUB_BYTES;
 	gt_hot_region.entry_slow = (uint64_t)gt_glue_entry;
 	gt_hot_region.exit_slow = (uint64_t)gt_glue_exit;
 	gt_hot_region.hook_slow = (uint64_t)gt_glue_hook;
 	gt_hot_stubs[0] = first;
 	gt_hot_stubs[1] = bytes;
 }
+
+void gt_arch_stub_head_write(uint8_t bytes[GT_STUB_HEAD], uint64_t at)
+{
+	const uint8_t *line = (const uint8_t *)gt_hot_entry;
+	for (int i = 0; i < GT_STUB_HEAD; i++)
+		bytes[i] = line[i];
+	for (const uint16_t *far = gt_hot_line_far; *far != 0; far++) {
+		uint32_t distance = 0;
+		for (int i = 3; i >= 0; i--)
+			distance = distance << 8 | bytes[*far + i];
+		put_32(&bytes[*far], distance + (uint64_t)line - at);
+	}
+}
+
+bool gt_arch_is_stub_head(uint64_t address)
+{
+	uint64_t offset = address - gt_hot_stubs[0];
+	return offset < gt_hot_stubs[1] && offset % GT_STUB_PAGE < GT_STUB_HEAD;
+}
+
+enum { CALL = 0xe8, JUMP = 0xe9, REX_W = 0x48, MOV_TO_RCX = 0xb9 };
 
 void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,
 			enum gt_stub_kind kind, uint64_t body)
@@ -68,34 +89,36 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 			    : kind == GT_STUB_SILENT	 ? gt_hot_entry_silent
 			    : kind == GT_STUB_TRIGGER	 ? gt_hot_entry_trigger
 							 : gt_hot_entry;
-	/* hot_kernel.S has the picture */
-	static const uint8_t shape[GT_STUB_BYTES] = {
-		0,    0,    0, 0, 0, 0, 0, 0,	    /* the entry's word */
-		0xe8, 0,    0, 0, 0,		    /* call entry */
-		0xe8, 0,    0, 0, 0,		    /* call body */
-		0x48, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0, /* movabs $word, %rcx */
-		0xe9, 0,    0, 0, 0,		    /* jmp exit */
-		0xe9, 0,    0, 0, 0,		    /* jmp body */
-		0xcc, 0xcc,
-	};
-	for (int i = 0; i < GT_STUB_BYTES; i++)
-		bytes[i] = shape[i];
-	const char *exit = gt_hot_exit;
+	/* the page's own lines */
+	const uint64_t head = at - (at - gt_hot_stubs[0]) % GT_STUB_PAGE;
+	uint64_t entry_at = entry == gt_hot_entry ? head : (uint64_t)entry;
+	uint64_t exit_at = head + (uint64_t)(gt_hot_exit - gt_hot_entry);
 	if (gt_arch_is_apart) {
-		entry = twin_of(entry);
-		exit = twin_of(exit);
+		entry_at = (uint64_t)twin_of(entry);
+		exit_at = (uint64_t)twin_of(gt_hot_exit);
 	}
-	put_32(&bytes[4], (uint64_t)number << 1);
-	put_32(&bytes[9], (uint64_t)entry - (at + 13));
-	put_32(&bytes[14], body - (at + 18));
-	put_32(&bytes[24], (uint64_t)number << 1 | 1);
-	put_32(&bytes[29], (uint64_t)exit - (at + 33));
-	put_32(&bytes[34], body - (at + 38));
+	/* hot_kernel.S has the picture */
+	for (int i = 0; i < GT_STUB_BYTES; i++)
+		bytes[i] = 0xcc;
+	put_32(&bytes[GT_STUB_WORD], 0);
+	put_32(&bytes[GT_STUB_WORD + 4], (uint64_t)number << 1);
+	bytes[GT_STUB_START] = CALL;
+	put_32(&bytes[GT_STUB_START + 1], entry_at - (at + GT_STUB_RETURN));
+	bytes[GT_STUB_RETURN] = REX_W;
+	bytes[GT_STUB_RETURN + 1] = MOV_TO_RCX;
+	put_32(&bytes[GT_STUB_RETURN + 2], 0);
+	put_32(&bytes[GT_STUB_RETURN + 6], (uint64_t)number << 1 | 1);
+	bytes[GT_STUB_RETURN + 10] = JUMP;
+	put_32(&bytes[GT_STUB_RETURN + 11], exit_at - (at + GT_STUB_UNTRACED));
+	bytes[GT_STUB_UNTRACED] = JUMP;
+	put_32(&bytes[GT_STUB_UNTRACED + 1], body - (at + GT_STUB_BODY));
+	put_32(&bytes[GT_STUB_BODY], body);
+	put_32(&bytes[GT_STUB_BODY + 4], body >> 32);
 }
 
 void gt_arch_site_jump(uint8_t bytes[GT_SITE_BYTES], uint64_t site, uint64_t stub)
 {
-	bytes[0] = 0xe9;
+	bytes[0] = JUMP;
 	put_32(&bytes[1], stub + GT_STUB_START - (site + GT_SITE_BYTES));
 }
 

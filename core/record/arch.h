@@ -9,15 +9,13 @@
 
 struct gt_thread;
 
+/* The recorder of a real kernel has these four from arch/<name>/kernel.h, which its build includes
+ * first: what is as short as that is no call there. */
+#ifndef GT_ARCH_INLINE
 /* The time stamp counter: monotonic in a thread, at least 32 bits worth of seconds. x86: rdtsc. */
 uint64_t gt_arch_clock(void);
 
-/* Zeroes words, fast. x86: rep stosq. */
-void gt_arch_clear_words(uint64_t *words, uint64_t count);
-
-/*
- * The rest is for kernels.
- */
+/* The next three are for kernels. */
 
 /* This CPU's block, or NULL while it has not started (struct gt_thread.self). x86: %gs. */
 struct gt_thread *gt_arch_block(void);
@@ -25,6 +23,14 @@ struct gt_thread *gt_arch_block(void);
 /* Interrupts off on this CPU; what they were. x86: pushf, cli. And back. */
 uint64_t gt_arch_interrupts_off(void);
 void gt_arch_interrupts_restore(uint64_t saved);
+#endif
+
+/* Zeroes words, fast. x86: rep stosq. */
+void gt_arch_clear_words(uint64_t *words, uint64_t count);
+
+/*
+ * The rest is for kernels.
+ */
 
 /* Where the recorder's own text begins and ends: hot.S, glue.S and the rest of the library. The
  * linker script says it. */
@@ -34,11 +40,11 @@ extern const char gt_recorder_text_start[] __attribute__((visibility("hidden")))
 /*
  * From here on each CPU adds the 8 bytes at its %gs:GT_KERNEL_CLOCK_ADD to its clock wherever it is
  * read (gt_arch_clock, and the stubs that are written later: gt_sites_rewrite). At boot, if ever;
- * never undone.
+ * never undone. The byte gt_arch_is_apart is 1 then, for arch/<name>/kernel.h.
  */
 void gt_arch_clocks_apart(void);
 
-/* Bytes of an entry that the compiler left room in. Of a stub: GT_STUB_BYTES, in layout.h. */
+/* Bytes of an entry that the compiler left room in. Of a stub: layout.h. */
 #define GT_SITE_BYTES 5
 
 /* Entries of the hot text that a stub can call. */
@@ -51,11 +57,15 @@ enum gt_stub_kind {
 	GT_STUB_TRIGGER = 5, /* what happens stands in the arena's table of triggers */
 };
 
-/* Makes the stub that will stand at `at`, of function `number`, which goes on at `body`. Stubs of
- * consecutive numbers stand side by side. */
+/* Makes what begins the page of stubs at `at`: its stubs share it. */
+void gt_arch_stub_head_write(uint8_t bytes[GT_STUB_HEAD], uint64_t at);
+/* Whether that is there: a part of the recorder, as what lies between gt_recorder_text_start and
+ * _end. */
+bool gt_arch_is_stub_head(uint64_t address);
+/* Makes the stub that will stand at `at`, of function `number`, which goes on at `body`. */
 void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,
 			enum gt_stub_kind kind, uint64_t body);
-/* Where the first stub stands: the hot text finds functions' numbers by it. */
+/* Where the first page of stubs stands, and how far all reach. Comes before the others. */
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes);
 
 /* What stands at an entry that is traced (goes to its stub), and at one that is not. */

@@ -141,10 +141,13 @@ int gt_agent_hook(void *frame)
 
 bool gt_kernel_in_recorder(uint64_t rip)
 {
-	return rip >= (uint64_t)gt_recorder_text_start && rip < (uint64_t)gt_recorder_text_end;
+	return (rip >= (uint64_t)gt_recorder_text_start && rip < (uint64_t)gt_recorder_text_end) ||
+	       gt_arch_is_stub_head(rip);
 }
 
 /* ---- the ring ---- */
+
+struct graftrace_arena *gt_kernel_arena;
 
 static uint64_t whole_pages(uint64_t bytes)
 {
@@ -202,6 +205,7 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 	arena->free_head = sub_buffers != 0;
 	arena->free_count = sub_buffers;
 	__atomic_store_n(&arena->magic, GRAFTRACE_ARENA_MAGIC, __ATOMIC_RELEASE);
+	gt_kernel_arena = arena;
 }
 
 /* ---- threads by number ---- */
@@ -292,7 +296,8 @@ static void note_unsaid(struct gt_context *context, uint64_t resume)
 		context->writer = GT_WRITER_UNKNOWN;
 }
 
-static void take_up(struct gt_thread *thread, struct gt_context *context)
+static inline __attribute__((always_inline)) void take_up(struct gt_thread *thread,
+							  struct gt_context *context)
 {
 	thread->base = context;
 	gt_frames_load(thread, context);

@@ -93,15 +93,19 @@
 /* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
 #define GT_LONG_RETURN_WORD 0xfffffe0c00010003
 
-/* A kernel's stub (arch/x86_64/hot_kernel.S has the picture): where an entry jumps to, where the
- * return addresses of its two calls point, and where an untraced call goes on. Their 38 bytes stand
- * 128 apart: an emulator that looks code up by the low bits of its address (QEMU) has few places
- * for a page, and neighbours drive each other out of them. */
-#define GT_STUB_BYTES	 128
+/* A kernel's stub (arch/x86_64/hot_kernel.S has the picture): where an entry jumps to, where its
+ * body returns to, where an untraced call goes on, and the body's address. Stubs stand by the page,
+ * behind a copy of the straight lines that they share: what stays in a page an emulator (QEMU)
+ * follows at no cost, and it has a place of its own for each of the 64 parts of a page. */
+#define GT_STUB_PAGE	 4096
+#define GT_STUB_HEAD	 384
+#define GT_STUB_BYTES	 64
+#define GT_STUBS_A_PAGE	 58
+#define GT_STUB_WORD	 0
 #define GT_STUB_START	 8
-#define GT_STUB_CALLED	 13
-#define GT_STUB_RETURN	 18
-#define GT_STUB_UNTRACED 33
+#define GT_STUB_RETURN	 13
+#define GT_STUB_UNTRACED 28
+#define GT_STUB_BODY	 33
 
 /* The mirror of a return slot lies at slot XOR 1 << GT_MIRROR_BIT. In kernels it lies another
  * GT_KERNEL_MIRROR_SKEW bytes further (gt_kernel_mirror): a stack's pages and their twins are used

@@ -16,8 +16,19 @@
 struct gt_context;
 struct gt_thread;
 
+#ifdef GT_KERNEL
+/* A kernel's: what gt_kernel_arena_init was given last; NULL before. Not a call, for the slow half
+ * asks at each step. */
+extern struct graftrace_arena *gt_kernel_arena __attribute__((visibility("hidden")));
+
+static inline struct graftrace_arena *gt_port_arena(void)
+{
+	return gt_kernel_arena;
+}
+#else
 /* The arena that this recorder writes to. Example: port/program takes it from the agent's state. */
 struct graftrace_arena *gt_port_arena(void);
+#endif
 
 /* Zeroed memory, at least 8-byte aligned, or NULL. Never moves. Example: mmap. */
 void *gt_port_allocate(size_t bytes);

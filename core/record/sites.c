@@ -25,7 +25,8 @@ static void sort(uint64_t *entries, uint32_t count)
 
 static uint64_t stub_of(const struct gt_sites *sites, uint32_t index)
 {
-	return sites->stubs + (uint64_t)index * GT_STUB_BYTES;
+	return sites->stubs + (uint64_t)(index / GT_STUBS_A_PAGE) * GT_STUB_PAGE + GT_STUB_HEAD +
+	       index % GT_STUBS_A_PAGE * GT_STUB_BYTES;
 }
 
 static enum gt_stub_kind kind_of(uint8_t state)
@@ -56,7 +57,12 @@ void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, u
 	sites->states = states;
 	sites->count = count;
 	sites->stubs = stubs;
-	gt_arch_stubs_at(stubs, (uint64_t)count * GT_STUB_BYTES);
+	gt_arch_stubs_at(stubs, gt_sites_stub_bytes(count));
+	for (uint64_t page = 0; page < gt_sites_stub_bytes(count); page += GT_STUB_PAGE) {
+		uint8_t bytes[GT_STUB_HEAD];
+		gt_arch_stub_head_write(bytes, stubs + page);
+		gt_port_text_write(stubs + page, bytes, sizeof(bytes));
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!gt_arch_site_is_room((const uint8_t *)entries[i])) {
 			states[i] = GT_SITE_NEVER;
@@ -116,7 +122,7 @@ uint32_t gt_sites_find(const struct gt_sites *sites, uint64_t address)
 
 bool gt_sites_is_stub_return(const struct gt_sites *sites, uint64_t address)
 {
-	uint64_t offset = address - sites->stubs;
-	return offset < (uint64_t)sites->count * GT_STUB_BYTES &&
-	       offset % GT_STUB_BYTES == GT_STUB_RETURN;
+	uint64_t offset = address - sites->stubs, in_page = offset % GT_STUB_PAGE;
+	return offset < gt_sites_stub_bytes(sites->count) && in_page >= GT_STUB_HEAD &&
+	       (in_page - GT_STUB_HEAD) % GT_STUB_BYTES == GT_STUB_RETURN;
 }

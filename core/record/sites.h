@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/record/layout.h"
 
 enum gt_site_state {
 	GT_SITE_OFF = 0,
@@ -28,8 +29,14 @@ struct gt_sites {
 	const uint64_t *entries; /* addresses of the room, in ascending order */
 	uint8_t *states;	 /* enum gt_site_state of each */
 	uint32_t count;
-	uint64_t stubs; /* GT_STUB_BYTES each, of executable memory within 2 GB of the text */
+	uint64_t stubs; /* gt_sites_stub_bytes of executable memory within 2 GB of the text */
 };
+
+/* Of the stubs of so many functions. They begin at a page. */
+static inline uint64_t gt_sites_stub_bytes(uint32_t count)
+{
+	return ((uint64_t)count + GT_STUBS_A_PAGE - 1) / GT_STUBS_A_PAGE * GT_STUB_PAGE;
+}
 
 /*
  * At boot, on the only CPU that runs, interrupts off: puts the entries in order, makes the stubs,

@@ -32,11 +32,6 @@ static uint32_t contexts;
 
 /* ---- what the recorder asks of its machine ---- */
 
-struct graftrace_arena *gt_port_arena(void)
-{
-	return arena;
-}
-
 void *gt_port_allocate(size_t bytes)
 {
 	return calloc(1, bytes);
@@ -113,6 +108,12 @@ uint64_t gt_arch_clock(void)
 void gt_arch_clear_words(uint64_t *words, uint64_t count)
 {
 	memset(words, 0, count * 8);
+}
+
+bool gt_arch_is_stub_head(uint64_t address)
+{
+	(void)address;
+	return false;
 }
 
 struct gt_thread *gt_arch_block(void)

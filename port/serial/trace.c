@@ -40,11 +40,6 @@ static char slow_stack[GT_KERNEL_SLOW_STACK_BYTES] __attribute__((aligned(16)));
 
 /* ---- core/record/port.h ---- */
 
-struct graftrace_arena *gt_port_arena(void)
-{
-	return arena;
-}
-
 uint32_t gt_port_cpu(void)
 {
 	return 0;

@@ -50,11 +50,6 @@ extern char trace_stubs_start[];
 
 /* ---- what the recorder asks of its kernel ---- */
 
-struct graftrace_arena *gt_port_arena(void)
-{
-	return arena;
-}
-
 /* Contexts and frames are made with their stacks: the recorder asks for nothing more. */
 void *gt_port_allocate(size_t bytes)
 {

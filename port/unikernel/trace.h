@@ -24,7 +24,7 @@ struct thread;
  * processors stand still. */
 extern bool trace_live;
 extern bool trace_packet_paused;
-extern const char gt_recorder_text_start[], gt_recorder_text_end[];
+bool gt_kernel_in_recorder(uint64_t rip);
 void trace_switch_live(struct cpu *cpu, struct thread *from, struct thread *to);
 void trace_interrupt_begin_live(struct cpu *cpu, const struct registers *registers);
 void trace_interrupt_end_live(struct cpu *cpu);
@@ -81,8 +81,7 @@ static inline void trace_exception_end(struct cpu *cpu, const struct registers *
 /* May the thread that was interrupted here lose the processor now? Else it is asked again soon. */
 static inline bool trace_may_switch(uint64_t rip)
 {
-	return rip - (uint64_t)gt_recorder_text_start >=
-	       (uint64_t)(gt_recorder_text_end - gt_recorder_text_start);
+	return !gt_kernel_in_recorder(rip);
 }
 /* The real return address that belongs to a stack word with `value` in it (crash reports). */
 uint64_t trace_return_address(uint64_t slot, uint64_t value);

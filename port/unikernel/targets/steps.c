@@ -3,15 +3,19 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "port/unikernel/interrupts.h"
+#include "port/unikernel/trace.h"
 
 #define ROUNDS	  200
 #define TEXT_SIZE 65536
+#define HEAD_SIZE 4096
 
-/* Of the linker script; with TRACE=ftrace the recorder lies between them. */
+/* Of the linker script; with TRACE=ftrace the recorder lies between them, and the straight lines
+ * that are run at the head of each page of stubs. */
 extern const char gt_recorder_text_start[], gt_recorder_text_end[];
 
 static unsigned long outers, inners, steps, late; /* calls; late: steps_after among `steps` */
-static uint8_t seen[TEXT_SIZE];			  /* by the offset in the recorder's text */
+/* By the offset in the recorder's text, and in a page of stubs. */
+static uint8_t seen[TEXT_SIZE], seen_in_head[HEAD_SIZE];
 
 __attribute__((noinline)) void steps_after(void)
 {
@@ -42,6 +46,8 @@ static UNTRACED bool take_step(struct registers *registers)
 	late += !registers;
 	if (offset < TEXT_SIZE && registers->rip < (uint64_t)gt_recorder_text_end)
 		seen[offset] = 1;
+	else if (registers && !trace_may_switch(registers->rip))
+		seen_in_head[registers->rip % HEAD_SIZE] = 1;
 	steps_after();
 	return true;
 }
@@ -56,7 +62,7 @@ static UNTRACED __attribute__((noinline)) unsigned step_through(unsigned round)
 
 int main(void)
 {
-	unsigned places = 0;
+	unsigned places = 0, in_head = 0;
 
 	steps_outer(1);
 	exception_set(VECTOR_DEBUG, take_step);
@@ -65,7 +71,11 @@ int main(void)
 	exception_set(VECTOR_DEBUG, NULL);
 	for (unsigned i = 0; i < TEXT_SIZE; i++)
 		places += seen[i];
-	printf("steps: %u instructions of the recorder, %lu calls waited for it\n", places, late);
+	for (unsigned i = 0; i < HEAD_SIZE; i++)
+		in_head += seen_in_head[i];
+	printf("steps: %u instructions of the recorder, %u of its straight lines, %lu calls waited "
+	       "for it\n",
+	       places, in_head, late);
 	printf("steps: calls steps_outer %lu steps_inner %lu steps_after %lu\n", outers, inners,
 	       steps);
 	return 0;
