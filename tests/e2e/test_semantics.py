@@ -48,6 +48,16 @@ def test_reading_the_trace_takes_nothing_and_stops_nothing(mounted):
     assert names(mounted) == ["middle", "leaf", "leaf", "other", "middle", "leaf", "other"]
 
 
+def all_there(pipe):
+    text = b""
+    try:
+        while block := os.read(pipe, 65536):
+            text += block
+    except BlockingIOError:
+        pass
+    return text
+
+
 def test_trace_pipe_takes_and_says_what_was_lost(mounted):
     mounted.write("set_ftrace_filter", "leaf")
     mounted.write("options/overwrite", "1")
@@ -57,12 +67,7 @@ def test_trace_pipe_takes_and_says_what_was_lost(mounted):
     for _ in range(40):
         mounted.calls(10000)
     assert refused(os.open, mounted.path / "trace_pipe", os.O_RDONLY) == errno.EBUSY
-    text = b""
-    try:
-        while block := os.read(pipe, 65536):
-            text += block
-    except BlockingIOError:
-        pass
+    text = all_there(pipe)
     assert re.search(rb"^CPU:\d+ \[LOST \d+ EVENTS\]$", text, re.M)
     assert 0 < text.count(b"leaf();") < 400000
     assert names(mounted) == []
@@ -85,12 +90,7 @@ def overrun(mounted):
 def told_lost(mounted):
     """How many records trace_pipe tells to be lost, over all that it gives now."""
     pipe = os.open(mounted.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
-    text = b""
-    try:
-        while block := os.read(pipe, 65536):
-            text += block
-    except BlockingIOError:
-        pass
+    text = all_there(pipe)
     os.close(pipe)
     return sum(int(n) for n in re.findall(rb"^CPU:\d+ \[LOST (\d+) EVENTS\]$", text, re.M))
 
