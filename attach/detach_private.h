@@ -13,7 +13,7 @@
 
 #define GT_DETACH_PAGE	    4096ull
 #define GT_DETACH_GRANULE   (1ull << GRAFTRACE_GRANULE_SHIFT)
-#define GT_DETACH_MIRROR    (1ull << GRAFTRACE_MIRROR_BIT)
+#define GT_DETACH_MIRROR    (1ull << GRAFTRACE_MIRROR_BIT) /* of a granule */
 #define GT_DETACH_HIGHEST   (1ull << 47)
 #define GT_DETACH_ARENA	    "/memfd:graftrace"
 #define GT_DETACH_UNWINDERS 8

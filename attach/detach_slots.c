@@ -97,7 +97,8 @@ static int put_back_page(struct gt_detach *out, struct writes *writes, uint64_t 
 	size_t i;
 	int error = 0;
 
-	if (gt_process_read(out->process, at ^ GT_DETACH_MIRROR, mirror, sizeof(mirror)) ||
+	if (gt_process_read(out->process, at ^ (GT_DETACH_MIRROR | GRAFTRACE_MIRROR_TURN), mirror,
+			    sizeof(mirror)) ||
 	    gt_process_read(out->process, at, stack, sizeof(stack)))
 		return 0;
 	for (i = 0; !error && i < GT_DETACH_PAGE / 8; i++)
@@ -135,7 +136,7 @@ int gt_detach_put_back_slots(struct gt_detach *out)
 		    (ssize_t)sizeof(present))
 			memset(present, 0xff, sizeof(present));
 		for (page = 0; !error && page < GT_DETACH_GRANULE / GT_DETACH_PAGE; page++)
-			if (present[page] >> 62)
+			if (present[page ^ GRAFTRACE_MIRROR_TURN / GT_DETACH_PAGE] >> 62)
 				error = put_back_page(out, writes, low + page * GT_DETACH_PAGE);
 	}
 	if (!error)

@@ -195,11 +195,11 @@ static void put_unwind_data(const struct gt_region *region, struct graftrace_reg
 		0x90, 1,	     /* offset rip, cfa - 8 */
 	};
 	static const uint8_t stub_rules[] = {
-		0x14, 7,    1,			   /* val_offset rsp, cfa - 8 */
-		0x10, 16,   12,			   /* expression rip: the CFA is on the stack */
-		0x40, 0x1c,			   /* lit16, minus */
-		0x0e, 0,    0,	0, 0, 0, 64, 0, 0, /* const8u 1 << 46 */
-		0x27,				   /* xor */
+		0x14, 7,    1,			    /* val_offset rsp, cfa - 8 */
+		0x10, 16,   12,			    /* expression rip: the CFA is on the stack */
+		0x40, 0x1c,			    /* lit16, minus */
+		0x0e, 0,    128, 0, 0, 0, 64, 0, 0, /* const8u 1 << 46 | 0x8000: the mirror */
+		0x27,				    /* xor */
 	};
 	uint64_t eh_frame = region->start + offsetof(struct graftrace_region, eh_frame);
 	uint64_t header = region->start + offsetof(struct graftrace_region, eh_frame_hdr);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define MIRROR (1ull << GRAFTRACE_MIRROR_BIT)
+#define MIRROR (1ull << GRAFTRACE_MIRROR_BIT | GRAFTRACE_MIRROR_TURN)
 /* A walk has its notes within so many bytes of the stack. */
 #define WALK_BYTES 16384u
 

@@ -45,7 +45,9 @@
 #else
 #define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
 
-#define TO_MIRROR(slot) btc $GT_MIRROR_BIT, slot
+#define TO_MIRROR(slot)			\
+	btc $GT_MIRROR_BIT, slot;	\
+	xor $GT_MIRROR_TURN, slot
 #define LEAVE_TRACED   clc; ret
 #define LEAVE_UNTRACED stc; ret
 	.macro FUNCTION_32 stub, register

@@ -238,7 +238,8 @@ struct graftrace_granule {
 	uint64_t uses; /* contexts that use it; bit 63: an unreadable mapping was there before */
 };
 
-#define GRAFTRACE_MIRROR_BIT	46 /* the mirror of address a lies at a XOR 1 << this */
+#define GRAFTRACE_MIRROR_BIT	46 /* a granule's mirror lies at its address XOR 1 << this … */
+#define GRAFTRACE_MIRROR_TURN	0x8000 /* … and a word's at its own XOR this as well */
 #define GRAFTRACE_GRANULE_SHIFT 16
 #define GRAFTRACE_GRANULE_TAKEN (1ull << 63)
 

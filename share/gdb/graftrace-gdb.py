@@ -20,7 +20,7 @@ import gdb
 import gdb.frames
 import gdb.unwinder
 
-MIRROR = 1 << 46
+MIRROR = 1 << 46 | 0x8000
 STUB_BYTES = 32
 
 # Instruction's offset in the stub -> (slot less stack pointer, is the address in the mirror).

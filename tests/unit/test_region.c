@@ -160,7 +160,7 @@ static void unwinder_finds_the_stubs_and_nothing_else(void **state)
 	uint64_t bytes = gt_region_bytes(64, 4096), start = (uint64_t)memory;
 	struct graftrace_region *page = (struct graftrace_region *)memory;
 	uint64_t first = start + GRAFTRACE_REGION_STUBS_OFFSET;
-	static const uint8_t xor_rule[] = { 0x10, 16, 12, 0x40, 0x1c, 0x0e, 0,	 0,
+	static const uint8_t xor_rule[] = { 0x10, 16, 12, 0x40, 0x1c, 0x0e, 0,	 0x80,
 					    0,	  0,  0,  0x40, 0,    0,    0x27 };
 	struct gt_region region;
 	struct bases bases;
