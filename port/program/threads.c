@@ -139,6 +139,9 @@ static void free_home_locked(struct home *home)
 	struct gt_context *base = &home->base;
 	gt_context_forget_locked(base);
 	gt_mirror_close(base->win_low, base->win_high);
+	/* Who takes this home over has no window yet, and its process may fork before it has one:
+	 * the child frees it again. */
+	base->win_low = base->win_high = 0;
 	if (base->frames != base->small && base->frames != NULL)
 		gt_port_release(base->frames, base->capacity * sizeof(*base->frames));
 	base->frames = NULL;
