@@ -97,8 +97,7 @@ static int put_back_page(struct gt_detach *out, struct writes *writes, uint64_t 
 	size_t i;
 	int error = 0;
 
-	if (gt_process_read(out->process, at ^ (GT_DETACH_MIRROR | GRAFTRACE_MIRROR_TURN), mirror,
-			    sizeof(mirror)) ||
+	if (gt_process_read(out->process, at ^ GRAFTRACE_MIRROR, mirror, sizeof(mirror)) ||
 	    gt_process_read(out->process, at, stack, sizeof(stack)))
 		return 0;
 	for (i = 0; !error && i < GT_DETACH_PAGE / 8; i++)

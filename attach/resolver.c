@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define MIRROR (1ull << GRAFTRACE_MIRROR_BIT | GRAFTRACE_MIRROR_TURN)
 /* A walk has its notes within so many bytes of the stack. */
 #define WALK_BYTES 16384u
 
@@ -59,7 +58,7 @@ static bool has_any(const struct graftrace_agent_state *state)
 /* A return slot of the stack at `rsp`, in its mirror. */
 static bool is_mirrored(uint64_t word, uint64_t rsp)
 {
-	const uint64_t slot = word ^ MIRROR;
+	const uint64_t slot = word ^ GRAFTRACE_MIRROR;
 
 	return slot >= rsp && slot - rsp < (64u << 20) && word % 8 == 0;
 }

@@ -213,6 +213,8 @@ GT_ASSERT_AT(struct graftrace_profile_entry, ticks, GT_PROFILE_TICKS);
 GT_ASSERT_AT(struct graftrace_profile_entry, self_ticks, GT_PROFILE_SELF);
 GT_ASSERT_AT(struct graftrace_profile_entry, squares, GT_PROFILE_SQUARES);
 GT_ASSERT_AT(struct graftrace_profile_entry, self_squares, GT_PROFILE_SELF_SQUARES);
+_Static_assert((1ull << GT_MIRROR_BIT | GT_MIRROR_TURN) == GRAFTRACE_MIRROR,
+	       "the host looks where the straight lines write");
 _Static_assert(1 << GT_PROFILE_SHIFT == GRAFTRACE_PROFILE_FUNCTIONS,
 	       "layout.h has the page's size");
 GT_ASSERT_AT(struct graftrace_region, bias, GT_REGION_BIAS);
@@ -342,6 +344,12 @@ bool gt_record_mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t cou
 /* What has to be said before the next record of another kind than a call: whose it is. False:
  * there is no room. */
 bool gt_record_announce(struct gt_thread *thread);
+
+/* A program's mirror: where the twin of a return slot lies. */
+static inline uint64_t gt_program_mirror(uint64_t slot)
+{
+	return slot ^ GRAFTRACE_MIRROR;
+}
 
 /* A kernel's mirror: where the twin of a stack's word lies. One distance for a whole stack. */
 static inline uint64_t gt_kernel_mirror(uint64_t slot)

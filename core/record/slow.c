@@ -228,7 +228,7 @@ static uint64_t *mirror_of(uint64_t slot)
 #ifdef GT_KERNEL
 	return (uint64_t *)gt_kernel_mirror(slot);
 #else
-	return (uint64_t *)(slot ^ (1ull << GT_MIRROR_BIT | GT_MIRROR_TURN));
+	return (uint64_t *)gt_program_mirror(slot);
 #endif
 }
 

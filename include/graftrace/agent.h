@@ -240,6 +240,7 @@ struct graftrace_granule {
 
 #define GRAFTRACE_MIRROR_BIT	46 /* a granule's mirror lies at its address XOR 1 << this … */
 #define GRAFTRACE_MIRROR_TURN	0x8000 /* … and a word's at its own XOR this as well */
+#define GRAFTRACE_MIRROR	(1ull << GRAFTRACE_MIRROR_BIT | GRAFTRACE_MIRROR_TURN)
 #define GRAFTRACE_GRANULE_SHIFT 16
 #define GRAFTRACE_GRANULE_TAKEN (1ull << 63)
 

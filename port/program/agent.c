@@ -59,7 +59,7 @@ bool gt_port_is_stub_return(uint64_t address)
  * It may be written there, too: that is where the call returns to. */
 uint64_t gt_agent_resolve(uint64_t slot)
 {
-	return gt_port_is_stub_return(*(const uint64_t *)slot) ? gt_mirror_of(slot) : slot;
+	return gt_port_is_stub_return(*(const uint64_t *)slot) ? gt_program_mirror(slot) : slot;
 }
 
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)
@@ -81,7 +81,7 @@ int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t ki
 uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 {
 	uint64_t saved;
-	uint64_t address = *(const uint64_t *)gt_mirror_of(slot);
+	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
 	if (gt_agent_sandboxed()) {
 		gt_record_fill_hole(hole);
 		return address;

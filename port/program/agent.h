@@ -38,11 +38,6 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 
 /* mirror.c */
 void gt_mirror_close(uint64_t low, uint64_t high);
-/* Where a return slot's mirror is. */
-static inline uint64_t gt_mirror_of(uint64_t slot)
-{
-	return slot ^ (1ull << GT_MIRROR_BIT | GT_MIRROR_TURN);
-}
 /* The lock of port.h is also taken by these. After fork the child starts with it free. */
 void gt_lock_reset(void);
 

@@ -202,7 +202,7 @@ static void on_tsan_entry(struct gt_hook_frame *frame)
 		return;
 	const struct gt_frame *top = gt_frames_settled(thread);
 	if (top != thread->context->frames)
-		frame->rdi = *(const uint64_t *)gt_mirror_of(top->slot);
+		frame->rdi = *(const uint64_t *)gt_program_mirror(top->slot);
 }
 
 /* backtrace(3) has returned: the stubs' own frames are taken out. */
