@@ -44,6 +44,7 @@ static __attribute__((noreturn)) void go_on_idle(void)
 {
 	if (!thread_create("main", first_thread, NULL, 0, true))
 		crash("no memory for the first thread");
+	watchdog_cpu_start();
 	schedule_idle();
 }
 

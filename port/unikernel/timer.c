@@ -7,6 +7,7 @@
 
 #include "port/unikernel/apic.h"
 #include "port/unikernel/clock.h"
+#include "port/unikernel/crash.h"
 #include "port/unikernel/interrupts.h"
 #include "port/unikernel/spinlock.h"
 
@@ -76,6 +77,8 @@ void timer_start(struct timer *timer)
 	struct cpu *cpu = cpu_this();
 	struct queue *queue = &queues[cpu->number];
 	uint64_t flags = spin_lock(&queue->lock);
+	if (timer->cpu)
+		crash("a timer was started that waits already");
 	struct list *place = queue->timers.next;
 	while (place != &queue->timers &&
 	       list_entry(place, struct timer, link)->deadline <= timer->deadline)

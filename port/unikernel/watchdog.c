@@ -121,9 +121,6 @@ static void *watch(void *argument)
 
 void watchdog_start(void)
 {
-	uint64_t flags = interrupts_save();
-	watchdog_cpu_start();
-	interrupts_restore(flags);
 	if (!thread_create("watchdog", watch, NULL, 0, true))
 		console_print("no memory for the watchdog\n");
 }

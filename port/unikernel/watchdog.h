@@ -3,9 +3,10 @@
 #ifndef PORT_UNIKERNEL_WATCHDOG_H
 #define PORT_UNIKERNEL_WATCHDOG_H
 
-/* Starts its thread, and the boot processor's look at the next one. Once. */
+/* Starts its thread, which looks for threads that wait for each other. Once. */
 void watchdog_start(void);
-/* Starts another processor's look at the next one. Once, on it, interrupts off. */
+/* Starts a processor's look at the next one. Once, by its idle thread, which never leaves it: the
+ * first thread may be anywhere as soon as there is a second processor. Interrupts off. */
 void watchdog_cpu_start(void);
 
 #endif

@@ -27,12 +27,8 @@ def built():
 
 def get(machine, path, more="", port=None):
     """(status, body) of a file of the guest's, or of who serves at another port."""
-    answer = b""
-    with machine.connect(port or machine.trace_port) as connection:
-        connection.sendall(f"GET /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n{more}"
-                           "Connection: close\r\n\r\n".encode())
-        while chunk := connection.recv(1 << 16):
-            answer += chunk
+    answer = machine.ask(f"GET /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n{more}"
+                         "Connection: close\r\n\r\n", port or machine.trace_port)
     head, _, body = answer.partition(b"\r\n\r\n")
     return int(head.split()[1]), unchunked(body) if b"chunked" in head else body
 
@@ -56,12 +52,9 @@ def unchunked(body):
 
 
 def put(machine, path, text, method="PUT"):
-    with machine.connect(machine.trace_port) as connection:
-        connection.sendall(f"{method} /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n"
-                           f"Connection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
-        answer = b""
-        while chunk := connection.recv(65536):
-            answer += chunk
+    answer = machine.ask(f"{method} /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n"
+                         f"Connection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}",
+                         machine.trace_port)
     return int(answer.split()[1]), answer.partition(b"\r\n\r\n")[2].decode()
 
 

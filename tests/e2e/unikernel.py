@@ -119,13 +119,21 @@ class Machine:
             time.sleep(0.02)
         return connection
 
+    def ask(self, request, port=None):
+        """Sends a request that asks to close the connection: the whole answer."""
+        answer = b""
+        try:
+            with self.connect(port) as connection:
+                connection.sendall(request.encode())
+                while chunk := connection.recv(1 << 16):
+                    answer += chunk
+        except TimeoutError:
+            raise AssertionError(f"no end of the answer to {request!r} after {len(answer)} bytes\n"
+                                 f"{self.output()}{self.messages()}") from None
+        return answer
+
     def get(self, path="/", port=None):
         """One HTTP request: (status, body)."""
-        with self.connect(port) as connection:
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-                               .encode())
-            answer = b""
-            while chunk := connection.recv(65536):
-                answer += chunk
+        answer = self.ask(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port)
         head, _, body = answer.partition(b"\r\n\r\n")
         return int(head.split()[1]), body
