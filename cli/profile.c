@@ -488,8 +488,7 @@ static int run(const struct arguments *arguments)
 		gt_complain(NAME, "%s", message.text);
 	error = finish(arguments, session);
 	if (arguments->argv != NULL)
-		status = left ? gt_run_wait(gt_session_pid(session))
-			      : gt_session_exit_status(session);
+		status = gt_run_wait(session);
 	gt_session_destroy(session);
 	return error != 0 || state < 0 ? GT_EXIT_FAILED : gt_run_end_as(status);
 }

@@ -511,8 +511,7 @@ static int record(struct recording *recording)
 		linger(&recording->options, recording->server);
 	if (is_attached(recording))
 		return recording->failed ? GT_EXIT_FAILED : GT_EXIT_DONE;
-	recording->status = recording->detaching ? gt_run_wait(gt_session_pid(recording->session))
-						 : gt_session_exit_status(recording->session);
+	recording->status = gt_run_wait(recording->session);
 	return -1;
 }
 

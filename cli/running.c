@@ -73,13 +73,17 @@ void gt_run_dump(void *data, const char *text, size_t bytes)
 	fwrite(text, 1, bytes, stderr);
 }
 
-int gt_run_wait(pid_t pid)
+int gt_run_wait(const struct gt_session *session)
 {
+	pid_t pid = gt_session_pid(session);
 	int status = 0;
 
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return gt_session_exit_status(session);
 		if (gt_run_to_forward)
 			kill(pid, gt_run_to_forward);
+	}
 	return status;
 }
 

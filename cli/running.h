@@ -8,7 +8,8 @@
 
 #include <signal.h>
 #include <stddef.h>
-#include <sys/types.h>
+
+#include "attach/session.h"
 
 #define GT_RUN_NO_PROGRAM 127
 #define GT_RUN_CANNOT_RUN 126
@@ -28,8 +29,9 @@ int gt_run_find_program(const char *command, const char *name, char **found);
 /* The text of the command dump, as gt_live_options has it: on stderr, this process's console. */
 void gt_run_dump(void *data, const char *text, size_t bytes);
 
-/* Waits for a child that is traced no more, and passes signals on to it meanwhile. Its status. */
-int gt_run_wait(pid_t pid);
+/* The status of the program that a session has started. One that has been left to itself is waited
+ * for, and signals are passed on to it meanwhile; the session may have waited for it already. */
+int gt_run_wait(const struct gt_session *session);
 
 /* The exit code of a status of waitpid. Of a program that a signal killed, this process dies of the
  * same one, without a core of its own, as strace does. */

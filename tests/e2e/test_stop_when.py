@@ -37,6 +37,13 @@ int main(int argc, char **argv) {
 }
 """
 
+# The slow part is the last that it does, but for a time in which it cannot be stopped to detach from it.
+ENDING = r"""
+#include <unistd.h>
+__attribute__((noinline)) void slow_part(void) { usleep(6000); __asm__ volatile(""); }
+int main(void) { slow_part(); if (vfork() == 0) { usleep(300000); _exit(0); } _exit(3); }
+"""
+
 CRASH = r"""
 #include <pthread.h>
 #include <signal.h>
@@ -87,6 +94,12 @@ def test_the_slow_request_is_kept_and_the_program_goes_on(graftrace, requests, m
     assert "slow_part" in seen and "afterwards" not in seen
     rows = graftrace("report", "--format", "csv", "--by", "function").stdout
     assert "slow_part,1," in rows.replace('"', "").replace(" ", "") or "slow_part" in rows
+
+
+def test_a_program_that_ends_while_it_is_detached_from_keeps_its_exit_code(graftrace, compile):
+    program = compile(ENDING, "-O1", "-fpatchable-function-entry=5")
+    done = graftrace("record", "--stop-when", "slow_part > 5ms", program, code=3)
+    assert "the recording ends" in done.stderr
 
 
 def test_calls_that_are_fast_enough_stop_nothing(graftrace, requests):
