@@ -8,6 +8,10 @@
  * Blocks lie in memory that fork wipes (MADV_WIPEONFORK), so a child, by whichever system call it
  * came, starts with none; what must survive (frames, contexts) lies in `struct home`. Blocks are
  * never unmapped: some thread's inherited %gs may still point there.
+ *
+ * The owner of the first block is a marker that tells a fork's child of it: wiped there, and set
+ * wherever else somebody can see it. The one thread that finds it wiped and claims it (claim_child)
+ * takes the locks from threads that are not here, and frees what was theirs; all others wait.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -16,6 +20,8 @@
 
 #define CHUNK_BLOCKS 256
 #define CHUNKS	     128
+
+enum { MARKER_WIPED, MARKER_SET, MARKER_CLAIMED };
 
 /* The part of a thread that survives a fork. */
 struct home {
@@ -83,11 +89,34 @@ struct gt_thread *gt_threads_try_current(void)
 	return self;
 }
 
+static uint64_t *marker(void)
+{
+	return &chunks[0].blocks[0].owner;
+}
+
 bool gt_threads_is_vfork_child(void)
 {
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
-	/* A fork's child has the marker wiped until it tells of itself. */
-	return chunk_count != 0 && chunks[0].blocks[0].owner != 0 && pid != process_id;
+	/* Behind the marker, process_id is this process's unless it shares another one's memory. */
+	return __atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE) != 0 &&
+	       __atomic_load_n(marker(), __ATOMIC_ACQUIRE) == MARKER_SET && pid != process_id;
+}
+
+/* Is this a fork's child, and nobody has told of it before? Then the caller does, and sets the
+ * marker. Signals are masked: what is waited for is at work. */
+static bool claim_child(void)
+{
+	uint64_t seen = MARKER_WIPED;
+	if (__atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE) == 0)
+		return false;
+	if (__atomic_compare_exchange_n(marker(), &seen, MARKER_CLAIMED, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return true;
+	while (seen == MARKER_CLAIMED) {
+		gt_syscall3(SYS_SCHED_YIELD, 0, 0, 0);
+		seen = __atomic_load_n(marker(), __ATOMIC_ACQUIRE);
+	}
+	return false;
 }
 
 uint32_t gt_port_context_number(void)
@@ -95,6 +124,7 @@ uint32_t gt_port_context_number(void)
 	return 0x80000000u | __atomic_add_fetch(&context_numbers, 1, __ATOMIC_RELAXED);
 }
 
+/* The lock is held, but who looks for the marker has no lock: it is set before it can be seen. */
 static bool add_chunk(void)
 {
 	if (chunk_count == CHUNKS)
@@ -111,9 +141,11 @@ static bool add_chunk(void)
 		homes[i].block = &blocks[i];
 	chunks[chunk_count].blocks = blocks;
 	chunks[chunk_count].homes = homes;
-	if (chunk_count == 0)
+	if (chunk_count == 0) {
 		homes[0].tid = ~0u; /* the marker */
-	chunk_count++;
+		blocks[0].owner = MARKER_SET;
+	}
+	__atomic_store_n(&chunk_count, chunk_count + 1, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -288,13 +320,15 @@ static struct gt_thread *make_current(void)
 	struct graftrace_arena *arena = gt_port_arena();
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
 	uint32_t tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
-	bool wiped = chunk_count != 0 && chunks[0].blocks[0].owner == 0;
+	bool wiped = claim_child();
 	struct home *home = NULL;
 	uint32_t parent = process_id;
 
 	if (wiped)
 		gt_lock_reset();
 	gt_port_lock();
+	if (process_id == 0 || wiped)
+		process_id = pid;
 	if (chunk_count == 0 && !add_chunk())
 		goto fail;
 	uint32_t forked = 0;
@@ -313,9 +347,8 @@ static struct gt_thread *make_current(void)
 		if (home != NULL && (home->tid != tid || home->block->owner != 0))
 			home = NULL;
 	}
-	chunks[0].blocks[0].owner = 1;
-	if (process_id == 0 || wiped)
-		process_id = pid;
+	if (wiped)
+		__atomic_store_n(marker(), MARKER_SET, __ATOMIC_RELEASE);
 	if (pid != process_id)
 		pid = tid = process_id; /* a vfork child speaks for its parent */
 	bool adopted = home != NULL;

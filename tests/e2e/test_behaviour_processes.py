@@ -45,3 +45,45 @@ def test_no_fork_leaves_children_clean(way, kind, tmp_path):
     (pid,) = pids
     behaviour.compare({key: calls for key, calls in after.counts.calls.items() if key[0] == pid},
                       trace.counted, "the parent's calls")
+
+
+# Two threads' first calls come so many microseconds after that of a third; the program's, or a child's.
+FIRST = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static long after_ns, began;
+__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
+static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000L + t.tv_nsec; }
+static void calls(void) { for (int i = 0; i < 100; i++) leaf(i); }
+static void *late(void *p) {
+    long at;
+    while (!(at = __atomic_load_n(&began, __ATOMIC_ACQUIRE)) || now() < at + after_ns) ;
+    calls(); return p;
+}
+int main(int argc, char **argv) {
+    pthread_t threads[2];
+    int status = 0;
+    after_ns = atol(argv[2]) * 1000;
+    if (argv[1][0] == 'c') {
+        leaf(0);
+        if (fork()) return wait(&status) > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+    }
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, late, NULL);
+    usleep(1000);
+    __atomic_store_n(&began, now(), __ATOMIC_RELEASE);
+    calls();
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 5;
+}
+"""
+
+
+@pytest.mark.parametrize("who, calls", [("program", "300"), ("child", "301")])
+def test_first_calls_of_threads_at_once(graftrace, compile, who, calls):
+    program = compile(FIRST, "-O2", "-pthread", "-fpatchable-function-entry=5")
+    for after_us in range(0, 300, 25):
+        done = graftrace("record", "-l", "leaf", program, who, after_us, code=5)
+        assert f"graftrace: {calls} calls," in done.stderr, done.stderr
