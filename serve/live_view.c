@@ -12,6 +12,9 @@
 #include "serve/live_marks.h"
 #include "serve/route.h"
 
+/* How often a writer is counted anew that loses records meanwhile; then it is a look at them. */
+#define STEADY_TURNS 16
+
 struct gt_live_view_writer {
 	struct gt_live_marks *marks; /* NULL: a writer of … */
 	struct gt_target *of;
@@ -463,6 +466,30 @@ static uint32_t count_writer(struct gt_live_view *view, const struct gt_live_vie
 	return newest;
 }
 
+/* The same of one that may lose its oldest sub-buffers meanwhile: what was given up while it was
+ * looked for is neither among the entries nor in the number that was read before. */
+static uint32_t count_steady(struct gt_live_view *view, uint32_t index, struct gt_writer *now,
+			     int64_t cpu, void *buffer, struct gt_control_stats *stats)
+{
+	const struct gt_control_stats before = *stats;
+	struct gt_live_view_writer known = { 0 };
+	uint32_t newest = 0;
+
+	for (int turn = 0; turn < STEADY_TURNS; turn++) {
+		uint64_t overrun = now->lost[GRAFTRACE_LOST_OVERRUN];
+
+		*stats = before;
+		if (look_up(view, index, &known))
+			newest = count_writer(view, &known, now, cpu, buffer, stats);
+		if (writer(&view->target, index, now) != 0 ||
+		    now->lost[GRAFTRACE_LOST_OVERRUN] == overrun)
+			break;
+	}
+	if (cpu < 0)
+		stats->read += known.read;
+	return newest;
+}
+
 int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope *scope,
 		       struct gt_control_stats *stats)
 {
@@ -474,17 +501,14 @@ int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope 
 	if (buffer == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
-		struct gt_live_view_writer known;
 		struct gt_writer now;
 		uint32_t newest;
 
-		if (writer(&view->target, i, &now) != 0 || !look_up(view, i, &known) ||
+		if (writer(&view->target, i, &now) != 0 ||
 		    (scope->kind == GT_SCOPE_THREAD && now.tid != scope->number))
 			continue;
 		found = true;
-		newest = count_writer(view, &known, &now, cpu, buffer, stats);
-		if (cpu < 0)
-			stats->read += known.read;
+		newest = count_steady(view, i, &now, cpu, buffer, stats);
 		/* A thread's losses are its newest CPU's. */
 		if (cpu >= 0 && newest != (uint64_t)cpu)
 			continue;

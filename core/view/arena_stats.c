@@ -6,6 +6,9 @@
  */
 #include "core/view/arena_private.h"
 
+/* How often a writer is counted anew that overwrites meanwhile. */
+#define STEADY_TURNS 16
+
 /* One sub-buffer of a writer. */
 static void count_one(struct gt_arena_ring *ring, uint32_t writer,
 		      const struct graftrace_sub_buffer *sub, bool is_open,
@@ -34,11 +37,10 @@ static void count_one(struct gt_arena_ring *ring, uint32_t writer,
 		stats->oldest_ns = ns;
 }
 
-static void count_writer(struct gt_arena_ring *ring, uint32_t writer,
-			 struct gt_control_stats *stats)
+static void count_sub_buffers(struct gt_arena_ring *ring, uint32_t writer,
+			      struct gt_control_stats *stats)
 {
 	struct graftrace_arena *arena = ring->arena;
-	const struct graftrace_stream *stream = &graftrace_arena_streams(arena)[writer];
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		const uint64_t *state = &graftrace_arena_states(arena)[i].word;
 		struct gt_control_stats before = *stats;
@@ -57,10 +59,26 @@ static void count_writer(struct gt_arena_ring *ring, uint32_t writer,
 			after = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 		} while (after != word);
 	}
+}
+
+/* What is overwritten meanwhile is among the entries or not: then they are counted again. */
+static void count_writer(struct gt_arena_ring *ring, uint32_t writer,
+			 struct gt_control_stats *stats)
+{
+	const struct graftrace_stream *stream = &graftrace_arena_streams(ring->arena)[writer];
+	const uint64_t *overrun = &stream->lost[GRAFTRACE_LOST_OVERRUN];
+	const struct gt_control_stats before = *stats;
+	uint64_t seen = __atomic_load_n(overrun, __ATOMIC_ACQUIRE), last;
+	int turn = 0;
+	do {
+		last = seen;
+		*stats = before;
+		count_sub_buffers(ring, writer, stats);
+		seen = __atomic_load_n(overrun, __ATOMIC_ACQUIRE);
+	} while (seen != last && ++turn < STEADY_TURNS);
 	stats->read += ring->read[writer];
 	stats->dropped += gt_arena_lost_full(stream) - ring->lost_full[writer];
-	stats->overrun += __atomic_load_n(&stream->lost[GRAFTRACE_LOST_OVERRUN], __ATOMIC_RELAXED) -
-			  ring->lost_overrun[writer];
+	stats->overrun += seen - ring->lost_overrun[writer];
 }
 
 int gt_arena_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
