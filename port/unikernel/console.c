@@ -38,30 +38,42 @@ static void put(char character)
 	port_write_8(COM1, (uint8_t)character);
 }
 
-void console_write(const char *text, size_t length)
+bool console_enter(void)
 {
-	uint64_t flags = interrupts_save();
 	uint32_t self = cpu_this()->number + 1, nobody = 0;
 	/* An NMI that came while this processor writes does not wait for itself. */
-	bool nested = __atomic_load_n(&owner, __ATOMIC_RELAXED) == self;
-	while (!nested && !__atomic_compare_exchange_n(&owner, &nobody, self, true,
-						       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&owner, __ATOMIC_RELAXED) == self)
+		return false;
+	while (!__atomic_compare_exchange_n(&owner, &nobody, self, true, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
 		nobody = 0;
 		cpu_pause();
 	}
+	return true;
+}
+
+void console_leave(bool entered)
+{
+	if (entered)
+		__atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+}
+
+void console_write(const char *text, size_t length)
+{
+	uint64_t flags = interrupts_save();
+	bool entered = console_enter();
 	for (size_t i = 0; i < length; i++) {
 		if (text[i] == '\n')
 			put('\r');
 		put(text[i]);
 	}
-	if (!nested)
-		__atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+	console_leave(entered);
 	interrupts_restore(flags);
 }
 
 void console_take_over(void)
 {
-	__atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&owner, cpu_this()->number + 1, __ATOMIC_RELEASE);
 }
 
 void console_print(const char *format, ...)
@@ -71,7 +83,5 @@ void console_print(const char *format, ...)
 	va_start(arguments, format);
 	int length = format_text(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (length >= (int)sizeof(text))
-		length = sizeof(text) - 1;
-	console_write(text, (size_t)length);
+	console_write(text, length < LONGEST_MESSAGE ? (size_t)length : sizeof(text) - 1);
 }

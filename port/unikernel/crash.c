@@ -130,8 +130,8 @@ void power_off(bool failed)
 /* The first processor that crashes reports; what the others do does not matter any more. */
 static void take_the_console(void)
 {
-	uint32_t self = cpu_this()->number + 1, nobody = 0;
 	interrupts_off();
+	uint32_t self = cpu_this()->number + 1, nobody = 0;
 	if (!__atomic_compare_exchange_n(&crashed, &nobody, self, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE)) {
 		if (nobody == self) {
@@ -209,7 +209,6 @@ static __attribute__((noreturn)) void thread_park(void)
 
 bool crash_nmi(struct registers *registers, bool wanted)
 {
-	static uint32_t printing;
 	struct cpu *cpu = cpu_this();
 	if (__atomic_load_n(&halting, __ATOMIC_ACQUIRE) && crashed != cpu->number + 1)
 		for (;;)
@@ -218,14 +217,13 @@ bool crash_nmi(struct registers *registers, bool wanted)
 						    __ATOMIC_RELAXED);
 	if (!is_asked && wanted)
 		return false;
-	while (__atomic_exchange_n(&printing, 1, __ATOMIC_ACQUIRE))
-		cpu_pause();
+	bool entered = console_enter(); /* for the whole report */
 	if (!is_asked)
 		console_print("\n*** non-maskable interrupt ");
 	print_where();
 	print_address(registers->rip);
 	crash_print_stack(registers->rbp);
-	__atomic_store_n(&printing, 0, __ATOMIC_RELEASE);
+	console_leave(entered);
 	return true;
 }
 

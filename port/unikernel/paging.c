@@ -54,6 +54,11 @@ static uint64_t *entry_of(uint64_t address, unsigned level, bool make)
 	return &table[index_at(address, level)];
 }
 
+static void forget(uint64_t address)
+{
+	__asm__ volatile("invlpg (%0)" ::"r"(address) : "memory");
+}
+
 bool paging_map(uint64_t address, uint64_t physical, uint64_t bytes, uint64_t flags)
 {
 	uint64_t bits = PRESENT | GLOBAL | (flags & (MAP_WRITE | MAP_UNCACHED)) |
@@ -68,17 +73,13 @@ bool paging_map(uint64_t address, uint64_t physical, uint64_t bytes, uint64_t fl
 		done = entry != NULL;
 		if (done)
 			*entry = physical | bits | (large ? LARGE : 0);
+		forget(address); /* what another processor took away */
 		address += size;
 		physical += size;
 		bytes -= size;
 	}
 	spin_unlock(&lock, saved);
 	return done;
-}
-
-static void forget(uint64_t address)
-{
-	__asm__ volatile("invlpg (%0)" ::"r"(address) : "memory");
 }
 
 void paging_unmap(uint64_t address, uint64_t bytes)

@@ -120,6 +120,8 @@ void smp_stopped(void (*function)(void *argument), void *argument)
 	interrupts_restore(flags);
 	preempt_keep(-1);
 	mutex_unlock(&stop.mutex);
+	if (cpu_this()->needs_switch) /* and could not be made */
+		thread_yield();
 }
 
 UNTRACED void smp_halt_others(void)

@@ -125,6 +125,14 @@ void thread_detach(struct thread *thread)
 		thread_bury(thread);
 }
 
+bool thread_is_there(const struct thread *thread)
+{
+	for (struct list *at = ring.next; at != &ring; at = at->next)
+		if (at == &thread->all)
+			return true;
+	return false;
+}
+
 void threads_visit(bool (*visit)(struct thread *thread, void *argument), void *argument)
 {
 	uint64_t flags = spin_lock(&ring_lock);

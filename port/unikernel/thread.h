@@ -77,6 +77,8 @@ void thread_bury(struct thread *thread);
 void thread_exit(void *result) __attribute__((noreturn));
 /* Calls visit for every thread but idle ones, with the ring locked, until it returns false. */
 void threads_visit(bool (*visit)(struct thread *thread, void *argument), void *argument);
+/* Is it still a thread? Only from such a visit: it stays one so long. */
+bool thread_is_there(const struct thread *thread);
 
 /* ---- schedule.c ---- */
 

@@ -28,7 +28,7 @@ static void arm_locked(struct queue *queue)
 		first = list_entry(queue->timers.next, struct timer, link)->deadline;
 	if (queue->turn_end && queue->turn_end < first)
 		first = queue->turn_end;
-	if (first == TIMER_NEVER || first == queue->armed)
+	if (first == TIMER_NEVER || (queue->armed && first == queue->armed))
 		return;
 	uint64_t now = clock_ns();
 	queue->armed = first;
@@ -51,11 +51,12 @@ static void handle(void *argument)
 		timer->firing = 1;
 		/* release: who sees that it does not run sees that it fires (timer_stop) */
 		__atomic_store_n(&timer->cpu, 0, __ATOMIC_RELEASE);
-		spin_unlock(&queue->lock, flags);
+		/* Interrupts stay off, as with who waits in timer_stop: no VECTOR_STOP between. */
+		spin_unlock(&queue->lock, 0);
 		timer->expired(timer);
 		/* release: timer_stop may give the timer's memory back then */
 		__atomic_store_n(&timer->firing, 0, __ATOMIC_RELEASE);
-		flags = spin_lock(&queue->lock);
+		spin_lock(&queue->lock);
 	}
 	if (queue->turn_end && queue->turn_end <= now) {
 		queue->turn_end = 0;

@@ -301,7 +301,10 @@ void trace_switch_live(struct cpu *cpu, struct thread *from, struct thread *to)
 {
 	static const uint8_t states[] = { 0, 0, 1, 64 }; /* Linux's R, R, S, X */
 	struct gt_context *next = context_of(to);
-	(void)cpu;
+	/* There was no memory for one: its calls lie outside the idle thread's stack, and are
+	 * counted. What `from` has must not stay behind, it may run elsewhere. */
+	if (!next && idle_stacks[cpu->number])
+		next = &idle_stacks[cpu->number]->context;
 	if (next)
 		gt_kernel_switch(next, states[from->state & 3]);
 }
@@ -314,9 +317,9 @@ void trace_interrupt_begin_live(struct cpu *cpu, const struct registers *registe
 
 void trace_interrupt_end_live(struct cpu *cpu)
 {
+	trace_interrupt_full(); /* still the interrupt's */
 	if (interrupt_stacks[cpu->number][0])
 		gt_kernel_leave();
-	trace_interrupt_full();
 }
 
 static struct gt_context *exception_context(struct cpu *cpu, const struct registers *registers)

@@ -41,7 +41,7 @@ static bool follow(struct thread *first, void *argument)
 		struct mutex *mutex = __atomic_load_n(&thread->waits_for, __ATOMIC_RELAXED);
 		struct thread *owner =
 			mutex ? __atomic_load_n(&mutex->owner, __ATOMIC_RELAXED) : NULL;
-		if (!owner)
+		if (!owner || !thread_is_there(owner))
 			break;
 		ring->threads[ring->length] = thread;
 		ring->mutexes[ring->length++] = mutex;

@@ -3,10 +3,9 @@
 #ifndef PORT_UNIKERNEL_WATCHDOG_H
 #define PORT_UNIKERNEL_WATCHDOG_H
 
-/* Starts its thread, which looks for threads that wait for each other. Once. */
+/* Starts its thread. Once. */
 void watchdog_start(void);
-/* Starts a processor's look at the next one. Once, by its idle thread, which never leaves it: the
- * first thread may be anywhere as soon as there is a second processor. Interrupts off. */
+/* Starts a processor's look at the next one. Once, by its idle thread, which never leaves it. */
 void watchdog_cpu_start(void);
 
 #endif
