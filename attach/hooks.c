@@ -34,6 +34,7 @@ static const struct {
 	{ "_dl_find_object", GRAFTRACE_HOOK_FIND_OBJECT, false },
 	{ "dl_iterate_phdr", GRAFTRACE_HOOK_ITERATE_PHDR, false },
 	{ "backtrace", GRAFTRACE_HOOK_BACKTRACE, false },
+	{ "pthread_create", GRAFTRACE_HOOK_THREAD, false },
 	{ "__call_tls_dtors", GRAFTRACE_HOOK_LEAVE, false },
 	{ "__tsan_func_entry", GRAFTRACE_HOOK_TSAN, true },
 	{ "sigaction", GRAFTRACE_HOOK_SIGACTION, false },

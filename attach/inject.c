@@ -45,6 +45,7 @@ int gt_agent_header(struct graftrace_agent_image *header, struct gt_message *mes
 	    header->text_bytes > header->image_bytes ||
 	    !inside(header->state_offset, sizeof(struct graftrace_agent_state),
 		    header->image_bytes) ||
+	    header->fork_offset % PAGE || !inside(header->fork_offset, PAGE, header->image_bytes) ||
 	    !inside(header->hot_source, header->hot_bytes, header->file_bytes) ||
 	    header->hot_bytes > GRAFTRACE_REGION_STUBS_OFFSET - GRAFTRACE_REGION_HOT_OFFSET)
 		return gt_fail(message, GT_EFORMAT, "the agent's image is not one for this host");
@@ -295,6 +296,26 @@ static void find_stack(pid_t pid, uint64_t pointer, struct graftrace_agent_state
 	gt_maps_free(&maps);
 }
 
+/* The page by which a fork's child is known. */
+static int set_fork_mark(struct gt_remote *remote, const struct gt_agent *agent,
+			 struct gt_message *message)
+{
+	const uint64_t page = agent->image + agent->header.fork_offset;
+	const uint64_t mark = GRAFTRACE_FORK_TOLD;
+	int64_t result = 0;
+	int error = remote_call(remote, &result, message, SYS_madvise, page, PAGE, MADV_WIPEONFORK,
+				0, 0, 0);
+
+	if (!error && result)
+		error = gt_fail(message, GT_ENOTSUP,
+				"process %d cannot have memory that fork wipes (Linux 4.14): %s",
+				(int)remote->process->pid, strerror((int)-result));
+	if (!error && gt_process_write(remote->process, page, &mark, sizeof(mark)))
+		error = gt_fail(message, GT_EIO, "cannot write the agent into process %d",
+				(int)remote->process->pid);
+	return error;
+}
+
 int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint64_t tsc_per_ms,
 		    struct gt_agent *agent, struct gt_message *message)
 {
@@ -316,6 +337,8 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 	    gt_process_write(process, agent->image, gt_agent_image, agent->header.file_bytes))
 		error = gt_fail(message, GT_EIO, "cannot write the agent into process %d",
 				(int)process->pid);
+	if (!error)
+		error = set_fork_mark(remote, agent, message);
 	if (!error)
 		error = map_arena(remote, arena, agent->image + agent->header.state_offset,
 				  &agent->arena, message);

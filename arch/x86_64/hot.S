@@ -216,7 +216,13 @@ entry_other:
 #ifdef GT_KERNEL
 1:	LEAVE_UNTRACED
 #else
+	/* A stop is one thread's: it may be the block that a new one has inherited. */
 entry_stopped:
+	push %rax
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	pop %rax
+	jne entry_not_mine
 	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
 	jnz 1f
 	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
@@ -227,19 +233,11 @@ entry_stopped:
 	pop %rax
 	stc
 	ret
-1:	testl $GT_STOP_LEFT_OUT, T(GT_THREAD_STOP)
-	jnz entry_left_out
-	stc
+1:	stc
 	ret
-	/* That is said of one thread: it may be the block that a new one has inherited. */
-entry_left_out:
+entry_not_mine:
 	SAVE
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	jne entry_slow
-	RESTORE
-	stc
-	ret
+	jmp entry_slow
 #endif
 
 	/* Below a function of set_graph_notrace, if that is still what runs: a longjmp may have left it,
@@ -333,11 +331,7 @@ gt_hot_entry_only:
 #ifdef GT_KERNEL
 	LEAVE_UNTRACED
 #else
-	testl $GT_STOP_LEFT_OUT, T(GT_THREAD_STOP)
-	jnz 3f
-	stc
-	ret
-3:	push %rax
+	push %rax			/* as at entry_stopped */
 	mov %fs:0, %rax
 	cmp T(GT_THREAD_OWNER), %rax
 	pop %rax

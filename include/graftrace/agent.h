@@ -71,7 +71,16 @@ struct graftrace_agent_image {
 	uint32_t trap_entry;	/* the handler of SIGTRAP … */
 	uint32_t trap_restorer; /* … and what it returns to */
 	uint32_t resolver;	/* uint64_t (*)(uint64_t return_slot): where the real address is */
-	uint32_t reserved[2];
+	uint32_t fork_offset;	/* a page; enum graftrace_fork_mark in its first 8 bytes */
+	uint32_t reserved;
+};
+
+/* Whoever puts the image somewhere has the page wiped by fork (MADV_WIPEONFORK), and sets the mark
+ * before anything that is traced can run: a fork's child is known by finding it wiped. */
+enum graftrace_fork_mark {
+	GRAFTRACE_FORK_CHILD = 0,
+	GRAFTRACE_FORK_TOLD = 1,
+	GRAFTRACE_FORK_CLAIMED = 2, /* a thread of the child is telling of it */
 };
 
 /* Page 0 of a region; written by the host through /proc/PID/mem. */
@@ -142,6 +151,7 @@ enum graftrace_hook {
 	GRAFTRACE_HOOK_SIGWAIT = 16,	/* sigwait, sigwaitinfo, sigtimedwait: rdi = set */
 	GRAFTRACE_HOOK_SYSCALL = 17,	/* syscall: rdi = number, rsi … = arguments */
 	/* prctl: edi = what, rsi and rdx. It may be a sandbox that the thread is about to enter. */
+	GRAFTRACE_HOOK_THREAD = 19, /* pthread_create */
 	GRAFTRACE_HOOK_PRCTL = 18,
 };
 

@@ -23,12 +23,18 @@ struct gt_hook_frame {
 void gt_signals_mask(uint64_t *saved);
 void gt_signals_restore(const uint64_t *saved);
 
+extern struct gt_thread gt_null_block;
+
 /* threads.c */
 /* The valid block of the running thread, made if it has none. NULL: none can be had. */
 struct gt_thread *gt_threads_current(void);
 /* The same, but never makes one. */
 struct gt_thread *gt_threads_try_current(void);
 uint64_t gt_threads_pointer(void); /* %fs:0 */
+/* The running thread makes another one. Signals masked. What the new one inherits must not be the
+ * block of a thread that may have ended: by its creator's stack it could have that one's thread
+ * pointer, too, and would be taken for it. */
+void gt_threads_before_new(void);
 /* Whether this is a child that runs in its parent's memory (vfork, posix_spawn). */
 bool gt_threads_is_vfork_child(void);
 

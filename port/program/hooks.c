@@ -55,6 +55,16 @@ static void switch_stack(uint64_t left, uint64_t sp)
 	gt_signals_restore(&saved);
 }
 
+static void on_new_thread(void)
+{
+	uint64_t saved;
+	if (gt_agent_sandboxed())
+		return;
+	gt_signals_mask(&saved);
+	gt_threads_before_new();
+	gt_signals_restore(&saved);
+}
+
 /* The caller may be a vfork child on its parent's stack: frames that are open now never return when
  * the exec succeeds, and the parent has to look before it trusts them. */
 static void expect_stale_frames(void)
@@ -289,6 +299,9 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		return gt_traps_syscall(frame);
 	case GRAFTRACE_HOOK_PRCTL:
 		on_prctl(frame->rdi, frame->rsi, frame->rdx);
+		return 0;
+	case GRAFTRACE_HOOK_THREAD:
+		on_new_thread();
 		return 0;
 	case GRAFTRACE_HOOK_BACKTRACE:
 		on_backtrace(frame);

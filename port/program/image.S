@@ -25,6 +25,7 @@ gt_image_tail:
 	AT_TAIL(gt_trap_entry)
 	AT_TAIL(gt_trap_restorer)
 	AT_TAIL(gt_agent_resolve)
-	.long 0, 0
+	AT_TAIL(gt_image_fork)
+	.long 0
 
 	.section .note.GNU-stack, "", @progbits

@@ -9,9 +9,11 @@
  * came, starts with none; what must survive (frames, contexts) lies in `struct home`. Blocks are
  * never unmapped: some thread's inherited %gs may still point there.
  *
- * The owner of the first block is a marker that tells a fork's child of it: wiped there, and set
- * wherever else somebody can see it. The one thread that finds it wiped and claims it (claim_child)
- * takes the locks from threads that are not here, and frees what was theirs; all others wait.
+ * A fork's child is known by a mark in a page of the image, which fork wipes and which was set
+ * before any thread could look. The one thread that finds it wiped and claims it (claim_child)
+ * takes the locks from threads that are not here, and frees what was theirs; all others wait. Since
+ * a fork can come at any instruction of another thread, what is freed is first taken out of its
+ * home.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -21,7 +23,7 @@
 #define CHUNK_BLOCKS 256
 #define CHUNKS	     128
 
-enum { MARKER_WIPED, MARKER_SET, MARKER_CLAIMED };
+extern uint64_t gt_image_fork[] __attribute__((visibility("hidden")));
 
 /* The part of a thread that survives a fork. */
 struct home {
@@ -30,12 +32,13 @@ struct home {
 	struct gt_context *running;
 	struct graftrace_stream *stream;
 	struct graftrace_profile_entry **profile; /* gt_thread.profile */
+	uint64_t pointer;			  /* gt_threads_pointer() */
 	uint32_t generation;			  /* of the stream, as this thread claimed it */
 	uint32_t tid;				  /* 0 = free */
 };
 
 static struct {
-	struct gt_thread *blocks; /* the first of the first chunk is the fork marker */
+	struct gt_thread *blocks;
 	struct home *homes;
 } chunks[CHUNKS];
 static uint32_t chunk_count;
@@ -89,32 +92,25 @@ struct gt_thread *gt_threads_try_current(void)
 	return self;
 }
 
-static uint64_t *marker(void)
-{
-	return &chunks[0].blocks[0].owner;
-}
-
 bool gt_threads_is_vfork_child(void)
 {
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
-	/* Behind the marker, process_id is this process's unless it shares another one's memory. */
-	return __atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE) != 0 &&
-	       __atomic_load_n(marker(), __ATOMIC_ACQUIRE) == MARKER_SET && pid != process_id;
+	/* Where the mark is set, process_id is this process's unless it shares another's memory. */
+	return __atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE) == GRAFTRACE_FORK_TOLD &&
+	       process_id != 0 && pid != process_id;
 }
 
 /* Is this a fork's child, and nobody has told of it before? Then the caller does, and sets the
- * marker. Signals are masked: what is waited for is at work. */
+ * mark. Signals are masked: what is waited for is at work. */
 static bool claim_child(void)
 {
-	uint64_t seen = MARKER_WIPED;
-	if (__atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE) == 0)
-		return false;
-	if (__atomic_compare_exchange_n(marker(), &seen, MARKER_CLAIMED, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
+	uint64_t seen = GRAFTRACE_FORK_CHILD;
+	if (__atomic_compare_exchange_n(gt_image_fork, &seen, GRAFTRACE_FORK_CLAIMED, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return true;
-	while (seen == MARKER_CLAIMED) {
+	while (seen == GRAFTRACE_FORK_CLAIMED) {
 		gt_syscall3(SYS_SCHED_YIELD, 0, 0, 0);
-		seen = __atomic_load_n(marker(), __ATOMIC_ACQUIRE);
+		seen = __atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE);
 	}
 	return false;
 }
@@ -124,7 +120,6 @@ uint32_t gt_port_context_number(void)
 	return 0x80000000u | __atomic_add_fetch(&context_numbers, 1, __ATOMIC_RELAXED);
 }
 
-/* The lock is held, but who looks for the marker has no lock: it is set before it can be seen. */
 static bool add_chunk(void)
 {
 	if (chunk_count == CHUNKS)
@@ -141,10 +136,6 @@ static bool add_chunk(void)
 		homes[i].block = &blocks[i];
 	chunks[chunk_count].blocks = blocks;
 	chunks[chunk_count].homes = homes;
-	if (chunk_count == 0) {
-		homes[0].tid = ~0u; /* the marker */
-		blocks[0].owner = MARKER_SET;
-	}
 	__atomic_store_n(&chunk_count, chunk_count + 1, __ATOMIC_RELEASE);
 	return true;
 }
@@ -169,18 +160,22 @@ static struct home *home_of(uint64_t block)
 static void free_home_locked(struct home *home)
 {
 	struct gt_context *base = &home->base;
+	uint64_t low = base->win_low, high = base->win_high;
+	struct gt_frame *frames = base->frames;
+	struct graftrace_profile_entry **profile = home->profile;
 	gt_context_forget_locked(base);
-	gt_mirror_close(base->win_low, base->win_high);
-	/* Who takes this home over has no window yet, and its process may fork before it has one:
-	 * the child frees it again. */
+	/* Out of the home first: the child of a fork that comes in between frees it again. */
+	home->running = NULL;
+	home->profile = NULL;
 	base->win_low = base->win_high = 0;
-	if (base->frames != base->small && base->frames != NULL)
-		gt_port_release(base->frames, base->capacity * sizeof(*base->frames));
 	base->frames = NULL;
-	gt_profile_release(&home->profile);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	gt_mirror_close(low, high);
+	if (frames != base->small && frames != NULL)
+		gt_port_release(frames, base->capacity * sizeof(*frames));
+	gt_profile_release(&profile);
 	home->block->owner = 0;
 	home->stream = NULL;
-	home->running = NULL;
 	home->tid = 0;
 }
 
@@ -193,7 +188,7 @@ static void collect_locked(uint32_t pid)
 		collector = (collector + 1) % total;
 		struct home *home =
 			&chunks[collector / CHUNK_BLOCKS].homes[collector % CHUNK_BLOCKS];
-		if (home->tid == 0 || home->tid == ~0u)
+		if (home->tid == 0)
 			continue;
 		looked++;
 		if (gt_syscall3(SYS_TGKILL, pid, home->tid, 0) != -3 /* ESRCH */)
@@ -254,27 +249,41 @@ static void find_stack(struct gt_context *base, bool initial)
 }
 
 /* The child of a fork: only the thread that called it is here. Its frames are kept, all else is
- * free. */
-static struct home *adopt_locked(void)
+ * free. A new thread of the child cannot know whether the home that its creator had was its own. */
+static struct home *adopt_locked(bool is_new)
 {
 	struct home *home = home_of(get_gs());
+	if (home != NULL && (home->tid == 0 || (!is_new && home->pointer != gt_threads_pointer())))
+		home = NULL;
 	for (uint32_t i = 0; i < chunk_count; i++) {
 		for (uint32_t j = 0; j < CHUNK_BLOCKS; j++) {
 			struct home *other = &chunks[i].homes[j];
-			if (other != home && other->tid != 0 && other->tid != ~0u)
+			if (other != home && other->tid != 0)
 				free_home_locked(other);
 		}
 	}
-	if (home != NULL && home->tid == ~0u)
-		home = NULL;
 	return home;
+}
+
+/* A child of vfork spoke for a process that had not told of itself, took it for its own, and is
+ * gone: what it left is this process's. */
+static void inherit_locked(uint32_t pid)
+{
+	uint32_t gone = process_id;
+	if (gt_syscall3(SYS_TGKILL, gone, gone, 0) != -3 /* ESRCH */)
+		return;
+	process_id = pid;
+	for (uint32_t i = 0; i < chunk_count; i++)
+		for (uint32_t j = 0; j < CHUNK_BLOCKS; j++)
+			if (chunks[i].homes[j].tid == gone)
+				chunks[i].homes[j].tid = pid;
 }
 
 /* Who made this thread: its %gs, which the new one has inherited. 0: nobody who was traced. */
 static uint32_t creator_of_thread(void)
 {
 	const struct home *home = home_of(get_gs());
-	return home != NULL && home->tid != ~0u ? home->tid : 0;
+	return home != NULL ? home->tid : 0;
 }
 
 /* set_ftrace_pid and its opposite. The thread comes into the lists that its creator is in, if
@@ -329,11 +338,11 @@ static struct gt_thread *make_current(void)
 	gt_port_lock();
 	if (process_id == 0 || wiped)
 		process_id = pid;
-	if (chunk_count == 0 && !add_chunk())
-		goto fail;
+	else if (pid != process_id)
+		inherit_locked(pid);
 	uint32_t forked = 0;
 	if (wiped) {
-		home = adopt_locked();
+		home = adopt_locked(tid != pid);
 		forked = home != NULL ? home->tid : 0;
 		if (home != NULL && tid != pid) {
 			/* The forked thread, whose %gs this new one inherited, has called nothing
@@ -344,13 +353,15 @@ static struct gt_thread *make_current(void)
 		}
 	} else if (tid == pid) {
 		home = home_of(get_gs());
-		if (home != NULL && (home->tid != tid || home->block->owner != 0))
+		if (home != NULL && (home->tid != tid || home->block->owner != 0 ||
+				     home->pointer != gt_threads_pointer()))
 			home = NULL;
 	}
 	if (wiped)
-		__atomic_store_n(marker(), MARKER_SET, __ATOMIC_RELEASE);
-	if (pid != process_id)
-		pid = tid = process_id; /* a vfork child speaks for its parent */
+		__atomic_store_n(gt_image_fork, GRAFTRACE_FORK_TOLD, __ATOMIC_RELEASE);
+	bool is_vfork_child = pid != process_id;
+	if (is_vfork_child)
+		pid = tid = process_id; /* it speaks for its parent */
 	bool adopted = home != NULL;
 	if (adopted) {
 		gt_profile_release(&home->profile); /* its pages are the parent's */
@@ -360,7 +371,9 @@ static struct gt_thread *make_current(void)
 			goto fail;
 	}
 	home->tid = tid;
-	collect_locked(pid);
+	home->pointer = gt_threads_pointer();
+	if (!is_vfork_child) /* which may not see them, in a namespace of its own */
+		collect_locked(pid);
 	gt_port_unlock();
 
 	struct gt_thread *thread = home->block;
@@ -411,6 +424,18 @@ static struct gt_thread *make_current(void)
 fail:
 	gt_port_unlock();
 	return NULL;
+}
+
+void gt_threads_before_new(void)
+{
+	uint64_t owner, self;
+	__asm__ volatile("mov %%gs:0, %0" : "=r"(owner));
+	__asm__ volatile("mov %%gs:%c1, %0" : "=r"(self) : "i"(offsetof(struct gt_thread, self)));
+	if (owner == gt_threads_pointer() || self == 0)
+		return;
+	if (__atomic_load_n(&gt_port_arena()->children_follow, __ATOMIC_RELAXED) == 0 ||
+	    make_current() == NULL)
+		set_gs((uint64_t)&gt_null_block);
 }
 
 struct gt_thread *gt_threads_current(void)

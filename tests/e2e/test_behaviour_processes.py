@@ -87,3 +87,11 @@ def test_first_calls_of_threads_at_once(graftrace, compile, who, calls):
     for after_us in range(0, 300, 25):
         done = graftrace("record", "-l", "leaf", program, who, after_us, code=5)
         assert f"graftrace: {calls} calls," in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("kind, calls", [("thread", "10"), ("vfork", "6")])
+def test_who_inherits_a_block_is_not_taken_for_its_owner(graftrace, compile, kind, calls):
+    source = (behaviour.PROGRAMS / "heirs.c").read_text()
+    program = compile(source, "-O1", "-pthread", "-fpatchable-function-entry=5")
+    done = graftrace("record", "-l", "leaf", "-l", "wait_inside", "-l", "fork_twice", program, kind, code=5)
+    assert f"graftrace: {calls} calls," in done.stderr, done.stderr

@@ -141,6 +141,9 @@ void engine_start(const struct engine_options *options)
 	if (image == MAP_FAILED)
 		die("image");
 	memcpy(image, gt_agent_image, header->file_bytes);
+	if (madvise(image + header->fork_offset, 4096, MADV_WIPEONFORK) != 0)
+		die("fork page");
+	*(uint64_t *)(image + header->fork_offset) = GRAFTRACE_FORK_TOLD;
 	region = map_near((uint64_t)engine_start, REGION_BYTES);
 	memcpy(region + GRAFTRACE_REGION_HOT_OFFSET, image + header->hot_source, header->hot_bytes);
 
