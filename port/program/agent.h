@@ -35,6 +35,9 @@ uint64_t gt_threads_pointer(void); /* %fs:0 */
  * block of a thread that may have ended: by its creator's stack it could have that one's thread
  * pointer, too, and would be taken for it. */
 void gt_threads_before_new(void);
+/* Before the lock of port.h is taken by who may not have a block: a fork's child that nobody has
+ * told of takes its locks back. Signals masked. */
+void gt_threads_tell_of_fork(void);
 /* Whether this is a child that runs in its parent's memory (vfork, posix_spawn). */
 bool gt_threads_is_vfork_child(void);
 

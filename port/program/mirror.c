@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mirror of stacks: for a return slot at address s the real return address lies at s XOR 1
- * << 46. It is mapped in granules of 64 KiB as stacks are used, and counted by the contexts that
- * use them, so that dead threads' mirrors go (each costs a page, a page-table page and time at
- * every fork).
+ * The mirror of stacks: for a return slot the real return address lies at gt_program_mirror(slot),
+ * in the granule that is 1 << 46 away. It is mapped in granules of 64 KiB as stacks are used, and
+ * counted by the contexts that use them, so that dead threads' mirrors go (each costs a page, a
+ * page-table page and time at every fork).
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"

@@ -19,6 +19,7 @@
 #include "core/record/port.h"
 #include <graftrace/selected.h>
 #include "port/program/syscall.h"
+#include "port/program/traps.h"
 
 #define CHUNK_BLOCKS 256
 #define CHUNKS	     128
@@ -113,6 +114,12 @@ static bool claim_child(void)
 		seen = __atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE);
 	}
 	return false;
+}
+
+void gt_threads_tell_of_fork(void)
+{
+	if (__atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE) != GRAFTRACE_FORK_TOLD)
+		gt_threads_current();
 }
 
 uint32_t gt_port_context_number(void)
@@ -333,8 +340,10 @@ static struct gt_thread *make_current(void)
 	struct home *home = NULL;
 	uint32_t parent = process_id;
 
-	if (wiped)
+	if (wiped) {
 		gt_lock_reset();
+		gt_traps_forked();
+	}
 	gt_port_lock();
 	if (process_id == 0 || wiped)
 		process_id = pid;

@@ -71,7 +71,6 @@ static uint64_t masks[MASKS][SIGSET_WORDS];
 /* The same as pselect6(2) takes them: with their size. */
 static uint64_t sized_masks[MASKS][2];
 static uint32_t mask_count;
-static uint32_t mask_lock;
 /* The SIGTRAP that was sent last while it was blocked. */
 static struct siginfo kept;
 
@@ -115,10 +114,22 @@ static struct kernel_action programs_action(void)
 }
 
 /* With signals masked: one that nests would wait for itself. */
+static void lock_tables(void)
+{
+	gt_threads_tell_of_fork();
+	gt_port_lock();
+}
+
+void gt_traps_forked(void)
+{
+	uint32_t *sequence = &traps()->sequence;
+	*sequence = (*sequence + 1) & ~1u;
+}
+
 static void set_programs_action(const struct kernel_action *action)
 {
 	struct graftrace_traps *state = traps();
-	gt_port_lock();
+	lock_tables();
 	__atomic_fetch_add(&state->sequence, 1, __ATOMIC_SEQ_CST);
 	state->handler = action->handler;
 	state->flags = action->flags;
@@ -186,8 +197,7 @@ static uint64_t *lasting_mask(uint64_t signals)
 	uint64_t saved;
 	uint64_t *found = NULL;
 	gt_signals_mask(&saved);
-	while (__atomic_exchange_n(&mask_lock, 1, __ATOMIC_ACQUIRE))
-		gt_syscall3(SYS_SCHED_YIELD, 0, 0, 0);
+	lock_tables();
 	for (uint32_t i = 0; i < mask_count && found == NULL; i++)
 		if (masks[i][0] == signals)
 			found = masks[i];
@@ -198,7 +208,7 @@ static uint64_t *lasting_mask(uint64_t signals)
 		found = masks[mask_count - 1];
 		found[0] = signals;
 	}
-	__atomic_store_n(&mask_lock, 0, __ATOMIC_RELEASE);
+	gt_port_unlock();
 	gt_signals_restore(&saved);
 	return found;
 }

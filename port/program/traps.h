@@ -9,6 +9,8 @@
 
 #include "port/program/agent.h"
 
+/* In a fork's child: a thread that is not here may have been changing the program's action. */
+void gt_traps_forked(void);
 int gt_traps_sigaction(struct gt_hook_frame *frame, uint64_t body);
 int gt_traps_sigmask(struct gt_hook_frame *frame);
 void gt_traps_wait_mask(struct gt_hook_frame *frame, uint64_t which);
