@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PF_KTHREAD 0x00200000u /* linux/sched.h */
+
 /* The fields of /proc/PID/status that matter. */
 struct status {
 	char name[32];
@@ -27,7 +29,7 @@ struct status {
 	long tracer;
 	long uids[3]; /* real, effective, saved */
 	long gids[3];
-	bool kernel_thread;
+	bool has_memory;
 	int seccomp;
 };
 
@@ -67,7 +69,7 @@ static bool read_status(pid_t pid, pid_t tid, struct status *status)
 		status->uids[i] = field(text, "\nUid:", i);
 		status->gids[i] = field(text, "\nGid:", i);
 	}
-	status->kernel_thread = !strstr(text, "\nVmSize:") && status->state != 'Z';
+	status->has_memory = strstr(text, "\nVmSize:") != NULL;
 	status->seccomp = (int)field(text, "\nSeccomp:", 0);
 	return true;
 }
@@ -78,6 +80,17 @@ static const char *name_of(pid_t pid, char name[64])
 		return "?";
 	name[strcspn(name, "\n")] = 0;
 	return name;
+}
+
+/* proc(5), stat: the sixth field behind the name. */
+static bool is_kernel_thread(pid_t pid)
+{
+	char text[1024];
+	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
+	unsigned flags = 0;
+
+	return fields && sscanf(fields, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+	       flags & PF_KTHREAD;
 }
 
 static int check_state(pid_t pid, const struct status *status, struct gt_message *message)
@@ -94,7 +107,10 @@ static int check_state(pid_t pid, const struct status *status, struct gt_message
 			message, GT_EGONE,
 			"process %d (%s) has ended; its parent %ld has not waited for it yet",
 			(int)pid, status->name, status->parent);
-	if (status->kernel_thread)
+	if (!status->has_memory && !is_kernel_thread(pid))
+		return gt_fail(message, GT_EGONE, "process %d (%s) has ended", (int)pid,
+			       status->name);
+	if (!status->has_memory)
 		return gt_fail(message, GT_ENOTSUP,
 			       "process %d (%s) is a thread of the kernel: it has no program to "
 			       "trace",

@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	long first = argc > 2 ? atol(argv[2]) : 0, second = argc > 3 ? atol(argv[3]) : 0;
 
-	alarm(60); /* a test that fails leaves nothing running */
+	alarm(240); /* a test that fails leaves nothing running */
 	if (strcmp(what, "exit") == 0)
 		return (int)first;
 	if (strcmp(what, "kill") == 0)
