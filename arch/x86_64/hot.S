@@ -63,6 +63,13 @@
 	mov %fs:0, %rax;			\
 	cmp T(GT_THREAD_OWNER), %rax;		\
 	jne otherwise
+/* The same before SAVE, keeping all registers. */
+#define CHECK_OWNER_OF_STOP(otherwise)		\
+	push %rax;				\
+	mov %fs:0, %rax;			\
+	cmp T(GT_THREAD_OWNER), %rax;		\
+	pop %rax;				\
+	jne otherwise
 #endif
 #define T(field)      %gs:(field)
 
@@ -218,11 +225,7 @@ entry_other:
 #else
 	/* A stop is one thread's: it may be the block that a new one has inherited. */
 entry_stopped:
-	push %rax
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	pop %rax
-	jne entry_not_mine
+	CHECK_OWNER_OF_STOP(entry_not_mine)
 	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
 	jnz 1f
 	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
@@ -331,11 +334,7 @@ gt_hot_entry_only:
 #ifdef GT_KERNEL
 	LEAVE_UNTRACED
 #else
-	push %rax			/* as at entry_stopped */
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	pop %rax
-	jne 2b
+	CHECK_OWNER_OF_STOP(2b)
 	stc
 	ret
 #endif

@@ -360,14 +360,13 @@ static struct gt_thread *make_current(void)
 			home->stream = NULL;
 			home = NULL;
 		}
+		__atomic_store_n(gt_image_fork, GRAFTRACE_FORK_TOLD, __ATOMIC_RELEASE);
 	} else if (tid == pid) {
 		home = home_of(get_gs());
 		if (home != NULL && (home->tid != tid || home->block->owner != 0 ||
 				     home->pointer != gt_threads_pointer()))
 			home = NULL;
 	}
-	if (wiped)
-		__atomic_store_n(gt_image_fork, GRAFTRACE_FORK_TOLD, __ATOMIC_RELEASE);
 	bool is_vfork_child = pid != process_id;
 	if (is_vfork_child)
 		pid = tid = process_id; /* it speaks for its parent */

@@ -73,7 +73,6 @@ bool paging_map(uint64_t address, uint64_t physical, uint64_t bytes, uint64_t fl
 		done = entry != NULL;
 		if (done)
 			*entry = physical | bits | (large ? LARGE : 0);
-		forget(address); /* what another processor took away */
 		address += size;
 		physical += size;
 		bytes -= size;
@@ -127,6 +126,8 @@ void paging_write_text(void *text, const void *bytes, size_t count)
 	uint64_t length = offset + count > PAGE_BYTES ? 2 * PAGE_BYTES : PAGE_BYTES;
 	if (!paging_map(ALIAS, physical - offset, length, MAP_WRITE))
 		crash("paging: no memory for the alias of text");
+	for (uint64_t at = 0; at < length; at += PAGE_BYTES)
+		forget(ALIAS + at); /* who wrote before may have been another processor */
 	memcpy((void *)(ALIAS + offset), bytes, count);
 	paging_unmap(ALIAS, length);
 	spin_unlock(&alias_lock, saved);

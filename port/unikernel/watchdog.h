@@ -3,8 +3,7 @@
 #ifndef PORT_UNIKERNEL_WATCHDOG_H
 #define PORT_UNIKERNEL_WATCHDOG_H
 
-/* Starts its thread. Once. */
-void watchdog_start(void);
+void watchdog_start(void); /* its thread, once */
 /* Starts a processor's look at the next one. Once, by its idle thread, which never leaves it. */
 void watchdog_cpu_start(void);
 
