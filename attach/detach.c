@@ -14,6 +14,7 @@
 #include "attach/editor.h"
 #include "attach/proc.h"
 #include "attach/resolver.h"
+#include "attach/tracer.h"
 #include "attach/world.h"
 
 #include <stdlib.h>
@@ -366,8 +367,8 @@ static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t l
 	return true;
 }
 
-int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
-		      enum gt_detach_left *left, struct gt_message *message)
+static int detach(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
+		  enum gt_detach_left *left, struct gt_message *message)
 {
 	struct gt_detach *out = calloc(1, sizeof(*out));
 	uint64_t start = gt_monotonic_ms(), magic = 0;
@@ -408,4 +409,27 @@ int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int 
 	free(out->threads);
 	free(out);
 	return error;
+}
+
+struct detach_work {
+	struct gt_process *process;
+	struct gt_tracee *tracee;
+	int limit_ms;
+	enum gt_detach_left *left;
+	struct gt_message *message;
+};
+
+static int detach_work(void *data)
+{
+	const struct detach_work *work = data;
+
+	return detach(work->process, work->tracee, work->limit_ms, work->left, work->message);
+}
+
+int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
+		      enum gt_detach_left *left, struct gt_message *message)
+{
+	struct detach_work work = { process, tracee, limit_ms, left, message };
+
+	return gt_tracer_run(detach_work, &work);
 }

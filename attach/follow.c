@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The processes of a session: what they ask for by mail (new objects, exec, fork), their ends and
- * their threads' ends. Under the session's lock, from the thread that polls: it is the tracer of a
- * process for as long as an exec is under way.
+ * their threads' ends. Under the session's lock, from the thread that polls, and those that it
+ * waits for (tracer.h).
  *
  * What mail says is not believed: a process counts as ours only if it has our arena mapped.
  */
@@ -11,6 +11,7 @@
 #include "attach/session_private.h"
 #include "attach/detach.h"
 #include "attach/rules.h"
+#include "attach/tracer.h"
 
 #include <elf.h>
 #include <dirent.h>
@@ -356,8 +357,10 @@ static void ends_of_threads(struct gt_session *session, uint64_t now)
  */
 struct exec {
 	struct gt_session *session;
+	struct graftrace_mail *mail;
 	pid_t pid;
 	pid_t tid;
+	bool answered; /* `mail` is */
 	bool entered;
 	unsigned calls;
 };
@@ -550,10 +553,8 @@ static int follow_exec(struct exec *exec)
 		}
 		now = gt_monotonic_ns();
 		if (now - start > EXEC_NS) {
-			/* Its exec hangs (a dead file server), or it is doing something else. */
-			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-			nanosleep(&nap, NULL);
-			gt_thread_detach(tid);
+			/* Its exec hangs (a dead file server), or it is doing something else: the
+			 * end of this thread lets it go. */
 			return 0;
 		}
 		if (now - last_pass > 1000000) {
@@ -581,10 +582,21 @@ void gt_follow_answer(struct graftrace_mail *mail)
 }
 
 /* *answered: it is, and the slot may hold the next letter already. */
+static int exec_work(void *data)
+{
+	struct exec *exec = data;
+
+	if (gt_thread_stop(exec->tid, PTRACE_O_TRACEEXEC, NULL))
+		return 0;
+	gt_follow_answer(exec->mail);
+	exec->answered = true;
+	return follow_exec(exec);
+}
+
 static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_t pid, pid_t tid,
 		   bool *answered)
 {
-	struct exec exec = { .session = session, .pid = pid, .tid = tid };
+	struct exec exec = { .session = session, .mail = mail, .pid = pid, .tid = tid };
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 	int error;
 
@@ -594,14 +606,9 @@ static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_
 	/* vfork children are no tracees of ours yet, but share the arena. */
 	if (!is_thread_of(pid, tid) || (!tracee && !is_ours(session, pid)))
 		return 0;
-	error = gt_thread_stop(tid, PTRACE_O_TRACEEXEC, NULL);
-	if (error == GT_EBUSY)
-		gt_thread_detach(tid);
-	if (error)
-		return 0;
-	gt_follow_answer(mail);
-	*answered = true;
-	return follow_exec(&exec);
+	error = gt_tracer_run(exec_work, &exec);
+	*answered = exec.answered;
+	return error;
 }
 
 static int on_objects(struct gt_session *session, const struct graftrace_mail *mail, pid_t pid,

@@ -7,6 +7,7 @@
 #include "attach/detach.h"
 #include "attach/refuse.h"
 #include "attach/session_private.h"
+#include "attach/tracer.h"
 
 #include <stdlib.h>
 
@@ -131,8 +132,18 @@ close:
 	return error;
 }
 
-static int attach_process(struct gt_session *session, pid_t pid, struct gt_message *message)
+struct attach_work {
+	struct gt_session *session;
+	pid_t pid;
+	struct gt_message *message;
+};
+
+static int attach_work(void *data)
 {
+	const struct attach_work *work = data;
+	struct gt_session *session = work->session;
+	struct gt_message *message = work->message;
+	pid_t pid = work->pid;
 	struct gt_tracee *tracee;
 	enum gt_detach_left left;
 	int error, again;
@@ -176,6 +187,13 @@ static int attach_process(struct gt_session *session, pid_t pid, struct gt_messa
 			return error;
 	}
 	return error;
+}
+
+static int attach_process(struct gt_session *session, pid_t pid, struct gt_message *message)
+{
+	struct attach_work work = { session, pid, message };
+
+	return gt_tracer_run(attach_work, &work);
 }
 
 /* A child that was there before we came. What cannot be traced runs on, and so do the others. */

@@ -22,7 +22,8 @@ struct gt_process;
 
 /* Seizes and stops thread tid. options: PTRACE_O_…. GT_EGONE: it has ended; GT_EPERM: someone else
  * traces it, or may not; GT_EBUSY: it sleeps in the kernel where no stop reaches it (a parent in
- * vfork): it stays seized and stops before its next instruction: gt_thread_detach later. */
+ * vfork): it stays seized and stops before its next instruction; gt_thread_detach later, or the end
+ * of this thread of ours (tracer.h), lets it go. */
 int gt_thread_stop(pid_t tid, int options, struct gt_message *message);
 
 /* No thread of the process runs its code any more: each is gone, a zombie, or on its way there. */
@@ -91,10 +92,10 @@ struct gt_stopped_threads {
 };
 
 /* Stops the world: repeats until a pass over the threads finds no new one. On error none is left
- * stopped. process->stopped is set. */
+ * stopped. process->stopped is set, to 0 if all are late. Within gt_tracer_run(). */
 int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threads,
 		    struct gt_message *message);
-/* Lets all go; waits for the late ones (a bounded time; then they stay seized until they come). */
+/* Lets all go; waits for the late ones (a bounded time; then they stay seized: gt_thread_stop). */
 void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *threads);
 
 #endif

@@ -9,6 +9,7 @@
 #include "attach/patch.h"
 #include "attach/rules.h"
 #include "attach/seccomp.h"
+#include "attach/tracer.h"
 #include "attach/traps.h"
 
 #include <elf.h>
@@ -624,24 +625,32 @@ int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena 
 	return error ? error : take_breakpoints(tracee, selection, message);
 }
 
-int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
-		      struct gt_catalog *catalog, const struct gt_selection *selection,
-		      const struct gt_sink *sink, struct gt_message *message)
+struct objects_work {
+	struct gt_tracee *tracee;
+	pid_t tid;
+	const uint32_t *mail;
+	struct gt_catalog *catalog;
+	const struct gt_selection *selection;
+	const struct gt_sink *sink;
+	struct gt_message *message;
+};
+
+/* There are new ones. */
+static int objects_work(void *data)
 {
-	struct hands hands = { .tracee = tracee, .tid = tid };
-	bool any, copies;
+	const struct objects_work *work = data;
+	const struct gt_selection *selection = work->selection;
+	struct gt_catalog *catalog = work->catalog;
+	const struct gt_sink *sink = work->sink;
+	struct gt_message *message = work->message;
+	struct gt_tracee *tracee = work->tracee;
+	struct hands hands = { .tracee = tracee, .tid = work->tid };
+	bool copies = gt_copying_find(tracee);
 	int error;
 
-	if (!tracee->has_agent || tracee->clean)
-		return 0;
-	gt_edits_clear(&tracee->edits);
-	error = find_objects(tracee, catalog, &any, message);
-	if (error || !any)
-		return error;
-	copies = gt_copying_find(tracee);
 	/* Stopped, it cannot give up waiting and run into code that is being written. */
 	error = take_hands(&hands, message);
-	if (!error && __atomic_load_n(mail, __ATOMIC_ACQUIRE) != GRAFTRACE_MAIL_POSTED) {
+	if (!error && __atomic_load_n(work->mail, __ATOMIC_ACQUIRE) != GRAFTRACE_MAIL_POSTED) {
 		error = drop_hands(&hands, 0, message);
 		if (!error)
 			error = take_running(tracee, catalog, selection, sink, message);
@@ -657,8 +666,25 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
 		error = apply(tracee, message);
 	error = drop_hands(&hands, error, message);
 	if (!error && copies)
-		error = stop_taking_slots(tracee, selection, tid, message);
+		error = stop_taking_slots(tracee, selection, work->tid, message);
 	return error ? error : take_breakpoints(tracee, selection, message);
+}
+
+int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, const uint32_t *mail,
+		      struct gt_catalog *catalog, const struct gt_selection *selection,
+		      const struct gt_sink *sink, struct gt_message *message)
+{
+	struct objects_work work = { tracee, tid, mail, catalog, selection, sink, message };
+	bool any;
+	int error;
+
+	if (!tracee->has_agent || tracee->clean)
+		return 0;
+	gt_edits_clear(&tracee->edits);
+	error = find_objects(tracee, catalog, &any, message);
+	if (error || !any)
+		return error;
+	return gt_tracer_run(objects_work, &work);
 }
 
 int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
@@ -667,16 +693,32 @@ int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *select
 	return gt_tracee_select_words(tracee, selection, NULL, 0, message);
 }
 
+struct select_work {
+	struct gt_tracee *tracee;
+	const struct gt_selection *selection;
+	const char *const *words;
+	size_t count;
+	struct gt_message *message;
+};
+
+static int select_work(void *data)
+{
+	const struct select_work *work = data;
+	int error =
+		patch_all(work->tracee, work->selection, work->words, work->count, work->message);
+
+	return error ? error : take_breakpoints(work->tracee, work->selection, work->message);
+}
+
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
 			   const char *const *words, size_t count, struct gt_message *message)
 {
+	struct select_work work = { tracee, selection, words, count, message };
 	int error;
 
 	if (!tracee->has_agent || tracee->clean)
 		return 0;
-	error = patch_all(tracee, selection, words, count, message);
-	if (!error)
-		error = take_breakpoints(tracee, selection, message);
+	error = gt_tracer_run(select_work, &work);
 	/* A process that has ended needs no change. */
 	return error && gt_process_is_ending(&tracee->process) ? 0 : error;
 }

@@ -90,6 +90,7 @@ struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work wor
 	}
 	job->work = work;
 	job->request = request;
+	job->thread = fuse_req_ctx(request)->pid;
 	job->fuse = fuse;
 	job->info = *info;
 	job->file = (struct gt_fuse_file *)(uintptr_t)info->fh;
@@ -125,31 +126,103 @@ static bool is_traced(pid_t thread)
 	return found;
 }
 
-/*
- * A traced program may change its own tracing here. For that its threads have to stop, and the one
- * that has asked does not before it is answered. So what takes long is answered at once, as done,
- * if it is a traced thread that asks: reasons why it cannot be done come earlier. From the
- * receiving thread.
- */
-static void answer_traced(struct gt_fuse *fuse)
+/* A change is being made, and has been for a while. What follows is under the lock. */
+static bool takes_long(const struct gt_fuse *fuse)
 {
-	struct gt_fuse_job *job;
-	pid_t thread = 0;
+	return fuse->running != NULL && gt_monotonic_ms() - fuse->running_since_ms >= LONG_MS;
+}
 
-	pthread_mutex_lock(&fuse->lock);
-	job = fuse->running;
-	if (job != NULL && !job->answered && gt_monotonic_ms() - fuse->running_since_ms >= LONG_MS)
-		thread = fuse_req_ctx(job->request)->pid;
-	pthread_mutex_unlock(&fuse->lock);
-	if (thread == 0 || !is_traced(thread))
-		return;
-	pthread_mutex_lock(&fuse->lock);
-	if (fuse->running == job && !job->answered) {
+/* The line: the change that is being made, then all that waits for its end. */
+static struct gt_fuse_job *behind(const struct gt_fuse *fuse, const struct gt_fuse_job *job)
+{
+	return job == fuse->running ? fuse->first : job->next;
+}
+
+/* Only the receiving thread makes jobs: one that it has seen and that is done by now is nowhere. */
+static bool is_in_line(const struct gt_fuse *fuse, const struct gt_fuse_job *job)
+{
+	const struct gt_fuse_job *other = fuse->running;
+
+	while (other != NULL && other != job)
+		other = behind(fuse, other);
+	return other != NULL;
+}
+
+/* One of which it is not known yet whether a traced thread asks. */
+static struct gt_fuse_job *find_unknown(const struct gt_fuse *fuse)
+{
+	struct gt_fuse_job *job = fuse->running;
+
+	while (job != NULL && (job->answered || job->looked))
+		job = behind(fuse, job);
+	return job;
+}
+
+/* Its caller is in the kernel and waits. Returns whether the job is done with. */
+static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	if (job->changes) {
 		job->answered = true;
 		if (job->work == GT_FUSE_WRITE)
 			fuse_reply_write(job->request, job->bytes);
 		else
 			fuse_reply_err(job->request, 0);
+		return false;
+	}
+	/* Not begun, and something wants who asks: our stop, behind which the call is made again.
+	 */
+	if ((job->work != GT_FUSE_READ && job->work != GT_FUSE_OPEN) || job == fuse->running ||
+	    !fuse_req_interrupted(job->request))
+		return false;
+	fuse_reply_err(job->request, EINTR);
+	return true;
+}
+
+/* What has been answered and need not be done. */
+static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
+{
+	struct gt_fuse_job **link = &fuse->first, *before = NULL;
+
+	while (*link != job) {
+		before = *link;
+		link = &before->next;
+	}
+	*link = job->next;
+	if (fuse->last == job)
+		fuse->last = before;
+	if (job->work == GT_FUSE_OPEN)
+		free(job->file);
+	free(job);
+}
+
+/*
+ * A traced program may change its own tracing here. For that its threads have to stop, and one that
+ * has asked for something does not before it is answered. So while a change takes long, the traced
+ * threads that ask for it, or stand in line behind it, are answered: changes as done (reasons why
+ * they cannot be done come earlier), the rest, once it is interrupted, as if by a signal. From the
+ * receiving thread.
+ */
+static void answer_traced(struct gt_fuse *fuse)
+{
+	struct gt_fuse_job *job, *next;
+
+	pthread_mutex_lock(&fuse->lock);
+	while (takes_long(fuse) && (job = find_unknown(fuse)) != NULL) {
+		pid_t thread = job->thread;
+		bool traced;
+
+		pthread_mutex_unlock(&fuse->lock);
+		traced = is_traced(thread);
+		pthread_mutex_lock(&fuse->lock);
+		if (!is_in_line(fuse, job))
+			continue;
+		job->looked = true;
+		job->traced = traced;
+	}
+	for (job = takes_long(fuse) ? fuse->running : NULL; job != NULL; job = next) {
+		next = behind(fuse, job);
+		if (job->traced && !job->answered && answer_early(fuse, job))
+			leave_line(fuse, job);
 	}
 	pthread_mutex_unlock(&fuse->lock);
 }
@@ -174,7 +247,8 @@ static void end_change(struct gt_fuse *fuse)
 
 void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
-	job->changes = job->work == GT_FUSE_WRITE || job->work == GT_FUSE_FLUSH;
+	job->changes = job->work == GT_FUSE_WRITE || job->work == GT_FUSE_FLUSH ||
+		       job->work == GT_FUSE_RELEASE || job->work == GT_FUSE_REMOVE;
 	if (job->changes)
 		atomic_fetch_add(&fuse->changing, 1);
 	pthread_mutex_lock(&fuse->lock);

@@ -222,6 +222,7 @@ static void write_file(struct gt_fuse_job *job)
 	struct gt_fuse_file *file = job->file;
 	struct gt_message message = { "" };
 	int64_t taken = 0;
+	size_t done = 0;
 
 	if (!(file->access & GT_CONTROL_WRITE))
 		taken = GT_EINVAL;
@@ -230,15 +231,19 @@ static void write_file(struct gt_fuse_job *job)
 		taken = open_writer(file, false, &message);
 	if (taken == 0) {
 		file->tried = true;
-		name_writer(&file->writer.writer, fuse_req_ctx(job->request)->pid);
+		name_writer(&file->writer.writer, job->thread);
 		taken = gt_control_write(&file->writer, job->data, job->bytes, &message);
 	}
-	if (!gt_fuse_claim(job))
-		return;
-	if (taken < 0)
+	if (!gt_fuse_claim(job)) {
+		/* Who has asked was told that all of it is taken. */
+		while (taken > 0 && (done += (size_t)taken) < job->bytes)
+			taken = gt_control_write(&file->writer, job->data + done, job->bytes - done,
+						 &message);
+	} else if (taken < 0) {
 		fuse_reply_err(job->request, gt_fuse_errno(taken));
-	else
+	} else {
 		fuse_reply_write(job->request, (size_t)taken);
+	}
 }
 
 /* A descriptor is being closed, maybe not the last one: shells copy them about, so an opening that
@@ -286,7 +291,8 @@ static void close_file(struct gt_fuse *fuse, struct gt_fuse_file *file)
 static void release_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	close_file(fuse, job->file);
-	fuse_reply_err(job->request, 0);
+	if (gt_fuse_claim(job))
+		fuse_reply_err(job->request, 0);
 }
 
 void gt_fuse_close_files(struct gt_fuse *fuse)
@@ -387,7 +393,8 @@ static void remove_folder(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	struct gt_message message = { "" };
 	int error = gt_control_remove(fuse->control, job->data, strlen(job->data), &message);
 
-	fuse_reply_err(job->request, error != 0 ? gt_fuse_errno(error) : 0);
+	if (gt_fuse_claim(job))
+		fuse_reply_err(job->request, error != 0 ? gt_fuse_errno(error) : 0);
 }
 
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job)

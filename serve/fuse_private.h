@@ -76,7 +76,8 @@ enum gt_fuse_work {
 /* A request on its way to the working thread. */
 struct gt_fuse_job {
 	enum gt_fuse_work work;
-	fuse_req_t request;
+	fuse_req_t request; /* gone once it is answered */
+	pid_t thread;	    /* who asks */
 	struct fuse_file_info info;
 	struct gt_fuse_file *file;
 	struct gt_fuse *fuse;
@@ -85,6 +86,8 @@ struct gt_fuse_job {
 	size_t bytes;  /* to read, or of `data` */
 	bool changes;  /* it may change what is traced */
 	bool answered; /* under the lock */
+	bool looked;   /* the receiving thread's: `traced` is known */
+	bool traced;   /* … a traced thread asks */
 	struct gt_fuse_job *next;
 	char data[];
 };

@@ -383,6 +383,27 @@ def test_a_program_can_read_and_change_its_own_tracing(graftrace):
     assert not is_mounted(directory)
 
 
+def test_a_program_that_uses_its_files_holds_up_nobodys_change(graftrace):
+    directory = graftrace.directory / "tracing"
+    directory.mkdir()
+    process = graftrace.start("mount", directory, "-p", "function_graph", "--", "sh", "-c", """
+        until [ -e tracing/trace ]; do :; done
+        while [ ! -e end ]; do
+            read on < tracing/tracing_on || exit 10
+            echo hello > tracing/trace_marker || exit 11
+            (echo $on > tracing/tracing_on; read tracer < tracing/current_tracer) || exit 12
+        done
+        exit 4""")
+    wait_until((directory / "trace").exists, "the mount")
+    for turn in range(20):
+        tracer = ["nop", "function_graph", "function"][turn % 3] + "\n"
+        (directory / "current_tracer").write_text(tracer)
+        assert (directory / "current_tracer").read_text() == tracer
+    assert (directory / "error_log").read_text() == ""
+    (graftrace.directory / "end").touch()
+    assert process.wait(PATIENCE) == 4, process.stderr.read()
+
+
 # A recording
 
 

@@ -200,6 +200,18 @@ static int births(void)
 	return 0;
 }
 
+/* Sleeps for argv[2] ms in the kernel, where no stop reaches it; then ends with 7. */
+static int sleeps_in_vfork(long ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	if (vfork() == 0) {
+		nanosleep(&time, NULL);
+		_exit(0);
+	}
+	return 7;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -222,5 +234,7 @@ int main(int argc, char **argv)
 		return busy((int)first);
 	if (strcmp(what, "births") == 0)
 		return births();
+	if (strcmp(what, "vfork") == 0)
+		return sleeps_in_vfork(first);
 	return 99;
 }

@@ -24,6 +24,7 @@
 
 #include "attach/process.h"
 #include "attach/threads.h"
+#include "attach/tracer.h"
 #include "attach/world.h"
 
 #define ARGV(...) ((char *const[]){ __VA_ARGS__, NULL })
@@ -261,6 +262,28 @@ static void program_that_ends_while_it_is_stopped_keeps_its_status(void **state)
 	}
 }
 
+static int stop_in_vain(void *data)
+{
+	struct gt_stopped_threads threads;
+	struct gt_message message = { "" };
+	int error = gt_world_stop(data, &threads, 50, &message);
+
+	assert_non_null(strstr(message.text, "vfork"));
+	return error;
+}
+
+/* Nobody asks for it again, and whoever asked lives on: it goes on all the same. */
+static void a_thread_that_could_not_be_stopped_goes_on_when_it_is_back(void **state)
+{
+	struct gt_process process;
+
+	(void)state;
+	run(&process, ARGV(TARGET, "vfork", "3000"));
+	sleep_ms(100);
+	assert_int_equal(gt_tracer_run(stop_in_vain, &process), GT_EBUSY);
+	assert_int_equal(WEXITSTATUS(end_of(&process)), 7);
+}
+
 static bool wants_any(const void *data, uint64_t rip)
 {
 	(void)data;
@@ -337,6 +360,7 @@ int main(void)
 		cmocka_unit_test(no_signal_is_lost_or_doubled_when_the_world_stops),
 		cmocka_unit_test(interrupted_calls_go_on),
 		cmocka_unit_test(threads_that_are_born_meanwhile_are_stopped_too),
+		cmocka_unit_test(a_thread_that_could_not_be_stopped_goes_on_when_it_is_back),
 		cmocka_unit_test(program_that_ends_while_it_is_stopped_keeps_its_status),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
