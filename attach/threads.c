@@ -182,8 +182,21 @@ static void keep_call(pid_t tid)
 	case SYS_sendmmsg:
 	case SYS_accept:
 	case SYS_accept4:
-	case SYS_open: /* of a file server (FUSE) that answers so */
+	/* Of a file server (FUSE) that answers so. */
+	case SYS_open:
 	case SYS_openat:
+	case SYS_openat2:
+	case SYS_creat:
+	case SYS_pread64:
+	case SYS_preadv:
+	case SYS_preadv2:
+	case SYS_pwrite64:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+	case SYS_mkdir:
+	case SYS_mkdirat:
+	case SYS_rmdir:
+	case SYS_unlinkat:
 		break;
 	case SYS_io_uring_enter:
 		if (registers.rsi == 0)
@@ -290,6 +303,14 @@ int gt_thread_detach(pid_t tid)
 	return GT_EGONE;
 }
 
+/* Lets a late one go, at its interrupt stop as all others. GT_EAGAIN: it has not come yet. */
+static int let_late(pid_t tid)
+{
+	int error = reach_interrupt(tid, ONLY_LOOK, NULL);
+
+	return error == GT_EAGAIN ? error : gt_thread_detach(tid);
+}
+
 int gt_thread_registers(pid_t tid, struct user_regs_struct *registers)
 {
 	struct iovec io = { registers, sizeof(*registers) };
@@ -388,7 +409,7 @@ int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *m
 			return gt_fail(message, error, "process %d has ended", (int)pid);
 		if (error != GT_EBUSY)
 			return error;
-		while (gt_thread_detach(*tid) == GT_EAGAIN) {
+		while (let_late(*tid) == GT_EAGAIN) {
 			if (gt_monotonic_ms() - start > (uint64_t)limit_ms)
 				return gt_fail(
 					message, GT_EBUSY,
@@ -582,7 +603,7 @@ void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *th
 			threads->late[i] = gt_thread_detach(threads->tids[i]) == GT_EAGAIN;
 	/* A late one stops as soon as it is back, and is let go then; nobody else waits for it. */
 	for (i = 0; i < threads->count; i++)
-		while (threads->late[i] && gt_thread_detach(threads->tids[i]) == GT_EAGAIN &&
+		while (threads->late[i] && let_late(threads->tids[i]) == GT_EAGAIN &&
 		       gt_monotonic_ms() - start < 10 * LATE_MS)
 			nap_us(200);
 	calm_down(threads);

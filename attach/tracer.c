@@ -2,16 +2,26 @@
 /*
  * Threads of ours that trace: see tracer.h.
  */
+#define _GNU_SOURCE
 #include "attach/tracer.h"
+#include "attach/clock.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A debugger of ours can keep a thread that has ended. */
+#define END_MS 500
 
 struct tracer {
 	int (*work)(void *data);
 	void *data;
 	int result;
+	pid_t tid;
 };
 
 static _Thread_local bool is_tracer;
@@ -21,6 +31,7 @@ static void *run(void *data)
 	struct tracer *tracer = data;
 
 	is_tracer = true;
+	tracer->tid = gettid();
 	tracer->result = tracer->work(tracer->data);
 	return NULL;
 }
@@ -28,10 +39,25 @@ static void *run(void *data)
 int gt_tracer_run(int (*work)(void *data), void *data)
 {
 	struct tracer tracer = { .work = work, .data = data };
+	sigset_t all, old;
 	pthread_t thread;
+	uint64_t start;
+	int error;
 
-	if (is_tracer || pthread_create(&thread, NULL, run, &tracer) != 0)
+	if (is_tracer)
+		return work(data);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&thread, NULL, run, &tracer);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error)
 		return work(data);
 	pthread_join(thread, NULL);
+	/* It is joined before the kernel lets go of what it traces, and its number is free behind
+	 * that. */
+	start = gt_monotonic_ms();
+	while (syscall(SYS_tgkill, getpid(), tracer.tid, 0) == 0 &&
+	       gt_monotonic_ms() - start < END_MS)
+		sched_yield();
 	return tracer.result;
 }

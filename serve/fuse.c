@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "attach/clock.h"
+#include "attach/proc.h"
 #include "core/view/message.h"
 
 #define AGENT_MAPPING "/memfd:graftrace" /* in the maps of a traced process */
@@ -132,10 +133,13 @@ static bool takes_long(const struct gt_fuse *fuse)
 	return fuse->running != NULL && gt_monotonic_ms() - fuse->running_since_ms >= LONG_MS;
 }
 
-/* The line: the change that is being made, then all that waits for its end. */
+/* The line: the change that is being made, then all that waits for its end, reads that have nothing
+ * to give last. */
 static struct gt_fuse_job *behind(const struct gt_fuse *fuse, const struct gt_fuse_job *job)
 {
-	return job == fuse->running ? fuse->first : job->next;
+	struct gt_fuse_job *next = job == fuse->running ? fuse->first : job->next;
+
+	return next == NULL && !job->parked ? fuse->parked : next;
 }
 
 /* Only the receiving thread makes jobs: one that it has seen and that is done by now is nowhere. */
@@ -158,10 +162,20 @@ static struct gt_fuse_job *find_unknown(const struct gt_fuse *fuse)
 	return job;
 }
 
-/* Its caller is in the kernel and waits. Returns whether the job is done with. */
+/* The thread is traced by somebody now: if it is interrupted, that is why, and not for a signal
+ * that it would have been told of later. */
+static bool is_being_stopped(pid_t thread)
+{
+	char text[1024];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)thread) &&
+	       gt_proc_field(text, "TracerPid") > 0;
+}
+
+/* A traced thread is in the kernel and waits. Returns whether the job is done with. */
 static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
-	if (job->changes) {
+	if (job == fuse->running || job->work == GT_FUSE_FLUSH || job->work == GT_FUSE_RELEASE) {
 		job->answered = true;
 		if (job->work == GT_FUSE_WRITE)
 			fuse_reply_write(job->request, job->bytes);
@@ -169,10 +183,10 @@ static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
 			fuse_reply_err(job->request, 0);
 		return false;
 	}
-	/* Not begun, and something wants who asks: our stop, behind which the call is made again.
-	 */
-	if ((job->work != GT_FUSE_READ && job->work != GT_FUSE_OPEN) || job == fuse->running ||
-	    !fuse_req_interrupted(job->request))
+	/* Not begun: our stop, behind which the call is made again. For poll() it would be an
+	 * error. */
+	if (job->work == GT_FUSE_POLL || !fuse_req_interrupted(job->request) ||
+	    !is_being_stopped(job->thread))
 		return false;
 	fuse_reply_err(job->request, EINTR);
 	return true;
@@ -181,7 +195,7 @@ static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
 /* What has been answered and need not be done. */
 static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
-	struct gt_fuse_job **link = &fuse->first, *before = NULL;
+	struct gt_fuse_job **link = job->parked ? &fuse->parked : &fuse->first, *before = NULL;
 
 	while (*link != job) {
 		before = *link;
@@ -192,15 +206,17 @@ static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		fuse->last = before;
 	if (job->work == GT_FUSE_OPEN)
 		free(job->file);
+	if (job->changes)
+		atomic_fetch_sub(&fuse->changing, 1);
 	free(job);
 }
 
 /*
  * A traced program may change its own tracing here. For that its threads have to stop, and one that
  * has asked for something does not before it is answered. So while a change takes long, the traced
- * threads that ask for it, or stand in line behind it, are answered: changes as done (reasons why
- * they cannot be done come earlier), the rest, once it is interrupted, as if by a signal. From the
- * receiving thread.
+ * threads that ask for it, or stand in line behind it, are answered: that change and closes as done
+ * (reasons why it cannot be done come earlier), the rest, once our stop interrupts it, as if by a
+ * signal. From the receiving thread.
  */
 static void answer_traced(struct gt_fuse *fuse)
 {
@@ -275,6 +291,7 @@ static void park(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	while (*link != NULL)
 		link = &(*link)->next;
 	job->next = NULL;
+	job->parked = true;
 	*link = job;
 }
 

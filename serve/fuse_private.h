@@ -86,6 +86,7 @@ struct gt_fuse_job {
 	size_t bytes;  /* to read, or of `data` */
 	bool changes;  /* it may change what is traced */
 	bool answered; /* under the lock */
+	bool parked;   /* in fuse->parked */
 	bool looked;   /* the receiving thread's: `traced` is known */
 	bool traced;   /* … a traced thread asks */
 	struct gt_fuse_job *next;
@@ -116,7 +117,8 @@ struct gt_fuse {
 	uint64_t running_since_ms;
 
 	/* The working thread's own. */
-	struct gt_fuse_job *parked;  /* reads that wait, oldest first */
+	struct gt_fuse_job *parked;  /* reads that wait, oldest first; the receiver's too while a
+				      * change is `running` */
 	struct gt_fuse_file *polled; /* somebody waits for them */
 	struct gt_fuse_file *opened; /* all that are open */
 	struct timespec next_look;   /* at both */

@@ -142,6 +142,9 @@ def in_width(text, width, name):
 
 
 def alike(text):
+    # bin: bytes of any value, behind the header's last line
+    text = re.sub(r"^(#[ |]+\n)(.*\0.*)", lambda m: f"{m[1]}BIN of {len(m[2])} bytes", text,
+                  flags=re.M | re.S)
     text = re.sub(r"#P:\d+", "#P:N", text)
     # a kernel learns a process's name when it leaves the CPU
     text = re.sub(r"^ +<\.\.\.>-1 ", "            init-1 ", text, flags=re.M)
@@ -189,10 +192,8 @@ def alike(text):
                   r"\(\+\d+\.\d{3}ms\): ", lambda m: in_width(m[1], 16, "TASK") + " " + in_width(
                       m[2], 7, "PID") + " " + in_width(m[3], 3, "CPU") + f" {m[4]} TIMES: ", text,
                   flags=re.M)
-    # raw, hex, bin
+    # raw, hex
     text = re.sub(r"^(\d+ \d+ \d+) # [\da-f]{16} ", r"\1 # 0 ", text, flags=re.M)
-    text = re.sub(r"(?<=\n)[^\n#]{4}\0{4}.*", lambda m: f"BIN of {len(m[0])} bytes", text,
-                  flags=re.S) if "\0" in text else text
     text = re.sub(r"^\d+ \d+ \d+ (?=[\da-f]+ [\da-f]+$|# |type)", "PID CPU TIME ", text, flags=re.M)
     text = re.sub(r"^(.*?)[\da-f]{6,16} [\da-f]{6,16}$", r"\1ADDRESS CALLER", text, flags=re.M)
     text = re.sub(r"^[\da-f]{8} [\da-f]{8} [\da-f]{16} [\da-f]{16} [\da-f]{16} $", "HEX", text,

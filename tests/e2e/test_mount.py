@@ -383,24 +383,79 @@ def test_a_program_can_read_and_change_its_own_tracing(graftrace):
     assert not is_mounted(directory)
 
 
-def test_a_program_that_uses_its_files_holds_up_nobodys_change(graftrace):
+USES_ITS_FILES = """\
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int use(const char *name, int flags, char *text, size_t bytes)
+{
+	int file = open(name, flags), got;
+
+	if (file < 0 || (got = flags == O_RDONLY ? read(file, text, bytes) : write(file, text, bytes)) < 0)
+		return fprintf(stderr, "%s: %s\\n", name, strerror(errno)), _exit(10), 0;
+	if (close(file) != 0)
+		return fprintf(stderr, "%s: close: %s\\n", name, strerror(errno)), _exit(11), 0;
+	return got;
+}
+
+static void *pipe_reader(void *data)
+{
+	char text[4096];
+	int file = open("tracing/trace_pipe", O_RDONLY);
+
+	while (read(file, text, sizeof(text)) >= 0)
+		;
+	return fprintf(stderr, "trace_pipe: %s\\n", strerror(errno)), _exit(12), data;
+}
+
+static void *user(void *data)
+{
+	char on[2], tracer[64], hello[] = "hello";
+
+	for (;;) {
+		use("tracing/tracing_on", O_RDONLY, on, 1);
+		use("tracing/trace_marker", O_WRONLY, hello, 5);
+		use("tracing/tracing_on", O_WRONLY, on, 1);
+		use("tracing/current_tracer", O_RDONLY, tracer, sizeof(tracer));
+	}
+	return data;
+}
+
+int main(void)
+{
+	pthread_t threads[4];
+	int i;
+
+	while (access("tracing/trace", F_OK) != 0)
+		usleep(1000);
+	for (i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, i ? user : pipe_reader, NULL);
+	while (access("end", F_OK) != 0)
+		usleep(1000);
+	_exit(4);
+}
+"""
+
+
+def test_a_program_that_uses_its_files_holds_up_nobodys_change(graftrace, compile):
     directory = graftrace.directory / "tracing"
     directory.mkdir()
-    process = graftrace.start("mount", directory, "-p", "function_graph", "--", "sh", "-c", """
-        until [ -e tracing/trace ]; do :; done
-        while [ ! -e end ]; do
-            read on < tracing/tracing_on || exit 10
-            echo hello > tracing/trace_marker || exit 11
-            (echo $on > tracing/tracing_on; read tracer < tracing/current_tracer) || exit 12
-        done
-        exit 4""")
-    wait_until((directory / "trace").exists, "the mount")
-    for turn in range(20):
-        tracer = ["nop", "function_graph", "function"][turn % 3] + "\n"
-        (directory / "current_tracer").write_text(tracer)
-        assert (directory / "current_tracer").read_text() == tracer
-    assert (directory / "error_log").read_text() == ""
-    (graftrace.directory / "end").touch()
+    process = graftrace.start("mount", directory, "-p", "function_graph", "--",
+                              compile(USES_ITS_FILES, "-O1", "-pthread"))
+    try:
+        wait_until((directory / "trace").exists, "the mount")
+        for turn in range(20):
+            wanted = ["use", "user", "pipe_reader"][turn % 3] + "\n"
+            (directory / "set_ftrace_filter").write_text(wanted)
+            assert (directory / "set_ftrace_filter").read_text() == wanted
+        assert (directory / "error_log").read_text() == ""
+    finally:
+        (graftrace.directory / "end").touch()
     assert process.wait(PATIENCE) == 4, process.stderr.read()
 
 
