@@ -182,13 +182,13 @@ def alike(text):
         m[3], 12, "DURATION") + "|", text, flags=re.M)
     # … of another thread, when a marker was written by one
     text = re.sub(r"^ -{42}\n C\) +init-\d+ +=> +init-\d+ +\n -{42}\n\n", "", text, flags=re.M)
-    # latency-format
+    # latency-format; the flags (need-resched and others) are the kernel's own
     text = re.sub(r"trace v1.1.5 on \S+", "trace v1.1.5 on RELEASE", text)
     text = re.sub(r"\(M:\w+ VP", "(M:MODEL VP", text)
     text = re.sub(r"^( *init)-(\d+ *)( +\d)[.dDN\d]{5}( *\d+us)[ +!#*@$]: ", lambda m: in_width(
         m[1], 8, "TASK") + "-" + in_width(m[2], 7, "PID") + in_width(m[3], 4, "CPU") + "....." +
         in_width(m[4], 7, "TIME") + ": ", text, flags=re.M)
-    text = re.sub(r"^( *init) ( *\d+) ( *\d) 0 [\da-f]{8} ([\da-f]{8}) \[[\da-f]+\] \d+\.\d{3}ms "
+    text = re.sub(r"^( *init) ( *\d+) ( *\d) \d+ [\da-f]{8} ([\da-f]{8}) \[[\da-f]+\] \d+\.\d{3}ms "
                   r"\(\+\d+\.\d{3}ms\): ", lambda m: in_width(m[1], 16, "TASK") + " " + in_width(
                       m[2], 7, "PID") + " " + in_width(m[3], 3, "CPU") + f" {m[4]} TIMES: ", text,
                   flags=re.M)
