@@ -581,7 +581,6 @@ void gt_follow_answer(struct graftrace_mail *mail)
 		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
 }
 
-/* *answered: it is, and the slot may hold the next letter already. */
 static int exec_work(void *data)
 {
 	struct exec *exec = data;
@@ -593,6 +592,7 @@ static int exec_work(void *data)
 	return follow_exec(exec);
 }
 
+/* *answered: it is, and the slot may hold the next letter already. */
 static int on_exec(struct gt_session *session, struct graftrace_mail *mail, pid_t pid, pid_t tid,
 		   bool *answered)
 {

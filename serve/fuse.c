@@ -99,6 +99,13 @@ struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work wor
 	return job;
 }
 
+static void drop_job(struct gt_fuse_job *job)
+{
+	if (job->poll != NULL)
+		fuse_pollhandle_destroy(job->poll);
+	free(job);
+}
+
 bool gt_fuse_claim(struct gt_fuse_job *job)
 {
 	bool claimed;
@@ -208,7 +215,7 @@ static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		free(job->file);
 	if (job->changes)
 		atomic_fetch_sub(&fuse->changing, 1);
-	free(job);
+	drop_job(job);
 }
 
 /*
@@ -275,13 +282,6 @@ void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	fuse->last = job;
 	pthread_cond_signal(&fuse->more);
 	pthread_mutex_unlock(&fuse->lock);
-}
-
-static void drop_job(struct gt_fuse_job *job)
-{
-	if (job->poll != NULL)
-		fuse_pollhandle_destroy(job->poll);
-	free(job);
 }
 
 static void park(struct gt_fuse *fuse, struct gt_fuse_job *job)
