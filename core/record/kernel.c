@@ -3,9 +3,11 @@
  * What a kernel adds to the recorder: CPUs in place of threads, contexts that the kernel names
  * itself, and interrupts that nest. See kernel.h for who may call what, and when.
  *
- * Nothing is written when a context is entered: what has to be said (which context, how deep) is
- * noted in gt_thread.resume, and the mode is 0 until the next record has taken the slow path and
- * said it. An interrupt that records nothing leaves no trace at all.
+ * What has to be said of a context that is entered (which it is, how deep) is noted in
+ * gt_thread.resume, and the mode is 0 until the next record has taken the slow path and said it: an
+ * interrupt that records nothing leaves no trace at all. One that recorded something when it came
+ * last is taken to do so again, and told of at once: the slow path costs more than a dozen calls.
+ * If it does not, that costs two words, and text shows an interrupt without calls.
  *
  * Why an interrupt may come between any two instructions of the straight line: it leaves the top
  * and the mode as it found them, and the cursor behind where it was. An interrupted straight line
@@ -21,7 +23,9 @@
 #define RELAXED __ATOMIC_RELAXED
 /* As a context's writer: who reads knows more calls of it than there are. */
 #define GT_WRITER_UNKNOWN (~0u)
-#define PAGE		  4096ull
+/* As gt_thread.said: no context has this number. */
+#define GT_SAID_NOTHING (~0u)
+#define PAGE		4096ull
 
 /* Slots of functions' commands: one a function that has one. */
 #define TRIGGERS 1024u
@@ -268,6 +272,8 @@ void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_
 	context->known = 1;
 	context->interrupted = NULL;
 	context->sequence = 0;
+	context->said_at = 0;
+	context->records = 0;
 	context->epoch = 0;
 	context->paused = 0;
 	context->in_engine = 0;
@@ -348,11 +354,17 @@ bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_contex
 
 /* ---- switches ---- */
 
+/* Is the context recorded, and does the open sub-buffer take what is said of it? */
+static bool can_tell(const struct gt_thread *thread)
+{
+	return !thread->host && !thread->outside && !thread->full && thread->sub_buffer != NULL &&
+	       gt_stream_fits(thread);
+}
+
 /* Told where it costs nobody the room for a return; what readers need is said by CONTEXT. */
 static bool tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, uint32_t state)
 {
-	if (thread->host || thread->outside || thread->full || thread->sub_buffer == NULL ||
-	    !gt_stream_fits(thread))
+	if (!can_tell(thread))
 		return false;
 	uint64_t clock = gt_arch_clock();
 	/* behind a CLOCK word where one is due: readers take this for the CPU's clock, too */
@@ -396,6 +408,20 @@ static bool say_thread(struct gt_thread *thread, bool known)
 	return true;
 }
 
+/* An interrupt, where readers know its thread. False: its first record has to say it. */
+static bool tell_interrupt(struct gt_thread *thread)
+{
+	if (!can_tell(thread) || !gt_stream_is_graph(thread) || thread->resume != 0 ||
+	    thread->said_tid != thread->tid || thread->tight || thread->cur + 8 > thread->hard_end)
+		return false;
+	uint64_t *place = (uint64_t *)thread->cur;
+	thread->cur += 8;
+	thread->said = thread->context->number;
+	__atomic_store_n(place, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, thread->said),
+			 RELAXED);
+	return true;
+}
+
 void gt_kernel_switch(struct gt_context *next, uint32_t state)
 {
 	struct gt_thread *thread = gt_arch_block();
@@ -435,7 +461,13 @@ void gt_kernel_enter(struct gt_context *context, uint64_t rip)
 	thread->epoch = gt_epoch_next();
 	context->writer = thread->generation;
 	thread->resume &= GT_RESUME_MISSED;
-	say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
+	context->said_at = 0;
+	if (context->records && known && tell_interrupt(thread)) {
+		context->said_at = (uint32_t)thread->cur;
+		gt_stream_settle(thread);
+	} else {
+		say_first(thread, GT_RESUME_CONTEXT | (known ? 0 : GT_RESUME_DEPTH));
+	}
 	end(thread);
 }
 
@@ -447,6 +479,7 @@ void gt_kernel_leave(void)
 	begin(thread);
 	struct gt_context *left = thread->context;
 	struct gt_context *interrupted = left->interrupted;
+	left->records = thread->said == left->number && (uint32_t)thread->cur != left->said_at;
 	/* what did not return (it was thrown away with its stack) is over */
 	while (thread->top != left->frames) {
 		thread->top->slot = GT_SLOT_NONE;
@@ -459,6 +492,7 @@ void gt_kernel_leave(void)
 	bool same = interrupted->sequence == thread->stream->sequence;
 	/* The epoch says that calls began in this sub-buffer: the interrupt may have opened one. */
 	thread->epoch = same ? interrupted->epoch : gt_epoch_next();
+	note_unsaid(left, thread->resume);
 	uint64_t missed = thread->resume & GT_RESUME_MISSED;
 	thread->resume = left->resume | missed;
 	if (thread->said == left->number) {
@@ -573,6 +607,8 @@ void gt_kernel_wake(struct gt_thread *block, struct gt_context *thread,
 {
 	block->tid = thread->number;
 	block->resume = 0;
+	/* whatever was said last: the stop that ends here has no last word */
+	block->said = GT_SAID_NOTHING;
 	wake_context(block, thread);
 	if (interrupt != NULL) {
 		put_away(block, thread);

@@ -80,8 +80,11 @@ struct gt_context {
 	uint8_t outside;		/* outside the graph functions */
 	uint8_t in_engine;		/* an interrupt stopped it in the recording path */
 	uint8_t resume;			/* the writer's, when the interrupt came */
-	struct gt_frame small[24];	/* frames until it needs more */
+	uint8_t records;		/* an interrupt recorded something when it came last */
+	uint32_t said_at; /* it was told of when it came: the cursor behind that, low half */
+	struct gt_frame small[24]; /* frames until it needs more */
 };
+_Static_assert(offsetof(struct gt_context, small) % 64 == 0, "no frame lies on two cache lines");
 
 /* The thread block. The first 128 bytes are layout.h's. */
 struct gt_thread {

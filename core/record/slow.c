@@ -61,15 +61,18 @@ static bool say_context(struct gt_thread *thread, bool for_return)
 {
 	uint32_t number = thread->context->number;
 	/* A kernel's interrupt is its thread's, which may have come without a word since. */
-	if (thread->pid == 0 && thread->said_tid != thread->tid && number != thread->tid &&
-	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, thread->tid),
-			    for_return))
-		return false;
-	thread->said_tid = thread->tid;
+	if (thread->pid == 0 && thread->said_tid != thread->tid && number != thread->tid) {
+		if (!gt_stream_emit(thread,
+				    graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, thread->tid),
+				    for_return))
+			return false;
+		thread->said = thread->said_tid = thread->tid;
+	}
 	if (!gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, number),
 			    for_return))
 		return false;
 	thread->said = number;
+	thread->said_tid = thread->tid;
 	return true;
 }
 
@@ -90,12 +93,11 @@ static bool say_resumed(struct gt_thread *thread, bool for_return)
 	if (thread->said != thread->context->number || thread->resume & GT_RESUME_DEPTH) {
 		if (!say_context(thread, for_return))
 			return false;
-		/* only what stands right behind CONTEXT tells of no loss */
-		if (thread->resume & GT_RESUME_MISSED &&
-		    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0),
-				    for_return))
-			return false;
 	}
+	/* only what stands right behind CONTEXT (an interrupt ends with one) tells of no loss */
+	if (thread->resume & GT_RESUME_MISSED &&
+	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0), for_return))
+		return false;
 	if (thread->resume & (GT_RESUME_MISSED | GT_RESUME_DEPTH) &&
 	    !gt_stream_emit(
 		    thread,

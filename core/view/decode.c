@@ -567,7 +567,7 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
  * If that is another thread, this one was told behind what stands before it (a switch, the end of
  * an interrupt), and may run elsewhere by the time of what follows. False: that is not written yet.
  */
-static bool clock_ahead(struct gt_decode *decode)
+static bool clock_ahead(struct gt_decode *decode, uint32_t context)
 {
 	uint64_t clock = decode->clock;
 	for (const uint64_t *at = decode->word; at < decode->end;) {
@@ -577,7 +577,7 @@ static bool clock_ahead(struct gt_decode *decode)
 			return false;
 		if (kind == GRAFTRACE_SPECIAL_CLOCK) {
 			clock = word << 32;
-		} else if (kind == GRAFTRACE_SPECIAL_CONTEXT &&
+		} else if (kind == GRAFTRACE_SPECIAL_CONTEXT && (uint32_t)word != context &&
 			   (uint32_t)word < GRAFTRACE_CONTEXT_INTERRUPT) {
 			return true;
 		} else if (kind == GRAFTRACE_SPECIAL_EVENT) {
@@ -663,7 +663,7 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 		}
 		return 0;
 	case GRAFTRACE_SPECIAL_CONTEXT:
-		if (decode->kernel && !clock_ahead(decode)) {
+		if (decode->kernel && !clock_ahead(decode, argument)) {
 			decode->word = decode->base + place;
 			return -1;
 		}

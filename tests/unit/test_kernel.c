@@ -261,6 +261,60 @@ static void an_interrupt_that_records_nothing_leaves_no_trace(void **state)
 	assert_int_equal(gt_fake_cpu(0)->block.cur, cur + 8);
 }
 
+/* What the CPU's stream got from an interrupt, in words. */
+static uint64_t words_of_interrupt(struct gt_fake_stack *interrupt, bool calls_something)
+{
+	struct gt_thread *block = &gt_fake_cpu(0)->block;
+	uint64_t before = block->cur;
+	gt_fake_interrupt(interrupt);
+	if (calls_something) {
+		assert_true(gt_fake_call(IRQ));
+		gt_fake_return();
+	}
+	gt_fake_interrupt_end();
+	return (block->cur - before) / 8;
+}
+
+static void an_interrupt_that_recorded_is_told_of_when_it_comes_again(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *interrupt = gt_fake_stack(INTERRUPT_STACK);
+	struct gt_thread *block = &gt_fake_cpu(0)->block;
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	gt_fake_call(OUTER);
+	gt_fake_interrupt(interrupt);
+	assert_int_equal(block->gate, GT_GATE_CLOSED);
+	assert_true(gt_fake_call(IRQ));
+	gt_fake_return();
+	gt_fake_interrupt_end();
+	/* its calls go straight now */
+	gt_fake_interrupt(interrupt);
+	assert_int_equal(block->gate, block->floor);
+	assert_true(gt_fake_call(IRQ));
+	gt_fake_return();
+	gt_fake_interrupt_end();
+	/* an entry and a return between two words that say who runs */
+	assert_int_equal(words_of_interrupt(interrupt, true), 4);
+	/* told of once more than it had to say something */
+	assert_int_equal(words_of_interrupt(interrupt, false), 2);
+	assert_int_equal(words_of_interrupt(interrupt, false), 0);
+	assert_int_equal(words_of_interrupt(interrupt, true), 4);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.entries[IRQ], 4);
+	assert_int_equal(counted.returns[IRQ], 4);
+	assert_int_equal(counted.returns[OUTER], 1);
+	assert_int_equal(counted.unknown, 0);
+	/* the one that was told of and called nothing is shown too */
+	char *text = text_of(GT_MERGE_SNAPSHOT);
+	int arrows = 0;
+	for (const char *at = text; (at = strstr(at, "==========> |")) != NULL; at++)
+		arrows++;
+	assert_int_equal(arrows, 5);
+	free(text);
+}
+
 static void an_nmi_in_the_slow_half_is_not_let_in(void **state)
 {
 	(void)state;
@@ -343,11 +397,14 @@ static void wander(uint64_t seed, bool suspends)
 				depth[thread]--;
 			}
 		} else if (chance < 93) {
+			bool calls_something = (seed >> 50) % 4 != 0;
 			gt_fake_interrupt(interrupts[cpu]);
-			gt_fake_call(IRQ);
-			gt_fake_return();
+			if (calls_something) {
+				gt_fake_call(IRQ);
+				gt_fake_return();
+			}
 			gt_fake_interrupt_end();
-			irqs += on_now && !suspended;
+			irqs += calls_something && on_now && !suspended;
 		} else if (chance == 93 && suspends) {
 			suspended = !suspended;
 			if (suspended)
@@ -712,6 +769,67 @@ static void an_interrupt_can_be_suspended_and_woken_in(void **state)
 	assert_int_equal(counted.unwound, 1);
 }
 
+/* The word that the stopped interrupt had said is old by the time it ends: a thread that has come
+ * since would be taken from where it still recorded. */
+static void a_thread_that_moves_under_a_stopped_interrupt_keeps_its_calls(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2),
+			     *three = gt_fake_stack(3), *interrupt = gt_fake_stack(INTERRUPT_STACK);
+	gt_fake_cpu_start(1, two);
+	gt_fake_call(OUTER);
+	gt_fake_cpu_start(0, one);
+	words_of_interrupt(interrupt, true);
+	gt_fake_run(1);
+	gt_fake_call(INNER);
+	gt_fake_return();
+	gt_fake_run(0);
+	gt_fake_interrupt(interrupt);
+	gt_fake_suspend();
+	gt_fake_interrupt_end();
+	gt_fake_run(1);
+	gt_fake_switch(three, 0);
+	gt_fake_run(0);
+	gt_fake_switch(two, 0);
+	gt_fake_interrupt(interrupt);
+	gt_fake_wake();
+	gt_fake_interrupt_end();
+	gt_fake_call(LEAF);
+	gt_fake_return();
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.by_thread[2].entries, 3);
+	assert_int_equal(counted.by_thread[2].returns, 3);
+	assert_int_equal(counted.unwound, 0);
+	assert_int_equal(counted.unknown, 0);
+	assert_in_range(counted.self[OUTER] + counted.total[INNER] + counted.total[LEAF],
+			counted.total[OUTER], counted.total[OUTER]);
+}
+
+/* What an interrupt had open when its CPU was suspended is over before it comes the next time. */
+static void a_call_of_a_suspended_interrupt_is_closed_when_it_comes_again(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *interrupt = gt_fake_stack(INTERRUPT_STACK);
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	gt_fake_interrupt(interrupt);
+	gt_fake_call(IRQ);
+	gt_fake_suspend();
+	gt_fake_return();
+	gt_fake_interrupt_end();
+	gt_fake_interrupt(interrupt);
+	gt_fake_wake();
+	gt_fake_interrupt_end();
+	for (int i = 0; i < 2; i++)
+		words_of_interrupt(interrupt, true);
+	struct counted counted = count();
+	assert_int_equal(counted.entries[IRQ], 3);
+	assert_int_equal(counted.returns[IRQ], 2);
+	assert_int_equal(counted.unwound, 1);
+}
+
 static void a_pause_counts_while_suspended(void **state)
 {
 	(void)state;
@@ -739,6 +857,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_moves_in_mid_call_keeps_its_calls),
 		cmocka_unit_test(interrupts_nest_in_calls_and_in_each_other),
 		cmocka_unit_test(an_interrupt_that_records_nothing_leaves_no_trace),
+		cmocka_unit_test(an_interrupt_that_recorded_is_told_of_when_it_comes_again),
 		cmocka_unit_test(an_nmi_in_the_slow_half_is_not_let_in),
 		cmocka_unit_test(a_paused_context_records_nothing_but_its_returns),
 		cmocka_unit_test(wandering_threads_balance),
@@ -752,6 +871,8 @@ int main(void)
 		cmocka_unit_test(calls_that_are_open_when_suspended_return_recorded_or_not),
 		cmocka_unit_test(a_thread_that_moves_while_suspended_is_found),
 		cmocka_unit_test(an_interrupt_can_be_suspended_and_woken_in),
+		cmocka_unit_test(a_thread_that_moves_under_a_stopped_interrupt_keeps_its_calls),
+		cmocka_unit_test(a_call_of_a_suspended_interrupt_is_closed_when_it_comes_again),
 		cmocka_unit_test(a_pause_counts_while_suspended),
 		cmocka_unit_test(wandering_threads_that_are_stopped_now_and_then_balance),
 	};
