@@ -4,7 +4,7 @@
  *
  *	ffff8000 00000000  direct map: all memory at its physical address; writable, not executable;
  *			   read-only where the kernel's text and constants are
- *	ffff8080 00000000  devices, uncached
+ *	ffff8080 00040000  devices, uncached
  *	ffffa000 00000000  the stacks' mirror twins
  *	ffffc000 00000000  large pieces made of scattered pages (map.c)
  *	ffffe000 00000000  stacks, each between unmapped pages
@@ -21,8 +21,8 @@
 
 #define KERNEL_BASE	0xffffffff80000000
 #define DIRECT_BASE	0xffff800000000000
-#define DIRECT_LIMIT	0x8000000000 /* bytes: one entry of the top table */
-#define DEVICE_BASE	0xffff808000000000
+#define DIRECT_LIMIT	0x8000000000	   /* bytes: one entry of the top table */
+#define DEVICE_BASE	0xffff808000040000 /* place 0 of caches has what each call reads */
 #define MAP_BASE	0xffffc00000000000
 #define STACK_BASE	0xffffe00000000000
 #define STACK_STRIDE	0x200000 /* each stack has this much address space, most of it unmapped */

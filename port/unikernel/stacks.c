@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks. Each has STACK_STRIDE of address space to itself and ends at its middle, so that running
- * over either end meets unmapped pages. The twin at the same place of the mirror's range is mapped
- * and unmapped with it. Stacks are kept for the next thread that wants one of that size.
+ * Stacks. Each has STACK_STRIDE of address space to itself and lies about its middle, so that
+ * running over either end meets unmapped pages. The twin at the same place of the mirror's range is
+ * mapped and unmapped with it. Stacks are kept for the next thread that wants one of that size.
  */
 #include "port/unikernel/memory.h"
 
 #include "port/unikernel/spinlock.h"
 
 #define LARGEST 0x100000ull
+
+/* Caches of translations go by the low bits of a page's number, which all stacks would share: their
+ * ends differ by two pages, COLOURS of them, next to as many of their twins'. */
+#define COLOURS 16
 
 struct stack {
 	uint32_t pages; /* mapped; 0: none yet */
@@ -22,7 +26,8 @@ static uint32_t waiting[32]; /* heads of the lists, by the size's power of two *
 
 static UNTRACED uint64_t top_of(uint32_t index)
 {
-	return STACK_BASE + (uint64_t)index * STACK_STRIDE + STACK_STRIDE / 2 + LARGEST / 2;
+	return STACK_BASE + (uint64_t)index * STACK_STRIDE + STACK_STRIDE / 2 + LARGEST / 2 -
+	       (uint64_t)(index % COLOURS) * 2 * PAGE_BYTES;
 }
 
 static unsigned power_of(uint64_t pages)
@@ -34,10 +39,8 @@ static bool map(uint64_t low, uint64_t pages)
 {
 	for (uint64_t i = 0; i < pages; i++) {
 		void *page = pages_allocate(0);
-		if (!page)
-			return false;
-		if (!paging_map(low + i * PAGE_BYTES, physical_of_direct(page), PAGE_BYTES,
-				MAP_WRITE))
+		if (!page || !paging_map(low + i * PAGE_BYTES, physical_of_direct(page), PAGE_BYTES,
+					 MAP_WRITE))
 			return false;
 	}
 	return true;
@@ -65,9 +68,8 @@ uint64_t stack_allocate(uint64_t bytes, uint64_t *low)
 	spin_unlock(&lock, flags);
 
 	*low = top_of(index) - pages * PAGE_BYTES;
-	if (!mapped && !(map(*low, pages) && map(*low + MIRROR_DISTANCE, pages)))
-		return 0;
-	return top_of(index);
+	mapped = mapped || (map(*low, pages) && map(*low + MIRROR_DISTANCE, pages));
+	return mapped ? top_of(index) : 0;
 }
 
 void stack_release(uint64_t low)
@@ -93,7 +95,6 @@ UNTRACED bool stack_bounds(uint64_t address, uint64_t *low, uint64_t *top)
 UNTRACED bool stack_is_guard(uint64_t address)
 {
 	uint64_t low, top;
-	return address >= STACK_BASE &&
-	       address < STACK_BASE + (uint64_t)STACK_COUNT * STACK_STRIDE &&
+	return (address - STACK_BASE) / STACK_STRIDE < STACK_COUNT &&
 	       !stack_bounds(address, &low, &top);
 }
