@@ -161,8 +161,10 @@ def test_a_recording_whose_recorder_was_killed_holds_what_was_written(graftrace,
                 for word in sub_buffer.words
                 if 0 < word >> 33 < 0x7fffff00 and not word >> 32 & 1)
     assert calls > 100_000
-    shown = graftrace("report", "--format", "csv")
-    assert "not ended" in shown.stderr or "cut off" in shown.stderr
+    shown = graftrace("report", "--format", "csv", code=None)
+    # a kill can come between two pages of a write
+    assert shown.returncode == ("cut off" in shown.stderr)
+    assert "not ended" in shown.stderr
     column = shown.stdout.splitlines()[0].split(",").index("calls")
     counted = sum(int(line.split(",")[column]) for line in shown.stdout.splitlines()[1:])
     assert counted == calls
