@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/session.h"
+#include "attach/own_thread.h"
 #include "attach/session_private.h"
 
 #include <errno.h>
@@ -60,17 +61,12 @@ static void *watch(void *data)
 
 static int start_watching(struct gt_session *session, struct gt_message *message)
 {
-	sigset_t all, old;
 	int error;
 
 	session->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (session->epoll < 0)
 		return gt_fail(message, GT_EIO, "cannot watch processes: %s", strerror(errno));
-	/* Signals are for the threads of the caller. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&session->watcher, NULL, watch, session);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	error = gt_own_thread_start(&session->watcher, watch, session);
 	if (error)
 		return gt_fail(message, GT_EIO, "cannot start a thread: %s", strerror(error));
 	session->watching = true;

@@ -5,10 +5,9 @@
 #define _GNU_SOURCE
 #include "attach/tracer.h"
 #include "attach/clock.h"
+#include "attach/own_thread.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -39,18 +38,12 @@ static void *run(void *data)
 int gt_tracer_run(int (*work)(void *data), void *data)
 {
 	struct tracer tracer = { .work = work, .data = data };
-	sigset_t all, old;
 	pthread_t thread;
 	uint64_t start;
-	int error;
 
 	if (is_tracer)
 		return work(data);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&thread, NULL, run, &tracer);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (error)
+	if (gt_own_thread_start(&thread, run, &tracer) != 0)
 		return work(data);
 	pthread_join(thread, NULL);
 	/* It is joined before the kernel lets go of what it traces, and its number is free behind

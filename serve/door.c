@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "attach/own_thread.h"
 #include "core/view/message.h"
 
 #define CLIENTS	       32
@@ -349,7 +349,7 @@ static void take_in(struct gt_door *door, int connection)
 	client->door = door;
 	client->socket = connection;
 	atomic_store(&client->done, false);
-	client->used = pthread_create(&client->thread, NULL, serve, client) == 0;
+	client->used = gt_own_thread_start(&client->thread, serve, client) == 0;
 	if (!client->used)
 		close(connection);
 }
@@ -406,8 +406,6 @@ int gt_door_open(pid_t pid,
 {
 	struct gt_door *door = calloc(1, sizeof(*door));
 	char folder[GT_DOOR_PATH_BYTES];
-	sigset_t all;
-	sigset_t old;
 	int error;
 
 	if (door == NULL) {
@@ -423,13 +421,9 @@ int gt_door_open(pid_t pid,
 		error = bind_socket(door, folder, pid, message);
 	if (error != 0)
 		goto fail;
-	/* Signals are for the thread that started us. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pipe2(door->stop, O_CLOEXEC) != 0 ||
-	    pthread_create(&door->thread, NULL, listen_for_clients, door) != 0)
+	    gt_own_thread_start(&door->thread, listen_for_clients, door) != 0)
 		error = GT_EIO;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (error == 0) {
 		*door_out = door;
 		return 0;

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "attach/clock.h"
+#include "attach/own_thread.h"
 #include "attach/proc.h"
 #include "core/view/message.h"
 
@@ -548,17 +548,12 @@ int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse_ou
 int gt_fuse_start(struct gt_fuse *fuse, struct gt_control_target *control,
 		  struct gt_message *message)
 {
-	sigset_t all;
-	sigset_t old;
 	int error;
 
 	fuse->control = control;
-	/* Signals are for the thread that started us. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&fuse->worker, NULL, work, fuse);
+	error = gt_own_thread_start(&fuse->worker, work, fuse);
 	if (error == 0) {
-		error = pthread_create(&fuse->receiver, NULL, receive, fuse);
+		error = gt_own_thread_start(&fuse->receiver, receive, fuse);
 		if (error != 0) {
 			pthread_mutex_lock(&fuse->lock);
 			fuse->stopping = true;
@@ -567,7 +562,6 @@ int gt_fuse_start(struct gt_fuse *fuse, struct gt_control_target *control,
 			pthread_join(fuse->worker, NULL);
 		}
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	fuse->started = error == 0;
 	if (error == 0)
 		return 0;

@@ -17,10 +17,11 @@
 #include "serve/live_instance.h"
 #include "serve/live_awake.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "attach/own_thread.h"
 
 #define PUMP_NS	     20000000
 #define BUSY_NS	     1000000 /* while so much of the ring is in use: */
@@ -154,14 +155,8 @@ static void *pump(void *data)
 /* Under instances.lock. Without a thread, copies are made when something is read. */
 static void start_pump(struct gt_live *top)
 {
-	sigset_t all, old;
-
-	if (top->instances.pumping)
-		return;
-	sigfillset(&all); /* signals are for the threads of the caller */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	top->instances.pumping = pthread_create(&top->instances.pump, NULL, pump, top) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!top->instances.pumping)
+		top->instances.pumping = gt_own_thread_start(&top->instances.pump, pump, top) == 0;
 }
 
 /* The detour */
