@@ -10,8 +10,8 @@
  */
 #define _GNU_SOURCE
 #include "attach/off_cpu.h"
+#include "attach/proc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -164,21 +164,16 @@ static int watch(struct gt_off_cpu_watch *off, pid_t tid, uint32_t cpu)
 
 static int watch_threads(struct gt_off_cpu_watch *off, pid_t pid, bool *any)
 {
-	char path[64];
-	struct dirent *entry;
-	DIR *tasks;
+	DIR *tasks = gt_proc_numbers(pid);
 	uint32_t cpu;
 	int error = 0;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
 	if (!tasks)
 		return ESRCH;
-	while (error <= 0 && (entry = readdir(tasks))) {
-		long tid = strtol(entry->d_name, NULL, 10);
-
-		for (cpu = 0; tid > 0 && error <= 0 && cpu < off->ring_count; cpu++) {
-			error = watch(off, (pid_t)tid, cpu);
+	while (error <= 0 && (tid = gt_proc_next(tasks))) {
+		for (cpu = 0; error <= 0 && cpu < off->ring_count; cpu++) {
+			error = watch(off, tid, cpu);
 			*any |= error == 0;
 			if (error == ESRCH) { /* it has ended meanwhile */
 				error = 0;

@@ -12,7 +12,6 @@
 #include "attach/proc.h"
 #include "attach/session_private.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,17 +84,13 @@ static bool add(struct family *family, pid_t pid, pid_t parent)
 static void read_family(struct gt_session *session, struct family *family, bool all)
 {
 	long last = all ? 0 : last_number(session);
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
+	DIR *processes = gt_proc_numbers(0);
+	pid_t pid;
 
-	while (processes && (entry = readdir(processes))) {
-		char *end;
-		long pid = strtol(entry->d_name, &end, 10);
-
-		if (end == entry->d_name || *end || pid <= 0 || pid == getpid() ||
-		    (last && (pid < session->pid || pid > last)))
+	while (processes && (pid = gt_proc_next(processes))) {
+		if (pid == getpid() || (last && (pid < session->pid || pid > last)))
 			continue;
-		if (!add(family, (pid_t)pid, parent_of((pid_t)pid)))
+		if (!add(family, pid, parent_of(pid)))
 			break;
 	}
 	if (processes)

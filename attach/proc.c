@@ -43,6 +43,30 @@ const char *gt_proc_stat(char *text, size_t size, pid_t pid, pid_t tid)
 	return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
 }
 
+DIR *gt_proc_numbers(pid_t pid)
+{
+	char path[64] = "/proc";
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return opendir(path);
+}
+
+pid_t gt_proc_next(DIR *numbers)
+{
+	struct dirent *entry;
+	pid_t number = 0;
+
+	while (number <= 0 && (entry = readdir(numbers))) {
+		char *end;
+
+		number = (pid_t)strtol(entry->d_name, &end, 10);
+		if (*end)
+			number = 0;
+	}
+	return number;
+}
+
 long gt_proc_field(const char *text, const char *name)
 {
 	const size_t length = strlen(name);

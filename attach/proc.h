@@ -3,6 +3,7 @@
 #ifndef GT_ATTACH_PROC_H
 #define GT_ATTACH_PROC_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,12 @@ const char *gt_proc_stat(char *text, size_t size, pid_t pid, pid_t tid);
 
 /* The number in the field `name` of a text of /proc/PID/status; 0: there is no such field. */
 long gt_proc_field(const char *text, const char *name);
+
+/* The numbers of a process's threads, or of all processes (pid 0), to be closed by closedir(3).
+ * NULL and errno: ENOENT if the process has ended. */
+DIR *gt_proc_numbers(pid_t pid);
+/* The next of them; 0: no more. Those that come or go meanwhile may be among them or not. */
+pid_t gt_proc_next(DIR *numbers);
 
 /* The process number that was given out last; 0: unknown. */
 long gt_proc_last_number(void);

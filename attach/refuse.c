@@ -9,7 +9,6 @@
 #include "attach/process.h"
 #include "attach/seccomp.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -120,20 +119,16 @@ static int check_state(pid_t pid, const struct status *status, struct gt_message
 
 static int check_tracers(pid_t pid, struct gt_message *message)
 {
-	char path[64], name[64];
-	struct dirent *entry;
+	DIR *threads = gt_proc_numbers(pid);
 	struct status status;
-	DIR *threads;
+	char name[64];
 	int error = 0;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	threads = opendir(path);
 	if (!threads)
 		return gt_fail(message, GT_EGONE, "there is no process %d", (int)pid);
-	while (!error && (entry = readdir(threads))) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-
-		if (tid > 0 && read_status(pid, tid, &status) && status.tracer > 0)
+	while (!error && (tid = gt_proc_next(threads))) {
+		if (read_status(pid, tid, &status) && status.tracer > 0)
 			error = gt_fail(message, GT_EPERM,
 					"process %d is traced already, by process %ld (%s): end "
 					"that (a debugger, strace) first",

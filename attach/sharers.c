@@ -8,7 +8,6 @@
 #include "attach/proc.h"
 #include "attach/process.h"
 
-#include <dirent.h>
 #include <linux/kcmp.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -52,13 +51,11 @@ static bool note(struct gt_process *process, pid_t pid)
 
 static bool look_at_all(struct gt_process *process)
 {
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
+	DIR *processes = gt_proc_numbers(0);
 	bool found = false;
+	pid_t pid;
 
-	while (processes && (entry = readdir(processes))) {
-		pid_t pid = (pid_t)atoi(entry->d_name);
-
+	while (processes && (pid = gt_proc_next(processes))) {
 		if (shares(process, pid))
 			found = note(process, pid) || found;
 	}

@@ -21,7 +21,6 @@
 #include "attach/process.h"
 #include "attach/sharers.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <sched.h>
@@ -346,44 +345,33 @@ static bool is_restarted(pid_t pid, pid_t tid)
 
 bool gt_threads_are_dead(pid_t pid)
 {
-	struct dirent *entry;
-	char path[64];
-	DIR *directory;
-	bool dead;
+	DIR *numbers = gt_proc_numbers(pid);
+	bool dead = true;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	directory = opendir(path);
-	dead = directory || errno == ENOENT;
-	while (directory && dead && (entry = readdir(directory))) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-
-		dead = tid <= 0 || is_dead(tid);
-	}
-	if (directory)
-		closedir(directory);
+	if (!numbers)
+		return errno == ENOENT;
+	while (dead && (tid = gt_proc_next(numbers)))
+		dead = is_dead(tid);
+	closedir(numbers);
 	return dead;
 }
 
 pid_t gt_thread_at_rest(pid_t pid)
 {
-	pid_t any = 0, resting = 0, restarted = 0;
-	struct dirent *entry;
-	char path[64];
-	DIR *directory;
+	pid_t any = 0, resting = 0, restarted = 0, tid;
+	DIR *numbers = gt_proc_numbers(pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	directory = opendir(path);
-	while (directory && !resting && (entry = readdir(directory))) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-		char state = tid > 0 ? state_of(pid, tid) : 0;
+	while (numbers && !resting && (tid = gt_proc_next(numbers))) {
+		char state = state_of(pid, tid);
 
 		if (state == 'S')
 			*(is_restarted(pid, tid) ? &restarted : &resting) = tid;
 		else if (state && !strchr("ZXD", state))
 			any = tid;
 	}
-	if (directory)
-		closedir(directory);
+	if (numbers)
+		closedir(numbers);
 	return resting ? resting : restarted ? restarted : any ? any : pid;
 }
 
@@ -483,24 +471,19 @@ static void sweep(const struct gt_stopped_threads *threads, size_t first, int *h
 static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_threads *threads,
 		     size_t *found, struct gt_message *message)
 {
-	char path[64];
-	struct dirent *entry;
 	size_t first = threads->count, i;
 	uint64_t patience = PATIENCE_MS;
+	DIR *numbers = gt_proc_numbers(pid);
 	int error = 0, *reached;
-	DIR *directory;
+	pid_t tid;
 
 	*found = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	directory = opendir(path);
-	if (!directory && pid != process->pid)
+	if (!numbers && pid != process->pid)
 		return 0;
-	if (!directory)
+	if (!numbers)
 		return gt_fail(message, GT_EGONE, "process %d has ended", (int)pid);
-	while (!error && (entry = readdir(directory))) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-
-		if (tid <= 0 || known(threads, tid))
+	while (!error && (tid = gt_proc_next(numbers))) {
+		if (known(threads, tid))
 			continue;
 		error = seize(tid, 0, message);
 		if (error == GT_EGONE) {
@@ -514,7 +497,7 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 		if (error)
 			gt_fail(message, error, "no memory for threads");
 	}
-	closedir(directory);
+	closedir(numbers);
 	*found = threads->count - first;
 	reached = calloc(*found + 1, sizeof(*reached));
 	if (reached)
