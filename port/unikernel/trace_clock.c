@@ -19,8 +19,9 @@
 #include "port/unikernel/trace.h"
 
 #define TRIPS	   64
-#define LIMIT_NS   2000000    /* for all of a processor's */
-#define MORE_NS	   2000000000 /* … if none came back by then: it has no processor of the host */
+#define GOOD_NS	   20000     /* with more trips, until the clock is known so well, … */
+#define LIMIT_NS   100000000 /* … or this is over: both must have a processor of the host at once */
+#define MORE_NS	   2000000000 /* … if none came back by then */
 #define SKEWED_CPU 1
 
 _Static_assert(GT_KERNEL_CLOCK_ADD + 8 <= CPU_RECORDER_BYTES, "the recorder's part of struct cpu");
@@ -33,6 +34,7 @@ static struct {
 } trip __attribute__((aligned(64)));
 
 static struct gt_offset widest; /* of those that agree: the one that is known worst */
+static uint32_t widest_cpu;
 
 static uint64_t *clock_add(struct cpu *cpu)
 {
@@ -52,10 +54,21 @@ void trace_clock_answer(struct cpu *cpu)
 	}
 }
 
+static uint64_t ns_of(uint64_t ticks)
+{
+	return ticks * 1000000 / (clock_ticks_per_second() / 1000);
+}
+
+static bool is_known(const struct gt_offset *offset)
+{
+	return offset->error != ~0ull && ns_of(offset->error) <= GOOD_NS;
+}
+
 static void measure(struct gt_offset *offset)
 {
 	uint64_t start = clock_ns();
-	for (unsigned i = 0; i < TRIPS && clock_ns() - start < LIMIT_NS; i++) {
+	for (unsigned i = 0; (i < TRIPS || !is_known(offset)) && clock_ns() - start < LIMIT_NS;
+	     i++) {
 		uint64_t before = cpu_ticks();
 		uint32_t question = trip.question + 1;
 		__atomic_store_n(&trip.question, question, __ATOMIC_RELEASE);
@@ -68,9 +81,12 @@ static void measure(struct gt_offset *offset)
 	}
 }
 
-static uint64_t ns_of(uint64_t ticks)
+static void say(uint32_t cpu, const struct gt_offset *offset, const char *what_then)
 {
-	return ticks * 1000000 / (clock_ticks_per_second() / 1000);
+	bool behind = offset->ticks < 0;
+	console_print("trace: the clock of CPU %u is %lu ns %s, wrong by %lu at most: %s\n", cpu,
+		      ns_of((uint64_t)(behind ? -offset->ticks : offset->ticks)),
+		      behind ? "behind" : "ahead", ns_of(offset->error), what_then);
 }
 
 void trace_clock_measure(struct cpu *cpu)
@@ -84,22 +100,25 @@ void trace_clock_measure(struct cpu *cpu)
 		measure(&offset);
 	if (gt_offset_applies(&offset))
 		*clock_add(cpu) -= (uint64_t)offset.ticks;
-	else if (offset.error != ~0ull && offset.error >= widest.error)
+	else if (is_known(&offset) && offset.error >= widest.error) {
 		widest = offset;
+		widest_cpu = cpu->number;
+	}
 	__atomic_store_n(&trip.over, cpu->number, __ATOMIC_RELEASE);
 	interrupts_restore(flags);
-	if (!gt_offset_applies(&offset))
-		return;
-	bool behind = offset.ticks < 0;
-	console_print("trace: the clock of CPU %u is %lu ns %s, wrong by %lu at most: corrected\n",
-		      cpu->number, ns_of((uint64_t)(behind ? -offset.ticks : offset.ticks)),
-		      behind ? "behind" : "ahead", ns_of(offset.error));
-	gt_arch_clocks_apart();
+	if (gt_offset_applies(&offset)) {
+		say(cpu->number, &offset, "corrected");
+		gt_arch_clocks_apart();
+	} else if (offset.error == ~0ull) {
+		console_print("trace: the clock of CPU %u is unknown: it gave no answer\n",
+			      cpu->number);
+	} else if (!is_known(&offset)) {
+		say(cpu->number, &offset, "left as it is");
+	}
 }
 
 void trace_clock_report(void)
 {
-	if (cpu_count > 1 && widest.error)
-		console_print("trace: the other clocks agree with CPU 0's, known to %lu ns\n",
-			      ns_of(widest.error));
+	if (widest.error)
+		say(widest_cpu, &widest, "agrees (others that do are known better)");
 }

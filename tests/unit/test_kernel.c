@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "core/record/arch.h"
+#include "core/record/offset.h"
 #include "core/view/arena_target.h"
 #include "core/view/text.h"
 #include "port/fake/fake.h"
@@ -206,6 +207,56 @@ static void a_thread_that_moves_in_mid_call_keeps_its_calls(void **state)
 	assert_in_range(counted.total[OUTER], 9900, 10100);
 	assert_in_range(counted.total[INNER], 3900, 4100);
 	assert_in_range(counted.self[OUTER], 4900, 5100);
+}
+
+/* As a kernel measures at boot: CPU 0 asks at `at`, CPU 1 reads its clock `there` later, and the
+ * answer is back after `back` more. */
+static void trip(struct gt_offset *offset, uint64_t at, uint64_t there, uint64_t back)
+{
+	gt_fake_run(0);
+	gt_fake_clock(at);
+	uint64_t before = gt_arch_clock();
+	gt_fake_run(1);
+	gt_fake_clock(at + there);
+	uint64_t remote = gt_arch_clock();
+	gt_fake_run(0);
+	gt_fake_clock(at + there + back);
+	gt_offset_sample(offset, before, remote, gt_arch_clock());
+}
+
+static void a_clock_that_is_ahead_is_found_and_a_call_across_it_takes_its_time(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *worker = gt_fake_stack(3);
+	struct gt_fake_stack *idle0 = gt_fake_stack(10), *idle1 = gt_fake_stack(11);
+	const uint64_t ahead = 5000000, base = (1ull << 40) + 1000000;
+	gt_fake_cpu_start(1, idle1);
+	gt_fake_cpu_start(0, idle0);
+	gt_fake_cpu(1)->clock_offset = ahead;
+	struct gt_offset offset;
+	gt_offset_init(&offset);
+	trip(&offset, base, 40000, 300);
+	assert_in_range(offset.ticks, ahead - offset.error, ahead + offset.error);
+	assert_int_equal(offset.error, 20150);
+	trip(&offset, base + 100000, 120, 80);
+	trip(&offset, base + 200000, 5000, 5000);
+	assert_in_range(offset.ticks, ahead - 100, ahead + 100);
+	assert_int_equal(offset.error, 100);
+	assert_true(gt_offset_applies(&offset));
+	gt_fake_cpu(1)->clock_offset -= (uint64_t)offset.ticks;
+	gt_fake_clock(base + 300000);
+	gt_fake_switch(worker, 0);
+	gt_fake_call(OUTER);
+	gt_fake_switch(idle0, 1);
+	gt_fake_run(1);
+	gt_fake_switch(worker, 0);
+	gt_fake_clock(base + 310000);
+	gt_fake_return();
+	struct counted counted = count();
+	assert_int_equal(counted.returns[OUTER], 1);
+	assert_int_equal(counted.unknown, 0);
+	assert_in_range(counted.total[OUTER], 10000 - 200, 10000 + 200);
 }
 
 static void interrupts_nest_in_calls_and_in_each_other(void **state)
@@ -855,6 +906,8 @@ int main(void)
 		cmocka_unit_test(a_call_is_recorded),
 		cmocka_unit_test(switches_are_shown_as_linux_shows_them),
 		cmocka_unit_test(a_thread_that_moves_in_mid_call_keeps_its_calls),
+		cmocka_unit_test(
+			a_clock_that_is_ahead_is_found_and_a_call_across_it_takes_its_time),
 		cmocka_unit_test(interrupts_nest_in_calls_and_in_each_other),
 		cmocka_unit_test(an_interrupt_that_records_nothing_leaves_no_trace),
 		cmocka_unit_test(an_interrupt_that_recorded_is_told_of_when_it_comes_again),
