@@ -77,7 +77,7 @@ static int convert(struct gt_recording *recording, const char *path, const char 
 	struct gt_output output;
 	int error, result;
 
-	if (no_sleep && !gt_recording_info(recording)->has_switches) {
+	if (no_sleep && !gt_target_has_off_cpu(gt_recording_target(recording))) {
 		gt_complain(NAME, "'%s' does not have when threads were off the CPU", path);
 		return GT_EXIT_FAILED;
 	}

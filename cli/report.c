@@ -245,6 +245,16 @@ int gt_cmd_report(int argc, char **argv)
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
 	}
+	if ((arguments.sort == GT_REPORT_ON_CPU || arguments.sort == GT_REPORT_OFF_CPU) &&
+	    !report->has_off_cpu) {
+		gt_complain(NAME,
+			    "'%s' does not have when threads were off the CPU: it cannot be sorted "
+			    "by that",
+			    arguments.path);
+		gt_report_destroy(report);
+		gt_recording_close(recording);
+		return GT_EXIT_FAILED;
+	}
 	gt_report_sort(report, arguments.sort);
 	if (arguments.of && report->row_count == 0)
 		gt_complain(NAME, "'%s': %s", arguments.path,

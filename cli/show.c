@@ -256,12 +256,8 @@ static int print(struct gt_text *text, int fd, bool *shown)
 
 static bool is_known(struct gt_recording *recording)
 {
-	struct gt_writer writer;
-	struct gt_target *target = gt_recording_target(recording);
-
 	/* a kernel's CPUs tell of their switches themselves */
-	if (gt_recording_info(recording)->has_switches ||
-	    (target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0))
+	if (gt_target_has_off_cpu(gt_recording_target(recording)))
 		return true;
 	gt_complain(NAME, "this recording does not have when threads were off the CPU");
 	return false;

@@ -91,8 +91,9 @@ struct collector {
 	uint32_t counts_size;
 	uint64_t began; /* tsc at which the recording began */
 	struct gt_off_cpu_follow off_cpu;
+	struct gt_off_cpu_threads off_cpus; /* … of a kernel's threads */
 	uint64_t slept;		/* clock of the last record that had a time off the CPU before it */
-	uint32_t tid;		/* the writer's thread */
+	uint32_t tid;		/* the writer's thread; a kernel's: the record's */
 	uint32_t pid;		/* the writer's process … */
 	uint64_t process_began; /* … and when that began; 0 = not asked yet */
 	uint64_t first;		/* clock of the writer's first record; 0 = none yet */
@@ -413,9 +414,8 @@ static __attribute__((noinline)) void count_unseen_return(struct collector *c, s
 
 /* The thread was off the CPU before this record, in what was its innermost call then. */
 static __attribute__((noinline)) void take_off_cpu(struct collector *c,
-						   const struct gt_record *record)
+						   const struct gt_record *record, uint64_t ticks)
 {
-	uint64_t ticks = gt_off_cpu_move(&c->off_cpu, c->target, c->tid, record->clock);
 	uint32_t function = 0, depth = record->depth;
 	if (!ticks)
 		return;
@@ -521,7 +521,8 @@ static void take_all(struct collector *c)
 		if (__builtin_expect(!c->first, 0))
 			c->first = record.clock;
 		if (__builtin_expect(record.clock >= c->off_cpu.until, 0))
-			take_off_cpu(c, &record);
+			take_off_cpu(c, &record,
+				     gt_off_cpu_move(&c->off_cpu, c->target, c->tid, record.clock));
 		if (kind == GT_RECORD_ENTRY)
 			take_entry(c, &record);
 		else if (kind == GT_RECORD_RETURN)
@@ -614,7 +615,7 @@ static void choose_thread(struct collector *c, uint32_t tid)
 	c->thread_row = new_row(c, tid);
 }
 
-static int take_kernel(struct collector *c)
+static int take_kernel(struct collector *c, bool has_off_cpu)
 {
 	struct gt_source *source;
 	struct gt_merge merge;
@@ -626,8 +627,11 @@ static int take_kernel(struct collector *c)
 		const struct gt_record *record = &source->record;
 		c->decode = &source->decode;
 		choose_context(c, record);
+		c->tid = record->tid;
 		if (c->by == GT_REPORT_THREAD)
 			choose_thread(c, record->tid);
+		if (has_off_cpu)
+			take_off_cpu(c, record, gt_off_cpu_take(&c->off_cpus, c->target, record));
 		if (record->kind == GT_RECORD_ENTRY)
 			take_entry(c, record);
 		else if (record->kind == GT_RECORD_RETURN)
@@ -640,6 +644,7 @@ static int take_kernel(struct collector *c)
 	c->unreadable += merge.unreadable;
 	c->damaged += merge.damaged;
 	gt_merge_fini(&merge);
+	gt_off_cpu_threads_fini(&c->off_cpus);
 	return GT_OK;
 }
 
@@ -763,8 +768,8 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *o
 	c->by = report->by = by;
 	c->is_by_call = by != GT_REPORT_FUNCTION && by != GT_REPORT_OBJECT;
 	c->of = by == GT_REPORT_CALLER || by == GT_REPORT_CALLEE ? of : NULL;
-	report->has_off_cpu = target->ops->off_cpu &&
-			      target->ops->off_cpu(target, 0, 0, &c->off_cpu.time) != GT_ENOTSUP;
+	report->has_off_cpu = gt_target_has_off_cpu(target);
+	c->off_cpus.memory = gt_host_memory;
 	c->decode = &c->own;
 	gt_decode_init(c->decode, &gt_host_memory);
 	c->buffer = malloc(target->sub_buffer_bytes);
@@ -789,7 +794,7 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *o
 			c->thread_row = new_row(c, i);
 		take_writer(c, i, &writer);
 	}
-	if (c->kernel && take_kernel(c) != GT_OK)
+	if (c->kernel && take_kernel(c, report->has_off_cpu) != GT_OK)
 		goto out;
 	if (c->out_of_memory)
 		goto out;

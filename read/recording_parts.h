@@ -120,8 +120,10 @@ struct gt_recording {
 	uint8_t *stored; /* a group's bytes, while they are decoded */
 	size_t stored_size;
 
-	/* switches: taken in at the scan, without have_switches none were watched */
+	/* switches: taken in at the scan, without have_switches none were watched; a kernel's CPUs
+	 * have them among their records, which are read for them when somebody asks */
 	bool have_switches;
+	bool looked_for_switches, kernel_switches;
 	struct gt_switches switches;
 
 	/* names */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/view/merge.h"
 #include "port/host/memory.h"
 
 int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
@@ -50,16 +51,66 @@ int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *pay
 	return 0;
 }
 
+static bool is_kernel(struct gt_target *target)
+{
+	struct gt_writer writer;
+
+	return target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0;
+}
+
+static void add_switch(struct gt_switches *switches, const struct gt_record *record)
+{
+	struct gt_switch out = { record->clock, (uint32_t)record->start, record->cpu,
+				 GT_SWITCH_OUT };
+	struct gt_switch in = { record->clock, (uint32_t)record->value, record->cpu, 0 };
+
+	if (record->children == GT_STATE_RUNNING)
+		out.flags |= GT_SWITCH_PREEMPTED;
+	/* the idle threads of all CPUs have one number */
+	if (out.tid)
+		gt_switches_add(switches, &out);
+	if (in.tid)
+		gt_switches_add(switches, &in);
+}
+
+/* A thread's times off the CPU from all CPUs' records, in order. Without memory none is known. */
+static void collect(struct gt_recording *recording)
+{
+	struct gt_merge *merge = malloc(sizeof(*merge));
+	struct gt_source *source;
+	bool started = false;
+
+	if (merge != NULL && gt_merge_init(merge, gt_recording_target(recording), &gt_host_memory,
+					   GT_MERGE_SNAPSHOT, NULL) == GT_OK) {
+		while (gt_merge_next(merge, &source) > 0) {
+			if (!started)
+				gt_switches_init(&recording->switches, &gt_host_memory,
+						 source->record.clock, 0);
+			started = true;
+			if (source->record.kind == GT_RECORD_SWITCH)
+				add_switch(&recording->switches, &source->record);
+		}
+		gt_merge_fini(merge);
+	}
+	free(merge);
+	recording->kernel_switches = started;
+}
+
 int gt_recording_off_cpu(struct gt_recording *recording, uint32_t tid, uint64_t after,
 			 struct gt_off_cpu *time)
 {
-	if (!recording->have_switches)
+	if (!recording->have_switches && !recording->looked_for_switches) {
+		recording->looked_for_switches = true;
+		if (is_kernel(gt_recording_target(recording)))
+			collect(recording);
+	}
+	if (!recording->have_switches && !recording->kernel_switches)
 		return GT_ENOTSUP;
 	return gt_switches_off_cpu(&recording->switches, tid, after, time);
 }
 
 void gt_recording_free_switches(struct gt_recording *recording)
 {
-	if (recording->have_switches)
+	if (recording->have_switches || recording->kernel_switches)
 		gt_switches_fini(&recording->switches);
 }

@@ -168,7 +168,7 @@ static int set_options(struct gt_recorded *recorded, uint64_t options, struct gt
 		gt_message_set(message, "this of a recording cannot be changed");
 		return GT_EINVAL;
 	}
-	if (!(options & GT_OPTION_SLEEP_TIME) && !recorded->has_switches) {
+	if (!(options & GT_OPTION_SLEEP_TIME) && !gt_target_has_off_cpu(recorded->inner)) {
 		gt_message_set(message, "this recording does not have when threads were off the "
 					"CPU");
 		return GT_ENOTSUP;

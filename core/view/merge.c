@@ -251,6 +251,10 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 					break;
 				if (!source->decode.kernel)
 					place(merge, source, record);
+				else if (merge->no_sleep)
+					gt_off_cpu_take_out(&source->decode, record,
+							    gt_off_cpu_take(&merge->off_cpu,
+									    merge->target, record));
 				if ((merge->given || merge->cpus) &&
 				    is_given(merge, source, record))
 					continue;
@@ -512,7 +516,7 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 {
 	__builtin_memset(merge, 0, sizeof(*merge));
 	merge->target = target;
-	merge->memory = *memory;
+	merge->memory = merge->off_cpu.memory = *memory;
 	merge->mode = mode;
 	gt_merge_set_filter(merge, filter);
 	int error = add_new_sources(merge);
@@ -708,6 +712,7 @@ void gt_merge_fini(struct gt_merge *merge)
 	gt_memory_put(&merge->memory, merge->switches, sizeof(*merge->switches));
 	gt_memory_put(&merge->memory, merge->sources, bytes);
 	gt_memory_put(&merge->memory, merge->heap, bytes);
+	gt_off_cpu_threads_fini(&merge->off_cpu);
 	merge->switches = NULL;
 	merge->sources = merge->heap = NULL;
 	merge->source_count = merge->source_capacity = merge->heap_count = 0;

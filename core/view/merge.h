@@ -103,6 +103,7 @@ struct gt_merge {
 	bool finished;	/* follow: nothing more will come */
 	bool tell_open; /* the caller may set it after init: OPEN records end a writer's */
 	bool no_sleep;	/* the same: times off the CPU count as a callee's (`children`) */
+	struct gt_off_cpu_threads off_cpu; /* … a kernel's */
 	struct gt_source **sources; /* by the writers' index; NULL: not wanted, or no memory */
 	uint32_t source_count, source_capacity;
 	struct gt_source **heap;

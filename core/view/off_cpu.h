@@ -65,4 +65,19 @@ static inline void gt_off_cpu_take_out(struct gt_decode *decode, struct gt_recor
 		frame->children += ticks;
 }
 
+/*
+ * The same for a kernel, whose threads' records come from all CPUs, with those of interrupts
+ * between. All zero but `memory` to begin with; without memory nothing is known of some threads.
+ */
+struct gt_off_cpu_threads {
+	struct gt_memory memory;
+	struct gt_off_cpu_thread *slots; /* hashed by number, open addressing */
+	uint32_t count, room;
+};
+
+/* Ticks that the record's thread was off the CPU before it. Records come in their order. */
+uint64_t gt_off_cpu_take(struct gt_off_cpu_threads *threads, struct gt_target *target,
+			 const struct gt_record *record);
+void gt_off_cpu_threads_fini(struct gt_off_cpu_threads *threads);
+
 #endif

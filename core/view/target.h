@@ -218,6 +218,14 @@ static inline uint64_t gt_target_off_cpu(struct gt_target *target, uint32_t tid,
 	return ticks - (first.from < from ? from - first.from : 0);
 }
 
+/* Is it known when threads were off the CPU? (Of a kernel's recording: all records are read for it,
+ * the first time.) */
+static inline bool gt_target_has_off_cpu(struct gt_target *target)
+{
+	struct gt_off_cpu time;
+	return target->ops->off_cpu && target->ops->off_cpu(target, 0, 0, &time) != GT_ENOTSUP;
+}
+
 /*
  * Where a recording goes, as it is made: the writer of graftrace.data implements it, the session
  * calls it. Each returns 0 or a negative enum gt_error (the session then stops recording, never

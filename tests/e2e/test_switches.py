@@ -279,8 +279,9 @@ def test_switches_are_not_recorded_where_nobody_wants_them(graftrace, compile):
     program = compile(SLEEPS, *FLAGS)
     graftrace("record", "--no-switch-events", program)
     assert "On CPU" not in graftrace("report").stdout
-    for words in (["--switch-events"], ["-O", "nosleep-time"]):
-        done = graftrace("show", *words, code=1)
+    for words in (["show", "--switch-events"], ["show", "-O", "nosleep-time"],
+                  ["report", "--sort", "off-cpu"], ["report", "--sort", "on-cpu"]):
+        done = graftrace(*words, code=1)
         assert "does not have when threads were off the CPU" in done.stderr
     done = graftrace("parse-trace", "--no-sleep-time", "graftrace.data", code=1)
     assert "does not have when threads were off the CPU" in done.stderr
