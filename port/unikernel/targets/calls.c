@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call costs, in ticks: plain, traced, with a full ring (batches=N: of 1000 calls). */
+/* What a call costs, in ticks: plain, traced, paused, ring full (batches=N: of 1000 calls). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef GT_TRACE
+#include "core/record/kernel.h"
+#else
+static void gt_kernel_pause(void)
+{
+}
+static void gt_kernel_resume(void)
+{
+}
+#endif
 
 #define BATCH	1000
 #define BATCHES 400
@@ -37,9 +47,13 @@ static uint64_t cheapest(int batches)
 int main(void)
 {
 	uint64_t first = cheapest(20);
+	gt_kernel_pause();
+	uint64_t paused = cheapest(20);
+	gt_kernel_resume();
 	const char *batches = getenv("batches");
 	cheapest(batches ? atoi(batches) : BATCHES); /* which fill a ring of a few megabytes */
 	uint64_t last = cheapest(20);
-	printf("calls: %lu ticks for %d calls at first, %lu at last\n", first, BATCH, last);
+	printf("calls: %lu ticks for %d calls at first, %lu paused, %lu at last\n", first, BATCH,
+	       paused, last);
 	return 0;
 }
