@@ -262,6 +262,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 static int work(struct gt_session *session, bool *over)
 {
 	struct gt_instant now = gt_clock_now();
+	bool ended;
 	int done, drained, error;
 
 	*over = false;
@@ -271,24 +272,24 @@ static int work(struct gt_session *session, bool *over)
 	if (done < 0)
 		return done;
 	gt_profile_collect(&session->profile);
-	gt_off_cpu_collect(&session->off_cpu, false);
+	/* Who was detached from goes on switching: no turn would be the last where each one's
+	 * switches cannot be written. */
+	ended = !session->tracee_count && session->reaped;
+	if (ended)
+		gt_off_cpu_stop(&session->off_cpu);
+	else
+		gt_off_cpu_collect(&session->off_cpu, false);
 	error = gt_off_cpu_give(&session->off_cpu, session->drain.sink, &session->switches_given);
-	if (error)
-		return error;
 	do {
-		if (!session->tracee_count && session->reaped)
+		if (ended)
 			gt_follow_end_all(session);
 		drained = gt_drain_pass(&session->drain, now.ns);
-		if (drained < 0)
-			return drained;
+		if (drained < 0 || error)
+			return drained < 0 ? drained : error;
 		done += drained;
-		if (session->tracee_count || !session->reaped)
+		if (!ended)
 			return done > 0;
 	} while (drained > 0); /* all have ended: to the last word */
-	gt_off_cpu_stop(&session->off_cpu);
-	error = gt_off_cpu_give(&session->off_cpu, session->drain.sink, &session->switches_given);
-	if (error)
-		return error;
 	if (!session->end_ns) {
 		calibrate(session);
 		session->end_ns = session->last.ns;
