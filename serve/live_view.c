@@ -174,17 +174,19 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 		cpu = bytes->cpu < GT_FILTER_CPU_WORDS * 64 ? bytes->cpu : 0;
 	}
 	free(buffer);
+	pthread_mutex_lock(&view->taking);
 	error = known.marks != NULL ? gt_live_marks_consume(known.marks, sequence)
 		: known.of->ops->consume != NULL
 			? known.of->ops->consume(known.of, known.index, sequence)
 			: GT_ENOTSUP;
-	if (error != 0)
-		return error;
-	pthread_mutex_lock(&view->lock);
-	view->writers[index].read += records;
-	view->read_of_cpu[cpu] += records;
-	pthread_mutex_unlock(&view->lock);
-	return 0;
+	if (error == 0) {
+		pthread_mutex_lock(&view->lock);
+		view->writers[index].read += records;
+		view->read_of_cpu[cpu] += records;
+		pthread_mutex_unlock(&view->lock);
+	}
+	pthread_mutex_unlock(&view->taking);
+	return error;
 }
 
 static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
@@ -286,6 +288,7 @@ void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struc
 	view->inner = inner;
 	view->shown = shown;
 	*shown = view->target;
+	pthread_mutex_init(&view->taking, NULL);
 	pthread_mutex_init(&view->lock, NULL);
 }
 
@@ -295,6 +298,7 @@ void gt_live_view_fini(struct gt_live_view *view)
 		gt_live_marks_destroy(view->mark_writers[i]);
 	free(view->writers);
 	gt_live_events_forget_threads(view, 0);
+	pthread_mutex_destroy(&view->taking);
 	pthread_mutex_destroy(&view->lock);
 }
 
@@ -500,6 +504,7 @@ int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope 
 
 	if (buffer == NULL)
 		return GT_ENOMEM;
+	pthread_mutex_lock(&view->taking);
 	for (uint32_t i = 0; i < count; i++) {
 		struct gt_writer now;
 		uint32_t newest;
@@ -521,6 +526,7 @@ int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope 
 		stats->read += view->read_of_cpu[cpu];
 		pthread_mutex_unlock(&view->lock);
 	}
+	pthread_mutex_unlock(&view->taking);
 	stats->bytes = stats->entries * 8;
 	return found ? 0 : GT_ENOENT;
 }

@@ -30,6 +30,9 @@ struct gt_live_view {
 	struct gt_target *shown; /* … which is this: its clock and tracer are the owner's to keep */
 	struct gt_target marks; /* the marks' writers alone, for a file */
 	struct gt_target *inner;
+	/* While a sub-buffer is taken out and counted as read, and while all are counted: what
+	 * goes meanwhile would be neither an entry nor read. Before `lock`, and the inner's. */
+	pthread_mutex_t taking;
 	pthread_mutex_t lock; /* guards what follows */
 	struct gt_live_view_writer *writers;
 	uint32_t count;

@@ -118,3 +118,32 @@ def test_a_recording_has_the_counts_of_each_cpu(graftrace, compile):
     process.wait(PATIENCE)
     process.stdout.close()
     process.stderr.close()
+
+
+def test_what_is_taken_out_while_it_is_counted_is_counted_once(graftrace, compile):
+    program = compile(PROGRAM, "-O2", "-pthread", "-fpatchable-function-entry=5")
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--buffer-size=1M", "-l", "leaf",
+                              program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    served = Served(process, port_of(process))
+    pipe = served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\nHost: localhost\r\n\r\n")
+
+    def follow():
+        while pipe.recv(1 << 16):
+            pass
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    wrong = []
+    for turn in range(1, 16):
+        served.calls(CALLS)
+        for _ in range(60):
+            found = counts(served, "stats")
+            written = 2 * (turn * THREADS * CALLS - found["dropped events"])
+            if found["entries"] + found["overrun"] + found["read events"] != written:
+                wrong.append((turn, found))
+    pipe.shutdown(2)
+    reader.join(PATIENCE)
+    process.stdin.close()
+    process.wait(PATIENCE)
+    assert not wrong
