@@ -134,6 +134,8 @@ int gt_arena_command_set(struct gt_control_target *target, const struct gt_contr
 		return REFUSE(message, GT_ENOTSUP, "this kernel has no such command");
 	if (later && machine->watch == NULL)
 		return REFUSE(message, GT_ENOTSUP, "this kernel has no thread for that");
+	if (command->action == GT_ACTION_DUMP && machine->print == NULL)
+		return REFUSE(message, GT_ENOTSUP, "this kernel has no console for that");
 	gt_arena_lock(control);
 	uint32_t rule = find(control, command);
 	if (rule != GT_ARENA_COMMANDS)

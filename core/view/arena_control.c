@@ -73,14 +73,27 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	}
 }
 
-static void set_threshold(struct gt_arena_control *control, uint64_t ns)
+/* What the kernel has not supplied. */
+static int cannot(struct gt_message *message, const char *what)
 {
+	return REFUSE(message, GT_ENOTSUP, "this kernel cannot change %s", what);
+}
+
+static int set_threshold(struct gt_arena_control *control, uint64_t ns, struct gt_message *message)
+{
+	const struct gt_arena_machine *machine = control->machine;
 	const struct gt_clock *clock = &control->ring->clock;
+	if (machine->set_threshold == NULL)
+		return cannot(message, "the threshold");
+	if (ns != 0 && control->ring->arena->profile)
+		return REFUSE(message, GT_EBUSY,
+			      "the function profiler does not run beside tracing_thresh");
 	/* ns << shift / mult, with 64 bits: a kernel's mult has less than 64 - shift */
 	uint64_t ticks = ((ns / clock->mult) << clock->shift) +
 			 ((ns % clock->mult) << clock->shift) / clock->mult;
 	control->threshold_ns = ns;
-	control->machine->set_threshold(control->machine->data, ns && !ticks ? 1 : ticks);
+	machine->set_threshold(machine->data, ns && !ticks ? 1 : ticks);
+	return GT_OK;
 }
 
 static int set_options(struct gt_arena_control *control, uint64_t options,
@@ -92,6 +105,8 @@ static int set_options(struct gt_arena_control *control, uint64_t options,
 			GT_OPTION_GRAPH_TIME | GT_OPTION_MARKERS | GT_OPTION_PAUSE_ON_TRACE |
 			GT_OPTION_FUNC_STACK))
 		return REFUSE(message, GT_ENOTSUP, "this kernel's recorder has no such option");
+	if (changed & GT_OPTION_FUNC_STACK && machine->set_func_stack == NULL)
+		return cannot(message, "func_stack_trace");
 	__atomic_store_n(&control->ring->arena->mode,
 			 options & GT_OPTION_OVERWRITE ? GRAFTRACE_MODE_OVERWRITE
 						       : GRAFTRACE_MODE_RING,
@@ -121,14 +136,17 @@ static unsigned place_of(unsigned bit)
 	return (unsigned)__builtin_ctz(bit);
 }
 
-/* The tracer function knows no functions below which calls are looked for, as on Linux. */
+/* The tracer function knows no functions below which calls are looked for, as on Linux. A kernel
+ * that cannot look for them has none (edit_open). */
 static void publish_roots(struct gt_arena_control *control)
 {
 	const struct gt_arena_machine *machine = control->machine;
 	const struct graftrace_arena *arena = control->ring->arena;
 
-	machine->set_graph_only(machine->data, control->set[place_of(GRAPH)] &&
-						       arena->tracer != GRAFTRACE_TRACER_FUNCTION);
+	if (machine->set_graph_only != NULL)
+		machine->set_graph_only(machine->data,
+					control->set[place_of(GRAPH)] &&
+						arena->tracer != GRAFTRACE_TRACER_FUNCTION);
 }
 
 static int set_locked(struct gt_arena_control *control, enum gt_control_value which, uint64_t value,
@@ -140,6 +158,8 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 		machine->set_tracing_on(machine->data, value != 0);
 		return GT_OK;
 	case GT_CONTROL_TRACER:
+		if (machine->set_tracer == NULL)
+			return cannot(message, "the tracer");
 		if (value > GRAFTRACE_TRACER_FUNCTION_GRAPH)
 			return REFUSE(message, GT_EINVAL, "this kernel has no such tracer");
 		if (value == GRAFTRACE_TRACER_FUNCTION && control->ring->arena->profile)
@@ -151,14 +171,12 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 		empty(control);
 		return GT_OK;
 	case GT_CONTROL_MAX_DEPTH:
+		if (machine->set_max_depth == NULL)
+			return cannot(message, "the depth");
 		machine->set_max_depth(machine->data, (uint32_t)value);
 		return GT_OK;
 	case GT_CONTROL_THRESHOLD_NS:
-		if (value != 0 && control->ring->arena->profile)
-			return REFUSE(message, GT_EBUSY,
-				      "the function profiler does not run beside tracing_thresh");
-		set_threshold(control, value);
-		return GT_OK;
+		return set_threshold(control, value, message);
 	case GT_CONTROL_PROFILE:
 		return gt_arena_set_profile(control, value != 0, message);
 	case GT_CONTROL_OPTIONS_ON:
@@ -309,6 +327,8 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 	unsigned bit = bit_of(which);
 	if (!bit)
 		return REFUSE(message, GT_ENOTSUP, "this list cannot be changed");
+	if (bit == GRAPH && control->machine->set_graph_only == NULL)
+		return cannot(message, "whose calls are followed");
 	struct edit *edit = gt_memory_get(&control->memory, edit_bytes(control));
 	if (!edit)
 		return gt_arena_no_memory(message);
@@ -597,6 +617,9 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 			  uint32_t function_count, const char *title)
 {
 	__builtin_memset(control, 0, sizeof(*control));
+	if (machine->lock == NULL || machine->unlock == NULL || machine->set_tracing_on == NULL ||
+	    machine->patch == NULL || machine->now_ns == NULL || machine->thread_number == NULL)
+		return GT_EINVAL;
 	control->ring = ring;
 	control->machine = machine;
 	control->memory = *memory;

@@ -28,33 +28,39 @@ enum gt_arena_entry {
 	GT_ARENA_ENTRY_TRIGGER = 7, /* looks into the arena's table of triggers */
 };
 
-/* What the kernel supplies. Called with its lock held, but for lock itself and now_ns. */
+/*
+ * What the kernel supplies. Called with its lock held, but for lock itself, now_ns and what says
+ * so. The first six must be there; what of the rest is NULL, the files that would need it refuse in
+ * words (GT_ENOTSUP).
+ */
 struct gt_arena_machine {
 	void (*lock)(void *data); /* a mutex: patching may wait */
 	void (*unlock)(void *data);
 	void (*set_tracing_on)(void *data, bool on);
-	void (*set_tracer)(void *data, enum graftrace_tracer tracer);
-	void (*set_max_depth)(void *data, uint32_t depth);
-	void (*set_threshold)(void *data, uint64_t ticks);
-	void (*set_graph_only)(void *data, bool graph_only);
-	void (*set_func_stack)(void *data, bool on); /* options/func_stack_trace */
 	/* Makes each function's entry what a byte of `wanted` (enum gt_arena_entry, by number - 1)
 	 * says. */
 	void (*patch)(void *data, const uint8_t *wanted);
 	uint64_t (*now_ns)(void *data);
-	/* The function profiler (core/record/kernel.h); NULL: there is none. */
+	/* Numbers of threads, 0: behind the last; names by gt_arena_names.thread. Without the lock.
+	 */
+	uint32_t (*thread_number)(void *data, uint32_t index);
+	void (*set_tracer)(void *data, enum graftrace_tracer tracer);
+	void (*set_max_depth)(void *data, uint32_t depth);
+	void (*set_threshold)(void *data, uint64_t ticks);
+	void (*set_graph_only)(void *data, bool graph_only); /* set_graph_function */
+	void (*set_func_stack)(void *data, bool on);	     /* options/func_stack_trace */
+	/* The function profiler (core/record/kernel.h): both or none. */
 	void (*set_profile)(void *data, bool on);
 	void (*profile_table)(void *data, uint32_t cpu, struct graftrace_profile_entry **table,
 			      uint32_t pages);
-	/* trace_marker; without the lock. NULL: there is none. */
+	/* trace_marker; without the lock. */
 	bool (*mark)(void *data, const char *bytes, size_t count, bool raw);
 	/* The commands snapshot and dump are done by a thread: from now on until nothing must be
 	 * done it calls gt_arena_control_act, without the lock, a few times a second. Said again at
-	 * each such command. NULL: these are refused. print: to the console. */
+	 * each such command. gt_port_trigger tells of their moment (gt_arena_control_note). */
 	void (*watch)(void *data);
+	/* To the console, for dump; without the lock. */
 	void (*print)(void *data, const char *text, size_t bytes);
-	/* Numbers of threads, 0: behind the last; names by gt_arena_names.thread. */
-	uint32_t (*thread_number)(void *data, uint32_t index);
 	void *data;
 };
 
@@ -100,7 +106,7 @@ struct gt_arena_control {
 };
 
 /* All functions are wanted; nothing is patched before somebody says so, or gt_arena_control_patch.
- * GT_ENOMEM. */
+ * Takes two bytes a function. GT_ENOMEM; GT_EINVAL: the machine lacks what must be there. */
 int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring *ring,
 			  const struct gt_arena_machine *machine, const struct gt_memory *memory,
 			  uint32_t function_count, const char *title);

@@ -57,7 +57,7 @@ int gt_arena_set_profile(struct gt_arena_control *control, bool on, struct gt_me
 	const struct graftrace_arena *arena = control->ring->arena;
 	if (on == (arena->profile != 0))
 		return GT_OK;
-	if (machine->set_profile == NULL)
+	if (machine->set_profile == NULL || machine->profile_table == NULL)
 		return REFUSE(message, GT_ENOTSUP, "this kernel has no function profiler");
 	if (on && arena->tracer == GRAFTRACE_TRACER_FUNCTION)
 		return REFUSE(message, GT_EBUSY,

@@ -11,6 +11,9 @@
 #include "core/record/sites.h"
 #include "core/view/arena_control.h"
 
+/* So small a kernel has no use for much of what it is told. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 #define SITES		 256
 #define FRAMES		 512
 #define RING_BYTES	 (1u << 20)
@@ -88,41 +91,28 @@ uint32_t gt_port_context_number(void)
 
 void *gt_port_allocate(size_t bytes)
 {
-	(void)bytes;
 	return NULL;
 }
 
 void gt_port_release(void *memory, size_t bytes)
 {
-	(void)memory;
-	(void)bytes;
 }
 
 bool gt_port_mirror_open(uint64_t low, uint64_t high)
 {
-	(void)low;
-	(void)high;
 	return false;
 }
 
 void gt_port_wait(struct graftrace_arena *of, uint32_t seen, uint32_t milliseconds)
 {
-	(void)of;
-	(void)seen;
-	(void)milliseconds;
 }
 
 void gt_port_ring_doorbell(struct graftrace_arena *of)
 {
-	(void)of;
 }
 
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
 {
-	(void)action;
-	(void)function;
-	(void)clock;
-	(void)took;
 }
 
 /* ---- what the viewer wants to know ---- */
@@ -130,7 +120,6 @@ void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_
 static int function_at(void *data, uint64_t address, struct gt_function *function)
 {
 	uint32_t i = name_count;
-	(void)data;
 	while (i > 0 && names[i - 1].address > address)
 		i--;
 	if (i == 0)
@@ -150,7 +139,6 @@ static int function_by_number(void *data, uint32_t number, struct gt_function *f
 /* Threads are numbered from 1 here: 0 is a processor without one. */
 static int thread_name(void *data, uint32_t number, char comm[16])
 {
-	(void)data;
 	if (number - 1 >= THREADS || !threads[number - 1].name)
 		return GT_ENOENT;
 	uint32_t i = 0;
@@ -162,24 +150,28 @@ static int thread_name(void *data, uint32_t number, char comm[16])
 
 static uint32_t thread_number(void *data, uint32_t index)
 {
-	(void)data;
 	return index < THREADS && threads[index].name ? index + 1 : 0;
 }
 
 static void lock(void *data)
 {
-	(void)data;
 }
 
-static void set_tracing_on(void *data, bool on)
-{
-	(void)data;
-	gt_kernel_set_tracing_on(on);
-}
+/* What the control files change, the recorder takes as it is. */
+#define SETTER(name, type)                       \
+	static void name(void *data, type value) \
+	{                                        \
+		gt_kernel_##name(value);         \
+	}
+SETTER(set_tracing_on, bool)
+SETTER(set_tracer, enum graftrace_tracer)
+SETTER(set_max_depth, uint32_t)
+SETTER(set_threshold, uint64_t)
+SETTER(set_graph_only, bool)
+SETTER(set_func_stack, bool)
 
 static void patch(void *data, const uint8_t *wanted)
 {
-	(void)data;
 	gt_sites_apply(&sites, wanted);
 }
 
@@ -187,7 +179,6 @@ static struct gt_arena_ring ring;
 
 static uint64_t now_ns(void *data)
 {
-	(void)data;
 	return gt_clock_ns(&ring.clock, ticks());
 }
 
@@ -196,7 +187,6 @@ static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes
 {
 	static char heap[4 << 20] __attribute__((aligned(16)));
 	static size_t used;
-	(void)data;
 	if (new_bytes <= old_bytes)
 		return new_bytes ? memory : NULL;
 	if (new_bytes > sizeof(heap) - used)
@@ -230,6 +220,11 @@ void trace_init(void)
 	static const struct gt_arena_machine machine = { .lock = lock,
 							 .unlock = lock,
 							 .set_tracing_on = set_tracing_on,
+							 .set_tracer = set_tracer,
+							 .set_max_depth = set_max_depth,
+							 .set_threshold = set_threshold,
+							 .set_graph_only = set_graph_only,
+							 .set_func_stack = set_func_stack,
 							 .patch = patch,
 							 .now_ns = now_ns,
 							 .thread_number = thread_number };
@@ -253,8 +248,10 @@ void trace_init(void)
 	ring.clock = (struct gt_clock){ .tsc_base = ticks(),
 					.mult = (1000000000ull << 24) / ticks_per_second(),
 					.shift = 24 };
-	if (gt_arena_control_init(&control, &ring, &machine, &memory, count, "serial") != GT_OK)
+	if (gt_arena_control_init(&control, &ring, &machine, &memory, count, "serial") != GT_OK) {
+		print("trace: no memory\n");
 		return;
+	}
 	gt_arena_control_patch(&control);
 	gt_kernel_set_tracing_on(true);
 }

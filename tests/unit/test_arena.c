@@ -367,6 +367,121 @@ static void marks_stand_between_calls(void **state)
 	assert_int_equal(put("trace_marker", "nobody"), GT_EBADF);
 }
 
+/* ---- a kernel that supplies what it must, and no more ---- */
+
+static const struct gt_arena_machine least = {
+	.lock = lock,
+	.unlock = lock,
+	.set_tracing_on = set_tracing_on,
+	.patch = patch,
+	.now_ns = now_ns,
+	.thread_number = thread_number,
+};
+
+static int start_least(void **state)
+{
+	start(state);
+	control.machine = &least;
+	return 0;
+}
+
+static void what_a_kernel_lacks_is_refused_in_words(void **state)
+{
+	static const struct {
+		const char *path, *value;
+	} wishes[] = {
+		{ "current_tracer", "nop" },
+		{ "max_graph_depth", "3" },
+		{ "tracing_thresh", "100" },
+		{ "set_graph_function", "leaf" },
+		{ "options/func_stack_trace", "1" },
+		{ "function_profile_enabled", "1" },
+		{ "trace_marker", "here" },
+		{ "trace_marker_raw", "here" },
+		{ "set_ftrace_filter", "leaf:snapshot" },
+		{ "set_ftrace_filter", "leaf:dump:1" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++)
+		for (int truncate = 0; truncate < 2; truncate++) {
+			const char *path = wishes[i].path, *value = wishes[i].value;
+			struct gt_control_node node;
+			struct gt_message message = { "" };
+			assert_int_equal(
+				gt_control_find(&control.control, path, strlen(path), &node), 0);
+			assert_int_equal(
+				gt_control_put(&node, truncate, value, strlen(value), &message),
+				GT_ENOTSUP);
+			assert_non_null(strstr(message.text, "this kernel"));
+		}
+	/* nothing of it has half happened */
+	assert_int_equal(count_in("options/func_stack_trace", "0"), 1);
+	assert_int_equal(count_in("tracing_thresh", "0"), 1);
+	assert_int_equal(count_in("set_ftrace_filter", "leaf"), 0);
+	calls(0, 3, 2);
+	assert_int_equal(count_in("trace", "leaf();"), 2);
+}
+
+/* Whatever is written to whichever file, by `>` and by `>>`. */
+static void every_file_can_be_written_where_little_is_supplied(void **state)
+{
+	static const char *const values[] = { "",
+					      "0",
+					      "1",
+					      "nop",
+					      "function",
+					      "leaf",
+					      "!leaf",
+					      "leaf:dump",
+					      "leaf:snapshot:1",
+					      "leaf:traceon",
+					      "func_stack_trace",
+					      "uptime",
+					      "ff" };
+	const struct gt_control_file *file;
+	int written = 0;
+	(void)state;
+	for (uint32_t row = 0; (file = gt_control_row(&control.control, row)) != NULL; row++) {
+		char path[128];
+		struct gt_control_node node;
+		snprintf(path, sizeof(path), "%s", file->path);
+		if (strchr(path, '#') != NULL)
+			*strchr(path, '#') = '1';
+		if (!gt_control_exists(&control.control, file) ||
+		    !(gt_control_access(&control.control, file) & GT_CONTROL_WRITE))
+			continue;
+		assert_int_equal(gt_control_find(&control.control, path, strlen(path), &node), 0);
+		for (size_t i = 0; i < 2 * sizeof(values) / sizeof(values[0]); i++) {
+			struct gt_message message = { "" };
+			const char *value = values[i / 2];
+			int error = gt_control_put(&node, i & 1, value, strlen(value), &message);
+			assert_true(error == 0 || message.text[0] != '\0');
+			written++;
+		}
+	}
+	assert_true(written > 40 * 26);
+}
+
+static void what_must_be_supplied_is_asked_for_at_once(void **state)
+{
+	static const struct gt_memory memory = { resize, NULL };
+	struct gt_arena_control other;
+	struct gt_arena_machine lacks[6];
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		lacks[i] = least;
+	lacks[0].lock = NULL;
+	lacks[1].unlock = NULL;
+	lacks[2].set_tracing_on = NULL;
+	lacks[3].patch = NULL;
+	lacks[4].now_ns = NULL;
+	lacks[5].thread_number = NULL;
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(gt_arena_control_init(&other, &ring, &lacks[i], &memory, FUNCTIONS,
+						       "lacks"),
+				 GT_EINVAL);
+}
+
 static int finish(void **state)
 {
 	(void)state;
@@ -391,6 +506,11 @@ int main(void)
 		TEST(commands_make_functions_look_at_the_table),
 		TEST(snapshot_and_dump_wait_for_the_kernels_thread),
 		TEST(marks_stand_between_calls),
+		cmocka_unit_test_setup_teardown(what_a_kernel_lacks_is_refused_in_words,
+						start_least, finish),
+		cmocka_unit_test_setup_teardown(every_file_can_be_written_where_little_is_supplied,
+						start_least, finish),
+		TEST(what_must_be_supplied_is_asked_for_at_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
