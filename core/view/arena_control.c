@@ -612,6 +612,14 @@ static const struct gt_control_ops operations = {
 	.known_thread = gt_arena_known_thread,
 };
 
+static void *resize(void *data, void *old, size_t old_bytes, size_t new_bytes)
+{
+	const struct gt_arena_control *control = data;
+	if (new_bytes > GT_ARENA_PIECE_BYTES)
+		return NULL;
+	return control->given.resize(control->given.data, old, old_bytes, new_bytes);
+}
+
 int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring *ring,
 			  const struct gt_arena_machine *machine, const struct gt_memory *memory,
 			  uint32_t function_count, const char *title)
@@ -622,7 +630,8 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		return GT_EINVAL;
 	control->ring = ring;
 	control->machine = machine;
-	control->memory = *memory;
+	control->given = *memory;
+	control->memory = (struct gt_memory){ resize, control };
 	control->title = title;
 	control->function_count = function_count;
 	control->options =
@@ -633,8 +642,8 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 	control->snapshot_state = GT_SNAPSHOT_FREED;
 	for (int i = 0; i < 4; i++)
 		control->cpumask[i] = ~0ull;
-	control->marks = gt_memory_get(memory, function_count);
-	control->wanted = gt_memory_get(memory, function_count);
+	control->marks = gt_memory_get(&control->memory, function_count);
+	control->wanted = gt_memory_get(&control->memory, function_count);
 	if (!control->marks || !control->wanted)
 		return GT_ENOMEM;
 	__builtin_memset(control->marks, 0, function_count);

@@ -64,6 +64,8 @@ struct gt_arena_machine {
 	void *data;
 };
 
+/* No larger piece is ever asked for: what needs more at once refuses, or knows less. */
+#define GT_ARENA_PIECE_BYTES	   (2u << 20)
 #define GT_ARENA_MARKS		   4 /* lists of functions that can be set */
 #define GT_ARENA_COMMANDS	   32
 #define GT_ARENA_COMMAND_FUNCTIONS 256 /* a command is of */
@@ -82,8 +84,9 @@ struct gt_arena_control {
 	struct gt_control_target control;
 	struct gt_arena_ring *ring;
 	const struct gt_arena_machine *machine;
-	struct gt_memory memory;
-	const char *title; /* of recordings */
+	struct gt_memory given;	 /* the kernel's … */
+	struct gt_memory memory; /* … in pieces of at most GT_ARENA_PIECE_BYTES */
+	const char *title;	 /* of recordings */
 	uint32_t function_count;
 	uint8_t *marks;	 /* of each function: a bit for each list it is in */
 	uint8_t *wanted; /* for patching */

@@ -8,16 +8,20 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* What is asked of the kernel at once stays below 2 MiB. */
-#define ROWS_MOST 32768u
+/* Rows of a table lie in pieces: what is asked of the kernel at once stays below 2 MiB. */
+#define PIECE_ROWS 32768u
+
+struct row {
+	uint32_t function;
+	struct gt_control_profile_row row;
+};
 
 struct table {
 	uint32_t count, room;
-	struct row {
-		uint32_t function;
-		struct gt_control_profile_row row;
-	} rows[];
+	struct row *pieces[];
 };
+
+_Static_assert(PIECE_ROWS * sizeof(struct row) <= GT_ARENA_PIECE_BYTES, "a piece");
 
 static uint32_t pages_of(const struct gt_arena_control *control)
 {
@@ -118,22 +122,63 @@ static bool is_before(const struct row *a, const struct row *b)
 	return a->function < b->function;
 }
 
-static void sort(struct row *rows, uint32_t count)
+static struct row *row_at(const struct table *table, uint32_t index)
 {
-	for (uint32_t gap = count / 2; gap != 0; gap /= 2) {
-		for (uint32_t i = gap; i < count; i++) {
-			struct row row = rows[i];
+	return &table->pieces[index / PIECE_ROWS][index % PIECE_ROWS];
+}
+
+static void sort(struct table *table)
+{
+	for (uint32_t gap = table->count / 2; gap != 0; gap /= 2) {
+		for (uint32_t i = gap; i < table->count; i++) {
+			struct row row = *row_at(table, i);
 			uint32_t at = i;
-			for (; at >= gap && is_before(&row, &rows[at - gap]); at -= gap)
-				rows[at] = rows[at - gap];
-			rows[at] = row;
+			for (; at >= gap && is_before(&row, row_at(table, at - gap)); at -= gap)
+				*row_at(table, at) = *row_at(table, at - gap);
+			*row_at(table, at) = row;
 		}
 	}
 }
 
+static uint32_t pieces_of(uint32_t rows)
+{
+	return (rows + PIECE_ROWS - 1) / PIECE_ROWS;
+}
+
 static size_t table_bytes(uint32_t rows)
 {
-	return sizeof(struct table) + rows * sizeof(struct row);
+	return sizeof(struct table) + pieces_of(rows) * sizeof(struct row *);
+}
+
+static size_t piece_bytes(uint32_t rows, uint32_t piece)
+{
+	uint32_t left = rows - piece * PIECE_ROWS;
+	return (left < PIECE_ROWS ? left : PIECE_ROWS) * sizeof(struct row);
+}
+
+static void put_table(const struct gt_memory *memory, struct table *table)
+{
+	for (uint32_t i = 0; i < pieces_of(table->room); i++)
+		gt_memory_put(memory, table->pieces[i], piece_bytes(table->room, i));
+	gt_memory_put(memory, table, table_bytes(table->room));
+}
+
+static struct table *make_table(const struct gt_memory *memory, uint32_t rows)
+{
+	struct table *table = gt_memory_get(memory, table_bytes(rows));
+	bool made = table != NULL;
+	if (!made)
+		return NULL;
+	__builtin_memset(table, 0, table_bytes(rows));
+	table->room = rows;
+	for (uint32_t i = 0; made && i < pieces_of(rows); i++) {
+		table->pieces[i] = gt_memory_get(memory, piece_bytes(rows, i));
+		made = table->pieces[i] != NULL;
+	}
+	if (made)
+		return table;
+	put_table(memory, table);
+	return NULL;
 }
 
 /* A function's entry in a CPU's table, NULL: it was never called there. */
@@ -159,12 +204,9 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 	uint32_t called = 0;
 	for (uint32_t i = 1; i <= control->function_count; i++)
 		called += entry_of(control, scope->number, i) != NULL;
-	called = called < ROWS_MOST ? called : ROWS_MOST;
-	struct table *table = gt_memory_get(&control->memory, table_bytes(called));
+	struct table *table = make_table(&control->memory, called);
 	if (table == NULL)
 		return gt_arena_no_memory(message);
-	table->count = 0;
-	table->room = called;
 	for (uint32_t i = 1; i <= control->function_count && table->count < called; i++) {
 		const struct graftrace_profile_entry *entry = entry_of(control, scope->number, i);
 		struct gt_function function;
@@ -172,7 +214,7 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 			continue;
 		uint64_t ticks = whole ? entry->ticks : entry->self_ticks;
 		const uint64_t *squares = whole ? entry->squares : entry->self_squares;
-		table->rows[table->count++] = (struct row){
+		*row_at(table, table->count++) = (struct row){
 			.function = i,
 			.row = { .name = function.name,
 				 .hits = entry->hits,
@@ -180,7 +222,7 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 				 .variance = variance(clock, entry->hits, ticks, squares) },
 		};
 	}
-	sort(table->rows, table->count);
+	sort(table);
 	*opened = table;
 	return GT_OK;
 }
@@ -192,12 +234,11 @@ int gt_arena_profile_read(struct gt_control_target *target, void *opened, uint64
 	(void)target;
 	if (index >= table->count)
 		return GT_ENOENT;
-	*row = table->rows[index].row;
+	*row = row_at(table, (uint32_t)index)->row;
 	return GT_OK;
 }
 
 void gt_arena_profile_close(struct gt_control_target *target, void *opened)
 {
-	const struct table *table = opened;
-	gt_memory_put(&gt_arena_self(target)->memory, opened, table_bytes(table->room));
+	put_table(&gt_arena_self(target)->memory, opened);
 }

@@ -138,8 +138,10 @@ void gt_fake_start(uint64_t ring_bytes, uint32_t sub_buffer_bytes)
 	if (arena != NULL)
 		munmap(arena, arena_bytes);
 	for (uint32_t i = 0; i < stack_count; i++) {
-		munmap((void *)stacks[i]->low, GT_FAKE_STACK_BYTES);
-		munmap((void *)gt_kernel_mirror(stacks[i]->low), GT_FAKE_STACK_BYTES);
+		uint64_t bytes = stacks[i]->context.high - stacks[i]->low;
+		munmap((void *)stacks[i]->low, bytes);
+		munmap((void *)gt_kernel_mirror(stacks[i]->low), bytes);
+		free(stacks[i]->frames);
 		free(stacks[i]);
 	}
 	stack_count = 0;
@@ -160,33 +162,40 @@ struct graftrace_arena *gt_fake_arena(void)
 }
 
 /* Where the twin's place is free as well. */
-static uint64_t map_stack(void)
+static uint64_t map_stack(uint64_t bytes)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 	for (uint64_t at = 1ull << 44; at < 1ull << 45; at += 1 << 24) {
-		void *low =
-			mmap((void *)at, GT_FAKE_STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+		void *low = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 		if (low == MAP_FAILED)
 			continue;
-		if (mmap((void *)gt_kernel_mirror(at), GT_FAKE_STACK_BYTES, PROT_READ | PROT_WRITE,
-			 flags, -1, 0) != MAP_FAILED)
+		if (mmap((void *)gt_kernel_mirror(at), bytes, PROT_READ | PROT_WRITE, flags, -1,
+			 0) != MAP_FAILED)
 			return at;
-		munmap(low, GT_FAKE_STACK_BYTES);
+		munmap(low, bytes);
 	}
 	abort();
 }
 
-struct gt_fake_stack *gt_fake_stack(uint32_t number)
+struct gt_fake_stack *gt_fake_stack_of(uint32_t number, uint64_t bytes, uint32_t frames)
 {
 	struct gt_fake_stack *stack = calloc(1, sizeof(*stack));
 	if (stack == NULL || stack_count == STACKS)
 		abort();
 	stacks[stack_count++] = stack;
-	stack->low = map_stack();
-	stack->sp = stack->low + GT_FAKE_STACK_BYTES;
+	stack->frames = calloc(frames, sizeof(*stack->frames));
+	if (stack->frames == NULL)
+		abort();
+	stack->low = map_stack(bytes);
+	stack->sp = stack->low + bytes;
 	gt_kernel_context_init(&stack->context, number, stack->low, stack->sp, stack->frames,
-			       GT_FAKE_FRAMES);
+			       frames);
 	return stack;
+}
+
+struct gt_fake_stack *gt_fake_stack(uint32_t number)
+{
+	return gt_fake_stack_of(number, GT_FAKE_STACK_BYTES, GT_FAKE_FRAMES);
 }
 
 void gt_fake_run(uint32_t cpu)
@@ -251,7 +260,7 @@ void gt_fake_interrupt(struct gt_fake_stack *stack)
 	struct gt_fake_cpu *cpu = &cpus[running];
 	cpu->interrupted[cpu->nested++] = cpu->running;
 	cpu->running = stack;
-	stack->sp = stack->low + GT_FAKE_STACK_BYTES;
+	stack->sp = stack->context.high;
 	gt_kernel_enter(&stack->context, 0);
 }
 
@@ -266,7 +275,7 @@ void gt_fake_interrupt_end(void)
 static struct gt_context *context_at(uint64_t address)
 {
 	for (uint32_t i = 0; i < stack_count; i++)
-		if (address - stacks[i]->low < GT_FAKE_STACK_BYTES)
+		if (address >= stacks[i]->low && address < stacks[i]->context.high)
 			return &stacks[i]->context;
 	return &cpus[running].running->context;
 }

@@ -18,8 +18,8 @@
 
 /* A thread, or an interrupt's stack. */
 struct gt_fake_stack {
-	struct gt_context context;
-	struct gt_frame frames[GT_FAKE_FRAMES];
+	struct gt_context context; /* low and high are the stack's */
+	struct gt_frame *frames;
 	uint64_t low;
 	uint64_t sp;
 };
@@ -38,6 +38,8 @@ struct graftrace_arena *gt_fake_arena(void);
 
 /* A stack with its mirror. number: the thread's, or GT_KERNEL_INTERRUPT + n. */
 struct gt_fake_stack *gt_fake_stack(uint32_t number);
+/* One of up to 8 MiB, with room for that many open calls less one. */
+struct gt_fake_stack *gt_fake_stack_of(uint32_t number, uint64_t bytes, uint32_t frames);
 
 /* CPU `cpu` begins with the stack, and is the one that runs. */
 void gt_fake_cpu_start(uint32_t cpu, struct gt_fake_stack *stack);

@@ -23,11 +23,13 @@ static struct gt_arena_control control;
 static uint8_t patched[FUNCTIONS];
 static char printed[65536];
 static int allocated;
+static size_t largest; /* piece that was asked for */
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
 	allocated += (memory == NULL) - (new_bytes == 0);
-	assert_true(new_bytes <= 2 << 20); /* the largest piece that a kernel is asked for */
+	assert_true(new_bytes <= GT_ARENA_PIECE_BYTES);
+	largest = new_bytes > largest ? new_bytes : largest;
 	return gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
@@ -482,6 +484,131 @@ static void what_must_be_supplied_is_asked_for_at_once(void **state)
 				 GT_EINVAL);
 }
 
+/* ---- a kernel of many functions and deep stacks ---- */
+
+#define MANY 100000
+
+static char many_names[MANY][8];
+
+static int one_of_many(void *data, uint32_t number, struct gt_function *out)
+{
+	(void)data;
+	if (number - 1 >= MANY)
+		return GT_ENOENT;
+	*out = (struct gt_function){ .name = many_names[number - 1], .object = "kernel" };
+	return GT_OK;
+}
+
+static void patch_nothing(void *data, const uint8_t *wanted)
+{
+	(void)data;
+	(void)wanted;
+}
+
+static void set_profile(void *data, bool on)
+{
+	(void)data;
+	gt_kernel_set_profile(on);
+}
+
+static void profile_table(void *data, uint32_t cpu, struct graftrace_profile_entry **table,
+			  uint32_t pages)
+{
+	(void)data;
+	gt_kernel_profile_table(cpu, table, pages);
+}
+
+static int start_large(void **state)
+{
+	static const struct gt_arena_names arena_names = { one_of_many, function_at, thread_name,
+							   NULL };
+	static struct gt_arena_machine machine;
+	static const struct gt_memory memory = { resize, NULL };
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		snprintf(many_names[i], sizeof(many_names[i]), "f%06d", i);
+	allocated = 0;
+	largest = 0;
+	machine = least;
+	machine.patch = patch_nothing;
+	machine.set_profile = set_profile;
+	machine.profile_table = profile_table;
+	gt_fake_start(64 << 20, 1 << 20);
+	memset(&ring, 0, sizeof(ring));
+	ring.arena = gt_fake_arena();
+	ring.names = &arena_names;
+	ring.clock = (struct gt_clock){ .tsc_base = 1ull << 40, .mult = 1 };
+	gt_fake_cpu_start(0, gt_fake_stack_of(1, 8 << 20, MANY + 1));
+	assert_int_equal(gt_arena_control_init(&control, &ring, &machine, &memory, MANY, "large"),
+			 0);
+	gt_kernel_set_tracing_on(true);
+	return 0;
+}
+
+/* Reads all of a file; how many lines have `what`, and not `without`. */
+static int lines_in(const char *path, const char *what, const char *without)
+{
+	static char block[1 << 16], line[1 << 16];
+	struct gt_control_node node;
+	struct gt_control_handle handle;
+	struct gt_message message;
+	size_t length = 0;
+	int64_t got;
+	int found = 0;
+	assert_int_equal(gt_control_find(&control.control, path, strlen(path), &node), 0);
+	assert_int_equal(gt_control_open(&handle, &node, GT_CONTROL_READ, &message), 0);
+	while ((got = gt_control_read(&handle, block, sizeof(block), &message)) > 0)
+		for (int64_t i = 0; i < got; i++) {
+			if (block[i] != '\n') {
+				assert_true(length < sizeof(line) - 1);
+				line[length++] = block[i];
+				continue;
+			}
+			line[length] = '\0';
+			length = 0;
+			found += strstr(line, what) != NULL &&
+				 (without == NULL || strstr(line, without) == NULL);
+		}
+	assert_int_equal(got, 0);
+	gt_control_close(&handle, &message);
+	return found;
+}
+
+/* Of calls deeper than a piece of memory has frames the decoder forgets the outermost. When they
+ * return, another sub-buffer has begun, and the record itself says since when they ran. */
+static void no_piece_is_larger_than_a_kernel_may_have_in_a_row(void **state)
+{
+	(void)state;
+	gt_fake_run(0);
+	for (uint32_t i = 0; i < MANY; i++)
+		gt_fake_call(1 + i);
+	for (uint32_t i = 0; i < MANY; i++)
+		gt_fake_return();
+	assert_int_equal(number_in("stats", "entries: "), 2 * MANY);
+	assert_int_equal(lines_in("trace", "() {", NULL), MANY - 1);
+	assert_int_equal(lines_in("trace", "f099999();", NULL), 1);
+	assert_int_equal(lines_in("trace", "}", NULL), MANY - 1);
+	assert_int_equal(lines_in("trace", "}", " us "), 0);
+	assert_true(largest > GT_ARENA_PIECE_BYTES / 2);
+	assert_int_equal(lines_in("available_filter_functions", "f", NULL), MANY);
+	assert_int_equal(put("set_ftrace_filter", "f0*"), 0);
+	assert_int_equal(lines_in("set_ftrace_filter", "f", NULL), MANY);
+	assert_true(lines_in("trace.data", "f", NULL) > 0);
+	assert_int_equal(put("snapshot", "1"), 0);
+	assert_int_equal(lines_in("snapshot", "}", NULL), MANY - 1);
+	assert_int_equal(put("function_profile_enabled", "1"), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		gt_fake_call(1 + i);
+		gt_fake_return();
+	}
+	assert_int_equal(lines_in("trace_stat/function0", "  f0", NULL), MANY);
+	assert_int_equal(put("function_profile_enabled", "0"), 0);
+	for (uint32_t i = 0; i <= MANY / GRAFTRACE_PROFILE_FUNCTIONS; i++)
+		resize(NULL, control.profile[0][i], GRAFTRACE_PROFILE_PAGE_BYTES, 0);
+	resize(NULL, control.profile[0], (MANY / GRAFTRACE_PROFILE_FUNCTIONS + 1) * sizeof(void *),
+	       0);
+}
+
 static int finish(void **state)
 {
 	(void)state;
@@ -511,6 +638,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_file_can_be_written_where_little_is_supplied,
 						start_least, finish),
 		TEST(what_must_be_supplied_is_asked_for_at_once),
+		cmocka_unit_test_setup_teardown(no_piece_is_larger_than_a_kernel_may_have_in_a_row,
+						start_large, finish),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
