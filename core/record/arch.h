@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the recorder needs of the processor. Bound at link time: arch/<name>/. Any context. */
+/*
+ * What the recorder needs of the processor. Bound at link time: arch/<name>/. Each may be called in
+ * any context, interrupts on or off, from NMIs too, and waits for nothing; what makes bytes writes
+ * nothing else. doc/porting.md names an example of each.
+ */
 #ifndef GT_CORE_RECORD_ARCH_H
 #define GT_CORE_RECORD_ARCH_H
 
@@ -17,7 +21,8 @@ uint64_t gt_arch_clock(void);
 
 /* The next three are for kernels. */
 
-/* This CPU's block, or NULL while it has not started (struct gt_thread.self). x86: %gs. */
+/* This CPU's block, or NULL while it has not started (struct gt_thread.self). x86: %gs. With
+ * interrupts off, or on a thread that stays where it is: else it is another CPU's by then. */
 struct gt_thread *gt_arch_block(void);
 
 /* Interrupts off on this CPU; what they were. x86: pushf, cli. And back. */

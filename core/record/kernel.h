@@ -31,7 +31,9 @@
 
 /* ---- the ring ---- */
 
-/* Bytes that an arena takes with `ring_bytes` of records for `cpus` CPUs: whole pages. */
+/* Bytes that an arena takes with `ring_bytes` of records for `cpus` CPUs: whole pages. Who reads
+ * the ring inside the kernel wants sub-buffers of at most 1 MiB: a copy of one is a piece of memory
+ * (arena_control.h). */
 uint64_t gt_kernel_arena_bytes(uint64_t ring_bytes, uint32_t sub_buffer_bytes, uint32_t cpus);
 /* Lays the arena out in zeroed memory of that many bytes: consecutive addresses, which the port may
  * put together from pieces of any size. Tracing is off, the tracer is function_graph. */
@@ -107,9 +109,10 @@ void gt_kernel_resume(void);
 
 /* A line (raw: bytes) into the trace, at this moment, as the running thread's: trace_marker. At
  * most GT_KERNEL_MARK_BYTES. Interrupts on or off; paused contexts too. Not from the recorder's
- * hooks: it takes up to 1 KiB of the stack that it is called on. False: tracing is off, or there is
- * no room. */
-#define GT_KERNEL_MARK_BYTES 1024
+ * hooks: it takes up to GT_KERNEL_MARK_STACK_USE of the stack that it is called on, slow_stack or
+ * not. False: tracing is off, or there is no room. */
+#define GT_KERNEL_MARK_BYTES	 1024
+#define GT_KERNEL_MARK_STACK_USE 1024
 bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw);
 
 /* ---- settings. From any CPU, at any time ---- */

@@ -44,7 +44,8 @@ def test_a_kernel_can_be_linked_with_what_is_installed(installed, tmp_path):
         '#include "core/record/kernel.h"\n#include "core/record/port.h"\n'
         '#include "core/record/sites.h"\n#include "core/view/arena_control.h"\n'
         '#include "core/view/http_server.h"\n'
-        "void use(struct gt_context *next) { gt_kernel_switch(next, 0); }\n")
+        "void use(struct gt_context *next) { gt_kernel_switch(next, 0); }\n"
+        "struct graftrace_arena *ring(void) { return gt_port_arena(); }\n")
     subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-c",
                     f"-I{headers}", f"-I{installed / 'include'}", "kernel.c"], cwd=tmp_path, check=True)
     subprocess.run(["ld", "-r", "--whole-archive", library, "kernel.o", "-o", "linked.o"],
@@ -55,7 +56,7 @@ def test_a_kernel_can_be_linked_with_what_is_installed(installed, tmp_path):
     described = (headers / "core" / "record" / "port.h").read_text()
     script = {"gt_recorder_text_start", "gt_recorder_text_end", "_GLOBAL_OFFSET_TABLE_"}
     strange = [name for name in wanted - script if name + "(" not in described]
-    assert not strange and "gt_port_text_write" in wanted
+    assert not strange and "gt_port_text_write" in wanted and "gt_port_arena" not in wanted
 
 
 def test_the_kernels_library_has_no_floating_point(installed):

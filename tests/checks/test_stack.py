@@ -64,3 +64,4 @@ def test_other_stacks_give_the_recorder_little(frames):
     for name in ("gt_kernel_switch", "gt_kernel_enter", "gt_kernel_leave", "gt_kernel_enter_nmi",
                  "gt_kernel_pause", "gt_kernel_resume"):
         assert deepest(frames, name) <= limit("GT_KERNEL_STACK_USE"), name
+    assert deepest(frames, "gt_kernel_mark") <= limit("GT_KERNEL_MARK_STACK_USE")

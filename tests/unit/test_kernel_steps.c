@@ -49,10 +49,6 @@ static bool interrupting;
 
 /* ---- the port ---- */
 
-struct graftrace_arena *gt_port_arena(void)
-{
-	return arena;
-}
 void *gt_port_allocate(size_t bytes)
 {
 	(void)bytes;
