@@ -105,6 +105,10 @@ static int set_options(struct gt_arena_control *control, uint64_t options,
 			GT_OPTION_GRAPH_TIME | GT_OPTION_MARKERS | GT_OPTION_PAUSE_ON_TRACE |
 			GT_OPTION_FUNC_STACK))
 		return REFUSE(message, GT_ENOTSUP, "this kernel's recorder has no such option");
+	if (changed & GT_OPTION_SLEEP_TIME)
+		return REFUSE(message, GT_ENOTSUP,
+			      "this kernel keeps no times off the CPU: 'graftrace show -O "
+			      "nosleep-time' of its recording takes them out");
 	if (changed & GT_OPTION_FUNC_STACK && machine->set_func_stack == NULL)
 		return cannot(message, "func_stack_trace");
 	__atomic_store_n(&control->ring->arena->mode,

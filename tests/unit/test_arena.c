@@ -397,6 +397,7 @@ static void what_a_kernel_lacks_is_refused_in_words(void **state)
 		{ "tracing_thresh", "100" },
 		{ "set_graph_function", "leaf" },
 		{ "options/func_stack_trace", "1" },
+		{ "options/sleep-time", "0" },
 		{ "function_profile_enabled", "1" },
 		{ "trace_marker", "here" },
 		{ "trace_marker_raw", "here" },
