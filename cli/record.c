@@ -38,7 +38,7 @@
 #define WAIT_FOR_ROOM_MS                                                                           \
 	100		       /* how long a writer may wait for the file, before records are lost \
 				*/
-#define SERVE_GRACE_MS	 5000  /* for downloads that are under way when the program ends */
+#define SERVE_GRACE_MS	 5000  /* for downloads that stall when the program has ended */
 #define SUB_BUFFER_BYTES 65536 /* the largest that a session has */
 
 struct recording {

@@ -35,6 +35,7 @@
 #define WAIT_MS		   20 /* how often a waiting reader looks */
 #define NICE		   10
 #define BUSY_TRIES	   10
+#define GRACES		   6 /* of gt_http_close, in all */
 
 struct gt_http_server {
 	struct MHD_Daemon *daemon;
@@ -47,6 +48,7 @@ struct gt_http_server {
 	unsigned idle_seconds;
 	atomic_bool stopping;
 	atomic_uint active; /* requests that are being answered */
+	atomic_uint moved;  /* by each piece of an answer that is made */
 };
 
 /* One request, from its head to its end. */
@@ -234,6 +236,7 @@ static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t byt
 					  reader->server->idle_seconds);
 	if (got == 0)
 		return MHD_CONTENT_READER_END_OF_STREAM;
+	atomic_fetch_add(&reader->server->moved, 1);
 	return got > 0 ? (ssize_t)got : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
@@ -641,9 +644,15 @@ void gt_http_close(struct gt_http_server *server, unsigned grace_ms)
 
 	if (server->daemon != NULL) {
 		MHD_quiesce_daemon(server->daemon);
-		while (atomic_load(&server->active) > 0 && grace_ms > 0) {
+		unsigned waited = 0, in_all = 0, seen = atomic_load(&server->moved);
+		while (atomic_load(&server->active) > 0 && waited < grace_ms &&
+		       in_all < grace_ms * GRACES) {
+			unsigned moved = atomic_load(&server->moved);
+
 			nanosleep(&moment, NULL);
-			grace_ms -= grace_ms < 10 ? grace_ms : 10;
+			waited = moved == seen ? waited + 10 : 0;
+			in_all += 10;
+			seen = moved;
 		}
 		atomic_store(&server->stopping, true);
 		MHD_stop_daemon(server->daemon);

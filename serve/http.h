@@ -45,8 +45,8 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
 /* Where it listens: "127.0.0.1:9090", with the port that was given. Lives as long as the server. */
 const char *gt_http_address(const struct gt_http_server *server);
 
-/* Takes no new connections, lets the running ones end for at most grace_ms, ends the others, frees.
- */
+/* Takes no new connections; answers that are under way go on until nothing was sent for grace_ms,
+ * or for six times that in all. Then frees. */
 void gt_http_close(struct gt_http_server *server, unsigned grace_ms);
 
 #endif
