@@ -621,6 +621,22 @@ void gt_kernel_wake(struct gt_thread *block, struct gt_context *thread,
 	gt_kernel_set_gate(block);
 }
 
+/* ---- sub-buffers that end early ---- */
+
+/* As where an interrupt's last word has no room (gt_kernel_leave): a straight line that was
+ * interrupted behind its tests finds no place, and takes the slow half. */
+void gt_kernel_close(struct gt_thread *block)
+{
+	if (block->busy != 0)
+		return;
+	begin(block);
+	if (gt_stream_has_words(block)) {
+		gt_stream_close(block);
+		block->mode = 0;
+	}
+	end(block);
+}
+
 /* ---- settings ---- */
 
 struct gt_thread *gt_port_thread(uint32_t index)

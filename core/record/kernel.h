@@ -98,6 +98,11 @@ void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(ui
 void gt_kernel_wake(struct gt_thread *block, struct gt_context *thread,
 		    struct gt_context *interrupt);
 
+/* The CPU's open sub-buffer ends here, if anything is in it: readers can take it out, and the next
+ * record opens another. Of a CPU that stands still in an interrupt, or of the caller's own with
+ * interrupts off. Nothing happens to one that was halted (by an NMI) in the slow half. */
+void gt_kernel_close(struct gt_thread *block);
+
 /* Is this address in the recorder's own text? The linker script says where that is:
  * gt_recorder_text_start, gt_recorder_text_end. */
 bool gt_kernel_in_recorder(uint64_t rip);

@@ -262,6 +262,8 @@ bool gt_stream_fits(const struct gt_thread *thread);
 uint32_t gt_epoch_next(void);
 /* Opens a sub-buffer for the chosen tracer, closing the one before. False: none to be had. */
 bool gt_stream_open(struct gt_thread *thread);
+/* Is anything in the open sub-buffer? */
+bool gt_stream_has_words(struct gt_thread *thread);
 /* Closes the open sub-buffer, if any. */
 void gt_stream_close(struct gt_thread *thread);
 /* Closes the last sub-buffer of a writer that has ended and gives its stream to the host. */

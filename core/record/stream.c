@@ -384,6 +384,12 @@ static void close_sub_buffer(struct graftrace_arena *arena, struct graftrace_str
 	__atomic_store_n(&states[index].word, word, RELEASE); /* B */
 }
 
+bool gt_stream_has_words(struct gt_thread *thread)
+{
+	return thread->sub_buffer != NULL &&
+	       *cursor(thread) > (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
+}
+
 void gt_stream_close(struct gt_thread *thread)
 {
 	if (thread->sub_buffer == NULL)

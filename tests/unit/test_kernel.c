@@ -416,11 +416,12 @@ static void a_paused_context_records_nothing_but_its_returns(void **state)
 
 /* Threads wander over CPUs in tiny sub-buffers, with interrupts in between: everything balances.
  * suspends: and the CPUs are suspended now and then; calls that return meanwhile are told as over.
+ * closes: and sub-buffers end early, in interrupts and between them.
  */
-static void wander(uint64_t seed, bool suspends)
+static void wander(uint64_t seed, bool suspends, bool closes)
 {
 	enum { CPUS = 4, THREADS = 9 };
-	start(8 << 20, 4096);
+	start(closes ? 64 << 20 : 8 << 20, 4096);
 	struct gt_fake_stack *threads[THREADS], *interrupts[CPUS];
 	uint32_t on[CPUS], depth[THREADS] = { 0 };
 	uint64_t calls[64] = { 0 }, irqs = 0;
@@ -449,11 +450,19 @@ static void wander(uint64_t seed, bool suspends)
 			}
 		} else if (chance < 93) {
 			bool calls_something = (seed >> 50) % 4 != 0;
+			uint32_t close = closes ? (uint32_t)(seed >> 53) % 8 : 0;
+			struct gt_thread *block = &gt_fake_cpu(cpu)->block;
 			gt_fake_interrupt(interrupts[cpu]);
+			if (close & 1)
+				gt_kernel_close(block);
 			if (calls_something) {
 				gt_fake_call(IRQ);
+				if (close & 2)
+					gt_kernel_close(block);
 				gt_fake_return();
 			}
+			if (close & 4)
+				gt_kernel_close(block);
 			gt_fake_interrupt_end();
 			irqs += calls_something && on_now && !suspended;
 		} else if (chance == 93 && suspends) {
@@ -465,6 +474,8 @@ static void wander(uint64_t seed, bool suspends)
 		} else if (chance == 94 && suspends) {
 			on_now = !on_now;
 			gt_kernel_set_tracing_on(on_now);
+		} else if (chance == 95 && closes) {
+			gt_kernel_close(&gt_fake_cpu(cpu)->block);
 		} else {
 			uint32_t next = (uint32_t)(seed >> 50) % THREADS;
 			bool runs = false;
@@ -526,14 +537,21 @@ static void wander(uint64_t seed, bool suspends)
 static void wandering_threads_balance(void **state)
 {
 	(void)state;
-	wander(1, false);
+	wander(1, false, false);
+}
+
+static void wandering_threads_balance_where_sub_buffers_end_early(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 5; seed++)
+		wander(seed, false, true);
 }
 
 static void wandering_threads_that_are_stopped_now_and_then_balance(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 17; seed++)
-		wander(seed, true);
+		wander(seed, true, seed & 1);
 }
 
 static void a_full_ring_counts_and_goes_on_when_it_is_read(void **state)
@@ -914,6 +932,7 @@ int main(void)
 		cmocka_unit_test(an_nmi_in_the_slow_half_is_not_let_in),
 		cmocka_unit_test(a_paused_context_records_nothing_but_its_returns),
 		cmocka_unit_test(wandering_threads_balance),
+		cmocka_unit_test(wandering_threads_balance_where_sub_buffers_end_early),
 		cmocka_unit_test(a_full_ring_counts_and_goes_on_when_it_is_read),
 		cmocka_unit_test(the_function_tracer_says_who_runs),
 		cmocka_unit_test(tracing_switched_off_and_on_again),

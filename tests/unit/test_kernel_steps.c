@@ -2,8 +2,9 @@
 /*
  * The recording path of kernels, interrupted behind each of its instructions. The processor's trap
  * flag stops after every instruction; the handler is an interrupt with a stack of its own that
- * makes a traced call. Nothing may be lost, torn or out of order. Runs the very text that a kernel
- * links, but for the instructions that only a kernel may use.
+ * makes a traced call; in every other round the open sub-buffer ends there. Nothing may be lost,
+ * torn or out of order. Runs the very text that a kernel links, but for the instructions that only
+ * a kernel may use.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
@@ -28,8 +29,8 @@
 #include "port/host/memory.h"
 
 #define STACK_BYTES 65536
-#define RING_BYTES  (8u << 20)
-#define ROUNDS	    6
+#define RING_BYTES  (32u << 20)
+#define ROUNDS	    12
 #define TRAP_FLAG   0x100
 
 extern const char gt_hot_start[] __attribute__((visibility("hidden"))),
@@ -46,6 +47,7 @@ static uint8_t stubs[4096] __attribute__((aligned(4096)));
 static uint8_t seen[8192], seen_in_stubs[4096];
 static uint32_t interrupts, outers, inners;
 static bool interrupting;
+static unsigned closing; /* where in the interrupt the open sub-buffer ends; 0: nowhere */
 
 /* ---- the port ---- */
 
@@ -169,7 +171,11 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 		return;
 	interrupts++;
 	gt_kernel_enter(&interrupt_context, rip);
+	if (closing == 1)
+		gt_kernel_close(&block);
 	interrupted();
+	if (closing == 2)
+		gt_kernel_close(&block);
 	gt_kernel_leave();
 }
 
@@ -188,6 +194,7 @@ static void run_steps(void)
 	result = outer(1); /* opens the first sub-buffer */
 	interrupting = true;
 	for (unsigned round = 0; round < ROUNDS; round++) {
+		closing = round % 2 ? 1 + round / 2 % 2 : 0;
 		step(true);
 		result += outer(round);
 		step(false);
