@@ -125,13 +125,22 @@ static int set_options(struct gt_arena_control *control, uint64_t options,
 	return GT_OK;
 }
 
+/* All that was recorded up to here, also where a recording (which has whole sub-buffers) begins
+ * next. The caller consumes. */
+static void clear_ring(struct gt_arena_control *control)
+{
+	if (control->machine->close_all)
+		control->machine->close_all(control->machine->data);
+	gt_arena_ring_clear(control->ring);
+}
+
 /* As in Linux, where a tracer or a clock changes. What a reader takes out meanwhile stays. */
 static void empty(struct gt_arena_control *control)
 {
 	struct gt_arena_ring *ring = control->ring;
 	if (__atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE))
 		return;
-	gt_arena_ring_clear(ring);
+	clear_ring(control);
 	__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 }
 
@@ -582,7 +591,7 @@ static int clear(struct gt_control_target *target, const struct gt_control_scope
 		return REFUSE(message, GT_ENOTSUP, "only the whole trace can be emptied");
 	if (__atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE))
 		return REFUSE(message, GT_EBUSY, "somebody takes the trace out");
-	gt_arena_ring_clear(ring);
+	clear_ring(self(target));
 	__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 	return GT_OK;
 }

@@ -5,7 +5,8 @@
  * the table's rows there are
  *
  *	trace.data          the ring as a recording file (doc/format.md), not consumed
- *	trace_pipe.data     the same, consuming, for as long as somebody reads
+ *	trace_pipe.data     the same, consuming, for as long as somebody reads; who writes 0 to it
+ *	                    ends that reader's recording: it has all that was recorded before
  *	options/trace-self  whether serving these files is traced too
  *
  * Every call may come from any thread; the kernel's lock keeps those apart that change something.
@@ -49,6 +50,10 @@ struct gt_arena_machine {
 	void (*set_threshold)(void *data, uint64_t ticks);
 	void (*set_graph_only)(void *data, bool graph_only); /* set_graph_function */
 	void (*set_func_stack)(void *data, bool on);	     /* options/func_stack_trace */
+	/* Every CPU's open sub-buffer ends (gt_kernel_close), all of them at one moment; also
+	 * without the lock. NULL: what is being written can be looked at only, and not be taken
+	 * out. */
+	void (*close_all)(void *data);
 	/* The function profiler (core/record/kernel.h): both or none. */
 	void (*set_profile)(void *data, bool on);
 	void (*profile_table)(void *data, uint32_t cpu, struct graftrace_profile_entry **table,
@@ -70,6 +75,13 @@ struct gt_arena_machine {
 #define GT_ARENA_COMMANDS	   32
 #define GT_ARENA_COMMAND_FUNCTIONS 256 /* a command is of */
 #define GT_ARENA_GLOB_BYTES	   96
+
+/* Who takes the ring out as a recording. */
+enum gt_arena_drain {
+	GT_ARENA_DRAIN_NOBODY,
+	GT_ARENA_DRAIN_RUNS,
+	GT_ARENA_DRAIN_ENDS, /* it gives what there is, and ends */
+};
 
 struct gt_arena_snapshot;
 
@@ -98,6 +110,7 @@ struct gt_arena_control {
 	uint32_t clock_id;
 	uint64_t cpumask[4];
 	uint32_t paused; /* readers for whom tracing pauses */
+	uint32_t drain;	 /* enum gt_arena_drain */
 	struct gt_arena_command commands[GT_ARENA_COMMANDS];
 	uint32_t noted; /* actions of commands that wait to be done, a bit each */
 	struct graftrace_profile_entry **profile[GT_ARENA_WRITERS]; /* a table a CPU; NULL: none */

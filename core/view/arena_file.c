@@ -11,6 +11,8 @@
 #define TABLE_BYTES    32768u
 #define NAME_BYTES     512u /* longer names are cut */
 #define THREADS_A_TIME 128u
+#define OPEN_NS	       250000000u  /* a sub-buffer may be open before it is closed for a reader */
+#define HOLE_NS	       1000000000u /* an interrupt may keep a writer from storing its word */
 
 enum stage {
 	STAGE_START,
@@ -191,8 +193,35 @@ static uint32_t trim(const uint64_t *words, uint32_t count)
 	return count;
 }
 
+enum step {
+	STEP_MADE,
+	STEP_PASSED, /* it is not there any more */
+	STEP_LATER,  /* it is still being written */
+};
+
+static uint64_t now_ns(const struct gt_arena_file *file)
+{
+	return file->control->machine->now_ns(file->control->machine->data);
+}
+
+/* A consuming reader looks once: a word that comes later would be in no recording. */
+static bool waits_for_word(struct gt_arena_file *file, uint32_t index,
+			   const struct graftrace_sub_buffer *sub, uint32_t words)
+{
+	uint64_t *until = &file->waits_until[index];
+	if (gt_arena_words_before_hole(sub, words) < words) {
+		uint64_t now = now_ns(file);
+		if (*until == 0)
+			*until = now + HOLE_NS;
+		if (now < *until)
+			return true;
+	}
+	*until = 0;
+	return false;
+}
+
 /* The next sub-buffer of writer `index`. */
-static bool make_sub_buffer(struct gt_arena_file *file, uint32_t index)
+static enum step make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 {
 	struct gt_target *target = &file->target.target;
 	struct {
@@ -209,10 +238,10 @@ static bool make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 	if (got < 0) {
 		struct gt_writer writer;
 		if (target->ops->writer(target, index, &writer) != GT_OK)
-			return false;
+			return STEP_LATER;
 		file->next[index] = gt_target_next_sequence(
 			target, index, writer.first > sequence ? writer.first : sequence + 1);
-		return false;
+		return STEP_PASSED;
 	}
 	uint32_t words = (uint32_t)got;
 	if (!file->consumes && sequence + 1 == file->limit[index] &&
@@ -220,12 +249,16 @@ static bool make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 		sub->used = words = file->limit_words[index];
 	if (sub->used == 0) {
 		if (file->consumes)
-			return false; /* it is being written */
+			return STEP_LATER;
 		words = trim((const uint64_t *)(sub + 1), words);
 		sub->used = words;
 	}
+	if (file->consumes && waits_for_word(file, index, sub, words)) {
+		file->waits = true;
+		return STEP_LATER;
+	}
 	if (sub->open_calls > GRAFTRACE_OPEN_CALLS)
-		return false;
+		return STEP_LATER;
 	uint32_t open_bytes = sub->open_calls * 16u;
 	*head = (typeof(*head)){
 		.all = { .group_count = 1, .sub_buffer_count = 1 },
@@ -244,13 +277,14 @@ static bool make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 	file->sub_buffers++;
 	file->words += words;
 	file->next[index]++;
-	return true;
+	return STEP_MADE;
 }
 
 /* False: there is nothing now (consuming), or the trace is at its end. */
 static bool make_trace(struct gt_arena_file *file)
 {
 	struct gt_target *target = &file->target.target;
+	file->waits = false;
 	if (make_writers(file, false))
 		return true;
 	uint32_t count = target->ops->writer_count(target);
@@ -261,14 +295,17 @@ static bool make_trace(struct gt_arena_file *file)
 			continue;
 		if (file->next[index] < writer.first)
 			file->next[index] = writer.first;
-		uint64_t limit = file->consumes ? writer.next : file->limit[index];
+		bool goes_on = file->consumes && !file->ends;
+		uint64_t limit = goes_on ? writer.next : file->limit[index];
 		if (file->next[index] >= limit)
 			continue;
 		/* what is missing in between is passed over, a few at a time */
-		for (int i = 0; i < 4 && file->next[index] < limit; i++)
-			if (make_sub_buffer(file, index))
-				return true;
-		if (!file->consumes && file->next[index] < limit)
+		enum step made = STEP_PASSED;
+		for (int i = 0; made == STEP_PASSED && i < 4 && file->next[index] < limit; i++)
+			made = make_sub_buffer(file, index);
+		if (made == STEP_MADE)
+			return true;
+		if (!goes_on && made == STEP_PASSED && file->next[index] < limit)
 			step = 0;
 	}
 	return false;
@@ -280,8 +317,7 @@ static void make_end(struct gt_arena_file *file)
 	struct graftrace_file_end *end = payload(file);
 	*end = (struct graftrace_file_end){ .words = file->words,
 					    .sub_buffers = file->sub_buffers,
-					    .ns = file->control->machine->now_ns(
-						    file->control->machine->data),
+					    .ns = now_ns(file),
 					    .threads = file->threads,
 					    .processes = 1,
 					    .functions = file->control->function_count,
@@ -306,9 +342,66 @@ static void give_back(struct gt_arena_file *file)
 			target->ops->consume(target, i, file->next[i] - 1);
 }
 
+/* The sub-buffer that a CPU is writing: its sequence + 1, 0: there is none with a word in it. */
+static uint64_t open_sequence(struct graftrace_arena *arena, uint32_t index)
+{
+	const struct graftrace_stream *stream = &graftrace_arena_streams(arena)[index];
+	uint32_t current = __atomic_load_n(&stream->current, __ATOMIC_ACQUIRE);
+	if (current - 1 >= arena->sub_buffer_count)
+		return 0;
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, current - 1);
+	uint64_t first = __atomic_load_n(graftrace_sub_buffer_words(sub), __ATOMIC_RELAXED);
+	return first != 0 ? __atomic_load_n(&stream->sequence, __ATOMIC_RELAXED) : 0;
+}
+
+/* A CPU with little to do would keep its last records for ever. */
+static void close_old(struct gt_arena_file *file)
+{
+	const struct gt_arena_machine *machine = file->control->machine;
+	uint64_t now = now_ns(file);
+	if (!machine->close_all || now - file->looked_ns < OPEN_NS)
+		return;
+	file->looked_ns = now;
+	uint32_t count = file->target.target.ops->writer_count(&file->target.target);
+	bool is_old = false;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t open = open_sequence(file->control->ring->arena, i);
+		is_old |= open != 0 && open == file->open[i];
+		file->open[i] = open;
+	}
+	if (is_old)
+		machine->close_all(machine->data);
+}
+
+/* All that was recorded up to here, and nothing else. */
+static void begin_end(struct gt_arena_file *file)
+{
+	const struct gt_arena_machine *machine = file->control->machine;
+	struct graftrace_stream *streams = graftrace_arena_streams(file->control->ring->arena);
+	if (machine->close_all)
+		machine->close_all(machine->data);
+	uint32_t count = file->target.target.ops->writer_count(&file->target.target);
+	for (uint32_t i = 0; i < count; i++) /* one that was opened since is passed over */
+		file->limit[i] = __atomic_load_n(&streams[i].sequence, __ATOMIC_ACQUIRE);
+	file->ends = true;
+}
+
+static void make_consumed(struct gt_arena_file *file)
+{
+	uint32_t drain = __atomic_load_n(&file->control->drain, __ATOMIC_ACQUIRE);
+	if (drain == GT_ARENA_DRAIN_ENDS && !file->ends)
+		begin_end(file);
+	else if (!file->ends)
+		close_old(file);
+	if (make_trace(file) || !file->ends || file->waits)
+		return;
+	file->stage = STAGE_END;
+	make_writers(file, true);
+}
+
 static bool make_block(struct gt_arena_file *file)
 {
-	if (file->consumes && file->stage == STAGE_TRACE)
+	if (file->consumes && file->stage >= STAGE_TRACE)
 		give_back(file);
 	for (;;) {
 		uint32_t stage = file->stage;
@@ -317,7 +410,9 @@ static bool make_block(struct gt_arena_file *file)
 			make_start(file);
 		else if (stage == STAGE_FUNCTIONS)
 			make_functions(file);
-		else if (stage == STAGE_TRACE && !make_trace(file) && !file->consumes)
+		else if (stage == STAGE_TRACE && file->consumes)
+			make_consumed(file);
+		else if (stage == STAGE_TRACE && !make_trace(file))
 			file->stage = STAGE_END;
 		else if (stage == STAGE_END)
 			make_end(file);
@@ -373,6 +468,8 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	__builtin_memset(file, 0, sizeof(*file));
 	file->control = control;
 	file->consumes = consume;
+	if (consume)
+		__atomic_store_n(&control->drain, GT_ARENA_DRAIN_RUNS, __ATOMIC_RELEASE);
 	file->block = (uint8_t *)(file + 1);
 	file->capacity = capacity;
 	file->function = 1;
@@ -399,14 +496,17 @@ int64_t gt_arena_file_read(struct gt_arena_file *file, char *buffer, size_t byte
 		file->given += (uint32_t)part;
 		given += part;
 	}
-	return given == 0 && file->consumes ? GT_EAGAIN : (int64_t)given;
+	bool goes_on = file->consumes && file->stage != STAGE_OVER;
+	return given == 0 && goes_on ? GT_EAGAIN : (int64_t)given;
 }
 
 void gt_arena_file_close(struct gt_arena_file *file)
 {
 	struct gt_arena_control *control = file->control;
-	if (file->consumes)
+	if (file->consumes) {
+		__atomic_store_n(&control->drain, GT_ARENA_DRAIN_NOBODY, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->ring->consuming, 0, __ATOMIC_RELEASE);
+	}
 	gt_memory_put(&control->memory, file, sizeof(*file) + file->capacity);
 }
 
@@ -415,7 +515,9 @@ void gt_arena_file_close(struct gt_arena_file *file)
 static int open_file(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
 {
 	struct gt_arena_file *file = NULL;
-	(void)access;
+	handle->opened = NULL;
+	if (!(access & GT_CONTROL_READ))
+		return GT_OK;
 	int error = gt_arena_file_open(handle->target->data, handle->file->argument != 0, &file,
 				       message);
 	handle->opened = file;
@@ -432,8 +534,26 @@ static int64_t read_file(struct gt_control_handle *handle, char *buffer, size_t 
 static int close_file(struct gt_control_handle *handle, struct gt_message *message)
 {
 	(void)message;
-	gt_arena_file_close(handle->opened);
+	if (handle->opened)
+		gt_arena_file_close(handle->opened);
 	return GT_OK;
+}
+
+/* Ends the recording that somebody takes out. */
+static int64_t write_pipe(struct gt_control_handle *handle, const char *bytes, size_t count,
+			  struct gt_message *message)
+{
+	struct gt_arena_control *control = handle->target->data;
+	uint32_t runs = GT_ARENA_DRAIN_RUNS;
+	uint64_t value;
+	int error = gt_row_number(bytes, count, 0, &value, message);
+	if (error != GT_OK)
+		return error;
+	if (!__atomic_compare_exchange_n(&control->drain, &runs, GT_ARENA_DRAIN_ENDS, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
+	    runs == GT_ARENA_DRAIN_NOBODY)
+		return REFUSE(message, GT_EBADF, "nobody takes the trace out as a recording");
+	return (int64_t)count;
 }
 
 static int open_self(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
@@ -463,10 +583,10 @@ static const struct gt_control_file files[] = {
 	    GT_CONTROL_KERNEL, .flags = GT_CONTROL_TOP | GT_CONTROL_BINARY, .open = open_file,
 	    .read = read_file, .close = close_file),
 	ROW("trace_pipe.data",
-	    "the same, taken out of the ring as it comes (graftrace record --from)",
+	    "the same, taken out of the ring as it comes (graftrace record --from); 0 ends it",
 	    GT_CONTROL_KERNEL, .argument = 1,
 	    .flags = GT_CONTROL_TOP | GT_CONTROL_BINARY | GT_CONTROL_WAITS, .open = open_file,
-	    .read = read_file, .close = close_file),
+	    .read = read_file, .write = write_pipe, .close = close_file),
 	ROW("options/trace-self", "trace what serves these files, too", GT_CONTROL_KERNEL,
 	    .open = open_self, .read = gt_row_read_text, .write = write_self),
 };

@@ -5,8 +5,10 @@
  * Freestanding; a writer belongs to one caller.
  *
  * A consuming writer gives sub-buffers back once their bytes were taken, and waits for more when it
- * has given what there is: its file has no END, and is whole at any time. Sub-buffers that are
- * being written are in the other kind only.
+ * has given what there is: its file has no END, and is whole at any time. Sub-buffers go out of the
+ * ring whole: one that stays open for a while is closed for it, and all are when somebody asks for
+ * the end of the recording (GT_ARENA_DRAIN_ENDS). So each word goes out once, and none is missing
+ * between two recordings.
  */
 #ifndef GT_CORE_VIEW_ARENA_FILE_H
 #define GT_CORE_VIEW_ARENA_FILE_H
@@ -17,6 +19,8 @@ struct gt_arena_file {
 	struct gt_arena_control *control;
 	struct gt_arena_target target;
 	bool consumes;
+	bool ends;  /* consuming: at `limit` */
+	bool waits; /* a closed sub-buffer lacks a word that an interrupted writer still stores */
 	uint32_t stage;
 	uint32_t function; /* next to be named */
 	uint32_t writer;   /* whose turn it is */
@@ -28,8 +32,11 @@ struct gt_arena_file {
 	 * of the last of them so many words. */
 	uint64_t limit[GT_ARENA_WRITERS];
 	uint32_t limit_words[GT_ARENA_WRITERS];
-	uint64_t offset; /* in the file, of the block in work */
-	uint64_t number; /* of the block in work */
+	uint64_t looked_ns;		 /* at what is open … */
+	uint64_t open[GT_ARENA_WRITERS]; /* … then: its sequence + 1; 0: nothing that has words */
+	uint64_t waits_until[GT_ARENA_WRITERS]; /* for such a word; 0: for none */
+	uint64_t offset;			/* in the file, of the block in work */
+	uint64_t number;			/* of the block in work */
 	uint64_t sub_buffers, words;
 	uint8_t *block; /* the block in work */
 	uint32_t capacity, bytes, given;

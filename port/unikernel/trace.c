@@ -229,6 +229,25 @@ void trace_wake(void)
 	}
 }
 
+static void close_all(void *argument)
+{
+	(void)argument;
+	for (uint32_t i = 0; i < cpu_count; i++)
+		if (((struct gt_thread *)cpus[i].recorder)->stream)
+			gt_kernel_close((struct gt_thread *)cpus[i].recorder);
+}
+
+void trace_close(void)
+{
+	if (crash_is_alone) { /* the others stand still for good */
+		close_all(NULL);
+		return;
+	}
+	gt_kernel_pause();
+	smp_stopped(close_all, NULL);
+	gt_kernel_resume();
+}
+
 /* ---- hooks ---- */
 
 static uint64_t ring_bytes(void)

@@ -143,6 +143,12 @@ static uint64_t now_ns(void *data)
 	return clock_ns();
 }
 
+static void close_all(void *data)
+{
+	(void)data;
+	trace_close();
+}
+
 static void set_profile(void *data, bool on)
 {
 	(void)data;
@@ -217,6 +223,7 @@ static const struct gt_arena_machine machine = {
 	.set_func_stack = set_func_stack,
 	.patch = patch,
 	.now_ns = now_ns,
+	.close_all = close_all,
 	.thread_number = thread_number,
 	.set_profile = set_profile,
 	.profile_table = profile_table,

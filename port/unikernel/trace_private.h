@@ -18,6 +18,9 @@ extern struct gt_sites trace_sites;
 void trace_suspend(void);
 void trace_wake(void);
 
+/* Every processor's open sub-buffer ends. From any thread. */
+void trace_close(void);
+
 /* ---- trace_live.c. From a thread that has the lock of the control files ---- */
 
 /* Every entry is to be what a byte of `wanted` says (enum gt_site_state), which stay. */

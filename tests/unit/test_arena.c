@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <graftrace/file.h>
 #include "core/view/arena_control.h"
 #include "core/view/arena_file.h"
 #include "port/fake/fake.h"
@@ -24,6 +25,8 @@ static uint8_t patched[FUNCTIONS];
 static char printed[65536];
 static int allocated;
 static size_t largest; /* piece that was asked for */
+static uint64_t now;
+static int closed; /* how often */
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
@@ -83,7 +86,15 @@ static void patch(void *data, const uint8_t *wanted)
 static uint64_t now_ns(void *data)
 {
 	(void)data;
-	return 1000000;
+	return now;
+}
+
+static void close_all(void *data)
+{
+	(void)data;
+	closed++;
+	for (uint32_t cpu = 0; cpu < 2; cpu++)
+		gt_kernel_close(&gt_fake_cpu(cpu)->block);
 }
 
 static uint32_t thread_number(void *data, uint32_t index)
@@ -121,6 +132,7 @@ static int start(void **state)
 							 .set_tracer = set_tracer,
 							 .patch = patch,
 							 .now_ns = now_ns,
+							 .close_all = close_all,
 							 .thread_number = thread_number,
 							 .mark = mark,
 							 .watch = watch,
@@ -128,7 +140,8 @@ static int start(void **state)
 							 .data = &watched };
 	static const struct gt_memory memory = { resize, NULL };
 	(void)state;
-	allocated = watched = 0;
+	allocated = watched = closed = 0;
+	now = 1000000;
 	printed[0] = '\0';
 	gt_fake_start(RING, 4096);
 	memset(&ring, 0, sizeof(ring));
@@ -302,6 +315,178 @@ static void a_recording_ends_at_the_moment_it_was_asked_for(void **state)
 		got = gt_arena_file_read(file, block, sizeof(block));
 	/* a CONTEXT or a CLOCK word more in each sub-buffer at most */
 	assert_in_range(file->words, 2020, 2020 + 2 * file->sub_buffers);
+	gt_arena_file_close(file);
+}
+
+/* ---- a recording that is taken out ---- */
+
+#define NUMBERS 8192
+
+/* How often each sub-buffer was given, and what was in them. */
+static struct {
+	uint8_t times[2][NUMBERS];
+	uint64_t entries[FUNCTIONS + 1], returns[FUNCTIONS + 1];
+	bool ended;
+} taken;
+
+static void take_block(const struct graftrace_block *block, const uint8_t *payload)
+{
+	const struct {
+		struct graftrace_file_sub_buffers all;
+		struct graftrace_file_group group;
+		struct graftrace_file_sub_buffer one;
+	} *head = (const void *)payload;
+	taken.ended |= block->type == GRAFTRACE_BLOCK_END;
+	if (block->type != GRAFTRACE_BLOCK_SUB_BUFFERS)
+		return;
+	assert_in_range(head->group.generation, 1, 2);
+	assert_in_range(head->group.first_sequence, 0, NUMBERS - 1);
+	assert_int_equal(taken.times[head->group.generation - 1][head->group.first_sequence]++, 0);
+	const uint64_t *words =
+		(const uint64_t *)((const uint8_t *)(head + 1) + 128 + head->one.open_calls * 16);
+	for (uint32_t i = 0; i < head->one.words;
+	     i += graftrace_record_words(&words[i], head->one.words - i, false)) {
+		uint64_t word = words[i];
+		assert_int_not_equal(word, 0);
+		if (word == GT_LONG_RETURN_WORD)
+			taken.returns[graftrace_word_function(words[i + 1])]++;
+		else if (graftrace_word_function(word) > FUNCTIONS)
+			continue;
+		else if (graftrace_word_is_return(word))
+			taken.returns[graftrace_word_function(word)]++;
+		else
+			taken.entries[graftrace_word_function(word)]++;
+	}
+}
+
+/* Reads all there is, a whole number of blocks. 0: the file has ended, or GT_EAGAIN. */
+static int64_t take(struct gt_arena_file *file)
+{
+	static uint8_t bytes[4 << 20] __attribute__((aligned(8)));
+	size_t length = 0, at = 0;
+	int64_t got;
+	while ((got = gt_arena_file_read(file, (char *)bytes + length, 1000)) > 0)
+		length += (size_t)got;
+	if (length >= GRAFTRACE_FILE_MAGIC_BYTES &&
+	    memcmp(bytes, GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) == 0)
+		at = GRAFTRACE_FILE_MAGIC_BYTES;
+	while (at < length) {
+		const struct graftrace_block *block = (const void *)(bytes + at);
+		assert_true(length - at >= sizeof(*block));
+		take_block(block, bytes + at + sizeof(*block));
+		at += sizeof(*block) + ((block->payload_bytes + 7) & ~7ull);
+	}
+	assert_int_equal(at, length);
+	return got;
+}
+
+static struct gt_arena_file *begin_to_take(void)
+{
+	struct gt_arena_file *file;
+	struct gt_message message;
+	taken.ended = false;
+	assert_int_equal(gt_arena_file_open(&control, true, &file, &message), 0);
+	return file;
+}
+
+static void what_is_open_for_a_while_is_taken_out(void **state)
+{
+	(void)state;
+	memset(&taken, 0, sizeof(taken));
+	struct gt_arena_file *file = begin_to_take();
+	calls(0, 3, 5);
+	assert_int_equal(take(file), GT_EAGAIN);
+	assert_int_equal(taken.entries[3], 0);
+	now += 300000000;
+	assert_int_equal(take(file), GT_EAGAIN);
+	now += 300000000;
+	assert_int_equal(take(file), GT_EAGAIN);
+	assert_int_equal(taken.entries[3], 5);
+	assert_int_equal(taken.returns[3], 5);
+	assert_int_equal(closed, 1);
+	/* and nobody is disturbed for what is empty */
+	for (int look = 0; look < 5; look++) {
+		now += 300000000;
+		assert_int_equal(take(file), GT_EAGAIN);
+	}
+	assert_int_equal(closed, 1);
+	gt_arena_file_close(file);
+}
+
+/* Writers go on, in the middle of their calls, and recordings come one behind the other. */
+static void recordings_share_nothing_and_miss_nothing(void **state)
+{
+	uint64_t made = 0, seed = 5;
+	uint32_t depth[2] = { 0 };
+	(void)state;
+	memset(&taken, 0, sizeof(taken));
+	for (int recording = 0; recording < 30; recording++) {
+		struct gt_arena_file *file = begin_to_take();
+		for (int step = 0; step < 60; step++) {
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			uint32_t cpu = (uint32_t)(seed >> 40) % 2;
+			uint32_t count = (uint32_t)(seed >> 50) % 64;
+			gt_fake_run(cpu);
+			if (count % 3 == 0 && depth[cpu] < 30) {
+				gt_fake_call(1);
+				depth[cpu]++;
+			} else if (count % 3 == 1 && depth[cpu] != 0) {
+				gt_fake_return();
+				depth[cpu]--;
+			}
+			calls(cpu, 3, (int)count);
+			made += count;
+			now += (seed >> 35) % 200000000;
+			assert_int_equal(take(file), GT_EAGAIN);
+		}
+		assert_int_equal(put("trace_pipe.data", "0\n"), 0);
+		assert_int_equal(put("trace_pipe.data", "0\n"), 0); /* it is known */
+		assert_int_equal(take(file), 0);
+		assert_true(taken.ended);
+		assert_int_equal(taken.entries[3], made);
+		assert_int_equal(taken.returns[3], made);
+		assert_int_equal(taken.entries[1] - taken.returns[1], depth[0] + depth[1]);
+		/* too late for this one */
+		calls(0, 3, 3);
+		made += 3;
+		assert_int_equal(take(file), 0);
+		gt_arena_file_close(file);
+	}
+	assert_int_equal(gt_arena_ring_used(&ring), 4096);
+	assert_int_equal(number_in("stats", "dropped events: "), 0);
+}
+
+static void only_a_recording_that_runs_can_be_ended(void **state)
+{
+	(void)state;
+	assert_int_equal(put("trace_pipe.data", "0"), GT_EBADF);
+	struct gt_arena_file *file = begin_to_take();
+	assert_int_equal(put("trace_pipe.data", "1"), GT_EINVAL);
+	assert_int_equal(put("trace_pipe.data", ""), GT_EINVAL);
+	gt_arena_file_close(file);
+	assert_int_equal(put("trace_pipe.data", "0"), GT_EBADF);
+	file = begin_to_take();
+	assert_int_equal(take(file), GT_EAGAIN);
+	gt_arena_file_close(file);
+}
+
+/* An interrupt came between a writer's taking a place and its storing the word. */
+static void a_word_that_is_late_is_waited_for(void **state)
+{
+	(void)state;
+	memset(&taken, 0, sizeof(taken));
+	calls(0, 3, 5);
+	struct gt_thread *block = &gt_fake_cpu(0)->block;
+	uint64_t *late = (uint64_t *)block->cur - 3, word = *late;
+	*late = 0;
+	struct gt_arena_file *file = begin_to_take();
+	assert_int_equal(put("trace_pipe.data", "0"), 0);
+	assert_int_equal(take(file), GT_EAGAIN);
+	assert_int_equal(taken.entries[3], 0);
+	*late = word;
+	assert_int_equal(take(file), 0);
+	assert_int_equal(taken.entries[3], 5);
+	assert_int_equal(taken.returns[3], 5);
 	gt_arena_file_close(file);
 }
 
@@ -631,6 +816,10 @@ int main(void)
 		TEST(a_clear_begins_all_counts_anew),
 		TEST(a_record_is_in_the_snapshot_or_comes_later),
 		TEST(a_recording_ends_at_the_moment_it_was_asked_for),
+		TEST(what_is_open_for_a_while_is_taken_out),
+		TEST(recordings_share_nothing_and_miss_nothing),
+		TEST(only_a_recording_that_runs_can_be_ended),
+		TEST(a_word_that_is_late_is_waited_for),
 		TEST(commands_make_functions_look_at_the_table),
 		TEST(snapshot_and_dump_wait_for_the_kernels_thread),
 		TEST(marks_stand_between_calls),
