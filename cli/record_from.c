@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drains /ftrace/trace_pipe.data of a kernel: a recording file that never ends. What comes is cut
- * into its blocks, each is checked by its header and written whole; at the end an END block is
- * made of what went by. So the file is a whole recording whenever and however the connection ends.
+ * Drains /ftrace/trace_pipe.data of a kernel: a recording file that goes on until somebody writes 0
+ * there, which is asked for at the end, by a connection of its own; the kernel then gives what was
+ * recorded up to that. What comes is cut into its blocks, each is checked by its header and written
+ * whole; at the end an END block is made of what went by. So the file is a whole recording whenever
+ * and however the connection ends.
  */
 #define _GNU_SOURCE
 #include "cli/record_from.h"
@@ -28,6 +30,8 @@
 #define PATH	   "/ftrace/trace_pipe.data"
 #define HEAD_BYTES 8192
 #define POLL_MS	   100
+#define BUSY_NS	   2000000000ull /* for so long the one before may still be on its way out */
+#define LAST_NS	   5000000000ull /* of silence, once the end was asked for */
 
 struct drain {
 	const char *url, *path;
@@ -37,7 +41,7 @@ struct drain {
 	size_t held_bytes, capacity;
 	uint64_t offset; /* written so far */
 	uint64_t blocks;
-	bool ended; /* the other side said END */
+	bool ended; /* the other side said END: it has given all */
 	struct graftrace_file_end end;
 	uint64_t first_clock, last_clock;
 	uint64_t lost[64][GRAFTRACE_LOST_CAUSES]; /* the last that was said of each CPU */
@@ -69,31 +73,35 @@ static bool parse_url(struct drain *drain)
 	return *host == '\0' || strcmp(host, "/") == 0 || strncmp(host, "/ftrace", 7) == 0;
 }
 
-static bool connect_to(struct drain *drain)
+/* A connection, or -1: said, but for a quiet one, which does not try for long. */
+static int connect_to(const struct drain *drain, bool quiet)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found = NULL, *at;
+	struct timeval limit = { .tv_sec = LAST_NS / 1000000000 };
 	int error = getaddrinfo(drain->host, drain->port, &hints, &found);
+	int made = -1;
 
 	if (error != 0) {
-		gt_complain(NAME, "%s: %s", drain->host, gai_strerror(error));
-		return false;
+		if (!quiet)
+			gt_complain(NAME, "%s: %s", drain->host, gai_strerror(error));
+		return -1;
 	}
-	for (at = found; at != NULL; at = at->ai_next) {
-		drain->socket = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
-		if (drain->socket < 0)
+	for (at = found; at != NULL && made < 0; at = at->ai_next) {
+		made = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
+		if (quiet && made >= 0)
+			setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+		if (made < 0 || connect(made, at->ai_addr, at->ai_addrlen) == 0)
 			continue;
-		if (connect(drain->socket, at->ai_addr, at->ai_addrlen) == 0)
-			break;
 		error = errno;
-		close(drain->socket);
-		drain->socket = -1;
+		close(made);
+		made = -1;
 	}
 	freeaddrinfo(found);
-	if (drain->socket < 0)
+	if (made < 0 && !quiet)
 		gt_complain(NAME, "cannot connect to %s:%s: %s", drain->host, drain->port,
 			    strerror(error));
-	return drain->socket >= 0;
+	return made;
 }
 
 static bool is_over(uint64_t deadline)
@@ -103,59 +111,121 @@ static bool is_over(uint64_t deadline)
 }
 
 /* > 0: bytes; 0: the end, or it is time to end; -1: the connection broke. */
-static ssize_t receive(struct drain *drain, void *buffer, size_t bytes, uint64_t deadline)
+static ssize_t receive(int from, void *buffer, size_t bytes, uint64_t deadline)
 {
 	for (;;) {
-		struct pollfd wait = { .fd = drain->socket, .events = POLLIN };
+		struct pollfd wait = { .fd = from, .events = POLLIN };
 
 		if (is_over(deadline))
 			return 0;
 		if (poll(&wait, 1, POLL_MS) <= 0)
 			continue;
-		ssize_t got = recv(drain->socket, buffer, bytes, 0);
+		ssize_t got = recv(from, buffer, bytes, 0);
 		if (got >= 0 || errno != EINTR)
 			return got;
 	}
 }
 
+/* An answer, as far as it was read. */
+struct answer {
+	char text[HEAD_BYTES];
+	size_t held;
+	char *body;   /* behind the head; NULL: there is none */
+	int status;   /* 0: no answer of an HTTP server */
+	size_t there; /* bytes of the body */
+};
+
+/* Sends a request, and reads the head of its answer; of one that refuses, all of it. */
+static bool ask(int to, const char *request, struct answer *answer, uint64_t deadline)
+{
+	size_t length = strlen(request);
+	ssize_t got = 1;
+
+	*answer = (struct answer){ 0 };
+	if (send(to, request, length, MSG_NOSIGNAL) != (ssize_t)length)
+		return false;
+	while (answer->held < sizeof(answer->text) - 1 &&
+	       (answer->body == NULL || answer->status != 200)) {
+		got = receive(to, answer->text + answer->held,
+			      sizeof(answer->text) - 1 - answer->held, deadline);
+		if (got <= 0)
+			break;
+		answer->held += (size_t)got;
+		answer->body = memmem(answer->text, answer->held, "\r\n\r\n", 4);
+		if (answer->body != NULL && strncmp(answer->text, "HTTP/1.", 7) == 0)
+			answer->status = atoi(answer->text + 8);
+	}
+	if (answer->body != NULL) {
+		answer->body += 4;
+		answer->there = answer->held - (size_t)(answer->body - answer->text);
+	}
+	return answer->held != 0;
+}
+
+/* What a refusal says: its body's first line, else the line of its status. */
+static const char *refusal_of(struct answer *answer)
+{
+	char *line = answer->body;
+
+	if (answer->status == 0)
+		return "the other side is no graftrace kernel";
+	if (line == NULL || strcspn(line, "\r\n") == 0)
+		line = answer->text + 9;
+	line[strcspn(line, "\r\n")] = '\0';
+	return line;
+}
+
+/* While the pipe has its reader of before, which the kernel finds gone a moment later only, it is
+ * asked for again. */
 static bool request(struct drain *drain, uint64_t deadline)
 {
-	char head[HEAD_BYTES];
-	size_t held = 0;
-	char *body = NULL;
-	int length = snprintf(head, sizeof(head), "GET " PATH " HTTP/1.0\r\nHost: %s:%s\r\n\r\n",
-			      drain->host, drain->port);
+	struct answer answer;
+	char text[sizeof(drain->host) + 128];
+	uint64_t patience = gt_monotonic_ns() + BUSY_NS;
 
-	if (send(drain->socket, head, (size_t)length, MSG_NOSIGNAL) != length) {
-		gt_complain(NAME, "%s: %s", drain->url, strerror(errno));
-		return false;
-	}
-	while (body == NULL) {
-		ssize_t got = receive(drain, head + held, sizeof(head) - 1 - held, deadline);
-
-		if (got <= 0) {
+	snprintf(text, sizeof(text), "GET " PATH " HTTP/1.0\r\nHost: %s:%s\r\n\r\n", drain->host,
+		 drain->port);
+	for (;;) {
+		drain->socket = connect_to(drain, false);
+		if (drain->socket < 0)
+			return false;
+		if (!ask(drain->socket, text, &answer, deadline)) {
 			if (!is_over(deadline))
 				gt_complain(NAME, "%s: the connection ended before an answer came",
 					    drain->url);
 			return false;
 		}
-		held += (size_t)got;
-		head[held] = '\0';
-		body = memmem(head, held, "\r\n\r\n", 4);
-		if (body == NULL && held == sizeof(head) - 1)
+		if (answer.status == 200)
 			break;
+		if (answer.status == 0 && is_over(deadline))
+			return false;
+		if (answer.status != 409 || gt_monotonic_ns() >= patience || is_over(deadline)) {
+			gt_complain(NAME, "%s: %s", drain->url, refusal_of(&answer));
+			return false;
+		}
+		close(drain->socket);
+		poll(NULL, 0, POLL_MS);
 	}
-	if (body == NULL || strncmp(head, "HTTP/1.", 7) != 0 || strncmp(head + 8, " 200", 4) != 0) {
-		char *line = body != NULL ? body + 4 : head;
-
-		line[strcspn(line, "\r\n")] = '\0';
-		gt_complain(NAME, "%s: %s", drain->url,
-			    *line != '\0' ? line : "the other side is no graftrace kernel");
-		return false;
-	}
-	drain->held_bytes = held - (size_t)(body + 4 - head);
-	memcpy(drain->held, body + 4, drain->held_bytes);
+	drain->held_bytes = answer.there;
+	memcpy(drain->held, answer.body, answer.there);
 	return true;
+}
+
+/* Asks the kernel to give what it has, and to end. False: it does not do that, or is gone. */
+static bool ask_for_end(const struct drain *drain)
+{
+	struct answer answer = { 0 };
+	char text[sizeof(drain->host) + 128];
+	int to = connect_to(drain, true);
+
+	if (to < 0)
+		return false;
+	snprintf(text, sizeof(text),
+		 "PUT " PATH " HTTP/1.0\r\nHost: %s:%s\r\nContent-Length: 2\r\n\r\n0\n",
+		 drain->host, drain->port);
+	ask(to, text, &answer, gt_monotonic_ns() + LAST_NS);
+	close(to);
+	return answer.status == 204;
 }
 
 /* ---- blocks ---- */
@@ -296,6 +366,10 @@ static bool take_blocks(struct drain *drain)
 			break;
 		}
 		take_block(drain, &block, drain->held + used + sizeof(block));
+		if (drain->ended) { /* put_end knows more */
+			used = drain->held_bytes;
+			break;
+		}
 		if (!put(drain, drain->held + used, whole))
 			return false;
 		drain->blocks++;
@@ -351,16 +425,29 @@ static bool create(struct drain *drain)
 
 static bool pump(struct drain *drain, uint64_t deadline)
 {
+	bool ends = false;
+
 	for (;;) {
 		if (!take_blocks(drain))
 			return false;
-		ssize_t got = receive(drain, drain->held + drain->held_bytes,
+		if (drain->ended)
+			return true;
+		ssize_t got = receive(drain->socket, drain->held + drain->held_bytes,
 				      drain->capacity - drain->held_bytes, deadline);
 		if (got < 0)
 			gt_complain(NAME, "%s: %s; what came is kept", drain->url, strerror(errno));
-		if (got <= 0)
+		if (got == 0 && is_over(deadline) && !ends) {
+			/* a second Ctrl-C ends it at once */
+			gt_run_interrupted = gt_run_to_forward = 0;
+			ends = ask_for_end(drain);
+			if (!ends)
+				return true;
+		} else if (got <= 0) {
 			return take_blocks(drain);
+		}
 		drain->held_bytes += (size_t)got;
+		if (ends)
+			deadline = gt_monotonic_ns() + LAST_NS;
 	}
 }
 
@@ -379,8 +466,8 @@ int gt_record_from(const char *url, const char *output, uint64_t for_ns)
 	drain.held = malloc(drain.capacity);
 	if (drain.held == NULL)
 		gt_complain(NAME, "no memory");
-	else if (connect_to(&drain) && request(&drain, deadline) && create(&drain) &&
-		 pump(&drain, deadline) && (drain.ended || put_end(&drain)))
+	else if (request(&drain, deadline) && create(&drain) && pump(&drain, deadline) &&
+		 put_end(&drain))
 		code = GT_EXIT_DONE;
 	if (code == GT_EXIT_DONE)
 		fprintf(stderr, "graftrace: %llu records, %u threads, %llu lost, %s (%.1f MB)\n",

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""graftrace record --from a kernel: what was recorded is in one recording, and in one only."""
+
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import format_reader
+from conftest import BUILD
+from unikernel import Machine
+
+GRAFTRACE = BUILD / "cli" / "graftrace"
+
+
+@pytest.fixture(scope="module")
+def machine():
+    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
+        machine.wait_for("webserver: http")
+        yield machine
+
+
+@pytest.fixture(autouse=True)
+def empty(machine):
+    assert put(machine, "trace", "") == 204
+    yield
+    assert "***" not in machine.output()
+
+
+def put(machine, path, text):
+    answer = machine.ask(f"PUT /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                         f"Content-Length: {len(text)}\r\n\r\n{text}", machine.trace_port)
+    return int(answer.split()[1])
+
+
+def visit(machine, count):
+    for _ in range(count):
+        assert machine.get("/primes/100")[0] == 200
+
+
+class Recorder:
+    """graftrace record --from, which drains from its file's first bytes on."""
+
+    def __init__(self, machine, path, *options):
+        self.path = path
+        self.process = subprocess.Popen(
+            [GRAFTRACE, "record", "-o", path, *options, "--from",
+             f"http://localhost:{machine.trace_port}"], stderr=subprocess.PIPE, text=True)
+
+    def drains(self):
+        end = time.monotonic() + 60
+        while not (self.path.exists() and self.path.stat().st_size):
+            assert self.process.poll() is None, self.process.stderr.read()
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        return self
+
+    def end(self, how=signal.SIGINT):
+        if how is not None:
+            self.process.send_signal(how)
+        _, words = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, words
+        said = re.search(r"graftrace: (\d+) records, \d+ threads, 0 lost", words)
+        assert said, words
+        self.data = format_reader.read(self.path)
+        assert not self.data.problems
+        assert int(said[1]) == sum(len(sub.words) for writer in self.data.writers
+                                   for sub in writer.sub_buffers)
+        return self
+
+    def answers(self):
+        """Calls of `answer`, each of which returned, as report counts them; 0 of an empty recording."""
+        done = subprocess.run([GRAFTRACE, "report", self.path], capture_output=True, text=True,
+                              timeout=60)
+        row = re.search(r"^ +(\d+) +(\d+) .* answer$", done.stdout, re.M)
+        assert not row or row[2] == "0", row[0]
+        return int(row[1]) if row else 0
+
+    def parts(self):
+        return {(writer.generation, sub.header.sequence) for writer in self.data.writers
+                for sub in writer.sub_buffers}
+
+
+def test_what_was_called_just_before_the_end_is_in_the_recording(machine, tmp_path):
+    for count in (1, 5, 40):
+        recorder = Recorder(machine, tmp_path / f"{count}.data").drains()
+        visit(machine, count)
+        assert recorder.end().answers() == count
+
+
+def test_recordings_one_behind_the_other_share_nothing_and_miss_nothing(machine, tmp_path):
+    visit(machine, 3)  # they are in the ring, and so in the first one
+    made, answers, parts = 3, 0, set()
+    for number in range(6):
+        recorder = Recorder(machine, tmp_path / f"{number}.data", *("--for", "1s")[:number % 2 * 2])
+        if number % 2 == 0:
+            recorder.drains()
+        visit(machine, 4)
+        made += 4
+        recorder.end(None if number % 2 else signal.SIGTERM)
+        answers += recorder.answers()
+        assert not parts & recorder.parts()
+        parts |= recorder.parts()
+    last = Recorder(machine, tmp_path / "last.data").drains().end()
+    assert not parts & last.parts()
+    assert answers + last.answers() == made
+
+
+def test_a_quiet_kernel_gives_what_it_recorded(machine, tmp_path):
+    visit(machine, 2)
+    recorder = Recorder(machine, tmp_path / "quiet.data", "--for", "1s").end(None)
+    assert recorder.answers() == 2
+    # and while the recording goes on
+    recorder = Recorder(machine, tmp_path / "on.data").drains()
+    visit(machine, 1)
+    time.sleep(2)
+    recorder.process.kill()
+    recorder.process.wait()
+    assert recorder.answers() == 1
+
+
+def test_one_that_is_told_no_says_what_the_kernel_says(machine, tmp_path):
+    first = Recorder(machine, tmp_path / "first.data").drains()
+    second = Recorder(machine, tmp_path / "second.data")
+    _, words = second.process.communicate(timeout=60)
+    assert second.process.returncode == 1
+    assert "another reader takes the trace out" in words
+    first.end()
+    assert put(machine, "trace_pipe.data", "0") == 409
