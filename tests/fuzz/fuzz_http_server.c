@@ -70,10 +70,16 @@ static int64_t take(void *data, const char *bytes, size_t count)
 	return client->gone || client->stalled ? -1 : 0;
 }
 
-/* A pipe's reader: it looks twice, and is gone. */
+/* A pipe's reader: it looks twice, and is gone. Meanwhile somebody else ends a recording. */
 static bool wait(void *data)
 {
+	static const char path[] = "trace_pipe.data";
 	struct client *client = data;
+	struct gt_control_node node;
+	struct gt_message message;
+	if (gt_control_find(&control.control, path, sizeof(path) - 1, &node) != 0)
+		abort();
+	gt_control_put(&node, true, "0", 1, &message); /* refused where there is none */
 	return ++client->waits % 3 != 0;
 }
 
@@ -194,6 +200,12 @@ static void print(void *data, const char *text, size_t bytes)
 	(void)bytes;
 }
 
+static void close_all(void *data)
+{
+	(void)data;
+	gt_kernel_close(&gt_fake_cpu(0)->block);
+}
+
 static void boot(void)
 {
 	static const struct gt_arena_names names = { function, function_at, thread_name, NULL };
@@ -207,6 +219,7 @@ static void boot(void)
 							 .set_func_stack = set_bool,
 							 .patch = patch,
 							 .now_ns = now_ns,
+							 .close_all = close_all,
 							 .set_profile = set_profile,
 							 .profile_table = profile_table,
 							 .mark = mark,
