@@ -32,6 +32,7 @@
 #define POLL_MS	   100
 #define BUSY_NS	   2000000000ull /* for so long the one before may still be on its way out */
 #define LAST_NS	   5000000000ull /* of silence, once the end was asked for */
+#define REST_NS	   300000000ull	 /* for what is on its way, where that was not answered */
 
 struct drain {
 	const char *url, *path;
@@ -425,7 +426,7 @@ static bool create(struct drain *drain)
 
 static bool pump(struct drain *drain, uint64_t deadline)
 {
-	bool ends = false;
+	bool asked = false, answered = false;
 
 	for (;;) {
 		if (!take_blocks(drain))
@@ -436,17 +437,17 @@ static bool pump(struct drain *drain, uint64_t deadline)
 				      drain->capacity - drain->held_bytes, deadline);
 		if (got < 0)
 			gt_complain(NAME, "%s: %s; what came is kept", drain->url, strerror(errno));
-		if (got == 0 && is_over(deadline) && !ends) {
+		if (got == 0 && !asked && is_over(deadline)) {
 			/* a second Ctrl-C ends it at once */
 			gt_run_interrupted = gt_run_to_forward = 0;
-			ends = ask_for_end(drain);
-			if (!ends)
-				return true;
+			asked = true;
+			answered = ask_for_end(drain);
+			deadline = gt_monotonic_ns() + REST_NS;
 		} else if (got <= 0) {
 			return take_blocks(drain);
 		}
 		drain->held_bytes += (size_t)got;
-		if (ends)
+		if (answered)
 			deadline = gt_monotonic_ns() + LAST_NS;
 	}
 }
