@@ -4,6 +4,7 @@
 import re
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -106,6 +107,54 @@ def test_recordings_one_behind_the_other_share_nothing_and_miss_nothing(machine,
     last = Recorder(machine, tmp_path / "last.data").drains().end()
     assert not parts & last.parts()
     assert answers + last.answers() == made
+
+
+def entries_and_returns(data, name):
+    """Of a function, counted from the words alone: those of a call may be in two recordings."""
+    number = next((number for number, found in data.names.items() if found == name), -1)
+    counted = [0, 0]
+    for writer in data.writers:
+        for sub in writer.sub_buffers:
+            words, at = sub.words, 0
+            while at < len(words):
+                word = words[at]
+                at += 1
+                if word >> 33 == number:
+                    counted[word >> 32 & 1] += 1
+                elif word >> 33 == 0x7fffff06:  # an event: its own type and length
+                    if word & 0xffffffff == 1 << 16 | 3:
+                        counted[1] += words[at] >> 33 == number
+                    at += word & 0xffff
+                elif word >> 33 == 0x7fffff05:
+                    at += word & 0xffffffff
+    return counted
+
+
+def test_recordings_cut_a_busy_kernels_trace_into_pieces(machine, tmp_path):
+    over, made = threading.Event(), [0, 0, 0]
+
+    def keep_visiting(which):
+        while not over.is_set():
+            visit(machine, 1)
+            made[which] += 1
+
+    visitors = [threading.Thread(target=keep_visiting, args=(which,)) for which in range(3)]
+    for visitor in visitors:
+        visitor.start()
+    counted, parts = [0, 0], set()
+    for number in range(8):
+        recorder = Recorder(machine, tmp_path / f"busy{number}.data").drains()
+        time.sleep(number % 4 * 0.2)
+        if number == 7:
+            over.set()
+            for visitor in visitors:
+                visitor.join()
+        recorder.end()
+        for which, count in enumerate(entries_and_returns(recorder.data, "answer")):
+            counted[which] += count
+        assert not parts & recorder.parts()
+        parts |= recorder.parts()
+    assert counted == [sum(made)] * 2
 
 
 def test_a_quiet_kernel_gives_what_it_recorded(machine, tmp_path):
