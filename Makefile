@@ -39,7 +39,7 @@ image: ## build the unikernel with TARGET=… in it (TRACE=ftrace: traced) and s
 
 run: ## the same, and boot it in QEMU: CPUS=, MEMORY=, BUFFER=; ports 8080 and 9090 on 127.0.0.1
 	@tools/setup build unikernel
-	@tools/unikernel run
+	@tools/unikernel run make
 
 test: ## everything that must hold: both compilers, sanitizers, end to end, a few seconds of fuzzing
 	@tools/setup build test demo unikernel

@@ -4,6 +4,7 @@
 import os
 import random
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from conftest import ROOT
-from unikernel import LIMIT_S, Machine, call, image
+from unikernel import LIMIT_S, Machine, Terminal, call, image
 
 TARGETS = ["block-hasher", "calls", "faults", "hello", "slow-memcpy", "steps", "stress",
            "webserver"]
@@ -292,6 +293,39 @@ def test_a_machine_that_is_switched_off_by_others_has_failed(tmp_path):
             monitor.sendall(b"system_reset\n")
             assert machine.wait() == 1
         assert "without the kernel's doing" in machine.messages()
+
+
+@pytest.mark.parametrize("command", [("tools/unikernel", "run"), ("make", "-s", "run")])
+def test_ctrl_c_ends_the_machine_quietly(command):
+    with Terminal(*command, TARGET="webserver") as machine:
+        machine.wait_for("webserver: http")
+        machine.type("\x03")
+        assert machine.wait() == -signal.SIGINT
+        said = machine.output().partition("webserver: http")[2].partition("\n")[2]
+    assert said == "^Ctools/unikernel: the machine is switched off (SIGINT)\n"
+
+
+@pytest.mark.parametrize("command", [("tools/unikernel", "run"), ("make", "-s", "run")])
+def test_a_signal_to_the_run_alone_ends_the_machine_quietly(command):
+    with Terminal(*command, TARGET="webserver") as machine:
+        machine.wait_for("webserver: http")
+        machine.process.terminate()
+        assert machine.wait() == -signal.SIGTERM
+        said = machine.output().partition("webserver: http")[2].partition("\n")[2]
+        assert said == "tools/unikernel: the machine is switched off (SIGTERM)\n"
+        with pytest.raises(ConnectionRefusedError):
+            machine.connect()
+
+
+def test_a_run_in_the_background_of_a_terminal_goes_on():
+    script = "tools/unikernel run & read line; jobs; kill %1; wait %1; echo ended with $?"
+    with Terminal("bash", "-mc", script, TARGET="webserver") as machine:
+        machine.wait_for("webserver: http")
+        assert machine.get("/primes/10")[0] == 200
+        machine.type("\n")
+        machine.wait_for(r"\[1\]\+ +Running +tools/unikernel run &\n")
+        machine.wait_for(r"ended with 143\n")
+        assert "terminating" not in machine.output()
 
 
 def test_a_missing_emulator_is_answered_with_the_line_that_installs_it():

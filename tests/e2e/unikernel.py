@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What the unikernel's tests share: building it and booting it in QEMU, each boot with a hard end."""
 
+import fcntl
 import os
+import pty
 import re
 import signal
 import socket
 import subprocess
+import termios
 import threading
 import time
 
@@ -137,3 +140,48 @@ class Machine:
         answer = self.ask(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port)
         head, _, body = answer.partition(b"\r\n\r\n")
         return int(head.split()[1]), body
+
+
+class Terminal(Machine):
+    """A run by a command that has a terminal of its own, with job control: what is typed comes by `type`."""
+
+    def __init__(self, *command, **options):
+        super().__init__(**options)
+        self.command = command
+        self.said = b""
+
+    def __enter__(self):
+        build_once(self.options["TARGET"], self.options.get("TRACE", ""))
+        self.terminal, inside = pty.openpty()
+        os.set_blocking(self.terminal, False)
+        self.process = subprocess.Popen(
+            self.command, cwd=ROOT, stdin=inside, stdout=inside, stderr=inside,
+            env=environment(**self.options), start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(inside)
+        return self
+
+    def __exit__(self, *_):
+        # Jobs have groups of their own: the session's end is what ends them all.
+        for line in subprocess.run(["ps", "-o", "pid=", "-s", str(self.process.pid)], text=True,
+                                   capture_output=True).stdout.split():
+            try:
+                os.kill(int(line), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+        os.close(self.terminal)
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def output(self):
+        try:
+            while piece := os.read(self.terminal, 1 << 16):
+                self.said += piece
+        except OSError:  # nothing more, or nobody is left on the other side
+            pass
+        return self.said.decode("utf-8", "replace").replace("\r", "")
+
+    def messages(self):
+        return ""
