@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The port that others copy: a tiny kernel, built from what is installed, traced over a serial line."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -27,11 +28,15 @@ def booted(tmp_path_factory):
     shutil.copytree(PORT, scratch / "port" / "serial")
     out = scratch / "out"
     out.mkdir()
-    done = subprocess.run(["make", "-s", "-C", scratch / "port" / "serial", f"PREFIX={prefix}",
-                           f"OUT={out}", "run"], capture_output=True, text=True, timeout=120,
-                          stdin=subprocess.DEVNULL)
+    done = make_run(out, f"PREFIX={prefix}")
     assert done.returncode == 0, done.stdout + done.stderr
     return out / "trace.data", done.stdout.replace("\r", "")
+
+
+def make_run(out, *arguments, **environment):
+    return subprocess.run(["make", "-s", "-C", out.parent / "port" / "serial", f"OUT={out}", *arguments, "run"],
+                          capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+                          env={**os.environ, **environment})
 
 
 def test_the_port_is_as_small_as_the_checklist_says():
@@ -70,6 +75,18 @@ def test_the_second_line_gives_a_recording(booted):
     parsed = subprocess.run([GRAFTRACE, "parse-trace", recording, "-o", "/dev/null"], check=True,
                             capture_output=True, text=True, timeout=60).stderr
     assert "2 calls still open at the end" in parsed
+
+
+@pytest.mark.parametrize("qemus_code, runs_code", [(1, 0), (0, 2), (3, 2)])
+def test_only_the_kernels_own_end_is_a_good_one(booted, tmp_path, qemus_code, runs_code):
+    """QEMU ends with 0 when the machine was reset, by a triple fault."""
+    recording, _ = booted
+    emulator = tmp_path / "qemu-system-x86_64"
+    emulator.write_text(f"#!/bin/sh\nexit {qemus_code}\n")
+    emulator.chmod(0o755)
+    prefix = next((recording.parent.parent / "stage").glob("**/include/graftrace-core")).parent.parent
+    done = make_run(recording.parent, f"PREFIX={prefix}", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == runs_code
 
 
 def test_the_text_can_be_taken_apart_too(booted, tmp_path):
