@@ -27,6 +27,13 @@ def built():
         image(target)
 
 
+def compilers_of(path):
+    """Who compiled what is in an image, by what each leaves in it: gcc, clang."""
+    comment = subprocess.run(["readelf", "-p", ".comment", path], check=True, text=True,
+                             capture_output=True).stdout
+    return {{"GCC": "gcc", "clang": "clang"}[name] for name in re.findall(r"\b(GCC|clang)\b", comment)}
+
+
 @pytest.mark.parametrize("cpus", CPUS)
 def test_hello_says_hello_and_ends_well(cpus):
     code, output, messages = call("run", TARGET="hello", CPUS=cpus)
@@ -339,6 +346,17 @@ def test_make_lists_the_targets_with_a_line_each():
                             text=True).stdout.splitlines()
     assert [line.split()[0] for line in listed] == TARGETS
     assert all(len(line.split()) > 3 for line in listed)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_kernel_is_compiled_by_who_is_asked(compiler):
+    """Beside what another compiler has made, in the same build directory."""
+    assert compilers_of(image("hello", CC=compiler)) == {compiler}
+
+
+def test_the_kernel_of_these_tests_is_of_their_compiler():
+    for trace in ("", "ftrace"):
+        assert compilers_of(image("webserver", TRACE=trace)) == {os.environ.get("CC") or "gcc"}
 
 
 def test_no_page_is_writable_and_executable():
