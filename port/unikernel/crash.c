@@ -151,12 +151,9 @@ static void take_the_console(void)
  * without threads, interrupts and locks. */
 static __attribute__((noreturn)) void end_alone(void)
 {
-	uint64_t seconds = option_number("linger", 0);
-	if (seconds) {
-		cpu_count = 1;
-		crash_is_alone = 1;
-		trace_serve_alone(seconds);
-	}
+	cpu_count = 1;
+	crash_is_alone = 1;
+	trace_serve_alone(option_number("linger", 0));
 	power_off(true);
 }
 
@@ -269,11 +266,9 @@ void machine_end(bool failed)
 	uint64_t seconds = option_number("linger", 0);
 	if (__atomic_exchange_n(&ending, 1, __ATOMIC_ACQ_REL))
 		thread_sleep_until(TIMER_NEVER);
-	if (seconds) {
-		uint64_t flags = spin_lock(&reporting);
-		console_print("the trace can be fetched for %lu seconds (LINGER)\n", seconds);
-		spin_unlock(&reporting, flags);
-		thread_sleep_until(clock_ns() + seconds * 1000000000);
-	}
+	uint64_t flags = spin_lock(&reporting);
+	trace_lingers(seconds);
+	spin_unlock(&reporting, flags);
+	thread_sleep_until(clock_ns() + seconds * 1000000000);
 	power_off(failed);
 }

@@ -9,6 +9,7 @@
 #include <graftrace/agent.h>
 #include "core/record/kernel.h"
 #include "core/record/port.h"
+#include "port/unikernel/acpi.h"
 #include "port/unikernel/boot.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
@@ -26,6 +27,11 @@
 #define SUB_BUFFER_BYTES 16384u
 #define RING_BYTES_MIN	 (1u << 20)
 #define RING_BYTES	 (64u << 20)
+/* What a ring leaves when it has to be smaller than was asked for: to the network and the kernel's
+ * own parts, with what pages.c keeps back. And what it has at least, then. */
+#define ROOM_BYTES	   (8u << 20)
+#define CPU_ROOM_BYTES	   (1u << 19)
+#define CPU_RING_BYTES_MIN (8 * SUB_BUFFER_BYTES)
 /* A call takes at least this much of its stack: the frames that a stack can have. */
 #define CALL_BYTES   32
 #define REPORT_CALLS 8
@@ -252,17 +258,23 @@ void trace_close(void)
 
 static uint64_t ring_bytes(void)
 {
-	uint64_t wanted = option_number("buffer", RING_BYTES);
-	uint64_t most = pages_free_bytes() / 2, bytes = wanted;
-	if (bytes > most)
-		bytes = most;
+	uint64_t wanted = option_number("buffer", RING_BYTES), bytes = wanted;
+	uint64_t room = ROOM_BYTES + acpi_cpu_count * CPU_ROOM_BYTES, all = pages_free_bytes();
+	uint64_t most = all / 2 < room ? all - room : all / 2;
+	uint64_t least = acpi_cpu_count * CPU_RING_BYTES_MIN;
+	if (all < room)
+		most = 0;
 	if (bytes < RING_BYTES_MIN)
 		bytes = RING_BYTES_MIN;
-	bytes = bytes / SUB_BUFFER_BYTES * SUB_BUFFER_BYTES;
-	if (bytes < wanted)
-		console_print("trace: the ring has %lu MiB, not %lu: there is no more memory\n",
-			      bytes >> 20, wanted >> 20);
-	return bytes;
+	if (bytes > most)
+		bytes = most;
+	if (bytes < least)
+		bytes = least < RING_BYTES_MIN ? least : RING_BYTES_MIN;
+	if (bytes != wanted)
+		console_print("trace: the ring has %lu KiB, not %lu: %s\n", bytes >> 10,
+			      wanted >> 10,
+			      bytes < wanted ? "there is no more memory" : "none is smaller");
+	return bytes / SUB_BUFFER_BYTES * SUB_BUFFER_BYTES;
 }
 
 void trace_init(void)

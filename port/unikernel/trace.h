@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "port/unikernel/console.h"
+
 struct cpu;
 struct registers;
 struct thread;
@@ -98,6 +100,8 @@ static inline void trace_packet_end(void)
 }
 /* The end of a crash report: the last calls of each processor. Any state. */
 void trace_report(void);
+/* The program is over and the machine goes on for so long: says what that means. Interrupts off. */
+void trace_lingers(uint64_t seconds);
 /* All other processors stand still for good, interrupts are off, crash_is_alone is set: what can
  * still be served of /ftrace/ is, for so long. */
 void trace_serve_alone(uint64_t seconds);
@@ -170,6 +174,12 @@ static inline void trace_packet_end(void)
 }
 static inline void trace_report(void)
 {
+}
+static inline void trace_lingers(uint64_t seconds)
+{
+	if (seconds)
+		console_print("the machine goes on for %lu second%s (LINGER)\n", seconds,
+			      seconds == 1 ? "" : "s");
 }
 static inline void trace_serve_alone(uint64_t seconds)
 {

@@ -8,7 +8,9 @@
 
 #include "core/record/kernel.h"
 #include "core/view/http_server.h"
+#include "port/unikernel/boot.h"
 #include "port/unikernel/clock.h"
+#include "port/unikernel/console.h"
 #include "port/unikernel/console.h"
 #include "port/unikernel/crash.h"
 #include "port/unikernel/memory.h"
@@ -137,11 +139,24 @@ static void serve_alone(void)
 	power_off(true);
 }
 
+void trace_lingers(uint64_t seconds)
+{
+	if (seconds)
+		console_print("the %s for %lu second%s (LINGER)\n",
+			      listening < 0 ? "machine goes on" : "trace can be fetched", seconds,
+			      seconds == 1 ? "" : "s");
+	else if (listening >= 0)
+		console_print(
+			"the trace ends with the machine: LINGER=60 keeps both for a minute\n");
+}
+
 void trace_serve_alone(uint64_t seconds)
 {
 	if (!alone_stack || listening < 0)
 		return;
-	console_print("the trace can be fetched for %lu seconds (LINGER)\n", seconds);
+	trace_lingers(seconds);
+	if (!seconds)
+		return;
 	alone_until = clock_ns() + seconds * 1000000000;
 	/* The stack that crashed may be full, or an exception's small one. */
 	__asm__ volatile(
@@ -167,6 +182,9 @@ void trace_serve(void)
 	trace_keep();
 	if (!thread_create("trace-server", listen_thread, NULL, 0, true))
 		console_print("trace: no memory for the server\n");
+	else
+		console_print("trace: http://localhost:%lu/ftrace/trace\n",
+			      option_number("trace_port", TRACE_PORT));
 }
 
 /* ---- the network's thread ---- */

@@ -173,7 +173,7 @@ def test_a_crash_is_reported_by_name(fault, said):
     if fault == "null":
         assert re.search(r" fault_null\+.*\n.* main\+", output)
     assert re.search(r" thread_run\+0x", output)
-    assert "for 1 seconds (LINGER)" in output
+    assert output.endswith("the machine goes on for 1 second (LINGER)\n") and "the trace" not in output
 
 
 def test_a_call_that_leads_nowhere_names_its_caller():
@@ -233,9 +233,31 @@ def test_exhausted_memory_is_reported_and_survived():
 def test_a_ring_that_is_too_large_for_the_memory_shrinks_and_says_so():
     code, output, _ = call("run", TARGET="hello", TRACE="ftrace", MEMORY="96M", BUFFER="256M")
     assert code == 0
-    said = re.search(r"trace: the ring has (\d+) MiB, not 256: there is no more memory\n", output)
-    assert 1 <= int(said[1]) < 96
-    assert output.endswith("Hello from a kernel with one program in it.\n")
+    said = re.search(r"trace: the ring has (\d+) KiB, not 262144: there is no more memory\n", output)
+    assert 1024 <= int(said[1]) < 96 * 1024
+    assert "\nHello from a kernel with one program in it.\n" in output
+
+
+def test_a_ring_that_is_too_small_grows_and_says_so():
+    code, output, _ = call("run", TARGET="hello", TRACE="ftrace", BUFFER="1K")
+    assert code == 0 and "trace: the ring has 1024 KiB, not 1: none is smaller\n" in output
+    assert output.endswith("the trace ends with the machine: LINGER=60 keeps both for a minute\n")
+
+
+@pytest.mark.parametrize("memory, cpus", [("8M", 2), ("16M", 1), ("32M", 8)])
+def test_a_ring_that_shrinks_leaves_room_for_the_network(memory, cpus):
+    with Machine(TARGET="hello", TRACE="ftrace", MEMORY=memory, CPUS=cpus, LINGER=60) as machine:
+        machine.wait_for("can be fetched for 60 seconds")
+        assert "trace: the ring has " in machine.output()
+        answer = machine.ask("GET /ftrace/trace HTTP/1.0\r\nHost: localhost\r\n\r\n", machine.trace_port)
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert re.search(rb"\| +main\(\) {\n", answer), answer
+
+
+def test_the_console_says_where_to_fetch():
+    with Machine(TARGET="webserver", TRACE="ftrace") as machine:
+        machine.wait_for(rf"webserver: http://localhost:{machine.port}/\n")
+        machine.wait_for(rf"trace: http://localhost:{machine.trace_port}/ftrace/trace\n")
 
 
 def test_the_monitors_nmi_has_each_processor_say_where_it_is(tmp_path):
@@ -261,7 +283,27 @@ def test_an_option_that_is_no_number_is_named():
     assert "option cpus=many is no number" in output and "Hello" in output
 
 
+def test_a_fault_that_nobody_knows_is_answered_with_those_there_are():
+    for options, said in (("", "which one?"), ("fault=", "there is no fault ''."),
+                          ("fault=nosuch", "there is no fault 'nosuch'.")):
+        code, output, _ = call("run", TARGET="faults", OPTIONS=options)
+        assert code == 1
+        assert f"faults: {said} OPTIONS=fault=NAME, with one of\n null overflow jump several " in output
+
+
+@pytest.mark.parametrize("nmi", [0, 1])
+def test_an_option_is_off_with_0(nmi):
+    code, output, _ = call("run", TARGET="stress", OPTIONS=f"nmi={nmi}")
+    assert code == 0 and ("calls stress_nmi" in output) == bool(nmi)
+
+
 @pytest.mark.parametrize("options, said", [
+    ({"TARGET": "hello", "OPTIONS": "nosuch=1"},
+     "OPTIONS: nobody knows 'nosuch'; hello knows nothing, the kernel cpus\n"),
+    ({"TARGET": "stress", "TRACE": "ftrace", "OPTIONS": "nmi=0 mended=1"},
+     "OPTIONS: nobody knows 'mended'; stress knows nmi, the kernel cpus skew\n"),
+    ({"TARGET": "stress", "OPTIONS": "nmi"}, "OPTIONS: 'nmi' is not NAME=VALUE"),
+    ({"TARGET": "hello", "OPTIONS": "linger=3"}, "OPTIONS: say LINGER=3 instead of linger=3"),
     ({"TARGET": "nonsense"}, "there is no target 'nonsense'"),
     ({"TARGET": "../faults"}, "there is no target '../faults'"),
     ({"TARGET": ""}, "which program? Say TARGET="),

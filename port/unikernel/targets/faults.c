@@ -27,6 +27,12 @@ __attribute__((noinline)) static int fault_overflow(volatile int *above)
 	return here[0] < 0 ? 0 : fault_overflow(here) + here[0];
 }
 
+__attribute__((noinline)) static void overflow(void)
+{
+	volatile int start = 0, end = fault_overflow(&start);
+	(void)end;
+}
+
 /* Through a pointer that leads nowhere. */
 __attribute__((noinline)) static void fault_jump(void)
 {
@@ -80,9 +86,10 @@ __attribute__((noinline)) static void fault_memory(void)
 	printf("faults: malloc gave %lu MiB, then nothing\n", taken >> 20);
 }
 
-__attribute__((noinline)) static int fault_divide(volatile int by)
+__attribute__((noinline)) static void fault_divide(void)
 {
-	return 1000 / by;
+	volatile int by = 0, result = 1000 / by;
+	(void)result;
 }
 
 __attribute__((noinline)) static void fault_hang(void)
@@ -114,37 +121,43 @@ __attribute__((noinline)) static void fault_lock(void)
 	spin_unlock(&lock, flags);
 }
 
+__attribute__((noinline)) static void fault_panic(void)
+{
+	crash("the target asked for it");
+}
+
+static const struct {
+	const char *name;
+	void (*commit)(void);
+} faults[] = {
+	{ "null", fault_null },
+	{ "overflow", overflow },
+	{ "jump", fault_jump },
+	{ "several", fault_several },
+	{ "deadlock", fault_deadlock },
+	{ "memory", fault_memory },
+	{ "abort", abort },
+	{ "divide", fault_divide },
+	{ "hang", fault_hang },
+	{ "interrupt", fault_interrupt },
+	{ "lock", fault_lock },
+	{ "panic", fault_panic },
+};
+#define FAULTS (sizeof(faults) / sizeof(faults[0]))
+
 int main(void)
 {
 	const char *fault = getenv("fault");
-	volatile int start = 0;
-	if (!fault) {
-		printf("faults: which one? OPTIONS=fault=null, for example\n");
-		return 1;
-	}
-	if (!strcmp(fault, "null"))
-		fault_null();
-	else if (!strcmp(fault, "overflow"))
-		return fault_overflow(&start);
-	else if (!strcmp(fault, "jump"))
-		fault_jump();
-	else if (!strcmp(fault, "several"))
-		fault_several();
-	else if (!strcmp(fault, "deadlock"))
-		fault_deadlock();
-	else if (!strcmp(fault, "memory"))
-		fault_memory();
-	else if (!strcmp(fault, "abort"))
-		abort();
-	else if (!strcmp(fault, "divide"))
-		return fault_divide(start);
-	else if (!strcmp(fault, "hang"))
-		fault_hang();
-	else if (!strcmp(fault, "interrupt"))
-		fault_interrupt();
-	else if (!strcmp(fault, "lock"))
-		fault_lock();
-	else if (!strcmp(fault, "panic"))
-		crash("the target asked for it");
+	for (unsigned i = 0; fault && i < FAULTS; i++)
+		if (!strcmp(fault, faults[i].name)) {
+			faults[i].commit();
+			return 1;
+		}
+	if (fault)
+		printf("faults: there is no fault '%s'.", fault);
+	printf("%s OPTIONS=fault=NAME, with one of\n", fault ? "" : "faults: which one?");
+	for (unsigned i = 0; i < FAULTS; i++)
+		printf(" %s", faults[i].name);
+	printf("\n");
 	return 1;
 }

@@ -57,7 +57,9 @@ int main(void)
 	struct timespec start, end;
 	uint32_t sum = 0;
 
-	mended = getenv("mended") != NULL;
+	const char *option = getenv("mended");
+
+	mended = option && strcmp(option, "0");
 	if (!from || !to)
 		return 1;
 	clock_gettime(CLOCK_MONOTONIC, &start);

@@ -2,9 +2,11 @@
 /* Threads, locks, sleeps and deep recursion at once; counts every call that it makes. */
 /* OPTIONS="nmi=1": and non-maskable interrupts, which come at any instruction. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "port/unikernel/apic.h"
@@ -139,7 +141,8 @@ int main(void)
 {
 	pthread_t threads[THREADS], sender;
 	unsigned long wrong = 0;
-	const char *nmi = getenv("nmi");
+	const char *option = getenv("nmi");
+	bool nmi = option && strcmp(option, "0");
 	if (nmi) {
 		nmis_wanted = 1;
 		exception_set(VECTOR_NMI, take_nmi);

@@ -193,6 +193,7 @@ int main(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(PORT) };
 	pthread_attr_t detached;
+	const char *outside = getenv("port"); /* the one that is forwarded here */
 	int listening = socket(AF_INET, SOCK_STREAM, 0);
 
 	if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof(address)) ||
@@ -202,7 +203,7 @@ int main(void)
 	}
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	printf("webserver: http://localhost:%d/\n", PORT);
+	printf("webserver: http://localhost:%d/\n", outside ? atoi(outside) : PORT);
 	for (;;) {
 		int accepted = accept(listening, NULL, NULL);
 		if (accepted >= 0)
