@@ -276,11 +276,13 @@ def test_a_clock_that_is_apart_is_found_and_moved(tmp_path):
     assert moves and calls
 
 
-@pytest.mark.parametrize("fault, cpus", [("interrupt", 2), ("lock", 2), ("panic", 1), ("null", 2)])
+@pytest.mark.parametrize("fault, cpus", [
+    ("interrupt", 2), ("lock", 2), ("panic", 1), ("null", 2), ("overflow", 2), ("deadlock", 2), ("memory", 2),
+    ("abort", 1), ("divide", 2), ("jump", 1)])
 def test_the_trace_of_a_kernel_that_crashed_can_be_fetched(tmp_path, fault, cpus):
     with Machine(TARGET="faults", TRACE="ftrace", CPUS=cpus, LINGER=60,
-                 OPTIONS=f"fault={fault}") as machine:
-        machine.wait_for("can be fetched")
+                 OPTIONS=f"fault={fault}", MEMORY="64M" if fault == "memory" else "512M") as machine:
+        machine.wait_for("can be fetched for 60 seconds")
         text = ftrace(machine, "trace").decode()
         recording = tmp_path / "trace.data"
         recording.write_bytes(ftrace(machine, "trace.data"))
@@ -290,12 +292,22 @@ def test_the_trace_of_a_kernel_that_crashed_can_be_fetched(tmp_path, fault, cpus
     assert "main()" in text.replace("main() {", "main()")
     assert calls_in(recording)["main"][0] == 1
     said = {"panic": r"\*\*\* kernel crash: the target asked for it on CPU \d, thread 1 \(main\)",
-            "interrupt": r"\*\*\* page fault: .*, in an interrupt\n"}
+            "interrupt": r"\*\*\* page fault: .*, in an interrupt\n",
+            "overflow": r"\*\*\* stack overflow on CPU \d, thread 1 \(main\)\n",
+            "deadlock": r"\*\*\* deadlock: 2 threads wait for ever\n",
+            "memory": r"faults: malloc gave \d+ MiB, then nothing\n",
+            "abort": r"\*\*\* invalid instruction on CPU \d, thread 1 \(main\)\n",
+            "divide": r"\*\*\* division by zero on CPU \d, thread 1 \(main\)\n",
+            "jump": r"\*\*\* page fault: execution at 0+ on CPU \d, thread 1 \(main\)\n"}
     assert re.search(said.get(fault, r"\*\*\* page fault: .*, thread 1 \(main\)\n"), output)
+    if fault in ("deadlock", "memory"):  # these stop nothing, and tracing goes on
+        assert f"fault_{fault}+0x" in output
+        return
     # The last calls of each processor, the crash's own last.
+    last = {"panic": "fault_panic", "overflow": "fault_overflow", "abort": "abort", "divide": "fault_divide",
+            "jump": "fault_jump"}
     assert re.search(r"^CPU \d, last call last:(\n  (->|<-) \w+)+", output, re.M)
-    if fault != "panic":
-        assert re.search(r"\n  -> fault_null\n", output), output
+    assert re.search(rf"\n  -> {last.get(fault, 'fault_null')}\n", output), output
 
 
 def test_the_page_of_the_slow_copy_can_be_followed(tmp_path):
