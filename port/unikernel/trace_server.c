@@ -11,7 +11,6 @@
 #include "port/unikernel/boot.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
-#include "port/unikernel/console.h"
 #include "port/unikernel/crash.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/thread.h"
