@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import ROOT
-from unikernel import LIMIT_S, Machine, Terminal, call, image
+from unikernel import COMPILER, LIMIT_S, Machine, Terminal, call, compilers_of, image
 
 TARGETS = ["block-hasher", "calls", "faults", "hello", "slow-memcpy", "steps", "stress",
            "webserver"]
@@ -25,13 +25,6 @@ def built():
     """Every target, so that no boot has to wait for a compiler."""
     for target in TARGETS:
         image(target)
-
-
-def compilers_of(path):
-    """Who compiled what is in an image, by what each leaves in it: gcc, clang."""
-    comment = subprocess.run(["readelf", "-p", ".comment", path], check=True, text=True,
-                             capture_output=True).stdout
-    return {{"GCC": "gcc", "clang": "clang"}[name] for name in re.findall(r"\b(GCC|clang)\b", comment)}
 
 
 @pytest.mark.parametrize("cpus", CPUS)
@@ -398,7 +391,7 @@ def test_the_kernel_is_compiled_by_who_is_asked(compiler):
 
 def test_the_kernel_of_these_tests_is_of_their_compiler():
     for trace in ("", "ftrace"):
-        assert compilers_of(image("webserver", TRACE=trace)) == {os.environ.get("CC") or "gcc"}
+        assert compilers_of(image("webserver", TRACE=trace)) == {COMPILER}
 
 
 def test_no_page_is_writable_and_executable():

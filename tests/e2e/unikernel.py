@@ -19,12 +19,23 @@ LIMIT_S = 60
 CONNECTING = threading.Lock()
 
 
+def compilers_of(path):
+    """Who compiled what is in an ELF file, by what each leaves in it: gcc, clang."""
+    comment = subprocess.run(["readelf", "-p", ".comment", path], check=True, text=True,
+                             capture_output=True).stdout
+    return {{"GCC": "gcc", "clang": "clang"}[name] for name in re.findall(r"\b(GCC|clang)\b", comment)}
+
+
+# The one that is asked for, or who made this build (beside whose code there is the C library's, by gcc).
+COMPILER = os.environ.get("CC") or max(compilers_of(BUILD / "cli" / "graftrace"), key=["gcc", "clang"].index)
+
+
 def environment(**options):
-    """The environment of tools/unikernel: this build's directory, and OPTION=value."""
+    """The environment of tools/unikernel: this build's directory and compiler, and OPTION=value."""
     kept = {name: value for name, value in os.environ.items()
             if name not in ("TARGET", "TRACE", "CPUS", "MEMORY", "BUFFER", "LINGER", "OPTIONS",
                             "DISK", "QEMU", "QEMU_ARGS", "PORT", "TRACE_PORT")}
-    return {**kept, "BUILD": str(BUILD), **{name: str(value) for name, value in options.items()}}
+    return {**kept, "BUILD": str(BUILD), "CC": COMPILER, **{name: str(value) for name, value in options.items()}}
 
 
 def call(verb, timeout=LIMIT_S, **options):
