@@ -5,11 +5,13 @@ A test runs in a directory of its own (`tmp_path`); graftrace and its programs a
 graftrace.data lies there too.
 """
 
+import fcntl
 import hashlib
 import os
 import random
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,21 +32,37 @@ WAYS = {
 }
 
 
+HELD = {}  # ports, and the locks of their files
+
+
 def free_port():
     """A TCP port of 127.0.0.1 that nobody listens at, for a server that is started next.
 
     It is below those that Linux gives to connections by itself (from 32768 on, as it comes), so
     that none takes it in between, and chosen by chance: several runs of the tests share a machine.
+    A lock keeps them from choosing the same one before anybody listens there: until let_port_go, or
+    the end of these tests.
     """
+    locks = Path(tempfile.gettempdir()) / f"graftrace-test-ports-{os.getuid()}"
+    locks.mkdir(mode=0o700, exist_ok=True)
     for _ in range(100):
         port = random.randrange(20000, 32768)
-        with socket.socket() as probe:
-            try:
+        lock = os.open(locks / str(port), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        except OSError:
+            os.close(lock)
+            continue
+        HELD[port] = lock
+        return port
     raise OSError("no port is free")
+
+
+def let_port_go(port):
+    """The server has ended: others may choose it."""
+    os.close(HELD.pop(port))
 
 
 class Graftrace:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from attaching import code, descriptors, looks_as, maps, signals
-from conftest import free_port
+from conftest import free_port, let_port_go
 
 ROUNDS = int(os.environ.get("GRAFTRACE_ROUNDS", "3"))
 # How long each is, in turn: what comes between two attaches differs.
@@ -98,6 +98,7 @@ class Server:
             self.process.wait(20)
         finally:
             self.process.kill()
+            let_port_go(self.port)
 
 
 def ready_workers(pid):

@@ -12,7 +12,7 @@ import termios
 import threading
 import time
 
-from conftest import BUILD, ROOT, free_port
+from conftest import BUILD, ROOT, free_port, let_port_go
 
 # A boot and a small program take a second or two; this is for a machine that is busy with more.
 LIMIT_S = 60
@@ -66,8 +66,9 @@ class Machine:
     """A run of tools/unikernel, in a process group that does not outlive the `with` block."""
 
     def __init__(self, verb="run", **options):
-        self.port = options.setdefault("PORT", free_port())
-        self.trace_port = options.setdefault("TRACE_PORT", free_port())
+        self.chosen = {name: free_port() for name in ("PORT", "TRACE_PORT") if name not in options}
+        options.update(self.chosen)
+        self.port, self.trace_port = options["PORT"], options["TRACE_PORT"]
         self.options = options
         self.verb = verb
 
@@ -88,6 +89,8 @@ class Machine:
         except ProcessLookupError:
             pass
         self.process.wait()
+        for port in self.chosen.values():
+            let_port_go(port)
         os.close(self.out)
         os.close(self.err)
 
