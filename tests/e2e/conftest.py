@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import random
+import re
 import socket
 import subprocess
 import tempfile
@@ -63,6 +64,16 @@ def free_port():
 def let_port_go(port):
     """The server has ended: others may choose it."""
     os.close(HELD.pop(port))
+
+
+def line_with(stream, pattern):
+    """Reads lines until one has what the expression says: the match. Before it others may come, as where
+    the kernel does not tell of times off the CPU."""
+    seen = ""
+    while not (found := re.search(pattern, line := stream.readline())):
+        seen += line
+        assert line, f"nothing like {pattern!r}\n{seen}"
+    return found
 
 
 class Graftrace:

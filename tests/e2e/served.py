@@ -7,6 +7,8 @@ import re
 import socket
 import subprocess
 
+from conftest import line_with
+
 PATIENCE = 60  # seconds, for what happens at once on a machine that is not busy
 
 
@@ -61,10 +63,7 @@ class Served:
 
 
 def port_of(process):
-    line = process.stderr.readline()
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/ftrace/", line)
-    assert found, line
-    return int(found[1])
+    return int(line_with(process.stderr, r"http://127\.0\.0\.1:(\d+)/ftrace/")[1])
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PROGRAMS, ROOT
+from conftest import PROGRAMS, ROOT, line_with
 
 # More rounds: what a nightly run does.
 MORE = int(os.environ.get("GRAFTRACE_LONG_TESTS", "1"))
@@ -81,7 +81,7 @@ def test_it_ends_rightly_while_it_is_recorded(graftrace, storm, mode):
         try:
             assert running.stdout.readline() == "ready\n"
             record = graftrace.start("record", "-P", running.pid, "-o", "/dev/null")
-            assert "recording process" in record.stderr.readline()
+            line_with(record.stderr, "recording process")
             running.stdin.close()
             assert re.fullmatch(r"ok \d+\n", running.stdout.readline())
             assert running.wait(60) == 0

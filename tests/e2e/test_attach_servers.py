@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from attaching import code, descriptors, looks_as, maps, signals
-from conftest import free_port, let_port_go
+from conftest import free_port, let_port_go, line_with
 
 ROUNDS = int(os.environ.get("GRAFTRACE_ROUNDS", "3"))
 # How long each is, in turn: what comes between two attaches differs.
@@ -219,7 +219,7 @@ def test_the_slow_request_of_redis_is_caught(graftrace, redis):
     """`debug sleep` is the slow one; it runs on."""
     record = graftrace.start("record", "--overwrite", "-b", "8M", "-P", redis.pid, "--stop-when",
                              "processCommand > 200ms")
-    assert "recording process" in record.stderr.readline()
+    line_with(record.stderr, "recording process")
     subprocess.run(["redis-benchmark", "-p", str(redis.port), "-n", "2000", "-q", "-t", "get"], check=True,
                    capture_output=True)
     # A script that takes its time: nothing of it sleeps.
@@ -264,7 +264,7 @@ def test_nginx_loses_no_request(graftrace, nginx, tmp_path, more):
 
 def test_workers_that_nginx_starts_anew_are_followed(graftrace, nginx):
     record = graftrace.start("record", "-P", nginx.pid)
-    assert "recording process" in record.stderr.readline()
+    line_with(record.stderr, "recording process")
     nginx.process.send_signal(signal.SIGHUP)
     until(lambda: children(nginx.pid) and not set(children(nginx.pid)) & set(nginx.workers))
     subprocess.run(["curl", "-sf", f"http://127.0.0.1:{nginx.port}/page"], check=True, capture_output=True)

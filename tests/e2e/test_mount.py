@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from conftest import line_with
 from mounted import (PATIENCE, PROGRAM, Mounted, function_names, has_opened, is_mounted, refused,
                      wait_until)
 
@@ -309,8 +310,7 @@ def test_with_linger_the_trace_can_be_read_afterwards(graftrace, program):
     one = Mounted(graftrace, program, "--linger", "-p", "function_graph")
     one.calls(2)
     one.process.stdin.close()
-    line = one.process.stderr.readline()
-    assert "the program has ended" in line
+    line_with(one.process.stderr, "the program has ended")
     assert function_names(one.read("trace")).count("leaf") == 2
     assert refused(one.write, "tracing_on", "0") == errno.ENODEV
     one.process.send_signal(signal.SIGINT)
@@ -328,8 +328,7 @@ def attached(graftrace, program):
     directory = graftrace.directory / "tracing"
     directory.mkdir()
     process = graftrace.start("mount", directory, "-P", str(target.pid))
-    line = process.stderr.readline()
-    assert "until Ctrl-C" in line, line
+    line_with(process.stderr, "until Ctrl-C")
     yield directory, process, target
     target.kill()
     target.communicate()

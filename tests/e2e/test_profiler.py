@@ -16,6 +16,7 @@ import pytest
 import behaviour
 import recorded
 from attaching import GRAFTRACE, Running, look, looks_as
+from conftest import line_with
 
 SOAK_SECONDS = int(os.environ.get("GRAFTRACE_SOAK_SECONDS", "1"))
 
@@ -153,7 +154,7 @@ def test_a_running_process_is_counted_and_goes_on(graftrace, compile):
         before = look(target.pid)
         with subprocess.Popen([*words, str(target.pid)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as running:
-            assert "until Ctrl-C or its end" in running.stderr.readline()
+            line_with(running.stderr, "until Ctrl-C or its end")
             target("call")
             target("call")
             running.send_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, line_with
 from unikernel import Machine, image
 from test_unikernel_trace import ftrace, get, put, visit
 
@@ -68,7 +68,7 @@ def test_the_tree_is_a_programs_but_for_what_a_kernel_cannot_have(machine):
         [GRAFTRACE, "record", "-o", "/dev/null", "--serve=127.0.0.1:0", "/bin/cat"],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        port = int(re.search(r":(\d+)/ftrace/", program.stderr.readline())[1])
+        port = int(line_with(program.stderr, r":(\d+)/ftrace/")[1])
 
         def of_program(path):
             status, body = get(machine, path, JSON, port)
