@@ -42,12 +42,14 @@ CALLED void spins(double ms)
 """
 
 COUNTED = CALLED + r"""
-/* Called at a moment at which the counts are known: no switch came between the two looks. */
+/* Called at a moment at which the counts are known: no switch came between the two looks. How many
+   times it was called until that was so is added up. */
 CALLED void mark(void) { __asm__ volatile(""); }
-static struct rusage at_mark(void)
+static struct rusage at_mark(int *marks)
 {
 	struct rusage before, after;
 	do {
+		++*marks;
 		getrusage(RUSAGE_THREAD, &before);
 		mark();
 		getrusage(RUSAGE_THREAD, &after);
@@ -69,14 +71,15 @@ CALLED void takes_turn(int mine)
 static void *work(void *number)
 {
 	struct rusage from, to;
-	int mine = number != NULL;
-	from = at_mark();
+	int mine = number != NULL, first = 0, last;
+	from = at_mark(&first);
+	last = first;
 	for (int i = 0; i < 300; i++)
 		takes_turn(mine);
 	spins(60);
-	to = at_mark();
-	printf("%d %ld %ld\n", (int)gettid(), to.ru_nvcsw - from.ru_nvcsw,
-	       to.ru_nivcsw - from.ru_nivcsw);
+	to = at_mark(&last);
+	printf("%d %ld %ld %d %d\n", (int)gettid(), to.ru_nvcsw - from.ru_nvcsw,
+	       to.ru_nivcsw - from.ru_nivcsw, first, last);
 	return NULL;
 }
 int main(void)
@@ -113,11 +116,18 @@ int main(void)
 """
 
 PINNED = CALLED + r"""
-static void *work(void *unused) { spins(60); return unused; }
+static pthread_barrier_t both;
+static void *work(void *unused)
+{
+	pthread_barrier_wait(&both);
+	spins(60);
+	return unused;
+}
 int main(void)
 {
 	pthread_t threads[2];
 	cpu_set_t one;
+	pthread_barrier_init(&both, NULL, 2);
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	sched_setaffinity(0, sizeof one, &one);
@@ -132,6 +142,7 @@ int main(void)
 FLAGS = ("-O1", "-pthread", "-fpatchable-function-entry=5")
 EVENT = re.compile(r"prev_comm=(\S+) prev_pid=(\d+) prev_prio=120 prev_state=(\S+) ==> "
                    r"next_comm=(\S+) next_pid=(\d+) next_prio=120")
+MARK = re.compile(r"\bmark\(\)(;| \{)")  # a switch may come before it returns
 
 
 def rows(graftrace, *words):
@@ -145,21 +156,20 @@ def rows(graftrace, *words):
 def lines(graftrace, tid):
     """One thread's lines: "mark", and S or R+ wherever it leaves the CPU."""
     shown = graftrace("show", "--switch-events", "--tid", tid).stdout
-    return ["mark" if "mark();" in line else EVENT.search(line)[3] for line in shown.splitlines()
-            if "mark();" in line or (EVENT.search(line) and EVENT.search(line)[2] == tid)]
+    return ["mark" if MARK.search(line) else EVENT.search(line)[3] for line in shown.splitlines()
+            if MARK.search(line) or (EVENT.search(line) and EVENT.search(line)[2] == tid)]
 
 
 def test_every_switch_of_a_thread_is_there(graftrace, compile):
     done = graftrace("record", compile(COUNTED, *FLAGS))
     threads = [line.split() for line in done.stdout.splitlines()]
     assert len(threads) == 2
-    for tid, voluntary, involuntary in threads:
+    for tid, voluntary, involuntary, *marks in threads:
         seen = lines(graftrace, tid)
-        # the last mark of a row of them is the one at which the counts stood still
-        first = next(i for i, line in enumerate(seen) if line == "mark" and seen[i + 1] != "mark"
-                     and ("S" in seen[i:] or "R+" in seen[i:]))
-        first = max(first, 0)
-        last = len(seen) - 1 - seen[::-1].index("mark")
+        places = [i for i, line in enumerate(seen) if line == "mark"]
+        # those at which the counts stood still
+        first, last = (places[int(number) - 1] for number in marks)
+        assert last == places[-1]
         between = seen[first:last]
         assert between.count("S") == int(voluntary), (tid, seen)
         assert between.count("R+") == int(involuntary), (tid, seen)
