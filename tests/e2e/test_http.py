@@ -13,8 +13,9 @@ import time
 
 import pytest
 
+from conftest import line_with
 from mounted import PROGRAM
-from served import Served, port_of
+from served import PATIENCE, Served, port_of
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +116,12 @@ def test_trace_pipe_makes_room_in_a_full_ring(serve):
     except TimeoutError:
         pass
     client.close()
-    for _ in range(50):  # the reader is noticed to have gone within a moment
+    end = time.monotonic() + PATIENCE
+    served.calls(4)
+    while "other" not in served.get("trace"):  # the reader is noticed to have gone within a moment
+        assert time.monotonic() < end, "nothing is recorded any more"
+        time.sleep(0.01)
         served.calls(4)
-        if "other" in served.get("trace"):
-            return
-    pytest.fail("nothing is recorded any more")
 
 
 def test_trace_pipe_waits_and_ends_with_the_program(served):
@@ -440,8 +442,7 @@ def test_after_a_crash_linger_serves_what_was_recorded(serve):
     served.calls(5)
     served.process.stdin.write("crash\n")
     served.process.stdin.flush()
-    while "still serving" not in (line := served.process.stderr.readline()):
-        assert line
+    line_with(served.process.stderr, "still serving")
     trace = served.get("trace")
     assert trace.count("leaf();") == 5
     assert "main() {" in trace

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from attaching import Running, look
+from conftest import line_with
 
 # Requests, of which one is slow; then it goes on, and says so at its end.
 REQUESTS = r"""
@@ -60,7 +61,7 @@ int main(int argc, char **argv) {
     pthread_t t; char c; pid_t child;
     if (argc > 1 && !strcmp(argv[1], "child")) {
         child = fork();
-        if (child) { siginfo_t info; waitid(P_PID, child, &info, WEXITED | WNOWAIT); usleep(300000);
+        if (child) { siginfo_t info; waitid(P_PID, child, &info, WEXITED | WNOWAIT); sleep(3);
                      waitpid(child, NULL, 0); write(1, "done\n", 5); return 4; }
     }
     pipe(ready); pthread_create(&t, NULL, thread, NULL); read(ready[0], &c, 1);
@@ -218,7 +219,7 @@ def test_a_process_that_runs_already_is_left_when_it_happens(condition, words, s
     with Running(compile(RUNS, "-O1", "-pthread", "-falign-functions=16")) as target:
         before = look(target.pid)
         tracer = graftrace.start("record", "-P", str(target.pid), "--overwrite", "--stop-when", condition)
-        assert "recording process" in tracer.stderr.readline()
+        line_with(tracer.stderr, "recording process")
         for word in words:
             assert target(word) == "done"
         _, text = tracer.communicate(timeout=60)
@@ -231,7 +232,7 @@ def test_a_process_that_runs_already_is_left_when_it_happens(condition, words, s
 def test_a_crash_of_a_process_that_was_attached_to_shows_its_calls(options, graftrace, compile):
     with Running(compile(RUNS, "-O1", "-pthread", "-falign-functions=16")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), *options)
-        assert "recording process" in tracer.stderr.readline()
+        line_with(tracer.stderr, "recording process")
         assert target("x") == "done"
         target.send("c")
         _, text = tracer.communicate(timeout=60)
