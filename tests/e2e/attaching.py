@@ -101,6 +101,14 @@ def looks_as(pid, before, how=look, seconds=60):
     return True
 
 
+def until_seen(record, seen, seconds=60):
+    """Records anew until that is so of the recording: in a short one a busy machine may give the program
+    no turn."""
+    end = time.monotonic() + seconds
+    while not seen(record()):
+        assert time.monotonic() < end, "it was never seen"
+
+
 def is_clean(pid):
     """Nothing of graftrace's is mapped, and all code is the files'."""
     return "graftrace" not in maps(pid)
