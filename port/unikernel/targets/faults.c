@@ -59,12 +59,11 @@ __attribute__((noinline)) static void fault_several(void)
 		pthread_join(threads[i], NULL);
 }
 
-static void *take_second_then_first(void *argument)
+static void *take_second_then_first(void *taken)
 {
-	(void)argument;
 	pthread_setname_np(pthread_self(), "other");
 	pthread_mutex_lock(&second);
-	usleep(20000);
+	__atomic_store_n((int *)taken, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&first);
 	return NULL;
 }
@@ -72,9 +71,11 @@ static void *take_second_then_first(void *argument)
 __attribute__((noinline)) static void fault_deadlock(void)
 {
 	pthread_t other;
+	int taken = 0;
 	pthread_mutex_lock(&first);
-	pthread_create(&other, NULL, take_second_then_first, NULL);
-	usleep(20000);
+	pthread_create(&other, NULL, take_second_then_first, &taken);
+	while (!__atomic_load_n(&taken, __ATOMIC_ACQUIRE))
+		usleep(1000);
 	pthread_mutex_lock(&second);
 }
 
