@@ -13,7 +13,7 @@
 #define PORT		8080
 #define LONGEST_REQUEST 4096
 #define LONGEST_PAGE	2048
-#define IDLE_SECONDS	10
+#define IDLE_SECONDS	60
 
 static unsigned long requests_served; /* by all threads */
 
