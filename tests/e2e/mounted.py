@@ -106,6 +106,12 @@ def function_names(text):
     return re.findall(r"^[^#|\n]*\|\s+(\w+)\(\)", text, re.M)
 
 
+def leaves(text):
+    """Calls of leaf. One that was under way when a snapshot was taken, or whose thread lost its CPU
+    to another, is shown open."""
+    return text.count("leaf();") + text.count("leaf() {")
+
+
 class Mounted:
     """A program whose control files are mounted on `path`."""
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from mounted import PROGRAM, Mounted, function_names
+from mounted import PROGRAM, Mounted, function_names, leaves
 from test_mount import program  # noqa: F401
 from test_set_get import ask, call, folder, recorded  # noqa: F401
 
@@ -167,7 +167,7 @@ def test_threads_are_an_instances_own(mounted, one):
     (one / "set_ftrace_notrace_pid").write_text(first[0])
     mounted.calls(1)
     mounted.calls("t2")
-    assert (one / "trace").read_text().count("leaf();") == 1 + 4 * 2
+    assert leaves((one / "trace").read_text()) == 1 + 4 * 2
     (one / "set_ftrace_notrace_pid").write_text("")
     (one / "set_ftrace_pid").write_text(first[0])
     assert (one / "set_ftrace_pid").read_text() == first[0] + "\n"
@@ -177,13 +177,13 @@ def test_threads_are_an_instances_own(mounted, one):
         (path / "trace").write_text("")
     mounted.calls(2)
     mounted.calls("t3")
-    assert (one / "trace").read_text().count("leaf();") == 2
-    assert mounted.read("trace").count("leaf();") == 4 * 3
+    assert leaves((one / "trace").read_text()) == 2
+    assert leaves(mounted.read("trace")) == 4 * 3
     # alone again, the top's is what is recorded
     (one / "current_tracer").write_text("nop")
     mounted.write("trace", "")
     mounted.calls(5)
     mounted.calls("t1")
-    assert mounted.read("trace").count("leaf();") == 4
+    assert leaves(mounted.read("trace")) == 4
     with pytest.raises(OSError, match="Invalid argument"):
         (one / "options" / "function-fork").write_text("1")

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from mounted import PROGRAM
+from mounted import PROGRAM, leaves
 from served import serving
 
 FREED = """# tracer: function_graph
@@ -30,11 +30,6 @@ def serve(graftrace, compile):
     program = compile(PROGRAM, "-O1", "-fpatchable-function-entry=5")
     with contextlib.ExitStack() as started:
         yield lambda *options: started.enter_context(serving(graftrace, program, *options))
-
-
-def leaves(text):
-    # a call may be under way when a snapshot is taken
-    return text.count("leaf();") + text.count("leaf() {")
 
 
 def test_it_has_what_the_ring_had_and_the_ring_is_empty(serve):
