@@ -33,9 +33,9 @@ __attribute__((noinline)) int middle(int count)
 	return sum;
 }
 
-__attribute__((noinline)) void slow(void)
+__attribute__((noinline)) void slow(int ms)
 {
-	usleep(20000);
+	usleep(ms * 1000);
 	__asm__ volatile("");
 }
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 		else if (!strncmp(word, "calls", 5))
 			printf("%d\n", middle(number));
 		else if (!strncmp(word, "slow", 4))
-			slow();
+			slow(value ? number : 20);
 		else if (!strncmp(word, "handle", 6))
 			signal(number, on_signal);
 		else if (!strncmp(word, "sleep", 5)) {
@@ -188,7 +188,9 @@ def test_stdin_stdout_and_stderr_are_the_programs(graftrace, program):
                           capture_output=True, cwd=graftrace.directory, timeout=30)
     assert done.returncode == 0
     assert done.stdout == sent
-    lines = done.stderr.decode().splitlines()
+    # said first where the kernel does not tell of context switches
+    lines = [line for line in done.stderr.decode().splitlines()
+             if not line.startswith("graftrace: times off the CPU are not recorded: ")]
     assert lines[0] == "to stderr"
     assert len(lines) == 2 and LAST_LINE.match(lines[1])
 
@@ -307,9 +309,11 @@ def test_a_full_disk_is_said_before_the_program_runs(graftrace):
 
 
 def test_a_disk_that_fills_up_is_said_and_the_program_goes_on(graftrace, program):
-    process = graftrace.start(
-        "record", "--no-compress", "-b", "1M", program, "calls=2000000", "exit=7",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (24 << 20, 24 << 20)))
+    # The ring holds all 32 MB: a writer that waited too long for room would not record them.
+    process = graftrace.start("record", "--no-compress", "-b", "64M", program, "sleep=0", "echo",
+                              "calls=2000000", "exit=7", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (24 << 20, 24 << 20))
     out, err = end_soon(process, 7)
     assert out.strip() == str(sum(range(1, 2000001)) % 2**32 - 2**32 * (
         sum(range(1, 2000001)) % 2**32 >= 2**31))
@@ -342,7 +346,8 @@ def test_graph_notrace_leaves_out_what_is_below(graftrace, program):
 
 
 def test_a_threshold_leaves_the_long_calls(graftrace, program):
-    graftrace("record", "--threshold", "10ms", program, "calls=50", "slow")
+    # a call that takes no time takes some when its thread loses the CPU
+    graftrace("record", "--threshold", "200ms", program, "calls=50", "slow=400")
     shown = graftrace("show").stdout
     assert "slow" in shown and "main" in shown
     assert "leaf" not in shown and "middle" not in shown
@@ -465,14 +470,17 @@ def test_the_recording_is_readable_afterwards(graftrace, program):
 
 
 def test_a_killed_graftrace_leaves_the_program_running(graftrace, program):
-    process = graftrace.start("record", program, "calls=10", "sleep=2", "exit=0")
+    process = graftrace.start("record", program, "calls=10", "sleep=0", "echo", "calls=20", "exit=0",
+                              stdin=subprocess.PIPE)
     assert process.stdout.readline() == "55\n"
     assert process.stdout.readline() == "ready\n"
     os.kill(process.pid, signal.SIGKILL)
-    start = time.monotonic()
+    assert process.wait(timeout=20) == -signal.SIGKILL
+    process.stdin.write("word\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "word\n"
     out, _ = process.communicate(timeout=20)  # until the program closes its end
-    assert time.monotonic() - start > 0.5
-    assert process.returncode == -signal.SIGKILL
+    assert out == "210\n"
 
 
 def test_options_are_writes_to_control_files_and_refused_as_those(graftrace):
