@@ -3,8 +3,10 @@
 
 import csv
 import io
+import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -55,6 +57,14 @@ def signals_of(pid):
         return [line for line in status if line.startswith(("SigBlk", "SigIgn", "SigCgt"))]
 
 
+def is_in_its_loop(pid):
+    """Of the program with "loop": its thread has begun, and main has no more blocked than it asked
+    for (jumps() ends with SIGUSR1), as it has while it makes a thread."""
+    with open(f"/proc/{pid}/status") as status:
+        blocked = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk"))
+    return len(os.listdir(f"/proc/{pid}/task")) == 2 and blocked == 1 << (signal.SIGUSR1 - 1)
+
+
 def wait_for(condition):
     for _ in range(6000):
         if condition():
@@ -68,7 +78,7 @@ def test_attaching_and_detaching_puts_bytes_and_signals_back(program, graftrace)
         for line in process.stdout:
             if line.startswith("action 0 1"):
                 break
-        wait_for(lambda: len(run(["ls", f"/proc/{process.pid}/task"], "/").stdout.split()) == 2)
+        wait_for(lambda: is_in_its_loop(process.pid))
         before = maps(process.pid), code(process.pid), signals_of(process.pid)
 
         def both_were_seen(_):
@@ -88,7 +98,7 @@ def test_a_killed_recorder_leaves_breakpoints_that_work_and_the_next_one_cleans_
         for line in process.stdout:
             if line.startswith("action 0 1"):
                 break
-        wait_for(lambda: len(run(["ls", f"/proc/{process.pid}/task"], "/").stdout.split()) == 2)
+        wait_for(lambda: is_in_its_loop(process.pid))
         before = code(process.pid), signals_of(process.pid)
         recorder = graftrace.start("record", "--breakpoints", "-P", process.pid)
         wait_for(lambda: signals_of(process.pid) != before[1])
