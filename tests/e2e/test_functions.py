@@ -373,7 +373,9 @@ def test_what_a_debugger_has_put_into_a_process_is_told(running, graftrace):
 
 
 def test_a_process_that_is_none_is_refused_in_words(graftrace):
-    assert "999999" in graftrace("functions", "-P", "999999", code=1).stderr
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert str(ended.pid) in graftrace("functions", "-P", ended.pid, code=1).stderr
     assert "--pid" in graftrace("functions", "-P", "one", code=2).stderr
     assert "not both" in graftrace("functions", "-P", "1", "prog", code=2).stderr
 
