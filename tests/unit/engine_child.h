@@ -30,7 +30,7 @@ static inline void in_child(void (*body)(void))
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
-		alarm(50);
+		alarm(200);
 		body();
 		fflush(NULL);
 		_exit(0);
