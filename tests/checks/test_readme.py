@@ -7,9 +7,11 @@ and where output is shown below a command, it must be what the command prints, b
 `$ ` (make, installing) are only checked to name targets that the Makefile has.
 """
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -70,7 +72,10 @@ def place(tmp_path_factory):
     path = tmp_path_factory.mktemp("readme")
     shutil.copytree(tree.ROOT / "examples", path / "examples")
     shutil.copy(tree.ROOT / "LICENSE", path / "LICENSE")
-    return path
+    yield path
+    if (path / "pid").exists():  # the server that is looked at: else it goes on for two minutes
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int((path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_the_readme_shows_sessions_and_the_two_commands():
