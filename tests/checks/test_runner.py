@@ -4,9 +4,10 @@
 import importlib.machinery
 import importlib.util
 import json
+import os
+import select
 import subprocess
 import sys
-import time
 
 import tree
 
@@ -92,19 +93,21 @@ def test_a_suite_that_hangs_is_ended_with_all_its_children(tmp_path):
 
 
 def test_a_run_that_is_ended_takes_its_suite_along(tmp_path):
-    marker = tmp_path / "late"
+    held = tmp_path / "held"  # open in all that the suite has begun
+    os.mkfifo(held)
+    end = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
     code = (f"import sys; sys.path.insert(0, {str(tree.ROOT / 'tests' / 'checks')!r})\n"
             "import test_runner as t\n"
             f"t.runner.SUITES = [t.runner.Suite('x', 'gcc', lambda *_: t.runner.run_bounded("
-            f"['sh', '-c', 'sleep 2; touch {marker}'], 60), 60)]\n"
+            f"['sh', '-c', 'exec 3> {held}; echo begun; sleep 100; :'], 100), 100)]\n"
             "t.runner.build = lambda *_: None\nsys.argv = ['run']\nt.runner.main()\n")
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "==== x\n"
-    time.sleep(0.3)
+    assert process.stdout.readline() == "begun\n"
     process.terminate()
     assert process.wait(timeout=20) == 143
-    time.sleep(2.5)
-    assert not marker.exists()
+    assert select.select([end], [], [], 20)[0] and os.read(end, 1) == b""
+    os.close(end)
 
 
 def test_an_empty_suite_counts_as_failed():
