@@ -4,7 +4,9 @@ runs them plain and traced, and compares what they printed, how they ended, and 
 calls and depths by their own count (tests/programs/count.h) with those in the recording."""
 
 import collections
+import contextlib
 import csv
+import ctypes
 import hashlib
 import io
 import os
@@ -49,6 +51,11 @@ WAYS = {
     "unprepared-no-pie": (GCC + ["-no-pie", "-fno-pie"], []),
     "unprepared-static": (GCC + ["-static"], []),
 }
+
+# Sanitizers' runtimes know the address space without randomization, or with as little as kernels
+# used to have.
+SANITIZED = ("address", "thread")
+ADDR_NO_RANDOMIZE = 0x0040000
 
 COMMON = [f"-I{ROOT}", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wno-infinite-recursion", "-Wno-unused-parameter",
           "-pthread"]
@@ -158,6 +165,21 @@ class Run:
         self.counts = Counts(counts)
 
 
+@contextlib.contextmanager
+def fixed_addresses():
+    """What is started meanwhile has no randomization, unless the system refuses that."""
+    personality = ctypes.CDLL(None).personality
+    personality.argtypes = [ctypes.c_ulong]
+    before = personality(0xffffffff)
+    if before >= 0:
+        personality(before | ADDR_NO_RANDOMIZE)
+    try:
+        yield
+    finally:
+        if before >= 0:
+            personality(before)
+
+
 def run(command, directory, name, timeout=60, **environment):
     counts = directory / f"{name}.counts"
     done = subprocess.run(
@@ -223,8 +245,9 @@ def judge(command, directory, *options, way=None, depths=True, same_counts=True,
     """
     if way is not None:
         options = (*WAYS[way][1], *options)
-    before = plain(command, directory, **environment)
-    after = traced(command, directory, *options, **environment)
+    with fixed_addresses() if way in SANITIZED else contextlib.nullcontext():
+        before = plain(command, directory, **environment)
+        after = traced(command, directory, *options, **environment)
     assert after.code == before.code, (
         f"ended with {after.code}, plain {before.code}\n{after.err[-2000:]}\n{after.said[-2000:]}")
     if same_output:
