@@ -13,7 +13,7 @@ import pytest
 
 import format_reader
 from conftest import BUILD, ROOT
-from unikernel import LIMIT_S, Machine, image
+from unikernel import LIMIT_S, Machine, balance_in, image
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 COUNTED = re.compile(r"stress: calls (.*)")
@@ -155,6 +155,8 @@ def test_every_call_of_the_target_is_in_the_trace_and_nothing_else(tmp_path, cpu
     numbers = {name: number for number, name in data.names.items()}
     for name, calls in expected.items():
         assert (entries[numbers[name]], returns[numbers[name]]) == (calls, calls), name
+    still_open = {data.names[function] for stack in balance_in(data).values() for function in stack}
+    assert "thread_run" in still_open and not still_open & set(expected)
 
 
 def stacks_in(data, ordered):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the unikernel's tests share: building it and booting it in QEMU, each boot with a hard end."""
 
+import collections
 import fcntl
 import os
 import pty
@@ -199,3 +200,96 @@ class Terminal(Machine):
 
     def messages(self):
         return ""
+
+
+# Of a recording: each context's calls, on whichever processors it ran.
+
+CLOCK, CONTEXT, PASS_OVER, EVENT, GOES_ON = (0x7fffff00 + number for number in (1, 3, 5, 6, 8))
+RETURN_EVENT, SWITCH_EVENT = 1, 4
+FUNCTION_GRAPH = 2
+
+
+def runs_in(writer):
+    """What a processor wrote, cut where a context begins to run: [context, clock, steps], a step being
+    (function, whether it returns, the calls that are left or None)."""
+    run, runs, latest, is_first = None, [], {}, False
+    for sub in writer.sub_buffers:
+        if sub.header.tracer != FUNCTION_GRAPH:
+            continue
+        words, at, high, last = sub.words, 0, sub.header.clock >> 32, sub.header.clock
+        context = sub.header.context
+        while at < len(words):
+            word, at = words[at], at + 1
+            function, is_return, argument = word >> 33, word >> 32 & 1, word & 0xffffffff
+            assert word, "a hole"
+            step = None
+            if function == CLOCK:
+                high, last = argument, argument << 32
+            elif function == CONTEXT:
+                context, run = argument, None  # the same one may have been elsewhere meanwhile
+            elif function == PASS_OVER:
+                at += argument
+            elif function == GOES_ON:
+                step = None, False, argument
+            elif function == EVENT:
+                kind, length = argument >> 16, argument & 0xffff
+                if kind == RETURN_EVENT:
+                    step = words[at] >> 33, True, words[at + 2]
+                    argument = words[at] & 0xffffffff
+                elif kind == SWITCH_EVENT:
+                    last = words[at]
+                at += length
+            else:
+                assert function < 0x7fffff00, hex(function)
+                step = function, bool(is_return), None
+            if not step:
+                continue
+            if run is None or run[0] != context:
+                run = [context, max(last, latest.get(context, 0)), []]
+                runs.append(run)
+                is_first = True
+            run[2].append(step)
+            if step[0] is not None:
+                clock = high << 32 | argument
+                if clock + (1 << 31) < last:  # its clock word stands behind it
+                    clock += 1 << 32
+                last = clock
+                if is_first:
+                    # what an interrupt did may run ahead of its place, but places are in order
+                    run[1] = latest[context] = max(clock, latest.get(context, 0))
+                    is_first = False
+    return runs
+
+
+def balance_in(data, stops=False):
+    """Follows each context's calls: a return of what was not called last fails. With `stops` (tracing
+    was off at times, or the ring was emptied) calls may have begun and ended unseen, if the words say
+    so. Returns what is open at the end, by context."""
+    by_context = collections.defaultdict(list)
+    for number, writer in enumerate(data.writers):
+        for run in runs_in(writer):
+            # Each processor has an idle thread of its own. A depth that no record follows stands
+            # where the record before it was, whichever that was: it matters after stops only.
+            if stops or any(step[0] for step in run[2]):
+                by_context[run[0] or ("idle", number)].append(run)
+    still_open = {}
+    for context, runs in by_context.items():
+        stack = still_open[context] = []
+        is_depth_known = not stops  # the ring's first calls lie in those that were open before
+        for _, _, steps in sorted(runs, key=lambda run: run[1]):
+            for function, is_return, left in steps:
+                place = context, function, left, list(stack)
+                if function is None:
+                    assert stops or len(stack) == left, place
+                    del stack[left:]
+                    stack += [None] * (left - len(stack))
+                elif is_return:
+                    called = stack.pop() if stack else None
+                    assert called == function or (stops and called is None and left is not None), place
+                    if not is_depth_known and left is not None:
+                        stack[:0] = [None] * (left - len(stack))
+                    assert left is None or len(stack) == left, place
+                else:
+                    stack.append(function)
+                is_depth_known = is_depth_known or left is not None
+    return still_open

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks, sleeps and deep recursion at once; counts every call that it makes. */
-/* OPTIONS="nmi=1": and non-maskable interrupts, which come at any instruction. */
+/* OPTIONS="nmi=1": and non-maskable interrupts, which come at any instruction; "depth=4" of the
+ * recursion; "endless=1": until somebody connects to port 8080. */
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include "port/unikernel/apic.h"
@@ -15,6 +18,12 @@
 #define THREADS 16
 #define ROUNDS	40
 #define DEPTH	200
+#define TURN	8 /* rounds between two waits of all for all */
+#define PORT	8080
+
+static unsigned depth = DEPTH;
+static unsigned rounds_wanted = ROUNDS;
+static bool is_told; /* to end */
 
 /* What the trace must have, call by call: each function counts itself. */
 static struct {
@@ -39,11 +48,11 @@ __attribute__((noinline)) void stress_lock(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-__attribute__((noinline)) unsigned stress_recurse(unsigned depth)
+__attribute__((noinline)) unsigned stress_recurse(unsigned left)
 {
 	count(&calls.recursed);
-	volatile unsigned here = depth; /* no tail call, no loop */
-	unsigned below = depth ? stress_recurse(depth - 1) : 0;
+	volatile unsigned here = left; /* no tail call, no loop */
+	unsigned below = left ? stress_recurse(left - 1) : 0;
 	return below + (here != 0);
 }
 
@@ -75,15 +84,39 @@ static void *stress_thread(void *argument)
 {
 	unsigned number = (unsigned)(uintptr_t)argument, wrong = 0;
 	count(&calls.threads);
-	for (unsigned round = 0; round < ROUNDS; round++) {
+	for (unsigned round = 0; round < __atomic_load_n(&rounds_wanted, __ATOMIC_RELAXED);
+	     round++) {
 		stress_lock();
-		wrong += stress_recurse(DEPTH) != DEPTH;
+		wrong += stress_recurse(depth) != depth;
 		stress_sleep(100 + 37 * number % 500);
 		stress_yield();
-		if (round % 8 == 0)
-			stress_wait(number);
+		if (round % TURN)
+			continue;
+		/* Nobody is further than this turn, which the first thread begins. */
+		if (number == 0 && __atomic_load_n(&is_told, __ATOMIC_RELAXED))
+			__atomic_store_n(&rounds_wanted, round + TURN, __ATOMIC_RELAXED);
+		stress_wait(number);
 	}
 	return (void *)(uintptr_t)wrong;
+}
+
+static int listen_for_end(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	int listening = socket(AF_INET, SOCK_STREAM, 0);
+	if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof(address)) ||
+	    listen(listening, 1))
+		return -1;
+	rounds_wanted = UINT32_MAX;
+	return listening;
+}
+
+static void wait_for_end(int listening)
+{
+	printf("stress: until somebody connects to port %d\n", PORT);
+	while (accept(listening, NULL, NULL) < 0)
+		usleep(10000);
+	__atomic_store_n(&is_told, true, __ATOMIC_RELAXED);
 }
 
 /* ---- NMIs ---- */
@@ -137,12 +170,21 @@ static void end_nmis(pthread_t sender)
 	printf("stress: %u NMIs waited for the recorder\n", nmis_late);
 }
 
+static bool is_on(const char *option)
+{
+	return option && strcmp(option, "0") != 0;
+}
+
 int main(void)
 {
 	pthread_t threads[THREADS], sender;
 	unsigned long wrong = 0;
-	const char *option = getenv("nmi");
-	bool nmi = option && strcmp(option, "0");
+	bool nmi = is_on(getenv("nmi")), endless = is_on(getenv("endless"));
+	int listening = endless ? listen_for_end() : 0;
+	if (listening < 0)
+		return 1;
+	if (getenv("depth"))
+		depth = (unsigned)atoi(getenv("depth"));
 	if (nmi) {
 		nmis_wanted = 1;
 		exception_set(VECTOR_NMI, take_nmi);
@@ -154,6 +196,8 @@ int main(void)
 			printf("stress: no memory for thread %lu\n", i);
 			return 1;
 		}
+	if (endless)
+		wait_for_end(listening);
 	for (int i = 0; i < THREADS; i++) {
 		void *result;
 		pthread_join(threads[i], &result);
