@@ -241,8 +241,13 @@ static bool answer_file(struct gt_http_connection *c)
 		return answer_words(c, status_of(error), "", "%s", c->message.text);
 	bool sent = begin_blocks(c, type);
 	int64_t got = 0;
-	while (sent && (got = next_block(c)) > 0)
+	while (sent && (got = next_block(c)) > 0) {
 		sent = send_block(c, (size_t)got);
+		/* What the sending itself left in the trace goes with what comes: it is not sent at
+		 * once, and again. */
+		if (sent && file->flags & GT_CONTROL_WAITS && got < GT_HTTP_BLOCK_BYTES / 4)
+			sent = c->stream->wait(c->stream->data);
+	}
 	gt_control_close(&c->handle, NULL);
 	/* an answer that broke off is not ended as if it were whole */
 	return sent && got == 0 && end_blocks(c);

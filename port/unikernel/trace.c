@@ -348,7 +348,7 @@ void trace_interrupt_begin_live(struct cpu *cpu, const struct registers *registe
 
 void trace_interrupt_end_live(struct cpu *cpu)
 {
-	trace_interrupt_full(); /* still the interrupt's */
+	trace_interrupt_noted(); /* still the interrupt's */
 	if (interrupt_stacks[cpu->number][0])
 		gt_kernel_leave();
 }

@@ -8,7 +8,7 @@
  * A full ring is seen by the recorder, which may call nobody: it leaves a note, the next interrupt
  * wakes the keeper's thread, and that patches. The keeper then looks ten times a second whether a
  * reader has made room. Calls that were open when the ring was full have half a second to return:
- * there is room for their records.
+ * there is room for their records. A ring that is half full is noted for its reader.
  */
 #include "port/unikernel/trace_private.h"
 
@@ -30,8 +30,8 @@ static const uint8_t *wanted_sites; /* what the control files say; NULL: none ye
 static bool is_parked;		    /* the ring is full */
 static bool is_held;		    /* trace_hold */
 static uint32_t looks;		    /* of the keeper since then */
-static uint32_t full_noted;
-static struct wait_queue keeper;
+static uint32_t full_noted, half_noted;
+static struct wait_queue keeper, readers;
 static bool is_called; /* the keeper; under its lock */
 
 /* ---- what the recorder asks ---- */
@@ -50,9 +50,10 @@ void gt_port_cpus_start(void)
 {
 }
 
-/* Called with interrupts off, in the middle of anything. */
+/* Called with interrupts off, in the middle of anything, when half of the ring is full or more. */
 void gt_port_ring_doorbell(struct graftrace_arena *arena)
 {
+	__atomic_store_n(&half_noted, 1, __ATOMIC_RELAXED);
 	if (!__atomic_load_n(&arena->free_count, __ATOMIC_RELAXED) && !is_parked)
 		__atomic_store_n(&full_noted, 1, __ATOMIC_RELAXED);
 }
@@ -141,10 +142,25 @@ static void call_keeper(void)
 	spin_unlock(&keeper.lock, flags);
 }
 
-void trace_interrupt_full(void)
+static void call_readers(void)
 {
+	uint64_t flags = spin_lock(&readers.lock);
+	wake_all_locked(&readers);
+	spin_unlock(&readers.lock, flags);
+}
+
+void trace_interrupt_noted(void)
+{
+	if (half_noted && __atomic_exchange_n(&half_noted, 0, __ATOMIC_RELAXED))
+		call_readers();
 	if (full_noted && __atomic_exchange_n(&full_noted, 0, __ATOMIC_RELAXED))
 		call_keeper();
+}
+
+void trace_wait(uint64_t deadline)
+{
+	uint64_t flags = spin_lock(&readers.lock);
+	wait_locked(&readers, flags, deadline);
 }
 
 void trace_changed(void)

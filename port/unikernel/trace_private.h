@@ -34,7 +34,9 @@ void trace_changed(void);
 /* Looks after a full ring from now on, in a thread of its own. */
 void trace_keep(void);
 /* The end of an interrupt. */
-void trace_interrupt_full(void);
+void trace_interrupt_noted(void);
+/* Waits until half of the ring is full, and until the deadline at most. */
+void trace_wait(uint64_t deadline);
 
 /* ---- trace_clock.c ---- */
 

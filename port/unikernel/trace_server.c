@@ -21,7 +21,10 @@
 #define CONNECTIONS  12
 #define IDLE_SECONDS 30	      /* a connection may say nothing for */
 #define SEND_SECONDS 60	      /* a reader may take nothing for; one that has closed its side, 1 */
-#define WAIT_NS	     20000000 /* before a waiting reader looks again */
+#define RETRY_NS     20000000 /* before it is asked again who comes */
+/* Before a waiting reader looks again. What is sent is answered, by an interrupt that is traced: a
+ * trace which is read shall not be made of its reading. */
+#define WAIT_NS 250000000
 
 /* Of an Ethernet frame with IPv4 and TCP in it. */
 #define ETHERNET_BYTES 14
@@ -71,7 +74,7 @@ static int64_t send_all(void *data, const char *bytes, size_t count)
 
 static bool wait(void *data)
 {
-	thread_sleep_until(clock_ns() + WAIT_NS);
+	trace_wait(clock_ns() + WAIT_NS);
 	return !has_left(*(int *)data);
 }
 
@@ -118,7 +121,7 @@ static void *listen_thread(void *argument)
 		if (socket >= 0)
 			take(socket);
 		else
-			thread_sleep_until(clock_ns() + WAIT_NS);
+			thread_sleep_until(clock_ns() + RETRY_NS);
 	}
 	return NULL;
 }

@@ -500,6 +500,18 @@ def test_serving_the_files_is_not_traced(machine, tmp_path):
     served = sum(len(ftrace(machine, "trace")) for _ in range(6))
     after, size = words()
     assert (after - before) * 8 <= 0.1 * (served + size)
+    # A pipe does not live on its own sending: it sends no more often than it looks.
+    assert put(machine, "trace", "")[0] == 204
+    with machine.connect(machine.trace_port) as connection:
+        connection.sendall(b"GET /ftrace/trace_pipe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        start, took, heard = time.monotonic(), 0, b""
+        while took < 1.5:
+            heard += connection.recv(1 << 16)
+            took = time.monotonic() - start
+    pieces = len(re.findall(rb"\r\n[0-9a-f]+\r\n", heard))
+    assert pieces <= took / 0.25 + 2 and heard.count(b"handle_receive") <= 4 * pieces + 20, heard
+    while put(machine, "trace", "")[0] != 204:  # until the guest has seen that the reader left
+        assert time.monotonic() - start < 60
 
 
 def test_record_from_drains_it_live(machine, tmp_path):
