@@ -261,35 +261,25 @@ def runs_in(writer):
     return runs
 
 
-def balance_in(data, stops=False):
-    """Follows each context's calls: a return of what was not called last fails. With `stops` (tracing
-    was off at times, or the ring was emptied) calls may have begun and ended unseen, if the words say
-    so. Returns what is open at the end, by context."""
+def balance_in(data):
+    """Follows each context's calls, of a recording from the start without a stop: a return of what was
+    not called last fails. Returns what is open at the end, by context."""
     by_context = collections.defaultdict(list)
     for number, writer in enumerate(data.writers):
         for run in runs_in(writer):
             # Each processor has an idle thread of its own. A depth that no record follows stands
-            # where the record before it was, whichever that was: it matters after stops only.
-            if stops or any(step[0] for step in run[2]):
+            # where the record before it was, whichever that was.
+            if any(step[0] for step in run[2]):
                 by_context[run[0] or ("idle", number)].append(run)
     still_open = {}
     for context, runs in by_context.items():
         stack = still_open[context] = []
-        is_depth_known = not stops  # the ring's first calls lie in those that were open before
         for _, _, steps in sorted(runs, key=lambda run: run[1]):
             for function, is_return, left in steps:
                 place = context, function, left, list(stack)
-                if function is None:
-                    assert stops or len(stack) == left, place
-                    del stack[left:]
-                    stack += [None] * (left - len(stack))
-                elif is_return:
-                    called = stack.pop() if stack else None
-                    assert called == function or (stops and called is None and left is not None), place
-                    if not is_depth_known and left is not None:
-                        stack[:0] = [None] * (left - len(stack))
-                    assert left is None or len(stack) == left, place
-                else:
+                if is_return:
+                    assert stack and stack.pop() == function, place
+                elif function is not None:
                     stack.append(function)
-                is_depth_known = is_depth_known or left is not None
+                assert left is None or len(stack) == left, place
     return still_open
