@@ -313,6 +313,14 @@ static inline __attribute__((always_inline)) void take_up(struct gt_thread *thre
 				    (context->paused != 0) * 2 | is_left_out(thread->tid) * 4);
 }
 
+/* A straight line that its CPU's suspension interrupted went on with the block's frames, not with
+ * the context's: what it popped is marked alone. Not for what may be in a straight line now. */
+static inline void drop_popped(struct gt_context *context)
+{
+	while (context->top != context->frames && context->top->slot == GT_SLOT_NONE)
+		context->top--;
+}
+
 /* The next record has something to say first. */
 static void say_first(struct gt_thread *thread, uint64_t what)
 {
@@ -433,6 +441,7 @@ void gt_kernel_switch(struct gt_context *next, uint32_t state)
 	note_unsaid(thread->context, thread->resume);
 	bool known = next->writer == thread->generation || next->writer == 0;
 	thread->tid = next->number;
+	drop_popped(next);
 	take_up(thread, next);
 	thread->epoch = gt_epoch_next();
 	next->writer = thread->generation;
@@ -457,6 +466,7 @@ void gt_kernel_enter(struct gt_context *context, uint64_t rip)
 	context->resume = (uint8_t)thread->resume;
 	/* calls that were thrown away are known to readers as open */
 	bool known = context->writer == thread->generation;
+	drop_popped(context);
 	take_up(thread, context);
 	thread->epoch = gt_epoch_next();
 	context->writer = thread->generation;
@@ -593,9 +603,7 @@ void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(ui
 
 static void wake_context(struct gt_thread *block, struct gt_context *context)
 {
-	/* what an interrupted straight line was doing when the CPU was suspended */
-	while (context->top != context->frames && context->top->slot == GT_SLOT_NONE)
-		context->top--;
+	drop_popped(context);
 	take_up(block, context);
 	context->writer = block->generation;
 	block->epoch = gt_epoch_next();

@@ -805,6 +805,47 @@ static void a_thread_that_moves_while_suspended_is_found(void **state)
 }
 
 /* Stopped in one interrupt and woken in the next, as by whoever patches from another CPU. */
+/* Both stopped in their straight lines: a thread, and an interrupt. What they popped when they went
+ * on was the block's; where they are taken up again it has to be known as popped. */
+static void a_return_that_its_cpus_suspension_interrupted_is_over(void **state)
+{
+	(void)state;
+	start(1 << 20, 4096);
+	struct gt_fake_stack *one = gt_fake_stack(1), *two = gt_fake_stack(2),
+			     *interrupt = gt_fake_stack(INTERRUPT_STACK);
+	struct gt_thread *block = &gt_fake_cpu(0)->block;
+	for (int in_interrupt = 0; in_interrupt < 2; in_interrupt++) {
+		if (!in_interrupt)
+			gt_fake_cpu_start(0, one);
+		gt_fake_call(OUTER);
+		if (in_interrupt)
+			gt_fake_interrupt(interrupt);
+		struct gt_fake_stack *running = gt_fake_cpu(0)->running;
+		uint32_t depth = gt_frames_depth(block);
+		gt_fake_call(INNER);
+		gt_fake_suspend();
+		running->context.top->slot = GT_SLOT_NONE;
+		running->sp += 64;
+		if (in_interrupt)
+			gt_fake_interrupt_end();
+		else
+			gt_fake_switch(two, 0);
+		gt_fake_wake();
+		if (in_interrupt)
+			gt_fake_interrupt(interrupt);
+		else
+			gt_fake_switch(one, 0);
+		assert_int_equal(gt_frames_depth(block), depth);
+		assert_true(gt_fake_call(LEAF));
+		assert_int_equal(gt_frames_depth(block), depth + 1);
+		gt_fake_return();
+		if (in_interrupt)
+			gt_fake_interrupt_end();
+		gt_fake_return();
+		assert_int_equal(gt_frames_depth(block), 0);
+	}
+}
+
 static void an_interrupt_can_be_suspended_and_woken_in(void **state)
 {
 	(void)state;
@@ -942,6 +983,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_turns_over_at_a_switch_moves_no_word),
 		cmocka_unit_test(calls_that_are_open_when_suspended_return_recorded_or_not),
 		cmocka_unit_test(a_thread_that_moves_while_suspended_is_found),
+		cmocka_unit_test(a_return_that_its_cpus_suspension_interrupted_is_over),
 		cmocka_unit_test(an_interrupt_can_be_suspended_and_woken_in),
 		cmocka_unit_test(a_thread_that_moves_under_a_stopped_interrupt_keeps_its_calls),
 		cmocka_unit_test(a_call_of_a_suspended_interrupt_is_closed_when_it_comes_again),
