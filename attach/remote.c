@@ -72,8 +72,8 @@ static int next_syscall_stop(pid_t tid, bool *stop_sent, struct gt_message *mess
 	for (;;) {
 		int status;
 
-		if (ptrace(PTRACE_SYSCALL, tid, 0, 0) != 0 || gt_thread_wait(tid, &status, 0) < 0 ||
-		    !WIFSTOPPED(status))
+		if (ptrace(PTRACE_SYSCALL, tid, 0, 0) != 0 ||
+		    gt_thread_wait_long(tid, &status) != 0 || !WIFSTOPPED(status))
 			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 		if (status >> 16 == 0 && WSTOPSIG(status) == SYSCALL_STOP)
 			return 0;

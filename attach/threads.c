@@ -136,6 +136,11 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 	}
 }
 
+int gt_thread_wait_long(pid_t tid, int *status)
+{
+	return wait_patiently(tid, status, ONLY_LOOK - 1);
+}
+
 bool gt_thread_restarts(const struct user_regs_struct *registers)
 {
 	long result = (long)registers->rax;

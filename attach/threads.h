@@ -33,6 +33,11 @@ bool gt_threads_are_dead(pid_t pid);
  * an exit) and stays to be waited for. */
 pid_t gt_thread_wait(pid_t tid, int *status, int flags);
 
+/* The same for as long as the thread runs: 0, or GT_EGONE. (waitpid(2) never comes back from a
+ * process's first thread that was killed: its end is told behind those of all others, which wait to
+ * be told to us.) */
+int gt_thread_wait_long(pid_t tid, int *status);
+
 /* Lets it go. GT_EAGAIN: it is not stopped yet (see GT_EBUSY); GT_EGONE. */
 int gt_thread_detach(pid_t tid);
 
