@@ -401,7 +401,7 @@ static void make_consumed(struct gt_arena_file *file)
 
 static bool make_block(struct gt_arena_file *file)
 {
-	if (file->consumes && file->stage >= STAGE_TRACE)
+	if (file->consumes && file->stage >= STAGE_TRACE && !file->has_let_go)
 		give_back(file);
 	for (;;) {
 		uint32_t stage = file->stage;
@@ -483,6 +483,16 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	return GT_OK;
 }
 
+/* It takes nothing more out of the ring. */
+static void let_go(struct gt_arena_file *file)
+{
+	if (!file->consumes || file->has_let_go)
+		return;
+	file->has_let_go = true;
+	__atomic_store_n(&file->control->drain, GT_ARENA_DRAIN_NOBODY, __ATOMIC_RELAXED);
+	__atomic_store_n(&file->control->ring->consuming, 0, __ATOMIC_RELEASE);
+}
+
 int64_t gt_arena_file_read(struct gt_arena_file *file, char *buffer, size_t bytes)
 {
 	size_t given = 0;
@@ -497,16 +507,15 @@ int64_t gt_arena_file_read(struct gt_arena_file *file, char *buffer, size_t byte
 		given += part;
 	}
 	bool goes_on = file->consumes && file->stage != STAGE_OVER;
+	if (!goes_on)
+		let_go(file); /* the next one may begin, however long this one's last bytes take */
 	return given == 0 && goes_on ? GT_EAGAIN : (int64_t)given;
 }
 
 void gt_arena_file_close(struct gt_arena_file *file)
 {
 	struct gt_arena_control *control = file->control;
-	if (file->consumes) {
-		__atomic_store_n(&control->drain, GT_ARENA_DRAIN_NOBODY, __ATOMIC_RELAXED);
-		__atomic_store_n(&control->ring->consuming, 0, __ATOMIC_RELEASE);
-	}
+	let_go(file);
 	gt_memory_put(&control->memory, file, sizeof(*file) + file->capacity);
 }
 

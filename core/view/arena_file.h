@@ -19,7 +19,8 @@ struct gt_arena_file {
 	struct gt_arena_control *control;
 	struct gt_arena_target target;
 	bool consumes;
-	bool ends;  /* consuming: at `limit` */
+	bool ends;	 /* consuming: at `limit` */
+	bool has_let_go; /* … and has taken all: the ring is somebody else's */
 	bool waits; /* a closed sub-buffer lacks a word that an interrupted writer still stores */
 	uint32_t stage;
 	uint32_t function; /* next to be named */
