@@ -318,6 +318,39 @@ static int stop_in_vain(void *data)
 	return error;
 }
 
+static int call_in_the_killed(void *data)
+{
+	struct gt_process *process = data;
+	struct gt_stopped_threads threads;
+	struct gt_message message = { "" };
+	struct gt_remote remote;
+	const uint64_t none[6] = { 0 };
+	int64_t result;
+	int error;
+
+	assert_int_equal(gt_threads_stop(process, &threads, &message), 0);
+	assert_true(threads.count > 1);
+	assert_int_equal(gt_remote_begin(&remote, process, process->pid, &message), 0);
+	kill(process->pid, SIGKILL);
+	error = gt_remote_call(&remote, SYS_getpid, none, &result, &message);
+	gt_threads_resume(process, &threads);
+	return error;
+}
+
+/* The end of its first thread is told behind those of the others, which wait for us. */
+static void a_call_in_a_process_that_is_killed_fails(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct gt_process process;
+
+		run(&process, ARGV(TARGET, "storm", "50", "200"));
+		sleep_ms(20);
+		assert_int_equal(gt_tracer_run(call_in_the_killed, &process), GT_EGONE);
+		assert_int_equal(WTERMSIG(end_of(&process)), SIGKILL);
+	}
+}
+
 /* Nobody asks for it again, and whoever asked lives on: it goes on all the same. */
 static void a_thread_that_could_not_be_stopped_goes_on_when_it_is_back(void **state)
 {
@@ -407,6 +440,7 @@ int main(void)
 		cmocka_unit_test(interrupted_calls_go_on),
 		cmocka_unit_test(threads_that_are_born_meanwhile_are_stopped_too),
 		cmocka_unit_test(a_thread_that_could_not_be_stopped_goes_on_when_it_is_back),
+		cmocka_unit_test(a_call_in_a_process_that_is_killed_fails),
 		cmocka_unit_test(program_that_ends_while_it_is_stopped_keeps_its_status),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
