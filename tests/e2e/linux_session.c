@@ -28,6 +28,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define HELD	    10
@@ -298,7 +299,7 @@ int main(int count, char **words)
 	puts("@end");
 	fflush(stdout);
 	if (first) {
-		sleep(1); /* the console's bytes go out */
+		tcdrain(1); /* the console's bytes go out */
 		reboot(RB_POWER_OFF);
 	}
 	return 0;
