@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from attaching import GRAFTRACE, Running, is_clean, look, looks_as, maps, until_seen
+from behaviour import fixed_addresses
 from conftest import PROGRAMS, line_with
 
 # More rounds: what a nightly run does (25: a thousand on the loaded server).
@@ -832,8 +833,8 @@ def test_programs_that_no_tracer_can_follow_are_refused(graftrace, compile):
     go = '__attribute__((section(".go.buildinfo"), used)) static const char build[] = "go";\n'
     with Running(compile(text + go, *FLAGS)) as target:
         assert "is a Go program" in refusal(graftrace, target.pid)
-    with Running(compile("attached.c", "-O1", "-pthread", "-fsanitize=memory",
-                         compiler="clang")) as target:
+    sanitized = compile("attached.c", "-O1", "-pthread", "-fsanitize=memory", compiler="clang")
+    with fixed_addresses(), Running(sanitized) as target:
         assert "MemorySanitizer" in refusal(graftrace, target.pid)
     with Running("valgrind", "-q", compile("attached.c", *FLAGS)) as target:
         assert "runs under Valgrind" in refusal(graftrace, target.pid)
