@@ -254,10 +254,16 @@ static int print(struct gt_text *text, int fd, bool *shown)
 	return result;
 }
 
-static bool is_known(struct gt_recording *recording)
+/* times: off the CPU, for which a kernel's records are all read once; else the switches, of which
+ * its CPUs tell themselves. */
+static bool is_known(struct gt_recording *recording, bool times)
 {
-	/* a kernel's CPUs tell of their switches themselves */
-	if (gt_target_has_off_cpu(gt_recording_target(recording)))
+	struct gt_writer writer;
+	struct gt_target *target = gt_recording_target(recording);
+
+	if (times ? gt_target_has_off_cpu(target)
+		  : gt_recording_info(recording)->has_switches ||
+			    (target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0))
 		return true;
 	gt_complain(NAME, "this recording does not have when threads were off the CPU");
 	return false;
@@ -292,8 +298,8 @@ static int show(struct arguments *arguments, bool color)
 		.switches = arguments->switches,
 		.filter = &arguments->filter,
 	};
-	if ((text_options.switches || !(text_options.options & GT_OPTION_SLEEP_TIME)) &&
-	    !is_known(recording))
+	bool times = !(text_options.options & GT_OPTION_SLEEP_TIME);
+	if ((times || text_options.switches) && !is_known(recording, times))
 		goto out;
 	if (gt_text_init(text, gt_recording_target(recording), &gt_host_memory, &text_options) !=
 	    GT_OK) {
