@@ -169,6 +169,21 @@ def read(path, strict=True):
     return recording
 
 
+def records_of(words):
+    """Of a sub-buffer's words: each that begins a record, with an event's data behind it (else nothing).
+    Places that are passed over are left out."""
+    at = 0
+    while at < len(words):
+        word, at = words[at], at + 1
+        function, argument = word >> 33, word & 0xffffffff
+        length = argument & 0xffff if function == 0x7fffff06 else 0
+        if function == 0x7fffff05:
+            at += argument
+        else:
+            yield word, words[at:at + length]
+        at += length
+
+
 def block_header(data, at):
     check(len(data) - at >= 64, "the header is cut off")
     header = data[at:at + 64]

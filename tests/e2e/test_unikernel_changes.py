@@ -7,7 +7,7 @@ import re
 import pytest
 
 import format_reader
-from unikernel import Machine, balance_in, image, runs_in
+from unikernel import Machine, balance_in, image, machine, runs_in
 from test_unikernel_trace import COUNTED, ftrace, put, visit
 
 # CPUs and arguments of QEMU, and how often everything is changed: one instruction at a time is slow.
@@ -81,13 +81,6 @@ def test_a_tracer_that_is_changed_and_stopped_leaves_no_torn_record(tmp_path, cp
                ("current_tracer", "function_graph"), ("tracing_on", "0"), ("tracing_on", "1")]
     counted, calls, data = change_under_stress(tmp_path, cpus, arguments, changes * (rounds // 2))
     assert 0 < calls["stress_lock"][0] <= counted["stress_lock"]
-
-
-@pytest.fixture(scope="module")
-def machine():
-    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
-        machine.wait_for("webserver: http")
-        yield machine
 
 
 def traced(machine, count=3):

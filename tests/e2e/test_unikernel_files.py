@@ -8,10 +8,8 @@ import socket
 import subprocess
 import time
 
-import pytest
-
 from conftest import BUILD, ROOT, line_with
-from unikernel import Machine, image
+from unikernel import machine
 from test_unikernel_trace import ftrace, get, put, visit
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -33,14 +31,6 @@ NOT_IN_A_KERNEL = {
     "options/stacktrace": "the same",
     "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
 }
-
-
-@pytest.fixture(scope="module")
-def machine():
-    image("webserver", TRACE="ftrace")
-    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
-        machine.wait_for("webserver: http")
-        yield machine
 
 
 def tree(read, path=""):

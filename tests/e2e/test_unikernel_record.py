@@ -11,38 +11,21 @@ import pytest
 
 import format_reader
 from conftest import BUILD
-from unikernel import Machine
+from unikernel import machine
+from test_unikernel_trace import entries_and_returns, put, visit
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
-
-
-@pytest.fixture(scope="module")
-def machine():
-    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
-        machine.wait_for("webserver: http")
-        yield machine
 
 
 @pytest.fixture(autouse=True)
 def empty(machine):
     end = time.monotonic() + 60
-    while (status := put(machine, "trace", "")) == 409:  # a reader before that left is found gone soon
+    while (status := put(machine, "trace", "")[0]) == 409:  # a reader before that left is found gone soon
         assert time.monotonic() < end
         time.sleep(0.05)
     assert status == 204
     yield
     assert "***" not in machine.output()
-
-
-def put(machine, path, text):
-    answer = machine.ask(f"PUT /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                         f"Content-Length: {len(text)}\r\n\r\n{text}", machine.trace_port)
-    return int(answer.split()[1])
-
-
-def visit(machine, count):
-    for _ in range(count):
-        assert machine.get("/primes/100")[0] == 200
 
 
 class Recorder:
@@ -113,27 +96,6 @@ def test_recordings_one_behind_the_other_share_nothing_and_miss_nothing(machine,
     assert answers + last.answers() == made
 
 
-def entries_and_returns(data, name):
-    """Of a function, counted from the words alone: those of a call may be in two recordings."""
-    number = next((number for number, found in data.names.items() if found == name), -1)
-    counted = [0, 0]
-    for writer in data.writers:
-        for sub in writer.sub_buffers:
-            words, at = sub.words, 0
-            while at < len(words):
-                word = words[at]
-                at += 1
-                if word >> 33 == number:
-                    counted[word >> 32 & 1] += 1
-                elif word >> 33 == 0x7fffff06:  # an event: its own type and length
-                    if word & 0xffffffff == 1 << 16 | 3:
-                        counted[1] += words[at] >> 33 == number
-                    at += word & 0xffff
-                elif word >> 33 == 0x7fffff05:
-                    at += word & 0xffffffff
-    return counted
-
-
 def test_recordings_cut_a_busy_kernels_trace_into_pieces(machine, tmp_path):
     over, made = threading.Event(), [0, 0, 0]
 
@@ -154,8 +116,9 @@ def test_recordings_cut_a_busy_kernels_trace_into_pieces(machine, tmp_path):
             for visitor in visitors:
                 visitor.join()
         recorder.end()
-        for which, count in enumerate(entries_and_returns(recorder.data, "answer")):
-            counted[which] += count
+        answer = next((number for number, name in recorder.data.names.items() if name == "answer"), -1)
+        for which, calls in enumerate(entries_and_returns(recorder.data)):
+            counted[which] += calls[answer]
         assert not parts & recorder.parts()
         parts |= recorder.parts()
     assert counted == [sum(made)] * 2
@@ -181,4 +144,4 @@ def test_one_that_is_told_no_says_what_the_kernel_says(machine, tmp_path):
     assert second.process.returncode == 1
     assert "another reader takes the trace out" in words
     first.end()
-    assert put(machine, "trace_pipe.data", "0") == 409
+    assert put(machine, "trace_pipe.data", "0")[0] == 409

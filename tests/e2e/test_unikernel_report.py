@@ -5,27 +5,19 @@ import collections
 import csv
 import io
 import re
-import urllib.request
 
 import pytest
 
 import format_reader
-from unikernel import Machine
-
-REQUESTS = 20
+from unikernel import machine
+from test_unikernel_trace import ftrace, visit
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory):
+def recording(machine, tmp_path_factory):
     path = tmp_path_factory.mktemp("kernel") / "trace.data"
-    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
-        machine.wait_for("webserver: http")
-        for _ in range(REQUESTS):
-            with urllib.request.urlopen(f"http://127.0.0.1:{machine.port}/primes/100") as answer:
-                assert answer.status == 200
-        with urllib.request.urlopen(
-                f"http://127.0.0.1:{machine.trace_port}/ftrace/trace.data") as answer:
-            path.write_bytes(answer.read())
+    visit(machine)
+    path.write_bytes(ftrace(machine, "trace.data"))
     return path
 
 
@@ -34,16 +26,9 @@ def times_off(data):
     switches = []
     for writer in data.writers:
         for sub in writer.sub_buffers:
-            words, at = sub.words, 0
-            while at < len(words):
-                function, argument = words[at] >> 33, words[at] & 0xffffffff
-                at += 1
-                if function == 0x7fffff05:
-                    at += argument
-                elif function == 0x7fffff06:
-                    if argument >> 16 == 4:
-                        switches.append(tuple(words[at:at + 3]))
-                    at += argument & 0xffff
+            for word, behind in format_reader.records_of(sub.words):
+                if word >> 33 == 0x7fffff06 and word >> 16 & 0xffff == 4:
+                    switches.append(tuple(behind[:3]))
     off, left = collections.Counter(), {}
     for clock, leaves, comes in sorted(switches):
         left[leaves] = clock

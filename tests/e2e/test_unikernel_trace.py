@@ -13,7 +13,7 @@ import pytest
 
 import format_reader
 from conftest import BUILD, ROOT
-from unikernel import LIMIT_S, Machine, balance_in, image
+from unikernel import LIMIT_S, Machine, balance_in, image, machine
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 COUNTED = re.compile(r"stress: calls (.*)")
@@ -77,24 +77,20 @@ def calls_in(recording):
 def words_in(recording, path):
     """Entries and returns by function, counted from the words alone, by another reader."""
     data = format_reader.read(path)
+    return data, *entries_and_returns(data)
+
+
+def entries_and_returns(data):
     entries, returns = collections.Counter(), collections.Counter()
     for writer in data.writers:
         for sub in writer.sub_buffers:
-            words, at = sub.words, 0
-            while at < len(words):
-                word = words[at]
+            for word, behind in format_reader.records_of(sub.words):
                 function, is_return = word >> 33, word >> 32 & 1
-                at += 1
                 if function < 0x7fffff00:
                     (returns if is_return else entries)[function] += 1
-                elif function == 0x7fffff06:  # an event: its own type and length
-                    kind, length = word >> 16 & 0xffff, word & 0xffff
-                    if kind == 1 and length == 3:
-                        returns[words[at] >> 33] += 1
-                    at += length
-                elif function == 0x7fffff05:
-                    at += word & 0xffffffff
-    return data, entries, returns
+                elif function == 0x7fffff06 and word & 0xffffffff == 1 << 16 | 3:
+                    returns[behind[0] >> 33] += 1
+    return entries, returns
 
 
 class Monitor:
@@ -168,23 +164,17 @@ def stacks_in(data, ordered):
         clocks = collections.defaultdict(int)
         for sub in writer.sub_buffers:
             context, high, last = sub.header.context, sub.header.clock >> 32, sub.header.clock
-            words, at = sub.words, 0
-            while at < len(words):
-                word, at = words[at], at + 1
+            for word, behind in format_reader.records_of(sub.words):
                 function, is_return, argument = word >> 33, word >> 32 & 1, word & 0xffffffff
                 assert word, "a hole"
                 if function == 0x7fffff01:
                     high, last = argument, argument << 32
                 elif function == 0x7fffff03:
                     context = argument
-                elif function == 0x7fffff05:  # a place that was not used, and more of them
-                    at += argument
                 elif function == 0x7fffff06:
-                    kind, length = argument >> 16, argument & 0xffff
-                    if kind == 1:  # a return, and the depth that it leaves
-                        assert stacks[context].pop() == words[at] >> 33
-                        assert len(stacks[context]) == words[at + 2]
-                    at += length
+                    if argument >> 16 == 1:  # a return, and the depth that it leaves
+                        assert stacks[context].pop() == behind[0] >> 33
+                        assert len(stacks[context]) == behind[2]
                 elif function == 0x7fffff08:  # behind a context: how deep it is there
                     assert len(stacks[context]) == argument
                 else:
@@ -233,23 +223,19 @@ def long_calls_in(data):
     calls, cpus = [], collections.defaultdict(set)
     for number, writer in enumerate(data.writers):
         for sub in writer.sub_buffers:
-            words, at, high, last = sub.words, 0, sub.header.clock >> 32, sub.header.clock
-            while at < len(words):
-                word, at = words[at], at + 1
+            high, last = sub.header.clock >> 32, sub.header.clock
+            for word, behind in format_reader.records_of(sub.words):
                 function, argument = word >> 33, word & 0xffffffff
                 if function == 0x7fffff01:
                     high, last = argument, argument << 32
                 elif function == 0x7fffff03 and 0 < argument < 0x40000000:
                     cpus[argument].add(number)
-                elif function == 0x7fffff05:
-                    at += argument
                 elif function == 0x7fffff06:
                     if argument >> 16 == 1:
-                        clock = high << 32 | words[at] & 0xffffffff
+                        clock = high << 32 | behind[0] & 0xffffffff
                         if clock + (1 << 31) < last:
                             clock += 1 << 32
-                        calls.append((words[at + 1], clock))
-                    at += argument & 0xffff
+                        calls.append((behind[1], clock))
                 elif function < 0x7fffff00:
                     last = max(last, high << 32 | argument)
     return calls, sum(len(seen) > 1 for seen in cpus.values())
@@ -352,13 +338,6 @@ def test_the_page_of_the_slow_copy_can_be_followed(tmp_path):
     assert not re.search(r"paging_write_text|entry_of|stack_allocate", text.partition("round_trip")[0])
     assert "copy_bytes" in (tmp_path / "trace.csv").read_text()
     assert "copy_bytes" in (tmp_path / "trace.html").read_text()
-
-
-@pytest.fixture(scope="module")
-def machine():
-    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
-        machine.wait_for("webserver: http")
-        yield machine
 
 
 def visit(machine, count=20):

@@ -13,6 +13,9 @@ import termios
 import threading
 import time
 
+import pytest
+
+import format_reader
 from conftest import BUILD, ROOT, free_port, let_port_go
 
 # A boot and a small program take a second or two; this is for a machine that is busy with more.
@@ -105,10 +108,13 @@ class Machine:
         except ProcessLookupError:
             pass
         self.process.wait()
-        for port in self.chosen.values():
-            let_port_go(port)
+        self.let_ports_go()
         os.close(self.out)
         os.close(self.err)
+
+    def let_ports_go(self):
+        for port in self.chosen.values():
+            let_port_go(port)
 
     @staticmethod
     def _text(descriptor):
@@ -176,6 +182,14 @@ class Machine:
         return int(head.split()[1]), body
 
 
+@pytest.fixture(scope="module")
+def machine():
+    """One for all tests of a module that has this name."""
+    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2) as machine:
+        machine.wait_for("webserver: http")
+        yield machine
+
+
 class Terminal(Machine):
     """A run by a command that has a terminal of its own, with job control: what is typed comes by `type`."""
 
@@ -204,6 +218,7 @@ class Terminal(Machine):
             except ProcessLookupError:
                 pass
         self.process.wait()
+        self.let_ports_go()
         os.close(self.terminal)
 
     def type(self, text):
@@ -223,7 +238,7 @@ class Terminal(Machine):
 
 # Of a recording: each context's calls, on whichever processors it ran.
 
-CLOCK, CONTEXT, PASS_OVER, EVENT, GOES_ON = (0x7fffff00 + number for number in (1, 3, 5, 6, 8))
+CLOCK, CONTEXT, EVENT, GOES_ON = (0x7fffff00 + number for number in (1, 3, 6, 8))
 RETURN_EVENT, SWITCH_EVENT = 1, 4
 FUNCTION_GRAPH = 2
 
@@ -235,10 +250,8 @@ def runs_in(writer):
     for sub in writer.sub_buffers:
         if sub.header.tracer != FUNCTION_GRAPH:
             continue
-        words, at, high, last = sub.words, 0, sub.header.clock >> 32, sub.header.clock
-        context = sub.header.context
-        while at < len(words):
-            word, at = words[at], at + 1
+        context, high, last = sub.header.context, sub.header.clock >> 32, sub.header.clock
+        for word, behind in format_reader.records_of(sub.words):
             function, is_return, argument = word >> 33, word >> 32 & 1, word & 0xffffffff
             assert word, "a hole"
             step = None
@@ -246,18 +259,15 @@ def runs_in(writer):
                 high, last = argument, argument << 32
             elif function == CONTEXT:
                 context, run = argument, None  # the same one may have been elsewhere meanwhile
-            elif function == PASS_OVER:
-                at += argument
             elif function == GOES_ON:
                 step = None, False, argument
             elif function == EVENT:
-                kind, length = argument >> 16, argument & 0xffff
+                kind = argument >> 16
                 if kind == RETURN_EVENT:
-                    step = words[at] >> 33, True, words[at + 2]
-                    argument = words[at] & 0xffffffff
+                    step = behind[0] >> 33, True, behind[2]
+                    argument = behind[0] & 0xffffffff
                 elif kind == SWITCH_EVENT:
-                    last = words[at]
-                at += length
+                    last = behind[0]
             else:
                 assert function < 0x7fffff00, hex(function)
                 step = function, bool(is_return), None
