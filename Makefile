@@ -8,7 +8,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all graftrace setup demo test test-long bench pictures install format clean help targets image run
+.PHONY: all graftrace setup demo test test-long bench pictures install format clean distclean help targets image run
 .NOTPARALLEL:
 
 all: ## build graftrace (in build/; BUILD=DIR for another place, CC=clang for another compiler)
@@ -66,8 +66,11 @@ format: ## lay out the C files as .clang-format says
 	@tools/setup test
 	@git ls-files -z --cached --others --exclude-standard '*.c' '*.h' | xargs -0 clang-format -i
 
-clean: ## remove what was built
+clean: ## remove what was built; sources fetched from Debian's archive stay in fetched/
 	rm -rf build build-clang build-asan build-tsan build-fuzz
+
+distclean: clean ## remove what was fetched, too
+	rm -rf fetched
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16

@@ -7,13 +7,13 @@
 #include "read/block_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "read/crc32c.h"
+#include "read/recording_file.h"
 
 static int error_of(int number)
 {
@@ -77,34 +77,17 @@ static int write_all(struct gt_block_output *output, const uint8_t *bytes, size_
 
 int gt_block_output_create(struct gt_block_output *output, const char *path)
 {
-	char old[sizeof(output->path) + 8];
 	struct stat status;
-	bool moved = false;
 
 	memset(output, 0, sizeof(*output));
 	output->fd = -1;
 	if (strlen(path) >= sizeof(output->path))
 		return gt_block_output_fail(output, GT_EINVAL, "the recording's path is too long");
 	strcpy(output->path, path);
-	snprintf(old, sizeof(old), "%s.old", path);
-	if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
-		if (rename(path, old) < 0)
-			return fail_errno(output, "make room for", errno);
-		moved = true;
-	}
-	output->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-	if (output->fd < 0) {
-		int number = errno;
-		if (moved)
-			rename(old, path);
-		return fail_errno(output, "create", number);
-	}
-	if (fstat(output->fd, &status) == 0 && S_ISREG(status.st_mode)) {
-		output->regular = true;
-		/* Somebody may have put a file there meanwhile. */
-		if (ftruncate(output->fd, 0) < 0)
-			return fail_errno(output, "empty", errno);
-	}
+	output->fd = gt_recording_file_create(path);
+	if (output->fd < 0)
+		return fail_errno(output, "create", errno);
+	output->regular = fstat(output->fd, &status) == 0 && S_ISREG(status.st_mode);
 	if (write_all(output, (const uint8_t *)GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) <
 	    0)
 		return output->error;

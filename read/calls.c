@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/view/merge.h"
+#include "core/trace/merge.h"
 #include "port/host/memory.h"
 
 static int give_call(struct gt_target *target, const struct gt_source *source, bool no_sleep,

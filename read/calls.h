@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "core/view/target.h"
+#include "core/trace/target.h"
 
 struct gt_call {
 	const char *function; /* the target's; "function#12" of a function whose name is lost */

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/file.h>
-#include "core/view/switches.h"
+#include "core/trace/switches.h"
 #include "read/columns.h"
 #include "read/recording.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recording's context switches: read when the file is opened, into a table that answers for each
- * thread (core/view/switches.h). Their clocks are no more to be trusted than anything else in the
+ * thread (core/trace/switches.h). Their clocks are no more to be trusted than anything else in the
  * file: the table makes of any clocks times that do not run backwards.
  */
 #include "read/recording_parts.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/merge.h"
+#include "core/trace/merge.h"
 #include "port/host/memory.h"
 
 int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *payload, size_t bytes,

@@ -78,7 +78,8 @@ static inline bool read_number(const char **p, const char *end, int digits_max, 
 
 /*
  * "[mark ]123.456 us" at *p, up to behind the unit. The fraction has as many digits as its writer
- * found room for: Linux cuts it so that the number has at most 7.
+ * found room for: Linux cuts it so that the number has at most 7. Nanos writes seven digits with a
+ * point and nothing behind it: `2343574. us`.
  */
 static inline bool read_duration(const char **p, const char *end, uint64_t *ns)
 {
@@ -99,7 +100,7 @@ static inline bool read_duration(const char **p, const char *end, uint64_t *ns)
 				fraction++;
 			digits++;
 		}
-		if (digits == 0)
+		if (digits == 0 && us < 1000000)
 			return false;
 		for (; digits < 3; digits++)
 			fraction *= 10;

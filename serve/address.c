@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parsing and binding of addresses. Guarantees: no byte outside the given text is read; on failure
- * no descriptor stays open. Looking a name up may ask the system's resolver; digits do not.
+ * no descriptor stays open; no file but a socket that nobody listens at is taken away. Looking a name up may ask the system's resolver; digits do not.
  */
 #include "serve/address.h"
 
@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include "core/view/message.h"
+#include "core/trace/message.h"
 
 static int parse_port(const char *text, uint16_t *port)
 {
@@ -39,8 +41,13 @@ int gt_address_parse(const char *text, struct gt_address *address, struct gt_mes
 	const char *port = NULL;
 	size_t host_bytes;
 
-	strcpy(address->host, "127.0.0.1");
-	address->port = 9090;
+	*address = (struct gt_address){ .host = "127.0.0.1", .port = 9090 };
+	if (strncmp(text, "unix:", 5) == 0) {
+		if (text[5] == '\0' || strlen(text + 5) >= sizeof(address->path))
+			goto wrong;
+		strcpy(address->path, text + 5);
+		return 0;
+	}
 	if (text[0] == '[') {
 		const char *end = strchr(text, ']');
 
@@ -77,7 +84,7 @@ wrong:
 	gt_message_set(
 		message,
 		"'%.80s' is no address to listen on: ADDRESS:PORT is wanted, as 127.0.0.1:9090, "
-		"[::1]:9090 or 9090",
+		"[::1]:9090 or 9090, or unix:PATH of at most 107 bytes",
 		text);
 	return GT_EINVAL;
 }
@@ -131,8 +138,74 @@ static void describe(int fd, char bound[GT_ADDRESS_BYTES + 8], bool *any)
 	}
 }
 
-int gt_address_listen(const struct gt_address *address, char bound[GT_ADDRESS_BYTES + 8], bool *any,
-		      struct gt_message *message)
+/* Unix sockets */
+
+/* A socket's file that was left behind is taken away. 0, or GT_EBUSY. */
+static int make_way(const struct sockaddr_un *name, struct gt_message *message)
+{
+	struct stat status;
+	int probe, error;
+
+	if (lstat(name->sun_path, &status) != 0)
+		return 0; /* bind() has the reason */
+	probe = S_ISSOCK(status.st_mode) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+	error = probe < 0						 ? EEXIST
+		: connect(probe, (const void *)name, sizeof(*name)) == 0 ? EADDRINUSE
+									 : errno;
+	if (probe >= 0)
+		close(probe);
+	if (error == ECONNREFUSED && unlink(name->sun_path) == 0)
+		return 0;
+	gt_message_set(message, "cannot listen at '%s': %s", name->sun_path,
+		       error == EADDRINUSE ? "another program does"
+		       : error == EEXIST   ? "that is a file, and no socket"
+					   : strerror(errno));
+	return GT_EBUSY;
+}
+
+static int listen_at_path(struct gt_address *address, bool others, struct gt_message *message)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	struct stat status;
+	int error, fd;
+	mode_t mask;
+
+	strcpy(name.sun_path, address->path);
+	error = make_way(&name, message);
+	if (error != 0)
+		return error;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* The file gets the socket's mode: at no moment may more users connect. */
+	mask = umask(0);
+	if (fd < 0 || fchmod(fd, others ? 0666 : 0600) != 0 ||
+	    bind(fd, (const void *)&name, sizeof(name)) != 0)
+		error = errno;
+	umask(mask);
+	if (error == 0 && (lstat(name.sun_path, &status) != 0 || listen(fd, 128) != 0)) {
+		error = errno;
+		unlink(name.sun_path);
+	}
+	if (error == 0) {
+		address->inode = status.st_ino;
+		return fd;
+	}
+	gt_message_set(message, "cannot listen at '%s': %s", address->path, strerror(error));
+	if (fd >= 0)
+		close(fd);
+	return error == EACCES || error == EPERM ? GT_EPERM : GT_EIO;
+}
+
+void gt_address_leave(const struct gt_address *address)
+{
+	struct stat status;
+
+	if (address->path[0] != '\0' && lstat(address->path, &status) == 0 &&
+	    S_ISSOCK(status.st_mode) && status.st_ino == address->inode)
+		unlink(address->path);
+}
+
+int gt_address_listen(struct gt_address *address, bool others, char bound[GT_ADDRESS_BYTES + 8],
+		      bool *any, struct gt_message *message)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC,
 				  .ai_socktype = SOCK_STREAM,
@@ -144,6 +217,11 @@ int gt_address_listen(const struct gt_address *address, char bound[GT_ADDRESS_BY
 	int one = 1;
 	int code;
 
+	*any = false;
+	if (address->path[0] != '\0') {
+		strcpy(bound, "localhost");
+		return listen_at_path(address, others, message);
+	}
 	snprintf(port, sizeof(port), "%u", address->port);
 	code = getaddrinfo(address->host, port, &hints, &found);
 	if (code != 0) {

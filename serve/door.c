@@ -20,8 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "attach/own_thread.h"
-#include "core/view/message.h"
+#include "attach/process/own_thread.h"
+#include "core/trace/message.h"
 
 #define CLIENTS	       32
 #define LINE_BYTES     1024
@@ -57,9 +57,11 @@ static int find_folder(char *path, size_t bytes, bool make, struct gt_message *m
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat state;
-	int length = runtime != NULL && runtime[0] == '/'
-			     ? snprintf(path, bytes, "%s/graftrace", runtime)
-			     : snprintf(path, bytes, "/tmp/graftrace-%u", (unsigned)geteuid());
+	/* sudo may keep the variable: root's folder has no place in another user's. */
+	bool own = runtime != NULL && runtime[0] == '/' && stat(runtime, &state) == 0 &&
+		   state.st_uid == geteuid();
+	int length = own ? snprintf(path, bytes, "%s/graftrace", runtime)
+			 : snprintf(path, bytes, "/tmp/graftrace-%u", (unsigned)geteuid());
 
 	if (length < 0 || (size_t)length >= bytes) {
 		gt_message_set(message, "XDG_RUNTIME_DIR is too long");

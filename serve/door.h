@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 #include <sys/types.h>
-#include "core/view/control.h"
+#include "core/control/control.h"
 
 #define GT_DOOR_PATH_BYTES  108	      /* of a socket: sun_path */
 #define GT_DOOR_VALUE_BYTES (4 << 20) /* that are written at once, at most */

@@ -18,10 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach/clock.h"
-#include "attach/own_thread.h"
-#include "attach/proc.h"
-#include "core/view/message.h"
+#include "attach/process/clock.h"
+#include "attach/process/own_thread.h"
+#include "attach/process/proc.h"
+#include "core/trace/message.h"
 
 #define AGENT_MAPPING "/memfd:graftrace" /* in the maps of a traced process */
 #define LONG_MS	      8			 /* a traced thread waits no longer for its own change */
@@ -486,6 +486,8 @@ static void free_fuse(struct gt_fuse *fuse)
 	if (fuse->wake >= 0)
 		close(fuse->wake);
 	gt_fuse_nodes_fini(&fuse->nodes);
+	if (fuse->owners != NULL)
+		gt_fuse_owners_destroy(fuse->owners);
 	pthread_cond_destroy(&fuse->more);
 	pthread_mutex_destroy(&fuse->lock);
 	free(fuse);
@@ -512,15 +514,17 @@ int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse_ou
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&fuse->more, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	fuse->uid = getuid();
-	fuse->gid = getgid();
+	fuse->uid = options->has_uid ? options->uid : getuid();
+	fuse->gid = options->has_gid ? options->gid : getgid();
+	fuse->mode = options->has_mode ? options->mode : 0700;
+	fuse->owners = gt_fuse_owners_create();
 	clock_gettime(CLOCK_REALTIME, &fuse->since);
 	fuse->wake = eventfd(0, EFD_CLOEXEC);
 	fuse_set_log_func(take_words);
 	pthread_mutex_lock(&said.lock);
 	said.text[0] = '\0';
 	pthread_mutex_unlock(&said.lock);
-	if (fuse->wake < 0 || gt_fuse_nodes_init(&fuse->nodes) != 0) {
+	if (fuse->wake < 0 || fuse->owners == NULL || gt_fuse_nodes_init(&fuse->nodes) != 0) {
 		gt_message_set(message, "no memory");
 		error = GT_ENOMEM;
 	} else if (make_session(fuse, options) != 0 ||

@@ -12,8 +12,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <graftrace/error.h>
-#include "core/view/control.h"
+#include "core/control/control.h"
 
 struct gt_fuse;
 
@@ -21,6 +22,11 @@ struct gt_fuse_options {
 	size_t size;	       /* sizeof(struct gt_fuse_options): room to grow */
 	const char *directory; /* to mount on; exists */
 	bool allow_other;      /* other users may look in, as the files' modes say */
+	/* As tracefs's mount options: owners of all files, mode of the root (else 0700). */
+	bool has_uid, has_gid, has_mode;
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
 };
 
 /*

@@ -15,12 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/process/clock.h"
+
 /* At most this much of a file that waits is given at once: less than the kernel asks for in one
  * piece, so that a full answer is never taken for one of which there is more to come at once. */
 #define WAITING_BYTES (64 * 1024)
 
-/* splice() ends where the kernel believes that the file ends. */
+/* Where a spliced file ends for the kernel. */
 #define SPLICE_BYTES (INT64_C(1) << 62)
+#define PAGE_BYTES   4096
+#define PIPE_PAGES   16 /* that a pipe holds */
+#define PAGE_MS	     50 /* a page that somebody splices is not held back for longer */
 
 static int open_reader(struct gt_fuse_file *file, struct gt_message *message)
 {
@@ -61,15 +66,20 @@ static int close_writer(struct gt_fuse_file *file)
 	return error;
 }
 
-/* The kernel learns that the file has a byte far away; stat() asks anew, and is told that its size
- * is 0. Without this splice() gives nothing, and read() still all. */
-static void allow_splice(struct gt_fuse *fuse, const struct gt_fuse_file *file)
+/*
+ * splice() and sendfile() read by way of the page cache, up to where the kernel believes that the
+ * file ends, and that is the size which stat() shows: 0, as on tracefs. So a byte is stored far away.
+ * That also makes the kernel believe itself rather than an answer to a question about the file that it
+ * asked earlier: stored before the answer, the size stays, and whoever asked is told 0. The end is
+ * where a page is not full.
+ */
+void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number)
 {
 	char byte = 0;
 	struct fuse_bufvec far = FUSE_BUFVEC_INIT(1);
 
 	far.buf[0].mem = &byte;
-	fuse_lowlevel_notify_store(fuse->session, file->number, SPLICE_BYTES - 1, &far, 0);
+	fuse_lowlevel_notify_store(fuse->session, number, SPLICE_BYTES - 1, &far, 0);
 }
 
 static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
@@ -93,8 +103,10 @@ static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		fuse_reply_err(job->request, read_only ? EROFS : gt_fuse_errno(error));
 		return;
 	}
-	if (file->node.file->flags & GT_CONTROL_BINARY)
-		allow_splice(fuse, file);
+	if (file->access & GT_CONTROL_READ) {
+		gt_fuse_nodes_count_reader(&fuse->nodes, file->number, 1);
+		gt_fuse_allow_splice(fuse, file->number);
+	}
 	file->next_open = fuse->opened;
 	if (fuse->opened != NULL)
 		fuse->opened->previous_open = file;
@@ -154,6 +166,73 @@ static int64_t read_waiting(struct gt_fuse_file *file, char *buffer, size_t byte
 	return (int64_t)bytes;
 }
 
+/* The rest of the page: a comment, as the lines of the head are. */
+static void pad_page(struct gt_fuse_file *file)
+{
+	size_t rest = PAGE_BYTES - file->page_bytes;
+
+	memset(file->page + file->page_bytes, ' ', rest);
+	if (rest > 1)
+		file->page[file->page_bytes] = '#';
+	file->page[PAGE_BYTES - 1] = '\n';
+	file->page_bytes = PAGE_BYTES;
+}
+
+/*
+ * Of a text that waits, whole pages are spliced: one that is not full is the end. A page that has
+ * something, and does not fill for a moment, is filled with a comment. Behind it come some that are
+ * nothing but comments: one splice() takes several pages, and gives none of them before it has all
+ * that fit into its pipe. GT_EAGAIN: not full yet.
+ */
+static int64_t splice_waiting(struct gt_fuse_file *file, bool nonblocking, char *buffer,
+			      struct gt_message *message)
+{
+	int64_t got = 0;
+	size_t bytes;
+
+	if (file->page == NULL)
+		file->page = malloc(PAGE_BYTES);
+	if (file->page == NULL)
+		return GT_ENOMEM;
+	while (file->page_bytes < PAGE_BYTES) {
+		got = read_waiting(file, file->page + file->page_bytes,
+				   PAGE_BYTES - file->page_bytes, message);
+		if (got <= 0)
+			break;
+		if (file->page_bytes == 0)
+			file->page_since_ms = gt_monotonic_ms();
+		file->page_bytes += (size_t)got;
+	}
+	if (got < 0 && got != GT_EAGAIN)
+		return got;
+	if (got == GT_EAGAIN && file->page_bytes == 0 && !nonblocking && file->empty_pages > 0) {
+		file->empty_pages--;
+		pad_page(file);
+	} else if (got == GT_EAGAIN) {
+		if (file->page_bytes == 0 ||
+		    (!nonblocking && gt_monotonic_ms() - file->page_since_ms < PAGE_MS))
+			return GT_EAGAIN;
+		file->empty_pages = PIPE_PAGES - 1;
+		pad_page(file);
+	} else {
+		file->empty_pages = PIPE_PAGES - 1;
+	}
+	bytes = file->page_bytes;
+	memcpy(buffer, file->page, bytes);
+	file->page_bytes = 0;
+	return (int64_t)bytes;
+}
+
+/* What a page has that was begun for splice() and is read now. */
+static int64_t read_page(struct gt_fuse_file *file, char *buffer, size_t bytes)
+{
+	bytes = bytes < file->page_bytes ? bytes : file->page_bytes;
+	memcpy(buffer, file->page, bytes);
+	memmove(file->page, file->page + bytes, file->page_bytes - bytes);
+	file->page_bytes -= bytes;
+	return (int64_t)bytes;
+}
+
 static bool read_file(struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
@@ -173,7 +252,12 @@ static bool read_file(struct gt_fuse_job *job)
 		return true;
 	}
 	file->reader.nonblocking = job->info.flags & O_NONBLOCK;
-	if (file->waits) {
+	if (file->waits && job->spliced && job->bytes >= PAGE_BYTES &&
+	    !(file->node.file->flags & GT_CONTROL_BINARY)) {
+		got = splice_waiting(file, job->info.flags & O_NONBLOCK, buffer, &message);
+	} else if (file->waits && file->page_bytes > 0) {
+		got = read_page(file, buffer, job->bytes);
+	} else if (file->waits) {
 		got = read_waiting(file, buffer, job->bytes, &message);
 	} else {
 		got = seek(file, job->offset, &message);
@@ -284,6 +368,9 @@ static void close_file(struct gt_fuse *fuse, struct gt_fuse_file *file)
 		fuse->opened = file->next_open;
 	if (file->waits)
 		atomic_fetch_sub(&fuse->waiting_files, 1);
+	if (file->access & GT_CONTROL_READ)
+		gt_fuse_nodes_count_reader(&fuse->nodes, file->number, -1);
+	free(file->page);
 	free(file->ahead);
 	free(file);
 }
@@ -393,6 +480,8 @@ static void remove_folder(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	struct gt_message message = { "" };
 	int error = gt_control_remove(fuse->control, job->data, strlen(job->data), &message);
 
+	if (error == 0)
+		gt_fuse_owners_forget(fuse->owners, job->data);
 	if (gt_fuse_claim(job))
 		fuse_reply_err(job->request, error != 0 ? gt_fuse_errno(error) : 0);
 }

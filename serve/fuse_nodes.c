@@ -134,6 +134,24 @@ fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path)
 	return number;
 }
 
+void gt_fuse_nodes_count_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number, int change)
+{
+	pthread_mutex_lock(&nodes->lock);
+	if (number < nodes->count)
+		nodes->all[number].readers += (unsigned)change;
+	pthread_mutex_unlock(&nodes->lock);
+}
+
+bool gt_fuse_nodes_has_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number)
+{
+	bool has;
+
+	pthread_mutex_lock(&nodes->lock);
+	has = number < nodes->count && nodes->all[number].readers > 0;
+	pthread_mutex_unlock(&nodes->lock);
+	return has;
+}
+
 static void forget_locked(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups)
 {
 	struct gt_fuse_node *node;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What fuse.c (the mount and its threads), fuse_nodes.c (names), fuse_requests.c (what the kernel
- * asks) and fuse_files.c (open files) share. */
+ * asks), fuse_owners.c (changed owners and modes) and fuse_files.c (open files) share. */
 #ifndef GT_SERVE_FUSE_PRIVATE_H
 #define GT_SERVE_FUSE_PRIVATE_H
 
@@ -16,7 +16,8 @@
 struct gt_fuse_node {
 	char *path; /* below the root, no slash at either end; NULL: free */
 	uint64_t lookups;
-	size_t next; /* of the same hash, or the next free one; 0 = none */
+	size_t next;	  /* of the same hash, or the next free one; 0 = none */
+	unsigned readers; /* that have it open */
 };
 
 struct gt_fuse_nodes {
@@ -37,6 +38,10 @@ const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path);
 void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups);
 
+/* A file was opened for reading (1), or such a one closed (-1). */
+void gt_fuse_nodes_count_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number, int change);
+bool gt_fuse_nodes_has_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number);
+
 /* What somebody has opened. Made by the receiving thread, then the working thread's. */
 struct gt_fuse_file {
 	struct gt_control_node node;
@@ -48,6 +53,12 @@ struct gt_fuse_file {
 	struct gt_control_handle reader;
 	uint64_t position; /* what `reader` gives next */
 	bool at_end;	   /* of a file that waits */
+
+	/* A page of a file that waits, being filled for splice(); NULL: nobody splices. */
+	char *page;
+	size_t page_bytes;
+	unsigned empty_pages;	/* of comments alone, that may still be given */
+	uint64_t page_since_ms; /* it has something */
 
 	bool writing; /* `writer` is open */
 	bool tried;   /* something was written since it was opened */
@@ -84,6 +95,7 @@ struct gt_fuse_job {
 	struct fuse_pollhandle *poll;
 	uint64_t offset;
 	size_t bytes;  /* to read, or of `data` */
+	bool spliced;  /* a read for the page cache: splice(), sendfile() */
 	bool changes;  /* it may change what is traced */
 	bool answered; /* under the lock */
 	bool parked;   /* in fuse->parked */
@@ -97,11 +109,13 @@ struct gt_fuse {
 	struct fuse_session *session;
 	struct gt_control_target *control;
 	struct gt_fuse_nodes nodes;
+	struct gt_fuse_owners *owners;
 	bool mounted;
 	bool started;
-	int wake; /* eventfd: the receiving thread shall end */
-	uid_t uid;
+	int wake;  /* eventfd: the receiving thread shall end */
+	uid_t uid; /* of all files, unless changed */
 	gid_t gid;
+	mode_t mode; /* of the root */
 	struct timespec since;
 	pthread_t receiver;
 	pthread_t worker;
@@ -124,12 +138,25 @@ struct gt_fuse {
 	struct timespec next_look;   /* at both */
 };
 
+/* Owners and modes that were changed, of which `which` says which (FUSE_SET_ATTR_…). 0, or GT_ENOMEM. */
+struct gt_fuse_owners *gt_fuse_owners_create(void);
+void gt_fuse_owners_destroy(struct gt_fuse_owners *owners);
+int gt_fuse_owners_set(struct gt_fuse_owners *owners, const char *path, const struct stat *wanted,
+		       int which);
+/* Puts them into what stat() shows of the path. */
+void gt_fuse_owners_apply(struct gt_fuse_owners *owners, const char *path, struct stat *state);
+/* The folder has been removed, with all below it. */
+void gt_fuse_owners_forget(struct gt_fuse_owners *owners, const char *folder);
+
 /* What stat() shows of a node. From both threads. */
 void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
 		      const char *path, struct stat *state);
 
 /* Linux's errno (positive) for an error. */
 int gt_fuse_errno(int64_t error);
+
+/* Lets splice() and sendfile() read the file; see fuse_files.c. From both threads. */
+void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number);
 
 /* Carries a job out and answers. false: it has to wait, and nothing was answered. */
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);

@@ -41,12 +41,13 @@ static ino_t number_of(const char *path)
 }
 
 /* As Linux's TRACE_MODE_READ and TRACE_MODE_WRITE, and tracefs's folders. */
-static mode_t mode_of(const struct gt_control_node *node)
+static mode_t mode_of(const struct gt_fuse *fuse, const struct gt_control_node *node)
 {
 	unsigned access;
 
 	if (node->file == NULL)
-		return S_IFDIR | (node->directory_bytes == 0 && !node->instances ? 0700 : 0750);
+		return S_IFDIR |
+		       (node->directory_bytes == 0 && !node->instances ? fuse->mode : 0750);
 	access = gt_control_access(node->target, node->file);
 	if (access == GT_CONTROL_WRITE)
 		return S_IFREG | 0220;
@@ -58,7 +59,7 @@ void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *
 {
 	*state = (struct stat){
 		.st_ino = path[0] == '\0' ? FUSE_ROOT_ID : number_of(path),
-		.st_mode = mode_of(node),
+		.st_mode = mode_of(fuse, node),
 		.st_nlink = node->file == NULL ? 2 : 1,
 		.st_uid = fuse->uid,
 		.st_gid = fuse->gid,
@@ -67,6 +68,7 @@ void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *
 		.st_mtim = fuse->since,
 		.st_ctim = fuse->since,
 	};
+	gt_fuse_owners_apply(fuse->owners, path, state);
 }
 
 /* The path of a number and what is there now. 0, or an errno. */
@@ -115,6 +117,8 @@ static void do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 		return;
 	}
 	gt_fuse_describe(fuse, &node, path, &entry.attr);
+	if (gt_fuse_nodes_has_reader(&fuse->nodes, entry.ino))
+		gt_fuse_allow_splice(fuse, entry.ino);
 	if (fuse_reply_entry(request, &entry) == -ENOENT) /* nobody waits for it any more */
 		gt_fuse_nodes_forget(&fuse->nodes, entry.ino, 1);
 }
@@ -140,22 +144,34 @@ static void do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_i
 	const char *path;
 	int error = find(fuse, number, &path, &node);
 
-	(void)info;
 	if (error != 0) {
 		fuse_reply_err(request, error);
 		return;
 	}
 	gt_fuse_describe(fuse, &node, path, &state);
+	/* Only lseek(SEEK_END) asks about an open file: it shall find no size. */
+	if (info == NULL && gt_fuse_nodes_has_reader(&fuse->nodes, number))
+		gt_fuse_allow_splice(fuse, number);
 	fuse_reply_attr(request, &state, 0);
 }
 
-/* truncate() and utimes() do nothing, as on tracefs; owners and modes stay. */
+/* truncate() and utimes() do nothing, as on tracefs. Who may change owners and modes was asked by the
+ * kernel (default_permissions). */
 static void do_setattr(fuse_req_t request, fuse_ino_t number, struct stat *attributes, int which,
 		       struct fuse_file_info *info)
 {
-	(void)attributes;
-	if (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
-		fuse_reply_err(request, EPERM);
+	struct gt_fuse *fuse = fuse_of(request);
+	struct gt_control_node node;
+	const char *path;
+	int error = 0;
+
+	if (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
+		error = find(fuse, number, &path, &node);
+		if (error == 0 && gt_fuse_owners_set(fuse->owners, path, attributes, which) != 0)
+			error = ENOMEM;
+	}
+	if (error != 0)
+		fuse_reply_err(request, error);
 	else
 		do_getattr(request, number, info);
 }
@@ -320,6 +336,7 @@ static void do_read(fuse_req_t request, fuse_ino_t number, size_t bytes, off_t o
 	if (job == NULL)
 		return;
 	job->bytes = bytes < READ_BYTES ? bytes : READ_BYTES;
+	job->spliced = info->lock_owner == 0; /* read(2) names an owner */
 	job->offset = (uint64_t)offset;
 	gt_fuse_push(fuse, job);
 }

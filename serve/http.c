@@ -22,9 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/view/http_request.h"
-#include "core/view/message.h"
+#include "core/http/http_request.h"
+#include "core/trace/message.h"
+#include "serve/access.h"
 #include "serve/address.h"
+#include "serve/http_clients.h"
 #include "serve/index.h"
 
 #define ROOT		   "/ftrace/"
@@ -42,10 +44,13 @@ struct gt_http_server {
 	struct gt_control_target *control;
 	char *title;
 	int socket; /* that listens */
-	unsigned connections;
+	struct gt_address address;
 	char bound[GT_ADDRESS_BYTES + 8];
+	char place[GT_ADDRESS_PATH_BYTES + 32]; /* for people */
 	bool any_address;
-	unsigned idle_seconds;
+	struct gt_access access;
+	struct gt_http_limits limits;
+	struct gt_http_clients *clients;
 	atomic_bool stopping;
 	atomic_uint active; /* requests that are being answered */
 	atomic_uint moved;  /* by each piece of an answer that is made */
@@ -66,6 +71,8 @@ struct reader {
 	struct gt_http_server *server;
 	struct MHD_Connection *connection;
 	int socket;
+	bool follows;	     /* it waits for what comes; else what is there is all */
+	uint64_t lines_left; /* for who does not follow; UINT64_MAX: all */
 	struct gt_control_handle handle;
 	size_t first_bytes; /* read before the answer began: … */
 	size_t first_given;
@@ -85,6 +92,7 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
 	MHD_add_response_header(response, "Content-Security-Policy",
 				"default-src 'none'; style-src 'unsafe-inline'");
 	result = MHD_queue_response(connection, status, response);
@@ -105,6 +113,22 @@ static enum MHD_Result send_words(struct MHD_Connection *connection, unsigned st
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
 	if (response != NULL && location != NULL)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, location);
+	return send_response(connection, status, response, "text/plain; charset=utf-8");
+}
+
+/* The request is refused, whatever it asks for; so is what follows on its connection. */
+static enum MHD_Result send_refusal(struct MHD_Connection *connection, unsigned status,
+				    const char *words)
+{
+	char text[sizeof(struct gt_message) + 1];
+	int bytes = snprintf(text, sizeof(text), "%s\n", words);
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer((size_t)bytes, text, MHD_RESPMEM_MUST_COPY);
+
+	if (response != NULL)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	if (response != NULL && status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
 	return send_response(connection, status, response, "text/plain; charset=utf-8");
 }
 
@@ -164,6 +188,86 @@ static enum MHD_Result send_error(struct request *request, struct MHD_Connection
 
 /* Who asks */
 
+static struct gt_http_client *client_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info != NULL ? info->socket_context : NULL;
+}
+
+static enum MHD_Result count_header(void *data, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	unsigned *counts = data;
+
+	(void)kind;
+	(void)value;
+	counts[0] += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+	counts[1] += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+	counts[1] += strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+	counts[2] += strcasecmp(name, MHD_HTTP_HEADER_AUTHORIZATION) == 0;
+	return MHD_YES;
+}
+
+/* NULL, or why two programs could read the request differently (RFC 9112, 3.2 and 6.3). */
+static const char *ambiguous(struct MHD_Connection *connection)
+{
+	unsigned counts[3] = { 0 };
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, counts);
+	if (counts[0] > 1)
+		return "the request has two Host headers";
+	if (counts[1] > 1)
+		return "the request says its length twice";
+	return counts[2] > 1 ? "the request has two Authorization headers" : NULL;
+}
+
+/* What the request shows for a token, as `Authorization: Bearer` or `?token=`; NULL: nothing. */
+static const char *token_of(struct MHD_Connection *connection)
+{
+	const char *bearer = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_AUTHORIZATION);
+
+	if (bearer != NULL && strncasecmp(bearer, "Bearer ", 7) == 0)
+		return bearer + 7 + strspn(bearer + 7, " ");
+	return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
+}
+
+/* 0, or the status with which the request is refused, and why. */
+static unsigned refuse_client(const struct gt_http_server *server,
+			      struct MHD_Connection *connection, char *why, size_t room)
+{
+	const struct gt_http_client *client = client_of(connection);
+	const struct gt_peer *peer = client != NULL ? gt_http_client_peer(client) : NULL;
+	const char *token = token_of(connection);
+
+	if (client == NULL || gt_http_client_is_refused(client)) {
+		snprintf(why, room, "too many connections");
+		return MHD_HTTP_SERVICE_UNAVAILABLE;
+	}
+	if (gt_access_allows_peer(&server->access, peer) ||
+	    (token != NULL && gt_access_allows_token(&server->access, token, strlen(token))))
+		return 0;
+	if (server->access.token[0] != '\0') {
+		snprintf(why, room,
+			 "%s: show it as 'Authorization: Bearer TOKEN' or '?token=TOKEN'",
+			 token != NULL ? "this is not the token" : "a token is wanted here");
+		return MHD_HTTP_UNAUTHORIZED;
+	}
+	if (peer->local)
+		snprintf(why, room,
+			 "this trace is of user %u, and of root: start graftrace with "
+			 "--allow-users %u, or with --token FILE, for user %u to see and change it",
+			 (unsigned)geteuid(), (unsigned)peer->uid, (unsigned)peer->uid);
+	else
+		snprintf(why, room,
+			 "this trace is of user %u of that machine, and of root: start graftrace "
+			 "with --token FILE for others to see and change it",
+			 (unsigned)geteuid());
+	return MHD_HTTP_FORBIDDEN;
+}
+
 /* NULL, or why the request is refused. */
 static const char *foreign(const struct gt_http_server *server, struct MHD_Connection *connection)
 {
@@ -204,6 +308,13 @@ static bool wait_for_more(struct reader *reader)
 	return !has_gone(reader, WAIT_MS) && !atomic_load(&reader->server->stopping);
 }
 
+static void pass_lines(struct reader *reader, const char *text, size_t bytes)
+{
+	uint64_t lines = reader->lines_left != UINT64_MAX ? gt_control_lines(text, bytes) : 0;
+
+	reader->lines_left -= lines < reader->lines_left ? lines : reader->lines_left;
+}
+
 static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t bytes)
 {
 	struct reader *reader = data;
@@ -220,6 +331,8 @@ static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t byt
 		reader->first_given += bytes;
 		return (ssize_t)bytes;
 	}
+	if (reader->lines_left == 0)
+		return MHD_CONTENT_READER_END_OF_STREAM;
 	for (;;) {
 		/* What a reader takes that has gone is lost to the next one. */
 		if ((reader->handle.file->flags & GT_CONTROL_WAITS) && has_gone(reader, 0))
@@ -227,15 +340,19 @@ static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t byt
 		got = gt_control_read(&reader->handle, buffer, bytes, &message);
 		if (got != GT_EAGAIN)
 			break;
+		if (!reader->follows)
+			return MHD_CONTENT_READER_END_OF_STREAM;
 		waited = true;
 		if (!wait_for_more(reader))
 			return MHD_CONTENT_READER_END_OF_STREAM;
 	}
 	if (waited)
 		MHD_set_connection_option(reader->connection, MHD_CONNECTION_OPTION_TIMEOUT,
-					  reader->server->idle_seconds);
+					  reader->server->limits.idle_ms / 1000);
 	if (got == 0)
 		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (got > 0)
+		pass_lines(reader, buffer, (size_t)got);
 	atomic_fetch_add(&reader->server->moved, 1);
 	return got > 0 ? (ssize_t)got : MHD_CONTENT_READER_END_WITH_ERROR;
 }
@@ -267,8 +384,11 @@ static int64_t read_first(struct reader *reader, struct gt_message *message)
 					      sizeof(reader->first) - reader->first_bytes, message);
 
 		if (got <= 0)
-			return got == 0 ? 1 : got;
+			return got == 0 || got == GT_EAGAIN ? 1 : got;
+		pass_lines(reader, reader->first + reader->first_bytes, (size_t)got);
 		reader->first_bytes += (size_t)got;
+		if (reader->lines_left == 0)
+			return 1;
 	}
 	return 0;
 }
@@ -278,6 +398,17 @@ static int64_t read_first(struct reader *reader, struct gt_message *message)
 static void give_way(void)
 {
 	setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, (id_t)gettid()) + NICE);
+}
+
+/* trace_pipe ends where it has given what is there, unless it is asked to go on by `?follow`. What is
+ * made for programs, in pages or blocks, goes on by itself. */
+static bool follows(const struct request *request, struct MHD_Connection *connection)
+{
+	if (!(request->node.file->flags & GT_CONTROL_WAITS))
+		return false;
+	return request->node.file->flags & GT_CONTROL_BINARY ||
+	       MHD_lookup_connection_value_n(connection, MHD_GET_ARGUMENT_KIND, "follow", 6, NULL,
+					     NULL) == MHD_YES;
 }
 
 static enum MHD_Result send_file(struct request *request, struct MHD_Connection *connection)
@@ -296,6 +427,10 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 	reader->server = server;
 	reader->connection = connection;
 	reader->socket = info != NULL ? info->connect_fd : -1;
+	reader->follows = follows(request, connection);
+	reader->lines_left = request->node.file->flags & GT_CONTROL_WAITS && !reader->follows
+				     ? gt_control_lines_there(&request->node)
+				     : UINT64_MAX;
 	reader->first_bytes = 0;
 	reader->first_given = 0;
 	/* The reader before may have gone a moment ago, and its thread not have seen it yet. */
@@ -308,8 +443,8 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 		free(reader);
 		return send_error(request, connection, state, &message);
 	}
-	/* A file that waits is answered at once, so that its client sees that it was heard. */
-	if (!(request->node.file->flags & GT_CONTROL_WAITS))
+	/* Who follows is answered at once, and sees that it was heard. */
+	if (!reader->follows)
 		state = read_first(reader, &message);
 	if (state < 0) {
 		end_reader(reader);
@@ -342,6 +477,19 @@ static bool wants_json(struct MHD_Connection *connection)
 	return json != NULL && (html == NULL || json < html);
 }
 
+/* What links of a page need that was asked for with `?token=`; else "". A wrong token, which somebody
+ * showed who needs none, stays out of the page. */
+static void carry_token(const struct gt_http_server *server, struct MHD_Connection *connection,
+			char *query, size_t room)
+{
+	const char *token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
+
+	if (token != NULL && gt_access_allows_token(&server->access, token, strlen(token)))
+		snprintf(query, room, "?token=%s", token);
+	else
+		query[0] = '\0';
+}
+
 static enum MHD_Result send_directory(struct request *request, struct MHD_Connection *connection,
 				      const char *url)
 {
@@ -349,16 +497,18 @@ static enum MHD_Result send_directory(struct request *request, struct MHD_Connec
 	const char *path = strlen(url) >= strlen(ROOT) ? url + strlen(ROOT) : "";
 	bool json = wants_json(connection);
 	size_t bytes = 0;
+	char query[GT_TOKEN_BYTES + 8];
 	char *page;
 
+	carry_token(server, connection, query, sizeof(query));
 	if (url[strlen(url) - 1] != '/') {
 		/* Links of the page are relative to it. */
-		char location[256];
+		char location[GT_TOKEN_BYTES + 256];
 
-		snprintf(location, sizeof(location), "%.200s/", url);
+		snprintf(location, sizeof(location), "%.200s/%s", url, query);
 		return send_words(connection, MHD_HTTP_MOVED_PERMANENTLY, location, NULL, location);
 	}
-	page = gt_index_make(&request->node, path, server->title, json, &bytes);
+	page = gt_index_make(&request->node, path, server->title, query, json, &bytes);
 	if (page == NULL)
 		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory", NULL,
 				  NULL);
@@ -454,9 +604,7 @@ static enum MHD_Result answer_directory(struct gt_http_server *server,
 		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED, message.text,
 				  "GET, HEAD", NULL);
 	if (error != 0)
-		return send_words(connection,
-				  error == GT_EEXIST ? MHD_HTTP_CONFLICT : status_of(error),
-				  message.text, NULL, NULL);
+		return send_words(connection, status_of(error), message.text, NULL, NULL);
 	response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	if (response == NULL)
 		return MHD_NO;
@@ -473,16 +621,29 @@ static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connectio
 	bool get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 	bool put = strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
 	bool make = strcmp(method, "MKCOL") == 0;
-	const char *refusal = foreign(server, connection);
+	struct gt_http_client *client = client_of(connection);
+	const char *refusal;
+	char why[256], query[GT_TOKEN_BYTES + 8], root[GT_TOKEN_BYTES + 32];
+	unsigned refused;
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_CONTENT_LENGTH);
 	struct gt_control_node node;
 	struct request *request;
 
-	if (refusal != NULL)
-		return send_words(connection, MHD_HTTP_FORBIDDEN, refusal, NULL, NULL);
+	if (client != NULL)
+		gt_http_client_enter(server->clients, client,
+				     put ? GT_HTTP_BODY_COMES : GT_HTTP_ANSWERED);
+	refused = refuse_client(server, connection, why, sizeof(why));
+	if (refused != 0)
+		return send_refusal(connection, refused, why);
+	if ((refusal = ambiguous(connection)) != NULL)
+		return send_refusal(connection, MHD_HTTP_BAD_REQUEST, refusal);
+	if ((refusal = foreign(server, connection)) != NULL)
+		return send_refusal(connection, MHD_HTTP_FORBIDDEN, refusal);
+	carry_token(server, connection, query, sizeof(query));
+	snprintf(root, sizeof(root), ROOT "%s", query);
 	if (strcmp(url, "/") == 0 || strcmp(url, "/ftrace") == 0)
-		return get ? send_words(connection, MHD_HTTP_MOVED_PERMANENTLY, ROOT, NULL, ROOT)
+		return get ? send_words(connection, MHD_HTTP_MOVED_PERMANENTLY, ROOT, NULL, root)
 			   : send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 					"this is a directory", "GET, HEAD", NULL);
 	if ((make || strcmp(method, "DELETE") == 0) &&
@@ -539,6 +700,9 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
 		*upload_bytes = 0; /* a GET's body means nothing */
 		return MHD_YES;
 	}
+	if (client_of(connection) != NULL)
+		gt_http_client_enter(request->server->clients, client_of(connection),
+				     GT_HTTP_ANSWERED);
 	if (request->put)
 		return answer_put(request, connection, strcmp(method, "PUT") == 0);
 	return answer_get(request, connection, url, strcmp(method, "HEAD") == 0);
@@ -547,17 +711,32 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
 static void completed(void *data, struct MHD_Connection *connection, void **context,
 		      enum MHD_RequestTerminationCode code)
 {
+	struct gt_http_server *server = data;
 	struct request *request = *context;
 
-	(void)data;
-	(void)connection;
 	(void)code;
+	if (client_of(connection) != NULL)
+		gt_http_client_enter(server->clients, client_of(connection), GT_HTTP_IDLE);
 	if (request == NULL)
 		return;
 	atomic_fetch_sub(&request->server->active, 1);
 	free(request->body);
 	free(request);
 	*context = NULL;
+}
+
+/* Before a connection's thread begins, and behind its end, in the server's thread. */
+static void connected(void *data, struct MHD_Connection *connection, void **context,
+		      enum MHD_ConnectionNotificationCode code)
+{
+	struct gt_http_server *server = data;
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED && info != NULL)
+		*context = gt_http_clients_add(server->clients, info->connect_fd);
+	else if (code == MHD_CONNECTION_NOTIFY_CLOSED && *context != NULL)
+		gt_http_clients_remove(server->clients, *context);
 }
 
 /* %41 becomes A. What would hide the rest of the path (%00) becomes a byte that no path has. */
@@ -576,30 +755,50 @@ static int no_memory(struct gt_message *message)
 	return GT_ENOMEM;
 }
 
+static unsigned or_else(unsigned value, unsigned otherwise)
+{
+	return value != 0 ? value : otherwise;
+}
+
 int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server_out,
 		 struct gt_message *message)
 {
-	struct gt_address address;
-	struct gt_http_server *server;
-	int error = gt_address_parse(options->address != NULL ? options->address
-							      : GT_HTTP_DEFAULT_ADDRESS,
-				     &address, message);
+	struct gt_http_server *server = calloc(1, sizeof(*server));
+	int error;
 
-	if (error != 0)
-		return error;
-	server = calloc(1, sizeof(*server));
 	if (server == NULL)
 		return no_memory(message);
-	server->connections = options->connections != 0 ? options->connections : 64;
-	server->idle_seconds = options->idle_seconds != 0 ? options->idle_seconds : 30;
-	server->socket = gt_address_listen(&address, server->bound, &server->any_address, message);
-	if (server->socket < 0) {
+	server->limits = (struct gt_http_limits){
+		.connections = or_else(options->connections, 64),
+		.head_ms = 1000 * or_else(options->head_seconds, 10),
+		.body_ms = 1000 * or_else(options->body_seconds, 30),
+		.idle_ms = 1000 * or_else(options->idle_seconds, 30),
+	};
+	error = gt_address_parse(options->address != NULL ? options->address
+							  : GT_HTTP_DEFAULT_ADDRESS,
+				 &server->address, message);
+	if (error == 0)
+		error = gt_access_init(&server->access, options->allow_users, options->token_file,
+				       message);
+	if (error == 0) {
+		server->socket =
+			gt_address_listen(&server->address, gt_access_is_open(&server->access),
+					  server->bound, &server->any_address, message);
+		if (server->socket >= 0) {
+			if (server->address.path[0] != '\0')
+				snprintf(server->place, sizeof(server->place), "unix:%s",
+					 server->address.path);
+			else
+				snprintf(server->place, sizeof(server->place), "http://%s/ftrace/",
+					 server->bound);
+			*server_out = server;
+			return 0;
+		}
 		error = server->socket;
-		free(server);
-		return error;
+		gt_access_fini(&server->access);
 	}
-	*server_out = server;
-	return 0;
+	free(server);
+	return error;
 }
 
 int gt_http_start(struct gt_http_server *server, struct gt_control_target *control,
@@ -611,20 +810,24 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
 
 	server->control = control;
 	server->title = strdup(title);
-	if (server->title == NULL)
+	server->clients = gt_http_clients_create(&server->limits);
+	if (server->title == NULL || server->clients == NULL)
 		return no_memory(message);
 	/* Signals are for the thread that started us: Ctrl-C must not end up in a server's thread.
 	 */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	/* Connections above the limit are answered, or make another one end: they come in. */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
 			MHD_USE_ITC,
 		0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, server->socket,
-		MHD_OPTION_CONNECTION_LIMIT, server->connections, MHD_OPTION_CONNECTION_TIMEOUT,
-		server->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-		MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
-		unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_LIMIT, 2 * server->limits.connections,
+		MHD_OPTION_CONNECTION_TIMEOUT, server->limits.idle_ms / 1000,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+		connected, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	error = errno;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (server->daemon != NULL)
@@ -635,7 +838,7 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
 
 const char *gt_http_address(const struct gt_http_server *server)
 {
-	return server->bound;
+	return server->place;
 }
 
 void gt_http_close(struct gt_http_server *server, unsigned grace_ms)
@@ -657,7 +860,11 @@ void gt_http_close(struct gt_http_server *server, unsigned grace_ms)
 		atomic_store(&server->stopping, true);
 		MHD_stop_daemon(server->daemon);
 	}
+	if (server->clients != NULL)
+		gt_http_clients_destroy(server->clients);
 	close(server->socket);
+	gt_address_leave(&server->address);
+	gt_access_fini(&server->access);
 	free(server->title);
 	free(server);
 }

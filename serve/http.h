@@ -4,32 +4,37 @@
  * POST as its `>>`. A thread a connection (libmicrohttpd), so that a reader that stalls or vanishes
  * holds up nobody but itself; nothing is kept in memory but a block a connection.
  *
- * Refused: hosts and origins that are not this machine's (a web page must not drive a tracer), what
- * is not in the table, values that the table refuses, more than a number of connections.
+ * Refused: users that may not (serve/access.h), hosts and origins that are not this machine's (a web
+ * page must not drive a tracer), requests that could be read in two ways, what is not in the table,
+ * values that the table refuses, more than a number of connections (serve/http_clients.h).
  */
 #ifndef GT_SERVE_HTTP_H
 #define GT_SERVE_HTTP_H
 
 #include <stddef.h>
 #include <graftrace/error.h>
-#include "core/view/control.h"
+#include "core/control/control.h"
 
 #define GT_HTTP_DEFAULT_ADDRESS "127.0.0.1:9090"
 
 struct gt_http_server;
 
 struct gt_http_options {
-	size_t size;	       /* sizeof(struct gt_http_options): room to grow */
-	const char *address;   /* ADDRESS:PORT, [ADDRESS]:PORT, :PORT or PORT; NULL = the default;
-				* port   0 = any that is free */
-	unsigned connections;  /* at most at a time; 0 = 64 */
-	unsigned idle_seconds; /* a connection without progress is closed; 0 = 30 */
+	size_t size;		 /* sizeof(struct gt_http_options): room to grow */
+	const char *address;	 /* as gt_address_parse takes it; NULL = the default; port 0 = any
+				* that is free */
+	unsigned connections;	 /* at most at a time; 0 = 64 */
+	unsigned idle_seconds;	 /* a connection without progress is closed; 0 = 30 */
+	unsigned head_seconds;	 /* the first request's head is whole by then; 0 = 10 */
+	unsigned body_seconds;	 /* a request's body is whole by then; 0 = 30 */
+	const char *allow_users; /* besides this user and root; as gt_access_init takes it */
+	const char *token_file;	 /* likewise */
 };
 
 /*
  * Binds, so that it is known whether that works before anything is traced; who connects already
- * waits. GT_EINVAL: not an address; GT_EBUSY: the port is in use; GT_EPERM: the system does not
- * allow it; GT_EIO; GT_ENOMEM.
+ * waits. GT_EINVAL: not an address, no such user, no token; GT_EBUSY: the address is in use;
+ * GT_EPERM: the system does not allow it, or others can read the token; GT_EIO; GT_ENOMEM.
  */
 int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server,
 		 struct gt_message *message);
@@ -42,7 +47,8 @@ int gt_http_open(const struct gt_http_options *options, struct gt_http_server **
 int gt_http_start(struct gt_http_server *server, struct gt_control_target *control,
 		  const char *title, struct gt_message *message);
 
-/* Where it listens: "127.0.0.1:9090", with the port that was given. Lives as long as the server. */
+/* Where it listens, for people: "http://127.0.0.1:9090/ftrace/" with the port that was given, or
+ * "unix:PATH". Lives as long as the server. */
 const char *gt_http_address(const struct gt_http_server *server);
 
 /* Takes no new connections; answers that are under way go on until nothing was sent for grace_ms,

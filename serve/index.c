@@ -82,7 +82,7 @@ static void make_json(FILE *to, const struct gt_control_node *directory, const c
 }
 
 static void make_html(FILE *to, const struct gt_control_node *directory, const char *path,
-		      const char *title)
+		      const char *title, const char *query)
 {
 	struct gt_control_entry entry;
 
@@ -101,7 +101,8 @@ static void make_html(FILE *to, const struct gt_control_node *directory, const c
 	put_html(to, title);
 	fputs("</p>\n<table><tr><th>file</th><th></th><th>what it is for</th></tr>\n", to);
 	if (path[0] != '\0')
-		fputs("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n", to);
+		fprintf(to, "<tr><td><a href=\"../%s\">../</a></td><td></td><td></td></tr>\n",
+			query);
 	for (uint32_t i = 0; gt_control_list(directory, i, &entry) == 0; i++) {
 		const struct gt_control_file *file = entry.node.file;
 		const char *slash = file == NULL ? "/" : "";
@@ -113,7 +114,7 @@ static void make_html(FILE *to, const struct gt_control_node *directory, const c
 		    ((access & GT_CONTROL_READ) && !(file->flags & GT_CONTROL_ACTS))) {
 			fputs("<a href=\"", to);
 			put_html(to, entry.name);
-			fprintf(to, "%s\">", slash);
+			fprintf(to, "%s%s\">", slash, query);
 			put_html(to, entry.name);
 			fprintf(to, "%s</a>", slash);
 		} else {
@@ -132,7 +133,7 @@ static void make_html(FILE *to, const struct gt_control_node *directory, const c
 }
 
 char *gt_index_make(const struct gt_control_node *directory, const char *path, const char *title,
-		    bool json, size_t *bytes)
+		    const char *query, bool json, size_t *bytes)
 {
 	char *page = NULL;
 	FILE *to = open_memstream(&page, bytes);
@@ -142,7 +143,7 @@ char *gt_index_make(const struct gt_control_node *directory, const char *path, c
 	if (json)
 		make_json(to, directory, path, title);
 	else
-		make_html(to, directory, path, title);
+		make_html(to, directory, path, title, query);
 	if (fclose(to) != 0) {
 		free(page);
 		return NULL;

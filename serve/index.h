@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "core/view/control.h"
+#include "core/control/control.h"
 
-/* The page of `path` ("" or "options/"), NUL-terminated and malloc'ed: the caller frees. NULL: no
- * memory. */
+/* The page of `path` ("" or "options/"), NUL-terminated and malloc'ed: the caller frees. query: what
+ * its links end in ("?token=…", or ""). NULL: no memory. */
 char *gt_index_make(const struct gt_control_node *directory, const char *path, const char *title,
-		    bool json, size_t *bytes);
+		    const char *query, bool json, size_t *bytes);
 
 #endif

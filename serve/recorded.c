@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/message.h"
-#include "core/view/raw.h"
+#include "core/trace/message.h"
+#include "core/text/raw.h"
 #include "port/host/memory.h"
 #include "serve/recorded_stats.h"
 #include "serve/text_reader.h"

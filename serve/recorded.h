@@ -6,7 +6,7 @@
 #ifndef GT_SERVE_RECORDED_H
 #define GT_SERVE_RECORDED_H
 
-#include "core/view/control.h"
+#include "core/control/control.h"
 #include "read/recording.h"
 
 struct gt_recorded;

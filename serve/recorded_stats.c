@@ -2,8 +2,8 @@
 /* See recorded_stats.h. A record is its CPU's, a thread's losses are those of its last CPU. */
 #include "serve/recorded_stats.h"
 
-#include "core/view/merge.h"
-#include "core/view/message.h"
+#include "core/trace/merge.h"
+#include "core/trace/message.h"
 #include "port/host/memory.h"
 
 #define CPUS (GT_FILTER_CPU_WORDS * 64)

@@ -4,8 +4,8 @@
 #define GT_SERVE_RECORDED_STATS_H
 
 #include <pthread.h>
-#include "core/view/control.h"
-#include "core/view/filter.h"
+#include "core/control/control.h"
+#include "core/trace/filter.h"
 
 struct gt_recorded_count {
 	uint64_t records, overrun, dropped;

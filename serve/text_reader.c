@@ -7,8 +7,8 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "core/view/message.h"
-#include "core/view/text.h"
+#include "core/trace/message.h"
+#include "core/text/text.h"
 #include "port/host/memory.h"
 
 struct gt_text_reader {

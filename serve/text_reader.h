@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of a target for the rows `trace` and `trace_pipe`: core/view/text.h with memory from the
+ * The text of a target for the rows `trace` and `trace_pipe`: core/text/text.h with memory from the
  * heap. A reader belongs to one thread at a time; readers of one target may be in different threads
  * if the target's operations allow that.
  */
@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "core/view/control.h"
-#include "core/view/filter.h"
-#include "core/view/merge.h"
-#include "core/view/target.h"
+#include "core/control/control.h"
+#include "core/trace/filter.h"
+#include "core/trace/merge.h"
+#include "core/trace/target.h"
 
 struct gt_text_reader;
 

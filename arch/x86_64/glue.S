@@ -4,6 +4,7 @@
  * registers only: the agent's C is compiled without vector registers), aligns the stack.
  */
 #include "arch/x86_64/clock.h"
+#include "arch/x86_64/unwind.h"
 #include "core/record/layout.h"
 
 #ifdef GT_KERNEL
@@ -50,6 +51,37 @@
 	.endm
 #endif
 
+	/* rbp, as the last of the words that are pushed, and then as what frames are found by. */
+	.macro SAVE_FRAME
+	STACK_PUSH %rbp
+	mov %rsp, %rbp
+	RULES_BY_FRAME
+	.endm
+	.macro RESTORE_FRAME
+	RULES_BY_STACK
+	STACK_POP %rbp
+	RULES_FRAME_RESTORED
+	.endm
+	.macro SAVE_OTHERS
+	STACK_PUSH %rsi
+	STACK_PUSH %rdi
+	STACK_PUSH %r8
+	STACK_PUSH %r9
+	STACK_PUSH %r10
+	STACK_PUSH %r11
+	.endm
+	.macro RESTORE_ALL
+	STACK_POP %r11
+	STACK_POP %r10
+	STACK_POP %r9
+	STACK_POP %r8
+	STACK_POP %rdi
+	STACK_POP %rsi
+	STACK_POP %rdx
+	STACK_POP %rcx
+	STACK_POP %rax
+	.endm
+
 	/*
 	 * in: rax = kind, rcx = reserved place or 0, rdx = function * 32
 	 * stack: 0 rdx 8 rcx 16 rax | 24 stub + 5 | 32 slot
@@ -58,14 +90,9 @@
 	.hidden gt_glue_entry
 	.p2align 4
 gt_glue_entry:
-	push %rsi
-	push %rdi
-	push %r8
-	push %r9
-	push %r10
-	push %r11
-	push %rbp
-	mov %rsp, %rbp
+	ENTRY_RULES 3
+	SAVE_OTHERS
+	SAVE_FRAME
 	lea 88(%rsp), %rdi
 	mov %rdx, %rsi
 	shr $5, %rsi
@@ -75,16 +102,8 @@ gt_glue_entry:
 	call gt_agent_entry		/* (slot, function, hole, kind): 1 traced, 0 not */
 	LEAVE_SLOW_HALF
 	cmp $1, %eax			/* CF = not traced; pops leave the flags */
-	pop %rbp
-	pop %r11
-	pop %r10
-	pop %r9
-	pop %r8
-	pop %rdi
-	pop %rsi
-	pop %rdx
-	pop %rcx
-	pop %rax
+	RESTORE_FRAME
+	RESTORE_ALL
 #ifdef GT_KERNEL
 	jc 1f
 	LEAVE_TRACED
@@ -101,14 +120,9 @@ gt_glue_entry:
 	.hidden gt_glue_exit
 	.p2align 4
 gt_glue_exit:
-	push %rsi
-	push %rdi
-	push %r8
-	push %r9
-	push %r10
-	push %r11
-	push %rbp
-	mov %rsp, %rbp
+	EXIT_RULES 3
+	SAVE_OTHERS
+	SAVE_FRAME
 	lea 80(%rsp), %rdi
 	mov 80(%rsp), %esi
 	shr $1, %esi
@@ -117,16 +131,8 @@ gt_glue_exit:
 	call gt_agent_exit		/* (slot, function, hole): the real return address */
 	LEAVE_SLOW_HALF
 	mov %rax, 80(%rsp)
-	pop %rbp
-	pop %r11
-	pop %r10
-	pop %r9
-	pop %r8
-	pop %rdi
-	pop %rsi
-	pop %rdx
-	pop %rcx
-	pop %rax
+	RESTORE_FRAME
+	RESTORE_ALL
 	ret
 
 	/*
@@ -139,44 +145,49 @@ gt_glue_exit:
 	.hidden gt_glue_hook
 	.p2align 4
 gt_glue_hook:
-	push %rbp
-	push %rbx
-	push %r11
-	push %r10
-	push %r9
-	push %r8
-	push %rdi
-	push %rsi
-	push %rdx
-	push %rcx
-	push %rax
+	ENTRY_RULES 0
+	STACK_PUSH %rbp
+	STACK_PUSH %rbx
+	STACK_PUSH %r11
+	STACK_PUSH %r10
+	STACK_PUSH %r9
+	STACK_PUSH %r8
+	STACK_PUSH %rdi
+	STACK_PUSH %rsi
+	STACK_PUSH %rdx
+	STACK_PUSH %rcx
+	STACK_PUSH %rax
 	mov %rsp, %rbp
+	RULES_BY_FRAME (10 * 8), (9 * 8)
 	mov %rsp, %rdi
 	and $-16, %rsp
 	cld
 	call gt_agent_hook
 	mov %rbp, %rsp
 	test %eax, %eax
-	pop %rax
-	pop %rcx
-	pop %rdx
-	pop %rsi
-	pop %rdi
-	pop %r8
-	pop %r9
-	pop %r10
-	pop %r11
-	pop %rbx
-	pop %rbp
+	RULES_BY_STACK
+	STACK_POP %rax
+	STACK_POP %rcx
+	STACK_POP %rdx
+	STACK_POP %rsi
+	STACK_POP %rdi
+	STACK_POP %r8
+	STACK_POP %r9
+	STACK_POP %r10
+	STACK_POP %r11
+	STACK_POP %rbx
+	STACK_POP %rbp
+	RULES_FRAME_RESTORED
 	jnz 1f
 	ret
-1:	lea 16(%rsp), %rsp
+1:	lea 16(%rsp), %rsp		/* now at the slot itself */
 	ret
 
 	.globl gt_arch_clock
 	.hidden gt_arch_clock
 	.p2align 4
 gt_arch_clock:
+	ENTRY_RULES 0
 	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
@@ -196,5 +207,6 @@ gt_arch_clear_words:
 	xor %eax, %eax
 	rep stosq
 	ret
+	NO_RULES
 
 	.section .note.GNU-stack, "", @progbits

@@ -16,12 +16,20 @@
  *     would. A nested writer may have opened another sub-buffer, or none, or changed the tracer: a
  *     place of ours stays ours, and the cursor of a tracer that is not the chosen one is 0.
  *  B. a frame is reserved by one instruction (add to TOP) while its slot is ~0 ("in flight"), the slot
- *     is stored last of its fields that matter. Popping stores ~0 first, then moves TOP. A nested entry
- *     that meets ~0 takes the slow path, which passes over it.
+ *     is stored last of its fields that matter. Popping moves TOP first, then stores ~0: a top that is
+ *     ~0 is a push, whose record is there. A nested entry stands on it as on any other, since every
+ *     slot lies below ~0; the slow half passes over it, or takes it off with the frame beneath it.
  *  C. nested calls leave TOP as they found it and never move a frame array under a running context but
- *     once, when it outgrows its first few frames (then the slow path of the return repairs it).
+ *     twice, when it outgrows its first and its second one (then the slow path of the return repairs it).
+ *  W. a handler may fork, and the child, whose block fork has wiped, returns from it to the middle of a
+ *     straight line. No mode and no owner lead the next call to the slow path; the one that goes on must not
+ *     fault. A wiped cursor is no place (A). Frames are reached from TOP by addresses relative to the
+ *     block, so a TOP of 0, or of one frame, is the block's own middle (GT_THREAD_SCRAP), which nobody
+ *     reads before the block is made anew. Other pointers are loaded once, and looked at before or with what
+ *     is wiped with them.
  */
 #include "arch/x86_64/clock.h"
+#include "arch/x86_64/unwind.h"
 #include "core/record/layout.h"
 
 #ifdef GT_KERNEL
@@ -65,13 +73,19 @@
 	jne otherwise
 /* The same before SAVE, keeping all registers. */
 #define CHECK_OWNER_OF_STOP(otherwise)		\
-	push %rax;				\
+	STACK_PUSH %rax;			\
 	mov %fs:0, %rax;			\
 	cmp T(GT_THREAD_OWNER), %rax;		\
-	pop %rax;				\
+	STACK_POP %rax;				\
 	jne otherwise
 #endif
 #define T(field)      %gs:(field)
+/* A field of a frame that TOP has led to. */
+#ifdef GT_KERNEL
+#define F(field, frame) (field)(frame)
+#else
+#define F(field, frame) %gs:(GT_THREAD_SCRAP + (field))(frame)
+#endif
 
 	.section .gt_hot, "ax", @progbits
 	.p2align 6
@@ -81,14 +95,14 @@ gt_hot_start:
 
 	/* stack after it: 0 rdx 8 rcx 16 rax | 24 stub + 5 | 32 slot */
 	.macro SAVE
-	push %rax
-	push %rcx
-	push %rdx
+	STACK_PUSH %rax
+	STACK_PUSH %rcx
+	STACK_PUSH %rdx
 	.endm
 	.macro RESTORE
-	pop %rdx
-	pop %rcx
-	pop %rax
+	STACK_POP %rdx
+	STACK_POP %rcx
+	STACK_POP %rax
 	.endm
 
 	/*
@@ -101,7 +115,7 @@ gt_hot_start:
 	mov T(GT_THREAD_TOP), %rdx
 	cmp T(GT_THREAD_FLOOR), %rcx
 	jb entry_slow
-	cmp GT_FRAME_SLOT(%rdx), %rcx
+	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jae entry_not_below
 	cmp T(GT_THREAD_LIMIT), %rdx
 	jae entry_limit
@@ -131,7 +145,7 @@ entry_maybe_stub_\name:
 #else
 entry_maybe_stub_\name:
 	/* The return address ends like a stub's return point: look whether it is one. */
-	push %rsi
+	STACK_PUSH %rsi
 	mov REGION(GT_REGION_STATE), %rdx
 	mov GT_STATE_REGION_COUNT(%rdx), %esi
 	add $GT_STATE_REGIONS, %rdx
@@ -143,9 +157,10 @@ entry_maybe_stub_\name:
 	add (%rdx), %rax
 	add $16, %rdx
 	jmp 1b
-2:	pop %rsi
+2:	STACK_POP %rsi
 	jmp entry_goes_on_\name
-3:	pop %rsi
+	PUSHED 4
+3:	STACK_POP %rsi
 	jmp entry_slow
 #endif
 	.endm
@@ -170,6 +185,7 @@ entry_general:
 	.p2align 5
 gt_hot_entry:
 #endif
+	ENTRY_RULES 0
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne entry_other
 	SAVE
@@ -184,11 +200,11 @@ gt_hot_entry:
 	mov %rdx, (%rcx)			/* … store */
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
 	mov T(GT_THREAD_TOP), %rcx
-	mov %rdx, GT_FRAME_WORD(%rcx)
+	mov %rdx, F(GT_FRAME_WORD, %rcx)
 	mov T(GT_THREAD_HIGH), %rax
-	mov %rax, GT_FRAME_HIGH(%rcx)		/* and the epoch, no flags */
+	mov %rax, F(GT_FRAME_HIGH, %rcx)		/* and the epoch, no flags */
 	lea 32(%rsp), %rdx
-	mov %rdx, GT_FRAME_SLOT(%rcx)
+	mov %rdx, F(GT_FRAME_SLOT, %rcx)
 	RESTORE
 #ifdef GT_KERNEL
 	LEAVE_TRACED
@@ -220,6 +236,7 @@ entry_other:
 	je entry_below_notrace
 	SAVE
 	jmp entry_slow
+	PUSHED 0
 #ifdef GT_KERNEL
 1:	LEAVE_UNTRACED
 #else
@@ -230,10 +247,13 @@ entry_stopped:
 	jnz 1f
 	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
 	je 1f
-	push %rax
+	STACK_PUSH %rax
 	mov T(GT_THREAD_LOST_FULL), %rax
+	test %rax, %rax				/* W */
+	jz 2f
 	incq (%rax)
-	pop %rax
+2:
+	STACK_POP %rax
 	stc
 	ret
 1:	stc
@@ -246,6 +266,7 @@ entry_not_mine:
 	/* Below a function of set_graph_notrace, if that is still what runs: a longjmp may have left it,
 	 * or another stack have taken over. */
 	.p2align 4
+	PUSHED 0
 entry_below_notrace:
 	SAVE
 	CHECK_OWNER(entry_slow)
@@ -253,13 +274,14 @@ entry_below_notrace:
 	mov T(GT_THREAD_TOP), %rdx
 	cmp T(GT_THREAD_FLOOR), %rcx
 	jb entry_slow
-	cmp GT_FRAME_SLOT(%rdx), %rcx
+	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jae entry_slow
 	RESTORE
 	LEAVE_UNTRACED
 
 /* tracer function_graph with tracing_thresh: nothing is written until a long call returns */
 	.p2align 4
+	PUSHED 0
 entry_threshold:
 	SAVE
 	CHECK_GRAPH_ENTRY threshold
@@ -269,18 +291,19 @@ entry_threshold:
 	or %rax, %rdx
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
 	mov T(GT_THREAD_TOP), %rax
-	mov %rdx, GT_FRAME_WORD(%rax)
-	mov %ecx, GT_FRAME_HIGH(%rax)
+	mov %rdx, F(GT_FRAME_WORD, %rax)
+	mov %ecx, F(GT_FRAME_HIGH, %rax)
 	mov T(GT_THREAD_EPOCH), %ecx
 	or $GT_FRAME_THRESHOLD, %ecx
-	mov %ecx, GT_FRAME_EPOCH(%rax)
+	mov %ecx, F(GT_FRAME_EPOCH, %rax)
 	lea 32(%rsp), %rdx
-	mov %rdx, GT_FRAME_SLOT(%rax)
+	mov %rdx, F(GT_FRAME_SLOT, %rax)
 	RESTORE
 	LEAVE_TRACED
 
 /* tracer function: the entry and its caller, two words; the return is left alone */
 	.p2align 4
+	PUSHED 0
 entry_function:
 	SAVE
 	CHECK_OWNER(entry_slow)
@@ -299,6 +322,7 @@ entry_function:
 
 /* A function of set_graph_function: from outside it goes in by the slow path, inside it is one as all. */
 	.p2align 4
+	PUSHED 0
 gt_hot_entry_root:
 	testl $GT_STOP_OUTSIDE, T(GT_THREAD_STOP)
 	jz 1f
@@ -307,15 +331,16 @@ gt_hot_entry_root:
 	SAVE
 	mov $GT_ENTRY_ROOT, %eax
 	jmp entry_slow_kind
+	PUSHED 0
 1:
 #ifdef GT_KERNEL
 	jmp gt_hot_entry
 #else
 	/* a block that is not this thread's: outside or not is not known from it */
-	push %rax
+	STACK_PUSH %rax
 	mov %fs:0, %rax
 	cmp T(GT_THREAD_OWNER), %rax
-	pop %rax
+	STACK_POP %rax
 	je gt_hot_entry
 	SAVE
 	mov $GT_ENTRY_ROOT, %eax
@@ -324,23 +349,32 @@ gt_hot_entry_root:
 
 /* A function whose return address must stay where it is. */
 	.p2align 4
+	PUSHED 0
 gt_hot_entry_only:
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz 1f
 2:	SAVE
-	mov $GT_ENTRY_ONLY, %eax
+3:	mov $GT_ENTRY_ONLY, %eax
 	jmp entry_slow_kind
+	PUSHED 0
 1:
 #ifdef GT_KERNEL
 	LEAVE_UNTRACED
 #else
 	CHECK_OWNER_OF_STOP(2b)
+	SAVE
+	mov 32(%rsp), %eax			/* perhaps a stub's return point, which has to go */
+	sub $21, %eax
+	test $31, %al
+	jz 3b
+	RESTORE
 	stc
 	ret
 #endif
 
 /* A function with a trigger: whatever is stopped, the slow path looks what is to happen. */
 	.p2align 4
+	PUSHED 0
 gt_hot_entry_trigger:
 	SAVE
 	mov $GT_ENTRY_TRIGGER, %eax
@@ -348,6 +382,7 @@ gt_hot_entry_trigger:
 
 /* A function of set_graph_notrace: for function_graph a frame of its own that no record tells of. */
 	.p2align 4
+	PUSHED 0
 gt_hot_entry_notrace:
 	testl $(GT_STOP_CAUSES & ~(GT_STOP_OUTSIDE | GT_STOP_FULL)), T(GT_THREAD_STOP)
 	jnz 1f
@@ -360,10 +395,12 @@ gt_hot_entry_notrace:
 	SAVE
 	mov $GT_ENTRY_NOTRACE, %eax
 	jmp entry_slow_kind
+	PUSHED 0
 1:	jmp gt_hot_entry
 
 /* A function that is patched for the stack traces of others (GT_MODE_STACK). */
 	.p2align 4
+	PUSHED 0
 gt_hot_entry_silent:
 	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
 	jnz 1f
@@ -376,6 +413,22 @@ gt_hot_entry_silent:
 	mov $GT_ENTRY_SILENT, %eax
 	jmp entry_slow_kind
 
+#ifndef GT_KERNEL
+/* One that no filter names, among others that are in stack traces, and that needs its real return
+ * address: nothing is to do unless a stub's return point is there. */
+	.p2align 4
+	PUSHED 0
+gt_hot_entry_nothing:
+	SAVE
+	mov 32(%rsp), %eax
+	sub $21, %eax
+	test $31, %al
+	mov $GT_ENTRY_NOTHING, %eax		/* leaves the flags */
+	jz entry_slow_kind
+	RESTORE
+	LEAVE_UNTRACED
+#endif
+
 /*
  * gt_hot_exit: a stub jumps here after its function's body returned.
  * stack: 0 function << 1 | 1, in the slot that held the stub's return point
@@ -387,15 +440,16 @@ exit_general:					/* from hot_kernel.S, which has put it there */
 #else
 gt_hot_exit:
 #endif
+	EXIT_RULES 0
 	SAVE					/* 24(%rsp): the slot */
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne exit_stopped
 exit_goes_on:
 	lea 24(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
-	cmp GT_FRAME_SLOT(%rdx), %rcx
+	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jne exit_slow
-	mov GT_FRAME_EPOCH(%rdx), %eax
+	mov F(GT_FRAME_EPOCH, %rdx), %eax
 	cmp T(GT_THREAD_EPOCH), %eax
 	jne exit_flags
 	mov $8, %ecx
@@ -409,8 +463,8 @@ exit_goes_on:
 	mov %rax, (%rcx)
 exit_pop:
 	mov T(GT_THREAD_TOP), %rdx
-	movq $-1, GT_FRAME_SLOT(%rdx)
-	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	movq $-1, F(GT_FRAME_SLOT, %rdx)
 	lea 24(%rsp), %rdx
 	TO_MIRROR(%rdx)
 	mov (%rdx), %rax
@@ -419,8 +473,11 @@ exit_pop:
 	ret
 
 	/* What is unlikely. */
+	ENTRY_RULES 3
 	MAYBE_STUB graph
+	PUSHED 3
 	MAYBE_STUB threshold
+	EXIT_RULES 3
 
 	/* Something is stopped. Lack of room and being outside are the entries' business. No mode: a block
 	 * that fork wiped, or that has to read its settings. Tracing off, or another tracer's mode: the frame
@@ -432,6 +489,7 @@ exit_stopped:
 	je exit_profile_graph
 	testl $(0xff << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jz exit_slow
+	CHECK_OWNER(exit_slow)			/* the function may have set %gs, and these are its own bytes */
 	mov T(GT_THREAD_STOP), %eax
 	and $(0xff000000 | GT_STOP_HOST * 0xff), %eax
 	cmp $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), %eax
@@ -444,9 +502,9 @@ exit_stopped:
 	je exit_slow
 	lea 24(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
-	cmp GT_FRAME_SLOT(%rdx), %rcx
+	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jne exit_slow
-	testb $~GT_FRAME_THRESHOLD, GT_FRAME_EPOCH(%rdx)
+	testb $~GT_FRAME_THRESHOLD, F(GT_FRAME_EPOCH, %rdx)
 	jnz exit_slow
 	orq $GT_RESUME_MISSED, T(GT_THREAD_RESUME)
 	movb $0, T(GT_THREAD_STOP + 3)
@@ -465,9 +523,9 @@ exit_flags:
 	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
-	mov GT_FRAME_HIGH(%rcx), %edx
+	mov F(GT_FRAME_HIGH, %rcx), %edx
 	shl $32, %rdx
-	mov GT_FRAME_WORD(%rcx), %ecx
+	mov F(GT_FRAME_WORD, %rcx), %ecx
 	or %rcx, %rdx
 	sub %rdx, %rax
 	cmp T(GT_THREAD_THRESHOLD), %rax
@@ -487,32 +545,42 @@ exit_long:
 	lea 24(%rcx), %rax
 	test %rax, T(GT_THREAD_INSIDE)		/* the last of the four */
 	jz exit_slow_hole4
-	push %rsi
+	STACK_PUSH %rsi
 	mov %rdx, %rsi
 	READ_CLOCK
 	cmp T(GT_THREAD_HIGH), %edx
 	jne exit_long_high
-	cmp GT_FRAME_HIGH(%rsi), %edx		/* the entry's half is a handler's: gt_frame_start */
+	cmp F(GT_FRAME_HIGH, %rsi), %edx		/* the entry's half is a handler's: gt_frame_start */
 	jb exit_long_high
 	movabs $GT_LONG_RETURN_WORD, %rdx
 	mov %rdx, (%rcx)
-	mov GT_FRAME_WORD(%rsi), %edx		/* the entry's clock */
+	mov F(GT_FRAME_WORD, %rsi), %edx		/* the entry's clock */
 	mov %edx, 16(%rcx)
-	mov GT_FRAME_HIGH(%rsi), %edx
+	mov F(GT_FRAME_HIGH, %rsi), %edx
 	mov %edx, 20(%rcx)
 	mov T(GT_THREAD_CONTEXT), %rdx		/* the depth: frame - frames, without the sentinel */
+#ifdef GT_KERNEL
 	sub GT_CONTEXT_FRAMES(%rdx), %rsi
 	shr $GT_FRAME_SHIFT, %rsi
 	dec %rsi
+#else
+	test %rdx, %rdx				/* W */
+	jz exit_long_high
+	add T(GT_THREAD_SELF), %rsi
+	sub GT_CONTEXT_FRAMES(%rdx), %rsi
+	add $(GT_THREAD_SCRAP - GT_FRAME_BYTES), %rsi
+	shr $GT_FRAME_SHIFT, %rsi
+#endif
 	mov %rsi, 24(%rcx)
 	mov 32(%rsp), %rdx
 	shl $32, %rdx
 	or %rdx, %rax
 	mov %rax, 8(%rcx)
-	pop %rsi
+	STACK_POP %rsi
 	jmp exit_pop
+	PUSHED 4
 exit_long_high:
-	pop %rsi
+	STACK_POP %rsi
 exit_slow_hole4:
 	or $3, %rcx				/* three more words than one */
 exit_slow_hole:
@@ -520,10 +588,11 @@ exit_slow_hole:
 
 	/* The slot is at or above the top's: a tail call (same slot, and the return address is the stub's
 	 * of the top's function, in this region): return of the old and entry of the new, one stamp. */
+	ENTRY_RULES 3
 entry_not_below:
-	cmp GT_FRAME_SLOT(%rdx), %rcx
+	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jne entry_slow
-	mov GT_FRAME_EPOCH(%rdx), %eax
+	mov F(GT_FRAME_EPOCH, %rdx), %eax
 	cmp T(GT_THREAD_EPOCH), %eax
 	jne entry_slow
 #ifdef GT_KERNEL
@@ -533,11 +602,11 @@ entry_not_below:
 	jae entry_slow
 	add gt_hot_stubs(%rip), %rax
 	mov (GT_STUB_WORD - GT_STUB_RETURN)(%rax), %rax		/* the stub's word */
-	xor GT_FRAME_WORD(%rdx), %rax
+	xor F(GT_FRAME_WORD, %rdx), %rax
 	shr $33, %rax
 	jnz entry_slow
 #else
-	mov GT_FRAME_WORD(%rdx), %rax
+	mov F(GT_FRAME_WORD, %rdx), %rax
 	shr $33, %rax
 	shl $5, %rax				/* its return point: bias + 16 + 32 * function */
 	add REGION(GT_REGION_BIAS), %rax
@@ -551,9 +620,9 @@ entry_not_below:
 	test %rax, T(GT_THREAD_INSIDE)
 	jz entry_slow_hole2
 	CLOCK entry_slow_hole2
-	push %rsi
+	STACK_PUSH %rsi
 	mov T(GT_THREAD_TOP), %rsi
-	mov GT_FRAME_WORD(%rsi), %rdx
+	mov F(GT_FRAME_WORD, %rsi), %rdx
 	shr $32, %rdx
 	shl $32, %rdx
 	or %rax, %rdx
@@ -568,12 +637,13 @@ entry_not_below:
 #endif
 	or %rax, %rdx
 	mov %rdx, 8(%rcx)			/* the new one's entry */
-	mov %rdx, GT_FRAME_WORD(%rsi)
+	mov %rdx, F(GT_FRAME_WORD, %rsi)
 	mov T(GT_THREAD_HIGH), %rax
-	mov %rax, GT_FRAME_HIGH(%rsi)
-	pop %rsi
+	mov %rax, F(GT_FRAME_HIGH, %rsi)
+	STACK_POP %rsi
 	RESTORE
 	LEAVE_TRACED
+	PUSHED 3
 entry_slow_hole2:
 	/* one more word than one: the low bits say so */
 	or $1, %rcx
@@ -585,6 +655,7 @@ entry_limit:
 	RESTORE
 	LEAVE_UNTRACED
 
+	PUSHED 3
 entry_slow:
 	xor %ecx, %ecx
 entry_slow_hole:
@@ -599,11 +670,13 @@ entry_slow_kind:
  * gt_hot_hook: the target of a hook's stub.
  * stack: 0 stub + 10 | 8 site (sign-extended) | 16 real return address
  */
+	PUSHED 0
 gt_hot_hook:
 	jmp *REGION(GT_REGION_HOOK_SLOW)
 
 #include "arch/x86_64/profile.S"
 
+	NO_RULES
 gt_hot_end:
 
 #ifdef GT_KERNEL
@@ -627,7 +700,8 @@ gt_hot_end:
 	OFFSET gt_hot_entry_trigger
 	OFFSET gt_hot_entry_notrace
 	OFFSET gt_hot_entry_silent
-	.long 0, 0, 0, 0, 0
+	OFFSET gt_hot_entry_nothing
+	.long 0, 0, 0, 0
 #endif
 
 	.section .note.GNU-stack, "", @progbits

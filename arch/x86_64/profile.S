@@ -17,15 +17,16 @@
 
 /* in: the stub's number as gt_hot_entry. out: CF = 0 traced */
 	.p2align 5
+	ENTRY_RULES 0
 entry_profile:
 	SAVE
 	CHECK_GRAPH_ENTRY profile
 	FUNCTION_32 24, %rcx
 	mov %rcx, %rdx
 	shr $(GT_PROFILE_SHIFT + 5), %rdx
+	mov T(GT_THREAD_PROFILE), %rax		/* first: hot.S, W */
 	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
 	jae entry_slow
-	mov T(GT_THREAD_PROFILE), %rax
 	mov (%rax, %rdx, 8), %rdx
 	test %rdx, %rdx
 	jz entry_slow
@@ -35,28 +36,30 @@ entry_profile:
 	incq GT_PROFILE_HITS(%rcx)		/* E */
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
 	mov T(GT_THREAD_TOP), %rcx
-	mov %edx, GT_FRAME_HIGH(%rcx)
-	movl $GT_FRAME_PROFILE, GT_FRAME_EPOCH(%rcx)
+	mov %edx, F(GT_FRAME_HIGH, %rcx)
+	movl $GT_FRAME_PROFILE, F(GT_FRAME_EPOCH, %rcx)
 	FUNCTION_WORD
 	or %rax, %rdx
-	mov %rdx, GT_FRAME_WORD(%rcx)
-	movq $0, GT_FRAME_CHILDREN(%rcx)
+	mov %rdx, F(GT_FRAME_WORD, %rcx)
+	movq $0, F(GT_FRAME_CHILDREN, %rcx)
 	lea 32(%rsp), %rdx
-	mov %rdx, GT_FRAME_SLOT(%rcx)
+	mov %rdx, F(GT_FRAME_SLOT, %rcx)
 	RESTORE
 	LEAVE_TRACED
+	PUSHED 3
 	MAYBE_STUB profile
 
 /* The same with its record. The page is looked for first: what leaves must not have counted. */
 	.p2align 5
+	PUSHED 0
 entry_profile_graph:
 	SAVE
 	CHECK_GRAPH_ENTRY profile_graph
 	FUNCTION_32 24, %rdx
 	shr $(GT_PROFILE_SHIFT + 5), %rdx
+	mov T(GT_THREAD_PROFILE), %rax
 	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
 	jae entry_slow
-	mov T(GT_THREAD_PROFILE), %rax
 	cmpq $0, (%rax, %rdx, 8)
 	je entry_slow
 	mov $8, %ecx				/* A */
@@ -69,38 +72,42 @@ entry_profile_graph:
 	mov %rdx, (%rcx)
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
 	mov T(GT_THREAD_TOP), %rcx
-	mov %rdx, GT_FRAME_WORD(%rcx)
+	mov %rdx, F(GT_FRAME_WORD, %rcx)
 	mov T(GT_THREAD_HIGH), %rax
-	mov %rax, GT_FRAME_HIGH(%rcx)		/* and the epoch */
-	orl $GT_FRAME_PROFILE, GT_FRAME_EPOCH(%rcx)
-	movq $0, GT_FRAME_CHILDREN(%rcx)
+	mov %rax, F(GT_FRAME_HIGH, %rcx)		/* and the epoch */
+	orl $GT_FRAME_PROFILE, F(GT_FRAME_EPOCH, %rcx)
+	movq $0, F(GT_FRAME_CHILDREN, %rcx)
 	lea 32(%rsp), %rdx
-	mov %rdx, GT_FRAME_SLOT(%rcx)
+	mov %rdx, F(GT_FRAME_SLOT, %rcx)
 	FUNCTION_32 24, %rcx
 	mov %rcx, %rdx
 	shr $(GT_PROFILE_SHIFT + 5), %rdx
 	mov T(GT_THREAD_PROFILE), %rax
+	test %rax, %rax
+	jz 1f
 	mov (%rax, %rdx, 8), %rdx
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 5), %ecx
 	incq GT_PROFILE_HITS(%rdx, %rcx, GT_PROFILE_BYTES / 32)
-	RESTORE
+1:	RESTORE
 	LEAVE_TRACED
+	PUSHED 3
 	MAYBE_STUB profile_graph
 
 /* stack: 0 rdx 8 rcx 16 rax | 24 the slot, with function << 1 | 1 */
 	.p2align 5
+	EXIT_RULES 3
 exit_profile:
 	lea 24(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
-	cmp GT_FRAME_SLOT(%rdx), %rcx
+	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jne exit_slow
-	cmpb $GT_FRAME_PROFILE, GT_FRAME_EPOCH(%rdx)
+	cmpb $GT_FRAME_PROFILE, F(GT_FRAME_EPOCH, %rdx)
 	jne exit_slow				/* a root, or an entry that was not counted */
 	mov 24(%rsp), %ecx
 	shr $(GT_PROFILE_SHIFT + 1), %ecx
+	mov T(GT_THREAD_PROFILE), %rax
 	cmp T(GT_THREAD_PROFILE_PAGES), %rcx
 	jae exit_slow
-	mov T(GT_THREAD_PROFILE), %rax
 	mov (%rax, %rcx, 8), %rcx
 	test %rcx, %rcx
 	jz exit_slow				/* the entry was another thread's */
@@ -108,11 +115,11 @@ exit_profile:
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 1), %eax
 	shl $5, %eax				/* (function % 64) * 64 */
 	add %rax, %rcx
-	push %rsi
-	push %rdi
-	mov GT_FRAME_HIGH(%rdx), %esi
+	STACK_PUSH %rsi
+	STACK_PUSH %rdi
+	mov F(GT_FRAME_HIGH, %rdx), %esi
 	shl $32, %rsi
-	mov GT_FRAME_WORD(%rdx), %edi
+	mov F(GT_FRAME_WORD, %rdx), %edi
 	or %rdi, %rsi				/* the entry's clock */
 	READ_CLOCK
 	shl $32, %rdx
@@ -122,10 +129,10 @@ exit_profile_count:				/* rax = now, rsi = then, rcx = numbers, rdi = frame */
 	sub %rsi, %rax				/* the call's ticks */
 	jb exit_profile_backwards
 exit_profile_goes_on:
-	mov GT_FRAME_CHILDREN(%rdi), %rsi
-	movq $-1, GT_FRAME_SLOT(%rdi)		/* B */
-	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
-	add %rax, (GT_FRAME_CHILDREN - GT_FRAME_BYTES)(%rdi)
+	mov F(GT_FRAME_CHILDREN, %rdi), %rsi
+	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	movq $-1, F(GT_FRAME_SLOT, %rdi)
+	add %rax, F(GT_FRAME_CHILDREN - GT_FRAME_BYTES, %rdi)
 	add %rax, GT_PROFILE_TICKS(%rcx)	/* D */
 	mov %rax, %rdi
 	xor %edx, %edx
@@ -139,14 +146,20 @@ exit_profile_goes_on:
 	mul %rax
 	add %rax, GT_PROFILE_SELF_SQUARES(%rcx)
 	adc %rdx, GT_PROFILE_SELF_SQUARES + 8(%rcx)
-	pop %rdi
-	pop %rsi
+	STACK_POP %rdi
+	STACK_POP %rsi
 	lea 24(%rsp), %rdx
 	TO_MIRROR(%rdx)
 	mov (%rdx), %rax
 	mov %rax, 24(%rsp)
 	RESTORE
 	ret
+	PUSHED 5
+exit_profile_forked:
+	STACK_POP %rdi
+	STACK_POP %rsi
+	jmp exit_pop
+	PUSHED 5
 exit_profile_backwards:
 	/* read on another CPU whose counter is a little behind */
 	xor %eax, %eax
@@ -154,20 +167,21 @@ exit_profile_backwards:
 
 /* The same with its record; of a call that began in this sub-buffer. */
 	.p2align 5
+	PUSHED 3
 exit_profile_graph:
 	lea 24(%rsp), %rcx
 	mov T(GT_THREAD_TOP), %rdx
-	cmp GT_FRAME_SLOT(%rdx), %rcx
+	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jne exit_slow
-	mov GT_FRAME_EPOCH(%rdx), %eax
+	mov F(GT_FRAME_EPOCH, %rdx), %eax
 	xor T(GT_THREAD_EPOCH), %eax
 	cmp $GT_FRAME_PROFILE, %eax
 	jne exit_slow
 	mov 24(%rsp), %edx
 	shr $(GT_PROFILE_SHIFT + 1), %edx
+	mov T(GT_THREAD_PROFILE), %rax
 	cmp T(GT_THREAD_PROFILE_PAGES), %rdx
 	jae exit_slow
-	mov T(GT_THREAD_PROFILE), %rax
 	cmpq $0, (%rax, %rdx, 8)
 	je exit_slow
 	mov $8, %ecx				/* A */
@@ -179,8 +193,8 @@ exit_profile_graph:
 	shl $32, %rdx
 	or %rax, %rdx
 	mov %rdx, (%rcx)
-	push %rsi
-	push %rdi
+	STACK_PUSH %rsi
+	STACK_PUSH %rdi
 	mov T(GT_THREAD_HIGH), %esi
 	shl $32, %rsi
 	mov %eax, %eax
@@ -189,13 +203,15 @@ exit_profile_graph:
 	mov %ecx, %edi
 	shr $(GT_PROFILE_SHIFT + 1), %edi
 	mov T(GT_THREAD_PROFILE), %rdx
+	test %rdx, %rdx
+	jz exit_profile_forked
 	mov (%rdx, %rdi, 8), %rdx
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 1), %ecx
 	shl $5, %ecx
 	add %rdx, %rcx
 	mov T(GT_THREAD_TOP), %rdi
-	mov GT_FRAME_HIGH(%rdi), %esi
+	mov F(GT_FRAME_HIGH, %rdi), %esi
 	shl $32, %rsi
-	mov GT_FRAME_WORD(%rdi), %edx
+	mov F(GT_FRAME_WORD, %rdi), %edx
 	or %rdx, %rsi				/* then */
 	jmp exit_profile_count

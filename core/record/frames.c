@@ -7,10 +7,10 @@
  *
  * How a stack pointer finds its context:
  *  1. the bounds of threads' own stacks are known: inside them it is that context, and whatever
- * lies below the stack pointer has ended without a return (longjmp, an exception);
+ *     lies below the stack pointer has ended without a return (longjmp, an exception);
  *  2. elsewhere an explicit switch (swapcontext) left the stack pointer by which it is found again;
  *  3. else the suspended context whose innermost call lies nearest above, less than 64 KiB away,
- * and whose slot still holds a stub's return point;
+ *     and whose slot still holds a stub's return point;
  *  4. else it is a new context.
  */
 #include "core/record/recorder.h"
@@ -20,15 +20,18 @@
 #define NEAR_BYTES (64 * 1024ull)
 /* A call farther than this below all others of a stack of unknown bounds is taken for another
  * stack's: neighbouring coroutine stacks are mostly larger, frames mostly smaller. */
-#define JUMP_BYTES   (8 * 1024ull)
-#define GRANULE	     (64 * 1024ull)
-#define GROWN_FRAMES (1024 * 1024u)
+#define JUMP_BYTES  (8 * 1024ull)
+#define GRANULE	    (64 * 1024ull)
+#define MANY_FRAMES (1024 * 1024u)
 /* Calls whose entry no record tells of. */
 #define UNRECORDED (GT_FRAME_THRESHOLD | GT_FRAME_NOTRACE | GT_FRAME_SILENT)
 #define BUCKETS	   256
 
-/* Suspended contexts by where their stacks stand; guarded by the port's lock. */
+/* Suspended contexts by where their stacks stand; guarded by the port's lock. No walk takes more
+ * steps than the bucket has members: a chain that a fork tore may have one member less, never one
+ * more (who is put in is counted before, who is taken out after). */
 static struct gt_context *suspended[BUCKETS];
+static uint32_t members[BUCKETS];
 /* Contexts for coroutines, for the next one. Same lock. */
 static struct gt_context *unused;
 
@@ -42,11 +45,14 @@ void gt_context_init(struct gt_context *context, uint32_t number)
 	context->low = context->high = 0;
 	context->known = 0;
 	context->grows = 0;
+	context->bounded = 0;
 	context->running = 0;
 	context->saved_sp = 0;
 	context->win_low = context->win_high = 0;
 	context->previous = NULL;
 	context->next = NULL;
+	context->listed = 0;
+	context->outgrown = NULL;
 	for (uint32_t i = 0; i < context->capacity; i++)
 		context->small[i].slot = GT_SLOT_NONE;
 	context->frames[0].slot = 0;
@@ -57,43 +63,57 @@ static bool is_empty(const struct gt_context *context)
 	return context->top == context->frames;
 }
 
-static struct gt_context **bucket_of(uint64_t address)
+static uint32_t bucket_of(uint64_t address)
 {
-	return &suspended[(address >> 16) % BUCKETS];
+	return (address >> 16) % BUCKETS;
 }
 
-/* By which address a suspended context is found. */
+/* By which address a suspended context is found. It may change while the context is listed: a push
+ * that a signal interrupted stores its slot whenever it goes on. So the bucket is noted. */
 static uint64_t key_of(const struct gt_context *context)
 {
 	return context->saved_sp != 0 ? context->saved_sp : context->top->slot;
 }
 
-static void suspend_locked(struct gt_context *context)
+static void list_locked(struct gt_context *context)
 {
-	context->running = 0;
-	if (!context->known && is_empty(context)) {
-		if (context->frames == context->small) {
-			context->next = unused;
-			unused = context;
-		}
-		return;
-	}
-	if (is_empty(context) && context->saved_sp == 0)
-		return; /* a thread's own stack: found by its bounds */
-	struct gt_context **bucket = bucket_of(key_of(context));
-	context->next = *bucket;
-	*bucket = context;
+	uint32_t bucket = bucket_of(key_of(context));
+	context->listed = bucket + 1;
+	context->next = suspended[bucket];
+	__atomic_store_n(&members[bucket], members[bucket] + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&suspended[bucket], context, __ATOMIC_RELEASE);
 }
 
+/* Whoever takes a context up has it taken out of the table first, wherever it was found. */
 static void unlink_locked(struct gt_context *context)
 {
-	for (struct gt_context **at = bucket_of(key_of(context)); *at != NULL; at = &(*at)->next) {
+	if (context->listed == 0)
+		return;
+	uint32_t bucket = context->listed - 1;
+	struct gt_context **at = &suspended[bucket];
+	for (uint32_t left = members[bucket]; left > 0 && *at != NULL; left--, at = &(*at)->next) {
 		if (*at == context) {
-			*at = context->next;
+			__atomic_store_n(at, context->next, __ATOMIC_RELEASE);
+			__atomic_store_n(&members[bucket], members[bucket] - 1, __ATOMIC_RELEASE);
 			break;
 		}
 	}
 	context->next = NULL;
+	context->listed = 0;
+}
+
+static void suspend_locked(struct gt_context *context)
+{
+	context->running = 0;
+	unlink_locked(context);
+	if (!context->known && is_empty(context)) {
+		context->next = unused;
+		unused = context;
+		return;
+	}
+	if (is_empty(context) && context->saved_sp == 0)
+		return; /* a thread's own stack: found by its bounds */
+	list_locked(context);
 }
 
 /* Never written, popped, or being pushed. */
@@ -110,21 +130,39 @@ static bool is_live(const struct gt_frame *frame)
 	       gt_port_is_stub_return(address);
 }
 
+/* Does sp lie among the calls of a stack of unknown bounds that stands at another place, so that
+ * going there ends those below? Its outermost call tells whether the stack is still that one: a
+ * coroutine that starts on the same memory starts above it. */
+static bool is_among_calls(const struct gt_context *context, uint64_t sp)
+{
+	const struct gt_frame *outermost = context->frames + 1;
+	return !context->known && sp + 512 >= context->low && sp < outermost->slot &&
+	       is_live(outermost);
+}
+
 /* The suspended context that a stack pointer belongs to, taken out of the table, or NULL. */
 static struct gt_context *find_suspended_locked(uint64_t sp, bool exact_return, bool explicitly)
 {
 	struct gt_context *best = NULL;
 	uint64_t best_distance = NEAR_BYTES;
 	for (int step = 0; step < 2; step++) {
-		struct gt_context *context = *bucket_of(sp + (uint64_t)step * NEAR_BYTES);
-		for (; context != NULL; context = context->next) {
+		uint32_t bucket = bucket_of(sp + (uint64_t)step * NEAR_BYTES);
+		struct gt_context *context = suspended[bucket];
+		uint32_t left = members[bucket];
+		for (; context != NULL && left > 0; context = context->next, left--) {
 			if (context->saved_sp == sp) {
 				best = context;
 				goto found;
 			}
-			/* an explicit switch to somewhere else is no switch to it */
-			if (is_empty(context) || (explicitly && context->saved_sp != 0))
+			if (is_empty(context))
 				continue;
+			/* An explicit switch to somewhere else is no switch to it, but to another
+			 * place of its stack. */
+			if (explicitly && context->saved_sp != 0) {
+				if (best == NULL && is_among_calls(context, sp))
+					best = context;
+				continue;
+			}
 			uint64_t slot = context->top->slot;
 			if (exact_return ? slot != sp : slot < sp || slot - sp >= best_distance)
 				continue;
@@ -148,14 +186,24 @@ static struct gt_context *new_context_locked(void)
 {
 	struct gt_context *context = unused;
 	uint32_t number = gt_port_context_number();
-	if (context != NULL) {
-		unused = context->next;
-	} else {
+	if (context == NULL) {
 		context = gt_port_allocate(sizeof(*context));
 		if (context == NULL)
 			return NULL;
+		gt_context_init(context, number);
+		return context;
 	}
+	/* what it has grown to stays with it: no frame there is taken */
+	struct gt_frame *frames = context->frames, *outgrown = context->outgrown;
+	uint32_t capacity = context->capacity;
+	unused = context->next;
 	gt_context_init(context, number);
+	if (frames != context->small) {
+		context->frames = context->top = frames;
+		context->capacity = capacity;
+		context->outgrown = outgrown;
+		frames[0].slot = 0;
+	}
 	return context;
 }
 
@@ -170,6 +218,8 @@ static void set_floor(struct gt_thread *thread)
 	if (!context->known && context->low > JUMP_BYTES &&
 	    thread->floor < context->low - JUMP_BYTES)
 		thread->floor = context->low - JUMP_BYTES;
+	if (context->bounded && thread->floor < context->low)
+		thread->floor = context->low;
 	if (context->win_low == context->win_high)
 		thread->floor = GT_SLOT_NONE;
 }
@@ -178,15 +228,15 @@ void gt_frames_limits(struct gt_thread *thread, uint32_t max_depth)
 {
 	struct gt_context *context = thread->context;
 	thread->max_depth = max_depth;
-	thread->limit = context->frames + context->capacity - 1;
-	thread->depth_limit = (struct gt_frame *)GT_SLOT_NONE;
+	thread->limit = gt_thread_hold(thread, context->frames + context->capacity - 1);
+	thread->depth_limit = GT_SLOT_NONE;
 	if (max_depth != 0) {
-		thread->depth_limit = context->frames + max_depth;
-		if (thread->depth_limit < thread->limit)
+		thread->depth_limit = gt_thread_hold(thread, context->frames + max_depth);
+		if (max_depth < context->capacity - 1)
 			thread->limit = thread->depth_limit;
 	}
 	if (thread->verify)
-		thread->limit = NULL; /* the slow half looks first */
+		thread->limit = 0; /* the slow half looks first */
 }
 
 bool gt_frames_below_notrace(const struct gt_thread *thread)
@@ -204,7 +254,7 @@ void gt_frames_load(struct gt_thread *thread, struct gt_context *context)
 	context->saved_sp = 0;
 	if (context->writer == 0)
 		context->writer = thread->generation;
-	thread->top = context->top;
+	gt_thread_set_top(thread, context->top);
 	gt_frames_limits(thread, thread->max_depth);
 	set_floor(thread);
 	/* below set_graph_notrace or not: chosen anew */
@@ -222,7 +272,7 @@ static bool recording(const struct gt_thread *thread)
 static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint64_t left)
 {
 	struct gt_context *from = thread->context;
-	from->top = thread->top;
+	from->top = gt_thread_top(thread);
 	from->saved_sp = left;
 	to->previous = from;
 	/* an empty coroutine's memory may be given to the next one: nobody's previous then */
@@ -252,32 +302,40 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 	thread->said = to->number;
 }
 
-/* Takes off the frames that lie below `sp` (and at it, when a call is about to be pushed there). */
-static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
+/* Has the entry of a frame that is in flight a record, as every other that counts? The straight
+ * lines push frames of no other kind. */
+static bool in_flight_is_recorded(const struct gt_thread *thread)
+{
+	return thread->chosen == GT_MODE_GRAPH || thread->chosen == GT_MODE_PROFILE_GRAPH;
+}
+
+/* Takes off the frames above `to`: their calls have ended without a return. */
+static void take_off(struct gt_thread *thread, struct gt_frame *to)
 {
 	uint32_t count = 0;
 	uint32_t flags = 0;
 	uint64_t *place = NULL;
-	struct gt_frame *bottom = thread->context->frames;
-	if (gt_frames_settled(thread) != thread->top)
-		return; /* an interrupted push is above everything: nothing below it has ended */
-	struct gt_frame *top = thread->top;
-	while (top != bottom && (top->slot < sp || (entering && top->slot == sp))) {
-		flags |= gt_frame_flags(top);
-		if (!(gt_frame_flags(top) & UNRECORDED))
+	for (struct gt_frame *frame = gt_thread_top(thread); frame != to; frame--) {
+		if (is_unset(frame)) {
+			count += in_flight_is_recorded(thread);
+			continue;
+		}
+		flags |= gt_frame_flags(frame);
+		if (!(gt_frame_flags(frame) & UNRECORDED))
 			count++;
-		top--;
 	}
 	/* The word's place comes first: if that opens a sub-buffer, its header must still have the
 	 * calls that the word takes off. */
 	if (count != 0 && recording(thread))
 		place = gt_stream_reserve(thread, 1, true);
-	while (thread->top != top) {
-		if (gt_frame_flags(thread->top) & GT_FRAME_TRIGGER)
-			gt_trigger_returned(thread, thread->top);
-		gt_profile_leave(thread, thread->top); /* as a return at this moment */
-		thread->top->slot = GT_SLOT_NONE;
-		thread->top--;
+	for (struct gt_frame *frame = gt_thread_top(thread); frame != to; frame--) {
+		if (!is_unset(frame)) {
+			if (gt_frame_flags(frame) & GT_FRAME_TRIGGER)
+				gt_trigger_returned(thread, frame);
+			gt_profile_leave(thread, frame); /* as a return at this moment */
+			frame->slot = GT_SLOT_NONE;
+		}
+		gt_thread_set_top(thread, frame - 1);
 	}
 	if (flags & GT_FRAME_ROOT)
 		thread->outside |= gt_record_has_roots();
@@ -293,9 +351,33 @@ static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
 	}
 }
 
+/* Takes off the frames that lie below `sp` (and at it, when a call is about to be pushed there). A
+ * frame in flight has no slot yet: it lies below the settled one beneath it, and ends with that. */
+static void unwind(struct gt_thread *thread, uint64_t sp, bool entering)
+{
+	struct gt_frame *bottom = thread->context->frames;
+	struct gt_frame *to = gt_thread_top(thread);
+	for (struct gt_frame *frame = to; frame != bottom; frame--) {
+		if (is_unset(frame))
+			continue;
+		if (frame->slot > sp || (frame->slot == sp && !entering))
+			break;
+		to = frame - 1;
+	}
+	if (to != gt_thread_top(thread))
+		take_off(thread, to);
+}
+
+void gt_frames_drop_in_flight(struct gt_thread *thread)
+{
+	struct gt_frame *to = gt_frames_settled(thread);
+	if (to != gt_thread_top(thread))
+		take_off(thread, to);
+}
+
 struct gt_frame *gt_frames_settled(const struct gt_thread *thread)
 {
-	struct gt_frame *frame = thread->top;
+	struct gt_frame *frame = gt_thread_top(thread);
 	while (frame != thread->context->frames && is_unset(frame))
 		frame--;
 	return frame;
@@ -314,14 +396,7 @@ struct gt_frame *gt_frames_recover(const struct gt_context *context)
 
 void gt_context_forget_locked(struct gt_context *context)
 {
-	for (int i = 0; i < BUCKETS; i++) {
-		for (struct gt_context **at = &suspended[i]; *at != NULL; at = &(*at)->next) {
-			if (*at == context) {
-				*at = context->next;
-				return;
-			}
-		}
-	}
+	unlink_locked(context);
 }
 
 /* Makes [.., slot] of the running context's stack have a mirror. Windows grow by doubling. */
@@ -366,6 +441,8 @@ static bool stays(const struct gt_thread *thread, uint64_t sp, bool entering)
 {
 	const struct gt_context *context = thread->context;
 	const struct gt_frame *top = gt_frames_settled(thread);
+	if (context->bounded)
+		return sp >= context->low && sp < context->high;
 	if (context->known && sp < context->low)
 		/* the program may have raised its limit since */
 		return context->grows && top != context->frames && top->slot - sp < NEAR_BYTES;
@@ -388,22 +465,54 @@ static bool stays(const struct gt_thread *thread, uint64_t sp, bool entering)
 static struct gt_context *find_or_make_locked(struct gt_thread *thread, uint64_t sp)
 {
 	if (sp >= thread->base->low && sp < thread->base->high && thread->base != thread->context) {
-		if (!is_empty(thread->base) || thread->base->saved_sp != 0)
-			unlink_locked(thread->base);
+		unlink_locked(thread->base);
 		return thread->base;
 	}
 	struct gt_context *context = find_suspended_locked(sp, false, false);
 	return context != NULL ? context : new_context_locked();
 }
 
+/* Puts the thread on a context of its own for [low, high), a stack that lies within another one:
+ * in a variable of one of its functions. False: there is no memory for one. */
+static bool enter_bounded_locked(struct gt_thread *thread, uint64_t low, uint64_t high,
+				 uint64_t left)
+{
+	struct gt_context *to = new_context_locked();
+	if (to == NULL)
+		return false;
+	to->bounded = 1;
+	to->low = low;
+	to->high = high;
+	switch_locked(thread, to, left);
+	return true;
+}
+
+/*
+ * Calls that lie below a new one have ended, unless that one is a handler's whose alternate stack
+ * is a variable of an outer function. The kernel knows the stack, and is asked only where calls
+ * would be given up.
+ */
+static void look_for_alternate_stack(struct gt_thread *thread, uint64_t slot)
+{
+	const struct gt_frame *top = gt_frames_settled(thread);
+	uint64_t low, high;
+	if (thread->context->bounded || top == thread->context->frames || top->slot >= slot ||
+	    !gt_port_alternate_stack(&low, &high) || slot < low || slot >= high ||
+	    (top->slot >= low && top->slot < high))
+		return;
+	gt_port_lock();
+	enter_bounded_locked(thread, low, high, 0);
+	gt_port_unlock();
+}
+
 static void check_slots(struct gt_thread *thread)
 {
-	struct gt_frame *top = thread->top;
+	struct gt_frame *top = gt_thread_top(thread);
 	thread->verify = 0;
 	gt_frames_limits(thread, thread->max_depth);
 	while (top != thread->context->frames && !is_unset(top) && !is_live(top))
 		top--;
-	if (top != thread->top)
+	if (top != gt_thread_top(thread))
 		unwind(thread, top == thread->context->frames ? GT_SLOT_NONE : top->slot, false);
 }
 
@@ -417,6 +526,8 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 		if (to != NULL)
 			switch_locked(thread, to, 0);
 		gt_port_unlock();
+	} else if (entering) {
+		look_for_alternate_stack(thread, slot);
 	}
 	unwind(thread, slot, entering);
 	if (!entering)
@@ -424,7 +535,7 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 	struct gt_context *context = thread->context;
 	if (context->known && slot < context->low)
 		context->low = slot & ~(GRANULE - 1);
-	if (!context->known) {
+	if (!context->known && !context->bounded) {
 		if (context->low == 0 || slot < context->low)
 			context->low = slot;
 		if (slot >= context->high)
@@ -441,35 +552,51 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 	set_floor(thread);
 }
 
-void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp)
+void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp, uint64_t low,
+		      uint64_t high)
 {
+	bool elsewhere = true; /* where no call of the stack was left */
+	bool within = sp >= low && sp <= high && !(left >= low && left <= high) &&
+		      low >= thread->base->low && high < thread->base->high;
 	gt_port_lock();
 	struct gt_context *to = find_suspended_locked(sp, false, true);
+	if (to == NULL && within && enter_bounded_locked(thread, low, high, left)) {
+		gt_port_unlock();
+		return;
+	}
 	if (to == NULL && sp >= thread->base->low && sp < thread->base->high) {
 		to = thread->base;
 		if (to == thread->context)
 			to = NULL; /* another place of the same stack: setcontext as a longjmp */
+		else
+			unlink_locked(to);
 	} else if (to == NULL) {
 		to = new_context_locked();
 	}
-	if (to != NULL)
+	if (to != NULL) {
+		elsewhere = to->saved_sp != sp;
 		switch_locked(thread, to, left);
+	}
 	gt_port_unlock();
-	if (to == NULL)
+	if (elsewhere)
 		unwind(thread, sp, false);
 }
 
 bool gt_frames_room(struct gt_thread *thread)
 {
 	struct gt_context *context = thread->context;
-	if (thread->top < context->frames + context->capacity - 1)
+	if (gt_thread_top(thread) < context->frames + context->capacity - 1)
 		return true;
-	if (context->frames != context->small)
+	/* a kernel's stacks have all their frames from the start */
+	if (context->frames != context->small &&
+	    (thread->pid == 0 || context->capacity > GT_SOME_FRAMES))
 		return false;
-	/* Once only, to a place that grows by being touched: an array never moves again. */
-	uint32_t capacity = GROWN_FRAMES;
+	/* Twice at most: to an array for what most threads need, then to a place that grows by
+	 * being touched. */
+	bool first = context->frames == context->small;
+	uint32_t capacity = first ? GT_SOME_FRAMES : MANY_FRAMES;
 	struct gt_frame *grown = NULL;
-	while (grown == NULL && capacity >= 1024) {
+	while (grown == NULL && capacity > context->capacity) {
 		grown = gt_port_allocate(capacity * sizeof(*grown));
 		if (grown == NULL)
 			capacity /= 2;
@@ -479,29 +606,30 @@ bool gt_frames_room(struct gt_thread *thread)
 	for (uint32_t i = 0; i < context->capacity; i++)
 		grown[i] = context->frames[i];
 	uint64_t depth = gt_frames_depth(thread);
+	/* The old array stays: an interrupted push may still store to it. */
+	if (!first)
+		context->outgrown = context->frames;
 	context->frames = grown;
 	context->capacity = capacity;
 	context->top = grown + depth;
 	gt_frames_load(thread, context);
-	/* `small` stays: an interrupted push may still store to it */
 	return true;
 }
 
 void gt_frames_pop(struct gt_thread *thread)
 {
-	uint32_t flags = gt_frame_flags(thread->top);
-	thread->top->slot = GT_SLOT_NONE;
-	thread->top--;
+	struct gt_frame *top = gt_thread_top(thread);
+	uint32_t flags = gt_frame_flags(top);
+	top->slot = GT_SLOT_NONE;
+	gt_thread_set_top(thread, --top);
 	struct gt_context *previous = thread->context->previous;
-	if (!(flags & GT_FRAME_BOTTOM) || thread->top != thread->context->frames ||
-	    previous == NULL)
+	if (!(flags & GT_FRAME_BOTTOM) || top != thread->context->frames || previous == NULL)
 		return;
 	/* The outermost call of a signal stack is over: back to what it interrupted. */
 	gt_port_lock();
 	if (!previous->running &&
 	    (previous->known ? previous == thread->base : !is_empty(previous))) {
-		if (!is_empty(previous) || previous->saved_sp != 0)
-			unlink_locked(previous);
+		unlink_locked(previous);
 		switch_locked(thread, previous, 0);
 	}
 	gt_port_unlock();
@@ -509,16 +637,14 @@ void gt_frames_pop(struct gt_thread *thread)
 
 struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
 {
-	struct gt_frame *top = thread->top;
+	struct gt_frame *top = gt_thread_top(thread);
 	if (top->slot == slot && top != thread->context->frames)
 		return top;
 	for (struct gt_frame *frame = top; frame != thread->context->frames; frame--) {
 		if (frame->slot == slot) {
 			/* those above ended without a return (or their pushes were lost) */
-			while (is_unset(thread->top))
-				thread->top--;
-			unwind(thread, slot, false);
-			return thread->top;
+			take_off(thread, frame);
+			return frame;
 		}
 		if (!is_unset(frame) && frame->slot > slot)
 			break;
@@ -538,6 +664,6 @@ struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
 	if (context == NULL)
 		return NULL;
 	unwind(thread, slot, false);
-	return thread->top != thread->context->frames && thread->top->slot == slot ? thread->top
-										   : NULL;
+	top = gt_thread_top(thread);
+	return top != thread->context->frames && top->slot == slot ? top : NULL;
 }

@@ -163,13 +163,18 @@ static uint32_t sub_buffers_of(uint64_t ring_bytes, uint32_t sub_buffer_bytes)
 	return (uint32_t)(ring_bytes / sub_buffer_bytes);
 }
 
+/* The table, and how often each of it was hit. */
+static uint64_t trigger_bytes(void)
+{
+	return whole_pages(TRIGGERS * (sizeof(struct graftrace_trigger) + sizeof(uint64_t)));
+}
+
 static uint64_t head_bytes(uint32_t sub_buffers, uint32_t cpus)
 {
 	return whole_pages(sizeof(struct graftrace_arena)) +
 	       whole_pages(cpus * sizeof(struct graftrace_stream) +
 			   sub_buffers * sizeof(struct graftrace_sub_buffer_entry)) +
-	       whole_pages(TRIGGERS * sizeof(struct graftrace_trigger)) +
-	       whole_pages(sizeof(struct graftrace_selected));
+	       trigger_bytes() + whole_pages(sizeof(struct graftrace_selected));
 }
 
 uint64_t gt_kernel_arena_bytes(uint64_t ring_bytes, uint32_t sub_buffer_bytes, uint32_t cpus)
@@ -195,8 +200,9 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 	arena->trigger_count = TRIGGERS;
 	arena->triggers_offset = whole_pages(
 		arena->states_offset + sub_buffers * sizeof(struct graftrace_sub_buffer_entry));
-	arena->selected_offset =
-		arena->triggers_offset + whole_pages(TRIGGERS * sizeof(struct graftrace_trigger));
+	arena->trigger_hits_offset =
+		arena->triggers_offset + TRIGGERS * sizeof(struct graftrace_trigger);
+	arena->selected_offset = arena->triggers_offset + trigger_bytes();
 	uint64_t first = (uint64_t)arena + head_bytes(sub_buffers, cpus);
 	first = (first + sub_buffer_bytes - 1) / sub_buffer_bytes * sub_buffer_bytes;
 	arena->sub_buffers_offset = first - (uint64_t)arena;
@@ -229,12 +235,12 @@ static bool is_left_out(uint32_t number)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	uint32_t only = __atomic_load_n(&arena->selected, RELAXED);
-	uint32_t not = __atomic_load_n(&arena->left_out, RELAXED);
-	if ((only | not ) == 0)
+	uint32_t except = __atomic_load_n(&arena->left_out, RELAXED);
+	if ((only | except) == 0)
 		return false;
 	const struct graftrace_selected *selected = graftrace_arena_selected(arena);
 	return (only && !is_listed(selected->only, number)) ||
-	       (not &&is_listed(selected->not, number));
+	       (except && is_listed(selected->except, number));
 }
 
 /* A new thread comes into the tables that its creator stands in (function-fork). */
@@ -248,8 +254,8 @@ static void follow(struct graftrace_arena *arena, uint32_t number)
 	uint32_t creator = thread != NULL ? thread->tid : context->number;
 	if (is_listed(selected->only, creator))
 		graftrace_selected_add(selected->only, number);
-	if (is_listed(selected->not, creator))
-		graftrace_selected_add(selected->not, number);
+	if (is_listed(selected->except, creator))
+		graftrace_selected_add(selected->except, number);
 }
 
 /* ---- contexts ---- */

@@ -22,9 +22,10 @@
 #define GT_THREAD_DEPTH_LIMIT	80
 #define GT_THREAD_THRESHOLD	88
 #define GT_THREAD_RESUME	96
-#define GT_THREAD_PROFILE	104
-#define GT_THREAD_PROFILE_PAGES 112
+#define GT_THREAD_SCRAP		64 /* programs: see hot.S, W */
 #define GT_THREAD_SELF		120
+#define GT_THREAD_PROFILE	128
+#define GT_THREAD_PROFILE_PAGES 136
 #define GT_THREAD_BUSY		216
 #define GT_THREAD_GATE_EPOCH	236
 #define GT_THREAD_GATE		240
@@ -86,6 +87,7 @@
 #define GT_ENTRY_TRIGGER  3 /* what it is besides stands with its triggers */
 #define GT_ENTRY_NOTRACE  4 /* of set_graph_notrace */
 #define GT_ENTRY_SILENT	  5 /* not recorded itself, shown in others' stack traces */
+#define GT_ENTRY_NOTHING  6 /* not recorded in any way, and its return is left alone */
 
 /* struct gt_context */
 #define GT_CONTEXT_FRAMES 0

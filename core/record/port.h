@@ -23,6 +23,11 @@ struct gt_thread;
 #ifdef GT_PROGRAM /* port/program */
 /* The arena that this recorder writes to. From anywhere. */
 struct graftrace_arena *gt_port_arena(void);
+/* Whether a signal handler runs on this thread's alternate stack, and that stack's bounds (high:
+ * behind it). Example: gt_port_alternate_stack in port/program/threads.c, by sigaltstack. */
+bool gt_port_alternate_stack(uint64_t *low, uint64_t *high);
+/* Whether the host is there to be waited for. Example: gt_port_listens in port/program/mail.c. */
+bool gt_port_listens(struct graftrace_arena *arena);
 #else
 /* A kernel's, and not its to supply: what gt_kernel_arena_init was given last; NULL before. Not a
  * call, for the slow half asks at each step. From anywhere. */
@@ -31,6 +36,18 @@ extern struct graftrace_arena *gt_kernel_arena __attribute__((visibility("hidden
 static inline struct graftrace_arena *gt_port_arena(void)
 {
 	return gt_kernel_arena;
+}
+
+/* Kernels name their stacks. */
+static inline bool gt_port_alternate_stack(uint64_t *low, uint64_t *high)
+{
+	*low = *high = 0;
+	return false;
+}
+
+static inline bool gt_port_listens(struct graftrace_arena *arena)
+{
+	return __atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED) != 0;
 }
 #endif
 

@@ -26,7 +26,10 @@ static int64_t take_page(struct graftrace_arena *arena)
 	struct graftrace_profile_state *states = graftrace_arena_profile_states(arena);
 	uint64_t head = __atomic_load_n(&arena->profile_free, ACQUIRE);
 
-	while ((uint32_t)head != 0 && (uint32_t)head <= arena->profile_page_count) {
+	/* bounded: another process may change the head without end */
+	for (uint32_t attempt = 0;
+	     attempt < 100000 && (uint32_t)head != 0 && (uint32_t)head <= arena->profile_page_count;
+	     attempt++) {
 		uint32_t index = (uint32_t)head - 1;
 		uint64_t next = __atomic_load_n(&states[index].next, RELAXED);
 		uint64_t new_head = ((head >> 32) + 1) << 32 | next;
@@ -36,7 +39,8 @@ static int64_t take_page(struct graftrace_arena *arena)
 			return index;
 	}
 	uint32_t fresh = __atomic_load_n(&arena->profile_next, RELAXED);
-	while (fresh < arena->profile_page_count) {
+	for (uint32_t attempt = 0; attempt < 100000 && fresh < arena->profile_page_count;
+	     attempt++) {
 		if (__atomic_compare_exchange_n(&arena->profile_next, &fresh, fresh + 1, true,
 						__ATOMIC_ACQ_REL, RELAXED))
 			return fresh;

@@ -56,6 +56,8 @@ static inline uint32_t gt_frame_flags(const struct gt_frame *frame)
 
 #define GT_SLOT_NONE (~0ull)
 
+#define GT_SOME_FRAMES 1024u /* that fit into a context's second array */
+
 /* What owns a call stack: a thread's own stack, a coroutine's, a signal stack. frames[0] is a
  * sentinel whose slot is above every other. */
 struct gt_context {
@@ -64,24 +66,31 @@ struct gt_context {
 	uint32_t capacity;    /* frames that fit, sentinel included */
 	uint32_t number;      /* in records; unique in the recording's process */
 	uint64_t low, high;   /* the stack's bounds where known (known != 0), else what was seen */
-	uint32_t known;
-	uint32_t grows;	   /* 1: the initial thread's stack, of which `low` is only today's limit */
+	uint8_t known;	      /* 1: a thread's own stack, by its bounds */
+	uint8_t grows;	   /* 1: the initial thread's stack, of which `low` is only today's limit */
+	uint16_t bounded;  /* 1: its bounds are known, though it is no thread's own stack */
+	uint32_t listed;   /* in the table of suspended ones: its bucket + 1; 0 = it is not */
 	uint32_t running;  /* 1: some thread is on it */
 	uint32_t writer;   /* generation of the writer that ran it last; 0 = none yet */
 	uint64_t saved_sp; /* where an explicit switch left it; 0 = by no explicit switch */
 	uint64_t win_low, win_high;  /* mirror that is mapped for it */
 	struct gt_context *previous; /* what ran when a nested context (signal stack) began */
 	struct gt_context *next;     /* in the hash chain of suspended contexts, or a free list */
+	union {
+		/* Programs: the second array, where it has a third; an interrupted push may still
+		 * store to it. */
+		struct gt_frame *outgrown;
+		struct gt_context *interrupted; /* kernels, an interrupt's: what ran before it */
+	};
 	/* Kernels only (kernel.c), while it does not run: */
-	struct gt_context *interrupted; /* of an interrupt's: what ran before it */
-	uint64_t sequence;		/* the writer's sub-buffers so far */
-	uint32_t epoch;			/* the writer's */
-	uint32_t paused;		/* how often it is paused; 0 = it records */
-	uint8_t outside;		/* outside the graph functions */
-	uint8_t in_engine;		/* an interrupt stopped it in the recording path */
-	uint8_t resume;			/* the writer's, when the interrupt came */
-	uint8_t records;		/* an interrupt recorded something when it came last */
-	uint32_t said_at; /* it was told of when it came: the cursor behind that, low half */
+	uint64_t sequence; /* the writer's sub-buffers so far */
+	uint32_t epoch;	   /* the writer's */
+	uint32_t paused;   /* how often it is paused; 0 = it records */
+	uint8_t outside;   /* outside the graph functions */
+	uint8_t in_engine; /* an interrupt stopped it in the recording path */
+	uint8_t resume;	   /* the writer's, when the interrupt came */
+	uint8_t records;   /* an interrupt recorded something when it came last */
+	uint32_t said_at;  /* it was told of when it came: the cursor behind that, low half */
 	struct gt_frame small[24]; /* frames until it needs more */
 };
 _Static_assert(offsetof(struct gt_context, small) % 64 == 0, "no frame lies on two cache lines");
@@ -108,7 +117,9 @@ struct gt_thread {
 	uint8_t chosen; /* GT_MODE_… by the arena's settings; `mode` is it, or 0 (see
 			   gt_stream_choose) */
 	bool tight;	/* the last sub-buffer of a full ring: what is left is kept for returns */
-	uint16_t pad;
+	bool is_pairs;	/* the open sub-buffer is of the function tracer; what its header says, any
+			 * process of the recording can change */
+	uint8_t pad;
 	uint64_t cur;	 /* address of the next word; 0: none may be written there */
 	uint64_t inside; /* place & inside == 0: no place of a sub-buffer (a header, or 0) */
 	uint32_t high;	 /* tsc >> 32 of the last record */
@@ -116,23 +127,28 @@ struct gt_thread {
 			 * by LONG_RETURN. Low byte zero */
 	uint64_t
 		floor; /* slots from here to the top frame's have a mirror and are this context's */
-	struct gt_frame *top;
-	struct gt_frame *limit; /* top at or behind it takes the slow path */
-	uint64_t cur_pair;	/* `cur` of the function tracer, whose records have two words */
+	/* The innermost frame. Programs hold it, and the two limits below, relative to the block
+	 * (gt_thread_hold): 0, which fork leaves there, is a place in the block itself. */
+	union {
+		struct gt_frame *top; /* kernels */
+		uint64_t held_top;
+	};
+	uint64_t limit;	   /* top at or behind it takes the slow path */
+	uint64_t cur_pair; /* `cur` of the function tracer, whose records have two words */
 	union {
 		uint64_t *lost_full;	  /* counter of entries dropped while full */
 		uint64_t lost_while_full; /* kernels: the count itself (GRAFTRACE_BLOCK_LOST) */
 	};
-	struct gt_frame *depth_limit; /* max_graph_depth: top at or behind it is not traced */
-	uint64_t threshold;	      /* tracing_thresh in ticks */
-	uint64_t resume; /* GT_RESUME_…: what has to be said before the next record */
+	uint64_t depth_limit; /* max_graph_depth: top at or behind it is not traced */
+	uint64_t threshold;   /* tracing_thresh in ticks */
+	uint64_t resume;      /* GT_RESUME_…: what has to be said before the next record */
+	/* cold */
+	struct graftrace_sub_buffer *sub_buffer; /* the open one, NULL = none */
+	struct graftrace_stream *stream;
+	struct gt_thread *self;
 	struct graftrace_profile_entry *
 		*profile;	/* its pages by function number >> 6; NULL: none */
 	uint64_t profile_pages; /* elements of `profile`; 0 = none yet */
-	/* cold */
-	struct gt_thread *self;
-	struct graftrace_sub_buffer *sub_buffer; /* the open one, NULL = none */
-	struct graftrace_stream *stream;
 	struct gt_context *context;
 	struct gt_context *base; /* the thread's own stack */
 	uint32_t sub_index;
@@ -160,6 +176,31 @@ struct gt_thread {
 		uint32_t trap;	     /* programs: GRAFTRACE_TRAP_…, see struct graftrace_traps */
 	};
 };
+
+/* A frame's address as the block has it: relative to its middle in programs. */
+static inline uint64_t gt_thread_hold(const struct gt_thread *thread, const struct gt_frame *frame)
+{
+#ifdef GT_PROGRAM
+	return (uint64_t)frame - ((uint64_t)thread + GT_THREAD_SCRAP);
+#else
+	(void)thread;
+	return (uint64_t)frame;
+#endif
+}
+
+static inline struct gt_frame *gt_thread_top(const struct gt_thread *thread)
+{
+#ifdef GT_PROGRAM
+	return (struct gt_frame *)(thread->held_top + (uint64_t)thread + GT_THREAD_SCRAP);
+#else
+	return thread->top;
+#endif
+}
+
+static inline void gt_thread_set_top(struct gt_thread *thread, const struct gt_frame *top)
+{
+	thread->held_top = gt_thread_hold(thread, top);
+}
 
 /* Kernels: whoever changed the stop word of another CPU says so, or its straight line does not see
  * it. Opened again by its own CPU. */
@@ -198,6 +239,8 @@ GT_ASSERT_AT(struct gt_thread, busy, GT_THREAD_BUSY);
 GT_ASSERT_AT(struct gt_thread, slow_stack, GT_THREAD_SLOW_STACK);
 GT_ASSERT_AT(struct gt_thread, trap, GRAFTRACE_BLOCK_TRAP);
 GT_ASSERT_AT(struct gt_thread, verify, GRAFTRACE_BLOCK_VERIFY);
+GT_ASSERT_AT(struct gt_thread, stream, GRAFTRACE_BLOCK_STREAM);
+GT_ASSERT_AT(struct gt_thread, generation, GRAFTRACE_BLOCK_GENERATION);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_thread, context, GT_THREAD_CONTEXT);
 GT_ASSERT_AT(struct gt_context, frames, GT_CONTEXT_FRAMES);
@@ -266,9 +309,10 @@ bool gt_stream_open(struct gt_thread *thread);
 bool gt_stream_has_words(struct gt_thread *thread);
 /* Closes the open sub-buffer, if any. */
 void gt_stream_close(struct gt_thread *thread);
-/* Closes the last sub-buffer of a writer that has ended and gives its stream to the host. */
+/* Closes the last sub-buffer of a writer that has ended and gives its stream to the host. thread: the
+ * block that it had. */
 void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream,
-		   uint32_t generation);
+		   uint32_t generation, const struct gt_thread *thread);
 /* Claims a stream for a new writer; NULL: none free (counted). */
 struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t pid, uint32_t tid);
 
@@ -276,13 +320,17 @@ struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t
 
 /* The frame that counts as the top for slot compares: in-flight frames are passed over. */
 struct gt_frame *gt_frames_settled(const struct gt_thread *thread);
+/* The straight line that was pushing the top frames has been left by a jump: they go. */
+void gt_frames_drop_in_flight(struct gt_thread *thread);
 /* Makes the thread's context the one that `slot` belongs to, and takes off what ended without a
  * return. Records it. entering: a call is about to be pushed at slot; else `slot` is a stack
  * pointer that is about to be (everything below it is dead). */
 void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering);
 /* Explicit switch: the stack of this thread goes on at stack pointer `sp`; the present one stays
- * behind with its stack pointer at `left`. */
-void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp);
+ * behind with its stack pointer at `left`. [low, high): the new one's bounds as the program has
+ * them, or anything that does not contain sp. */
+void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp, uint64_t low,
+		      uint64_t high);
 /* Is the innermost call one of set_graph_notrace? */
 bool gt_frames_below_notrace(const struct gt_thread *thread);
 /* Room for one more frame: true, or false at the limit. */
@@ -303,7 +351,7 @@ void gt_context_forget_locked(struct gt_context *context);
 /* Calls open in the running context (the sentinel is not counted). */
 static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
 {
-	return (uint32_t)(thread->top - thread->context->frames);
+	return (uint32_t)(gt_thread_top(thread) - thread->context->frames);
 }
 
 /* trigger.c: what happens at a call of a function with triggers. With signals masked, from the slow
@@ -371,6 +419,8 @@ void gt_record_fill_hole(uint64_t *hole);
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
 		     uint64_t *hole);
 /* Records the return from the call at slot; the caller takes the address from the mirror. */
+/* The slot of the call that returns, where a return is seen at `slot`: nearly always the same. */
+uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32_t function);
 void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole);
 
 #endif

@@ -45,14 +45,26 @@ static bool right_mode(struct gt_thread *thread, bool chosen)
 	return gt_stream_open(thread);
 }
 
-static bool no_room(struct gt_thread *thread)
+static void lose(struct gt_thread *thread, enum graftrace_lost cause)
 {
-	__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_FULL], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&thread->stream->lost[cause], 1, __ATOMIC_RELAXED);
+}
+
+/* Nothing can be written: entries are counted from here on, and no more. */
+static void stop_for_room(struct gt_thread *thread)
+{
 	struct graftrace_arena *arena = gt_port_arena();
 	thread->full = 1;
 	/* said last: the host clears the stop byte of streams that say so */
 	__atomic_store_n(&thread->stream->stopped_full, 1, __ATOMIC_RELEASE);
 	gt_port_ring_doorbell(arena);
+}
+
+/* A call is lost. Always false: not traced. */
+static bool no_room(struct gt_thread *thread)
+{
+	lose(thread, GRAFTRACE_LOST_FULL);
+	stop_for_room(thread);
 	return false;
 }
 
@@ -171,6 +183,15 @@ static bool write_function(struct gt_thread *thread, uint32_t function, uint64_t
 	return true;
 }
 
+/* A return that cannot be written: its call is recorded all the same, but for one that its return
+ * alone would have told of. */
+static void lose_long(struct gt_thread *thread, const struct gt_frame *frame, uint64_t clock)
+{
+	if (gt_frame_flags(frame) & GT_FRAME_THRESHOLD &&
+	    clock - gt_frame_start(frame, clock) > thread->threshold)
+		lose(thread, GRAFTRACE_LOST_FULL);
+}
+
 /* Records that the call of `frame` (the top) returned at this moment. */
 static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 {
@@ -179,10 +200,12 @@ static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 		thread->mode = 0;
 		return;
 	}
-	bool recording = !thread->host && gt_stream_is_graph(thread) && thread->sub_buffer != NULL;
+	bool wanted = !thread->host && gt_stream_is_graph(thread);
 	/* a header may have told of a silent one as open */
-	if (!recording || gt_frame_flags(frame) & GT_FRAME_SILENT) {
+	if (!wanted || thread->sub_buffer == NULL || gt_frame_flags(frame) & GT_FRAME_SILENT) {
 		thread->resume |= GT_RESUME_MISSED;
+		if (wanted)
+			lose_long(thread, frame, gt_arch_clock());
 		return;
 	}
 	bool written = say_resumed(thread, true);
@@ -196,16 +219,18 @@ static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 		written = write_long_return(thread, frame, clock);
 	else
 		written = write_call(thread, gt_frame_function(frame), true, &clock);
-	if (!written) {
-		thread->resume |= GT_RESUME_MISSED;
-		no_room(thread);
-	}
+	if (written)
+		return;
+	thread->resume |= GT_RESUME_MISSED;
+	lose_long(thread, frame, clock);
+	stop_for_room(thread);
 }
 
 static struct gt_frame *push(struct gt_thread *thread, uint64_t slot, uint32_t function,
 			     uint64_t clock, uint32_t flags)
 {
-	struct gt_frame *frame = ++thread->top;
+	struct gt_frame *frame = gt_thread_top(thread) + 1;
+	gt_thread_set_top(thread, frame);
 	frame->word = graftrace_word(function, false, (uint32_t)clock);
 	frame->high = (uint32_t)(clock >> 32);
 	frame->epoch = thread->epoch | flags;
@@ -214,14 +239,14 @@ static struct gt_frame *push(struct gt_thread *thread, uint64_t slot, uint32_t f
 	return frame;
 }
 
-/* A call whose return nobody will see. Always false: not traced. */
+/* A call whose return nobody will see. False: it is lost, and counted. */
 static bool enter_only(struct gt_thread *thread, uint32_t function)
 {
 	if (gt_profile_is_on(thread))
 		gt_profile_hit(thread, function);
 	if (thread->chosen == GT_MODE_PROFILE ||
 	    (say_resumed(thread, false) && write_entry_only(thread, function)))
-		return false;
+		return true;
 	return no_room(thread);
 }
 
@@ -248,7 +273,7 @@ static uint32_t make_way(struct gt_thread *thread, uint64_t slot, bool stub)
 	if (flags & GT_FRAME_TRIGGER)
 		gt_trigger_returned(thread, old);
 	old->slot = GT_SLOT_NONE;
-	thread->top--;
+	gt_thread_set_top(thread, old - 1);
 	return flags & (GT_FRAME_ROOT | GT_FRAME_BOTTOM);
 }
 
@@ -260,8 +285,9 @@ static bool has_mirror(const struct gt_thread *thread, uint64_t slot)
 /* Flags of a frame that is about to be pushed. */
 static uint32_t bottom_flag(const struct gt_thread *thread)
 {
-	return !thread->context->known && thread->top == thread->context->frames ? GT_FRAME_BOTTOM
-										 : 0;
+	return !thread->context->known && gt_thread_top(thread) == thread->context->frames
+		       ? GT_FRAME_BOTTOM
+		       : 0;
 }
 
 /*
@@ -286,7 +312,7 @@ static bool enter_notrace(struct gt_thread *thread, uint64_t slot, uint32_t func
 	bool stub = gt_port_is_stub_return(*(uint64_t *)slot);
 
 	flags |= make_way(thread, slot, stub) | GT_FRAME_NOTRACE;
-	if (gt_frames_below_notrace(thread) || (thread->top >= thread->depth_limit && !stub) ||
+	if (gt_frames_below_notrace(thread) || (thread->held_top >= thread->depth_limit && !stub) ||
 	    !gt_frames_room(thread) || !has_mirror(thread, slot))
 		return false;
 	flags |= bottom_flag(thread);
@@ -333,20 +359,18 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 	flags |= make_way(thread, slot, stub);
 	if (gt_frames_below_notrace(thread)) /* of the stack that was switched to */
 		return false;
-	if (thread->top >= thread->depth_limit) {
+	if (thread->held_top >= thread->depth_limit) {
 		if (!stub)
 			return false;
 		/* the mirror is in use: it has to be a traced call */
 	}
 	if (!gt_frames_room(thread)) {
-		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_DEPTH], 1,
-				   __ATOMIC_RELAXED);
+		lose(thread, GRAFTRACE_LOST_DEPTH);
 		return false;
 	}
 	if (!has_mirror(thread, slot)) {
-		__atomic_fetch_add(&thread->stream->lost[GRAFTRACE_LOST_WINDOW], 1,
-				   __ATOMIC_RELAXED);
-		enter_only(thread, function);
+		if (enter_only(thread, function))
+			lose(thread, GRAFTRACE_LOST_WINDOW);
 		return false;
 	}
 	uint64_t clock;
@@ -410,7 +434,8 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	if (kind == GT_ENTRY_ONLY) {
 		if (thread->verify && !gt_port_is_stub_return(*(uint64_t *)slot))
 			gt_frames_resolve(thread, slot, true);
-		return enter_only(thread, function);
+		enter_only(thread, function);
+		return false;
 	}
 	if (enters)
 		thread->outside &= ~1;
@@ -430,28 +455,35 @@ uint8_t gt_record_has_roots(void)
 
 bool gt_record_announce(struct gt_thread *thread)
 {
-	if (thread->sub_buffer->tracer != GRAFTRACE_TRACER_FUNCTION)
+	if (!thread->is_pairs)
 		return say_resumed(thread, false);
 	return thread->said == thread->context->number || say_context(thread, false);
 }
 
-bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
-		     uint64_t *hole)
+/*
+ * A traced function may go on, by a jump through a pointer or to another object, in one that takes
+ * its arguments off the stack (`ret $16`). The stack pointer then lies so many bytes above the slot
+ * of the call that returns: there is no frame for that place, but the innermost call is one of this
+ * function, a little below. A call on another stack cannot be meant: the slow half needs more room
+ * below each slot than the bytes that are allowed for.
+ */
+#define TAKEN_BYTES_MAX 512u
+
+uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32_t function)
 {
-	gt_record_fill_hole(hole);
-	bool traced;
-	if (thread->outside & (GT_STOP_PAUSED | GT_STOP_UNLISTED) >> 16) {
-		/* nothing happens at calls that nobody is to see */
-		traced = false;
-	} else if (kind != GT_ENTRY_TRIGGER) {
-		traced = record_entry(thread, slot, function, kind, 0);
-	} else {
-		struct gt_trigger_call call = gt_trigger_begin(thread, function);
-		traced = record_entry(thread, slot, function, call.kind, call.flags);
-		gt_trigger_entered(thread, function);
+	const struct gt_frame *const bottom = thread->context->frames;
+	const struct gt_frame *const top = gt_frames_settled(thread);
+
+	if (top == bottom || top->slot >= slot || slot - top->slot > TAKEN_BYTES_MAX ||
+	    gt_frame_function(top) != function)
+		return slot;
+	for (const struct gt_frame *frame = top; frame != bottom; frame--) {
+		if (frame->slot == slot)
+			return slot;
+		if (frame->slot != GT_SLOT_NONE && frame->slot > slot)
+			break;
 	}
-	gt_stream_settle(thread);
-	return traced;
+	return top->slot;
 }
 
 void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole)
@@ -471,4 +503,46 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 			thread->outside |= gt_record_has_roots();
 	}
 	gt_stream_settle(thread);
+}
+
+/*
+ * The function that is entered needs its real return address: it asks who called it, or returns
+ * there twice. If it was reached by a jump at the end of a traced function (through a pointer, or
+ * from another object, or the caller would be known to do so), a stub's return point is there
+ * instead. That call ends here, and the address is put back.
+ */
+static void end_tail_caller(struct gt_thread *thread, uint64_t slot)
+{
+	uint64_t *const place = (uint64_t *)slot;
+
+	if (!gt_port_is_stub_return(*place))
+		return;
+	const uint64_t address = *mirror_of(slot);
+	gt_record_exit(thread, slot, 0, NULL);
+	*place = address;
+}
+
+bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
+		     uint64_t *hole)
+{
+	gt_record_fill_hole(hole);
+	if (kind == GT_ENTRY_ONLY || kind == GT_ENTRY_NOTHING)
+		end_tail_caller(thread, slot);
+	bool traced;
+	if (kind == GT_ENTRY_NOTHING ||
+	    thread->outside & (GT_STOP_PAUSED | GT_STOP_UNLISTED) >> 16) {
+		/* nothing happens at calls that nobody is to see */
+		traced = false;
+	} else if (kind != GT_ENTRY_TRIGGER) {
+		traced = record_entry(thread, slot, function, kind, 0);
+	} else {
+		struct gt_trigger_call call = gt_trigger_begin(thread, function);
+		if (call.kind == GT_ENTRY_ONLY || call.kind == GT_ENTRY_NOTHING)
+			end_tail_caller(thread, slot);
+		traced = call.kind != GT_ENTRY_NOTHING &&
+			 record_entry(thread, slot, function, call.kind, call.flags);
+		gt_trigger_entered(thread, function);
+	}
+	gt_stream_settle(thread);
+	return traced;
 }

@@ -6,10 +6,10 @@
  * one word.
  *
  * Orders (partners in attach/):
- *  A. header and zeroed words before state ACTIVE (release); readers load the state first
- * (acquire). B. last words before state FULL (release); a reader that sees FULL sees every word
- * that was stored by then. An interrupted writer's word can come later: readers wait for holes to
- * be filled. C. the host zeroes before it pushes to the free stack (release); the pop acquires.
+ *  A. header and zeroed words before state ACTIVE (release); readers load the state first (acquire).
+ *  B. last words before state FULL (release); a reader that sees FULL sees every word that was stored
+ *     by then. An interrupted writer's word can come later: readers wait for holes to be filled.
+ *  C. the host zeroes before it pushes to the free stack (release); the pop acquires.
  */
 #include "core/record/recorder.h"
 #include "core/record/arch.h"
@@ -27,12 +27,17 @@ uint32_t gt_epoch_next(void)
 	return __atomic_add_fetch(&epochs, GT_EPOCH_STEP, RELAXED);
 }
 
+/* Another process that changes the head without end must not hold us up. */
+#define POP_ATTEMPTS 100000
+/* When a sub-buffer was opened, as its state's entry has it: enough to tell older from newer. */
+#define OPENED_SHIFT 16
+
 /* Index of a free sub-buffer, or -1. */
 static int64_t pool_pop(struct graftrace_arena *arena)
 {
 	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
 	uint64_t head = __atomic_load_n(&arena->free_head, ACQUIRE);
-	for (;;) {
+	for (uint32_t attempt = 0; attempt < POP_ATTEMPTS; attempt++) {
 		uint32_t index = (uint32_t)head;
 		if (index == 0 || index > arena->sub_buffer_count)
 			return -1;
@@ -45,34 +50,48 @@ static int64_t pool_pop(struct graftrace_arena *arena)
 			return (int64_t)index - 1;
 		}
 	}
+	return -1;
 }
 
-/* Is a word reserved and not stored? If not, *records: calls, returns and events. The loop over
- * thousands of words stands in the switch of sub-buffers: four that are neither zero nor special at
- * a time. */
-static bool has_hole(const struct graftrace_sub_buffer *sub, uint32_t *records)
+/* Words of a sub-buffer behind its header. */
+static uint32_t words_of(const struct graftrace_arena *arena)
+{
+	return (arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
+}
+
+/* Is a word reserved and not stored? If not, *records: calls, returns and events, *calls: the calls
+ * among them. The loop over thousands of words stands in the switch of sub-buffers: four that are
+ * neither zero nor special at a time. */
+static bool has_hole(const struct graftrace_sub_buffer *sub, uint32_t room, uint32_t *records,
+		     uint32_t *calls)
 {
 	const uint64_t *words = (const uint64_t *)(sub + 1);
 	const uint64_t special = ((uint64_t)GRAFTRACE_SPECIAL << 33) - 1;
 	const bool is_pairs = sub->tracer == GRAFTRACE_TRACER_FUNCTION;
-	const uint32_t used = sub->used;
+	const uint32_t said = __atomic_load_n(&sub->used, RELAXED);
+	const uint32_t used = said < room ? said : room;
 	uint32_t i = 0;
 	while (i < used) {
 		if (!is_pairs) {
-			uint32_t from = i;
 			/* zero less one has all bits; special ones have nearly all of the high */
-			while (i + 4 <= used && ((words[i] - 1) | (words[i + 1] - 1) |
-						 (words[i + 2] - 1) | (words[i + 3] - 1)) < special)
+			while (i + 4 <= used &&
+			       ((words[i] - 1) | (words[i + 1] - 1) | (words[i + 2] - 1) |
+				(words[i + 3] - 1)) < special) {
+				uint64_t returns = (words[i] & GRAFTRACE_WORD_RETURN) +
+						   (words[i + 1] & GRAFTRACE_WORD_RETURN) +
+						   (words[i + 2] & GRAFTRACE_WORD_RETURN) +
+						   (words[i + 3] & GRAFTRACE_WORD_RETURN);
+				*calls += 4 - (uint32_t)(returns >> 32);
+				*records += 4;
 				i += 4;
-			*records += i - from;
+			}
 			if (i == used)
 				break;
 		}
 		if (words[i] == 0)
 			return true;
-		uint32_t function = graftrace_word_function(words[i]);
-		*records += function < GRAFTRACE_SPECIAL ||
-			    function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT;
+		*records += (uint32_t)graftrace_word_is_record(words[i]);
+		*calls += (uint32_t)graftrace_word_is_call(words[i]);
 		i += graftrace_record_words(&words[i], used - i, is_pairs);
 	}
 	return false;
@@ -108,14 +127,16 @@ static bool take_back(struct graftrace_arena *arena, struct gt_thread *thread, u
 	uint64_t full = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, number, sequence);
 	uint64_t active =
 		graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, number, stream->sequence);
-	uint32_t records = 0;
-	if (__atomic_load_n(&entry->word, ACQUIRE) != full || has_hole(sub, &records))
+	uint32_t records = 0, calls = 0;
+	if (__atomic_load_n(&entry->word, ACQUIRE) != full ||
+	    has_hole(sub, words_of(arena), &records, &calls))
 		return false;
 	if (!__atomic_compare_exchange_n(&entry->word, &full, active, false, ACQ_REL, RELAXED))
 		return false;
 	thread->oldest = entry->successor <= arena->sub_buffer_count ? entry->successor : 0;
 	thread->oldest_sequence = sequence + 1;
 	__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], records, RELAXED);
+	__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN_CALLS], calls, RELAXED);
 	gt_arch_clear_words(graftrace_sub_buffer_words(sub),
 			    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
 	return true;
@@ -143,6 +164,49 @@ static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread)
 	return -1;
 }
 
+/* Overwrite mode, and nothing of the writer's own: the FULL sub-buffer that was opened first goes,
+ * whosesoever it is. Where many threads hold one each, that keeps the newest of all, however late
+ * the host is. -1: there is none. */
+static int64_t take_oldest(struct graftrace_arena *arena, struct gt_thread *thread)
+{
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
+	uint32_t number = (uint32_t)(thread->stream - graftrace_arena_streams(arena));
+	uint32_t now = (uint32_t)(gt_arch_clock() >> OPENED_SHIFT), past = ~0u;
+	for (int attempt = 0; attempt < 4; attempt++) {
+		uint32_t best = 0;
+		int64_t index = -1;
+		for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
+			uint64_t word = __atomic_load_n(&states[i].word, RELAXED);
+			uint32_t age = now - __atomic_load_n(&states[i].next, RELAXED);
+			if ((word & 15) == GRAFTRACE_SUB_BUFFER_FULL && age >= best && age < past) {
+				best = age;
+				index = i;
+			}
+		}
+		if (index < 0)
+			return -1;
+		uint64_t full = __atomic_load_n(&states[index].word, ACQUIRE);
+		uint64_t active = graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, number,
+						       thread->stream->sequence);
+		struct graftrace_sub_buffer *sub =
+			graftrace_arena_sub_buffer(arena, (uint32_t)index);
+		uint32_t records = 0, calls = 0;
+		past = best;
+		if ((full & 15) != GRAFTRACE_SUB_BUFFER_FULL ||
+		    has_hole(sub, words_of(arena), &records, &calls) ||
+		    !__atomic_compare_exchange_n(&states[index].word, &full, active, false, ACQ_REL,
+						 RELAXED))
+			continue;
+		/* its writer's stream may be another's by now */
+		__atomic_fetch_add(&arena->lost[GRAFTRACE_LOST_OVERRUN], records, RELAXED);
+		__atomic_fetch_add(&arena->lost[GRAFTRACE_LOST_OVERRUN_CALLS], calls, RELAXED);
+		gt_arch_clear_words(graftrace_sub_buffer_words(sub), words_of(arena));
+		thread->stream->owned++;
+		return index;
+	}
+	return -1;
+}
+
 static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *thread)
 {
 	uint32_t mode = __atomic_load_n(&arena->mode, RELAXED);
@@ -158,13 +222,16 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 		thread->stream->owned++;
 		return index;
 	}
-	if (mode == GRAFTRACE_MODE_OVERWRITE)
-		return recycle(arena, thread);
+	if (mode == GRAFTRACE_MODE_OVERWRITE) {
+		index = recycle(arena, thread);
+		/* a kernel's CPUs are few, and each has its share */
+		return index < 0 && thread->pid != 0 ? take_oldest(arena, thread) : index;
+	}
 	/* The documented bounded wait: a recording to a file rather waits for the host than loses.
 	 */
-	uint32_t wait_ms = __atomic_load_n(&arena->wait_ms, RELAXED);
+	uint32_t wait_ms = gt_port_listens(arena) ? __atomic_load_n(&arena->wait_ms, RELAXED) : 0;
 	for (uint32_t waited = 0; mode == GRAFTRACE_MODE_DRAIN && waited < wait_ms; waited += 10) {
-		if (!__atomic_load_n(&arena->host_alive, RELAXED))
+		if (!gt_port_listens(arena))
 			break;
 		uint32_t seen = __atomic_load_n(&arena->free_futex, ACQUIRE);
 		__atomic_fetch_add(&arena->waiters, 1, ACQ_REL);
@@ -186,8 +253,7 @@ static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *
 
 static bool is_function(const struct gt_thread *thread)
 {
-	return thread->sub_buffer != NULL &&
-	       thread->sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION;
+	return thread->sub_buffer != NULL && thread->is_pairs;
 }
 
 /* The cursor of the open sub-buffer; the straight line of the other tracer finds 0. */
@@ -312,7 +378,7 @@ bool gt_stream_open(struct gt_thread *thread)
 	uint32_t tracer = gt_stream_is_function(thread) ? GRAFTRACE_TRACER_FUNCTION
 							: GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	/* no record tells of a call of set_graph_notrace */
-	const struct gt_frame *top = thread->top - gt_frames_below_notrace(thread);
+	const struct gt_frame *top = gt_thread_top(thread) - gt_frames_below_notrace(thread);
 	uint64_t now = gt_arch_clock();
 
 	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
@@ -326,13 +392,14 @@ bool gt_stream_open(struct gt_thread *thread)
 	thread->said_tid = thread->tid;
 	sub->sequence = stream->sequence;
 	sub->clock = now;
-	sub->depth = (uint32_t)(top - thread->context->frames);
+	const uint32_t depth = (uint32_t)(top - thread->context->frames);
+	sub->depth = depth;
 	sub->tracer = (uint16_t)tracer;
 	sub->used = 0;
 	sub->reserved = 0;
 	for (int i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
 		sub->lost[i] = stream->lost[i];
-	uint32_t count = sub->depth < GRAFTRACE_OPEN_CALLS ? sub->depth : GRAFTRACE_OPEN_CALLS;
+	uint32_t count = depth < GRAFTRACE_OPEN_CALLS ? depth : GRAFTRACE_OPEN_CALLS;
 	sub->open_calls = (uint16_t)count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_frame *frame = top - (count - 1 - i);
@@ -340,14 +407,16 @@ bool gt_stream_open(struct gt_thread *thread)
 		bool in_flight = frame->slot == GT_SLOT_NONE || frame->slot == 0;
 		sub->open[i].clock = in_flight ? 0 : gt_frame_start(frame, now);
 		sub->open[i].function = in_flight ? 0 : gt_frame_function(frame);
-		sub->open[i].depth = sub->depth - count + i;
+		sub->open[i].depth = depth - count + i;
 	}
 
 	thread->sub_buffer = sub;
+	thread->is_pairs = tracer == GRAFTRACE_TRACER_FUNCTION;
 	/* for who takes back the one before: noted before that can be reused, by us alone */
 	if (stream->sequence != 0)
 		states[thread->sub_index].successor = (uint32_t)index + 1;
 	thread->sub_index = (uint32_t)index;
+	__atomic_store_n(&states[index].next, (uint32_t)(now >> OPENED_SHIFT), RELAXED);
 	thread->hard_end = (uint64_t)sub + arena->sub_buffer_bytes;
 	/* The header's first 256 bytes: places that are not inside, more than signals can nest at
 	 * the end of one sub-buffer. */
@@ -379,7 +448,6 @@ static void close_sub_buffer(struct graftrace_arena *arena, struct graftrace_str
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, index);
 	__atomic_store_n(&sub->used, used, RELAXED);
 	__atomic_store_n(&stream->current, 0, RELAXED);
-	states[index].next = 0;
 	uint64_t word = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, sub->stream, sub->sequence);
 	__atomic_store_n(&states[index].word, word, RELEASE); /* B */
 }
@@ -390,20 +458,26 @@ bool gt_stream_has_words(struct gt_thread *thread)
 	       *cursor(thread) > (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
 }
 
+/* Of the open sub-buffer: what was reserved. */
+static uint32_t words_used(const struct gt_thread *thread)
+{
+	uint64_t words = (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
+	uint64_t last = is_function(thread) ? thread->cur_pair : thread->cur;
+	return (uint32_t)(((last < thread->hard_end ? last : thread->hard_end) - words) / 8);
+}
+
 void gt_stream_close(struct gt_thread *thread)
 {
 	if (thread->sub_buffer == NULL)
 		return;
 	struct graftrace_arena *arena = gt_port_arena();
-	uint64_t words = (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
-	uint64_t last = *cursor(thread) < thread->hard_end ? *cursor(thread) : thread->hard_end;
-	close_sub_buffer(arena, thread->stream, thread->sub_index, (uint32_t)((last - words) / 8));
+	close_sub_buffer(arena, thread->stream, thread->sub_index, words_used(thread));
 	thread->sub_buffer = NULL;
 	thread->cur = thread->cur_pair = thread->hard_end = 0;
 }
 
 void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *stream,
-		   uint32_t generation)
+		   uint32_t generation, const struct gt_thread *thread)
 {
 	/* State and generation at once: the host may have found the end first and freed the stream,
 	 * and the writer that has it now lives. */
@@ -415,7 +489,12 @@ void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *strea
 	uint32_t current = __atomic_load_n(&stream->current, ACQUIRE);
 	if (current == 0 || current > arena->sub_buffer_count)
 		return;
-	/* its writer is gone: everything up to the last word that is there */
+	if (thread->stream == stream && thread->generation == generation &&
+	    thread->sub_buffer == graftrace_arena_sub_buffer(arena, current - 1)) {
+		close_sub_buffer(arena, stream, current - 1, words_used(thread));
+		return;
+	}
+	/* nobody knows (fork wiped the block): everything up to the last word that is there */
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, current - 1);
 	uint64_t *words = graftrace_sub_buffer_words(sub);
 	uint32_t used = (uint32_t)((arena->sub_buffer_bytes - sizeof(*sub)) / 8);
@@ -427,18 +506,42 @@ void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *strea
 	close_sub_buffer(arena, stream, current - 1, used);
 }
 
-struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t pid, uint32_t tid)
+/* Index of a stream that is free: one that was given back, else the first that was never used. -1:
+ * there is none. */
+static int64_t take_stream(struct graftrace_arena *arena)
 {
 	struct graftrace_stream *streams = graftrace_arena_streams(arena);
-	for (uint32_t i = 0; i < arena->stream_count; i++) {
+	uint64_t head = __atomic_load_n(&arena->stream_free, ACQUIRE);
+	for (uint32_t attempt = 0;
+	     attempt < POP_ATTEMPTS && (uint32_t)head != 0 && (uint32_t)head <= arena->stream_count;
+	     attempt++) {
+		/* may be stale when the head moved: then the tag differs and the swap fails */
+		uint64_t next = __atomic_load_n(&streams[(uint32_t)head - 1].next, RELAXED);
+		uint64_t new_head = ((head >> 32) + 1) << 32 | next;
+		if (__atomic_compare_exchange_n(&arena->stream_free, &head, new_head, true, ACQ_REL,
+						ACQUIRE))
+			return (int64_t)(uint32_t)head - 1;
+	}
+	uint32_t next = __atomic_load_n(&arena->stream_next, RELAXED);
+	while (next < arena->stream_count)
+		if (__atomic_compare_exchange_n(&arena->stream_next, &next, next + 1, true, ACQ_REL,
+						RELAXED))
+			return next;
+	return -1;
+}
+
+struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t pid, uint32_t tid)
+{
+	for (int attempt = 0; attempt < 1000; attempt++) {
+		int64_t index = take_stream(arena);
+		if (index < 0)
+			break;
+		struct graftrace_stream *stream = &graftrace_arena_streams(arena)[index];
 		uint32_t unused = GRAFTRACE_STREAM_FREE;
-		if (__atomic_load_n(&streams[i].state, RELAXED) != GRAFTRACE_STREAM_FREE)
-			continue;
 		/* the host looks at a stream only once its generation is set */
-		if (!__atomic_compare_exchange_n(&streams[i].state, &unused, GRAFTRACE_STREAM_LIVE,
+		if (!__atomic_compare_exchange_n(&stream->state, &unused, GRAFTRACE_STREAM_LIVE,
 						 false, ACQ_REL, RELAXED))
 			continue;
-		struct graftrace_stream *stream = &streams[i];
 		stream->pid = pid;
 		stream->tid = tid;
 		stream->start = gt_arch_clock();

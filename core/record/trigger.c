@@ -53,10 +53,16 @@ static struct graftrace_trigger *search_next(struct search *search)
 	return NULL;
 }
 
+static uint64_t *hits_of(const struct graftrace_trigger *trigger)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	return &graftrace_arena_trigger_hits(arena)[trigger - graftrace_arena_triggers(arena)];
+}
+
 /* Whether it acts at this hit, which is counted. */
 static bool hit(struct graftrace_trigger *trigger)
 {
-	uint64_t hits = __atomic_fetch_add(&trigger->hits, 1, RELAXED);
+	uint64_t hits = __atomic_fetch_add(hits_of(trigger), 1, RELAXED);
 	return hits >= trigger->skip &&
 	       (trigger->count == 0 || hits - trigger->skip < trigger->count);
 }
@@ -87,7 +93,7 @@ static void set_threads(struct gt_thread *self, bool on)
 static bool switch_tracing(struct gt_thread *thread, struct graftrace_trigger *trigger, bool on)
 {
 	struct graftrace_arena *arena = gt_port_arena();
-	uint64_t hits = __atomic_load_n(&trigger->hits, RELAXED);
+	uint64_t hits = __atomic_load_n(hits_of(trigger), RELAXED);
 	if ((__atomic_load_n(&arena->tracing_on, RELAXED) != 0) == on)
 		return false;
 	if (hits < trigger->skip ||
@@ -107,7 +113,7 @@ void gt_record_stack(struct gt_thread *thread, uint64_t clock)
 	if (thread->host || thread->sub_buffer == NULL)
 		return;
 	uint32_t count = 0;
-	const struct gt_frame *frame = thread->top;
+	const struct gt_frame *frame = gt_thread_top(thread);
 	for (; frame != thread->context->frames && count < STACK_CALLS; frame--)
 		if (frame->slot != GT_SLOT_NONE && frame->slot != 0)
 			count++;
@@ -118,7 +124,7 @@ void gt_record_stack(struct gt_thread *thread, uint64_t clock)
 	uint32_t even = thread->chosen == GT_MODE_STACK || thread->chosen == GT_MODE_FUNCTION
 				? count & 1
 				: 0;
-	frame = thread->top;
+	frame = gt_thread_top(thread);
 	for (uint32_t i = 0; i < count; frame--)
 		if (frame->slot != GT_SLOT_NONE && frame->slot != 0)
 			__atomic_store_n(&place[2 + i++], frame->word, RELAXED);
@@ -178,6 +184,9 @@ struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t funct
 			break;
 		case GRAFTRACE_TRIGGER_SILENT:
 			call.kind = GT_ENTRY_SILENT;
+			break;
+		case GRAFTRACE_TRIGGER_NOTHING:
+			call.kind = GT_ENTRY_NOTHING;
 			break;
 		default:
 			break;

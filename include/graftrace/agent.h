@@ -5,22 +5,25 @@
  *
  * Image: position independent, no relocations. [0, text_bytes) is mapped read + execute,
  * [text_bytes, image_bytes) read + write; both start on page boundaries and file_bytes of the whole
- *come from the blob (the rest is zero). It starts with struct graftrace_agent_image.
+ * come from the blob (the rest is zero). It starts with struct graftrace_agent_image.
  *
- * Region: for each cluster of objects within 1.9 GB one mapping (read + execute once it is
- *written): page 0            struct graftrace_region hot_offset        a copy of the image's hot
- *text (hot_bytes at hot_source) stubs_offset      stubs, 32 bytes each, 32-byte aligned anywhere
- *behind   moved code (bodies of unprepared functions)
+ * Region: for each cluster of objects within 1.9 GB one mapping (read + execute once it is written):
+ *	page 0            struct graftrace_region
+ *	hot_offset        a copy of the image's hot text (hot_bytes at hot_source)
+ *	stubs_offset      stubs, 32 bytes each, 32-byte aligned
+ *	anywhere behind   moved code (bodies of unprepared functions)
  *
  * A function's stub, at slot address T (T % 32 == 0), function number n:
  *	T+0   e8 rel32         call  hot + entry
- *	T+5   0f 82 rel32      jc    body             not traced: the real return address is in
- *place T+11  48 8d 64 24 08   lea   8(%rsp),%rsp     flags stay T+16  e8 rel32         call  body
- *takes the return slot T+21  68 imm32         push  $(n << 1 | 1)    (sign-extended) T+26  e9 rel32
- *jmp   hot + exit T+31  cc n is not in the entry's code: n = (T + 5 - region.bias) / 32, so stubs
- *of a region have consecutive numbers. The function's first bytes become `jmp T`; `body` is where
- *it goes on: behind its compiler-made nops or fentry call, or the moved first instructions, which
- *end in a jump back.
+ *	T+5   0f 82 rel32      jc    body             not traced: the return address is in place
+ *	T+11  48 8d 64 24 08   lea   8(%rsp),%rsp     flags stay
+ *	T+16  e8 rel32         call  body             takes the return slot
+ *	T+21  68 imm32         push  $(n << 1 | 1)    (sign-extended)
+ *	T+26  e9 rel32         jmp   hot + exit
+ *	T+31  cc
+ * n is not in the entry's code: n = (T + 5 - region.bias) / 32, so stubs of a region have consecutive
+ * numbers. The function's first bytes become `jmp T`; `body` is where it goes on: behind its
+ * compiler-made nops or fentry call, or the moved first instructions, which end in a jump back.
  *
  * A hook's stub (agent's own interest in a libc function), 32 bytes:
  *	T+0   68 imm32         push  $site            index into graftrace_agent_state.hooks
@@ -28,15 +31,12 @@
  *	T+10  48 8d 64 24 08   lea   8(%rsp),%rsp
  *	T+15  e9 rel32         jmp   body
  *	T+20  cc …
- * That of a hook which looks at the result (backtrace) calls the body first:
- *	T+0   57 e8 rel32      push  %rdi; call body  the stack is aligned; unwinders walk through
- *	T+6   5f 68 imm32      pop   %rdi; push $site
- *	T+12  e8 rel32         call  hot + hook       returns to the caller
  */
 #ifndef GRAFTRACE_AGENT_H
 #define GRAFTRACE_AGENT_H
 
 #include <stdint.h>
+#include <graftrace/arena.h>
 #include <graftrace/record.h>
 
 #define GRAFTRACE_AGENT_MAGIC 0x31544e4547415447ull /* "GTAGENT1" */
@@ -61,18 +61,17 @@ struct graftrace_agent_image {
 	uint32_t entry_trigger; /* a function that stands in the arena's table of triggers */
 	uint32_t entry_notrace; /* a function of set_graph_notrace */
 	uint32_t entry_silent;	/* patched for the stack traces of others */
-	uint32_t reserved_hot[5];
+	uint32_t entry_nothing; /* not recorded in any way, and needs its real return address */
+	uint32_t reserved_hot[4];
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;
 	uint32_t hook_slow;
-	/* offsets within the image: synthetic unwind data of a region is made by the host from this
-	 */
 	uint32_t trap_entry;	/* the handler of SIGTRAP … */
 	uint32_t trap_restorer; /* … and what it returns to */
 	uint32_t resolver;	/* uint64_t (*)(uint64_t return_slot): where the real address is */
 	uint32_t fork_offset;	/* a page; enum graftrace_fork_mark in its first 8 bytes */
-	uint32_t reserved;
+	uint32_t eh_frame_hdr;	/* unwind data of the image's text, by the assembler and compiler */
 };
 
 /* Whoever puts the image somewhere has the page wiped by fork (MADV_WIPEONFORK), and sets the mark
@@ -82,6 +81,8 @@ enum graftrace_fork_mark {
 	GRAFTRACE_FORK_TOLD = 1,
 	GRAFTRACE_FORK_CLAIMED = 2, /* a thread of the child is telling of it */
 };
+
+#define GRAFTRACE_REGION_TEXTS 32
 
 /* Page 0 of a region; written by the host through /proc/PID/mem. */
 struct graftrace_region {
@@ -98,27 +99,56 @@ struct graftrace_region {
 	uint32_t journal_mains; /* the first ones: one a stub, in order; bytes 0 = none */
 	uint32_t journal_room;	/* all */
 	uint32_t journal_used;	/* all; those behind the mains are appended, entry then count */
-	uint32_t reserved1;
-	uint64_t call_return; /* return address of the stub that calls its function, 0 = none */
-	uint64_t reserved[6];
-	/* Unwind data for [region, region + bytes), found by _dl_find_object and dl_iterate_phdr
-	 * through the agent's hooks: .eh_frame_hdr and .eh_frame, made by the host, read-only. */
-	uint8_t eh_frame_hdr[64];
-	uint8_t eh_frame[256];
-	uint8_t phdrs[256]; /* two Elf64_Phdr (PT_LOAD, PT_GNU_EH_FRAME), for dl_iterate_phdr */
+	uint32_t text_count;	/* of texts that are set */
+	uint64_t reserved[7];
+	/* Code with jumps of ours elsewhere than at functions' starts: those that are appended to
+	 * the journal. For who is interrupted just before one (port/program/hooks.c). */
+	struct {
+		uint64_t start;
+		uint64_t end;
+	} texts[GRAFTRACE_REGION_TEXTS];
 };
+
+/* The rest of page 0: unwind data for [region, region + bytes), found by _dl_find_object and
+ * dl_iterate_phdr through the agent's hooks; made by the host (attach/agent/region_unwind.c). */
+#define GRAFTRACE_REGION_UNWIND_OFFSET 1024
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_region) <= GRAFTRACE_REGION_UNWIND_OFFSET,
+			"page 0");
+struct graftrace_region_unwind {
+	uint8_t phdrs[128]; /* two Elf64_Phdr (PT_LOAD, PT_GNU_EH_FRAME), for dl_iterate_phdr */
+	uint8_t eh_frame_hdr[256];
+	uint8_t eh_frame[2560];
+	/* Of one jump, wherever it stands: it stands for what it leads to. */
+	uint8_t jump_hdr[16];
+	uint8_t jump_frame[112];
+};
+
+/*
+ * Which instruction of the program an instruction among the moved code stands for: 4 bytes for each
+ * 16 of it, from region.places on. 2 GB less than that, from the region's start, is
+ *  - an address outside of the region: the instruction at N of the 16 is the one at N from there;
+ *  - the address of a graftrace_places inside it.
+ */
+#define GRAFTRACE_PLACES_BYTES 16
+#define GRAFTRACE_PLACES_BIAS  0x80000000ull
+struct graftrace_places {
+	uint32_t base;			    /* an address, as above */
+	uint8_t at[GRAFTRACE_PLACES_BYTES]; /* what is to be added for each byte … */
+};
+#define GRAFTRACE_PLACES_PUSHED 0x80 /* … and whether one word has been pushed besides */
 
 /* One patch of the program's code. */
 struct graftrace_patch {
 	uint64_t address;
-	uint8_t bytes;	 /* of both, <= 8; 0 = none */
-	uint8_t neutral; /* `patched` may also be one 5-byte nop: a function that is off */
-	uint8_t pad[6];
+	uint8_t bytes;	   /* of both, <= 8; 0 = none */
+	uint8_t neutral;   /* `patched` may also be one 5-byte nop: a function that is off */
+	uint8_t elsewhere; /* it stands in the midst of code, and not at a function's entry */
+	uint8_t pad[5];
 	uint8_t original[8];
 	uint8_t patched[8];
 };
 
-_Static_assert(sizeof(struct graftrace_patch) == 32, "a patch is 32 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_patch) == 32, "a patch is 32 bytes");
 
 #define GRAFTRACE_REGION_HOT_OFFSET   4096
 #define GRAFTRACE_REGION_STUBS_OFFSET (4096 + 8192)
@@ -134,7 +164,9 @@ enum graftrace_hook {
 	GRAFTRACE_HOOK_EXEC = 6, /* execve, execveat, fexecve */
 	GRAFTRACE_HOOK_FIND_OBJECT = 7,	 /* _dl_find_object */
 	GRAFTRACE_HOOK_ITERATE_PHDR = 8, /* dl_iterate_phdr */
-	GRAFTRACE_HOOK_BACKTRACE = 9,	 /* backtrace: stub frames are taken out of the result */
+	/* _Unwind_Backtrace: its callback is not told of our frames; argument = address of
+	 * _Unwind_GetIP */
+	GRAFTRACE_HOOK_UNWIND_BACKTRACE = 9,
 	/* Called where no open call can lie below: a thread's clean-up, when what it was in ended
 	 * by pthread_exit or cancellation. */
 	GRAFTRACE_HOOK_LEAVE = 10,
@@ -153,6 +185,11 @@ enum graftrace_hook {
 	/* prctl: edi = what, rsi and rdx. It may be a sandbox that the thread is about to enter. */
 	GRAFTRACE_HOOK_THREAD = 19, /* pthread_create */
 	GRAFTRACE_HOOK_PRCTL = 18,
+	/* getcontext: as swapcontext it saves where it returns to, which must be no stub. */
+	GRAFTRACE_HOOK_GETCONTEXT = 20,
+	/* clone: rdi = function, rsi = stack, edx = flags, rcx = argument */
+	GRAFTRACE_HOOK_CLONE = 21,
+	GRAFTRACE_HOOK_ARCH_PRCTL = 22, /* arch_prctl: edi = what, rsi = address */
 };
 
 struct graftrace_hook_site {
@@ -186,6 +223,10 @@ struct graftrace_traps {
 };
 #define GRAFTRACE_TRAP_HASH(address) \
 	((uint32_t)((uint64_t)(address)*0x9e3779b97f4a7c15ull >> 48) % GRAFTRACE_TRAPS)
+
+#define GRAFTRACE_BLOCK_BYTES  256
+#define GRAFTRACE_BLOCKS       256
+#define GRAFTRACE_BLOCK_CHUNKS 128
 
 #define GRAFTRACE_AGENT_RESOLVERS 4
 #define GRAFTRACE_AGENT_REGIONS	  32
@@ -229,6 +270,14 @@ struct graftrace_agent_state {
 	struct graftrace_traps traps;
 	/* Words of the program that hold the address of `resolver`; 0: no more. Noted first. */
 	uint64_t resolvers[GRAFTRACE_AGENT_RESOLVERS];
+	/* The agent's: where its thread blocks lie, GRAFTRACE_BLOCKS of GRAFTRACE_BLOCK_BYTES at
+	 * each address; 0: no more. Here and in the blocks the host looks for what it may write to,
+	 * not in the arena. */
+	uint64_t blocks[GRAFTRACE_BLOCK_CHUNKS];
+	uint32_t deserted; /* 1: a later host cleans up; the arena's is gone, nobody waits for it */
+	uint32_t pad;
+	/* The agent's: what slot of the same number of the arena's mail is about. */
+	struct graftrace_letter letters[GRAFTRACE_ARENA_MAIL];
 };
 
 /* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */
@@ -254,16 +303,19 @@ struct graftrace_granule {
 #define GRAFTRACE_GRANULE_SHIFT 16
 #define GRAFTRACE_GRANULE_TAKEN (1ull << 63)
 
-#define GRAFTRACE_AGENT_FSGSBASE 1 /* wrgsbase may be used (AT_HWCAP2 bit 1) */
+#define GRAFTRACE_AGENT_FSGSBASE    1 /* wrgsbase may be used (AT_HWCAP2 bit 1) */
+#define GRAFTRACE_AGENT_PLAIN_LOCKS 2 /* a filter may forbid futexes that lend priority */
 
 /* Words of a thread block (graftrace_stream.block) that the host may write, or read. */
-#define GRAFTRACE_BLOCK_STOP                                                     \
+#define GRAFTRACE_BLOCK_STREAM	   112 /* uint64_t; the address of its stream, 0 = none */
+#define GRAFTRACE_BLOCK_GENERATION 164 /* uint32_t; of the stream, when it was claimed */
+#define GRAFTRACE_BLOCK_STOP \
 	8 /* uint32_t; byte 0: full (agent sets, host clears), byte 1: host,     \
 	   * byte 2: outside the graph functions (agent), byte 3: mode; the host \
 	   * writes 0 to make the thread read tracer, max_depth and              \
 	   * threshold from the arena anew */
 
-#define GRAFTRACE_BLOCK_TRAP                                                     \
+#define GRAFTRACE_BLOCK_TRAP \
 	248 /* uint32_t; 1: the program believes to have SIGTRAP blocked in this \
 	     * thread, 2: one has come since (GRAFTRACE_TRAP_…) */
 #define GRAFTRACE_BLOCK_VERIFY 180 /* uint32_t; 1: slots of open calls are looked at first */

@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena: the shared memory between a traced program and the host side. A sealed memfd that the
- * host creates and keeps open, mapped into every process of the recording. It survives the program:
- * what was written before a SIGKILL is read after it.
+ * The arena: the shared memory between traced programs and the host side. It survives them: what
+ * was written before a SIGKILL is read after it. Two sealed memfds of the host, which every process
+ * of the recording has mapped as one range:
  *
- *	header | streams[stream_count] | states[sub_buffer_count] | mail[mail_count] | sub-buffers |
- *	triggers[trigger_count]
+ *	header (a page) | shared (a page) | streams[stream_count] | states[sub_buffer_count] |
+ *	mail[mail_count] | sub-buffers | trigger_hits[trigger_count] | selected | profile states |
+ *	profile pages | triggers[trigger_count] | answers[mail_count]
  *
- * Who may do what: the target writes everything here and may be broken or hostile, so the host
- *copies, then checks. The agent trusts the fields that the host writes.
+ * The header, the triggers and the answers are the host's: processes have them read-only, and can
+ * get them no other way (F_SEAL_FUTURE_WRITE). All else is written by every process of the
+ * recording.
+ *
+ * Who believes what: any process may be broken or hostile, to the host and to the others. The host
+ * copies out of what they write, then checks. The agent takes every size, offset, count and setting
+ * from what is the host's; indexes that it finds elsewhere it compares with the counts there, and it
+ * follows no address. A kernel (core/record/kernel.h) has all of it in its own memory.
  *
  * A sub-buffer's life (states[i].word, one 64-bit atomic):
  *	FREE    on the free stack, all words zero (the host zeroed it)
  *	ACTIVE  owned by one writer
  *	FULL    closed by its writer, to be read; in drain mode the host takes FULL ones, zeroes
- *them and frees them; in ring mode they stay until a consuming reader takes them READING taken by
- *the host (consuming) In overwrite mode a writer turns the oldest FULL one of its own back to
- *ACTIVE (with the new sequence) by a compare-and-swap: a reader that copied it meanwhile sees the
- *changed word and throws the copy away.
+ *	        them and frees them; in ring mode they stay until a consuming reader takes them
+ *	READING taken by the host (consuming)
+ * In overwrite mode a writer turns the oldest FULL one of its own back to ACTIVE (with the new
+ * sequence) by a compare-and-swap: a reader that copied it meanwhile sees the changed word and throws
+ * the copy away.
  */
 #ifndef GRAFTRACE_ARENA_H
 #define GRAFTRACE_ARENA_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <graftrace/record.h>
 
-#define GRAFTRACE_ARENA_MAGIC	0x31414e4552415447ull /* "GTARENA1" */
-#define GRAFTRACE_ARENA_STREAMS 8192
+#define GRAFTRACE_ARENA_MAGIC	0x32414e4552415447ull /* "GTARENA2" */
+#define GRAFTRACE_ARENA_STREAMS 32768 /* the agent knows as many threads of a process */
 #define GRAFTRACE_ARENA_MAIL	64
+#define GRAFTRACE_ARENA_SHARED	4096 /* offset of the header's second page */
 
 enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_FREE = 0,
@@ -36,8 +46,8 @@ enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_READING = 3,
 };
 
-/* word: sequence (low 40 bits) << 24 | stream << 4 | state. next: free stack, index + 1, 0 = end.
- */
+/* word: sequence (low 40 bits) << 24 | stream << 4 | state. next: free stack, index + 1, 0 = end;
+ * while it is not FREE, the writer's note of when it was opened. */
 struct graftrace_sub_buffer_entry {
 	uint64_t word;
 	uint32_t next;
@@ -62,11 +72,13 @@ struct graftrace_stream {
 	uint32_t generation; /* 1 + arena.generations at the claim */
 	uint32_t pid;
 	uint32_t tid;
-	uint64_t block;	   /* address of the writer's private thread block in the target */
-	uint64_t start;	   /* tsc of its first record */
-	uint64_t sequence; /* sub-buffers opened so far */
-	uint32_t current;  /* index + 1 of the ACTIVE sub-buffer, 0 = none */
-	uint32_t reserved;
+	/* The writer's private thread block. A program: its number among those of the process + 1,
+	 * 0 = none yet (graftrace_agent_state.blocks). A kernel: its address. */
+	uint64_t block;
+	uint64_t start;	       /* tsc of its first record */
+	uint64_t sequence;     /* sub-buffers opened so far */
+	uint32_t current;      /* index + 1 of the ACTIVE sub-buffer, 0 = none */
+	uint32_t next;	       /* while it is FREE: free stack, index + 1, 0 = end */
 	uint32_t stopped_full; /* 1: stopped for lack of sub-buffers; the host clears the block's
 				  stop byte */
 	uint32_t owned;	       /* sub-buffers that it holds */
@@ -76,16 +88,22 @@ struct graftrace_stream {
 	uint8_t pad[256 - 136];
 };
 
-_Static_assert(sizeof(struct graftrace_stream) == 256, "a stream is 256 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_stream) == 256, "a stream is 256 bytes");
 
-/* Mail from the agent to the host. The agent claims a FREE slot, fills it, posts it, rings the
- * doorbell and (for the kinds that say so) waits on `state` for ANSWERED, a bounded time. */
+/*
+ * Mail from the agent to the host. The agent claims a FREE slot, fills it, posts it, rings the
+ * doorbell and (for the kinds that say so) waits a bounded time for the answer, which the host
+ * writes into `answers`. What stands in the slot any process may have written. So the letter lies
+ * in the process's own memory besides (graftrace_agent_state.letters, the same index), and the host
+ * acts upon processes by that one alone.
+ */
 enum graftrace_mail_state {
 	GRAFTRACE_MAIL_FREE = 0,
 	GRAFTRACE_MAIL_CLAIMED = 1,
 	GRAFTRACE_MAIL_POSTED = 2,
 	GRAFTRACE_MAIL_ANSWERED = 3,
-	GRAFTRACE_MAIL_ABANDONED = 4, /* the agent stopped waiting: the host frees the slot */
+	GRAFTRACE_MAIL_ABANDONED =
+		4, /* the agent does not wait (any more): the host frees the slot */
 };
 
 enum graftrace_mail_kind {
@@ -109,19 +127,38 @@ enum graftrace_mail_kind {
 	 * struct sock_fprog, 0 = strict mode. The agent waits; answer 1: it can go on recording
 	 * there. Else it makes no system call any more. */
 	GRAFTRACE_MAIL_SANDBOX = 6,
+	/* The thread is about to do what the agent cannot live with: argument[0] = enum
+	 * graftrace_leave. It waits until nothing leads to the agent any more. */
+	GRAFTRACE_MAIL_LEAVE = 7,
+};
+
+enum graftrace_leave {
+	GRAFTRACE_LEAVE_CLOCK = 1, /* the time stamp counter will be forbidden (PR_SET_TSC) */
+	GRAFTRACE_LEAVE_GS = 2,	   /* the program takes %gs for itself (ARCH_SET_GS) */
 };
 
 struct graftrace_mail {
-	uint32_t state; /* futex word */
+	uint32_t state; /* enum graftrace_mail_state */
 	uint32_t kind;
 	uint32_t pid;
 	uint32_t tid;
 	uint64_t argument[4];
-	uint64_t answer;
-	uint8_t pad[8];
+	uint8_t pad[16];
 };
 
-_Static_assert(sizeof(struct graftrace_mail) == 64, "mail is 64 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_mail) == 64, "mail is 64 bytes");
+
+/* A letter. `state`: CLAIMED while it is written, POSTED while its thread waits, ABANDONED: it can
+ * be read, but nobody waits. */
+struct graftrace_letter {
+	uint32_t state;
+	uint32_t ticket; /* never 0: the answer repeats it */
+	uint32_t kind;
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t pad;
+	uint64_t argument[4];
+};
 
 /* What a table of threads is for. */
 enum graftrace_list {
@@ -154,6 +191,7 @@ enum graftrace_trigger_kind {
 	GRAFTRACE_TRIGGER_ONLY = 2,    /* its entry only */
 	GRAFTRACE_TRIGGER_SILENT = 3,  /* not at all: no filter names it */
 	GRAFTRACE_TRIGGER_NOTRACE = 4, /* of set_graph_notrace */
+	GRAFTRACE_TRIGGER_NOTHING = 5, /* as SILENT, and its return address stays */
 };
 
 #define GRAFTRACE_ARENA_TRIGGERS 4096
@@ -167,11 +205,10 @@ struct graftrace_trigger {
 	uint64_t longer_than; /* ticks; 0: acts at the entry, else at a return that is later */
 	uint64_t skip;	      /* hits that pass before it acts */
 	uint64_t count;	      /* hits at which it acts then; 0 = always */
-	uint64_t hits;	      /* so far: agents, atomically */
-	uint64_t pad[3];
+	uint64_t pad[4];
 };
 
-_Static_assert(sizeof(struct graftrace_trigger) == 64, "a trigger is 64 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_trigger) == 64, "a trigger is 64 bytes");
 
 static inline uint32_t graftrace_trigger_slot(uint32_t function)
 {
@@ -207,6 +244,8 @@ struct graftrace_arena {
 	uint64_t mail_offset;
 	uint64_t sub_buffers_offset;
 	uint64_t triggers_offset;
+	uint64_t trigger_hits_offset;
+	uint64_t answers_offset;
 	uint32_t trigger_count; /* a power of two, or 0: there is no table */
 	uint32_t profile_page_count;
 	uint64_t profile_states_offset; /* graftrace/profile.h */
@@ -216,17 +255,16 @@ struct graftrace_arena {
 	uint64_t selected_offset; /* graftrace/selected.h */
 
 	/* written by the host at any time, read by agents */
-	uint32_t tracing_on;
-	uint32_t tracer;  /* enum graftrace_tracer, for new sub-buffers */
-	uint32_t mode;	  /* enum graftrace_arena_mode */
-	uint32_t wait_ms; /* how long a writer may wait for a free sub-buffer (drain mode); 0 = drop
-			   */
+	uint64_t threshold_ticks; /* tracing_thresh, 0 = none */
+	uint64_t signals;	  /* bit n - 1: the handlers of signal n are told of by mail */
+	uint32_t tracer;	  /* enum graftrace_tracer, for new sub-buffers */
+	uint32_t mode;		  /* enum graftrace_arena_mode */
+	uint32_t wait_ms;	  /* drain mode: how long a writer may wait for a free sub-buffer;
+				   * 0 = drop */
 	uint32_t fork_policy;	  /* enum graftrace_fork_policy */
 	uint32_t graph_only;	  /* 1: threads start outside (set_graph_function is in use) */
 	uint32_t max_depth;	  /* max_graph_depth, 0 = none */
 	uint32_t host_alive;	  /* 0: nobody listens: mail is not waited for */
-	uint64_t threshold_ticks; /* tracing_thresh, 0 = none */
-	uint64_t signals;	  /* bit n - 1: the handlers of signal n are told of by mail */
 	uint32_t profile;	  /* 1: threads keep tables of hits and times (function profiler) */
 	uint32_t heartbeat;	  /* goes up a few times a second while the host lives: an agent
 				   * that waits gives up, for good, when it stands still */
@@ -236,6 +274,7 @@ struct graftrace_arena {
 	uint32_t left_out;
 	uint32_t children_follow; /* 1: new threads and children come into their creator's tables */
 	uint32_t func_stack;	  /* 1: the function tracer writes a stack trace behind each call */
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 51];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
@@ -243,18 +282,41 @@ struct graftrace_arena {
 	uint32_t free_futex; /* incremented and woken by the host when it frees while waiters > 0 */
 	uint32_t waiters;    /* writers that wait for a free sub-buffer */
 	uint32_t doorbell;   /* futex: incremented by agents, the host waits on it */
-	uint32_t host_sleeping;		      /* 1: the host waits on doorbell */
-	uint32_t generations;		      /* writers so far */
+	uint32_t host_sleeping; /* 1: the host waits on doorbell */
+	uint32_t generations;	/* writers so far */
+	uint32_t tracing_on;	/* triggers switch it, too */
+	uint32_t profile_next;	/* pages from this one on were never used */
+	uint64_t profile_free;	/* free stack of profile pages, as free_head; 0 = empty */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* losses that no stream could count */
-	uint64_t profile_free; /* free stack of profile pages, as free_head; 0 = empty */
-	uint32_t profile_next; /* pages from this one on were never used */
-	uint32_t pad4;
-	uint64_t pad2[3];
+	uint64_t stream_free; /* free stack of streams that were used, as free_head; 0 = empty */
+	uint32_t stream_next; /* streams from this one on were never used */
+	uint32_t pad;
+};
+
+GRAFTRACE_STATIC_ASSERT(offsetof(struct graftrace_arena, free_head) == GRAFTRACE_ARENA_SHARED,
+			"what processes write begins with a page");
+
+/* What the host has said to the letter that was in this slot of the mail. */
+struct graftrace_answer {
+	uint32_t ticket; /* futex word: the letter's, once it is answered */
+	uint32_t pid;	 /* who has posted it, as the host found out by itself */
+	uint64_t value;
 };
 
 /* Overwrite mode: with this many free sub-buffers left the host is rung to give up old ones; with
  * half as many writers help themselves. */
 #define GRAFTRACE_LOW_POOL(sub_buffer_count) ((sub_buffer_count) / 8)
+
+static inline struct graftrace_answer *graftrace_arena_answers(const struct graftrace_arena *arena)
+{
+	return (struct graftrace_answer *)((char *)arena + arena->answers_offset);
+}
+
+/* How often each trigger was hit so far: agents, atomically. */
+static inline uint64_t *graftrace_arena_trigger_hits(const struct graftrace_arena *arena)
+{
+	return (uint64_t *)((char *)arena + arena->trigger_hits_offset);
+}
 
 static inline struct graftrace_stream *graftrace_arena_streams(struct graftrace_arena *arena)
 {

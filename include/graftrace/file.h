@@ -17,7 +17,7 @@
 #define GRAFTRACE_FILE_MAGIC	   "graftrace.data\n" /* 16 bytes with its zero byte */
 #define GRAFTRACE_FILE_MAGIC_BYTES 16
 #define GRAFTRACE_FILE_MAJOR	   1 /* readers refuse a higher one */
-#define GRAFTRACE_FILE_MINOR	   0 /* readers read a higher one: what is new can be skipped */
+#define GRAFTRACE_FILE_MINOR	   1 /* readers read a higher one: what is new can be skipped */
 
 #define GRAFTRACE_BLOCK_MAGIC 0x0a4b4c4254465247ull /* "GRFTBLK\n" */
 
@@ -61,7 +61,7 @@ struct graftrace_block {
 	uint32_t header_crc; /* CRC-32C of the 60 bytes before this field */
 };
 
-_Static_assert(sizeof(struct graftrace_block) == 64, "a block header is 64 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_block) == 64, "a block header is 64 bytes");
 
 /* A string of a list: this, `bytes` bytes, a zero byte, zero bytes to a multiple of 8. */
 struct graftrace_file_string {
@@ -102,7 +102,7 @@ struct graftrace_file_start {
 	uint32_t string_bytes;
 };
 
-_Static_assert(sizeof(struct graftrace_file_start) == 64, "START is 64 bytes and strings");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_start) == 64, "START is 64 bytes and strings");
 
 /* Payload of OBJECT; the build ID and then the path follow, and a zero byte. */
 struct graftrace_file_object {
@@ -115,7 +115,8 @@ struct graftrace_file_object {
 	uint32_t reserved;
 };
 
-_Static_assert(sizeof(struct graftrace_file_object) == 40, "OBJECT is 40 bytes, build ID, path");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_object) == 40,
+			"OBJECT is 40 bytes, build ID, path");
 
 /* Payload of FUNCTIONS: this, `count` graftrace_file_function, `string_bytes` bytes of zero-ended
  * strings; the first string is the object's path. */
@@ -151,7 +152,7 @@ struct graftrace_file_writer {
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
 };
 
-_Static_assert(sizeof(struct graftrace_file_writer) == 120, "a writer is 120 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_writer) == 120, "a writer is 120 bytes");
 
 /*
  * Payload of SUB_BUFFERS. Head (head_bytes): this, `group_count` graftrace_file_group, then for
@@ -190,8 +191,8 @@ struct graftrace_file_sub_buffer {
 	uint16_t reserved;
 };
 
-_Static_assert(sizeof(struct graftrace_file_group) == 32, "a group is 32 bytes");
-_Static_assert(sizeof(struct graftrace_file_sub_buffer) == 16, "a sub-buffer is 16 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_group) == 32, "a group is 32 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_sub_buffer) == 16, "a sub-buffer is 16 bytes");
 
 #define GRAFTRACE_WORDS_MAX    (2u << 20) /* of a sub-buffer */
 #define GRAFTRACE_HEADER_BYTES 128	  /* of a sub-buffer's header without its open calls */
@@ -273,7 +274,7 @@ struct graftrace_file_switch {
 	uint16_t flags; /* 1: off the CPU, else on it again; 2: with 1, it would have gone on */
 };
 
-_Static_assert(sizeof(struct graftrace_file_switch) == 16, "a switch is 16 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_switch) == 16, "a switch is 16 bytes");
 
 /* Payload of END. */
 struct graftrace_file_end {
@@ -289,6 +290,6 @@ struct graftrace_file_end {
 	struct graftrace_file_clock clock;    /* as in START, or measured over the whole run */
 };
 
-_Static_assert(sizeof(struct graftrace_file_end) == 144, "END is 144 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_end) == 144, "END is 144 bytes");
 
 #endif

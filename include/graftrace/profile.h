@@ -11,8 +11,8 @@
  * adds a dead writer's pages to its own table, zeroes and frees them.
  *
  * Only the writer writes an entry, each number by one instruction (squares: an addition and one
- *with carry), so that a signal handler's own calls, which write the same entries, lose nothing. A
- *reader sees numbers that each are right and that may be a call apart from one another.
+ * with carry), so that a signal handler's own calls, which write the same entries, lose nothing. A
+ * reader sees numbers that each are right and that may be a call apart from one another.
  */
 #ifndef GRAFTRACE_PROFILE_H
 #define GRAFTRACE_PROFILE_H
@@ -33,9 +33,9 @@ struct graftrace_profile_entry {
 	uint64_t reserved;
 };
 
-_Static_assert(sizeof(struct graftrace_profile_entry) * GRAFTRACE_PROFILE_FUNCTIONS ==
-		       GRAFTRACE_PROFILE_PAGE_BYTES,
-	       "a page is 4096 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_profile_entry) * GRAFTRACE_PROFILE_FUNCTIONS ==
+				GRAFTRACE_PROFILE_PAGE_BYTES,
+			"a page is 4096 bytes");
 
 /* Whose a page is. Written by the writer when it takes the page, `generation` last (release). */
 struct graftrace_profile_state {

@@ -42,6 +42,13 @@
 
 #include <stdint.h>
 
+/* A condition that holds when this is compiled: C11's and C++'s word for it differ. */
+#ifdef __cplusplus
+#define GRAFTRACE_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define GRAFTRACE_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
 #define GRAFTRACE_WORD_RETURN (1ull << 32)
 
 /* Function numbers: 0 is reserved, 1 … GRAFTRACE_SPECIAL - 1 are functions, never reused. */
@@ -130,25 +137,59 @@ static inline uint32_t graftrace_record_words(const uint64_t *word, uint32_t lef
 	return words < left ? words : left;
 }
 
+/* Is the word, the first of what graftrace_record_words steps over, of a record (a call, a return,
+ * an event)? And of one that tells of a call by itself: an entry, or a call without an entry. */
+static inline int graftrace_word_is_record(uint64_t word)
+{
+	uint32_t function = graftrace_word_function(word);
+	return word != 0 && (function < GRAFTRACE_SPECIAL ||
+			     function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT);
+}
+
+static inline int graftrace_word_is_call(uint64_t word)
+{
+	uint32_t type = graftrace_word_clock(word) >> 16;
+	if (graftrace_word_function(word) == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
+		return type == GRAFTRACE_EVENT_ENTRY_ONLY || type == GRAFTRACE_EVENT_LONG_CALL;
+	return word != 0 && graftrace_word_function(word) < GRAFTRACE_SPECIAL &&
+	       !graftrace_word_is_return(word);
+}
+
 enum graftrace_tracer {
 	GRAFTRACE_TRACER_NOP = 0,
 	GRAFTRACE_TRACER_FUNCTION = 1,
 	GRAFTRACE_TRACER_FUNCTION_GRAPH = 2,
 };
 
-/* Why records are lost. Indexes of lost counters everywhere. */
+/*
+ * Why something is lost. Indexes of lost counters everywhere. All but two count calls of which
+ * nothing is recorded, each once, so that calls made = calls recorded + graftrace_lost_calls(). A
+ * return that is missing behind a recorded entry is no call.
+ */
 enum graftrace_lost {
-	GRAFTRACE_LOST_FULL = 0,    /* no free sub-buffer: entries not recorded (newest dropped) */
-	GRAFTRACE_LOST_WINDOW = 1,  /* no mirror: recorded entry-only */
-	GRAFTRACE_LOST_DEPTH = 2,   /* deeper than the frame array can grow: not recorded */
-	GRAFTRACE_LOST_OVERRUN = 3, /* overwritten before it was read (--overwrite) */
-	GRAFTRACE_LOST_STREAM = 4,  /* no stream for a new thread */
+	GRAFTRACE_LOST_FULL = 0,   /* no free sub-buffer: entries not recorded (newest dropped) */
+	GRAFTRACE_LOST_WINDOW = 1, /* not lost: no mirror, recorded without their returns */
+	GRAFTRACE_LOST_DEPTH = 2,  /* deeper than the frame array can grow: not recorded */
+	GRAFTRACE_LOST_OVERRUN =
+		3,		   /* records, not calls: overwritten by newer ones (--overwrite) */
+	GRAFTRACE_LOST_STREAM = 4, /* no stream for a new thread */
 	GRAFTRACE_LOST_PROFILE =
 		5,		 /* no page of the function profiler's table: calls not counted */
 	GRAFTRACE_LOST_LATE = 6, /* a signal's handler ran for so long that the record it had
 				  * interrupted was stored behind its sub-buffer's reading */
+	GRAFTRACE_LOST_OVERRUN_CALLS = 7, /* the calls whose entries are among OVERRUN */
 	GRAFTRACE_LOST_CAUSES = 8,
 };
+
+/* Calls made of which nothing is recorded, all causes together. */
+static inline uint64_t graftrace_lost_calls(const uint64_t *lost)
+{
+	uint64_t calls = 0;
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+		if (cause != GRAFTRACE_LOST_WINDOW && cause != GRAFTRACE_LOST_OVERRUN)
+			calls += lost[cause];
+	return calls;
+}
 
 /* An open call, outermost of the listed first. Function 0: a signal came while its entry was being
  * recorded, and its handler opened the sub-buffer. */
@@ -184,8 +225,8 @@ struct graftrace_sub_buffer {
 	struct graftrace_open_call open[GRAFTRACE_OPEN_CALLS];
 };
 
-_Static_assert(sizeof(struct graftrace_sub_buffer) == 128 + GRAFTRACE_OPEN_CALLS * 16,
-	       "the header is 384 bytes");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_sub_buffer) == 128 + GRAFTRACE_OPEN_CALLS * 16,
+			"the header is 384 bytes");
 
 static inline uint64_t *graftrace_sub_buffer_words(struct graftrace_sub_buffer *sub_buffer)
 {

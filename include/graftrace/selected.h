@@ -21,8 +21,8 @@
 #define GRAFTRACE_STOP_LEFT_OUT 2 /* the thread is not traced */
 
 struct graftrace_selected {
-	uint32_t only[GRAFTRACE_SELECTED_SLOTS]; /* these alone, if arena.selected */
-	uint32_t not [GRAFTRACE_SELECTED_SLOTS]; /* not these, if arena.left_out */
+	uint32_t only[GRAFTRACE_SELECTED_SLOTS];   /* these alone, if arena.selected */
+	uint32_t except[GRAFTRACE_SELECTED_SLOTS]; /* not these, if arena.left_out */
 };
 
 static inline struct graftrace_selected *graftrace_arena_selected(struct graftrace_arena *arena)
@@ -60,7 +60,7 @@ static inline int graftrace_selected_leaves_out(struct graftrace_arena *arena, u
 	return (__atomic_load_n(&arena->selected, __ATOMIC_SEQ_CST) == GRAFTRACE_LIST_STRICT &&
 		!graftrace_selected_has(selected->only, tid)) ||
 	       (__atomic_load_n(&arena->left_out, __ATOMIC_SEQ_CST) == GRAFTRACE_LIST_STRICT &&
-		graftrace_selected_has(selected->not, tid));
+		graftrace_selected_has(selected->except, tid));
 }
 
 #endif

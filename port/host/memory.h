@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for the viewer (core/view/memory.h) where there is a C library: malloc's. Any thread.
+ * Memory for the viewer (core/trace/memory.h) where there is a C library: malloc's. Any thread.
  */
 #ifndef GT_PORT_HOST_MEMORY_H
 #define GT_PORT_HOST_MEMORY_H
 
 #include <stdlib.h>
-#include "core/view/memory.h"
+#include "core/trace/memory.h"
 
 static inline void *gt_host_resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {

@@ -25,9 +25,22 @@ struct graftrace_arena *gt_port_arena(void)
 	return (struct graftrace_arena *)gt_agent_state.arena;
 }
 
+/*
+ * A page fault with SIGSEGV blocked kills, so the stack is looked at before: where it has no room
+ * for the slow half, the program gets its SIGSEGV here, as it would a little deeper, with nothing
+ * locked and nothing half done. It may leave by a jump (a call that has not begun is nobody's), or
+ * make room and return. Read, for what lies below a small stack may be another's. Without this one
+ * instruction a program that handles its stack's overflow would be killed now and then.
+ */
+static inline void look_for_stack(void)
+{
+	__asm__ volatile("testb $0, %c0(%%rsp)" : : "i"(-GT_SLOW_STACK_BYTES) : "cc", "memory");
+}
+
 void gt_signals_mask(uint64_t *saved)
 {
 	uint64_t all = ~0ull;
+	look_for_stack();
 	gt_syscall4(SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, (long)&all, (long)saved, 8);
 }
 
@@ -62,18 +75,41 @@ uint64_t gt_agent_resolve(uint64_t slot)
 	return gt_port_is_stub_return(*(const uint64_t *)slot) ? gt_program_mirror(slot) : slot;
 }
 
+/* What gt_record_entry does for a function that needs its real return address, where nothing can be
+ * recorded. One with a trigger may be such a function. */
+static void put_back(uint64_t slot, uint32_t kind)
+{
+	if ((kind == GT_ENTRY_ONLY || kind == GT_ENTRY_NOTHING || kind == GT_ENTRY_TRIGGER) &&
+	    gt_port_is_stub_return(*(const uint64_t *)slot))
+		*(uint64_t *)slot = *(const uint64_t *)gt_program_mirror(slot);
+}
+
+/* The thread's block. A hole was reserved with the block that was there: if that is gone, a fork
+ * came in between, and the place is the parent's. */
+static struct gt_thread *current(uint64_t **hole)
+{
+	struct gt_thread *thread = gt_threads_try_current();
+	if (thread != NULL)
+		return thread;
+	*hole = NULL;
+	return gt_threads_current();
+}
+
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)
 {
 	uint64_t saved;
 	int traced = 0;
 	if (gt_agent_sandboxed()) {
 		gt_record_fill_hole(hole);
+		put_back(slot, kind);
 		return 0;
 	}
 	gt_signals_mask(&saved);
-	struct gt_thread *thread = gt_threads_current();
+	struct gt_thread *thread = current(&hole);
 	if (thread != NULL)
 		traced = gt_record_entry(thread, slot, function, kind, hole);
+	else
+		put_back(slot, kind);
 	gt_signals_restore(&saved);
 	return traced;
 }
@@ -81,13 +117,15 @@ int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t ki
 uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 {
 	uint64_t saved;
-	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
 	if (gt_agent_sandboxed()) {
 		gt_record_fill_hole(hole);
-		return address;
+		return *(const uint64_t *)gt_program_mirror(slot);
 	}
 	gt_signals_mask(&saved);
-	struct gt_thread *thread = gt_threads_current();
+	struct gt_thread *thread = current(&hole);
+	if (thread != NULL)
+		slot = gt_record_slot_of(thread, slot, function);
+	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
 	if (thread != NULL)
 		gt_record_exit(thread, slot, function, hole);
 	gt_signals_restore(&saved);

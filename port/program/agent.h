@@ -9,7 +9,7 @@
 #include "core/record/recorder.h"
 
 /* What the host fills (agent.c places it in the image). */
-extern struct graftrace_agent_state gt_agent_state;
+extern struct graftrace_agent_state gt_agent_state __attribute__((visibility("hidden")));
 
 /* Registers of a hooked function's caller, as gt_glue_hook lays them out. */
 struct gt_hook_frame {
@@ -19,11 +19,16 @@ struct gt_hook_frame {
 	uint64_t return_address; /* its address + 8 is the stack pointer after the return */
 };
 
-/* Masks every signal of this thread; the old mask goes to *saved. */
+/* What the slow half needs of the program's stack at most, with signals masked
+ * (tests/checks/test_stack.py adds it up). */
+#define GT_SLOW_STACK_BYTES 1280
+
+/* Masks every signal of this thread; the old mask goes to *saved. Where the stack has no room for
+ * what follows, the page fault comes here. */
 void gt_signals_mask(uint64_t *saved);
 void gt_signals_restore(const uint64_t *saved);
 
-extern struct gt_thread gt_null_block;
+extern struct gt_thread gt_null_block __attribute__((visibility("hidden")));
 
 /* threads.c */
 /* The valid block of the running thread, made if it has none. NULL: none can be had. */
@@ -35,6 +40,12 @@ uint64_t gt_threads_pointer(void); /* %fs:0 */
  * block of a thread that may have ended: by its creator's stack it could have that one's thread
  * pointer, too, and would be taken for it. */
 void gt_threads_before_new(void);
+/* A block for a child that runs beside the running thread with its thread pointer, or NULL: the
+ * thread has none itself, then nobody is taken for it. Whoever has it is not traced; any number
+ * may, since nobody writes to it. Signals masked. */
+struct gt_thread *gt_threads_left_out_block(void);
+/* In that child. */
+void gt_threads_leave_out(struct gt_thread *block);
 /* Before the lock of port.h is taken by who may not have a block: a fork's child that nobody has
  * told of takes its locks back. Signals masked. */
 void gt_threads_tell_of_fork(void);
@@ -46,9 +57,17 @@ void *memset(void *memory, int value, size_t bytes);
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 
 /* mirror.c */
+/* Reads bytes that may not be mapped. False: not all of them can be read. */
+bool gt_peek_bytes(uint64_t address, void *bytes, uint64_t count);
 void gt_mirror_close(uint64_t low, uint64_t high);
-/* The lock of port.h is also taken by these. After fork the child starts with it free. */
-void gt_lock_reset(void);
+
+/* lock.c: with signals masked. A word that is 0 is a lock that is free. */
+void gt_lock(uint32_t *word);
+void gt_unlock(uint32_t *word);
+/* In a fork's child, whose owner is not here. */
+void gt_lock_reset(uint32_t *word);
+/* memory.c: all of them but claim_child's, which fork wipes. */
+void gt_locks_forked(void);
 
 /* Whether the process has entered a sandbox that may not bear the agent's system calls: it makes
  * none from then on, and what needs one is not recorded. */
@@ -60,5 +79,7 @@ static inline bool gt_agent_sandboxed(void)
 /* mail.c: posts; with wait_ms > 0 waits that long at most for the answer, and returns it (0: none).
  */
 uint64_t gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms);
+/* The child of a fork: letters of threads that are not here were their own process's. */
+void gt_mail_forked(void);
 
 #endif

@@ -2,32 +2,97 @@
 /*
  * The agent's interest in a few functions of libc, libgcc and the dynamic loader, which the host
  * hooks at their entries: those that leave frames without returning, that change stacks, load code,
- * replace the image, enter a sandbox, and those by which unwinders find the unwind data of code.
+ * replace the image, enter a sandbox, forbid the clock, take %gs, and those by which unwinders find the unwind data of code.
  * None changes what its function does, but for _dl_find_object and dl_iterate_phdr, which also know
- * the stubs, and backtrace, which does not show them.
+ * our code, and _Unwind_Backtrace, which does not tell of it.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 #include "port/program/traps.h"
 
-#define JMP_BUF_SP    6	  /* index of the saved stack pointer, glibc and musl */
-#define UCONTEXT_RSP  160 /* offset of the saved stack pointer in ucontext_t */
-#define R_DEBUG_STATE 24  /* offset of r_state in struct r_debug */
+#define JMP_BUF_SP     6   /* index of the saved stack pointer, glibc and musl */
+#define UCONTEXT_STACK 16  /* offset of ss_sp in ucontext_t, which ss_flags and ss_size follow */
+#define UCONTEXT_RSP   160 /* … of the saved stack pointer */
+#define R_DEBUG_STATE  24  /* offset of r_state in struct r_debug */
 /* While the host lives: it is planning and patching, and nothing may run there meanwhile. */
 #define OBJECTS_WAIT_MS 30000
 #define EXEC_WAIT_MS	2000
 #define HANDLER_WAIT_MS 2000
 #define SANDBOX_WAIT_MS 5000
+#define LEAVE_WAIT_MS	5000
+
+#define CLONE_VM     0x00000100u
+#define CLONE_VFORK  0x00004000u
+#define CLONE_SETTLS 0x00080000u
 
 #define SYS_SECCOMP    317
 #define PR_SET_SECCOMP 22
+#define PR_SET_TSC     26
+#define PR_TSC_SIGSEGV 2
+#define ARCH_SET_GS    0x1001
+
+extern const char gt_clone_start[] __attribute__((visibility("hidden")));
+void gt_agent_clone_start(struct gt_thread *block);
 
 /* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
 int gt_agent_hook(struct gt_hook_frame *frame);
 
-/* A longjmp to stack pointer sp: what lies below has ended. */
-static void leave_frames(uint64_t sp)
+static const struct graftrace_region *region_at(uint64_t address)
+{
+	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++)
+		if (address - gt_agent_state.regions[i].start < gt_agent_state.regions[i].bytes)
+			return (const struct graftrace_region *)gt_agent_state.regions[i].start;
+	return NULL;
+}
+
+/* How much of a stack is looked through for what a signal interrupted, and how much at once. */
+#define LOOK_BYTES   16384
+#define LOOK_AT_ONCE 64
+
+/*
+ * Did a signal interrupt the straight line between [from, to) of the running stack, or of the
+ * alternate one that `from` lies on? Then the kernel's frame there has an address of the hot text.
+ * Old ones may lie around: then the depth is said once more than is needed. The two may be of
+ * different stacks, with nothing mapped between.
+ */
+static bool left_straight_line(const struct gt_thread *thread, uint64_t from, uint64_t to)
+{
+	uint64_t words[LOOK_AT_ONCE], low, high;
+	long pid = gt_syscall3(SYS_GETPID, 0, 0, 0);
+	low = thread->base->low;
+	high = thread->base->high;
+	/* A jump between coroutines' stacks leaves no handler. */
+	if (from < to && to - from <= LOOK_BYTES)
+		;
+	else if (from < to && from >= low && to <= high)
+		to = from + LOOK_BYTES;
+	else if (gt_port_alternate_stack(&low, &high) && from >= low && from < high)
+		to = high - from > LOOK_BYTES ? from + LOOK_BYTES : high;
+	else
+		return false;
+	for (uint64_t at = from; at < to; at += sizeof(words)) {
+		struct {
+			uint64_t base, bytes;
+		} local = { (uint64_t)words, sizeof(words) }, remote = { at, sizeof(words) };
+		if (remote.bytes > to - at)
+			local.bytes = remote.bytes = to - at;
+		long got = gt_syscall6(SYS_PROCESS_VM_READV, pid, (long)&local, 1, (long)&remote, 1,
+				       0);
+		if (got <= 0)
+			return false;
+		for (long i = 0; i < got / 8; i++) {
+			const struct graftrace_region *region = region_at(words[i]);
+			if (region != NULL &&
+			    words[i] - (uint64_t)region < GRAFTRACE_REGION_STUBS_OFFSET)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A longjmp to stack pointer sp by who stands at `from`: what lies between has ended. */
+static void leave_frames(uint64_t from, uint64_t sp)
 {
 	uint64_t saved;
 	if (gt_agent_sandboxed())
@@ -35,21 +100,54 @@ static void leave_frames(uint64_t sp)
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_try_current();
 	if (thread != NULL) {
+		bool left = from != sp - 8 && left_straight_line(thread, from, sp);
 		gt_frames_resolve(thread, sp, false);
+		if (left) {
+			/* A record may be there without its frame, or the frame without its record:
+			 * readers are told the depth. */
+			gt_frames_drop_in_flight(thread);
+			thread->resume |= GT_RESUME_DEPTH;
+		}
 		gt_stream_settle(thread);
 	}
 	gt_signals_restore(&saved);
 }
 
-static void switch_stack(uint64_t left, uint64_t sp)
+/*
+ * What saves its own return address, to go on there later, and was reached by a tail jump from a
+ * traced function, finds a stub's return point in its slot. Saved, that would lead to the mirror
+ * long after the slot had other calls, or after we have left. So the traced call ends here, and the
+ * slot gets the address that it returns to, as if the tail jump were a call behind its return.
+ */
+static void end_tail_call(struct gt_hook_frame *frame)
+{
+	uint64_t slot = (uint64_t)&frame->return_address;
+	uint64_t saved;
+	if (!gt_port_is_stub_return(frame->return_address))
+		return;
+	if (!gt_agent_sandboxed()) {
+		gt_signals_mask(&saved);
+		struct gt_thread *thread = gt_threads_try_current();
+		if (thread != NULL)
+			gt_record_exit(thread, slot, 0, NULL);
+		gt_signals_restore(&saved);
+	}
+	frame->return_address = *(const uint64_t *)gt_program_mirror(slot);
+}
+
+/* slot: of the call of swapcontext or setcontext, which goes to what ucontext has. */
+static void switch_stack(uint64_t slot, uint64_t ucontext)
 {
 	uint64_t saved;
+	uint64_t sp = *(const uint64_t *)(ucontext + UCONTEXT_RSP);
+	uint64_t low = *(const uint64_t *)(ucontext + UCONTEXT_STACK);
+	uint64_t bytes = *(const uint64_t *)(ucontext + UCONTEXT_STACK + 16);
 	if (gt_agent_sandboxed())
 		return;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_try_current();
 	if (thread != NULL) {
-		gt_frames_switch(thread, left, sp);
+		gt_frames_switch(thread, slot + 8, sp, low, low + bytes);
 		gt_stream_settle(thread);
 	}
 	gt_signals_restore(&saved);
@@ -65,6 +163,40 @@ static void on_new_thread(void)
 	gt_signals_restore(&saved);
 }
 
+/*
+ * clone: a child that shares this thread's memory and its thread pointer, and runs beside it, would
+ * be taken for it. It begins in gt_clone_start, which gives it a block that says it is not traced.
+ * (One that vfork's flag stops the caller for is the caller, for as long.)
+ */
+static void on_clone(struct gt_hook_frame *frame)
+{
+	uint64_t flags = frame->rdx, saved;
+	uint64_t *stack = (uint64_t *)(frame->rsi & ~15ull) - 4;
+	if (!(flags & CLONE_VM) || flags & (CLONE_VFORK | CLONE_SETTLS) || frame->rdi == 0 ||
+	    frame->rsi == 0 || gt_agent_sandboxed())
+		return;
+	gt_signals_mask(&saved);
+	struct gt_thread *block = gt_threads_left_out_block();
+	gt_signals_restore(&saved);
+	if (block == NULL)
+		return;
+	stack[0] = (uint64_t)block;
+	stack[1] = frame->rdi;
+	stack[2] = frame->rcx;
+	frame->rdi = (uint64_t)gt_clone_start;
+	frame->rsi = (uint64_t)stack;
+	frame->rcx = (uint64_t)stack;
+	/* Our code stays until the child has been there; for ever if there will be none. */
+	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Called from clone.S only, by the child. */
+void gt_agent_clone_start(struct gt_thread *block)
+{
+	gt_threads_leave_out(block);
+	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+}
+
 /* The caller may be a vfork child on its parent's stack: frames that are open now never return when
  * the exec succeeds, and the parent has to look before it trusts them. */
 static void expect_stale_frames(void)
@@ -73,20 +205,21 @@ static void expect_stale_frames(void)
 	if (thread == NULL)
 		return;
 	thread->verify = 1;
-	thread->limit = NULL;
+	thread->limit = 0;
 }
 
 /* glibc mangles the pointer (rotated by 17, then XOR with the guard at %fs:0x30), musl does not. */
 static void on_longjmp(const struct gt_hook_frame *frame)
 {
+	uint64_t from = (uint64_t)&frame->return_address;
 	uint64_t kept = ((const uint64_t *)frame->rdi)[JMP_BUF_SP];
 	uint64_t guard;
 	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
 	uint64_t plain = (kept >> 17 | kept << 47) ^ guard;
 	if (plain % 8 == 0 && plain > 65536 && plain < 1ull << 47)
-		leave_frames(plain);
+		leave_frames(from, plain);
 	else if (kept % 8 == 0 && kept > 65536 && kept < 1ull << 47)
-		leave_frames(kept);
+		leave_frames(from, kept);
 }
 
 /* A handler that is waited for: the host puts a trigger on it first. */
@@ -106,6 +239,7 @@ static void on_sandbox(bool strict, uint64_t filter)
 {
 	if (!strict && filter == 0)
 		return;
+	__atomic_fetch_or(&gt_agent_state.flags, GRAFTRACE_AGENT_PLAIN_LOCKS, __ATOMIC_SEQ_CST);
 	if (!gt_agent_sandboxed() &&
 	    gt_mail_send(GRAFTRACE_MAIL_SANDBOX, strict ? 0 : filter, SANDBOX_WAIT_MS) != 1)
 		__atomic_store_n(&gt_agent_state.sandboxed, 1, __ATOMIC_SEQ_CST);
@@ -115,6 +249,14 @@ static void on_prctl(uint64_t what, uint64_t mode, uint64_t filter)
 {
 	if ((uint32_t)what == PR_SET_SECCOMP)
 		on_sandbox(mode == 1, filter);
+	else if ((uint32_t)what == PR_SET_TSC && (uint32_t)mode == PR_TSC_SIGSEGV)
+		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_CLOCK, LEAVE_WAIT_MS);
+}
+
+static void on_arch_prctl(uint64_t what)
+{
+	if ((uint32_t)what == ARCH_SET_GS)
+		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_GS, LEAVE_WAIT_MS);
 }
 
 struct dl_find_object {
@@ -126,27 +268,98 @@ struct dl_find_object {
 	unsigned long long reserved[7];
 };
 
-static const struct graftrace_region *region_at(uint64_t address)
+/* The image's text, and the table of its unwind data (agent.ld); image.S. */
+extern const uint8_t gt_image_start[] __attribute__((visibility("hidden")));
+extern const uint8_t gt_image_text_end[] __attribute__((visibility("hidden")));
+extern const uint8_t gt_image_eh_frame_hdr[] __attribute__((visibility("hidden")));
+extern const uint8_t gt_image_phdrs[] __attribute__((visibility("hidden")));
+
+static bool is_in_image(uint64_t address)
 {
-	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++)
-		if (address - gt_agent_state.regions[i].start < gt_agent_state.regions[i].bytes)
-			return (const struct graftrace_region *)gt_agent_state.regions[i].start;
+	return address - (uint64_t)gt_image_start < (uint64_t)(gt_image_text_end - gt_image_start);
+}
+
+static const struct graftrace_region_unwind *unwind_data(uint64_t region)
+{
+	return (const struct graftrace_region_unwind *)(region + GRAFTRACE_REGION_UNWIND_OFFSET);
+}
+
+/* In code that has jumps of ours elsewhere than at functions' starts? */
+static bool may_be_jump(const struct graftrace_region *region, uint64_t address)
+{
+	for (uint32_t i = 0; i < region->text_count && i < GRAFTRACE_REGION_TEXTS; i++)
+		if (address >= region->texts[i].start && address + 5 <= region->texts[i].end)
+			return true;
+	return false;
+}
+
+/* The region that such a jump is of; NULL for one at an entry, a hooked function's, where the function's
+ * own rules hold. The code must be mapped. */
+static const struct graftrace_region *region_of_jump(uint64_t address)
+{
+	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++) {
+		const struct graftrace_region *region =
+			(const struct graftrace_region *)gt_agent_state.regions[i].start;
+		const uint8_t *jump = (const uint8_t *)address;
+		const struct graftrace_patch *patches;
+		int32_t distance;
+		if (!may_be_jump(region, address) || jump[0] != 0xe9)
+			continue;
+		memcpy(&distance, jump + 1, sizeof(distance));
+		if (region_at(address + 5 + (uint64_t)(int64_t)distance) != region)
+			continue;
+		patches = (const struct graftrace_patch *)region->journal;
+		for (uint32_t k = region->journal_mains; k < region->journal_used; k++)
+			if (patches[k].address == address && patches[k].elsewhere)
+				return region;
+	}
 	return NULL;
 }
 
-static int on_find_object(struct gt_hook_frame *frame)
+/* The program's own code: first what the loader says, for the code may have been unmapped. */
+static int on_find_outside(struct gt_hook_frame *frame, struct dl_find_object *found,
+			   const struct graftrace_hook_site *site)
+{
+	int (*body)(uint64_t, struct dl_find_object *) =
+		(int (*)(uint64_t, struct dl_find_object *))site->body;
+	const struct graftrace_region *region;
+	bool may_be = false;
+	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++) {
+		region = (const struct graftrace_region *)gt_agent_state.regions[i].start;
+		may_be = may_be || may_be_jump(region, frame->rdi);
+	}
+	if (!may_be)
+		return 0;
+	/* As in on_iterate_phdr(). */
+	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+	int result = body(frame->rdi, found);
+	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+	frame->rax = (uint64_t)(int64_t)result;
+	region = result == 0 ? region_of_jump(frame->rdi) : NULL;
+	if (region != NULL)
+		found->eh_frame = (uint64_t)unwind_data((uint64_t)region)->jump_hdr;
+	return 1;
+}
+
+static int on_find_object(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
 {
 	const struct graftrace_region *region = region_at(frame->rdi);
 	struct dl_find_object *found = (struct dl_find_object *)frame->rsi;
-	if (region == NULL)
-		return 0;
+	if (region == NULL && !is_in_image(frame->rdi))
+		return on_find_outside(frame, found, site);
 	memset(found, 0, sizeof(*found));
+	frame->rax = 0;
+	if (region == NULL) {
+		found->map_start = (uint64_t)gt_image_start;
+		found->map_end = (uint64_t)gt_image_text_end;
+		found->eh_frame = (uint64_t)gt_image_eh_frame_hdr;
+		return 1;
+	}
 	found->map_start = (uint64_t)region;
 	for (uint32_t i = 0; i < gt_agent_state.region_count; i++)
 		if (gt_agent_state.regions[i].start == (uint64_t)region)
 			found->map_end = (uint64_t)region + gt_agent_state.regions[i].bytes;
-	found->eh_frame = (uint64_t)region->eh_frame_hdr;
-	frame->rax = 0;
+	found->eh_frame = (uint64_t)unwind_data((uint64_t)region)->eh_frame_hdr;
 	return 1;
 }
 
@@ -179,6 +392,19 @@ static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
 	return call->callback(info, bytes, call->data);
 }
 
+static int tell_of(struct phdr_call *call, uint64_t address, const void *headers)
+{
+	struct dl_phdr_info info = { 0 };
+	info.address = address;
+	info.name = "[graftrace]";
+	info.headers = headers;
+	info.header_count = 2;
+	info.adds = call->adds;
+	info.subs = call->subs;
+	return call->callback(&info, call->bytes < sizeof(info) ? call->bytes : sizeof(info),
+			      call->data);
+}
+
 static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
 {
 	struct phdr_call call = { (phdr_callback *)frame->rdi, (void *)frame->rsi, 0, 0, 0 };
@@ -186,19 +412,11 @@ static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_
 	/* Our code is returned to: it stays while this is not 0 (for ever after an exception). */
 	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 	int result = body(on_phdr, &call);
-	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++) {
-		const struct graftrace_region *region =
-			(const struct graftrace_region *)gt_agent_state.regions[i].start;
-		struct dl_phdr_info info = { 0 };
-		info.address = (uint64_t)region;
-		info.name = "[graftrace]";
-		info.headers = region->phdrs;
-		info.header_count = 2;
-		info.adds = call.adds;
-		info.subs = call.subs;
-		result = call.callback(&info, call.bytes < sizeof(info) ? call.bytes : sizeof(info),
-				       call.data);
-	}
+	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++)
+		result = tell_of(&call, gt_agent_state.regions[i].start,
+				 unwind_data(gt_agent_state.regions[i].start)->phdrs);
+	if (result == 0)
+		result = tell_of(&call, (uint64_t)gt_image_start, gt_image_phdrs);
 	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 	frame->rax = (uint64_t)(int64_t)result;
 }
@@ -208,23 +426,46 @@ static void on_tsan_entry(struct gt_hook_frame *frame)
 {
 	struct gt_thread *thread = gt_threads_try_current();
 	if (thread == NULL || !gt_port_is_stub_return(frame->rdi) ||
-	    thread->top == thread->context->frames)
+	    gt_thread_top(thread) == thread->context->frames)
 		return;
 	const struct gt_frame *top = gt_frames_settled(thread);
 	if (top != thread->context->frames)
 		frame->rdi = *(const uint64_t *)gt_program_mirror(top->slot);
 }
 
-/* backtrace(3) has returned: the stubs' own frames are taken out. */
-static void on_backtrace(struct gt_hook_frame *frame)
+typedef int frame_callback(void *context, void *data);
+
+struct walk {
+	frame_callback *callback;
+	void *data;
+	uint64_t (*ip)(void *context);
+	bool begun;
+};
+
+static int on_frame(void *context, void *data)
 {
-	void **buffer = (void **)frame->rdi;
-	int count = (int)frame->rax;
-	int kept = 0;
-	for (int i = 0; i < count; i++)
-		if (region_at((uint64_t)buffer[i]) == NULL)
-			buffer[kept++] = buffer[i];
-	frame->rax = (uint64_t)kept;
+	struct walk *walk = data;
+	uint64_t ip = walk->ip(context);
+	if (region_at(ip) != NULL || is_in_image(ip) || region_of_jump(ip) != NULL)
+		return 0;
+	/* The first one is what the hook's stub stands for: the hooked function itself. */
+	if (!walk->begun) {
+		walk->begun = true;
+		return 0;
+	}
+	return walk->callback(context, walk->data);
+}
+
+/* The unwinder sees our own frames: this hook's, and those of calls that are open. */
+static void on_unwind_backtrace(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
+{
+	struct walk walk = { (frame_callback *)frame->rdi, (void *)frame->rsi,
+			     (uint64_t(*)(void *))site->argument, false };
+	int (*body)(frame_callback *, void *) = (int (*)(frame_callback *, void *))site->body;
+	/* As in on_iterate_phdr(). */
+	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+	frame->rax = (uint64_t)(int64_t)body(on_frame, &walk);
+	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 }
 
 int gt_agent_hook(struct gt_hook_frame *frame)
@@ -247,22 +488,26 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 		cfa = get_cfa(frame->rdi);
 		__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
-		leave_frames(cfa - 8);
+		leave_frames(slot, cfa - 8);
 		return 0;
 	}
 	case GRAFTRACE_HOOK_LEAVE:
-		leave_frames(slot + 8);
+		leave_frames(slot, slot + 8);
 		return 0;
 	case GRAFTRACE_HOOK_TSAN:
 		on_tsan_entry(frame);
 		return 0;
+	case GRAFTRACE_HOOK_GETCONTEXT:
+		end_tail_call(frame);
+		return 0;
 	case GRAFTRACE_HOOK_SETCONTEXT:
 		gt_traps_context(frame->rdi);
-		switch_stack(slot + 8, *(const uint64_t *)(frame->rdi + UCONTEXT_RSP));
+		switch_stack(slot, frame->rdi);
 		return 0;
 	case GRAFTRACE_HOOK_SWAPCONTEXT:
+		end_tail_call(frame);
 		gt_traps_context(frame->rsi);
-		switch_stack(slot + 8, *(const uint64_t *)(frame->rsi + UCONTEXT_RSP));
+		switch_stack(slot, frame->rsi);
 		return 0;
 	case GRAFTRACE_HOOK_DEBUG_STATE:
 		if (site->argument == 0 || *(const int *)(site->argument + R_DEBUG_STATE) == 0)
@@ -273,7 +518,7 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		gt_mail_send(GRAFTRACE_MAIL_EXEC, 0, EXEC_WAIT_MS);
 		return gt_traps_exec(frame, site->body);
 	case GRAFTRACE_HOOK_FIND_OBJECT:
-		return on_find_object(frame);
+		return on_find_object(frame, site);
 	case GRAFTRACE_HOOK_ITERATE_PHDR:
 		on_iterate_phdr(frame, site);
 		return 1;
@@ -296,15 +541,25 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 			on_sandbox((uint32_t)frame->rsi == 0, frame->rcx);
 		else if (frame->rdi == SYS_PRCTL)
 			on_prctl(frame->rsi, frame->rdx, frame->rcx);
+		else if (frame->rdi == SYS_ARCH_PRCTL)
+			on_arch_prctl(frame->rsi);
 		return gt_traps_syscall(frame);
 	case GRAFTRACE_HOOK_PRCTL:
 		on_prctl(frame->rdi, frame->rsi, frame->rdx);
 		return 0;
+	case GRAFTRACE_HOOK_ARCH_PRCTL:
+		on_arch_prctl(frame->rdi);
+		return 0;
 	case GRAFTRACE_HOOK_THREAD:
 		on_new_thread();
 		return 0;
-	case GRAFTRACE_HOOK_BACKTRACE:
-		on_backtrace(frame);
+	case GRAFTRACE_HOOK_CLONE:
+		on_clone(frame);
+		return 0;
+	case GRAFTRACE_HOOK_UNWIND_BACKTRACE:
+		if (site->argument == 0)
+			return 0;
+		on_unwind_backtrace(frame, site);
 		return 1;
 	default:
 		return 0;

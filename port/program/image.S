@@ -26,6 +26,22 @@ gt_image_tail:
 	AT_TAIL(gt_trap_restorer)
 	AT_TAIL(gt_agent_resolve)
 	AT_TAIL(gt_image_fork)
-	.long 0
+	AT_TAIL(gt_image_eh_frame_hdr)
+
+	/* What dl_iterate_phdr says of the image (hooks.c): two Elf64_Phdr. */
+#define QUAD_TAIL(symbol) .quad symbol - gt_image_tail + 88
+	.globl gt_image_phdrs
+	.hidden gt_image_phdrs
+gt_image_phdrs:
+	.long 1, 5			/* PT_LOAD, PF_R | PF_X */
+	.quad 0, 0, 0
+	QUAD_TAIL(gt_image_text_end)
+	QUAD_TAIL(gt_image_text_end)
+	.quad 4096
+	.long 0x6474e550, 4		/* PT_GNU_EH_FRAME, PF_R */
+	QUAD_TAIL(gt_image_eh_frame_hdr)
+	QUAD_TAIL(gt_image_eh_frame_hdr)
+	QUAD_TAIL(gt_image_eh_frame_hdr)
+	.quad 0, 0, 4
 
 	.section .note.GNU-stack, "", @progbits

@@ -22,14 +22,15 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint32_t milliseconds)
 }
 
 /*
- * A host that was killed cannot say so: its heartbeat stands still. Whoever has waited long for
- * that says it for all; a host that was only stopped takes it back. Waits are 10 or 20 ms each, of
+ * A host that was killed cannot say so: its heartbeat stands still. Nobody of this process waits for
+ * it from then on, unless it beats again: it was only stopped. Waits are 10 or 20 ms each, of
  * any number of threads: a moment of silence counts for all of them, so it is measured in ticks.
  */
 #define SILENCE_MS 3000
 
 static uint32_t heard;	     /* the last heartbeat that anyone saw */
 static uint64_t heard_ticks; /* and when */
+static uint32_t silent;	     /* 1: it stood still for too long */
 
 static uint64_t ticks(void)
 {
@@ -46,13 +47,21 @@ static void listen_for_host(struct graftrace_arena *arena)
 	if (since == 0 || beat != __atomic_load_n(&heard, __ATOMIC_RELAXED) || now < since) {
 		__atomic_store_n(&heard, beat, __ATOMIC_RELAXED);
 		__atomic_store_n(&heard_ticks, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&silent, 0, __ATOMIC_RELAXED);
 		return;
 	}
 	if ((now - since) / SILENCE_MS > gt_agent_state.tsc_per_ms &&
-	    gt_agent_state.tsc_per_ms != 0) {
-		__atomic_store_n(&arena->host_alive, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&arena->wait_ms, 0, __ATOMIC_RELAXED);
-	}
+	    gt_agent_state.tsc_per_ms != 0)
+		__atomic_store_n(&silent, 1, __ATOMIC_RELAXED);
+}
+
+bool gt_port_listens(struct graftrace_arena *arena)
+{
+	if (__atomic_load_n(&silent, __ATOMIC_RELAXED))
+		listen_for_host(arena);
+	return __atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED) != 0 &&
+	       !__atomic_load_n(&gt_agent_state.deserted, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&silent, __ATOMIC_RELAXED);
 }
 
 void gt_port_wait(struct graftrace_arena *arena, uint32_t seen, uint32_t milliseconds)
@@ -68,48 +77,98 @@ void gt_port_ring_doorbell(struct graftrace_arena *arena)
 		gt_syscall3(SYS_FUTEX, (long)&arena->doorbell, FUTEX_WAKE, 1);
 }
 
+static void fill(struct graftrace_letter *letter, uint32_t kind, const uint64_t argument[3],
+		 uint32_t wait_ms)
+{
+	/* Numbers are not used twice in a process, nor by the program that it executes next. */
+	uint32_t ticket = (uint32_t)(ticks() >> 4);
+	letter->ticket = ticket != 0 ? ticket : 1;
+	letter->kind = kind;
+	letter->pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
+	letter->tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
+	letter->argument[0] = argument[0];
+	letter->argument[1] = wait_ms;
+	letter->argument[2] = argument[1];
+	letter->argument[3] = argument[2];
+}
+
+/* Whether the answer to the letter is there: to this one, of this process. */
+static bool is_answered(const struct graftrace_answer *answer,
+			const struct graftrace_letter *letter, uint64_t *value)
+{
+	if (__atomic_load_n(&answer->ticket, __ATOMIC_ACQUIRE) != letter->ticket ||
+	    __atomic_load_n(&answer->pid, __ATOMIC_RELAXED) != letter->pid)
+		return false;
+	*value = __atomic_load_n(&answer->value, __ATOMIC_RELAXED);
+	/* The host takes the ticket away before it writes another answer. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&answer->ticket, __ATOMIC_RELAXED) == letter->ticket;
+}
+
+/* Waits for the answer to letter `i`; 0: there was none. */
+static uint64_t wait_for_answer(struct graftrace_arena *arena, uint32_t i, uint32_t wait_ms)
+{
+	struct graftrace_answer *answer = &graftrace_arena_answers(arena)[i];
+	struct graftrace_letter *letter = &gt_agent_state.letters[i];
+	uint64_t value;
+	for (uint32_t waited = 0; waited < wait_ms && gt_port_listens(arena); waited += 20) {
+		uint32_t seen = __atomic_load_n(&answer->ticket, __ATOMIC_ACQUIRE);
+		if (is_answered(answer, letter, &value))
+			return value;
+		futex_wait(&answer->ticket, seen, 20);
+		listen_for_host(arena);
+	}
+	return is_answered(answer, letter, &value) ? value : 0;
+}
+
 /* The answer, 0 if there is none. */
 static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	struct graftrace_mail *mail = graftrace_arena_mail(arena);
-	uint64_t answer = 0;
-	if (gt_agent_sandboxed() || !__atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED))
+	if (gt_agent_sandboxed() || !gt_port_listens(arena))
 		return 0;
-	for (uint32_t i = 0; i < arena->mail_count; i++, mail++) {
+	for (uint32_t i = 0; i < arena->mail_count && i < GRAFTRACE_ARENA_MAIL; i++, mail++) {
+		struct graftrace_letter *letter = &gt_agent_state.letters[i];
 		uint32_t unused = GRAFTRACE_MAIL_FREE;
 		if (!__atomic_compare_exchange_n(&mail->state, &unused, GRAFTRACE_MAIL_CLAIMED,
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
+		/* Another thread's, if another process has written over the slot. */
+		uint32_t old = __atomic_load_n(&letter->state, __ATOMIC_RELAXED);
+		if (old == GRAFTRACE_MAIL_CLAIMED || old == GRAFTRACE_MAIL_POSTED ||
+		    !__atomic_compare_exchange_n(&letter->state, &old, GRAFTRACE_MAIL_CLAIMED,
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		fill(letter, kind, argument, wait_ms);
+		__atomic_store_n(&letter->state,
+				 wait_ms > 0 ? GRAFTRACE_MAIL_POSTED : GRAFTRACE_MAIL_ABANDONED,
+				 __ATOMIC_RELEASE);
 		mail->kind = kind;
-		mail->pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
-		mail->tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
-		mail->argument[0] = argument[0];
-		mail->argument[1] = wait_ms;
-		mail->argument[2] = argument[1];
-		mail->argument[3] = argument[2];
-		mail->answer = 0;
+		mail->pid = letter->pid;
+		mail->tid = letter->tid;
+		memcpy(mail->argument, letter->argument, sizeof(mail->argument));
 		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_POSTED, __ATOMIC_SEQ_CST);
 		gt_port_ring_doorbell(arena);
-		for (uint32_t waited = 0; waited < wait_ms; waited += 20) {
-			uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
-			if (state != GRAFTRACE_MAIL_POSTED ||
-			    !__atomic_load_n(&arena->host_alive, __ATOMIC_RELAXED))
-				break;
-			futex_wait(&mail->state, GRAFTRACE_MAIL_POSTED, 20);
-			listen_for_host(arena);
-		}
+		uint64_t answer = wait_ms > 0 ? wait_for_answer(arena, i, wait_ms) : 0;
 		uint32_t posted = GRAFTRACE_MAIL_POSTED;
+		if (wait_ms > 0)
+			__atomic_store_n(&letter->state, GRAFTRACE_MAIL_ABANDONED,
+					 __ATOMIC_SEQ_CST);
 		/* Not waited for, or waited long enough: the host frees it. */
 		if (!__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ABANDONED,
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
-		    posted == GRAFTRACE_MAIL_ANSWERED) {
-			answer = mail->answer;
+		    posted == GRAFTRACE_MAIL_ANSWERED)
 			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
-		}
 		return answer;
 	}
 	return 0;
+}
+
+void gt_mail_forked(void)
+{
+	for (uint32_t i = 0; i < GRAFTRACE_ARENA_MAIL; i++)
+		gt_agent_state.letters[i].state = GRAFTRACE_MAIL_FREE;
 }
 
 uint64_t gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)

@@ -23,31 +23,20 @@ static size_t chunk_left;
 static uint32_t heap_lock;
 static uint32_t tables_lock;
 
-static void lock(uint32_t *word)
-{
-	while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
-		gt_syscall3(SYS_SCHED_YIELD, 0, 0, 0);
-}
-
-static void unlock(uint32_t *word)
-{
-	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
-}
-
 void gt_port_lock(void)
 {
-	lock(&tables_lock);
+	gt_lock(&tables_lock);
 }
 
 void gt_port_unlock(void)
 {
-	unlock(&tables_lock);
+	gt_unlock(&tables_lock);
 }
 
-void gt_lock_reset(void)
+void gt_locks_forked(void)
 {
-	unlock(&tables_lock);
-	unlock(&heap_lock);
+	gt_lock_reset(&tables_lock);
+	gt_lock_reset(&heap_lock);
 }
 
 static void *map_raw(size_t bytes)
@@ -124,14 +113,14 @@ void *gt_port_allocate(size_t bytes)
 {
 	void *memory = NULL;
 	if (bytes > LARGE_BYTES) {
-		lock(&heap_lock);
+		gt_lock(&heap_lock);
 		memory = map((bytes + 4095) & ~4095ul);
-		unlock(&heap_lock);
+		gt_unlock(&heap_lock);
 		return memory;
 	}
 	uint32_t class = class_of(bytes);
 	size_t size = 1ul << class;
-	lock(&heap_lock);
+	gt_lock(&heap_lock);
 	if (free_pieces[class] != NULL) {
 		memory = free_pieces[class];
 		free_pieces[class] = free_pieces[class]->next;
@@ -146,7 +135,7 @@ void *gt_port_allocate(size_t bytes)
 			chunk_left -= size;
 		}
 	}
-	unlock(&heap_lock);
+	gt_unlock(&heap_lock);
 	if (memory != NULL)
 		memset(memory, 0, size);
 	return memory;
@@ -156,18 +145,18 @@ void gt_port_release(void *memory, size_t bytes)
 {
 	if (bytes > LARGE_BYTES) {
 		/* Forgotten first: what is listed may be unmapped by the host. */
-		lock(&heap_lock);
+		gt_lock(&heap_lock);
 		forget(memory);
-		unlock(&heap_lock);
+		gt_unlock(&heap_lock);
 		unmap_raw(memory, (bytes + 4095) & ~4095ul);
 		return;
 	}
 	uint32_t class = class_of(bytes);
 	struct piece *piece = memory;
-	lock(&heap_lock);
+	gt_lock(&heap_lock);
 	piece->next = free_pieces[class];
 	free_pieces[class] = piece;
-	unlock(&heap_lock);
+	gt_unlock(&heap_lock);
 }
 
 void *memset(void *memory, int value, size_t bytes)

@@ -3,7 +3,8 @@
  * The mirror of stacks: for a return slot the real return address lies at gt_program_mirror(slot),
  * in the granule that is 1 << 46 away. It is mapped in granules of 64 KiB as stacks are used, and
  * counted by the contexts that use them, so that dead threads' mirrors go (each costs a page, a
- * page-table page and time at every fork).
+ * page-table page and time at every fork). A few are kept: the next thread mostly gets the stack of
+ * one that has ended.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -13,10 +14,12 @@
 #define EMPTY	      0ull
 #define REMOVED	      1ull
 #define TAKEN	      GRAFTRACE_GRANULE_TAKEN
+#define IDLE_MOST     64
 
 static struct graftrace_granule *table;
 static uint32_t table_size; /* a power of two */
 static uint32_t table_used; /* with removed ones */
+static uint32_t idle;	    /* granules that are mapped and that no context uses */
 
 static struct graftrace_granule *look_up(uint64_t key)
 {
@@ -67,13 +70,19 @@ static bool make_room(uint32_t more)
 	return true;
 }
 
-bool gt_port_peek(uint64_t address, uint64_t *value)
+bool gt_peek_bytes(uint64_t address, void *bytes, uint64_t count)
 {
 	struct {
 		uint64_t base, bytes;
-	} local = { (uint64_t)value, 8 }, remote = { address, 8 };
+	} local = { (uint64_t)bytes, count }, remote = { address, count };
 	long pid = gt_syscall3(SYS_GETPID, 0, 0, 0);
-	return gt_syscall6(SYS_PROCESS_VM_READV, pid, (long)&local, 1, (long)&remote, 1, 0) == 8;
+	return gt_syscall6(SYS_PROCESS_VM_READV, pid, (long)&local, 1, (long)&remote, 1, 0) ==
+	       (long)count;
+}
+
+bool gt_port_peek(uint64_t address, uint64_t *value)
+{
+	return gt_peek_bytes(address, value, sizeof(*value));
 }
 
 /* Maps one run. A mapping that is there already and can't be read (a sanitizer's reserved hole) is
@@ -123,13 +132,17 @@ bool gt_port_mirror_open(uint64_t low, uint64_t high)
 			put_in(table, table_size,
 			       (struct graftrace_granule){ (at >> GRANULE_SHIFT) + 2, flag });
 			table_used++;
+			idle++;
 		}
 		while (at < high && look_up((at >> GRANULE_SHIFT) + 2) != NULL)
 			at += 1ull << GRANULE_SHIFT;
 	}
 	/* … and count this user */
-	for (uint64_t at = low; at < high; at += 1ull << GRANULE_SHIFT)
-		look_up((at >> GRANULE_SHIFT) + 2)->uses++;
+	for (uint64_t at = low; at < high; at += 1ull << GRANULE_SHIFT) {
+		struct graftrace_granule *granule = look_up((at >> GRANULE_SHIFT) + 2);
+		idle -= (granule->uses & ~TAKEN) == 0;
+		granule->uses++;
+	}
 	done = true;
 unlock:
 	gt_port_unlock();
@@ -150,6 +163,10 @@ void gt_mirror_close(uint64_t low, uint64_t high)
 		struct graftrace_granule *granule = look_up((at >> GRANULE_SHIFT) + 2);
 		bool last = granule != NULL && (granule->uses & ~TAKEN) > 0 &&
 			    (--granule->uses & ~TAKEN) == 0;
+		if (last && !(granule->uses & TAKEN) && idle < IDLE_MOST) {
+			idle++;
+			last = false;
+		}
 		if (last)
 			granule->key = REMOVED;
 		if (last && !(granule->uses & TAKEN)) {

@@ -13,6 +13,7 @@
 #define SYS_RT_SIGPROCMASK   14
 #define SYS_MADVISE	     28
 #define SYS_GETPID	     39
+#define SYS_SIGALTSTACK	     131
 #define SYS_ARCH_PRCTL	     158
 #define SYS_GETTID	     186
 #define SYS_FUTEX	     202
@@ -20,7 +21,7 @@
 #define SYS_PRCTL	     157
 #define SYS_PROCESS_VM_READV 310
 #define SYS_GETCPU	     309
-#define SYS_SCHED_YIELD	     24
+#define SYS_CLOCK_GETTIME    228
 
 static inline long gt_syscall6(long number, long a, long b, long c, long d, long e, long f)
 {

@@ -3,7 +3,8 @@
  * Threads of the traced program: each gets a block (what %gs points to), a base context and a
  * stream at its first traced call. Nobody tells the agent that a thread was born or died: a new
  * thread inherits its creator's %gs and is recognised by its thread pointer; dead ones are looked
- * for when new ones come.
+ * for when new ones come. A program may use %gs itself for a while, and give back what it found
+ * there: meanwhile its blocks are found by thread pointers, in the slow half.
  *
  * Blocks lie in memory that fork wipes (MADV_WIPEONFORK), so a child, by whichever system call it
  * came, starts with none; what must survive (frames, contexts) lies in `struct home`. Blocks are
@@ -21,8 +22,10 @@
 #include "port/program/syscall.h"
 #include "port/program/traps.h"
 
-#define CHUNK_BLOCKS 256
-#define CHUNKS	     128
+#define CHUNK_BLOCKS GRAFTRACE_BLOCKS
+#define CHUNKS	     GRAFTRACE_BLOCK_CHUNKS
+
+_Static_assert(sizeof(struct gt_thread) == GRAFTRACE_BLOCK_BYTES, "as the host knows it");
 
 extern uint64_t gt_image_fork[] __attribute__((visibility("hidden")));
 
@@ -33,9 +36,11 @@ struct home {
 	struct gt_context *running;
 	struct graftrace_stream *stream;
 	struct graftrace_profile_entry **profile; /* gt_thread.profile */
-	uint64_t pointer;			  /* gt_threads_pointer() */
-	uint32_t generation;			  /* of the stream, as this thread claimed it */
-	uint32_t tid;				  /* 0 = free */
+	struct gt_thread *left_out; /* gt_threads_left_out_block(); stays with the home */
+	uint64_t pointer;	    /* gt_threads_pointer() */
+	uint32_t generation;	    /* of the stream, as this thread claimed it */
+	uint32_t tid;		    /* 0 = free */
+	bool apart; /* made while the program had %gs for itself: it may point elsewhere yet */
 };
 
 static struct {
@@ -45,7 +50,12 @@ static struct {
 static uint32_t chunk_count;
 static uint32_t process_id;
 static uint32_t context_numbers;
-static uint32_t collector; /* where the search for dead threads goes on */
+static uint32_t collector;   /* where the search for dead threads goes on */
+static uint32_t lowest_free; /* no home below this one is free */
+static uint32_t homes_used;  /* no home from this one on is in use */
+static uint64_t stack_note;  /* where in its descriptor glibc notes a thread's stack; 0 = unknown */
+
+static bool any_apart; /* a home was made apart */
 
 static uint64_t dropped; /* counter for blocks without a stream */
 
@@ -59,7 +69,10 @@ uint64_t gt_threads_pointer(void)
 static uint64_t get_gs(void)
 {
 	uint64_t base = 0;
-	gt_syscall3(SYS_ARCH_PRCTL, 0x1004 /* ARCH_GET_GS */, (long)&base, 0);
+	if (gt_agent_state.flags & GRAFTRACE_AGENT_FSGSBASE)
+		__asm__ volatile("rdgsbase %0" : "=r"(base));
+	else
+		gt_syscall3(SYS_ARCH_PRCTL, 0x1004 /* ARCH_GET_GS */, (long)&base, 0);
 	return base;
 }
 
@@ -82,7 +95,8 @@ static void set_gs(uint64_t base)
 		gt_syscall3(SYS_ARCH_PRCTL, 0x1001 /* ARCH_SET_GS */, (long)base, 0);
 }
 
-struct gt_thread *gt_threads_try_current(void)
+/* The block of the running thread, which may say that it is left out; NULL: it has none. */
+static struct gt_thread *block_here(void)
 {
 	struct gt_thread *self;
 	uint64_t owner;
@@ -93,6 +107,12 @@ struct gt_thread *gt_threads_try_current(void)
 	return self;
 }
 
+/* A block that is no thread's: gt_threads_left_out_block(). */
+static bool is_left_out_block(const struct gt_thread *block)
+{
+	return block->context == NULL;
+}
+
 bool gt_threads_is_vfork_child(void)
 {
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
@@ -101,18 +121,24 @@ bool gt_threads_is_vfork_child(void)
 	       process_id != 0 && pid != process_id;
 }
 
-/* Is this a fork's child, and nobody has told of it before? Then the caller does, and sets the
- * mark. Signals are masked: what is waited for is at work. */
+/* Whoever tells of a fork's child holds it meanwhile. In the page that fork wipes: free in a child. */
+static uint32_t *telling_lock(void)
+{
+	return (uint32_t *)(gt_image_fork + 1);
+}
+
+/* Is this a fork's child, and nobody has told of it before? Then the caller does, sets the mark and
+ * gives the lock back. */
 static bool claim_child(void)
 {
-	uint64_t seen = GRAFTRACE_FORK_CHILD;
-	if (__atomic_compare_exchange_n(gt_image_fork, &seen, GRAFTRACE_FORK_CLAIMED, false,
-					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE) == GRAFTRACE_FORK_TOLD)
+		return false;
+	gt_lock(telling_lock());
+	if (__atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE) == GRAFTRACE_FORK_CHILD) {
+		__atomic_store_n(gt_image_fork, GRAFTRACE_FORK_CLAIMED, __ATOMIC_RELEASE);
 		return true;
-	while (seen == GRAFTRACE_FORK_CLAIMED) {
-		gt_syscall3(SYS_SCHED_YIELD, 0, 0, 0);
-		seen = __atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE);
 	}
+	gt_unlock(telling_lock());
 	return false;
 }
 
@@ -143,6 +169,7 @@ static bool add_chunk(void)
 		homes[i].block = &blocks[i];
 	chunks[chunk_count].blocks = blocks;
 	chunks[chunk_count].homes = homes;
+	__atomic_store_n(&gt_agent_state.blocks[chunk_count], (uint64_t)blocks, __ATOMIC_RELEASE);
 	__atomic_store_n(&chunk_count, chunk_count + 1, __ATOMIC_RELEASE);
 	return true;
 }
@@ -156,7 +183,8 @@ struct gt_thread *gt_port_thread(uint32_t index)
 
 static struct home *home_of(uint64_t block)
 {
-	for (uint32_t i = 0; i < chunk_count; i++) {
+	uint32_t count = __atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < count; i++) {
 		uint64_t first = (uint64_t)chunks[i].blocks;
 		if (block >= first && block < first + CHUNK_BLOCKS * sizeof(struct gt_thread))
 			return &chunks[i].homes[(block - first) / sizeof(struct gt_thread)];
@@ -164,63 +192,140 @@ static struct home *home_of(uint64_t block)
 	return NULL;
 }
 
+/* Does %gs have a value of ours, or does the program use the register itself? */
+static bool has_our_gs(void)
+{
+	uint64_t base = get_gs();
+	uint32_t count = __atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE);
+	if (base == (uint64_t)&gt_null_block || home_of(base) != NULL)
+		return true;
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < CHUNK_BLOCKS; j++)
+			if (chunks[i].homes[j].left_out == (struct gt_thread *)base)
+				return base != 0;
+	return false;
+}
+
+/* The running thread's home, whatever %gs says. A dead thread that had the same thread pointer had
+ * another number. */
+static struct home *home_of_thread(uint32_t tid)
+{
+	uint64_t pointer = gt_threads_pointer();
+	uint32_t count = __atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t j = 0; j < CHUNK_BLOCKS; j++) {
+			struct home *home = &chunks[i].homes[j];
+			if (home->tid == tid && home->pointer == pointer &&
+			    home->block->owner == pointer)
+				return home;
+		}
+	}
+	return NULL;
+}
+
+/* The program has put a base of its own into %gs (a compiled WebAssembly module has its memory
+ * there while it runs, and calls out of it): that stays, and the block is looked for. */
+static struct gt_thread *find_without_gs(void)
+{
+	uint32_t tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
+	const struct home *home = home_of_thread(gt_threads_is_vfork_child() ? process_id : tid);
+	return home != NULL ? home->block : NULL;
+}
+
+struct gt_thread *gt_threads_try_current(void)
+{
+	struct gt_thread *block = block_here();
+	if (block != NULL)
+		return is_left_out_block(block) ? NULL : block;
+	return has_our_gs() || !has_thread_pointer() ? NULL : find_without_gs();
+}
+
+static struct home *home_at(uint32_t index)
+{
+	return &chunks[index / CHUNK_BLOCKS].homes[index % CHUNK_BLOCKS];
+}
+
+static void free_number_locked(struct home *home)
+{
+	uint32_t chunk = 0;
+	home->tid = 0;
+	while (home < chunks[chunk].homes || home >= chunks[chunk].homes + CHUNK_BLOCKS)
+		chunk++;
+	uint32_t index = chunk * CHUNK_BLOCKS + (uint32_t)(home - chunks[chunk].homes);
+	if (index < lowest_free)
+		lowest_free = index;
+	while (homes_used > 0 && home_at(homes_used - 1)->tid == 0)
+		homes_used--;
+}
+
 static void free_home_locked(struct home *home)
 {
 	struct gt_context *base = &home->base;
 	uint64_t low = base->win_low, high = base->win_high;
-	struct gt_frame *frames = base->frames;
+	struct gt_frame *frames = base->frames, *outgrown = base->outgrown;
 	struct graftrace_profile_entry **profile = home->profile;
 	gt_context_forget_locked(base);
 	/* Out of the home first: the child of a fork that comes in between frees it again. */
 	home->running = NULL;
 	home->profile = NULL;
 	base->win_low = base->win_high = 0;
-	base->frames = NULL;
+	base->frames = base->outgrown = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	gt_mirror_close(low, high);
 	if (frames != base->small && frames != NULL)
 		gt_port_release(frames, base->capacity * sizeof(*frames));
+	if (outgrown != NULL)
+		gt_port_release(outgrown, GT_SOME_FRAMES * sizeof(*outgrown));
 	gt_profile_release(&profile);
 	home->block->owner = 0;
 	home->stream = NULL;
-	home->tid = 0;
+	free_number_locked(home);
 }
 
 /* Has the thread of this home ended? Two are looked at for each new thread. */
 static void collect_locked(uint32_t pid)
 {
-	uint32_t total = chunk_count * CHUNK_BLOCKS;
 	uint32_t looked = 0;
-	for (uint32_t i = 0; i < total && looked < 2; i++) {
-		collector = (collector + 1) % total;
-		struct home *home =
-			&chunks[collector / CHUNK_BLOCKS].homes[collector % CHUNK_BLOCKS];
+	for (uint32_t i = homes_used; i > 0 && looked < 2; i--) {
+		collector = collector + 1 < homes_used ? collector + 1 : 0;
+		struct home *home = home_at(collector);
 		if (home->tid == 0)
 			continue;
 		looked++;
 		if (gt_syscall3(SYS_TGKILL, pid, home->tid, 0) != -3 /* ESRCH */)
 			continue;
 		if (home->stream != NULL)
-			gt_stream_end(gt_port_arena(), home->stream, home->generation);
+			gt_stream_end(gt_port_arena(), home->stream, home->generation, home->block);
 		free_home_locked(home);
 	}
 }
 
 static struct home *take_home_locked(uint32_t tid)
 {
-	for (int again = 0; again < 2; again++) {
-		for (uint32_t i = 0; i < chunk_count; i++) {
-			for (uint32_t j = 0; j < CHUNK_BLOCKS; j++) {
-				if (chunks[i].homes[j].tid == 0) {
-					chunks[i].homes[j].tid = tid;
-					return &chunks[i].homes[j];
-				}
-			}
-		}
-		if (!add_chunk())
-			return NULL;
-	}
-	return NULL;
+	while (lowest_free < chunk_count * CHUNK_BLOCKS && home_at(lowest_free)->tid != 0)
+		lowest_free++;
+	if (lowest_free == chunk_count * CHUNK_BLOCKS && !add_chunk())
+		return NULL;
+	home_at(lowest_free)->tid = tid;
+	if (lowest_free >= homes_used)
+		homes_used = lowest_free + 1;
+	return home_at(lowest_free++);
+}
+
+/* Are the two words at that place of a thread's descriptor those that tell its stack? */
+static bool notes_stack(struct gt_context *base, uint64_t descriptor, uint64_t offset)
+{
+	uint64_t note[2];
+	if (offset == 0 || !gt_peek_bytes(descriptor + offset, note, sizeof(note)))
+		return false;
+	uint64_t block = note[0], bytes = note[1];
+	if (block == 0 || (block & 4095) != 0 || block >= descriptor || bytes < 16384 ||
+	    bytes > 1ull << 40 || block + bytes <= descriptor ||
+	    block + bytes - descriptor > 1 << 20)
+		return false;
+	base->low = block;
+	base->high = descriptor;
+	return true;
 }
 
 /*
@@ -238,28 +343,55 @@ static void find_stack(struct gt_context *base, bool initial)
 		base->grows = 1;
 		return;
 	}
-	for (uint64_t offset = 0x400; offset < 0x900; offset += 8) {
-		uint64_t block, bytes;
-		if (!gt_port_peek(descriptor + offset, &block) || block == 0 ||
-		    (block & 4095) != 0 || block >= descriptor)
-			continue;
-		if (!gt_port_peek(descriptor + offset + 8, &bytes) || bytes < 16384 ||
-		    bytes > 1ull << 40 || block + bytes <= descriptor ||
-		    block + bytes - descriptor > 1 << 20)
-			continue;
-		base->low = block;
-		base->high = descriptor;
+	if (notes_stack(base, descriptor, stack_note))
 		return;
-	}
+	for (uint64_t offset = 0x400; offset < 0x900; offset += 8)
+		if (notes_stack(base, descriptor, offset)) {
+			stack_note = offset;
+			return;
+		}
 	base->high = descriptor;
 	base->low = descriptor > 8ul << 20 ? descriptor - (8ul << 20) : 65536;
+}
+
+bool gt_port_alternate_stack(uint64_t *low, uint64_t *high)
+{
+	struct {
+		uint64_t start;
+		uint32_t flags, pad;
+		uint64_t bytes;
+	} stack = { 0 };
+	if (gt_syscall_failed(gt_syscall3(SYS_SIGALTSTACK, 0, (long)&stack, 0)) ||
+	    !(stack.flags & 1 /* SS_ONSTACK */))
+		return false;
+	*low = stack.start;
+	*high = stack.start + stack.bytes;
+	return true;
+}
+
+/* The home with this thread pointer that was taken last. */
+static struct home *newest_home(void)
+{
+	struct home *newest = NULL;
+	for (uint32_t i = 0; i < chunk_count; i++) {
+		for (uint32_t j = 0; j < CHUNK_BLOCKS; j++) {
+			struct home *home = &chunks[i].homes[j];
+			if (home->tid != 0 && home->pointer == gt_threads_pointer() &&
+			    (newest == NULL || home->generation > newest->generation))
+				newest = home;
+		}
+	}
+	return newest;
 }
 
 /* The child of a fork: only the thread that called it is here. Its frames are kept, all else is
  * free. A new thread of the child cannot know whether the home that its creator had was its own. */
 static struct home *adopt_locked(bool is_new)
 {
-	struct home *home = home_of(get_gs());
+	struct home *home = has_our_gs() ? home_of(get_gs()) : newest_home();
+	/* the fork may have come in the midst of a change of these */
+	lowest_free = 0;
+	homes_used = chunk_count * CHUNK_BLOCKS;
 	if (home != NULL && (home->tid == 0 || (!is_new && home->pointer != gt_threads_pointer())))
 		home = NULL;
 	for (uint32_t i = 0; i < chunk_count; i++) {
@@ -301,10 +433,19 @@ static bool is_left_out(struct graftrace_arena *arena, uint32_t tid, uint32_t cr
 	if (__atomic_load_n(&arena->children_follow, __ATOMIC_RELAXED) != 0 && creator != tid) {
 		if (graftrace_selected_has(selected->only, creator))
 			graftrace_selected_add(selected->only, tid);
-		if (graftrace_selected_has(selected->not, creator))
-			graftrace_selected_add(selected->not, tid);
+		if (graftrace_selected_has(selected->except, creator))
+			graftrace_selected_add(selected->except, tid);
 	}
 	return graftrace_selected_leaves_out(arena, tid);
+}
+
+/* The block's number in graftrace_stream.block. */
+static uint64_t number_of(const struct gt_thread *thread)
+{
+	for (uint32_t i = 0; i < chunk_count; i++)
+		if (thread >= chunks[i].blocks && thread < chunks[i].blocks + CHUNK_BLOCKS)
+			return i * CHUNK_BLOCKS + (uint64_t)(thread - chunks[i].blocks) + 1;
+	return 0;
 }
 
 /* forked: the number that the thread had in the parent, 0 = it is no child's first one. */
@@ -318,7 +459,7 @@ static void start_stream(struct gt_thread *thread, struct graftrace_stream *stre
 	gt_syscall3(SYS_PRCTL, 16 /* PR_GET_NAME */, (long)stream->comm, 0);
 	thread->outside = arena->graph_only != 0;
 	/* Published first, then read: the host sets the word first, then looks for blocks. */
-	__atomic_store_n(&stream->block, (uint64_t)thread, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&stream->block, number_of(thread), __ATOMIC_SEQ_CST);
 	thread->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0 &&
 		       __atomic_load_n(&arena->profile, __ATOMIC_SEQ_CST) == 0;
 	if (__atomic_load_n(&arena->selected, __ATOMIC_SEQ_CST) != 0 ||
@@ -337,11 +478,23 @@ static struct gt_thread *make_current(void)
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
 	uint32_t tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
 	bool wiped = claim_child();
+	bool apart = !has_our_gs();
 	struct home *home = NULL;
 	uint32_t parent = process_id;
 
+	if (!apart && !wiped && __atomic_load_n(&any_apart, __ATOMIC_ACQUIRE)) {
+		/* %gs is as it was before this thread had a block */
+		home = home_of_thread(tid);
+		if (home != NULL && home->apart) {
+			set_gs((uint64_t)home->block);
+			return home->block;
+		}
+		home = NULL;
+	}
+
 	if (wiped) {
-		gt_lock_reset();
+		gt_locks_forked();
+		gt_mail_forked();
 		gt_traps_forked();
 	}
 	gt_port_lock();
@@ -361,6 +514,7 @@ static struct gt_thread *make_current(void)
 			home = NULL;
 		}
 		__atomic_store_n(gt_image_fork, GRAFTRACE_FORK_TOLD, __ATOMIC_RELEASE);
+		gt_unlock(telling_lock());
 	} else if (tid == pid) {
 		home = home_of(get_gs());
 		if (home != NULL && (home->tid != tid || home->block->owner != 0 ||
@@ -380,6 +534,9 @@ static struct gt_thread *make_current(void)
 	}
 	home->tid = tid;
 	home->pointer = gt_threads_pointer();
+	home->apart = apart;
+	if (apart)
+		__atomic_store_n(&any_apart, true, __ATOMIC_RELEASE);
 	if (!is_vfork_child) /* which may not see them, in a namespace of its own */
 		collect_locked(pid);
 	gt_port_unlock();
@@ -407,7 +564,7 @@ static struct gt_thread *make_current(void)
 				thread->mode = GT_MODE_GRAPH;
 				gt_port_unlock();
 			} else {
-				home->tid = 0;
+				free_number_locked(home);
 				goto fail;
 			}
 		} else {
@@ -424,7 +581,8 @@ static struct gt_thread *make_current(void)
 		gt_frames_load(thread, &home->base);
 	}
 	thread->owner = gt_threads_pointer();
-	set_gs((uint64_t)thread);
+	if (!apart)
+		set_gs((uint64_t)thread);
 	if (wiped)
 		gt_mail_send(GRAFTRACE_MAIL_FORK, parent,
 			     gt_port_arena()->fork_policy != GRAFTRACE_FORK_FOLLOW ? 1000 : 0);
@@ -439,15 +597,46 @@ void gt_threads_before_new(void)
 	uint64_t owner, self;
 	__asm__ volatile("mov %%gs:0, %0" : "=r"(owner));
 	__asm__ volatile("mov %%gs:%c1, %0" : "=r"(self) : "i"(offsetof(struct gt_thread, self)));
-	if (owner == gt_threads_pointer() || self == 0)
+	if (owner == gt_threads_pointer())
+		return;
+	if (!has_our_gs()) {
+		gt_threads_tell_of_fork();
+		return;
+	}
+	if (self == 0)
 		return;
 	if (__atomic_load_n(&gt_port_arena()->children_follow, __ATOMIC_RELAXED) == 0 ||
 	    make_current() == NULL)
 		set_gs((uint64_t)&gt_null_block);
 }
 
-struct gt_thread *gt_threads_current(void)
+struct gt_thread *gt_threads_left_out_block(void)
 {
 	struct gt_thread *thread = gt_threads_try_current();
-	return thread != NULL ? thread : make_current();
+	struct home *home = thread != NULL ? home_of((uint64_t)thread) : NULL;
+	if (home == NULL)
+		return NULL;
+	if (home->left_out == NULL)
+		home->left_out = gt_port_allocate(sizeof(*home->left_out));
+	struct gt_thread *block = home->left_out;
+	if (block != NULL) {
+		block->self = block;
+		block->host = GRAFTRACE_STOP_LEFT_OUT;
+		block->mode = GT_MODE_GRAPH;
+		block->owner = gt_threads_pointer();
+	}
+	return block;
+}
+
+void gt_threads_leave_out(struct gt_thread *block)
+{
+	set_gs((uint64_t)block);
+}
+
+struct gt_thread *gt_threads_current(void)
+{
+	struct gt_thread *block = block_here();
+	if (block == NULL)
+		return make_current();
+	return is_left_out_block(block) ? NULL : block;
 }

@@ -3,7 +3,7 @@
  * The smallest kernel that is worth tracing: one processor, threads that hand it to each other, two
  * serial ports, no interrupts. All of this file is compiled with room for the tracer.
  */
-#include "port/serial/kernel.h"
+#include "kernel.h"
 
 #define UNTRACED __attribute__((patchable_function_entry(0)))
 

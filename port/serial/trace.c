@@ -4,12 +4,12 @@
  * core/record/port.h asks for, the sites, a ring, a context a stack, and the trace sent over serial
  * lines. Built against the installed headers and libgraftrace-core.a, without room for the tracer.
  */
-#include "port/serial/kernel.h"
+#include "kernel.h"
 
 #include "core/record/kernel.h"
 #include "core/record/port.h"
 #include "core/record/sites.h"
-#include "core/view/arena_control.h"
+#include "core/kernel/kernel_control.h"
 
 /* So small a kernel has no use for much of what it is told. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -3,8 +3,8 @@
  * Who runs next. Each processor has a queue, served in turn; one that has nothing takes from the
  * others. Two rules keep a thread from running twice at once:
  *  A. while on_cpu is set, its registers are in a processor: such a thread is only ever queued at
- * that processor (thread_make_ready), and the others do not take it from there (take_from). B.
- * on_cpu is cleared by whoever runs next on that processor, on its own stack (schedule_arrive).
+ *     that processor (thread_make_ready), and the others do not take it from there (take_from).
+ *  B. on_cpu is cleared by the next thread on that processor, on its own stack (schedule_arrive).
  */
 #include "port/unikernel/thread.h"
 

@@ -8,7 +8,7 @@
 #include "core/record/arch.h"
 #include "core/record/kernel.h"
 #include "core/record/port.h"
-#include "core/view/arena_control.h"
+#include "core/kernel/kernel_control.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
 #include "port/unikernel/memory.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/record/sites.h"
-#include "core/view/control.h"
+#include "core/control/control.h"
 
 #define TRACE_PORT 9090
 

@@ -7,7 +7,7 @@
 #include "port/unikernel/trace_private.h"
 
 #include "core/record/kernel.h"
-#include "core/view/http_server.h"
+#include "core/http/http_server.h"
 #include "port/unikernel/boot.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The catalog: see catalog.h. Under the session's lock.
+ */
+#define _GNU_SOURCE
+#include "attach/agent/catalog.h"
+#include "attach/process/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+void gt_catalog_init(struct gt_catalog *catalog)
+{
+	*catalog = (struct gt_catalog){ .next_number = 1 };
+}
+
+static void free_file(struct gt_catalog_file *file)
+{
+	if (file->plan)
+		gt_plan_destroy(file->plan);
+	if (file->object)
+		gt_object_close(file->object);
+	if (file->fd >= 0)
+		close(file->fd);
+	gt_names_fini(&file->names);
+	free(file->entries);
+	free(file->planned);
+	free(file->touched);
+	free(file->path);
+	free(file);
+}
+
+void gt_catalog_fini(struct gt_catalog *catalog)
+{
+	size_t i;
+
+	for (i = 0; i < catalog->file_count; i++)
+		free_file(catalog->files[i]);
+	free(catalog->files);
+	free(catalog->blocks);
+	*catalog = (struct gt_catalog){ 0 };
+}
+
+static bool is_system(const char *path)
+{
+	static const char *const directories[] = { "/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/",
+						   "/usr/libexec/" };
+	size_t i;
+
+	for (i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		if (strncmp(path, directories[i], strlen(directories[i])) == 0)
+			return true;
+	return false;
+}
+
+static int read_file(void *data, uint64_t offset, void *buffer, size_t bytes)
+{
+	const struct gt_catalog_file *file = data;
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(file->fd, (char *)buffer + done, bytes - done,
+				    (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? GT_EIO : GT_ECUT;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+/* The file as the process sees it: by its path below the process's root (a container, a chroot).
+ * One that was deleted or replaced is found through the mapping itself, where the kernel allows
+ * that. */
+static int open_mapped(pid_t pid, const struct gt_map *map, struct stat *status)
+{
+	char path[4200];
+	int tries, fd;
+
+	for (tries = 0; tries < 3; tries++) {
+		if (tries == 0)
+			snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
+				 (unsigned long long)map->start, (unsigned long long)map->end);
+		else if (tries == 1)
+			snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path);
+		else
+			snprintf(path, sizeof(path), "%s", map->path);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			continue;
+		/* Overlay file systems show another device in maps; the number is the file's. */
+		if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) &&
+		    status->st_ino == map->inode)
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+static int64_t time_of_change(const struct stat *status)
+{
+	return (int64_t)status->st_ctim.tv_sec * 1000000000 + status->st_ctim.tv_nsec;
+}
+
+/* Whether code has a wrgsbase: f3 48 0f ae /3 with a register (49: one of r8 to r15). */
+static bool has_wrgsbase(const uint8_t *code, size_t bytes)
+{
+	const uint8_t *at = code + 3, *end = code + bytes;
+
+	for (; at + 1 < end && (at = memchr(at, 0xae, (size_t)(end - at - 1))); at++)
+		if (at[-1] == 0x0f && (at[-2] & 0xfe) == 0x48 && at[-3] == 0xf3 &&
+		    (at[1] & 0xf8) == 0xd8)
+			return true;
+	return false;
+}
+
+/*
+ * A program may put a base of its own into %gs with the instruction, which nobody is told of; and
+ * memory that it has given back by then is where the agent's next look would go (WebAssembly
+ * modules compiled for that, as in Firefox's libxul.so).
+ */
+static bool sets_gs(const struct gt_catalog_file *file)
+{
+	const size_t step = 1 << 20, over = 4;
+	uint8_t *code;
+	bool found = false;
+	uint32_t i;
+
+	code = malloc(step + over);
+	for (i = 0; code && !found && i < gt_object_segment_count(file->object); i++) {
+		const struct gt_object_segment *segment = gt_object_segment(file->object, i);
+		uint64_t at;
+		ssize_t got;
+
+		for (at = 0; segment->execute && !found && at < segment->file_bytes; at += step) {
+			uint64_t left = segment->file_bytes - at;
+
+			got = pread(file->fd, code, left < step + over ? left : step + over,
+				    (off_t)(segment->file_offset + at));
+			if (got < 5)
+				break;
+			found = has_wrgsbase(code, (size_t)got);
+		}
+	}
+	free(code);
+	return found;
+}
+
+static int plan_file(struct gt_catalog_file *file, bool breakpoints, struct gt_message *message)
+{
+	int error;
+
+	error = gt_object_open_read(file->path, read_file, file, file->bytes, false, &file->object,
+				    message);
+	if (error == GT_ENOMEM)
+		return error;
+	if (error) {
+		file->object = NULL; /* a font, a locale: mapped, but no object */
+		return 0;
+	}
+	error = gt_plan_create(file->object, &file->plan, message);
+	if (error)
+		return error;
+	gt_plan_use_cache(file->plan, NULL);
+	if (breakpoints)
+		gt_plan_allow_breakpoints(file->plan);
+	file->function_count = gt_object_function_count(file->object);
+	file->entries = calloc(file->function_count + 1, sizeof(*file->entries));
+	file->planned = calloc(file->function_count + 1, 1);
+	file->touched = calloc(file->function_count + 1, 1);
+	if (!file->entries || !file->planned || !file->touched)
+		return gt_fail(message, GT_ENOMEM, "no memory for the functions of %s", file->path);
+	file->prepared = gt_plan_is_prepared(file->plan);
+	file->sets_gs = sets_gs(file);
+	return 0;
+}
+
+int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *map,
+		    struct gt_catalog_file **found, struct gt_message *message)
+{
+	struct gt_catalog_file *file;
+	struct stat status;
+	size_t i;
+	int error, fd;
+
+	fd = open_mapped(pid, map, &status);
+	if (fd < 0)
+		return gt_fail(message, GT_ENOENT, "cannot open %s", map->path);
+	for (i = 0; i < catalog->file_count; i++) {
+		file = catalog->files[i];
+		if (file->inode != status.st_ino || file->device_major != major(status.st_dev) ||
+		    file->device_minor != minor(status.st_dev) ||
+		    file->changed != time_of_change(&status) || strcmp(file->path, map->path) != 0)
+			continue;
+		close(fd);
+		*found = file;
+		return 0;
+	}
+	if (catalog->file_count == catalog->file_room) {
+		size_t room = catalog->file_room ? catalog->file_room * 2 : 16;
+		void *files = realloc(catalog->files, room * sizeof(*catalog->files));
+
+		if (!files) {
+			close(fd);
+			return gt_fail(message, GT_ENOMEM, "no memory for %s", map->path);
+		}
+		catalog->files = files;
+		catalog->file_room = room;
+	}
+	file = calloc(1, sizeof(*file));
+	if (file)
+		file->path = strdup(map->path);
+	if (!file || !file->path) {
+		free(file);
+		close(fd);
+		return gt_fail(message, GT_ENOMEM, "no memory for %s", map->path);
+	}
+	file->fd = fd;
+	file->bytes = (uint64_t)status.st_size;
+	file->inode = status.st_ino;
+	file->device_major = major(status.st_dev);
+	file->device_minor = minor(status.st_dev);
+	file->changed = time_of_change(&status);
+	file->system = is_system(map->path);
+	file->hook_count = -1;
+	file->no_demangle = catalog->no_demangle;
+	error = plan_file(file, catalog->breakpoints, message);
+	if (error) {
+		free_file(file);
+		return error;
+	}
+	catalog->files[catalog->file_count++] = file;
+	*found = file;
+	return 0;
+}
+
+int gt_catalog_plan(struct gt_catalog_file *file, uint32_t index,
+		    const struct gt_plan_entry **entry, struct gt_message *message)
+{
+	int error;
+
+	if (!file->planned[index]) {
+		error = gt_plan_function(file->plan, index, &file->entries[index], message);
+		if (error)
+			return error;
+		file->planned[index] = 1;
+	}
+	*entry = &file->entries[index];
+	return 0;
+}
+
+int gt_catalog_hooks(struct gt_catalog_file *file)
+{
+	if (file->hook_count < 0) {
+		int count = gt_hooks_find(file->object, file->plan, file->hooks, NULL);
+
+		file->hook_count = count < 0 ? 0 : count;
+	}
+	return file->hook_count;
+}
+
+uint32_t gt_catalog_take_numbers(struct gt_catalog *catalog, uint32_t count)
+{
+	uint32_t first = catalog->next_number;
+
+	if (count > GRAFTRACE_SPECIAL - 1 - first)
+		return 0;
+	catalog->next_number += count;
+	return first;
+}
+
+int gt_catalog_add_block(struct gt_catalog *catalog, const struct gt_catalog_block *block)
+{
+	size_t at;
+
+	if (catalog->block_count == catalog->block_room) {
+		size_t room = catalog->block_room ? catalog->block_room * 2 : 16;
+		void *blocks = realloc(catalog->blocks, room * sizeof(*catalog->blocks));
+
+		if (!blocks)
+			return GT_ENOMEM;
+		catalog->blocks = blocks;
+		catalog->block_room = room;
+	}
+	for (at = catalog->block_count; at > 0 && catalog->blocks[at - 1].first > block->first;
+	     at--)
+		catalog->blocks[at] = catalog->blocks[at - 1];
+	catalog->blocks[at] = *block;
+	catalog->block_count++;
+	return 0;
+}
+
+void gt_catalog_describe(struct gt_catalog_file *file, uint32_t index, uint64_t bias,
+			 struct gt_function *function)
+{
+	const struct gt_object_function *plain = gt_object_function(file->object, index);
+
+	*function = (struct gt_function){
+		.name = file->no_demangle && *plain->name
+				? plain->name
+				: gt_object_function_name(file->object, index),
+		.object = file->path,
+		.address = plain->address + bias,
+		.size = plain->bytes,
+	};
+}
+
+int gt_catalog_function(struct gt_catalog *catalog, uint32_t number, struct gt_function *function)
+{
+	size_t low = 0, high = catalog->block_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct gt_catalog_block *block = &catalog->blocks[middle];
+
+		if (number < block->first)
+			high = middle;
+		else if (number - block->first >= block->count)
+			low = middle + 1;
+		else {
+			gt_catalog_describe(block->file, number - block->first, block->bias,
+					    function);
+			return 0;
+		}
+	}
+	return GT_ENOENT;
+}
+
+int gt_catalog_function_at(struct gt_catalog *catalog, pid_t pid, uint64_t address,
+			   struct gt_function *function)
+{
+	size_t i;
+
+	for (i = catalog->block_count; i-- > 0;) {
+		const struct gt_catalog_block *block = &catalog->blocks[i];
+		uint32_t index;
+
+		if (block->pid != pid || address < block->start || address >= block->end)
+			continue;
+		if (gt_object_function_at(block->file->object, address - block->bias, &index))
+			return GT_ENOENT;
+		gt_catalog_describe(block->file, index, block->bias, function);
+		return 0;
+	}
+	return GT_ENOENT;
+}

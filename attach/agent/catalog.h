@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files that traced code comes from, each opened and planned once in a session however many
+ * processes map it, and the function numbers given out for them. Nothing is dropped before the end:
+ * names that a view has been given stay.
+ */
+#ifndef GT_ATTACH_CATALOG_H
+#define GT_ATTACH_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "attach/plan/hooks.h"
+#include "attach/agent/names.h"
+#include "attach/object/object.h"
+#include "attach/plan/plan.h"
+#include "core/trace/target.h"
+
+struct gt_map;
+
+/* One file. */
+struct gt_catalog_file {
+	char *path; /* as /proc/PID/maps names it */
+	uint64_t inode;
+	uint32_t device_major;
+	uint32_t device_minor;
+	int64_t changed; /* its time of change, ns */
+	int fd;
+	uint64_t bytes;
+	struct gt_object *object; /* NULL: not an ELF file for this machine */
+	struct gt_plan *plan;
+	bool prepared; /* by a compiler */
+	bool no_demangle;
+	bool sets_gs; /* its code has an instruction that sets %gs */
+	bool system;  /* lies where distributions put libraries */
+	uint32_t function_count;
+	struct gt_plan_entry *entries; /* [function_count]; valid where planned[] is set */
+	uint8_t *planned;
+	uint8_t *touched; /* [function_count]: 1 = it was patched at some time */
+	struct gt_names names;
+	struct gt_hook hooks[GT_HOOKS_MAX];
+	int hook_count; /* -1: not looked for yet */
+};
+
+/* Functions of one object in one process, with consecutive numbers. */
+struct gt_catalog_block {
+	struct gt_catalog_file *file;
+	uint32_t first;
+	uint32_t count;
+	pid_t pid;
+	uint64_t bias;
+	uint64_t start; /* run-time addresses of its code */
+	uint64_t end;
+};
+
+struct gt_catalog {
+	struct gt_catalog_file **files;
+	size_t file_count;
+	size_t file_room;
+	struct gt_catalog_block *blocks; /* by number */
+	size_t block_count;
+	size_t block_room;
+	uint32_t next_number;
+	/* Of every file: set before the first one is opened. */
+	bool breakpoints; /* in its plan */
+	bool no_demangle; /* in what describes its functions */
+};
+
+void gt_catalog_init(struct gt_catalog *catalog);
+void gt_catalog_fini(struct gt_catalog *catalog);
+
+/* The file that process pid has mapped there. GT_ENOENT: it cannot be opened (deleted).
+ * file->object NULL: no object. */
+int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *map,
+		    struct gt_catalog_file **file, struct gt_message *message);
+
+/* The plan of function `index`; planned at the first call. */
+int gt_catalog_plan(struct gt_catalog_file *file, uint32_t index,
+		    const struct gt_plan_entry **entry, struct gt_message *message);
+
+/* Its hooks; looked for at the first call. Returns their number, 0 on errors. */
+int gt_catalog_hooks(struct gt_catalog_file *file);
+
+/* Takes `count` consecutive numbers; 0 = there are no more. */
+uint32_t gt_catalog_take_numbers(struct gt_catalog *catalog, uint32_t count);
+
+/* Blocks come in rising order of their numbers within a region, not over all: kept sorted. */
+int gt_catalog_add_block(struct gt_catalog *catalog, const struct gt_catalog_block *block);
+
+/* 0 or GT_ENOENT. */
+int gt_catalog_function(struct gt_catalog *catalog, uint32_t number, struct gt_function *function);
+int gt_catalog_function_at(struct gt_catalog *catalog, pid_t pid, uint64_t address,
+			   struct gt_function *function);
+
+/* Fills *function for function `index` of the file, loaded with `bias`. */
+void gt_catalog_describe(struct gt_catalog_file *file, uint32_t index, uint64_t bias,
+			 struct gt_function *function);
+
+#endif

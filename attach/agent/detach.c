@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detaching: see detach.h. The rounds, with the world stopped in each:
+ *  A. the code gets its bytes back, so nobody comes in any more. Only the hooks stay by which
+ *     unwinders find what belongs to a stub, until C says that none will ask for one;
+ *  B. return slots that lead to stubs get the mirror's address, so nobody comes back;
+ *  C. whoever stands in our code (or has a signal frame there) or holds an address of it is looked
+ *     for: while there is one, all go on for a moment, and B and C are done again;
+ *  D. %gs is cleared and everything is unmapped, the image last: it is what a later host looks for.
+ */
+#define _GNU_SOURCE
+#include "attach/process/clock.h"
+#include "attach/agent/detach_private.h"
+#include "attach/agent/editor.h"
+#include "attach/process/proc.h"
+#include "attach/agent/resolver.h"
+#include "attach/process/tracer.h"
+#include "attach/agent/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PATCHES_AT_ONCE 4096u
+/* The pause after the first round; it doubles a few times. None is shorter than the stop before it:
+ * where others want the processors, too, the threads have to get their turn. */
+#define PAUSE_NS      1000000ull
+#define PAUSE_DOUBLES 3
+/* Before these, the time that is allowed is so much longer: whoever is inside has hardly run. */
+#define ROUNDS_LEAST 50
+#define LIMIT_LONGER 4
+/* Rounds that wait for walks of V8's: what looks like one may be left over on a stack. */
+#define WALKS_MOST 100u
+
+uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *maps)
+{
+	size_t i;
+
+	for (i = 0; i < maps->count; i++) {
+		const struct gt_map *map = &maps->entries[i];
+		struct graftrace_agent_image header;
+
+		/* Read and write only: an injection that was not finished. */
+		if ((!map->executable && !map->writable) || map->path[0] || map->shared)
+			continue;
+		if (gt_process_read(process, map->start, &header, sizeof(header)) == 0 &&
+		    header.magic == GRAFTRACE_AGENT_MAGIC)
+			return map->start;
+	}
+	return 0;
+}
+
+/* Sockets that a host had the process open, and was killed before it had noted them. A pair has
+ * inodes behind each other: else these numbers are somebody else's by now. */
+static void find_passing(struct gt_detach *out)
+{
+	struct graftrace_agent_state *state = &out->state;
+	int32_t pair[2];
+	uint64_t inodes[2] = { 0 };
+
+	if (state->passing[0].descriptor != GRAFTRACE_PASSING)
+		return;
+	memcpy(pair, state->regions, sizeof(pair));
+	for (int i = 0; i < 2 && pair[0] >= 0 && pair[1] >= 0; i++)
+		inodes[i] = gt_proc_socket(out->process->pid, pair[i]);
+	memset(state->passing, 0, sizeof(state->passing));
+	for (int i = 0; i < 2 && inodes[0] && inodes[1] == inodes[0] + 1; i++) {
+		state->passing[i].descriptor = (uint64_t)pair[i];
+		state->passing[i].inode = inodes[i];
+	}
+}
+
+static int read_agent(struct gt_detach *out, struct gt_message *message)
+{
+	struct graftrace_agent_state *state = &out->state;
+
+	if (gt_process_read(out->process, out->image, &out->header, sizeof(out->header)) ||
+	    out->header.magic != GRAFTRACE_AGENT_MAGIC || out->header.state_offset > (64u << 20) ||
+	    gt_process_read(out->process, out->image + out->header.state_offset, state,
+			    sizeof(*state)))
+		return gt_fail(message, GT_EFORMAT, "process %d has no agent that can be read",
+			       (int)out->process->pid);
+	find_passing(out);
+	if (state->magic != GRAFTRACE_AGENT_MAGIC) {
+		/* Put there, but never filled: nothing is patched. */
+		struct graftrace_agent_state empty = { 0 };
+
+		memcpy(empty.passing, state->passing, sizeof(empty.passing));
+		*state = empty;
+	}
+	if (state->region_count > GRAFTRACE_AGENT_REGIONS)
+		return gt_fail(message, GT_EFORMAT, "process %d has overwritten the agent's state",
+			       (int)out->process->pid);
+	return 0;
+}
+
+pid_t gt_detach_host(const struct gt_process *process, uint64_t image)
+{
+	struct gt_process copy = *process;
+	struct gt_detach *out = calloc(1, sizeof(*out));
+	struct graftrace_arena arena;
+	pid_t host = 0;
+
+	if (!out)
+		return 0;
+	out->process = &copy;
+	out->image = image;
+	if (read_agent(out, NULL) == 0 && out->state.arena &&
+	    gt_process_read(process, out->state.arena, &arena, sizeof(arena)) == 0 &&
+	    arena.magic == GRAFTRACE_ARENA_MAGIC && arena.host_pid && arena.host_pid < 1u << 30 &&
+	    gt_process_start_time((pid_t)arena.host_pid) == arena.host_start)
+		host = (pid_t)arena.host_pid;
+	free(out);
+	return host;
+}
+
+bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address)
+{
+	return address - out->image < out->header.text_bytes || gt_detach_in_region(out, address);
+}
+
+bool gt_detach_in_region(const struct gt_detach *out, uint64_t address)
+{
+	uint32_t i;
+
+	for (i = 0; i < out->state.region_count; i++)
+		if (address - out->state.regions[i].start < out->state.regions[i].bytes)
+			return true;
+	return false;
+}
+
+bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address)
+{
+	return address % GRAFTRACE_STUB_BYTES == GRAFTRACE_STUB_RETURN &&
+	       gt_detach_in_region(out, address);
+}
+
+/* A: code. */
+
+/* Whether the patch is the jump of a hook by which unwinders find unwind data. It leads to the
+ * hook's stub, or to an island with a jump there. */
+static bool is_lookup(struct gt_detach *out, const struct graftrace_patch *patch, bool *hook)
+{
+	uint8_t jump[5], stub[6];
+	uint64_t at = patch->address;
+	int32_t distance;
+	uint32_t site;
+
+	*hook = false;
+	memcpy(jump, patch->patched, sizeof(jump));
+	if (patch->bytes >= 2 && jump[0] == 0xeb) {
+		at += 2 + (uint64_t)(int64_t)(int8_t)jump[1];
+		if (gt_process_read(out->process, at, jump, sizeof(jump)))
+			return false;
+	} else if (patch->bytes < sizeof(jump)) {
+		return false;
+	}
+	memcpy(&distance, jump + 1, sizeof(distance));
+	at += sizeof(jump) + (uint64_t)(int64_t)distance;
+	if (jump[0] != 0xe9 || !gt_detach_in_region(out, at) ||
+	    gt_process_read(out->process, at, stub, sizeof(stub)) || stub[0] != 0x68 ||
+	    stub[5] != 0xe8)
+		return false;
+	memcpy(&site, stub + 1, sizeof(site));
+	if (site >= out->state.hook_count || site >= GRAFTRACE_AGENT_HOOKS)
+		return false;
+	*hook = true;
+	return out->state.hooks[site].kind == GRAFTRACE_HOOK_FIND_OBJECT ||
+	       out->state.hooks[site].kind == GRAFTRACE_HOOK_ITERATE_PHDR;
+}
+
+/* Whether an appended entry of the journal stays for now: a lookup's jump, and what follows it up
+ * to the next hook's: its patches elsewhere. */
+static bool is_kept(struct gt_detach *out, const struct graftrace_patch *patch, bool *keeps)
+{
+	bool hook, lookup = is_lookup(out, patch, &hook);
+
+	if (hook)
+		*keeps = lookup && out->lookup_count < GT_DETACH_LOOKUPS;
+	if (lookup && *keeps)
+		out->lookups[out->lookup_count++] = patch->address;
+	return *keeps;
+}
+
+static int undo_patch(struct gt_detach *out, struct gt_editor *code,
+		      const struct graftrace_patch *patch)
+{
+	static const uint8_t nop5[5] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	const uint8_t *bytes;
+	uint32_t i, same = 0;
+
+	if (!patch->bytes || patch->bytes > sizeof(patch->original))
+		return 0;
+	bytes = gt_editor_look(code, patch->address, patch->bytes);
+	if (!bytes || memcmp(bytes, patch->original, patch->bytes) == 0)
+		return 0; /* unloaded, or off */
+	if (memcmp(bytes, patch->patched, patch->bytes) == 0 ||
+	    (patch->neutral && patch->bytes == sizeof(nop5) &&
+	     memcmp(bytes, nop5, sizeof(nop5)) == 0))
+		return gt_editor_put(code, patch->address, patch->original, patch->bytes);
+	/* A breakpoint in the midst of our bytes, which will put one of them back some day? Or
+	 * another object at the same place? */
+	for (i = 0; i < patch->bytes; i++)
+		same += bytes[i] == patch->patched[i];
+	if (same + 1 >= patch->bytes)
+		out->foreign = true;
+	return 0;
+}
+
+static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t journal,
+		      uint32_t first, uint32_t end, bool keep)
+{
+	struct graftrace_patch *patches = malloc(PATCHES_AT_ONCE * sizeof(*patches));
+	bool keeps = false;
+	int error = patches ? 0 : GT_ENOMEM;
+
+	while (!error && first < end) {
+		uint32_t count = end - first, i;
+
+		if (count > PATCHES_AT_ONCE)
+			count = PATCHES_AT_ONCE;
+		error = gt_process_read(out->process, journal + (uint64_t)first * sizeof(*patches),
+					patches, count * sizeof(*patches));
+		for (i = 0; !error && i < count; i++)
+			if (!keep || !is_kept(out, &patches[i], &keeps))
+				error = undo_patch(out, code, &patches[i]);
+		first += count;
+	}
+	free(patches);
+	return error ? error : gt_editor_flush(code);
+}
+
+/* Functions' jumps first, then hooks' and the patches elsewhere that they needed. keep: but for
+ * what unwinders need. */
+static int undo_code(struct gt_detach *out, bool keep)
+{
+	struct gt_editor *code = malloc(sizeof(*code));
+	int error = code ? 0 : GT_ENOMEM, pass;
+	uint32_t i;
+
+	for (pass = 0; !error && pass < 2; pass++) {
+		for (i = 0; !error && i < out->state.region_count; i++) {
+			uint64_t start = out->state.regions[i].start;
+			uint64_t bytes = out->state.regions[i].bytes;
+			struct graftrace_region page;
+
+			if (!start || gt_process_read(out->process, start, &page, sizeof(page)))
+				continue;
+			if (page.journal < start || page.journal - start > bytes ||
+			    page.journal_used > page.journal_room ||
+			    page.journal_mains > page.journal_used ||
+			    (bytes - (page.journal - start)) / sizeof(struct graftrace_patch) <
+				    page.journal_used)
+				continue;
+			gt_editor_init(code, out->process);
+			error = undo_range(out, code, page.journal, pass ? page.journal_mains : 0,
+					   pass ? page.journal_used : page.journal_mains,
+					   pass && keep);
+		}
+	}
+	free(code);
+	return error;
+}
+
+/* B and C. */
+static int put_back(struct gt_detach *out, const struct gt_stopped_threads *threads, bool *clean,
+		    struct gt_message *message)
+{
+	int error = gt_process_maps(out->process->pid, &out->maps, message);
+
+	if (error)
+		return error;
+	gt_detach_find_unwinders(out);
+	error = gt_detach_look_at_unwinders(out, threads);
+	if (!error)
+		error = gt_detach_put_back_slots(out);
+	if (!error)
+		error = gt_detach_fix_exceptions(out, threads);
+	if (!error)
+		error = gt_detach_look_inside(out, threads, clean);
+	gt_maps_free(&out->maps);
+	return error;
+}
+
+/* One stop of the world. *done: all is out. */
+static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
+		    struct gt_message *message)
+{
+	struct gt_stopped_threads threads;
+	bool clean = false, walked = false;
+	uint64_t start = gt_monotonic_ns();
+	int error = gt_world_stop(out->process, &threads, limit_ms, message);
+
+	if (error)
+		return error;
+	out->rounds++;
+	error = read_agent(out, message);
+	if (!error && first)
+		error = undo_code(out, true);
+	if (!error)
+		error = gt_detach_read_granules(out);
+	/* A walk of V8's that holds a place of the mirror may write there: all waits for it. */
+	if (!error && out->walks < WALKS_MOST)
+		walked = gt_resolver_in_use(out->process, &out->header, out->image, &out->state,
+					    &threads);
+	out->walks += walked;
+	if (!error && !walked)
+		error = put_back(out, &threads, &clean, message);
+	if (!error && clean && !out->lookups_gone) {
+		if (out->lookup_count)
+			error = undo_code(out, false);
+		out->lookups_gone = true;
+	}
+	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
+	if (*done)
+		error = gt_detach_unmap(out, &threads, message);
+	gt_threads_resume(out->process, &threads);
+	start = gt_monotonic_ns() - start;
+	out->stop_ns = start;
+	if (out->tracee && start > out->tracee->left_ns)
+		out->tracee->left_ns = start;
+	if (error && gt_process_is_ending(out->process))
+		return gt_fail(message, GT_EGONE, "process %d has ended", (int)out->process->pid);
+	if (error)
+		return gt_fail(message, error, "cannot put process %d back as it was",
+			       (int)out->process->pid);
+	return 0;
+}
+
+/* Threads that wait for a host that has been killed need not: after it nobody waits for long. */
+static void end_waits(struct gt_detach *out)
+{
+	const uint32_t yes = 1;
+
+	if (read_agent(out, NULL) == 0)
+		gt_process_write(out->process,
+				 out->image + out->header.state_offset +
+					 offsetof(struct graftrace_agent_state, deserted),
+				 &yes, sizeof(yes));
+}
+
+/* Until the next round; false: it takes too long. */
+static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t limit_ms)
+{
+	uint32_t doubles = out->rounds - 1 < PAUSE_DOUBLES ? out->rounds - 1 : PAUSE_DOUBLES;
+	uint64_t ns = PAUSE_NS << doubles, passed = gt_monotonic_ms() - begun_ms;
+	struct timespec pause;
+
+	if (passed > limit_ms * (out->rounds < ROUNDS_LEAST ? LIMIT_LONGER : 1))
+		return false;
+	if (ns < out->stop_ns)
+		ns = out->stop_ns;
+	pause = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+static int detach(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
+		  void (*led_nowhere)(void *data), void *data, enum gt_detach_left *left,
+		  struct gt_message *message)
+{
+	struct gt_detach *out = calloc(1, sizeof(*out));
+	uint64_t start = gt_monotonic_ms(), magic = 0;
+	bool done = false;
+	struct gt_maps maps;
+	int error = 0;
+
+	*left = GT_DETACH_ALL_GONE;
+	if (!out)
+		return gt_fail(message, GT_ENOMEM, "no memory to detach");
+	out->process = process;
+	/* A child that has executed something else has another agent, or none. */
+	if (tracee && gt_process_read(process, tracee->agent.image, &magic, sizeof(magic)) == 0 &&
+	    magic == GRAFTRACE_AGENT_MAGIC) {
+		out->tracee = tracee;
+		out->image = tracee->agent.image;
+	} else {
+		error = gt_process_maps(process->pid, &maps, message);
+		if (!error) {
+			out->image = gt_detach_find(process, &maps);
+			gt_maps_free(&maps);
+		}
+		if (!error && out->image)
+			end_waits(out);
+	}
+	while (!error && !done && out->image) {
+		error = round_of(out, limit_ms, out->rounds == 0, &done, message);
+		if (!error && led_nowhere)
+			led_nowhere(data);
+		if (!error && !done &&
+		    ((out->foreign && out->lookups_gone) ||
+		     !pause_for(out, start, (uint64_t)limit_ms)))
+			break;
+	}
+	if (!error && !done && out->image)
+		*left = out->foreign ? GT_DETACH_LEFT_PATCH : GT_DETACH_LEFT_THREAD;
+	free(out->granules);
+	free(out->left.at);
+	free(out->restored.at);
+	free(out->threads);
+	free(out);
+	return error;
+}
+
+struct detach_work {
+	struct gt_process *process;
+	struct gt_tracee *tracee;
+	int limit_ms;
+	void (*led_nowhere)(void *data);
+	void *data;
+	enum gt_detach_left *left;
+	struct gt_message *message;
+};
+
+static int detach_work(void *data)
+{
+	const struct detach_work *work = data;
+
+	return detach(work->process, work->tracee, work->limit_ms, work->led_nowhere, work->data,
+		      work->left, work->message);
+}
+
+int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
+		      enum gt_detach_left *left, struct gt_message *message)
+{
+	struct detach_work work = {
+		process, tracee, limit_ms, NULL, NULL, left, message,
+	};
+
+	return gt_tracer_run(detach_work, &work);
+}
+
+int gt_detach_waiting(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
+		      void (*led_nowhere)(void *data), void *data, enum gt_detach_left *left,
+		      struct gt_message *message)
+{
+	struct detach_work work = {
+		process, tracee, limit_ms, led_nowhere, data, left, message,
+	};
+
+	return gt_tracer_run(detach_work, &work);
+}

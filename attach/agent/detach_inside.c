@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detaching, C: who is inside, and who holds addresses of ours.
+ *
+ * What a thread can do only shrinks once the code has its bytes back (A) and each round puts the
+ * slots back (B), so each question is asked of each thread until the answer was once the good one:
+ *  - Has it *left*? A thread that was once seen outside our code never takes a slot again, for only
+ *    a stub does, and no code leads to one. When all have left, nothing of ours is in any slot.
+ *  - Is it *clean*? An unwinder has read slots and holds what it read: a stub's return point, which
+ *    it will look up, or the place of a return address in the mirror, which it will read. One that
+ *    is seen without, after all have left, never gets one again, however often it unwinds.
+ * A thread that throws all the time is so waited for no longer than the exception takes that was
+ * under way when the slots came back.
+ */
+#define _GNU_SOURCE
+#include "attach/agent/detach_private.h"
+#include "attach/agent/patch.h"
+#include "attach/process/proc.h"
+#include "attach/agent/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Without such, it can be an unwinder that is not known as one, but only near the stack pointer and
+ * not for long: so much CPU time (clock ticks, 10 ms each) is more than any step of it takes. */
+#define UNKNOWN_BYTES 8192u
+#define UNKNOWN_TICKS 5u
+
+struct looker {
+	struct gt_detach *out;
+	bool frames;	  /* this thread has a signal frame that goes back to our code, */
+	bool interrupted; /* … or to an unwinder */
+	uint64_t words[GT_DETACH_STACK_WORDS];
+};
+
+static bool is_ours(const void *data, uint64_t address)
+{
+	return gt_detach_is_ours(((const struct looker *)data)->out, address);
+}
+
+/* Within the instructions that a lookup's patch covers: they are not there yet. */
+static bool is_kept(const struct gt_detach *out, uint64_t place)
+{
+	uint32_t i;
+
+	for (i = 0; !out->lookups_gone && i < out->lookup_count; i++)
+		if (place - out->lookups[i] < 32)
+			return true;
+	return false;
+}
+
+/* Where a thread that stands in moved code can go on, 0: nowhere. */
+static uint64_t old_place(const struct gt_detach *out, uint64_t address)
+{
+	uint64_t place = out->tracee ? gt_patch_old_place(out->tracee, address) : 0;
+
+	return place && !is_kept(out, place) ? place : 0;
+}
+
+static bool is_wanted(const void *data, uint64_t address)
+{
+	return is_ours(data, address) ||
+	       gt_detach_is_unwinder(((const struct looker *)data)->out, address);
+}
+
+static int note_frame(void *data, const struct gt_frame_place *frame)
+{
+	struct looker *looker = data;
+	uint64_t place;
+
+	if (!is_ours(looker, frame->rip)) {
+		looker->interrupted = true;
+		return 0;
+	}
+	place = old_place(looker->out, frame->rip);
+	if (place)
+		return gt_process_write(looker->out->process, frame->rip_at, &place, sizeof(place));
+	looker->frames = true;
+	return 0;
+}
+
+bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address)
+{
+	uint64_t key = (address >> GRAFTRACE_GRANULE_SHIFT) + 2;
+	size_t low = 0, high = out->granule_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (out->granules[middle].key == key)
+			return true;
+		if (out->granules[middle].key < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+/* What an unwinder gets from a slot of ours: a stub's return point, the byte before it (by which it
+ * is looked up), the region's unwind data, a place in the mirror. */
+static bool is_held(const struct gt_detach *out, uint64_t word)
+{
+	uint32_t i;
+
+	if (word < 65536 || word >= GT_DETACH_HIGHEST)
+		return false;
+	for (i = 0; i < out->state.region_count; i++)
+		if (word - out->state.regions[i].start < GT_DETACH_PAGE)
+			return true;
+	return gt_detach_is_stub_return(out, word) || gt_detach_is_stub_return(out, word + 1) ||
+	       gt_detach_has_mirror(out, word ^ GT_DETACH_MIRROR);
+}
+
+size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_struct *registers,
+			    uint64_t words[GT_DETACH_STACK_WORDS], uint64_t *at)
+{
+	const struct gt_map *stack = gt_maps_find(&out->maps, registers->rsp);
+	uint64_t low = (registers->rsp & ~7ull) - GT_DETACH_RED_ZONE, bytes;
+
+	if (!stack || !stack->writable)
+		return 0;
+	if (low < stack->start)
+		low = stack->start;
+	bytes = stack->end - low;
+	if (bytes > GT_DETACH_STACK_WORDS * 8)
+		bytes = GT_DETACH_STACK_WORDS * 8;
+	*at = low;
+	return gt_process_read(out->process, low, words, bytes) ? 0 : bytes / 8;
+}
+
+static size_t read_stack(struct looker *looker, const struct user_regs_struct *registers)
+{
+	uint64_t at;
+
+	return gt_detach_read_stack(looker->out, registers, looker->words, &at);
+}
+
+enum held { HELD_NOTHING, HELD_BY_UNKNOWN, HELD_BY_UNWINDER };
+
+/* One that only waits in the kernel holds nothing, but for a signal's handler that waits on top of
+ * an unwinder. */
+static enum held holds(const struct looker *looker, const struct user_regs_struct *registers,
+		       bool interrupted, size_t count)
+{
+	const uint64_t *general = (const uint64_t *)registers;
+	size_t i, seen = ~(size_t)0, pending = ~(size_t)0;
+	enum held held = HELD_NOTHING;
+
+	if (!interrupted && gt_detach_only_waits(looker->out, registers))
+		return HELD_NOTHING;
+	if (gt_detach_is_unwinder(looker->out, registers->rip))
+		seen = 0;
+	for (i = 0; i < 15; i++) /* r15 … rdi */
+		if (is_held(looker->out, general[i]))
+			held = HELD_BY_UNKNOWN;
+	if (held)
+		pending = 0;
+	for (i = 0; i < count; i++) {
+		if (gt_detach_is_unwinder(looker->out, looker->words[i])) {
+			seen = i;
+			if (pending != ~(size_t)0 && i - pending < GT_DETACH_NEAR_WORDS)
+				return HELD_BY_UNWINDER;
+		}
+		if (!is_held(looker->out, looker->words[i]))
+			continue;
+		pending = i;
+		if (i < UNKNOWN_BYTES / 8)
+			held = HELD_BY_UNKNOWN;
+		if (seen != ~(size_t)0 && i - seen < GT_DETACH_NEAR_WORDS)
+			return HELD_BY_UNWINDER;
+	}
+	return held && seen == 0 ? HELD_BY_UNWINDER : held;
+}
+
+/* CPU time of a thread in clock ticks: proc(5), utime and stime. */
+static uint64_t ticks_of(pid_t tid)
+{
+	unsigned long user = 0, system = 0;
+	char text[1024];
+	const char *fields = gt_proc_stat(text, sizeof(text), tid, tid);
+
+	if (!fields || sscanf(fields, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+			      &system) != 2)
+		return 0;
+	return (uint64_t)user + system;
+}
+
+static struct gt_seen_thread *seen_thread(struct gt_detach *out, pid_t tid)
+{
+	size_t i;
+
+	for (i = 0; i < out->thread_count; i++)
+		if (out->threads[i].tid == tid)
+			return &out->threads[i];
+	if (out->thread_count == out->thread_room) {
+		size_t room = out->thread_room ? out->thread_room * 2 : 64;
+		struct gt_seen_thread *bigger = realloc(out->threads, room * sizeof(*bigger));
+
+		if (!bigger)
+			return NULL;
+		out->threads = bigger;
+		out->thread_room = room;
+	}
+	out->threads[out->thread_count] = (struct gt_seen_thread){ .tid = tid, .new = true };
+	return &out->threads[out->thread_count++];
+}
+
+/* Moved out of moved code, or inside. */
+static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
+{
+	struct gt_detach *out = looker->out;
+	struct user_regs_struct registers;
+	uint64_t place, back;
+	bool inside = false;
+	int error = gt_thread_registers(seen->tid, &registers);
+
+	if (error) {
+		seen->left = seen->left || error == GT_EGONE;
+		return error == GT_EGONE ? 0 : error;
+	}
+	back = gt_thread_restarts(&registers) ? 2 : 0;
+	if (is_ours(looker, registers.rip) || (back && is_ours(looker, registers.rip - back))) {
+		place = old_place(out, registers.rip - back);
+		if (place) {
+			registers.rip = place + back;
+			error = gt_thread_set_registers(seen->tid, &registers);
+			if (error)
+				return error == GT_EGONE ? 0 : error;
+		} else {
+			inside = true;
+		}
+	}
+	looker->frames = looker->interrupted = false;
+	error = gt_world_signal_frames(out->process, &out->maps, registers.rsp, is_wanted,
+				       note_frame, looker);
+	inside = inside || looker->frames;
+	seen->interrupted = looker->interrupted;
+	if (inside)
+		out->inside = true;
+	else if (!error)
+		seen->left = true;
+	return error;
+}
+
+static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
+{
+	struct user_regs_struct registers;
+	enum held held;
+	uint64_t ticks;
+	int error = gt_thread_registers(seen->tid, &registers);
+
+	if (error) {
+		seen->clean = seen->clean || error == GT_EGONE;
+		return error == GT_EGONE ? 0 : error;
+	}
+	held = holds(looker, &registers, seen->interrupted, read_stack(looker, &registers));
+	if (held == HELD_BY_UNKNOWN) {
+		ticks = ticks_of(seen->tid);
+		if (seen->new)
+			seen->ticks = ticks;
+		else if (ticks - seen->ticks >= UNKNOWN_TICKS)
+			held = HELD_NOTHING;
+		seen->new = false;
+	}
+	seen->clean = held == HELD_NOTHING;
+	return 0;
+}
+
+/* Stacks that no thread is on now (coroutines): signal frames there. */
+static int look_at_stacks(struct looker *looker, const struct gt_stopped_threads *threads)
+{
+	struct gt_detach *out = looker->out;
+	const struct gt_map *last = NULL;
+	size_t i, k;
+	int error = 0;
+
+	looker->frames = false;
+	for (i = 0; !error && i < out->granule_count; i++) {
+		uint64_t low = gt_detach_stack_of(&out->granules[i]);
+		const struct gt_map *stack = gt_maps_find(&out->maps, low);
+		bool used = !stack || stack == last;
+
+		for (k = 0; !used && k < threads->count; k++) {
+			struct user_regs_struct registers;
+
+			used = gt_thread_registers(threads->tids[k], &registers) == 0 &&
+			       registers.rsp >= stack->start && registers.rsp < stack->end;
+		}
+		if (!used)
+			error = gt_world_signal_frames(out->process, &out->maps,
+						       low > stack->start ? low : stack->start,
+						       is_wanted, note_frame, looker);
+		last = stack;
+	}
+	out->inside = out->inside || looker->frames;
+	return error;
+}
+
+int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads,
+			  bool *clean)
+{
+	struct looker *looker = calloc(1, sizeof(*looker));
+	bool left = true;
+	size_t i;
+	int error = 0;
+
+	*clean = false;
+	if (!looker)
+		return GT_ENOMEM;
+	looker->out = out;
+	out->inside = out->state.called_out != 0;
+	for (i = 0; !error && i < threads->count; i++) {
+		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+
+		error = seen ? look_at_thread(looker, seen) : GT_ENOMEM;
+		left = left && !error && seen->left;
+	}
+	if (!error)
+		error = look_at_stacks(looker, threads);
+	/* Once and for all: a new thread comes from one that has left, and no slot was left. */
+	out->quiet = out->quiet || (!error && left && !looker->frames && !out->left.count);
+	*clean = out->quiet;
+	for (i = 0; !error && out->quiet && i < threads->count; i++) {
+		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+
+		error = !seen ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);
+		*clean = *clean && !error && seen->clean;
+	}
+	free(looker);
+	return error;
+}

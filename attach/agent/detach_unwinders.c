@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detaching, B, and exceptions that are under way.
+ *
+ * An unwinder walks a stack twice: a search finds the frame that handles, the second walk cleans up
+ * and lands there. It knows that frame by the CFA of what it has called, and a stub's is 8 bytes
+ * above that of the function that it stands for (region.c says why). So a slot that comes back
+ * between the two walks, or within a step, makes the second one miss its frame. Therefore
+ *
+ *  - a slot that an unwinder stands at (it holds the CFA of the call or of its stub) is left for
+ * the next round; so are its notes, where the stub's return point stands as in a slot;
+ *  - where a slot comes back, exceptions whose handler was found by its stub's CFA get the call's.
+ *    They are found by their addresses, which whoever will resume them has on its stack.
+ */
+#define _GNU_SOURCE
+#include "attach/agent/detach_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/* An unwinder's notes are this near to return addresses into it. */
+#define NEAR_WORDS GT_DETACH_NEAR_WORDS
+/* Where who will resume an exception has its address: so far above the stack pointer. */
+#define SCAN_BYTES   (1u << 20)
+#define READ_AT_ONCE 256u
+#define GENERAL	     15 /* r15 … rdi */
+/* Rounds in which a thread in a system call can be in an unwinder that has made it. */
+#define WAITS_ROUNDS 10u
+
+/* The C++ ABI's, of whatever language: private_1 is 0 but for forced unwinding, private_2 is then
+ * the handler's frame. */
+struct exception {
+	uint64_t class;
+	uint64_t cleanup;
+	uint64_t private_1;
+	uint64_t private_2;
+};
+
+bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address)
+{
+	uint32_t i;
+
+	for (i = 0; i < out->unwinder_count; i++)
+		if (address >= out->unwinders[i]->start && address < out->unwinders[i]->end)
+			return true;
+	return false;
+}
+
+bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers)
+{
+	return (long)registers->orig_rax >= 0 && out->rounds > WAITS_ROUNDS &&
+	       !gt_detach_is_ours(out, registers->rip);
+}
+
+void gt_detach_find_unwinders(struct gt_detach *out)
+{
+	const struct gt_maps *maps = &out->maps;
+	size_t i;
+
+	out->unwinder_count = 0;
+	for (i = 0; i < maps->count && out->unwinder_count < GT_DETACH_UNWINDERS; i++)
+		if (maps->entries[i].executable && (strstr(maps->entries[i].path, "/libgcc_s") ||
+						    strstr(maps->entries[i].path, "/libunwind")))
+			out->unwinders[out->unwinder_count++] = &maps->entries[i];
+}
+
+static int by_value(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static int add(struct gt_addresses *list, uint64_t address)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? list->room * 2 : 64;
+		uint64_t *bigger = realloc(list->at, room * sizeof(*bigger));
+
+		if (!bigger)
+			return GT_ENOMEM;
+		list->at = bigger;
+		list->room = room;
+	}
+	list->at[list->count++] = address;
+	return 0;
+}
+
+static bool has(const struct gt_addresses *list, uint64_t address)
+{
+	return list->count && bsearch(&address, list->at, list->count, sizeof(*list->at), by_value);
+}
+
+bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot)
+{
+	return has(&out->left, slot);
+}
+
+int gt_detach_note_restored(struct gt_detach *out, uint64_t slot)
+{
+	return add(&out->restored, slot);
+}
+
+/* A word that an unwinder holds: if it is the CFA of a call whose slot leads to a stub, or of that
+ * stub, the slot stays. *value: what is in it. */
+static bool stands_at(struct gt_detach *out, uint64_t word, uint64_t low, uint64_t *slot,
+		      uint64_t *value)
+{
+	int i;
+
+	for (i = 8; i <= 16; i += 8) {
+		*slot = word - (uint64_t)i;
+		if (*slot % 8 == 0 && *slot >= low && gt_detach_has_mirror(out, *slot) &&
+		    gt_process_read(out->process, *slot, value, sizeof(*value)) == 0 &&
+		    gt_detach_is_stub_return(out, *value))
+			return true;
+	}
+	return false;
+}
+
+/* words[first …] are near an unwinder's return address, and stand at `at` + 8 * index. */
+static int leave_held(struct gt_detach *out, const uint64_t *words, const bool *near, size_t count,
+		      uint64_t at, uint64_t low, const uint64_t *general)
+{
+	uint64_t slot, value;
+	size_t i, k;
+	int error = 0;
+
+	for (i = 0; !error && i < count + GENERAL; i++) {
+		uint64_t word = i < count ? words[i] : general[i - count];
+
+		if ((i < count && !near[i]) || !stands_at(out, word, low, &slot, &value))
+			continue;
+		error = add(&out->left, slot);
+		for (k = 0; !error && k < count; k++)
+			if (near[k] && words[k] == value)
+				error = add(&out->left, at + k * 8);
+	}
+	return error;
+}
+
+static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, bool *near)
+{
+	struct user_regs_struct registers;
+	uint64_t at = 0;
+	size_t count, i, k;
+	bool found;
+	int error = gt_thread_registers(tid, &registers);
+
+	if (error || gt_detach_only_waits(out, &registers))
+		return error == GT_EGONE ? 0 : error;
+	count = gt_detach_read_stack(out, &registers, words, &at);
+	memset(near, 0, count);
+	found = gt_detach_is_unwinder(out, registers.rip);
+	for (i = 0; found && i < count && i < NEAR_WORDS; i++)
+		near[i] = true;
+	for (i = 0; i < count; i++) {
+		if (!gt_detach_is_unwinder(out, words[i]))
+			continue;
+		found = true;
+		k = i > NEAR_WORDS ? i - NEAR_WORDS : 0;
+		for (; k < count && k <= i + NEAR_WORDS; k++)
+			near[k] = true;
+	}
+	return found ? leave_held(out, words, near, count, at, registers.rsp,
+				  (const uint64_t *)&registers)
+		     : 0;
+}
+
+int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads)
+{
+	uint64_t *words = malloc(GT_DETACH_STACK_WORDS * sizeof(*words));
+	bool *near = malloc(GT_DETACH_STACK_WORDS);
+	int error = words && near ? 0 : GT_ENOMEM;
+	size_t i;
+
+	out->left.count = 0;
+	for (i = 0; !error && out->unwinder_count && i < threads->count; i++)
+		error = look_at_unwinder(out, threads->tids[i], words, near);
+	if (out->left.count)
+		qsort(out->left.at, out->left.count, sizeof(*out->left.at), by_value);
+	free(words);
+	free(near);
+	return error;
+}
+
+/* Those of `count` addresses that are exceptions which a restored slot's stub was noted in. */
+static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t count)
+{
+	struct exception exceptions[READ_AT_ONCE];
+	struct iovec local[READ_AT_ONCE], remote[READ_AT_ONCE];
+	size_t i, done = 0;
+	ssize_t got;
+	int error = 0;
+
+	for (i = 0; i < count; i++) {
+		local[i] = (struct iovec){ &exceptions[i], sizeof(exceptions[i]) };
+		remote[i] = (struct iovec){ (void *)addresses[i], sizeof(exceptions[i]) };
+	}
+	/* It ends at the first that cannot be read. */
+	while (!error && done < count) {
+		got = process_vm_readv(out->process->pid, local + done, count - done, remote + done,
+				       count - done, 0);
+		if (got < 0)
+			got = 0;
+		for (i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
+			uint64_t frame = exceptions[i].private_2;
+
+			if (exceptions[i].private_1 || !has(&out->restored, frame - 16))
+				continue;
+			frame -= 8;
+			error = gt_process_write(
+				out->process, addresses[i] + offsetof(struct exception, private_2),
+				&frame, sizeof(frame));
+		}
+		done += (size_t)got / sizeof(*exceptions) + 1;
+	}
+	return error;
+}
+
+/* An exception is memory of the C++ library: aligned, writable, on no stack of this thread. */
+static int scan(struct gt_detach *out, const uint64_t *words, size_t count,
+		const struct gt_map *stack)
+{
+	uint64_t found[READ_AT_ONCE];
+	const struct gt_map *map = NULL;
+	size_t i, used = 0;
+	int error = 0;
+
+	for (i = 0; !error && i < count; i++) {
+		uint64_t word = words[i];
+
+		if (word % 16 || word < 65536 || word >= GT_DETACH_HIGHEST)
+			continue;
+		if (!map || word < map->start || word >= map->end)
+			map = gt_maps_find(&out->maps, word);
+		if (!map || map == stack || !map->writable || map->shared)
+			continue;
+		found[used++] = word;
+		if (used < READ_AT_ONCE)
+			continue;
+		error = fix_these(out, found, used);
+		used = 0;
+	}
+	return error ? error : fix_these(out, found, used);
+}
+
+int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)
+{
+	uint64_t *words, last;
+	size_t i;
+	int error = 0;
+
+	if (!out->restored.count)
+		goto done;
+	qsort(out->restored.at, out->restored.count, sizeof(*out->restored.at), by_value);
+	last = out->restored.at[out->restored.count - 1];
+	words = malloc(SCAN_BYTES);
+	if (!words)
+		return GT_ENOMEM;
+	for (i = 0; !error && i < threads->count; i++) {
+		struct user_regs_struct registers;
+		const struct gt_map *stack;
+		uint64_t bytes;
+
+		if (gt_thread_registers(threads->tids[i], &registers))
+			continue;
+		error = scan(out, (const uint64_t *)&registers, GENERAL, NULL);
+		stack = gt_maps_find(&out->maps, registers.rsp);
+		if (error || !stack || !stack->writable)
+			continue;
+		/* Up to the outermost slot that came back. */
+		bytes = (last < stack->end ? last + 8 : stack->end) - (registers.rsp & ~7ull);
+		if (last < registers.rsp)
+			continue;
+		if (bytes > SCAN_BYTES)
+			bytes = SCAN_BYTES;
+		if (gt_process_read(out->process, registers.rsp & ~7ull, words, bytes) == 0)
+			error = scan(out, words, bytes / 8, stack);
+	}
+	free(words);
+done:
+	out->restored.count = 0;
+	return error;
+}

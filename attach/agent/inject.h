@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Putting the agent into a stopped process: its image, the arena, regions. All by system calls made
+ * in the name of one of its threads (struct gt_remote) and by writing its memory; the process's own
+ * loader and libraries are not involved, so it works before they have run and without them.
+ */
+#ifndef GT_ATTACH_INJECT_H
+#define GT_ATTACH_INJECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/agent.h>
+#include "attach/ring/arena.h"
+#include "attach/process/process.h"
+#include "attach/agent/region.h"
+#include "attach/process/threads.h"
+
+/* The agent in one process. */
+struct gt_agent {
+	struct graftrace_agent_image header; /* of the image */
+	uint64_t image;			     /* its address there */
+	uint64_t arena;
+	uint32_t region_count;
+	uint32_t hook_count;
+	struct gt_region regions[GRAFTRACE_AGENT_REGIONS];
+};
+
+/* The image that is built in. GT_EFORMAT: it is not one that this host knows. */
+int gt_agent_header(struct graftrace_agent_image *header, struct gt_message *message);
+
+/*
+ * Maps the image and the arena, fills the agent's state and points the thread's gs_base to its null
+ * block (threads to come inherit it). The thread is at its exec stop. GT_ENOMEM: an address space
+ * limit (ulimit -v) leaves no room; GT_ENOTSUP: the process cannot be given the arena (the message
+ * says why).
+ */
+int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint64_t tsc_per_ms,
+		    struct gt_agent *agent, struct gt_message *message);
+
+/* Makes a region within reach of [low, high) and tells the agent.
+ * GT_ENOSPC: no gap, or no more regions. */
+int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t low, uint64_t high,
+		     uint32_t stub_room, uint64_t moved_bytes, uint32_t first_number,
+		     struct gt_region **region, struct gt_message *message);
+
+/* Adds a hook site: written whole before the count. Returns its index, or GT_ENOSPC. */
+int gt_inject_hook(const struct gt_process *process, struct gt_agent *agent,
+		   const struct graftrace_hook_site *site);
+
+/* Changes one. */
+int gt_inject_set_hook(const struct gt_process *process, const struct gt_agent *agent,
+		       uint32_t index, const struct graftrace_hook_site *site);
+
+#endif

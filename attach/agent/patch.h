@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Patching the functions and hooks of one object in one process. What jumps will lead to (stubs,
+ * moved code) and the journal are written at once, which no thread notices; the jumps themselves
+ * become edits (tracee->edits), applied by gt_tracee_apply() or gt_edits_apply(). Bytes are
+ * compared with those that must be there now and again before each write: a function where they
+ * differ is left alone.
+ */
+#ifndef GT_ATTACH_PATCH_H
+#define GT_ATTACH_PATCH_H
+
+#include "attach/agent/tracee.h"
+
+/* Makes every function of the object what the selection says. running: other threads may be inside
+ * them: what is displaced is noted in the edits. */
+int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object,
+		       const struct gt_selection *selection, bool running,
+		       struct gt_message *message);
+
+/* The same for the functions that one of these plain words names, in an object that runs. */
+int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
+		   const struct gt_selection *selection, const char *const *words, size_t count,
+		   struct gt_message *message);
+
+/* Plans what gt_patch_functions will need. GT_ENOMEM. */
+int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection);
+
+/* Hooks what the agent wants to see in this object. */
+int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bool running,
+		   struct gt_message *message);
+
+/* The place in the function's own code of an instruction that stands at `address` in its moved
+ * code; 0: none does. */
+uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A region: the mapping beside some objects' code that holds the stubs of their functions, the hot
+ * text and the moved code (graftrace/agent.h has the layout). Here: where it can lie, and its
+ * bytes. No system calls; nothing here knows a process.
+ */
+#ifndef GT_ATTACH_REGION_H
+#define GT_ATTACH_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/agent.h>
+#include <graftrace/error.h>
+
+struct gt_maps;
+
+struct gt_region {
+	uint64_t start;
+	uint64_t bytes;
+	uint64_t stubs;	       /* address of the first stub */
+	uint32_t first_number; /* function number of the first stub; the others follow */
+	uint32_t stub_room;
+	uint32_t stub_used;
+	uint64_t moved_first; /* moved code … */
+	uint64_t moved;	      /* … its next free address */
+	uint64_t moved_end;
+	uint64_t places;  /* what it stands for (struct graftrace_places) */
+	uint64_t journal; /* of its patches (struct graftrace_region) */
+	uint32_t journal_room;
+	uint32_t journal_used;
+	uint32_t text_count; /* graftrace_region.texts */
+};
+
+/* How far code and region may lie apart: 2 GB, less what displacements may add. */
+#define GT_REGION_REACH 1900000000ull
+
+/* Bytes of a region with room for so many stubs and so much moved code. */
+uint64_t gt_region_bytes(uint32_t stub_room, uint64_t moved_bytes);
+
+/* Finds a gap for `bytes` within reach of all of [low, high): GT_ENOSPC: none. Below the code and
+ * not adjacent, so that heap and libraries find their usual places; for code in the first 2 GB near
+ * 0x70000000. */
+int gt_region_place(const struct gt_maps *maps, uint64_t low, uint64_t high, uint64_t bytes,
+		    uint64_t *start);
+
+/* Whether all of [low, high) is within reach. */
+bool gt_region_reaches(const struct gt_region *region, uint64_t low, uint64_t high);
+
+/* Lays out; the mapping is the caller's. */
+void gt_region_init(struct gt_region *region, uint64_t start, uint64_t bytes, uint32_t stub_room,
+		    uint32_t first_number);
+
+/* Page 0. image: where the agent's image lies. */
+void gt_region_header(const struct gt_region *region, const struct graftrace_agent_image *header,
+		      uint64_t image, struct graftrace_region *page);
+
+/* What unwinders find. image: the agent's, `size` bytes of it. GT_EFORMAT: not what header says;
+ * GT_ENOSPC: the hot text has more unwind data than there is room for. */
+int gt_region_unwind(const struct gt_region *region, const struct graftrace_agent_image *header,
+		     const uint8_t *image, size_t size, struct graftrace_region_unwind *unwind);
+
+/* Address of stub `slot` (0 … stub_room - 1). */
+uint64_t gt_region_stub_address(const struct gt_region *region, uint32_t slot);
+
+/* A stub's bytes. entry: offset in the hot text (graftrace_agent_image.entry, …); body: run-time
+ * address. GT_ENOTSUP: the body is out of reach. */
+int gt_region_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
+		   uint32_t entry, uint32_t slot, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES]);
+
+/* A hook's stub for address `at` (of gt_region_alloc). */
+int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
+			uint64_t at, uint32_t site, uint64_t body,
+			uint8_t out[GRAFTRACE_STUB_BYTES]);
+
+/* Takes room among the moved code; 0 = full. alignment: a power of two. */
+uint64_t gt_region_alloc(struct gt_region *region, uint64_t bytes, uint64_t alignment);
+
+/* Where the word of the moved code's table stands that tells of 16 bytes from `moved` on. */
+uint64_t gt_region_places(const struct gt_region *region, uint64_t moved);
+
+/* That word: byte i stands for base + at[i] (GRAFTRACE_PLACES_PUSHED may be set in it). Where that
+ * needs a record, *record is to be written to *record_at; else *record_at is 0. */
+uint32_t gt_region_place_word(struct gt_region *region, uint64_t base, const uint8_t *at,
+			      uint64_t *record_at, struct graftrace_places *record);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process with the agent in it: its objects, and which of their functions are patched. Changes
+ * are made while the process is at its exec stop, while the only thread that could run new code
+ * waits for us (dlopen), or while all its threads are stopped.
+ */
+#ifndef GT_ATTACH_TRACEE_H
+#define GT_ATTACH_TRACEE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "attach/agent/catalog.h"
+#include "attach/agent/edits.h"
+#include "attach/agent/inject.h"
+#include "attach/agent/selection.h"
+
+enum gt_function_state {
+	GT_FUNCTION_UNTOUCHED = 0,
+	GT_FUNCTION_NOP = 1,	/* the compiler's five nops are one now: off */
+	GT_FUNCTION_TRACED = 2, /* the jump to the stub is there */
+	GT_FUNCTION_FOREIGN =
+		3, /* its bytes are not the file's (a debugger's breakpoint): left alone */
+};
+
+/* Bits. */
+enum gt_function_role {
+	GT_ROLE_ROOT = 1,	 /* of set_graph_function */
+	GT_ROLE_TRIGGER = 2,	 /* it has slots in the table of triggers, which tell the rest */
+	GT_ROLE_NOTRACE = 4,	 /* of set_graph_notrace */
+	GT_ROLE_ENTRY_ONLY = 16, /* its return slot is never taken, whatever its plan says */
+	GT_ROLE_SILENT = 8,	 /* no filter names it: it is in the stack traces of others */
+};
+
+struct gt_tracee_object {
+	struct gt_catalog_file *file;
+	uint64_t bias;
+	uint64_t start; /* of its executable mappings */
+	uint64_t end;
+	int region;	 /* index in agent.regions, -1 = none of its functions is ours to trace */
+	uint32_t slot;	 /* of its function 0 in the region */
+	uint8_t *states; /* [function_count] enum gt_function_state */
+	uint8_t *roots;	 /* [function_count] enum gt_function_role: what its stub is */
+	uint64_t *moved; /* [function_count] its moved code, 0 = none yet */
+	uint32_t *noted; /* [function_count] index + 1 in the region's journal of its patches
+			  * elsewhere, 0 = none yet */
+	bool program;	 /* the program itself */
+	bool seen;	 /* in the pass over the maps */
+	bool fresh;	 /* new in it */
+	bool told;	 /* the sink knows its functions */
+	bool gone;	 /* unloaded; its slots wait for the same file to come back */
+	bool hooked;
+	uint64_t jumps_from;	      /* what the region was told: `start` */
+	bool entry_only;	      /* no return of it may be taken (attach/agent/resolver.h) */
+	bool resolved;		      /* that was looked at */
+	int hook_sites[GT_HOOKS_MAX]; /* index in the agent's hooks, -1 = none */
+	uint64_t hook_stubs[GT_HOOKS_MAX]; /* and where stub and moved code stand, 0 = none */
+	uint64_t hook_moved[GT_HOOKS_MAX];
+	uint32_t hook_noted[GT_HOOKS_MAX]; /* in the journal, as noted[] */
+	uint32_t hook_extras[GT_HOOKS_MAX];
+};
+
+struct gt_tracee {
+	struct gt_process process;
+	struct gt_agent agent;
+	bool has_agent; /* false: followed only to see its end */
+	bool clean;	/* left clean after fork */
+	bool entering;	/* threads have no %gs of ours yet */
+	bool traps;	/* breakpoints may stand: attach/agent/traps.h */
+	const char
+		*copies; /* a library in it copies stacks (attach/agent/copying.h): why, or NULL */
+	const char *no_traps; /* why they may not: static text; NULL: not tried, or they may */
+	pid_t parent;
+	struct gt_tracee_object **objects;
+	size_t object_count;
+	size_t object_room;
+	uint64_t stopped_ns;   /* the longest stop of all threads for a change */
+	uint64_t left_ns;      /* and in being detached from */
+	struct gt_edits edits; /* of the change under way */
+};
+
+/* Puts the agent in at the exec stop, and patches what is mapped. The thread stays stopped. sink:
+ * told of objects and functions; may be NULL. GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC: the message says
+ * why; the program can run on without. */
+int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
+		    struct gt_catalog *catalog, const struct gt_selection *selection,
+		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
+
+/*
+ * The same for a process that runs: everything is planned and prepared while it does; then all its
+ * threads are stopped, for little more than the writing of jumps. On an error it is as it was.
+ * GT_EGONE: it has ended; GT_EBUSY: a thread cannot be stopped; GT_EAGAIN: it has executed another
+ * program meanwhile; GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC.
+ */
+int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena *arena,
+		     struct gt_catalog *catalog, const struct gt_selection *selection,
+		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
+
+/* Looks for loaded and unloaded objects. tid: a thread that waits for the answer to the letter
+ * `slot` with that ticket; it is stopped for as long as something has to be mapped or patched. */
+int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, uint32_t slot, uint32_t ticket,
+		      struct gt_catalog *catalog, const struct gt_selection *selection,
+		      const struct gt_sink *sink, struct gt_message *message);
+
+/* Makes the prepared edits, with the world stopped meanwhile (attach/agent/world.c). */
+int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message);
+
+/* Makes the patches what the selection says, with the world stopped meanwhile. */
+int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
+		     struct gt_message *message);
+
+/* The same, where nothing has changed but for functions that these plain words name. */
+int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
+			   const char *const *words, size_t count, struct gt_message *message);
+
+/* A forked child: the same agent, regions, objects. child: not opened yet. */
+int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,
+		   struct gt_message *message);
+
+/* Forgets objects and regions, before the agent is put into a new image. */
+void gt_tracee_forget(struct gt_tracee *tracee);
+
+void gt_tracee_fini(struct gt_tracee *tracee);
+
+/* Whether function `index` is one that can be traced under the selection's rules of what counts. */
+bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
+			 uint32_t index, const struct gt_selection *selection);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stopped world: see world.h.
+ */
+#define _GNU_SOURCE
+#include "attach/agent/world.h"
+#include "attach/process/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <time.h>
+
+/* The kernel's rt_sigframe is a return address (the restorer of the C library), then a ucontext,
+ * whose saved rsp and rip stand here: */
+#define FRAME_RSP  (8 + 40 + 15 * 8)
+#define FRAME_RIP  (8 + 40 + 16 * 8)
+#define STACK_MOST (64ull << 20)
+/* Of stacks that signal frames lead to, one after the other. */
+#define STACKS_MOST	8
+#define CHANGE_LIMIT_MS 5000
+
+int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads, int limit_ms,
+		  struct gt_message *message)
+{
+	uint64_t start = gt_monotonic_ns();
+	size_t i;
+
+	for (;;) {
+		struct timespec pause = { 0, 20000000 };
+		pid_t late = 0;
+		int error = gt_threads_stop(process, threads, message);
+
+		if (error)
+			return error;
+		for (i = 0; i < threads->count; i++)
+			if (threads->late[i])
+				late = threads->tids[i];
+		if (!late)
+			return 0;
+		gt_threads_resume(process, threads);
+		if (gt_monotonic_ns() - start > (uint64_t)limit_ms * 1000000)
+			return gt_fail(
+				message, GT_EBUSY,
+				"thread %d of process %d sleeps in the kernel where it cannot "
+				"be stopped (it waits for a vfork child, a disk or a file "
+				"server): try again later",
+				(int)late, (int)process->pid);
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Any word may come here: one that points below a stack makes the kernel extend that if it is read.
+ */
+static bool is_restorer(const struct gt_process *process, const struct gt_maps *maps,
+			uint64_t address)
+{
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	const struct gt_map *map = gt_maps_find(maps, address);
+	uint8_t bytes[sizeof(code)];
+
+	return map && map->executable &&
+	       gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
+	       memcmp(bytes, code, sizeof(code)) == 0;
+}
+
+/* As much of the stack's mapping above `at` as can be read. *count words; NULL: none. */
+static uint64_t *read_stack(const struct gt_process *process, const struct gt_map *stack,
+			    uint64_t at, size_t *count)
+{
+	uint64_t bytes = stack->end - at;
+	uint64_t *words;
+
+	if (bytes > STACK_MOST)
+		bytes = STACK_MOST;
+	words = malloc(bytes + 8);
+	if (words && gt_process_read(process, at, words, bytes)) {
+		free(words);
+		return NULL;
+	}
+	*count = bytes / 8;
+	return words;
+}
+
+int gt_world_signal_frames(const struct gt_process *process, const struct gt_maps *maps,
+			   uint64_t sp, bool (*wants)(const void *data, uint64_t rip),
+			   int (*each)(void *data, const struct gt_frame_place *place), void *data)
+{
+	uint64_t restorer = 0, other = 0;
+	int result = 0, stacks;
+
+	for (stacks = 0; !result && sp && stacks < STACKS_MOST; stacks++) {
+		const struct gt_map *stack = gt_maps_find(maps, sp);
+		uint64_t at = sp & ~7ull, *words, next = 0;
+		size_t count, i;
+
+		if (!stack || !stack->writable)
+			return 0;
+		words = read_stack(process, stack, at, &count);
+		if (!words)
+			return 0;
+		for (i = 0; !result && i + FRAME_RIP / 8 < count; i++) {
+			uint64_t rip = words[i + FRAME_RIP / 8], saved = words[i + FRAME_RSP / 8];
+			struct gt_frame_place place = { at + i * 8 + FRAME_RIP, rip };
+			bool leaves = saved < stack->start || saved >= stack->end;
+
+			if (words[i] < 65536 || words[i] == other)
+				continue;
+			/* Most words fail here; only those that would matter are looked up. */
+			if (!wants(data, rip) && !(leaves && gt_maps_find(maps, saved)))
+				continue;
+			if (words[i] != restorer) {
+				if (!is_restorer(process, maps, words[i])) {
+					other = words[i];
+					continue;
+				}
+				restorer = words[i];
+			}
+			if (leaves)
+				next = saved;
+			if (wants(data, rip))
+				result = each(data, &place);
+		}
+		free(words);
+		sp = next;
+	}
+	return result;
+}
+
+static bool stands_in_displaced(const void *data, uint64_t rip)
+{
+	const struct gt_tracee *tracee = data;
+
+	return gt_edits_displaced(&tracee->edits, rip) != NULL;
+}
+
+static int move_frame(void *data, const struct gt_frame_place *frame)
+{
+	struct gt_tracee *tracee = data;
+	const struct gt_displaced *displaced = gt_edits_displaced(&tracee->edits, frame->rip);
+	uint64_t place = displaced ? gt_edits_new_place(displaced, frame->rip) : 0;
+
+	return place ? gt_process_write(&tracee->process, frame->rip_at, &place, sizeof(place)) : 0;
+}
+
+/* Where the thread goes on, 0: where it is. A system call that will be restarted goes back by the
+ * two bytes of its instruction. */
+static uint64_t moved_rip(const struct gt_edits *edits, const struct user_regs_struct *registers)
+{
+	const struct gt_displaced *displaced;
+	uint64_t rip = registers->rip, place;
+
+	if (gt_thread_restarts(registers)) {
+		displaced = gt_edits_displaced(edits, rip - 2);
+		place = displaced ? gt_edits_new_place(displaced, rip - 2) : 0;
+		if (place)
+			return place + 2;
+	}
+	displaced = gt_edits_displaced(edits, rip);
+	return displaced ? gt_edits_new_place(displaced, rip) : 0;
+}
+
+/* Out of what is replaced, and %gs where the agent needs it. */
+static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
+{
+	struct gt_edits *edits = &tracee->edits;
+	struct gt_maps maps = { 0 };
+	size_t i;
+	int error = 0;
+
+	gt_edits_sort_displaced(edits);
+	if (edits->displaced_count)
+		error = gt_process_maps(tracee->process.pid, &maps, NULL);
+	for (i = 0; !error && i < threads->count; i++) {
+		struct user_regs_struct registers;
+		bool changed = false;
+		uint64_t place;
+
+		if (threads->late[i] || gt_thread_registers(threads->tids[i], &registers))
+			continue;
+		if (edits->displaced_count) {
+			error = gt_world_signal_frames(&tracee->process, &maps, registers.rsp,
+						       stands_in_displaced, move_frame, tracee);
+			place = moved_rip(edits, &registers);
+			if (place) {
+				registers.rip = place;
+				changed = true;
+			}
+		}
+		if (tracee->entering) {
+			registers.gs_base =
+				tracee->agent.image + tracee->agent.header.null_block_offset;
+			changed = true;
+		}
+		if (!error && changed)
+			error = gt_thread_set_registers(threads->tids[i], &registers);
+		if (error == GT_EGONE)
+			error = 0; /* killed meanwhile */
+	}
+	gt_maps_free(&maps);
+	return error;
+}
+
+int gt_world_check_gs(struct gt_process *process, uint64_t gs_base, struct gt_message *message)
+{
+	uint8_t byte;
+
+	if (!gs_base || gt_process_read(process, gs_base, &byte, 1))
+		return 0; /* or one that points nowhere: left over */
+	return gt_fail(
+		message, GT_ENOTSUP,
+		"process %d uses the %%gs register itself (is it Wine?): it cannot be traced",
+		(int)process->pid);
+}
+
+/* What a thread has in %gs now it may have noted elsewhere as well: once traced, it may put there
+ * no address at which the agent finds nothing. */
+static int check_registers(struct gt_tracee *tracee, const struct gt_stopped_threads *threads,
+			   struct gt_message *message)
+{
+	const uint64_t ours = tracee->agent.image + tracee->agent.header.null_block_offset;
+	struct user_regs_struct registers;
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < threads->count; i++)
+		if (!threads->late[i] && !gt_thread_registers(threads->tids[i], &registers) &&
+		    registers.gs_base != ours)
+			error = gt_world_check_gs(&tracee->process, registers.gs_base, message);
+	return error;
+}
+
+/* The agent is still where it was put: no exec has come in between. */
+static bool is_same_image(const struct gt_tracee *tracee)
+{
+	uint64_t magic = 0;
+
+	return gt_process_read(&tracee->process, tracee->agent.image, &magic, sizeof(magic)) == 0 &&
+	       magic == tracee->agent.header.magic;
+}
+
+int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
+{
+	struct gt_stopped_threads threads;
+	uint64_t start;
+	int error;
+
+	if (!tracee->edits.count && !tracee->entering)
+		return 0;
+	start = gt_monotonic_ns();
+	error = gt_world_stop(&tracee->process, &threads, CHANGE_LIMIT_MS, message);
+	if (error)
+		return error;
+	if (!is_same_image(tracee))
+		error = gt_fail(message, GT_EAGAIN, "process %d has executed another program",
+				(int)tracee->process.pid);
+	if (!error && tracee->entering)
+		error = check_registers(tracee, &threads, message);
+	if (!error && move_threads(tracee, &threads))
+		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
+				(int)tracee->process.pid);
+	if (!error && gt_edits_apply(&tracee->edits, &tracee->process))
+		error = gt_process_is_ending(&tracee->process)
+				? gt_fail(message, GT_EGONE, "process %d has ended",
+					  (int)tracee->process.pid)
+				: gt_fail(message, GT_EIO, "cannot patch process %d",
+					  (int)tracee->process.pid);
+	gt_threads_resume(&tracee->process, &threads);
+	start = gt_monotonic_ns() - start;
+	if (start > tracee->stopped_ns)
+		tracee->stopped_ns = start;
+	gt_edits_clear(&tracee->edits);
+	return error;
+}

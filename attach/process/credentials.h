@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process may do: its users, groups, capabilities and user namespace, as /proc has them. The
+ * processes of a recording share memory that all of them write, so who may do more than the one
+ * that the recording began with stays out of it (doc/design/security.md).
+ */
+#ifndef GT_ATTACH_CREDENTIALS_H
+#define GT_ATTACH_CREDENTIALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct gt_credentials {
+	uint32_t uids[4]; /* real, effective, saved, of files */
+	uint32_t gids[4];
+	uint32_t *groups; /* supplementary */
+	size_t group_count;
+	uint64_t capabilities; /* permitted, in its user namespace */
+	uint64_t user_namespace;
+	bool secure; /* AT_SECURE: its program was given rights when it was executed */
+};
+
+/* 0, GT_EGONE, GT_ENOMEM. Give back with gt_credentials_free(). */
+int gt_credentials_read(pid_t pid, struct gt_credentials *credentials);
+void gt_credentials_free(struct gt_credentials *credentials);
+
+/* The same from the text of /proc/PID/status. False: it is none. */
+bool gt_credentials_parse(const char *status, struct gt_credentials *credentials);
+
+/* Why `other` may do something that `first` may not; NULL: it may not. */
+const char *gt_credentials_beyond(const struct gt_credentials *first,
+				  const struct gt_credentials *other);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Seccomp filters: see seccomp.h. They are read with PTRACE_SECCOMP_GET_FILTER, which takes
+ * CAP_SYS_ADMIN, and run here for each call as the kernel would (seccomp(2), classic BPF).
+ */
+#define _GNU_SOURCE
+#include "attach/process/seccomp.h"
+#include "attach/process/proc.h"
+#include "attach/process/process.h"
+#include "attach/process/threads.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#define FILTERS_MOST 64
+#define LIMIT_MS     5000
+
+/* What is called in the process's name (attach/agent/inject.c, detach.c) and by the agent
+ * (port/program/syscall.h). */
+static const struct {
+	long number;
+	const char *name;
+	uint64_t arguments[6];
+} calls[] = {
+	{ SYS_mmap,
+	  "mmap",
+	  { 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~0ull } },
+	{ SYS_mmap, "mmap", { 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, 3 } },
+	{ SYS_mmap,
+	  "mmap of code",
+	  { 4096, 4096, PROT_READ | PROT_EXEC,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, ~0ull } },
+	{ SYS_mprotect, "mprotect", { 4096, 4096, PROT_READ | PROT_EXEC } },
+	{ SYS_munmap, "munmap", { 4096, 4096 } },
+	{ SYS_socketpair, "socketpair", { AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, 4096 } },
+	{ SYS_recvmsg, "recvmsg", { 3, 4096, MSG_CMSG_CLOEXEC } },
+	{ SYS_close, "close", { 3 } },
+	{ SYS_rt_sigprocmask, "rt_sigprocmask", { 2, 4096, 4096, 8 } },
+	{ SYS_rt_sigaction, "rt_sigaction", { 10, 0, 4096, 8 } },
+	{ SYS_madvise, "madvise", { 4096, 4096, 18 } },
+	{ SYS_getpid, "getpid", { 0 } },
+	{ SYS_gettid, "gettid", { 0 } },
+	{ SYS_getcpu, "getcpu", { 4096 } },
+	{ SYS_sigaltstack, "sigaltstack", { 0, 4096 } },
+	{ SYS_arch_prctl, "arch_prctl", { 0x1001, 4096 } },
+	{ SYS_arch_prctl, "arch_prctl", { 0x1004, 4096 } },
+	{ SYS_futex, "futex", { 4096, 0, 0, 4096 } },
+	{ SYS_futex, "futex", { 4096, 1, 1 } },
+	{ SYS_tgkill, "tgkill", { 1, 1, 0 } },
+	{ SYS_prctl, "prctl", { PR_GET_NAME, 4096 } },
+	{ SYS_prctl, "prctl", { PR_GET_TSC, 4096 } },
+	{ SYS_process_vm_readv, "process_vm_readv", { 1, 4096, 1, 4096, 1 } },
+};
+
+static bool jumps(uint32_t a, uint32_t operand, uint16_t code)
+{
+	switch (BPF_OP(code)) {
+	case BPF_JEQ:
+		return a == operand;
+	case BPF_JGT:
+		return a > operand;
+	case BPF_JGE:
+		return a >= operand;
+	default:
+		return (a & operand) != 0; /* BPF_JSET */
+	}
+}
+
+static uint32_t compute(uint32_t a, uint32_t operand, uint16_t code)
+{
+	switch (BPF_OP(code)) {
+	case BPF_ADD:
+		return a + operand;
+	case BPF_SUB:
+		return a - operand;
+	case BPF_MUL:
+		return a * operand;
+	case BPF_DIV:
+		return operand ? a / operand : 0;
+	case BPF_AND:
+		return a & operand;
+	case BPF_OR:
+		return a | operand;
+	case BPF_XOR:
+		return a ^ operand;
+	case BPF_LSH:
+		return operand < 32 ? a << operand : 0;
+	case BPF_RSH:
+		return operand < 32 ? a >> operand : 0;
+	default:
+		return -a; /* BPF_NEG */
+	}
+}
+
+uint32_t gt_seccomp_run(const struct sock_filter *filter, size_t count, long number,
+			const uint64_t arguments[6])
+{
+	struct seccomp_data data = { .nr = (int)number, .arch = AUDIT_ARCH_X86_64 };
+	uint32_t a = 0, x = 0, memory[BPF_MEMWORDS] = { 0 };
+	size_t at;
+
+	memcpy(data.args, arguments, sizeof(data.args));
+	for (at = 0; at < count; at++) {
+		const struct sock_filter *step = &filter[at];
+		uint32_t operand = BPF_SRC(step->code) == BPF_X ? x : step->k, loaded = 0;
+
+		switch (BPF_CLASS(step->code)) {
+		case BPF_LD:
+		case BPF_LDX:
+			switch (BPF_MODE(step->code)) {
+			case BPF_ABS:
+				if (step->k > sizeof(data) - 4 || step->k % 4)
+					return SECCOMP_RET_KILL_PROCESS;
+				memcpy(&loaded, (const char *)&data + step->k, 4);
+				break;
+			case BPF_MEM:
+				loaded = memory[step->k % BPF_MEMWORDS];
+				break;
+			case BPF_LEN:
+				loaded = sizeof(data);
+				break;
+			default:
+				loaded = step->k;
+				break;
+			}
+			if (BPF_CLASS(step->code) == BPF_LD)
+				a = loaded;
+			else
+				x = loaded;
+			break;
+		case BPF_ST:
+			memory[step->k % BPF_MEMWORDS] = a;
+			break;
+		case BPF_STX:
+			memory[step->k % BPF_MEMWORDS] = x;
+			break;
+		case BPF_ALU:
+			a = compute(a, operand, step->code);
+			break;
+		case BPF_JMP:
+			if (BPF_OP(step->code) == BPF_JA)
+				at += step->k;
+			else
+				at += jumps(a, operand, step->code) ? step->jt : step->jf;
+			break;
+		case BPF_RET:
+			return BPF_RVAL(step->code) == BPF_A ? a : step->k;
+		default:
+			if (BPF_MISCOP(step->code) == BPF_TAX)
+				x = a;
+			else
+				a = x;
+			break;
+		}
+	}
+	return SECCOMP_RET_KILL_PROCESS;
+}
+
+/* Allowed, or only logged. */
+static bool passes(uint32_t action)
+{
+	action &= SECCOMP_RET_ACTION_FULL;
+	return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
+}
+
+/* Only while the agent is put into a new image, and passed the arena. */
+static bool is_passing(long number, uint64_t first)
+{
+	return (number == SYS_prctl && first == PR_GET_TSC) || number == SYS_socketpair ||
+	       number == SYS_recvmsg || number == SYS_close;
+}
+
+const char *gt_seccomp_forbids(const struct sock_filter *filter, size_t count, bool passing)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if ((passing || !is_passing(calls[i].number, calls[i].arguments[0])) &&
+		    !passes(gt_seccomp_run(filter, count, calls[i].number, calls[i].arguments)))
+			return calls[i].name;
+	return NULL;
+}
+
+static int check_filter(pid_t pid, const struct sock_filter *filter, size_t count,
+			struct gt_message *message)
+{
+	const char *forbidden = gt_seccomp_forbids(filter, count, true);
+
+	return forbidden ? gt_fail(message, GT_ENOTSUP,
+				   "a seccomp filter of process %d forbids %s, which tracing "
+				   "needs: start it without that sandbox",
+				   (int)pid, forbidden)
+			 : 0;
+}
+
+static int check_filters(pid_t pid, pid_t tid, struct gt_message *message)
+{
+	struct sock_filter *filter = malloc(BPF_MAXINSNS * sizeof(*filter));
+	long index;
+	int error = filter ? 0 : gt_fail(message, GT_ENOMEM, "no memory for a filter");
+
+	for (index = 0; !error && index < FILTERS_MOST; index++) {
+		long count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, NULL);
+
+		if (count < 0 && errno == ENOENT)
+			break;
+		if (count >= 0 && count <= BPF_MAXINSNS)
+			count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, filter);
+		if (count < 0 || count > BPF_MAXINSNS)
+			error = gt_fail(
+				message, GT_EPERM,
+				"process %d runs in a sandbox (seccomp), and graftrace may not "
+				"read what that allows: run it as root, outside of the "
+				"sandbox's container",
+				(int)pid);
+		else
+			error = check_filter(pid, filter, (size_t)count, message);
+	}
+	free(filter);
+	return error;
+}
+
+static long filters_of(const char *process)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%s/status", process)
+		       ? gt_proc_field(text, "Seccomp_filters")
+		       : 0;
+}
+
+int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message)
+{
+	char process[16];
+
+	snprintf(process, sizeof(process), "%d", (int)pid);
+	return filters_of(process) > filters_of("self") ? check_filters(pid, tid, message) : 0;
+}
+
+int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message)
+{
+	pid_t tid;
+	int error;
+
+	if (mode == 1)
+		return gt_fail(
+			message, GT_ENOTSUP,
+			"process %d is in seccomp's strict mode, which allows no system call "
+			"that tracing needs",
+			(int)pid);
+	error = gt_thread_stop_any(pid, &tid, LIMIT_MS, message);
+	if (error)
+		return error;
+	error = check_filters(pid, tid, message);
+	gt_thread_detach(tid);
+	return error;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sharers: see sharers.h. All processes are asked once (kcmp(2)); later only those whose numbers
+ * have been given out since, so that a change of what is traced costs next to nothing for it.
+ */
+#define _GNU_SOURCE
+#include "attach/process/sharers.h"
+#include "attach/process/proc.h"
+#include "attach/process/process.h"
+
+#include <linux/kcmp.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* More new numbers than that: all are asked again. */
+#define NEW_MOST 4096
+
+/* Threads of the kernel have none, nor has a process that ends: to kcmp that is the same. */
+static bool has_memory(pid_t pid)
+{
+	char text[32];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/statm", (int)pid) &&
+	       strtoul(text, NULL, 10) != 0;
+}
+
+static bool shares(const struct gt_process *process, pid_t pid)
+{
+	return pid > 0 && pid != process->pid &&
+	       syscall(SYS_kcmp, process->pid, pid, KCMP_VM, 0, 0) == 0 && has_memory(pid);
+}
+
+static bool is_thread(const struct gt_process *process, pid_t pid)
+{
+	return syscall(SYS_tgkill, process->pid, pid, 0) == 0;
+}
+
+static bool note(struct gt_process *process, pid_t pid)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->sharer_count; i++)
+		if (process->sharers[i] == pid)
+			return false;
+	if (process->sharer_count == GT_PROCESS_SHARERS)
+		return false;
+	process->sharers[process->sharer_count++] = pid;
+	return true;
+}
+
+static bool look_at_all(struct gt_process *process)
+{
+	DIR *processes = gt_proc_numbers(0);
+	bool found = false;
+	pid_t pid;
+
+	while (processes && (pid = gt_proc_next(processes))) {
+		if (shares(process, pid))
+			found = note(process, pid) || found;
+	}
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+bool gt_sharers_look(struct gt_process *process)
+{
+	long last = gt_proc_last_number(), before = process->last_number, pid;
+	bool found = false;
+	uint32_t i;
+
+	/* Who has ended, or executed something else, is none any more. */
+	for (i = 0; i < process->sharer_count;)
+		if (shares(process, process->sharers[i]))
+			i++;
+		else
+			process->sharers[i] = process->sharers[--process->sharer_count];
+	if (!before || !last || last < before || last - before > NEW_MOST)
+		found = look_at_all(process);
+	else
+		for (pid = before + 1; pid <= last; pid++)
+			if (shares(process, (pid_t)pid) && !is_thread(process, (pid_t)pid))
+				found = note(process, (pid_t)pid) || found;
+	process->last_number = last;
+	return found;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arena's memory, its free stack and its futexes: see arena.h. gt_arena_free, _ring, _wait may
+ * run beside each other and beside the target.
+ *
+ * The free stack is Treiber's, with a tag that each push and each pop increments in the head's high
+ * half. The host only pushes, and never follows `next`, which the target can write.
+ */
+#define _GNU_SOURCE
+#include "attach/ring/arena.h"
+#include "attach/process/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096ull
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + PAGE - 1) & ~(PAGE - 1);
+}
+
+static uint32_t sub_buffer_size(uint64_t buffer_bytes)
+{
+	uint64_t size = 4096;
+
+	while (size < 65536 && size * 2 <= buffer_bytes / 2048)
+		size *= 2;
+	return (uint32_t)size;
+}
+
+static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t profile_bytes)
+{
+	arena->sub_buffer_bytes = sub_buffer_size(buffer_bytes);
+	arena->sub_buffer_count = (uint32_t)(buffer_bytes / arena->sub_buffer_bytes);
+	arena->stream_count = GRAFTRACE_ARENA_STREAMS;
+	arena->mail_count = GRAFTRACE_ARENA_MAIL;
+	arena->streams_offset = pages(sizeof(struct graftrace_arena));
+	arena->states_offset = arena->streams_offset + pages((uint64_t)arena->stream_count *
+							     sizeof(struct graftrace_stream));
+	arena->mail_offset =
+		arena->states_offset + pages((uint64_t)arena->sub_buffer_count *
+					     sizeof(struct graftrace_sub_buffer_entry));
+	/* aligned to their size: see graftrace_arena.sub_buffer_bytes */
+	arena->sub_buffers_offset = arena->mail_offset + pages((uint64_t)arena->mail_count *
+							       sizeof(struct graftrace_mail));
+	arena->sub_buffers_offset += arena->sub_buffer_bytes - 1;
+	arena->sub_buffers_offset &= ~(uint64_t)(arena->sub_buffer_bytes - 1);
+	arena->trigger_count = GRAFTRACE_ARENA_TRIGGERS;
+	arena->trigger_hits_offset = arena->sub_buffers_offset +
+				     (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
+	arena->profile_page_count = (uint32_t)(profile_bytes / GRAFTRACE_PROFILE_PAGE_BYTES);
+	arena->selected_offset =
+		arena->trigger_hits_offset + pages(arena->trigger_count * sizeof(uint64_t));
+	arena->profile_states_offset =
+		arena->selected_offset + pages(sizeof(struct graftrace_selected));
+	arena->profile_pages_offset =
+		arena->profile_states_offset +
+		pages((uint64_t)arena->profile_page_count * sizeof(struct graftrace_profile_state));
+	arena->triggers_offset = arena->profile_pages_offset +
+				 (uint64_t)arena->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES;
+	arena->answers_offset = arena->triggers_offset +
+				pages(arena->trigger_count * sizeof(struct graftrace_trigger));
+	arena->bytes =
+		arena->answers_offset + pages(arena->mail_count * sizeof(struct graftrace_answer));
+	/* The memfd of what the host alone writes: the header's page, then the rest. The other one
+	 * has all that lies between. */
+	arena->parts[0] = (struct gt_arena_part){ &arena->host_fd, 0, 0, PAGE, true };
+	arena->parts[1] =
+		(struct gt_arena_part){ &arena->fd, PAGE, 0, arena->triggers_offset - PAGE, false };
+	arena->parts[2] = (struct gt_arena_part){ &arena->host_fd, arena->triggers_offset, PAGE,
+						  arena->bytes - arena->triggers_offset, true };
+}
+
+_Static_assert(GRAFTRACE_ARENA_SHARED == PAGE, "the header's first page is the host's");
+
+static void fill(struct gt_arena *arena)
+{
+	struct graftrace_arena *memory = arena->memory;
+	uint32_t i;
+
+	*memory = (struct graftrace_arena){
+		.magic = GRAFTRACE_ARENA_MAGIC,
+		.bytes = arena->bytes,
+		.sub_buffer_bytes = arena->sub_buffer_bytes,
+		.sub_buffer_count = arena->sub_buffer_count,
+		.stream_count = arena->stream_count,
+		.mail_count = arena->mail_count,
+		.streams_offset = arena->streams_offset,
+		.states_offset = arena->states_offset,
+		.mail_offset = arena->mail_offset,
+		.sub_buffers_offset = arena->sub_buffers_offset,
+		.triggers_offset = arena->triggers_offset,
+		.trigger_hits_offset = arena->trigger_hits_offset,
+		.answers_offset = arena->answers_offset,
+		.trigger_count = arena->trigger_count,
+		.host_pid = (uint64_t)getpid(),
+		.host_start = gt_process_start_time(getpid()),
+		.profile_page_count = arena->profile_page_count,
+		.profile_states_offset = arena->profile_states_offset,
+		.profile_pages_offset = arena->profile_pages_offset,
+		.selected_offset = arena->selected_offset,
+		.host_alive = 1,
+		.free_head = 1, /* sub-buffer 0, then in order: early ones lie close together */
+		.free_count = arena->sub_buffer_count,
+	};
+	for (i = 0; i < arena->sub_buffer_count; i++)
+		gt_arena_state(arena, i)->next = i + 1 < arena->sub_buffer_count ? i + 2 : 0;
+}
+
+/* The limit of files' sizes is not meant for memory: it is raised for this moment, where that is
+ * allowed. Beyond it the kernel would send SIGXFSZ. */
+static int set_size(int fd, uint64_t bytes)
+{
+	struct rlimit limit, more;
+	bool raised = false;
+	int result = -1, number = EFBIG;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) != 0)
+		limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+	more = limit;
+	if (limit.rlim_cur < bytes) {
+		more.rlim_cur = bytes;
+		if (more.rlim_max < bytes)
+			more.rlim_max = bytes;
+		raised = setrlimit(RLIMIT_FSIZE, &more) == 0;
+	}
+	if (raised || limit.rlim_cur >= bytes) {
+		result = ftruncate(fd, (off_t)bytes);
+		number = errno;
+	}
+	if (raised)
+		setrlimit(RLIMIT_FSIZE, &limit);
+	errno = number;
+	return result;
+}
+
+static int make_fd(int *fd, uint64_t bytes, struct gt_message *message)
+{
+	*fd = memfd_create("graftrace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return gt_fail(message, GT_EIO, "cannot make shared memory: %s", strerror(errno));
+	if (set_size(*fd, bytes) != 0)
+		return errno == EFBIG
+			       ? gt_fail(message, GT_ENOMEM,
+					 "the limit of files' sizes (ulimit -f) counts for %llu "
+					 "bytes of shared memory, too: raise it, or take a smaller "
+					 "--buffer-size",
+					 (unsigned long long)bytes)
+			       : gt_fail(message, GT_ENOMEM,
+					 "cannot make %llu bytes of shared memory: %s",
+					 (unsigned long long)bytes, strerror(errno));
+	return 0;
+}
+
+/* As one range. */
+static int map(struct gt_arena *arena, struct gt_message *message)
+{
+	void *room = mmap(NULL, arena->bytes, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	bool mapped = room != MAP_FAILED;
+	int i;
+
+	for (i = 0; mapped && i < GT_ARENA_PARTS; i++)
+		mapped = mmap((char *)room + arena->parts[i].offset, arena->parts[i].bytes,
+			      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+			      *arena->parts[i].fd, (off_t)arena->parts[i].at) != MAP_FAILED;
+	if (mapped) {
+		arena->memory = room;
+		return 0;
+	}
+	gt_fail(message, GT_ENOMEM, "cannot map %llu bytes of shared memory: %s",
+		(unsigned long long)arena->bytes, strerror(errno));
+	if (room != MAP_FAILED)
+		munmap(room, arena->bytes);
+	return GT_ENOMEM;
+}
+
+/* From now on nobody can map what is the host's to write into it: we have. */
+static int seal(const struct gt_arena *arena, struct gt_message *message)
+{
+	const int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	if (fcntl(arena->fd, F_ADD_SEALS, size) != 0 ||
+	    fcntl(arena->host_fd, F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE) != 0)
+		return gt_fail(message, GT_ENOTSUP,
+			       "cannot seal shared memory (it needs Linux 5.1): %s",
+			       strerror(errno));
+	return 0;
+}
+
+/* Halves the function profiler's tables, then the buffer too, until all fits. */
+static void lay_out_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes)
+{
+	uint64_t profile_bytes = GT_ARENA_PROFILE_BYTES(buffer_bytes);
+
+	lay_out(arena, buffer_bytes, profile_bytes);
+	while (arena->bytes > most_bytes && buffer_bytes >= 2 * GT_ARENA_BUFFER_LEAST) {
+		if (profile_bytes > buffer_bytes / 4)
+			profile_bytes /= 2;
+		else
+			buffer_bytes /= 2;
+		lay_out(arena, buffer_bytes, profile_bytes);
+	}
+}
+
+int gt_arena_create(struct gt_arena *arena, uint64_t buffer_bytes, struct gt_message *message)
+{
+	return gt_arena_create_within(arena, buffer_bytes, UINT64_MAX, message);
+}
+
+int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes,
+			   struct gt_message *message)
+{
+	struct stat status;
+	int error;
+
+	*arena = (struct gt_arena){ .fd = -1, .host_fd = -1 };
+	if (!buffer_bytes)
+		buffer_bytes = GT_ARENA_BUFFER_DEFAULT;
+	if (buffer_bytes < 4 * PAGE || buffer_bytes > GT_ARENA_BUFFER_MAX)
+		return gt_fail(message, GT_EINVAL,
+			       "a buffer of %llu bytes: it must have 16 KiB to 1 TiB",
+			       (unsigned long long)buffer_bytes);
+	lay_out_within(arena, buffer_bytes, most_bytes);
+	error = make_fd(&arena->fd, arena->parts[1].bytes, message);
+	if (!error)
+		error = make_fd(&arena->host_fd, PAGE + arena->parts[2].bytes, message);
+	if (!error && fstat(arena->fd, &status) != 0)
+		error = gt_fail(message, GT_EIO, "cannot make shared memory: %s", strerror(errno));
+	if (!error)
+		error = map(arena, message);
+	if (!error)
+		error = seal(arena, message);
+	if (error) {
+		gt_arena_destroy(arena);
+		return error;
+	}
+	arena->device = status.st_dev;
+	arena->inode = status.st_ino;
+	madvise(arena->memory, arena->bytes, MADV_DONTDUMP);
+	fill(arena);
+	return 0;
+}
+
+void gt_arena_destroy(struct gt_arena *arena)
+{
+	if (arena->memory) {
+		__atomic_store_n(&arena->memory->host_alive, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&arena->memory->host_pid, 0, __ATOMIC_RELEASE);
+		munmap(arena->memory, arena->bytes);
+	}
+	if (arena->fd >= 0)
+		close(arena->fd);
+	if (arena->host_fd >= 0)
+		close(arena->host_fd);
+	*arena = (struct gt_arena){ .fd = -1, .host_fd = -1 };
+}
+
+void gt_arena_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void gt_arena_free(struct gt_arena *arena, uint32_t index)
+{
+	struct graftrace_sub_buffer_entry *entry = gt_arena_state(arena, index);
+	struct graftrace_arena *memory = arena->memory;
+	uint64_t head, next;
+
+	memset(gt_arena_sub_buffer(arena, index), 0, arena->sub_buffer_bytes);
+	__atomic_store_n(&entry->word, GRAFTRACE_SUB_BUFFER_FREE, __ATOMIC_RELEASE);
+	head = __atomic_load_n(&memory->free_head, __ATOMIC_RELAXED);
+	do {
+		__atomic_store_n(&entry->next, (uint32_t)head, __ATOMIC_RELAXED);
+		next = ((head >> 32) + 1) << 32 | (index + 1);
+		/* Release: the zeroes and `next` before the head; partner: the writer's pop. */
+	} while (!__atomic_compare_exchange_n(&memory->free_head, &head, next, false,
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	__atomic_fetch_add(&memory->free_count, 1, __ATOMIC_RELAXED);
+	/* A waiting writer counts itself, looks at the futex, looks at the stack and sleeps: either
+	 * it finds the sub-buffer, or the futex changed under it, or we see it counted. */
+	__atomic_fetch_add(&memory->free_futex, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&memory->waiters, __ATOMIC_SEQ_CST))
+		gt_arena_wake(&memory->free_futex);
+}
+
+void gt_arena_profile_free(struct gt_arena *arena, uint32_t index)
+{
+	struct graftrace_profile_state *state = gt_arena_profile_state(arena, index);
+	struct graftrace_arena *memory = arena->memory;
+	uint64_t head, next;
+
+	memset(gt_arena_profile_page(arena, index), 0, GRAFTRACE_PROFILE_PAGE_BYTES);
+	__atomic_store_n(&state->generation, 0, __ATOMIC_RELAXED);
+	head = __atomic_load_n(&memory->profile_free, __ATOMIC_RELAXED);
+	do {
+		__atomic_store_n(&state->next, (uint32_t)head, __ATOMIC_RELAXED);
+		next = ((head >> 32) + 1) << 32 | (index + 1);
+		/* Release: the zeroes and `next` before the head; partner: the writer's pop. */
+	} while (!__atomic_compare_exchange_n(&memory->profile_free, &head, next, false,
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void gt_arena_free_stream(struct gt_arena *arena, uint32_t index)
+{
+	struct graftrace_stream *stream = gt_arena_stream(arena, index);
+	struct graftrace_arena *memory = arena->memory;
+	uint64_t head = __atomic_load_n(&memory->stream_free, __ATOMIC_RELAXED), next;
+
+	do {
+		__atomic_store_n(&stream->next, (uint32_t)head, __ATOMIC_RELAXED);
+		next = ((head >> 32) + 1) << 32 | (index + 1);
+		/* Release: all of the stream before the head; partner: the claim. */
+	} while (!__atomic_compare_exchange_n(&memory->stream_free, &head, next, false,
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void gt_arena_ring(struct gt_arena *arena)
+{
+	__atomic_fetch_add(&arena->memory->doorbell, 1, __ATOMIC_SEQ_CST);
+	gt_arena_wake(&arena->memory->doorbell);
+}
+
+uint32_t gt_arena_doorbell(const struct gt_arena *arena)
+{
+	return __atomic_load_n(&arena->memory->doorbell, __ATOMIC_ACQUIRE);
+}
+
+void gt_arena_wait(struct gt_arena *arena, uint32_t seen, uint64_t timeout_us)
+{
+	struct timespec time = { (time_t)(timeout_us / 1000000),
+				 (long)(timeout_us % 1000000) * 1000 };
+	struct graftrace_arena *memory = arena->memory;
+
+	__atomic_store_n(&memory->host_sleeping, 1, __ATOMIC_SEQ_CST);
+	/* The kernel compares: a ring since `seen` was read is not slept over. */
+	syscall(SYS_futex, &memory->doorbell, FUTEX_WAIT, seen, &time, NULL, 0);
+	__atomic_store_n(&memory->host_sleeping, 0, __ATOMIC_SEQ_CST);
+}

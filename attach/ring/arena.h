@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's hold on the arena (graftrace/arena.h): made here, mapped into each traced process,
+ * read and drained here. What the target can write is never trusted: the geometry is kept
+ * privately, indexes and words that come out of the memory are checked by whoever reads them, and
+ * no loop's length depends on them.
+ */
+#ifndef GT_ATTACH_ARENA_H
+#define GT_ATTACH_ARENA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <graftrace/arena.h>
+#include <graftrace/error.h>
+#include <graftrace/profile.h>
+#include <graftrace/selected.h>
+
+#define GT_ARENA_PARTS 3
+
+struct gt_arena_part {
+	const int *fd;	 /* of this arena */
+	uint64_t offset; /* in the range */
+	uint64_t at;	 /* in the file */
+	uint64_t bytes;
+	bool host_only; /* targets may read it */
+};
+
+struct gt_arena {
+	struct graftrace_arena *memory; /* shared with the target */
+	int fd;				/* of what targets write */
+	int host_fd;			/* of what they may only read */
+	struct gt_arena_part parts[GT_ARENA_PARTS];
+	dev_t device; /* of `fd`: how its mapping is known in /proc/PID/maps */
+	ino_t inode;
+	uint64_t bytes;
+	uint32_t sub_buffer_bytes;
+	uint32_t sub_buffer_count;
+	uint32_t stream_count;
+	uint32_t mail_count;
+	uint64_t streams_offset;
+	uint64_t states_offset;
+	uint64_t mail_offset;
+	uint64_t sub_buffers_offset;
+	uint64_t triggers_offset;
+	uint64_t trigger_hits_offset;
+	uint64_t answers_offset;
+	uint32_t trigger_count;
+	uint32_t profile_page_count;
+	uint64_t profile_states_offset;
+	uint64_t profile_pages_offset;
+	uint64_t selected_offset;
+};
+
+#define GT_ARENA_BUFFER_DEFAULT (64ull << 20)
+#define GT_ARENA_BUFFER_MAX	(1ull << 40)
+/* The function profiler's tables have 16 times the ring's size: addresses only, until they are
+ * written to. A page serves 64 functions of one thread. */
+#define GT_ARENA_PROFILE_BYTES(buffer_bytes) (16 * (uint64_t)(buffer_bytes))
+
+/* A buffer that has to be smaller than was asked for has at least half of this. */
+#define GT_ARENA_BUFFER_LEAST (1ull << 20)
+
+/* buffer_bytes: of the sub-buffers in all, 0 = 64 MB. GT_EINVAL: too small or too large; GT_ENOMEM;
+ * GT_EIO. */
+int gt_arena_create(struct gt_arena *arena, uint64_t buffer_bytes, struct gt_message *message);
+
+/* The same, made smaller as long as all of it has more than most_bytes. */
+int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes,
+			   struct gt_message *message);
+void gt_arena_destroy(struct gt_arena *arena);
+
+static inline struct graftrace_stream *gt_arena_stream(const struct gt_arena *arena, uint32_t index)
+{
+	return (struct graftrace_stream *)((char *)arena->memory + arena->streams_offset) + index;
+}
+
+static inline struct graftrace_sub_buffer_entry *gt_arena_state(const struct gt_arena *arena,
+								uint32_t index)
+{
+	return (struct graftrace_sub_buffer_entry *)((char *)arena->memory + arena->states_offset) +
+	       index;
+}
+
+static inline struct graftrace_mail *gt_arena_mail(const struct gt_arena *arena, uint32_t index)
+{
+	return (struct graftrace_mail *)((char *)arena->memory + arena->mail_offset) + index;
+}
+
+static inline struct graftrace_sub_buffer *gt_arena_sub_buffer(const struct gt_arena *arena,
+							       uint32_t index)
+{
+	return (struct graftrace_sub_buffer *)((char *)arena->memory + arena->sub_buffers_offset +
+					       (uint64_t)index * arena->sub_buffer_bytes);
+}
+
+static inline struct graftrace_trigger *gt_arena_trigger(const struct gt_arena *arena,
+							 uint32_t index)
+{
+	return (struct graftrace_trigger *)((char *)arena->memory + arena->triggers_offset) + index;
+}
+
+static inline uint64_t *gt_arena_trigger_hits(const struct gt_arena *arena, uint32_t index)
+{
+	return (uint64_t *)((char *)arena->memory + arena->trigger_hits_offset) + index;
+}
+
+static inline struct graftrace_answer *gt_arena_answer(const struct gt_arena *arena, uint32_t index)
+{
+	return (struct graftrace_answer *)((char *)arena->memory + arena->answers_offset) + index;
+}
+
+static inline struct graftrace_profile_state *gt_arena_profile_state(const struct gt_arena *arena,
+								     uint32_t index)
+{
+	return (struct graftrace_profile_state *)((char *)arena->memory +
+						  arena->profile_states_offset) +
+	       index;
+}
+
+static inline struct graftrace_profile_entry *gt_arena_profile_page(const struct gt_arena *arena,
+								    uint32_t index)
+{
+	return (struct graftrace_profile_entry *)((char *)arena->memory +
+						  arena->profile_pages_offset +
+						  (uint64_t)index * GRAFTRACE_PROFILE_PAGE_BYTES);
+}
+
+static inline struct graftrace_selected *gt_arena_selected(const struct gt_arena *arena)
+{
+	return (struct graftrace_selected *)((char *)arena->memory + arena->selected_offset);
+}
+
+/* Words of a sub-buffer behind its header. */
+static inline uint32_t gt_arena_words(const struct gt_arena *arena)
+{
+	return (arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
+}
+
+static inline uint32_t gt_state_of_word(uint64_t word)
+{
+	return word & 15;
+}
+
+static inline uint32_t gt_stream_of_word(uint64_t word)
+{
+	return word >> 4 & 0xfffff;
+}
+
+static inline uint64_t gt_sequence_of_word(uint64_t word)
+{
+	return word >> 24;
+}
+
+/* The sequence's bits that a state's word has room for. */
+#define GT_SEQUENCE_MASK ((1ull << 40) - 1)
+
+/* Zeroes page `index` of the function profiler's and puts it on its free stack. */
+void gt_arena_profile_free(struct gt_arena *arena, uint32_t index);
+
+/* Puts stream `index`, which is FREE, on its free stack. */
+void gt_arena_free_stream(struct gt_arena *arena, uint32_t index);
+
+/* Zeroes sub-buffer `index`, puts it on the free stack, wakes writers that wait for one. */
+void gt_arena_free(struct gt_arena *arena, uint32_t index);
+
+/* Wakes whoever waits for the doorbell (the host itself, from another of its threads). */
+void gt_arena_ring(struct gt_arena *arena);
+
+/* Waits until the doorbell's value differs from `seen` or timeout_us is over. */
+void gt_arena_wait(struct gt_arena *arena, uint32_t seen, uint64_t timeout_us);
+uint32_t gt_arena_doorbell(const struct gt_arena *arena);
+
+void gt_arena_wake(uint32_t *word);
+
+#endif

@@ -1,0 +1,859 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Draining: see drain.h. Races with the writers, by letter:
+ *  A. A writer closes sub-buffer n (stores `used`, then FULL) before it opens n + 1. A pass over
+ *     the states can miss n (still ACTIVE when looked at) and see n + 1 FULL: n + 1 waits for the
+ *     next pass.
+ *  B. A signal handler can fill and close the sub-buffer in which the code that it interrupted has
+ *     reserved a word: the store comes when the handler returns. Such a hole is waited for HOLE_NS.
+ *     Then the rest is delivered, and the sub-buffer stays out of use (quarantine) until the word
+ *     is there or the writer has ended: else the late store would land in somebody else's records.
+ *  C. A reader that copies finds the state word unchanged after the copy (acquire fence between),
+ *     or throws the copy away: an overwriting writer changes the word before it writes.
+ *  D. The host takes FULL -> READING by compare-and-swap: an overwriting writer may be at it too.
+ */
+#define _GNU_SOURCE
+#include "attach/ring/drain.h"
+#include "attach/process/clock.h"
+#include "attach/process/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HOLE_NS 20000000ull
+/* A sequence that is nowhere is given up after this: only a broken arena has such gaps. */
+#define MISSING_NS 200000000ull
+
+#define NOBODY (~0u)
+
+struct gt_drain_item {
+	uint32_t index;
+	uint32_t writer;
+	uint64_t sequence;
+	uint64_t word;
+};
+
+int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace_arena_mode mode,
+		  const struct gt_sink *sink, struct gt_message *message)
+{
+	*drain = (struct gt_drain){ .arena = arena, .sink = sink, .mode = mode };
+	drain->begun_ns = gt_monotonic_ns();
+	drain->of_stream = calloc(arena->stream_count, sizeof(*drain->of_stream));
+	drain->live = calloc(arena->stream_count, sizeof(*drain->live));
+	drain->items = calloc(arena->sub_buffer_count, sizeof(*drain->items));
+	drain->quarantine = calloc(arena->sub_buffer_count, sizeof(*drain->quarantine));
+	drain->copy = malloc(arena->sub_buffer_bytes);
+	if (!drain->of_stream || !drain->live || !drain->items || !drain->quarantine ||
+	    !drain->copy) {
+		gt_drain_fini(drain);
+		return gt_fail(message, GT_ENOMEM, "no memory for %u sub-buffers",
+			       arena->sub_buffer_count);
+	}
+	return 0;
+}
+
+void gt_drain_fini(struct gt_drain *drain)
+{
+	free(drain->writers);
+	free(drain->of_stream);
+	free(drain->live);
+	free(drain->items);
+	free(drain->quarantine);
+	free(drain->copy);
+	free(drain->forgotten.pids);
+	*drain = (struct gt_drain){ 0 };
+}
+
+static int tell(struct gt_drain *drain, struct gt_live_writer *writer)
+{
+	writer->told = true;
+	if (!drain->sink || !drain->sink->writer)
+		return 0;
+	return drain->sink->writer(drain->sink->data, &writer->writer);
+}
+
+static int add_writer(struct gt_drain *drain, uint32_t stream_index, uint32_t generation)
+{
+	struct graftrace_stream *stream = gt_arena_stream(drain->arena, stream_index);
+	struct gt_live_writer *writer;
+	uint32_t index = drain->writer_count;
+
+	if (drain->free_writer) {
+		index = drain->free_writer - 1;
+		drain->free_writer = drain->writers[index].stream;
+	} else if (drain->writer_count == drain->writer_room) {
+		uint32_t room = drain->writer_room ? drain->writer_room * 2 : 64;
+		struct gt_live_writer *writers =
+			realloc(drain->writers, room * sizeof(*drain->writers));
+
+		if (!writers)
+			return GT_ENOMEM;
+		drain->writers = writers;
+		drain->writer_room = room;
+	}
+	writer = &drain->writers[index];
+	*writer = (struct gt_live_writer){ .stream = stream_index, .live = true };
+	writer->writer.generation = generation;
+	writer->writer.pid = __atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
+	writer->writer.tid = __atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
+	writer->writer.start = __atomic_load_n(&stream->start, __ATOMIC_RELAXED);
+	writer->block = __atomic_load_n(&stream->block, __ATOMIC_RELAXED);
+	drain->live[drain->live_count++] = index;
+	drain->of_stream[stream_index] = index + 1;
+	if (index == drain->writer_count)
+		drain->writer_count++;
+	return 0;
+}
+
+/* A sub-buffer of the stream is ACTIVE, as far as one look can tell. */
+static bool has_active(const struct gt_drain *drain, uint32_t stream)
+{
+	uint32_t i;
+
+	for (i = 0; i < drain->arena->sub_buffer_count; i++) {
+		uint64_t word =
+			__atomic_load_n(&gt_arena_state(drain->arena, i)->word, __ATOMIC_ACQUIRE);
+
+		if (gt_stream_of_word(word) == stream &&
+		    gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * F. What a stream counts is its process's to say, and of any other that writes over it. A number
+ * that cannot have been reached since it was read last is not taken. Opening a sub-buffer takes a
+ * writer more than 64 ns, and in one it loses no more than 4 records.
+ */
+#define OPENING_NS   64
+#define RECORDS_A_NS 4
+#define BURST	     (1u << 16) /* what was under way while the clock was read */
+
+static bool is_possible(uint64_t before, uint64_t now, uint64_t most)
+{
+	return now >= before && now - before <= most + BURST;
+}
+
+/* Numbers of calls and the like. */
+static void update_counters(struct gt_live_writer *writer, const struct graftrace_stream *stream,
+			    uint64_t sequence, uint64_t passed_ns)
+{
+	int cause;
+
+	if (sequence < writer->writer.next ||
+	    is_possible(writer->writer.next, sequence, passed_ns / OPENING_NS))
+		writer->writer.next =
+			sequence > writer->writer.next ? sequence : writer->writer.next;
+	else
+		writer->damaged = true;
+	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
+		uint64_t lost = __atomic_load_n(&stream->lost[cause], __ATOMIC_RELAXED);
+
+		if (is_possible(writer->writer.lost[cause], lost, passed_ns * RECORDS_A_NS))
+			writer->writer.lost[cause] = lost;
+		else
+			writer->damaged = true;
+	}
+}
+
+static void update(struct gt_drain *drain, struct gt_live_writer *writer)
+{
+	struct graftrace_stream *stream = gt_arena_stream(drain->arena, writer->stream);
+	uint64_t sequence = __atomic_load_n(&stream->sequence, __ATOMIC_ACQUIRE);
+	uint64_t now_ns = gt_monotonic_ns();
+
+	/* Name, then block: see the agent's start of a stream. */
+	writer->block = __atomic_load_n(&stream->block, __ATOMIC_ACQUIRE);
+	if (writer->block && !writer->writer.comm[0]) {
+		memcpy(writer->writer.comm, stream->comm, sizeof(writer->writer.comm));
+		writer->writer.comm[sizeof(writer->writer.comm) - 1] = 0;
+	}
+	/* E. Whoever changes LIVE to ENDED closes the stream. Not we: then it is closed once
+	 * nothing of it is ACTIVE (a closer that was killed half-way: the end of its process
+	 * tells). */
+	if (!writer->ended &&
+	    __atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == GRAFTRACE_STREAM_ENDED)
+		writer->ended = !has_active(drain, writer->stream);
+	update_counters(writer, stream, sequence,
+			now_ns - (writer->looked_ns ? writer->looked_ns : drain->begun_ns));
+	writer->looked_ns = now_ns;
+}
+
+int gt_drain_find_writers(struct gt_drain *drain)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t generations = __atomic_load_n(&arena->memory->generations, __ATOMIC_ACQUIRE);
+	uint32_t used = __atomic_load_n(&arena->memory->stream_next, __ATOMIC_ACQUIRE), i;
+
+	if (generations == drain->generations)
+		return 0;
+	if (used > arena->stream_count)
+		used = arena->stream_count;
+	/* A claim takes the stream, raises the counter and stores its number, in this order: what
+	 * is not complete yet is looked for again. */
+	for (i = 0; i < used; i++) {
+		struct graftrace_stream *stream = gt_arena_stream(arena, i);
+		uint32_t generation;
+		int error;
+
+		if (drain->of_stream[i] ||
+		    __atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == GRAFTRACE_STREAM_FREE)
+			continue;
+		generation = __atomic_load_n(&stream->generation, __ATOMIC_ACQUIRE);
+		if (!generation) {
+			generations = drain->generations;
+			continue;
+		}
+		error = add_writer(drain, i, generation);
+		if (error)
+			return error;
+		update(drain, &drain->writers[drain->of_stream[i] - 1]);
+	}
+	drain->generations = generations;
+	return 0;
+}
+
+int gt_drain_scan(struct gt_drain *drain)
+{
+	int error = gt_drain_find_writers(drain);
+	uint32_t i;
+
+	for (i = 0; !error && i < drain->live_count; i++) {
+		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+
+		update(drain, writer);
+		if (writer->block && !writer->told)
+			error = tell(drain, writer);
+	}
+	return error;
+}
+
+/* Whether sub-buffer `index` is one of the writer's to read, and its sequence. */
+static bool is_there(const struct gt_drain *drain, const struct gt_live_writer *writer,
+		     uint32_t index, uint64_t *sequence)
+{
+	uint64_t word =
+		__atomic_load_n(&gt_arena_state(drain->arena, index)->word, __ATOMIC_ACQUIRE);
+	uint32_t state = gt_state_of_word(word);
+	uint64_t next = writer->writer.next;
+
+	/* The word has 40 bits of it: the rest is as in `next`. */
+	*sequence = next - ((next - gt_sequence_of_word(word)) & GT_SEQUENCE_MASK);
+	return gt_stream_of_word(word) == writer->stream &&
+	       (state == GRAFTRACE_SUB_BUFFER_ACTIVE || state == GRAFTRACE_SUB_BUFFER_FULL);
+}
+
+int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *out)
+{
+	struct gt_live_writer *writer;
+	uint32_t i;
+
+	if (index >= drain->writer_count || !drain->writers[index].writer.generation)
+		return GT_ENOENT;
+	writer = &drain->writers[index];
+	if (!writer->live) {
+		writer->writer.first = writer->writer.next;
+		*out = writer->writer;
+		return 0;
+	}
+	update(drain, writer);
+	*out = writer->writer;
+	out->first = out->next;
+	for (i = 0; i < drain->arena->sub_buffer_count; i++) {
+		uint64_t sequence;
+
+		if (is_there(drain, writer, i, &sequence) && sequence < out->first)
+			out->first = sequence;
+	}
+	return 0;
+}
+
+uint64_t gt_drain_next(struct gt_drain *drain, uint32_t index, uint64_t sequence)
+{
+	const struct gt_live_writer *writer;
+	uint64_t next;
+	uint32_t i;
+
+	if (index >= drain->writer_count)
+		return sequence;
+	writer = &drain->writers[index];
+	next = sequence > writer->writer.next ? sequence : writer->writer.next;
+	for (i = 0; writer->live && i < drain->arena->sub_buffer_count; i++) {
+		uint64_t there;
+
+		if (is_there(drain, writer, i, &there) && there >= sequence && there < next)
+			next = there;
+	}
+	return next;
+}
+
+void gt_drain_end_writer(struct gt_drain *drain, uint32_t index, bool whole)
+{
+	struct gt_live_writer *writer;
+	uint64_t live, ended, *word;
+
+	if (index >= drain->writer_count || !drain->writers[index].live)
+		return;
+	writer = &drain->writers[index];
+	/* With the generation: the agent's side does the same. */
+	live = (uint64_t)writer->writer.generation << 32 | GRAFTRACE_STREAM_LIVE;
+	ended = (uint64_t)writer->writer.generation << 32 | GRAFTRACE_STREAM_ENDED;
+	word = (uint64_t *)&gt_arena_stream(drain->arena, writer->stream)->state;
+	if (__atomic_compare_exchange_n(word, &live, ended, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED) ||
+	    whole)
+		writer->ended = true; /* E */
+}
+
+bool gt_drain_has_hole(const uint64_t *words, uint32_t count, uint16_t tracer, uint64_t *calls,
+		       uint64_t *records)
+{
+	const bool is_pairs = tracer == GRAFTRACE_TRACER_FUNCTION;
+	bool hole = false;
+
+	for (uint32_t i = 0; i < count;
+	     i += graftrace_record_words(&words[i], count - i, is_pairs)) {
+		hole |= !words[i];
+		*records += (uint64_t)graftrace_word_is_record(words[i]);
+		*calls += (uint64_t)graftrace_word_is_call(words[i]);
+	}
+	return hole;
+}
+
+/* Words up to the last one that was written; the last words of an event may be zero. */
+static uint32_t trim(const uint64_t *words, uint32_t count)
+{
+	uint32_t written = count, back;
+
+	while (written > 0 && !words[written - 1])
+		written--;
+	for (back = 1; back <= 4 && back <= written; back++) {
+		uint64_t word = words[written - back];
+		uint32_t behind = written - back + 1 + (graftrace_word_clock(word) & 0xffff);
+
+		if (graftrace_word_function(word) == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT &&
+		    behind > written && behind <= count)
+			return behind;
+	}
+	return written;
+}
+
+/* Whether a copied header can be the writer's; repairs nothing. */
+static bool header_fits(const struct gt_drain *drain, const struct graftrace_sub_buffer *header,
+			const struct gt_live_writer *writer, uint64_t sequence)
+{
+	return header->magic == GRAFTRACE_SUB_BUFFER_MAGIC &&
+	       header->bytes == drain->arena->sub_buffer_bytes &&
+	       header->stream == writer->stream &&
+	       header->generation == writer->writer.generation &&
+	       (header->sequence & GT_SEQUENCE_MASK) == sequence &&
+	       header->open_calls <= GRAFTRACE_OPEN_CALLS &&
+	       header->used <= gt_arena_words(drain->arena);
+}
+
+static int by_writer_and_sequence(const void *left, const void *right)
+{
+	const struct gt_drain_item *a = left, *b = right;
+
+	if (a->writer != b->writer)
+		return a->writer < b->writer ? -1 : 1;
+	if (a->sequence != b->sequence)
+		return a->sequence < b->sequence ? -1 : 1;
+	return a->index < b->index ? -1 : 1;
+}
+
+/* All sub-buffers that can be taken: FULL ones, and ACTIVE ones of ended writers. */
+static uint32_t collect(struct gt_drain *drain)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t i, count = 0;
+
+	for (i = 0; i < arena->sub_buffer_count; i++) {
+		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
+		uint32_t state = gt_state_of_word(word), stream = gt_stream_of_word(word), writer;
+
+		if (state != GRAFTRACE_SUB_BUFFER_FULL && state != GRAFTRACE_SUB_BUFFER_ACTIVE)
+			continue;
+		if (stream >= arena->stream_count || !drain->of_stream[stream])
+			continue; /* its writer is found by the next scan */
+		writer = drain->of_stream[stream] - 1;
+		if (state == GRAFTRACE_SUB_BUFFER_ACTIVE && !drain->writers[writer].ended)
+			continue;
+		drain->items[count++] =
+			(struct gt_drain_item){ i, writer, gt_sequence_of_word(word), word };
+	}
+	qsort(drain->items, count, sizeof(*drain->items), by_writer_and_sequence);
+	return count;
+}
+
+static bool take(struct gt_drain *drain, uint32_t index, uint64_t *word)
+{
+	uint64_t reading = (*word & ~15ull) | GRAFTRACE_SUB_BUFFER_READING;
+
+	if (!__atomic_compare_exchange_n(&gt_arena_state(drain->arena, index)->word, word, reading,
+					 false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+		return false;
+	*word = reading;
+	return true;
+}
+
+/* 1: delivered; 0: not yet; negative: the sink's error. */
+static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t now_ns)
+{
+	struct gt_live_writer *writer = &drain->writers[item->writer];
+	struct graftrace_sub_buffer *copy = drain->copy;
+	uint64_t calls = 0, records = 0;
+	uint32_t words;
+	bool hole;
+	int error;
+
+	memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
+	       drain->arena->sub_buffer_bytes);
+	if (!header_fits(drain, copy, writer, item->sequence)) {
+		/* Ended before it wrote the header, or damaged. */
+		if (take(drain, item->index, &item->word)) {
+			drain->corrupt += copy->magic != 0;
+			gt_arena_free(drain->arena, item->index);
+		}
+		return 1;
+	}
+	words = copy->used ? copy->used : gt_arena_words(drain->arena);
+	if (!copy->used || writer->ended)
+		words = trim(graftrace_sub_buffer_words(copy), words);
+	hole = gt_drain_has_hole(graftrace_sub_buffer_words(copy), words, copy->tracer, &calls,
+				 &records);
+	if (hole && !writer->ended) {
+		if (!writer->waiting_since)
+			writer->waiting_since = now_ns;
+		if (now_ns - writer->waiting_since < HOLE_NS)
+			return 0; /* B */
+	}
+	writer->waiting_since = 0;
+	if (!writer->told) {
+		error = tell(drain, writer);
+		if (error)
+			return error;
+	}
+	if (!take(drain, item->index, &item->word))
+		return 0;
+	if (copy->clock > drain->last_clock)
+		drain->last_clock = copy->clock;
+	drain->words += records;
+	drain->calls += calls;
+	copy->used = words;
+	error = words && drain->sink && drain->sink->sub_buffer
+			? drain->sink->sub_buffer(drain->sink->data, copy, words)
+			: 0;
+	if (hole && !writer->ended && drain->quarantined < drain->arena->sub_buffer_count)
+		drain->quarantine[drain->quarantined++] =
+			(struct gt_drain_quarantined){ item->index, item->writer, calls };
+	else
+		gt_arena_free(drain->arena, item->index);
+	return error < 0 ? error : 1;
+}
+
+/* Sub-buffers whose hole has been filled, or can no longer be, go back. What came late is counted.
+ */
+static void release_quarantine(struct gt_drain *drain)
+{
+	uint32_t i = 0;
+
+	while (i < drain->quarantined) {
+		struct gt_drain_quarantined *item = &drain->quarantine[i];
+		struct graftrace_sub_buffer *copy = drain->copy;
+		uint64_t calls = 0, records = 0;
+		bool hole = false;
+
+		memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
+		       drain->arena->sub_buffer_bytes);
+		if (copy->used <= gt_arena_words(drain->arena))
+			hole = gt_drain_has_hole(graftrace_sub_buffer_words(copy), copy->used,
+						 copy->tracer, &calls, &records);
+		if (hole && !drain->writers[item->writer].ended) {
+			i++;
+			continue;
+		}
+		if (calls > item->calls)
+			__atomic_fetch_add(&drain->arena->memory->lost[GRAFTRACE_LOST_LATE],
+					   calls - item->calls, __ATOMIC_RELAXED);
+		gt_arena_free(drain->arena, item->index);
+		*item = drain->quarantine[--drain->quarantined];
+	}
+}
+
+/* Counts the process, if there is room to know it again. */
+static void note_process(struct gt_drain_forgotten *forgotten, uint32_t pid)
+{
+	uint32_t at = pid * 0x9e3779b1u;
+
+	if (!forgotten->pids)
+		forgotten->pids = calloc(GT_DRAIN_PIDS, sizeof(*forgotten->pids));
+	if (!forgotten->pids || !pid || forgotten->processes == GT_DRAIN_PIDS / 4 * 3)
+		return;
+	while (forgotten->pids[at % GT_DRAIN_PIDS] && forgotten->pids[at % GT_DRAIN_PIDS] != pid)
+		at++;
+	forgotten->processes += !forgotten->pids[at % GT_DRAIN_PIDS];
+	forgotten->pids[at % GT_DRAIN_PIDS] = pid;
+}
+
+bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid)
+{
+	const uint32_t *pids = drain->forgotten.pids;
+	uint32_t at = pid * 0x9e3779b1u;
+
+	while (pids && pids[at % GT_DRAIN_PIDS] && pids[at % GT_DRAIN_PIDS] != pid)
+		at++;
+	return pids && pid && pids[at % GT_DRAIN_PIDS] == pid;
+}
+
+/* The sink has all that there is to say of it. */
+static void forget(struct gt_drain *drain, uint32_t index)
+{
+	struct gt_drain_forgotten *forgotten = &drain->forgotten;
+	struct gt_live_writer *writer = &drain->writers[index];
+	int cause;
+
+	forgotten->count++;
+	note_process(forgotten, writer->writer.pid);
+	if (writer->damaged && !forgotten->damaged++)
+		forgotten->damaged_first = writer->writer;
+	for (cause = 0; !writer->damaged && cause < GRAFTRACE_LOST_CAUSES; cause++)
+		forgotten->lost[cause] += writer->writer.lost[cause];
+	*writer = (struct gt_live_writer){ .stream = drain->free_writer };
+	drain->free_writer = index + 1;
+}
+
+/* An ended writer with nothing left: the stream may be claimed anew. */
+static int release_stream(struct gt_drain *drain, uint32_t at)
+{
+	uint32_t index = drain->live[at];
+	struct gt_live_writer *writer = &drain->writers[index];
+	struct graftrace_stream *stream = gt_arena_stream(drain->arena, writer->stream);
+
+	update(drain, writer);
+	if (!writer->writer.end)
+		writer->writer.end = drain->last_clock ? drain->last_clock : writer->writer.start;
+	writer->live = false;
+	drain->of_stream[writer->stream] = 0;
+	drain->live[at] = drain->live[--drain->live_count];
+	/* Everything but the state first; the claim's compare-and-swap acquires it. */
+	memset((char *)stream + sizeof(stream->state), 0, sizeof(*stream) - sizeof(stream->state));
+	__atomic_store_n(&stream->state, GRAFTRACE_STREAM_FREE, __ATOMIC_RELEASE);
+	gt_arena_free_stream(drain->arena, writer->stream);
+	return tell(drain, writer);
+}
+
+/* Why writers find nothing free: the sink is too slow, or there are more threads than sub-buffers,
+ * and each keeps the one that it has open. count: of those that can be taken. */
+static void note_pool(struct gt_drain *drain, uint32_t count)
+{
+	if (!__atomic_load_n(&drain->arena->memory->free_count, __ATOMIC_RELAXED) &&
+	    count < drain->arena->sub_buffer_count / 2)
+		drain->pool_is_held = true;
+}
+
+static int drain_to_sink(struct gt_drain *drain, uint64_t now_ns)
+{
+	uint32_t count = collect(drain), i = 0, done = 0, at, index;
+	int result;
+
+	note_pool(drain, count);
+	while (i < count) {
+		struct gt_live_writer *writer;
+
+		index = drain->items[i].writer;
+		writer = &drain->writers[index];
+		for (; i < count && drain->items[i].writer == index; i++) {
+			struct gt_drain_item *item = &drain->items[i];
+
+			if (item->sequence < (writer->expected & GT_SEQUENCE_MASK)) {
+				/* Twice the same: the target has written over its arena. */
+				if (take(drain, item->index, &item->word))
+					gt_arena_free(drain->arena, item->index);
+				drain->corrupt++;
+				continue;
+			}
+			if (item->sequence > (writer->expected & GT_SEQUENCE_MASK) &&
+			    !writer->ended) {
+				if (!writer->waiting_since)
+					writer->waiting_since = now_ns;
+				if (now_ns - writer->waiting_since < MISSING_NS)
+					break; /* A */
+			}
+			result = deliver(drain, item, now_ns);
+			if (result < 0)
+				return result;
+			if (!result)
+				break;
+			done++;
+			writer->expected = item->sequence + 1;
+			writer->writer.first = writer->expected;
+		}
+		while (i < count && drain->items[i].writer == index)
+			i++;
+	}
+	/* Before writers are forgotten. */
+	release_quarantine(drain);
+	/* Everything of an ended writer was taken in the pass that began after its end. */
+	for (at = 0; at < drain->live_count;) {
+		if (!drain->writers[drain->live[at]].ended) {
+			at++;
+			continue;
+		}
+		index = drain->live[at];
+		result = release_stream(drain, at);
+		if (result)
+			return result;
+		if (drain->forgets)
+			forget(drain, index);
+	}
+	return (int)done;
+}
+
+/* Overwrite mode: the next item of each writer, while room is made. */
+struct head {
+	uint32_t at;	/* index of the item */
+	uint64_t clock; /* of its sub-buffer's opening */
+};
+
+static bool is_whole(const struct gt_drain *drain, const struct gt_drain_item *item,
+		     uint64_t *calls, uint64_t *records)
+{
+	struct graftrace_sub_buffer *memory = gt_arena_sub_buffer(drain->arena, item->index);
+	uint32_t room = gt_arena_words(drain->arena), used = memory->used;
+	bool hole = gt_drain_has_hole(graftrace_sub_buffer_words(memory), used < room ? used : room,
+				      memory->tracer, calls, records);
+
+	return drain->writers[item->writer].ended || !hole;
+}
+
+/* Takes the item's sub-buffer out of the ring, counted as overrun. */
+static void give_up(struct gt_drain *drain, struct gt_drain_item *item)
+{
+	struct gt_arena *arena = drain->arena;
+	struct graftrace_stream *stream =
+		gt_arena_stream(arena, drain->writers[item->writer].stream);
+	uint64_t calls = 0, records = 0;
+
+	if (is_whole(drain, item, &calls, &records) && take(drain, item->index, &item->word)) {
+		__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], records,
+				   __ATOMIC_RELAXED);
+		__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN_CALLS], calls,
+				   __ATOMIC_RELAXED);
+		gt_arena_free(arena, item->index);
+		item->writer = NOBODY;
+	}
+}
+
+/*
+ * Overwrite mode: the oldest sub-buffers go, whosesoever they are, so that writers find zeroed ones
+ * in the pool. A live writer can take back the oldest of its own, when the host is too slow or is
+ * gone, but then has to clear it in the midst of a call; and what ended writers left nobody else
+ * takes.
+ */
+static int make_room(struct gt_drain *drain, uint32_t count)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t i, head_count = 0;
+	struct head *heads;
+
+	if (__atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) >
+	    GRAFTRACE_LOW_POOL(arena->sub_buffer_count))
+		return 0;
+	heads = calloc(drain->writer_count ? drain->writer_count : 1, sizeof(*heads));
+	if (!heads)
+		return GT_ENOMEM;
+	for (i = 0; i < count; i++)
+		if (i == 0 || drain->items[i].writer != drain->items[i - 1].writer)
+			heads[head_count++] = (struct head){
+				i, gt_arena_sub_buffer(arena, drain->items[i].index)->clock
+			};
+	while (head_count && __atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) <=
+				     GRAFTRACE_LOW_POOL(arena->sub_buffer_count) * 3 / 2) {
+		struct head *oldest = &heads[0];
+		uint32_t at, writer;
+
+		for (i = 1; i < head_count; i++)
+			if (heads[i].clock < oldest->clock)
+				oldest = &heads[i];
+		at = oldest->at;
+		writer = drain->items[at].writer;
+		if (gt_state_of_word(drain->items[at].word) == GRAFTRACE_SUB_BUFFER_FULL)
+			give_up(drain, &drain->items[at]);
+		if (at + 1 < count && drain->items[at + 1].writer == writer)
+			*oldest = (struct head){
+				at + 1,
+				gt_arena_sub_buffer(arena, drain->items[at + 1].index)->clock
+			};
+		else
+			*oldest = heads[--head_count];
+	}
+	free(heads);
+	return 0;
+}
+
+/* Ring modes: what an ended writer left open is closed, so that it can be consumed. */
+static int close_ended(struct gt_drain *drain)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t count = collect(drain), i, done = 0;
+
+	note_pool(drain, count);
+	for (i = 0; i < count; i++) {
+		struct gt_drain_item *item = &drain->items[i];
+		struct graftrace_sub_buffer *memory = gt_arena_sub_buffer(arena, item->index);
+		uint64_t full = (item->word & ~15ull) | GRAFTRACE_SUB_BUFFER_FULL;
+		uint32_t words;
+
+		if (gt_state_of_word(item->word) != GRAFTRACE_SUB_BUFFER_ACTIVE)
+			continue;
+		words = trim(graftrace_sub_buffer_words(memory), gt_arena_words(arena));
+		if (!words ||
+		    !header_fits(drain, memory, &drain->writers[item->writer], item->sequence)) {
+			if (take(drain, item->index, &item->word))
+				gt_arena_free(arena, item->index);
+			continue;
+		}
+		memory->used = words;
+		if (__atomic_compare_exchange_n(&gt_arena_state(arena, item->index)->word,
+						&item->word, full, false, __ATOMIC_RELEASE,
+						__ATOMIC_RELAXED))
+			item->word = full;
+		done++;
+	}
+	if (drain->mode == GRAFTRACE_MODE_OVERWRITE) {
+		int error = make_room(drain, count);
+
+		if (error)
+			return error;
+	}
+	/* Streams stay with the writer while anything of it is in the ring. */
+	for (i = 0; i < drain->live_count;) {
+		uint32_t index = drain->live[i], k;
+		bool left = false;
+		int error;
+
+		if (!drain->writers[index].ended) {
+			i++;
+			continue;
+		}
+		for (k = 0; k < count && !left; k++)
+			left = drain->items[k].writer == index;
+		if (left) {
+			i++;
+			continue;
+		}
+		error = release_stream(drain, i);
+		if (error)
+			return error;
+	}
+	return (int)done;
+}
+
+int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns)
+{
+	int error = gt_drain_scan(drain);
+
+	if (error)
+		return error;
+	return drain->mode == GRAFTRACE_MODE_DRAIN ? drain_to_sink(drain, now_ns)
+						   : close_ended(drain);
+}
+
+/* Index of the sub-buffer, -1 = nowhere; *word: its state. */
+static int64_t find(const struct gt_drain *drain, const struct gt_live_writer *writer,
+		    uint64_t sequence, uint64_t *word)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t i;
+
+	if (!writer->live)
+		return -1;
+	for (i = 0; i < arena->sub_buffer_count; i++) {
+		uint64_t found = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
+		uint32_t state = gt_state_of_word(found);
+
+		if (gt_stream_of_word(found) != writer->stream ||
+		    gt_sequence_of_word(found) != (sequence & GT_SEQUENCE_MASK) ||
+		    (state != GRAFTRACE_SUB_BUFFER_ACTIVE && state != GRAFTRACE_SUB_BUFFER_FULL))
+			continue;
+		*word = found;
+		return i;
+	}
+	return -1;
+}
+
+/* Word by word: the writer may store into it meanwhile. */
+static void copy_sub_buffer(void *to, const void *from, uint32_t bytes)
+{
+	uint64_t *words = to;
+	const uint64_t *source = from;
+
+	for (uint32_t i = 0; i < bytes / 8; i++)
+		words[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
+}
+
+int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence, void *buffer,
+		      bool *active)
+{
+	struct gt_live_writer *writer;
+	struct graftrace_sub_buffer *copy = buffer;
+	uint64_t word;
+	int64_t at;
+	int tries;
+
+	if (index >= drain->writer_count)
+		return GT_ENOENT;
+	writer = &drain->writers[index];
+	for (tries = 0; tries < 4; tries++) {
+		at = find(drain, writer, sequence, &word);
+		if (at < 0)
+			return GT_ENOENT;
+		*active = gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_ACTIVE;
+		copy_sub_buffer(copy, gt_arena_sub_buffer(drain->arena, (uint32_t)at),
+				drain->arena->sub_buffer_bytes);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&gt_arena_state(drain->arena, (uint32_t)at)->word,
+				    __ATOMIC_RELAXED) != word)
+			continue; /* C: closed or reused under the copy */
+		if (*active && !copy->magic)
+			return GT_ENOENT; /* opened this moment: no header yet */
+		if (!header_fits(drain, copy, writer, sequence & GT_SEQUENCE_MASK))
+			return GT_EFORMAT;
+		return *active || !copy->used ? gt_arena_words(drain->arena) : copy->used;
+	}
+	return GT_ENOENT;
+}
+
+int gt_drain_consume(struct gt_drain *drain, uint32_t index, uint64_t sequence)
+{
+	struct gt_live_writer *writer;
+	uint64_t word;
+	int64_t at;
+
+	if (index >= drain->writer_count)
+		return GT_ENOENT;
+	writer = &drain->writers[index];
+	at = find(drain, writer, sequence, &word);
+	if (at < 0 || gt_state_of_word(word) != GRAFTRACE_SUB_BUFFER_FULL ||
+	    !take(drain, (uint32_t)at, &word))
+		return GT_ENOENT;
+	gt_arena_free(drain->arena, (uint32_t)at);
+	if (sequence >= writer->writer.first)
+		writer->writer.first = sequence + 1;
+	return 0;
+}
+
+void gt_drain_clear(struct gt_drain *drain)
+{
+	struct gt_arena *arena = drain->arena;
+	uint32_t i;
+
+	for (i = 0; i < arena->sub_buffer_count; i++) {
+		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
+
+		if (gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_FULL && take(drain, i, &word))
+			gt_arena_free(arena, i);
+	}
+}

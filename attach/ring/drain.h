@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The writers of an arena as the host knows them, and the emptying of their sub-buffers into a
+ * sink. Everything read here was written by the target and is checked; a broken arena gives counted
+ * corruption, never a fault, a hang or a sub-buffer that the sink could trip over.
+ *
+ * One thread at a time (the session's lock).
+ */
+#ifndef GT_ATTACH_DRAIN_H
+#define GT_ATTACH_DRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "attach/ring/arena.h"
+#include "core/trace/target.h"
+
+/* A writer: from its claim of a stream until for ever (the views go on naming it), or, where nobody
+ * views (gt_drain.forgets), until its stream is drained: then its place is another's. */
+struct gt_live_writer {
+	struct gt_writer writer; /* first, next: kept up by gt_drain_scan */
+	uint32_t stream;	 /* of a free place: index + 1 of the next, 0 = none */
+	bool live;		 /* it still has the stream */
+	bool ended;		/* its thread has ended: what is ACTIVE is as finished as it gets */
+	bool told;		/* to the sink, as it is */
+	bool damaged;		/* its numbers were impossible: somebody has written over them */
+	uint64_t looked_ns;	/* when its numbers were read last */
+	uint64_t expected;	/* drain mode: next sequence for the sink */
+	uint64_t block;		/* number of its thread block, as it says; 0 = none yet */
+	uint64_t noted;		/* address of that, as its process's own memory confirms; 0 = not
+				 * looked for yet */
+	uint64_t start_time;	/* of the thread, /proc's starttime: tells it from a later one */
+	uint64_t waiting_since; /* ns; a hole is being waited for, or a sub-buffer is missing. 0 =
+				   no */
+};
+
+/* What is kept of writers that were forgotten. */
+struct gt_drain_forgotten {
+	uint32_t count;
+	uint32_t damaged;
+	struct gt_writer damaged_first;
+	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* of those that are not damaged */
+	uint32_t *pids;			      /* [GT_DRAIN_PIDS] by hash; NULL: none yet */
+	uint32_t processes;
+};
+
+#define GT_DRAIN_PIDS \
+	16384 /* a power of two; more processes than three quarters are not told apart */
+
+struct gt_drain_quarantined {
+	uint32_t index;
+	uint32_t writer;
+	uint64_t calls; /* that were there when it was delivered */
+};
+
+struct gt_drain {
+	struct gt_arena *arena;
+	const struct gt_sink *sink; /* NULL in the ring modes */
+	enum graftrace_arena_mode mode;
+
+	struct gt_live_writer *writers;
+	uint32_t writer_count;
+	uint32_t writer_room;
+	uint32_t free_writer; /* index + 1 of one whose place is free, 0 = none */
+	bool forgets;	      /* drain mode without views */
+	struct gt_drain_forgotten forgotten;
+	uint32_t *of_stream; /* [stream_count]: index + 1 of the writer that has it, 0 = none */
+	uint32_t *live;	     /* indexes of the writers with a stream */
+	uint32_t live_count;
+	uint32_t generations; /* arena.generations when the streams were last searched */
+
+	struct gt_drain_item *items;		 /* [sub_buffer_count], of one pass */
+	void *copy;				 /* one sub-buffer */
+	struct gt_drain_quarantined *quarantine; /* [sub_buffer_count] */
+	uint32_t quarantined;
+
+	bool pool_is_held; /* all sub-buffers were taken once, most of them by threads' open ones */
+	uint64_t words;	   /* records given to the sink */
+	uint64_t calls;	   /* calls that they tell of */
+	uint64_t begun_ns;
+	uint64_t corrupt;    /* sub-buffers thrown away: the target has written over its arena */
+	uint64_t last_clock; /* the latest full clock seen */
+};
+
+int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace_arena_mode mode,
+		  const struct gt_sink *sink, struct gt_message *message);
+void gt_drain_fini(struct gt_drain *drain);
+
+/* Finds new writers. 0 or GT_ENOMEM. */
+int gt_drain_find_writers(struct gt_drain *drain);
+
+/* The same, updates the known ones and tells the sink of them. Returns 0 or the sink's error. */
+int gt_drain_scan(struct gt_drain *drain);
+
+/* A writer as the views see it: `first` is the oldest sequence that is there. GT_ENOENT: no such
+ * one, or it is forgotten. */
+int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *writer);
+
+/* The oldest sequence of the writer that is there, from `sequence` on; its `next` if there is none.
+ */
+uint64_t gt_drain_next(struct gt_drain *drain, uint32_t index, uint64_t sequence);
+
+/* The writer's thread has ended: its ACTIVE sub-buffer is taken as it stands at the next
+ * gt_drain_pass. whole: its process has ended too (or the image it ran); else a living thread of it
+ * may be closing the stream at this moment, and the pass waits for that. */
+void gt_drain_end_writer(struct gt_drain *drain, uint32_t writer, bool whole);
+
+/*
+ * One pass over all sub-buffers. Drain mode: each writer's FULL ones go to the sink in order, are
+ * zeroed and freed; an ended writer's ACTIVE one too, and then its stream. Ring modes: an ended
+ * writer's ACTIVE one is closed. now_ns: CLOCK_MONOTONIC. Returns how many sub-buffers were worked
+ * on, or the sink's error.
+ */
+int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns);
+
+/* Whether a writer of that process was forgotten. */
+bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid);
+
+/* Frees a FULL sub-buffer of the writer (ring modes). GT_ENOENT: there is none with that sequence.
+ * */
+int gt_drain_consume(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
+
+/* Empties the ring: all FULL sub-buffers of all writers are freed. */
+void gt_drain_clear(struct gt_drain *drain);
+
+/*
+ * Copies the sub-buffer `sequence` of `writer` and checks it. Returns the number of words that may
+ * be looked at (all, for one that is being written: then *active), GT_ENOENT: not there,
+ * GT_EFORMAT: the target has damaged it. buffer: arena->sub_buffer_bytes.
+ */
+int64_t gt_drain_copy(struct gt_drain *drain, uint32_t writer, uint64_t sequence, void *buffer,
+		      bool *active);
+
+/* Whether the words, `count` of them, have a hole: a word that was reserved and not stored (yet).
+ * *calls: those that they tell of, *records: all. tracer: of the header. */
+bool gt_drain_has_hole(const uint64_t *words, uint32_t count, uint16_t tracer, uint64_t *calls,
+		       uint64_t *records);
+
+#endif

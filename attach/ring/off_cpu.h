@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When threads were off the CPU: the kernel's records of context switches (perf_event_open(2),
+ * PERF_RECORD_SWITCH), as a table of switches on the time stamp counter's time line. It needs what
+ * `perf record` of the same processes needs. The traced threads do nothing for it; the kernel
+ * writes 32 bytes at each of their switches.
+ *
+ * The kernel's stamps are of CLOCK_MONOTONIC_RAW, which runs as the counter does: they are put
+ * between two moments at which both were read, at most half a second apart, to about 50 ns.
+ *
+ * A lock of its own: any thread may ask.
+ */
+#ifndef GT_ATTACH_OFF_CPU_H
+#define GT_ATTACH_OFF_CPU_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <graftrace/error.h>
+#include "attach/process/clock.h"
+#include "core/trace/switches.h"
+
+#define GT_OFF_CPU_MOST \
+	1048576 /* switches that are kept while it runs, the newest: of all, and of \
+		 * each thread */
+
+#define GT_OFF_CPU_FORKS 4096 /* threads of which it is kept who started them: the newest */
+
+struct gt_off_cpu_ring;
+struct gt_off_cpu_batch;
+
+/* A thread or process that another one has started. */
+struct gt_off_cpu_fork {
+	uint64_t clock; /* tsc */
+	uint32_t tid, creator;
+};
+
+struct gt_off_cpu_watch {
+	pthread_mutex_t lock;
+	bool on;
+	bool watched;		       /* it is, or was */
+	struct gt_off_cpu_ring *rings; /* one a CPU */
+	uint32_t ring_count;
+	uint32_t ring_pages; /* of each, without its first one */
+	int *fds;
+	uint32_t fd_count, fd_room;
+	struct gt_switches switches;
+	struct gt_off_cpu_batch *batch; /* read, and not old enough to be in order */
+	/* Of CLOCK_MONOTONIC_RAW; the stamps are put between `from` and now. */
+	struct gt_instant from, last;
+	uint64_t collected;	       /* tsc: until then all is taken in */
+	struct gt_off_cpu_fork *forks; /* in the order in which they were read */
+	uint32_t fork_count;
+};
+
+void gt_off_cpu_init(struct gt_off_cpu_watch *off);
+void gt_off_cpu_fini(struct gt_off_cpu_watch *off);
+
+/* Watches these processes, all their threads, and whatever they start from now on. GT_EPERM,
+ * GT_ENOTSUP: with the reason, and what would help. Calling it again adds processes. */
+int gt_off_cpu_start(struct gt_off_cpu_watch *off, const pid_t *pids, uint32_t count,
+		     struct gt_message *message);
+
+bool gt_off_cpu_is_on(struct gt_off_cpu_watch *off);
+
+/* Takes in what the kernel has written; cheap where there is nothing. end: up to this moment,
+ * rather than to a little before it. */
+void gt_off_cpu_collect(struct gt_off_cpu_watch *off, bool end);
+
+/* Takes in the rest and watches no more; what is known stays, until it is started again. */
+void gt_off_cpu_stop(struct gt_off_cpu_watch *off);
+
+/* As the target's operations; what is asked for is collected first. */
+int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
+		    struct gt_off_cpu *time);
+uint32_t gt_off_cpu_read(struct gt_off_cpu_watch *off, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room);
+
+/* Who has started that thread, and when, as far as it was seen. GT_ENOENT. */
+int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off_cpu_fork *fork);
+
+/* Gives the switches from number *cursor on to a sink. Its error. */
+int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, uint64_t *cursor);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The live target: see live_target.h.
+ */
+#include "attach/session/live_target.h"
+#include "attach/session/session.h"
+
+#include <unistd.h>
+
+static struct gt_live_target *lock(struct gt_target *target)
+{
+	struct gt_live_target *live = target->data;
+
+	pthread_mutex_lock(live->lock);
+	return live;
+}
+
+static void unlock(struct gt_live_target *live)
+{
+	pthread_mutex_unlock(live->lock);
+}
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	struct gt_live_target *live = lock(target);
+	uint32_t count;
+
+	gt_drain_find_writers(live->drain);
+	count = live->drain->writer_count;
+	unlock(live);
+	return count;
+}
+
+static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
+{
+	struct gt_live_target *live = lock(target);
+	int error = gt_drain_writer(live->drain, index, out);
+
+	unlock(live);
+	return error;
+}
+
+static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
+			  const struct graftrace_sub_buffer **bytes)
+{
+	struct gt_live_target *live = lock(target);
+	bool active;
+	int64_t words = gt_drain_copy(live->drain, index, sequence, buffer, &active);
+
+	unlock(live);
+	*bytes = buffer;
+	return words;
+}
+
+static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_live_target *live = lock(target);
+	int error = GT_ENOTSUP;
+
+	/* In a recording run the sub-buffers are the file's. */
+	if (live->drain->mode != GRAFTRACE_MODE_DRAIN)
+		error = gt_drain_consume(live->drain, index, sequence);
+	unlock(live);
+	return error;
+}
+
+static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_live_target *live = lock(target);
+	uint64_t next = gt_drain_next(live->drain, index, sequence);
+
+	unlock(live);
+	return next;
+}
+
+static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+{
+	struct gt_live_target *live = lock(target);
+	int error = gt_catalog_function(live->catalog, number, out);
+
+	unlock(live);
+	return error;
+}
+
+static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+		       struct gt_function *out)
+{
+	struct gt_live_target *live = lock(target);
+	pid_t at = (pid_t)pid;
+	int error, generations;
+
+	error = gt_catalog_function_at(live->catalog, at, address, out);
+	for (generations = 0; error && live->parent && generations < 64; generations++) {
+		at = live->parent(live->parent_data, at);
+		if (!at)
+			break;
+		error = gt_catalog_function_at(live->catalog, at, address, out);
+	}
+	unlock(live);
+	return error;
+}
+
+static struct gt_session *session_of(struct gt_target *target)
+{
+	return ((struct gt_live_target *)target->data)->session;
+}
+
+static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
+{
+	struct gt_live_target *live = target->data;
+
+	return live->off_cpu ? gt_off_cpu_find(live->off_cpu, tid, after, time) : GT_ENOTSUP;
+}
+
+static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	struct gt_live_target *live = target->data;
+
+	return live->off_cpu ? gt_off_cpu_read(live->off_cpu, cursor, out, room) : 0;
+}
+
+static int trigger_add(struct gt_target *target, const struct gt_trigger *trigger,
+		       struct gt_message *message)
+{
+	return gt_session_trigger_add(session_of(target), trigger, message);
+}
+
+static int trigger_remove(struct gt_target *target, const struct gt_trigger *trigger,
+			  struct gt_message *message)
+{
+	return gt_session_trigger_remove(session_of(target), trigger, message);
+}
+
+static int trigger_get(struct gt_target *target, uint32_t index, struct gt_trigger *trigger,
+		       bool *spent)
+{
+	return gt_session_trigger_get(session_of(target), index, trigger, spent);
+}
+
+static int trigger_handler(struct gt_target *target,
+			   void (*handler)(void *data, const struct gt_trigger_hit *hit),
+			   void *data)
+{
+	return gt_session_trigger_handler(session_of(target), handler, data);
+}
+
+static const struct gt_target_ops operations = {
+	.writer_count = writer_count,
+	.writer = writer,
+	.sub_buffer = sub_buffer,
+	.consume = consume,
+	.next_sequence = next_sequence,
+	.function = function,
+	.function_at = function_at,
+	.off_cpu = off_cpu,
+	.switches = switches,
+	.trigger_add = trigger_add,
+	.trigger_remove = trigger_remove,
+	.trigger_get = trigger_get,
+	.trigger_handler = trigger_handler,
+};
+
+void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *mutex,
+			 struct gt_drain *drain, struct gt_catalog *catalog)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	*live = (struct gt_live_target){
+		.target = {
+			.ops = &operations,
+			.data = live,
+			.sub_buffer_bytes = drain->arena->sub_buffer_bytes,
+			.tracer = GRAFTRACE_TRACER_NOP,
+			.cpu_count = cpus > 0 ? (uint32_t)cpus : 1,
+		},
+		.lock = mutex,
+		.drain = drain,
+		.catalog = catalog,
+	};
+}

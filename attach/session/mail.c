@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mail from the processes of a session. Under the session's lock, from the thread that polls.
+ *
+ * What stands in the arena any process of the recording may have written, so it says only where to
+ * look: the letter is read from the memory of the process that it names. Nothing is done to a
+ * process that has not asked for it itself, and an answer names who has asked. What triggers have
+ * to say is believed as far as the trigger is one of ours (session_trigger.c): it changes the trace
+ * and no process, and who has posted it may have ended.
+ */
+#define _GNU_SOURCE
+#include "attach/agent/detach.h"
+#include "attach/process/seccomp.h"
+#include "attach/session/session_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Images that differ, looked through for the letter of a process that is not known yet. */
+#define IMAGES	       64
+#define LEAVE_LIMIT_MS 5000
+
+static int read_letter(const struct gt_process *process, const struct gt_agent *agent,
+		       uint32_t slot, struct graftrace_letter *text)
+{
+	return gt_process_read(process,
+			       agent->image + agent->header.state_offset +
+				       offsetof(struct graftrace_agent_state, letters) +
+				       slot * sizeof(*text),
+			       text, sizeof(*text));
+}
+
+static bool is_of(const struct graftrace_letter *text, pid_t pid)
+{
+	return text->ticket && text->pid == (uint32_t)pid &&
+	       (text->state == GRAFTRACE_MAIL_POSTED || text->state == GRAFTRACE_MAIL_ABANDONED);
+}
+
+/* Of a child that is not known yet: by vfork it runs in its parent's memory, by fork in a copy. */
+static bool read_of_stranger(struct gt_session *session, uint32_t slot, pid_t pid,
+			     struct graftrace_letter *text)
+{
+	uint64_t images[IMAGES];
+	struct gt_process process;
+	size_t i, k, count = 0;
+	bool found = false;
+
+	if (pid <= 0 || !gt_follow_is_ours(session, pid) || gt_process_open(&process, pid, NULL))
+		return false;
+	for (i = 0; !found && i < session->tracee_count && count < IMAGES; i++) {
+		const struct gt_tracee *tracee = session->tracees[i];
+
+		for (k = 0; k < count && images[k] != tracee->agent.image; k++)
+			;
+		if (!tracee->has_agent || k < count)
+			continue;
+		images[count++] = tracee->agent.image;
+		found = read_letter(&process, &tracee->agent, slot, text) == 0 && is_of(text, pid);
+	}
+	gt_process_close(&process);
+	return found;
+}
+
+bool gt_follow_read_letter(struct gt_session *session, uint32_t slot, pid_t pid,
+			   struct graftrace_letter *text)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, pid);
+
+	if (tracee && tracee->has_agent)
+		return read_letter(&tracee->process, &tracee->agent, slot, text) == 0 &&
+		       is_of(text, pid);
+	return read_of_stranger(session, slot, pid, text);
+}
+
+static void settle(struct gt_session *session, uint32_t slot)
+{
+	struct graftrace_mail *mail = gt_arena_mail(&session->arena, slot);
+	uint32_t posted = GRAFTRACE_MAIL_POSTED;
+
+	if (!__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ANSWERED, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
+}
+
+void gt_follow_answer(struct gt_session *session, const struct gt_letter *letter, uint64_t value)
+{
+	struct graftrace_answer *answer = gt_arena_answer(&session->arena, letter->slot);
+
+	if (letter->text.ticket) {
+		/* Without a ticket while it changes: see the agent's side. */
+		__atomic_store_n(&answer->ticket, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&answer->pid, letter->text.pid, __ATOMIC_RELAXED);
+		__atomic_store_n(&answer->value, value, __ATOMIC_RELAXED);
+		__atomic_store_n(&answer->ticket, letter->text.ticket, __ATOMIC_RELEASE);
+		gt_arena_wake(&answer->ticket);
+	}
+	settle(session, letter->slot);
+}
+
+struct leaving {
+	struct gt_session *session;
+	pid_t pid;
+};
+
+static void answer_waiting(void *data)
+{
+	const struct leaving *leaving = data;
+	struct gt_session *session = leaving->session;
+	struct gt_letter letter;
+
+	for (letter.slot = 0; letter.slot < session->arena.mail_count; letter.slot++)
+		if (gt_follow_read_letter(session, letter.slot, leaving->pid, &letter.text) &&
+		    letter.text.state == GRAFTRACE_MAIL_POSTED)
+			gt_follow_answer(session, &letter, 0);
+}
+
+/* A process goes on untraced. Threads of it that wait for answers get them as soon as no call and
+ * no return leads to the agent. */
+static void leave_process(struct gt_session *session, struct gt_tracee *tracee, const char *why)
+{
+	struct leaving leaving = { session, tracee->process.pid };
+	enum gt_detach_left left;
+
+	gt_detach_waiting(&tracee->process, tracee, LEAVE_LIMIT_MS, answer_waiting, &leaving, &left,
+			  NULL);
+	answer_waiting(&leaving);
+	gt_follow_end_writers(session, leaving.pid);
+	gt_tracee_forget(tracee);
+	gt_session_note_untraced(session, leaving.pid, why);
+}
+
+static int on_objects(struct gt_session *session, const struct gt_letter *letter, bool *answered)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->text.pid);
+	struct gt_message why = { "" };
+	int error;
+
+	if (!tracee || !gt_follow_is_thread_of((pid_t)letter->text.pid, (pid_t)letter->text.tid))
+		return 0;
+	error = gt_tracee_objects(tracee, (pid_t)letter->text.tid, letter->slot,
+				  letter->text.ticket, &session->catalog, &session->selection,
+				  session->sink, &why);
+	/* It has loaded what cannot be traced, nor anything else beside it. */
+	if (error == GT_ENOTSUP && why.text[0] && tracee->has_agent) {
+		leave_process(session, tracee, why.text);
+		*answered = true;
+	}
+	/* What fails in the target is the target's; it goes on without those objects. */
+	return error == GT_ENOMEM ? error : 0;
+}
+
+/* A thread enters a sandbox: 1, the agent can go on there. Else its process is recorded for as long
+ * as that takes no system call. */
+static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_letter *letter)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->pid);
+	struct sock_filter *filter = NULL;
+	const char *forbidden = "all";
+	struct sock_fprog program;
+	struct gt_message why;
+
+	if (!tracee)
+		return 0;
+	if (letter->argument[0] &&
+	    !gt_process_read(&tracee->process, letter->argument[0], &program, sizeof(program)) &&
+	    program.len <= BPF_MAXINSNS)
+		filter = malloc((program.len + 1ul) * sizeof(*filter));
+	if (filter && !gt_process_read(&tracee->process, (uint64_t)program.filter, filter,
+				       program.len * sizeof(*filter)))
+		forbidden = gt_seccomp_forbids(filter, program.len, false);
+	free(filter);
+	if (!forbidden)
+		return 1;
+	gt_fail(&why, GT_ENOTSUP,
+		"it has entered a sandbox (seccomp) that forbids %s: hardly "
+		"anything of it is recorded from then on",
+		forbidden);
+	gt_session_note_untraced(session, (pid_t)letter->pid, why.text);
+	return 0;
+}
+
+/* A thread is about to do what its process cannot be traced with. True: it is answered. */
+static bool on_leave(struct gt_session *session, const struct graftrace_letter *letter)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->pid);
+	const char *why =
+		letter->argument[0] == GRAFTRACE_LEAVE_CLOCK
+			? "it forbids itself the time stamp counter (prctl PR_SET_TSC), by which "
+			  "calls are timed: nothing of it is recorded from then on"
+			: "it takes the %gs register for itself (arch_prctl ARCH_SET_GS), which "
+			  "graftrace needs: nothing of it is recorded from then on";
+
+	if (!tracee || !tracee->has_agent || tracee->clean)
+		return false;
+	leave_process(session, tracee, why);
+	return true;
+}
+
+/* A letter that its sender's own memory has. */
+static int obey(struct gt_session *session, const struct gt_letter *letter)
+{
+	const struct graftrace_letter *text = &letter->text;
+	bool answered = false;
+	uint64_t value = 0;
+	int error = 0;
+
+	switch (text->kind) {
+	case GRAFTRACE_MAIL_OBJECTS:
+		error = on_objects(session, letter, &answered);
+		break;
+	case GRAFTRACE_MAIL_EXEC:
+		if (text->state == GRAFTRACE_MAIL_POSTED)
+			error = gt_follow_exec(session, letter, &answered);
+		break;
+	case GRAFTRACE_MAIL_FORK:
+		error = gt_follow_fork(session, (pid_t)text->pid, (pid_t)text->argument[0], letter,
+				       &answered);
+		break;
+	case GRAFTRACE_MAIL_HANDLER:
+		gt_session_on_handler(session, text);
+		break;
+	case GRAFTRACE_MAIL_LEAVE:
+		answered = on_leave(session, text);
+		break;
+	case GRAFTRACE_MAIL_SANDBOX:
+		value = on_sandbox(session, text);
+		break;
+	default:
+		break;
+	}
+	if (!answered)
+		gt_follow_answer(session, letter, value);
+	return error;
+}
+
+int gt_follow_read_mail(struct gt_session *session)
+{
+	int done = 0, error = 0;
+	uint32_t i;
+
+	for (i = 0; !error && i < session->arena.mail_count; i++) {
+		struct graftrace_mail *mail = gt_arena_mail(&session->arena, i), copy;
+		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
+		struct gt_letter letter = { .slot = i };
+		bool own;
+
+		if ((state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED) ||
+		    gt_session_is_pending(session, i))
+			continue;
+		memcpy(&copy, mail, sizeof(copy));
+		done++;
+		own = gt_follow_read_letter(session, i, (pid_t)copy.pid, &letter.text) &&
+		      letter.text.kind == copy.kind;
+		if (copy.kind == GRAFTRACE_MAIL_TRIGGER) {
+			if (!own)
+				letter.text.ticket = 0; /* nobody to answer to */
+			if (!gt_session_on_trigger(session, &letter, &copy))
+				gt_follow_answer(session, &letter, 0);
+		} else if (own) {
+			error = obey(session, &letter);
+		} else {
+			settle(session, i);
+		}
+	}
+	return error ? error : done;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profiler's tables: see profile.h. A page's state is written by its owner before the page, and
+ * says who that is; a state that fits no writer, or a function that nobody has, is left out.
+ */
+#include "attach/session/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FUNCTIONS GRAFTRACE_PROFILE_FUNCTIONS
+/* Dead threads' pages are taken when so many are in use (16 MB). */
+#define COLLECT_PAGES 4096
+
+void gt_profile_init(struct gt_profile *profile, struct gt_arena *arena, struct gt_drain *drain,
+		     struct gt_catalog *catalog)
+{
+	*profile = (struct gt_profile){ .arena = arena, .drain = drain, .catalog = catalog };
+}
+
+static void forget(struct graftrace_profile_entry ***pages, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; *pages && i < count; i++)
+		free((*pages)[i]);
+	free(*pages);
+	*pages = NULL;
+}
+
+void gt_profile_fini(struct gt_profile *profile)
+{
+	forget(&profile->dead, profile->dead_count);
+	if (profile->arena)
+		forget(&profile->before, profile->arena->profile_page_count);
+	*profile = (struct gt_profile){ 0 };
+}
+
+/* Pages that were ever used: the target can write the word. */
+static uint32_t used_pages(const struct gt_profile *profile)
+{
+	uint32_t next = __atomic_load_n(&profile->arena->memory->profile_next, __ATOMIC_ACQUIRE);
+	uint32_t count = profile->arena->profile_page_count;
+
+	return next < count ? next : count;
+}
+
+struct owner {
+	const struct gt_live_writer *writer; /* NULL: it has gone, or is not known yet */
+	bool dead;
+	uint32_t first; /* number of the page's first function */
+};
+
+/* False: the page is nobody's, or its functions are none. */
+static bool find_owner(const struct gt_profile *profile, uint32_t page, struct owner *owner)
+{
+	const struct graftrace_profile_state *state = gt_arena_profile_state(profile->arena, page);
+	uint32_t generation = __atomic_load_n(&state->generation, __ATOMIC_ACQUIRE);
+	uint32_t stream = __atomic_load_n(&state->stream, __ATOMIC_RELAXED);
+	uint32_t first = __atomic_load_n(&state->first, __ATOMIC_RELAXED);
+	const struct gt_drain *drain = profile->drain;
+
+	if (!generation || first > GRAFTRACE_SPECIAL / FUNCTIONS ||
+	    first * FUNCTIONS >= profile->catalog->next_number)
+		return false;
+	*owner = (struct owner){ .first = first * FUNCTIONS };
+	if (stream < profile->arena->stream_count && drain->of_stream[stream]) {
+		const struct gt_live_writer *writer = &drain->writers[drain->of_stream[stream] - 1];
+
+		if (writer->writer.generation == generation && !writer->ended)
+			owner->writer = writer;
+	}
+	/* Of the numbers up to this one every writer was found; a later one may live. */
+	owner->dead = !owner->writer && generation <= drain->generations;
+	return true;
+}
+
+/* A number of two words that its owner may be adding to: read until it stands still. */
+static void load_pair(const uint64_t *pair, uint64_t *low, uint64_t *high)
+{
+	uint64_t again;
+	int tries = 0;
+
+	do {
+		*high = __atomic_load_n(&pair[1], __ATOMIC_ACQUIRE);
+		*low = __atomic_load_n(&pair[0], __ATOMIC_ACQUIRE);
+		again = __atomic_load_n(&pair[1], __ATOMIC_ACQUIRE);
+	} while (again != *high && ++tries < 8);
+}
+
+static void load_entry(const struct graftrace_profile_entry *from,
+		       struct graftrace_profile_entry *to)
+{
+	to->hits = __atomic_load_n(&from->hits, __ATOMIC_RELAXED);
+	to->ticks = __atomic_load_n(&from->ticks, __ATOMIC_RELAXED);
+	to->self_ticks = __atomic_load_n(&from->self_ticks, __ATOMIC_RELAXED);
+	load_pair(from->squares, &to->squares[0], &to->squares[1]);
+	load_pair(from->self_squares, &to->self_squares[0], &to->self_squares[1]);
+	to->reserved = 0;
+}
+
+static void add_pair(uint64_t to[2], const uint64_t value[2], bool minus)
+{
+	__extension__ typedef unsigned __int128 u128;
+	u128 a = (u128)to[1] << 64 | to[0], b = (u128)value[1] << 64 | value[0];
+
+	a = minus ? a - b : a + b;
+	to[0] = (uint64_t)a;
+	to[1] = (uint64_t)(a >> 64);
+}
+
+static void add_entry(struct graftrace_profile_entry *to,
+		      const struct graftrace_profile_entry *entry)
+{
+	to->hits += entry->hits;
+	to->ticks += entry->ticks;
+	to->self_ticks += entry->self_ticks;
+	add_pair(to->squares, entry->squares, false);
+	add_pair(to->self_squares, entry->self_squares, false);
+}
+
+static void take_off(struct graftrace_profile_entry *from,
+		     const struct graftrace_profile_entry *entry)
+{
+	from->hits -= entry->hits;
+	from->ticks -= entry->ticks;
+	from->self_ticks -= entry->self_ticks;
+	add_pair(from->squares, entry->squares, true);
+	add_pair(from->self_squares, entry->self_squares, true);
+}
+
+/* What one function of the page has counted since the profiler was switched on. */
+static void read_entry(const struct gt_profile *profile, uint32_t page, uint32_t at,
+		       struct graftrace_profile_entry *entry)
+{
+	load_entry(&gt_arena_profile_page(profile->arena, page)[at], entry);
+	if (profile->before && profile->before[page])
+		take_off(entry, &profile->before[page][at]);
+}
+
+int gt_profile_reset(struct gt_profile *profile)
+{
+	uint32_t used = used_pages(profile), page, i;
+	struct owner owner;
+
+	forget(&profile->dead, profile->dead_count);
+	profile->dead_count = 0;
+	profile->out_of_memory = false;
+	if (!profile->before && used)
+		profile->before =
+			calloc(profile->arena->profile_page_count, sizeof(*profile->before));
+	if (!profile->before && used)
+		return GT_ENOMEM;
+	for (page = 0; page < used; page++) {
+		if (!find_owner(profile, page, &owner))
+			continue;
+		if (!profile->before[page])
+			profile->before[page] = calloc(FUNCTIONS, sizeof(**profile->before));
+		if (!profile->before[page])
+			return GT_ENOMEM;
+		for (i = 0; i < FUNCTIONS; i++)
+			load_entry(&gt_arena_profile_page(profile->arena, page)[i],
+				   &profile->before[page][i]);
+	}
+	return 0;
+}
+
+static struct graftrace_profile_entry *dead_page(struct gt_profile *profile, uint32_t first)
+{
+	uint32_t at = first / FUNCTIONS;
+
+	if (at >= profile->dead_count) {
+		uint32_t count = profile->catalog->next_number / FUNCTIONS + 1;
+		struct graftrace_profile_entry **grown =
+			realloc(profile->dead, count * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		memset(grown + profile->dead_count, 0,
+		       (count - profile->dead_count) * sizeof(*grown));
+		profile->dead = grown;
+		profile->dead_count = count;
+	}
+	if (!profile->dead[at])
+		profile->dead[at] = calloc(FUNCTIONS, sizeof(**profile->dead));
+	return profile->dead[at];
+}
+
+static void take_page(struct gt_profile *profile, uint32_t page, uint32_t first)
+{
+	struct graftrace_profile_entry *to = dead_page(profile, first), entry;
+	uint32_t i;
+
+	if (!to) {
+		profile->out_of_memory = true;
+		return; /* it stays where it is, and is counted from there */
+	}
+	for (i = 0; i < FUNCTIONS; i++) {
+		read_entry(profile, page, i, &entry);
+		add_entry(&to[i], &entry);
+	}
+	if (profile->before) {
+		free(profile->before[page]);
+		profile->before[page] = NULL;
+	}
+	gt_arena_profile_free(profile->arena, page);
+}
+
+void gt_profile_collect(struct gt_profile *profile)
+{
+	uint32_t used = used_pages(profile), page;
+	struct owner owner;
+
+	/* Once all were used for the first time, what is free is on the stack. */
+	if (used < COLLECT_PAGES && used < profile->arena->profile_page_count / 2)
+		return;
+	for (page = 0; page < used; page++)
+		if (find_owner(profile, page, &owner) && owner.dead)
+			take_page(profile, page, owner.first);
+}
+
+/* A growing array of sums, one a number, made one a function at the end. */
+struct sums {
+	struct gt_profile_sum *sums;
+	uint32_t count, room;
+};
+
+static int add_sum(struct sums *sums, uint32_t function,
+		   const struct graftrace_profile_entry *entry)
+{
+	if (sums->count == sums->room) {
+		uint32_t room = sums->room ? sums->room * 2 : 1024;
+		struct gt_profile_sum *grown = realloc(sums->sums, room * sizeof(*grown));
+
+		if (!grown)
+			return GT_ENOMEM;
+		sums->sums = grown;
+		sums->room = room;
+	}
+	sums->sums[sums->count++] = (struct gt_profile_sum){ function, *entry };
+	return 0;
+}
+
+static int by_function(const void *left, const void *right)
+{
+	const struct gt_profile_sum *a = left, *b = right;
+
+	return a->function < b->function ? -1 : a->function > b->function;
+}
+
+/* The same file in another process has other numbers: each number becomes the file's first one. */
+static uint32_t first_number(const struct gt_catalog *catalog, uint32_t function)
+{
+	const struct gt_catalog_block *block = NULL;
+	size_t i;
+
+	for (i = 0; i < catalog->block_count && !block; i++)
+		if (function - catalog->blocks[i].first < catalog->blocks[i].count)
+			block = &catalog->blocks[i];
+	for (i = 0; block && i < catalog->block_count; i++)
+		if (catalog->blocks[i].file == block->file &&
+		    function - block->first < catalog->blocks[i].count)
+			return catalog->blocks[i].first + (function - block->first);
+	return function;
+}
+
+static void merge(struct gt_profile *profile, struct sums *sums)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; profile->catalog->block_count > 1 && i < sums->count; i++)
+		sums->sums[i].function = first_number(profile->catalog, sums->sums[i].function);
+	if (sums->count) /* else there is no array */
+		qsort(sums->sums, sums->count, sizeof(*sums->sums), by_function);
+	for (i = 0; i < sums->count; i++) {
+		if (kept && sums->sums[kept - 1].function == sums->sums[i].function)
+			add_entry(&sums->sums[kept - 1].entry, &sums->sums[i].entry);
+		else
+			sums->sums[kept++] = sums->sums[i];
+	}
+	sums->count = kept;
+}
+
+int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_sum **out,
+		    uint32_t *count)
+{
+	uint32_t used = used_pages(profile), page, i;
+	struct sums sums = { 0 };
+	struct owner owner;
+	int error = 0;
+
+	gt_drain_find_writers(profile->drain);
+	for (page = 0; page < used && !error; page++) {
+		if (!find_owner(profile, page, &owner) ||
+		    (tid && (!owner.writer || owner.writer->writer.tid != tid)))
+			continue;
+		for (i = 0; i < FUNCTIONS && !error; i++) {
+			struct graftrace_profile_entry entry;
+
+			read_entry(profile, page, i, &entry);
+			if (entry.hits)
+				error = add_sum(&sums, owner.first + i, &entry);
+		}
+	}
+	for (page = 0; !tid && page < profile->dead_count && !error; page++)
+		for (i = 0; profile->dead[page] && i < FUNCTIONS && !error; i++)
+			if (profile->dead[page][i].hits)
+				error = add_sum(&sums, page * FUNCTIONS + i,
+						&profile->dead[page][i]);
+	if (error) {
+		free(sums.sums);
+		return error;
+	}
+	merge(profile, &sums);
+	*out = sums.sums;
+	*count = sums.count;
+	return 0;
+}

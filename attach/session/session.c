@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: see session.h. One lock: poll works under it and sleeps without it; live changes and
+ * the live target take it for as long as one of them lasts.
+ */
+#define _GNU_SOURCE
+#include "attach/session/session.h"
+#include "attach/process/own_thread.h"
+#include "attach/session/session_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Without a ring of the doorbell, poll looks again after this. */
+#define BUSY_US		  2000
+#define IDLE_US		  20000
+#define HEARTBEAT_MS	  250
+#define MODE_BYTE	  3
+#define TRANSPORT_WAIT_MS 200
+#define LAST_PASSES	  1000
+
+/* Agents that wait for this host believe that it lives while the heartbeat goes on. */
+static void beat(struct gt_session *session)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+
+	__atomic_fetch_add(&memory->heartbeat, 1, __ATOMIC_RELAXED);
+}
+
+static void *watch(void *data)
+{
+	struct gt_session *session = data;
+	struct epoll_event events[16];
+
+	for (;;) {
+		int count = epoll_wait(session->epoll, events, 16, HEARTBEAT_MS), i;
+
+		if (count < 0 && errno != EINTR)
+			return NULL;
+		for (i = 0; i < count; i++)
+			if (events[i].data.u32 == 1)
+				return NULL; /* the session ends */
+		beat(session);
+		if (count > 0)
+			gt_arena_ring(&session->arena);
+	}
+}
+
+static int start_watching(struct gt_session *session, struct gt_message *message)
+{
+	int error;
+
+	session->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (session->epoll < 0)
+		return gt_fail(message, GT_EIO, "cannot watch processes: %s", strerror(errno));
+	error = gt_own_thread_start(&session->watcher, watch, session);
+	if (error)
+		return gt_fail(message, GT_EIO, "cannot start a thread: %s", strerror(error));
+	session->watching = true;
+	return 0;
+}
+
+static void stop_watching(struct gt_session *session)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data = { .u32 = 1 } };
+	int pair[2];
+
+	if (session->watching && pipe2(pair, O_CLOEXEC) == 0) {
+		close(pair[1]); /* a pipe without writers is ready at once */
+		epoll_ctl(session->epoll, EPOLL_CTL_ADD, pair[0], &event);
+		pthread_join(session->watcher, NULL);
+		close(pair[0]);
+		session->watching = false;
+	}
+	if (session->epoll >= 0)
+		close(session->epoll);
+	session->epoll = -1;
+}
+
+static pid_t parent_of(void *data, pid_t pid)
+{
+	struct gt_session *session = data;
+	struct gt_tracee *tracee = gt_follow_find(session, pid);
+
+	return tracee ? tracee->parent : 0;
+}
+
+static void calibrate(struct gt_session *session)
+{
+	session->last = gt_clock_now();
+	gt_clock_calibrate(&session->live.target.clock, session->first, session->last);
+	/* Ever longer distances: 4 ms, 12, 36 … */
+	session->next_calibration_ns =
+		session->last.ns + 2 * (session->last.ns - session->first.ns) + 4000000;
+}
+
+static void publish(struct gt_session *session, const struct gt_session_options *options)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+
+	memory->tracing_on = !options->start_off;
+	memory->tracer = options->tracer;
+	memory->mode = options->mode;
+	memory->wait_ms = options->mode == GRAFTRACE_MODE_DRAIN ? options->wait_ms : 0;
+	memory->fork_policy = options->no_fork	    ? GRAFTRACE_FORK_CLEAN
+			      : options->watch_ends ? GRAFTRACE_FORK_KNOWN
+						    : GRAFTRACE_FORK_FOLLOW;
+	memory->graph_only =
+		options->tracer != GRAFTRACE_TRACER_FUNCTION && options->graph && options->graph[0];
+	memory->profile = options->profile;
+	memory->children_follow = 0; /* options/function-fork, as on Linux */
+	memory->max_depth = options->max_graph_depth;
+	memory->signals = options->stop_signals;
+}
+
+void gt_session_publish_threshold(struct gt_session *session)
+{
+	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, session->threshold_ns);
+
+	if (session->threshold_ns && !ticks)
+		ticks = 1;
+	__atomic_store_n(&session->arena.memory->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
+}
+
+void gt_session_calibrate(struct gt_session *session)
+{
+	calibrate(session);
+	gt_session_publish_threshold(session);
+}
+
+static int start_program(struct gt_session *session, char *const argv[], struct gt_message *message)
+{
+	struct gt_tracee *tracee = calloc(1, sizeof(*tracee));
+	int error, status;
+	pid_t pid;
+
+	if (!tracee)
+		return gt_fail(message, GT_ENOMEM, "no memory for a process");
+	error = gt_process_start(&tracee->process, argv, message);
+	if (error) {
+		free(tracee);
+		return error;
+	}
+	pid = session->pid = tracee->process.pid;
+	session->program_start = gt_process_start_time(pid);
+	gt_follow_note_reapers(session, pid);
+	calibrate(session); /* the exec took about a millisecond */
+	error = gt_session_note_credentials(session, &pid, 1, message);
+	gt_session_publish_threshold(session);
+	gt_session_watch(session, &pid, 1);
+	if (!error)
+		error = gt_tracee_begin(tracee, pid, &session->arena, &session->catalog,
+					&session->selection,
+					gt_clock_ticks(&session->live.target.clock, 1000000),
+					session->sink, message);
+	if (error) {
+		kill(pid, SIGKILL);
+		while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))
+			;
+		gt_tracee_fini(tracee);
+		free(tracee);
+		return error;
+	}
+	tracee->process.stopped = 0;
+	error = gt_follow_add(session, tracee);
+	gt_thread_detach(pid);
+	return error;
+}
+
+/* Of a limited address space (ulimit -v) a quarter is enough: ours, which the program that we start
+ * inherits, or that of who is attached to. */
+static uint64_t room_for_arena(const struct gt_session_options *options)
+{
+	rlim_t least = RLIM_INFINITY;
+	struct rlimit limit;
+	size_t i;
+
+	if (getrlimit(RLIMIT_AS, &limit) == 0)
+		least = limit.rlim_cur;
+	for (i = 0; i < options->pid_count; i++)
+		if (prlimit(options->pids[i], RLIMIT_AS, NULL, &limit) == 0 &&
+		    limit.rlim_cur < least)
+			least = limit.rlim_cur;
+	return least == RLIM_INFINITY ? UINT64_MAX : least / 4;
+}
+
+int gt_session_start(const struct gt_session_options *options, struct gt_session **out,
+		     struct gt_message *message)
+{
+	struct gt_session *session;
+	int error;
+
+	if (options->size < sizeof(*options) ||
+	    (!options->pid_count && (!options->argv || !options->argv[0])))
+		return gt_fail(message, GT_EINVAL, "no program to run");
+	session = calloc(1, sizeof(*session));
+	if (!session)
+		return gt_fail(message, GT_ENOMEM, "no memory for a session");
+	session->epoll = -1;
+	session->arena.fd = -1;
+	session->sink = options->sink;
+	session->no_fork = options->no_fork;
+	session->no_switches = options->no_switches;
+	session->threshold_ns = options->threshold_ns;
+	session->selection.libraries = options->libraries;
+	session->selection.unprepared = options->unprepared;
+	session->selection.libcalls = options->libcalls;
+	session->selection.breakpoints = options->breakpoints;
+	session->selection.uprobe_safe = options->uprobe_safe;
+	if (options->library_globs && options->library_globs[0]) {
+		session->selection.library_globs = gt_session_copy_list(options->library_globs);
+		if (!session->selection.library_globs) {
+			free(session);
+			return gt_fail(message, GT_ENOMEM, "no memory for a session");
+		}
+	}
+	pthread_mutex_init(&session->lock, NULL);
+	gt_off_cpu_init(&session->off_cpu);
+	gt_catalog_init(&session->catalog);
+	session->catalog.breakpoints = options->breakpoints;
+	session->catalog.no_demangle = options->no_demangle;
+	session->first = gt_clock_now();
+	error = gt_session_ask_first(session, options, message);
+	if (!error)
+		error = gt_session_set_notrace_words(session, options->graph_notrace, message);
+	gt_triggers_init(&session->triggers, &session->arena, &session->live.target.clock);
+	session->selection.triggers = &session->triggers;
+	for (size_t i = 0; !error && i < options->trigger_count; i++)
+		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
+	if (!error)
+		error = gt_arena_create_within(&session->arena, options->buffer_bytes,
+					       room_for_arena(options), message);
+	if (!error)
+		error = gt_drain_init(&session->drain, &session->arena, options->mode,
+				      options->mode == GRAFTRACE_MODE_DRAIN ? session->sink : NULL,
+				      message);
+	if (!error) {
+		session->drain.forgets =
+			options->forget_writers && options->mode == GRAFTRACE_MODE_DRAIN;
+		session->off_cpu.switches.in_order_only = session->drain.forgets;
+		gt_live_target_init(&session->live, &session->lock, &session->drain,
+				    &session->catalog);
+		session->live.parent = parent_of;
+		session->live.parent_data = session;
+		session->live.session = session;
+		session->live.off_cpu = &session->off_cpu;
+		session->live.target.tracer = options->tracer;
+		gt_profile_init(&session->profile, &session->arena, &session->drain,
+				&session->catalog);
+		error = gt_session_check_profile(session, options->profile, options->tracer,
+						 options->threshold_ns, message);
+	}
+	if (!error) {
+		publish(session, options);
+		error = start_watching(session, message);
+	}
+	if (!error)
+		error = options->pid_count
+				? gt_session_attach(session, options->pids, options->pid_count,
+						    options->children, message)
+				: start_program(session, options->argv, message);
+	if (error) {
+		session->reaped = true; /* nothing runs */
+		gt_session_destroy(session);
+		return error;
+	}
+	session->started = true;
+	*out = session;
+	return 0;
+}
+
+/* 1: something was done. */
+static int work(struct gt_session *session, bool *over)
+{
+	struct gt_instant now = gt_clock_now();
+	uint32_t passes = 0; /* a process that nobody knows of may fill the ring without end */
+	bool ended;
+	int done, drained, error;
+
+	*over = false;
+	if (now.ns >= session->next_calibration_ns && session->tracee_count)
+		calibrate(session);
+	done = gt_follow_work(session, now.ns);
+	if (done < 0)
+		return done;
+	gt_profile_collect(&session->profile);
+	/* Who was detached from goes on switching: no turn would be the last where each one's
+	 * switches cannot be written. */
+	ended = !session->tracee_count && session->reaped;
+	if (ended)
+		gt_off_cpu_stop(&session->off_cpu);
+	else
+		gt_off_cpu_collect(&session->off_cpu, false);
+	error = gt_off_cpu_give(&session->off_cpu, session->drain.sink, &session->switches_given);
+	do {
+		if (ended)
+			gt_follow_end_all(session);
+		drained = gt_drain_pass(&session->drain, now.ns);
+		if (drained < 0 || error)
+			return drained < 0 ? drained : error;
+		done += drained;
+		if (!ended)
+			return done > 0;
+	} while (drained > 0 && ++passes < LAST_PASSES); /* all have ended: to the last word */
+	if (!session->end_ns) {
+		calibrate(session);
+		session->end_ns = session->last.ns;
+	}
+	*over = true;
+	return 1;
+}
+
+int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message)
+{
+	uint64_t limit = timeout_ms < 0 ? IDLE_US : (uint64_t)timeout_ms * 1000, wait;
+	uint32_t seen = gt_arena_doorbell(&session->arena);
+	bool over;
+	int done;
+
+	pthread_mutex_lock(&session->lock);
+	done = work(session, &over);
+	pthread_mutex_unlock(&session->lock);
+	gt_session_run_handlers(session);
+	if (done >= 0 && !over && limit) {
+		wait = done ? BUSY_US : IDLE_US;
+		gt_arena_wait(&session->arena, seen, wait < limit ? wait : limit);
+		pthread_mutex_lock(&session->lock);
+		done = work(session, &over);
+		pthread_mutex_unlock(&session->lock);
+		gt_session_run_handlers(session);
+	}
+	if (done < 0)
+		return gt_fail(message, done,
+			       done == GT_ENOMEM ? "no memory to go on recording"
+						 : "the recording cannot be written");
+	return over ? 0 : 1;
+}
+
+struct gt_target *gt_session_target(struct gt_session *session)
+{
+	return &session->live.target;
+}
+
+int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct gt_message *message)
+{
+	enum graftrace_arena_mode mode = overwrite ? GRAFTRACE_MODE_OVERWRITE : GRAFTRACE_MODE_RING;
+	int error = 0;
+
+	pthread_mutex_lock(&session->lock);
+	if (session->drain.mode == GRAFTRACE_MODE_DRAIN) {
+		error = gt_fail(message, GT_EINVAL,
+				"records go to a file as they come: there is nothing to overwrite");
+	} else if (!session->transport) {
+		session->drain.mode = mode;
+		__atomic_store_n(&session->arena.memory->mode, mode, __ATOMIC_SEQ_CST);
+		/* Writers that stopped for lack of room may go on by overwriting. */
+		gt_follow_clear_full(session);
+	}
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+void gt_session_set_transport(struct gt_session *session)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+
+	pthread_mutex_lock(&session->lock);
+	session->transport = true;
+	session->drain.mode = GRAFTRACE_MODE_RING; /* what is there is taken out, not given up */
+	__atomic_store_n(&memory->wait_ms, TRANSPORT_WAIT_MS, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&memory->mode, GRAFTRACE_MODE_DRAIN, __ATOMIC_SEQ_CST);
+	gt_follow_write_stop(session, MODE_BYTE, 0);
+	gt_follow_clear_full(session);
+	pthread_mutex_unlock(&session->lock);
+}
+
+void gt_session_has_room(struct gt_session *session)
+{
+	pthread_mutex_lock(&session->lock);
+	gt_follow_clear_full(session);
+	pthread_mutex_unlock(&session->lock);
+}
+
+int gt_session_clear(struct gt_session *session)
+{
+	pthread_mutex_lock(&session->lock);
+	if (session->drain.mode != GRAFTRACE_MODE_DRAIN)
+		gt_drain_clear(&session->drain);
+	gt_follow_clear_full(session);
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+/* The file was listed for an earlier process: a child has the same numbers, another run the same
+ * names. */
+static bool listed_before(const struct gt_session *session, size_t tracee, size_t object)
+{
+	const struct gt_catalog_file *file = session->tracees[tracee]->objects[object]->file;
+	size_t i, k;
+
+	for (i = 0; i <= tracee; i++)
+		for (k = 0; k < (i < tracee ? session->tracees[i]->object_count : object); k++)
+			if (session->tracees[i]->objects[k]->file == file &&
+			    !session->tracees[i]->objects[k]->gone)
+				return true;
+	return false;
+}
+
+int gt_session_each_function(struct gt_session *session,
+			     int (*each)(void *data, uint32_t number,
+					 const struct gt_function *function, bool enabled),
+			     void *data)
+{
+	int result = 0;
+	uint32_t index;
+	size_t i, k;
+
+	pthread_mutex_lock(&session->lock);
+	for (i = 0; i < session->tracee_count; i++) {
+		struct gt_tracee *tracee = session->tracees[i];
+
+		for (k = 0; k < tracee->object_count; k++) {
+			struct gt_tracee_object *object = tracee->objects[k];
+
+			if (object->region < 0 || object->gone || listed_before(session, i, k))
+				continue;
+			for (index = 0; !result && index < object->file->function_count; index++) {
+				struct gt_function function;
+
+				if (!gt_tracee_can_trace(tracee, object, index,
+							 &session->selection))
+					continue;
+				gt_catalog_describe(object->file, index, object->bias, &function);
+				function.touched = object->file->touched[index];
+				result = each(data,
+					      tracee->agent.regions[object->region].first_number +
+						      object->slot + index,
+					      &function,
+					      object->states[index] == GT_FUNCTION_TRACED);
+			}
+		}
+	}
+	pthread_mutex_unlock(&session->lock);
+	return result;
+}
+
+int gt_session_exit_status(const struct gt_session *session)
+{
+	uint32_t i;
+
+	for (i = 0; session->attached && i < session->death_count; i++)
+		if (session->deaths[i].pid == session->pid)
+			return session->deaths[i].signal;
+	return session->status;
+}
+
+pid_t gt_session_pid(const struct gt_session *session)
+{
+	return session->pid;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Some are known only by what they wrote: they had ended before their letter was read. */
+static uint32_t count_processes(const struct gt_session *session)
+{
+	const struct gt_drain *drain = &session->drain;
+	uint32_t *pids = calloc(drain->writer_count + 1, sizeof(*pids)), i;
+	uint32_t count = drain->forgotten.processes;
+
+	for (i = 0; pids && i < drain->writer_count; i++)
+		pids[i] = drain->writers[i].writer.pid;
+	if (pids)
+		qsort(pids, drain->writer_count, sizeof(*pids), by_number);
+	for (i = 0; pids && i < drain->writer_count; i++)
+		count += pids[i] && (i == 0 || pids[i] != pids[i - 1]) &&
+			 !gt_drain_has_forgotten(drain, pids[i]);
+	free(pids);
+	return count > session->processes ? count : session->processes;
+}
+
+void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals)
+{
+	struct gt_drain *drain = &session->drain;
+	uint32_t i, cause;
+
+	pthread_mutex_lock(&session->lock);
+	gt_drain_find_writers(drain);
+	*totals = (struct gt_session_totals){
+		.words = drain->words,
+		.pool_is_held = drain->pool_is_held,
+		.calls = drain->calls,
+		.threads = drain->forgotten.count,
+		.processes = count_processes(session),
+		.stopped_ns = session->stopped_ns,
+		.left_ns = session->left_ns,
+		.no_breakpoints = session->no_breakpoints,
+		.entries_only = session->entries_only,
+		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
+	};
+	totals->corrupt = drain->corrupt;
+	totals->damaged = drain->forgotten.damaged;
+	totals->damaged_first = drain->forgotten.damaged_first;
+	totals->actions_left = session->actions_left;
+	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
+		uint64_t lost = session->arena.memory->lost[cause];
+
+		/* Any process can write it: more than one in a nanosecond was never lost. */
+		totals->lost[cause] = lost <= totals->ns ? lost : 0;
+		totals->lost[cause] += drain->forgotten.lost[cause];
+		totals->corrupt += lost > totals->ns;
+	}
+	for (i = 0; i < drain->writer_count; i++) {
+		struct gt_writer writer;
+
+		if (gt_drain_writer(drain, i, &writer))
+			continue;
+		totals->threads++;
+		if (drain->writers[i].damaged) {
+			if (!totals->damaged++)
+				totals->damaged_first = writer;
+			continue;
+		}
+		for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+			totals->lost[cause] += writer.lost[cause];
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+unsigned gt_session_buffer_use(const struct gt_session *session)
+{
+	uint32_t count = session->arena.sub_buffer_count;
+	uint32_t left = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
+
+	/* The count is the target's: it may say anything. */
+	return left >= count ? 0 : 100 - (unsigned)((uint64_t)left * 100 / count);
+}
+
+int gt_session_signal(struct gt_session *session, int signal)
+{
+	int result;
+
+	pthread_mutex_lock(&session->lock);
+	/* Not reaped yet: the number is still the program's. */
+	result = session->reaped || kill(session->pid, signal) != 0 ? GT_EGONE : 0;
+	pthread_mutex_unlock(&session->lock);
+	return result;
+}
+
+void gt_session_destroy(struct gt_session *session)
+{
+	if (!session)
+		return;
+	stop_watching(session);
+	while (session->tracee_count) {
+		struct gt_tracee *tracee = session->tracees[--session->tracee_count];
+
+		gt_tracee_fini(tracee);
+		free(tracee);
+	}
+	free(session->tracees);
+	gt_profile_fini(&session->profile);
+	gt_off_cpu_fini(&session->off_cpu);
+	gt_drain_fini(&session->drain);
+	gt_arena_destroy(&session->arena);
+	gt_catalog_fini(&session->catalog);
+	gt_triggers_fini(&session->triggers);
+	gt_session_ask_fini(session);
+	gt_session_free_notrace_words(session);
+	gt_credentials_free(&session->credentials);
+	gt_session_free_list(session->selection.library_globs);
+	pthread_mutex_destroy(&session->lock);
+	free(session);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions of processes that run: attaching to them, and taking the agent out again. Under the
+ * session's lock, or before anyone else knows the session.
+ */
+#define _GNU_SOURCE
+#include "attach/agent/detach.h"
+#include "attach/process/proc.h"
+#include "attach/process/refuse.h"
+#include "attach/session/session_private.h"
+#include "attach/process/tracer.h"
+
+#include <stdlib.h>
+
+#define DETACH_LIMIT_MS 5000
+/* For another graftrace that attaches or leaves. */
+#define LOCK_LIMIT_MS 10000
+/* The process may execute another program each time. */
+#define ATTEMPTS 12
+/* A process may fork while it is being detached from: it is looked for its children so often. */
+#define PASSES 5
+/* Looks for children that were there before us. */
+#define CHILDREN_PASSES 20
+
+static void say_left(struct gt_message *message, pid_t pid, enum gt_detach_left left)
+{
+	if (!message || message->text[0] || left == GT_DETACH_ALL_GONE)
+		return;
+	gt_fail(message, 0,
+		left == GT_DETACH_LEFT_PATCH
+			? "process %d keeps the recorder's memory: somebody has written over its "
+			  "patches. It is not recorded any more"
+			: "process %d keeps the recorder's memory: a thread stands in it. It is "
+			  "not "
+			  "recorded any more; attaching once more cleans up",
+		(int)pid);
+}
+
+static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
+{
+	enum gt_detach_left left = GT_DETACH_ALL_GONE;
+	struct gt_message why = { "" };
+	int lock = -1, error = 0;
+
+	if (!gt_process_ended(&tracee->process)) {
+		lock = gt_process_lock(tracee->process.pid, LOCK_LIMIT_MS);
+		error = gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, &why);
+		gt_process_unlock(lock);
+	}
+	if (error == GT_EGONE || gt_process_is_ending(&tracee->process))
+		return 0;
+	say_left(message, tracee->process.pid, left);
+	if (error && message && !message->text[0])
+		*message = why;
+	return error;
+}
+
+int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+	bool more = true;
+	int error = 0, pass;
+
+	/* Nobody waits for us from now on, and nothing new is recorded. */
+	__atomic_store_n(&session->detached, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&memory->tracing_on, 0, __ATOMIC_SEQ_CST);
+	gt_follow_write_stop(session, 1, 1);
+	__atomic_fetch_add(&memory->free_futex, 1, __ATOMIC_SEQ_CST);
+	gt_arena_wake(&memory->free_futex);
+	for (pass = 0; pass < PASSES && session->tracee_count && more; pass++) {
+		size_t i;
+
+		/* Those that have not told of themselves yet. The program itself is older. */
+		gt_follow_adopt_orphans(session, session->tracees[0]->process.pid);
+		more = false;
+		for (i = 0; i < session->tracee_count; i++) {
+			struct gt_tracee *tracee = session->tracees[i];
+			int result;
+
+			if (!tracee->has_agent)
+				continue;
+			more = true;
+			result = detach_from(tracee, message);
+			if (tracee->left_ns > session->left_ns)
+				session->left_ns = tracee->left_ns;
+			error = error ? error : result;
+			tracee->has_agent = false;
+		}
+	}
+	for (pass = 0; (size_t)pass < session->tracee_count; pass++) {
+		pid_t pid = session->tracees[pass]->process.pid;
+
+		gt_follow_end_writers(session, pid);
+		gt_follow_free_mail(session, pid);
+	}
+	while (session->tracee_count)
+		gt_follow_drop(session, session->tracee_count - 1);
+	return error;
+}
+
+/* Cleans up after a host that was killed; refuses while one lives. */
+static int clean_leftover(pid_t pid, struct gt_message *message)
+{
+	struct gt_process process;
+	enum gt_detach_left left;
+	struct gt_maps maps;
+	uint64_t image;
+	pid_t host;
+	int error = gt_process_open(&process, pid, message);
+
+	if (error)
+		return error;
+	error = gt_process_maps(pid, &maps, message);
+	if (error)
+		goto close;
+	image = gt_detach_find(&process, &maps);
+	gt_maps_free(&maps);
+	if (!image)
+		goto close;
+	host = gt_detach_host(&process, image);
+	if (host) {
+		error = gt_fail(message, GT_EBUSY,
+				"process %d is being recorded already, by graftrace (process %d): "
+				"end that first",
+				(int)pid, (int)host);
+		goto close;
+	}
+	error = gt_detach_process(&process, NULL, DETACH_LIMIT_MS, &left, message);
+	if (!error && left != GT_DETACH_ALL_GONE)
+		error = gt_fail(
+			message, GT_EBUSY,
+			"process %d has still parts of an earlier recording: a thread of it "
+			"stands in them, or somebody has written over them. Try again later",
+			(int)pid);
+close:
+	gt_process_close(&process);
+	return error;
+}
+
+struct attach_work {
+	struct gt_session *session;
+	pid_t pid;
+	struct gt_message *message;
+};
+
+static bool lives(pid_t pid)
+{
+	char text[1024];
+	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
+
+	return fields && *fields != 'Z' && *fields != 'X';
+}
+
+static int attach_locked(const struct attach_work *work)
+{
+	struct gt_session *session = work->session;
+	struct gt_message *message = work->message;
+	pid_t pid = work->pid;
+	struct gt_tracee *tracee;
+	enum gt_detach_left left;
+	int error, again;
+
+	if (gt_follow_find(session, pid))
+		return 0; /* named twice */
+	for (again = 0; again < ATTEMPTS; again++) {
+		error = gt_refuse_process(pid, message);
+		if (!error)
+			error = clean_leftover(pid, message);
+		if (error == GT_EGONE && lives(pid))
+			continue; /* what was to be cleaned went with its image */
+		if (error)
+			return error;
+		tracee = calloc(1, sizeof(*tracee));
+		if (!tracee)
+			return gt_fail(message, GT_ENOMEM, "no memory for a process");
+		tracee->process = (struct gt_process){ .memory = -1, .pidfd = -1 };
+		error = gt_tracee_attach(tracee, pid, &session->arena, &session->catalog,
+					 &session->selection,
+					 gt_clock_ticks(&session->live.target.clock, 1000000),
+					 session->sink, message);
+		if (!error) {
+			if (tracee->stopped_ns > session->stopped_ns)
+				session->stopped_ns = tracee->stopped_ns;
+			error = gt_follow_add(session, tracee);
+			if (error)
+				return gt_fail(message, error, "no memory for a process");
+			error = gt_session_stop_at_handlers(session, tracee, message);
+			return error == GT_EGONE ? 0 : error;
+		}
+		/* Whatever it was that could not be read, written or asked. */
+		if (tracee->process.pidfd >= 0 && gt_process_is_ending(&tracee->process))
+			error = GT_EGONE;
+		else if (gt_process_has_executed(&tracee->process))
+			error = GT_EAGAIN;
+		if (tracee->has_agent && error != GT_EAGAIN && error != GT_EGONE)
+			gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, NULL);
+		gt_tracee_fini(tracee);
+		free(tracee);
+		if (error == GT_EGONE)
+			gt_fail(message, error, "process %d has ended", (int)pid);
+		/* It has executed another program meanwhile: that one, then. */
+		if (error != GT_EAGAIN)
+			return error;
+	}
+	return gt_fail(
+		message, GT_EBUSY,
+		"process %d executes one program after the other: try again later, or start it "
+		"with graftrace record",
+		(int)pid);
+}
+
+static int attach_work(void *data)
+{
+	const struct attach_work *work = data;
+	const int lock = gt_process_lock(work->pid, LOCK_LIMIT_MS);
+	const int error = attach_locked(work);
+
+	gt_process_unlock(lock);
+	return error;
+}
+
+static int attach_process(struct gt_session *session, pid_t pid, struct gt_message *message)
+{
+	struct attach_work work = { session, pid, message };
+
+	return gt_tracer_run(attach_work, &work);
+}
+
+/* A child that was there before we came. What cannot be traced runs on, and so do the others. */
+static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
+{
+	struct gt_message message = { "" };
+	size_t before = session->tracee_count, i;
+	int error;
+
+	for (i = 0; i < session->left_count; i++)
+		if (session->left[i] == pid)
+			return 0;
+	/* Forked since its parent was attached to: it has the agent. */
+	if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 && session->tracee_count > before)
+		return 0;
+	if (gt_session_is_beyond(session, pid, &message)) {
+		error = GT_ENOTSUP;
+	} else {
+		gt_session_watch(session, &pid, 1);
+		error = attach_process(session, pid, &message);
+	}
+	if (error == GT_ENOMEM)
+		return error;
+	if (error && error != GT_EGONE)
+		gt_session_note_untraced(session, pid, message.text);
+	if (error && session->left_count < GT_CHILDREN_LEFT)
+		session->left[session->left_count++] = pid;
+	return 0;
+}
+
+/* Until a look finds no new one: they may fork meanwhile, and who forked before it was attached to
+ * has a child without the agent. */
+static int attach_children(struct gt_session *session)
+{
+	size_t before;
+	int error = 0, pass = 0;
+
+	do {
+		before = session->tracee_count;
+		error = gt_follow_each_stranger(session, attach_child);
+	} while (!error && session->tracee_count > before && ++pass < CHILDREN_PASSES);
+	return error;
+}
+
+int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count, bool children,
+		      struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	session->attached = session->reaped = true;
+	session->pid = pids[0];
+	session->program_start = ~0ull;
+	for (i = 0; i < count; i++) {
+		uint64_t start = gt_process_start_time(pids[i]);
+
+		if (start && start < session->program_start)
+			session->program_start = start;
+	}
+	gt_session_calibrate(session);
+	error = gt_session_note_credentials(session, pids, count, message);
+	if (error)
+		return error;
+	gt_session_watch(session, pids, count);
+	for (i = 0; !error && i < count; i++) {
+		gt_follow_note_reapers(session, pids[i]);
+		error = attach_process(session, pids[i], message);
+	}
+	if (!error && children && attach_children(session))
+		error = gt_fail(message, GT_ENOMEM, "no memory for the children");
+	if (error && session->tracee_count)
+		gt_follow_detach_all(session, NULL);
+	return error;
+}
+
+int gt_session_detach(struct gt_session *session, struct gt_message *message)
+{
+	int error;
+
+	if (message)
+		message->text[0] = 0;
+	pthread_mutex_lock(&session->lock);
+	error = gt_follow_detach_all(session, message);
+	session->reaped = true; /* whoever waits for the program: it is not we */
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}

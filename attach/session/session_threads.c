@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that are traced alone, or not: set_ftrace_pid and set_ftrace_notrace_pid of a session.
+ * The lists lie in the arena (graftrace/selected.h), where new threads read them, and add
+ * themselves if children follow.
+ */
+#include "attach/session/session.h"
+#include "attach/session/session_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <graftrace/selected.h>
+
+static uint32_t *slots_of(struct gt_session *session, enum gt_session_list which)
+{
+	struct graftrace_selected *selected = gt_arena_selected(&session->arena);
+
+	return which == GT_SESSION_ONLY ? selected->only : selected->except;
+}
+
+bool gt_session_leaves_out(struct gt_session *session, uint32_t tid)
+{
+	return graftrace_selected_leaves_out(session->arena.memory, tid);
+}
+
+int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
+			   const uint32_t *tids, uint32_t count, struct gt_message *message)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+	uint32_t *slots = slots_of(session, which), i, k;
+
+	if (count > GRAFTRACE_SELECTED_SLOTS)
+		return gt_fail(message, GT_ENOSPC, "more than %u threads",
+			       (unsigned)GRAFTRACE_SELECTED_SLOTS);
+	pthread_mutex_lock(&session->lock);
+	/* What stays keeps its slot, so that no thread misses itself meanwhile. */
+	for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
+		uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
+
+		for (k = 0; k < count && tids[k] != tid; k++)
+			;
+		if (tid && k == count)
+			__atomic_store_n(&slots[i], 0, __ATOMIC_SEQ_CST);
+	}
+	for (i = 0; i < count; i++)
+		graftrace_selected_add(slots, tids[i]);
+	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
+			 count == 0	   ? GRAFTRACE_LIST_NONE
+			 : session->others ? GRAFTRACE_LIST_KEPT
+					   : GRAFTRACE_LIST_STRICT,
+			 __ATOMIC_SEQ_CST);
+	gt_follow_write_host(session);
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+void gt_session_publish_threads(struct gt_session *session)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+	uint32_t use = session->others ? GRAFTRACE_LIST_KEPT : GRAFTRACE_LIST_STRICT;
+
+	if (memory->selected)
+		__atomic_store_n(&memory->selected, use, __ATOMIC_SEQ_CST);
+	if (memory->left_out)
+		__atomic_store_n(&memory->left_out, use, __ATOMIC_SEQ_CST);
+}
+
+bool gt_session_lists_threads(const struct gt_session *session)
+{
+	return session->arena.memory->selected || session->arena.memory->left_out;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+_Static_assert(GT_SESSION_THREADS == GRAFTRACE_SELECTED_SLOTS, "as many as there can be");
+
+uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
+			    uint32_t tids[GT_SESSION_THREADS])
+{
+	const uint32_t *slots = slots_of(session, which);
+	uint32_t count = 0, i;
+
+	for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
+		uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
+
+		if (tid)
+			tids[count++] = tid;
+	}
+	qsort(tids, count, sizeof(*tids), by_number);
+	return count;
+}
+
+int gt_session_thread(struct gt_session *session, enum gt_session_list which, uint32_t index,
+		      uint32_t *tid)
+{
+	uint32_t sorted[GT_SESSION_THREADS];
+
+	if (index >= gt_session_threads(session, which, sorted))
+		return GT_ENOENT;
+	*tid = sorted[index];
+	return 0;
+}
+
+void gt_session_set_follow(struct gt_session *session, bool follow)
+{
+	__atomic_store_n(&session->arena.memory->children_follow, follow, __ATOMIC_SEQ_CST);
+}
+
+/* As Linux does for lists that children follow: who has ended is in them no longer. */
+void gt_session_forget_thread(struct gt_session *session, uint32_t tid)
+{
+	struct graftrace_arena *memory = session->arena.memory;
+	uint32_t which, i;
+
+	if (!memory->children_follow || (!memory->selected && !memory->left_out))
+		return;
+	for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {
+		uint32_t *slots = slots_of(session, (enum gt_session_list)which);
+
+		for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++)
+			if (__atomic_load_n(&slots[i], __ATOMIC_RELAXED) == tid)
+				__atomic_store_n(&slots[i], 0, __ATOMIC_RELAXED);
+	}
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a session does not trace although it was meant: images that a traced process has executed
+ * and children that were there already. Each reason is noted once, for the first process that had
+ * it. Under the session's lock, but for gt_session_untraced().
+ */
+#include "attach/session/session.h"
+#include "attach/session/session_private.h"
+
+#include <string.h>
+
+void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why)
+{
+	struct gt_session_untraced *noted;
+	uint32_t i;
+
+	for (i = 0; i < session->untraced_count; i++)
+		if (strncmp(session->untraced[i].why, why, sizeof(noted->why) - 1) == 0)
+			return;
+	if (session->untraced_count == GT_SESSION_UNTRACED)
+		return;
+	noted = &session->untraced[session->untraced_count++];
+	noted->pid = pid;
+	strncpy(noted->why, why, sizeof(noted->why) - 1);
+	noted->why[sizeof(noted->why) - 1] = 0;
+}
+
+bool gt_session_untraced(struct gt_session *session, uint32_t index,
+			 struct gt_session_untraced *untraced)
+{
+	bool found;
+
+	pthread_mutex_lock(&session->lock);
+	found = index < session->untraced_count;
+	if (found)
+		*untraced = session->untraced[index];
+	pthread_mutex_unlock(&session->lock);
+	return found;
+}

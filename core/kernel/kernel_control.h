@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control files of the kernel that this runs in: the operations that the table asks for, on a
+ * ring in this memory (arena_target.h) and on what the kernel can change of its recorder. Beside
+ * the table's rows there are
+ *
+ *	trace.data          the ring as a recording file (doc/format.md), not consumed
+ *	trace_pipe.data     the same, consuming, for as long as somebody reads; who writes 0 to it
+ *	                    ends that reader's recording: it has all that was recorded before
+ *	options/trace-self  whether serving these files is traced too
+ *
+ * Every call may come from any thread; the kernel's lock keeps those apart that change something.
+ */
+#ifndef GT_CORE_KERNEL_KERNEL_CONTROL_H
+#define GT_CORE_KERNEL_KERNEL_CONTROL_H
+
+#include <graftrace/profile.h>
+#include "core/kernel/kernel_target.h"
+#include "core/control/control.h"
+#include "core/trace/memory.h"
+
+/* What becomes of a function's entry. */
+enum gt_arena_entry {
+	GT_ARENA_ENTRY_OFF = 0,
+	GT_ARENA_ENTRY_ON = 1,
+	GT_ARENA_ENTRY_ROOT = 2,    /* on, and enters the graph */
+	GT_ARENA_ENTRY_NOTRACE = 5, /* on, and what it calls is left out */
+	GT_ARENA_ENTRY_SILENT = 6,  /* on for the stack traces of others */
+	GT_ARENA_ENTRY_TRIGGER = 7, /* looks into the arena's table of triggers */
+};
+
+/*
+ * What the kernel supplies. Called with its lock held, but for lock itself, now_ns and what says
+ * so. The first six must be there; what of the rest is NULL, the files that would need it refuse in
+ * words (GT_ENOTSUP).
+ */
+struct gt_arena_machine {
+	void (*lock)(void *data); /* a mutex: patching may wait */
+	void (*unlock)(void *data);
+	void (*set_tracing_on)(void *data, bool on);
+	/* Makes each function's entry what a byte of `wanted` (enum gt_arena_entry, by number - 1)
+	 * says. */
+	void (*patch)(void *data, const uint8_t *wanted);
+	uint64_t (*now_ns)(void *data);
+	/* Numbers of threads, 0: behind the last; names by gt_arena_names.thread. Without the lock.
+	 */
+	uint32_t (*thread_number)(void *data, uint32_t index);
+	void (*set_tracer)(void *data, enum graftrace_tracer tracer);
+	void (*set_max_depth)(void *data, uint32_t depth);
+	void (*set_threshold)(void *data, uint64_t ticks);
+	void (*set_graph_only)(void *data, bool graph_only); /* set_graph_function */
+	void (*set_func_stack)(void *data, bool on);	     /* options/func_stack_trace */
+	/* Every CPU's open sub-buffer ends (gt_kernel_close), all of them at one moment; also
+	 * without the lock. NULL: what is being written can be looked at only, and not be taken
+	 * out. */
+	void (*close_all)(void *data);
+	/* The function profiler (core/record/kernel.h): both or none. */
+	void (*set_profile)(void *data, bool on);
+	void (*profile_table)(void *data, uint32_t cpu, struct graftrace_profile_entry **table,
+			      uint32_t pages);
+	/* trace_marker; without the lock. */
+	bool (*mark)(void *data, const char *bytes, size_t count, bool raw);
+	/* The commands snapshot and dump are done by a thread: from now on until nothing must be
+	 * done it calls gt_arena_control_act, without the lock, a few times a second. Said again at
+	 * each such command. gt_port_trigger tells of their moment (gt_arena_control_note). */
+	void (*watch)(void *data);
+	/* To the console, for dump; without the lock. */
+	void (*print)(void *data, const char *text, size_t bytes);
+	void *data;
+};
+
+/* No larger piece is ever asked for: what needs more at once refuses, or knows less. */
+#define GT_ARENA_PIECE_BYTES	   (2u << 20)
+#define GT_ARENA_MARKS		   4 /* lists of functions that can be set */
+#define GT_ARENA_COMMANDS	   32
+#define GT_ARENA_COMMAND_FUNCTIONS 256 /* a command is of */
+#define GT_ARENA_GLOB_BYTES	   96
+
+/* Who takes the ring out as a recording. */
+enum gt_arena_drain {
+	GT_ARENA_DRAIN_NOBODY,
+	GT_ARENA_DRAIN_RUNS,
+	GT_ARENA_DRAIN_ENDS, /* it gives what there is, and ends */
+};
+
+struct gt_arena_snapshot;
+
+/* `function:command:count`; glob "": none. */
+struct gt_arena_command {
+	char glob[GT_ARENA_GLOB_BYTES];
+	enum gt_control_action action;
+	uint64_t count;
+};
+
+struct gt_arena_control {
+	struct gt_control_target control;
+	struct gt_arena_ring *ring;
+	const struct gt_arena_machine *machine;
+	struct gt_memory given;	 /* the kernel's … */
+	struct gt_memory memory; /* … in pieces of at most GT_ARENA_PIECE_BYTES */
+	const char *title;	 /* of recordings */
+	uint32_t function_count;
+	uint8_t *marks;	 /* of each function: a bit for each list it is in */
+	uint8_t *wanted; /* for patching */
+	bool set[GT_ARENA_MARKS];
+	bool trace_self;
+	uint64_t options;
+	uint64_t threshold_ns;
+	uint64_t cmdlines;
+	uint32_t clock_id;
+	uint64_t cpumask[4];
+	uint32_t paused; /* readers for whom tracing pauses */
+	uint32_t drain;	 /* enum gt_arena_drain */
+	struct gt_arena_command commands[GT_ARENA_COMMANDS];
+	uint32_t noted; /* actions of commands that wait to be done, a bit each */
+	struct graftrace_profile_entry **profile[GT_ARENA_WRITERS]; /* a table a CPU; NULL: none */
+	struct gt_arena_snapshot *snapshot;
+	enum gt_control_snapshot_state snapshot_state;
+	struct gt_arena_target view;
+	struct gt_control_log log;
+	struct gt_control_group group;
+};
+
+/* All functions are wanted; nothing is patched before somebody says so, or gt_arena_control_patch.
+ * Takes two bytes a function. GT_ENOMEM; GT_EINVAL: the machine lacks what must be there. */
+int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring *ring,
+			  const struct gt_arena_machine *machine, const struct gt_memory *memory,
+			  uint32_t function_count, const char *title);
+
+/* Patches by the lists and the tracer, as they are. */
+void gt_arena_control_patch(struct gt_arena_control *control);
+
+/* A command (enum graftrace_trigger_action) wants to be done: from any state, also in the recorder
+ * (gt_port_trigger). */
+void gt_arena_control_note(struct gt_arena_control *control, uint32_t action);
+/* Does what was noted. */
+void gt_arena_control_act(struct gt_arena_control *control);
+/* With the lock: is there anything that may come to be done? */
+bool gt_arena_control_must_act(const struct gt_arena_control *control);
+
+/* Rows beside the table's, in arena_file.c. */
+extern const struct gt_control_group gt_arena_files __attribute__((visibility("hidden")));
+
+#endif

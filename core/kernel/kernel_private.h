@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of a kernel's control operations (arena_*.c) share. */
+#ifndef GT_CORE_KERNEL_KERNEL_PRIVATE_H
+#define GT_CORE_KERNEL_KERNEL_PRIVATE_H
+
+#include "core/kernel/kernel_control.h"
+#include "core/control/control_row.h"
+#include "core/text/text.h"
+
+static inline struct gt_arena_control *gt_arena_self(struct gt_control_target *target)
+{
+	return target->data;
+}
+
+static inline void gt_arena_lock(struct gt_arena_control *control)
+{
+	control->machine->lock(control->machine->data);
+}
+
+static inline void gt_arena_unlock(struct gt_arena_control *control)
+{
+	control->machine->unlock(control->machine->data);
+}
+
+static inline int gt_arena_no_memory(struct gt_message *message)
+{
+	return REFUSE(message, GT_ENOMEM, "no memory");
+}
+
+/* A reader of the trace as text. */
+struct gt_arena_reader {
+	bool consumes;
+	bool pauses; /* options/pause-on-trace */
+	struct gt_arena_target target;
+	struct gt_arena_snapshot *snapshot; /* that it reads, or NULL: the ring */
+	struct gt_filter filter;
+	struct gt_text text;
+};
+
+/* Opens the ring, or the snapshot, as text. GT_EBUSY: consumes, and somebody else does. */
+int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_control_scope *scope,
+			 bool consume, struct gt_arena_snapshot *snapshot, void **reader,
+			 struct gt_message *message);
+void gt_arena_reader_close(struct gt_arena_control *control, struct gt_arena_reader *reader);
+
+/* ---- operations ---- */
+
+int gt_arena_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
+		   struct gt_control_stats *stats, struct gt_message *message);
+
+int gt_arena_command_set(struct gt_control_target *target, const struct gt_control_command *command,
+			 struct gt_message *message);
+int gt_arena_command_remove(struct gt_control_target *target,
+			    const struct gt_control_command *command, struct gt_message *message);
+int gt_arena_command_read(struct gt_control_target *target, uint64_t index,
+			  struct gt_control_command *command);
+/* What of the entries in control->wanted has commands looks at the table of triggers. */
+void gt_arena_command_patch(struct gt_arena_control *control);
+
+int gt_arena_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
+		    uint32_t *tid);
+int gt_arena_threads_set(struct gt_control_target *target, enum gt_control_threads which,
+			 const uint32_t *tids, uint32_t count, struct gt_message *message);
+int gt_arena_known_thread(struct gt_control_target *target, uint32_t index, uint32_t *tid,
+			  char comm[16]);
+
+int gt_arena_set_profile(struct gt_arena_control *control, bool on, struct gt_message *message);
+int gt_arena_profile_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+			  void **table, struct gt_message *message);
+int gt_arena_profile_read(struct gt_control_target *target, void *table, uint64_t index,
+			  struct gt_control_profile_row *row);
+void gt_arena_profile_close(struct gt_control_target *target, void *table);
+
+int gt_arena_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
+		      const struct gt_control_scope *scope, struct gt_message *message);
+int gt_arena_snapshot_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+			   void **text, struct gt_message *message);
+struct gt_target *gt_arena_snapshot_target(struct gt_arena_snapshot *snapshot);
+/* What was out of the ring when it was taken. */
+const struct gt_merge_given *gt_arena_snapshot_given(const struct gt_arena_snapshot *snapshot);
+void gt_arena_snapshot_put(struct gt_arena_control *control, struct gt_arena_snapshot *snapshot);
+
+#endif

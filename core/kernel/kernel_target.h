@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A kernel's own ring as a target: what reads the arena inside the kernel that writes it, while it
+ * writes. Several readers may look at once, each with a struct gt_arena_target of its own (they
+ * share struct gt_arena_ring, whose lock the kernel supplies); at most one of them should consume.
+ *
+ * A sub-buffer is copied and looked at again afterwards: one that was reused meanwhile is gone, and
+ * never shown torn. Nothing here stops the writers, or is stopped by them.
+ */
+#ifndef GT_CORE_KERNEL_KERNEL_TARGET_H
+#define GT_CORE_KERNEL_KERNEL_TARGET_H
+
+#include <graftrace/arena.h>
+#include "core/trace/merge.h"
+#include "core/trace/target.h"
+
+#define GT_ARENA_WRITERS 64
+
+/* What a kernel knows of itself. */
+struct gt_arena_names {
+	/* As in struct gt_target_ops; number from 1. */
+	int (*function)(void *data, uint32_t number, struct gt_function *function);
+	int (*function_at)(void *data, uint64_t address, struct gt_function *function);
+	int (*thread)(void *data, uint32_t tid, char comm[16]);
+	void *data;
+};
+
+struct gt_arena_ring {
+	struct graftrace_arena *arena;
+	const struct gt_arena_names *names;
+	struct gt_clock clock;
+	uint32_t consuming; /* 1: somebody reads and consumes */
+	/* By writer: what the reader who consumes was given, and what `clear` took. The lock of who
+	 * consumes or clears guards them. */
+	struct gt_merge_given given[GT_ARENA_WRITERS];
+	uint64_t first[GT_ARENA_WRITERS]; /* sequences below are consumed */
+	/* For `stats`, by writer: records that readers took out with sub-buffers that are gone; how
+	 * far the last `clear` went, and the losses up to then. */
+	uint64_t read[GT_ARENA_WRITERS];
+	struct gt_merge_given cleared[GT_ARENA_WRITERS];
+	uint64_t lost_full[GT_ARENA_WRITERS], lost_overrun[GT_ARENA_WRITERS];
+};
+
+struct gt_arena_target {
+	struct gt_target target;
+	struct gt_arena_ring *ring;
+	uint32_t found[GT_ARENA_WRITERS]; /* where a writer's last sub-buffer was: the next is near
+					   */
+};
+
+void gt_arena_target_init(struct gt_arena_target *target, struct gt_arena_ring *ring);
+
+/* Gives every closed sub-buffer back, and notes how far the open ones are written: readers that
+ * begin now leave that out. One caller at a time, and nobody who consumes beside it. */
+void gt_arena_ring_clear(struct gt_arena_ring *ring);
+
+/* All of a writer before the sub-buffer `sequence`, and of that one the first `words`, is out of
+ * the ring: kept elsewhere. Under the same condition. */
+void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t writer, uint64_t sequence,
+			uint64_t words);
+
+/* Words of a sub-buffer up to the first that is reserved and not stored yet, or not used. */
+uint32_t gt_arena_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t words);
+
+/* Records of a sub-buffer between two of its words. */
+uint64_t gt_arena_count(const struct graftrace_sub_buffer *sub, uint64_t from, uint64_t to);
+
+/* Entries that a CPU did not record for lack of room. */
+uint64_t gt_arena_lost_full(const struct graftrace_stream *stream);
+
+/* Bytes of the ring in use. */
+uint64_t gt_arena_ring_used(const struct gt_arena_ring *ring);
+
+#endif

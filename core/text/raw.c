@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* From records to pages: see raw.h. */
+#include "core/text/raw.h"
+
+#define CPU_UNKNOWN    UINT32_MAX
+#define PRINT_TEXT_MAX 1024u /* Linux's trace_marker takes no more at a time either */
+
+int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_memory *memory,
+		const struct gt_raw_options *options)
+{
+	gt_view_memset(&raw->filter, 0, sizeof(raw->filter));
+	raw->filter.masks = options->masks;
+	int error = gt_merge_init(&raw->merge, target, memory, options->mode, &raw->filter);
+
+	if (error == GT_OK && options->switches)
+		error = gt_merge_add_switches(&raw->merge, options->switch_windows,
+					      options->switch_window_count);
+	if (error != GT_OK) {
+		gt_merge_fini(&raw->merge);
+		return error;
+	}
+	raw->target = target;
+	raw->cpu = options->cpu;
+	raw->ticks = options->ticks;
+	raw->is_first = options->cpu == 0;
+	raw->giving = false;
+	raw->held = false;
+	raw->missed = 0;
+	raw->skipped = 0;
+	raw->given = 0;
+	gt_raw_page_begin(&raw->page);
+	gt_view_memset(raw->functions, 0, sizeof(raw->functions));
+	return GT_OK;
+}
+
+void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_window *windows,
+			 uint32_t count)
+{
+	static const struct gt_merge_window never = { 0, 0 };
+
+	if (on)
+		gt_merge_add_switches(&raw->merge, windows, count);
+	else if (raw->merge.switches || raw->merge.wants_switches)
+		gt_merge_add_switches(&raw->merge, &never, 1);
+}
+
+void gt_raw_set_masks(struct gt_raw *raw, const struct gt_filter_masks *masks)
+{
+	raw->filter.masks = *masks;
+	gt_merge_set_filter(&raw->merge, &raw->filter);
+}
+
+void gt_raw_fini(struct gt_raw *raw)
+{
+	gt_merge_fini(&raw->merge);
+}
+
+static uint64_t time_of(const struct gt_raw *raw, uint64_t clock)
+{
+	return raw->ticks ? clock : gt_clock_ns(&raw->target->clock, clock);
+}
+
+/* A function without an address (of a text trace) is known by its number. */
+static uint64_t address_of(struct gt_raw *raw, uint32_t number)
+{
+	uint32_t place = number % GT_RAW_FUNCTIONS;
+	struct gt_function function;
+
+	if (raw->functions[place].number == number)
+		return raw->functions[place].address;
+	if (raw->target->ops->function(raw->target, number, &function) != GT_OK)
+		return number;
+	raw->functions[place].number = number;
+	raw->functions[place].address = function.address != 0 ? function.address : number;
+	return raw->functions[place].address;
+}
+
+static void *make_event(struct gt_raw *raw, const struct gt_source *source, enum gt_raw_type type,
+			uint32_t bytes)
+{
+	struct gt_raw_common common = { .type = (uint16_t)type, .pid = (int32_t)source->tid };
+
+	raw->event_bytes = bytes;
+	raw->event_time = time_of(raw, source->record.clock);
+	gt_view_memset(raw->event, 0, bytes);
+	gt_view_memcpy(raw->event, &common, sizeof(common));
+	return raw->event;
+}
+
+static void make_entry(struct gt_raw *raw, const struct gt_source *source)
+{
+	struct gt_raw_graph_entry *event =
+		make_event(raw, source, GT_RAW_GRAPH_ENTRY, sizeof(*event));
+
+	event->func = address_of(raw, source->record.function);
+	event->depth = (int32_t)source->record.depth;
+}
+
+static void make_exit(struct gt_raw *raw, const struct gt_source *source)
+{
+	struct gt_raw_graph_exit *event =
+		make_event(raw, source, GT_RAW_GRAPH_EXIT, sizeof(*event));
+
+	event->func = address_of(raw, source->record.function);
+	event->depth = (int32_t)source->record.depth;
+	event->calltime = time_of(raw, source->record.start);
+	event->rettime = raw->event_time;
+}
+
+static void make_function(struct gt_raw *raw, const struct gt_source *source)
+{
+	struct gt_raw_function *event = make_event(raw, source, GT_RAW_FUNCTION, sizeof(*event));
+
+	event->ip = address_of(raw, source->record.function);
+	event->parent_ip = source->record.value;
+}
+
+static void make_print(struct gt_raw *raw, const struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+	uint32_t length = record->text_bytes < PRINT_TEXT_MAX ? record->text_bytes : PRINT_TEXT_MAX;
+	struct gt_raw_print *event;
+
+	while (length > 0 && (record->text[length - 1] == '\n' || record->text[length - 1] == '\0'))
+		length--;
+	event = make_event(raw, source, GT_RAW_PRINT, (uint32_t)sizeof(*event) + length + 2);
+	event->ip = GT_RAW_MARK_ADDRESS;
+	gt_view_memcpy(event + 1, record->text, length);
+	raw->event[sizeof(*event) + length] = '\n';
+}
+
+static void make_switch(struct gt_raw *raw, const struct gt_source *source)
+{
+	struct gt_raw_switch *event = make_event(raw, source, GT_RAW_SWITCH, sizeof(*event));
+
+	event->prev_pid = (uint32_t)source->record.start;
+	event->next_pid = (uint32_t)source->record.value;
+	event->prev_state = (uint8_t)source->record.children;
+	event->next_cpu = source->record.cpu;
+}
+
+/* What is not known is as in the text (text.h). */
+static void make_sched_switch(struct gt_raw *raw, const struct gt_source *source)
+{
+	struct gt_raw_sched_switch *event =
+		make_event(raw, source, GT_RAW_SCHED_SWITCH, sizeof(*event));
+	bool leaves = source->record.start != 0;
+
+	if (!leaves)
+		event->common.pid = 0;
+	gt_view_memcpy(event->prev_comm, "<...>", 6);
+	gt_view_memcpy(event->next_comm, "<...>", 6);
+	gt_view_memcpy(leaves ? event->prev_comm : event->next_comm, source->comm, 16);
+	event->prev_pid = (int32_t)source->record.start;
+	event->next_pid = (int32_t)source->record.value;
+	event->prev_prio = event->next_prio = 120;
+	event->prev_state = (int64_t)source->record.children;
+}
+
+static void note_missed(struct gt_raw *raw, uint64_t count)
+{
+	uint64_t *missed = raw->page.used != 0 ? &raw->skipped : &raw->missed;
+
+	if (count == 0 || *missed == GT_RAW_MISSED_UNKNOWN ||
+	    count >= GT_RAW_MISSED_UNKNOWN - *missed)
+		*missed = GT_RAW_MISSED_UNKNOWN;
+	else
+		*missed += count;
+}
+
+/* true: raw->event is one. */
+static bool make(struct gt_raw *raw, const struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+
+	if (record->cpu != raw->cpu && !(raw->is_first && record->cpu == CPU_UNKNOWN))
+		return false;
+	switch (record->kind) {
+	case GT_RECORD_ENTRY:
+	case GT_RECORD_ENTRY_ONLY:
+		make_entry(raw, source);
+		return true;
+	case GT_RECORD_RETURN:
+		make_exit(raw, source);
+		return true;
+	case GT_RECORD_UNWOUND:
+		if (record->function == 0)
+			return false;
+		make_exit(raw, source);
+		return true;
+	case GT_RECORD_FUNCTION:
+		make_function(raw, source);
+		return true;
+	case GT_RECORD_MARKER:
+		make_print(raw, source);
+		return true;
+	case GT_RECORD_SWITCH:
+		if (source == raw->merge.switches)
+			make_sched_switch(raw, source);
+		else
+			make_switch(raw, source);
+		return true;
+	case GT_RECORD_LOST:
+		note_missed(raw, record->value);
+		return false;
+	case GT_RECORD_GAP:
+		note_missed(raw, record->start);
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* Fills the page. 1: it is to be given; else 0 or GT_EAGAIN: it is empty. */
+static int fill(struct gt_raw *raw)
+{
+	struct gt_source *source;
+	int state;
+
+	gt_merge_poll(&raw->merge);
+	for (;;) {
+		if (raw->held) {
+			if (raw->skipped != 0 && raw->page.used != 0)
+				return 1;
+			if (!gt_raw_page_add(&raw->page, raw->event_time, raw->event,
+					     raw->event_bytes))
+				return 1;
+			raw->held = false;
+		}
+		state = gt_merge_next(&raw->merge, &source);
+		if (state != 1)
+			return raw->page.used != 0 ? 1 : state;
+		raw->held = make(raw, source);
+	}
+}
+
+static void begin_page(struct gt_raw *raw)
+{
+	gt_raw_page_begin(&raw->page);
+	raw->giving = false;
+	raw->missed = raw->skipped;
+	raw->skipped = 0;
+}
+
+int64_t gt_raw_read(struct gt_raw *raw, void *buffer, size_t bytes)
+{
+	if (!raw->giving) {
+		int state = fill(raw);
+
+		if (state != 1)
+			return state;
+		gt_raw_page_finish(&raw->page, raw->missed);
+		raw->giving = true;
+		raw->given = 0;
+	}
+	if (bytes > GT_RAW_PAGE_BYTES - raw->given)
+		bytes = GT_RAW_PAGE_BYTES - raw->given;
+	gt_view_memcpy(buffer, raw->page.bytes + raw->given, bytes);
+	raw->given += (uint32_t)bytes;
+	if (raw->given == GT_RAW_PAGE_BYTES)
+		begin_page(raw);
+	return (int64_t)bytes;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ftrace's text, a step at a time: the header, or one record with what goes before it. A step is
+ * written straight into the caller's buffer while that has room for any step, else into the carry.
+ * Nothing here waits, allocates (but through the merge) or formats with more than digits.
+ */
+#include "core/text/text_parts.h"
+
+/* ---- names and CPUs ---- */
+
+void gt_text_set_name(struct gt_text_name *entry, const char *name)
+{
+	size_t length = gt_text_length(name, GT_TEXT_NAME_MAX);
+	entry->name = name;
+	entry->length = (uint32_t)length;
+	entry->clean = true;
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+			entry->clean = false;
+}
+
+void gt_text_look_up(struct gt_text *text, struct gt_text_name *entry, uint32_t number)
+{
+	struct gt_function function = { .name = NULL };
+	entry->key = number;
+	entry->address = 0;
+	entry->size = 0;
+	if (text->target->ops->function(text->target, number, &function) == GT_OK &&
+	    function.name) {
+		gt_text_set_name(entry, function.name);
+		entry->address = function.address;
+		entry->size = function.size;
+	} else {
+		entry->name = NULL;
+		entry->length = 0;
+		entry->clean = false;
+	}
+}
+
+char *gt_text_put_odd_name(const struct gt_text_name *entry, char *at)
+{
+	if (entry->name)
+		return gt_put_clean(at, entry->name, entry->length);
+	at = GT_PUT_LITERAL(at, "function#");
+	return gt_put_number(at, entry->key);
+}
+
+/* A marker may have several lines, as in Linux; what else could steer a terminal becomes '?'. */
+static char *put_lines(char *at, const char *from, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (from[i] == '\n' || from[i] == '\t')
+			*at++ = from[i];
+		else
+			at = gt_put_clean(at, from + i, 1);
+	}
+	return at;
+}
+
+char *gt_text_put_marker(const struct gt_record *record, char *at)
+{
+	uint32_t identifier = 0;
+	uint32_t bytes = record->text_bytes;
+
+	if (!(record->flags & GT_RECORD_RAW))
+		return put_lines(at, record->text, marker_length(record));
+	if (bytes > GT_TEXT_NAME_MAX / 3)
+		bytes = GT_TEXT_NAME_MAX / 3;
+	if (bytes >= sizeof(identifier))
+		__builtin_memcpy(&identifier, record->text, sizeof(identifier));
+	at = GT_PUT_LITERAL(at, "# ");
+	at = gt_put_hex(at, identifier, 1);
+	at = GT_PUT_LITERAL(at, " buf:");
+	for (uint32_t i = sizeof(identifier); i < bytes; i++) {
+		*at++ = ' ';
+		at = gt_put_hex(at, (unsigned char)record->text[i], 2);
+	}
+	return at;
+}
+
+static char *put_task(struct gt_text *text, const struct gt_source *source, uint64_t tid,
+		      const char *which, char *at)
+{
+	char comm[16] = "<...>";
+	if (source->decode.kernel) {
+		if (text->target->ops->thread)
+			text->target->ops->thread(text->target, (uint32_t)tid, comm);
+	} else if (tid) {
+		__builtin_memcpy(comm, source->comm, sizeof(comm));
+	}
+	at = gt_put_bytes(at, which, 4);
+	at = GT_PUT_LITERAL(at, "_comm=");
+	at = gt_put_clean(at, comm, gt_text_length(comm, sizeof(comm)));
+	*at++ = ' ';
+	at = gt_put_bytes(at, which, 4);
+	at = GT_PUT_LITERAL(at, "_pid=");
+	at = gt_put_number(at, tid);
+	*at++ = ' ';
+	at = gt_put_bytes(at, which, 4);
+	return GT_PUT_LITERAL(at, "_prio=120");
+}
+
+/* Of Linux's states, but for those that nothing here has. */
+static char *put_state(uint64_t state, char *at)
+{
+	static const char letters[] = "SDTtXZPI";
+	bool any = false;
+	for (unsigned bit = 0; bit < sizeof(letters) - 1; bit++)
+		if (state >> bit & 1) {
+			if (any)
+				*at++ = '|';
+			*at++ = letters[bit];
+			any = true;
+		}
+	if (!any)
+		*at++ = 'R';
+	if (state & GT_STATE_PREEMPTED)
+		*at++ = '+';
+	return at;
+}
+
+char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	at = GT_PUT_LITERAL(at, "sched_switch: ");
+	at = put_task(text, source, record->start, "prev", at);
+	at = GT_PUT_LITERAL(at, " prev_state=");
+	at = put_state(record->children, at);
+	at = GT_PUT_LITERAL(at, " ==> ");
+	return put_task(text, source, record->value, "next", at);
+}
+
+/* The calls that were open in a thread before its next record. None in a trace without calls. */
+static uint32_t open_calls(struct gt_source *writer, uint32_t *functions)
+{
+	const struct gt_record *next = writer->state == GT_SOURCE_READY ? &writer->record : NULL;
+	struct gt_decode *decode = &writer->decode;
+	uint32_t depth = decode->depth, count = 0;
+
+	if (next && next->kind == GT_RECORD_ENTRY)
+		depth = next->depth;
+	if (next && (next->kind == GT_RECORD_RETURN || next->kind == GT_RECORD_UNWOUND)) {
+		depth = next->depth;
+		if (next->function)
+			functions[count++] = next->function;
+	}
+	while (depth > decode->low && count < GT_TEXT_STACK_MAX) {
+		const struct gt_decode_frame *frame = gt_decode_frame(decode, --depth);
+		if (frame && frame->function)
+			functions[count++] = frame->function;
+	}
+	return count;
+}
+
+uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
+			  uint32_t *functions)
+{
+	if (!has(text, GT_OPTION_STACKTRACE) || !leaving->record.start)
+		return 0;
+	for (uint32_t i = text->merge.source_count; i-- > 0;) {
+		struct gt_source *writer = text->merge.sources[i];
+		if (writer && writer->buffer && !writer->decode.kernel &&
+		    writer->tid == leaving->tid)
+			return open_calls(writer, functions);
+	}
+	return 0;
+}
+
+/* The CPU's place is new, or another CPU's that has the same place. */
+void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t number)
+{
+	char *at = cpu->prefix;
+	__builtin_memset(cpu, 0, sizeof(*cpu));
+	cpu->cpu = number;
+	*at++ = ' ';
+	at = gt_put_right(at, number, text->cpu_digits);
+	*at++ = ')';
+	*at++ = ' ';
+	cpu->prefix_length = (uint8_t)(at - cpu->prefix);
+}
+
+/* ---- the cursor ---- */
+
+static char *put_header(struct gt_text *text, char *at)
+{
+	static const char *const names[] = { "nop", "function", "function_graph" };
+	unsigned tracer = text->target->tracer;
+	const char *name = tracer < 3 ? names[tracer] : "?";
+	at = GT_PUT_LITERAL(at, "# tracer: ");
+	at = gt_put_bytes(at, name, gt_text_length(name, 32));
+	at = GT_PUT_LITERAL(at, "\n#\n");
+	if (!has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	if (has(text, GT_OPTION_LATENCY_FORMAT)) {
+		char *end = gt_text_put_latency_header(text, at);
+
+		if (end == at)
+			return at; /* nothing is printed of an empty trace */
+		at = end;
+	}
+	return tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH ? gt_text_put_graph_header(text, at)
+							 : gt_text_put_function_header(text, at);
+}
+
+static char *put_lost(struct gt_text *text, const struct gt_source *source, uint64_t count,
+		      char *at)
+{
+	at = GT_PUT_LITERAL(at, "CPU:");
+	at = gt_put_number(at, cpu_of(text, source->record.cpu)->cpu);
+	if (!count)
+		return GT_PUT_LITERAL(at, " [LOST EVENTS]\n");
+	at = GT_PUT_LITERAL(at, " [LOST ");
+	at = gt_put_number(at, count);
+	return GT_PUT_LITERAL(at, " EVENTS]\n");
+}
+
+static char *put_record(struct gt_text *text, struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	switch (record->kind) {
+	case GT_RECORD_LOST:
+		return put_lost(text, source, record->value, at);
+	case GT_RECORD_GAP:
+		return put_lost(text, source, record->start, at);
+	case GT_RECORD_FUNCTION:
+		return gt_text_put_function(text, source, at);
+	case GT_RECORD_STACK:
+		return gt_text_put_function(text, source, at);
+	case GT_RECORD_MARKER:
+		/* as the tracer's lines, in whichever sub-buffer a kernel's mark found room */
+		if (text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH ||
+		    source->decode.tracer == GRAFTRACE_TRACER_FUNCTION)
+			return gt_text_put_function(text, source, at);
+		return gt_text_put_graph(text, source, at);
+	case GT_RECORD_SWITCH:
+		if (source == text->merge.switches &&
+		    text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH)
+			return gt_text_put_function(text, source, at);
+		return gt_text_put_graph(text, source, at);
+	default:
+		/* Among the function tracer's records no other has a line of its own. */
+		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
+			       ? at
+			       : gt_text_put_graph(text, source, at);
+	}
+}
+
+/* One step. The bytes written, 0: the end, GT_EAGAIN. */
+static int64_t step(struct gt_text *text, char *buffer)
+{
+	if (!text->begun) {
+		text->begun = true;
+		if (text->options.header)
+			return put_header(text, buffer) - buffer;
+	}
+	for (;;) {
+		struct gt_source *source = text->again;
+		int found = source ? 1 : gt_merge_next(&text->merge, &source);
+		if (found <= 0)
+			return found;
+		text->again = NULL;
+		text->late_at = 0;
+		text->counter++;
+		char *at = put_record(text, source, buffer);
+		if (at == buffer)
+			continue;
+		text->any = true;
+		if (!text->late_at)
+			return at - buffer;
+		if (!text->again && gt_merge_next(&text->merge, &source) > 0)
+			text->again = source;
+		return (int64_t)gt_text_finish_line(text, buffer, (size_t)(at - buffer),
+						    text->again ? text->again->record.clock
+								: text->late_clock);
+	}
+}
+
+/* What of the carry the buffer has room for. */
+static size_t give_carry(struct gt_text *text, char *buffer, size_t bytes)
+{
+	size_t count = text->held - text->given;
+	if (count > bytes)
+		count = bytes;
+	__builtin_memcpy(buffer, text->carry + text->given, count);
+	text->given += (uint32_t)count;
+	return count;
+}
+
+int64_t gt_text_read(struct gt_text *text, char *buffer, size_t bytes)
+{
+	size_t done = give_carry(text, buffer, bytes);
+	int64_t wrote;
+
+	if (done == bytes)
+		return (int64_t)done;
+	gt_merge_poll(&text->merge);
+	while (bytes - done >= GT_TEXT_STEP_MAX) {
+		wrote = step(text, buffer + done);
+		if (wrote <= 0)
+			return done ? (int64_t)done : wrote;
+		done += (size_t)wrote;
+	}
+	/* A large buffer ends with a whole line, a small one is filled. */
+	if (done && bytes >= GT_TEXT_STEP_MAX)
+		return (int64_t)done;
+	while (done < bytes) {
+		wrote = step(text, text->carry);
+		if (wrote <= 0)
+			return done ? (int64_t)done : wrote;
+		text->held = (uint32_t)wrote;
+		text->given = 0;
+		done += give_carry(text, buffer + done, bytes - done);
+	}
+	return (int64_t)done;
+}
+
+int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt_memory *memory,
+		 const struct gt_text_options *options)
+{
+	__builtin_memset(text, 0, sizeof(*text));
+	text->target = target;
+	text->options = *options;
+	text->cpu_digits = (uint8_t)gt_digits(target->cpu_count > 1 ? target->cpu_count - 1 : 0);
+	int error = gt_merge_init(&text->merge, target, memory, options->mode, options->filter);
+	if (error == GT_OK && options->switches)
+		error = gt_merge_add_switches(&text->merge, options->switch_windows,
+					      options->switch_window_count);
+	if (error != GT_OK) {
+		gt_merge_fini(&text->merge);
+		return error;
+	}
+	for (uint32_t i = 0; i < text->merge.source_count; i++) {
+		struct gt_writer writer;
+		if (target->ops->writer(target, i, &writer) == GT_OK &&
+		    writer.lost[GRAFTRACE_LOST_OVERRUN])
+			text->annotate = true;
+	}
+	return GT_OK;
+}
+
+void gt_text_set_switches(struct gt_text *text, bool on, const struct gt_merge_window *windows,
+			  uint32_t count)
+{
+	static const struct gt_merge_window never = { 0, 0 };
+	if (on)
+		gt_merge_add_switches(&text->merge, windows, count);
+	else if (text->options.switches)
+		gt_merge_add_switches(&text->merge, &never, 1);
+	text->options.switches |= on;
+}
+
+void gt_text_finish(struct gt_text *text)
+{
+	gt_merge_finish(&text->merge);
+}
+
+void gt_text_fini(struct gt_text *text)
+{
+	gt_merge_fini(&text->merge);
+}

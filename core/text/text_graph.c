@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * function_graph's text. The layout is that of Linux's kernel/trace/trace_functions_graph.c: a
+ * change here is a difference that scripts see.
+ */
+#include "core/text/text_parts.h"
+
+#define GRAPH_INDENT 2
+#define PROC_WIDTH   14 /* of "comm-tid", centred */
+#define COMM_SHORT   7	/* characters of comm in it */
+
+#define COLOR_LONG    "\033[33m" /* a call that took long */
+#define COLOR_COMMENT "\033[2m"
+#define COLOR_END     "\033[0m"
+
+/* ---- columns ---- */
+
+/* "comm-tid", comm cut to 7, centred in 14. */
+static char *put_proc(char *at, const char *comm, uint32_t tid)
+{
+	size_t length = gt_text_length(comm, COMM_SHORT);
+	size_t whole = length + 1 + gt_digits(tid);
+	size_t blanks = whole < PROC_WIDTH ? PROC_WIDTH - whole : 0;
+	at = gt_put_fill(at, ' ', blanks / 2);
+	at = gt_put_clean(at, comm, length);
+	*at++ = '-';
+	at = gt_put_number(at, tid);
+	return gt_put_fill(at, ' ', blanks - blanks / 2);
+}
+
+/* Another task runs on the CPU: the box that says so. */
+static char *put_switch(struct gt_text *text, const struct gt_source *source,
+			struct gt_text_cpu *cpu, char *at)
+{
+	if (cpu->known && !has(text, GT_OPTION_GRAPH_PROC)) {
+		at = GT_PUT_LITERAL(at, " ------------------------------------------\n");
+		at = gt_put_bytes(at, cpu->prefix, cpu->prefix_length);
+		at = put_proc(at, cpu->comm, cpu->tid);
+		at = GT_PUT_LITERAL(at, " => ");
+		at = put_proc(at, comm_of(text, source), source->tid);
+		at = GT_PUT_LITERAL(at, "\n ------------------------------------------\n\n");
+	}
+	cpu->known = true;
+	cpu->tid = source->tid;
+	const char *comm = comm_of(text, source);
+	__builtin_memcpy(cpu->comm, comm, gt_text_length(comm, sizeof(cpu->comm) - 1));
+	cpu->comm[gt_text_length(comm, sizeof(cpu->comm) - 1)] = 0;
+	return at;
+}
+
+static inline char *put_prologue(struct gt_text *text, const struct gt_source *source,
+				 uint64_t clock, uint32_t cpu_number, char *at)
+{
+	struct gt_text_cpu *cpu = cpu_of(text, cpu_number);
+	if (__builtin_expect(cpu->tid != source->tid || !cpu->known, 0))
+		at = put_switch(text, source, cpu, at);
+	if (!has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	if (has(text, GT_OPTION_GRAPH_ABSTIME)) {
+		at = put_seconds(at, stamp_of(text, clock) / 1000);
+		at = GT_PUT_LITERAL(at, " |  ");
+	}
+	if (has(text, GT_OPTION_GRAPH_CPU)) {
+		/* Copies more than the prefix has: what follows is written over. */
+		__builtin_memcpy(at, cpu->prefix, sizeof(cpu->prefix));
+		at += cpu->prefix_length;
+	}
+	if (has(text, GT_OPTION_GRAPH_PROC)) {
+		at = put_proc(at, comm_of(text, source), source->tid);
+		at = GT_PUT_LITERAL(at, " | ");
+	}
+	if (has(text, GT_OPTION_LATENCY_FORMAT))
+		at = GT_PUT_LITERAL(at, " ..... | ");
+	return at;
+}
+
+char gt_text_mark(uint64_t ns)
+{
+	static const struct {
+		uint64_t ns;
+		char mark;
+	} marks[] = { { 1000000000, '$' }, { 100000000, '@' }, { 10000000, '*' },
+		      { 1000000, '#' },	   { 100000, '!' },    { 10000, '+' } };
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (ns > marks[i].ns)
+			return marks[i].mark;
+	return ' ';
+}
+
+/* Microseconds with as many decimals as seven digits leave room for. */
+static inline char *put_microseconds(char *at, uint64_t ns)
+{
+	uint64_t us = ns / 1000;
+	uint32_t rest = (uint32_t)(ns % 1000);
+	char *start = at;
+	if (us < 10) {
+		*at++ = (char)('0' + us);
+	} else {
+		at = gt_put_number(at, us);
+	}
+	size_t length = (size_t)(at - start);
+	if (length < 7) {
+		char decimals[4];
+		gt_put_padded(decimals, rest, 3);
+		size_t count = 7 - length < 3 ? 7 - length : 3;
+		*at++ = '.';
+		for (size_t i = 0; i < count; i++)
+			*at++ = decimals[i];
+		length += 1 + count;
+	}
+	at = GT_PUT_LITERAL(at, " us ");
+	return length < 8 ? gt_put_fill(at, ' ', 8 - length) : at;
+}
+
+/* With sleep-time off, the time that the thread was off the CPU is taken out. */
+static char *put_duration(struct gt_text *text, const struct gt_source *source, uint64_t from,
+			  uint64_t to, char *at)
+{
+	if (!has(text, GT_OPTION_GRAPH_DURATION) || !has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	uint64_t ticks = to - from;
+	if (!has(text, GT_OPTION_SLEEP_TIME)) {
+		uint64_t off = gt_target_off_cpu(text->target, source->tid, from, to);
+		ticks = off < ticks ? ticks - off : 0;
+	}
+	uint64_t ns = gt_clock_duration_ns(&text->target->clock, ticks);
+	bool color = text->options.color && ns > 10000;
+	if (color)
+		at = GT_PUT_LITERAL(at, COLOR_LONG);
+	*at++ = has(text, GT_OPTION_GRAPH_OVERHEAD) && ns > 10000 ? gt_text_mark(ns) : ' ';
+	*at++ = ' ';
+	at = put_microseconds(at, ns);
+	if (color)
+		at = GT_PUT_LITERAL(at, COLOR_END);
+	return GT_PUT_LITERAL(at, "|  ");
+}
+
+static inline char *put_no_duration(struct gt_text *text, char *at)
+{
+	if (!has(text, GT_OPTION_GRAPH_DURATION) || !has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	return GT_PUT_LITERAL(at, "              |  ");
+}
+
+static inline char *put_indent(char *at, uint32_t depth)
+{
+	static const char blanks[64] =
+		"                                                               ";
+	if (depth > GT_TEXT_DEPTH_MAX)
+		depth = GT_TEXT_DEPTH_MAX;
+	uint32_t count = depth * GRAPH_INDENT;
+	/* Copies more than is wanted: what follows is written over. */
+	if (__builtin_expect(count < sizeof(blanks), 1)) {
+		__builtin_memcpy(at, blanks, 16);
+		if (count > 16)
+			__builtin_memcpy(at + 16, blanks, sizeof(blanks) - 16);
+		return at + count;
+	}
+	__builtin_memset(at, ' ', count);
+	return at + count;
+}
+
+/* ---- records ---- */
+
+/* The calls around a record: of an interrupt those too that it came upon, as on Linux, where it
+ * uses their stack. */
+static inline uint32_t depth_of(const struct gt_source *source)
+{
+	return source->record.depth + source->around;
+}
+
+/* Whether another thread of the target may have recorded on that CPU before that clock. */
+static bool others_come(const struct gt_merge *merge, uint32_t cpu, uint64_t clock)
+{
+	for (uint32_t i = 0; i < merge->heap_count; i++) {
+		const struct gt_source *other = merge->heap[i];
+		if (other->key < clock &&
+		    (other->state == GT_SOURCE_UNOPENED || other->record.cpu == cpu))
+			return true;
+	}
+	return false;
+}
+
+static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	const struct gt_text_name *name = name_of(text, record->function);
+	uint64_t off_cpu = source->off_cpu.time.before;
+	uint32_t depth = record->depth;
+
+	at = put_prologue(text, source, record->clock, record->cpu, at);
+	const struct gt_record *ahead = gt_merge_ahead(&text->merge, source);
+	/* As in Linux, where a leaf is two records one behind the other in the CPU's buffer: not
+	 * one in which the thread left the CPU to another. */
+	if (ahead && source->off_cpu.time.before != off_cpu &&
+	    others_come(&text->merge, record->cpu, ahead->clock))
+		ahead = NULL;
+	if (ahead && ahead->kind == GT_RECORD_RETURN &&
+	    ahead->function == source->record.function && ahead->start == source->record.clock &&
+	    ahead->depth == depth && !(ahead->flags & GT_RECORD_START_UNKNOWN)) {
+		uint64_t from = ahead->start, to = ahead->clock;
+		gt_merge_skip_ahead(&text->merge, source);
+		at = put_duration(text, source, from, to, at);
+		at = put_indent(at, depth + source->around);
+		at = put_name(name, at);
+		return GT_PUT_LITERAL(at, "();\n");
+	}
+	at = put_no_duration(text, at);
+	at = put_indent(at, depth + source->around);
+	at = put_name(name, at);
+	return GT_PUT_LITERAL(at, "() {\n");
+}
+
+/* Calls too deep to be recorded are lost events here: none is counted with a return. */
+static char *put_overrun(struct gt_text *text, char *at)
+{
+	return has(text, GT_OPTION_GRAPH_OVERRUN) ? GT_PUT_LITERAL(at, " (Overruns: 0)\n") : at;
+}
+
+static char *put_return(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	at = put_prologue(text, source, record->clock, record->cpu, at);
+	if (record->flags & GT_RECORD_START_UNKNOWN)
+		at = put_no_duration(text, at);
+	else
+		at = put_duration(text, source, record->start, record->clock, at);
+	at = put_indent(at, depth_of(source));
+	/* Linux compares with what stands open at that depth: behind a switch of stacks that is
+	 * another one's. */
+	if ((record->flags & GT_RECORD_ENTRY_SEEN) && record->start >= source->switched &&
+	    !has(text, GT_OPTION_GRAPH_TAIL))
+		return put_overrun(text, GT_PUT_LITERAL(at, "}\n"));
+	at = GT_PUT_LITERAL(at, "} /* ");
+	at = put_name(name_of(text, record->function), at);
+	return put_overrun(text, GT_PUT_LITERAL(at, " */\n"));
+}
+
+/* Linux indents comments by the calls open around them, but not at depth 1. */
+static char *begin_comment(struct gt_text *text, const struct gt_source *source, uint32_t depth,
+			   char *at)
+{
+	at = put_prologue(text, source, source->record.clock, source->record.cpu, at);
+	at = put_no_duration(text, at);
+	depth += source->around;
+	at = put_indent(at, depth > 1 ? depth : 0);
+	if (text->options.color)
+		at = GT_PUT_LITERAL(at, COLOR_COMMENT);
+	return GT_PUT_LITERAL(at, "/* ");
+}
+
+static char *end_comment(struct gt_text *text, char *at)
+{
+	at = GT_PUT_LITERAL(at, " */");
+	if (text->options.color)
+		at = GT_PUT_LITERAL(at, COLOR_END);
+	*at++ = '\n';
+	return at;
+}
+
+/* The first record of a group says how many there are and names the innermost; the others of it
+ * write nothing. */
+static char *put_unwound(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	uint64_t count = record->value;
+	uint32_t left = record->depth + 1 > count ? (uint32_t)(record->depth + 1 - count) : 0;
+	if (!(record->flags & GT_RECORD_FIRST))
+		return at;
+	at = begin_comment(text, source, left, at);
+	if (record->flags & GT_RECORD_UNSEEN) {
+		at = gt_put_number(at, count);
+		at = count == 1 ? GT_PUT_LITERAL(at, " call") : GT_PUT_LITERAL(at, " calls");
+		at = GT_PUT_LITERAL(at, " ended unseen");
+	} else {
+		at = GT_PUT_LITERAL(at, "unwound ");
+		at = gt_put_number(at, count);
+		at = count == 1 ? GT_PUT_LITERAL(at, " call") : GT_PUT_LITERAL(at, " calls");
+	}
+	if (record->function) {
+		at = GT_PUT_LITERAL(at, ": ");
+		at = put_name(name_of(text, record->function), at);
+		if (count > 1)
+			at = GT_PUT_LITERAL(at, " ...");
+	}
+	return end_comment(text, at);
+}
+
+static char *put_entry_only(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	at = begin_comment(text, source, source->record.depth, at);
+	at = put_name(name_of(text, source->record.function), at);
+	at = GT_PUT_LITERAL(at, "() entered, return not recorded");
+	return end_comment(text, at);
+}
+
+static char *put_marker(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const struct gt_record *record = &source->record;
+	at = begin_comment(text, source, record->depth, at);
+	at = gt_text_put_marker(record, at);
+	return end_comment(text, at);
+}
+
+/* A kernel's CPU goes on with another stack. Threads have their box; interrupts are shown as Linux
+ * shows them. */
+static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint64_t number,
+			   char *at)
+{
+	bool inside = number >= GRAFTRACE_CONTEXT_INTERRUPT;
+	/* What comes upon it has no call open yet, what goes back has none left. */
+	uint64_t open = (uint64_t)source->around + source->record.start;
+	source->around =
+		inside && open > source->record.depth ? (uint32_t)(open - source->record.depth) : 0;
+	if (inside == source->in_interrupt || !has(text, GT_OPTION_GRAPH_IRQS)) {
+		source->in_interrupt = inside;
+		return at;
+	}
+	source->in_interrupt = inside;
+	at = put_prologue(text, source, source->record.clock, source->record.cpu, at);
+	at = GT_PUT_LITERAL(at, "  ");
+	at = inside ? GT_PUT_LITERAL(at, "==========>") : GT_PUT_LITERAL(at, "<==========");
+	return GT_PUT_LITERAL(at, " |\n");
+}
+
+/* Another stack of the same thread runs (a coroutine, a signal's). */
+static char *put_context_switch(struct gt_text *text, struct gt_source *source, char *at)
+{
+	uint64_t number = source->record.value;
+	source->switched = source->record.clock + 1;
+	if (source->decode.kernel)
+		return put_interrupt(text, source, number, at);
+	at = begin_comment(text, source, source->record.depth, at);
+	at = GT_PUT_LITERAL(at, "stack ");
+	at = gt_put_number(at, source->record.value);
+	return end_comment(text, at);
+}
+
+/* A line only where the event is on: else the box of the next record says it. */
+static char *put_task_switch(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	if (!text->options.switches)
+		return at;
+	at = begin_comment(text, source, source->record.depth, at);
+	at = end_comment(text, gt_text_put_switch(text, source, at));
+	uint32_t functions[GT_TEXT_STACK_MAX];
+	uint32_t count = gt_text_stack_of(text, source, functions);
+	if (!count)
+		return at;
+	at = begin_comment(text, source, source->record.depth, at);
+	return end_comment(text, gt_text_put_stack(text, functions, count, at) - 1);
+}
+
+char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at)
+{
+	/* What a kernel's interrupts call can be left out. */
+	if (source->decode.kernel && source->record.context >= GRAFTRACE_CONTEXT_INTERRUPT &&
+	    !has(text, GT_OPTION_GRAPH_IRQS) && source->record.kind != GT_RECORD_CONTEXT)
+		return at;
+	switch (source->record.kind) {
+	case GT_RECORD_ENTRY:
+		return put_entry(text, source, at);
+	case GT_RECORD_RETURN:
+		return put_return(text, source, at);
+	case GT_RECORD_ENTRY_ONLY:
+		return put_entry_only(text, source, at);
+	case GT_RECORD_UNWOUND:
+		return put_unwound(text, source, at);
+	case GT_RECORD_MARKER:
+		return put_marker(text, source, at);
+	case GT_RECORD_CONTEXT:
+		return put_context_switch(text, source, at);
+	case GT_RECORD_SWITCH:
+		return put_task_switch(text, source, at);
+	default:
+		return at;
+	}
+}
+
+/* ---- header ---- */
+
+/* The column of flags, behind those that stand before it. */
+static char *put_flags_header(const struct gt_text *text, char *at)
+{
+	static const char *const lines[] = { "  _-----=> irqs-off        \n",
+					     " / _----=> need-resched    \n",
+					     "| / _---=> hardirq/softirq \n",
+					     "|| / _--=> preempt-depth   \n",
+					     "||| /                      \n" };
+	size_t before = (has(text, GT_OPTION_GRAPH_ABSTIME) ? 16 : 0) +
+			(has(text, GT_OPTION_GRAPH_CPU) ? 4 : 0) +
+			(has(text, GT_OPTION_GRAPH_PROC) ? 17 : 0);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		*at++ = '#';
+		at = gt_put_fill(at, ' ', before);
+		at = gt_put_bytes(at, lines[i], gt_text_length(lines[i], 64));
+	}
+	return at;
+}
+
+char *gt_text_put_graph_header(struct gt_text *text, char *at)
+{
+	bool latency = has(text, GT_OPTION_LATENCY_FORMAT);
+
+	if (latency)
+		at = put_flags_header(text, at);
+	*at++ = '#';
+	if (has(text, GT_OPTION_GRAPH_ABSTIME))
+		at = GT_PUT_LITERAL(at, "     TIME       ");
+	if (has(text, GT_OPTION_GRAPH_CPU))
+		at = GT_PUT_LITERAL(at, " CPU");
+	if (has(text, GT_OPTION_GRAPH_PROC))
+		at = GT_PUT_LITERAL(at, "  TASK/PID       ");
+	if (latency)
+		at = GT_PUT_LITERAL(at, "||||   ");
+	if (has(text, GT_OPTION_GRAPH_DURATION))
+		at = GT_PUT_LITERAL(at, "  DURATION   ");
+	at = GT_PUT_LITERAL(at, "               FUNCTION CALLS\n#");
+	if (has(text, GT_OPTION_GRAPH_ABSTIME))
+		at = GT_PUT_LITERAL(at, "      |         ");
+	if (has(text, GT_OPTION_GRAPH_CPU))
+		at = GT_PUT_LITERAL(at, " |  ");
+	if (has(text, GT_OPTION_GRAPH_PROC))
+		at = GT_PUT_LITERAL(at, "   |    |        ");
+	if (latency)
+		at = GT_PUT_LITERAL(at, "||||   ");
+	if (has(text, GT_OPTION_GRAPH_DURATION))
+		at = GT_PUT_LITERAL(at, "   |   |      ");
+	return GT_PUT_LITERAL(at, "               |   |   |   |\n");
+}
+
+/* A step is at most a box, the columns, the indentation and two names. */
+_Static_assert(GT_TEXT_STEP_MAX > 400 + GRAPH_INDENT * GT_TEXT_DEPTH_MAX + 2 * GT_TEXT_NAME_MAX,
+	       "a step fits");

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * latency-format, and with it verbose: the header of the latency tracers, and lines with the time
+ * since the trace began and a mark of how long it took to the next record, whoever wrote that. A
+ * line is thus known only when the next record is: its time is put in afterwards. Layout:
+ * kernel/trace/trace.c (print_trace_header) and trace_output.c (trace_print_lat_context).
+ */
+#include "core/text/text_parts.h"
+
+#define RELEASE_MOST 64
+
+char *gt_text_put_latency_header(struct gt_text *text, char *at)
+{
+	static const char *const names[] = { "nop", "function", "function_graph" };
+	static const char help[] = "#                    _------=> CPU#            \n"
+				   "#                   / _-----=> irqs-off/BH-disabled\n"
+				   "#                  | / _----=> need-resched    \n"
+				   "#                  || / _---=> hardirq/softirq \n"
+				   "#                  ||| / _--=> preempt-depth   \n"
+				   "#                  |||| / _-=> migrate-disable \n"
+				   "#                  ||||| /     delay           \n"
+				   "#  cmd     pid     |||||| time  |   caller     \n"
+				   "#     \\   /        ||||||  \\    |    /       \n";
+	const char *release = text->options.release ? text->options.release : "graftrace";
+	unsigned tracer = text->target->tracer;
+	const char *name = tracer < 3 ? names[tracer] : "?";
+	uint64_t lost;
+	uint64_t entries = gt_text_count_entries(text, &lost);
+
+	if (entries == 0)
+		return at;
+	at = GT_PUT_LITERAL(at, "# ");
+	at = gt_put_bytes(at, name, gt_text_length(name, 32));
+	at = GT_PUT_LITERAL(at, " latency trace v1.1.5 on ");
+	at = gt_put_clean(at, release, gt_text_length(release, RELEASE_MOST));
+	at = GT_PUT_LITERAL(at, "\n# -----------------------------------"
+				"---------------------------------\n# latency: 0 us, #");
+	at = gt_put_number(at, entries);
+	*at++ = '/';
+	at = gt_put_number(at, entries + lost);
+	at = GT_PUT_LITERAL(at, ", CPU#0 | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:");
+	at = gt_put_number(at, text->target->cpu_count);
+	at = GT_PUT_LITERAL(at, ")\n#    -----------------\n"
+				"#    | task: -0 (uid:0 nice:0 policy:0 rt_prio:0)\n"
+				"#    -----------------\n#\n");
+	if (tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH && !has(text, GT_OPTION_VERBOSE))
+		at = GT_PUT_LITERAL(at, help);
+	return at;
+}
+
+char *gt_text_put_latency_context(struct gt_text *text, const struct gt_source *source, char *line,
+				  char *at)
+{
+	const struct gt_record *record = &source->record;
+	uint32_t cpu = cpu_of(text, record->cpu)->cpu;
+	const char *comm = comm_of(text, source);
+	size_t length;
+	bool verbose = has(text, GT_OPTION_VERBOSE);
+	size_t width = verbose ? 16 : 8;
+
+	if (!text->options.time_start)
+		text->options.time_start = record->clock;
+	length = gt_text_length(comm, width);
+	at = gt_put_fill(at, ' ', width - length);
+	at = gt_put_clean(at, comm, length);
+	*at++ = verbose ? ' ' : '-';
+	if (verbose) {
+		at = gt_put_right(at, source->tid, 7);
+		*at++ = ' ';
+		at = gt_put_right(at, cpu, 3);
+		at = GT_PUT_LITERAL(at, " 0 00000000 ");
+		at = gt_put_hex(at, text->shown - 1, 8);
+		*at++ = ' ';
+	} else {
+		char *start = at;
+
+		at = gt_put_number(at, source->tid);
+		if (at - start < 7)
+			at = gt_put_fill(at, ' ', (size_t)(7 - (at - start)));
+		*at++ = ' ';
+		at = gt_put_right(at, cpu, 3);
+		at = GT_PUT_LITERAL(at, ".....");
+	}
+	text->late_at = (uint32_t)(at - line);
+	text->late_clock = record->clock;
+	return at;
+}
+
+/* Milliseconds with three decimals, of microseconds. */
+static char *put_milliseconds(char *at, uint64_t us)
+{
+	at = gt_put_number(at, us / 1000);
+	*at++ = '.';
+	at = gt_put_padded(at, us % 1000, 3);
+	return GT_PUT_LITERAL(at, "ms");
+}
+
+static char *put_times(struct gt_text *text, uint64_t next_clock, char *at)
+{
+	uint64_t units = text->options.units;
+	uint64_t now = stamp_of(text, text->late_clock);
+	uint64_t start = stamp_of(text, text->options.time_start);
+	uint64_t next = stamp_of(text, next_clock);
+	uint64_t since = now > start ? now - start : 0;
+	uint64_t to_next = next > now ? next - now : 0;
+
+	if (units && has(text, GT_OPTION_VERBOSE)) {
+		*at++ = '[';
+		at = gt_put_hex(at, now / units, 16);
+		at = GT_PUT_LITERAL(at, "] ");
+		at = gt_put_number(at, since / units);
+		at = GT_PUT_LITERAL(at, " (+");
+		at = gt_put_number(at, to_next / units);
+		return GT_PUT_LITERAL(at, "): ");
+	}
+	if (has(text, GT_OPTION_VERBOSE)) {
+		*at++ = '[';
+		at = gt_put_hex(at, (now + 500) / 1000, 8);
+		at = GT_PUT_LITERAL(at, "] ");
+		at = put_milliseconds(at, (since + 500) / 1000);
+		at = GT_PUT_LITERAL(at, " (+");
+		at = put_milliseconds(at, (to_next + 500) / 1000);
+		return GT_PUT_LITERAL(at, "): ");
+	}
+	*at++ = ' ';
+	if (units) {
+		at = gt_put_right(at, since / units, 4);
+	} else {
+		at = gt_put_right(at, (since + 500) / 1000, 4);
+		at = GT_PUT_LITERAL(at, "us");
+		*at++ = gt_text_mark((to_next + 500) / 1000 * 1000);
+	}
+	return GT_PUT_LITERAL(at, ": ");
+}
+
+size_t gt_text_finish_line(struct gt_text *text, char *line, size_t length, uint64_t next_clock)
+{
+	char times[128];
+	size_t more = (size_t)(put_times(text, next_clock, times) - times);
+
+	for (size_t i = length; i-- > text->late_at;)
+		line[i + more] = line[i];
+	for (size_t i = 0; i < more; i++)
+		line[text->late_at + i] = times[i];
+	return length + more;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One writer's sub-buffers, decoded: words in, typed records out, with full clocks, and with the
+ * frames of each context rebuilt, so that a return knows its entry. The rules are those of
+ * <graftrace/record.h>.
+ *
+ * Use: gt_decode_init; for each sub-buffer in order (some may be missing) gt_decode_feed, then
+ * gt_decode_next (decode_fast.h) until it gives GT_RECORD_NONE; at last gt_decode_end and
+ * gt_decode_next again for the calls still open; gt_decode_fini.
+ *
+ * Words are hostile: lengths are checked, what makes no sense is skipped and counted, and no input
+ * makes it read outside the words it was given, loop for ever or take more memory than a frame for
+ * each entry. Memory comes from the caller's allocator; where it gives none, the innermost frames
+ * are kept, and returns of the others are told without their entry. Not thread-safe: one decoder is
+ * one caller's.
+ */
+#ifndef GT_CORE_TRACE_DECODE_H
+#define GT_CORE_TRACE_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/error.h>
+#include <graftrace/record.h>
+#include "core/trace/memory.h"
+
+enum gt_record_kind {
+	GT_RECORD_NONE = 0,   /* nothing more in what was fed */
+	GT_RECORD_ENTRY = 1,  /* a call began */
+	GT_RECORD_RETURN = 2, /* a call returned: start, children */
+	GT_RECORD_ENTRY_ONLY =
+		3,		/* a call whose return is not recorded; it does not count as open */
+	GT_RECORD_FUNCTION = 4, /* the function tracer's: value = the address it returns to */
+	GT_RECORD_UNWOUND =
+		5, /* a call ended without a return (longjmp, exception), one record each,
+		    * innermost first: start, depth; value = how many follow in this group,
+		    * itself included. With UNSEEN: what became of it was not recorded.
+		    * function 0: `value` calls of which nothing is known, in one record */
+	GT_RECORD_CONTEXT = 6, /* value = the context that runs from here on; start = calls that are
+				* open in the one before */
+	GT_RECORD_CPU = 7,     /* the CPU has changed, to record.cpu */
+	GT_RECORD_LOST = 8,    /* value = records lost here; 0: some, nobody knows how many */
+	GT_RECORD_GAP = 9, /* value = sub-buffers missing here; start = records lost by overrun in
+			    * them, 0 unknown */
+	GT_RECORD_MARKER = 10, /* text, text_bytes; clock as the marker has it */
+	GT_RECORD_SWITCH = 11, /* start = previous thread, value = next, children = its state */
+	GT_RECORD_STACK = 13,  /* text: text_bytes / 8 entry words of the calls open around it,
+				* innermost first; clock as it says */
+	GT_RECORD_OPEN = 12,   /* after gt_decode_end: a call that is still open, as UNWOUND */
+};
+
+enum gt_record_flags {
+	GT_RECORD_START_UNKNOWN = 1,	/* RETURN: when it began is not known (start = clock) */
+	GT_RECORD_CHILDREN_UNKNOWN = 2, /* RETURN: records are missing since it began: children is a
+					 * lower bound */
+	GT_RECORD_ENTRY_SEEN = 4,	/* RETURN, UNWOUND, OPEN: this decoder gave out its ENTRY */
+	GT_RECORD_UNSEEN = 8, /* UNWOUND: it may have returned while nothing was recorded */
+	GT_RECORD_FIRST = 16, /* UNWOUND: first of its group */
+	GT_RECORD_RAW = 64,   /* MARKER: `text` is bytes, of trace_marker_raw */
+	GT_RECORD_ALONE = 32, /* RETURN: its entry was not recorded (tracing_thresh) */
+};
+
+struct gt_record {
+	uint64_t clock;	   /* full tsc */
+	uint64_t start;	   /* RETURN, UNWOUND, OPEN: tsc of the entry */
+	uint64_t children; /* RETURN: ticks spent in direct children */
+	uint64_t value;	   /* as the kind says */
+	uint32_t function; /* 0: none */
+	uint32_t depth;	   /* calls of the context that are open around it */
+	uint32_t context;
+	uint32_t cpu;  /* ~0 unknown */
+	uint8_t kind;  /* enum gt_record_kind */
+	uint8_t flags; /* enum gt_record_flags */
+	uint16_t mark; /* RETURN, UNWOUND, OPEN: what the reader put into the frame */
+	uint32_t text_bytes;
+	uint32_t tid;	  /* a kernel's: the thread that ran; else 0, and it is the writer's */
+	const char *text; /* MARKER, STACK: in the sub-buffer's memory, not NUL-terminated */
+};
+
+/* An open call. */
+struct gt_decode_frame {
+	uint64_t clock;
+	uint64_t children; /* ticks of direct children that have returned */
+	uint32_t function;
+	uint16_t flags; /* GT_RECORD_ENTRY_SEEN, GT_RECORD_CHILDREN_UNKNOWN */
+	uint16_t mark;	/* the reader's own, 0 at the entry */
+};
+
+/* Calls that have returned and whose caller is not known: it was entered before the first record,
+ * and may return yet. */
+struct gt_decode_outer {
+	uint64_t ticks; /* of all in a row … */
+	uint32_t depth; /* … at this depth; ~0: none */
+};
+
+struct gt_decode_context {
+	uint32_t number;
+	uint32_t depth;			/* calls open */
+	uint32_t low;			/* frames of depths low … depth - 1 are known */
+	uint32_t mask;			/* frames' size - 1 */
+	struct gt_decode_frame *frames; /* depth d is at frames[d & mask]; NULL: none yet */
+	struct gt_decode_outer outer;
+	uint64_t used; /* when it ran last, for the choice of whom to forget */
+};
+
+#define GT_DECODE_CONTEXTS  256	       /* that one writer's decoder knows at once */
+#define GT_DECODE_DEPTH_MAX (1u << 30) /* deeper is no depth but damage */
+
+struct gt_decode {
+	/* The straight line's part (decode_fast.h). */
+	const uint64_t *word; /* next word */
+	const uint64_t
+		*fast_end; /* the straight line may go up to here; <= word: the slow half first */
+	uint64_t clock;	   /* full, of the last record */
+	struct gt_decode_frame *frames; /* the running context's, as in struct gt_decode_context */
+	uint32_t mask;
+	uint32_t depth;
+	uint32_t low;
+	uint32_t cpu;
+	uint32_t context;
+	uint32_t slot; /* of the running context in contexts */
+	uint32_t tid;  /* a kernel's CPU: the thread that runs */
+	struct gt_decode_outer outer;
+	uint64_t
+		lost_clock; /* records are missing before this: calls begun earlier miss children */
+
+	/* The slow half's. */
+	const uint64_t *base, *end;
+	const struct graftrace_sub_buffer *header;
+	uint64_t sequence; /* of the sub-buffer in work */
+	uint64_t overrun;  /* lost[OVERRUN] of its header */
+	uint64_t switches;
+	struct gt_decode_context *contexts;
+	uint32_t context_count, context_capacity;
+	uint16_t tracer;
+	bool fed;
+	bool growing; /* a zero word ends what there is for now */
+	bool gap, reconcile, fill, open_pending;
+	bool kernel;	    /* the writer is a kernel's CPU: contexts are threads */
+	bool unfollowed;    /* the sub-buffer in work is the first, or some are missing before it */
+	bool enter_pending; /* the header's context is to be told and entered */
+	bool adopt_pending; /* a thread came, perhaps from another CPU, and was told */
+	uint32_t unwind_to; /* depth to unwind to; ~0: no unwinding in work */
+	uint8_t unwind_kind, unwind_flags;
+	uint64_t gap_sub_buffers, gap_records;
+	uint32_t end_slot;
+	size_t switched_at; /* number of the word behind the last CONTEXT word; 0: none yet */
+	struct gt_memory memory;
+	/*
+	 * A kernel's thread runs on this CPU from here on, and all that other CPUs recorded before
+	 * was given out: whoever has the decoders of the others moves its calls here
+	 * (gt_decode_move_context). NULL: they are left.
+	 */
+	void (*adopt)(void *data, struct gt_decode *decode);
+	void *adopt_data;
+
+	/* For the reader: what was skipped. */
+	uint64_t holes;	  /* words never written, between written ones */
+	uint64_t damaged; /* words and events that make no sense */
+	uint64_t unknown; /* special words and events of kinds that this version does not know */
+};
+
+/* `memory` is copied. Takes no memory yet. */
+void gt_decode_init(struct gt_decode *decode, const struct gt_memory *memory);
+
+/*
+ * Takes the next sub-buffer: header and `words` words behind it, which stay the caller's and must
+ * stay until the next feed (or the end). A sequence that is not the last one's successor gives a
+ * GAP record first (but at the very first
+ * sub-buffer: what came before it is the caller's to know). growing: it is still being written, and
+ * gt_decode_extend may follow: the first zero word ends it for now; else zero words are holes.
+ * GT_EFORMAT: the header is not one (nothing was taken), the message says in which way.
+ */
+int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
+		   uint32_t words, bool growing, struct gt_message *message);
+
+/* The sub-buffer in work has been copied again (maybe elsewhere) and has more words. */
+void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
+		      uint32_t words, bool growing);
+
+/* Before the first record of the sub-buffer that was just fed so many were lost, whatever its
+ * header says: a GAP record says so. */
+void gt_decode_miss(struct gt_decode *decode, uint64_t records);
+
+/* From now on gt_decode_next gives the calls that are open, in every context, innermost first. */
+void gt_decode_end(struct gt_decode *decode);
+
+/* A call at `depth` has returned whose caller is not known. */
+static inline void gt_decode_add_outer(struct gt_decode *decode, uint32_t depth, uint64_t ticks)
+{
+	if (decode->outer.depth != depth)
+		decode->outer = (struct gt_decode_outer){ .depth = depth };
+	decode->outer.ticks += ticks;
+}
+
+/* The frame of depth `depth` in the running context, or NULL if it is not known. */
+static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, uint32_t depth)
+{
+	if (depth >= decode->depth || depth < decode->low)
+		return NULL;
+	return &decode->frames[depth & decode->mask];
+}
+
+/* Moves the calls of the context that runs in `to` there from another CPU's decoder, with the same
+ * memory behind both. False: that one does not know it. */
+bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from);
+
+/*
+ * Records among the first `count` words behind the header: calls, returns and events; not what only
+ * says clocks, CPUs, contexts or losses. What an event's data look like means nothing. This is the
+ * unit of `stats`.
+ */
+uint64_t gt_decode_count(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
+			 uint64_t count);
+
+/* Forgets all (the writer too) but keeps the memory: ready for another writer. */
+void gt_decode_reset(struct gt_decode *decode);
+
+/* Gives the memory back. */
+void gt_decode_fini(struct gt_decode *decode);
+
+#endif

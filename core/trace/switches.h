@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The context switches of a program's threads as a table: what a session collects from the kernel
+ * and what a recording holds, as targets answer for it (gt_target_ops.off_cpu and .switches). From
+ * the switches come the times that each thread was off the CPU, with the CPUs before and behind.
+ *
+ * Switches are added in order of their clocks, but for a little disorder between threads. Memory is
+ * the caller's allocator's: 16 bytes a switch and 32 a time off the CPU. One caller at a time.
+ */
+#ifndef GT_CORE_TRACE_SWITCHES_H
+#define GT_CORE_TRACE_SWITCHES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/trace/memory.h"
+#include "core/trace/target.h"
+
+struct gt_switch_thread;
+
+struct gt_switches {
+	struct gt_memory memory;
+	uint64_t start; /* since when they are known */
+	uint64_t known; /* until when: later switches may not be in the table yet */
+	uint64_t lost;	/* switches that the kernel did not tell, or that there was no memory for */
+	/* All, in the order in which they came: `first` is the number of all[0]. */
+	struct gt_switch *all;
+	uint64_t first;
+	uint32_t count, room;
+	uint32_t most; /* the newest half of so many stay, of all and of a thread's; 0 = no limit */
+	bool in_order_only; /* nobody asks for times: threads that are gone leave nothing behind */
+	struct gt_switch_thread *threads; /* hashed by number, open addressing */
+	uint32_t thread_count, thread_room;
+};
+
+/* start: the clock from which on every switch comes. */
+void gt_switches_init(struct gt_switches *switches, const struct gt_memory *memory, uint64_t start,
+		      uint32_t most);
+void gt_switches_fini(struct gt_switches *switches);
+
+/* From `start` on every switch comes: there are times off the CPU from then on. Older switches
+ * stay, to be read. */
+void gt_switches_restart(struct gt_switches *switches, uint64_t start);
+
+/* Without memory for it, it counts as lost. */
+void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added);
+
+/* As the target's operations. */
+int gt_switches_off_cpu(const struct gt_switches *switches, uint32_t tid, uint64_t after,
+			struct gt_off_cpu *time);
+uint32_t gt_switches_read(const struct gt_switches *switches, uint64_t *cursor,
+			  struct gt_switch *out, uint32_t room);
+
+#endif

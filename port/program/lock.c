@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's locks: a word that is its owner's thread number, 0 while it is free. Taken and given
+ * back by one instruction; who finds it taken sleeps in the kernel, which lends the owner the
+ * waiter's priority (a futex of FUTEX_LOCK_PI's kind): a real-time thread that span would keep an
+ * ordinary owner from the CPU for ever. Signals are masked while one is held, so no handler finds
+ * its own thread's lock taken.
+ *
+ * No wait is for ever, whatever the word says: a vfork child locks in the name of its parent (it
+ * has that one's block), which the kernel does not believe when it unlocks. Then the word is freed
+ * as it is, and who sleeps looks again after a moment. Where a filter may forbid what such futexes
+ * need (GRAFTRACE_AGENT_PLAIN_LOCKS) waiters sleep without lending anything.
+ */
+#include "port/program/agent.h"
+#include "port/program/syscall.h"
+
+#define FUTEX_WAIT	0
+#define FUTEX_WAKE	1
+#define FUTEX_LOCK_PI	(6 | 128 /* FUTEX_PRIVATE_FLAG */)
+#define FUTEX_UNLOCK_PI (7 | 128)
+#define WAITERS		0x80000000u /* FUTEX_WAITERS */
+
+#define WAIT_MS 20
+
+struct timespec {
+	long seconds, nanoseconds;
+};
+
+static uint32_t own_number(void)
+{
+	const struct gt_thread *thread = gt_threads_try_current();
+	return thread != NULL ? thread->tid : (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
+}
+
+static bool lends_priority(void)
+{
+	return !(__atomic_load_n(&gt_agent_state.flags, __ATOMIC_RELAXED) &
+		 GRAFTRACE_AGENT_PLAIN_LOCKS);
+}
+
+/* 0: the lock is the caller's. */
+static long lock_lending(uint32_t *word)
+{
+	struct timespec until;
+	gt_syscall3(SYS_CLOCK_GETTIME, 0 /* CLOCK_REALTIME, as FUTEX_LOCK_PI wants it */,
+		    (long)&until, 0);
+	until.nanoseconds += WAIT_MS * 1000000;
+	if (until.nanoseconds >= 1000000000) {
+		until.nanoseconds -= 1000000000;
+		until.seconds++;
+	}
+	return gt_syscall4(SYS_FUTEX, (long)word, FUTEX_LOCK_PI, 0, (long)&until);
+}
+
+static void wait_plainly(uint32_t *word)
+{
+	const struct timespec timeout = { 0, WAIT_MS * 1000000 };
+	uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+	if (seen == 0)
+		return;
+	if (!(seen & WAITERS) && !__atomic_compare_exchange_n(word, &seen, seen | WAITERS, false,
+							      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	gt_syscall4(SYS_FUTEX, (long)word, FUTEX_WAIT, (long)(seen | WAITERS), (long)&timeout);
+}
+
+void gt_lock(uint32_t *word)
+{
+	uint32_t number = own_number(), waited = 0;
+	for (;;) {
+		uint32_t unused = 0;
+		/* who slept cannot tell whether others do */
+		if (__atomic_compare_exchange_n(word, &unused, number | waited, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return;
+		if (lends_priority()) {
+			long result = lock_lending(word);
+			if (result == 0)
+				return;
+			/* EAGAIN, EINTR, ETIMEDOUT; else the owner is not what the kernel wants */
+			if (result == -11 || result == -4 || result == -110)
+				continue;
+		}
+		wait_plainly(word);
+		waited = WAITERS;
+	}
+}
+
+void gt_unlock(uint32_t *word)
+{
+	uint32_t number = own_number();
+	if (__atomic_compare_exchange_n(word, &number, 0, false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED))
+		return;
+	if (lends_priority() && gt_syscall3(SYS_FUTEX, (long)word, FUTEX_UNLOCK_PI, 0) == 0)
+		return;
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+	gt_syscall3(SYS_FUTEX, (long)word, FUTEX_WAKE, 1);
+}
+
+void gt_lock_reset(uint32_t *word)
+{
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}

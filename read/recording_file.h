@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a recording is written to: a file that is the writer's own. A recording holds command
+ * lines, paths and the course of a program, so nobody else may read it; and the directory may be
+ * another user's, who puts links in the way of root.
+ */
+#ifndef GT_READ_RECORDING_FILE_H
+#define GT_READ_RECORDING_FILE_H
+
+#include <stdbool.h>
+
+/*
+ * Creates `path` with mode 0600 and opens it for writing. An ordinary file of that name becomes
+ * PATH.old first, and so does a link. A pipe or a device, also one that a link of this user's or
+ * root's leads to, is written to as it is, and so is what such a link below /dev or /proc names
+ * (/dev/stdout). No link is followed to a place where there is nothing.
+ *
+ * Returns a descriptor (close-on-exec), or -1 with errno; then what was moved is moved back.
+ */
+int gt_recording_file_create(const char *path);
+
+/* Whether a link may be followed: `path` is none, or is this user's or root's. */
+bool gt_link_is_own(const char *path);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owners and modes that somebody has given to files of the mount, as on tracefs: by path, until the
+ * mount ends or the folder is removed. Sorted, so that a file is found quickly among many. From any
+ * thread.
+ */
+#include "serve/fuse_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANGED_MAX 65536 /* files; there are not that many at a time */
+
+struct changed {
+	char *path;
+	bool has_mode, has_uid, has_gid;
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+};
+
+struct gt_fuse_owners {
+	pthread_mutex_t lock;
+	struct changed *all; /* by path */
+	size_t count, room;
+};
+
+struct gt_fuse_owners *gt_fuse_owners_create(void)
+{
+	struct gt_fuse_owners *owners = calloc(1, sizeof(*owners));
+
+	if (owners != NULL)
+		pthread_mutex_init(&owners->lock, NULL);
+	return owners;
+}
+
+void gt_fuse_owners_destroy(struct gt_fuse_owners *owners)
+{
+	for (size_t i = 0; i < owners->count; i++)
+		free(owners->all[i].path);
+	free(owners->all);
+	pthread_mutex_destroy(&owners->lock);
+	free(owners);
+}
+
+/* The place of the path, or where it would be. */
+static size_t place_of(const struct gt_fuse_owners *owners, const char *path, bool *there)
+{
+	size_t low = 0, high = owners->count;
+
+	*there = false;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(owners->all[middle].path, path);
+
+		if (order == 0) {
+			*there = true;
+			return middle;
+		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct changed *insert(struct gt_fuse_owners *owners, size_t place, const char *path)
+{
+	char *copy;
+
+	if (owners->count == CHANGED_MAX)
+		return NULL;
+	if (owners->count == owners->room) {
+		size_t room = owners->room != 0 ? 2 * owners->room : 16;
+		struct changed *grown = realloc(owners->all, room * sizeof(*grown));
+
+		if (grown == NULL)
+			return NULL;
+		owners->all = grown;
+		owners->room = room;
+	}
+	copy = strdup(path);
+	if (copy == NULL)
+		return NULL;
+	memmove(&owners->all[place + 1], &owners->all[place],
+		(owners->count - place) * sizeof(*owners->all));
+	owners->count++;
+	owners->all[place] = (struct changed){ .path = copy };
+	return &owners->all[place];
+}
+
+int gt_fuse_owners_set(struct gt_fuse_owners *owners, const char *path, const struct stat *wanted,
+		       int which)
+{
+	struct changed *changed;
+	size_t place;
+	bool there;
+
+	pthread_mutex_lock(&owners->lock);
+	place = place_of(owners, path, &there);
+	changed = there ? &owners->all[place] : insert(owners, place, path);
+	if (changed != NULL && which & FUSE_SET_ATTR_MODE) {
+		changed->has_mode = true;
+		changed->mode = wanted->st_mode & 07777;
+	}
+	if (changed != NULL && which & FUSE_SET_ATTR_UID) {
+		changed->has_uid = true;
+		changed->uid = wanted->st_uid;
+	}
+	if (changed != NULL && which & FUSE_SET_ATTR_GID) {
+		changed->has_gid = true;
+		changed->gid = wanted->st_gid;
+	}
+	pthread_mutex_unlock(&owners->lock);
+	return changed != NULL ? 0 : GT_ENOMEM;
+}
+
+void gt_fuse_owners_apply(struct gt_fuse_owners *owners, const char *path, struct stat *state)
+{
+	const struct changed *changed;
+	size_t place;
+	bool there;
+
+	pthread_mutex_lock(&owners->lock);
+	place = place_of(owners, path, &there);
+	changed = &owners->all[place];
+	if (there && changed->has_mode)
+		state->st_mode = (state->st_mode & S_IFMT) | changed->mode;
+	if (there && changed->has_uid)
+		state->st_uid = changed->uid;
+	if (there && changed->has_gid)
+		state->st_gid = changed->gid;
+	pthread_mutex_unlock(&owners->lock);
+}
+
+void gt_fuse_owners_forget(struct gt_fuse_owners *owners, const char *folder)
+{
+	size_t bytes = strlen(folder), kept = 0;
+
+	pthread_mutex_lock(&owners->lock);
+	for (size_t i = 0; i < owners->count; i++) {
+		const char *path = owners->all[i].path;
+
+		if (strncmp(path, folder, bytes) == 0 &&
+		    (path[bytes] == '/' || path[bytes] == '\0'))
+			free(owners->all[i].path);
+		else
+			owners->all[kept++] = owners->all[i];
+	}
+	owners->count = kept;
+	pthread_mutex_unlock(&owners->lock);
+}

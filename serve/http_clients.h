@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connections of the HTTP server: whose they are, how far their requests have come, and which one
+ * has to go. A request that is not whole at its deadline ends its connection. Where there are too
+ * many connections, of one peer or in all, the one goes that has waited longest without a whole
+ * request, of the peer that has most; who sends whole requests is shut out by nobody. A peer is a
+ * user of this machine, or another machine's address.
+ */
+#ifndef GT_SERVE_HTTP_CLIENTS_H
+#define GT_SERVE_HTTP_CLIENTS_H
+
+#include <stdbool.h>
+#include "serve/peer.h"
+
+enum gt_http_phase {
+	GT_HTTP_HEAD_COMES, /* nothing of a request, or not all of its head */
+	GT_HTTP_BODY_COMES,
+	GT_HTTP_ANSWERED, /* the answer is being made or sent */
+	GT_HTTP_IDLE,	  /* between two requests, or within the next one's head */
+};
+
+struct gt_http_limits {
+	unsigned connections; /* in all; one peer may have three quarters of them */
+	unsigned head_ms;     /* from the connection's begin to the end of the first head */
+	unsigned body_ms;     /* from the end of the head to the end of the body */
+	unsigned idle_ms;     /* from the end of an answer to the end of the next head */
+};
+
+struct gt_http_clients;
+struct gt_http_client;
+
+/* NULL: no memory, or no thread. Ends connections by shutdown() from a thread of its own. */
+struct gt_http_clients *gt_http_clients_create(const struct gt_http_limits *limits);
+/* All clients have been removed. */
+void gt_http_clients_destroy(struct gt_http_clients *clients);
+
+/* A connection was accepted. `socket` stays open until it is removed. NULL: no memory. */
+struct gt_http_client *gt_http_clients_add(struct gt_http_clients *clients, int socket);
+void gt_http_clients_remove(struct gt_http_clients *clients, struct gt_http_client *client);
+
+/* The following from the connection's thread. */
+void gt_http_client_enter(struct gt_http_clients *clients, struct gt_http_client *client,
+			  enum gt_http_phase phase);
+const struct gt_peer *gt_http_client_peer(const struct gt_http_client *client);
+/* It was one too many, and all others had whole requests. */
+bool gt_http_client_is_refused(const struct gt_http_client *client);
+
+#endif

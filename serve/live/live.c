@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session's control files: made, with their operations, and unmade. Guarantees: `lock` is held
+ * for moments only, never while the session patches code, text is made or bytes are sent.
+ */
+#include "serve/live/live_events.h"
+#include "serve/live/live_instance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/store/store.h"
+#include "serve/text_reader.h"
+
+#define CMDLINES 8192 /* names that saved_cmdlines lists, until it is told otherwise */
+
+/* Of the top and of instances. */
+#define COMMON_OPERATIONS                                                                   \
+	.get = gt_live_get, .set = gt_live_set, .list_open = gt_live_list_open,             \
+	.list_read = gt_live_list_read, .list_close = gt_live_list_close,                   \
+	.edit_open = gt_live_edit_open, .edit_add = gt_live_edit_add,                       \
+	.edit_remove = gt_live_edit_remove, .edit_close = gt_live_edit_close,               \
+	.text_open = gt_live_text_open, .text_read = gt_live_text_read,                     \
+	.text_close = gt_live_text_close, .clear = gt_live_clear, .thread = gt_live_thread, \
+	.threads_set = gt_live_threads_set, .stats = gt_live_stats, .mark = gt_live_mark,   \
+	.command_set = gt_live_command_set, .command_remove = gt_live_command_remove,       \
+	.command_read = gt_live_command_read, .snapshot = gt_live_snapshot,                 \
+	.snapshot_open = gt_live_snapshot_open, .raw_open = gt_live_raw_open,               \
+	.raw_read = gt_live_raw_read, .raw_close = gt_live_raw_close
+
+static const struct gt_control_ops operations = {
+	COMMON_OPERATIONS,
+	.instance = gt_live_instance_of,
+	.instance_make = gt_live_instance_make,
+	.instance_remove = gt_live_instance_remove,
+	.profile_open = gt_live_profile_open,
+	.profile_read = gt_live_profile_read,
+	.profile_close = gt_live_profile_close,
+};
+
+/* What the session has only one of is the top's. */
+static const struct gt_control_ops instance_operations = {
+	COMMON_OPERATIONS,
+};
+
+/* With what the top and instances have alike; `program` is copied. NULL: no memory. */
+static struct gt_live *make(struct gt_session *session, struct gt_target *records,
+			    const struct gt_control_ops *ops, const char *program)
+{
+	struct gt_live *live = calloc(1, sizeof(*live));
+
+	if (live == NULL)
+		return NULL;
+	live->program = strdup(program);
+	if (live->program == NULL) {
+		free(live);
+		return NULL;
+	}
+	pthread_mutex_init(&live->lock, NULL);
+	pthread_mutex_init(&live->change, NULL);
+	pthread_mutex_init(&live->pipe_lock, NULL);
+	live->control = (struct gt_control_target){
+		.ops = ops,
+		.data = live,
+		.kind = GT_CONTROL_PROGRAM,
+		.view = &live->view,
+		.log = &live->log,
+	};
+	gt_live_view_init(&live->over, records, &live->view);
+	live->over.session = session;
+	live->session = session;
+	live->cmdlines = CMDLINES;
+	live->options = GT_OPTIONS_DEFAULT;
+	live->time_start = __builtin_ia32_rdtsc();
+	return live;
+}
+
+int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instance,
+			    struct gt_store *store, struct gt_live **live_out)
+{
+	struct gt_live *live =
+		make(top->session, gt_store_target(store), &instance_operations, top->program);
+
+	if (live == NULL)
+		return GT_ENOMEM;
+	live->top = top;
+	live->control.top = &top->control;
+	live->over.overwrite = true;
+	live->view.clock = top->view.clock;
+	live->view.tracer = live->tracer = GRAFTRACE_TRACER_NOP;
+	live->has_clock = true;
+	live->mode = top->mode;
+	live->buffer_bytes = top->buffer_bytes;
+	live->options |= GT_OPTION_OVERWRITE;
+	live->instance = instance;
+	*live_out = live;
+	return 0;
+}
+
+int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
+		   struct gt_live **live_out, struct gt_message *message)
+{
+	struct gt_live *live = make(session, gt_session_target(session), &operations,
+				    options->program != NULL ? options->program : "");
+	void *functions = NULL;
+
+	if (live == NULL)
+		return no_memory(message);
+	live->mode = options->mode;
+	live->over.overwrite = options->mode == GRAFTRACE_MODE_OVERWRITE;
+	if (live->over.overwrite)
+		live->options |= GT_OPTION_OVERWRITE;
+	live->no_fork = options->no_fork;
+	live->dump = options->dump;
+	live->dump_data = options->dump_data;
+	live->buffer_bytes = options->buffer_bytes;
+	live->view.tracer = live->tracer = options->tracer;
+	live->max_depth = options->max_graph_depth;
+	live->threshold_ns = options->threshold_ns;
+	gt_live_instances_init(live);
+	if (!gt_globs_add_all(&live->lists[GT_CONTROL_FILTER], options->filter) ||
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_NOTRACE], options->notrace) ||
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH], options->graph) ||
+	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH_NOTRACE], options->graph_notrace)) {
+		gt_live_destroy(live);
+		return no_memory(message);
+	}
+	/* What there is at the start, in case that nobody asks before the end. */
+	if (gt_live_list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
+		gt_live_list_close(&live->control, functions);
+	/* The index of names is made by the first question: here, not at somebody's first
+	 * change. */
+	gt_session_has_function(session, "");
+	*live_out = live;
+	return 0;
+}
+
+struct gt_control_target *gt_live_control(struct gt_live *live)
+{
+	return &live->control;
+}
+
+struct gt_target *gt_live_marks(struct gt_live *live)
+{
+	return &live->over.marks;
+}
+
+void gt_live_end(struct gt_live *live)
+{
+	atomic_store(&live->ended, true);
+	gt_live_instances_end(live);
+}
+
+void gt_live_destroy(struct gt_live *live)
+{
+	if (live->top == NULL)
+		gt_live_instances_fini(live);
+	for (int i = 0; i < LISTS; i++)
+		gt_globs_clear(&live->lists[i]);
+	pthread_mutex_destroy(&live->lock);
+	pthread_mutex_destroy(&live->change);
+	pthread_mutex_destroy(&live->pipe_lock);
+	gt_live_raw_destroy(live);
+	gt_live_cpus_destroy(live);
+	gt_live_snapshot_forget(live);
+	if (live->pipe != NULL)
+		gt_text_reader_close(live->pipe);
+	gt_live_view_fini(&live->over);
+	gt_live_instance_fini(live);
+	free(live->known);
+	free(live->program);
+	free(live);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control files of a program that is being traced: the operations of struct gt_control_target
+ * over a session. Any number of threads may use them; they lock what they share, and hold no lock
+ * while a reader's bytes are on their way.
+ */
+#ifndef GT_SERVE_LIVE_H
+#define GT_SERVE_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "attach/session/session.h"
+#include "core/control/control.h"
+
+struct gt_live;
+
+/* What the session was started with, as far as it cannot be asked. */
+struct gt_live_options {
+	size_t size;	     /* sizeof(struct gt_live_options): room to grow */
+	const char *program; /* path of the program's own object: its functions have no [object] */
+	enum graftrace_tracer tracer;
+	enum graftrace_arena_mode mode;
+	uint64_t buffer_bytes;
+	uint32_t max_graph_depth;
+	uint64_t threshold_ns;
+	bool no_fork;
+	const char *const *filter; /* NULL-terminated; NULL = none */
+	const char *const *notrace;
+	const char *const *graph;
+	const char *const *graph_notrace;
+	/* The command `dump`: where its text goes. NULL: nowhere. From any thread. */
+	void (*dump)(void *data, const char *text, size_t bytes);
+	void *dump_data;
+};
+
+/* The session must outlive it. GT_ENOMEM. */
+int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
+		   struct gt_live **live, struct gt_message *message);
+
+struct gt_control_target *gt_live_control(struct gt_live *live);
+
+/* Where the top's records are, for a recording's file, once the program has ended: one or two
+ * targets, in order. They live as long as it. */
+uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2]);
+
+/* What was written into trace_marker, as writers, for a recording's file. Lives as long. */
+struct gt_target *gt_live_marks(struct gt_live *live);
+
+/* For gt_session_trigger_handler: the commands snapshot, dump and cpudump of functions. Other hits
+ * are passed over. */
+void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit);
+
+/* The program has ended: what can be read stays so, trace_pipe ends when it is empty, writes are
+ * refused with GT_EGONE. From any thread. */
+void gt_live_end(struct gt_live *live);
+
+/* No handle of it may be open. */
+void gt_live_destroy(struct gt_live *live);
+
+#endif

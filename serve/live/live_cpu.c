@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * per_cpu/cpuN/trace_pipe of a program. The records of a CPU lie among those of the threads that
+ * ran there, so what was taken out is a place in each writer for each CPU: every other reader
+ * leaves out the records of that CPU up to there. Sub-buffers are freed once all CPUs have come
+ * past them; where some CPU is read by nobody, they stay until the whole trace is read or emptied.
+ * All under pipe_lock.
+ */
+#include "serve/live/live_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gt_live_cpus {
+	uint32_t count;
+	struct gt_text_reader **readers;  /* NULL: nobody reads it */
+	struct gt_merge_cpu_given *given; /* since the ring was emptied */
+};
+
+static struct gt_live_cpus *make(uint32_t count)
+{
+	struct gt_live_cpus *cpus = calloc(1, sizeof(*cpus));
+
+	if (cpus == NULL)
+		return NULL;
+	cpus->count = count;
+	cpus->readers = calloc(count + 1, sizeof(*cpus->readers));
+	cpus->given = calloc(count + 1, sizeof(*cpus->given));
+	if (cpus->readers != NULL && cpus->given != NULL)
+		return cpus;
+	free(cpus->readers);
+	free(cpus->given);
+	free(cpus);
+	return NULL;
+}
+
+void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes)
+{
+	struct gt_live_cpus *cpus = live->cpu_pipes;
+	struct gt_message unused;
+
+	for (uint32_t i = 0; cpus != NULL && i < cpus->count; i++) {
+		for (int k = 0; cpus->readers[i] != NULL && k < DISCARD_BLOCKS; k++) {
+			if (gt_text_reader_read(cpus->readers[i], text, bytes, &unused) <= 0)
+				break;
+		}
+		free(cpus->given[i].given);
+		cpus->given[i] = (struct gt_merge_cpu_given){ NULL, 0 };
+	}
+}
+
+void gt_live_cpus_destroy(struct gt_live *live)
+{
+	struct gt_live_cpus *cpus = live->cpu_pipes;
+
+	if (cpus == NULL)
+		return;
+	for (uint32_t i = 0; i < cpus->count; i++)
+		free(cpus->given[i].given);
+	free(cpus->readers);
+	free(cpus->given);
+	free(cpus);
+	live->cpu_pipes = NULL;
+}
+
+int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader)
+{
+	const struct gt_live_cpus *cpus = live->cpu_pipes;
+
+	return cpus == NULL ? 0 : gt_text_reader_skip_cpus(reader, cpus->given, cpus->count);
+}
+
+int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
+		     struct gt_text_reader **reader, struct gt_message *message)
+{
+	uint32_t cpu = look->scope.number;
+	struct gt_text_look own = *look;
+	struct gt_merge_given *given;
+	uint32_t count;
+	int error;
+
+	if (live->cpu_pipes == NULL)
+		live->cpu_pipes = make(live->view.cpu_count);
+	if (live->cpu_pipes == NULL)
+		return no_memory(message);
+	if (cpu >= live->cpu_pipes->count) {
+		gt_message_set(message, "there is no such CPU");
+		return GT_ENOENT;
+	}
+	if (live->cpu_pipes->readers[cpu] != NULL) {
+		gt_message_set(message, "trace_pipe is being read by somebody else");
+		return GT_EBUSY;
+	}
+	own.stays = true;
+	if (gt_live_given(live, &given, &count) != 0)
+		return no_memory(message);
+	error = gt_text_reader_open(live->control.view, &own, true, reader, message);
+	if (error != 0) {
+		free(given);
+		return error;
+	}
+	gt_text_reader_skip(*reader, given, count);
+	if (gt_live_cpus_skip(live, *reader) != 0) {
+		gt_text_reader_close(*reader);
+		return no_memory(message);
+	}
+	live->cpu_pipes->readers[cpu] = *reader;
+	return 0;
+}
+
+static bool is_before(struct gt_merge_given a, struct gt_merge_given b)
+{
+	return a.sequence < b.sequence || (a.sequence == b.sequence && a.words < b.words);
+}
+
+/* What all CPUs have come past is nobody's any more. */
+static void free_passed(struct gt_live *live)
+{
+	const struct gt_live_cpus *cpus = live->cpu_pipes;
+	struct gt_target *view = live->control.view;
+	uint32_t writers = cpus->given[0].count;
+
+	if (view->ops->consume == NULL)
+		return;
+	for (uint32_t i = 1; i < cpus->count; i++)
+		writers = cpus->given[i].count < writers ? cpus->given[i].count : writers;
+	for (uint32_t index = 0; index < writers; index++) {
+		struct gt_merge_given least = cpus->given[0].given[index];
+		struct gt_writer writer;
+
+		for (uint32_t i = 1; i < cpus->count; i++) {
+			if (is_before(cpus->given[i].given[index], least))
+				least = cpus->given[i].given[index];
+		}
+		if (view->ops->writer(view, index, &writer) != 0)
+			continue;
+		for (uint64_t at = writer.first; at < writer.next && at < least.sequence;
+		     at = gt_target_next_sequence(view, index, at + 1))
+			view->ops->consume(view, index, at);
+	}
+}
+
+void gt_live_cpu_note(struct gt_live *live, uint32_t cpu)
+{
+	struct gt_live_cpus *cpus = live->cpu_pipes;
+	struct gt_merge_given *given;
+	uint32_t count;
+
+	/* without memory for that the next reader shows some records again */
+	if (gt_text_reader_shown(cpus->readers[cpu], &given, &count) != 0)
+		return;
+	free(cpus->given[cpu].given);
+	cpus->given[cpu] = (struct gt_merge_cpu_given){ given, count };
+	free_passed(live);
+}
+
+/* The whole trace's reader is made anew: it has looked ahead at what this one has given. */
+void gt_live_cpu_close(struct gt_live *live, uint32_t cpu)
+{
+	struct gt_text_reader *reader = live->cpu_pipes->readers[cpu];
+	struct gt_text_reader *pipe = NULL;
+
+	gt_live_cpu_note(live, cpu);
+	live->cpu_pipes->readers[cpu] = NULL;
+	gt_text_reader_close(reader);
+	if (live->pipe == NULL ||
+	    gt_text_reader_open(live->control.view, &live->pipe_look, true, &pipe, NULL) != 0)
+		return;
+	if (gt_text_reader_skip_given(pipe, live->pipe) != 0 ||
+	    gt_live_cpus_skip(live, pipe) != 0) {
+		gt_text_reader_close(pipe);
+		return;
+	}
+	gt_text_reader_close(live->pipe);
+	live->pipe = pipe;
+}

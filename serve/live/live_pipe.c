@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Of a session's trace: trace_pipe's reader, those of threads, and emptying the ring. Guarantees:
+ * what any of them has given is left out by the others. From any thread; what reads is under
+ * pipe_lock, which is held while a block of text is made.
+ */
+#include "serve/live/live_events.h"
+#include "serve/live/live_instance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How the whole trace is shown now. */
+void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
+{
+	memset(look, 0, sizeof(*look));
+	pthread_mutex_lock(&live->lock);
+	look->clock = live->clock;
+	look->time_start = live->time_start;
+	look->names_kept = (uint32_t)live->cmdlines;
+	look->options = live->options & GT_OPTIONS_OF_TEXT;
+	look->switches = live->switch_window_count > 0;
+	look->switch_window_count = live->switch_window_count;
+	memcpy(look->switch_windows, live->switch_windows, sizeof(look->switch_windows));
+	look->masks = live->masks;
+	pthread_mutex_unlock(&live->lock);
+}
+
+/* Under pipe_lock: the pipe's reader, behind what trace_pipe_raw's have given. */
+static int take_over(struct gt_live *live, const struct gt_text_look *look,
+		     struct gt_message *message)
+{
+	struct gt_text_reader *pipe;
+	struct gt_merge_given *given;
+	uint32_t count;
+	int error = gt_live_raw_given(live, &given, &count);
+
+	if (error != 0)
+		return no_memory(message);
+	error = gt_text_reader_open(live->control.view, look, true, &pipe, message);
+	if (error != 0) {
+		free(given);
+		return error;
+	}
+	gt_text_reader_skip(pipe, given, count);
+	gt_text_reader_skip_switches(pipe, gt_live_raw_switches_given(live));
+	gt_live_raw_destroy(live);
+	if (live->pipe != NULL)
+		gt_text_reader_close(live->pipe);
+	live->pipe = pipe;
+	live->pipe_look = *look;
+	return gt_live_cpus_skip(live, pipe);
+}
+
+/* Under pipe_lock: the pipe's reader, made if there is none. */
+int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
+		      struct gt_message *message)
+{
+	int error;
+
+	if (live->raw != NULL)
+		return take_over(live, look, message);
+	if (live->pipe != NULL && memcmp(&live->pipe_look, look, sizeof(*look)) == 0)
+		return 0;
+	if (live->pipe != NULL) {
+		/* Of the old one's given-out part nothing is known to the new one: it begins
+		 * behind. */
+		struct gt_text_reader *old = live->pipe;
+
+		error = gt_text_reader_open(live->control.view, look, true, &live->pipe, message);
+		if (error == 0)
+			error = gt_text_reader_skip_given(live->pipe, old);
+		if (error != 0) {
+			gt_message_set(message, "no memory");
+			live->pipe = old;
+			return error;
+		}
+		gt_text_reader_close(old);
+	} else {
+		error = gt_text_reader_open(live->control.view, look, true, &live->pipe, message);
+	}
+	if (error == 0) {
+		live->pipe_look = *look;
+		error = gt_live_cpus_skip(live, live->pipe);
+	}
+	return error;
+}
+
+/* What is in sub-buffers that are being written cannot be freed: it counts as given. */
+int gt_live_empty(struct gt_live *live, struct gt_message *message)
+{
+	struct gt_message unused;
+	char *text = malloc(DISCARD_BYTES);
+	struct gt_text_look look;
+	int error = text != NULL ? 0 : GT_ENOMEM;
+
+	gt_live_pull(live);
+	if (error == 0 && live->instance == NULL && !gt_live_is_detoured(live))
+		error = gt_session_clear(live->session);
+	pthread_mutex_lock(&live->lock);
+	live->time_start = __builtin_ia32_rdtsc();
+	gt_live_events_clear(live);
+	pthread_mutex_unlock(&live->lock);
+	gt_live_get_look(live, &look);
+	gt_live_view_clear(&live->over);
+	if (live->instance == NULL && gt_live_is_detoured(live)) {
+		/* What found no room until now, in a sub-buffer that is being written. */
+		gt_live_pull(live);
+		gt_live_view_clear(&live->over);
+	}
+	pthread_mutex_lock(&live->pipe_lock);
+	if (error == 0 && gt_live_raw_discard(live)) {
+		pthread_mutex_unlock(&live->pipe_lock);
+		free(text);
+		return 0;
+	}
+	if (error == 0)
+		error = gt_live_need_pipe(live, &look, message);
+	/* A program that writes faster than this reads must not hold us for ever. */
+	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
+		if (gt_text_reader_read(live->pipe, text, DISCARD_BYTES, &unused) <= 0)
+			break;
+	}
+	if (error == 0)
+		gt_live_cpus_empty(live, text, DISCARD_BYTES);
+	pthread_mutex_unlock(&live->pipe_lock);
+	free(text);
+	if (error != 0)
+		gt_message_set(message, "the ring cannot be emptied");
+	return error;
+}
+
+/* Threads' pipes */
+
+int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count)
+{
+	if (live->raw != NULL)
+		return gt_live_raw_given(live, given, count);
+	if (live->pipe != NULL)
+		return gt_text_reader_given(live->pipe, given, count);
+	*count = 0;
+	*given = malloc(1);
+	return *given != NULL ? 0 : GT_ENOMEM;
+}
+
+int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
+			     struct gt_text_reader **reader, struct gt_message *message)
+{
+	struct gt_text_look whole = *look;
+	int error = gt_text_reader_open(&live->view, look, true, reader, message);
+
+	if (error != 0)
+		return error;
+	memset(&whole.scope, 0, sizeof(whole.scope));
+	error = gt_live_need_pipe(live, &whole, message);
+	if (error == 0)
+		error = gt_text_reader_skip_given(*reader, live->pipe);
+	if (error != 0)
+		gt_text_reader_close(*reader);
+	return error;
+}
+
+/* The whole trace's reader is made anew behind what both have given. Without memory for that it
+ * shows again what the thread's has shown. */
+void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader)
+{
+	struct gt_text_reader *pipe = NULL;
+	struct gt_merge_given *given = NULL;
+	struct gt_merge_given *own = NULL;
+	uint32_t count = 0;
+	uint32_t own_count = 0;
+
+	if (live->pipe != NULL && gt_text_reader_given(live->pipe, &given, &count) == 0 &&
+	    gt_text_reader_given(reader, &own, &own_count) == 0 &&
+	    gt_text_reader_open(&live->view, &live->pipe_look, true, &pipe, NULL) == 0) {
+		gt_text_reader_skip_switches(pipe, gt_text_reader_switches_given(live->pipe));
+		gt_live_cpus_skip(live, pipe);
+		for (uint32_t i = 0; i < count && i < own_count; i++) {
+			if (own[i].sequence > given[i].sequence ||
+			    (own[i].sequence == given[i].sequence && own[i].words > given[i].words))
+				given[i] = own[i];
+		}
+		gt_text_reader_skip(pipe, given, count);
+		gt_text_reader_close(live->pipe);
+		live->pipe = pipe;
+		given = NULL;
+	}
+	free(given);
+	free(own);
+	gt_text_reader_close(reader);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The snapshot of a session: everything that is in the ring is copied into a store, and
+ * trace_pipe's reader goes on behind it. So each record is in the snapshot or comes later, in none
+ * or both never, while the program goes on writing. What trace_pipe had given already is not in the
+ * snapshot.
+ */
+#include "serve/live/live_instance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/store/store.h"
+
+/* The context switches before that clock are what there is to show. */
+static void end_windows(struct gt_text_look *look, uint64_t clock)
+{
+	for (uint32_t i = 0; i < look->switch_window_count; i++) {
+		if (look->switch_windows[i].to > clock)
+			look->switch_windows[i].to = clock;
+	}
+}
+
+/* Under pipe_lock. */
+static int take(struct gt_live *live, const struct gt_text_look *look, struct gt_message *message)
+{
+	struct gt_merge_given *before = NULL, *after = NULL;
+	struct gt_text_reader *pipe = NULL;
+	struct gt_store *store = NULL;
+	uint32_t before_count = 0, after_count = 0;
+	uint64_t now;
+	int error;
+
+	if (gt_live_raw_is_open(live)) {
+		gt_message_set(message, "not while trace_pipe_raw is being read");
+		return GT_EBUSY;
+	}
+	error = gt_live_need_pipe(live, look, message);
+	if (error == 0)
+		error = gt_text_reader_given(live->pipe, &before, &before_count);
+	if (error == 0)
+		error = gt_store_create(live->control.view, 0, false, &store);
+	if (error == 0)
+		error = gt_store_begin(store, before, before_count);
+	if (error == 0)
+		error = gt_store_pull(store);
+	if (error == 0)
+		error = gt_store_positions(store, &after, &after_count);
+	if (error == 0)
+		error = gt_text_reader_open(live->control.view, look, true, &pipe, message);
+	if (error != 0) {
+		gt_store_put(store);
+		free(before);
+		free(after);
+		gt_message_set(message, "no memory for a snapshot");
+		return error;
+	}
+	now = __builtin_ia32_rdtsc();
+	gt_text_reader_skip(pipe, after, after_count);
+	gt_text_reader_skip_switches(pipe, now);
+	live->snapshot_switches_given = gt_text_reader_switches_given(live->pipe);
+	live->snapshot_look = *look;
+	end_windows(&live->snapshot_look, now + 1);
+	gt_text_reader_close(live->pipe);
+	live->pipe = pipe;
+	gt_store_consume_source(store);
+	gt_store_freeze(store);
+	gt_store_put(live->snapshot);
+	free(live->snapshot_given);
+	live->snapshot = store;
+	live->snapshot_given = before;
+	live->snapshot_count = before_count;
+	live->snapshot_allocated = true;
+	return 0;
+}
+
+void gt_live_snapshot_forget(struct gt_live *live)
+{
+	gt_store_put(live->snapshot);
+	free(live->snapshot_given);
+	live->snapshot = NULL;
+	live->snapshot_given = NULL;
+	live->snapshot_count = 0;
+}
+
+/* What goes to a file as it comes is not here to be copied, and would be missing there. */
+int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message)
+{
+	if (live->mode != GRAFTRACE_MODE_DRAIN)
+		return 0;
+	gt_message_set(message, "records go to a file as they come: there are no snapshots "
+				"(--serve and --overwrite record into a ring)");
+	return GT_EBUSY;
+}
+
+int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message)
+{
+	struct gt_text_look look;
+	int error = gt_live_snapshot_can(live, message);
+
+	if (error != 0)
+		return error;
+	gt_live_get_look(live, &look);
+	gt_live_settle_clock(live);
+	pthread_mutex_lock(&live->pipe_lock);
+	error = take(live, &look, message);
+	pthread_mutex_unlock(&live->pipe_lock);
+	return error;
+}
+
+int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
+		     const struct gt_control_scope *scope, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+
+	if (scope->kind != GT_SCOPE_ALL) {
+		gt_message_set(message, "the snapshot is cleared as a whole: the file snapshot at "
+					"the top");
+		return GT_EINVAL;
+	}
+	gt_live_pull(live);
+	if (action == GT_SNAPSHOT_TAKE)
+		return gt_live_snapshot_take(live, message);
+	pthread_mutex_lock(&live->pipe_lock);
+	gt_live_snapshot_forget(live);
+	if (action == GT_SNAPSHOT_FREE)
+		live->snapshot_allocated = false;
+	pthread_mutex_unlock(&live->pipe_lock);
+	return 0;
+}
+
+static bool is_empty(struct gt_store *store)
+{
+	struct gt_target *target = gt_store_target(store);
+	struct gt_writer writer;
+
+	for (uint32_t i = target->ops->writer_count(target); i-- > 0;) {
+		if (target->ops->writer(target, i, &writer) == 0 && writer.first < writer.next)
+			return false;
+	}
+	return true;
+}
+
+int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+			  void **text, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_merge_given *given = NULL;
+	struct gt_text_reader *reader;
+	struct gt_text_look look;
+	int error = GT_SNAPSHOT_FREED;
+
+	gt_live_pull(live); /* an instance's command may take one */
+	gt_live_get_look(live, &look);
+	look.scope = *scope;
+	pthread_mutex_lock(&live->pipe_lock);
+	look.switches = live->snapshot_look.switches;
+	look.switch_window_count = live->snapshot_look.switch_window_count;
+	memcpy(look.switch_windows, live->snapshot_look.switch_windows,
+	       sizeof(look.switch_windows));
+	look.masks = live->snapshot_look.masks;
+	if (live->snapshot == NULL || is_empty(live->snapshot)) {
+		error = live->snapshot_allocated ? GT_SNAPSHOT_EMPTY : GT_SNAPSHOT_FREED;
+		goto unlock;
+	}
+	given = calloc(live->snapshot_count + 1, sizeof(*given));
+	error = given != NULL ? gt_text_reader_open(gt_store_target(live->snapshot), &look, false,
+						    &reader, message)
+			      : no_memory(message);
+	if (error != 0) {
+		free(given);
+		goto unlock;
+	}
+	memcpy(given, live->snapshot_given, live->snapshot_count * sizeof(*given));
+	gt_text_reader_skip(reader, given, live->snapshot_count);
+	gt_text_reader_skip_switches(reader, live->snapshot_switches_given);
+	/* What a CPU's trace_pipe has given, before it was taken or since. */
+	error = gt_live_cpus_skip(live, reader);
+	if (error == 0)
+		error = gt_live_text_of(reader, live->snapshot, text);
+	if (error == 0) {
+		gt_store_get(live->snapshot);
+	} else {
+		gt_text_reader_close(reader);
+		error = no_memory(message);
+	}
+unlock:
+	pthread_mutex_unlock(&live->pipe_lock);
+	return error != 0 ? error : GT_SNAPSHOT_TAKEN;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session's trace: opened, read and cleared, paused meanwhile, counted and marked. Guarantees: no
+ * lock is held while the session patches code but `change`; one reader of trace_pipe at a time.
+ */
+#include "serve/live/live_events.h"
+#include "serve/live/live_instance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* options/pause-on-trace: off while anybody has `trace` open. */
+
+static void switch_top(struct gt_live *live, bool on)
+{
+	struct gt_message unused;
+	struct gt_live_wish wish;
+
+	if (gt_live_top_begin(live, false, &unused) != 0)
+		return;
+	gt_session_set_tracing_on(live->session, on, &unused);
+	gt_live_wish_of(live, &wish);
+	gt_live_top_end(live, &wish);
+}
+
+bool gt_live_pause(struct gt_live *live)
+{
+	bool pauses;
+
+	pthread_mutex_lock(&live->change);
+	pauses = (live->options & GT_OPTION_PAUSE_ON_TRACE) != 0;
+	if (pauses && live->pauses++ == 0) {
+		live->was_on = gt_session_tracing_on(live->session);
+		if (live->was_on)
+			switch_top(live, false);
+	}
+	pthread_mutex_unlock(&live->change);
+	return pauses;
+}
+
+void gt_live_unpause(struct gt_live *live)
+{
+	pthread_mutex_lock(&live->change);
+	if (--live->pauses == 0 && live->was_on)
+		switch_top(live, true);
+	pthread_mutex_unlock(&live->change);
+}
+
+/*
+ * The trace. trace_pipe's reader stays when a client of it has gone: the next client goes on where
+ * that one stopped, and `trace` leaves out what was given of sub-buffers that are still being
+ * written. It is made anew when the ring was emptied, or when options say that its text looks
+ * otherwise.
+ */
+
+struct live_text {
+	struct gt_text_reader *reader; /* NULL: the pipe's */
+	struct gt_store *store;	       /* that it reads; NULL: the session itself */
+	bool thread;		       /* a thread's or CPU's pipe */
+	uint32_t cpu;		       /* … of CPU cpu - 1; 0: a thread's */
+	bool pauses;		       /* options/pause-on-trace was set */
+};
+
+int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text_out)
+{
+	struct live_text *text = calloc(1, sizeof(*text));
+
+	if (text == NULL)
+		return GT_ENOMEM;
+	text->reader = reader;
+	text->store = store;
+	*text_out = text;
+	return 0;
+}
+
+static void let_go(struct gt_live *live, bool cpu)
+{
+	pthread_mutex_lock(&live->lock);
+	if (cpu)
+		live->cpus_busy--;
+	else
+		live->pipe_busy = false;
+	pthread_mutex_unlock(&live->lock);
+}
+
+/* reader: of a thread's or CPU's pipe; NULL: the whole trace's. */
+static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
+		     struct gt_text_reader **reader, struct gt_message *message)
+{
+	bool cpu = look->scope.kind == GT_SCOPE_CPU;
+	bool busy;
+	int error;
+
+	pthread_mutex_lock(&live->lock);
+	busy = live->pipe_busy || (!cpu && live->cpus_busy > 0);
+	if (!busy && cpu)
+		live->cpus_busy++;
+	else if (!busy)
+		live->pipe_busy = true;
+	pthread_mutex_unlock(&live->lock);
+	if (busy) {
+		gt_message_set(message, "trace_pipe is being read by somebody else");
+		return GT_EBUSY;
+	}
+	pthread_mutex_lock(&live->pipe_lock);
+	error = cpu		 ? gt_live_cpu_open(live, look, reader, message)
+		: reader != NULL ? gt_live_thread_pipe_open(live, look, reader, message)
+				 : gt_live_need_pipe(live, look, message);
+	pthread_mutex_unlock(&live->pipe_lock);
+	if (error != 0)
+		let_go(live, cpu);
+	return error;
+}
+
+int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
+		       struct gt_text_reader **reader, struct gt_message *message)
+{
+	int error = gt_text_reader_open(live->control.view, look, false, reader, message);
+	struct gt_merge_given *given;
+	uint32_t count;
+
+	if (error != 0)
+		return error;
+	pthread_mutex_lock(&live->pipe_lock);
+	if (live->raw != NULL) {
+		error = gt_live_raw_given(live, &given, &count);
+		if (error == 0)
+			gt_text_reader_skip(*reader, given, count);
+		gt_text_reader_skip_switches(*reader, gt_live_raw_switches_given(live));
+	} else if (live->pipe != NULL) {
+		error = gt_text_reader_skip_given(*reader, live->pipe);
+	}
+	if (error == 0)
+		error = gt_live_cpus_skip(live, *reader);
+	pthread_mutex_unlock(&live->pipe_lock);
+	if (error != 0) {
+		gt_text_reader_close(*reader);
+		return no_memory(message);
+	}
+	return 0;
+}
+
+/* The session may be writing it: twice the same is whole. */
+static struct gt_clock read_clock(struct gt_session *session)
+{
+	const volatile struct gt_clock *clock = &gt_session_target(session)->clock;
+	struct gt_clock one = *clock;
+	struct gt_clock two = *clock;
+
+	while (one.tsc_base != two.tsc_base || one.ns_base != two.ns_base || one.mult != two.mult) {
+		one = two;
+		two = *clock;
+	}
+	return two;
+}
+
+void gt_live_settle_clock(struct gt_live *live)
+{
+	pthread_mutex_lock(&live->lock);
+	if (!live->has_clock)
+		live->view.clock = read_clock(live->session);
+	live->has_clock = true;
+	pthread_mutex_unlock(&live->lock);
+}
+
+int gt_live_text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
+		      bool consume, void **text_out, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct live_text *text;
+	struct gt_text_look look;
+	int error;
+
+	text = calloc(1, sizeof(*text));
+	if (text == NULL)
+		return no_memory(message);
+	gt_live_pull(live);
+	gt_live_get_look(live, &look);
+	look.scope = *scope;
+	gt_live_settle_clock(live);
+	text->thread = consume && scope->kind != GT_SCOPE_ALL;
+	text->cpu = consume && scope->kind == GT_SCOPE_CPU ? scope->number + 1 : 0;
+	error = consume ? open_pipe(live, &look, text->thread ? &text->reader : NULL, message)
+			: gt_live_open_trace(live, &look, &text->reader, message);
+	if (error != 0) {
+		free(text);
+		return error;
+	}
+	gt_live_hold(live);
+	text->pauses = !consume && live->top == NULL && gt_live_pause(live);
+	*text_out = text;
+	return 0;
+}
+
+int64_t gt_live_text_read(struct gt_control_target *target, void *data, char *buffer, size_t bytes,
+			  struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct live_text *text = data;
+	struct gt_text_look look;
+	int64_t got;
+
+	if (text->reader != NULL && !text->thread)
+		return gt_text_reader_read(text->reader, buffer, bytes, message);
+	gt_live_pull(live);
+	gt_live_get_look(live, &look);
+	pthread_mutex_lock(&live->pipe_lock);
+	gt_text_reader_update(text->thread ? text->reader : live->pipe, &look);
+	/* Asked before reading: what came before the end is then seen by this read. */
+	if (atomic_load(&live->ended))
+		gt_text_reader_finish(text->thread ? text->reader : live->pipe);
+	got = gt_text_reader_read(text->thread ? text->reader : live->pipe, buffer, bytes, message);
+	if (text->cpu != 0)
+		gt_live_cpu_note(live, text->cpu - 1);
+	pthread_mutex_unlock(&live->pipe_lock);
+	return got;
+}
+
+void gt_live_text_close(struct gt_control_target *target, void *data)
+{
+	struct gt_live *live = live_of(target);
+	struct live_text *text = data;
+
+	if (text->reader != NULL && !text->thread) {
+		gt_text_reader_close(text->reader);
+		gt_store_put(text->store);
+		if (text->pauses)
+			gt_live_unpause(live);
+	} else {
+		pthread_mutex_lock(&live->pipe_lock);
+		if (text->cpu != 0)
+			gt_live_cpu_close(live, text->cpu - 1);
+		else if (text->thread)
+			gt_live_thread_pipe_close(live, text->reader);
+		pthread_mutex_unlock(&live->pipe_lock);
+		let_go(live, text->cpu != 0);
+	}
+	if (text->store == NULL)
+		gt_live_release(live);
+	free(text);
+}
+
+/* What a thread's or CPU's pipe would give is given to nobody. */
+static int clear_one(struct gt_control_target *target, const struct gt_control_scope *scope,
+		     struct gt_message *message)
+{
+	char *text = malloc(DISCARD_BYTES);
+	void *pipe;
+	int error = text != NULL ? gt_live_text_open(target, scope, true, &pipe, message)
+				 : no_memory(message);
+
+	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
+		if (gt_live_text_read(target, pipe, text, DISCARD_BYTES, message) <= 0)
+			break;
+	}
+	if (error == 0)
+		gt_live_text_close(target, pipe);
+	free(text);
+	return error;
+}
+
+int gt_live_clear(struct gt_control_target *target, const struct gt_control_scope *scope,
+		  struct gt_message *message)
+{
+	if (scope->kind != GT_SCOPE_ALL)
+		return clear_one(target, scope, message);
+	return gt_live_empty(live_of(target), message);
+}
+/* Counts and marks */
+
+int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
+		  struct gt_control_stats *stats, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	uint64_t now = 0, switches_given;
+	struct gt_merge_given *given;
+	uint32_t count;
+	int error;
+
+	gt_live_pull(live);
+	pthread_mutex_lock(&live->pipe_lock);
+	error = gt_live_given(live, &given, &count);
+	switches_given = live->pipe != NULL ? gt_text_reader_switches_given(live->pipe) : 0;
+	pthread_mutex_unlock(&live->pipe_lock);
+	if (error == 0) {
+		gt_live_view_note_given(&live->over, given, count);
+		free(given);
+		error = gt_live_view_stats(&live->over, scope, stats);
+	}
+	if (error == 0)
+		gt_live_events_count(live, scope, switches_given, stats);
+	target->ops->get(target, GT_CONTROL_NOW_NS, &now);
+	stats->now_ns = now;
+	if (error == GT_ENOENT)
+		gt_message_set(message, "no such thread");
+	else if (error != 0)
+		return no_memory(message);
+	return error;
+}
+
+int gt_live_mark(struct gt_control_target *target, const struct gt_control_writer *writer,
+		 const char *bytes, size_t count, bool raw, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	uint64_t on = 0;
+	int error = has_ended(live, message);
+
+	if (error != 0)
+		return error;
+	target->ops->get(target, GT_CONTROL_TRACING_ON, &on);
+	if (!on) {
+		gt_message_set(message, "tracing is off");
+		return GT_EBADF;
+	}
+	error = gt_live_view_mark(&live->over, writer, bytes, count, raw);
+	if (error == GT_ENOSPC) {
+		gt_message_set(message, "the ring of marks is full");
+		return GT_EBADF;
+	}
+	return error != 0 ? no_memory(message) : 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that are traced alone, or not, as operations of the table of control files. */
+#include "serve/live/live_events.h"
+#include "serve/live/live_instance.h"
+
+static enum gt_session_list list_of(enum gt_control_threads which)
+{
+	return which == GT_CONTROL_PIDS ? GT_SESSION_ONLY : GT_SESSION_NOT;
+}
+
+int gt_live_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
+		   uint32_t *tid)
+{
+	if (gt_control_is_of_events(which))
+		return gt_live_event_thread(&live_of(target)->over, which, index, tid);
+	if (live_of(target)->instance != NULL)
+		return gt_live_instance_thread(live_of(target), list_of(which), index, tid);
+	return gt_session_thread(live_of(target)->session, list_of(which), index, tid);
+}
+
+/* Instances that trace go on with all threads. */
+static int set_top(struct gt_live *live, enum gt_session_list which, const uint32_t *tids,
+		   uint32_t count, struct gt_message *message)
+{
+	struct gt_live_wish wish;
+	int error = gt_live_top_begin(live, false, message);
+
+	if (error != 0)
+		return error;
+	error = gt_session_set_threads(live->session, which, tids, count, message);
+	gt_live_wish_of(live, &wish);
+	gt_live_top_end(live, &wish);
+	return error;
+}
+
+int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,
+			const uint32_t *tids, uint32_t count, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	int error;
+
+	if (gt_control_is_of_events(which))
+		return gt_live_event_threads_set(&live->over, which, tids, count, message);
+	pthread_mutex_lock(&live->change);
+	error = has_ended(live, message);
+	if (error == 0 && live->instance != NULL)
+		error = gt_live_instance_threads_set(live, list_of(which), tids, count, message);
+	else if (error == 0)
+		error = set_top(live, list_of(which), tids, count, message);
+	pthread_mutex_unlock(&live->change);
+	return error;
+}

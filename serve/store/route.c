@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See route.h. The decoder's frames carry what was decided at a call's entry (their mark), so a
+ * change of what is asked leaves open calls as they were begun. What is written follows the rules
+ * of <graftrace/record.h>, as the agent does: a return whose entry is not in the same sub-buffer
+ * comes with its entry's clock.
+ */
+#include "serve/store/route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/trace/decode_fast.h"
+#include "port/host/memory.h"
+
+#define WORDS	    ((GT_ROUTE_PIECE_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
+#define STACK_CALLS 32 /* that a stack trace shows */
+#define WORDS_SYNC  16 /* most that a record takes with what has to stand before it; see room() */
+
+/* A frame's mark. */
+#define KNOWN	1u  /* decided */
+#define SHOWN	2u  /* it is in this reader's trace */
+#define INSIDE	4u  /* of set_graph_function, or below it */
+#define OUT	16u /* of set_graph_notrace, or below it */
+#define WRITTEN 8u  /* its entry is in the piece of … */
+#define PIECE	32u /* … this sequence, modulo … */
+#define PIECES	2048u
+
+/* What is asked */
+
+void gt_route_init(struct gt_route *route)
+{
+	route->want = (struct gt_route_want){ .tracer = GRAFTRACE_TRACER_NOP };
+	route->filter = route->notrace = route->graph = route->graph_notrace =
+		(struct gt_words){ .slot_count = 0 };
+	route->filter_modules = route->notrace_modules = (struct gt_globs){ NULL, 0, 0 };
+	memset(route->lists, 0, sizeof(route->lists));
+	route->filtered = route->rooted = false;
+	route->functions = NULL;
+	route->function_count = 0;
+	route->commands = NULL;
+	route->command_count = 0;
+	route->threads[0] = route->threads[1] = NULL;
+	route->thread_count[0] = route->thread_count[1] = 0;
+	route->due = 0;
+}
+
+static void free_list(char **list)
+{
+	for (char **word = list; word != NULL && *word != NULL; word++)
+		free(*word);
+	free(list);
+}
+
+static char **copy_list(const char *const *list)
+{
+	size_t count = 0;
+	char **copy;
+
+	while (list != NULL && list[count] != NULL)
+		count++;
+	copy = calloc(count + 1, sizeof(*copy));
+	for (size_t i = 0; copy != NULL && i < count; i++) {
+		copy[i] = strdup(list[i]);
+		if (copy[i] == NULL) {
+			free_list(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+static void free_words(struct gt_route *route)
+{
+	gt_words_fini(&route->filter);
+	gt_words_fini(&route->notrace);
+	gt_words_fini(&route->graph);
+	gt_words_fini(&route->graph_notrace);
+	for (int i = 0; i < 4; i++)
+		free_list(route->lists[i]);
+	gt_globs_clear(&route->filter_modules);
+	gt_globs_clear(&route->notrace_modules);
+}
+
+int gt_route_set(struct gt_route *route, const struct gt_route_want *want)
+{
+	struct gt_route fresh = { .lists = { copy_list(want->filter), copy_list(want->notrace),
+					     copy_list(want->graph),
+					     copy_list(want->graph_notrace) } };
+	int error = GT_ENOMEM;
+
+	if (fresh.lists[0] != NULL && fresh.lists[1] != NULL && fresh.lists[2] != NULL &&
+	    fresh.lists[3] != NULL)
+		error = gt_words_init(&fresh.filter, &gt_host_memory,
+				      (const char *const *)fresh.lists[0]);
+	if (error == 0)
+		error = gt_words_init(&fresh.notrace, &gt_host_memory,
+				      (const char *const *)fresh.lists[1]);
+	if (error == 0)
+		error = gt_words_init(&fresh.graph, &gt_host_memory,
+				      (const char *const *)fresh.lists[2]);
+	if (error == 0)
+		error = gt_words_init(&fresh.graph_notrace, &gt_host_memory,
+				      (const char *const *)fresh.lists[3]);
+	if (error == 0 && (!gt_globs_add_modules(&fresh.filter_modules, want->filter) ||
+			   !gt_globs_add_modules(&fresh.notrace_modules, want->notrace)))
+		error = GT_ENOMEM;
+	if (error != 0) {
+		free_words(&fresh);
+		return error;
+	}
+	free_words(route);
+	route->filter_modules = fresh.filter_modules;
+	route->notrace_modules = fresh.notrace_modules;
+	memcpy(route->lists, fresh.lists, sizeof(fresh.lists));
+	route->filter = fresh.filter;
+	route->notrace = fresh.notrace;
+	route->graph = fresh.graph;
+	route->graph_notrace = fresh.graph_notrace;
+	route->want = *want;
+	route->want.filter = route->want.notrace = NULL;
+	route->want.graph = route->want.graph_notrace = NULL;
+	route->filtered = route->lists[0][0] != NULL;
+	route->rooted = route->lists[2][0] != NULL && want->tracer != GRAFTRACE_TRACER_FUNCTION;
+	for (uint32_t i = 0; i < route->function_count; i++)
+		route->functions[i].known = false;
+	return 0;
+}
+
+void gt_route_switch(struct gt_route *route, bool on)
+{
+	route->want.on = on;
+}
+
+void gt_route_fini(struct gt_route *route)
+{
+	free_words(route);
+	free(route->functions);
+	free(route->commands);
+	free(route->threads[0]);
+	free(route->threads[1]);
+}
+
+static bool wants_calls(const struct gt_route *route)
+{
+	return route->want.tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
+}
+
+/* False: there is no such function. */
+static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_function *function)
+{
+	struct gt_function named;
+
+	*function = (struct gt_route_function){ .known = true, .wanted = !route->filtered };
+	if (route->source->ops->function(route->source, number, &named) != 0)
+		return false;
+	function->address = named.address;
+	function->root = route->rooted && gt_words_match(&route->graph, named.name);
+	function->commands = gt_route_commands_of(route, named.name);
+	function->out = wants_calls(route) && gt_words_match(&route->graph_notrace, named.name);
+	function->wanted =
+		!gt_words_match(&route->notrace, named.name) &&
+		!gt_globs_match_module(&route->notrace_modules, named.object, named.name) &&
+		(!route->filtered || function->root || gt_words_match(&route->filter, named.name) ||
+		 gt_globs_match_module(&route->filter_modules, named.object, named.name));
+	return true;
+}
+
+/* Numbers that are no function's, which may be as high as a program likes, and those for which
+ * there is no memory, are looked up each time. */
+static struct gt_route_function function_of(struct gt_route *route, uint32_t number)
+{
+	struct gt_route_function function;
+
+	if (number < route->function_count && route->functions[number].known)
+		return route->functions[number];
+	if (!look_up(route, number, &function))
+		return function;
+	if (number >= route->function_count) {
+		uint32_t count = (number | 1023) + 1;
+		struct gt_route_function *grown = realloc(route->functions, count * sizeof(*grown));
+
+		if (grown == NULL)
+			return function;
+		memset(grown + route->function_count, 0,
+		       (count - route->function_count) * sizeof(*grown));
+		route->functions = grown;
+		route->function_count = count;
+	}
+	route->functions[number] = function;
+	return function;
+}
+
+static bool is_recording(const struct gt_route *route, const struct gt_route_writer *writer)
+{
+	return !writer->silent && !writer->left_out && route->want.on &&
+	       route->want.tracer != GRAFTRACE_TRACER_NOP;
+}
+
+/* The mark of a call whose parent has that mark, without what says where it is written. */
+static uint16_t decide(struct gt_route *route, uint16_t parent, uint32_t number, uint64_t start)
+{
+	struct gt_route_function function = function_of(route, number);
+	bool inside = !route->rooted || (parent & INSIDE) || function.root;
+	bool out = (parent & OUT) || function.out;
+
+	return (uint16_t)(KNOWN | (inside ? INSIDE : 0) | (out ? OUT : 0) |
+			  (inside && !out && function.wanted && number != 0 &&
+					   start >= route->want.since
+				   ? SHOWN
+				   : 0));
+}
+
+static uint16_t mark_at(struct gt_decode *decode, uint32_t depth)
+{
+	const struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
+
+	return frame != NULL ? frame->mark : 0;
+}
+
+/* Counts the calls of depths 0 … depth - 1 that are shown; decides on those that only a header told
+ * of. Calls further out than it tells are not known: they are shown if everything is. */
+static void count(struct gt_route *route, struct gt_route_writer *writer, uint32_t depth)
+{
+	struct gt_decode *decode = &writer->decode;
+	uint32_t from = decode->low < depth ? decode->low : depth;
+	uint16_t parent = route->rooted ? 0 : INSIDE;
+
+	writer->depth = route->filtered || route->rooted ? 0 : from;
+	for (uint32_t at = from; at < depth; at++) {
+		struct gt_decode_frame *frame = gt_decode_frame(decode, at);
+
+		if (frame == NULL)
+			continue;
+		if (!(frame->mark & KNOWN))
+			frame->mark = decide(route, parent, frame->function, frame->clock);
+		parent = frame->mark;
+		writer->depth += (frame->mark & SHOWN) != 0;
+	}
+	writer->counted = true;
+}
+
+/* Writing */
+
+static void put(struct gt_route_writer *writer, uint64_t word)
+{
+	((uint64_t *)(writer->piece + 1))[writer->used++] = word;
+}
+
+static bool is_pairs(const struct gt_route_writer *writer)
+{
+	return writer->piece->tracer == GRAFTRACE_TRACER_FUNCTION;
+}
+
+static void put_special(struct gt_route_writer *writer, enum graftrace_special kind,
+			uint32_t argument)
+{
+	put(writer, graftrace_special_word(kind, argument));
+	if (is_pairs(writer))
+		put(writer, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0));
+}
+
+/* The innermost calls that are shown, as the header lists them. ended: one more, that the record
+ * which opens the piece ends. */
+static void list_open(struct gt_route_writer *writer, const struct gt_record *ended)
+{
+	struct graftrace_sub_buffer *piece = writer->piece;
+	struct graftrace_open_call found[GRAFTRACE_OPEN_CALLS];
+	struct gt_decode *decode = &writer->decode;
+	uint32_t depth = writer->depth, at, n = 0;
+
+	at = decode->depth;
+	if (ended != NULL) {
+		found[n++] = (struct graftrace_open_call){ ended->start, ended->function, depth };
+		at = ended->depth < at ? ended->depth : at;
+	} else if (at > 0 && !(mark_at(decode, at - 1) & KNOWN)) {
+		at--; /* an entry that is only now being decided on */
+	}
+	while (at > decode->low && depth > 0 && n < GRAFTRACE_OPEN_CALLS) {
+		const struct gt_decode_frame *frame = gt_decode_frame(decode, --at);
+
+		if (frame != NULL && frame->mark & SHOWN)
+			found[n++] = (struct graftrace_open_call){ frame->clock, frame->function,
+								   --depth };
+	}
+	piece->depth = writer->depth + (ended != NULL);
+	piece->open_calls = (uint16_t)n;
+	for (uint32_t i = 0; i < n; i++)
+		piece->open[i] = found[n - 1 - i];
+}
+
+static bool open_piece(struct gt_route *route, struct gt_route_writer *writer,
+		       const struct gt_record *record, const struct gt_record *ended)
+{
+	const struct graftrace_sub_buffer *from = writer->copy;
+	struct graftrace_sub_buffer *piece = route->open(route->data, writer);
+
+	writer->piece = piece;
+	writer->used = 0;
+	if (piece == NULL)
+		return false;
+	piece->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
+	piece->bytes = GT_ROUTE_PIECE_BYTES;
+	piece->stream = from->stream;
+	piece->generation = from->generation;
+	piece->pid = from->pid;
+	piece->tid = from->tid;
+	piece->cpu = writer->cpu = record->cpu;
+	piece->context = writer->context = writer->decode.context;
+	piece->sequence = writer->sequence++;
+	piece->clock = writer->clock = record->clock > writer->last ? record->clock : writer->last;
+	piece->tracer = (uint16_t)route->want.tracer;
+	if (wants_calls(route))
+		list_open(writer, ended);
+	writer->resume = false;
+	return true;
+}
+
+/* What stands before a record: where it runs, what was lost, how deep it is. False: no room. */
+static bool room(struct gt_route *route, struct gt_route_writer *writer,
+		 const struct gt_record *record, uint32_t words, const struct gt_record *ended)
+{
+	bool calls = wants_calls(route);
+
+	if (writer->piece != NULL && (writer->used + words + WORDS_SYNC > WORDS ||
+				      writer->piece->tracer != (uint16_t)route->want.tracer))
+		gt_route_close(writer);
+	if (writer->piece == NULL && !open_piece(route, writer, record, ended)) {
+		writer->dropped++;
+		writer->lost++;
+		writer->resume = true;
+		return false;
+	}
+	if (calls && writer->context != writer->decode.context) {
+		writer->context = writer->decode.context;
+		put_special(writer, GRAFTRACE_SPECIAL_CONTEXT, writer->context);
+		put_special(writer, GRAFTRACE_SPECIAL_RESUMED, writer->depth + (ended != NULL));
+		writer->resume = false;
+	}
+	if (writer->cpu != record->cpu) {
+		writer->cpu = record->cpu;
+		put_special(writer, GRAFTRACE_SPECIAL_CPU, writer->cpu);
+	}
+	if (writer->lost != 0) {
+		put_special(writer, GRAFTRACE_SPECIAL_LOST,
+			    writer->lost < UINT32_MAX ? (uint32_t)writer->lost : UINT32_MAX);
+		writer->lost = 0;
+	}
+	if (calls && writer->resume)
+		put_special(writer, GRAFTRACE_SPECIAL_RESUMED, writer->depth + (ended != NULL));
+	writer->resume = false;
+	if (writer->clock >> 32 != record->clock >> 32)
+		put_special(writer, GRAFTRACE_SPECIAL_CLOCK, (uint32_t)(record->clock >> 32));
+	writer->clock = record->clock;
+	if (writer->last < record->clock)
+		writer->last = record->clock;
+	return true;
+}
+
+static void put_event(struct gt_route_writer *writer, enum graftrace_event type,
+		      const uint64_t *data, uint32_t count)
+{
+	put(writer, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, (uint32_t)type << 16 | count));
+	for (uint32_t i = 0; i < count; i++)
+		put(writer, data[i]);
+	if (is_pairs(writer) && !(count & 1))
+		put(writer, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0));
+}
+
+/* The function tracer's record. Of a stream with calls the caller is the innermost traced one. */
+static bool put_function(struct gt_route *route, struct gt_route_writer *writer,
+			 const struct gt_record *record)
+{
+	uint64_t parent = record->value;
+
+	if (record->kind != GT_RECORD_FUNCTION) {
+		const struct gt_decode_frame *frame =
+			record->depth > 0 ? gt_decode_frame(&writer->decode, record->depth - 1)
+					  : NULL;
+
+		parent = frame != NULL ? function_of(route, frame->function).address : 0;
+	}
+	if (!room(route, writer, record, 2, NULL))
+		return false;
+	put(writer, graftrace_word(record->function, 0, (uint32_t)record->clock));
+	put(writer, parent != 0 ? parent : GT_ROUTE_NOBODY); /* zero is a word not written */
+	return true;
+}
+
+/* Commands */
+
+/* The calls that are open, as a trigger writes them. */
+static void put_stack(struct gt_route *route, struct gt_route_writer *writer,
+		      const struct gt_record *record)
+{
+	uint64_t data[1 + STACK_CALLS] = { record->clock };
+	struct gt_decode *decode = &writer->decode;
+	uint32_t count = 1;
+
+	for (uint32_t at = decode->depth; at > decode->low && count <= STACK_CALLS;) {
+		const struct gt_decode_frame *frame = gt_decode_frame(decode, --at);
+
+		if (frame != NULL && frame->function != 0)
+			data[count++] = graftrace_word(frame->function, 0, (uint32_t)frame->clock);
+	}
+	if (is_recording(route, writer) && room(route, writer, record, count + 2, NULL))
+		put_event(writer, GRAFTRACE_EVENT_STACK, data, count);
+}
+
+/* before: the call itself is not yet written. */
+static void act(struct gt_route *route, struct gt_route_writer *writer,
+		const struct gt_record *record, uint32_t commands, bool before)
+{
+	for (; commands != 0; commands &= commands - 1) {
+		struct gt_route_command *command = &route->commands[__builtin_ctz(commands)];
+		bool turns_on = command->action == GT_ACTION_TRACEON;
+
+		/* As in Linux, a hit that changes nothing is none. */
+		if (turns_on != before || command->left == 0 || route->want.on == turns_on)
+			continue;
+		if (command->left != GT_ACTION_UNLIMITED)
+			command->left--;
+		if (command->action == GT_ACTION_TRACEON || command->action == GT_ACTION_TRACEOFF) {
+			route->want.on = turns_on;
+		} else if (command->action == GT_ACTION_STACKTRACE) {
+			put_stack(route, writer, record);
+		} else {
+			route->due |= 1u << command->action;
+			route->due_cpu = record->cpu;
+		}
+	}
+}
+
+static uint32_t commands_at(struct gt_route *route, const struct gt_route_writer *writer,
+			    const struct gt_record *record)
+{
+	return route->command_count > 0 && !writer->silent
+		       ? function_of(route, record->function).commands
+		       : 0;
+}
+
+/* Records */
+
+static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
+		       const struct gt_record *record)
+{
+	struct gt_decode_frame *frame = record->kind == GT_RECORD_ENTRY
+						? gt_decode_frame(&writer->decode, record->depth)
+						: NULL;
+	uint16_t parent = record->depth > 0 ? mark_at(&writer->decode, record->depth - 1) : 0;
+	uint16_t mark = decide(route, parent, record->function, record->clock);
+	bool shown = mark & SHOWN;
+
+	if (!route->want.on || route->want.tracer == GRAFTRACE_TRACER_NOP || writer->left_out ||
+	    (route->want.max_depth != 0 && wants_calls(route) &&
+	     writer->depth >= route->want.max_depth))
+		shown = false;
+	if (shown && writer->silent) {
+		shown = wants_calls(route); /* others have its entry */
+	} else if (shown && !wants_calls(route)) {
+		put_function(route, writer, record);
+		shown = false; /* no return is waited for */
+	} else if (shown && record->kind != GT_RECORD_ENTRY) {
+		uint64_t word = graftrace_word(record->function, 0, (uint32_t)record->clock);
+
+		if (room(route, writer, record, 2, NULL))
+			put_event(writer, GRAFTRACE_EVENT_ENTRY_ONLY, &word, 1);
+	} else if (shown && route->want.threshold_ns == 0) {
+		if (room(route, writer, record, 1, NULL)) {
+			put(writer, graftrace_word(record->function, 0, (uint32_t)record->clock));
+			mark |= (uint16_t)(WRITTEN | (writer->piece->sequence % PIECES) * PIECE);
+		} else {
+			shown = false;
+		}
+	}
+	if (frame == NULL)
+		return;
+	frame->mark = shown ? mark : (uint16_t)(mark & ~SHOWN);
+	writer->depth += shown;
+}
+
+/* A call has ended. Returns whether it is shown. */
+static bool take_off(struct gt_route *route, struct gt_route_writer *writer,
+		     const struct gt_record *record, bool was_counted)
+{
+	uint16_t mark = record->mark;
+
+	if (!(mark & KNOWN)) {
+		uint16_t parent =
+			record->depth > 0 ? mark_at(&writer->decode, record->depth - 1) : 0;
+
+		count(route, writer, record->depth);
+		return decide(route, route->rooted ? parent : parent | INSIDE, record->function,
+			      record->start) &
+		       SHOWN;
+	}
+	if ((mark & SHOWN) && was_counted && writer->depth > 0)
+		writer->depth--;
+	return mark & SHOWN;
+}
+
+static void take_return(struct gt_route *route, struct gt_route_writer *writer,
+			const struct gt_record *record, bool was_counted)
+{
+	bool shown = take_off(route, writer, record, was_counted);
+	uint64_t data[3] = { graftrace_word(record->function, 1, (uint32_t)record->clock),
+			     record->start != 0 ? record->start : 1, writer->depth };
+	bool long_call = route->want.threshold_ns != 0 || (record->flags & GT_RECORD_ALONE);
+
+	if (!shown || !wants_calls(route))
+		return;
+	if (!is_recording(route, writer)) {
+		writer->resume = true;
+		return;
+	}
+	if (route->want.max_depth != 0 && writer->depth >= route->want.max_depth)
+		return;
+	if (route->want.threshold_ns != 0 &&
+	    gt_clock_duration_ns(&route->source->clock, record->clock - record->start) <=
+		    route->want.threshold_ns)
+		return;
+	if (!room(route, writer, record, 4, long_call ? NULL : record))
+		return;
+	if (!long_call && (record->flags & GT_RECORD_START_UNKNOWN))
+		put(writer, data[0]);
+	else if (!long_call && (record->mark & WRITTEN) &&
+		 record->mark / PIECE == writer->piece->sequence % PIECES &&
+		 record->start >= writer->piece->clock)
+		put(writer, data[0]);
+	else
+		put_event(writer,
+			  long_call ? GRAFTRACE_EVENT_LONG_CALL : GRAFTRACE_EVENT_LONG_RETURN, data,
+			  3);
+}
+
+static void take_unwound(struct gt_route *route, struct gt_route_writer *writer,
+			 const struct gt_record *record, bool was_counted)
+{
+	if (record->function == 0) { /* so many of which nothing is known */
+		count(route, writer, writer->decode.depth);
+		writer->resume = true;
+		return;
+	}
+	if (record->flags & GT_RECORD_UNSEEN)
+		writer->counted = false; /* a header may tell of others next */
+	if (!take_off(route, writer, record, was_counted) || !wants_calls(route))
+		return;
+	if (!is_recording(route, writer) || (record->flags & GT_RECORD_UNSEEN) ||
+	    route->want.threshold_ns != 0)
+		writer->resume = true;
+	else if (writer->piece != NULL && room(route, writer, record, 1, record))
+		put_special(writer, GRAFTRACE_SPECIAL_UNWOUND, 1);
+}
+
+/* Events whose data are copied: `clock` and what stands behind it. */
+static void take_event(struct gt_route *route, struct gt_route_writer *writer,
+		       const struct gt_record *record)
+{
+	uint64_t data[64] = { record->clock };
+	uint32_t words = 1 + (record->text_bytes + 7) / 8;
+
+	if (!is_recording(route, writer) ||
+	    (record->kind == GT_RECORD_STACK && !route->want.stacks))
+		return;
+	if (record->kind == GT_RECORD_SWITCH) {
+		data[1] = record->start;
+		data[2] = record->value;
+		data[3] = record->children;
+		words = 4;
+	} else {
+		uint32_t most = (uint32_t)(sizeof(data) - 8);
+		uint32_t bytes = record->text_bytes < most ? record->text_bytes : most;
+
+		if (record->kind == GT_RECORD_MARKER && (record->flags & GT_RECORD_RAW))
+			return; /* no program writes these */
+		memcpy(&data[1], record->text, bytes);
+		words = 1 + (bytes + 7) / 8;
+	}
+	if (room(route, writer, record, words + 2, NULL))
+		put_event(writer,
+			  record->kind == GT_RECORD_STACK    ? GRAFTRACE_EVENT_STACK
+			  : record->kind == GT_RECORD_SWITCH ? GRAFTRACE_EVENT_SWITCH
+							     : GRAFTRACE_EVENT_MARKER,
+			  data, words);
+}
+
+static void take(struct gt_route *route, struct gt_route_writer *writer,
+		 const struct gt_record *record)
+{
+	bool was_counted = writer->counted;
+	uint32_t commands;
+
+	if (!was_counted)
+		count(route, writer, record->depth);
+	switch (record->kind) {
+	case GT_RECORD_ENTRY:
+	case GT_RECORD_ENTRY_ONLY:
+		commands = commands_at(route, writer, record);
+		act(route, writer, record, commands, true);
+		take_entry(route, writer, record);
+		act(route, writer, record, commands, false);
+		break;
+	case GT_RECORD_FUNCTION:
+		commands = commands_at(route, writer, record);
+		act(route, writer, record, commands, true);
+		writer->unshown = wants_calls(route) || !is_recording(route, writer) ||
+				  !function_of(route, record->function).wanted;
+		if (!writer->unshown)
+			put_function(route, writer, record);
+		act(route, writer, record, commands, false);
+		break;
+	case GT_RECORD_RETURN:
+		take_return(route, writer, record, was_counted);
+		break;
+	case GT_RECORD_UNWOUND:
+		take_unwound(route, writer, record, was_counted);
+		break;
+	case GT_RECORD_CONTEXT:
+		writer->counted = false;
+		break;
+	case GT_RECORD_LOST:
+		/* of whom is not known: everybody is told */
+		writer->lost += is_recording(route, writer) ? record->value : 0;
+		writer->resume = true;
+		break;
+	case GT_RECORD_GAP:
+		writer->lost += is_recording(route, writer) ? record->start : 0;
+		writer->resume = true;
+		writer->counted = false;
+		break;
+	case GT_RECORD_MARKER:
+	case GT_RECORD_STACK:
+	case GT_RECORD_SWITCH:
+		take_event(route, writer, record);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Life of a writer */
+
+void gt_route_writer_init(struct gt_route_writer *writer)
+{
+	memset(writer, 0, sizeof(*writer));
+	gt_decode_init(&writer->decode, &gt_host_memory);
+}
+
+void gt_route_writer_fini(struct gt_route_writer *writer)
+{
+	gt_decode_fini(&writer->decode);
+	free(writer->copy);
+	writer->copy = NULL;
+}
+
+void gt_route_close(struct gt_route_writer *writer)
+{
+	if (writer->piece != NULL)
+		writer->piece->used = writer->used;
+	writer->piece = NULL;
+}
+
+int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
+		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing)
+{
+	struct gt_decode *decode = &writer->decode;
+	bool again = writer->copy != NULL && writer->copy->sequence == bytes->sequence;
+	struct graftrace_sub_buffer *copy = malloc(sizeof(*copy) + words * 8ull);
+	uint32_t context = decode->context;
+	struct gt_record record = { 0 };
+	int error = 0;
+
+	if (copy == NULL)
+		return GT_ENOMEM; /* it is tried again, or missed */
+	memcpy(copy, bytes, sizeof(*copy) + words * 8ull);
+	if (again)
+		gt_decode_extend(decode, copy, words, growing);
+	else
+		error = gt_decode_feed(decode, copy, words, growing, NULL);
+	if (error != 0) {
+		free(copy);
+		return error;
+	}
+	free(writer->copy);
+	writer->copy = copy;
+	if (!again && (decode->unfollowed || decode->context != context))
+		writer->counted = false;
+	writer->left_out = gt_route_leaves_out(route, bytes->tid);
+	while (route->due == 0 && gt_decode_next(decode, &record) != GT_RECORD_NONE) {
+		writer->silent = decode->word <= decode->base + writer->skip ||
+				 record.clock < route->want.since;
+		take(route, writer, &record);
+	}
+	if (route->due != 0)
+		return GT_EAGAIN;
+	if (!growing) {
+		writer->skip = 0;
+		free(writer->copy);
+		writer->copy = NULL;
+	}
+	return 0;
+}

@@ -1,0 +1,836 @@
+/* SPDX-License-Identifier: MIT */
+/* See store.h. A sub-buffer that is being written is copied anew at each pull until it is closed.
+ */
+#include "serve/store/store.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct piece {
+	struct piece *next; /* the writer's next, in order */
+	uint64_t sequence;
+	size_t room;	/* bytes that it takes, if more than its words */
+	uint32_t words; /* that have been written */
+	bool growing;
+	struct graftrace_sub_buffer sub_buffer; /* words follow */
+};
+
+struct source_writer {
+	struct gt_writer writer; /* as the source said last; first and next are ours */
+	struct piece *first, *last;
+	struct piece *found; /* by the last look-up, from which the next one goes on; or NULL */
+	uint64_t position;   /* next sequence to be copied */
+	/* Of a store that is routed: */
+	struct gt_route_writer *route;
+	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* by the source, before it began */
+	uint64_t overrun;			     /* records that made room for newer ones */
+	uint64_t dropped;			     /* … that found no room */
+	uint64_t dropping;			     /* … and those of the sub-buffer in work */
+};
+
+struct gt_store {
+	struct gt_target target;
+	struct gt_target *source;
+	pthread_mutex_t lock; /* guards what follows */
+	uint32_t users;
+	struct source_writer *writers;
+	uint32_t count, room;
+	uint64_t bytes, limit;
+	bool overwrite, frozen;
+	struct gt_store *older; /* NULL: none */
+	void *copy;		/* one sub-buffer */
+	struct source_writer *in_work;
+	bool routed;
+	struct gt_route route;
+};
+
+static size_t piece_bytes(uint32_t words)
+{
+	return sizeof(struct piece) + (size_t)words * 8;
+}
+
+static void drop_first(struct gt_store *store, struct source_writer *writer)
+{
+	struct piece *piece = writer->first;
+
+	writer->first = piece->next;
+	if (writer->last == piece)
+		writer->last = NULL;
+	if (writer->found == piece)
+		writer->found = NULL;
+	store->bytes -= piece->room != 0 ? piece->room : piece_bytes(piece->words);
+	free(piece);
+}
+
+/* The first one that is not before that sequence; NULL: there is none. */
+static const struct piece *find(struct source_writer *writer, uint64_t sequence)
+{
+	struct piece *piece = writer->found != NULL && writer->found->sequence <= sequence
+				      ? writer->found
+				      : writer->first;
+
+	while (piece != NULL && piece->sequence < sequence)
+		piece = piece->next;
+	if (piece != NULL)
+		writer->found = piece;
+	return piece;
+}
+
+static void drop_all(struct gt_store *store)
+{
+	for (uint32_t i = 0; i < store->count; i++)
+		while (store->writers[i].first != NULL)
+			drop_first(store, &store->writers[i]);
+}
+
+/* The views' operations */
+
+static struct gt_store *store_of(struct gt_target *target)
+{
+	return target->data;
+}
+
+static uint32_t writer_count(struct gt_target *target)
+{
+	struct gt_store *store = store_of(target);
+	uint32_t count;
+
+	pthread_mutex_lock(&store->lock);
+	count = store->count;
+	pthread_mutex_unlock(&store->lock);
+	return count;
+}
+
+/* The sequence that comes behind all that is there. */
+static uint64_t behind(const struct source_writer *writer)
+{
+	return writer->route != NULL ? writer->route->sequence : writer->position;
+}
+
+/* Since it began: by the source, and for want of room here. */
+static void count_lost(const struct source_writer *writer, uint64_t *lost)
+{
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+		lost[cause] -= writer->lost_before[cause] < lost[cause] ? writer->lost_before[cause]
+									: lost[cause];
+	lost[GRAFTRACE_LOST_FULL] += writer->dropped + writer->dropping +
+				     (writer->route != NULL ? writer->route->dropped : 0);
+	lost[GRAFTRACE_LOST_OVERRUN] += writer->overrun;
+}
+
+static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
+{
+	struct gt_store *store = store_of(target);
+	int error = GT_ENOENT;
+
+	pthread_mutex_lock(&store->lock);
+	if (index < store->count) {
+		const struct source_writer *from = &store->writers[index];
+
+		*out = from->writer;
+		out->first = from->first != NULL ? from->first->sequence : behind(from);
+		out->next = from->last != NULL ? from->last->sequence + 1 : behind(from);
+		count_lost(from, out->lost);
+		error = 0;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
+			  const struct graftrace_sub_buffer **bytes)
+{
+	struct gt_store *store = store_of(target);
+	int64_t words = GT_ENOENT;
+	const struct piece *piece = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	if (index < store->count)
+		piece = find(&store->writers[index], sequence);
+	if (piece != NULL && piece->sequence == sequence) {
+		memcpy(buffer, &piece->sub_buffer, sizeof(piece->sub_buffer) + piece->words * 8ull);
+		words = piece->words;
+	}
+	pthread_mutex_unlock(&store->lock);
+	*bytes = buffer;
+	return words;
+}
+
+static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_store *store = store_of(target);
+	const struct piece *piece = NULL;
+	uint64_t next = sequence;
+
+	pthread_mutex_lock(&store->lock);
+	if (index < store->count) {
+		piece = find(&store->writers[index], sequence);
+		next = behind(&store->writers[index]);
+	}
+	if (piece != NULL)
+		next = piece->sequence;
+	pthread_mutex_unlock(&store->lock);
+	return next;
+}
+
+static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_store *store = store_of(target);
+	int error = GT_ENOENT;
+
+	pthread_mutex_lock(&store->lock);
+	while (index < store->count && store->writers[index].first != NULL &&
+	       store->writers[index].first->sequence <= sequence &&
+	       !store->writers[index].first->growing) {
+		drop_first(store, &store->writers[index]);
+		error = 0;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	return source->ops->function(source, number, out);
+}
+
+static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+		       struct gt_function *out)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	if (address == GT_ROUTE_NOBODY) {
+		*out = (struct gt_function){ .name = "?", .object = "", .address = address };
+		return 0;
+	}
+	return source->ops->function_at(source, pid, address, out);
+}
+
+static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	return source->ops->off_cpu != NULL ? source->ops->off_cpu(source, tid, after, time)
+					    : GT_ENOTSUP;
+}
+
+static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
+			 uint32_t room)
+{
+	struct gt_target *source = store_of(target)->source;
+
+	return source->ops->switches != NULL ? source->ops->switches(source, cursor, out, room) : 0;
+}
+
+static const struct gt_target_ops operations = {
+	.writer_count = writer_count,
+	.writer = writer,
+	.sub_buffer = sub_buffer,
+	.consume = consume,
+	.function = function,
+	.function_at = function_at,
+	.next_sequence = next_sequence,
+	.off_cpu = off_cpu,
+	.switches = switches,
+};
+
+/* Life */
+
+static struct graftrace_sub_buffer *open_piece(void *data, struct gt_route_writer *route);
+
+int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite, struct gt_store **out)
+{
+	struct gt_store *store = calloc(1, sizeof(*store));
+
+	if (store != NULL)
+		store->copy = malloc(source->sub_buffer_bytes);
+	if (store == NULL || store->copy == NULL) {
+		free(store);
+		return GT_ENOMEM;
+	}
+	pthread_mutex_init(&store->lock, NULL);
+	store->users = 1;
+	store->source = source;
+	store->limit = limit;
+	store->overwrite = overwrite;
+	store->target = *source;
+	store->target.ops = &operations;
+	store->target.data = store;
+	*out = store;
+	return 0;
+}
+
+int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
+			   struct gt_store **out)
+{
+	int error = gt_store_create(source, limit, overwrite, out);
+
+	if (error != 0)
+		return error;
+	(*out)->routed = true;
+	(*out)->route = (struct gt_route){ .source = source, .open = open_piece, .data = *out };
+	gt_route_init(&(*out)->route);
+	if ((*out)->target.sub_buffer_bytes < GT_ROUTE_PIECE_BYTES)
+		(*out)->target.sub_buffer_bytes = GT_ROUTE_PIECE_BYTES;
+	return 0;
+}
+
+int gt_store_want(struct gt_store *store, const struct gt_route_want *want)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_set(&store->route, want);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_switch(struct gt_store *store, bool on)
+{
+	pthread_mutex_lock(&store->lock);
+	gt_route_switch(&store->route, on);
+	pthread_mutex_unlock(&store->lock);
+}
+
+bool gt_store_is_on(struct gt_store *store)
+{
+	bool on;
+
+	pthread_mutex_lock(&store->lock);
+	on = store->route.want.on;
+	pthread_mutex_unlock(&store->lock);
+	return on;
+}
+
+int gt_store_command_set(struct gt_store *store, const struct gt_control_command *command)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_command_set(&store->route, command);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+int gt_store_command_remove(struct gt_store *store, const struct gt_control_command *command)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_command_remove(&store->route, command);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+int gt_store_command_read(struct gt_store *store, uint64_t index,
+			  struct gt_control_command *command)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_command_read(&store->route, index, command);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+int gt_store_set_threads(struct gt_store *store, int which, const uint32_t *tids, uint32_t count)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = gt_route_set_threads(&store->route, which, tids, count);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+uint32_t gt_store_due(struct gt_store *store, uint32_t *cpu)
+{
+	uint32_t due;
+
+	pthread_mutex_lock(&store->lock);
+	due = store->route.due;
+	*cpu = store->route.due_cpu;
+	pthread_mutex_unlock(&store->lock);
+	return due;
+}
+
+void gt_store_done(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->route.due = 0;
+	pthread_mutex_unlock(&store->lock);
+}
+
+struct gt_store *gt_store_get(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->users++;
+	pthread_mutex_unlock(&store->lock);
+	return store;
+}
+
+static void free_route(struct source_writer *writer)
+{
+	if (writer->route == NULL)
+		return;
+	gt_route_writer_fini(writer->route);
+	free(writer->route);
+	writer->route = NULL;
+}
+
+void gt_store_put(struct gt_store *store)
+{
+	bool last;
+
+	if (store == NULL)
+		return;
+	pthread_mutex_lock(&store->lock);
+	last = --store->users == 0;
+	pthread_mutex_unlock(&store->lock);
+	if (!last)
+		return;
+	drop_all(store);
+	for (uint32_t i = 0; i < store->count; i++)
+		free_route(&store->writers[i]);
+	gt_route_fini(&store->route);
+	pthread_mutex_destroy(&store->lock);
+	free(store->writers);
+	free(store->copy);
+	free(store);
+}
+
+/* Filling */
+
+static int find_writers(struct gt_store *store)
+{
+	uint32_t count = store->source->ops->writer_count(store->source);
+
+	if (count > store->room) {
+		uint32_t room = count + count / 2 + 16;
+		struct source_writer *grown =
+			realloc(store->writers, room * sizeof(*store->writers));
+
+		if (grown == NULL)
+			return GT_ENOMEM;
+		store->writers = grown;
+		store->room = room;
+	}
+	for (; store->count < count; store->count++) {
+		struct source_writer *writer = &store->writers[store->count];
+
+		*writer = (struct source_writer){ 0 };
+		if (!store->routed)
+			continue;
+		writer->route = malloc(sizeof(*writer->route));
+		if (writer->route == NULL)
+			return GT_ENOMEM;
+		gt_route_writer_init(writer->route);
+	}
+	return 0;
+}
+
+/* What it has lost so far is not this store's. */
+static void begin_counting(struct gt_store *store, uint32_t index)
+{
+	struct source_writer *writer = &store->writers[index];
+	struct gt_writer now;
+
+	if (!store->routed || store->source->ops->writer(store->source, index, &now) != 0)
+		return;
+	writer->writer = now;
+	memcpy(writer->lost_before, now.lost, sizeof(now.lost));
+}
+
+int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = find_writers(store);
+	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
+		begin_counting(store, i);
+		if (i >= count) /* nothing of it was given out */
+			continue;
+		store->writers[i].position = positions[i].sequence;
+		if (store->writers[i].route == NULL)
+			continue;
+		store->writers[i].route->skip = positions[i].words;
+		/* its own go on where the source's end: a writer's numbers stay unique */
+		store->writers[i].route->sequence =
+			positions[i].sequence + (positions[i].words != 0);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+int gt_store_begin_now(struct gt_store *store)
+{
+	int error;
+
+	pthread_mutex_lock(&store->lock);
+	error = find_writers(store);
+	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
+		struct gt_writer writer;
+
+		begin_counting(store, i);
+		if (store->source->ops->writer(store->source, i, &writer) == 0 &&
+		    writer.first < writer.next)
+			store->writers[i].position = writer.next - 1;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_set_overwrite(struct gt_store *store, bool overwrite)
+{
+	pthread_mutex_lock(&store->lock);
+	store->overwrite = overwrite;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Words of the records that are whole: behind them a writer may have been interrupted, or have gone
+ * on while they were copied, in any order. Of an event the first data word is stored last, and
+ * others may be zero; of a special word's filler nobody knows what it is. */
+static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
+{
+	const uint64_t *word = (const uint64_t *)(copy + 1);
+	bool pairs = copy->tracer == GRAFTRACE_TRACER_FUNCTION;
+	uint32_t at = 0;
+
+	while (at < words && word[at] != 0) {
+		uint32_t length = graftrace_record_words(word + at, words - at, pairs);
+		uint32_t function = graftrace_word_function(word[at]);
+		bool more = function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT ||
+			    (pairs && function < GRAFTRACE_SPECIAL);
+
+		if (more && length > 1 && word[at + 1] == 0)
+			break;
+		at += length;
+	}
+	return at;
+}
+
+/* The oldest piece that can go makes room. `keep` has one left. False: none can. */
+static bool drop_oldest(struct gt_store *store, const struct source_writer *keep)
+{
+	struct source_writer *oldest = NULL;
+	const struct piece *piece;
+
+	for (uint32_t i = 0; i < store->count; i++) {
+		struct source_writer *at = &store->writers[i];
+
+		if (at->first != NULL && (at != keep || at->first != at->last) &&
+		    !at->first->growing &&
+		    (oldest == NULL ||
+		     at->first->sub_buffer.clock < oldest->first->sub_buffer.clock))
+			oldest = at;
+	}
+	if (oldest == NULL)
+		return false;
+	piece = oldest->first;
+	oldest->overrun += gt_decode_count(
+		&piece->sub_buffer, (const uint64_t *)(&piece->sub_buffer + 1), piece->words);
+	drop_first(store, oldest);
+	return true;
+}
+
+static bool drop_older(struct gt_store *store)
+{
+	bool dropped;
+
+	if (store->older == NULL)
+		return false;
+	pthread_mutex_lock(&store->older->lock);
+	dropped = drop_oldest(store->older, NULL);
+	pthread_mutex_unlock(&store->older->lock);
+	return dropped;
+}
+
+static bool is_full(struct gt_store *store, size_t bytes)
+{
+	uint64_t older = store->older != NULL ? gt_store_bytes(store->older) : 0;
+
+	return store->limit != 0 && older + store->bytes + bytes > store->limit;
+}
+
+/* True: there is room for so much more. */
+static bool make_room(struct gt_store *store, struct source_writer *keep, size_t bytes)
+{
+	while (is_full(store, bytes)) {
+		if (!store->overwrite || (!drop_older(store) && !drop_oldest(store, keep)))
+			return false;
+	}
+	return true;
+}
+
+void gt_store_set_limit(struct gt_store *store, uint64_t limit)
+{
+	pthread_mutex_lock(&store->lock);
+	store->limit = limit;
+	while (is_full(store, 0) && (drop_older(store) || drop_oldest(store, NULL)))
+		;
+	pthread_mutex_unlock(&store->lock);
+}
+
+void gt_store_set_older(struct gt_store *store, struct gt_store *older)
+{
+	pthread_mutex_lock(&store->lock);
+	store->older = older;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Routed: what the newest piece has become. */
+static void settle(struct source_writer *writer)
+{
+	struct piece *last = writer->last;
+
+	if (last == NULL || !last->growing)
+		return;
+	last->growing = writer->route->piece != NULL;
+	last->words = last->growing ? writer->route->used : last->sub_buffer.used;
+}
+
+static struct graftrace_sub_buffer *open_piece(void *data, struct gt_route_writer *route)
+{
+	struct gt_store *store = data;
+	size_t bytes = offsetof(struct piece, sub_buffer) + GT_ROUTE_PIECE_BYTES;
+	struct source_writer *writer = store->in_work;
+	struct piece *piece = NULL;
+
+	settle(writer);
+	if (make_room(store, writer, bytes))
+		piece = calloc(1, bytes);
+	if (piece == NULL)
+		return NULL;
+	piece->sequence = route->sequence;
+	piece->growing = true;
+	piece->room = bytes;
+	store->bytes += bytes;
+	if (writer->last != NULL)
+		writer->last->next = piece;
+	else
+		writer->first = piece;
+	writer->last = piece;
+	return &piece->sub_buffer;
+}
+
+/* Of the sub-buffer that was copied there is no room for all: what is kept of it stays. */
+static void drop_copy(struct gt_store *store, struct source_writer *to, struct piece *old,
+		      uint32_t words, bool growing)
+{
+	const struct graftrace_sub_buffer *copy = store->copy;
+	const uint64_t *first = (const uint64_t *)(copy + 1);
+
+	uint64_t records = gt_decode_count(copy, first, words) -
+			   (old != NULL ? gt_decode_count(copy, first, old->words) : 0);
+
+	if (growing) {
+		to->dropping = records; /* there may be room, next time */
+		return;
+	}
+	to->dropped += records;
+	to->dropping = 0;
+	if (old == NULL)
+		return;
+	old->growing = false;
+	old->sub_buffer.used = old->words;
+}
+
+/* Puts the copied sub-buffer behind the writer's others, or in the place of the growing one. */
+static int keep(struct gt_store *store, struct source_writer *to, uint32_t words, bool growing)
+{
+	const struct graftrace_sub_buffer *copy = store->copy;
+	struct piece *old =
+		to->last != NULL && to->last->growing && to->last->sequence == copy->sequence
+			? to->last
+			: NULL;
+	struct piece *piece;
+
+	if (!make_room(store, to, piece_bytes(words) - (old ? piece_bytes(old->words) : 0))) {
+		drop_copy(store, to, old, words, growing);
+		return 0;
+	}
+	piece = malloc(piece_bytes(words));
+	if (piece == NULL)
+		return GT_ENOMEM;
+	piece->next = NULL;
+	piece->sequence = copy->sequence;
+	piece->words = words;
+	piece->growing = growing;
+	to->dropping = 0;
+	piece->room = 0;
+	memcpy(&piece->sub_buffer, copy, sizeof(*copy) + words * 8ull);
+	piece->sub_buffer.used = growing ? 0 : words;
+	store->bytes += piece_bytes(words);
+	if (old == NULL) {
+		if (to->last != NULL)
+			to->last->next = piece;
+		else
+			to->first = piece;
+	} else if (to->first == old) {
+		to->first = piece;
+	} else {
+		struct piece *before = to->first;
+
+		while (before->next != old)
+			before = before->next;
+		before->next = piece;
+	}
+	to->last = piece;
+	if (old != NULL) {
+		if (to->found == old)
+			to->found = piece;
+		store->bytes -= piece_bytes(old->words);
+		free(old);
+	}
+	return 0;
+}
+
+static int pull_writer(struct gt_store *store, uint32_t index)
+{
+	struct gt_target *source = store->source;
+	struct source_writer *to = &store->writers[index];
+	int error = 0;
+
+	if (source->ops->writer(source, index, &to->writer) != 0)
+		return 0;
+	if (to->position < to->writer.first)
+		to->position = to->writer.first;
+	while (error == 0 && to->position < to->writer.next) {
+		const struct graftrace_sub_buffer *bytes = store->copy;
+		int64_t words =
+			source->ops->sub_buffer(source, index, to->position, store->copy, &bytes);
+		bool growing;
+
+		if (words < 0) {
+			if (to->position + 1 == to->writer.next)
+				break; /* it has no header yet */
+			to->position++;
+			continue;
+		}
+		if (bytes != store->copy)
+			memcpy(store->copy, bytes, sizeof(*bytes) + (size_t)words * 8);
+		growing = bytes->used == 0;
+		if (growing)
+			words = written(store->copy, (uint32_t)words);
+		if (to->route != NULL) {
+			store->in_work = to;
+			int fed = gt_route_feed(&store->route, to->route, store->copy,
+						(uint32_t)words, growing);
+
+			settle(to);
+			if (fed == GT_EAGAIN)
+				return fed;
+		} else if (words > 0) {
+			error = keep(store, to, (uint32_t)words, growing);
+		}
+		if (growing)
+			break;
+		to->position++;
+	}
+	/* Of a thread that has ended nothing more comes. */
+	if (to->route != NULL && to->writer.end != 0 && to->position >= to->writer.next) {
+		gt_route_close(to->route);
+		settle(to);
+	}
+	return error;
+}
+
+int gt_store_pull(struct gt_store *store)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&store->lock);
+	if (!store->frozen)
+		error = find_writers(store);
+	if (store->route.due != 0)
+		error = GT_EAGAIN;
+	for (uint32_t i = 0; !store->frozen && error == 0 && i < store->count; i++)
+		error = pull_writer(store, i);
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_freeze(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->frozen = true;
+	for (uint32_t i = 0; i < store->count; i++) {
+		struct piece *last = store->writers[i].last;
+
+		if (last == NULL || !last->growing)
+			continue;
+		if (store->writers[i].route != NULL) {
+			gt_route_close(store->writers[i].route);
+			settle(&store->writers[i]);
+			continue;
+		}
+		last->growing = false;
+		last->sub_buffer.used = last->words;
+	}
+	pthread_mutex_unlock(&store->lock);
+}
+
+int gt_store_positions(struct gt_store *store, struct gt_merge_given **positions, uint32_t *count)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&store->lock);
+	*count = store->count;
+	*positions = calloc(store->count + 1, sizeof(**positions));
+	if (*positions == NULL)
+		error = GT_ENOMEM;
+	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
+		const struct source_writer *from = &store->writers[i];
+
+		(*positions)[i].sequence = from->position;
+		if (from->last != NULL && from->last->sequence == from->position)
+			(*positions)[i].words = from->last->words;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
+void gt_store_consume_source(struct gt_store *store)
+{
+	struct gt_target *source = store->source;
+
+	pthread_mutex_lock(&store->lock);
+	for (uint32_t i = 0; source->ops->consume != NULL && i < store->count; i++) {
+		struct gt_writer writer;
+
+		if (source->ops->writer(source, i, &writer) != 0)
+			continue;
+		for (uint64_t at = writer.first; at < store->writers[i].position; at++)
+			source->ops->consume(source, i, at);
+	}
+	pthread_mutex_unlock(&store->lock);
+}
+
+void gt_store_clear(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	for (uint32_t i = 0; i < store->count; i++)
+		while (store->writers[i].first != NULL && !store->writers[i].first->growing)
+			drop_first(store, &store->writers[i]);
+	pthread_mutex_unlock(&store->lock);
+}
+
+struct gt_target *gt_store_target(struct gt_store *store)
+{
+	return &store->target;
+}
+
+uint64_t gt_store_bytes(struct gt_store *store)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&store->lock);
+	bytes = store->bytes;
+	pthread_mutex_unlock(&store->lock);
+	return bytes;
+}
