@@ -19,8 +19,11 @@ struct gt_command {
 	int (*run)(int argc, char **argv); /* argv[0] is "graftrace NAME"; returns the exit code */
 };
 
+int gt_cmd_export(int argc, char **argv);
 int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_get(int argc, char **argv);
+int gt_cmd_graph(int argc, char **argv);
+int gt_cmd_info(int argc, char **argv);
 int gt_cmd_mount(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
 int gt_cmd_profile(int argc, char **argv);

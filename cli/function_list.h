@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attach/plan.h"
+#include "attach/plan/plan.h"
 
 enum gt_list_format {
 	GT_LIST_TEXT,

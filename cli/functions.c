@@ -16,12 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/catalog.h"
-#include "attach/hooks.h"
-#include "attach/libraries.h"
-#include "attach/plan.h"
-#include "attach/process.h"
-#include "attach/rules.h"
+#include "attach/agent/catalog.h"
+#include "attach/plan/hooks.h"
+#include "attach/object/libraries.h"
+#include "attach/plan/plan.h"
+#include "attach/process/process.h"
+#include "attach/plan/rules.h"
 #include "cli/function_list.h"
 #include "cli/values.h"
 
@@ -177,7 +177,7 @@ static int list_program(struct gt_function_list *list, const char *program, bool
 	return result;
 }
 
-/* Somebody has set V8's resolver (attach/resolver.h) already: not graftrace. */
+/* Somebody has set V8's resolver (attach/agent/resolver.h) already: not graftrace. */
 static bool has_other_resolver(const struct gt_catalog_file *file, uint64_t bias,
 			       const struct gt_process *process)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "core/view/message.h"
+#include "core/trace/message.h"
 
 struct gt_recording *gt_look_open(const char *command, const char *path)
 {
@@ -54,12 +54,11 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 {
 	static const char *const causes[GRAFTRACE_LOST_CAUSES] = {
 		[GRAFTRACE_LOST_FULL] = "the buffer was full",
-		[GRAFTRACE_LOST_WINDOW] =
-			"no mirror of the stack could be had (their entries are there)",
-		[GRAFTRACE_LOST_DEPTH] = "the calls were nested too deep",
-		[GRAFTRACE_LOST_OVERRUN] = "newer ones took their place (--overwrite)",
+		[GRAFTRACE_LOST_DEPTH] = "they were nested too deep",
+		[GRAFTRACE_LOST_OVERRUN_CALLS] = "newer ones took their place (--overwrite)",
 		[GRAFTRACE_LOST_LATE] = "signal handlers that had interrupted them ran too long",
 		[GRAFTRACE_LOST_STREAM] = "there were too many threads at a time",
+		[GRAFTRACE_LOST_PROFILE] = "the function profiler had no room for them",
 	};
 	const struct gt_recording_info *info = gt_recording_info(recording);
 	const char *problem;
@@ -70,11 +69,20 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 		if (strncmp(info->options[i], "untraced=", 9) == 0)
 			gt_complain(command, "'%s': ran untraced: %s", path, info->options[i] + 9);
 	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
-		if (info->lost[i])
-			gt_complain(command, "'%s': %llu records were lost: %s", path,
-				    (unsigned long long)info->lost[i],
-				    causes[i] ? causes[i]
-					      : "for a reason that this version does not know");
+		if (info->lost[i] && causes[i])
+			gt_complain(command, "'%s': %llu calls were lost: %s", path,
+				    (unsigned long long)info->lost[i], causes[i]);
+	if (info->lost[GRAFTRACE_LOST_WINDOW])
+		gt_complain(command,
+			    "'%s': %llu calls are there without their returns: no mirror of the "
+			    "stack could be had",
+			    path, (unsigned long long)info->lost[GRAFTRACE_LOST_WINDOW]);
+	/* before 1.1 of the format the calls among the records were not counted */
+	if (info->lost[GRAFTRACE_LOST_OVERRUN] && !info->lost[GRAFTRACE_LOST_OVERRUN_CALLS])
+		gt_complain(command,
+			    "'%s': %llu records of calls and returns were lost: newer ones took "
+			    "their place (--overwrite)",
+			    path, (unsigned long long)info->lost[GRAFTRACE_LOST_OVERRUN]);
 	tell_switches(command, path, recording);
 	return gt_recording_damaged(recording) ? GT_EXIT_FAILED : GT_EXIT_DONE;
 }

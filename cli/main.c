@@ -18,6 +18,9 @@ static const struct gt_command commands[] = {
 	  gt_cmd_profile },
 	{ "show", "print a recording as ftrace's text", gt_cmd_show },
 	{ "report", "print a recording as a table of functions", gt_cmd_report },
+	{ "graph", "print a recording as a call tree, each different stack once", gt_cmd_graph },
+	{ "info", "print what is known about a recording", gt_cmd_info },
+	{ "export", "write a recording in the format of another tool", gt_cmd_export },
 	{ "functions", "list what can be traced in a program, how, and what cannot and why",
 	  gt_cmd_functions },
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
@@ -95,8 +98,7 @@ static const struct {
 	const char *word, *here;
 } elsewhere[] = {
 	{ .word = "attach", .here = "record -P PID" },
-	{ .word = "dump", .here = "show" },
-	{ .word = "graph", .here = "show --graph FUNCTION" },
+	{ .word = "dump", .here = "export" },
 	{ .word = "list", .here = "functions" },
 	{ .word = "live", .here = "record', then 'graftrace show" },
 	{ .word = "replay", .here = "show" },

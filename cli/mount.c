@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/session.h"
+#include "attach/session/session.h"
 #include "cli/mount_enter.h"
 #include "cli/record_report.h"
 #include "cli/running.h"
@@ -24,7 +26,7 @@
 #include "cli/values.h"
 #include "read/recording.h"
 #include "serve/fuse.h"
-#include "serve/live.h"
+#include "serve/live/live.h"
 #include "serve/recorded.h"
 
 #define NAME	 "mount"
@@ -60,11 +62,14 @@ static const char help[] =
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
 	"      --no-demangle         functions by the names that the linker knows\n"
 	"      --breakpoints         also functions that no jump fits in, by a trap: slow\n"
+	"      --uprobe-safe         only functions that begin with endbr64\n"
 	"      --unprepared          also functions that no compiler has prepared\n"
 	"      --no-fork             leave the program's children alone\n"
 	"The mount:\n"
 	"      --linger              stay mounted when the program has ended, until Ctrl-C\n"
 	"      --allow-other         other users may enter, as the files' modes say\n"
+	"  -o, --mount-options LIST  as tracefs's: uid=, gid= (of all files), mode= (of DIR,\n"
+	"                            else 700); with --allow-other\n"
 	"      --enter DIR           see above\n"
 	"  -h, --help                this text\n"
 	"\n"
@@ -85,6 +90,7 @@ static const struct option options_known[] = {
 	GT_CHOICE_OPTIONS,
 	{ "linger", no_argument, NULL, OPTION_LINGER },
 	{ "allow-other", no_argument, NULL, OPTION_ALLOW_OTHER },
+	{ "mount-options", required_argument, NULL, 'o' },
 	{ "enter", required_argument, NULL, OPTION_ENTER },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -102,13 +108,63 @@ struct mount {
 	bool for_program; /* an option that only a program can have was given */
 };
 
+/* The number of a user or of a group, by name or in digits. */
+static bool find_number(const char *text, bool group, uint32_t *number)
+{
+	const struct passwd *user = group ? NULL : getpwnam(text);
+	const struct group *many = group ? getgrnam(text) : NULL;
+	struct gt_message unused;
+	uint64_t value = 0;
+
+	if (user != NULL || many != NULL)
+		value = user != NULL ? user->pw_uid : many->gr_gid;
+	else if (gt_value_number(text, 0, UINT32_MAX - 1, &value, &unused) != 0)
+		return false;
+	*number = (uint32_t)value;
+	return true;
+}
+
+static bool find_mode(const char *text, mode_t *mode)
+{
+	if (*text == '\0' || strlen(text) > 5 || text[strspn(text, "01234567")] != '\0')
+		return false;
+	*mode = (mode_t)strtoul(text, NULL, 8);
+	return *mode <= 07777;
+}
+
+/* 0, or GT_EINVAL with the message. */
+static int take_mount_options(const char *list, struct gt_fuse_options *fuse,
+			      struct gt_message *message)
+{
+	for (size_t length; *list != '\0'; list += length + (list[length] == ',')) {
+		char word[64];
+		bool known = false;
+
+		length = strcspn(list, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)length, list);
+		if (strncmp(word, "uid=", 4) == 0)
+			known = fuse->has_uid = find_number(word + 4, false, &fuse->uid);
+		else if (strncmp(word, "gid=", 4) == 0)
+			known = fuse->has_gid = find_number(word + 4, true, &fuse->gid);
+		else if (strncmp(word, "mode=", 5) == 0)
+			known = fuse->has_mode = find_mode(word + 5, &fuse->mode);
+		if (known)
+			continue;
+		snprintf(message->text, sizeof(message->text),
+			 "-o %s: uid=USER, gid=GROUP and mode=OCTAL are known", word);
+		return GT_EINVAL;
+	}
+	return 0;
+}
+
 /* 0, or GT_EINVAL with the message. */
 static int take(int option, struct mount *mount, struct gt_message *message)
 {
 	uint64_t number = 0;
 	int error = 0;
 
-	mount->for_program |= option != OPTION_ALLOW_OTHER && option != OPTION_ENTER;
+	mount->for_program |=
+		option != OPTION_ALLOW_OTHER && option != OPTION_ENTER && option != 'o';
 	switch (option) {
 	case 'P':
 		error = gt_value_number(optarg, 1, INT32_MAX, &number, message);
@@ -119,6 +175,9 @@ static int take(int option, struct mount *mount, struct gt_message *message)
 		break;
 	case OPTION_ALLOW_OTHER:
 		mount->fuse.allow_other = true;
+		break;
+	case 'o':
+		error = take_mount_options(optarg, &mount->fuse, message);
 		break;
 	case OPTION_ENTER:
 		mount->enter = optarg;
@@ -145,8 +204,8 @@ static int parse(int argc, char **argv, struct mount *mount)
 	bool program = false;
 	int option;
 
-	while (!program && (option = getopt_long(argc, argv, "-P:h" GT_CHOICE_SHORT, options_known,
-						 NULL)) != -1) {
+	while (!program && (option = getopt_long(argc, argv, "-P:o:h" GT_CHOICE_SHORT,
+						 options_known, NULL)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -172,6 +231,9 @@ static int parse(int argc, char **argv, struct mount *mount)
 	}
 	if (plain_count == 0)
 		return usage("the directory to mount on is missing");
+	if (!mount->fuse.allow_other &&
+	    (mount->fuse.has_uid || mount->fuse.has_gid || mount->fuse.has_mode))
+		return usage("-o says what other users may: it wants --allow-other");
 	mount->fuse.directory = plain[0];
 	mount->file = plain[1];
 	if (program + (mount->file != NULL) + (mount->session.pid_count > 0) > 1)

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/clock.h"
-#include "attach/session.h"
+#include "attach/process/clock.h"
+#include "attach/session/session.h"
 #include "cli/output.h"
 #include "cli/running.h"
 #include "cli/values.h"

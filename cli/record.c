@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/clock.h"
-#include "attach/session.h"
+#include "attach/process/clock.h"
+#include "attach/session/session.h"
 #include "cli/record_crash.h"
 #include "cli/record_from.h"
 #include "cli/record_options.h"
@@ -31,11 +31,11 @@
 #include "read/writer.h"
 #include "serve/door.h"
 #include "serve/http.h"
-#include "serve/live.h"
+#include "serve/live/live.h"
 
 #define NAME	"record"
 #define POLL_MS 100
-#define WAIT_FOR_ROOM_MS                                                                           \
+#define WAIT_FOR_ROOM_MS \
 	100		       /* how long a writer may wait for the file, before records are lost \
 				*/
 #define SERVE_GRACE_MS	 5000  /* for downloads that stall when the program has ended */
@@ -164,8 +164,6 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 				 gt_file_writer_sink(recording->writer), &marks, &none) == 0)
 			totals->words += marks;
 	}
-	if (recording->options.choice.threshold_ns != 0)
-		totals->calls = totals->words; /* a record a call: its return, with both times */
 	end = (struct gt_file_writer_totals){
 		.words = totals->words,
 		.calls = totals->calls,
@@ -201,6 +199,8 @@ static int open_server(struct recording *recording)
 	struct gt_http_options http = {
 		.size = sizeof(http),
 		.address = recording->options.serve,
+		.allow_users = recording->options.allow_users,
+		.token_file = recording->options.token_file,
 	};
 
 	if (gt_http_open(&http, &recording->server, &message) == 0)
@@ -275,8 +275,7 @@ static void start_server(struct recording *recording)
 
 	if (need_live(recording, &control, &message) == 0 &&
 	    gt_http_start(recording->server, control, recording->program, &message) == 0)
-		fprintf(stderr, "graftrace: serving http://%s/ftrace/\n",
-			gt_http_address(recording->server));
+		fprintf(stderr, "graftrace: serving %s\n", gt_http_address(recording->server));
 	else
 		gt_complain(NAME, "%s; the program runs unserved", message.text);
 }
@@ -288,7 +287,7 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 	const struct timespec moment = { 0, 20 * 1000 * 1000 };
 
 	gt_run_interrupted = 0;
-	fprintf(stderr, "graftrace: the program has ended; still serving http://%s/ftrace/ %s\n",
+	fprintf(stderr, "graftrace: the program has ended; still serving %s %s\n",
 		gt_http_address(server),
 		options->linger_ns != 0 ? "for the time of --linger, or until Ctrl-C"
 					: "until Ctrl-C");
@@ -399,6 +398,7 @@ static int start_session(struct recording *recording)
 			: ring			  ? GRAFTRACE_MODE_RING
 						  : GRAFTRACE_MODE_DRAIN,
 		.wait_ms = WAIT_FOR_ROOM_MS,
+		.forget_writers = options->serve == NULL,
 		.no_switches = options->no_switches,
 		.triggers = recording->stop.triggers,
 		.trigger_count = recording->stop.trigger_count,

@@ -3,7 +3,7 @@
 #ifndef GT_CLI_RECORD_CRASH_H
 #define GT_CLI_RECORD_CRASH_H
 
-#include "attach/session.h"
+#include "attach/session/session.h"
 
 /* Once the recording `path` is written: for each process that died of its own fault, and the
  * program itself whatever signal it died of, the calls that were open. */

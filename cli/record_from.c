@@ -10,7 +10,6 @@
 #include "cli/record_from.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -21,10 +20,11 @@
 #include <unistd.h>
 
 #include <graftrace/file.h>
-#include "attach/clock.h"
+#include "attach/process/clock.h"
 #include "cli/command.h"
 #include "cli/running.h"
 #include "read/crc32c.h"
+#include "read/recording_file.h"
 
 #define NAME	   "record"
 #define PATH	   "/ftrace/trace_pipe.data"
@@ -412,13 +412,7 @@ static bool put_end(struct drain *drain)
 
 static bool create(struct drain *drain)
 {
-	char *old = NULL;
-
-	if (access(drain->path, F_OK) == 0 && asprintf(&old, "%s.old", drain->path) >= 0) {
-		rename(drain->path, old);
-		free(old);
-	}
-	drain->file = open(drain->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	drain->file = gt_recording_file_create(drain->path);
 	if (drain->file < 0)
 		gt_complain(NAME, "cannot open '%s': %s", drain->path, strerror(errno));
 	return drain->file >= 0;

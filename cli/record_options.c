@@ -49,6 +49,7 @@ static const char help[] =
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
 	"      --no-demangle         functions by the names that the linker knows\n"
 	"      --breakpoints         also functions that no jump fits in, by a trap (int3): slow\n"
+	"      --uprobe-safe         only functions that begin with endbr64: see UPROBES\n"
 	"      --unprepared          in prepared programs, also the functions that are not\n"
 	"      --no-fork             leave the program's children alone\n"
 	"      --no-switch-events    not when threads leave the CPU and come back (default:\n"
@@ -66,7 +67,11 @@ static const char help[] =
 	"      --compress[=LEVEL]    pack the file with zstd (default), LEVEL 1 to 19\n"
 	"      --no-compress         do not\n"
 	"      --serve[=ADDR:PORT]   keep the trace in the buffer and serve it over HTTP while\n"
-	"                            the program runs (default 127.0.0.1:9090)\n"
+	"                            the program runs (default 127.0.0.1:9090), for its user\n"
+	"                            and root; unix:PATH: at a Unix socket\n"
+	"      --allow-users LIST    serve these users too: names, numbers; all: everybody\n"
+	"      --token FILE          serve whoever shows the token in FILE, which is made if\n"
+	"                            it does not exist\n"
 	"      --linger[=TIME]       go on serving afterwards, until Ctrl-C or for TIME\n"
 	"  -h, --help                this text\n"
 	"\n"
@@ -79,6 +84,8 @@ enum {
 	OPTION_NO_COMPRESS,
 	OPTION_SERVE,
 	OPTION_LINGER,
+	OPTION_ALLOW_USERS,
+	OPTION_TOKEN,
 	OPTION_FOR,
 	OPTION_FROM,
 	OPTION_STOP_WHEN,
@@ -98,6 +105,8 @@ static const struct option options_known[] = {
 	{ "no-compress", no_argument, NULL, OPTION_NO_COMPRESS },
 	{ "serve", optional_argument, NULL, OPTION_SERVE },
 	{ "linger", optional_argument, NULL, OPTION_LINGER },
+	{ "allow-users", required_argument, NULL, OPTION_ALLOW_USERS },
+	{ "token", required_argument, NULL, OPTION_TOKEN },
 	{ "stop-when", required_argument, NULL, OPTION_STOP_WHEN },
 	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
 	{ "no-switch-events", no_argument, NULL, OPTION_NO_SWITCH_EVENTS },
@@ -144,6 +153,12 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	case OPTION_SERVE:
 		options->serve = optarg != NULL ? optarg : GT_HTTP_DEFAULT_ADDRESS;
 		error = gt_address_parse(options->serve, &address, message);
+		break;
+	case OPTION_ALLOW_USERS:
+		options->allow_users = optarg;
+		break;
+	case OPTION_TOKEN:
+		options->token_file = optarg;
 		break;
 	case OPTION_LINGER:
 		options->linger = true;
@@ -212,6 +227,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		return usage("the program to run is missing");
 	if (options->children && options->pid_count == 0)
 		return usage("--children says what -P takes: a program that is run has none yet");
+	if ((options->allow_users != NULL || options->token_file != NULL) && options->serve == NULL)
+		return usage("--allow-users and --token say who is served: they want --serve");
 	if (lingers && options->serve == NULL)
 		return usage("--linger says how long to serve: it wants --serve");
 	if (options->pid_count == 0) {

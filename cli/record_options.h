@@ -15,8 +15,10 @@ struct gt_record_options {
 	struct gt_session_choice choice;
 	const char *output;
 	bool compress;
-	int level;	   /* of compression; 0 = the default */
-	const char *serve; /* address, NULL = not */
+	int level;		 /* of compression; 0 = the default */
+	const char *serve;	 /* address, NULL = not */
+	const char *allow_users; /* of gt_http_options */
+	const char *token_file;	 /* of gt_http_options */
 	bool linger;
 	uint64_t linger_ns; /* 0 = until Ctrl-C */
 	bool no_switches;

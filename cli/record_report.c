@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/view/glob.h"
+#include "core/trace/glob.h"
 
 /* Untraced */
 
@@ -191,6 +191,46 @@ static void say_empty(const struct gt_record_options *options)
 			options->children ? "" : " or in its children (--children)");
 }
 
+/* The recorder's memory is in the hands of every traced process. */
+static void say_damaged(const struct gt_session_totals *totals)
+{
+	char number[32];
+
+	if (totals->damaged > 0)
+		fprintf(stderr,
+			"graftrace: the trace is damaged: somebody has written over the recorder's "
+			"memory. The numbers of %s thread%s cannot be right and are left out (the "
+			"first: thread %u of process %u)\n",
+			grouped(totals->damaged, number), totals->damaged == 1 ? "" : "s",
+			totals->damaged_first.tid, totals->damaged_first.pid);
+	if (totals->corrupt > 0)
+		fprintf(stderr,
+			"graftrace: the trace is damaged: %s sub-buffer%s thrown away, which "
+			"somebody has written over\n",
+			grouped(totals->corrupt, number), totals->corrupt == 1 ? " was" : "s were");
+	if (totals->actions_left > 0)
+		fprintf(stderr,
+			"graftrace: %s dump%s or snapshots were left out: too many in a second\n",
+			grouped(totals->actions_left, number),
+			totals->actions_left == 1 ? "" : "s");
+}
+
+static const char *why_full(const struct gt_session_totals *totals,
+			    const struct gt_record_options *options)
+{
+	if (totals->pool_is_held)
+		return "lost because the threads that live at a time hold a part of the buffer "
+		       "each, and there were more of them: a larger --buffer-size has more parts";
+	if (options->choice.overwrite)
+		return "lost because the ring was full of what was just being written: a larger "
+		       "--buffer-size helps";
+	if (options->serve != NULL)
+		return "lost because the ring was full: a larger --buffer-size keeps more, "
+		       "--overwrite the newest, --filter only what matters";
+	return "lost because the file was slower than the program: a larger --buffer-size, "
+	       "--filter or --no-compress helps";
+}
+
 void gt_record_report_end(const struct gt_session_totals *totals,
 			  const struct gt_record_options *options, const char *path,
 			  uint64_t file_bytes)
@@ -201,13 +241,8 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	char lost_text[32];
 	char size[32];
 	char left[64] = "";
-	uint64_t lost = 0;
-	bool ring = options->choice.overwrite || options->serve != NULL;
+	uint64_t lost = graftrace_lost_calls(totals->lost);
 
-	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
-		if (cause != GRAFTRACE_LOST_WINDOW) /* those are there, without their returns */
-			lost += totals->lost[cause];
-	}
 	snprintf(line, sizeof(line), "%s call%s, %s thread%s, %.3f s, %s lost, ",
 		 grouped(totals->calls, calls), totals->calls == 1 ? "" : "s",
 		 grouped(totals->threads, threads), totals->threads == 1 ? "" : "s",
@@ -228,12 +263,8 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 			totals->entries_only);
 	if (totals->no_breakpoints != NULL)
 		fprintf(stderr, "graftrace: no breakpoints: %s\n", totals->no_breakpoints);
-	say_lost(totals->lost[GRAFTRACE_LOST_FULL],
-		 ring ? "lost because the ring was full: a larger --buffer-size keeps more, "
-			"--overwrite the newest, --filter only what matters"
-		      : "lost because the file was slower than the program: a larger "
-			"--buffer-size, --filter or --no-compress helps");
-	say_lost(totals->lost[GRAFTRACE_LOST_OVERRUN],
+	say_lost(totals->lost[GRAFTRACE_LOST_FULL], why_full(totals, options));
+	say_lost(totals->lost[GRAFTRACE_LOST_OVERRUN_CALLS],
 		 "overwritten by newer ones: a larger --buffer-size keeps more");
 	say_lost(totals->lost[GRAFTRACE_LOST_WINDOW], "recorded without their returns, on stacks "
 						      "that have no room beside them for return "
@@ -244,4 +275,5 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 		 "lost because signal handlers that had interrupted them ran too long");
 	say_lost(totals->lost[GRAFTRACE_LOST_STREAM],
 		 "lost because more threads lived at a time than can be followed");
+	say_damaged(totals);
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "attach/session.h"
+#include "attach/session/session.h"
 #include "cli/record_options.h"
 
 /* Says it if no function of the program is traced, or a glob names none. */

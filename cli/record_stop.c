@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "core/view/glob.h"
+#include "core/trace/glob.h"
 
 bool gt_record_stop_init(struct gt_record_stop *stop, const struct gt_record_options *options)
 {

@@ -4,7 +4,7 @@
 #define GT_CLI_RECORD_STOP_H
 
 #include <stdbool.h>
-#include "attach/session.h"
+#include "attach/session/session.h"
 #include "cli/record_options.h"
 
 struct gt_record_stop {

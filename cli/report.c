@@ -16,7 +16,7 @@
 #include "cli/looking.h"
 #include "cli/stop_when.h"
 #include "cli/values.h"
-#include "core/view/message.h"
+#include "core/trace/message.h"
 #include "export/open_calls.h"
 #include "export/report.h"
 
@@ -267,6 +267,10 @@ int gt_cmd_report(int argc, char **argv)
 			    arguments.path, (unsigned long long)report->damaged);
 	if (gt_look_tell(NAME, arguments.path, recording) != GT_EXIT_DONE)
 		result = GT_EXIT_FAILED;
+	if (report->known_by_return)
+		gt_complain(NAME, "'%s': %llu of these are in the table all the same: %s",
+			    arguments.path, (unsigned long long)report->known_by_return,
+			    "what came after their beginning was kept");
 	gt_report_destroy(report);
 	gt_recording_close(recording);
 	return result;

@@ -8,37 +8,26 @@
 #include <stdlib.h>
 
 /*
- * Records and entries among the words; an event's data may look like anything and is stepped over.
+ * Records and calls among the words; an event's data may look like anything and is stepped over.
  * Returns the number of words up to the last that belongs to a record: of a sub-buffer that was cut
  * off in the middle the rest was never written.
  */
 static int64_t count_records(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
 			     int64_t count, uint64_t *records, uint64_t *calls)
 {
-	int64_t step = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION ? 2 : 1;
-	int64_t end = 0;
+	const bool is_pairs = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION;
+	int64_t end = 0, i = 0;
 
-	for (int64_t i = 0; i < count; i += step) {
+	while (i < count) {
 		uint64_t word = words[i];
-		uint32_t argument = graftrace_word_clock(word);
 
-		if (word == 0)
-			continue;
-		if (graftrace_word_function(word) < GRAFTRACE_SPECIAL) {
-			*records += 1;
-			*calls += !graftrace_word_is_return(word);
-		} else if (word == graftrace_special_word(GRAFTRACE_SPECIAL_PAD, argument)) {
-			i += argument;
-		} else if (word == graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, argument)) {
-			*records += 1;
-			*calls += argument >> 16 == GRAFTRACE_EVENT_ENTRY_ONLY;
-			i += argument & 0xffff;
-			if (step == 2)
-				i -= i & 1; /* an event's total length is even there */
-		}
-		end = i + step;
+		i += graftrace_record_words(&words[i], (uint32_t)(count - i), is_pairs);
+		*records += (uint64_t)graftrace_word_is_record(word);
+		*calls += (uint64_t)graftrace_word_is_call(word);
+		if (word != 0)
+			end = i;
 	}
-	return end < count ? end : count;
+	return end;
 }
 
 static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uint32_t index,
@@ -50,7 +39,8 @@ static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uin
 	if (target->ops->writer(target, index, &writer) != 0)
 		return 0;
 	error = sink->writer(sink->data, &writer);
-	for (uint64_t sequence = writer.first; error == 0 && sequence < writer.next; sequence++) {
+	for (uint64_t sequence = writer.first; error == 0 && sequence < writer.next;
+	     sequence = gt_target_next_sequence(target, index, sequence + 1)) {
 		const struct graftrace_sub_buffer *sub_buffer;
 		const uint64_t *words;
 		int64_t count =

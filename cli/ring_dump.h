@@ -4,7 +4,7 @@
 #define GT_CLI_RING_DUMP_H
 
 #include <stdint.h>
-#include "core/view/target.h"
+#include "core/trace/target.h"
 
 /* Gives every writer with all of its sub-buffers to the sink, in order. *words and *calls: records
  * and entries among them. 0, the sink's error, or GT_ENOMEM. */

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "attach/session.h"
+#include "attach/session/session.h"
 
 #define GT_RUN_NO_PROGRAM 127
 #define GT_RUN_CANNOT_RUN 126

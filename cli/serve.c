@@ -24,24 +24,35 @@ static const char help[] =
 	"unless given. Nothing of the recording can be changed.\n"
 	"\n"
 	"  -a, --address ADDRESS:PORT  listen there (default 127.0.0.1:9090; port 0: any\n"
-	"                              that is free)\n"
+	"                              that is free); unix:PATH: at a Unix socket\n"
+	"      --allow-users LIST      not only for this user and root, but for these too:\n"
+	"                              names, numbers; all: everybody\n"
+	"      --token FILE            also for whoever shows the token in FILE, which is\n"
+	"                              made if it does not exist\n"
 	"  -i, --input FILE            the same as FILE\n"
 	"  -h, --help                  this text\n"
 	"\n"
 	"Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 the file cannot be read, or the\n"
 	"address not be had; 2 the command line is wrong.\n";
 
+enum {
+	OPTION_ALLOW_USERS = 256,
+	OPTION_TOKEN,
+};
+
 static const struct option options[] = {
 	{ "address", required_argument, NULL, 'a' },
+	{ "allow-users", required_argument, NULL, OPTION_ALLOW_USERS },
+	{ "token", required_argument, NULL, OPTION_TOKEN },
 	{ "input", required_argument, NULL, 'i' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
 
 /* Serves until one of the signals comes. */
-static int serve(struct gt_recording *recording, const char *path, const char *address)
+static int serve(struct gt_recording *recording, const char *path,
+		 const struct gt_http_options *http)
 {
-	struct gt_http_options http = { .size = sizeof(http), .address = address };
 	struct gt_http_server *server = NULL;
 	struct gt_recorded *recorded = NULL;
 	struct gt_message message = { "" };
@@ -56,7 +67,7 @@ static int serve(struct gt_recording *recording, const char *path, const char *a
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	error = gt_recorded_create(recording, &recorded, &message);
 	if (error == 0)
-		error = gt_http_open(&http, &server, &message);
+		error = gt_http_open(http, &server, &message);
 	if (error == 0)
 		error = gt_http_start(server, gt_recorded_control(recorded), path, &message);
 	if (error != 0) {
@@ -67,8 +78,7 @@ static int serve(struct gt_recording *recording, const char *path, const char *a
 			gt_recorded_destroy(recorded);
 		return GT_EXIT_FAILED;
 	}
-	fprintf(stderr, "graftrace serve: %s at http://%s/ftrace/ until Ctrl-C\n", path,
-		gt_http_address(server));
+	fprintf(stderr, "graftrace serve: %s at %s until Ctrl-C\n", path, gt_http_address(server));
 	while (sigwait(&ends, &received) != 0)
 		continue;
 	gt_http_close(server, 0);
@@ -78,7 +88,7 @@ static int serve(struct gt_recording *recording, const char *path, const char *a
 
 int gt_cmd_serve(int argc, char **argv)
 {
-	const char *address = GT_HTTP_DEFAULT_ADDRESS;
+	struct gt_http_options http = { .size = sizeof(http) };
 	const char *path = "graftrace.data";
 	struct gt_recording *recording;
 	struct gt_message message = { "" };
@@ -90,7 +100,13 @@ int gt_cmd_serve(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "a:i:h", options, NULL)) != -1) {
 		switch (option) {
 		case 'a':
-			address = optarg;
+			http.address = optarg;
+			break;
+		case OPTION_ALLOW_USERS:
+			http.allow_users = optarg;
+			break;
+		case OPTION_TOKEN:
+			http.token_file = optarg;
 			break;
 		case 'i':
 			input = optarg;
@@ -111,7 +127,7 @@ int gt_cmd_serve(int argc, char **argv)
 	}
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(NAME, "%s: %s", path, problem);
-	code = serve(recording, path, address);
+	code = serve(recording, path, &http);
 	gt_recording_close(recording);
 	return code;
 }

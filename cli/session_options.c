@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/session.h"
+#include "attach/session/session.h"
 #include "cli/values.h"
-#include "core/view/control.h"
-#include "serve/live.h"
+#include "core/control/control.h"
+#include "serve/live/live.h"
 
 /* The file that an option writes to, and what: its value, or always the same. */
 static const struct row {
@@ -356,6 +356,9 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 	case GT_CHOICE_BREAKPOINTS:
 		choice->breakpoints = true;
 		return 0;
+	case GT_CHOICE_UPROBE_SAFE:
+		choice->uprobe_safe = true;
+		return 0;
 	case GT_CHOICE_NO_DEMANGLE:
 		choice->no_demangle = true;
 		return 0;
@@ -380,6 +383,7 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 	session->libcalls = choice->libcalls;
 	session->unprepared = choice->unprepared;
 	session->breakpoints = choice->breakpoints;
+	session->uprobe_safe = choice->uprobe_safe;
 	session->no_demangle = choice->no_demangle;
 }
 

@@ -34,6 +34,7 @@ struct gt_session_choice {
 	bool libcalls;
 	bool unprepared;
 	bool breakpoints;
+	bool uprobe_safe;
 	bool no_demangle;
 };
 
@@ -47,6 +48,7 @@ enum {
 	GT_CHOICE_LIBCALL,
 	GT_CHOICE_UNPREPARED,
 	GT_CHOICE_BREAKPOINTS,
+	GT_CHOICE_UPROBE_SAFE,
 	GT_CHOICE_NO_DEMANGLE,
 };
 
@@ -67,6 +69,7 @@ enum {
 		{ "libcall", no_argument, NULL, GT_CHOICE_LIBCALL },                            \
 		{ "unprepared", no_argument, NULL, GT_CHOICE_UNPREPARED },                      \
 		{ "no-demangle", no_argument, NULL, GT_CHOICE_NO_DEMANGLE },                    \
+		{ "uprobe-safe", no_argument, NULL, GT_CHOICE_UPROBE_SAFE },                    \
 	{                                                                                       \
 		"breakpoints", no_argument, NULL, GT_CHOICE_BREAKPOINTS                         \
 	}

@@ -14,8 +14,10 @@
 
 #include "cli/looking.h"
 #include "cli/values.h"
-#include "core/view/message.h"
-#include "core/view/text.h"
+#include "cli/window.h"
+#include "core/trace/message.h"
+#include "core/control/control.h"
+#include "core/text/text.h"
 #include "port/host/memory.h"
 
 #define NAME	    "show"
@@ -63,17 +65,10 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* One side of the window: relative times are made absolute when the start is known. */
-struct moment {
-	uint64_t ns;
-	bool set;
-	bool relative;
-};
-
 struct arguments {
 	const char *path;
 	uint64_t text_options;
-	struct moment from, to;
+	struct gt_window window;
 	const char *color;
 	bool pager;
 	bool switches;
@@ -105,41 +100,6 @@ static int set_option(struct arguments *arguments, const char *name, struct gt_m
 	return GT_OK;
 }
 
-static int parse_moment(const char *text, size_t length, struct moment *moment,
-			struct gt_message *message)
-{
-	char copy[64];
-	if (!length)
-		return GT_OK;
-	moment->set = true;
-	if (*text == '+') {
-		moment->relative = true;
-		text++;
-		length--;
-	}
-	if (length >= sizeof(copy)) {
-		gt_message_set(message, "'%s' is too long for a time", text);
-		return GT_EINVAL;
-	}
-	memcpy(copy, text, length);
-	copy[length] = 0;
-	return gt_value_time(copy, 1000000000, &moment->ns, message);
-}
-
-static int parse_window(const char *text, struct arguments *arguments, struct gt_message *message)
-{
-	const char *dash = strchr(text, '-');
-	if (!dash || strchr(dash + 1, '-') || !text[1]) {
-		gt_message_set(message, "time '%s' is not FROM-TO, such as 7.5-7.6 or +10ms-+20ms",
-			       text);
-		return GT_EINVAL;
-	}
-	int error = parse_moment(text, (size_t)(dash - text), &arguments->from, message);
-	if (error == GT_OK)
-		error = parse_moment(dash + 1, strlen(dash + 1), &arguments->to, message);
-	return error;
-}
-
 /* 0, or an exit code + 1 when there is nothing more to do. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
@@ -159,7 +119,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			error = set_option(arguments, optarg, &message);
 			break;
 		case 't':
-			error = parse_window(optarg, arguments, &message);
+			error = gt_window_parse(optarg, &arguments->window, &message);
 			break;
 		case 'g':
 			if (arguments->globs_count == GLOBS_MAX) {
@@ -202,18 +162,6 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	if (input || optind < argc)
 		arguments->path = input ? input : argv[optind];
 	return 0;
-}
-
-static void set_window(struct arguments *arguments, struct gt_recording *recording)
-{
-	uint64_t start = gt_look_start_ns(recording);
-	struct moment *from = &arguments->from, *to = &arguments->to;
-	if (from->set)
-		arguments->filter.from_ns = from->relative ? start + from->ns : from->ns;
-	if (to->set)
-		arguments->filter.to_ns = to->relative ? start + to->ns : to->ns;
-	if (to->set && !arguments->filter.to_ns)
-		arguments->filter.to_ns = 1; /* 0 stands for no end */
 }
 
 /* Whether lines other than the header's begin there. */
@@ -289,7 +237,7 @@ static int show(struct arguments *arguments, bool color)
 
 	if (!recording || !text)
 		goto out;
-	set_window(arguments, recording);
+	gt_window_set(&arguments->window, recording, &arguments->filter);
 	struct gt_text_options text_options = {
 		.options = arguments->text_options,
 		.mode = GT_MERGE_SNAPSHOT,

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cli/values.h"
-#include "core/view/message.h"
+#include "core/trace/message.h"
 
 #define SHOWN_MAX 160 /* of a text that is wrong */
 

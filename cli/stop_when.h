@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "core/view/target.h"
+#include "core/trace/target.h"
 
 enum gt_stop_kind {
 	GT_STOP_LATE,

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/view/message.h"
+#include "core/trace/message.h"
 
 /* Reads digits; false if there is none or they are too many. */
 static int take_digits(const char **text, uint64_t *number)

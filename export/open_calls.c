@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/decode_fast.h"
-#include "core/view/message.h"
+#include "core/trace/decode_fast.h"
+#include "core/trace/message.h"
 #include "port/host/memory.h"
 
 #define SUB_BUFFERS 64 /* of each writer, at most */

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "core/view/target.h"
+#include "core/trace/target.h"
 
 struct gt_open_call {
 	uint32_t function; /* 0: this and what is around it is not known */

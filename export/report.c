@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/decode_fast.h"
-#include "core/view/glob.h"
-#include "core/view/merge.h"
-#include "core/view/message.h"
-#include "core/view/off_cpu.h"
+#include "core/trace/decode_fast.h"
+#include "core/trace/glob.h"
+#include "core/trace/merge.h"
+#include "core/trace/message.h"
+#include "core/trace/off_cpu.h"
 #include "port/host/memory.h"
 
 #define MARK_COUNTED   1 /* open[row] knows of the frame */
@@ -96,8 +96,9 @@ struct collector {
 	uint32_t tid;		/* the writer's thread; a kernel's: the record's */
 	uint32_t pid;		/* the writer's process … */
 	uint64_t process_began; /* … and when that began; 0 = not asked yet */
-	uint64_t first;		/* clock of the writer's first record; 0 = none yet */
-	uint64_t covered;	/* self times of its calls */
+	uint64_t unseen;  /* calls since `began` that are counted, though not by their entries */
+	uint64_t first;	  /* clock of the writer's first record; 0 = none yet */
+	uint64_t covered; /* self times of its calls */
 	uint64_t span, outside; /* of all writers whose records are there from the start */
 	bool incomplete;	/* records of this writer are missing */
 	bool kernel;
@@ -406,10 +407,13 @@ static uint64_t process_began(struct collector *c)
 static __attribute__((noinline)) void count_unseen_return(struct collector *c, struct row *row,
 							  const struct gt_record *record)
 {
-	if ((record->flags & GT_RECORD_ALONE) || is_counted_here(c, record))
+	bool alone = record->flags & GT_RECORD_ALONE;
+	if (alone || is_counted_here(c, record)) {
 		row->entered++;
-	else if (record->start < process_began(c))
+		c->unseen += !alone && record->start >= c->began;
+	} else if (record->start < process_began(c)) {
 		row->inherited++;
+	}
 }
 
 /* The thread was off the CPU before this record, in what was its innermost call then. */
@@ -489,8 +493,10 @@ static void take_other(struct collector *c, const struct gt_record *record)
 		if (c->out_of_memory)
 			break;
 		count_closed(c, at, record->mark);
-		if (!(record->flags & GT_RECORD_ENTRY_SEEN) && is_counted_here(c, record))
+		if (!(record->flags & GT_RECORD_ENTRY_SEEN) && is_counted_here(c, record)) {
 			c->rows[at].entered++;
+			c->unseen += record->start >= c->began;
+		}
 		break;
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
@@ -800,6 +806,8 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *o
 		goto out;
 	report->records = c->records;
 	report->damaged = c->damaged;
+	uint64_t overwritten = report->lost[GRAFTRACE_LOST_OVERRUN_CALLS];
+	report->known_by_return = c->unseen < overwritten ? c->unseen : overwritten;
 	report->span = gt_clock_duration_ns(&target->clock, c->span);
 	report->outside = gt_clock_duration_ns(&target->clock, c->outside);
 	report->unreadable = c->unreadable;

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "core/view/target.h"
+#include "core/trace/target.h"
 
 enum gt_report_by {
 	GT_REPORT_FUNCTION = 0,
@@ -74,9 +74,12 @@ struct gt_report {
 	uint32_t threads;
 	bool has_off_cpu;		      /* self_off and total_off are known */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* sums over the writers */
-	uint64_t damaged;		      /* words and events that made no sense */
-	uint64_t unreadable;		      /* sub-buffers that could not be read */
-	void *names;			      /* private */
+	/* Calls whose entries were overwritten and which are in the table all the same: kept
+	 * records tell of them. lost[] has them too. */
+	uint64_t known_by_return;
+	uint64_t damaged;    /* words and events that made no sense */
+	uint64_t unreadable; /* sub-buffers that could not be read */
+	void *names;	     /* private */
 };
 
 /* "total", "self", "calls", "avg" … or a beginning of one. GT_EINVAL. */

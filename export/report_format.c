@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/message.h"
+#include "core/trace/message.h"
 
 static const struct {
 	const char *name;

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace export: a recording in the format of another tool. The output is there whole or not at
+ * all; formats that are a folder are made beside their place and moved there when they are complete.
+ */
+#define _GNU_SOURCE
+#include "cli/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/looking.h"
+#include "cli/output.h"
+#include "cli/values.h"
+#include "cli/window.h"
+#include "export/export.h"
+
+#define NAME	  "export"
+#define GLOBS_MAX 256
+
+static const char help_head[] =
+	"Usage: graftrace export --to FORMAT [OPTION...] [FILE]\n\n"
+	"Writes a recording (default: graftrace.data) in the format of another tool.\n\n"
+	"      --to FORMAT            one of these:\n";
+static const char help_tail[] =
+	"  -o, --output OUT           where to (default: as the format says; - is stdout)\n"
+	"  -t, --time FROM-TO         only what happened between (as graftrace show -t)\n"
+	"      --tid N                only this thread\n"
+	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
+	"  -D, --max-graph-depth N    not deeper than N calls\n"
+	"  -f, --force                replace a folder that is there\n"
+	"  -q, --quiet                no summary\n"
+	"  -h, --help\n\n"
+	"Exit code: 0 done; 1 it could not be written, or not all was readable; 2 wrong command\n"
+	"line.\n";
+
+enum { OPTION_TO = 256, OPTION_TID };
+
+static const struct option options[] = {
+	{ "to", required_argument, NULL, OPTION_TO },
+	{ "output", required_argument, NULL, 'o' },
+	{ "time", required_argument, NULL, 't' },
+	{ "tid", required_argument, NULL, OPTION_TID },
+	{ "graph", required_argument, NULL, 'g' },
+	{ "max-graph-depth", required_argument, NULL, 'D' },
+	{ "force", no_argument, NULL, 'f' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct arguments {
+	const char *path;
+	const char *output;
+	const struct gt_export_format *format;
+	struct gt_window window;
+	const char *globs[GLOBS_MAX + 1];
+	size_t globs_count;
+	struct gt_filter filter;
+	bool force, quiet;
+};
+
+static int print_help(void)
+{
+	char text[8192];
+	size_t used = (size_t)snprintf(text, sizeof(text), "%s", help_head);
+
+	for (size_t i = 0; gt_export_formats[i]; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "          %-12s %s\n",
+					 gt_export_formats[i]->name, gt_export_formats[i]->help);
+	snprintf(text + used, sizeof(text) - used, "%s", help_tail);
+	return gt_print_help(text);
+}
+
+static void complain_format(const char *name)
+{
+	char list[512] = "";
+
+	for (size_t i = 0; gt_export_formats[i]; i++) {
+		size_t used = strlen(list);
+
+		snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+			 gt_export_formats[i]->name);
+	}
+	gt_complain(NAME, "there is no format '%s'; there are %s", name, list);
+}
+
+/* 0, or an exit code + 1 when there is nothing more to do. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	struct gt_message message = { "" };
+	const char *format = NULL;
+	uint64_t number;
+	int option;
+
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "o:t:g:D:fqh", options, NULL)) != -1) {
+		int error = GT_OK;
+		switch (option) {
+		case OPTION_TO:
+			format = optarg;
+			break;
+		case 'o':
+			arguments->output = optarg;
+			break;
+		case 't':
+			error = gt_window_parse(optarg, &arguments->window, &message);
+			break;
+		case OPTION_TID:
+			error = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
+			arguments->filter.tid = (uint32_t)number;
+			break;
+		case 'g':
+			if (arguments->globs_count == GLOBS_MAX) {
+				gt_complain(NAME, "more than %d -g", GLOBS_MAX);
+				return 1 + gt_usage_error(NAME);
+			}
+			arguments->globs[arguments->globs_count++] = optarg;
+			arguments->filter.graph = arguments->globs;
+			break;
+		case 'D':
+			error = gt_value_number(optarg, 0, UINT32_MAX, &number, &message);
+			arguments->filter.max_depth = (uint32_t)number;
+			break;
+		case 'f':
+			arguments->force = true;
+			break;
+		case 'q':
+			arguments->quiet = true;
+			break;
+		case 'h':
+			return 1 + print_help();
+		default:
+			return 1 + gt_usage_error(NAME);
+		}
+		if (error != GT_OK) {
+			gt_complain(NAME, "%s", message.text);
+			return 1 + gt_usage_error(NAME);
+		}
+	}
+	if (gt_one_operand(NAME, argc - optind, NULL, "one recording at a time"))
+		return 1 + GT_EXIT_USAGE;
+	if (optind < argc)
+		arguments->path = argv[optind];
+	if (!format) {
+		gt_complain(NAME, "which format? Say --to FORMAT");
+		return 1 + gt_usage_error(NAME);
+	}
+	arguments->format = gt_export_find(format);
+	if (!arguments->format) {
+		complain_format(format);
+		return 1 + gt_usage_error(NAME);
+	}
+	if (!arguments->output)
+		arguments->output = arguments->format->file;
+	if (arguments->format->is_directory && strcmp(arguments->output, "-") == 0) {
+		gt_complain(NAME, "%s is a folder and cannot go to stdout: say -o FOLDER", format);
+		return 1 + GT_EXIT_USAGE;
+	}
+	if (arguments->format->needs_file && strcmp(arguments->output, "-") == 0) {
+		gt_complain(NAME, "%s cannot go to stdout: say -o FILE", format);
+		return 1 + GT_EXIT_USAGE;
+	}
+	return 0;
+}
+
+static void describe(struct gt_export *export, struct gt_recording *recording)
+{
+	const struct gt_recording_info *info = gt_recording_info(recording);
+	struct gt_target *target = export->target;
+	struct gt_writer writer;
+	uint64_t first = 0;
+
+	for (uint32_t i = 0; i < target->ops->writer_count(target); i++)
+		if (target->ops->writer(target, i, &writer) == GT_OK &&
+		    (first == 0 || writer.start < first))
+			first = writer.start;
+	export->about = (struct gt_export_about){
+		.command_line = info->command_line,
+		.program = info->program,
+		.host = info->host,
+		.made_by = "graftrace " GRAFTRACE_VERSION,
+		.realtime_ns = info->realtime_ns,
+		.start = first,
+		.is_kernel = target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
+	};
+}
+
+static void tell(uint64_t count, const char *one, const char *many)
+{
+	if (count > 0)
+		fprintf(stderr, "  %" PRIu64 " %s\n", count, count == 1 ? one : many);
+}
+
+static void tell_report(const struct arguments *arguments, const struct gt_stack_report *report)
+{
+	uint64_t calls = report->calls + report->without_return + report->entries_only;
+
+	fprintf(stderr, "graftrace export: %" PRIu64 " call%s of %" PRIu32 " stack%s to %s\n",
+		calls, calls == 1 ? "" : "s", report->lanes, report->lanes == 1 ? "" : "s",
+		strcmp(arguments->output, "-") == 0 ? "stdout" : arguments->output);
+	tell(report->without_return, "call without a return ends when that was seen",
+	     "calls without a return end when that was seen");
+	tell(report->without_start, "return of a call whose start is not known is left out",
+	     "returns of calls whose starts are not known are left out");
+	tell(report->entries_only, "call has only its entry", "calls have only their entries");
+	tell(report->lost, "record was lost", "records were lost");
+	tell(report->gaps, "place where a part of a thread's trace is missing",
+	     "places where parts of threads' traces are missing");
+}
+
+static int export_to(struct arguments *arguments, struct gt_recording *recording,
+		     struct gt_output *output, struct gt_stack_report *report)
+{
+	struct gt_message message = { "" };
+	struct gt_export export = {
+		.format = arguments->format,
+		.target = gt_recording_target(recording),
+		.filter = &arguments->filter,
+		.function_end = gt_recording_function_end(recording),
+		.fd = output->fd,
+		.message = &message,
+	};
+	int error;
+
+	describe(&export, recording);
+	error = gt_export_run(&export, report);
+	if (error == GT_OK)
+		return GT_EXIT_DONE;
+	if (error == GT_ENOMEM)
+		gt_complain(NAME, "out of memory");
+	else if (error == GT_ENOTSUP)
+		gt_complain(NAME, "%s", message.text);
+	else
+		gt_complain(NAME, "cannot write '%s': %s", arguments->output, message.text);
+	return GT_EXIT_FAILED;
+}
+
+static int run(struct arguments *arguments)
+{
+	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
+	struct gt_message message = { "" };
+	struct gt_stack_report report;
+	struct gt_output output;
+	int result = GT_EXIT_FAILED, opened;
+
+	if (!recording)
+		return GT_EXIT_FAILED;
+	gt_window_set(&arguments->window, recording, &arguments->filter);
+	signal(SIGPIPE, SIG_IGN);
+	opened = arguments->format->is_directory
+			 ? gt_output_open_directory(&output, arguments->output, arguments->force,
+						    &message)
+			 : gt_output_open(&output, arguments->output, &message);
+	if (opened != GT_OK) {
+		gt_complain(NAME, "%s", message.text);
+		goto close;
+	}
+	result = export_to(arguments, recording, &output, &report);
+	if (result == GT_EXIT_DONE &&
+	    report.calls + report.without_return + report.entries_only == 0)
+		gt_complain(NAME, "'%s': no call is left to be exported", arguments->path);
+	if (result == GT_EXIT_DONE && gt_output_commit(&output, &message) != GT_OK) {
+		gt_complain(NAME, "%s", message.text);
+		result = GT_EXIT_FAILED;
+	} else if (result == GT_EXIT_DONE && !arguments->quiet) {
+		tell_report(arguments, &report);
+	} else if (result != GT_EXIT_DONE) {
+		gt_output_abandon(&output);
+	}
+	if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
+		result = GT_EXIT_FAILED;
+close:
+	gt_recording_close(recording);
+	return result;
+}
+
+int gt_cmd_export(int argc, char **argv)
+{
+	struct arguments *arguments = calloc(1, sizeof(*arguments));
+	int result;
+
+	if (!arguments) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	arguments->path = GT_DEFAULT_RECORDING;
+	result = parse(argc, argv, arguments);
+	result = result != 0 ? result - 1 : run(arguments);
+	free(arguments);
+	return result;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* graftrace graph: a recording as a merged call tree. */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/looking.h"
+#include "cli/values.h"
+#include "cli/window.h"
+#include "core/trace/message.h"
+#include "export/graph.h"
+
+#define NAME "graph"
+
+static const char help[] =
+	"Usage: graftrace graph [OPTION...] [FUNCTION]\n\n"
+	"Prints a recording (default: graftrace.data) as a call tree: each different stack\n"
+	"once, with its calls, total and own time, the longest first. With FUNCTION (a glob),\n"
+	"only its calls and what they call.\n\n"
+	"  -i, --input FILE           another recording\n"
+	"      --callers GLOB         instead: these functions, below each who called it\n"
+	"  -t, --time FROM-TO         only what happened between (as graftrace show -t)\n"
+	"      --tid N                only this thread\n"
+	"  -D, --max-graph-depth N    N levels\n"
+	"      --min SIZE             leave out stacks of less total time: 1ms, or 0.5% of\n"
+	"                             all (default: nothing)\n"
+	"      --format FORMAT        text (default), json\n"
+	"      --no-pager             write to the terminal at once\n"
+	"  -h, --help\n\n"
+	"Exit code: 0 done; 1 it could not be made, or not of all that was recorded; 2 wrong\n"
+	"command line.\n";
+
+enum { OPTION_TID = 256, OPTION_CALLERS, OPTION_MIN, OPTION_FORMAT, OPTION_NO_PAGER };
+
+static const struct option options[] = {
+	{ "input", required_argument, NULL, 'i' },
+	{ "callers", required_argument, NULL, OPTION_CALLERS },
+	{ "time", required_argument, NULL, 't' },
+	{ "tid", required_argument, NULL, OPTION_TID },
+	{ "max-graph-depth", required_argument, NULL, 'D' },
+	{ "min", required_argument, NULL, OPTION_MIN },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct arguments {
+	const char *path;
+	struct gt_window window;
+	const char *globs[2];
+	struct gt_filter filter;
+	struct gt_graph_options graph;
+	bool pager;
+};
+
+/* "1ms", or "0.5%" of all. */
+static int parse_min(const char *text, struct gt_graph_options *graph, struct gt_message *message)
+{
+	char *end;
+	double part;
+
+	if (text[0] == '\0' || text[strlen(text) - 1] != '%')
+		return gt_value_time(text, 1000000000, &graph->least_ns, message);
+	errno = 0;
+	part = strtod(text, &end);
+	if (errno != 0 || end == text || strcmp(end, "%") != 0 || !(part >= 0 && part <= 100)) {
+		gt_message_set(message, "'%s' is not a part of all: use 0%% to 100%%", text);
+		return GT_EINVAL;
+	}
+	graph->least_part = part / 100;
+	return GT_OK;
+}
+
+/* 0, or an exit code + 1 when there is nothing more to do. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	struct gt_message message = { "" };
+	uint64_t number;
+	int option;
+
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "i:t:D:h", options, NULL)) != -1) {
+		int error = GT_OK;
+		switch (option) {
+		case 'i':
+			arguments->path = optarg;
+			break;
+		case OPTION_CALLERS:
+			arguments->graph.callers_of = optarg;
+			break;
+		case 't':
+			error = gt_window_parse(optarg, &arguments->window, &message);
+			break;
+		case OPTION_TID:
+			error = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
+			arguments->filter.tid = (uint32_t)number;
+			break;
+		case 'D':
+			error = gt_value_number(optarg, 0, UINT32_MAX, &number, &message);
+			arguments->graph.depth = (uint32_t)number;
+			break;
+		case OPTION_MIN:
+			error = parse_min(optarg, &arguments->graph, &message);
+			break;
+		case OPTION_FORMAT:
+			arguments->graph.json = strcmp(optarg, "json") == 0;
+			if (!arguments->graph.json && strcmp(optarg, "text") != 0) {
+				gt_message_set(&message, "--format '%s' is none of text, json",
+					       optarg);
+				error = GT_EINVAL;
+			}
+			break;
+		case OPTION_NO_PAGER:
+			arguments->pager = false;
+			break;
+		case 'h':
+			return 1 + gt_print_help(help);
+		default:
+			return 1 + gt_usage_error(NAME);
+		}
+		if (error != GT_OK) {
+			gt_complain(NAME, "%s", message.text);
+			return 1 + gt_usage_error(NAME);
+		}
+	}
+	if (argc - optind > 1) {
+		gt_complain(NAME, "one FUNCTION at a time; another recording is -i FILE");
+		return 1 + gt_usage_error(NAME);
+	}
+	if (optind < argc && arguments->graph.callers_of) {
+		gt_complain(NAME, "FUNCTION and --callers do not go together");
+		return 1 + gt_usage_error(NAME);
+	}
+	if (optind < argc) {
+		arguments->globs[0] = argv[optind];
+		arguments->filter.graph = arguments->globs;
+	}
+	return 0;
+}
+
+static int print(struct arguments *arguments, struct gt_recording *recording)
+{
+	struct gt_stack_report report;
+	struct gt_pager pager;
+	struct gt_out out;
+	int error;
+
+	signal(SIGPIPE, SIG_IGN);
+	gt_pager_start(&pager, arguments->pager);
+	error = gt_out_init(&out, pager.fd);
+	if (error == GT_OK)
+		error = gt_graph_write(gt_recording_target(recording), &arguments->graph, &out,
+				       &report);
+	gt_pager_stop(&pager);
+	gt_out_fini(&out);
+	if (error == GT_ENOMEM)
+		gt_complain(NAME, "out of memory");
+	else if (error == GT_ENOENT)
+		gt_complain(NAME,
+			    "'%s': no call is left to be shown; 'graftrace report -i %s' lists the "
+			    "functions",
+			    arguments->path, arguments->path);
+	else if (error == GT_EIO && out.error != EPIPE)
+		gt_complain(NAME, "cannot write: %s", strerror(out.error));
+	else
+		return GT_EXIT_DONE;
+	return GT_EXIT_FAILED;
+}
+
+int gt_cmd_graph(int argc, char **argv)
+{
+	struct arguments *arguments = calloc(1, sizeof(*arguments));
+	struct gt_recording *recording;
+	int result;
+
+	if (!arguments) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	arguments->path = GT_DEFAULT_RECORDING;
+	arguments->pager = true;
+	result = parse(argc, argv, arguments);
+	if (result != 0) {
+		free(arguments);
+		return result - 1;
+	}
+	recording = gt_look_open(NAME, arguments->path);
+	result = GT_EXIT_FAILED;
+	if (recording) {
+		gt_window_set(&arguments->window, recording, &arguments->filter);
+		arguments->graph.filter = &arguments->filter;
+		arguments->graph.function_end = gt_recording_function_end(recording);
+		result = print(arguments, recording);
+		if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
+			result = GT_EXIT_FAILED;
+		gt_recording_close(recording);
+	}
+	free(arguments);
+	return result;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls merged by their stacks: a node for each different stack, with calls, total and own time. Of
+ * what is deeper than GT_TREE_DEPTH_MAX calls the time stays in the node at that depth. Memory grows
+ * with the number of different stacks. One thread at a time.
+ */
+#ifndef GT_EXPORT_CALL_TREE_H
+#define GT_EXPORT_CALL_TREE_H
+
+#include <stdint.h>
+#include "export/stacks.h"
+
+#define GT_TREE_DEPTH_MAX 512u
+
+struct gt_tree_node {
+	uint32_t function; /* 0: the root */
+	uint32_t parent;   /* index; the root's is itself */
+	uint32_t child;	   /* first one; 0: none */
+	uint32_t sibling;  /* next one; 0: none */
+	uint32_t depth;	   /* the root's is 0 */
+	uint64_t calls;
+	uint64_t total; /* ticks */
+	uint64_t self;	/* ticks */
+};
+
+struct gt_tree {
+	struct gt_tree_node *nodes; /* [0] is the root */
+	uint32_t count, room;
+	uint32_t *table; /* index of a node by parent and function; 0 empty */
+	uint32_t table_mask;
+	uint32_t *lanes; /* by lane: the node of its innermost call */
+	uint32_t lane_room;
+	uint32_t function_end;
+};
+
+/* Functions with higher numbers than function_end are taken for one, number 0. GT_ENOMEM. */
+int gt_tree_init(struct gt_tree *tree, uint32_t function_end);
+int gt_tree_enter(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call);
+void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call,
+		   uint64_t end);
+/* Turned around: adds the call's time to the node of its function below the root, to that of its
+ * caller below this one, and so on up the lane, with its own time. GT_ENOMEM. */
+int gt_tree_add_path(struct gt_tree *tree, const struct gt_lane *lane,
+		     const struct gt_stack_call *call, uint64_t end);
+/* Adds the totals of the topmost calls to the root, and puts each node's children in order of their
+ * totals, the largest first. When all was read. GT_ENOMEM. */
+int gt_tree_finish(struct gt_tree *tree);
+void gt_tree_fini(struct gt_tree *tree);
+
+#endif

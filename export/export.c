@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of formats, and what all of them share: see export.h. */
+#define _GNU_SOURCE
+#include "export/export.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/message.h"
+
+const struct gt_export_format *const gt_export_formats[] = {
+	&gt_format_csv,	   &gt_format_json,	  &gt_format_sqlite,
+	&gt_format_chrome, &gt_format_perfetto,	  &gt_format_speedscope,
+	&gt_format_ctf,	   &gt_format_uftrace,	  &gt_format_folded,
+	&gt_format_svg,	   &gt_format_dot,	  &gt_format_callgrind,
+	&gt_format_pprof,  &gt_format_clickhouse, NULL,
+};
+
+const struct gt_export_format *gt_export_find(const char *name)
+{
+	for (size_t i = 0; gt_export_formats[i]; i++)
+		if (strcmp(gt_export_formats[i]->name, name) == 0)
+			return gt_export_formats[i];
+	return NULL;
+}
+
+uint64_t gt_export_ns(const struct gt_export *export, uint64_t ticks)
+{
+	uint64_t start = export->about.start;
+
+	return (int64_t)(ticks - start) > 0
+		       ? gt_clock_duration_ns(&export->target->clock, ticks - start)
+		       : 0;
+}
+
+uint64_t gt_export_duration_ns(const struct gt_export *export, uint64_t ticks)
+{
+	return gt_clock_duration_ns(&export->target->clock, ticks);
+}
+
+const char *gt_export_name(const struct gt_export *export, uint32_t function, char number[24],
+			   struct gt_function *more)
+{
+	struct gt_function found = { .name = "" };
+
+	if (export->target->ops->function(export->target, function, &found) != GT_OK ||
+	    found.name[0] == '\0') {
+		snprintf(number, 24, "function#%" PRIu32, function);
+		found.name = number;
+		if (!found.object)
+			found.object = "";
+	}
+	if (more)
+		*more = found;
+	return found.name;
+}
+
+void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes)
+{
+	char stack[32] = "";
+
+	if (lane->stack != 0)
+		snprintf(stack, sizeof(stack), " stack %" PRIu32, lane->stack + 1);
+	snprintf(text, bytes, "%.16s-%" PRIu32 "%s", lane->name[0] ? lane->name : "<...>",
+		 lane->tid, stack);
+}
+
+static int take_lane(void *user, struct gt_lane *lane)
+{
+	struct gt_export *export = user;
+
+	return export->format->lane ? export->format->lane(export, lane) : GT_OK;
+}
+
+static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
+{
+	struct gt_export *export = user;
+
+	return export->format->enter ? export->format->enter(export, lane, call) : GT_OK;
+}
+
+static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
+{
+	struct gt_export *export = user;
+
+	return export->format->leave ? export->format->leave(export, lane, call, end) : GT_OK;
+}
+
+/* Also looks, now and then, whether what was written could be written. */
+static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment *moment)
+{
+	struct gt_export *export = user;
+
+	return export->format->moment ? export->format->moment(export, lane, moment) : GT_OK;
+}
+
+int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
+{
+	const struct gt_export_format *format = export->format;
+	const struct gt_stack_sink sink = {
+		.user = export,
+		.lane = take_lane,
+		.enter = take_enter,
+		.leave = take_leave,
+		.moment = take_moment,
+	};
+	int error = GT_OK;
+
+	memset(report, 0, sizeof(*report));
+	export->function_seen = calloc(export->function_end + 1u, 1);
+	export->state = format->state_bytes ? calloc(1, format->state_bytes) : NULL;
+	if (!export->function_seen || (format->state_bytes && !export->state))
+		error = GT_ENOMEM;
+	if (error == GT_OK && !format->is_directory)
+		error = gt_out_init(&export->out, export->fd);
+	if (error == GT_OK && format->begin)
+		error = format->begin(export);
+	if (error == GT_OK)
+		error = gt_stacks_read(export->target, export->filter, &sink, report);
+	if (error == GT_OK && format->end)
+		error = format->end(export, report);
+	if (!format->is_directory && export->out.buffer) {
+		if (error == GT_OK)
+			error = gt_out_flush(&export->out);
+		if (export->out.error) {
+			gt_message_set(export->message, "%s", strerror(export->out.error));
+			error = GT_EIO;
+		}
+		gt_out_fini(&export->out);
+	}
+	if (export->state && format->fini)
+		format->fini(export);
+	free(export->state);
+	free(export->function_seen);
+	return error;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording in the formats of other tools. The table of formats is in export.c; each format is a
+ * file of its own that takes calls from stacks.h and writes through out.h. Nothing here prints or
+ * opens a file by itself, but for what stands in a directory that the caller has made.
+ */
+#ifndef GT_EXPORT_EXPORT_H
+#define GT_EXPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "export/out.h"
+#include "export/stacks.h"
+
+/* What is known about the run; "" = not known. Strings are the caller's. */
+struct gt_export_about {
+	const char *command_line;
+	const char *program;
+	const char *host;
+	const char *made_by;  /* "graftrace 0.1.0" */
+	uint64_t realtime_ns; /* of the first moment, since 1970 */
+	uint64_t start;	      /* ticks of the first moment */
+	bool is_kernel;
+};
+
+struct gt_export;
+
+struct gt_export_format {
+	const char *name;
+	const char *help; /* one line, for --help */
+	const char *file; /* default name of the output */
+	bool is_directory;
+	bool needs_file;    /* a regular file: no pipe, no stdout */
+	size_t state_bytes; /* zeroed memory for the format: export->state */
+	int (*begin)(struct gt_export *export);
+	int (*lane)(struct gt_export *export, struct gt_lane *lane);
+	int (*enter)(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call);
+	int (*leave)(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
+		     uint64_t end);
+	int (*moment)(struct gt_export *export, struct gt_lane *lane,
+		      const struct gt_moment *moment);
+	int (*end)(struct gt_export *export, const struct gt_stack_report *report);
+	void (*fini)(struct gt_export *export); /* frees what the state holds; always called */
+};
+
+/* One export that runs. The first part is set by the caller of gt_export_run. */
+struct gt_export {
+	const struct gt_export_format *format;
+	struct gt_target *target;
+	struct gt_filter *filter; /* NULL: all */
+	struct gt_export_about about;
+	uint32_t function_end; /* one more than the highest function number */
+	int fd;		       /* the output; of a directory: its descriptor */
+	struct gt_message *message;
+
+	/* For the formats. */
+	struct gt_out out; /* not of a directory */
+	void *state;
+	uint8_t *function_seen; /* a byte a function, zero at first: the format's own */
+};
+
+/* All formats, ended by one without a name. */
+extern const struct gt_export_format *const gt_export_formats[];
+
+/* NULL: there is none of that name. */
+const struct gt_export_format *gt_export_find(const char *name);
+
+/* GT_ENOMEM; GT_EIO (export->message says which write failed and why), GT_ENOTSUP (the format
+ * cannot hold this recording: the message says why). */
+int gt_export_run(struct gt_export *export, struct gt_stack_report *report);
+
+/* Nanoseconds since the first moment. */
+uint64_t gt_export_ns(const struct gt_export *export, uint64_t ticks);
+/* Duration in nanoseconds of that many ticks. */
+uint64_t gt_export_duration_ns(const struct gt_export *export, uint64_t ticks);
+/* A function's name ("function#12" where it is lost, in `number`) and, if asked for, more of it. */
+const char *gt_export_name(const struct gt_export *export, uint32_t function, char number[24],
+			   struct gt_function *more);
+/* "name" of a lane: the thread's, with its number, and the stack's if it is not the thread's own. */
+void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes);
+/* The call's own time in ticks. */
+static inline uint64_t gt_export_self(const struct gt_stack_call *call, uint64_t end)
+{
+	uint64_t took = end - call->start;
+
+	return call->children < took ? took - call->children : 0;
+}
+
+extern const struct gt_export_format gt_format_callgrind, gt_format_chrome, gt_format_clickhouse,
+	gt_format_csv, gt_format_ctf, gt_format_dot, gt_format_folded, gt_format_json,
+	gt_format_perfetto, gt_format_pprof, gt_format_speedscope, gt_format_sqlite, gt_format_svg,
+	gt_format_uftrace;
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trace Event Format, as chrome://tracing, Perfetto's page and speedscope read it ("Trace Event
+ * Format", the JSON object form): a complete event (ph X) a call, written when it ends; thread and
+ * process names as metadata (ph M), marks and losses as instants (ph i). Microseconds with three
+ * decimals. A lane that is not a thread's own stack gets a thread number of its own behind those of
+ * the system: viewers nest calls by thread.
+ */
+#include "export/export.h"
+
+#include <inttypes.h>
+
+#define OTHER_STACKS (UINT64_C(1) << 32)
+
+struct chrome {
+	bool any;
+};
+
+static uint64_t thread_number(const struct gt_lane *lane)
+{
+	return lane->stack == 0 ? lane->tid : OTHER_STACKS + lane->number;
+}
+
+/* The beginning of an event, up to the fields that all have. */
+static void event(struct gt_export *export, const struct gt_lane *lane, const char *kind)
+{
+	struct chrome *chrome = export->state;
+	struct gt_out *out = &export->out;
+
+	gt_out_text(out, chrome->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
+	chrome->any = true;
+	gt_out_text(out, kind);
+	gt_out_text(out, "\",\"pid\":");
+	gt_out_number(out, lane->pid);
+	gt_out_text(out, ",\"tid\":");
+	gt_out_number(out, thread_number(lane));
+}
+
+static int begin(struct gt_export *export)
+{
+	gt_out_text(&export->out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"made_by\":");
+	gt_out_json(&export->out, export->about.made_by);
+	gt_out_text(&export->out, ",\"command\":");
+	gt_out_json(&export->out, export->about.command_line);
+	gt_out_text(&export->out, ",\"host\":");
+	gt_out_json(&export->out, export->about.host);
+	gt_out_text(&export->out, "},\"traceEvents\":[");
+	return GT_OK;
+}
+
+static int lane(struct gt_export *export, struct gt_lane *lane)
+{
+	char name[80];
+
+	gt_export_lane_name(lane, name, sizeof(name));
+	event(export, lane, "M");
+	gt_out_text(&export->out, ",\"name\":\"thread_name\",\"args\":{\"name\":");
+	gt_out_json(&export->out, name);
+	gt_out_text(&export->out, "}}");
+	return GT_OK;
+}
+
+static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
+		 uint64_t end)
+{
+	struct gt_out *out = &export->out;
+	char number[24];
+
+	event(export, lane, "X");
+	gt_out_text(out, ",\"ts\":");
+	gt_out_us(out, gt_export_ns(export, call->start));
+	gt_out_text(out, ",\"dur\":");
+	gt_out_us(out, gt_export_duration_ns(export, end - call->start));
+	gt_out_text(out, ",\"name\":");
+	gt_out_json(out, gt_export_name(export, call->function, number, NULL));
+	if (call->flags & GT_STACK_OPEN)
+		gt_out_text(out, ",\"args\":{\"end\":\"still open\"}");
+	else if (call->flags & GT_STACK_NO_RETURN)
+		gt_out_text(out, ",\"args\":{\"end\":\"without a return\"}");
+	gt_out_char(out, '}');
+	return out->error ? GT_EIO : GT_OK;
+}
+
+static int moment(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
+{
+	struct gt_out *out = &export->out;
+	char text[512], number[24];
+
+	switch (moment->kind) {
+	case GT_MOMENT_MARK:
+		__builtin_snprintf(text, sizeof(text), "%.*s",
+				   (int)(moment->text_bytes < 500 ? moment->text_bytes : 500),
+				   moment->text);
+		break;
+	case GT_MOMENT_CALL:
+		__builtin_snprintf(text, sizeof(text), "%s",
+				   gt_export_name(export, moment->function, number, NULL));
+		break;
+	case GT_MOMENT_LOST:
+		__builtin_snprintf(text, sizeof(text), "%" PRIu64 " records lost", moment->value);
+		break;
+	}
+	event(export, lane, "i");
+	gt_out_text(out, ",\"s\":\"t\",\"ts\":");
+	gt_out_us(out, gt_export_ns(export, moment->clock));
+	gt_out_text(out, ",\"name\":");
+	gt_out_json(out, text);
+	gt_out_char(out, '}');
+	return out->error ? GT_EIO : GT_OK;
+}
+
+static int end(struct gt_export *export, const struct gt_stack_report *report)
+{
+	(void)report;
+	gt_out_text(&export->out, "\n]}\n");
+	return GT_OK;
+}
+
+const struct gt_export_format gt_format_chrome = {
+	.name = "chrome",
+	.help = "Trace Event JSON: chrome://tracing, ui.perfetto.dev, speedscope",
+	.file = "trace.json",
+	.state_bytes = sizeof(struct chrome),
+	.begin = begin,
+	.lane = lane,
+	.leave = leave,
+	.moment = moment,
+	.end = end,
+};

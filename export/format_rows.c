@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A row for each call, in the order in which calls end: `csv` (RFC 4180, with a header), `json` (an
+ * object a line), `clickhouse` (tab-separated, as ClickHouse's TabSeparated reads it, with the CREATE
+ * TABLE in front as a comment for people: `clickhouse` writes only rows behind --no-create). Times
+ * are nanoseconds since the recording began; on_cpu is empty (null) where it is not known.
+ */
+#include "export/export.h"
+
+#include <string.h>
+
+#define COLUMNS                                                                                   \
+	"start_ns,depth,id,parent,cpu,pid,tid,thread,function,object,duration_ns,self_ns,on_cpu_" \
+	"ns,end\n"
+
+struct rows {
+	bool off_cpu;
+};
+
+/* How a call ended, as a word. */
+static const char *end_word(const struct gt_stack_call *call)
+{
+	if (call->flags & GT_STACK_OPEN)
+		return "open";
+	if (call->flags & GT_STACK_NO_RETURN)
+		return "unwound";
+	return "return";
+}
+
+static int begin(struct gt_export *export)
+{
+	struct rows *rows = export->state;
+
+	rows->off_cpu = gt_target_has_off_cpu(export->target);
+	return GT_OK;
+}
+
+static int begin_csv(struct gt_export *export)
+{
+	gt_out_text(&export->out, COLUMNS);
+	return begin(export);
+}
+
+static bool on_cpu(const struct gt_export *export, const struct gt_lane *lane,
+		   const struct gt_stack_call *call, uint64_t end, uint64_t *ns)
+{
+	const struct rows *rows = export->state;
+	uint64_t took = end - call->start, off;
+
+	if (!rows->off_cpu)
+		return false;
+	off = gt_target_off_cpu(export->target, lane->tid, call->start, end);
+	*ns = gt_export_duration_ns(export, off < took ? took - off : 0);
+	return true;
+}
+
+static uint64_t parent_of(const struct gt_lane *lane)
+{
+	return lane->open > 0 ? lane->calls[lane->open - 1].id : 0;
+}
+
+/* Quoted if a comma, a quote or a line's end makes it necessary. */
+static void csv_text(struct gt_out *out, const char *text)
+{
+	if (text[strcspn(text, ",\"\r\n")] == '\0') {
+		gt_out_text(out, text);
+		return;
+	}
+	gt_out_char(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			gt_out_char(out, '"');
+		gt_out_char(out, *text);
+	}
+	gt_out_char(out, '"');
+}
+
+/* ClickHouse's TabSeparated: backslash, tab and line end are escaped. */
+static void tab_text(struct gt_out *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '\t' || *text == '\n') {
+			gt_out_char(out, '\\');
+			gt_out_char(out, *text == '\t' ? 't' : *text == '\n' ? 'n' : '\\');
+		} else {
+			gt_out_char(out, *text);
+		}
+	}
+}
+
+static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
+		     uint64_t end)
+{
+	struct gt_out *out = &export->out;
+	struct gt_function function;
+	char number[24];
+	uint64_t ns;
+
+	gt_export_name(export, call->function, number, &function);
+	gt_out_number(out, gt_export_ns(export, call->start));
+	gt_out_char(out, ',');
+	gt_out_number(out, lane->open);
+	gt_out_char(out, ',');
+	gt_out_number(out, call->id);
+	gt_out_char(out, ',');
+	if (parent_of(lane))
+		gt_out_number(out, parent_of(lane));
+	gt_out_char(out, ',');
+	if (call->cpu != UINT32_MAX)
+		gt_out_number(out, call->cpu);
+	gt_out_char(out, ',');
+	gt_out_number(out, lane->pid);
+	gt_out_char(out, ',');
+	gt_out_number(out, lane->tid);
+	gt_out_char(out, ',');
+	csv_text(out, lane->name);
+	gt_out_char(out, ',');
+	csv_text(out, function.name);
+	gt_out_char(out, ',');
+	csv_text(out, function.object);
+	gt_out_char(out, ',');
+	gt_out_number(out, gt_export_duration_ns(export, end - call->start));
+	gt_out_char(out, ',');
+	gt_out_number(out, gt_export_duration_ns(export, gt_export_self(call, end)));
+	gt_out_char(out, ',');
+	if (on_cpu(export, lane, call, end, &ns))
+		gt_out_number(out, ns);
+	gt_out_char(out, ',');
+	gt_out_text(out, end_word(call));
+	gt_out_char(out, '\n');
+	return out->error ? GT_EIO : GT_OK;
+}
+
+static void json_number(struct gt_out *out, const char *name, uint64_t number)
+{
+	gt_out_text(out, name);
+	gt_out_number(out, number);
+}
+
+static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
+		      uint64_t end)
+{
+	struct gt_out *out = &export->out;
+	struct gt_function function;
+	char number[24], name[17] = "";
+	uint64_t ns;
+
+	gt_export_name(export, call->function, number, &function);
+	memcpy(name, lane->name, sizeof(lane->name));
+	json_number(out, "{\"start_ns\":", gt_export_ns(export, call->start));
+	json_number(out, ",\"depth\":", lane->open);
+	json_number(out, ",\"id\":", call->id);
+	if (parent_of(lane))
+		json_number(out, ",\"parent\":", parent_of(lane));
+	else
+		gt_out_text(out, ",\"parent\":null");
+	if (call->cpu != UINT32_MAX)
+		json_number(out, ",\"cpu\":", call->cpu);
+	else
+		gt_out_text(out, ",\"cpu\":null");
+	json_number(out, ",\"pid\":", lane->pid);
+	json_number(out, ",\"tid\":", lane->tid);
+	gt_out_text(out, ",\"thread\":");
+	gt_out_json(out, name);
+	gt_out_text(out, ",\"function\":");
+	gt_out_json(out, function.name);
+	gt_out_text(out, ",\"object\":");
+	gt_out_json(out, function.object);
+	json_number(out, ",\"duration_ns\":", gt_export_duration_ns(export, end - call->start));
+	json_number(out, ",\"self_ns\":", gt_export_duration_ns(export, gt_export_self(call, end)));
+	if (on_cpu(export, lane, call, end, &ns))
+		json_number(out, ",\"on_cpu_ns\":", ns);
+	else
+		gt_out_text(out, ",\"on_cpu_ns\":null");
+	gt_out_text(out, ",\"end\":\"");
+	gt_out_text(out, end_word(call));
+	gt_out_text(out, "\"}\n");
+	return out->error ? GT_EIO : GT_OK;
+}
+
+static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
+			    struct gt_stack_call *call, uint64_t end)
+{
+	struct gt_out *out = &export->out;
+	struct gt_function function;
+	char number[24], name[17] = "";
+	uint64_t ns;
+
+	gt_export_name(export, call->function, number, &function);
+	memcpy(name, lane->name, sizeof(lane->name));
+	tab_text(out, export->about.host);
+	gt_out_char(out, '\t');
+	tab_text(out, export->about.program);
+	gt_out_char(out, '\t');
+	gt_out_number(out, export->about.realtime_ns + gt_export_ns(export, call->start));
+	gt_out_char(out, '\t');
+	gt_out_number(out, lane->open);
+	gt_out_char(out, '\t');
+	gt_out_number(out, call->id);
+	gt_out_char(out, '\t');
+	gt_out_number(out, parent_of(lane));
+	gt_out_char(out, '\t');
+	if (call->cpu == UINT32_MAX)
+		gt_out_text(out, "\\N");
+	else
+		gt_out_number(out, call->cpu);
+	gt_out_char(out, '\t');
+	gt_out_number(out, lane->pid);
+	gt_out_char(out, '\t');
+	gt_out_number(out, lane->tid);
+	gt_out_char(out, '\t');
+	tab_text(out, name);
+	gt_out_char(out, '\t');
+	tab_text(out, function.name);
+	gt_out_char(out, '\t');
+	tab_text(out, function.object);
+	gt_out_char(out, '\t');
+	gt_out_number(out, gt_export_duration_ns(export, end - call->start));
+	gt_out_char(out, '\t');
+	gt_out_number(out, gt_export_duration_ns(export, gt_export_self(call, end)));
+	gt_out_char(out, '\t');
+	if (on_cpu(export, lane, call, end, &ns))
+		gt_out_number(out, ns);
+	else
+		gt_out_text(out, "\\N");
+	gt_out_char(out, '\t');
+	gt_out_text(out, end_word(call));
+	gt_out_char(out, '\n');
+	return out->error ? GT_EIO : GT_OK;
+}
+
+/* Rows are read behind a query: `clickhouse-client < FILE` makes the table and fills it. */
+static int begin_clickhouse(struct gt_export *export)
+{
+	gt_out_text(&export->out,
+		    "CREATE TABLE IF NOT EXISTS graftrace_calls (host LowCardinality(String), "
+		    "program LowCardinality(String), start_ns UInt64, depth UInt32, id UInt64, "
+		    "parent UInt64, cpu Nullable(UInt32), pid UInt32, tid UInt32, thread String, "
+		    "function LowCardinality(String), object LowCardinality(String), "
+		    "duration_ns UInt64, self_ns UInt64, on_cpu_ns Nullable(UInt64), end String) "
+		    "ENGINE = MergeTree ORDER BY (function, start_ns);\n"
+		    "INSERT INTO graftrace_calls FORMAT TabSeparated\n");
+	return begin(export);
+}
+
+const struct gt_export_format gt_format_csv = {
+	.name = "csv",
+	.help = "a row a call: start, depth, parent, CPU, thread, duration, self time",
+	.file = "trace-calls.csv",
+	.state_bytes = sizeof(struct rows),
+	.begin = begin_csv,
+	.leave = leave_csv,
+};
+
+const struct gt_export_format gt_format_json = {
+	.name = "json",
+	.help = "the same as JSON, an object a line",
+	.file = "trace-calls.jsonl",
+	.state_bytes = sizeof(struct rows),
+	.begin = begin,
+	.leave = leave_json,
+};
+
+const struct gt_export_format gt_format_clickhouse = {
+	.name = "clickhouse",
+	.help = "CREATE TABLE and rows for clickhouse-client",
+	.file = "trace-calls.tsv",
+	.state_bytes = sizeof(struct rows),
+	.begin = begin_clickhouse,
+	.leave = leave_clickhouse,
+};

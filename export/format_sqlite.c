@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An SQLite database: tables `calls`, `functions` and `threads`, and `run` with what is known about
+ * the recording. Written by SQLite itself, in one transaction, without a journal: the file is not in
+ * its place before it is whole.
+ */
+#include "export/export.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/trace/message.h"
+
+static const char schema[] =
+	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+	"CREATE TABLE run(name TEXT PRIMARY KEY, value);"
+	"CREATE TABLE functions(id INTEGER PRIMARY KEY, name TEXT NOT NULL, object TEXT NOT NULL,"
+	" address INTEGER NOT NULL, size INTEGER NOT NULL);"
+	"CREATE TABLE threads(id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, tid INTEGER NOT NULL,"
+	" stack INTEGER NOT NULL, name TEXT NOT NULL);"
+	"CREATE TABLE calls(id INTEGER PRIMARY KEY, parent INTEGER, thread INTEGER NOT NULL"
+	" REFERENCES threads, function INTEGER NOT NULL REFERENCES functions, depth INTEGER NOT "
+	"NULL,"
+	" cpu INTEGER, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
+	" self_ns INTEGER NOT NULL, on_cpu_ns INTEGER, end TEXT NOT NULL);"
+	"BEGIN";
+
+struct database {
+	sqlite3 *db;
+	sqlite3_stmt *call, *function, *thread;
+	bool off_cpu;
+};
+
+/* SQLite's own words. */
+static int fail(struct gt_export *export)
+{
+	struct database *state = export->state;
+
+	gt_message_set(export->message, "%s",
+		       state->db ? sqlite3_errmsg(state->db) : "SQLite: out of memory");
+	return GT_EIO;
+}
+
+static int prepare(struct gt_export *export, const char *sql, sqlite3_stmt **statement)
+{
+	struct database *state = export->state;
+
+	return sqlite3_prepare_v2(state->db, sql, -1, statement, NULL) == SQLITE_OK ? GT_OK
+										    : fail(export);
+}
+
+static int step(struct gt_export *export, sqlite3_stmt *statement)
+{
+	int result = sqlite3_step(statement);
+
+	sqlite3_reset(statement);
+	return result == SQLITE_DONE ? GT_OK : fail(export);
+}
+
+static void bind_text(sqlite3_stmt *statement, int column, const char *text)
+{
+	sqlite3_bind_text(statement, column, text, -1, SQLITE_TRANSIENT);
+}
+
+static int note(struct gt_export *export, const char *name, const char *text, uint64_t number)
+{
+	sqlite3_stmt *statement;
+	int error = prepare(export, "INSERT INTO run VALUES(?, ?)", &statement);
+
+	if (error != GT_OK)
+		return error;
+	bind_text(statement, 1, name);
+	if (text)
+		bind_text(statement, 2, text);
+	else
+		sqlite3_bind_int64(statement, 2, (sqlite3_int64)number);
+	error = step(export, statement);
+	sqlite3_finalize(statement);
+	return error;
+}
+
+static int begin(struct gt_export *export)
+{
+	struct database *state = export->state;
+	char path[40];
+	int error;
+
+	state->off_cpu = gt_target_has_off_cpu(export->target);
+	/* The name of the file behind the descriptor: SQLite follows the link. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", export->fd);
+	if (sqlite3_open_v2(path, &state->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+	    sqlite3_exec(state->db, schema, NULL, NULL, NULL) != SQLITE_OK)
+		return fail(export);
+	error = prepare(export, "INSERT INTO calls VALUES(?,?,?,?,?,?,?,?,?,?,?)", &state->call);
+	if (error == GT_OK)
+		error = prepare(export, "INSERT INTO functions VALUES(?,?,?,?,?)",
+				&state->function);
+	if (error == GT_OK)
+		error = prepare(export, "INSERT OR REPLACE INTO threads VALUES(?,?,?,?,?)",
+				&state->thread);
+	if (error == GT_OK)
+		error = note(export, "command", export->about.command_line, 0);
+	if (error == GT_OK)
+		error = note(export, "host", export->about.host, 0);
+	if (error == GT_OK)
+		error = note(export, "made_by", export->about.made_by, 0);
+	if (error == GT_OK)
+		error = note(export, "started_ns", NULL, export->about.realtime_ns);
+	return error;
+}
+
+static int lane(struct gt_export *export, struct gt_lane *lane)
+{
+	struct database *state = export->state;
+	char name[17] = "";
+
+	memcpy(name, lane->name, sizeof(lane->name));
+	sqlite3_bind_int64(state->thread, 1, lane->number);
+	sqlite3_bind_int64(state->thread, 2, lane->pid);
+	sqlite3_bind_int64(state->thread, 3, lane->tid);
+	sqlite3_bind_int64(state->thread, 4, lane->stack);
+	bind_text(state->thread, 5, name);
+	return step(export, state->thread);
+}
+
+static int add_function(struct gt_export *export, uint32_t number)
+{
+	struct database *state = export->state;
+	struct gt_function function;
+	char text[24];
+
+	if (number > export->function_end || export->function_seen[number])
+		return GT_OK;
+	export->function_seen[number] = 1;
+	gt_export_name(export, number, text, &function);
+	sqlite3_bind_int64(state->function, 1, number);
+	bind_text(state->function, 2, function.name);
+	bind_text(state->function, 3, function.object);
+	sqlite3_bind_int64(state->function, 4, (sqlite3_int64)function.address);
+	sqlite3_bind_int64(state->function, 5, function.size);
+	return step(export, state->function);
+}
+
+static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
+		 uint64_t end)
+{
+	struct database *state = export->state;
+	sqlite3_stmt *row = state->call;
+	uint64_t took = end - call->start;
+	int error = add_function(export, call->function);
+
+	if (error != GT_OK)
+		return error;
+	sqlite3_bind_int64(row, 1, (sqlite3_int64)call->id);
+	if (lane->open > 0)
+		sqlite3_bind_int64(row, 2, (sqlite3_int64)lane->calls[lane->open - 1].id);
+	else
+		sqlite3_bind_null(row, 2);
+	sqlite3_bind_int64(row, 3, lane->number);
+	sqlite3_bind_int64(row, 4, call->function);
+	sqlite3_bind_int64(row, 5, lane->open);
+	if (call->cpu != UINT32_MAX)
+		sqlite3_bind_int64(row, 6, call->cpu);
+	else
+		sqlite3_bind_null(row, 6);
+	sqlite3_bind_int64(row, 7, (sqlite3_int64)gt_export_ns(export, call->start));
+	sqlite3_bind_int64(row, 8, (sqlite3_int64)gt_export_duration_ns(export, took));
+	sqlite3_bind_int64(row, 9,
+			   (sqlite3_int64)gt_export_duration_ns(export, gt_export_self(call, end)));
+	if (state->off_cpu) {
+		uint64_t off = gt_target_off_cpu(export->target, lane->tid, call->start, end);
+
+		sqlite3_bind_int64(
+			row, 10,
+			(sqlite3_int64)gt_export_duration_ns(export, off < took ? took - off : 0));
+	} else {
+		sqlite3_bind_null(row, 10);
+	}
+	sqlite3_bind_text(row, 11,
+			  call->flags & GT_STACK_OPEN	     ? "open"
+			  : call->flags & GT_STACK_NO_RETURN ? "unwound"
+							     : "return",
+			  -1, SQLITE_STATIC);
+	return step(export, row);
+}
+
+static int end(struct gt_export *export, const struct gt_stack_report *report)
+{
+	struct database *state = export->state;
+	int error = note(export, "records_lost", NULL, report->lost);
+
+	if (error != GT_OK)
+		return error;
+	return sqlite3_exec(state->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? GT_OK
+										: fail(export);
+}
+
+static void fini(struct gt_export *export)
+{
+	struct database *state = export->state;
+
+	sqlite3_finalize(state->call);
+	sqlite3_finalize(state->function);
+	sqlite3_finalize(state->thread);
+	sqlite3_close(state->db);
+}
+
+const struct gt_export_format gt_format_sqlite = {
+	.name = "sqlite",
+	.help = "an SQLite database with calls, functions and threads",
+	.file = "trace.sqlite",
+	.needs_file = true,
+	.state_bytes = sizeof(struct database),
+	.begin = begin,
+	.lane = lane,
+	.leave = leave,
+	.end = end,
+	.fini = fini,
+};

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A folder as uftrace keeps its data, for uftrace report, graph, replay, dump: `info`, `task.txt`, a
+ * map and a symbol table for one made-up module that holds all functions, and TID.dat with 16 bytes an
+ * entry or exit. uftrace knows threads, not their other stacks: what ran on a coroutine's stack is
+ * put below a thread number of its own, from 2^22 on (Linux's highest is 2^22). Depths above 1,023 do
+ * not fit into a record.
+ *
+ * Layout: uftrace's utils/data-file.c, libmcount/record.c and doc/uftrace-data.md, of version 0.13.
+ */
+#define _GNU_SOURCE
+#include "export/export.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/trace/message.h"
+#include "export/spool.h"
+
+#define MODULE_START   UINT64_C(0x400000)
+#define FUNCTION_BYTES UINT64_C(16)
+#define SESSION	       "0123456789abcdef"
+#define OTHER_STACKS   (1u << 22)
+#define RECORD_MAGIC   5u
+enum { RECORD_ENTRY = 0, RECORD_EXIT = 1, RECORD_LOST = 2 };
+enum { FEATURE_TASK_SESSION = 2, FEATURE_SYM_REL_ADDR = 32, FEATURE_MAX_STACK = 64 };
+enum { INFO_EXE_NAME = 1, INFO_CMDLINE = 8, INFO_TASKINFO = 128 };
+
+struct info_header {
+	char magic[8];
+	uint32_t version;
+	uint16_t header_size;
+	uint8_t endian, elf_class;
+	uint64_t features, info;
+	uint16_t max_stack, unused1;
+	uint32_t unused2;
+};
+
+struct task {
+	uint32_t pid, tid;
+	uint64_t start; /* ns */
+	uint64_t last;
+	char name[17];
+	bool any;
+};
+
+struct uftrace {
+	struct gt_spool spool;
+	struct task *tasks; /* by lane */
+	uint32_t room;
+	uint64_t base; /* ns of the first moment on CLOCK_MONOTONIC */
+};
+
+static int fail(struct gt_export *export, const char *name, int error)
+{
+	gt_message_set(export->message, "%s: %s", name, strerror(error));
+	return GT_EIO;
+}
+
+static int begin(struct gt_export *export)
+{
+	struct uftrace *state = export->state;
+
+	gt_spool_init(&state->spool);
+	state->base = gt_clock_ns(&export->target->clock, export->about.start);
+	return GT_OK;
+}
+
+static int lane(struct gt_export *export, struct gt_lane *lane)
+{
+	struct uftrace *state = export->state;
+
+	if (lane->number >= state->room) {
+		uint32_t room = (lane->number + 1) * 2;
+		struct task *grown = realloc(state->tasks, room * sizeof(*grown));
+
+		if (!grown)
+			return GT_ENOMEM;
+		memset(grown + state->room, 0, (room - state->room) * sizeof(*grown));
+		state->tasks = grown;
+		state->room = room;
+	}
+	struct task *task = &state->tasks[lane->number];
+	task->pid = lane->pid ? lane->pid : 1;
+	task->tid = lane->stack == 0 && lane->tid ? lane->tid : OTHER_STACKS + lane->number;
+	return GT_OK;
+}
+
+static int record(struct gt_export *export, struct gt_lane *lane, unsigned type, uint64_t ticks,
+		  uint32_t depth, uint64_t address)
+{
+	struct uftrace *state = export->state;
+	struct task *task = &state->tasks[lane->number];
+	uint64_t words[2] = { state->base + gt_export_ns(export, ticks), 0 };
+	int error;
+
+	if (task->any && words[0] < task->last)
+		words[0] = task->last;
+	if (!task->any)
+		task->start = words[0];
+	task->any = true;
+	task->last = words[0];
+	memcpy(task->name, lane->name, sizeof(lane->name));
+	words[1] = type | RECORD_MAGIC << 3 | (uint64_t)(depth & 1023) << 6 | address << 16;
+	error = gt_spool_add(&state->spool, lane->number, words, sizeof(words));
+	return error == GT_EIO ? fail(export, "a temporary file", state->spool.error) : error;
+}
+
+static uint64_t address_of(struct gt_export *export, uint32_t function)
+{
+	uint32_t number = function <= export->function_end ? function : 0;
+
+	export->function_seen[number] = 1;
+	return MODULE_START + number * FUNCTION_BYTES;
+}
+
+static int enter(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call)
+{
+	return record(export, lane, RECORD_ENTRY, call->start, lane->open - 1,
+		      address_of(export, call->function));
+}
+
+static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
+		 uint64_t end)
+{
+	return record(export, lane, RECORD_EXIT, end, lane->open,
+		      address_of(export, call->function));
+}
+
+static int moment(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
+{
+	int error;
+
+	switch (moment->kind) {
+	case GT_MOMENT_LOST:
+		return record(export, lane, RECORD_LOST, moment->clock, 0, moment->value);
+	case GT_MOMENT_CALL:
+		error = record(export, lane, RECORD_ENTRY, moment->clock, lane->open,
+			       address_of(export, moment->function));
+		return error == GT_OK ? record(export, lane, RECORD_EXIT, moment->clock, lane->open,
+					       address_of(export, moment->function))
+				      : error;
+	default:
+		return GT_OK;
+	}
+}
+
+static int write_file(struct gt_export *export, const char *name,
+		      int (*fill)(struct gt_export *export, struct gt_out *out, uint32_t number),
+		      uint32_t number)
+{
+	struct gt_out out;
+	int fd = openat(export->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int error, problem;
+
+	if (fd < 0)
+		return fail(export, name, errno);
+	if (gt_out_init(&out, fd) != GT_OK) {
+		close(fd);
+		return GT_ENOMEM;
+	}
+	error = fill(export, &out, number);
+	if (gt_out_flush(&out) != GT_OK && error == GT_OK)
+		error = GT_EIO;
+	problem = out.error;
+	gt_out_fini(&out);
+	if (close(fd) != 0 && problem == 0)
+		problem = errno;
+	if (problem != 0)
+		return fail(export, name, problem);
+	return error == GT_EIO ? fail(export, "a temporary file", EIO) : error;
+}
+
+static int fill_info(struct gt_export *export, struct gt_out *out, uint32_t number)
+{
+	struct uftrace *state = export->state;
+	const struct info_header header = {
+		.magic = "Ftrace!",
+		.version = 4,
+		.header_size = sizeof(header),
+		.endian = 1,
+		.elf_class = 2,
+		.features = FEATURE_TASK_SESSION | FEATURE_SYM_REL_ADDR | FEATURE_MAX_STACK,
+		.info = INFO_EXE_NAME | INFO_CMDLINE | INFO_TASKINFO,
+		.max_stack = 1024,
+	};
+	uint32_t count = 0;
+
+	(void)number;
+	for (uint32_t i = 0; i < state->room; i++)
+		count += state->tasks[i].any;
+	gt_out_bytes(out, &header, sizeof(header));
+	gt_out_printf(out, "exename:%.1000s\ncmdline:%.2000s\n", export->about.program,
+		      export->about.command_line);
+	gt_out_printf(out, "taskinfo:lines=2\ntaskinfo:nr_tid=%" PRIu32 "\ntaskinfo:tids=", count);
+	count = 0;
+	for (uint32_t i = 0; i < state->room; i++)
+		if (state->tasks[i].any)
+			gt_out_printf(out, "%s%" PRIu32, count++ ? "," : "", state->tasks[i].tid);
+	gt_out_char(out, '\n');
+	return GT_OK;
+}
+
+static void stamp(struct gt_out *out, const char *kind, uint64_t ns)
+{
+	gt_out_printf(out, "%s timestamp=%" PRIu64 ".%09" PRIu64, kind, ns / 1000000000,
+		      ns % 1000000000);
+}
+
+static int fill_tasks(struct gt_export *export, struct gt_out *out, uint32_t number)
+{
+	struct uftrace *state = export->state;
+
+	(void)number;
+	for (uint32_t i = 0; i < state->room; i++) {
+		const struct task *task = &state->tasks[i];
+		bool known = false;
+
+		if (!task->any)
+			continue;
+		for (uint32_t before = 0; before < i && !known; before++)
+			known = state->tasks[before].any && state->tasks[before].pid == task->pid;
+		if (!known) {
+			stamp(out, "SESS", state->base);
+			gt_out_printf(out, " pid=%" PRIu32 " sid=" SESSION " exename=\"%.1000s\"\n",
+				      task->pid, export->about.program);
+		}
+		stamp(out, "TASK", task->start);
+		gt_out_printf(out, " tid=%" PRIu32 " pid=%" PRIu32 "\n", task->tid, task->pid);
+	}
+	return GT_OK;
+}
+
+static int fill_map(struct gt_export *export, struct gt_out *out, uint32_t number)
+{
+	uint64_t end = MODULE_START + (export->function_end + UINT64_C(2)) * FUNCTION_BYTES;
+
+	(void)number;
+	gt_out_printf(out, "%012" PRIx64 "-%012" PRIx64 " r-xp 00000000 00:00 0 %.1000s\n",
+		      MODULE_START, (end + 4095) & ~UINT64_C(4095), export->about.program);
+	gt_out_text(out, "7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n");
+	return GT_OK;
+}
+
+static int fill_symbols(struct gt_export *export, struct gt_out *out, uint32_t number)
+{
+	uint32_t count = 0;
+	char text[24];
+
+	(void)number;
+	for (uint32_t i = 0; i <= export->function_end; i++)
+		count += export->function_seen[i];
+	gt_out_printf(out, "# symbols: %" PRIu32 "\n# path name: %.1000s\n", count + 1,
+		      export->about.program);
+	for (uint32_t i = 0; i <= export->function_end; i++) {
+		if (!export->function_seen[i])
+			continue;
+		gt_out_printf(out, "%016" PRIx64 " T ", i * FUNCTION_BYTES);
+		gt_out_text(out, gt_export_name(export, i, text, NULL));
+		gt_out_char(out, '\n');
+	}
+	gt_out_printf(out, "%016" PRIx64 " T __sym_end\n",
+		      (export->function_end + UINT64_C(1)) * FUNCTION_BYTES);
+	return GT_OK;
+}
+
+static int fill_data(struct gt_export *export, struct gt_out *out, uint32_t number)
+{
+	struct uftrace *state = export->state;
+
+	return gt_spool_copy(&state->spool, number, out);
+}
+
+static int end(struct gt_export *export, const struct gt_stack_report *report)
+{
+	struct uftrace *state = export->state;
+	const char *program = strrchr(export->about.program, '/');
+	char name[300];
+	int error;
+
+	(void)report;
+	program = program ? program + 1 : export->about.program;
+	error = write_file(export, "info", fill_info, 0);
+	if (error == GT_OK)
+		error = write_file(export, "task.txt", fill_tasks, 0);
+	if (error == GT_OK)
+		error = write_file(export, "sid-" SESSION ".map", fill_map, 0);
+	snprintf(name, sizeof(name), "%.250s.sym", program);
+	if (error == GT_OK)
+		error = write_file(export, name, fill_symbols, 0);
+	for (uint32_t i = 0; error == GT_OK && i < state->room; i++) {
+		snprintf(name, sizeof(name), "%" PRIu32 ".dat", state->tasks[i].tid);
+		if (state->tasks[i].any)
+			error = write_file(export, name, fill_data, i);
+	}
+	return error;
+}
+
+static void fini(struct gt_export *export)
+{
+	struct uftrace *state = export->state;
+
+	gt_spool_fini(&state->spool);
+	free(state->tasks);
+}
+
+const struct gt_export_format gt_format_uftrace = {
+	.name = "uftrace",
+	.help = "a folder of uftrace's: uftrace report, graph, replay, tui",
+	.file = "uftrace.data",
+	.is_directory = true,
+	.state_bytes = sizeof(struct uftrace),
+	.begin = begin,
+	.lane = lane,
+	.enter = enter,
+	.leave = leave,
+	.moment = moment,
+	.end = end,
+	.fini = fini,
+};

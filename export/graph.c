@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* The merged call tree, printed: see graph.h. */
+#include "export/graph.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/glob.h"
+#include "export/call_tree.h"
+
+struct graph {
+	struct gt_target *target;
+	const struct gt_graph_options *options;
+	struct gt_tree tree;
+	uint8_t *matches;  /* by function: 0 not asked yet, 1 no, 2 yes */
+	uint64_t left_out; /* stacks */
+};
+
+static const char *name_of(struct gt_target *target, uint32_t function, char number[24],
+			   const char **object)
+{
+	struct gt_function found = { .name = "", .object = "" };
+
+	if (target->ops->function(target, function, &found) != GT_OK || found.name[0] == '\0') {
+		snprintf(number, 24, "function#%" PRIu32, function);
+		found.name = number;
+	}
+	if (object)
+		*object = found.object ? found.object : "";
+	return found.name;
+}
+
+static int enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
+{
+	struct graph *graph = user;
+
+	return gt_tree_enter(&graph->tree, lane, call);
+}
+
+static int leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
+{
+	struct graph *graph = user;
+
+	gt_tree_leave(&graph->tree, lane, call, end);
+	return GT_OK;
+}
+
+static bool matches(struct graph *graph, uint32_t function)
+{
+	char number[24];
+
+	if (function > graph->options->function_end)
+		return false;
+	if (graph->matches[function] == 0) {
+		const char *name = name_of(graph->target, function, number, NULL);
+
+		graph->matches[function] = gt_glob_match(graph->options->callers_of, name) ? 2 : 1;
+	}
+	return graph->matches[function] == 2;
+}
+
+/* Turned around: the call's time goes to its function, its caller below it, and so on. Of recursion
+ * only the outermost call counts. */
+static int leave_turned(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
+{
+	struct graph *graph = user;
+
+	if (!matches(graph, call->function))
+		return GT_OK;
+	for (uint32_t i = 0; i < lane->open; i++)
+		if (lane->calls[i].function == call->function)
+			return GT_OK;
+	return gt_tree_add_path(&graph->tree, lane, call, end);
+}
+
+static void time_text(struct gt_target *target, uint64_t ticks, char text[32])
+{
+	uint64_t ns = gt_clock_duration_ns(&target->clock, ticks);
+
+	if (ns < 1000000)
+		snprintf(text, 32, "%" PRIu64 ".%03u us", ns / 1000, (unsigned)(ns % 1000));
+	else if (ns < 1000000000)
+		snprintf(text, 32, "%" PRIu64 ".%03u ms", ns / 1000000,
+			 (unsigned)(ns / 1000 % 1000));
+	else
+		snprintf(text, 32, "%" PRIu64 ".%03u s", ns / 1000000000,
+			 (unsigned)(ns / 1000000 % 1000));
+}
+
+/* Control characters of a name are shown as '?'. */
+static void put_name(struct gt_out *out, const char *name)
+{
+	for (; *name; name++)
+		gt_out_char(out, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+}
+
+static bool is_shown(const struct graph *graph, uint32_t at)
+{
+	const struct gt_tree_node *node = &graph->tree.nodes[at];
+
+	return gt_clock_duration_ns(&graph->target->clock, node->total) >=
+		       graph->options->least_ns &&
+	       (double)node->total >=
+		       graph->options->least_part * (double)graph->tree.nodes[0].total;
+}
+
+/* The next sibling that is shown; 0: none. */
+static uint32_t next_shown(const struct graph *graph, uint32_t at)
+{
+	do
+		at = graph->tree.nodes[at].sibling;
+	while (at != 0 && !is_shown(graph, at));
+	return at;
+}
+
+static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, const char *lines)
+{
+	const struct gt_tree_node *node = &graph->tree.nodes[at];
+	char total[32], self[32], number[24];
+	double all = (double)graph->tree.nodes[0].total;
+
+	time_text(graph->target, node->total, total);
+	time_text(graph->target, node->self, self);
+	gt_out_printf(out, "%6.2f %% %12s %12s %10" PRIu64 "  %s",
+		      all > 0 ? 100 * (double)node->total / all : 0, total, self, node->calls,
+		      lines);
+	put_name(out, name_of(graph->target, node->function, number, NULL));
+	gt_out_char(out, '\n');
+}
+
+static void print_text(struct graph *graph, struct gt_out *out)
+{
+	const struct gt_tree *tree = &graph->tree;
+	/* Three columns a level: is there another sibling to come? */
+	char lines[GT_TREE_DEPTH_MAX * 4 + 8];
+	size_t used[GT_TREE_DEPTH_MAX + 2] = { 0 };
+	uint32_t at = tree->nodes[0].child;
+
+	gt_out_text(out, " Total %        Total         Self      Calls  Function\n");
+	if (at != 0 && !is_shown(graph, at))
+		at = next_shown(graph, at);
+	while (at != 0) {
+		const struct gt_tree_node *node = &tree->nodes[at];
+		uint32_t child = node->child, depth = node->depth;
+		bool last = next_shown(graph, at) == 0;
+		size_t length = used[depth];
+
+		if (depth > 1)
+			memcpy(lines + length, last ? "`- " : "|- ", 4);
+		else
+			lines[length] = '\0';
+		print_line(graph, out, at, lines);
+		if (child != 0 && !is_shown(graph, child))
+			child = next_shown(graph, child);
+		if (child != 0 && (graph->options->depth == 0 || depth < graph->options->depth)) {
+			if (depth > 1)
+				memcpy(lines + length, last ? "   " : "|  ", 3);
+			used[depth + 1] = depth > 1 ? length + 3 : length;
+			at = child;
+			continue;
+		}
+		while (at != 0 && next_shown(graph, at) == 0)
+			at = tree->nodes[at].parent;
+		at = at != 0 ? next_shown(graph, at) : 0;
+	}
+	if (graph->left_out > 0)
+		gt_out_printf(out, "# %" PRIu64 " stacks of less time are not shown (--min)\n",
+			      graph->left_out);
+}
+
+static void print_json(struct graph *graph, struct gt_out *out)
+{
+	const struct gt_tree *tree = &graph->tree;
+	uint32_t at = tree->nodes[0].child;
+	const char *before = "";
+
+	gt_out_text(out, "{\"calls\":[");
+	if (at != 0 && !is_shown(graph, at))
+		at = next_shown(graph, at);
+	while (at != 0) {
+		const struct gt_tree_node *node = &tree->nodes[at];
+		uint32_t child = node->child;
+		const char *object;
+		char number[24];
+
+		gt_out_text(out, before);
+		gt_out_text(out, "{\"function\":");
+		gt_out_json(out, name_of(graph->target, node->function, number, &object));
+		gt_out_text(out, ",\"object\":");
+		gt_out_json(out, object);
+		gt_out_printf(
+			out, ",\"count\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"self_ns\":%" PRIu64,
+			node->calls, gt_clock_duration_ns(&graph->target->clock, node->total),
+			gt_clock_duration_ns(&graph->target->clock, node->self));
+		gt_out_text(out, ",\"calls\":[");
+		before = "";
+		if (child != 0 && !is_shown(graph, child))
+			child = next_shown(graph, child);
+		if (child != 0 &&
+		    (graph->options->depth == 0 || node->depth < graph->options->depth)) {
+			at = child;
+			continue;
+		}
+		gt_out_text(out, "]}");
+		while (at != 0 && next_shown(graph, at) == 0) {
+			at = tree->nodes[at].parent;
+			if (at != 0)
+				gt_out_text(out, "]}");
+		}
+		at = at != 0 ? next_shown(graph, at) : 0;
+		before = ",";
+	}
+	gt_out_text(out, "]}\n");
+}
+
+int gt_graph_write(struct gt_target *target, const struct gt_graph_options *options,
+		   struct gt_out *out, struct gt_stack_report *report)
+{
+	struct graph graph = { .target = target, .options = options };
+	const struct gt_stack_sink sink = {
+		.user = &graph,
+		.enter = options->callers_of ? NULL : enter,
+		.leave = options->callers_of ? leave_turned : leave,
+	};
+	int error = gt_tree_init(&graph.tree, options->function_end);
+
+	graph.matches = calloc(options->function_end + 1u, 1);
+	if (error == GT_OK && !graph.matches)
+		error = GT_ENOMEM;
+	if (error == GT_OK)
+		error = gt_stacks_read(target, options->filter, &sink, report);
+	if (error == GT_OK)
+		error = gt_tree_finish(&graph.tree);
+	if (error == GT_OK && graph.tree.count == 1)
+		error = GT_ENOENT;
+	if (error == GT_OK) {
+		for (uint32_t i = 1; i < graph.tree.count; i++)
+			graph.left_out += !is_shown(&graph, i);
+		if (options->json)
+			print_json(&graph, out);
+		else
+			print_text(&graph, out);
+		error = gt_out_flush(out);
+	}
+	gt_tree_fini(&graph.tree);
+	free(graph.matches);
+	return error;
+}

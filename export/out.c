@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffered output: see out.h. */
+#define _GNU_SOURCE
+#include "export/out.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int gt_out_init(struct gt_out *out, int fd)
+{
+	*out = (struct gt_out){ .fd = fd, .buffer = malloc(GT_OUT_BYTES) };
+	return out->buffer ? GT_OK : GT_ENOMEM;
+}
+
+static void write_all(struct gt_out *out, const char *bytes, size_t count)
+{
+	while (count > 0 && !out->error) {
+		ssize_t done = write(out->fd, bytes, count);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0) {
+			out->error = done < 0 ? errno : EIO;
+			return;
+		}
+		out->bytes += (uint64_t)done;
+		bytes += done;
+		count -= (size_t)done;
+	}
+}
+
+int gt_out_flush(struct gt_out *out)
+{
+	write_all(out, out->buffer, out->used);
+	out->used = 0;
+	return out->error ? GT_EIO : GT_OK;
+}
+
+void gt_out_fini(struct gt_out *out)
+{
+	free(out->buffer);
+	out->buffer = NULL;
+}
+
+void gt_out_bytes(struct gt_out *out, const void *bytes, size_t count)
+{
+	if (count > GT_OUT_BYTES - out->used) {
+		gt_out_flush(out);
+		if (count >= GT_OUT_BYTES) {
+			write_all(out, bytes, count);
+			return;
+		}
+	}
+	memcpy(out->buffer + out->used, bytes, count);
+	out->used += count;
+}
+
+void gt_out_text(struct gt_out *out, const char *text)
+{
+	gt_out_bytes(out, text, strlen(text));
+}
+
+void gt_out_char(struct gt_out *out, char byte)
+{
+	gt_out_bytes(out, &byte, 1);
+}
+
+/* Writes the digits so that they end before `end`; returns where they begin. */
+static char *digits(char *end, uint64_t number)
+{
+	do {
+		*--end = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	return end;
+}
+
+void gt_out_number(struct gt_out *out, uint64_t number)
+{
+	char text[20], *end = text + sizeof(text), *start = digits(end, number);
+
+	gt_out_bytes(out, start, (size_t)(end - start));
+}
+
+void gt_out_us(struct gt_out *out, uint64_t ns)
+{
+	char text[24], *end = text + sizeof(text), *start;
+
+	*--end = (char)('0' + ns % 10);
+	*--end = (char)('0' + ns / 10 % 10);
+	*--end = (char)('0' + ns / 100 % 10);
+	*--end = '.';
+	start = digits(end, ns / 1000);
+	gt_out_bytes(out, start, (size_t)(text + sizeof(text) - start));
+}
+
+unsigned gt_utf8_length(const char *text)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+	unsigned length = byte[0] < 0x80   ? 1
+			  : byte[0] < 0xc2 ? 0
+			  : byte[0] < 0xe0 ? 2
+			  : byte[0] < 0xf0 ? 3
+			  : byte[0] < 0xf5 ? 4
+					   : 0;
+
+	for (unsigned i = 1; i < length; i++)
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+	if ((byte[0] == 0xe0 && byte[1] < 0xa0) || (byte[0] == 0xed && byte[1] >= 0xa0) ||
+	    (byte[0] == 0xf0 && byte[1] < 0x90) || (byte[0] == 0xf4 && byte[1] >= 0x90))
+		return 0;
+	return length;
+}
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+void gt_out_json(struct gt_out *out, const char *text)
+{
+	gt_out_char(out, '"');
+	while (*text != '\0') {
+		unsigned length = gt_utf8_length(text);
+
+		if (length == 0)
+			gt_out_text(out, REPLACEMENT);
+		else if (*text == '"' || *text == '\\')
+			gt_out_printf(out, "\\%c", *text);
+		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			gt_out_printf(out, "\\u%04x", (unsigned)*text);
+		else
+			gt_out_bytes(out, text, length);
+		text += length ? length : 1;
+	}
+	gt_out_char(out, '"');
+}
+
+void gt_out_xml(struct gt_out *out, const char *text)
+{
+	while (*text != '\0') {
+		unsigned length = gt_utf8_length(text);
+
+		if (length == 0 || (unsigned char)*text < 0x20)
+			gt_out_text(out, REPLACEMENT);
+		else if (*text == '<')
+			gt_out_text(out, "&lt;");
+		else if (*text == '>')
+			gt_out_text(out, "&gt;");
+		else if (*text == '&')
+			gt_out_text(out, "&amp;");
+		else if (*text == '"')
+			gt_out_text(out, "&quot;");
+		else
+			gt_out_bytes(out, text, length);
+		text += length ? length : 1;
+	}
+}
+
+void gt_out_printf(struct gt_out *out, const char *format, ...)
+{
+	char text[4096];
+	va_list arguments;
+	int count;
+
+	va_start(arguments, format);
+	count = vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (count > 0)
+		gt_out_bytes(out, text,
+			     (size_t)count < sizeof(text) ? (size_t)count : sizeof(text) - 1);
+}

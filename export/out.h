@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buffered bytes to a file descriptor: what the formats write through. Numbers and JSON strings are
+ * written without printf, which would be most of the work of an export. A failed write is kept and
+ * ends all later ones. One thread at a time; the descriptor is the caller's and is never closed.
+ */
+#ifndef GT_EXPORT_OUT_H
+#define GT_EXPORT_OUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/error.h>
+
+#define GT_OUT_BYTES (256u << 10)
+
+struct gt_out {
+	int fd;
+	int error;	/* errno of the first write that failed; 0 none */
+	uint64_t bytes; /* given to write(2) so far, of those that succeeded */
+	size_t used;
+	char *buffer; /* GT_OUT_BYTES */
+};
+
+/* GT_ENOMEM. */
+int gt_out_init(struct gt_out *out, int fd);
+/* Writes what is buffered. GT_EIO once any write has failed. */
+int gt_out_flush(struct gt_out *out);
+/* Frees the buffer; what was not flushed is gone. */
+void gt_out_fini(struct gt_out *out);
+
+/* Where the next byte would stand in the file. */
+static inline uint64_t gt_out_position(const struct gt_out *out)
+{
+	return out->bytes + out->used;
+}
+
+void gt_out_bytes(struct gt_out *out, const void *bytes, size_t count);
+void gt_out_text(struct gt_out *out, const char *text);
+void gt_out_char(struct gt_out *out, char byte);
+/* A decimal number. */
+void gt_out_number(struct gt_out *out, uint64_t number);
+/* Nanoseconds as microseconds with three decimals: nothing is rounded. */
+void gt_out_us(struct gt_out *out, uint64_t ns);
+/* A string of JSON with its quotes; bytes that are no UTF-8 become U+FFFD. */
+void gt_out_json(struct gt_out *out, const char *text);
+/* Text of XML and HTML: <, >, &, " escaped, control characters and bad UTF-8 replaced. */
+void gt_out_xml(struct gt_out *out, const char *text);
+/* At most 4096 bytes are written; a longer result is cut. */
+void gt_out_printf(struct gt_out *out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Length of the UTF-8 character that begins at `text`, 0 if none does (RFC 3629, section 4). */
+unsigned gt_utf8_length(const char *text);
+
+#endif

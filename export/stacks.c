@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls as nested stacks: see stacks.h. */
+#include "export/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/merge.h"
+#include "port/host/memory.h"
+
+#define FIRST_LANES 64u
+
+/* A call whose entry was not recorded, found by the first pass. */
+struct late_call {
+	uint64_t start;
+	uint32_t lane;
+	uint32_t depth;
+	uint32_t function;
+	uint32_t cpu;
+};
+
+struct reading {
+	struct gt_target *target;
+	const struct gt_stack_sink *sink; /* NULL: the first pass */
+	struct gt_stack_report *report;
+	struct gt_lane **lanes;
+	uint32_t lane_count, lane_room;
+	uint32_t *table; /* number of a lane + 1 by its key; 0 empty */
+	uint32_t table_mask;
+	bool *told; /* by lane: the sink knows it */
+	struct late_call *late;
+	size_t late_count, late_room, late_next;
+	uint64_t ids;
+	uint64_t newest;
+};
+
+/* A kernel's lane is its context's on whichever CPU; a program's belongs to one writer. */
+static uint64_t key_of(const struct gt_source *source, const struct gt_record *record)
+{
+	uint64_t writer = source->named ? 0 : (uint64_t)source->generation + 1;
+
+	return writer << 32 | record->context;
+}
+
+static uint32_t hash(uint64_t key)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
+}
+
+struct keyed_lane {
+	struct gt_lane lane;
+	uint64_t key;
+};
+
+static int grow_table(struct reading *reading)
+{
+	uint32_t size = reading->table ? (reading->table_mask + 1) * 2 : FIRST_LANES * 4;
+	uint32_t *table = calloc(size, sizeof(*table));
+
+	if (!table)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < reading->lane_count; i++) {
+		uint32_t at = hash(((struct keyed_lane *)reading->lanes[i])->key) & (size - 1);
+
+		while (table[at] != 0)
+			at = (at + 1) & (size - 1);
+		table[at] = i + 1;
+	}
+	free(reading->table);
+	reading->table = table;
+	reading->table_mask = size - 1;
+	return GT_OK;
+}
+
+static struct gt_lane *add_lane(struct reading *reading, uint64_t key)
+{
+	struct keyed_lane *made;
+
+	if (reading->lane_count == reading->lane_room) {
+		uint32_t room = reading->lane_room ? reading->lane_room * 2 : FIRST_LANES;
+		struct gt_lane **lanes = realloc(reading->lanes, room * sizeof(*lanes));
+
+		if (!lanes)
+			return NULL;
+		reading->lanes = lanes;
+		reading->lane_room = room;
+	}
+	if ((reading->lane_count + 1) * 2 > reading->table_mask + 1 && grow_table(reading) != GT_OK)
+		return NULL;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return NULL;
+	made->key = key;
+	made->lane.number = reading->lane_count;
+	reading->lanes[reading->lane_count++] = &made->lane;
+	uint32_t at = hash(key) & reading->table_mask;
+	while (reading->table[at] != 0)
+		at = (at + 1) & reading->table_mask;
+	reading->table[at] = reading->lane_count;
+	return &made->lane;
+}
+
+/* The lane of a record; made if there is none. NULL: no memory. */
+static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+	uint64_t key = key_of(source, record);
+	struct gt_lane *lane = NULL;
+
+	for (uint32_t at = hash(key) & reading->table_mask; reading->table[at] != 0;
+	     at = (at + 1) & reading->table_mask) {
+		lane = reading->lanes[reading->table[at] - 1];
+		if (((struct keyed_lane *)lane)->key == key)
+			break;
+		lane = NULL;
+	}
+	if (!lane) {
+		lane = add_lane(reading, key);
+		if (!lane)
+			return NULL;
+		/* A kernel's contexts are its threads. */
+		lane->stack = source->named ? 0 : source->repeats++;
+		lane->pid = source->pid;
+		lane->tid = source->tid;
+	}
+	if (source->comm[0] != '\0')
+		memcpy(lane->name, source->comm, sizeof(lane->name));
+	return lane;
+}
+
+static int tell_lane(struct reading *reading, struct gt_lane *lane)
+{
+	if (!reading->sink || reading->told[lane->number])
+		return GT_OK;
+	reading->told[lane->number] = true;
+	return reading->sink->lane ? reading->sink->lane(reading->sink->user, lane) : GT_OK;
+}
+
+/* No lane's time runs back. */
+static uint64_t forward(struct gt_lane *lane, uint64_t clock)
+{
+	if ((int64_t)(clock - lane->last) > 0 || lane->last == 0)
+		lane->last = clock;
+	return lane->last;
+}
+
+static int enter(struct reading *reading, struct gt_lane *lane, const struct late_call *call,
+		 uint8_t flags)
+{
+	if (lane->open == lane->room) {
+		uint32_t room = lane->room ? lane->room * 2 : 32;
+		struct gt_stack_call *calls = realloc(lane->calls, room * sizeof(*calls));
+
+		if (!calls)
+			return GT_ENOMEM;
+		lane->calls = calls;
+		lane->room = room;
+	}
+	struct gt_stack_call *made = &lane->calls[lane->open++];
+	*made = (struct gt_stack_call){
+		.start = forward(lane, call->start),
+		.function = call->function,
+		.depth = call->depth,
+		.cpu = call->cpu,
+		.id = ++reading->ids,
+		.flags = flags,
+	};
+	if (!reading->sink || !reading->sink->enter)
+		return GT_OK;
+	return reading->sink->enter(reading->sink->user, lane, made);
+}
+
+/* The innermost call ends. */
+static int leave(struct reading *reading, struct gt_lane *lane, uint64_t clock, uint8_t flags)
+{
+	struct gt_stack_call call = lane->calls[--lane->open];
+	uint64_t end = forward(lane, clock);
+
+	call.flags |= flags;
+	if (lane->open > 0)
+		lane->calls[lane->open - 1].children += end - call.start;
+	if (!reading->sink)
+		return GT_OK;
+	*(call.flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN) ? &reading->report->without_return
+							    : &reading->report->calls) += 1;
+	return reading->sink->leave ? reading->sink->leave(reading->sink->user, lane, &call, end)
+				    : GT_OK;
+}
+
+/* The place of a call among the open ones + 1; 0: it is not there. */
+static uint32_t find(const struct gt_lane *lane, const struct gt_record *record)
+{
+	for (uint32_t i = lane->open; i > 0; i--) {
+		const struct gt_stack_call *call = &lane->calls[i - 1];
+
+		if (call->function == record->function && call->depth == record->depth)
+			return i;
+		if (call->depth < record->depth)
+			break;
+	}
+	return 0;
+}
+
+static int note_late(struct reading *reading, const struct gt_lane *lane,
+		     const struct gt_record *record, uint64_t start)
+{
+	if (reading->late_count == reading->late_room) {
+		size_t room = reading->late_room ? reading->late_room * 2 : 1024;
+		struct late_call *late = realloc(reading->late, room * sizeof(*late));
+
+		if (!late)
+			return GT_ENOMEM;
+		reading->late = late;
+		reading->late_room = room;
+	}
+	reading->late[reading->late_count++] = (struct late_call){
+		.start = start,
+		.lane = lane->number,
+		.depth = record->depth,
+		.function = record->function,
+		.cpu = record->cpu,
+	};
+	return GT_OK;
+}
+
+/* A call has ended, by a return or without one. */
+static int end_call(struct reading *reading, struct gt_lane *lane, const struct gt_record *record,
+		    uint64_t from, uint8_t flags)
+{
+	uint32_t place = find(lane, record);
+	int error = GT_OK;
+
+	if (place == 0) {
+		if (record->flags & GT_RECORD_START_UNKNOWN) {
+			if (reading->sink)
+				reading->report->without_start++;
+			return GT_OK;
+		}
+		if (!reading->sink)
+			return note_late(reading, lane, record,
+					 (int64_t)(record->start - from) > 0 ? record->start
+									     : from);
+		/* The first pass noted it, but its place was taken by another call. */
+		reading->report->without_start++;
+		return GT_OK;
+	}
+	while (error == GT_OK && lane->open > place)
+		error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);
+	if (error != GT_OK)
+		return error;
+	if (record->flags & GT_RECORD_CHILDREN_UNKNOWN)
+		flags |= GT_STACK_SELF_UPPER;
+	return leave(reading, lane, record->clock, flags);
+}
+
+static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
+		  const struct gt_record *record)
+{
+	struct gt_moment made = {
+		.kind = kind,
+		.clock = record->clock,
+		.value = record->value,
+		.function = record->function,
+		.cpu = record->cpu,
+		.text = record->text,
+		.text_bytes = record->text_bytes,
+	};
+
+	if (!reading->sink || !reading->sink->moment)
+		return GT_OK;
+	return reading->sink->moment(reading->sink->user, lane, &made);
+}
+
+/* Calls of the first pass that began before `clock` are entered. */
+static int enter_late(struct reading *reading, uint64_t clock)
+{
+	int error = GT_OK;
+
+	while (reading->sink && error == GT_OK && reading->late_next < reading->late_count &&
+	       (int64_t)(reading->late[reading->late_next].start - clock) <= 0) {
+		const struct late_call *late = &reading->late[reading->late_next++];
+		struct gt_lane *lane = reading->lanes[late->lane];
+
+		error = tell_lane(reading, lane);
+		/* What is deeper has ended, or its end would have been seen before. */
+		while (error == GT_OK && lane->open > 0 &&
+		       lane->calls[lane->open - 1].depth >= late->depth)
+			error = leave(reading, lane, late->start, GT_STACK_NO_RETURN);
+		if (error == GT_OK)
+			error = enter(reading, lane, late, GT_STACK_NO_ENTRY);
+	}
+	return error;
+}
+
+static int take(struct reading *reading, struct gt_source *source, uint64_t from)
+{
+	const struct gt_record *record = &source->record;
+	struct gt_lane *lane;
+	int error;
+
+	switch (record->kind) {
+	case GT_RECORD_ENTRY:
+	case GT_RECORD_RETURN:
+	case GT_RECORD_UNWOUND:
+	case GT_RECORD_OPEN:
+	case GT_RECORD_ENTRY_ONLY:
+	case GT_RECORD_FUNCTION:
+	case GT_RECORD_MARKER:
+	case GT_RECORD_LOST:
+	case GT_RECORD_GAP:
+		break;
+	default:
+		return GT_OK;
+	}
+	if ((int64_t)(record->clock - reading->newest) > 0 || reading->newest == 0)
+		reading->newest = record->clock;
+	error = enter_late(reading, record->clock);
+	if (error != GT_OK)
+		return error;
+	lane = lane_of(reading, source);
+	if (!lane)
+		return GT_ENOMEM;
+	error = tell_lane(reading, lane);
+	if (error != GT_OK)
+		return error;
+	switch (record->kind) {
+	case GT_RECORD_ENTRY: {
+		struct late_call call = { record->clock, lane->number, record->depth,
+					  record->function, record->cpu };
+
+		/* Calls at this depth and below that nobody told the end of. */
+		while (error == GT_OK && lane->open > 0 &&
+		       lane->calls[lane->open - 1].depth >= record->depth)
+			error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);
+		return error == GT_OK ? enter(reading, lane, &call, 0) : error;
+	}
+	case GT_RECORD_RETURN:
+		return end_call(reading, lane, record, from, 0);
+	case GT_RECORD_UNWOUND:
+		return record->function ? end_call(reading, lane, record, from, GT_STACK_NO_RETURN)
+					: GT_OK;
+	case GT_RECORD_OPEN:
+		return record->function ? end_call(reading, lane, record, from, GT_STACK_OPEN)
+					: GT_OK;
+	case GT_RECORD_ENTRY_ONLY:
+	case GT_RECORD_FUNCTION:
+		if (reading->sink)
+			reading->report->entries_only++;
+		return moment(reading, lane, GT_MOMENT_CALL, record);
+	case GT_RECORD_MARKER:
+		return record->flags & GT_RECORD_RAW
+			       ? GT_OK
+			       : moment(reading, lane, GT_MOMENT_MARK, record);
+	case GT_RECORD_GAP:
+		if (reading->sink)
+			reading->report->gaps++;
+		return moment(reading, lane, GT_MOMENT_LOST, record);
+	default:
+		if (reading->sink)
+			reading->report->lost += record->value ? record->value : 1;
+		return moment(reading, lane, GT_MOMENT_LOST, record);
+	}
+}
+
+static int pass(struct reading *reading, struct gt_filter *filter)
+{
+	struct gt_merge *merge = malloc(sizeof(*merge));
+	struct gt_source *source;
+	uint64_t from = 0;
+	int result;
+
+	if (!merge)
+		return GT_ENOMEM;
+	result = gt_merge_init(merge, reading->target, &gt_host_memory, GT_MERGE_SNAPSHOT, filter);
+	if (result < 0) {
+		free(merge);
+		return result;
+	}
+	merge->tell_open = true;
+	reading->newest = 0;
+	while ((result = gt_merge_next(merge, &source)) > 0) {
+		if (from == 0)
+			from = filter && filter->from_ns ? source->record.clock : 1;
+		result = take(reading, source, from);
+		if (result < 0)
+			break;
+	}
+	if (reading->sink)
+		reading->report->left_out_threads = merge->out_of_memory;
+	gt_merge_fini(merge);
+	free(merge);
+	if (result == 0)
+		result = enter_late(reading, reading->newest);
+	for (uint32_t i = 0; i < reading->lane_count; i++)
+		while (result == 0 && reading->lanes[i]->open > 0)
+			result = leave(reading, reading->lanes[i], reading->newest, GT_STACK_OPEN);
+	return result;
+}
+
+static int by_start(const void *left, const void *right)
+{
+	const struct late_call *a = left, *b = right;
+
+	if (a->start != b->start)
+		return (int64_t)(a->start - b->start) < 0 ? -1 : 1;
+	if (a->lane != b->lane)
+		return a->lane < b->lane ? -1 : 1;
+	return (a->depth > b->depth) - (a->depth < b->depth);
+}
+
+int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
+		   const struct gt_stack_sink *sink, struct gt_stack_report *report)
+{
+	struct reading reading = { .target = target, .report = report };
+	int error;
+
+	memset(report, 0, sizeof(*report));
+	error = grow_table(&reading);
+	if (error == GT_OK)
+		error = pass(&reading, filter);
+	if (error == GT_OK) {
+		qsort(reading.late, reading.late_count, sizeof(*reading.late), by_start);
+		for (uint32_t i = 0; i < reading.lane_count; i++) {
+			reading.lanes[i]->last = 0;
+			reading.lanes[i]->open = 0;
+		}
+		reading.told = calloc(reading.lane_count + 1, sizeof(*reading.told));
+		reading.sink = sink;
+		reading.ids = 0;
+		error = reading.told ? pass(&reading, filter) : GT_ENOMEM;
+		report->lanes = reading.lane_count;
+	}
+	for (uint32_t i = 0; i < reading.lane_count; i++) {
+		free(reading.lanes[i]->calls);
+		free(reading.lanes[i]);
+	}
+	free(reading.lanes);
+	free(reading.table);
+	free(reading.told);
+	free(reading.late);
+	return error;
+}
