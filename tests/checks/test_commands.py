@@ -49,6 +49,12 @@ def test_the_table_of_commands_is_read():
             "serve"} <= set(COMMANDS)
 
 
+def test_every_man_page_has_examples():
+    pages = sorted((tree.ROOT / "doc" / "man").glob("*.[15]"))
+    assert len(pages) > 10
+    assert not [page.name for page in pages if "\n.SH EXAMPLES\n" not in page.read_text()]
+
+
 def test_the_help_lists_every_command():
     listed = re.findall(r"^  ([a-z][a-z-]*) ", help_of("help"), re.M)
     assert listed == COMMANDS

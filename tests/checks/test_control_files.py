@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The man page of the control files and the table in core/view tell of the same files."""
+"""The man page of the control files and the table in core/control tell of the same files."""
 
 import os
 import re

@@ -2,6 +2,7 @@
 """`make install` puts everything in its place, and what is installed works from there."""
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,29 +12,37 @@ import pytest
 import tree
 
 
+def prefix():
+    """Where the build under test is to be installed."""
+    options = json.loads(subprocess.run(
+        ["meson", "introspect", "--buildoptions", tree.BUILD], check=True, capture_output=True,
+        text=True).stdout)
+    return next(option["value"] for option in options if option["name"] == "prefix")
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The prefix of a staged installation of the build under test."""
     stage = tmp_path_factory.mktemp("stage")
     subprocess.run(["meson", "install", "-C", tree.BUILD, "--no-rebuild", "--destdir", stage],
                    check=True, capture_output=True)
-    options = json.loads(subprocess.run(
-        ["meson", "introspect", "--buildoptions", tree.BUILD], check=True, capture_output=True,
-        text=True).stdout)
-    prefix = next(option["value"] for option in options if option["name"] == "prefix")
-    return stage / Path(prefix).relative_to("/")
+    return stage / Path(prefix()).relative_to("/")
 
 
 def test_the_headers_are_installed_and_compile_alone(installed, tmp_path):
     there = sorted(path.name for path in (installed / "include" / "graftrace").iterdir())
     assert there == sorted(path.name for path in (tree.ROOT / "include" / "graftrace").glob("*.h"))
-    for name in there:
-        source = tmp_path / "one.c"
-        source.write_text(f"#include <graftrace/{name}>\n#include <graftrace/{name}>\n")
-        done = subprocess.run(
-            ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-             f"-I{installed / 'include'}", source], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+    # iso646.h makes macros of words like `not`, which C++ reads so by itself.
+    for compiler, suffix in [(["gcc", "-std=c11"], "c"), (["clang", "-std=c11"], "c"),
+                             (["g++", "-std=c++17"], "cc"), (["clang++", "-std=c++17"], "cc")]:
+        for name in there:
+            source = tmp_path / f"one.{suffix}"
+            source.write_text(f"#include <iso646.h>\n#include <graftrace/{name}>\n"
+                              f"#include <graftrace/{name}>\n")
+            done = subprocess.run(
+                [*compiler, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                 f"-I{installed / 'include'}", source], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
 
 
 def test_a_kernel_can_be_linked_with_what_is_installed(installed, tmp_path):
@@ -42,13 +51,19 @@ def test_a_kernel_can_be_linked_with_what_is_installed(installed, tmp_path):
     headers = installed / "include" / "graftrace-core"
     (tmp_path / "kernel.c").write_text(
         '#include "core/record/kernel.h"\n#include "core/record/port.h"\n'
-        '#include "core/record/sites.h"\n#include "core/view/arena_control.h"\n'
-        '#include "core/view/http_server.h"\n'
+        '#include "core/record/sites.h"\n#include "core/kernel/kernel_control.h"\n'
+        '#include "core/http/http_server.h"\n'
         "void use(struct gt_context *next) { gt_kernel_switch(next, 0); }\n"
         "struct graftrace_arena *ring(void) { return gt_port_arena(); }\n")
+    described_by = {**os.environ, "PKG_CONFIG_PATH": str(library.parent / "pkgconfig"),
+                    "PKG_CONFIG_SYSROOT_DIR": str(installed).removesuffix(str(prefix()))}
+
+    def package(what):
+        return subprocess.run(["pkg-config", what, "graftrace-core"], env=described_by, check=True,
+                              capture_output=True, text=True).stdout.split()
     subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-c",
-                    f"-I{headers}", f"-I{installed / 'include'}", "kernel.c"], cwd=tmp_path, check=True)
-    subprocess.run(["ld", "-r", "--whole-archive", library, "kernel.o", "-o", "linked.o"],
+                    *package("--cflags"), "kernel.c"], cwd=tmp_path, check=True)
+    subprocess.run(["ld", "-r", "kernel.o", "--whole-archive", *package("--libs"), "-o", "linked.o"],
                    cwd=tmp_path, check=True)
     listed = subprocess.run(["nm", "-u", "--format=posix", "linked.o"], cwd=tmp_path, check=True,
                             capture_output=True, text=True).stdout

@@ -1,67 +1,54 @@
 # SPDX-License-Identifier: MIT
-"""What recording takes of a kernel's stacks, from the compiler's own figures: frames and who calls whom."""
+"""The agent looks for room on the program's stack before it masks signals: no path behind that needs
+more than it has looked for."""
 
+import json
 import re
+import shlex
 import subprocess
-
-import pytest
 
 import tree
 
-RETURN_ADDRESS = 8
-# What the glue saves before the slow half has a stack of its own: ten registers, the flags, the stub's
-# and the hot text's own pushes (glue.S, hot.S), and the alignment.
-GLUE = 10 * 8 + 8 + 3 * 8 + 2 * 8 + 16
-# What a port's function may use (core/record/port.h).
-PORT = 200
+BUILD = tree.BUILD
 
 
-def limit(name):
-    text = (tree.ROOT / "core" / "record" / "kernel.h").read_text()
-    return int(re.search(rf"#define {name}\s+(\d+)", text)[1])
+def call_graph(directory):
+    """Stack bytes of each of the agent's functions, and what it calls, as gcc compiles them."""
+    stack, calls = {}, {}
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    agent = [c for c in commands if "agent.elf.p/" in c["output"] and c["file"].endswith(".c")]
+    assert len(agent) > 8
+    for number, command in enumerate(agent):
+        words = [w for w in shlex.split(command["command"]) if w != "ccache"]
+        words = ["gcc", *words[1:words.index("-MD")], "-fcallgraph-info=su", "-o",
+                 str(directory / f"{number}.o"), "-c", command["file"]]
+        subprocess.run(words, cwd=command["directory"], check=True)
+        text = (directory / f"{number}.ci").read_text()
+        for name, label in re.findall(r'node: \{ title: "([^"]+)" label: "([^"]*)"', text):
+            own = re.search(r"(\d+) bytes \(static\)", label)
+            if own:
+                # a function of another file is named without that file
+                stack[name] = stack[name.split(":")[-1]] = int(own[1]) + 8
+        for caller, callee in re.findall(r'sourcename: "([^"]+)" targetname: "([^"]+)"', text):
+            calls.setdefault(caller, set()).add(callee)
+            calls.setdefault(caller.split(":")[-1], set()).add(callee)
+    return stack, calls
 
 
-@pytest.fixture(scope="module")
-def frames(tmp_path_factory):
-    """Of each function of the recorder: its frame in bytes, and what it calls."""
-    scratch = tmp_path_factory.mktemp("stack")
-    include = subprocess.run(["gcc", "-print-file-name=include"], check=True, capture_output=True,
-                             text=True).stdout.strip()
-    size, calls = {}, {}
-    for source in sorted((tree.ROOT / "core" / "record").glob("*.c")):
-        made = scratch / (source.stem + ".o")
-        subprocess.run(["gcc", "-std=gnu11", "-O2", "-ffreestanding", "-nostdinc", "-idirafter",
-                        include, "-mgeneral-regs-only", "-mno-red-zone", "-fvisibility=hidden",
-                        "-fno-strict-aliasing", "-fno-stack-protector", "-fcallgraph-info=su",
-                        f"-I{tree.ROOT}", f"-I{tree.ROOT / 'include'}", "-c", source, "-o", made],
-                       check=True)
-        graph = made.with_suffix(".ci").read_text()
-        for title, label in re.findall(r'node: \{ title: "([^"]+)" label: "([^"]*)"', graph):
-            if bytes_used := re.search(r"(\d+) bytes \((\w+)", label):
-                assert bytes_used[2] == "static", f"{title}: its frame has no bound"
-                size[title.split(":")[-1]] = int(bytes_used[1])
-        for caller, callee in re.findall(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"',
-                                         graph):
-            calls.setdefault(caller.split(":")[-1], set()).add(callee.split(":")[-1])
-    return size, calls
+def test_the_slow_half_needs_no_more_stack_than_it_looks_for(tmp_path):
+    stack, calls = call_graph(tmp_path)
+    text = (tree.ROOT / "port/program/agent.h").read_text()
+    room = int(re.search(r"#define GT_SLOW_STACK_BYTES (\d+)", text)[1])
 
+    def deepest(name, above=()):
+        assert name not in above, f"{name} calls itself"
+        below = [deepest(callee, (*above, name)) for callee in calls.get(name, ())]
+        return stack.get(name, 0) + max(below, default=0)
 
-def deepest(frames, function, above=()):
-    size, calls = frames
-    assert function not in above, f"{function} calls itself"
-    below = [deepest(frames, name, (*above, function)) for name in calls.get(function, ())]
-    own = size.get(function, PORT if function.startswith("gt_port_") else 0)
-    return own + RETURN_ADDRESS + max(below, default=0)
-
-
-def test_the_slow_half_fits_its_own_stack(frames):
-    most = max(deepest(frames, name) for name in ("gt_agent_entry", "gt_agent_exit"))
-    assert 200 < most <= limit("GT_KERNEL_SLOW_STACK_BYTES")
-
-
-def test_other_stacks_give_the_recorder_little(frames):
-    assert GLUE <= limit("GT_KERNEL_STACK_USE")
-    for name in ("gt_kernel_switch", "gt_kernel_enter", "gt_kernel_leave", "gt_kernel_enter_nmi",
-                 "gt_kernel_pause", "gt_kernel_resume"):
-        assert deepest(frames, name) <= limit("GT_KERNEL_STACK_USE"), name
-    assert deepest(frames, "gt_kernel_mark") <= limit("GT_KERNEL_MARK_STACK_USE")
+    masking = {name for name, callees in calls.items()
+               if any(callee.split(":")[-1] == "gt_signals_mask" for callee in callees)}
+    masking |= {"gt_agent_entry", "gt_agent_exit"}
+    assert len(masking) > 4
+    needed = {name: deepest(name) - stack[name] for name in masking}
+    assert max(needed.values()) > 500
+    assert {name: bytes for name, bytes in needed.items() if bytes > room} == {}

@@ -66,6 +66,26 @@ def test_every_source_file_begins_with_its_licence():
     assert not found
 
 
+def torn_comments(text):
+    """The lines of C comments that a formatter has torn: a star glued to its word, or the next
+    letter of a lettered list behind the end of another line's sentence."""
+    return [line for comment in re.findall(r"/\*.*?\*/", text, re.S)
+            for line in comment.split("\n")
+            if re.match(r"[ \t]*\*[A-Za-z0-9]", line) or re.search(r"[a-z)]\. [B-H]\. [A-Za-z]", line)]
+
+
+def test_no_comment_is_torn_by_a_formatter():
+    torn = [f"{path}: {line.strip()}" for path in tree.files(".c", ".h", ".S")
+            for line in torn_comments(tree.text(path))]
+    assert not torn, "\n" + "\n".join(torn)
+
+
+def test_torn_comments_are_recognised():
+    assert torn_comments("/*\n * A drawing, and the host\n *copies, then checks.\n */")
+    assert torn_comments("/*\n *  A. first\n * (acquire). B. last words\n */")
+    assert not torn_comments("/*\n * A list:\n *\tT+0   call\n *  B. last words\n */\n\t*result = 0;\n")
+
+
 def test_c_files_are_laid_out_by_clang_format():
     paths = [str(path) for path in tree.files(".c", ".h")]
     checked = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=tree.ROOT,

@@ -6,14 +6,16 @@
  *	linux_session DIRECTORY STEPS TO FROM    (as process 1: /tracing /steps)
  *
  * A step is a line:
- *	echo TEXT > FILE, >> FILE, <> FILE   open with O_TRUNC, O_APPEND or neither, write TEXT and
- *a printf TEXT > FILE                   line feed, or TEXT alone (\n \t \0 \xNN), until all is
- *taken cat FILE | head N FILE | pipe FILE   read to the end, N lines, to the end without waiting
+ *	echo TEXT > FILE, >> FILE, <> FILE   open with O_TRUNC, O_APPEND or neither, write TEXT and a
+ *	printf TEXT > FILE                   line feed, or TEXT alone (\n \t \0 \xNN), until all is
+ *	                                     taken
+ *	cat FILE | head N FILE | pipe FILE   read to the end, N lines, to the end without waiting
  *	hold N FILE, take N, drop N          open without waiting, read once, close
  *	mkdir, rmdir, ls, mode PATH
  *	calls N                              poll() of N eventfds; or N is written to TO, FROM
- *answers Other lines are passed over. Of a step is printed `@LINE<tab>RESULT<tab>TEXT`: RESULT is
- *ok, the numbers that write returned, or an errno's name; what is not printable in TEXT is escaped.
+ *	                                     answers
+ * Other lines are passed over. Of a step is printed `@LINE<tab>RESULT<tab>TEXT`: RESULT is
+ * ok, the numbers that write returned, or an errno's name; what is not printable in TEXT is escaped.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

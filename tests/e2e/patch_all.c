@@ -7,7 +7,7 @@
  * GT_PATCH_ONLY=FROM-TO (numbers of functions) narrows a failure down.
  */
 #define _GNU_SOURCE
-#include "attach/plan.h"
+#include "attach/plan/plan.h"
 
 #include <link.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *	recording_tool dump FILE
  *
  * `tree` makes a recording of so many calls, nested at random, in so many threads that take turns,
- *and prints the CSV that parse-trace has to make of it, from its own count.
+ * and prints the CSV that parse-trace has to make of it, from its own count.
  */
 #include <inttypes.h>
 #include "read/crc32c.h"

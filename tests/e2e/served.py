@@ -52,7 +52,7 @@ class Served:
 
     def pipe_until(self, pattern):
         """Reads trace_pipe until its text matches; closes it; the text."""
-        client = self.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        client = self.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.0\r\nHost: localhost\r\n\r\n")
         text = ""
         with client:
             while not re.search(pattern, text):

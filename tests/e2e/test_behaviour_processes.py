@@ -95,3 +95,9 @@ def test_who_inherits_a_block_is_not_taken_for_its_owner(graftrace, compile, kin
     program = compile(source, "-O1", "-pthread", "-fpatchable-function-entry=5")
     done = graftrace("record", "-l", "leaf", "-l", "wait_inside", "-l", "fork_twice", program, kind, code=5)
     assert f"graftrace: {calls} calls," in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("way", ["patchable", "unprepared", "static"])
+def test_a_child_that_shares_the_thread_pointer_runs_beside_its_creator(way, tmp_path):
+    judged = behaviour.judge([behaviour.program(way, "sharers.c")], tmp_path, way=way)
+    assert judged.before.out == b"sum 48000, 0 children ended badly, beside right\n"

@@ -108,7 +108,7 @@ def test_trace_pipe_makes_room_in_a_full_ring(serve):
     served.calls(100000)
     assert int(re.search(r"dropped events: (\d+)", served.get("stats"))[1]) > 0
     served.pipe_until(r"leaf\(\);(?s:.*)leaf")
-    client = served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\n\r\n")
+    client = served.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.0\r\n\r\n")
     client.settimeout(1)
     try:
         while client.recv(65536):
@@ -124,8 +124,17 @@ def test_trace_pipe_makes_room_in_a_full_ring(serve):
         served.calls(4)
 
 
+def test_trace_pipe_ends_with_what_is_there_unless_it_is_followed(served):
+    served.calls(5)
+    assert served.get("trace_pipe").count("leaf();") == 5
+    assert "leaf" not in served.get("trace_pipe")
+    served.calls(30000)
+    assert served.get("trace_pipe").count("leaf();") == 30000
+    assert "leaf" not in served.get("trace")
+
+
 def test_trace_pipe_waits_and_ends_with_the_program(served):
-    client = served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\n\r\n")
+    client = served.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.0\r\n\r\n")
     text = client.recv(1)  # it is served
     for count in (1, 2, 3):
         served.calls(count)
@@ -139,14 +148,14 @@ def test_trace_pipe_waits_and_ends_with_the_program(served):
 
 
 def test_a_second_reader_of_trace_pipe_is_refused(served):
-    client = served.socket(b"GET /ftrace/trace_pipe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    client = served.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert client.recv(16).startswith(b"HTTP/1.1 200")
     status, body, _ = served.ask("GET", "trace_pipe")
     assert status == 409 and "somebody else" in body
     served.put("current_tracer", "function", status=409)
     client.close()
     for _ in range(200):
-        client = served.socket(b"GET /ftrace/trace_pipe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client = served.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = client.recv(16)
         client.close()
         if answer.startswith(b"HTTP/1.1 200"):

@@ -4,18 +4,21 @@ do in /sys/kernel/tracing, and the mount comes and goes with its program."""
 
 import errno
 import os
+import pathlib
 import select
+import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import threading
 from types import SimpleNamespace
 
 import pytest
 
 from conftest import line_with
-from mounted import (PATIENCE, PROGRAM, Mounted, function_names, has_opened, is_mounted, refused,
-                     wait_until)
+from mounted import (PATIENCE, PROGRAM, Mounted, function_names, has_opened, is_mounted, leaves,
+                     refused, wait_until)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +100,81 @@ def test_grep_head_tee_cp_and_redirections_work(mounted, tmp_path):
     assert mounted.sh("sort < set_ftrace_filter") == "leaf\nother\n"
     mounted.sh("> set_ftrace_filter")
     assert mounted.read("set_ftrace_filter") == "#### all functions enabled ####\n"
+
+
+def test_what_copies_inside_the_kernel_gets_the_same_bytes(mounted, tmp_path):
+    mounted.sh("echo function_graph > current_tracer")
+    mounted.calls(500)
+    mounted.sh("echo 0 > tracing_on")
+    for name in ("trace", "available_tracers", "current_tracer", "set_ftrace_filter", "trace_options"):
+        whole = (mounted.path / name).read_bytes()
+        assert len(whole) > (10000 if name == "trace" else 0)
+        assert subprocess.run(["busybox", "cat", mounted.path / name], capture_output=True, timeout=30,
+                              check=True).stdout == whole, name
+        shutil.copyfile(mounted.path / name, tmp_path / "copy")  # asks for the size, then sendfile()
+        assert (tmp_path / "copy").read_bytes() == whole, name
+        assert os.stat(mounted.path / name).st_size == 0
+        with open(mounted.path / name, "rb") as file:
+            assert file.seek(0, os.SEEK_END) == 0
+            assert file.seek(0) == 0 and file.read() == whole
+
+
+def test_trace_pipe_can_be_spliced_and_comes_in_time(mounted):
+    mounted.sh("echo function_graph > current_tracer")
+    text, (out, into) = b"", os.pipe()
+    file = os.open(mounted.path / "trace_pipe", os.O_RDONLY)
+    try:
+        for calls in (3, 700, 5):
+            mounted.calls(calls)
+            while leaves(text.decode()) < calls:
+                assert os.splice(file, into, 65536) > 0
+                text += os.read(out, 65536)
+            assert leaves(text.decode()) == calls and text.endswith(b"\n") and b"\0" not in text
+            text = b""
+    finally:
+        for descriptor in (file, out, into):
+            os.close(descriptor)
+
+
+OTHER, GROUP = 65534, 12345
+
+
+def as_other(script, path, group=OTHER):
+    return subprocess.run(["bash", "-c", script], cwd="/", user=OTHER, group=group, extra_groups=[], text=True,
+                          capture_output=True, timeout=60, env={**os.environ, "DIR": str(path)}).returncode
+
+
+@pytest.fixture
+def public(tmp_path_factory):
+    """A directory that other users get to."""
+    path = pathlib.Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def test_other_users_enter_as_owners_and_modes_say(graftrace, program, public):
+    graftrace.directory = public
+    one = Mounted(graftrace, program, "--allow-other", "-o", f"mode=0750,gid={GROUP}")
+    try:
+        assert stat.filemode(os.stat(one.path).st_mode) == "drwxr-x---"
+        assert {os.stat(one.path / name).st_gid for name in (".", "trace", "options")} == {GROUP}
+        assert as_other("cat $DIR/trace", one.path) == 1
+        assert as_other("cat $DIR/trace && ls $DIR/options", one.path, GROUP) == 0
+        assert as_other("echo 0 > $DIR/tracing_on", one.path, GROUP) == 1
+        assert as_other("chmod 777 $DIR/tracing_on", one.path, GROUP) == 1
+        one.sh("chmod 755 . && chmod o+r trace")
+        assert as_other("cat $DIR/trace", one.path) == 0
+        assert as_other("cat $DIR/available_tracers", one.path) == 1
+        one.sh(f"chown {OTHER} tracing_on")
+        assert as_other("echo 0 > $DIR/tracing_on && cat $DIR/tracing_on", one.path) == 0
+        assert one.read("tracing_on") == "0\n"
+        one.sh("mkdir instances/a && chmod 777 instances/a && rmdir instances/a && mkdir instances/a")
+        assert stat.filemode(os.stat(one.path / "instances/a").st_mode) == "drwxr-x---"
+    finally:
+        one.end_anyhow()
+        one.process.stdout.close()
+        one.process.stderr.close()
 
 
 def test_a_bad_value_is_EINVAL_and_changes_nothing(mounted):
@@ -507,6 +585,9 @@ def test_the_mount_of_a_recording_ends_when_it_is_unmounted(recording):
 
 
 def test_mistakes_on_the_command_line(graftrace, program):
+    for options in (["-o", "mode=750"], ["--allow-other", "-o", "mode=8"], ["--allow-other", "-o", "gid=no-such"],
+                    ["--allow-other", "-o", "ro"]):
+        assert "-o" in graftrace("mount", ".", *options, "--", program, code=2).stderr
     assert "directory to mount on is missing" in graftrace("mount", code=2).stderr
     assert "is missing" in graftrace("mount", "x", code=2).stderr
     assert "either" in graftrace("mount", "x", "y", "--", program, code=2).stderr

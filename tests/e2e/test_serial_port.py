@@ -25,7 +25,7 @@ def booted(tmp_path_factory):
                    check=True, capture_output=True)
     prefix = next((scratch / "stage").glob("**/include/graftrace-core")).parent.parent
     # A tree of its own: nothing of ours is in reach but what is installed.
-    shutil.copytree(PORT, scratch / "port" / "serial")
+    shutil.copytree(PORT, scratch / "copied")
     out = scratch / "out"
     out.mkdir()
     done = make_run(out, f"PREFIX={prefix}")
@@ -34,7 +34,7 @@ def booted(tmp_path_factory):
 
 
 def make_run(out, *arguments, **environment):
-    return subprocess.run(["make", "-s", "-C", out.parent / "port" / "serial", f"OUT={out}", *arguments, "run"],
+    return subprocess.run(["make", "-s", "-C", out.parent / "copied", f"OUT={out}", *arguments, "run"],
                           capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
                           env={**os.environ, **environment})
 

@@ -65,7 +65,7 @@ def pipe_until(served, pattern):
     text = ""
     while not text or " 409 " in text.splitlines()[0]:  # the reader before is not forgotten yet
         time.sleep(0.01)
-        with served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\nHost: localhost\r\n\r\n") as client:
+        with served.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.0\r\nHost: localhost\r\n\r\n") as client:
             text, got = "", client.recv(65536)
             while got:
                 text += got.decode()

@@ -82,7 +82,7 @@ def test_every_record_is_an_entry_read_overrun_or_dropped(graftrace, compile, op
             wrong.append(error)
 
     readers = [threading.Thread(target=read) for _ in range(3)]
-    pipe = served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    pipe = served.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.0\r\nHost: localhost\r\n\r\n")
 
     def follow():
         while pipe.recv(1 << 16):
@@ -132,7 +132,7 @@ def test_what_is_taken_out_while_it_is_counted_is_counted_once(graftrace, compil
                               program, stdin=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
     served = Served(process, port_of(process))
-    pipe = served.socket(b"GET /ftrace/trace_pipe HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    pipe = served.socket(b"GET /ftrace/trace_pipe?follow HTTP/1.0\r\nHost: localhost\r\n\r\n")
 
     def follow():
         while pipe.recv(1 << 16):

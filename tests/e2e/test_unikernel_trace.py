@@ -372,7 +372,7 @@ def test_what_graftrace_reads_of_files_it_reads_of_the_kernels(machine, tmp_path
 
 def test_a_pipe_gives_each_record_once_and_goes_on(machine):
     with machine.connect(machine.trace_port) as connection:
-        connection.sendall(b"GET /ftrace/trace_pipe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connection.sendall(b"GET /ftrace/trace_pipe?follow HTTP/1.1\r\nHost: localhost\r\n\r\n")
         heard = b""
         for _ in range(3):
             visit(machine, 3)
@@ -486,7 +486,7 @@ def test_serving_the_files_is_not_traced(machine, tmp_path):
     # A pipe does not live on its own sending: it sends no more often than it looks.
     assert put(machine, "trace", "")[0] == 204
     with machine.connect(machine.trace_port) as connection:
-        connection.sendall(b"GET /ftrace/trace_pipe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connection.sendall(b"GET /ftrace/trace_pipe?follow HTTP/1.1\r\nHost: localhost\r\n\r\n")
         start, took, heard = time.monotonic(), 0, b""
         while took < 1.5:
             heard += connection.recv(1 << 16)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/drain.h"
-#include "attach/live_target.h"
+#include "attach/ring/drain.h"
+#include "attach/session/live_target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -96,6 +96,7 @@ static void scribble(struct gt_arena *arena, struct input *input)
 		case 5: /* a likely claim */
 			gt_arena_stream(arena, where & 3)->generation = value & 7;
 			gt_arena_stream(arena, where & 3)->state = value >> 3 & 3;
+			arena->memory->stream_next = 4;
 			arena->memory->generations += value >> 5 & 1;
 			break;
 		case 6:

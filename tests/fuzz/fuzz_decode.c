@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/text.h"
+#include "core/text/text.h"
 #include "export/report.h"
 #include "port/host/memory.h"
 #include "tests/fuzz/script.h"

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/arena_control.h"
-#include "core/view/http_server.h"
+#include "core/kernel/kernel_control.h"
+#include "core/http/http_server.h"
 #include "port/fake/fake.h"
 #include "port/host/memory.h"
 

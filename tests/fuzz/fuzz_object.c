@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/hooks.h"
+#include "attach/plan/hooks.h"
 
 #define FUNCTIONS_MAX 64u /* planned of one object */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/plan_cache.h"
+#include "attach/plan/plan_cache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,9 +4,9 @@
  * Checked besides memory: what is written is a target like any other, no sub-buffer says more than
  * it has, and no more calls come out than went in.
  */
-#include "core/view/text.h"
+#include "core/text/text.h"
 #include "port/host/memory.h"
-#include "serve/store.h"
+#include "serve/store/store.h"
 #include "tests/fuzz/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view/target.h"
+#include "core/trace/target.h"
 
 #define WRITERS	    4
 #define SUB_BUFFERS 8

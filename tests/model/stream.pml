@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A writer, signals nested in it, the host side that drains, and a reader that only looks: the
- * hand-over of words and sub-buffers as arch/x86_64/hot.S, core/record/stream.c and attach/drain.c
+ * hand-over of words and sub-buffers as arch/x86_64/hot.S, core/record/stream.c and attach/ring/drain.c
  * do it. Checked by spin (tests/checks/test_model.py).
  *
  * What is modelled: one thread. Level 0 is its ordinary code, each further level a signal handler

@@ -2,13 +2,13 @@
 /*
  * Programs that count their own calls, so that a trace of them can be judged. Each function starts
  * with ENTER() and ends with LEAVE(): it counts itself and keeps, for its thread, the depth at
- *which it runs. At the end the counts go to the file that the environment variable GT_COUNTS names:
+ * which it runs. At the end the counts go to the file that the environment variable GT_COUNTS names:
  *
  *	pid N                     the lines that follow are of this process
  *	count NAME CALLS          calls of the function NAME
- *	depth NAME DEPTH CALLS    so many of them at this depth (functions that know their depth
- *only) deeper NAME CALLS SUM MAX calls at COUNT_DEPTHS and deeper, the sum of their depths, the
- *largest
+ *	depth NAME DEPTH CALLS    so many of them at this depth (of functions that know their depth)
+ *	deeper NAME CALLS SUM MAX calls at COUNT_DEPTHS and deeper, the sum of their depths, the
+ *	                          largest
  *
  * No line of a function that was not called. The code is inline and calls nothing, so that leaf
  * functions stay leaf functions; it is safe in signal handlers and in any number of threads.

@@ -48,10 +48,7 @@ COUNTED _Unwind_Reason_Code each(struct _Unwind_Context *context, void *data)
 	ENTER();
 	char text[100];
 	(void)data;
-	const char *name = name_of((void *)_Unwind_GetIP(context), text, sizeof text);
-	/* Return points of the tracer are frames of their own to the unwinder. */
-	if (strcmp(name, "?"))
-		printf("%s\n", name);
+	printf("%s\n", name_of((void *)_Unwind_GetIP(context), text, sizeof text));
 	LEAVE();
 	return _URC_NO_REASON;
 }

@@ -6,7 +6,7 @@
  * totals.
  */
 #define _GNU_SOURCE
-#include "attach/session.h"
+#include "attach/session/session.h"
 
 #include <inttypes.h>
 #include <signal.h>

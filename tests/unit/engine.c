@@ -45,14 +45,16 @@ static void *map_near(uint64_t near, size_t bytes)
 
 static void make_arena(const struct engine_options *options)
 {
-	uint64_t streams = 4096;
+	uint64_t streams = 8192;
 	uint64_t states = streams + 64 * sizeof(struct graftrace_stream) * 32;
 	uint64_t mail = states + options->sub_buffers * sizeof(struct graftrace_sub_buffer_entry);
 	uint64_t subs = (mail + 64 * sizeof(struct graftrace_mail) + 65535) & ~65535ull;
 	uint64_t triggers = subs + (uint64_t)options->sub_buffers * options->sub_buffer_bytes;
 	uint64_t profile_states = triggers + TRIGGERS * sizeof(struct graftrace_trigger);
 	uint64_t profile_pages = profile_states + PROFILE_PAGES * 16;
-	uint64_t bytes = profile_pages + PROFILE_PAGES * GRAFTRACE_PROFILE_PAGE_BYTES;
+	uint64_t hits = profile_pages + PROFILE_PAGES * GRAFTRACE_PROFILE_PAGE_BYTES;
+	uint64_t answers = hits + TRIGGERS * sizeof(uint64_t);
+	uint64_t bytes = answers + 64 * sizeof(struct graftrace_answer);
 	uint8_t *room = mmap(NULL, bytes + 65536, PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (room == MAP_FAILED)
@@ -70,6 +72,8 @@ static void make_arena(const struct engine_options *options)
 	arena->sub_buffers_offset = subs;
 	arena->triggers_offset = triggers;
 	arena->trigger_count = TRIGGERS;
+	arena->trigger_hits_offset = hits;
+	arena->answers_offset = answers;
 	arena->profile_states_offset = profile_states;
 	arena->profile_pages_offset = profile_pages;
 	arena->profile_page_count = options->profile_pages ? options->profile_pages : PROFILE_PAGES;
@@ -88,13 +92,24 @@ static void make_arena(const struct engine_options *options)
 	arena->free_count = options->sub_buffers;
 }
 
+static struct graftrace_agent_state *agent_state(void)
+{
+	return (struct graftrace_agent_state *)(image + header->state_offset);
+}
+
+static uint8_t *stop_word(uint64_t block)
+{
+	uint64_t chunk = agent_state()->blocks[(block - 1) / GRAFTRACE_BLOCKS];
+	uint64_t index = (block - 1) % GRAFTRACE_BLOCKS;
+	return (uint8_t *)(chunk + index * GRAFTRACE_BLOCK_BYTES + GRAFTRACE_BLOCK_STOP);
+}
+
 static void tell_blocks(void)
 {
 	struct graftrace_stream *streams = graftrace_arena_streams(arena);
 	for (uint32_t i = 0; i < arena->stream_count; i++)
 		if (streams[i].state != GRAFTRACE_STREAM_FREE && streams[i].block != 0)
-			__atomic_store_n((uint8_t *)streams[i].block + GRAFTRACE_BLOCK_STOP + 3, 0,
-					 __ATOMIC_SEQ_CST);
+			__atomic_store_n(&stop_word(streams[i].block)[3], 0, __ATOMIC_SEQ_CST);
 }
 
 void engine_set_profile(bool on)
@@ -250,14 +265,19 @@ struct graftrace_trigger *engine_trigger(uint32_t function, enum graftrace_trigg
 	return trigger;
 }
 
-uint32_t engine_mail(struct graftrace_mail *last)
+uint64_t *engine_hits(const struct graftrace_trigger *trigger)
+{
+	return &graftrace_arena_trigger_hits(arena)[trigger - graftrace_arena_triggers(arena)];
+}
+
+uint32_t engine_mail(struct graftrace_letter *last)
 {
 	struct graftrace_mail *mail = graftrace_arena_mail(arena);
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < arena->mail_count; i++) {
 		if (mail[i].state != GRAFTRACE_MAIL_ABANDONED)
 			continue;
-		*last = mail[i];
+		*last = agent_state()->letters[i];
 		mail[i].state = GRAFTRACE_MAIL_FREE;
 		count++;
 	}
@@ -270,7 +290,7 @@ void engine_set_on(bool on)
 	__atomic_store_n(&arena->tracing_on, on, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < arena->stream_count; i++)
 		if (streams[i].state != GRAFTRACE_STREAM_FREE && streams[i].block != 0)
-			((uint8_t *)streams[i].block)[GRAFTRACE_BLOCK_STOP + 1] = !on;
+			stop_word(streams[i].block)[1] = !on;
 }
 
 static int compare_words(const void *a, const void *b)

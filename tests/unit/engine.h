@@ -45,7 +45,9 @@ uint32_t engine_patch(void *function, enum engine_kind kind);
 struct graftrace_trigger *engine_trigger(uint32_t function, enum graftrace_trigger_action action,
 					 uint64_t longer_than, uint64_t skip, uint64_t count);
 /* Letters of triggers since the last call: the last one, and how many. */
-uint32_t engine_mail(struct graftrace_mail *last);
+/* How often the trigger was hit. */
+uint64_t *engine_hits(const struct graftrace_trigger *trigger);
+uint32_t engine_mail(struct graftrace_letter *last);
 /* Chooses the tracer while the engine runs. */
 void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks);
 /* The function profiler, while the engine runs; and what all threads have counted. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/view/glob.h"
+#include "core/trace/glob.h"
 #include "tests/unit/fake_control.h"
 
 static const char *const names[] = { "alpha", "beta", "beta_two", "gamma" };

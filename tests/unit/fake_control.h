@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "core/view/control.h"
+#include "core/control/control.h"
 
 struct fake_control {
 	struct gt_control_target control;

@@ -8,7 +8,7 @@
 #define GT_TESTS_UNIT_FAKE_TARGET_H
 
 #include <stdio.h>
-#include "core/view/target.h"
+#include "core/trace/target.h"
 #include "tests/unit/record_builder.h"
 
 #define FAKE_WRITERS	 4100

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Scripted sub-buffers for unit tests: words as a writer would leave them, without a writer.
- *Include behind cmocka.h. Everything is freed by builder_free.
+ * Include behind cmocka.h. Everything is freed by builder_free.
  *
  *	struct builder b = builder_make(1000);          clock 1000, sequence 0, thread 100
  *	builder_entry(&b, 5, 10);                       10 ticks later function 5 is entered
  *	builder_return(&b, 5, 3);                       … and returns after 3 more
- *	… builder_close(&b) …                           used is set: b.sub_buffer and b.count are
- *whole
+ *	… builder_close(&b) …                           used is set: b.sub_buffer, b.count are whole
  */
 #ifndef GT_TESTS_UNIT_RECORD_BUILDER_H
 #define GT_TESTS_UNIT_RECORD_BUILDER_H

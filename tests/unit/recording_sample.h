@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/view/target.h"
+#include "core/trace/target.h"
 
 #define SAMPLE_CLOCK 0x123456789abull
 

@@ -27,6 +27,8 @@ static void is(const char *text, const char *host, unsigned port)
 
 static void what_is_left_out_is_the_default(void **state)
 {
+	struct gt_address address;
+
 	(void)state;
 	is("127.0.0.1:9090", "127.0.0.1", 9090);
 	is("8080", "127.0.0.1", 8080);
@@ -36,14 +38,17 @@ static void what_is_left_out_is_the_default(void **state)
 	is("[::1]", "::1", 9090);
 	is("[::1]:65535", "::1", 65535);
 	is("", "127.0.0.1", 9090);
+	assert_int_equal(gt_address_parse("unix:a/b:1", &address, &message), 0);
+	assert_string_equal(address.path, "a/b:1");
 }
 
 static void what_is_no_address_is_refused_with_an_example(void **state)
 {
-	static const char *const bad[] = { "a:b:c",	    "::1",    "127.0.0.1:", "127.0.0.1:x",
-					   ":65536",	    ":-1",    "[::1",	    "[]:1",
-					   "[::1]90",	    "[::1]:", ":0x50",	    ":999999",
-					   "localhost:90 ", LONG };
+	static const char *const bad[] = {
+		"a:b:c",	 "::1",	 "127.0.0.1:", "127.0.0.1:x",	 ":65536", ":-1",
+		"[::1",		 "[]:1", "[::1]90",    "[::1]:",	 ":0x50",  ":999999",
+		"localhost:90 ", LONG,	 "unix:",      "unix:" LONG LONG
+	};
 	struct gt_address address;
 
 	(void)state;
@@ -63,13 +68,13 @@ static void a_port_in_use_is_said_in_words(void **state)
 
 	(void)state;
 	assert_int_equal(gt_address_parse("127.0.0.1:0", &address, &message), 0);
-	fd = gt_address_listen(&address, bound, &any, &message);
+	fd = gt_address_listen(&address, false, bound, &any, &message);
 	assert_true(fd >= 0);
 	assert_false(any);
 	assert_int_equal(strncmp(bound, "127.0.0.1:", 10), 0);
 	assert_int_equal(gt_address_parse(bound, &address, &message), 0);
 	assert_true(address.port != 0);
-	assert_int_equal(gt_address_listen(&address, again, &any, &message), GT_EBUSY);
+	assert_int_equal(gt_address_listen(&address, false, again, &any, &message), GT_EBUSY);
 	assert_non_null(strstr(message.text, "in use"));
 	close(fd);
 }
@@ -82,7 +87,7 @@ static void an_address_of_another_machine_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(gt_address_parse("192.0.2.1:0", &address, &message), 0);
-	assert_int_equal(gt_address_listen(&address, bound, &any, &message), GT_EINVAL);
+	assert_int_equal(gt_address_listen(&address, false, bound, &any, &message), GT_EINVAL);
 	assert_non_null(strstr(message.text, "192.0.2.1"));
 }
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include <graftrace/file.h>
-#include "core/view/arena_control.h"
-#include "core/view/arena_file.h"
+#include "core/kernel/kernel_control.h"
+#include "core/kernel/kernel_file.h"
 #include "port/fake/fake.h"
 #include "port/host/memory.h"
 

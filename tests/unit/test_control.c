@@ -659,10 +659,11 @@ static void stats_say_what_became_of_every_record(void **state)
 	assert_string_equal(get("per_cpu/cpu1/stats"), COUNTS);
 	assert_string_equal(get("per_thread/101/stats"), COUNTS
 			    "name: prog?\nprocess: 100\nthread: 101\nended: 0\nsub-buffers: 5\n"
-			    "oldest sub-buffer: 2\nstarted ns: 0\nentries without return: 1\n"
+			    "oldest sub-buffer: 2\nstarted ns: 0\nlost calls: 12\n"
+			    "entries without return: 1\n"
 			    "too deep: 2\nno stream: 4\nlate: 0\n");
 	assert_string_equal(get("stats"), COUNTS
-			    "threads: 2\nnot ended: 2\nsub-buffers: 10\n"
+			    "threads: 2\nnot ended: 2\nsub-buffers: 10\nlost calls: 23\n"
 			    "entries without return: 2\ntoo deep: 4\nno stream: 8\nlate: 0\n");
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/view/decode_fast.h"
+#include "core/trace/decode_fast.h"
 #include "port/host/memory.h"
 #include "tests/unit/record_builder.h"
 
@@ -709,6 +709,56 @@ static void nonsense_is_skipped_and_counted(void **state)
 	builder_free(&b);
 }
 
+static void a_long_return_that_its_writer_was_cut_off_in_is_passed_over(void **state)
+{
+	struct builder b = builder_make(1000);
+	(void)state;
+	builder_entry(&b, 1, 10);
+	builder_special(&b, GRAFTRACE_SPECIAL_EVENT, GRAFTRACE_EVENT_LONG_RETURN << 16 | 3);
+	builder_word(&b, graftrace_word(1, 1, 1020));
+	builder_word(&b, 0);
+	builder_word(&b, 1010);
+	builder_entry(&b, 2, 10);
+	feed(&b);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect(GT_RECORD_ENTRY, 2, 1);
+	expect_none();
+	assert_int_equal(decode.holes, 1);
+	assert_int_equal(decode.damaged, 0);
+	builder_free(&b);
+}
+
+/* A kernel's CONTEXT has no clock of its own: it gets that of what comes next, but not of what another
+ * thread does. */
+static void a_kernels_thread_is_told_with_the_clock_of_what_it_does(void **state)
+{
+	struct builder b = builder_make(1000);
+	(void)state;
+	b.sub_buffer->pid = 0;
+	builder_special(&b, GRAFTRACE_SPECIAL_CONTEXT, 7);
+	builder_special(&b, GRAFTRACE_SPECIAL_CONTEXT, GRAFTRACE_CONTEXT_INTERRUPT);
+	builder_entry(&b, 1, 10);
+	builder_special(&b, GRAFTRACE_SPECIAL_CONTEXT, 8);
+	builder_special(&b, GRAFTRACE_SPECIAL_CONTEXT, 9);
+	builder_entry(&b, 2, 10);
+	feed(&b);
+	expect(GT_RECORD_CONTEXT, 0, 0); /* whom the sub-buffer begins with */
+	expect(GT_RECORD_CONTEXT, 0, 0);
+	assert_int_equal(record.value, 7);
+	assert_int_equal(record.clock, 1010); /* the interrupt's is its own */
+	expect(GT_RECORD_CONTEXT, 0, 0);
+	assert_int_equal(record.clock, 1010);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect(GT_RECORD_CONTEXT, 0, 0);
+	assert_int_equal(record.value, 8);
+	assert_int_equal(record.clock, 1010); /* it did nothing */
+	expect(GT_RECORD_CONTEXT, 0, 0);
+	assert_int_equal(record.value, 9);
+	assert_int_equal(record.clock, 1020);
+	expect(GT_RECORD_ENTRY, 2, 0);
+	builder_free(&b);
+}
+
 static void a_decoder_can_be_used_for_another_writer(void **state)
 {
 	struct builder b = builder_make(1000);
@@ -760,6 +810,8 @@ int main(void)
 		TEST(a_return_whose_entry_is_missing_is_told_without_a_duration),
 		TEST(impossible_headers_are_refused_in_words),
 		TEST(nonsense_is_skipped_and_counted),
+		TEST(a_long_return_that_its_writer_was_cut_off_in_is_passed_over),
+		TEST(a_kernels_thread_is_told_with_the_clock_of_what_it_does),
 		TEST(a_decoder_can_be_used_for_another_writer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach/drain.c on arenas that this test writes as an agent would.
+ * attach/ring/drain.c on arenas that this test writes as an agent would.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/drain.h"
-#include "attach/live_target.h"
+#include "attach/ring/drain.h"
+#include "attach/session/live_target.h"
 
 #define MS 1000000ull
 
@@ -76,6 +76,8 @@ static void claim(uint32_t stream_index, uint32_t tid)
 	struct graftrace_stream *stream = gt_arena_stream(&arena, stream_index);
 
 	stream->state = GRAFTRACE_STREAM_LIVE;
+	if (arena.memory->stream_next <= stream_index)
+		arena.memory->stream_next = stream_index + 1;
 	stream->pid = 100;
 	stream->tid = tid;
 	stream->generation = ++arena.memory->generations;
@@ -457,6 +459,62 @@ static void geometry_follows_the_size(void **state)
 	gt_arena_destroy(&small);
 }
 
+static void impossible_counters_are_damage_and_not_believed(void **state)
+{
+	struct graftrace_stream *stream;
+	struct gt_writer writer;
+	uint64_t sequence;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_OVERWRITE);
+	claim(0, 7);
+	close_at(open_with(0, 4), 4);
+	stream = gt_arena_stream(&arena, 0);
+	stream->lost[GRAFTRACE_LOST_FULL] = 5;
+	assert_int_equal(gt_drain_pass(&drain, MS), 0);
+	assert_int_equal(gt_drain_writer(&drain, 0, &writer), 0);
+	assert_int_equal(writer.lost[GRAFTRACE_LOST_FULL], 5);
+	assert_false(drain.writers[0].damaged);
+	stream->sequence = ~0ull - 1;
+	stream->lost[GRAFTRACE_LOST_FULL] = 1ull << 62;
+	assert_int_equal(gt_drain_writer(&drain, 0, &writer), 0);
+	assert_true(drain.writers[0].damaged);
+	assert_int_equal(writer.next, 1);
+	assert_int_equal(writer.lost[GRAFTRACE_LOST_FULL], 5);
+	/* Few steps lead over all that is there, whatever the counter says. */
+	sequence = gt_drain_next(&drain, 0, 0);
+	assert_int_equal(sequence, 0);
+	assert_int_equal(gt_drain_next(&drain, 0, sequence + 1), 1);
+	end();
+}
+
+static void writers_that_have_ended_need_no_memory(void **state)
+{
+	uint64_t lost = 0;
+	uint32_t i;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	drain.forgets = true;
+	for (i = 0; i < 60000; i++) {
+		struct graftrace_stream *stream = gt_arena_stream(&arena, i % 3);
+
+		claim(i % 3, i + 1);
+		stream->pid = 100 + i % 50;
+		stream->lost[GRAFTRACE_LOST_FULL] = 2;
+		lost += 2;
+		stream->state = GRAFTRACE_STREAM_ENDED;
+		assert_int_equal(gt_drain_pass(&drain, MS), 0);
+	}
+	assert_true(drain.writer_count <= 3);
+	assert_int_equal(drain.live_count, 0);
+	assert_int_equal(drain.forgotten.count, 60000);
+	assert_int_equal(drain.forgotten.processes, 50);
+	assert_int_equal(drain.forgotten.lost[GRAFTRACE_LOST_FULL], lost);
+	assert_int_equal(got.writers, 120000); /* when each was found, and when it had ended */
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +531,8 @@ int main(void)
 		cmocka_unit_test(error_of_the_sink_is_passed_on),
 		cmocka_unit_test(damaged_header_is_counted_and_dropped),
 		cmocka_unit_test(geometry_follows_the_size),
+		cmocka_unit_test(impossible_counters_are_damage_and_not_believed),
+		cmocka_unit_test(writers_that_have_ended_need_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

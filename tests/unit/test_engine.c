@@ -14,6 +14,7 @@
 #include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
+#include "core/record/layout.h"
 #include "tests/unit/engine.h"
 #include "tests/unit/engine_child.h"
 
@@ -350,6 +351,72 @@ static void longjmp_body(void)
 	check_trace("EDDDD^4CceCc");
 }
 
+/* A vfork child left from within leaves_open: its frame lies above the next call's, and only a look at
+ * its slot says that it is over. */
+static void *leave[5];
+
+TRACED static void leaves_open(void)
+{
+	noise++;
+	if (noise > 0)
+		__builtin_longjmp(leave, 1);
+	BARRIER();
+}
+
+/* AddressSanitizer keeps arrays elsewhere. */
+#define ON_THE_STACK __attribute__((noinline, no_sanitize_address))
+
+ON_THE_STACK static int calls_deeper(void)
+{
+	volatile char room[4096];
+	room[noise % sizeof room] = 1;
+	int r = c(1) + room[noise % sizeof room];
+	BARRIER();
+	return r;
+}
+
+ON_THE_STACK static void writes_over(volatile uint64_t *slots, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		slots[i] = i;
+}
+
+ON_THE_STACK static void opens(void)
+{
+	if (!__builtin_setjmp(leave))
+		leaves_open();
+	BARRIER();
+}
+
+ON_THE_STACK static void overwrites(void)
+{
+	volatile uint64_t slots[64];
+	writes_over(slots, 64);
+	noise += (unsigned)calls_deeper();
+	BARRIER();
+}
+
+static void verify_body(void)
+{
+	const uint32_t one = 1;
+	const uint64_t none = 0;
+	start(&graph_options);
+	engine_patch((void *)leaves_open, ENGINE_ORDINARY);
+	noise += (unsigned)c(1); /* the thread has a block */
+	opens();
+	__asm__ volatile("movl %0, %%gs:%c1" : : "r"(one), "i"(GRAFTRACE_BLOCK_VERIFY) : "memory");
+	__asm__ volatile("movq %0, %%gs:%c1" : : "r"(none), "i"(GT_THREAD_LIMIT) : "memory");
+	overwrites();
+	noise += (unsigned)c(1);
+	check_trace("CcD^1CcCc");
+}
+
+static void frames_whose_slots_are_written_over_are_taken_off_where_it_is_asked_for(void **state)
+{
+	(void)state;
+	in_child(verify_body);
+}
+
 static void frames_that_longjmp_skipped_are_taken_off(void **state)
 {
 	(void)state;
@@ -674,6 +741,8 @@ int main(void)
 		cmocka_unit_test(only_what_lies_below_graph_functions_is_recorded),
 		cmocka_unit_test(entry_only_functions_leave_their_return_address_alone),
 		cmocka_unit_test(frames_that_longjmp_skipped_are_taken_off),
+		cmocka_unit_test(
+			frames_whose_slots_are_written_over_are_taken_off_where_it_is_asked_for),
 		cmocka_unit_test(tail_calls_are_a_return_and_an_entry),
 		cmocka_unit_test(a_hundred_thousand_frames_are_no_limit),
 		cmocka_unit_test(every_register_survives_entry_and_return),

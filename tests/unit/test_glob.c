@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/view/glob.h"
+#include "core/trace/glob.h"
 
 static void a_word_matches_itself_only(void **state)
 {

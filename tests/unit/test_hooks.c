@@ -14,8 +14,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "attach/hooks.h"
-#include "attach/libraries.h"
+#include "attach/plan/hooks.h"
+#include "attach/object/libraries.h"
 
 struct opened {
 	struct gt_object *object;
@@ -90,7 +90,6 @@ static void the_c_library_has_its_hooks_each_address_once(void **state)
 		{ GRAFTRACE_HOOK_EXEC, "fexecve" },
 		{ GRAFTRACE_HOOK_FIND_OBJECT, "_dl_find_object" },
 		{ GRAFTRACE_HOOK_ITERATE_PHDR, "dl_iterate_phdr" },
-		{ GRAFTRACE_HOOK_BACKTRACE, "backtrace" },
 	};
 	struct opened libc;
 	size_t i;
@@ -125,20 +124,26 @@ static void the_loaders_empty_debug_hook_is_patched_over_its_padding(void **stat
 	close_opened(&loader);
 }
 
-static void the_unwinders_hook_knows_where_get_cfa_is(void **state)
+static void the_unwinders_hooks_know_what_they_call(void **state)
 {
 	void *handle = dlopen("libgcc_s.so.1", RTLD_NOW);
 	struct opened libgcc;
-	uint64_t get_cfa;
+	uint64_t get_cfa, get_ip;
+	int i;
 
 	(void)state;
 	assert_non_null(handle);
 	open_loaded("libgcc_s", &libgcc);
-	assert_int_equal(libgcc.count, 1);
+	assert_int_equal(libgcc.count, 2);
 	assert_int_equal(gt_object_symbol(libgcc.object, "_Unwind_GetCFA", &get_cfa), 0);
 	assert_int_equal(hook_of(&libgcc, GRAFTRACE_HOOK_UNWIND_SETIP, "_Unwind_SetIP")->argument,
 			 get_cfa);
-	assert_int_not_equal(libgcc.hooks[0].entry.way, GT_PLAN_NONE);
+	assert_int_equal(gt_object_symbol(libgcc.object, "_Unwind_GetIP", &get_ip), 0);
+	assert_int_equal(
+		hook_of(&libgcc, GRAFTRACE_HOOK_UNWIND_BACKTRACE, "_Unwind_Backtrace")->argument,
+		get_ip);
+	for (i = 0; i < libgcc.count; i++)
+		assert_int_not_equal(libgcc.hooks[i].entry.way, GT_PLAN_NONE);
 	close_opened(&libgcc);
 	dlclose(handle);
 }
@@ -234,7 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_c_library_has_its_hooks_each_address_once),
 		cmocka_unit_test(the_loaders_empty_debug_hook_is_patched_over_its_padding),
-		cmocka_unit_test(the_unwinders_hook_knows_where_get_cfa_is),
+		cmocka_unit_test(the_unwinders_hooks_know_what_they_call),
 		cmocka_unit_test(a_programs_own_function_of_that_name_is_left_alone),
 		cmocka_unit_test(the_short_way_agrees_with_the_whole_scan),
 		cmocka_unit_test(the_c_library_and_the_loader_are_not_prepared),

@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -25,7 +29,12 @@ static const char *body;
 
 static int set_up(void **state)
 {
-	struct gt_http_options options = { sizeof(options), "127.0.0.1:0", 8, 5 };
+	struct gt_http_options options = { .size = sizeof(options),
+					   .address = "127.0.0.1:0",
+					   .connections = 8,
+					   .idle_seconds = 5,
+					   .head_seconds = 1,
+					   .body_seconds = 1 };
 	struct gt_message message;
 
 	(void)state;
@@ -33,7 +42,7 @@ static int set_up(void **state)
 	if (gt_http_open(&options, &server, &message) != 0 ||
 	    gt_http_start(server, &fake.control, "a <program> & \"more\"", &message) != 0)
 		return -1;
-	port = (unsigned)atoi(strchr(gt_http_address(server), ':') + 1);
+	port = (unsigned)atoi(strrchr(gt_http_address(server), ':') + 1);
 	return 0;
 }
 
@@ -257,7 +266,7 @@ static void trace_pipe_has_one_reader_waits_and_ends(void **state)
 	size_t bytes = 0;
 
 	(void)state;
-	say(fd, "GET /ftrace/trace_pipe HTTP/1.0\r\nHost: localhost\r\n\r\n");
+	say(fd, "GET /ftrace/trace_pipe?follow HTTP/1.0\r\nHost: localhost\r\n\r\n");
 	do {
 		ssize_t got = recv(fd, first + bytes, sizeof(first) - 1 - bytes, 0);
 
@@ -283,7 +292,7 @@ static void a_vanished_reader_frees_trace_pipe(void **state)
 	int status;
 
 	(void)state;
-	say(fd, "GET /ftrace/trace_pipe HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	say(fd, "GET /ftrace/trace_pipe?follow HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	assert_true(recv(fd, head, sizeof(head), 0) > 0);
 	close(fd);
 	pthread_mutex_lock(&fake.lock);
@@ -392,6 +401,193 @@ static void connections_above_the_limit_wait_for_nobody(void **state)
 	}
 }
 
+/* Twice as many as there may be in all, then one that asks: it is answered. */
+static void requests_that_stay_half_sent_shut_nobody_out(void **state)
+{
+	static const char *const halves[] = {
+		"GET /ftrace/trace HTTP/1.1\r\nHost: local",
+		"PUT /ftrace/tracing_on HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1",
+		"",
+	};
+	int half[16];
+
+	(void)state;
+	for (unsigned round = 0; round < 3; round++) {
+		for (int i = 0; i < 16; i++) {
+			half[i] = dial();
+			say(half[i], halves[round]);
+		}
+		assert_int_equal(get("/ftrace/tracing_on"), 200);
+		assert_string_equal(body, "1\n");
+		for (int i = 0; i < 16; i++)
+			close(half[i]);
+	}
+}
+
+static void a_request_has_to_be_whole_at_its_deadline(void **state)
+{
+	static const char *const halves[] = {
+		"GET /ftrace/trace HTTP/1.1\r\nHost: localhost\r\nX: ",
+		"PUT /ftrace/tracing_on HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n"
+		"\r\n",
+	};
+	const struct timespec moment = { 0, 20 * 1000 * 1000 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = dial();
+
+		say(fd, halves[i]);
+		/* It is never idle, and the server ends it all the same: 60,000 bytes would do. */
+		while (send(fd, "x", 1, MSG_NOSIGNAL) == 1)
+			nanosleep(&moment, NULL);
+		close(fd);
+	}
+	assert_int_equal(get("/ftrace/tracing_on"), 200);
+	assert_string_equal(body, "1\n");
+}
+
+static void requests_that_could_be_read_in_two_ways_are_refused(void **state)
+{
+	static const char *const heads[] = {
+		"PUT /ftrace/tracing_on HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n"
+		"Content-Length: 0\r\n",
+		"PUT /ftrace/tracing_on HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n"
+		"Transfer-Encoding: chunked\r\n",
+		"PUT /ftrace/tracing_on HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n"
+		"Content-Length: 1\r\n",
+		"PUT /ftrace/tracing_on HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n"
+		"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		int fd = dial();
+
+		say(fd, heads[i]);
+		say(fd, "\r\n0GET /ftrace/trace HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		assert_int_equal(hear(fd), 400); /* and the connection ends there */
+		assert_null(strstr(body, "HTTP/1.1"));
+	}
+	assert_int_equal(fake.values[GT_CONTROL_TRACING_ON], 1);
+}
+
+/* A Unix socket: its file, and who may connect. */
+static int set_up_at_path(void **state)
+{
+	struct gt_http_options options = { .size = sizeof(options),
+					   .address = "unix:test_http.sock" };
+	struct gt_message message;
+
+	(void)state;
+	fake_control_init(&fake, GT_CONTROL_PROGRAM);
+	return gt_http_open(&options, &server, &message) != 0 ||
+	       gt_http_start(server, &fake.control, "program", &message) != 0;
+}
+
+static int dial_path(void)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX, .sun_path = "test_http.sock" };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static void a_unix_socket_is_its_owners_and_goes_with_the_server(void **state)
+{
+	struct gt_http_options options = { .size = sizeof(options),
+					   .address = "unix:test_http.sock" };
+	struct gt_http_server *other;
+	struct gt_message message;
+	struct stat status;
+	int fd = dial_path();
+
+	(void)state;
+	say(fd, "GET /ftrace/tracing_on HTTP/1.0\r\nHost: localhost\r\n\r\n");
+	assert_int_equal(hear(fd), 200);
+	assert_int_equal(stat("test_http.sock", &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_int_equal(gt_http_open(&options, &other, &message), GT_EBUSY);
+	gt_http_close(server, 0);
+	assert_int_not_equal(stat("test_http.sock", &status), 0);
+	/* One that was left behind is replaced; a file is not. */
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd,
+			      (void *)&(struct sockaddr_un){ .sun_family = AF_UNIX,
+							     .sun_path = "test_http.sock" },
+			      sizeof(struct sockaddr_un)),
+			 0);
+	close(fd);
+	assert_int_equal(gt_http_open(&options, &other, &message), 0);
+	gt_http_close(other, 0);
+	close(open("test_http.sock", O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(gt_http_open(&options, &other, &message), GT_EBUSY);
+	assert_int_equal(unlink("test_http.sock"), 0);
+	assert_int_equal(set_up_at_path(NULL), 0);
+}
+
+/* A token, for those who need one; the test's own user does not. */
+static void a_token_stays_in_the_links_of_its_page(void **state)
+{
+	struct gt_http_options options = { .size = sizeof(options),
+					   .address = "127.0.0.1:0",
+					   .token_file = "test_http.token" };
+	struct gt_message message;
+	char token[128] = "", path[200], link[200];
+	FILE *file;
+
+	(void)state;
+	gt_http_close(server, 0);
+	unlink("test_http.token");
+	assert_int_equal(gt_http_open(&options, &server, &message), 0);
+	assert_int_equal(gt_http_start(server, &fake.control, "program", &message), 0);
+	port = (unsigned)atoi(strrchr(gt_http_address(server), ':') + 1);
+	file = fopen("test_http.token", "r");
+	assert_non_null(fgets(token, sizeof(token), file));
+	fclose(file);
+	token[strcspn(token, "\n")] = '\0';
+	assert_int_equal(strlen(token), 48);
+	snprintf(path, sizeof(path), "/ftrace/?token=%s", token);
+	assert_int_equal(get(path), 200);
+	snprintf(link, sizeof(link), "href=\"options/?token=%s\"", token);
+	assert_non_null(strstr(body, link));
+	snprintf(path, sizeof(path), "/ftrace/options?token=%s", token);
+	assert_int_equal(get(path), 301);
+	assert_non_null(strstr(answer, token));
+	assert_int_equal(get("/ftrace/?token=0123456789abcdef0123"), 200);
+	assert_null(strstr(answer, "0123456789abcdef0123"));
+	chmod("test_http.token", 0640);
+	assert_int_equal(gt_http_open(&options, &server, &message), GT_EPERM);
+	unlink("test_http.token");
+}
+
+static void what_says_who_is_served_must_make_sense(void **state)
+{
+	struct gt_http_options options = { .size = sizeof(options), .address = "127.0.0.1:0" };
+	static const char *const tokens[] = { "short\n", "no token, but a sentence\n", "" };
+	struct gt_http_server *other;
+	struct gt_message message;
+
+	(void)state;
+	options.allow_users = "root,no-such-user";
+	assert_int_equal(gt_http_open(&options, &other, &message), GT_EINVAL);
+	assert_non_null(strstr(message.text, "no-such-user"));
+	options.allow_users = "root,12345,all";
+	assert_int_equal(gt_http_open(&options, &other, &message), 0);
+	gt_http_close(other, 0);
+	options.token_file = "test_http.bad";
+	for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+		int fd = open("test_http.bad", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+		assert_int_equal(write(fd, tokens[i], strlen(tokens[i])), strlen(tokens[i]));
+		close(fd);
+		assert_int_equal(gt_http_open(&options, &other, &message), GT_EINVAL);
+		assert_null(strstr(message.text, "sentence"));
+	}
+	unlink("test_http.bad");
+}
+
 static void a_target_that_fails_says_so(void **state)
 {
 	(void)state;
@@ -421,6 +617,14 @@ int main(void)
 		TEST(a_request_that_comes_byte_by_byte_is_understood),
 		TEST(garbage_gets_an_error_and_nothing_else_happens),
 		TEST(connections_above_the_limit_wait_for_nobody),
+		TEST(requests_that_stay_half_sent_shut_nobody_out),
+		TEST(a_request_has_to_be_whole_at_its_deadline),
+		TEST(requests_that_could_be_read_in_two_ways_are_refused),
+		cmocka_unit_test_setup_teardown(
+			a_unix_socket_is_its_owners_and_goes_with_the_server, set_up_at_path,
+			tear_down),
+		TEST(a_token_stays_in_the_links_of_its_page),
+		TEST(what_says_who_is_served_must_make_sense),
 		TEST(a_target_that_fails_says_so),
 	};
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/view/http_request.h"
+#include "core/http/http_request.h"
 
 static struct gt_http_request request;
 static struct gt_message message;

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 #include <link.h>
 
-#include "attach/instruction_private.h"
-#include "attach/object.h"
+#include "attach/plan/instruction_private.h"
+#include "attach/object/object.h"
 
 static uint64_t common, all;
 
@@ -143,12 +143,41 @@ static void nothing_is_read_beyond_the_room(void **state)
 	assert_false(gt_instruction_decode((const uint8_t *)"\xe8\0\0", 3, 0, &instruction));
 }
 
+static void the_stack_pointer_comes_from_the_frame_by_mov_and_lea_alone(void **state)
+{
+	static const struct {
+		uint8_t code[5];
+		bool from_frame, unknown, loads_stack;
+	} cases[] = {
+		{ { 0x48, 0x89, 0xec }, true, false, false },		  /* mov %rbp, %rsp */
+		{ { 0x48, 0x8d, 0x65, 0xf0 }, true, false, false },	  /* lea -16(%rbp), %rsp */
+		{ { 0x48, 0x01, 0xec }, false, true, false },		  /* add %rbp, %rsp */
+		{ { 0x48, 0x21, 0xec }, false, true, false },		  /* and %rbp, %rsp */
+		{ { 0x48, 0x89, 0xc4 }, false, true, true },		  /* mov %rax, %rsp */
+		{ { 0x48, 0x8b, 0x60, 0x10 }, false, true, true },	  /* mov 16(%rax), %rsp */
+		{ { 0x48, 0x8b, 0x65, 0x10 }, false, true, false },	  /* mov 16(%rbp), %rsp */
+		{ { 0x48, 0x8b, 0x64, 0x24, 0x10 }, false, true, false }, /* mov 16(%rsp), %rsp */
+		{ { 0x48, 0x87, 0xec }, false, true, true },		  /* xchg %rbp, %rsp */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct gt_stack_effect effect;
+
+		gt_instruction_stack_any(cases[i].code, sizeof(cases[i].code), &effect);
+		assert_int_equal(effect.from_frame, cases[i].from_frame);
+		assert_int_equal(effect.unknown, cases[i].unknown);
+		assert_int_equal(effect.loads_stack, cases[i].loads_stack);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_table_agrees_with_zydis_on_real_code_and_on_data),
 		cmocka_unit_test(the_table_agrees_with_zydis_on_made_up_bytes),
 		cmocka_unit_test(nothing_is_read_beyond_the_room),
+		cmocka_unit_test(the_stack_pointer_comes_from_the_frame_by_mov_and_lea_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include "core/record/arch.h"
 #include "core/record/offset.h"
-#include "core/view/arena_target.h"
-#include "core/view/text.h"
+#include "core/kernel/kernel_target.h"
+#include "core/text/text.h"
 #include "port/fake/fake.h"
 #include "port/host/memory.h"
 

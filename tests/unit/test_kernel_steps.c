@@ -25,7 +25,7 @@
 #include "core/record/kernel.h"
 #include "core/record/port.h"
 #include "core/record/sites.h"
-#include "core/view/arena_target.h"
+#include "core/kernel/kernel_target.h"
 #include "port/host/memory.h"
 
 #define STACK_BYTES 65536

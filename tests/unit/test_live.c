@@ -14,8 +14,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/view/glob.h"
-#include "serve/live.h"
+#include "core/trace/glob.h"
+#include "serve/live/live.h"
 
 #define WORDS	   512
 #define TEXT_BYTES 65536

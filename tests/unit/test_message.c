@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/view/message.h"
+#include "core/trace/message.h"
 
 #define SAME_AS_LIBC(...)                                                   \
 	do {                                                                \

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "attach/plan.h"
+#include "attach/plan/plan.h"
 
 typedef uint64_t function(uint64_t a, uint64_t b);
 

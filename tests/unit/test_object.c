@@ -17,9 +17,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "attach/libraries.h"
-#include "attach/object.h"
-#include "attach/plan.h"
+#include "attach/object/libraries.h"
+#include "attach/object/object.h"
+#include "attach/plan/plan.h"
 
 /* Two names, and one with a version and a leading underscore. */
 __attribute__((noinline, used)) int plainly_named(int x)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "attach/plan_private.h"
+#include "attach/plan/plan_private.h"
 
 /* behind: what stands between the function and the next one. */
 #define NEAR_THE_END(name, before_the_end, code, behind)                         \
@@ -51,6 +51,15 @@ NEAR_THE_END(loops_before, "16",
 		"_lender, . - " #name "_lender\n.fill 200, 1, 0xf4\n")
 BORROWS(borrows_across, "21");
 BORROWS(borrows_before, "85");
+
+/* Calls and jumps of a function that returns twice, and one that only takes its address: never run. */
+#define TAKES(name, code)                                                                          \
+	extern uint64_t name(uint64_t a);                                                          \
+	__asm__(".text\n.p2align 4\n.type " #name ", @function\n" #name ":\n.cfi_startproc\n" code \
+		"\n.cfi_endproc\n.size " #name ", . - " #name "\n")
+TAKES(calls_special, "push %rbp; call *vfork@GOTPCREL(%rip); pop %rbp; ret");
+TAKES(jumps_special, "lea 3(%rdi), %rax; jmp *vfork@GOTPCREL(%rip)");
+TAKES(names_special, "mov vfork@GOTPCREL(%rip), %rax; cmp vfork@GOTPCREL(%rip), %rdi; ret");
 
 static struct gt_object *object;
 static struct gt_plan *plan;
@@ -183,9 +192,35 @@ static void every_patch_of_this_program_is_on_one_page(void **state)
 	}
 }
 
+static uint32_t sites_in(uint64_t (*function)(uint64_t), uint64_t bytes,
+			 const struct gt_special_site **sites)
+{
+	const uint64_t start = (uint64_t)function - bias;
+
+	return gt_scan_sites(plan->scan, start, start + bytes, sites);
+}
+
+static void who_only_takes_the_address_of_a_special_function_does_not_go_there(void **state)
+{
+	const struct gt_special_site *sites;
+
+	(void)state;
+	plan_in(plan, calls_special); /* the object is scanned when it is asked for first */
+	assert_int_equal(sites_in(calls_special, 9, &sites), 1);
+	assert_int_equal(sites[0].special, GT_SPECIAL_TWICE);
+	assert_true(sites[0].call);
+	assert_int_equal(sites[0].address + bias, (uint64_t)calls_special + 1);
+	assert_int_equal(sites_in(jumps_special, 10, &sites), 1);
+	assert_int_equal(sites[0].special, GT_SPECIAL_TWICE);
+	assert_false(sites[0].call);
+	assert_int_equal(sites_in(names_special, 15, &sites), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			who_only_takes_the_address_of_a_special_function_does_not_go_there),
 		cmocka_unit_test(what_would_lie_on_two_pages_takes_a_short_jump),
 		cmocka_unit_test(without_two_bytes_before_the_end_only_a_breakpoint_is_left),
 		cmocka_unit_test(a_jump_that_leads_to_the_moved_code_is_on_one_page_too),

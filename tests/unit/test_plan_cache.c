@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach/plan_cache.h"
+#include "attach/plan/plan_cache.h"
 
 static char directory[256], libc[4096];
 static struct gt_object *object;

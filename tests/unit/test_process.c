@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach/process.c and threads.c on real processes (tests/tools/session_target.c).
+ * attach/process/process.c and threads.c on real processes (tests/tools/session_target.c).
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -22,10 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/process.h"
-#include "attach/threads.h"
-#include "attach/tracer.h"
-#include "attach/world.h"
+#include "attach/process/process.h"
+#include "attach/process/shadow_stack.h"
+#include "attach/process/threads.h"
+#include "attach/process/tracer.h"
+#include "attach/agent/world.h"
 
 #define ARGV(...) ((char *const[]){ __VA_ARGS__, NULL })
 
@@ -427,6 +428,42 @@ static void a_stack_that_is_looked_at_does_not_grow(void **state)
 	assert_int_equal(end_of(&process), 0);
 }
 
+static void a_shadow_stack_is_known_by_the_status_of_a_thread(void **state)
+{
+	(void)state;
+	assert_true(gt_shadow_stack_is_on("Name:\tx\nx86_Thread_features:\tshstk \n"
+					  "x86_Thread_features_locked:\tshstk wrss \n"));
+	assert_true(gt_shadow_stack_is_on("Name:\tx\nx86_Thread_features:\twrss shstk"));
+	assert_false(gt_shadow_stack_is_on("Name:\tx\nx86_Thread_features:\t\n"
+					   "x86_Thread_features_locked:\tshstk wrss \n"));
+	assert_false(gt_shadow_stack_is_on("Name:\tshstk\nx86_Thread_features:\tshstk2 wrss\n"));
+	assert_false(gt_shadow_stack_is_on("Name:\tx\nThreads:\t1\n"));
+}
+
+static void a_process_is_kept_from_switching_a_shadow_stack_on(void **state)
+{
+	struct gt_process process;
+	struct gt_remote remote;
+	char text[16384];
+
+	(void)state;
+	start(&process, ARGV("/bin/true"));
+	assert_int_equal(gt_remote_begin(&remote, &process, process.pid, NULL), 0);
+	assert_int_equal(gt_shadow_stack_forbid(&remote, NULL), 0);
+	assert_int_equal(gt_remote_end(&remote, NULL), 0);
+	/* A kernel that has none says nothing of it. */
+	snprintf(text, sizeof(text), "/proc/%d/status", (int)process.pid);
+	FILE *status = fopen(text, "r");
+	assert_non_null(status);
+	text[fread(text, 1, sizeof(text) - 1, status)] = 0;
+	fclose(status);
+	assert_int_equal(strstr(text, "x86_Thread_features_locked") != NULL,
+			 strstr(text, "x86_Thread_features_locked:\tshstk") != NULL);
+	process.stopped = 0;
+	assert_int_equal(gt_thread_detach(process.pid), 0);
+	assert_int_equal(end_of(&process), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +479,8 @@ int main(void)
 		cmocka_unit_test(a_thread_that_could_not_be_stopped_goes_on_when_it_is_back),
 		cmocka_unit_test(a_call_in_a_process_that_is_killed_fails),
 		cmocka_unit_test(program_that_ends_while_it_is_stopped_keeps_its_status),
+		cmocka_unit_test(a_shadow_stack_is_known_by_the_status_of_a_thread),
+		cmocka_unit_test(a_process_is_kept_from_switching_a_shadow_stack_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

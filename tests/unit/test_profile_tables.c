@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach/profile.c on arenas that this test writes as agents would: what dead threads leave is
- * added up and their pages are given back, beginning anew takes off what was there, and what a
+ * attach/session/profile.c on arenas that this test writes as agents would: what dead threads leave
+ * is added up and their pages are given back, beginning anew takes off what was there, and what a
  * broken target writes adds nothing.
  */
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/profile.h"
+#include "attach/session/profile.h"
 
 #define PAGES 4100 /* more than are left lying about */
 
@@ -49,6 +49,8 @@ static uint32_t claim(uint32_t index, uint32_t tid)
 	struct graftrace_stream *stream = gt_arena_stream(&arena, index);
 
 	stream->state = GRAFTRACE_STREAM_LIVE;
+	if (arena.memory->stream_next <= (uint32_t)(stream - gt_arena_stream(&arena, 0)))
+		arena.memory->stream_next = (uint32_t)(stream - gt_arena_stream(&arena, 0)) + 1;
 	stream->pid = 100;
 	stream->tid = tid;
 	stream->generation = ++arena.memory->generations;

@@ -13,8 +13,8 @@
 #include <traceevent/event-parse.h>
 #include <traceevent/kbuffer.h>
 
-#include "core/view/control.h"
-#include "core/view/raw.h"
+#include "core/control/control.h"
+#include "core/text/raw.h"
 #include "port/host/memory.h"
 #include "tests/unit/fake_target.h"
 

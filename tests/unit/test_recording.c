@@ -18,6 +18,7 @@
 #include "read/crc32c.h"
 #include "read/block_output.h"
 #include "read/recording.h"
+#include "read/recording_file.h"
 #include "read/writer.h"
 #include "tests/unit/recording_sample.h"
 
@@ -325,6 +326,66 @@ static void an_existing_recording_becomes_old(void **state)
 	snprintf(old, sizeof(old), "%s.old", path);
 	assert_int_equal(rename(old, path), 0);
 	check_whole(&first);
+}
+
+static void a_recording_is_for_its_owner_alone(void **state)
+{
+	const struct sample sample = { 8, 1, 1, 50, 5, false };
+	struct stat status;
+	mode_t mask = umask(0);
+	(void)state;
+	unlink(path);
+	write_sample(&sample, false);
+	umask(mask);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
+}
+
+static void links_in_the_way_are_moved_aside(void **state)
+{
+	const struct sample sample = { 8, 1, 1, 50, 5, false };
+	char old[160], elsewhere[160], to[160] = "";
+	struct stat status;
+	(void)state;
+	snprintf(old, sizeof(old), "%s.old", path);
+	snprintf(elsewhere, sizeof(elsewhere), "%s.elsewhere", path);
+	/* To nothing, to a file; PATH.old is a link too. */
+	for (int there = 0; there < 2; there++) {
+		unlink(path);
+		unlink(old);
+		assert_int_equal(symlink(elsewhere, path), 0);
+		assert_int_equal(symlink(elsewhere, old), 0);
+		if (there)
+			close(open(elsewhere, O_WRONLY | O_CREAT, 0600));
+		write_sample(&sample, false);
+		check_whole(&sample);
+		assert_int_equal(lstat(path, &status), 0);
+		assert_true(S_ISREG(status.st_mode));
+		assert_int_equal(readlink(old, to, sizeof(to)), strlen(elsewhere));
+		assert_int_equal(stat(elsewhere, &status), there ? 0 : -1);
+		assert_int_equal(there ? status.st_size : 0, 0);
+	}
+	unlink(elsewhere);
+}
+
+static void a_pipe_that_a_link_of_ours_leads_to_is_written_to(void **state)
+{
+	char pipe_path[160], byte;
+	int reader, writer;
+	(void)state;
+	snprintf(pipe_path, sizeof(pipe_path), "%s.pipe", path);
+	unlink(path);
+	assert_int_equal(mkfifo(pipe_path, 0600), 0);
+	assert_int_equal(symlink(pipe_path, path), 0);
+	reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
+	writer = gt_recording_file_create(path);
+	assert_true(reader >= 0 && writer >= 0);
+	assert_int_equal(write(writer, "x", 1), 1);
+	assert_int_equal(read(reader, &byte, 1), 1);
+	close(writer);
+	close(reader);
+	unlink(pipe_path);
+	unlink(path);
 }
 
 /* A whole file in memory, and back with changes. */
@@ -713,7 +774,21 @@ static void recordings_longer_than_4_gigabytes_open(void **state)
 	assert_true(gt_recording_info(recording)->file_bytes > 5ull << 30);
 	assert_int_equal(target->ops->sub_buffer(target, 0, header.sequence, buffer, &bytes), 1);
 	assert_int_equal(graftrace_sub_buffer_words(buffer)[0], word);
+	/* What a writer has, but nobody can read, and what it does not have: on both sides. */
+	struct gt_writer writer;
+	assert_int_equal(target->ops->writer(target, 0, &writer), 0);
+	assert_int_equal(writer.next, header.sequence + 1);
 	assert_int_equal(target->ops->sub_buffer(target, 0, 2, buffer, &bytes), GT_EFORMAT);
+	assert_int_equal(target->ops->sub_buffer(target, 0, writer.first, buffer, &bytes),
+			 GT_EFORMAT);
+	assert_int_equal(target->ops->sub_buffer(target, 0, writer.next - 2, buffer, &bytes),
+			 GT_EFORMAT);
+	assert_int_equal(target->ops->sub_buffer(target, 0, writer.first - 1, buffer, &bytes),
+			 GT_ENOENT);
+	assert_int_equal(target->ops->sub_buffer(target, 0, writer.next, buffer, &bytes),
+			 GT_ENOENT);
+	assert_int_equal(target->ops->sub_buffer(target, 1, writer.first, buffer, &bytes),
+			 GT_ENOENT);
 	free(buffer);
 	gt_recording_close(recording);
 	unlink(path);
@@ -770,6 +845,9 @@ int main(void)
 		cmocka_unit_test(thousands_of_writers_come_back),
 		cmocka_unit_test(pressure_changes_nothing_but_the_size),
 		cmocka_unit_test(an_existing_recording_becomes_old),
+		cmocka_unit_test(a_recording_is_for_its_owner_alone),
+		cmocka_unit_test(links_in_the_way_are_moved_aside),
+		cmocka_unit_test(a_pipe_that_a_link_of_ours_leads_to_is_written_to),
 		cmocka_unit_test(cut_anywhere_it_opens_up_to_its_last_whole_block),
 		cmocka_unit_test(cut_between_blocks_only_the_end_is_missing),
 		cmocka_unit_test(every_changed_byte_is_noticed),

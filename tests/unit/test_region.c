@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach/region.c: where regions lie, and their bytes.
+ * attach/agent/region.c: where regions lie, and their bytes.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#include "attach/process.h"
-#include "attach/region.h"
+#include "attach/process/process.h"
+#include "attach/agent/region.h"
 
 /* Of libgcc: what an unwinder finds for an address among the stubs. */
 struct bases {
@@ -155,31 +155,57 @@ static void number_of_a_stub_follows_from_its_address(void **state)
 
 static uint8_t memory[1 << 16] __attribute__((aligned(4096)));
 
-static void unwinder_finds_the_stubs_and_nothing_else(void **state)
+static void unwinder_finds_the_stubs_and_the_moved_code(void **state)
 {
 	uint64_t bytes = gt_region_bytes(64, 4096), start = (uint64_t)memory;
-	struct graftrace_region *page = (struct graftrace_region *)memory;
+	struct graftrace_region_unwind *unwind = (void *)(memory + GRAFTRACE_REGION_UNWIND_OFFSET);
 	uint64_t first = start + GRAFTRACE_REGION_STUBS_OFFSET;
-	static const uint8_t xor_rule[] = { 0x10, 16, 12, 0x40, 0x1c, 0x0e, 0,	 0x80,
-					    0,	  0,  0,  0x40, 0,    0,    0x27 };
 	struct gt_region region;
 	struct bases bases;
-	const void *fde;
 
 	(void)state;
 	assert_true(bytes <= sizeof(memory));
 	gt_region_init(&region, start, bytes, 64, 1);
-	gt_region_header(&region, &image, 0, page);
-	__register_frame(page->eh_frame);
-	fde = _Unwind_Find_FDE((void *)(first + 63 * 32 + GRAFTRACE_STUB_RETURN), &bases);
-	assert_non_null(fde);
+	assert_int_equal(gt_region_unwind(&region, &image, NULL, 0, unwind), 0);
+	__register_frame(unwind->eh_frame);
+	assert_non_null(
+		_Unwind_Find_FDE((void *)(first + 63 * 32 + GRAFTRACE_STUB_RETURN), &bases));
 	assert_ptr_equal(bases.function, (void *)first);
-	assert_non_null(memmem(fde, 64, xor_rule, sizeof(xor_rule)));
 	/* The moved code has rules of its own. */
-	fde = _Unwind_Find_FDE((void *)(region.moved + 8), &bases);
-	assert_non_null(fde);
+	assert_non_null(_Unwind_Find_FDE((void *)(region.moved + 8), &bases));
 	assert_ptr_equal(bases.function, (void *)region.moved);
-	__deregister_frame(page->eh_frame);
+	/* What lies around it has none. */
+	assert_null(_Unwind_Find_FDE((void *)(first - 1), &bases));
+	assert_null(_Unwind_Find_FDE((void *)region.moved_end, &bases));
+	__deregister_frame(unwind->eh_frame);
+}
+
+static void a_header_that_lies_about_its_unwind_data_is_refused(void **state)
+{
+	struct graftrace_agent_image header = image;
+	struct graftrace_region_unwind unwind;
+	uint32_t text[64] = { 0 };
+	struct gt_region region;
+
+	(void)state;
+	header.hot_source = 0;
+	header.hot_bytes = sizeof(text);
+	header.eh_frame_hdr = 64;
+	gt_region_init(&region, 0x10000000, gt_region_bytes(1, 0), 1, 1);
+	text[18] = 1000; /* more entries than there is room for */
+	assert_int_equal(gt_region_unwind(&region, &header, (uint8_t *)text, sizeof(text), &unwind),
+			 GT_EFORMAT);
+	text[18] = 1;
+	text[19] = 0;	       /* of the table's own address … */
+	text[20] = 0xfffffff0; /* … somewhere else */
+	assert_int_equal(gt_region_unwind(&region, &header, (uint8_t *)text, sizeof(text), &unwind),
+			 GT_EFORMAT);
+	text[20] = 0;
+	assert_int_equal(gt_region_unwind(&region, &header, (uint8_t *)text, sizeof(text), &unwind),
+			 GT_EFORMAT);
+	header.eh_frame_hdr = 0xfffffffc;
+	assert_int_equal(gt_region_unwind(&region, &header, (uint8_t *)text, sizeof(text), &unwind),
+			 GT_EFORMAT);
 }
 
 static void room_among_moved_code_ends(void **state)
@@ -190,11 +216,69 @@ static void room_among_moved_code_ends(void **state)
 	(void)state;
 	gt_region_init(&region, 0x10000000, gt_region_bytes(1, 4096), 1, 1);
 	at = gt_region_alloc(&region, 100, 16);
-	/* behind the stub that calls, on a page of its own */
-	assert_int_equal(region.call_stub % 4096, 0);
-	assert_int_equal(at, region.call_stub + GRAFTRACE_STUB_BYTES);
+	/* behind the stubs, on a page of its own */
+	assert_int_equal(at % 4096, 0);
+	assert_int_equal(at, region.moved_first);
 	assert_int_equal(gt_region_alloc(&region, 100, 16), at + 112);
 	assert_int_equal(gt_region_alloc(&region, 8192, 16), 0);
+}
+
+static void moved_code_has_room_for_what_it_stands_for(void **state)
+{
+	uint64_t moved;
+
+	(void)state;
+	for (moved = 0; moved < 1 << 20; moved += 4000) {
+		struct gt_region region;
+
+		gt_region_init(&region, 0x10000000, gt_region_bytes(100, moved), 100, 1);
+		assert_true(region.moved_end - region.moved >= moved);
+		assert_true(gt_region_places(&region, region.moved_end) <= region.journal);
+	}
+}
+
+/* As the expressions of the unwind data read it. */
+static uint64_t stands_for(const struct gt_region *region, uint32_t word, uint64_t record_at,
+			   const struct graftrace_places *record, uint32_t byte)
+{
+	const uint64_t zero = region->start - GRAFTRACE_PLACES_BIAS;
+
+	if (zero + word != record_at)
+		return zero + word + byte;
+	return zero + record->base + (record->at[byte] & 0x7f);
+}
+
+static void moved_code_stands_for_what_it_was(void **state)
+{
+	uint8_t at[GRAFTRACE_PLACES_BYTES];
+	struct graftrace_places record;
+	struct gt_region region;
+	uint64_t record_at;
+	uint32_t word, i;
+
+	(void)state;
+	gt_region_init(&region, 0x7effff000000, gt_region_bytes(16, 4096), 16, 1);
+	/* As it stood: nothing but a word. */
+	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
+		at[i] = (uint8_t)(16 + i);
+	word = gt_region_place_word(&region, 0x7f0000000123, at, &record_at, &record);
+	assert_int_equal(record_at, 0);
+	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
+		assert_int_equal(stands_for(&region, word, 0, NULL, i), 0x7f0000000133 + i);
+	/* Something became longer; on the other side of the region. */
+	for (i = 9; i < GRAFTRACE_PLACES_BYTES; i++)
+		at[i] -= 4;
+	word = gt_region_place_word(&region, 0x7eff8f000123, at, &record_at, &record);
+	assert_int_not_equal(record_at, 0);
+	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
+		assert_int_equal(stands_for(&region, word, record_at, &record, i),
+				 0x7eff8f000133 + i - (i >= 9 ? 4 : 0));
+	/* Without room for that: the first instruction at least. */
+	while (gt_region_alloc(&region, 4, 4))
+		;
+	word = gt_region_place_word(&region, 0x7f0000000123, at, &record_at, &record);
+	assert_int_equal(record_at, 0);
+	assert_int_equal(stands_for(&region, word, 0, NULL, 0), 0x7f0000000123);
 }
 
 int main(void)
@@ -206,8 +290,11 @@ int main(void)
 		cmocka_unit_test(no_gap_is_said),
 		cmocka_unit_test(stub_calls_entry_body_and_exit),
 		cmocka_unit_test(number_of_a_stub_follows_from_its_address),
-		cmocka_unit_test(unwinder_finds_the_stubs_and_nothing_else),
+		cmocka_unit_test(unwinder_finds_the_stubs_and_the_moved_code),
+		cmocka_unit_test(a_header_that_lies_about_its_unwind_data_is_refused),
 		cmocka_unit_test(room_among_moved_code_ends),
+		cmocka_unit_test(moved_code_has_room_for_what_it_stands_for),
+		cmocka_unit_test(moved_code_stands_for_what_it_was),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach/seccomp.c: filters run as the kernel runs them.
+ * attach/process/seccomp.c: filters run as the kernel runs them.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-#include "attach/seccomp.h"
+#include "attach/process/seccomp.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define LOAD(field)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))

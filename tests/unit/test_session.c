@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach/session.c with the real agent in a real program (tests/tools/session_target.c), prepared
- * by the compiler (TARGET) and not (TARGET_PLAIN): what it records, and changes while its threads
- * run.
+ * attach/session/session.c with the real agent in a real program (tests/tools/session_target.c),
+ * prepared by the compiler (TARGET) and not (TARGET_PLAIN): what it records, and changes while its
+ * threads run.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "attach/session.h"
+#include "attach/session/session.h"
 
 #define ARGV(...)  ((char *const[]){ __VA_ARGS__, NULL })
 #define GLOBS(...) ((const char *const[]){ __VA_ARGS__, NULL })

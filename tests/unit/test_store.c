@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies of what writers have written (serve/store.h), of scripted sub-buffers: how far one that is
- * still being written is copied.
+ * Copies of what writers have written (serve/store/store.h), of scripted sub-buffers: how far one
+ * that is still being written is copied.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "core/view/decode.h"
-#include "serve/store.h"
+#include "core/trace/decode.h"
+#include "serve/store/store.h"
 #include "tests/unit/fake_target.h"
 
 #define HIGH_HALF (1ll << 32)

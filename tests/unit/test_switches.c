@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "core/view/off_cpu.h"
-#include "core/view/switches.h"
+#include "core/trace/off_cpu.h"
+#include "core/trace/switches.h"
 #include "port/host/memory.h"
 
 static bool no_memory;

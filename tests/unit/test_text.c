@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/view/text.h"
+#include "core/text/text.h"
 #include "port/host/memory.h"
 #include "tests/unit/fake_target.h"
 

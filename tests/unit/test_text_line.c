@@ -87,6 +87,7 @@ static void every_mark_is_read(void **state)
 	expect_leaf(" 3) * 20588.75 us |      f();", 3, -1, 20588750, "f");
 	expect_leaf(" 3) @ 293131.7 us |      f();", 3, -1, 293131700, "f");
 	expect_leaf(" 3) $ 1200887 us  |      f();", 3, -1, 1200887000, "f");
+	expect_leaf(" 0) @ 2343574. us |  f();", 0, -1, 2343574000, "f"); /* Nanos */
 }
 
 static void a_fraction_of_more_than_three_digits_is_rounded(void **state)

@@ -80,8 +80,8 @@ static void traceoff_body(void)
 	CHECK_EQUAL(entries(watched_number), 4);
 	CHECK_EQUAL(entries(inner_number), 2);
 	CHECK_EQUAL(returns(watched_number), 2);
-	CHECK_EQUAL(off->hits, 2 + 2);
-	struct graftrace_mail mail;
+	CHECK_EQUAL(*engine_hits(off), 2 + 2);
+	struct graftrace_letter mail;
 	CHECK_EQUAL(engine_mail(&mail), 2);
 	CHECK_EQUAL(mail.kind, GRAFTRACE_MAIL_TRIGGER);
 	CHECK_EQUAL(mail.argument[0], (uint64_t)GRAFTRACE_TRIGGER_TRACEOFF << 32 | watched_number);
@@ -107,7 +107,7 @@ static void traceon_body(void)
 	CHECK_EQUAL(returns(watched_number), 1);
 	/* it is on already: no hit is used up; off again: none is left */
 	outer(1);
-	CHECK_EQUAL(on->hits, 1);
+	CHECK_EQUAL(*engine_hits(on), 1);
 	engine_set_on(false);
 	outer(1);
 	CHECK_EQUAL(entries(watched_number), 2);
@@ -146,7 +146,7 @@ static void threads_body(void)
 	outer(1);
 	CHECK_EQUAL(entries(inner_number), 1);
 	CHECK_EQUAL(entries(outer_number), 1);
-	struct graftrace_mail mail;
+	struct graftrace_letter mail;
 	CHECK_EQUAL(engine_mail(&mail), 1);
 }
 
@@ -158,13 +158,13 @@ static void stopping_stops_every_thread_and_is_told_once(void **state)
 
 static void late_body(void)
 {
-	struct graftrace_mail mail;
+	struct graftrace_letter mail;
 	start(GRAFTRACE_TRACER_FUNCTION_GRAPH);
 	struct graftrace_trigger *stop =
 		engine_trigger(watched_number, GRAFTRACE_TRIGGER_STOP, LONG, 0, 0);
 	for (unsigned i = 0; i < 100; i++)
 		outer(i);
-	CHECK_EQUAL(stop->hits, 0);
+	CHECK_EQUAL(*engine_hits(stop), 0);
 	CHECK_EQUAL(engine_mail(&mail), 0);
 	stop->longer_than = SHORT;
 	outer(1);
@@ -186,7 +186,7 @@ static void a_late_return_acts_and_an_early_one_does_not(void **state)
 
 static void nth_body(void)
 {
-	struct graftrace_mail mail;
+	struct graftrace_letter mail;
 	start(GRAFTRACE_TRACER_FUNCTION_GRAPH);
 	engine_trigger(watched_number, GRAFTRACE_TRIGGER_STOP, 0, 99, 1);
 	for (unsigned i = 0; i < 99; i++)
@@ -215,7 +215,7 @@ TRACED static void leaves(void)
 
 static void unwound_body(void)
 {
-	struct graftrace_mail mail;
+	struct graftrace_letter mail;
 	start(GRAFTRACE_TRACER_FUNCTION_GRAPH);
 	uint32_t number = engine_patch((void *)leaves, ENGINE_TRIGGER);
 	engine_trigger(number, GRAFTRACE_TRIGGER_DUMP, SHORT, 0, 1);
@@ -226,7 +226,7 @@ static void unwound_body(void)
 	outer(1);
 	while (dump->function != number)
 		dump++;
-	CHECK_EQUAL(dump->hits, 1);
+	CHECK_EQUAL(*engine_hits(dump), 1);
 	CHECK_EQUAL(engine_mail(&mail), 0);
 }
 
@@ -314,7 +314,7 @@ static void tracers_body(void)
 	CHECK_EQUAL(engine_arena()->tracing_on, 1);
 	outer(1);
 	CHECK_EQUAL(engine_arena()->tracing_on, 0);
-	CHECK_EQUAL(stack->hits, 10);
+	CHECK_EQUAL(*engine_hits(stack), 10);
 	CHECK_EQUAL(entries(inner_number), 5);
 }
 

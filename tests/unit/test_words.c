@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "core/view/glob.h"
-#include "core/view/words.h"
+#include "core/trace/glob.h"
+#include "core/trace/words.h"
 #include "port/host/memory.h"
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)

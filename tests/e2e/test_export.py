@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: MIT
+"""graftrace export: each format as another program reads it, against the truth of a made recording."""
+
+import collections
+import csv
+import io
+import json
+import re
+import subprocess
+import xml.etree.ElementTree as xml
+
+import pytest
+
+from conftest import ROOT
+from test_report import sample
+
+# Field numbers that Perfetto's own protos have; protoc reads what we wrote by this.
+PERFETTO = """
+syntax = "proto2";
+message Trace { repeated TracePacket packet = 1; }
+message TracePacket {
+  optional uint64 timestamp = 8;
+  optional TrackEvent track_event = 11;
+  optional InternedData interned_data = 12;
+  optional TrackDescriptor track_descriptor = 60;
+  optional uint32 trusted_packet_sequence_id = 10;
+  optional uint32 sequence_flags = 13;
+}
+message TrackEvent {
+  optional int32 type = 9;
+  optional uint64 name_iid = 10;
+  optional uint64 track_uuid = 11;
+  optional string name = 23;
+}
+message EventName { optional uint64 iid = 1; optional string name = 2; }
+message InternedData { repeated EventName event_names = 2; }
+message TrackDescriptor {
+  optional uint64 uuid = 1;
+  optional string name = 2;
+  optional ProcessDescriptor process = 3;
+  optional ThreadDescriptor thread = 4;
+  optional uint64 parent_uuid = 5;
+}
+message ProcessDescriptor { optional int32 pid = 1; optional string process_name = 6; }
+message ThreadDescriptor { optional int32 pid = 1; optional int32 tid = 2; optional string thread_name = 5; }
+"""
+PPROF = "/usr/share/gocode/src/github.com/google/pprof/proto/profile.proto"
+
+
+@pytest.fixture
+def made(graftrace):
+    """A recording with coroutines, jumps and calls that are open at the end; what is true of it."""
+    return sample(graftrace, 11, 7, 3000)
+
+
+def export(graftrace, form, *words):
+    return graftrace("export", "--to", form, "-q", "-o", "-", *words).stdout
+
+
+def rows_of(graftrace, *words):
+    return list(csv.DictReader(io.StringIO(export(graftrace, "csv", *words))))
+
+
+def check_calls(calls, truth):
+    """calls: (function, how it ended, duration ns) of each call."""
+    found = collections.defaultdict(lambda: [0, 0, 1 << 64, 0])
+    for function, end, duration in calls:
+        row = found[function]
+        row[0] += 1
+        row[1] += end != "return"
+        if end == "return":
+            row[2:] = [min(row[2], duration), max(row[3], duration)]
+    assert found.keys() == truth.keys()
+    for name, true in truth.items():
+        assert found[name] == [true["calls"], true["not_returned"], true["minimum"],
+                               true["maximum"]], name
+
+
+def test_csv_has_every_call_with_its_times(graftrace, made):
+    rows = rows_of(graftrace)
+    check_calls([(row["function"], row["end"], int(row["duration_ns"])) for row in rows], made)
+    own = collections.Counter()
+    for row in rows:
+        if row["end"] == "return":
+            own[row["function"]] += int(row["self_ns"])
+    assert own == {name: true["self"] for name, true in made.items()}
+    ids = {row["id"]: row for row in rows}
+    assert len(ids) == len(rows)
+    for row in rows:
+        if row["parent"]:
+            parent = ids[row["parent"]]
+            assert int(parent["depth"]) == int(row["depth"]) - 1
+            assert parent["tid"] == row["tid"]
+            assert int(parent["start_ns"]) <= int(row["start_ns"])
+            assert (int(row["start_ns"]) + int(row["duration_ns"])
+                    <= int(parent["start_ns"]) + int(parent["duration_ns"]))
+        else:
+            assert row["depth"] == "0"
+
+
+def test_json_lines_say_the_same_as_csv(graftrace, made):
+    rows = rows_of(graftrace)
+    lines = [json.loads(line) for line in export(graftrace, "json").splitlines()]
+    assert made and len(lines) == len(rows) > 0
+    for line, row in zip(lines, rows):
+        assert {name: "" if value is None else str(value) for name, value in line.items()} == row
+
+
+def test_clickhouse_gets_a_table_and_the_same_rows(graftrace, made):
+    rows = rows_of(graftrace)
+    table, insert, *lines = export(graftrace, "clickhouse").splitlines()
+    columns = re.findall(r"[(,] ?(\w+) [A-Z]", table.replace("LowCardinality(", "").split("ENGINE")[0])
+    assert made and insert == "INSERT INTO graftrace_calls FORMAT TabSeparated"
+    for line, row in zip(lines, rows, strict=True):
+        there = dict(zip(columns, line.split("\t"), strict=True))
+        for name in ("depth", "id", "tid", "function", "duration_ns", "self_ns", "end"):
+            assert there[name] == row[name], name
+
+
+def test_chrome_events_nest_in_each_thread(graftrace, made):
+    events = json.loads(export(graftrace, "chrome"))["traceEvents"]
+    calls = [event for event in events if event["ph"] == "X"]
+    check_calls([(event["name"], "open" if "args" in event else "return",
+                  round(event["dur"] * 1000)) for event in calls], made)
+    named = {(event["pid"], event["tid"]) for event in events if event["ph"] == "M"}
+    by_thread = collections.defaultdict(list)
+    for event in calls:
+        start = round(event["ts"] * 1000)
+        by_thread[event["pid"], event["tid"]].append((start, start + round(event["dur"] * 1000)))
+    assert by_thread.keys() <= named
+    for spans in by_thread.values():
+        open_ends = []
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            assert not open_ends or end <= open_ends[-1]
+            open_ends.append(end)
+
+
+def test_speedscope_profiles_open_and_close_in_order(graftrace, made):
+    whole = json.loads(export(graftrace, "speedscope"))
+    assert whole["$schema"].endswith("speedscope.app/file-format-schema.json")
+    names = [frame["name"] for frame in whole["shared"]["frames"]]
+    counts = collections.Counter()
+    for profile in whole["profiles"]:
+        stack, last = [], profile["startValue"]
+        for event in profile["events"]:
+            assert event["at"] >= last
+            last = event["at"]
+            if event["type"] == "O":
+                stack.append(event["frame"])
+                counts[names[event["frame"]]] += 1
+            else:
+                assert stack.pop() == event["frame"]
+        assert not stack and last == profile["endValue"]
+    assert counts == {name: true["calls"] for name, true in made.items()}
+
+
+def decode(schema, message, data, folder):
+    (folder / "schema.proto").write_text(schema)
+    return subprocess.run(["protoc", f"-I{folder}", f"--decode={message}", "schema.proto"], input=data,
+                          cwd=folder, capture_output=True, check=True, timeout=60).stdout.decode()
+
+
+def test_perfetto_packets_are_decoded_by_protoc(graftrace, made, tmp_path):
+    graftrace("export", "--to", "perfetto", "-q", "-o", "p")
+    text = decode(PERFETTO, "Trace", (tmp_path / "p").read_bytes(), tmp_path)
+    assert not re.search(r"^\s*\d+:", text, re.M), "a field that the schema does not have"
+    names = dict(re.findall(r'event_names \{\s+iid: (\d+)\s+name: "([^"]+)"', text))
+    stacks = collections.defaultdict(list)
+    counts, closed = collections.Counter(), 0
+    for event in re.findall(r"track_event \{(.*?)\n  \}", text, re.S):
+        field = dict(re.findall(r"(\w+): (\d+)", event))
+        if field["type"] == "1":
+            stacks[field["track_uuid"]].append(field["name_iid"])
+            counts[names[field["name_iid"]]] += 1
+        elif field["type"] == "2":
+            stacks[field["track_uuid"]].pop()
+            closed += 1
+    assert counts == {name: true["calls"] for name, true in made.items()}
+    assert closed == sum(counts.values()) and not any(stacks.values())
+
+
+def test_pprof_is_decoded_by_its_own_description(graftrace, made, tmp_path):
+    graftrace("export", "--to", "pprof", "-q", "-o", "p")
+    with open(PPROF, encoding="utf-8") as schema:
+        text = decode(schema.read(), "perftools.profiles.Profile", (tmp_path / "p").read_bytes(),
+                      tmp_path)
+    assert not re.search(r"^\s*\d+:", text, re.M), "a field that the schema does not have"
+    strings = re.findall(r'^string_table: "(.*)"$', text, re.M)
+    assert strings[:5] == ["", "calls", "count", "time", "nanoseconds"]
+    names = {number: strings[int(name)] for number, name in
+             re.findall(r"^function \{\n  id: (\d+)\n  name: (\d+)", text, re.M)}
+    calls = collections.Counter()
+    for stack in re.findall(r"^sample \{\n(.*?)^\}", text, re.M | re.S):
+        innermost = re.search(r"location_id: (\d+)", stack)[1]
+        calls[names[innermost]] += int(re.search(r"value: (\d+)", stack)[1])
+    assert calls == {name: true["calls"] for name, true in made.items()}
+
+
+def test_babeltrace_reads_every_call(graftrace, made, tmp_path):
+    graftrace("export", "--to", "ctf", "-q", "-o", "out")
+    text = subprocess.run(["babeltrace2", "--no-delta", "--clock-seconds", "out"], cwd=tmp_path,
+                          check=True, capture_output=True, text=True, timeout=120)
+    assert text.stderr == ""
+    calls, stacks, ended = [], collections.defaultdict(list), {}
+    for line in text.stdout.splitlines():
+        seconds, name = re.match(r"\[(\d+\.\d+)\] .*?(\w+:\w+):", line).groups()
+        clock = int(seconds.replace(".", ""))
+        # Each stack is a stream; a thread's calls on one stack nest.
+        stack = stacks[re.search(r"vtid = (\d+)", line)[1]]
+        if name.endswith("func_entry"):
+            stack.append((re.search(r'name = "(\w+)"', line)[1], clock))
+        elif name == "graftrace:flags":
+            ended[id(stack)] = re.search(r'end = "(\w+)"', line)[1]
+        elif name.endswith("func_exit"):
+            calls.append((stack, ended.pop(id(stack), "return")))
+    counts = collections.Counter(re.findall(r'func_entry: .* name = "(\w+)"', text.stdout))
+    assert counts == {name: true["calls"] for name, true in made.items()}
+    assert collections.Counter(end != "return" for _, end in calls)[True] == sum(
+        true["not_returned"] for true in made.values())
+    assert len(calls) == sum(counts.values())
+    details = subprocess.run(["babeltrace2", "-o", "ctf-metadata", "out/trace"], cwd=tmp_path, check=True,
+                             capture_output=True, text=True, timeout=60).stdout
+    # What Trace Compass' LTTng-UST call stack asks for.
+    for line in ['domain = "ust"', 'tracer_name = "lttng-ust"', "tracer_major = 2", "_vtid", "_vpid",
+                 "_procname", '"lttng_ust_cyg_profile_fast:func_entry"',
+                 '"lttng_ust_cyg_profile_fast:func_exit"', "_addr"]:
+        assert line in details, line
+    names = dict(line.split(" T ") for line in (tmp_path / "out/functions.map").read_text().splitlines())
+    addresses = set(re.findall(r"addr = 0x([0-9A-F]+)", text.stdout))
+    assert {f"{int(address, 16):016x}" for address in addresses} == names.keys()
+
+
+def test_the_times_that_babeltrace_reads_are_those_of_csv(graftrace, made, tmp_path):
+    graftrace("export", "--to", "ctf", "-q", "-o", "out")
+    text = subprocess.run(["babeltrace2", "--no-delta", "--clock-seconds", "out"], cwd=tmp_path,
+                          check=True, capture_output=True, text=True, timeout=120).stdout
+    entries = collections.Counter()
+    for seconds, tid, name in re.findall(
+            r'^\[(\d+\.\d+)\] .*func_entry: .*vtid = (\d+),.* name = "(\w+)"', text, re.M):
+        entries[tid, name, int(seconds.replace(".", ""))] += 1
+    rows = rows_of(graftrace)
+    first = min(clock for _, _, clock in entries) - min(int(row["start_ns"]) for row in rows)
+    assert made and entries == collections.Counter(
+        (row["tid"], row["function"], int(row["start_ns"]) + first) for row in rows)
+
+
+def test_uftrace_reports_the_same_figures(graftrace, made, tmp_path):
+    graftrace("export", "--to", "uftrace", "-q", "-o", "out")
+    table = subprocess.run(["uftrace", "report", "-d", "out", "-f", "total,self,call"], cwd=tmp_path,
+                           check=True, capture_output=True, text=True, timeout=60)
+    calls = {name: int(count) for count, name in re.findall(r" (\d+)  (\w+)$", table.stdout, re.M)}
+    assert calls == {name: true["calls"] for name, true in made.items()}
+    replay = subprocess.run(["uftrace", "replay", "-d", "out", "--no-pager"], cwd=tmp_path, check=True,
+                            capture_output=True, text=True, timeout=60)
+    assert len(re.findall(r"\| +call_\d+\(\)", replay.stdout)) == sum(calls.values())
+
+
+def test_sqlite_answers_the_same_as_csv(graftrace, made, tmp_path):
+    graftrace("export", "--to", "sqlite", "-q", "-o", "out")
+    table = subprocess.run(
+        ["sqlite3", "-csv", "out", "SELECT f.name, count(*), sum(c.end != 'return'), sum(c.self_ns), "
+         "max(c.duration_ns) FROM calls c JOIN functions f ON f.id = c.function GROUP BY 1 ORDER BY 1"],
+        cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
+    sums = collections.defaultdict(lambda: [0, 0, 0, 0])
+    for row in rows_of(graftrace):
+        row_sums = sums[row["function"]]
+        row_sums[0] += 1
+        row_sums[1] += row["end"] != "return"
+        row_sums[2] += int(row["self_ns"])
+        row_sums[3] = max(row_sums[3], int(row["duration_ns"]))
+    found = {name: list(map(int, numbers)) for name, *numbers in csv.reader(io.StringIO(table))}
+    assert made and found == sums
+    whole = subprocess.run(["sqlite3", "out", "PRAGMA integrity_check; PRAGMA foreign_key_check"],
+                           cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert whole == "ok\n"
+
+
+def test_a_folder_that_is_there_is_replaced_only_on_request(graftrace, made, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("precious")
+    said = graftrace("export", "--to", "ctf", "-q", "-o", "out", code=1).stderr
+    assert made and "'out' is there already: --force replaces it" in said
+    assert (tmp_path / "out" / "mine").read_text() == "precious"
+    graftrace("export", "--to", "ctf", "-q", "-f", "-o", "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["functions.map", "trace"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graftrace.data", "out"]
+    for form, words in [("ctf", "is a folder and cannot go to stdout"), ("sqlite", "cannot go to stdout")]:
+        assert words in graftrace("export", "--to", form, "-o", "-", code=2).stderr
+
+
+def own_times(graftrace):
+    own = collections.Counter()
+    for row in rows_of(graftrace):
+        own[row["function"]] += int(row["self_ns"])
+    return {name: time for name, time in own.items() if time}
+
+
+def test_folded_stacks_sum_up_to_own_times(graftrace, made):
+    own = collections.Counter()
+    for line in export(graftrace, "folded").splitlines():
+        stack, time = line.rsplit(" ", 1)
+        own[stack.split(";")[-1]] += int(time)
+    assert made
+    expected = own_times(graftrace)
+    assert own.keys() == expected.keys()
+    for name, time in expected.items():
+        assert abs(own[name] - time) <= 3000, name  # a nanosecond is rounded off each stack
+
+
+def test_callgrind_annotate_agrees(graftrace, made, tmp_path):
+    graftrace("export", "--to", "callgrind", "-q", "-o", "out")
+    table = subprocess.run(["callgrind_annotate", "--threshold=100", "out"], cwd=tmp_path, check=True,
+                           capture_output=True, text=True, timeout=60)
+    assert table.stderr == ""
+    own = {name: int(time.replace(",", "")) for time, name in
+           re.findall(r"^ *([\d,]+) \([ \d.]+%\)  .*:(\S+)", table.stdout, re.M)}
+    expected = own_times(graftrace)
+    assert made and own.keys() == expected.keys()
+    for name, time in expected.items():
+        assert abs(own[name] - time) <= 3000, name
+
+
+def test_graphviz_draws_the_call_graph(graftrace, tmp_path):
+    made = sample(graftrace, 12, 1, 30)  # of many functions that all call each other it takes minutes
+    graftrace("export", "--to", "dot", "-q", "-o", "calls.dot")
+    drawn = subprocess.run(["dot", "-Tplain", "calls.dot"], cwd=tmp_path, check=True,
+                           capture_output=True, text=True, timeout=60).stdout
+    nodes = re.findall(r"^node f\d+ ", drawn, re.M)
+    assert 5 < len(nodes) <= len(made) and re.search(r"^edge ", drawn, re.M)
+
+
+def test_the_flame_graph_is_xml_that_names_what_took_long(graftrace, made):
+    svg = export(graftrace, "svg")
+    frames = list(xml.fromstring(svg).iter("{http://www.w3.org/2000/svg}g"))
+    bottom = [frame for frame in frames if frame.get("data-d") == "1"]
+    assert made and abs(sum(float(frame.get("data-w")) for frame in bottom) - 1200) < 12
+    assert {frame.get("data-n") for frame in frames} <= set(made)
+
+
+ODD = 'odd"n,a;me<&>'
+
+
+def test_odd_names_break_no_format(graftrace, compile, tmp_path):
+    program = compile("""
+        __attribute__((noinline)) int odd(int x) { for (int i = 0; i < 1000000; i++) __asm__ volatile(""); return x; }
+        int main(void) { return odd(0) + 0 * odd(1); }""", "-O1")
+    subprocess.run(["objcopy", f"--redefine-sym=odd={ODD}", program, tmp_path / "odd"], check=True)
+    graftrace("record", tmp_path / "odd")
+    assert ODD in {row["function"] for row in rows_of(graftrace)}
+    assert ODD in {json.loads(line)["function"] for line in export(graftrace, "json").splitlines()}
+    assert ODD in {event["name"] for event in json.loads(export(graftrace, "chrome"))["traceEvents"]}
+    frames = json.loads(export(graftrace, "speedscope"))["shared"]["frames"]
+    assert ODD in {frame["name"] for frame in frames}
+    assert ODD in {frame.get("data-n") for frame in xml.fromstring(export(graftrace, "svg")).iter()}
+    assert re.search(r'^main;odd"n,a:me<&> \d+$', export(graftrace, "folded"), re.M)
+    graftrace("export", "--to", "dot", "-q", "-o", "out")
+    subprocess.run(["dot", "-Tplain", "out"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+
+
+def test_a_threshold_recording_has_its_slow_calls_nested(graftrace, compile):
+    program = compile("""
+        #include <unistd.h>
+        __attribute__((noinline)) void slow(int n) { usleep(3000); __asm__ volatile(""); (void)n; }
+        __attribute__((noinline)) void quick(void) { __asm__ volatile(""); }
+        __attribute__((noinline)) void outer(void) { quick(); slow(1); quick(); slow(2); }
+        int main(void) { outer(); outer(); return 0; }""", "-O1")
+    graftrace("record", "--threshold", "1ms", program)
+    rows = rows_of(graftrace)
+    count = collections.Counter(row["function"] for row in rows)
+    assert count == {"slow": 4, "outer": 2, "main": 1}
+    ids = {row["id"]: row["function"] for row in rows}
+    for row in rows:
+        expected = {"slow": "outer", "outer": "main", "main": None}[row["function"]]
+        assert ids.get(row["parent"]) == expected
+
+
+def test_a_window_cuts_calls_at_its_ends(graftrace, made):
+    rows = rows_of(graftrace)
+    end = max(int(row["start_ns"]) + int(row["duration_ns"]) for row in rows)
+    part = rows_of(graftrace, "-t", f"+{end // 3}ns-+{end // 2}ns")
+    assert made and 0 < len(part) < len(rows)
+    one = rows[0]["tid"]
+    assert {row["tid"] for row in rows_of(graftrace, "--tid", one)} == {one}
+
+
+def test_mistakes_are_told_and_leave_what_was_there(graftrace, made, tmp_path):
+    said = graftrace("export", code=2).stderr
+    assert made and "which format? Say --to FORMAT" in said
+    said = graftrace("export", "--to", "excel", code=2).stderr
+    assert "no format 'excel'" in said and "chrome" in said
+    (tmp_path / "old").write_text("precious")
+    said = graftrace("export", "--to", "csv", "-o", "/dev/full", code=1).stderr
+    assert "cannot write '/dev/full': No space left on device" in said
+    said = graftrace("export", "--to", "csv", "-o", "nowhere/x", code=1).stderr
+    assert "nowhere/x" in said
+    graftrace("export", "--to", "csv", "-o", "old", "missing.data", code=1)
+    assert (tmp_path / "old").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graftrace.data", "old"]
+
+
+def test_every_format_is_in_the_man_page_and_in_completion(graftrace):
+    listed = re.findall(r"^          (\S+) +\S", graftrace("export", "--help").stdout, re.M)
+    page = (ROOT / "doc" / "man" / "graftrace-export.1").read_text()
+    completion = (ROOT / "completions" / "graftrace").read_text()
+    assert len(listed) >= 11
+    for name in listed:
+        assert f"\n.B {name}\n" in page, name
+        assert re.search(rf"export:--to\) words='[^']*\b{re.escape(name)}\b", completion), name

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Static programs without names: nobody knows which of their functions finds unwind data."""
+
+import re
+import subprocess
+
+import pytest
+
+
+
+def build(compile, compiler):
+    return compile("catches.cc", "-O2", "-static-pie" if compiler == "g++" else "-static", "-s", compiler=compiler)
+
+
+@pytest.mark.parametrize("compiler, command", [("g++", ["record"]), ("g++", ["profile"]), ("clang++", ["record"])],
+                         ids=["g++", "profile", "clang++"])
+def test_exceptions_are_caught(compiler, command, compile, graftrace):
+    traced = graftrace(*command, "--", build(compile, compiler), 30)
+    assert traced.stdout.splitlines()[0] == "0 missing, all caught"
+
+
+def test_exceptions_are_caught_in_a_process_that_is_attached_to(compile, graftrace):
+    process = subprocess.Popen([build(compile, "g++"), "1"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    graftrace("record", "-P", process.pid, "--for", "0.1s")
+    assert process.communicate("x", timeout=60)[0] == "0 missing, all caught\n"
+    assert process.returncode == 0
+
+
+def test_it_is_said_why_there_are_entries_only(compile, graftrace):
+    listing = graftrace("functions", build(compile, "g++")).stdout
+    traced = [line for line in listing.splitlines() if re.match(r"  (nops|moved|short|padding) ", line)]
+    assert len(traced) > 500
+    assert all("entry only: catches exceptions, by an unwinder that is not found" in line
+               for line in traced)
+
+
+def test_programs_that_catch_nothing_or_have_names_are_recorded_whole(compile, graftrace):
+    plain = compile("#include <stdio.h>\nint main(void) { return puts(\"x\") < 0; }\n", "-static", "-s")
+    named = compile("catches.cc", "-O2", "-static", compiler="g++")
+    assert "unwinder that is not found" not in graftrace("functions", plain).stdout
+    assert graftrace("record", "--", named, 300).stdout == "0 missing, all caught\n"
+    rows = graftrace("report", "--format", "csv").stdout
+    assert re.search(r"^middle\(?.*,300,200,\d", rows, re.M), rows[:3000]

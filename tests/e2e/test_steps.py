@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""The recording path, instruction by instruction: tests/programs/steps.c stops behind each one, the
+stub's and the moved code's too, and does there what a signal's handler may do. What it sees is what
+it sees untraced."""
+
+import subprocess
+
+import pytest
+
+import behaviour
+
+FLAGS = ["-rdynamic", "-fexceptions"]
+QUIET = ["-n", "quiet_*"]
+TRACED = ["leaf", "tail_to", "through", "pushes", "calls_first", "jumps_first", "returns_only",
+          "two_bytes", "behind_it", "framed", "deep", "calls", "calls_of"]
+# What takes other instructions: options, and how often a function is called before.
+TRACERS = {
+    "graph": ([], 0),
+    "function": (["-p", "function"], 0),
+    "threshold": (["--threshold", "1s"], 0),
+    "sub-buffers": (["--overwrite", "-b", "64K"], 5000),
+    "full": (["--serve=127.0.0.1:0", "-b", "64K"], 50000),
+    "root": (["-g", "through"], 0),
+    "below": (["-N", "pushes"], 0),
+    "nothing": (["-g", "no_such_function"], 0),
+    "breakpoints": (["--breakpoints"], 0),
+}
+
+
+def program(way="unprepared"):
+    return behaviour.program(way, "steps.c", flags=FLAGS)
+
+
+def assert_same(before, after):
+    assert after.code == before.code == 0, after.out.decode() + after.err.decode()
+    assert after.out == before.out
+
+
+@pytest.mark.parametrize("tracer", TRACERS)
+def test_every_instruction_is_walked_through_by_an_unwinder(tracer, tmp_path):
+    options, calls = TRACERS[tracer]
+    command = [program(), "unwind", "fill", calls]
+    before = behaviour.plain(command, tmp_path)
+    assert b"leaf tail_to" not in before.out and b"leaf pushes calls" in before.out
+    assert_same(before, behaviour.traced(command, tmp_path, *QUIET, *options))
+
+
+@pytest.mark.parametrize("way", ["patchable", "cet", "unprepared-clang"])
+def test_every_instruction_of_other_builds_is_walked_through(way, tmp_path):
+    command = [program(way), "unwind"]
+    assert_same(behaviour.plain(command, tmp_path), behaviour.traced(command, tmp_path, *QUIET))
+
+
+def test_every_instruction_of_a_static_program_is_walked_through(tmp_path):
+    command = [program("unprepared-static"), "unwind"]
+    # The handler itself runs in the midst of the tracer: what of the C library it calls stays untraced.
+    some = [word for name in TRACED for word in ("-l", name)]
+    assert_same(behaviour.plain(command, tmp_path),
+                behaviour.traced(command, tmp_path, *QUIET, *some))
+
+
+def test_every_instruction_of_the_profiler_is_walked_through(tmp_path):
+    command = [program(), "unwind"]
+    before = behaviour.plain(command, tmp_path)
+    after = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "profile", *QUIET, *command],
+                           cwd=tmp_path, capture_output=True, timeout=60)
+    assert b"leaf" in after.stderr
+    assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
+
+
+@pytest.mark.parametrize("done", ["call", "jump", "cancel", "fork"])
+@pytest.mark.parametrize("tracer", ["graph", "function"])
+def test_a_handler_may_come_at_every_instruction(tracer, done, tmp_path):
+    command = [program(), done]
+    before = behaviour.plain(command, tmp_path)
+    assert_same(before, behaviour.traced(command, tmp_path, *QUIET, *TRACERS[tracer][0]))

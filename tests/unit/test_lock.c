@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's locks, among this process's threads: who finds one taken sleeps in the kernel, in the
+ * call that lends the owner its priority, or without that where a filter may forbid it.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <setjmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "port/program/agent.h"
+
+struct graftrace_agent_state gt_agent_state;
+
+/* A test's threads have no blocks. */
+struct gt_thread *gt_threads_try_current(void)
+{
+	return NULL;
+}
+
+static uint32_t word;
+static uint64_t counter;
+
+/* One more, by two accesses that are atomic each: two threads at once would lose one. ThreadSanitizer does
+ * not know that the kernel hands a lock over. */
+static void count_one(void)
+{
+	__atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1,
+			 __ATOMIC_RELAXED);
+}
+
+static pid_t waiter; /* atomic: read while its thread runs */
+
+static void *waits(void *unused)
+{
+	(void)unused;
+	__atomic_store_n(&waiter, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	gt_lock(&word);
+	count_one();
+	gt_unlock(&word);
+	return NULL;
+}
+
+/* Which futex operation a thread sleeps in, FUTEX_PRIVATE_FLAG aside; -1: in none. */
+static int sleeps_in(pid_t tid)
+{
+	char path[64], text[256] = "";
+	if (tid == 0)
+		return -1;
+	unsigned long number, address, operation;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	int file = open(path, O_RDONLY);
+	assert_true(file >= 0);
+	if (read(file, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(file);
+	if (sscanf(text, "%lu 0x%lx 0x%lx", &number, &address, &operation) != 3 ||
+	    number != SYS_futex || address != (uintptr_t)&word)
+		return -1;
+	return (int)operation & ~FUTEX_PRIVATE_FLAG;
+}
+
+static void check_waiting(int operation)
+{
+	pthread_t thread;
+	__atomic_store_n(&counter, 0, __ATOMIC_RELAXED);
+	waiter = 0;
+	gt_lock(&word);
+	assert_int_equal(pthread_create(&thread, NULL, waits, NULL), 0);
+	/* a thread that never sleeps there runs into the test's time limit */
+	while (sleeps_in(__atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) != operation)
+		usleep(1000);
+	assert_int_equal(__atomic_load_n(&counter, __ATOMIC_RELAXED), 0);
+	gt_unlock(&word);
+	pthread_join(thread, NULL);
+	assert_int_equal(__atomic_load_n(&counter, __ATOMIC_RELAXED), 1);
+	assert_int_equal(word, 0);
+}
+
+static void who_waits_lends_its_priority(void **state)
+{
+	(void)state;
+	gt_agent_state.flags = 0;
+	check_waiting(FUTEX_LOCK_PI);
+}
+
+static void who_waits_in_a_sandbox_only_sleeps(void **state)
+{
+	(void)state;
+	gt_agent_state.flags = GRAFTRACE_AGENT_PLAIN_LOCKS;
+	check_waiting(FUTEX_WAIT);
+}
+
+static void *adds(void *flips)
+{
+	for (int i = 0; i < 20000; i++) {
+		if (flips != NULL && i % 64 == 0)
+			__atomic_fetch_xor(&gt_agent_state.flags, GRAFTRACE_AGENT_PLAIN_LOCKS,
+					   __ATOMIC_RELAXED);
+		gt_lock(&word);
+		count_one();
+		gt_unlock(&word);
+	}
+	return NULL;
+}
+
+static void check_adding(bool flips)
+{
+	pthread_t threads[4];
+	__atomic_store_n(&counter, 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, adds, flips && i == 0 ? &counter : NULL),
+			0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(__atomic_load_n(&counter, __ATOMIC_RELAXED), 80000);
+	assert_int_equal(word, 0);
+}
+
+static void one_thread_at_a_time_holds_it(void **state)
+{
+	(void)state;
+	gt_agent_state.flags = 0;
+	check_adding(false);
+	gt_agent_state.flags = GRAFTRACE_AGENT_PLAIN_LOCKS;
+	check_adding(false);
+}
+
+static void a_sandbox_may_begin_while_others_wait(void **state)
+{
+	(void)state;
+	gt_agent_state.flags = 0;
+	check_adding(true);
+}
+
+static void an_owner_that_the_kernel_does_not_know_frees_it_all_the_same(void **state)
+{
+	(void)state;
+	pthread_t thread;
+	gt_agent_state.flags = 0;
+	__atomic_store_n(&counter, 0, __ATOMIC_RELAXED);
+	waiter = 0;
+	word = (uint32_t)getppid(); /* as a vfork child writes its parent's */
+	assert_int_equal(pthread_create(&thread, NULL, waits, NULL), 0);
+	while (sleeps_in(__atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) == -1)
+		usleep(1000);
+	gt_unlock(&word);
+	pthread_join(thread, NULL);
+	assert_int_equal(__atomic_load_n(&counter, __ATOMIC_RELAXED), 1);
+	assert_int_equal(word, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_waits_lends_its_priority),
+		cmocka_unit_test(who_waits_in_a_sandbox_only_sleeps),
+		cmocka_unit_test(one_thread_at_a_time_holds_it),
+		cmocka_unit_test(a_sandbox_may_begin_while_others_wait),
+		cmocka_unit_test(an_owner_that_the_kernel_does_not_know_frees_it_all_the_same),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
