@@ -5,14 +5,14 @@
  *	plan_speed ROUNDS FILE…
  *
  * A line each round and file: its name, functions, functions that can be traced, those that should
- *be but cannot, and nanoseconds for opening, for finding the hooks and for planning everything.
+ * be but cannot, and nanoseconds for opening, for finding the hooks and for planning everything.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "attach/hooks.h"
+#include "attach/plan/hooks.h"
 
 static long long now(void)
 {

@@ -10,7 +10,7 @@
  * median pass, a call, averaged over the threads. CPU time leaves out what other programs of the
  * machine took; wall time has in it what a tracer made the thread wait. Built with
  *-DTWO_CLOCK_READS the function reads the clock at its entry and before its return: no tracer that
- *takes two stamps a call can cost less.
+ * takes two stamps a call can cost less.
  */
 #include <pthread.h>
 #include <stdint.h>
