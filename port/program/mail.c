@@ -22,15 +22,19 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint32_t milliseconds)
 }
 
 /*
- * A host that was killed cannot say so: its heartbeat stands still. Nobody of this process waits for
- * it from then on, unless it beats again: it was only stopped. Waits are 10 or 20 ms each, of
+ * A host that was killed cannot say so: its heartbeat stands still. No thread of this process waits
+ * for it from then on, unless it beats again: it was only stopped. Waits are 10 or 20 ms each, of
  * any number of threads: a moment of silence counts for all of them, so it is measured in ticks.
+ * A look counts for at most LOOK_MS: a machine that stood still as a whole (a virtual machine that
+ * was paused, or had no processor for seconds) says nothing about the host.
  */
 #define SILENCE_MS 3000
+#define LOOK_MS	   100
 
-static uint32_t heard;	     /* the last heartbeat that anyone saw */
-static uint64_t heard_ticks; /* and when */
-static uint32_t silent;	     /* 1: it stood still for too long */
+static uint32_t heard;	       /* the last heartbeat that any thread saw */
+static uint64_t looked_ticks;  /* when a thread looked last */
+static uint64_t silence_ticks; /* for how long the heartbeat has stood still while threads looked */
+static uint32_t silent;	       /* 1: it stood still for too long */
 
 static uint64_t ticks(void)
 {
@@ -42,16 +46,19 @@ static uint64_t ticks(void)
 static void listen_for_host(struct graftrace_arena *arena)
 {
 	uint32_t beat = __atomic_load_n(&arena->heartbeat, __ATOMIC_RELAXED);
-	uint64_t now = ticks();
-	uint64_t since = __atomic_load_n(&heard_ticks, __ATOMIC_RELAXED);
-	if (since == 0 || beat != __atomic_load_n(&heard, __ATOMIC_RELAXED) || now < since) {
+	uint64_t per_ms = gt_agent_state.tsc_per_ms, now = ticks();
+	uint64_t before = __atomic_exchange_n(&looked_ticks, now, __ATOMIC_RELAXED);
+	if (beat != __atomic_load_n(&heard, __ATOMIC_RELAXED)) {
 		__atomic_store_n(&heard, beat, __ATOMIC_RELAXED);
-		__atomic_store_n(&heard_ticks, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&silence_ticks, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&silent, 0, __ATOMIC_RELAXED);
 		return;
 	}
-	if ((now - since) / SILENCE_MS > gt_agent_state.tsc_per_ms &&
-	    gt_agent_state.tsc_per_ms != 0)
+	uint64_t passed = now > before ? now - before : 0;
+	if (passed > LOOK_MS * per_ms)
+		passed = LOOK_MS * per_ms;
+	if (__atomic_add_fetch(&silence_ticks, passed, __ATOMIC_RELAXED) > SILENCE_MS * per_ms &&
+	    per_ms != 0)
 		__atomic_store_n(&silent, 1, __ATOMIC_RELAXED);
 }
 
