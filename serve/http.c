@@ -817,12 +817,13 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
 	 */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* Connections above the limit are answered, or make another one end: they come in. */
+	/* Connections above the limit are answered, or make another one end: they come in. Those that
+	 * were made to end are counted until their threads have gone. */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
 			MHD_USE_ITC,
 		0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, server->socket,
-		MHD_OPTION_CONNECTION_LIMIT, 2 * server->limits.connections,
+		MHD_OPTION_CONNECTION_LIMIT, 8 * server->limits.connections,
 		MHD_OPTION_CONNECTION_TIMEOUT, server->limits.idle_ms / 1000,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 		MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_NOTIFY_CONNECTION,

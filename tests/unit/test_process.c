@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -213,13 +214,36 @@ static int stop_again_and_again(struct gt_process *process, int rounds, bool cal
 	return worked;
 }
 
+static unsigned threads_of(pid_t pid)
+{
+	char path[64];
+	unsigned count = 0;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	directory = opendir(path);
+	assert_non_null(directory);
+	for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+		count += entry->d_name[0] != '.';
+	closedir(directory);
+	return count;
+}
+
+static void wait_for_threads(pid_t pid)
+{
+	for (int round = 0; threads_of(pid) < 2; round++) {
+		assert_true(round < 60000);
+		sleep_ms(1);
+	}
+}
+
 static void no_signal_is_lost_or_doubled_when_the_world_stops(void **state)
 {
 	struct gt_process process;
 
 	(void)state;
-	run(&process, ARGV(TARGET, "storm", "50", "200"));
-	sleep_ms(20);
+	run(&process, ARGV(TARGET, "storm", "50", "400"));
+	wait_for_threads(process.pid);
 	assert_true(stop_again_and_again(&process, 40, true) > 0);
 	assert_int_equal(end_of(&process), 0);
 }
@@ -247,7 +271,7 @@ static void threads_that_are_born_meanwhile_are_stopped_too(void **state)
 
 	(void)state;
 	run(&process, ARGV(TARGET, "births"));
-	sleep_ms(20);
+	wait_for_threads(process.pid);
 	for (int i = 0; i < 100; i++) {
 		int error = gt_threads_stop(&process, &threads, &message);
 
@@ -345,8 +369,8 @@ static void a_call_in_a_process_that_is_killed_fails(void **state)
 	for (int i = 0; i < 5; i++) {
 		struct gt_process process;
 
-		run(&process, ARGV(TARGET, "storm", "50", "200"));
-		sleep_ms(20);
+		run(&process, ARGV(TARGET, "busy", "50"));
+		wait_for_threads(process.pid);
 		assert_int_equal(gt_tracer_run(call_in_the_killed, &process), GT_EGONE);
 		assert_int_equal(WTERMSIG(end_of(&process)), SIGKILL);
 	}
