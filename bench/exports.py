@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""A recording of five million calls in the formats of other tools, beside uftrace's on the same calls."""
+
+import os
+import subprocess
+
+from measure import (GRAFTRACE, SCRATCH, WAYS, Failed, compile_c, graftrace, in_turns, main, median, ratio,
+                     record, remove, run, say, seconds, spread, uftrace_record)
+
+ARGUMENTS = ["27", "6", "1"]  # 5.1 million calls
+ROUNDS = 3
+# Those that have a record or a row for each call, and what is asked of them.
+TEXT = ["csv", "json", "chrome", "speedscope"]
+BINARY = ["perfetto", "ctf", "uftrace", "sqlite"]
+MERGED = ["folded", "svg", "dot", "callgrind", "pprof"]
+
+
+def peak_mb(command):
+    """Megabytes of memory that a command has at most."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        process = subprocess.Popen([str(word) for word in command], cwd=SCRATCH, stdin=subprocess.DEVNULL,
+                                   stdout=nowhere, stderr=nowhere)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise Failed(f"{' '.join(map(str, command))} ended with {process.returncode}")
+    return usage.ru_maxrss / 1024
+
+
+def recordings():
+    program = compile_c("fib.c", "fib_patchable", *WAYS["patchable"])
+    data, other = SCRATCH / "exports.data", SCRATCH / "exports.uftrace"
+    calls = int(record(data, [program, *ARGUMENTS])[0].split()[0])
+    same = int(uftrace_record(other, [program, *ARGUMENTS], "patchable").split()[0])
+    if calls != same:
+        raise Failed(f"{calls} calls, but {same} under uftrace")
+    return data, other, calls
+
+
+def formats():
+    data, _, calls = recordings()
+
+    def export(name):
+        out = SCRATCH / f"exports.{name}"
+        remove(out)
+        taken = seconds(lambda: graftrace("export", "--to", name, "-o", out, data))
+        remove(out)
+        return taken
+
+    for names, goal in ((TEXT, "≥ 1"), (BINARY, "≥ 5"), (MERGED, "")):
+        for name in names:
+            figures = in_turns({name: lambda name=name: export(name)}, ROUNDS)
+            memory = peak_mb([GRAFTRACE, "export", "--to", name, "-o", SCRATCH / f"exports.{name}", data])
+            remove(SCRATCH / f"exports.{name}")
+            say(f"`export --to {name}`, million calls/s", goal, calls / 1e6 / median(figures[name]), "",
+                f"{ROUNDS} rounds, {calls:,} calls; s: {spread(figures, name)}; {memory:.0f} MB of memory")
+
+
+def beside_uftrace():
+    data, other, calls = recordings()
+    pairs = {
+        "export --to chrome": ("dump --chrome", ["export", "--to", "chrome", "-o", "-", data]),
+        "export --to folded": ("dump --flame-graph", ["export", "--to", "folded", "-o", "-", data]),
+        "export --to dot": ("dump --graphviz", ["export", "--to", "dot", "-o", "-", data]),
+        "graph": ("graph", ["graph", "-i", data]),
+    }
+    for ours, (theirs, words) in pairs.items():
+        command = [GRAFTRACE, *words]
+        peer = ["uftrace", *theirs.split(), *([other] if theirs.endswith("--diff") else []), "-d", other]
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            figures = in_turns({
+                "ours": lambda: seconds(lambda: run(command, stdout=nowhere)),
+                "uftrace": lambda: seconds(lambda: run(peer, stdout=nowhere)),
+            }, ROUNDS)
+        say(f"`{ours}` of {calls / 1e6:.1f} million calls ÷ `uftrace {theirs}`", "≤ 0.33",
+            ratio(figures, "ours", "uftrace"), "",
+            f"{ROUNDS} rounds; s: {spread(figures, 'ours')}, uftrace {spread(figures, 'uftrace')}")
+        mine, its = peak_mb(command), peak_mb(peer)
+        say("the same, memory", "≤ 0.33", mine / its, "", f"MB: {mine:.0f}, uftrace {its:.0f}")
+
+
+if __name__ == "__main__":
+    main(formats, beside_uftrace)
