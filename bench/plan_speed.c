@@ -25,15 +25,8 @@ static long long now(void)
 /* What is left alone on purpose is not missing: only what is ours to patch and did not go. */
 static int is_missing(const struct gt_object_function *function, const struct gt_plan_entry *entry)
 {
-	static const char *const wanted[] = { "shorter", "jump",	   "calls within",
-					      "loop",	 "no instruc",	   "its end",
-					      "goes on", "cannot be moved" };
-	size_t i;
-
-	for (i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
-		if (entry->way == GT_PLAN_NONE && strstr(entry->reason, wanted[i]))
-			return !(function->flags & GT_FUNCTION_PLT);
-	return 0;
+	return entry->way == GT_PLAN_NONE && !(function->flags & GT_FUNCTION_PLT) &&
+	       entry->reason >= GT_REASON_NO_ROOM && entry->reason < GT_REASON_BLOCKED_SIGNALS;
 }
 
 static int measure(const char *path)

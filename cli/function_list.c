@@ -85,6 +85,7 @@ static void print_function(const struct gt_function_list *list, struct gt_object
 				   : function->name;
 	const char *way = gt_plan_way_name(entry->way);
 	const char *prepared = gt_plan_prepared_name(entry->prepared);
+	const char *reason = gt_plan_reason_text(entry->reason);
 
 	switch (list->format) {
 	case GT_LIST_TEXT:
@@ -92,8 +93,8 @@ static void print_function(const struct gt_function_list *list, struct gt_object
 		       entry->prepared == GT_PREPARED_NONE ? "-" : prepared,
 		       (unsigned long long)function->address, function->bytes);
 		print_text(name);
-		if (*entry->reason)
-			printf(entry->entry_only ? "  (entry only: %s)" : "  (%s)", entry->reason);
+		if (entry->reason != GT_REASON_NONE)
+			printf(entry->entry_only ? "  (entry only: %s)" : "  (%s)", reason);
 		putchar('\n');
 		break;
 	case GT_LIST_CSV:
@@ -102,7 +103,7 @@ static void print_function(const struct gt_function_list *list, struct gt_object
 		print_csv_string(name);
 		printf(",0x%llx,%u,%s,%s,%s,", (unsigned long long)function->address,
 		       function->bytes, traced_as(entry), way, prepared);
-		print_csv_string(entry->reason);
+		print_csv_string(reason);
 		putchar('\n');
 		break;
 	case GT_LIST_JSON:
@@ -111,7 +112,7 @@ static void print_function(const struct gt_function_list *list, struct gt_object
 		printf(",\"address\":%llu,\"size\":%u,\"traced\":\"%s\",\"way\":\"%s\","
 		       "\"prepared\":\"%s\",\"reason\":\"%s\"}",
 		       (unsigned long long)function->address, function->bytes, traced_as(entry),
-		       way, prepared, entry->reason);
+		       way, prepared, reason);
 		break;
 	}
 }

@@ -190,13 +190,13 @@ static bool has_other_resolver(const struct gt_catalog_file *file, uint64_t bias
 
 /* One file of a process, where its code is mapped. memory: /proc/PID/mem, -1: it cannot be read. */
 static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *file, uint64_t bias,
-		       const struct gt_process *process, const char *entries_only)
+		       const struct gt_process *process, enum gt_plan_reason entries_only)
 {
 	struct gt_message message = { "" };
 	uint32_t i;
 
 	if (!entries_only && has_other_resolver(file, bias, process))
-		entries_only = "the V8 engine in it has another resolver of return addresses";
+		entries_only = GT_REASON_V8_RESOLVER;
 	gt_catalog_hooks(file);
 	gt_function_list_object(list, file->object);
 	for (i = 0; i < file->function_count; i++) {
@@ -217,12 +217,11 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 		    memcmp(there, entry.original, entry.covered_bytes) != 0) {
 			entry.way = GT_PLAN_NONE;
 			entry.entry_only = false;
-			entry.reason = "is not in memory as in its file: a debugger's, or another "
-				       "tracer's";
+			entry.reason = GT_REASON_NOT_AS_IN_FILE;
 		}
 		if (entries_only && entry.way != GT_PLAN_NONE && !entry.entry_only) {
 			entry.entry_only = true;
-			entry.reason = entries_only;
+			entry.reason = (uint8_t)entries_only;
 		}
 		gt_function_list_add(list, file->object, &entry);
 	}
@@ -230,11 +229,11 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 	return GT_EXIT_DONE;
 }
 
-/* Why all of the process is recorded at its entries only, or NULL. */
-static const char *copied_stacks(const struct gt_process *process, const struct gt_maps *maps,
-				 bool breakpoints)
+/* Why all of the process is recorded at its entries only, or GT_REASON_NONE. */
+static enum gt_plan_reason copied_stacks(const struct gt_process *process,
+					 const struct gt_maps *maps, bool breakpoints)
 {
-	const char *reason = NULL;
+	enum gt_plan_reason reason = GT_REASON_NONE;
 	struct gt_catalog catalog;
 	size_t i;
 
@@ -256,7 +255,7 @@ static int list_maps(struct gt_function_list *list, const struct gt_process *pro
 		     const struct gt_maps *maps, bool libraries, bool breakpoints)
 {
 	const uint64_t entry = gt_process_auxv(process->pid, AT_ENTRY);
-	const char *copies = copied_stacks(process, maps, breakpoints);
+	const enum gt_plan_reason copies = copied_stacks(process, maps, breakpoints);
 	struct gt_message message = { "" };
 	struct gt_catalog catalog;
 	int result = GT_EXIT_DONE;

@@ -368,9 +368,7 @@ static int mount_program(const struct mount *mount, const char *program, int *st
 	error = gt_session_start(&mount->session, &session, &message);
 	if (error != 0) {
 		complain(&message);
-		code = error == GT_ENOENT && !attached ? GT_RUN_NO_PROGRAM : GT_EXIT_FAILED;
-		if (strncmp(message.text, "cannot run", 10) == 0)
-			code = GT_RUN_CANNOT_RUN;
+		code = attached ? GT_EXIT_FAILED : gt_run_not_started(error);
 		gt_fuse_close(fuse, 0);
 		return code;
 	}

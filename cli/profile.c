@@ -479,7 +479,7 @@ static int run(const struct arguments *arguments)
 	error = gt_session_start(&options, &session, &message);
 	if (error != 0) {
 		gt_complain(NAME, "%s", message.text);
-		return error == GT_ENOENT ? GT_RUN_NO_PROGRAM : GT_EXIT_FAILED;
+		return arguments->argv != NULL ? gt_run_not_started(error) : GT_EXIT_FAILED;
 	}
 	if (arguments->argv == NULL)
 		say_attached(arguments, session);

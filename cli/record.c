@@ -429,9 +429,7 @@ static int start_session(struct recording *recording)
 		return GT_RUN_CANNOT_RUN;
 	}
 	gt_complain(NAME, "%s", message.text);
-	if (error == GT_ENOENT)
-		return GT_RUN_NO_PROGRAM;
-	return strncmp(message.text, "cannot run", 10) == 0 ? GT_RUN_CANNOT_RUN : GT_EXIT_FAILED;
+	return gt_run_not_started(error);
 }
 
 /* What the first process runs. */

@@ -139,3 +139,15 @@ int gt_run_find_program(const char *command, const char *name, char **found)
 	gt_complain(command, "cannot run '%s': %s", name, strerror(error));
 	return error == ENOENT ? GT_RUN_NO_PROGRAM : GT_RUN_CANNOT_RUN;
 }
+
+int gt_run_not_started(int error)
+{
+	switch (error) {
+	case GT_ENOENT:
+		return GT_RUN_NO_PROGRAM;
+	case GT_ECANTRUN:
+		return GT_RUN_CANNOT_RUN;
+	default:
+		return GT_EXIT_FAILED;
+	}
+}

@@ -26,6 +26,10 @@ void gt_run_handle_signals(void);
  * then it was said in the name of the command. */
 int gt_run_find_program(const char *command, const char *name, char **found);
 
+/* The exit code when a program could not be started under a session, by the session's error:
+ * GT_RUN_NO_PROGRAM, GT_RUN_CANNOT_RUN or GT_EXIT_FAILED. */
+int gt_run_not_started(int error);
+
 /* The text of the command dump, as gt_live_options has it: on stderr, this process's console. */
 void gt_run_dump(void *data, const char *text, size_t bytes);
 

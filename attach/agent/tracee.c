@@ -793,7 +793,7 @@ void gt_tracee_forget(struct gt_tracee *tracee)
 	tracee->clean = false;
 	tracee->traps = false;
 	tracee->no_traps = NULL;
-	tracee->copies = NULL;
+	tracee->copies = GT_REASON_NONE;
 }
 
 void gt_tracee_fini(struct gt_tracee *tracee)

@@ -68,8 +68,9 @@ struct gt_tracee {
 	bool clean;	/* left clean after fork */
 	bool entering;	/* threads have no %gs of ours yet */
 	bool traps;	/* breakpoints may stand: attach/agent/traps.h */
-	const char
-		*copies; /* a library in it copies stacks (attach/agent/copying.h): why, or NULL */
+	/* Why all of it is recorded at its entries only (attach/agent/copying.h), or
+	 * GT_REASON_NONE: a library in it copies stacks. */
+	enum gt_plan_reason copies;
 	const char *no_traps; /* why they may not: static text; NULL: not tried, or they may */
 	pid_t parent;
 	struct gt_tracee_object **objects;

@@ -256,20 +256,20 @@ static int plan_entry(struct gt_plan_work *work)
 	const uint8_t *code;
 	uint64_t room;
 	uint32_t covered;
-	const char *reason;
+	enum gt_plan_reason reason;
 
 	entry->function = work->index;
 	entry->address = function->address;
 	entry->patch_address = function->address;
 	entry->extra_first = plan->extra_count;
-	entry->reason = "";
+	entry->reason = GT_REASON_NONE;
 	code = entry_code(plan, work->index, &entry->patch_address, &room);
 	if (!code) {
-		entry->reason = "is in no section of code";
+		entry->reason = GT_REASON_NO_CODE_SECTION;
 		return 0;
 	}
 	if (nops_at(code, room, &covered) == room) {
-		entry->reason = "is padding";
+		entry->reason = GT_REASON_PADDING;
 		return 0;
 	}
 	if (!work->quick) {
@@ -277,9 +277,9 @@ static int plan_entry(struct gt_plan_work *work)
 		if (!reason && plan->object_never)
 			reason = plan->object_reason;
 		if (!reason && is_hooked(plan, function->address))
-			reason = "is watched, to keep the records right";
+			reason = GT_REASON_HOOKED;
 		if (reason) {
-			entry->reason = reason;
+			entry->reason = (uint8_t)reason;
 			return 0;
 		}
 		if (gt_scan_has(plan->scan, GT_SPECIAL_MCOUNT) ||
@@ -293,7 +293,7 @@ static int plan_entry(struct gt_plan_work *work)
 			if (!gt_scan_is_complete(plan->scan))
 				return GT_PLAN_NEEDS_ALL;
 			if (is_cold_part(work)) {
-				entry->reason = "is a part of another function";
+				entry->reason = GT_REASON_PART;
 				return 0;
 			}
 			entry->prepared = is_patchable(plan, entry->address) ||
@@ -303,7 +303,7 @@ static int plan_entry(struct gt_plan_work *work)
 		}
 		reason = gt_plan_find_moved(work);
 		if (reason) {
-			entry->reason = reason;
+			entry->reason = (uint8_t)reason;
 			return 0;
 		}
 	}
@@ -316,7 +316,7 @@ static int plan_entry(struct gt_plan_work *work)
 				      &plan->scratch);
 	if (reason) {
 		entry->entry_only = true;
-		entry->reason = reason;
+		entry->reason = (uint8_t)reason;
 	}
 	return 0;
 }
@@ -410,7 +410,7 @@ int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_me
 	}
 	created->resolver = gt_rule_resolver(created->scan, object);
 	if (created->resolver && !created->object_never)
-		created->object_reason = NULL; /* V8's */
+		created->object_reason = GT_REASON_NONE; /* V8's */
 	*plan = created;
 	return 0;
 
@@ -480,7 +480,6 @@ void gt_plan_destroy(struct gt_plan *plan)
 	if (plan->cache_fd >= 0)
 		close(plan->cache_fd);
 	free(plan->cache);
-	free(plan->reasons);
 	free(plan);
 }
 
@@ -577,8 +576,7 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 		return error;
 	*entry = plan->entries[plan->planned[index]];
 	/* What is left over shows when all have been planned. */
-	if (plan->breakpoints && entry->way == GT_PLAN_NONE &&
-	    gt_plan_is_patchable_by_breakpoint(entry->reason)) {
+	if (plan->breakpoints && entry->way == GT_PLAN_NONE && gt_plan_may_break(entry->reason)) {
 		error = gt_plan_all(plan, message);
 		if (!error)
 			gt_plan_breakpoint(plan, entry);
@@ -614,7 +612,7 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 		    gt_object_function(plan->object, index)->address != addresses[i]) {
 			memset(&entries[i], 0, sizeof(entries[i]));
 			entries[i].address = addresses[i];
-			entries[i].reason = "is no function that is known here";
+			entries[i].reason = GT_REASON_UNKNOWN;
 			continue;
 		}
 		error = plan_work(&(struct gt_plan_work){ .plan = plan,

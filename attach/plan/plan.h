@@ -20,6 +20,7 @@
 #define GT_ATTACH_PLAN_H
 
 #include "attach/object/object.h"
+#include "attach/plan/reasons.h"
 
 enum gt_plan_way {
 	GT_PLAN_NONE = 0,   /* cannot be traced: entry.reason says why */
@@ -50,6 +51,7 @@ struct gt_plan_entry {
 	uint32_t function;	 /* index in the object */
 	uint8_t way;		 /* enum gt_plan_way */
 	uint8_t prepared;	 /* enum gt_plan_prepared */
+	uint8_t reason;		 /* enum gt_plan_reason: why not at all, or why entry-only */
 	bool entry_only;	 /* may be traced, but only its entries: reason says why */
 	uint8_t patch_bytes;	 /* bytes that are written at patch_address: 5, 2 (GT_PLAN_SHORT) or
 				  * 1 (GT_PLAN_BREAKPOINT) */
@@ -63,7 +65,6 @@ struct gt_plan_entry {
 	uint64_t address;	/* the function's */
 	uint64_t patch_address; /* behind endbr64, where there is one */
 	uint64_t body; /* where the function goes on (GT_PLAN_NOPS, _FENTRY), 0: the moved code */
-	const char *reason; /* static text: why not at all, or why entry-only; "" otherwise */
 	uint8_t original[GT_PLAN_ORIGINAL_MAX];
 };
 

@@ -10,22 +10,6 @@
 
 #define BREAKPOINT 0xcc
 
-bool gt_plan_is_patchable_by_breakpoint(const char *reason)
-{
-	static const char *const reasons[] = {
-		"is shorter than a jump",	  "a jump leads into its first bytes",
-		"calls within its first bytes",	  "its own loop begins at its first byte",
-		"its first bytes are needed",	  "its first bytes lie on two pages",
-		"goes on into the next function", "its first instructions cannot be moved",
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
-		if (strncmp(reason, reasons[i], strlen(reasons[i])) == 0)
-			return true;
-	return false;
-}
-
 /* Whether another function's patch stands on [address, address + bytes). */
 static bool is_taken(const struct gt_plan *plan, uint64_t address, uint64_t bytes)
 {
@@ -86,12 +70,11 @@ bool gt_plan_breakpoint(struct gt_plan *plan, struct gt_plan_entry *entry)
 	const uint8_t *code;
 	int bytes;
 
-	if (entry->way != GT_PLAN_NONE || !gt_plan_is_patchable_by_breakpoint(entry->reason))
+	if (entry->way != GT_PLAN_NONE || !gt_plan_may_break(entry->reason))
 		return false;
 	/* Its code runs with every signal blocked, which no trap survives. */
 	if (gt_plan_blocks_signals(plan)) {
-		entry->reason =
-			"needs a breakpoint, but the C library runs with its signals blocked";
+		entry->reason = GT_REASON_BLOCKED_SIGNALS;
 		return false;
 	}
 	made.patch_address = entry->address;
@@ -112,20 +95,19 @@ bool gt_plan_breakpoint(struct gt_plan *plan, struct gt_plan_entry *entry)
 	made.body = 0;
 	made.neutral = 0;
 	made.extra_count = 0;
-	made.reason = "";
+	made.reason = GT_REASON_NONE;
 	memcpy(made.original, code, first.bytes);
 	bytes = gt_plan_move(plan, &made, 0, made.patch_address + 4096, moved, sizeof(moved), NULL);
 	if (bytes <= 0)
 		return false;
 	made.moved_bytes_max = (uint8_t)bytes;
-	made.reason = plan->object_reason ? plan->object_reason : gt_rule_entry_only(function);
+	made.reason =
+		(uint8_t)(plan->object_reason ? plan->object_reason : gt_rule_entry_only(function));
 	if (!made.reason)
-		made.reason = gt_rule_code(plan->scan, function, false, &plan->scratch);
+		made.reason = (uint8_t)gt_rule_code(plan->scan, function, false, &plan->scratch);
 	if (!made.reason && loops_to_start(plan, function, made.patch_address))
-		made.reason = "its own loop begins at its first byte: each round counts as a call";
-	made.entry_only = made.reason != NULL;
-	if (!made.reason)
-		made.reason = "";
+		made.reason = GT_REASON_LOOP_COUNTS;
+	made.entry_only = made.reason != GT_REASON_NONE;
 	*entry = made;
 	return true;
 }

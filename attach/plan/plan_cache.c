@@ -27,8 +27,6 @@
 #define CACHE_MAX      (96ull << 20) /* bytes of all plans; the oldest go first */
 #define FILE_MAX       (64ull << 20)
 #define WORTH_BYTES    (64u << 10) /* of code: what is smaller is planned in no time */
-#define REASONS_MAX    255u
-#define REASON_MAX     200u
 #define NAME_ENDING    ".plan"
 #define SCRATCH_ENDING ".new"
 
@@ -301,8 +299,7 @@ static bool take_extra(struct gt_plan *plan, struct content *content,
 }
 
 static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cache_entry *from,
-		       const char *const *reasons, uint32_t reason_count, struct content *extras,
-		       struct gt_plan_entry *entry)
+		       struct content *extras, struct gt_plan_entry *entry)
 {
 	const struct gt_object_function *function = gt_object_function(plan->object, index);
 	uint8_t moved[GT_PLAN_MOVED_MAX], jump[8];
@@ -311,7 +308,7 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cac
 
 	memset(entry, 0, sizeof(*entry));
 	if (from->way > GT_PLAN_SHORT || from->prepared > GT_PREPARED_CYG || from->entry_only > 1 ||
-	    from->reason > reason_count || from->behind > GT_ENDBR64_BYTES ||
+	    from->reason >= GT_REASON_COUNT || from->behind > GT_ENDBR64_BYTES ||
 	    from->covered_bytes > GT_PLAN_ORIGINAL_MAX || from->neutral > from->covered_bytes ||
 	    (from->way == GT_PLAN_NONE && (from->extra_count || from->moved_bytes)))
 		return false;
@@ -327,7 +324,7 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cac
 	entry->address = function->address;
 	entry->patch_address = function->address + from->behind;
 	entry->body = from->body ? entry->patch_address + from->body : 0;
-	entry->reason = from->reason ? reasons[from->reason - 1] : "";
+	entry->reason = from->reason;
 	for (i = 0; i < from->extra_count; i++) {
 		if (!take_extra(plan, extras, entry))
 			return false;
@@ -350,42 +347,12 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cac
 					    sizeof(moved), NULL) == entry->moved_bytes_max;
 }
 
-static bool take_reasons(struct gt_plan *plan, struct content *content,
-			 const struct gt_cache_header *header, const char **reasons)
-{
-	const char *text = take(content, header->reason_bytes);
-	uint32_t i, at = 0;
-
-	if (!text || header->reasons > REASONS_MAX || !header->reason_bytes ||
-	    text[header->reason_bytes - 1])
-		return false;
-	plan->reasons = malloc(header->reason_bytes);
-	if (!plan->reasons)
-		return false;
-	memcpy(plan->reasons, text, header->reason_bytes);
-	for (i = 0; i < header->reasons; i++) {
-		uint32_t bytes;
-
-		if (at >= header->reason_bytes)
-			return false;
-		reasons[i] = plan->reasons + at;
-		for (bytes = 0; reasons[i][bytes]; bytes++)
-			if (reasons[i][bytes] < ' ' || reasons[i][bytes] > '~')
-				return false;
-		if (bytes > REASON_MAX)
-			return false;
-		at += bytes + 1;
-	}
-	return true;
-}
-
 bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 			const uint64_t key[2])
 {
 	const uint32_t count = gt_object_function_count(plan->object);
 	const uint32_t old_extras = plan->extra_count, old_entries = plan->entry_count;
 	struct content content = { bytes, size }, extras;
-	const char *reasons[REASONS_MAX];
 	struct gt_cache_header header;
 	const uint8_t *entries;
 	uint32_t i;
@@ -403,7 +370,7 @@ bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 	if (!entries || !take(&content, (size_t)header.extras * sizeof(struct gt_cache_extra)))
 		return false;
 	extras.left -= content.left;
-	if (!take_reasons(plan, &content, &header, reasons) || content.left)
+	if (content.left)
 		goto none;
 	if (!gt_plan_reserve(plan, count, header.extras))
 		goto none;
@@ -412,7 +379,7 @@ bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 		struct gt_plan_entry entry;
 
 		memcpy(&from, entries + (size_t)i * sizeof(from), sizeof(from));
-		if (!take_entry(plan, i, &from, reasons, header.reasons, &extras, &entry))
+		if (!take_entry(plan, i, &from, &extras, &entry))
 			goto none;
 		/* What was planned before stays as it was told. */
 		if (plan->planned[i] == GT_PLAN_NO_ENTRY)
@@ -427,8 +394,6 @@ none:
 		plan->planned[plan->entries[i].function] = GT_PLAN_NO_ENTRY;
 	plan->entry_count = old_entries;
 	plan->extra_count = old_extras;
-	free(plan->reasons);
-	plan->reasons = NULL;
 	return false;
 }
 
@@ -570,22 +535,8 @@ static void put(struct output *output, const void *data, size_t bytes)
 	output->used += bytes;
 }
 
-/* The number of the text, from 1. 0: there are too many. */
-static uint8_t reason_number(const char **reasons, uint32_t *count, const char *reason)
-{
-	uint32_t i;
-
-	for (i = 0; i < *count; i++)
-		if (reasons[i] == reason || strcmp(reasons[i], reason) == 0)
-			return (uint8_t)(i + 1);
-	if (i == REASONS_MAX)
-		return 0;
-	reasons[(*count)++] = reason;
-	return (uint8_t)*count;
-}
-
-static bool put_plan(const struct gt_plan *plan, struct output *output,
-		     struct gt_cache_header *header, const char **reasons)
+static void put_plan(const struct gt_plan *plan, struct output *output,
+		     struct gt_cache_header *header)
 {
 	const uint32_t count = gt_object_function_count(plan->object);
 	uint32_t i, k;
@@ -603,13 +554,9 @@ static bool put_plan(const struct gt_plan *plan, struct output *output,
 			.moved_bytes = entry->moved_bytes_max,
 			.extra_count = entry->extra_count,
 			.neutral = entry->neutral,
+			.reason = entry->reason,
 		};
 
-		if (*entry->reason) {
-			to.reason = reason_number(reasons, &header->reasons, entry->reason);
-			if (!to.reason)
-				return false;
-		}
 		if (entry->way == GT_PLAN_NONE)
 			to.patch_bytes = to.covered_bytes = to.moved_bytes = to.neutral = 0;
 		put(output, &to, sizeof(to));
@@ -630,11 +577,6 @@ static bool put_plan(const struct gt_plan *plan, struct output *output,
 			put(output, &to, sizeof(to));
 		}
 	}
-	for (i = 0; i < header->reasons; i++) {
-		put(output, reasons[i], strlen(reasons[i]) + 1);
-		header->reason_bytes += (uint32_t)strlen(reasons[i]) + 1;
-	}
-	return true;
 }
 
 static bool write_whole(int fd, const uint8_t *bytes, size_t size)
@@ -676,11 +618,9 @@ void gt_plan_cache_store(struct gt_plan *plan)
 {
 	const uint32_t count = gt_object_function_count(plan->object);
 	struct gt_cache_header header = { .version = GT_CACHE_VERSION, .functions = count };
-	const char *reasons[REASONS_MAX];
 	struct output output = { 0 };
 	size_t room = sizeof(header) + (size_t)count * sizeof(struct gt_cache_entry) +
-		      (size_t)plan->extra_count * sizeof(struct gt_cache_extra) +
-		      (size_t)REASONS_MAX * (REASON_MAX + 1);
+		      (size_t)plan->extra_count * sizeof(struct gt_cache_extra);
 
 	if (!plan->cache || plan->cache_fd < 0 || room > FILE_MAX)
 		return;
@@ -690,16 +630,11 @@ void gt_plan_cache_store(struct gt_plan *plan)
 	output.used = sizeof(header);
 	memcpy(header.magic, GT_CACHE_MAGIC, sizeof(GT_CACHE_MAGIC));
 	memcpy(header.key, plan->cache_key, sizeof(header.key));
-	if (put_plan(plan, &output, &header, reasons)) {
-		if (!header.reason_bytes) {
-			put(&output, "", 1);
-			header.reason_bytes = 1;
-		}
-		header.checksum = gt_plan_cache_checksum(output.bytes + sizeof(header),
-							 output.used - sizeof(header));
-		memcpy(output.bytes, &header, sizeof(header));
-		write_file(plan, output.bytes, output.used);
-		make_room(plan->cache_fd);
-	}
+	put_plan(plan, &output, &header);
+	header.checksum =
+		gt_plan_cache_checksum(output.bytes + sizeof(header), output.used - sizeof(header));
+	memcpy(output.bytes, &header, sizeof(header));
+	write_file(plan, output.bytes, output.used);
+	make_room(plan->cache_fd);
 	free(output.bytes);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plan's file in the cache: a header, an entry for each function of the object, the extra patches
- * in the order of the entries that they belong to, and the texts of reasons. Little-endian, read
- * and written by one build of this program only.
+ * A plan's file in the cache: a header, an entry for each function of the object, and the extra
+ * patches in the order of the entries that they belong to. Little-endian, read and written by one
+ * build of this program only.
  */
 #ifndef GT_ATTACH_PLAN_CACHE_H
 #define GT_ATTACH_PLAN_CACHE_H
@@ -10,7 +10,7 @@
 #include "attach/plan/plan_private.h"
 
 #define GT_CACHE_MAGIC	 "graftplan"
-#define GT_CACHE_VERSION 1u
+#define GT_CACHE_VERSION 2u
 
 struct gt_cache_header {
 	char magic[12];
@@ -19,8 +19,6 @@ struct gt_cache_header {
 	uint64_t checksum; /* of what follows the header */
 	uint32_t functions;
 	uint32_t extras;
-	uint32_t reasons; /* texts, each with a zero byte behind it */
-	uint32_t reason_bytes;
 };
 
 struct gt_cache_entry {
@@ -34,7 +32,7 @@ struct gt_cache_entry {
 	uint8_t moved_bytes;
 	uint8_t extra_count;
 	uint8_t neutral;
-	uint8_t reason; /* number of the text + 1, 0: none */
+	uint8_t reason; /* enum gt_plan_reason */
 	uint8_t zero[2];
 };
 

@@ -8,15 +8,6 @@
 
 #include <string.h>
 
-static const char no_room[] = "is shorter than a jump, and no room is near it";
-static const char reached_inside[] = "a jump leads into its first bytes";
-static const char call_inside[] = "calls within its first bytes, and no room is near it";
-static const char own_loop[] = "its own loop begins at its first byte, and no room is near it";
-static const char no_code[] = "its first bytes are no instructions";
-static const char borrowed[] = "its first bytes are needed for the patch of another function";
-static const char two_pages[] = "its first bytes lie on two pages, which are not written at once";
-static const char unbounded[] = "its end is not known";
-
 /* Takes back what was added for a way that did not work out. */
 static void drop_extras(struct gt_plan_work *work)
 {
@@ -38,11 +29,11 @@ static void drop_extras(struct gt_plan_work *work)
 
 /* What stands in the first bytes. */
 struct cover {
-	uint32_t bytes;	    /* whole instructions, at least what was asked for unless `reason` */
-	bool runs_out;	    /* the function ends before */
-	bool ends;	    /* the last one does not go on */
-	bool calls;	    /* a call would return into the replaced bytes */
-	const char *reason; /* it cannot be moved */
+	uint32_t bytes; /* whole instructions, at least what was asked for unless `reason` */
+	bool runs_out;	/* the function ends before */
+	bool ends;	/* the last one does not go on */
+	bool calls;	/* a call would return into the replaced bytes */
+	enum gt_plan_reason reason; /* it cannot be moved */
 };
 
 static void cover_bytes(struct gt_plan_work *work, const uint8_t *code, uint64_t room,
@@ -66,12 +57,12 @@ static void cover_bytes(struct gt_plan_work *work, const uint8_t *code, uint64_t
 					   &instruction) ||
 		    instruction.kind == GT_INSTRUCTION_INT3 ||
 		    (instruction.kind == GT_INSTRUCTION_XBEGIN && instruction.target_bytes != 4)) {
-			cover->reason = no_code;
+			cover->reason = GT_REASON_NO_INSTRUCTIONS;
 			return;
 		}
 		cover->bytes += instruction.bytes;
 		if (cover->bytes > limit && work->function->flags & GT_FUNCTION_SIZED) {
-			cover->reason = no_code;
+			cover->reason = GT_REASON_NO_INSTRUCTIONS;
 			return;
 		}
 		cover->ends = gt_instruction_ends(&instruction);
@@ -84,18 +75,18 @@ static void cover_bytes(struct gt_plan_work *work, const uint8_t *code, uint64_t
 
 /* Whether the `need` bytes at the patch may be replaced, as far as can be told before the jumps
  * into them have been looked at. */
-static const char *check_marks(struct gt_plan_work *work, uint32_t need)
+static enum gt_plan_reason check_marks(struct gt_plan_work *work, uint32_t need)
 {
 	uint8_t marks;
 
 	if (work->quick)
-		return work->reached ? reached_inside : NULL;
+		return work->reached ? GT_REASON_REACHED_INSIDE : GT_REASON_NONE;
 	if (gt_scan_marks(work->plan->scan, work->entry->patch_address) & GT_MARK_USED)
-		return borrowed;
+		return GT_REASON_BORROWED;
 	marks = gt_scan_marks_of(work->plan->scan, work->entry->patch_address + 1, need - 1);
 	if (marks & GT_MARK_USED)
-		return borrowed;
-	return marks & (GT_MARK_TARGET & ~REDIRECTED) ? reached_inside : NULL;
+		return GT_REASON_BORROWED;
+	return marks & (GT_MARK_TARGET & ~REDIRECTED) ? GT_REASON_REACHED_INSIDE : GT_REASON_NONE;
 }
 
 /* Leads one jump to `target` in the moved code. */
@@ -140,7 +131,7 @@ give_back:
  * Jumps into the bytes that are replaced go to the moved code, and so do the function's jumps to
  * its own start, which must not count as calls. Those among the moved instructions do so anyway.
  */
-static const char *redirect_jumps(struct gt_plan_work *work, const struct gt_plan_map *map)
+static enum gt_plan_reason redirect_jumps(struct gt_plan_work *work, const struct gt_plan_map *map)
 {
 	struct gt_plan_entry *entry = work->entry;
 	const struct gt_inward_jump *jumps;
@@ -159,9 +150,9 @@ static const char *redirect_jumps(struct gt_plan_work *work, const struct gt_pla
 		    jump->address - entry->patch_address < entry->covered_bytes)
 			continue;
 		if (map->offset[offset] < 0 || !redirect(work, jump, (uint8_t)map->offset[offset]))
-			return inside ? reached_inside : own_loop;
+			return inside ? GT_REASON_REACHED_INSIDE : GT_REASON_OWN_LOOP;
 	}
-	return NULL;
+	return GT_REASON_NONE;
 }
 
 /* How much the moved code and the blocks take. The addresses do not matter. */
@@ -174,12 +165,12 @@ static int moved_bytes(const struct gt_plan_work *work, struct gt_plan_map *map)
 }
 
 /* Sets the entry for moving `covered` bytes, of which patch_bytes are replaced. */
-static const char *settle(struct gt_plan_work *work, enum gt_plan_way way, uint32_t patch_bytes,
-			  uint32_t covered, const uint8_t *code)
+static enum gt_plan_reason settle(struct gt_plan_work *work, enum gt_plan_way way,
+				  uint32_t patch_bytes, uint32_t covered, const uint8_t *code)
 {
 	struct gt_plan_entry *entry = work->entry;
 	struct gt_plan_map map;
-	const char *reason;
+	enum gt_plan_reason reason;
 	uint64_t island;
 	int bytes;
 
@@ -189,25 +180,25 @@ static const char *settle(struct gt_plan_work *work, enum gt_plan_way way, uint3
 	memcpy(entry->original, code, covered);
 	bytes = moved_bytes(work, &map);
 	if (bytes < 0)
-		return "its first instructions cannot be moved";
+		return GT_REASON_UNMOVABLE;
 	entry->moved_bytes_max = (uint8_t)bytes;
 	if (work->quick)
-		return NULL;
+		return GT_REASON_NONE;
 	/* Nobody may borrow what the patch itself needs. */
 	gt_scan_use(work->plan->scan, entry->patch_address, covered);
 	reason = redirect_jumps(work, &map);
 	if (!reason && way == GT_PLAN_SHORT) {
 		island = gt_plan_take_island(work, entry->patch_address + GT_SHORT_BYTES,
 					     GT_EXTRA_STUB, 0);
-		reason = island ? NULL : no_room;
+		reason = island ? GT_REASON_NONE : GT_REASON_NO_ROOM;
 	}
 	if (!reason) {
 		bytes = moved_bytes(work, &map);
 		if (bytes > 0) {
 			entry->moved_bytes_max = (uint8_t)bytes;
-			return NULL;
+			return GT_REASON_NONE;
 		}
-		reason = no_room;
+		reason = GT_REASON_NO_ROOM;
 	}
 	gt_scan_give_back(work->plan->scan, entry->patch_address, covered);
 	drop_extras(work);
@@ -215,8 +206,8 @@ static const char *settle(struct gt_plan_work *work, enum gt_plan_way way, uint3
 }
 
 /* A short jump at the entry, and the jump to the stub in padding nearby. */
-static const char *plan_short(struct gt_plan_work *work, const uint8_t *code, uint64_t room,
-			      const char *why)
+static enum gt_plan_reason plan_short(struct gt_plan_work *work, const uint8_t *code, uint64_t room,
+				      enum gt_plan_reason why)
 {
 	struct cover cover;
 
@@ -226,43 +217,44 @@ static const char *plan_short(struct gt_plan_work *work, const uint8_t *code, ui
 	if (cover.reason || cover.calls || cover.bytes < GT_SHORT_BYTES ||
 	    cover.bytes > GT_PLAN_ORIGINAL_MAX || check_marks(work, GT_SHORT_BYTES))
 		return why;
-	return settle(work, GT_PLAN_SHORT, GT_SHORT_BYTES, cover.bytes, code) ? why : NULL;
+	return settle(work, GT_PLAN_SHORT, GT_SHORT_BYTES, cover.bytes, code) ? why
+									      : GT_REASON_NONE;
 }
 
 /* The long jump. Where something jumps into its bytes the short one is tried first: it leaves that
  * jump alone. */
-static const char *plan_long(struct gt_plan_work *work, enum gt_plan_way way, uint32_t covered,
-			     const uint8_t *code, uint64_t room)
+static enum gt_plan_reason plan_long(struct gt_plan_work *work, enum gt_plan_way way,
+				     uint32_t covered, const uint8_t *code, uint64_t room)
 {
 	const uint64_t behind = work->entry->patch_address + 1;
-	const char *reason = check_marks(work, GT_JUMP_BYTES);
+	enum gt_plan_reason reason = check_marks(work, GT_JUMP_BYTES);
 
 	if (!reason && !work->quick &&
 	    gt_scan_marks_of(work->plan->scan, behind, GT_JUMP_BYTES - 1) & REDIRECTED) {
 		if (!work->may_borrow)
-			return reached_inside;
-		if (!plan_short(work, code, room, reached_inside))
-			return NULL;
+			return GT_REASON_REACHED_INSIDE;
+		if (!plan_short(work, code, room, GT_REASON_REACHED_INSIDE))
+			return GT_REASON_NONE;
 	}
 	/* A hook is worth more than the moment in which it could be torn. */
 	if (!reason && !work->quick && !gt_plan_on_one_page(behind - 1, GT_JUMP_BYTES))
-		reason = two_pages;
+		reason = GT_REASON_TWO_PAGES;
 	if (!reason)
 		reason = settle(work, way, GT_JUMP_BYTES, covered, code);
-	return reason ? plan_short(work, code, room, reason) : NULL;
+	return reason ? plan_short(work, code, room, reason) : GT_REASON_NONE;
 }
 
-static const char *plan_moved_here(struct gt_plan_work *work)
+static enum gt_plan_reason plan_moved_here(struct gt_plan_work *work)
 {
 	struct gt_plan_entry *entry = work->entry;
 	const struct gt_object_function *function = work->function;
 	struct cover cover;
 	uint64_t room, gap;
 	const uint8_t *code = gt_scan_code(work->plan->scan, entry->patch_address, &room);
-	const char *reason;
+	enum gt_plan_reason reason;
 
 	if (!code || entry->patch_address >= function->address + function->bytes)
-		return no_room;
+		return GT_REASON_NO_ROOM;
 	cover_bytes(work, code, room, GT_JUMP_BYTES, &cover);
 	if (cover.reason)
 		return cover.reason;
@@ -270,43 +262,38 @@ static const char *plan_moved_here(struct gt_plan_work *work)
 		/* Without known bounds a jump over the end would not be seen. */
 		if (cover.calls || cover.bytes > GT_PLAN_ORIGINAL_MAX) {
 			reason = check_marks(work, GT_JUMP_BYTES);
-			return plan_short(work, code, room, reason ? reason : call_inside);
+			return plan_short(work, code, room,
+					  reason ? reason : GT_REASON_CALL_INSIDE);
 		}
 		return plan_long(work, GT_PLAN_MOVED, cover.bytes, code, room);
 	}
 	if (!(function->flags & GT_FUNCTION_SIZED))
-		return unbounded;
+		return GT_REASON_UNBOUNDED;
 	if (!cover.ends)
-		return "goes on into the next function within its first bytes";
+		return GT_REASON_RUNS_ON;
 	/* The rest of the five bytes: dead code of the function itself, then padding. */
 	gap = function->address + function->bytes;
 	if (gap >= entry->patch_address + GT_JUMP_BYTES)
 		return plan_long(work, GT_PLAN_MOVED, GT_JUMP_BYTES, code, room);
 	if (gap + gt_plan_padding_behind(work->plan, work->index) <
 	    entry->patch_address + GT_JUMP_BYTES)
-		return plan_short(work, code, room, no_room);
+		return plan_short(work, code, room, GT_REASON_NO_ROOM);
 	return plan_long(work, GT_PLAN_PADDING, GT_JUMP_BYTES, code, room);
 }
 
 /* Behind endbr64 where that is possible, else on it. */
-const char *gt_plan_find_moved(struct gt_plan_work *work)
+enum gt_plan_reason gt_plan_find_moved(struct gt_plan_work *work)
 {
 	struct gt_plan_entry *entry = work->entry;
-	const char *reason = plan_moved_here(work);
+	enum gt_plan_reason reason = plan_moved_here(work);
 
 	if (reason && entry->patch_address != entry->address) {
 		entry->patch_address = entry->address;
 		if (!plan_moved_here(work))
-			return NULL;
+			return GT_REASON_NONE;
 		entry->patch_address = entry->address + GT_ENDBR64_BYTES;
 	}
 	if (reason)
 		entry->way = GT_PLAN_NONE;
 	return reason;
-}
-
-bool gt_plan_may_borrow(const char *reason)
-{
-	return reason == no_room || reason == reached_inside || reason == call_inside ||
-	       reason == own_loop || reason == two_pages;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two halves of the planner share: plan.c (what the compiler left, the rules, the plan as
- * a whole) and plan_moved.c (moving instructions, borrowing padding).
+ * What the files of the planner share: the plan as it is kept, the work on one function, and what
+ * they call of each other.
  */
 #ifndef GT_ATTACH_PLAN_PRIVATE_H
 #define GT_ATTACH_PLAN_PRIVATE_H
@@ -31,16 +31,15 @@ struct gt_plan {
 	uint64_t *patchable; /* __patchable_function_entries, sorted */
 	uint32_t patchable_count;
 	uint32_t patchable_room;
-	const char *object_reason;    /* holds for all functions, NULL none */
-	bool object_never;	      /* ... and they are left alone altogether */
-	struct gt_plan_entry *hooked; /* functions that have a hook at their entry */
+	enum gt_plan_reason object_reason; /* holds for all functions */
+	bool object_never;		   /* ... and they are left alone altogether */
+	struct gt_plan_entry *hooked;	   /* functions that have a hook at their entry */
 	uint32_t hooked_count;
 	struct gt_rule_scratch scratch;
 	int prepared; /* -1: not looked yet */
 	char *cache;  /* the directory of plans on disk, NULL: none */
 	int cache_fd; /* the same, once it is open; -1 */
 	uint64_t cache_key[2];
-	char *reasons; /* texts that came from there */
 	bool no_memory;
 	bool complete;	     /* all functions are planned */
 	bool breakpoints;    /* gt_plan_allow_breakpoints() */
@@ -81,10 +80,9 @@ int gt_plan_all(struct gt_plan *plan, struct gt_message *message);
 bool gt_plan_add_extra(struct gt_plan_work *work, const struct gt_plan_extra *extra);
 
 /* plan_moved.c: plans a function that no compiler has prepared at its entry, behind endbr64 where
- * that is possible, else on it. Returns why it cannot be (the entry has no way then), or NULL. */
-const char *gt_plan_find_moved(struct gt_plan_work *work);
-/* ... for which another try with work->may_borrow may help. */
-bool gt_plan_may_borrow(const char *reason);
+ * that is possible, else on it. Returns why it cannot be (the entry has no way then), or
+ * GT_REASON_NONE. */
+enum gt_plan_reason gt_plan_find_moved(struct gt_plan_work *work);
 
 /* plan_island.c: five bytes that a short jump reaches which ends at `from`, as an extra patch of
  * the given kind (GT_EXTRA_STUB, or GT_EXTRA_JUMP to `target` in the moved code): padding, or, if
@@ -102,10 +100,9 @@ bool gt_plan_is_code(struct gt_plan *plan, uint64_t address);
 /* Room for so many entries and extras more; false: no memory. */
 bool gt_plan_reserve(struct gt_plan *plan, uint32_t entries, uint32_t extras);
 
-/* plan_breakpoint.c: makes a plan of an entry that has none, if its reason is one that a breakpoint
- * needs not care for. false: it stays without, and entry->reason may tell more. */
+/* plan_breakpoint.c: makes a plan of an entry that has none, if gt_plan_may_break() of its reason.
+ * false: it stays without, and entry->reason may tell more. */
 bool gt_plan_breakpoint(struct gt_plan *plan, struct gt_plan_entry *entry);
-bool gt_plan_is_patchable_by_breakpoint(const char *reason);
 /* Whether code of the object runs with signals blocked that nobody else blocks. */
 bool gt_plan_blocks_signals(const struct gt_plan *plan);
 

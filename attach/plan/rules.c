@@ -14,168 +14,163 @@
 
 #define BEHIND_JUMP_MAX 32 /* instructions that are looked at behind a tail call */
 
-static const char twice[] = "returns twice";
-static const char switches[] = "switches stacks";
-static const char asks_caller[] = "asks who called it";
-static const char takes[] = "takes its arguments off the stack when it returns";
-static const char unwinds[] = "unwinds the stack from its own frame";
-
 /* Exact names, sorted by nothing: a short list is looked through. */
 static const struct {
 	const char *name;
-	const char *reason;
+	enum gt_plan_reason reason;
 } entry_only_names[] = {
-	{ "setjmp", twice },
-	{ "_setjmp", twice },
-	{ "__setjmp", twice },
-	{ "sigsetjmp", twice },
-	{ "__sigsetjmp", twice },
-	{ "___sigsetjmp", twice },
-	{ "__sigjmp_save", twice },
-	{ "vfork", twice },
-	{ "__vfork", twice },
-	{ "__libc_vfork", twice },
-	{ "getcontext", twice },
-	{ "__getcontext", twice },
-	{ "savectx", twice },
-	{ "swapcontext", switches },
-	{ "__swapcontext", switches },
-	{ "setcontext", switches },
-	{ "__setcontext", switches },
-	{ "makecontext", switches },
-	{ "__makecontext", switches },
-	{ "jump_fcontext", switches },
-	{ "ontop_fcontext", switches },
-	{ "make_fcontext", switches },
-	{ "coro_transfer", switches },
-	{ "dlsym", asks_caller },
-	{ "__dlsym", asks_caller },
-	{ "___dlsym", asks_caller },
-	{ "dlvsym", asks_caller },
-	{ "__dlvsym", asks_caller },
-	{ "___dlvsym", asks_caller },
-	{ "dlopen", asks_caller },
-	{ "__dlopen", asks_caller },
-	{ "___dlopen", asks_caller },
-	{ "dlmopen", asks_caller },
-	{ "__dlmopen", asks_caller },
-	{ "___dlmopen", asks_caller },
-	{ "dl_iterate_phdr", asks_caller },
-	{ "__dl_iterate_phdr", asks_caller },
-	{ "_Unwind_RaiseException", unwinds },
-	{ "_Unwind_Resume", unwinds },
-	{ "_Unwind_Resume_or_Rethrow", unwinds },
-	{ "_Unwind_ForcedUnwind", unwinds },
-	{ "_Unwind_Backtrace", unwinds },
+	{ "setjmp", GT_REASON_TWICE },
+	{ "_setjmp", GT_REASON_TWICE },
+	{ "__setjmp", GT_REASON_TWICE },
+	{ "sigsetjmp", GT_REASON_TWICE },
+	{ "__sigsetjmp", GT_REASON_TWICE },
+	{ "___sigsetjmp", GT_REASON_TWICE },
+	{ "__sigjmp_save", GT_REASON_TWICE },
+	{ "vfork", GT_REASON_TWICE },
+	{ "__vfork", GT_REASON_TWICE },
+	{ "__libc_vfork", GT_REASON_TWICE },
+	{ "getcontext", GT_REASON_TWICE },
+	{ "__getcontext", GT_REASON_TWICE },
+	{ "savectx", GT_REASON_TWICE },
+	{ "swapcontext", GT_REASON_SWITCHES },
+	{ "__swapcontext", GT_REASON_SWITCHES },
+	{ "setcontext", GT_REASON_SWITCHES },
+	{ "__setcontext", GT_REASON_SWITCHES },
+	{ "makecontext", GT_REASON_SWITCHES },
+	{ "__makecontext", GT_REASON_SWITCHES },
+	{ "jump_fcontext", GT_REASON_SWITCHES },
+	{ "ontop_fcontext", GT_REASON_SWITCHES },
+	{ "make_fcontext", GT_REASON_SWITCHES },
+	{ "coro_transfer", GT_REASON_SWITCHES },
+	{ "dlsym", GT_REASON_ASKS_CALLER },
+	{ "__dlsym", GT_REASON_ASKS_CALLER },
+	{ "___dlsym", GT_REASON_ASKS_CALLER },
+	{ "dlvsym", GT_REASON_ASKS_CALLER },
+	{ "__dlvsym", GT_REASON_ASKS_CALLER },
+	{ "___dlvsym", GT_REASON_ASKS_CALLER },
+	{ "dlopen", GT_REASON_ASKS_CALLER },
+	{ "__dlopen", GT_REASON_ASKS_CALLER },
+	{ "___dlopen", GT_REASON_ASKS_CALLER },
+	{ "dlmopen", GT_REASON_ASKS_CALLER },
+	{ "__dlmopen", GT_REASON_ASKS_CALLER },
+	{ "___dlmopen", GT_REASON_ASKS_CALLER },
+	{ "dl_iterate_phdr", GT_REASON_ASKS_CALLER },
+	{ "__dl_iterate_phdr", GT_REASON_ASKS_CALLER },
+	{ "_Unwind_RaiseException", GT_REASON_UNWINDS },
+	{ "_Unwind_Resume", GT_REASON_UNWINDS },
+	{ "_Unwind_Resume_or_Rethrow", GT_REASON_UNWINDS },
+	{ "_Unwind_ForcedUnwind", GT_REASON_UNWINDS },
+	{ "_Unwind_Backtrace", GT_REASON_UNWINDS },
 };
 
 static const struct {
 	const char *name;
-	const char *reason;
+	enum gt_plan_reason reason;
 } never_names[] = {
-	{ "__tls_get_addr", "is called with its own register rules" },
-	{ "___tls_get_addr", "is called with its own register rules" },
-	{ "__tls_get_addr_slow", "is called with its own register rules" },
-	{ "__restore_rt", "is returned to from a signal, never called" },
-	{ "__sigreturn", "is returned to from a signal, never called" },
-	{ "__fentry__", "is the compiler's own call for tracers" },
-	{ "mcount", "is the compiler's own call for tracers" },
-	{ "_mcount", "is the compiler's own call for tracers" },
-	{ "__cyg_profile_func_enter", "is the compiler's own call for tracers" },
-	{ "__cyg_profile_func_exit", "is the compiler's own call for tracers" },
-	{ "__morestack", "has a calling convention of its own" },
-	{ "__x86_return_thunk", "has a calling convention of its own" },
-	{ "_dl_tlsdesc_return", "has a calling convention of its own" },
-	{ "_dl_tlsdesc_undefweak", "has a calling convention of its own" },
-	{ "_dl_tlsdesc_dynamic", "has a calling convention of its own" },
+	{ "__tls_get_addr", GT_REASON_OWN_REGISTERS },
+	{ "___tls_get_addr", GT_REASON_OWN_REGISTERS },
+	{ "__tls_get_addr_slow", GT_REASON_OWN_REGISTERS },
+	{ "__restore_rt", GT_REASON_SIGNAL_RETURN },
+	{ "__sigreturn", GT_REASON_SIGNAL_RETURN },
+	{ "__fentry__", GT_REASON_TRACER_CALL },
+	{ "mcount", GT_REASON_TRACER_CALL },
+	{ "_mcount", GT_REASON_TRACER_CALL },
+	{ "__cyg_profile_func_enter", GT_REASON_TRACER_CALL },
+	{ "__cyg_profile_func_exit", GT_REASON_TRACER_CALL },
+	{ "__morestack", GT_REASON_OWN_CONVENTION },
+	{ "__x86_return_thunk", GT_REASON_OWN_CONVENTION },
+	{ "_dl_tlsdesc_return", GT_REASON_OWN_CONVENTION },
+	{ "_dl_tlsdesc_undefweak", GT_REASON_OWN_CONVENTION },
+	{ "_dl_tlsdesc_dynamic", GT_REASON_OWN_CONVENTION },
 };
 
 static const struct {
 	const char *prefix;
-	const char *reason;
+	enum gt_plan_reason reason;
 } never_prefixes[] = {
-	{ "_dl_", "belongs to the dynamic loader" },
-	{ "__x86_indirect_thunk", "has a calling convention of its own" },
-	{ "__llvm_retpoline", "has a calling convention of its own" },
-	{ "__asan_", "belongs to a sanitizer" },
-	{ "__tsan_", "belongs to a sanitizer" },
-	{ "__msan_", "belongs to a sanitizer" },
-	{ "__lsan_", "belongs to a sanitizer" },
-	{ "__ubsan_", "belongs to a sanitizer" },
-	{ "__sanitizer_", "belongs to a sanitizer" },
-	{ "__sancov_", "belongs to a sanitizer" },
-	{ "__interceptor_", "belongs to a sanitizer" },
-	{ "___interceptor_", "belongs to a sanitizer" },
-	{ "_ZN6__asan", "belongs to a sanitizer" },
-	{ "_ZN6__tsan", "belongs to a sanitizer" },
-	{ "_ZN6__lsan", "belongs to a sanitizer" },
-	{ "_ZN7__ubsan", "belongs to a sanitizer" },
-	{ "_ZN11__sanitizer", "belongs to a sanitizer" },
-	{ "_ZN14__interception", "belongs to a sanitizer" },
+	{ "_dl_", GT_REASON_LOADER },
+	{ "__x86_indirect_thunk", GT_REASON_OWN_CONVENTION },
+	{ "__llvm_retpoline", GT_REASON_OWN_CONVENTION },
+	{ "__asan_", GT_REASON_SANITIZER },
+	{ "__tsan_", GT_REASON_SANITIZER },
+	{ "__msan_", GT_REASON_SANITIZER },
+	{ "__lsan_", GT_REASON_SANITIZER },
+	{ "__ubsan_", GT_REASON_SANITIZER },
+	{ "__sanitizer_", GT_REASON_SANITIZER },
+	{ "__sancov_", GT_REASON_SANITIZER },
+	{ "__interceptor_", GT_REASON_SANITIZER },
+	{ "___interceptor_", GT_REASON_SANITIZER },
+	{ "_ZN6__asan", GT_REASON_SANITIZER },
+	{ "_ZN6__tsan", GT_REASON_SANITIZER },
+	{ "_ZN6__lsan", GT_REASON_SANITIZER },
+	{ "_ZN7__ubsan", GT_REASON_SANITIZER },
+	{ "_ZN11__sanitizer", GT_REASON_SANITIZER },
+	{ "_ZN14__interception", GT_REASON_SANITIZER },
 };
 
-const char *gt_rule_never(const struct gt_object *object, const struct gt_object_function *function)
+enum gt_plan_reason gt_rule_never(const struct gt_object *object,
+				  const struct gt_object_function *function)
 {
 	const char *name = function->name;
 	uint32_t i;
 
 	/* One with a name is a call across libraries, for whoever asks for those. */
 	if (function->flags & GT_FUNCTION_PLT && !*name)
-		return "is a linkage stub";
+		return GT_REASON_PLT;
 	if (function->flags & GT_FUNCTION_IFUNC)
-		return "chooses an implementation while the program is linked (IFUNC)";
+		return GT_REASON_IFUNC;
 	if (function->flags & GT_FUNCTION_START)
-		return "runs before or after the program proper";
+		return GT_REASON_START;
 	if (function->flags & GT_FUNCTION_SIGNAL_FRAME)
-		return "is returned to from a signal, never called";
+		return GT_REASON_SIGNAL_RETURN;
 	if (function->flags & GT_FUNCTION_COLD)
-		return "is a part of another function";
+		return GT_REASON_PART;
 	if (function->flags & GT_FUNCTION_OCAML)
-		return "is OCaml's, whose runtime goes by addresses of its code";
+		return GT_REASON_OCAML;
 	if (gt_object_is_loader(object))
-		return "belongs to the dynamic loader";
+		return GT_REASON_LOADER;
 	if (name[0] != '_' && name[0] != 'm')
-		return NULL;
+		return GT_REASON_NONE;
 	for (i = 0; i < sizeof(never_names) / sizeof(*never_names); i++)
 		if (strcmp(name, never_names[i].name) == 0)
 			return never_names[i].reason;
 	for (i = 0; i < sizeof(never_prefixes) / sizeof(*never_prefixes); i++)
 		if (strncmp(name, never_prefixes[i].prefix, strlen(never_prefixes[i].prefix)) == 0)
 			return never_prefixes[i].reason;
-	return NULL;
+	return GT_REASON_NONE;
 }
 
-const char *gt_rule_entry_only(const struct gt_object_function *function)
+enum gt_plan_reason gt_rule_entry_only(const struct gt_object_function *function)
 {
 	const char *name = function->name;
 	uint32_t i;
 
 	if (!*name)
-		return NULL;
+		return GT_REASON_NONE;
 	/* V8: code with its own ideas of where arguments and return addresses are, and what is
 	 * given the address of its own return slot. */
 	if (strncmp(name, "Builtins_", 9) == 0)
-		return "is machine code that V8 has made";
+		return GT_REASON_V8_BUILTIN;
 	if (strncmp(name, "_ZN2v8", 6) == 0 && strstr(name, "CheckStackGuardState"))
-		return "is told where its own return address is";
+		return GT_REASON_V8_GUARD;
 	for (i = 0; i < sizeof(entry_only_names) / sizeof(*entry_only_names); i++)
 		if (*name == *entry_only_names[i].name &&
 		    strcmp(name, entry_only_names[i].name) == 0)
 			return entry_only_names[i].reason;
-	return NULL;
+	return GT_REASON_NONE;
 }
 
 /* Engines that read return addresses off their own stack, to find their frames by them. */
 static int find_engine(void *data, const struct gt_object_symbol *symbol)
 {
-	const char **reason = data;
+	enum gt_plan_reason *reason = data;
 
 	if (symbol->address && (strncmp(symbol->name, "_ZN2v88internal7Isolate", 23) == 0 ||
 				strncmp(symbol->name, "_ZN2v87Isolate", 14) == 0))
-		*reason = "the V8 engine in it walks its stack by return addresses";
+		*reason = GT_REASON_V8;
 	else if (symbol->address && strcmp(symbol->name, "JNI_CreateJavaVM") == 0)
-		*reason = "the Java engine in it walks its stack by return addresses";
-	return *reason != NULL;
+		*reason = GT_REASON_JAVA;
+	return *reason != GT_REASON_NONE;
 }
 
 static bool is_go(const struct gt_object *object)
@@ -184,26 +179,20 @@ static bool is_go(const struct gt_object *object)
 	       gt_object_section_named(object, ".note.go.buildid");
 }
 
-const char *gt_rule_entries_only(const struct gt_object *object)
+enum gt_plan_reason gt_rule_entries_only(const struct gt_object *object)
 {
 	static const struct {
 		const char *symbol;
-		const char *reason;
+		enum gt_plan_reason reason;
 	} libraries[] = {
-		{ "PyInit__greenlet",
-		  "greenlet is in the process, which copies stacks away and back" },
-		{ "PyInit__tealet", "tealet is in the process, which copies stacks away and back" },
-		{ "PyStackless_Call_Main",
-		  "Stackless Python is in the process, which copies stacks away and back" },
-		{ "Init_continuation",
-		  "callcc is in the process, which copies stacks away and back" },
-		{ "scm_with_continuation_barrier",
-		  "Guile is in the process, which copies stacks away and back" },
+		{ "PyInit__greenlet", GT_REASON_GREENLET },
+		{ "PyInit__tealet", GT_REASON_TEALET },
+		{ "PyStackless_Call_Main", GT_REASON_STACKLESS },
+		{ "Init_continuation", GT_REASON_CALLCC },
+		{ "scm_with_continuation_barrier", GT_REASON_GUILE },
 		/* ... of whatever its code calls, in any library. */
-		{ "mono_jit_init",
-		  "Mono is in the process, which finds its frames by return addresses" },
-		{ "luaJIT_setmode",
-		  "LuaJIT is in the process, which finds its frames by where its calls lie" },
+		{ "mono_jit_init", GT_REASON_MONO },
+		{ "luaJIT_setmode", GT_REASON_LUAJIT },
 	};
 	uint64_t address;
 	size_t i;
@@ -211,17 +200,16 @@ const char *gt_rule_entries_only(const struct gt_object *object)
 	for (i = 0; object && i < sizeof(libraries) / sizeof(*libraries); i++)
 		if (gt_object_symbol(object, libraries[i].symbol, &address) == 0 && address)
 			return libraries[i].reason;
-	return NULL;
+	return GT_REASON_NONE;
 }
 
-const char *gt_rule_checks_mappings(const struct gt_object *object)
+enum gt_plan_reason gt_rule_checks_mappings(const struct gt_object *object)
 {
 	uint64_t address;
 
 	if (object && gt_object_symbol(object, "__tsan_init", &address) == 0 && address)
-		return "ThreadSanitizer is in the process, which allows nothing where return "
-		       "addresses would be kept";
-	return NULL;
+		return GT_REASON_THREAD_SANITIZER;
+	return GT_REASON_NONE;
 }
 
 /*
@@ -238,20 +226,19 @@ static bool is_without_unwinder(const struct gt_object *object)
 	       gt_object_symbol(object, "dl_iterate_phdr", &address) != 0;
 }
 
-const char *gt_rule_object(const struct gt_object *object, bool *never)
+enum gt_plan_reason gt_rule_object(const struct gt_object *object, bool *never)
 {
-	const char *reason = NULL;
+	enum gt_plan_reason reason = GT_REASON_NONE;
 	uint64_t address;
 
 	*never = true;
 	if (is_go(object))
-		return "belongs to a Go program, whose runtime moves stacks";
+		return GT_REASON_GO;
 	if (gt_object_symbol(object, "mono_aot_file_info", &address) == 0 && address)
-		return "was compiled by Mono, whose runtime reads and rewrites its code";
+		return GT_REASON_MONO_AOT;
 	*never = false;
 	if (is_without_unwinder(object))
-		return "catches exceptions, by an unwinder that is not found: the program is "
-		       "static and stripped";
+		return GT_REASON_NO_UNWINDER;
 	gt_object_each_symbol(object, find_engine, &reason);
 	return reason ? reason : gt_rule_entries_only(object);
 }
@@ -341,28 +328,28 @@ struct walk {
 	uint32_t saved;
 };
 
-static const char *look_at_operands(const struct walk *walk,
-				    const struct gt_instruction *instruction)
+static enum gt_plan_reason look_at_operands(const struct walk *walk,
+					    const struct gt_instruction *instruction)
 {
-	static const char own[] = "uses its own return address";
 
 	if (!instruction->memory || instruction->indexed || instruction->is_lea ||
 	    instruction->kind == GT_INSTRUCTION_NOP)
-		return NULL;
+		return GT_REASON_NONE;
 	if (instruction->base == 4 && walk->depth != DEPTH_UNKNOWN &&
 	    instruction->displacement == walk->depth)
-		return own;
+		return GT_REASON_USES_RETURN_ADDRESS;
 	if (instruction->base == 5 && walk->frame != DEPTH_UNKNOWN &&
 	    instruction->displacement == walk->frame)
-		return own;
-	return NULL;
+		return GT_REASON_USES_RETURN_ADDRESS;
+	return GT_REASON_NONE;
 }
 
-static const char *follow_stack(struct walk *walk, const struct gt_stack_effect *effect, bool quiet)
+static enum gt_plan_reason follow_stack(struct walk *walk, const struct gt_stack_effect *effect,
+					bool quiet)
 {
 	if (effect->loads_stack && !walk->framed &&
 	    (effect->loaded_from > 15 || !(walk->saved >> effect->loaded_from & 1)))
-		return switches;
+		return GT_REASON_SWITCHES;
 	if (effect->saved_to < 16)
 		walk->saved |= 1u << effect->saved_to;
 	if (effect->sets_frame) {
@@ -378,10 +365,10 @@ static const char *follow_stack(struct walk *walk, const struct gt_stack_effect 
 		walk->depth -= effect->delta;
 		if (walk->depth < 0) {
 			walk->depth = DEPTH_UNKNOWN;
-			return quiet ? NULL : "takes its own return address off the stack";
+			return quiet ? GT_REASON_NONE : GT_REASON_TAKES_RETURN_ADDRESS;
 		}
 	}
-	return NULL;
+	return GT_REASON_NONE;
 }
 
 /* Whether what begins here ends in a call of __tsan_func_entry, before anything else is called: the
@@ -409,7 +396,7 @@ static bool is_for_tsan(struct gt_scan *scan, uint64_t address, const uint8_t *c
  * return slot. Without names (stripped static programs) setjmp is known by this alone: it saves its
  * return address, so the function that jumps there must keep the real one, too.
  */
-static const char *look_behind_jump(struct gt_scan *scan, uint64_t target)
+static enum gt_plan_reason look_behind_jump(struct gt_scan *scan, uint64_t target)
 {
 	struct walk walk = { .depth = 0, .frame = DEPTH_UNKNOWN };
 	uint32_t left;
@@ -419,13 +406,13 @@ static const char *look_behind_jump(struct gt_scan *scan, uint64_t target)
 		struct gt_stack_effect effect;
 		uint64_t room;
 		const uint8_t *code = gt_scan_code(scan, target, &room);
-		const char *reason;
+		enum gt_plan_reason reason;
 
 		if (!code || !gt_instruction_decode(code, room, target, &instruction))
-			return NULL;
+			return GT_REASON_NONE;
 		reason = look_at_operands(&walk, &instruction);
 		if (reason && is_for_tsan(scan, target, code, (uint32_t)(room < 256 ? room : 256)))
-			reason = NULL;
+			reason = GT_REASON_NONE;
 		if (instruction.memory && !instruction.is_lea &&
 		    (instruction.base == 4 || instruction.base == 5))
 			walk.saved |= 1u << (instruction.reg & 15);
@@ -436,15 +423,15 @@ static const char *look_behind_jump(struct gt_scan *scan, uint64_t target)
 		if (reason)
 			return reason;
 		if (walk.depth == DEPTH_UNKNOWN)
-			return NULL;
+			return GT_REASON_NONE;
 		if (instruction.kind == GT_INSTRUCTION_JMP && instruction.target_bytes)
 			target = instruction.target;
 		else if (gt_instruction_ends(&instruction))
-			return NULL;
+			return GT_REASON_NONE;
 		else
 			target += instruction.bytes;
 	}
-	return NULL;
+	return GT_REASON_NONE;
 }
 
 void gt_rule_scratch_free(struct gt_rule_scratch *scratch)
@@ -455,30 +442,30 @@ void gt_rule_scratch_free(struct gt_rule_scratch *scratch)
 	gt_returns_free(&scratch->returns);
 }
 
-const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *function,
-			 bool instrumented, struct gt_rule_scratch *scratch)
+enum gt_plan_reason gt_rule_code(struct gt_scan *scan, const struct gt_object_function *function,
+				 bool instrumented, struct gt_rule_scratch *scratch)
 {
 	struct walk walk = { .depth = 0, .frame = DEPTH_UNKNOWN };
 	const uint32_t bytes = function->bytes;
-	const char *reason = NULL;
+	enum gt_plan_reason reason = GT_REASON_NONE;
 	uint64_t room;
 	const uint8_t *code = gt_scan_code(scan, function->address, &room);
 	uint32_t at = 0, i;
 
 	if (!code || room < bytes)
-		return NULL;
+		return GT_REASON_NONE;
 	if (scratch->room < bytes) {
 		int32_t *grown = realloc(scratch->depths, (size_t)bytes * sizeof(*grown));
 
 		if (!grown)
-			return NULL;
+			return GT_REASON_NONE;
 		scratch->depths = grown;
 		scratch->room = bytes;
 	}
 	for (i = 0; i < bytes; i++)
 		scratch->depths[i] = DEPTH_UNSET;
 	if (gt_returns_take(&scratch->returns, scan, function))
-		reason = takes;
+		reason = GT_REASON_TAKES_ARGUMENTS;
 	while (at < bytes && !reason) {
 		struct gt_instruction instruction;
 		struct gt_stack_effect effect;
@@ -494,7 +481,7 @@ const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *
 		if (!instrumented)
 			reason = look_at_operands(&walk, &instruction);
 		if (reason && is_for_tsan(scan, function->address + at, code + at, bytes - at))
-			reason = NULL;
+			reason = GT_REASON_NONE;
 		if (instruction.memory && !instruction.is_lea &&
 		    (instruction.base == 4 || instruction.base == 5))
 			walk.saved |= 1u << (instruction.reg & 15);
@@ -507,14 +494,14 @@ const char *gt_rule_code(struct gt_scan *scan, const struct gt_object_function *
 			const enum gt_special special = gt_scan_special(scan, &instruction);
 
 			if (special == GT_SPECIAL_TWICE)
-				reason = twice;
+				reason = GT_REASON_TWICE;
 			else if (special == GT_SPECIAL_CALLER)
-				reason = asks_caller;
+				reason = GT_REASON_ASKS_CALLER;
 		}
 		if (!reason && instruction.kind == GT_INSTRUCTION_RET && instruction.takes)
 			reason = instruction.takes == GT_INSTRUCTION_FAR
-					 ? "returns by more than an address (lret, iret)"
-					 : takes;
+					 ? GT_REASON_FAR_RETURN
+					 : GT_REASON_TAKES_ARGUMENTS;
 		if (!reason && !instrumented && walk.depth == 0 && instruction.target_bytes &&
 		    (instruction.kind == GT_INSTRUCTION_JMP ||
 		     instruction.kind == GT_INSTRUCTION_JCC) &&

@@ -200,8 +200,9 @@ static int wait_for_exec(pid_t pid, int failed, char *const argv[], struct gt_me
 			if (read(failed, &error, sizeof(error)) != sizeof(error))
 				return gt_fail(message, GT_EIO, "'%s' ended before it was started",
 					       argv[0]);
-			return gt_fail(message, error_of_errno(error), "cannot run '%s': %s",
-				       argv[0], strerror(error));
+			return gt_fail(message,
+				       error_of_errno(error) == GT_ENOENT ? GT_ENOENT : GT_ECANTRUN,
+				       "cannot run '%s': %s", argv[0], strerror(error));
 		}
 		if (status >> 16 == PTRACE_EVENT_EXEC)
 			break;

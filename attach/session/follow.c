@@ -113,7 +113,7 @@ void gt_follow_drop(struct gt_session *session, size_t at)
 	struct gt_tracee *tracee = session->tracees[at];
 
 	if (tracee->copies)
-		session->entries_only = tracee->copies;
+		session->entries_only = gt_plan_reason_text(tracee->copies);
 	if (tracee->no_traps)
 		session->no_breakpoints = tracee->no_traps;
 	gt_tracee_fini(tracee);

@@ -165,6 +165,16 @@ def test_an_interpreter_that_is_not_there_leaves_no_recording(graftrace):
     assert os.listdir(graftrace.directory) == ["script"]
 
 
+@pytest.mark.parametrize("command", [["record"], ["profile"], ["mount", "tracing", "--"]])
+def test_what_exec_refuses_is_126_in_every_command(graftrace, command):
+    script = graftrace.directory / "script"
+    script.write_text("#!/\n")  # a directory is no interpreter
+    script.chmod(0o755)
+    (graftrace.directory / "tracing").mkdir()
+    done = graftrace(*command, script, code=126)
+    assert f"cannot run '{script}': Permission denied" in done.stderr
+
+
 def test_a_text_without_interpreter_is_the_shells_as_with_execvp(graftrace):
     script = graftrace.directory / "script"
     script.write_text("echo $0 $1; exit 9\n")

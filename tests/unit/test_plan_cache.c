@@ -106,7 +106,7 @@ static void same_plans(struct gt_plan *a, struct gt_plan *b)
 
 		assert_int_equal(gt_plan_function(a, i, &x, NULL), 0);
 		assert_int_equal(gt_plan_function(b, i, &y, NULL), 0);
-		assert_string_equal(x.reason, y.reason);
+		assert_int_equal(x.reason, y.reason);
 		assert_int_equal(x.way, y.way);
 		assert_int_equal(x.prepared, y.prepared);
 		assert_int_equal(x.entry_only, y.entry_only);
@@ -250,8 +250,6 @@ static void hostile_fields_do_no_harm(void **state)
 		}
 		if (i % 7 == 0)
 			header.extras += (uint32_t)(random >> 44);
-		if (i % 11 == 0)
-			header.reason_bytes -= (uint32_t)(random >> 60);
 		header.checksum = gt_plan_cache_checksum(copy + sizeof(header),
 							 content_bytes - sizeof(header));
 		memcpy(copy, &header, sizeof(header));
