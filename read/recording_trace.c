@@ -163,6 +163,15 @@ static int by_sequence(const void *left, const void *right)
 	return a->group < b->group ? -1 : a->group > b->group;
 }
 
+/* A ring that keeps the newest keeps an old one whose last word a long-running handler holds up,
+ * and gives up those behind it: what is gone is told by the counts. */
+static bool was_overwritten(const struct gt_recording *recording,
+			    const struct gt_writer_index *writer)
+{
+	return writer->writer.lost[GRAFTRACE_LOST_OVERRUN] != 0 ||
+	       recording->info.lost[GRAFTRACE_LOST_OVERRUN] != 0;
+}
+
 int gt_recording_index_places(struct gt_recording *recording)
 {
 	for (uint32_t i = 0; i < recording->writer_count; i++) {
@@ -193,7 +202,7 @@ int gt_recording_index_places(struct gt_recording *recording)
 		writer->count = kept;
 		writer->writer.first = writer->places[0].sequence;
 		writer->writer.next = writer->places[kept - 1].sequence + 1;
-		if (missing)
+		if (missing && !was_overwritten(recording, writer))
 			gt_recording_say(recording, true,
 					 "thread %" PRIu32 ": %" PRIu64
 					 " of its sub-buffers, the first of them number %" PRIu64

@@ -305,6 +305,8 @@ bool gt_stream_fits(const struct gt_thread *thread);
 uint32_t gt_epoch_next(void);
 /* Opens a sub-buffer for the chosen tracer, closing the one before. False: none to be had. */
 bool gt_stream_open(struct gt_thread *thread);
+/* Of the open sub-buffer: the address behind the last word that is reserved. */
+uint64_t gt_stream_reserved_to(const struct gt_thread *thread);
 /* Is anything in the open sub-buffer? */
 bool gt_stream_has_words(struct gt_thread *thread);
 /* Closes the open sub-buffer, if any. */
@@ -413,6 +415,10 @@ static inline uint64_t gt_kernel_mirror(uint64_t slot)
 /* A place that the straight line reserved and will not use becomes padding: the low bits of the
  * address say how many more words than one it was. 0: there is none. */
 void gt_record_fill_hole(uint64_t *hole);
+/* What a straight line had in a register when a signal came whose handler has left by a jump, so
+ * that it never goes on: a place of the thread's that is a hole becomes padding, whatever else the
+ * number is. As above, its low bits do not count. Else the sub-buffer would wait for its word. */
+void gt_record_give_up_place(const struct gt_thread *thread, uint64_t place);
 
 /* True: traced, the mirror has the real return address. `hole`: a word that the straight line
  * reserved and did not use, or NULL. */

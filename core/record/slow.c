@@ -28,6 +28,48 @@ void gt_record_fill_hole(uint64_t *hole)
 			 __ATOMIC_RELAXED);
 }
 
+/* Of the sub-buffer that the address lies in, if it is one of the thread's own, and the address
+ * that of one of its words: where the words end that were reserved. Else 0. */
+static uint64_t end_of_reserved(const struct gt_thread *thread, uint64_t address)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	uint64_t first = (uint64_t)graftrace_arena_sub_buffer(arena, 0);
+	uint64_t index = (address - first) / arena->sub_buffer_bytes;
+	if (address % 8 != 0 || address < first || index >= arena->sub_buffer_count)
+		return 0;
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)index);
+	uint64_t words = (uint64_t)graftrace_sub_buffer_words(sub);
+	uint64_t state =
+		__atomic_load_n(&graftrace_arena_states(arena)[index].word, __ATOMIC_ACQUIRE);
+	uint64_t stream = (uint64_t)(thread->stream - graftrace_arena_streams(arena));
+	if (address < words || (state >> 4 & 0xfffff) != stream ||
+	    sub->generation != thread->generation)
+		return 0;
+	if (sub == thread->sub_buffer)
+		return gt_stream_reserved_to(thread);
+	if ((state & 15) != GRAFTRACE_SUB_BUFFER_FULL &&
+	    (state & 15) != GRAFTRACE_SUB_BUFFER_READING)
+		return 0;
+	uint64_t room = arena->sub_buffer_bytes - sizeof(*sub);
+	uint64_t used = __atomic_load_n(&sub->used, __ATOMIC_RELAXED) * 8ull;
+	return words + (used < room ? used : room);
+}
+
+void gt_record_give_up_place(const struct gt_thread *thread, uint64_t place)
+{
+	if (thread->stream == NULL)
+		return;
+	uint64_t address = place & ~7ull, end = end_of_reserved(thread, address);
+	/* Zeros that follow were reserved by handlers that came later, and are left as well. */
+	for (; address < end; address += 8) {
+		uint64_t hole = 0;
+		if (!__atomic_compare_exchange_n((uint64_t *)address, &hole,
+						 graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0),
+						 false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return;
+	}
+}
+
 /* Is there an open sub-buffer of the kind that the chosen tracer writes? Opens one if not. chosen:
  * gt_stream_choose was called since the slow half began. */
 static bool right_mode(struct gt_thread *thread, bool chosen)

@@ -458,12 +458,17 @@ bool gt_stream_has_words(struct gt_thread *thread)
 	       *cursor(thread) > (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
 }
 
+uint64_t gt_stream_reserved_to(const struct gt_thread *thread)
+{
+	uint64_t last = is_function(thread) ? thread->cur_pair : thread->cur;
+	return last < thread->hard_end ? last : thread->hard_end;
+}
+
 /* Of the open sub-buffer: what was reserved. */
 static uint32_t words_used(const struct gt_thread *thread)
 {
 	uint64_t words = (uint64_t)graftrace_sub_buffer_words(thread->sub_buffer);
-	uint64_t last = is_function(thread) ? thread->cur_pair : thread->cur;
-	return (uint32_t)(((last < thread->hard_end ? last : thread->hard_end) - words) / 8);
+	return (uint32_t)((gt_stream_reserved_to(thread) - words) / 8);
 }
 
 void gt_stream_close(struct gt_thread *thread)

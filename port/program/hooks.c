@@ -46,9 +46,37 @@ static const struct graftrace_region *region_at(uint64_t address)
 	return NULL;
 }
 
+/* The image's text, and the table of its unwind data (agent.ld); image.S. */
+extern const uint8_t gt_image_start[] __attribute__((visibility("hidden")));
+extern const uint8_t gt_image_text_end[] __attribute__((visibility("hidden")));
+extern const uint8_t gt_image_eh_frame_hdr[] __attribute__((visibility("hidden")));
+extern const uint8_t gt_image_phdrs[] __attribute__((visibility("hidden")));
+
+static bool is_in_image(uint64_t address)
+{
+	return address - (uint64_t)gt_image_start < (uint64_t)(gt_image_text_end - gt_image_start);
+}
+
 /* How much of a stack is looked through for what a signal interrupted, and how much at once. */
 #define LOOK_BYTES   16384
 #define LOOK_AT_ONCE 64
+/* The kernel's frame has rdx, rax, rcx, rsp and rip one after the other. */
+#define BEFORE_RIP 4
+
+/* words[i] may be the rip of a kernel's frame. Is it one of the straight line, which is left now?
+ * Then, and on the way from there to where signals are masked, rcx or rdx is the place that was
+ * reserved, if any is. */
+static bool leaves_straight_line(const struct gt_thread *thread, const uint64_t *words, long i)
+{
+	const struct graftrace_region *region = region_at(words[i]);
+	bool is_line =
+		region != NULL && words[i] - (uint64_t)region < GRAFTRACE_REGION_STUBS_OFFSET;
+	if (is_line || is_in_image(words[i])) {
+		gt_record_give_up_place(thread, words[i - 2]);
+		gt_record_give_up_place(thread, words[i - 4]);
+	}
+	return is_line;
+}
 
 /*
  * Did a signal interrupt the straight line between [from, to) of the running stack, or of the
@@ -58,8 +86,9 @@ static const struct graftrace_region *region_at(uint64_t address)
  */
 static bool left_straight_line(const struct gt_thread *thread, uint64_t from, uint64_t to)
 {
-	uint64_t words[LOOK_AT_ONCE], low, high;
+	uint64_t words[BEFORE_RIP + LOOK_AT_ONCE] = { 0 }, low, high;
 	long pid = gt_syscall3(SYS_GETPID, 0, 0, 0);
+	bool left = false;
 	low = thread->base->low;
 	high = thread->base->high;
 	/* A jump between coroutines' stacks leaves no handler. */
@@ -71,24 +100,23 @@ static bool left_straight_line(const struct gt_thread *thread, uint64_t from, ui
 		to = high - from > LOOK_BYTES ? from + LOOK_BYTES : high;
 	else
 		return false;
-	for (uint64_t at = from; at < to; at += sizeof(words)) {
+	for (uint64_t at = from; at < to; at += LOOK_AT_ONCE * 8) {
 		struct {
 			uint64_t base, bytes;
-		} local = { (uint64_t)words, sizeof(words) }, remote = { at, sizeof(words) };
+		} local = { (uint64_t)(words + BEFORE_RIP), LOOK_AT_ONCE * 8 },
+		  remote = { at, LOOK_AT_ONCE * 8 };
 		if (remote.bytes > to - at)
 			local.bytes = remote.bytes = to - at;
 		long got = gt_syscall6(SYS_PROCESS_VM_READV, pid, (long)&local, 1, (long)&remote, 1,
 				       0);
 		if (got <= 0)
-			return false;
-		for (long i = 0; i < got / 8; i++) {
-			const struct graftrace_region *region = region_at(words[i]);
-			if (region != NULL &&
-			    words[i] - (uint64_t)region < GRAFTRACE_REGION_STUBS_OFFSET)
-				return true;
-		}
+			return left;
+		for (long i = BEFORE_RIP; i < BEFORE_RIP + got / 8; i++)
+			left |= leaves_straight_line(thread, words, i);
+		for (long i = 0; i < BEFORE_RIP; i++)
+			words[i] = words[LOOK_AT_ONCE + i];
 	}
-	return false;
+	return left;
 }
 
 /* A longjmp to stack pointer sp by who stands at `from`: what lies between has ended. */
@@ -267,17 +295,6 @@ struct dl_find_object {
 	uint64_t eh_frame;
 	unsigned long long reserved[7];
 };
-
-/* The image's text, and the table of its unwind data (agent.ld); image.S. */
-extern const uint8_t gt_image_start[] __attribute__((visibility("hidden")));
-extern const uint8_t gt_image_text_end[] __attribute__((visibility("hidden")));
-extern const uint8_t gt_image_eh_frame_hdr[] __attribute__((visibility("hidden")));
-extern const uint8_t gt_image_phdrs[] __attribute__((visibility("hidden")));
-
-static bool is_in_image(uint64_t address)
-{
-	return address - (uint64_t)gt_image_start < (uint64_t)(gt_image_text_end - gt_image_start);
-}
 
 static const struct graftrace_region_unwind *unwind_data(uint64_t region)
 {

@@ -74,3 +74,15 @@ def test_a_handler_may_come_at_every_instruction(tracer, done, tmp_path):
     command = [program(), done]
     before = behaviour.plain(command, tmp_path)
     assert_same(before, behaviour.traced(command, tmp_path, *QUIET, *TRACERS[tracer][0]))
+
+
+@pytest.mark.parametrize("options", [["--overwrite"], ["-p", "function", "--overwrite"], []])
+def test_what_a_handler_leaves_half_done_does_not_fill_the_buffer(options, tmp_path):
+    """A record that was begun and never will be written must not hold its sub-buffer for ever."""
+    command = [program(), "jump", "fill", 3000]
+    after = behaviour.traced(command, tmp_path, *QUIET, "-b", "64K", *options)
+    assert after.code == 0, after.out.decode() + after.err.decode()
+    told = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "report", "trace.data"],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stderr
+    assert "the buffer was full" not in told.stderr and "slower" not in told.stderr

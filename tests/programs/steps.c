@@ -9,7 +9,7 @@
  *	fork	forks; the child goes on
  *	cancel	is cancelled, with a clean-up below
  *
- * The other arguments say what is called before: "fill N" calls a function N times.
+ * The other arguments say what is called before: "fill N" calls a function N times; before each jump.
  * What a tracer does with all signals blocked it does with all but SIGTRAP, for the stack to be walked
  * from there; nothing else is done then. Names that begin with quiet_ must not be traced.
  */
@@ -423,6 +423,8 @@ int main(int argc, char **argv)
 		for (kind_now = 0; kind_now < KINDS && !wrong; kind_now += !acted) {
 			expected = result = sum_of(3);
 			acted = 0;
+			for (i = 0; i < more; i++)
+				leaf(i);
 			if (what == CANCEL) {
 				cleaned = 0;
 				in_thread(quiet_cancelled, &result);

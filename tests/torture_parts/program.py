@@ -19,8 +19,6 @@ ACTS = HERE / "acts"
 
 # What is known not to work yet, by its name, and why; --switches takes them in all the same.
 SWITCHES = {
-    "setcontext": "leaving a coroutine by setcontext to another place hangs",
-    "leaves_anywhere": "a handler that leaves during an entry leaves its call open",
     "static_unwinds": "in a static program that is stripped, unwinders lose their way",
     "forks_while_attached": "a child that a handler forks while graftrace attaches may die of a signal",
     "walks_while_left": "a walk that is under way when graftrace comes or leaves ends early",
