@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "attach/session/session.h"
+#include "cli/background.h"
 #include "cli/mount_enter.h"
 #include "cli/record_report.h"
 #include "cli/running.h"
@@ -66,6 +67,7 @@ static const char help[] =
 	"      --unprepared          also functions that no compiler has prepared\n"
 	"      --no-fork             leave the program's children alone\n"
 	"The mount:\n"
+	"      --background          come back when DIR is ready; the program's input is empty\n"
 	"      --linger              stay mounted when the program has ended, until Ctrl-C\n"
 	"      --allow-other         other users may enter, as the files' modes say\n"
 	"  -o, --mount-options LIST  as tracefs's: uid=, gid= (of all files), mode= (of DIR,\n"
@@ -80,7 +82,8 @@ static const char help[] =
 	"command line is wrong.\n";
 
 enum {
-	OPTION_LINGER = 256,
+	OPTION_BACKGROUND = 256,
+	OPTION_LINGER,
 	OPTION_ALLOW_OTHER,
 	OPTION_ENTER,
 };
@@ -88,6 +91,7 @@ enum {
 static const struct option options_known[] = {
 	{ "pid", required_argument, NULL, 'P' },
 	GT_CHOICE_OPTIONS,
+	{ "background", no_argument, NULL, OPTION_BACKGROUND },
 	{ "linger", no_argument, NULL, OPTION_LINGER },
 	{ "allow-other", no_argument, NULL, OPTION_ALLOW_OTHER },
 	{ "mount-options", required_argument, NULL, 'o' },
@@ -104,6 +108,7 @@ struct mount {
 	struct gt_fuse_options fuse;
 	const char *enter;
 	const char *file; /* a recording */
+	bool background;
 	bool linger;
 	bool for_program; /* an option that only a program can have was given */
 };
@@ -163,12 +168,15 @@ static int take(int option, struct mount *mount, struct gt_message *message)
 	uint64_t number = 0;
 	int error = 0;
 
-	mount->for_program |=
-		option != OPTION_ALLOW_OTHER && option != OPTION_ENTER && option != 'o';
+	mount->for_program |= option != OPTION_ALLOW_OTHER && option != OPTION_ENTER &&
+			      option != OPTION_BACKGROUND && option != 'o';
 	switch (option) {
 	case 'P':
 		error = gt_value_number(optarg, 1, INT32_MAX, &number, message);
 		mount->pids[mount->session.pid_count++] = (pid_t)number;
+		break;
+	case OPTION_BACKGROUND:
+		mount->background = true;
 		break;
 	case OPTION_LINGER:
 		mount->linger = true;
@@ -224,7 +232,8 @@ static int parse(int argc, char **argv, struct mount *mount)
 	}
 	program = optind < argc; /* behind the `--` */
 	if (mount->enter != NULL) {
-		if (plain_count > 0 || !program || mount->for_program || mount->fuse.allow_other)
+		if (plain_count > 0 || !program || mount->for_program || mount->background ||
+		    mount->fuse.allow_other)
 			return usage("--enter DIR -- COMMAND, and nothing else");
 		mount->session.argv = argv + optind;
 		return -1;
@@ -288,8 +297,9 @@ static int mount_recording(const struct mount *mount)
 	if (error == 0)
 		error = gt_fuse_start(fuse, gt_recorded_control(recorded), &message);
 	if (error == 0) {
-		fprintf(stderr, "graftrace mount: %s at %s until Ctrl-C\n", mount->file,
-			mount->fuse.directory);
+		fprintf(stderr, "graftrace mount: %s at %s until %s\n", mount->file,
+			mount->fuse.directory, mount->background ? "it is unmounted" : "Ctrl-C");
+		gt_background_ready(GT_EXIT_DONE);
 		wait_for_end(fuse);
 	} else {
 		complain(&message);
@@ -378,10 +388,11 @@ static int mount_program(const struct mount *mount, const char *program, int *st
 		gt_fuse_close(fuse, 0);
 		fuse = NULL;
 	}
+	gt_background_ready(fuse != NULL ? GT_EXIT_DONE : GT_EXIT_FAILED);
 	if (attached && fuse != NULL)
-		fprintf(stderr, "graftrace mount: process %d%s at %s until Ctrl-C or its end\n",
+		fprintf(stderr, "graftrace mount: process %d%s at %s until %s or its end\n",
 			(int)mount->pids[0], mount->session.pid_count > 1 ? " and others" : "",
-			mount->fuse.directory);
+			mount->fuse.directory, mount->background ? "it is unmounted" : "Ctrl-C");
 	follow(session, fuse, attached);
 	if (live != NULL)
 		gt_live_end(live);
@@ -438,6 +449,8 @@ int gt_cmd_mount(int argc, char **argv)
 	} else {
 		code = parse(argc, argv, &mount);
 	}
+	if (code < 0 && mount.background)
+		code = gt_background_begin(NAME);
 	if (code < 0 && mount.enter != NULL)
 		code = gt_mount_enter(NAME, mount.enter, mount.session.argv);
 	else if (code < 0 && mount.file != NULL)

@@ -444,7 +444,8 @@ static int check_directory(const char *directory, struct gt_message *message)
 				       directory, directory);
 			return GT_EBUSY;
 		}
-		gt_message_set(message, "cannot mount on '%s': %s", directory, strerror(errno));
+		gt_message_set(message, "cannot mount on '%s': %s%s", directory, strerror(errno),
+			       errno == ENOENT ? "; mkdir makes the directory" : "");
 		return errno == ENOENT ? GT_ENOENT : errno == EACCES ? GT_EPERM : GT_EIO;
 	}
 	if (S_ISDIR(state.st_mode))

@@ -384,6 +384,27 @@ def test_a_mount_of_a_killed_graftrace_is_told_and_can_be_taken_away(graftrace, 
     assert not is_mounted(one.path)
 
 
+def test_in_the_background_the_directory_is_there_when_the_command_is_back(graftrace):
+    mount = graftrace.directory / "tracing"
+    mount.mkdir()
+    script = 'read line; echo "input $?"; for i in $(seq 9000); do [ -e end ] && exit; sleep 0.01; done'
+    with (graftrace.directory / "said").open("w") as said:
+        code = subprocess.call(
+            [graftrace.path, "mount", "--background", "-p", "function_graph", mount, "--", "sh", "-c", script],
+            cwd=graftrace.directory, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=60)
+    assert code == 0
+    assert (mount / "current_tracer").read_text() == "function_graph\n"
+    (graftrace.directory / "end").touch()
+    wait_until(lambda: not is_mounted(mount), "the end of the mount")
+    assert (graftrace.directory / "said").read_text() == "input 1\n"
+
+
+@pytest.mark.parametrize("words, code", [(["/nosuch", "--", "true"], 1), ([None, "--", "./nosuch"], 127)])
+def test_what_cannot_begin_in_the_background_is_told_by_the_exit_code(graftrace, tmp_path, words, code):
+    done = graftrace("mount", "--background", *(word or tmp_path for word in words), code=code)
+    assert "nosuch" in done.stderr
+
+
 def test_with_linger_the_trace_can_be_read_afterwards(graftrace, program):
     one = Mounted(graftrace, program, "--linger", "-p", "function_graph")
     one.calls(2)
