@@ -170,28 +170,6 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	return 0;
 }
 
-static void describe(struct gt_export *export, struct gt_recording *recording)
-{
-	const struct gt_recording_info *info = gt_recording_info(recording);
-	struct gt_target *target = export->target;
-	struct gt_writer writer;
-	uint64_t first = 0;
-
-	for (uint32_t i = 0; i < target->ops->writer_count(target); i++)
-		if (target->ops->writer(target, i, &writer) == GT_OK &&
-		    (first == 0 || writer.start < first))
-			first = writer.start;
-	export->about = (struct gt_export_about){
-		.command_line = info->command_line,
-		.program = info->program,
-		.host = info->host,
-		.made_by = "graftrace " GRAFTRACE_VERSION,
-		.realtime_ns = info->realtime_ns,
-		.start = first,
-		.is_kernel = target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
-	};
-}
-
 static void tell(uint64_t count, const char *one, const char *many)
 {
 	if (count > 0)
@@ -229,7 +207,7 @@ static int export_to(struct arguments *arguments, struct gt_recording *recording
 	};
 	int error;
 
-	describe(&export, recording);
+	gt_look_describe(&export.about, recording);
 	error = gt_export_run(&export, report);
 	if (error == GT_OK)
 		return GT_EXIT_DONE;

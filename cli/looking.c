@@ -100,6 +100,28 @@ uint64_t gt_look_start_ns(struct gt_recording *recording)
 	return start == UINT64_MAX ? 0 : gt_clock_ns(&target->clock, start);
 }
 
+void gt_look_describe(struct gt_export_about *about, struct gt_recording *recording)
+{
+	const struct gt_recording_info *info = gt_recording_info(recording);
+	struct gt_target *target = gt_recording_target(recording);
+	struct gt_writer writer;
+	uint64_t first = 0;
+
+	for (uint32_t i = 0; i < target->ops->writer_count(target); i++)
+		if (target->ops->writer(target, i, &writer) == GT_OK &&
+		    (first == 0 || writer.start < first))
+			first = writer.start;
+	*about = (struct gt_export_about){
+		.command_line = info->command_line,
+		.program = info->program,
+		.host = info->host,
+		.made_by = "graftrace " GRAFTRACE_VERSION,
+		.realtime_ns = info->realtime_ns,
+		.start = first,
+		.is_kernel = target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
+	};
+}
+
 int gt_look_color(const char *when, int fd, bool *color, struct gt_message *message)
 {
 	const char *no_color = getenv("NO_COLOR");

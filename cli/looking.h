@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "export/export.h"
 #include "read/recording.h"
 
 #define GT_DEFAULT_RECORDING "graftrace.data"
@@ -26,6 +27,9 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 
 /* tsc and ns of the recording's first moment. */
 uint64_t gt_look_start_ns(struct gt_recording *recording);
+
+/* What exports tell of the run. */
+void gt_look_describe(struct gt_export_about *about, struct gt_recording *recording);
 
 /* "auto", "always", "never"; auto heeds NO_COLOR and asks whether fd is a terminal. GT_EINVAL. */
 int gt_look_color(const char *when, int fd, bool *color, struct gt_message *message);

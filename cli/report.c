@@ -12,39 +12,50 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/looking.h"
 #include "cli/stop_when.h"
 #include "cli/values.h"
+#include "cli/window.h"
 #include "core/trace/message.h"
 #include "export/open_calls.h"
 #include "export/report.h"
 
-#define NAME "report"
+#define NAME	  "report"
+#define GLOBS_MAX 256
 
 static const char help[] =
 	"Usage: graftrace report [OPTION...] [FILE]\n\n"
-	"Prints a table of a recording (default: graftrace.data): calls and times of each "
-	"function.\n"
-	"Total is from entry to return, recursion counted once; self is without direct callees.\n"
-	"On CPU and Off CPU are the two parts of self, where context switches were recorded.\n\n"
+	"Prints a table of a recording (default: graftrace.data): calls and times of each\n"
+	"function. Total is from entry to return, recursion counted once; self is without\n"
+	"direct callees, and Self % the share of all self times. On CPU and Off CPU are the\n"
+	"two parts of self, where context switches were recorded. Of 100 calls 50, 90 or 99\n"
+	"took no longer than p50, p90, p99.\n\n"
 	"  -i, --input FILE           the same as FILE\n"
-	"  -s, --sort KEY             total (default), self, on-cpu, off-cpu, calls, avg, min, "
-	"max,\n"
-	"                             stddev, name\n"
+	"  -s, --sort KEY             total (default), self, on-cpu, off-cpu, calls, avg,\n"
+	"                             min, max, p50, p90, p99, stddev, name\n"
 	"      --limit N              only the first N rows\n"
-	"      --by WHAT              function (default), thread, object\n"
-	"      --callers GLOB         instead: who has called these functions; the figures are\n"
-	"                             those of their calls\n"
+	"      --by WHAT              function (default), thread, process, object\n"
+	"      --callers GLOB         instead: who has called these functions; the figures\n"
+	"                             are those of their calls\n"
 	"      --callees GLOB         instead: whom these functions have called themselves\n"
+	"      --hist GLOB            instead: how the durations of these functions' calls\n"
+	"                             are spread\n"
 	"      --crash                instead: the calls that were open at the end, thread by\n"
 	"                             thread, innermost last\n"
-	"      --format FORMAT        text (default), csv, json; both with times in nanoseconds\n"
+	"  -t, --time FROM-TO         only what happened between (as graftrace show -t)\n"
+	"      --tid N                only this thread\n"
+	"      --pid N                only this process\n"
+	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
+	"      --min TIME             only calls that took at least so long (10us, 1ms)\n"
+	"      --format FORMAT        text (default), csv, json; both with times in\n"
+	"                             nanoseconds\n"
+	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
-	"Exit code: 0 done; 1 it could not be made, or not of all that was recorded; 2 wrong "
-	"command\n"
-	"line.\n";
+	"Exit code: 0 done; 1 it could not be made, or not of all that was recorded; 2 wrong\n"
+	"command line.\n";
 
 enum {
 	OPTION_LIMIT = 256,
@@ -53,7 +64,12 @@ enum {
 	OPTION_NO_PAGER,
 	OPTION_CRASH,
 	OPTION_CALLERS,
-	OPTION_CALLEES
+	OPTION_CALLEES,
+	OPTION_TID,
+	OPTION_PID,
+	OPTION_MIN,
+	OPTION_HIST,
+	OPTION_COLOR
 };
 
 static const struct option options[] = {
@@ -66,6 +82,13 @@ static const struct option options[] = {
 	{ "callers", required_argument, NULL, OPTION_CALLERS },
 	{ "callees", required_argument, NULL, OPTION_CALLEES },
 	{ "crash", no_argument, NULL, OPTION_CRASH },
+	{ "time", required_argument, NULL, 't' },
+	{ "tid", required_argument, NULL, OPTION_TID },
+	{ "pid", required_argument, NULL, OPTION_PID },
+	{ "graph", required_argument, NULL, 'g' },
+	{ "min", required_argument, NULL, OPTION_MIN },
+	{ "hist", required_argument, NULL, OPTION_HIST },
+	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -73,10 +96,13 @@ static const struct option options[] = {
 struct arguments {
 	const char *path;
 	enum gt_report_key sort;
-	enum gt_report_by by;
-	const char *of; /* --callers, --callees */
-	enum gt_report_format format;
-	uint64_t limit;
+	struct gt_report_options wanted;
+	struct gt_report_style style;
+	struct gt_window window;
+	const char *globs[GLOBS_MAX + 1];
+	size_t globs_count;
+	const char *spread; /* --hist */
+	const char *color;
 	bool pager;
 	bool crash;
 };
@@ -88,22 +114,25 @@ static int choose(const char *what, const char *text, const char *const *words, 
 	for (int i = 0; i < count; i++)
 		if (strcmp(text, words[i]) == 0)
 			return i;
-	gt_message_set(message, "%s '%s' is none of %s, %s, %s", what, text, words[0], words[1],
-		       words[2]);
+	gt_message_set(message, "%s '%s' is none of %s, %s, %s%s%s", what, text, words[0], words[1],
+		       words[2], count > 3 ? ", " : "", count > 3 ? words[3] : "");
 	return GT_EINVAL;
 }
 
 /* 0, or an exit code + 1 when there is nothing more to do. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-	static const char *const rows[] = { "function", "thread", "object" };
+	static const char *const rows[] = { "function", "thread", "object", "process" };
+	static const enum gt_report_by row_kinds[] = { GT_REPORT_FUNCTION, GT_REPORT_THREAD,
+						       GT_REPORT_OBJECT, GT_REPORT_PROCESS };
 	static const char *const formats[] = { "text", "csv", "json" };
 	struct gt_message message = { "" };
 	const char *input = NULL;
+	uint64_t number = 0;
 	int option;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "i:s:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "i:s:t:g:h", options, NULL)) != -1) {
 		int chosen = GT_OK;
 		switch (option) {
 		case 'i':
@@ -113,25 +142,55 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			chosen = gt_report_parse_key(optarg, &arguments->sort, &message);
 			break;
 		case OPTION_LIMIT:
-			chosen =
-				gt_value_number(optarg, 1, UINT32_MAX, &arguments->limit, &message);
+			chosen = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
+			arguments->style.limit = (size_t)number;
 			break;
 		case OPTION_BY:
-			chosen = choose("--by", optarg, rows, 3, &message);
-			arguments->by = (enum gt_report_by)chosen;
+			chosen = choose("--by", optarg, rows, 4, &message);
+			arguments->wanted.by = chosen < 0 ? GT_REPORT_FUNCTION : row_kinds[chosen];
 			break;
 		case OPTION_FORMAT:
 			chosen = choose("--format", optarg, formats, 3, &message);
-			arguments->format = (enum gt_report_format)chosen;
+			arguments->style.format = (enum gt_report_format)chosen;
+			break;
+		case 't':
+			chosen = gt_window_parse(optarg, &arguments->window, &message);
+			break;
+		case OPTION_TID:
+			chosen = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
+			arguments->wanted.tid = (uint32_t)number;
+			break;
+		case OPTION_PID:
+			chosen = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
+			arguments->wanted.pid = (uint32_t)number;
+			break;
+		case 'g':
+			if (arguments->globs_count == GLOBS_MAX) {
+				gt_message_set(&message, "more than %d -g", GLOBS_MAX);
+				chosen = GT_EINVAL;
+				break;
+			}
+			arguments->globs[arguments->globs_count++] = optarg;
+			arguments->wanted.graph = arguments->globs;
+			break;
+		case OPTION_MIN:
+			chosen = gt_value_time(optarg, 1000000000, &arguments->wanted.least_ns,
+					       &message);
+			break;
+		case OPTION_HIST:
+			arguments->spread = optarg;
+			break;
+		case OPTION_COLOR:
+			arguments->color = optarg;
 			break;
 		case OPTION_NO_PAGER:
 			arguments->pager = false;
 			break;
 		case OPTION_CALLERS:
 		case OPTION_CALLEES:
-			arguments->by =
+			arguments->wanted.by =
 				option == OPTION_CALLERS ? GT_REPORT_CALLER : GT_REPORT_CALLEE;
-			arguments->of = optarg;
+			arguments->wanted.of = optarg;
 			break;
 		case OPTION_CRASH:
 			arguments->crash = true;
@@ -150,6 +209,15 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return 1 + GT_EXIT_USAGE;
 	if (input || optind < argc)
 		arguments->path = input ? input : argv[optind];
+	if (arguments->spread && arguments->style.format == GT_REPORT_CSV) {
+		gt_complain(NAME, "--hist is text or json");
+		return 1 + gt_usage_error(NAME);
+	}
+	if (gt_look_color(arguments->color, STDOUT_FILENO, &arguments->style.color, &message) !=
+	    GT_OK) {
+		gt_complain(NAME, "%s", message.text);
+		return 1 + gt_usage_error(NAME);
+	}
 	return 0;
 }
 
@@ -173,8 +241,8 @@ static int print(const struct arguments *arguments, const struct gt_report *repo
 	char *text;
 	size_t bytes;
 
-	if (gt_report_format(report, arguments->format, arguments->limit, gt_look_width(), &text,
-			     &bytes) != GT_OK) {
+	if ((arguments->spread ? gt_report_format_spread : gt_report_format)(
+		    report, &arguments->style, &text, &bytes) != GT_OK) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -196,7 +264,8 @@ static int print_crash(const struct arguments *arguments, struct gt_recording *r
 		snprintf(died, sizeof(died), " died of %s",
 			 gt_stop_signal_name(WTERMSIG(info->exit_status), name, sizeof(name)));
 	if (error == 0)
-		error = gt_open_calls_format(open, (uint32_t)arguments->limit, 0, &text, &bytes);
+		error = gt_open_calls_format(open, (uint32_t)arguments->style.limit, 0, &text,
+					     &bytes);
 	gt_open_calls_destroy(open);
 	if (error == 0) {
 		bytes = (size_t)asprintf(&whole, "%s%s; open at the end were, innermost last:\n%s",
@@ -214,9 +283,38 @@ static int print_crash(const struct arguments *arguments, struct gt_recording *r
 	return error;
 }
 
+/* --time and --graph as the table takes them. */
+static void set_wanted(struct arguments *arguments, struct gt_recording *recording)
+{
+	struct gt_filter filter = { .from_ns = 0 };
+
+	gt_window_set(&arguments->window, recording, &filter);
+	arguments->wanted.from_ns = filter.from_ns;
+	arguments->wanted.to_ns = filter.to_ns;
+	arguments->style.width = gt_look_width();
+}
+
+static const char *why_empty(const struct arguments *arguments)
+{
+	const struct gt_report_options *wanted = &arguments->wanted;
+
+	if (arguments->spread)
+		return "no function that matches --hist has calls that are left";
+	if (wanted->by == GT_REPORT_CALLER)
+		return "no function that matches was called";
+	if (wanted->by == GT_REPORT_CALLEE)
+		return "no function that matches has called a recorded one";
+	if (wanted->tid || wanted->pid || wanted->graph || wanted->least_ns || wanted->from_ns ||
+	    wanted->to_ns)
+		return "no call is left by --tid, --pid, --graph, --min and --time";
+	return "no call was recorded";
+}
+
 int gt_cmd_report(int argc, char **argv)
 {
-	struct arguments arguments = { .path = GT_DEFAULT_RECORDING, .pager = true };
+	struct arguments arguments = { .path = GT_DEFAULT_RECORDING,
+				       .pager = true,
+				       .color = "auto" };
 	struct gt_message message = { "" };
 	struct gt_report *report;
 	int result = parse(argc, argv, &arguments);
@@ -226,7 +324,8 @@ int gt_cmd_report(int argc, char **argv)
 	struct gt_recording *recording = gt_look_open(NAME, arguments.path);
 	if (!recording)
 		return GT_EXIT_FAILED;
-	if (arguments.of && gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_FUNCTION) {
+	if (arguments.wanted.of &&
+	    gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_FUNCTION) {
 		gt_complain(NAME,
 			    "'%s': the tracer function does not record who called whom; "
 			    "'graftrace show' has the parent of each call",
@@ -239,8 +338,9 @@ int gt_cmd_report(int argc, char **argv)
 		gt_recording_close(recording);
 		return result;
 	}
-	if (gt_report_make(gt_recording_target(recording), arguments.by, arguments.of, &report,
-			   &message) != GT_OK) {
+	set_wanted(&arguments, recording);
+	if (gt_report_make(gt_recording_target(recording), &arguments.wanted, &report, &message) !=
+	    GT_OK) {
 		gt_complain(NAME, "'%s': %s", arguments.path, message.text);
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
@@ -255,12 +355,11 @@ int gt_cmd_report(int argc, char **argv)
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
 	}
+	if (arguments.spread)
+		gt_report_keep(report, arguments.spread);
 	gt_report_sort(report, arguments.sort);
-	if (arguments.of && report->row_count == 0)
-		gt_complain(NAME, "'%s': %s", arguments.path,
-			    arguments.by == GT_REPORT_CALLER
-				    ? "no function that matches was called"
-				    : "no function that matches has called a recorded one");
+	if (report->row_count == 0)
+		gt_complain(NAME, "'%s': %s", arguments.path, why_empty(&arguments));
 	result = print(&arguments, report);
 	if (report->damaged)
 		gt_complain(NAME, "'%s': %llu records make no sense and are left out",

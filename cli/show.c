@@ -18,6 +18,7 @@
 #include "core/trace/message.h"
 #include "core/control/control.h"
 #include "core/text/text.h"
+#include "export/export.h"
 #include "port/host/memory.h"
 
 #define NAME	    "show"
@@ -28,28 +29,39 @@ static const char help[] =
 	"Usage: graftrace show [OPTION...] [FILE]\n\n"
 	"Prints a recording (default: graftrace.data) as ftrace's text, oldest call first.\n\n"
 	"  -i, --input FILE           the same as FILE\n"
-	"  -O, --option NAME          an option of Linux's trace_options, no before it to turn it "
-	"off:\n"
+	"  -O, --option NAME          an option of Linux's trace_options, no before it to turn\n"
+	"                             it off:\n"
 	"                             funcgraph-proc, -abstime, -tail (off), -cpu, -duration,\n"
 	"                             -overhead (on); print-parent, irq-info, context-info (on),\n"
 	"                             sym-offset, sym-addr, latency-format, verbose, raw, hex,\n"
 	"                             bin, func-no-repeats (off); sleep-time (on:\n"
 	"                             durations count the time off the CPU)\n"
 	"      --switch-events        also a line where a thread leaves the CPU or comes back\n"
-	"  -t, --time FROM-TO         only what happened between: seconds as funcgraph-abstime "
-	"shows\n"
-	"                             them, or with a + since the start; us, ms may follow; one "
-	"side\n"
-	"                             may be left out\n"
+	"  -t, --time FROM-TO         only what happened between: seconds as\n"
+	"                             funcgraph-abstime shows them, or with a + since the\n"
+	"                             start; us, ms may follow; one side may be left out\n"
 	"      --tid N                only this thread\n"
 	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
 	"  -D, --max-graph-depth N    not deeper than N calls\n"
+	"      --min TIME             only calls that took at least so long (10us, 1ms): their\n"
+	"                             returns, with the durations\n"
+	"      --ns                   time stamps with nanoseconds (turns funcgraph-abstime on)\n"
+	"      --format FORMAT        text (default); json: an object a line and call, as\n"
+	"                             graftrace export --to json writes it\n"
 	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
 	"Exit code: 0 done; 1 it could not be shown, or not all of it; 2 wrong command line.\n";
 
-enum { OPTION_TID = 256, OPTION_COLOR, OPTION_NO_PAGER, OPTION_SWITCH_EVENTS };
+enum {
+	OPTION_TID = 256,
+	OPTION_COLOR,
+	OPTION_NO_PAGER,
+	OPTION_SWITCH_EVENTS,
+	OPTION_MIN,
+	OPTION_NS,
+	OPTION_FORMAT
+};
 
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
@@ -60,6 +72,9 @@ static const struct option options[] = {
 	{ "max-graph-depth", required_argument, NULL, 'D' },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
+	{ "min", required_argument, NULL, OPTION_MIN },
+	{ "ns", no_argument, NULL, OPTION_NS },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -72,6 +87,9 @@ struct arguments {
 	const char *color;
 	bool pager;
 	bool switches;
+	bool nanoseconds;
+	bool json;
+	uint64_t least_ns;
 	const char *globs[GLOBS_MAX + 1];
 	size_t globs_count;
 	struct gt_filter filter;
@@ -137,6 +155,21 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		case 'D':
 			error = gt_value_number(optarg, 0, UINT32_MAX, &number, &message);
 			arguments->filter.max_depth = (uint32_t)number;
+			break;
+		case OPTION_MIN:
+			error = gt_value_time(optarg, 1000000000, &arguments->least_ns, &message);
+			break;
+		case OPTION_NS:
+			arguments->nanoseconds = true;
+			arguments->text_options |= GT_OPTION_GRAPH_ABSTIME;
+			break;
+		case OPTION_FORMAT:
+			arguments->json = strcmp(optarg, "json") == 0;
+			if (!arguments->json && strcmp(optarg, "text") != 0) {
+				gt_message_set(&message, "--format '%s' is none of text, json",
+					       optarg);
+				error = GT_EINVAL;
+			}
 			break;
 		case OPTION_COLOR:
 			arguments->color = optarg;
@@ -221,10 +254,44 @@ static const char *why_empty(const struct arguments *arguments)
 {
 	const struct gt_filter *filter = &arguments->filter;
 
-	if (filter->tid || filter->graph || filter->from_ns || filter->to_ns)
-		return "no call is left by --tid, --graph and --time: 'graftrace report' lists "
+	if (filter->tid || filter->graph || filter->from_ns || filter->to_ns || arguments->least_ns)
+		return "no call is left by --tid, --graph, --min and --time: 'graftrace report' "
+		       "lists "
 		       "the functions, 'graftrace report --by thread' the threads";
 	return "no call was recorded";
+}
+
+/* --format json. */
+static int show_json(struct arguments *arguments, struct gt_recording *recording)
+{
+	struct gt_message message = { "" };
+	struct gt_stack_report report;
+	struct gt_pager pager;
+	struct gt_export export = {
+		.format = gt_export_find("json"),
+		.target = gt_recording_target(recording),
+		.filter = &arguments->filter,
+		.least_ns = arguments->least_ns,
+		.function_end = gt_recording_function_end(recording),
+		.message = &message,
+	};
+	int error;
+
+	gt_look_describe(&export.about, recording);
+	signal(SIGPIPE, SIG_IGN);
+	gt_pager_start(&pager, arguments->pager);
+	export.fd = pager.fd;
+	error = gt_export_run(&export, &report);
+	gt_pager_stop(&pager);
+	if (error == GT_OK && export.out.bytes == 0)
+		gt_complain(NAME, "'%s': %s", arguments->path, why_empty(arguments));
+	if (error == GT_ENOMEM)
+		gt_complain(NAME, "out of memory");
+	else if (error == GT_EIO && export.out.error != EPIPE)
+		gt_complain(NAME, "cannot write: %s", message.text);
+	else
+		return GT_EXIT_DONE;
+	return GT_EXIT_FAILED;
 }
 
 static int show(struct arguments *arguments, bool color)
@@ -238,12 +305,20 @@ static int show(struct arguments *arguments, bool color)
 	if (!recording || !text)
 		goto out;
 	gt_window_set(&arguments->window, recording, &arguments->filter);
+	if (arguments->json) {
+		result = show_json(arguments, recording);
+		if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
+			result = GT_EXIT_FAILED;
+		goto out;
+	}
+	arguments->filter.least_ns = arguments->least_ns;
 	struct gt_text_options text_options = {
 		.options = arguments->text_options,
 		.mode = GT_MERGE_SNAPSHOT,
 		.header = true,
 		.color = color,
 		.switches = arguments->switches,
+		.nanoseconds = arguments->nanoseconds,
 		.filter = &arguments->filter,
 	};
 	bool times = !(text_options.options & GT_OPTION_SLEEP_TIME);

@@ -84,6 +84,8 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 {
 	struct gt_export *export = user;
 
+	if (export->least_ns && gt_export_duration_ns(export, end - call->start) < export->least_ns)
+		return GT_OK;
 	return export->format->leave ? export->format->leave(export, lane, call, end) : GT_OK;
 }
 

@@ -50,6 +50,7 @@ struct gt_export {
 	struct gt_target *target;
 	struct gt_filter *filter; /* NULL: all */
 	struct gt_export_about about;
+	uint64_t least_ns;     /* calls that took less are left out: of formats with a row a call */
 	uint32_t function_end; /* one more than the highest function number */
 	int fd;		       /* the output; of a directory: its descriptor */
 	struct gt_message *message;

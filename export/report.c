@@ -7,9 +7,8 @@
  * Recursion: open[row] counts, for the running context, how many calls of a row are open; a call
  * that finds one open is marked in its frame and adds nothing to the row's total.
  */
-#include "export/report.h"
+#include "export/report_parts.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,258 +17,25 @@
 #include "core/trace/glob.h"
 #include "core/trace/merge.h"
 #include "core/trace/message.h"
-#include "core/trace/off_cpu.h"
 #include "port/host/memory.h"
 
-#define MARK_COUNTED   1 /* open[row] knows of the frame */
-#define MARK_RECURSIVE 2 /* a call of the same row was open around it */
+#define MARK_COUNTED   1  /* open[row] knows of the frame */
+#define MARK_RECURSIVE 2  /* a call of the same row was open around it */
+#define MARK_INSIDE    4  /* one of the functions that are wanted, or called by one */
+#define MARK_OUTSIDE   8  /* not so: it is in no row */
+#define MARK_BEGUN     16 /* it was open when the wanted time began, and is counted */
 #define MISSING_MAX    100000
-#define PAGE	       4096
-
-/* Times in ticks. */
-struct row {
-	uint64_t returned;
-	uint64_t total;
-	uint64_t self;
-	uint64_t minimum, maximum;
-	uint64_t first; /* duration that the two sums are relative to: keeps them small */
-	double sum;
-	double squares;
-	uint64_t entered;
-	uint64_t inherited; /* returns, in a forked child, of its parent's calls */
-	uint64_t self_off, total_off;
-	uint64_t other; /* entry-only, function tracer, returns without a known entry */
-	uint64_t self_upper_bound;
-	bool named;   /* the function that callers or callees are asked of */
-	uint32_t key; /* function number, writer's index (a kernel's thread: its number), or a
-			 function of the object */
-};
-
-/* A name that the target does not hold itself. */
-struct name {
-	struct name *next;
-	char text[];
-};
-
-struct slot {
-	uint32_t function; /* 0: empty */
-	uint32_t row;
-};
-
-/* A function of a file: processes that have it each have a number of their own for it. */
-struct known {
-	struct gt_function function; /* its strings are the target's */
-	uint32_t row;
-};
-
-/* Calls open in one context, by row. */
-struct open_calls {
-	uint32_t *count;
-	uint32_t size;
-	uint32_t context;
-	bool used;
-};
-
-struct collector {
-	struct gt_target *target;
-	enum gt_report_by by;
-	const char *of;		  /* a glob, by caller or callee */
-	bool is_by_call;	  /* the row is no matter of the function alone */
-	struct gt_decode *decode; /* of the record in work */
-	struct gt_decode own;
-	struct slot *slots;
-	uint32_t slot_bits;
-	uint32_t slot_used;
-	struct known *known; /* by name, 2^known_bits places; name NULL: empty */
-	uint32_t known_bits, known_used;
-	struct row *rows;
-	uint32_t row_count, row_capacity;
-	uint32_t thread_row;
-	struct open_calls open[GT_DECODE_CONTEXTS];
-	uint32_t place;	  /* in `open`, of the running context */
-	uint32_t *counts; /* its counts */
-	uint32_t counts_size;
-	uint64_t began; /* tsc at which the recording began */
-	struct gt_off_cpu_follow off_cpu;
-	struct gt_off_cpu_threads off_cpus; /* … of a kernel's threads */
-	uint64_t slept;		/* clock of the last record that had a time off the CPU before it */
-	uint32_t tid;		/* the writer's thread; a kernel's: the record's */
-	uint32_t pid;		/* the writer's process … */
-	uint64_t process_began; /* … and when that began; 0 = not asked yet */
-	uint64_t unseen;  /* calls since `began` that are counted, though not by their entries */
-	uint64_t first;	  /* clock of the writer's first record; 0 = none yet */
-	uint64_t covered; /* self times of its calls */
-	uint64_t span, outside; /* of all writers whose records are there from the start */
-	bool incomplete;	/* records of this writer are missing */
-	bool kernel;
-	bool out_of_memory;
-	uint64_t records;
-	uint64_t unreadable, damaged;
-	void *buffer;
-};
-
-/* ---- rows ---- */
-
-static uint32_t hash(const struct collector *c, uint32_t function)
-{
-	return (uint32_t)((function * 0x9e3779b97f4a7c15ull) >> (64 - c->slot_bits));
-}
-
-static bool grow_slots(struct collector *c)
-{
-	uint32_t old_size = c->slots ? 1u << c->slot_bits : 0;
-	struct slot *old = c->slots;
-	c->slot_bits = old ? c->slot_bits + 1 : 12;
-	c->slots = calloc(1ull << c->slot_bits, sizeof(*c->slots));
-	if (!c->slots) {
-		c->slots = old;
-		c->slot_bits--;
-		return false;
-	}
-	for (uint32_t i = 0; i < old_size; i++) {
-		if (!old[i].function)
-			continue;
-		uint32_t at = hash(c, old[i].function);
-		while (c->slots[at].function)
-			at = (at + 1) & ((1u << c->slot_bits) - 1);
-		c->slots[at] = old[i];
-	}
-	free(old);
-	return true;
-}
-
-static uint32_t new_row(struct collector *c, uint32_t key)
-{
-	if (c->row_count == c->row_capacity) {
-		uint32_t wanted = c->row_capacity ? c->row_capacity * 2 : 1024;
-		struct row *rows = realloc(c->rows, wanted * sizeof(*rows));
-		if (!rows) {
-			c->out_of_memory = true;
-			return 0;
-		}
-		c->rows = rows;
-		c->row_capacity = wanted;
-	}
-	c->rows[c->row_count] = (struct row){ .key = key, .minimum = UINT64_MAX };
-	return c->row_count++;
-}
-
-static const char *object_of(struct collector *c, uint32_t number)
-{
-	struct gt_function function = { .object = NULL };
-	if (c->target->ops->function(c->target, number, &function) != GT_OK || !function.object)
-		return "";
-	return function.object;
-}
-
-/* Objects are few: they are compared one by one, once for each function. */
-static uint32_t object_row(struct collector *c, uint32_t function)
-{
-	const char *object = object_of(c, function);
-	for (uint32_t row = 0; row < c->row_count; row++)
-		if (strcmp(object_of(c, c->rows[row].key), object) == 0)
-			return row;
-	return new_row(c, function);
-}
-
-/* Where a function of that name stands, or would. The same one lies at the same place of a page in
- * each process; another of its name in the same file, a static one, mostly does not. */
-static struct known *known_at(const struct collector *c, const struct gt_function *function)
-{
-	uint32_t mask = (1u << c->known_bits) - 1, at = 2166136261u;
-	for (const char *byte = function->name; *byte; byte++)
-		at = (at ^ (unsigned char)*byte) * 16777619u;
-	for (;; at++) {
-		struct known *known = &c->known[at & mask];
-		const struct gt_function *other = &known->function;
-		if (!other->name ||
-		    (strcmp(other->name, function->name) == 0 && other->size == function->size &&
-		     (other->address - function->address) % PAGE == 0 &&
-		     strcmp(other->object, function->object) == 0))
-			return known;
-	}
-}
-
-static bool grow_known(struct collector *c)
-{
-	uint32_t old_size = c->known ? 1u << c->known_bits : 0;
-	struct known *old = c->known;
-	uint32_t bits = old ? c->known_bits + 1 : 12;
-	struct known *grown = calloc(1ull << bits, sizeof(*grown));
-	if (!grown)
-		return false;
-	c->known = grown;
-	c->known_bits = bits;
-	for (uint32_t i = 0; i < old_size; i++)
-		if (old[i].function.name)
-			*known_at(c, &old[i].function) = old[i];
-	free(old);
-	return true;
-}
-
-static uint32_t function_row(struct collector *c, uint32_t number)
-{
-	struct gt_function function = { .name = NULL };
-	if (c->target->ops->function(c->target, number, &function) != GT_OK || !function.name)
-		return new_row(c, number);
-	if (!function.object)
-		function.object = "";
-	if (2 * (c->known_used + 1) > (c->known ? 1u << c->known_bits : 0) && !grow_known(c)) {
-		c->out_of_memory = true;
-		return 0;
-	}
-	struct known *known = known_at(c, &function);
-	if (!known->function.name) {
-		known->function = function;
-		known->row = new_row(c, number);
-		c->known_used++;
-		if (c->of && !c->out_of_memory)
-			c->rows[known->row].named = gt_glob_match(c->of, function.name);
-	}
-	return known->row;
-}
-
-static __attribute__((noinline)) uint32_t add_function(struct collector *c, uint32_t function)
-{
-	if (2 * (c->slot_used + 1) > 1u << c->slot_bits && !grow_slots(c)) {
-		c->out_of_memory = true;
-		return 0;
-	}
-	uint32_t row =
-		c->by == GT_REPORT_OBJECT ? object_row(c, function) : function_row(c, function);
-	uint32_t at = hash(c, function);
-	while (c->slots[at].function)
-		at = (at + 1) & ((1u << c->slot_bits) - 1);
-	c->slots[at] = (struct slot){ .function = function, .row = row };
-	c->slot_used++;
-	return row;
-}
-
-/* The row of a function, or of its object. */
-static inline uint32_t row_of(struct collector *c, uint32_t function)
-{
-	uint32_t at = hash(c, function);
-	while (c->slots[at].function != function) {
-		if (!c->slots[at].function)
-			return add_function(c, function);
-		at = (at + 1) & ((1u << c->slot_bits) - 1);
-	}
-	return c->slots[at].row;
-}
-
-/* By caller or callee: calls of others are counted in a row that is not shown; those that no
- * recorded call has made, in another one. */
-enum { ROW_OTHERS, ROW_OUTERMOST, ROWS_OF_OURS };
 
 /* By thread, by caller or by callee. */
 static __attribute__((noinline)) uint32_t row_at_slow(struct collector *c, uint32_t function,
 						      uint32_t depth)
 {
-	if (c->by == GT_REPORT_THREAD)
+	if (c->by == GT_REPORT_THREAD || c->by == GT_REPORT_PROCESS)
 		return c->thread_row;
 	const struct gt_decode_frame *frame = depth ? gt_decode_frame(c->decode, depth - 1) : NULL;
-	uint32_t called = row_of(c, function);
-	uint32_t caller = frame && frame->function ? row_of(c, frame->function) : ROW_OUTERMOST;
+	uint32_t called = gt_report_row_of(c, function);
+	uint32_t caller =
+		frame && frame->function ? gt_report_row_of(c, frame->function) : ROW_OUTERMOST;
 
 	if (c->out_of_memory)
 		return ROW_OTHERS;
@@ -282,7 +48,7 @@ static __attribute__((noinline)) uint32_t row_at_slow(struct collector *c, uint3
 static inline uint32_t row_at(struct collector *c, uint32_t function, uint32_t depth)
 {
 	return __builtin_expect(c->is_by_call, 0) ? row_at_slow(c, function, depth)
-						  : row_of(c, function);
+						  : gt_report_row_of(c, function);
 }
 
 /* ---- recursion ---- */
@@ -308,6 +74,7 @@ static void choose_place(struct collector *c, uint32_t place, uint32_t context)
 		if (open->count)
 			memset(open->count, 0, open->size * sizeof(*open->count));
 		open->used = true;
+		open->begun = false;
 		open->context = context;
 	}
 	c->place = place;
@@ -336,6 +103,43 @@ static inline void count_closed(struct collector *c, uint32_t row, unsigned mark
 		c->counts[row]--;
 }
 
+/* ---- what is wanted ---- */
+
+/* Does one of the globs name the function? */
+static bool is_named(struct collector *c, uint32_t number)
+{
+	struct gt_function function;
+	uint32_t place = number % GLOB_CACHE;
+	bool found = false;
+
+	if (c->globbed[place] == number)
+		return c->glob_matches[place];
+	if (c->target->ops->function(c->target, number, &function) == GT_OK && function.name)
+		for (const char *const *glob = c->options->graph; *glob && !found; glob++)
+			found = gt_glob_match(*glob, function.name);
+	c->globbed[place] = number;
+	c->glob_matches[place] = found;
+	return found;
+}
+
+/* Is a call at that depth one of the wanted functions, or called by one? */
+static bool is_inside(struct collector *c, uint32_t function, uint32_t depth)
+{
+	const struct gt_decode_frame *caller;
+
+	if (!c->options->graph)
+		return true;
+	caller = depth ? gt_decode_frame(c->decode, depth - 1) : NULL;
+	return (caller && caller->mark & MARK_INSIDE) || (function && is_named(c, function));
+}
+
+static uint16_t open_mark(struct collector *c, uint32_t function, uint32_t depth)
+{
+	if (!is_inside(c, function, depth))
+		return MARK_OUTSIDE;
+	return (uint16_t)(MARK_INSIDE | count_open(c, row_at(c, function, depth)));
+}
+
 /* Frames that a sub-buffer's header told of were entered unseen: they are open all the same. */
 static __attribute__((noinline)) void count_unseen(struct collector *c)
 {
@@ -345,7 +149,28 @@ static __attribute__((noinline)) void count_unseen(struct collector *c)
 	for (uint32_t depth = from; depth < end; depth++) {
 		struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
 		if (frame && !frame->mark)
-			frame->mark = count_open(c, row_at(c, frame->function, depth));
+			frame->mark = c->picks ? open_mark(c, frame->function, depth)
+					       : count_open(c, row_at(c, frame->function, depth));
+	}
+}
+
+/* The calls that are open when the wanted time begins: what their callees did before is not in it.
+ * Their clocks stay, as the decoder knows them by these. */
+static void begin_frames(struct collector *c)
+{
+	struct gt_decode *decode = c->decode;
+
+	for (uint32_t depth = decode->low; depth < decode->depth; depth++) {
+		struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
+		if (!frame->function || frame->clock >= c->from)
+			continue;
+		if (!frame->mark)
+			frame->mark = open_mark(c, frame->function, depth);
+		frame->children = 0;
+		if (!(frame->mark & MARK_COUNTED) || c->out_of_memory)
+			continue;
+		frame->mark |= MARK_BEGUN;
+		c->rows[row_at(c, frame->function, depth)].entered++;
 	}
 }
 
@@ -367,6 +192,14 @@ static inline void take_entry(struct collector *c, const struct gt_record *recor
 	if (record->depth > decode->low &&
 	    __builtin_expect(!decode->frames[(record->depth - 1) & decode->mask].mark, 0))
 		count_unseen(c);
+	if (__builtin_expect(c->picks, 0)) {
+		frame->mark = open_mark(c, record->function, record->depth);
+		if (frame->mark & MARK_OUTSIDE || record->clock < c->from)
+			return;
+		if (!c->out_of_memory)
+			c->rows[row_at(c, record->function, record->depth)].entered++;
+		return;
+	}
 	uint32_t at = row_at(c, record->function, record->depth);
 	frame->mark = count_open(c, at);
 	if (__builtin_expect(!c->out_of_memory, 1))
@@ -430,7 +263,7 @@ static __attribute__((noinline)) void take_off_cpu(struct collector *c,
 		const struct gt_decode_frame *frame = gt_decode_frame(c->decode, --depth);
 		function = frame ? frame->function : 0;
 	}
-	if (!function)
+	if (!function || (c->picks && !is_inside(c, function, depth)))
 		return;
 	uint32_t at = row_at(c, function, depth);
 	if (!c->out_of_memory)
@@ -449,15 +282,22 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		return;
 	}
 	uint64_t ticks = record->clock - record->start;
+	if (__builtin_expect(!(record->flags & GT_RECORD_ENTRY_SEEN), 0))
+		count_unseen_return(c, row, record);
+	if (__builtin_expect(ticks < c->least, 0)) {
+		row->too_short++;
+		return;
+	}
 	if (__builtin_expect(!row->returned, 0))
 		row->first = ticks;
 	row->returned++;
-	if (__builtin_expect(!(record->flags & GT_RECORD_ENTRY_SEEN), 0))
-		count_unseen_return(c, row, record);
+	if (!gt_histogram_add(&row->durations, gt_clock_duration_ns(&c->target->clock, ticks)))
+		c->out_of_memory = true;
 	if (!(record->mark & MARK_RECURSIVE)) {
 		uint64_t counted = 0;
 		/* Entered unseen: its callees have counted as the thread's outermost calls. */
-		if (__builtin_expect(!record->mark, 0) && c->by == GT_REPORT_THREAD)
+		if (__builtin_expect(!record->mark, 0) &&
+		    (c->by == GT_REPORT_THREAD || c->by == GT_REPORT_PROCESS))
 			counted = record->children < ticks ? record->children : ticks;
 		add_ticks(&row->total, ticks - counted);
 		if (__builtin_expect(record->start < c->slept, 0))
@@ -519,16 +359,118 @@ static void take_other(struct collector *c, const struct gt_record *record)
 	}
 }
 
+/* A record from before the wanted time: it says which calls are open when that begins. */
+static void take_before(struct collector *c, const struct gt_record *record)
+{
+	switch (record->kind) {
+	case GT_RECORD_ENTRY:
+		take_entry(c, record);
+		break;
+	case GT_RECORD_RETURN:
+	case GT_RECORD_UNWOUND:
+		if (record->function && record->mark & MARK_COUNTED)
+			count_closed(c, row_at(c, record->function, record->depth), record->mark);
+		break;
+	case GT_RECORD_GAP:
+		c->incomplete = true;
+		break;
+	default:
+		break;
+	}
+}
+
+/* A call that began before the wanted time. If it was the innermost one, its return is the first
+ * record in it, and begin_frames did not see it. */
+static void begin_call(struct collector *c, struct gt_record *record, uint64_t children_before)
+{
+	struct gt_decode_frame *caller =
+		record->depth ? gt_decode_frame(c->decode, record->depth - 1) : NULL;
+	uint64_t before = c->from - record->start;
+
+	if (caller && record->mark & MARK_BEGUN)
+		caller->children -= caller->children < before ? caller->children : before;
+	else if (caller)
+		caller->children = record->clock - c->from;
+	record->start = c->from;
+	record->flags |= GT_RECORD_ENTRY_SEEN;
+	if (record->mark & MARK_BEGUN)
+		return;
+	record->children -= record->children < children_before ? record->children : children_before;
+	if (record->function && !c->out_of_memory)
+		c->rows[row_at(c, record->function, record->depth)].entered++;
+}
+
+/*
+ * Is the record wanted? Calls that are open when the wanted time begins are made to begin then;
+ * children_before: what the innermost one of them had spent in callees by the record before.
+ */
+static __attribute__((noinline)) bool is_picked(struct collector *c, struct gt_record *record,
+						uint64_t children_before)
+{
+	struct open_calls *open;
+
+	if (record->kind == GT_RECORD_CONTEXT && !c->kernel)
+		choose_counts(c);
+	if (record->clock < c->from) {
+		take_before(c, record);
+		return false;
+	}
+	open = &c->open[c->place];
+	if (!open->begun) {
+		open->begun = true;
+		begin_frames(c);
+	}
+	if (record->clock > c->to)
+		return false;
+	switch (record->kind) {
+	case GT_RECORD_RETURN:
+	case GT_RECORD_UNWOUND:
+	case GT_RECORD_OPEN:
+		if (record->mark & MARK_OUTSIDE ||
+		    (!record->mark && !is_inside(c, record->function, record->depth)))
+			return false;
+		if (record->start < c->from)
+			begin_call(c, record, children_before);
+		return true;
+	case GT_RECORD_ENTRY_ONLY:
+	case GT_RECORD_FUNCTION:
+		return is_inside(c, record->function, record->depth);
+	default:
+		return true;
+	}
+}
+
+/* What the innermost call has spent in callees. */
+static uint64_t children_now(const struct collector *c)
+{
+	const struct gt_decode_frame *frame =
+		c->decode->depth ? gt_decode_frame(c->decode, c->decode->depth - 1) : NULL;
+
+	return frame ? frame->children : 0;
+}
+
 static void take_all(struct collector *c)
 {
+	uint64_t children = c->picks ? children_now(c) : 0;
 	struct gt_record record;
 	int kind;
 	while ((kind = gt_decode_next(c->decode, &record)) != GT_RECORD_NONE) {
+		uint64_t slept = 0;
+		if (__builtin_expect(record.clock >= c->off_cpu.until, 0))
+			slept = gt_off_cpu_move(&c->off_cpu, c->target, c->tid, record.clock);
+		if (__builtin_expect(c->picks, 0)) {
+			bool picked = is_picked(c, &record, children);
+			children = children_now(c);
+			if (!picked)
+				continue;
+			if (slept > record.clock - c->from)
+				slept = record.clock - c->from;
+		}
 		if (__builtin_expect(!c->first, 0))
 			c->first = record.clock;
-		if (__builtin_expect(record.clock >= c->off_cpu.until, 0))
-			take_off_cpu(c, &record,
-				     gt_off_cpu_move(&c->off_cpu, c->target, c->tid, record.clock));
+		c->last = record.clock;
+		if (__builtin_expect(slept != 0, 0))
+			take_off_cpu(c, &record, slept);
 		if (kind == GT_RECORD_ENTRY)
 			take_entry(c, &record);
 		else if (kind == GT_RECORD_RETURN)
@@ -543,9 +485,9 @@ static void take_all(struct collector *c)
  * and to return. (Calls of coroutines can have more than there was.) */
 static void add_outside(struct collector *c)
 {
-	uint64_t span = c->decode->clock - c->first;
+	uint64_t span = c->last - c->first;
 
-	if (c->incomplete || !c->first || c->decode->clock < c->first)
+	if (c->incomplete || !c->first || c->last < c->first)
 		return;
 	add_ticks(&c->span, span);
 	add_ticks(&c->outside, span > c->covered ? span - c->covered : 0);
@@ -560,7 +502,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	c->pid = writer->pid;
 	c->tid = writer->tid;
 	c->slept = 0;
-	c->first = c->covered = 0;
+	c->first = c->last = c->covered = 0;
 	c->off_cpu = (struct gt_off_cpu_follow){ 0 };
 	c->process_began = 0;
 	gt_decode_reset(c->decode);
@@ -618,7 +560,7 @@ static void choose_thread(struct collector *c, uint32_t tid)
 	for (c->thread_row = 0; c->thread_row < c->row_count; c->thread_row++)
 		if (c->rows[c->thread_row].key == tid)
 			return;
-	c->thread_row = new_row(c, tid);
+	c->thread_row = gt_report_new_row(c, tid);
 }
 
 static int take_kernel(struct collector *c, bool has_off_cpu)
@@ -634,10 +576,15 @@ static int take_kernel(struct collector *c, bool has_off_cpu)
 		c->decode = &source->decode;
 		choose_context(c, record);
 		c->tid = record->tid;
-		if (c->by == GT_REPORT_THREAD)
+		uint64_t slept = has_off_cpu ? gt_off_cpu_take(&c->off_cpus, c->target, record) : 0;
+		if (c->options->tid && c->options->tid != record->tid)
+			continue;
+		if (c->by == GT_REPORT_THREAD || c->by == GT_REPORT_PROCESS)
 			choose_thread(c, record->tid);
-		if (has_off_cpu)
-			take_off_cpu(c, record, gt_off_cpu_take(&c->off_cpus, c->target, record));
+		if (c->picks && !is_picked(c, &source->record, 0))
+			continue;
+		if (slept)
+			take_off_cpu(c, record, slept);
 		if (record->kind == GT_RECORD_ENTRY)
 			take_entry(c, record);
 		else if (record->kind == GT_RECORD_RETURN)
@@ -654,114 +601,31 @@ static int take_kernel(struct collector *c, bool has_off_cpu)
 	return GT_OK;
 }
 
-/* ---- the table ---- */
-
-static const char *keep(struct gt_report *report, const char *text)
+static void take_options(struct collector *c, const struct gt_report_options *options)
 {
-	size_t bytes = strlen(text) + 1;
-	struct name *name = malloc(sizeof(*name) + bytes);
-	if (!name)
-		return NULL;
-	memcpy(name->text, text, bytes);
-	name->next = report->names;
-	report->names = name;
-	return name->text;
+	const struct gt_clock *clock = &c->target->clock;
+	struct gt_clock durations = { .mult = clock->mult, .shift = clock->shift };
+
+	c->options = options;
+	c->by = options->by;
+	c->is_by_call = c->by != GT_REPORT_FUNCTION && c->by != GT_REPORT_OBJECT;
+	c->of = c->by == GT_REPORT_CALLER || c->by == GT_REPORT_CALLEE ? options->of : NULL;
+	c->from = options->from_ns ? gt_clock_tsc(clock, options->from_ns) : 0;
+	c->to = options->to_ns ? gt_clock_tsc(clock, options->to_ns) : UINT64_MAX;
+	c->least = gt_clock_tsc(&durations, options->least_ns);
+	c->picks = options->from_ns || options->to_ns || options->graph;
 }
 
-static bool name_row(struct collector *c, struct gt_report *report, struct gt_report_row *row,
-		     uint32_t key)
+/* The row of the thread or process that is read next. */
+static void choose_writer_row(struct collector *c, uint32_t index, uint32_t pid)
 {
-	struct gt_function function = { .name = NULL };
-	struct gt_writer writer;
-	char text[64];
-
-	row->object = "";
-	if (c->of && !key) {
-		row->name = "(outermost)";
-		return true;
-	}
-	if (c->by == GT_REPORT_THREAD && c->kernel) {
-		char comm[16] = "<...>";
-		if (c->target->ops->thread)
-			c->target->ops->thread(c->target, key, comm);
-		gt_format(text, sizeof(text), "%.16s-%u", comm, key);
-		row->name = keep(report, text);
-		return row->name != NULL;
-	}
-	if (c->by == GT_REPORT_THREAD) {
-		if (c->target->ops->writer(c->target, key, &writer) != GT_OK)
-			memset(&writer, 0, sizeof(writer));
-		gt_format(text, sizeof(text), "%.16s-%u", writer.comm, writer.tid);
-		row->name = keep(report, text);
-		return row->name != NULL;
-	}
-	if (c->target->ops->function(c->target, key, &function) != GT_OK) {
-		gt_format(text, sizeof(text), "function#%u", key);
-		row->name = c->by == GT_REPORT_OBJECT ? "" : keep(report, text);
-	} else if (c->by == GT_REPORT_OBJECT) {
-		row->name = function.object ? function.object : "";
-	} else {
-		row->name = function.name;
-		row->object = function.object ? function.object : "";
-	}
-	if (row->name && c->by == GT_REPORT_OBJECT && !*row->name)
-		row->name = "(unknown)";
-	return row->name != NULL;
+	if (c->by == GT_REPORT_PROCESS)
+		choose_thread(c, pid);
+	else if (c->by == GT_REPORT_THREAD)
+		c->thread_row = gt_report_new_row(c, index);
 }
 
-/* Damage can state times that no number of nanoseconds has. */
-static uint64_t whole(double ns)
-{
-	if (!(ns > 0))
-		return 0;
-	return ns < 18e18 ? (uint64_t)(ns + 0.5) : UINT64_MAX;
-}
-
-static void fill_row(const struct gt_clock *clock, const struct row *from, struct gt_report_row *to)
-{
-	to->calls = from->entered + from->other;
-	to->returned = from->returned;
-	uint64_t ended = from->returned - from->inherited;
-	to->not_returned = from->entered > ended ? from->entered - ended : 0;
-	to->self_upper_bound = from->self_upper_bound;
-	to->self_off = gt_clock_duration_ns(clock, from->self_off);
-	to->total_off = gt_clock_duration_ns(clock, from->total_off);
-	if (!from->returned)
-		return;
-	double count = (double)from->returned;
-	double mean_off = from->sum / count;
-	double variance = from->squares / count - mean_off * mean_off;
-	double ns_per_tick = ldexp((double)clock->mult, -(int)clock->shift);
-	to->total = gt_clock_duration_ns(clock, from->total);
-	to->self = gt_clock_duration_ns(clock, from->self);
-	to->minimum = gt_clock_duration_ns(clock, from->minimum);
-	to->maximum = gt_clock_duration_ns(clock, from->maximum);
-	to->average = whole(((double)from->first + mean_off) * ns_per_tick);
-	to->deviation = variance > 0 ? whole(sqrt(variance) * ns_per_tick) : 0;
-}
-
-static int make_rows(struct collector *c, struct gt_report *report)
-{
-	report->rows = calloc(c->row_count ? c->row_count : 1, sizeof(*report->rows));
-	if (!report->rows)
-		return GT_ENOMEM;
-	for (uint32_t i = c->of ? ROW_OUTERMOST : 0; i < c->row_count; i++) {
-		struct gt_report_row *row = &report->rows[report->row_count];
-		fill_row(&c->target->clock, &c->rows[i], row);
-		if (!row->calls)
-			continue; /* a thread that called nothing */
-		if (!name_row(c, report, row, c->rows[i].key))
-			return GT_ENOMEM;
-		report->row_count++;
-		report->calls += row->calls;
-		report->not_returned += row->not_returned;
-		report->untimed += c->rows[i].other;
-		report->self_upper_bound += row->self_upper_bound;
-	}
-	return GT_OK;
-}
-
-int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *of,
+int gt_report_make(struct gt_target *target, const struct gt_report_options *options,
 		   struct gt_report **made, struct gt_message *message)
 {
 	struct collector *c = calloc(1, sizeof(*c));
@@ -771,18 +635,17 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *o
 	if (!c || !report)
 		goto out;
 	c->target = target;
-	c->by = report->by = by;
-	c->is_by_call = by != GT_REPORT_FUNCTION && by != GT_REPORT_OBJECT;
-	c->of = by == GT_REPORT_CALLER || by == GT_REPORT_CALLEE ? of : NULL;
+	take_options(c, options);
+	report->by = options->by;
 	report->has_off_cpu = gt_target_has_off_cpu(target);
 	c->off_cpus.memory = gt_host_memory;
 	c->decode = &c->own;
 	gt_decode_init(c->decode, &gt_host_memory);
 	c->buffer = malloc(target->sub_buffer_bytes);
-	if (!c->buffer || !grow_slots(c))
+	if (!c->buffer || !gt_report_grow_slots(c))
 		goto out;
 	for (unsigned i = 0; c->of && i < ROWS_OF_OURS; i++)
-		new_row(c, 0);
+		gt_report_new_row(c, 0);
 	uint32_t count = target->ops->writer_count(target);
 	c->began = first_start(target, 0);
 	for (uint32_t i = 0; i < count && !c->out_of_memory; i++) {
@@ -796,8 +659,10 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *o
 			c->kernel = true;
 			continue;
 		}
-		if (by == GT_REPORT_THREAD)
-			c->thread_row = new_row(c, i);
+		if ((options->pid && options->pid != writer.pid) ||
+		    (options->tid && options->tid != writer.tid))
+			continue;
+		choose_writer_row(c, i, writer.pid);
 		take_writer(c, i, &writer);
 	}
 	if (c->kernel && take_kernel(c, report->has_off_cpu) != GT_OK)
@@ -808,10 +673,12 @@ int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *o
 	report->damaged = c->damaged;
 	uint64_t overwritten = report->lost[GRAFTRACE_LOST_OVERRUN_CALLS];
 	report->known_by_return = c->unseen < overwritten ? c->unseen : overwritten;
+	if (options->graph || options->least_ns)
+		c->span = c->outside = 0; /* what is left out would seem to be missing */
 	report->span = gt_clock_duration_ns(&target->clock, c->span);
 	report->outside = gt_clock_duration_ns(&target->clock, c->outside);
 	report->unreadable = c->unreadable;
-	error = make_rows(c, report);
+	error = gt_report_make_rows(c, report);
 out:
 	if (error == GT_ENOMEM)
 		gt_message_set(message, "not enough memory for the table");
@@ -819,6 +686,8 @@ out:
 		gt_decode_fini(&c->own);
 		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 			free(c->open[i].count);
+		for (uint32_t i = 0; i < c->row_count; i++)
+			gt_histogram_fini(&c->rows[i].durations);
 		free(c->slots);
 		free(c->known);
 		free(c->rows);
@@ -833,6 +702,18 @@ out:
 	return GT_OK;
 }
 
+void gt_report_keep(struct gt_report *report, const char *glob)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < report->row_count; i++)
+		if (gt_glob_match(glob, report->rows[i].name))
+			report->rows[kept++] = report->rows[i];
+		else
+			gt_histogram_fini(&report->rows[i].durations);
+	report->row_count = kept;
+}
+
 void gt_report_destroy(struct gt_report *report)
 {
 	struct name *name, *next;
@@ -842,6 +723,8 @@ void gt_report_destroy(struct gt_report *report)
 		next = name->next;
 		free(name);
 	}
+	for (size_t i = 0; report->rows && i < report->row_count; i++)
+		gt_histogram_fini(&report->rows[i].durations);
 	free(report->rows);
 	free(report);
 }

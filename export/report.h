@@ -19,13 +19,29 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/trace/target.h"
+#include "export/histogram.h"
 
 enum gt_report_by {
 	GT_REPORT_FUNCTION = 0,
 	GT_REPORT_THREAD = 1,
 	GT_REPORT_OBJECT = 2,
-	GT_REPORT_CALLER = 3, /* who has called a function; figures are those of its calls */
-	GT_REPORT_CALLEE = 4, /* whom a function has called */
+	GT_REPORT_CALLER = 3,  /* who has called a function; figures are those of its calls */
+	GT_REPORT_CALLEE = 4,  /* whom a function has called */
+	GT_REPORT_PROCESS = 5, /* of a kernel: as by thread */
+};
+
+/* All zero: all calls, by function. */
+struct gt_report_options {
+	enum gt_report_by by;
+	const char *of; /* by caller or callee: a glob of functions that these are asked of; must
+			 * outlive the call */
+	/* Only what happened between, on the target's clock. A call that was open then counts with
+	 * its part of that time; one that had not returned by then counts as open. 0: no end. */
+	uint64_t from_ns, to_ns;
+	uint32_t pid, tid; /* only of this one; 0: of all */
+	/* Only these functions and what they call: globs, NULL-terminated. NULL: all. */
+	const char *const *graph;
+	uint64_t least_ns; /* leaves out calls that took less; 0: none */
 };
 
 enum gt_report_key {
@@ -38,6 +54,9 @@ enum gt_report_key {
 	GT_REPORT_DEVIATION,
 	GT_REPORT_ON_CPU,
 	GT_REPORT_OFF_CPU,
+	GT_REPORT_P50,
+	GT_REPORT_P90,
+	GT_REPORT_P99,
 	GT_REPORT_NAME, /* ascending; all others descending */
 };
 
@@ -55,8 +74,10 @@ struct gt_report_row {
 	uint64_t returned;     /* those with a known duration */
 	uint64_t not_returned; /* unwound, or still open at the end */
 	uint64_t total, self, average, minimum, maximum, deviation;
-	uint64_t self_off;	   /* of self: off the CPU; also in calls that did not return */
-	uint64_t total_off;	   /* of total: off the CPU */
+	uint64_t p50, p90, p99;	       /* of the durations, to a thirty-second of themselves */
+	struct gt_histogram durations; /* in ns, of all that returned */
+	uint64_t self_off;	       /* of self: off the CPU; also in calls that did not return */
+	uint64_t total_off;	       /* of total: off the CPU */
 	uint64_t self_upper_bound; /* calls during which records are missing: their self may be less
 				    */
 };
@@ -68,6 +89,7 @@ struct gt_report {
 	size_t row_count;
 	uint64_t records;
 	uint64_t calls, not_returned, untimed, self_upper_bound; /* sums over the rows */
+	uint64_t self;						 /* of all rows together */
 	/* The threads' times together, in ns: each from its first record to its last; and what of
 	 * that is in no row's self time. Of those that have all records. */
 	uint64_t span, outside;
@@ -85,21 +107,39 @@ struct gt_report {
 /* "total", "self", "calls", "avg" … or a beginning of one. GT_EINVAL. */
 int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_message *message);
 
-/* of: by caller or callee, a glob of functions that these are asked of; must outlive the call. A
- * call that no recorded one has made has the caller "(outermost)". GT_ENOMEM, GT_EIO. *report is to
- * be destroyed. The target must outlive it. */
-int gt_report_make(struct gt_target *target, enum gt_report_by by, const char *of,
+/* A call that no recorded one has made has the caller "(outermost)". GT_ENOMEM, GT_EIO. *report is
+ * to be destroyed. The target must outlive it. */
+int gt_report_make(struct gt_target *target, const struct gt_report_options *options,
 		   struct gt_report **report, struct gt_message *message);
+
+/* Leaves only the rows whose names match the glob. */
+void gt_report_keep(struct gt_report *report, const char *glob);
 
 /* Orders the rows; equal ones by calls, then by name. */
 void gt_report_sort(struct gt_report *report, enum gt_report_key key);
 
-/* The first `limit` rows (0: all) as text. Of GT_REPORT_TEXT's lines, `width` columns (0: any
- * number) have room for the beginning of a name: columns of times that take it are left out, which
- * is said, but never the one that the rows are in order of. *text is malloc'd, NUL-terminated, the
- * caller's. GT_ENOMEM. */
-int gt_report_format(const struct gt_report *report, enum gt_report_format format, size_t limit,
-		     uint32_t width, char **text, size_t *bytes);
+/* All zero: all rows as plain text. */
+struct gt_report_style {
+	enum gt_report_format format;
+	size_t limit; /* only the first so many rows; 0: all */
+	/* Of a line, if it is text: so many columns (0: any number) have room for the beginning of
+	 * a name. Columns of times that take it are left out, which is said, but never the one that
+	 * the rows are in order of. */
+	uint32_t width;
+	bool color;
+};
+
+/* *text is malloc'd, NUL-terminated, the caller's. GT_ENOMEM. */
+int gt_report_format(const struct gt_report *report, const struct gt_report_style *style,
+		     char **text, size_t *bytes);
+
+/* Instead of a table, how the durations of each row are spread: a line for each power of two of
+ * nanoseconds. As gt_report_format; `style` says how many rows, in which format, and with colors. */
+int gt_report_format_spread(const struct gt_report *report, const struct gt_report_style *style,
+			    char **text, size_t *bytes);
+
+/* What recording a call takes of its own time: a single duration below it is not told from none. */
+#define GT_REPORT_GRAIN_NS 20
 
 void gt_report_destroy(struct gt_report *report);
 

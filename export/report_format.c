@@ -17,14 +17,26 @@ static const struct {
 	const char *name;
 	enum gt_report_key key;
 } keys[] = {
-	{ "total", GT_REPORT_TOTAL },	      { "self", GT_REPORT_SELF },
-	{ "calls", GT_REPORT_CALLS },	      { "average", GT_REPORT_AVERAGE },
-	{ "avg", GT_REPORT_AVERAGE },	      { "minimum", GT_REPORT_MINIMUM },
-	{ "maximum", GT_REPORT_MAXIMUM },     { "stddev", GT_REPORT_DEVIATION },
-	{ "deviation", GT_REPORT_DEVIATION }, { "on-cpu", GT_REPORT_ON_CPU },
-	{ "off-cpu", GT_REPORT_OFF_CPU },     { "name", GT_REPORT_NAME },
-	{ "function", GT_REPORT_NAME },	      { "thread", GT_REPORT_NAME },
+	{ "total", GT_REPORT_TOTAL },
+	{ "self", GT_REPORT_SELF },
+	{ "calls", GT_REPORT_CALLS },
+	{ "average", GT_REPORT_AVERAGE },
+	{ "avg", GT_REPORT_AVERAGE },
+	{ "minimum", GT_REPORT_MINIMUM },
+	{ "maximum", GT_REPORT_MAXIMUM },
+	{ "stddev", GT_REPORT_DEVIATION },
+	{ "deviation", GT_REPORT_DEVIATION },
+	{ "on-cpu", GT_REPORT_ON_CPU },
+	{ "off-cpu", GT_REPORT_OFF_CPU },
+	{ "p50", GT_REPORT_P50 },
+	{ "median", GT_REPORT_P50 },
+	{ "p90", GT_REPORT_P90 },
+	{ "p99", GT_REPORT_P99 },
+	{ "name", GT_REPORT_NAME },
+	{ "function", GT_REPORT_NAME },
+	{ "thread", GT_REPORT_NAME },
 	{ "object", GT_REPORT_NAME },
+	{ "process", GT_REPORT_NAME },
 };
 
 int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_message *message)
@@ -37,7 +49,7 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 		}
 	gt_message_set(message,
 		       "cannot sort by '%s': it is total, self, on-cpu, off-cpu, calls, avg, min, "
-		       "max, stddev or name",
+		       "max, p50, p90, p99, stddev or name",
 		       text);
 	return GT_EINVAL;
 }
@@ -75,6 +87,12 @@ static uint64_t value_of(const struct gt_report_row *row, enum gt_report_key key
 		return on_cpu(row);
 	case GT_REPORT_OFF_CPU:
 		return row->self_off;
+	case GT_REPORT_P50:
+		return row->p50;
+	case GT_REPORT_P90:
+		return row->p90;
+	case GT_REPORT_P99:
+		return row->p99;
 	case GT_REPORT_NAME:
 		return 0;
 	default:
@@ -198,12 +216,22 @@ static void add_json(struct text *text, const char *name)
 
 /* ---- the three forms ---- */
 
-/* 11 columns: three decimals of the unit that leaves at most three digits in front. */
-static void add_time(struct text *text, uint64_t ns)
+/* 12 columns: three decimals of the unit that leaves at most three digits in front; nanoseconds as
+ * they are. of_one: the duration of one call, which is not known below the grain. */
+static void add_time(struct text *text, uint64_t ns, bool of_one)
 {
 	static const char *const units[] = { "us", "ms", "s " };
 	uint64_t unit = 1000;
 	unsigned i = 0;
+
+	if (of_one && ns < GT_REPORT_GRAIN_NS) {
+		add(text, "%9s ns", "<20");
+		return;
+	}
+	if (ns < 1000) {
+		add(text, "%9u ns", (unsigned)ns);
+		return;
+	}
 	while (i < 2 && ns / unit >= 1000) {
 		unit *= 1000;
 		i++;
@@ -212,27 +240,42 @@ static void add_time(struct text *text, uint64_t ns)
 	    (unsigned long long)(ns % unit / (unit / 1000)), units[i]);
 }
 
-static const char *const titles[] = { "Function", "Thread", "Object", "Caller", "Callee" };
-static const char *const fields[] = { "function", "thread", "object", "caller", "callee" };
+static const char *const titles[] = {
+	"Function", "Thread", "Object", "Caller", "Callee", "Process"
+};
+static const char *const fields[] = {
+	"function", "thread", "object", "caller", "callee", "process"
+};
 
 /* The columns of times, in their order. */
-enum { TOTAL, SELF, ON_CPU, OFF_CPU, AVERAGE, MINIMUM, MAXIMUM, DEVIATION, COLUMNS };
+enum { TOTAL, SELF, ON_CPU, OFF_CPU, AVERAGE, MINIMUM, P50, P90, P99, MAXIMUM, DEVIATION, COLUMNS };
+_Static_assert(GT_REPORT_GRAIN_NS == 20, "add_time prints it");
 #define COLUMN_WIDTH 13
 #define OPEN_WIDTH   10
+#define PART_WIDTH   8
 #define NAME_WIDTH   26 /* what a name is left of a narrow line, with the blanks before it */
 
 static const char *const columns[COLUMNS] = { "Total",	 "Self", "On CPU", "Off CPU",
-					      "Average", "Min",	 "Max",	   "StdDev" };
+					      "Average", "Min",	 "p50",	   "p90",
+					      "p99",	 "Max",	 "StdDev" };
 
 /* The column that the rows are in order of; COLUMNS: another. */
 static unsigned sorted_column(const struct gt_report *report)
 {
 	static const unsigned char of_key[] = {
-		[GT_REPORT_TOTAL] = TOTAL,	   [GT_REPORT_SELF] = SELF,
-		[GT_REPORT_CALLS] = COLUMNS,	   [GT_REPORT_AVERAGE] = AVERAGE,
-		[GT_REPORT_MINIMUM] = MINIMUM,	   [GT_REPORT_MAXIMUM] = MAXIMUM,
-		[GT_REPORT_DEVIATION] = DEVIATION, [GT_REPORT_ON_CPU] = ON_CPU,
-		[GT_REPORT_OFF_CPU] = OFF_CPU,	   [GT_REPORT_NAME] = COLUMNS,
+		[GT_REPORT_TOTAL] = TOTAL,
+		[GT_REPORT_SELF] = SELF,
+		[GT_REPORT_CALLS] = COLUMNS,
+		[GT_REPORT_AVERAGE] = AVERAGE,
+		[GT_REPORT_MINIMUM] = MINIMUM,
+		[GT_REPORT_MAXIMUM] = MAXIMUM,
+		[GT_REPORT_DEVIATION] = DEVIATION,
+		[GT_REPORT_ON_CPU] = ON_CPU,
+		[GT_REPORT_OFF_CPU] = OFF_CPU,
+		[GT_REPORT_NAME] = COLUMNS,
+		[GT_REPORT_P50] = P50,
+		[GT_REPORT_P90] = P90,
+		[GT_REPORT_P99] = P99,
 	};
 
 	return of_key[report->sorted];
@@ -241,10 +284,10 @@ static unsigned sorted_column(const struct gt_report *report)
 /* A bit for each column that is shown: as many as leave room for a name, the telling ones first. */
 static unsigned choose_columns(const struct gt_report *report, uint32_t width)
 {
-	static const unsigned char telling[] = { TOTAL,	  SELF,	  OFF_CPU, MAXIMUM,
-						 AVERAGE, ON_CPU, MINIMUM, DEVIATION };
+	static const unsigned char telling[] = { TOTAL,	  SELF,	  OFF_CPU, MAXIMUM, P50,      P99,
+						 AVERAGE, ON_CPU, P90,	   MINIMUM, DEVIATION };
 	unsigned shown = 0, sorted = sorted_column(report);
-	uint32_t used = 11 + (report->not_returned ? OPEN_WIDTH : 0) + NAME_WIDTH;
+	uint32_t used = 11 + (report->not_returned ? OPEN_WIDTH : 0) + PART_WIDTH + NAME_WIDTH;
 
 	if (sorted < COLUMNS) {
 		shown |= 1u << sorted;
@@ -265,14 +308,26 @@ static unsigned choose_columns(const struct gt_report *report, uint32_t width)
 	return shown;
 }
 
-static void add_line(struct text *text, const struct gt_report *report,
-		     const struct gt_report_row *row, unsigned shown)
+/* The share of all self times, warm where it is much. */
+static void add_part(struct text *text, const struct gt_report *report,
+		     const struct gt_report_row *row, bool color)
 {
-	const uint64_t times[COLUMNS] = {
-		row->total,   row->self,    on_cpu(row),  row->self_off,
-		row->average, row->minimum, row->maximum, row->deviation
-	};
-	add(text, "%11llu", (unsigned long long)row->calls);
+	double part = report->self ? 100.0 * (double)row->self / (double)report->self : 0;
+	unsigned hundredths = (unsigned)(part * 100 + 0.5);
+	const char *on = !color ? "" : part >= 10 ? "\033[31m" : part >= 1 ? "\033[33m" : "\033[2m";
+
+	add(text, " %s%4u.%02u%s", on, hundredths / 100, hundredths % 100, *on ? "\033[0m" : "");
+}
+
+static void add_line(struct text *text, const struct gt_report *report,
+		     const struct gt_report_row *row, unsigned shown,
+		     const struct gt_report_style *style)
+{
+	const uint64_t times[COLUMNS] = { row->total,	row->self,    on_cpu(row),   row->self_off,
+					  row->average, row->minimum, row->p50,	     row->p90,
+					  row->p99,	row->maximum, row->deviation };
+	add_part(text, report, row, style->color);
+	add(text, " %11llu", (unsigned long long)row->calls);
 	if (report->not_returned)
 		add(text, " %9llu", (unsigned long long)row->not_returned);
 	for (unsigned i = 0; i < COLUMNS; i++) {
@@ -280,7 +335,7 @@ static void add_line(struct text *text, const struct gt_report *report,
 			continue;
 		add_char(text, ' ');
 		if (row->returned || (i == OFF_CPU && row->self_off))
-			add_time(text, times[i]);
+			add_time(text, times[i], i >= AVERAGE && i != DEVIATION);
 		else
 			add(text, "%12s", "-  ");
 	}
@@ -324,20 +379,21 @@ static void add_outside(struct text *text, const struct gt_report *report)
 	    (unsigned long long)span_ms / 1000, (unsigned long long)span_ms % 1000);
 }
 
-static void format_text(struct text *text, const struct gt_report *report, size_t limit,
-			uint32_t width)
+static void format_text(struct text *text, const struct gt_report *report,
+			const struct gt_report_style *style, size_t limit)
 {
+	uint32_t width = style->width;
 	unsigned shown = choose_columns(report, width);
 
-	add(text, "%11s", "Calls");
+	add(text, "%s%8s %11s", style->color ? "\033[1m" : "", "Self %", "Calls");
 	if (report->not_returned)
 		add(text, " %9s", "Open");
 	for (unsigned i = 0; i < COLUMNS; i++)
 		if (shown & 1u << i)
 			add(text, " %12s", columns[i]);
-	add(text, "  %s\n", titles[report->by]);
+	add(text, "  %s%s\n", titles[report->by], style->color ? "\033[0m" : "");
 	for (size_t i = 0; i < limit; i++)
-		add_line(text, report, &report->rows[i], shown);
+		add_line(text, report, &report->rows[i], shown, style);
 	add_left_out(text, report, shown, width);
 	if (limit < report->row_count)
 		add(text, "\n%zu more rows are not shown (--limit).\n", report->row_count - limit);
@@ -361,22 +417,24 @@ static void format_text(struct text *text, const struct gt_report *report, size_
 
 static bool has_objects(const struct gt_report *report)
 {
-	return report->by != GT_REPORT_THREAD && report->by != GT_REPORT_OBJECT;
+	return report->by != GT_REPORT_THREAD && report->by != GT_REPORT_OBJECT &&
+	       report->by != GT_REPORT_PROCESS;
 }
 
 static void format_csv(struct text *text, const struct gt_report *report, size_t limit)
 {
 	bool functions = has_objects(report);
 	add(text,
-	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns"
-	    "%s\n",
+	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns,"
+	    "p50_ns,p90_ns,p99_ns%s\n",
 	    fields[report->by], functions ? ",object" : "",
 	    report->has_off_cpu ? ",self_on_cpu_ns,self_off_cpu_ns,total_off_cpu_ns" : "");
 	for (size_t i = 0; i < limit; i++) {
 		const struct gt_report_row *row = &report->rows[i];
 		const uint64_t values[] = { row->calls,	  row->not_returned, row->total,
 					    row->self,	  row->average,	     row->minimum,
-					    row->maximum, row->deviation };
+					    row->maximum, row->deviation,    row->p50,
+					    row->p90,	  row->p99 };
 		add_csv(text, row->name);
 		if (functions) {
 			add_char(text, ',');
@@ -397,7 +455,8 @@ static void format_csv(struct text *text, const struct gt_report *report, size_t
 static void format_json(struct text *text, const struct gt_report *report, size_t limit)
 {
 	static const char *const names[] = { "total_ns",   "self_ns",	 "average_ns",
-					     "minimum_ns", "maximum_ns", "stddev_ns" };
+					     "minimum_ns", "maximum_ns", "stddev_ns",
+					     "p50_ns",	   "p90_ns",	 "p99_ns" };
 	add(text,
 	    "{\n  \"by\": \"%s\",\n  \"calls\": %llu,\n  \"not_returned\": %llu,\n"
 	    "  \"untimed\": %llu,\n  \"self_upper_bound\": %llu,\n  \"threads\": %u,\n"
@@ -408,7 +467,8 @@ static void format_json(struct text *text, const struct gt_report *report, size_
 	for (size_t i = 0; i < limit; i++) {
 		const struct gt_report_row *row = &report->rows[i];
 		const uint64_t times[] = { row->total,	 row->self,    row->average,
-					   row->minimum, row->maximum, row->deviation };
+					   row->minimum, row->maximum, row->deviation,
+					   row->p50,	 row->p90,     row->p99 };
 		add(text, "%s\n    { \"%s\": ", i ? "," : "", fields[report->by]);
 		add_json(text, row->name);
 		if (has_objects(report)) {
@@ -430,23 +490,136 @@ static void format_json(struct text *text, const struct gt_report *report, size_
 	add(text, "%s]\n}\n", limit ? "\n  " : "");
 }
 
-int gt_report_format(const struct gt_report *report, enum gt_report_format format, size_t limit,
-		     uint32_t width, char **made, size_t *bytes)
+static int finish(struct text *text, char **made, size_t *bytes)
 {
-	struct text text = { 0 };
-	if (!limit || limit > report->row_count)
-		limit = report->row_count;
-	if (format == GT_REPORT_CSV)
-		format_csv(&text, report, limit);
-	else if (format == GT_REPORT_JSON)
-		format_json(&text, report, limit);
-	else
-		format_text(&text, report, limit, width);
-	if (text.failed) {
-		free(text.bytes);
+	if (text->failed) {
+		free(text->bytes);
 		return GT_ENOMEM;
 	}
-	*made = text.bytes;
-	*bytes = text.used;
+	*made = text->bytes;
+	*bytes = text->used;
 	return GT_OK;
+}
+
+static size_t rows_shown(const struct gt_report *report, const struct gt_report_style *style)
+{
+	return style->limit && style->limit < report->row_count ? style->limit : report->row_count;
+}
+
+int gt_report_format(const struct gt_report *report, const struct gt_report_style *style,
+		     char **made, size_t *bytes)
+{
+	struct text text = { 0 };
+	size_t limit = rows_shown(report, style);
+
+	if (style->format == GT_REPORT_CSV)
+		format_csv(&text, report, limit);
+	else if (style->format == GT_REPORT_JSON)
+		format_json(&text, report, limit);
+	else
+		format_text(&text, report, style, limit);
+	return finish(&text, made, bytes);
+}
+
+/* ---- how durations are spread ---- */
+
+#define BAR_WIDTH 40
+
+/* The powers of two that have a row's durations: [low, high), low of the first one 0 or a power. */
+static bool spread_ends(const struct gt_histogram *histogram, uint64_t *low, uint64_t *high)
+{
+	bool any = false;
+
+	for (uint64_t from = 0, to = 1; to < 1ull << 44; from = to, to *= 2) {
+		if (!gt_histogram_between(histogram, from, to))
+			continue;
+		if (!any)
+			*low = from;
+		any = true;
+		*high = to;
+	}
+	return any;
+}
+
+static uint64_t most_of(const struct gt_histogram *histogram, uint64_t low, uint64_t high)
+{
+	uint64_t most = 1;
+
+	for (uint64_t from = low, to = low ? low * 2 : 1; to <= high; from = to, to *= 2) {
+		uint64_t count = gt_histogram_between(histogram, from, to);
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
+static void spread_text(struct text *text, const struct gt_report_row *row, bool color)
+{
+	uint64_t low = 0, high = 0, most;
+
+	add(text, "%s", color ? "\033[1m" : "");
+	add_clean(text, row->name);
+	add(text, "%s\n  %llu calls: p50 ", color ? "\033[0m" : "",
+	    (unsigned long long)row->returned);
+	const uint64_t known[] = { row->p50, row->p90, row->p99, row->maximum };
+	static const char *const names[] = { ", p90 ", ", p99 ", ", max ", "\n" };
+	for (size_t i = 0; i < 4; i++) {
+		add_time(text, known[i], true);
+		add(text, "%s", names[i]);
+	}
+	if (!spread_ends(&row->durations, &low, &high))
+		return;
+	most = most_of(&row->durations, low, high);
+	for (uint64_t from = low, to = low ? low * 2 : 1; to <= high; from = to, to *= 2) {
+		uint64_t count = gt_histogram_between(&row->durations, from, to);
+		unsigned bar = (unsigned)((count * BAR_WIDTH + most - 1) / most);
+
+		add_time(text, from, false);
+		add(text, " - ");
+		add_time(text, to, false);
+		add(text, " %11llu |%s", (unsigned long long)count, color ? "\033[36m" : "");
+		for (unsigned i = 0; i < BAR_WIDTH; i++)
+			add_char(text, i < bar ? '#' : ' ');
+		add(text, "%s|\n", color ? "\033[0m" : "");
+	}
+}
+
+static void spread_json(struct text *text, const struct gt_report *report,
+			const struct gt_report_row *row)
+{
+	uint64_t low = 0, high = 0;
+	const char *before = "";
+
+	add(text, "    { \"%s\": ", fields[report->by]);
+	add_json(text, row->name);
+	add(text, ", \"returned\": %llu, \"steps\": [", (unsigned long long)row->returned);
+	if (spread_ends(&row->durations, &low, &high))
+		for (uint64_t from = low, to = low ? low * 2 : 1; to <= high; from = to, to *= 2) {
+			add(text, "%s{\"from_ns\": %llu, \"to_ns\": %llu, \"calls\": %llu}", before,
+			    (unsigned long long)from, (unsigned long long)to,
+			    (unsigned long long)gt_histogram_between(&row->durations, from, to));
+			before = ", ";
+		}
+	add(text, "] }");
+}
+
+int gt_report_format_spread(const struct gt_report *report, const struct gt_report_style *style,
+			    char **made, size_t *bytes)
+{
+	struct text text = { 0 };
+	size_t limit = rows_shown(report, style);
+	bool json = style->format == GT_REPORT_JSON;
+
+	if (json)
+		add(&text, "{\n  \"rows\": [");
+	for (size_t i = 0; i < limit; i++) {
+		add(&text, "%s", !i ? (json ? "\n" : "") : json ? ",\n" : "\n");
+		if (json)
+			spread_json(&text, report, &report->rows[i]);
+		else
+			spread_text(&text, &report->rows[i], style->color);
+	}
+	if (json)
+		add(&text, "%s]\n}\n", limit ? "\n  " : "");
+	add(&text, "%s", ""); /* text even if there is no row */
+	return finish(&text, made, bytes);
 }

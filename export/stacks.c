@@ -365,7 +365,9 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 {
 	struct gt_merge *merge = malloc(sizeof(*merge));
 	struct gt_source *source;
-	uint64_t from = 0;
+	uint64_t from = filter && filter->from_ns
+				? gt_clock_tsc(&reading->target->clock, filter->from_ns)
+				: 1;
 	int result;
 
 	if (!merge)
@@ -378,8 +380,6 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 	merge->tell_open = true;
 	reading->newest = 0;
 	while ((result = gt_merge_next(merge, &source)) > 0) {
-		if (from == 0)
-			from = filter && filter->from_ns ? source->record.clock : 1;
 		result = take(reading, source, from);
 		if (result < 0)
 			break;

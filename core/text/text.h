@@ -40,6 +40,7 @@ struct gt_text_options {
 	 * units: nanoseconds a unit where function's time stamps are whole numbers; 0: seconds
 	 * with a point. */
 	bool other_clock;
+	bool nanoseconds;    /* time stamps in seconds have nine decimals, not six */
 	bool counts;	     /* … of records in the order in which they are shown; units is 1 */
 	uint32_t names_kept; /* threads of which the names are known, the newest; 0: all */
 	uint64_t units;

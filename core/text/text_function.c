@@ -59,6 +59,8 @@ static char *put_time(const struct gt_text *text, uint64_t clock, char *at)
 	*at++ = ' ';
 	if (text->options.units)
 		return gt_put_right(at, stamp_of(text, clock) / text->options.units, 12);
+	if (text->options.nanoseconds)
+		return put_nanoseconds(at, stamp_of(text, clock));
 	return put_seconds(at, (stamp_of(text, clock) + 500) / 1000);
 }
 

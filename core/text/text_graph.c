@@ -57,7 +57,8 @@ static inline char *put_prologue(struct gt_text *text, const struct gt_source *s
 	if (!has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
 	if (has(text, GT_OPTION_GRAPH_ABSTIME)) {
-		at = put_seconds(at, stamp_of(text, clock) / 1000);
+		at = text->options.nanoseconds ? put_nanoseconds(at, stamp_of(text, clock))
+					       : put_seconds(at, stamp_of(text, clock) / 1000);
 		at = GT_PUT_LITERAL(at, " |  ");
 	}
 	if (has(text, GT_OPTION_GRAPH_CPU)) {
@@ -379,6 +380,12 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 
 /* ---- header ---- */
 
+/* Columns that a time stamp has beyond Linux's. */
+static size_t more_digits(const struct gt_text *text)
+{
+	return text->options.nanoseconds ? 3 : 0;
+}
+
 /* The column of flags, behind those that stand before it. */
 static char *put_flags_header(const struct gt_text *text, char *at)
 {
@@ -387,7 +394,7 @@ static char *put_flags_header(const struct gt_text *text, char *at)
 					     "| / _---=> hardirq/softirq \n",
 					     "|| / _--=> preempt-depth   \n",
 					     "||| /                      \n" };
-	size_t before = (has(text, GT_OPTION_GRAPH_ABSTIME) ? 16 : 0) +
+	size_t before = (has(text, GT_OPTION_GRAPH_ABSTIME) ? 16 + more_digits(text) : 0) +
 			(has(text, GT_OPTION_GRAPH_CPU) ? 4 : 0) +
 			(has(text, GT_OPTION_GRAPH_PROC) ? 17 : 0);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -406,7 +413,7 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 		at = put_flags_header(text, at);
 	*at++ = '#';
 	if (has(text, GT_OPTION_GRAPH_ABSTIME))
-		at = GT_PUT_LITERAL(at, "     TIME       ");
+		at = gt_put_fill(GT_PUT_LITERAL(at, "     TIME       "), ' ', more_digits(text));
 	if (has(text, GT_OPTION_GRAPH_CPU))
 		at = GT_PUT_LITERAL(at, " CPU");
 	if (has(text, GT_OPTION_GRAPH_PROC))
@@ -417,7 +424,7 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 		at = GT_PUT_LITERAL(at, "  DURATION   ");
 	at = GT_PUT_LITERAL(at, "               FUNCTION CALLS\n#");
 	if (has(text, GT_OPTION_GRAPH_ABSTIME))
-		at = GT_PUT_LITERAL(at, "      |         ");
+		at = gt_put_fill(GT_PUT_LITERAL(at, "      |         "), ' ', more_digits(text));
 	if (has(text, GT_OPTION_GRAPH_CPU))
 		at = GT_PUT_LITERAL(at, " |  ");
 	if (has(text, GT_OPTION_GRAPH_PROC))

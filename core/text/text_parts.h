@@ -55,6 +55,13 @@ static inline char *put_seconds(char *at, uint64_t microseconds)
 	return gt_put_padded(at, microseconds % 1000000, 6);
 }
 
+static inline char *put_nanoseconds(char *at, uint64_t ns)
+{
+	at = gt_put_right(at, ns / 1000000000, 5);
+	*at++ = '.';
+	return gt_put_padded(at, (uint32_t)(ns % 1000000000), 9);
+}
+
 /* A time stamp in the units of the clock that is shown, nanoseconds of most. */
 static inline uint64_t stamp_of(const struct gt_text *text, uint64_t clock)
 {

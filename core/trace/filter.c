@@ -39,7 +39,7 @@ static bool on_cpu(const struct gt_filter *filter, uint32_t cpu, uint64_t clock)
 bool gt_filter_is_needed(const struct gt_filter *filter)
 {
 	return has_cpus(filter) || filter->from_ns || filter->to_ns || filter->max_depth ||
-	       filter->graph;
+	       filter->graph || filter->least_ns;
 }
 
 static bool matches(struct gt_filter *filter, struct gt_target *target, uint32_t number)
@@ -140,6 +140,28 @@ bool gt_filter_passes(const struct gt_filter *filter, const struct gt_target *ta
 	       (!filter->to_ns || ns <= filter->to_ns);
 }
 
+/* Of a call that took long enough its return is left, as if nothing else had been recorded. */
+static bool is_long(const struct gt_filter *filter, const struct gt_target *target,
+		    struct gt_record *record)
+{
+	switch (record->kind) {
+	case GT_RECORD_ENTRY:
+	case GT_RECORD_ENTRY_ONLY:
+	case GT_RECORD_FUNCTION:
+	case GT_RECORD_UNWOUND:
+	case GT_RECORD_OPEN:
+		return false;
+	case GT_RECORD_RETURN:
+		record->flags &= (uint8_t)~GT_RECORD_ENTRY_SEEN;
+		record->flags |= GT_RECORD_ALONE;
+		return !(record->flags & GT_RECORD_START_UNKNOWN) &&
+		       gt_clock_duration_ns(&target->clock, record->clock - record->start) >=
+			       filter->least_ns;
+	default:
+		return true;
+	}
+}
+
 bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct gt_decode *decode,
 		      struct gt_record *record)
 {
@@ -162,8 +184,12 @@ bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct
 		    gt_clock_ns(&target->clock, record->start) < filter->from_ns)
 			record->flags &= (uint8_t)~GT_RECORD_ENTRY_SEEN;
 	}
+	/* Which stack a thread is on is told for the sake of the braces: here there are none. */
+	if (filter->least_ns && record->kind == GT_RECORD_CONTEXT && !decode->kernel)
+		return false;
 	if (record->kind == GT_RECORD_LOST || record->kind == GT_RECORD_GAP ||
 	    record->kind == GT_RECORD_CONTEXT || record->kind == GT_RECORD_CPU)
 		return true;
-	return inside && (!filter->max_depth || record->depth < filter->max_depth);
+	return inside && (!filter->max_depth || record->depth < filter->max_depth) &&
+	       (!filter->least_ns || is_long(filter, target, record));
 }

@@ -38,6 +38,9 @@ struct gt_filter {
 	/* Only these functions and what they call: globs (core/trace/glob.h), the caller's memory,
 	 * NULL-terminated. NULL = all. Depths are counted from the matching call then. */
 	const char *const *graph;
+	/* Only calls that took at least so long, each as its return alone, as tracing_thresh
+	 * records them; 0 = all. */
+	uint64_t least_ns;
 
 	/* private: functions looked up, by number modulo; the low bit says that it matched */
 	uint32_t cache_function[GT_FILTER_CACHE];

@@ -201,6 +201,20 @@ static inline uint64_t gt_clock_ns(const struct gt_clock *clock, uint64_t tsc)
 	       (uint64_t)((u128)(tsc - clock->tsc_base) * clock->mult >> clock->shift);
 }
 
+/* The tsc at that nanosecond; 0 if the clock is not known, or did not run yet. */
+static inline uint64_t gt_clock_tsc(const struct gt_clock *clock, uint64_t ns)
+{
+	__extension__ typedef unsigned __int128 u128;
+	if (!clock->mult)
+		return 0;
+	if (ns < clock->ns_base) {
+		u128 before = ((u128)(clock->ns_base - ns) << clock->shift) / clock->mult;
+		return before < clock->tsc_base ? clock->tsc_base - (uint64_t)before : 0;
+	}
+	return clock->tsc_base +
+	       (uint64_t)(((u128)(ns - clock->ns_base) << clock->shift) / clock->mult);
+}
+
 static inline uint64_t gt_clock_duration_ns(const struct gt_clock *clock, uint64_t ticks)
 {
 	__extension__ typedef unsigned __int128 u128;

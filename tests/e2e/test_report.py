@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """graftrace report: the figures against those counted while a recording was made up."""
 
+import collections
 import csv
 import io
 import json
+import math
+import re
 import subprocess
 
 import pytest
@@ -86,10 +89,88 @@ def test_callers_and_callees_are_those_of_the_shown_calls(graftrace):
     assert "no function that matches was called" in none.stderr
 
 
+def exact_quantile(durations, part):
+    return sorted(durations)[max(math.ceil(part * len(durations)), 1) - 1]
+
+
+def calls_of(graftrace, *words):
+    """Every call, from another command."""
+    return [json.loads(line) for line in graftrace("show", "--format", "json", *words)
+            .stdout.splitlines()]
+
+
+def test_percentiles_are_those_of_the_single_calls(graftrace):
+    sample(graftrace, 11, 3, 4000)
+    calls = [call for call in calls_of(graftrace) if call["end"] == "return"]
+    rows = json.loads(graftrace("report", "--format=json").stdout)["rows"]
+    for row in rows:
+        own = [call["duration_ns"] for call in calls if call["function"] == row["function"]]
+        for part in (50, 90, 99):
+            exact = exact_quantile(own, part / 100)
+            assert abs(row[f"p{part}_ns"] - exact) <= exact / 32 + 1, (row, part)
+
+
+def test_the_spread_has_every_call_once(graftrace):
+    sample(graftrace, 11, 3, 4000)
+    calls = [call["duration_ns"] for call in calls_of(graftrace)
+             if call["function"] == "call_5" and call["end"] == "return"]
+    (row,) = json.loads(graftrace("report", "--hist", "call_5", "--format=json").stdout)["rows"]
+    assert row["returned"] == len(calls) > 100
+    for step in row["steps"]:
+        assert step["calls"] == sum(step["from_ns"] <= ns < step["to_ns"] for ns in calls)
+    text = graftrace("report", "--hist", "call_5").stdout
+    assert text.startswith("call_5\n") and text.count("|") == 2 * len(row["steps"])
+    assert "no function that matches --hist" in graftrace("report", "--hist", "nobody").stderr
+    graftrace("report", "--hist", "call_5", "--format=csv", code=2)
+
+
+def test_a_thread_a_process_and_a_length_are_picked(graftrace):
+    sample(graftrace, 12, 3, 2000)
+    one = json.loads(graftrace("report", "--tid", "501", "--format=json").stdout)
+    assert one["calls"] == 2000
+    assert json.loads(graftrace("report", "--pid", "500", "--format=json").stdout)["calls"] == 6000
+    assert "no call is left" in graftrace("report", "--pid", "7").stderr
+    (process,) = json.loads(graftrace("report", "--by=process", "--format=json").stdout)["rows"]
+    assert process["process"] == "worker0-500" and process["calls"] == 6000
+    # What took long, by the single calls.
+    calls = [call for call in calls_of(graftrace, "--min", "1ms") if call["end"] == "return"]
+    assert calls and all(call["duration_ns"] >= 1000000 for call in calls)
+    rows = json.loads(graftrace("report", "--min", "1ms", "--format=json").stdout)["rows"]
+    assert sum(row["calls"] - row["not_returned"] for row in rows) == len(calls)
+    assert all(row["minimum_ns"] >= 1000000 for row in rows if "minimum_ns" in row)
+
+
+def test_a_window_and_a_caller_are_picked_as_the_call_graph_picks_them(graftrace):
+    sample(graftrace, 13, 1, 3000)
+    for words in (["-t", "+10s-"], ["-g", "call_7"]):
+        total = json.loads(graftrace("graph", "--format=json", *(
+            words if words[0] == "-t" else [words[1]])).stdout)
+        rows = json.loads(graftrace("report", "--format=json", *words).stdout)["rows"]
+        counted = collections.Counter()
+        below = [*total["calls"]]
+        while below:
+            node = below.pop()
+            below += node["calls"]
+            counted[node["function"]] += node["count"]
+        assert {row["function"]: row["calls"] for row in rows} == counted
+        calls = [call for call in calls_of(graftrace, *words) if call["end"] == "return"]
+        for row in rows:
+            own = [call for call in calls if call["function"] == row["function"]]
+            assert row["calls"] - row["not_returned"] == len(own)
+            assert abs(row.get("self_ns", 0) - sum(call["self_ns"] for call in own)) <= len(own)
+
+
+def test_colors_are_asked_for(graftrace):
+    sample(graftrace, 6, 1, 300)
+    assert "\033" not in graftrace("report").stdout
+    colored = graftrace("report", "--color=always").stdout
+    assert re.sub("\033\\[[0-9]*m", "", colored) == graftrace("report").stdout != colored
+
+
 def test_a_limit_says_what_it_leaves_out(graftrace):
     sample(graftrace, 6, 1, 3000)
     lines = graftrace("report", "--limit", "3").stdout.splitlines()
-    assert lines[0].split()[0] == "Calls" and len(lines[1:4]) == 3
+    assert lines[0].split()[:3] == ["Self", "%", "Calls"] and len(lines[1:4]) == 3
     assert "more rows are not shown" in lines[5]
 
 
@@ -118,7 +199,7 @@ def test_a_recording_cut_off_gives_what_is_whole_and_says_so(graftrace):
     done = graftrace("report", code=None)
     assert done.returncode in (0, 1)
     assert "byte" in done.stderr
-    assert done.stdout == "" or done.stdout.lstrip().startswith("Calls")
+    assert done.stdout == "" or done.stdout.lstrip().startswith("Self %")
 
 
 def test_wrong_words_are_refused_with_2_and_missing_files_with_1(graftrace):

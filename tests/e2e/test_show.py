@@ -3,6 +3,7 @@
 
 import collections
 import csv
+import json
 import os
 import re
 import subprocess
@@ -37,6 +38,32 @@ def test_every_line_has_linuxs_layout(graftrace):
     for line in graftrace("show").stdout.splitlines()[4:]:
         if line and not line.startswith(" ---") and "=>" not in line:
             assert LINE.fullmatch(line), line
+
+
+def test_calls_that_took_long_are_their_returns(graftrace):
+    sample(graftrace, 2, 3, 2000)
+    calls = [json.loads(line) for line in graftrace("show", "--format=json").stdout.splitlines()]
+    long = sorted(call["function"] for call in calls
+                  if call["duration_ns"] >= 1000000 and call["end"] == "return")
+    text = graftrace("show", "--min", "1ms").stdout
+    shown = re.findall(r"\|  +\} /\* (\w+) \*/$", text, re.M)
+    assert long and sorted(shown) == long
+    assert calls_of(text) == {}
+    assert "no call is left" in graftrace("show", "--min", "1000000s").stderr
+
+
+def test_time_stamps_have_nanoseconds_if_asked_for(graftrace):
+    sample(graftrace, 2, 1, 200)
+    calls = [json.loads(line) for line in graftrace("show", "--format=json").stdout.splitlines()]
+    text = graftrace("show", "--ns").stdout
+    stamps = [int(s + n) for s, n in re.findall(r"^ *(\d+)\.(\d{9}) \|  ", text, re.M)]
+    assert stamps == sorted(stamps) and len(stamps) > 200
+    first = min(call["start_ns"] for call in calls)
+    assert {call["start_ns"] - first for call in calls} <= {stamp - stamps[0] for stamp in stamps}
+    title, places = text.splitlines()[2:4]
+    assert title.index("CPU") == places.index("|", 10)
+    (graftrace.directory / "trace").write_text(text)
+    assert len(graftrace("parse-trace", "-o", "-", "trace").stdout.splitlines()) > 100
 
 
 def test_nesting_is_that_of_the_braces(graftrace):
@@ -83,7 +110,7 @@ def test_options_are_linuxs(graftrace, words, wanted):
 def test_an_empty_trace_says_why(graftrace, words):
     sample(graftrace, 5, 2, 500)
     done = graftrace("show", *words)
-    assert done.stdout == HEADER and "no call is left by --tid, --graph and --time" in done.stderr
+    assert done.stdout == HEADER and "no call is left by --tid, --graph, --min and --time" in done.stderr
     assert graftrace("show").stderr == ""
 
 

@@ -85,17 +85,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (a != b || memcmp(text_a, text_b, a) != 0)
 		abort();
 
-	for (enum gt_report_by by = GT_REPORT_FUNCTION; by <= GT_REPORT_CALLEE; by++) {
+	for (enum gt_report_by by = GT_REPORT_FUNCTION; by <= GT_REPORT_PROCESS; by++) {
 		struct gt_report *report;
 		char *text;
 		size_t bytes;
-		if (gt_report_make(&target, by, "*1*", &report, NULL) != GT_OK)
+		/* Every other one picks calls, by their times, their callers and their lengths. */
+		const struct gt_report_options wanted = {
+			.by = by,
+			.of = "*1*",
+			.from_ns = by % 2 ? 1000 : 0,
+			.to_ns = by % 2 ? 1u << 20 : 0,
+			.graph = by % 2 ? globs : NULL,
+			.least_ns = by % 2 ? 3 : 0,
+		};
+		if (gt_report_make(&target, &wanted, &report, NULL) != GT_OK)
 			abort();
 		if (report->calls > (WORDS + GRAFTRACE_OPEN_CALLS) * WRITERS * SUB_BUFFERS)
 			abort();
 		gt_report_sort(report, GT_REPORT_SELF);
-		if (gt_report_format(report, (enum gt_report_format)by, 0, 80, &text, &bytes) !=
-		    GT_OK)
+		const struct gt_report_style style = { .format = by % 3, .width = 80 };
+		if (gt_report_format(report, &style, &text, &bytes) != GT_OK)
 			abort();
 		free(text);
 		gt_report_destroy(report);

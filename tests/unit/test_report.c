@@ -34,8 +34,17 @@ static void make(enum gt_report_by by)
 {
 	gt_report_destroy(report);
 	report = NULL;
-	assert_int_equal(gt_report_make(&fake.target, by, "f2", &report, NULL), 0);
+	const struct gt_report_options options = { .by = by, .of = "f2" };
+	assert_int_equal(gt_report_make(&fake.target, &options, &report, NULL), 0);
 	gt_report_sort(report, GT_REPORT_TOTAL);
+}
+
+static int format(enum gt_report_format format, size_t limit, uint32_t width, char **text,
+		  size_t *bytes)
+{
+	const struct gt_report_style style = { .format = format, .limit = limit, .width = width };
+
+	return gt_report_format(report, &style, text, bytes);
 }
 
 static const struct gt_report_row *row(const char *name)
@@ -203,11 +212,11 @@ static void calls_that_did_not_return_are_counted_and_not_timed(void **state)
 	assert_int_equal(report->untimed, 1);
 	assert_int_equal(row("f1")->not_returned, 1);
 	assert_int_equal(row("f2")->total, 0);
-	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
+	assert_int_equal(format(GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "3 of the calls did not return"));
 	free(text);
-	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 0, 0, &text, &bytes), 0);
-	assert_non_null(strstr(text, "f1,/usr/bin/prog,1,1,,,,,,\n"));
+	assert_int_equal(format(GT_REPORT_CSV, 0, 0, &text, &bytes), 0);
+	assert_non_null(strstr(text, "f1,/usr/bin/prog,1,1,,,,,,,,,\n"));
 	free(text);
 }
 
@@ -320,7 +329,7 @@ static void time_that_no_call_has_is_told(void **state)
 	make(GT_REPORT_FUNCTION);
 	assert_int_equal(report->span, 1100000000);
 	assert_int_equal(report->outside, 1000000000);
-	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
+	assert_int_equal(format(GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "Outside: 1.000 s of the threads' 1.100 s are in none"));
 	free(text);
 }
@@ -341,28 +350,28 @@ static void the_text_is_aligned_and_sorted(void **state)
 	builder_return(b, 2, 71);
 	builder_close(b);
 	make(GT_REPORT_FUNCTION);
-	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
+	assert_int_equal(format(GT_REPORT_TEXT, 0, 0, &text, &bytes), 0);
 	assert_string_equal(
 		text,
-		"      Calls        Total         Self      Average          Min          Max      "
-		" "
-		"StdDev  Function\n"
-		"          1     1.234 ms     1.234 ms     1.234 ms     1.234 ms     1.234 ms     "
-		"0.000 us  std::map<int, \"x\">::at?\n"
-		"          2     0.142 us     0.142 us     0.071 us     0.071 us     0.071 us     "
-		"0.000 us  f2\n");
+		"  Self %       Calls        Total         Self      Average          Min"
+		"          p50          p90          p99          Max       StdDev  Function\n"
+		"   99.99           1     1.234 ms     1.234 ms     1.234 ms     1.234 ms"
+		"     1.234 ms     1.234 ms     1.234 ms     1.234 ms         0 ns"
+		"  std::map<int, \"x\">::at?\n"
+		"    0.01           2       142 ns       142 ns        71 ns        71 ns"
+		"        71 ns        71 ns        71 ns        71 ns         0 ns  f2\n");
 	assert_int_equal(bytes, strlen(text));
 	free(text);
 	gt_report_sort(report, GT_REPORT_CALLS);
-	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 1, 0, &text, &bytes), 0);
+	assert_int_equal(format(GT_REPORT_CSV, 1, 0, &text, &bytes), 0);
 	assert_string_equal(text, "function,object,calls,not_returned,total_ns,self_ns,average_ns,"
-				  "minimum_ns,maximum_ns,stddev_ns\n"
-				  "f2,/usr/bin/prog,2,0,142,142,71,71,71,0\n");
+				  "minimum_ns,maximum_ns,stddev_ns,p50_ns,p90_ns,p99_ns\n"
+				  "f2,/usr/bin/prog,2,0,142,142,71,71,71,0,71,71,71\n");
 	free(text);
-	assert_int_equal(gt_report_format(report, GT_REPORT_CSV, 2, 0, &text, &bytes), 0);
+	assert_int_equal(format(GT_REPORT_CSV, 2, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "\n\"std::map<int, \"\"x\"\">::at\n\",/usr/bin/prog,1,"));
 	free(text);
-	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, 0, &text, &bytes), 0);
+	assert_int_equal(format(GT_REPORT_JSON, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "\"function\": \"std::map<int, \\\"x\\\">::at\\u000a\""));
 	free(text);
 }
@@ -379,10 +388,11 @@ static void a_narrow_line_keeps_the_name_and_what_is_sorted_by(void **state)
 	builder_close(b);
 	make(GT_REPORT_FUNCTION);
 	gt_report_sort(report, GT_REPORT_MINIMUM);
-	assert_int_equal(gt_report_format(report, GT_REPORT_TEXT, 0, 66, &text, &bytes), 0);
-	assert_string_equal(text, "      Calls        Total          Min  Function\n"
-				  "          1     0.071 us     0.071 us  f1\n"
-				  "\nToo narrow (66 columns) for: Self, Average, Max, StdDev.\n");
+	assert_int_equal(format(GT_REPORT_TEXT, 0, 74, &text, &bytes), 0);
+	assert_string_equal(text, "  Self %       Calls        Total          Min  Function\n"
+				  "  100.00           1        71 ns        71 ns  f1\n"
+				  "\nToo narrow (74 columns) for: Self, Average, p50, p90, p99, "
+				  "Max, StdDev.\n");
 	free(text);
 }
 
@@ -407,8 +417,121 @@ static void an_empty_trace_makes_an_empty_table(void **state)
 	(void)state;
 	make(GT_REPORT_FUNCTION);
 	assert_int_equal(report->row_count, 0);
-	assert_int_equal(gt_report_format(report, GT_REPORT_JSON, 0, 0, &text, &bytes), 0);
+	assert_int_equal(format(GT_REPORT_JSON, 0, 0, &text, &bytes), 0);
 	assert_non_null(strstr(text, "\"rows\": []"));
+	free(text);
+}
+
+/* f1 calls f2 three times (100, 200, 300 ns), 10 ns between; a second thread calls f2 alone. */
+static void script_two_threads(void)
+{
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+
+	builder_entry(b, 1, 10);
+	for (int i = 1; i <= 3; i++) {
+		builder_entry(b, 2, 10);
+		builder_return(b, 2, i * 100);
+	}
+	builder_return(b, 1, 10);
+	builder_close(b);
+	b = fake_sub_buffer_of(&fake, fake_thread(&fake, 87, "other", 1000), 1000, 0, 64);
+	builder_entry(b, 2, 10);
+	builder_return(b, 2, 5000);
+	builder_close(b);
+}
+
+static void make_wanted(struct gt_report_options wanted)
+{
+	gt_report_destroy(report);
+	report = NULL;
+	assert_int_equal(gt_report_make(&fake.target, &wanted, &report, NULL), 0);
+	gt_report_sort(report, GT_REPORT_TOTAL);
+}
+
+static void percentiles_are_those_of_the_calls(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 4096);
+
+	for (int i = 1; i <= 1000; i++) {
+		builder_entry(b, 1, 1);
+		builder_return(b, 1, i * 10);
+	}
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_in_range(row("f1")->p50, 5000 - 5000 / 32, 5000 + 5000 / 32);
+	assert_in_range(row("f1")->p90, 9000 - 9000 / 32, 9000 + 9000 / 32);
+	assert_in_range(row("f1")->p99, 9900 - 9900 / 32, 9900 + 9900 / 32);
+	assert_int_equal(gt_histogram_count(&row("f1")->durations), 1000);
+	assert_int_equal(gt_histogram_between(&row("f1")->durations, 512, 1024), 51);
+}
+
+static void a_thread_a_caller_or_a_length_can_be_picked(void **state)
+{
+	static const char *const f1[] = { "f1", NULL };
+
+	(void)state;
+	script_two_threads();
+	make_wanted((struct gt_report_options){ .tid = 87 });
+	assert_int_equal(report->row_count, 1);
+	assert_int_equal(row("f2")->total, 5000);
+	make_wanted((struct gt_report_options){ .graph = f1 });
+	assert_int_equal(row("f2")->calls, 3);
+	assert_int_equal(row("f2")->total, 600);
+	assert_int_equal(row("f1")->total, 640);
+	assert_int_equal(row("f1")->self, 40);
+	make_wanted((struct gt_report_options){ .least_ns = 200 });
+	assert_int_equal(row("f2")->calls, 3);
+	assert_int_equal(row("f2")->total, 5500);
+	assert_int_equal(row("f2")->minimum, 200);
+	assert_int_equal(row("f1")->self, 40);
+	make_wanted((struct gt_report_options){ .least_ns = 6000 });
+	assert_int_equal(report->row_count, 0);
+}
+
+/* The recording begins at 1000; f1 at 1010, f2 at 1020 to 1120, 1130 to 1330, 1340 to 1640; f1
+ * returns at 1650. */
+static void a_window_has_each_call_with_its_part_of_it(void **state)
+{
+	(void)state;
+	script_two_threads();
+	make_wanted((struct gt_report_options){ .tid = 86, .from_ns = 1100, .to_ns = 1340 });
+	assert_int_equal(row("f1")->calls, 1);
+	assert_int_equal(row("f1")->not_returned, 1);
+	assert_int_equal(row("f2")->calls, 3);
+	assert_int_equal(row("f2")->returned, 2);
+	assert_int_equal(row("f2")->total, 20 + 200);
+	make_wanted((struct gt_report_options){ .tid = 86, .from_ns = 1125 });
+	assert_int_equal(row("f1")->total, 1650 - 1125);
+	assert_int_equal(row("f1")->self, 5 + 10 + 10);
+	assert_int_equal(row("f1")->not_returned, 0);
+	assert_int_equal(row("f2")->calls, 2);
+	/* f1's own return is the first record of the window */
+	make_wanted((struct gt_report_options){ .tid = 86, .from_ns = 1645 });
+	assert_int_equal(report->calls, 1);
+	assert_int_equal(row("f1")->total, 5);
+	assert_int_equal(row("f1")->self, 5);
+	make_wanted((struct gt_report_options){ .tid = 86, .to_ns = 1005 });
+	assert_int_equal(report->calls, 0);
+}
+
+static void durations_are_spread_over_powers_of_two(void **state)
+{
+	const struct gt_report_style style = { .format = GT_REPORT_JSON };
+	char *text;
+	size_t bytes;
+
+	(void)state;
+	script_two_threads();
+	make(GT_REPORT_FUNCTION);
+	gt_report_keep(report, "?2");
+	assert_int_equal(report->row_count, 1);
+	assert_int_equal(gt_report_format_spread(report, &style, &text, &bytes), 0);
+	assert_non_null(strstr(text, "{\"from_ns\": 64, \"to_ns\": 128, \"calls\": 1}, "
+				     "{\"from_ns\": 128, \"to_ns\": 256, \"calls\": 1}, "));
+	assert_non_null(strstr(text, "{\"from_ns\": 4096, \"to_ns\": 8192, \"calls\": 1}]"));
 	free(text);
 }
 
@@ -418,6 +541,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(times_are_those_of_the_calls),
+		TEST(percentiles_are_those_of_the_calls),
+		TEST(a_thread_a_caller_or_a_length_can_be_picked),
+		TEST(a_window_has_each_call_with_its_part_of_it),
+		TEST(durations_are_spread_over_powers_of_two),
 		TEST(recursion_counts_its_outermost_call_once),
 		TEST(recursion_into_a_call_open_before_the_recording_is_known),
 		TEST(calls_entered_before_the_recording_take_each_others_time_off),
