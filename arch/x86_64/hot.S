@@ -659,7 +659,7 @@ entry_limit:
 entry_slow:
 	xor %ecx, %ecx
 entry_slow_hole:
-	mov $GT_ENTRY_ORDINARY, %eax
+	mov $GT_ENTRY_ON, %eax
 	jmp 1f
 entry_slow_kind:
 	xor %ecx, %ecx

@@ -81,14 +81,14 @@ bool gt_arch_is_stub_head(uint64_t address)
 enum { CALL = 0xe8, JUMP = 0xe9, REX_W = 0x48, MOV_TO_RCX = 0xb9 };
 
 void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,
-			enum gt_stub_kind kind, uint64_t body)
+			enum graftrace_entry kind, uint64_t body)
 {
-	const char *entry = kind == GT_STUB_ROOT	 ? gt_hot_entry_root
-			    : kind == GT_STUB_ENTRY_ONLY ? gt_hot_entry_only
-			    : kind == GT_STUB_NOTRACE	 ? gt_hot_entry_notrace
-			    : kind == GT_STUB_SILENT	 ? gt_hot_entry_silent
-			    : kind == GT_STUB_TRIGGER	 ? gt_hot_entry_trigger
-							 : gt_hot_entry;
+	const char *entry = kind == GRAFTRACE_ENTRY_ROOT      ? gt_hot_entry_root
+			    : kind == GRAFTRACE_ENTRY_ONLY    ? gt_hot_entry_only
+			    : kind == GRAFTRACE_ENTRY_NOTRACE ? gt_hot_entry_notrace
+			    : kind == GRAFTRACE_ENTRY_SILENT  ? gt_hot_entry_silent
+			    : kind == GRAFTRACE_ENTRY_TRIGGER ? gt_hot_entry_trigger
+							      : gt_hot_entry;
 	/* the page's own lines */
 	const uint64_t head = at - (at - gt_hot_stubs[0]) % GT_STUB_PAGE;
 	uint64_t entry_at = entry == gt_hot_entry ? head : (uint64_t)entry;

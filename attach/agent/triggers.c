@@ -242,10 +242,10 @@ static int put(struct gt_triggers *triggers, uint32_t rule, uint32_t function, u
 int gt_triggers_arm(struct gt_triggers *triggers, uint32_t function, const char *plain,
 		    const char *shown, const struct gt_trigger_role *role)
 {
-	uint8_t kind = role->entry_only ? GRAFTRACE_TRIGGER_ONLY
-		       : role->notrace	? GRAFTRACE_TRIGGER_NOTRACE
-		       : role->root	? GRAFTRACE_TRIGGER_ROOT
-					: GRAFTRACE_TRIGGER_ORDINARY;
+	uint8_t kind = role->entry_only ? GRAFTRACE_ENTRY_ONLY
+		       : role->notrace	? GRAFTRACE_ENTRY_NOTRACE
+		       : role->root	? GRAFTRACE_ENTRY_ROOT
+					: GRAFTRACE_ENTRY_ON;
 	bool silent = !role->named;
 	int error = 0;
 	uint32_t i;
@@ -259,7 +259,7 @@ int gt_triggers_arm(struct gt_triggers *triggers, uint32_t function, const char 
 		if (names(&triggers->rules[i], plain, shown))
 			error = put(triggers, i, function,
 				    !silent	       ? kind
-				    : role->entry_only ? GRAFTRACE_TRIGGER_NOTHING
-						       : GRAFTRACE_TRIGGER_SILENT);
+				    : role->entry_only ? GRAFTRACE_ENTRY_NOTHING
+						       : GRAFTRACE_ENTRY_SILENT);
 	return error;
 }

@@ -29,8 +29,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FULL_BYTE	0
-#define HOST_BYTE	1
 #define THREAD_CHECK_NS 20000000ull
 /* An exec that has not begun or ended by then is let go. */
 #define EXEC_NS	       3000000000ull
@@ -193,8 +191,8 @@ static uint64_t find_block(struct gt_session *session, const struct gt_live_writ
 }
 
 /* Writes a byte of the writer's stop word. False: it cannot be. */
-static bool write_byte(struct gt_session *session, struct gt_live_writer *writer, unsigned byte,
-		       uint8_t value)
+static bool write_byte(struct gt_session *session, struct gt_live_writer *writer,
+		       enum graftrace_stop_byte byte, uint8_t value)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
 
@@ -227,12 +225,12 @@ int gt_follow_clear_full(struct gt_session *session)
 			continue;
 		/* The flag, then the byte: one that stops between the two is seen the next time. */
 		__atomic_store_n(&stream->stopped_full, 0, __ATOMIC_SEQ_CST);
-		done += write_byte(session, writer, FULL_BYTE, 0);
+		done += write_byte(session, writer, GRAFTRACE_STOP_BYTE_FULL, 0);
 	}
 	return done;
 }
 
-void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t value)
+void gt_follow_write_stop(struct gt_session *session, enum graftrace_stop_byte byte, uint8_t value)
 {
 	struct gt_drain *drain = &session->drain;
 	uint32_t i;
@@ -257,7 +255,7 @@ void gt_follow_write_host(struct gt_session *session)
 
 		if (gt_session_leaves_out(session, writer->writer.tid))
 			value |= GRAFTRACE_STOP_LEFT_OUT;
-		write_byte(session, writer, HOST_BYTE, value);
+		write_byte(session, writer, GRAFTRACE_STOP_BYTE_HOST, value);
 	}
 }
 

@@ -23,7 +23,6 @@
 #define BUSY_US		  2000
 #define IDLE_US		  20000
 #define HEARTBEAT_MS	  250
-#define MODE_BYTE	  3
 #define TRANSPORT_WAIT_MS 200
 #define LAST_PASSES	  1000
 
@@ -377,7 +376,7 @@ void gt_session_set_transport(struct gt_session *session)
 	session->drain.mode = GRAFTRACE_MODE_RING; /* what is there is taken out, not given up */
 	__atomic_store_n(&memory->wait_ms, TRANSPORT_WAIT_MS, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->mode, GRAFTRACE_MODE_DRAIN, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, MODE_BYTE, 0);
+	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 	gt_follow_clear_full(session);
 	pthread_mutex_unlock(&session->lock);
 }

@@ -66,7 +66,7 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->tracing_on, 0, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, 1, 1);
+	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_HOST, GRAFTRACE_STOP_OFF);
 	__atomic_fetch_add(&memory->free_futex, 1, __ATOMIC_SEQ_CST);
 	gt_arena_wake(&memory->free_futex);
 	for (pass = 0; pass < PASSES && session->tracee_count && more; pass++) {

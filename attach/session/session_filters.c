@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAPH_BYTE 2
-#define MODE_BYTE  3
 /* So many words of a list may change and be looked up one by one. */
 #define FEW_WORDS 64
 
@@ -249,8 +247,8 @@ void gt_session_publish(struct gt_session *session)
 	__atomic_store_n(&memory->tracing_on, wish.on, __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
 	if (graph_was != wish.graph_only)
-		gt_follow_write_stop(session, GRAPH_BYTE, wish.graph_only);
-	gt_follow_write_stop(session, MODE_BYTE, 0);
+		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_OUTSIDE, wish.graph_only);
+	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 static bool update_off(struct gt_session *session)
@@ -317,7 +315,7 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 	__atomic_store_n(&session->arena.memory->tracing_on, wish_of(session).on, __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
 	if (gt_session_profiles(session))
-		gt_follow_write_stop(session, MODE_BYTE, 0);
+		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
 }

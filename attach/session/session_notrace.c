@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODE_BYTE 3 /* of the stop word: 0, and a thread reads its settings anew */
-
 static void free_words(struct gt_words *words, char **list)
 {
 	if (words)
@@ -73,7 +71,7 @@ int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_mes
 	pthread_mutex_lock(&session->lock);
 	session->func_stack = on;
 	__atomic_store_n(&session->arena.memory->func_stack, on, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, MODE_BYTE, 0);
+	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 	error = gt_session_patch_for_tracer(session, message);
 	pthread_mutex_unlock(&session->lock);
 	return error;

@@ -247,6 +247,6 @@ int gt_follow_clear_full(struct gt_session *session);
  * left out. */
 void gt_follow_write_host(struct gt_session *session);
 /* Writes a byte of the stop word of each live writer's block. */
-void gt_follow_write_stop(struct gt_session *session, unsigned byte, uint8_t value);
+void gt_follow_write_stop(struct gt_session *session, enum graftrace_stop_byte byte, uint8_t value);
 
 #endif

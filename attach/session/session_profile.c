@@ -10,9 +10,6 @@
 
 #include <stdlib.h>
 
-#define FULL_BYTE 0
-#define MODE_BYTE 3
-
 bool gt_session_profiles(const struct gt_session *session)
 {
 	return __atomic_load_n(&session->arena.memory->profile, __ATOMIC_RELAXED) != 0;
@@ -55,7 +52,7 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 	__atomic_store_n(&memory->profile, on, __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
 	if (on)
-		gt_follow_write_stop(session, FULL_BYTE, 0);
+		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_FULL, 0);
 	gt_session_publish(session);
 	error = gt_session_patch_for_tracer(session, message);
 unlock:

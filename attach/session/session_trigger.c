@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define MODE_BYTE	 3
 #define ACTIONS_A_SECOND 100
 
 /* How many functions that can be traced the glob names; *returning: of these, those whose returns
@@ -143,7 +142,7 @@ static void follow_tracing(struct gt_session *session)
 		on = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 		gt_follow_write_host(session);
 		if (gt_session_profiles(session))
-			gt_follow_write_stop(session, MODE_BYTE, 0);
+			gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == on)
 			return;
 	}

@@ -65,7 +65,7 @@ static bool put_slot(struct gt_arena_control *control, uint32_t rule, uint32_t f
 		if (slot->function != 0 && slot->function != GRAFTRACE_TRIGGER_GONE)
 			continue;
 		slot->action = (uint8_t)action_of(command->action);
-		slot->kind = GRAFTRACE_TRIGGER_SILENT;
+		slot->kind = GRAFTRACE_ENTRY_SILENT;
 		slot->host = (uint16_t)rule;
 		slot->longer_than = slot->skip = 0;
 		*hits_of(arena, slot) = 0;
@@ -208,13 +208,10 @@ void gt_arena_command_patch(struct gt_arena_control *control)
 	/* all slots first: a function may have several */
 	for (uint32_t at = 0; (slot = next_slot(control, GT_ARENA_COMMANDS, &at)) != NULL;) {
 		uint8_t wanted = control->wanted[slot->function - 1];
-		slot->kind = wanted == GT_ARENA_ENTRY_ROOT	? GRAFTRACE_TRIGGER_ROOT
-			     : wanted == GT_ARENA_ENTRY_NOTRACE ? GRAFTRACE_TRIGGER_NOTRACE
-			     : wanted == GT_ARENA_ENTRY_ON	? GRAFTRACE_TRIGGER_ORDINARY
-								: GRAFTRACE_TRIGGER_SILENT;
+		slot->kind = wanted == GRAFTRACE_ENTRY_OFF ? GRAFTRACE_ENTRY_SILENT : wanted;
 	}
 	for (uint32_t at = 0; (slot = next_slot(control, GT_ARENA_COMMANDS, &at)) != NULL;)
-		control->wanted[slot->function - 1] = GT_ARENA_ENTRY_TRIGGER;
+		control->wanted[slot->function - 1] = GRAFTRACE_ENTRY_TRIGGER;
 }
 
 /* ---- what is done later, by a thread of the kernel's ---- */

@@ -260,12 +260,12 @@ void gt_arena_control_patch(struct gt_arena_control *control)
 	bool stacks = flat && control->options & GT_OPTION_FUNC_STACK;
 	for (uint32_t i = 0; i < control->function_count; i++) {
 		uint8_t marks = control->marks[i];
-		control->wanted[i] = off ? GT_ARENA_ENTRY_OFF
+		control->wanted[i] = off ? GRAFTRACE_ENTRY_OFF
 				     : !is_on(control, i)
-					     ? stacks ? GT_ARENA_ENTRY_SILENT : GT_ARENA_ENTRY_OFF
-				     : marks & GRAPH_NOTRACE  ? GT_ARENA_ENTRY_NOTRACE
-				     : marks & GRAPH && !flat ? GT_ARENA_ENTRY_ROOT
-							      : GT_ARENA_ENTRY_ON;
+					     ? stacks ? GRAFTRACE_ENTRY_SILENT : GRAFTRACE_ENTRY_OFF
+				     : marks & GRAPH_NOTRACE  ? GRAFTRACE_ENTRY_NOTRACE
+				     : marks & GRAPH && !flat ? GRAFTRACE_ENTRY_ROOT
+							      : GRAFTRACE_ENTRY_ON;
 	}
 	gt_arena_command_patch(control);
 	machine->patch(machine->data, control->wanted);

@@ -14,20 +14,11 @@
 #ifndef GT_CORE_KERNEL_KERNEL_CONTROL_H
 #define GT_CORE_KERNEL_KERNEL_CONTROL_H
 
+#include <graftrace/arena.h>
 #include <graftrace/profile.h>
 #include "core/kernel/kernel_target.h"
 #include "core/control/control.h"
 #include "core/trace/memory.h"
-
-/* What becomes of a function's entry. */
-enum gt_arena_entry {
-	GT_ARENA_ENTRY_OFF = 0,
-	GT_ARENA_ENTRY_ON = 1,
-	GT_ARENA_ENTRY_ROOT = 2,    /* on, and enters the graph */
-	GT_ARENA_ENTRY_NOTRACE = 5, /* on, and what it calls is left out */
-	GT_ARENA_ENTRY_SILENT = 6,  /* on for the stack traces of others */
-	GT_ARENA_ENTRY_TRIGGER = 7, /* looks into the arena's table of triggers */
-};
 
 /*
  * What the kernel supplies. Called with its lock held, but for lock itself, now_ns and what says
@@ -38,7 +29,7 @@ struct gt_arena_machine {
 	void (*lock)(void *data); /* a mutex: patching may wait */
 	void (*unlock)(void *data);
 	void (*set_tracing_on)(void *data, bool on);
-	/* Makes each function's entry what a byte of `wanted` (enum gt_arena_entry, by number - 1)
+	/* Makes each function's entry what a byte of `wanted` (enum graftrace_entry, by number - 1)
 	 * says. */
 	void (*patch)(void *data, const uint8_t *wanted);
 	uint64_t (*now_ns)(void *data);

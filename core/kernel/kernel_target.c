@@ -225,7 +225,8 @@ static void let_go_on(struct graftrace_arena *arena)
 	for (uint32_t i = 0; i < count; i++) {
 		if (!__atomic_exchange_n(&streams[i].stopped_full, 0, __ATOMIC_ACQ_REL))
 			continue;
-		uint8_t *full = (uint8_t *)__atomic_load_n(&streams[i].block, ACQUIRE) + 8;
+		uint8_t *full = (uint8_t *)__atomic_load_n(&streams[i].block, ACQUIRE) +
+				GRAFTRACE_BLOCK_STOP + GRAFTRACE_STOP_BYTE_FULL;
 		__atomic_store_n(full, 0, __ATOMIC_SEQ_CST);
 	}
 }

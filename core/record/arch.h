@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <graftrace/arena.h>
 #include "core/record/layout.h"
 
 struct gt_thread;
@@ -52,16 +53,6 @@ void gt_arch_clocks_apart(void);
 /* Bytes of an entry that the compiler left room in. Of a stub: layout.h. */
 #define GT_SITE_BYTES 5
 
-/* Entries of the hot text that a stub can call. */
-enum gt_stub_kind {
-	GT_STUB_ORDINARY = 0,
-	GT_STUB_ROOT = 1, /* of set_graph_function */
-	GT_STUB_ENTRY_ONLY = 2,
-	GT_STUB_NOTRACE = 3, /* of set_graph_notrace */
-	GT_STUB_SILENT = 4,  /* for the stack traces of others */
-	GT_STUB_TRIGGER = 5, /* what happens stands in the arena's table of triggers */
-};
-
 /* Makes what begins the page of stubs at `at`: its stubs share it. */
 void gt_arch_stub_head_write(uint8_t bytes[GT_STUB_HEAD], uint64_t at);
 /* Whether that is there: a part of the recorder, as what lies between gt_recorder_text_start and
@@ -69,7 +60,7 @@ void gt_arch_stub_head_write(uint8_t bytes[GT_STUB_HEAD], uint64_t at);
 bool gt_arch_is_stub_head(uint64_t address);
 /* Makes the stub that will stand at `at`, of function `number`, which goes on at `body`. */
 void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,
-			enum gt_stub_kind kind, uint64_t body);
+			enum graftrace_entry kind, uint64_t body);
 /* Where the first page of stubs stands, and how far all reach. Comes before the others. */
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes);
 

@@ -295,7 +295,7 @@ void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_
 static void put_away(struct gt_thread *thread, struct gt_context *context)
 {
 	context->top = thread->top;
-	context->outside = thread->outside & 1;
+	context->outside = thread->outside & GT_OUTSIDE_GRAPH;
 	context->epoch = thread->epoch;
 	context->sequence = thread->stream->sequence;
 	context->running = 0;
@@ -315,8 +315,10 @@ static inline __attribute__((always_inline)) void take_up(struct gt_thread *thre
 	gt_frames_load(thread, context);
 	thread->mirror = gt_kernel_mirror(context->low) - context->low;
 	/* of an interrupt its own count decides, whatever it interrupts */
-	thread->outside = (uint8_t)((context->outside && gt_record_has_roots()) |
-				    (context->paused != 0) * 2 | is_left_out(thread->tid) * 4);
+	thread->outside =
+		(uint8_t)((context->outside && gt_record_has_roots() ? GT_OUTSIDE_GRAPH : 0) |
+			  (context->paused != 0 ? GT_OUTSIDE_PAUSED : 0) |
+			  (is_left_out(thread->tid) ? GT_OUTSIDE_UNLISTED : 0));
 }
 
 /* A straight line that its CPU's suspension interrupted went on with the block's frames, not with
@@ -547,7 +549,7 @@ void gt_kernel_pause(void)
 		context->paused++;
 	if (thread != NULL) {
 		begin(thread);
-		thread->outside |= 2;
+		thread->outside |= GT_OUTSIDE_PAUSED;
 		end(thread);
 	}
 	gt_arch_interrupts_restore(saved);
@@ -561,7 +563,7 @@ void gt_kernel_resume(void)
 	bool over = context != NULL && context->paused != 0 && --context->paused == 0;
 	if (thread != NULL && over) {
 		begin(thread);
-		thread->outside &= (uint8_t)~2u;
+		thread->outside &= (uint8_t)~GT_OUTSIDE_PAUSED;
 		end(thread);
 	}
 	gt_arch_interrupts_restore(saved);
@@ -662,8 +664,8 @@ struct gt_thread *gt_port_thread(uint32_t index)
 						   __ATOMIC_ACQUIRE);
 }
 
-/* Every CPU's stop word, byte `byte`. Each block is told after the arena has the new setting. */
-static void tell_blocks(uint32_t byte, uint8_t value)
+/* Writes a byte of every CPU's stop word, after the arena has the new setting. */
+static void write_stops(enum graftrace_stop_byte byte, uint8_t value)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	struct graftrace_stream *streams = graftrace_arena_streams(arena);
@@ -682,27 +684,27 @@ void gt_kernel_set_tracing_on(bool on)
 	struct graftrace_arena *arena = gt_port_arena();
 	__atomic_store_n(&arena->tracing_on, on, __ATOMIC_SEQ_CST);
 	/* a profile goes on: the CPUs read in the arena that tracing is off */
-	tell_blocks(1, !on && !arena->profile);
+	write_stops(GRAFTRACE_STOP_BYTE_HOST, !on && !arena->profile);
 	if (arena->profile)
-		tell_blocks(3, 0);
+		write_stops(GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 void gt_kernel_set_tracer(enum graftrace_tracer tracer)
 {
 	__atomic_store_n(&gt_port_arena()->tracer, tracer, __ATOMIC_SEQ_CST);
-	tell_blocks(3, 0);
+	write_stops(GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 void gt_kernel_set_max_depth(uint32_t depth)
 {
 	__atomic_store_n(&gt_port_arena()->max_depth, depth, __ATOMIC_SEQ_CST);
-	tell_blocks(3, 0);
+	write_stops(GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 void gt_kernel_set_threshold(uint64_t ticks)
 {
 	__atomic_store_n(&gt_port_arena()->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
-	tell_blocks(3, 0);
+	write_stops(GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 void gt_kernel_set_graph_only(bool graph_only)
@@ -713,7 +715,7 @@ void gt_kernel_set_graph_only(bool graph_only)
 void gt_kernel_set_func_stack(bool on)
 {
 	__atomic_store_n(&gt_port_arena()->func_stack, on, __ATOMIC_SEQ_CST);
-	tell_blocks(3, 0);
+	write_stops(GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 void gt_kernel_profile_table(uint32_t cpu, struct graftrace_profile_entry **table, uint32_t pages)
@@ -730,8 +732,8 @@ void gt_kernel_set_profile(bool on)
 {
 	struct graftrace_arena *arena = gt_port_arena();
 	__atomic_store_n(&arena->profile, on, __ATOMIC_SEQ_CST);
-	tell_blocks(1, !on && arena->tracing_on == 0);
+	write_stops(GRAFTRACE_STOP_BYTE_HOST, !on && arena->tracing_on == 0);
 	if (on)
-		tell_blocks(0, 0);
-	tell_blocks(3, 0);
+		write_stops(GRAFTRACE_STOP_BYTE_FULL, 0);
+	write_stops(GRAFTRACE_STOP_BYTE_MODE, 0);
 }

@@ -38,12 +38,15 @@
 #define GT_KERNEL_CLOCK_ADD GT_THREAD_BYTES
 
 /* The stop word: one compare tells "record, in this mode". */
+/* Its bytes are enum graftrace_stop_byte. */
 #define GT_STOP_FULL	      0x00000001 /* byte 0: no room; entries are counted as lost */
 #define GT_STOP_HOST	      0x00000100 /* byte 1: tracing_on = 0 */
 #define GT_STOP_LEFT_OUT      0x00000200 /* byte 1 too: this thread is not traced */
-#define GT_STOP_OUTSIDE	      0x00010000 /* byte 2: outside the graph functions */
-#define GT_STOP_PAUSED	      0x00020000 /* … a kernel paused this context, or cannot record */
-#define GT_STOP_UNLISTED      0x00040000 /* … or its thread is not to be traced (set_ftrace_pid) */
+#define GT_OUTSIDE_GRAPH      1		 /* byte 2: outside the graph functions */
+#define GT_OUTSIDE_PAUSED     2		 /* … a kernel paused this context, or cannot record */
+#define GT_OUTSIDE_UNLISTED   4 /* … or its thread is not to be traced (set_ftrace_pid) */
+#define GT_STOP_OUTSIDE_SHIFT 16
+#define GT_STOP_OUTSIDE	      (GT_OUTSIDE_GRAPH << GT_STOP_OUTSIDE_SHIFT)
 #define GT_STOP_CAUSES	      0x00ffffff
 #define GT_STOP_MODE_SHIFT    24 /* byte 3: what the straight line does; 0 = nothing */
 #define GT_MODE_FUNCTION      1
@@ -80,14 +83,14 @@
 #define GT_RESUME_CONTEXT 2 /* another context runs */
 #define GT_RESUME_DEPTH	  4 /* … and who reads this writer's records cannot know how deep it is */
 
-/* Kinds of entry that the slow path is told. */
-#define GT_ENTRY_ORDINARY 0
-#define GT_ENTRY_ROOT	  1
-#define GT_ENTRY_ONLY	  2
-#define GT_ENTRY_TRIGGER  3 /* what it is besides stands with its triggers */
-#define GT_ENTRY_NOTRACE  4 /* of set_graph_notrace */
-#define GT_ENTRY_SILENT	  5 /* not recorded itself, shown in others' stack traces */
-#define GT_ENTRY_NOTHING  6 /* not recorded in any way, and its return is left alone */
+/* Kinds of entry that the slow path is told: enum graftrace_entry, for assembly. */
+#define GT_ENTRY_ON	 1
+#define GT_ENTRY_ROOT	 2
+#define GT_ENTRY_ONLY	 3
+#define GT_ENTRY_NOTRACE 5
+#define GT_ENTRY_SILENT	 6
+#define GT_ENTRY_TRIGGER 7
+#define GT_ENTRY_NOTHING 8
 
 /* struct gt_context */
 #define GT_CONTEXT_FRAMES 0

@@ -231,7 +231,20 @@ GT_ASSERT_AT(struct gt_thread, lost_while_full, GRAFTRACE_BLOCK_LOST);
 GT_ASSERT_AT(struct gt_thread, depth_limit, GT_THREAD_DEPTH_LIMIT);
 GT_ASSERT_AT(struct gt_thread, threshold, GT_THREAD_THRESHOLD);
 GT_ASSERT_AT(struct gt_thread, resume, GT_THREAD_RESUME);
-_Static_assert(GRAFTRACE_STOP_LEFT_OUT << 8 == GT_STOP_LEFT_OUT, "byte 1 of the stop word");
+#define GT_ASSERT_STOP(mask, byte, bits) \
+	_Static_assert((mask) == (bits) << 8 * GRAFTRACE_STOP_BYTE_##byte, "in byte " #byte)
+GT_ASSERT_STOP(GT_STOP_FULL, FULL, 1);
+GT_ASSERT_STOP(GT_STOP_HOST, HOST, GRAFTRACE_STOP_OFF);
+GT_ASSERT_STOP(GT_STOP_LEFT_OUT, HOST, GRAFTRACE_STOP_LEFT_OUT);
+GT_ASSERT_STOP(GT_STOP_OUTSIDE, OUTSIDE, GT_OUTSIDE_GRAPH);
+GT_ASSERT_STOP(1 << GT_STOP_MODE_SHIFT, MODE, 1);
+_Static_assert(GT_ENTRY_ON == GRAFTRACE_ENTRY_ON && GT_ENTRY_ROOT == GRAFTRACE_ENTRY_ROOT &&
+		       GT_ENTRY_ONLY == GRAFTRACE_ENTRY_ONLY &&
+		       GT_ENTRY_NOTRACE == GRAFTRACE_ENTRY_NOTRACE &&
+		       GT_ENTRY_SILENT == GRAFTRACE_ENTRY_SILENT &&
+		       GT_ENTRY_TRIGGER == GRAFTRACE_ENTRY_TRIGGER &&
+		       GT_ENTRY_NOTHING == GRAFTRACE_ENTRY_NOTHING,
+	       "layout.h has the kinds of entries for assembly");
 GT_ASSERT_AT(struct gt_thread, profile, GT_THREAD_PROFILE);
 GT_ASSERT_AT(struct gt_thread, profile_pages, GT_THREAD_PROFILE_PAGES);
 GT_ASSERT_AT(struct gt_thread, self, GT_THREAD_SELF);

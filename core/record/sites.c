@@ -29,14 +29,10 @@ static uint64_t stub_of(const struct gt_sites *sites, uint32_t index)
 	       index % GT_STUBS_A_PAGE * GT_STUB_BYTES;
 }
 
-static enum gt_stub_kind kind_of(uint8_t state)
+/* A stub of a function that is off is an ordinary one: a call that is open returns through it. */
+static enum graftrace_entry kind_of(uint8_t state)
 {
-	return state == GT_SITE_ROOT	     ? GT_STUB_ROOT
-	       : state == GT_SITE_ENTRY_ONLY ? GT_STUB_ENTRY_ONLY
-	       : state == GT_SITE_NOTRACE    ? GT_STUB_NOTRACE
-	       : state == GT_SITE_SILENT     ? GT_STUB_SILENT
-	       : state == GT_SITE_TRIGGER    ? GT_STUB_TRIGGER
-					     : GT_STUB_ORDINARY;
+	return state == GRAFTRACE_ENTRY_OFF ? GRAFTRACE_ENTRY_ON : (enum graftrace_entry)state;
 }
 
 static void write_stub(const struct gt_sites *sites, uint32_t index, uint8_t state)
@@ -65,11 +61,11 @@ void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, u
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!gt_arch_site_is_room((const uint8_t *)entries[i])) {
-			states[i] = GT_SITE_NEVER;
+			states[i] = GRAFTRACE_ENTRY_NEVER;
 			continue;
 		}
-		states[i] = GT_SITE_OFF;
-		write_stub(sites, i, GT_SITE_OFF);
+		states[i] = GRAFTRACE_ENTRY_OFF;
+		write_stub(sites, i, GRAFTRACE_ENTRY_OFF);
 		gt_port_text_write(entries[i], nop, sizeof(nop));
 	}
 }
@@ -77,7 +73,7 @@ void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, u
 void gt_sites_rewrite(struct gt_sites *sites)
 {
 	for (uint32_t i = 0; i < sites->count; i++)
-		if (sites->states[i] != GT_SITE_NEVER)
+		if (sites->states[i] != GRAFTRACE_ENTRY_NEVER)
 			write_stub(sites, i, sites->states[i]);
 }
 
@@ -87,20 +83,21 @@ uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted)
 	gt_port_cpus_stop();
 	for (uint32_t i = 0; i < sites->count; i++) {
 		uint8_t state = sites->states[i];
-		if (state == wanted[i] || state == GT_SITE_NEVER || wanted[i] == GT_SITE_NEVER)
+		if (state == wanted[i] || state == GRAFTRACE_ENTRY_NEVER ||
+		    wanted[i] == GRAFTRACE_ENTRY_NEVER)
 			continue;
-		if (wanted[i] != GT_SITE_OFF && kind_of(state) != kind_of(wanted[i]))
+		if (wanted[i] != GRAFTRACE_ENTRY_OFF && kind_of(state) != kind_of(wanted[i]))
 			write_stub(sites, i, wanted[i]);
 		uint8_t bytes[GT_SITE_BYTES];
-		if (wanted[i] == GT_SITE_OFF)
+		if (wanted[i] == GRAFTRACE_ENTRY_OFF)
 			gt_arch_site_nop(bytes);
 		else
 			gt_arch_site_jump(bytes, sites->entries[i], stub_of(sites, i));
 		gt_port_text_write(sites->entries[i], bytes, sizeof(bytes));
 
 		sites->states[i] = wanted[i];
-		if (wanted[i] == GT_SITE_OFF && kind_of(state) != GT_STUB_ORDINARY)
-			write_stub(sites, i, GT_SITE_OFF);
+		if (wanted[i] == GRAFTRACE_ENTRY_OFF && kind_of(state) != GRAFTRACE_ENTRY_ON)
+			write_stub(sites, i, GRAFTRACE_ENTRY_OFF);
 		changed++;
 	}
 	gt_port_cpus_start();

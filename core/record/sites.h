@@ -12,22 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <graftrace/arena.h>
 #include "core/record/layout.h"
-
-enum gt_site_state {
-	GT_SITE_OFF = 0,
-	GT_SITE_ON = 1,
-	GT_SITE_ROOT = 2,	/* on, and enters the graph (set_graph_function) */
-	GT_SITE_ENTRY_ONLY = 3, /* on, its return left alone */
-	GT_SITE_NEVER = 4,	/* no room at its entry: it cannot be traced */
-	GT_SITE_NOTRACE = 5,	/* on, and leaves out what is below it (set_graph_notrace) */
-	GT_SITE_SILENT = 6,	/* on for the stack traces of others */
-	GT_SITE_TRIGGER = 7,	/* on, and looks into the arena's table of triggers at each call */
-};
 
 struct gt_sites {
 	const uint64_t *entries; /* addresses of the room, in ascending order */
-	uint8_t *states;	 /* enum gt_site_state of each */
+	uint8_t *states;	 /* enum graftrace_entry of each */
 	uint32_t count;
 	uint64_t stubs; /* gt_sites_stub_bytes of executable memory within 2 GB of the text */
 };
@@ -50,7 +40,7 @@ void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, u
  */
 void gt_sites_rewrite(struct gt_sites *sites);
 
-/* Makes every entry what `wanted` (a byte each; GT_SITE_NEVER ones stay) says, in one batch. From
+/* Makes every entry what `wanted` (a byte each; GRAFTRACE_ENTRY_NEVER ones stay) says, in one batch. From
  * one CPU at a time. Returns how many were changed. */
 uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted);
 

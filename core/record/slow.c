@@ -446,10 +446,10 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 	if (gt_stream_is_graph(thread)) {
 		if (is_below_notrace(thread, slot))
 			return false;
-		if (kind == GT_ENTRY_NOTRACE && thread->outside <= 1)
+		if (kind == GT_ENTRY_NOTRACE && thread->outside <= GT_OUTSIDE_GRAPH)
 			return enter_notrace(thread, slot, function, flags);
 	}
-	bool enters = kind == GT_ENTRY_ROOT && thread->outside == 1;
+	bool enters = kind == GT_ENTRY_ROOT && thread->outside == GT_OUTSIDE_GRAPH;
 	if (thread->outside && !enters)
 		return false;
 	if (!right_mode(thread, chosen))
@@ -480,11 +480,11 @@ static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t funct
 		return false;
 	}
 	if (enters)
-		thread->outside &= ~1;
+		thread->outside &= ~GT_OUTSIDE_GRAPH;
 	if (enter_graph(thread, slot, function, flags | (enters ? GT_FRAME_ROOT : 0)))
 		return true;
 	if (enters)
-		thread->outside |= 1;
+		thread->outside |= GT_OUTSIDE_GRAPH;
 	return false;
 }
 
@@ -572,7 +572,7 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 		end_tail_caller(thread, slot);
 	bool traced;
 	if (kind == GT_ENTRY_NOTHING ||
-	    thread->outside & (GT_STOP_PAUSED | GT_STOP_UNLISTED) >> 16) {
+	    thread->outside & (GT_OUTSIDE_PAUSED | GT_OUTSIDE_UNLISTED)) {
 		/* nothing happens at calls that nobody is to see */
 		traced = false;
 	} else if (kind != GT_ENTRY_TRIGGER) {

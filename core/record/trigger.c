@@ -164,33 +164,23 @@ static void act(struct gt_thread *thread, struct graftrace_trigger *trigger, uin
 	gt_port_trigger(action, function, clock, took);
 }
 
+/* A slot says how its function is recorded besides; what it may say of text is no such way. */
+static bool is_recorded_as(uint8_t kind)
+{
+	return kind != GRAFTRACE_ENTRY_OFF && kind != GRAFTRACE_ENTRY_NEVER &&
+	       kind != GRAFTRACE_ENTRY_TRIGGER && kind <= GRAFTRACE_ENTRY_NOTHING;
+}
+
 struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t function)
 {
-	struct gt_trigger_call call = { .kind = GT_ENTRY_ORDINARY };
+	struct gt_trigger_call call = { .kind = GT_ENTRY_ON };
 	struct search search = search_begin(function);
 	struct graftrace_trigger *trigger;
 	if (thread->stream == NULL)
 		return call;
 	while ((trigger = search_next(&search)) != NULL) {
-		switch (trigger->kind) {
-		case GRAFTRACE_TRIGGER_ROOT:
-			call.kind = GT_ENTRY_ROOT;
-			break;
-		case GRAFTRACE_TRIGGER_ONLY:
-			call.kind = GT_ENTRY_ONLY;
-			break;
-		case GRAFTRACE_TRIGGER_NOTRACE:
-			call.kind = GT_ENTRY_NOTRACE;
-			break;
-		case GRAFTRACE_TRIGGER_SILENT:
-			call.kind = GT_ENTRY_SILENT;
-			break;
-		case GRAFTRACE_TRIGGER_NOTHING:
-			call.kind = GT_ENTRY_NOTHING;
-			break;
-		default:
-			break;
-		}
+		if (is_recorded_as(trigger->kind))
+			call.kind = trigger->kind;
 		if (trigger->longer_than != 0)
 			call.flags = GT_FRAME_TRIGGER;
 		else if (trigger->action == GRAFTRACE_TRIGGER_TRACEON)

@@ -306,14 +306,21 @@ struct graftrace_granule {
 #define GRAFTRACE_AGENT_FSGSBASE    1 /* wrgsbase may be used (AT_HWCAP2 bit 1) */
 #define GRAFTRACE_AGENT_PLAIN_LOCKS 2 /* a filter may forbid futexes that lend priority */
 
+/* The bytes of a thread's stop word: each has one writer at a time, and none disturbs another's. All
+ * zero but the mode: the thread records. */
+enum graftrace_stop_byte {
+	GRAFTRACE_STOP_BYTE_FULL = 0,	 /* no room: the agent sets it, the host clears it */
+	GRAFTRACE_STOP_BYTE_HOST = 1,	 /* the host's: GRAFTRACE_STOP_… */
+	GRAFTRACE_STOP_BYTE_OUTSIDE = 2, /* the agent's: outside the graph functions */
+	/* What the straight line does. The host writes 0: the thread reads tracer, max_depth and
+	 * threshold in the arena anew. */
+	GRAFTRACE_STOP_BYTE_MODE = 3,
+};
+
 /* Words of a thread block (graftrace_stream.block) that the host may write, or read. */
 #define GRAFTRACE_BLOCK_STREAM	   112 /* uint64_t; the address of its stream, 0 = none */
 #define GRAFTRACE_BLOCK_GENERATION 164 /* uint32_t; of the stream, when it was claimed */
-#define GRAFTRACE_BLOCK_STOP \
-	8 /* uint32_t; byte 0: full (agent sets, host clears), byte 1: host,     \
-	   * byte 2: outside the graph functions (agent), byte 3: mode; the host \
-	   * writes 0 to make the thread read tracer, max_depth and              \
-	   * threshold from the arena anew */
+#define GRAFTRACE_BLOCK_STOP	   8   /* uint32_t; its bytes are enum graftrace_stop_byte */
 
 #define GRAFTRACE_BLOCK_TRAP \
 	248 /* uint32_t; 1: the program believes to have SIGTRAP blocked in this \

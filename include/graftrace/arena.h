@@ -34,7 +34,7 @@
 #include <stdint.h>
 #include <graftrace/record.h>
 
-#define GRAFTRACE_ARENA_MAGIC	0x32414e4552415447ull /* "GTARENA2" */
+#define GRAFTRACE_ARENA_MAGIC	0x33414e4552415447ull /* "GTARENA3" */
 #define GRAFTRACE_ARENA_STREAMS 32768 /* the agent knows as many threads of a process */
 #define GRAFTRACE_ARENA_MAIL	64
 #define GRAFTRACE_ARENA_SHARED	4096 /* offset of the header's second page */
@@ -168,6 +168,23 @@ enum graftrace_list {
 };
 
 /*
+ * How a function's entry is recorded: what a kernel's table of entries has for each function, what a
+ * trigger's slot has for its function, and what the slow half is told. GRAFTRACE_ENTRY_OFF and
+ * _NEVER are states of an entry in the text only: whoever gets there is recorded.
+ */
+enum graftrace_entry {
+	GRAFTRACE_ENTRY_OFF = 0, /* not traced: the text is as it was */
+	GRAFTRACE_ENTRY_ON = 1,
+	GRAFTRACE_ENTRY_ROOT = 2,    /* on, and enters the graph (set_graph_function) */
+	GRAFTRACE_ENTRY_ONLY = 3,    /* on, its return address is left alone */
+	GRAFTRACE_ENTRY_NEVER = 4,   /* it cannot be traced: there is no room at its entry */
+	GRAFTRACE_ENTRY_NOTRACE = 5, /* on, and leaves out what is below it (set_graph_notrace) */
+	GRAFTRACE_ENTRY_SILENT = 6,  /* not recorded, but in the stack traces of others */
+	GRAFTRACE_ENTRY_TRIGGER = 7, /* looks into the table of triggers, which has the rest */
+	GRAFTRACE_ENTRY_NOTHING = 8, /* as SILENT, and its return address is left alone */
+};
+
+/*
  * Triggers: what functions do when they are called. A hash table by function number: open
  * addressing from graftrace_trigger_slot, a power of two of slots. Functions that are in it have
  * stubs of their own kind (graftrace_agent_image.entry_trigger) and look here at each call; others
@@ -184,23 +201,13 @@ enum graftrace_trigger_action {
 	GRAFTRACE_TRIGGER_CPUDUMP = 6,
 };
 
-/* How the function is recorded besides. */
-enum graftrace_trigger_kind {
-	GRAFTRACE_TRIGGER_ORDINARY = 0,
-	GRAFTRACE_TRIGGER_ROOT = 1,    /* of set_graph_function */
-	GRAFTRACE_TRIGGER_ONLY = 2,    /* its entry only */
-	GRAFTRACE_TRIGGER_SILENT = 3,  /* not at all: no filter names it */
-	GRAFTRACE_TRIGGER_NOTRACE = 4, /* of set_graph_notrace */
-	GRAFTRACE_TRIGGER_NOTHING = 5, /* as SILENT, and its return address stays */
-};
-
 #define GRAFTRACE_ARENA_TRIGGERS 4096
 #define GRAFTRACE_TRIGGER_GONE	 ~0u /* in `function`: removed, the search goes on */
 
 struct graftrace_trigger {
 	uint32_t function;    /* 0 = free: the search ends here */
 	uint8_t action;	      /* enum graftrace_trigger_action */
-	uint8_t kind;	      /* enum graftrace_trigger_kind */
+	uint8_t kind;	      /* enum graftrace_entry: how the function is recorded besides */
 	uint16_t host;	      /* the host's own: which of its triggers this comes from */
 	uint64_t longer_than; /* ticks; 0: acts at the entry, else at a return that is later */
 	uint64_t skip;	      /* hits that pass before it acts */

@@ -228,7 +228,7 @@ bool gt_fake_call(uint32_t function)
 	struct gt_fake_stack *stack = cpus[running].running;
 	stack->sp -= CALL_BYTES;
 	*(uint64_t *)stack->sp = CALLER;
-	bool traced = gt_agent_entry(stack->sp, function, NULL, GT_ENTRY_ORDINARY);
+	bool traced = gt_agent_entry(stack->sp, function, NULL, GT_ENTRY_ON);
 	if (traced)
 		*(uint64_t *)stack->sp =
 			STUBS + (uint64_t)function * GT_STUB_BYTES + GT_STUB_RETURN;

@@ -19,12 +19,6 @@
 #define NAMES	 1024 /* of the threads with the highest numbers */
 #define WATCH_NS 20000000
 
-_Static_assert((int)GT_ARENA_ENTRY_ROOT == (int)GT_SITE_ROOT &&
-		       (int)GT_ARENA_ENTRY_NOTRACE == (int)GT_SITE_NOTRACE &&
-		       (int)GT_ARENA_ENTRY_SILENT == (int)GT_SITE_SILENT &&
-		       (int)GT_ARENA_ENTRY_TRIGGER == (int)GT_SITE_TRIGGER,
-	       "patching takes the viewer's bytes");
-
 static struct {
 	uint32_t number; /* 0: none yet */
 	char name[16];

@@ -82,10 +82,11 @@ static enum sites look_at(const uint8_t *sites)
 {
 	enum sites found = NONE;
 	for (uint32_t i = 0; sites && i < trace_sites.count; i++) {
-		if (sites[i] == GT_SITE_OFF || trace_sites.states[i] == GT_SITE_NEVER)
+		if (sites[i] == GRAFTRACE_ENTRY_OFF ||
+		    trace_sites.states[i] == GRAFTRACE_ENTRY_NEVER)
 			continue;
 		found = SOME;
-		if (sites[i] == GT_SITE_TRIGGER)
+		if (sites[i] == GRAFTRACE_ENTRY_TRIGGER)
 			return TRIGGERS;
 	}
 	return found;

@@ -23,7 +23,7 @@ void trace_close(void);
 
 /* ---- trace_live.c. From a thread that has the lock of the control files ---- */
 
-/* Every entry is to be what a byte of `wanted` says (enum gt_site_state), which stay. */
+/* Every entry is to be what a byte of `wanted` says (enum graftrace_entry), which stay. */
 void trace_patch(const uint8_t *wanted);
 /* tracing_on has changed. */
 void trace_update(void);

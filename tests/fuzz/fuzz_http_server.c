@@ -158,7 +158,7 @@ static void patch(void *data, const uint8_t *wanted)
 {
 	(void)data;
 	for (int i = 0; i < FUNCTIONS; i++)
-		if (wanted[i] > GT_ARENA_ENTRY_TRIGGER)
+		if (wanted[i] > GRAFTRACE_ENTRY_TRIGGER)
 			abort();
 }
 

@@ -494,19 +494,19 @@ static void commands_make_functions_look_at_the_table(void **state)
 {
 	(void)state;
 	assert_int_equal(put("set_ftrace_filter", "leaf:traceoff:2"), 0);
-	assert_int_equal(patched[2], GT_ARENA_ENTRY_TRIGGER);
-	assert_int_equal(patched[1], GT_ARENA_ENTRY_ON);
+	assert_int_equal(patched[2], GRAFTRACE_ENTRY_TRIGGER);
+	assert_int_equal(patched[1], GRAFTRACE_ENTRY_ON);
 	assert_int_equal(count_in("set_ftrace_filter", "leaf:traceoff:count=2"), 1);
 	assert_int_equal(put("set_ftrace_filter", "*:stacktrace"), 0);
-	assert_int_equal(patched[0], GT_ARENA_ENTRY_TRIGGER);
+	assert_int_equal(patched[0], GRAFTRACE_ENTRY_TRIGGER);
 	assert_int_equal(put("set_ftrace_filter", "!*:stacktrace"), 0);
-	assert_int_equal(patched[0], GT_ARENA_ENTRY_ON);
-	assert_int_equal(patched[2], GT_ARENA_ENTRY_TRIGGER);
+	assert_int_equal(patched[0], GRAFTRACE_ENTRY_ON);
+	assert_int_equal(patched[2], GRAFTRACE_ENTRY_TRIGGER);
 	assert_int_equal(put("set_ftrace_filter", "nothing:traceoff"), GT_EINVAL);
 	assert_int_equal(put("set_ftrace_filter", "!inner:traceoff"), GT_ENODEV);
 	assert_int_equal(put("set_ftrace_filter", "!leaf:traceoff"), GT_ENODEV);
 	assert_int_equal(put("set_ftrace_filter", "!leaf:traceoff:0"), 0);
-	assert_int_equal(patched[2], GT_ARENA_ENTRY_ON);
+	assert_int_equal(patched[2], GRAFTRACE_ENTRY_ON);
 	/* only so many, and then in words */
 	for (int set = 0; set <= GT_ARENA_COMMANDS; set++) {
 		char command[64];

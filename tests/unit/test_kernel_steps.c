@@ -221,7 +221,8 @@ static uint64_t make_stack(uint64_t near)
 static void set_up(uint64_t *stack)
 {
 	static uint64_t entries[] = { 0, 0, 0, 0 };
-	static uint8_t states[4], wanted[4] = { GT_SITE_ON, GT_SITE_ON, GT_SITE_ON, GT_SITE_ON };
+	static uint8_t states[4], wanted[4] = { GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON,
+						GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON };
 	uint64_t bytes = gt_kernel_arena_bytes(RING_BYTES, 4096, 1);
 	arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(arena != MAP_FAILED);

@@ -283,7 +283,7 @@ static void silent_body(void)
 	start(GRAFTRACE_TRACER_FUNCTION_GRAPH);
 	struct graftrace_trigger *off =
 		engine_trigger(watched_number, GRAFTRACE_TRIGGER_TRACEOFF, 0, 1, 1);
-	off->kind = GRAFTRACE_TRIGGER_SILENT;
+	off->kind = GRAFTRACE_ENTRY_SILENT;
 	outer(1);
 	CHECK_EQUAL(entries(watched_number), 0);
 	CHECK_EQUAL(entries(inner_number), 1);
