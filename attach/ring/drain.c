@@ -11,6 +11,8 @@
  *  C. A reader that copies finds the state word unchanged after the copy (acquire fence between),
  *     or throws the copy away: an overwriting writer changes the word before it writes.
  *  D. The host takes FULL -> READING by compare-and-swap: an overwriting writer may be at it too.
+ *     In the ring modes a consuming reader takes a sub-buffer so before it gives the first record
+ *     of it (held), and frees it behind the last: no writer counts as overrun what was given.
  */
 #define _GNU_SOURCE
 #include "attach/ring/drain.h"
@@ -229,6 +231,13 @@ int gt_drain_scan(struct gt_drain *drain)
 	return error;
 }
 
+/* In drain mode what is READING is on its way to the sink. */
+static bool is_readable(const struct gt_drain *drain, uint32_t state)
+{
+	return state == GRAFTRACE_SUB_BUFFER_ACTIVE || state == GRAFTRACE_SUB_BUFFER_FULL ||
+	       (state == GRAFTRACE_SUB_BUFFER_READING && drain->mode != GRAFTRACE_MODE_DRAIN);
+}
+
 /* Whether sub-buffer `index` is one of the writer's to read, and its sequence. */
 static bool is_there(const struct gt_drain *drain, const struct gt_live_writer *writer,
 		     uint32_t index, uint64_t *sequence)
@@ -241,7 +250,7 @@ static bool is_there(const struct gt_drain *drain, const struct gt_live_writer *
 	/* The word has 40 bits of it: the rest is as in `next`. */
 	*sequence = next - ((next - gt_sequence_of_word(word)) & GT_SEQUENCE_MASK);
 	return gt_stream_of_word(word) == writer->stream &&
-	       (state == GRAFTRACE_SUB_BUFFER_ACTIVE || state == GRAFTRACE_SUB_BUFFER_FULL);
+	       is_readable(drain, state);
 }
 
 int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *out)
@@ -363,7 +372,8 @@ static int by_writer_and_sequence(const void *left, const void *right)
 	return a->index < b->index ? -1 : 1;
 }
 
-/* All sub-buffers that can be taken: FULL ones, and ACTIVE ones of ended writers. */
+/* All sub-buffers that can be taken: FULL ones, and ACTIVE ones of ended writers. In the ring modes
+ * also those that are held. */
 static uint32_t collect(struct gt_drain *drain)
 {
 	struct gt_arena *arena = drain->arena;
@@ -373,7 +383,7 @@ static uint32_t collect(struct gt_drain *drain)
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 		uint32_t state = gt_state_of_word(word), stream = gt_stream_of_word(word), writer;
 
-		if (state != GRAFTRACE_SUB_BUFFER_FULL && state != GRAFTRACE_SUB_BUFFER_ACTIVE)
+		if (!is_readable(drain, state))
 			continue;
 		if (stream >= arena->stream_count || !drain->of_stream[stream])
 			continue; /* its writer is found by the next scan */
@@ -776,7 +786,7 @@ static int64_t find(const struct gt_drain *drain, const struct gt_live_writer *w
 
 		if (gt_stream_of_word(found) != writer->stream ||
 		    gt_sequence_of_word(found) != (sequence & GT_SEQUENCE_MASK) ||
-		    (state != GRAFTRACE_SUB_BUFFER_ACTIVE && state != GRAFTRACE_SUB_BUFFER_FULL))
+		    !is_readable(drain, state))
 			continue;
 		*word = found;
 		return i;
@@ -826,6 +836,38 @@ int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence,
 	return GT_ENOENT;
 }
 
+int gt_drain_hold(struct gt_drain *drain, uint32_t index, uint64_t sequence)
+{
+	uint64_t word;
+	int64_t at = index < drain->writer_count
+			     ? find(drain, &drain->writers[index], sequence, &word)
+			     : -1;
+
+	if (at < 0)
+		return GT_ENOENT;
+	if (gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
+		return GT_EAGAIN;
+	/* Readers that stand still must not keep newer records out. */
+	if (gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_READING ||
+	    drain->held >= drain->arena->sub_buffer_count / 4)
+		return 0;
+	if (!take(drain, (uint32_t)at, &word))
+		return GT_ENOENT;
+	drain->held++;
+	return 0;
+}
+
+/* Of the ring modes: FULL or held. */
+static int free_closed(struct gt_drain *drain, uint32_t at, uint64_t *word)
+{
+	if (gt_state_of_word(*word) == GRAFTRACE_SUB_BUFFER_READING)
+		drain->held -= drain->held > 0;
+	else if (gt_state_of_word(*word) != GRAFTRACE_SUB_BUFFER_FULL || !take(drain, at, word))
+		return GT_ENOENT;
+	gt_arena_free(drain->arena, at);
+	return 0;
+}
+
 int gt_drain_consume(struct gt_drain *drain, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_writer *writer;
@@ -836,10 +878,8 @@ int gt_drain_consume(struct gt_drain *drain, uint32_t index, uint64_t sequence)
 		return GT_ENOENT;
 	writer = &drain->writers[index];
 	at = find(drain, writer, sequence, &word);
-	if (at < 0 || gt_state_of_word(word) != GRAFTRACE_SUB_BUFFER_FULL ||
-	    !take(drain, (uint32_t)at, &word))
+	if (at < 0 || free_closed(drain, (uint32_t)at, &word) != 0)
 		return GT_ENOENT;
-	gt_arena_free(drain->arena, (uint32_t)at);
 	if (sequence >= writer->writer.first)
 		writer->writer.first = sequence + 1;
 	return 0;
@@ -853,7 +893,6 @@ void gt_drain_clear(struct gt_drain *drain)
 	for (i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 
-		if (gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_FULL && take(drain, i, &word))
-			gt_arena_free(arena, i);
+		free_closed(drain, i, &word);
 	}
 }

@@ -73,6 +73,7 @@ struct gt_drain {
 	void *copy;				 /* one sub-buffer */
 	struct gt_drain_quarantined *quarantine; /* [sub_buffer_count] */
 	uint32_t quarantined;
+	uint32_t held; /* ring modes: sub-buffers whose records a consuming reader gives */
 
 	bool pool_is_held; /* all sub-buffers were taken once, most of them by threads' open ones */
 	uint64_t words;	   /* records given to the sink */
@@ -116,11 +117,16 @@ int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns);
 /* Whether a writer of that process was forgotten. */
 bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid);
 
-/* Frees a FULL sub-buffer of the writer (ring modes). GT_ENOENT: there is none with that sequence.
- * */
+/* Ring modes: a FULL sub-buffer stays from now on until it is consumed; at most a quarter of all is
+ * held so, the call does nothing then. GT_EAGAIN: it is being written. GT_ENOENT: there is none with
+ * that sequence. */
+int gt_drain_hold(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
+
+/* Frees a FULL or held sub-buffer of the writer (ring modes). GT_ENOENT: there is none with that
+ * sequence. */
 int gt_drain_consume(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
 
-/* Empties the ring: all FULL sub-buffers of all writers are freed. */
+/* Empties the ring: all FULL and held sub-buffers of all writers are freed. */
 void gt_drain_clear(struct gt_drain *drain);
 
 /*

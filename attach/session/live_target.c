@@ -64,6 +64,17 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
+static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_live_target *live = lock(target);
+	int error = 0;
+
+	if (live->drain->mode != GRAFTRACE_MODE_DRAIN)
+		error = gt_drain_hold(live->drain, index, sequence);
+	unlock(live);
+	return error;
+}
+
 static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_target *live = lock(target);
@@ -150,6 +161,7 @@ static const struct gt_target_ops operations = {
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
+	.hold = hold,
 	.next_sequence = next_sequence,
 	.function = function,
 	.function_at = function_at,

@@ -50,8 +50,7 @@ static void count_sub_buffers(struct gt_arena_ring *ring, uint32_t writer,
 			*stats = before;
 			uint32_t kind = (uint32_t)word & 15;
 			if ((uint32_t)(word >> 4 & 0xfffff) != writer ||
-			    (kind != GRAFTRACE_SUB_BUFFER_FULL &&
-			     kind != GRAFTRACE_SUB_BUFFER_ACTIVE))
+			    kind == GRAFTRACE_SUB_BUFFER_FREE)
 				break;
 			count_one(ring, writer, graftrace_arena_sub_buffer(arena, i),
 				  kind == GRAFTRACE_SUB_BUFFER_ACTIVE, stats);

@@ -41,8 +41,7 @@ static uint64_t lowest(struct graftrace_arena *arena, uint32_t writer, uint64_t 
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = state_of(arena, i);
 		uint32_t state = (uint32_t)word & 15;
-		if ((state == GRAFTRACE_SUB_BUFFER_FULL || state == GRAFTRACE_SUB_BUFFER_ACTIVE) &&
-		    (uint32_t)(word >> 4 & 0xfffff) == writer && word >> 24 >= from &&
+		if (state != GRAFTRACE_SUB_BUFFER_FREE && (uint32_t)(word >> 4 & 0xfffff) == writer && word >> 24 >= from &&
 		    word >> 24 < low)
 			low = word >> 24;
 	}
@@ -87,13 +86,14 @@ static int64_t find(struct gt_arena_target *at, uint32_t writer_index, uint64_t 
 	struct graftrace_arena *arena = at->ring->arena;
 	uint64_t full = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, writer_index, sequence);
 	uint64_t active = graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, writer_index, sequence);
+	uint64_t held = graftrace_state_word(GRAFTRACE_SUB_BUFFER_READING, writer_index, sequence);
 	uint32_t count = arena->sub_buffer_count;
 	uint32_t i = at->found[writer_index];
 	for (uint32_t step = 0; step < count; step++, i++) {
 		if (i >= count)
 			i = 0;
 		*word = state_of(arena, i);
-		if (*word == full || *word == active) {
+		if (*word == full || *word == active || *word == held) {
 			at->found[writer_index] = i;
 			return i;
 		}
@@ -127,7 +127,7 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 			graftrace_arena_sub_buffer(arena, (uint32_t)place);
 		uint64_t words = (arena->sub_buffer_bytes - sizeof(*sub)) / 8;
 		copy_words(buffer, (const uint64_t *)sub, sizeof(*sub) / 8);
-		if ((before & 15) == GRAFTRACE_SUB_BUFFER_FULL && header->used < words)
+		if ((before & 15) != GRAFTRACE_SUB_BUFFER_ACTIVE && header->used < words)
 			words = header->used;
 		copy_words((uint64_t *)buffer + sizeof(*sub) / 8,
 			   (const uint64_t *)sub + sizeof(*sub) / 8, words);
@@ -194,15 +194,16 @@ static uint64_t give_back(struct gt_arena_ring *ring, uint32_t writer_index, uin
 	uint64_t records = 0;
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = state_of(arena, i);
-		if ((word & 15) != GRAFTRACE_SUB_BUFFER_FULL ||
+		if (((word & 15) != GRAFTRACE_SUB_BUFFER_FULL &&
+		     (word & 15) != GRAFTRACE_SUB_BUFFER_READING) ||
 		    (uint32_t)(word >> 4 & 0xfffff) != writer_index || word >> 24 > sequence)
 			continue;
 		struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, i);
 		if (has_hole(sub))
 			continue;
-		uint64_t reading = (word & ~15ull) | GRAFTRACE_SUB_BUFFER_READING;
-		if (!__atomic_compare_exchange_n(&graftrace_arena_states(arena)[i].word, &word,
-						 reading, false, __ATOMIC_ACQ_REL, RELAXED))
+		/* FREE, and on no free stack yet: nobody's */
+		if (!__atomic_compare_exchange_n(&graftrace_arena_states(arena)[i].word, &word, 0,
+						 false, __ATOMIC_ACQ_REL, RELAXED))
 			continue;
 		uint64_t *words = graftrace_sub_buffer_words(sub);
 		if (sub->sequence >= cleared->sequence)
@@ -215,6 +216,23 @@ static uint64_t give_back(struct gt_arena_ring *ring, uint32_t writer_index, uin
 		push_free(arena, i);
 	}
 	return records;
+}
+
+static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_arena_target *at = self(target);
+	uint64_t word;
+	int64_t place = index < GT_ARENA_WRITERS ? find(at, index, sequence, &word) : -1;
+	if (place < 0)
+		return GT_ENOENT;
+	if ((word & 15) == GRAFTRACE_SUB_BUFFER_ACTIVE)
+		return GT_EAGAIN;
+	uint64_t held = graftrace_state_word(GRAFTRACE_SUB_BUFFER_READING, index, sequence);
+	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(at->ring->arena);
+	return word == held || __atomic_compare_exchange_n(&states[place].word, &word, held, false,
+							   __ATOMIC_ACQ_REL, RELAXED)
+		       ? GT_OK
+		       : GT_ENOENT;
 }
 
 /* Writers that stopped for lack of room go on. */
@@ -329,6 +347,7 @@ static const struct gt_target_ops operations = {
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
+	.hold = hold,
 	.function = function,
 	.function_at = function_at,
 	.next_sequence = next_sequence,

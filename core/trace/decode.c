@@ -294,6 +294,15 @@ void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffe
 	set_fast(decode);
 }
 
+void gt_decode_lose(struct gt_decode *decode)
+{
+	decode->end = decode->word;
+	decode->growing = false;
+	/* as if the one before had been the last */
+	decode->sequence--;
+	set_fast(decode);
+}
+
 void gt_decode_miss(struct gt_decode *decode, uint64_t records)
 {
 	if (!decode->gap)

@@ -178,6 +178,9 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
 		      uint32_t words, bool growing);
 
+/* The rest of the sub-buffer in work is gone: the next one comes behind a gap. */
+void gt_decode_lose(struct gt_decode *decode);
+
 /* Before the first record of the sub-buffer that was just fed so many were lost, whatever its
  * header says: a GAP record says so. */
 void gt_decode_miss(struct gt_decode *decode, uint64_t records);

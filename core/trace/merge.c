@@ -93,6 +93,37 @@ static int64_t copy(struct gt_merge *merge, struct gt_source *source, uint64_t s
 	return words;
 }
 
+/* The sub-buffer in work was overwritten before it was held or read to its end. Its writer has
+ * counted all of its records as lost, though so many of them were given. */
+static void lose(struct gt_source *source, uint64_t given)
+{
+	source->given_of_lost += given;
+	source->growing = false;
+	gt_decode_lose(&source->decode);
+}
+
+/* Consuming: the sub-buffer of the record that was decoded last, which is about to be given, stays
+ * until it is consumed. False: it is gone, the record is not given. What a GAP tells is true all the
+ * same. */
+static bool hold(struct gt_merge *merge, struct gt_source *source, const struct gt_record *record)
+{
+	struct gt_target *target = merge->target;
+	int error;
+
+	if (merge->mode != GT_MERGE_CONSUME || !target->ops->hold || source == merge->switches ||
+	    !source->fed || source->growing || source->ending || record->kind == GT_RECORD_GAP ||
+	    source->held == source->fed_sequence + 1)
+		return true;
+	error = target->ops->hold(target, source->index, source->fed_sequence);
+	if (error == GT_OK)
+		source->held = source->fed_sequence + 1;
+	if (error != GT_ENOENT)
+		return true;
+	lose(source,
+	     gt_decode_count(source->buffer, source->decode.base, source->before.words));
+	return false;
+}
+
 /* Nobody was given anything of that writer. */
 static bool is_fresh(const struct gt_merge *merge, const struct gt_source *source)
 {
@@ -107,11 +138,22 @@ static bool is_fresh(const struct gt_merge *merge, const struct gt_source *sourc
 static void tell_overrun(struct gt_merge *merge, struct gt_source *source, uint64_t overrun)
 {
 	uint64_t since = overrun - (source->overrun < overrun ? source->overrun : overrun);
-	if (merge->mode == GT_MERGE_SNAPSHOT || source->decode.kernel)
+	uint64_t given = source->given_of_lost < since ? source->given_of_lost : since;
+	if (merge->mode == GT_MERGE_SNAPSHOT)
 		return;
+	if (source->decode.kernel) {
+		given = source->given_of_lost < source->decode.gap_records
+				? source->given_of_lost
+				: source->decode.gap_records;
+		source->decode.gap_records -= given;
+		source->given_of_lost -= given;
+		return;
+	}
+	since -= given;
+	source->given_of_lost -= given;
 	if (is_fresh(merge, source)
 		    ? since && source->decode.sequence
-		    : since && source->decode.gap && merge->mode == GT_MERGE_CONSUME)
+		    : source->decode.gap && merge->mode == GT_MERGE_CONSUME)
 		gt_decode_miss(&source->decode, since);
 	source->overrun = overrun;
 }
@@ -175,11 +217,13 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 /* The sub-buffer in work was being written: looks for more of it. */
 static void grow(struct gt_merge *merge, struct gt_source *source)
 {
+	uint64_t done = (uint64_t)(source->decode.word - source->decode.base);
+	uint64_t given = merge->mode == GT_MERGE_CONSUME
+				 ? gt_decode_count(source->buffer, source->decode.base, done)
+				 : 0;
 	int64_t words = copy(merge, source, source->fed_sequence);
 	if (words < 0 || source->buffer->sequence != source->fed_sequence) {
-		/* Closed and gone before it was read to its end: a gap will tell. */
-		source->growing = false;
-		gt_decode_extend(&source->decode, source->buffer, 0, false);
+		lose(source, given);
 		return;
 	}
 	source->growing = source->buffer->used == 0 && !merge->finished;
@@ -628,10 +672,11 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 		}
 	}
 	for (;;) {
-		if (source && source->state == GT_SOURCE_READY)
+		if (source && source->state == GT_SOURCE_READY && hold(merge, source, &source->record))
 			break;
-		if (source && open_source(merge, source)) {
-			/* It begins about now: its first record may be later than others' next. */
+		if (source && (source->state == GT_SOURCE_READY || open_source(merge, source))) {
+			/* It begins about now, or went on behind what is gone: its first record
+			 * may be later than others' next. */
 			if (advance(merge, source))
 				heap_push(merge, source);
 			else
@@ -651,8 +696,8 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 
 const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source *source)
 {
-	if (!source->has_ahead)
-		source->has_ahead = decode(merge, source, &source->ahead);
+	while (!source->has_ahead && decode(merge, source, &source->ahead))
+		source->has_ahead = hold(merge, source, &source->ahead);
 	return source->has_ahead ? &source->ahead : NULL;
 }
 

@@ -68,7 +68,9 @@ struct gt_source {
 	uint64_t record_sequence; /* that `record` came from */
 	uint64_t fed_sequence;
 	uint64_t consumed;		  /* below this all is consumed */
+	uint64_t held;			  /* 1 + sequence of the last one that was held */
 	uint64_t overrun;		  /* the writer's, when it was fed last */
+	uint64_t given_of_lost;		  /* records that were given and count as overrun */
 	struct gt_merge_given before;	  /* the place before `record` was decoded */
 	struct gt_off_cpu_follow off_cpu; /* of a program's thread */
 	uint64_t switched; /* the reader's own: clock of the last CONTEXT record it was given */

@@ -123,6 +123,12 @@ struct gt_target_ops {
 			      void *buffer, const struct graftrace_sub_buffer **bytes);
 	/* Consumes up to and including that sub-buffer (closed ones only). May be NULL: cannot. */
 	int (*consume)(struct gt_target *target, uint32_t index, uint64_t sequence);
+	/*
+	 * From now on that sub-buffer is not overwritten: it stays until it is consumed. GT_EAGAIN:
+	 * it is being written and can't be held yet. GT_ENOENT: it is gone, all of its records
+	 * count as overrun. May be NULL: nothing is overwritten.
+	 */
+	int (*hold)(struct gt_target *target, uint32_t index, uint64_t sequence);
 	/* 0 or GT_ENOENT: no such function. */
 	int (*function)(struct gt_target *target, uint32_t number, struct gt_function *function);
 	/* The function that an address lies in (the function tracer's callers). 0 or GT_ENOENT. */

@@ -22,7 +22,8 @@
  *	ACTIVE  owned by one writer
  *	FULL    closed by its writer, to be read; in drain mode the host takes FULL ones, zeroes
  *	        them and frees them; in ring mode they stay until a consuming reader takes them
- *	READING taken by the host (consuming)
+ *	READING taken by the host: a consuming reader gives its records (ring modes), or they are
+ *	        on their way to the file
  * In overwrite mode a writer turns the oldest FULL one of its own back to ACTIVE (with the new
  * sequence) by a compare-and-swap: a reader that copied it meanwhile sees the changed word and throws
  * the copy away.

@@ -203,6 +203,18 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
+/* Marks stay until they are consumed. */
+static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_live_view_writer known;
+
+	if (!look_up(view_of(target), index, &known))
+		return GT_ENOENT;
+	return known.marks == NULL && known.of->ops->hold != NULL
+		       ? known.of->ops->hold(known.of, known.index, sequence)
+		       : GT_OK;
+}
+
 static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
 {
 	struct gt_target *inner = inner_of(view_of(target));
@@ -249,6 +261,7 @@ static const struct gt_target_ops operations = {
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
+	.hold = hold,
 	.next_sequence = next_sequence,
 	.function = function,
 	.function_at = function_at,

@@ -14,6 +14,7 @@ struct piece {
 	size_t room;	/* bytes that it takes, if more than its words */
 	uint32_t words; /* that have been written */
 	bool growing;
+	bool held; /* a reader gives its records: it goes when they are consumed */
 	struct graftrace_sub_buffer sub_buffer; /* words follow */
 };
 
@@ -22,6 +23,7 @@ struct source_writer {
 	struct piece *first, *last;
 	struct piece *found; /* by the last look-up, from which the next one goes on; or NULL */
 	uint64_t position;   /* next sequence to be copied */
+	uint64_t begun;	     /* records of that one which were copied while it was written */
 	/* Of a store that is routed: */
 	struct gt_route_writer *route;
 	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* by the source, before it began */
@@ -51,21 +53,29 @@ static size_t piece_bytes(uint32_t words)
 	return sizeof(struct piece) + (size_t)words * 8;
 }
 
-static void drop_first(struct gt_store *store, struct source_writer *writer)
+/* before: the one before it; NULL: it is the first. */
+static void drop(struct gt_store *store, struct source_writer *writer, struct piece *before,
+		 struct piece *piece)
 {
-	struct piece *piece = writer->first;
-
-	writer->first = piece->next;
+	if (before != NULL)
+		before->next = piece->next;
+	else
+		writer->first = piece->next;
 	if (writer->last == piece)
-		writer->last = NULL;
+		writer->last = before;
 	if (writer->found == piece)
-		writer->found = NULL;
+		writer->found = before;
 	store->bytes -= piece->room != 0 ? piece->room : piece_bytes(piece->words);
 	free(piece);
 }
 
+static void drop_first(struct gt_store *store, struct source_writer *writer)
+{
+	drop(store, writer, NULL, writer->first);
+}
+
 /* The first one that is not before that sequence; NULL: there is none. */
-static const struct piece *find(struct source_writer *writer, uint64_t sequence)
+static struct piece *find(struct source_writer *writer, uint64_t sequence)
 {
 	struct piece *piece = writer->found != NULL && writer->found->sequence <= sequence
 				      ? writer->found
@@ -191,6 +201,23 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
+static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_store *store = store_of(target);
+	struct piece *piece = NULL;
+	int error = GT_ENOENT;
+
+	pthread_mutex_lock(&store->lock);
+	if (index < store->count)
+		piece = find(&store->writers[index], sequence);
+	if (piece != NULL && piece->sequence == sequence) {
+		piece->held = !piece->growing;
+		error = piece->held ? 0 : GT_EAGAIN;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return error;
+}
+
 static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
 {
 	struct gt_target *source = store_of(target)->source;
@@ -231,6 +258,7 @@ static const struct gt_target_ops operations = {
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
+	.hold = hold,
 	.function = function,
 	.function_at = function_at,
 	.next_sequence = next_sequence,
@@ -514,27 +542,43 @@ static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
 	return at;
 }
 
+/* The writer's oldest piece that nobody holds; *before as drop has it. NULL: there is none. */
+static struct piece *oldest_of(const struct source_writer *writer, struct piece **before)
+{
+	struct piece *piece = writer->first;
+
+	*before = NULL;
+	while (piece != NULL && piece->held) {
+		*before = piece;
+		piece = piece->next;
+	}
+	return piece;
+}
+
 /* The oldest piece that can go makes room. `keep` has one left. False: none can. */
 static bool drop_oldest(struct gt_store *store, const struct source_writer *keep)
 {
 	struct source_writer *oldest = NULL;
-	const struct piece *piece;
+	struct piece *piece = NULL;
+	struct piece *before = NULL;
 
 	for (uint32_t i = 0; i < store->count; i++) {
 		struct source_writer *at = &store->writers[i];
+		struct piece *before_own;
+		struct piece *own = oldest_of(at, &before_own);
 
-		if (at->first != NULL && (at != keep || at->first != at->last) &&
-		    !at->first->growing &&
-		    (oldest == NULL ||
-		     at->first->sub_buffer.clock < oldest->first->sub_buffer.clock))
+		if (own != NULL && (at != keep || own != at->last) && !own->growing &&
+		    (piece == NULL || own->sub_buffer.clock < piece->sub_buffer.clock)) {
 			oldest = at;
+			piece = own;
+			before = before_own;
+		}
 	}
-	if (oldest == NULL)
+	if (piece == NULL)
 		return false;
-	piece = oldest->first;
 	oldest->overrun += gt_decode_count(
 		&piece->sub_buffer, (const uint64_t *)(&piece->sub_buffer + 1), piece->words);
-	drop_first(store, oldest);
+	drop(store, oldest, before, piece);
 	return true;
 }
 
@@ -690,6 +734,34 @@ static int keep(struct gt_store *store, struct source_writer *to, uint32_t words
 	return 0;
 }
 
+/* Copies the sub-buffer at the writer's position, and holds it: what the store has must not count
+ * as overwritten in the source besides. Words, or a negative enum gt_error: it is not there. */
+static int64_t copy_next(struct gt_store *store, uint32_t index)
+{
+	struct gt_target *source = store->source;
+	const struct source_writer *to = &store->writers[index];
+	const struct graftrace_sub_buffer *bytes = store->copy;
+	int64_t words = source->ops->sub_buffer(source, index, to->position, store->copy, &bytes);
+
+	if (words < 0)
+		return words;
+	if (bytes->used != 0 && source->ops->hold != NULL &&
+	    source->ops->hold(source, index, to->position) == GT_ENOENT)
+		return GT_ENOENT;
+	if (bytes != store->copy)
+		memcpy(store->copy, bytes, sizeof(*bytes) + (size_t)words * 8);
+	return words;
+}
+
+/* What lies before `sequence` is gone. The source counts all of it as overwritten; what was copied
+ * of it is here. */
+static void pass(struct source_writer *to, uint64_t sequence)
+{
+	to->lost_before[GRAFTRACE_LOST_OVERRUN] += to->begun;
+	to->begun = 0;
+	to->position = sequence;
+}
+
 static int pull_writer(struct gt_store *store, uint32_t index)
 {
 	struct gt_target *source = store->source;
@@ -699,22 +771,19 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 	if (source->ops->writer(source, index, &to->writer) != 0)
 		return 0;
 	if (to->position < to->writer.first)
-		to->position = to->writer.first;
+		pass(to, to->writer.first);
 	while (error == 0 && to->position < to->writer.next) {
-		const struct graftrace_sub_buffer *bytes = store->copy;
-		int64_t words =
-			source->ops->sub_buffer(source, index, to->position, store->copy, &bytes);
+		const struct graftrace_sub_buffer *copy = store->copy;
+		int64_t words = copy_next(store, index);
 		bool growing;
 
 		if (words < 0) {
 			if (to->position + 1 == to->writer.next)
 				break; /* it has no header yet */
-			to->position++;
+			pass(to, to->position + 1);
 			continue;
 		}
-		if (bytes != store->copy)
-			memcpy(store->copy, bytes, sizeof(*bytes) + (size_t)words * 8);
-		growing = bytes->used == 0;
+		growing = copy->used == 0;
 		if (growing)
 			words = written(store->copy, (uint32_t)words);
 		if (to->route != NULL) {
@@ -728,6 +797,9 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 		} else if (words > 0) {
 			error = keep(store, to, (uint32_t)words, growing);
 		}
+		to->begun = growing ? gt_decode_count(copy, (const uint64_t *)(copy + 1),
+						      (uint64_t)words)
+				    : 0;
 		if (growing)
 			break;
 		to->position++;

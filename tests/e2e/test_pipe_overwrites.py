@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""trace_pipe of a ring that overwrites: what it gives and what it says was lost are all there was."""
+
+import re
+import threading
+import time
+
+import pytest
+
+from served import PATIENCE, serving
+
+ROUNDS = 600
+CALLS = 700
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+__attribute__((noinline)) int leaf(int x)
+{
+	__asm__ volatile("");
+	return x + 1;
+}
+
+int main(void)
+{
+	char line[64];
+
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		int sum = 0;
+		for (int i = atoi(line); i > 0; i--)
+			sum += leaf(i);
+		__asm__ volatile("" : : "r"(sum));
+		printf("done\n");
+		fflush(stdout);
+	}
+	return 3;
+}
+"""
+
+
+def given(text):
+    return (text.count(b": leaf <-") + 2 * text.count(b"leaf();") + text.count(b"leaf() {") +
+            text.count(b"} /* leaf */"))
+
+
+def lost(text):
+    return sum(map(int, re.findall(rb"LOST (\d+) EVENTS", text)))
+
+
+@pytest.fixture(scope="module")
+def program(compile):
+    return compile(PROGRAM, "-O2", "-fpatchable-function-entry=5")
+
+
+@pytest.mark.parametrize("tracer", ["function", "function_graph"])
+@pytest.mark.parametrize("instance", [False, True])
+def test_nothing_is_given_and_told_as_lost(graftrace, program, tracer, instance):
+    where = "/ftrace/instances/one/" if instance else "/ftrace/"
+    with serving(graftrace, program, "-b", "256k", "-l", "leaf", "-p", tracer,
+                 "--overwrite") as served:
+        if instance:
+            assert served.ask("MKCOL", "instances/one")[0] == 201
+            served.put(where + "options/overwrite", "1")
+            served.put(where + "buffer_size_kb", "64")
+            served.put(where + "current_tracer", tracer)
+            served.put(where + "set_ftrace_filter", "leaf")
+        client = served.socket(f"GET {where}trace_pipe?follow HTTP/1.0\r\n"
+                               "Host: localhost\r\n\r\n".encode())
+        blocks = []
+
+        def read():
+            while block := client.recv(65536):
+                blocks.append(block)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for _ in range(ROUNDS):
+            served.calls(CALLS)
+        made = ROUNDS * CALLS * (1 if tracer == "function" else 2)
+        end = time.monotonic() + PATIENCE
+        while given(text := b"".join(blocks)) + lost(text) < made and time.monotonic() < end:
+            time.sleep(0.05)
+    reader.join(PATIENCE)
+    assert (lost(text) > 0, given(text) + lost(text)) == (True, made)
