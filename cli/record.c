@@ -106,6 +106,7 @@ static int create_file(struct recording *recording)
 		.program = recording->program,
 		.pressure = buffer_use,
 		.pressure_data = recording,
+		.goes_on = true,
 	};
 
 	recording->had_older = is_regular(options->output);
@@ -137,6 +138,7 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 	struct gt_file_writer_totals end;
 	char incomplete[512];
 	uint64_t bytes;
+	uint64_t missed;
 
 	gt_session_totals(recording->session, totals);
 	if (recording->server != NULL || recording->options.choice.overwrite) {
@@ -153,7 +155,6 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 			totals->words += words;
 			totals->calls += calls;
 		}
-		/* its error is told at the end of the file */
 		gt_session_give_switches(recording->session,
 					 gt_file_writer_sink(recording->writer));
 	}
@@ -180,6 +181,7 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 		recording->failed = true;
 	}
 	bytes = gt_file_writer_bytes(recording->writer);
+	missed = gt_file_writer_missed(recording->writer);
 	gt_file_writer_destroy(recording->writer);
 	recording->writer = NULL;
 	if (recording->failed)
@@ -187,8 +189,10 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 			 recording->options.output);
 	if (!recording->failed)
 		gt_record_report_crash(recording->session, recording->options.output);
+	totals->calls -= missed < totals->calls ? missed : totals->calls;
 	gt_record_report_end(totals, &recording->options,
-			     recording->failed ? incomplete : recording->options.output, bytes);
+			     recording->failed ? incomplete : recording->options.output, bytes,
+			     missed);
 }
 
 /* Serving */
@@ -312,6 +316,9 @@ static bool is_to_detach(const struct recording *recording, uint64_t start)
 		return false;
 	if (options->for_ns != 0 && gt_monotonic_ns() - start >= options->for_ns)
 		return true;
+	/* nothing more will be in the file */
+	if (recording->failed && recording->server == NULL && is_attached(recording))
+		return true;
 	return is_attached(recording) && (gt_run_interrupted || gt_run_to_forward);
 }
 
@@ -341,6 +348,16 @@ static void tell_untraced(struct recording *recording)
 	}
 }
 
+/* The file has ended, the program goes on. What it calls is still taken out of the buffer, and
+ * counted as lost. */
+static void tell_failed(struct recording *recording, const char *reason)
+{
+	if (!recording->failed)
+		gt_complain(NAME, "%s; the program goes on, and its calls are lost from here on",
+			    reason);
+	recording->failed = true;
+}
+
 static void follow(struct recording *recording)
 {
 	uint64_t start = gt_monotonic_ns();
@@ -362,22 +379,16 @@ static void follow(struct recording *recording)
 			gt_run_to_forward = 0;
 			gt_session_signal(recording->session, signal);
 		}
-		/* An error of this is told by the next sub-buffer, or at the end. */
-		if (state > 0 && recording->writer != NULL)
-			gt_file_writer_flush_old(recording->writer);
-		if (state > 0)
+		if (state > 0) {
+			if (gt_file_writer_flush_old(recording->writer) != 0)
+				tell_failed(recording, gt_file_writer_error(recording->writer));
 			continue;
-		/* The recording has ended, the program goes on: it is waited for, and told once. It
-		 * must not wait for room that nobody makes any more, so tracing is switched off;
-		 * what is left in the buffer is thrown away, a sub-buffer at each turn. */
-		if (!recording->failed) {
-			const char *reason = gt_file_writer_error(recording->writer);
-
-			gt_complain(NAME, "%s; the program goes on",
-				    reason[0] != '\0' ? reason : message.text);
-			gt_session_set_tracing_on(recording->session, false, &message);
 		}
-		recording->failed = true;
+		/* No memory to go on: the program is waited for. It must not wait for room that
+		 * nobody makes any more, so tracing is switched off; what is left in the buffer is
+		 * thrown away, a sub-buffer at each turn. */
+		tell_failed(recording, message.text);
+		gt_session_set_tracing_on(recording->session, false, &message);
 		nanosleep(&moment, NULL);
 	}
 	tell_untraced(recording);
@@ -540,5 +551,8 @@ int gt_cmd_record(int argc, char **argv)
 	free(recording.program);
 	gt_record_stop_fini(&recording.stop);
 	gt_record_options_fini(&recording.options);
+	/* The program's own, unless that would say that all went well. */
+	if (code < 0 && recording.failed && recording.status == 0)
+		code = GT_EXIT_FAILED;
 	return code < 0 ? gt_run_end_as(recording.status) : code;
 }

@@ -233,7 +233,7 @@ static const char *why_full(const struct gt_session_totals *totals,
 
 void gt_record_report_end(const struct gt_session_totals *totals,
 			  const struct gt_record_options *options, const char *path,
-			  uint64_t file_bytes)
+			  uint64_t file_bytes, uint64_t missed)
 {
 	char line[1024];
 	char calls[32];
@@ -241,7 +241,7 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	char lost_text[32];
 	char size[32];
 	char left[64] = "";
-	uint64_t lost = graftrace_lost_calls(totals->lost);
+	uint64_t lost = graftrace_lost_calls(totals->lost) + missed;
 
 	snprintf(line, sizeof(line), "%s call%s, %s thread%s, %.3f s, %s lost, ",
 		 grouped(totals->calls, calls), totals->calls == 1 ? "" : "s",
@@ -263,6 +263,7 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 			totals->entries_only);
 	if (totals->no_breakpoints != NULL)
 		fprintf(stderr, "graftrace: no breakpoints: %s\n", totals->no_breakpoints);
+	say_lost(missed, "lost because the file could not be written");
 	say_lost(totals->lost[GRAFTRACE_LOST_FULL], why_full(totals, options));
 	say_lost(totals->lost[GRAFTRACE_LOST_OVERRUN_CALLS],
 		 "overwritten by newer ones: a larger --buffer-size keeps more");

@@ -17,9 +17,10 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 void gt_record_report_children(pid_t pid, char *text, size_t room);
 
 /* "1,234,567 calls, 4 threads, 1.234 s, 0 lost, graftrace.data (12.3 MB)", and what was lost by
- * cause with what to do. path NULL: there is no file. */
+ * cause with what to do. path NULL: there is no file. missed: calls that could not be written to it,
+ * which are not among those of `totals`. */
 void gt_record_report_end(const struct gt_session_totals *totals,
 			  const struct gt_record_options *options, const char *path,
-			  uint64_t file_bytes);
+			  uint64_t file_bytes, uint64_t missed);
 
 #endif

@@ -50,6 +50,8 @@ struct gt_file_writer {
 	struct gt_block_output output;
 	bool compress;
 	bool finished;
+	bool goes_on;	      /* as the options say */
+	uint64_t missed;      /* calls of sub-buffers that came after an error */
 	atomic_uint pressure; /* as set */
 	unsigned (*ask_pressure)(void *data);
 	void *ask_data;
@@ -80,6 +82,12 @@ struct gt_file_writer {
 	bool switches_said; /* a block of them was written */
 	uint64_t switches_start, switches_lost;
 };
+
+/* What the sink's calls give back. */
+static int answer(const struct gt_file_writer *writer)
+{
+	return writer->goes_on ? 0 : writer->output.error;
+}
 
 static uint64_t now_ns(void)
 {
@@ -271,7 +279,7 @@ static int sink_object(void *data, uint32_t pid, const char *path, uint64_t star
 	size_t path_bytes = strlen(path);
 
 	if (writer->output.error)
-		return writer->output.error;
+		return answer(writer);
 	if (path_bytes > NAME_MAX_BYTES)
 		path_bytes = NAME_MAX_BYTES;
 	if (build_id_bytes > 256)
@@ -281,7 +289,7 @@ static int sink_object(void *data, uint32_t pid, const char *path, uint64_t star
 	size_t count = sizeof(object) + build_id_bytes + path_bytes + 1;
 	uint8_t *at = start_payload(writer, count);
 	if (!at)
-		return writer->output.error;
+		return answer(writer);
 	memcpy(at, &object, sizeof(object));
 	at += sizeof(object);
 	if (build_id_bytes)
@@ -289,7 +297,8 @@ static int sink_object(void *data, uint32_t pid, const char *path, uint64_t star
 	at += build_id_bytes;
 	memcpy(at, path, path_bytes);
 	at[path_bytes] = 0;
-	return put_payload(writer, GRAFTRACE_BLOCK_OBJECT, count);
+	put_payload(writer, GRAFTRACE_BLOCK_OBJECT, count);
+	return answer(writer);
 }
 
 static size_t name_length(const char *name)
@@ -313,10 +322,12 @@ static int sink_functions(void *data, uint32_t pid, uint32_t first,
 	struct gt_file_writer *writer = data;
 
 	if (writer->output.error)
-		return writer->output.error;
-	if (!first || count > GRAFTRACE_SPECIAL || first > GRAFTRACE_SPECIAL - count)
-		return gt_block_output_fail(&writer->output, GT_EINVAL,
-					    "a function has a number that is reserved");
+		return answer(writer);
+	if (!first || count > GRAFTRACE_SPECIAL || first > GRAFTRACE_SPECIAL - count) {
+		gt_block_output_fail(&writer->output, GT_EINVAL,
+				     "a function has a number that is reserved");
+		return answer(writer);
+	}
 	for (uint32_t done = 0; done < count;) {
 		const char *object = functions[done].object;
 		size_t strings = name_length(object) + 1;
@@ -330,7 +341,7 @@ static int sink_functions(void *data, uint32_t pid, uint32_t first,
 			sizeof(head) + part * sizeof(struct graftrace_file_function) + strings;
 		uint8_t *at = start_payload(writer, payload);
 		if (!at)
-			return writer->output.error;
+			return answer(writer);
 		memcpy(at, &head, sizeof(head));
 		at += sizeof(head);
 		uint8_t *names = at + part * sizeof(struct graftrace_file_function);
@@ -344,7 +355,7 @@ static int sink_functions(void *data, uint32_t pid, uint32_t first,
 			name = put_name(name, function->name);
 		}
 		if (put_payload(writer, GRAFTRACE_BLOCK_FUNCTIONS, payload) < 0)
-			return writer->output.error;
+			return answer(writer);
 		writer->functions += part;
 		done += part;
 	}
@@ -373,9 +384,9 @@ static int sink_writer(void *data, const struct gt_writer *seen)
 	struct gt_file_writer *writer = data;
 
 	if (writer->output.error)
-		return writer->output.error;
+		return answer(writer);
 	if (writer->writer_count == WRITERS && put_writers(writer) < 0)
-		return writer->output.error;
+		return answer(writer);
 	if (!writer->writer_count && !writer->pending_count)
 		writer->oldest_ns = now_ns();
 	struct graftrace_file_writer *record = &writer->writers[writer->writer_count++];
@@ -426,17 +437,19 @@ static int sink_switches(void *data, uint64_t start, uint64_t lost,
 	struct gt_file_writer *writer = data;
 
 	if (writer->output.error)
-		return writer->output.error;
+		return answer(writer);
 	if (!writer->switches) {
 		writer->switches = malloc(SWITCHES * sizeof(*writer->switches));
-		if (!writer->switches)
-			return no_memory(writer);
+		if (!writer->switches) {
+			no_memory(writer);
+			return answer(writer);
+		}
 	}
 	writer->switches_start = start;
 	writer->switches_lost = lost;
 	for (uint32_t i = 0; i < count; i++) {
 		if (writer->switch_count == SWITCHES && put_switches(writer) < 0)
-			return writer->output.error;
+			return answer(writer);
 		if (!writer->switch_count && !writer->pending_count && !writer->writer_count)
 			writer->oldest_ns = now_ns();
 		writer->switches[writer->switch_count++] = switches[i];
@@ -564,12 +577,35 @@ static int put_sub_buffers(struct gt_file_writer *writer)
 			entry_at += sizeof(entry);
 		}
 	}
+	size_t payload_bytes = (size_t)(body - payload);
+	if (gt_block_output_put(&writer->output, writer->block, GRAFTRACE_BLOCK_SUB_BUFFERS, 0,
+				payload_bytes, payload_bytes, head_bytes) < 0)
+		return writer->output.error;
 	writer->pending_count = 0;
 	writer->gathered = 0;
 	writer->sub_buffers += count;
-	size_t payload_bytes = (size_t)(body - payload);
-	return gt_block_output_put(&writer->output, writer->block, GRAFTRACE_BLOCK_SUB_BUFFERS, 0,
-				   payload_bytes, payload_bytes, head_bytes);
+	return 0;
+}
+
+static uint64_t calls_of(const struct graftrace_sub_buffer *sub_buffer, uint32_t words)
+{
+	const uint64_t *word = (const uint64_t *)(sub_buffer + 1);
+	const bool is_pairs = sub_buffer->tracer == GRAFTRACE_TRACER_FUNCTION;
+	uint64_t calls = 0;
+
+	for (uint32_t i = 0; i < words; i += graftrace_record_words(&word[i], words - i, is_pairs))
+		calls += (uint64_t)graftrace_word_is_call(word[i]);
+	return calls;
+}
+
+uint64_t gt_file_writer_missed(const struct gt_file_writer *writer)
+{
+	uint64_t calls = writer->missed;
+
+	for (uint32_t i = 0; writer->output.error && i < writer->pending_count; i++)
+		calls += calls_of((const void *)(writer->gather + writer->pending[i].at),
+				  writer->pending[i].words);
+	return calls;
 }
 
 int gt_file_writer_flush(struct gt_file_writer *writer)
@@ -617,10 +653,10 @@ static int make_gather_room(struct gt_file_writer *writer, size_t bytes)
 	return 0;
 }
 
-static int sink_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_buffer,
-			   uint32_t words)
+/* 0: it is among the pending. */
+static int gather(struct gt_file_writer *writer, const struct graftrace_sub_buffer *sub_buffer,
+		  uint32_t words)
 {
-	struct gt_file_writer *writer = data;
 	size_t bytes = sizeof(*sub_buffer) + (size_t)words * sizeof(uint64_t);
 	uint64_t now = now_ns();
 
@@ -648,6 +684,16 @@ static int sink_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_bu
 	return 0;
 }
 
+static int sink_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_buffer,
+			   uint32_t words)
+{
+	struct gt_file_writer *writer = data;
+
+	if (gather(writer, sub_buffer, words) < 0)
+		writer->missed += calls_of(sub_buffer, words);
+	return answer(writer);
+}
+
 int gt_file_writer_create(const struct gt_file_writer_options *options, struct gt_file_writer **out,
 			  struct gt_message *message)
 {
@@ -660,6 +706,7 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 		return GT_ENOMEM;
 	}
 	writer->compress = options->compress;
+	writer->goes_on = options->goes_on;
 	writer->ask_pressure = options->pressure;
 	writer->ask_data = options->pressure_data;
 	writer->clock =

@@ -35,6 +35,9 @@ struct gt_file_writer_options {
 	/* Asked before each group is packed: as gt_file_writer_set_pressure. NULL: not asked. */
 	unsigned (*pressure)(void *data);
 	void *pressure_data;
+	/* After an error the sink's calls give 0: what comes is counted (gt_file_writer_missed), and
+	 * the caller asks gt_file_writer_error. */
+	bool goes_on;
 };
 
 /* Creates the file and writes its first block (the system's and the processor's names and the
@@ -78,6 +81,9 @@ int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_wr
 
 /* Why the last call failed; "" if none did. */
 const char *gt_file_writer_error(struct gt_file_writer *writer);
+
+/* Calls that were given to the sink and, for an error, are not in the file. */
+uint64_t gt_file_writer_missed(const struct gt_file_writer *writer);
 
 /* Bytes written so far. */
 uint64_t gt_file_writer_bytes(struct gt_file_writer *writer);

@@ -249,8 +249,7 @@ static bool is_there(const struct gt_drain *drain, const struct gt_live_writer *
 
 	/* The word has 40 bits of it: the rest is as in `next`. */
 	*sequence = next - ((next - gt_sequence_of_word(word)) & GT_SEQUENCE_MASK);
-	return gt_stream_of_word(word) == writer->stream &&
-	       is_readable(drain, state);
+	return gt_stream_of_word(word) == writer->stream && is_readable(drain, state);
 }
 
 int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *out)

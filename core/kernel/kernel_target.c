@@ -41,7 +41,8 @@ static uint64_t lowest(struct graftrace_arena *arena, uint32_t writer, uint64_t 
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = state_of(arena, i);
 		uint32_t state = (uint32_t)word & 15;
-		if (state != GRAFTRACE_SUB_BUFFER_FREE && (uint32_t)(word >> 4 & 0xfffff) == writer && word >> 24 >= from &&
+		if (state != GRAFTRACE_SUB_BUFFER_FREE &&
+		    (uint32_t)(word >> 4 & 0xfffff) == writer && word >> 24 >= from &&
 		    word >> 24 < low)
 			low = word >> 24;
 	}

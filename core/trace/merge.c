@@ -119,8 +119,7 @@ static bool hold(struct gt_merge *merge, struct gt_source *source, const struct 
 		source->held = source->fed_sequence + 1;
 	if (error != GT_ENOENT)
 		return true;
-	lose(source,
-	     gt_decode_count(source->buffer, source->decode.base, source->before.words));
+	lose(source, gt_decode_count(source->buffer, source->decode.base, source->before.words));
 	return false;
 }
 
@@ -151,9 +150,8 @@ static void tell_overrun(struct gt_merge *merge, struct gt_source *source, uint6
 	}
 	since -= given;
 	source->given_of_lost -= given;
-	if (is_fresh(merge, source)
-		    ? since && source->decode.sequence
-		    : source->decode.gap && merge->mode == GT_MERGE_CONSUME)
+	if (is_fresh(merge, source) ? since && source->decode.sequence
+				    : source->decode.gap && merge->mode == GT_MERGE_CONSUME)
 		gt_decode_miss(&source->decode, since);
 	source->overrun = overrun;
 }
@@ -672,7 +670,8 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 		}
 	}
 	for (;;) {
-		if (source && source->state == GT_SOURCE_READY && hold(merge, source, &source->record))
+		if (source && source->state == GT_SOURCE_READY &&
+		    hold(merge, source, &source->record))
 			break;
 		if (source && (source->state == GT_SOURCE_READY || open_source(merge, source))) {
 			/* It begins about now, or went on behind what is gone: its first record

@@ -29,10 +29,10 @@ def made(done):
     return int(re.search(r"made=(\d+)", done.stdout)[1])
 
 
-def told_by_report(graftrace):
+def told_by_report(graftrace, code=0):
     """Calls that the recording has, and those that it says were lost. One that is lost but known by
     its return is in both: it counts as lost here."""
-    done = graftrace("report", "--format", "csv")
+    done = graftrace("report", "--format", "csv", code=code)
     rows = [line.rsplit(",") for line in done.stdout.splitlines()]
     calls = rows[0].index("calls")
     lost = sum(map(int, re.findall(r"(\d+) calls were lost", done.stderr)))
