@@ -41,7 +41,7 @@ def without_figures(text):
     """The words of each line: figures, marks and blanks differ from run to run."""
     lines = []
     for line in text.splitlines():
-        line = re.sub(r"\b\d[\d.,:]*( us| ms| s|%)?", "N", line)
+        line = re.sub(r"<?\b\d[\d.,:]*( ns| us| ms| s|%)?", "N", line)
         line = re.sub(r"\s+", " ", re.sub(r"(?:^|(?<=[)|N ]))\s*[$@*#!+](?=\s*N)", "", line)).strip()
         # A column more where calls were open at the end, two less where the kernel does not tell
         # of context switches.
