@@ -26,7 +26,7 @@
 #include "cli/record_options.h"
 #include "cli/record_report.h"
 #include "cli/record_stop.h"
-#include "cli/ring_dump.h"
+#include "read/ring_dump.h"
 #include "cli/running.h"
 #include "read/writer.h"
 #include "serve/door.h"

@@ -137,24 +137,6 @@ static inline uint32_t gt_arena_words(const struct gt_arena *arena)
 	return (arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
 }
 
-static inline uint32_t gt_state_of_word(uint64_t word)
-{
-	return word & 15;
-}
-
-static inline uint32_t gt_stream_of_word(uint64_t word)
-{
-	return word >> 4 & 0xfffff;
-}
-
-static inline uint64_t gt_sequence_of_word(uint64_t word)
-{
-	return word >> 24;
-}
-
-/* The sequence's bits that a state's word has room for. */
-#define GT_SEQUENCE_MASK ((1ull << 40) - 1)
-
 /* Zeroes page `index` of the function profiler's and puts it on its free stack. */
 void gt_arena_profile_free(struct gt_arena *arena, uint32_t index);
 

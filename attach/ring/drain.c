@@ -18,6 +18,7 @@
 #include "attach/ring/drain.h"
 #include "attach/process/clock.h"
 #include "attach/process/process.h"
+#include "core/trace/word_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,8 +117,8 @@ static bool has_active(const struct gt_drain *drain, uint32_t stream)
 		uint64_t word =
 			__atomic_load_n(&gt_arena_state(drain->arena, i)->word, __ATOMIC_ACQUIRE);
 
-		if (gt_stream_of_word(word) == stream &&
-		    gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
+		if (graftrace_word_stream(word) == stream &&
+		    graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
 			return true;
 	}
 	return false;
@@ -244,12 +245,12 @@ static bool is_there(const struct gt_drain *drain, const struct gt_live_writer *
 {
 	uint64_t word =
 		__atomic_load_n(&gt_arena_state(drain->arena, index)->word, __ATOMIC_ACQUIRE);
-	uint32_t state = gt_state_of_word(word);
+	uint32_t state = graftrace_word_state(word);
 	uint64_t next = writer->writer.next;
 
 	/* The word has 40 bits of it: the rest is as in `next`. */
-	*sequence = next - ((next - gt_sequence_of_word(word)) & GT_SEQUENCE_MASK);
-	return gt_stream_of_word(word) == writer->stream && is_readable(drain, state);
+	*sequence = next - ((next - graftrace_word_sequence(word)) & GRAFTRACE_SEQUENCE_MASK);
+	return graftrace_word_stream(word) == writer->stream && is_readable(drain, state);
 }
 
 int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *out)
@@ -314,39 +315,6 @@ void gt_drain_end_writer(struct gt_drain *drain, uint32_t index, bool whole)
 		writer->ended = true; /* E */
 }
 
-bool gt_drain_has_hole(const uint64_t *words, uint32_t count, uint16_t tracer, uint64_t *calls,
-		       uint64_t *records)
-{
-	const bool is_pairs = tracer == GRAFTRACE_TRACER_FUNCTION;
-	bool hole = false;
-
-	for (uint32_t i = 0; i < count;
-	     i += graftrace_record_words(&words[i], count - i, is_pairs)) {
-		hole |= !words[i];
-		*records += (uint64_t)graftrace_word_is_record(words[i]);
-		*calls += (uint64_t)graftrace_word_is_call(words[i]);
-	}
-	return hole;
-}
-
-/* Words up to the last one that was written; the last words of an event may be zero. */
-static uint32_t trim(const uint64_t *words, uint32_t count)
-{
-	uint32_t written = count, back;
-
-	while (written > 0 && !words[written - 1])
-		written--;
-	for (back = 1; back <= 4 && back <= written; back++) {
-		uint64_t word = words[written - back];
-		uint32_t behind = written - back + 1 + (graftrace_word_clock(word) & 0xffff);
-
-		if (graftrace_word_function(word) == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT &&
-		    behind > written && behind <= count)
-			return behind;
-	}
-	return written;
-}
-
 /* Whether a copied header can be the writer's; repairs nothing. */
 static bool header_fits(const struct gt_drain *drain, const struct graftrace_sub_buffer *header,
 			const struct gt_live_writer *writer, uint64_t sequence)
@@ -355,7 +323,7 @@ static bool header_fits(const struct gt_drain *drain, const struct graftrace_sub
 	       header->bytes == drain->arena->sub_buffer_bytes &&
 	       header->stream == writer->stream &&
 	       header->generation == writer->writer.generation &&
-	       (header->sequence & GT_SEQUENCE_MASK) == sequence &&
+	       (header->sequence & GRAFTRACE_SEQUENCE_MASK) == sequence &&
 	       header->open_calls <= GRAFTRACE_OPEN_CALLS &&
 	       header->used <= gt_arena_words(drain->arena);
 }
@@ -380,7 +348,8 @@ static uint32_t collect(struct gt_drain *drain)
 
 	for (i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
-		uint32_t state = gt_state_of_word(word), stream = gt_stream_of_word(word), writer;
+		uint32_t state = graftrace_word_state(word), stream = graftrace_word_stream(word),
+			 writer;
 
 		if (!is_readable(drain, state))
 			continue;
@@ -390,7 +359,7 @@ static uint32_t collect(struct gt_drain *drain)
 		if (state == GRAFTRACE_SUB_BUFFER_ACTIVE && !drain->writers[writer].ended)
 			continue;
 		drain->items[count++] =
-			(struct gt_drain_item){ i, writer, gt_sequence_of_word(word), word };
+			(struct gt_drain_item){ i, writer, graftrace_word_sequence(word), word };
 	}
 	qsort(drain->items, count, sizeof(*drain->items), by_writer_and_sequence);
 	return count;
@@ -398,7 +367,7 @@ static uint32_t collect(struct gt_drain *drain)
 
 static bool take(struct gt_drain *drain, uint32_t index, uint64_t *word)
 {
-	uint64_t reading = (*word & ~15ull) | GRAFTRACE_SUB_BUFFER_READING;
+	uint64_t reading = graftrace_word_with_state(*word, GRAFTRACE_SUB_BUFFER_READING);
 
 	if (!__atomic_compare_exchange_n(&gt_arena_state(drain->arena, index)->word, word, reading,
 					 false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
@@ -412,7 +381,7 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 {
 	struct gt_live_writer *writer = &drain->writers[item->writer];
 	struct graftrace_sub_buffer *copy = drain->copy;
-	uint64_t calls = 0, records = 0;
+	struct gt_word_sum sum;
 	uint32_t words;
 	bool hole;
 	int error;
@@ -428,10 +397,10 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 		return 1;
 	}
 	words = copy->used ? copy->used : gt_arena_words(drain->arena);
+	gt_words_sum(copy, words, &sum);
 	if (!copy->used || writer->ended)
-		words = trim(graftrace_sub_buffer_words(copy), words);
-	hole = gt_drain_has_hole(graftrace_sub_buffer_words(copy), words, copy->tracer, &calls,
-				 &records);
+		words = sum.end;
+	hole = sum.hole < words;
 	if (hole && !writer->ended) {
 		if (!writer->waiting_since)
 			writer->waiting_since = now_ns;
@@ -448,15 +417,15 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 		return 0;
 	if (copy->clock > drain->last_clock)
 		drain->last_clock = copy->clock;
-	drain->words += records;
-	drain->calls += calls;
+	drain->words += sum.records;
+	drain->calls += sum.calls;
 	copy->used = words;
 	error = words && drain->sink && drain->sink->sub_buffer
 			? drain->sink->sub_buffer(drain->sink->data, copy, words)
 			: 0;
 	if (hole && !writer->ended && drain->quarantined < drain->arena->sub_buffer_count)
 		drain->quarantine[drain->quarantined++] =
-			(struct gt_drain_quarantined){ item->index, item->writer, calls };
+			(struct gt_drain_quarantined){ item->index, item->writer, sum.calls };
 	else
 		gt_arena_free(drain->arena, item->index);
 	return error < 0 ? error : 1;
@@ -471,21 +440,19 @@ static void release_quarantine(struct gt_drain *drain)
 	while (i < drain->quarantined) {
 		struct gt_drain_quarantined *item = &drain->quarantine[i];
 		struct graftrace_sub_buffer *copy = drain->copy;
-		uint64_t calls = 0, records = 0;
-		bool hole = false;
+		struct gt_word_sum sum = { 0 };
 
 		memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
 		       drain->arena->sub_buffer_bytes);
 		if (copy->used <= gt_arena_words(drain->arena))
-			hole = gt_drain_has_hole(graftrace_sub_buffer_words(copy), copy->used,
-						 copy->tracer, &calls, &records);
-		if (hole && !drain->writers[item->writer].ended) {
+			gt_words_sum(copy, copy->used, &sum);
+		if (sum.hole < copy->used && !drain->writers[item->writer].ended) {
 			i++;
 			continue;
 		}
-		if (calls > item->calls)
+		if (sum.calls > item->calls)
 			__atomic_fetch_add(&drain->arena->memory->lost[GRAFTRACE_LOST_LATE],
-					   calls - item->calls, __ATOMIC_RELAXED);
+					   sum.calls - item->calls, __ATOMIC_RELAXED);
 		gt_arena_free(drain->arena, item->index);
 		*item = drain->quarantine[--drain->quarantined];
 	}
@@ -576,14 +543,14 @@ static int drain_to_sink(struct gt_drain *drain, uint64_t now_ns)
 		for (; i < count && drain->items[i].writer == index; i++) {
 			struct gt_drain_item *item = &drain->items[i];
 
-			if (item->sequence < (writer->expected & GT_SEQUENCE_MASK)) {
+			if (item->sequence < (writer->expected & GRAFTRACE_SEQUENCE_MASK)) {
 				/* Twice the same: the target has written over its arena. */
 				if (take(drain, item->index, &item->word))
 					gt_arena_free(drain->arena, item->index);
 				drain->corrupt++;
 				continue;
 			}
-			if (item->sequence > (writer->expected & GT_SEQUENCE_MASK) &&
+			if (item->sequence > (writer->expected & GRAFTRACE_SEQUENCE_MASK) &&
 			    !writer->ended) {
 				if (!writer->waiting_since)
 					writer->waiting_since = now_ns;
@@ -631,10 +598,13 @@ static bool is_whole(const struct gt_drain *drain, const struct gt_drain_item *i
 {
 	struct graftrace_sub_buffer *memory = gt_arena_sub_buffer(drain->arena, item->index);
 	uint32_t room = gt_arena_words(drain->arena), used = memory->used;
-	bool hole = gt_drain_has_hole(graftrace_sub_buffer_words(memory), used < room ? used : room,
-				      memory->tracer, calls, records);
+	uint32_t words = used < room ? used : room;
+	struct gt_word_sum sum;
 
-	return drain->writers[item->writer].ended || !hole;
+	gt_words_sum(memory, words, &sum);
+	*calls = sum.calls;
+	*records = sum.records;
+	return drain->writers[item->writer].ended || sum.hole == words;
 }
 
 /* Takes the item's sub-buffer out of the ring, counted as overrun. */
@@ -688,7 +658,7 @@ static int make_room(struct gt_drain *drain, uint32_t count)
 				oldest = &heads[i];
 		at = oldest->at;
 		writer = drain->items[at].writer;
-		if (gt_state_of_word(drain->items[at].word) == GRAFTRACE_SUB_BUFFER_FULL)
+		if (graftrace_word_state(drain->items[at].word) == GRAFTRACE_SUB_BUFFER_FULL)
 			give_up(drain, &drain->items[at]);
 		if (at + 1 < count && drain->items[at + 1].writer == writer)
 			*oldest = (struct head){
@@ -712,12 +682,14 @@ static int close_ended(struct gt_drain *drain)
 	for (i = 0; i < count; i++) {
 		struct gt_drain_item *item = &drain->items[i];
 		struct graftrace_sub_buffer *memory = gt_arena_sub_buffer(arena, item->index);
-		uint64_t full = (item->word & ~15ull) | GRAFTRACE_SUB_BUFFER_FULL;
+		uint64_t full = graftrace_word_with_state(item->word, GRAFTRACE_SUB_BUFFER_FULL);
+		struct gt_word_sum sum;
 		uint32_t words;
 
-		if (gt_state_of_word(item->word) != GRAFTRACE_SUB_BUFFER_ACTIVE)
+		if (graftrace_word_state(item->word) != GRAFTRACE_SUB_BUFFER_ACTIVE)
 			continue;
-		words = trim(graftrace_sub_buffer_words(memory), gt_arena_words(arena));
+		gt_words_sum(memory, gt_arena_words(arena), &sum);
+		words = sum.end;
 		if (!words ||
 		    !header_fits(drain, memory, &drain->writers[item->writer], item->sequence)) {
 			if (take(drain, item->index, &item->word))
@@ -781,10 +753,10 @@ static int64_t find(const struct gt_drain *drain, const struct gt_live_writer *w
 		return -1;
 	for (i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t found = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
-		uint32_t state = gt_state_of_word(found);
+		uint32_t state = graftrace_word_state(found);
 
-		if (gt_stream_of_word(found) != writer->stream ||
-		    gt_sequence_of_word(found) != (sequence & GT_SEQUENCE_MASK) ||
+		if (graftrace_word_stream(found) != writer->stream ||
+		    graftrace_word_sequence(found) != (sequence & GRAFTRACE_SEQUENCE_MASK) ||
 		    !is_readable(drain, state))
 			continue;
 		*word = found;
@@ -819,7 +791,7 @@ int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence,
 		at = find(drain, writer, sequence, &word);
 		if (at < 0)
 			return GT_ENOENT;
-		*active = gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_ACTIVE;
+		*active = graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE;
 		copy_sub_buffer(copy, gt_arena_sub_buffer(drain->arena, (uint32_t)at),
 				drain->arena->sub_buffer_bytes);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -828,7 +800,7 @@ int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence,
 			continue; /* C: closed or reused under the copy */
 		if (*active && !copy->magic)
 			return GT_ENOENT; /* opened this moment: no header yet */
-		if (!header_fits(drain, copy, writer, sequence & GT_SEQUENCE_MASK))
+		if (!header_fits(drain, copy, writer, sequence & GRAFTRACE_SEQUENCE_MASK))
 			return GT_EFORMAT;
 		return *active || !copy->used ? gt_arena_words(drain->arena) : copy->used;
 	}
@@ -844,10 +816,10 @@ int gt_drain_hold(struct gt_drain *drain, uint32_t index, uint64_t sequence)
 
 	if (at < 0)
 		return GT_ENOENT;
-	if (gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
+	if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
 		return GT_EAGAIN;
 	/* Readers that stand still must not keep newer records out. */
-	if (gt_state_of_word(word) == GRAFTRACE_SUB_BUFFER_READING ||
+	if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_READING ||
 	    drain->held >= drain->arena->sub_buffer_count / 4)
 		return 0;
 	if (!take(drain, (uint32_t)at, &word))
@@ -859,9 +831,9 @@ int gt_drain_hold(struct gt_drain *drain, uint32_t index, uint64_t sequence)
 /* Of the ring modes: FULL or held. */
 static int free_closed(struct gt_drain *drain, uint32_t at, uint64_t *word)
 {
-	if (gt_state_of_word(*word) == GRAFTRACE_SUB_BUFFER_READING)
+	if (graftrace_word_state(*word) == GRAFTRACE_SUB_BUFFER_READING)
 		drain->held -= drain->held > 0;
-	else if (gt_state_of_word(*word) != GRAFTRACE_SUB_BUFFER_FULL || !take(drain, at, word))
+	else if (graftrace_word_state(*word) != GRAFTRACE_SUB_BUFFER_FULL || !take(drain, at, word))
 		return GT_ENOENT;
 	gt_arena_free(drain->arena, at);
 	return 0;

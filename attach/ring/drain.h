@@ -137,9 +137,4 @@ void gt_drain_clear(struct gt_drain *drain);
 int64_t gt_drain_copy(struct gt_drain *drain, uint32_t writer, uint64_t sequence, void *buffer,
 		      bool *active);
 
-/* Whether the words, `count` of them, have a hole: a word that was reserved and not stored (yet).
- * *calls: those that they tell of, *records: all. tracer: of the header. */
-bool gt_drain_has_hole(const uint64_t *words, uint32_t count, uint16_t tracer, uint64_t *calls,
-		       uint64_t *records);
-
 #endif

@@ -6,6 +6,7 @@
 #include "core/trace/checksum.h"
 #include "core/control/control_row.h"
 #include "core/trace/message.h"
+#include "core/trace/word_walk.h"
 
 /* What a block of functions or of writers may take; a sub-buffer has its own size. */
 #define TABLE_BYTES    32768u
@@ -186,13 +187,6 @@ static bool make_writers(struct gt_arena_file *file, bool again)
 	return true;
 }
 
-static uint32_t trim(const uint64_t *words, uint32_t count)
-{
-	while (count != 0 && words[count - 1] == 0)
-		count--;
-	return count;
-}
-
 enum step {
 	STEP_MADE,
 	STEP_PASSED, /* it is not there any more */
@@ -209,7 +203,7 @@ static bool waits_for_word(struct gt_arena_file *file, uint32_t index,
 			   const struct graftrace_sub_buffer *sub, uint32_t words)
 {
 	uint64_t *until = &file->waits_until[index];
-	if (gt_arena_words_before_hole(sub, words) < words) {
+	if (gt_words_before_hole(sub, words) < words) {
 		uint64_t now = now_ns(file);
 		if (*until == 0)
 			*until = now + HOLE_NS;
@@ -250,8 +244,9 @@ static enum step make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 	if (sub->used == 0) {
 		if (file->consumes)
 			return STEP_LATER;
-		words = trim((const uint64_t *)(sub + 1), words);
-		sub->used = words;
+		struct gt_word_sum sum;
+		gt_words_sum(sub, words, &sum);
+		sub->used = words = sum.end;
 	}
 	if (file->consumes && waits_for_word(file, index, sub, words)) {
 		file->waits = true;
@@ -438,7 +433,7 @@ static void set_limits(struct gt_arena_file *file)
 			uint32_t current = __atomic_load_n(&streams[i].current, __ATOMIC_ACQUIRE);
 			file->limit_words[i] =
 				current - 1 < arena->sub_buffer_count
-					? gt_arena_words_before_hole(
+					? gt_words_before_hole(
 						  graftrace_arena_sub_buffer(arena, current - 1),
 						  room)
 					: room;

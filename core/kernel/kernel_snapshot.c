@@ -6,6 +6,7 @@
  * snapshot that was replaced until they are done.
  */
 #include "core/kernel/kernel_private.h"
+#include "core/trace/word_walk.h"
 
 struct piece {
 	struct piece *next;
@@ -155,7 +156,7 @@ static int64_t copy(struct gt_arena_snapshot *snapshot, uint32_t index, uint64_t
 		return 0; /* it was reused, or emptied, meanwhile */
 	uint32_t words = (uint32_t)got;
 	if (scratch->used == 0)
-		words = gt_arena_words_before_hole(scratch, words);
+		words = gt_words_before_hole(scratch, words);
 	struct piece *piece =
 		gt_memory_get(&snapshot->control->memory, sizeof(*piece) + words * 8ull);
 	if (piece == NULL)

@@ -5,6 +5,7 @@
  * where they were reused meanwhile. Any thread, with traced writers beside it.
  */
 #include "core/kernel/kernel_private.h"
+#include "core/trace/word_walk.h"
 
 /* How often a writer is counted anew that overwrites meanwhile. */
 #define STEADY_TURNS 16
@@ -18,7 +19,7 @@ static void count_one(struct gt_arena_ring *ring, uint32_t writer,
 				    *cleared = &ring->cleared[writer];
 	uint64_t sequence = sub->sequence;
 	uint64_t words = (ring->arena->sub_buffer_bytes - sizeof(*sub)) / 8;
-	words = is_open ? gt_arena_words_before_hole(sub, (uint32_t)words)
+	words = is_open ? gt_words_before_hole(sub, (uint32_t)words)
 			: (sub->used < words ? sub->used : words);
 	uint64_t from = sequence < cleared->sequence	? words
 			: sequence == cleared->sequence ? cleared->words
@@ -28,8 +29,8 @@ static void count_one(struct gt_arena_ring *ring, uint32_t writer,
 						      : 0;
 	from = from < words ? from : words;
 	read = read < from ? from : read < words ? read : words;
-	uint64_t entries = gt_arena_count(sub, read, words);
-	stats->read += gt_arena_count(sub, from, read);
+	uint64_t entries = gt_words_records(sub, (uint32_t)read, (uint32_t)words);
+	stats->read += gt_words_records(sub, (uint32_t)from, (uint32_t)read);
 	stats->entries += entries;
 	stats->bytes += (words - read) * 8;
 	uint64_t ns = gt_clock_ns(&ring->clock, sub->clock);
@@ -48,8 +49,8 @@ static void count_sub_buffers(struct gt_arena_ring *ring, uint32_t writer,
 		do {
 			word = after;
 			*stats = before;
-			uint32_t kind = (uint32_t)word & 15;
-			if ((uint32_t)(word >> 4 & 0xfffff) != writer ||
+			uint32_t kind = graftrace_word_state(word);
+			if (graftrace_word_stream(word) != writer ||
 			    kind == GRAFTRACE_SUB_BUFFER_FREE)
 				break;
 			count_one(ring, writer, graftrace_arena_sub_buffer(arena, i),

@@ -4,6 +4,7 @@
 #include "core/kernel/kernel_target.h"
 
 #include <graftrace/agent.h>
+#include "core/trace/word_walk.h"
 
 #define RELAXED __ATOMIC_RELAXED
 #define ACQUIRE __ATOMIC_ACQUIRE
@@ -40,11 +41,10 @@ static uint64_t lowest(struct graftrace_arena *arena, uint32_t writer, uint64_t 
 	uint64_t low = __atomic_load_n(&graftrace_arena_streams(arena)[writer].sequence, ACQUIRE);
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = state_of(arena, i);
-		uint32_t state = (uint32_t)word & 15;
-		if (state != GRAFTRACE_SUB_BUFFER_FREE &&
-		    (uint32_t)(word >> 4 & 0xfffff) == writer && word >> 24 >= from &&
-		    word >> 24 < low)
-			low = word >> 24;
+		uint32_t state = graftrace_word_state(word);
+		if (state != GRAFTRACE_SUB_BUFFER_FREE && graftrace_word_stream(word) == writer &&
+		    graftrace_word_sequence(word) >= from && graftrace_word_sequence(word) < low)
+			low = graftrace_word_sequence(word);
 	}
 	return low;
 }
@@ -128,13 +128,14 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 			graftrace_arena_sub_buffer(arena, (uint32_t)place);
 		uint64_t words = (arena->sub_buffer_bytes - sizeof(*sub)) / 8;
 		copy_words(buffer, (const uint64_t *)sub, sizeof(*sub) / 8);
-		if ((before & 15) != GRAFTRACE_SUB_BUFFER_ACTIVE && header->used < words)
+		if (graftrace_word_state(before) != GRAFTRACE_SUB_BUFFER_ACTIVE &&
+		    header->used < words)
 			words = header->used;
 		copy_words((uint64_t *)buffer + sizeof(*sub) / 8,
 			   (const uint64_t *)sub + sizeof(*sub) / 8, words);
 		__atomic_thread_fence(ACQUIRE);
 		if (state_of(arena, (uint32_t)place) == before && header->sequence == sequence) {
-			if ((before & 15) == GRAFTRACE_SUB_BUFFER_ACTIVE)
+			if (graftrace_word_state(before) == GRAFTRACE_SUB_BUFFER_ACTIVE)
 				header->used = 0;
 			return (int64_t)words;
 		}
@@ -143,34 +144,6 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 }
 
 /* ---- consuming ---- */
-
-/* An event's data may be zero. */
-uint32_t gt_arena_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t words)
-{
-	const uint64_t *first = (const uint64_t *)(sub + 1);
-	uint32_t i = 0;
-	while (i < words) {
-		uint64_t word = __atomic_load_n(&first[i], RELAXED);
-		if (word == 0)
-			return i;
-		i += graftrace_record_words(&word, words - i,
-					    sub->tracer == GRAFTRACE_TRACER_FUNCTION);
-	}
-	return words;
-}
-
-uint64_t gt_arena_count(const struct graftrace_sub_buffer *sub, uint64_t from, uint64_t to)
-{
-	const uint64_t *words = (const uint64_t *)(sub + 1);
-	if (sub->tracer == GRAFTRACE_TRACER_FUNCTION)
-		from += from & 1; /* records have two words */
-	return to > from ? gt_decode_count(sub, words + from, to - from) : 0;
-}
-
-static bool has_hole(const struct graftrace_sub_buffer *sub)
-{
-	return gt_arena_words_before_hole(sub, sub->used) < sub->used;
-}
 
 static void push_free(struct graftrace_arena *arena, uint32_t index)
 {
@@ -195,12 +168,13 @@ static uint64_t give_back(struct gt_arena_ring *ring, uint32_t writer_index, uin
 	uint64_t records = 0;
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		uint64_t word = state_of(arena, i);
-		if (((word & 15) != GRAFTRACE_SUB_BUFFER_FULL &&
-		     (word & 15) != GRAFTRACE_SUB_BUFFER_READING) ||
-		    (uint32_t)(word >> 4 & 0xfffff) != writer_index || word >> 24 > sequence)
+		if ((graftrace_word_state(word) != GRAFTRACE_SUB_BUFFER_FULL &&
+		     graftrace_word_state(word) != GRAFTRACE_SUB_BUFFER_READING) ||
+		    graftrace_word_stream(word) != writer_index ||
+		    graftrace_word_sequence(word) > sequence)
 			continue;
 		struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, i);
-		if (has_hole(sub))
+		if (gt_words_before_hole(sub, sub->used) < sub->used)
 			continue;
 		/* FREE, and on no free stack yet: nobody's */
 		if (!__atomic_compare_exchange_n(&graftrace_arena_states(arena)[i].word, &word, 0,
@@ -208,8 +182,9 @@ static uint64_t give_back(struct gt_arena_ring *ring, uint32_t writer_index, uin
 			continue;
 		uint64_t *words = graftrace_sub_buffer_words(sub);
 		if (sub->sequence >= cleared->sequence)
-			records += gt_arena_count(
-				sub, sub->sequence == cleared->sequence ? cleared->words : 0,
+			records += gt_words_records(
+				sub,
+				sub->sequence == cleared->sequence ? (uint32_t)cleared->words : 0,
 				sub->used);
 		for (uint32_t at = 0; at < sub->used; at++)
 			__atomic_store_n(&words[at], 0, RELAXED);
@@ -226,7 +201,7 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 	int64_t place = index < GT_ARENA_WRITERS ? find(at, index, sequence, &word) : -1;
 	if (place < 0)
 		return GT_ENOENT;
-	if ((word & 15) == GRAFTRACE_SUB_BUFFER_ACTIVE)
+	if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
 		return GT_EAGAIN;
 	uint64_t held = graftrace_state_word(GRAFTRACE_SUB_BUFFER_READING, index, sequence);
 	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(at->ring->arena);

@@ -59,12 +59,6 @@ void gt_arena_ring_clear(struct gt_arena_ring *ring);
 void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t writer, uint64_t sequence,
 			uint64_t words);
 
-/* Words of a sub-buffer up to the first that is reserved and not stored yet, or not used. */
-uint32_t gt_arena_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t words);
-
-/* Records of a sub-buffer between two of its words. */
-uint64_t gt_arena_count(const struct graftrace_sub_buffer *sub, uint64_t from, uint64_t to);
-
 /* Entries that a CPU did not record for lack of room. */
 uint64_t gt_arena_lost_full(const struct graftrace_stream *stream);
 

@@ -42,13 +42,13 @@ static uint64_t end_of_reserved(const struct gt_thread *thread, uint64_t address
 	uint64_t state =
 		__atomic_load_n(&graftrace_arena_states(arena)[index].word, __ATOMIC_ACQUIRE);
 	uint64_t stream = (uint64_t)(thread->stream - graftrace_arena_streams(arena));
-	if (address < words || (state >> 4 & 0xfffff) != stream ||
+	if (address < words || graftrace_word_stream(state) != stream ||
 	    sub->generation != thread->generation)
 		return 0;
 	if (sub == thread->sub_buffer)
 		return gt_stream_reserved_to(thread);
-	if ((state & 15) != GRAFTRACE_SUB_BUFFER_FULL &&
-	    (state & 15) != GRAFTRACE_SUB_BUFFER_READING)
+	if (graftrace_word_state(state) != GRAFTRACE_SUB_BUFFER_FULL &&
+	    graftrace_word_state(state) != GRAFTRACE_SUB_BUFFER_READING)
 		return 0;
 	uint64_t room = arena->sub_buffer_bytes - sizeof(*sub);
 	uint64_t used = __atomic_load_n(&sub->used, __ATOMIC_RELAXED) * 8ull;

@@ -156,7 +156,7 @@ static int64_t recycle(struct graftrace_arena *arena, struct gt_thread *thread)
 		int64_t index = oldest_from(arena, number, from);
 		if (index < 0)
 			return -1;
-		from = __atomic_load_n(&states[index].word, RELAXED) >> 24;
+		from = graftrace_word_sequence(__atomic_load_n(&states[index].word, RELAXED));
 		if (take_back(arena, thread, (uint32_t)index, from))
 			return index;
 		from++;
@@ -178,7 +178,8 @@ static int64_t take_oldest(struct graftrace_arena *arena, struct gt_thread *thre
 		for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 			uint64_t word = __atomic_load_n(&states[i].word, RELAXED);
 			uint32_t age = now - __atomic_load_n(&states[i].next, RELAXED);
-			if ((word & 15) == GRAFTRACE_SUB_BUFFER_FULL && age >= best && age < past) {
+			if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_FULL &&
+			    age >= best && age < past) {
 				best = age;
 				index = i;
 			}
@@ -192,7 +193,7 @@ static int64_t take_oldest(struct graftrace_arena *arena, struct gt_thread *thre
 			graftrace_arena_sub_buffer(arena, (uint32_t)index);
 		uint32_t records = 0, calls = 0;
 		past = best;
-		if ((full & 15) != GRAFTRACE_SUB_BUFFER_FULL ||
+		if (graftrace_word_state(full) != GRAFTRACE_SUB_BUFFER_FULL ||
 		    has_hole(sub, words_of(arena), &records, &calls) ||
 		    !__atomic_compare_exchange_n(&states[index].word, &full, active, false, ACQ_REL,
 						 RELAXED))

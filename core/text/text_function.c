@@ -4,6 +4,7 @@
  * The layout is that of kernel/trace/trace_output.c and trace.c.
  */
 #include "core/text/text_parts.h"
+#include "core/trace/word_walk.h"
 
 #define REPEATS_MOST 65535 /* Linux counts in 16 bits */
 
@@ -302,10 +303,7 @@ uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 				continue;
 			}
 			uint64_t given = words_given(&text->merge, i, bytes, s++, (uint64_t)words);
-			const uint64_t *word = (const uint64_t *)(bytes + 1);
-			entries += gt_decode_count(bytes, word, (uint64_t)words);
-			if (given != 0)
-				entries -= gt_decode_count(bytes, word, given);
+			entries += gt_words_records(bytes, (uint32_t)given, (uint32_t)words);
 		}
 	}
 	gt_memory_put(&text->merge.memory, buffer, target->sub_buffer_bytes);

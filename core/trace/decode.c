@@ -12,6 +12,7 @@
  *	number and is brought up to date when another context runs.
  */
 #include "core/trace/decode_fast.h"
+#include "core/trace/word_walk.h"
 #include "core/trace/decode_private.h"
 #include "core/trace/message.h"
 
@@ -184,16 +185,17 @@ static void fill_from_header(struct gt_decode *decode)
 	}
 }
 
-/* A writer that was cut off left no count: its last word written is the last that is not zero. */
+/* A writer that was cut off left no count: what it wrote ends with its last record. */
 static uint32_t words_in_use(const struct graftrace_sub_buffer *header, uint32_t words,
 			     bool growing)
 {
-	const uint64_t *first = (const uint64_t *)(header + 1);
+	struct gt_word_sum sum;
 	if (header->used)
 		return header->used < words ? header->used : words;
-	while (!growing && words && !first[words - 1])
-		words--;
-	return words;
+	if (growing)
+		return words;
+	gt_words_sum(header, words, &sum);
+	return sum.end;
 }
 
 int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
@@ -586,8 +588,12 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 static bool clock_ahead(struct gt_decode *decode, uint32_t context)
 {
 	uint64_t clock = decode->clock;
-	for (const uint64_t *at = decode->word; at < decode->end;) {
-		uint64_t word = *at;
+	struct gt_word_walk walk =
+		gt_word_walk(decode->header, (uint32_t)(decode->end - decode->base));
+	walk.next = (uint32_t)(decode->word - decode->base);
+	while (gt_word_walk_next(&walk)) {
+		const uint64_t *at = walk.words + walk.at;
+		uint64_t word = walk.word;
 		uint32_t kind = graftrace_word_function(word) - GRAFTRACE_SPECIAL;
 		if (word == 0 && decode->growing)
 			return false;
@@ -620,8 +626,6 @@ static bool clock_ahead(struct gt_decode *decode, uint32_t context)
 			decode->clock = clock > old ? clock : old;
 			return true;
 		}
-		at += graftrace_record_words(at, (uint32_t)(decode->end - at),
-					     decode->tracer == GRAFTRACE_TRACER_FUNCTION);
 	}
 	return !decode->growing;
 }

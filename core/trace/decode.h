@@ -208,14 +208,6 @@ static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, 
  * memory behind both. False: that one does not know it. */
 bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from);
 
-/*
- * Records among the first `count` words behind the header: calls, returns and events; not what only
- * says clocks, CPUs, contexts or losses. What an event's data look like means nothing. This is the
- * unit of `stats`.
- */
-uint64_t gt_decode_count(const struct graftrace_sub_buffer *sub_buffer, const uint64_t *words,
-			 uint64_t count);
-
 /* Forgets all (the writer too) but keeps the memory: ready for another writer. */
 void gt_decode_reset(struct gt_decode *decode);
 

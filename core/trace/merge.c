@@ -9,6 +9,7 @@
  */
 #include "core/trace/merge.h"
 #include "core/trace/decode_fast.h"
+#include "core/trace/word_walk.h"
 
 /* Missing sub-buffers in a row after which a writer is given up: a file may state any numbers. */
 #define MISSING_MAX 100000
@@ -119,7 +120,7 @@ static bool hold(struct gt_merge *merge, struct gt_source *source, const struct 
 		source->held = source->fed_sequence + 1;
 	if (error != GT_ENOENT)
 		return true;
-	lose(source, gt_decode_count(source->buffer, source->decode.base, source->before.words));
+	lose(source, gt_words_records(source->decode.header, 0, (uint32_t)source->before.words));
 	return false;
 }
 
@@ -217,7 +218,7 @@ static void grow(struct gt_merge *merge, struct gt_source *source)
 {
 	uint64_t done = (uint64_t)(source->decode.word - source->decode.base);
 	uint64_t given = merge->mode == GT_MERGE_CONSUME
-				 ? gt_decode_count(source->buffer, source->decode.base, done)
+				 ? gt_words_records(source->decode.header, 0, (uint32_t)done)
 				 : 0;
 	int64_t words = copy(merge, source, source->fed_sequence);
 	if (words < 0 || source->buffer->sequence != source->fed_sequence) {

@@ -61,6 +61,31 @@ static inline uint64_t graftrace_state_word(enum graftrace_sub_buffer_state stat
 	return sequence << 24 | (uint64_t)(stream & 0xfffff) << 4 | (uint64_t)state;
 }
 
+static inline uint32_t graftrace_word_state(uint64_t word)
+{
+	return word & 15;
+}
+
+static inline uint32_t graftrace_word_stream(uint64_t word)
+{
+	return word >> 4 & 0xfffff;
+}
+
+static inline uint64_t graftrace_word_sequence(uint64_t word)
+{
+	return word >> 24;
+}
+
+/* The bits of a sequence that the word has room for. */
+#define GRAFTRACE_SEQUENCE_MASK ((1ull << 40) - 1)
+
+/* The same sub-buffer in another state. */
+static inline uint64_t graftrace_word_with_state(uint64_t word,
+						 enum graftrace_sub_buffer_state state)
+{
+	return (word & ~15ull) | (uint64_t)state;
+}
+
 enum graftrace_stream_state {
 	GRAFTRACE_STREAM_FREE = 0,
 	GRAFTRACE_STREAM_LIVE = 1,  /* a writer has it */

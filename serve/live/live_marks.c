@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/trace/decode.h"
+#include "core/trace/word_walk.h"
 
 #define SUB_BUFFERS	 64
 #define SUB_BUFFER_BYTES GT_LIVE_MARKS_BYTES
@@ -87,7 +88,7 @@ static int open_next(struct gt_live_marks *marks, uint16_t tracer, bool overwrit
 			return GT_ENOSPC;
 		}
 		marks->writer.lost[GRAFTRACE_LOST_OVERRUN] +=
-			gt_decode_count(oldest, (uint64_t *)(oldest + 1), oldest->used);
+			gt_words_records(oldest, 0, oldest->used);
 		marks->writer.first++;
 	}
 	place = &marks->sub_buffers[marks->writer.next % SUB_BUFFERS];

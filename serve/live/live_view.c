@@ -11,6 +11,7 @@
 
 #include "serve/live/live_marks.h"
 #include "serve/store/route.h"
+#include "core/trace/word_walk.h"
 
 /* How often a writer is counted anew that loses records meanwhile; then it is a look at them. */
 #define STEADY_TURNS 16
@@ -138,16 +139,13 @@ static uint64_t count_between(const struct graftrace_sub_buffer *bytes, int64_t 
 			      struct gt_merge_given from, struct gt_merge_given to,
 			      uint64_t sequence)
 {
-	const uint64_t *first = (const uint64_t *)(bytes + 1);
 	uint64_t all = (uint64_t)words;
 	uint64_t begin = from.sequence > sequence ? all : from.sequence < sequence ? 0 : from.words;
 	uint64_t end = to.sequence > sequence ? all : to.sequence < sequence ? 0 : to.words;
 
 	begin = begin < all ? begin : all;
 	end = end < all ? end : all;
-	return end > begin
-		       ? gt_decode_count(bytes, first, end) - gt_decode_count(bytes, first, begin)
-		       : 0;
+	return end > begin ? gt_words_records(bytes, (uint32_t)begin, (uint32_t)end) : 0;
 }
 
 /* The marks have all that they say to have. */
@@ -377,24 +375,17 @@ static struct gt_merge_given end_of(const struct gt_live_view_writer *known, uin
 {
 	struct gt_merge_given end = { next, 0 };
 	const struct graftrace_sub_buffer *bytes;
-	const uint64_t *first;
-	int64_t words, last, at;
+	struct gt_word_sum sum;
+	int64_t words;
 
 	if (next == 0)
 		return end;
 	words = copy(known, next - 1, buffer, &bytes);
 	if (words <= 0 || bytes->used != 0)
 		return end;
-	first = (const uint64_t *)(bytes + 1);
-	last = words;
-	while (last > 0 && first[last - 1] == 0)
-		last--;
-	/* An event's last words may be zero. */
-	for (at = 0; at < last;)
-		at += graftrace_record_words(first + at, (uint32_t)(words - at),
-					     bytes->tracer == GRAFTRACE_TRACER_FUNCTION);
+	gt_words_sum(bytes, (uint32_t)words, &sum);
 	end.sequence = next - 1;
-	end.words = (uint64_t)at;
+	end.words = sum.end;
 	return end;
 }
 

@@ -2,6 +2,7 @@
 /* See store.h. A sub-buffer that is being written is copied anew at each pull until it is closed.
  */
 #include "serve/store/store.h"
+#include "core/trace/word_walk.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -520,28 +521,6 @@ void gt_store_set_overwrite(struct gt_store *store, bool overwrite)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Words of the records that are whole: behind them a writer may have been interrupted, or have gone
- * on while they were copied, in any order. Of an event the first data word is stored last, and
- * others may be zero; of a special word's filler nobody knows what it is. */
-static uint32_t written(const struct graftrace_sub_buffer *copy, uint32_t words)
-{
-	const uint64_t *word = (const uint64_t *)(copy + 1);
-	bool pairs = copy->tracer == GRAFTRACE_TRACER_FUNCTION;
-	uint32_t at = 0;
-
-	while (at < words && word[at] != 0) {
-		uint32_t length = graftrace_record_words(word + at, words - at, pairs);
-		uint32_t function = graftrace_word_function(word[at]);
-		bool more = function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT ||
-			    (pairs && function < GRAFTRACE_SPECIAL);
-
-		if (more && length > 1 && word[at + 1] == 0)
-			break;
-		at += length;
-	}
-	return at;
-}
-
 /* The writer's oldest piece that nobody holds; *before as drop has it. NULL: there is none. */
 static struct piece *oldest_of(const struct source_writer *writer, struct piece **before)
 {
@@ -576,8 +555,7 @@ static bool drop_oldest(struct gt_store *store, const struct source_writer *keep
 	}
 	if (piece == NULL)
 		return false;
-	oldest->overrun += gt_decode_count(
-		&piece->sub_buffer, (const uint64_t *)(&piece->sub_buffer + 1), piece->words);
+	oldest->overrun += gt_words_records(&piece->sub_buffer, 0, piece->words);
 	drop(store, oldest, before, piece);
 	return true;
 }
@@ -666,11 +644,7 @@ static struct graftrace_sub_buffer *open_piece(void *data, struct gt_route_write
 static void drop_copy(struct gt_store *store, struct source_writer *to, struct piece *old,
 		      uint32_t words, bool growing)
 {
-	const struct graftrace_sub_buffer *copy = store->copy;
-	const uint64_t *first = (const uint64_t *)(copy + 1);
-
-	uint64_t records = gt_decode_count(copy, first, words) -
-			   (old != NULL ? gt_decode_count(copy, first, old->words) : 0);
+	uint64_t records = gt_words_records(store->copy, old != NULL ? old->words : 0, words);
 
 	if (growing) {
 		to->dropping = records; /* there may be room, next time */
@@ -785,7 +759,7 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 		}
 		growing = copy->used == 0;
 		if (growing)
-			words = written(store->copy, (uint32_t)words);
+			words = gt_words_whole(store->copy, (uint32_t)words);
 		if (to->route != NULL) {
 			store->in_work = to;
 			int fed = gt_route_feed(&store->route, to->route, store->copy,
@@ -797,9 +771,7 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 		} else if (words > 0) {
 			error = keep(store, to, (uint32_t)words, growing);
 		}
-		to->begun = growing ? gt_decode_count(copy, (const uint64_t *)(copy + 1),
-						      (uint64_t)words)
-				    : 0;
+		to->begun = growing ? gt_words_records(copy, 0, (uint32_t)words) : 0;
 		if (growing)
 			break;
 		to->position++;

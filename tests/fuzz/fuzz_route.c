@@ -8,6 +8,7 @@
 #include "port/host/memory.h"
 #include "serve/store/store.h"
 #include "tests/fuzz/script.h"
+#include "core/trace/word_walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -50,8 +51,7 @@ static uint64_t count(struct gt_target *target)
 			    bytes->sequence != at || bytes->open_calls > GRAFTRACE_OPEN_CALLS ||
 			    bytes->open_calls > bytes->depth)
 				abort();
-			records += gt_decode_count(bytes, (const uint64_t *)(bytes + 1),
-						   (uint64_t)words);
+			records += gt_words_records(bytes, 0, (uint32_t)words);
 		}
 	}
 	return records;

@@ -308,7 +308,7 @@ size_t engine_words(struct engine_word **result)
 	uint64_t(*order)[2] = malloc(arena->sub_buffer_count * sizeof(*order));
 	uint32_t used = 0;
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
-		uint32_t state = states[i].word & 15;
+		uint32_t state = graftrace_word_state(states[i].word);
 		if (state != GRAFTRACE_SUB_BUFFER_ACTIVE && state != GRAFTRACE_SUB_BUFFER_FULL)
 			continue;
 		struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, i);

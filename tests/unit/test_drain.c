@@ -208,46 +208,6 @@ static void hole_that_is_filled_in_time_is_whole(void **state)
 	end();
 }
 
-static void data_of_events_is_no_hole(void **state)
-{
-	uint64_t words[8] = {
-		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
-				       GRAFTRACE_EVENT_LONG_RETURN << 16 | 3),
-		graftrace_word(5, 1, 0),
-		0,
-		0,
-		graftrace_word(6, 0, 1),
-		graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 2),
-		0,
-		0,
-	};
-	uint64_t calls = 0, records = 0;
-
-	(void)state;
-	assert_false(
-		gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
-	assert_int_equal(calls, 1);
-	words[4] = 0;
-	assert_true(gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
-	/* An event that claims more than there is. */
-	words[0] = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, 0xffff);
-	assert_false(
-		gt_drain_has_hole(words, 8, GRAFTRACE_TRACER_FUNCTION_GRAPH, &calls, &records));
-}
-
-/* Rule 6 of graftrace/record.h: a special word there has a filler, whatever stands in it. */
-static void filler_of_the_function_tracer_is_no_record(void **state)
-{
-	const uint64_t words[4] = { graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0), 0x401000,
-				    graftrace_word(5, 0, 1), 0x401000 };
-	uint64_t calls = 0, records = 0;
-
-	(void)state;
-	assert_false(gt_drain_has_hole(words, 4, GRAFTRACE_TRACER_FUNCTION, &calls, &records));
-	assert_int_equal(calls, 1);
-	assert_int_equal(records, 1);
-}
-
 static void killed_writer_keeps_what_it_wrote(void **state)
 {
 	uint32_t before;
@@ -522,8 +482,6 @@ int main(void)
 		cmocka_unit_test(one_that_is_missing_is_waited_for),
 		cmocka_unit_test(hole_is_waited_for_then_kept_out_of_use),
 		cmocka_unit_test(hole_that_is_filled_in_time_is_whole),
-		cmocka_unit_test(data_of_events_is_no_hole),
-		cmocka_unit_test(filler_of_the_function_tracer_is_no_record),
 		cmocka_unit_test(killed_writer_keeps_what_it_wrote),
 		cmocka_unit_test(ring_is_read_consumed_and_cleared),
 		cmocka_unit_test(torn_copy_is_never_shown),

@@ -13,6 +13,7 @@
 #include "core/trace/decode.h"
 #include "serve/store/store.h"
 #include "tests/unit/fake_target.h"
+#include "core/trace/word_walk.h"
 
 #define HIGH_HALF (1ll << 32)
 #define CALLER	  0x401234
@@ -45,7 +46,7 @@ static uint64_t records(struct gt_store *store)
 		int64_t words = target->ops->sub_buffer(target, 0, at, buffer, &bytes);
 
 		assert_true(words >= 0);
-		count += gt_decode_count(bytes, (const uint64_t *)(bytes + 1), (uint64_t)words);
+		count += gt_words_records(bytes, 0, (uint32_t)words);
 	}
 	free(buffer);
 	return count;

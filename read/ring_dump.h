@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is left in a ring when its program has ended, into a recording. */
-#ifndef GT_CLI_RING_DUMP_H
-#define GT_CLI_RING_DUMP_H
+#ifndef GT_READ_RING_DUMP_H
+#define GT_READ_RING_DUMP_H
 
 #include <stdint.h>
 #include "core/trace/target.h"
