@@ -77,7 +77,6 @@ static void print(const char *path, struct gt_recording *recording)
 	const struct gt_recording_info *info = gt_recording_info(recording);
 	struct gt_target *target = gt_recording_target(recording);
 	struct gt_recording_object object;
-	uint64_t lost = 0;
 	char text[64];
 
 	line("file", path);
@@ -103,9 +102,7 @@ static void print(const char *path, struct gt_recording *recording)
 	} else {
 		number("threads", target->ops->writer_count(target));
 	}
-	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
-		lost += info->lost[i];
-	number("lost", lost);
+	number("lost", graftrace_lost_calls(info->lost));
 	number("sub-buffers", info->sub_buffers);
 	if (info->has_switches)
 		number("switches", info->switches);

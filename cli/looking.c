@@ -68,6 +68,9 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 	for (uint32_t i = 0; info->options && info->options[i]; i++)
 		if (strncmp(info->options[i], "untraced=", 9) == 0)
 			gt_complain(command, "'%s': ran untraced: %s", path, info->options[i] + 9);
+		else if (strncmp(info->options[i], "damaged=", 8) == 0)
+			gt_complain(command, "'%s': the trace is damaged: %s", path,
+				    info->options[i] + 8);
 	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
 		if (info->lost[i] && causes[i])
 			gt_complain(command, "'%s': %llu calls were lost: %s", path,

@@ -132,6 +132,18 @@ static void drop_file(struct recording *recording)
 	}
 }
 
+static void note_damage(struct recording *recording, const struct gt_session_totals *totals)
+{
+	char option[256 + sizeof("damaged=")];
+	char text[256];
+
+	for (unsigned i = 0; gt_record_report_damage(totals, i, text, sizeof(text)); i++) {
+		snprintf(option, sizeof(option), "damaged=%s", text);
+		if (text[0] != '\0')
+			gt_file_writer_option(recording->writer, option);
+	}
+}
+
 static void finish_file(struct recording *recording, struct gt_session_totals *totals)
 {
 	struct gt_message message = { "" };
@@ -175,6 +187,7 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 		.clock = gt_session_target(recording->session)->clock,
 	};
 	memcpy(end.lost, totals->lost, sizeof(end.lost));
+	note_damage(recording, totals);
 	if (gt_file_writer_finish(recording->writer, &end, &message) != 0) {
 		if (!recording->failed)
 			gt_complain(NAME, "%s", message.text);

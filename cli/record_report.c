@@ -191,23 +191,35 @@ static void say_empty(const struct gt_record_options *options)
 			options->children ? "" : " or in its children (--children)");
 }
 
+bool gt_record_report_damage(const struct gt_session_totals *totals, unsigned which, char *text,
+			     size_t room)
+{
+	char number[32];
+
+	text[0] = '\0';
+	if (which == 0 && totals->damaged > 0)
+		snprintf(text, room,
+			 "somebody has written over the recorder's memory. The numbers of %s "
+			 "thread%s cannot be right and are left out (the first: thread %u of "
+			 "process %u)",
+			 grouped(totals->damaged, number), totals->damaged == 1 ? "" : "s",
+			 totals->damaged_first.tid, totals->damaged_first.pid);
+	if (which == 1 && totals->corrupt > 0)
+		snprintf(text, room, "%s sub-buffer%s thrown away, which somebody has written over",
+			 grouped(totals->corrupt, number),
+			 totals->corrupt == 1 ? " was" : "s were");
+	return which < 2;
+}
+
 /* The recorder's memory is in the hands of every traced process. */
 static void say_damaged(const struct gt_session_totals *totals)
 {
 	char number[32];
+	char text[256];
 
-	if (totals->damaged > 0)
-		fprintf(stderr,
-			"graftrace: the trace is damaged: somebody has written over the recorder's "
-			"memory. The numbers of %s thread%s cannot be right and are left out (the "
-			"first: thread %u of process %u)\n",
-			grouped(totals->damaged, number), totals->damaged == 1 ? "" : "s",
-			totals->damaged_first.tid, totals->damaged_first.pid);
-	if (totals->corrupt > 0)
-		fprintf(stderr,
-			"graftrace: the trace is damaged: %s sub-buffer%s thrown away, which "
-			"somebody has written over\n",
-			grouped(totals->corrupt, number), totals->corrupt == 1 ? " was" : "s were");
+	for (unsigned i = 0; gt_record_report_damage(totals, i, text, sizeof(text)); i++)
+		if (text[0] != '\0')
+			fprintf(stderr, "graftrace: the trace is damaged: %s\n", text);
 	if (totals->actions_left > 0)
 		fprintf(stderr,
 			"graftrace: %s dump%s or snapshots were left out: too many in a second\n",

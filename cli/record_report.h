@@ -16,6 +16,11 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 /* ", without its 2 children (--children)" if a process has some, else "". */
 void gt_record_report_children(pid_t pid, char *text, size_t room);
 
+/* What was found damaged by the traced processes, a sentence for each `which` from 0 on: "" if it was
+ * not. False: there are no more. */
+bool gt_record_report_damage(const struct gt_session_totals *totals, unsigned which, char *text,
+			     size_t room);
+
 /* "1,234,567 calls, 4 threads, 1.234 s, 0 lost, graftrace.data (12.3 MB)", and what was lost by
  * cause with what to do. path NULL: there is no file. missed: calls that could not be written to it,
  * which are not among those of `totals`. */

@@ -539,6 +539,14 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 	pthread_mutex_unlock(&session->lock);
 }
 
+uint64_t gt_session_damaged(struct gt_session *session)
+{
+	struct gt_session_totals totals;
+
+	gt_session_totals(session, &totals);
+	return totals.corrupt + totals.damaged;
+}
+
 unsigned gt_session_buffer_use(const struct gt_session *session)
 {
 	uint32_t count = session->arena.sub_buffer_count;

@@ -288,6 +288,9 @@ struct gt_session_totals {
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 
+/* What `damaged` and `corrupt` of the totals are together, now. */
+uint64_t gt_session_damaged(struct gt_session *session);
+
 /* How much of the pool of sub-buffers is in use, 0 ... 100. From anywhere, from the sink too. */
 unsigned gt_session_buffer_use(const struct gt_session *session);
 

@@ -180,6 +180,9 @@ struct gt_control_stats {
 	uint64_t read;	  /* consumed */
 	uint64_t oldest_ns;
 	uint64_t now_ns;
+	uint64_t
+		damaged; /* threads whose numbers cannot be right, sub-buffers thrown away: somebody
+			   * has written over them */
 };
 
 /* What is done with the snapshot, and what there is of it. */

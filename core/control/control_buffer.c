@@ -66,6 +66,8 @@ static int say_stats(struct gt_control_handle *handle, struct gt_message *messag
 	say_time(handle, "now ts", stats.now_ns);
 	say_count(handle, "dropped events", stats.dropped);
 	say_count(handle, "read events", stats.read);
+	if (stats.damaged != 0)
+		say_count(handle, "damaged", stats.damaged);
 	return 0;
 }
 

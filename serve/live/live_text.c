@@ -289,6 +289,8 @@ int gt_live_stats(struct gt_control_target *target, const struct gt_control_scop
 	}
 	if (error == 0)
 		gt_live_events_count(live, scope, switches_given, stats);
+	if (scope->kind == GT_SCOPE_ALL)
+		stats->damaged = gt_session_damaged(live->session);
 	target->ops->get(target, GT_CONTROL_NOW_NS, &now);
 	stats->now_ns = now;
 	if (error == GT_ENOENT)

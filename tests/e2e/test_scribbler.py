@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD
+from served import Served, port_of
 
 ROOT = Path(__file__).parents[2]
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -54,6 +55,10 @@ def test_impossible_numbers_are_called_damaged_with_their_thread(tmp_path, scrib
     done = record(tmp_path, scribbler, "huge", 3)
     assert re.search(r"damaged: .*the first: thread \d+ of process \d+", done.stderr), done.stderr
     assert " 0 lost," in done.stderr
+    for command in ("report", "show", "info"):
+        told = subprocess.run([str(GRAFTRACE), command], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=SECONDS, env={**os.environ, **SANITIZERS}, check=False)
+        assert re.search(r"damaged.*the first: thread \d+ of process \d+", told.stdout + told.stderr), command
 
 
 def test_letters_of_no_trigger_do_nothing(tmp_path, scribbler):
@@ -77,6 +82,33 @@ def test_an_interrupt_ends_the_recording_of_a_hostile_program(tmp_path, scribble
                 target.stdin.flush()
                 time.sleep(0.3)  # it scribbles
                 host.send_signal(2)
+                _, errors = host.communicate(timeout=SECONDS)
+            assert host.returncode == 0 and "Sanitizer" not in errors, errors[-3000:]
+        finally:
+            target.kill()
+
+
+@pytest.mark.parametrize("mode", ["huge", "states", "streams"])
+def test_a_served_recording_of_a_hostile_program_answers_and_ends_at_SIGTERM(tmp_path, scribbler, mode):
+    with subprocess.Popen([str(scribbler), mode, "60000", "7", "wait"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout.readline() == "ready\n"
+            with subprocess.Popen([str(GRAFTRACE), "record", "--serve=127.0.0.1:0", "--overwrite", "-b", "4M", "-P",
+                                   str(target.pid)], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+                                  env={**os.environ, **SANITIZERS}) as host:
+                served = Served(host, port_of(host))
+                target.stdin.write("go\n")
+                target.stdin.flush()
+                deadline = time.monotonic() + SECONDS
+                while (mode == "huge" and "\ndamaged: " not in served.get("stats") and
+                       time.monotonic() < deadline):
+                    time.sleep(0.02)
+                for name in ("trace", "stats", "trace_pipe", "per_cpu/cpu0/stats"):
+                    status, text, _ = served.ask("GET", name)
+                    assert status in (200, 503), (name, text)
+                assert mode != "huge" or "\ndamaged: " in served.get("stats")
+                host.send_signal(15)
                 _, errors = host.communicate(timeout=SECONDS)
             assert host.returncode == 0 and "Sanitizer" not in errors, errors[-3000:]
         finally:

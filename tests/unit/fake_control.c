@@ -294,7 +294,7 @@ static int stats(struct gt_control_target *target, const struct gt_control_scope
 {
 	(void)message;
 	fake_of(target)->scope = *scope;
-	*stats = (struct gt_control_stats){ 1, 2, 0, 8, 5, 7, 1500000, 62000003000 };
+	*stats = (struct gt_control_stats){ 1, 2, 0, 8, 5, 7, 1500000, 62000003000, 0 };
 	return 0;
 }
 

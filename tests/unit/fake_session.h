@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A made-up session with one thread, in the place of attach/session: what a test of the control
+ * files asks of it, and what it was told. For one test's source.
+ */
+#ifndef GT_TESTS_UNIT_FAKE_SESSION_H
+#define GT_TESTS_UNIT_FAKE_SESSION_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/trace/glob.h"
+#include "serve/live/live.h"
+
+#define WORDS 512
+
+static const char *const names[] = { "alpha", "beta", "beta_two", "operator*" };
+#define NAMES 4
+
+/* The session that live.c is linked with here. */
+struct gt_session {
+	struct gt_target target;
+	pthread_mutex_t lock;
+	uint64_t words[WORDS];
+	uint32_t written;
+	struct gt_switch switches[8];
+	uint32_t switch_count;
+	bool on;
+	bool gone; /* lists no functions any more */
+	char filter[512];
+	char graph_notrace[64];
+	bool func_stack;
+	uint32_t cleared;
+	uint32_t depth;
+	uint64_t threshold;
+	bool profiles;
+	bool overwrite;
+	struct gt_trigger trigger; /* glob NULL: none */
+	char glob[64];
+};
+
+static struct gt_session session;
+
+struct gt_target *gt_session_target(struct gt_session *of)
+{
+	return &of->target;
+}
+
+bool gt_session_tracing_on(struct gt_session *of)
+{
+	bool on;
+
+	pthread_mutex_lock(&of->lock);
+	on = of->on;
+	pthread_mutex_unlock(&of->lock);
+	return on;
+}
+
+int gt_session_set_tracing_on(struct gt_session *of, bool on, struct gt_message *why)
+{
+	(void)why;
+	pthread_mutex_lock(&of->lock);
+	of->on = on;
+	pthread_mutex_unlock(&of->lock);
+	return 0;
+}
+
+int gt_session_set_tracer(struct gt_session *of, enum graftrace_tracer tracer,
+			  struct gt_message *why)
+{
+	(void)of;
+	(void)tracer;
+	(void)why;
+	return 0;
+}
+
+int gt_session_set_filters(struct gt_session *of, const char *const *filter,
+			   const char *const *notrace, const char *const *graph,
+			   struct gt_message *why)
+{
+	const char *const *lists[] = { filter, notrace, graph };
+
+	(void)why;
+	pthread_mutex_lock(&of->lock);
+	of->filter[0] = '\0';
+	for (int i = 0; i < 3; i++) {
+		for (const char *const *word = lists[i]; word != NULL && *word != NULL; word++)
+			strcat(strcat(of->filter, *word), " ");
+		strcat(of->filter, "/");
+	}
+	pthread_mutex_unlock(&of->lock);
+	return 0;
+}
+
+int gt_session_set_graph_notrace(struct gt_session *of, const char *const *list,
+				 struct gt_message *why)
+{
+	(void)why;
+	pthread_mutex_lock(&of->lock);
+	snprintf(of->graph_notrace, sizeof(of->graph_notrace), "%s",
+		 list != NULL && list[0] != NULL ? list[0] : "");
+	pthread_mutex_unlock(&of->lock);
+	return 0;
+}
+
+int gt_session_set_func_stack(struct gt_session *of, bool on, struct gt_message *why)
+{
+	(void)why;
+	of->func_stack = on;
+	return 0;
+}
+
+int gt_session_set_max_graph_depth(struct gt_session *of, uint32_t depth)
+{
+	of->depth = depth;
+	return 0;
+}
+
+int gt_session_set_threshold(struct gt_session *of, uint64_t ns)
+{
+	of->threshold = ns;
+	return 0;
+}
+
+int gt_session_set_threads(struct gt_session *of, enum gt_session_list which, const uint32_t *tids,
+			   uint32_t count, struct gt_message *why)
+{
+	(void)of;
+	(void)which;
+	(void)tids;
+	(void)count;
+	(void)why;
+	return 0;
+}
+
+uint32_t gt_session_threads(struct gt_session *of, enum gt_session_list which,
+			    uint32_t tids[GT_SESSION_THREADS])
+{
+	(void)of;
+	(void)which;
+	(void)tids;
+	return 0;
+}
+
+bool gt_session_lists_threads(const struct gt_session *of)
+{
+	(void)of;
+	return false;
+}
+
+int gt_session_thread(struct gt_session *of, enum gt_session_list which, uint32_t index,
+		      uint32_t *tid)
+{
+	(void)of;
+	(void)which;
+	(void)index;
+	(void)tid;
+	return GT_ENOENT;
+}
+
+void gt_session_set_follow(struct gt_session *of, bool follow)
+{
+	(void)of;
+	(void)follow;
+}
+
+int gt_session_watch_off_cpu(struct gt_session *of, struct gt_message *why)
+{
+	(void)of;
+	(void)why;
+	return 0;
+}
+
+uint32_t gt_session_creator(struct gt_session *of, uint32_t tid, uint64_t *clock)
+{
+	(void)of;
+	(void)tid;
+	(void)clock;
+	return 0;
+}
+
+void gt_session_unwatch_off_cpu(struct gt_session *of)
+{
+	(void)of;
+}
+
+int gt_session_set_profile(struct gt_session *of, bool on, struct gt_message *why)
+{
+	(void)why;
+	of->profiles = on;
+	return 0;
+}
+
+void gt_session_set_profile_awake(struct gt_session *of, bool awake)
+{
+	(void)of;
+	(void)awake;
+}
+
+bool gt_session_profiles(const struct gt_session *of)
+{
+	return of->profiles;
+}
+
+/* alpha called beta; thread 7 only beta. */
+int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt_profile_row **rows,
+		       uint32_t *count)
+{
+	(void)of;
+	*rows = calloc(2, sizeof(**rows));
+	*count = 0;
+	if (tid == 0)
+		(*rows)[(*count)++] = (struct gt_profile_row){
+			.named = { .name = "a_name_that_is_longer_than_the_column_it_stands_in",
+				   .object = "" },
+			.function = 1,
+			.hits = 3,
+			.time_ns = self ? 1200 : 12345678901ull,
+			.self_ns = 1200,
+			.variance = 7,
+		};
+	(*rows)[(*count)++] = (struct gt_profile_row){
+		.named = { .name = "beta", .object = "" },
+		.function = 2,
+		.hits = 2,
+		.time_ns = 99000,
+		.self_ns = 99000,
+		.variance = 1234567,
+	};
+	return 0;
+}
+
+uint64_t gt_session_damaged(struct gt_session *session)
+{
+	(void)session;
+	return 0;
+}
+
+int gt_session_set_overwrite(struct gt_session *of, bool overwrite, struct gt_message *why)
+{
+	(void)why;
+	of->overwrite = overwrite;
+	return 0;
+}
+
+int gt_session_trigger_add(struct gt_session *of, const struct gt_trigger *trigger,
+			   struct gt_message *why)
+{
+	(void)why;
+	of->trigger = *trigger;
+	snprintf(of->glob, sizeof(of->glob), "%s", trigger->glob);
+	of->trigger.glob = of->glob;
+	return 0;
+}
+
+int gt_session_trigger_remove(struct gt_session *of, const struct gt_trigger *trigger,
+			      struct gt_message *why)
+{
+	if (of->trigger.glob == NULL || strcmp(of->glob, trigger->glob) != 0 ||
+	    of->trigger.action != trigger->action) {
+		snprintf(why->text, sizeof(why->text), "there is none");
+		return GT_ENOENT;
+	}
+	of->trigger.glob = NULL;
+	return 0;
+}
+
+int gt_session_trigger_get(struct gt_session *of, uint32_t index, struct gt_trigger *trigger,
+			   bool *spent)
+{
+	if (index > 0 || of->trigger.glob == NULL)
+		return GT_ENOENT;
+	*trigger = of->trigger;
+	*spent = false;
+	return 0;
+}
+
+int gt_session_clear(struct gt_session *of)
+{
+	of->cleared++;
+	return 0;
+}
+
+unsigned gt_session_buffer_use(const struct gt_session *of)
+{
+	(void)of;
+	return 0;
+}
+
+int gt_session_each_function(struct gt_session *of,
+			     int (*each)(void *data, uint32_t number,
+					 const struct gt_function *function, bool enabled),
+			     void *data)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&of->lock);
+	for (uint32_t i = 0; i < NAMES && !of->gone && result == 0; i++) {
+		struct gt_function function = {
+			.name = names[i],
+			.object = i == 3 ? "/lib/libx.so.1" : "/bin/prog",
+			.address = 0x1000 + i,
+			.size = 16,
+			.touched = i == 0,
+		};
+
+		result = each(data, i + 1, &function, true);
+	}
+	pthread_mutex_unlock(&of->lock);
+	return result;
+}
+
+int gt_session_join(struct gt_session *of, uint32_t *who, struct gt_message *message)
+{
+	(void)of;
+	(void)message;
+	*who = 1;
+	return 0;
+}
+
+int gt_session_ask(struct gt_session *of, uint32_t who, const struct gt_session_ask *ask,
+		   struct gt_message *message)
+{
+	(void)of;
+	(void)who;
+	(void)ask;
+	(void)message;
+	return 0;
+}
+
+void gt_session_set_transport(struct gt_session *of)
+{
+	(void)of;
+}
+
+void gt_session_has_room(struct gt_session *of)
+{
+	(void)of;
+}
+
+void gt_session_leave(struct gt_session *of, uint32_t who)
+{
+	(void)of;
+	(void)who;
+}
+
+bool gt_session_top_has_all(struct gt_session *of, uint32_t who, const struct gt_session_ask *ask)
+{
+	(void)of;
+	(void)who;
+	(void)ask;
+	return true;
+}
+
+bool gt_session_has_function(struct gt_session *of, const char *glob)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&of->lock);
+	for (uint32_t i = 0; i < NAMES && !of->gone; i++)
+		found |= gt_glob_match(glob, names[i]);
+	pthread_mutex_unlock(&of->lock);
+	return found;
+}
+
+#endif
