@@ -19,6 +19,7 @@ struct gt_command {
 	int (*run)(int argc, char **argv); /* argv[0] is "graftrace NAME"; returns the exit code */
 };
 
+int gt_cmd_diff(int argc, char **argv);
 int gt_cmd_export(int argc, char **argv);
 int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_get(int argc, char **argv);

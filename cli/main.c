@@ -19,6 +19,8 @@ static const struct gt_command commands[] = {
 	{ "show", "print a recording as ftrace's text", gt_cmd_show },
 	{ "report", "print a recording as a table of functions", gt_cmd_report },
 	{ "graph", "print a recording as a call tree, each different stack once", gt_cmd_graph },
+	{ "diff", "print what differs between two recordings, or several runs of each side",
+	  gt_cmd_diff },
 	{ "info", "print what is known about a recording", gt_cmd_info },
 	{ "export", "write a recording in the format of another tool", gt_cmd_export },
 	{ "functions", "list what can be traced in a program, how, and what cannot and why",

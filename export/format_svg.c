@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A flame graph as one SVG file that needs nothing else: time goes to the right, calls upwards; a
- * click on a frame makes it as wide as the picture, a click on the bottom goes back, and what is typed
- * behind Ctrl-F in the browser is found, since names are text. Frames narrower than a tenth of a unit
- * are left out; their time stays in their caller's.
- */
+/* The calls of a recording as a flame graph (flame.h). */
 #include "export/export.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include "export/call_tree.h"
-
-#define WIDTH	  1200.0
-#define ROW	  18
-#define HEAD	  40
-#define NARROWEST 0.1
-#define LETTER	  6.6 /* width of a letter of the font, about */
+#include "export/flame.h"
 
 struct flame {
 	struct gt_tree tree;
+	char number[24];
 };
 
 static int begin(struct gt_export *export)
@@ -50,55 +42,33 @@ static void fini(struct gt_export *export)
 	gt_tree_fini(&state->tree);
 }
 
-static const char script[] =
-	"<script><![CDATA[\n"
-	"const frames=[...document.querySelectorAll('g.f')].map(g=>({g,r:g.querySelector('rect'),"
-	"t:g.querySelector('text'),x:+g.dataset.x,w:+g.dataset.w,d:+g.dataset.d}));\n"
-	"function zoom(x,w,d){for(const f of frames){const "
-	"up=f.d<d&&f.x<=x+1e-6&&f.x+f.w>=x+w-1e-6;"
-	"const inside=f.x>=x-1e-6&&f.x+f.w<=x+w+1e-6;f.g.style.display=up||inside?'':'none';"
-	"if(!(up||inside))continue;const nx=up?0:(f.x-x)/w*1200,nw=up?1200:f.w/w*1200;"
-	"f.r.setAttribute('x',nx);f.r.setAttribute('width',Math.max(nw-.5,.1));"
-	"f.g.style.opacity=up?.6:1;f.t.setAttribute('x',nx+3);const "
-	"n=f.g.dataset.n,k=Math.floor((nw-6)/6.6);"
-	"f.t.textContent=k>=n.length?n:k>2?n.slice(0,k-1)+'\\u2026':'';}}\n"
-	"for(const f of frames)f.g.addEventListener('click',()=>zoom(f.x,f.w,f.d));\n"
-	"document.getElementById('all').addEventListener('click',()=>zoom(0,1200,0));\n"
-	"]]></script>\n";
-
-static void time_text(char text[32], uint64_t ns)
+static const char *name_of(void *user, uint32_t node)
 {
-	if (ns < 1000)
-		__builtin_snprintf(text, 32, "%" PRIu64 " ns", ns);
-	else if (ns < 1000000)
-		__builtin_snprintf(text, 32, "%.3g us", (double)ns / 1e3);
-	else if (ns < 1000000000)
-		__builtin_snprintf(text, 32, "%.3g ms", (double)ns / 1e6);
-	else
-		__builtin_snprintf(text, 32, "%.4g s", (double)ns / 1e9);
+	struct gt_export *export = user;
+	struct flame *state = export->state;
+
+	return gt_export_name(export, state->tree.nodes[node].function, state->number, NULL);
 }
 
-/* As many letters as fit, cut with an ellipsis, never within a UTF-8 character. */
-static void label(struct gt_out *out, const char *name, double width)
+static void words_of(void *user, uint32_t at, char text[GT_FLAME_WORDS])
 {
-	size_t fit = width > 6 ? (size_t)((width - 6) / LETTER) : 0, count = 0;
-	char text[256];
+	struct gt_export *export = user;
+	struct flame *state = export->state;
+	const struct gt_tree_node *node = &state->tree.nodes[at];
+	uint64_t all = state->tree.nodes[0].total;
+	char total[32], self[32];
 
-	if (fit < 3)
-		return;
-	while (name[count] != '\0' && count < fit && count < sizeof(text) - 4) {
-		unsigned length = gt_utf8_length(name + count);
-
-		count += length ? length : 1;
-	}
-	__builtin_snprintf(text, sizeof(text), "%.*s%s", (int)count, name,
-			   name[count] ? "\xe2\x80\xa6" : "");
-	gt_out_xml(out, text);
+	gt_flame_time(total, gt_export_duration_ns(export, node->total));
+	gt_flame_time(self, gt_export_duration_ns(export, node->self));
+	snprintf(text, GT_FLAME_WORDS, "%s in all, %s of its own, %" PRIu64 " call%s, %.2f %%",
+		 total, self, node->calls, node->calls == 1 ? "" : "s",
+		 all ? 100.0 * (double)node->total / (double)all : 0.0);
 }
 
 /* Warm colors, the same for the same name in every picture. */
-static void color_of(const char *name, unsigned color[3])
+static void color_of(void *user, uint32_t node, unsigned color[3])
 {
+	const char *name = name_of(user, node);
 	uint32_t hash = 2166136261u;
 
 	for (; *name; name++)
@@ -108,90 +78,25 @@ static void color_of(const char *name, unsigned color[3])
 	color[2] = 40 + (hash >> 16) % 50;
 }
 
-static void draw(struct gt_export *export, uint32_t at, double x, double width, uint32_t deepest)
-{
-	struct flame *state = export->state;
-	const struct gt_tree_node *node = &state->tree.nodes[at];
-	struct gt_out *out = &export->out;
-	char number[24], total[32], self[32];
-	const char *name = gt_export_name(export, node->function, number, NULL);
-	unsigned y = HEAD + (deepest - node->depth) * ROW, color[3];
-
-	time_text(total, gt_export_duration_ns(export, node->total));
-	time_text(self, gt_export_duration_ns(export, node->self));
-	color_of(name, color);
-	gt_out_printf(out,
-		      "<g class=\"f\" data-x=\"%.3f\" data-w=\"%.3f\" data-d=\"%" PRIu32
-		      "\" data-n=\"",
-		      x, width, node->depth);
-	gt_out_xml(out, name);
-	gt_out_text(out, "\"><title>");
-	gt_out_xml(out, name);
-	gt_out_printf(out, "\n%s in all, %s of its own, %" PRIu64 " call%s, %.2f %%</title>", total,
-		      self, node->calls, node->calls == 1 ? "" : "s",
-		      state->tree.nodes[0].total
-			      ? 100.0 * (double)node->total / (double)state->tree.nodes[0].total
-			      : 0.0);
-	gt_out_printf(out,
-		      "<rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%u\" rx=\"2\" "
-		      "fill=\"rgb(%u,%u,%u)\"/><text x=\"%.2f\" y=\"%u\">",
-		      x, y, width > 0.6 ? width - 0.5 : width, ROW - 1, color[0], color[1],
-		      color[2], x + 3, y + 13);
-	label(out, name, width);
-	gt_out_text(out, "</text></g>\n");
-}
-
 static int end(struct gt_export *export, const struct gt_stack_report *report)
 {
 	struct flame *state = export->state;
-	struct gt_tree *tree = &state->tree;
-	struct gt_out *out = &export->out;
-	double place[GT_TREE_DEPTH_MAX + 2] = { 0 }; /* where the next frame of a depth begins */
-	uint32_t deepest = 0, at;
-	char whole[32];
+	char title[2100], whole[32];
 
 	(void)report;
-	if (gt_tree_finish(tree) != GT_OK)
+	if (gt_tree_finish(&state->tree) != GT_OK)
 		return GT_ENOMEM;
-	double all = (double)tree->nodes[0].total, unit = all > 0 ? WIDTH / all : 0;
-	for (uint32_t i = 1; i < tree->count; i++)
-		if ((double)tree->nodes[i].total * unit >= NARROWEST &&
-		    tree->nodes[i].depth > deepest)
-			deepest = tree->nodes[i].depth;
-	time_text(whole, gt_export_duration_ns(export, tree->nodes[0].total));
-	gt_out_printf(out,
-		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1200 %u\" "
-		      "width=\"1200\" height=\"%u\" font-family=\"monospace\" font-size=\"11\">\n"
-		      "<style>rect{cursor:pointer}rect:hover{stroke:#000;stroke-width:.5}"
-		      "text{pointer-events:none}</style>\n"
-		      "<rect id=\"all\" width=\"1200\" height=\"%u\" fill=\"#fdf6e3\"/>\n"
-		      "<text x=\"600\" y=\"22\" text-anchor=\"middle\" font-size=\"15\">",
-		      HEAD + (deepest + 1) * ROW, HEAD + (deepest + 1) * ROW,
-		      HEAD + (deepest + 1) * ROW);
-	gt_out_xml(out, export->about.command_line[0] ? export->about.command_line
-						      : export->about.program);
-	gt_out_printf(out, " (%s in all threads)</text>\n", whole);
-	for (at = tree->nodes[0].child; at != 0;) {
-		const struct gt_tree_node *node = &tree->nodes[at];
-		double width = (double)node->total * unit, x = place[node->depth];
-
-		place[node->depth] = x + width;
-		place[node->depth + 1] = x;
-		if (width >= NARROWEST)
-			draw(export, at, x, width, deepest);
-		/* Down into it if it is wide enough to have something seen of it, else on. */
-		if (width >= NARROWEST && node->child != 0) {
-			at = node->child;
-			continue;
-		}
-		while (at != 0 && tree->nodes[at].sibling == 0)
-			at = tree->nodes[at].parent;
-		at = at != 0 ? tree->nodes[at].sibling : 0;
-	}
-	gt_out_text(out, script);
-	gt_out_text(out, "</svg>\n");
-	return out->error ? GT_EIO : GT_OK;
+	gt_flame_time(whole, gt_export_duration_ns(export, state->tree.nodes[0].total));
+	snprintf(title, sizeof(title), "%.2000s (%s in all threads)",
+		 export->about.command_line[0] ? export->about.command_line : export->about.program,
+		 whole);
+	const struct gt_flame flame = { .tree = &state->tree,
+					.title = title,
+					.user = export,
+					.name = name_of,
+					.words = words_of,
+					.color = color_of };
+	return gt_flame_write(&flame, &export->out);
 }
 
 const struct gt_export_format gt_format_svg = {

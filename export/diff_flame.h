@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The difference between two sides of runs as one flame graph: a frame is as wide as the mean of
+ * both sides' times for its stack, red where the second side takes longer, blue where it takes less,
+ * so that stacks which are new or gone are there too. Functions are the same by name and by what
+ * gt_diff_object calls their object.
+ */
+#ifndef GT_EXPORT_DIFF_FLAME_H
+#define GT_EXPORT_DIFF_FLAME_H
+
+#include "core/trace/target.h"
+#include "export/out.h"
+
+struct gt_diff_flame;
+
+/* NULL: no memory. */
+struct gt_diff_flame *gt_diff_flame_create(void);
+/* Adds a run of a program: first all of side 0, then all of side 1. GT_ENOMEM. */
+int gt_diff_flame_add(struct gt_diff_flame *flame, unsigned side, struct gt_target *target,
+		      const char *program);
+/* Once, when all runs are there. GT_ENOMEM, GT_EIO. */
+int gt_diff_flame_write(struct gt_diff_flame *flame, const char *title, struct gt_out *out);
+void gt_diff_flame_destroy(struct gt_diff_flame *flame);
+
+#endif
