@@ -54,15 +54,15 @@ static uint64_t read_all(const char *path, struct trace *trace, struct gt_target
 	bool more = true;
 	for (uint64_t sequence = 0; more; sequence++) {
 		more = false;
-		for (uint32_t i = 0; i < target->ops->writer_count(target); i++) {
+		for (uint32_t i = 0; i < target->ring->writer_count(target); i++) {
 			const struct graftrace_sub_buffer *bytes;
 			struct gt_writer writer;
-			target->ops->writer(target, i, &writer);
+			target->ring->writer(target, i, &writer);
 			if (writer.first + sequence >= writer.next)
 				continue;
 			more = true;
-			int64_t got = target->ops->sub_buffer(target, i, writer.first + sequence,
-							      buffer, &bytes);
+			int64_t got = target->ring->sub_buffer(target, i, writer.first + sequence,
+							       buffer, &bytes);
 			if (got < 0) {
 				fprintf(stderr, "recording_speed: %s\n",
 					gt_recording_problem(recording, 0));

@@ -100,7 +100,7 @@ static void print(const char *path, struct gt_recording *recording)
 		number("threads", info->threads);
 		number("processes", info->processes);
 	} else {
-		number("threads", target->ops->writer_count(target));
+		number("threads", target->ring->writer_count(target));
 	}
 	number("lost", graftrace_lost_calls(info->lost));
 	number("sub-buffers", info->sub_buffers);

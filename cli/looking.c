@@ -93,11 +93,11 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 uint64_t gt_look_start_ns(struct gt_recording *recording)
 {
 	struct gt_target *target = gt_recording_target(recording);
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	uint64_t start = UINT64_MAX;
 	for (uint32_t i = 0; i < count; i++) {
 		struct gt_writer writer;
-		if (target->ops->writer(target, i, &writer) == GT_OK && writer.start < start)
+		if (target->ring->writer(target, i, &writer) == GT_OK && writer.start < start)
 			start = writer.start;
 	}
 	return start == UINT64_MAX ? 0 : gt_clock_ns(&target->clock, start);
@@ -110,8 +110,8 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 	struct gt_writer writer;
 	uint64_t first = 0;
 
-	for (uint32_t i = 0; i < target->ops->writer_count(target); i++)
-		if (target->ops->writer(target, i, &writer) == GT_OK &&
+	for (uint32_t i = 0; i < target->ring->writer_count(target); i++)
+		if (target->ring->writer(target, i, &writer) == GT_OK &&
 		    (first == 0 || writer.start < first))
 			first = writer.start;
 	*about = (struct gt_export_about){
@@ -121,7 +121,7 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 		.made_by = "graftrace " GRAFTRACE_VERSION,
 		.realtime_ns = info->realtime_ns,
 		.start = first,
-		.is_kernel = target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
+		.is_kernel = target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
 	};
 }
 

@@ -244,7 +244,7 @@ static bool is_known(struct gt_recording *recording, bool times)
 
 	if (times ? gt_target_has_off_cpu(target)
 		  : gt_recording_info(recording)->has_switches ||
-			    (target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0))
+			    (target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0))
 		return true;
 	gt_complain(NAME, "this recording does not have when threads were off the CPU");
 	return false;

@@ -122,7 +122,7 @@ static uint32_t common_number(struct gt_diff_flame *flame, uint32_t function)
 		flame->numbers = grown;
 		flame->number_count = count;
 	}
-	if (flame->target->ops->function(flame->target, function, &found) != GT_OK || !found.name) {
+	if (gt_target_function(flame->target, function, &found) != GT_OK || !found.name) {
 		snprintf(number, sizeof(number), "function#%" PRIu32, function);
 		found.name = number;
 	}

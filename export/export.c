@@ -44,7 +44,7 @@ const char *gt_export_name(const struct gt_export *export, uint32_t function, ch
 {
 	struct gt_function found = { .name = "" };
 
-	if (export->target->ops->function(export->target, function, &found) != GT_OK ||
+	if (gt_target_function(export->target, function, &found) != GT_OK ||
 	    found.name[0] == '\0') {
 		snprintf(number, 24, "function#%" PRIu32, function);
 		found.name = number;

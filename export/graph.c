@@ -22,7 +22,7 @@ static const char *name_of(struct gt_target *target, uint32_t function, char num
 {
 	struct gt_function found = { .name = "", .object = "" };
 
-	if (target->ops->function(target, function, &found) != GT_OK || found.name[0] == '\0') {
+	if (gt_target_function(target, function, &found) != GT_OK || found.name[0] == '\0') {
 		snprintf(number, 24, "function#%" PRIu32, function);
 		found.name = number;
 	}

@@ -99,7 +99,7 @@ static int read_writer(struct gt_open_calls *open, struct gt_decode *decode, uin
 		sequence = gt_target_next_sequence(target, index, sequence);
 		if (sequence >= writer->next)
 			break;
-		words = target->ops->sub_buffer(target, index, sequence, buffer, &sub_buffer);
+		words = target->ring->sub_buffer(target, index, sequence, buffer, &sub_buffer);
 		if (words < 0 ||
 		    gt_decode_feed(decode, sub_buffer, (uint32_t)words, false, NULL) != 0)
 			continue;
@@ -124,7 +124,7 @@ int gt_open_calls_make(struct gt_target *target, uint32_t pid, struct gt_open_ca
 {
 	struct gt_open_calls *open = calloc(1, sizeof(*open));
 	void *buffer = malloc(target->sub_buffer_bytes);
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	struct gt_decode decode;
 	int error = open != NULL && buffer != NULL ? 0 : GT_ENOMEM;
 
@@ -135,7 +135,8 @@ int gt_open_calls_make(struct gt_target *target, uint32_t pid, struct gt_open_ca
 	for (uint32_t i = 0; i < count && error == 0; i++) {
 		struct gt_writer writer;
 
-		if (target->ops->writer(target, i, &writer) != 0 || (pid != 0 && writer.pid != pid))
+		if (target->ring->writer(target, i, &writer) != 0 ||
+		    (pid != 0 && writer.pid != pid))
 			continue;
 		error = read_writer(open, &decode, i, &writer, buffer);
 	}
@@ -188,7 +189,7 @@ static void print_call(FILE *out, const struct gt_open_calls *open, const struct
 		fprintf(out, "    … calls around these that are not known\n");
 		return;
 	}
-	if (open->target->ops->function(open->target, call->function, &function) != 0)
+	if (gt_target_function(open->target, call->function, &function) != 0)
 		function.name = "?";
 	if (open->last > call->start)
 		ns = gt_clock_duration_ns(&open->target->clock, open->last - call->start);

@@ -114,7 +114,7 @@ static bool is_named(struct collector *c, uint32_t number)
 
 	if (c->globbed[place] == number)
 		return c->glob_matches[place];
-	if (c->target->ops->function(c->target, number, &function) == GT_OK && function.name)
+	if (gt_target_function(c->target, number, &function) == GT_OK && function.name)
 		for (const char *const *glob = c->options->graph; *glob && !found; glob++)
 			found = gt_glob_match(*glob, function.name);
 	c->globbed[place] = number;
@@ -222,9 +222,9 @@ static uint64_t first_start(struct gt_target *target, uint32_t pid)
 {
 	uint64_t first = UINT64_MAX;
 	struct gt_writer writer;
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	for (uint32_t i = 0; i < count; i++)
-		if (target->ops->writer(target, i, &writer) == GT_OK &&
+		if (target->ring->writer(target, i, &writer) == GT_OK &&
 		    (pid == 0 || writer.pid == pid) && writer.start < first)
 			first = writer.start;
 	return first;
@@ -511,7 +511,8 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	for (uint64_t sequence = writer->first;
 	     sequence < writer->next && missing < MISSING_MAX && !c->out_of_memory;) {
 		const struct graftrace_sub_buffer *bytes = c->buffer;
-		int64_t words = target->ops->sub_buffer(target, index, sequence, c->buffer, &bytes);
+		int64_t words =
+			target->ring->sub_buffer(target, index, sequence, c->buffer, &bytes);
 		if (words < 0 || bytes->sequence != sequence) {
 			c->unreadable += words != GT_ENOENT;
 			missing++;
@@ -646,11 +647,11 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 		goto out;
 	for (unsigned i = 0; c->of && i < ROWS_OF_OURS; i++)
 		gt_report_new_row(c, 0);
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	c->began = first_start(target, 0);
 	for (uint32_t i = 0; i < count && !c->out_of_memory; i++) {
 		struct gt_writer writer;
-		if (target->ops->writer(target, i, &writer) != GT_OK)
+		if (target->ring->writer(target, i, &writer) != GT_OK)
 			continue;
 		for (unsigned cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			report->lost[cause] += writer.lost[cause];

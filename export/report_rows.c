@@ -53,7 +53,7 @@ uint32_t gt_report_new_row(struct collector *c, uint32_t key)
 static const char *object_of(struct collector *c, uint32_t number)
 {
 	struct gt_function function = { .object = NULL };
-	if (c->target->ops->function(c->target, number, &function) != GT_OK || !function.object)
+	if (gt_target_function(c->target, number, &function) != GT_OK || !function.object)
 		return "";
 	return function.object;
 }
@@ -106,7 +106,7 @@ static bool grow_known(struct collector *c)
 static uint32_t function_row(struct collector *c, uint32_t number)
 {
 	struct gt_function function = { .name = NULL };
-	if (c->target->ops->function(c->target, number, &function) != GT_OK || !function.name)
+	if (gt_target_function(c->target, number, &function) != GT_OK || !function.name)
 		return gt_report_new_row(c, number);
 	if (!function.object)
 		function.object = "";
@@ -156,11 +156,11 @@ static const char *keep(struct gt_report *report, const char *text)
 /* The first thread of a process, or any of it. */
 static void find_process(struct gt_target *target, uint32_t pid, struct gt_writer *writer)
 {
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	struct gt_writer any = { .tid = 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (target->ops->writer(target, i, writer) != GT_OK || writer->pid != pid)
+		if (target->ring->writer(target, i, writer) != GT_OK || writer->pid != pid)
 			continue;
 		any = *writer;
 		if (writer->tid == pid)
@@ -183,14 +183,13 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 	}
 	if ((c->by == GT_REPORT_THREAD || c->by == GT_REPORT_PROCESS) && c->kernel) {
 		char comm[16] = "<...>";
-		if (c->target->ops->thread)
-			c->target->ops->thread(c->target, key, comm);
+		gt_target_thread(c->target, key, comm);
 		gt_format(text, sizeof(text), "%.16s-%u", comm, key);
 		row->name = keep(report, text);
 		return row->name != NULL;
 	}
 	if (c->by == GT_REPORT_THREAD) {
-		if (c->target->ops->writer(c->target, key, &writer) != GT_OK)
+		if (c->target->ring->writer(c->target, key, &writer) != GT_OK)
 			memset(&writer, 0, sizeof(writer));
 		gt_format(text, sizeof(text), "%.16s-%u", writer.comm, writer.tid);
 		row->name = keep(report, text);
@@ -202,7 +201,7 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 		row->name = keep(report, text);
 		return row->name != NULL;
 	}
-	if (c->target->ops->function(c->target, key, &function) != GT_OK) {
+	if (gt_target_function(c->target, key, &function) != GT_OK) {
 		gt_format(text, sizeof(text), "function#%u", key);
 		row->name = c->by == GT_REPORT_OBJECT ? "" : keep(report, text);
 	} else if (c->by == GT_REPORT_OBJECT) {

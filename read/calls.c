@@ -35,7 +35,7 @@ static int give_call(struct gt_target *target, const struct gt_source *source, b
 		row.latency_ns =
 			gt_clock_duration_ns(&target->clock, off < ticks ? ticks - off : 0);
 	}
-	if (target->ops->function(target, record->function, &function) == 0) {
+	if (gt_target_function(target, record->function, &function) == 0) {
 		row.function = function.name;
 	} else {
 		snprintf(number, sizeof(number), "function#%" PRIu32, record->function);

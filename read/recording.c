@@ -133,15 +133,15 @@ static int64_t target_sub_buffer(struct gt_target *target, uint32_t index, uint6
 	return gt_recording_sub_buffer(target->data, index, sequence, buffer);
 }
 
-static int target_function(struct gt_target *target, uint32_t number, struct gt_function *function)
+static int target_function(void *data, uint32_t number, struct gt_function *function)
 {
-	return gt_recording_function(target->data, number, function);
+	return gt_recording_function(data, number, function);
 }
 
-static int target_function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+static int target_function_at(void *data, uint32_t pid, uint64_t address,
 			      struct gt_function *function)
 {
-	return gt_recording_function_at(target->data, pid, address, function);
+	return gt_recording_function_at(data, pid, address, function);
 }
 
 static uint64_t target_next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
@@ -160,9 +160,9 @@ static uint64_t target_next_sequence(struct gt_target *target, uint32_t index, u
 }
 
 /* A kernel's threads stand among the writers, by their numbers. */
-static int target_thread(struct gt_target *target, uint32_t tid, char comm[16])
+static int target_thread(void *data, uint32_t tid, char comm[16])
 {
-	struct gt_recording *recording = target->data;
+	struct gt_recording *recording = data;
 
 	if (tid == 0) {
 		memcpy(comm, "<idle>", sizeof("<idle>"));
@@ -177,31 +177,35 @@ static int target_thread(struct gt_target *target, uint32_t tid, char comm[16])
 	return 0;
 }
 
-static int target_off_cpu(struct gt_target *target, uint32_t tid, uint64_t after,
-			  struct gt_off_cpu *time)
+static int target_off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
-	return gt_recording_off_cpu(target->data, tid, after, time);
+	return gt_recording_off_cpu(data, tid, after, time);
 }
 
-static uint32_t target_switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
-				uint32_t room)
+static uint32_t target_switches(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room)
 {
-	const struct gt_recording *recording = target->data;
+	const struct gt_recording *recording = data;
 
 	return recording->have_switches ? gt_switches_read(&recording->switches, cursor, out, room)
 					: 0;
 }
 
-static const struct gt_target_ops operations = {
-	.thread = target_thread,
-	.off_cpu = target_off_cpu,
-	.switches = target_switches,
+static const struct gt_ring_ops ring = {
 	.writer_count = target_writer_count,
 	.writer = target_writer,
 	.sub_buffer = target_sub_buffer,
+	.next_sequence = target_next_sequence,
+};
+
+static const struct gt_name_ops names = {
 	.function = target_function,
 	.function_at = target_function_at,
-	.next_sequence = target_next_sequence,
+	.thread = target_thread,
+};
+
+static const struct gt_switch_ops switches = {
+	.off_cpu = target_off_cpu,
+	.read = target_switches,
 };
 
 /* What is told about the run. */
@@ -313,8 +317,14 @@ int gt_recording_open(const char *path, struct gt_recording **out, struct gt_mes
 	struct gt_recording *recording = calloc(1, sizeof(*recording));
 	if (!recording)
 		return refuse(message, GT_ENOMEM, path, why.text);
-	recording->target.ops = &operations;
-	recording->target.data = recording;
+	recording->target = (struct gt_target){
+		.ring = &ring,
+		.data = recording,
+		.names = &names,
+		.name_data = recording,
+		.switches = &switches,
+		.switch_data = recording,
+	};
 	recording->target.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	recording->target.sub_buffer_bytes = sizeof(struct graftrace_sub_buffer);
 	recording->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -55,7 +55,7 @@ static bool is_kernel(struct gt_target *target)
 {
 	struct gt_writer writer;
 
-	return target->ops->writer(target, 0, &writer) == GT_OK && writer.pid == 0;
+	return target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0;
 }
 
 static void add_switch(struct gt_switches *switches, const struct gt_record *record)

@@ -15,7 +15,7 @@ static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uin
 	struct gt_writer writer;
 	int error;
 
-	if (target->ops->writer(target, index, &writer) != 0)
+	if (target->ring->writer(target, index, &writer) != 0)
 		return 0;
 	error = sink->writer(sink->data, &writer);
 	for (uint64_t sequence = writer.first; error == 0 && sequence < writer.next;
@@ -23,7 +23,7 @@ static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uin
 		const struct graftrace_sub_buffer *sub_buffer;
 		struct gt_word_sum sum;
 		int64_t count =
-			target->ops->sub_buffer(target, index, sequence, buffer, &sub_buffer);
+			target->ring->sub_buffer(target, index, sequence, buffer, &sub_buffer);
 
 		if (count < 0)
 			continue; /* consumed meanwhile, or damaged by the program */
@@ -41,7 +41,7 @@ int gt_ring_dump(struct gt_target *target, const struct gt_sink *sink, uint64_t 
 		 uint64_t *calls)
 {
 	void *buffer = malloc(target->sub_buffer_bytes);
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	int error = 0;
 
 	*words = 0;

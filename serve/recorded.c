@@ -40,8 +40,8 @@ static struct gt_recorded *lock(struct gt_target *target)
 
 static uint32_t writer_count(struct gt_target *target)
 {
-	struct gt_recorded *recorded = lock(target);
-	uint32_t count = recorded->inner->ops->writer_count(recorded->inner);
+	struct gt_recorded *recorded = lock(target->data);
+	uint32_t count = recorded->inner->ring->writer_count(recorded->inner);
 
 	pthread_mutex_unlock(&recorded->lock);
 	return count;
@@ -49,8 +49,8 @@ static uint32_t writer_count(struct gt_target *target)
 
 static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
 {
-	struct gt_recorded *recorded = lock(target);
-	int error = recorded->inner->ops->writer(recorded->inner, index, out);
+	struct gt_recorded *recorded = lock(target->data);
+	int error = recorded->inner->ring->writer(recorded->inner, index, out);
 
 	pthread_mutex_unlock(&recorded->lock);
 	return error;
@@ -59,9 +59,9 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
 			  const struct graftrace_sub_buffer **bytes)
 {
-	struct gt_recorded *recorded = lock(target);
+	struct gt_recorded *recorded = lock(target->data);
 	int64_t words =
-		recorded->inner->ops->sub_buffer(recorded->inner, index, sequence, buffer, bytes);
+		recorded->inner->ring->sub_buffer(recorded->inner, index, sequence, buffer, bytes);
 
 	/* The target's own memory is valid until the next call, which may be another thread's. */
 	if (words >= 0 && (const void *)*bytes != buffer) {
@@ -75,53 +75,49 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 	return words;
 }
 
-static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+static int function(void *data, uint32_t number, struct gt_function *out)
 {
-	struct gt_recorded *recorded = lock(target);
-	int error = recorded->inner->ops->function(recorded->inner, number, out);
+	struct gt_recorded *recorded = lock(data);
+	int error = gt_target_function(recorded->inner, number, out);
 
 	pthread_mutex_unlock(&recorded->lock);
 	return error;
 }
 
-static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-		       struct gt_function *out)
+static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_function *out)
 {
-	struct gt_recorded *recorded = lock(target);
-	int error = recorded->inner->ops->function_at(recorded->inner, pid, address, out);
+	struct gt_recorded *recorded = lock(data);
+	int error = gt_target_function_at(recorded->inner, pid, address, out);
 
 	pthread_mutex_unlock(&recorded->lock);
 	return error;
 }
 
-static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
+static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
-	struct gt_recorded *recorded = lock(target);
-	int error = recorded->inner->ops->off_cpu(recorded->inner, tid, after, time);
+	struct gt_recorded *recorded = lock(data);
+	int error = gt_target_find_off_cpu(recorded->inner, tid, after, time);
 
 	pthread_mutex_unlock(&recorded->lock);
 	return error;
 }
 
-static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
-			 uint32_t room)
+static uint32_t read_switches(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room)
 {
-	struct gt_recorded *recorded = lock(target);
-	uint32_t count = recorded->inner->ops->switches(recorded->inner, cursor, out, room);
+	struct gt_recorded *recorded = lock(data);
+	uint32_t count = gt_target_read_switches(recorded->inner, cursor, out, room);
 
 	pthread_mutex_unlock(&recorded->lock);
 	return count;
 }
 
-static const struct gt_target_ops view_operations = {
+static const struct gt_ring_ops view_ring = {
 	.writer_count = writer_count,
 	.writer = writer,
 	.sub_buffer = sub_buffer,
-	.function = function,
-	.function_at = function_at,
-	.off_cpu = off_cpu,
-	.switches = switches,
 };
+static const struct gt_name_ops view_names = { .function = function, .function_at = function_at };
+static const struct gt_switch_ops view_switches = { .off_cpu = off_cpu, .read = read_switches };
 
 /* The control files */
 
@@ -373,8 +369,10 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 	gt_recorded_stats_init(&recorded->stats);
 	recorded->inner = gt_recording_target(recording);
 	recorded->view = *recorded->inner;
-	recorded->view.ops = &view_operations;
-	recorded->view.data = recorded;
+	recorded->view.ring = &view_ring;
+	recorded->view.names = &view_names;
+	recorded->view.switches = &view_switches;
+	recorded->view.data = recorded->view.name_data = recorded->view.switch_data = recorded;
 	recorded->control = (struct gt_control_target){
 		.ops = &operations,
 		.data = recorded,

@@ -46,7 +46,7 @@ static int count(struct gt_target *target, uint32_t tid, struct gt_recorded_coun
 		 struct gt_recorded_count *cpus)
 {
 	struct gt_filter filter = { .tid = tid };
-	uint32_t writers = target->ops->writer_count(target);
+	uint32_t writers = target->ring->writer_count(target);
 	struct gt_source *source;
 	struct gt_merge merge;
 	int error = gt_merge_init(&merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, &filter);
@@ -65,7 +65,8 @@ static int count(struct gt_target *target, uint32_t tid, struct gt_recorded_coun
 	for (uint32_t i = 0; i < writers; i++) {
 		struct gt_writer writer;
 
-		if (target->ops->writer(target, i, &writer) != 0 || (tid != 0 && writer.tid != tid))
+		if (target->ring->writer(target, i, &writer) != 0 ||
+		    (tid != 0 && writer.tid != tid))
 			continue;
 		add_losses(all, &writer);
 		/* its last record is still there */

@@ -3,13 +3,12 @@
  * The live target: see live_target.h.
  */
 #include "attach/session/live_target.h"
-#include "attach/session/session.h"
 
 #include <unistd.h>
 
-static struct gt_live_target *lock(struct gt_target *target)
+static struct gt_live_target *lock(void *data)
 {
-	struct gt_live_target *live = target->data;
+	struct gt_live_target *live = data;
 
 	pthread_mutex_lock(live->lock);
 	return live;
@@ -22,7 +21,7 @@ static void unlock(struct gt_live_target *live)
 
 static uint32_t writer_count(struct gt_target *target)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(target->data);
 	uint32_t count;
 
 	gt_drain_find_writers(live->drain);
@@ -33,7 +32,7 @@ static uint32_t writer_count(struct gt_target *target)
 
 static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(target->data);
 	int error = gt_drain_writer(live->drain, index, out);
 
 	unlock(live);
@@ -43,7 +42,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
 			  const struct graftrace_sub_buffer **bytes)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(target->data);
 	bool active;
 	int64_t words = gt_drain_copy(live->drain, index, sequence, buffer, &active);
 
@@ -54,7 +53,7 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 
 static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(target->data);
 	int error = GT_ENOTSUP;
 
 	/* In a recording run the sub-buffers are the file's. */
@@ -66,7 +65,7 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 
 static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(target->data);
 	int error = 0;
 
 	if (live->drain->mode != GRAFTRACE_MODE_DRAIN)
@@ -77,26 +76,25 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 
 static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(target->data);
 	uint64_t next = gt_drain_next(live->drain, index, sequence);
 
 	unlock(live);
 	return next;
 }
 
-static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+static int function(void *data, uint32_t number, struct gt_function *out)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(data);
 	int error = gt_catalog_function(live->catalog, number, out);
 
 	unlock(live);
 	return error;
 }
 
-static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-		       struct gt_function *out)
+static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_function *out)
 {
-	struct gt_live_target *live = lock(target);
+	struct gt_live_target *live = lock(data);
 	pid_t at = (pid_t)pid;
 	int error, generations;
 
@@ -111,67 +109,30 @@ static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
 	return error;
 }
 
-static struct gt_session *session_of(struct gt_target *target)
+static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
-	return ((struct gt_live_target *)target->data)->session;
-}
-
-static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
-{
-	struct gt_live_target *live = target->data;
+	struct gt_live_target *live = data;
 
 	return live->off_cpu ? gt_off_cpu_find(live->off_cpu, tid, after, time) : GT_ENOTSUP;
 }
 
-static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
-			 uint32_t room)
+static uint32_t read_switches(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room)
 {
-	struct gt_live_target *live = target->data;
+	struct gt_live_target *live = data;
 
 	return live->off_cpu ? gt_off_cpu_read(live->off_cpu, cursor, out, room) : 0;
 }
 
-static int trigger_add(struct gt_target *target, const struct gt_trigger *trigger,
-		       struct gt_message *message)
-{
-	return gt_session_trigger_add(session_of(target), trigger, message);
-}
-
-static int trigger_remove(struct gt_target *target, const struct gt_trigger *trigger,
-			  struct gt_message *message)
-{
-	return gt_session_trigger_remove(session_of(target), trigger, message);
-}
-
-static int trigger_get(struct gt_target *target, uint32_t index, struct gt_trigger *trigger,
-		       bool *spent)
-{
-	return gt_session_trigger_get(session_of(target), index, trigger, spent);
-}
-
-static int trigger_handler(struct gt_target *target,
-			   void (*handler)(void *data, const struct gt_trigger_hit *hit),
-			   void *data)
-{
-	return gt_session_trigger_handler(session_of(target), handler, data);
-}
-
-static const struct gt_target_ops operations = {
+static const struct gt_ring_ops ring = {
 	.writer_count = writer_count,
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
 	.hold = hold,
 	.next_sequence = next_sequence,
-	.function = function,
-	.function_at = function_at,
-	.off_cpu = off_cpu,
-	.switches = switches,
-	.trigger_add = trigger_add,
-	.trigger_remove = trigger_remove,
-	.trigger_get = trigger_get,
-	.trigger_handler = trigger_handler,
 };
+static const struct gt_name_ops names = { .function = function, .function_at = function_at };
+static const struct gt_switch_ops switches = { .off_cpu = off_cpu, .read = read_switches };
 
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *mutex,
 			 struct gt_drain *drain, struct gt_catalog *catalog)
@@ -180,8 +141,12 @@ void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *mutex,
 
 	*live = (struct gt_live_target){
 		.target = {
-			.ops = &operations,
+			.ring = &ring,
 			.data = live,
+			.names = &names,
+			.name_data = live,
+			.switches = &switches,
+			.switch_data = live,
 			.sub_buffer_bytes = drain->arena->sub_buffer_bytes,
 			.tracer = GRAFTRACE_TRACER_NOP,
 			.cpu_count = cpus > 0 ? (uint32_t)cpus : 1,

@@ -11,8 +11,6 @@
 #include "attach/ring/drain.h"
 #include "attach/ring/off_cpu.h"
 
-struct gt_session;
-
 struct gt_live_target {
 	struct gt_target target;
 	pthread_mutex_t *lock;
@@ -22,7 +20,6 @@ struct gt_live_target {
 	 * */
 	pid_t (*parent)(void *data, pid_t pid);
 	void *parent_data;
-	struct gt_session *session;	  /* whose triggers they are */
 	struct gt_off_cpu_watch *off_cpu; /* NULL: switches are not known */
 };
 

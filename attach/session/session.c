@@ -249,7 +249,6 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 				    &session->catalog);
 		session->live.parent = parent_of;
 		session->live.parent_data = session;
-		session->live.session = session;
 		session->live.off_cpu = &session->off_cpu;
 		session->live.target.tracer = options->tracer;
 		gt_profile_init(&session->profile, &session->arena, &session->drain,

@@ -136,7 +136,16 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
 void gt_session_set_transport(struct gt_session *session);
 /* Something was taken out: writers that have stopped for want of room go on. */
 void gt_session_has_room(struct gt_session *session);
-/* Triggers: core/trace/target.h says what they are; the target's operations are these. */
+/*
+ * Triggers (core/trace/target.h says what they are). From any thread; each takes the session's lock.
+ * add: GT_EINVAL no function matches, GT_ENOSPC no room for so many functions. The glob is copied.
+ * The same glob, action and longer_than_ns again replace skip and count.
+ * remove: those with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
+ * get: the index-th; `count` is as it was set, or, counted down, the most that is left for any of
+ * its functions (*spent: nothing is left for all of them, count = 0). GT_ENOENT behind the last.
+ * handler: called for SNAPSHOT, DUMP and STOP by the thread that polls the session, which holds no
+ * lock then. The thread that hit it waits meanwhile, half a second at most, with SNAPSHOT and DUMP.
+ */
 int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
 			   struct gt_message *message);
 int gt_session_trigger_remove(struct gt_session *session, const struct gt_trigger *trigger,
@@ -168,7 +177,7 @@ bool gt_session_lists_threads(const struct gt_session *session);
 void gt_session_set_follow(struct gt_session *session, bool follow);
 
 /*
- * Context switches of the processes' threads (gt_target_ops.off_cpu and .switches), from the
+ * Context switches of the processes' threads (struct gt_switch_ops), from the
  * kernel. Where it tells them they are watched while there is a tracer, but with
  * options.no_switches. In drain mode they go to the sink as they come.
  */

@@ -110,11 +110,11 @@ static int open_stats(struct gt_control_handle *handle, unsigned access, struct 
 	error = say_stats(handle, message);
 	if (error != 0)
 		return error;
-	count = view->ops->writer_count(view);
+	count = view->ring->writer_count(view);
 	for (uint32_t i = 0; i < count; i++) {
 		struct gt_writer writer;
 
-		if (view->ops->writer(view, i, &writer) != 0)
+		if (view->ring->writer(view, i, &writer) != 0)
 			continue;
 		for (uint32_t cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			lost[cause] += writer.lost[cause];
@@ -133,14 +133,14 @@ static int open_thread_stats(struct gt_control_handle *handle, unsigned access,
 {
 	struct gt_target *view = handle->target->view;
 	struct gt_writer writer;
-	uint32_t i = view->ops->writer_count(view);
+	uint32_t i = view->ring->writer_count(view);
 	int error;
 
 	if (!(access & GT_CONTROL_READ))
 		return 0;
 	/* The kernel gives a thread's number again: the newest of that number is meant. */
 	while (i > 0 &&
-	       (view->ops->writer(view, i - 1, &writer) != 0 || writer.tid != handle->number))
+	       (view->ring->writer(view, i - 1, &writer) != 0 || writer.tid != handle->number))
 		i--;
 	if (i == 0)
 		return REFUSE(message, GT_ENOENT, "no such thread");

@@ -51,7 +51,7 @@ static int64_t read_lines(struct gt_control_handle *handle, char *buffer, size_t
 		if (target->ops->known_thread != NULL
 			    ? target->ops->known_thread(target, index, &writer.tid, writer.comm) !=
 				      0
-			    : view->ops->writer(view, index, &writer) != 0)
+			    : view->ring->writer(view, index, &writer) != 0)
 			break;
 		handle->text_bytes = 0;
 		say(handle, "%u ", writer.tid);

@@ -193,7 +193,7 @@ static uint32_t count_threads(struct gt_control_target *target)
 			count++;
 		return count;
 	}
-	return target->view != NULL ? target->view->ops->writer_count(target->view) : 0;
+	return target->view != NULL ? target->view->ring->writer_count(target->view) : 0;
 }
 
 static int thread_number(struct gt_control_target *target, uint32_t index, uint64_t *number)
@@ -203,7 +203,7 @@ static int thread_number(struct gt_control_target *target, uint32_t index, uint6
 	if (target->ops->known_thread != NULL) {
 		if (target->ops->known_thread(target, index, &writer.tid, writer.comm) != 0)
 			return GT_ENOENT;
-	} else if (target->view->ops->writer(target->view, index, &writer) != 0) {
+	} else if (target->view->ring->writer(target->view, index, &writer) != 0) {
 		return GT_ENOENT;
 	}
 	*number = writer.tid;

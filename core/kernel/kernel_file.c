@@ -107,7 +107,7 @@ static void make_functions(struct gt_arena_file *file)
 	uint32_t first = file->function, count = 0, bytes = sizeof(*head) + 8;
 	struct gt_function function;
 	while (file->function <= file->control->function_count &&
-	       target->ops->function(target, file->function, &function) == GT_OK) {
+	       gt_target_function(target, file->function, &function) == GT_OK) {
 		uint32_t length = (uint32_t)gt_row_length(function.name);
 		length = length < NAME_BYTES ? length : NAME_BYTES;
 		if (bytes + sizeof(*records) + length + 1 > TABLE_BYTES)
@@ -124,7 +124,7 @@ static void make_functions(struct gt_arena_file *file)
 	__builtin_memcpy(at, "kernel", 7);
 	at += 7;
 	for (uint32_t i = 0; i < count; i++) {
-		target->ops->function(target, first + i, &function);
+		gt_target_function(target, first + i, &function);
 		uint32_t length = (uint32_t)gt_row_length(function.name);
 		length = length < NAME_BYTES ? length : NAME_BYTES;
 		records[i] = (struct graftrace_file_function){ .address = function.address,
@@ -160,10 +160,10 @@ static bool make_writers(struct gt_arena_file *file, bool again)
 	const struct gt_arena_machine *machine = file->control->machine;
 	struct graftrace_file_writers *head = payload(file);
 	struct graftrace_file_writer *records = (struct graftrace_file_writer *)(head + 1);
-	uint32_t count = 0, cpus = target->ops->writer_count(target);
+	uint32_t count = 0, cpus = target->ring->writer_count(target);
 	for (uint32_t i = again ? 0 : file->writers; i < cpus; i++) {
 		struct gt_writer writer;
-		if (target->ops->writer(target, i, &writer) != GT_OK)
+		if (target->ring->writer(target, i, &writer) != GT_OK)
 			break;
 		/* a kernel's file ends while its CPUs live */
 		put_writer(&records[count++], &writer);
@@ -176,7 +176,7 @@ static bool make_writers(struct gt_arena_file *file, bool again)
 			break;
 		file->threads++;
 		thread.generation = GRAFTRACE_CONTEXT_INTERRUPT + thread.tid;
-		if (target->ops->thread(target, thread.tid, thread.comm) == GT_OK)
+		if (gt_target_thread(target, thread.tid, thread.comm) == GT_OK)
 			put_writer(&records[count++], &thread);
 	}
 	if (count == 0)
@@ -228,10 +228,10 @@ static enum step make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 	uint8_t *body = (uint8_t *)(head + 1);
 	struct graftrace_sub_buffer *sub = (struct graftrace_sub_buffer *)body;
 	const struct graftrace_sub_buffer *copied;
-	int64_t got = target->ops->sub_buffer(target, index, sequence, sub, &copied);
+	int64_t got = target->ring->sub_buffer(target, index, sequence, sub, &copied);
 	if (got < 0) {
 		struct gt_writer writer;
-		if (target->ops->writer(target, index, &writer) != GT_OK)
+		if (target->ring->writer(target, index, &writer) != GT_OK)
 			return STEP_LATER;
 		file->next[index] = gt_target_next_sequence(
 			target, index, writer.first > sequence ? writer.first : sequence + 1);
@@ -282,11 +282,11 @@ static bool make_trace(struct gt_arena_file *file)
 	file->waits = false;
 	if (make_writers(file, false))
 		return true;
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	for (uint32_t step = 0; step < count; step++, file->writer++) {
 		uint32_t index = file->writer % count;
 		struct gt_writer writer;
-		if (target->ops->writer(target, index, &writer) != GT_OK)
+		if (target->ring->writer(target, index, &writer) != GT_OK)
 			continue;
 		if (file->next[index] < writer.first)
 			file->next[index] = writer.first;
@@ -319,7 +319,7 @@ static void make_end(struct gt_arena_file *file)
 					    .clock = clock_of(file) };
 	for (uint32_t i = 0; i < file->writers; i++) {
 		struct gt_writer writer;
-		if (target->ops->writer(target, i, &writer) != GT_OK)
+		if (target->ring->writer(target, i, &writer) != GT_OK)
 			break;
 		for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			end->lost[cause] += writer.lost[cause];
@@ -334,7 +334,7 @@ static void give_back(struct gt_arena_file *file)
 	struct gt_target *target = &file->target.target;
 	for (uint32_t i = 0; i < file->writers; i++)
 		if (file->next[i] != 0 && file->next[i] > file->control->ring->first[i])
-			target->ops->consume(target, i, file->next[i] - 1);
+			target->ring->consume(target, i, file->next[i] - 1);
 }
 
 /* The sub-buffer that a CPU is writing: its sequence + 1, 0: there is none with a word in it. */
@@ -357,7 +357,7 @@ static void close_old(struct gt_arena_file *file)
 	if (!machine->close_all || now - file->looked_ns < OPEN_NS)
 		return;
 	file->looked_ns = now;
-	uint32_t count = file->target.target.ops->writer_count(&file->target.target);
+	uint32_t count = file->target.target.ring->writer_count(&file->target.target);
 	bool is_old = false;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t open = open_sequence(file->control->ring->arena, i);
@@ -375,7 +375,7 @@ static void begin_end(struct gt_arena_file *file)
 	struct graftrace_stream *streams = graftrace_arena_streams(file->control->ring->arena);
 	if (machine->close_all)
 		machine->close_all(machine->data);
-	uint32_t count = file->target.target.ops->writer_count(&file->target.target);
+	uint32_t count = file->target.target.ring->writer_count(&file->target.target);
 	for (uint32_t i = 0; i < count; i++) /* one that was opened since is passed over */
 		file->limit[i] = __atomic_load_n(&streams[i].sequence, __ATOMIC_ACQUIRE);
 	file->ends = true;
@@ -423,7 +423,7 @@ static void set_limits(struct gt_arena_file *file)
 {
 	struct graftrace_arena *arena = file->control->ring->arena;
 	struct graftrace_stream *streams = graftrace_arena_streams(arena);
-	uint32_t count = file->target.target.ops->writer_count(&file->target.target);
+	uint32_t count = file->target.target.ring->writer_count(&file->target.target);
 	uint32_t room =
 		(arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
 	for (uint32_t i = 0; i < count; i++) {

@@ -32,7 +32,7 @@ static uint32_t pages_of(const struct gt_arena_control *control)
 static int make_tables(struct gt_arena_control *control)
 {
 	uint32_t pages = pages_of(control);
-	uint32_t cpus = control->view.target.ops->writer_count(&control->view.target);
+	uint32_t cpus = control->view.target.ring->writer_count(&control->view.target);
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 		struct graftrace_profile_entry **table = control->profile[cpu];
 		if (table == NULL) {

@@ -74,35 +74,11 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 					       : sequence;
 }
 
-static struct gt_target *ring_of(struct gt_target *target)
-{
-	return &self(target)->control->view.target;
-}
-
-static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
-{
-	return ring_of(target)->ops->function(ring_of(target), number, out);
-}
-
-static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-		       struct gt_function *out)
-{
-	return ring_of(target)->ops->function_at(ring_of(target), pid, address, out);
-}
-
-static int thread(struct gt_target *target, uint32_t tid, char comm[16])
-{
-	return ring_of(target)->ops->thread(ring_of(target), tid, comm);
-}
-
-static const struct gt_target_ops operations = {
+static const struct gt_ring_ops ring_operations = {
 	.writer_count = writer_count,
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.next_sequence = next_sequence,
-	.function = function,
-	.function_at = function_at,
-	.thread = thread,
 };
 
 struct gt_target *gt_arena_snapshot_target(struct gt_arena_snapshot *snapshot)
@@ -151,7 +127,7 @@ static int64_t copy(struct gt_arena_snapshot *snapshot, uint32_t index, uint64_t
 {
 	struct gt_target *ring = &snapshot->control->view.target;
 	const struct graftrace_sub_buffer *bytes;
-	int64_t got = ring->ops->sub_buffer(ring, index, sequence, scratch, &bytes);
+	int64_t got = ring->ring->sub_buffer(ring, index, sequence, scratch, &bytes);
 	if (got < 0)
 		return 0; /* it was reused, or emptied, meanwhile */
 	uint32_t words = (uint32_t)got;
@@ -179,10 +155,10 @@ static int fill(struct gt_arena_snapshot *snapshot, struct gt_merge_given *taken
 	struct graftrace_sub_buffer *scratch =
 		gt_memory_get(&control->memory, ring->sub_buffer_bytes);
 	int error = scratch != NULL ? GT_OK : GT_ENOMEM;
-	snapshot->writers = ring->ops->writer_count(ring);
+	snapshot->writers = ring->ring->writer_count(ring);
 	for (uint32_t i = 0; error == GT_OK && i < snapshot->writers; i++) {
 		struct gt_writer *now = &snapshot->writer[i];
-		ring->ops->writer(ring, i, now);
+		ring->ring->writer(ring, i, now);
 		snapshot->given[i] = taken[i] = control->ring->given[i];
 		uint64_t sequence = now->first;
 		for (; error == GT_OK && sequence < now->next;
@@ -213,7 +189,7 @@ static int take(struct gt_arena_control *control, struct gt_message *message)
 	snapshot->control = control;
 	snapshot->users = 1;
 	snapshot->target = control->view.target;
-	snapshot->target.ops = &operations;
+	snapshot->target.ring = &ring_operations;
 	snapshot->target.data = snapshot;
 	snapshot->target.tracer = (enum graftrace_tracer)ring->arena->tracer;
 	int error = fill(snapshot, taken);

@@ -86,7 +86,7 @@ int gt_arena_stats(struct gt_control_target *target, const struct gt_control_sco
 {
 	struct gt_arena_control *control = gt_arena_self(target);
 	struct gt_target *view = &control->view.target;
-	uint32_t count = view->ops->writer_count(view);
+	uint32_t count = view->ring->writer_count(view);
 	if (scope->kind == GT_SCOPE_THREAD)
 		return REFUSE(message, GT_ENOTSUP, "a kernel's records are counted by CPU");
 	for (uint32_t i = 0; i < count; i++)

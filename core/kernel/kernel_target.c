@@ -269,14 +269,13 @@ void gt_arena_ring_clear(struct gt_arena_ring *ring)
 		uint64_t next = __atomic_load_n(&streams[i].sequence, ACQUIRE);
 		ring->given[i] = (struct gt_merge_given){ next, 0 };
 		if (current != 0 && current <= arena->sub_buffer_count && next != 0) {
-			const uint64_t *words =
-				(const uint64_t *)(graftrace_arena_sub_buffer(arena, current - 1) +
-						   1);
-			uint64_t most =
-				(arena->sub_buffer_bytes - sizeof(struct graftrace_sub_buffer)) / 8;
-			while (most != 0 && __atomic_load_n(&words[most - 1], RELAXED) == 0)
-				most--;
-			ring->given[i] = (struct gt_merge_given){ next - 1, most };
+			struct gt_word_sum sum;
+			gt_words_sum(graftrace_arena_sub_buffer(arena, current - 1),
+				     (arena->sub_buffer_bytes -
+				      (uint32_t)sizeof(struct graftrace_sub_buffer)) /
+					     8,
+				     &sum);
+			ring->given[i] = (struct gt_merge_given){ next - 1, sum.end };
 		}
 		gt_arena_ring_take(ring, i, ring->given[i].sequence, ring->given[i].words);
 	}
@@ -291,23 +290,25 @@ uint64_t gt_arena_ring_used(const struct gt_arena_ring *ring)
 
 /* ---- names ---- */
 
-static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+static int function(void *data, uint32_t number, struct gt_function *out)
 {
-	const struct gt_arena_names *names = self(target)->ring->names;
+	const struct gt_arena_target *target = data;
+	const struct gt_arena_names *names = target->ring->names;
 	return names->function(names->data, number, out);
 }
 
-static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-		       struct gt_function *out)
+static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_function *out)
 {
-	const struct gt_arena_names *names = self(target)->ring->names;
+	const struct gt_arena_target *target = data;
+	const struct gt_arena_names *names = target->ring->names;
 	(void)pid;
 	return names->function_at(names->data, address, out);
 }
 
-static int thread(struct gt_target *target, uint32_t tid, char comm[16])
+static int thread(void *data, uint32_t tid, char comm[16])
 {
-	const struct gt_arena_names *names = self(target)->ring->names;
+	const struct gt_arena_target *target = data;
+	const struct gt_arena_names *names = target->ring->names;
 	return names->thread(names->data, tid, comm);
 }
 
@@ -318,15 +319,18 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 	return lowest(self(target)->ring->arena, index, sequence);
 }
 
-static const struct gt_target_ops operations = {
+static const struct gt_ring_ops ring_operations = {
 	.writer_count = writer_count,
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
 	.hold = hold,
+	.next_sequence = next_sequence,
+};
+
+static const struct gt_name_ops name_operations = {
 	.function = function,
 	.function_at = function_at,
-	.next_sequence = next_sequence,
 	.thread = thread,
 };
 
@@ -334,8 +338,10 @@ void gt_arena_target_init(struct gt_arena_target *target, struct gt_arena_ring *
 {
 	__builtin_memset(target, 0, sizeof(*target));
 	target->ring = ring;
-	target->target.ops = &operations;
+	target->target.ring = &ring_operations;
 	target->target.data = target;
+	target->target.names = &name_operations;
+	target->target.name_data = target;
 	target->target.clock = ring->clock;
 	target->target.sub_buffer_bytes = ring->arena->sub_buffer_bytes;
 	target->target.tracer = (enum graftrace_tracer)ring->arena->tracer;

@@ -18,7 +18,7 @@
 
 /* What a kernel knows of itself. */
 struct gt_arena_names {
-	/* As in struct gt_target_ops; number from 1. */
+	/* As in struct gt_name_ops; number from 1. */
 	int (*function)(void *data, uint32_t number, struct gt_function *function);
 	int (*function_at)(void *data, uint64_t address, struct gt_function *function);
 	int (*thread)(void *data, uint32_t tid, char comm[16]);

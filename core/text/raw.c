@@ -68,7 +68,7 @@ static uint64_t address_of(struct gt_raw *raw, uint32_t number)
 
 	if (raw->functions[place].number == number)
 		return raw->functions[place].address;
-	if (raw->target->ops->function(raw->target, number, &function) != GT_OK)
+	if (gt_target_function(raw->target, number, &function) != GT_OK)
 		return number;
 	raw->functions[place].number = number;
 	raw->functions[place].address = function.address != 0 ? function.address : number;

@@ -25,8 +25,7 @@ void gt_text_look_up(struct gt_text *text, struct gt_text_name *entry, uint32_t 
 	entry->key = number;
 	entry->address = 0;
 	entry->size = 0;
-	if (text->target->ops->function(text->target, number, &function) == GT_OK &&
-	    function.name) {
+	if (gt_target_function(text->target, number, &function) == GT_OK && function.name) {
 		gt_text_set_name(entry, function.name);
 		entry->address = function.address;
 		entry->size = function.size;
@@ -83,8 +82,7 @@ static char *put_task(struct gt_text *text, const struct gt_source *source, uint
 {
 	char comm[16] = "<...>";
 	if (source->decode.kernel) {
-		if (text->target->ops->thread)
-			text->target->ops->thread(text->target, (uint32_t)tid, comm);
+		gt_target_thread(text->target, (uint32_t)tid, comm);
 	} else if (tid) {
 		__builtin_memcpy(comm, source->comm, sizeof(comm));
 	}
@@ -331,7 +329,7 @@ int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt
 	}
 	for (uint32_t i = 0; i < text->merge.source_count; i++) {
 		struct gt_writer writer;
-		if (target->ops->writer(target, i, &writer) == GT_OK &&
+		if (target->ring->writer(target, i, &writer) == GT_OK &&
 		    writer.lost[GRAFTRACE_LOST_OVERRUN])
 			text->annotate = true;
 	}

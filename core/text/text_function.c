@@ -21,8 +21,7 @@ static const struct gt_text_name *caller_of(struct gt_text *text, uint32_t pid, 
 	entry->pid = pid;
 	entry->name = NULL;
 	entry->clean = false;
-	if (text->target->ops->function_at &&
-	    text->target->ops->function_at(text->target, pid, address, &function) == GT_OK &&
+	if (gt_target_function_at(text->target, pid, address, &function) == GT_OK &&
 	    function.name) {
 		gt_text_set_name(entry, function.name);
 		entry->address = function.address;
@@ -291,12 +290,12 @@ uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 	for (uint32_t i = 0; i < text->merge.source_count; i++) {
 		struct gt_writer writer;
 		uint64_t missing = 0;
-		if (!text->merge.sources[i] || target->ops->writer(target, i, &writer) != GT_OK)
+		if (!text->merge.sources[i] || target->ring->writer(target, i, &writer) != GT_OK)
 			continue;
 		*lost += writer.lost[GRAFTRACE_LOST_FULL] + writer.lost[GRAFTRACE_LOST_OVERRUN];
 		for (uint64_t s = writer.first; s < writer.next && missing < 1000;) {
 			const struct graftrace_sub_buffer *bytes = NULL;
-			int64_t words = target->ops->sub_buffer(target, i, s, buffer, &bytes);
+			int64_t words = target->ring->sub_buffer(target, i, s, buffer, &bytes);
 			if (words < 0) {
 				missing++;
 				s = gt_target_next_sequence(target, i, s + 1);

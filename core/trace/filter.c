@@ -49,7 +49,7 @@ static bool matches(struct gt_filter *filter, struct gt_target *target, uint32_t
 		return filter->cache_match[place];
 	struct gt_function function;
 	bool found = false;
-	if (target->ops->function(target, number, &function) == GT_OK)
+	if (gt_target_function(target, number, &function) == GT_OK)
 		for (const char *const *glob = filter->graph; *glob && !found; glob++)
 			found = gt_glob_match(*glob, function.name);
 	filter->cache_function[place] = number;

@@ -70,10 +70,10 @@ static void give_back(struct gt_merge *merge, struct gt_source *source)
 static void consume_below(struct gt_merge *merge, struct gt_source *source, uint64_t sequence)
 {
 	struct gt_target *target = merge->target;
-	if (merge->mode != GT_MERGE_CONSUME || !target->ops->consume || sequence == 0 ||
+	if (merge->mode != GT_MERGE_CONSUME || !target->ring->consume || sequence == 0 ||
 	    source->consumed >= sequence)
 		return;
-	target->ops->consume(target, source->index, sequence - 1);
+	target->ring->consume(target, source->index, sequence - 1);
 	source->consumed = sequence;
 }
 
@@ -83,7 +83,7 @@ static int64_t copy(struct gt_merge *merge, struct gt_source *source, uint64_t s
 	struct gt_target *target = merge->target;
 	const struct graftrace_sub_buffer *bytes = source->buffer;
 	int64_t words =
-		target->ops->sub_buffer(target, source->index, sequence, source->buffer, &bytes);
+		target->ring->sub_buffer(target, source->index, sequence, source->buffer, &bytes);
 	if (words < 0)
 		return words;
 	uint64_t room = (target->sub_buffer_bytes - sizeof(*bytes)) / 8;
@@ -111,11 +111,11 @@ static bool hold(struct gt_merge *merge, struct gt_source *source, const struct 
 	struct gt_target *target = merge->target;
 	int error;
 
-	if (merge->mode != GT_MERGE_CONSUME || !target->ops->hold || source == merge->switches ||
+	if (merge->mode != GT_MERGE_CONSUME || !target->ring->hold || source == merge->switches ||
 	    !source->fed || source->growing || source->ending || record->kind == GT_RECORD_GAP ||
 	    source->held == source->fed_sequence + 1)
 		return true;
-	error = target->ops->hold(target, source->index, source->fed_sequence);
+	error = target->ring->hold(target, source->index, source->fed_sequence);
 	if (error == GT_OK)
 		source->held = source->fed_sequence + 1;
 	if (error != GT_ENOENT)
@@ -166,7 +166,7 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 	unsigned missing = 0;
 
 	if (merge->mode != GT_MERGE_SNAPSHOT) {
-		if (target->ops->writer(target, source->index, &writer) != GT_OK)
+		if (target->ring->writer(target, source->index, &writer) != GT_OK)
 			return 0;
 		if (!source->named)
 			__builtin_memcpy(source->comm, writer.comm, sizeof(source->comm));
@@ -177,7 +177,7 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 		int64_t words = copy(merge, source, sequence);
 		if (words == GT_ENOENT) {
 			/* Gone meanwhile; the oldest may be much newer now. */
-			if (target->ops->writer(target, source->index, &writer) != GT_OK)
+			if (target->ring->writer(target, source->index, &writer) != GT_OK)
 				return 0;
 			missing++;
 			source->next_sequence =
@@ -263,7 +263,7 @@ static bool has_ended(struct gt_merge *merge, struct gt_source *source)
 	struct gt_writer writer;
 	if (merge->mode == GT_MERGE_SNAPSHOT || merge->finished)
 		return true;
-	return merge->target->ops->writer(merge->target, source->index, &writer) == GT_OK &&
+	return merge->target->ring->writer(merge->target, source->index, &writer) == GT_OK &&
 	       writer.end != 0 && source->next_sequence >= writer.next && !source->growing;
 }
 
@@ -337,7 +337,7 @@ static void name_thread(struct gt_merge *merge, struct gt_source *source)
 	source->named = true;
 	source->tid = source->record.tid;
 	__builtin_memset(source->comm, 0, sizeof(source->comm));
-	if (!target->ops->thread || target->ops->thread(target, source->tid, source->comm) != GT_OK)
+	if (gt_target_thread(target, source->tid, source->comm) != GT_OK)
 		__builtin_memcpy(source->comm, "<...>", 6);
 }
 
@@ -389,7 +389,7 @@ static bool advance_switches(struct gt_merge *merge, struct gt_source *source)
 	for (;;) {
 		if (merge->switch_at == merge->switch_count) {
 			merge->switch_at = 0;
-			merge->switch_count = merge->target->ops->switches(
+			merge->switch_count = gt_target_read_switches(
 				merge->target, &merge->switch_cursor, merge->next_switches,
 				sizeof(merge->next_switches) / sizeof(merge->next_switches[0]));
 			if (!merge->switch_count)
@@ -479,7 +479,7 @@ static int add_source(struct gt_merge *merge, uint32_t index)
 	struct gt_source *source;
 
 	merge->sources[index] = NULL;
-	if (merge->target->ops->writer(merge->target, index, &writer) != GT_OK)
+	if (merge->target->ring->writer(merge->target, index, &writer) != GT_OK)
 		return GT_OK;
 	/* a kernel's CPU has many threads, and no process */
 	if (merge->filter && merge->filter->tid && writer.pid != 0 &&
@@ -537,7 +537,7 @@ static int make_room(struct gt_merge *merge, uint32_t count)
 
 static int add_new_sources(struct gt_merge *merge)
 {
-	uint32_t count = merge->target->ops->writer_count(merge->target);
+	uint32_t count = merge->target->ring->writer_count(merge->target);
 	if (make_room(merge, count) != GT_OK)
 		return GT_ENOMEM;
 	while (merge->source_count < count) {
@@ -571,7 +571,7 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
 			  uint32_t count)
 {
-	if (!merge->target->ops->switches)
+	if (!merge->target->switches)
 		return GT_OK;
 	if (make_room(merge, 1) != GT_OK)
 		return GT_ENOMEM;
@@ -589,8 +589,8 @@ uint64_t gt_merge_count_switches(const struct gt_merge *merge)
 	uint32_t count;
 	if (!merge->switches && !merge->wants_switches)
 		return 0;
-	while ((count = merge->target->ops->switches(merge->target, &cursor, some,
-						     sizeof(some) / sizeof(some[0]))) != 0)
+	while ((count = gt_target_read_switches(merge->target, &cursor, some,
+						sizeof(some) / sizeof(some[0]))) != 0)
 		for (uint32_t i = 0; i < count; i++)
 			found += is_wanted(merge, &some[i]);
 	return found;

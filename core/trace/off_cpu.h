@@ -33,11 +33,10 @@ static __attribute__((noinline, unused)) uint64_t gt_off_cpu_move(struct gt_off_
 {
 	uint64_t before = follow->time.before;
 	bool knew = follow->known;
-	int error = target->ops->off_cpu ? target->ops->off_cpu(target, tid, clock, &follow->time)
-					 : GT_ENOTSUP;
+	int error = gt_target_find_off_cpu(target, tid, clock, &follow->time);
 	follow->known = error == GT_OK;
 	if (!follow->known) {
-		follow->until = target->ops->off_cpu ? clock + GT_OFF_CPU_AGAIN : UINT64_MAX;
+		follow->until = target->switches ? clock + GT_OFF_CPU_AGAIN : UINT64_MAX;
 		return 0;
 	}
 	/* One that has no end yet is asked for again once it has begun. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The context switches of a program's threads as a table: what a session collects from the kernel
- * and what a recording holds, as targets answer for it (gt_target_ops.off_cpu and .switches). From
+ * and what a recording holds, as targets answer for it (struct gt_switch_ops). From
  * the switches come the times that each thread was off the CPU, with the CPUs before and behind.
  *
  * Switches are added in order of their clocks, but for a little disorder between threads. Memory is

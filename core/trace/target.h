@@ -106,7 +106,8 @@ struct gt_off_cpu {
 
 struct gt_target;
 
-struct gt_target_ops {
+/* The ring: what writers have written. */
+struct gt_ring_ops {
 	/* Number of writers so far; index < count in writer(). New ones are appended. */
 	uint32_t (*writer_count)(struct gt_target *target);
 	/* 0 or GT_ENOENT. */
@@ -129,58 +130,51 @@ struct gt_target_ops {
 	 * count as overrun. May be NULL: nothing is overwritten.
 	 */
 	int (*hold)(struct gt_target *target, uint32_t index, uint64_t sequence);
-	/* 0 or GT_ENOENT: no such function. */
-	int (*function)(struct gt_target *target, uint32_t number, struct gt_function *function);
-	/* The function that an address lies in (the function tracer's callers). 0 or GT_ENOENT. */
-	int (*function_at)(struct gt_target *target, uint32_t pid, uint64_t address,
-			   struct gt_function *function);
 	/* The oldest sub-buffer there is of writer `index` from `sequence` on, or the writer's
 	 * `next`: where many in a row may be missing. May be NULL: none is missing but the oldest.
 	 */
 	uint64_t (*next_sequence)(struct gt_target *target, uint32_t index, uint64_t sequence);
+};
 
+/* The names of what records have numbers of; `data` is the target's name_data. */
+struct gt_name_ops {
+	/* 0 or GT_ENOENT: no such function. */
+	int (*function)(void *data, uint32_t number, struct gt_function *function);
+	/* The function that an address lies in (the function tracer's callers). 0 or GT_ENOENT. May
+	 * be NULL. */
+	int (*function_at)(void *data, uint32_t pid, uint64_t address,
+			   struct gt_function *function);
+	/* A kernel's, whose writers are CPUs: the name of thread `tid`. 0 or GT_ENOENT. May be
+	 * NULL. */
+	int (*thread)(void *data, uint32_t tid, char comm[16]);
+};
+
+/* When threads were off the CPU; `data` is the target's switch_data. From any thread. */
+struct gt_switch_ops {
 	/*
 	 * The first time that thread `tid` was off the CPU and that ends behind the clock `after`.
 	 * There is none: `from` is UINT64_MAX (or when it went off, if it has not come back), and
 	 * it is so until `to` (UINT64_MAX: for ever); `cpu` is where it was all that time.
-	 * GT_ENOENT: nothing is known of that thread; GT_ENOTSUP: of none. May be NULL: of none.
-	 * From any thread.
+	 * GT_ENOENT: nothing is known of that thread; GT_ENOTSUP: of none.
 	 */
-	int (*off_cpu)(struct gt_target *target, uint32_t tid, uint64_t after,
-		       struct gt_off_cpu *time);
+	int (*off_cpu)(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time);
 	/* The switches of all threads in order of their clocks, from number *cursor on, at most
 	 * `room`; moves *cursor on. Old ones may be gone: they are passed over. The number of them
-	 * (0: there are no more now). May be NULL. From any thread. */
-	uint32_t (*switches)(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
-			     uint32_t room);
-
-	/* Triggers; NULL where there are none (recordings). From any thread.
-	 * add: GT_EINVAL no function matches, GT_ENOSPC no room for so many functions. The glob is
-	 * copied. The same glob, action and longer_than_ns again replace skip and count.
-	 * remove: those with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
-	 * get: the index-th; `count` is as it was set, or, counted down, the most that is left for
-	 * any of its functions (*spent: nothing is left for all of them, count = 0). GT_ENOENT
-	 * behind the last.
-	 * handler: called for SNAPSHOT, DUMP and STOP by the thread that polls the session, which
-	 * holds no lock then. The thread that hit it waits meanwhile, half a second at most, with
-	 * SNAPSHOT and DUMP. */
-	int (*trigger_add)(struct gt_target *target, const struct gt_trigger *trigger,
-			   struct gt_message *message);
-	int (*trigger_remove)(struct gt_target *target, const struct gt_trigger *trigger,
-			      struct gt_message *message);
-	int (*trigger_get)(struct gt_target *target, uint32_t index, struct gt_trigger *trigger,
-			   bool *spent);
-	int (*trigger_handler)(struct gt_target *target,
-			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
-			       void *data);
-	/* A kernel's, whose writers are CPUs: the name of thread `tid`. 0 or GT_ENOENT. May be
-	 * NULL. */
-	int (*thread)(struct gt_target *target, uint32_t tid, char comm[16]);
+	 * (0: there are no more now). */
+	uint32_t (*read)(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room);
 };
 
+/* The address that a caller has of whom nothing is known. */
+#define GT_CALLER_UNKNOWN 1
+
+/* A ring, names and switches: who makes a ring of another one (a store, a view) shares the rest. */
 struct gt_target {
-	const struct gt_target_ops *ops;
-	void *data; /* the implementation's own */
+	const struct gt_ring_ops *ring;
+	void *data; /* the ring's own */
+	const struct gt_name_ops *names;
+	void *name_data;
+	const struct gt_switch_ops *switches; /* NULL: none are known */
+	void *switch_data;
 	struct gt_clock clock;
 	uint32_t sub_buffer_bytes;    /* largest sub-buffer, header included */
 	enum graftrace_tracer tracer; /* at the time of asking */
@@ -190,11 +184,51 @@ struct gt_target {
 static inline uint64_t gt_target_next_sequence(struct gt_target *target, uint32_t index,
 					       uint64_t sequence)
 {
-	uint64_t next = target->ops->next_sequence
-				? target->ops->next_sequence(target, index, sequence)
+	uint64_t next = target->ring->next_sequence
+				? target->ring->next_sequence(target, index, sequence)
 				: sequence;
 	/* never back: a writer's `next` can lie before what was asked for */
 	return next > sequence ? next : sequence;
+}
+
+static inline int gt_target_function(const struct gt_target *target, uint32_t number,
+				     struct gt_function *function)
+{
+	return target->names->function(target->name_data, number, function);
+}
+
+/* As gt_name_ops has it; of an unknown caller the function is "?". */
+static inline int gt_target_function_at(const struct gt_target *target, uint32_t pid,
+					uint64_t address, struct gt_function *function)
+{
+	if (address == GT_CALLER_UNKNOWN) {
+		*function = (struct gt_function){ .name = "?", .object = "", .address = address };
+		return GT_OK;
+	}
+	return target->names->function_at
+		       ? target->names->function_at(target->name_data, pid, address, function)
+		       : GT_ENOENT;
+}
+
+static inline int gt_target_thread(const struct gt_target *target, uint32_t tid, char comm[16])
+{
+	return target->names->thread ? target->names->thread(target->name_data, tid, comm)
+				     : GT_ENOENT;
+}
+
+/* As gt_switch_ops has them; without, GT_ENOTSUP and 0. */
+static inline int gt_target_find_off_cpu(const struct gt_target *target, uint32_t tid,
+					 uint64_t after, struct gt_off_cpu *time)
+{
+	return target->switches ? target->switches->off_cpu(target->switch_data, tid, after, time)
+				: GT_ENOTSUP;
+}
+
+static inline uint32_t gt_target_read_switches(const struct gt_target *target, uint64_t *cursor,
+					       struct gt_switch *out, uint32_t room)
+{
+	return target->switches ? target->switches->read(target->switch_data, cursor, out, room)
+				: 0;
 }
 
 static inline uint64_t gt_clock_ns(const struct gt_clock *clock, uint64_t tsc)
@@ -232,9 +266,8 @@ static inline uint64_t gt_target_off_cpu(struct gt_target *target, uint32_t tid,
 					 uint64_t to)
 {
 	struct gt_off_cpu first, last;
-	if (!target->ops->off_cpu || from >= to ||
-	    target->ops->off_cpu(target, tid, from, &first) != GT_OK || first.from >= to ||
-	    target->ops->off_cpu(target, tid, to, &last) != GT_OK)
+	if (from >= to || gt_target_find_off_cpu(target, tid, from, &first) != GT_OK ||
+	    first.from >= to || gt_target_find_off_cpu(target, tid, to, &last) != GT_OK)
 		return 0;
 	uint64_t ticks = last.before - first.before;
 	ticks += last.from < to ? to - last.from : 0;
@@ -246,7 +279,7 @@ static inline uint64_t gt_target_off_cpu(struct gt_target *target, uint32_t tid,
 static inline bool gt_target_has_off_cpu(struct gt_target *target)
 {
 	struct gt_off_cpu time;
-	return target->ops->off_cpu && target->ops->off_cpu(target, 0, 0, &time) != GT_ENOTSUP;
+	return gt_target_find_off_cpu(target, 0, 0, &time) != GT_ENOTSUP;
 }
 
 /*

@@ -279,8 +279,7 @@ void gt_awake_take_out(const struct gt_awake *awake, uint32_t tid, bool self,
 		struct gt_profile_row *row;
 
 		if (found->key == 0 || (tid != 0 && found->key >> 32 != tid) ||
-		    awake->session->ops->function(awake->session, (uint32_t)found->key,
-						  &function) != 0)
+		    gt_target_function(awake->session, (uint32_t)found->key, &function) != 0)
 			continue;
 		row = row_of(sorted, count, &function);
 		if (row != NULL)

@@ -120,7 +120,7 @@ static void free_passed(struct gt_live *live)
 	struct gt_target *view = live->control.view;
 	uint32_t writers = cpus->given[0].count;
 
-	if (view->ops->consume == NULL)
+	if (view->ring->consume == NULL)
 		return;
 	for (uint32_t i = 1; i < cpus->count; i++)
 		writers = cpus->given[i].count < writers ? cpus->given[i].count : writers;
@@ -132,11 +132,11 @@ static void free_passed(struct gt_live *live)
 			if (is_before(cpus->given[i].given[index], least))
 				least = cpus->given[i].given[index];
 		}
-		if (view->ops->writer(view, index, &writer) != 0)
+		if (view->ring->writer(view, index, &writer) != 0)
 			continue;
 		for (uint64_t at = writer.first; at < writer.next && at < least.sequence;
 		     at = gt_target_next_sequence(view, index, at + 1))
-			view->ops->consume(view, index, at);
+			view->ring->consume(view, index, at);
 	}
 }
 

@@ -259,7 +259,7 @@ void gt_live_events_count(struct gt_live *live, const struct gt_control_scope *s
 	gt_live_get_look(live, &look);
 	if (!look.switches)
 		return;
-	while ((count = view->ops->switches(view, &cursor, some, 64)) > 0) {
+	while ((count = gt_target_read_switches(view, &cursor, some, 64)) > 0) {
 		for (uint32_t i = 0; i < count; i++) {
 			bool shown = false;
 

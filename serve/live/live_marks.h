@@ -24,7 +24,7 @@ bool gt_live_marks_are_of(struct gt_live_marks *marks, const struct gt_control_w
 int gt_live_marks_put(struct gt_live_marks *marks, enum graftrace_tracer tracer, const char *bytes,
 		      size_t count, bool raw, bool overwrite);
 
-/* As struct gt_target_ops has them. */
+/* As struct gt_ring_ops has them. */
 int gt_live_marks_writer(struct gt_live_marks *marks, struct gt_writer *writer);
 int64_t gt_live_marks_copy(struct gt_live_marks *marks, uint64_t sequence, void *buffer,
 			   const struct graftrace_sub_buffer **bytes);

@@ -25,7 +25,7 @@ struct place {
 	struct gt_live *live;
 	uint32_t cpu;
 	struct gt_target view; /* the session's, but consuming is noted here */
-	struct gt_target_ops ops;
+	struct gt_ring_ops ring;
 	struct gt_raw *raw;	      /* NULL: nobody reads now */
 	bool ever;		      /* somebody has read since the set was made */
 	struct gt_merge_given *given; /* when nobody reads: how far it was read; `given_count` */
@@ -101,7 +101,7 @@ static void advance(struct gt_live *live)
 		if (passed == UINT64_MAX || passed == 0 ||
 		    !need(&set->done, &set->done_count, writer) || passed <= set->done[writer])
 			continue;
-		live->view.ops->consume(&live->view, writer, passed - 1);
+		live->view.ring->consume(&live->view, writer, passed - 1);
 		set->done[writer] = passed;
 	}
 }
@@ -209,10 +209,10 @@ static int make_set(struct gt_live *live)
 
 		place->live = live;
 		place->cpu = i;
-		place->ops = *live->view.ops;
-		place->ops.consume = note_passed;
+		place->ring = *live->view.ring;
+		place->ring.consume = note_passed;
 		place->view = live->view;
-		place->view.ops = &place->ops;
+		place->view.ring = &place->ring;
 	}
 	live->raw = set;
 	return 0;

@@ -134,8 +134,8 @@ static bool is_empty(struct gt_store *store)
 	struct gt_target *target = gt_store_target(store);
 	struct gt_writer writer;
 
-	for (uint32_t i = target->ops->writer_count(target); i-- > 0;) {
-		if (target->ops->writer(target, i, &writer) == 0 && writer.first < writer.next)
+	for (uint32_t i = target->ring->writer_count(target); i-- > 0;) {
+		if (target->ring->writer(target, i, &writer) == 0 && writer.first < writer.next)
 			return false;
 	}
 	return true;

@@ -77,7 +77,7 @@ static uint32_t writer_count(struct gt_target *target)
 {
 	struct gt_live_view *view = view_of(target);
 	struct gt_target *of = inner_of(view);
-	uint32_t inner = of->ops->writer_count(of);
+	uint32_t inner = of->ring->writer_count(of);
 	uint32_t count;
 
 	pthread_mutex_lock(&view->lock);
@@ -110,7 +110,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 	if (!look_up(view, index, &known))
 		return GT_ENOENT;
 	error = known.marks != NULL ? gt_live_marks_writer(known.marks, out)
-				    : known.of->ops->writer(known.of, known.index, out);
+				    : known.of->ring->writer(known.of, known.index, out);
 	for (int cause = 0; error == 0 && cause < GRAFTRACE_LOST_CAUSES; cause++)
 		out->lost[cause] -=
 			known.lost[cause] < out->lost[cause] ? known.lost[cause] : out->lost[cause];
@@ -121,8 +121,8 @@ static int64_t copy(const struct gt_live_view_writer *known, uint64_t sequence, 
 		    const struct graftrace_sub_buffer **bytes)
 {
 	return known->marks != NULL ? gt_live_marks_copy(known->marks, sequence, buffer, bytes)
-				    : known->of->ops->sub_buffer(known->of, known->index, sequence,
-								 buffer, bytes);
+				    : known->of->ring->sub_buffer(known->of, known->index, sequence,
+								  buffer, bytes);
 }
 
 static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t sequence, void *buffer,
@@ -188,8 +188,8 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 	free(buffer);
 	pthread_mutex_lock(&view->taking);
 	error = known.marks != NULL ? gt_live_marks_consume(known.marks, sequence)
-		: known.of->ops->consume != NULL
-			? known.of->ops->consume(known.of, known.index, sequence)
+		: known.of->ring->consume != NULL
+			? known.of->ring->consume(known.of, known.index, sequence)
 			: GT_ENOTSUP;
 	if (error == 0) {
 		pthread_mutex_lock(&view->lock);
@@ -208,44 +208,25 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 
 	if (!look_up(view_of(target), index, &known))
 		return GT_ENOENT;
-	return known.marks == NULL && known.of->ops->hold != NULL
-		       ? known.of->ops->hold(known.of, known.index, sequence)
+	return known.marks == NULL && known.of->ring->hold != NULL
+		       ? known.of->ring->hold(known.of, known.index, sequence)
 		       : GT_OK;
 }
 
-static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+/* Those of the inner target; the switches of threads that are not traced are left out. */
+static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
-	struct gt_target *inner = inner_of(view_of(target));
-
-	return inner->ops->function(inner, number, out);
+	return gt_target_find_off_cpu(inner_of(data), tid, after, time);
 }
 
-static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-		       struct gt_function *out)
+static uint32_t read_switches(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room)
 {
-	struct gt_target *inner = inner_of(view_of(target));
-
-	return inner->ops->function_at != NULL ? inner->ops->function_at(inner, pid, address, out)
-					       : GT_ENOENT;
-}
-
-static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
-{
-	struct gt_target *inner = inner_of(view_of(target));
-
-	return inner->ops->off_cpu != NULL ? inner->ops->off_cpu(inner, tid, after, time)
-					   : GT_ENOTSUP;
-}
-
-static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
-			 uint32_t room)
-{
-	struct gt_live_view *view = view_of(target);
+	struct gt_live_view *view = data;
 	struct gt_target *inner = inner_of(view);
 	uint32_t count = 0;
 
-	while (inner->ops->switches != NULL && count == 0) {
-		uint32_t got = inner->ops->switches(inner, cursor, out, room);
+	while (count == 0) {
+		uint32_t got = gt_target_read_switches(inner, cursor, out, room);
 
 		if (got == 0)
 			break;
@@ -254,17 +235,15 @@ static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_s
 	return count;
 }
 
-static const struct gt_target_ops operations = {
+static const struct gt_switch_ops switches = { .off_cpu = off_cpu, .read = read_switches };
+
+static const struct gt_ring_ops ring = {
 	.writer_count = writer_count,
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
 	.hold = hold,
 	.next_sequence = next_sequence,
-	.function = function,
-	.function_at = function_at,
-	.off_cpu = off_cpu,
-	.switches = switches,
 };
 
 /* The marks alone */
@@ -291,26 +270,27 @@ static int64_t marks_sub_buffer(struct gt_target *target, uint32_t index, uint64
 	return gt_live_marks_copy(view_of(target)->mark_writers[index], sequence, buffer, bytes);
 }
 
-static const struct gt_target_ops marks_operations = {
+static const struct gt_ring_ops marks_ring = {
 	.writer_count = marks_count,
 	.writer = marks_writer,
 	.sub_buffer = marks_sub_buffer,
-	.function = function,
-	.function_at = function_at,
 };
 
 void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struct gt_target *shown)
 {
 	memset(view, 0, sizeof(*view));
 	view->target = *inner;
-	view->target.ops = &operations;
+	view->target.ring = &ring;
 	view->target.data = view;
+	view->target.switches = &switches;
+	view->target.switch_data = view;
 	if (view->target.sub_buffer_bytes < GT_LIVE_MARKS_BYTES)
 		view->target.sub_buffer_bytes = GT_LIVE_MARKS_BYTES;
 	if (view->target.sub_buffer_bytes < GT_ROUTE_PIECE_BYTES)
 		view->target.sub_buffer_bytes = GT_ROUTE_PIECE_BYTES;
 	view->marks = view->target;
-	view->marks.ops = &marks_operations;
+	view->marks.ring = &marks_ring;
+	view->marks.switches = NULL;
 	view->inner = inner;
 	view->shown = shown;
 	*shown = view->target;
@@ -403,7 +383,7 @@ void gt_live_view_clear(struct gt_live_view *view)
 		if (!look_up(view, i, &known))
 			break;
 		error = known.marks != NULL ? gt_live_marks_writer(known.marks, &now)
-					    : known.of->ops->writer(known.of, known.index, &now);
+					    : known.of->ring->writer(known.of, known.index, &now);
 		if (error != 0)
 			continue;
 		end = end_of(&known, now.next, buffer);
@@ -418,8 +398,8 @@ void gt_live_view_clear(struct gt_live_view *view)
 		     sequence = next_of(&known, sequence + 1)) {
 			if (known.marks != NULL)
 				gt_live_marks_consume(known.marks, sequence);
-			else if (known.of->ops->consume != NULL)
-				known.of->ops->consume(known.of, known.index, sequence);
+			else if (known.of->ring->consume != NULL)
+				known.of->ring->consume(known.of, known.index, sequence);
 		}
 	}
 	free(buffer);
@@ -431,7 +411,7 @@ void gt_live_view_clear(struct gt_live_view *view)
 int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
 			struct gt_target *inner)
 {
-	uint32_t count = archive->ops->writer_count(archive);
+	uint32_t count = archive->ring->writer_count(archive);
 	int error = 0;
 
 	pthread_mutex_lock(&view->lock);

@@ -152,7 +152,7 @@ static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_fun
 	struct gt_function named;
 
 	*function = (struct gt_route_function){ .known = true, .wanted = !route->filtered };
-	if (route->source->ops->function(route->source, number, &named) != 0)
+	if (gt_target_function(route->source, number, &named) != 0)
 		return false;
 	function->address = named.address;
 	function->root = route->rooted && gt_words_match(&route->graph, named.name);
@@ -383,7 +383,7 @@ static bool put_function(struct gt_route *route, struct gt_route_writer *writer,
 	if (!room(route, writer, record, 2, NULL))
 		return false;
 	put(writer, graftrace_word(record->function, 0, (uint32_t)record->clock));
-	put(writer, parent != 0 ? parent : GT_ROUTE_NOBODY); /* zero is a word not written */
+	put(writer, parent != 0 ? parent : GT_CALLER_UNKNOWN); /* zero is a word not written */
 	return true;
 }
 

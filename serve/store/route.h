@@ -17,9 +17,6 @@
 #include "serve/store/globs.h"
 
 #define GT_ROUTE_PIECE_BYTES 16384
-/* The address that a caller has of whom nothing is known. */
-#define GT_ROUTE_NOBODY 1
-
 struct gt_route_want {
 	enum graftrace_tracer tracer; /* nop: nothing */
 	bool on;

@@ -219,52 +219,13 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
-static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
-{
-	struct gt_target *source = store_of(target)->source;
-
-	return source->ops->function(source, number, out);
-}
-
-static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-		       struct gt_function *out)
-{
-	struct gt_target *source = store_of(target)->source;
-
-	if (address == GT_ROUTE_NOBODY) {
-		*out = (struct gt_function){ .name = "?", .object = "", .address = address };
-		return 0;
-	}
-	return source->ops->function_at(source, pid, address, out);
-}
-
-static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
-{
-	struct gt_target *source = store_of(target)->source;
-
-	return source->ops->off_cpu != NULL ? source->ops->off_cpu(source, tid, after, time)
-					    : GT_ENOTSUP;
-}
-
-static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
-			 uint32_t room)
-{
-	struct gt_target *source = store_of(target)->source;
-
-	return source->ops->switches != NULL ? source->ops->switches(source, cursor, out, room) : 0;
-}
-
-static const struct gt_target_ops operations = {
+static const struct gt_ring_ops ring = {
 	.writer_count = writer_count,
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 	.consume = consume,
 	.hold = hold,
-	.function = function,
-	.function_at = function_at,
 	.next_sequence = next_sequence,
-	.off_cpu = off_cpu,
-	.switches = switches,
 };
 
 /* Life */
@@ -287,7 +248,7 @@ int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite, st
 	store->limit = limit;
 	store->overwrite = overwrite;
 	store->target = *source;
-	store->target.ops = &operations;
+	store->target.ring = &ring;
 	store->target.data = store;
 	*out = store;
 	return 0;
@@ -436,7 +397,7 @@ void gt_store_put(struct gt_store *store)
 
 static int find_writers(struct gt_store *store)
 {
-	uint32_t count = store->source->ops->writer_count(store->source);
+	uint32_t count = store->source->ring->writer_count(store->source);
 
 	if (count > store->room) {
 		uint32_t room = count + count / 2 + 16;
@@ -468,7 +429,7 @@ static void begin_counting(struct gt_store *store, uint32_t index)
 	struct source_writer *writer = &store->writers[index];
 	struct gt_writer now;
 
-	if (!store->routed || store->source->ops->writer(store->source, index, &now) != 0)
+	if (!store->routed || store->source->ring->writer(store->source, index, &now) != 0)
 		return;
 	writer->writer = now;
 	memcpy(writer->lost_before, now.lost, sizeof(now.lost));
@@ -506,7 +467,7 @@ int gt_store_begin_now(struct gt_store *store)
 		struct gt_writer writer;
 
 		begin_counting(store, i);
-		if (store->source->ops->writer(store->source, i, &writer) == 0 &&
+		if (store->source->ring->writer(store->source, i, &writer) == 0 &&
 		    writer.first < writer.next)
 			store->writers[i].position = writer.next - 1;
 	}
@@ -715,12 +676,12 @@ static int64_t copy_next(struct gt_store *store, uint32_t index)
 	struct gt_target *source = store->source;
 	const struct source_writer *to = &store->writers[index];
 	const struct graftrace_sub_buffer *bytes = store->copy;
-	int64_t words = source->ops->sub_buffer(source, index, to->position, store->copy, &bytes);
+	int64_t words = source->ring->sub_buffer(source, index, to->position, store->copy, &bytes);
 
 	if (words < 0)
 		return words;
-	if (bytes->used != 0 && source->ops->hold != NULL &&
-	    source->ops->hold(source, index, to->position) == GT_ENOENT)
+	if (bytes->used != 0 && source->ring->hold != NULL &&
+	    source->ring->hold(source, index, to->position) == GT_ENOENT)
 		return GT_ENOENT;
 	if (bytes != store->copy)
 		memcpy(store->copy, bytes, sizeof(*bytes) + (size_t)words * 8);
@@ -742,7 +703,7 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 	struct source_writer *to = &store->writers[index];
 	int error = 0;
 
-	if (source->ops->writer(source, index, &to->writer) != 0)
+	if (source->ring->writer(source, index, &to->writer) != 0)
 		return 0;
 	if (to->position < to->writer.first)
 		pass(to, to->writer.first);
@@ -844,13 +805,13 @@ void gt_store_consume_source(struct gt_store *store)
 	struct gt_target *source = store->source;
 
 	pthread_mutex_lock(&store->lock);
-	for (uint32_t i = 0; source->ops->consume != NULL && i < store->count; i++) {
+	for (uint32_t i = 0; source->ring->consume != NULL && i < store->count; i++) {
 		struct gt_writer writer;
 
-		if (source->ops->writer(source, i, &writer) != 0)
+		if (source->ring->writer(source, i, &writer) != 0)
 			continue;
 		for (uint64_t at = writer.first; at < store->writers[i].position; at++)
-			source->ops->consume(source, i, at);
+			source->ring->consume(source, i, at);
 	}
 	pthread_mutex_unlock(&store->lock);
 }

@@ -236,18 +236,18 @@ static int by_generation(const void *left, const void *right)
 
 static void dump_writers(struct gt_target *target)
 {
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 	struct numbered *order = calloc(count + 1, sizeof(*order));
 	void *buffer = malloc(target->sub_buffer_bytes);
 	struct gt_writer writer;
 
 	for (uint32_t i = 0; i < count; i++) {
-		target->ops->writer(target, i, &writer);
+		target->ring->writer(target, i, &writer);
 		order[i] = (struct numbered){ writer.generation, i };
 	}
 	qsort(order, count, sizeof(*order), by_generation);
 	for (uint32_t i = 0; i < count; i++) {
-		target->ops->writer(target, order[i].index, &writer);
+		target->ring->writer(target, order[i].index, &writer);
 		printf("writer %u %u %u %s %" PRIu64 " %" PRIu64 " ", writer.generation, writer.pid,
 		       writer.tid, writer.comm, writer.start, writer.end);
 		print_lost(writer.lost);
@@ -255,7 +255,7 @@ static void dump_writers(struct gt_target *target)
 		for (uint64_t k = writer.first; k < writer.next; k++) {
 			const struct graftrace_sub_buffer *bytes;
 			int64_t words =
-				target->ops->sub_buffer(target, order[i].index, k, buffer, &bytes);
+				target->ring->sub_buffer(target, order[i].index, k, buffer, &bytes);
 			if (words >= 0)
 				print_sub_buffer(bytes, words);
 		}
@@ -292,7 +292,7 @@ static int dump(const char *path)
 	struct gt_function function;
 	for (uint32_t i = 1; i < gt_recording_function_end(recording); i++) {
 
-		if (target->ops->function(target, i, &function) < 0)
+		if (gt_target_function(target, i, &function) < 0)
 			continue;
 
 		printf("function %u %" PRIx64 " %u %s %s\n", i, function.address, function.size,

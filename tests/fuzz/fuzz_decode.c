@@ -63,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const globs[] = { "ma*", NULL };
 	static struct gt_filter filter;
 	struct input input = { data, data + size };
-	struct gt_target target = { .ops = &ops,
+	struct gt_target target = { .ring = &ring,
+				    .names = &names,
 				    .clock = { .mult = 1 },
 				    .sub_buffer_bytes = sizeof(struct sub_buffer),
 				    .cpu_count = 4 };

@@ -93,9 +93,9 @@ static void read_all(struct gt_recording *recording)
 	gt_calls_read(target, false, count_call, &length, &report);
 	gt_calls_read(target, true, count_call, &length, &report);
 	for (uint32_t i = 0; i < end && i < 5000; i++)
-		if (target->ops->function(target, i, &function) == 0) {
+		if (gt_target_function(target, i, &function) == 0) {
 			length += strlen(function.name) + strlen(function.object);
-			target->ops->function_at(target, i % 3, function.address, &function);
+			gt_target_function_at(target, i % 3, function.address, &function);
 		}
 	for (uint32_t i = 0; gt_recording_object(recording, i, &object) == 0; i++)
 		length += strlen(object.path);
@@ -112,8 +112,8 @@ static void read_switches(struct gt_target *target)
 	struct gt_off_cpu time;
 	uint64_t cursor = 0;
 
-	while (target->ops->switches(target, &cursor, &one, 1) == 1) {
-		if (target->ops->off_cpu(target, one.tid, one.clock, &time) != 0 ||
+	while (gt_target_read_switches(target, &cursor, &one, 1) == 1) {
+		if (gt_target_find_off_cpu(target, one.tid, one.clock, &time) != 0 ||
 		    (time.to < time.from && time.from != UINT64_MAX))
 			abort();
 		gt_target_off_cpu(target, one.tid, 0, one.clock);

@@ -36,14 +36,14 @@ static uint64_t count(struct gt_target *target)
 	static uint64_t buffer[GT_ROUTE_PIECE_BYTES / 8];
 	uint64_t records = 0;
 
-	for (uint32_t i = 0; i < target->ops->writer_count(target); i++) {
+	for (uint32_t i = 0; i < target->ring->writer_count(target); i++) {
 		const struct graftrace_sub_buffer *bytes;
 		struct gt_writer writer;
 
-		if (target->ops->writer(target, i, &writer) != 0)
+		if (target->ring->writer(target, i, &writer) != 0)
 			continue;
 		for (uint64_t at = writer.first; at < writer.next; at++) {
-			int64_t words = target->ops->sub_buffer(target, i, at, buffer, &bytes);
+			int64_t words = target->ring->sub_buffer(target, i, at, buffer, &bytes);
 
 			if (words < 0)
 				continue;
@@ -78,7 +78,8 @@ static void print(struct gt_target *target)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = { data, data + size };
-	struct gt_target target = { .ops = &ops,
+	struct gt_target target = { .ring = &ring,
+				    .names = &names,
 				    .clock = { .mult = 1 },
 				    .sub_buffer_bytes = sizeof(struct sub_buffer),
 				    .cpu_count = 4 };

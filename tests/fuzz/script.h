@@ -62,27 +62,28 @@ static int64_t get_sub_buffer(struct gt_target *target, uint32_t index, uint64_t
 	return WORDS;
 }
 
-static int get_function(struct gt_target *target, uint32_t number, struct gt_function *function)
+static int get_function(void *data, uint32_t number, struct gt_function *function)
 {
 	static const char *const names[] = { "main", "a\nb", "", "\x1b[31m", "operator[](int)" };
-	(void)target;
+	(void)data;
 	if (number % 7 > 4 || number > 1u << 20)
 		return GT_ENOENT;
 	*function = (struct gt_function){ .name = names[number % 7], .object = "o" };
 	return 0;
 }
 
-static int get_function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-			   struct gt_function *function)
+static int get_function_at(void *data, uint32_t pid, uint64_t address, struct gt_function *function)
 {
 	(void)pid;
-	return get_function(target, (uint32_t)address, function);
+	return get_function(data, (uint32_t)address, function);
 }
 
-static const struct gt_target_ops ops = {
+static const struct gt_ring_ops ring = {
 	.writer_count = count_writers,
 	.writer = get_writer,
 	.sub_buffer = get_sub_buffer,
+};
+static const struct gt_name_ops names = {
 	.function = get_function,
 	.function_at = get_function_at,
 };

@@ -466,7 +466,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *wr
 	return 0;
 }
 
-static const struct gt_target_ops view_ops = { .writer_count = writer_count, .writer = writer };
+static const struct gt_ring_ops view_ring = { .writer_count = writer_count, .writer = writer };
 
 void fake_control_init(struct fake_control *fake, enum gt_control_kind kind)
 {
@@ -482,7 +482,7 @@ void fake_control_init(struct fake_control *fake, enum gt_control_kind kind)
 	fake->values[GT_CONTROL_NOW_NS] = 5270468000;
 	fake->values[GT_CONTROL_CMDLINES] = 128;
 	fake->values[GT_CONTROL_CPUMASK] = 3;
-	fake->view.ops = &view_ops;
+	fake->view.ring = &view_ring;
 	fake->view.data = fake;
 	fake->view.clock = (struct gt_clock){ 0, 0, 1, 0 };
 	fake->writers = 2;

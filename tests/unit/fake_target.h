@@ -70,10 +70,9 @@ static inline int fake_consume(struct gt_target *target, uint32_t index, uint64_
 	return 0;
 }
 
-static inline int fake_function(struct gt_target *target, uint32_t number,
-				struct gt_function *function)
+static inline int fake_function(void *data, uint32_t number, struct gt_function *function)
 {
-	struct fake_target *fake = target->data;
+	struct fake_target *fake = data;
 	if (number == 0 || number >= FAKE_FUNCTIONS)
 		return GT_ENOENT;
 	function->name = fake->names[number];
@@ -83,13 +82,13 @@ static inline int fake_function(struct gt_target *target, uint32_t number,
 	return 0;
 }
 
-static inline int fake_function_at(struct gt_target *target, uint32_t pid, uint64_t address,
+static inline int fake_function_at(void *data, uint32_t pid, uint64_t address,
 				   struct gt_function *function)
 {
 	(void)pid;
 	if (address < 0x401100 || address >= 0x401000 + FAKE_FUNCTIONS * 0x100)
 		return GT_ENOENT;
-	return fake_function(target, (uint32_t)((address - 0x401000) / 0x100), function);
+	return fake_function(data, (uint32_t)((address - 0x401000) / 0x100), function);
 }
 
 static inline uint64_t fake_next_sequence(struct gt_target *target, uint32_t index,
@@ -101,21 +100,25 @@ static inline uint64_t fake_next_sequence(struct gt_target *target, uint32_t ind
 	return sequence < FAKE_SUB_BUFFERS ? sequence : writer->info.next;
 }
 
-static const struct gt_target_ops fake_ops = {
+static const struct gt_ring_ops fake_ring = {
 	.writer_count = fake_writer_count,
 	.writer = fake_writer,
 	.sub_buffer = fake_sub_buffer,
 	.consume = fake_consume,
+	.next_sequence = fake_next_sequence,
+};
+
+static const struct gt_name_ops fake_names = {
 	.function = fake_function,
 	.function_at = fake_function_at,
-	.next_sequence = fake_next_sequence,
 };
 
 static inline void fake_init(struct fake_target *fake)
 {
 	memset(fake, 0, sizeof(*fake));
-	fake->target.ops = &fake_ops;
-	fake->target.data = fake;
+	fake->target.ring = &fake_ring;
+	fake->target.names = &fake_names;
+	fake->target.data = fake->target.name_data = fake;
 	fake->target.clock.mult = 1;
 	fake->target.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	fake->target.cpu_count = 2;

@@ -67,9 +67,9 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 	return WORDS;
 }
 
-static int function(struct gt_target *target, uint32_t number, struct gt_function *out)
+static int function(void *data, uint32_t number, struct gt_function *out)
 {
-	(void)target;
+	(void)data;
 	if (number == 0 || number > NAMES)
 		return GT_ENOENT;
 	*out = (struct gt_function){ .name = names[number - 1],
@@ -79,22 +79,20 @@ static int function(struct gt_target *target, uint32_t number, struct gt_functio
 	return 0;
 }
 
-static int function_at(struct gt_target *target, uint32_t pid, uint64_t address,
-		       struct gt_function *out)
+static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_function *out)
 {
-	(void)target;
+	(void)data;
 	(void)pid;
 	(void)address;
 	(void)out;
 	return GT_ENOENT;
 }
 
-static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_switch *out,
-			 uint32_t room)
+static uint32_t read_switches(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room)
 {
 	uint32_t count = 0;
 
-	(void)target;
+	(void)data;
 	pthread_mutex_lock(&session.lock);
 	while (count < room && *cursor < session.switch_count)
 		out[count++] = session.switches[(*cursor)++];
@@ -102,12 +100,20 @@ static uint32_t switches(struct gt_target *target, uint64_t *cursor, struct gt_s
 	return count;
 }
 
-static const struct gt_target_ops view = { .writer_count = writer_count,
-					   .writer = writer,
-					   .sub_buffer = sub_buffer,
-					   .function = function,
-					   .function_at = function_at,
-					   .switches = switches };
+static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
+{
+	(void)data;
+	(void)tid;
+	(void)after;
+	(void)time;
+	return GT_ENOTSUP;
+}
+
+static const struct gt_ring_ops ring = { .writer_count = writer_count,
+					 .writer = writer,
+					 .sub_buffer = sub_buffer };
+static const struct gt_name_ops name_ops = { .function = function, .function_at = function_at };
+static const struct gt_switch_ops switches = { .off_cpu = off_cpu, .read = read_switches };
 
 /* The thread calls the function and returns. */
 static void call(uint32_t number)
@@ -147,7 +153,9 @@ static int set_up(void **state)
 	pthread_mutex_init(&session.lock, NULL);
 	session.on = true;
 	session.target = (struct gt_target){
-		.ops = &view,
+		.ring = &ring,
+		.names = &name_ops,
+		.switches = &switches,
 		.clock = { 0, 0, 1, 0 },
 		.sub_buffer_bytes = sizeof(struct graftrace_sub_buffer) + WORDS * 8,
 		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,

@@ -108,13 +108,13 @@ static struct found compare(struct gt_recording *recording, const struct sample 
 	size_t room = target->sub_buffer_bytes > sample_bytes(sample) ? target->sub_buffer_bytes
 								      : sample_bytes(sample);
 	struct graftrace_sub_buffer *wanted = malloc(room), *buffer = malloc(room);
-	uint32_t count = target->ops->writer_count(target);
+	uint32_t count = target->ring->writer_count(target);
 
 	assert_true(count <= sample->writers);
 	uint8_t *seen = calloc(sample->writers, 1);
 	for (uint32_t at = 0; at < count; at++) {
 		struct gt_writer writer, expected;
-		assert_int_equal(target->ops->writer(target, at, &writer), 0);
+		assert_int_equal(target->ring->writer(target, at, &writer), 0);
 		assert_in_range(writer.generation, 1, sample->writers);
 		uint32_t index = writer.generation - 1;
 		assert_false(seen[index]);
@@ -130,7 +130,7 @@ static struct found compare(struct gt_recording *recording, const struct sample 
 			found.others_missing++;
 		for (uint32_t k = 0; k < sample->sub_buffers; k++) {
 			const struct graftrace_sub_buffer *bytes = NULL;
-			int64_t got = target->ops->sub_buffer(target, at, k, buffer, &bytes);
+			int64_t got = target->ring->sub_buffer(target, at, k, buffer, &bytes);
 			if (got < 0) {
 				found.missing++;
 				continue;
@@ -143,8 +143,8 @@ static struct found compare(struct gt_recording *recording, const struct sample 
 			found.sub_buffers++;
 		}
 		const struct graftrace_sub_buffer *bytes;
-		assert_true(target->ops->sub_buffer(target, at, sample->sub_buffers, buffer,
-						    &bytes) < 0);
+		assert_true(target->ring->sub_buffer(target, at, sample->sub_buffers, buffer,
+						     &bytes) < 0);
 	}
 	for (uint32_t index = 0; index < sample->writers; index++)
 		if (!seen[index])
@@ -152,7 +152,7 @@ static struct found compare(struct gt_recording *recording, const struct sample 
 	for (uint32_t number = 1; number <= sample->functions; number++) {
 		struct gt_function function, expected;
 		char name[64];
-		if (target->ops->function(target, number, &function) < 0) {
+		if (gt_target_function(target, number, &function) < 0) {
 			found.names_missing++;
 			continue;
 		}
@@ -161,14 +161,12 @@ static struct found compare(struct gt_recording *recording, const struct sample 
 		assert_int_equal(function.address, expected.address);
 		assert_int_equal(function.size, expected.size);
 		assert_int_equal(
-			target->ops->function_at(target, 1000, expected.address + 39, &function),
-			0);
+			gt_target_function_at(target, 1000, expected.address + 39, &function), 0);
 		assert_string_equal(function.name, expected.name);
 	}
 	struct gt_function function;
-	assert_int_equal(target->ops->function(target, 0, &function), GT_ENOENT);
-	assert_int_equal(target->ops->function(target, sample->functions + 1, &function),
-			 GT_ENOENT);
+	assert_int_equal(gt_target_function(target, 0, &function), GT_ENOENT);
+	assert_int_equal(gt_target_function(target, sample->functions + 1, &function), GT_ENOENT);
 	assert_memory_equal(&target->clock, &sample_clock, sizeof(sample_clock));
 	if (info->argc != 3 || strcmp(info->command_line, "./prog 'it'\\''s' 'a test'") != 0)
 		found.others_missing++;
@@ -263,16 +261,16 @@ static void context_switches_come_back(void **state)
 		assert_int_equal(gt_recording_info(recording)->switches_lost, 3);
 		cursor = 0;
 		for (uint32_t i = 0; i < count; i++) {
-			assert_int_equal(target->ops->switches(target, &cursor, &one, 1), 1);
+			assert_int_equal(gt_target_read_switches(target, &cursor, &one, 1), 1);
 			assert_int_equal(one.clock, SAMPLE_CLOCK + 10 + i * 5);
 			assert_int_equal(one.tid, 500 + i / 2 % 3);
 			assert_int_equal(one.cpu, i % 7);
 			assert_int_equal(one.flags, i % 2 ? 0 : GT_SWITCH_OUT);
 		}
-		assert_int_equal(target->ops->switches(target, &cursor, &one, 1), 0);
-		assert_int_equal(target->ops->off_cpu(target, 501, 0, &time), 0);
+		assert_int_equal(gt_target_read_switches(target, &cursor, &one, 1), 0);
+		assert_int_equal(gt_target_find_off_cpu(target, 501, 0, &time), 0);
 		assert_int_equal(time.to - time.from, 5);
-		assert_int_equal(target->ops->off_cpu(target, 99, 0, &time), GT_ENOENT);
+		assert_int_equal(gt_target_find_off_cpu(target, 99, 0, &time), GT_ENOENT);
 		gt_recording_close(recording);
 	}
 	/* none were watched */
@@ -281,8 +279,8 @@ static void context_switches_come_back(void **state)
 	gt_file_writer_destroy(writer);
 	assert_int_equal(gt_recording_open(path, &recording, &message), 0);
 	struct gt_target *target = gt_recording_target(recording);
-	assert_int_equal(target->ops->off_cpu(target, 501, 0, &time), GT_ENOTSUP);
-	assert_int_equal(target->ops->switches(target, &cursor, &one, 1), 0);
+	assert_int_equal(gt_target_find_off_cpu(target, 501, 0, &time), GT_ENOTSUP);
+	assert_int_equal(gt_target_read_switches(target, &cursor, &one, 1), 0);
 	gt_recording_close(recording);
 }
 
@@ -772,22 +770,22 @@ static void recordings_longer_than_4_gigabytes_open(void **state)
 	struct graftrace_sub_buffer *buffer = malloc(target->sub_buffer_bytes);
 	const struct graftrace_sub_buffer *bytes;
 	assert_true(gt_recording_info(recording)->file_bytes > 5ull << 30);
-	assert_int_equal(target->ops->sub_buffer(target, 0, header.sequence, buffer, &bytes), 1);
+	assert_int_equal(target->ring->sub_buffer(target, 0, header.sequence, buffer, &bytes), 1);
 	assert_int_equal(graftrace_sub_buffer_words(buffer)[0], word);
 	/* What a writer has, but nobody can read, and what it does not have: on both sides. */
 	struct gt_writer writer;
-	assert_int_equal(target->ops->writer(target, 0, &writer), 0);
+	assert_int_equal(target->ring->writer(target, 0, &writer), 0);
 	assert_int_equal(writer.next, header.sequence + 1);
-	assert_int_equal(target->ops->sub_buffer(target, 0, 2, buffer, &bytes), GT_EFORMAT);
-	assert_int_equal(target->ops->sub_buffer(target, 0, writer.first, buffer, &bytes),
+	assert_int_equal(target->ring->sub_buffer(target, 0, 2, buffer, &bytes), GT_EFORMAT);
+	assert_int_equal(target->ring->sub_buffer(target, 0, writer.first, buffer, &bytes),
 			 GT_EFORMAT);
-	assert_int_equal(target->ops->sub_buffer(target, 0, writer.next - 2, buffer, &bytes),
+	assert_int_equal(target->ring->sub_buffer(target, 0, writer.next - 2, buffer, &bytes),
 			 GT_EFORMAT);
-	assert_int_equal(target->ops->sub_buffer(target, 0, writer.first - 1, buffer, &bytes),
+	assert_int_equal(target->ring->sub_buffer(target, 0, writer.first - 1, buffer, &bytes),
 			 GT_ENOENT);
-	assert_int_equal(target->ops->sub_buffer(target, 0, writer.next, buffer, &bytes),
+	assert_int_equal(target->ring->sub_buffer(target, 0, writer.next, buffer, &bytes),
 			 GT_ENOENT);
-	assert_int_equal(target->ops->sub_buffer(target, 1, writer.first, buffer, &bytes),
+	assert_int_equal(target->ring->sub_buffer(target, 1, writer.first, buffer, &bytes),
 			 GT_ENOENT);
 	free(buffer);
 	gt_recording_close(recording);

@@ -221,9 +221,9 @@ static void calls_that_did_not_return_are_counted_and_not_timed(void **state)
 }
 
 /* Number 3 is the function 1 of another process: mapped elsewhere, at the same place of a page. */
-static int moved_function(struct gt_target *target, uint32_t number, struct gt_function *function)
+static int moved_function(void *data, uint32_t number, struct gt_function *function)
 {
-	int error = fake_function(target, number == 3 ? 1 : number, function);
+	int error = fake_function(data, number == 3 ? 1 : number, function);
 
 	if (number == 3)
 		function->address += 0x7000;
@@ -233,9 +233,9 @@ static int moved_function(struct gt_target *target, uint32_t number, struct gt_f
 static void a_function_of_several_processes_has_one_row(void **state)
 {
 	(void)state;
-	struct gt_target_ops ops = *fake.target.ops;
-	ops.function = moved_function;
-	fake.target.ops = &ops;
+	struct gt_name_ops names = *fake.target.names;
+	names.function = moved_function;
+	fake.target.names = &names;
 	fake_name(&fake, 2, "f1"); /* another one of that name */
 	struct builder *b =
 		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);

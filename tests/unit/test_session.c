@@ -435,22 +435,22 @@ static void ring_is_read_while_it_is_written(void **state)
 	target = gt_session_target(session);
 	buffer = malloc(target->sub_buffer_bytes);
 	for (round = 0; round < 200; round++) {
-		uint32_t i, writers = target->ops->writer_count(target);
+		uint32_t i, writers = target->ring->writer_count(target);
 
 		for (i = 0; i < writers; i++) {
 			struct gt_writer writer;
 			uint64_t sequence;
 
-			assert_int_equal(target->ops->writer(target, i, &writer), 0);
+			assert_int_equal(target->ring->writer(target, i, &writer), 0);
 			for (sequence = writer.first; sequence < writer.next; sequence++) {
 				const struct graftrace_sub_buffer *sub_buffer;
-				int64_t words = target->ops->sub_buffer(target, i, sequence, buffer,
-									&sub_buffer);
+				int64_t words = target->ring->sub_buffer(target, i, sequence,
+									 buffer, &sub_buffer);
 
 				assert_true(words >= 0 || words == GT_ENOENT);
 				looked_at += words > 0;
 				if (words > 0 && sub_buffer->used &&
-				    target->ops->consume(target, i, sequence) == 0)
+				    target->ring->consume(target, i, sequence) == 0)
 					consumed++;
 			}
 		}

@@ -41,9 +41,9 @@ static uint64_t records(struct gt_store *store)
 	void *buffer = malloc(target->sub_buffer_bytes);
 
 	assert_non_null(buffer);
-	assert_int_equal(target->ops->writer(target, 0, &writer), 0);
+	assert_int_equal(target->ring->writer(target, 0, &writer), 0);
 	for (uint64_t at = writer.first; at < writer.next; at++) {
-		int64_t words = target->ops->sub_buffer(target, 0, at, buffer, &bytes);
+		int64_t words = target->ring->sub_buffer(target, 0, at, buffer, &bytes);
 
 		assert_true(words >= 0);
 		count += gt_words_records(bytes, 0, (uint32_t)words);
@@ -108,7 +108,7 @@ static uint32_t function_in(struct gt_store *store, uint64_t sequence)
 	uint32_t function = 0;
 
 	assert_non_null(buffer);
-	if (target->ops->sub_buffer(target, 0, sequence, buffer, &bytes) > 0)
+	if (target->ring->sub_buffer(target, 0, sequence, buffer, &bytes) > 0)
 		function = graftrace_word_function(*(const uint64_t *)(bytes + 1));
 	free(buffer);
 	return function;
@@ -140,11 +140,11 @@ static void sub_buffers_are_found_in_any_order_also_when_others_have_gone(void *
 	assert_int_equal(gt_store_pull(store), 0);
 	assert_int_equal(function_in(store, 9), 19);
 	assert_int_equal(function_in(store, 4), 14);
-	assert_int_equal(target->ops->consume(target, 0, 4), 0);
+	assert_int_equal(target->ring->consume(target, 0, 4), 0);
 	assert_int_equal(function_in(store, 4), 0);
-	assert_int_equal(target->ops->next_sequence(target, 0, 3), 5);
+	assert_int_equal(target->ring->next_sequence(target, 0, 3), 5);
 	assert_int_equal(function_in(store, 5), 15);
-	assert_int_equal(target->ops->consume(target, 0, 8), 0);
+	assert_int_equal(target->ring->consume(target, 0, 8), 0);
 	assert_int_equal(function_in(store, 9), 19);
 	assert_int_equal(function_in(store, 10), 0);
 	gt_store_put(store);

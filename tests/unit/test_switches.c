@@ -39,16 +39,16 @@ static void add(uint64_t clock, uint32_t tid, uint16_t cpu, uint16_t flags)
 	gt_switches_add(&table, &(struct gt_switch){ clock, tid, cpu, flags });
 }
 
-static int off_cpu(struct gt_target *target, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
+static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
-	(void)target;
+	(void)data;
 	return gt_switches_off_cpu(&table, tid, after, time);
 }
 
 static struct gt_target *target(void)
 {
-	static const struct gt_target_ops ops = { .off_cpu = off_cpu };
-	static struct gt_target made = { .ops = &ops };
+	static const struct gt_switch_ops switches = { .off_cpu = off_cpu };
+	static struct gt_target made = { .switches = &switches };
 	return &made;
 }
 
