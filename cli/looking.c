@@ -16,12 +16,39 @@
 
 #include "cli/command.h"
 #include "core/trace/message.h"
+#include "linux/trace_dat.h"
+
+/* trace-cmd's file; what is missing in it is told at once. */
+static int open_trace_dat(const char *command, const char *path, struct gt_recording **recording,
+			  struct gt_message *message)
+{
+	struct gt_trace_dat_notes notes = { 0 };
+	int error = gt_trace_dat_open(path, recording, &notes, message);
+
+	if (error != GT_OK)
+		return error;
+	if (notes.lost)
+		gt_complain(command, "'%s': %llu records were lost: the kernel's buffer was full",
+			    path, (unsigned long long)notes.lost);
+	if (notes.unknown_losses)
+		gt_complain(command,
+			    "'%s': in %llu places records were lost, nobody knows how many", path,
+			    (unsigned long long)notes.unknown_losses);
+	if (notes.damaged)
+		gt_complain(command, "'%s': %llu records make no sense and are left out", path,
+			    (unsigned long long)notes.damaged);
+	if (notes.unknown)
+		gt_complain(command, "'%s': %llu records of events without a format are left out",
+			    path, (unsigned long long)notes.unknown);
+	return GT_OK;
+}
 
 struct gt_recording *gt_look_open(const char *command, const char *path)
 {
 	struct gt_recording *recording;
 	struct gt_message message = { "" };
-	int error = gt_recording_open(path, &recording, &message);
+	int error = gt_is_trace_dat_path(path) ? open_trace_dat(command, path, &recording, &message)
+					       : gt_recording_open(path, &recording, &message);
 	if (error == GT_OK)
 		return recording;
 	if (error == GT_ENOENT && strcmp(path, GT_DEFAULT_RECORDING) == 0)

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
+#include "cli/looking.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -286,8 +287,9 @@ static int mount_recording(const struct mount *mount)
 	const char *problem;
 	int error;
 
-	if (gt_recording_open(mount->file, &recording, &message) != 0)
-		return complain(&message);
+	recording = gt_look_open(NAME, mount->file);
+	if (!recording)
+		return GT_EXIT_FAILED;
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(NAME, "%s: %s", mount->file, problem);
 	gt_run_handle_signals();

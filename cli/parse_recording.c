@@ -14,6 +14,7 @@
 #include "cli/looking.h"
 #include "cli/output.h"
 #include "export/csv.h"
+#include "linux/trace_dat.h"
 #include "read/calls.h"
 #include "read/recording.h"
 #include <graftrace/file.h>
@@ -24,8 +25,9 @@ bool gt_is_recording(int fd)
 {
 	char magic[GRAFTRACE_FILE_MAGIC_BYTES];
 
-	return pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
-	       memcmp(magic, GRAFTRACE_FILE_MAGIC, sizeof(magic)) == 0;
+	return (pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+		memcmp(magic, GRAFTRACE_FILE_MAGIC, sizeof(magic)) == 0) ||
+	       gt_is_trace_dat(fd);
 }
 
 static int write_row(void *user, const struct gt_call *call)
@@ -122,16 +124,13 @@ abandon:
 
 int gt_parse_recording(int fd, const char *path, const char *to, bool no_sleep, bool quiet)
 {
-	struct gt_message message = { "" };
 	struct gt_recording *recording;
 	char name[32]; /* stdin has no other */
 
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	if (gt_recording_open(strcmp(path, "-") == 0 ? name : path, &recording, &message) !=
-	    GT_OK) {
-		gt_complain(NAME, "%s", message.text);
+	recording = gt_look_open(NAME, strcmp(path, "-") == 0 ? name : path);
+	if (!recording)
 		return GT_EXIT_FAILED;
-	}
 	int result = convert(recording, path, to, no_sleep, quiet);
 	gt_recording_close(recording);
 	return result;

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
+#include "cli/looking.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -91,7 +92,6 @@ int gt_cmd_serve(int argc, char **argv)
 	struct gt_http_options http = { .size = sizeof(http) };
 	const char *path = "graftrace.data";
 	struct gt_recording *recording;
-	struct gt_message message = { "" };
 	const char *problem;
 	int option;
 	const char *input = NULL;
@@ -121,10 +121,9 @@ int gt_cmd_serve(int argc, char **argv)
 		return GT_EXIT_USAGE;
 	if (input || optind < argc)
 		path = input ? input : argv[optind];
-	if (gt_recording_open(path, &recording, &message) != 0) {
-		gt_complain(NAME, "%s", message.text);
+	recording = gt_look_open(NAME, path);
+	if (!recording)
 		return GT_EXIT_FAILED;
-	}
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(NAME, "%s: %s", path, problem);
 	code = serve(recording, path, &http);

@@ -214,28 +214,38 @@ static int put_strings(struct gt_file_writer *writer, enum graftrace_block_type 
 	return writer->output.error;
 }
 
+/* What is asked of the system that the recording is made on. */
+static void add_system(struct strings *strings)
+{
+	struct utsname system;
+	char directory[4096], text[512];
+
+	if (getcwd(directory, sizeof(directory)))
+		add_string(strings, GRAFTRACE_STRING_DIRECTORY, directory);
+	if (uname(&system) == 0) {
+		snprintf(text, sizeof(text), "%s %s %s", system.sysname, system.release,
+			 system.machine);
+		add_string(strings, GRAFTRACE_STRING_SYSTEM, text);
+		add_string(strings, GRAFTRACE_STRING_HOST, system.nodename);
+	}
+	add_processor(strings);
+	add_string(strings, GRAFTRACE_STRING_MADE_BY, "graftrace " GT_VERSION);
+}
+
 static int put_start(struct gt_file_writer *writer, const struct gt_file_writer_options *options)
 {
 	struct strings strings = { 0 };
-	struct utsname system;
-	char directory[4096], text[512];
-	struct timespec realtime;
+	struct timespec realtime = { 0 };
 
 	for (const char *const *argument = options->argv; argument && *argument; argument++)
 		add_string(&strings, GRAFTRACE_STRING_ARGUMENT, *argument);
 	add_string(&strings, GRAFTRACE_STRING_PROGRAM, options->program);
-	if (getcwd(directory, sizeof(directory)))
-		add_string(&strings, GRAFTRACE_STRING_DIRECTORY, directory);
-	if (uname(&system) == 0) {
-		snprintf(text, sizeof(text), "%s %s %s", system.sysname, system.release,
-			 system.machine);
-		add_string(&strings, GRAFTRACE_STRING_SYSTEM, text);
-		add_string(&strings, GRAFTRACE_STRING_HOST, system.nodename);
+	if (options->foreign) {
+		add_string(&strings, GRAFTRACE_STRING_MADE_BY, options->foreign);
+	} else {
+		add_system(&strings);
+		clock_gettime(CLOCK_REALTIME, &realtime);
 	}
-	add_processor(&strings);
-	add_string(&strings, GRAFTRACE_STRING_MADE_BY, "graftrace " GT_VERSION);
-
-	clock_gettime(CLOCK_REALTIME, &realtime);
 	uint32_t cpus = options->cpu_count;
 	if (!cpus) {
 		long count = sysconf(_SC_NPROCESSORS_CONF);

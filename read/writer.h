@@ -32,6 +32,9 @@ struct gt_file_writer_options {
 	const char *const *argv;    /* NULL-terminated */
 	const char *program;	    /* path of the program's file */
 	const char *const *options; /* name=value, NULL-terminated */
+	/* What was recorded elsewhere, or at another time: made by this program. The system, the
+	 * processor, the directory and the time of day are not asked then. NULL: here and now. */
+	const char *foreign;
 	/* Asked before each group is packed: as gt_file_writer_set_pressure. NULL: not asked. */
 	unsigned (*pressure)(void *data);
 	void *pressure_data;

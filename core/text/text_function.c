@@ -179,7 +179,7 @@ static char *put_event(struct gt_text *text, const struct gt_source *source, cha
 		return gt_text_put_dump(text, source, 0, at);
 	if (!is_message_only(text)) {
 		at = put_context(text, source, at);
-		if (!(record->flags & GT_RECORD_RAW))
+		if (!(record->flags & (GT_RECORD_RAW | GT_RECORD_TEXT)))
 			at = GT_PUT_LITERAL(at, "tracing_mark_write: ");
 	}
 	at = gt_text_put_marker(record, at);

@@ -477,8 +477,8 @@ static int long_return(struct gt_decode *decode, struct gt_record *record, const
 	return kind;
 }
 
-static int marker(struct gt_decode *decode, struct gt_record *record, const uint64_t *data,
-		  uint32_t length)
+static void marker(struct gt_decode *decode, struct gt_record *record, const uint64_t *data,
+		   uint32_t length)
 {
 	const char *text = (const char *)(data + 1);
 	uint32_t bytes = (length - 1) * 8;
@@ -488,7 +488,6 @@ static int marker(struct gt_decode *decode, struct gt_record *record, const uint
 	record->clock = data[0];
 	record->text = text;
 	record->text_bytes = bytes;
-	return GT_RECORD_MARKER;
 }
 
 static int raw_marker(struct gt_decode *decode, struct gt_record *record, const uint64_t *data,
@@ -539,8 +538,11 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 	if (decode->tracer == GRAFTRACE_TRACER_FUNCTION && !(length & 1) &&
 	    decode->word < decode->end)
 		decode->word++;
-	if (type == GRAFTRACE_EVENT_MARKER && length >= 1)
-		return marker(decode, record, data, there);
+	if ((type == GRAFTRACE_EVENT_MARKER || type == GRAFTRACE_EVENT_TEXT) && length >= 1) {
+		marker(decode, record, data, there);
+		record->flags = type == GRAFTRACE_EVENT_TEXT ? GT_RECORD_TEXT : 0;
+		return GT_RECORD_MARKER;
+	}
 	if (type == GRAFTRACE_EVENT_MARKER_RAW && there >= 2)
 		return raw_marker(decode, record, data, there);
 	if (type == GRAFTRACE_EVENT_STACK && there >= 1) {
@@ -613,6 +615,7 @@ static bool clock_ahead(struct gt_decode *decode, uint32_t context)
 			} else {
 				bool is_full = type == GRAFTRACE_EVENT_STACK ||
 					       type == GRAFTRACE_EVENT_MARKER ||
+					       type == GRAFTRACE_EVENT_TEXT ||
 					       type == GRAFTRACE_EVENT_MARKER_RAW;
 				if (is_full && at[1] > decode->clock && at[1] >> 32 == clock >> 32)
 					decode->clock = at[1];

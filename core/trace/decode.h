@@ -57,6 +57,7 @@ enum gt_record_flags {
 	GT_RECORD_UNSEEN = 8, /* UNWOUND: it may have returned while nothing was recorded */
 	GT_RECORD_FIRST = 16, /* UNWOUND: first of its group */
 	GT_RECORD_RAW = 64,   /* MARKER: `text` is bytes, of trace_marker_raw */
+	GT_RECORD_TEXT = 128, /* MARKER: a line of an event, with its name */
 	GT_RECORD_ALONE = 32, /* RETURN: its entry was not recorded (tracing_thresh) */
 };
 

@@ -120,6 +120,8 @@ enum graftrace_event {
 	GRAFTRACE_EVENT_MARKER_RAW = 7,
 	/* 4 words: full clock, previous thread's number, next thread's number, previous state. */
 	GRAFTRACE_EVENT_SWITCH = 4,
+	/* As MARKER: a line of an event of another tracer, "name: what it says". */
+	GRAFTRACE_EVENT_TEXT = 16,
 };
 
 /* Words that the record at `word` takes, data and filler included; `left` are there, 1 or more.

@@ -33,6 +33,7 @@ MAY_KNOW = {
                        "attach/agent", "core/trace", "port/host"],
     "read": ["core/trace", "port/host"],
     "export": ["read", "core/trace", "port/host"],
+    "linux": ["core/trace", "port/host", "read"],
     "serve": ["core/trace", "core/text", "core/control", "core/http", "port/host", "read", "export",
               "attach/process"],
     "serve/store": ["core/trace", "core/text", "core/control", "port/host"],
@@ -40,7 +41,7 @@ MAY_KNOW = {
                    "read", "export", "attach/process", "attach/session"],
     "cli": ["core/trace", "core/text", "core/control", "port/host", "attach/object", "attach/plan",
             "attach/process", "attach/ring", "attach/agent", "attach/session", "read", "export",
-            "serve", "serve/store", "serve/live"],
+            "serve", "serve/store", "serve/live", "linux"],
     "tests": None,  # None: anything
     "bench": None,
     "examples": [],

@@ -7,7 +7,7 @@ import tree
 
 PAGE = "doc/design/map.md"
 # Rooms of which the page names each source; kernels that embed the core describe themselves.
-MAPPED = ("arch/", "core/", "port/program/", "attach/", "read/", "export/", "serve/", "cli/")
+MAPPED = ("arch/", "core/", "port/program/", "attach/", "read/", "export/", "serve/", "linux/", "cli/")
 
 
 def listed(page):

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One record of Linux after the other. The events that are calls are found by name, once, and their
+ * fields by the formats that the kernel gave; libtraceevent reads numbers of other byte orders and
+ * lengths, and prints all other events.
+ */
+#include "linux/records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <trace-seq.h>
+
+#include "linux/functions.h"
+
+#define SWITCHES_MAX 256u
+#define MARKER	     "tracing_mark_write: "
+
+/* A field's place in a record; size 0: there is none. */
+struct field {
+	int offset;
+	int size;
+};
+
+/* Of funcgraph_entry, funcgraph_exit and function. */
+struct call_event {
+	int id; /* -1: the kernel has no such event */
+	struct field function, depth, calltime, rettime, caller;
+};
+
+struct switch_event {
+	int id;
+	struct field previous, state, next;
+};
+
+struct gt_linux_records {
+	struct tep_handle *tep;
+	const struct gt_sink *sink;
+	struct gt_tasks *tasks;
+	struct gt_linux_functions *functions;
+	struct call_event entry, exit, function;
+	struct switch_event sched;
+	int print_id;
+	struct gt_clock clock;
+	struct trace_seq text;
+	struct gt_switch switches[SWITCHES_MAX];
+	uint32_t switch_count;
+	uint64_t first_clock; /* of all records */
+	bool has_switches;
+	struct gt_linux_totals totals;
+};
+
+/* ---- events and their fields ---- */
+
+static struct field field_of(struct tep_event *event, const char *name)
+{
+	struct tep_format_field *found = event ? tep_find_field(event, name) : NULL;
+
+	if (!found || found->offset < 0 || found->size <= 0 || found->size > 8)
+		return (struct field){ 0, 0 };
+	return (struct field){ found->offset, found->size };
+}
+
+static uint64_t read_number(struct tep_handle *tep, const struct tep_record *record,
+			    const struct field *field)
+{
+	if (!field->size || field->offset + field->size > record->size)
+		return 0;
+	return tep_read_number(tep, (const char *)record->data + field->offset, field->size);
+}
+
+static uint64_t number_of(struct gt_linux_records *records, const struct tep_record *record,
+			  const struct field *field)
+{
+	return read_number(records->tep, record, field);
+}
+
+static struct call_event call_event_of(struct tep_handle *tep, const char *name)
+{
+	struct tep_event *event = tep_find_event_by_name(tep, "ftrace", name);
+	struct call_event call = { .id = event ? event->id : -1 };
+
+	call.function = field_of(event, strcmp(name, "function") == 0 ? "ip" : "func");
+	call.depth = field_of(event, "depth");
+	call.calltime = field_of(event, "calltime");
+	call.rettime = field_of(event, "rettime");
+	call.caller = field_of(event, "parent_ip");
+	if (!call.function.size)
+		call.id = -1;
+	return call;
+}
+
+static struct switch_event switch_event_of(struct tep_handle *tep)
+{
+	struct tep_event *event = tep_find_event_by_name(tep, "sched", "sched_switch");
+	struct switch_event found = { .id = event ? event->id : -1 };
+
+	found.previous = field_of(event, "prev_pid");
+	found.state = field_of(event, "prev_state");
+	found.next = field_of(event, "next_pid");
+	if (!found.previous.size || !found.next.size)
+		found.id = -1;
+	return found;
+}
+
+static const char *name_of_task(void *data, uint32_t tid)
+{
+	struct gt_linux_records *records = data;
+	const char *name = tep_data_comm_from_pid(records->tep, (int)tid);
+
+	return name && strcmp(name, "<...>") != 0 ? name : NULL;
+}
+
+static int flush_functions(void *data)
+{
+	struct gt_linux_records *records = data;
+
+	return gt_linux_functions_flush(records->functions);
+}
+
+int gt_linux_records_create(const struct gt_linux_options *options, struct gt_linux_records **out)
+{
+	struct gt_linux_records *records = calloc(1, sizeof(*records));
+	struct tep_handle *tep = options->tep;
+	int error;
+
+	*out = NULL;
+	if (!records)
+		return GT_ENOMEM;
+	records->tep = tep;
+	records->sink = options->sink;
+	records->clock = options->clock;
+	records->entry = call_event_of(tep, "funcgraph_entry");
+	records->exit = call_event_of(tep, "funcgraph_exit");
+	records->function = call_event_of(tep, "function");
+	records->sched = switch_event_of(tep);
+	struct tep_event *print = tep_find_event_by_name(tep, "ftrace", "print");
+	records->print_id = print ? print->id : -1;
+	trace_seq_init(&records->text);
+	struct gt_tasks_options tasks = {
+		.sink = options->sink,
+		.tracer = options->tracer,
+		.slack = options->slack,
+		.name = name_of_task,
+		.before = flush_functions,
+		.data = records,
+	};
+	error = gt_linux_functions_create(tep, options->sink, &records->functions);
+	if (error == GT_OK)
+		error = gt_tasks_create(&tasks, &records->tasks);
+	if (error != GT_OK) {
+		gt_linux_records_destroy(records);
+		return error;
+	}
+	*out = records;
+	return GT_OK;
+}
+
+enum gt_linux_kind gt_linux_kind_of(struct tep_handle *tep, struct tep_record *record)
+{
+	struct tep_event *event = tep_find_event(tep, tep_data_type(tep, record));
+
+	if (!event || strcmp(event->system, "ftrace") != 0)
+		return GT_LINUX_EVENT;
+	if (strcmp(event->name, "funcgraph_entry") == 0 ||
+	    strcmp(event->name, "funcgraph_exit") == 0)
+		return GT_LINUX_CALL;
+	return strcmp(event->name, "function") == 0 ? GT_LINUX_FUNCTION : GT_LINUX_EVENT;
+}
+
+uint64_t gt_linux_end_of(struct tep_handle *tep, struct tep_record *record)
+{
+	struct tep_event *event = tep_find_event(tep, tep_data_type(tep, record));
+	struct field field;
+
+	if (!event || strcmp(event->name, "funcgraph_exit") != 0)
+		return 0;
+	field = field_of(event, "rettime");
+	return read_number(tep, record, &field);
+}
+
+/* ---- records ---- */
+
+/* So many ticks that they are this many nanoseconds again. */
+static uint64_t ticks_of(const struct gt_linux_records *records, uint64_t ns)
+{
+	__extension__ typedef unsigned __int128 u128;
+	const struct gt_clock *clock = &records->clock;
+
+	return (uint64_t)((((u128)ns << clock->shift) + clock->mult - 1) / clock->mult);
+}
+
+static int take_entry(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		      const struct tep_record *record)
+{
+	const struct call_event *event = &records->entry;
+	uint32_t function = gt_linux_functions_number(records->functions,
+						      number_of(records, record, &event->function));
+
+	if (!function)
+		return GT_ENOMEM;
+	return gt_tasks_enter(records->tasks, moment, function,
+			      (uint32_t)number_of(records, record, &event->depth));
+}
+
+static int take_exit(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		     const struct tep_record *record)
+{
+	const struct call_event *event = &records->exit;
+	uint64_t start = number_of(records, record, &event->calltime);
+	uint64_t end = number_of(records, record, &event->rettime);
+	struct gt_tasks_return call = {
+		.function = gt_linux_functions_number(records->functions,
+						      number_of(records, record, &event->function)),
+		.depth = (uint32_t)number_of(records, record, &event->depth),
+		.start = ticks_of(records, start),
+		.duration = end > start ? ticks_of(records, end - start) : 0,
+	};
+
+	if (!call.function)
+		return GT_ENOMEM;
+	return gt_tasks_leave(records->tasks, moment, &call);
+}
+
+static int take_function(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+			 const struct tep_record *record)
+{
+	const struct call_event *event = &records->function;
+	uint64_t caller = number_of(records, record, &event->caller);
+	uint32_t function = gt_linux_functions_number(records->functions,
+						      number_of(records, record, &event->function));
+
+	/* the caller's name is asked for by its address */
+	if (!function || (caller && !gt_linux_functions_number(records->functions, caller)))
+		return GT_ENOMEM;
+	return gt_tasks_function(records->tasks, moment, function, caller);
+}
+
+static int flush_switches(struct gt_linux_records *records)
+{
+	uint32_t count = records->switch_count;
+
+	records->switch_count = 0;
+	if (!records->has_switches)
+		return GT_OK;
+	return records->sink->switches(records->sink->data, records->first_clock, 0,
+				       records->switches, count);
+}
+
+static int add_switch(struct gt_linux_records *records, uint64_t clock, uint32_t cpu, uint32_t tid,
+		      unsigned flags)
+{
+	if (tid == 0) /* the idle tasks of all CPUs have one number */
+		return GT_OK;
+	records->switches[records->switch_count++] =
+		(struct gt_switch){ clock, tid, (uint16_t)cpu, (uint16_t)flags };
+	records->has_switches = true;
+	return records->switch_count == SWITCHES_MAX ? flush_switches(records) : GT_OK;
+}
+
+static int take_switch(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		       const struct tep_record *record)
+{
+	const struct switch_event *event = &records->sched;
+	/* TASK_REPORT_MAX and what lies below it say why it stopped; neither: it would go on */
+	bool runs = (number_of(records, record, &event->state) & 0xff) == 0;
+	uint32_t previous = (uint32_t)number_of(records, record, &event->previous);
+	uint32_t next = (uint32_t)number_of(records, record, &event->next);
+	int error = add_switch(records, moment->clock, moment->cpu, previous,
+			       GT_SWITCH_OUT | (runs ? GT_SWITCH_PREEMPTED : 0));
+
+	return error == GT_OK ? add_switch(records, moment->clock, moment->cpu, next, 0) : error;
+}
+
+/* One line: a stack trace has many. */
+static size_t flatten(char *text, size_t bytes)
+{
+	while (bytes && (text[bytes - 1] == '\n' || text[bytes - 1] == ' '))
+		bytes--;
+	for (size_t i = 0; i < bytes; i++)
+		if ((unsigned char)text[i] < ' ')
+			text[i] = ' ';
+	return bytes;
+}
+
+static int take_event(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		      struct tep_record *record, bool is_print)
+{
+	struct trace_seq *text = &records->text;
+	size_t mark = strlen(MARKER);
+
+	trace_seq_reset(text);
+	if (is_print)
+		tep_print_event(records->tep, text, record, "%s", TEP_PRINT_INFO);
+	else
+		tep_print_event(records->tep, text, record, "%s: %s", TEP_PRINT_NAME,
+				TEP_PRINT_INFO);
+	size_t bytes = flatten(text->buffer, text->len);
+	if (is_print && bytes >= mark && memcmp(text->buffer, MARKER, mark) == 0)
+		return gt_tasks_text(records->tasks, moment, text->buffer + mark, bytes - mark,
+				     true);
+	return gt_tasks_text(records->tasks, moment, text->buffer, bytes, false);
+}
+
+static int take_loss(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		     const struct tep_record *record)
+{
+	if (record->missed_events == 0)
+		return GT_OK;
+	records->totals.unknown_losses += record->missed_events < 0;
+	return gt_tasks_lost(records->tasks, moment,
+			     record->missed_events > 0 ? (uint64_t)record->missed_events : 0);
+}
+
+int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *record)
+{
+	int id = tep_data_type(records->tep, record);
+	struct gt_tasks_moment moment = {
+		.clock = record->ts,
+		.cpu = (uint32_t)record->cpu,
+		.tid = (uint32_t)tep_data_pid(records->tep, record),
+	};
+	if (!records->first_clock)
+		records->first_clock = record->ts;
+	int error = take_loss(records, &moment, record);
+
+	if (error != GT_OK || id < 0)
+		return error;
+	if (id == records->entry.id)
+		return take_entry(records, &moment, record);
+	if (id == records->exit.id)
+		return take_exit(records, &moment, record);
+	if (id == records->function.id)
+		return take_function(records, &moment, record);
+	if (id == records->sched.id)
+		error = take_switch(records, &moment, record);
+	if (!tep_find_event(records->tep, id)) {
+		records->totals.unknown++;
+		return error;
+	}
+	return error == GT_OK ? take_event(records, &moment, record, id == records->print_id)
+			      : error;
+}
+
+int gt_linux_records_finish(struct gt_linux_records *records, struct gt_linux_totals *totals)
+{
+	int error = flush_switches(records);
+
+	if (error == GT_OK)
+		error = gt_linux_functions_flush(records->functions);
+	if (error == GT_OK)
+		error = gt_tasks_finish(records->tasks, &records->totals.tasks);
+	*totals = records->totals;
+	return error;
+}
+
+void gt_linux_records_destroy(struct gt_linux_records *records)
+{
+	if (!records)
+		return;
+	gt_tasks_destroy(records->tasks);
+	gt_linux_functions_destroy(records->functions);
+	trace_seq_destroy(&records->text);
+	free(records);
+}

@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A writer for each task of a Linux kernel. Each has the sub-buffer that is being filled and the
+ * calls that are open; a full sub-buffer, or one that the task leaves for another CPU's, goes to
+ * the sink.
+ *
+ * The kernel reads the clock of a call (calltime) a little before it reads that of the entry's
+ * record, and tells calltime with the return only. As long as the entry's word is still here, the
+ * return puts that clock into it, so that a call has the duration that the kernel measured.
+ *
+ * An interrupt can come between a call and its record. What it calls is recorded first then: one
+ * deeper than the call whose entry is to come, or as deep as the one that has returned already. A
+ * place is kept for the entry, and the return is put before the interrupt; the late record then says
+ * what they are.
+ */
+#include "linux/tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM_FIRST   64u	 /* words of a task's first sub-buffer … */
+#define ROOM_MAX     4096u	 /* … and at most */
+#define RECORD_MAX   1040u	 /* words that one record may take */
+#define TEXT_MAX     8192u	 /* bytes of an event */
+#define DEPTH_MAX    1024u	 /* Linux has at most 50 */
+#define TASKS_MAX    (4u << 20)	 /* PID_MAX_LIMIT */
+#define GATHERED_MAX (64u << 20) /* bytes of all tasks' sub-buffers */
+#define NO_WORD	     UINT32_MAX
+
+_Static_assert(TEXT_MAX / 8 + 4 < RECORD_MAX && RECORD_MAX < ROOM_MAX, "a record fits");
+
+/* An open call. */
+struct frame {
+	uint64_t clock;	   /* of its entry's word */
+	uint64_t floor;	   /* the clock of the word before that */
+	uint64_t latest;   /* it did not begin after this */
+	uint32_t function; /* 0: nothing is known of it */
+	uint32_t word;	   /* the entry's place in the sub-buffer, or NO_WORD: it is gone */
+};
+
+/* A call whose return was put before its record came. */
+struct late {
+	struct frame frame;
+	uint32_t depth;
+	uint32_t word;	 /* the return's place; NO_WORD: it is gone */
+	uint64_t before; /* clock of the word behind it */
+};
+#define LATE_MAX 4u /* interrupts in one another */
+
+struct task {
+	struct gt_writer writer;
+	uint64_t key;			  /* of the hash table */
+	struct graftrace_sub_buffer *sub; /* NULL: none is being filled */
+	uint32_t room, used;		  /* words */
+	struct frame *frames;
+	uint32_t depth, frames_room;
+	uint32_t low;	     /* a reader knows the calls from here up */
+	uint32_t low_before; /* … and if the place that is kept is taken */
+	struct late late[LATE_MAX];
+	uint32_t late_count;
+	bool has_entries;
+	uint64_t last; /* clock of the last word */
+	uint64_t high; /* half of the clock that holds for the next word */
+};
+
+struct gt_tasks {
+	struct gt_tasks_options options;
+	struct task **tasks; /* in the order of their numbers */
+	uint32_t count, capacity;
+	uint32_t *slots; /* hash table of their indexes + 1 */
+	uint32_t slot_count;
+	size_t gathered; /* bytes */
+	int64_t offset;	 /* clock of the records less that of calls' durations */
+	bool has_offset, is_one_clock;
+	uint64_t lost_clock; /* of the last loss */
+	struct gt_tasks_totals totals;
+};
+
+int gt_tasks_create(const struct gt_tasks_options *options, struct gt_tasks **out)
+{
+	struct gt_tasks *tasks = calloc(1, sizeof(*tasks));
+
+	*out = tasks;
+	if (!tasks)
+		return GT_ENOMEM;
+	tasks->options = *options;
+	return GT_OK;
+}
+
+/* ---- finding tasks ---- */
+
+static uint32_t *slot_of(const struct gt_tasks *tasks, uint64_t key)
+{
+	uint32_t mask = tasks->slot_count - 1;
+	uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
+
+	while (tasks->slots[at] && tasks->tasks[tasks->slots[at] - 1]->key != key)
+		at = (at + 1) & mask;
+	return &tasks->slots[at];
+}
+
+static int grow_slots(struct gt_tasks *tasks)
+{
+	uint32_t count = tasks->slot_count ? tasks->slot_count * 2 : 256;
+	uint32_t *slots = calloc(count, sizeof(*slots));
+
+	if (!slots)
+		return GT_ENOMEM;
+	free(tasks->slots);
+	tasks->slots = slots;
+	tasks->slot_count = count;
+	for (uint32_t i = 0; i < tasks->count; i++)
+		*slot_of(tasks, tasks->tasks[i]->key) = i + 1;
+	return GT_OK;
+}
+
+static void set_name(const struct gt_tasks *tasks, struct task *task)
+{
+	const char *name = task->writer.tid == 0 ? "<idle>" : NULL;
+
+	if (!name && tasks->options.name)
+		name = tasks->options.name(tasks->options.data, task->writer.tid);
+	if (name && *name) {
+		memset(task->writer.comm, 0, sizeof(task->writer.comm));
+		memcpy(task->writer.comm, name, strnlen(name, sizeof(task->writer.comm) - 1));
+	}
+}
+
+static struct task *add_task(struct gt_tasks *tasks, uint64_t key,
+			     const struct gt_tasks_moment *moment)
+{
+	if (tasks->count >= TASKS_MAX)
+		return NULL;
+	if (tasks->count == tasks->capacity) {
+		uint32_t capacity = tasks->capacity * 2 + 64;
+		struct task **bigger = realloc(tasks->tasks, capacity * sizeof(struct task *));
+		if (!bigger)
+			return NULL;
+		tasks->tasks = bigger;
+		tasks->capacity = capacity;
+	}
+	struct task *task = calloc(1, sizeof(*task));
+	if (!task)
+		return NULL;
+	task->key = key;
+	/* a call that returns now ended a little before its record */
+	task->last = moment->clock -
+		     (moment->clock < tasks->options.slack ? moment->clock : tasks->options.slack);
+	task->writer.generation = tasks->count + 1;
+	task->writer.tid = moment->tid;
+	task->writer.pid = moment->tid ? moment->tid : GT_TASKS_IDLE_PROCESS;
+	task->writer.start = moment->clock;
+	memcpy(task->writer.comm, "<...>", sizeof("<...>"));
+	set_name(tasks, task);
+	tasks->tasks[tasks->count++] = task;
+	return task;
+}
+
+static struct task *find_task(struct gt_tasks *tasks, const struct gt_tasks_moment *moment)
+{
+	uint64_t key = moment->tid ? moment->tid : 1ull << 32 | moment->cpu;
+
+	if (tasks->count * 2 >= tasks->slot_count && grow_slots(tasks) < 0)
+		return NULL;
+	uint32_t *slot = slot_of(tasks, key);
+	if (*slot)
+		return tasks->tasks[*slot - 1];
+	struct task *task = add_task(tasks, key, moment);
+	if (task)
+		*slot = tasks->count;
+	return task;
+}
+
+/* ---- sub-buffers ---- */
+
+static uint64_t *words_of(struct task *task)
+{
+	return graftrace_sub_buffer_words(task->sub);
+}
+
+static bool is_pairs(const struct gt_tasks *tasks)
+{
+	return tasks->options.tracer == GRAFTRACE_TRACER_FUNCTION;
+}
+
+static void forget_words(struct task *task)
+{
+	for (uint32_t i = 0; i < task->depth; i++)
+		task->frames[i].word = NO_WORD;
+	for (uint32_t i = 0; i < task->late_count; i++)
+		task->late[i].word = NO_WORD;
+}
+
+/* Gives the sub-buffer to the sink; its memory stays for the next one. */
+static int close_sub_buffer(struct gt_tasks *tasks, struct task *task)
+{
+	const struct gt_tasks_options *options = &tasks->options;
+	int error = GT_OK;
+
+	if (!task->used)
+		return GT_OK;
+	task->sub->used = task->used;
+	task->sub->bytes = (uint32_t)sizeof(*task->sub) + task->used * 8;
+	if (task->writer.next == 0)
+		error = options->sink->writer(options->sink->data, &task->writer);
+	if (error == GT_OK && options->before)
+		error = options->before(options->data);
+	if (error == GT_OK)
+		error = options->sink->sub_buffer(options->sink->data, task->sub, task->used);
+	tasks->totals.words += task->used;
+	task->writer.next++;
+	task->used = 0;
+	forget_words(task);
+	return error;
+}
+
+/* What tasks have not filled takes too much memory. */
+static int close_all(struct gt_tasks *tasks)
+{
+	int error = GT_OK;
+
+	for (uint32_t i = 0; i < tasks->count && error == GT_OK; i++) {
+		struct task *task = tasks->tasks[i];
+		error = close_sub_buffer(tasks, task);
+		free(task->sub);
+		task->sub = NULL;
+		task->room = 0;
+	}
+	tasks->gathered = 0;
+	return error;
+}
+
+static void list_open_calls(struct task *task)
+{
+	struct graftrace_sub_buffer *sub = task->sub;
+	uint32_t first =
+		task->depth > GRAFTRACE_OPEN_CALLS ? task->depth - GRAFTRACE_OPEN_CALLS : 0;
+
+	sub->depth = task->depth;
+	sub->open_calls = (uint16_t)(task->depth - first);
+	for (uint32_t i = first; i < task->depth; i++)
+		sub->open[i - first] = (struct graftrace_open_call){ task->frames[i].function
+									     ? task->frames[i].clock
+									     : 0,
+								     task->frames[i].function, i };
+}
+
+static void open_sub_buffer(const struct gt_tasks *tasks, struct task *task,
+			    const struct gt_tasks_moment *moment)
+{
+	struct graftrace_sub_buffer *sub = task->sub;
+
+	memset(sub, 0, sizeof(*sub));
+	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
+	sub->stream = task->writer.generation - 1;
+	sub->generation = task->writer.generation;
+	sub->pid = task->writer.pid;
+	sub->tid = task->writer.tid;
+	sub->cpu = moment->cpu;
+	sub->sequence = task->writer.next;
+	sub->clock = task->last;
+	sub->tracer = (uint16_t)tasks->options.tracer;
+	task->high = task->last >> 32;
+	list_open_calls(task);
+}
+
+/* More room for a task's words, so that one that does little takes little memory. */
+static int grow(struct gt_tasks *tasks, struct task *task)
+{
+	uint32_t room = task->room ? task->room * 2 : ROOM_FIRST;
+
+	struct graftrace_sub_buffer *sub =
+		realloc(task->sub, sizeof(*sub) + (size_t)room * sizeof(uint64_t));
+	if (!sub)
+		return GT_ENOMEM;
+	tasks->gathered += (room - task->room) * sizeof(uint64_t);
+	task->sub = sub;
+	task->room = room;
+	return GT_OK;
+}
+
+/* Room for `words` words and a clock's; the sub-buffer is of this moment's CPU. */
+static int reserve(struct gt_tasks *tasks, struct task *task, const struct gt_tasks_moment *moment,
+		   uint32_t words)
+{
+	int error = GT_OK;
+
+	words += 2;
+	if (task->used && (task->sub->cpu != moment->cpu || task->used + words > ROOM_MAX))
+		error = close_sub_buffer(tasks, task);
+	if (error == GT_OK && tasks->gathered > GATHERED_MAX)
+		error = close_all(tasks);
+	while (error == GT_OK && task->room < task->used + words)
+		error = grow(tasks, task);
+	if (error == GT_OK && !task->used)
+		open_sub_buffer(tasks, task, moment);
+	return error;
+}
+
+static void put(struct task *task, uint64_t word)
+{
+	words_of(task)[task->used++] = word;
+}
+
+static void put_special(const struct gt_tasks *tasks, struct task *task,
+			enum graftrace_special kind, uint32_t argument)
+{
+	put(task, graftrace_special_word(kind, argument));
+	if (is_pairs(tasks))
+		put(task, 0);
+}
+
+/* The clock of a word that is to be written: not before the last one's, and with its half said. */
+static uint64_t advance(const struct gt_tasks *tasks, struct task *task, uint64_t clock)
+{
+	if (clock < task->last)
+		clock = task->last;
+	if (clock >> 32 != task->high) {
+		task->high = clock >> 32;
+		put_special(tasks, task, GRAFTRACE_SPECIAL_CLOCK, (uint32_t)task->high);
+	}
+	task->last = clock;
+	return clock;
+}
+
+/* The task of a moment, with room for `words`; NULL: *error. */
+static struct task *begin(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
+			  uint32_t words, int *error)
+{
+	struct task *task = find_task(tasks, moment);
+
+	*error = task ? reserve(tasks, task, moment, words) : GT_ENOMEM;
+	if (!tasks->totals.first_clock)
+		tasks->totals.first_clock = moment->clock;
+	if (moment->clock > tasks->totals.last_clock)
+		tasks->totals.last_clock = moment->clock;
+	return *error == GT_OK ? task : NULL;
+}
+
+/* ---- calls ---- */
+
+/* So many calls are open: those above have gone unseen, those below came unseen. */
+static int set_depth(struct task *task, uint32_t depth)
+{
+	if (depth >= task->frames_room) {
+		uint32_t room = depth + 16;
+		struct frame *frames = realloc(task->frames, room * sizeof(*frames));
+		if (!frames)
+			return GT_ENOMEM;
+		task->frames = frames;
+		task->frames_room = room;
+	}
+	for (; task->depth < depth; task->depth++)
+		task->frames[task->depth] = (struct frame){ .word = NO_WORD };
+	task->depth = depth;
+	if (task->low > depth)
+		task->low = depth;
+	return GT_OK;
+}
+
+/* The innermost call has returned, its record comes later: an interrupt is entered as deep. */
+static void return_early(struct task *task)
+{
+	const struct frame *frame = &task->frames[--task->depth];
+
+	if (task->late_count == LATE_MAX)
+		memmove(task->late, task->late + 1, --task->late_count * sizeof(*task->late));
+	task->late[task->late_count++] =
+		(struct late){ *frame, task->depth, task->used, task->last };
+	put(task, graftrace_word(frame->function, 1, (uint32_t)task->last));
+}
+
+/* An interrupt is entered in a call whose own record comes later: a place for that. */
+static int keep_place(struct task *task, uint64_t clock)
+{
+	uint32_t word = task->used, depth = task->depth;
+	int error = set_depth(task, depth + 1);
+
+	if (error != GT_OK)
+		return error;
+	task->frames[depth] = (struct frame){ clock, task->last, clock, 0, word };
+	task->low_before = task->low;
+	task->low = depth + 1;
+	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0));
+	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, depth + 1));
+	return GT_OK;
+}
+
+/* Is there a place for this entry? It is taken then. */
+static bool take_place(struct task *task, uint32_t function, uint32_t depth, uint64_t clock)
+{
+	struct frame *frame = depth + 1 == task->depth ? &task->frames[depth] : NULL;
+
+	if (!frame || frame->function != 0 || frame->word == NO_WORD)
+		return false;
+	frame->function = function;
+	frame->latest = clock;
+	task->low = task->low_before;
+	words_of(task)[frame->word] = graftrace_word(function, 0, (uint32_t)frame->clock);
+	words_of(task)[frame->word + 1] = graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0);
+	return true;
+}
+
+/* Brings the task to the depth of a call that is entered. */
+static int go_to_depth(struct gt_tasks *tasks, struct task *task, uint32_t depth, uint64_t clock)
+{
+	bool whole = tasks->lost_clock == 0 || task->depth == 0 ||
+		     task->frames[task->depth - 1].clock > tasks->lost_clock;
+
+	if (task->depth == depth)
+		return GT_OK;
+	if (whole && depth + 1 == task->depth && task->frames[depth].function)
+		return_early(task);
+	else if (whole && task->depth + 1 == depth && task->has_entries &&
+		 clock >> 32 == task->high)
+		return keep_place(task, clock);
+	else
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, depth));
+	bool is_deeper = depth > task->depth;
+	int error = set_depth(task, depth);
+	if (is_deeper)
+		task->low = depth;
+	return error;
+}
+
+int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint32_t function,
+		   uint32_t depth)
+{
+	int error;
+
+	if (is_pairs(tasks))
+		return gt_tasks_function(tasks, moment, function, 0);
+	if (depth >= DEPTH_MAX) {
+		tasks->totals.damaged++;
+		return GT_OK;
+	}
+	struct task *task = begin(tasks, moment, 4, &error);
+	if (!task)
+		return error;
+	task->has_entries = true;
+	tasks->totals.calls++;
+	if (take_place(task, function, depth, moment->clock))
+		return GT_OK;
+	error = go_to_depth(tasks, task, depth, moment->clock);
+	if (error == GT_OK)
+		error = set_depth(task, depth + 1);
+	if (error != GT_OK)
+		return error;
+	uint64_t floor = task->last;
+	uint64_t clock = advance(tasks, task, moment->clock);
+	task->frames[depth] = (struct frame){ clock, floor, clock, function, task->used };
+	put(task, graftrace_word(function, 0, (uint32_t)clock));
+	for (uint32_t i = 0; i < task->late_count; i++)
+		if (task->late[i].word != NO_WORD && task->late[i].word + 1 == task->used - 1)
+			task->late[i].before = clock;
+	return GT_OK;
+}
+
+/*
+ * The call's begin as the kernel measured it, by the clock of the records. The kernel measures calls
+ * by its local clock, whichever the records have: the least difference of late is the offset.
+ * 0: not known.
+ */
+static uint64_t start_of(const struct gt_tasks *tasks, const struct gt_tasks_return *call)
+{
+	return call->start && tasks->has_offset ? call->start + (uint64_t)tasks->offset : 0;
+}
+
+/* Of a call that called nothing: its return is the record behind its entry, and none is missing. */
+static void learn_offset(struct gt_tasks *tasks, uint64_t entry, uint64_t start)
+{
+	int64_t apart = (int64_t)(entry - start);
+
+	if (start == 0 || tasks->is_one_clock)
+		return;
+	if (!tasks->has_offset && apart >= 0 && (uint64_t)apart < tasks->options.slack)
+		tasks->is_one_clock = true;
+	else if (!tasks->has_offset || apart < tasks->offset)
+		tasks->offset = apart;
+	else /* two clocks drift apart */
+		tasks->offset += (apart - tasks->offset) / 8;
+	tasks->has_offset = true;
+}
+
+/* That begin goes into the entry's word, if that is still here. */
+static uint64_t correct_entry(struct task *task, const struct frame *frame, uint64_t start)
+{
+	if (start == 0 || start > frame->clock || frame->word == NO_WORD)
+		return frame->clock;
+	if (start < frame->floor)
+		start = frame->floor;
+	if (start >> 32 != frame->clock >> 32)
+		return frame->clock;
+	words_of(task)[frame->word] = graftrace_word(frame->function, 0, (uint32_t)start);
+	for (uint32_t i = 0; i < task->late_count; i++)
+		if (task->late[i].word != NO_WORD && task->late[i].word + 1 == frame->word)
+			task->late[i].before = start;
+	return start;
+}
+
+/* The call's end, as its begin and the kernel's duration say: not after its record. */
+static uint64_t end_of(const struct gt_tasks *tasks, uint64_t begin, uint64_t duration,
+		       uint64_t clock)
+{
+	uint64_t end = begin + duration;
+
+	return end < begin || end > clock + tasks->options.slack ? clock : end;
+}
+
+/* A return whose entry is not the innermost open call's, or which is not known. */
+static int put_long_return(struct gt_tasks *tasks, struct task *task,
+			   const struct gt_tasks_moment *moment, const struct gt_tasks_return *call,
+			   const struct frame *frame)
+{
+	uint32_t type = GRAFTRACE_EVENT_LONG_RETURN;
+	uint64_t start = frame ? frame->clock : start_of(tasks, call);
+
+	if (start == 0 || start > moment->clock)
+		start = call->duration < moment->clock ? moment->clock - call->duration : 1;
+	/* what is open there is an earlier call, whose return was lost */
+	if (!frame && task->depth > call->depth)
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, call->depth));
+	uint64_t clock = advance(tasks, task, end_of(tasks, start, call->duration, moment->clock));
+	/* recorded from before its begin on: with tracing_thresh there are no entries */
+	if (!frame && start > task->writer.start && !task->has_entries) {
+		type = GRAFTRACE_EVENT_LONG_CALL;
+		tasks->totals.calls++;
+	}
+	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | 3));
+	put(task, graftrace_word(call->function, 1, (uint32_t)clock));
+	put(task, start);
+	put(task, call->depth);
+	return set_depth(task, call->depth);
+}
+
+/* The open call that returns, or NULL: its entry was not recorded. */
+static const struct frame *frame_of(const struct gt_tasks *tasks, const struct task *task,
+				    const struct gt_tasks_return *call)
+{
+	const struct frame *frame = call->depth < task->depth && call->depth >= task->low
+					    ? &task->frames[call->depth]
+					    : NULL;
+
+	if (!frame || frame->function != call->function)
+		return NULL;
+	/* a later call of the same function, whose entry was lost with the other's return */
+	if (start_of(tasks, call) >
+	    frame->latest + (tasks->is_one_clock ? 0 : tasks->options.slack))
+		return NULL;
+	return frame;
+}
+
+/* Is it the record of a call that has returned before an interrupt? Its end is known then. */
+static bool take_late(const struct gt_tasks *tasks, struct task *task,
+		      const struct gt_tasks_return *call)
+{
+	for (uint32_t i = task->late_count; i-- > 0;) {
+		struct late *late = &task->late[i];
+		uint64_t start = start_of(tasks, call);
+
+		if (late->depth != call->depth || late->frame.function != call->function ||
+		    start > late->frame.clock)
+			continue;
+		if (late->word != NO_WORD) {
+			uint64_t end = correct_entry(task, &late->frame, start) + call->duration;
+			if (end > late->before)
+				end = late->before;
+			if (end >= late->frame.clock && end >> 32 == late->before >> 32)
+				words_of(task)[late->word] =
+					graftrace_word(call->function, 1, (uint32_t)end);
+		}
+		memmove(late, late + 1, (task->late_count - i - 1) * sizeof(*late));
+		task->late_count--;
+		return true;
+	}
+	return false;
+}
+
+int gt_tasks_leave(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
+		   const struct gt_tasks_return *call)
+{
+	int error;
+
+	if (is_pairs(tasks))
+		return GT_OK;
+	if (call->depth >= DEPTH_MAX) {
+		tasks->totals.damaged++;
+		return GT_OK;
+	}
+	struct task *task = begin(tasks, moment, 5, &error);
+	if (!task)
+		return error;
+	const struct frame *frame = frame_of(tasks, task, call);
+	if (!frame && take_late(tasks, task, call))
+		return GT_OK;
+	if (!frame || task->depth > call->depth + 1)
+		return put_long_return(tasks, task, moment, call, frame);
+	if (frame->word + 1 == task->used)
+		learn_offset(tasks, frame->clock, call->start);
+	uint64_t begin_clock = correct_entry(task, frame, start_of(tasks, call));
+	uint64_t clock =
+		advance(tasks, task, end_of(tasks, begin_clock, call->duration, moment->clock));
+	put(task, graftrace_word(call->function, 1, (uint32_t)clock));
+	return set_depth(task, call->depth);
+}
+
+int gt_tasks_function(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
+		      uint32_t function, uint64_t caller)
+{
+	int error;
+	struct task *task = begin(tasks, moment, 2, &error);
+
+	if (!task)
+		return error;
+	uint64_t clock = advance(tasks, task, moment->clock);
+	if (!is_pairs(tasks))
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+						 GRAFTRACE_EVENT_ENTRY_ONLY << 16 | 1));
+	put(task, graftrace_word(function, 0, (uint32_t)clock));
+	if (is_pairs(tasks))
+		put(task, caller ? caller : 1);
+	tasks->totals.calls++;
+	return GT_OK;
+}
+
+/* ---- what is no call ---- */
+
+int gt_tasks_text(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, const char *text,
+		  size_t bytes, bool is_marker)
+{
+	uint32_t type = is_marker ? GRAFTRACE_EVENT_MARKER : GRAFTRACE_EVENT_TEXT;
+	int error;
+
+	if (bytes > TEXT_MAX)
+		bytes = TEXT_MAX;
+	uint32_t words = 1 + (uint32_t)(bytes + 7) / 8;
+	struct task *task = begin(tasks, moment, words + 2, &error);
+	if (!task)
+		return error;
+	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | words));
+	put(task, moment->clock ? moment->clock : 1);
+	uint64_t *to = words_of(task) + task->used;
+	memset(to, 0, (words - 1) * sizeof(*to));
+	memcpy(to, text, bytes);
+	task->used += words - 1;
+	if (is_pairs(tasks) && !(words & 1))
+		put(task, 0);
+	return GT_OK;
+}
+
+int gt_tasks_lost(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint64_t records)
+{
+	int error;
+	struct task *task = begin(tasks, moment, 2, &error);
+
+	if (!task)
+		return error;
+	tasks->lost_clock = moment->clock;
+	put_special(tasks, task, GRAFTRACE_SPECIAL_LOST,
+		    records < UINT32_MAX ? (uint32_t)records : UINT32_MAX);
+	tasks->totals.lost += records;
+	return GT_OK;
+}
+
+int gt_tasks_finish(struct gt_tasks *tasks, struct gt_tasks_totals *totals)
+{
+	const struct gt_sink *sink = tasks->options.sink;
+	int error = close_all(tasks);
+
+	for (uint32_t i = 0; i < tasks->count && error == GT_OK; i++) {
+		struct task *task = tasks->tasks[i];
+		task->writer.end = task->last + 1;
+		set_name(tasks, task);
+		error = sink->writer(sink->data, &task->writer);
+	}
+	tasks->totals.tasks = tasks->count;
+	*totals = tasks->totals;
+	return error;
+}
+
+void gt_tasks_destroy(struct gt_tasks *tasks)
+{
+	if (!tasks)
+		return;
+	for (uint32_t i = 0; i < tasks->count; i++) {
+		free(tasks->tasks[i]->sub);
+		free(tasks->tasks[i]->frames);
+		free(tasks->tasks[i]);
+	}
+	free(tasks->tasks);
+	free(tasks->slots);
+	free(tasks);
+}
