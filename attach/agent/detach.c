@@ -2,7 +2,8 @@
 /*
  * Detaching: see detach.h. The rounds, with the world stopped in each:
  *  A. the code gets its bytes back, so nobody comes in any more. Only the hooks stay by which
- *     unwinders find what belongs to a stub, until C says that none will ask for one;
+ *     unwinders find what belongs to a stub, until C says that none will ask for one, and the one by
+ *     which they do not tell of stubs, until there are none in any slot;
  *  B. return slots that lead to stubs get the mirror's address, so nobody comes back;
  *  C. whoever stands in our code (or has a signal frame there) or holds an address of it is looked
  *     for: while there is one, all go on for a moment, and B and C are done again;
@@ -137,9 +138,13 @@ bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address)
 
 /* A: code. */
 
-/* Whether the patch is the jump of a hook by which unwinders find unwind data. It leads to the
- * hook's stub, or to an island with a jump there. */
-static bool is_lookup(struct gt_detach *out, const struct graftrace_patch *patch, bool *hook)
+/* How much of the code stays: the hook that keeps our frames out of what a walk over a stack tells,
+ * and those by which unwinders find unwind data; these alone; nothing. */
+enum keep { KEEP_NOTHING, KEEP_LOOKUPS, KEEP_WALKS };
+
+/* Whether the patch is the jump of a hook, and for how long it stays then. It leads to the hook's
+ * stub, or to an island with a jump there. */
+static enum keep is_needed(struct gt_detach *out, const struct graftrace_patch *patch, bool *hook)
 {
 	uint8_t jump[5], stub[6];
 	uint64_t at = patch->address;
@@ -151,33 +156,42 @@ static bool is_lookup(struct gt_detach *out, const struct graftrace_patch *patch
 	if (patch->bytes >= 2 && jump[0] == 0xeb) {
 		at += 2 + (uint64_t)(int64_t)(int8_t)jump[1];
 		if (gt_process_read(out->process, at, jump, sizeof(jump)))
-			return false;
+			return KEEP_NOTHING;
 	} else if (patch->bytes < sizeof(jump)) {
-		return false;
+		return KEEP_NOTHING;
 	}
 	memcpy(&distance, jump + 1, sizeof(distance));
 	at += sizeof(jump) + (uint64_t)(int64_t)distance;
 	if (jump[0] != 0xe9 || !gt_detach_in_region(out, at) ||
 	    gt_process_read(out->process, at, stub, sizeof(stub)) || stub[0] != 0x68 ||
 	    stub[5] != 0xe8)
-		return false;
+		return KEEP_NOTHING;
 	memcpy(&site, stub + 1, sizeof(site));
 	if (site >= out->state.hook_count || site >= GRAFTRACE_AGENT_HOOKS)
-		return false;
+		return KEEP_NOTHING;
 	*hook = true;
-	return out->state.hooks[site].kind == GRAFTRACE_HOOK_FIND_OBJECT ||
-	       out->state.hooks[site].kind == GRAFTRACE_HOOK_ITERATE_PHDR;
+	switch (out->state.hooks[site].kind) {
+	case GRAFTRACE_HOOK_FIND_OBJECT:
+	case GRAFTRACE_HOOK_ITERATE_PHDR:
+		return KEEP_LOOKUPS;
+	case GRAFTRACE_HOOK_UNWIND_BACKTRACE:
+		return KEEP_WALKS;
+	default:
+		return KEEP_NOTHING;
+	}
 }
 
-/* Whether an appended entry of the journal stays for now: a lookup's jump, and what follows it up
- * to the next hook's: its patches elsewhere. */
-static bool is_kept(struct gt_detach *out, const struct graftrace_patch *patch, bool *keeps)
+/* Whether an appended entry of the journal stays for now: such a hook's jump, and what follows it
+ * up to the next hook's: its patches elsewhere. */
+static bool is_kept(struct gt_detach *out, const struct graftrace_patch *patch, enum keep keep,
+		    bool *keeps)
 {
-	bool hook, lookup = is_lookup(out, patch, &hook);
+	bool hook;
+	enum keep needed = is_needed(out, patch, &hook);
 
 	if (hook)
-		*keeps = lookup && out->lookup_count < GT_DETACH_LOOKUPS;
-	if (lookup && *keeps)
+		*keeps = needed && needed <= keep && out->lookup_count < GT_DETACH_LOOKUPS;
+	if (needed && *keeps)
 		out->lookups[out->lookup_count++] = patch->address;
 	return *keeps;
 }
@@ -208,7 +222,7 @@ static int undo_patch(struct gt_detach *out, struct gt_editor *code,
 }
 
 static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t journal,
-		      uint32_t first, uint32_t end, bool keep)
+		      uint32_t first, uint32_t end, enum keep keep)
 {
 	struct graftrace_patch *patches = malloc(PATCHES_AT_ONCE * sizeof(*patches));
 	bool keeps = false;
@@ -222,7 +236,7 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 		error = gt_process_read(out->process, journal + (uint64_t)first * sizeof(*patches),
 					patches, count * sizeof(*patches));
 		for (i = 0; !error && i < count; i++)
-			if (!keep || !is_kept(out, &patches[i], &keeps))
+			if (!keep || !is_kept(out, &patches[i], keep, &keeps))
 				error = undo_patch(out, code, &patches[i]);
 		first += count;
 	}
@@ -230,14 +244,14 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 	return error ? error : gt_editor_flush(code);
 }
 
-/* Functions' jumps first, then hooks' and the patches elsewhere that they needed. keep: but for
- * what unwinders need. */
-static int undo_code(struct gt_detach *out, bool keep)
+/* Functions' jumps first, then hooks' and the patches elsewhere that they needed. */
+static int undo_code(struct gt_detach *out, enum keep keep)
 {
 	struct gt_editor *code = malloc(sizeof(*code));
 	int error = code ? 0 : GT_ENOMEM, pass;
 	uint32_t i;
 
+	out->lookup_count = 0;
 	for (pass = 0; !error && pass < 2; pass++) {
 		for (i = 0; !error && i < out->state.region_count; i++) {
 			uint64_t start = out->state.regions[i].start;
@@ -255,7 +269,7 @@ static int undo_code(struct gt_detach *out, bool keep)
 			gt_editor_init(code, out->process);
 			error = undo_range(out, code, page.journal, pass ? page.journal_mains : 0,
 					   pass ? page.journal_used : page.journal_mains,
-					   pass && keep);
+					   pass ? keep : KEEP_NOTHING);
 		}
 	}
 	free(code);
@@ -282,6 +296,24 @@ static int put_back(struct gt_detach *out, const struct gt_stopped_threads *thre
 	return error;
 }
 
+/* No slot leads to us any more: there is nothing that a walk would have to keep quiet about. Those
+ * that have begun in the hook need the lookups for the agent's own frames. */
+static int undo_hooks(struct gt_detach *out, bool clean)
+{
+	int error = 0;
+
+	if (!out->lookup_count)
+		out->walks_gone = out->lookups_gone = out->lookups_gone || clean;
+	if (out->quiet && !out->walks_gone) {
+		error = undo_code(out, KEEP_LOOKUPS);
+		out->walks_gone = true;
+	} else if (clean && !out->walking && !out->lookups_gone) {
+		error = undo_code(out, KEEP_NOTHING);
+		out->lookups_gone = true;
+	}
+	return error;
+}
+
 /* One stop of the world. *done: all is out. */
 static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		    struct gt_message *message)
@@ -296,7 +328,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	out->rounds++;
 	error = read_agent(out, message);
 	if (!error && first)
-		error = undo_code(out, true);
+		error = undo_code(out, KEEP_WALKS);
 	if (!error)
 		error = gt_detach_read_granules(out);
 	/* A walk of V8's that holds a place of the mirror may write there: all waits for it. */
@@ -306,11 +338,8 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	out->walks += walked;
 	if (!error && !walked)
 		error = put_back(out, &threads, &clean, message);
-	if (!error && clean && !out->lookups_gone) {
-		if (out->lookup_count)
-			error = undo_code(out, false);
-		out->lookups_gone = true;
-	}
+	if (!error && !walked)
+		error = undo_hooks(out, clean);
 	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);
@@ -374,6 +403,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 	    magic == GRAFTRACE_AGENT_MAGIC) {
 		out->tracee = tracee;
 		out->image = tracee->agent.image;
+		gt_detach_find_linked_unwinders(out);
 	} else {
 		error = gt_process_maps(process->pid, &maps, message);
 		if (!error) {

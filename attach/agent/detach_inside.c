@@ -218,6 +218,7 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 
 	if (error) {
 		seen->left = seen->left || error == GT_EGONE;
+		seen->past_walks = seen->past_walks || error == GT_EGONE;
 		return error == GT_EGONE ? 0 : error;
 	}
 	back = gt_thread_restarts(&registers) ? 2 : 0;
@@ -241,6 +242,7 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 		out->inside = true;
 	else if (!error)
 		seen->left = true;
+	seen->past_walks = seen->past_walks || (!inside && !error && out->walks_gone);
 	return error;
 }
 
@@ -311,11 +313,13 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 		return GT_ENOMEM;
 	looker->out = out;
 	out->inside = out->state.called_out != 0;
+	out->walking = out->state.walking != 0;
 	for (i = 0; !error && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
 
 		error = seen ? look_at_thread(looker, seen) : GT_ENOMEM;
 		left = left && !error && seen->left;
+		out->walking = out->walking || error || !seen->past_walks;
 	}
 	if (!error)
 		error = look_at_stacks(looker, threads);

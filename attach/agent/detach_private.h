@@ -31,6 +31,7 @@ struct gt_seen_thread {
 	bool left;	  /* stood outside our code once: it never takes a return slot again */
 	bool clean;	  /* … and then held no address of ours: it never gets one again */
 	bool interrupted; /* in an unwinder, by a signal whose handler runs (this round) */
+	bool past_walks;  /* stood outside since no call is led to the hook of walks any more */
 	bool new;	  /* not asked for its time yet */
 	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one */
 };
@@ -47,9 +48,14 @@ struct gt_detach {
 	uint64_t image;
 	struct graftrace_agent_image header;
 	struct graftrace_agent_state state;
-	struct gt_maps maps; /* of this round, and the unwinders' code in them */
-	const struct gt_map *unwinders[GT_DETACH_UNWINDERS];
+	struct gt_maps maps; /* of this round */
+	/* The unwinders' code: first those that are linked into the program, then this round's. */
+	struct {
+		uint64_t start;
+		uint64_t end;
+	} unwinders[GT_DETACH_UNWINDERS];
 	uint32_t unwinder_count;
+	uint32_t linked_unwinders;
 	struct gt_addresses left;	    /* slots that stay in this round, sorted */
 	struct gt_addresses restored;	    /* that came back in this round */
 	struct graftrace_granule *granules; /* of this round, by address */
@@ -58,6 +64,8 @@ struct gt_detach {
 	uint64_t lookups[GT_DETACH_LOOKUPS];
 	uint32_t lookup_count;
 	bool lookups_gone;
+	bool walks_gone; /* the hook by which walks do not tell of our frames, before those */
+	bool walking;	 /* someone is in that hook, or may be */
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;
@@ -87,6 +95,8 @@ int gt_detach_put_back_slots(struct gt_detach *out);
  * lock's, which is over some rounds later. */
 bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers);
 void gt_detach_find_unwinders(struct gt_detach *out);
+/* Once, with nobody stopped: those that are no libraries of their own, by their functions' names. */
+void gt_detach_find_linked_unwinders(struct gt_detach *out);
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
 /* Before the slots: which of them stay for now. Then gt_detach_leaves() says so of each; of one
  * that came back it is noted, and all that did are told to the exceptions that are under way. */

@@ -20,6 +20,12 @@
  * A frame of no size is refused by unwinders, which tell frames by their CFA (private_2 of an
  * exception): at 21 the CFA of the function is S + 8, so the stub's is S + 16, and elsewhere too.
  *
+ * An unwinder takes rip from where it found it, each time that a rule asks: the slot, which leaving
+ * the process may have put back meanwhile, or a signal's frame, out of whose moved code leaving has
+ * taken it. It is at no instruction of ours then; what it has looked up this entry for was a return
+ * point, or moved code. So each rule first asks whether rip is in what the entry is for, and says
+ * else what holds there: the same as at 21, or rip itself.
+ *
  * The moved code has one entry, too, that looks up a table (struct graftrace_places), and the hot text
  * those that the assembler made of arch/x86_64/hot.S, copied from the agent's image.
  */
@@ -35,6 +41,7 @@ enum { RSP = 7, RIP = 16 };
 enum {
 	DEREF = 0x06,
 	CONST1 = 0x08,
+	CONST4 = 0x0c,
 	CONST8 = 0x0e,
 	DUP = 0x12,
 	DROP = 0x13,
@@ -42,6 +49,7 @@ enum {
 	SWAP = 0x16,
 	AND = 0x1a,
 	MINUS = 0x1c,
+	MULTIPLY = 0x1e,
 	NOT = 0x20,
 	PLUS = 0x22,
 	SHL = 0x24,
@@ -105,15 +113,19 @@ static void constant(struct writer *writer, uint64_t value)
  * stack. */
 static size_t begin_value(struct writer *writer, uint8_t reg)
 {
-	PUT(writer, EXPRESSION_VALUE, reg, 0);
+	PUT(writer, EXPRESSION_VALUE, reg, 0, 0);
 	return writer->used;
 }
 
+/* The length, before `start`: a number in two bytes of seven bits. */
 static void end_value(struct writer *writer, size_t start)
 {
-	/* Shorter than 128: one byte tells. */
-	if (start <= writer->room)
-		writer->bytes[start - 1] = (uint8_t)(writer->used - start);
+	size_t bytes = writer->used - start;
+
+	if (start > writer->room)
+		return;
+	writer->bytes[start - 2] = (uint8_t)(bytes | 0x80);
+	writer->bytes[start - 1] = (uint8_t)(bytes >> 7);
 }
 
 /* Where a branch's two bytes stand is filled in when it is known where it leads. */
@@ -129,23 +141,44 @@ static void leads_here(struct writer *writer, size_t branch)
 		writer->bytes[branch - 2] = (uint8_t)(writer->used - branch);
 }
 
+/* Leaves on the stack whether the address that lies on it is one of these. */
+static void is_within(struct writer *writer, uint64_t first, uint64_t end)
+{
+	constant(writer, first);
+	PUT(writer, MINUS, DUP, LITERAL + 0, AT_LEAST, SWAP, CONST4);
+	put32(writer, end - first);
+	PUT(writer, LESS, AND);
+}
+
+/* Leaves N on the stack; 21 where rip is in no stub. */
+static void place_in_stub(struct writer *writer, const struct gt_region *region)
+{
+	PUT(writer, REGISTER + RIP, 0);
+	is_within(writer, region->stubs, region->moved_first);
+	PUT(writer, REGISTER + RIP, 0, LITERAL + 31, AND, LITERAL + 21, MINUS, MULTIPLY,
+	    LITERAL + 21, PLUS);
+}
+
 static void stub_rules(struct writer *writer, const struct gt_region *region)
 {
-	/* rsp + 16 - (N & 24 == 16) * 8 */
-	static const uint8_t cfa[] = { REGISTER + RSP, 16,  REGISTER + RIP, 0,
-				       LITERAL + 24,   AND, LITERAL + 16,   EQUAL,
-				       LITERAL + 3,    SHL, MINUS };
 	size_t value, at_body, done;
 
-	PUT(writer, DEF_CFA_EXPRESSION, sizeof(cfa));
-	put(writer, cfa, sizeof(cfa));
+	/* rsp + 16 - (N & 24 == 16) * 8 */
+	PUT(writer, DEF_CFA_EXPRESSION, 0, 0);
+	value = writer->used;
+	PUT(writer, REGISTER + RSP, 16);
+	place_in_stub(writer, region);
+	PUT(writer, LITERAL + 24, AND, LITERAL + 16, EQUAL, LITERAL + 3, SHL, MINUS);
+	end_value(writer, value);
 	/* CFA - 16 + (N > 16) * 8 */
 	value = begin_value(writer, RSP);
-	PUT(writer, LITERAL + 16, MINUS, REGISTER + RIP, 0, LITERAL + 31, AND, LITERAL + 16,
-	    GREATER, LITERAL + 3, SHL, PLUS);
+	PUT(writer, LITERAL + 16, MINUS);
+	place_in_stub(writer, region);
+	PUT(writer, LITERAL + 16, GREATER, LITERAL + 3, SHL, PLUS);
 	end_value(writer, value);
 	value = begin_value(writer, RIP);
-	PUT(writer, REGISTER + RIP, 0, LITERAL + 31, AND, LITERAL + 16, GREATER);
+	place_in_stub(writer, region);
+	PUT(writer, LITERAL + 16, GREATER);
 	at_body = branch(writer, BRANCH);
 	PUT(writer, DROP, REGISTER + RIP, 0, LITERAL + 31, NOT, AND);
 	constant(writer, region->journal - region->stubs);
@@ -183,14 +216,23 @@ static void read_place(struct writer *writer)
 	    0, LITERAL + 15, AND, PLUS, DEREF_SIZE, 1);
 }
 
-static void moved_rules(struct writer *writer, const struct gt_region *region)
+/* Branches if rip is in the moved code. */
+static size_t branch_in_moved(struct writer *writer, const struct gt_region *region)
 {
-	static const uint8_t cfa[] = { REGISTER + RSP, 0 };
-	size_t value, by_table, done;
+	PUT(writer, REGISTER + RIP, 0);
+	is_within(writer, region->moved_first, region->moved_end);
+	return branch(writer, BRANCH);
+}
 
-	PUT(writer, DEF_CFA_EXPRESSION, sizeof(cfa));
-	put(writer, cfa, sizeof(cfa));
-	value = begin_value(writer, RSP);
+/* What an emulated call has pushed by then. */
+static void pushed_rule(struct writer *writer, const struct gt_region *region)
+{
+	size_t value = begin_value(writer, RSP), inside, by_table, elsewhere, done;
+
+	inside = branch_in_moved(writer, region);
+	PUT(writer, LITERAL + 0);
+	elsewhere = branch(writer, SKIP);
+	leads_here(writer, inside);
 	look_up_place(writer, region);
 	by_table = branch(writer, BRANCH);
 	PUT(writer, DROP, LITERAL + 0);
@@ -199,9 +241,24 @@ static void moved_rules(struct writer *writer, const struct gt_region *region)
 	read_place(writer);
 	PUT(writer, LITERAL + 7, SHR, LITERAL + 3, SHL);
 	leads_here(writer, done);
+	leads_here(writer, elsewhere);
 	PUT(writer, PLUS);
 	end_value(writer, value);
+}
+
+static void moved_rules(struct writer *writer, const struct gt_region *region)
+{
+	static const uint8_t cfa[] = { REGISTER + RSP, 0 };
+	size_t value, inside, by_table, elsewhere, done;
+
+	PUT(writer, DEF_CFA_EXPRESSION, sizeof(cfa));
+	put(writer, cfa, sizeof(cfa));
+	pushed_rule(writer, region);
 	value = begin_value(writer, RIP);
+	inside = branch_in_moved(writer, region);
+	PUT(writer, REGISTER + RIP, 0);
+	elsewhere = branch(writer, SKIP);
+	leads_here(writer, inside);
 	look_up_place(writer, region);
 	by_table = branch(writer, BRANCH);
 	PUT(writer, REGISTER + RIP, 0, LITERAL + 15, AND);
@@ -213,20 +270,27 @@ static void moved_rules(struct writer *writer, const struct gt_region *region)
 	constant(writer, region->start - GRAFTRACE_PLACES_BIAS);
 	PUT(writer, PLUS);
 	leads_here(writer, done);
-	PUT(writer, PLUS, LITERAL + 1, PLUS);
+	PUT(writer, PLUS);
+	leads_here(writer, elsewhere);
+	PUT(writer, LITERAL + 1, PLUS);
 	end_value(writer, value);
 }
 
-/* jmp to somewhere: rip + 5 + its displacement, 32 bits with a sign. */
-static void jump_rules(struct writer *writer)
+/* jmp to somewhere: rip + 5 + its displacement, 32 bits with a sign. If that is not in the region,
+ * the jump has gone meanwhile: rip itself. */
+static void jump_rules(struct writer *writer, const struct gt_region *region)
 {
-	size_t value = begin_value(writer, RIP);
+	size_t value = begin_value(writer, RIP), leads;
 
 	PUT(writer, DROP, REGISTER + RIP, 5, REGISTER + RIP, 1, DEREF_SIZE, 4);
 	constant(writer, 0x80000000);
 	PUT(writer, XOR);
 	constant(writer, 0x80000000);
-	PUT(writer, MINUS, PLUS);
+	PUT(writer, MINUS, PLUS, DUP);
+	is_within(writer, region->start, region->start + region->bytes);
+	leads = branch(writer, BRANCH);
+	PUT(writer, DROP, REGISTER + RIP, 0);
+	leads_here(writer, leads);
 	end_value(writer, value);
 }
 
@@ -366,7 +430,7 @@ static void put_program_headers(const struct gt_region *region,
 
 /* For one that is asked for by its address only: there is no table, and the entry has all that is in
  * reach. What it leads to is no return address: a signal's frame. */
-static void put_jump(const struct gt_region *region, struct graftrace_region_unwind *unwind)
+static int put_jump(const struct gt_region *region, struct graftrace_region_unwind *unwind)
 {
 	static const uint8_t cie[] = {
 		0,    0,    0,	  0,	  /* length */
@@ -396,9 +460,10 @@ static void put_jump(const struct gt_region *region, struct graftrace_region_unw
 	put32(&frame, first - (at + frame.used));
 	put32(&frame, at + GT_REGION_REACH - first); /* as signed: more still */
 	put8(&frame, 0);
-	jump_rules(&frame);
+	jump_rules(&frame, region);
 	pad_entry(&frame, start);
 	put32(&frame, 0);
+	return frame.used > frame.room ? GT_ENOSPC : 0;
 }
 
 int gt_region_unwind(const struct gt_region *region, const struct graftrace_agent_image *header,
@@ -425,14 +490,14 @@ int gt_region_unwind(const struct gt_region *region, const struct graftrace_agen
 
 	memset(unwind, 0, sizeof(*unwind));
 	put_program_headers(region, unwind);
-	put_jump(region, unwind);
+	error = put_jump(region, unwind);
 	PUT(&data.table, 1, 0x1b, 3, 0x3b); /* version; pcrel sdata4, udata4, datarel sdata4 */
 	put32(&data.table, data.frames_at - (data.table_at + 4));
 	put32(&data.table, 0);
 	put(&data.frames, cie, sizeof(cie));
 	pad_entry(&data.frames, 0);
 	/* By rising addresses. */
-	if (header->eh_frame_hdr)
+	if (!error && header->eh_frame_hdr)
 		error = copy_hot_entries(&data, region, header, image, size);
 	start = begin_entry(&data, region->stubs, region->moved_first);
 	stub_rules(&data.frames, region);

@@ -115,12 +115,12 @@ struct graftrace_region {
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_region) <= GRAFTRACE_REGION_UNWIND_OFFSET,
 			"page 0");
 struct graftrace_region_unwind {
-	uint8_t phdrs[128]; /* two Elf64_Phdr (PT_LOAD, PT_GNU_EH_FRAME), for dl_iterate_phdr */
+	uint8_t phdrs[112]; /* two Elf64_Phdr (PT_LOAD, PT_GNU_EH_FRAME), for dl_iterate_phdr */
 	uint8_t eh_frame_hdr[256];
 	uint8_t eh_frame[2560];
 	/* Of one jump, wherever it stands: it stands for what it leads to. */
 	uint8_t jump_hdr[16];
-	uint8_t jump_frame[112];
+	uint8_t jump_frame[128];
 };
 
 /*
@@ -275,7 +275,7 @@ struct graftrace_agent_state {
 	 * not in the arena. */
 	uint64_t blocks[GRAFTRACE_BLOCK_CHUNKS];
 	uint32_t deserted; /* 1: a later host cleans up; the arena's is gone, nobody waits for it */
-	uint32_t pad;
+	uint32_t walking;  /* of called_out: walks over a stack (GRAFTRACE_HOOK_UNWIND_BACKTRACE) */
 	/* The agent's: what slot of the same number of the arena's mail is about. */
 	struct graftrace_letter letters[GRAFTRACE_ARENA_MAIL];
 };

@@ -479,9 +479,11 @@ static void on_unwind_backtrace(struct gt_hook_frame *frame, const struct graftr
 	struct walk walk = { (frame_callback *)frame->rdi, (void *)frame->rsi,
 			     (uint64_t(*)(void *))site->argument, false };
 	int (*body)(frame_callback *, void *) = (int (*)(frame_callback *, void *))site->body;
-	/* As in on_iterate_phdr(). */
+	/* As in on_iterate_phdr(); and what says where our frames lead is looked up meanwhile. */
 	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&gt_agent_state.walking, 1, __ATOMIC_SEQ_CST);
 	frame->rax = (uint64_t)(int64_t)body(on_frame, &walk);
+	__atomic_fetch_sub(&gt_agent_state.walking, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -39,3 +39,73 @@ def test_of_several_that_attach_at_once_one_records_and_the_others_say_who_it_is
     for i, text in enumerate(texts):
         if i not in by:
             assert re.search(rf"is being recorded already, by graftrace \(process ({recorders})\)", text)
+
+
+WALKS = r"""
+#define _GNU_SOURCE
+#include <execinfo.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <unwind.h>
+#define NOINLINE __attribute__((noinline))
+
+static int walked;
+
+static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *data)
+{
+	(void)context, (void)data;
+	walked++;
+	return _URC_NO_REASON;
+}
+
+NOINLINE int looks(int n)
+{
+	void *frames[100];
+	if (n > 0) {
+		int found = looks(n - 1);
+		__asm__ volatile("" : "+r"(found));
+		return found;
+	}
+	walked = 0;
+	_Unwind_Backtrace(frame, NULL);
+	return walked * 100 + backtrace(frames, 100);
+}
+
+static void on_time(int signal)
+{
+	void *frames[100];
+	(void)signal;
+	backtrace(frames, 100);
+}
+
+int main(void)
+{
+	struct itimerval often = { { 0, 300 }, { 0, 300 } };
+	struct pollfd input = { 0, POLLIN, 0 };
+	int expected = looks(30);
+	signal(SIGPROF, on_time);
+	setitimer(ITIMER_PROF, &often, NULL);
+	while (poll(&input, 1, 0) <= 0)
+		for (int i = 0; i < 20; i++) {
+			int found = looks(30);
+			if (found != expected) {
+				printf("%d frames, not %d\n", found, expected);
+				return 99;
+			}
+		}
+	return 7;
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["-static"]], ids=["dynamic", "static"])
+def test_walks_over_the_stack_go_on_while_graftrace_comes_and_leaves(flags, graftrace, compile):
+    process = subprocess.Popen([compile(WALKS, "-O1", *flags)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    for _ in range(12):
+        if process.poll() is None:
+            graftrace("record", "-P", process.pid, "--for", "1ms")
+    out = process.communicate("x", timeout=60)[0]
+    assert (process.returncode, out) == (7, "")

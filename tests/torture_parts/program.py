@@ -4,7 +4,7 @@ with signals that come at any instant, threads and an end, and the compiler and 
 
 An act is C, or C++ where its file says so. Its first line says what it does and, behind a bar, what it
 needs: `main` (nothing runs beside it), `threads`, `loose` (what is counted may differ by the number that
-count 0 says), `partial` (some of its calls are left out by design), `unwinds`, `walks` and `forks_anywhere` (see
+count 0 says), `partial` (some of its calls are left out by design), `unwinds` and `forks_anywhere` (see
 SWITCHES), `dl` (no static program), `c`, `gcc`, `cxx20`, `switch=NAME` (see SWITCHES). In it `$name` is a name of this
 act's own, `#LO..HI#` a random number, `#-1#` the last such number, `#pick:A|B#` one of these, `#signal#` a
 signal of the act's own, and `$work(n)` its call tree.
@@ -21,7 +21,6 @@ ACTS = HERE / "acts"
 SWITCHES = {
     "static_unwinds": "in a static program that is stripped, unwinders lose their way",
     "forks_while_attached": "a child that a handler forks while graftrace attaches may die of a signal",
-    "walks_while_left": "a walk that is under way when graftrace comes or leaves ends early",
 }
 
 C_COMPILERS = ["gcc", "gcc", "clang"]
@@ -219,7 +218,6 @@ class Program:
         """Whether it can be run in that way."""
         needs = set().union(*(act.needs for act in self.acts))
         return way not in ("attach", "killed") or not (
-            "walks" in needs and "walks_while_left" not in self.switches or
             "forks_anywhere" in needs and "forks_while_attached" not in self.switches)
 
     def groups(self):
