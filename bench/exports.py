@@ -63,6 +63,7 @@ def beside_uftrace():
         "export --to folded": ("dump --flame-graph", ["export", "--to", "folded", "-o", "-", data]),
         "export --to dot": ("dump --graphviz", ["export", "--to", "dot", "-o", "-", data]),
         "graph": ("graph", ["graph", "-i", data]),
+        "diff": ("report --diff", ["diff", data, data]),
     }
     for ours, (theirs, words) in pairs.items():
         command = [GRAFTRACE, *words]
