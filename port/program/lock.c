@@ -20,7 +20,10 @@
 #define FUTEX_UNLOCK_PI (7 | 128)
 #define WAITERS		0x80000000u /* FUTEX_WAITERS */
 
-#define WAIT_MS 20
+/* The first wait, and the longest: each is twice the one before, for a thousand threads that look
+ * again every 20 ms leave the owner no time on the CPU to come to its end. */
+#define WAIT_MS	     20
+#define WAIT_MOST_MS 1280
 
 struct timespec {
 	long seconds, nanoseconds;
@@ -39,12 +42,13 @@ static bool lends_priority(void)
 }
 
 /* 0: the lock is the caller's. */
-static long lock_lending(uint32_t *word)
+static long lock_lending(uint32_t *word, uint32_t wait_ms)
 {
 	struct timespec until;
 	gt_syscall3(SYS_CLOCK_GETTIME, 0 /* CLOCK_REALTIME, as FUTEX_LOCK_PI wants it */,
 		    (long)&until, 0);
-	until.nanoseconds += WAIT_MS * 1000000;
+	until.seconds += wait_ms / 1000;
+	until.nanoseconds += wait_ms % 1000 * 1000000;
 	if (until.nanoseconds >= 1000000000) {
 		until.nanoseconds -= 1000000000;
 		until.seconds++;
@@ -52,9 +56,9 @@ static long lock_lending(uint32_t *word)
 	return gt_syscall4(SYS_FUTEX, (long)word, FUTEX_LOCK_PI, 0, (long)&until);
 }
 
-static void wait_plainly(uint32_t *word)
+static void wait_plainly(uint32_t *word, uint32_t wait_ms)
 {
-	const struct timespec timeout = { 0, WAIT_MS * 1000000 };
+	const struct timespec timeout = { wait_ms / 1000, wait_ms % 1000 * 1000000 };
 	uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 	if (seen == 0)
 		return;
@@ -64,24 +68,29 @@ static void wait_plainly(uint32_t *word)
 	gt_syscall4(SYS_FUTEX, (long)word, FUTEX_WAIT, (long)(seen | WAITERS), (long)&timeout);
 }
 
+static uint32_t next_wait(uint32_t wait_ms)
+{
+	return wait_ms < WAIT_MOST_MS ? 2 * wait_ms : wait_ms;
+}
+
 void gt_lock(uint32_t *word)
 {
 	uint32_t number = own_number(), waited = 0;
-	for (;;) {
+	for (uint32_t wait_ms = WAIT_MS;; wait_ms = next_wait(wait_ms)) {
 		uint32_t unused = 0;
 		/* who slept cannot tell whether others do */
 		if (__atomic_compare_exchange_n(word, &unused, number | waited, false,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;
 		if (lends_priority()) {
-			long result = lock_lending(word);
+			long result = lock_lending(word, wait_ms);
 			if (result == 0)
 				return;
 			/* EAGAIN, EINTR, ETIMEDOUT; else the owner is not what the kernel wants */
 			if (result == -11 || result == -4 || result == -110)
 				continue;
 		}
-		wait_plainly(word);
+		wait_plainly(word, wait_ms);
 		waited = WAITERS;
 	}
 }
