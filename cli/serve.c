@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/looking.h"
 #include "read/recording.h"
 #include "serve/http.h"
+#include "serve/page.h"
 #include "serve/recorded.h"
 
 #define NAME "serve"
@@ -20,9 +22,10 @@
 static const char help[] =
 	"Usage: graftrace serve [-a ADDRESS:PORT] [FILE]\n"
 	"\n"
-	"Serves a recording as ftrace's control files over HTTP, below /ftrace/, until\n"
-	"Ctrl-C: http://127.0.0.1:9090/ftrace/trace is its text. FILE is graftrace.data\n"
-	"unless given. Nothing of the recording can be changed.\n"
+	"Serves a recording over HTTP until Ctrl-C: http://127.0.0.1:9090/ is a page with\n"
+	"its time line, flame graph and functions; below /ftrace/ are ftrace's control\n"
+	"files, /ftrace/trace is its text. FILE is graftrace.data unless given. Nothing of\n"
+	"the recording can be changed.\n"
 	"\n"
 	"  -a, --address ADDRESS:PORT  listen there (default 127.0.0.1:9090; port 0: any\n"
 	"                              that is free); unix:PATH: at a Unix socket\n"
@@ -50,12 +53,27 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+static int make_page(struct gt_recording *recording, struct gt_recorded *recorded,
+		     struct gt_page_server **page, struct gt_message *message)
+{
+	struct gt_page_options options = {
+		.target = gt_recorded_control(recorded)->view,
+		.function_end = gt_recording_function_end(recording),
+		.expected_calls = gt_recording_info(recording)->calls,
+		.problem = gt_recording_problem(recording, 0),
+	};
+
+	gt_look_describe(&options.about, recording);
+	return gt_page_server_create(&options, page, message);
+}
+
 /* Serves until one of the signals comes. */
 static int serve(struct gt_recording *recording, const char *path,
 		 const struct gt_http_options *http)
 {
 	struct gt_http_server *server = NULL;
 	struct gt_recorded *recorded = NULL;
+	struct gt_page_server *page = NULL;
 	struct gt_message message = { "" };
 	sigset_t ends;
 	int received;
@@ -68,13 +86,19 @@ static int serve(struct gt_recording *recording, const char *path,
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	error = gt_recorded_create(recording, &recorded, &message);
 	if (error == 0)
-		error = gt_http_open(http, &server, &message);
+		error = make_page(recording, recorded, &page, &message);
 	if (error == 0)
+		error = gt_http_open(http, &server, &message);
+	if (error == 0) {
+		gt_http_show_page(server, page);
 		error = gt_http_start(server, gt_recorded_control(recorded), path, &message);
+	}
 	if (error != 0) {
 		gt_complain(NAME, "%s", message.text);
 		if (server != NULL)
 			gt_http_close(server, 0);
+		if (page != NULL)
+			gt_page_server_destroy(page);
 		if (recorded != NULL)
 			gt_recorded_destroy(recorded);
 		return GT_EXIT_FAILED;
@@ -83,6 +107,7 @@ static int serve(struct gt_recording *recording, const char *path,
 	while (sigwait(&ends, &received) != 0)
 		continue;
 	gt_http_close(server, 0);
+	gt_page_server_destroy(page);
 	gt_recorded_destroy(recorded);
 	return GT_EXIT_DONE;
 }

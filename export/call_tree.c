@@ -89,6 +89,49 @@ static uint32_t child_of(struct gt_tree *tree, uint32_t parent, uint32_t number)
 	return tree->table[place];
 }
 
+int gt_tree_split(struct gt_tree *tree, const struct gt_lane *lane, uint32_t key, uint32_t *node)
+{
+	uint32_t *at = innermost(tree, lane->number);
+
+	*node = at ? child_of(tree, 0, key) : UINT32_MAX;
+	if (*node == UINT32_MAX)
+		return GT_ENOMEM;
+	*at = *node;
+	return GT_OK;
+}
+
+int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top,
+		  int (*added)(void *user, uint32_t node, uint32_t from_node), void *user)
+{
+	uint32_t into[GT_TREE_DEPTH_MAX + 2] = { 0 }, level = 0, at = from->nodes[top].child;
+	int error = GT_OK;
+
+	while (at != 0) {
+		const struct gt_tree_node *node = &from->nodes[at];
+		uint32_t made = child_of(tree, into[level], node->function);
+
+		if (made == UINT32_MAX)
+			return GT_ENOMEM;
+		tree->nodes[made].calls += node->calls;
+		tree->nodes[made].total += node->total;
+		tree->nodes[made].self += node->self;
+		error = added(user, made, at);
+		if (error != GT_OK)
+			return error;
+		if (node->child != 0) {
+			into[++level] = made;
+			at = node->child;
+			continue;
+		}
+		while (at != top && from->nodes[at].sibling == 0) {
+			at = from->nodes[at].parent;
+			level -= at != top;
+		}
+		at = at != top ? from->nodes[at].sibling : 0;
+	}
+	return GT_OK;
+}
+
 int gt_tree_enter(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call)
 {
 	uint32_t *at = innermost(tree, lane->number), node;

@@ -35,6 +35,9 @@ struct gt_tree {
 
 /* Functions with higher numbers than function_end are taken for one, number 0. GT_ENOMEM. */
 int gt_tree_init(struct gt_tree *tree, uint32_t function_end);
+/* From now on the lane's calls stand below a node of their own, a child of the root with `key` for
+ * its function. *node is that node. GT_ENOMEM. */
+int gt_tree_split(struct gt_tree *tree, const struct gt_lane *lane, uint32_t key, uint32_t *node);
 int gt_tree_enter(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call);
 void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call,
 		   uint64_t end);
@@ -42,6 +45,10 @@ void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_s
  * caller below this one, and so on up the lane, with its own time. GT_ENOMEM. */
 int gt_tree_add_path(struct gt_tree *tree, const struct gt_lane *lane,
 		     const struct gt_stack_call *call, uint64_t end);
+/* Adds what stands below node `top` of `from` to what stands below the root. For each node that is
+ * added, `added` is told both numbers. GT_ENOMEM, or `added`'s negative result. */
+int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top,
+		  int (*added)(void *user, uint32_t node, uint32_t from_node), void *user);
 /* Adds the totals of the topmost calls to the root, and puts each node's children in order of their
  * totals, the largest first. When all was read. GT_ENOMEM. */
 int gt_tree_finish(struct gt_tree *tree);

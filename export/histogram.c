@@ -34,8 +34,7 @@ bool gt_histogram_merge(struct gt_histogram *histogram, const struct gt_histogra
 	return true;
 }
 
-/* The shortest duration of a step. */
-static uint64_t low_of(unsigned octave, unsigned step)
+uint64_t gt_histogram_low(unsigned octave, unsigned step)
 {
 	return octave == 0 ? step : (uint64_t)(GT_HISTOGRAM_STEPS + step) << (octave - 1);
 }
@@ -52,7 +51,8 @@ uint64_t gt_histogram_between(const struct gt_histogram *histogram, uint64_t low
 	for (unsigned octave = 0; octave < GT_HISTOGRAM_OCTAVES; octave++)
 		for (unsigned step = 0; histogram->octaves[octave] && step < GT_HISTOGRAM_STEPS;
 		     step++)
-			if (low_of(octave, step) >= low && low_of(octave, step) < high)
+			if (gt_histogram_low(octave, step) >= low &&
+			    gt_histogram_low(octave, step) < high)
 				count += histogram->octaves[octave][step];
 	return count;
 }
@@ -84,7 +84,8 @@ uint64_t gt_histogram_quantile(const struct gt_histogram *histogram, double part
 			if (here == 0)
 				continue;
 			double within = ((double)(rank - before) - 0.5) / (double)here;
-			return low_of(octave, step) + (uint64_t)(within * (double)width_of(octave));
+			return gt_histogram_low(octave, step) +
+			       (uint64_t)(within * (double)width_of(octave));
 		}
 	return 0;
 }

@@ -51,6 +51,9 @@ uint64_t gt_histogram_quantile(const struct gt_histogram *histogram, double part
 /* How many are in [low, high). Both must be powers of two, or `low` 0. */
 uint64_t gt_histogram_between(const struct gt_histogram *histogram, uint64_t low, uint64_t high);
 
+/* The shortest duration that a step of an octave counts. */
+uint64_t gt_histogram_low(unsigned octave, unsigned step);
+
 void gt_histogram_fini(struct gt_histogram *histogram);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,31 @@
 
 int gt_out_init(struct gt_out *out, int fd)
 {
-	*out = (struct gt_out){ .fd = fd, .buffer = malloc(GT_OUT_BYTES) };
+	*out = (struct gt_out){ .fd = fd, .room = GT_OUT_BYTES, .buffer = malloc(GT_OUT_BYTES) };
 	return out->buffer ? GT_OK : GT_ENOMEM;
+}
+
+int gt_out_init_memory(struct gt_out *out)
+{
+	return gt_out_init(out, -1);
+}
+
+/* Room for `count` more bytes in memory; false: there is none. */
+static bool grow(struct gt_out *out, size_t count)
+{
+	size_t room = out->room;
+	char *grown;
+
+	while (room - out->used < count)
+		room *= 2;
+	grown = realloc(out->buffer, room);
+	if (!grown) {
+		out->error = ENOMEM;
+		return false;
+	}
+	out->buffer = grown;
+	out->room = room;
+	return true;
 }
 
 static void write_all(struct gt_out *out, const char *bytes, size_t count)
@@ -35,6 +59,8 @@ static void write_all(struct gt_out *out, const char *bytes, size_t count)
 
 int gt_out_flush(struct gt_out *out)
 {
+	if (out->fd < 0)
+		return out->error ? GT_ENOMEM : GT_OK;
 	write_all(out, out->buffer, out->used);
 	out->used = 0;
 	return out->error ? GT_EIO : GT_OK;
@@ -48,9 +74,12 @@ void gt_out_fini(struct gt_out *out)
 
 void gt_out_bytes(struct gt_out *out, const void *bytes, size_t count)
 {
-	if (count > GT_OUT_BYTES - out->used) {
+	if (count > out->room - out->used && out->fd < 0) {
+		if (out->error || !grow(out, count))
+			return;
+	} else if (count > out->room - out->used) {
 		gt_out_flush(out);
-		if (count >= GT_OUT_BYTES) {
+		if (count >= out->room) {
 			write_all(out, bytes, count);
 			return;
 		}

@@ -14,15 +14,17 @@
 #define GT_OUT_BYTES (256u << 10)
 
 struct gt_out {
-	int fd;
+	int fd;		/* -1: the bytes stay in the buffer, which grows */
 	int error;	/* errno of the first write that failed; 0 none */
 	uint64_t bytes; /* given to write(2) so far, of those that succeeded */
-	size_t used;
-	char *buffer; /* GT_OUT_BYTES */
+	size_t used, room;
+	char *buffer;
 };
 
 /* GT_ENOMEM. */
 int gt_out_init(struct gt_out *out, int fd);
+/* For bytes in memory: `buffer` has `used` of them, unless `error` is ENOMEM. GT_ENOMEM. */
+int gt_out_init_memory(struct gt_out *out);
 /* Writes what is buffered. GT_EIO once any write has failed. */
 int gt_out_flush(struct gt_out *out);
 /* Frees the buffer; what was not flushed is gone. */

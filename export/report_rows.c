@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of the table: found by function while records are read, named and measured at the end. */
 #include "export/report_parts.h"
+#include "export/same_function.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +9,6 @@
 
 #include "core/trace/glob.h"
 #include "core/trace/message.h"
-
-#define PAGE 4096
 
 bool gt_report_grow_slots(struct collector *c)
 {
@@ -68,20 +67,13 @@ static uint32_t object_row(struct collector *c, uint32_t function)
 	return gt_report_new_row(c, function);
 }
 
-/* Where a function of that name stands, or would. The same one lies at the same place of a page in
- * each process; another of its name in the same file, a static one, mostly does not. */
+/* Where a function of that name stands, or would. */
 static struct known *known_at(const struct collector *c, const struct gt_function *function)
 {
-	uint32_t mask = (1u << c->known_bits) - 1, at = 2166136261u;
-	for (const char *byte = function->name; *byte; byte++)
-		at = (at ^ (unsigned char)*byte) * 16777619u;
+	uint32_t mask = (1u << c->known_bits) - 1, at = gt_function_hash(function);
 	for (;; at++) {
 		struct known *known = &c->known[at & mask];
-		const struct gt_function *other = &known->function;
-		if (!other->name ||
-		    (strcmp(other->name, function->name) == 0 && other->size == function->size &&
-		     (other->address - function->address) % PAGE == 0 &&
-		     strcmp(other->object, function->object) == 0))
+		if (!known->function.name || gt_function_is_same(&known->function, function))
 			return known;
 	}
 }

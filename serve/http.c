@@ -26,8 +26,10 @@
 #include "core/trace/message.h"
 #include "serve/access.h"
 #include "serve/address.h"
+#include "serve/http_answer.h"
 #include "serve/http_clients.h"
 #include "serve/index.h"
+#include "serve/page.h"
 
 #define ROOT		   "/ftrace/"
 #define INSTANCES	   ROOT "instances/"
@@ -42,6 +44,7 @@
 struct gt_http_server {
 	struct MHD_Daemon *daemon;
 	struct gt_control_target *control;
+	struct gt_page_server *page; /* the page at /; NULL: there is none */
 	char *title;
 	int socket; /* that listens */
 	struct gt_address address;
@@ -81,8 +84,8 @@ struct reader {
 
 /* Answers */
 
-static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status,
-				     struct MHD_Response *response, const char *type)
+int gt_http_send(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response,
+		 const char *type, const char *policy)
 {
 	enum MHD_Result result;
 
@@ -93,11 +96,17 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
 	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-	MHD_add_response_header(response, "Content-Security-Policy",
-				"default-src 'none'; style-src 'unsafe-inline'");
+	MHD_add_response_header(response, "Content-Security-Policy", policy);
 	result = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return result;
+}
+
+static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status,
+				     struct MHD_Response *response, const char *type)
+{
+	return gt_http_send(connection, status, response, type,
+			    "default-src 'none'; style-src 'unsafe-inline'");
 }
 
 /* A line that says why; `allow` and `location` may be NULL. */
@@ -640,6 +649,8 @@ static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connectio
 		return send_refusal(connection, MHD_HTTP_BAD_REQUEST, refusal);
 	if ((refusal = foreign(server, connection)) != NULL)
 		return send_refusal(connection, MHD_HTTP_FORBIDDEN, refusal);
+	if (server->page && get && gt_page_server_has(url))
+		return gt_page_server_answer(server->page, connection, url);
 	carry_token(server, connection, query, sizeof(query));
 	snprintf(root, sizeof(root), ROOT "%s", query);
 	if (strcmp(url, "/") == 0 || strcmp(url, "/ftrace") == 0)
@@ -835,6 +846,11 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
 		return 0;
 	gt_message_set(message, "cannot start the HTTP server: %s", strerror(error));
 	return GT_EIO;
+}
+
+void gt_http_show_page(struct gt_http_server *server, struct gt_page_server *page)
+{
+	server->page = page;
 }
 
 const char *gt_http_address(const struct gt_http_server *server)

@@ -18,6 +18,7 @@
 #define GT_HTTP_DEFAULT_ADDRESS "127.0.0.1:9090"
 
 struct gt_http_server;
+struct gt_page_server;
 
 struct gt_http_options {
 	size_t size;		 /* sizeof(struct gt_http_options): room to grow */
@@ -38,6 +39,10 @@ struct gt_http_options {
  */
 int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server,
 		 struct gt_message *message);
+
+/* The page is shown at `/` (else `/` leads to `/ftrace/`). Before gt_http_start; the page must outlive
+ * the server. */
+void gt_http_show_page(struct gt_http_server *server, struct gt_page_server *page);
 
 /*
  * Begins to serve; once. control's operations are called from many threads, until gt_http_close.

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What the answers of page.h share: parameters of a question, and numbers written as JSON. */
+#ifndef GT_EXPORT_PAGE_ANSWERS_H
+#define GT_EXPORT_PAGE_ANSWERS_H
+
+#include "export/page/page_private.h"
+
+struct gt_question {
+	struct gt_page *page;
+	gt_page_parameter *parameter;
+	void *user;
+	struct gt_out *out;
+};
+
+/* The parameter, or `otherwise`. */
+const char *gt_question_text(const struct gt_question *question, const char *name,
+			     const char *otherwise);
+/* false: it is there and is no number up to `most`. */
+bool gt_question_number(const struct gt_question *question, const char *name, uint64_t otherwise,
+			uint64_t most, uint64_t *number);
+/* The next number or range of a list "3,7-9". false: the list is at its end, or is none (*list is not
+ * at its end then). */
+bool gt_question_range(const char **list, uint32_t *first, uint32_t *last);
+
+/* `before`, and the number or string as JSON behind it. */
+void gt_put_number(struct gt_out *out, const char *before, uint64_t number);
+void gt_put_text(struct gt_out *out, const char *before, const char *text);
+/* Ticks as nanoseconds. */
+void gt_put_ticks(const struct gt_question *question, const char *before, uint64_t ticks);
+/* `{"id":…,` and all sums of a function, without the closing brace. */
+void gt_put_function(const struct gt_question *question, uint32_t number);
+
+static inline uint64_t gt_at_most(uint64_t value, uint64_t most)
+{
+	return value < most ? value : most;
+}
+
+/* Something's number, and what it is put in order by: the most first. */
+struct gt_ranked {
+	uint64_t by;
+	uint32_t number;
+};
+
+/* For qsort. */
+int gt_ranked_compare(const void *left, const void *right);
+
+/* The questions. */
+int gt_answer_timeline(const struct gt_question *question);
+int gt_answer_flame(const struct gt_question *question);
+int gt_answer_functions(const struct gt_question *question);
+int gt_answer_function(const struct gt_question *question);
+int gt_answer_selftimes(const struct gt_question *question);
+int gt_answer_find(const struct gt_question *question);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* The time line's questions: boxes of a window, and the next call of a function. See page.h. */
+#include "export/page/answers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH_MOST 8000u
+#define LANES_MOST 64u /* of one look */
+#define ROWS_MOST  96u /* of a lane */
+#define OFF_CELLS  400u
+#define MARKS_MOST 300u
+
+struct row {
+	struct gt_out *out;
+	uint64_t from;
+	size_t most; /* bytes of out */
+	bool any;
+};
+
+/* A part of the time line. */
+struct window {
+	uint64_t from, to, grain, rows;
+	uint64_t off_cells;
+	size_t most; /* bytes of out */
+};
+
+/* A box: start (since `from`, which may be below 0), time, function, calls, flags, and how much of
+ * it is in calls; what a single call that returned needs none of is left out. */
+static int put_box(void *user, const struct gt_box *box)
+{
+	struct row *row = user;
+	int64_t start = (int64_t)(box->start - row->from);
+
+	gt_out_text(row->out, row->any ? ",[" : "[");
+	row->any = true;
+	if (start < 0)
+		gt_out_char(row->out, '-');
+	gt_out_number(row->out, (uint64_t)(start < 0 ? -start : start));
+	gt_put_number(row->out, ",", box->took);
+	gt_put_number(row->out, ",", box->function);
+	if (box->count > 1 || box->flags) {
+		gt_put_number(row->out, ",", box->count);
+		gt_put_number(row->out, ",", box->flags);
+	}
+	if (box->count > 1)
+		gt_put_number(row->out, ",", box->busy);
+	gt_out_char(row->out, ']');
+	if (row->out->used > row->most)
+		return GT_ENOSPC;
+	return row->out->error ? GT_ENOMEM : GT_OK;
+}
+
+/* Ticks off the CPU of a thread before a clock. */
+static uint64_t off_before(struct gt_page *page, uint32_t tid, uint64_t clock)
+{
+	struct gt_target *target = page->options.target;
+	struct gt_off_cpu time;
+
+	if (gt_target_find_off_cpu(target, tid, clock, &time) != GT_OK)
+		return 0;
+	return time.before + (time.from < clock ? clock - time.from : 0);
+}
+
+/* The clock of a time on the page. */
+static uint64_t clock_of(const struct gt_page *page, uint64_t ns)
+{
+	const struct gt_clock *clock = &page->options.target->clock;
+	__extension__ typedef unsigned __int128 u128;
+
+	return page->options.about.start +
+	       (clock->mult ? (uint64_t)(((u128)ns << clock->shift) / clock->mult) : 0);
+}
+
+/* How much of each cell the thread was off the CPU, in percent: [from, cell, [percent, …]]. */
+static void put_off_cpu(const struct gt_question *question, const struct gt_page_lane *lane,
+			const struct window *window)
+{
+	struct gt_page *page = question->page;
+	uint64_t from = window->from, to = window->to, before;
+	uint64_t cell = (to - from) / window->off_cells + 1;
+
+	if (!page->has_off_cpu || lane->calls == 0)
+		return;
+	before = off_before(page, lane->tid, clock_of(page, from));
+	gt_put_number(question->out, ",\"offCell\":", cell);
+	gt_out_text(question->out, ",\"off\":[");
+	for (uint64_t at = from; at < to; at += cell) {
+		uint64_t until = at + cell, behind, off;
+
+		behind = off_before(page, lane->tid, clock_of(page, until));
+		off = behind > before ? gt_page_ns(page, behind - before) : 0;
+		if (at != from)
+			gt_out_char(question->out, ',');
+		/* Outside of its calls nothing is known of a thread's life. */
+		gt_out_number(question->out, until <= lane->first || at >= lane->last ? 0
+					     : off >= cell			      ? 100
+							   : off * 100 / cell);
+		before = behind;
+	}
+	gt_out_char(question->out, ']');
+}
+
+static int put_lane_view(const struct gt_question *question, uint32_t number,
+			 const struct window *window)
+{
+	const struct gt_page_lane *lane = &question->page->lanes[number];
+	int error = GT_OK;
+
+	gt_put_number(question->out, "{\"lane\":", number);
+	put_off_cpu(question, lane, window);
+	gt_out_text(question->out, ",\"rows\":[");
+	for (uint32_t i = 0; i < lane->track_count && i < window->rows && error == GT_OK; i++) {
+		struct row row = { question->out, window->from, window->most, false };
+
+		gt_out_text(question->out, i ? ",[" : "[");
+		error = gt_track_look(&lane->tracks[i], window->from, window->to, window->grain,
+				      put_box, &row);
+		gt_out_char(question->out, ']');
+	}
+	gt_out_text(question->out, "]}");
+	return error;
+}
+
+static void put_moments(const struct gt_question *question, uint64_t from, uint64_t to)
+{
+	const struct gt_page *page = question->page;
+	uint32_t given = 0;
+
+	gt_out_text(question->out, "],\"moments\":[");
+	for (uint32_t i = 0; i < page->moment_count && given < MARKS_MOST; i++) {
+		const struct gt_page_moment *moment = &page->moments[i];
+
+		if (moment->at < from || moment->at >= to)
+			continue;
+		gt_out_printf(question->out, "%s[%" PRIu64 ",%" PRIu32 ",%d,%" PRIu64 ",",
+			      given++ ? "," : "", moment->at, moment->lane,
+			      moment->kind == GT_MOMENT_LOST, moment->value);
+		gt_out_json(question->out, moment->text ? moment->text : "");
+		gt_out_char(question->out, ']');
+	}
+}
+
+int gt_answer_timeline(const struct gt_question *question)
+{
+	const struct gt_page *page = question->page;
+	const char *list = gt_question_text(question, "lanes", "");
+	struct window window = { .most = SIZE_MAX };
+	uint32_t first, last, given = 0;
+	uint64_t width;
+	int error = GT_OK;
+
+	if (!gt_question_number(question, "from", 0, UINT64_MAX >> 16, &window.from) ||
+	    !gt_question_number(question, "to", page->length + 1, UINT64_MAX >> 16, &window.to) ||
+	    !gt_question_number(question, "width", 1000, WIDTH_MOST, &width) || width == 0 ||
+	    !gt_question_number(question, "rows", ROWS_MOST, ROWS_MOST, &window.rows) ||
+	    window.from >= window.to)
+		return GT_EINVAL;
+	window.grain = (window.to - window.from) * 2 / width;
+	window.off_cells = gt_at_most(width / 2 + 1, OFF_CELLS);
+	gt_put_number(question->out, "{\"from\":", window.from);
+	gt_put_number(question->out, ",\"to\":", window.to);
+	gt_out_text(question->out, ",\"lanes\":[");
+	while (error == GT_OK && gt_question_range(&list, &first, &last)) {
+		for (uint32_t i = first;
+		     i <= last && i < page->lane_count && error == GT_OK && given < LANES_MOST;
+		     i++) {
+			if (given++)
+				gt_out_char(question->out, ',');
+			error = put_lane_view(question, i, &window);
+		}
+	}
+	if (error == GT_OK && *list != '\0')
+		return GT_EINVAL;
+	put_moments(question, window.from, window.to);
+	gt_out_text(question->out, "]}");
+	return error;
+}
+
+int gt_page_put_whole_timeline(struct gt_page *page, uint64_t grain, size_t most,
+			       struct gt_out *out)
+{
+	const struct gt_question question = { .page = page, .out = out };
+	const struct window window = {
+		.to = page->length + 1,
+		.grain = grain,
+		.rows = UINT64_MAX,
+		.off_cells = OFF_CELLS,
+		.most = out->used + most,
+	};
+	int error = GT_OK;
+
+	gt_put_number(out, "{\"from\":0,\"grain\":", grain);
+	gt_put_number(out, ",\"to\":", window.to);
+	gt_out_text(out, ",\"lanes\":[");
+	for (uint32_t i = 0; i < page->lane_count && error == GT_OK; i++) {
+		if (i > 0)
+			gt_out_char(out, ',');
+		error = put_lane_view(&question, i, &window);
+	}
+	put_moments(&question, 0, window.to);
+	gt_out_text(out, "]}");
+	return error;
+}
+
+/* The call that a search along the time line found. */
+struct found {
+	uint32_t function;
+	uint64_t from;
+	bool forward, any;
+	struct gt_box box;
+	uint32_t lane, depth;
+	uint32_t lane_now, depth_now;
+};
+
+static int look_at(void *user, const struct gt_box *box)
+{
+	struct found *found = user;
+	bool better;
+
+	if (box->function != found->function)
+		return GT_OK;
+	if (found->forward ? box->start <= found->from : box->start >= found->from)
+		return found->forward ? GT_OK : GT_EAGAIN;
+	better = !found->any ||
+		 (found->forward ? box->start < found->box.start : box->start > found->box.start);
+	if (better) {
+		found->any = true;
+		found->box = *box;
+		found->lane = found->lane_now;
+		found->depth = found->depth_now;
+	}
+	/* In a track the first one behind is the nearest. */
+	return found->forward ? GT_EAGAIN : GT_OK;
+}
+
+int gt_answer_find(const struct gt_question *question)
+{
+	const struct gt_page *page = question->page;
+	struct found found = { .forward =
+				       strcmp(gt_question_text(question, "way", "1"), "-1") != 0 };
+	uint64_t number;
+
+	if (!gt_question_number(question, "id", UINT32_MAX, UINT32_MAX, &number) ||
+	    !gt_question_number(question, "from", 0, UINT64_MAX >> 16, &found.from))
+		return GT_EINVAL;
+	if (number >= page->functions.count)
+		return GT_ENOENT;
+	found.function = (uint32_t)number;
+	for (uint32_t i = 0; i < page->lane_count; i++) {
+		for (uint32_t j = 0; j < page->lanes[i].track_count; j++) {
+			found.lane_now = i;
+			found.depth_now = j;
+			gt_track_look(&page->lanes[i].tracks[j], found.forward ? found.from : 0,
+				      found.forward && found.any ? found.box.start
+				      : found.forward		 ? UINT64_MAX
+								 : found.from,
+				      0, look_at, &found);
+		}
+	}
+	if (!found.any) {
+		gt_out_text(question->out, "{}");
+		return GT_OK;
+	}
+	gt_put_number(question->out, "{\"start\":", found.box.start);
+	gt_put_number(question->out, ",\"took\":", found.box.took);
+	gt_put_number(question->out, ",\"lane\":", found.lane);
+	gt_put_number(question->out, ",\"depth\":", found.depth);
+	gt_out_char(question->out, '}');
+	return GT_OK;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * html: the page with its figures in it, one file that asks nothing of any network. It holds the answers
+ * to the questions of page.h that its views ask: of functions and stacks those with the most time, of the
+ * time line as fine a grain as there is room for.
+ */
+#define _GNU_SOURCE /* memmem */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/message.h"
+#include "export/page/built_in.h"
+#include "export/page/page_private.h"
+
+#define FUNCTIONS_MOST 1500u
+#define DETAILS_MOST   600u
+#define DETAILS_BYTES  (1200u << 10)
+#define FLAME_BYTES    (1800u << 10)
+#define TIMELINE_BYTES (3200u << 10)
+#define NAMES_BYTES    (900u << 10)
+#define GRAIN_STEP     2u
+
+struct html {
+	struct gt_page *page;
+	struct gt_stack_sink sink;
+};
+
+/* A question's parameters: pairs of names and values, NULL behind them. */
+static const char *parameter(void *user, const char *name)
+{
+	for (const char **pair = user; pair[0]; pair += 2)
+		if (strcmp(pair[0], name) == 0)
+			return pair[1];
+	return NULL;
+}
+
+static int begin(struct gt_export *export)
+{
+	struct html *html = export->state;
+	const struct gt_page_options options = {
+		.target = export->target,
+		.function_end = export->function_end,
+		.about = export->about,
+	};
+	int error = gt_page_create(&options, &html->page);
+
+	if (error == GT_OK)
+		html->sink = gt_page_sink(html->page);
+	return error;
+}
+
+static int lane(struct gt_export *export, struct gt_lane *lane)
+{
+	struct html *html = export->state;
+
+	return html->sink.lane(html->page, lane);
+}
+
+static int enter(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call)
+{
+	struct html *html = export->state;
+
+	return html->sink.enter(html->page, lane, call);
+}
+
+static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
+		 uint64_t end)
+{
+	struct html *html = export->state;
+
+	return html->sink.leave(html->page, lane, call, end);
+}
+
+static int moment(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
+{
+	struct html *html = export->state;
+
+	return html->sink.moment(html->page, lane, moment);
+}
+
+static int ask(const struct html *html, const char *question, const char *const *pairs,
+	       struct gt_out *out)
+{
+	return gt_page_answer(html->page, question, parameter, (void *)(uintptr_t)pairs, out);
+}
+
+/* The numbers of the functions with the most self time, up to DETAILS_MOST; *count of them. */
+static uint32_t *choose(const struct gt_page *page, uint32_t *count)
+{
+	uint32_t all = page->functions.count, *order = calloc(all + 1u, sizeof(*order));
+
+	*count = all < DETAILS_MOST ? all : DETAILS_MOST;
+	if (!order)
+		return NULL;
+	for (uint32_t i = 0; i < all; i++)
+		order[i] = i;
+	for (uint32_t i = 0; all > DETAILS_MOST && i < *count; i++) {
+		uint32_t best = i, number;
+
+		for (uint32_t j = i + 1; j < all; j++)
+			if (page->functions.items[order[j]].self >
+			    page->functions.items[order[best]].self)
+				best = j;
+		number = order[i];
+		order[i] = order[best];
+		order[best] = number;
+	}
+	return order;
+}
+
+static int add_details(const struct html *html, struct gt_out *out)
+{
+	uint32_t count, *order = choose(html->page, &count);
+	size_t before = out->used;
+	const char *between = "";
+	int error = order ? GT_OK : GT_ENOMEM;
+
+	gt_out_text(out, ",\"function\":{");
+	for (uint32_t i = 0; i < count && error == GT_OK && out->used - before < DETAILS_BYTES;
+	     i++) {
+		char number[16];
+		const char *const pairs[] = { "id", number, NULL };
+
+		if (html->page->functions.items[order[i]].calls == 0)
+			continue;
+		snprintf(number, sizeof(number), "%" PRIu32, order[i]);
+		gt_out_printf(out, "%s\"%s\":", between, number);
+		error = ask(html, "function", pairs, out);
+		between = ",";
+	}
+	gt_out_char(out, '}');
+	free(order);
+	return error;
+}
+
+static int add_flame(const struct html *html, const char *of, const char *width, struct gt_out *out)
+{
+	const char *const pairs[] = { "of", of, "width", width, NULL };
+
+	gt_out_printf(out, "%s\"%s\":", strcmp(of, "all") == 0 ? "" : ",", of);
+	return ask(html, "flame", pairs, out);
+}
+
+/* Of all, of each process if there are several, and of the lanes as far as there is room. */
+static int add_flames(const struct html *html, struct gt_out *out)
+{
+	const struct gt_page *page = html->page;
+	size_t before = out->used;
+	bool several = false;
+	int error;
+
+	gt_out_text(out, ",\"flame\":{");
+	error = add_flame(html, "all", "2000", out);
+	for (uint32_t i = 1; i < page->lane_count; i++)
+		several |= page->lanes[i].pid != page->lanes[0].pid;
+	for (uint32_t i = 0; several && i < page->lane_count && error == GT_OK; i++) {
+		bool told = false;
+		char of[32];
+
+		for (uint32_t j = 0; j < i && !told; j++)
+			told = page->lanes[j].pid == page->lanes[i].pid;
+		if (told || out->used - before > FLAME_BYTES / 2)
+			continue;
+		snprintf(of, sizeof(of), "pid:%" PRIu32, page->lanes[i].pid);
+		error = add_flame(html, of, "800", out);
+	}
+	for (uint32_t i = 0; i < page->lane_count && error == GT_OK; i++) {
+		char of[32];
+
+		if (page->lanes[i].calls == 0 || out->used - before > FLAME_BYTES)
+			continue;
+		snprintf(of, sizeof(of), "lane:%" PRIu32, i);
+		error = add_flame(html, of, "500", out);
+	}
+	gt_out_char(out, '}');
+	return error;
+}
+
+/* The time line of all lanes at the finest grain that there is room for. */
+static int add_timeline(const struct html *html, struct gt_out *out)
+{
+	struct gt_page *page = html->page;
+	size_t before = out->used;
+	uint64_t grain = 0;
+	int error = GT_OK;
+
+	/* A box is at least ten bytes: to begin with a grain that has far too many is in vain. */
+	if (page->boxes > TIMELINE_BYTES / 10)
+		grain = page->length / TIMELINE_BYTES + 1;
+	for (;;) {
+		out->used = before;
+		gt_out_text(out, ",\"timeline\":");
+		error = gt_page_put_whole_timeline(page, grain, TIMELINE_BYTES, out);
+		if (error != GT_ENOSPC || grain > page->length)
+			return error;
+		grain = grain ? grain * GRAIN_STEP : page->length / TIMELINE_BYTES + 1;
+	}
+}
+
+/* All functions' names while there is room: those with long ones are cut behind it. */
+static void add_names(const struct html *html, struct gt_out *out)
+{
+	const struct gt_page_functions *functions = &html->page->functions;
+	size_t before = out->used;
+
+	gt_out_text(out, ",\"names\":{");
+	for (uint32_t i = 0; i < functions->count; i++) {
+		const char *name = functions->items[i].function.name;
+		char shorter[64];
+
+		if (out->used - before > NAMES_BYTES && strlen(name) >= sizeof(shorter)) {
+			snprintf(shorter, sizeof(shorter), "%.60s", name);
+			name = shorter;
+		}
+		gt_out_printf(out, "%s\"%" PRIu32 "\":", i ? "," : "", i);
+		gt_out_json(out, name);
+	}
+	gt_out_char(out, '}');
+}
+
+static int make_data(const struct html *html, struct gt_out *out)
+{
+	char limit[16];
+	const char *const none[] = { NULL }, *const most[] = { "limit", limit, NULL },
+			  *const cpus[] = { "by", "cpu", NULL },
+			  *const on_cpu[] = { "by", "lane-on-cpu", NULL };
+	int error;
+
+	snprintf(limit, sizeof(limit), "%u", FUNCTIONS_MOST);
+	gt_out_text(out, "{\"overview\":");
+	error = ask(html, "overview", none, out);
+	gt_out_text(out, ",\"functions\":");
+	if (error == GT_OK)
+		error = ask(html, "functions", most, out);
+	gt_out_text(out, ",\"selftimes\":{\"lane\":");
+	if (error == GT_OK)
+		error = ask(html, "selftimes", none, out);
+	gt_out_text(out, ",\"lane-on-cpu\":");
+	if (error == GT_OK)
+		error = ask(html, "selftimes", on_cpu, out);
+	gt_out_text(out, ",\"cpu\":");
+	if (error == GT_OK)
+		error = ask(html, "selftimes", cpus, out);
+	gt_out_char(out, '}');
+	if (error == GT_OK)
+		error = add_details(html, out);
+	if (error == GT_OK)
+		error = add_flames(html, out);
+	if (error == GT_OK)
+		error = add_timeline(html, out);
+	if (error == GT_OK)
+		add_names(html, out);
+	gt_out_char(out, '}');
+	return error == GT_OK && out->error ? GT_ENOMEM : error;
+}
+
+/* Names are anybody's: none may end the element that the figures stand in. In JSON these bytes are
+ * in strings only. */
+static void put_data(struct gt_out *out, const char *bytes, size_t count)
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (bytes[i] != '<' && bytes[i] != '>' && bytes[i] != '&')
+			continue;
+		gt_out_bytes(out, bytes + from, i - from);
+		gt_out_printf(out, "\\u%04x", (unsigned)bytes[i]);
+		from = i + 1;
+	}
+	gt_out_bytes(out, bytes + from, count - from);
+}
+
+static int end(struct gt_export *export, const struct gt_stack_report *report)
+{
+	struct html *html = export->state;
+	const char *mark = memmem(gt_page_page, (size_t)(gt_page_page_end - gt_page_page),
+				  GT_PAGE_MARK, strlen(GT_PAGE_MARK));
+	struct gt_out data;
+	int error = gt_page_finish(html->page, report);
+
+	if (error != GT_OK || gt_out_init_memory(&data) != GT_OK)
+		return GT_ENOMEM;
+	error = make_data(html, &data);
+	if (error == GT_OK) {
+		gt_out_bytes(&export->out, gt_page_page, (size_t)(mark - gt_page_page));
+		put_data(&export->out, data.buffer, data.used);
+		mark += strlen(GT_PAGE_MARK);
+		gt_out_bytes(&export->out, mark, (size_t)(gt_page_page_end - mark));
+	}
+	gt_out_fini(&data);
+	return error;
+}
+
+static void fini(struct gt_export *export)
+{
+	struct html *html = export->state;
+
+	if (html->page)
+		gt_page_destroy(html->page);
+}
+
+const struct gt_export_format gt_format_html = {
+	.name = "html",
+	.help = "one page to look at in a browser: time line, flame graph, functions",
+	.file = "graftrace.html",
+	.state_bytes = sizeof(struct html),
+	.begin = begin,
+	.lane = lane,
+	.enter = enter,
+	.leave = leave,
+	.moment = moment,
+	.end = end,
+	.fini = fini,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the page knows of each function: sums, how its calls' times are distributed, the slowest of
+ * them. A function is that of a file, in however many processes (same_function.h). Times in
+ * nanoseconds but where it says ticks. One thread at a time.
+ */
+#ifndef GT_EXPORT_PAGE_FUNCTIONS_H
+#define GT_EXPORT_PAGE_FUNCTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/trace/target.h"
+#include "export/histogram.h"
+
+#define GT_PAGE_SLOWEST 12u
+#define GT_PAGE_CPUS	256u /* those with higher numbers are not told apart */
+
+struct gt_page_slow {
+	uint64_t start, took;
+	uint32_t lane, depth;
+};
+
+struct gt_page_function {
+	struct gt_function function; /* its strings are the target's or `number`'s */
+	char number[24];	     /* the name of one that has none */
+	uint64_t calls, returned, entries_only;
+	uint64_t total, self, self_off; /* ticks, of those that returned; recursion counts once */
+	uint64_t minimum, maximum;	/* ticks */
+	uint64_t self_upper;		/* calls in which records are missing */
+	uint64_t *cpu_self;		/* ticks by CPU; cpu_count of them */
+	uint32_t cpu_count;
+	uint32_t slow_count;
+	struct gt_page_slow slow[GT_PAGE_SLOWEST]; /* the slowest first */
+	struct gt_histogram times;		   /* how long its calls took */
+};
+
+struct gt_page_functions {
+	struct gt_target *target;
+	struct gt_page_function *items;
+	uint32_t count, room;
+	uint32_t *by_number; /* number + 1 of an item, by the target's number; 0: not asked yet */
+	uint32_t number_end;
+	uint32_t *table; /* number + 1 of an item by its name; 0 empty */
+	uint32_t table_size;
+};
+
+/* number_end: one more than the target's highest number. GT_ENOMEM. */
+int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target,
+			   uint32_t number_end);
+/* The item of the target's function, made if there is none. UINT32_MAX: no memory. */
+uint32_t gt_page_functions_find(struct gt_page_functions *functions, uint32_t number);
+void gt_page_functions_fini(struct gt_page_functions *functions);
+
+/* Puts a call among the slowest, if it is one. */
+void gt_page_function_note_slow(struct gt_page_function *function, const struct gt_page_slow *slow);
+int gt_page_function_add_cpu(struct gt_page_function *function, uint32_t cpu, uint64_t self_ticks);
+
+#endif

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording, read for the page: see page.h. */
+#include "export/page/page_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int gt_page_create(const struct gt_page_options *options, struct gt_page **page_out)
+{
+	struct gt_page *page = calloc(1, sizeof(*page));
+
+	if (!page)
+		return GT_ENOMEM;
+	page->options = *options;
+	if (page->options.most_calls == 0)
+		page->options.most_calls = GT_PAGE_CALLS;
+	pthread_mutex_init(&page->lock, NULL);
+	if (gt_page_functions_init(&page->functions, options->target, options->function_end) !=
+		    GT_OK ||
+	    gt_tree_init(&page->tree, UINT32_MAX) != GT_OK) {
+		gt_page_destroy(page);
+		return GT_ENOMEM;
+	}
+	page->has_off_cpu = gt_target_has_off_cpu(options->target);
+	*page_out = page;
+	return GT_OK;
+}
+
+static void fini_lane(struct gt_page_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->track_count; i++)
+		gt_track_fini(&lane->tracks[i]);
+	free(lane->tracks);
+	free(lane->off);
+}
+
+void gt_page_destroy(struct gt_page *page)
+{
+	for (uint32_t i = 0; i < page->lane_count; i++)
+		fini_lane(&page->lanes[i]);
+	for (uint32_t i = 0; i < page->moment_count; i++)
+		free(page->moments[i].text);
+	for (uint32_t i = 0; i < GT_PAGE_SELECTIONS; i++) {
+		gt_tree_fini(&page->selections[i].tree);
+		free(page->selections[i].off);
+	}
+	gt_page_functions_fini(&page->functions);
+	gt_tree_fini(&page->tree);
+	free(page->threads);
+	free(page->lanes);
+	free(page->node_again);
+	free(page->node_off);
+	free(page->moments);
+	pthread_mutex_destroy(&page->lock);
+	free(page);
+}
+
+void gt_page_stop(struct gt_page *page)
+{
+	atomic_store(&page->stopped, true);
+}
+
+double gt_page_progress(const struct gt_page *page)
+{
+	uint64_t entered = atomic_load(&page->entered), expected = page->options.expected_calls;
+
+	if (atomic_load(&page->ready))
+		return 1;
+	if (expected == 0 || entered == 0)
+		return 0;
+	return entered < expected ? 0.99 * (double)entered / (double)expected : 0.99;
+}
+
+/* The lanes are told when their first record comes, and found by their numbers. */
+static struct gt_page_lane *lane_of(struct gt_page *page, const struct gt_lane *lane)
+{
+	return &page->lanes[(uintptr_t)lane->user];
+}
+
+/* Stacks of a thread share what it does off the CPU. */
+static int find_thread(struct gt_page *page, const struct gt_lane *lane, uint32_t *thread)
+{
+	for (uint32_t i = page->lane_count; lane->stack != 0 && i > 0; i--) {
+		if (page->lanes[i - 1].tid == lane->tid && page->lanes[i - 1].pid == lane->pid) {
+			*thread = page->lanes[i - 1].thread;
+			return GT_OK;
+		}
+	}
+	if (page->thread_count == page->thread_room) {
+		uint32_t room = page->thread_room ? page->thread_room * 2 : 64;
+		struct gt_page_thread *threads = realloc(page->threads, room * sizeof(*threads));
+
+		if (!threads)
+			return GT_ENOMEM;
+		page->threads = threads;
+		page->thread_room = room;
+	}
+	page->threads[page->thread_count] =
+		(struct gt_page_thread){ .pid = lane->pid, .tid = lane->tid };
+	*thread = page->thread_count++;
+	return GT_OK;
+}
+
+static int take_lane(void *user, struct gt_lane *lane)
+{
+	struct gt_page *page = user;
+	struct gt_page_lane made = {
+		.pid = lane->pid, .tid = lane->tid, .stack = lane->stack, .first = UINT64_MAX
+	};
+	int error = GT_OK;
+
+	if (page->lane_count == page->lane_room) {
+		uint32_t room = page->lane_room ? page->lane_room * 2 : 64;
+		struct gt_page_lane *lanes = realloc(page->lanes, room * sizeof(*lanes));
+
+		if (!lanes || room > GT_PAGE_LANES_MAX)
+			return GT_ENOMEM;
+		page->lanes = lanes;
+		page->lane_room = room;
+	}
+	memcpy(made.name, lane->name, sizeof(made.name));
+	error = find_thread(page, lane, &made.thread);
+	if (error == GT_OK)
+		error = gt_tree_split(&page->tree, lane, GT_PAGE_LANE_NODE | page->lane_count,
+				      &made.node);
+	lane->user = (void *)(uintptr_t)page->lane_count;
+	page->lanes[page->lane_count++] = made;
+	return error;
+}
+
+/* Memory beside the tree's nodes. */
+static int grow_nodes(struct gt_page *page)
+{
+	uint32_t room = page->tree.room;
+	uint8_t *again = realloc(page->node_again, room * sizeof(*again));
+	uint64_t *off;
+
+	if (again)
+		page->node_again = again;
+	off = realloc(page->node_off, room * sizeof(*off));
+	if (off)
+		page->node_off = off;
+	if (!again || !off)
+		return GT_ENOMEM;
+	memset(again + page->node_room, 0, (room - page->node_room) * sizeof(*again));
+	memset(off + page->node_room, 0, (room - page->node_room) * sizeof(*off));
+	page->node_room = room;
+	return GT_OK;
+}
+
+/* Of a new node: is a call of the same function around it? */
+static int know_nodes(struct gt_page *page)
+{
+	if (page->tree.count > page->node_room && grow_nodes(page) != GT_OK)
+		return GT_ENOMEM;
+	for (; page->node_known < page->tree.count; page->node_known++) {
+		const struct gt_tree_node *nodes = page->tree.nodes;
+		uint32_t node = page->node_known, up = nodes[node].parent;
+
+		while (up != 0 && nodes[up].function != nodes[node].function)
+			up = nodes[up].parent;
+		page->node_again[node] = up != 0;
+	}
+	return GT_OK;
+}
+
+/* What its thread was off the CPU since its last record was the innermost call's time. */
+static int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_t open,
+			uint64_t clock)
+{
+	struct gt_page_thread *thread = &page->threads[lane->thread];
+	uint64_t ticks;
+
+	if (!page->has_off_cpu)
+		return GT_OK;
+	if (open >= lane->off_room) {
+		uint32_t room = open + 16;
+		struct gt_page_off *off = realloc(lane->off, room * sizeof(*off));
+
+		if (!off)
+			return GT_ENOMEM;
+		memset(off + lane->off_room, 0, (room - lane->off_room) * sizeof(*off));
+		lane->off = off;
+		lane->off_room = room;
+	}
+	if (clock < thread->off_cpu.until)
+		return GT_OK;
+	ticks = gt_off_cpu_move(&thread->off_cpu, page->options.target, thread->tid, clock);
+	if (open > 0)
+		lane->off[open - 1].own += ticks;
+	return GT_OK;
+}
+
+static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
+{
+	struct gt_page *page = user;
+	struct gt_page_lane *own = lane_of(page, lane);
+	uint32_t function = gt_page_functions_find(&page->functions, call->function);
+	struct gt_stack_call named = *call;
+	int error;
+
+	if (function == UINT32_MAX || function + 1 >= GT_BOX_FUNCTIONS)
+		return GT_ENOMEM;
+	page->functions.items[function].calls++;
+	named.function = function + 1;
+	call->user = (void *)(uintptr_t)function;
+	error = take_off_cpu(page, own, lane->open - 1, call->start);
+	if (error == GT_OK && page->has_off_cpu)
+		own->off[lane->open - 1] = (struct gt_page_off){ 0, 0 };
+	if (error == GT_OK)
+		error = gt_tree_enter(&page->tree, lane, &named);
+	if (error == GT_OK)
+		error = know_nodes(page);
+	if (error == GT_OK && atomic_load_explicit(&page->stopped, memory_order_relaxed))
+		error = GT_EAGAIN;
+	atomic_store_explicit(&page->entered, call->id, memory_order_relaxed);
+	return error;
+}
+
+/* The calls of short time are kept together when there are too many. */
+static int coarsen(struct gt_page *page)
+{
+	int error = GT_OK;
+
+	page->grain = page->grain ? page->grain * 4 : 1024;
+	page->boxes = 0;
+	for (uint32_t i = 0; i < page->lane_count; i++) {
+		for (uint32_t j = 0; j < page->lanes[i].track_count && error == GT_OK; j++) {
+			error = gt_track_coarsen(&page->lanes[i].tracks[j], page->grain);
+			page->boxes += gt_track_count(&page->lanes[i].tracks[j]);
+		}
+	}
+	return error;
+}
+
+static int add_box(struct gt_page *page, struct gt_page_lane *lane, uint32_t depth,
+		   const struct gt_box *box)
+{
+	struct gt_track *track;
+	size_t before;
+	int error;
+
+	if (depth >= GT_PAGE_DEPTH_MAX) {
+		page->too_deep++;
+		return GT_OK;
+	}
+	if (depth >= lane->track_count) {
+		struct gt_track *tracks = realloc(lane->tracks, (depth + 1u) * sizeof(*tracks));
+
+		if (!tracks)
+			return GT_ENOMEM;
+		memset(tracks + lane->track_count, 0,
+		       (depth + 1u - lane->track_count) * sizeof(*tracks));
+		lane->tracks = tracks;
+		lane->track_count = depth + 1;
+	}
+	track = &lane->tracks[depth];
+	before = gt_track_count(track);
+	error = gt_track_add(track, box, page->grain);
+	page->boxes += gt_track_count(track) - before;
+	while (error == GT_OK && page->boxes > page->options.most_calls &&
+	       page->grain < UINT64_MAX / 8)
+		error = coarsen(page);
+	return error;
+}
+
+/* Is a call of the same function around the one that was left? */
+static bool is_again(const struct gt_page *page, const struct gt_lane *lane, void *function)
+{
+	if (lane->open < GT_TREE_DEPTH_MAX)
+		return page->node_again[page->tree.lanes[lane->number]];
+	for (uint32_t i = lane->open; i > 0; i--)
+		if (lane->calls[i - 1].user == function)
+			return true;
+	return false;
+}
+
+/* A call that returned goes into the sums. */
+static int add_sums(struct gt_page *page, struct gt_page_lane *own, const struct gt_lane *lane,
+		    const struct gt_stack_call *call, uint64_t end, uint64_t off)
+{
+	struct gt_page_function *function = &page->functions.items[(uintptr_t)call->user];
+	uint64_t took = end - call->start, self = gt_export_self(call, end);
+	const struct gt_page_slow slow = {
+		.start = gt_page_at(page, call->start),
+		.took = gt_page_ns(page, took),
+		.lane = (uint32_t)(uintptr_t)lane->user,
+		.depth = lane->open,
+	};
+
+	function->returned++;
+	function->self += self;
+	function->self_off += off < self ? off : self;
+	if (!is_again(page, lane, call->user))
+		function->total += took;
+	if (took < function->minimum)
+		function->minimum = took;
+	if (took > function->maximum)
+		function->maximum = took;
+	function->self_upper += (call->flags & GT_STACK_SELF_UPPER) != 0;
+	own->self += self;
+	own->self_off += off < self ? off : self;
+	gt_page_function_note_slow(function, &slow);
+	return gt_histogram_add(&function->times, slow.took)
+		       ? gt_page_function_add_cpu(function, call->cpu, self)
+		       : GT_ENOMEM;
+}
+
+static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
+{
+	struct gt_page *page = user;
+	struct gt_page_lane *own = lane_of(page, lane);
+	struct gt_page_off off = { 0, 0 };
+	struct gt_box box = {
+		.start = gt_page_at(page, call->start),
+		.took = gt_page_ns(page, end - call->start),
+		.function = (uint32_t)(uintptr_t)call->user,
+		.count = 1,
+		.flags = (call->flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN) ? GT_BOX_NO_RETURN
+									     : 0) |
+			 (call->flags & GT_STACK_NO_ENTRY ? GT_BOX_NO_ENTRY : 0),
+	};
+	int error = take_off_cpu(page, own, lane->open + 1, end);
+
+	if (error != GT_OK)
+		return error;
+	if (page->has_off_cpu) {
+		off = own->off[lane->open];
+		if (lane->open > 0)
+			own->off[lane->open - 1].callees += off.own + off.callees;
+	}
+	box.busy = box.weight = box.took;
+	memcpy(own->name, lane->name, sizeof(own->name));
+	own->calls++;
+	if (box.start < own->first)
+		own->first = box.start;
+	if (box.start + box.took > own->last)
+		own->last = box.start + box.took;
+	if (own->last > page->length)
+		page->length = own->last;
+	if (!(call->flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN)))
+		error = add_sums(page, own, lane, call, end, off.own);
+	page->node_off[page->tree.lanes[lane->number]] += off.own;
+	gt_tree_leave(&page->tree, lane, call, end);
+	return error == GT_OK ? add_box(page, own, lane->open, &box) : error;
+}
+
+/* Marks and losses, as far as there is room; calls of which only the entry is known are counted. */
+static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment *moment)
+{
+	struct gt_page *page = user;
+	struct gt_page_moment made = {
+		.at = gt_page_at(page, moment->clock),
+		.lane = (uint32_t)(uintptr_t)lane->user,
+		.kind = moment->kind,
+		.value = moment->value,
+	};
+
+	if (made.at > page->length)
+		page->length = made.at;
+	if (moment->kind == GT_MOMENT_CALL) {
+		uint32_t function = gt_page_functions_find(&page->functions, moment->function);
+
+		if (function == UINT32_MAX)
+			return GT_ENOMEM;
+		page->functions.items[function].calls++;
+		page->functions.items[function].entries_only++;
+		return GT_OK;
+	}
+	if (page->moment_count == GT_PAGE_MOMENTS) {
+		page->moments_left_out++;
+		return GT_OK;
+	}
+	if (page->moment_count == page->moment_room) {
+		uint32_t room = page->moment_room ? page->moment_room * 2 : 64;
+		struct gt_page_moment *moments = realloc(page->moments, room * sizeof(*moments));
+
+		if (!moments)
+			return GT_ENOMEM;
+		page->moments = moments;
+		page->moment_room = room;
+	}
+	if (moment->kind == GT_MOMENT_MARK) {
+		made.text = strndup(moment->text, moment->text_bytes);
+		if (!made.text)
+			return GT_ENOMEM;
+	}
+	page->moments[page->moment_count++] = made;
+	return GT_OK;
+}
+
+struct gt_stack_sink gt_page_sink(struct gt_page *page)
+{
+	return (struct gt_stack_sink){
+		.user = page,
+		.lane = take_lane,
+		.enter = take_enter,
+		.leave = take_leave,
+		.moment = take_moment,
+	};
+}
+
+int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
+{
+	int error = GT_OK;
+
+	page->report = *report;
+	for (uint32_t i = 0; i < page->lane_count; i++) {
+		struct gt_page_lane *lane = &page->lanes[i];
+		struct gt_tree_node *nodes = page->tree.nodes;
+
+		for (uint32_t child = nodes[lane->node].child; child; child = nodes[child].sibling)
+			nodes[lane->node].total += nodes[child].total;
+		free(lane->off);
+		lane->off = NULL;
+		for (uint32_t j = 0; j < lane->track_count && error == GT_OK; j++)
+			error = gt_track_finish(&lane->tracks[j]);
+	}
+	if (error == GT_OK)
+		error = gt_tree_finish(&page->tree);
+	if (error == GT_OK)
+		atomic_store(&page->ready, true);
+	return error;
+}
+
+int gt_page_read(struct gt_page *page, struct gt_filter *filter)
+{
+	const struct gt_stack_sink sink = gt_page_sink(page);
+	struct gt_stack_report report;
+	int error = gt_stacks_read(page->options.target, filter, &sink, &report);
+
+	return error == GT_OK ? gt_page_finish(page, &report) : error;
+}
+
+/* What a selection's tree is made with. */
+struct selecting {
+	struct gt_page *page;
+	struct gt_page_selection *selection;
+	uint32_t room; /* of selection->off */
+};
+
+static int add_selected(void *user, uint32_t node, uint32_t from)
+{
+	struct selecting *selecting = user;
+	struct gt_page_selection *selection = selecting->selection;
+
+	if (node >= selecting->room) {
+		uint32_t room = selection->tree.room;
+		uint64_t *off = realloc(selection->off, room * sizeof(*off));
+
+		if (!off)
+			return GT_ENOMEM;
+		memset(off + selecting->room, 0, (room - selecting->room) * sizeof(*off));
+		selection->off = off;
+		selecting->room = room;
+	}
+	selection->off[node] += selecting->page->node_off[from];
+	return GT_OK;
+}
+
+/* "all", "pid:N", "lane:N" as who is meant. */
+static int parse_selection(const struct gt_page *page, const char *of, uint32_t *pid,
+			   uint32_t *lane)
+{
+	char *end = NULL;
+	unsigned long number;
+
+	*pid = *lane = UINT32_MAX;
+	if (strcmp(of, "all") == 0)
+		return GT_OK;
+	if (strncmp(of, "pid:", 4) != 0 && strncmp(of, "lane:", 5) != 0)
+		return GT_EINVAL;
+	number = strtoul(strchr(of, ':') + 1, &end, 10);
+	if (*end != '\0' || end[-1] == ':' || number >= UINT32_MAX)
+		return GT_EINVAL;
+	if (of[0] == 'p')
+		*pid = (uint32_t)number;
+	else
+		*lane = (uint32_t)number;
+	return of[0] == 'l' && number >= page->lane_count ? GT_ENOENT : GT_OK;
+}
+
+int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection_out)
+{
+	struct gt_page_selection *selection = &page->selections[0];
+	struct selecting selecting = { .page = page };
+	uint32_t pid, lane, lanes = 0;
+	int error;
+
+	for (uint32_t i = 0; i < GT_PAGE_SELECTIONS; i++) {
+		if (strcmp(page->selections[i].of, of) == 0 && of[0] != '\0') {
+			page->selections[i].used = ++page->asked;
+			*selection_out = &page->selections[i];
+			return GT_OK;
+		}
+		if (page->selections[i].used < selection->used)
+			selection = &page->selections[i];
+	}
+	error = strlen(of) < sizeof(selection->of) ? parse_selection(page, of, &pid, &lane)
+						   : GT_EINVAL;
+	if (error != GT_OK)
+		return error;
+	gt_tree_fini(&selection->tree);
+	free(selection->off);
+	*selection = (struct gt_page_selection){ .used = ++page->asked };
+	selecting.selection = selection;
+	error = gt_tree_init(&selection->tree, UINT32_MAX);
+	for (uint32_t i = 0; i < page->lane_count && error == GT_OK; i++) {
+		if ((lane != UINT32_MAX && lane != i) ||
+		    (pid != UINT32_MAX && pid != page->lanes[i].pid))
+			continue;
+		lanes++;
+		error = gt_tree_merge(&selection->tree, &page->tree, page->lanes[i].node,
+				      add_selected, &selecting);
+	}
+	if (error == GT_OK && lanes == 0 && page->lane_count > 0)
+		error = GT_ENOENT;
+	if (error == GT_OK)
+		error = gt_tree_finish(&selection->tree);
+	if (error != GT_OK)
+		return error;
+	strcpy(selection->of, of);
+	*selection_out = selection;
+	return GT_OK;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* The page's own memory: read by page.c, looked at by answers.c and format_html.c. */
+#ifndef GT_EXPORT_PAGE_PAGE_PRIVATE_H
+#define GT_EXPORT_PAGE_PAGE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "core/trace/off_cpu.h"
+#include "export/call_tree.h"
+#include "export/page/functions.h"
+#include "export/page/page.h"
+#include "export/page/tracks.h"
+
+#define GT_PAGE_DEPTH_MAX GT_TREE_DEPTH_MAX
+#define GT_PAGE_MOMENTS	  20000u
+#define GT_PAGE_LANES_MAX (1u << 24)
+/* The call tree has a node for each lane right below the root, with this bit and the lane's number
+ * for its function; functions themselves are their numbers + 1. */
+#define GT_PAGE_LANE_NODE (1u << 31)
+
+/* A thread, of which lanes are the stacks. */
+struct gt_page_thread {
+	uint32_t pid, tid;
+	struct gt_off_cpu_follow off_cpu;
+};
+
+/* Ticks off the CPU of an open call. */
+struct gt_page_off {
+	uint64_t own, callees;
+};
+
+struct gt_page_lane {
+	uint32_t pid, tid, stack, thread;
+	char name[16];
+	uint64_t first, last; /* ns */
+	uint64_t calls;
+	uint64_t self, self_off; /* ticks, of its calls that returned */
+	uint32_t node;		 /* in the tree */
+	struct gt_track *tracks; /* by depth */
+	uint32_t track_count;
+	struct gt_page_off *off; /* by depth, of the open calls */
+	uint32_t off_room;
+};
+
+struct gt_page_moment {
+	uint64_t at; /* ns */
+	uint32_t lane;
+	enum gt_moment_kind kind;
+	uint64_t value;
+	char *text; /* of a mark */
+};
+
+/* The merged tree of a selection, as it was asked for. */
+struct gt_page_selection {
+	char of[32]; /* "": none */
+	struct gt_tree tree;
+	uint64_t *off; /* ticks off the CPU in a node's own time */
+	uint64_t used; /* when it was asked for last */
+};
+
+#define GT_PAGE_SELECTIONS 8u
+
+struct gt_page {
+	struct gt_page_options options;
+	struct gt_page_functions functions;
+	struct gt_page_thread *threads;
+	uint32_t thread_count, thread_room;
+	struct gt_page_lane *lanes;
+	uint32_t lane_count, lane_room;
+	struct gt_tree tree; /* nodes of all lanes, by function number + 1 */
+	uint8_t *node_again; /* a call of the same function is around it */
+	uint64_t *node_off;  /* ticks off the CPU in its own time */
+	uint32_t node_known, node_room;
+	struct gt_page_moment *moments;
+	uint32_t moment_count, moment_room, moments_left_out;
+	uint64_t boxes;	   /* kept, of all tracks */
+	uint64_t grain;	   /* ns; calls that are shorter are kept together; 0: none are */
+	uint64_t too_deep; /* calls that are in no track */
+	uint64_t length;   /* ns from the start to the last moment */
+	bool has_off_cpu;
+	struct gt_stack_report report;
+	atomic_bool stopped;
+	_Atomic uint64_t entered;
+	atomic_bool ready;
+	pthread_mutex_t lock; /* guards the selections, and the target, once it is read */
+	struct gt_page_selection selections[GT_PAGE_SELECTIONS];
+	uint64_t asked;
+};
+
+static inline uint64_t gt_page_ns(const struct gt_page *page, uint64_t ticks)
+{
+	return gt_clock_duration_ns(&page->options.target->clock, ticks);
+}
+
+/* Nanoseconds since the start of the recording. */
+static inline uint64_t gt_page_at(const struct gt_page *page, uint64_t clock)
+{
+	uint64_t start = page->options.about.start;
+
+	return (int64_t)(clock - start) > 0 ? gt_page_ns(page, clock - start) : 0;
+}
+
+/* The merged tree of "all", "pid:N" or "lane:N"; under the lock. GT_EINVAL, GT_ENOENT, GT_ENOMEM. */
+int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection);
+
+/* The answer to `timeline` of all lanes, from start to end, in boxes of that grain (0: each call).
+ * GT_ENOSPC: it has more bytes than `most`. GT_ENOMEM. */
+int gt_page_put_whole_timeline(struct gt_page *page, uint64_t grain, size_t most,
+			       struct gt_out *out);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* Boxes of the time line: see tracks.h. */
+#include "export/page/tracks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEVEL_ENOUGH 1024u /* boxes that are looked at as they are */
+#define LEVEL_STEP   8u	   /* of grains */
+#define PART_ALL     65535u
+
+/* As they lie in memory: a call … */
+struct single {
+	uint32_t start_low, took_low;
+	uint32_t function; /* its two highest bits are the flags */
+	uint16_t start_high, took_high;
+};
+
+/* … and several. Parts are of `took`, of 65,535. */
+struct joined {
+	uint32_t start_low, took_low;
+	uint32_t function, count;
+	uint16_t start_high, took_high;
+	uint16_t busy, weight;
+};
+
+static size_t box_bytes(const struct gt_track_level *level)
+{
+	return level->grain == 0 ? sizeof(struct single) : sizeof(struct joined);
+}
+
+static uint16_t part_of(uint64_t part, uint64_t all)
+{
+	return part >= all ? PART_ALL : (uint16_t)((double)part / (double)all * PART_ALL + 0.5);
+}
+
+static uint64_t of_part(uint64_t all, uint16_t part)
+{
+	return part == PART_ALL ? all : (uint64_t)((double)all * part / PART_ALL + 0.5);
+}
+
+static void put_box(struct gt_track_level *level, size_t index, const struct gt_box *box)
+{
+	if (level->grain == 0) {
+		((struct single *)level->boxes)[index] = (struct single){
+			.start_low = (uint32_t)box->start,
+			.start_high = (uint16_t)(box->start >> 32),
+			.took_low = (uint32_t)box->took,
+			.took_high = (uint16_t)(box->took >> 32),
+			.function = box->function | box->flags << 30,
+		};
+		return;
+	}
+	((struct joined *)level->boxes)[index] = (struct joined){
+		.start_low = (uint32_t)box->start,
+		.start_high = (uint16_t)(box->start >> 32),
+		.took_low = (uint32_t)box->took,
+		.took_high = (uint16_t)(box->took >> 32),
+		.function = box->function | box->flags << 30,
+		.count = box->count,
+		.busy = part_of(box->busy, box->took),
+		.weight = part_of(box->weight, box->took),
+	};
+}
+
+static struct gt_box box_at(const struct gt_track_level *level, size_t index)
+{
+	struct gt_box box;
+
+	if (level->grain == 0) {
+		const struct single *single = (const struct single *)level->boxes + index;
+
+		box.start = (uint64_t)single->start_high << 32 | single->start_low;
+		box.took = (uint64_t)single->took_high << 32 | single->took_low;
+		box.busy = box.weight = box.took;
+		box.function = single->function & (GT_BOX_FUNCTIONS - 1);
+		box.flags = single->function >> 30;
+		box.count = 1;
+		return box;
+	}
+	const struct joined *joined = (const struct joined *)level->boxes + index;
+
+	box.start = (uint64_t)joined->start_high << 32 | joined->start_low;
+	box.took = (uint64_t)joined->took_high << 32 | joined->took_low;
+	box.busy = of_part(box.took, joined->busy);
+	box.weight = of_part(box.took, joined->weight);
+	box.function = joined->function & (GT_BOX_FUNCTIONS - 1);
+	box.flags = joined->function >> 30;
+	box.count = joined->count;
+	return box;
+}
+
+bool gt_box_join(struct gt_box *box, const struct gt_box *next, uint64_t grain)
+{
+	uint64_t end = next->start + next->took;
+
+	if (box->took >= grain || next->took >= grain || box->start / grain != next->start / grain)
+		return false;
+	/* The majority vote of Boyer and Moore, by time. */
+	if (next->function == box->function) {
+		box->weight += next->weight;
+	} else if (next->weight > box->weight) {
+		box->function = next->function;
+		box->weight = next->weight - box->weight;
+	} else {
+		box->weight -= next->weight;
+	}
+	box->busy += next->busy;
+	box->count = next->count > UINT32_MAX - box->count ? UINT32_MAX : box->count + next->count;
+	box->flags = 0;
+	if (end > box->start + box->took)
+		box->took = end - box->start;
+	return true;
+}
+
+static int append(struct gt_track_level *level, const struct gt_box *box)
+{
+	if (level->count == level->room) {
+		size_t room = level->room ? level->room + level->room / 2 : 16;
+		void *boxes = realloc(level->boxes, room * box_bytes(level));
+
+		if (!boxes)
+			return GT_ENOMEM;
+		level->boxes = boxes;
+		level->room = room;
+	}
+	put_box(level, level->count++, box);
+	return GT_OK;
+}
+
+/* As append, but joins with the last box where they are to be drawn together. */
+static int append_joined(struct gt_track_level *level, const struct gt_box *box)
+{
+	if (level->count > 0) {
+		struct gt_box last = box_at(level, level->count - 1);
+
+		if (gt_box_join(&last, box, level->grain)) {
+			put_box(level, level->count - 1, &last);
+			return GT_OK;
+		}
+	}
+	return append(level, box);
+}
+
+static struct gt_track_level *add_level(struct gt_track *track, uint64_t grain)
+{
+	struct gt_track_level *levels =
+		realloc(track->levels, (track->level_count + 1u) * sizeof(*levels));
+
+	if (!levels)
+		return NULL;
+	track->levels = levels;
+	levels[track->level_count] = (struct gt_track_level){ .grain = grain };
+	return &levels[track->level_count++];
+}
+
+int gt_track_add(struct gt_track *track, const struct gt_box *box, uint64_t grain)
+{
+	if (track->level_count == 0 && !add_level(track, grain))
+		return GT_ENOMEM;
+	return track->levels[0].grain == 0 ? append(&track->levels[0], box)
+					   : append_joined(&track->levels[0], box);
+}
+
+size_t gt_track_count(const struct gt_track *track)
+{
+	return track->level_count ? track->levels[0].count : 0;
+}
+
+/* The boxes of `from`, joined, become those of `to`. */
+static int join_level(const struct gt_track_level *from, struct gt_track_level *to)
+{
+	int error = GT_OK;
+
+	for (size_t i = 0; i < from->count && error == GT_OK; i++) {
+		struct gt_box box = box_at(from, i);
+
+		error = append_joined(to, &box);
+	}
+	return error;
+}
+
+/* Gives back what is not used. */
+static void trim(struct gt_track_level *level)
+{
+	void *boxes = realloc(level->boxes, (level->count ? level->count : 1) * box_bytes(level));
+
+	if (boxes) {
+		level->boxes = boxes;
+		level->room = level->count ? level->count : 1;
+	}
+}
+
+int gt_track_coarsen(struct gt_track *track, uint64_t grain)
+{
+	struct gt_track_level made = { .grain = grain };
+	int error;
+
+	if (track->level_count == 0)
+		return GT_OK;
+	error = join_level(&track->levels[0], &made);
+	if (error != GT_OK) {
+		free(made.boxes);
+		return error;
+	}
+	trim(&made);
+	free(track->levels[0].boxes);
+	track->levels[0] = made;
+	return GT_OK;
+}
+
+int gt_track_finish(struct gt_track *track)
+{
+	struct gt_box first, last;
+	uint64_t span, grain = 64;
+
+	if (track->level_count == 0 || track->levels[0].count == 0)
+		return GT_OK;
+	trim(&track->levels[0]);
+	first = box_at(&track->levels[0], 0);
+	last = box_at(&track->levels[0], track->levels[0].count - 1);
+	span = last.start + last.took - first.start;
+	while (grain < span / track->levels[0].count || grain < track->levels[0].grain)
+		grain *= LEVEL_STEP;
+	for (; grain < span && track->levels[track->level_count - 1].count > LEVEL_ENOUGH;
+	     grain *= LEVEL_STEP) {
+		struct gt_track_level made = { .grain = grain }, *added;
+		const struct gt_track_level *finer = &track->levels[track->level_count - 1];
+		int error = join_level(finer, &made);
+
+		/* One that has nearly as many boxes would only take memory. */
+		if (error == GT_OK && made.count > finer->count / 2) {
+			free(made.boxes);
+			continue;
+		}
+		trim(&made);
+		added = error == GT_OK ? add_level(track, grain) : NULL;
+		if (!added) {
+			free(made.boxes);
+			return GT_ENOMEM;
+		}
+		*added = made;
+	}
+	return GT_OK;
+}
+
+/* The first box that ends behind `from`. */
+static size_t first_behind(const struct gt_track_level *level, uint64_t from)
+{
+	size_t low = 0, high = level->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		struct gt_box box = box_at(level, middle);
+
+		if (box.start + box.took > from || (box.took == 0 && box.start >= from))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+int gt_track_look(const struct gt_track *track, uint64_t from, uint64_t to, uint64_t grain,
+		  int (*take)(void *user, const struct gt_box *box), void *user)
+{
+	const struct gt_track_level *level = track->levels;
+	struct gt_box waiting;
+	bool waits = false;
+	int error = GT_OK;
+
+	if (track->level_count == 0)
+		return GT_OK;
+	while (level + 1 < track->levels + track->level_count && level[1].grain <= grain)
+		level++;
+	for (size_t i = first_behind(level, from); i < level->count && error == GT_OK; i++) {
+		struct gt_box box = box_at(level, i);
+
+		if (box.start >= to)
+			break;
+		if (waits && grain > 0 && gt_box_join(&waiting, &box, grain))
+			continue;
+		if (waits)
+			error = take(user, &waiting);
+		waiting = box;
+		waits = true;
+	}
+	return waits && error == GT_OK ? take(user, &waiting) : error;
+}
+
+void gt_track_fini(struct gt_track *track)
+{
+	for (uint32_t i = 0; i < track->level_count; i++)
+		free(track->levels[i].boxes);
+	free(track->levels);
+	*track = (struct gt_track){ 0 };
+}

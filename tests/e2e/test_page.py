@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""The page of a recording, in a real browser: its figures against report, graph and the exported rows."""
+
+import csv
+import io
+import json
+import re
+import signal
+import subprocess
+from collections import defaultdict
+
+import pytest
+
+from conftest import line_with
+from webdriver import Browser
+
+HOSTILE = "</script><script>document.title='taken'</script><img/src=x/onerror=document.title=1>"
+PROGRAM = r"""
+#include <pthread.h>
+#include <unistd.h>
+#define N __attribute__((noinline))
+static volatile unsigned sink;
+N void leaf(unsigned rounds) { for (unsigned i = 0; i < rounds; i++) sink += i; }
+N void hostile(void) { leaf(20); }
+N unsigned again(unsigned depth) { leaf(5); return depth ? again(depth - 1) + 1 : 0; }
+N void look_up(unsigned n) { leaf(10); if (n == 150) usleep(3000); }
+N void handle(unsigned n) { look_up(n); hostile(); if (n % 50 == 0) again(5); }
+N void *work(void *none)
+{
+	(void)none;
+	for (unsigned n = 0; n < 200; n++)
+		handle(n);
+	return NULL;
+}
+int main(void)
+{
+	pthread_t other;
+	pthread_create(&other, NULL, work, NULL);
+	pthread_join(other, NULL);
+	work(NULL);
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """A program with a function whose name is markup."""
+    directory = tmp_path_factory.mktemp("page")
+    (directory / "p.c").write_text(PROGRAM)
+    for command in (["gcc", "-O1", "-fno-inline", "-c", "p.c"],
+                    ["objcopy", f"--redefine-sym=hostile={HOSTILE}", "p.o"],
+                    ["gcc", "-pthread", "p.o", "-o", "p"]):
+        subprocess.run(command, cwd=directory, check=True)
+    return directory / "p"
+
+
+@pytest.fixture
+def recorded(graftrace, program):
+    graftrace("record", program)
+    return {row["function"]: row for row in
+            json.loads(graftrace("report", "--format", "json").stdout)["rows"]}
+
+
+def visit(browser, url):
+    browser.ask("POST", "/url", {"url": url})
+    browser.wait_for("return document.documentElement.dataset.ready === 'yes'")
+
+
+def silent(browser, own):
+    """Nothing is complained of, nothing foreign was run or asked for."""
+    assert browser.log() == []
+    assert browser.run("return document.title") == "p — graftrace"
+    asked = browser.run("return performance.getEntriesByType('resource').map(e => e.name)")
+    assert [url for url in asked if not url.startswith(("data:", own))] == []
+
+
+@pytest.fixture(params=["served", "file"])
+def page(request, graftrace, browser, recorded):
+    """The page is open: from a server, and as one file."""
+    browser.log()
+    if request.param == "file":
+        done = graftrace("export", "--to", "html", "-q")
+        assert done.stdout == "" and done.stderr == ""
+        visit(browser, (graftrace.directory / "graftrace.html").as_uri())
+        yield recorded
+        silent(browser, "file:")
+        return
+    process = graftrace.start("serve", "-a", "127.0.0.1:0")
+    try:
+        url = line_with(process.stderr, r"http://127\.0\.0\.1:\d+/")[0]
+        visit(browser, url)
+        yield recorded
+        silent(browser, url)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+def show(browser, view, **state):
+    """Goes to a view by its address, and waits until it is there."""
+    words = "&".join(f"{name}={value}" for name, value in {"view": view, **state}.items())
+    browser.run("location.hash = arguments[0]", words)
+    browser.wait_for("return document.documentElement.dataset.view === arguments[0]", view)
+
+
+def rows(browser, table):
+    return browser.wait_for("""const rows = [...document.querySelectorAll(`#${arguments[0]} tbody tr`)];
+        return rows.length > 0 && rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))""", table)
+
+
+def boxes(browser, name=None):
+    """What is drawn, as soon as it is."""
+    found = browser.wait_for("""const boxes = window.graftrace.boxes();
+        return boxes.some(b => arguments[0] === null || b.name === arguments[0]) && boxes""", name)
+    return [box for box in found if name is None or box["name"] == name]
+
+
+def id_of(browser, name):
+    return browser.run("return source.ask('functions', {q: arguments[0], sort: 'self', limit: 2000})"
+                       ".then(got => got.functions.find(f => f.name === arguments[0]).id)", name)
+
+
+UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def ns(text):
+    """Of a time with three digits that count."""
+    value, unit = text.split()
+    return float(value) * UNITS[unit]
+
+
+def close(text, exact):
+    return ns(text) == pytest.approx(exact, rel=0.006, abs=0.6)
+
+
+def test_the_overview_and_the_table_are_the_reports(page, browser):
+    show(browser, "overview")
+    browser.wait_for("return window.graftrace.filled?.then(() => true)")
+    text = browser.run("return document.querySelector('main').innerText")
+    assert re.search(rf"calls\n{sum(row['calls'] for row in page.values()):,}\n", text)
+    assert "threads\n2" in text and "lost records\n0" in text
+    show(browser, "functions", sort="total")
+    browser.wait_for("return document.documentElement.dataset.functions === 'total '")
+    shown = {row[0]: row for row in rows(browser, "functions")}
+    assert len(shown) == len(page)
+    for name, row in page.items():
+        # Markup looks like C++'s templates, and is cut as those are; the whole name is the title.
+        cells = shown.get(name) or next(cells for text, cells in shown.items() if text not in page)
+        assert int(cells[1].replace(",", "")) == row["calls"], name
+        assert close(cells[2], row["total_ns"]) and close(cells[3], row["self_ns"]), name
+        assert close(cells[6], row["maximum_ns"]), name
+    titles = browser.run("return [...document.querySelectorAll('#functions a')].map(a => a.title)")
+    assert sorted(titles) == sorted(page)
+
+
+def test_the_slow_call_is_two_clicks_away(page, browser):
+    show(browser, "overview")
+    listed = rows(browser, "outliers")
+    assert {"look_up", "handle"} <= {row[0] for row in listed}
+    at = next(i for i, row in enumerate(listed) if row[0] == "look_up")
+    browser.click(f"#outliers tbody tr:nth-child({at + 1}) td:last-child a")
+    browser.wait_for("return document.documentElement.dataset.view === 'timeline'")
+    browser.wait_for("return !document.getElementById('detail').hidden")
+    detail = browser.wait_for("""const text = document.getElementById("detail").innerText;
+        return text.includes("look_up") && text""")
+    took = re.search(r"took\n(.*)", detail)[1]
+    assert close(took, page["look_up"]["maximum_ns"])
+    slow = max(boxes(browser, "look_up"), key=lambda box: box["took"])
+    assert slow["took"] == page["look_up"]["maximum_ns"] and slow["w"] > 700
+
+
+def exported(graftrace):
+    text = graftrace("export", "--to", "csv", "-q", "-o", "-").stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_time_line_goes_down_to_the_single_call(page, browser, graftrace):
+    one = [call for call in exported(graftrace) if call["function"] == "handle"][277]
+    start, took, depth = int(one["start_ns"]), int(one["duration_ns"]), int(one["depth"])
+    show(browser, "timeline", **{"from": start, "to": start + took})
+    found = browser.wait_for("""const found = window.graftrace.boxes().filter(b => b.name === "handle" &&
+        b.count === 1 && b.start === arguments[0] && b.took === arguments[1]);
+        return found.length > 0 && found""", start, took)
+    assert len(found) == 1 and found[0]["depth"] == depth
+    inner = [box for box in boxes(browser, "look_up") if box["lane"] == found[0]["lane"]]
+    assert [box["depth"] for box in inner] == [depth + 1]
+
+
+def press(browser, key):
+    browser.run("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))", key)
+
+
+def test_keys_zoom_and_the_address_keeps_it(page, browser):
+    show(browser, "timeline")
+    boxes(browser)
+    whole = browser.run("return document.getElementById('window').textContent")
+    press(browser, "w")
+    press(browser, "w")
+    address = browser.wait_for("return /to=\\d+/.test(location.hash) && location.hash")
+    assert browser.run("return document.getElementById('window').textContent") != whole
+    browser.run("location.reload()")
+    browser.wait_for("return document.documentElement.dataset.ready === 'yes'")
+    assert browser.run("return location.hash") == address
+    boxes(browser)
+    assert browser.run("return document.getElementById('window').textContent") != whole
+    press(browser, "Home")
+    browser.wait_for("return document.getElementById('window').textContent === arguments[0]", whole)
+
+
+def stacks(nodes, above=()):
+    for node in nodes:
+        path = (*above, node["function"])
+        yield path, (node["count"], node["total_ns"], node["self_ns"])
+        yield from stacks(node["calls"], path)
+
+
+def test_the_flame_graph_is_the_graph(page, browser, graftrace):
+    wanted = dict(stacks(json.loads(graftrace("graph", "--format", "json").stdout)["calls"]))
+    show(browser, "flame")
+    drawn, path = {}, []
+    boxes(browser, "work")
+    for box in boxes(browser):
+        path[box["depth"]:] = [box["name"]]
+        drawn[tuple(path)] = (box["calls"], box["total"], box["self"])
+    all_time = sum(figures[1] for stack, figures in wanted.items() if len(stack) == 1)
+    assert drawn.items() <= wanted.items()
+    for stack, figures in wanted.items():
+        assert stack in drawn or figures[1] < all_time / 100, stack
+    # A click makes it the whole width.
+    handle = boxes(browser, "handle")[0]
+    click_box(browser, handle)
+    browser.wait_for("return document.documentElement.dataset.flame.split(' ')[1].split('.').length > 1")
+    again = browser.wait_for("return window.graftrace.boxes().filter(b => b.name === 'handle' && b.part === 1)")
+    assert again[0]["total"] == handle["total"]
+    assert "handle" in browser.run("return document.getElementById('crumbs').innerText")
+
+
+def click_box(browser, box):
+    browser.run("""const canvas = document.querySelector("canvas#flame"), at = canvas.getBoundingClientRect();
+        const point = {clientX: at.left + arguments[0], clientY: at.top + arguments[1], bubbles: true};
+        canvas.dispatchEvent(new PointerEvent("pointermove", point));
+        canvas.dispatchEvent(new MouseEvent("click", point));""", box["x"] + box["w"] / 2, box["y"] + 8)
+
+
+def test_the_flame_graph_of_one_thread(page, browser):
+    show(browser, "flame")
+    boxes(browser, "work")
+    choices = browser.run("return [...document.querySelectorAll('#whose option')].map(o => [o.value, o.textContent])")
+    assert [value for value, _ in choices] == ["all", "lane:0", "lane:1"]
+    other = choices[2][0]
+    browser.run("""const select = document.getElementById("whose");
+        select.value = arguments[0];
+        select.dispatchEvent(new Event("change"));""", other)
+    browser.wait_for("return document.documentElement.dataset.flame === `${arguments[0]} `", other)
+    drawn = browser.wait_for("const boxes = window.graftrace.boxes(); "
+                             "return boxes.length > 0 && boxes[0].part === 1 && boxes")
+    assert drawn[0]["name"] == "work" and drawn[0]["calls"] == 1
+    assert not [box for box in drawn if box["name"] == "main"]
+
+
+def test_the_page_of_a_function(page, browser, graftrace):
+    durations = defaultdict(list)
+    for call in exported(graftrace):
+        durations[call["function"]].append(int(call["duration_ns"]))
+    name = "look_up"
+    show(browser, "function", id=id_of(browser, name))
+    browser.wait_for("return document.getElementById('name')?.textContent === arguments[0]", name)
+    figures = dict(browser.run("return [...document.querySelectorAll('.tiles div')].map(d => "
+                               "[d.querySelector('dt').innerText, d.querySelector('dd').innerText])"))
+    assert figures["calls"] == "400"
+    assert close(figures["total"], page[name]["total_ns"]) and close(figures["self"], page[name]["self_ns"])
+    assert close(figures["fastest"], page[name]["minimum_ns"])
+    assert close(figures["slowest"], page[name]["maximum_ns"])
+    exact = sorted(durations[name])
+    for title, part in (("half below (p50)", 0.5), ("90 % below", 0.9)):
+        # A bucket of the histogram is a sixteenth of its power of two.
+        assert ns(figures[title]) == pytest.approx(exact[int(part * len(exact))], rel=0.08, abs=2), title
+    slowest = rows(browser, "slowest")
+    assert [ns(row[0]) for row in slowest] == pytest.approx(exact[::-1][:12], rel=0.006, abs=0.6)
+    callers = rows(browser, "callers")
+    assert [row[:2] for row in callers] == [["handle", "400"]]
+    assert {row[0]: row[1] for row in rows(browser, "callees")}["leaf"] == "400"
+    told = json.loads(graftrace("report", "--callees", name, "--format", "json").stdout)["rows"]
+    assert {row["callee"]: f"{row['calls']:,}" for row in told} == \
+        {row[0]: row[1] for row in rows(browser, "callees")}
+    # A name leads to its function.
+    browser.click("#callers tbody a")
+    browser.wait_for("return document.getElementById('name')?.textContent === 'handle'")
+
+
+def test_recursion_counts_once_here_too(page, browser):
+    show(browser, "function", id=id_of(browser, "again"))
+    browser.wait_for("return document.getElementById('name')?.textContent === 'again'")
+    figures = dict(browser.run("return [...document.querySelectorAll('.tiles div')].map(d => "
+                               "[d.querySelector('dt').innerText, d.querySelector('dd').innerText])"))
+    assert close(figures["total"], page["again"]["total_ns"])
+
+
+def test_a_hostile_name_is_only_text(page, browser):
+    show(browser, "function", id=id_of(browser, HOSTILE))
+    browser.wait_for("return document.getElementById('name')?.textContent === arguments[0]", HOSTILE)
+    assert browser.run("return document.querySelectorAll('main img, main script').length") == 0
+    show(browser, "flame")
+    boxes(browser, HOSTILE)
+
+
+def test_search_finds_functions_and_threads(page, browser):
+    show(browser, "overview")
+    press(browser, "/")
+    assert browser.run("return document.activeElement.id") == "search"
+    browser.type("#search", "look")
+    browser.wait_for("return !document.getElementById('found').hidden && "
+                     "document.getElementById('found').innerText.includes('look_up')")
+    browser.ask("POST", f"/element/{browser.find('#search')}/value", {"text": "\ue007"})
+    browser.wait_for("return document.getElementById('name')?.textContent === 'look_up'")
+    browser.type("#search", "p-")
+    browser.wait_for("return document.getElementById('found').innerText.includes('Thread p-')")
+    browser.ask("POST", f"/element/{browser.find('#search')}/value", {"text": "\ue007"})
+    browser.wait_for("return document.documentElement.dataset.view === 'timeline'")
+    browser.run("document.getElementById('search').value = ''")
+
+
+def test_bars_of_self_time_and_their_toggles(page, browser):
+    show(browser, "overview")
+    browser.wait_for("return document.documentElement.dataset.bars === 'lane' && "
+                     "document.querySelectorAll('#bars .who').length")
+    who = browser.run("return [...document.querySelectorAll('#bars .who')].map(e => e.textContent.replace(/-\\d+$/, ''))")
+    assert who == ["p", "p"]
+    much = browser.run("return [...document.querySelectorAll('#bars .much')].map(e => e.title)")
+    exact = [int(text.split()[0].replace(",", "")) for text in much]
+    assert sum(exact) == pytest.approx(sum(row["self_ns"] for row in page.values()), abs=len(page) * 4)
+    leaf = id_of(browser, "leaf")
+    assert browser.run("return document.querySelectorAll(`#bars [data-function='${arguments[0]}']`).length", leaf) > 0
+    at = browser.run("""return [...document.querySelectorAll("#legend button")].findIndex(b => b.title === "leaf")""")
+    browser.click(f"#legend button:nth-child({at + 1})")
+    assert browser.run("return document.querySelectorAll(`#bars [data-function='${arguments[0]}']`).length", leaf) == 0
+    browser.click("[data-by='cpu']")
+    browser.wait_for("return document.documentElement.dataset.bars === 'cpu'")
+    assert all(re.fullmatch(r"CPU \d+", text) for text in
+               browser.run("return [...document.querySelectorAll('#bars .who')].map(e => e.textContent)"))
+
+
+def test_it_fits_on_a_small_screen(page, browser):
+    """Nothing is wider than the window, 500 pixels wide."""
+    browser.ask("POST", "/window/rect", {"width": 500, "height": 800})
+    try:
+        for view in ("overview", "timeline", "flame", "functions"):
+            show(browser, view)
+            browser.wait_for("return document.querySelector('main').childElementCount > 0")
+            assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), view
+    finally:
+        browser.ask("POST", "/window/rect", {"width": 1400, "height": 900})

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Times, counts, names and colours as people read them; small helpers of the DOM. Names come from
+ * whatever was traced: they reach the page as text only (textContent), never as markup. */
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+
+/* An element with attributes, and children that are elements or text. */
+function element(tag, attributes, ...children) {
+	const made = document.createElement(tag);
+	for (const [name, value] of Object.entries(attributes ?? {})) {
+		if (name === "style")
+			Object.assign(made.style, value);
+		else if (name.startsWith("on"))
+			made.addEventListener(name.slice(2), value);
+		else if (value === true)
+			made.setAttribute(name, "");
+		else if (value !== false && value !== null && value !== undefined)
+			made.setAttribute(name, value);
+	}
+	made.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+	return made;
+}
+
+const groups = (n) => Math.round(n).toLocaleString("en");
+const count = (n, word, words) => `${groups(n)} ${n === 1 ? word : words ?? word + "s"}`;
+
+/* Three digits that count, and the unit that fits: 830 ns, 12.3 µs, 4.56 ms, 1.2 s, 3 min 5 s. */
+function duration(ns) {
+	const units = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+	if (ns < 0)
+		return "\u2212" + duration(-ns);
+	if (ns >= 60e9)
+		return `${Math.floor(ns / 60e9)} min ${Math.floor(ns / 1e9) % 60} s`;
+	let at = 0;
+	while (at < 3 && ns >= units[at + 1][0] * 0.9995)
+		at++;
+	const value = ns / units[at][0];
+	return `${at === 0 ? Math.round(value) : Number(value.toPrecision(3))} ${units[at][1]}`;
+}
+
+/* A point in time, to the step of what is shown around it. */
+function moment(ns, step) {
+	const unit = step >= 1e9 || ns >= 10e9 && step >= 1e6 ? [1e9, "s"] : step >= 1e6 || ns >= 10e6 && step >= 1e3 ?
+		[1e6, "ms"] : step >= 1e3 || ns >= 10e3 ? [1e3, "µs"] : [1, "ns"];
+	const digits = Math.max(0, Math.ceil(Math.log10(unit[0] / step) - 1e-9));
+	return `${(ns / unit[0]).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit[1]}`;
+}
+
+const percent = (part, all) => all > 0 ? `${(100 * part / all).toFixed(part / all < 0.0995 ? 2 : 1)} %` : "";
+
+/* std::map<int, std::string>::find(int const&) becomes std::map<…>::find; a Rust hash goes. */
+function shortName(name) {
+	if (!/[<(]|::h[0-9a-f]{16}$/.test(name))
+		return name;
+	let out = "", depth = 0, at = 0;
+	const text = name.replace(/::h[0-9a-f]{16}$/, "").replaceAll("(anonymous namespace)::", "")
+		.replaceAll("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string");
+	while (at < text.length) {
+		const operator = depth === 0 && /^operator\s*(\(\)|<=>|->\*?|<<=?|>>=?|[<>]=?)/.exec(text.slice(at, at + 14));
+		if (operator) {
+			out += operator[0];
+			at += operator[0].length;
+			continue;
+		}
+		const letter = text[at++];
+		if (letter === "<" || letter === "(") {
+			if (depth++ === 0)
+				out += letter === "<" ? "<…>" : out === "" ? "(…)" : "()";
+		} else if ((letter === ">" || letter === ")") && depth > 0) {
+			depth--;
+		} else if (depth === 0) {
+			out += letter;
+		}
+	}
+	/* What C++ says of a function's arguments and behind them says little here. */
+	return out.replace(/\(\)( const)?( \[clone [^\]]*\])?$/, "").replace(/ const$/, "") || name;
+}
+
+/* Cut in the middle: both the scope and the method stay. */
+function cut(text, most) {
+	if (text.length <= most)
+		return text;
+	if (most < 9)
+		return most < 3 ? "" : text.slice(0, most - 1) + "…";
+	const tail = Math.ceil((most - 1) * 0.6);
+	return text.slice(0, Math.max(most - 1 - tail, 0)) + "…" + text.slice(text.length - tail);
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/* The golden angle keeps neighbours apart. */
+function colour(id, faint) {
+	const hue = (216 + id * 137.508) % 360;
+	const light = dark.matches ? [34, 40, 29][id % 3] : [74, 80, 68][id % 3];
+	return `hsl(${hue.toFixed(0)} ${faint ? 12 : [58, 48, 66][id % 3]}% ${light}%)`;
+}
+
+function css(name) {
+	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+const laneName = (lane) => `${lane.name || "thread"}-${lane.tid}${lane.stack ? ` stack ${lane.stack + 1}` : ""}`;
+
+/* The tip beside the pointer: a title and lines. */
+function tip(event, title, lines) {
+	const box = byId("tip");
+	box.replaceChildren(element("b", {}, title), lines.length ? "\n" + lines.join("\n") : "");
+	box.hidden = false;
+	const { width, height } = box.getBoundingClientRect();
+	const left = event.clientX + 14 + width > innerWidth ? event.clientX - width - 10 : event.clientX + 14;
+	const top = event.clientY + 16 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 16;
+	box.style.left = `${Math.max(4, left)}px`;
+	box.style.top = `${Math.max(4, top)}px`;
+}
+
+function noTip() {
+	byId("tip").hidden = true;
+}
