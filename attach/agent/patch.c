@@ -544,9 +544,12 @@ static bool needs_shown(const struct gt_selection *selection)
 	uint32_t i;
 
 	for (i = 0; i < selection->asked_count; i++) {
-		const struct gt_asked *asked = selection->asked[i];
+		struct gt_word_list *const *lists;
 
-		if (asked && (asked->filter || asked->notrace || asked->graph))
+		if (!selection->asked[i])
+			continue;
+		lists = selection->asked[i]->settings->lists;
+		if (lists[GT_LIST_FILTER] || lists[GT_LIST_NOTRACE] || lists[GT_LIST_GRAPH])
 			return true;
 	}
 	return selection->triggers != NULL || selection->graph_notrace != NULL;

@@ -8,63 +8,36 @@
 
 #include "core/trace/glob.h"
 
-static bool any_matches(char *const *globs, const struct gt_words *words, const char *plain,
-			const char *shown)
+static bool any_matches(const struct gt_word_list *list, const char *plain, const char *shown)
 {
-	if (words)
-		return gt_words_match(words, plain) ||
-		       (shown != plain && gt_words_match(words, shown));
-	for (; globs && *globs; globs++)
-		if (gt_glob_match(*globs, plain) ||
-		    (shown != plain && gt_glob_match(*globs, shown)))
-			return true;
-	return false;
+	return gt_word_list_match(list, plain) ||
+	       (shown != plain && gt_word_list_match(list, shown));
+}
+
+/* Also by a word that is for functions of this file alone; NULL: there is no file. */
+static bool any_matches_in(const struct gt_word_list *list, const struct gt_catalog_file *file,
+			   const char *plain, const char *shown)
+{
+	if (any_matches(list, plain, shown))
+		return true;
+	return file && (gt_word_list_match_module(list, file->path, plain) ||
+			(shown != plain && gt_word_list_match_module(list, file->path, shown)));
 }
 
 static bool is_root(const struct gt_asked *asked, const char *plain, const char *shown)
 {
-	return !asked->flat &&
-	       any_matches(asked->graph, asked->words ? &asked->words->graph : NULL, plain, shown);
-}
-
-/* Whether a word glob:mod:object of the list names the function of that object. */
-static bool any_of_module(const struct gt_asked *asked, char *const *globs,
-			  const struct gt_catalog_file *file, const char *plain, const char *shown)
-{
-	const char *slash, *base;
-
-	if (!asked->modules || !file)
-		return false;
-	slash = strrchr(file->path, '/');
-	base = slash ? slash + 1 : file->path;
-	for (; globs && *globs; globs++) {
-		const char *mark = strstr(*globs, ":mod:");
-		char glob[1024];
-
-		if (!mark || strcmp(mark + 5, base) != 0 || (size_t)(mark - *globs) >= sizeof(glob))
-			continue;
-		memcpy(glob, *globs, (size_t)(mark - *globs));
-		glob[mark - *globs] = 0;
-		if (gt_glob_match(glob, plain) || (shown != plain && gt_glob_match(glob, shown)))
-			return true;
-	}
-	return false;
+	return !asked->flat && any_matches(asked->settings->lists[GT_LIST_GRAPH], plain, shown);
 }
 
 bool gt_asked_wants(const struct gt_asked *asked, const struct gt_catalog_file *file,
 		    const char *plain, const char *shown)
 {
-	bool filtered = asked->filter && *asked->filter;
+	struct gt_word_list *const *lists = asked->settings->lists;
 
-	if (asked->off)
+	if (asked->off || any_matches_in(lists[GT_LIST_NOTRACE], file, plain, shown))
 		return false;
-	if (any_matches(asked->notrace, asked->words ? &asked->words->notrace : NULL, plain,
-			shown) ||
-	    any_of_module(asked, asked->notrace, file, plain, shown))
-		return false;
-	return !filtered || any_of_module(asked, asked->filter, file, plain, shown) ||
-	       any_matches(asked->filter, asked->words ? &asked->words->filter : NULL, plain,
-			   shown) ||
+	return !lists[GT_LIST_FILTER] ||
+	       any_matches_in(lists[GT_LIST_FILTER], file, plain, shown) ||
 	       is_root(asked, plain, shown);
 }
 
@@ -82,8 +55,7 @@ bool gt_selection_is_root(const struct gt_selection *selection, const char *plai
 bool gt_selection_is_notrace(const struct gt_selection *selection, const char *plain,
 			     const char *shown)
 {
-	return selection->graph_notrace &&
-	       any_matches(NULL, selection->graph_notrace, plain, shown);
+	return any_matches(selection->graph_notrace, plain, shown);
 }
 
 bool gt_selection_wants(const struct gt_selection *selection, const struct gt_catalog_file *file,

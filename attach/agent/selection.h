@@ -9,19 +9,13 @@
 #include <stdint.h>
 #include "attach/agent/catalog.h"
 #include "attach/agent/triggers.h"
-#include "core/trace/words.h"
+#include "core/trace/settings.h"
 
-/* What one of those who trace asks for. Globs as in core/trace/glob.h; NULL-terminated lists, NULL
- * = empty. */
+/* What one of those who trace asks for. */
 struct gt_asked {
-	char **filter;
-	char **notrace;
-	char **graph;
-	/* The three again, for long lists; NULL: as they stand. */
-	struct gt_selection_words *words;
-	bool off;     /* nothing: tracer nop and no profiler */
-	bool flat;    /* the function tracer: `graph` means nothing, as on Linux */
-	bool modules; /* some word is glob:mod:object: functions of that object alone */
+	const struct gt_trace_settings *settings;
+	bool off;  /* nothing: tracer nop and no profiler */
+	bool flat; /* the function tracer: the graph list means nothing, as on Linux */
 };
 
 /* The top of the control files, and its instances. */
@@ -40,14 +34,8 @@ struct gt_selection {
 	bool uprobe_safe;     /* --uprobe-safe: only functions whose first instruction stays */
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
-	struct gt_words *graph_notrace; /* what set_graph_notrace names; NULL = nothing */
+	const struct gt_word_list *graph_notrace; /* what set_graph_notrace names */
 	bool stacks; /* the function tracer writes stack traces: all functions are patched */
-};
-
-struct gt_selection_words {
-	struct gt_words filter;
-	struct gt_words notrace;
-	struct gt_words graph;
 };
 
 /* Globs, once: does one of those who ask, or any of them, name this function? file: whose it is;

@@ -228,8 +228,6 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->catalog.no_demangle = options->no_demangle;
 	session->first = gt_clock_now();
 	error = gt_session_ask_first(session, options, message);
-	if (!error)
-		error = gt_session_set_notrace_words(session, options->graph_notrace, message);
 	gt_triggers_init(&session->triggers, &session->arena, &session->live.target.clock);
 	session->selection.triggers = &session->triggers;
 	for (size_t i = 0; !error && i < options->trigger_count; i++)
@@ -585,7 +583,6 @@ void gt_session_destroy(struct gt_session *session)
 	gt_catalog_fini(&session->catalog);
 	gt_triggers_fini(&session->triggers);
 	gt_session_ask_fini(session);
-	gt_session_free_notrace_words(session);
 	gt_credentials_free(&session->credentials);
 	gt_session_free_list(session->selection.library_globs);
 	pthread_mutex_destroy(&session->lock);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include "core/trace/settings.h"
 #include "core/trace/target.h"
 #include <graftrace/arena.h>
 
@@ -88,12 +89,12 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 bool gt_session_tracing_on(struct gt_session *session);
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message);
-/* The three lists at once (NULL-terminated, NULL = empty). GT_EINVAL: a glob matches nothing. */
-int gt_session_set_filters(struct gt_session *session, const char *const *filter,
-			   const char *const *notrace, const char *const *graph,
+/* The lists filter, notrace and graph of `settings` at once, and nothing else of them; the session
+ * holds the lists. GT_EINVAL: a glob matches nothing. */
+int gt_session_set_filters(struct gt_session *session, const struct gt_trace_settings *settings,
 			   struct gt_message *message);
 /* set_graph_notrace: function_graph records neither these nor what they call. GT_EINVAL. */
-int gt_session_set_graph_notrace(struct gt_session *session, const char *const *list,
+int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
 				 struct gt_message *message);
 /* options/func_stack_trace: the function tracer writes a stack trace behind each call. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
@@ -108,24 +109,18 @@ bool gt_session_has_function(struct gt_session *session, const char *glob);
  * instances. Everything is recorded that any of them asks for (with function_graph if one has that
  * tracer); who wants less leaves the rest out where it reads.
  */
-struct gt_session_ask {
-	enum graftrace_tracer tracer; /* nop: nothing is asked */
-	bool on;
-	const char *const *filter;
-	const char *const *notrace;
-	const char *const *graph;
-	uint32_t max_depth;
-	uint64_t threshold_ns;
-};
-/* GT_ENOSPC: there are too many. */
+/* A number for one more of them, which asks for nothing yet. GT_ENOSPC: there are too many. */
 int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message *message);
-/* All at once. GT_EINVAL: a glob matches nothing. */
-int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_session_ask *ask,
-		   struct gt_message *message);
+/* Instance `who` asks for these settings, all at once; the session holds the lists. GT_EINVAL: a
+ * glob matches nothing, and what it asked for before stays. */
+int gt_session_ask(struct gt_session *session, uint32_t who,
+		   const struct gt_trace_settings *settings, struct gt_message *message);
+/* The number can be another one's. */
 void gt_session_leave(struct gt_session *session, uint32_t who);
-/* Whether what is recorded will be what the top asks for, and nothing more, when `who` asks so. */
+/* Whether the ring would have what the top asks for, and nothing more, if `who` asked for these
+ * settings. */
 bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
-			    const struct gt_session_ask *ask);
+			    const struct gt_trace_settings *settings);
 /* Ring modes: whether a full ring keeps the newest records. GT_EINVAL: recorded into a file as it
  * comes. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,

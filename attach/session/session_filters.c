@@ -43,67 +43,6 @@ char **gt_session_copy_list(const char *const *list)
 	return copy;
 }
 
-static void free_words(struct gt_selection_words *words)
-{
-	if (!words)
-		return;
-	gt_words_fini(&words->filter);
-	gt_words_fini(&words->notrace);
-	gt_words_fini(&words->graph);
-	free(words);
-}
-
-/* NULL: no memory. The lists must stay. */
-static struct gt_selection_words *make_words(const struct gt_asked *asked)
-{
-	struct gt_selection_words *words = calloc(1, sizeof(*words));
-
-	if (!words)
-		return NULL;
-	if (gt_words_init(&words->filter, &gt_host_memory, (const char *const *)asked->filter) ==
-		    0 &&
-	    gt_words_init(&words->notrace, &gt_host_memory, (const char *const *)asked->notrace) ==
-		    0 &&
-	    gt_words_init(&words->graph, &gt_host_memory, (const char *const *)asked->graph) == 0)
-		return words;
-	free_words(words);
-	return NULL;
-}
-
-static void free_lists(struct gt_asked *asked)
-{
-	free_words(asked->words);
-	gt_session_free_list(asked->filter);
-	gt_session_free_list(asked->notrace);
-	gt_session_free_list(asked->graph);
-	asked->words = NULL;
-	asked->filter = asked->notrace = asked->graph = NULL;
-}
-
-static bool has_module(char *const *list)
-{
-	for (; list && *list; list++)
-		if (strstr(*list, ":mod:"))
-			return true;
-	return false;
-}
-
-static int set_lists(struct gt_asked *asked, const char *const *filter, const char *const *notrace,
-		     const char *const *graph, struct gt_message *message)
-{
-	asked->filter = gt_session_copy_list(filter);
-	asked->notrace = gt_session_copy_list(notrace);
-	asked->graph = gt_session_copy_list(graph);
-	asked->words = NULL;
-	asked->modules = has_module(asked->filter) || has_module(asked->notrace);
-	if (asked->filter && asked->notrace && asked->graph)
-		asked->words = make_words(asked);
-	if (asked->words)
-		return 0;
-	free_lists(asked);
-	return gt_fail(message, GT_ENOMEM, "no memory for the filters");
-}
-
 /* Who asks */
 
 static struct gt_session_asker *asker_of(struct gt_session *session, uint32_t who)
@@ -113,7 +52,7 @@ static struct gt_session_asker *asker_of(struct gt_session *session, uint32_t wh
 
 static bool traces(const struct gt_session_asker *asker)
 {
-	return asker->used && asker->tracer != GRAFTRACE_TRACER_NOP;
+	return asker->used && asker->settings.tracer != GRAFTRACE_TRACER_NOP;
 }
 
 /* Those that trace, but for the top. */
@@ -138,15 +77,8 @@ static bool top_is_apart(const struct gt_session *session)
 void gt_session_take_top(struct gt_session *session)
 {
 	if (!top_is_apart(session))
-		asker_of(session, 0)->on =
+		asker_of(session, 0)->settings.on =
 			__atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_SEQ_CST) != 0;
-}
-
-/* Its calls are to be looked for below functions. The tracer function knows no such thing. */
-static bool has_roots(const struct gt_session_asker *asker)
-{
-	return asker->tracer != GRAFTRACE_TRACER_FUNCTION && asker->asked.graph &&
-	       asker->asked.graph[0];
 }
 
 /* What all of them together want. */
@@ -181,28 +113,28 @@ static struct wish wish_of(const struct gt_session *session)
 	uint32_t who;
 
 	for (who = 0; who < GT_ASKED_MAX; who++) {
-		const struct gt_session_asker *asker = &session->askers[who];
+		const struct gt_trace_settings *one = &session->askers[who].settings;
 
-		if (!traces(asker))
+		if (!traces(&session->askers[who]))
 			continue;
 		any = true;
-		wish.on |= asker->on;
-		if (asker->tracer > wish.tracer)
-			wish.tracer = asker->tracer;
-		wish.graph_only &= has_roots(asker);
-		any_depth |= !asker->max_depth;
-		if (asker->max_depth > wish.max_depth)
-			wish.max_depth = asker->max_depth;
+		wish.on |= one->on;
+		if (one->tracer > wish.tracer)
+			wish.tracer = one->tracer;
+		wish.graph_only &= gt_trace_settings_has_roots(one);
+		any_depth |= !one->max_depth;
+		if (one->max_depth > wish.max_depth)
+			wish.max_depth = one->max_depth;
 		/* A short call of one who wants them all has to be written. */
-		any_threshold |= !asker->threshold_ns || asker->tracer == GRAFTRACE_TRACER_FUNCTION;
-		if (!wish.threshold_ns || asker->threshold_ns < wish.threshold_ns)
-			wish.threshold_ns = asker->threshold_ns;
+		any_threshold |= !one->threshold_ns || one->tracer == GRAFTRACE_TRACER_FUNCTION;
+		if (!wish.threshold_ns || one->threshold_ns < wish.threshold_ns)
+			wish.threshold_ns = one->threshold_ns;
 	}
 	if (!any) { /* as the top has it: for when it begins */
-		const struct gt_session_asker *top = &session->askers[0];
+		const struct gt_trace_settings *top = &session->askers[0].settings;
 
 		wish.on = top->on;
-		wish.graph_only = has_roots(top);
+		wish.graph_only = gt_trace_settings_has_roots(top);
 		wish.max_depth = top->max_depth;
 		wish.threshold_ns = top->threshold_ns;
 	} else {
@@ -258,14 +190,14 @@ static bool update_off(struct gt_session *session)
 
 	for (who = 0; who < GT_ASKED_MAX; who++) {
 		struct gt_session_asker *asker = asker_of(session, who);
-		bool off = asker->tracer == GRAFTRACE_TRACER_NOP &&
+		const struct gt_trace_settings *settings = &asker->settings;
+		bool off = settings->tracer == GRAFTRACE_TRACER_NOP &&
 			   !(who == 0 && gt_session_profiles(session));
+		bool flat = settings->tracer == GRAFTRACE_TRACER_FUNCTION;
 
-		bool flat = asker->tracer == GRAFTRACE_TRACER_FUNCTION;
-
-		changed |= asker->used && (asker->asked.off != off ||
-					   (asker->asked.flat != flat && asker->asked.graph &&
-					    asker->asked.graph[0]));
+		changed |= asker->used &&
+			   (asker->asked.off != off ||
+			    (asker->asked.flat != flat && settings->lists[GT_LIST_GRAPH]));
 		asker->asked.off = off;
 		asker->asked.flat = flat;
 	}
@@ -280,23 +212,37 @@ int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *m
 	return update_off(session) ? gt_session_select(session, message) : 0;
 }
 
+/* Those of an asker's lists become the selection's. */
+static void join_selection(struct gt_session *session, uint32_t who)
+{
+	struct gt_session_asker *asker = asker_of(session, who);
+
+	asker->used = true;
+	asker->asked.settings = &asker->settings;
+	session->selection.asked[who] = &asker->asked;
+	if (who >= session->selection.asked_count)
+		session->selection.asked_count = who + 1;
+}
+
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message)
 {
+	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
+					       options->graph_notrace };
 	struct gt_session_asker *top = asker_of(session, 0);
 
-	*top = (struct gt_session_asker){
-		.used = true,
-		.on = !options->start_off,
-		.tracer = options->tracer,
-		.max_depth = options->max_graph_depth,
-		.threshold_ns = options->threshold_ns,
-		.asked = { .off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile,
-			   .flat = options->tracer == GRAFTRACE_TRACER_FUNCTION },
-	};
-	session->selection.asked[0] = &top->asked;
-	session->selection.asked_count = 1;
-	return set_lists(&top->asked, options->filter, options->notrace, options->graph, message);
+	top->settings = (struct gt_trace_settings){ .on = !options->start_off,
+						    .tracer = options->tracer,
+						    .max_depth = options->max_graph_depth,
+						    .threshold_ns = options->threshold_ns };
+	top->asked.off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile;
+	top->asked.flat = options->tracer == GRAFTRACE_TRACER_FUNCTION;
+	join_selection(session, 0);
+	for (int i = 0; i < GT_LISTS; i++)
+		if (gt_word_list_create(&gt_host_memory, lists[i], &top->settings.lists[i]))
+			return gt_fail(message, GT_ENOMEM, "no memory for the filters");
+	session->selection.graph_notrace = gt_session_notrace(session);
+	return 0;
 }
 
 void gt_session_ask_fini(struct gt_session *session)
@@ -304,14 +250,14 @@ void gt_session_ask_fini(struct gt_session *session)
 	uint32_t who;
 
 	for (who = 0; who < GT_ASKED_MAX; who++)
-		free_lists(&session->askers[who].asked);
+		gt_trace_settings_fini(&asker_of(session, who)->settings);
 }
 
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message)
 {
 	(void)message;
 	pthread_mutex_lock(&session->lock);
-	asker_of(session, 0)->on = on;
+	asker_of(session, 0)->settings.on = on;
 	__atomic_store_n(&session->arena.memory->tracing_on, wish_of(session).on, __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
 	if (gt_session_profiles(session))
@@ -323,7 +269,7 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 bool gt_session_tracing_on(struct gt_session *session)
 {
 	if (top_is_apart(session))
-		return asker_of(session, 0)->on;
+		return asker_of(session, 0)->settings.on;
 	return __atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_RELAXED) != 0;
 }
 
@@ -333,7 +279,7 @@ void gt_session_note_trigger(struct gt_session *session, bool on)
 
 	if (!top_is_apart(session))
 		return;
-	asker_of(session, 0)->on = on;
+	asker_of(session, 0)->settings.on = on;
 	wish = wish_of(session);
 	if (wish.on != on)
 		__atomic_store_n(&session->arena.memory->tracing_on, wish.on, __ATOMIC_SEQ_CST);
@@ -342,7 +288,7 @@ void gt_session_note_trigger(struct gt_session *session, bool on)
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message)
 {
-	struct gt_session_asker *top = asker_of(session, 0);
+	struct gt_trace_settings *top = &asker_of(session, 0)->settings;
 	enum graftrace_tracer old;
 	int error;
 
@@ -368,7 +314,7 @@ int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
 {
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
-	asker_of(session, 0)->max_depth = depth;
+	asker_of(session, 0)->settings.max_depth = depth;
 	gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
@@ -376,7 +322,7 @@ int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth)
 
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns)
 {
-	struct gt_session_asker *top = asker_of(session, 0);
+	struct gt_trace_settings *top = &asker_of(session, 0)->settings;
 	uint64_t old;
 	int error;
 
@@ -456,35 +402,28 @@ bool gt_session_has_function(struct gt_session *session, const char *glob)
 	return found;
 }
 
-static size_t length_of(char *const *list)
-{
-	size_t count = 0;
-
-	while (list && list[count])
-		count++;
-	return count;
-}
-
-/* What of a list is another word than before: [from, from + old) of the old one became
- * [from, from + new) of the new one. */
+/* What of a list is another word than before: [from, from + old_count) of the old one became
+ * [from, from + new_count) of the new one. */
 struct difference {
-	char *const *old_list;
-	char *const *new_list;
+	const struct gt_word_list *old_list, *new_list;
 	size_t from, old_count, new_count;
 };
 
-static struct difference compare(char *const *old_list, char *const *new_list)
+static struct difference compare(const struct gt_word_list *old_list,
+				 const struct gt_word_list *new_list)
 {
-	struct difference difference = { old_list, new_list, 0, length_of(old_list),
-					 length_of(new_list) };
+	struct difference difference = { old_list, new_list, 0, old_list ? old_list->count : 0,
+					 new_list ? new_list->count : 0 };
 	size_t *from = &difference.from;
 
+	if (old_list == new_list)
+		return (struct difference){ old_list, new_list, 0, 0, 0 };
 	while (*from < difference.old_count && *from < difference.new_count &&
-	       strcmp(old_list[*from], new_list[*from]) == 0)
+	       strcmp(old_list->words[*from], new_list->words[*from]) == 0)
 		++*from;
 	while (difference.old_count > *from && difference.new_count > *from &&
-	       strcmp(old_list[difference.old_count - 1], new_list[difference.new_count - 1]) ==
-		       0) {
+	       strcmp(old_list->words[difference.old_count - 1],
+		      new_list->words[difference.new_count - 1]) == 0) {
 		difference.old_count--;
 		difference.new_count--;
 	}
@@ -500,7 +439,7 @@ static int check_words(struct gt_session *session, const struct difference *diff
 	size_t i;
 
 	for (i = 0; i < difference->new_count; i++) {
-		const char *word = difference->new_list[difference->from + i];
+		const char *word = difference->new_list->words[difference->from + i];
 
 		/* of an object that may come yet */
 		if (!strstr(word, ":mod:") && !each_named(session, word, found_one, NULL))
@@ -509,10 +448,10 @@ static int check_words(struct gt_session *session, const struct difference *diff
 	return 0;
 }
 
-int gt_session_check_words(struct gt_session *session, const char *const *list,
+int gt_session_check_words(struct gt_session *session, const struct gt_word_list *list,
 			   struct gt_message *message)
 {
-	struct difference all = { NULL, (char *const *)list, 0, 0, length_of((char *const *)list) };
+	struct difference all = compare(NULL, list);
 
 	return check_words(session, &all, message);
 }
@@ -525,9 +464,9 @@ static bool collect_words(const struct difference *difference, const char **word
 	if (*count + difference->old_count + difference->new_count > FEW_WORDS)
 		return false;
 	for (i = 0; i < difference->old_count; i++)
-		words[(*count)++] = difference->old_list[difference->from + i];
+		words[(*count)++] = difference->old_list->words[difference->from + i];
 	for (i = 0; i < difference->new_count; i++)
-		words[(*count)++] = difference->new_list[difference->from + i];
+		words[(*count)++] = difference->new_list->words[difference->from + i];
 	for (i = 0; i < *count; i++)
 		if (!gt_names_is_plain(words[i]) || strstr(words[i], ":mod:"))
 			return false;
@@ -537,61 +476,62 @@ static bool collect_words(const struct difference *difference, const char **word
 /* A list of what is traced means all where it is empty: its first and last word change all. */
 static bool begins_or_ends(const struct difference *difference)
 {
-	return (!difference->old_list || !difference->old_list[0]) != !difference->new_list[0];
+	return !difference->old_list != !difference->new_list;
 }
 
-/* The asker's lists become these. Under the lock. */
-static int set_filters(struct gt_session *session, struct gt_session_asker *asker,
-		       const char *const *filter, const char *const *notrace,
-		       const char *const *graph, struct gt_message *message)
+/* Patches by what differs: word by word where that is little. */
+static int select_differences(struct gt_session *session, const struct difference differences[3],
+			      struct gt_message *message)
 {
-	struct gt_asked fresh = { .off = asker->asked.off, .flat = asker->asked.flat };
-	struct gt_asked old = asker->asked;
-	struct difference differences[3];
 	const char *words[FEW_WORDS];
 	size_t count = 0, i;
-	bool few;
-	int error = set_lists(&fresh, filter, notrace, graph, message);
+	bool few = !begins_or_ends(&differences[GT_LIST_FILTER]);
+	int error = 0;
 
-	if (error)
-		return error;
-	differences[0] = compare(old.filter, fresh.filter);
-	differences[1] = compare(old.notrace, fresh.notrace);
-	differences[2] = compare(old.graph, fresh.graph);
-	for (i = 0; !error && i < 3; i++)
-		error = check_words(session, &differences[i], message);
-	if (error) {
-		free_lists(&fresh);
-		return error;
-	}
-	asker->asked = fresh;
-	few = !begins_or_ends(&differences[0]);
 	for (i = 0; few && i < 3; i++)
 		few = collect_words(&differences[i], words, &count);
-	if (asker->used && !asker->asked.off) {
-		int result = 0;
+	if (!few)
+		return gt_session_select(session, message);
+	for (i = 0; count && i < session->tracee_count; i++) {
+		int result = gt_tracee_select_words(session->tracees[i], &session->selection, words,
+						    count, message);
 
-		if (!few)
-			error = gt_session_select(session, message);
-		for (i = 0; few && count && i < session->tracee_count; i++) {
-			result = gt_tracee_select_words(session->tracees[i], &session->selection,
-							words, count, message);
-			error = error ? error : result;
-		}
+		error = error ? error : result;
 	}
-	free_lists(&old);
 	return error;
 }
 
-int gt_session_set_filters(struct gt_session *session, const char *const *filter,
-			   const char *const *notrace, const char *const *graph,
+/* The asker's first three lists become those of `settings`. Under the lock. */
+static int set_filters(struct gt_session *session, struct gt_session_asker *asker,
+		       const struct gt_trace_settings *settings, struct gt_message *message)
+{
+	struct gt_trace_settings old = gt_trace_settings_copy(&asker->settings);
+	struct difference differences[3];
+	int error = 0, i;
+
+	for (i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++)
+		differences[i] = compare(old.lists[i], settings->lists[i]);
+	for (i = GT_LIST_FILTER; !error && i <= GT_LIST_GRAPH; i++)
+		error = check_words(session, &differences[i], message);
+	if (!error) {
+		for (i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++)
+			gt_trace_settings_set_list(&asker->settings, (enum gt_list)i,
+						   settings->lists[i]);
+		if (asker->used && !asker->asked.off)
+			error = select_differences(session, differences, message);
+	}
+	gt_trace_settings_fini(&old);
+	return error;
+}
+
+int gt_session_set_filters(struct gt_session *session, const struct gt_trace_settings *settings,
 			   struct gt_message *message)
 {
 	int error;
 
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
-	error = set_filters(session, asker_of(session, 0), filter, notrace, graph, message);
+	error = set_filters(session, asker_of(session, 0), settings, message);
 	if (wish_of(session).graph_only != (session->arena.memory->graph_only != 0))
 		gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
@@ -611,15 +551,10 @@ int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message
 
 		if (asker->used)
 			continue;
-		error = set_lists(&asker->asked, NULL, NULL, NULL, message);
-		if (error)
-			break;
-		asker->used = true;
+		error = 0;
+		asker->settings = (struct gt_trace_settings){ .tracer = GRAFTRACE_TRACER_NOP };
 		asker->asked.off = true;
-		asker->tracer = GRAFTRACE_TRACER_NOP;
-		session->selection.asked[i] = &asker->asked;
-		if (i >= session->selection.asked_count)
-			session->selection.asked_count = i + 1;
+		join_selection(session, i);
 		*who = i;
 	}
 	pthread_mutex_unlock(&session->lock);
@@ -629,34 +564,38 @@ int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message
 	return error;
 }
 
-int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_session_ask *ask,
-		   struct gt_message *message)
+/* All but the lists. */
+static void set_values(struct gt_trace_settings *settings, const struct gt_trace_settings *values)
+{
+	settings->tracer = values->tracer;
+	settings->on = values->on;
+	settings->max_depth = values->max_depth;
+	settings->threshold_ns = values->threshold_ns;
+}
+
+int gt_session_ask(struct gt_session *session, uint32_t who,
+		   const struct gt_trace_settings *settings, struct gt_message *message)
 {
 	struct gt_session_asker *asker = asker_of(session, who);
-	struct gt_session_asker old;
+	struct gt_trace_settings old;
 	int error;
 
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
-	old = *asker;
-	asker->tracer = ask->tracer;
-	asker->on = ask->on;
-	asker->max_depth = ask->max_depth;
-	asker->threshold_ns = ask->threshold_ns;
-	error = set_filters(session, asker, ask->filter, ask->notrace, ask->graph, message);
+	old = asker->settings;
+	set_values(&asker->settings, settings);
+	error = set_filters(session, asker, settings, message);
 	if (error) {
-		asker->tracer = old.tracer;
-		asker->on = old.on;
-		asker->max_depth = old.max_depth;
-		asker->threshold_ns = old.threshold_ns;
+		set_values(&asker->settings, &old);
 	} else {
+		struct gt_word_list *notrace = gt_session_notrace(session);
 		bool had_others = session->others != 0;
 
 		__atomic_store_n(&session->others, count_others(session), __ATOMIC_RELAXED);
 		/* What the top does not want below a function, others may. */
-		session->selection.graph_notrace = session->others ? NULL : session->notrace_words;
+		session->selection.graph_notrace = session->others ? NULL : notrace;
 		gt_session_publish(session);
-		if (session->notrace_words && had_others != (session->others != 0)) {
+		if (notrace && had_others != (session->others != 0)) {
 			update_off(session);
 			error = gt_session_select(session, message);
 		} else {
@@ -667,58 +606,44 @@ int gt_session_ask(struct gt_session *session, uint32_t who, const struct gt_ses
 	return error;
 }
 
-static bool same_list(char **a, const char *const *b)
-{
-	for (; a && b && *a && *b; a++, b++)
-		if (strcmp(*a, *b) != 0)
-			return false;
-	return (!a || !*a) == (!b || !*b);
-}
-
-static bool is_empty(char **list)
-{
-	return !list || !list[0];
-}
-
 bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
-			    const struct gt_session_ask *ask)
+			    const struct gt_trace_settings *settings)
 {
-	const struct gt_session_asker *top = asker_of(session, 0);
-	struct gt_session_asker *asker = asker_of(session, who), old = *asker;
+	const struct gt_trace_settings *top = &asker_of(session, 0)->settings;
+	struct gt_session_asker *asker = asker_of(session, who);
+	struct gt_trace_settings old;
 	struct wish wish;
-	bool all;
+	bool all, same = true, lists = false;
 
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
 	/* As if it had been asked, but for functions. */
-	asker->tracer = ask->tracer;
-	asker->on = ask->on;
-	asker->max_depth = ask->max_depth;
-	asker->threshold_ns = ask->threshold_ns;
+	old = asker->settings;
+	set_values(&asker->settings, settings);
 	wish = wish_of(session);
-	*asker = old;
-	all = !session->notrace_words && !gt_session_lists_threads(session) &&
+	asker->settings = old;
+	all = !gt_session_notrace(session) && !gt_session_lists_threads(session) &&
 	      top->tracer == wish.tracer && top->on == wish.on &&
 	      top->max_depth == wish.max_depth && top->threshold_ns == wish.threshold_ns;
-	if (!is_empty(top->asked.filter) || !is_empty(top->asked.notrace) ||
-	    !is_empty(top->asked.graph))
-		all = all && count_others(session) == (traces(asker) ? 1u : 0u) &&
-		      same_list(top->asked.filter, ask->filter) &&
-		      same_list(top->asked.notrace, ask->notrace) &&
-		      same_list(top->asked.graph, ask->graph);
+	for (int i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++) {
+		lists |= top->lists[i] != NULL;
+		same &= gt_word_list_is_same(top->lists[i], settings->lists[i]);
+	}
+	if (lists)
+		all = all && same && count_others(session) == (traces(asker) ? 1u : 0u);
 	pthread_mutex_unlock(&session->lock);
 	return all;
 }
 
 void gt_session_leave(struct gt_session *session, uint32_t who)
 {
-	static const struct gt_session_ask nothing = { .tracer = GRAFTRACE_TRACER_NOP };
+	static const struct gt_trace_settings nothing = { .tracer = GRAFTRACE_TRACER_NOP };
 	struct gt_session_asker *asker = asker_of(session, who);
 
 	gt_session_ask(session, who, &nothing, NULL);
 	pthread_mutex_lock(&session->lock);
 	session->selection.asked[who] = NULL;
 	asker->used = false;
-	free_lists(&asker->asked);
+	gt_trace_settings_fini(&asker->settings);
 	pthread_mutex_unlock(&session->lock);
 }

@@ -38,11 +38,8 @@ struct gt_pending_hit {
 /* One who asks: the top (number 0) or an instance. */
 struct gt_session_asker {
 	bool used;
-	bool on; /* its tracing_on */
-	enum graftrace_tracer tracer;
-	uint32_t max_depth;
-	uint64_t threshold_ns;
-	struct gt_asked asked;
+	struct gt_trace_settings settings;
+	struct gt_asked asked; /* of these settings: for the selection */
 };
 
 struct gt_session {
@@ -80,10 +77,8 @@ struct gt_session {
 	uint32_t left_count;
 	const struct gt_sink *sink;
 	bool no_fork;
-	uint64_t threshold_ns;		/* of what is recorded */
-	bool func_stack;		/* options/func_stack_trace */
-	char **graph_notrace;		/* the words of: */
-	struct gt_words *notrace_words; /* selection.graph_notrace, unless others trace */
+	uint64_t threshold_ns; /* of what is recorded */
+	bool func_stack;       /* options/func_stack_trace */
 
 	struct gt_tracee *
 		*tracees; /* that live; the program itself may come and go like the others */
@@ -137,13 +132,12 @@ void gt_session_publish_threshold(struct gt_session *session);
 
 /* Under the lock: whether each word of a list names a function (GT_EINVAL); patching by the
  * selection, as it is. */
-int gt_session_check_words(struct gt_session *session, const char *const *list,
+int gt_session_check_words(struct gt_session *session, const struct gt_word_list *list,
 			   struct gt_message *message);
 int gt_session_select(struct gt_session *session, struct gt_message *message);
-/* session_notrace.c: the words of set_graph_notrace. GT_ENOMEM. */
-int gt_session_set_notrace_words(struct gt_session *session, const char *const *list,
-				 struct gt_message *message);
-void gt_session_free_notrace_words(struct gt_session *session);
+/* session_notrace.c: the list of set_graph_notrace, which the top's settings hold. While others
+ * trace it is left out where the top's buffer is filled. */
+struct gt_word_list *gt_session_notrace(struct gt_session *session);
 
 /* Under the lock, when the tracer or the profiler was switched on or off: with neither, functions
  * have their original bytes. */

@@ -41,8 +41,8 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 	pthread_mutex_lock(&session->lock);
 	if (gt_session_profiles(session) == on)
 		goto unlock;
-	error = gt_session_check_profile(session, on, session->askers[0].tracer,
-					 session->askers[0].threshold_ns, message);
+	error = gt_session_check_profile(session, on, session->askers[0].settings.tracer,
+					 session->askers[0].settings.threshold_ns, message);
 	if (!error && on && gt_profile_reset(&session->profile))
 		error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
 	if (error)

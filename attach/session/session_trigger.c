@@ -17,8 +17,6 @@
  * are seen. */
 static uint32_t count_matches(struct gt_session *session, const char *glob, uint32_t *returning)
 {
-	char *list[] = { (char *)glob, NULL };
-	struct gt_asked only = { .filter = list };
 	uint32_t index, matches = 0;
 	size_t i, k;
 
@@ -31,9 +29,10 @@ static uint32_t count_matches(struct gt_session *session, const char *glob, uint
 			struct gt_catalog_file *file = object->file;
 
 			for (index = 0; index < file->function_count; index++) {
-				if (!gt_asked_wants(&only, NULL,
-						    gt_object_function(file->object, index)->name,
-						    gt_object_function_name(file->object, index)) ||
+				const char *name = gt_object_function(file->object, index)->name;
+				const char *shown = gt_object_function_name(file->object, index);
+
+				if ((!gt_glob_match(glob, name) && !gt_glob_match(glob, shown)) ||
 				    !gt_tracee_can_trace(tracee, object, index,
 							 &session->selection))
 					continue;

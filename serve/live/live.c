@@ -11,6 +11,7 @@
 
 #include "serve/store/store.h"
 #include "serve/text_reader.h"
+#include "port/host/memory.h"
 
 #define CMDLINES 8192 /* names that saved_cmdlines lists, until it is told otherwise */
 
@@ -87,7 +88,7 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 	live->control.top = &top->control;
 	live->over.overwrite = true;
 	live->view.clock = top->view.clock;
-	live->view.tracer = live->tracer = GRAFTRACE_TRACER_NOP;
+	live->view.tracer = live->settings.tracer = GRAFTRACE_TRACER_NOP;
 	live->has_clock = true;
 	live->mode = top->mode;
 	live->buffer_bytes = top->buffer_bytes;
@@ -102,6 +103,8 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 {
 	struct gt_live *live = make(session, gt_session_target(session), &operations,
 				    options->program != NULL ? options->program : "");
+	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
+					       options->graph_notrace };
 	void *functions = NULL;
 
 	if (live == NULL)
@@ -114,16 +117,15 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->dump = options->dump;
 	live->dump_data = options->dump_data;
 	live->buffer_bytes = options->buffer_bytes;
-	live->view.tracer = live->tracer = options->tracer;
-	live->max_depth = options->max_graph_depth;
-	live->threshold_ns = options->threshold_ns;
+	live->view.tracer = live->settings.tracer = options->tracer;
+	live->settings.max_depth = options->max_graph_depth;
+	live->settings.threshold_ns = options->threshold_ns;
 	gt_live_instances_init(live);
-	if (!gt_globs_add_all(&live->lists[GT_CONTROL_FILTER], options->filter) ||
-	    !gt_globs_add_all(&live->lists[GT_CONTROL_NOTRACE], options->notrace) ||
-	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH], options->graph) ||
-	    !gt_globs_add_all(&live->lists[GT_CONTROL_GRAPH_NOTRACE], options->graph_notrace)) {
-		gt_live_destroy(live);
-		return no_memory(message);
+	for (int i = 0; i < GT_LISTS; i++) {
+		if (gt_word_list_create(&gt_host_memory, lists[i], &live->settings.lists[i]) != 0) {
+			gt_live_destroy(live);
+			return no_memory(message);
+		}
 	}
 	/* What there is at the start, in case that nobody asks before the end. */
 	if (gt_live_list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
@@ -155,8 +157,7 @@ void gt_live_destroy(struct gt_live *live)
 {
 	if (live->top == NULL)
 		gt_live_instances_fini(live);
-	for (int i = 0; i < LISTS; i++)
-		gt_globs_clear(&live->lists[i]);
+	gt_trace_settings_fini(&live->settings);
 	pthread_mutex_destroy(&live->lock);
 	pthread_mutex_destroy(&live->change);
 	pthread_mutex_destroy(&live->pipe_lock);

@@ -22,6 +22,8 @@
 #include <time.h>
 
 #include "attach/process/own_thread.h"
+#include "port/host/memory.h"
+#include "serve/store/globs.h"
 
 #define PUMP_NS	     20000000
 #define BUSY_NS	     1000000 /* while so much of the ring is in use: */
@@ -161,23 +163,12 @@ static void start_pump(struct gt_live *top)
 
 /* The detour */
 
-static const char *const *words_of(const struct gt_live_wish *wish, enum gt_control_list which)
-{
-	return gt_globs_words(wish->lists[which]);
-}
-
-static struct gt_route_want want_of(const struct gt_live *live, const struct gt_live_wish *wish)
+static struct gt_route_want want_of(const struct gt_live *live,
+				    const struct gt_trace_settings *settings)
 {
 	return (struct gt_route_want){
-		.tracer = wish->tracer,
-		.on = wish->on,
+		.settings = *settings,
 		.stacks = live->top == NULL,
-		.filter = words_of(wish, GT_CONTROL_FILTER),
-		.notrace = words_of(wish, GT_CONTROL_NOTRACE),
-		.graph = words_of(wish, GT_CONTROL_GRAPH),
-		.graph_notrace = words_of(wish, GT_CONTROL_GRAPH_NOTRACE),
-		.max_depth = (uint32_t)wish->max_depth,
-		.threshold_ns = wish->threshold_ns,
 		.since = live->instance != NULL ? live->instance->since : 0,
 	};
 }
@@ -203,13 +194,11 @@ static int detour(struct gt_live *top)
 	bool overwrite = (top->options & GT_OPTION_OVERWRITE) != 0;
 	struct gt_store *archive = instances->own, *own = NULL;
 	struct gt_merge_given *positions = NULL;
-	struct gt_live_wish wish;
-	struct gt_route_want want;
+	struct gt_trace_settings settings = gt_live_settings(top);
+	struct gt_route_want want = want_of(top, &settings);
 	uint32_t count = 0;
 	int error = 0;
 
-	gt_live_wish_of(top, &wish);
-	want = want_of(top, &wish);
 	if (archive == NULL)
 		error = copy_ring(top, &archive);
 	if (error == 0)
@@ -218,10 +207,10 @@ static int detour(struct gt_live *top)
 		error = gt_store_positions(archive, &positions, &count);
 	if (error == 0)
 		error = gt_store_begin(own, positions, count);
-	if (error == 0)
-		error = gt_store_want(own, &want);
-	if (error == 0)
+	if (error == 0) {
+		gt_store_want(own, &want);
 		error = follow_threads(top, own);
+	}
 	if (error == 0)
 		error = gt_live_view_detour(&top->over, gt_store_target(archive),
 					    gt_store_target(own));
@@ -280,65 +269,65 @@ int gt_live_resize(struct gt_live *live, uint64_t bytes)
 
 /* What is asked */
 
-void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish)
+struct gt_trace_settings gt_live_settings(struct gt_live *live)
 {
+	struct gt_trace_settings settings;
+
 	if (live->instance != NULL) /* commands may have switched it */
 		gt_live_pull(live);
 	pthread_mutex_lock(&live->lock);
-	*wish = (struct gt_live_wish){
-		.tracer = live->tracer,
-		.max_depth = live->max_depth,
-		.threshold_ns = live->threshold_ns,
-	};
-	for (int i = 0; i < LISTS; i++)
-		wish->lists[i] = &live->lists[i];
+	settings = live->settings;
 	pthread_mutex_unlock(&live->lock);
-	wish->on = live->instance != NULL ? gt_live_instance_on(live)
-					  : gt_session_tracing_on(live->session);
+	settings.on = live->instance != NULL ? gt_live_instance_on(live)
+					     : gt_session_tracing_on(live->session);
+	return settings;
 }
 
-/* Functions with commands have to be recorded, whatever the instance shows of them, and a stack
- * trace is of the calls around them. GT_ENOMEM. */
-static int widen(struct gt_store *store, struct gt_session_ask *ask, struct gt_globs *filter)
+/*
+ * What the session is asked for an instance: also its functions with commands, whatever it shows of
+ * them; a stack trace is of the calls around such a function. *filter: its list, to be released.
+ * GT_ENOMEM.
+ */
+static int widen(struct gt_store *store, struct gt_trace_settings *ask,
+		 struct gt_word_list **filter)
 {
+	bool some = ask->lists[GT_LIST_FILTER] != NULL || ask->tracer == GRAFTRACE_TRACER_NOP;
+	struct gt_globs words = { NULL, 0, 0 };
 	struct gt_control_command command;
-	bool some = ask->filter != NULL || ask->tracer == GRAFTRACE_TRACER_NOP;
+	bool added;
+	int error;
 
+	*filter = NULL;
 	if (gt_store_command_read(store, 0, &command) != 0)
 		return 0;
-	if (ask->tracer != GRAFTRACE_TRACER_NOP && !gt_globs_add_all(filter, ask->filter))
-		return GT_ENOMEM;
-	for (uint32_t i = 0; gt_store_command_read(store, i, &command) == 0; i++) {
-		if (!gt_globs_add(filter, command.function, command.function_bytes, false))
-			return GT_ENOMEM;
+	added = ask->tracer == GRAFTRACE_TRACER_NOP ||
+		gt_globs_add_all(&words, gt_word_list_words(ask->lists[GT_LIST_FILTER]));
+	for (uint32_t i = 0; added && gt_store_command_read(store, i, &command) == 0; i++) {
+		added = gt_globs_add(&words, command.function, command.function_bytes, false);
 		if (ask->tracer == GRAFTRACE_TRACER_NOP)
 			ask->tracer = GRAFTRACE_TRACER_FUNCTION;
 		if (command.action == GT_ACTION_STACKTRACE)
 			ask->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
 		ask->on |= command.action == GT_ACTION_TRACEON;
 	}
-	ask->filter = some ? gt_globs_words(filter) : NULL;
-	ask->notrace = ask->graph = NULL;
+	error = !added ? GT_ENOMEM
+		: some ? gt_word_list_create(&gt_host_memory, gt_globs_words(&words), filter)
+		       : 0;
+	gt_globs_clear(&words);
+	ask->lists[GT_LIST_FILTER] = *filter;
+	ask->lists[GT_LIST_NOTRACE] = ask->lists[GT_LIST_GRAPH] = NULL;
 	ask->max_depth = 0;
 	ask->threshold_ns = 0;
-	return 0;
+	return error;
 }
 
-static int ask_for_instance(struct gt_live *live, const struct gt_live_wish *wish,
+static int ask_for_instance(struct gt_live *live, const struct gt_trace_settings *settings,
 			    struct gt_message *message)
 {
 	struct gt_live *top = live->top;
 	struct gt_live_instance *instance = live->instance;
-	struct gt_globs filter = { NULL, 0, 0 };
-	struct gt_session_ask ask = {
-		.tracer = wish->tracer,
-		.on = wish->on,
-		.filter = words_of(wish, GT_CONTROL_FILTER),
-		.notrace = words_of(wish, GT_CONTROL_NOTRACE),
-		.graph = words_of(wish, GT_CONTROL_GRAPH),
-		.max_depth = (uint32_t)wish->max_depth,
-		.threshold_ns = wish->threshold_ns,
-	};
+	struct gt_trace_settings ask = *settings;
+	struct gt_word_list *filter;
 	struct gt_route_want want;
 	int error = widen(instance->store, &ask, &filter);
 	bool active = ask.tracer != GRAFTRACE_TRACER_NOP, begins = active && !instance->active;
@@ -350,40 +339,43 @@ static int ask_for_instance(struct gt_live *live, const struct gt_live_wish *wis
 	if (error == 0 && begins)
 		error = gt_store_begin_now(instance->store);
 	if (error != 0) {
-		gt_globs_clear(&filter);
+		gt_word_list_release(filter);
 		return no_memory(message);
 	}
 	if (begins)
 		instance->since = __builtin_ia32_rdtsc();
 	error = gt_session_ask(top->session, instance->who, &ask, message);
-	gt_globs_clear(&filter);
+	gt_word_list_release(filter);
 	if (error != 0)
 		return error;
 	instance->active = active;
-	want = want_of(live, wish);
-	return gt_store_want(instance->store, &want) == 0 ? 0 : no_memory(message);
+	want = want_of(live, settings);
+	gt_store_want(instance->store, &want);
+	return 0;
 }
 
-int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt_message *message)
+int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
+		struct gt_message *message)
 {
 	struct gt_live *top = live->top;
+	struct gt_trace_settings old;
 	int error;
 
 	pthread_mutex_lock(&top->instances.lock);
-	error = ask_for_instance(live, wish, message);
+	error = ask_for_instance(live, settings, message);
 	if (error == 0) {
 		pthread_mutex_lock(&live->lock);
-		live->tracer = wish->tracer;
-		live->view.tracer = wish->tracer;
-		live->max_depth = wish->max_depth;
-		live->threshold_ns = wish->threshold_ns;
+		old = live->settings;
+		live->settings = gt_trace_settings_copy(settings);
+		live->view.tracer = settings->tracer;
 		pthread_mutex_unlock(&live->lock);
+		gt_trace_settings_fini(&old);
 	}
 	pthread_mutex_unlock(&top->instances.lock);
 	return error;
 }
 
-int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message)
+int gt_live_top_begin_lock(struct gt_live *top, bool wider, struct gt_message *message)
 {
 	struct gt_live_instances *instances = &top->instances;
 	bool others = false;
@@ -394,9 +386,9 @@ int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message
 		others |= !gt_live_is_removed(instances->all[i]) &&
 			  instances->all[i]->instance->active;
 	pull_locked(top);
-	if ((others || less) && !instances->routed)
+	if ((others || wider) && !instances->routed)
 		error = detour(top);
-	if (error == 0 && less)
+	if (error == 0 && wider)
 		start_pump(top);
 	if (error == 0)
 		return 0;
@@ -418,9 +410,10 @@ int gt_live_top_awake(struct gt_live *top, bool awake, bool anew)
 	return 0;
 }
 
-void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish)
+void gt_live_top_end_unlock(struct gt_live *top)
 {
-	struct gt_route_want want = want_of(top, wish);
+	struct gt_trace_settings settings = gt_live_settings(top);
+	struct gt_route_want want = want_of(top, &settings);
 
 	if (top->instances.routed) {
 		gt_store_want(top->instances.own, &want);
@@ -461,7 +454,7 @@ int gt_live_instance_command(struct gt_live *live, const struct gt_control_comma
 			     bool remove, struct gt_message *message)
 {
 	struct gt_store *store = live->instance->store;
-	struct gt_live_wish wish;
+	struct gt_trace_settings settings;
 	int error;
 
 	gt_live_pull(live); /* what was there before has not the command */
@@ -476,8 +469,8 @@ int gt_live_instance_command(struct gt_live *live, const struct gt_control_comma
 		return no_memory(message);
 	if (error != 0)
 		return error;
-	gt_live_wish_of(live, &wish);
-	error = gt_live_ask(live, &wish, message);
+	settings = gt_live_settings(live);
+	error = gt_live_ask(live, &settings, message);
 	if (error != 0 && !remove)
 		gt_store_command_remove(store, command);
 	return error;

@@ -5,26 +5,24 @@
 
 #include "serve/live/live_private.h"
 
-/* What the top or an instance asks for. The lists stay who asks's. */
-struct gt_live_wish {
-	enum graftrace_tracer tracer;
-	bool on;
-	const struct gt_globs *lists[LISTS];
-	uint64_t max_depth;
-	uint64_t threshold_ns;
-};
+/* What the top or an instance asks for now, tracing_on included. Its lists are `live`'s, which keeps
+ * them until `change` is released. Call it with `change` held, and of an instance without
+ * instances.lock. */
+struct gt_trace_settings gt_live_settings(struct gt_live *live);
+/* An instance asks for these settings; all of them become live->settings. Call it with `change`
+ * held; takes instances.lock. GT_EINVAL: a glob matches nothing; GT_ENOMEM. */
+int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
+		struct gt_message *message);
 
-/* As it is; of an instance without instances.lock. Under `change`, which lists are changed under.
+/*
+ * A change of what the top asks for: begin, the session's calls, live->settings, end. Call them with
+ * `change` held. begin copies what was written so far under the settings of that time, and returns
+ * holding instances.lock; after an error (GT_ENOMEM) it holds nothing, and there is no end. `wider`:
+ * after the change the ring will have more than the top asks for. end takes the new settings over
+ * and releases instances.lock.
  */
-void gt_live_wish_of(struct gt_live *live, struct gt_live_wish *wish);
-/* Of an instance: it becomes so, but for the lists, which the caller puts in. GT_EINVAL: a glob
- * matches nothing. Under `change`. */
-int gt_live_ask(struct gt_live *live, const struct gt_live_wish *wish, struct gt_message *message);
-
-/* less: more will be recorded than that. Round the session's calls that change what the top asks
- * for; after an error of the first one there is no second one. `wish`: as it is then. GT_ENOMEM. */
-int gt_live_top_begin(struct gt_live *top, bool less, struct gt_message *message);
-void gt_live_top_end(struct gt_live *top, const struct gt_live_wish *wish);
+int gt_live_top_begin_lock(struct gt_live *top, bool wider, struct gt_message *message);
+void gt_live_top_end_unlock(struct gt_live *top);
 
 /* Between these two, of a profiler that counts without the time off the CPU from now on (awake), or
  * does no more: what was found so far stays, unless it begins anew. GT_ENOMEM. */

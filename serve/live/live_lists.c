@@ -13,15 +13,15 @@
 #include "core/trace/glob.h"
 #include "core/trace/words.h"
 #include "port/host/memory.h"
+#include "serve/store/globs.h"
 
 /* Lists, read */
 
 struct names {
 	struct gt_live *live;
-	const struct gt_words *words; /* NULL: all */
-	struct gt_globs modules;      /* … and words glob:mod:object */
-	bool enabled;		      /* only those that are traced now */
-	bool touched;		      /* … or were at some time */
+	struct gt_word_list *list; /* only its functions; NULL: all */
+	bool enabled;		   /* only those that are traced now */
+	bool touched;		   /* … or were at some time */
 	struct gt_control_name *names;
 	size_t count;
 	size_t room;
@@ -58,8 +58,8 @@ static int note_name(void *data, uint32_t number, const struct gt_function *func
 
 	(void)number;
 	if ((names->enabled && !enabled && !(names->touched && function->touched)) ||
-	    (names->words != NULL && !gt_words_match(names->words, function->name) &&
-	     !gt_globs_match_module(&names->modules, function->object, function->name)))
+	    (names->list != NULL && !gt_word_list_match(names->list, function->name) &&
+	     !gt_word_list_match_module(names->list, function->object, function->name)))
 		return 0;
 	name = (struct gt_control_name){
 		function->name,
@@ -77,10 +77,12 @@ static int add_waiting(struct names *names)
 {
 	int error = 0;
 
-	for (size_t i = 0; error == 0 && i < names->modules.count; i++) {
-		const char *module = gt_globs_module(names->modules.words[i]);
-		struct gt_control_name name = { names->modules.words[i], "", 0, NULL };
-		bool loaded = false;
+	const char *const *words = gt_word_list_words(names->list);
+
+	for (; error == 0 && words != NULL && *words != NULL; words++) {
+		const char *module = gt_globs_module(*words);
+		struct gt_control_name name = { *words, "", 0, NULL };
+		bool loaded = module == NULL;
 
 		for (size_t at = 0; !loaded && at < names->count; at++)
 			loaded = strcmp(names->names[at].module, module) == 0;
@@ -98,9 +100,9 @@ static bool is_filter(enum gt_control_list which)
 }
 
 /* Whether it is of function_graph alone: these name what is there. */
-static bool is_graph(enum gt_control_list which)
+static bool is_graph(enum gt_list which)
 {
-	return which == GT_CONTROL_GRAPH || which == GT_CONTROL_GRAPH_NOTRACE;
+	return which == GT_LIST_GRAPH || which == GT_LIST_GRAPH_NOTRACE;
 }
 
 void gt_live_list_close(struct gt_control_target *target, void *list)
@@ -108,19 +110,29 @@ void gt_live_list_close(struct gt_control_target *target, void *list)
 	struct names *names = list;
 
 	gt_live_release(live_of(target));
-	gt_globs_clear(&names->modules);
+	gt_word_list_release(names->list);
 	free(names->names);
 	free(names);
 }
 
-static bool copy_list(struct gt_live *live, enum gt_control_list which, struct gt_globs *copy)
+static enum gt_list list_of(enum gt_control_list which)
 {
-	bool copied;
+	return (enum gt_list)(which - GT_CONTROL_FILTER);
+}
+
+_Static_assert(GT_CONTROL_GRAPH_NOTRACE - GT_CONTROL_FILTER == GT_LIST_GRAPH_NOTRACE,
+	       "the control files' lists are in the order of the settings'");
+
+/* The list as it is now, held. NULL: it is empty, or one that cannot be set. */
+static struct gt_word_list *hold_list(struct gt_live *live, enum gt_control_list which)
+{
+	struct gt_word_list *list = NULL;
 
 	pthread_mutex_lock(&live->lock);
-	copied = gt_globs_add_all(copy, gt_globs_words(&live->lists[which]));
+	if (is_filter(which))
+		list = gt_word_list_hold(live->settings.lists[list_of(which)]);
 	pthread_mutex_unlock(&live->lock);
-	return copied;
+	return list;
 }
 
 /* Once the program has ended, the session lists nothing any more; the names stay. */
@@ -147,50 +159,36 @@ static void keep_known(struct gt_live *live, struct names *names)
 	pthread_mutex_unlock(&live->lock);
 }
 
-int gt_live_list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
+int gt_live_list_open(struct gt_control_target *target, enum gt_control_list which, void **out,
 		      struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
-	struct gt_globs globs = { NULL, 0, 0 };
-	struct gt_words words;
+	struct gt_word_list *list = hold_list(live, which);
 	struct names *names;
-	int error = 0;
+	int error;
 
-	if (!copy_list(live, which, &globs) ||
-	    gt_words_init(&words, &gt_host_memory, gt_globs_words(&globs)) != 0) {
-		gt_globs_clear(&globs);
+	if (is_filter(which) && list == NULL)
+		return 1;
+	names = calloc(1, sizeof(*names));
+	if (names == NULL) {
+		gt_word_list_release(list);
 		return no_memory(message);
 	}
-	if (is_filter(which) && globs.count == 0)
-		return 1;
 	gt_live_hold(live);
-	names = calloc(1, sizeof(*names));
-	if (names == NULL)
-		gt_live_release(live);
-	if (names != NULL) {
-		names->live = live;
-		names->words = is_filter(which) ? &words : NULL;
-		names->enabled = which == GT_CONTROL_ENABLED || which == GT_CONTROL_TOUCHED;
-		names->touched = which == GT_CONTROL_TOUCHED;
-		if (names->words != NULL &&
-		    !gt_globs_add_modules(&names->modules, gt_globs_words(&globs)))
-			error = GT_ENOMEM;
-		if (error == 0)
-			error = gt_session_each_function(live->session, note_name, names);
-		names->words = NULL;
-		if (error == 0)
-			error = add_waiting(names);
-	}
-	gt_words_fini(&words);
-	gt_globs_clear(&globs);
-	if (names == NULL || error != 0) {
-		if (names != NULL)
-			gt_live_list_close(target, names);
+	names->live = live;
+	names->list = list;
+	names->enabled = which == GT_CONTROL_ENABLED || which == GT_CONTROL_TOUCHED;
+	names->touched = which == GT_CONTROL_TOUCHED;
+	error = gt_session_each_function(live->session, note_name, names);
+	if (error == 0)
+		error = add_waiting(names);
+	if (error != 0) {
+		gt_live_list_close(target, names);
 		return no_memory(message);
 	}
 	if (which == GT_CONTROL_AVAILABLE)
 		keep_known(live, names);
-	*list = names;
+	*out = names;
 	return 0;
 }
 
@@ -212,35 +210,70 @@ int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t ind
  * before it is closed, the notes are carried out again, on what it is then.
  */
 
+/* One word that was written. */
+struct step {
+	bool removes, plain, has_module;
+	size_t bytes, module_bytes;
+	char text[]; /* the glob, then the module */
+};
+
 struct edit {
-	enum gt_control_list which;
+	enum gt_list which;
 	bool empty; /* it began with nothing */
 	uint64_t version;
 	struct gt_globs globs;
-	struct gt_globs notes; /* add or remove, plain or not, the glob, a newline, the module */
+	struct step **steps; /* what was written, for when the list has changed meanwhile */
+	size_t step_count;
+	size_t step_room;
 };
 
-static bool note(struct edit *edit, char what, bool plain, const char *glob, size_t bytes,
+static bool note(struct edit *edit, bool removes, bool plain, const char *glob, size_t bytes,
 		 const char *module, size_t module_bytes)
 {
-	char *text;
-	bool noted;
-	int length = asprintf(&text, "%c%c%.*s%s%.*s", what, plain ? 'p' : 'g', (int)bytes, glob,
-			      module != NULL ? "\n" : "", module != NULL ? (int)module_bytes : 0,
-			      module != NULL ? module : "");
+	struct step *step;
 
-	if (length < 0)
+	if (edit->step_count == edit->step_room) {
+		size_t room = edit->step_room != 0 ? edit->step_room * 2 : 16;
+		struct step **grown = realloc(edit->steps, room * sizeof(*edit->steps));
+
+		if (grown == NULL)
+			return false;
+		edit->steps = grown;
+		edit->step_room = room;
+	}
+	if (module == NULL)
+		module_bytes = 0;
+	step = malloc(sizeof(*step) + bytes + module_bytes);
+	if (step == NULL)
 		return false;
-	noted = gt_globs_add(&edit->notes, text, (size_t)length, false);
-	free(text);
-	return noted;
+	*step = (struct step){ .removes = removes,
+			       .plain = plain,
+			       .has_module = module != NULL,
+			       .bytes = bytes,
+			       .module_bytes = module_bytes };
+	memcpy(step->text, glob, bytes);
+	if (module != NULL)
+		memcpy(step->text + bytes, module, module_bytes);
+	edit->steps[edit->step_count++] = step;
+	return true;
 }
 
 static void free_edit(struct edit *edit)
 {
 	gt_globs_clear(&edit->globs);
-	gt_globs_clear(&edit->notes);
+	for (size_t i = 0; i < edit->step_count; i++)
+		free(edit->steps[i]);
+	free(edit->steps);
 	free(edit);
+}
+
+/* Begins with the list as it is. Under `change`. */
+static int copy_list(struct gt_live *live, struct edit *edit, struct gt_message *message)
+{
+	const char *const *words = gt_word_list_words(live->settings.lists[edit->which]);
+
+	gt_globs_clear(&edit->globs);
+	return gt_globs_add_all(&edit->globs, words) ? 0 : no_memory(message);
 }
 
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
@@ -255,12 +288,12 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 	edit = calloc(1, sizeof(*edit));
 	if (edit == NULL)
 		return no_memory(message);
-	edit->which = which;
+	edit->which = list_of(which);
 	edit->empty = empty;
 	pthread_mutex_lock(&live->change);
-	edit->version = live->versions[which];
-	if (!empty && !copy_list(live, which, &edit->globs))
-		error = no_memory(message);
+	edit->version = live->versions[edit->which];
+	if (!empty)
+		error = copy_list(live, edit, message);
 	pthread_mutex_unlock(&live->change);
 	if (error != 0) {
 		free_edit(edit);
@@ -425,8 +458,7 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 			error = no_memory(message);
 		} else if (!search.found) {
 			/* as on Linux a function may be taken out of a filter that lacks it */
-			if ((edit->which != GT_CONTROL_FILTER &&
-			     edit->which != GT_CONTROL_NOTRACE) ||
+			if (is_graph(edit->which) ||
 			    !gt_session_has_function(live_of(target)->session, search.glob)) {
 				gt_message_set(message, "no function matches '%.80s'", search.glob);
 				error = GT_EINVAL;
@@ -451,7 +483,7 @@ int gt_live_edit_add(struct gt_control_target *target, void *data, const char *g
 {
 	int error = add_word(target, data, glob, bytes, module, module_bytes, plain, message);
 
-	if (error == 0 && !note(data, '+', plain, glob, bytes, module, module_bytes))
+	if (error == 0 && !note(data, false, plain, glob, bytes, module, module_bytes))
 		return no_memory(message);
 	return error;
 }
@@ -462,7 +494,7 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 {
 	int error = remove_word(target, data, glob, bytes, module, module_bytes, message);
 
-	if (error == 0 && !note(data, '-', false, glob, bytes, module, module_bytes))
+	if (error == 0 && !note(data, true, false, glob, bytes, module, module_bytes))
 		return no_memory(message);
 	return error;
 }
@@ -471,70 +503,51 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 			   struct gt_message *message)
 {
-	gt_globs_clear(&edit->globs);
-	if (!copy_list(live_of(target), edit->which, &edit->globs))
-		return no_memory(message);
-	for (size_t i = 0; i < edit->notes.count; i++) {
-		const char *glob = edit->notes.words[i] + 2;
-		size_t bytes = strcspn(glob, "\n");
-		const char *module = glob[bytes] != '\0' ? glob + bytes + 1 : NULL;
-		size_t module_bytes = module != NULL ? strlen(module) : 0;
-		int error = edit->notes.words[i][0] == '+'
-				    ? add_word(target, edit, glob, bytes, module, module_bytes,
-					       edit->notes.words[i][1] == 'p', message)
-				    : remove_word(target, edit, glob, bytes, module, module_bytes,
-						  message);
+	int error = copy_list(live_of(target), edit, message);
 
-		if (error == GT_ENOMEM)
-			return error; /* others: the word is there no more, as it was to be */
+	for (size_t i = 0; error == 0 && i < edit->step_count; i++) {
+		const struct step *step = edit->steps[i];
+		const char *module = step->has_module ? step->text + step->bytes : NULL;
+
+		error = step->removes ? remove_word(target, edit, step->text, step->bytes, module,
+						    step->module_bytes, message)
+				      : add_word(target, edit, step->text, step->bytes, module,
+						 step->module_bytes, step->plain, message);
+		if (error != GT_ENOMEM)
+			error = 0; /* the word is there no more, as it was to be */
 	}
-	return 0;
+	return error;
 }
 
-/* The list becomes live->lists'. */
-static void take_list(struct gt_live *live, struct edit *edit)
+/* The list of the settings becomes `list`. Under `change`: reading it needs no lock then. */
+static int ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
+			struct gt_message *message)
 {
-	struct gt_globs old;
-
-	pthread_mutex_lock(&live->lock);
-	old = live->lists[edit->which];
-	live->lists[edit->which] = edit->globs;
-	pthread_mutex_unlock(&live->lock);
-	edit->globs = old;
-	live->versions[edit->which]++;
-}
-
-/* Under `change`. Lists change under it only: reading them needs no lock. */
-static int ask_for_list(struct gt_live *live, struct edit *edit, struct gt_message *message)
-{
-	struct gt_live_wish wish;
+	struct gt_trace_settings settings;
 	int error;
 
 	if (live->instance != NULL) {
-		gt_live_wish_of(live, &wish);
-		wish.lists[edit->which] = &edit->globs;
-		error = gt_live_ask(live, &wish, message);
-		if (error == 0)
-			take_list(live, edit);
-		return error;
+		settings = gt_live_settings(live);
+		settings.lists[which] = list;
+		error = gt_live_ask(live, &settings, message);
+	} else {
+		error = gt_live_top_begin_lock(live, false, message);
+		if (error != 0)
+			return error;
+		settings = gt_live_settings(live);
+		settings.lists[which] = list;
+		error = which == GT_LIST_GRAPH_NOTRACE
+				? gt_session_set_graph_notrace(live->session, list, message)
+				: gt_session_set_filters(live->session, &settings, message);
+		if (error == 0) {
+			pthread_mutex_lock(&live->lock);
+			gt_trace_settings_set_list(&live->settings, which, list);
+			pthread_mutex_unlock(&live->lock);
+		}
+		gt_live_top_end_unlock(live);
 	}
-	error = gt_live_top_begin(live, false, message);
-	if (error != 0)
-		return error;
-	gt_live_wish_of(live, &wish);
-	wish.lists[edit->which] = &edit->globs;
-	if (edit->which == GT_CONTROL_GRAPH_NOTRACE)
-		error = gt_session_set_graph_notrace(live->session, gt_globs_words(&edit->globs),
-						     message);
-	else
-		error = gt_session_set_filters(
-			live->session, gt_globs_words(wish.lists[GT_CONTROL_FILTER]),
-			gt_globs_words(wish.lists[GT_CONTROL_NOTRACE]),
-			gt_globs_words(wish.lists[GT_CONTROL_GRAPH]), message);
 	if (error == 0)
-		take_list(live, edit);
-	gt_live_wish_of(live, &wish);
-	gt_live_top_end(live, &wish);
+		live->versions[which]++;
 	return error;
 }
 
@@ -542,15 +555,19 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 {
 	struct gt_live *live = live_of(target);
 	struct edit *edit = data;
+	struct gt_word_list *list = NULL;
 	int error = has_ended(live, message);
 
 	gt_live_release(live);
 	pthread_mutex_lock(&live->change);
 	if (error == 0 && !edit->empty && edit->version != live->versions[edit->which])
 		error = carry_out_again(target, edit, message);
+	if (error == 0 && gt_word_list_create(&gt_host_memory, gt_globs_words(&edit->globs), &list))
+		error = no_memory(message);
 	if (error == 0)
-		error = ask_for_list(live, edit, message);
+		error = ask_for_list(live, edit->which, list, message);
 	pthread_mutex_unlock(&live->change);
+	gt_word_list_release(list);
 	free_edit(edit);
 	return error;
 }

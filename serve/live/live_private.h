@@ -7,13 +7,11 @@
 #include <stdatomic.h>
 
 #include "core/trace/message.h"
-#include "serve/store/globs.h"
+#include "core/trace/settings.h"
 #include "serve/live/live.h"
 #include "serve/store/store.h"
 #include "serve/live/live_view.h"
 #include "serve/text_reader.h"
-
-#define LISTS GT_CONTROL_LISTS /* those that are only read stay empty */
 
 /* A program that writes faster than a reader throws away must not hold that for ever: so many
  * blocks of so many bytes at most. */
@@ -63,7 +61,9 @@ struct gt_live {
 
 	pthread_mutex_t lock; /* guards what follows */
 	bool has_clock;	      /* view.clock is settled: when the trace was read first */
-	struct gt_globs lists[LISTS];
+	/* What is asked; its `on` is the session's, or the instance's store's. The lists change
+	 * under `change`, too. */
+	struct gt_trace_settings settings;
 	struct gt_control_name
 		*known; /* functions as they were listed last: for when it has ended */
 	size_t known_count;
@@ -74,11 +74,8 @@ struct gt_live {
 	bool sched_switch; /* the event is on; it was shown … */
 	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS]; /* … in these times */
 	uint32_t switch_window_count;
-	uint64_t max_depth;
-	uint64_t threshold_ns;
 	enum gt_control_clock clock;
 	uint64_t time_start; /* the counter when the ring was emptied last */
-	enum graftrace_tracer tracer;
 	bool pipe_busy;
 	uint32_t cpus_busy; /* CPUs whose trace_pipe is open */
 
@@ -97,10 +94,10 @@ struct gt_live {
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;
-	bool watches;		  /* context switches; under `change` */
-	uint32_t pauses;	  /* readers of `trace` for whom tracing is off … */
-	bool was_on;		  /* … and whether it goes on afterwards; under `change` */
-	uint64_t versions[LISTS]; /* under `change`: how often each list was changed */
+	bool watches;		     /* context switches; under `change` */
+	uint32_t pauses;	     /* readers of `trace` for whom tracing is off … */
+	bool was_on;		     /* … and whether it goes on afterwards; under `change` */
+	uint64_t versions[GT_LISTS]; /* under `change`: how often each list was changed */
 };
 
 static inline struct gt_live *live_of(struct gt_control_target *target)

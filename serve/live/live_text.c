@@ -14,13 +14,11 @@
 static void switch_top(struct gt_live *live, bool on)
 {
 	struct gt_message unused;
-	struct gt_live_wish wish;
 
-	if (gt_live_top_begin(live, false, &unused) != 0)
+	if (gt_live_top_begin_lock(live, false, &unused) != 0)
 		return;
 	gt_session_set_tracing_on(live->session, on, &unused);
-	gt_live_wish_of(live, &wish);
-	gt_live_top_end(live, &wish);
+	gt_live_top_end_unlock(live);
 }
 
 bool gt_live_pause(struct gt_live *live)

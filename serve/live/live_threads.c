@@ -22,14 +22,12 @@ int gt_live_thread(struct gt_control_target *target, enum gt_control_threads whi
 static int set_top(struct gt_live *live, enum gt_session_list which, const uint32_t *tids,
 		   uint32_t count, struct gt_message *message)
 {
-	struct gt_live_wish wish;
-	int error = gt_live_top_begin(live, false, message);
+	int error = gt_live_top_begin_lock(live, false, message);
 
 	if (error != 0)
 		return error;
 	error = gt_session_set_threads(live->session, which, tids, count, message);
-	gt_live_wish_of(live, &wish);
-	gt_live_top_end(live, &wish);
+	gt_live_top_end_unlock(live);
 	return error;
 }
 

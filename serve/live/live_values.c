@@ -29,13 +29,13 @@ int gt_live_get(struct gt_control_target *target, enum gt_control_value which, u
 	pthread_mutex_lock(&live->lock);
 	switch (which) {
 	case GT_CONTROL_TRACER:
-		*value = live->tracer;
+		*value = live->settings.tracer;
 		break;
 	case GT_CONTROL_MAX_DEPTH:
-		*value = live->max_depth;
+		*value = live->settings.max_depth;
 		break;
 	case GT_CONTROL_THRESHOLD_NS:
-		*value = live->threshold_ns;
+		*value = live->settings.threshold_ns;
 		break;
 	case GT_CONTROL_OPTIONS:
 		*value = live->options;
@@ -79,8 +79,8 @@ static bool is_beside_profile(const struct gt_live *live, enum gt_control_value 
 			      uint64_t value)
 {
 	bool on = which == GT_CONTROL_PROFILE ? value != 0 : gt_session_profiles(live->session);
-	uint64_t tracer = which == GT_CONTROL_TRACER ? value : (uint64_t)live->tracer;
-	uint64_t threshold = which == GT_CONTROL_THRESHOLD_NS ? value : live->threshold_ns;
+	uint64_t tracer = which == GT_CONTROL_TRACER ? value : (uint64_t)live->settings.tracer;
+	uint64_t threshold = which == GT_CONTROL_THRESHOLD_NS ? value : live->settings.threshold_ns;
 
 	return on && live->mode != GRAFTRACE_MODE_DRAIN &&
 	       (!(live->options & GT_OPTION_SLEEP_TIME) || tracer == GRAFTRACE_TRACER_FUNCTION ||
@@ -116,18 +116,16 @@ static int set_profile(struct gt_live *live, bool on, struct gt_message *message
 static int set_awake(struct gt_live *live, bool awake, struct gt_message *message)
 {
 	bool profile = gt_session_profiles(live->session);
-	struct gt_live_wish wish;
 	int error = check_awake(live, profile, awake, message);
 
 	if (error == 0 && live->mode != GRAFTRACE_MODE_DRAIN)
-		error = gt_live_top_begin(live, profile && awake, message);
+		error = gt_live_top_begin_lock(live, profile && awake, message);
 	if (error != 0 || live->mode == GRAFTRACE_MODE_DRAIN)
 		return error;
 	gt_session_set_profile_awake(live->session, awake);
 	if (gt_live_top_awake(live, profile && awake, false) != 0)
 		error = no_memory(message);
-	gt_live_wish_of(live, &wish);
-	gt_live_top_end(live, &wish);
+	gt_live_top_end_unlock(live);
 	return error;
 }
 
@@ -135,22 +133,22 @@ static int set_awake(struct gt_live *live, bool awake, struct gt_message *messag
 static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message)
 {
-	struct gt_live_wish wish;
 	int error;
 
 	if (live->instance != NULL) {
-		gt_live_wish_of(live, &wish);
+		struct gt_trace_settings settings = gt_live_settings(live);
+
 		if (which == GT_CONTROL_TRACING_ON)
-			wish.on = value != 0;
+			settings.on = value != 0;
 		else if (which == GT_CONTROL_TRACER)
-			wish.tracer = (enum graftrace_tracer)value;
+			settings.tracer = (enum graftrace_tracer)value;
 		else if (which == GT_CONTROL_MAX_DEPTH)
-			wish.max_depth = value;
+			settings.max_depth = (uint32_t)value;
 		else
-			wish.threshold_ns = value;
-		return gt_live_ask(live, &wish, message);
+			settings.threshold_ns = value;
+		return gt_live_ask(live, &settings, message);
 	}
-	error = gt_live_top_begin(live, is_beside_profile(live, which, value), message);
+	error = gt_live_top_begin_lock(live, is_beside_profile(live, which, value), message);
 	if (error != 0)
 		return error;
 	if (which == GT_CONTROL_PROFILE)
@@ -165,14 +163,13 @@ static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value
 		error = gt_session_set_threshold(live->session, value);
 	pthread_mutex_lock(&live->lock);
 	if (error == 0 && which == GT_CONTROL_TRACER)
-		live->tracer = live->view.tracer = (enum graftrace_tracer)value;
+		live->settings.tracer = live->view.tracer = (enum graftrace_tracer)value;
 	if (error == 0 && which == GT_CONTROL_MAX_DEPTH)
-		live->max_depth = value;
+		live->settings.max_depth = (uint32_t)value;
 	if (error == 0 && which == GT_CONTROL_THRESHOLD_NS)
-		live->threshold_ns = value;
+		live->settings.threshold_ns = value;
 	pthread_mutex_unlock(&live->lock);
-	gt_live_wish_of(live, &wish);
-	gt_live_top_end(live, &wish);
+	gt_live_top_end_unlock(live);
 	if (error == GT_EBUSY && which == GT_CONTROL_THRESHOLD_NS)
 		gt_message_set(message, "not beside function_graph while the function profiler is "
 					"on");
@@ -188,7 +185,7 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 
 	pthread_mutex_lock(&live->lock);
 	busy = live->pipe_busy || live->cpus_busy > 0;
-	same = live->tracer == tracer;
+	same = live->settings.tracer == tracer;
 	pthread_mutex_unlock(&live->lock);
 	if (same)
 		return 0;

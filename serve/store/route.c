@@ -30,11 +30,7 @@
 
 void gt_route_init(struct gt_route *route)
 {
-	route->want = (struct gt_route_want){ .tracer = GRAFTRACE_TRACER_NOP };
-	route->filter = route->notrace = route->graph = route->graph_notrace =
-		(struct gt_words){ .slot_count = 0 };
-	route->filter_modules = route->notrace_modules = (struct gt_globs){ NULL, 0, 0 };
-	memset(route->lists, 0, sizeof(route->lists));
+	route->want = (struct gt_route_want){ .settings = { .tracer = GRAFTRACE_TRACER_NOP } };
 	route->filtered = route->rooted = false;
 	route->functions = NULL;
 	route->function_count = 0;
@@ -45,96 +41,27 @@ void gt_route_init(struct gt_route *route)
 	route->due = 0;
 }
 
-static void free_list(char **list)
+void gt_route_set(struct gt_route *route, const struct gt_route_want *want)
 {
-	for (char **word = list; word != NULL && *word != NULL; word++)
-		free(*word);
-	free(list);
-}
+	struct gt_trace_settings old = route->want.settings;
 
-static char **copy_list(const char *const *list)
-{
-	size_t count = 0;
-	char **copy;
-
-	while (list != NULL && list[count] != NULL)
-		count++;
-	copy = calloc(count + 1, sizeof(*copy));
-	for (size_t i = 0; copy != NULL && i < count; i++) {
-		copy[i] = strdup(list[i]);
-		if (copy[i] == NULL) {
-			free_list(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
-static void free_words(struct gt_route *route)
-{
-	gt_words_fini(&route->filter);
-	gt_words_fini(&route->notrace);
-	gt_words_fini(&route->graph);
-	gt_words_fini(&route->graph_notrace);
-	for (int i = 0; i < 4; i++)
-		free_list(route->lists[i]);
-	gt_globs_clear(&route->filter_modules);
-	gt_globs_clear(&route->notrace_modules);
-}
-
-int gt_route_set(struct gt_route *route, const struct gt_route_want *want)
-{
-	struct gt_route fresh = { .lists = { copy_list(want->filter), copy_list(want->notrace),
-					     copy_list(want->graph),
-					     copy_list(want->graph_notrace) } };
-	int error = GT_ENOMEM;
-
-	if (fresh.lists[0] != NULL && fresh.lists[1] != NULL && fresh.lists[2] != NULL &&
-	    fresh.lists[3] != NULL)
-		error = gt_words_init(&fresh.filter, &gt_host_memory,
-				      (const char *const *)fresh.lists[0]);
-	if (error == 0)
-		error = gt_words_init(&fresh.notrace, &gt_host_memory,
-				      (const char *const *)fresh.lists[1]);
-	if (error == 0)
-		error = gt_words_init(&fresh.graph, &gt_host_memory,
-				      (const char *const *)fresh.lists[2]);
-	if (error == 0)
-		error = gt_words_init(&fresh.graph_notrace, &gt_host_memory,
-				      (const char *const *)fresh.lists[3]);
-	if (error == 0 && (!gt_globs_add_modules(&fresh.filter_modules, want->filter) ||
-			   !gt_globs_add_modules(&fresh.notrace_modules, want->notrace)))
-		error = GT_ENOMEM;
-	if (error != 0) {
-		free_words(&fresh);
-		return error;
-	}
-	free_words(route);
-	route->filter_modules = fresh.filter_modules;
-	route->notrace_modules = fresh.notrace_modules;
-	memcpy(route->lists, fresh.lists, sizeof(fresh.lists));
-	route->filter = fresh.filter;
-	route->notrace = fresh.notrace;
-	route->graph = fresh.graph;
-	route->graph_notrace = fresh.graph_notrace;
 	route->want = *want;
-	route->want.filter = route->want.notrace = NULL;
-	route->want.graph = route->want.graph_notrace = NULL;
-	route->filtered = route->lists[0][0] != NULL;
-	route->rooted = route->lists[2][0] != NULL && want->tracer != GRAFTRACE_TRACER_FUNCTION;
+	route->want.settings = gt_trace_settings_copy(&want->settings);
+	gt_trace_settings_fini(&old);
+	route->filtered = want->settings.lists[GT_LIST_FILTER] != NULL;
+	route->rooted = gt_trace_settings_has_roots(&want->settings);
 	for (uint32_t i = 0; i < route->function_count; i++)
 		route->functions[i].known = false;
-	return 0;
 }
 
 void gt_route_switch(struct gt_route *route, bool on)
 {
-	route->want.on = on;
+	route->want.settings.on = on;
 }
 
 void gt_route_fini(struct gt_route *route)
 {
-	free_words(route);
+	gt_trace_settings_fini(&route->want.settings);
 	free(route->functions);
 	free(route->commands);
 	free(route->threads[0]);
@@ -143,26 +70,32 @@ void gt_route_fini(struct gt_route *route)
 
 static bool wants_calls(const struct gt_route *route)
 {
-	return route->want.tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	return route->want.settings.tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
+}
+
+static bool is_in(const struct gt_word_list *list, const struct gt_function *named)
+{
+	return gt_word_list_match(list, named->name) ||
+	       gt_word_list_match_module(list, named->object, named->name);
 }
 
 /* False: there is no such function. */
 static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_function *function)
 {
+	struct gt_word_list *const *lists = route->want.settings.lists;
 	struct gt_function named;
 
 	*function = (struct gt_route_function){ .known = true, .wanted = !route->filtered };
 	if (gt_target_function(route->source, number, &named) != 0)
 		return false;
 	function->address = named.address;
-	function->root = route->rooted && gt_words_match(&route->graph, named.name);
+	function->root = route->rooted && gt_word_list_match(lists[GT_LIST_GRAPH], named.name);
 	function->commands = gt_route_commands_of(route, named.name);
-	function->out = wants_calls(route) && gt_words_match(&route->graph_notrace, named.name);
+	function->out =
+		wants_calls(route) && gt_word_list_match(lists[GT_LIST_GRAPH_NOTRACE], named.name);
 	function->wanted =
-		!gt_words_match(&route->notrace, named.name) &&
-		!gt_globs_match_module(&route->notrace_modules, named.object, named.name) &&
-		(!route->filtered || function->root || gt_words_match(&route->filter, named.name) ||
-		 gt_globs_match_module(&route->filter_modules, named.object, named.name));
+		!is_in(lists[GT_LIST_NOTRACE], &named) &&
+		(!route->filtered || function->root || is_in(lists[GT_LIST_FILTER], &named));
 	return true;
 }
 
@@ -193,8 +126,8 @@ static struct gt_route_function function_of(struct gt_route *route, uint32_t num
 
 static bool is_recording(const struct gt_route *route, const struct gt_route_writer *writer)
 {
-	return !writer->silent && !writer->left_out && route->want.on &&
-	       route->want.tracer != GRAFTRACE_TRACER_NOP;
+	return !writer->silent && !writer->left_out && route->want.settings.on &&
+	       route->want.settings.tracer != GRAFTRACE_TRACER_NOP;
 }
 
 /* The mark of a call whose parent has that mark, without what says where it is written. */
@@ -309,7 +242,7 @@ static bool open_piece(struct gt_route *route, struct gt_route_writer *writer,
 	piece->context = writer->context = writer->decode.context;
 	piece->sequence = writer->sequence++;
 	piece->clock = writer->clock = record->clock > writer->last ? record->clock : writer->last;
-	piece->tracer = (uint16_t)route->want.tracer;
+	piece->tracer = (uint16_t)route->want.settings.tracer;
 	if (wants_calls(route))
 		list_open(writer, ended);
 	writer->resume = false;
@@ -322,8 +255,9 @@ static bool room(struct gt_route *route, struct gt_route_writer *writer,
 {
 	bool calls = wants_calls(route);
 
-	if (writer->piece != NULL && (writer->used + words + WORDS_SYNC > WORDS ||
-				      writer->piece->tracer != (uint16_t)route->want.tracer))
+	if (writer->piece != NULL &&
+	    (writer->used + words + WORDS_SYNC > WORDS ||
+	     writer->piece->tracer != (uint16_t)route->want.settings.tracer))
 		gt_route_close(writer);
 	if (writer->piece == NULL && !open_piece(route, writer, record, ended)) {
 		writer->dropped++;
@@ -416,12 +350,12 @@ static void act(struct gt_route *route, struct gt_route_writer *writer,
 		bool turns_on = command->action == GT_ACTION_TRACEON;
 
 		/* As in Linux, a hit that changes nothing is none. */
-		if (turns_on != before || command->left == 0 || route->want.on == turns_on)
+		if (turns_on != before || command->left == 0 || route->want.settings.on == turns_on)
 			continue;
 		if (command->left != GT_ACTION_UNLIMITED)
 			command->left--;
 		if (command->action == GT_ACTION_TRACEON || command->action == GT_ACTION_TRACEOFF) {
-			route->want.on = turns_on;
+			route->want.settings.on = turns_on;
 		} else if (command->action == GT_ACTION_STACKTRACE) {
 			put_stack(route, writer, record);
 		} else {
@@ -451,9 +385,10 @@ static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
 	uint16_t mark = decide(route, parent, record->function, record->clock);
 	bool shown = mark & SHOWN;
 
-	if (!route->want.on || route->want.tracer == GRAFTRACE_TRACER_NOP || writer->left_out ||
-	    (route->want.max_depth != 0 && wants_calls(route) &&
-	     writer->depth >= route->want.max_depth))
+	if (!route->want.settings.on || route->want.settings.tracer == GRAFTRACE_TRACER_NOP ||
+	    writer->left_out ||
+	    (route->want.settings.max_depth != 0 && wants_calls(route) &&
+	     writer->depth >= route->want.settings.max_depth))
 		shown = false;
 	if (shown && writer->silent) {
 		shown = wants_calls(route); /* others have its entry */
@@ -465,7 +400,7 @@ static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
 
 		if (room(route, writer, record, 2, NULL))
 			put_event(writer, GRAFTRACE_EVENT_ENTRY_ONLY, &word, 1);
-	} else if (shown && route->want.threshold_ns == 0) {
+	} else if (shown && route->want.settings.threshold_ns == 0) {
 		if (room(route, writer, record, 1, NULL)) {
 			put(writer, graftrace_word(record->function, 0, (uint32_t)record->clock));
 			mark |= (uint16_t)(WRITTEN | (writer->piece->sequence % PIECES) * PIECE);
@@ -505,7 +440,8 @@ static void take_return(struct gt_route *route, struct gt_route_writer *writer,
 	bool shown = take_off(route, writer, record, was_counted);
 	uint64_t data[3] = { graftrace_word(record->function, 1, (uint32_t)record->clock),
 			     record->start != 0 ? record->start : 1, writer->depth };
-	bool long_call = route->want.threshold_ns != 0 || (record->flags & GT_RECORD_ALONE);
+	bool long_call =
+		route->want.settings.threshold_ns != 0 || (record->flags & GT_RECORD_ALONE);
 
 	if (!shown || !wants_calls(route))
 		return;
@@ -513,11 +449,11 @@ static void take_return(struct gt_route *route, struct gt_route_writer *writer,
 		writer->resume = true;
 		return;
 	}
-	if (route->want.max_depth != 0 && writer->depth >= route->want.max_depth)
+	if (route->want.settings.max_depth != 0 && writer->depth >= route->want.settings.max_depth)
 		return;
-	if (route->want.threshold_ns != 0 &&
+	if (route->want.settings.threshold_ns != 0 &&
 	    gt_clock_duration_ns(&route->source->clock, record->clock - record->start) <=
-		    route->want.threshold_ns)
+		    route->want.settings.threshold_ns)
 		return;
 	if (!room(route, writer, record, 4, long_call ? NULL : record))
 		return;
@@ -546,7 +482,7 @@ static void take_unwound(struct gt_route *route, struct gt_route_writer *writer,
 	if (!take_off(route, writer, record, was_counted) || !wants_calls(route))
 		return;
 	if (!is_recording(route, writer) || (record->flags & GT_RECORD_UNSEEN) ||
-	    route->want.threshold_ns != 0)
+	    route->want.settings.threshold_ns != 0)
 		writer->resume = true;
 	else if (writer->piece != NULL && room(route, writer, record, 1, record))
 		put_special(writer, GRAFTRACE_SPECIAL_UNWOUND, 1);

@@ -13,20 +13,12 @@
 #include "core/control/control.h"
 #include "core/trace/decode.h"
 #include "core/trace/target.h"
-#include "core/trace/words.h"
-#include "serve/store/globs.h"
+#include "core/trace/settings.h"
 
 #define GT_ROUTE_PIECE_BYTES 16384
 struct gt_route_want {
-	enum graftrace_tracer tracer; /* nop: nothing */
-	bool on;
-	bool stacks;		   /* stack traces that triggers wrote are this reader's */
-	const char *const *filter; /* globs as gt_asked has them; NULL-terminated, or NULL */
-	const char *const *notrace;
-	const char *const *graph;
-	const char *const *graph_notrace;
-	uint32_t max_depth;
-	uint64_t threshold_ns;
+	struct gt_trace_settings settings; /* tracer nop: nothing */
+	bool stacks;			   /* stack traces that triggers wrote are this reader's */
 	uint64_t since; /* clock: calls that began before are not this reader's */
 };
 
@@ -55,12 +47,9 @@ struct gt_route {
 	struct graftrace_sub_buffer *(*open)(void *data, struct gt_route_writer *writer);
 	void *data;
 	/* private */
-	struct gt_route_want want; /* its lists are in the words */
-	struct gt_words filter, notrace, graph, graph_notrace;
-	char **lists[4];
-	struct gt_globs filter_modules, notrace_modules; /* words glob:mod:object of these */
-	bool filtered, rooted;				 /* there is a filter, a graph list */
-	struct gt_route_function *functions;		 /* by number */
+	struct gt_route_want want;	     /* holds its lists */
+	bool filtered, rooted;		     /* there is a filter, a graph list */
+	struct gt_route_function *functions; /* by number */
 	uint32_t function_count;
 	struct gt_route_command *commands;
 	uint32_t command_count; /* room for so many */
@@ -96,8 +85,8 @@ struct gt_route_writer {
 
 /* `source`, `open` and `data` are set. */
 void gt_route_init(struct gt_route *route);
-/* From what is fed next on. GT_ENOMEM: as it was. */
-int gt_route_set(struct gt_route *route, const struct gt_route_want *want);
+/* From what is fed next on; the lists are held. */
+void gt_route_set(struct gt_route *route, const struct gt_route_want *want);
 void gt_route_switch(struct gt_route *route, bool on);
 void gt_route_fini(struct gt_route *route);
 

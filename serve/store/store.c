@@ -269,14 +269,11 @@ int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwr
 	return 0;
 }
 
-int gt_store_want(struct gt_store *store, const struct gt_route_want *want)
+void gt_store_want(struct gt_store *store, const struct gt_route_want *want)
 {
-	int error;
-
 	pthread_mutex_lock(&store->lock);
-	error = gt_route_set(&store->route, want);
+	gt_route_set(&store->route, want);
 	pthread_mutex_unlock(&store->lock);
-	return error;
 }
 
 void gt_store_switch(struct gt_store *store, bool on)
@@ -291,7 +288,7 @@ bool gt_store_is_on(struct gt_store *store)
 	bool on;
 
 	pthread_mutex_lock(&store->lock);
-	on = store->route.want.on;
+	on = store->route.want.settings.on;
 	pthread_mutex_unlock(&store->lock);
 	return on;
 }

@@ -27,7 +27,7 @@ int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite,
  * its own: their numbers begin behind the source's. Until then it keeps nothing. */
 int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
 			   struct gt_store **store);
-int gt_store_want(struct gt_store *store, const struct gt_route_want *want);
+void gt_store_want(struct gt_store *store, const struct gt_route_want *want);
 void gt_store_switch(struct gt_store *store, bool on); /* its tracing_on */
 bool gt_store_is_on(struct gt_store *store);
 /* As gt_route_…; of a store that is routed. */

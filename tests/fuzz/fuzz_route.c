@@ -17,18 +17,30 @@ static struct gt_route_want want_of(uint64_t how)
 	static const char *const some[] = { "ma*", "operator*", NULL };
 	static const char *const one[] = { "main", NULL };
 
-	return (struct gt_route_want){
-		.tracer = how & 1 ? GRAFTRACE_TRACER_FUNCTION : GRAFTRACE_TRACER_FUNCTION_GRAPH,
-		.on = !(how & 2),
+	const char *const *lists[GT_LISTS] = { how & 8 ? some : NULL, how & 16 ? one : NULL,
+					       how & 32 ? one : NULL, how & 64 ? some : NULL };
+	struct gt_route_want want = {
+		.settings = { .tracer = how & 1 ? GRAFTRACE_TRACER_FUNCTION
+						: GRAFTRACE_TRACER_FUNCTION_GRAPH,
+			      .on = !(how & 2),
+			      .max_depth = how & 128 ? 2 : 0,
+			      .threshold_ns = how & 256 ? 100 : 0 },
 		.stacks = how & 4,
-		.filter = how & 8 ? some : NULL,
-		.notrace = how & 16 ? one : NULL,
-		.graph = how & 32 ? one : NULL,
-		.graph_notrace = how & 64 ? some : NULL,
-		.max_depth = how & 128 ? 2 : 0,
-		.threshold_ns = how & 256 ? 100 : 0,
 		.since = how & 512 ? 300 : 0,
 	};
+
+	for (int i = 0; i < GT_LISTS; i++)
+		if (gt_word_list_create(&gt_host_memory, lists[i], &want.settings.lists[i]) != 0)
+			abort();
+	return want;
+}
+
+/* It holds the lists: the caller's go. */
+static bool takes(struct gt_store *store, struct gt_route_want *want)
+{
+	gt_store_want(store, want);
+	gt_trace_settings_fini(&want->settings);
+	return gt_store_pull(store) == 0;
 }
 
 static uint64_t count(struct gt_target *target)
@@ -89,11 +101,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gt_store *store;
 
 	following = how & 8;
-	target.tracer = want.tracer;
+	target.tracer = want.settings.tracer;
 	script(&input);
 	if (gt_store_create_routed(&target, how & 16 ? 40000 : 0, how & 32, &store) != 0 ||
-	    gt_store_begin(store, positions, how & 64 ? WRITERS : 0) != 0 ||
-	    gt_store_want(store, &want) != 0 || gt_store_pull(store) != 0)
+	    gt_store_begin(store, positions, how & 64 ? WRITERS : 0) != 0 || !takes(store, &want))
 		abort();
 	count(gt_store_target(store));
 	want = want_of(second);
@@ -105,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (last && following)
 			last->header.used = 0;
 	}
-	if (gt_store_want(store, &want) != 0 || gt_store_pull(store) != 0)
+	if (!takes(store, &want))
 		abort();
 	gt_store_freeze(store);
 	if (count(gt_store_target(store)) > 2ull * WRITERS * SUB_BUFFERS * WORDS)

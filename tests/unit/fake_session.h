@@ -76,17 +76,16 @@ int gt_session_set_tracer(struct gt_session *of, enum graftrace_tracer tracer,
 	return 0;
 }
 
-int gt_session_set_filters(struct gt_session *of, const char *const *filter,
-			   const char *const *notrace, const char *const *graph,
+int gt_session_set_filters(struct gt_session *of, const struct gt_trace_settings *settings,
 			   struct gt_message *why)
 {
-	const char *const *lists[] = { filter, notrace, graph };
-
 	(void)why;
 	pthread_mutex_lock(&of->lock);
 	of->filter[0] = '\0';
 	for (int i = 0; i < 3; i++) {
-		for (const char *const *word = lists[i]; word != NULL && *word != NULL; word++)
+		const char *const *word = gt_word_list_words(settings->lists[i]);
+
+		for (; word != NULL && *word != NULL; word++)
 			strcat(strcat(of->filter, *word), " ");
 		strcat(of->filter, "/");
 	}
@@ -94,13 +93,13 @@ int gt_session_set_filters(struct gt_session *of, const char *const *filter,
 	return 0;
 }
 
-int gt_session_set_graph_notrace(struct gt_session *of, const char *const *list,
+int gt_session_set_graph_notrace(struct gt_session *of, struct gt_word_list *list,
 				 struct gt_message *why)
 {
 	(void)why;
 	pthread_mutex_lock(&of->lock);
 	snprintf(of->graph_notrace, sizeof(of->graph_notrace), "%s",
-		 list != NULL && list[0] != NULL ? list[0] : "");
+		 list != NULL ? list->words[0] : "");
 	pthread_mutex_unlock(&of->lock);
 	return 0;
 }
@@ -320,7 +319,7 @@ int gt_session_join(struct gt_session *of, uint32_t *who, struct gt_message *mes
 	return 0;
 }
 
-int gt_session_ask(struct gt_session *of, uint32_t who, const struct gt_session_ask *ask,
+int gt_session_ask(struct gt_session *of, uint32_t who, const struct gt_trace_settings *ask,
 		   struct gt_message *message)
 {
 	(void)of;
@@ -346,7 +345,8 @@ void gt_session_leave(struct gt_session *of, uint32_t who)
 	(void)who;
 }
 
-bool gt_session_top_has_all(struct gt_session *of, uint32_t who, const struct gt_session_ask *ask)
+bool gt_session_top_has_all(struct gt_session *of, uint32_t who,
+			    const struct gt_trace_settings *ask)
 {
 	(void)of;
 	(void)who;

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "attach/session/session.h"
+#include "port/host/memory.h"
 
 #define ARGV(...)  ((char *const[]){ __VA_ARGS__, NULL })
 #define GLOBS(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -295,6 +296,22 @@ static void tracing_goes_off_and_on(void **state)
 	assert_int_equal(finish(session), 0);
 }
 
+static int set_filters(struct gt_session *session, const char *const *filter,
+		       const char *const *notrace, const char *const *graph,
+		       struct gt_message *message)
+{
+	const char *const *lists[] = { filter, notrace, graph };
+	struct gt_trace_settings settings = { .tracer = GRAFTRACE_TRACER_NOP };
+	int error;
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(gt_word_list_create(&gt_host_memory, lists[i], &settings.lists[i]),
+				 0);
+	error = gt_session_set_filters(session, &settings, message);
+	gt_trace_settings_fini(&settings);
+	return error;
+}
+
 static void change_filters(char *const argv[])
 {
 	struct gt_session_options options = options_for(argv);
@@ -305,20 +322,18 @@ static void change_filters(char *const argv[])
 	session = begin(&options);
 	poll_for_more(session);
 	for (i = 0; i < 60; i++) {
-		int error = i % 3 == 0 ? gt_session_set_filters(session, GLOBS("outer"), NULL, NULL,
-								&message)
+		int error = i % 3 == 0 ? set_filters(session, GLOBS("outer"), NULL, NULL, &message)
 			    : i % 3 == 1
-				    ? gt_session_set_filters(session, NULL, GLOBS("outer"), NULL,
-							     &message)
-				    : gt_session_set_filters(session, NULL, NULL, NULL, &message);
+				    ? set_filters(session, NULL, GLOBS("outer"), NULL, &message)
+				    : set_filters(session, NULL, NULL, NULL, &message);
 
 		if (error)
 			fail_msg("%s", message.text);
 		poll_for(session, 3);
 	}
-	assert_int_equal(gt_session_set_filters(session, GLOBS("outer"), NULL, NULL, NULL), 0);
+	assert_int_equal(set_filters(session, GLOBS("outer"), NULL, NULL, NULL), 0);
 	poll_until_silent(session, "work");
-	assert_int_equal(gt_session_set_filters(session, NULL, NULL, NULL, NULL), 0);
+	assert_int_equal(set_filters(session, NULL, NULL, NULL, NULL), 0);
 	poll_for_entries(session, "work");
 	gt_session_signal(session, SIGTERM);
 	assert_int_equal(finish(session), 0);
@@ -344,12 +359,11 @@ static void graph_roots_change_while_threads_run(void **state)
 
 	(void)state;
 	for (i = 0; i < 10; i++) {
-		assert_int_equal(gt_session_set_filters(session, NULL, NULL,
-							i & 1 ? NULL : GLOBS("work"), NULL),
-				 0);
+		assert_int_equal(
+			set_filters(session, NULL, NULL, i & 1 ? NULL : GLOBS("work"), NULL), 0);
 		poll_for(session, 10);
 	}
-	assert_int_equal(gt_session_set_filters(session, NULL, NULL, GLOBS("work"), NULL), 0);
+	assert_int_equal(set_filters(session, NULL, NULL, GLOBS("work"), NULL), 0);
 	poll_until_silent(session, "outer");
 	gt_session_signal(session, SIGTERM);
 	assert_int_equal(finish(session), 0);
@@ -383,8 +397,7 @@ static void glob_that_matches_nothing_is_refused(void **state)
 
 	(void)state;
 	poll_for_more(session); /* it is ready for its SIGTERM */
-	assert_int_equal(gt_session_set_filters(session, GLOBS("no_such_*"), NULL, NULL, &message),
-			 GT_EINVAL);
+	assert_int_equal(set_filters(session, GLOBS("no_such_*"), NULL, NULL, &message), GT_EINVAL);
 	assert_non_null(strstr(message.text, "no_such_*"));
 	gt_session_signal(session, SIGTERM);
 	assert_int_equal(finish(session), 0);
