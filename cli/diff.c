@@ -35,13 +35,15 @@ static const char help[] =
 	"  -g, --graph GLOB           only these functions and what they call (repeatable;\n"
 	"                             not of a flame graph)\n"
 	"  -o, --output FILE          where to (default: stdout; svg: diff.svg)\n"
+	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
+	"                             arguments), full\n"
 	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
 	"Exit code: 0 done; 1 it could not be made, or not of all that was recorded; 2 wrong\n"
 	"command line.\n";
 
-enum { OPTION_LIMIT = 256, OPTION_FORMAT, OPTION_COLOR, OPTION_NO_PAGER };
+enum { OPTION_LIMIT = 256, OPTION_FORMAT, OPTION_COLOR, OPTION_NO_PAGER, OPTION_NAMES };
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_SVG };
 
 static const struct option options[] = {
@@ -50,6 +52,7 @@ static const struct option options[] = {
 	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "graph", required_argument, NULL, 'g' },
 	{ "output", required_argument, NULL, 'o' },
+	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
 	{ "help", no_argument, NULL, 'h' },
@@ -69,6 +72,7 @@ struct arguments {
 	uint64_t limit;
 	bool limited;
 	bool color;
+	bool brief;
 	bool pager;
 	struct gt_diff diff;
 };
@@ -124,7 +128,7 @@ static int take_sides(struct arguments *arguments, int argc, char **argv)
 /* 0, or an exit code + 1 when there is nothing more to do. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-	const char *color = "auto";
+	const char *color = "auto", *names = NULL;
 	struct gt_message message = { "" };
 	int option;
 
@@ -157,6 +161,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		case 'o':
 			arguments->output = optarg;
 			break;
+		case OPTION_NAMES:
+			names = optarg;
+			break;
 		case OPTION_COLOR:
 			color = optarg;
 			break;
@@ -175,7 +182,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	}
 	if (take_sides(arguments, argc, argv) != GT_OK)
 		return 1 + gt_usage_error(NAME);
-	if (gt_look_color(color, STDOUT_FILENO, &arguments->color, &message) != GT_OK) {
+	if (gt_look_color(color, STDOUT_FILENO, &arguments->color, &message) != GT_OK ||
+	    gt_look_names(names, STDOUT_FILENO, &arguments->brief, &message) != GT_OK) {
 		gt_complain(NAME, "%s", message.text);
 		return 1 + gt_usage_error(NAME);
 	}
@@ -239,7 +247,7 @@ static int write_diff(struct arguments *arguments, struct gt_diff_flame *flame, 
 		gt_diff_write_json(&arguments->diff, (size_t)arguments->limit, &out);
 	} else {
 		gt_diff_write_text(&arguments->diff, (size_t)arguments->limit, width,
-				   arguments->color, &out);
+				   arguments->color, arguments->brief, &out);
 	}
 	if (error == GT_OK)
 		error = gt_out_flush(&out);

@@ -31,12 +31,14 @@ static const char help[] =
 	"      --min SIZE             leave out stacks of less total time: 1ms, or 0.5% of\n"
 	"                             all (default: nothing)\n"
 	"      --format FORMAT        text (default), json\n"
+	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
+	"                             arguments), full\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
 	"Exit code: 0 done; 1 it could not be made, or not of all that was recorded; 2 wrong\n"
 	"command line.\n";
 
-enum { OPTION_TID = 256, OPTION_CALLERS, OPTION_MIN, OPTION_FORMAT, OPTION_NO_PAGER };
+enum { OPTION_TID = 256, OPTION_CALLERS, OPTION_MIN, OPTION_FORMAT, OPTION_NO_PAGER, OPTION_NAMES };
 
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
@@ -46,6 +48,7 @@ static const struct option options[] = {
 	{ "max-graph-depth", required_argument, NULL, 'D' },
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -58,6 +61,7 @@ struct arguments {
 	struct gt_filter filter;
 	struct gt_graph_options graph;
 	bool pager;
+	const char *names;
 };
 
 /* "1ms", or "0.5%" of all. */
@@ -117,6 +121,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 				error = GT_EINVAL;
 			}
 			break;
+		case OPTION_NAMES:
+			arguments->names = optarg;
+			break;
 		case OPTION_NO_PAGER:
 			arguments->pager = false;
 			break;
@@ -136,6 +143,11 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	}
 	if (optind < argc && arguments->graph.callers_of) {
 		gt_complain(NAME, "FUNCTION and --callers do not go together");
+		return 1 + gt_usage_error(NAME);
+	}
+	if (gt_look_names(arguments->names, STDOUT_FILENO, &arguments->graph.brief, &message) !=
+	    GT_OK) {
+		gt_complain(NAME, "%s", message.text);
 		return 1 + gt_usage_error(NAME);
 	}
 	if (optind < argc) {

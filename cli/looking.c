@@ -170,6 +170,16 @@ int gt_look_color(const char *when, int fd, bool *color, struct gt_message *mess
 	return GT_OK;
 }
 
+int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *message)
+{
+	*brief = which ? strcmp(which, "short") == 0 : isatty(fd);
+	if (which && !*brief && strcmp(which, "full") != 0) {
+		gt_message_set(message, "--names '%s' is none of short, full", which);
+		return GT_EINVAL;
+	}
+	return GT_OK;
+}
+
 uint32_t gt_look_width(void)
 {
 	struct winsize size;

@@ -34,6 +34,9 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 /* "auto", "always", "never"; auto heeds NO_COLOR and asks whether fd is a terminal. GT_EINVAL. */
 int gt_look_color(const char *when, int fd, bool *color, struct gt_message *message);
 
+/* "short", "full"; NULL: short if fd is a terminal. GT_EINVAL. */
+int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *message);
+
 /* Columns of the terminal that stdout is; 0: it is none, or does not know. */
 uint32_t gt_look_width(void);
 

@@ -51,6 +51,8 @@ static const char help[] =
 	"      --min TIME             only calls that took at least so long (10us, 1ms)\n"
 	"      --format FORMAT        text (default), csv, json; both with times in\n"
 	"                             nanoseconds\n"
+	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
+	"                             arguments), full\n"
 	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
@@ -69,7 +71,8 @@ enum {
 	OPTION_PID,
 	OPTION_MIN,
 	OPTION_HIST,
-	OPTION_COLOR
+	OPTION_COLOR,
+	OPTION_NAMES
 };
 
 static const struct option options[] = {
@@ -88,6 +91,7 @@ static const struct option options[] = {
 	{ "graph", required_argument, NULL, 'g' },
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "hist", required_argument, NULL, OPTION_HIST },
+	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -103,6 +107,7 @@ struct arguments {
 	size_t globs_count;
 	const char *spread; /* --hist */
 	const char *color;
+	const char *names;
 	bool pager;
 	bool crash;
 };
@@ -180,6 +185,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		case OPTION_HIST:
 			arguments->spread = optarg;
 			break;
+		case OPTION_NAMES:
+			arguments->names = optarg;
+			break;
 		case OPTION_COLOR:
 			arguments->color = optarg;
 			break;
@@ -214,7 +222,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return 1 + gt_usage_error(NAME);
 	}
 	if (gt_look_color(arguments->color, STDOUT_FILENO, &arguments->style.color, &message) !=
-	    GT_OK) {
+		    GT_OK ||
+	    gt_look_names(arguments->names, STDOUT_FILENO, &arguments->style.brief, &message) !=
+		    GT_OK) {
 		gt_complain(NAME, "%s", message.text);
 		return 1 + gt_usage_error(NAME);
 	}

@@ -19,6 +19,7 @@
 #include "core/control/control.h"
 #include "core/text/text.h"
 #include "export/export.h"
+#include "export/short_names.h"
 #include "port/host/memory.h"
 
 #define NAME	    "show"
@@ -48,6 +49,8 @@ static const char help[] =
 	"      --ns                   time stamps with nanoseconds (turns funcgraph-abstime on)\n"
 	"      --format FORMAT        text (default); json: an object a line and call, as\n"
 	"                             graftrace export --to json writes it\n"
+	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
+	"                             arguments), full\n"
 	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
@@ -60,7 +63,8 @@ enum {
 	OPTION_SWITCH_EVENTS,
 	OPTION_MIN,
 	OPTION_NS,
-	OPTION_FORMAT
+	OPTION_FORMAT,
+	OPTION_NAMES
 };
 
 static const struct option options[] = {
@@ -70,6 +74,7 @@ static const struct option options[] = {
 	{ "tid", required_argument, NULL, OPTION_TID },
 	{ "graph", required_argument, NULL, 'g' },
 	{ "max-graph-depth", required_argument, NULL, 'D' },
+	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
 	{ "min", required_argument, NULL, OPTION_MIN },
@@ -85,6 +90,8 @@ struct arguments {
 	uint64_t text_options;
 	struct gt_window window;
 	const char *color;
+	const char *names;
+	bool brief;
 	bool pager;
 	bool switches;
 	bool nanoseconds;
@@ -170,6 +177,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 					       optarg);
 				error = GT_EINVAL;
 			}
+			break;
+		case OPTION_NAMES:
+			arguments->names = optarg;
 			break;
 		case OPTION_COLOR:
 			arguments->color = optarg;
@@ -298,6 +308,7 @@ static int show(struct arguments *arguments, bool color)
 {
 	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
 	struct gt_text *text = malloc(sizeof(*text));
+	struct gt_short_names names = { .names = NULL };
 	struct gt_pager pager;
 	int result = GT_EXIT_FAILED;
 	bool shown = false;
@@ -319,6 +330,8 @@ static int show(struct arguments *arguments, bool color)
 		.color = color,
 		.switches = arguments->switches,
 		.nanoseconds = arguments->nanoseconds,
+		.rename = arguments->brief ? gt_short_names_keep : NULL,
+		.rename_data = &names,
 		.filter = &arguments->filter,
 	};
 	bool times = !(text_options.options & GT_OPTION_SLEEP_TIME);
@@ -344,6 +357,7 @@ static int show(struct arguments *arguments, bool color)
 	}
 	gt_text_fini(text);
 out:
+	gt_short_names_fini(&names);
 	free(text);
 	if (recording)
 		gt_recording_close(recording);
@@ -368,7 +382,9 @@ int gt_cmd_show(int argc, char **argv)
 	result = parse(argc, argv, arguments);
 	if (result != 0) {
 		result--;
-	} else if (gt_look_color(arguments->color, STDOUT_FILENO, &color, &message) != GT_OK) {
+	} else if (gt_look_color(arguments->color, STDOUT_FILENO, &color, &message) != GT_OK ||
+		   gt_look_names(arguments->names, STDOUT_FILENO, &arguments->brief, &message) !=
+			   GT_OK) {
 		gt_complain(NAME, "%s", message.text);
 		result = gt_usage_error(NAME);
 	} else {

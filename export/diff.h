@@ -80,7 +80,7 @@ double gt_diff_t_probability(double t, double degrees);
 
 /* The first `limit` rows (0: all) that changed; width as in struct gt_report_style. */
 void gt_diff_write_text(const struct gt_diff *diff, size_t limit, uint32_t width, bool color,
-			struct gt_out *out);
+			bool brief, struct gt_out *out);
 void gt_diff_write_json(const struct gt_diff *diff, size_t limit, struct gt_out *out);
 
 #endif

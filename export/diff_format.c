@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "export/short_names.h"
+
 #define COLUMN_WIDTH 12
 #define NAME_WIDTH   26 /* what a name is left of a narrow line, with the blanks before it */
 
@@ -74,14 +76,20 @@ static unsigned choose(const struct gt_diff *diff, uint32_t width, enum gt_diff_
 	return count;
 }
 
-static void put_name(struct gt_out *out, const char *name)
+static void put_name(struct gt_out *out, const char *name, bool brief)
 {
+	char text[GT_SHORT_NAME_MAX];
+
+	if (brief) {
+		gt_short_name(name, text);
+		name = text;
+	}
 	for (; *name; name++)
 		gt_out_char(out, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
 }
 
 static void put_row(struct gt_out *out, const struct gt_diff *diff, const struct gt_diff_row *row,
-		    const enum gt_diff_key order[], unsigned shown, bool color)
+		    const enum gt_diff_key order[], unsigned shown, bool color, bool brief)
 {
 	bool paint = color && (row->stands_out || isnan(row->p));
 
@@ -100,7 +108,7 @@ static void put_row(struct gt_out *out, const struct gt_diff *diff, const struct
 				gt_out_printf(out, "%11s", "-  ");
 		}
 	gt_out_text(out, "  ");
-	put_name(out, row->name);
+	put_name(out, row->name, brief);
 	gt_out_char(out, '\n');
 }
 
@@ -119,7 +127,7 @@ static bool changed(const struct gt_diff_row *row)
 }
 
 void gt_diff_write_text(const struct gt_diff *diff, size_t limit, uint32_t width, bool color,
-			struct gt_out *out)
+			bool brief, struct gt_out *out)
 {
 	bool tested = diff->runs[0] > 1 && diff->runs[1] > 1;
 	enum gt_diff_key order[GT_DIFF_KEYS];
@@ -141,7 +149,7 @@ void gt_diff_write_text(const struct gt_diff *diff, size_t limit, uint32_t width
 		}
 		if (limit && written == limit)
 			continue;
-		put_row(out, diff, &diff->rows[i], order, shown, color);
+		put_row(out, diff, &diff->rows[i], order, shown, color, brief);
 		written++;
 	}
 	if (diff->count - same > written)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/trace/glob.h"
 #include "export/call_tree.h"
+#include "export/short_names.h"
 
 struct graph {
 	struct gt_target *target;
@@ -89,8 +90,14 @@ static void time_text(struct gt_target *target, uint64_t ticks, char text[32])
 }
 
 /* Control characters of a name are shown as '?'. */
-static void put_name(struct gt_out *out, const char *name)
+static void put_name(struct gt_out *out, const char *name, bool brief)
 {
+	char text[GT_SHORT_NAME_MAX];
+
+	if (brief) {
+		gt_short_name(name, text);
+		name = text;
+	}
 	for (; *name; name++)
 		gt_out_char(out, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
 }
@@ -125,7 +132,7 @@ static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, con
 	gt_out_printf(out, "%6.2f %% %12s %12s %10" PRIu64 "  %s",
 		      all > 0 ? 100 * (double)node->total / all : 0, total, self, node->calls,
 		      lines);
-	put_name(out, name_of(graph->target, node->function, number, NULL));
+	put_name(out, name_of(graph->target, node->function, number, NULL), graph->options->brief);
 	gt_out_char(out, '\n');
 }
 

@@ -20,6 +20,7 @@ struct gt_graph_options {
 	double least_part;     /* the same, as a part of all: 0.01 */
 	uint32_t depth;	       /* levels that are printed; 0 all */
 	bool json;
+	bool brief; /* of text: short names (short_names.h) */
 };
 
 /* Reads the target and writes the tree. GT_ENOMEM; GT_EIO (out->error); GT_ENOENT: no call is left. */

@@ -127,6 +127,7 @@ struct gt_report_style {
 	 * the rows are in order of. */
 	uint32_t width;
 	bool color;
+	bool brief; /* of text: names as gt_short_name has them, cut where the line ends */
 };
 
 /* *text is malloc'd, NUL-terminated, the caller's. GT_ENOMEM. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/trace/message.h"
+#include "export/short_names.h"
 
 static const struct {
 	const char *name;
@@ -319,6 +320,28 @@ static void add_part(struct text *text, const struct gt_report *report,
 	add(text, " %s%4u.%02u%s", on, hundredths / 100, hundredths % 100, *on ? "\033[0m" : "");
 }
 
+/* Columns before the names. */
+static uint32_t shown_width(const struct gt_report *report, unsigned shown)
+{
+	return PART_WIDTH + 12 + (report->not_returned ? OPEN_WIDTH : 0) +
+	       COLUMN_WIDTH * (uint32_t)__builtin_popcount(shown) + 2;
+}
+
+static void add_name(struct text *text, const char *name, const struct gt_report_style *style,
+		     uint32_t before)
+{
+	char brief[GT_SHORT_NAME_MAX + 4];
+
+	if (!style->brief) {
+		add_clean(text, name);
+		return;
+	}
+	gt_short_name(name, brief);
+	if (style->width > before + 4)
+		gt_cut_middle(brief, style->width - before);
+	add_clean(text, brief);
+}
+
 static void add_line(struct text *text, const struct gt_report *report,
 		     const struct gt_report_row *row, unsigned shown,
 		     const struct gt_report_style *style)
@@ -340,7 +363,7 @@ static void add_line(struct text *text, const struct gt_report *report,
 			add(text, "%12s", "-  ");
 	}
 	add(text, "  ");
-	add_clean(text, row->name);
+	add_name(text, row->name, style, shown_width(report, shown));
 	add_char(text, '\n');
 }
 

@@ -26,6 +26,9 @@ void gt_text_look_up(struct gt_text *text, struct gt_text_name *entry, uint32_t 
 	entry->address = 0;
 	entry->size = 0;
 	if (gt_target_function(text->target, number, &function) == GT_OK && function.name) {
+		if (text->options.rename)
+			function.name = text->options.rename(text->options.rename_data, number,
+							     function.name);
 		gt_text_set_name(entry, function.name);
 		entry->address = function.address;
 		entry->size = function.size;

@@ -53,6 +53,9 @@ struct gt_text_options {
 	bool switches;
 	uint32_t switch_window_count;
 	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS];
+	/* What a function is called instead; NULL: by its name. The result must stay. */
+	const char *(*rename)(void *data, uint32_t number, const char *name);
+	void *rename_data;
 	bool color;		  /* escape sequences for a terminal */
 	struct gt_filter *filter; /* the caller's; NULL: none */
 };

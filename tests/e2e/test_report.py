@@ -215,3 +215,25 @@ def test_help_names_every_option(graftrace):
     text = graftrace("report", "--help").stdout
     for option in ("--sort", "--limit", "--by", "--format", "Exit code"):
         assert option in text
+
+
+CPP = """
+#include <map>
+#include <string>
+int main() {
+    std::map<std::string, int> words;
+    for (int i = 0; i < 100; i++) words[std::to_string(i)] = i;
+    return (int)words.size() - 100;
+}
+"""
+
+
+def test_names_of_templates_are_short_if_asked_for(graftrace, compile):
+    graftrace("record", compile(CPP, "-O0", compiler="g++", suffix=".cc"))
+    full = graftrace("report").stdout
+    assert "std::_Rb_tree<std::" in full and "<…>" not in full
+    for command in (["report"], ["show"], ["graph"]):
+        short = graftrace(*command, "--names", "short").stdout
+        assert "std::map<…>::operator[]" in short, command
+        assert "allocator<" not in short.replace("allocator<…>", ""), command
+    assert "is none of short, full" in graftrace("report", "--names", "long", code=2).stderr
