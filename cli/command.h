@@ -34,6 +34,7 @@ int gt_cmd_runtime_breakdown(int argc, char **argv);
 int gt_cmd_serve(int argc, char **argv);
 int gt_cmd_set(int argc, char **argv);
 int gt_cmd_show(int argc, char **argv);
+int gt_cmd_top(int argc, char **argv);
 
 /* "graftrace NAME: text\n" on stderr, as one write. */
 void gt_complain(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
