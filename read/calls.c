@@ -11,9 +11,19 @@
 #include <string.h>
 #include "core/trace/merge.h"
 #include "port/host/memory.h"
+#include "read/levels.h"
 
+/* A program's stack of calls is a writer's context; a kernel's thread goes from CPU to CPU. */
+static uint64_t stack_of(const struct gt_source *source)
+{
+	return source->named ? source->tid
+			     : (uint64_t)(source->index + 1) << 32 | source->decode.context;
+}
+
+/* ended: for a call that was told at its end only; else NULL. */
 static int give_call(struct gt_target *target, const struct gt_source *source, bool no_sleep,
-		     int (*call)(void *user, const struct gt_call *call), void *user)
+		     struct gt_levels *ended, int (*call)(void *user, const struct gt_call *call),
+		     void *user)
 {
 	const struct gt_record *record = &source->record;
 	uint64_t ticks = record->clock - record->start;
@@ -35,6 +45,8 @@ static int give_call(struct gt_target *target, const struct gt_source *source, b
 		row.latency_ns =
 			gt_clock_duration_ns(&target->clock, off < ticks ? ticks - off : 0);
 	}
+	if (ended != NULL)
+		row.self_ns = gt_levels_end(ended, stack_of(source), record->depth, row.latency_ns);
 	if (gt_target_function(target, record->function, &function) == 0) {
 		row.function = function.name;
 	} else {
@@ -50,6 +62,7 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 {
 	struct gt_source *source;
 	struct gt_merge *merge = malloc(sizeof(*merge));
+	struct gt_levels ended = { .count = 0 };
 	int result;
 
 	memset(report, 0, sizeof(*report));
@@ -64,6 +77,13 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 		const struct gt_record *record = &source->record;
 		switch (record->kind) {
 		case GT_RECORD_RETURN:
+			if (record->flags & GT_RECORD_ALONE) {
+				report->calls++;
+				result = give_call(target, source, no_sleep, &ended, call, user);
+				if (result < 0)
+					goto fini_merge;
+				break;
+			}
 			/* Its entry was before the first record, or in a gap. */
 			if (record->flags & GT_RECORD_START_UNKNOWN ||
 			    (record->flags & GT_RECORD_CHILDREN_UNKNOWN &&
@@ -73,7 +93,7 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 				report->cut_by_loss++;
 			} else {
 				report->calls++;
-				result = give_call(target, source, no_sleep, call, user);
+				result = give_call(target, source, no_sleep, NULL, call, user);
 				if (result < 0)
 					goto fini_merge;
 			}
@@ -107,6 +127,7 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 	report->left_out = merge->out_of_memory;
 
 fini_merge:
+	gt_levels_fini(&ended);
 	gt_merge_fini(merge);
 free_merge:
 	free(merge);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of a target, a recording say: one row for each call whose entry and return were
- * recorded, with nothing missing in between, in the order of the returns over all threads. What
- * makes no row is counted. Memory grows with the number of threads that live at the same time, not
+ * recorded, with nothing missing in between, or that was recorded as a whole at its end
+ * (tracing_thresh), in the order of the returns over all threads. What makes no row is counted. Memory grows with the number of threads that live at the same time, not
  * with the number of calls.
  */
 #ifndef GT_READ_CALLS_H

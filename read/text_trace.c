@@ -12,11 +12,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "read/levels.h"
 #include "read/text_line.h"
 #include "read/text_stacks.h"
 
 /* Big enough that a read's price vanishes, small enough to stay in the second-level cache. */
 #define BLOCK_BYTES (256u << 10)
+
+/* So many ends without a begin before them are those of a text with tracing_thresh. */
+#define ENDS_ALONE 1024
+
+/* A call's end whose begin the text does not have. */
+struct end {
+	uint64_t line, offset, duration_ns;
+	int64_t tid;
+	int32_t indent;
+	uint32_t name_len;
+	char name[]; /* of the function, or empty */
+};
 
 struct gt_text_trace {
 	int (*call)(void *user, const struct gt_text_call *call);
@@ -25,7 +38,14 @@ struct gt_text_trace {
 	struct gt_text_trace_report report;
 	char *carry; /* a line's begin, from earlier blocks */
 	size_t carry_len;
-	bool skipping;	 /* in the middle of a line that is too long */
+	bool skipping; /* in the middle of a line that is too long */
+	/* With tracing_thresh a text has only ends of calls, each of which is a whole call. Until
+	 * one begins, or there are many, they wait. */
+	struct end *ends[ENDS_ALONE];
+	uint32_t end_count;
+	bool begins;	/* a call has begun: an end alone is of one from before the text */
+	bool ends_only; /* none has */
+	struct gt_levels levels;
 	bool in_comment; /* a marker's text of several lines has not ended yet */
 	/* The file to look ahead in, while there is more of it; else NULL. */
 	char *ahead;
@@ -42,13 +62,13 @@ static void left_open(void *user, const char *name, size_t name_len, int64_t tid
 	gt_cases_keep(&trace->report.open_at_end, 0, 0, tid, NULL, name, name_len);
 }
 
-static int row(struct gt_text_trace *trace, const struct gt_text_task *task, const char *name,
-	       size_t name_len, uint64_t latency_ns, uint64_t self_ns)
+static int row(struct gt_text_trace *trace, int64_t tid, const char *name, size_t name_len,
+	       uint64_t latency_ns, uint64_t self_ns)
 {
 	const struct gt_text_call call = {
 		.function = name,
 		.function_len = name_len,
-		.tid = gt_text_task_tid(task),
+		.tid = tid,
 		.latency_ns = latency_ns,
 		.self_ns = self_ns,
 	};
@@ -88,6 +108,60 @@ static __attribute__((noinline, cold)) int look_ahead_slow(struct gt_text_trace 
 	return GT_OK;
 }
 
+/* Depth by indentation, in an unknown layout: deeper is deeper. */
+static int give_end(struct gt_text_trace *trace, const struct end *end)
+{
+	uint64_t self_ns =
+		gt_levels_end(&trace->levels, (uint64_t)end->tid,
+			      end->indent > 0 ? (uint32_t)end->indent / 2 : 0, end->duration_ns);
+
+	return row(trace, end->tid, end->name, end->name_len, end->duration_ns, self_ns);
+}
+
+/* The ends that waited are calls, or ends of calls from before the text. */
+static int take_ends(struct gt_text_trace *trace, bool are_calls)
+{
+	int result = GT_OK;
+
+	for (uint32_t i = 0; i < trace->end_count; i++) {
+		const struct end *end = trace->ends[i];
+
+		if (result >= 0 && are_calls && end->name_len > 0)
+			result = give_end(trace, end);
+		else if (result >= 0)
+			gt_cases_keep(&trace->report.open_at_start, end->line, end->offset,
+				      end->tid, NULL, end->name, end->name_len);
+		free(trace->ends[i]);
+	}
+	trace->end_count = 0;
+	return result;
+}
+
+/* An end alone. */
+static int end_line(struct gt_text_trace *trace, const struct gt_text_line *line, int64_t tid,
+		    uint64_t offset)
+{
+	size_t name_len = line->name != NULL ? line->name_len : 0;
+	struct end *end = malloc(sizeof(*end) + name_len + 1);
+	int result = GT_OK;
+
+	if (end == NULL)
+		return GT_ENOMEM;
+	*end = (struct end){ .line = trace->report.lines,
+			     .offset = offset,
+			     .duration_ns = line->duration_ns,
+			     .tid = tid,
+			     .indent = line->indent,
+			     .name_len = (uint32_t)name_len };
+	memcpy(end->name, name_len > 0 ? line->name : "", name_len);
+	trace->ends[trace->end_count++] = end;
+	if (trace->end_count == ENDS_ALONE && !trace->begins)
+		trace->ends_only = true;
+	if (trace->begins || trace->ends_only)
+		result = take_ends(trace, trace->ends_only);
+	return result;
+}
+
 static int call_line(struct gt_text_trace *trace, const struct gt_text_line *line, uint64_t offset)
 {
 	struct gt_text_stacks *stacks = &trace->stacks;
@@ -100,38 +174,44 @@ static int call_line(struct gt_text_trace *trace, const struct gt_text_line *lin
 	task = gt_text_stacks_task(stacks, line->cpu, line->pid);
 	if (task == NULL)
 		return GT_ENOMEM;
+	if (line->kind != GT_TEXT_EXIT && !trace->begins) {
+		trace->begins = true;
+		take_ends(trace, false);
+	}
 	if (line->kind == GT_TEXT_ENTRY)
 		return gt_text_stacks_enter(stacks, task, line->name, line->name_len, line->indent);
 	if (line->kind == GT_TEXT_LEAF) {
 		gt_text_stacks_leaf(stacks, task, line->indent, line->duration_ns);
-		return row(trace, task, line->name, line->name_len, line->duration_ns,
-			   line->duration_ns);
+		return row(trace, gt_text_task_tid(task), line->name, line->name_len,
+			   line->duration_ns, line->duration_ns);
 	}
 	if (!gt_text_stacks_leave(stacks, task, line->indent, line->name, line->name_len,
-				  line->duration_ns, &closed)) {
-		gt_cases_keep(&trace->report.open_at_start, trace->report.lines, offset,
-			      gt_text_task_tid(task), NULL, line->name != NULL ? line->name : "",
-			      line->name_len);
-		return GT_OK;
-	}
+				  line->duration_ns, &closed))
+		return end_line(trace, line, gt_text_task_tid(task), offset);
 	trace->report.children_exceed += closed.children_exceed;
-	return row(trace, task, closed.name, closed.name_len, line->duration_ns, closed.self_ns);
+	return row(trace, gt_text_task_tid(task), closed.name, closed.name_len, line->duration_ns,
+		   closed.self_ns);
 }
 
-static void begin_trace(struct gt_text_trace *trace, const struct gt_text_line *line)
+static int begin_trace(struct gt_text_trace *trace, const struct gt_text_line *line)
 {
 	struct gt_text_trace_report *report = &trace->report;
 	size_t len = line->name_len;
+	int result = GT_OK;
 
 	/* Texts that were put one behind the other: what is open does not go on. */
-	if (report->traces++ > 0 || report->trace_lines > 0)
+	if (report->traces++ > 0 || report->trace_lines > 0) {
+		result = take_ends(trace, !trace->begins);
 		gt_text_stacks_end(&trace->stacks);
+		trace->begins = trace->ends_only = false;
+	}
 	if (len > sizeof report->tracer - 1)
 		len = sizeof report->tracer - 1;
 	for (size_t i = 0; i < len; i++)
 		report->tracer[i] =
 			line->name[i] > 0x20 && line->name[i] < 0x7f ? line->name[i] : '?';
 	report->tracer[len] = '\0';
+	return result;
 }
 
 /* Whether such a line may be one of a marker's text, which ends at the latest where the trace goes
@@ -175,8 +255,7 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 	case GT_TEXT_STARTED:
 		return gt_text_stacks_lost(&trace->stacks, line.cpu);
 	case GT_TEXT_TRACER:
-		begin_trace(trace, &line);
-		return GT_OK;
+		return begin_trace(trace, &line);
 	case GT_TEXT_EVENT:
 		report->trace_lines++;
 		report->events++;
@@ -317,6 +396,8 @@ int gt_text_trace_finish(struct gt_text_trace *trace)
 				   report->bytes - trace->carry_len);
 	trace->carry_len = 0;
 	trace->skipping = false;
+	if (result >= 0)
+		result = take_ends(trace, !trace->begins);
 	gt_text_stacks_end(&trace->stacks);
 	report->never_returned = trace->stacks.counts.never_returned;
 	report->cut_by_loss = trace->stacks.counts.cut_by_loss;
@@ -333,6 +414,9 @@ void gt_text_trace_destroy(struct gt_text_trace *trace)
 {
 	if (trace == NULL)
 		return;
+	for (uint32_t i = 0; i < trace->end_count; i++)
+		free(trace->ends[i]);
+	gt_levels_fini(&trace->levels);
 	gt_text_stacks_fini(&trace->stacks);
 	free(trace->carry);
 	free(trace);

@@ -13,6 +13,7 @@ import importlib.util
 import io
 import os
 import random
+import re
 import resource
 import subprocess
 from decimal import Decimal
@@ -113,8 +114,10 @@ def test_a_text_cut_anywhere_gives_a_part_of_the_same_rows(graftrace):
     for end in range(120, len(TEXT), 7):
         done = graftrace("parse-trace", "-q", "-", "-o", "-", stdin=TEXT[:end])
         rows = rows_of(done.stdout)
-        # A number can be cut, too, but not a name, and no row comes out of nothing.
-        assert {row["function"] for row in rows} <= functions
+        # A number can be cut, too, but not a name, and no row comes out of nothing. With ends of calls
+        # alone it may be a text of tracing_thresh, whose ends are whole calls.
+        ends = set(re.findall(r"\} /\* (.+?) \*/", TEXT[:end]))
+        assert {row["function"] for row in rows} <= functions | ends
         assert len(rows) <= whole.count("\n")
 
 
@@ -236,6 +239,15 @@ int main(void)
 """
 
 
+LONG_CALLS = """
+#include <unistd.h>
+void __attribute__((noinline)) inner(void) { usleep(2000); }
+void __attribute__((noinline)) quick(void) { __asm__ volatile(""); }
+void __attribute__((noinline)) outer(void) { inner(); quick(); inner(); }
+int main(void) { outer(); quick(); inner(); return 0; }
+"""
+
+
 @pytest.fixture
 def one_cpu():
     """All on one CPU: so the text has a switch wherever the thread changes, and names every thread."""
@@ -263,3 +275,34 @@ def test_a_recording_and_its_text_give_the_same_rows(graftrace, compile, one_cpu
             for key in ("latency_us", "latency_us_self"):
                 assert abs(Decimal(a[key]) - Decimal(b[key])) <= slack
     assert len(of_recording) == len(of_text)
+
+
+def test_a_recording_with_a_threshold_and_its_text_give_whole_calls(graftrace, compile, one_cpu):
+    program = compile(LONG_CALLS, "-O1", "-fpatchable-function-entry=5")
+    graftrace("record", "--threshold", "1ms", "-o", "graftrace.data", program)
+    (graftrace.directory / "trace").write_text(graftrace("show", "graftrace.data").stdout)
+    of_recording = rows_of(graftrace("parse-trace", "graftrace.data", "-o", "-").stdout)
+    of_text = rows_of(graftrace("parse-trace", "trace", "-o", "-").stdout)
+    assert [row["function"] for row in of_recording] == ["inner", "inner", "outer", "inner", "main"]
+    assert [row["function"] for row in of_text] == [row["function"] for row in of_recording]
+    for rows in (of_recording, of_text):
+        total, own = ([Decimal(row[key]) for row in rows] for key in ("latency_us", "latency_us_self"))
+        assert own[0] == total[0] >= 2000 and own[3] == total[3] >= 2000
+        assert abs(own[2] - (total[2] - total[0] - total[1])) < 2
+        assert abs(own[4] - (total[4] - total[2] - total[3])) < 2
+    for a, b in zip(of_recording, of_text):
+        assert abs(Decimal(a["latency_us"]) - Decimal(b["latency_us"])) <= Decimal(a["latency_us"]) * Decimal("0.0001")
+
+
+def test_linux_text_with_a_threshold_gives_whole_calls(graftrace):
+    lines = [" 0) ! 150.000 us  |      } /* vfs_read */", " 1) ! 120.000 us  |  } /* do_exit */",
+             " 0) ! 130.000 us  |      } /* vfs_read */", " 0) ! 300.000 us  |    } /* ksys_read */"]
+    (graftrace.directory / "trace").write_text("# tracer: function_graph\n" + "\n".join(lines) + "\n")
+    rows = rows_of(graftrace("parse-trace", "trace", "-o", "-").stdout)
+    assert [(row["function"], row["latency_us_self"]) for row in rows] == [
+        ("vfs_read", "150.000"), ("do_exit", "120.000"), ("vfs_read", "130.000"), ("ksys_read", "20.000")]
+    # A call that begins tells that it is none of those: an end alone is of one from before the text.
+    (graftrace.directory / "trace").write_text("\n".join([*lines, " 0)   1.000 us    |  leaf();"]) + "\n")
+    done = graftrace("parse-trace", "trace", "-o", "-")
+    assert [row["function"] for row in rows_of(done.stdout)] == ["leaf"]
+    assert "4 returns of calls that were open before the text begins" in done.stderr

@@ -206,6 +206,50 @@ static void a_call_open_at_the_start_is_reported_and_makes_no_row(void **state)
 	assert_int_equal(report.never_returned, 0);
 }
 
+/* With tracing_thresh each line is a call, told at its end. */
+static void ends_alone_are_whole_calls(void **state)
+{
+	struct gt_text_trace_report report = expect(" 0)   1.000 us    |      } /* a */\n"
+						    " 0)   2.000 us    |      } /* a */\n"
+						    " 0)   9.000 us    |    } /* b */\n"
+						    " 0)   4.000 us    |    }\n"
+						    " 0) + 20.000 us   |  } /* c */\n",
+						    "a 0 1000 1000\na 0 2000 2000\n"
+						    "b 0 9000 6000\nc 0 20000 11000\n");
+
+	(void)state;
+	assert_int_equal(report.calls, 4);
+	/* the one without a name */
+	assert_int_equal(report.open_at_start.count, 1);
+}
+
+static void each_text_decides_anew_what_its_ends_are(void **state)
+{
+	struct gt_text_trace_report report = expect("# tracer: function_graph\n"
+						    " 0)   1.000 us    |  } /* a */\n"
+						    "# tracer: function_graph\n"
+						    " 0)   2.000 us    |  } /* b */\n"
+						    " 0)   3.000 us    |  c();\n",
+						    "a 0 1000 1000\nc 0 3000 3000\n");
+
+	(void)state;
+	assert_int_equal(report.open_at_start.count, 1);
+}
+
+static void many_ends_alone_do_not_wait_for_a_begin(void **state)
+{
+	static char text[64 * 2000];
+	struct rows rows;
+	char *at = text;
+
+	(void)state;
+	for (int i = 0; i < 1500; i++)
+		at += sprintf(at, " 0)   1.000 us    |  } /* a */\n");
+	sprintf(at, " 0)   1.000 us    |  b();\n");
+	assert_int_equal(run(text, strlen(text), 1u << 20, true, &rows).open_at_start.count, 0);
+	assert_int_equal(rows.count, 1501);
+}
+
 static void a_call_open_at_the_end_is_reported_and_makes_no_row(void **state)
 {
 	struct gt_text_trace_report report = expect(" 0)               |  a() {\n"
@@ -519,6 +563,9 @@ int main(void)
 		cmocka_unit_test(each_cpu_has_its_own_idle_task),
 		cmocka_unit_test(tasks_of_trace_cmd_and_of_the_task_column_are_told_apart),
 		cmocka_unit_test(a_call_open_at_the_start_is_reported_and_makes_no_row),
+		cmocka_unit_test(ends_alone_are_whole_calls),
+		cmocka_unit_test(each_text_decides_anew_what_its_ends_are),
+		cmocka_unit_test(many_ends_alone_do_not_wait_for_a_begin),
 		cmocka_unit_test(a_call_open_at_the_end_is_reported_and_makes_no_row),
 		cmocka_unit_test(a_call_that_never_returns_does_not_shift_the_others),
 		cmocka_unit_test(without_depth_the_name_behind_the_brace_decides),
