@@ -32,6 +32,7 @@
 #include "serve/door.h"
 #include "serve/http.h"
 #include "serve/live/live.h"
+#include "serve/page.h"
 
 #define NAME	"record"
 #define POLL_MS 100
@@ -51,6 +52,7 @@ struct recording {
 	struct gt_session *session;
 	struct gt_live *live;
 	struct gt_http_server *server;
+	struct gt_page_server *page;
 	struct gt_record_stop stop;
 	bool had_older; /* a file stood where the recording goes */
 	bool failed;	/* the file: said already */
@@ -285,14 +287,47 @@ static void close_door(struct recording *recording)
 	recording->door = NULL;
 }
 
+/* What the page is of: the ring, as it is now. */
+static int prepare_page(void *user, struct gt_page_options *options)
+{
+	struct recording *recording = user;
+	struct gt_control_target *control;
+	struct gt_message message;
+	struct timespec now = { 0 };
+	int error = need_live(recording, &control, &message);
+
+	if (error != GT_OK)
+		return error;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*options = (struct gt_page_options){
+		.target = gt_live_view(recording->live),
+		.about = {
+			.command_line = recording->program,
+			.program = recording->program,
+			.host = "",
+			.made_by = "graftrace " GRAFTRACE_VERSION,
+			.realtime_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+		},
+	};
+	return GT_OK;
+}
+
 static void start_server(struct recording *recording)
 {
+	const struct gt_page_source source = { .user = recording,
+					       .live = true,
+					       .prepare = prepare_page };
 	struct gt_message message = { "" };
 	struct gt_control_target *control;
 
+	/* Without the page there are the control files. */
+	if (gt_page_server_create(&source, &recording->page, &message) == 0)
+		gt_http_show_page(recording->server, recording->page);
 	if (need_live(recording, &control, &message) == 0 &&
 	    gt_http_start(recording->server, control, recording->program, &message) == 0)
-		fprintf(stderr, "graftrace: serving %s\n", gt_http_address(recording->server));
+		fprintf(stderr, "graftrace: serving %s ; a page to look at: %s\n",
+			gt_http_address(recording->server),
+			gt_http_page_address(recording->server));
 	else
 		gt_complain(NAME, "%s; the program runs unserved", message.text);
 }
@@ -557,6 +592,8 @@ int gt_cmd_record(int argc, char **argv)
 		close_door(&recording);
 		if (recording.server != NULL)
 			gt_http_close(recording.server, code < 0 ? SERVE_GRACE_MS : 0);
+		if (recording.page != NULL)
+			gt_page_server_destroy(recording.page);
 		if (recording.live != NULL)
 			gt_live_destroy(recording.live);
 		gt_session_destroy(recording.session);

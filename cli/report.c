@@ -53,6 +53,8 @@ static const char help[] =
 	"                             nanoseconds\n"
 	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
 	"                             arguments), full\n"
+	"      --html FILE            instead: a page to look at in a browser, with time line\n"
+	"                             and flame graph (graftrace export --to html)\n"
 	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
@@ -71,6 +73,7 @@ enum {
 	OPTION_PID,
 	OPTION_MIN,
 	OPTION_HIST,
+	OPTION_HTML,
 	OPTION_COLOR,
 	OPTION_NAMES
 };
@@ -92,12 +95,14 @@ static const struct option options[] = {
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "hist", required_argument, NULL, OPTION_HIST },
 	{ "names", required_argument, NULL, OPTION_NAMES },
+	{ "html", required_argument, NULL, OPTION_HTML },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
 
 struct arguments {
+	const char *html; /* where the page goes; NULL: a table */
 	const char *path;
 	enum gt_report_key sort;
 	struct gt_report_options wanted;
@@ -187,6 +192,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
+			break;
+		case OPTION_HTML:
+			arguments->html = optarg;
 			break;
 		case OPTION_COLOR:
 			arguments->color = optarg;
@@ -320,6 +328,17 @@ static const char *why_empty(const struct arguments *arguments)
 	return "no call was recorded";
 }
 
+static int write_html(const struct arguments *arguments)
+{
+	char command[] = "export", to[] = "--to=html", output[] = "-o", end[] = "--";
+	char *words[] = { command, to,
+			  output,  (char *)(uintptr_t)arguments->html,
+			  end,	   (char *)(uintptr_t)arguments->path,
+			  NULL };
+
+	return gt_cmd_export(6, words);
+}
+
 int gt_cmd_report(int argc, char **argv)
 {
 	struct arguments arguments = { .path = GT_DEFAULT_RECORDING,
@@ -331,6 +350,8 @@ int gt_cmd_report(int argc, char **argv)
 
 	if (result != 0)
 		return result - 1;
+	if (arguments.html)
+		return write_html(&arguments);
 	struct gt_recording *recording = gt_look_open(NAME, arguments.path);
 	if (!recording)
 		return GT_EXIT_FAILED;

@@ -53,18 +53,10 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int make_page(struct gt_recording *recording, struct gt_recorded *recorded,
-		     struct gt_page_server **page, struct gt_message *message)
+static int prepare_page(void *user, struct gt_page_options *options)
 {
-	struct gt_page_options options = {
-		.target = gt_recorded_control(recorded)->view,
-		.function_end = gt_recording_function_end(recording),
-		.expected_calls = gt_recording_info(recording)->calls,
-		.problem = gt_recording_problem(recording, 0),
-	};
-
-	gt_look_describe(&options.about, recording);
-	return gt_page_server_create(&options, page, message);
+	*options = *(const struct gt_page_options *)user;
+	return GT_OK;
 }
 
 /* Serves until one of the signals comes. */
@@ -74,6 +66,11 @@ static int serve(struct gt_recording *recording, const char *path,
 	struct gt_http_server *server = NULL;
 	struct gt_recorded *recorded = NULL;
 	struct gt_page_server *page = NULL;
+	struct gt_page_options looked_at = {
+		.expected_calls = gt_recording_info(recording)->calls,
+		.problem = gt_recording_problem(recording, 0),
+	};
+	const struct gt_page_source source = { .user = &looked_at, .prepare = prepare_page };
 	struct gt_message message = { "" };
 	sigset_t ends;
 	int received;
@@ -85,8 +82,11 @@ static int serve(struct gt_recording *recording, const char *path,
 	sigaddset(&ends, SIGHUP);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	error = gt_recorded_create(recording, &recorded, &message);
-	if (error == 0)
-		error = make_page(recording, recorded, &page, &message);
+	gt_look_describe(&looked_at.about, recording);
+	if (error == 0) {
+		looked_at.target = gt_recorded_control(recorded)->view;
+		error = gt_page_server_create(&source, &page, &message);
+	}
 	if (error == 0)
 		error = gt_http_open(http, &server, &message);
 	if (error == 0) {
@@ -103,7 +103,8 @@ static int serve(struct gt_recording *recording, const char *path,
 			gt_recorded_destroy(recorded);
 		return GT_EXIT_FAILED;
 	}
-	fprintf(stderr, "graftrace serve: %s at %s until Ctrl-C\n", path, gt_http_address(server));
+	fprintf(stderr, "graftrace serve: %s at %s until Ctrl-C; control files at %s\n", path,
+		gt_http_page_address(server), gt_http_address(server));
 	while (sigwait(&ends, &received) != 0)
 		continue;
 	gt_http_close(server, 0);

@@ -26,7 +26,6 @@ struct reading {
 	uint32_t lane_count, lane_room;
 	uint32_t *table; /* number of a lane + 1 by its key; 0 empty */
 	uint32_t table_mask;
-	bool *told; /* by lane: the sink knows it */
 	struct late_call *late;
 	size_t late_count, late_room, late_next;
 	uint64_t ids;
@@ -49,6 +48,7 @@ static uint32_t hash(uint64_t key)
 struct keyed_lane {
 	struct gt_lane lane;
 	uint64_t key;
+	bool told; /* the sink knows it */
 };
 
 static int grow_table(struct reading *reading)
@@ -129,9 +129,11 @@ static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source
 
 static int tell_lane(struct reading *reading, struct gt_lane *lane)
 {
-	if (!reading->sink || reading->told[lane->number])
+	struct keyed_lane *keyed = (struct keyed_lane *)lane;
+
+	if (!reading->sink || keyed->told)
 		return GT_OK;
-	reading->told[lane->number] = true;
+	keyed->told = true;
 	return reading->sink->lane ? reading->sink->lane(reading->sink->user, lane) : GT_OK;
 }
 
@@ -423,10 +425,9 @@ int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 			reading.lanes[i]->last = 0;
 			reading.lanes[i]->open = 0;
 		}
-		reading.told = calloc(reading.lane_count + 1, sizeof(*reading.told));
 		reading.sink = sink;
 		reading.ids = 0;
-		error = reading.told ? pass(&reading, filter) : GT_ENOMEM;
+		error = pass(&reading, filter);
 		report->lanes = reading.lane_count;
 	}
 	for (uint32_t i = 0; i < reading.lane_count; i++) {
@@ -435,7 +436,6 @@ int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 	}
 	free(reading.lanes);
 	free(reading.table);
-	free(reading.told);
 	free(reading.late);
 	return error;
 }

@@ -10,7 +10,9 @@
  * Entries and leaves come in order of time over all lanes, but for nested signal handlers' clocks,
  * which can run back by a little; within a lane they never do.
  *
- * The target is read twice: the first time finds the calls whose entries were not recorded. Memory
+ * The target is read twice: the first time finds the calls whose entries were not recorded. One that
+ * is written meanwhile can be read, too: what comes in between the two is taken as it is found; a filter
+ * that ends at some time keeps it out. Memory
  * grows with the lanes and their depths and with the number of those calls, not with the others.
  * One thread at a time.
  */

@@ -50,6 +50,7 @@ struct gt_http_server {
 	struct gt_address address;
 	char bound[GT_ADDRESS_BYTES + 8];
 	char place[GT_ADDRESS_PATH_BYTES + 32]; /* for people */
+	char page_place[GT_ADDRESS_PATH_BYTES + 32];
 	bool any_address;
 	struct gt_access access;
 	struct gt_http_limits limits;
@@ -802,6 +803,10 @@ int gt_http_open(const struct gt_http_options *options, struct gt_http_server **
 			else
 				snprintf(server->place, sizeof(server->place), "http://%s/ftrace/",
 					 server->bound);
+			snprintf(server->page_place, sizeof(server->page_place),
+				 server->address.path[0] != '\0' ? "unix:%s" : "http://%s/",
+				 server->address.path[0] != '\0' ? server->address.path
+								 : server->bound);
 			*server_out = server;
 			return 0;
 		}
@@ -856,6 +861,11 @@ void gt_http_show_page(struct gt_http_server *server, struct gt_page_server *pag
 const char *gt_http_address(const struct gt_http_server *server)
 {
 	return server->place;
+}
+
+const char *gt_http_page_address(const struct gt_http_server *server)
+{
+	return server->page_place;
 }
 
 void gt_http_close(struct gt_http_server *server, unsigned grace_ms)

@@ -56,6 +56,9 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
  * "unix:PATH". Lives as long as the server. */
 const char *gt_http_address(const struct gt_http_server *server);
 
+/* The same of the page. */
+const char *gt_http_page_address(const struct gt_http_server *server);
+
 /* Takes no new connections; answers that are under way go on until nothing was sent for grace_ms,
  * or for six times that in all. Then frees. */
 void gt_http_close(struct gt_http_server *server, unsigned grace_ms);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "core/trace/message.h"
 #include "export/page/built_in.h"
 #include "serve/http_answer.h"
@@ -19,15 +20,20 @@
 #define ANSWER_POLICY "default-src 'none'"
 
 struct gt_page_server {
-	struct gt_page_options options;
-	pthread_mutex_t lock; /* guards what follows */
-	struct gt_page *page; /* NULL: nobody has asked for it yet */
+	struct gt_page_source source;
+	pthread_rwlock_t shown_lock; /* held by those who ask `shown` */
+	struct gt_page *shown;	     /* the last that was read whole; NULL: none yet */
+	pthread_mutex_t lock;	     /* guards what follows */
+	struct gt_page *next;	     /* that is being read, or could not be */
+	struct gt_filter filter;
 	pthread_t reader;
-	bool ended; /* the reader is at its end */
+	bool reads; /* the reader has been started, and not been joined */
+	bool ended; /* it is at its end */
 	int error;  /* … with this result */
+	unsigned looks;
 };
 
-int gt_page_server_create(const struct gt_page_options *options, struct gt_page_server **server_out,
+int gt_page_server_create(const struct gt_page_source *source, struct gt_page_server **server_out,
 			  struct gt_message *message)
 {
 	struct gt_page_server *server = calloc(1, sizeof(*server));
@@ -36,19 +42,27 @@ int gt_page_server_create(const struct gt_page_options *options, struct gt_page_
 		gt_message_set(message, "no memory for the page");
 		return GT_ENOMEM;
 	}
-	server->options = *options;
+	server->source = *source;
 	pthread_mutex_init(&server->lock, NULL);
+	pthread_rwlock_init(&server->shown_lock, NULL);
 	*server_out = server;
 	return GT_OK;
 }
 
 void gt_page_server_destroy(struct gt_page_server *server)
 {
-	if (server->page) {
-		gt_page_stop(server->page);
+	if (server->reads) {
+		pthread_mutex_lock(&server->lock);
+		if (server->next)
+			gt_page_stop(server->next);
+		pthread_mutex_unlock(&server->lock);
 		pthread_join(server->reader, NULL);
-		gt_page_destroy(server->page);
 	}
+	if (server->next)
+		gt_page_destroy(server->next);
+	if (server->shown)
+		gt_page_destroy(server->shown);
+	pthread_rwlock_destroy(&server->shown_lock);
 	pthread_mutex_destroy(&server->lock);
 	free(server);
 }
@@ -56,46 +70,67 @@ void gt_page_server_destroy(struct gt_page_server *server)
 static void *read_page(void *data)
 {
 	struct gt_page_server *server = data;
-	int error = gt_page_read(server->page, NULL);
+	struct gt_page *last = NULL;
+	int error = gt_page_read(server->next, &server->filter);
 
+	pthread_rwlock_wrlock(&server->shown_lock);
 	pthread_mutex_lock(&server->lock);
+	if (error == GT_OK) {
+		last = server->shown;
+		server->shown = server->next;
+		server->next = NULL;
+		server->looks++;
+	}
 	server->ended = true;
 	server->error = error;
 	pthread_mutex_unlock(&server->lock);
+	pthread_rwlock_unlock(&server->shown_lock);
+	if (last)
+		gt_page_destroy(last);
 	return NULL;
 }
 
-/* Under the lock. Signals are for the thread that started the server. */
-static int start_reader(struct gt_page_server *server)
+/* Of the last seconds, up to now; 0: all, of a running program up to now. */
+static void set_filter(struct gt_page_server *server, unsigned long seconds)
 {
-	sigset_t all, old;
-	int error = gt_page_create(&server->options, &server->page);
+	struct timespec now;
 
+	memset(&server->filter, 0, sizeof(server->filter));
+	if (!server->source.live || clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+		return;
+	server->filter.to_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	if (seconds > 0 && seconds * 1000000000 < server->filter.to_ns)
+		server->filter.from_ns = server->filter.to_ns - seconds * 1000000000;
+}
+
+/* Under the lock: begins to read, unless that is being done. Signals are for the thread that started
+ * the server. */
+static int start_reader(struct gt_page_server *server, unsigned long seconds)
+{
+	struct gt_page_options options = { 0 };
+	sigset_t all, old;
+	int error;
+
+	if (server->reads && !server->ended)
+		return GT_OK;
+	if (server->reads)
+		pthread_join(server->reader, NULL);
+	server->reads = server->ended = false;
+	if (server->next)
+		gt_page_destroy(server->next);
+	server->next = NULL;
+	error = server->source.prepare(server->source.user, &options);
+	if (error == GT_OK)
+		error = gt_page_create(&options, &server->next);
 	if (error != GT_OK)
 		return error;
+	set_filter(server, seconds);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&server->reader, NULL, read_page, server);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (error == 0)
-		return GT_OK;
-	gt_page_destroy(server->page);
-	server->page = NULL;
-	return GT_EAGAIN;
-}
-
-/* GT_OK: the page is read; GT_EAGAIN: it is being read; or why it cannot be. */
-static int state_of(struct gt_page_server *server)
-{
-	int error = GT_OK;
-
-	pthread_mutex_lock(&server->lock);
-	if (!server->page)
-		error = start_reader(server);
-	if (error == GT_OK)
-		error = server->ended ? server->error : GT_EAGAIN;
-	pthread_mutex_unlock(&server->lock);
-	return error;
+	server->reads = error == 0;
+	return error == 0 ? GT_OK : GT_ENOMEM;
 }
 
 bool gt_page_server_has(const char *url)
@@ -134,19 +169,33 @@ static const char *parameter(void *user, const char *name)
 	return MHD_lookup_connection_value(user, MHD_GET_ARGUMENT_KIND, name);
 }
 
+static int send_json(struct MHD_Connection *connection, const char *text)
+{
+	return gt_http_send(connection, MHD_HTTP_OK,
+			    MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+							    MHD_RESPMEM_MUST_COPY),
+			    "application/json", ANSWER_POLICY);
+}
+
 static int send_progress(struct gt_page_server *server, struct MHD_Connection *connection)
 {
 	char text[64];
-	int bytes =
-		snprintf(text, sizeof(text), "{\"progress\":%.3f}", gt_page_progress(server->page));
 
-	return gt_http_send(
-		connection, MHD_HTTP_OK,
-		MHD_create_response_from_buffer((size_t)bytes, text, MHD_RESPMEM_MUST_COPY),
-		"application/json", ANSWER_POLICY);
+	pthread_mutex_lock(&server->lock);
+	snprintf(text, sizeof(text), "{\"progress\":%.3f,\"looks\":%u}",
+		 server->next ? gt_page_progress(server->next) : 1.0, server->looks);
+	pthread_mutex_unlock(&server->lock);
+	return send_json(connection, text);
 }
 
-static int send_answer(struct gt_page_server *server, struct MHD_Connection *connection,
+static int send_failure(struct MHD_Connection *connection)
+{
+	return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			  "the recording cannot be read: there is no memory for it\n");
+}
+
+/* While nobody can take `shown` away. */
+static int send_answer(struct gt_page *page, struct MHD_Connection *connection,
 		       const char *question)
 {
 	struct gt_out out;
@@ -155,7 +204,7 @@ static int send_answer(struct gt_page_server *server, struct MHD_Connection *con
 
 	if (gt_out_init_memory(&out) != GT_OK)
 		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory\n");
-	error = gt_page_answer(server->page, question, parameter, connection, &out);
+	error = gt_page_answer(page, question, parameter, connection, &out);
 	if (error != GT_OK) {
 		gt_out_fini(&out);
 		return error == GT_ENOENT
@@ -175,18 +224,47 @@ static int send_answer(struct gt_page_server *server, struct MHD_Connection *con
 			    "application/json", ANSWER_POLICY);
 }
 
+/* Reads anew. */
+static int look(struct gt_page_server *server, struct MHD_Connection *connection)
+{
+	const char *seconds = parameter(connection, "seconds");
+	int error;
+
+	pthread_mutex_lock(&server->lock);
+	error = start_reader(server, seconds ? strtoul(seconds, NULL, 10) : 0);
+	pthread_mutex_unlock(&server->lock);
+	return error == GT_OK ? send_progress(server, connection) : send_failure(connection);
+}
+
+/* Nothing is read yet: that is begun, or told. */
+static int send_beginning(struct gt_page_server *server, struct MHD_Connection *connection)
+{
+	int error;
+
+	pthread_mutex_lock(&server->lock);
+	error = server->ended ? server->error : start_reader(server, 0);
+	pthread_mutex_unlock(&server->lock);
+	return error == GT_OK ? send_progress(server, connection) : send_failure(connection);
+}
+
 int gt_page_server_answer(struct gt_page_server *server, struct MHD_Connection *connection,
 			  const char *url)
 {
-	int state;
+	const char *question = url + strlen(API);
+	int result;
 
 	if (strcmp(url, "/") == 0)
 		return send_page(connection);
-	state = state_of(server);
-	if (state == GT_EAGAIN)
+	if (strcmp(question, "about") == 0)
+		return send_json(connection,
+				 server->source.live ? "{\"live\":true}" : "{\"live\":false}");
+	if (strcmp(question, "look") == 0)
+		return look(server, connection);
+	if (strcmp(question, "progress") == 0)
 		return send_progress(server, connection);
-	if (state != GT_OK)
-		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-				  "the recording cannot be read: there is no memory for it\n");
-	return send_answer(server, connection, url + strlen(API));
+	pthread_rwlock_rdlock(&server->shown_lock);
+	result = server->shown ? send_answer(server->shown, connection, question)
+			       : send_beginning(server, connection);
+	pthread_rwlock_unlock(&server->shown_lock);
+	return result;
 }

@@ -40,7 +40,6 @@ static int begin(struct gt_export *export)
 	struct html *html = export->state;
 	const struct gt_page_options options = {
 		.target = export->target,
-		.function_end = export->function_end,
 		.about = export->about,
 	};
 	int error = gt_page_create(&options, &html->page);

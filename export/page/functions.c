@@ -8,17 +8,51 @@
 #include <string.h>
 #include "export/same_function.h"
 
-int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target,
-			   uint32_t number_end)
+int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target)
 {
 	*functions = (struct gt_page_functions){
 		.target = target,
-		.number_end = number_end,
 		.table_size = 1024,
+		.number_size = 1024,
 	};
-	functions->by_number = calloc(number_end + 1u, sizeof(*functions->by_number));
+	functions->numbers = calloc(functions->number_size, sizeof(*functions->numbers));
 	functions->table = calloc(functions->table_size, sizeof(*functions->table));
-	return functions->by_number && functions->table ? GT_OK : GT_ENOMEM;
+	return functions->numbers && functions->table ? GT_OK : GT_ENOMEM;
+}
+
+/* Where a number stands, or would. */
+static struct gt_page_number *number_at(const struct gt_page_functions *functions, uint32_t number)
+{
+	for (uint32_t at = number * 0x9e3779b1u;; at++) {
+		struct gt_page_number *found =
+			&functions->numbers[at & (functions->number_size - 1)];
+
+		if (found->item == 0 || found->number == number)
+			return found;
+	}
+}
+
+/* Notes the item of a number that was not asked for before. */
+static int note_number(struct gt_page_functions *functions, uint32_t number, uint32_t item)
+{
+	if (functions->number_count * 2 >= functions->number_size) {
+		struct gt_page_number *old = functions->numbers;
+		uint32_t old_size = functions->number_size;
+
+		functions->numbers = calloc(old_size * 2u, sizeof(*old));
+		if (!functions->numbers) {
+			functions->numbers = old;
+			return GT_ENOMEM;
+		}
+		functions->number_size = old_size * 2;
+		for (uint32_t i = 0; i < old_size; i++)
+			if (old[i].item != 0)
+				*number_at(functions, old[i].number) = old[i];
+		free(old);
+	}
+	*number_at(functions, number) = (struct gt_page_number){ number, item };
+	functions->number_count++;
+	return GT_OK;
 }
 
 static uint32_t *place_of(const struct gt_page_functions *functions,
@@ -65,11 +99,10 @@ static int grow(struct gt_page_functions *functions)
 uint32_t gt_page_functions_find(struct gt_page_functions *functions, uint32_t number)
 {
 	struct gt_page_function made = { .minimum = UINT64_MAX };
-	uint32_t slot = number < functions->number_end ? number : functions->number_end;
-	uint32_t *place;
+	uint32_t known = number_at(functions, number)->item, *place;
 
-	if (functions->by_number[slot] != 0)
-		return functions->by_number[slot] - 1;
+	if (known != 0)
+		return known - 1;
 	if (gt_target_function(functions->target, number, &made.function) != GT_OK ||
 	    !made.function.name || made.function.name[0] == '\0') {
 		snprintf(made.number, sizeof(made.number), "function#%" PRIu32, number);
@@ -88,8 +121,8 @@ uint32_t gt_page_functions_find(struct gt_page_functions *functions, uint32_t nu
 			item->function.name = item->number;
 		*place = ++functions->count;
 	}
-	functions->by_number[slot] = *place;
-	return *place - 1;
+	known = *place;
+	return note_number(functions, number, known) == GT_OK ? known - 1 : UINT32_MAX;
 }
 
 void gt_page_functions_fini(struct gt_page_functions *functions)
@@ -99,7 +132,7 @@ void gt_page_functions_fini(struct gt_page_functions *functions)
 		free(functions->items[i].cpu_self);
 	}
 	free(functions->items);
-	free(functions->by_number);
+	free(functions->numbers);
 	free(functions->table);
 	*functions = (struct gt_page_functions){ 0 };
 }

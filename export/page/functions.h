@@ -35,19 +35,24 @@ struct gt_page_function {
 	struct gt_histogram times;		   /* how long its calls took */
 };
 
+/* A function's number in the target, and its item. */
+struct gt_page_number {
+	uint32_t number;
+	uint32_t item; /* + 1; 0: empty */
+};
+
 struct gt_page_functions {
 	struct gt_target *target;
 	struct gt_page_function *items;
 	uint32_t count, room;
-	uint32_t *by_number; /* number + 1 of an item, by the target's number; 0: not asked yet */
-	uint32_t number_end;
+	struct gt_page_number *numbers; /* items by the target's numbers, hashed */
+	uint32_t number_count, number_size;
 	uint32_t *table; /* number + 1 of an item by its name; 0 empty */
 	uint32_t table_size;
 };
 
-/* number_end: one more than the target's highest number. GT_ENOMEM. */
-int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target,
-			   uint32_t number_end);
+/* GT_ENOMEM. */
+int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target);
 /* The item of the target's function, made if there is none. UINT32_MAX: no memory. */
 uint32_t gt_page_functions_find(struct gt_page_functions *functions, uint32_t number);
 void gt_page_functions_fini(struct gt_page_functions *functions);

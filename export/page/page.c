@@ -15,8 +15,7 @@ int gt_page_create(const struct gt_page_options *options, struct gt_page **page_
 	if (page->options.most_calls == 0)
 		page->options.most_calls = GT_PAGE_CALLS;
 	pthread_mutex_init(&page->lock, NULL);
-	if (gt_page_functions_init(&page->functions, options->target, options->function_end) !=
-		    GT_OK ||
+	if (gt_page_functions_init(&page->functions, options->target) != GT_OK ||
 	    gt_tree_init(&page->tree, UINT32_MAX) != GT_OK) {
 		gt_page_destroy(page);
 		return GT_ENOMEM;
@@ -191,6 +190,13 @@ static int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_
 	return GT_OK;
 }
 
+/* Times count from the first thing that is told, if it is not known when the recording began. */
+static void begin_at(struct gt_page *page, uint64_t clock)
+{
+	if (page->options.about.start == 0)
+		page->options.about.start = clock;
+}
+
 static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
 {
 	struct gt_page *page = user;
@@ -201,6 +207,7 @@ static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 
 	if (function == UINT32_MAX || function + 1 >= GT_BOX_FUNCTIONS)
 		return GT_ENOMEM;
+	begin_at(page, call->start);
 	page->functions.items[function].calls++;
 	named.function = function + 1;
 	call->user = (void *)(uintptr_t)function;
@@ -350,12 +357,13 @@ static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment 
 {
 	struct gt_page *page = user;
 	struct gt_page_moment made = {
-		.at = gt_page_at(page, moment->clock),
 		.lane = (uint32_t)(uintptr_t)lane->user,
 		.kind = moment->kind,
 		.value = moment->value,
 	};
 
+	begin_at(page, moment->clock);
+	made.at = gt_page_at(page, moment->clock);
 	if (made.at > page->length)
 		page->length = made.at;
 	if (moment->kind == GT_MOMENT_CALL) {

@@ -20,8 +20,7 @@ struct gt_page;
 
 struct gt_page_options {
 	struct gt_target *target;     /* must outlive the page */
-	uint32_t function_end;	      /* one more than its highest function number */
-	struct gt_export_about about; /* its strings must outlive the page */
+	struct gt_export_about about; /* its strings must outlive the page; start 0: not known */
 	uint64_t expected_calls;      /* for the progress; 0: not known */
 	uint64_t most_calls;	      /* kept one by one; 0: GT_PAGE_CALLS */
 	const char *problem;	      /* what is damaged or cut off, in words; NULL */

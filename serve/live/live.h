@@ -40,6 +40,9 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 
 struct gt_control_target *gt_live_control(struct gt_live *live);
 
+/* The top's records as `trace` has them, with the same clock. Lives as long as it; from any thread. */
+struct gt_target *gt_live_view(struct gt_live *live);
+
 /* Where the top's records are, for a recording's file, once the program has ended: one or two
  * targets, in order. They live as long as it. */
 uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2]);

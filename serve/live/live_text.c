@@ -161,6 +161,12 @@ void gt_live_settle_clock(struct gt_live *live)
 	pthread_mutex_unlock(&live->lock);
 }
 
+struct gt_target *gt_live_view(struct gt_live *live)
+{
+	gt_live_settle_clock(live);
+	return &live->view;
+}
+
 int gt_live_text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
 		      bool consume, void **text_out, struct gt_message *message)
 {

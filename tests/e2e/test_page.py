@@ -12,6 +12,8 @@ from collections import defaultdict
 import pytest
 
 from conftest import line_with
+from mounted import PROGRAM as LIVE
+from served import serving
 from webdriver import Browser
 
 HOSTILE = "</script><script>document.title='taken'</script><img/src=x/onerror=document.title=1>"
@@ -357,3 +359,43 @@ def test_it_fits_on_a_small_screen(page, browser):
             assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), view
     finally:
         browser.ask("POST", "/window/rect", {"width": 1400, "height": 900})
+
+
+def test_report_writes_the_page_too(graftrace, recorded):
+    graftrace("report", "--html", "one.html")
+    assert HOSTILE not in (graftrace.directory / "one.html").read_text()
+    assert "html" in graftrace("report", "--html", "/nowhere/one.html", code=1).stderr
+
+
+def test_a_program_that_runs_is_looked_at_and_controlled(graftrace, compile, browser):
+    browser.log()
+    program = compile(LIVE, "-O2", "-pthread", "-fpatchable-function-entry=5")
+    with serving(graftrace, program) as served:
+        served.calls(7)
+        visit(browser, f"http://127.0.0.1:{served.port}/")
+
+        def calls_of(name):
+            return browser.run("return source.ask('functions', {q: arguments[0]}).then(got => "
+                               "got.functions.find(f => f.name === arguments[0])?.calls ?? 0)", name)
+
+        assert calls_of("leaf") == 7
+        served.calls(5)
+        assert calls_of("leaf") == 7  # as it was looked at
+        browser.click("[data-seconds='0']")
+        browser.wait_for("return document.documentElement.dataset.looks === '1'")
+        assert calls_of("leaf") == 12
+        show(browser, "control")
+        browser.wait_for("return document.documentElement.dataset.control === '1 function_graph'")
+        browser.wait_for("return Number(document.documentElement.dataset.entries) >= 24")
+        browser.type("#set_ftrace_filter", "middle")
+        browser.ask("POST", f"/element/{browser.find('#set_ftrace_filter')}/value", {"text": "\ue007"})
+        browser.wait_for("return document.documentElement.dataset.written === 'set_ftrace_filter middle'")
+        assert browser.run("return document.getElementById('set_ftrace_filter').value") == "middle"
+        assert served.get("set_ftrace_filter") == "middle\n"
+        browser.type("#set_ftrace_filter", "nothing_of_this_name")
+        browser.ask("POST", f"/element/{browser.find('#set_ftrace_filter')}/value", {"text": "\ue007"})
+        browser.wait_for("return document.getElementById('told').textContent !== ''")
+        browser.click("#tracing-on")
+        browser.wait_for("return document.documentElement.dataset.control === '0 function_graph'")
+        assert served.get("tracing_on") == "0\n"
+        browser.run("location.href = 'about:blank'")

@@ -37,7 +37,6 @@ static void read_page(uint64_t most_calls)
 {
 	const struct gt_page_options options = {
 		.target = &fake.target,
-		.function_end = FAKE_FUNCTIONS,
 		.about = { .command_line = "./prog",
 			   .program = "/bin/prog",
 			   .host = "",

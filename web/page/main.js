@@ -133,6 +133,45 @@ document.addEventListener("keydown", (event) => {
 	}
 });
 
+/* Of a program that runs: what is shown is what was there when it was looked at last. */
+async function look(seconds) {
+	const before = (await source.ask("progress")).looks;
+	await source.ask("look", { seconds });
+	notice("Looking at what has happened …");
+	for (let now = null; !now || now.looks === before && now.progress < 1;) {
+		await new Promise((done) => setTimeout(done, 100));
+		now = await source.ask("progress");
+	}
+	overview = await source.ask("overview");
+	notice("");
+	tellRun();
+	const state = stateNow();
+	currentName = "";
+	/* Times and threads are others now. */
+	history.replaceState(null, "", hashOf({ view: state.view, q: state.q, sort: state.sort }));
+	show();
+	document.documentElement.dataset.looks = String(Number(document.documentElement.dataset.looks ?? 0) + 1);
+}
+
+function makeLiveBar() {
+	const button = (seconds, text) => element("button", { class: "button", type: "button", "data-seconds": String(seconds),
+		onclick: () => look(seconds).catch((error) => notice(error.message)) }, text);
+	return element("div", { class: "tools", id: "live" }, element("strong", {}, "● running"),
+		element("span", { class: "faint", id: "as-of" }), element("span", {}, "Look again:"),
+		button(1, "last second"), button(10, "last 10 s"), button(0, "all there is"));
+}
+
+/* Who it is, in the head. */
+function tellRun() {
+	const name = overview.program.split("/").pop() || "graftrace";
+	document.title = `${name} — graftrace`;
+	byId("program").textContent = name;
+	byId("subtitle").textContent = `${count(overview.calls, "call")} in ${duration(overview.length)}`;
+	byId("title").title = overview.command;
+	if (byId("as-of"))
+		byId("as-of").textContent = `as of ${new Date(overview.realtime).toLocaleTimeString()}`;
+}
+
 /* The start: a server may still be reading the recording. */
 async function start() {
 	for (;;) {
@@ -147,11 +186,11 @@ async function start() {
 		await new Promise((done) => setTimeout(done, 150));
 	}
 	notice("");
-	const name = overview.program.split("/").pop() || "graftrace";
-	document.title = `${name} — graftrace`;
-	byId("program").textContent = name;
-	byId("subtitle").textContent = `${count(overview.calls, "call")} in ${duration(overview.length)}`;
-	byId("title").title = overview.command;
+	if (source.live && (await source.ask("about")).live) {
+		views.control = ["Control", makeControl];
+		document.querySelector("header").after(makeLiveBar());
+	}
+	tellRun();
 	byId("tabs").append(...Object.entries(views).filter(([, [title]]) => title).map(([view, [title]]) =>
 		element("a", { href: hashOf({ view }), "data-view": view }, title)));
 	window.addEventListener("popstate", show);
