@@ -409,28 +409,45 @@ static int place_objects(struct hands *hands, struct gt_catalog *catalog,
 	return error;
 }
 
-/* Tells of the new objects and prepares their patches. running: see gt_patch_functions(). */
-static int prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
-			   const struct gt_selection *selection, const struct gt_sink *sink,
-			   bool running, struct gt_message *message)
+/* Tells of the new objects and prepares their hooks. */
+static int prepare_hooks(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			 const struct gt_selection *selection, const struct gt_sink *sink,
+			 bool running, struct gt_message *message)
 {
 	size_t i;
 	int error = 0;
 
 	for (i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
-		bool traced;
 
 		if (!object->fresh)
 			continue;
-		traced = is_traced(object, selection) && object->region >= 0;
 		error = tell_object(tracee, object, sink);
-		if (!error && traced && !object->told)
+		if (!error && is_traced(object, selection) && object->region >= 0 && !object->told)
 			error = tell_functions(tracee, object, catalog, sink, message);
 		if (!error && object->region >= 0)
 			error = gt_patch_hooks(tracee, object, running, message);
+	}
+	return error;
+}
+
+/* Prepares the patches of new objects, hooks first: those are written before any function, of
+ * whichever object, for a host that is killed in between must not leave return slots that no unwinder
+ * knows. running: see gt_patch_functions(). */
+static int prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			   const struct gt_selection *selection, const struct gt_sink *sink,
+			   bool running, struct gt_message *message)
+{
+	size_t i;
+	int error = prepare_hooks(tracee, catalog, selection, sink, running, message);
+
+	for (i = 0; !error && i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		if (!object->fresh)
+			continue;
 		/* What is hooked is not traced: its bytes are not its own any more. */
-		if (!error && traced)
+		if (is_traced(object, selection) && object->region >= 0)
 			error = gt_patch_functions(tracee, object, selection, running, message);
 		object->fresh = false;
 	}
