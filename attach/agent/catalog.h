@@ -32,8 +32,10 @@ struct gt_catalog_file {
 	struct gt_plan *plan;
 	bool prepared; /* by a compiler */
 	bool no_demangle;
-	bool sets_gs; /* its code has an instruction that sets %gs */
-	bool system;  /* lies where distributions put libraries */
+	bool sets_gs;  /* its code has an instruction that sets %gs */
+	bool switches; /* it switches contexts by the C library: attach/agent/suspended.h */
+	bool switches_known;
+	bool system; /* lies where distributions put libraries */
 	uint32_t function_count;
 	struct gt_plan_entry *entries; /* [function_count]; valid where planned[] is set */
 	uint8_t *planned;

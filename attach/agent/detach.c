@@ -15,6 +15,7 @@
 #include "attach/agent/editor.h"
 #include "attach/process/proc.h"
 #include "attach/agent/resolver.h"
+#include "attach/agent/suspended.h"
 #include "attach/process/tracer.h"
 #include "attach/agent/world.h"
 
@@ -404,6 +405,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		out->tracee = tracee;
 		out->image = tracee->agent.image;
 		gt_detach_find_linked_unwinders(out);
+		out->suspended = gt_suspended_possible(tracee);
 	} else {
 		error = gt_process_maps(process->pid, &maps, message);
 		if (!error) {

@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
 #include "attach/agent/patch.h"
+#include "attach/agent/suspended.h"
 #include "attach/process/proc.h"
 #include "attach/agent/world.h"
 
@@ -56,6 +57,11 @@ static uint64_t old_place(const struct gt_detach *out, uint64_t address)
 	uint64_t place = out->tracee ? gt_patch_old_place(out->tracee, address) : 0;
 
 	return place && !is_kept(out, place) ? place : 0;
+}
+
+static uint64_t old_place_of_any(const void *data, uint64_t address)
+{
+	return is_ours(data, address) ? old_place(((const struct looker *)data)->out, address) : 0;
 }
 
 static bool is_wanted(const void *data, uint64_t address)
@@ -323,6 +329,8 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	}
 	if (!error)
 		error = look_at_stacks(looker, threads);
+	if (!error && out->suspended && !out->inside)
+		error = gt_suspended_move(out->process, &out->maps, old_place_of_any, looker);
 	/* Once and for all: a new thread comes from one that has left, and no slot was left. */
 	out->quiet = out->quiet || (!error && left && !looker->frames && !out->left.count);
 	*clean = out->quiet;

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/world.h"
+#include "attach/agent/suspended.h"
 #include "attach/process/clock.h"
 
 #include <errno.h>
@@ -135,11 +136,18 @@ static bool stands_in_displaced(const void *data, uint64_t rip)
 	return gt_edits_displaced(&tracee->edits, rip) != NULL;
 }
 
+static uint64_t place_of_displaced(const void *data, uint64_t rip)
+{
+	const struct gt_tracee *tracee = data;
+	const struct gt_displaced *displaced = gt_edits_displaced(&tracee->edits, rip);
+
+	return displaced ? gt_edits_new_place(displaced, rip) : 0;
+}
+
 static int move_frame(void *data, const struct gt_frame_place *frame)
 {
 	struct gt_tracee *tracee = data;
-	const struct gt_displaced *displaced = gt_edits_displaced(&tracee->edits, frame->rip);
-	uint64_t place = displaced ? gt_edits_new_place(displaced, frame->rip) : 0;
+	uint64_t place = place_of_displaced(tracee, frame->rip);
 
 	return place ? gt_process_write(&tracee->process, frame->rip_at, &place, sizeof(place)) : 0;
 }
@@ -161,8 +169,10 @@ static uint64_t moved_rip(const struct gt_edits *edits, const struct user_regs_s
 	return displaced ? gt_edits_new_place(displaced, rip) : 0;
 }
 
-/* Out of what is replaced, and %gs where the agent needs it. */
-static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
+/* Out of what is replaced, and %gs where the agent needs it. suspended: also contexts that no thread
+ * runs. */
+static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_threads *threads,
+			bool suspended)
 {
 	struct gt_edits *edits = &tracee->edits;
 	struct gt_maps maps = { 0 };
@@ -172,6 +182,8 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 	gt_edits_sort_displaced(edits);
 	if (edits->displaced_count)
 		error = gt_process_maps(tracee->process.pid, &maps, NULL);
+	if (!error && edits->displaced_count && suspended)
+		error = gt_suspended_move(&tracee->process, &maps, place_of_displaced, tracee);
 	for (i = 0; !error && i < threads->count; i++) {
 		struct user_regs_struct registers;
 		bool changed = false;
@@ -244,10 +256,12 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 {
 	struct gt_stopped_threads threads;
 	uint64_t start;
+	bool suspended;
 	int error;
 
 	if (!tracee->edits.count && !tracee->entering)
 		return 0;
+	suspended = tracee->edits.displaced_count && gt_suspended_possible(tracee);
 	start = gt_monotonic_ns();
 	error = gt_world_stop(&tracee->process, &threads, CHANGE_LIMIT_MS, message);
 	if (error)
@@ -257,7 +271,7 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 				(int)tracee->process.pid);
 	if (!error && tracee->entering)
 		error = check_registers(tracee, &threads, message);
-	if (!error && move_threads(tracee, &threads))
+	if (!error && move_threads(tracee, &threads, suspended))
 		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
 				(int)tracee->process.pid);
 	if (!error && gt_edits_apply(&tracee->edits, &tracee->process))

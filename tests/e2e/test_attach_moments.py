@@ -109,3 +109,84 @@ def test_walks_over_the_stack_go_on_while_graftrace_comes_and_leaves(flags, graf
             graftrace("record", "-P", process.pid, "--for", "1ms")
     out = process.communicate("x", timeout=60)[0]
     assert (process.returncode, out) == (7, "")
+
+
+# Stops in the trap's handler, at one instruction of many_bytes, and switches away there.
+PREEMPTED = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+int many_bytes(int x);
+__asm__(".text\n.p2align 4\n.globl many_bytes\n.type many_bytes, @function\nmany_bytes:\n"
+	"push %rbx\nmov %edi, %ebx\nadd $3, %ebx\nlea (%rbx,%rbx,4), %eax\npop %rbx\nret\n"
+	".size many_bytes, . - many_bytes\n");
+
+static ucontext_t started, stopped[3];
+static int at, results[3];
+
+static void on_trap(int number, siginfo_t *info, void *data)
+{
+	greg_t *registers = ((ucontext_t *)data)->uc_mcontext.gregs;
+	(void)number, (void)info;
+	if (registers[REG_RIP] - (greg_t)many_bytes != (at ? 2 * at - 1 : 0))
+		return;
+	registers[REG_EFL] &= ~0x100;
+	swapcontext(&stopped[at], &started);
+}
+
+static void body(void)
+{
+	int mine = at;
+	__asm__ volatile("pushf; orq $0x100, (%%rsp); popf" : : : "memory", "cc");
+	results[mine] = many_bytes(mine);
+	swapcontext(&stopped[mine], &started);
+}
+
+int main(void)
+{
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+	char line[20];
+	sigaction(SIGTRAP, &action, NULL);
+	for (at = 0; at < 3; at++) {
+		getcontext(&stopped[at]);
+		stopped[at].uc_stack.ss_sp = malloc(65536);
+		stopped[at].uc_stack.ss_size = 65536;
+		makecontext(&stopped[at], body, 0);
+		swapcontext(&started, &stopped[at]);
+	}
+	puts("suspended");
+	fflush(stdout);
+	if (!fgets(line, sizeof line, stdin))
+		return 1;
+	while (line[0] == 'r' && *(volatile unsigned char *)many_bytes == 0x53)
+		usleep(1000);
+	for (at = 0; at < 3; at++) {
+		swapcontext(&started, &stopped[at]);
+		if (results[at] != (at + 3) * 5)
+			return 2;
+	}
+	puts("resumed");
+	fflush(stdout);
+	return fgets(line, sizeof line, stdin) && many_bytes(1) == 20 ? 7 : 3;
+}
+"""
+
+
+@pytest.mark.parametrize("resumed", ["recorded", "later"])
+def test_a_context_that_a_signal_preempted_in_bytes_that_are_replaced_goes_on(resumed, graftrace, compile):
+    process = subprocess.Popen([compile(PREEMPTED, "-O1")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True, bufsize=1)
+    assert process.stdout.readline() == "suspended\n"
+    recording = graftrace.start("record", "-P", process.pid, *(["--for", "1ms"] if resumed == "later" else []))
+    if resumed == "later":
+        recording.communicate(timeout=60)
+    process.stdin.write(resumed + "\n")
+    told = process.stdout.readline()
+    process.communicate("x\n", timeout=60)
+    recording.communicate(timeout=60)
+    assert (told, process.returncode) == ("resumed\n", 7)
