@@ -73,6 +73,31 @@ static void end(struct gt_thread *thread)
 	busy(thread, -1);
 }
 
+/* ---- set_graph_function ---- */
+
+/* How often the list has come or gone. What runs then is inside of none of its functions: contexts
+ * find out by this number, each by itself, when it is taken up or takes the slow half. */
+static uint32_t graph_turn;
+
+static bool has_turned(struct gt_context *context)
+{
+	uint32_t turn = __atomic_load_n(&graph_turn, __ATOMIC_ACQUIRE);
+	bool turned = context->graph_turn != turn;
+	context->graph_turn = turn;
+	return turned;
+}
+
+/* Of the context that runs. */
+static void follow_graph(struct gt_thread *thread)
+{
+	if (!has_turned(thread->context))
+		return;
+	if (gt_record_has_roots())
+		thread->outside |= GT_OUTSIDE_GRAPH;
+	else
+		thread->outside &= (uint8_t)~GT_OUTSIDE_GRAPH;
+}
+
 /* ---- the slow half's way in ---- */
 
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)
@@ -83,6 +108,7 @@ int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t ki
 	if (thread != NULL) {
 		const struct gt_context *context = thread->context;
 		begin(thread);
+		follow_graph(thread);
 		if (slot >= context->low && slot < context->high)
 			traced = gt_record_entry(thread, slot, function, kind, hole);
 		else
@@ -287,6 +313,7 @@ void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_
 	frames[0].slot = high;
 	struct graftrace_arena *arena = gt_port_arena();
 	context->outside = arena != NULL && arena->graph_only != 0;
+	context->graph_turn = __atomic_load_n(&graph_turn, __ATOMIC_ACQUIRE);
 	if (arena != NULL && __atomic_load_n(&arena->children_follow, RELAXED) != 0)
 		follow(arena, number);
 }
@@ -314,6 +341,8 @@ static inline __attribute__((always_inline)) void take_up(struct gt_thread *thre
 	thread->base = context;
 	gt_frames_load(thread, context);
 	thread->mirror = gt_kernel_mirror(context->low) - context->low;
+	if (has_turned(context))
+		context->outside = 1;
 	/* of an interrupt its own count decides, whatever it interrupts */
 	thread->outside =
 		(uint8_t)((context->outside && gt_record_has_roots() ? GT_OUTSIDE_GRAPH : 0) |
@@ -709,7 +738,11 @@ void gt_kernel_set_threshold(uint64_t ticks)
 
 void gt_kernel_set_graph_only(bool graph_only)
 {
-	__atomic_store_n(&gt_port_arena()->graph_only, graph_only, __ATOMIC_SEQ_CST);
+	if (__atomic_exchange_n(&gt_port_arena()->graph_only, graph_only, __ATOMIC_SEQ_CST) ==
+	    graph_only)
+		return;
+	__atomic_fetch_add(&graph_turn, 1, __ATOMIC_SEQ_CST);
+	write_stops(GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 void gt_kernel_set_func_stack(bool on)

@@ -67,9 +67,12 @@ struct gt_context {
 	uint32_t number;      /* in records; unique in the recording's process */
 	uint64_t low, high;   /* the stack's bounds where known (known != 0), else what was seen */
 	uint8_t known;	      /* 1: a thread's own stack, by its bounds */
-	uint8_t grows;	   /* 1: the initial thread's stack, of which `low` is only today's limit */
-	uint16_t bounded;  /* 1: its bounds are known, though it is no thread's own stack */
-	uint32_t listed;   /* in the table of suspended ones: its bucket + 1; 0 = it is not */
+	uint8_t grows;	  /* 1: the initial thread's stack, of which `low` is only today's limit */
+	uint16_t bounded; /* 1: its bounds are known, though it is no thread's own stack */
+	union {
+		uint32_t listed;     /* programs: suspended ones' bucket + 1; 0 = it is in none */
+		uint32_t graph_turn; /* kernels: of kernel.c, when `outside` was noted */
+	};
 	uint32_t running;  /* 1: some thread is on it */
 	uint32_t writer;   /* generation of the writer that ran it last; 0 = none yet */
 	uint64_t saved_sp; /* where an explicit switch left it; 0 = by no explicit switch */

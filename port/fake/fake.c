@@ -223,16 +223,26 @@ void gt_fake_clock(uint64_t to)
 
 /* Return slots hold the stub's return point of a traced call, and this of one that is not. */
 #define CALLER 0x1000
-bool gt_fake_call(uint32_t function)
+static bool call(uint32_t function, uint32_t kind)
 {
 	struct gt_fake_stack *stack = cpus[running].running;
 	stack->sp -= CALL_BYTES;
 	*(uint64_t *)stack->sp = CALLER;
-	bool traced = gt_agent_entry(stack->sp, function, NULL, GT_ENTRY_ON);
+	bool traced = gt_agent_entry(stack->sp, function, NULL, kind);
 	if (traced)
 		*(uint64_t *)stack->sp =
 			STUBS + (uint64_t)function * GT_STUB_BYTES + GT_STUB_RETURN;
 	return traced;
+}
+
+bool gt_fake_call(uint32_t function)
+{
+	return call(function, GT_ENTRY_ON);
+}
+
+bool gt_fake_call_root(uint32_t function)
+{
+	return call(function, GT_ENTRY_ROOT);
 }
 
 void gt_fake_return(void)

@@ -54,6 +54,8 @@ void gt_fake_clock(uint64_t ticks);
 /* An entry and a return on the running stack. The entry tells whether it was traced; a return of
  * one that was not is a return too. */
 bool gt_fake_call(uint32_t function);
+/* The same of a function of set_graph_function. */
+bool gt_fake_call_root(uint32_t function);
 void gt_fake_return(void);
 /* The stack pointer is put back by `calls` traced calls: they never return. */
 void gt_fake_jump_out(uint32_t calls);
