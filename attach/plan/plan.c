@@ -278,6 +278,9 @@ static int plan_entry(struct gt_plan_work *work)
 			reason = plan->object_reason;
 		if (!reason && is_hooked(plan, function->address))
 			reason = GT_REASON_HOOKED;
+		if (!reason && plan->object_reason == GT_REASON_NO_UNWINDER &&
+		    gt_cancels_in(&plan->cancels, plan->scan, work->index))
+			reason = GT_REASON_CANCELS;
 		if (reason) {
 			entry->reason = (uint8_t)reason;
 			return 0;
@@ -477,6 +480,7 @@ void gt_plan_destroy(struct gt_plan *plan)
 	free(plan->patchable);
 	free(plan->hooked);
 	gt_rule_scratch_free(&plan->scratch);
+	gt_cancels_free(&plan->cancels);
 	if (plan->cache_fd >= 0)
 		close(plan->cache_fd);
 	free(plan->cache);

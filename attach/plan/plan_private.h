@@ -6,6 +6,7 @@
 #ifndef GT_ATTACH_PLAN_PRIVATE_H
 #define GT_ATTACH_PLAN_PRIVATE_H
 
+#include "attach/plan/cancels.h"
 #include "attach/plan/plan.h"
 #include "attach/plan/rules.h"
 #include "attach/plan/scan.h"
@@ -36,6 +37,7 @@ struct gt_plan {
 	struct gt_plan_entry *hooked;	   /* functions that have a hook at their entry */
 	uint32_t hooked_count;
 	struct gt_rule_scratch scratch;
+	struct gt_cancels cancels;
 	int prepared; /* -1: not looked yet */
 	char *cache;  /* the directory of plans on disk, NULL: none */
 	int cache_fd; /* the same, once it is open; -1 */

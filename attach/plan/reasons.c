@@ -46,6 +46,7 @@ static const char *const texts[GT_REASON_COUNT] = {
 	[GT_REASON_FAR_RETURN] = "returns by more than an address (lret, iret)",
 	[GT_REASON_LOOP_COUNTS] =
 		"its own loop begins at its first byte: each round counts as a call",
+	[GT_REASON_CANCELS] = "a thread may be cancelled in it, by an unwinder that is not found",
 	[GT_REASON_V8] = "the V8 engine in it walks its stack by return addresses",
 	[GT_REASON_V8_RESOLVER] = "the V8 engine in it has another resolver of return addresses",
 	[GT_REASON_JAVA] = "the Java engine in it walks its stack by return addresses",

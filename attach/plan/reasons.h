@@ -58,6 +58,7 @@ enum gt_plan_reason {
 	GT_REASON_TAKES_RETURN_ADDRESS,
 	GT_REASON_FAR_RETURN,
 	GT_REASON_LOOP_COUNTS,
+	GT_REASON_CANCELS,
 
 	/* ... of a whole object, or process. */
 	GT_REASON_V8,

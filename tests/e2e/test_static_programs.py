@@ -42,3 +42,56 @@ def test_programs_that_catch_nothing_or_have_names_are_recorded_whole(compile, g
     assert graftrace("record", "--", named, 300).stdout == "0 missing, all caught\n"
     rows = graftrace("report", "--format", "csv").stdout
     assert re.search(r"^middle\(?.*,300,200,\d", rows, re.M), rows[:3000]
+
+
+CANCELLED = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static int pipes[2], destroyed, caught;
+struct kept { ~kept() { destroyed++; } };
+__attribute__((noinline)) static long waits(int n)
+{
+	kept one;
+	char byte;
+	if (n > 0) {
+		long result = waits(n - 1);
+		__asm__ volatile("" : "+r"(result));
+		return result;
+	}
+	write(pipes[1], "r", 1);
+	for (;;)
+		read(pipes[0], &byte, 1);
+}
+static void *thread(void *)
+{
+	waits(4);
+	return NULL;
+}
+int main()
+{
+	char byte;
+	for (int i = 0; i < 100; i++) {
+		pthread_t one;
+		void *result;
+		int out[2];
+		pipe(pipes), pipe(out);
+		int in = pipes[0];
+		pipes[0] = out[0];
+		pthread_create(&one, NULL, thread, NULL);
+		read(in, &byte, 1);
+		pthread_cancel(one);
+		pthread_join(one, &result);
+		close(in), close(pipes[1]), close(out[0]), close(out[1]);
+	}
+	try { throw 1; } catch (int) { caught++; }
+	printf("%d destroyed, %d caught\n", destroyed, caught);
+}
+"""
+
+
+def test_destructors_of_a_cancelled_thread_run(compile, graftrace):
+    program = compile(CANCELLED, "-O2", "-static", "-s", "-w", compiler="g++", suffix=".cc")
+    assert graftrace("record", "--", program).stdout == "500 destroyed, 1 caught\n"
+    listing = graftrace("functions", program).stdout
+    assert "a thread may be cancelled in it, by an unwinder that is not found" in listing

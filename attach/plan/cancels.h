@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions in which the C library lets a signal cancel the thread (pthread_cancel), whose unwinder
+ * then begins at any of their instructions: the wrappers of system calls that wait, and what they
+ * switch cancellation on and off by. Where no unwinder can be told of our code, none of it may be
+ * there.
+ */
+#ifndef GT_ATTACH_CANCELS_H
+#define GT_ATTACH_CANCELS_H
+
+#include "attach/object/object.h"
+#include "attach/plan/scan.h"
+
+/* What is known of an object's functions. Starts as zeroes. */
+struct gt_cancels {
+	bool ready;
+	uint8_t *in; /* by function, 1: it is one of these; NULL: none is */
+};
+void gt_cancels_free(struct gt_cancels *cancels);
+
+/* Whether the function is one of these: it makes a system call, or is called (or jumped to) by one
+ * that does. Looks through the object's code the first time. */
+bool gt_cancels_in(struct gt_cancels *cancels, struct gt_scan *scan, uint32_t index);
+
+#endif
