@@ -526,7 +526,9 @@ static struct gt_thread *make_current(void)
 		pid = tid = process_id; /* it speaks for its parent */
 	bool adopted = home != NULL;
 	if (adopted) {
-		gt_profile_release(&home->profile); /* its pages are the parent's */
+		/* Its pages are the parent's. The directory stays mapped: the fork may have come in
+		 * a handler, over a straight line that holds its address. */
+		home->profile = NULL;
 	} else {
 		home = take_home_locked(tid);
 		if (home == NULL)

@@ -68,6 +68,14 @@ def test_every_instruction_of_the_profiler_is_walked_through(tmp_path):
     assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
 
 
+def test_a_handler_may_fork_at_every_instruction_of_the_profiler(tmp_path):
+    command = [program(), "forks"]
+    before = behaviour.plain(command, tmp_path)
+    after = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "profile", *QUIET, *command],
+                           cwd=tmp_path, capture_output=True, timeout=60)
+    assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
+
+
 @pytest.mark.parametrize("done", ["call", "jump", "cancel", "fork"])
 @pytest.mark.parametrize("tracer", ["graph", "function"])
 def test_a_handler_may_come_at_every_instruction(tracer, done, tmp_path):

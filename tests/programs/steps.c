@@ -7,6 +7,7 @@
  *	call	calls functions
  *	jump	leaves by siglongjmp, at another instruction each time
  *	fork	forks; the child goes on
+ *	forks	the same, and the child calls functions first
  *	cancel	is cancelled, with a clean-up below
  *
  * The other arguments say what is called before: "fill N" calls a function N times; before each jump.
@@ -40,7 +41,7 @@
 #define PLACES		65536u
 #define SYS_SIGPROCMASK 14
 
-enum what { UNWIND, CALL, JUMP, FORK, CANCEL };
+enum what { UNWIND, CALL, JUMP, FORK, CANCEL, FORK_AND_CALL };
 static enum what what;
 static volatile int enough, acted, child;
 static volatile int depth_now, kind_now = -1;
@@ -240,8 +241,11 @@ void quiet_act(void)
 		pthread_testcancel();
 		break;
 	case FORK:
+	case FORK_AND_CALL:
 		pid = fork();
 		child = enough = !pid;
+		if (child && what == FORK_AND_CALL)
+			pushes(1, 2, 3, 4, 5);
 		if (pid && (waitpid(pid, &status, 0) != pid || status))
 			wrong = "a child";
 	}
@@ -392,7 +396,7 @@ NOINLINE void in_thread(void *(*body)(void *), volatile int *result)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = { "unwind", "call", "jump", "fork", "cancel" };
+	static const char *const names[] = { "unwind", "call", "jump", "fork", "cancel", "forks" };
 	struct sigaction action = { .sa_sigaction = quiet_trap,
 				    .sa_flags = SA_SIGINFO | SA_NODEFER };
 	struct sigaction go_on = { .sa_sigaction = quiet_go_on, .sa_flags = SA_SIGINFO };
@@ -401,7 +405,7 @@ int main(int argc, char **argv)
 	volatile int result = 0;
 	volatile int done = 0;
 
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 6; i++)
 		if (argc > 1 && !strcmp(argv[1], names[i]))
 			what = (enum what)i;
 	if (argc > 3)
