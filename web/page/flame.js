@@ -81,8 +81,8 @@ function makeFlame(overview, go) {
 		const last = path.at(-1);
 		if (last)
 			crumbs.append(element("a", { class: "button", href: hashOf({ view: "function", id: last[1] }) }, "All calls of this function"));
-		told.textContent = `${duration(answer.total)}${last ? `, ${percent(answer.total, answer.all)} of ${duration(answer.all)}` : " in calls, all threads' added up"}` +
-			(answer.leftOut > 0 ? "; too thin to be seen are left out" : "");
+		told.textContent = `${duration(answer.total)}${last ? `, ${percent(answer.total, answer.all)} of ${duration(answer.all)}` : " in calls, of all threads together"}` +
+			(answer.leftOut > 0 ? "; the thinnest are left out" : "");
 	}
 
 	function drawNow() {

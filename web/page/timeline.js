@@ -147,7 +147,7 @@ function makeTimeline(overview, go) {
 			context.moveTo(x, 18);
 			context.lineTo(x, 40);
 			context.stroke();
-			context.fillText(moment(at, step), x + 4, 29);
+			context.fillText(moment(at, step, to), x + 4, 29);
 		}
 		told.textContent = `${duration(to - from)} of ${duration(length)}`;
 	}
@@ -309,7 +309,7 @@ function makeTimeline(overview, go) {
 		detail.replaceChildren(
 			element("div", { class: "mono name", title: nameOf(at.id) }, shortName(nameOf(at.id))),
 			element("dl", { class: "tiles" }, ...[
-				["took", duration(at.took)], ["began at", moment(at.start, 1)],
+				["took", duration(at.took)], ["began at", moment(at.start, Math.max(1, at.took / 1000), length)],
 				["thread", lane ? laneName(lane) : "?"], ["depth", String(at.depth)],
 				...(at.count > 1 ? [["calls drawn as one", groups(at.count)]] : []),
 			].map(([what, value]) => element("div", {}, element("dt", {}, what), element("dd", {}, value)))),

@@ -39,10 +39,10 @@ function duration(ns) {
 	return `${at === 0 ? Math.round(value) : Number(value.toPrecision(3))} ${units[at][1]}`;
 }
 
-/* A point in time, to the step of what is shown around it. */
-function moment(ns, step) {
-	const unit = step >= 1e9 || ns >= 10e9 && step >= 1e6 ? [1e9, "s"] : step >= 1e6 || ns >= 10e6 && step >= 1e3 ?
-		[1e6, "ms"] : step >= 1e3 || ns >= 10e3 ? [1e3, "µs"] : [1, "ns"];
+/* A point in time, to the step of what is shown around it; all up to `longest` in one unit. */
+function moment(ns, step, longest = ns) {
+	const unit = step >= 1e9 || longest >= 10e9 && step >= 1e6 ? [1e9, "s"] : step >= 1e6 || longest >= 10e6 && step >= 1e3 ?
+		[1e6, "ms"] : step >= 1e3 || longest >= 10e3 ? [1e3, "µs"] : [1, "ns"];
 	const digits = Math.max(0, Math.ceil(Math.log10(unit[0] / step) - 1e-9));
 	return `${(ns / unit[0]).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit[1]}`;
 }

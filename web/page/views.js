@@ -45,7 +45,7 @@ function makeOverview(overview) {
 				["Function", ([id]) => functionLink(id, nameOf(id)), "name"],
 				["Slowest", ([, , took]) => timeCell(took)],
 				["Half take less than", ([, , , , , usual]) => timeCell(usual), "optional"],
-				["At", ([, start]) => moment(start, overview.length / 1000), "optional"],
+				["At", ([, start]) => moment(start, overview.length / 1000, overview.length), "optional"],
 				["", ([id, start, took, lane, depth]) => element("a", { href: callHash(start, took, lane, depth, id) }, "Show")],
 			], overview.outliers, "outliers"));
 	}
@@ -183,7 +183,7 @@ function makeFunction(overview, go) {
 				element("section", {}, element("h2", {}, "How long its calls take"),
 					...(f.times?.length ? histogram(f.times) : [element("p", { class: "faint" }, "No call is known from begin to end.")])),
 				element("section", {}, element("h2", {}, "Slowest calls"), table([
-					["Took", ([, took]) => timeCell(took)], ["At", ([start]) => moment(start, 1e3)],
+					["Took", ([, took]) => timeCell(took)], ["At", ([start]) => moment(start, 1e3, overview.length)],
 					["Thread", ([, , lane]) => laneName(overview.lanes[lane]), "name"],
 					["", ([start, took, lane, depth]) => element("a", { href: callHash(start, took, lane, depth, f.id) }, "Show")],
 				], f.slowest ?? [], "slowest"))),
