@@ -241,6 +241,8 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 			return note_late(reading, lane, record,
 					 (int64_t)(record->start - from) > 0 ? record->start
 									     : from);
+		if (reading->sink->once)
+			return GT_ENOENT;
 		/* The first pass noted it, but its place was taken by another call. */
 		reading->report->without_start++;
 		return GT_OK;
@@ -417,7 +419,7 @@ int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 
 	memset(report, 0, sizeof(*report));
 	error = grow_table(&reading);
-	if (error == GT_OK)
+	if (error == GT_OK && !sink->once)
 		error = pass(&reading, filter);
 	if (error == GT_OK) {
 		qsort(reading.late, reading.late_count, sizeof(*reading.late), by_start);

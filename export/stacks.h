@@ -77,6 +77,9 @@ struct gt_moment {
  * returned by gt_stacks_read. */
 struct gt_stack_sink {
 	void *user;
+	/* The target is read once only, which takes half the time, and the reading ends with GT_ENOENT
+	 * at a call whose entry was not recorded: then what the sink has is to be thrown away. */
+	bool once;
 	/* A lane's first event follows. */
 	int (*lane)(void *user, struct gt_lane *lane);
 	/* `call` is the lane's innermost from now on. */
@@ -97,7 +100,7 @@ struct gt_stack_report {
 	uint32_t lanes;
 };
 
-/* filter: the caller's, or NULL. GT_ENOMEM, or a sink's error. */
+/* filter: the caller's, or NULL. GT_ENOMEM, GT_ENOENT (see `once`), or a sink's error. */
 int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 		   const struct gt_stack_sink *sink, struct gt_stack_report *report);
 

@@ -70,7 +70,7 @@ static uint64_t clock_of(const struct gt_page *page, uint64_t ns)
 	const struct gt_clock *clock = &page->options.target->clock;
 	__extension__ typedef unsigned __int128 u128;
 
-	return page->options.about.start +
+	return page->start +
 	       (clock->mult ? (uint64_t)(((u128)ns << clock->shift) / clock->mult) : 0);
 }
 

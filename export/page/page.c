@@ -2,8 +2,45 @@
 /* A recording, read for the page: see page.h. */
 #include "export/page/page_private.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void fini_lane(struct gt_page_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->track_count; i++)
+		gt_track_fini(&lane->tracks[i]);
+	free(lane->tracks);
+	free(lane->off);
+}
+
+/* All that was read. */
+static void forget(struct gt_page *page)
+{
+	for (uint32_t i = 0; i < page->lane_count; i++)
+		fini_lane(&page->lanes[i]);
+	for (uint32_t i = 0; i < page->moment_count; i++)
+		free(page->moments[i].text);
+	gt_page_functions_fini(&page->functions);
+	gt_tree_fini(&page->tree);
+	free(page->threads);
+	free(page->lanes);
+	free(page->node_again);
+	free(page->node_off);
+	free(page->moments);
+	memset((char *)page + offsetof(struct gt_page, start), 0,
+	       offsetof(struct gt_page, has_off_cpu) - offsetof(struct gt_page, start));
+}
+
+/* Nothing is read yet. */
+static int begin(struct gt_page *page)
+{
+	page->start = page->options.about.start;
+	return gt_page_functions_init(&page->functions, page->options.target) == GT_OK &&
+			       gt_tree_init(&page->tree, UINT32_MAX) == GT_OK
+		       ? GT_OK
+		       : GT_ENOMEM;
+}
 
 int gt_page_create(const struct gt_page_options *options, struct gt_page **page_out)
 {
@@ -15,8 +52,7 @@ int gt_page_create(const struct gt_page_options *options, struct gt_page **page_
 	if (page->options.most_calls == 0)
 		page->options.most_calls = GT_PAGE_CALLS;
 	pthread_mutex_init(&page->lock, NULL);
-	if (gt_page_functions_init(&page->functions, options->target) != GT_OK ||
-	    gt_tree_init(&page->tree, UINT32_MAX) != GT_OK) {
+	if (begin(page) != GT_OK) {
 		gt_page_destroy(page);
 		return GT_ENOMEM;
 	}
@@ -25,31 +61,13 @@ int gt_page_create(const struct gt_page_options *options, struct gt_page **page_
 	return GT_OK;
 }
 
-static void fini_lane(struct gt_page_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->track_count; i++)
-		gt_track_fini(&lane->tracks[i]);
-	free(lane->tracks);
-	free(lane->off);
-}
-
 void gt_page_destroy(struct gt_page *page)
 {
-	for (uint32_t i = 0; i < page->lane_count; i++)
-		fini_lane(&page->lanes[i]);
-	for (uint32_t i = 0; i < page->moment_count; i++)
-		free(page->moments[i].text);
+	forget(page);
 	for (uint32_t i = 0; i < GT_PAGE_SELECTIONS; i++) {
 		gt_tree_fini(&page->selections[i].tree);
 		free(page->selections[i].off);
 	}
-	gt_page_functions_fini(&page->functions);
-	gt_tree_fini(&page->tree);
-	free(page->threads);
-	free(page->lanes);
-	free(page->node_again);
-	free(page->node_off);
-	free(page->moments);
 	pthread_mutex_destroy(&page->lock);
 	free(page);
 }
@@ -193,8 +211,8 @@ static int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_
 /* Times count from the first thing that is told, if it is not known when the recording began. */
 static void begin_at(struct gt_page *page, uint64_t clock)
 {
-	if (page->options.about.start == 0)
-		page->options.about.start = clock;
+	if (page->start == 0)
+		page->start = clock;
 }
 
 static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
@@ -433,10 +451,20 @@ int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
 
 int gt_page_read(struct gt_page *page, struct gt_filter *filter)
 {
-	const struct gt_stack_sink sink = gt_page_sink(page);
+	struct gt_stack_sink sink = gt_page_sink(page);
 	struct gt_stack_report report;
-	int error = gt_stacks_read(page->options.target, filter, &sink, &report);
+	int error;
 
+	/* Most recordings have all entries; of others it is known soon that they have not. */
+	sink.once = true;
+	error = gt_stacks_read(page->options.target, filter, &sink, &report);
+	if (error == GT_ENOENT) {
+		forget(page);
+		sink.once = false;
+		error = begin(page);
+		if (error == GT_OK)
+			error = gt_stacks_read(page->options.target, filter, &sink, &report);
+	}
 	return error == GT_OK ? gt_page_finish(page, &report) : error;
 }
 

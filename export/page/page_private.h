@@ -62,6 +62,8 @@ struct gt_page_selection {
 
 struct gt_page {
 	struct gt_page_options options;
+	/* What was read, from here … */
+	uint64_t start; /* ticks that times count from; 0: of the first thing that is told */
 	struct gt_page_functions functions;
 	struct gt_page_thread *threads;
 	uint32_t thread_count, thread_room;
@@ -77,8 +79,9 @@ struct gt_page {
 	uint64_t grain;	   /* ns; calls that are shorter are kept together; 0: none are */
 	uint64_t too_deep; /* calls that are in no track */
 	uint64_t length;   /* ns from the start to the last moment */
-	bool has_off_cpu;
 	struct gt_stack_report report;
+	/* … to here; all zero to begin with. */
+	bool has_off_cpu;
 	atomic_bool stopped;
 	_Atomic uint64_t entered;
 	atomic_bool ready;
@@ -95,7 +98,7 @@ static inline uint64_t gt_page_ns(const struct gt_page *page, uint64_t ticks)
 /* Nanoseconds since the start of the recording. */
 static inline uint64_t gt_page_at(const struct gt_page *page, uint64_t clock)
 {
-	uint64_t start = page->options.about.start;
+	uint64_t start = page->start;
 
 	return (int64_t)(clock - start) > 0 ? gt_page_ns(page, clock - start) : 0;
 }

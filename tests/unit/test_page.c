@@ -197,6 +197,24 @@ static void a_call_that_is_open_is_shown_and_in_no_sum(void **state)
 	expect("\"calls\":1,\"returned\":0,\"total\":0,\"self\":0");
 }
 
+/* A return whose entry was not recorded says when that was: all is read again for it. */
+static void a_call_whose_entry_is_missing_begins_at_its_time(void **state)
+{
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "l", 1000), 1000, 0, 64);
+
+	(void)state;
+	builder_long_return(b, 1, 160, 1020, 0);
+	builder_entry(b, 2, 40);
+	builder_return(b, 2, 50);
+	builder_close(b);
+	read_page(0);
+	assert_int_equal(ask("timeline", "lanes", "0", NULL, NULL, NULL, NULL), GT_OK);
+	expect("\"rows\":[[[20,140,0,1,2],[200,50,1]]]");
+	assert_int_equal(ask("overview", NULL, NULL, NULL, NULL, NULL, NULL), GT_OK);
+	expect("\"calls\":2,\"returned\":2");
+}
+
 static void lists_are_ordered_searched_and_limited(void **state)
 {
 	(void)state;
@@ -288,6 +306,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(recursion_counts_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_call_that_is_open_is_shown_and_in_no_sum, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_call_whose_entry_is_missing_begins_at_its_time,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(lists_are_ordered_searched_and_limited, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(the_next_call_is_found_either_way, setup, teardown),

@@ -7,6 +7,7 @@ const ROW = 17, BAND_HEAD = 20, OFF_STRIP = 5, BAND_GAP = 6;
 
 function makeTimeline(overview, go) {
 	const length = Math.max(overview.length, 1);
+	const several = new Set(overview.lanes.map((lane) => lane.pid)).size > 1;
 	const lanes = overview.lanes.filter((lane) => lane.calls > 0);
 	const shownRows = lanes.length <= 4 ? 12 : lanes.length <= 16 ? 6 : 3;
 	const bands = lanes.map((lane) => ({
@@ -191,7 +192,7 @@ function makeTimeline(overview, go) {
 		const begin = 12 + context.measureText(`▸ ${laneName(lane)}`).width;
 		context.font = "12px system-ui, sans-serif";
 		context.fillStyle = css("--faint");
-		context.fillText(`${count(lane.calls, "call")}, ${duration(lane.self)} in them` +
+		context.fillText((several ? `process ${lane.pid}: ` : "") + `${count(lane.calls, "call")}, ${duration(lane.self)} in them` +
 			(lane.off > 0 ? `, of that ${duration(lane.off)} off the CPU` : "") +
 			(more && band.rows > 0 ? ` — ${groups(lane.depth - band.rows)} more levels: click` : ""), begin + 6, y + BAND_HEAD / 2);
 		if (!seen)
