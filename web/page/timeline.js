@@ -9,10 +9,15 @@ function makeTimeline(overview, go) {
 	const length = Math.max(overview.length, 1);
 	const several = new Set(overview.lanes.map((lane) => lane.pid)).size > 1;
 	const lanes = overview.lanes.filter((lane) => lane.calls > 0);
-	const shownRows = lanes.length <= 4 ? 12 : lanes.length <= 16 ? 6 : 3;
-	const bands = lanes.map((lane) => ({
-		lane, rows: Math.min(lane.depth, shownRows), top: 0, height: 0,
-	}));
+	/* Processes as they began, and their stacks as they did. */
+	const began = new Map();
+	for (const lane of lanes)
+		began.set(lane.pid, Math.min(began.get(lane.pid) ?? Infinity, lane.first));
+	lanes.sort((a, b) => began.get(a.pid) - began.get(b.pid) || a.pid - b.pid || (b.tid === b.pid) - (a.tid === a.pid) ||
+		a.first - b.first || a.lane - b.lane);
+	/* As many levels at first as fit, but some of each. */
+	let shownRows = 3;
+	const bands = lanes.map((lane) => ({ lane, rows: Math.min(lane.depth, shownRows), top: 0, height: 0 }));
 	const byLane = new Map(bands.map((band) => [band.lane.lane, band]));
 
 	const axis = element("canvas", { id: "axis", "aria-hidden": "true" });
@@ -39,8 +44,20 @@ function makeTimeline(overview, go) {
 
 	/* Places */
 
+	let fitted = false;
+	function fit() {
+		if (fitted || box.clientHeight === 0)
+			return;
+		fitted = true;
+		const room = box.clientHeight / Math.max(lanes.length, 1) - BAND_HEAD - OFF_STRIP - BAND_GAP;
+		shownRows = Math.max(shownRows, Math.min(60, Math.floor(room / ROW)));
+		for (const band of bands)
+			band.rows = Math.max(band.rows, Math.min(band.lane.depth, shownRows));
+	}
+
 	function layOut() {
 		let top = 4;
+		fit();
 		for (const band of bands) {
 			band.top = top;
 			band.height = BAND_HEAD + (overview.offCpu ? OFF_STRIP : 0) + band.rows * ROW + BAND_GAP;
