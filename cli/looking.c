@@ -16,39 +16,55 @@
 
 #include "cli/command.h"
 #include "core/trace/message.h"
+#include "linux/beside.h"
 #include "linux/trace_dat.h"
 
-/* trace-cmd's file; what is missing in it is told at once. */
-static int open_trace_dat(const char *command, const char *path, struct gt_recording **recording,
-			  struct gt_message *message)
+/* What the kernel lacks of its records is told at once. */
+static void tell_kernel(const char *command, const char *path, const struct gt_linux_notes *notes)
 {
-	struct gt_trace_dat_notes notes = { 0 };
-	int error = gt_trace_dat_open(path, recording, &notes, message);
-
-	if (error != GT_OK)
-		return error;
-	if (notes.lost)
+	if (notes->lost)
 		gt_complain(command, "'%s': %llu records were lost: the kernel's buffer was full",
-			    path, (unsigned long long)notes.lost);
-	if (notes.unknown_losses)
+			    path, (unsigned long long)notes->lost);
+	if (notes->unknown_losses)
 		gt_complain(command,
 			    "'%s': in %llu places records were lost, nobody knows how many", path,
-			    (unsigned long long)notes.unknown_losses);
-	if (notes.damaged)
+			    (unsigned long long)notes->unknown_losses);
+	if (notes->damaged)
 		gt_complain(command, "'%s': %llu records make no sense and are left out", path,
-			    (unsigned long long)notes.damaged);
-	if (notes.unknown)
+			    (unsigned long long)notes->damaged);
+	if (notes->unknown)
 		gt_complain(command, "'%s': %llu records of events without a format are left out",
-			    path, (unsigned long long)notes.unknown);
-	return GT_OK;
+			    path, (unsigned long long)notes->unknown);
+}
+
+/* The kernel's part of a recording is put where it belongs; if that fails, the program's is there. */
+static void put_beside(const char *command, const char *path, struct gt_recording **recording)
+{
+	struct gt_linux_notes notes = { 0 };
+	struct gt_message message = { "" };
+	struct gt_recording *both;
+
+	if (gt_beside_open(path, &both, &notes, &message) != GT_OK) {
+		gt_complain(command, "%s: what the kernel recorded is left out", message.text);
+		return;
+	}
+	tell_kernel(command, path, &notes);
+	gt_recording_close(*recording);
+	*recording = both;
 }
 
 struct gt_recording *gt_look_open(const char *command, const char *path)
 {
 	struct gt_recording *recording;
 	struct gt_message message = { "" };
-	int error = gt_is_trace_dat_path(path) ? open_trace_dat(command, path, &recording, &message)
-					       : gt_recording_open(path, &recording, &message);
+	struct gt_linux_notes notes = { 0 };
+	int error = gt_is_trace_dat_path(path)
+			    ? gt_trace_dat_open(path, &recording, &notes, &message)
+			    : gt_recording_open(path, &recording, &message);
+	if (error == GT_OK)
+		tell_kernel(command, path, &notes);
+	if (error == GT_OK && gt_has_kernel(recording))
+		put_beside(command, path, &recording);
 	if (error == GT_OK)
 		return recording;
 	if (error == GT_ENOENT && strcmp(path, GT_DEFAULT_RECORDING) == 0)

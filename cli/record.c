@@ -23,6 +23,7 @@
 #include "attach/session/session.h"
 #include "cli/record_crash.h"
 #include "cli/record_from.h"
+#include "cli/record_kernel.h"
 #include "cli/record_options.h"
 #include "cli/record_report.h"
 #include "cli/record_stop.h"
@@ -49,6 +50,7 @@ struct recording {
 	uint32_t untraced_told; /* gt_session_untraced() */
 	char *program;		/* path of its file */
 	struct gt_file_writer *writer;
+	struct gt_kernel_tracer *kernel; /* NULL: Linux is not recorded */
 	struct gt_session *session;
 	struct gt_live *live;
 	struct gt_http_server *server;
@@ -428,6 +430,8 @@ static void follow(struct recording *recording)
 			gt_session_signal(recording->session, signal);
 		}
 		if (state > 0) {
+			if (recording->kernel != NULL) /* its error is told by the next */
+				gt_kernel_tracer_take(recording->kernel, recording->writer);
 			if (gt_file_writer_flush_old(recording->writer) != 0)
 				tell_failed(recording, gt_file_writer_error(recording->writer));
 			continue;
@@ -544,9 +548,17 @@ static int record(struct recording *recording)
 	if (code != 0)
 		return code;
 	gt_run_handle_signals();
+	if (recording->options.kernel)
+		code = gt_record_kernel_start(&recording->options, &recording->kernel);
+	if (code != 0) {
+		drop_file(recording);
+		return code;
+	}
 	code = start_session(recording);
 	if (code != 0)
 		return code;
+	if (recording->kernel != NULL && !is_attached(recording))
+		gt_kernel_tracer_leave_us(recording->kernel);
 	if (recording->server != NULL)
 		start_server(recording);
 	open_door(recording);
@@ -563,6 +575,7 @@ static int record(struct recording *recording)
 		close_door(recording);
 	if (recording->live != NULL)
 		gt_live_end(recording->live);
+	gt_record_kernel_end(&recording->kernel, recording->writer);
 	finish_file(recording, &totals);
 	if (recording->live != NULL && recording->options.linger)
 		linger(&recording->options, recording->server);
@@ -598,6 +611,7 @@ int gt_cmd_record(int argc, char **argv)
 			gt_live_destroy(recording.live);
 		gt_session_destroy(recording.session);
 	}
+	gt_record_kernel_end(&recording.kernel, NULL);
 	free(recording.program);
 	gt_record_stop_fini(&recording.stop);
 	gt_record_options_fini(&recording.options);

@@ -13,6 +13,7 @@
 
 #include "cli/command.h"
 #include "cli/values.h"
+#include "core/trace/message.h"
 #include "serve/address.h"
 #include "serve/http.h"
 
@@ -54,6 +55,14 @@ static const char help[] =
 	"      --no-fork             leave the program's children alone\n"
 	"      --no-switch-events    not when threads leave the CPU and come back (default:\n"
 	"                            also that, where the kernel tells it)\n"
+	"What the Linux kernel does for it (as root):\n"
+	"      --kernel[=WHAT]       graph (entries and returns of the kernel's functions),\n"
+	"                            functions (entries), events; without WHAT the first of\n"
+	"                            these that the kernel has; try: that, or without the kernel\n"
+	"      --kernel-event EVENT  these of its events: SYSTEM:EVENT, SYSTEM, EVENT; may be\n"
+	"                            repeated (default: context switches, wake-ups; system calls\n"
+	"                            where no functions are recorded)\n"
+	"  -a, --all-tasks           not only of the program: of the whole system\n"
 	"Where it goes:\n"
 	"  -o, --output FILE         the recording (default graftrace.data; an old one\n"
 	"                            becomes FILE.old)\n"
@@ -92,6 +101,8 @@ enum {
 	OPTION_SWITCH_EVENTS,
 	OPTION_NO_SWITCH_EVENTS,
 	OPTION_CHILDREN,
+	OPTION_KERNEL,
+	OPTION_KERNEL_EVENT,
 };
 
 static const struct option options_known[] = {
@@ -110,9 +121,35 @@ static const struct option options_known[] = {
 	{ "stop-when", required_argument, NULL, OPTION_STOP_WHEN },
 	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
 	{ "no-switch-events", no_argument, NULL, OPTION_NO_SWITCH_EVENTS },
+	{ "kernel", optional_argument, NULL, OPTION_KERNEL },
+	{ "kernel-event", required_argument, NULL, OPTION_KERNEL_EVENT },
+	{ "all-tasks", no_argument, NULL, 'a' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
+
+static int take_kernel(const char *what, struct gt_record_options *options,
+		       struct gt_message *message)
+{
+	static const char *const words[] = {
+		[GT_KERNEL_BEST] = "try",
+		[GT_KERNEL_GRAPH] = "graph",
+		[GT_KERNEL_FUNCTIONS] = "functions",
+		[GT_KERNEL_EVENTS] = "events",
+	};
+
+	options->kernel = true;
+	for (int i = 0; what != NULL && i <= GT_KERNEL_EVENTS; i++)
+		if (strcmp(what, words[i]) == 0) {
+			options->kernel_what = (enum gt_kernel_what)i;
+			options->kernel_try = i == GT_KERNEL_BEST;
+			return 0;
+		}
+	if (what == NULL)
+		return 0;
+	gt_message_set(message, "--kernel takes graph, functions, events or try, not '%s'", what);
+	return GT_EINVAL;
+}
 
 /* 0, or GT_EINVAL with the message. */
 static int take(int option, struct gt_record_options *options, struct gt_message *message)
@@ -131,6 +168,15 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case OPTION_CHILDREN:
 		options->children = true;
+		break;
+	case OPTION_KERNEL:
+		error = take_kernel(optarg, options, message);
+		break;
+	case OPTION_KERNEL_EVENT:
+		options->events[options->event_count++] = optarg;
+		break;
+	case 'a':
+		options->kernel_all = true;
 		break;
 	case OPTION_FOR:
 		error = gt_value_time(optarg, 1000000000, &options->for_ns, message);
@@ -199,13 +245,14 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.output = "graftrace.data",
 		.compress = true,
 		.stops = calloc(words, sizeof(*options->stops)),
+		.events = calloc(words, sizeof(*options->events)),
 	};
 	if (gt_session_choice_init(&options->choice, GRAFTRACE_TRACER_FUNCTION_GRAPH) != 0 ||
-	    options->stops == NULL) {
+	    options->stops == NULL || options->events == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
-	while ((option = getopt_long(argc, argv, "+P:o:h" GT_CHOICE_SHORT, options_known, NULL)) !=
+	while ((option = getopt_long(argc, argv, "+P:o:ah" GT_CHOICE_SHORT, options_known, NULL)) !=
 	       -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
@@ -225,6 +272,12 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		return usage("either a program is run, or -P names processes that run already");
 	if (optind >= argc && options->pid_count == 0)
 		return usage("the program to run is missing");
+	if ((options->event_count > 0 || options->kernel_all) && !options->kernel)
+		return usage("--kernel-event and -a say what of the kernel is recorded: they want "
+			     "--kernel");
+	if (options->kernel && (options->serve != NULL || options->choice.overwrite))
+		return usage(
+			"--kernel goes to a file as it comes: not with --serve or --overwrite");
 	if (options->children && options->pid_count == 0)
 		return usage("--children says what -P takes: a program that is run has none yet");
 	if ((options->allow_users != NULL || options->token_file != NULL) && options->serve == NULL)
@@ -245,4 +298,5 @@ void gt_record_options_fini(struct gt_record_options *options)
 	for (size_t i = 0; i < options->stop_count; i++)
 		gt_stop_condition_fini(&options->stops[i]);
 	free(options->stops);
+	free(options->events);
 }

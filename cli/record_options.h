@@ -9,6 +9,7 @@
 #include <graftrace/record.h>
 #include "cli/session_options.h"
 #include "cli/stop_when.h"
+#include "linux/tracer.h"
 
 /* Strings are argv's. The arrays are NULL-terminated and malloc'ed. */
 struct gt_record_options {
@@ -23,6 +24,12 @@ struct gt_record_options {
 	uint64_t linger_ns; /* 0 = until Ctrl-C */
 	bool no_switches;
 	bool children;
+	bool kernel;	 /* what Linux does is recorded too … */
+	bool kernel_try; /* … if that can be */
+	bool kernel_all; /* … of all tasks */
+	enum gt_kernel_what kernel_what;
+	const char **events; /* of it; NULL-terminated, malloc'ed */
+	size_t event_count;
 	char **argv;   /* the program; NULL with pids */
 	int32_t *pids; /* processes to attach to */
 	size_t pid_count;

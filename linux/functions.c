@@ -27,7 +27,7 @@ struct gt_linux_functions {
 	int error;
 };
 
-int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink,
+int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink, uint32_t first,
 			      struct gt_linux_functions **out)
 {
 	struct gt_linux_functions *functions = calloc(1, sizeof(*functions));
@@ -37,7 +37,7 @@ int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink
 		return GT_ENOMEM;
 	functions->tep = tep;
 	functions->sink = sink;
-	functions->next = 1;
+	functions->next = first;
 	return GT_OK;
 }
 

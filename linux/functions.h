@@ -16,7 +16,8 @@
 
 struct gt_linux_functions;
 
-int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink,
+/* first: the lowest number. GT_ENOMEM. */
+int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink, uint32_t first,
 			      struct gt_linux_functions **functions);
 
 /* The number of the function that the address lies in; 0: no memory for it. */

@@ -134,6 +134,8 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	records->exit = call_event_of(tep, "funcgraph_exit");
 	records->function = call_event_of(tep, "function");
 	records->sched = switch_event_of(tep);
+	if (options->no_switches)
+		records->sched.id = -1;
 	struct tep_event *print = tep_find_event_by_name(tep, "ftrace", "print");
 	records->print_id = print ? print->id : -1;
 	trace_seq_init(&records->text);
@@ -145,7 +147,9 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 		.before = flush_functions,
 		.data = records,
 	};
-	error = gt_linux_functions_create(tep, options->sink, &records->functions);
+	error = gt_linux_functions_create(tep, options->sink,
+					  options->first_function ? options->first_function : 1,
+					  &records->functions);
 	if (error == GT_OK)
 		error = gt_tasks_create(&tasks, &records->tasks);
 	if (error != GT_OK) {
@@ -340,6 +344,11 @@ int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *r
 	}
 	return error == GT_OK ? take_event(records, &moment, record, id == records->print_id)
 			      : error;
+}
+
+struct gt_tasks *gt_linux_records_tasks(struct gt_linux_records *records)
+{
+	return records->tasks;
 }
 
 int gt_linux_records_finish(struct gt_linux_records *records, struct gt_linux_totals *totals)

@@ -31,6 +31,9 @@ struct gt_linux_options {
 	uint64_t slack; /* as gt_tasks_options has it */
 	/* Of the records' clock. Calls are measured in nanoseconds, whichever that is. */
 	struct gt_clock clock;
+	/* Where functions' numbers begin, below are others'. 0: at 1. */
+	uint32_t first_function;
+	bool no_switches; /* they are known otherwise */
 };
 
 /* GT_ENOMEM. */
@@ -50,6 +53,9 @@ struct gt_linux_totals {
 	uint64_t unknown;	 /* records of events without a format */
 	uint64_t unknown_losses; /* places where records are missing, nobody knows how many */
 };
+
+/* The tasks, for what else is known of them. */
+struct gt_tasks *gt_linux_records_tasks(struct gt_linux_records *records);
 
 int gt_linux_records_finish(struct gt_linux_records *records, struct gt_linux_totals *totals);
 

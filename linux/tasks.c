@@ -58,7 +58,8 @@ struct task {
 	uint32_t low_before; /* … and if the place that is kept is taken */
 	struct late late[LATE_MAX];
 	uint32_t late_count;
-	bool has_entries;
+	bool has_entries, is_named;
+	uint32_t base; /* calls of the program that are open: the kernel's depths begin there */
 	uint64_t last; /* clock of the last word */
 	uint64_t high; /* half of the clock that holds for the next word */
 };
@@ -118,6 +119,9 @@ static void set_name(const struct gt_tasks *tasks, struct task *task)
 {
 	const char *name = task->writer.tid == 0 ? "<idle>" : NULL;
 
+	if (task->is_named)
+		return;
+
 	if (!name && tasks->options.name)
 		name = tasks->options.name(tasks->options.data, task->writer.tid);
 	if (name && *name) {
@@ -169,6 +173,19 @@ static struct task *find_task(struct gt_tasks *tasks, const struct gt_tasks_mome
 	if (task)
 		*slot = tasks->count;
 	return task;
+}
+
+int gt_tasks_introduce(struct gt_tasks *tasks, const struct gt_writer *writer)
+{
+	struct gt_tasks_moment moment = { .clock = writer->start, .tid = writer->tid };
+	struct task *task = find_task(tasks, &moment);
+
+	if (!task)
+		return GT_ENOMEM;
+	task->writer.pid = writer->pid ? writer->pid : writer->tid;
+	memcpy(task->writer.comm, writer->comm, sizeof(task->writer.comm));
+	task->is_named = true;
+	return GT_OK;
 }
 
 /* ---- sub-buffers ---- */
@@ -423,6 +440,27 @@ static int go_to_depth(struct gt_tasks *tasks, struct task *task, uint32_t depth
 	return error;
 }
 
+/* The program's own records are in order, and its depths right. */
+static int enter_user(struct gt_tasks *tasks, struct task *task,
+		      const struct gt_tasks_moment *moment, uint32_t function, uint32_t depth)
+{
+	uint64_t floor = task->last;
+	int error;
+
+	if (task->depth != depth)
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, depth));
+	if (task->depth < depth)
+		task->low = depth;
+	error = set_depth(task, depth + 1);
+	if (error != GT_OK)
+		return error;
+	uint64_t clock = advance(tasks, task, moment->clock);
+	task->frames[depth] = (struct frame){ clock, floor, clock, function, task->used };
+	task->base = depth + 1;
+	put(task, graftrace_word(function, 0, (uint32_t)clock));
+	return GT_OK;
+}
+
 int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint32_t function,
 		   uint32_t depth)
 {
@@ -437,8 +475,11 @@ int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	struct task *task = begin(tasks, moment, 4, &error);
 	if (!task)
 		return error;
-	task->has_entries = true;
 	tasks->totals.calls++;
+	if (moment->is_user)
+		return enter_user(tasks, task, moment, function, depth);
+	depth += task->base;
+	task->has_entries = true;
 	if (take_place(task, function, depth, moment->clock))
 		return GT_OK;
 	error = go_to_depth(tasks, task, depth, moment->clock);
@@ -576,6 +617,49 @@ static bool take_late(const struct gt_tasks *tasks, struct task *task,
 	return false;
 }
 
+static int leave_user(struct gt_tasks *tasks, struct task *task,
+		      const struct gt_tasks_moment *moment, const struct gt_tasks_return *call)
+{
+	bool is_top = task->depth == call->depth + 1 && call->depth >= task->low &&
+		      task->frames[call->depth].function == call->function;
+	uint64_t clock;
+
+	task->base = call->depth;
+	if (!is_top && task->depth > call->depth + 1)
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, call->depth + 1));
+	clock = advance(tasks, task, moment->clock);
+	if (!is_top) {
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+						 GRAFTRACE_EVENT_LONG_RETURN << 16 | 3));
+		put(task, graftrace_word(call->function, 1, (uint32_t)clock));
+		put(task, call->start ? call->start : 1);
+		put(task, call->depth);
+	} else {
+		put(task, graftrace_word(call->function, 1, (uint32_t)clock));
+	}
+	return set_depth(task, call->depth);
+}
+
+int gt_tasks_unwind(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint32_t depth,
+		    bool is_unseen)
+{
+	int error;
+	struct task *task = begin(tasks, moment, 2, &error);
+
+	if (!task)
+		return error;
+	task->base = depth;
+	if (task->depth <= depth || is_pairs(tasks))
+		return GT_OK;
+	/* the moment at which they ended is the next word's, or this */
+	advance(tasks, task, moment->clock);
+	if (is_unseen)
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, depth));
+	else
+		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_UNWOUND, task->depth - depth));
+	return set_depth(task, depth);
+}
+
 int gt_tasks_leave(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 		   const struct gt_tasks_return *call)
 {
@@ -590,6 +674,11 @@ int gt_tasks_leave(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	struct task *task = begin(tasks, moment, 5, &error);
 	if (!task)
 		return error;
+	if (moment->is_user)
+		return leave_user(tasks, task, moment, call);
+	struct gt_tasks_return below = *call;
+	below.depth += task->base;
+	call = &below;
 	const struct frame *frame = frame_of(tasks, task, call);
 	if (!frame && take_late(tasks, task, call))
 		return GT_OK;

@@ -30,6 +30,8 @@ struct gt_tasks_moment {
 	uint64_t clock;
 	uint32_t cpu;
 	uint32_t tid; /* 0: the idle task of that CPU */
+	/* What the program recorded by itself; its calls stand below all of the kernel's. */
+	bool is_user;
 };
 
 /* A call as its return tells of it. */
@@ -56,14 +58,21 @@ struct gt_tasks_options {
 /* GT_ENOMEM. The options are copied; the sink stays the caller's. */
 int gt_tasks_create(const struct gt_tasks_options *options, struct gt_tasks **tasks);
 
+/* A task of which more is known than the kernel's records say. Before its first record. */
+int gt_tasks_introduce(struct gt_tasks *tasks, const struct gt_writer *writer);
+
 /*
- * Each returns 0, GT_ENOMEM, or what the sink returned. Clocks that run backwards within a task are
+ * Each returns 0, GT_ENOMEM, or what the sink returned. Depths are the kernel's, or the program's,
+ * without the other's. Clocks that run backwards within a task are
  * taken for those of the record before.
  */
 int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint32_t function,
 		   uint32_t depth);
 int gt_tasks_leave(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 		   const struct gt_tasks_return *call);
+/* A program's calls end without a return down to that depth. is_unseen: they may have returned. */
+int gt_tasks_unwind(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint32_t depth,
+		    bool is_unseen);
 /* A record of the function tracer: `caller` is the address that the function returns to. */
 int gt_tasks_function(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 		      uint32_t function, uint64_t caller);

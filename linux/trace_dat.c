@@ -1,43 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file is read in a child, which answers through a pipe. The recording's file has a name as
- * long as the child writes it, in a directory that nobody else can enter.
+ * trace-cmd's files, by libtracecmd.
  */
 #define _GNU_SOURCE
 #include "linux/trace_dat.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <trace-cmd.h>
 
 #include "core/trace/message.h"
+#include "linux/convert.h"
 #include "linux/records.h"
 #include "read/writer.h"
 
 #define MAGIC		 "\x17\x08\x44tracing"
 #define MAGIC_BYTES	 10
-#define MEMORY_MAX	 (4ull << 30) /* of the child: a hostile file may ask for any number of bytes */
 #define SUB_BUFFER_BYTES (64u << 10)
 #define SLACK_NS	 1000000u /* between a call's own clock and that of its record */
 #define INSTANCES_MAX	 64
 #define CLOCK_RECORDS	 100000u
 #define CLOCK_SHIFT	 30
-
-/* What the child tells. */
-struct answer {
-	int error;
-	struct gt_message message;
-	struct gt_trace_dat_notes notes;
-};
 
 bool gt_is_trace_dat(int fd)
 {
@@ -56,8 +41,6 @@ bool gt_is_trace_dat_path(const char *path)
 		close(fd);
 	return is_one;
 }
-
-/* ---- the child ---- */
 
 /* The top buffer and those of instances, which trace-cmd keeps in one file. */
 struct input {
@@ -154,7 +137,7 @@ static int take(struct tracecmd_input *handle, struct tep_record *record, int cp
 
 static int convert_records(struct input *input, enum graftrace_tracer tracer,
 			   const struct gt_clock *clock, struct gt_file_writer *writer,
-			   struct gt_trace_dat_notes *notes, struct gt_message *message)
+			   struct gt_linux_notes *notes, struct gt_message *message)
 {
 	struct gt_linux_records *records;
 	struct gt_linux_totals totals = { 0 };
@@ -184,7 +167,7 @@ static int convert_records(struct input *input, enum graftrace_tracer tracer,
 					   totals.tasks.last_clock - totals.tasks.first_clock),
 		.threads = totals.tasks.tasks,
 	};
-	*notes = (struct gt_trace_dat_notes){
+	*notes = (struct gt_linux_notes){
 		.lost = totals.tasks.lost,
 		.unknown_losses = totals.unknown_losses,
 		.damaged = totals.tasks.damaged,
@@ -193,13 +176,15 @@ static int convert_records(struct input *input, enum graftrace_tracer tracer,
 	return gt_file_writer_finish(writer, &end, message);
 }
 
-static int convert(const char *path, const char *to, struct gt_trace_dat_notes *notes,
+static int convert(const char *path, const char *to, struct gt_linux_notes *notes,
 		   struct gt_message *message)
 {
 	struct gt_file_writer *writer = NULL;
 	struct input input = { .count = 0 };
-	int error = open_input(path, &input, message);
+	int error;
 
+	tracecmd_set_loglevel(TEP_LOG_NONE);
+	error = open_input(path, &input, message);
 	if (error != GT_OK)
 		return error;
 	enum graftrace_tracer tracer = tracer_of(&input);
@@ -210,6 +195,7 @@ static int convert(const char *path, const char *to, struct gt_trace_dat_notes *
 	error = open_input(path, &input, message);
 	if (error != GT_OK)
 		return error;
+	struct gt_recording_info about = { .made_by = "trace-cmd" };
 	struct gt_file_writer_options options = {
 		.size = sizeof(options),
 		.path = to,
@@ -217,7 +203,7 @@ static int convert(const char *path, const char *to, struct gt_trace_dat_notes *
 		.tracer = tracer,
 		.cpu_count = cpus > 0 ? (uint32_t)cpus : 0,
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,
-		.foreign = "trace-cmd",
+		.like = &about,
 	};
 	error = gt_file_writer_create(&options, &writer, message);
 	if (error == GT_OK)
@@ -227,111 +213,8 @@ static int convert(const char *path, const char *to, struct gt_trace_dat_notes *
 	return error;
 }
 
-/* Nothing that the library says goes to the user's terminal, and no file can make it eat the
- * machine. */
-static void confine(void)
-{
-	struct rlimit memory = { MEMORY_MAX, MEMORY_MAX }, none = { 0, 0 };
-	int null = open("/dev/null", O_RDWR);
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (null >= 0) {
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-	}
-	setrlimit(RLIMIT_AS, &memory);
-	setrlimit(RLIMIT_CORE, &none);
-	tracecmd_set_loglevel(TEP_LOG_NONE);
-	tep_set_loglevel(TEP_LOG_NONE);
-}
-
-static void run_child(const char *path, const char *to, int pipe)
-{
-	struct answer answer = { .error = GT_OK };
-
-	confine();
-	answer.error = convert(path, to, &answer.notes, &answer.message);
-	_exit(write(pipe, &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
-}
-
-/* ---- the parent ---- */
-
-static void read_answer(int from, struct answer *answer)
-{
-	size_t done = 0;
-
-	while (done < sizeof(*answer)) {
-		ssize_t got = read(from, (char *)answer + done, sizeof(*answer) - done);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		done += (size_t)got;
-	}
-	if (done < sizeof(*answer)) {
-		*answer = (struct answer){ .error = GT_EFORMAT };
-		gt_message_set(&answer->message,
-			       "trace-cmd's library died of it: the file is damaged");
-	}
-	answer->message.text[sizeof(answer->message.text) - 1] = '\0';
-}
-
-static int run(const char *path, const char *to, struct answer *answer)
-{
-	int ends[2], status;
-
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return GT_EIO;
-	fflush(NULL);
-	pid_t pid = fork();
-	if (pid == 0)
-		run_child(path, to, ends[1]);
-	close(ends[1]);
-	if (pid > 0) {
-		read_answer(ends[0], answer);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	close(ends[0]);
-	return pid < 0 ? GT_EIO : GT_OK;
-}
-
 int gt_trace_dat_open(const char *path, struct gt_recording **recording,
-		      struct gt_trace_dat_notes *notes, struct gt_message *message)
+		      struct gt_linux_notes *notes, struct gt_message *message)
 {
-	const char *below = getenv("TMPDIR");
-	struct answer answer = { .error = GT_EIO };
-	char *directory, *to = NULL;
-	int error = GT_ENOMEM;
-
-	if (asprintf(&directory, "%s/graftrace-XXXXXX", below && *below ? below : "/tmp") < 0)
-		return GT_ENOMEM;
-	if (!mkdtemp(directory)) {
-		gt_message_set(message, "cannot make a directory below '%s': %s",
-			       below && *below ? below : "/tmp", strerror(errno));
-		free(directory);
-		return GT_EIO;
-	}
-	if (asprintf(&to, "%s/recording", directory) < 0)
-		goto remove;
-	error = run(path, to, &answer);
-	if (error != GT_OK) {
-		gt_message_set(message, "cannot start a process: %s", strerror(errno));
-	} else if (answer.error != GT_OK) {
-		error = answer.error;
-		*message = answer.message;
-		if (error == GT_ENOMEM)
-			gt_message_set(message, "out of memory");
-		if (strstr(message->text, path) == NULL)
-			gt_message_prefix(message, "'%s': ", path);
-	} else {
-		error = gt_recording_open(to, recording, message);
-		*notes = answer.notes;
-	}
-	unlink(to);
-	free(to);
-remove:
-	rmdir(directory);
-	free(directory);
-	return error;
+	return gt_linux_convert(path, convert, recording, notes, message);
 }

@@ -9,28 +9,18 @@
 #define GT_LINUX_TRACE_DAT_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-#include <graftrace/error.h>
-#include "read/recording.h"
+#include "linux/convert.h"
 
 /* Does the file begin as trace-cmd's do? False where it cannot be read, or read twice. */
 bool gt_is_trace_dat(int fd);
 bool gt_is_trace_dat_path(const char *path);
-
-/* What the recording does not say by itself. */
-struct gt_trace_dat_notes {
-	uint64_t lost;		 /* records, as far as their number is known */
-	uint64_t unknown_losses; /* places where records are missing, nobody knows how many */
-	uint64_t damaged;	 /* records that make no sense */
-	uint64_t unknown;	 /* records of events without a format */
-};
 
 /*
  * Opens the file as a recording. GT_EFORMAT: trace-cmd's library cannot read it; GT_EIO; GT_ENOMEM;
  * GT_ENOSPC: no room for the recording below $TMPDIR. Forks: the caller has one thread.
  */
 int gt_trace_dat_open(const char *path, struct gt_recording **recording,
-		      struct gt_trace_dat_notes *notes, struct gt_message *message);
+		      struct gt_linux_notes *notes, struct gt_message *message);
 
 #endif

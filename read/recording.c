@@ -436,6 +436,7 @@ void gt_recording_close(struct gt_recording *recording)
 	free(recording->arguments);
 	free(recording->options);
 	free(recording->command_line);
+	free(recording->kernel);
 	for (int i = 0; i < GRAFTRACE_STRING_OPTION; i++)
 		free(recording->strings[i]);
 	for (int i = 0; i < GT_RECORDING_PROBLEMS; i++)

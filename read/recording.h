@@ -109,6 +109,23 @@ uint32_t gt_recording_function_end(struct gt_recording *recording);
 int gt_recording_object(struct gt_recording *recording, uint32_t index,
 			struct gt_recording_object *object);
 
+/* What Linux recorded beside (struct graftrace_file_kernel), block by block in the order of the file.
+ */
+struct gt_recording_kernel {
+	uint32_t kind;
+	uint32_t cpu;
+	const char *name;     /* "" of pages */
+	const uint8_t *bytes; /* … */
+	size_t count;
+	void *memory; /* of both: the caller's, to be freed */
+};
+
+uint32_t gt_recording_kernel_count(struct gt_recording *recording);
+/* GT_ENOENT: no such part; GT_ENOMEM, GT_EIO; GT_EFORMAT: the file has changed since it was opened.
+ */
+int gt_recording_kernel(struct gt_recording *recording, uint32_t index,
+			struct gt_recording_kernel *part);
+
 void gt_recording_close(struct gt_recording *recording);
 
 #endif

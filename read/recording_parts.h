@@ -106,6 +106,11 @@ struct gt_recording {
 	uint32_t *writer_slots; /* hash by generation, index + 1 */
 	uint32_t writer_slot_count;
 
+	/* headers of KERNEL blocks */
+	struct graftrace_block *kernel;
+	uint32_t kernel_count;
+	uint32_t kernel_size;
+
 	/* trace */
 	struct gt_group *groups;
 	uint32_t group_count;
@@ -181,6 +186,10 @@ const struct gt_place *gt_recording_place(const struct gt_recording *recording, 
 int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer, uint64_t sequence,
 				struct graftrace_sub_buffer *out);
 void gt_recording_free_trace(struct gt_recording *recording);
+
+/* recording_kernel.c: the payload is whole, and its checksum right. */
+int gt_recording_add_kernel(struct gt_recording *recording, const struct graftrace_block *block,
+			    const uint8_t *payload, const char **why);
 
 /* recording_switches.c. As gt_recording_add_object. */
 int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *payload, size_t bytes,

@@ -36,6 +36,7 @@ static const char *type_name(unsigned type)
 		[GRAFTRACE_BLOCK_OBJECT] = "object",   [GRAFTRACE_BLOCK_FUNCTIONS] = "functions",
 		[GRAFTRACE_BLOCK_WRITERS] = "threads", [GRAFTRACE_BLOCK_SUB_BUFFERS] = "trace",
 		[GRAFTRACE_BLOCK_END] = "end",	       [GRAFTRACE_BLOCK_SWITCHES] = "switches",
+		[GRAFTRACE_BLOCK_KERNEL] = "kernel",
 	};
 	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
 }
@@ -57,6 +58,8 @@ static const char *what_is_missing(unsigned type)
 		return "totals are missing";
 	case GRAFTRACE_BLOCK_SWITCHES:
 		return "times off the CPU are missing";
+	case GRAFTRACE_BLOCK_KERNEL:
+		return "a part of what the kernel recorded is missing";
 	default:
 		return "what it holds is missing";
 	}
@@ -375,6 +378,8 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 		return take_writers(recording, scan->payload, bytes, why);
 	case GRAFTRACE_BLOCK_SWITCHES:
 		return gt_recording_add_switches(recording, scan->payload, bytes, why);
+	case GRAFTRACE_BLOCK_KERNEL:
+		return gt_recording_add_kernel(recording, block, scan->payload, why);
 	case GRAFTRACE_BLOCK_END:
 		return take_end(scan, scan->payload, bytes, why);
 	default:

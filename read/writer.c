@@ -25,12 +25,13 @@
 
 #define GATHER_BYTES   (1u << 20) /* sub-buffers of a block */
 #define GATHER_NS      1000000000ull
-#define WRITERS	       256	  /* changed ones that are gathered */
-#define SWITCHES       8192	  /* in a block */
-#define FUNCTIONS      16384	  /* in a block */
-#define NAME_BYTES     (2u << 20) /* of a block's names, about */
-#define NAME_MAX_BYTES 65535u	  /* longer ones are cut */
-#define PACK_BYTES     512	  /* shorter payloads are not packed */
+#define WRITERS	       256	   /* changed ones that are gathered */
+#define SWITCHES       8192	   /* in a block */
+#define KERNEL_BYTES   (16u << 20) /* of what Linux recorded, in a block */
+#define FUNCTIONS      16384	   /* in a block */
+#define NAME_BYTES     (2u << 20)  /* of a block's names, about */
+#define NAME_MAX_BYTES 65535u	   /* longer ones are cut */
+#define PACK_BYTES     512	   /* shorter payloads are not packed */
 #define METADATA_LEVEL 3
 /* Columns without zstd cost no more time than writing the words as they are (half of it is the
  * kernel's copy, and they are a quarter of it), but for groups of few words. */
@@ -127,7 +128,8 @@ static uint8_t *start_payload(struct gt_file_writer *writer, size_t count)
 static int put_payload(struct gt_file_writer *writer, enum graftrace_block_type type, size_t count)
 {
 	const size_t header = sizeof(struct graftrace_block);
-	const uint32_t flags = type == GRAFTRACE_BLOCK_SWITCHES ? GRAFTRACE_BLOCK_OPTIONAL : 0;
+	const bool optional = type == GRAFTRACE_BLOCK_SWITCHES || type == GRAFTRACE_BLOCK_KERNEL;
+	const uint32_t flags = optional ? GRAFTRACE_BLOCK_OPTIONAL : 0;
 
 	if (writer->compress && count >= PACK_BYTES) {
 		if (make_room(writer, &writer->packed, &writer->packed_size, header + count + 8) <
@@ -214,6 +216,12 @@ static int put_strings(struct gt_file_writer *writer, enum graftrace_block_type 
 	return writer->output.error;
 }
 
+static void add_known(struct strings *strings, enum graftrace_string_tag tag, const char *text)
+{
+	if (text && *text)
+		add_string(strings, tag, text);
+}
+
 /* What is asked of the system that the recording is made on. */
 static void add_system(struct strings *strings)
 {
@@ -240,8 +248,14 @@ static int put_start(struct gt_file_writer *writer, const struct gt_file_writer_
 	for (const char *const *argument = options->argv; argument && *argument; argument++)
 		add_string(&strings, GRAFTRACE_STRING_ARGUMENT, *argument);
 	add_string(&strings, GRAFTRACE_STRING_PROGRAM, options->program);
-	if (options->foreign) {
-		add_string(&strings, GRAFTRACE_STRING_MADE_BY, options->foreign);
+	if (options->like) {
+		add_known(&strings, GRAFTRACE_STRING_DIRECTORY, options->like->directory);
+		add_known(&strings, GRAFTRACE_STRING_SYSTEM, options->like->system);
+		add_known(&strings, GRAFTRACE_STRING_HOST, options->like->host);
+		add_known(&strings, GRAFTRACE_STRING_CPU, options->like->cpu);
+		add_known(&strings, GRAFTRACE_STRING_MADE_BY, options->like->made_by);
+		realtime.tv_sec = (time_t)(options->like->realtime_ns / 1000000000u);
+		realtime.tv_nsec = (long)(options->like->realtime_ns % 1000000000u);
 	} else {
 		add_system(&strings);
 		clock_gettime(CLOCK_REALTIME, &realtime);
@@ -278,6 +292,38 @@ int gt_file_writer_option(struct gt_file_writer *writer, const char *option)
 		return writer->output.error;
 	add_string(&list, GRAFTRACE_STRING_OPTION, option);
 	return put_strings(writer, GRAFTRACE_BLOCK_OPTIONS, option, 0, &list);
+}
+
+int gt_file_writer_kernel(struct gt_file_writer *writer, uint32_t cpu, const char *name,
+			  const void *bytes, size_t count)
+{
+	const char *from = bytes;
+	size_t name_bytes = name ? strlen(name) + 1 : 0;
+
+	do {
+		size_t part = count < KERNEL_BYTES ? count : KERNEL_BYTES;
+		struct graftrace_file_kernel head = {
+			.kind = name ? GRAFTRACE_KERNEL_FILE : GRAFTRACE_KERNEL_PAGES,
+			.cpu = cpu,
+			.name_bytes = (uint32_t)name_bytes,
+			.bytes = part,
+		};
+		if (writer->output.error)
+			return writer->output.error;
+		uint8_t *at = start_payload(writer, sizeof(head) + name_bytes + part);
+		if (!at)
+			return writer->output.error;
+		memcpy(at, &head, sizeof(head));
+		if (name)
+			memcpy(at + sizeof(head), name, name_bytes);
+		memcpy(at + sizeof(head) + name_bytes, from, part);
+		if (put_payload(writer, GRAFTRACE_BLOCK_KERNEL, sizeof(head) + name_bytes + part) <
+		    0)
+			return writer->output.error;
+		from += part;
+		count -= part;
+	} while (count);
+	return 0;
 }
 
 /* What becomes blocks of its own. */

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/trace/target.h"
+#include "read/recording.h"
 
 struct gt_file_writer;
 
@@ -32,9 +33,9 @@ struct gt_file_writer_options {
 	const char *const *argv;    /* NULL-terminated */
 	const char *program;	    /* path of the program's file */
 	const char *const *options; /* name=value, NULL-terminated */
-	/* What was recorded elsewhere, or at another time: made by this program. The system, the
-	 * processor, the directory and the time of day are not asked then. NULL: here and now. */
-	const char *foreign;
+	/* What was recorded elsewhere, or at another time: who made it, on which system and processor,
+	 * in which directory, and when, is as there. NULL: here and now. */
+	const struct gt_recording_info *like;
 	/* Asked before each group is packed: as gt_file_writer_set_pressure. NULL: not asked. */
 	unsigned (*pressure)(void *data);
 	void *pressure_data;
@@ -65,6 +66,11 @@ int gt_file_writer_flush_old(struct gt_file_writer *writer);
 
 /* One more option (name=value) that is known only now. */
 int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
+
+/* A part of what Linux recorded: pages of a CPU, or a file by its name (NULL: pages). A block of
+ * its own, or several of a long one. */
+int gt_file_writer_kernel(struct gt_file_writer *writer, uint32_t cpu, const char *name,
+			  const void *bytes, size_t count);
 
 /* What the end block says. */
 struct gt_file_writer_totals {

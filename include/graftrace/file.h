@@ -17,7 +17,7 @@
 #define GRAFTRACE_FILE_MAGIC	   "graftrace.data\n" /* 16 bytes with its zero byte */
 #define GRAFTRACE_FILE_MAGIC_BYTES 16
 #define GRAFTRACE_FILE_MAJOR	   1 /* readers refuse a higher one */
-#define GRAFTRACE_FILE_MINOR	   1 /* readers read a higher one: what is new can be skipped */
+#define GRAFTRACE_FILE_MINOR	   2 /* readers read a higher one: what is new can be skipped */
 
 #define GRAFTRACE_BLOCK_MAGIC 0x0a4b4c4254465247ull /* "GRFTBLK\n" */
 
@@ -39,6 +39,7 @@ enum graftrace_block_type {
 	GRAFTRACE_BLOCK_SUB_BUFFERS = 6, /* the trace */
 	GRAFTRACE_BLOCK_END = 7,      /* the last: totals and losses. None: recording was killed */
 	GRAFTRACE_BLOCK_SWITCHES = 8, /* threads' context switches; flag OPTIONAL */
+	GRAFTRACE_BLOCK_KERNEL = 9,   /* of Linux, recorded beside; flag OPTIONAL */
 };
 
 /* The whole payload is one zstd frame of raw_bytes (never in SUB_BUFFERS blocks). */
@@ -275,6 +276,24 @@ struct graftrace_file_switch {
 };
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_switch) == 16, "a switch is 16 bytes");
+
+/* Payload of KERNEL: this, `name_bytes` bytes of a zero-ended name, then `bytes` bytes. */
+struct graftrace_file_kernel {
+	uint32_t kind; /* enum graftrace_file_kernel_kind */
+	uint32_t cpu;  /* of PAGES */
+	uint32_t name_bytes;
+	uint32_t reserved;
+	uint64_t bytes;
+};
+
+enum graftrace_file_kernel_kind {
+	/* Pages of a CPU's ring as trace_pipe_raw gives them, the oldest first. */
+	GRAFTRACE_KERNEL_PAGES = 1,
+	/* A whole file: its name below tracefs, or kallsyms. */
+	GRAFTRACE_KERNEL_FILE = 2,
+};
+
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_kernel) == 24, "KERNEL is 24 bytes and more");
 
 /* Payload of END. */
 struct graftrace_file_end {

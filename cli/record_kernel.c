@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * graftrace record --kernel: Linux's tracers run beside the program's, and end with it.
+ */
+#include "cli/record_kernel.h"
+
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "linux/tracer.h"
+
+#define NAME "record"
+
+int gt_record_kernel_start(const struct gt_record_options *options,
+			   struct gt_kernel_tracer **tracer)
+{
+	struct gt_kernel_options kernel = {
+		.size = sizeof(kernel),
+		.what = options->kernel_what,
+		.events = options->events,
+		.whole_system = options->kernel_all,
+		.pids = options->pids,
+		.pid_count = options->pid_count,
+	};
+	struct gt_message notes = { "" }, message = { "" };
+	int error = gt_kernel_tracer_create(&kernel, tracer, &notes, &message);
+
+	if (error == GT_OK) {
+		error = gt_kernel_tracer_start(*tracer, &message);
+		if (error != GT_OK)
+			gt_record_kernel_end(tracer, NULL);
+	}
+	if (error == GT_OK && notes.text[0] != '\0')
+		fprintf(stderr, "graftrace: %s\n", notes.text);
+	if (error == GT_OK)
+		return 0;
+	if (error == GT_ENOMEM)
+		gt_complain(NAME, "no memory");
+	else
+		gt_complain(NAME, "%s%s", message.text,
+			    options->kernel_try ? "; recorded without the kernel" : "");
+	return options->kernel_try ? 0 : GT_EXIT_FAILED;
+}
+
+void gt_record_kernel_end(struct gt_kernel_tracer **tracer, struct gt_file_writer *writer)
+{
+	uint64_t lost = 0;
+
+	if (*tracer != NULL && writer != NULL)
+		gt_kernel_tracer_finish(*tracer, writer, &lost);
+	if (lost > 0)
+		gt_complain(NAME, "%llu of the kernel's records were lost: its buffer was full",
+			    (unsigned long long)lost);
+	gt_kernel_tracer_destroy(*tracer);
+	*tracer = NULL;
+}

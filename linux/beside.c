@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two sources in order of time: the program's records as core/trace/merge.c gives them, and the
+ * kernel's, CPU by CPU from their pages. Both go to one writer for each task.
+ */
+#define _GNU_SOURCE
+#include "linux/beside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event-parse.h>
+#include <kbuffer.h>
+
+#include <graftrace/file.h>
+#include "core/trace/merge.h"
+#include "core/trace/message.h"
+#include "linux/records.h"
+#include "port/host/memory.h"
+#include "read/writer.h"
+
+#define SUB_BUFFER_BYTES (64u << 10)
+#define CPUS_MAX	 4096u
+#define SLACK_TICKS	 3000000u /* of some gigahertz: about a millisecond */
+#define US_MAX		 256
+#define FUNCTIONS	 256 /* at once */
+
+/* The pages of one CPU, part by part. */
+struct ring {
+	uint32_t cpu;
+	uint32_t part; /* the next to be looked at */
+	struct gt_recording_kernel pages;
+	size_t offset; /* of the next page */
+	struct kbuffer *kbuffer;
+	struct tep_record record;
+	bool has_record;
+	int missed; /* before the next record */
+};
+
+struct beside {
+	struct gt_recording *recording;
+	struct gt_target *target;
+	struct tep_handle *tep;
+	struct ring *rings;
+	uint32_t ring_count;
+	size_t page_bytes;
+	bool is_tsc;
+	int32_t us[US_MAX]; /* graftrace's own threads */
+	int us_count;
+	struct gt_linux_records *records;
+	struct gt_tasks *tasks;
+	struct gt_merge merge;
+};
+
+bool gt_has_kernel(struct gt_recording *recording)
+{
+	return gt_recording_kernel_count(recording) > 0;
+}
+
+/* ---- what is needed to read the pages ---- */
+
+static void take_us(struct beside *beside, const char *text)
+{
+	char *end;
+
+	for (long tid; beside->us_count < US_MAX && (tid = strtol(text, &end, 10)) > 0; text = end)
+		beside->us[beside->us_count++] = (int32_t)tid;
+}
+
+static void take_header(struct beside *beside, char *text, size_t count)
+{
+	tep_parse_header_page(beside->tep, text, count, sizeof(long));
+	int bytes = tep_get_sub_buffer_size(beside->tep);
+	if (bytes >= 64 && bytes <= 1 << 20)
+		beside->page_bytes = (size_t)bytes;
+}
+
+/* A whole file's text, zero-ended. */
+static void take_file(struct beside *beside, const char *name, char *text, size_t count)
+{
+	char system[128];
+
+	if (strcmp(name, "events/header_page") == 0)
+		take_header(beside, text, count);
+	else if (strcmp(name, "saved_cmdlines") == 0)
+		tep_parse_saved_cmdlines(beside->tep, text);
+	else if (strcmp(name, "kallsyms") == 0)
+		tep_parse_kallsyms(beside->tep, text);
+	else if (strcmp(name, "trace_clock") == 0)
+		beside->is_tsc = strstr(text, "[x86-tsc]") != NULL;
+	else if (strcmp(name, "recorder") == 0)
+		take_us(beside, text);
+	else if (sscanf(name, "events/%127[^/]/", system) == 1)
+		tep_parse_event(beside->tep, text, count, system);
+}
+
+/* Files may go on in the next part of the same name. */
+static int read_files(struct beside *beside)
+{
+	struct gt_recording_kernel part;
+	char *text = NULL, *name = NULL;
+	size_t count = 0;
+	int error = GT_OK;
+
+	for (uint32_t i = 0; i <= gt_recording_kernel_count(beside->recording); i++) {
+		bool is_end = i == gt_recording_kernel_count(beside->recording);
+		if (!is_end && (error = gt_recording_kernel(beside->recording, i, &part)) != GT_OK)
+			break;
+		bool is_file = !is_end && part.kind == GRAFTRACE_KERNEL_FILE;
+		if (name && (is_end || (is_file && strcmp(name, part.name) != 0))) {
+			take_file(beside, name, text, count);
+			free(name);
+			free(text);
+			name = text = NULL;
+			count = 0;
+		}
+		if (is_file) {
+			char *longer = realloc(text, count + part.count + 1);
+			if (longer) {
+				memcpy(longer + count, part.bytes, part.count);
+				text = longer;
+				count += part.count;
+				text[count] = '\0';
+				if (!name)
+					name = strdup(part.name);
+			}
+			error = longer && name ? GT_OK : GT_ENOMEM;
+		}
+		if (!is_end)
+			free(part.memory);
+		if (error != GT_OK)
+			break;
+	}
+	free(name);
+	free(text);
+	return error;
+}
+
+/* ---- the kernel's records ---- */
+
+static int find_rings(struct beside *beside)
+{
+	uint32_t count = gt_recording_kernel_count(beside->recording);
+	struct gt_recording_kernel part;
+
+	beside->rings = calloc(CPUS_MAX, sizeof(*beside->rings));
+	if (!beside->rings)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = 0;
+		int error = gt_recording_kernel(beside->recording, i, &part);
+		if (error != GT_OK)
+			return error;
+		free(part.memory);
+		if (part.kind != GRAFTRACE_KERNEL_PAGES)
+			continue;
+		while (at < beside->ring_count && beside->rings[at].cpu != part.cpu)
+			at++;
+		if (at < beside->ring_count || at == CPUS_MAX)
+			continue;
+		beside->rings[at] = (struct ring){ .cpu = part.cpu, .part = i };
+		beside->rings[at].kbuffer = kbuffer_alloc(KBUFFER_LSIZE_8, KBUFFER_ENDIAN_LITTLE);
+		beside->ring_count++;
+		if (!beside->rings[at].kbuffer)
+			return GT_ENOMEM;
+	}
+	return GT_OK;
+}
+
+/* The next page of a CPU, or NULL: there is none. */
+static uint8_t *next_page(struct beside *beside, struct ring *ring, int *error)
+{
+	for (;;) {
+		if (ring->pages.memory && ring->pages.count - ring->offset >= beside->page_bytes) {
+			ring->offset += beside->page_bytes;
+			return (uint8_t *)ring->pages.bytes + ring->offset - beside->page_bytes;
+		}
+		free(ring->pages.memory);
+		ring->pages = (struct gt_recording_kernel){ 0 };
+		ring->offset = 0;
+		*error = gt_recording_kernel(beside->recording, ring->part, &ring->pages);
+		if (*error == GT_ENOENT)
+			*error = GT_OK;
+		if (*error != GT_OK || !ring->pages.memory)
+			return NULL;
+		ring->part++;
+		if (ring->pages.kind != GRAFTRACE_KERNEL_PAGES || ring->pages.cpu != ring->cpu)
+			ring->offset = ring->pages.count;
+	}
+}
+
+/* Nanoseconds of CLOCK_MONOTONIC as ticks. */
+static uint64_t ticks_of(const struct gt_clock *clock, uint64_t ns)
+{
+	__extension__ typedef __int128 i128;
+
+	i128 apart = ((i128)ns - clock->ns_base) * ((i128)1 << clock->shift) / (i128)clock->mult;
+	return (uint64_t)((i128)clock->tsc_base + apart);
+}
+
+/* Moves on to the next record of a CPU. */
+static int advance(struct beside *beside, struct ring *ring)
+{
+	unsigned long long clock = 0;
+	void *data = NULL;
+	int error = GT_OK;
+
+	if (ring->has_record)
+		data = kbuffer_next_event(ring->kbuffer, &clock);
+	ring->has_record = false;
+	while (!data) {
+		uint8_t *page = next_page(beside, ring, &error);
+		if (!page)
+			return error;
+		if (kbuffer_load_subbuffer(ring->kbuffer, page) < 0)
+			continue;
+		ring->missed = kbuffer_missed_events(ring->kbuffer);
+		data = kbuffer_read_event(ring->kbuffer, &clock);
+	}
+	ring->record = (struct tep_record){
+		.ts = beside->is_tsc ? clock : ticks_of(&beside->target->clock, clock),
+		.missed_events = ring->missed,
+		.size = kbuffer_event_size(ring->kbuffer),
+		.data = data,
+		.cpu = (int)ring->cpu,
+	};
+	ring->missed = 0;
+	ring->has_record = true;
+	return GT_OK;
+}
+
+/* The CPU whose record is the oldest, or NULL. */
+static struct ring *oldest(struct beside *beside)
+{
+	struct ring *found = NULL;
+
+	for (uint32_t i = 0; i < beside->ring_count; i++) {
+		struct ring *ring = &beside->rings[i];
+		if (ring->has_record && (!found || ring->record.ts < found->record.ts))
+			found = ring;
+	}
+	return found;
+}
+
+static bool is_ours(struct beside *beside, struct tep_record *record)
+{
+	int32_t tid = record->size >= 8 ? tep_data_pid(beside->tep, record) : 0;
+
+	for (int i = 0; i < beside->us_count; i++)
+		if (beside->us[i] == tid)
+			return true;
+	return false;
+}
+
+static int take_kernel(struct beside *beside, struct ring *ring)
+{
+	int error = ring->record.size < 8 || is_ours(beside, &ring->record)
+			    ? GT_OK
+			    : gt_linux_records_take(beside->records, &ring->record);
+
+	return error == GT_OK ? advance(beside, ring) : error;
+}
+
+/* ---- the program's records ---- */
+
+static int take_user(struct beside *beside, const struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+	struct gt_tasks_moment moment = {
+		.clock = record->clock,
+		.cpu = record->cpu,
+		.tid = record->tid ? record->tid : source->tid,
+		.is_user = true,
+	};
+	struct gt_tasks_return call = {
+		.function = record->function,
+		.depth = record->depth,
+		.start = record->start,
+	};
+
+	switch (record->kind) {
+	case GT_RECORD_ENTRY:
+		return gt_tasks_enter(beside->tasks, &moment, record->function, record->depth);
+	case GT_RECORD_RETURN:
+		return gt_tasks_leave(beside->tasks, &moment, &call);
+	case GT_RECORD_ENTRY_ONLY:
+	case GT_RECORD_FUNCTION:
+		return gt_tasks_function(beside->tasks, &moment, record->function, record->value);
+	case GT_RECORD_UNWOUND:
+		return gt_tasks_unwind(beside->tasks, &moment, record->depth,
+				       record->flags & GT_RECORD_UNSEEN);
+	case GT_RECORD_LOST:
+		return gt_tasks_lost(beside->tasks, &moment, record->value);
+	case GT_RECORD_GAP:
+		return gt_tasks_lost(beside->tasks, &moment, record->start);
+	case GT_RECORD_MARKER:
+		if (record->flags & GT_RECORD_RAW)
+			return GT_OK;
+		return gt_tasks_text(beside->tasks, &moment, record->text, record->text_bytes,
+				     !(record->flags & GT_RECORD_TEXT));
+	default:
+		return GT_OK;
+	}
+}
+
+/* ---- both ---- */
+
+static int merge(struct beside *beside)
+{
+	struct gt_source *source;
+	bool has_user = gt_merge_next(&beside->merge, &source) > 0;
+	int error = GT_OK;
+
+	while (error == GT_OK) {
+		struct ring *ring = oldest(beside);
+		if (!ring && !has_user)
+			break;
+		if (ring && (!has_user || ring->record.ts < source->record.clock)) {
+			error = take_kernel(beside, ring);
+		} else {
+			error = take_user(beside, source);
+			has_user = gt_merge_next(&beside->merge, &source) > 0;
+		}
+	}
+	return error;
+}
+
+static int introduce(struct beside *beside)
+{
+	struct gt_writer writer;
+	int error = GT_OK;
+
+	for (uint32_t i = 0; error == GT_OK && beside->target->ring->writer(beside->target->data, i,
+									    &writer) == GT_OK;
+	     i++)
+		error = gt_tasks_introduce(beside->tasks, &writer);
+	return error;
+}
+
+static int copy_names(struct beside *beside, const struct gt_sink *sink)
+{
+	uint32_t end = gt_recording_function_end(beside->recording);
+	struct gt_recording_object object;
+	struct gt_function function, functions[FUNCTIONS];
+	uint32_t count = 0;
+	struct gt_writer first = { .pid = 0 };
+	int error = GT_OK;
+
+	beside->target->ring->writer(beside->target->data, 0, &first);
+	for (uint32_t i = 1; i < end && error == GT_OK; i++) {
+		bool there = gt_target_function(beside->target, i, &function) == GT_OK;
+		/* numbers follow one another, and all are of one object */
+		if (count &&
+		    (!there || count == FUNCTIONS || functions[0].object != function.object)) {
+			error = sink->functions(sink->data, first.pid, i - count, functions, count);
+			count = 0;
+		}
+		if (there)
+			functions[count++] = function;
+	}
+	if (error == GT_OK && count)
+		error = sink->functions(sink->data, first.pid, end - count, functions, count);
+	for (uint32_t i = 0;
+	     error == GT_OK && gt_recording_object(beside->recording, i, &object) == GT_OK; i++)
+		error = sink->object(sink->data, object.pid, object.path, object.start, object.end,
+				     object.bias, object.build_id, object.build_id_bytes);
+	return error;
+}
+
+static int copy_switches(struct beside *beside, const struct gt_sink *sink)
+{
+	const struct gt_recording_info *info = gt_recording_info(beside->recording);
+	struct gt_switch switches[256];
+	struct ring *first = oldest(beside);
+	uint64_t cursor = 0, start = info->switches_start;
+	uint32_t count;
+	int error = GT_OK;
+
+	/* nothing of the program is from before */
+	if (first && first->record.ts < start)
+		start = first->record.ts;
+	while (info->has_switches && error == GT_OK) {
+		count = gt_target_read_switches(beside->target, &cursor, switches, 256);
+		error = sink->switches(sink->data, start, info->switches_lost, switches, count);
+		if (!count)
+			break;
+	}
+	return error;
+}
+
+static int finish(struct beside *beside, struct gt_file_writer *writer,
+		  struct gt_linux_notes *notes, struct gt_message *message)
+{
+	const struct gt_recording_info *info = gt_recording_info(beside->recording);
+	struct gt_linux_totals totals = { 0 };
+	int error = gt_linux_records_finish(beside->records, &totals);
+
+	if (error != GT_OK)
+		return error;
+	struct gt_file_writer_totals end = {
+		.words = totals.tasks.words,
+		.calls = totals.tasks.calls,
+		.ns = info->ns,
+		.threads = totals.tasks.tasks,
+		.processes = info->processes,
+		.exit_status = info->exit_status,
+	};
+	memcpy(end.lost, info->lost, sizeof(end.lost));
+	*notes = (struct gt_linux_notes){
+		.lost = totals.tasks.lost,
+		.unknown_losses = totals.unknown_losses,
+		.damaged = totals.tasks.damaged,
+		.unknown = totals.unknown,
+	};
+	return gt_file_writer_finish(writer, &end, message);
+}
+
+static int write_recording(struct beside *beside, struct gt_file_writer *writer,
+			   struct gt_linux_notes *notes, struct gt_message *message)
+{
+	const struct gt_sink *sink = gt_file_writer_sink(writer);
+	struct gt_linux_options options = {
+		.tep = beside->tep,
+		.sink = sink,
+		.tracer = beside->target->tracer == GRAFTRACE_TRACER_FUNCTION
+				  ? GRAFTRACE_TRACER_FUNCTION
+				  : GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.slack = SLACK_TICKS,
+		.clock = beside->target->clock,
+		.first_function = gt_recording_function_end(beside->recording),
+		.no_switches = gt_recording_info(beside->recording)->has_switches,
+	};
+	int error = gt_linux_records_create(&options, &beside->records);
+
+	if (error != GT_OK)
+		return error;
+	beside->tasks = gt_linux_records_tasks(beside->records);
+	error = gt_merge_init(&beside->merge, beside->target, &gt_host_memory, GT_MERGE_SNAPSHOT,
+			      NULL);
+	if (error == GT_OK) {
+		error = copy_names(beside, sink);
+		for (uint32_t i = 0; i < beside->ring_count && error == GT_OK; i++)
+			error = advance(beside, &beside->rings[i]);
+		if (error == GT_OK)
+			error = copy_switches(beside, sink);
+		if (error == GT_OK)
+			error = introduce(beside);
+		if (error == GT_OK)
+			error = merge(beside);
+		if (error == GT_OK)
+			error = finish(beside, writer, notes, message);
+		gt_merge_fini(&beside->merge);
+	}
+	gt_linux_records_destroy(beside->records);
+	return error;
+}
+
+static void close_beside(struct beside *beside)
+{
+	for (uint32_t i = 0; i < beside->ring_count; i++) {
+		free(beside->rings[i].pages.memory);
+		kbuffer_free(beside->rings[i].kbuffer);
+	}
+	free(beside->rings);
+	tep_free(beside->tep);
+	gt_recording_close(beside->recording);
+}
+
+static int convert(const char *path, const char *to, struct gt_linux_notes *notes,
+		   struct gt_message *message)
+{
+	struct beside beside = { .page_bytes = 4096 };
+	struct gt_file_writer *writer = NULL;
+	int error = gt_recording_open(path, &beside.recording, message);
+
+	if (error != GT_OK)
+		return error;
+	const struct gt_recording_info *info = gt_recording_info(beside.recording);
+	beside.target = gt_recording_target(beside.recording);
+	beside.tep = tep_alloc();
+	error = beside.tep ? read_files(&beside) : GT_ENOMEM;
+	if (error == GT_OK)
+		error = find_rings(&beside);
+	struct gt_file_writer_options options = {
+		.size = sizeof(options),
+		.path = to,
+		.clock = beside.target->clock,
+		.tracer = beside.target->tracer == GRAFTRACE_TRACER_FUNCTION
+				  ? GRAFTRACE_TRACER_FUNCTION
+				  : GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.cpu_count = beside.target->cpu_count,
+		.sub_buffer_bytes = SUB_BUFFER_BYTES,
+		.argv = info->argv,
+		.program = info->program,
+		.options = info->options,
+		.like = info,
+	};
+	if (error == GT_OK)
+		error = gt_file_writer_create(&options, &writer, message);
+	if (error == GT_OK)
+		error = write_recording(&beside, writer, notes, message);
+	gt_file_writer_destroy(writer);
+	close_beside(&beside);
+	return error;
+}
+
+int gt_beside_open(const char *path, struct gt_recording **recording, struct gt_linux_notes *notes,
+		   struct gt_message *message)
+{
+	return gt_linux_convert(path, convert, recording, notes, message);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recordings of a program with the kernel beside (graftrace record --kernel): the kernel's pages are
+ * read by libtraceevent, and what each thread did in the kernel stands where it did it, below the
+ * program's calls, on one time line.
+ */
+#ifndef GT_LINUX_BESIDE_H
+#define GT_LINUX_BESIDE_H
+
+#include <stdbool.h>
+
+#include "linux/convert.h"
+
+/* Has the recording what the kernel recorded? */
+bool gt_has_kernel(struct gt_recording *recording);
+
+/* As gt_linux_convert, of the recording at `path`. */
+int gt_beside_open(const char *path, struct gt_recording **recording, struct gt_linux_notes *notes,
+		   struct gt_message *message);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recording the Linux kernel beside a program: its function tracers and events, through libtracefs,
+ * in an instance of tracefs that is ours alone. Kernels that have function_graph at the top only are
+ * recorded there, if nobody else uses it. What the kernel cannot do is found out first and said.
+ * Everything is put back when the tracer is destroyed; what a graftrace that was killed left is put
+ * back by the next one. One at a time in a process, from one thread.
+ *
+ * Nothing is decoded: pages of the kernel's ring go to the recording as they are, with what is
+ * needed to read them on any machine (doc/format.md, KERNEL).
+ */
+#ifndef GT_LINUX_TRACER_H
+#define GT_LINUX_TRACER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <graftrace/error.h>
+#include "read/writer.h"
+
+struct gt_kernel_tracer;
+
+enum gt_kernel_what {
+	GT_KERNEL_BEST = 0,	 /* the first of these that the kernel has */
+	GT_KERNEL_GRAPH = 1,	 /* each function's entry and return */
+	GT_KERNEL_FUNCTIONS = 2, /* each function's entry, with its caller */
+	GT_KERNEL_EVENTS = 3,
+};
+
+struct gt_kernel_options {
+	size_t size; /* sizeof(struct gt_kernel_options): room to grow */
+	enum gt_kernel_what what;
+	/* SYSTEM:EVENT, SYSTEM, EVENT; NULL-terminated. NULL or none: context switches and wake-ups,
+	 * and, where no functions are recorded, system calls. */
+	const char *const *events;
+	bool whole_system;   /* all tasks; else those that descend from `pids` */
+	const int32_t *pids; /* processes, with all their threads */
+	size_t pid_count;
+};
+
+/*
+ * Sets up, and does not switch on. GT_ENOENT: there is no tracefs; GT_EPERM: not permitted;
+ * GT_EBUSY: somebody else uses the kernel's tracer; GT_ENOTSUP: the kernel has no such tracer, or
+ * refuses it; GT_EINVAL: no such event; GT_EIO. What is recorded otherwise than one may think comes
+ * in `notes` (empty: nothing).
+ */
+int gt_kernel_tracer_create(const struct gt_kernel_options *options,
+			    struct gt_kernel_tracer **tracer, struct gt_message *notes,
+			    struct gt_message *message);
+
+int gt_kernel_tracer_start(struct gt_kernel_tracer *tracer, struct gt_message *message);
+
+/* This process itself is not meant any more, only those that it has started meanwhile. */
+void gt_kernel_tracer_leave_us(struct gt_kernel_tracer *tracer);
+
+/* Takes what is there to the recording. 0, or the writer's error. */
+int gt_kernel_tracer_take(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer);
+
+/* Switches off, takes the rest, and what is needed to read it: formats, symbols, names, losses.
+ * *lost: records that the kernel had no room for. */
+int gt_kernel_tracer_finish(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
+			    uint64_t *lost);
+
+/* Puts everything back. NULL is fine. */
+void gt_kernel_tracer_destroy(struct gt_kernel_tracer *tracer);
+
+#endif
