@@ -147,13 +147,9 @@ static struct task *add_task(struct gt_tasks *tasks, uint64_t key,
 	if (!task)
 		return NULL;
 	task->key = key;
-	/* a call that returns now ended a little before its record */
-	task->last = moment->clock -
-		     (moment->clock < tasks->options.slack ? moment->clock : tasks->options.slack);
 	task->writer.generation = tasks->count + 1;
 	task->writer.tid = moment->tid;
 	task->writer.pid = moment->tid ? moment->tid : GT_TASKS_IDLE_PROCESS;
-	task->writer.start = moment->clock;
 	memcpy(task->writer.comm, "<...>", sizeof("<...>"));
 	set_name(tasks, task);
 	tasks->tasks[tasks->count++] = task;
@@ -177,7 +173,7 @@ static struct task *find_task(struct gt_tasks *tasks, const struct gt_tasks_mome
 
 int gt_tasks_introduce(struct gt_tasks *tasks, const struct gt_writer *writer)
 {
-	struct gt_tasks_moment moment = { .clock = writer->start, .tid = writer->tid };
+	struct gt_tasks_moment moment = { .tid = writer->tid };
 	struct task *task = find_task(tasks, &moment);
 
 	if (!task)
@@ -346,6 +342,13 @@ static struct task *begin(struct gt_tasks *tasks, const struct gt_tasks_moment *
 {
 	struct task *task = find_task(tasks, moment);
 
+	if (task && !task->writer.start) {
+		task->writer.start = moment->clock;
+		/* a call that returns now ended a little before its record */
+		task->last = moment->clock < tasks->options.slack
+				     ? 0
+				     : moment->clock - tasks->options.slack;
+	}
 	*error = task ? reserve(tasks, task, moment, words) : GT_ENOMEM;
 	if (!tasks->totals.first_clock)
 		tasks->totals.first_clock = moment->clock;
@@ -758,6 +761,8 @@ int gt_tasks_finish(struct gt_tasks *tasks, struct gt_tasks_totals *totals)
 
 	for (uint32_t i = 0; i < tasks->count && error == GT_OK; i++) {
 		struct task *task = tasks->tasks[i];
+		if (!task->writer.start) /* nothing was recorded of it */
+			continue;
 		task->writer.end = task->last + 1;
 		set_name(tasks, task);
 		error = sink->writer(sink->data, &task->writer);

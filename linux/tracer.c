@@ -58,7 +58,7 @@ static int put(struct gt_kernel_tracer *tracer, const char *file, const char *te
 	return tracefs_instance_file_write(tracer->instance, file, text) < 0 ? -errno : 0;
 }
 
-/* Without its last newline; NULL: cannot be read. */
+/* Without its last newline; NULL: it is empty, or cannot be read. */
 static char *get(struct tracefs_instance *instance, const char *file)
 {
 	int size;
@@ -157,8 +157,7 @@ static bool save_top(void)
 		char *text = get(NULL, top_files[i]);
 		for (char *at = text; at && *at; at++)
 			*at = *at == '\n' ? '\1' : *at;
-		if (text)
-			fprintf(state, "%s\t%s\n", top_files[i], text);
+		fprintf(state, "%s\t%s\n", top_files[i], text ? text : "");
 		free(text);
 	}
 	return fclose(state) == 0;
@@ -269,7 +268,7 @@ static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 {
 	char *current = get(NULL, "current_tracer");
 	char *events = get(NULL, "set_event");
-	bool is_free = current && strcmp(current, "nop") == 0 && events && !*events;
+	bool is_free = current && strcmp(current, "nop") == 0 && (!events || !*events);
 
 	free(current);
 	free(events);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""trace-cmd's files are recordings: what Debian's kernel recorded through trace-cmd is shown,
-summed up and exported as trace-cmd itself reports it, call by call; damaged files are told."""
+"""Debian's kernel, in QEMU. trace-cmd's files are recordings: they are shown, summed up and exported
+as trace-cmd itself reports them, call by call; damaged files are told. And `record --kernel`: the
+kernel's functions stand below the program's, and everything is put back, also after a kill."""
 
 import collections
 import csv
@@ -13,15 +14,31 @@ import subprocess
 import pytest
 
 import linux_guest
+from conftest import Graftrace
 from linux import BOOT_LIMIT_S
 
 pytestmark = pytest.mark.timeout(2 * BOOT_LIMIT_S)
 
 SCRIPT = """
-trace-cmd record -q -p function_graph -e sched_switch -b 8000 -o graph.dat ls /proc > /dev/null 2>&1
-trace-cmd record -q -p function_graph -b 30 -o lossy.dat sh -c 'ls -l /proc; ls -l /proc' > /dev/null 2>&1
+trace-cmd record -q -p function_graph -e sched_switch -b 8000 -o graph.dat {program} > /dev/null 2>&1
+trace-cmd record -q -p function_graph -b 30 -o lossy.dat ls /proc > /dev/null 2>&1
 trace-cmd record -q -p function -l 'vfs_*' -C mono -o function.dat cat /proc/meminfo > /dev/null 2>&1
 trace-cmd record -q -e sched -e syscalls -o events.dat ls /proc > /dev/null 2>&1
+mkdir -p /dev/shm /run && mount -t tmpfs tmpfs /dev/shm
+T=/sys/kernel/tracing
+state() {{ (cd $T; cat current_tracer tracing_on trace_clock set_event set_ftrace_pid set_event_pid
+    ls instances; ls /run) 2>&1; }}
+state > before
+graftrace record --kernel=graph -o beside.data {program} > beside.out 2>&1
+state > after
+graftrace record --kernel=functions -o functions.data {program} > functions.out 2>&1
+graftrace record --kernel=events --kernel-event nosuch -o none.data {program} > none.out 2>&1
+graftrace record --kernel=graph -o killed.data sleep 100 > /dev/null 2>&1 &
+until grep -q function_graph $T/current_tracer; do sleep 0.1; done
+kill -9 $!
+state > killed
+graftrace record --kernel=events -o next.data {program} > next.out 2>&1
+state > mended
 """
 
 RETURN = re.compile(r"^\s*.+-(\d+)\s+\[\d+\]\s*[\d.]+:\s+funcgraph_exit:\s+func=(\S+) depth=(\d+)"
@@ -29,9 +46,11 @@ RETURN = re.compile(r"^\s*.+-(\d+)\s+\[\d+\]\s*[\d.]+:\s+funcgraph_exit:\s+func=
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("trace_dat")
-    linux_guest.run(directory, SCRIPT, ["trace-cmd"])
+def files(tmp_path_factory, compile):
+    directory = tmp_path_factory.mktemp("linux_kernel")
+    program = compile("reads_and_naps.c", "-O1")
+    linux_guest.run(directory, SCRIPT.format(program=program.name),
+                    ["trace-cmd", Graftrace(directory).path, program])
     return directory
 
 
@@ -154,3 +173,95 @@ def test_a_changed_file_costs_no_more_than_an_error(graftrace, files, tmp_path):
         assert done.returncode in (0, 1), done
         assert done.returncode == 0 or done.stderr, done
     shutil.rmtree(tmp_path)
+
+
+# record --kernel
+
+def rows_of(graftrace, path):
+    """id -> row of the calls, and a function that gives a call's callers, innermost first."""
+    done = graftrace("export", "-q", "--to", "csv", "-o", "-", path)
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+
+    def callers(row):
+        names = []
+        while row["parent"]:
+            row = rows[row["parent"]]
+            names.append(row["function"])
+        return names
+
+    return rows, callers
+
+
+def test_the_kernels_functions_stand_below_the_programs(graftrace, files):
+    rows, callers = rows_of(graftrace, files / "beside.data")
+    reads = [row for row in rows.values()
+             if row["function"] == "vfs_read" and "read_it" in callers(row)]
+    assert len(reads) == 5
+    for row in reads:
+        names = callers(row)
+        # from the system call to main, nothing of another thread in between
+        assert [name for name in names if name in ("read_it", "main")] == ["read_it", "main"]
+        assert names.index("read_it") > 0
+        assert row["object"] == "[kernel]"
+    sleeps = [row for row in rows.values()
+              if row["function"] == "schedule" and "nap" in callers(row)]
+    assert len(sleeps) >= 5
+    assert all(int(row["duration_ns"]) > 1_000_000 for row in sleeps
+               if "do_nanosleep" in callers(row))
+
+
+def test_calls_lie_within_their_callers(graftrace, files):
+    rows, _ = rows_of(graftrace, files / "beside.data")
+    assert len(rows) > 5000
+    outside = 0
+    for row in rows.values():
+        if row["end"] != "return" or not row["parent"]:
+            continue
+        around = rows[row["parent"]]
+        start, end = int(row["start_ns"]), int(row["start_ns"]) + int(row["duration_ns"])
+        outside += start < int(around["start_ns"])
+        if around["end"] == "return":  # each is a whole number of nanoseconds
+            outside += end > int(around["start_ns"]) + int(around["duration_ns"]) + 2
+    assert outside == 0
+
+
+def test_a_read_calls_what_trace_cmd_says_that_it_calls(graftrace, files):
+    def called(path):
+        rows, _ = rows_of(graftrace, path)
+        names = collections.defaultdict(set)
+        for row in rows.values():
+            if row["parent"] and rows[row["parent"]]["function"] == "vfs_read":
+                names[row["parent"]].add(row["function"])
+        return set(map(frozenset, names.values()))
+
+    theirs = called(files / "graph.dat")
+    rows, callers = rows_of(graftrace, files / "beside.data")
+    ours = {}
+    for row in rows.values():
+        parent = rows.get(row["parent"])
+        if parent and parent["function"] == "vfs_read" and "read_it" in callers(parent):
+            ours.setdefault(parent["id"], set()).add(row["function"])
+    assert len(ours) == 5
+    # an interrupt may fall into one
+    assert sum(frozenset(names) in theirs for names in ours.values()) >= 3, (ours, theirs)
+
+
+def test_everything_is_put_back(files):
+    assert "110" not in (files / "beside.out").read_text()
+    assert (files / "after").read_text() == (files / "before").read_text()
+
+
+def test_what_a_killed_graftrace_left_is_put_back_by_the_next(files):
+    assert "function_graph" in (files / "killed").read_text()
+    assert (files / "mended").read_text() == (files / "before").read_text()
+
+
+def test_entries_alone_have_their_callers(graftrace, files):
+    shown = graftrace("show", "--no-pager", files / "functions.data").stdout
+    assert re.search(r"vfs_read\b", shown)
+    assert graftrace("info", files / "functions.data").returncode == 0
+
+
+def test_an_event_that_is_none_is_told(files):
+    assert "has no event 'nosuch'" in (files / "none.out").read_text()
+    assert not (files / "none.data").exists()

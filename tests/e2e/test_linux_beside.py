@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""`record --kernel` on the kernel that runs here. Which tracers it has, and whether tracefs may be
+used, is the machine's affair: what can be is recorded, what cannot is said."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def program(compile):
+    return compile("reads_and_naps.c", "-O1")
+
+
+def instances():
+    directory = "/sys/kernel/tracing/instances"
+    return [name for name in os.listdir(directory) if name.startswith("graftrace-")] \
+        if os.path.isdir(directory) else []
+
+
+def record(graftrace, *words):
+    """Records with --kernel=try; True if the kernel could be recorded."""
+    done = graftrace("record", "--kernel=try", *words)
+    assert done.stdout == "read\n"
+    refused = "recorded without the kernel" in done.stderr
+    if refused:
+        assert re.search(r"cannot be recorded: .*(tracefs|instances)", done.stderr), done.stderr
+    return not refused
+
+
+def test_system_calls_stand_in_the_functions_that_made_them(graftrace, program):
+    could = record(graftrace, "--kernel-event", "syscalls", "-o", "it.data", program)
+    shown = graftrace("show", "--no-pager", "it.data").stdout
+    inside = re.findall(r"\|    read_it\(\) \{\n(.*?)\|    \}", shown, re.S)
+    assert len(inside) == 5
+    if not could:
+        return
+    for text in inside:
+        order = [text.find(name) for name in
+                 ("sys_enter_openat", "sys_exit_openat", "sys_enter_read", "sys_exit_read",
+                  "sys_enter_close", "sys_exit_close")]
+        assert order == sorted(order) and order[0] >= 0, text
+
+
+def test_nothing_is_left_in_tracefs(graftrace, program):
+    record(graftrace, "-o", "it.data", program)
+    assert not instances()
+
+
+def test_an_orphan_is_removed_by_the_next(graftrace, program):
+    if not record(graftrace, "-o", "first.data", program):
+        return
+    killed = graftrace.start("record", "--kernel=events", "-o", "killed.data", shutil.which("sleep"),
+                             "1000")
+    deadline = time.monotonic() + 30
+    while not instances() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    killed.kill()
+    killed.communicate()
+    assert instances()
+    record(graftrace, "-o", "it.data", program)
+    assert not instances()
+
+
+def test_a_running_process_is_recorded_with_the_kernel(graftrace, compile):
+    naps = compile("""
+#include <unistd.h>
+__attribute__((noinline)) void nap(void) { usleep(1000); }
+int main(void)
+{
+	char byte;
+	while (read(0, &byte, 1) == 1)
+		nap();
+	return 0;
+}
+""", "-O1")
+    with subprocess.Popen([naps], stdin=subprocess.PIPE) as running:
+        recorder = graftrace.start("record", "--kernel=try", "--kernel-event", "syscalls", "-o",
+                                   "it.data", "-P", running.pid)
+        said = ""
+        while "recording process" not in said:
+            line = recorder.stderr.readline()
+            assert line, said
+            said += line
+        running.stdin.write(b"x" * 20)
+        running.stdin.close()
+        running.wait()
+        said += recorder.communicate(timeout=60)[1]
+    assert recorder.returncode == 0, said
+    shown = graftrace("show", "--no-pager", "it.data").stdout
+    assert shown.count("nap()") >= 20
+    if "without the kernel" not in said:
+        assert shown.count("sys_enter_clock_nanosleep") >= 20
+
+
+def test_who_may_not_is_told_and_recorded_without(graftrace):
+    user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+
+    def run(*words):
+        return subprocess.run([graftrace.path, "record", "-o", "/dev/null", *words, "true"], cwd="/",
+                              capture_output=True, text=True, timeout=60, check=False, **user)
+
+    done = run("--kernel=events")
+    assert done.returncode == 1
+    assert "cannot be recorded" in done.stderr
+    done = run("--kernel=try")
+    assert done.returncode == 0, done.stderr
+    assert "recorded without the kernel" in done.stderr
+
+
+@pytest.mark.parametrize("words, complaint", [
+    (["--kernel=what"], "--kernel takes"), (["--kernel-event", "sched"], "want --kernel"),
+    (["-a"], "want --kernel"), (["--kernel", "--overwrite"], "not with --serve or --overwrite")])
+def test_words_that_make_no_sense(graftrace, words, complaint):
+    done = graftrace("record", *words, "true", code=2)
+    assert complaint in done.stderr
