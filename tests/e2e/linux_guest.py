@@ -74,7 +74,7 @@ def run(directory, script, programs):
          # a busy machine's timer ticks come late; that is no broken one
          "-append", "console=ttyS0 quiet panic=-1 no_timer_check"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        timeout=BOOT_LIMIT_S, check=True)
+        timeout=2 * BOOT_LIMIT_S, check=True)
     said = console.read_text(encoding="utf-8", errors="replace")
     try:
         with tarfile.open(disk) as results:
