@@ -62,6 +62,7 @@ static const char help[] =
 	"      --kernel-event EVENT  these of its events: SYSTEM:EVENT, SYSTEM, EVENT; may be\n"
 	"                            repeated (default: context switches, wake-ups; system calls\n"
 	"                            where no functions are recorded)\n"
+	"      -l -n -g -N -D k:...  the same of the kernel's functions: -l 'k:vfs_*', -D k:3\n"
 	"  -a, --all-tasks           not only of the program: of the whole system\n"
 	"Where it goes:\n"
 	"  -o, --output FILE         the recording (default graftrace.data; an old one\n"
@@ -151,6 +152,34 @@ static int take_kernel(const char *what, struct gt_record_options *options,
 	return GT_EINVAL;
 }
 
+/* -l k:vfs_*: a choice of the kernel's functions. True if it was one. */
+static bool take_for_kernel(int option, struct gt_record_options *options, int *error,
+			    struct gt_message *message)
+{
+	static const struct {
+		int option;
+		const char *file;
+	} files[] = {
+		{ 'l', "set_ftrace_filter" },  { 'n', "set_ftrace_notrace" },
+		{ 'g', "set_graph_function" }, { 'N', "set_graph_notrace" },
+		{ 'D', "max_graph_depth" },
+	};
+	uint64_t number;
+
+	if (optarg == NULL || strncmp(optarg, "k:", 2) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (files[i].option != option)
+			continue;
+		*error = option == 'D' ? gt_value_number(optarg + 2, 0, INT32_MAX, &number, message)
+				       : 0;
+		options->kernel_settings[options->kernel_setting_count++] =
+			(struct gt_kernel_setting){ files[i].file, optarg + 2 };
+		return true;
+	}
+	return false;
+}
+
 /* 0, or GT_EINVAL with the message. */
 static int take(int option, struct gt_record_options *options, struct gt_message *message)
 {
@@ -162,6 +191,8 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	if (option == 'p' && optarg[0] >= '0' && optarg[0] <= '9' &&
 	    strspn(optarg, "0123456789,") == strlen(optarg))
 		option = 'P';
+	if (take_for_kernel(option, options, &error, message))
+		return error;
 	switch (option) {
 	case 'P':
 		error = gt_value_pids(optarg, &options->pids, &options->pid_count, message);
@@ -246,9 +277,10 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.compress = true,
 		.stops = calloc(words, sizeof(*options->stops)),
 		.events = calloc(words, sizeof(*options->events)),
+		.kernel_settings = calloc(words, sizeof(*options->kernel_settings)),
 	};
 	if (gt_session_choice_init(&options->choice, GRAFTRACE_TRACER_FUNCTION_GRAPH) != 0 ||
-	    options->stops == NULL || options->events == NULL) {
+	    options->stops == NULL || options->events == NULL || options->kernel_settings == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
@@ -275,6 +307,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 	if ((options->event_count > 0 || options->kernel_all) && !options->kernel)
 		return usage("--kernel-event and -a say what of the kernel is recorded: they want "
 			     "--kernel");
+	if (options->kernel_setting_count > 0 && !options->kernel)
+		return usage("k: names functions of the kernel: it wants --kernel");
 	if (options->kernel && (options->serve != NULL || options->choice.overwrite))
 		return usage(
 			"--kernel goes to a file as it comes: not with --serve or --overwrite");
@@ -299,4 +333,5 @@ void gt_record_options_fini(struct gt_record_options *options)
 		gt_stop_condition_fini(&options->stops[i]);
 	free(options->stops);
 	free(options->events);
+	free(options->kernel_settings);
 }

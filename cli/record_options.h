@@ -28,6 +28,8 @@ struct gt_record_options {
 	bool kernel_try; /* … if that can be */
 	bool kernel_all; /* … of all tasks */
 	enum gt_kernel_what kernel_what;
+	struct gt_kernel_setting *kernel_settings; /* of its tracer; malloc'ed */
+	size_t kernel_setting_count;
 	const char **events; /* of it; NULL-terminated, malloc'ed */
 	size_t event_count;
 	char **argv;   /* the program; NULL with pids */

@@ -22,6 +22,7 @@
 #define SLACK_NS	 1000000u /* between a call's own clock and that of its record */
 #define INSTANCES_MAX	 64
 #define CLOCK_RECORDS	 100000u
+#define CLOCK_SURE	 1000u
 #define CLOCK_SHIFT	 30
 
 bool gt_is_trace_dat(int fd)
@@ -98,6 +99,11 @@ static enum graftrace_tracer tracer_of(struct input *input)
 	return GRAFTRACE_TRACER_NOP;
 }
 
+static bool is_one(double ns)
+{
+	return ns > 0.99 && ns < 1.01;
+}
+
 /*
  * The records' clock, from the first returns: each has the end of its call in nanoseconds. trace-cmd
  * keeps x86-tsc's ticks as they are where it does not know how long one is; others are nanoseconds.
@@ -106,23 +112,24 @@ static struct gt_clock clock_of(struct input *input)
 {
 	struct tep_handle *tep = tracecmd_get_tep(input->handles[0]);
 	struct tep_record *record = tracecmd_read_cpu_first(input->handles[0], 0);
-	uint64_t first = 0, first_end = 0, last = 0, last_end = 0;
+	uint64_t first = 0, first_end = 0;
+	double ns = 1;
 
+	/* that it is a nanosecond is seen soon; another clock is measured as long as can be */
 	for (uint32_t i = 0; record && i < CLOCK_RECORDS; i++) {
 		uint64_t end = gt_linux_end_of(tep, record);
 		if (end && !first_end) {
 			first = record->ts;
 			first_end = end;
 		} else if (end > first_end && record->ts > first) {
-			last = record->ts;
-			last_end = end;
+			ns = (double)(end - first_end) / (double)(record->ts - first);
 		}
 		tracecmd_free_record(record);
-		record = tracecmd_read_data(input->handles[0], 0);
+		record = i > CLOCK_SURE && is_one(ns) ? NULL
+						      : tracecmd_read_data(input->handles[0], 0);
 	}
 	tracecmd_free_record(record);
-	double ns = last > first ? (double)(last_end - first_end) / (double)(last - first) : 1;
-	if (ns < 0.01 || ns > 0.99)
+	if (ns < 0.01 || ns > 100 || is_one(ns))
 		return (struct gt_clock){ .mult = 1 };
 	return (struct gt_clock){ .mult = (uint64_t)(ns * (1u << CLOCK_SHIFT)),
 				  .shift = CLOCK_SHIFT };

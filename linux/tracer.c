@@ -28,11 +28,14 @@
 #define PAGE_BYTES_MAX 65536u /* of the ring */
 #define TAKE_BYTES     (1u << 20)
 #define CPUS_MAX       4096
-#define TOP_FILES      10
+#define TOP_FILES      16
 
 /* What is changed at the top, in the order in which it is put back. */
 static const char *const top_files[TOP_FILES] = {
 	"current_tracer",	 "set_event",
+	"set_ftrace_filter",	 "set_ftrace_notrace",
+	"set_graph_function",	 "set_graph_notrace",
+	"max_graph_depth",	 "tracing_thresh",
 	"set_ftrace_pid",	 "set_ftrace_notrace_pid",
 	"set_event_pid",	 "set_event_notrace_pid",
 	"options/function-fork", "options/event-fork",
@@ -287,18 +290,65 @@ static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 	drop_instance(tracer);
 	tracer->is_top = true;
 	tracefs_trace_off(NULL);
+	for (int i = 0; i < TOP_FILES; i++)
+		if (strncmp(top_files[i], "set_", 4) == 0)
+			tracefs_instance_file_clear(NULL, top_files[i]);
 	return GT_OK;
 }
 
-static int set_tracer(struct gt_kernel_tracer *tracer, const char *name, struct gt_message *message)
+/* GT_ENODEV: the instance has no such file, but the top may. */
+static int apply(struct gt_kernel_tracer *tracer, const struct gt_kernel_setting *setting,
+		 struct gt_message *message)
 {
+	bool is_list = strncmp(setting->file, "set_", 4) == 0;
+
+	if (!tracefs_file_exists(tracer->instance, setting->file)) {
+		gt_message_set(message, "this kernel has no %s", setting->file);
+		return tracer->is_top ? GT_ENOTSUP : GT_ENODEV;
+	}
+	/* a word that no blank ends is looked at when the file is closed, and nobody hears */
+	char word[512];
+	snprintf(word, sizeof(word), "%.500s%s", setting->value, is_list ? " " : "");
+	if ((is_list ? tracefs_instance_file_append(tracer->instance, setting->file, word)
+		     : tracefs_instance_file_write(tracer->instance, setting->file, word)) >= 0)
+		return GT_OK;
+	gt_message_set(message, "%s of the kernel does not take '%s': %s", setting->file,
+		       setting->value,
+		       errno == EINVAL && is_list ? "no function is called so" : strerror(errno));
+	return GT_EINVAL;
+}
+
+static int apply_all(struct gt_kernel_tracer *tracer, const struct gt_kernel_options *options,
+		     struct gt_message *message)
+{
+	for (size_t i = 0; i < options->setting_count; i++) {
+		int error = apply(tracer, &options->settings[i], message);
+		if (error == GT_ENODEV) {
+			error = take_top(tracer, message);
+			return error == GT_OK ? apply_all(tracer, options, message) : error;
+		}
+		if (error != GT_OK)
+			return error;
+	}
+	return GT_OK;
+}
+
+/* The settings first: a kernel prepares each function that is not left out. */
+static int set_tracer(struct gt_kernel_tracer *tracer, const char *name,
+		      const struct gt_kernel_options *options, struct gt_message *message)
+{
+	int set = apply_all(tracer, options, message);
+	if (set != GT_OK)
+		return set;
 	int error = put(tracer, "current_tracer", name);
 
 	if (error == -EINVAL && tracefs_tracer_available(tracefs_tracing_dir(), name) &&
 	    !tracer->is_top) {
-		int taken = take_top(tracer, message);
-		if (taken != GT_OK)
-			return taken;
+		set = take_top(tracer, message);
+		if (set == GT_OK)
+			set = apply_all(tracer, options, message);
+		if (set != GT_OK)
+			return set;
 		error = put(tracer, "current_tracer", name);
 	}
 	if (error == 0)
@@ -310,18 +360,21 @@ static int set_tracer(struct gt_kernel_tracer *tracer, const char *name, struct 
 }
 
 /* The tracer that was asked for, or the best that there is. */
-static int choose_tracer(struct gt_kernel_tracer *tracer, enum gt_kernel_what what,
+static int choose_tracer(struct gt_kernel_tracer *tracer, const struct gt_kernel_options *options,
 			 struct gt_message *notes, struct gt_message *message)
 {
+	const enum gt_kernel_what what = options->what;
 	int error = GT_ENOTSUP;
 
 	if (what == GT_KERNEL_EVENTS)
 		return GT_OK;
 	if (what != GT_KERNEL_FUNCTIONS)
-		error = set_tracer(tracer, "function_graph", message);
+		error = set_tracer(tracer, "function_graph", options, message);
+	if (error == GT_EINVAL)
+		return error;
 	if (error != GT_OK && what != GT_KERNEL_GRAPH) {
 		struct gt_message first = *message;
-		error = set_tracer(tracer, "function", message);
+		error = set_tracer(tracer, "function", options, message);
 		if (error == GT_OK && what == GT_KERNEL_BEST)
 			gt_message_set(notes, "%s: only entries of functions are recorded",
 				       first.text);
@@ -459,7 +512,7 @@ int gt_kernel_tracer_create(const struct gt_kernel_options *options, struct gt_k
 		error = make_instance(tracer, message);
 	}
 	if (error == GT_OK)
-		error = choose_tracer(tracer, options->what, notes, message);
+		error = choose_tracer(tracer, options, notes, message);
 	if (error == GT_OK)
 		error = set_clock(tracer, message);
 	if (error == GT_OK)

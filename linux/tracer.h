@@ -28,12 +28,20 @@ enum gt_kernel_what {
 	GT_KERNEL_EVENTS = 3,
 };
 
+/* What a function tracer is told: a file of tracefs that takes a number, or one word more. */
+struct gt_kernel_setting {
+	const char *file; /* set_ftrace_filter, set_graph_function, max_graph_depth, … */
+	const char *value;
+};
+
 struct gt_kernel_options {
 	size_t size; /* sizeof(struct gt_kernel_options): room to grow */
 	enum gt_kernel_what what;
 	/* SYSTEM:EVENT, SYSTEM, EVENT; NULL-terminated. NULL or none: context switches and wake-ups,
 	 * and, where no functions are recorded, system calls. */
 	const char *const *events;
+	const struct gt_kernel_setting *settings; /* of function tracers */
+	size_t setting_count;
 	bool whole_system;   /* all tasks; else those that descend from `pids` */
 	const int32_t *pids; /* processes, with all their threads */
 	size_t pid_count;
@@ -42,7 +50,7 @@ struct gt_kernel_options {
 /*
  * Sets up, and does not switch on. GT_ENOENT: there is no tracefs; GT_EPERM: not permitted;
  * GT_EBUSY: somebody else uses the kernel's tracer; GT_ENOTSUP: the kernel has no such tracer, or
- * refuses it; GT_EINVAL: no such event; GT_EIO. What is recorded otherwise than one may think comes
+ * refuses it; GT_EINVAL: no such event or function; GT_EIO. What is recorded otherwise than one may think comes
  * in `notes` (empty: nothing).
  */
 int gt_kernel_tracer_create(const struct gt_kernel_options *options,

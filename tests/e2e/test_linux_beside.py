@@ -114,7 +114,7 @@ def test_who_may_not_is_told_and_recorded_without(graftrace):
 
 @pytest.mark.parametrize("words, complaint", [
     (["--kernel=what"], "--kernel takes"), (["--kernel-event", "sched"], "want --kernel"),
-    (["-a"], "want --kernel"), (["--kernel", "--overwrite"], "not with --serve or --overwrite")])
+    (["-a"], "want --kernel"), (["-l", "k:vfs_*"], "wants --kernel"), (["--kernel", "--overwrite"], "not with --serve or --overwrite")])
 def test_words_that_make_no_sense(graftrace, words, complaint):
     done = graftrace("record", *words, "true", code=2)
     assert complaint in done.stderr

@@ -27,12 +27,15 @@ trace-cmd record -q -e sched -e syscalls -o events.dat ls /proc > /dev/null 2>&1
 mkdir -p /dev/shm /run && mount -t tmpfs tmpfs /dev/shm
 T=/sys/kernel/tracing
 state() {{ (cd $T; cat current_tracer tracing_on trace_clock set_event set_ftrace_pid set_event_pid
-    ls instances; ls /run) 2>&1; }}
+    cat set_graph_function max_graph_depth; ls instances; ls /run) 2>&1; }}
 state > before
 graftrace record --kernel=graph -o beside.data {program} > beside.out 2>&1
 state > after
 graftrace record --kernel=functions -o functions.data {program} > functions.out 2>&1
 graftrace record --kernel=events --kernel-event nosuch -o none.data {program} > none.out 2>&1
+graftrace record --kernel=functions -l k:nosuch_function -o none.data {program} > nofunction.out 2>&1
+graftrace record --kernel -g k:vfs_read -D k:2 -o read.data {program} > read.out 2>&1
+state > after_read
 graftrace record --kernel=graph -o killed.data sleep 100 > /dev/null 2>&1 &
 until grep -q function_graph $T/current_tracer; do sleep 0.1; done
 kill -9 $!
@@ -249,6 +252,7 @@ def test_a_read_calls_what_trace_cmd_says_that_it_calls(graftrace, files):
 def test_everything_is_put_back(files):
     assert "110" not in (files / "beside.out").read_text()
     assert (files / "after").read_text() == (files / "before").read_text()
+    assert (files / "after_read").read_text() == (files / "before").read_text()
 
 
 def test_what_a_killed_graftrace_left_is_put_back_by_the_next(files):
@@ -264,4 +268,18 @@ def test_entries_alone_have_their_callers(graftrace, files):
 
 def test_an_event_that_is_none_is_told(files):
     assert "has no event 'nosuch'" in (files / "none.out").read_text()
+    assert "no function is called so" in (files / "nofunction.out").read_text()
     assert not (files / "none.data").exists()
+
+
+def test_the_kernels_functions_can_be_chosen(graftrace, files):
+    rows, _ = rows_of(graftrace, files / "read.data")
+    kernels = [row for row in rows.values() if row["object"] == "[kernel]"]
+    roots = {row["function"] for row in kernels
+             if not row["parent"] or rows[row["parent"]]["object"] != "[kernel]"}
+    assert "vfs_read" in roots
+    reads = [row["id"] for row in kernels if row["function"] == "vfs_read"]
+    assert len(reads) >= 5
+    below = [row for row in kernels if row["parent"] in reads]
+    assert below
+    assert not [row for row in kernels if row["parent"] in {row["id"] for row in below}]

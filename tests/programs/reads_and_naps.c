@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reads a file of /proc and sleeps, five times each: what the kernel does for it is looked at. */
 #include <fcntl.h>
 #include <stdio.h>
