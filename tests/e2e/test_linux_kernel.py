@@ -37,7 +37,7 @@ graftrace record --kernel=functions -l k:nosuch_function -o none.data {program} 
 graftrace record --kernel -g k:vfs_read -D k:2 -o read.data {program} > read.out 2>&1
 state > after_read
 graftrace record --kernel=graph -o killed.data sleep 100 > /dev/null 2>&1 &
-until grep -q function_graph $T/current_tracer; do sleep 0.1; done
+for i in $(seq 600); do grep -q function_graph $T/current_tracer && break; sleep 0.1; done
 kill -9 $!
 state > killed
 graftrace record --kernel=events -o next.data {program} > next.out 2>&1
