@@ -480,6 +480,8 @@ static int start_session(struct recording *recording)
 			message.text);
 	if (error == 0)
 		return 0;
+	/* before the program takes our place, if it runs untraced */
+	gt_record_kernel_end(&recording->kernel, NULL);
 	drop_file(recording);
 	if (is_attached(recording)) {
 		gt_complain(NAME, "%s", message.text);
