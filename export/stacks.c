@@ -2,6 +2,7 @@
 /* Calls as nested stacks: see stacks.h. */
 #include "export/stacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/merge.h"
@@ -274,6 +275,28 @@ static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_
 	return reading->sink->moment(reading->sink->user, lane, &made);
 }
 
+/* An event with fields is a mark that says them. */
+static int event(struct reading *reading, struct gt_lane *lane, const struct gt_record *record)
+{
+	struct gt_target *target = reading->target;
+	char text[GT_EVENT_TEXT_MAX + 512];
+	struct gt_event_format format;
+	struct gt_record mark = *record;
+	int name;
+
+	if (gt_target_event(target, (uint32_t)record->value, &format) != GT_OK)
+		return GT_OK;
+	name = snprintf(text, 500, "%s:%s%s", format.system, format.name,
+			format.field_count ? ": " : "");
+	if (name > 499)
+		name = 499;
+	mark.text = text;
+	mark.text_bytes =
+		(uint32_t)(gt_event_put_fields(&format, record, text + name, GT_EVENT_TEXT_MAX) -
+			   text);
+	return moment(reading, lane, GT_MOMENT_MARK, &mark);
+}
+
 /* Calls of the first pass that began before `clock` are entered. */
 static int enter_late(struct reading *reading, uint64_t clock)
 {
@@ -309,6 +332,7 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
 	case GT_RECORD_MARKER:
+	case GT_RECORD_EVENT:
 	case GT_RECORD_LOST:
 	case GT_RECORD_GAP:
 		break;
@@ -354,6 +378,8 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 		return record->flags & GT_RECORD_RAW
 			       ? GT_OK
 			       : moment(reading, lane, GT_MOMENT_MARK, record);
+	case GT_RECORD_EVENT:
+		return event(reading, lane, record);
 	case GT_RECORD_GAP:
 		if (reading->sink)
 			reading->report->gaps++;

@@ -190,6 +190,11 @@ static uint32_t target_switches(void *data, uint64_t *cursor, struct gt_switch *
 					: 0;
 }
 
+static int target_event(void *data, uint32_t number, struct gt_event_format *format)
+{
+	return gt_recording_event(data, number, format);
+}
+
 static const struct gt_ring_ops ring = {
 	.writer_count = target_writer_count,
 	.writer = target_writer,
@@ -200,6 +205,7 @@ static const struct gt_ring_ops ring = {
 static const struct gt_name_ops names = {
 	.function = target_function,
 	.function_at = target_function_at,
+	.event = target_event,
 	.thread = target_thread,
 };
 
@@ -429,6 +435,7 @@ void gt_recording_close(struct gt_recording *recording)
 	gt_recording_free_trace(recording);
 	gt_recording_free_names(recording);
 	gt_recording_free_switches(recording);
+	gt_recording_free_events(recording);
 	for (uint32_t i = 0; i < recording->argument_count; i++)
 		free(recording->arguments[i]);
 	for (uint32_t i = 0; i < recording->option_count; i++)

@@ -37,6 +37,7 @@ struct gt_recording_info {
 	uint64_t file_bytes;
 	uint64_t sub_buffers;	 /* in the index */
 	uint64_t words;		 /* in them */
+	uint32_t events;	 /* that are described: whether any happened is in the trace */
 	bool has_switches;	 /* context switches were watched: */
 	uint64_t switches;	 /* so many are there … */
 	uint64_t switches_lost;	 /* … and so many are not */

@@ -125,6 +125,11 @@ struct gt_recording {
 	uint8_t *stored; /* a group's bytes, while they are decoded */
 	size_t stored_size;
 
+	/* events with fields: their descriptions, and for each the copy of its block that the
+	 * strings stand in */
+	struct gt_recording_event *events;
+	uint32_t event_size, event_count;
+
 	/* switches: taken in at the scan, without have_switches none were watched; a kernel's CPUs
 	 * have them among their records, which are read for them when somebody asks */
 	bool have_switches;
@@ -190,6 +195,14 @@ void gt_recording_free_trace(struct gt_recording *recording);
 /* recording_kernel.c: the payload is whole, and its checksum right. */
 int gt_recording_add_kernel(struct gt_recording *recording, const struct graftrace_block *block,
 			    const uint8_t *payload, const char **why);
+
+/* recording_events.c. As gt_recording_add_object. */
+int gt_recording_add_event(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
+			   const char **why);
+/* 0 or GT_ENOENT. */
+int gt_recording_event(const struct gt_recording *recording, uint32_t number,
+		       struct gt_event_format *format);
+void gt_recording_free_events(struct gt_recording *recording);
 
 /* recording_switches.c. As gt_recording_add_object. */
 int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *payload, size_t bytes,

@@ -37,6 +37,7 @@ static const char *type_name(unsigned type)
 		[GRAFTRACE_BLOCK_WRITERS] = "threads", [GRAFTRACE_BLOCK_SUB_BUFFERS] = "trace",
 		[GRAFTRACE_BLOCK_END] = "end",	       [GRAFTRACE_BLOCK_SWITCHES] = "switches",
 		[GRAFTRACE_BLOCK_KERNEL] = "kernel",
+		[GRAFTRACE_BLOCK_EVENT] = "event",
 	};
 	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
 }
@@ -60,6 +61,8 @@ static const char *what_is_missing(unsigned type)
 		return "times off the CPU are missing";
 	case GRAFTRACE_BLOCK_KERNEL:
 		return "a part of what the kernel recorded is missing";
+	case GRAFTRACE_BLOCK_EVENT:
+		return "names and fields of an event are missing";
 	default:
 		return "what it holds is missing";
 	}
@@ -380,6 +383,8 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 		return gt_recording_add_switches(recording, scan->payload, bytes, why);
 	case GRAFTRACE_BLOCK_KERNEL:
 		return gt_recording_add_kernel(recording, block, scan->payload, why);
+	case GRAFTRACE_BLOCK_EVENT:
+		return gt_recording_add_event(recording, scan->payload, bytes, why);
 	case GRAFTRACE_BLOCK_END:
 		return take_end(scan, scan->payload, bytes, why);
 	default:

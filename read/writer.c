@@ -128,7 +128,8 @@ static uint8_t *start_payload(struct gt_file_writer *writer, size_t count)
 static int put_payload(struct gt_file_writer *writer, enum graftrace_block_type type, size_t count)
 {
 	const size_t header = sizeof(struct graftrace_block);
-	const bool optional = type == GRAFTRACE_BLOCK_SWITCHES || type == GRAFTRACE_BLOCK_KERNEL;
+	const bool optional = type == GRAFTRACE_BLOCK_SWITCHES || type == GRAFTRACE_BLOCK_KERNEL ||
+			      type == GRAFTRACE_BLOCK_EVENT;
 	const uint32_t flags = optional ? GRAFTRACE_BLOCK_OPTIONAL : 0;
 
 	if (writer->compress && count >= PACK_BYTES) {
@@ -416,6 +417,56 @@ static int sink_functions(void *data, uint32_t pid, uint32_t first,
 		done += part;
 	}
 	return 0;
+}
+
+static int sink_event(void *data, const struct gt_event_format *event)
+{
+	struct gt_file_writer *writer = data;
+	const uint32_t fields = event->field_count;
+	size_t strings = name_length(event->system) + name_length(event->name) +
+			 name_length(event->object) + 3;
+
+	if (writer->output.error)
+		return writer->output.error;
+	if (fields > GRAFTRACE_PROBE_FIELDS)
+		return gt_block_output_fail(&writer->output, GT_EINVAL,
+					    "an event has too many fields");
+	for (uint32_t i = 0; i < fields; i++)
+		strings +=
+			name_length(event->fields[i].name) + name_length(event->fields[i].type) + 2;
+	struct graftrace_file_event head = { .number = event->number,
+					     .field_count = fields,
+					     .address = event->address,
+					     .string_bytes = (uint32_t)strings };
+	const size_t count =
+		sizeof(head) + fields * sizeof(struct graftrace_file_event_field) + strings;
+	uint8_t *at = start_payload(writer, count);
+	if (!at)
+		return writer->output.error;
+	uint8_t *field = at + sizeof(head);
+	uint8_t *names = field + fields * sizeof(struct graftrace_file_event_field);
+	uint8_t *name = put_name(names, event->system);
+	head.name = (uint32_t)(name - names);
+	name = put_name(name, event->name);
+	head.object = (uint32_t)(name - names);
+	name = put_name(name, event->object);
+	memcpy(at, &head, sizeof(head));
+	for (uint32_t i = 0; i < fields; i++) {
+		const struct gt_event_field *from = &event->fields[i];
+		struct graftrace_file_event_field entry = {
+			.name = (uint32_t)(name - names),
+			.bytes = from->bytes,
+			.flags = (uint16_t)((from->is_signed ? GRAFTRACE_FIELD_SIGNED : 0) |
+					    (from->is_string ? GRAFTRACE_FIELD_STRING : 0) |
+					    (from->is_float ? GRAFTRACE_FIELD_FLOAT : 0)),
+		};
+		name = put_name(name, from->name);
+		entry.type = (uint32_t)(name - names);
+		name = put_name(name, from->type);
+		memcpy(field, &entry, sizeof(entry));
+		field += sizeof(entry);
+	}
+	return put_payload(writer, GRAFTRACE_BLOCK_EVENT, count);
 }
 
 static int put_writers(struct gt_file_writer *writer)
@@ -768,8 +819,13 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 	writer->clock =
 		(struct graftrace_file_clock){ options->clock.tsc_base, options->clock.ns_base,
 					       options->clock.mult, options->clock.shift, 0 };
-	writer->sink = (struct gt_sink){ writer,      sink_functions,  sink_object,
-					 sink_writer, sink_sub_buffer, sink_switches };
+	writer->sink = (struct gt_sink){ .data = writer,
+					 .functions = sink_functions,
+					 .object = sink_object,
+					 .writer = sink_writer,
+					 .sub_buffer = sink_sub_buffer,
+					 .event = sink_event,
+					 .switches = sink_switches };
 	error = gt_block_output_create(&writer->output, options->path);
 	if (!error && options->compress) {
 		writer->encoder = gt_columns_encoder_create(options->level);

@@ -23,7 +23,8 @@ static bool is_counted(const struct gt_record *record)
 {
 	return record->kind == GT_RECORD_ENTRY || record->kind == GT_RECORD_RETURN ||
 	       record->kind == GT_RECORD_ENTRY_ONLY || record->kind == GT_RECORD_FUNCTION ||
-	       record->kind == GT_RECORD_MARKER || record->kind == GT_RECORD_STACK;
+	       record->kind == GT_RECORD_MARKER || record->kind == GT_RECORD_STACK ||
+	       record->kind == GT_RECORD_EVENT;
 }
 
 static void add_record(struct gt_recorded_count *count, uint64_t clock)

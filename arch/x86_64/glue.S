@@ -183,6 +183,78 @@ gt_glue_hook:
 1:	lea 16(%rsp), %rsp		/* now at the slot itself */
 	ret
 
+#ifndef GT_KERNEL
+	/*
+	 * stack: 0 stub + 10 | 8 what the function may use below its stack pointer
+	 * Makes struct gt_event_frame: flags | rax rcx rdx rbx - rbp rsi rdi r8 … r15 | stub + 10. Flags go
+	 * back by sahf and an addition that makes the overflow flag: popf is slow, and would bring back
+	 * a debugger's trap flag, too.
+	 */
+	.globl gt_glue_event
+	.hidden gt_glue_event
+	.p2align 4
+gt_glue_event:
+	ENTRY_RULES 0
+	STACK_PUSH %r15
+	STACK_PUSH %r14
+	STACK_PUSH %r13
+	STACK_PUSH %r12
+	STACK_PUSH %r11
+	STACK_PUSH %r10
+	STACK_PUSH %r9
+	STACK_PUSH %r8
+	STACK_PUSH %rdi
+	STACK_PUSH %rsi
+	STACK_PUSH %rbp
+	STACK_PUSH %rsp
+	STACK_PUSH %rbx
+	STACK_PUSH %rdx
+	STACK_PUSH %rcx
+	STACK_PUSH %rax
+	pushf
+	.cfi_adjust_cfa_offset 8
+	mov %rsp, %rbp
+	RULES_BY_FRAME (6 * 8), (4 * 8)
+	mov %rsp, %rdi
+	and $-16, %rsp
+	cld
+	call gt_agent_event
+	mov %rbp, %rsp
+	RULES_BY_STACK
+	mov (%rsp), %ecx
+	test $0x400, %ecx			/* the direction flag */
+	jz 1f
+	std
+1:	mov %ecx, %eax
+	shl $8, %eax				/* ah: sign, zero, adjust, parity, carry */
+	shr $11, %ecx
+	and $1, %cl
+	mov %cl, %al
+	add $0x7f, %al				/* 1: overflow */
+	sahf
+	lea 8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	STACK_POP %rax
+	STACK_POP %rcx
+	STACK_POP %rdx
+	STACK_POP %rbx
+	lea 8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	STACK_POP %rbp
+	RULES_FRAME_RESTORED
+	STACK_POP %rsi
+	STACK_POP %rdi
+	STACK_POP %r8
+	STACK_POP %r9
+	STACK_POP %r10
+	STACK_POP %r11
+	STACK_POP %r12
+	STACK_POP %r13
+	STACK_POP %r14
+	STACK_POP %r15
+	ret
+#endif
+
 	.globl gt_arch_clock
 	.hidden gt_arch_clock
 	.p2align 4

@@ -674,6 +674,17 @@ entry_slow_kind:
 gt_hot_hook:
 	jmp *REGION(GT_REGION_HOOK_SLOW)
 
+#ifndef GT_KERNEL
+/*
+ * gt_hot_event: the target of a probe's stub, in the middle of a function. All registers and flags are
+ * the function's.
+ * stack: 0 stub + 10 | 8 what the function may use below its stack pointer
+ */
+	PUSHED 0
+gt_hot_event:
+	jmp *REGION(GT_REGION_EVENT_SLOW)
+#endif
+
 #include "arch/x86_64/profile.S"
 
 	NO_RULES
@@ -701,7 +712,8 @@ gt_hot_end:
 	OFFSET gt_hot_entry_notrace
 	OFFSET gt_hot_entry_silent
 	OFFSET gt_hot_entry_nothing
-	.long 0, 0, 0, 0
+	OFFSET gt_hot_event
+	.long 0, 0, 0
 #endif
 
 	.section .note.GNU-stack, "", @progbits

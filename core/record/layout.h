@@ -141,6 +141,7 @@
 #define GT_REGION_EXIT_SLOW  24
 #define GT_REGION_HOOK_SLOW  32
 #define GT_REGION_STATE	     40
+#define GT_REGION_EVENT_SLOW 72
 
 /* struct graftrace_agent_state */
 #define GT_STATE_REGION_COUNT 64

@@ -284,6 +284,7 @@ GT_ASSERT_AT(struct graftrace_region, entry_slow, GT_REGION_ENTRY_SLOW);
 GT_ASSERT_AT(struct graftrace_region, exit_slow, GT_REGION_EXIT_SLOW);
 GT_ASSERT_AT(struct graftrace_region, hook_slow, GT_REGION_HOOK_SLOW);
 GT_ASSERT_AT(struct graftrace_region, state, GT_REGION_STATE);
+GT_ASSERT_AT(struct graftrace_region, event_slow, GT_REGION_EVENT_SLOW);
 GT_ASSERT_AT(struct graftrace_agent_state, region_count, GT_STATE_REGION_COUNT);
 GT_ASSERT_AT(struct graftrace_agent_state, regions, GT_STATE_REGIONS);
 

@@ -557,6 +557,7 @@ struct graftrace_stream *gt_stream_claim(struct graftrace_arena *arena, uint32_t
 		stream->owned = 0;
 		for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			stream->lost[cause] = 0;
+		stream->lost_events = 0;
 		uint32_t generation = __atomic_add_fetch(&arena->generations, 1, ACQ_REL);
 		__atomic_store_n(&stream->generation, generation, RELEASE);
 		return stream;

@@ -80,6 +80,21 @@ char *gt_text_put_marker(const struct gt_record *record, char *at)
 	return at;
 }
 
+char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at)
+{
+	struct gt_event_format format;
+
+	if (gt_target_event(text->target, (uint32_t)record->value, &format) != GT_OK) {
+		at = GT_PUT_LITERAL(at, "event#");
+		return gt_put_number(at, record->value);
+	}
+	at = gt_put_clean(at, format.name, gt_text_length(format.name, GT_TEXT_NAME_MAX));
+	*at++ = ':';
+	if (format.field_count)
+		*at++ = ' ';
+	return gt_event_put_fields(&format, record, at, GT_EVENT_TEXT_MAX);
+}
+
 static char *put_task(struct gt_text *text, const struct gt_source *source, uint64_t tid,
 		      const char *which, char *at)
 {
@@ -227,6 +242,7 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		return gt_text_put_function(text, source, at);
 	case GT_RECORD_STACK:
 		return gt_text_put_function(text, source, at);
+	case GT_RECORD_EVENT:
 	case GT_RECORD_MARKER:
 		/* as the tracer's lines, in whichever sub-buffer a kernel's mark found room */
 		if (text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH ||

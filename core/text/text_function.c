@@ -242,8 +242,21 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source, ch
 	return gt_text_put_stack(text, functions, count, at);
 }
 
+/* An event with fields; as numbers alone, of which it has none that Linux' tools know, not at all. */
+static char *put_fields(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	if (gt_text_is_dumped(text))
+		return at;
+	at = put_context(text, source, at);
+	at = gt_text_put_event(text, &source->record, at);
+	*at++ = '\n';
+	return at;
+}
+
 char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char *at)
 {
+	if (source->record.kind == GT_RECORD_EVENT)
+		return put_fields(text, source, at);
 	if (source->record.kind == GT_RECORD_SWITCH)
 		return put_switch(text, source, at);
 	if (source->record.kind == GT_RECORD_STACK)

@@ -299,7 +299,8 @@ static char *put_marker(struct gt_text *text, const struct gt_source *source, ch
 {
 	const struct gt_record *record = &source->record;
 	at = begin_comment(text, source, record->depth, at);
-	at = gt_text_put_marker(record, at);
+	at = record->kind == GT_RECORD_EVENT ? gt_text_put_event(text, record, at)
+					     : gt_text_put_marker(record, at);
 	return end_comment(text, at);
 }
 
@@ -367,6 +368,7 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 		return put_entry_only(text, source, at);
 	case GT_RECORD_UNWOUND:
 		return put_unwound(text, source, at);
+	case GT_RECORD_EVENT:
 	case GT_RECORD_MARKER:
 		return put_marker(text, source, at);
 	case GT_RECORD_CONTEXT:

@@ -95,6 +95,9 @@ static inline size_t marker_length(const struct gt_record *record)
 /* A marker's text, or of trace_marker_raw `# 1 buf: 61 62`. */
 char *gt_text_put_marker(const struct gt_record *record, char *at);
 
+/* `name: field=value …` of an event, without a newline. */
+char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at);
+
 /* `sched_switch: prev_comm=…`, without a newline. */
 char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at);
 

@@ -502,6 +502,25 @@ static int raw_marker(struct gt_decode *decode, struct gt_record *record, const 
 	return GT_RECORD_MARKER;
 }
 
+/* An event with fields. Its clock is that of what follows, too. */
+static int probe(struct gt_decode *decode, struct gt_record *record, const uint64_t *data,
+		 uint32_t there)
+{
+	if (data[0] == 0 || there < 2) { /* the writer was cut off in it */
+		decode->holes++;
+		return 0;
+	}
+	if (data[0] > decode->clock && data[0] >> 32 == decode->clock >> 32)
+		decode->clock = data[0];
+	fill_record(decode, record, GT_RECORD_EVENT);
+	record->clock = data[0];
+	record->value = (uint32_t)data[1];
+	record->start = data[1] >> 32;
+	record->text = (const char *)(data + 2);
+	record->text_bytes = (there - 2) * 8;
+	return GT_RECORD_EVENT;
+}
+
 /* > 0: a record; 0: go on; < 0: the rest of it is not written yet. */
 static int event(struct gt_decode *decode, struct gt_record *record, uint32_t argument)
 {
@@ -552,6 +571,8 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 		record->text_bytes = (there - 1) * 8;
 		return GT_RECORD_STACK;
 	}
+	if (type == GRAFTRACE_EVENT_PROBE && length >= 2)
+		return probe(decode, record, data, there);
 	if (type == GRAFTRACE_EVENT_ENTRY_ONLY && length == 1) {
 		uint32_t function = graftrace_word_function(whole[0]);
 		if (function - 1 >= GRAFTRACE_SPECIAL - 1) {
@@ -616,6 +637,7 @@ static bool clock_ahead(struct gt_decode *decode, uint32_t context)
 				bool is_full = type == GRAFTRACE_EVENT_STACK ||
 					       type == GRAFTRACE_EVENT_MARKER ||
 					       type == GRAFTRACE_EVENT_TEXT ||
+					       type == GRAFTRACE_EVENT_PROBE ||
 					       type == GRAFTRACE_EVENT_MARKER_RAW;
 				if (is_full && at[1] > decode->clock && at[1] >> 32 == clock >> 32)
 					decode->clock = at[1];

@@ -46,7 +46,10 @@ enum gt_record_kind {
 	GT_RECORD_SWITCH = 11, /* start = previous thread, value = next, children = its state */
 	GT_RECORD_STACK = 13,  /* text: text_bytes / 8 entry words of the calls open around it,
 				* innermost first; clock as it says */
-	GT_RECORD_OPEN = 12,   /* after gt_decode_end: a call that is still open, as UNWOUND */
+	GT_RECORD_EVENT = 14, /* an event with fields: value = its number, start = fields that could
+				* not be read (bit i: field i); text: text_bytes / 8 words of them,
+				* as GRAFTRACE_EVENT_PROBE has them */
+	GT_RECORD_OPEN = 12,  /* after gt_decode_end: a call that is still open, as UNWOUND */
 };
 
 enum gt_record_flags {

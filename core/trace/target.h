@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <graftrace/error.h>
 #include <graftrace/record.h>
+#include "core/trace/event.h"
 
 /* A traced function. The strings belong to the target and live as long as it does. */
 struct gt_function {
@@ -144,6 +145,8 @@ struct gt_name_ops {
 	 * be NULL. */
 	int (*function_at)(void *data, uint32_t pid, uint64_t address,
 			   struct gt_function *function);
+	/* What is known of event `number` of EVENT records. 0 or GT_ENOENT. May be NULL. */
+	int (*event)(void *data, uint32_t number, struct gt_event_format *format);
 	/* A kernel's, whose writers are CPUs: the name of thread `tid`. 0 or GT_ENOENT. May be
 	 * NULL. */
 	int (*thread)(void *data, uint32_t tid, char comm[16]);
@@ -208,6 +211,13 @@ static inline int gt_target_function_at(const struct gt_target *target, uint32_t
 	return target->names->function_at
 		       ? target->names->function_at(target->name_data, pid, address, function)
 		       : GT_ENOENT;
+}
+
+static inline int gt_target_event(const struct gt_target *target, uint32_t number,
+				  struct gt_event_format *format)
+{
+	return target->names->event ? target->names->event(target->name_data, number, format)
+				    : GT_ENOENT;
 }
 
 static inline int gt_target_thread(const struct gt_target *target, uint32_t tid, char comm[16])
@@ -303,6 +313,8 @@ struct gt_sink {
 	 * Bytes: header and `words` words. Already checked: magic, generation, sizes. */
 	int (*sub_buffer)(void *data, const struct graftrace_sub_buffer *sub_buffer,
 			  uint32_t words);
+	/* An event before the first record of it. May be NULL. */
+	int (*event)(void *data, const struct gt_event_format *event);
 	/* Context switches in order of their clocks; all of them since `start`, but for `lost`
 	 * ones. count 0: so far there are none. May be NULL. */
 	int (*switches)(void *data, uint64_t start, uint64_t lost, const struct gt_switch *switches,

@@ -31,6 +31,14 @@
  *	T+10  48 8d 64 24 08   lea   8(%rsp),%rsp
  *	T+15  e9 rel32         jmp   body
  *	T+20  cc …
+ *
+ * A probe's stub (struct graftrace_probe stands behind it). It is entered from the middle of a function,
+ * which may have values in the 128 bytes below its stack pointer, and in the flags:
+ *	T+0   48 8d 64 24 80   lea   -128(%rsp),%rsp
+ *	T+5   e8 rel32         call  hot + event
+ *	T+10  48 8d a4 24 80 0 0 0  lea 128(%rsp),%rsp
+ *	T+18  e9 rel32         jmp   body
+ *	T+23  cc …
  */
 #ifndef GRAFTRACE_AGENT_H
 #define GRAFTRACE_AGENT_H
@@ -62,7 +70,8 @@ struct graftrace_agent_image {
 	uint32_t entry_notrace; /* a function of set_graph_notrace */
 	uint32_t entry_silent;	/* patched for the stack traces of others */
 	uint32_t entry_nothing; /* not recorded in any way, and needs its real return address */
-	uint32_t reserved_hot[4];
+	uint32_t event;		/* a probe in the middle of a function */
+	uint32_t reserved_hot[3];
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;
@@ -72,6 +81,8 @@ struct graftrace_agent_image {
 	uint32_t resolver;	/* uint64_t (*)(uint64_t return_slot): where the real address is */
 	uint32_t fork_offset;	/* a page; enum graftrace_fork_mark in its first 8 bytes */
 	uint32_t eh_frame_hdr;	/* unwind data of the image's text, by the assembler and compiler */
+	uint32_t event_slow;	/* for graftrace_region */
+	uint32_t reserved_tail;
 };
 
 /* Whoever puts the image somewhere has the page wiped by fork (MADV_WIPEONFORK), and sets the mark
@@ -100,7 +111,8 @@ struct graftrace_region {
 	uint32_t journal_room;	/* all */
 	uint32_t journal_used;	/* all; those behind the mains are appended, entry then count */
 	uint32_t text_count;	/* of texts that are set */
-	uint64_t reserved[7];
+	uint64_t event_slow;
+	uint64_t reserved[6];
 	/* Code with jumps of ours elsewhere than at functions' starts: those that are appended to
 	 * the journal. For who is interrupted just before one (port/program/hooks.c). */
 	struct {
@@ -136,6 +148,9 @@ struct graftrace_places {
 	uint8_t at[GRAFTRACE_PLACES_BYTES]; /* what is to be added for each byte … */
 };
 #define GRAFTRACE_PLACES_PUSHED 0x80 /* … and whether one word has been pushed besides */
+/* Alone: nothing is to be added, and the stack pointer lies GRAFTRACE_RED_ZONE bytes lower. */
+#define GRAFTRACE_PLACES_BELOW 0x7f
+#define GRAFTRACE_RED_ZONE     128 /* below the stack pointer a function may keep values */
 
 /* One patch of the program's code. */
 struct graftrace_patch {
@@ -152,6 +167,40 @@ GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_patch) == 32, "a patch is 32 byt
 
 #define GRAFTRACE_REGION_HOT_OFFSET   4096
 #define GRAFTRACE_REGION_STUBS_OFFSET (4096 + 8192)
+
+/*
+ * A probe: what its stub records. It lies behind the stub, in the region, which the program cannot
+ * write to. Each argument is one field of the event.
+ */
+enum graftrace_probe_place {
+	GRAFTRACE_PLACE_UNKNOWN = 0,  /* cannot be told: the field is said to be unreadable */
+	GRAFTRACE_PLACE_REGISTER = 1, /* general register `base`, from bit `value` on */
+	GRAFTRACE_PLACE_CONSTANT = 2, /* `value` itself */
+	GRAFTRACE_PLACE_MEMORY = 3,   /* at base + (index << shift) + value */
+	GRAFTRACE_PLACE_VECTOR = 4,   /* the low half of vector register `base` */
+};
+
+#define GRAFTRACE_NO_REGISTER 0xff
+
+struct graftrace_probe_argument {
+	uint8_t place; /* enum graftrace_probe_place */
+	uint8_t bytes; /* 1, 2, 4, 8 */
+	uint8_t is_signed;
+	uint8_t is_string; /* it is the address of one; what it says is recorded */
+	uint8_t base;	   /* a register as instructions number them, or GRAFTRACE_NO_REGISTER */
+	uint8_t index;
+	uint8_t shift;
+	uint8_t reserved;
+	int64_t value;
+};
+
+struct graftrace_probe {
+	uint32_t event; /* its number in records */
+	uint32_t argument_count;
+	struct graftrace_probe_argument arguments[GRAFTRACE_PROBE_FIELDS];
+};
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_probe) == 8 + 16 * GRAFTRACE_PROBE_FIELDS,
+			"a probe is 200 bytes");
 
 enum graftrace_hook {
 	GRAFTRACE_HOOK_LONGJMP =

@@ -111,7 +111,8 @@ struct graftrace_stream {
 	char comm[16];	       /* name of the thread when it started, NUL-terminated */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* live counters; lost[FULL] counts while stopped too
 					       */
-	uint8_t pad[256 - 136];
+	uint64_t lost_events; /* events, which are no calls, that were dropped for lack of room */
+	uint8_t pad[256 - 144];
 };
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_stream) == 256, "a stream is 256 bytes");

@@ -40,6 +40,8 @@ enum graftrace_block_type {
 	GRAFTRACE_BLOCK_END = 7,      /* the last: totals and losses. None: recording was killed */
 	GRAFTRACE_BLOCK_SWITCHES = 8, /* threads' context switches; flag OPTIONAL */
 	GRAFTRACE_BLOCK_KERNEL = 9,   /* of Linux, recorded beside; flag OPTIONAL */
+	/* An event with fields, before the first record of it; flag OPTIONAL. */
+	GRAFTRACE_BLOCK_EVENT = 15,
 };
 
 /* The whole payload is one zstd frame of raw_bytes (never in SUB_BUFFERS blocks). */
@@ -294,6 +296,33 @@ enum graftrace_file_kernel_kind {
 };
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_kernel) == 24, "KERNEL is 24 bytes and more");
+
+/* Payload of EVENT: this, `field_count` graftrace_file_event_field, `string_bytes` bytes of
+ * zero-ended strings, in which the others are offsets. */
+struct graftrace_file_event {
+	uint32_t number;      /* in records, see GRAFTRACE_EVENT_PROBE */
+	uint32_t field_count; /* at most GRAFTRACE_PROBE_FIELDS */
+	uint64_t address;     /* where it stands in the process's code, 0 unknown */
+	uint32_t system;
+	uint32_t name;
+	uint32_t object; /* path of the object it lies in */
+	uint32_t string_bytes;
+};
+
+struct graftrace_file_event_field {
+	uint32_t name;
+	uint32_t type;	/* as C has it, for people */
+	uint16_t bytes; /* 1, 2, 4, 8: of the word that the record has of it; of a string 8 */
+	uint16_t flags; /* GRAFTRACE_FIELD_… */
+	uint32_t reserved;
+};
+
+#define GRAFTRACE_FIELD_SIGNED 1u
+#define GRAFTRACE_FIELD_STRING 2u
+#define GRAFTRACE_FIELD_FLOAT  4u
+
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_event) == 32, "EVENT is 32 bytes, fields");
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_event_field) == 16, "a field is 16 bytes");
 
 /* Payload of END. */
 struct graftrace_file_end {

@@ -122,7 +122,16 @@ enum graftrace_event {
 	GRAFTRACE_EVENT_SWITCH = 4,
 	/* As MARKER: a line of an event of another tracer, "name: what it says". */
 	GRAFTRACE_EVENT_TEXT = 16,
+	/*
+	 * 2 + n words: full clock, number of a described event | its fields that could not be read
+	 * << 32 (bit i: field i), then the fields, a word each, and behind them the bytes of those
+	 * that are strings: such a word is the string's offset from the first field | its bytes,
+	 * with a zero byte at the end, << 16.
+	 */
+	GRAFTRACE_EVENT_PROBE = 8,
 };
+
+#define GRAFTRACE_PROBE_FIELDS 12 /* of a described event, at most */
 
 /* Words that the record at `word` takes, data and filler included; `left` are there, 1 or more.
  * is_pairs: a sub-buffer of the function tracer (rule 6). */

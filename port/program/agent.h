@@ -33,6 +33,9 @@ extern struct gt_thread gt_null_block __attribute__((visibility("hidden")));
 /* threads.c */
 /* The valid block of the running thread, made if it has none. NULL: none can be had. */
 struct gt_thread *gt_threads_current(void);
+/* The block that %gs leads to, if it is the running thread's, or says that the thread is left out
+ * (gt_thread.host); NULL: the other two have to look for one. Signals need not be masked. */
+struct gt_thread *gt_threads_at_hand(void);
 /* The same, but never makes one. */
 struct gt_thread *gt_threads_try_current(void);
 uint64_t gt_threads_pointer(void); /* %fs:0 */

@@ -107,6 +107,11 @@ static struct gt_thread *block_here(void)
 	return self;
 }
 
+struct gt_thread *gt_threads_at_hand(void)
+{
+	return block_here();
+}
+
 /* A block that is no thread's: gt_threads_left_out_block(). */
 static bool is_left_out_block(const struct gt_thread *block)
 {

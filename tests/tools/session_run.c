@@ -98,7 +98,10 @@ static void usage(void)
 int main(int argc, char **argv)
 {
 	const struct gt_sink sink = {
-		NULL, on_functions, on_object, on_writer, on_sub_buffer, NULL
+		.functions = on_functions,
+		.object = on_object,
+		.writer = on_writer,
+		.sub_buffer = on_sub_buffer,
 	};
 	const char *lists[3][16] = { { 0 } };
 	int used[3] = { 0 }, option, status, result;

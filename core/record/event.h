@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events with fields (GRAFTRACE_EVENT_PROBE) in the stream of the thread in which they happen. Whoever
+ * has gathered the fields tries the straight line first, from anywhere, signals as they are; where
+ * that has nothing to write to, the slow half records it.
+ */
+#ifndef GT_CORE_RECORD_EVENT_H
+#define GT_CORE_RECORD_EVENT_H
+
+#include "core/record/recorder.h"
+
+/* Of a record, its head included: no more than the places behind a sub-buffer's end that are known
+ * as such (gt_thread.inside). */
+#define GT_EVENT_WORDS	32
+#define GT_EVENT_VALUES (GT_EVENT_WORDS - 4)
+
+struct gt_event {
+	uint32_t number;
+	uint32_t faults; /* bit i: field i could not be read */
+	uint32_t count;	 /* of values in use: fields, then the bytes of strings */
+	uint64_t values[GT_EVENT_VALUES];
+};
+
+/* False: the slow half is needed; nothing was written. */
+bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event);
+
+/* With signals masked. What has no room is counted (graftrace_stream.lost_events). */
+void gt_event_record(struct gt_thread *thread, const struct gt_event *event);
+
+#endif

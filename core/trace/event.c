@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events with fields: see event.h. Whole numbers only, as everywhere in here: a fraction is made into
+ * decimals from its bits.
+ */
+#include "core/trace/event.h"
+#include "core/trace/decode.h"
+#include "core/trace/message.h"
+
+struct output {
+	char *at;
+	char *end;
+};
+
+static void put_char(struct output *output, char c)
+{
+	if (output->at < output->end)
+		*output->at++ = c;
+}
+
+static void put_text(struct output *output, const char *text)
+{
+	while (*text)
+		put_char(output, *text++);
+}
+
+static void put_clean(struct output *output, const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		put_char(output, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
+}
+
+static void put_number(struct output *output, uint64_t value, const char *format)
+{
+	char text[32];
+	gt_format(text, sizeof(text), format, (unsigned long long)value);
+	put_text(output, text);
+}
+
+static uint64_t word_of(const struct gt_record *record, uint32_t index)
+{
+	uint64_t word = 0;
+	if (index < record->text_bytes / 8)
+		__builtin_memcpy(&word, record->text + index * 8, sizeof(word));
+	return word;
+}
+
+void gt_event_value(const struct gt_event_format *format, const struct gt_record *record,
+		    uint32_t index, struct gt_event_value *value)
+{
+	*value = (struct gt_event_value){ .kind = GT_EVENT_FAULT };
+	if (index >= format->field_count || index >= GRAFTRACE_PROBE_FIELDS ||
+	    record->start >> index & 1)
+		return;
+	const struct gt_event_field *field = &format->fields[index];
+	value->number = word_of(record, index);
+	value->kind = field->is_float ? GT_EVENT_FRACTION : GT_EVENT_NUMBER;
+	if (!field->is_string)
+		return;
+	uint32_t offset = value->number & 0xffff, bytes = value->number >> 16 & 0xffff;
+	value->kind = GT_EVENT_FAULT;
+	if (bytes == 0 || offset > record->text_bytes || bytes > record->text_bytes - offset)
+		return;
+	value->kind = GT_EVENT_STRING;
+	value->text = record->text + offset;
+	while (value->text_bytes < bytes && value->text[value->text_bytes])
+		value->text_bytes++;
+}
+
+/* A float's bits as a double's; one that is too small to have them all is 0. */
+static uint64_t widen(uint32_t bits)
+{
+	uint64_t exponent = bits >> 23 & 0xff, sign = (uint64_t)(bits >> 31) << 63;
+	if (exponent == 0)
+		return sign;
+	return sign | (exponent == 0xff ? 0x7ffull : exponent + 1023 - 127) << 52 |
+	       (uint64_t)(bits & 0x7fffff) << 29;
+}
+
+/* Six decimals; what is too large or too small for that as the bits that it has. */
+static void put_fraction(struct output *output, uint64_t bits)
+{
+	__extension__ typedef unsigned __int128 u128;
+	int exponent = (int)(bits >> 52 & 0x7ff) - 1023 - 52;
+	uint64_t mantissa = (bits & 0xfffffffffffffull) | 1ull << 52;
+	char decimals[16];
+	if (exponent > 10 || exponent < -110) {
+		put_number(output, bits, bits << 1 ? "0x%llx" : "0.000000");
+		return;
+	}
+	if (bits >> 63)
+		put_char(output, '-');
+	unsigned shift = exponent < 0 ? (unsigned)-exponent : 0;
+	u128 scaled = (u128)(exponent < 0 ? mantissa : mantissa << exponent);
+	u128 whole = scaled >> shift;
+	uint64_t rest = (uint64_t)(((scaled - (whole << shift)) * 1000000) >> shift);
+	put_number(output, (uint64_t)whole, "%llu");
+	gt_format(decimals, sizeof(decimals), "%llu", (unsigned long long)(rest + 1000000));
+	decimals[0] = '.';
+	put_text(output, decimals);
+}
+
+static bool is_hex(const struct gt_event_field *field)
+{
+	const char *type = field->type;
+	if (field->is_signed || field->bytes != 8)
+		return false;
+	if (type[0] == 'u' && type[1] == '6' && type[2] == '4' && type[3] == 0)
+		return true;
+	for (; *type; type++)
+		if (*type == '*')
+			return true;
+	return false;
+}
+
+static void put_value(struct output *output, const struct gt_event_field *field,
+		      const struct gt_event_value *value)
+{
+	switch (value->kind) {
+	case GT_EVENT_FAULT:
+		put_text(output, "(fault)");
+		break;
+	case GT_EVENT_STRING:
+		put_char(output, '"');
+		put_clean(output, value->text, value->text_bytes);
+		put_char(output, '"');
+		break;
+	case GT_EVENT_FRACTION:
+		put_fraction(output,
+			     field->bytes == 4 ? widen((uint32_t)value->number) : value->number);
+		break;
+	default:
+		if (is_hex(field))
+			put_number(output, value->number, "0x%llx");
+		else
+			put_number(output, value->number, field->is_signed ? "%lld" : "%llu");
+	}
+}
+
+char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_record *record,
+			  char *at, size_t room)
+{
+	struct output output = { at, at + room };
+	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+		struct gt_event_value value;
+		const char *name = format->fields[i].name;
+		size_t bytes = 0;
+		while (name[bytes])
+			bytes++;
+		if (i)
+			put_char(&output, ' ');
+		put_clean(&output, name, bytes);
+		put_char(&output, '=');
+		gt_event_value(format, record, i, &value);
+		put_value(&output, &format->fields[i], &value);
+	}
+	return output.at;
+}
+
+char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room)
+{
+	struct output output = { at, at + room };
+	put_char(&output, '"');
+	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+		const struct gt_event_field *field = &format->fields[i];
+		put_text(&output, i ? " " : "");
+		put_text(&output, field->name);
+		put_text(&output, field->is_string   ? "=\\\"%s\\\""
+				  : field->is_float  ? "=%f"
+				  : is_hex(field)    ? "=0x%llx"
+				  : field->bytes < 8 ? field->is_signed ? "=%d" : "=%u"
+				  : field->is_signed ? "=%lld"
+						     : "=%llu");
+	}
+	put_char(&output, '"');
+	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+		put_text(&output, format->fields[i].is_string ? ", __get_str(" : ", REC->");
+		put_text(&output, format->fields[i].name);
+		put_text(&output, format->fields[i].is_string ? ")" : "");
+	}
+	return output.at;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of an event with fields (GRAFTRACE_EVENT_PROBE), and its fields out of a record.
+ * Freestanding; records are hostile.
+ */
+#ifndef GT_CORE_TRACE_EVENT_H
+#define GT_CORE_TRACE_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/record.h>
+
+struct gt_event_field {
+	const char *name;
+	const char *type; /* as C has it, for people */
+	uint8_t bytes;	  /* 1, 2, 4, 8; of a string's address 8 */
+	bool is_signed;
+	bool is_string;
+	bool is_float;
+};
+
+/* The strings belong to the target, and live as long as it does. */
+struct gt_event_format {
+	uint32_t number; /* in records */
+	uint32_t field_count;
+	uint64_t address; /* where it stands in the process's code, 0 unknown */
+	const char *system;
+	const char *name;
+	const char *object; /* path of the object it lies in, "" unknown */
+	struct gt_event_field fields[GRAFTRACE_PROBE_FIELDS];
+};
+
+/* The value of a field. */
+enum gt_event_value_kind {
+	GT_EVENT_FAULT = 0,    /* it could not be read, or is not there */
+	GT_EVENT_NUMBER = 1,   /* number, with its sign as the field says */
+	GT_EVENT_STRING = 2,   /* text, text_bytes */
+	GT_EVENT_FRACTION = 3, /* number: the bits of a float (4 bytes) or a double */
+};
+
+struct gt_event_value {
+	enum gt_event_value_kind kind;
+	uint32_t text_bytes;
+	uint64_t number;
+	const char *text; /* in the record */
+};
+
+struct gt_record;
+
+/* Field `index` of the event record. */
+void gt_event_value(const struct gt_event_format *format, const struct gt_record *record,
+		    uint32_t index, struct gt_event_value *value);
+
+/* "name=value name=value" for people, as Linux prints fields. At most `room` bytes at `at`, and no
+ * zero byte; returns where it ends. What could steer a terminal becomes '?'. */
+#define GT_EVENT_TEXT_MAX 1024
+char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_record *record,
+			  char *at, size_t room);
+
+/* The printf text of Linux's format files, `"…", REC->a, REC->b`: at most `room` bytes. */
+char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Counting events: see events.h. One pass over all records; events of one name and the same fields
+ * are one, wherever they stand. */
+#include "export/events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/trace/merge.h"
+#include "port/host/memory.h"
+
+#define EVENTS_MAX 65536u
+
+struct field {
+	uint64_t values; /* that could be read */
+	uint64_t faults;
+	double sum;
+	double least, greatest;
+};
+
+struct counted {
+	struct gt_event_format format;
+	uint64_t count;
+	uint64_t first, last; /* tsc */
+	struct field fields[GRAFTRACE_PROBE_FIELDS];
+};
+
+struct counter {
+	struct gt_target *target;
+	struct counted *events;
+	uint32_t count;
+	uint32_t room;
+	uint32_t *of_number; /* index + 1 by number; 0: not seen yet */
+	uint32_t numbers;
+};
+
+static bool is_same(const struct gt_event_format *a, const struct gt_event_format *b)
+{
+	if (a->field_count != b->field_count || strcmp(a->system, b->system) != 0 ||
+	    strcmp(a->name, b->name) != 0)
+		return false;
+	for (uint32_t i = 0; i < a->field_count; i++)
+		if (strcmp(a->fields[i].name, b->fields[i].name) != 0 ||
+		    a->fields[i].is_string != b->fields[i].is_string ||
+		    a->fields[i].is_float != b->fields[i].is_float)
+			return false;
+	return true;
+}
+
+static bool grow(struct counter *counter, uint32_t number)
+{
+	if (number >= counter->numbers) {
+		const uint32_t numbers = number * 2 + 64;
+		uint32_t *grown = realloc(counter->of_number, numbers * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		memset(grown + counter->numbers, 0, (numbers - counter->numbers) * sizeof(*grown));
+		counter->of_number = grown;
+		counter->numbers = numbers;
+	}
+	if (counter->count == counter->room) {
+		const uint32_t room = counter->room ? counter->room * 2 : 32;
+		struct counted *grown = realloc(counter->events, room * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		counter->events = grown;
+		counter->room = room;
+	}
+	return true;
+}
+
+/* The row of the event's number. NULL: nothing is known of it, or *error. */
+static struct counted *row_of(struct counter *counter, uint64_t number, int *error)
+{
+	struct gt_event_format format;
+	uint32_t i;
+
+	if (number < counter->numbers && counter->of_number[number])
+		return &counter->events[counter->of_number[number] - 1];
+	if (number >= EVENTS_MAX ||
+	    gt_target_event(counter->target, (uint32_t)number, &format) != GT_OK)
+		return NULL;
+	if (!grow(counter, (uint32_t)number)) {
+		*error = GT_ENOMEM;
+		return NULL;
+	}
+	for (i = 0; i < counter->count && !is_same(&counter->events[i].format, &format); i++)
+		;
+	if (i == counter->count)
+		counter->events[counter->count++] = (struct counted){ .format = format };
+	counter->of_number[number] = i + 1;
+	return &counter->events[i];
+}
+
+static double number_of(const struct gt_event_field *field, const struct gt_event_value *value)
+{
+	double fraction;
+	float small;
+
+	if (value->kind != GT_EVENT_FRACTION)
+		return field->is_signed ? (double)(int64_t)value->number : (double)value->number;
+	if (field->bytes == 4) {
+		memcpy(&small, &value->number, sizeof(small));
+		return (double)small;
+	}
+	memcpy(&fraction, &value->number, sizeof(fraction));
+	return fraction;
+}
+
+static void add_value(struct field *sums, const struct gt_event_field *field,
+		      const struct gt_event_value *value)
+{
+	double number;
+
+	if (value->kind == GT_EVENT_FAULT) {
+		sums->faults++;
+		return;
+	}
+	number = value->kind == GT_EVENT_STRING ? 0 : number_of(field, value);
+	if (!sums->values || number < sums->least)
+		sums->least = number;
+	if (!sums->values || number > sums->greatest)
+		sums->greatest = number;
+	sums->sum += number;
+	sums->values++;
+}
+
+static int add(struct counter *counter, const struct gt_record *record)
+{
+	int error = GT_OK;
+	struct counted *row = row_of(counter, record->value, &error);
+	struct gt_event_value value;
+
+	if (!row)
+		return error;
+	if (!row->count++)
+		row->first = record->clock;
+	row->last = record->clock;
+	for (uint32_t i = 0; i < row->format.field_count; i++) {
+		gt_event_value(&row->format, record, i, &value);
+		add_value(&row->fields[i], &row->format.fields[i], &value);
+	}
+	return GT_OK;
+}
+
+static int by_count(const void *left, const void *right)
+{
+	const struct counted *a = left, *b = right;
+	const int name = strcmp(a->format.name, b->format.name);
+
+	return a->count != b->count ? (a->count < b->count ? 1 : -1) : name;
+}
+
+static void print_field(FILE *out, const struct gt_event_field *field, const struct field *sums)
+{
+	fprintf(out, "                            %-20s", field->name);
+	if (field->is_string)
+		fprintf(out, " %14s %14s %14s", "string", "", "");
+	else if (sums->values)
+		fprintf(out, " %14.6g %14.6g %14.6g", sums->least, sums->sum / (double)sums->values,
+			sums->greatest);
+	if (sums->faults)
+		fprintf(out, "  %" PRIu64 " (fault)", sums->faults);
+	fputc('\n', out);
+}
+
+static void print(FILE *out, const struct counter *counter)
+{
+	fprintf(out, "\n%10s %14s  %-20s %14s %14s %14s\n", "EVENTS", "A SECOND", "EVENT", "MIN",
+		"AVG", "MAX");
+	for (uint32_t i = 0; i < counter->count; i++) {
+		const struct counted *row = &counter->events[i];
+		const uint64_t ns =
+			gt_clock_duration_ns(&counter->target->clock, row->last - row->first);
+
+		fprintf(out, "%10" PRIu64 " %14.1f  %s:%s\n", row->count,
+			ns ? (double)(row->count - 1) * 1e9 / (double)ns : 0.0, row->format.system,
+			row->format.name);
+		for (uint32_t k = 0; k < row->format.field_count; k++)
+			print_field(out, &row->format.fields[k], &row->fields[k]);
+	}
+}
+
+int gt_events_count(struct gt_target *target, char **text, size_t *bytes)
+{
+	struct counter counter = { .target = target };
+	struct gt_merge *merge = calloc(1, sizeof(*merge));
+	struct gt_source *source;
+	FILE *out = open_memstream(text, bytes);
+	int result = merge && out ? GT_OK : GT_ENOMEM;
+
+	if (result == GT_OK) {
+		result = gt_merge_init(merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
+		while (result >= 0 && (result = gt_merge_next(merge, &source)) > 0)
+			if (source->record.kind == GT_RECORD_EVENT)
+				result = add(&counter, &source->record);
+		gt_merge_fini(merge);
+	}
+	if (result >= 0 && counter.count) {
+		qsort(counter.events, counter.count, sizeof(*counter.events), by_count);
+		print(out, &counter);
+	}
+	if (out && fclose(out) != 0 && result >= 0)
+		result = GT_ENOMEM;
+	free(counter.of_number);
+	free(counter.events);
+	free(merge);
+	return result < 0 ? result : GT_OK;
+}
