@@ -17,7 +17,7 @@
 
 void gt_catalog_init(struct gt_catalog *catalog)
 {
-	*catalog = (struct gt_catalog){ .next_number = 1 };
+	*catalog = (struct gt_catalog){ .next_number = 1, .next_event = 1 };
 }
 
 static void free_file(struct gt_catalog_file *file)
@@ -29,6 +29,7 @@ static void free_file(struct gt_catalog_file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	gt_names_fini(&file->names);
+	free(file->probe_plans);
 	free(file->entries);
 	free(file->planned);
 	free(file->touched);
@@ -172,6 +173,7 @@ static int plan_file(struct gt_catalog_file *file, bool breakpoints, struct gt_m
 	gt_plan_use_cache(file->plan, NULL);
 	if (breakpoints)
 		gt_plan_allow_breakpoints(file->plan);
+	file->probes = gt_object_probes(file->object, &file->probe_count);
 	file->function_count = gt_object_function_count(file->object);
 	file->entries = calloc(file->function_count + 1, sizeof(*file->entries));
 	file->planned = calloc(file->function_count + 1, 1);
@@ -237,6 +239,8 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 		free_file(file);
 		return error;
 	}
+	file->first_event = catalog->next_event;
+	catalog->next_event += file->probe_count;
 	catalog->files[catalog->file_count++] = file;
 	*found = file;
 	return 0;
@@ -265,6 +269,72 @@ int gt_catalog_hooks(struct gt_catalog_file *file)
 		file->hook_count = count < 0 ? 0 : count;
 	}
 	return file->hook_count;
+}
+
+int gt_catalog_plan_probes(struct gt_catalog_file *file, struct gt_message *message)
+{
+	struct gt_plan_entry *plans;
+	uint64_t *addresses;
+	uint32_t i;
+	int error = GT_ENOMEM;
+
+	if (file->probe_plans || !file->probe_count)
+		return 0;
+	gt_catalog_hooks(file); /* these go first */
+	plans = calloc(file->probe_count, sizeof(*plans));
+	addresses = calloc(file->probe_count, sizeof(*addresses));
+	if (plans && addresses) {
+		for (i = 0; i < file->probe_count; i++)
+			addresses[i] = file->probes[i].address;
+		error = gt_plan_probes(file->plan, addresses, file->probe_count, plans, message);
+	}
+	free(addresses);
+	if (error)
+		free(plans);
+	else
+		file->probe_plans = plans;
+	return error;
+}
+
+void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t index,
+			       struct gt_event_format *event)
+{
+	const struct gt_probe *probe = &file->probes[index];
+	uint32_t i;
+
+	*event = (struct gt_event_format){
+		.number = file->first_event + index,
+		.field_count = probe->argument_count,
+		.address = probe->address,
+		.system = probe->system,
+		.name = probe->name,
+		.object = file->path,
+	};
+	for (i = 0; i < probe->argument_count; i++)
+		event->fields[i] = (struct gt_event_field){
+			.name = probe->fields[i].name,
+			.type = probe->fields[i].type,
+			.bytes = probe->arguments[i].bytes,
+			.is_signed = probe->arguments[i].is_signed,
+			.is_string = probe->arguments[i].is_string,
+			.is_float = probe->fields[i].is_float,
+		};
+}
+
+int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
+		     struct gt_event_format *event)
+{
+	size_t i;
+
+	for (i = 0; i < catalog->file_count; i++) {
+		const struct gt_catalog_file *file = catalog->files[i];
+
+		if (number - file->first_event >= file->probe_count)
+			continue;
+		gt_catalog_describe_event(file, number - file->first_event, event);
+		return 0;
+	}
+	return GT_ENOENT;
 }
 
 uint32_t gt_catalog_take_numbers(struct gt_catalog *catalog, uint32_t count)

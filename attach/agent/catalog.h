@@ -14,6 +14,7 @@
 #include "attach/plan/hooks.h"
 #include "attach/agent/names.h"
 #include "attach/object/object.h"
+#include "attach/object/probes.h"
 #include "attach/plan/plan.h"
 #include "core/trace/target.h"
 
@@ -42,7 +43,12 @@ struct gt_catalog_file {
 	uint8_t *touched; /* [function_count]: 1 = it was patched at some time */
 	struct gt_names names;
 	struct gt_hook hooks[GT_HOOKS_MAX];
-	int hook_count; /* -1: not looked for yet */
+	int hook_count;		       /* -1: not looked for yet */
+	const struct gt_probe *probes; /* [probe_count], the object's */
+	uint32_t probe_count;
+	struct gt_plan_entry *probe_plans; /* [probe_count]; NULL: not planned yet */
+	uint32_t first_event;		   /* number of the first probe's event */
+	bool events_told;		   /* the sink knows them */
 };
 
 /* Functions of one object in one process, with consecutive numbers. */
@@ -64,6 +70,7 @@ struct gt_catalog {
 	size_t block_count;
 	size_t block_room;
 	uint32_t next_number;
+	uint32_t next_event;
 	/* Of every file: set before the first one is opened. */
 	bool breakpoints; /* in its plan */
 	bool no_demangle; /* in what describes its functions */
@@ -83,6 +90,15 @@ int gt_catalog_plan(struct gt_catalog_file *file, uint32_t index,
 
 /* Its hooks; looked for at the first call. Returns their number, 0 on errors. */
 int gt_catalog_hooks(struct gt_catalog_file *file);
+
+/* Plans its probes, at the first call. GT_ENOMEM, GT_EFORMAT. */
+int gt_catalog_plan_probes(struct gt_catalog_file *file, struct gt_message *message);
+/* What is known of the event of probe `index`; its strings are the file's. */
+void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t index,
+			       struct gt_event_format *event);
+/* Of event `number` of any file: 0 or GT_ENOENT. */
+int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
+		     struct gt_event_format *event);
 
 /* Takes `count` consecutive numbers; 0 = there are no more. */
 uint32_t gt_catalog_take_numbers(struct gt_catalog *catalog, uint32_t count);

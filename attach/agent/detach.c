@@ -13,6 +13,7 @@
 #include "attach/process/clock.h"
 #include "attach/agent/detach_private.h"
 #include "attach/agent/editor.h"
+#include "attach/agent/probes.h"
 #include "attach/process/proc.h"
 #include "attach/agent/resolver.h"
 #include "attach/agent/suspended.h"
@@ -152,7 +153,8 @@ static enum keep is_needed(struct gt_detach *out, const struct graftrace_patch *
 	int32_t distance;
 	uint32_t site;
 
-	*hook = false;
+	/* one by itself: a breakpoint */
+	*hook = patch->bytes == 1;
 	memcpy(jump, patch->patched, sizeof(jump));
 	if (patch->bytes >= 2 && jump[0] == 0xeb) {
 		at += 2 + (uint64_t)(int64_t)(int8_t)jump[1];
@@ -164,8 +166,10 @@ static enum keep is_needed(struct gt_detach *out, const struct graftrace_patch *
 	memcpy(&distance, jump + 1, sizeof(distance));
 	at += sizeof(jump) + (uint64_t)(int64_t)distance;
 	if (jump[0] != 0xe9 || !gt_detach_in_region(out, at) ||
-	    gt_process_read(out->process, at, stub, sizeof(stub)) || stub[0] != 0x68 ||
-	    stub[5] != 0xe8)
+	    gt_process_read(out->process, at, stub, sizeof(stub)) || stub[5] != 0xe8)
+		return KEEP_NOTHING;
+	*hook = stub[0] == 0x48; /* a probe's */
+	if (stub[0] != 0x68)
 		return KEEP_NOTHING;
 	memcpy(&site, stub + 1, sizeof(site));
 	if (site >= out->state.hook_count || site >= GRAFTRACE_AGENT_HOOKS)
@@ -406,6 +410,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		out->image = tracee->agent.image;
 		gt_detach_find_linked_unwinders(out);
 		out->suspended = gt_suspended_possible(tracee);
+		gt_probes_leave(tracee);
 	} else {
 		error = gt_process_maps(process->pid, &maps, message);
 		if (!error) {

@@ -4,9 +4,9 @@
  * are applied) the jump. Code that was once moved and stubs stay for as long as the agent: a thread
  * may be in them.
  */
-#include "attach/agent/patch.h"
-#include "attach/agent/editor.h"
+#include "attach/agent/patch_private.h"
 #include "attach/agent/places.h"
+#include "attach/agent/probes.h"
 #include "attach/agent/resolver.h"
 #include "attach/agent/traps.h"
 
@@ -15,23 +15,10 @@
 
 static const uint8_t nop5[5] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
-struct patcher {
-	struct gt_tracee *tracee;
-	struct gt_tracee_object *object;
-	struct gt_region *region;
-	bool running;
-	bool jumps;	       /* some stand elsewhere than at functions' starts */
-	struct gt_editor code; /* only looked at */
-	struct gt_editor stubs;
-	struct gt_editor moved;
-	struct gt_editor places;
-	struct gt_editor journal;
-};
-
-static struct patcher *start(struct gt_tracee *tracee, struct gt_tracee_object *object,
-			     bool running, struct gt_message *message)
+struct gt_patcher *gt_patcher_start(struct gt_tracee *tracee, struct gt_tracee_object *object,
+				    bool running, struct gt_message *message)
 {
-	struct patcher *patcher = malloc(sizeof(*patcher));
+	struct gt_patcher *patcher = malloc(sizeof(*patcher));
 
 	if (!patcher) {
 		gt_fail(message, GT_ENOMEM, "no memory to patch %s", object->file->path);
@@ -51,7 +38,7 @@ static struct patcher *start(struct gt_tracee *tracee, struct gt_tracee_object *
 }
 
 /* Unwinders are told of jumps in the midst of the object's code. Without room, they are not. */
-static int tell_of_jumps(struct patcher *patcher)
+static int tell_of_jumps(struct gt_patcher *patcher)
 {
 	const struct gt_process *process = &patcher->tracee->process;
 	struct gt_tracee_object *object = patcher->object;
@@ -76,7 +63,7 @@ static int tell_of_jumps(struct patcher *patcher)
 }
 
 /* Stubs, moved code and the journal are there before the first jump to them. */
-static int finish(struct patcher *patcher, int error, struct gt_message *message)
+int gt_patcher_finish(struct gt_patcher *patcher, int error, struct gt_message *message)
 {
 	const struct gt_region *region = patcher->region;
 
@@ -102,8 +89,8 @@ static int finish(struct patcher *patcher, int error, struct gt_message *message
 	return error;
 }
 
-static int displace(struct patcher *patcher, const struct gt_plan_entry *entry, uint64_t body,
-		    const struct gt_plan_map *map)
+int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *entry,
+			uint64_t body, const struct gt_plan_map *map)
 {
 	struct gt_displaced *displaced;
 	int i;
@@ -135,15 +122,15 @@ static int displace(struct patcher *patcher, const struct gt_plan_entry *entry, 
 }
 
 /* The code at `address` is `expected`. */
-static bool is_there(struct patcher *patcher, uint64_t address, const uint8_t *expected,
-		     size_t size)
+bool gt_patcher_finds(struct gt_patcher *patcher, uint64_t address, const uint8_t *expected,
+		      size_t size)
 {
 	const uint8_t *bytes = gt_editor_look(&patcher->code, address, size);
 
 	return bytes && memcmp(bytes, expected, size) == 0;
 }
 
-static bool extras_are_original(struct patcher *patcher, const struct gt_plan_entry *entry)
+static bool extras_are_original(struct gt_patcher *patcher, const struct gt_plan_entry *entry)
 {
 	uint32_t i;
 
@@ -151,8 +138,8 @@ static bool extras_are_original(struct patcher *patcher, const struct gt_plan_en
 		const struct gt_plan_extra *extra =
 			gt_plan_extra(patcher->object->file->plan, entry, i);
 
-		if (!is_there(patcher, extra->address + patcher->object->bias, extra->original,
-			      extra->bytes))
+		if (!gt_patcher_finds(patcher, extra->address + patcher->object->bias,
+				      extra->original, extra->bytes))
 			return false;
 	}
 	return true;
@@ -168,8 +155,8 @@ static void expected_bytes(const struct gt_plan_entry *entry, uint8_t state,
 }
 
 /* What unwinders are told of 16 bytes of moved code. */
-static int put_places(struct patcher *patcher, uint64_t moved, uint64_t base,
-		      const uint8_t at[GRAFTRACE_PLACES_BYTES])
+int gt_patcher_put_places(struct gt_patcher *patcher, uint64_t moved, uint64_t base,
+			  const uint8_t at[GRAFTRACE_PLACES_BYTES])
 {
 	struct graftrace_places record;
 	uint64_t record_at;
@@ -186,8 +173,8 @@ static int put_places(struct patcher *patcher, uint64_t moved, uint64_t base,
 
 /* Moved code: made once, at *at (0 = not yet). Returns the address it goes on at; GT_ENOSPC,
  * GT_ENOTSUP. */
-static int move(struct patcher *patcher, const struct gt_plan_entry *entry, uint64_t *at,
-		struct gt_plan_map *map)
+int gt_patcher_move(struct gt_patcher *patcher, const struct gt_plan_entry *entry, uint64_t *at,
+		    struct gt_plan_map *map)
 {
 	const struct gt_plan *plan = patcher->object->file->plan;
 	uint8_t code[GT_PLAN_MOVED_MAX];
@@ -206,14 +193,14 @@ static int move(struct patcher *patcher, const struct gt_plan_entry *entry, uint
 		uint8_t places[GRAFTRACE_PLACES_BYTES];
 		uint64_t base = gt_places_of_moved(plan, entry, map, (uint32_t)from, places);
 
-		error = put_places(patcher, *at + (uint64_t)from, base + patcher->object->bias,
-				   places);
+		error = gt_patcher_put_places(patcher, *at + (uint64_t)from,
+					      base + patcher->object->bias, places);
 	}
 	return error;
 }
 
 /* The stub of a hook, and what it stands for. */
-static int put_hook_stub(struct patcher *patcher, uint64_t stub, const uint8_t *bytes,
+static int put_hook_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *bytes,
 			 uint64_t function)
 {
 	uint8_t places[GRAFTRACE_PLACES_BYTES];
@@ -222,14 +209,15 @@ static int put_hook_stub(struct patcher *patcher, uint64_t stub, const uint8_t *
 
 	for (from = 0; !error && from < GRAFTRACE_STUB_BYTES; from += GRAFTRACE_PLACES_BYTES) {
 		gt_places_of_hook(from, places);
-		error = put_places(patcher, stub + from, function, places);
+		error = gt_patcher_put_places(patcher, stub + from, function, places);
 	}
 	return error;
 }
 
 /* An entry of the journal. */
-static int note(struct patcher *patcher, uint32_t index, uint64_t address, const uint8_t *original,
-		const uint8_t *patched, uint32_t bytes, bool neutral, bool elsewhere)
+static int note(struct gt_patcher *patcher, uint32_t index, uint64_t address,
+		const uint8_t *original, const uint8_t *patched, uint32_t bytes, bool neutral,
+		bool elsewhere)
 {
 	struct graftrace_patch patch = {
 		.address = address,
@@ -248,7 +236,7 @@ static int note(struct patcher *patcher, uint32_t index, uint64_t address, const
 }
 
 /* Room for `count` appended entries: *first is the index of the first, plus one; it stays. */
-static int reserve(struct patcher *patcher, uint32_t *first, uint32_t count)
+int gt_patcher_reserve(struct gt_patcher *patcher, uint32_t *first, uint32_t count)
 {
 	struct gt_region *region = patcher->region;
 
@@ -261,24 +249,7 @@ static int reserve(struct patcher *patcher, uint32_t *first, uint32_t count)
 	return 0;
 }
 
-/* One jump with its patches elsewhere, as edits. main: index + 1 of its journal entry; extras: of
- * those, see reserve(). */
-struct change {
-	const struct gt_plan_entry *entry;
-	uint64_t stub;
-	uint64_t moved;
-	uint32_t main;
-	uint32_t *extras;
-	bool on;
-	uint8_t *state;
-	uint8_t new_state;
-	uint8_t foreign_state;
-	uint8_t before[GT_PLAN_ORIGINAL_MAX]; /* what must be there at the jump's place … */
-	uint8_t before_bytes;
-	uint8_t after[8]; /* … and what shall be */
-};
-
-static int change_extra(struct patcher *patcher, const struct change *change, uint32_t i)
+static int change_extra(struct gt_patcher *patcher, const struct gt_change *change, uint32_t i)
 {
 	const struct gt_plan_extra *extra =
 		gt_plan_extra(patcher->object->file->plan, change->entry, i);
@@ -305,7 +276,7 @@ static int change_extra(struct patcher *patcher, const struct change *change, ui
 }
 
 /* All or none of the function's edits. */
-static int make_change(struct patcher *patcher, struct change *change, const uint8_t *jump)
+int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, const uint8_t *jump)
 {
 	const struct gt_plan_entry *entry = change->entry;
 	struct gt_edits *edits = &patcher->tracee->edits;
@@ -314,7 +285,7 @@ static int make_change(struct patcher *patcher, struct change *change, const uin
 	uint32_t i;
 	int error;
 
-	error = reserve(patcher, change->extras, entry->extra_count);
+	error = gt_patcher_reserve(patcher, change->extras, entry->extra_count);
 	if (!error)
 		error = note(patcher, change->main - 1,
 			     entry->patch_address + patcher->object->bias, entry->original, jump,
@@ -345,13 +316,13 @@ static int make_change(struct patcher *patcher, struct change *change, const uin
 }
 
 /* Errors that concern this one function only. */
-static bool is_private(int error)
+bool gt_patcher_may_go_on(int error)
 {
 	return error == GT_ENOTSUP || error == GT_ENOSPC || error == GT_EINVAL;
 }
 
 /* The stub of a function that is on calls another entry from now on: four bytes of it. */
-static int change_stub(struct patcher *patcher, uint64_t stub, const uint8_t *bytes)
+static int change_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *bytes)
 {
 	struct gt_edit *edit = gt_edits_add(&patcher->tracee->edits);
 
@@ -365,7 +336,7 @@ static int change_stub(struct patcher *patcher, uint64_t stub, const uint8_t *by
 }
 
 /* A stub that was in use may have a thread in it. */
-static int put_stub(struct patcher *patcher, uint64_t stub, const uint8_t *bytes)
+static int put_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *bytes)
 {
 	const uint8_t *now = gt_editor_look(&patcher->stubs, stub, GRAFTRACE_STUB_BYTES);
 
@@ -376,12 +347,12 @@ static int put_stub(struct patcher *patcher, uint64_t stub, const uint8_t *bytes
 	return gt_editor_put(&patcher->stubs, stub, bytes, GRAFTRACE_STUB_BYTES);
 }
 
-static bool is_entry_only(const struct patcher *patcher, const struct gt_plan_entry *entry)
+static bool is_entry_only(const struct gt_patcher *patcher, const struct gt_plan_entry *entry)
 {
 	return entry->entry_only || patcher->object->entry_only || patcher->tracee->copies;
 }
 
-static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry,
+static int enable(struct gt_patcher *patcher, uint32_t index, const struct gt_plan_entry *entry,
 		  uint8_t role)
 {
 	struct gt_tracee_object *object = patcher->object;
@@ -397,7 +368,7 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 			: role & GT_ROLE_NOTRACE	? header->entry_notrace
 			: role & GT_ROLE_ROOT		? header->entry_root
 							: header->entry;
-	struct change change = {
+	struct gt_change change = {
 		.entry = entry,
 		.stub = stub,
 		.main = object->slot + index + 1,
@@ -415,15 +386,15 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 	object->file->touched[index] |= !(role & GT_ROLE_SILENT);
 	if (fresh) {
 		expected_bytes(entry, object->states[index], change.before);
-		if (!is_there(patcher, entry->patch_address + object->bias, change.before,
-			      entry->covered_bytes) ||
+		if (!gt_patcher_finds(patcher, entry->patch_address + object->bias, change.before,
+				      entry->covered_bytes) ||
 		    !extras_are_original(patcher, entry)) {
 			object->states[index] = GT_FUNCTION_FOREIGN;
 			return 0;
 		}
 	}
 	if (entry->moved_bytes_max)
-		error = move(patcher, entry, &object->moved[index], &map);
+		error = gt_patcher_move(patcher, entry, &object->moved[index], &map);
 	if (!error && !entry->body)
 		body = object->moved[index];
 	if (!error)
@@ -438,21 +409,22 @@ static int enable(struct patcher *patcher, uint32_t index, const struct gt_plan_
 		error = gt_plan_jump(object->file->plan, entry, object->bias, stub, jump);
 		memcpy(change.after, jump, sizeof(change.after));
 		if (!error)
-			error = make_change(patcher, &change, jump);
+			error = gt_patcher_change(patcher, &change, jump);
 		if (!error)
-			error = displace(patcher, entry, body, entry->body ? NULL : &map);
+			error = gt_patcher_displace(patcher, entry, body,
+						    entry->body ? NULL : &map);
 	}
 	if (error)
-		return is_private(error) ? 0 : error;
+		return gt_patcher_may_go_on(error) ? 0 : error;
 	object->roots[index] = role;
 	return 0;
 }
 
-static int disable(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry)
+static int disable(struct gt_patcher *patcher, uint32_t index, const struct gt_plan_entry *entry)
 {
 	struct gt_tracee_object *object = patcher->object;
 	bool nops = entry->way == GT_PLAN_NOPS && entry->patch_bytes == sizeof(nop5);
-	struct change change = {
+	struct gt_change change = {
 		.entry = entry,
 		.stub = gt_region_stub_address(patcher->region, object->slot + index),
 		.moved = object->moved[index],
@@ -468,19 +440,19 @@ static int disable(struct patcher *patcher, uint32_t index, const struct gt_plan
 
 	error = gt_plan_jump(object->file->plan, entry, object->bias, change.stub, jump);
 	if (error)
-		return is_private(error) ? 0 : error;
+		return gt_patcher_may_go_on(error) ? 0 : error;
 	memcpy(change.before, jump, sizeof(jump));
 	memcpy(change.after, nops ? nop5 : entry->original, entry->patch_bytes);
-	error = make_change(patcher, &change, jump);
-	return is_private(error) ? 0 : error;
+	error = gt_patcher_change(patcher, &change, jump);
+	return gt_patcher_may_go_on(error) ? 0 : error;
 }
 
 /* Several nops become one, so that no thread can ever stand between them when the jump comes. Only
  * while nothing runs there. */
-static int join_nops(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry)
+static int join_nops(struct gt_patcher *patcher, uint32_t index, const struct gt_plan_entry *entry)
 {
 	struct gt_tracee_object *object = patcher->object;
-	struct change change = {
+	struct gt_change change = {
 		.entry = entry,
 		.stub = gt_region_stub_address(patcher->region, object->slot + index),
 		.main = object->slot + index + 1,
@@ -495,13 +467,13 @@ static int join_nops(struct patcher *patcher, uint32_t index, const struct gt_pl
 
 	if (entry->way != GT_PLAN_NOPS || entry->patch_bytes != sizeof(nop5) ||
 	    entry->extra_count || entry->original[0] != 0x90 || patcher->running ||
-	    !is_there(patcher, entry->patch_address + object->bias, entry->original,
-		      entry->covered_bytes) ||
+	    !gt_patcher_finds(patcher, entry->patch_address + object->bias, entry->original,
+			      entry->covered_bytes) ||
 	    gt_plan_jump(object->file->plan, entry, object->bias, change.stub, jump))
 		return 0;
 	memcpy(change.before, entry->original, sizeof(change.before));
 	memcpy(change.after, nop5, sizeof(nop5));
-	return make_change(patcher, &change, jump);
+	return gt_patcher_change(patcher, &change, jump);
 }
 
 static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint32_t index,
@@ -517,9 +489,9 @@ static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint
 }
 
 /* Its triggers, if any, are in the table when this returns: they are there before its stub is. */
-static uint8_t role_of(struct patcher *patcher, uint32_t index, const struct gt_plan_entry *entry,
-		       const struct gt_selection *selection, const char *plain, const char *shown,
-		       bool named)
+static uint8_t role_of(struct gt_patcher *patcher, uint32_t index,
+		       const struct gt_plan_entry *entry, const struct gt_selection *selection,
+		       const char *plain, const char *shown, bool named)
 {
 	struct gt_trigger_role role = {
 		.named = named,
@@ -573,8 +545,8 @@ int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *se
 }
 
 /* One function. by_name: shown names count. */
-static int patch_one(struct patcher *patcher, uint32_t index, const struct gt_selection *selection,
-		     bool by_name)
+static int patch_one(struct gt_patcher *patcher, uint32_t index,
+		     const struct gt_selection *selection, bool by_name)
 {
 	struct gt_tracee_object *object = patcher->object;
 	struct gt_catalog_file *file = object->file;
@@ -622,25 +594,25 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 		       struct gt_message *message)
 {
 	bool by_name = needs_shown(selection);
-	struct patcher *patcher;
+	struct gt_patcher *patcher;
 	uint32_t index;
 	int error = 0;
 
 	if (object->region < 0 || object->gone)
 		return 0;
-	patcher = start(tracee, object, running, message);
+	patcher = gt_patcher_start(tracee, object, running, message);
 	if (!patcher)
 		return GT_ENOMEM;
 	for (index = 0; !error && index < object->file->function_count; index++)
 		error = patch_one(patcher, index, selection, by_name);
-	return finish(patcher, error, message);
+	return gt_patcher_finish(patcher, error, message);
 }
 
 int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		   const struct gt_selection *selection, const char *const *words, size_t count,
 		   struct gt_message *message)
 {
-	struct patcher *patcher = NULL;
+	struct gt_patcher *patcher = NULL;
 	size_t i;
 	int error = 0;
 
@@ -652,15 +624,15 @@ int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		while (!error &&
 		       (error = gt_names_next(object->file, words[i], &at, &index)) == 0) {
 			if (!patcher)
-				patcher = start(tracee, object, true, message);
+				patcher = gt_patcher_start(tracee, object, true, message);
 			error = patcher ? patch_one(patcher, index, selection, true) : GT_ENOMEM;
 		}
 		error = error == GT_ENOENT ? 0 : error;
 	}
-	return patcher ? finish(patcher, error, message) : error;
+	return patcher ? gt_patcher_finish(patcher, error, message) : error;
 }
 
-static int enable_hook(struct patcher *patcher, int index)
+static int enable_hook(struct gt_patcher *patcher, int index)
 {
 	struct gt_tracee_object *object = patcher->object;
 	const struct gt_hook *hook = &object->file->hooks[index];
@@ -673,7 +645,7 @@ static int enable_hook(struct patcher *patcher, int index)
 	};
 	uint8_t bytes[GRAFTRACE_STUB_BYTES];
 	uint32_t need = object->hook_noted[index] ? 0 : 1u;
-	struct change change = {
+	struct gt_change change = {
 		.entry = entry,
 		.extras = &object->hook_extras[index],
 		.on = true,
@@ -684,14 +656,14 @@ static int enable_hook(struct patcher *patcher, int index)
 	int error = 0;
 
 	if (entry->way == GT_PLAN_NONE ||
-	    !is_there(patcher, entry->patch_address + object->bias, entry->original,
-		      entry->covered_bytes) ||
+	    !gt_patcher_finds(patcher, entry->patch_address + object->bias, entry->original,
+			      entry->covered_bytes) ||
 	    !extras_are_original(patcher, entry))
 		return 0;
 	if (entry->moved_bytes_max)
-		error = move(patcher, entry, &object->hook_moved[index], &map);
+		error = gt_patcher_move(patcher, entry, &object->hook_moved[index], &map);
 	if (error)
-		return is_private(error) ? 0 : error;
+		return gt_patcher_may_go_on(error) ? 0 : error;
 	if (!entry->body)
 		site.body = object->hook_moved[index];
 	if (!object->hook_stubs[index])
@@ -717,7 +689,7 @@ static int enable_hook(struct patcher *patcher, int index)
 		error = put_hook_stub(patcher, object->hook_stubs[index], bytes,
 				      entry->patch_address + object->bias);
 	if (!error)
-		error = reserve(patcher, &object->hook_noted[index], need);
+		error = gt_patcher_reserve(patcher, &object->hook_noted[index], need);
 	if (!error)
 		error = gt_plan_jump(object->file->plan, entry, object->bias,
 				     object->hook_stubs[index], jump);
@@ -727,28 +699,28 @@ static int enable_hook(struct patcher *patcher, int index)
 		change.moved = object->hook_moved[index];
 		memcpy(change.before, entry->original, sizeof(change.before));
 		memcpy(change.after, jump, sizeof(jump));
-		error = make_change(patcher, &change, jump);
+		error = gt_patcher_change(patcher, &change, jump);
 	}
 	if (!error)
-		error = displace(patcher, entry, site.body, entry->body ? NULL : &map);
-	return is_private(error) ? 0 : error;
+		error = gt_patcher_displace(patcher, entry, site.body, entry->body ? NULL : &map);
+	return gt_patcher_may_go_on(error) ? 0 : error;
 }
 
 int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bool running,
 		   struct gt_message *message)
 {
 	int count = gt_catalog_hooks(object->file), index, error = 0;
-	struct patcher *patcher;
+	struct gt_patcher *patcher;
 
 	if (count == 0 || object->region < 0 || object->hooked)
 		return 0;
-	patcher = start(tracee, object, running, message);
+	patcher = gt_patcher_start(tracee, object, running, message);
 	if (!patcher)
 		return GT_ENOMEM;
 	for (index = 0; !error && index < count; index++)
 		error = enable_hook(patcher, index);
 	object->hooked = true;
-	return finish(patcher, error, message);
+	return gt_patcher_finish(patcher, error, message);
 }
 
 /* Which offset of the original instructions stands at `at` in the moved code; -1: none. */
@@ -801,6 +773,8 @@ uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address)
 				    object->file->entries[index].moved_bytes_max)
 				return place_in(object->file->plan, &object->file->entries[index],
 						object->bias, object->moved[index], address);
+		if (gt_probes_old_place(object, address))
+			return gt_probes_old_place(object, address);
 		for (hook = 0; hook < object->file->hook_count; hook++)
 			if (object->hook_moved[hook] && address >= object->hook_moved[hook] &&
 			    address - object->hook_moved[hook] <

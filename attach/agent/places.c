@@ -83,3 +83,12 @@ void gt_places_of_hook(uint32_t from, uint8_t at[GRAFTRACE_PLACES_BYTES])
 	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
 		at[i] = from + i >= 5 && from + i < 15 ? GRAFTRACE_PLACES_PUSHED : 0;
 }
+
+void gt_places_of_probe(uint32_t from, uint8_t at[GRAFTRACE_PLACES_BYTES])
+{
+	uint32_t i;
+
+	/* Between the two additions to the stack pointer. */
+	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
+		at[i] = from + i >= 5 && from + i < 18 ? GRAFTRACE_PLACES_BELOW : 0;
+}

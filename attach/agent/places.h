@@ -18,5 +18,7 @@ uint64_t gt_places_of_moved(const struct gt_plan *plan, const struct gt_plan_ent
 
 /* The same of a hook's stub (gt_region_hook_stub()): it stands for the hooked function's first byte. */
 void gt_places_of_hook(uint32_t from, uint8_t at[GRAFTRACE_PLACES_BYTES]);
+/* And of a probe's (gt_region_probe_stub()): for the probe's nop. */
+void gt_places_of_probe(uint32_t from, uint8_t at[GRAFTRACE_PLACES_BYTES]);
 
 #endif

@@ -143,6 +143,7 @@ void gt_region_header(const struct gt_region *region, const struct graftrace_age
 		.entry_slow = image + header->entry_slow,
 		.exit_slow = image + header->exit_slow,
 		.hook_slow = image + header->hook_slow,
+		.event_slow = image + header->event_slow,
 		.state = image + header->state_offset,
 		.journal = region->journal,
 		.journal_mains = region->stub_room,
@@ -208,6 +209,25 @@ int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_a
 	memcpy(out, code, sizeof(code));
 	memcpy(out + 1, &site, sizeof(site));
 	if (displace(out + 6, at + 10, hot + header->hook) || displace(out + 16, at + 20, body))
+		return GT_ENOTSUP;
+	return 0;
+}
+
+int gt_region_probe_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
+			 uint64_t at, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES])
+{
+	static const uint8_t code[] = {
+		0x48, 0x8d, 0x64, 0x24, 0x80, /* lea -128(%rsp),%rsp */
+		0xe8, 0,    0,	  0,	0,    /* call hot + event */
+		0x48, 0x8d, 0xa4, 0x24, GRAFTRACE_RED_ZONE,
+		0,    0,    0,		   /* lea 128(%rsp),%rsp */
+		0xe9, 0,    0,	  0,	0, /* jmp body */
+	};
+	uint64_t hot = region->start + GRAFTRACE_REGION_HOT_OFFSET;
+
+	memset(out, 0xcc, GRAFTRACE_STUB_BYTES);
+	memcpy(out, code, sizeof(code));
+	if (displace(out + 6, at + 10, hot + header->event) || displace(out + 19, at + 23, body))
 		return GT_ENOTSUP;
 	return 0;
 }

@@ -73,6 +73,10 @@ int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_a
 			uint64_t at, uint32_t site, uint64_t body,
 			uint8_t out[GRAFTRACE_STUB_BYTES]);
 
+/* A probe's stub for address `at`, a multiple of GRAFTRACE_STUB_BYTES. */
+int gt_region_probe_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
+			 uint64_t at, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES]);
+
 /* Takes room among the moved code; 0 = full. alignment: a power of two. */
 uint64_t gt_region_alloc(struct gt_region *region, uint64_t bytes, uint64_t alignment);
 

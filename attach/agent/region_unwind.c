@@ -239,7 +239,9 @@ static void pushed_rule(struct writer *writer, const struct gt_region *region)
 	done = branch(writer, SKIP);
 	leads_here(writer, by_table);
 	read_place(writer);
-	PUT(writer, LITERAL + 7, SHR, LITERAL + 3, SHL);
+	/* a pushed word, or the red zone */
+	PUT(writer, DUP, LITERAL + 7, SHR, LITERAL + 3, SHL, SWAP, CONST1, GRAFTRACE_PLACES_BELOW,
+	    EQUAL, LITERAL + 7, SHL, PLUS);
 	leads_here(writer, done);
 	leads_here(writer, elsewhere);
 	PUT(writer, PLUS);
@@ -266,6 +268,8 @@ static void moved_rules(struct writer *writer, const struct gt_region *region)
 	leads_here(writer, by_table);
 	PUT(writer, DUP);
 	read_place(writer);
+	PUT(writer, DUP, CONST1, GRAFTRACE_PLACES_BELOW, EQUAL, LITERAL + 0, EQUAL, LITERAL + 0,
+	    SWAP, MINUS, AND);
 	PUT(writer, CONST1, 0x7f, AND, SWAP, DEREF_SIZE, 4);
 	constant(writer, region->start - GRAFTRACE_PLACES_BIAS);
 	PUT(writer, PLUS);

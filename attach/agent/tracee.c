@@ -8,6 +8,7 @@
 #include "attach/agent/world.h"
 #include "attach/agent/copying.h"
 #include "attach/agent/patch.h"
+#include "attach/agent/probes.h"
 #include "attach/plan/rules.h"
 #include "attach/process/seccomp.h"
 #include "attach/process/tracer.h"
@@ -27,6 +28,8 @@
 #define HANDS_LIMIT_MS	 5000
 /* Moved code of a function is 40 bytes on the average; room is reserved, not used. */
 #define MOVED_EACH 96u
+/* Stub, arguments, moved code and its places of a probe. */
+#define PROBE_EACH 384u
 
 /* A thread that maps things for us, stopped at the first need. */
 struct hands {
@@ -98,6 +101,7 @@ static void free_object(struct gt_tracee_object *object)
 	free(object->roots);
 	free(object->moved);
 	free(object->noted);
+	free(object->probes);
 	free(object);
 }
 
@@ -126,9 +130,11 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	object->roots = calloc(file->function_count + 1, 1);
 	object->moved = calloc(file->function_count + 1, sizeof(*object->moved));
 	object->noted = calloc(file->function_count + 1, sizeof(*object->noted));
+	object->probes = calloc(file->probe_count + 1, sizeof(*object->probes));
 	for (i = 0; i < GT_HOOKS_MAX; i++)
 		object->hook_sites[i] = -1;
-	if (!object->states || !object->roots || !object->moved || !object->noted) {
+	if (!object->states || !object->roots || !object->moved || !object->noted ||
+	    !object->probes) {
 		free_object(object);
 		return NULL;
 	}
@@ -202,6 +208,10 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		object->gone = false;
 		object->bias = bias;
 		memset(object->states, 0, file->function_count);
+		for (uint32_t probe = 0; probe < file->probe_count; probe++) {
+			object->probes[probe].state = GT_FUNCTION_UNTOUCHED;
+			object->probes[probe].counted = false;
+		}
 		object->hooked = false;
 		object->resolved = object->entry_only = false;
 		*found = object;
@@ -244,7 +254,7 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 		gt_selection_takes_unprepared(selection, object->file) || selection->libcalls
 			? MOVED_EACH
 			: 8;
-	uint64_t moved = 8192 + stubs * each;
+	uint64_t moved = 8192 + stubs * each + object->file->probe_count * PROBE_EACH;
 	struct gt_region *region;
 	int error;
 
@@ -378,7 +388,8 @@ static int plan_objects(struct gt_tracee *tracee, const struct gt_selection *sel
 		if (!object->fresh)
 			continue;
 		gt_catalog_hooks(object->file);
-		if (is_traced(object, selection))
+		error = gt_probes_plan(object, selection, NULL);
+		if (!error && is_traced(object, selection))
 			error = gt_patch_plan(object, selection);
 	}
 	return error;
@@ -400,7 +411,7 @@ static int place_objects(struct hands *hands, struct gt_catalog *catalog,
 			continue;
 		traced = is_traced(object, selection);
 		object->told = object->region >= 0;
-		if (!traced && gt_catalog_hooks(object->file) == 0)
+		if (!traced && gt_catalog_hooks(object->file) == 0 && !object->file->probe_count)
 			continue;
 		error = find_region(hands, object, traced, catalog, selection, message);
 		if (error == GT_ENOSPC)
@@ -446,8 +457,11 @@ static int prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 
 		if (!object->fresh)
 			continue;
+		error = gt_probes_tell(object, sink);
+		if (!error)
+			error = gt_probes_patch(tracee, object, selection, running, message);
 		/* What is hooked is not traced: its bytes are not its own any more. */
-		if (is_traced(object, selection) && object->region >= 0)
+		if (!error && is_traced(object, selection) && object->region >= 0)
 			error = gt_patch_functions(tracee, object, selection, running, message);
 		object->fresh = false;
 	}
@@ -460,6 +474,8 @@ static int apply(struct gt_tracee *tracee, struct gt_message *message)
 
 	if (error)
 		gt_fail(message, error, "cannot patch process %d", (int)tracee->process.pid);
+	else
+		gt_probes_settle(tracee);
 	gt_edits_clear(&tracee->edits);
 	return error;
 }
@@ -561,7 +577,9 @@ static int patch_all(struct gt_tracee *tracee, const struct gt_selection *select
 	for (i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
-		if (!is_traced(object, selection))
+		if (!words)
+			error = gt_probes_patch(tracee, object, selection, true, message);
+		if (error || !is_traced(object, selection))
 			continue;
 		error = words ? gt_patch_named(tracee, object, selection, words, count, message)
 			      : gt_patch_functions(tracee, object, selection, true, message);
@@ -582,6 +600,7 @@ static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection 
 	for (i = 0; i < tracee->object_count && !needed; i++) {
 		const struct gt_catalog_file *file = tracee->objects[i]->file;
 
+		needed = gt_probes_need_traps(tracee->objects[i], selection);
 		for (index = 0; index < file->function_count && !needed; index++)
 			needed = file->planned[index] &&
 				 file->entries[index].way == GT_PLAN_BREAKPOINT;
@@ -785,8 +804,11 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 		object->roots = copy_of(from->roots, count);
 		object->moved = copy_of(from->moved, count * sizeof(*from->moved));
 		object->noted = copy_of(from->noted, count * sizeof(*from->noted));
+		object->probes = copy_of(from->probes,
+					 (from->file->probe_count + 1) * sizeof(*from->probes));
 		child->objects[child->object_count++] = object;
-		if (!object->states || !object->roots || !object->moved || !object->noted)
+		if (!object->states || !object->roots || !object->moved || !object->noted ||
+		    !object->probes)
 			goto no_memory;
 	}
 	return 0;

@@ -33,6 +33,16 @@ enum gt_function_role {
 	GT_ROLE_SILENT = 8,	 /* no filter names it: it is in the stack traces of others */
 };
 
+/* A probe in the middle of a function. */
+struct gt_tracee_probe {
+	uint8_t state;	/* enum gt_function_state, never NOP */
+	bool counted;	/* its semaphore says that we listen */
+	uint32_t noted; /* index + 1 in the region's journal, 0 = none yet */
+	uint32_t extras;
+	uint64_t stub; /* in the region, and its moved code; 0 = none yet */
+	uint64_t moved;
+};
+
 struct gt_tracee_object {
 	struct gt_catalog_file *file;
 	uint64_t bias;
@@ -45,11 +55,12 @@ struct gt_tracee_object {
 	uint64_t *moved; /* [function_count] its moved code, 0 = none yet */
 	uint32_t *noted; /* [function_count] index + 1 in the region's journal of its patches
 			  * elsewhere, 0 = none yet */
-	bool program;	 /* the program itself */
-	bool seen;	 /* in the pass over the maps */
-	bool fresh;	 /* new in it */
-	bool told;	 /* the sink knows its functions */
-	bool gone;	 /* unloaded; its slots wait for the same file to come back */
+	struct gt_tracee_probe *probes; /* [file->probe_count] */
+	bool program;			/* the program itself */
+	bool seen;			/* in the pass over the maps */
+	bool fresh;			/* new in it */
+	bool told;			/* the sink knows its functions */
+	bool gone; /* unloaded; its slots wait for the same file to come back */
 	bool hooked;
 	uint64_t jumps_from;	      /* what the region was told: `start` */
 	bool entry_only;	      /* no return of it may be taken (attach/agent/resolver.h) */

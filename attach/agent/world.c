@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/world.h"
 #include "attach/agent/suspended.h"
+#include "attach/agent/probes.h"
 #include "attach/process/clock.h"
 
 #include <errno.h>
@@ -280,6 +281,8 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 					  (int)tracee->process.pid)
 				: gt_fail(message, GT_EIO, "cannot patch process %d",
 					  (int)tracee->process.pid);
+	if (!error)
+		gt_probes_settle(tracee);
 	gt_threads_resume(&tracee->process, &threads);
 	start = gt_monotonic_ns() - start;
 	if (start > tracee->stopped_ns)

@@ -558,6 +558,7 @@ void gt_object_close(struct gt_object *object)
 	free(object->functions);
 	free(object->strings);
 	gt_object_free_symbols(object);
+	gt_object_free_notes(object);
 	free(object->needed);
 	free(object->interpreter);
 	free(object->sections);

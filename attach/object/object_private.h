@@ -84,9 +84,10 @@ struct gt_object {
 
 	struct gt_object_function *functions;
 	uint32_t function_count;
-	bool catches;  /* one of them catches exceptions */
-	char **names;  /* demangled, filled as asked for */
-	char *strings; /* names without @version */
+	bool catches;		       /* one of them catches exceptions */
+	char **names;		       /* demangled, filled as asked for */
+	char *strings;		       /* names without @version */
+	struct gt_object_notes *notes; /* static probes; NULL: not read yet */
 };
 
 /* Reads into new memory (one zero byte behind it), checked against the file's size. what: for the
@@ -108,6 +109,9 @@ int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,
 
 /* object_functions.c: fills object->functions. */
 int gt_object_load_functions(struct gt_object *object, struct gt_message *message);
+
+/* object_probes.c */
+void gt_object_free_notes(struct gt_object *object);
 
 /* Whether the address lies in an executable segment, and how many bytes the file has from there. */
 uint64_t gt_object_code_bytes_at(const struct gt_object *object, uint64_t address);

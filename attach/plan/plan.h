@@ -129,6 +129,13 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
 		  struct gt_plan_entry *entries, struct gt_message *message);
 
+/* The same for probes: nops in the middle of functions, at these addresses. What an entry has of a
+ * function means nothing. Functions that are planned later leave their bytes alone; those that were
+ * planned before keep theirs. entries: count of them. The first call costs a scan of the object's
+ * code. GT_ENOMEM, GT_EFORMAT. */
+int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
+		   struct gt_plan_entry *entries, struct gt_message *message);
+
 /* Whether the compiler has prepared the object, or part of it, for tracing. */
 bool gt_plan_is_prepared(struct gt_plan *plan);
 /* False: the compiler has surely not prepared this function. Cheap: nothing is scanned, so whoever

@@ -10,8 +10,7 @@
 
 #define BREAKPOINT 0xcc
 
-/* Whether another function's patch stands on [address, address + bytes). */
-static bool is_taken(const struct gt_plan *plan, uint64_t address, uint64_t bytes)
+bool gt_plan_is_taken(const struct gt_plan *plan, uint64_t address, uint64_t bytes)
 {
 	uint32_t i;
 
@@ -87,7 +86,7 @@ bool gt_plan_breakpoint(struct gt_plan *plan, struct gt_plan_entry *entry)
 	}
 	if (!code || *code == BREAKPOINT ||
 	    !gt_instruction_decode(code, room, made.patch_address, &first) ||
-	    is_taken(plan, made.patch_address, first.bytes))
+	    gt_plan_is_taken(plan, made.patch_address, first.bytes))
 		return false;
 	made.way = GT_PLAN_BREAKPOINT;
 	made.patch_bytes = 1;

@@ -105,6 +105,8 @@ bool gt_plan_reserve(struct gt_plan *plan, uint32_t entries, uint32_t extras);
 /* plan_breakpoint.c: makes a plan of an entry that has none, if gt_plan_may_break() of its reason.
  * false: it stays without, and entry->reason may tell more. */
 bool gt_plan_breakpoint(struct gt_plan *plan, struct gt_plan_entry *entry);
+/* Whether the patch of a function that was planned stands on [address, address + bytes). */
+bool gt_plan_is_taken(const struct gt_plan *plan, uint64_t address, uint64_t bytes);
 /* Whether code of the object runs with signals blocked that nobody else blocks. */
 bool gt_plan_blocks_signals(const struct gt_plan *plan);
 

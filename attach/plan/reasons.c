@@ -34,6 +34,7 @@ static const char *const texts[GT_REASON_COUNT] = {
 	[GT_REASON_UNBOUNDED] = "its end is not known",
 	[GT_REASON_BLOCKED_SIGNALS] =
 		"needs a breakpoint, but the C library runs with its signals blocked",
+	[GT_REASON_NO_NOP] = "has no nop where a probe should be",
 	[GT_REASON_TWICE] = "returns twice",
 	[GT_REASON_SWITCHES] = "switches stacks",
 	[GT_REASON_ASKS_CALLER] = "asks who called it",

@@ -45,6 +45,7 @@ enum gt_plan_reason {
 	GT_REASON_NO_INSTRUCTIONS,
 	GT_REASON_UNBOUNDED,
 	GT_REASON_BLOCKED_SIGNALS,
+	GT_REASON_NO_NOP,
 
 	/* Recorded at its entry only: of one function. */
 	GT_REASON_TWICE,

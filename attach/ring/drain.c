@@ -142,6 +142,7 @@ static bool is_possible(uint64_t before, uint64_t now, uint64_t most)
 static void update_counters(struct gt_live_writer *writer, const struct graftrace_stream *stream,
 			    uint64_t sequence, uint64_t passed_ns)
 {
+	uint64_t lost;
 	int cause;
 
 	if (sequence < writer->writer.next ||
@@ -151,13 +152,17 @@ static void update_counters(struct gt_live_writer *writer, const struct graftrac
 	else
 		writer->damaged = true;
 	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
-		uint64_t lost = __atomic_load_n(&stream->lost[cause], __ATOMIC_RELAXED);
-
+		lost = __atomic_load_n(&stream->lost[cause], __ATOMIC_RELAXED);
 		if (is_possible(writer->writer.lost[cause], lost, passed_ns * RECORDS_A_NS))
 			writer->writer.lost[cause] = lost;
 		else
 			writer->damaged = true;
 	}
+	lost = __atomic_load_n(&stream->lost_events, __ATOMIC_RELAXED);
+	if (is_possible(writer->lost_events, lost, passed_ns * RECORDS_A_NS))
+		writer->lost_events = lost;
+	else
+		writer->damaged = true;
 }
 
 static void update(struct gt_drain *drain, struct gt_live_writer *writer)
@@ -496,6 +501,7 @@ static void forget(struct gt_drain *drain, uint32_t index)
 		forgotten->damaged_first = writer->writer;
 	for (cause = 0; !writer->damaged && cause < GRAFTRACE_LOST_CAUSES; cause++)
 		forgotten->lost[cause] += writer->writer.lost[cause];
+	forgotten->lost_events += writer->damaged ? 0 : writer->lost_events;
 	*writer = (struct gt_live_writer){ .stream = drain->free_writer };
 	drain->free_writer = index + 1;
 }

@@ -24,6 +24,7 @@ struct gt_live_writer {
 	bool ended;		/* its thread has ended: what is ACTIVE is as finished as it gets */
 	bool told;		/* to the sink, as it is */
 	bool damaged;		/* its numbers were impossible: somebody has written over them */
+	uint64_t lost_events;	/* as its stream says */
 	uint64_t looked_ns;	/* when its numbers were read last */
 	uint64_t expected;	/* drain mode: next sequence for the sink */
 	uint64_t block;		/* number of its thread block, as it says; 0 = none yet */
@@ -40,7 +41,8 @@ struct gt_drain_forgotten {
 	uint32_t damaged;
 	struct gt_writer damaged_first;
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* of those that are not damaged */
-	uint32_t *pids;			      /* [GT_DRAIN_PIDS] by hash; NULL: none yet */
+	uint64_t lost_events;
+	uint32_t *pids; /* [GT_DRAIN_PIDS] by hash; NULL: none yet */
 	uint32_t processes;
 };
 

@@ -92,6 +92,15 @@ static int function(void *data, uint32_t number, struct gt_function *out)
 	return error;
 }
 
+static int event(void *data, uint32_t number, struct gt_event_format *format)
+{
+	struct gt_live_target *live = lock(data);
+	int error = gt_catalog_event(live->catalog, number, format);
+
+	unlock(live);
+	return error;
+}
+
 static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_function *out)
 {
 	struct gt_live_target *live = lock(data);
@@ -131,7 +140,11 @@ static const struct gt_ring_ops ring = {
 	.hold = hold,
 	.next_sequence = next_sequence,
 };
-static const struct gt_name_ops names = { .function = function, .function_at = function_at };
+static const struct gt_name_ops names = {
+	.function = function,
+	.function_at = function_at,
+	.event = event,
+};
 static const struct gt_switch_ops switches = { .off_cpu = off_cpu, .read = read_switches };
 
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *mutex,

@@ -214,6 +214,13 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->selection.libcalls = options->libcalls;
 	session->selection.breakpoints = options->breakpoints;
 	session->selection.uprobe_safe = options->uprobe_safe;
+	if (options->events && options->events[0]) {
+		session->selection.events = gt_session_copy_list(options->events);
+		if (!session->selection.events) {
+			free(session);
+			return gt_fail(message, GT_ENOMEM, "no memory for a session");
+		}
+	}
 	if (options->library_globs && options->library_globs[0]) {
 		session->selection.library_globs = gt_session_copy_list(options->library_globs);
 		if (!session->selection.library_globs) {
@@ -508,6 +515,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
 	};
 	totals->corrupt = drain->corrupt;
+	totals->lost_events = drain->forgotten.lost_events;
 	totals->damaged = drain->forgotten.damaged;
 	totals->damaged_first = drain->forgotten.damaged_first;
 	totals->actions_left = session->actions_left;
@@ -532,6 +540,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		}
 		for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			totals->lost[cause] += writer.lost[cause];
+		totals->lost_events += drain->writers[i].lost_events;
 	}
 	pthread_mutex_unlock(&session->lock);
 }
@@ -585,6 +594,7 @@ void gt_session_destroy(struct gt_session *session)
 	gt_session_ask_fini(session);
 	gt_credentials_free(&session->credentials);
 	gt_session_free_list(session->selection.library_globs);
+	gt_session_free_list(session->selection.events);
 	pthread_mutex_destroy(&session->lock);
 	free(session);
 }

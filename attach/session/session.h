@@ -56,6 +56,7 @@ struct gt_session_options {
 	 * installs them. */
 	uint64_t stop_signals;
 	const char *const *graph_notrace; /* -N: not these, nor what they call */
+	const char *const *events;	  /* -e: words of gt_session_set_events() */
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;
@@ -96,6 +97,16 @@ int gt_session_set_filters(struct gt_session *session, const struct gt_trace_set
 /* set_graph_notrace: function_graph records neither these nor what they call. GT_EINVAL. */
 int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
 				 struct gt_message *message);
+/* Which events with fields are recorded, by whatever tracer: words as "system:name", globs, with
+ * '!' not; the last one that names an event says. NULL or empty: none. */
+int gt_session_set_events(struct gt_session *session, const char *const *words,
+			  struct gt_message *message);
+/* All that are known, object by object: calls back until it returns non-zero. enabled: in some
+ * process. A place that cannot be patched has a reason (else NULL). */
+int gt_session_each_event(struct gt_session *session,
+			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
+				      const char *reason),
+			  void *data);
 /* options/func_stack_trace: the function tracer writes a stack trace behind each call. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
@@ -277,6 +288,7 @@ struct gt_session_totals {
 	struct gt_writer damaged_first; /* the first of these */
 	uint32_t actions_left;		/* dumps and snapshots left out: too many in a second */
 	uint64_t words;			/* records drained */
+	uint64_t lost_events;		/* that are no calls, for lack of room */
 	uint64_t calls;			/* entries among them */
 	uint32_t threads;
 	uint32_t processes;

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of patching share: patch.c (functions and hooks) and probes.c (places in the middle
+ * of functions).
+ */
+#ifndef GT_ATTACH_PATCH_PRIVATE_H
+#define GT_ATTACH_PATCH_PRIVATE_H
+
+#include "attach/agent/editor.h"
+#include "attach/agent/patch.h"
+
+struct gt_patcher {
+	struct gt_tracee *tracee;
+	struct gt_tracee_object *object;
+	struct gt_region *region;
+	bool running;
+	bool jumps;	       /* some stand elsewhere than at functions' starts */
+	struct gt_editor code; /* only looked at */
+	struct gt_editor stubs;
+	struct gt_editor moved;
+	struct gt_editor places;
+	struct gt_editor journal;
+};
+
+/* One jump with its patches elsewhere, as edits. main: index + 1 of its journal entry; extras: of
+ * those, see gt_patcher_reserve(). */
+struct gt_change {
+	const struct gt_plan_entry *entry;
+	uint64_t stub;
+	uint64_t moved;
+	uint32_t main;
+	uint32_t *extras;
+	bool on;
+	uint8_t *state;
+	uint8_t new_state;
+	uint8_t foreign_state;
+	uint8_t before[GT_PLAN_ORIGINAL_MAX]; /* what must be there at the jump's place … */
+	uint8_t before_bytes;
+	uint8_t after[8]; /* … and what shall be */
+};
+
+/* The patching of one object; NULL: no memory. Given to gt_patcher_finish(). */
+struct gt_patcher *gt_patcher_start(struct gt_tracee *tracee, struct gt_tracee_object *object,
+				    bool running, struct gt_message *message);
+/* Writes what was prepared, if there was no error so far; the edits are for gt_edits_apply(). */
+int gt_patcher_finish(struct gt_patcher *patcher, int error, struct gt_message *message);
+
+/* The code at `address` is `expected`. */
+bool gt_patcher_finds(struct gt_patcher *patcher, uint64_t address, const uint8_t *expected,
+		      size_t size);
+/* What unwinders are told of 16 bytes of moved code. */
+int gt_patcher_put_places(struct gt_patcher *patcher, uint64_t moved, uint64_t base,
+			  const uint8_t at[GRAFTRACE_PLACES_BYTES]);
+/* Moved code: made once, at *at (0 = not yet). GT_ENOSPC, GT_ENOTSUP. */
+int gt_patcher_move(struct gt_patcher *patcher, const struct gt_plan_entry *entry, uint64_t *at,
+		    struct gt_plan_map *map);
+/* Threads that stand in what is replaced are led elsewhere. map NULL: to the body. */
+int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *entry,
+			uint64_t body, const struct gt_plan_map *map);
+/* Room for `count` appended entries of the journal: *first is the index of the first, plus one; it
+ * stays. */
+int gt_patcher_reserve(struct gt_patcher *patcher, uint32_t *first, uint32_t count);
+/* All or none of its edits. */
+int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, const uint8_t *jump);
+/* Errors that concern this one place only. */
+bool gt_patcher_may_go_on(int error);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes in the middle of functions, in one process: patched where their events are asked for
+ * (gt_selection.events), and put back where they are not any more. As functions' (attach/agent/patch.h): the
+ * edits are prepared while the process runs, and applied with all else.
+ */
+#ifndef GT_ATTACH_AGENT_PROBES_H
+#define GT_ATTACH_AGENT_PROBES_H
+
+#include "attach/agent/tracee.h"
+
+/* Whether the words of a list name the event: "system:name", "system" or "name", globs, the last one
+ * that matches says; with a '!' before it: not. NULL: nothing is named. */
+bool gt_events_match(char *const *words, const char *system, const char *name);
+
+/* Plans the object's probes if one of them is asked for. Before its functions are planned. */
+int gt_probes_plan(struct gt_tracee_object *object, const struct gt_selection *selection,
+		   struct gt_message *message);
+
+/* Tells the sink (or NULL) of the events of the object's file, once. Its error. */
+int gt_probes_tell(const struct gt_tracee_object *object, const struct gt_sink *sink);
+
+/* Prepares the object's edits. */
+int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
+		    const struct gt_selection *selection, bool running, struct gt_message *message);
+
+/* Whether one of the object's probes that are asked for needs a breakpoint. */
+bool gt_probes_need_traps(const struct gt_tracee_object *object,
+			  const struct gt_selection *selection);
+
+/* The edits were applied: semaphores are counted up where somebody listens now, and down again. */
+void gt_probes_settle(struct gt_tracee *tracee);
+/* Counts down those that were counted up: the process is left. */
+void gt_probes_leave(struct gt_tracee *tracee);
+
+/* Where the instruction stood that was moved there, 0: it is no probe's. */
+uint64_t gt_probes_old_place(const struct gt_tracee_object *object, uint64_t address);
+
+#endif
