@@ -25,6 +25,7 @@ int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_get(int argc, char **argv);
 int gt_cmd_graph(int argc, char **argv);
 int gt_cmd_info(int argc, char **argv);
+int gt_cmd_list(int argc, char **argv);
 int gt_cmd_mount(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
 int gt_cmd_profile(int argc, char **argv);

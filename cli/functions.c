@@ -103,26 +103,6 @@ static int list_object(struct gt_function_list *list, struct gt_object *object, 
 	return GT_EXIT_DONE;
 }
 
-/* As a shell would find it, but a file here goes first. */
-static void find_program(const char *name, char *path, size_t size)
-{
-	const char *directory = getenv("PATH");
-
-	snprintf(path, size, "%s", name);
-	if (strchr(name, '/') || access(name, F_OK) == 0)
-		return;
-	while (directory && *directory) {
-		const size_t bytes = strcspn(directory, ":");
-
-		if (bytes &&
-		    snprintf(path, size, "%.*s/%s", (int)bytes, directory, name) < (int)size &&
-		    access(path, X_OK) == 0)
-			return;
-		directory += bytes + (directory[bytes] != 0);
-	}
-	snprintf(path, size, "%s", name);
-}
-
 static int list_libraries(struct gt_function_list *list, const struct gt_object *program,
 			  bool system, bool breakpoints)
 {
@@ -164,7 +144,7 @@ static int list_program(struct gt_function_list *list, const char *program, bool
 	char path[PATH_MAX];
 	int result;
 
-	find_program(program, path, sizeof(path));
+	gt_value_program(program, path, sizeof(path));
 	if (gt_object_open(path, &object, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;

@@ -27,6 +27,7 @@ static const struct gt_command commands[] = {
 	{ "export", "write a recording in the format of another tool", gt_cmd_export },
 	{ "functions", "list what can be traced in a program, how, and what cannot and why",
 	  gt_cmd_functions },
+	{ "list", "list the events of a program and its libraries", gt_cmd_list },
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
 	{ "runtime-breakdown", "turn that CSV into a page with a bar chart of self times",
 	  gt_cmd_runtime_breakdown },
@@ -103,7 +104,6 @@ static const struct {
 } elsewhere[] = {
 	{ .word = "attach", .here = "record -P PID" },
 	{ .word = "dump", .here = "export" },
-	{ .word = "list", .here = "functions" },
 	{ .word = "live", .here = "top -P PID" },
 	{ .word = "replay", .here = "show" },
 	{ .word = "reset", .here = "set" },

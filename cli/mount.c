@@ -55,6 +55,7 @@ static const char help[] =
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
 	"  -N, --graph-notrace GLOB  not these, nor what is called below them; may be repeated\n"
+	"  -e, --event EVENT         also these events: 'SYSTEM:NAME', globs, with '!' not\n"
 	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"  -b, --buffer-size SIZE    memory for the trace (default 64M)\n"

@@ -43,6 +43,9 @@ static const char help[] =
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
 	"  -N, --graph-notrace GLOB  not these, nor what is called below them; may be repeated\n"
+	"  -e, --event EVENT         also these events, or alone if no function is named:\n"
+	"                            'SYSTEM:NAME', globs, with '!' not (graftrace list);\n"
+	"                            may be repeated\n"
 	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
@@ -296,6 +299,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		if (take(option, options, &message) != 0)
 			return usage(message.text);
 	}
+	if (options->choice.events[0] != NULL && !options->choice.names_functions)
+		options->choice.tracer = GRAFTRACE_TRACER_NOP;
 	if (options->from != NULL && (options->pid_count > 0 || optind < argc))
 		return usage("--from records what a kernel serves: no program besides");
 	if (options->from != NULL)

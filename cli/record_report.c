@@ -277,6 +277,10 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 		fprintf(stderr, "graftrace: no breakpoints: %s\n", totals->no_breakpoints);
 	say_lost(missed, "lost because the file could not be written");
 	say_lost(totals->lost[GRAFTRACE_LOST_FULL], why_full(totals, options));
+	if (totals->lost_events != 0)
+		fprintf(stderr, "graftrace: %llu event%s lost: %s\n",
+			(unsigned long long)totals->lost_events,
+			totals->lost_events == 1 ? "" : "s", why_full(totals, options));
 	say_lost(totals->lost[GRAFTRACE_LOST_OVERRUN_CALLS],
 		 "overwritten by newer ones: a larger --buffer-size keeps more");
 	say_lost(totals->lost[GRAFTRACE_LOST_WINDOW], "recorded without their returns, on stacks "

@@ -19,6 +19,7 @@
 #include "cli/values.h"
 #include "cli/window.h"
 #include "core/trace/message.h"
+#include "export/events.h"
 #include "export/open_calls.h"
 #include "export/report.h"
 
@@ -254,13 +255,35 @@ static int print_text(const struct arguments *arguments, char *text, size_t byte
 	return error < 0 ? GT_EXIT_FAILED : GT_EXIT_DONE;
 }
 
-static int print(const struct arguments *arguments, const struct gt_report *report)
+/* Behind the functions, as text. */
+static int add_events(struct gt_recording *recording, char **text, size_t *bytes)
+{
+	size_t event_bytes;
+	char *events, *whole;
+
+	if (gt_events_count(gt_recording_target(recording), &events, &event_bytes) != GT_OK)
+		return GT_ENOMEM;
+	whole = realloc(*text, *bytes + event_bytes + 1);
+	if (whole) {
+		memcpy(whole + *bytes, events, event_bytes + 1);
+		*text = whole;
+		*bytes += event_bytes;
+	}
+	free(events);
+	return whole ? GT_OK : GT_ENOMEM;
+}
+
+static int print(const struct arguments *arguments, struct gt_recording *recording,
+		 const struct gt_report *report)
 {
 	char *text;
 	size_t bytes;
 
 	if ((arguments->spread ? gt_report_format_spread : gt_report_format)(
-		    report, &arguments->style, &text, &bytes) != GT_OK) {
+		    report, &arguments->style, &text, &bytes) != GT_OK ||
+	    (arguments->style.format == GT_REPORT_TEXT && !arguments->spread &&
+	     gt_recording_info(recording)->events != 0 &&
+	     add_events(recording, &text, &bytes) != GT_OK)) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -391,7 +414,7 @@ int gt_cmd_report(int argc, char **argv)
 	gt_report_sort(report, arguments.sort);
 	if (report->row_count == 0)
 		gt_complain(NAME, "'%s': %s", arguments.path, why_empty(&arguments));
-	result = print(&arguments, report);
+	result = print(&arguments, recording, report);
 	if (report->damaged)
 		gt_complain(NAME, "'%s': %llu records make no sense and are left out",
 			    arguments.path, (unsigned long long)report->damaged);

@@ -246,9 +246,11 @@ int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_trac
 		.graph = calloc(1, sizeof(char *)),
 		.graph_notrace = calloc(1, sizeof(char *)),
 		.library_globs = calloc(1, sizeof(char *)),
+		.events = calloc(1, sizeof(char *)),
 	};
 	return choice->filter != NULL && choice->notrace != NULL && choice->graph != NULL &&
-			       choice->graph_notrace != NULL && choice->library_globs != NULL
+			       choice->graph_notrace != NULL && choice->library_globs != NULL &&
+			       choice->events != NULL
 		       ? 0
 		       : GT_ENOMEM;
 }
@@ -316,6 +318,9 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 	char text[32];
 	int error;
 
+	choice->names_functions |= option == 'p' || option == 'l' || option == 'n' ||
+				   option == 'g' || option == 'N' || option == 'D' ||
+				   option == GT_CHOICE_THRESHOLD;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (rows[i].option != option)
 			continue;
@@ -347,6 +352,8 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 		return append(&choice->library_globs, value, strlen(value)) == 0
 			       ? 0
 			       : no_memory(message);
+	case 'e':
+		return append(&choice->events, value, strlen(value)) == 0 ? 0 : no_memory(message);
 	case GT_CHOICE_LIBCALL:
 		choice->libcalls = true;
 		return 0;
@@ -370,6 +377,7 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 			       struct gt_session_options *session)
 {
 	session->tracer = choice->tracer;
+	session->events = choice->events;
 	session->filter = choice->filter;
 	session->notrace = choice->notrace;
 	session->graph = choice->graph;
@@ -414,4 +422,5 @@ void gt_session_choice_fini(struct gt_session_choice *choice)
 	free_list(choice->graph);
 	free_list(choice->graph_notrace);
 	free_list(choice->library_globs);
+	free_list(choice->events);
 }

@@ -25,6 +25,8 @@ struct gt_session_choice {
 	const char **graph;
 	const char **graph_notrace;
 	const char **library_globs;
+	const char **events;
+	bool names_functions; /* a tracer, or functions, were named: else events are alone */
 	uint32_t max_graph_depth;
 	uint64_t threshold_ns;
 	uint64_t buffer_bytes;
@@ -53,11 +55,12 @@ enum {
 };
 
 /* For getopt_long's short options, and for its table. */
-#define GT_CHOICE_SHORT "p:l:n:g:N:D:b:"
+#define GT_CHOICE_SHORT "p:l:n:g:N:D:b:e:"
 #define GT_CHOICE_OPTIONS                                                                       \
 	{ "tracer", required_argument, NULL, 'p' }, { "filter", required_argument, NULL, 'l' }, \
 		{ "notrace", required_argument, NULL, 'n' },                                    \
 		{ "graph", required_argument, NULL, 'g' },                                      \
+		{ "event", required_argument, NULL, 'e' },                                      \
 		{ "graph-notrace", required_argument, NULL, 'N' },                              \
 		{ "buffer-size", required_argument, NULL, 'b' },                                \
 		{ "max-graph-depth", required_argument, NULL, 'D' },                            \

@@ -5,9 +5,11 @@
  */
 #include "cli/values.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "core/trace/message.h"
 
@@ -161,4 +163,23 @@ int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_mes
 			return 0;
 		text += length + 1;
 	}
+}
+
+void gt_value_program(const char *name, char *path, size_t size)
+{
+	const char *directory = getenv("PATH");
+
+	snprintf(path, size, "%s", name);
+	if (strchr(name, '/') || access(name, F_OK) == 0)
+		return;
+	while (directory && *directory) {
+		const size_t bytes = strcspn(directory, ":");
+
+		if (bytes &&
+		    snprintf(path, size, "%.*s/%s", (int)bytes, directory, name) < (int)size &&
+		    access(path, X_OK) == 0)
+			return;
+		directory += bytes + (directory[bytes] != 0);
+	}
+	snprintf(path, size, "%s", name);
 }

@@ -25,4 +25,7 @@ int gt_value_number(const char *text, uint64_t low, uint64_t high, uint64_t *num
  * empty). Also GT_ENOMEM. */
 int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_message *message);
 
+/* The path of the program `name`: as a shell would find it, but a file here goes first. */
+void gt_value_program(const char *name, char *path, size_t size);
+
 #endif

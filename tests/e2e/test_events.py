@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""Events: the static probes of programs, ours and others', with their fields."""
+
+import re
+import subprocess
+import time
+
+import pytest
+
+from attaching import Running, code, maps
+from conftest import ROOT
+
+FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
+SOLD = ["sold: count=1 what=\"apples\" small=200 negative=-6 price=2.500000 nowhere=0x10",
+        "sold: count=-2 what=\"\" small=0 negative=-3 price=-0.125000 nowhere=0x10",
+        "sold: count=3 what=(fault) small=255 negative=-8 price=0x7e37e43c8800759c nowhere=0x10",
+        "sold: count=4 what=\"012345678901234567890123456789012345678901234567890123456789012\" small=1 "
+        "negative=-9 price=0.000000 nowhere=0x10",
+        "closed:"]
+BUILDS = {"gcc": ("gcc", ["-O2"]), "gcc-0": ("gcc", ["-O0"]), "clang": ("clang", ["-O2"])}
+
+
+@pytest.fixture(scope="module", params=["gcc", "gcc-0", "clang"])
+def program(request, compile):
+    compiler, flags = BUILDS[request.param]
+    return compile("events.c", *flags, *FLAGS, compiler=compiler)
+
+
+@pytest.fixture(scope="module")
+def fast(compile):
+    return compile("events.c", "-O2", *FLAGS)
+
+
+def shown(graftrace):
+    return graftrace("show").stdout
+
+
+def count(text, event):
+    return len(re.findall(rf"\b{event}:", text))
+
+
+def test_fields_are_what_the_program_gave(program, graftrace):
+    graftrace("record", "-e", "shop:*", "--", program, "fields")
+    text = shown(graftrace)
+    assert text.startswith("# tracer: nop\n")
+    assert re.findall(r" (\w+:(?: count=.*)?)$", text, re.M) == SOLD
+
+
+def test_events_stand_in_the_calls_that_they_happened_in(fast, graftrace):
+    graftrace("record", "-e", "shop", "-p", "function_graph", "--", fast, "fields")
+    lines = [line.split("|  ", 1)[-1] for line in shown(graftrace).splitlines() if "|  " in line]
+    calls = [line.strip() for line in lines if "tell" in line or "sold" in line]
+    assert calls[:8] == [line for sold in SOLD[:4] for line in ("tell() {", f"/* {sold} */")]
+
+
+def test_globs_and_their_opposites_say_which(fast, graftrace):
+    graftrace("record", "-e", "shop:*", "-e", "!shop:s*d", "--", fast, "fields")
+    text = shown(graftrace)
+    assert count(text, "closed") == 1 and count(text, "sold") == 0
+
+
+@pytest.mark.parametrize("how", [[], ["--breakpoints"], ["-p", "function_graph"], ["-p", "function"]])
+def test_registers_flags_and_red_zone_stay(how, program, graftrace):
+    done = graftrace("record", *how, "-e", "usdt_own:*", "--", program)
+    assert done.stdout == "bad 0\n"
+    found = re.findall(r"registers: arg1=0x65 arg2=0x75 arg3=0 arg4=\S+ arg5=4294967289 arg6=0x\w+ arg7=\(fault\)",
+                       shown(graftrace))
+    assert len(found) == 100
+
+
+def test_the_same_note_is_what_others_read(fast):
+    notes = subprocess.run(["readelf", "-n", fast], capture_output=True, text=True, check=True).stdout
+    assert re.search(r"Provider: shop\s+Name: sold\s", notes)
+    probes = subprocess.run(["gdb", "-batch", "-ex", "info probes stap", str(fast)], capture_output=True,
+                            text=True, check=True, stdin=subprocess.DEVNULL).stdout
+    assert {tuple(line.split()[1:3]) for line in probes.splitlines() if line.startswith("stap")} == {
+        ("shop", "sold"), ("shop", "closed"), ("shop", "rang"), ("own", "heard"), ("own", "registers")}
+
+
+def test_the_header_is_one_of_cpp_too(compile, graftrace):
+    text = ('#include <graftrace/event.h>\nint main(int argc, char **)\n{\n\tenum { RED = 3 } c = RED;\n'
+            '\tGRAFTRACE_EVENT(app, ran, GRAFTRACE_INT(bool, few, argc < 9), GRAFTRACE_INT(unsigned, c, c));\n}\n')
+    for compiler in ("g++", "clang++"):
+        path = compile(text, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", FLAGS[1],
+                       compiler=compiler, suffix=".cc")
+        graftrace("record", "-e", "app:ran", "--", path)
+        assert "ran: few=1 c=3\n" in shown(graftrace)
+
+
+def test_events_in_signal_handlers_are_all_there(fast, graftrace):
+    for how in ([], ["-p", "function_graph"]):
+        made = graftrace("record", *how, "-e", "shop:*", "--", fast, "signals").stdout
+        sold, rang = map(int, re.match(r"made (\d+) rang (\d+)", made).groups())
+        text = shown(graftrace)
+        assert (count(text, "sold"), count(text, "rang")) == (sold, rang)
+
+
+def test_what_a_storm_of_events_does_not_leave_room_for_is_counted(fast, graftrace):
+    done = graftrace("record", "-b", "256k", "--serve=unix:socket", "-e", "shop:sold", "--", fast, "storm")
+    made = int(done.stdout.split()[1])
+    lost = re.search(r"(\d+) events? lost", done.stderr)
+    assert lost and 0 < made - int(lost[1]) < made
+    graftrace("record", "-e", "shop:sold", "--", fast, "storm")
+    report = graftrace("report").stdout
+    assert re.search(rf"^ +{made} +[\d.]+  shop:sold$", report, re.M)
+    assert re.search(r"^ +count +0 +9999.5 +19999$", report, re.M)
+
+
+def test_an_object_that_comes_and_goes_has_its_events_each_time(fast, compile, graftrace):
+    library = compile("events.c", "-O2", "-shared", "-fPIC", "-DLIBRARY", *FLAGS)
+    done = graftrace("record", "-e", "plug:*", "--", fast, "plugs", library)
+    assert done.stdout == "sum 220\n"
+    assert re.findall(r"worked: n=(\d)", shown(graftrace)) == [str(n) for n in range(10)] * 4
+
+
+def test_a_program_that_dies_leaves_its_events(fast, graftrace):
+    graftrace("record", "-e", "shop:*", "--", fast, "crash", code=-11)
+    assert count(shown(graftrace), "sold") == 5
+
+
+def test_a_program_that_runs_is_watched_and_left_as_it_was(fast, graftrace):
+    with Running(fast, "loop") as target:
+        assert target("5") == "heard 0 bad 0 semaphore 0"
+        before = maps(target.pid), code(target.pid)
+        for _ in range(2):
+            recorder = graftrace.start("record", "-P", target.pid, "-e", "shop", "-e", "usdt_own:*")
+            for _ in range(6000):
+                if target("100") == "heard 100 bad 0 semaphore 1":
+                    break
+                time.sleep(0.01)
+            assert target("100") == "heard 100 bad 0 semaphore 1"
+            recorder.terminate()
+            recorder.communicate()
+            text = shown(graftrace)
+            assert count(text, "heard") == count(text, "registers") >= 100
+            assert [int(n) for n in re.findall(r"heard: arg1=(\d+)", text)][-100:] == list(range(100))
+            assert target("5") == "heard 0 bad 0 semaphore 0"
+            assert (maps(target.pid), code(target.pid)) == before
+
+
+def test_python_tells_of_its_functions(graftrace, tmp_path):
+    python = "/usr/bin/python3"
+    source = "\n" * 776 + "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nprint(fib(9))\n"
+    (tmp_path / "fib.py").write_text(source)
+    done = graftrace("record", "-e", "usdt_python:function__*", "--", python, "-I", tmp_path / "fib.py")
+    assert done.stdout == "34\n"
+    returns = re.findall(r"function__return: arg1=(0x[0-9a-f]+) arg2=0x[0-9a-f]+ arg3=(\d+)$", shown(graftrace), re.M)
+    name = returns[-1][0]  # of the file: its own code returns last, from line 779
+    assert [line for file, line in returns if file == name] == ["778"] * 109 + ["779"]
+
+
+def test_the_list_says_what_there_is_and_how(fast, graftrace):
+    lines = graftrace("list", fast).stdout.splitlines()
+    assert lines[0] == f"# {fast}"
+    assert "shop:sold\tnops\tint count, const char * what, unsigned char small, long negative, double price, " \
+           "const void * nowhere" in lines
+    assert "usdt_own:heard\tmoved\ts64 arg1" in lines
+    assert any(line.startswith("usdt_libstdcxx:throw\tmoved\t") for line in
+               graftrace("list", "/usr/bin/gdb").stdout.splitlines())
+    with Running(fast, "loop") as target:
+        assert graftrace("list", "-P", target.pid).stdout.splitlines()[1:len(lines)] == lines[1:]
+
+
+def test_exports_have_events_as_marks(fast, graftrace, tmp_path):
+    graftrace("record", "-e", "shop", "-p", "function_graph", "--", fast, "fields")
+    graftrace("export", "--to", "chrome", "-o", "trace.json")
+    assert "shop:sold: count=1 what=\\\"apples\\\"" in (tmp_path / "trace.json").read_text()
+
+
