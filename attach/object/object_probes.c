@@ -398,6 +398,22 @@ struct note_reader {
 	uint64_t base; /* where .stapsdt.base is, 0: not known */
 };
 
+/* Only data of the object is written to. */
+static bool is_data(const struct gt_object *object, uint64_t address)
+{
+	uint32_t i;
+
+	for (i = 0; i < object->segment_count; i++) {
+		const struct gt_object_segment *segment = &object->segments[i];
+
+		if (segment->write && !segment->execute && address >= segment->address &&
+		    address - segment->address < segment->memory_bytes &&
+		    segment->memory_bytes - (address - segment->address) >= sizeof(uint16_t))
+			return true;
+	}
+	return false;
+}
+
 /* location, base, semaphore; provider, name, arguments. A linker or prelink that moved the object
  * left the note as it was: by its own base it tells how far. */
 static void take_stapsdt(struct note_reader *reader, const char *at, const char *end)
@@ -419,6 +435,8 @@ static void take_stapsdt(struct note_reader *reader, const char *at, const char 
 	moved = reader->base && word_at(at + 8) ? reader->base - word_at(at + 8) : 0;
 	probe->address = word_at(at) + moved;
 	probe->semaphore = word_at(at + 16) ? word_at(at + 16) + moved : 0;
+	if (!is_data(reader->object, probe->semaphore))
+		probe->semaphore = 0;
 	probe->system = make_string(reader->notes, system_prefix, provider, strlen(provider));
 	probe->name = name;
 	probe->text = text;

@@ -52,6 +52,19 @@ static uint64_t *cursor_of(struct gt_thread *thread)
 	}
 }
 
+static void lose(struct graftrace_stream *stream)
+{
+	if (stream != NULL) /* C */
+		__atomic_fetch_add(&stream->lost_events, 1, RELAXED);
+}
+
+bool gt_event_is_stopped(struct gt_thread *thread)
+{
+	if (!thread->host && thread->full)
+		lose(thread->stream);
+	return thread->host || thread->full;
+}
+
 bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event)
 {
 	uint64_t *const cursor = cursor_of(thread);
@@ -83,7 +96,8 @@ static bool is_ready(struct gt_thread *thread)
 
 void gt_event_record(struct gt_thread *thread, const struct gt_event *event)
 {
-	if (thread->host || thread->outside & (GT_OUTSIDE_PAUSED | GT_OUTSIDE_UNLISTED))
+	if (gt_event_is_stopped(thread) ||
+	    thread->outside & (GT_OUTSIDE_PAUSED | GT_OUTSIDE_UNLISTED))
 		return;
 	uint64_t *place = NULL;
 	if (is_ready(thread) && gt_record_announce(thread))
@@ -91,7 +105,10 @@ void gt_event_record(struct gt_thread *thread, const struct gt_event *event)
 	if (place != NULL)
 		store(place, event);
 	else {
-		__atomic_fetch_add(&thread->stream->lost_events, 1, RELAXED);
+		lose(thread->stream);
+		/* as for calls: who waits for room in vain does not wait again until there is some */
+		thread->full = 1;
+		__atomic_store_n(&thread->stream->stopped_full, 1, __ATOMIC_RELEASE);
 		gt_port_ring_doorbell(gt_port_arena());
 	}
 	gt_stream_settle(thread);

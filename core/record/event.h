@@ -21,6 +21,9 @@ struct gt_event {
 	uint64_t values[GT_EVENT_VALUES];
 };
 
+/* Whether nothing can be recorded now; for lack of room alone the event is counted as lost. */
+bool gt_event_is_stopped(struct gt_thread *thread);
+
 /* False: the slow half is needed; nothing was written. */
 bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event);
 

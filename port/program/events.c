@@ -52,11 +52,13 @@ static uint64_t vector_register(unsigned number)
 	return value;
 }
 
-/* What lies on the page of the stack pointer is there, or the stub could not have called. */
+/* What lies on the page that the stub's call has written to is there. */
 static bool is_near_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 {
-	return address >= sp - GRAFTRACE_RED_ZONE && address <= address + bytes &&
-	       address + bytes <= (sp & ~(PAGE - 1)) + PAGE;
+	const uint64_t low = sp - GRAFTRACE_RED_ZONE;
+	const uint64_t end = ((low - 1) & ~(PAGE - 1)) + PAGE;
+
+	return address >= low && address < end && bytes <= end - address;
 }
 
 /* Bytes that may not be mapped. In a sandbox that may forbid the agent's system calls only the
@@ -200,8 +202,8 @@ void gt_agent_event(struct gt_event_frame *frame)
 	struct gt_thread *thread = gt_threads_at_hand();
 	struct gt_event event;
 
-	/* Switched off, by whomever: nothing is fetched. */
-	if (thread != NULL && thread->host)
+	/* Switched off, by whomever, or without room: nothing is fetched. */
+	if (thread != NULL && gt_event_is_stopped(thread))
 		return;
 	frame->registers[RSP] = (uint64_t)(&frame->stub + 1) + GRAFTRACE_RED_ZONE;
 	gather(frame, probe, &event);
