@@ -402,6 +402,7 @@ void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_li
 	live->notrace = choice->notrace;
 	live->graph = choice->graph;
 	live->graph_notrace = choice->graph_notrace;
+	live->events = choice->events;
 	live->max_graph_depth = choice->max_graph_depth;
 	live->threshold_ns = choice->threshold_ns;
 	live->buffer_bytes = choice->buffer_bytes;

@@ -36,8 +36,7 @@ static const char *type_name(unsigned type)
 		[GRAFTRACE_BLOCK_OBJECT] = "object",   [GRAFTRACE_BLOCK_FUNCTIONS] = "functions",
 		[GRAFTRACE_BLOCK_WRITERS] = "threads", [GRAFTRACE_BLOCK_SUB_BUFFERS] = "trace",
 		[GRAFTRACE_BLOCK_END] = "end",	       [GRAFTRACE_BLOCK_SWITCHES] = "switches",
-		[GRAFTRACE_BLOCK_KERNEL] = "kernel",
-		[GRAFTRACE_BLOCK_EVENT] = "event",
+		[GRAFTRACE_BLOCK_KERNEL] = "kernel",   [GRAFTRACE_BLOCK_EVENT] = "event",
 	};
 	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
 }

@@ -8,26 +8,9 @@
 #include "attach/agent/patch_private.h"
 #include "attach/agent/places.h"
 #include "attach/agent/traps.h"
-#include "core/trace/glob.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Whether one word names it. A system or a name alone does, too. */
-static bool word_matches(const char *word, const char *system, const char *name)
-{
-	const char *colon = strchr(word, ':');
-	char part[256];
-
-	if (!colon)
-		return gt_glob_match(word, system) || gt_glob_match(word, name);
-	if ((size_t)(colon - word) >= sizeof(part))
-		return false;
-	memcpy(part, word, (size_t)(colon - word));
-	part[colon - word] = 0;
-	return (!*part || gt_glob_match(part, system)) &&
-	       (!colon[1] || gt_glob_match(colon + 1, name));
-}
 
 bool gt_events_match(char *const *words, const char *system, const char *name)
 {
@@ -36,7 +19,7 @@ bool gt_events_match(char *const *words, const char *system, const char *name)
 	for (; words && *words; words++) {
 		const bool not = **words == '!';
 
-		if (word_matches(*words + not, system, name))
+		if (gt_event_word_matches(*words + not, system, name))
 			matches = !not ;
 	}
 	return matches;

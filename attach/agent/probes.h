@@ -9,8 +9,8 @@
 
 #include "attach/agent/tracee.h"
 
-/* Whether the words of a list name the event: "system:name", "system" or "name", globs, the last one
- * that matches says; with a '!' before it: not. NULL: nothing is named. */
+/* Whether the words of a list (gt_event_word_matches) name the event: the last one that does says;
+ * with a '!' before it: not. NULL: nothing is named. */
 bool gt_events_match(char *const *words, const char *system, const char *name);
 
 /* Plans the object's probes if one of them is asked for. Before its functions are planned. */

@@ -205,6 +205,12 @@ struct gt_control_profile_row {
 	uint64_t variance; /* of a call's time, in ns² / 1000 */
 };
 
+/* An event with fields. Its strings live as long as the target. */
+struct gt_control_event {
+	struct gt_event_format format; /* of the first of its places */
+	bool enabled;
+};
+
 struct gt_control_target;
 
 /*
@@ -315,6 +321,15 @@ struct gt_control_ops {
 	 * behind the last. NULL: the writers are the threads. */
 	int (*known_thread)(struct gt_control_target *target, uint32_t index, uint32_t *tid,
 			    char comm[16]);
+
+	/* Events with fields, each once however many places it has: the index'th, GT_ENOENT behind
+	 * the last. */
+	int (*event)(struct gt_control_target *target, uint64_t index,
+		     struct gt_control_event *event);
+	/* Switches on or off what the word names (see gt_event_word_matches). GT_EINVAL: it names
+	 * none. word_bytes 0: all of them. */
+	int (*event_set)(struct gt_control_target *target, const char *word, size_t word_bytes,
+			 bool on, struct gt_message *message);
 };
 
 struct gt_control_file;
@@ -393,6 +408,17 @@ struct gt_control_file {
 			 struct gt_message *message);
 	int (*close)(struct gt_control_handle *handle, struct gt_message *message);
 };
+
+/* The rows that each event with fields has, for the target's own groups: its path is the caller's,
+ * who sets it, and `argument` the event's index (of a system's: that of its first event). */
+enum gt_control_event_file {
+	GT_EVENT_ENABLE,
+	GT_EVENT_FORMAT,
+	GT_EVENT_ID,
+	GT_EVENT_SYSTEM_ENABLE,
+};
+struct gt_control_file gt_control_event_file(enum gt_control_event_file which, const char *path,
+					     uint64_t index);
 
 /* What a path names. */
 struct gt_control_node {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events besides calls: of a program there is one, sched_switch, where the target knows its
- * threads' context switches; of a kernel there is none. Names, formats and what may be written are
- * those of kernel/trace/trace_events.c and include/trace/events/sched.h, Linux 6.1.
+ * Events besides calls: of a program sched_switch, where the target knows its threads' context
+ * switches, and the events with fields that its static probes are; of a kernel there is none. Names,
+ * formats and what may be written are those of kernel/trace/trace_events.c and
+ * include/trace/events/sched.h, Linux 6.1.
  */
 #include "core/control/control_row.h"
 #include "core/control/control_table.h"
@@ -85,15 +86,82 @@ static int64_t read_id(struct gt_control_handle *handle, char *buffer, size_t by
 	return read_lines(handle, "316\n", buffer, bytes);
 }
 
+/* The index'th of all, sched_switch first. */
+static int find_event(struct gt_control_target *target, uint64_t index,
+		      struct gt_control_event *event)
+{
+	uint64_t value;
+
+	if (look_up(target, &value) == 0) {
+		if (index == 0) {
+			event->format.system = SYSTEM;
+			event->format.name = EVENT;
+			event->enabled = value != 0;
+			return 0;
+		}
+		index--;
+	}
+	return target->ops->event != NULL ? target->ops->event(target, index, event) : GT_ENOENT;
+}
+
+/* A line each. only_enabled: of those that are on. */
+static int64_t read_events(struct gt_control_handle *handle, bool only_enabled, char *buffer,
+			   size_t bytes)
+{
+	struct gt_control_event event;
+	size_t given = 0;
+
+	while (given < bytes && find_event(handle->target, handle->line, &event) == 0) {
+		const struct gt_row_line line = { { event.format.system, ":", event.format.name,
+						    "\n" } };
+
+		if (only_enabled && !event.enabled && handle->line_given == 0)
+			handle->line++;
+		else if (!gt_row_give_line(handle, &line, buffer, bytes, &given))
+			break;
+	}
+	return (int64_t)given;
+}
+
 static int64_t read_available(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			      struct gt_message *message)
 {
 	(void)message;
-	return has_events(handle->target) ? read_lines(handle, SYSTEM ":" EVENT "\n", buffer, bytes)
-					  : 0;
+	return read_events(handle, false, buffer, bytes);
 }
 
-/* enable */
+static int64_t read_set(struct gt_control_handle *handle, char *buffer, size_t bytes,
+			struct gt_message *message)
+{
+	(void)message;
+	return read_events(handle, true, buffer, bytes);
+}
+
+/* enable: 0, 1, or X where some are on. */
+
+static void say_enabled(struct gt_control_handle *handle, const char *system)
+{
+	struct gt_control_event event;
+	bool on = false, off = false;
+
+	for (uint64_t i = 0; find_event(handle->target, i, &event) == 0; i++) {
+		if (system != NULL &&
+		    !gt_row_is_word(system, gt_row_length(system), event.format.system))
+			continue;
+		on |= event.enabled;
+		off |= !event.enabled;
+	}
+	say(handle, "%c\n", on && off ? 'X' : on ? '1' : '0');
+}
+
+static int open_enable_all(struct gt_control_handle *handle, unsigned access,
+			   struct gt_message *message)
+{
+	(void)message;
+	if (access & GT_CONTROL_READ)
+		say_enabled(handle, NULL);
+	return 0;
+}
 
 static int open_enable(struct gt_control_handle *handle, unsigned access,
 		       struct gt_message *message)
@@ -114,10 +182,25 @@ static int64_t write_enable(struct gt_control_handle *handle, const char *bytes,
 	uint64_t value = 0;
 	int error = gt_row_number(bytes, count, 1, &value, message);
 
-	if (error == 0 && !has_events(handle->target))
-		error = value ? REFUSE(message, GT_EINVAL, "there are no events here but calls")
-			      : 0;
-	else if (error == 0)
+	if (error == 0)
+		error = gt_row_set(handle, GT_CONTROL_SCHED_SWITCH, value, message);
+	return error != 0 ? error : (int64_t)count;
+}
+
+static int64_t write_enable_all(struct gt_control_handle *handle, const char *bytes, size_t count,
+				struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_control_event event;
+	uint64_t value = 0;
+	int error = gt_row_number(bytes, count, 1, &value, message);
+	const bool any = find_event(handle->target, 0, &event) == 0;
+
+	if (error == 0 && !any && value != 0)
+		error = REFUSE(message, GT_EINVAL, "there are no events here but calls");
+	if (error == 0 && ops->event_set != NULL && ops->event(handle->target, 0, &event) == 0)
+		error = ops->event_set(handle->target, NULL, 0, value != 0, message);
+	if (error == 0 && has_events(handle->target))
 		error = gt_row_set(handle, GT_CONTROL_SCHED_SWITCH, value, message);
 	return error != 0 ? error : (int64_t)count;
 }
@@ -126,18 +209,16 @@ static int64_t write_enable(struct gt_control_handle *handle, const char *bytes,
 
 static int open_set(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
 {
-	uint64_t value = 0;
+	const struct gt_control_ops *ops = handle->target->ops;
+	int error = 0;
 
-	if (!has_events(handle->target))
+	if (!(access & GT_CONTROL_WRITE) || !(access & GT_CONTROL_TRUNCATE))
 		return 0;
-	if ((access & GT_CONTROL_WRITE) && (access & GT_CONTROL_TRUNCATE))
-		return gt_row_set(handle, GT_CONTROL_SCHED_SWITCH, 0, message);
-	if (access & GT_CONTROL_READ) {
-		look_up(handle->target, &value);
-		if (value != 0)
-			say(handle, SYSTEM ":" EVENT "\n");
-	}
-	return 0;
+	if (has_events(handle->target))
+		error = gt_row_set(handle, GT_CONTROL_SCHED_SWITCH, 0, message);
+	if (error == 0 && ops->event_set != NULL)
+		error = ops->event_set(handle->target, NULL, 0, false, message);
+	return error;
 }
 
 static bool is_event(const char *word, size_t bytes)
@@ -154,6 +235,30 @@ static bool is_event(const char *word, size_t bytes)
 	return false;
 }
 
+/* One word names sched_switch, events with fields, or both. */
+static int set_word(struct gt_control_handle *handle, const char *word, size_t bytes, bool on,
+		    struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	const bool is_switch = has_events(handle->target) && is_event(word, bytes);
+	int error = GT_EINVAL;
+
+	if (is_switch)
+		error = gt_row_set(handle, GT_CONTROL_SCHED_SWITCH, on, message);
+	if (ops->event_set != NULL && bytes > 0 && (error == 0 || !is_switch)) {
+		int more = ops->event_set(handle->target, word, bytes, on, message);
+
+		error = more == GT_EINVAL && is_switch ? error : more;
+	}
+	if (error != GT_EINVAL)
+		return error;
+	return REFUSE(message, GT_EINVAL,
+		      ops->event_set == NULL && !has_events(handle->target)
+			      ? "there is no event '%.*s': only calls are traced here"
+			      : "there is no event '%.*s'; available_events lists them",
+		      SHOWN(word, bytes));
+}
+
 static int64_t write_set(struct gt_control_handle *handle, const char *bytes, size_t count,
 			 struct gt_message *message)
 {
@@ -166,16 +271,137 @@ static int64_t write_set(struct gt_control_handle *handle, const char *bytes, si
 	if (taken < 0 || word_bytes == 0)
 		return taken;
 	off = word[0] == '!';
-	if (!has_events(handle->target))
-		return REFUSE(message, GT_EINVAL,
-			      "there is no event '%.*s': only calls are traced here",
-			      SHOWN(word, word_bytes));
-	if (!is_event(word + off, word_bytes - off))
-		return REFUSE(message, GT_EINVAL,
-			      "there is no event '%.*s'; available_events lists them",
-			      SHOWN(word, word_bytes));
-	error = gt_row_set(handle, GT_CONTROL_SCHED_SWITCH, !off, message);
+	error = set_word(handle, word + off, word_bytes - off, !off, message);
 	return error != 0 ? error : taken;
+}
+
+/* The rows of one event with fields. */
+
+static int event_of(const struct gt_control_handle *handle, struct gt_control_event *event,
+		    struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+
+	return ops->event != NULL && ops->event(handle->target, handle->file->argument, event) == 0
+		       ? 0
+		       : REFUSE(message, GT_ENOENT, "there is no such event any more");
+}
+
+static int open_event(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
+{
+	struct gt_control_event event;
+	int error = event_of(handle, &event, message);
+
+	if (error == 0 && access & GT_CONTROL_READ)
+		say(handle, "%u\n", (unsigned)event.enabled);
+	return error;
+}
+
+static int open_system(struct gt_control_handle *handle, unsigned access,
+		       struct gt_message *message)
+{
+	struct gt_control_event event;
+	int error = event_of(handle, &event, message);
+
+	if (error == 0 && access & GT_CONTROL_READ)
+		say_enabled(handle, event.format.system);
+	return error;
+}
+
+static int64_t write_named(struct gt_control_handle *handle, bool system, const char *bytes,
+			   size_t count, struct gt_message *message)
+{
+	struct gt_control_event event;
+	uint64_t value = 0;
+	char word[512];
+	int error = gt_row_number(bytes, count, 1, &value, message);
+
+	if (error == 0)
+		error = event_of(handle, &event, message);
+	if (error == 0) {
+		const size_t length = gt_format(word, sizeof(word), "%s:%s", event.format.system,
+						system ? "*" : event.format.name);
+
+		error = handle->target->ops->event_set(handle->target, word, length, value != 0,
+						       message);
+	}
+	return error != 0 ? error : (int64_t)count;
+}
+
+static int64_t write_event(struct gt_control_handle *handle, const char *bytes, size_t count,
+			   struct gt_message *message)
+{
+	return write_named(handle, false, bytes, count, message);
+}
+
+static int64_t write_system(struct gt_control_handle *handle, const char *bytes, size_t count,
+			    struct gt_message *message)
+{
+	return write_named(handle, true, bytes, count, message);
+}
+
+#define FIRST_ID 1000u /* Linux' own are below */
+
+static int open_id(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
+{
+	struct gt_control_event event;
+	int error = event_of(handle, &event, message);
+
+	(void)access;
+	if (error == 0)
+		say(handle, "%u\n", FIRST_ID + event.format.number);
+	return error;
+}
+
+/* A word each behind the common fields, of which a number has its bytes. */
+static int open_format(struct gt_control_handle *handle, unsigned access,
+		       struct gt_message *message)
+{
+	struct gt_control_event event;
+	char print[900];
+	int error = event_of(handle, &event, message);
+
+	(void)access;
+	if (error != 0)
+		return error;
+	say(handle, "name: %s\nID: %u\nformat:\n", event.format.name,
+	    FIRST_ID + event.format.number);
+	say(handle, "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+		    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n");
+	for (uint32_t i = 0; i < event.format.field_count; i++) {
+		const struct gt_event_field *field = &event.format.fields[i];
+
+		say(handle, "\tfield:%s %s;\toffset:%u;\tsize:%u;\tsigned:%u;\n",
+		    field->is_string ? "__data_loc char[]" : field->type, field->name, 8 + 8 * i,
+		    field->is_string ? 4u : field->bytes, field->is_signed);
+	}
+	*gt_event_put_print_format(&event.format, print, sizeof(print) - 1) = 0;
+	say(handle, "\nprint fmt: %s\n", print);
+	return 0;
+}
+
+static const struct gt_control_file event_files[] = {
+	[GT_EVENT_ENABLE] = ROW(NULL, "a line where it happens: 0 or 1", GT_CONTROL_PROGRAM,
+				.open = open_event, .read = gt_row_read_text, .write = write_event),
+	[GT_EVENT_FORMAT] = ROW(NULL, "what is in it", GT_CONTROL_PROGRAM, .open = open_format,
+				.read = gt_row_read_text),
+	[GT_EVENT_ID] = ROW(NULL, "its number", GT_CONTROL_PROGRAM, .open = open_id,
+			    .read = gt_row_read_text),
+	[GT_EVENT_SYSTEM_ENABLE] =
+		ROW(NULL, "all of the system: 0 or 1", GT_CONTROL_PROGRAM, .open = open_system,
+		    .read = gt_row_read_text, .write = write_system),
+};
+
+struct gt_control_file gt_control_event_file(enum gt_control_event_file which, const char *path,
+					     uint64_t index)
+{
+	struct gt_control_file file = event_files[which];
+
+	file.path = path;
+	file.argument = index;
+	return file;
 }
 
 /* filter: trace-cmd wants one, and clears it. */
@@ -220,10 +446,10 @@ static const struct gt_control_file files[] = {
 	ROW("available_events", "events besides calls", GT_CONTROL_ALL, .flags = GT_CONTROL_TOP,
 	    .read = read_available),
 	ROW("set_event", "events that are switched on: words SYSTEM:EVENT, !EVENT", GT_CONTROL_ALL,
-	    .open = open_set, .read = gt_row_read_text, .write = write_set, .close = close_set,
+	    .open = open_set, .read = read_set, .write = write_set, .close = close_set,
 	    .writable = GT_CONTROL_ALL),
-	ROW("events/enable", "all of them: 0 or 1", GT_CONTROL_ALL, .open = open_enable,
-	    .read = gt_row_read_text, .write = write_enable, .writable = GT_CONTROL_ALL),
+	ROW("events/enable", "all of them: 0 or 1", GT_CONTROL_ALL, .open = open_enable_all,
+	    .read = gt_row_read_text, .write = write_enable_all, .writable = GT_CONTROL_ALL),
 	ROW("events/sched/enable", "the same", HOSTED, .exists = has_events, .open = open_enable,
 	    .read = gt_row_read_text, .write = write_enable, .writable = GT_CONTROL_ALL),
 	ROW("events/sched/sched_switch/enable",

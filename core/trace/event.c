@@ -5,7 +5,25 @@
  */
 #include "core/trace/event.h"
 #include "core/trace/decode.h"
+#include "core/trace/glob.h"
 #include "core/trace/message.h"
+
+bool gt_event_word_matches(const char *word, const char *system, const char *name)
+{
+	char part[256];
+	size_t colon = 0;
+
+	while (word[colon] && word[colon] != ':')
+		colon++;
+	if (!word[colon])
+		return gt_glob_match(word, system) || gt_glob_match(word, name);
+	if (colon >= sizeof(part))
+		return false;
+	__builtin_memcpy(part, word, colon);
+	part[colon] = 0;
+	return (!*part || gt_glob_match(part, system)) &&
+	       (!word[colon + 1] || gt_glob_match(word + colon + 1, name));
+}
 
 struct output {
 	char *at;

@@ -46,6 +46,10 @@ struct gt_event_value {
 	const char *text; /* in the record */
 };
 
+/* Whether one word of a list names the event: "system:name", each a glob, or a system or a name
+ * alone; an empty part is any. */
+bool gt_event_word_matches(const char *word, const char *system, const char *name);
+
 struct gt_record;
 
 /* Field `index` of the event record. */

@@ -5,6 +5,7 @@
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
+#include "serve/live/live_probes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ static const struct gt_control_ops operations = {
 	.profile_open = gt_live_profile_open,
 	.profile_read = gt_live_profile_read,
 	.profile_close = gt_live_profile_close,
+	.event = gt_live_event,
+	.event_set = gt_live_event_set,
 };
 
 /* What the session has only one of is the top's. */
@@ -127,6 +130,10 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 			return no_memory(message);
 		}
 	}
+	if (gt_live_probes_init(live, options->events) != 0) {
+		gt_live_destroy(live);
+		return no_memory(message);
+	}
 	/* What there is at the start, in case that nobody asks before the end. */
 	if (gt_live_list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
 		gt_live_list_close(&live->control, functions);
@@ -168,6 +175,7 @@ void gt_live_destroy(struct gt_live *live)
 		gt_text_reader_close(live->pipe);
 	gt_live_view_fini(&live->over);
 	gt_live_instance_fini(live);
+	gt_live_probes_fini(live);
 	free(live->known);
 	free(live->program);
 	free(live);

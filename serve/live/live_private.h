@@ -8,6 +8,7 @@
 
 #include "core/trace/message.h"
 #include "core/trace/settings.h"
+#include "serve/store/globs.h"
 #include "serve/live/live.h"
 #include "serve/store/store.h"
 #include "serve/live/live_view.h"
@@ -94,10 +95,12 @@ struct gt_live {
 
 	/* Held while a list or the tracer is changed, so that changes come one after the other. */
 	pthread_mutex_t change;
-	bool watches;		     /* context switches; under `change` */
-	uint32_t pauses;	     /* readers of `trace` for whom tracing is off … */
-	bool was_on;		     /* … and whether it goes on afterwards; under `change` */
-	uint64_t versions[GT_LISTS]; /* under `change`: how often each list was changed */
+	bool watches;		       /* context switches; under `change` */
+	uint32_t pauses;	       /* readers of `trace` for whom tracing is off … */
+	bool was_on;		       /* … and whether it goes on afterwards; under `change` */
+	uint64_t versions[GT_LISTS];   /* under `change`: how often each list was changed */
+	struct gt_globs events;	       /* the same: words of set_event */
+	struct gt_live_probes *probes; /* rows of events; of the top */
 };
 
 static inline struct gt_live *live_of(struct gt_control_target *target)

@@ -9,6 +9,7 @@ import pytest
 
 from attaching import Running, code, maps
 from conftest import ROOT
+from mounted import wait_until
 
 FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
 SOLD = ["sold: count=1 what=\"apples\" small=200 negative=-6 price=2.500000 nowhere=0x10",
@@ -167,3 +168,64 @@ def test_exports_have_events_as_marks(fast, graftrace, tmp_path):
     assert "shop:sold: count=1 what=\\\"apples\\\"" in (tmp_path / "trace.json").read_text()
 
 
+
+
+@pytest.fixture
+def mounted(fast, graftrace):
+    """The program with "loop" and its control files: (run, their directory)."""
+    path = graftrace.directory / "tracing"
+    path.mkdir()
+    process = graftrace.start("mount", path, "--", fast, "loop", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    wait_until((path / "trace").exists, "the mount")
+
+    def run(times):
+        (path / "trace").write_text("")
+        process.stdin.write(f"{times}\n")
+        process.stdin.flush()
+        assert " bad 0 " in process.stdout.readline()
+        text = (path / "trace").read_text()
+        return {name: count(text, name) for name in ("sold", "heard", "registers") if name in text}
+
+    yield run, path
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def switched_on(path):
+    return (path / "set_event").read_text().split()
+
+
+def test_the_control_files_switch_events_while_the_program_runs(mounted):
+    run, path = mounted
+    events = {"shop:sold", "shop:closed", "shop:rang", "usdt_own:heard", "usdt_own:registers"}
+    assert events <= set((path / "available_events").read_text().split())
+    assert (path / "set_event").read_text() == "" and run(3) == {}
+    (path / "set_event").write_text("shop:s* usdt_own:heard\n")
+    assert set(switched_on(path)) == {"shop:sold", "usdt_own:heard"}
+    assert run(3) == {"sold": 3, "heard": 3}
+    with open(path / "set_event", "a") as file:
+        file.write("!usdt_own:*\n")
+    assert switched_on(path) == ["shop:sold"] and run(2) == {"sold": 2}
+    assert (path / "events/enable").read_text() == "X\n"
+    assert (path / "events/shop/enable").read_text() == "X\n"
+    (path / "events/usdt_own/enable").write_text("1")
+    assert (path / "events/usdt_own/enable").read_text() == "1\n"
+    (path / "events/shop/sold/enable").write_text("0")
+    assert (path / "events/shop/sold/enable").read_text() == "0\n"
+    assert run(4) == {"heard": 4, "registers": 4}
+    (path / "set_event").write_text("")
+    assert run(2) == {} and (path / "events/usdt_own/enable").read_text() == "0\n"
+    with pytest.raises(OSError):
+        (path / "set_event").write_text("nosuch:thing\n")
+
+
+def test_a_format_is_what_linux_writes_of_its_events(mounted):
+    _run, path = mounted
+    text = (path / "events/shop/sold/format").read_text()
+    number = int((path / "events/shop/sold/id").read_text())
+    assert text.startswith(f"name: sold\nID: {number}\nformat:\n\tfield:unsigned short common_type;\toffset:0;")
+    assert "\tfield:int count;\toffset:8;\tsize:4;\tsigned:1;\n" in text
+    assert "\tfield:__data_loc char[] what;\toffset:16;\tsize:4;\tsigned:0;\n" in text
+    assert ('print fmt: "count=%d what=\\"%s\\" small=%u negative=%lld price=%f nowhere=0x%llx", REC->count, '
+            '__get_str(what), REC->small, REC->negative, REC->price, REC->nowhere\n') in text

@@ -288,6 +288,27 @@ unsigned gt_session_buffer_use(const struct gt_session *of)
 	return 0;
 }
 
+/* It has no events. */
+int gt_session_set_events(struct gt_session *of, const char *const *words,
+			  struct gt_message *message)
+{
+	(void)of;
+	(void)words;
+	(void)message;
+	return 0;
+}
+
+int gt_session_each_event(struct gt_session *of,
+			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
+				      const char *reason),
+			  void *data)
+{
+	(void)of;
+	(void)each;
+	(void)data;
+	return 0;
+}
+
 int gt_session_each_function(struct gt_session *of,
 			     int (*each)(void *data, uint32_t number,
 					 const struct gt_function *function, bool enabled),
