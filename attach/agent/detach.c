@@ -25,6 +25,7 @@
 #include <time.h>
 
 #define PATCHES_AT_ONCE 4096u
+#define INT3		0xcc
 /* The pause after the first round; it doubles a few times. None is shorter than the stop before it:
  * where others want the processors, too, the threads have to get their turn. */
 #define PAUSE_NS      1000000ull
@@ -221,8 +222,10 @@ static int undo_patch(struct gt_detach *out, struct gt_editor *code,
 	 * another object at the same place? */
 	for (i = 0; i < patch->bytes; i++)
 		same += bytes[i] == patch->patched[i];
-	if (same + 1 >= patch->bytes)
+	if (same + 1 >= patch->bytes) {
 		out->foreign = true;
+		out->breakpoint = out->breakpoint || bytes[0] == INT3;
+	}
 	return 0;
 }
 
@@ -430,7 +433,9 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 			break;
 	}
 	if (!error && !done && out->image)
-		*left = out->foreign ? GT_DETACH_LEFT_PATCH : GT_DETACH_LEFT_THREAD;
+		*left = out->breakpoint ? GT_DETACH_LEFT_BREAKPOINT
+			: out->foreign	? GT_DETACH_LEFT_PATCH
+					: GT_DETACH_LEFT_THREAD;
 	free(out->granules);
 	free(out->left.at);
 	free(out->restored.at);

@@ -18,8 +18,9 @@ struct gt_tracee;
 /* What could not be taken out. Nothing of it is used by the program any more. */
 enum gt_detach_left {
 	GT_DETACH_ALL_GONE = 0,
-	GT_DETACH_LEFT_THREAD = 1, /* a thread stands in the agent's code, and stays there */
-	GT_DETACH_LEFT_PATCH = 2,  /* someone else has written over a patch of ours */
+	GT_DETACH_LEFT_THREAD = 1,     /* a thread stands in the agent's code, and stays there */
+	GT_DETACH_LEFT_PATCH = 2,      /* someone else has written over a patch of ours */
+	GT_DETACH_LEFT_BREAKPOINT = 3, /* … a breakpoint: a debugger, or a uprobe of the kernel */
 };
 
 /*

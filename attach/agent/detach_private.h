@@ -74,6 +74,7 @@ struct gt_detach {
 	uint32_t walks;	  /* rounds that a walk of V8's was waited for */
 	bool quiet;	  /* all threads have left: nobody will take a slot any more */
 	bool foreign;	  /* someone else wrote over a patch */
+	bool breakpoint;  /* … int3, over its first byte */
 	bool suspended;	  /* contexts that nobody runs may stand in moved code (suspended.h) */
 	bool inside;	  /* someone stands in our code */
 };

@@ -26,14 +26,26 @@ static void say_left(struct gt_message *message, pid_t pid, enum gt_detach_left 
 {
 	if (!message || message->text[0] || left == GT_DETACH_ALL_GONE)
 		return;
-	gt_fail(message, 0,
-		left == GT_DETACH_LEFT_PATCH
-			? "process %d keeps the recorder's memory: somebody has written over its "
-			  "patches. It is not recorded any more"
-			: "process %d keeps the recorder's memory: a thread stands in it. It is "
-			  "not "
-			  "recorded any more; attaching once more cleans up",
-		(int)pid);
+	if (left == GT_DETACH_LEFT_BREAKPOINT)
+		gt_fail(message, 0,
+			"process %d keeps the recorder's memory: somebody has set a breakpoint "
+			"over "
+			"its patches, a debugger or a uprobe of the kernel (perf, bpftrace, an "
+			"eBPF "
+			"agent). With a uprobe there it may die: record with --uprobe-safe where "
+			"such "
+			"may come. It is not recorded any more",
+			(int)pid);
+	else
+		gt_fail(message, 0,
+			left == GT_DETACH_LEFT_PATCH
+				? "process %d keeps the recorder's memory: somebody has written "
+				  "over "
+				  "its patches. It is not recorded any more"
+				: "process %d keeps the recorder's memory: a thread stands in it. "
+				  "It "
+				  "is not recorded any more; attaching once more cleans up",
+			(int)pid);
 }
 
 static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
