@@ -4,8 +4,7 @@ with signals that come at any instant, threads and an end, and the compiler and 
 
 An act is C, or C++ where its file says so. Its first line says what it does and, behind a bar, what it
 needs: `main` (nothing runs beside it), `threads`, `loose` (what is counted may differ by the number that
-count 0 says), `partial` (some of its calls are left out by design), `unwinds` and `forks_anywhere` (see
-SWITCHES), `dl` (no static program), `c`, `gcc`, `cxx20`, `switch=NAME` (see SWITCHES). In it `$name` is a name of this
+count 0 says), `partial` (some of its calls are left out by design), `unwinds` (see SWITCHES), `dl` (no static program), `c`, `gcc`, `cxx20`, `switch=NAME` (see SWITCHES). In it `$name` is a name of this
 act's own, `#LO..HI#` a random number, `#-1#` the last such number, `#pick:A|B#` one of these, `#signal#` a
 signal of the act's own, and `$work(n)` its call tree.
 """
@@ -20,7 +19,6 @@ ACTS = HERE / "acts"
 # What is known not to work yet, by its name, and why; --switches takes them in all the same.
 SWITCHES = {
     "static_unwinds": "in a static program that is stripped, walks over the stack end early",
-    "forks_while_attached": "a child that a handler forks while graftrace attaches may die of a signal",
 }
 
 C_COMPILERS = ["gcc", "gcc", "clang"]
@@ -213,12 +211,6 @@ class Program:
 
         text = re.sub(r"#(-1|signal|pick:[^#\n]*|\d+\.\.\d+)#", number, act.text)
         return re.sub(r"\$([a-z]\w*)", prefix + r"_\1", text)
-
-    def suits(self, way):
-        """Whether it can be run in that way."""
-        needs = set().union(*(act.needs for act in self.acts))
-        return way not in ("attach", "killed") or not (
-            "forks_anywhere" in needs and "forks_while_attached" not in self.switches)
 
     def groups(self):
         """Acts that run beside each other in threads, and those that run alone, in a random order."""
