@@ -236,6 +236,29 @@ static int look_at(void *user, const struct gt_box *box)
 	return found->forward ? GT_EAGAIN : GT_OK;
 }
 
+/* The nearest call in a track, if it is nearer than what was found in others. Backward, in ever larger
+ * pieces: mostly it is near. */
+static void find_in(const struct gt_track *track, struct found *found)
+{
+	uint64_t end = found->from, piece = found->from / 4096 + 1;
+	struct found before = *found;
+
+	if (found->forward) {
+		gt_track_look(track, found->from, found->any ? found->box.start : UINT64_MAX, 0,
+			      look_at, found);
+		return;
+	}
+	while (end > 0 && (!before.any || end > before.box.start)) {
+		uint64_t start = end > piece ? end - piece : 0;
+
+		gt_track_look(track, start, end, 0, look_at, found);
+		if (found->any && (!before.any || found->box.start > before.box.start))
+			return;
+		end = start;
+		piece *= 4;
+	}
+}
+
 int gt_answer_find(const struct gt_question *question)
 {
 	const struct gt_page *page = question->page;
@@ -253,11 +276,7 @@ int gt_answer_find(const struct gt_question *question)
 		for (uint32_t j = 0; j < page->lanes[i].track_count; j++) {
 			found.lane_now = i;
 			found.depth_now = j;
-			gt_track_look(&page->lanes[i].tracks[j], found.forward ? found.from : 0,
-				      found.forward && found.any ? found.box.start
-				      : found.forward		 ? UINT64_MAX
-								 : found.from,
-				      0, look_at, &found);
+			find_in(&page->lanes[i].tracks[j], &found);
 		}
 	}
 	if (!found.any) {
