@@ -448,7 +448,8 @@ int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 	if (error == GT_OK && !sink->once)
 		error = pass(&reading, filter);
 	if (error == GT_OK) {
-		qsort(reading.late, reading.late_count, sizeof(*reading.late), by_start);
+		if (reading.late_count > 0)
+			qsort(reading.late, reading.late_count, sizeof(*reading.late), by_start);
 		for (uint32_t i = 0; i < reading.lane_count; i++) {
 			reading.lanes[i]->last = 0;
 			reading.lanes[i]->open = 0;

@@ -28,8 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(header.magic, GT_CACHE_MAGIC, sizeof(GT_CACHE_MAGIC));
 	header.functions = gt_object_function_count(object);
 	memcpy(&header.extras, data, 1);
-	memcpy(&header.reasons, data + 1, 1);
-	memcpy(&header.reason_bytes, data + 2, 1);
 	data += 12;
 	size -= 12;
 	entries = (uint32_t)(size / 2 / sizeof(struct gt_cache_entry));
