@@ -45,7 +45,8 @@ struct gt_http_connection {
 	char block[16 + GT_HTTP_BLOCK_BYTES + 16];
 };
 
-/* Serves the files below /ftrace/ until the connection ends. */
+/* Serves the files below /ftrace/ until the connection ends. The stream's functions may wait; for a
+ * kernel that has no thread for it see doc/porting.md. 64 KiB of stack are enough. */
 void gt_http_serve(struct gt_http_connection *connection, struct gt_http_stream *stream,
 		   struct gt_control_target *control);
 

@@ -30,7 +30,8 @@ struct gt_arena_machine {
 	void (*unlock)(void *data);
 	void (*set_tracing_on)(void *data, bool on);
 	/* Makes each function's entry what a byte of `wanted` (enum graftrace_entry, by number - 1)
-	 * says. */
+	 * says. A kernel that cannot stop its CPUs here may copy `wanted` and do it later; of two
+	 * changes that wait, the last one holds. */
 	void (*patch)(void *data, const uint8_t *wanted);
 	uint64_t (*now_ns)(void *data);
 	/* Numbers of threads, 0: behind the last; names by gt_arena_names.thread. Without the lock.

@@ -71,13 +71,15 @@ void gt_kernel_set_gate(struct gt_thread *block);
 /* ---- while threads run. Interrupts off ---- */
 
 /* The CPU goes on with another thread's stack: called at the switch, on either stack. state: what
- * the old one is left in, as Linux's sched_switch has it (0 runnable, 1 sleeping …). */
+ * the old one is left in, as Linux's sched_switch has it (0 runnable, 1 sleeping …). To the context
+ * that runs already: nothing happens. */
 void gt_kernel_switch(struct gt_context *next, uint32_t state);
 
 /* An interrupt or exception that runs on a stack of its own: after its way in has changed stacks,
  * before it calls what is traced. rip: where it came from. The same context is not entered twice:
  * what nests on the same stack needs no call at all. */
 void gt_kernel_enter(struct gt_context *context, uint64_t rip);
+/* Where nothing was entered, nothing happens. */
 void gt_kernel_leave(void);
 
 /* The same for an NMI, which can also find the slow half at work. False: it does, and nothing was
