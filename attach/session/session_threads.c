@@ -25,6 +25,17 @@ bool gt_session_leaves_out(struct gt_session *session, uint32_t tid)
 	return graftrace_selected_leaves_out(session->arena.memory, tid);
 }
 
+/* Whoever reads leaves threads out by the lists where others than the top want them all: instances,
+ * and, as on Linux, the function profiler. Beside a tracer, whose records would be of all threads
+ * then, the profiler counts those that are listed. */
+static uint32_t use_of_lists(const struct gt_session *session)
+{
+	bool counts =
+		gt_session_profiles(session) && session->live.target.tracer == GRAFTRACE_TRACER_NOP;
+
+	return session->others || counts ? GRAFTRACE_LIST_KEPT : GRAFTRACE_LIST_STRICT;
+}
+
 int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
 			   const uint32_t *tids, uint32_t count, struct gt_message *message)
 {
@@ -47,9 +58,7 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 	for (i = 0; i < count; i++)
 		graftrace_selected_add(slots, tids[i]);
 	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
-			 count == 0	   ? GRAFTRACE_LIST_NONE
-			 : session->others ? GRAFTRACE_LIST_KEPT
-					   : GRAFTRACE_LIST_STRICT,
+			 count == 0 ? GRAFTRACE_LIST_NONE : use_of_lists(session),
 			 __ATOMIC_SEQ_CST);
 	gt_follow_write_host(session);
 	pthread_mutex_unlock(&session->lock);
@@ -59,7 +68,7 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 void gt_session_publish_threads(struct gt_session *session)
 {
 	struct graftrace_arena *memory = session->arena.memory;
-	uint32_t use = session->others ? GRAFTRACE_LIST_KEPT : GRAFTRACE_LIST_STRICT;
+	uint32_t use = use_of_lists(session);
 
 	if (memory->selected)
 		__atomic_store_n(&memory->selected, use, __ATOMIC_SEQ_CST);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trace/word_walk.h"
 #include "serve/store/store.h"
 
 /* The context switches before that clock are what there is to show. */
@@ -129,16 +130,43 @@ int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot 
 	return 0;
 }
 
-static bool is_empty(struct gt_store *store)
+/* Records of a writer that nobody had been given when the snapshot was taken. */
+static bool has_records(struct gt_target *target, uint32_t index, struct gt_merge_given given,
+			void *buffer)
 {
-	struct gt_target *target = gt_store_target(store);
+	const struct graftrace_sub_buffer *bytes;
 	struct gt_writer writer;
+	uint64_t at;
 
-	for (uint32_t i = target->ring->writer_count(target); i-- > 0;) {
-		if (target->ring->writer(target, i, &writer) == 0 && writer.first < writer.next)
-			return false;
+	if (target->ring->writer(target, index, &writer) != 0)
+		return false;
+	at = writer.first > given.sequence ? writer.first : given.sequence;
+	for (; at < writer.next; at = gt_target_next_sequence(target, index, at + 1)) {
+		int64_t words = target->ring->sub_buffer(target, index, at, buffer, &bytes);
+		uint32_t from = at == given.sequence ? (uint32_t)given.words : 0;
+
+		if (words > 0 && gt_words_records(bytes, from, (uint32_t)words) > 0)
+			return true;
 	}
-	return true;
+	return false;
+}
+
+/* Under pipe_lock. A snapshot with context switches is shown, whatever else is in it. */
+static bool is_empty(const struct gt_live *live)
+{
+	struct gt_target *target = gt_store_target(live->snapshot);
+	void *buffer = malloc(target->sub_buffer_bytes);
+	bool empty = buffer != NULL && !live->snapshot_look.switches;
+
+	for (uint32_t i = target->ring->writer_count(target); empty && i-- > 0;) {
+		struct gt_merge_given given = { 0, 0 };
+
+		if (i < live->snapshot_count)
+			given = live->snapshot_given[i];
+		empty = !has_records(target, i, given, buffer);
+	}
+	free(buffer);
+	return empty;
 }
 
 int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_control_scope *scope,
@@ -159,7 +187,7 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 	memcpy(look.switch_windows, live->snapshot_look.switch_windows,
 	       sizeof(look.switch_windows));
 	look.masks = live->snapshot_look.masks;
-	if (live->snapshot == NULL || is_empty(live->snapshot)) {
+	if (live->snapshot == NULL || is_empty(live)) {
 		error = live->snapshot_allocated ? GT_SNAPSHOT_EMPTY : GT_SNAPSHOT_FREED;
 		goto unlock;
 	}

@@ -81,6 +81,23 @@ def test_tracing_on_is_no_matter(served):
     assert "leaf" not in served.get("trace")
 
 
+def test_threads_that_are_left_out_of_the_trace_are_counted_as_on_linux(served):
+    served.put("set_ftrace_pid", "1\n")
+    served.put("function_profile_enabled", "1")
+    served.calls(20)
+    assert hits(served.get("trace_stat/function0"))["leaf"] == 20
+    # A list that is set while it counts is none of its business either.
+    tid = re.findall(r">(\d+)/?<", served.get("per_thread/"))[0]
+    served.put("set_ftrace_notrace_pid", f"{tid}\n")
+    served.calls(5)
+    assert hits(served.get("trace_stat/function0"))["leaf"] == 25
+    # The trace goes by them.
+    served.put("function_profile_enabled", "0")
+    served.put("current_tracer", "function_graph")
+    served.calls(5)
+    assert "leaf" not in served.get("trace")
+
+
 def test_filters_say_what_is_counted(served):
     served.put("function_profile_enabled", "1")
     served.put("set_ftrace_filter", "leaf")

@@ -59,6 +59,19 @@ def test_it_has_what_the_ring_had_and_the_ring_is_empty(serve):
     assert leaves(served.get("trace")) == 3
 
 
+def test_one_of_nothing_is_allocated_and_empty(serve):
+    served = serve()
+    served.calls(10)
+    served.put("current_tracer", "nop")
+    served.put("trace", "")
+    served.put("snapshot", "1")
+    assert served.get("snapshot") == FREED.replace("freed", "allocated").replace("function_graph", "nop")
+    served.put("current_tracer", "function_graph")
+    served.calls(2)
+    served.put("snapshot", "1")
+    assert leaves(served.get("snapshot")) == 2
+
+
 def pipe_until(served, pattern):
     """What trace_pipe gives until its text matches; its reader has ended then, and takes nothing of
     what comes next."""
