@@ -61,8 +61,8 @@ static struct gt_live *make(struct gt_session *session, struct gt_target *record
 		return NULL;
 	}
 	pthread_mutex_init(&live->lock, NULL);
-	pthread_mutex_init(&live->change, NULL);
-	pthread_mutex_init(&live->pipe_lock, NULL);
+	pthread_mutex_init(&live->change.lock, NULL);
+	pthread_mutex_init(&live->reading.lock, NULL);
 	live->control = (struct gt_control_target){
 		.ops = ops,
 		.data = live,
@@ -166,13 +166,13 @@ void gt_live_destroy(struct gt_live *live)
 		gt_live_instances_fini(live);
 	gt_trace_settings_fini(&live->settings);
 	pthread_mutex_destroy(&live->lock);
-	pthread_mutex_destroy(&live->change);
-	pthread_mutex_destroy(&live->pipe_lock);
+	pthread_mutex_destroy(&live->change.lock);
+	pthread_mutex_destroy(&live->reading.lock);
 	gt_live_raw_destroy(live);
 	gt_live_cpus_destroy(live);
 	gt_live_snapshot_forget(live);
-	if (live->pipe != NULL)
-		gt_text_reader_close(live->pipe);
+	if (live->reading.pipe != NULL)
+		gt_text_reader_close(live->reading.pipe);
 	gt_live_view_fini(&live->over);
 	gt_live_instance_fini(live);
 	gt_live_probes_fini(live);

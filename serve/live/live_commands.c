@@ -43,13 +43,13 @@ static int change_command(struct gt_control_target *target,
 		gt_message_set(message, "no function matches '%s'", glob);
 		error = GT_EINVAL;
 	}
-	pthread_mutex_lock(&live->change);
+	pthread_mutex_lock(&live->change.lock);
 	if (error == 0 && live->instance != NULL)
 		error = gt_live_instance_command(live, command, remove, message);
 	else if (error == 0)
 		error = remove ? gt_session_trigger_remove(live->session, &trigger, message)
 			       : gt_session_trigger_add(live->session, &trigger, message);
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 	free(glob);
 	return error == GT_ENOENT ? GT_EINVAL : error;
 }

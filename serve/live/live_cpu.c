@@ -4,7 +4,7 @@
  * ran there, so what was taken out is a place in each writer for each CPU: every other reader
  * leaves out the records of that CPU up to there. Sub-buffers are freed once all CPUs have come
  * past them; where some CPU is read by nobody, they stay until the whole trace is read or emptied.
- * All under pipe_lock.
+ * All under reading.lock.
  */
 #include "serve/live/live_private.h"
 
@@ -36,7 +36,7 @@ static struct gt_live_cpus *make(uint32_t count)
 
 void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes)
 {
-	struct gt_live_cpus *cpus = live->cpu_pipes;
+	struct gt_live_cpus *cpus = live->reading.cpu_pipes;
 	struct gt_message unused;
 
 	for (uint32_t i = 0; cpus != NULL && i < cpus->count; i++) {
@@ -51,7 +51,7 @@ void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes)
 
 void gt_live_cpus_destroy(struct gt_live *live)
 {
-	struct gt_live_cpus *cpus = live->cpu_pipes;
+	struct gt_live_cpus *cpus = live->reading.cpu_pipes;
 
 	if (cpus == NULL)
 		return;
@@ -60,12 +60,12 @@ void gt_live_cpus_destroy(struct gt_live *live)
 	free(cpus->readers);
 	free(cpus->given);
 	free(cpus);
-	live->cpu_pipes = NULL;
+	live->reading.cpu_pipes = NULL;
 }
 
 int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader)
 {
-	const struct gt_live_cpus *cpus = live->cpu_pipes;
+	const struct gt_live_cpus *cpus = live->reading.cpu_pipes;
 
 	return cpus == NULL ? 0 : gt_text_reader_skip_cpus(reader, cpus->given, cpus->count);
 }
@@ -79,15 +79,15 @@ int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
 	uint32_t count;
 	int error;
 
-	if (live->cpu_pipes == NULL)
-		live->cpu_pipes = make(live->view.cpu_count);
-	if (live->cpu_pipes == NULL)
+	if (live->reading.cpu_pipes == NULL)
+		live->reading.cpu_pipes = make(live->view.cpu_count);
+	if (live->reading.cpu_pipes == NULL)
 		return no_memory(message);
-	if (cpu >= live->cpu_pipes->count) {
+	if (cpu >= live->reading.cpu_pipes->count) {
 		gt_message_set(message, "there is no such CPU");
 		return GT_ENOENT;
 	}
-	if (live->cpu_pipes->readers[cpu] != NULL) {
+	if (live->reading.cpu_pipes->readers[cpu] != NULL) {
 		gt_message_set(message, "trace_pipe is being read by somebody else");
 		return GT_EBUSY;
 	}
@@ -104,7 +104,7 @@ int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
 		gt_text_reader_close(*reader);
 		return no_memory(message);
 	}
-	live->cpu_pipes->readers[cpu] = *reader;
+	live->reading.cpu_pipes->readers[cpu] = *reader;
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static bool is_before(struct gt_merge_given a, struct gt_merge_given b)
 /* What all CPUs have come past is nobody's any more. */
 static void free_passed(struct gt_live *live)
 {
-	const struct gt_live_cpus *cpus = live->cpu_pipes;
+	const struct gt_live_cpus *cpus = live->reading.cpu_pipes;
 	struct gt_target *view = live->control.view;
 	uint32_t writers = cpus->given[0].count;
 
@@ -142,7 +142,7 @@ static void free_passed(struct gt_live *live)
 
 void gt_live_cpu_note(struct gt_live *live, uint32_t cpu)
 {
-	struct gt_live_cpus *cpus = live->cpu_pipes;
+	struct gt_live_cpus *cpus = live->reading.cpu_pipes;
 	struct gt_merge_given *given;
 	uint32_t count;
 
@@ -157,20 +157,21 @@ void gt_live_cpu_note(struct gt_live *live, uint32_t cpu)
 /* The whole trace's reader is made anew: it has looked ahead at what this one has given. */
 void gt_live_cpu_close(struct gt_live *live, uint32_t cpu)
 {
-	struct gt_text_reader *reader = live->cpu_pipes->readers[cpu];
+	struct gt_text_reader *reader = live->reading.cpu_pipes->readers[cpu];
 	struct gt_text_reader *pipe = NULL;
 
 	gt_live_cpu_note(live, cpu);
-	live->cpu_pipes->readers[cpu] = NULL;
+	live->reading.cpu_pipes->readers[cpu] = NULL;
 	gt_text_reader_close(reader);
-	if (live->pipe == NULL ||
-	    gt_text_reader_open(live->control.view, &live->pipe_look, true, &pipe, NULL) != 0)
+	if (live->reading.pipe == NULL ||
+	    gt_text_reader_open(live->control.view, &live->reading.pipe_look, true, &pipe, NULL) !=
+		    0)
 		return;
-	if (gt_text_reader_skip_given(pipe, live->pipe) != 0 ||
+	if (gt_text_reader_skip_given(pipe, live->reading.pipe) != 0 ||
 	    gt_live_cpus_skip(live, pipe) != 0) {
 		gt_text_reader_close(pipe);
 		return;
 	}
-	gt_text_reader_close(live->pipe);
-	live->pipe = pipe;
+	gt_text_reader_close(live->reading.pipe);
+	live->reading.pipe = pipe;
 }

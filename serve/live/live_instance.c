@@ -11,8 +11,8 @@
  * the top has a store like the others, and another one with what was in the ring before.
  *
  * A change of what is asked: what was written before it is copied first, under the settings of that
- * time; then the session is told, then the store. Locks, in this order: change, pipe_lock,
- * instances.lock, a store's own and the session's.
+ * time; then the session is told, then the store. live_private.h has the order of
+ * the locks.
  */
 #include "serve/live/live_instance.h"
 #include "serve/live/live_awake.h"

@@ -6,17 +6,17 @@
 #include "serve/live/live_private.h"
 
 /* What the top or an instance asks for now, tracing_on included. Its lists are `live`'s, which keeps
- * them until `change` is released. Call it with `change` held, and of an instance without
+ * them until change.lock is released. Call it with change.lock held, and of an instance without
  * instances.lock. */
 struct gt_trace_settings gt_live_settings(struct gt_live *live);
-/* An instance asks for these settings; all of them become live->settings. Call it with `change`
+/* An instance asks for these settings; all of them become live->settings. Call it with change.lock
  * held; takes instances.lock. GT_EINVAL: a glob matches nothing; GT_ENOMEM. */
 int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
 		struct gt_message *message);
 
 /*
  * A change of what the top asks for: begin, the session's calls, live->settings, end. Call them with
- * `change` held. begin copies what was written so far under the settings of that time, and returns
+ * change.lock held. begin copies what was written so far under the settings of that time, and returns
  * holding instances.lock; after an error (GT_ENOMEM) it holds nothing, and there is no end. `wider`:
  * after the change the ring will have more than the top asks for. end takes the new settings over
  * and releases instances.lock.
@@ -42,7 +42,7 @@ void gt_live_hold(struct gt_live *live);
 void gt_live_release(struct gt_live *live);
 
 /* Of an instance: its commands and threads (which: 0 set_ftrace_pid, 1 its opposite). Under
- * `change`. */
+ * change.lock. */
 int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
 			     bool remove, struct gt_message *message);
 int gt_live_instance_command_read(struct gt_live *live, uint64_t index,

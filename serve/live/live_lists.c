@@ -267,7 +267,7 @@ static void free_edit(struct edit *edit)
 	free(edit);
 }
 
-/* Begins with the list as it is. Under `change`. */
+/* Begins with the list as it is. Under change.lock. */
 static int copy_list(struct gt_live *live, struct edit *edit, struct gt_message *message)
 {
 	const char *const *words = gt_word_list_words(live->settings.lists[edit->which]);
@@ -290,11 +290,11 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 		return no_memory(message);
 	edit->which = list_of(which);
 	edit->empty = empty;
-	pthread_mutex_lock(&live->change);
-	edit->version = live->versions[edit->which];
+	pthread_mutex_lock(&live->change.lock);
+	edit->version = live->change.versions[edit->which];
 	if (!empty)
 		error = copy_list(live, edit, message);
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 	if (error != 0) {
 		free_edit(edit);
 		return error;
@@ -499,7 +499,7 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 	return error;
 }
 
-/* The list has become another one since it was copied. Under `change`. */
+/* The list has become another one since it was copied. Under change.lock. */
 static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 			   struct gt_message *message)
 {
@@ -519,7 +519,7 @@ static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 	return error;
 }
 
-/* The list of the settings becomes `list`. Under `change`: reading it needs no lock then. */
+/* The list of the settings becomes `list`. Under change.lock: reading it needs no lock then. */
 static int ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
 			struct gt_message *message)
 {
@@ -547,7 +547,7 @@ static int ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word
 		gt_live_top_end_unlock(live);
 	}
 	if (error == 0)
-		live->versions[which]++;
+		live->change.versions[which]++;
 	return error;
 }
 
@@ -559,14 +559,14 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 	int error = has_ended(live, message);
 
 	gt_live_release(live);
-	pthread_mutex_lock(&live->change);
-	if (error == 0 && !edit->empty && edit->version != live->versions[edit->which])
+	pthread_mutex_lock(&live->change.lock);
+	if (error == 0 && !edit->empty && edit->version != live->change.versions[edit->which])
 		error = carry_out_again(target, edit, message);
 	if (error == 0 && gt_word_list_create(&gt_host_memory, gt_globs_words(&edit->globs), &list))
 		error = no_memory(message);
 	if (error == 0)
 		error = ask_for_list(live, edit->which, list, message);
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 	gt_word_list_release(list);
 	free_edit(edit);
 	return error;

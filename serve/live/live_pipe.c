@@ -2,7 +2,7 @@
 /*
  * Of a session's trace: trace_pipe's reader, those of threads, and emptying the ring. Guarantees:
  * what any of them has given is left out by the others. From any thread; what reads is under
- * pipe_lock, which is held while a block of text is made.
+ * reading.lock, which is held while a block of text is made.
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
@@ -26,7 +26,7 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 	pthread_mutex_unlock(&live->lock);
 }
 
-/* Under pipe_lock: the pipe's reader, behind what trace_pipe_raw's have given. */
+/* Under reading.lock: the pipe's reader, behind what trace_pipe_raw's have given. */
 static int take_over(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_message *message)
 {
@@ -45,43 +45,46 @@ static int take_over(struct gt_live *live, const struct gt_text_look *look,
 	gt_text_reader_skip(pipe, given, count);
 	gt_text_reader_skip_switches(pipe, gt_live_raw_switches_given(live));
 	gt_live_raw_destroy(live);
-	if (live->pipe != NULL)
-		gt_text_reader_close(live->pipe);
-	live->pipe = pipe;
-	live->pipe_look = *look;
+	if (live->reading.pipe != NULL)
+		gt_text_reader_close(live->reading.pipe);
+	live->reading.pipe = pipe;
+	live->reading.pipe_look = *look;
 	return gt_live_cpus_skip(live, pipe);
 }
 
-/* Under pipe_lock: the pipe's reader, made if there is none. */
+/* Under reading.lock: the pipe's reader, made if there is none. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message)
 {
 	int error;
 
-	if (live->raw != NULL)
+	if (live->reading.raw != NULL)
 		return take_over(live, look, message);
-	if (live->pipe != NULL && memcmp(&live->pipe_look, look, sizeof(*look)) == 0)
+	if (live->reading.pipe != NULL &&
+	    memcmp(&live->reading.pipe_look, look, sizeof(*look)) == 0)
 		return 0;
-	if (live->pipe != NULL) {
+	if (live->reading.pipe != NULL) {
 		/* Of the old one's given-out part nothing is known to the new one: it begins
 		 * behind. */
-		struct gt_text_reader *old = live->pipe;
+		struct gt_text_reader *old = live->reading.pipe;
 
-		error = gt_text_reader_open(live->control.view, look, true, &live->pipe, message);
+		error = gt_text_reader_open(live->control.view, look, true, &live->reading.pipe,
+					    message);
 		if (error == 0)
-			error = gt_text_reader_skip_given(live->pipe, old);
+			error = gt_text_reader_skip_given(live->reading.pipe, old);
 		if (error != 0) {
 			gt_message_set(message, "no memory");
-			live->pipe = old;
+			live->reading.pipe = old;
 			return error;
 		}
 		gt_text_reader_close(old);
 	} else {
-		error = gt_text_reader_open(live->control.view, look, true, &live->pipe, message);
+		error = gt_text_reader_open(live->control.view, look, true, &live->reading.pipe,
+					    message);
 	}
 	if (error == 0) {
-		live->pipe_look = *look;
-		error = gt_live_cpus_skip(live, live->pipe);
+		live->reading.pipe_look = *look;
+		error = gt_live_cpus_skip(live, live->reading.pipe);
 	}
 	return error;
 }
@@ -108,9 +111,9 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 		gt_live_pull(live);
 		gt_live_view_clear(&live->over);
 	}
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	if (error == 0 && gt_live_raw_discard(live)) {
-		pthread_mutex_unlock(&live->pipe_lock);
+		pthread_mutex_unlock(&live->reading.lock);
 		free(text);
 		return 0;
 	}
@@ -118,12 +121,12 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 		error = gt_live_need_pipe(live, &look, message);
 	/* A program that writes faster than this reads must not hold us for ever. */
 	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
-		if (gt_text_reader_read(live->pipe, text, DISCARD_BYTES, &unused) <= 0)
+		if (gt_text_reader_read(live->reading.pipe, text, DISCARD_BYTES, &unused) <= 0)
 			break;
 	}
 	if (error == 0)
 		gt_live_cpus_empty(live, text, DISCARD_BYTES);
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	free(text);
 	if (error != 0)
 		gt_message_set(message, "the ring cannot be emptied");
@@ -134,10 +137,10 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count)
 {
-	if (live->raw != NULL)
+	if (live->reading.raw != NULL)
 		return gt_live_raw_given(live, given, count);
-	if (live->pipe != NULL)
-		return gt_text_reader_given(live->pipe, given, count);
+	if (live->reading.pipe != NULL)
+		return gt_text_reader_given(live->reading.pipe, given, count);
 	*count = 0;
 	*given = malloc(1);
 	return *given != NULL ? 0 : GT_ENOMEM;
@@ -154,7 +157,7 @@ int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *lo
 	memset(&whole.scope, 0, sizeof(whole.scope));
 	error = gt_live_need_pipe(live, &whole, message);
 	if (error == 0)
-		error = gt_text_reader_skip_given(*reader, live->pipe);
+		error = gt_text_reader_skip_given(*reader, live->reading.pipe);
 	if (error != 0)
 		gt_text_reader_close(*reader);
 	return error;
@@ -170,10 +173,12 @@ void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *read
 	uint32_t count = 0;
 	uint32_t own_count = 0;
 
-	if (live->pipe != NULL && gt_text_reader_given(live->pipe, &given, &count) == 0 &&
+	if (live->reading.pipe != NULL &&
+	    gt_text_reader_given(live->reading.pipe, &given, &count) == 0 &&
 	    gt_text_reader_given(reader, &own, &own_count) == 0 &&
-	    gt_text_reader_open(&live->view, &live->pipe_look, true, &pipe, NULL) == 0) {
-		gt_text_reader_skip_switches(pipe, gt_text_reader_switches_given(live->pipe));
+	    gt_text_reader_open(&live->view, &live->reading.pipe_look, true, &pipe, NULL) == 0) {
+		gt_text_reader_skip_switches(pipe,
+					     gt_text_reader_switches_given(live->reading.pipe));
 		gt_live_cpus_skip(live, pipe);
 		for (uint32_t i = 0; i < count && i < own_count; i++) {
 			if (own[i].sequence > given[i].sequence ||
@@ -181,8 +186,8 @@ void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *read
 				given[i] = own[i];
 		}
 		gt_text_reader_skip(pipe, given, count);
-		gt_text_reader_close(live->pipe);
-		live->pipe = pipe;
+		gt_text_reader_close(live->reading.pipe);
+		live->reading.pipe = pipe;
 		given = NULL;
 	}
 	free(given);

@@ -41,6 +41,39 @@ struct gt_live_instances {
 	uint32_t count;
 };
 
+/* The last snapshot. */
+struct gt_live_snapshot {
+	struct gt_store *store;	      /* NULL: none, or an empty one */
+	struct gt_merge_given *given; /* what trace_pipe had given before it, … */
+	uint32_t count;
+	uint64_t switches_given;  /* … and of context switches */
+	struct gt_text_look look; /* which were shown then, and of which CPUs */
+	bool allocated;
+};
+
+/* What consuming readers have taken out. */
+struct gt_live_reading {
+	pthread_mutex_t lock;	     /* held while a block of text is made; never with live->lock */
+	struct gt_text_reader *pipe; /* trace_pipe's; NULL until there was a client */
+	struct gt_text_look pipe_look;
+	struct gt_live_cpus *cpu_pipes; /* CPU by CPU; NULL until there was a client */
+	struct gt_live_raw *raw; /* the places of trace_pipe_raw; then `pipe` is out of date */
+	struct gt_live_snapshot snapshot;
+};
+
+/* Changes of what is asked: one after the other. */
+struct gt_live_change {
+	pthread_mutex_t lock;	     /* held while a list or the tracer is changed */
+	bool watches;		     /* context switches */
+	uint32_t pauses;	     /* readers of `trace` for whom tracing is off … */
+	bool was_on;		     /* … and whether it goes on afterwards */
+	uint64_t versions[GT_LISTS]; /* how often each list was changed */
+};
+
+/*
+ * Locks, the first to be taken first: change.lock, reading.lock, instances.lock; then live->lock, or
+ * a store's or the session's own, which are held for moments.
+ */
 struct gt_live {
 	struct gt_control_target control;
 	struct gt_control_log log;
@@ -63,7 +96,7 @@ struct gt_live {
 	pthread_mutex_t lock; /* guards what follows */
 	bool has_clock;	      /* view.clock is settled: when the trace was read first */
 	/* What is asked; its `on` is the session's, or the instance's store's. The lists change
-	 * under `change`, too. */
+	 * under change.lock, too. */
 	struct gt_trace_settings settings;
 	struct gt_control_name
 		*known; /* functions as they were listed last: for when it has ended */
@@ -80,27 +113,10 @@ struct gt_live {
 	bool pipe_busy;
 	uint32_t cpus_busy; /* CPUs whose trace_pipe is open */
 
-	/* Held while the pipe's reader makes a block of text; never with `lock`. */
-	pthread_mutex_t pipe_lock;
-	struct gt_text_reader *pipe; /* NULL until there was a client */
-	struct gt_text_look pipe_look;
-	struct gt_store *snapshot;	       /* NULL: none, or an empty one */
-	struct gt_merge_given *snapshot_given; /* what trace_pipe had given before it, … */
-	uint32_t snapshot_count;
-	uint64_t snapshot_switches_given;  /* … and of context switches */
-	struct gt_text_look snapshot_look; /* which were shown then, and of which CPUs */
-	bool snapshot_allocated;
-	struct gt_live_cpus *cpu_pipes; /* CPU by CPU; NULL until there was a client */
-	struct gt_live_raw *raw; /* the places of trace_pipe_raw; then `pipe` is out of date */
-
-	/* Held while a list or the tracer is changed, so that changes come one after the other. */
-	pthread_mutex_t change;
-	bool watches;		       /* context switches; under `change` */
-	uint32_t pauses;	       /* readers of `trace` for whom tracing is off … */
-	bool was_on;		       /* … and whether it goes on afterwards; under `change` */
-	uint64_t versions[GT_LISTS];   /* under `change`: how often each list was changed */
-	struct gt_globs events;	       /* the same: words of set_event */
-	struct gt_live_probes *probes; /* rows of events; of the top */
+	struct gt_live_reading reading;
+	struct gt_live_change change;
+	struct gt_globs events;	       /* under change.lock: words of set_event */
+	struct gt_live_probes *probes; /* the same: rows of events; of the top */
 };
 
 static inline struct gt_live *live_of(struct gt_control_target *target)
@@ -124,7 +140,7 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 
 /* How the whole trace is shown now. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
-/* Under pipe_lock: the pipe's reader, made if there is none. */
+/* Under reading.lock: the pipe's reader, made if there is none. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
 /* A text for text_read and text_close; both arguments are its own then. GT_ENOMEM. */
@@ -136,16 +152,16 @@ int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message);
 /* Whether snapshots can be taken. GT_EBUSY. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
-/* Under pipe_lock: there is no snapshot any more. */
+/* Under reading.lock: there is no snapshot any more. */
 void gt_live_snapshot_forget(struct gt_live *live);
-/* Under pipe_lock: somebody reads a trace_pipe_raw. */
+/* Under reading.lock: somebody reads a trace_pipe_raw. */
 bool gt_live_raw_is_open(const struct gt_live *live);
 
 /* view.clock is settled at the first look at the trace. */
 void gt_live_settle_clock(struct gt_live *live);
 
-/* live_raw.c, under pipe_lock: how far the readers of all CPUs have given (malloc'ed; GT_ENOMEM),
- * and up to which clock of context switches, only if live->raw is there; what there is now counts
+/* live_raw.c, under reading.lock: how far the readers of all CPUs have given (malloc'ed; GT_ENOMEM),
+ * and up to which clock of context switches, only if live->reading.raw is there; what there is now counts
  * as given (false: nobody has a CPU open); forgetting the places, when nobody has one open. */
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 uint64_t gt_live_raw_switches_given(const struct gt_live *live);
@@ -159,14 +175,14 @@ void gt_live_unwatch(struct gt_live *live);
 bool gt_live_pause(struct gt_live *live);
 void gt_live_unpause(struct gt_live *live);
 
-/* Under pipe_lock: how far any reader has taken records out; malloc'ed. GT_ENOMEM. */
+/* Under reading.lock: how far any reader has taken records out; malloc'ed. GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 /* A thread's trace_pipe: the whole trace's reader goes on behind it when it is closed. */
 int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
 			     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
 
-/* live_cpu.c, under pipe_lock: one CPU's trace_pipe; what it has given is noted after each read,
+/* live_cpu.c, under reading.lock: one CPU's trace_pipe; what it has given is noted after each read,
  * and left out by other readers (skip; GT_ENOMEM) until the ring is emptied (forget). */
 int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_text_reader **reader, struct gt_message *message);

@@ -114,7 +114,7 @@ static bool names_one(struct gt_live *live, const char *word)
 	return found;
 }
 
-/* Under `change`. The word, or its opposite, was said before: what is said now holds. */
+/* Under change.lock. The word, or its opposite, was said before: what is said now holds. */
 static int say_word(struct gt_live *live, const char *word, bool on, struct gt_message *message)
 {
 	char text[GT_CONTROL_WORD_BYTES + 2];
@@ -140,7 +140,7 @@ int gt_live_event_set(struct gt_control_target *target, const char *word, size_t
 	text[word_bytes] = '\0';
 	if (word_bytes > 0 && !names_one(live, text))
 		return GT_EINVAL;
-	pthread_mutex_lock(&live->change);
+	pthread_mutex_lock(&live->change.lock);
 	error = has_ended(live, message);
 	if (error == 0 && word_bytes == 0) {
 		gt_globs_clear(&live->events);
@@ -149,7 +149,7 @@ int gt_live_event_set(struct gt_control_target *target, const char *word, size_t
 	} else if (error == 0) {
 		error = say_word(live, text, on, message);
 	}
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 	return error;
 }
 

@@ -7,7 +7,7 @@
  *
  * The place of each CPU outlives its reader: who opens it next goes on there, and `trace` leaves
  * out what all CPUs have given. trace_pipe and these files exclude each other; the one that comes
- * next takes over where the other one stopped. All of this is under pipe_lock.
+ * next takes over where the other one stopped. All of this is under reading.lock.
  */
 #include "serve/live/live_instance.h"
 
@@ -78,7 +78,7 @@ static int note_passed(struct gt_target *target, uint32_t index, uint64_t sequen
 /* Takes out of the ring what every CPU's reader has passed. */
 static void advance(struct gt_live *live)
 {
-	struct gt_live_raw *set = live->raw;
+	struct gt_live_raw *set = live->reading.raw;
 	bool full = gt_session_buffer_use(live->session) >= FULL_PERCENT;
 	uint32_t writers = 0;
 
@@ -120,7 +120,7 @@ static bool is_before(struct gt_merge_given a, struct gt_merge_given b)
 
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given_out, uint32_t *count)
 {
-	const struct gt_live_raw *set = live->raw;
+	const struct gt_live_raw *set = live->reading.raw;
 	uint32_t writers = set->base_count;
 	bool all = true;
 	struct gt_merge_given *given;
@@ -156,7 +156,7 @@ int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given_out, u
 
 uint64_t gt_live_raw_switches_given(const struct gt_live *live)
 {
-	const struct gt_live_raw *set = live->raw;
+	const struct gt_live_raw *set = live->reading.raw;
 	uint64_t least = UINT64_MAX;
 
 	for (uint32_t i = 0; i < set->place_count; i++) {
@@ -172,7 +172,7 @@ uint64_t gt_live_raw_switches_given(const struct gt_live *live)
 
 void gt_live_raw_destroy(struct gt_live *live)
 {
-	struct gt_live_raw *set = live->raw;
+	struct gt_live_raw *set = live->reading.raw;
 
 	if (set == NULL)
 		return;
@@ -186,7 +186,7 @@ void gt_live_raw_destroy(struct gt_live *live)
 	free(set->done);
 	free(set->base);
 	free(set);
-	live->raw = NULL;
+	live->reading.raw = NULL;
 }
 
 static int make_set(struct gt_live *live)
@@ -197,13 +197,13 @@ static int make_set(struct gt_live *live)
 	if (set == NULL)
 		return GT_ENOMEM;
 	set->place_count = count;
-	if (live->pipe != NULL &&
-	    gt_text_reader_given(live->pipe, &set->base, &set->base_count) != 0) {
+	if (live->reading.pipe != NULL &&
+	    gt_text_reader_given(live->reading.pipe, &set->base, &set->base_count) != 0) {
 		free(set);
 		return GT_ENOMEM;
 	}
-	if (live->pipe != NULL)
-		set->base_switches = gt_text_reader_switches_given(live->pipe);
+	if (live->reading.pipe != NULL)
+		set->base_switches = gt_text_reader_switches_given(live->reading.pipe);
 	for (uint32_t i = 0; i < count; i++) {
 		struct place *place = &set->places[i];
 
@@ -214,13 +214,13 @@ static int make_set(struct gt_live *live)
 		place->view = live->view;
 		place->view.ring = &place->ring;
 	}
-	live->raw = set;
+	live->reading.raw = set;
 	return 0;
 }
 
 static int open_place(struct place *place, bool ticks)
 {
-	const struct gt_live_raw *set = place->live->raw;
+	const struct gt_live_raw *set = place->live->reading.raw;
 	struct gt_raw_options options = {
 		.cpu = place->cpu,
 		.ticks = ticks,
@@ -263,9 +263,9 @@ int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 
 	target->ops->get(target, GT_CONTROL_CLOCK_ID, &clock);
 	gt_live_settle_clock(live);
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	pthread_mutex_lock(&live->lock);
-	busy = (live->pipe_busy && (live->raw == NULL || live->raw->open == 0)) ||
+	busy = (live->pipe_busy && (live->reading.raw == NULL || live->reading.raw->open == 0)) ||
 	       live->cpus_busy > 0;
 	if (!busy)
 		live->pipe_busy = true;
@@ -273,26 +273,27 @@ int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 	if (busy) {
 		gt_message_set(message, "trace_pipe is being read by somebody else");
 		error = GT_EBUSY;
-	} else if (live->raw == NULL) {
+	} else if (live->reading.raw == NULL) {
 		error = make_set(live);
 	}
-	if (error == 0 && (cpu >= live->raw->place_count || live->raw->places[cpu].raw != NULL)) {
+	if (error == 0 &&
+	    (cpu >= live->reading.raw->place_count || live->reading.raw->places[cpu].raw != NULL)) {
 		gt_message_set(message, "this CPU's part is being read by somebody else");
 		error = GT_EBUSY;
 	}
 	if (error == 0)
-		error = open_place(&live->raw->places[cpu], clock == GT_CLOCK_TSC);
+		error = open_place(&live->reading.raw->places[cpu], clock == GT_CLOCK_TSC);
 	if (error == 0) {
-		live->raw->open++;
-		*raw = &live->raw->places[cpu];
-	} else if (!busy && (live->raw == NULL || live->raw->open == 0)) {
+		live->reading.raw->open++;
+		*raw = &live->reading.raw->places[cpu];
+	} else if (!busy && (live->reading.raw == NULL || live->reading.raw->open == 0)) {
 		pthread_mutex_lock(&live->lock);
 		live->pipe_busy = false;
 		pthread_mutex_unlock(&live->lock);
 	}
 	if (error == GT_ENOMEM)
 		gt_message_set(message, "no memory");
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	return error;
 }
 
@@ -307,7 +308,7 @@ int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buff
 	(void)message;
 	gt_live_pull(live);
 	gt_live_get_look(live, &look);
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	gt_raw_set_switches(place->raw, look.switches, look.switch_windows,
 			    look.switch_window_count);
 	gt_raw_set_masks(place->raw, &look.masks);
@@ -315,7 +316,7 @@ int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buff
 		gt_merge_finish(&place->raw->merge);
 	got = gt_raw_read(place->raw, buffer, bytes);
 	advance(live);
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	return got;
 }
 
@@ -326,7 +327,7 @@ void gt_live_raw_close(struct gt_control_target *target, void *raw)
 	uint32_t count;
 	struct gt_merge_given *given;
 
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	count = place->raw->merge.source_count;
 	given = calloc(count + 1, sizeof(*given));
 	for (uint32_t i = 0; given != NULL && i < count; i++)
@@ -340,22 +341,22 @@ void gt_live_raw_close(struct gt_control_target *target, void *raw)
 		place->given = given;
 		place->given_count = count;
 	}
-	if (--live->raw->open == 0) {
+	if (--live->reading.raw->open == 0) {
 		pthread_mutex_lock(&live->lock);
 		live->pipe_busy = false;
 		pthread_mutex_unlock(&live->lock);
 	}
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 }
 
 bool gt_live_raw_is_open(const struct gt_live *live)
 {
-	return live->raw != NULL && live->raw->open != 0;
+	return live->reading.raw != NULL && live->reading.raw->open != 0;
 }
 
 bool gt_live_raw_discard(struct gt_live *live)
 {
-	struct gt_live_raw *set = live->raw;
+	struct gt_live_raw *set = live->reading.raw;
 	char page[GT_RAW_PAGE_BYTES];
 
 	if (set == NULL || set->open == 0)

@@ -22,7 +22,7 @@ static void end_windows(struct gt_text_look *look, uint64_t clock)
 	}
 }
 
-/* Under pipe_lock. */
+/* Under reading.lock. */
 static int take(struct gt_live *live, const struct gt_text_look *look, struct gt_message *message)
 {
 	struct gt_merge_given *before = NULL, *after = NULL;
@@ -38,7 +38,7 @@ static int take(struct gt_live *live, const struct gt_text_look *look, struct gt
 	}
 	error = gt_live_need_pipe(live, look, message);
 	if (error == 0)
-		error = gt_text_reader_given(live->pipe, &before, &before_count);
+		error = gt_text_reader_given(live->reading.pipe, &before, &before_count);
 	if (error == 0)
 		error = gt_store_create(live->control.view, 0, false, &store);
 	if (error == 0)
@@ -59,29 +59,29 @@ static int take(struct gt_live *live, const struct gt_text_look *look, struct gt
 	now = __builtin_ia32_rdtsc();
 	gt_text_reader_skip(pipe, after, after_count);
 	gt_text_reader_skip_switches(pipe, now);
-	live->snapshot_switches_given = gt_text_reader_switches_given(live->pipe);
-	live->snapshot_look = *look;
-	end_windows(&live->snapshot_look, now + 1);
-	gt_text_reader_close(live->pipe);
-	live->pipe = pipe;
+	live->reading.snapshot.switches_given = gt_text_reader_switches_given(live->reading.pipe);
+	live->reading.snapshot.look = *look;
+	end_windows(&live->reading.snapshot.look, now + 1);
+	gt_text_reader_close(live->reading.pipe);
+	live->reading.pipe = pipe;
 	gt_store_consume_source(store);
 	gt_store_freeze(store);
-	gt_store_put(live->snapshot);
-	free(live->snapshot_given);
-	live->snapshot = store;
-	live->snapshot_given = before;
-	live->snapshot_count = before_count;
-	live->snapshot_allocated = true;
+	gt_store_put(live->reading.snapshot.store);
+	free(live->reading.snapshot.given);
+	live->reading.snapshot.store = store;
+	live->reading.snapshot.given = before;
+	live->reading.snapshot.count = before_count;
+	live->reading.snapshot.allocated = true;
 	return 0;
 }
 
 void gt_live_snapshot_forget(struct gt_live *live)
 {
-	gt_store_put(live->snapshot);
-	free(live->snapshot_given);
-	live->snapshot = NULL;
-	live->snapshot_given = NULL;
-	live->snapshot_count = 0;
+	gt_store_put(live->reading.snapshot.store);
+	free(live->reading.snapshot.given);
+	live->reading.snapshot.store = NULL;
+	live->reading.snapshot.given = NULL;
+	live->reading.snapshot.count = 0;
 }
 
 /* What goes to a file as it comes is not here to be copied, and would be missing there. */
@@ -103,9 +103,9 @@ int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message)
 		return error;
 	gt_live_get_look(live, &look);
 	gt_live_settle_clock(live);
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	error = take(live, &look, message);
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	return error;
 }
 
@@ -122,11 +122,11 @@ int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot 
 	gt_live_pull(live);
 	if (action == GT_SNAPSHOT_TAKE)
 		return gt_live_snapshot_take(live, message);
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	gt_live_snapshot_forget(live);
 	if (action == GT_SNAPSHOT_FREE)
-		live->snapshot_allocated = false;
-	pthread_mutex_unlock(&live->pipe_lock);
+		live->reading.snapshot.allocated = false;
+	pthread_mutex_unlock(&live->reading.lock);
 	return 0;
 }
 
@@ -151,18 +151,18 @@ static bool has_records(struct gt_target *target, uint32_t index, struct gt_merg
 	return false;
 }
 
-/* Under pipe_lock. A snapshot with context switches is shown, whatever else is in it. */
+/* Under reading.lock. A snapshot with context switches is shown, whatever else is in it. */
 static bool is_empty(const struct gt_live *live)
 {
-	struct gt_target *target = gt_store_target(live->snapshot);
+	struct gt_target *target = gt_store_target(live->reading.snapshot.store);
 	void *buffer = malloc(target->sub_buffer_bytes);
-	bool empty = buffer != NULL && !live->snapshot_look.switches;
+	bool empty = buffer != NULL && !live->reading.snapshot.look.switches;
 
 	for (uint32_t i = target->ring->writer_count(target); empty && i-- > 0;) {
 		struct gt_merge_given given = { 0, 0 };
 
-		if (i < live->snapshot_count)
-			given = live->snapshot_given[i];
+		if (i < live->reading.snapshot.count)
+			given = live->reading.snapshot.given[i];
 		empty = !has_records(target, i, given, buffer);
 	}
 	free(buffer);
@@ -181,38 +181,38 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 	gt_live_pull(live); /* an instance's command may take one */
 	gt_live_get_look(live, &look);
 	look.scope = *scope;
-	pthread_mutex_lock(&live->pipe_lock);
-	look.switches = live->snapshot_look.switches;
-	look.switch_window_count = live->snapshot_look.switch_window_count;
-	memcpy(look.switch_windows, live->snapshot_look.switch_windows,
+	pthread_mutex_lock(&live->reading.lock);
+	look.switches = live->reading.snapshot.look.switches;
+	look.switch_window_count = live->reading.snapshot.look.switch_window_count;
+	memcpy(look.switch_windows, live->reading.snapshot.look.switch_windows,
 	       sizeof(look.switch_windows));
-	look.masks = live->snapshot_look.masks;
-	if (live->snapshot == NULL || is_empty(live)) {
-		error = live->snapshot_allocated ? GT_SNAPSHOT_EMPTY : GT_SNAPSHOT_FREED;
+	look.masks = live->reading.snapshot.look.masks;
+	if (live->reading.snapshot.store == NULL || is_empty(live)) {
+		error = live->reading.snapshot.allocated ? GT_SNAPSHOT_EMPTY : GT_SNAPSHOT_FREED;
 		goto unlock;
 	}
-	given = calloc(live->snapshot_count + 1, sizeof(*given));
-	error = given != NULL ? gt_text_reader_open(gt_store_target(live->snapshot), &look, false,
-						    &reader, message)
+	given = calloc(live->reading.snapshot.count + 1, sizeof(*given));
+	error = given != NULL ? gt_text_reader_open(gt_store_target(live->reading.snapshot.store),
+						    &look, false, &reader, message)
 			      : no_memory(message);
 	if (error != 0) {
 		free(given);
 		goto unlock;
 	}
-	memcpy(given, live->snapshot_given, live->snapshot_count * sizeof(*given));
-	gt_text_reader_skip(reader, given, live->snapshot_count);
-	gt_text_reader_skip_switches(reader, live->snapshot_switches_given);
+	memcpy(given, live->reading.snapshot.given, live->reading.snapshot.count * sizeof(*given));
+	gt_text_reader_skip(reader, given, live->reading.snapshot.count);
+	gt_text_reader_skip_switches(reader, live->reading.snapshot.switches_given);
 	/* What a CPU's trace_pipe has given, before it was taken or since. */
 	error = gt_live_cpus_skip(live, reader);
 	if (error == 0)
-		error = gt_live_text_of(reader, live->snapshot, text);
+		error = gt_live_text_of(reader, live->reading.snapshot.store, text);
 	if (error == 0) {
-		gt_store_get(live->snapshot);
+		gt_store_get(live->reading.snapshot.store);
 	} else {
 		gt_text_reader_close(reader);
 		error = no_memory(message);
 	}
 unlock:
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	return error != 0 ? error : GT_SNAPSHOT_TAKEN;
 }

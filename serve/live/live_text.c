@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session's trace: opened, read and cleared, paused meanwhile, counted and marked. Guarantees: no
- * lock is held while the session patches code but `change`; one reader of trace_pipe at a time.
+ * lock is held while the session patches code but change.lock; one reader of trace_pipe at a time.
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
@@ -25,23 +25,23 @@ bool gt_live_pause(struct gt_live *live)
 {
 	bool pauses;
 
-	pthread_mutex_lock(&live->change);
+	pthread_mutex_lock(&live->change.lock);
 	pauses = (live->options & GT_OPTION_PAUSE_ON_TRACE) != 0;
-	if (pauses && live->pauses++ == 0) {
-		live->was_on = gt_session_tracing_on(live->session);
-		if (live->was_on)
+	if (pauses && live->change.pauses++ == 0) {
+		live->change.was_on = gt_session_tracing_on(live->session);
+		if (live->change.was_on)
 			switch_top(live, false);
 	}
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 	return pauses;
 }
 
 void gt_live_unpause(struct gt_live *live)
 {
-	pthread_mutex_lock(&live->change);
-	if (--live->pauses == 0 && live->was_on)
+	pthread_mutex_lock(&live->change.lock);
+	if (--live->change.pauses == 0 && live->change.was_on)
 		switch_top(live, true);
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 }
 
 /*
@@ -100,11 +100,11 @@ static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 		gt_message_set(message, "trace_pipe is being read by somebody else");
 		return GT_EBUSY;
 	}
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	error = cpu		 ? gt_live_cpu_open(live, look, reader, message)
 		: reader != NULL ? gt_live_thread_pipe_open(live, look, reader, message)
 				 : gt_live_need_pipe(live, look, message);
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	if (error != 0)
 		let_go(live, cpu);
 	return error;
@@ -119,18 +119,18 @@ int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 
 	if (error != 0)
 		return error;
-	pthread_mutex_lock(&live->pipe_lock);
-	if (live->raw != NULL) {
+	pthread_mutex_lock(&live->reading.lock);
+	if (live->reading.raw != NULL) {
 		error = gt_live_raw_given(live, &given, &count);
 		if (error == 0)
 			gt_text_reader_skip(*reader, given, count);
 		gt_text_reader_skip_switches(*reader, gt_live_raw_switches_given(live));
-	} else if (live->pipe != NULL) {
-		error = gt_text_reader_skip_given(*reader, live->pipe);
+	} else if (live->reading.pipe != NULL) {
+		error = gt_text_reader_skip_given(*reader, live->reading.pipe);
 	}
 	if (error == 0)
 		error = gt_live_cpus_skip(live, *reader);
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	if (error != 0) {
 		gt_text_reader_close(*reader);
 		return no_memory(message);
@@ -208,15 +208,16 @@ int64_t gt_live_text_read(struct gt_control_target *target, void *data, char *bu
 		return gt_text_reader_read(text->reader, buffer, bytes, message);
 	gt_live_pull(live);
 	gt_live_get_look(live, &look);
-	pthread_mutex_lock(&live->pipe_lock);
-	gt_text_reader_update(text->thread ? text->reader : live->pipe, &look);
+	pthread_mutex_lock(&live->reading.lock);
+	gt_text_reader_update(text->thread ? text->reader : live->reading.pipe, &look);
 	/* Asked before reading: what came before the end is then seen by this read. */
 	if (atomic_load(&live->ended))
-		gt_text_reader_finish(text->thread ? text->reader : live->pipe);
-	got = gt_text_reader_read(text->thread ? text->reader : live->pipe, buffer, bytes, message);
+		gt_text_reader_finish(text->thread ? text->reader : live->reading.pipe);
+	got = gt_text_reader_read(text->thread ? text->reader : live->reading.pipe, buffer, bytes,
+				  message);
 	if (text->cpu != 0)
 		gt_live_cpu_note(live, text->cpu - 1);
-	pthread_mutex_unlock(&live->pipe_lock);
+	pthread_mutex_unlock(&live->reading.lock);
 	return got;
 }
 
@@ -231,12 +232,12 @@ void gt_live_text_close(struct gt_control_target *target, void *data)
 		if (text->pauses)
 			gt_live_unpause(live);
 	} else {
-		pthread_mutex_lock(&live->pipe_lock);
+		pthread_mutex_lock(&live->reading.lock);
 		if (text->cpu != 0)
 			gt_live_cpu_close(live, text->cpu - 1);
 		else if (text->thread)
 			gt_live_thread_pipe_close(live, text->reader);
-		pthread_mutex_unlock(&live->pipe_lock);
+		pthread_mutex_unlock(&live->reading.lock);
 		let_go(live, text->cpu != 0);
 	}
 	if (text->store == NULL)
@@ -282,10 +283,11 @@ int gt_live_stats(struct gt_control_target *target, const struct gt_control_scop
 	int error;
 
 	gt_live_pull(live);
-	pthread_mutex_lock(&live->pipe_lock);
+	pthread_mutex_lock(&live->reading.lock);
 	error = gt_live_given(live, &given, &count);
-	switches_given = live->pipe != NULL ? gt_text_reader_switches_given(live->pipe) : 0;
-	pthread_mutex_unlock(&live->pipe_lock);
+	switches_given =
+		live->reading.pipe != NULL ? gt_text_reader_switches_given(live->reading.pipe) : 0;
+	pthread_mutex_unlock(&live->reading.lock);
 	if (error == 0) {
 		gt_live_view_note_given(&live->over, given, count);
 		free(given);

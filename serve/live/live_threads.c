@@ -39,12 +39,12 @@ int gt_live_threads_set(struct gt_control_target *target, enum gt_control_thread
 
 	if (gt_control_is_of_events(which))
 		return gt_live_event_threads_set(&live->over, which, tids, count, message);
-	pthread_mutex_lock(&live->change);
+	pthread_mutex_lock(&live->change.lock);
 	error = has_ended(live, message);
 	if (error == 0 && live->instance != NULL)
 		error = gt_live_instance_threads_set(live, list_of(which), tids, count, message);
 	else if (error == 0)
 		error = set_top(live, list_of(which), tids, count, message);
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 	return error;
 }

@@ -112,7 +112,7 @@ static int set_profile(struct gt_live *live, bool on, struct gt_message *message
 	return error;
 }
 
-/* Under `change`: options/sleep-time of the function profiler. */
+/* Under change.lock: options/sleep-time of the function profiler. */
 static int set_awake(struct gt_live *live, bool awake, struct gt_message *message)
 {
 	bool profile = gt_session_profiles(live->session);
@@ -197,19 +197,19 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 	return error != 0 ? error : gt_live_empty(live, message); /* as Linux does */
 }
 
-/* Under `change`: whether the kernel is asked when threads leave their CPUs. Of an instance that
+/* Under change.lock: whether the kernel is asked when threads leave their CPUs. Of an instance that
  * was removed it is not. */
 static int watch(struct gt_live *live, bool wanted, struct gt_message *message)
 {
 	int error = 0;
 
 	wanted = wanted && !gt_live_is_removed(live);
-	if (wanted && !live->watches)
+	if (wanted && !live->change.watches)
 		error = gt_session_watch_off_cpu(live->session, message);
-	else if (!wanted && live->watches)
+	else if (!wanted && live->change.watches)
 		gt_session_unwatch_off_cpu(live->session);
 	if (error == 0)
-		live->watches = wanted;
+		live->change.watches = wanted;
 	return error;
 }
 
@@ -220,12 +220,12 @@ static bool wants_switches(uint64_t options, bool event)
 
 void gt_live_unwatch(struct gt_live *live)
 {
-	pthread_mutex_lock(&live->change);
+	pthread_mutex_lock(&live->change.lock);
 	watch(live, false, NULL);
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 }
 
-/* Under `change`. */
+/* Under change.lock. */
 static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
 {
 	uint64_t changed = options ^ live->options;
@@ -280,7 +280,7 @@ static uint64_t available_bytes(void)
 	return found ? kilobytes * 1024 : UINT64_MAX;
 }
 
-/* Under `change`. As Linux: what there is stays, and memory that is not there is refused at once.
+/* Under change.lock. As Linux: what there is stays, and memory that is not there is refused at once.
  */
 static int set_size(struct gt_live *live, uint64_t bytes, struct gt_message *message)
 {
@@ -315,7 +315,7 @@ static int set_clock(struct gt_live *live, enum gt_control_clock clock, struct g
 	return gt_live_empty(live, message); /* also when it is the same one, as on Linux */
 }
 
-/* Under `change`. */
+/* Under change.lock. */
 static int set_running(struct gt_live *live, enum gt_control_value which, uint64_t value,
 		       struct gt_message *message)
 {
@@ -323,7 +323,7 @@ static int set_running(struct gt_live *live, enum gt_control_value which, uint64
 	case GT_CONTROL_SCHED_SWITCH:
 		return watch(live, wants_switches(live->options, value != 0), message);
 	case GT_CONTROL_TRACING_ON:
-		live->was_on = value != 0; /* where it is paused: at the end of that */
+		live->change.was_on = value != 0; /* where it is paused: at the end of that */
 		return ask(live, which, value, message);
 	case GT_CONTROL_TRACER:
 		return set_tracer(live, (enum graftrace_tracer)value, message);
@@ -339,7 +339,7 @@ static int set_running(struct gt_live *live, enum gt_control_value which, uint64
 	}
 }
 
-/* Under `change`: whether the event is shown from now on. */
+/* Under change.lock: whether the event is shown from now on. */
 static void show_switches(struct gt_live *live, bool event)
 {
 	uint64_t on = 0;
@@ -363,10 +363,10 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 	}
 	/* How text is shown: also when the program has ended. */
 	if (which == GT_CONTROL_OPTIONS_ON || which == GT_CONTROL_OPTIONS_OFF) {
-		pthread_mutex_lock(&live->change);
+		pthread_mutex_lock(&live->change.lock);
 		error = set_options(live, gt_control_options_with(live->options, which, value),
 				    message);
-		pthread_mutex_unlock(&live->change);
+		pthread_mutex_unlock(&live->change.lock);
 		return error;
 	}
 	if (which == GT_CONTROL_CLOCK_ID)
@@ -381,7 +381,7 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 		pthread_mutex_unlock(&live->lock);
 		return 0;
 	}
-	pthread_mutex_lock(&live->change);
+	pthread_mutex_lock(&live->change.lock);
 	error = has_ended(live, message);
 	if (error == 0)
 		error = set_running(live, which, value, message);
@@ -389,6 +389,6 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 		show_switches(live, value != 0);
 	else if (error == 0 && which == GT_CONTROL_TRACING_ON)
 		show_switches(live, live->sched_switch);
-	pthread_mutex_unlock(&live->change);
+	pthread_mutex_unlock(&live->change.lock);
 	return error;
 }
