@@ -60,11 +60,11 @@ static bool is_kernel(struct gt_target *target)
 
 static void add_switch(struct gt_switches *switches, const struct gt_record *record)
 {
-	struct gt_switch out = { record->clock, (uint32_t)record->start, record->cpu,
+	struct gt_switch out = { record->clock, (uint32_t)record->previous_tid, record->cpu,
 				 GT_SWITCH_OUT };
-	struct gt_switch in = { record->clock, (uint32_t)record->value, record->cpu, 0 };
+	struct gt_switch in = { record->clock, (uint32_t)record->next_tid, record->cpu, 0 };
 
-	if (record->children == GT_STATE_RUNNING)
+	if (record->state == GT_STATE_RUNNING)
 		out.flags |= GT_SWITCH_PREEMPTED;
 	/* the idle threads of all CPUs have one number */
 	if (out.tid)

@@ -112,7 +112,7 @@ static void make_function(struct gt_raw *raw, const struct gt_source *source)
 	struct gt_raw_function *event = make_event(raw, source, GT_RAW_FUNCTION, sizeof(*event));
 
 	event->ip = address_of(raw, source->record.function);
-	event->parent_ip = source->record.value;
+	event->parent_ip = source->record.caller;
 }
 
 static void make_print(struct gt_raw *raw, const struct gt_source *source)
@@ -133,9 +133,9 @@ static void make_switch(struct gt_raw *raw, const struct gt_source *source)
 {
 	struct gt_raw_switch *event = make_event(raw, source, GT_RAW_SWITCH, sizeof(*event));
 
-	event->prev_pid = (uint32_t)source->record.start;
-	event->next_pid = (uint32_t)source->record.value;
-	event->prev_state = (uint8_t)source->record.children;
+	event->prev_pid = (uint32_t)source->record.previous_tid;
+	event->next_pid = (uint32_t)source->record.next_tid;
+	event->prev_state = (uint8_t)source->record.state;
 	event->next_cpu = source->record.cpu;
 }
 
@@ -144,17 +144,17 @@ static void make_sched_switch(struct gt_raw *raw, const struct gt_source *source
 {
 	struct gt_raw_sched_switch *event =
 		make_event(raw, source, GT_RAW_SCHED_SWITCH, sizeof(*event));
-	bool leaves = source->record.start != 0;
+	bool leaves = source->record.previous_tid != 0;
 
 	if (!leaves)
 		event->common.pid = 0;
 	gt_view_memcpy(event->prev_comm, "<...>", 6);
 	gt_view_memcpy(event->next_comm, "<...>", 6);
 	gt_view_memcpy(leaves ? event->prev_comm : event->next_comm, source->comm, 16);
-	event->prev_pid = (int32_t)source->record.start;
-	event->next_pid = (int32_t)source->record.value;
+	event->prev_pid = (int32_t)source->record.previous_tid;
+	event->next_pid = (int32_t)source->record.next_tid;
 	event->prev_prio = event->next_prio = 120;
-	event->prev_state = (int64_t)source->record.children;
+	event->prev_state = (int64_t)source->record.state;
 }
 
 static void note_missed(struct gt_raw *raw, uint64_t count)
@@ -204,7 +204,7 @@ static bool make(struct gt_raw *raw, const struct gt_source *source)
 		note_missed(raw, record->value);
 		return false;
 	case GT_RECORD_GAP:
-		note_missed(raw, record->start);
+		note_missed(raw, record->overrun);
 		return false;
 	default:
 		return false;

@@ -139,11 +139,11 @@ char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, c
 {
 	const struct gt_record *record = &source->record;
 	at = GT_PUT_LITERAL(at, "sched_switch: ");
-	at = put_task(text, source, record->start, "prev", at);
+	at = put_task(text, source, record->previous_tid, "prev", at);
 	at = GT_PUT_LITERAL(at, " prev_state=");
-	at = put_state(record->children, at);
+	at = put_state(record->state, at);
 	at = GT_PUT_LITERAL(at, " ==> ");
-	return put_task(text, source, record->value, "next", at);
+	return put_task(text, source, record->next_tid, "next", at);
 }
 
 /* The calls that were open in a thread before its next record. None in a trace without calls. */
@@ -171,7 +171,7 @@ static uint32_t open_calls(struct gt_source *writer, uint32_t *functions)
 uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
 			  uint32_t *functions)
 {
-	if (!has(text, GT_OPTION_STACKTRACE) || !leaving->record.start)
+	if (!has(text, GT_OPTION_STACKTRACE) || !leaving->record.previous_tid)
 		return 0;
 	for (uint32_t i = text->merge.source_count; i-- > 0;) {
 		struct gt_source *writer = text->merge.sources[i];
@@ -237,7 +237,7 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 	case GT_RECORD_LOST:
 		return put_lost(text, source, record->value, at);
 	case GT_RECORD_GAP:
-		return put_lost(text, source, record->start, at);
+		return put_lost(text, source, record->overrun, at);
 	case GT_RECORD_FUNCTION:
 		return gt_text_put_function(text, source, at);
 	case GT_RECORD_STACK:

@@ -112,7 +112,7 @@ static char *put_call(struct gt_text *text, const struct gt_source *source, char
 	at = put_symbol(text, name, name->address, at);
 	if (has(text, GT_OPTION_PRINT_PARENT)) {
 		at = GT_PUT_LITERAL(at, " <-");
-		at = put_symbol(text, caller_of(text, source->pid, record->value), record->value,
+		at = put_symbol(text, caller_of(text, source->pid, record->caller), record->caller,
 				at);
 	}
 	return at;
@@ -122,7 +122,7 @@ static char *put_call(struct gt_text *text, const struct gt_source *source, char
 static bool is_repeat(struct gt_source *source)
 {
 	struct gt_record *record = &source->record;
-	if (record->function != source->last_function || record->value != source->last_caller ||
+	if (record->function != source->last_function || record->caller != source->last_caller ||
 	    source->repeats == REPEATS_MOST)
 		return false;
 	source->repeats++;
@@ -134,7 +134,7 @@ static char *put_repeats(struct gt_text *text, struct gt_source *source, char *a
 {
 	struct gt_record record = source->record;
 	source->record.function = source->last_function;
-	source->record.value = source->last_caller;
+	source->record.caller = source->last_caller;
 	at = put_call(text, source, at);
 	source->record = record;
 	at = GT_PUT_LITERAL(at, " (repeats: ");
@@ -156,7 +156,7 @@ static char *put_function(struct gt_text *text, struct gt_source *source, char *
 		if (source->repeats)
 			return put_repeats(text, source, at);
 		source->last_function = source->record.function;
-		source->last_caller = source->record.value;
+		source->last_caller = source->record.caller;
 	}
 	if (gt_text_is_dumped(text))
 		return gt_text_put_dump(text, source,
@@ -229,7 +229,7 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source, ch
 	if (gt_text_is_dumped(text))
 		return at;
 	struct gt_source leaving = { .record = source->record, .comm = "<...>" };
-	at = put_context(text, source->record.start ? source : &leaving, at);
+	at = put_context(text, source->record.previous_tid ? source : &leaving, at);
 	at = gt_text_put_switch(text, source, at);
 	*at++ = '\n';
 	uint32_t functions[GT_TEXT_STACK_MAX];

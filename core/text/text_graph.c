@@ -311,7 +311,7 @@ static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint6
 {
 	bool inside = number >= GRAFTRACE_CONTEXT_INTERRUPT;
 	/* What comes upon it has no call open yet, what goes back has none left. */
-	uint64_t open = (uint64_t)source->around + source->record.start;
+	uint64_t open = (uint64_t)source->around + source->record.open_before;
 	source->around =
 		inside && open > source->record.depth ? (uint32_t)(open - source->record.depth) : 0;
 	if (inside == source->in_interrupt || !has(text, GT_OPTION_GRAPH_IRQS)) {

@@ -333,7 +333,7 @@ static int give_gap(struct gt_decode *decode, struct gt_record *record)
 	set_fast(decode);
 	fill_record(decode, record, GT_RECORD_GAP);
 	record->value = decode->gap_sub_buffers;
-	record->start = decode->gap_records;
+	record->overrun = decode->gap_records;
 	return GT_RECORD_GAP;
 }
 
@@ -590,9 +590,9 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 			decode->clock = whole[0];
 		fill_record(decode, record, GT_RECORD_SWITCH);
 		record->clock = whole[0];
-		record->start = whole[1];
-		record->value = whole[2];
-		record->children = whole[3];
+		record->previous_tid = whole[1];
+		record->next_tid = whole[2];
+		record->state = whole[3];
 		return GT_RECORD_SWITCH;
 	}
 	if (there < length)
@@ -719,7 +719,7 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 		decode->switched_at = (size_t)(decode->word - decode->base);
 		fill_record(decode, record, GT_RECORD_CONTEXT);
 		record->value = argument;
-		record->start = to;
+		record->open_before = to;
 		return GT_RECORD_CONTEXT;
 	case GRAFTRACE_SPECIAL_CPU:
 		decode->cpu = argument;
@@ -749,7 +749,7 @@ static int function_record(struct gt_decode *decode, struct gt_record *record, u
 	decode->clock = full_clock(decode, word);
 	fill_record(decode, record, GT_RECORD_FUNCTION);
 	record->function = graftrace_word_function(word);
-	record->value = decode->word[1];
+	record->caller = decode->word[1];
 	decode->word += 2;
 	return GT_RECORD_FUNCTION;
 }
@@ -781,7 +781,7 @@ int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
 			set_fast(decode);
 			fill_record(decode, record, GT_RECORD_CONTEXT);
 			record->value = decode->context;
-			record->start = open;
+			record->open_before = open;
 			return GT_RECORD_CONTEXT;
 		}
 		if (decode->adopt_pending) {

@@ -30,20 +30,18 @@ enum gt_record_kind {
 	GT_RECORD_RETURN = 2, /* a call returned: start, children */
 	GT_RECORD_ENTRY_ONLY =
 		3,		/* a call whose return is not recorded; it does not count as open */
-	GT_RECORD_FUNCTION = 4, /* the function tracer's: value = the address it returns to */
+	GT_RECORD_FUNCTION = 4, /* the function tracer's: caller */
 	GT_RECORD_UNWOUND =
 		5, /* a call ended without a return (longjmp, exception), one record each,
 		    * innermost first: start, depth; value = how many follow in this group,
 		    * itself included. With UNSEEN: what became of it was not recorded.
 		    * function 0: `value` calls of which nothing is known, in one record */
-	GT_RECORD_CONTEXT = 6, /* value = the context that runs from here on; start = calls that are
-				* open in the one before */
+	GT_RECORD_CONTEXT = 6, /* value = the context that runs from here on; open_before */
 	GT_RECORD_CPU = 7,     /* the CPU has changed, to record.cpu */
 	GT_RECORD_LOST = 8,    /* value = records lost here; 0: some, nobody knows how many */
-	GT_RECORD_GAP = 9, /* value = sub-buffers missing here; start = records lost by overrun in
-			    * them, 0 unknown */
+	GT_RECORD_GAP = 9,     /* value = sub-buffers missing here; overrun */
 	GT_RECORD_MARKER = 10, /* text, text_bytes; clock as the marker has it */
-	GT_RECORD_SWITCH = 11, /* start = previous thread, value = next, children = its state */
+	GT_RECORD_SWITCH = 11, /* previous_tid, its state, next_tid */
 	GT_RECORD_STACK = 13,  /* text: text_bytes / 8 entry words of the calls open around it,
 				* innermost first; clock as it says */
 	GT_RECORD_EVENT = 14, /* an event with fields: value = its number, start = fields that could
@@ -65,10 +63,22 @@ enum gt_record_flags {
 };
 
 struct gt_record {
-	uint64_t clock;	   /* full tsc */
-	uint64_t start;	   /* RETURN, UNWOUND, OPEN: tsc of the entry */
-	uint64_t children; /* RETURN: ticks spent in direct children */
-	uint64_t value;	   /* as the kind says */
+	uint64_t clock; /* full tsc */
+	union {
+		uint64_t start;	       /* RETURN, UNWOUND, OPEN: tsc of the entry */
+		uint64_t previous_tid; /* SWITCH */
+		uint64_t open_before;  /* CONTEXT: calls that are open in the one before */
+		uint64_t overrun; /* GAP: records lost by overrun in what is missing, 0 unknown */
+	};
+	union {
+		uint64_t children; /* RETURN: ticks spent in direct children */
+		uint64_t state;	   /* SWITCH: what the previous thread is left in */
+	};
+	union {
+		uint64_t value;	   /* as the kind says */
+		uint64_t caller;   /* FUNCTION: the address that it returns to */
+		uint64_t next_tid; /* SWITCH */
+	};
 	uint32_t function; /* 0: none */
 	uint32_t depth;	   /* calls of the context that are open around it */
 	uint32_t context;

@@ -404,11 +404,11 @@ static bool advance_switches(struct gt_merge *merge, struct gt_source *source)
 			.clock = next->clock,
 			.kind = GT_RECORD_SWITCH,
 			.cpu = next->cpu,
-			.start = out ? next->tid : 0,
-			.value = out ? 0 : next->tid,
-			.children = !out	? GT_STATE_RUNNING
-				    : preempted ? GT_STATE_PREEMPTED
-						: GT_STATE_WAITING,
+			.previous_tid = out ? next->tid : 0,
+			.next_tid = out ? 0 : next->tid,
+			.state = !out	     ? GT_STATE_RUNNING
+				 : preempted ? GT_STATE_PREEMPTED
+					     : GT_STATE_WAITING,
 		};
 		name_switched(merge, source, next->tid);
 		return true;

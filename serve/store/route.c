@@ -305,7 +305,7 @@ static void put_event(struct gt_route_writer *writer, enum graftrace_event type,
 static bool put_function(struct gt_route *route, struct gt_route_writer *writer,
 			 const struct gt_record *record)
 {
-	uint64_t parent = record->value;
+	uint64_t parent = record->caller;
 
 	if (record->kind != GT_RECORD_FUNCTION) {
 		const struct gt_decode_frame *frame =
@@ -499,9 +499,9 @@ static void take_event(struct gt_route *route, struct gt_route_writer *writer,
 	    (record->kind == GT_RECORD_STACK && !route->want.stacks))
 		return;
 	if (record->kind == GT_RECORD_SWITCH) {
-		data[1] = record->start;
-		data[2] = record->value;
-		data[3] = record->children;
+		data[1] = record->previous_tid;
+		data[2] = record->next_tid;
+		data[3] = record->state;
 		words = 4;
 	} else {
 		uint32_t most = (uint32_t)(sizeof(data) - 8);
@@ -560,7 +560,7 @@ static void take(struct gt_route *route, struct gt_route_writer *writer,
 		writer->resume = true;
 		break;
 	case GT_RECORD_GAP:
-		writer->lost += is_recording(route, writer) ? record->start : 0;
+		writer->lost += is_recording(route, writer) ? record->overrun : 0;
 		writer->resume = true;
 		writer->counted = false;
 		break;
