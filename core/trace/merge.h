@@ -137,9 +137,8 @@ void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter);
 /*
  * Context switches come among the records, those of the windows (0 of them: all), as SWITCH records
  * of a source of their own: its tid and comm are those of the thread that leaves the CPU, or comes
- * back to it; start is its number if it leaves, value if it comes back (the other one, 0, is not
- * known), and children the state that it leaves in (GT_STATE_…). Later calls change
- * the windows. GT_ENOMEM.
+ * back to it. previous_tid is its number if it leaves, next_tid if it comes back; the other one is
+ * 0, not known. state is what it leaves in (GT_STATE_…). Later calls change the windows. GT_ENOMEM.
  */
 int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
 			  uint32_t count);
