@@ -38,17 +38,30 @@ static uint32_t sub_buffer_size(uint64_t buffer_bytes)
 	return (uint32_t)size;
 }
 
-static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t profile_bytes)
+/* Of small sub-buffers: five eighths of the buffer, where its sub-buffers are larger. More writers
+ * than half of what there can be do not live at a time, mostly. */
+static uint32_t small_of(uint64_t buffer_bytes)
+{
+	uint64_t count = buffer_bytes / 8 * 5 / GRAFTRACE_SMALL_BYTES;
+
+	if (sub_buffer_size(buffer_bytes) == GRAFTRACE_SMALL_BYTES)
+		return 0;
+	return count < GRAFTRACE_ARENA_STREAMS / 2 ? (uint32_t)count : GRAFTRACE_ARENA_STREAMS / 2;
+}
+
+static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t profile_bytes,
+		    uint32_t small_count)
 {
 	arena->sub_buffer_bytes = sub_buffer_size(buffer_bytes);
 	arena->sub_buffer_count = (uint32_t)(buffer_bytes / arena->sub_buffer_bytes);
+	arena->small_count = small_count;
 	arena->stream_count = GRAFTRACE_ARENA_STREAMS;
 	arena->mail_count = GRAFTRACE_ARENA_MAIL;
 	arena->streams_offset = pages(sizeof(struct graftrace_arena));
 	arena->states_offset = arena->streams_offset + pages((uint64_t)arena->stream_count *
 							     sizeof(struct graftrace_stream));
 	arena->mail_offset =
-		arena->states_offset + pages((uint64_t)arena->sub_buffer_count *
+		arena->states_offset + pages(((uint64_t)arena->sub_buffer_count + small_count) *
 					     sizeof(struct graftrace_sub_buffer_entry));
 	/* aligned to their size: see graftrace_arena.sub_buffer_bytes */
 	arena->sub_buffers_offset = arena->mail_offset + pages((uint64_t)arena->mail_count *
@@ -56,8 +69,9 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t prof
 	arena->sub_buffers_offset += arena->sub_buffer_bytes - 1;
 	arena->sub_buffers_offset &= ~(uint64_t)(arena->sub_buffer_bytes - 1);
 	arena->trigger_count = GRAFTRACE_ARENA_TRIGGERS;
-	arena->trigger_hits_offset = arena->sub_buffers_offset +
-				     (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
+	arena->trigger_hits_offset =
+		arena->sub_buffers_offset +
+		((uint64_t)arena->sub_buffer_count + small_count) * arena->sub_buffer_bytes;
 	arena->profile_page_count = (uint32_t)(profile_bytes / GRAFTRACE_PROFILE_PAGE_BYTES);
 	arena->selected_offset =
 		arena->trigger_hits_offset + pages(arena->trigger_count * sizeof(uint64_t));
@@ -93,6 +107,7 @@ static void fill(struct gt_arena *arena)
 		.bytes = arena->bytes,
 		.sub_buffer_bytes = arena->sub_buffer_bytes,
 		.sub_buffer_count = arena->sub_buffer_count,
+		.small_count = arena->small_count,
 		.stream_count = arena->stream_count,
 		.mail_count = arena->mail_count,
 		.streams_offset = arena->streams_offset,
@@ -198,18 +213,21 @@ static int seal(const struct gt_arena *arena, struct gt_message *message)
 	return 0;
 }
 
-/* Halves the function profiler's tables, then the buffer too, until all fits. */
+/* Without small sub-buffers; then halves the function profiler's tables, then the buffer too, until
+ * all fits. */
 static void lay_out_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes)
 {
 	uint64_t profile_bytes = GT_ARENA_PROFILE_BYTES(buffer_bytes);
 
-	lay_out(arena, buffer_bytes, profile_bytes);
+	lay_out(arena, buffer_bytes, profile_bytes, small_of(buffer_bytes));
+	if (arena->bytes > most_bytes)
+		lay_out(arena, buffer_bytes, profile_bytes, 0);
 	while (arena->bytes > most_bytes && buffer_bytes >= 2 * GT_ARENA_BUFFER_LEAST) {
 		if (profile_bytes > buffer_bytes / 4)
 			profile_bytes /= 2;
 		else
 			buffer_bytes /= 2;
-		lay_out(arena, buffer_bytes, profile_bytes);
+		lay_out(arena, buffer_bytes, profile_bytes, 0);
 	}
 }
 
@@ -271,21 +289,32 @@ void gt_arena_wake(uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Release: the zeroes and `next` before the head; partner: the writer's pop. */
+static void push(struct gt_arena *arena, uint64_t *stack, uint32_t index)
+{
+	struct graftrace_sub_buffer_entry *entry = gt_arena_state(arena, index);
+	uint64_t head = __atomic_load_n(stack, __ATOMIC_RELAXED), next;
+
+	do {
+		__atomic_store_n(&entry->next, (uint32_t)head, __ATOMIC_RELAXED);
+		next = ((head >> 32) + 1) << 32 | (index + 1);
+	} while (!__atomic_compare_exchange_n(stack, &head, next, false, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
 void gt_arena_free(struct gt_arena *arena, uint32_t index)
 {
 	struct graftrace_sub_buffer_entry *entry = gt_arena_state(arena, index);
 	struct graftrace_arena *memory = arena->memory;
-	uint64_t head, next;
 
-	memset(gt_arena_sub_buffer(arena, index), 0, arena->sub_buffer_bytes);
+	memset(gt_arena_sub_buffer(arena, index), 0, gt_arena_bytes_of(arena, index));
 	__atomic_store_n(&entry->word, GRAFTRACE_SUB_BUFFER_FREE, __ATOMIC_RELEASE);
-	head = __atomic_load_n(&memory->free_head, __ATOMIC_RELAXED);
-	do {
-		__atomic_store_n(&entry->next, (uint32_t)head, __ATOMIC_RELAXED);
-		next = ((head >> 32) + 1) << 32 | (index + 1);
-		/* Release: the zeroes and `next` before the head; partner: the writer's pop. */
-	} while (!__atomic_compare_exchange_n(&memory->free_head, &head, next, false,
-					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	if (index >= arena->sub_buffer_count) {
+		push(arena, &memory->small_free, index);
+		__atomic_fetch_sub(&memory->small_used, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	push(arena, &memory->free_head, index);
 	__atomic_fetch_add(&memory->free_count, 1, __ATOMIC_RELAXED);
 	/* A waiting writer counts itself, looks at the futex, looks at the stack and sleeps: either
 	 * it finds the sub-buffer, or the futex changed under it, or we see it counted. */

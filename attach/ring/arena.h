@@ -36,6 +36,7 @@ struct gt_arena {
 	uint64_t bytes;
 	uint32_t sub_buffer_bytes;
 	uint32_t sub_buffer_count;
+	uint32_t small_count;
 	uint32_t stream_count;
 	uint32_t mail_count;
 	uint64_t streams_offset;
@@ -87,11 +88,26 @@ static inline struct graftrace_mail *gt_arena_mail(const struct gt_arena *arena,
 	return (struct graftrace_mail *)((char *)arena->memory + arena->mail_offset) + index;
 }
 
+/* Of a sub-buffer: those from sub_buffer_count on are small. */
+static inline uint32_t gt_arena_bytes_of(const struct gt_arena *arena, uint32_t index)
+{
+	return index < arena->sub_buffer_count ? arena->sub_buffer_bytes : GRAFTRACE_SMALL_BYTES;
+}
+
+/* Indexes of sub-buffers that can be in use lie below. */
+static inline uint32_t gt_arena_index_limit(const struct gt_arena *arena)
+{
+	uint32_t small = __atomic_load_n(&arena->memory->small_next, __ATOMIC_ACQUIRE);
+
+	return arena->sub_buffer_count + (small < arena->small_count ? small : arena->small_count);
+}
+
 static inline struct graftrace_sub_buffer *gt_arena_sub_buffer(const struct gt_arena *arena,
 							       uint32_t index)
 {
 	return (struct graftrace_sub_buffer *)((char *)arena->memory + arena->sub_buffers_offset +
-					       (uint64_t)index * arena->sub_buffer_bytes);
+					       ((uint64_t)index + 1) * arena->sub_buffer_bytes -
+					       gt_arena_bytes_of(arena, index));
 }
 
 static inline struct graftrace_trigger *gt_arena_trigger(const struct gt_arena *arena,
@@ -132,9 +148,10 @@ static inline struct graftrace_selected *gt_arena_selected(const struct gt_arena
 }
 
 /* Words of a sub-buffer behind its header. */
-static inline uint32_t gt_arena_words(const struct gt_arena *arena)
+static inline uint32_t gt_arena_words(const struct gt_arena *arena, uint32_t index)
 {
-	return (arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
+	return (gt_arena_bytes_of(arena, index) - (uint32_t)sizeof(struct graftrace_sub_buffer)) /
+	       8;
 }
 
 /* Zeroes page `index` of the function profiler's and puts it on its free stack. */

@@ -39,12 +39,14 @@ struct gt_drain_item {
 int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace_arena_mode mode,
 		  const struct gt_sink *sink, struct gt_message *message)
 {
+	const uint32_t slots = arena->sub_buffer_count + arena->small_count;
+
 	*drain = (struct gt_drain){ .arena = arena, .sink = sink, .mode = mode };
 	drain->begun_ns = gt_monotonic_ns();
 	drain->of_stream = calloc(arena->stream_count, sizeof(*drain->of_stream));
 	drain->live = calloc(arena->stream_count, sizeof(*drain->live));
-	drain->items = calloc(arena->sub_buffer_count, sizeof(*drain->items));
-	drain->quarantine = calloc(arena->sub_buffer_count, sizeof(*drain->quarantine));
+	drain->items = calloc(slots, sizeof(*drain->items));
+	drain->quarantine = calloc(slots, sizeof(*drain->quarantine));
 	drain->copy = malloc(arena->sub_buffer_bytes);
 	if (!drain->of_stream || !drain->live || !drain->items || !drain->quarantine ||
 	    !drain->copy) {
@@ -111,9 +113,10 @@ static int add_writer(struct gt_drain *drain, uint32_t stream_index, uint32_t ge
 /* A sub-buffer of the stream is ACTIVE, as far as one look can tell. */
 static bool has_active(const struct gt_drain *drain, uint32_t stream)
 {
+	const uint32_t limit = gt_arena_index_limit(drain->arena);
 	uint32_t i;
 
-	for (i = 0; i < drain->arena->sub_buffer_count; i++) {
+	for (i = 0; i < limit; i++) {
 		uint64_t word =
 			__atomic_load_n(&gt_arena_state(drain->arena, i)->word, __ATOMIC_ACQUIRE);
 
@@ -261,7 +264,7 @@ static bool is_there(const struct gt_drain *drain, const struct gt_live_writer *
 int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *out)
 {
 	struct gt_live_writer *writer;
-	uint32_t i;
+	uint32_t limit, i;
 
 	if (index >= drain->writer_count || !drain->writers[index].writer.generation)
 		return GT_ENOENT;
@@ -274,7 +277,8 @@ int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *ou
 	update(drain, writer);
 	*out = writer->writer;
 	out->first = out->next;
-	for (i = 0; i < drain->arena->sub_buffer_count; i++) {
+	limit = gt_arena_index_limit(drain->arena);
+	for (i = 0; i < limit; i++) {
 		uint64_t sequence;
 
 		if (is_there(drain, writer, i, &sequence) && sequence < out->first)
@@ -285,6 +289,7 @@ int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *ou
 
 uint64_t gt_drain_next(struct gt_drain *drain, uint32_t index, uint64_t sequence)
 {
+	const uint32_t limit = gt_arena_index_limit(drain->arena);
 	const struct gt_live_writer *writer;
 	uint64_t next;
 	uint32_t i;
@@ -293,7 +298,7 @@ uint64_t gt_drain_next(struct gt_drain *drain, uint32_t index, uint64_t sequence
 		return sequence;
 	writer = &drain->writers[index];
 	next = sequence > writer->writer.next ? sequence : writer->writer.next;
-	for (i = 0; writer->live && i < drain->arena->sub_buffer_count; i++) {
+	for (i = 0; writer->live && i < limit; i++) {
 		uint64_t there;
 
 		if (is_there(drain, writer, i, &there) && there >= sequence && there < next)
@@ -322,15 +327,15 @@ void gt_drain_end_writer(struct gt_drain *drain, uint32_t index, bool whole)
 
 /* Whether a copied header can be the writer's; repairs nothing. */
 static bool header_fits(const struct gt_drain *drain, const struct graftrace_sub_buffer *header,
-			const struct gt_live_writer *writer, uint64_t sequence)
+			uint32_t index, const struct gt_live_writer *writer, uint64_t sequence)
 {
 	return header->magic == GRAFTRACE_SUB_BUFFER_MAGIC &&
-	       header->bytes == drain->arena->sub_buffer_bytes &&
+	       header->bytes == gt_arena_bytes_of(drain->arena, index) &&
 	       header->stream == writer->stream &&
 	       header->generation == writer->writer.generation &&
 	       (header->sequence & GRAFTRACE_SEQUENCE_MASK) == sequence &&
 	       header->open_calls <= GRAFTRACE_OPEN_CALLS &&
-	       header->used <= gt_arena_words(drain->arena);
+	       header->used <= gt_arena_words(drain->arena, index);
 }
 
 static int by_writer_and_sequence(const void *left, const void *right)
@@ -349,9 +354,10 @@ static int by_writer_and_sequence(const void *left, const void *right)
 static uint32_t collect(struct gt_drain *drain)
 {
 	struct gt_arena *arena = drain->arena;
+	const uint32_t limit = gt_arena_index_limit(arena);
 	uint32_t i, count = 0;
 
-	for (i = 0; i < arena->sub_buffer_count; i++) {
+	for (i = 0; i < limit; i++) {
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 		uint32_t state = graftrace_word_state(word), stream = graftrace_word_stream(word),
 			 writer;
@@ -392,8 +398,8 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 	int error;
 
 	memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
-	       drain->arena->sub_buffer_bytes);
-	if (!header_fits(drain, copy, writer, item->sequence)) {
+	       gt_arena_bytes_of(drain->arena, item->index));
+	if (!header_fits(drain, copy, item->index, writer, item->sequence)) {
 		/* Ended before it wrote the header, or damaged. */
 		if (take(drain, item->index, &item->word)) {
 			drain->corrupt += copy->magic != 0;
@@ -401,7 +407,7 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 		}
 		return 1;
 	}
-	words = copy->used ? copy->used : gt_arena_words(drain->arena);
+	words = copy->used ? copy->used : gt_arena_words(drain->arena, item->index);
 	gt_words_sum(copy, words, &sum);
 	if (!copy->used || writer->ended)
 		words = sum.end;
@@ -428,7 +434,8 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 	error = words && drain->sink && drain->sink->sub_buffer
 			? drain->sink->sub_buffer(drain->sink->data, copy, words)
 			: 0;
-	if (hole && !writer->ended && drain->quarantined < drain->arena->sub_buffer_count)
+	if (hole && !writer->ended &&
+	    drain->quarantined < drain->arena->sub_buffer_count + drain->arena->small_count)
 		drain->quarantine[drain->quarantined++] =
 			(struct gt_drain_quarantined){ item->index, item->writer, sum.calls };
 	else
@@ -448,8 +455,8 @@ static void release_quarantine(struct gt_drain *drain)
 		struct gt_word_sum sum = { 0 };
 
 		memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
-		       drain->arena->sub_buffer_bytes);
-		if (copy->used <= gt_arena_words(drain->arena))
+		       gt_arena_bytes_of(drain->arena, item->index));
+		if (copy->used <= gt_arena_words(drain->arena, item->index))
 			gt_words_sum(copy, copy->used, &sum);
 		if (sum.hole < copy->used && !drain->writers[item->writer].ended) {
 			i++;
@@ -593,17 +600,11 @@ static int drain_to_sink(struct gt_drain *drain, uint64_t now_ns)
 	return (int)done;
 }
 
-/* Overwrite mode: the next item of each writer, while room is made. */
-struct head {
-	uint32_t at;	/* index of the item */
-	uint64_t clock; /* of its sub-buffer's opening */
-};
-
 static bool is_whole(const struct gt_drain *drain, const struct gt_drain_item *item,
 		     uint64_t *calls, uint64_t *records)
 {
 	struct graftrace_sub_buffer *memory = gt_arena_sub_buffer(drain->arena, item->index);
-	uint32_t room = gt_arena_words(drain->arena), used = memory->used;
+	uint32_t room = gt_arena_words(drain->arena, item->index), used = memory->used;
 	uint32_t words = used < room ? used : room;
 	struct gt_word_sum sum;
 
@@ -631,50 +632,64 @@ static void give_up(struct gt_drain *drain, struct gt_drain_item *item)
 	}
 }
 
+/* Sub-buffers that a writer finds, in the pool or never used. */
+static bool is_short(const struct gt_arena *arena, bool small, uint32_t least)
+{
+	const struct graftrace_arena *memory = arena->memory;
+
+	if (!small)
+		return __atomic_load_n(&memory->free_count, __ATOMIC_RELAXED) <= least;
+	/* any process can write it */
+	return __atomic_load_n(&memory->small_used, __ATOMIC_RELAXED) + (uint64_t)least >=
+	       arena->small_count;
+}
+
+/* What can be given up, by age. */
+struct aged {
+	struct gt_drain_item *item;
+	uint64_t clock; /* of its sub-buffer's opening */
+};
+
+static int by_clock(const void *left, const void *right)
+{
+	const struct aged *a = left, *b = right;
+
+	if (a->clock != b->clock)
+		return a->clock < b->clock ? -1 : 1;
+	return a->item < b->item ? -1 : 1;
+}
+
 /*
  * Overwrite mode: the oldest sub-buffers go, whosesoever they are, so that writers find zeroed ones
  * in the pool. A live writer can take back the oldest of its own, when the host is too slow or is
  * gone, but then has to clear it in the midst of a call; and what ended writers left nobody else
- * takes.
+ * takes. Small ones and others are two pools.
  */
-static int make_room(struct gt_drain *drain, uint32_t count)
+static int make_room(struct gt_drain *drain, uint32_t count, bool small)
 {
 	struct gt_arena *arena = drain->arena;
-	uint32_t i, head_count = 0;
-	struct head *heads;
+	uint32_t low = GRAFTRACE_LOW_POOL(small ? arena->small_count : arena->sub_buffer_count);
+	uint32_t i, aged_count = 0;
+	struct aged *aged;
 
-	if (__atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) >
-	    GRAFTRACE_LOW_POOL(arena->sub_buffer_count))
+	if (!count || !is_short(arena, small, low))
 		return 0;
-	heads = calloc(drain->writer_count ? drain->writer_count : 1, sizeof(*heads));
-	if (!heads)
+	aged = calloc(count, sizeof(*aged));
+	if (!aged)
 		return GT_ENOMEM;
-	for (i = 0; i < count; i++)
-		if (i == 0 || drain->items[i].writer != drain->items[i - 1].writer)
-			heads[head_count++] = (struct head){
-				i, gt_arena_sub_buffer(arena, drain->items[i].index)->clock
-			};
-	while (head_count && __atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) <=
-				     GRAFTRACE_LOW_POOL(arena->sub_buffer_count) * 3 / 2) {
-		struct head *oldest = &heads[0];
-		uint32_t at, writer;
+	for (i = 0; i < count; i++) {
+		struct gt_drain_item *item = &drain->items[i];
 
-		for (i = 1; i < head_count; i++)
-			if (heads[i].clock < oldest->clock)
-				oldest = &heads[i];
-		at = oldest->at;
-		writer = drain->items[at].writer;
-		if (graftrace_word_state(drain->items[at].word) == GRAFTRACE_SUB_BUFFER_FULL)
-			give_up(drain, &drain->items[at]);
-		if (at + 1 < count && drain->items[at + 1].writer == writer)
-			*oldest = (struct head){
-				at + 1,
-				gt_arena_sub_buffer(arena, drain->items[at + 1].index)->clock
-			};
-		else
-			*oldest = heads[--head_count];
+		if (graftrace_word_state(item->word) == GRAFTRACE_SUB_BUFFER_FULL &&
+		    (item->index >= arena->sub_buffer_count) == small)
+			aged[aged_count++] =
+				(struct aged){ item,
+					       gt_arena_sub_buffer(arena, item->index)->clock };
 	}
-	free(heads);
+	qsort(aged, aged_count, sizeof(*aged), by_clock);
+	for (i = 0; i < aged_count && is_short(arena, small, low * 3 / 2); i++)
+		give_up(drain, aged[i].item);
+	free(aged);
 	return 0;
 }
 
@@ -694,10 +709,10 @@ static int close_ended(struct gt_drain *drain)
 
 		if (graftrace_word_state(item->word) != GRAFTRACE_SUB_BUFFER_ACTIVE)
 			continue;
-		gt_words_sum(memory, gt_arena_words(arena), &sum);
+		gt_words_sum(memory, gt_arena_words(arena, item->index), &sum);
 		words = sum.end;
-		if (!words ||
-		    !header_fits(drain, memory, &drain->writers[item->writer], item->sequence)) {
+		if (!words || !header_fits(drain, memory, item->index,
+					   &drain->writers[item->writer], item->sequence)) {
 			if (take(drain, item->index, &item->word))
 				gt_arena_free(arena, item->index);
 			continue;
@@ -710,24 +725,24 @@ static int close_ended(struct gt_drain *drain)
 		done++;
 	}
 	if (drain->mode == GRAFTRACE_MODE_OVERWRITE) {
-		int error = make_room(drain, count);
+		int error = make_room(drain, count, false);
 
+		if (!error)
+			error = make_room(drain, count, true);
 		if (error)
 			return error;
 	}
 	/* Streams stay with the writer while anything of it is in the ring. */
+	for (i = 0; i < drain->live_count; i++)
+		drain->writers[drain->live[i]].in_ring = false;
+	for (i = 0; i < count; i++)
+		if (drain->items[i].writer != NOBODY)
+			drain->writers[drain->items[i].writer].in_ring = true;
 	for (i = 0; i < drain->live_count;) {
-		uint32_t index = drain->live[i], k;
-		bool left = false;
+		const struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		int error;
 
-		if (!drain->writers[index].ended) {
-			i++;
-			continue;
-		}
-		for (k = 0; k < count && !left; k++)
-			left = drain->items[k].writer == index;
-		if (left) {
+		if (!writer->ended || writer->in_ring) {
 			i++;
 			continue;
 		}
@@ -753,11 +768,12 @@ static int64_t find(const struct gt_drain *drain, const struct gt_live_writer *w
 		    uint64_t sequence, uint64_t *word)
 {
 	struct gt_arena *arena = drain->arena;
+	const uint32_t limit = gt_arena_index_limit(arena);
 	uint32_t i;
 
 	if (!writer->live)
 		return -1;
-	for (i = 0; i < arena->sub_buffer_count; i++) {
+	for (i = 0; i < limit; i++) {
 		uint64_t found = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 		uint32_t state = graftrace_word_state(found);
 
@@ -799,16 +815,18 @@ int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence,
 			return GT_ENOENT;
 		*active = graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE;
 		copy_sub_buffer(copy, gt_arena_sub_buffer(drain->arena, (uint32_t)at),
-				drain->arena->sub_buffer_bytes);
+				gt_arena_bytes_of(drain->arena, (uint32_t)at));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&gt_arena_state(drain->arena, (uint32_t)at)->word,
 				    __ATOMIC_RELAXED) != word)
 			continue; /* C: closed or reused under the copy */
 		if (*active && !copy->magic)
 			return GT_ENOENT; /* opened this moment: no header yet */
-		if (!header_fits(drain, copy, writer, sequence & GRAFTRACE_SEQUENCE_MASK))
+		if (!header_fits(drain, copy, (uint32_t)at, writer,
+				 sequence & GRAFTRACE_SEQUENCE_MASK))
 			return GT_EFORMAT;
-		return *active || !copy->used ? gt_arena_words(drain->arena) : copy->used;
+		return *active || !copy->used ? gt_arena_words(drain->arena, (uint32_t)at)
+					      : copy->used;
 	}
 	return GT_ENOENT;
 }
@@ -865,9 +883,10 @@ int gt_drain_consume(struct gt_drain *drain, uint32_t index, uint64_t sequence)
 void gt_drain_clear(struct gt_drain *drain)
 {
 	struct gt_arena *arena = drain->arena;
+	const uint32_t limit = gt_arena_index_limit(arena);
 	uint32_t i;
 
-	for (i = 0; i < arena->sub_buffer_count; i++) {
+	for (i = 0; i < limit; i++) {
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 
 		free_closed(drain, i, &word);

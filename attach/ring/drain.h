@@ -22,6 +22,7 @@ struct gt_live_writer {
 	uint32_t stream;	 /* of a free place: index + 1 of the next, 0 = none */
 	bool live;		 /* it still has the stream */
 	bool ended;		/* its thread has ended: what is ACTIVE is as finished as it gets */
+	bool in_ring;		/* ring modes, of one pass: there is something of it to be read */
 	bool told;		/* to the sink, as it is */
 	bool damaged;		/* its numbers were impossible: somebody has written over them */
 	uint64_t lost_events;	/* as its stream says */
@@ -71,9 +72,9 @@ struct gt_drain {
 	uint32_t live_count;
 	uint32_t generations; /* arena.generations when the streams were last searched */
 
-	struct gt_drain_item *items;		 /* [sub_buffer_count], of one pass */
+	struct gt_drain_item *items;		 /* one a sub-buffer, of one pass */
 	void *copy;				 /* one sub-buffer */
-	struct gt_drain_quarantined *quarantine; /* [sub_buffer_count] */
+	struct gt_drain_quarantined *quarantine; /* one a sub-buffer */
 	uint32_t quarantined;
 	uint32_t held; /* ring modes: sub-buffers whose records a consuming reader gives */
 

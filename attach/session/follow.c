@@ -355,10 +355,12 @@ static void ends_of_threads(struct gt_session *session, uint64_t now)
 {
 	struct gt_drain *drain = &session->drain;
 	uint32_t free_count = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
+	uint32_t small_used = __atomic_load_n(&session->arena.memory->small_used, __ATOMIC_RELAXED);
 	uint32_t i;
 
 	if (now < session->next_thread_check_ns && session->tracee_count &&
-	    free_count > session->arena.sub_buffer_count / 4)
+	    free_count > session->arena.sub_buffer_count / 4 &&
+	    small_used <= session->arena.small_count / 4 * 3)
 		return;
 	session->next_thread_check_ns = now + THREAD_CHECK_NS;
 	for (i = 0; i < drain->live_count; i++) {

@@ -8,20 +8,30 @@
 #include "core/record/arch.h"
 #include "core/record/port.h"
 
+/* Index of the sub-buffer that has a word there; -1: none has. */
+static int64_t index_of(struct graftrace_arena *arena, uint64_t address)
+{
+	uint64_t first = (uint64_t)graftrace_arena_sub_buffer(arena, 0);
+	uint64_t index = (address - first) / arena->sub_buffer_bytes;
+	if (address % 8 != 0 || address < first ||
+	    index >= (uint64_t)arena->sub_buffer_count + arena->small_count)
+		return -1;
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)index);
+	return address < (uint64_t)graftrace_sub_buffer_words(sub) ? -1 : (int64_t)index;
+}
+
 void gt_record_fill_hole(uint64_t *hole)
 {
 	uint64_t address = (uint64_t)hole & ~7ull;
 	if (address == 0)
 		return;
 	struct graftrace_arena *arena = gt_port_arena();
+	int64_t index = index_of(arena, address);
+	if (index < 0)
+		return;
 	uint64_t first = (uint64_t)graftrace_arena_sub_buffer(arena, 0);
-	if (address < first)
-		return;
-	uint64_t offset = (address - first) % arena->sub_buffer_bytes;
-	uint64_t left = (arena->sub_buffer_bytes - offset) / 8;
-	if ((address - first) / arena->sub_buffer_bytes >= arena->sub_buffer_count ||
-	    offset < sizeof(struct graftrace_sub_buffer))
-		return;
+	uint64_t end = first + ((uint64_t)index + 1) * arena->sub_buffer_bytes;
+	uint64_t left = (end - address) / 8;
 	uint32_t more = (uint64_t)hole & 7;
 	uint32_t skip = more < left ? more : (uint32_t)left - 1;
 	__atomic_store_n((uint64_t *)address, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, skip),
@@ -33,24 +43,22 @@ void gt_record_fill_hole(uint64_t *hole)
 static uint64_t end_of_reserved(const struct gt_thread *thread, uint64_t address)
 {
 	struct graftrace_arena *arena = gt_port_arena();
-	uint64_t first = (uint64_t)graftrace_arena_sub_buffer(arena, 0);
-	uint64_t index = (address - first) / arena->sub_buffer_bytes;
-	if (address % 8 != 0 || address < first || index >= arena->sub_buffer_count)
+	int64_t index = index_of(arena, address);
+	if (index < 0)
 		return 0;
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, (uint32_t)index);
 	uint64_t words = (uint64_t)graftrace_sub_buffer_words(sub);
 	uint64_t state =
 		__atomic_load_n(&graftrace_arena_states(arena)[index].word, __ATOMIC_ACQUIRE);
 	uint64_t stream = (uint64_t)(thread->stream - graftrace_arena_streams(arena));
-	if (address < words || graftrace_word_stream(state) != stream ||
-	    sub->generation != thread->generation)
+	if (graftrace_word_stream(state) != stream || sub->generation != thread->generation)
 		return 0;
 	if (sub == thread->sub_buffer)
 		return gt_stream_reserved_to(thread);
 	if (graftrace_word_state(state) != GRAFTRACE_SUB_BUFFER_FULL &&
 	    graftrace_word_state(state) != GRAFTRACE_SUB_BUFFER_READING)
 		return 0;
-	uint64_t room = arena->sub_buffer_bytes - sizeof(*sub);
+	uint64_t room = graftrace_arena_bytes_of(arena, (uint32_t)index) - sizeof(*sub);
 	uint64_t used = __atomic_load_n(&sub->used, __ATOMIC_RELAXED) * 8ull;
 	return words + (used < room ? used : room);
 }

@@ -32,31 +32,67 @@ uint32_t gt_epoch_next(void)
 /* When a sub-buffer was opened, as its state's entry has it: enough to tell older from newer. */
 #define OPENED_SHIFT 16
 
-/* Index of a free sub-buffer, or -1. */
-static int64_t pool_pop(struct graftrace_arena *arena)
+/* Index of the first of a free stack, or -1. */
+static int64_t pop(struct graftrace_arena *arena, uint64_t *stack)
 {
 	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(arena);
-	uint64_t head = __atomic_load_n(&arena->free_head, ACQUIRE);
+	uint64_t head = __atomic_load_n(stack, ACQUIRE);
 	for (uint32_t attempt = 0; attempt < POP_ATTEMPTS; attempt++) {
 		uint32_t index = (uint32_t)head;
-		if (index == 0 || index > arena->sub_buffer_count)
+		if (index == 0 || index > arena->sub_buffer_count + arena->small_count)
 			return -1;
 		/* may be stale when the head moved: then the tag differs and the swap fails */
 		uint64_t next = __atomic_load_n(&states[index - 1].next, RELAXED);
 		uint64_t new_head = ((head >> 32) + 1) << 32 | next;
-		if (__atomic_compare_exchange_n(&arena->free_head, &head, new_head, true, ACQ_REL,
-						ACQUIRE)) {
-			__atomic_fetch_sub(&arena->free_count, 1, RELAXED);
+		if (__atomic_compare_exchange_n(stack, &head, new_head, true, ACQ_REL, ACQUIRE))
 			return (int64_t)index - 1;
-		}
 	}
 	return -1;
 }
 
-/* Words of a sub-buffer behind its header. */
-static uint32_t words_of(const struct graftrace_arena *arena)
+/* Index of a free sub-buffer, or -1. */
+static int64_t pool_pop(struct graftrace_arena *arena)
 {
-	return (arena->sub_buffer_bytes - (uint32_t)sizeof(struct graftrace_sub_buffer)) / 8;
+	int64_t index = pop(arena, &arena->free_head);
+	if (index >= 0)
+		__atomic_fetch_sub(&arena->free_count, 1, RELAXED);
+	return index;
+}
+
+/* The same of a small one: one that was given back, else the first that was never used. */
+static int64_t small_pop(struct graftrace_arena *arena)
+{
+	int64_t index = pop(arena, &arena->small_free);
+	uint32_t next = __atomic_load_n(&arena->small_next, RELAXED);
+	while (index < 0 && next < arena->small_count)
+		if (__atomic_compare_exchange_n(&arena->small_next, &next, next + 1, true, RELAXED,
+						RELAXED))
+			index = (int64_t)arena->sub_buffer_count + next;
+	if (index >= 0)
+		__atomic_fetch_add(&arena->small_used, 1, RELAXED);
+	return index;
+}
+
+/* A writer of many begins with a small one: it may never need more. */
+static bool begins_small(const struct graftrace_arena *arena, const struct gt_thread *thread)
+{
+	return arena->small_count != 0 && thread->stream->sequence == 0 &&
+	       thread->generation > arena->sub_buffer_count / 4;
+}
+
+/* Indexes of sub-buffers that can be in use lie below. */
+static uint32_t index_limit(const struct graftrace_arena *arena)
+{
+	uint32_t small = __atomic_load_n(&arena->small_next, RELAXED);
+	return arena->sub_buffer_count + (small < arena->small_count ? small : arena->small_count);
+}
+
+/* Words of a sub-buffer behind its header. */
+static uint32_t words_of(const struct graftrace_arena *arena, uint32_t index)
+{
+	return (graftrace_arena_bytes_of(arena, index) -
+		(uint32_t)sizeof(struct graftrace_sub_buffer)) /
+	       8;
 }
 
 /* Is a word reserved and not stored? If not, *records: calls, returns and events, *calls: the calls
@@ -104,7 +140,8 @@ static int64_t oldest_from(struct graftrace_arena *arena, uint32_t stream, uint6
 	uint64_t least = graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, stream, from);
 	uint64_t oldest_word = ~0ull;
 	int64_t oldest = -1;
-	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
+	const uint32_t limit = index_limit(arena);
+	for (uint32_t i = 0; i < limit; i++) {
 		uint64_t word = __atomic_load_n(&states[i].word, RELAXED);
 		if ((word & 0xffffff) == (least & 0xffffff) && word >= least &&
 		    word < oldest_word) {
@@ -129,16 +166,17 @@ static bool take_back(struct graftrace_arena *arena, struct gt_thread *thread, u
 		graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, number, stream->sequence);
 	uint32_t records = 0, calls = 0;
 	if (__atomic_load_n(&entry->word, ACQUIRE) != full ||
-	    has_hole(sub, words_of(arena), &records, &calls))
+	    has_hole(sub, words_of(arena, index), &records, &calls))
 		return false;
 	if (!__atomic_compare_exchange_n(&entry->word, &full, active, false, ACQ_REL, RELAXED))
 		return false;
-	thread->oldest = entry->successor <= arena->sub_buffer_count ? entry->successor : 0;
+	thread->oldest = entry->successor <= arena->sub_buffer_count + arena->small_count
+				 ? entry->successor
+				 : 0;
 	thread->oldest_sequence = sequence + 1;
 	__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], records, RELAXED);
 	__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN_CALLS], calls, RELAXED);
-	gt_arch_clear_words(graftrace_sub_buffer_words(sub),
-			    (arena->sub_buffer_bytes - sizeof(*sub)) / 8);
+	gt_arch_clear_words(graftrace_sub_buffer_words(sub), words_of(arena, index));
 	return true;
 }
 
@@ -175,7 +213,8 @@ static int64_t take_oldest(struct graftrace_arena *arena, struct gt_thread *thre
 	for (int attempt = 0; attempt < 4; attempt++) {
 		uint32_t best = 0;
 		int64_t index = -1;
-		for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
+		const uint32_t limit = index_limit(arena);
+		for (uint32_t i = 0; i < limit; i++) {
 			uint64_t word = __atomic_load_n(&states[i].word, RELAXED);
 			uint32_t age = now - __atomic_load_n(&states[i].next, RELAXED);
 			if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_FULL &&
@@ -194,14 +233,15 @@ static int64_t take_oldest(struct graftrace_arena *arena, struct gt_thread *thre
 		uint32_t records = 0, calls = 0;
 		past = best;
 		if (graftrace_word_state(full) != GRAFTRACE_SUB_BUFFER_FULL ||
-		    has_hole(sub, words_of(arena), &records, &calls) ||
+		    has_hole(sub, words_of(arena, (uint32_t)index), &records, &calls) ||
 		    !__atomic_compare_exchange_n(&states[index].word, &full, active, false, ACQ_REL,
 						 RELAXED))
 			continue;
 		/* its writer's stream may be another's by now */
 		__atomic_fetch_add(&arena->lost[GRAFTRACE_LOST_OVERRUN], records, RELAXED);
 		__atomic_fetch_add(&arena->lost[GRAFTRACE_LOST_OVERRUN_CALLS], calls, RELAXED);
-		gt_arch_clear_words(graftrace_sub_buffer_words(sub), words_of(arena));
+		gt_arch_clear_words(graftrace_sub_buffer_words(sub),
+				    words_of(arena, (uint32_t)index));
 		thread->stream->owned++;
 		return index;
 	}
@@ -211,6 +251,13 @@ static int64_t take_oldest(struct graftrace_arena *arena, struct gt_thread *thre
 static int64_t take_sub_buffer(struct graftrace_arena *arena, struct gt_thread *thread)
 {
 	uint32_t mode = __atomic_load_n(&arena->mode, RELAXED);
+	if (begins_small(arena, thread)) {
+		int64_t index = small_pop(arena);
+		if (index >= 0) {
+			thread->stream->owned++;
+			return index;
+		}
+	}
 	if (mode == GRAFTRACE_MODE_OVERWRITE && thread->stream->owned >= 2 &&
 	    __atomic_load_n(&arena->free_count, RELAXED) <=
 		    GRAFTRACE_LOW_POOL(arena->sub_buffer_count) / 2) {
@@ -363,6 +410,13 @@ void gt_stream_settle(struct gt_thread *thread)
 		gt_stream_choose(thread);
 }
 
+/* Of small sub-buffers, one of which was taken: the host is to free those of ended writers. */
+static bool small_are_short(const struct graftrace_arena *arena, int64_t index)
+{
+	return index >= arena->sub_buffer_count &&
+	       __atomic_load_n(&arena->small_used, RELAXED) > arena->small_count / 2;
+}
+
 bool gt_stream_open(struct gt_thread *thread)
 {
 	struct graftrace_arena *arena = gt_port_arena();
@@ -383,7 +437,7 @@ bool gt_stream_open(struct gt_thread *thread)
 	uint64_t now = gt_arch_clock();
 
 	sub->magic = GRAFTRACE_SUB_BUFFER_MAGIC;
-	sub->bytes = arena->sub_buffer_bytes;
+	sub->bytes = graftrace_arena_bytes_of(arena, (uint32_t)index);
 	sub->stream = stream_index;
 	sub->generation = thread->generation;
 	sub->pid = thread->pid;
@@ -418,7 +472,7 @@ bool gt_stream_open(struct gt_thread *thread)
 		states[thread->sub_index].successor = (uint32_t)index + 1;
 	thread->sub_index = (uint32_t)index;
 	__atomic_store_n(&states[index].next, (uint32_t)(now >> OPENED_SHIFT), RELAXED);
-	thread->hard_end = (uint64_t)sub + arena->sub_buffer_bytes;
+	thread->hard_end = (uint64_t)sub + sub->bytes;
 	/* The header's first 256 bytes: places that are not inside, more than signals can nest at
 	 * the end of one sub-buffer. */
 	thread->inside = (arena->sub_buffer_bytes - 1) & ~255ull;
@@ -437,7 +491,7 @@ bool gt_stream_open(struct gt_thread *thread)
 	uint32_t low = __atomic_load_n(&arena->mode, RELAXED) == GRAFTRACE_MODE_OVERWRITE
 			       ? GRAFTRACE_LOW_POOL(arena->sub_buffer_count)
 			       : arena->sub_buffer_count / 2;
-	if (__atomic_load_n(&arena->free_count, RELAXED) <= low)
+	if (__atomic_load_n(&arena->free_count, RELAXED) <= low || small_are_short(arena, index))
 		gt_port_ring_doorbell(arena);
 	return true;
 }
@@ -493,7 +547,7 @@ void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *strea
 					 RELAXED))
 		return;
 	uint32_t current = __atomic_load_n(&stream->current, ACQUIRE);
-	if (current == 0 || current > arena->sub_buffer_count)
+	if (current == 0 || current > arena->sub_buffer_count + arena->small_count)
 		return;
 	if (thread->stream == stream && thread->generation == generation &&
 	    thread->sub_buffer == graftrace_arena_sub_buffer(arena, current - 1)) {
@@ -503,7 +557,7 @@ void gt_stream_end(struct graftrace_arena *arena, struct graftrace_stream *strea
 	/* nobody knows (fork wiped the block): everything up to the last word that is there */
 	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, current - 1);
 	uint64_t *words = graftrace_sub_buffer_words(sub);
-	uint32_t used = (uint32_t)((arena->sub_buffer_bytes - sizeof(*sub)) / 8);
+	uint32_t used = words_of(arena, current - 1);
 	uint32_t all = used;
 	while (used > 0 && words[used - 1] == 0)
 		used--;

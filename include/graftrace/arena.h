@@ -4,8 +4,9 @@
  * was written before a SIGKILL is read after it. Two sealed memfds of the host, which every process
  * of the recording has mapped as one range:
  *
- *	header (a page) | shared (a page) | streams[stream_count] | states[sub_buffer_count] |
- *	mail[mail_count] | sub-buffers | trigger_hits[trigger_count] | selected | profile states |
+ *	header (a page) | shared (a page) | streams[stream_count] |
+ *	states[sub_buffer_count + small_count] | mail[mail_count] | sub-buffers |
+ *	small sub-buffers | trigger_hits[trigger_count] | selected | profile states |
  *	profile pages | triggers[trigger_count] | answers[mail_count]
  *
  * The header, the triggers and the answers are the host's: processes have them read-only, and can
@@ -39,6 +40,7 @@
 #define GRAFTRACE_ARENA_STREAMS 32768 /* the agent knows as many threads of a process */
 #define GRAFTRACE_ARENA_MAIL	64
 #define GRAFTRACE_ARENA_SHARED	4096 /* offset of the header's second page */
+#define GRAFTRACE_SMALL_BYTES	4096
 
 enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_FREE = 0,
@@ -267,7 +269,7 @@ struct graftrace_arena {
 	/* written once by the host */
 	uint64_t magic;
 	uint64_t bytes; /* of the whole mapping */
-	/* A power of two from 4,096 on. In the target each sub-buffer lies at a multiple of it: the
+	/* A power of two from 4,096 on. In the target each sub-buffer ends at a multiple of it: the
 	 * recording path tells by a place's address alone whether it is behind the end. */
 	uint32_t sub_buffer_bytes;
 	uint32_t sub_buffer_count;
@@ -308,7 +310,11 @@ struct graftrace_arena {
 	uint32_t left_out;
 	uint32_t children_follow; /* 1: new threads and children come into their creator's tables */
 	uint32_t func_stack;	  /* 1: the function tracer writes a stack trace behind each call */
-	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 51];
+	/* Written once: small sub-buffers, for writers of which there are many. Their indexes follow
+	 * those of the others, and each has as much room of addresses, of which the last
+	 * GRAFTRACE_SMALL_BYTES alone are used. */
+	uint32_t small_count;
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 52];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
@@ -324,6 +330,9 @@ struct graftrace_arena {
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* losses that no stream could count */
 	uint64_t stream_free; /* free stack of streams that were used, as free_head; 0 = empty */
 	uint32_t stream_next; /* streams from this one on were never used */
+	uint32_t small_next;  /* small sub-buffers from this one on were never used */
+	uint64_t small_free;  /* free stack of those that were, as free_head; 0 = empty */
+	uint32_t small_used;  /* small ones that are not free */
 	uint32_t pad;
 };
 
@@ -373,11 +382,17 @@ static inline struct graftrace_trigger *graftrace_arena_triggers(struct graftrac
 	return (struct graftrace_trigger *)((char *)arena + arena->triggers_offset);
 }
 
+static inline uint32_t graftrace_arena_bytes_of(const struct graftrace_arena *arena, uint32_t index)
+{
+	return index < arena->sub_buffer_count ? arena->sub_buffer_bytes : GRAFTRACE_SMALL_BYTES;
+}
+
 static inline struct graftrace_sub_buffer *graftrace_arena_sub_buffer(struct graftrace_arena *arena,
 								      uint32_t index)
 {
 	return (struct graftrace_sub_buffer *)((char *)arena + arena->sub_buffers_offset +
-					       (uint64_t)index * arena->sub_buffer_bytes);
+					       ((uint64_t)index + 1) * arena->sub_buffer_bytes -
+					       graftrace_arena_bytes_of(arena, index));
 }
 
 #endif

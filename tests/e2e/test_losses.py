@@ -119,6 +119,22 @@ def test_more_threads_than_parts_of_the_buffer_are_told_as_the_cause(graftrace, 
     assert lost > 0 and "hold a part of the buffer each" in done.stderr
 
 
+@pytest.mark.parametrize("tracer", ["function_graph", "function"])
+def test_threads_that_call_a_little_hold_little(graftrace, program, tracer):
+    """More threads live at a time than the buffer has ordinary sub-buffers: 2,048."""
+    done = graftrace("record", "-p", tracer, program, "idle", 2500, 100)
+    assert recorded_and_lost(done) == (made(done), 0)
+    assert told_by_report(graftrace) == (made(done), 0)
+
+
+@pytest.mark.parametrize("mode", [[], ["--overwrite"]], ids=["drain", "overwrite"])
+def test_small_sub_buffers_are_followed_by_ordinary_ones(graftrace, program, mode):
+    # the first 512 threads have no small one
+    done = graftrace("record", *mode, program, "idle", 600, 700)
+    assert recorded_and_lost(done) == (made(done), 0)
+    assert told_by_report(graftrace) == (made(done), 0)
+
+
 def test_the_newest_threads_are_kept_with_overwrite(graftrace, program):
     done = graftrace("record", "--overwrite", "-b", "1M", program, "short", 1200, 11)
     recorded, lost = recorded_and_lost(done)

@@ -142,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				int64_t words =
 					gt_drain_copy(&drain, i, writer.first + k, copy, &active);
 
-				if (words > (int64_t)gt_arena_words(&arena))
+				if (words > (int64_t)gt_arena_words(&arena, 0))
 					abort();
 				if (words > 0 && choice & 16)
 					gt_drain_consume(&drain, i, writer.first + k);

@@ -255,7 +255,7 @@ static void ring_is_read_consumed_and_cleared(void **state)
 	assert_string_equal(writer.comm, "writer");
 	assert_int_equal(gt_drain_copy(&drain, 0, 1, copy, &active), 6);
 	assert_false(active);
-	assert_int_equal(gt_drain_copy(&drain, 0, 3, copy, &active), gt_arena_words(&arena));
+	assert_int_equal(gt_drain_copy(&drain, 0, 3, copy, &active), gt_arena_words(&arena, 0));
 	assert_true(active);
 	assert_int_equal(gt_drain_consume(&drain, 0, 0), 0);
 	assert_int_equal(gt_drain_consume(&drain, 0, 0), GT_ENOENT);
@@ -295,9 +295,9 @@ static void *overwrite(void *data)
 				 graftrace_state_word(GRAFTRACE_SUB_BUFFER_ACTIVE, 0, sequence),
 				 __ATOMIC_SEQ_CST);
 		__atomic_store_n(&sub->sequence, sequence, __ATOMIC_RELAXED);
-		for (i = 0; i < gt_arena_words(&arena); i++)
+		for (i = 0; i < gt_arena_words(&arena, 0); i++)
 			__atomic_store_n(&words[i], sequence + 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&sub->used, gt_arena_words(&arena), __ATOMIC_RELAXED);
+		__atomic_store_n(&sub->used, gt_arena_words(&arena, 0), __ATOMIC_RELAXED);
 		__atomic_store_n(state,
 				 graftrace_state_word(GRAFTRACE_SUB_BUFFER_FULL, 0, sequence),
 				 __ATOMIC_RELEASE);
