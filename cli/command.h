@@ -44,7 +44,21 @@ void gt_complain(const char *name, const char *format, ...) __attribute__((forma
  */
 int gt_usage_error(const char *name);
 
-/* Prints the text of --help; GT_EXIT_DONE or GT_EXIT_FAILED. */
+/* getopt_long; and where an option is not known, on stderr which one may be meant. */
+struct option;
+int gt_next_option(int argc, char **argv, const char *letters, const struct option *options);
+
+/* The known word that is nearest to another one; all zero to begin with. */
+struct gt_proposal {
+	const char *word; /* NULL: none is near */
+	unsigned distance;
+};
+void gt_propose(struct gt_proposal *proposal, const char *word, const char *known);
+
+/* Levenshtein's distance of short words; long ones are as far as can be. */
+unsigned gt_word_distance(const char *a, const char *b);
+
+/* Prints the text of --help, no line longer than 80 columns; GT_EXIT_DONE or GT_EXIT_FAILED. */
 int gt_print_help(const char *text);
 
 /* What a subcommand that takes one operand says of none ("which file?"; NULL: it may be left out)

@@ -134,7 +134,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 	optind = 1;
 	/* '-': operands come one by one in their places; what is left behind "--" is side B. */
-	while ((option = getopt_long(argc, argv, "-s:g:o:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "-s:g:o:h", options)) != -1) {
 		int error = GT_OK;
 		switch (option) {
 		case 1:

@@ -80,6 +80,7 @@ static int print_help(void)
 
 static void complain_format(const char *name)
 {
+	struct gt_proposal nearest = { .word = NULL };
 	char list[512] = "";
 
 	for (size_t i = 0; gt_export_formats[i]; i++) {
@@ -87,8 +88,13 @@ static void complain_format(const char *name)
 
 		snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
 			 gt_export_formats[i]->name);
+		gt_propose(&nearest, name, gt_export_formats[i]->name);
 	}
-	gt_complain(NAME, "there is no format '%s'; there are %s", name, list);
+	if (nearest.word)
+		gt_complain(NAME, "there is no format '%s'; did you mean '%s'?", name,
+			    nearest.word);
+	else
+		gt_complain(NAME, "there is no format '%s'; there are %s", name, list);
 }
 
 /* 0, or an exit code + 1 when there is nothing more to do. */
@@ -100,7 +106,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "o:t:g:D:fqh", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "o:t:g:D:fqh", options)) != -1) {
 		int error = GT_OK;
 		switch (option) {
 		case OPTION_TO:

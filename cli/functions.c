@@ -319,7 +319,7 @@ int gt_cmd_functions(int argc, char **argv)
 	int option, result;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "P:LDF:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "P:LDF:h", options)) != -1) {
 		switch (option) {
 		case 'P':
 			if (gt_value_number(optarg, 1, INT32_MAX, &pid, &message) != 0) {

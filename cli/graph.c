@@ -90,7 +90,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "i:t:D:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "i:t:D:h", options)) != -1) {
 		int error = GT_OK;
 		switch (option) {
 		case 'i':
@@ -166,6 +166,8 @@ static int print(struct arguments *arguments, struct gt_recording *recording)
 
 	signal(SIGPIPE, SIG_IGN);
 	gt_pager_start(&pager, arguments->pager);
+	if (!arguments->graph.json)
+		gt_look_begin(recording, arguments->path, pager.fd);
 	error = gt_out_init(&out, pager.fd);
 	if (error == GT_OK)
 		error = gt_graph_write(gt_recording_target(recording), &arguments->graph, &out,

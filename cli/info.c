@@ -124,7 +124,7 @@ int gt_cmd_info(int argc, char **argv)
 	int option, result;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "i:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "i:h", options)) != -1) {
 		if (option == 'i')
 			input = optarg;
 		else if (option == 'h')

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -201,6 +202,32 @@ uint32_t gt_look_width(void)
 	struct winsize size;
 
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+void gt_look_headline(struct gt_recording *recording, const char *path, char *line, size_t bytes)
+{
+	const struct gt_recording_info *info = gt_recording_info(recording);
+	const char *command = info->command_line[0] ? info->command_line : info->program;
+	time_t seconds = (time_t)(info->realtime_ns / 1000000000);
+	char when[64] = "";
+	struct tm local;
+
+	if (info->realtime_ns != 0 && localtime_r(&seconds, &local))
+		strftime(when, sizeof(when), " of %Y-%m-%d %H:%M:%S", &local);
+	snprintf(line, bytes, "# %.300s: %.200s%s\n", command[0] ? command : "?", path, when);
+	for (char *at = line; *at && at[1]; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+}
+
+void gt_look_begin(struct gt_recording *recording, const char *path, int fd)
+{
+	char line[640];
+
+	if (!isatty(STDOUT_FILENO))
+		return;
+	gt_look_headline(recording, path, line, sizeof(line));
+	gt_look_write(fd, line, strlen(line));
 }
 
 void gt_pager_start(struct gt_pager *pager, bool wanted)

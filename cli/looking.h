@@ -40,6 +40,13 @@ int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *mes
 /* Columns of the terminal that stdout is; 0: it is none, or does not know. */
 uint32_t gt_look_width(void);
 
+/* "words -n 3: graftrace.data of 2026-11-24 12:00:00", with a line's end: whose calls are seen. On a
+ * terminal it is the first line of every view. */
+void gt_look_headline(struct gt_recording *recording, const char *path, char *line, size_t bytes);
+
+/* Writes that line to fd if stdout is a terminal. */
+void gt_look_begin(struct gt_recording *recording, const char *path, int fd);
+
 /* Where to write: the pager's stdin (if stdout is a terminal, `wanted`, and there is one), else
  * stdout. */
 struct gt_pager {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* In the order of the help: recording, looking, converting. */
 static const struct gt_command commands[] = {
@@ -56,12 +57,6 @@ int gt_usage_error(const char *name)
 	return GT_EXIT_USAGE;
 }
 
-int gt_print_help(const char *text)
-{
-	fputs(text, stdout);
-	return fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
-}
-
 int gt_one_operand(const char *name, int count, const char *none, const char *more)
 {
 	if (count == 1 || (count < 1 && !none))
@@ -70,15 +65,20 @@ int gt_one_operand(const char *name, int count, const char *none, const char *mo
 	return gt_usage_error(name);
 }
 
-static void print_help(FILE *to)
+static int print_help(void)
 {
-	fputs("Usage: graftrace COMMAND [ARGUMENT...]\n\n", to);
+	char text[8192];
+	size_t used = (size_t)snprintf(text, sizeof(text),
+				       "Usage: graftrace COMMAND "
+				       "[ARGUMENT...]\n\n");
+
 	for (size_t i = 0; i < COMMANDS_COUNT; i++)
-		fprintf(to, "  %-18s %s\n", commands[i].name, commands[i].help);
-	fputs("\n'graftrace help COMMAND' or 'graftrace COMMAND --help' tells a command's "
-	      "options,\n"
-	      "'man graftrace-COMMAND' everything.\n",
-	      to);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-18s %s\n",
+					 commands[i].name, commands[i].help);
+	snprintf(text + used, sizeof(text) - used,
+		 "\n'graftrace help COMMAND' or 'graftrace COMMAND --help' tells a command's "
+		 "options, 'man graftrace-COMMAND' everything.\n");
+	return gt_print_help(text);
 }
 
 /* stdout may be a full disk or a closed pipe. */
@@ -114,39 +114,17 @@ static const struct {
 	{ .word = "version", .here = "--version" },
 };
 
-/* Levenshtein's distance of short words; long ones are as far as can be. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[33];
-	size_t b_len = strlen(b);
-
-	if (strlen(a) > 32 || b_len > 32)
-		return 99;
-	for (unsigned j = 0; j <= b_len; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1] != '\0'; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= b_len; j++) {
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[b_len];
-}
-
 static int unknown(const char *name)
 {
-	const char *nearest = NULL;
-	unsigned best = 4; /* more changes than three are another word */
+	struct gt_proposal nearest = { .word = NULL };
 
+	if (name[0] == '-') {
+		fprintf(stderr,
+			"graftrace: options stand behind a command: 'graftrace record %s ...', as "
+			"'graftrace help' lists them\n",
+			name);
+		return GT_EXIT_USAGE;
+	}
 	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
 		if (strcmp(name, elsewhere[i].word) == 0) {
 			fprintf(stderr,
@@ -154,20 +132,16 @@ static int unknown(const char *name)
 				name, elsewhere[i].here);
 			return GT_EXIT_USAGE;
 		}
-	for (size_t i = 0; i < COMMANDS_COUNT; i++) {
-		unsigned d = distance(name, commands[i].name);
-
-		/* A begun word is meant, however much of it is missing. */
-		if (strlen(name) >= 3 && strncmp(name, commands[i].name, strlen(name)) == 0)
-			d = 0;
-		if (d < best) {
-			best = d;
-			nearest = commands[i].name;
-		}
-	}
-	if (nearest != NULL)
+	for (size_t i = 0; i < COMMANDS_COUNT; i++)
+		gt_propose(&nearest, name, commands[i].name);
+	if (nearest.word != NULL)
 		fprintf(stderr, "graftrace: there is no command '%s'; did you mean '%s'?\n", name,
-			nearest);
+			nearest.word);
+	else if (strchr(name, '/') != NULL || access(name, X_OK) == 0)
+		fprintf(stderr,
+			"graftrace: there is no command '%s'; to run and record it: 'graftrace "
+			"record %s'\n",
+			name, name);
 	else
 		fprintf(stderr,
 			"graftrace: there is no command '%s'; 'graftrace help' lists them\n", name);
@@ -191,7 +165,8 @@ int main(int argc, char **argv)
 	char *help_argv[] = { NULL, help_option, NULL };
 
 	if (argc < 2) {
-		print_help(stderr);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+		print_help();
 		return GT_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
@@ -201,8 +176,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
 	    strcmp(argv[1], "-h") == 0) {
 		if (argc < 3) {
-			print_help(stdout);
-			return stdout_result();
+			return print_help();
 		}
 		command = find(argv[2]);
 		if (command == NULL)

@@ -61,10 +61,10 @@ static const char help[] =
 	"  -b, --buffer-size SIZE    memory for the trace (default 64M)\n"
 	"      --overwrite           when it is full keep the newest (default: the oldest)\n"
 	"      --libs                also the system's libraries\n"
-	"      --lib GLOB            also those of them that are called so; may be repeated\n"
+	"      --lib GLOB            also system libraries whose name matches; may be repeated\n"
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
 	"      --no-demangle         functions by the names that the linker knows\n"
-	"      --breakpoints         also functions that no jump fits in, by a trap: slow\n"
+	"      --breakpoints         also functions too short for a jump, by a trap: slow\n"
 	"      --uprobe-safe         only functions that begin with endbr64\n"
 	"      --unprepared          also functions that no compiler has prepared\n"
 	"      --no-fork             leave the program's children alone\n"
@@ -214,13 +214,12 @@ static int parse(int argc, char **argv, struct mount *mount)
 	bool program = false;
 	int option;
 
-	while (!program && (option = getopt_long(argc, argv, "-P:o:h" GT_CHOICE_SHORT,
-						 options_known, NULL)) != -1) {
+	while (!program && (option = gt_next_option(argc, argv, "-P:o:h" GT_CHOICE_SHORT,
+						    options_known)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
-			fputs(help, stdout);
-			return GT_EXIT_DONE;
+			return gt_print_help(help);
 		}
 		if (option != 1) {
 			if (take(option, mount, &message) != 0)

@@ -227,7 +227,7 @@ int gt_cmd_parse_trace(int argc, char **argv)
 	int result;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "o:qh", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "o:qh", options)) != -1) {
 		switch (option) {
 		case 'o':
 			to = optarg;

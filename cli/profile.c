@@ -43,8 +43,8 @@ static const char help[] =
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
 	"      --libs                also the system's libraries\n"
-	"      --lib GLOB            also those of them that are called so; may be repeated\n"
-	"      --unprepared          in prepared programs, also the functions that are not\n"
+	"      --lib GLOB            also system libraries whose name matches; may be repeated\n"
+	"      --unprepared          also functions compiled without tracing support\n"
 	"      --no-fork             leave the program's children alone\n"
 	"      --sort KEY            total (default), self, calls, avg, stddev, name\n"
 	"      --limit N             only the first N rows\n"
@@ -190,12 +190,11 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
-	while ((option = getopt_long(argc, argv, "+P:p:l:n:g:o:h", options_known, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "+P:p:l:n:g:o:h", options_known)) != -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
-			fputs(help, stdout);
-			return fflush(stdout) == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
+			return gt_print_help(help);
 		}
 		if (take(option, arguments, &message) != 0)
 			return usage(message.text);

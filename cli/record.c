@@ -446,6 +446,20 @@ static void follow(struct recording *recording)
 	tell_untraced(recording);
 }
 
+/* An empty recording that says why: an older one would be taken for this run's. */
+static void finish_untraced(struct recording *recording, const char *why)
+{
+	const struct gt_file_writer_totals none = { .clock = measure_clock() };
+	struct gt_message message;
+	char option[512];
+
+	snprintf(option, sizeof(option), "untraced=%.500s", why);
+	gt_file_writer_option(recording->writer, option);
+	gt_file_writer_finish(recording->writer, &none, &message);
+	gt_file_writer_destroy(recording->writer);
+	recording->writer = NULL;
+}
+
 static int start_session(struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
@@ -482,17 +496,19 @@ static int start_session(struct recording *recording)
 		return 0;
 	/* before the program takes our place, if it runs untraced */
 	gt_record_kernel_end(&recording->kernel, NULL);
-	drop_file(recording);
 	if (is_attached(recording)) {
+		drop_file(recording);
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
 	if (error == GT_ENOTSUP) {
+		finish_untraced(recording, message.text);
 		gt_complain(NAME, "%s: it cannot be traced, and runs untraced", message.text);
 		execv(recording->program, options->argv);
 		gt_complain(NAME, "cannot run '%s': %s", options->argv[0], strerror(errno));
 		return GT_RUN_CANNOT_RUN;
 	}
+	drop_file(recording);
 	gt_complain(NAME, "%s", message.text);
 	return gt_run_not_started(error);
 }
@@ -539,6 +555,7 @@ static void say_attached(const struct recording *recording)
 static int record(struct recording *recording)
 {
 	struct gt_session_totals totals;
+	struct gt_record_names names;
 	int code = is_attached(recording) ? name_process(recording)
 					  : gt_run_find_program(NAME, recording->options.argv[0],
 								&recording->program);
@@ -565,6 +582,7 @@ static int record(struct recording *recording)
 		start_server(recording);
 	open_door(recording);
 	gt_record_report_untraced(recording->session, &recording->options);
+	gt_record_count_names(recording->session, &names);
 	recording->stop.command = on_command;
 	recording->stop.command_data = recording;
 	gt_record_stop_watch(&recording->stop, recording->session);
@@ -578,6 +596,11 @@ static int record(struct recording *recording)
 	if (recording->live != NULL)
 		gt_live_end(recording->live);
 	gt_record_kernel_end(&recording->kernel, recording->writer);
+	gt_session_totals(recording->session, &totals);
+	if (!recording->failed &&
+	    !is_ring(&recording->options)) /* a ring's calls are not counted yet */
+		gt_record_report_poor(&names, totals.calls, &recording->options,
+				      recording->program);
 	finish_file(recording, &totals);
 	if (recording->live != NULL && recording->options.linger)
 		linger(&recording->options, recording->server);

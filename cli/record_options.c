@@ -49,15 +49,15 @@ static const char help[] =
 	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
-	"      --lib GLOB            also those of them that are called so; may be repeated\n"
+	"      --lib GLOB            also system libraries whose name matches; may be repeated\n"
 	"      --libcall             also calls across the linkage table, as puts@plt\n"
 	"      --no-demangle         functions by the names that the linker knows\n"
-	"      --breakpoints         also functions that no jump fits in, by a trap (int3): slow\n"
+	"      --breakpoints         also functions too short for a jump, by a trap (int3): slow\n"
 	"      --uprobe-safe         only functions that begin with endbr64: see UPROBES\n"
-	"      --unprepared          in prepared programs, also the functions that are not\n"
+	"      --unprepared          also functions compiled without tracing support\n"
 	"      --no-fork             leave the program's children alone\n"
-	"      --no-switch-events    not when threads leave the CPU and come back (default:\n"
-	"                            also that, where the kernel tells it)\n"
+	"      --no-switch-events    do not record context switches (default: they are, where\n"
+	"                            the kernel tells them)\n"
 	"What the Linux kernel does for it (as root):\n"
 	"      --kernel[=WHAT]       graph (entries and returns of the kernel's functions),\n"
 	"                            functions (entries), events; without WHAT the first of\n"
@@ -73,7 +73,7 @@ static const char help[] =
 	"  -b, --buffer-size SIZE    memory for what is not written yet (default 64M)\n"
 	"      --overwrite           keep the newest that fit in the buffer, write them at\n"
 	"                            the end (default: write all as it comes)\n"
-	"      --stop-when CONDITION end the recording when it happens, while the program goes "
+	"      --stop-when WHEN      end the recording when it happens, while the program goes "
 	"on;\n"
 	"                            may be repeated: 'FUNC > 10ms' (a call took longer),\n"
 	"                            'FUNC hit 100' (its 100th call), 'signal SIGUSR1', 'crash'\n"
@@ -287,13 +287,12 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
-	while ((option = getopt_long(argc, argv, "+P:o:ah" GT_CHOICE_SHORT, options_known, NULL)) !=
+	while ((option = gt_next_option(argc, argv, "+P:o:ah" GT_CHOICE_SHORT, options_known)) !=
 	       -1) {
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
-			fputs(help, stdout);
-			return GT_EXIT_DONE;
+			return gt_print_help(help);
 		}
 		lingers |= option == OPTION_LINGER;
 		if (take(option, options, &message) != 0)

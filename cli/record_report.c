@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "core/trace/glob.h"
 
 /* Untraced */
@@ -22,6 +23,7 @@ struct survey {
 	uint64_t known;	  /* functions that can be traced */
 	uint64_t enabled; /* that are */
 	bool *matched;	  /* a glob each: those of all lists in a row */
+	struct gt_proposal *nearest;
 };
 
 #define LISTS 4
@@ -54,13 +56,23 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	survey->known++;
 	survey->enabled += enabled;
 	for (size_t list = 0; list < LISTS; list++) {
-		for (size_t i = 0; lists[list][i] != NULL; i++, at++)
-			survey->matched[at] |= gt_glob_match(lists[list][i], function->name);
+		for (size_t i = 0; lists[list][i] != NULL; i++, at++) {
+			if (survey->matched[at])
+				continue;
+			survey->matched[at] = gt_glob_match(lists[list][i], function->name);
+			gt_propose(&survey->nearest[at], lists[list][i], function->name);
+		}
 	}
 	return 0;
 }
 
-static void say_unmatched(const struct gt_record_options *options, const bool *matched)
+/* What is usual in regular expressions, and means itself in a glob. */
+static bool is_expression(const char *glob)
+{
+	return strstr(glob, ".*") || strstr(glob, ".+") || strpbrk(glob, "^$|()");
+}
+
+static void say_unmatched(const struct gt_record_options *options, const struct survey *survey)
 {
 	static const char *const names[LISTS] = { "--filter", "--notrace", "--graph",
 						  "--graph-notrace" };
@@ -70,11 +82,17 @@ static void say_unmatched(const struct gt_record_options *options, const bool *m
 	lists_of(options, lists);
 	for (size_t list = 0; list < LISTS; list++) {
 		for (size_t i = 0; lists[list][i] != NULL; i++, at++) {
-			if (!matched[at])
-				fprintf(stderr,
-					"graftrace record: %s '%s' matches no function so far; "
-					"'graftrace functions %s' lists them\n",
-					names[list], lists[list][i], options->subject);
+			const char *near = survey->nearest[at].word;
+
+			if (survey->matched[at])
+				continue;
+			fprintf(stderr, "graftrace record: %s '%s' matches no function%s%s%s%s; ",
+				names[list], lists[list][i],
+				is_expression(lists[list][i])
+					? " (it is a glob, not a regular expression: * is any text)"
+					: "",
+				near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+			fprintf(stderr, "'graftrace functions %s' lists them\n", options->subject);
 		}
 	}
 }
@@ -84,13 +102,17 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 	size_t globs = list_length(options->choice.filter) + list_length(options->choice.notrace) +
 		       list_length(options->choice.graph) +
 		       list_length(options->choice.graph_notrace);
-	struct survey survey = { options, 0, 0, calloc(globs + 1, sizeof(bool)) };
+	struct survey survey = { options, 0, 0, calloc(globs + 1, sizeof(bool)),
+				 calloc(globs + 1, sizeof(struct gt_proposal)) };
 
-	if (survey.matched == NULL)
+	if (survey.matched == NULL || survey.nearest == NULL) {
+		free(survey.matched);
+		free(survey.nearest);
 		return;
+	}
 	gt_session_each_function(session, look, &survey);
 	if (survey.known > 0)
-		say_unmatched(options, survey.matched);
+		say_unmatched(options, &survey);
 	if (survey.known == 0)
 		fprintf(stderr,
 			"graftrace record: no function of '%s' can be traced; it runs all the "
@@ -99,10 +121,10 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 	else if (survey.enabled == 0 && options->choice.tracer != GRAFTRACE_TRACER_NOP)
 		fprintf(stderr,
 			"graftrace record: none of the %" PRIu64
-			" functions of '%s' is traced so far: "
-			"look at --filter and --notrace\n",
+			" functions of '%s' is traced: look at --filter and --notrace\n",
 			survey.known, options->subject);
 	free(survey.matched);
+	free(survey.nearest);
 }
 
 void gt_record_report_children(pid_t pid, char *text, size_t room)

@@ -13,6 +13,17 @@
 /* Says it if no function of the program is traced, or a glob names none. */
 void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options);
 
+/* Functions that are traced, and those of them without a name; ask when the program has begun. */
+struct gt_record_names {
+	uint64_t functions, nameless;
+};
+void gt_record_count_names(struct gt_session *session, struct gt_record_names *names);
+
+/* At the end: why there is little to be seen, if there is: functions without names, with the package
+ * that has them; work in libraries that are not traced, with the option for them. program: its file. */
+void gt_record_report_poor(const struct gt_record_names *names, uint64_t calls,
+			   const struct gt_record_options *options, const char *program);
+
 /* ", without its 2 children (--children)" if a process has some, else "". */
 void gt_record_report_children(pid_t pid, char *text, size_t room);
 

@@ -143,7 +143,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "i:s:t:g:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "i:s:t:g:h", options)) != -1) {
 		int chosen = GT_OK;
 		switch (option) {
 		case 'i':
@@ -240,12 +240,15 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	return 0;
 }
 
-static int print_text(const struct arguments *arguments, char *text, size_t bytes)
+static int print_text(const struct arguments *arguments, struct gt_recording *recording, char *text,
+		      size_t bytes)
 {
 	struct gt_pager pager;
 
 	signal(SIGPIPE, SIG_IGN);
 	gt_pager_start(&pager, arguments->pager);
+	if (arguments->style.format == GT_REPORT_TEXT)
+		gt_look_begin(recording, arguments->path, pager.fd);
 	int error = gt_look_write(pager.fd, text, bytes);
 	int reason = errno;
 	gt_pager_stop(&pager);
@@ -287,7 +290,7 @@ static int print(const struct arguments *arguments, struct gt_recording *recordi
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
-	return print_text(arguments, text, bytes);
+	return print_text(arguments, recording, text, bytes);
 }
 
 /* The calls that were open at the end. */
@@ -318,7 +321,7 @@ static int print_crash(const struct arguments *arguments, struct gt_recording *r
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
-	error = print_text(arguments, whole, bytes);
+	error = print_text(arguments, recording, whole, bytes);
 	if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
 		error = GT_EXIT_FAILED;
 	return error;

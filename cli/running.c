@@ -6,6 +6,7 @@
 #include "cli/running.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -108,6 +109,44 @@ static int try_program(const char *path, char **found)
 	return *found != NULL ? 0 : errno;
 }
 
+/* A word of the shell's own, which no file stands for. */
+static bool is_shells_own(const char *name)
+{
+	static const char *const words[] = { "alias", "bg",	 "cd",	   "declare", "disown",
+					     "eval",  "exec",	 "exit",   "export",  "fg",
+					     "hash",  "history", "jobs",   "local",   "read",
+					     "set",   "shift",	 "shopt",  "source",  "trap",
+					     "type",  "typeset", "ulimit", "umask",   "unalias",
+					     "unset", "wait" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* A script's first line may name what is not there: the system then says so of the script. */
+static int check_interpreter(const char *command, const char *name, const char *file)
+{
+	char line[PATH_MAX] = "", *path = line + 2;
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = fd >= 0 ? read(fd, line, sizeof(line) - 1) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (bytes < 3 || line[0] != '#' || line[1] != '!')
+		return 0;
+	line[bytes] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	path += strspn(path, " \t");
+	path[strcspn(path, " \t")] = '\0';
+	if (path[0] == '\0' || access(path, F_OK) == 0)
+		return 0;
+	gt_complain(command, "cannot run '%s': its first line asks for '%s', which is not there%s",
+		    name, path, strchr(path, '\r') ? " (the line ends as on Windows)" : "");
+	return GT_RUN_NO_PROGRAM;
+}
+
 int gt_run_find_program(const char *command, const char *name, char **found)
 {
 	const char *path = getenv("PATH");
@@ -135,7 +174,14 @@ int gt_run_find_program(const char *command, const char *name, char **found)
 		}
 	}
 	if (error == 0)
-		return 0;
+		return check_interpreter(command, name, *found);
+	if (error == ENOENT && is_shells_own(name)) {
+		gt_complain(command,
+			    "'%s' is a command of the shell itself, no program: graftrace %s sh -c "
+			    "'%s ...'",
+			    name, command, name);
+		return GT_RUN_NO_PROGRAM;
+	}
 	gt_complain(command, "cannot run '%s': %s", name, strerror(error));
 	return error == ENOENT ? GT_RUN_NO_PROGRAM : GT_RUN_CANNOT_RUN;
 }

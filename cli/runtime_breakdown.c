@@ -207,7 +207,7 @@ int gt_cmd_runtime_breakdown(int argc, char **argv)
 	int result;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "o:nh", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "o:nh", options)) != -1) {
 		switch (option) {
 		case 'o':
 			to = optarg;

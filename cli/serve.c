@@ -123,7 +123,7 @@ int gt_cmd_serve(int argc, char **argv)
 	const char *input = NULL;
 	int code;
 
-	while ((option = getopt_long(argc, argv, "a:i:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "a:i:h", options)) != -1) {
 		switch (option) {
 		case 'a':
 			http.address = optarg;

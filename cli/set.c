@@ -142,15 +142,14 @@ int gt_cmd_get(int argc, char **argv)
 	pid_t pid = 0;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "P:h", get_options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "P:h", get_options)) != -1) {
 		switch (option) {
 		case 'P':
 			if (!parse_pid("get", optarg, &pid))
 				return GT_EXIT_USAGE;
 			break;
 		case 'h':
-			fputs(get_help, stdout);
-			return GT_EXIT_DONE;
+			return gt_print_help(get_help);
 		default:
 			return gt_usage_error("get");
 		}
@@ -169,7 +168,7 @@ int gt_cmd_set(int argc, char **argv)
 	int option;
 
 	/* `+`: values such as -1 are no options. */
-	while ((option = getopt_long(argc, argv, "+amrP:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "+amrP:h", options)) != -1) {
 		switch (option) {
 		case 'a':
 			word = "add";
@@ -185,8 +184,7 @@ int gt_cmd_set(int argc, char **argv)
 				return GT_EXIT_USAGE;
 			break;
 		case 'h':
-			fputs(set_help, stdout);
-			return GT_EXIT_DONE;
+			return gt_print_help(set_help);
 		default:
 			return gt_usage_error("set");
 		}

@@ -102,6 +102,44 @@ struct arguments {
 	struct gt_filter filter;
 };
 
+/* An option that is not there: which one is meant, or all. */
+static void say_option(const char *name, struct gt_message *message)
+{
+	static const char *const names[] = {
+		"funcgraph-proc",
+		"funcgraph-abstime",
+		"funcgraph-tail",
+		"funcgraph-cpu",
+		"funcgraph-duration",
+		"funcgraph-overhead",
+		"print-parent",
+		"irq-info",
+		"context-info",
+		"sym-offset",
+		"sym-addr",
+		"latency-format",
+		"verbose",
+		"raw",
+		"hex",
+		"bin",
+		"func-no-repeats",
+		"sleep-time",
+	};
+	const char *bare = strncmp(name, "no", 2) == 0 ? name + 2 : name;
+	struct gt_proposal nearest = { .word = NULL };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		gt_propose(&nearest, bare, names[i]);
+	if (nearest.word)
+		gt_message_set(message, "there is no option '%s'; did you mean '%s%s'?", name,
+			       bare == name ? "" : "no", nearest.word);
+	else
+		gt_message_set(message,
+			       "there is no option '%s'; 'graftrace show --help' lists "
+			       "them",
+			       name);
+}
+
 static int set_option(struct arguments *arguments, const char *name, struct gt_message *message)
 {
 	bool on = true;
@@ -115,7 +153,7 @@ static int set_option(struct arguments *arguments, const char *name, struct gt_m
 	    (strcmp(name, "funcgraph-overrun") == 0 || strcmp(name, "nofuncgraph-overrun") == 0))
 		return GT_OK;
 	if (!bit) {
-		gt_message_set(message, "there is no option '%s'", name);
+		say_option(name, message);
 		return GT_EINVAL;
 	}
 	if (on)
@@ -134,7 +172,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "i:O:t:g:D:h", options, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "i:O:t:g:D:h", options)) != -1) {
 		int error = GT_OK;
 		switch (option) {
 		case 'i':
@@ -344,6 +382,7 @@ static int show(struct arguments *arguments, bool color)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	gt_pager_start(&pager, arguments->pager);
+	gt_look_begin(recording, arguments->path, pager.fd);
 	result = print(text, pager.fd, &shown);
 	gt_pager_stop(&pager);
 	if (!shown && result == GT_EXIT_DONE)

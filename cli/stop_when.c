@@ -141,6 +141,9 @@ static int parse_late(const char *text, struct part function, struct part time,
 	condition->kind = GT_STOP_LATE;
 	if (length(function) == 0)
 		return wrong(message, text, function.first, "the function is missing: FUNC > TIME");
+	/* A function's own > stands behind its name: "operator> > 10ms". */
+	if (function.last[-1] == '>' && (length(function) == 1 || is_blank(function.last[-2])))
+		return wrong(message, text, function.last - 1, "one > is enough: FUNC > TIME");
 	if (length(time) == 0)
 		return wrong(message, text, time.first,
 			     "the time is missing: FUNC > TIME, as 10us or 1.5ms");

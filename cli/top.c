@@ -150,7 +150,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option, code;
 
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "+P:d:l:n:b:o:i:h", options_known, NULL)) != -1) {
+	while ((option = gt_next_option(argc, argv, "+P:d:l:n:b:o:i:h", options_known)) != -1) {
 		if (option == 'h')
 			return 1 + gt_print_help(help);
 		if (option == '?')

@@ -56,7 +56,9 @@ def test_every_man_page_has_examples():
 
 
 def test_the_help_lists_every_command():
-    listed = re.findall(r"^  ([a-z][a-z-]*) ", help_of("help"), re.M)
+    text = help_of("help")
+    listed = re.findall(r"^  ([a-z][a-z-]*) ", text, re.M)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
     assert listed == COMMANDS
 
 
@@ -66,6 +68,7 @@ def test_a_command_tells_its_options_and_exit_codes(command):
     assert text.startswith(f"Usage: graftrace {command}")
     assert "--help" in text
     assert help_of("help", command) == text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_other_tools_words_are_answered_with_a_command_that_is_there():

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* What may be meant by a word that is not known: see command.h. */
+#include "cli/command.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WORD_MAX 64
+
+unsigned gt_word_distance(const char *a, const char *b)
+{
+	unsigned row[WORD_MAX + 1];
+	size_t b_len = strlen(b);
+
+	if (strlen(a) > WORD_MAX || b_len > WORD_MAX)
+		return 99;
+	for (unsigned j = 0; j <= b_len; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1] != '\0'; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= b_len; j++) {
+			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[b_len];
+}
+
+void gt_propose(struct gt_proposal *proposal, const char *word, const char *known)
+{
+	unsigned distance = gt_word_distance(word, known);
+	size_t length = strlen(word);
+
+	/* A begun word is meant, however much of it is missing. */
+	if (length >= 3 && strncmp(word, known, length) == 0)
+		distance = 0;
+	/* More changes than three, or than half of the word, make another one. */
+	if (distance > 3 || distance * 2 > length)
+		return;
+	if (proposal->word && distance >= proposal->distance)
+		return;
+	proposal->word = known;
+	proposal->distance = distance;
+}
+
+int gt_next_option(int argc, char **argv, const char *letters, const struct option *options)
+{
+	int option = getopt_long(argc, argv, letters, options, NULL);
+	struct gt_proposal proposal = { .word = NULL };
+	char word[WORD_MAX] = "";
+
+	if (option != '?' || optopt != 0 || optind < 2 || strncmp(argv[optind - 1], "--", 2) != 0)
+		return option;
+	/* An option's value may stand behind it. */
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(argv[optind - 1] + 2, "="),
+		 argv[optind - 1] + 2);
+	for (; options->name; options++)
+		gt_propose(&proposal, word, options->name);
+	/* A begun word that several options have was told by getopt already. */
+	if (proposal.word && strncmp(word, proposal.word, strlen(word)) != 0)
+		fprintf(stderr, "%s: did you mean '--%s'?\n", argv[0], proposal.word);
+	return option;
+}

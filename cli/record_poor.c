@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why a recording shows little, and what to do: many programs are a front of a library, and packaged
+ * ones come without names.
+ */
+#define _GNU_SOURCE
+#include "cli/record_report.h"
+
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/object/libraries.h"
+#include "attach/object/object.h"
+
+#define FEW_CALLS     1000 /* of a run with fewer, the work may lie elsewhere */
+#define LIBRARIES_MAX 4	   /* that are named */
+
+/* ---- names ---- */
+
+/* "words+0x1234" stands for a function without a name. */
+static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
+{
+	struct gt_record_names *names = data;
+	const char *plus = strstr(function->name, "+0x");
+
+	(void)number;
+	if (!enabled)
+		return 0;
+	names->functions++;
+	names->nameless += plus && plus[3 + strspn(plus + 3, "0123456789abcdef")] == '\0';
+	return 0;
+}
+
+/* Whether a line of dpkg's list of a package's files is that path, also below /usr. */
+static bool lists(const char *list, const char *path)
+{
+	const char *other = strncmp(path, "/usr/", 5) == 0 ? path + 4 : path;
+	FILE *file = fopen(list, "re");
+	char *line = NULL;
+	size_t room = 0;
+	bool found = false;
+
+	while (file && !found && getline(&line, &room, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		found = strcmp(line, path) == 0 || strcmp(line, other) == 0;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* The Debian package that a file is of; "" none. */
+static void package_of(const char *path, char *package, size_t bytes)
+{
+	glob_t all;
+
+	package[0] = '\0';
+	if (glob("/var/lib/dpkg/info/*.list", GLOB_NOSORT, NULL, &all) != 0)
+		return;
+	for (size_t i = 0; i < all.gl_pathc && !package[0]; i++) {
+		const char *name = strrchr(all.gl_pathv[i], '/') + 1;
+
+		if (lists(all.gl_pathv[i], path))
+			snprintf(package, bytes, "%.*s", (int)strcspn(name, ":."), name);
+	}
+	globfree(&all);
+}
+
+static void say_nameless(const struct gt_record_names *names, const char *program)
+{
+	char package[128];
+
+	package_of(program, package, sizeof(package));
+	fprintf(stderr,
+		"graftrace: %" PRIu64 " of %" PRIu64
+		" traced functions have no name, as '%s' is stripped: %s%s%s\n",
+		names->nameless, names->functions, program,
+		package[0] ? "the names are in Debian's package "
+			   : "a build with symbols, or a file "
+			     "with them below "
+			     "/usr/lib/debug, has them",
+		package, package[0] ? "-dbgsym" : "");
+}
+
+/* ---- libraries ---- */
+
+/* Those of the C and C++ implementations: no program is a front of them. */
+static bool is_runtime(const char *name)
+{
+	static const char *const runtimes[] = { "libc.",      "libm.",	    "libpthread.",
+						"libdl.",     "librt.",	    "libgcc_s.",
+						"libstdc++.", "ld-linux",   "linux-vdso",
+						"libutil.",   "libresolv.", "libnsl." };
+
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (strncmp(name, runtimes[i], strlen(runtimes[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The program's libraries that may do its work: how many, and what the first is called. */
+static unsigned find_libraries(const char *program, char *names, size_t bytes, char first[64])
+{
+	struct gt_libraries libraries = { .count = 0 };
+	struct gt_object *object = NULL;
+	struct gt_message message;
+	unsigned count = 0;
+
+	if (gt_object_open(program, &object, &message) != GT_OK)
+		return 0;
+	if (gt_libraries_find(object, &libraries, &message) == GT_OK)
+		for (uint32_t i = 0; i < libraries.count && count < LIBRARIES_MAX; i++) {
+			const char *name = libraries.list[i].name;
+			size_t used = strlen(names);
+
+			if (!libraries.list[i].system || is_runtime(name) || strchr(name, '/'))
+				continue;
+			snprintf(names + used, bytes - used, "%s%s", count ? ", " : "", name);
+			if (!count++)
+				snprintf(first, 64, "%.*s", (int)strcspn(name, "."), name);
+		}
+	gt_libraries_free(&libraries);
+	gt_object_close(object);
+	return count;
+}
+
+static void say_libraries(const char *program, bool is_nameless)
+{
+	char names[256] = "", first[64] = "";
+
+	if (find_libraries(program, names, sizeof(names), first))
+		fprintf(stderr,
+			"graftrace: few calls: the work may lie in libraries, which are not traced "
+			"(%s): --lib '%s*' takes one, --libs all, --libcall the calls of them\n",
+			names, first);
+	else if (is_nameless)
+		fprintf(stderr, "graftrace: few calls: the work may lie in the C library: --libs "
+				"takes it, --libcall the calls of it\n");
+}
+
+void gt_record_count_names(struct gt_session *session, struct gt_record_names *names)
+{
+	*names = (struct gt_record_names){ 0, 0 };
+	gt_session_each_function(session, look, names);
+}
+
+void gt_record_report_poor(const struct gt_record_names *names, uint64_t calls,
+			   const struct gt_record_options *options, const char *program)
+{
+	const struct gt_session_choice *choice = &options->choice;
+	bool is_nameless = names->functions && names->nameless * 2 > names->functions;
+	bool chosen = choice->tracer == GRAFTRACE_TRACER_NOP || choice->filter[0] ||
+		      choice->graph[0] || choice->libraries || choice->libcalls ||
+		      choice->library_globs[0] || choice->threshold_ns || choice->max_graph_depth;
+
+	if (chosen)
+		return;
+	if (is_nameless)
+		say_nameless(names, program);
+	if (options->pid_count == 0 && names->functions && calls < FEW_CALLS)
+		say_libraries(program, is_nameless);
+}

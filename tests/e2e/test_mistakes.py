@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What people type wrongly, or expect: each ends in a message that says what to do."""
+
+import os
+import shutil
+
+import pytest
+
+WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_frequent() - 1; }\n"
+
+
+@pytest.mark.parametrize("words, said", [
+    (["recrod"], "did you mean 'record'?"),
+    (["-p", "1"], "options stand behind a command: 'graftrace record -p ...'"),
+    (["./words"], "to run and record it: 'graftrace record ./words'"),
+    (["record", "--treshold", "5us", "ls"], "did you mean '--threshold'?"),
+    (["report", "--limt=3"], "did you mean '--limit'?"),
+    (["export", "--to", "crome"], "did you mean 'chrome'?"),
+    (["show", "-O", "nofuncgraph-tial"], "did you mean 'nofuncgraph-tail'?"),
+    (["show", "-O", "colours"], "'graftrace show --help' lists them"),
+    (["record", "--stop-when", "main >> 10ms", "ls"], "one > is enough"),
+])
+def test_a_wrong_word_is_answered_with_the_right_one(graftrace, words, said):
+    assert said in graftrace(*words, code=2).stderr
+
+
+@pytest.mark.parametrize("word", ["ulimit", "cd", "export"])
+def test_a_command_of_the_shell_is_told_from_a_program(graftrace, word):
+    done = graftrace("record", word, "x", code=127)
+    assert f"'{word}' is a command of the shell itself" in done.stderr
+    assert f"sh -c '{word} ...'" in done.stderr
+
+
+@pytest.mark.parametrize("line, said", [
+    ("#!/no/such -x\n", "asks for '/no/such', which is not there"),
+    ("#! /bin/sh\r\n", "ends as on Windows"),
+])
+def test_a_script_whose_interpreter_is_missing_is_not_said_to_be_missing_itself(
+        graftrace, line, said):
+    script = graftrace.directory / "script"
+    script.write_text(line + "echo hello\n")
+    script.chmod(0o755)
+    assert said in graftrace("record", "./script", code=127).stderr
+
+
+def test_a_pattern_that_matches_nothing_is_told_with_what_may_be_meant(graftrace, compile):
+    program = compile(WORDS, "-O0")
+    done = graftrace("record", "-l", "most_frequnt", program)
+    assert "did you mean 'most_frequent'?" in done.stderr
+    done = graftrace("record", "-l", "most_.*", program)
+    assert "it is a glob, not a regular expression" in done.stderr
+    # The recording is this one's, empty; the older has another name.
+    assert graftrace("report", "--format=csv").stdout.count("\n") == 1
+    assert (graftrace.directory / "graftrace.data.old").exists()
+
+
+def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace):
+    plain = graftrace("record", "bzip2", "-c", "/proc/self/cmdline").stderr
+    assert "traced functions have no name" in plain and "-dbgsym" in plain
+    assert "--lib 'libbz2*'" in plain
+    taken = graftrace("record", "--lib", "libbz2*", "bzip2", "-c", "/proc/self/cmdline")
+    assert "few calls" not in taken.stderr
+    assert "BZ2_" in graftrace("report").stdout
+
+
+def test_a_program_with_names_is_recorded_without_a_word_more(graftrace, compile):
+    done = graftrace("record", compile(WORDS, "-O0"))
+    assert [line for line in done.stderr.splitlines() if "times off the CPU" not in line] == [
+        line for line in done.stderr.splitlines() if " 0 lost, graftrace.data" in line]
+
+
+def test_a_view_on_a_terminal_begins_with_what_was_recorded(graftrace, compile):
+    program = compile(WORDS, "-O0")
+    graftrace("record", program, "with a blank")
+    for command in ("show", "report", "graph"):
+        assert f"with a blank" not in graftrace(command).stdout
+        script = f"{graftrace.path} {command} --no-pager"
+        shown = os.popen(f"cd {graftrace.directory} && {shutil.which('script')} -qec '{script}' "
+                         "/dev/null").read()
+        first = shown.splitlines()[0]
+        assert first.startswith(f"# {program} 'with a blank': graftrace.data of 20"), shown
