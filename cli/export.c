@@ -17,6 +17,7 @@
 
 #include "cli/looking.h"
 #include "cli/output.h"
+#include "cli/trace_dat.h"
 #include "cli/values.h"
 #include "cli/window.h"
 #include "export/export.h"
@@ -66,14 +67,31 @@ struct arguments {
 	bool force, quiet;
 };
 
+/* Made of control files, not of calls as the others are. */
+static const struct gt_export_format trace_dat = {
+	.name = "trace.dat",
+	.help = "trace-cmd's file, version 6: trace-cmd report, KernelShark",
+	.file = "trace.dat",
+	.needs_file = true,
+};
+
+/* NULL behind the last. */
+static const struct gt_export_format *format_at(size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (!gt_export_formats[i])
+			return NULL;
+	return gt_export_formats[index] ? gt_export_formats[index] : &trace_dat;
+}
+
 static int print_help(void)
 {
 	char text[8192];
 	size_t used = (size_t)snprintf(text, sizeof(text), "%s", help_head);
 
-	for (size_t i = 0; gt_export_formats[i]; i++)
+	for (size_t i = 0; format_at(i); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "          %-12s %s\n",
-					 gt_export_formats[i]->name, gt_export_formats[i]->help);
+					 format_at(i)->name, format_at(i)->help);
 	snprintf(text + used, sizeof(text) - used, "%s", help_tail);
 	return gt_print_help(text);
 }
@@ -83,12 +101,12 @@ static void complain_format(const char *name)
 	struct gt_proposal nearest = { .word = NULL };
 	char list[512] = "";
 
-	for (size_t i = 0; gt_export_formats[i]; i++) {
+	for (size_t i = 0; format_at(i); i++) {
 		size_t used = strlen(list);
 
 		snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
-			 gt_export_formats[i]->name);
-		gt_propose(&nearest, name, gt_export_formats[i]->name);
+			 format_at(i)->name);
+		gt_propose(&nearest, name, format_at(i)->name);
 	}
 	if (nearest.word)
 		gt_complain(NAME, "there is no format '%s'; did you mean '%s'?", name,
@@ -158,9 +176,17 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		gt_complain(NAME, "which format? Say --to FORMAT");
 		return 1 + gt_usage_error(NAME);
 	}
-	arguments->format = gt_export_find(format);
+	arguments->format =
+		strcmp(format, trace_dat.name) == 0 ? &trace_dat : gt_export_find(format);
 	if (!arguments->format) {
 		complain_format(format);
+		return 1 + gt_usage_error(NAME);
+	}
+	if (arguments->format == &trace_dat &&
+	    (arguments->filter.tid || arguments->filter.graph || arguments->filter.max_depth ||
+	     arguments->window.from.set || arguments->window.to.set)) {
+		gt_complain(NAME, "trace.dat takes the whole recording: trace-cmd report and "
+				  "KernelShark choose");
 		return 1 + gt_usage_error(NAME);
 	}
 	if (!arguments->output)
@@ -226,6 +252,17 @@ static int export_to(struct arguments *arguments, struct gt_recording *recording
 	return GT_EXIT_FAILED;
 }
 
+static int export_trace_dat(const struct arguments *arguments, struct gt_recording *recording,
+			    const struct gt_output *output)
+{
+	struct gt_message message = { "" };
+
+	if (gt_trace_dat_write(recording, output->fd, &message) == GT_OK)
+		return GT_EXIT_DONE;
+	gt_complain(NAME, "cannot write '%s': %s", arguments->output, message.text);
+	return GT_EXIT_FAILED;
+}
+
 static int run(struct arguments *arguments)
 {
 	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
@@ -246,14 +283,16 @@ static int run(struct arguments *arguments)
 		gt_complain(NAME, "%s", message.text);
 		goto close;
 	}
-	result = export_to(arguments, recording, &output, &report);
-	if (result == GT_EXIT_DONE &&
+	result = arguments->format == &trace_dat
+			 ? export_trace_dat(arguments, recording, &output)
+			 : export_to(arguments, recording, &output, &report);
+	if (result == GT_EXIT_DONE && arguments->format != &trace_dat &&
 	    report.calls + report.without_return + report.entries_only == 0)
 		gt_complain(NAME, "'%s': no call is left to be exported", arguments->path);
 	if (result == GT_EXIT_DONE && gt_output_commit(&output, &message) != GT_OK) {
 		gt_complain(NAME, "%s", message.text);
 		result = GT_EXIT_FAILED;
-	} else if (result == GT_EXIT_DONE && !arguments->quiet) {
+	} else if (result == GT_EXIT_DONE && !arguments->quiet && arguments->format != &trace_dat) {
 		tell_report(arguments, &report);
 	} else if (result != GT_EXIT_DONE) {
 		gt_output_abandon(&output);

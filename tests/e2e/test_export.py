@@ -408,3 +408,46 @@ def test_every_format_is_in_the_man_page_and_in_completion(graftrace):
     for name in listed:
         assert f"\n.B {name}\n" in page, name
         assert re.search(rf"export:--to\) words='[^']*\b{re.escape(name)}\b", completion), name
+
+
+THREADS = r"""
+#include <pthread.h>
+#define KEEP __attribute__((noinline, noclone))
+volatile unsigned long sink;
+KEEP void leaf(int i) { for (int k = 0; k < i; k++) sink++; }
+KEEP void middle(int i) { leaf(i); leaf(2 * i); }
+KEEP void *work(void *none) { for (int i = 0; i < 400; i++) middle(i); return none; }
+int main(void) {
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], 0, work, 0);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"""
+
+
+def test_trace_cmd_reports_every_call_with_its_duration(graftrace, compile, tmp_path):
+    graftrace("record", compile(THREADS, "-O1", "-pthread"))
+    graftrace("export", "--to", "trace.dat")
+    text = subprocess.run(
+        ["trace-cmd", "report", "-i", "trace.dat", "-O", "fgraph:tailprint=1"], cwd=tmp_path,
+        check=True, capture_output=True, text=True, timeout=60).stdout
+    theirs = [(int(tid), name, round(float(us) * 1000)) for tid, us, name in re.findall(
+        r"-(\d+) +\[\d+\] +[\d.]+: funcgraph_\w+: +[+!#*@$]? *([\d.]+) us +\|  +"
+        r"(?:\} /\* )?(\w+)(?:\(\);| \*/)$", text, re.M)]
+    ours = [(call["tid"], call["function"], call["duration_ns"]) for call in map(
+        json.loads, graftrace("show", "--format", "json").stdout.splitlines())]
+    assert len(ours) == 3 + 1 + 3 * 400 * 3
+    assert len(theirs) == len(ours)
+    for (tid, name, ns), one in zip(sorted(theirs), sorted(ours)):
+        # A duration is the difference of two stamps there, each cut to nanoseconds.
+        assert (tid, name) == one[:2]
+    by_call = lambda calls: {key: sorted(ns for tid, name, ns in calls if (tid, name) == key)
+                             for key in {call[:2] for call in calls}}
+    for key, durations in by_call(ours).items():
+        assert all(abs(a - b) <= 1 + a // 10 ** 5 for a, b in zip(
+            durations, by_call(theirs)[key])), key
+    for words, what in ((["-o", "-"], "cannot go to stdout"), (["--tid", "5"], "whole recording")):
+        assert what in graftrace("export", "--to", "trace.dat", *words, code=2).stderr
+    assert "regular file" in graftrace("export", "--to", "trace.dat", "-o", "/dev/stdout",
+                                       code=1).stderr
