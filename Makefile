@@ -8,7 +8,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all graftrace setup demo test test-long bench pictures install format clean distclean help targets image run
+.PHONY: all graftrace setup demo test test-long bench pictures install format clean distclean help targets image run deb
 .NOTPARALLEL:
 
 all: ## build graftrace (in build/; BUILD=DIR for another place, CC=clang for another compiler)
@@ -61,6 +61,9 @@ install: all ## install below PREFIX (default /usr/local), staged in DESTDIR if 
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@ninja -C $(BUILD)
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild
+
+deb: all ## make Debian packages of the tool and of the core's library, in build/deb/
+	@BUILD="$(BUILD)" tools/deb
 
 format: ## lay out the C files as .clang-format says
 	@tools/setup test

@@ -6,11 +6,14 @@
 #define _GNU_SOURCE
 #include "cli/record_report.h"
 
-#include <glob.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "attach/object/libraries.h"
 #include "attach/object/object.h"
@@ -34,40 +37,46 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	return 0;
 }
 
-/* Whether a line of dpkg's list of a package's files is that path, also below /usr. */
-static bool lists(const char *list, const char *path)
+/* The first line that dpkg-query writes about a path and the same without /usr; "" if there is none,
+ * or no dpkg. */
+static void ask_dpkg(const char *path, char *line, size_t bytes)
 {
 	const char *other = strncmp(path, "/usr/", 5) == 0 ? path + 4 : path;
-	FILE *file = fopen(list, "re");
-	char *line = NULL;
-	size_t room = 0;
-	bool found = false;
+	char *const words[] = { "dpkg-query", "-S", "--", (char *)path, (char *)other, NULL };
+	posix_spawn_file_actions_t actions;
+	ssize_t got, used = 0;
+	int ends[2], status;
+	pid_t pid;
 
-	while (file && !found && getline(&line, &room, file) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		found = strcmp(line, path) == 0 || strcmp(line, other) == 0;
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
+	line[0] = '\0';
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	if (posix_spawnp(&pid, words[0], &actions, NULL, words, environ) != 0)
+		pid = -1;
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	while (pid > 0 && (size_t)used + 1 < bytes &&
+	       (got = read(ends[0], line + used, bytes - 1 - (size_t)used)) > 0)
+		used += got;
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	line[used] = '\0';
+	line[strcspn(line, "\n")] = '\0';
 }
 
-/* The Debian package that a file is of; "" none. */
+/* The Debian package that a file is of; "" none. "libjq1:amd64: /usr/lib/…" is of libjq1. */
 static void package_of(const char *path, char *package, size_t bytes)
 {
-	glob_t all;
+	char line[1024];
 
-	package[0] = '\0';
-	if (glob("/var/lib/dpkg/info/*.list", GLOB_NOSORT, NULL, &all) != 0)
-		return;
-	for (size_t i = 0; i < all.gl_pathc && !package[0]; i++) {
-		const char *name = strrchr(all.gl_pathv[i], '/') + 1;
-
-		if (lists(all.gl_pathv[i], path))
-			snprintf(package, bytes, "%.*s", (int)strcspn(name, ":."), name);
-	}
-	globfree(&all);
+	ask_dpkg(path, line, sizeof(line));
+	snprintf(package, bytes, "%.*s", (int)strcspn(line, ":,"), line);
+	if (strchr(package, ' '))
+		package[0] = '\0'; /* "diversion by …" */
 }
 
 static void say_nameless(const struct gt_record_names *names, const char *program)

@@ -99,3 +99,23 @@ def test_the_installed_command_records_a_program(installed, tmp_path):
     shown = subprocess.run([command, "show"], cwd=tmp_path, check=True, capture_output=True,
                            text=True, timeout=60).stdout
     assert re.search(r"main\(\) \{\n.*one\(\);\n", shown)
+
+
+def test_debian_packages_hold_what_is_installed_and_lintian_has_nothing_to_say(installed, tmp_path):
+    made = subprocess.run([tree.ROOT / "tools" / "deb"], check=True, capture_output=True, text=True,
+                          env={**os.environ, "BUILD": str(tree.BUILD)}).stdout.split()
+    assert sorted(Path(path).name.split("_")[0] for path in made) == [
+        "graftrace", "libgraftrace-core-dev"]
+    said = subprocess.run(["lintian", "--allow-root", *made], capture_output=True, text=True)
+    assert said.returncode == 0 and said.stdout == "", said.stdout
+    for path in made:
+        subprocess.run(["dpkg-deb", "-x", path, tmp_path], check=True)
+    names = lambda root: {str(path.relative_to(root)).removesuffix(".gz")
+                          for path in Path(root).rglob("*") if path.is_file()}
+    unpacked = {name for name in names(tmp_path / "usr") if not name.startswith("share/doc/")}
+    assert unpacked == names(installed)
+    done = subprocess.run([tmp_path / "usr" / "bin" / "graftrace", "--version"], check=True,
+                          capture_output=True, text=True)
+    assert done.stdout.startswith("graftrace ")
+    for file in tmp_path.rglob("*.pc"):
+        assert "prefix=/usr\n" in file.read_text()
