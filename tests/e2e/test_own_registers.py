@@ -10,7 +10,7 @@ WORK = "3987631956\n"  # what segment.c computes
 
 
 def calls_of(graftrace, function):
-    rows = {words[-1]: words for words in map(str.split, graftrace("report").stdout.splitlines()) if words}
+    rows = {words[-1]: words[1:] for words in map(str.split, graftrace("report").stdout.splitlines()) if words}
     return int(rows[function][0])
 
 

@@ -20,7 +20,7 @@ def test_a_filter_that_forbids_our_calls_kills_nobody(way, flags, more, graftrac
 def test_a_filter_that_allows_our_calls_changes_nothing(way, graftrace, compile):
     done = graftrace("record", "--", compile("sandbox.c", "-O1"), way, "wide", code=6)
     assert done.stdout == "done\n" and "sandbox" not in done.stderr
-    rows = {words[-1]: words for words in map(str.split, graftrace("report").stdout.splitlines()) if words}
+    rows = {words[-1]: words[1:] for words in map(str.split, graftrace("report").stdout.splitlines()) if words}
     assert rows["inner"][0] == "1050011"
 
 

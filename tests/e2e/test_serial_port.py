@@ -63,8 +63,8 @@ def test_the_second_line_gives_a_recording(booted):
     assert not data.problems
     report = subprocess.run([GRAFTRACE, "report", recording], check=True, capture_output=True,
                             text=True, timeout=60).stdout
-    assert re.search(rf"^ +{CALLS} +0 .* fibonacci$", report, re.M), report
-    assert re.search(r"^ +2 +0 .* calculate$", report, re.M)
+    assert re.search(rf"^ +[\d.]+ +{CALLS} +0 .* fibonacci$", report, re.M), report
+    assert re.search(r"^ +[\d.]+ +2 +0 .* calculate$", report, re.M)
     threads = subprocess.run([GRAFTRACE, "report", "--by", "thread", recording], check=True,
                              capture_output=True, text=True, timeout=60).stdout
     assert re.search(r" first-2$", threads, re.M) and re.search(r" second-3$", threads, re.M)
