@@ -189,13 +189,23 @@ static int leave(struct reading *reading, struct gt_lane *lane, uint64_t clock, 
 				    : GT_OK;
 }
 
+/* Is it the open call that the record ends? Not one that began before the record's call did: then
+ * the open one's return was lost, and the entry of the record's call. (forward() may have moved an
+ * entry to a later time, never to an earlier one.) */
+static bool is_same(const struct gt_stack_call *call, const struct gt_record *record)
+{
+	return call->function == record->function && call->depth == record->depth &&
+	       (record->flags & GT_RECORD_START_UNKNOWN ||
+		(int64_t)(record->start - call->start) <= 0);
+}
+
 /* The place of a call among the open ones + 1; 0: it is not there. */
 static uint32_t find(const struct gt_lane *lane, const struct gt_record *record)
 {
 	for (uint32_t i = lane->open; i > 0; i--) {
 		const struct gt_stack_call *call = &lane->calls[i - 1];
 
-		if (call->function == record->function && call->depth == record->depth)
+		if (is_same(call, record))
 			return i;
 		if (call->depth < record->depth)
 			break;
@@ -252,6 +262,9 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 		error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);
 	if (error != GT_OK)
 		return error;
+	/* Whether the open one is this call nobody knows: a gap lies between. */
+	if (record->flags & GT_RECORD_START_UNKNOWN && !(flags & GT_STACK_OPEN))
+		flags |= GT_STACK_NO_RETURN;
 	if (record->flags & GT_RECORD_CHILDREN_UNKNOWN)
 		flags |= GT_STACK_SELF_UPPER;
 	return leave(reading, lane, record->clock, flags);
