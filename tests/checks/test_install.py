@@ -38,7 +38,7 @@ def test_the_headers_are_installed_and_compile_alone(installed, tmp_path):
         for name in there:
             source = tmp_path / f"one.{suffix}"
             source.write_text(f"#include <iso646.h>\n#include <graftrace/{name}>\n"
-                              f"#include <graftrace/{name}>\n")
+                              f"#include <graftrace/{name}>\nextern int for_headers_of_macros_alone;\n")
             done = subprocess.run(
                 [*compiler, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                  f"-I{installed / 'include'}", source], capture_output=True, text=True)
