@@ -304,10 +304,15 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 			add_ticks(&row->total_off, gt_target_off_cpu(c->target, c->tid,
 								     record->start, record->clock));
 	}
-	if (ticks > record->children) {
-		add_ticks(&row->self, ticks - record->children);
-		c->covered += ticks - record->children;
+	uint64_t self = ticks > record->children ? ticks - record->children : 0;
+	bool is_known = !(record->flags & GT_RECORD_CHILDREN_UNKNOWN);
+	/* A kernel's records are not in the order of a thread's. */
+	if (__builtin_expect(record->flags & GT_RECORD_ALONE, 0) && !c->decode->kernel) {
+		self = gt_levels_end(&c->ended, c->decode->context, record->depth, ticks);
+		is_known = true;
 	}
+	add_ticks(&row->self, self);
+	c->covered += self;
 	if (ticks < row->minimum)
 		row->minimum = ticks;
 	if (ticks > row->maximum)
@@ -316,7 +321,7 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		ticks >= row->first ? (double)(ticks - row->first) : -(double)(row->first - ticks);
 	row->sum += off;
 	row->squares += off * off;
-	if (__builtin_expect(record->flags & GT_RECORD_CHILDREN_UNKNOWN, 0))
+	if (__builtin_expect(!is_known, 0))
 		row->self_upper_bound++;
 }
 
@@ -505,6 +510,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	c->first = c->last = c->covered = 0;
 	c->off_cpu = (struct gt_off_cpu_follow){ 0 };
 	c->process_began = 0;
+	gt_levels_fini(&c->ended);
 	gt_decode_reset(c->decode);
 	for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 		c->open[i].used = false;
@@ -685,6 +691,7 @@ out:
 		gt_message_set(message, "not enough memory for the table");
 	if (c) {
 		gt_decode_fini(&c->own);
+		gt_levels_fini(&c->ended);
 		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
 			free(c->open[i].count);
 		for (uint32_t i = 0; i < c->row_count; i++)

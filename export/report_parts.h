@@ -12,6 +12,7 @@
 #include "core/trace/decode.h"
 #include "core/trace/off_cpu.h"
 #include "export/report.h"
+#include "read/levels.h"
 
 #define GLOB_CACHE 4096 /* functions that the globs were asked of, by number modulo */
 
@@ -98,6 +99,7 @@ struct collector {
 	uint64_t first;	  /* clock of the writer's first record that counts; 0 = none yet */
 	uint64_t last;	  /* … and of the last one */
 	uint64_t covered; /* self times of its calls */
+	struct gt_levels ended; /* its calls that are told at their ends only */
 	uint64_t span, outside; /* of all writers whose records are there from the start */
 	bool incomplete;	/* records of this writer are missing */
 	bool kernel;

@@ -11,6 +11,7 @@ import collections
 import csv
 import importlib.util
 import io
+import json
 import os
 import random
 import re
@@ -292,6 +293,11 @@ def test_a_recording_with_a_threshold_and_its_text_give_whole_calls(graftrace, c
         assert abs(own[4] - (total[4] - total[2] - total[3])) < 2
     for a, b in zip(of_recording, of_text):
         assert abs(Decimal(a["latency_us"]) - Decimal(b["latency_us"])) <= Decimal(a["latency_us"]) * Decimal("0.0001")
+    table = json.loads(graftrace("report", "--format", "json", "graftrace.data").stdout)
+    assert table["self_upper_bound"] == 0
+    for row in table["rows"]:
+        own = sum(Decimal(call["latency_us_self"]) for call in of_recording if call["function"] == row["function"])
+        assert abs(row["self_ns"] - own * 1000) <= 2 * row["calls"]
 
 
 def test_linux_text_with_a_threshold_gives_whole_calls(graftrace):
