@@ -49,9 +49,11 @@ def instructions():
 
 def after(name, operands, depth):
     """What an instruction makes of the depth."""
-    if name == "push":
+    if name in ("push", "pushf"):
         return depth + 8
-    if name == "pop":
+    if name in ("pop", "popf"):
+        return depth - 8
+    if (name, operands) == ("lea", "0x8(%rsp),%rsp"):
         return depth - 8
     if (name, operands) == ("lea", "0x10(%rsp),%rsp"):
         # A hook whose function is done: two words less, and a return address is on top again.
