@@ -314,6 +314,18 @@ static int prepare_page(void *user, struct gt_page_options *options)
 	return GT_OK;
 }
 
+/* At a Unix socket there is no page that a browser could open. */
+static void report_served(const struct gt_http_server *server)
+{
+	const char *page = gt_http_page_address(server);
+
+	if (strncmp(page, "unix:", 5) == 0)
+		fprintf(stderr, "graftrace: serving %s\n", gt_http_address(server));
+	else
+		fprintf(stderr, "graftrace: serving %s ; a page to look at: %s\n",
+			gt_http_address(server), page);
+}
+
 static void start_server(struct recording *recording)
 {
 	const struct gt_page_source source = { .user = recording,
@@ -327,9 +339,7 @@ static void start_server(struct recording *recording)
 		gt_http_show_page(recording->server, recording->page);
 	if (need_live(recording, &control, &message) == 0 &&
 	    gt_http_start(recording->server, control, recording->program, &message) == 0)
-		fprintf(stderr, "graftrace: serving %s ; a page to look at: %s\n",
-			gt_http_address(recording->server),
-			gt_http_page_address(recording->server));
+		report_served(recording->server);
 	else
 		gt_complain(NAME, "%s; the program runs unserved", message.text);
 }
