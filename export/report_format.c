@@ -314,6 +314,9 @@ static void add_part(struct text *text, const struct gt_report *report,
 		     const struct gt_report_row *row, bool color)
 {
 	double part = report->self ? 100.0 * (double)row->self / (double)report->self : 0;
+	/* The times of a damaged trace may be more than their sum holds. */
+	if (part > 100)
+		part = 100;
 	unsigned hundredths = (unsigned)(part * 100 + 0.5);
 	const char *on = !color ? "" : part >= 10 ? "\033[31m" : part >= 1 ? "\033[33m" : "\033[2m";
 

@@ -174,7 +174,10 @@ def test_on_a_terminal_the_pager_gets_the_text(graftrace):
     os.close(sub)
     os.close(main)
     assert done.returncode == 0
-    assert pager.read_text() == graftrace("show").stdout
+    # A terminal's first line says what is looked at.
+    about, text = pager.read_text().split("\n", 1)
+    assert about.startswith("# ") and "graftrace.data" in about
+    assert text == graftrace("show").stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(graftrace):

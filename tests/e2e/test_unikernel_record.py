@@ -62,7 +62,7 @@ class Recorder:
         """Calls of `answer`, each of which returned, as report counts them; 0 of an empty recording."""
         done = subprocess.run([GRAFTRACE, "report", self.path], capture_output=True, text=True,
                               timeout=60)
-        row = re.search(r"^ +(\d+) +(\d+) .* answer$", done.stdout, re.M)
+        row = re.search(r"^ +[\d.]+ +(\d+) +(\d+) .* answer$", done.stdout, re.M)
         assert not row or row[2] == "0", row[0]
         return int(row[1]) if row else 0
 

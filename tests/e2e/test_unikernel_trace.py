@@ -69,7 +69,7 @@ def calls_in(recording):
     """Calls and those left open, by function, as report counts them."""
     found = {}
     for line in report(recording).splitlines():
-        if row := re.match(r" +(\d+) +(\d+) .* (\S+)$", line):
+        if row := re.match(r" +[\d.]+ +(\d+) +(\d+) .* (\S+)$", line):
             found[row[3]] = int(row[1]), int(row[2])
     return found
 
