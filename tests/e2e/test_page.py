@@ -320,11 +320,11 @@ def test_search_finds_functions_and_threads(page, browser):
     browser.type("#search", "look")
     browser.wait_for("return !document.getElementById('found').hidden && "
                      "document.getElementById('found').innerText.includes('look_up')")
-    browser.ask("POST", f"/element/{browser.find('#search')}/value", {"text": "\ue007"})
+    browser.press_enter("#search")
     browser.wait_for("return document.getElementById('name')?.textContent === 'look_up'")
     browser.type("#search", "p-")
     browser.wait_for("return document.getElementById('found').innerText.includes('Thread p-')")
-    browser.ask("POST", f"/element/{browser.find('#search')}/value", {"text": "\ue007"})
+    browser.press_enter("#search")
     browser.wait_for("return document.documentElement.dataset.view === 'timeline'")
     browser.run("document.getElementById('search').value = ''")
 
@@ -388,12 +388,12 @@ def test_a_program_that_runs_is_looked_at_and_controlled(graftrace, compile, bro
         browser.wait_for("return document.documentElement.dataset.control === '1 function_graph'")
         browser.wait_for("return Number(document.documentElement.dataset.entries) >= 24")
         browser.type("#set_ftrace_filter", "middle")
-        browser.ask("POST", f"/element/{browser.find('#set_ftrace_filter')}/value", {"text": "\ue007"})
+        browser.press_enter("#set_ftrace_filter")
         browser.wait_for("return document.documentElement.dataset.written === 'set_ftrace_filter middle'")
         assert browser.run("return document.getElementById('set_ftrace_filter').value") == "middle"
         assert served.get("set_ftrace_filter") == "middle\n"
         browser.type("#set_ftrace_filter", "nothing_of_this_name")
-        browser.ask("POST", f"/element/{browser.find('#set_ftrace_filter')}/value", {"text": "\ue007"})
+        browser.press_enter("#set_ftrace_filter")
         browser.wait_for("return document.getElementById('told').textContent !== ''")
         browser.click("#tracing-on")
         browser.wait_for("return document.documentElement.dataset.control === '0 function_graph'")

@@ -42,11 +42,13 @@ class Terminal:
         return done.stdout
 
     def until(self, pattern):
-        """The screen, as soon as the pattern is in it."""
+        """The screen with the pattern in it, as soon as it is drawn whole: twice the same."""
+        before = None
         for _ in range(600):
             screen = self.screen()
-            if re.search(pattern, screen, re.M):
+            if re.search(pattern, screen, re.M) and screen == before:
                 return screen
+            before = screen
             time.sleep(0.05)
         raise AssertionError(f"nothing like {pattern!r} in\n{screen}")
 

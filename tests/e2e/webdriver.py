@@ -65,7 +65,7 @@ class Browser:
         """The body of a function, and what it returns."""
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
-    def wait_for(self, script, *arguments, seconds=20):
+    def wait_for(self, script, *arguments, seconds=60):
         """Waits until the script returns something true, and returns that."""
         end = time.monotonic() + seconds
         while True:
@@ -78,9 +78,21 @@ class Browser:
     def find(self, selector):
         return self.ask("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
 
+    def act(self, selector, action, body=None):
+        """What the driver does to an element; found anew where the page has drawn it anew meanwhile."""
+        for again in reversed(range(20)):
+            try:
+                return self.ask("POST", f"/element/{self.find(selector)}/{action}", body)
+            except RuntimeError as error:
+                if "stale element" not in str(error) or not again:
+                    raise
+
     def click(self, selector):
         """A real click, at the element's middle; fails if something else lies there."""
-        self.ask("POST", f"/element/{self.find(selector)}/click")
+        self.act(selector, "click")
+
+    def press_enter(self, selector):
+        self.act(selector, "value", {"text": "\ue007"})
 
     def double_click(self, selector):
         """Two presses at the element's middle, the second of which is said to be one of a pair: else
@@ -99,10 +111,9 @@ class Browser:
                     "params": {"type": event, "x": x, "y": y, "button": "left", "clickCount": press}})
 
     def type(self, selector, text):
-        element = self.find(selector)
-        self.ask("POST", f"/element/{element}/clear")
+        self.act(selector, "clear")
         if text:
-            self.ask("POST", f"/element/{element}/value", {"text": text})
+            self.act(selector, "value", {"text": text})
 
     def log(self):
         """What the console said since the last call: the texts of warnings and errors."""
