@@ -56,9 +56,8 @@ def program(compile):
     return compile(PROGRAM, "-O2", "-fpatchable-function-entry=5")
 
 
-@pytest.mark.parametrize("tracer", ["function", "function_graph"])
-@pytest.mark.parametrize("instance", [False, True])
-def test_nothing_is_given_and_told_as_lost(graftrace, program, tracer, instance):
+def given_and_lost(graftrace, program, tracer, instance):
+    """What trace_pipe gave, and told as lost, of how many records that were made."""
     where = "/ftrace/instances/one/" if instance else "/ftrace/"
     with serving(graftrace, program, "-b", "256k", "-l", "leaf", "-p", tracer,
                  "--overwrite") as served:
@@ -85,6 +84,18 @@ def test_nothing_is_given_and_told_as_lost(graftrace, program, tracer, instance)
         while given(text := b"".join(blocks)) + lost(text) < made and time.monotonic() < end:
             time.sleep(0.05)
     reader.join(PATIENCE)
-    assert lost(text) > 0
-    # A quarter of the ring is held for readers: what a slower one was given beyond it may be told as lost, too.
-    assert made <= given(text) + lost(text) <= made + made // 100
+    return given(text), lost(text), made
+
+
+@pytest.mark.parametrize("tracer", ["function", "function_graph"])
+@pytest.mark.parametrize("instance", [False, True])
+def test_nothing_is_given_and_told_as_lost(graftrace, program, tracer, instance):
+    # A quarter of the ring is held for readers: what a slower one was given beyond it, as on a busy
+    # machine, is told as lost, too. So it is not in every run that the sum is exact.
+    for _ in range(8):
+        had, missed, made = given_and_lost(graftrace, program, tracer, instance)
+        assert missed > 0
+        assert had + missed >= made >= missed
+        if had + missed == made:
+            return
+    assert had + missed == made
