@@ -4,58 +4,28 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include "export/call_tree.h"
 #include "export/flame.h"
+#include "export/merged.h"
 
 struct flame {
-	struct gt_tree tree;
+	struct gt_merged merged;
 	char number[24];
 };
-
-static int begin(struct gt_export *export)
-{
-	struct flame *state = export->state;
-
-	return gt_tree_init(&state->tree, export->function_end);
-}
-
-static int enter(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call)
-{
-	struct flame *state = export->state;
-
-	return gt_tree_enter(&state->tree, lane, call);
-}
-
-static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
-		 uint64_t end)
-{
-	struct flame *state = export->state;
-
-	gt_tree_leave(&state->tree, lane, call, end);
-	return GT_OK;
-}
-
-static void fini(struct gt_export *export)
-{
-	struct flame *state = export->state;
-
-	gt_tree_fini(&state->tree);
-}
 
 static const char *name_of(void *user, uint32_t node)
 {
 	struct gt_export *export = user;
 	struct flame *state = export->state;
 
-	return gt_export_name(export, state->tree.nodes[node].function, state->number, NULL);
+	return gt_export_name(export, state->merged.tree.nodes[node].function, state->number, NULL);
 }
 
 static void words_of(void *user, uint32_t at, char text[GT_FLAME_WORDS])
 {
 	struct gt_export *export = user;
 	struct flame *state = export->state;
-	const struct gt_tree_node *node = &state->tree.nodes[at];
-	uint64_t all = state->tree.nodes[0].total;
+	const struct gt_tree_node *node = &state->merged.tree.nodes[at];
+	uint64_t all = state->merged.tree.nodes[0].total;
 	char total[32], self[32];
 
 	gt_flame_time(total, gt_export_duration_ns(export, node->total));
@@ -84,13 +54,13 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	char title[2100], whole[32];
 
 	(void)report;
-	if (gt_tree_finish(&state->tree) != GT_OK)
+	if (gt_tree_finish(&state->merged.tree) != GT_OK)
 		return GT_ENOMEM;
-	gt_flame_time(whole, gt_export_duration_ns(export, state->tree.nodes[0].total));
+	gt_flame_time(whole, gt_export_duration_ns(export, state->merged.tree.nodes[0].total));
 	snprintf(title, sizeof(title), "%.2000s (%s in all threads)",
 		 export->about.command_line[0] ? export->about.command_line : export->about.program,
 		 whole);
-	const struct gt_flame flame = { .tree = &state->tree,
+	const struct gt_flame flame = { .tree = &state->merged.tree,
 					.title = title,
 					.user = export,
 					.name = name_of,
@@ -104,9 +74,9 @@ const struct gt_export_format gt_format_svg = {
 	.help = "a flame graph for a browser, whole in itself; a click zooms",
 	.file = "trace.svg",
 	.state_bytes = sizeof(struct flame),
-	.begin = begin,
-	.enter = enter,
-	.leave = leave,
+	.begin = gt_merged_begin,
+	.enter = gt_merged_enter,
+	.leave = gt_merged_leave,
 	.end = end,
-	.fini = fini,
+	.fini = gt_merged_fini,
 };

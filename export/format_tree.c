@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats of merged stacks: `folded` (a line a stack, as flame graph tools read it), `svg` (a flame
- * graph that needs nothing else), `callgrind` (KCachegrind, callgrind_annotate), `dot` (Graphviz) and
- * `pprof` (profile.proto, not packed). All threads are merged; --tid picks one. Values are
+ * Formats of merged stacks: `folded` (a line a stack, as flame graph tools read it), `callgrind`
+ * (KCachegrind, callgrind_annotate), `dot` (Graphviz) and `pprof` (profile.proto, not packed). All threads are merged; --tid picks one. Values are
  * nanoseconds.
  */
 #include "export/export.h"
@@ -10,42 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "export/call_tree.h"
+#include "export/merged.h"
 #include "export/proto.h"
-
-struct merged {
-	struct gt_tree tree;
-};
-
-static int begin(struct gt_export *export)
-{
-	struct merged *state = export->state;
-
-	return gt_tree_init(&state->tree, export->function_end);
-}
-
-static int enter(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call)
-{
-	struct merged *state = export->state;
-
-	return gt_tree_enter(&state->tree, lane, call);
-}
-
-static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
-		 uint64_t end)
-{
-	struct merged *state = export->state;
-
-	gt_tree_leave(&state->tree, lane, call, end);
-	return GT_OK;
-}
-
-static void fini(struct gt_export *export)
-{
-	struct merged *state = export->state;
-
-	gt_tree_fini(&state->tree);
-}
 
 /* The node after `at` in the order of a walk from the root down, children before siblings; 0: it was
  * the last. */
@@ -67,7 +32,7 @@ static void folded_name(struct gt_out *out, const char *name)
 
 static int end_folded(struct gt_export *export, const struct gt_stack_report *report)
 {
-	struct merged *state = export->state;
+	struct gt_merged *state = export->state;
 	struct gt_tree *tree = &state->tree;
 	uint32_t path[GT_TREE_DEPTH_MAX + 1];
 	char number[24];
@@ -129,7 +94,7 @@ static bool is_recursive(const struct gt_tree *tree, uint32_t at)
 static int sum_up(struct gt_export *export, struct sums **sums, struct edge **edges,
 		  uint32_t *count)
 {
-	struct merged *state = export->state;
+	struct gt_merged *state = export->state;
 	struct gt_tree *tree = &state->tree;
 
 	*sums = calloc(export->function_end + 1u, sizeof(**sums));
@@ -248,7 +213,7 @@ static void dot_time(struct gt_out *out, uint64_t ns)
 
 static int end_dot(struct gt_export *export, const struct gt_stack_report *report)
 {
-	struct merged *state = export->state;
+	struct gt_merged *state = export->state;
 	struct gt_out *out = &export->out;
 	struct sums *sums = NULL;
 	struct edge *edges = NULL;
@@ -324,7 +289,7 @@ static void pprof_sample_types(struct gt_proto *whole, struct gt_proto *part)
 static void pprof_samples(struct gt_export *export, struct gt_proto *whole, struct gt_proto *part,
 			  struct gt_proto *list)
 {
-	struct merged *state = export->state;
+	struct gt_merged *state = export->state;
 	struct gt_tree *tree = &state->tree;
 
 	for (uint32_t at = next_node(tree, 0); at != 0; at = next_node(tree, at)) {
@@ -346,7 +311,7 @@ static void pprof_samples(struct gt_export *export, struct gt_proto *whole, stru
 
 static int end_pprof(struct gt_export *export, const struct gt_stack_report *report)
 {
-	struct merged *state = export->state;
+	struct gt_merged *state = export->state;
 	struct gt_proto whole = { 0 }, part = { 0 }, list = { 0 };
 	char number[24];
 	uint64_t strings = 5;
@@ -396,9 +361,9 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 	return failed ? GT_ENOMEM : export->out.error ? GT_EIO : GT_OK;
 }
 
-#define MERGED                                                                                \
-	.state_bytes = sizeof(struct merged), .begin = begin, .enter = enter, .leave = leave, \
-	.fini = fini
+#define MERGED                                                             \
+	.state_bytes = sizeof(struct gt_merged), .begin = gt_merged_begin, \
+	.enter = gt_merged_enter, .leave = gt_merged_leave, .fini = gt_merged_fini
 
 const struct gt_export_format gt_format_folded = {
 	.name = "folded",
