@@ -33,12 +33,23 @@ static const char help[] =
 	"      --format FORMAT        text (default), json\n"
 	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
 	"                             arguments), full\n"
+	"      --lines                behind a function's name file and line of its source\n"
+	"      --source               and that line itself, if the file is there\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
 	"Exit code: 0 done; 1 it could not be made, or not of all that was recorded; 2 wrong\n"
 	"command line.\n";
 
-enum { OPTION_TID = 256, OPTION_CALLERS, OPTION_MIN, OPTION_FORMAT, OPTION_NO_PAGER, OPTION_NAMES };
+enum {
+	OPTION_TID = 256,
+	OPTION_CALLERS,
+	OPTION_MIN,
+	OPTION_FORMAT,
+	OPTION_NO_PAGER,
+	OPTION_NAMES,
+	OPTION_LINES,
+	OPTION_SOURCE
+};
 
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
@@ -49,6 +60,8 @@ static const struct option options[] = {
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "names", required_argument, NULL, OPTION_NAMES },
+	{ "lines", no_argument, NULL, OPTION_LINES },
+	{ "source", no_argument, NULL, OPTION_SOURCE },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -123,6 +136,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
+			break;
+		case OPTION_SOURCE:
+			arguments->graph.source = true;
+			/* fall through */
+		case OPTION_LINES:
+			arguments->graph.lines = true;
 			break;
 		case OPTION_NO_PAGER:
 			arguments->pager = false;

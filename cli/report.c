@@ -54,6 +54,8 @@ static const char help[] =
 	"                             nanoseconds\n"
 	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
 	"                             arguments), full\n"
+	"      --lines                behind a function's name file and line of its source\n"
+	"      --source               and that line itself, if the file is there\n"
 	"      --html FILE            instead: a page to look at in a browser, with time line\n"
 	"                             and flame graph (graftrace export --to html)\n"
 	"      --color WHEN           auto (default), always, never\n"
@@ -76,7 +78,9 @@ enum {
 	OPTION_HIST,
 	OPTION_HTML,
 	OPTION_COLOR,
-	OPTION_NAMES
+	OPTION_NAMES,
+	OPTION_LINES,
+	OPTION_SOURCE
 };
 
 static const struct option options[] = {
@@ -96,6 +100,8 @@ static const struct option options[] = {
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "hist", required_argument, NULL, OPTION_HIST },
 	{ "names", required_argument, NULL, OPTION_NAMES },
+	{ "lines", no_argument, NULL, OPTION_LINES },
+	{ "source", no_argument, NULL, OPTION_SOURCE },
 	{ "html", required_argument, NULL, OPTION_HTML },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "help", no_argument, NULL, 'h' },
@@ -114,6 +120,8 @@ struct arguments {
 	const char *spread; /* --hist */
 	const char *color;
 	const char *names;
+	bool lines;
+	struct gt_sources sources;
 	bool pager;
 	bool crash;
 };
@@ -193,6 +201,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
+			break;
+		case OPTION_SOURCE:
+			arguments->sources.with_text = true;
+			/* fall through */
+		case OPTION_LINES:
+			arguments->lines = true;
 			break;
 		case OPTION_HTML:
 			arguments->html = optarg;
@@ -336,6 +350,9 @@ static void set_wanted(struct arguments *arguments, struct gt_recording *recordi
 	arguments->wanted.from_ns = filter.from_ns;
 	arguments->wanted.to_ns = filter.to_ns;
 	arguments->style.width = gt_look_width();
+	arguments->sources.target = gt_recording_target(recording);
+	if (arguments->lines)
+		arguments->style.sources = &arguments->sources;
 }
 
 static const char *why_empty(const struct arguments *arguments)
@@ -427,6 +444,7 @@ int gt_cmd_report(int argc, char **argv)
 		gt_complain(NAME, "'%s': %llu of these are in the table all the same: %s",
 			    arguments.path, (unsigned long long)report->known_by_return,
 			    "what came after their beginning was kept");
+	gt_sources_fini(&arguments.sources);
 	gt_report_destroy(report);
 	gt_recording_close(recording);
 	return result;

@@ -20,6 +20,7 @@
 #include "core/text/text.h"
 #include "export/export.h"
 #include "export/short_names.h"
+#include "export/sources.h"
 #include "port/host/memory.h"
 
 #define NAME	    "show"
@@ -51,6 +52,8 @@ static const char help[] =
 	"                             graftrace export --to json writes it\n"
 	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
 	"                             arguments), full\n"
+	"      --lines                behind a function's name file and line of its source\n"
+	"      --source               and that line itself, if the file is there\n"
 	"      --color WHEN           auto (default), always, never\n"
 	"      --no-pager             write to the terminal at once\n"
 	"  -h, --help\n\n"
@@ -64,7 +67,9 @@ enum {
 	OPTION_MIN,
 	OPTION_NS,
 	OPTION_FORMAT,
-	OPTION_NAMES
+	OPTION_NAMES,
+	OPTION_LINES,
+	OPTION_SOURCE
 };
 
 static const struct option options[] = {
@@ -75,6 +80,8 @@ static const struct option options[] = {
 	{ "graph", required_argument, NULL, 'g' },
 	{ "max-graph-depth", required_argument, NULL, 'D' },
 	{ "names", required_argument, NULL, OPTION_NAMES },
+	{ "lines", no_argument, NULL, OPTION_LINES },
+	{ "source", no_argument, NULL, OPTION_SOURCE },
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
 	{ "min", required_argument, NULL, OPTION_MIN },
@@ -92,6 +99,8 @@ struct arguments {
 	const char *color;
 	const char *names;
 	bool brief;
+	bool lines;
+	bool source;
 	bool pager;
 	bool switches;
 	bool nanoseconds;
@@ -218,6 +227,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
+			break;
+		case OPTION_SOURCE:
+			arguments->source = true;
+			/* fall through */
+		case OPTION_LINES:
+			arguments->lines = true;
 			break;
 		case OPTION_COLOR:
 			arguments->color = optarg;
@@ -347,6 +362,7 @@ static int show(struct arguments *arguments, bool color)
 	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
 	struct gt_text *text = malloc(sizeof(*text));
 	struct gt_short_names names = { .names = NULL };
+	struct gt_sources sources = { .with_text = arguments->source };
 	struct gt_pager pager;
 	int result = GT_EXIT_FAILED;
 	bool shown = false;
@@ -361,6 +377,7 @@ static int show(struct arguments *arguments, bool color)
 		goto out;
 	}
 	arguments->filter.least_ns = arguments->least_ns;
+	sources.target = gt_recording_target(recording);
 	struct gt_text_options text_options = {
 		.options = arguments->text_options,
 		.mode = GT_MERGE_SNAPSHOT,
@@ -370,6 +387,8 @@ static int show(struct arguments *arguments, bool color)
 		.nanoseconds = arguments->nanoseconds,
 		.rename = arguments->brief ? gt_short_names_keep : NULL,
 		.rename_data = &names,
+		.note = arguments->lines ? gt_sources_note : NULL,
+		.note_data = &sources,
 		.filter = &arguments->filter,
 	};
 	bool times = !(text_options.options & GT_OPTION_SLEEP_TIME);
@@ -397,6 +416,7 @@ static int show(struct arguments *arguments, bool color)
 	gt_text_fini(text);
 out:
 	gt_short_names_fini(&names);
+	gt_sources_fini(&sources);
 	free(text);
 	if (recording)
 		gt_recording_close(recording);

@@ -55,6 +55,28 @@ const char *gt_export_name(const struct gt_export *export, uint32_t function, ch
 	return found.name;
 }
 
+const struct gt_export_line *gt_export_line(struct gt_export *export, uint32_t function)
+{
+	static const struct gt_export_line none = { .file = "" };
+	struct gt_source_line found;
+	struct gt_export_line *line;
+
+	if (!export->lines)
+		export->lines = calloc(export->function_end + 1u, sizeof(*export->lines));
+	if (!export->lines || function > export->function_end)
+		return &none;
+	line = &export->lines[function];
+	if (!line->asked) {
+		*line = none;
+		line->asked = true;
+		if (gt_target_line(export->target, function, &found) == GT_OK) {
+			line->file = found.file;
+			line->line = found.line;
+		}
+	}
+	return line;
+}
+
 void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes)
 {
 	char stack[32] = "";
@@ -134,5 +156,6 @@ int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
 		format->fini(export);
 	free(export->state);
 	free(export->function_seen);
+	free(export->lines);
 	return error;
 }

@@ -58,7 +58,15 @@ struct gt_export {
 	/* For the formats. */
 	struct gt_out out; /* not of a directory */
 	void *state;
-	uint8_t *function_seen; /* a byte a function, zero at first: the format's own */
+	uint8_t *function_seen;	      /* a byte a function, zero at first: the format's own */
+	struct gt_export_line *lines; /* by function, once one was asked for */
+};
+
+/* Where a function stands in source. */
+struct gt_export_line {
+	const char *file; /* "": not known */
+	uint32_t line;
+	bool asked;
 };
 
 /* All formats, ended by one without a name. */
@@ -78,6 +86,8 @@ uint64_t gt_export_duration_ns(const struct gt_export *export, uint64_t ticks);
 /* A function's name ("function#12" where it is lost, in `number`) and, if asked for, more of it. */
 const char *gt_export_name(const struct gt_export *export, uint32_t function, char number[24],
 			   struct gt_function *more);
+/* Its source line; `file` is "" where it is not known. */
+const struct gt_export_line *gt_export_line(struct gt_export *export, uint32_t function);
 /* "name" of a lane: the thread's, with its number, and the stack's if it is not the thread's own. */
 void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes);
 /* The call's own time in ticks. */

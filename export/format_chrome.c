@@ -60,6 +60,30 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	return GT_OK;
 }
 
+/* What viewers show beside a call that is chosen. */
+static void arguments(struct gt_export *export, const struct gt_stack_call *call)
+{
+	const struct gt_export_line *line = gt_export_line(export, call->function);
+	const char *end = call->flags & GT_STACK_OPEN	     ? "\"still open\""
+			  : call->flags & GT_STACK_NO_RETURN ? "\"without a return\""
+							     : NULL;
+
+	if (!end && !line->line)
+		return;
+	gt_out_text(&export->out, ",\"args\":{");
+	if (end) {
+		gt_out_text(&export->out, "\"end\":");
+		gt_out_text(&export->out, end);
+	}
+	if (line->line) {
+		gt_out_text(&export->out, end ? ",\"file\":" : "\"file\":");
+		gt_out_json(&export->out, line->file);
+		gt_out_text(&export->out, ",\"line\":");
+		gt_out_number(&export->out, line->line);
+	}
+	gt_out_char(&export->out, '}');
+}
+
 static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
 		 uint64_t end)
 {
@@ -73,10 +97,7 @@ static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack
 	gt_out_us(out, gt_export_duration_ns(export, end - call->start));
 	gt_out_text(out, ",\"name\":");
 	gt_out_json(out, gt_export_name(export, call->function, number, NULL));
-	if (call->flags & GT_STACK_OPEN)
-		gt_out_text(out, ",\"args\":{\"end\":\"still open\"}");
-	else if (call->flags & GT_STACK_NO_RETURN)
-		gt_out_text(out, ",\"args\":{\"end\":\"without a return\"}");
+	arguments(export, call);
 	gt_out_char(out, '}');
 	return out->error ? GT_EIO : GT_OK;
 }

@@ -3,7 +3,8 @@
  * A row for each call, in the order in which calls end: `csv` (RFC 4180, with a header), `json` (an
  * object a line), `clickhouse` (tab-separated, as ClickHouse's TabSeparated reads it, with the CREATE
  * TABLE in front as a comment for people: `clickhouse` writes only rows behind --no-create). Times
- * are nanoseconds since the recording began; on_cpu is empty (null) where it is not known.
+ * are nanoseconds since the recording began; on_cpu is empty (null) where it is not known, and file
+ * and line of the function in source are, too.
  */
 #include "export/export.h"
 
@@ -11,7 +12,7 @@
 
 #define COLUMNS                                                                                   \
 	"start_ns,depth,id,parent,cpu,pid,tid,thread,function,object,duration_ns,self_ns,on_cpu_" \
-	"ns,end\n"
+	"ns,end,file,line\n"
 
 struct rows {
 	bool off_cpu;
@@ -92,6 +93,7 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 		     uint64_t end)
 {
 	struct gt_out *out = &export->out;
+	const struct gt_export_line *line = gt_export_line(export, call->function);
 	struct gt_function function;
 	char number[24];
 	uint64_t ns;
@@ -127,6 +129,11 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 		gt_out_number(out, ns);
 	gt_out_char(out, ',');
 	gt_out_text(out, end_word(call));
+	gt_out_char(out, ',');
+	csv_text(out, line->file);
+	gt_out_char(out, ',');
+	if (line->line)
+		gt_out_number(out, line->line);
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
 }
@@ -141,6 +148,7 @@ static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_
 		      uint64_t end)
 {
 	struct gt_out *out = &export->out;
+	const struct gt_export_line *line = gt_export_line(export, call->function);
 	struct gt_function function;
 	char number[24], name[17] = "";
 	uint64_t ns;
@@ -174,7 +182,15 @@ static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_
 		gt_out_text(out, ",\"on_cpu_ns\":null");
 	gt_out_text(out, ",\"end\":\"");
 	gt_out_text(out, end_word(call));
-	gt_out_text(out, "\"}\n");
+	gt_out_char(out, '"');
+	if (line->line) {
+		gt_out_text(out, ",\"file\":");
+		gt_out_json(out, line->file);
+		json_number(out, ",\"line\":", line->line);
+		gt_out_text(out, "}\n");
+	} else {
+		gt_out_text(out, ",\"file\":null,\"line\":null}\n");
+	}
 	return out->error ? GT_EIO : GT_OK;
 }
 

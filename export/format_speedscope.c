@@ -128,12 +128,19 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	}
 	gt_out_text(out, "],\n\"shared\":{\"frames\":[");
 	for (uint32_t i = 0; i < state->count; i++) {
+		const struct gt_export_line *line;
 		struct gt_function function;
 
 		gt_export_name(export, state->functions[i], number, &function);
 		gt_out_text(out, i ? ",\n{\"name\":" : "{\"name\":");
 		gt_out_json(out, function.name);
-		if (function.object[0] != '\0') {
+		line = gt_export_line(export, state->functions[i]);
+		if (line->line) {
+			gt_out_text(out, ",\"file\":");
+			gt_out_json(out, line->file);
+			gt_out_text(out, ",\"line\":");
+			gt_out_number(out, line->line);
+		} else if (function.object[0] != '\0') {
 			gt_out_text(out, ",\"file\":");
 			gt_out_json(out, function.object);
 		}

@@ -130,6 +130,22 @@ static int sum_up(struct gt_export *export, struct sums **sums, struct edge **ed
 	return GT_OK;
 }
 
+/* The function's file, if it is another one than the last that was named; *file is that one. */
+static void callgrind_file(struct gt_export *export, const char *key, uint32_t function,
+			   const char **file)
+{
+	const struct gt_export_line *line = gt_export_line(export, function);
+	const char *name = line->line ? line->file : "???";
+
+	if (*file && strcmp(*file, name) == 0)
+		return;
+	gt_out_text(&export->out, key);
+	gt_out_char(&export->out, '=');
+	folded_name(&export->out, name);
+	gt_out_char(&export->out, '\n');
+	*file = name;
+}
+
 /* A name with its number the first time, the number alone later (callgrind's name compression). */
 static void callgrind_name(struct gt_export *export, const char *key, uint32_t function)
 {
@@ -150,7 +166,8 @@ static int end_callgrind(struct gt_export *export, const struct gt_stack_report 
 	struct gt_out *out = &export->out;
 	struct sums *sums = NULL;
 	struct edge *edges = NULL;
-	uint32_t count = 0, at = 0;
+	uint32_t count = 0, at = 0, line;
+	const char *file = NULL;
 	uint64_t all = 0;
 	int error = sum_up(export, &sums, &edges, &count);
 
@@ -160,7 +177,7 @@ static int end_callgrind(struct gt_export *export, const struct gt_stack_report 
 		gt_out_text(out, export->about.made_by);
 		gt_out_text(out, "\ncmd: ");
 		folded_name(out, export->about.command_line);
-		gt_out_text(out, "\npositions: line\nevents: ns\n\nfl=???\n");
+		gt_out_text(out, "\npositions: line\nevents: ns\n\n");
 	}
 	for (uint32_t function = 1; error == GT_OK && function <= export->function_end;
 	     function++) {
@@ -171,12 +188,20 @@ static int end_callgrind(struct gt_export *export, const struct gt_stack_report 
 		if (sums[function].calls == 0 && (at == count || edges[at].caller != function))
 			continue;
 		all += self;
+		line = gt_export_line(export, function)->line;
+		callgrind_file(export, "fl", function, &file);
 		callgrind_name(export, "fn", function);
-		gt_out_printf(out, "0 %" PRIu64 "\n", self);
+		gt_out_printf(out, "%" PRIu32 " %" PRIu64 "\n", line, self);
 		for (; at < count && edges[at].caller == function; at++) {
+			/* Without one, the callee is in the caller's file. */
+			const char *callees = file;
+
+			callgrind_file(export, "cfi", edges[at].callee, &callees);
 			callgrind_name(export, "cfn", edges[at].callee);
-			gt_out_printf(out, "calls=%" PRIu64 " 0\n0 %" PRIu64 "\n", edges[at].calls,
-				      gt_export_duration_ns(export, edges[at].total));
+			gt_out_printf(
+				out, "calls=%" PRIu64 " %" PRIu32 "\n%" PRIu32 " %" PRIu64 "\n",
+				edges[at].calls, gt_export_line(export, edges[at].callee)->line,
+				line, gt_export_duration_ns(export, edges[at].total));
 		}
 		gt_out_char(out, '\n');
 	}
@@ -325,14 +350,18 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 	for (uint32_t i = 1; i <= export->function_end; i++) {
 		if (!export->function_seen[i])
 			continue;
+		uint32_t line = gt_export_line(export, i)->line;
+
 		gt_proto_number(&part, 1, i);
 		gt_proto_number(&list, 1, i);
+		gt_proto_number(&list, 2, line);
 		gt_proto_message(&part, 4, &list);
 		gt_proto_message(&whole, PROFILE_LOCATION, &part);
 		gt_proto_number(&part, 1, i);
 		gt_proto_number(&part, 2, strings);
 		gt_proto_number(&part, 3, strings);
 		gt_proto_number(&part, 4, strings + 1);
+		gt_proto_number(&part, 5, line);
 		gt_proto_message(&whole, PROFILE_FUNCTION, &part);
 		strings += 2;
 	}
@@ -348,7 +377,9 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 			continue;
 		gt_export_name(export, i, number, &function);
 		gt_proto_text(&whole, PROFILE_STRING, function.name);
-		gt_proto_text(&whole, PROFILE_STRING, function.object);
+		gt_proto_text(&whole, PROFILE_STRING,
+			      gt_export_line(export, i)->line ? gt_export_line(export, i)->file
+							      : function.object);
 	}
 	gt_proto_number(&whole, PROFILE_TIME, export->about.realtime_ns);
 	gt_proto_number(&whole, PROFILE_DURATION,

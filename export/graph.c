@@ -9,6 +9,7 @@
 #include "core/trace/glob.h"
 #include "export/call_tree.h"
 #include "export/short_names.h"
+#include "export/sources.h"
 
 struct graph {
 	struct gt_target *target;
@@ -16,6 +17,7 @@ struct graph {
 	struct gt_tree tree;
 	uint8_t *matches;  /* by function: 0 not asked yet, 1 no, 2 yes */
 	uint64_t left_out; /* stacks */
+	struct gt_sources sources;
 };
 
 static const char *name_of(struct gt_target *target, uint32_t function, char number[24],
@@ -126,6 +128,7 @@ static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, con
 	const struct gt_tree_node *node = &graph->tree.nodes[at];
 	char total[32], self[32], number[24];
 	double all = (double)graph->tree.nodes[0].total;
+	const char *note;
 
 	time_text(graph->target, node->total, total);
 	time_text(graph->target, node->self, self);
@@ -133,6 +136,11 @@ static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, con
 		      all > 0 ? 100 * (double)node->total / all : 0, total, self, node->calls,
 		      lines);
 	put_name(out, name_of(graph->target, node->function, number, NULL), graph->options->brief);
+	note = graph->options->lines ? gt_sources_note(&graph->sources, node->function) : NULL;
+	if (note) {
+		gt_out_text(out, "  ");
+		gt_out_text(out, note);
+	}
 	gt_out_char(out, '\n');
 }
 
@@ -176,6 +184,17 @@ static void print_text(struct graph *graph, struct gt_out *out)
 			      graph->left_out);
 }
 
+static void print_json_line(struct graph *graph, struct gt_out *out, uint32_t function)
+{
+	struct gt_source_line line;
+
+	if (gt_target_line(graph->target, function, &line) != GT_OK)
+		return;
+	gt_out_text(out, ",\"file\":");
+	gt_out_json(out, line.file);
+	gt_out_printf(out, ",\"line\":%" PRIu32, line.line);
+}
+
 static void print_json(struct graph *graph, struct gt_out *out)
 {
 	const struct gt_tree *tree = &graph->tree;
@@ -196,6 +215,8 @@ static void print_json(struct graph *graph, struct gt_out *out)
 		gt_out_json(out, name_of(graph->target, node->function, number, &object));
 		gt_out_text(out, ",\"object\":");
 		gt_out_json(out, object);
+		if (graph->options->lines)
+			print_json_line(graph, out, node->function);
 		gt_out_printf(
 			out, ",\"count\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"self_ns\":%" PRIu64,
 			node->calls, gt_clock_duration_ns(&graph->target->clock, node->total),
@@ -224,7 +245,9 @@ static void print_json(struct graph *graph, struct gt_out *out)
 int gt_graph_write(struct gt_target *target, const struct gt_graph_options *options,
 		   struct gt_out *out, struct gt_stack_report *report)
 {
-	struct graph graph = { .target = target, .options = options };
+	struct graph graph = { .target = target,
+			       .options = options,
+			       .sources = { .target = target, .with_text = options->source } };
 	const struct gt_stack_sink sink = {
 		.user = &graph,
 		.enter = options->callers_of ? NULL : enter,
@@ -251,6 +274,7 @@ int gt_graph_write(struct gt_target *target, const struct gt_graph_options *opti
 		error = gt_out_flush(out);
 	}
 	gt_tree_fini(&graph.tree);
+	gt_sources_fini(&graph.sources);
 	free(graph.matches);
 	return error;
 }

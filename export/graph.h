@@ -20,7 +20,9 @@ struct gt_graph_options {
 	double least_part;     /* the same, as a part of all: 0.01 */
 	uint32_t depth;	       /* levels that are printed; 0 all */
 	bool json;
-	bool brief; /* of text: short names (short_names.h) */
+	bool brief;  /* of text: short names (short_names.h) */
+	bool lines;  /* file and line of functions … */
+	bool source; /* … and of text that line itself */
 };
 
 /* Reads the target and writes the tree. GT_ENOMEM; GT_EIO (out->error); GT_ENOENT: no call is left. */

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include "core/trace/target.h"
 #include "export/histogram.h"
+#include "export/sources.h"
 
 enum gt_report_by {
 	GT_REPORT_FUNCTION = 0,
@@ -68,10 +69,11 @@ enum gt_report_format {
 
 /* Times in nanoseconds. */
 struct gt_report_row {
-	const char *name;      /* lives as long as the target and the report */
-	const char *object;    /* of a function; "" else */
-	uint64_t calls;	       /* all: returned, not returned, recorded without their return */
-	uint64_t returned;     /* those with a known duration */
+	const char *name;   /* lives as long as the target and the report */
+	const char *object; /* of a function; "" else */
+	uint32_t function; /* its number (one of them, where several are one row); 0: no function */
+	uint64_t calls;	   /* all: returned, not returned, recorded without their return */
+	uint64_t returned; /* those with a known duration */
 	uint64_t not_returned; /* unwound, or still open at the end */
 	uint64_t total, self, average, minimum, maximum, deviation;
 	uint64_t p50, p90, p99;	       /* of the durations, to a thirty-second of themselves */
@@ -128,6 +130,7 @@ struct gt_report_style {
 	uint32_t width;
 	bool color;
 	bool brief; /* of text: names as gt_short_name has them, cut where the line ends */
+	struct gt_sources *sources; /* file and line of functions, too; NULL: not wanted */
 };
 
 /* *text is malloc'd, NUL-terminated, the caller's. GT_ENOMEM. */

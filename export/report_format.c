@@ -345,6 +345,19 @@ static void add_name(struct text *text, const char *name, const struct gt_report
 	add_clean(text, brief);
 }
 
+/* "  words.c:41" behind the name. */
+static void add_note(struct text *text, const struct gt_report_row *row,
+		     const struct gt_report_style *style)
+{
+	const char *note = style->sources && row->function
+				   ? gt_sources_note(style->sources, row->function)
+				   : NULL;
+
+	if (note)
+		add(text, "  %s%s%s", style->color ? "\033[2m" : "", note,
+		    style->color ? "\033[0m" : "");
+}
+
 static void add_line(struct text *text, const struct gt_report *report,
 		     const struct gt_report_row *row, unsigned shown,
 		     const struct gt_report_style *style)
@@ -367,6 +380,7 @@ static void add_line(struct text *text, const struct gt_report *report,
 	}
 	add(text, "  ");
 	add_name(text, row->name, style, shown_width(report, shown));
+	add_note(text, row, style);
 	add_char(text, '\n');
 }
 
@@ -447,14 +461,50 @@ static bool has_objects(const struct gt_report *report)
 	       report->by != GT_REPORT_PROCESS;
 }
 
-static void format_csv(struct text *text, const struct gt_report *report, size_t limit)
+/* Of CSV and JSON: false where it is not known. */
+static bool find_line(const struct gt_report_row *row, const struct gt_report_style *style,
+		      struct gt_source_line *line)
+{
+	return row->function &&
+	       gt_target_line(style->sources->target, row->function, line) == GT_OK;
+}
+
+static void csv_line(struct text *text, const struct gt_report_row *row,
+		     const struct gt_report_style *style)
+{
+	struct gt_source_line line;
+
+	if (!find_line(row, style, &line)) {
+		add(text, ",,");
+		return;
+	}
+	add_char(text, ',');
+	add_csv(text, line.file);
+	add(text, ",%u", line.line);
+}
+
+static void json_line(struct text *text, const struct gt_report_row *row,
+		      const struct gt_report_style *style)
+{
+	struct gt_source_line line;
+
+	if (!find_line(row, style, &line))
+		return;
+	add(text, ", \"file\": ");
+	add_json(text, line.file);
+	add(text, ", \"line\": %u", line.line);
+}
+
+static void format_csv(struct text *text, const struct gt_report *report,
+		       const struct gt_report_style *style, size_t limit)
 {
 	bool functions = has_objects(report);
 	add(text,
 	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns,"
-	    "p50_ns,p90_ns,p99_ns%s\n",
+	    "p50_ns,p90_ns,p99_ns%s%s\n",
 	    fields[report->by], functions ? ",object" : "",
-	    report->has_off_cpu ? ",self_on_cpu_ns,self_off_cpu_ns,total_off_cpu_ns" : "");
+	    report->has_off_cpu ? ",self_on_cpu_ns,self_off_cpu_ns,total_off_cpu_ns" : "",
+	    style->sources ? ",file,line" : "");
 	for (size_t i = 0; i < limit; i++) {
 		const struct gt_report_row *row = &report->rows[i];
 		const uint64_t values[] = { row->calls,	  row->not_returned, row->total,
@@ -474,11 +524,14 @@ static void format_csv(struct text *text, const struct gt_report *report, size_t
 		if (report->has_off_cpu)
 			add(text, ",%llu,%llu,%llu", (unsigned long long)on_cpu(row),
 			    (unsigned long long)row->self_off, (unsigned long long)row->total_off);
+		if (style->sources)
+			csv_line(text, row, style);
 		add_char(text, '\n');
 	}
 }
 
-static void format_json(struct text *text, const struct gt_report *report, size_t limit)
+static void format_json(struct text *text, const struct gt_report *report,
+			const struct gt_report_style *style, size_t limit)
 {
 	static const char *const names[] = { "total_ns",   "self_ns",	 "average_ns",
 					     "minimum_ns", "maximum_ns", "stddev_ns",
@@ -511,6 +564,8 @@ static void format_json(struct text *text, const struct gt_report *report, size_
 			    "\"total_off_cpu_ns\": %llu",
 			    (unsigned long long)on_cpu(row), (unsigned long long)row->self_off,
 			    (unsigned long long)row->total_off);
+		if (style->sources)
+			json_line(text, row, style);
 		add(text, " }");
 	}
 	add(text, "%s]\n}\n", limit ? "\n  " : "");
@@ -539,9 +594,9 @@ int gt_report_format(const struct gt_report *report, const struct gt_report_styl
 	size_t limit = rows_shown(report, style);
 
 	if (style->format == GT_REPORT_CSV)
-		format_csv(&text, report, limit);
+		format_csv(&text, report, style, limit);
 	else if (style->format == GT_REPORT_JSON)
-		format_json(&text, report, limit);
+		format_json(&text, report, style, limit);
 	else
 		format_text(&text, report, style, limit);
 	return finish(&text, made, bytes);

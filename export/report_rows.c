@@ -200,6 +200,7 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 		row->name = function.object ? function.object : "";
 	} else {
 		row->name = function.name;
+		row->function = key;
 		row->object = function.object ? function.object : "";
 	}
 	if (row->name && c->by == GT_REPORT_OBJECT && !*row->name)

@@ -195,6 +195,11 @@ static int target_event(void *data, uint32_t number, struct gt_event_format *for
 	return gt_recording_event(data, number, format);
 }
 
+static int target_line(void *data, uint32_t number, struct gt_source_line *line)
+{
+	return gt_recording_line(data, number, line);
+}
+
 static const struct gt_ring_ops ring = {
 	.writer_count = target_writer_count,
 	.writer = target_writer,
@@ -207,6 +212,7 @@ static const struct gt_name_ops names = {
 	.function_at = target_function_at,
 	.event = target_event,
 	.thread = target_thread,
+	.line = target_line,
 };
 
 static const struct gt_switch_ops switches = {
@@ -433,6 +439,7 @@ void gt_recording_close(struct gt_recording *recording)
 	if (!recording)
 		return;
 	gt_recording_free_trace(recording);
+	gt_recording_free_lines(recording);
 	gt_recording_free_names(recording);
 	gt_recording_free_switches(recording);
 	gt_recording_free_events(recording);

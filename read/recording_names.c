@@ -213,29 +213,42 @@ no_memory:
 	return GT_ENOMEM;
 }
 
+/* The block that has a number. NULL: none has, or (rarely) no memory. */
+static const struct gt_range *range_of(struct gt_recording *recording, uint32_t number)
+{
+	if (!recording->names_indexed && index_names(recording) < 0)
+		return NULL;
+	if (!number || number >= recording->function_end)
+		return NULL;
+	if (recording->range_of) {
+		uint32_t index = recording->range_of[number];
+		return index ? &recording->ranges[index - 1] : NULL;
+	}
+	for (uint32_t i = 0; i < recording->range_count; i++)
+		if (number - recording->ranges[i].first < recording->ranges[i].count)
+			return &recording->ranges[i];
+	return NULL;
+}
+
 int gt_recording_function(struct gt_recording *recording, uint32_t number,
 			  struct gt_function *function)
 {
-	if (!recording->names_indexed && index_names(recording) < 0)
-		return GT_ENOMEM;
-	if (!number || number >= recording->function_end)
+	const struct gt_range *range = range_of(recording, number);
+
+	if (!range)
+		return recording->names_indexed ? GT_ENOENT : GT_ENOMEM;
+	fill(range, number - range->first, function);
+	return 0;
+}
+
+int gt_recording_pid_of(struct gt_recording *recording, uint32_t number, uint32_t *pid)
+{
+	const struct gt_range *range = range_of(recording, number);
+
+	if (!range)
 		return GT_ENOENT;
-	if (recording->range_of) {
-		uint32_t index = recording->range_of[number];
-		if (!index)
-			return GT_ENOENT;
-		const struct gt_range *range = &recording->ranges[index - 1];
-		fill(range, number - range->first, function);
-		return 0;
-	}
-	for (uint32_t i = 0; i < recording->range_count; i++) {
-		const struct gt_range *range = &recording->ranges[i];
-		if (number - range->first < range->count) {
-			fill(range, number - range->first, function);
-			return 0;
-		}
-	}
-	return GT_ENOENT;
+	*pid = range->pid;
+	return 0;
 }
 
 /* The last function of the range that begins at or before the address, if it reaches that far. */

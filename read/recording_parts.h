@@ -149,6 +149,7 @@ struct gt_recording {
 	struct gt_recording_object *objects;
 	uint32_t object_count;
 	uint32_t object_size;
+	struct gt_recording_lines *lines; /* by object; NULL: nobody has asked for any */
 };
 
 /* Says a problem. `damage`: figures made from what is left may be wrong. */
@@ -180,6 +181,13 @@ int gt_recording_function(struct gt_recording *recording, uint32_t number,
 int gt_recording_function_at(struct gt_recording *recording, uint32_t pid, uint64_t address,
 			     struct gt_function *function);
 void gt_recording_free_names(struct gt_recording *recording);
+
+/* recording_lines.c: as struct gt_name_ops has it. */
+int gt_recording_line(struct gt_recording *recording, uint32_t number, struct gt_source_line *line);
+/* Before the names are freed. */
+void gt_recording_free_lines(struct gt_recording *recording);
+/* The process whose block of functions has that number. 0 or GT_ENOENT. */
+int gt_recording_pid_of(struct gt_recording *recording, uint32_t number, uint32_t *pid);
 
 /* recording_trace.c. add_groups: the head of a SUB_BUFFERS block whose body begins at `body`. */
 int gt_recording_add_groups(struct gt_recording *recording, const uint8_t *head, size_t head_bytes,

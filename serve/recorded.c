@@ -93,6 +93,15 @@ static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_fun
 	return error;
 }
 
+static int line(void *data, uint32_t number, struct gt_source_line *out)
+{
+	struct gt_recorded *recorded = lock(data);
+	int error = gt_target_line(recorded->inner, number, out);
+
+	pthread_mutex_unlock(&recorded->lock);
+	return error;
+}
+
 static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
 	struct gt_recorded *recorded = lock(data);
@@ -116,7 +125,9 @@ static const struct gt_ring_ops view_ring = {
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 };
-static const struct gt_name_ops view_names = { .function = function, .function_at = function_at };
+static const struct gt_name_ops view_names = { .function = function,
+					       .function_at = function_at,
+					       .line = line };
 static const struct gt_switch_ops view_switches = { .off_cpu = off_cpu, .read = read_switches };
 
 /* The control files */

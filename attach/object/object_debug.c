@@ -5,6 +5,7 @@
  * are ELF files without code; their .symtab is taken as if it were the object's. They help and are
  * not needed: one that is broken is as none.
  */
+#include "attach/object/lines.h"
 #include "attach/object/object_private.h"
 
 #include <fcntl.h>
@@ -15,9 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUG_DIRECTORY "/usr/lib/debug"
-#define UNPACKED_MAX	(128ull << 20)
-#define UNPACKING_MAX	(256ull << 20) /* memory that xz may need */
+#define UNPACKED_MAX  (128ull << 20)
+#define UNPACKING_MAX (256ull << 20) /* memory that xz may need */
 
 /* A file of names: on disk, or in memory. */
 struct source {
@@ -124,21 +124,12 @@ done:
 
 static bool try_file(struct gt_object *object)
 {
-	const char *directory = getenv("GRAFTRACE_DEBUG_DIRECTORY");
-	char path[4096], id[2 * sizeof(object->build_id) + 1];
 	struct source source = { .fd = -1 };
 	struct stat status;
 	bool done = false;
-	uint32_t i;
-	int bytes;
+	char path[4096];
 
-	if (object->build_id_bytes < 2)
-		return false;
-	for (i = 0; i < object->build_id_bytes; i++)
-		snprintf(id + 2 * (size_t)i, 3, "%02x", object->build_id[i]);
-	bytes = snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug",
-			 directory && *directory ? directory : DEBUG_DIRECTORY, id, id + 2);
-	if (bytes < 0 || (size_t)bytes >= sizeof(path))
+	if (gt_debug_path(object->build_id, object->build_id_bytes, path, sizeof(path)) != GT_OK)
 		return false;
 	source.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (source.fd < 0)

@@ -29,6 +29,7 @@
 #define GT_TEXT_STACK_MAX 32   /* calls of a stack trace, with names of … */
 #define GT_TEXT_SHORT_MAX 120  /* bytes at most */
 #define GT_TEXT_STEP_MAX  8192 /* what one step can write */
+#define GT_TEXT_NOTE_MAX  200
 #define GT_TEXT_CPUS	  256
 #define GT_TEXT_NAMES	  1024
 
@@ -56,6 +57,10 @@ struct gt_text_options {
 	/* What a function is called instead; NULL: by its name. The result must stay. */
 	const char *(*rename)(void *data, uint32_t number, const char *name);
 	void *rename_data;
+	/* Of function_graph's entries, what stands behind them as a comment: at most
+	 * GT_TEXT_NOTE_MAX bytes that can be printed. NULL: nothing; so may be the result. */
+	const char *(*note)(void *data, uint32_t number);
+	void *note_data;
 	bool color;		  /* escape sequences for a terminal */
 	struct gt_filter *filter; /* the caller's; NULL: none */
 };

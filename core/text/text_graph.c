@@ -182,6 +182,21 @@ static bool others_come(const struct gt_merge *merge, uint32_t cpu, uint64_t clo
 	return false;
 }
 
+/* The end of an entry's line, with what is known of the function. */
+static char *put_note(struct gt_text *text, uint32_t function, char *at)
+{
+	const char *note =
+		text->options.note ? text->options.note(text->options.note_data, function) : NULL;
+
+	if (!note) {
+		*at++ = '\n';
+		return at;
+	}
+	at = GT_PUT_LITERAL(at, " /* ");
+	at = gt_put_clean(at, note, gt_text_length(note, GT_TEXT_NOTE_MAX));
+	return GT_PUT_LITERAL(at, " */\n");
+}
+
 static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
@@ -204,12 +219,12 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 		at = put_duration(text, source, from, to, at);
 		at = put_indent(at, depth + source->around);
 		at = put_name(name, at);
-		return GT_PUT_LITERAL(at, "();\n");
+		return put_note(text, record->function, GT_PUT_LITERAL(at, "();"));
 	}
 	at = put_no_duration(text, at);
 	at = put_indent(at, depth + source->around);
 	at = put_name(name, at);
-	return GT_PUT_LITERAL(at, "() {\n");
+	return put_note(text, record->function, GT_PUT_LITERAL(at, "() {"));
 }
 
 /* Calls too deep to be recorded are lost events here: none is counted with a return. */
@@ -439,5 +454,6 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 }
 
 /* A step is at most a box, the columns, the indentation and two names. */
-_Static_assert(GT_TEXT_STEP_MAX > 400 + GRAPH_INDENT * GT_TEXT_DEPTH_MAX + 2 * GT_TEXT_NAME_MAX,
+_Static_assert(GT_TEXT_STEP_MAX > 400 + GT_TEXT_NOTE_MAX + GRAPH_INDENT * GT_TEXT_DEPTH_MAX +
+					  2 * GT_TEXT_NAME_MAX,
 	       "a step fits");

@@ -24,6 +24,13 @@ struct gt_function {
 	bool touched;	    /* of a session: it was traced at some time */
 };
 
+/* Where a function stands in source. The string is the target's. */
+struct gt_source_line {
+	const char *file; /* path, as the compiler was told it */
+	uint32_t line;	  /* from 1 */
+	uint64_t made_ns; /* when the program's file was written, ns since 1970; 0 unknown */
+};
+
 /* One writer (a thread of a program, a CPU of a kernel). */
 struct gt_writer {
 	uint32_t generation; /* its unique number in the recording */
@@ -150,6 +157,8 @@ struct gt_name_ops {
 	/* A kernel's, whose writers are CPUs: the name of thread `tid`. 0 or GT_ENOENT. May be
 	 * NULL. */
 	int (*thread)(void *data, uint32_t tid, char comm[16]);
+	/* Where function `number` stands in source. 0 or GT_ENOENT. May be NULL. */
+	int (*line)(void *data, uint32_t number, struct gt_source_line *line);
 };
 
 /* When threads were off the CPU; `data` is the target's switch_data. From any thread. */
@@ -218,6 +227,13 @@ static inline int gt_target_event(const struct gt_target *target, uint32_t numbe
 {
 	return target->names->event ? target->names->event(target->name_data, number, format)
 				    : GT_ENOENT;
+}
+
+static inline int gt_target_line(const struct gt_target *target, uint32_t number,
+				 struct gt_source_line *line)
+{
+	return target->names->line ? target->names->line(target->name_data, number, line)
+				   : GT_ENOENT;
 }
 
 static inline int gt_target_thread(const struct gt_target *target, uint32_t tid, char comm[16])

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "export/sources.h"
 #include "export/waiting.h"
 
 #define LIST_MOST  2000u
@@ -268,6 +269,25 @@ static void put_slowest(const struct gt_question *question, const struct gt_page
 	gt_out_char(question->out, ']');
 }
 
+/* Where it stands in source, and that line if it is there. */
+static void put_source(const struct gt_question *question, const struct gt_page_function *function)
+{
+	struct gt_target *target = question->page->functions.target;
+	struct gt_sources sources = { .target = target, .with_text = true };
+	struct gt_source_line line;
+	const char *note;
+
+	if (gt_target_line(target, function->target_number, &line) != GT_OK)
+		return;
+	gt_put_text(question->out, ",\"file\":", line.file);
+	gt_put_number(question->out, ",\"line\":", line.line);
+	note = gt_sources_note(&sources, function->target_number);
+	note = note ? strstr(note, ": ") : NULL;
+	if (note)
+		gt_put_text(question->out, ",\"source\":", note + 2);
+	gt_sources_fini(&sources);
+}
+
 int gt_answer_function(const struct gt_question *question)
 {
 	const struct gt_page_function *function;
@@ -280,6 +300,7 @@ int gt_answer_function(const struct gt_question *question)
 		return GT_ENOENT;
 	function = &question->page->functions.items[number];
 	gt_put_function(question, (uint32_t)number);
+	put_source(question, function);
 	gt_put_number(question->out, ",\"entriesOnly\":", function->entries_only);
 	gt_put_number(question->out, ",\"selfUpper\":", function->self_upper);
 	put_histogram(question, &function->times);

@@ -98,7 +98,7 @@ static int grow(struct gt_page_functions *functions)
 
 uint32_t gt_page_functions_find(struct gt_page_functions *functions, uint32_t number)
 {
-	struct gt_page_function made = { .minimum = UINT64_MAX };
+	struct gt_page_function made = { .minimum = UINT64_MAX, .target_number = number };
 	uint32_t known = number_at(functions, number)->item, *place;
 
 	if (known != 0)

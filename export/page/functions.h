@@ -24,6 +24,7 @@ struct gt_page_slow {
 struct gt_page_function {
 	struct gt_function function; /* its strings are the target's or `number`'s */
 	char number[24];	     /* the name of one that has none */
+	uint32_t target_number; /* the target's number of it, or of one of those that are one */
 	uint64_t calls, returned, entries_only;
 	uint64_t total, self, self_off; /* ticks, of those that returned; recursion counts once */
 	uint64_t minimum, maximum;	/* ticks */

@@ -31,7 +31,7 @@ MAY_KNOW = {
                      "port/host"],
     "attach/session": ["attach/object", "attach/plan", "attach/process", "attach/ring",
                        "attach/agent", "core/trace", "port/host"],
-    "read": ["core/trace", "port/host"],
+    "read": ["attach/object", "core/trace", "port/host"],
     "export": ["read", "core/trace", "port/host"],
     "linux": ["core/trace", "port/host", "read"],
     "export/page": ["export", "read", "core/trace", "port/host"],

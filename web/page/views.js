@@ -168,6 +168,7 @@ function makeFunction(overview, go) {
 			element("section", {},
 				element("h2", { class: "mono fullname", id: "name" }, f.name),
 				f.object && element("p", { class: "faint fullname" }, `in ${f.object}`),
+				f.file && element("p", { class: "fullname", id: "source" }, `${f.file}:${f.line} `, f.source && element("code", {}, f.source)),
 				tiles([["calls", groups(f.calls)], ["total", timeCell(f.total), "with all that it calls; recursion counts once"],
 					["self", timeCell(f.self), "without what it calls"],
 					overview.offCpu && ["of self, off the CPU", timeCell(f.off), "sleeping, waiting, or put aside for others"],
