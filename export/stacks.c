@@ -295,18 +295,12 @@ static int event(struct reading *reading, struct gt_lane *lane, const struct gt_
 	char text[GT_EVENT_TEXT_MAX + 512];
 	struct gt_event_format format;
 	struct gt_record mark = *record;
-	int name;
 
 	if (gt_target_event(target, (uint32_t)record->value, &format) != GT_OK)
 		return GT_OK;
-	name = snprintf(text, 500, "%s:%s%s", format.system, format.name,
-			format.field_count ? ": " : "");
-	if (name > 499)
-		name = 499;
 	mark.text = text;
 	mark.text_bytes =
-		(uint32_t)(gt_event_put_fields(&format, record, text + name, GT_EVENT_TEXT_MAX) -
-			   text);
+		(uint32_t)(gt_event_put(&format, record, true, text, sizeof(text)) - text);
 	return moment(reading, lane, GT_MOMENT_MARK, &mark);
 }
 

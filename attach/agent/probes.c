@@ -14,7 +14,7 @@
 
 bool gt_events_match(char *const *words, const char *system, const char *name)
 {
-	bool matches = false;
+	bool matches = gt_event_is_mark(system, name);
 
 	for (; words && *words; words++) {
 		const bool not = **words == '!';

@@ -88,11 +88,7 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 		at = GT_PUT_LITERAL(at, "event#");
 		return gt_put_number(at, record->value);
 	}
-	at = gt_put_clean(at, format.name, gt_text_length(format.name, GT_TEXT_NAME_MAX));
-	*at++ = ':';
-	if (format.field_count)
-		*at++ = ' ';
-	return gt_event_put_fields(&format, record, at, GT_EVENT_TEXT_MAX);
+	return gt_event_put(&format, record, false, at, GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 
 static char *put_task(struct gt_text *text, const struct gt_source *source, uint64_t tid,

@@ -48,6 +48,14 @@ static void put_clean(struct output *output, const char *text, size_t bytes)
 		put_char(output, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
 }
 
+static size_t length_of(const char *text)
+{
+	size_t bytes = 0;
+	while (text[bytes])
+		bytes++;
+	return bytes;
+}
+
 static void put_number(struct output *output, uint64_t value, const char *format)
 {
 	char text[32];
@@ -162,17 +170,65 @@ char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_
 	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		struct gt_event_value value;
 		const char *name = format->fields[i].name;
-		size_t bytes = 0;
-		while (name[bytes])
-			bytes++;
 		if (i)
 			put_char(&output, ' ');
-		put_clean(&output, name, bytes);
+		put_clean(&output, name, length_of(name));
 		put_char(&output, '=');
 		gt_event_value(format, record, i, &value);
 		put_value(&output, &format->fields[i], &value);
 	}
 	return output.at;
+}
+
+static bool is_equal(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+bool gt_event_is_mark(const char *system, const char *name)
+{
+	return is_equal(system, "graftrace") && is_equal(name, "mark");
+}
+
+static void put_mark(struct output *output, const struct gt_event_format *format,
+		     const struct gt_record *record)
+{
+	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+		struct gt_event_value value;
+
+		gt_event_value(format, record, i, &value);
+		put_text(output, i ? ": " : "");
+		if (value.kind == GT_EVENT_STRING)
+			put_clean(output, value.text, value.text_bytes);
+		else
+			put_value(output, &format->fields[i], &value);
+	}
+}
+
+char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
+		   bool with_system, char *at, size_t room)
+{
+	struct output output = { at, at + room };
+
+	if (gt_event_is_mark(format->system, format->name)) {
+		put_mark(&output, format, record);
+		return output.at;
+	}
+	if (with_system) {
+		put_clean(&output, format->system, length_of(format->system));
+		put_char(&output, ':');
+	}
+	put_clean(&output, format->name, length_of(format->name));
+	if (format->field_count || !with_system)
+		put_char(&output, ':');
+	if (!format->field_count)
+		return output.at;
+	put_char(&output, ' ');
+	return gt_event_put_fields(format, record, output.at, (size_t)(output.end - output.at));
 }
 
 char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room)

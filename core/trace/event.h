@@ -50,11 +50,19 @@ struct gt_event_value {
  * alone; an empty part is any. */
 bool gt_event_word_matches(const char *word, const char *system, const char *name);
 
+/* Whether it is the event of <graftrace/mark.h>, which is recorded without being asked for. */
+bool gt_event_is_mark(const char *system, const char *name);
+
 struct gt_record;
 
 /* Field `index` of the event record. */
 void gt_event_value(const struct gt_event_format *format, const struct gt_record *record,
 		    uint32_t index, struct gt_event_value *value);
+
+/* What people see of an event, within the limits of gt_event_put_fields: "NAME: name=value name=value",
+ * of a mark its text alone and ": value". with_system: "SYSTEM:NAME". */
+char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
+		   bool with_system, char *at, size_t room);
 
 /* "name=value name=value" for people, as Linux prints fields. At most `room` bytes at `at`, and no
  * zero byte; returns where it ends. What could steer a terminal becomes '?'. */
