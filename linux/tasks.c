@@ -26,6 +26,7 @@
 #define TASKS_MAX    (4u << 20)	 /* PID_MAX_LIMIT */
 #define GATHERED_MAX (64u << 20) /* bytes of all tasks' sub-buffers */
 #define NO_WORD	     UINT32_MAX
+#define DRIFT	     1000u /* two clocks are apart by less than a thousandth more, in any time */
 
 _Static_assert(TEXT_MAX / 8 + 4 < RECORD_MAX && RECORD_MAX < ROOM_MAX, "a record fits");
 
@@ -72,6 +73,7 @@ struct gt_tasks {
 	uint32_t slot_count;
 	size_t gathered; /* bytes */
 	int64_t offset;	 /* clock of the records less that of calls' durations */
+	uint64_t learnt; /* … when that was looked at */
 	bool has_offset, is_one_clock;
 	uint64_t lost_clock; /* of the last loss */
 	struct gt_tasks_totals totals;
@@ -510,20 +512,27 @@ static uint64_t start_of(const struct gt_tasks *tasks, const struct gt_tasks_ret
 	return call->start && tasks->has_offset ? call->start + (uint64_t)tasks->offset : 0;
 }
 
-/* Of a call that called nothing: its return is the record behind its entry, and none is missing. */
+/*
+ * Of a call that called nothing: its return is the record behind its entry, and none is missing. The
+ * machine may have stood still between call and record, for milliseconds: what is more than two
+ * clocks drift apart is that.
+ */
 static void learn_offset(struct gt_tasks *tasks, uint64_t entry, uint64_t start)
 {
 	int64_t apart = (int64_t)(entry - start);
 
 	if (start == 0 || tasks->is_one_clock)
 		return;
+	int64_t more = apart - tasks->offset;
+	int64_t drift = entry > tasks->learnt ? (int64_t)((entry - tasks->learnt) / DRIFT) : 0;
 	if (!tasks->has_offset && apart >= 0 && (uint64_t)apart < tasks->options.slack)
 		tasks->is_one_clock = true;
-	else if (!tasks->has_offset || apart < tasks->offset)
+	else if (!tasks->has_offset || more < 0)
 		tasks->offset = apart;
-	else /* two clocks drift apart */
-		tasks->offset += (apart - tasks->offset) / 8;
+	else
+		tasks->offset += more < drift ? more : drift;
 	tasks->has_offset = true;
+	tasks->learnt = entry;
 }
 
 /* That begin goes into the entry's word, if that is still here. */
@@ -577,6 +586,12 @@ static int put_long_return(struct gt_tasks *tasks, struct task *task,
 	return set_depth(task, call->depth);
 }
 
+/* Only then clocks are asked what belongs together: two of them are never quite alike. */
+static bool has_lost_since(const struct gt_tasks *tasks, const struct frame *frame)
+{
+	return frame->clock < tasks->lost_clock;
+}
+
 /* The open call that returns, or NULL: its entry was not recorded. */
 static const struct frame *frame_of(const struct gt_tasks *tasks, const struct task *task,
 				    const struct gt_tasks_return *call)
@@ -588,8 +603,9 @@ static const struct frame *frame_of(const struct gt_tasks *tasks, const struct t
 	if (!frame || frame->function != call->function)
 		return NULL;
 	/* a later call of the same function, whose entry was lost with the other's return */
-	if (start_of(tasks, call) >
-	    frame->latest + (tasks->is_one_clock ? 0 : tasks->options.slack))
+	if (has_lost_since(tasks, frame) &&
+	    start_of(tasks, call) >
+		    frame->latest + (tasks->is_one_clock ? 0 : tasks->options.slack))
 		return NULL;
 	return frame;
 }
@@ -603,7 +619,7 @@ static bool take_late(const struct gt_tasks *tasks, struct task *task,
 		uint64_t start = start_of(tasks, call);
 
 		if (late->depth != call->depth || late->frame.function != call->function ||
-		    start > late->frame.clock)
+		    (start > late->frame.clock && has_lost_since(tasks, &late->frame)))
 			continue;
 		if (late->word != NO_WORD) {
 			uint64_t end = correct_entry(task, &late->frame, start) + call->duration;

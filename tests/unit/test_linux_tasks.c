@@ -169,6 +169,24 @@ static void an_interrupt_before_the_record_of_a_return_stands_behind_the_call(vo
 	expect("1( d0\n2( d1\n2) d1 100\n9( d1\n9) d1 100\n1) d0 550\n");
 }
 
+static void a_call_is_one_whatever_its_two_clocks_say(void **state)
+{
+	(void)state;
+	enter(1000050, 4, 0); /* the clock of calls is 1000000 behind that of records */
+	leave(1000150, 4, 0, 40, 140);
+	enter(1010050, 1, 0);
+	enter(1070050, 2, 1); /* the machine stood still before this record */
+	leave(1070150, 2, 1, 10060, 70140);
+	leave(1070200, 1, 0, 10040, 70190);
+	/* so far apart as clocks drift at most is believed: 20 here */
+	enter(1090050, 1, 0);
+	enter(1090250, 3, 1);
+	leave(1090350, 3, 1, 90240, 90340);
+	leave(1090400, 1, 0, 90040, 90390);
+	expect("4( d0\n4) d0 100\n1( d0\n2( d1\n2) d1 60080\n1) d0 60170\n"
+	       "1( d0\n3( d1\n3) d1 100\n1) d0 350\n");
+}
+
 static void a_return_without_its_entry_keeps_its_time(void **state)
 {
 	struct gt_tasks_moment moment = at(30000, 0);
@@ -218,6 +236,7 @@ int main(void)
 		TEST(calls_last_as_long_as_the_kernel_measured),
 		TEST(an_interrupt_before_the_record_of_an_entry_stands_in_the_call),
 		TEST(an_interrupt_before_the_record_of_a_return_stands_behind_the_call),
+		TEST(a_call_is_one_whatever_its_two_clocks_say),
 		TEST(a_return_without_its_entry_keeps_its_time),
 		TEST(a_task_takes_its_calls_to_another_cpu),
 		TEST(the_kernels_calls_stand_below_the_programs),
