@@ -22,10 +22,14 @@
 #define LOOKED_MOST (256ull << 20)
 #define AT_ONCE	    (1u << 20)
 /* Of a saved context: before rip one word that is needed, behind it two. */
-#define BEFORE	   1u
-#define BEHIND	   2u
-#define USER_CS	   0x33u
-#define FLAGS_BITS 22 /* of eflags, none above is ever set */
+#define BEFORE 1u
+#define BEHIND 2u
+/* eflags of a program: reserved bit 1 is set, and interrupts are on; above bit 21 nothing is. */
+#define FLAGS_ALWAYS 0x202u
+#define FLAGS_BITS   22
+/* cs, gs and fs, ss: those of every 64-bit program; kernels before 4.6 leave ss out. */
+#define SEGMENTS       0x002b000000000033ull
+#define SEGMENTS_NO_SS 0x33ull
 
 struct search {
 	const struct gt_process *process;
@@ -68,6 +72,12 @@ bool gt_suspended_possible(const struct gt_tracee *tracee)
 	return false;
 }
 
+static bool is_program_state(uint64_t flags, uint64_t segments)
+{
+	return (flags & FLAGS_ALWAYS) == FLAGS_ALWAYS && flags >> FLAGS_BITS == 0 &&
+	       (segments == SEGMENTS || segments == SEGMENTS_NO_SS);
+}
+
 /* words[0 … count) stand at `at`. */
 static int look_at_words(struct search *search, const uint64_t *words, size_t count, uint64_t at)
 {
@@ -78,7 +88,7 @@ static int look_at_words(struct search *search, const uint64_t *words, size_t co
 		const struct gt_map *stack;
 		uint64_t place;
 
-		if ((words[i + 2] & 0xffff) != USER_CS || words[i + 1] >> FLAGS_BITS)
+		if (!is_program_state(words[i + 1], words[i + 2]))
 			continue;
 		place = search->new_place(search->data, words[i]);
 		stack = place ? gt_maps_find(search->maps, words[i - BEFORE]) : NULL;

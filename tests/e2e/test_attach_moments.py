@@ -129,6 +129,23 @@ __asm__(".text\n.p2align 4\n.globl many_bytes\n.type many_bytes, @function\nmany
 static ucontext_t started, stopped[3];
 static int at, results[3];
 
+/* What is no context: rsp and rip could be, the flags or the segments are none that a program has. */
+static volatile unsigned long alike[3][4];
+static const unsigned long unlike[3][2] = { { 0x44, 0x33 }, { 0x246, 0x700000033 }, { 0x246, 0x2b } };
+
+static int is_alike(int made)
+{
+	for (int i = 0; i < 3; i++) {
+		unsigned long words[] = { (unsigned long)&made, (unsigned long)many_bytes + 1, unlike[i][0], unlike[i][1] };
+		for (int k = 0; k < 4; k++)
+			if (made)
+				alike[i][k] = words[k];
+			else if (k && alike[i][k] != words[k])
+				return 0;
+	}
+	return 1;
+}
+
 static void on_trap(int number, siginfo_t *info, void *data)
 {
 	greg_t *registers = ((ucontext_t *)data)->uc_mcontext.gregs;
@@ -152,6 +169,7 @@ int main(void)
 	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	char line[20];
 	sigaction(SIGTRAP, &action, NULL);
+	is_alike(1);
 	for (at = 0; at < 3; at++) {
 		getcontext(&stopped[at]);
 		stopped[at].uc_stack.ss_sp = malloc(65536);
@@ -172,6 +190,8 @@ int main(void)
 	}
 	puts("resumed");
 	fflush(stdout);
+	if (!is_alike(0))
+		return 4;
 	return fgets(line, sizeof line, stdin) && many_bytes(1) == 20 ? 7 : 3;
 }
 """
