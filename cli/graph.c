@@ -27,6 +27,9 @@ static const char help[] =
 	"      --callers GLOB         instead: these functions, below each who called it\n"
 	"  -t, --time FROM-TO         only what happened between (as graftrace show -t)\n"
 	"      --tid N                only this thread\n"
+	"      --user                 the program's calls alone, without the kernel's (record\n"
+	"                             --kernel)\n"
+	"      --kernel               the kernel's functions and events alone\n"
 	"  -D, --max-graph-depth N    N levels\n"
 	"      --min SIZE             leave out stacks of less total time: 1ms, or 0.5% of\n"
 	"                             all (default: nothing)\n"
@@ -47,6 +50,8 @@ enum {
 	OPTION_FORMAT,
 	OPTION_NO_PAGER,
 	OPTION_NAMES,
+	OPTION_USER,
+	OPTION_KERNEL,
 	OPTION_LINES,
 	OPTION_SOURCE
 };
@@ -59,6 +64,8 @@ static const struct option options[] = {
 	{ "max-graph-depth", required_argument, NULL, 'D' },
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "user", no_argument, NULL, OPTION_USER },
+	{ "kernel", no_argument, NULL, OPTION_KERNEL },
 	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "source", no_argument, NULL, OPTION_SOURCE },
@@ -68,6 +75,7 @@ static const struct option options[] = {
 };
 
 struct arguments {
+	unsigned parts; /* enum gt_look_parts */
 	const char *path;
 	struct gt_window window;
 	const char *globs[2];
@@ -133,6 +141,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 					       optarg);
 				error = GT_EINVAL;
 			}
+			break;
+		case OPTION_USER:
+			arguments->parts |= GT_LOOK_USER;
+			break;
+		case OPTION_KERNEL:
+			arguments->parts |= GT_LOOK_KERNEL;
 			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
@@ -224,7 +238,7 @@ int gt_cmd_graph(int argc, char **argv)
 		free(arguments);
 		return result - 1;
 	}
-	recording = gt_look_open(NAME, arguments->path);
+	recording = gt_look_open_parts(NAME, arguments->path, arguments->parts);
 	result = GT_EXIT_FAILED;
 	if (recording) {
 		gt_window_set(&arguments->window, recording, &arguments->filter);

@@ -39,13 +39,15 @@ static void tell_kernel(const char *command, const char *path, const struct gt_l
 }
 
 /* The kernel's part of a recording is put where it belongs; if that fails, the program's is there. */
-static void put_beside(const char *command, const char *path, struct gt_recording **recording)
+static void put_beside(const char *command, const char *path, bool kernel_only,
+		       struct gt_recording **recording)
 {
 	struct gt_linux_notes notes = { 0 };
 	struct gt_message message = { "" };
 	struct gt_recording *both;
 
-	if (gt_beside_open(path, &both, &notes, &message) != GT_OK) {
+	if ((kernel_only ? gt_beside_open_kernel : gt_beside_open)(path, &both, &notes, &message) !=
+	    GT_OK) {
 		gt_complain(command, "%s: what the kernel recorded is left out", message.text);
 		return;
 	}
@@ -56,16 +58,43 @@ static void put_beside(const char *command, const char *path, struct gt_recordin
 
 struct gt_recording *gt_look_open(const char *command, const char *path)
 {
+	return gt_look_open_parts(command, path, 0);
+}
+
+/* Does the file lack the one part that is wanted? */
+static bool lacks_part(const char *path, struct gt_recording *recording, unsigned parts,
+		       struct gt_message *message)
+{
+	bool is_linux = gt_is_trace_dat_path(path);
+
+	if (parts == GT_LOOK_USER && is_linux)
+		gt_message_set(message, "--user: '%s' has the kernel's records only", path);
+	else if (parts == GT_LOOK_KERNEL && !is_linux && !gt_has_kernel(recording))
+		gt_message_set(message,
+			       "--kernel: nothing of the kernel is in '%s'; 'graftrace record "
+			       "--kernel' puts it there",
+			       path);
+	else
+		return false;
+	return true;
+}
+
+struct gt_recording *gt_look_open_parts(const char *command, const char *path, unsigned parts)
+{
 	struct gt_recording *recording;
 	struct gt_message message = { "" };
 	struct gt_linux_notes notes = { 0 };
 	int error = gt_is_trace_dat_path(path)
 			    ? gt_trace_dat_open(path, &recording, &notes, &message)
 			    : gt_recording_open(path, &recording, &message);
+	if (error == GT_OK && lacks_part(path, recording, parts, &message)) {
+		gt_recording_close(recording);
+		error = GT_EINVAL;
+	}
 	if (error == GT_OK)
 		tell_kernel(command, path, &notes);
-	if (error == GT_OK && gt_has_kernel(recording))
-		put_beside(command, path, &recording);
+	if (error == GT_OK && parts != GT_LOOK_USER && gt_has_kernel(recording))
+		put_beside(command, path, parts == GT_LOOK_KERNEL, &recording);
 	if (error == GT_OK)
 		return recording;
 	if (error == GT_ENOENT && strcmp(path, GT_DEFAULT_RECORDING) == 0)

@@ -18,6 +18,15 @@
 /* Opens `path`, or complains in the name of the command and returns NULL. */
 struct gt_recording *gt_look_open(const char *command, const char *path);
 
+/* Of a program that was recorded with the kernel: none or both of these are the whole. */
+enum gt_look_parts {
+	GT_LOOK_USER = 1,   /* --user: the program's calls alone */
+	GT_LOOK_KERNEL = 2, /* --kernel: the kernel's functions and events alone */
+};
+
+/* The same of some parts. That a recording does not have the part is complained of, too. */
+struct gt_recording *gt_look_open_parts(const char *command, const char *path, unsigned parts);
+
 /*
  * Tells on stderr what of the recording is cut off, damaged or was lost, as far as it is known by
  * now: call it when reading is done. Returns GT_EXIT_FAILED if a part that was recorded could not

@@ -48,6 +48,9 @@ static const char help[] =
 	"  -t, --time FROM-TO         only what happened between (as graftrace show -t)\n"
 	"      --tid N                only this thread\n"
 	"      --pid N                only this process\n"
+	"      --user                 the program's calls alone, without the kernel's (record\n"
+	"                             --kernel)\n"
+	"      --kernel               the kernel's functions and events alone\n"
 	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
 	"      --min TIME             only calls that took at least so long (10us, 1ms)\n"
 	"      --format FORMAT        text (default), csv, json; both with times in\n"
@@ -79,6 +82,8 @@ enum {
 	OPTION_HTML,
 	OPTION_COLOR,
 	OPTION_NAMES,
+	OPTION_USER,
+	OPTION_KERNEL,
 	OPTION_LINES,
 	OPTION_SOURCE
 };
@@ -99,6 +104,8 @@ static const struct option options[] = {
 	{ "graph", required_argument, NULL, 'g' },
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "hist", required_argument, NULL, OPTION_HIST },
+	{ "user", no_argument, NULL, OPTION_USER },
+	{ "kernel", no_argument, NULL, OPTION_KERNEL },
 	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "source", no_argument, NULL, OPTION_SOURCE },
@@ -109,6 +116,7 @@ static const struct option options[] = {
 };
 
 struct arguments {
+	unsigned parts; /* enum gt_look_parts */
 	const char *html; /* where the page goes; NULL: a table */
 	const char *path;
 	enum gt_report_key sort;
@@ -199,6 +207,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		case OPTION_HIST:
 			arguments->spread = optarg;
 			break;
+		case OPTION_USER:
+			arguments->parts |= GT_LOOK_USER;
+			break;
+		case OPTION_KERNEL:
+			arguments->parts |= GT_LOOK_KERNEL;
+			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
 			break;
@@ -242,6 +256,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		arguments->path = input ? input : argv[optind];
 	if (arguments->spread && arguments->style.format == GT_REPORT_CSV) {
 		gt_complain(NAME, "--hist is text or json");
+		return 1 + gt_usage_error(NAME);
+	}
+	if (arguments->html && arguments->parts) {
+		gt_complain(NAME, "--html is of the whole recording");
 		return 1 + gt_usage_error(NAME);
 	}
 	if (gt_look_color(arguments->color, STDOUT_FILENO, &arguments->style.color, &message) !=
@@ -395,7 +413,7 @@ int gt_cmd_report(int argc, char **argv)
 		return result - 1;
 	if (arguments.html)
 		return write_html(&arguments);
-	struct gt_recording *recording = gt_look_open(NAME, arguments.path);
+	struct gt_recording *recording = gt_look_open_parts(NAME, arguments.path, arguments.parts);
 	if (!recording)
 		return GT_EXIT_FAILED;
 	if (arguments.wanted.of &&

@@ -43,6 +43,9 @@ static const char help[] =
 	"                             funcgraph-abstime shows them, or with a + since the\n"
 	"                             start; us, ms may follow; one side may be left out\n"
 	"      --tid N                only this thread\n"
+	"      --user                 the program's calls alone, without the kernel's (record\n"
+	"                             --kernel)\n"
+	"      --kernel               the kernel's functions and events alone\n"
 	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
 	"  -D, --max-graph-depth N    not deeper than N calls\n"
 	"      --min TIME             only calls that took at least so long (10us, 1ms): their\n"
@@ -68,6 +71,8 @@ enum {
 	OPTION_NS,
 	OPTION_FORMAT,
 	OPTION_NAMES,
+	OPTION_USER,
+	OPTION_KERNEL,
 	OPTION_LINES,
 	OPTION_SOURCE
 };
@@ -79,6 +84,8 @@ static const struct option options[] = {
 	{ "tid", required_argument, NULL, OPTION_TID },
 	{ "graph", required_argument, NULL, 'g' },
 	{ "max-graph-depth", required_argument, NULL, 'D' },
+	{ "user", no_argument, NULL, OPTION_USER },
+	{ "kernel", no_argument, NULL, OPTION_KERNEL },
 	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "source", no_argument, NULL, OPTION_SOURCE },
@@ -93,6 +100,7 @@ static const struct option options[] = {
 };
 
 struct arguments {
+	unsigned parts; /* enum gt_look_parts */
 	const char *path;
 	uint64_t text_options;
 	struct gt_window window;
@@ -224,6 +232,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 					       optarg);
 				error = GT_EINVAL;
 			}
+			break;
+		case OPTION_USER:
+			arguments->parts |= GT_LOOK_USER;
+			break;
+		case OPTION_KERNEL:
+			arguments->parts |= GT_LOOK_KERNEL;
 			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
@@ -359,7 +373,7 @@ static int show_json(struct arguments *arguments, struct gt_recording *recording
 
 static int show(struct arguments *arguments, bool color)
 {
-	struct gt_recording *recording = gt_look_open(NAME, arguments->path);
+	struct gt_recording *recording = gt_look_open_parts(NAME, arguments->path, arguments->parts);
 	struct gt_text *text = malloc(sizeof(*text));
 	struct gt_short_names names = { .names = NULL };
 	struct gt_sources sources = { .with_text = arguments->source };

@@ -46,6 +46,7 @@ struct beside {
 	uint32_t ring_count;
 	size_t page_bytes;
 	bool is_tsc;
+	bool kernel_only; /* the program's calls are left out */
 	int32_t us[US_MAX]; /* graftrace's own threads */
 	int us_count;
 	struct gt_linux_records *records;
@@ -255,8 +256,9 @@ static bool is_ours(struct beside *beside, struct tep_record *record)
 
 static int take_kernel(struct beside *beside, struct ring *ring)
 {
-	int error = ring->record.size < 8 || is_ours(beside, &ring->record)
-			    ? GT_OK
+	int error = ring->record.size < 8 ? GT_OK
+		    : is_ours(beside, &ring->record)
+			    ? gt_linux_records_pass(beside->records, &ring->record)
 			    : gt_linux_records_take(beside->records, &ring->record);
 
 	return error == GT_OK ? advance(beside, ring) : error;
@@ -279,6 +281,8 @@ static int take_user(struct beside *beside, const struct gt_source *source)
 		.start = record->start,
 	};
 
+	if (beside->kernel_only && record->kind != GT_RECORD_MARKER)
+		return GT_OK;
 	switch (record->kind) {
 	case GT_RECORD_ENTRY:
 		return gt_tasks_enter(beside->tasks, &moment, record->function, record->depth);
@@ -430,6 +434,7 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 		.clock = beside->target->clock,
 		.first_function = gt_recording_function_end(beside->recording),
 		.no_switches = gt_recording_info(beside->recording)->has_switches,
+		.has_chosen = beside->us_count > 0,
 	};
 	int error = gt_linux_records_create(&options, &beside->records);
 
@@ -467,10 +472,10 @@ static void close_beside(struct beside *beside)
 	gt_recording_close(beside->recording);
 }
 
-static int convert(const char *path, const char *to, struct gt_linux_notes *notes,
-		   struct gt_message *message)
+static int convert_parts(const char *path, const char *to, bool kernel_only,
+			 struct gt_linux_notes *notes, struct gt_message *message)
 {
-	struct beside beside = { .page_bytes = 4096 };
+	struct beside beside = { .page_bytes = 4096, .kernel_only = kernel_only };
 	struct gt_file_writer *writer = NULL;
 	int error = gt_recording_open(path, &beside.recording, message);
 
@@ -505,8 +510,26 @@ static int convert(const char *path, const char *to, struct gt_linux_notes *note
 	return error;
 }
 
+static int convert(const char *path, const char *to, struct gt_linux_notes *notes,
+		   struct gt_message *message)
+{
+	return convert_parts(path, to, false, notes, message);
+}
+
+static int convert_kernel(const char *path, const char *to, struct gt_linux_notes *notes,
+			  struct gt_message *message)
+{
+	return convert_parts(path, to, true, notes, message);
+}
+
 int gt_beside_open(const char *path, struct gt_recording **recording, struct gt_linux_notes *notes,
 		   struct gt_message *message)
 {
 	return gt_linux_convert(path, convert, recording, notes, message);
+}
+
+int gt_beside_open_kernel(const char *path, struct gt_recording **recording,
+			  struct gt_linux_notes *notes, struct gt_message *message)
+{
+	return gt_linux_convert(path, convert_kernel, recording, notes, message);
 }

@@ -18,4 +18,8 @@ bool gt_has_kernel(struct gt_recording *recording);
 int gt_beside_open(const char *path, struct gt_recording **recording, struct gt_linux_notes *notes,
 		   struct gt_message *message);
 
+/* The same without the program's calls: a thread's outermost functions are the kernel's. */
+int gt_beside_open_kernel(const char *path, struct gt_recording **recording,
+			  struct gt_linux_notes *notes, struct gt_message *message);
+
 #endif

@@ -6,6 +6,7 @@
  */
 #include "linux/records.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "linux/functions.h"
 
 #define SWITCHES_MAX 256u
+#define CPUS_KNOWN   256u
 #define MARKER	     "tracing_mark_write: "
 
 /* A field's place in a record; size 0: there is none. */
@@ -33,6 +35,11 @@ struct switch_event {
 	struct field previous, state, next;
 };
 
+struct wake_event {
+	int id;
+	struct field task;
+};
+
 struct gt_linux_records {
 	struct tep_handle *tep;
 	const struct gt_sink *sink;
@@ -40,6 +47,11 @@ struct gt_linux_records {
 	struct gt_linux_functions *functions;
 	struct call_event entry, exit, function;
 	struct switch_event sched;
+	struct wake_event waking;
+	bool no_switches, has_chosen;
+	bool has_gaps; /* switches were left out when it was recorded */
+	uint64_t lost_clock;
+	uint32_t running[CPUS_KNOWN]; /* the task of each CPU + 1; 0: not known */
 	int print_id;
 	struct gt_clock clock;
 	struct trace_seq text;
@@ -103,6 +115,16 @@ static struct switch_event switch_event_of(struct tep_handle *tep)
 	return found;
 }
 
+static struct wake_event wake_event_of(struct tep_handle *tep)
+{
+	struct tep_event *event = tep_find_event_by_name(tep, "sched", "sched_waking");
+	struct wake_event found = { .id = event ? event->id : -1, .task = field_of(event, "pid") };
+
+	if (!found.task.size)
+		found.id = -1;
+	return found;
+}
+
 static const char *name_of_task(void *data, uint32_t tid)
 {
 	struct gt_linux_records *records = data;
@@ -134,8 +156,9 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	records->exit = call_event_of(tep, "funcgraph_exit");
 	records->function = call_event_of(tep, "function");
 	records->sched = switch_event_of(tep);
-	if (options->no_switches)
-		records->sched.id = -1;
+	records->waking = wake_event_of(tep);
+	records->no_switches = options->no_switches;
+	records->has_chosen = options->has_chosen;
 	struct tep_event *print = tep_find_event_by_name(tep, "ftrace", "print");
 	records->print_id = print ? print->id : -1;
 	trace_seq_init(&records->text);
@@ -254,12 +277,100 @@ static int flush_switches(struct gt_linux_records *records)
 static int add_switch(struct gt_linux_records *records, uint64_t clock, uint32_t cpu, uint32_t tid,
 		      unsigned flags)
 {
-	if (tid == 0) /* the idle tasks of all CPUs have one number */
+	if (tid == 0 || records->no_switches) /* the idle tasks of all CPUs have one number */
 		return GT_OK;
 	records->switches[records->switch_count++] =
 		(struct gt_switch){ clock, tid, (uint16_t)cpu, (uint16_t)flags };
 	records->has_switches = true;
 	return records->switch_count == SWITCHES_MAX ? flush_switches(records) : GT_OK;
+}
+
+static double us_between(const struct gt_linux_records *records, uint64_t from, uint64_t to)
+{
+	return (double)gt_clock_duration_ns(&records->clock, to > from ? to - from : 0) / 1000;
+}
+
+/* "until NAME-TID woke it", at the end of the text. */
+static size_t put_waker(struct gt_linux_records *records, const struct gt_tasks_rest *rest,
+			char *text, size_t bytes)
+{
+	const char *name = rest->waker ? name_of_task(records, rest->waker) : "<idle>";
+
+	return (size_t)snprintf(text, bytes, "until %s%.20s-%u woke it",
+				rest->by_interrupt ? "an interrupt in " : "",
+				name ? name : "<...>", rest->waker);
+}
+
+/*
+ * A task runs again: a line tells what it was off the CPU for, and how long it waited for a CPU when
+ * it could have gone on. Where a wake-up or a switch may be missing nothing is told.
+ */
+static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		     struct gt_tasks_rest *rest)
+{
+	const struct gt_tasks_rest was = *rest;
+	char text[160] = "off_cpu: preempted";
+	size_t used = strlen(text);
+	uint64_t ready = was.is_preempted ? was.off_clock : was.wake_clock;
+
+	*rest = (struct gt_tasks_rest){ .is_introduced = was.is_introduced };
+	if (!ready || was.off_clock <= records->lost_clock ||
+	    (records->has_chosen ? !was.is_introduced : records->has_gaps))
+		return GT_OK;
+	if (!was.is_preempted) {
+		used = (size_t)snprintf(text, sizeof(text), "off_cpu: slept %.3f us ",
+					us_between(records, was.off_clock, ready));
+		used += put_waker(records, &was, text + used, sizeof(text) - used);
+	}
+	used += (size_t)snprintf(text + used, sizeof(text) - used, ", waited %.3f us for a CPU",
+				 us_between(records, ready, moment->clock));
+	return gt_tasks_text(records->tasks, moment, text, used, false);
+}
+
+/* Whoever leaves a CPU came to it before: else some tasks' switches were not recorded. */
+static void follow_cpu(struct gt_linux_records *records, uint32_t cpu, uint32_t previous,
+		       uint32_t next)
+{
+	if (cpu >= CPUS_KNOWN)
+		return;
+	if (records->running[cpu] && records->running[cpu] != previous + 1)
+		records->has_gaps = true;
+	records->running[cpu] = next + 1;
+}
+
+static int note_switch(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		       uint32_t previous, uint32_t next, bool runs)
+{
+	struct gt_tasks_moment comes = { moment->clock, moment->cpu, next, false };
+	struct gt_tasks_rest *rest = gt_tasks_rest(records->tasks, previous);
+
+	follow_cpu(records, moment->cpu, previous, next);
+	if (!rest)
+		return GT_ENOMEM;
+	*rest = (struct gt_tasks_rest){ .off_clock = moment->clock,
+					.is_preempted = runs,
+					.is_introduced = rest->is_introduced };
+	rest = gt_tasks_rest(records->tasks, next);
+	if (!rest)
+		return GT_ENOMEM;
+	return next ? tell_rest(records, &comes, rest) : GT_OK;
+}
+
+static int take_waking(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		       struct tep_record *record)
+{
+	uint32_t woken = (uint32_t)number_of(records, record, &records->waking.task);
+	struct gt_tasks_rest *rest = gt_tasks_rest(records->tasks, woken);
+
+	if (!rest)
+		return GT_ENOMEM;
+	if (rest->off_clock && !rest->is_preempted && !rest->wake_clock) {
+		rest->wake_clock = moment->clock;
+		rest->waker = moment->tid;
+		rest->by_interrupt = tep_data_flags(records->tep, record) &
+				     (TRACE_FLAG_HARDIRQ | TRACE_FLAG_SOFTIRQ);
+	}
+	return GT_OK;
 }
 
 static int take_switch(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
@@ -273,7 +384,9 @@ static int take_switch(struct gt_linux_records *records, const struct gt_tasks_m
 	int error = add_switch(records, moment->clock, moment->cpu, previous,
 			       GT_SWITCH_OUT | (runs ? GT_SWITCH_PREEMPTED : 0));
 
-	return error == GT_OK ? add_switch(records, moment->clock, moment->cpu, next, 0) : error;
+	if (error == GT_OK)
+		error = add_switch(records, moment->clock, moment->cpu, next, 0);
+	return error == GT_OK ? note_switch(records, moment, previous, next, runs) : error;
 }
 
 /* One line: a stack trace has many. */
@@ -311,19 +424,44 @@ static int take_loss(struct gt_linux_records *records, const struct gt_tasks_mom
 {
 	if (record->missed_events == 0)
 		return GT_OK;
+	records->lost_clock = record->ts;
+	memset(records->running, 0, sizeof(records->running));
 	records->totals.unknown_losses += record->missed_events < 0;
 	return gt_tasks_lost(records->tasks, moment,
 			     record->missed_events > 0 ? (uint64_t)record->missed_events : 0);
 }
 
-int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *record)
+static struct gt_tasks_moment moment_of(struct gt_linux_records *records, struct tep_record *record)
 {
-	int id = tep_data_type(records->tep, record);
-	struct gt_tasks_moment moment = {
+	return (struct gt_tasks_moment){
 		.clock = record->ts,
 		.cpu = (uint32_t)record->cpu,
 		.tid = (uint32_t)tep_data_pid(records->tep, record),
 	};
+}
+
+static int take_sched(struct gt_linux_records *records, int id,
+		      const struct gt_tasks_moment *moment, struct tep_record *record)
+{
+	if (id >= 0 && id == records->sched.id)
+		return take_switch(records, moment, record);
+	if (id >= 0 && id == records->waking.id)
+		return take_waking(records, moment, record);
+	return GT_OK;
+}
+
+int gt_linux_records_pass(struct gt_linux_records *records, struct tep_record *record)
+{
+	struct gt_tasks_moment moment = moment_of(records, record);
+
+	return take_sched(records, tep_data_type(records->tep, record), &moment, record);
+}
+
+int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *record)
+{
+	int id = tep_data_type(records->tep, record);
+	struct gt_tasks_moment moment = moment_of(records, record);
+
 	if (!records->first_clock)
 		records->first_clock = record->ts;
 	int error = take_loss(records, &moment, record);
@@ -336,8 +474,7 @@ int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *r
 		return take_exit(records, &moment, record);
 	if (id == records->function.id)
 		return take_function(records, &moment, record);
-	if (id == records->sched.id)
-		error = take_switch(records, &moment, record);
+	error = take_sched(records, id, &moment, record);
 	if (!tep_find_event(records->tep, id)) {
 		records->totals.unknown++;
 		return error;

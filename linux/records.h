@@ -33,7 +33,9 @@ struct gt_linux_options {
 	struct gt_clock clock;
 	/* Where functions' numbers begin, below are others'. 0: at 1. */
 	uint32_t first_function;
-	bool no_switches; /* they are known otherwise */
+	bool no_switches;    /* they are known otherwise */
+	/* Switches between tasks that were not introduced to the tasks are not all recorded. */
+	bool has_chosen;
 };
 
 /* GT_ENOMEM. */
@@ -47,6 +49,9 @@ uint64_t gt_linux_end_of(struct tep_handle *tep, struct tep_record *record);
 
 /* The next one in order of time over all CPUs. 0, GT_ENOMEM, or what the sink returned. */
 int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *record);
+
+/* The same of a record that is not to be seen: what it says of other tasks' rests is taken. */
+int gt_linux_records_pass(struct gt_linux_records *records, struct tep_record *record);
 
 struct gt_linux_totals {
 	struct gt_tasks_totals tasks;

@@ -63,6 +63,7 @@ struct task {
 	uint32_t base; /* calls of the program that are open: the kernel's depths begin there */
 	uint64_t last; /* clock of the last word */
 	uint64_t high; /* half of the clock that holds for the next word */
+	struct gt_tasks_rest rest;
 };
 
 struct gt_tasks {
@@ -183,7 +184,16 @@ int gt_tasks_introduce(struct gt_tasks *tasks, const struct gt_writer *writer)
 	task->writer.pid = writer->pid ? writer->pid : writer->tid;
 	memcpy(task->writer.comm, writer->comm, sizeof(task->writer.comm));
 	task->is_named = true;
+	task->rest.is_introduced = true;
 	return GT_OK;
+}
+
+struct gt_tasks_rest *gt_tasks_rest(struct gt_tasks *tasks, uint32_t tid)
+{
+	struct gt_tasks_moment moment = { .tid = tid };
+	struct task *task = find_task(tasks, &moment);
+
+	return task ? &task->rest : NULL;
 }
 
 /* ---- sub-buffers ---- */

@@ -82,6 +82,20 @@ int gt_tasks_text(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, 
 /* Records were lost just before this moment; 0: nobody knows how many. */
 int gt_tasks_lost(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint64_t records);
 
+/* Why a task does not run; clocks are 0 where nothing is known. Kept for whoever reads the kernel's
+ * switches, and not looked at here. */
+struct gt_tasks_rest {
+	uint64_t off_clock; /* it left the CPU */
+	uint64_t wake_clock;
+	uint32_t waker; /* tid */
+	bool is_preempted;
+	bool by_interrupt;  /* the waker was interrupted by what woke it */
+	bool is_introduced; /* by gt_tasks_introduce */
+};
+
+/* Of this task, until the tasks are destroyed. NULL: no memory. */
+struct gt_tasks_rest *gt_tasks_rest(struct gt_tasks *tasks, uint32_t tid);
+
 struct gt_tasks_totals {
 	uint64_t words;
 	uint64_t calls;

@@ -46,6 +46,26 @@ def test_system_calls_stand_in_the_functions_that_made_them(graftrace, program):
         assert order == sorted(order) and order[0] >= 0, text
 
 
+def test_a_nap_says_who_ended_it_and_how_long_a_cpu_was_waited_for(graftrace, program):
+    if not record(graftrace, "--kernel-event", "syscalls", "-o", "it.data", program):
+        return
+    shown = graftrace("show", "--no-pager", "it.data").stdout
+    naps = re.findall(r"\|    nap\(\) \{\n(.*?)\|    \}", shown, re.S)
+    assert len(naps) == 5
+    # on a busy machine the timer may end before the thread has left the CPU
+    assert re.search(r"off_cpu: slept [\d.]+ us until (an interrupt in )?\S.*-\d+ woke it, waited "
+                     r"[\d.]+ us for a CPU \*/$", "".join(naps), re.M), naps
+
+
+def test_a_part_that_is_not_there_is_told(graftrace, program):
+    graftrace("record", "-o", "it.data", program)
+    for command in ("show", "report", "graph"):
+        words = ["-i", "it.data", "--no-pager"]
+        assert "nothing of the kernel" in graftrace(command, "--kernel", *words, code=1).stderr
+        assert graftrace(command, "--user", *words).stdout == graftrace(command, *words).stdout
+    assert "whole recording" in graftrace("report", "--kernel", "--html", "it.html", code=2).stderr
+
+
 def test_nothing_is_left_in_tracefs(graftrace, program):
     record(graftrace, "-o", "it.data", program)
     assert not instances()

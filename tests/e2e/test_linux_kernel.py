@@ -23,7 +23,10 @@ SCRIPT = """
 trace-cmd record -q -p function_graph -e sched_switch -b 8000 -o graph.dat {program} > /dev/null 2>&1
 trace-cmd record -q -p function_graph -b 30 -o lossy.dat ls /proc > /dev/null 2>&1
 trace-cmd record -q -p function -l 'vfs_*' -C mono -o function.dat cat /proc/meminfo > /dev/null 2>&1
-trace-cmd record -q -p nop -e sched -e syscalls -o events.dat ls /proc > /dev/null 2>&1
+for i in 1 2 3; do
+    trace-cmd record -q -p nop -e sched -e syscalls -o events.dat sh -c 'ls /proc; {program}' > events.out 2>&1
+    [ $(trace-cmd report events.dat 2> /dev/null | wc -l) -gt 100 ] && break
+done
 mkdir -p /dev/shm /run && mount -t tmpfs tmpfs /dev/shm
 T=/sys/kernel/tracing
 state() {{ (cd $T; cat current_tracer tracing_on trace_clock set_event set_ftrace_pid set_event_pid
@@ -129,10 +132,49 @@ def test_functions_have_their_callers_and_times(graftrace, files):
 def test_events_are_the_lines_that_trace_cmd_prints(graftrace, files):
     line = r"^\s*(.+-\d+)\s+\[(\d+)\](?: \.{5})?\s+([\d.]+): (\w+):[ ]*(.*?)[ ]*$"
     theirs = re.findall(line, reported(files / "events.dat", "-N"), re.M)
+    assert len(theirs) > 100, (files / "events.out").read_text()
+    done = graftrace("show", "--no-pager", files / "events.dat")
+    ours = [found for found in re.findall(line, done.stdout, re.M) if found[3] != "off_cpu"]
+    assert ours == theirs, (done.stdout[:3000], done.stderr)
+
+
+def rests_of_trace_cmd(path):
+    """[(tid, slept in ns or None: preempted, waker's tid, waited in ns)] by its switches and wake-ups."""
+    rests, off, woken = [], {}, {}
+    for waker, clock, name, text in re.findall(
+            r"^\s*.+-(\d+)\s+\[\d+\]\s+([\d.]+): (sched_switch|sched_waking): +(.*)$",
+            reported(path, "-N", "-t"), re.M):
+        clock = int(clock.replace(".", ""))
+        if name == "sched_waking":
+            tid = re.search(r"\bpid=(\d+)", text)[1]
+            if off.get(tid, (0, "R"))[1][0] != "R":
+                woken.setdefault(tid, (clock, waker))
+            continue
+        leaves, state, comes = re.search(
+            r"prev_pid=(\d+) .*prev_state=(\S+) ==> .*next_pid=(\d+)", text).groups()
+        if comes in off and comes != "0":
+            since, was = off.pop(comes)
+            if was[0] == "R":
+                rests.append((comes, None, None, clock - since))
+            elif comes in woken:
+                ready, by = woken[comes]
+                rests.append((comes, ready - since, by, clock - ready))
+        woken.pop(leaves, None)
+        woken.pop(comes, None)
+        off[leaves] = (clock, state)
+    return rests
+
+
+def test_the_reason_of_a_rest_is_what_switches_and_wake_ups_say(graftrace, files):
     shown = graftrace("show", "--no-pager", files / "events.dat").stdout
-    ours = re.findall(line, shown, re.M)
-    assert len(ours) > 100, shown[:3000]
-    assert ours == theirs
+    ours = []
+    for tid, slept, waker, waited in re.findall(
+            r"^\s*.+-(\d+)\s+\[.*: off_cpu: (?:preempted|slept ([\d.]+) us until .*-(\d+) woke it), "
+            r"waited ([\d.]+) us for a CPU$", shown, re.M):
+        ours.append((tid, round(float(slept) * 1000) if slept else None, waker or None,
+                     round(float(waited) * 1000)))
+    assert len(ours) == shown.count("off_cpu:") >= 5
+    assert ours == rests_of_trace_cmd(files / "events.dat")
 
 
 def test_context_switches_part_time_on_and_off_the_cpu(graftrace, files):
@@ -248,6 +290,25 @@ def test_a_read_calls_what_trace_cmd_says_that_it_calls(graftrace, files):
     assert len(ours) == 5
     # an interrupt may fall into one
     assert sum(frozenset(names) in theirs for names in ours.values()) >= 3, (ours, theirs)
+
+
+def test_one_of_the_two_can_be_picked(graftrace, files):
+    def reported_rows(*words):
+        done = graftrace("report", "--no-pager", "--format", "csv", *words, files / "beside.data")
+        return {row["function"]: (row["object"], int(row["calls"]))
+                for row in csv.DictReader(io.StringIO(done.stdout))}
+
+    both, user, kernel = reported_rows(), reported_rows("--user"), reported_rows("--kernel")
+    assert user["read_it"][1] == 5 and "vfs_read" in kernel
+    assert not [name for name, row in user.items() if row[0] == "[kernel]"]
+    assert {row[0] for row in kernel.values()} == {"[kernel]"}
+    assert {**user, **kernel} == both
+    shown = graftrace("show", "--no-pager", "--kernel", files / "beside.data").stdout
+    assert re.search(r"\|  (x64_sys_call|__x64_sys_\w+)\(\) \{", shown)
+    assert "read_it" not in shown and "read_it" in graftrace("graph", "--user", "-i",
+                                                              files / "beside.data").stdout
+    assert "has the kernel's records only" in graftrace("show", "--user", files / "graph.dat",
+                                                         code=1).stderr
 
 
 def test_everything_is_put_back(files):
