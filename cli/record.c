@@ -27,6 +27,7 @@
 #include "cli/record_options.h"
 #include "cli/record_report.h"
 #include "cli/record_stop.h"
+#include "cli/record_system.h"
 #include "read/ring_dump.h"
 #include "cli/running.h"
 #include "read/writer.h"
@@ -628,6 +629,13 @@ int gt_cmd_record(int argc, char **argv)
 	if (code < 0 && recording.options.from != NULL) {
 		code = gt_record_from(recording.options.from, recording.options.output,
 				      recording.options.for_ns);
+		gt_record_options_fini(&recording.options);
+		return code;
+	}
+	if (code < 0 && recording.options.argv == NULL && recording.options.pid_count == 0) {
+		struct gt_clock clock = measure_clock();
+
+		code = gt_record_system(&recording.options, &clock);
 		gt_record_options_fini(&recording.options);
 		return code;
 	}

@@ -22,6 +22,7 @@
 static const char help[] =
 	"Usage: graftrace record [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"       graftrace record [OPTION...] -P PID\n"
+	"       graftrace record [OPTION...] --kernel -a\n"
 	"       graftrace record [-o FILE] [--for TIME] --from http://HOST:PORT\n"
 	"\n"
 	"Runs PROGRAM and records every call of its functions. The program's input, output,\n"
@@ -66,7 +67,8 @@ static const char help[] =
 	"                            repeated (default: context switches, wake-ups; system calls\n"
 	"                            where no functions are recorded)\n"
 	"      -l -n -g -N -D k:...  the same of the kernel's functions: -l 'k:vfs_*', -D k:3\n"
-	"  -a, --all-tasks           not only of the program: of the whole system\n"
+	"  -a, --all-tasks           not only of the program: of the whole system; without\n"
+	"                            PROGRAM until Ctrl-C\n"
 	"Where it goes:\n"
 	"  -o, --output FILE         the recording (default graftrace.data; an old one\n"
 	"                            becomes FILE.old)\n"
@@ -306,8 +308,14 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		return -1;
 	if (options->pid_count > 0 && optind < argc)
 		return usage("either a program is run, or -P names processes that run already");
-	if (optind >= argc && options->pid_count == 0)
+	bool is_system =
+		options->kernel && options->kernel_all && optind >= argc && options->pid_count == 0;
+	if (optind >= argc && options->pid_count == 0 && !is_system)
 		return usage("the program to run is missing");
+	if (is_system &&
+	    (options->kernel_try || options->choice.names_functions || options->stop_count > 0))
+		return usage("without a program there is the kernel only: --kernel=try, "
+			     "--stop-when and functions without k: want one");
 	if ((options->event_count > 0 || options->kernel_all) && !options->kernel)
 		return usage("--kernel-event and -a say what of the kernel is recorded: they want "
 			     "--kernel");
@@ -322,7 +330,7 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		return usage("--allow-users and --token say who is served: they want --serve");
 	if (lingers && options->serve == NULL)
 		return usage("--linger says how long to serve: it wants --serve");
-	if (options->pid_count == 0) {
+	if (options->pid_count == 0 && !is_system) {
 		options->argv = argv + optind;
 		options->subject = options->argv[0];
 	}

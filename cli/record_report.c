@@ -265,6 +265,13 @@ static const char *why_full(const struct gt_session_totals *totals,
 	       "--filter or --no-compress helps";
 }
 
+void gt_record_report_file(const char *path, uint64_t bytes)
+{
+	char size[32];
+
+	fprintf(stderr, "graftrace: %s (%s)\n", path, of_bytes(bytes, size));
+}
+
 void gt_record_report_end(const struct gt_session_totals *totals,
 			  const struct gt_record_options *options, const char *path,
 			  uint64_t file_bytes, uint64_t missed)

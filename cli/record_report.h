@@ -39,4 +39,7 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 			  const struct gt_record_options *options, const char *path,
 			  uint64_t file_bytes, uint64_t missed);
 
+/* The end of a recording without a program. */
+void gt_record_report_file(const char *path, uint64_t bytes);
+
 #endif

@@ -116,7 +116,7 @@ static const struct option options[] = {
 };
 
 struct arguments {
-	unsigned parts; /* enum gt_look_parts */
+	unsigned parts;	  /* enum gt_look_parts */
 	const char *html; /* where the page goes; NULL: a table */
 	const char *path;
 	enum gt_report_key sort;

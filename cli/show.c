@@ -373,7 +373,8 @@ static int show_json(struct arguments *arguments, struct gt_recording *recording
 
 static int show(struct arguments *arguments, bool color)
 {
-	struct gt_recording *recording = gt_look_open_parts(NAME, arguments->path, arguments->parts);
+	struct gt_recording *recording =
+		gt_look_open_parts(NAME, arguments->path, arguments->parts);
 	struct gt_text *text = malloc(sizeof(*text));
 	struct gt_short_names names = { .names = NULL };
 	struct gt_sources sources = { .with_text = arguments->source };

@@ -46,7 +46,7 @@ struct beside {
 	uint32_t ring_count;
 	size_t page_bytes;
 	bool is_tsc;
-	bool kernel_only; /* the program's calls are left out */
+	bool kernel_only;   /* the program's calls are left out */
 	int32_t us[US_MAX]; /* graftrace's own threads */
 	int us_count;
 	struct gt_linux_records *records;

@@ -285,6 +285,17 @@ static int add_switch(struct gt_linux_records *records, uint64_t clock, uint32_t
 	return records->switch_count == SWITCHES_MAX ? flush_switches(records) : GT_OK;
 }
 
+/* One line: a stack trace has many. */
+static size_t flatten(char *text, size_t bytes)
+{
+	while (bytes && (text[bytes - 1] == '\n' || text[bytes - 1] == ' '))
+		bytes--;
+	for (size_t i = 0; i < bytes; i++)
+		if ((unsigned char)text[i] < ' ')
+			text[i] = ' ';
+	return bytes;
+}
+
 static double us_between(const struct gt_linux_records *records, uint64_t from, uint64_t to)
 {
 	return (double)gt_clock_duration_ns(&records->clock, to > from ? to - from : 0) / 1000;
@@ -297,8 +308,8 @@ static size_t put_waker(struct gt_linux_records *records, const struct gt_tasks_
 	const char *name = rest->waker ? name_of_task(records, rest->waker) : "<idle>";
 
 	return (size_t)snprintf(text, bytes, "until %s%.20s-%u woke it",
-				rest->by_interrupt ? "an interrupt in " : "",
-				name ? name : "<...>", rest->waker);
+				rest->by_interrupt ? "an interrupt in " : "", name ? name : "<...>",
+				rest->waker);
 }
 
 /*
@@ -309,7 +320,7 @@ static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_mom
 		     struct gt_tasks_rest *rest)
 {
 	const struct gt_tasks_rest was = *rest;
-	char text[160] = "off_cpu: preempted";
+	char text[200] = "off_cpu: preempted";
 	size_t used = strlen(text);
 	uint64_t ready = was.is_preempted ? was.off_clock : was.wake_clock;
 
@@ -324,6 +335,7 @@ static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_mom
 	}
 	used += (size_t)snprintf(text + used, sizeof(text) - used, ", waited %.3f us for a CPU",
 				 us_between(records, ready, moment->clock));
+	used = flatten(text, used);
 	return gt_tasks_text(records->tasks, moment, text, used, false);
 }
 
@@ -387,17 +399,6 @@ static int take_switch(struct gt_linux_records *records, const struct gt_tasks_m
 	if (error == GT_OK)
 		error = add_switch(records, moment->clock, moment->cpu, next, 0);
 	return error == GT_OK ? note_switch(records, moment, previous, next, runs) : error;
-}
-
-/* One line: a stack trace has many. */
-static size_t flatten(char *text, size_t bytes)
-{
-	while (bytes && (text[bytes - 1] == '\n' || text[bytes - 1] == ' '))
-		bytes--;
-	for (size_t i = 0; i < bytes; i++)
-		if ((unsigned char)text[i] < ' ')
-			text[i] = ' ';
-	return bytes;
 }
 
 static int take_event(struct gt_linux_records *records, const struct gt_tasks_moment *moment,

@@ -33,7 +33,7 @@ struct gt_linux_options {
 	struct gt_clock clock;
 	/* Where functions' numbers begin, below are others'. 0: at 1. */
 	uint32_t first_function;
-	bool no_switches;    /* they are known otherwise */
+	bool no_switches; /* they are known otherwise */
 	/* Switches between tasks that were not introduced to the tasks are not all recorded. */
 	bool has_chosen;
 };

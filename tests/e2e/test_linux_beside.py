@@ -5,6 +5,7 @@ used, is the machine's affair: what can be is recorded, what cannot is said."""
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -117,6 +118,25 @@ int main(void)
         assert shown.count("sys_enter_clock_nanosleep") >= 20
 
 
+def test_the_whole_system_is_recorded_without_a_program(graftrace, program):
+    recorder = graftrace.start("record", "--kernel=events", "--kernel-event", "syscalls", "-a", "-o",
+                               "it.data")
+    said = recorder.stderr.readline()
+    if "recording the whole system" not in said:
+        assert "cannot be recorded" in said
+        recorder.communicate(timeout=60)
+        assert recorder.returncode == 1 and not os.path.exists(graftrace.directory / "it.data")
+        return
+    with subprocess.Popen([program], stdout=subprocess.DEVNULL) as other:
+        other.wait()
+    recorder.send_signal(signal.SIGINT)
+    said = recorder.communicate(timeout=60)[1]
+    assert recorder.returncode == 0 and "it.data (" in said, said
+    shown = graftrace("show", "--no-pager", "--tid", other.pid, "it.data").stdout
+    assert shown.count("sys_enter_clock_nanosleep") == 5 or "lost" in said, shown
+    assert not instances()
+
+
 def test_who_may_not_is_told_and_recorded_without(graftrace):
     user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
 
@@ -138,3 +158,8 @@ def test_who_may_not_is_told_and_recorded_without(graftrace):
 def test_words_that_make_no_sense(graftrace, words, complaint):
     done = graftrace("record", *words, "true", code=2)
     assert complaint in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--kernel=try"], ["--kernel", "-l", "main"]])
+def test_without_a_program_there_is_the_kernel_only(graftrace, words):
+    assert "without a program" in graftrace("record", "-a", *words, code=2).stderr
