@@ -75,11 +75,12 @@ static int remote_map(struct gt_remote *remote, uint64_t at, uint64_t bytes, int
 	if (error)
 		return error;
 	if (result < 0 && result > -4096)
-		return gt_fail(message, result == -EEXIST ? GT_EEXIST : GT_ENOMEM,
-			       "process %d cannot map %llu bytes: %s (is there a limit? ulimit -v; "
-			       "a smaller -b needs less)",
-			       (int)remote->process->pid, (unsigned long long)bytes,
-			       strerror((int)-result));
+		return gt_fail(
+			message, result == -EEXIST ? GT_EEXIST : GT_ENOMEM,
+			"process %d cannot map %llu bytes: %s (is there a limit? ulimit -v, -l; "
+			"a smaller -b needs less)",
+			(int)remote->process->pid, (unsigned long long)bytes,
+			strerror((int)-result));
 	*address = (uint64_t)result;
 	return 0;
 }
@@ -227,29 +228,83 @@ static int pass_by_path(struct gt_remote *remote, uint64_t at, const struct gt_a
 	return error ? error : open_by_path(remote, at, arena->fd, 2 /* O_RDWR */, &fds[1]);
 }
 
+static uint64_t agent_flags(pid_t pid)
+{
+	uint64_t flags = gt_process_auxv(pid, AT_HWCAP2) & 2 ? GRAFTRACE_AGENT_FSGSBASE : 0;
+	char text[4096];
+
+	/* What its filters say to futexes that few programs use was not asked. */
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid) ||
+	    gt_proc_field(text, "Seccomp") != 0)
+		flags |= GRAFTRACE_AGENT_PLAIN_LOCKS;
+	return flags;
+}
+
+/* Whether the mapping of `bytes` that has just been made is locked in RAM, as all that the process
+ * maps (mlockall): then its locked memory is at least that large. */
+static bool is_locked(pid_t pid, uint64_t bytes)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid) &&
+	       (uint64_t)gt_proc_field(text, "VmLck") >= bytes / 1024;
+}
+
+/* One part of the arena. locked: without access no page comes with the mapping itself. */
+static int map_part(struct gt_remote *remote, const struct gt_arena_part *part, uint64_t at,
+		    int64_t fd, bool locked, struct gt_message *message)
+{
+	const int access = part->host_only ? PROT_READ : PROT_READ | PROT_WRITE;
+	uint64_t got;
+	int64_t result;
+	int error = remote_map(remote, at + part->offset, part->bytes, locked ? PROT_NONE : access,
+			       MAP_SHARED | MAP_NORESERVE | MAP_FIXED, (int)fd, part->at, &got,
+			       message);
+
+	if (error || !locked)
+		return error;
+	error = remote_call(remote, &result, message, SYS_munlock, at + part->offset, part->bytes,
+			    0, 0, 0, 0);
+	if (!error && result == 0)
+		error = remote_call(remote, &result, message, SYS_mprotect, at + part->offset,
+				    part->bytes, (uint64_t)access, 0, 0, 0);
+	if (!error && result != 0)
+		error = gt_fail(
+			message, GT_ENOMEM,
+			"process %d keeps all its memory in RAM (mlockall), and cannot except "
+			"the recorder's from that: %s",
+			(int)remote->process->pid, strerror((int)-result));
+	return error;
+}
+
 /* At a multiple of the sub-buffers' size: room for it is taken first, and what is too much of it
  * given back. */
 static int map_aligned(struct gt_remote *remote, const struct gt_arena *arena, const int64_t *fds,
 		       uint64_t *address, struct gt_message *message)
 {
 	uint64_t alignment = arena->sub_buffer_bytes, room = arena->bytes + alignment;
-	uint64_t taken, at, end, got;
+	uint64_t taken, at, end;
 	int64_t result;
 	int error = remote_map(remote, 0, room, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &taken, message);
+	bool locked;
 	int i;
 
 	if (error)
 		return error;
+	locked = is_locked(remote->process->pid, room);
+	if (locked && agent_flags(remote->process->pid) & GRAFTRACE_AGENT_PLAIN_LOCKS)
+		error = gt_fail(message, GT_ENOTSUP,
+				"process %d keeps all its memory in RAM (mlockall) and runs in a "
+				"sandbox (seccomp), which may forbid to except the recorder's %llu "
+				"bytes from that: it cannot be attached to",
+				(int)remote->process->pid, (unsigned long long)arena->bytes);
 	at = (taken + alignment - 1) & ~(alignment - 1);
 	end = at + arena->bytes;
 	for (i = 0; !error && i < GT_ARENA_PARTS; i++) {
 		const struct gt_arena_part *part = &arena->parts[i];
 
-		error = remote_map(remote, at + part->offset, part->bytes,
-				   part->host_only ? PROT_READ : PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-				   (int)fds[part->host_only ? 0 : 1], part->at, &got, message);
+		error = map_part(remote, part, at, fds[part->host_only ? 0 : 1], locked, message);
 	}
 	if (error) {
 		remote_call(remote, &result, NULL, SYS_munmap, taken, room, 0, 0, 0, 0);
@@ -285,18 +340,6 @@ static int map_arena(struct gt_remote *remote, const struct gt_arena *arena, uin
 	remote_close(remote, fds[0]);
 	remote_close(remote, fds[1]);
 	return error;
-}
-
-static uint64_t agent_flags(pid_t pid)
-{
-	uint64_t flags = gt_process_auxv(pid, AT_HWCAP2) & 2 ? GRAFTRACE_AGENT_FSGSBASE : 0;
-	char text[4096];
-
-	/* What its filters say to futexes that few programs use was not asked. */
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid) ||
-	    gt_proc_field(text, "Seccomp") != 0)
-		flags |= GRAFTRACE_AGENT_PLAIN_LOCKS;
-	return flags;
 }
 
 /* The initial thread's stack: how far it may grow. */

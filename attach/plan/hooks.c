@@ -55,6 +55,7 @@ static const struct {
 	{ "syscall", GRAFTRACE_HOOK_SYSCALL, false },
 	{ "prctl", GRAFTRACE_HOOK_PRCTL, false },
 	{ "arch_prctl", GRAFTRACE_HOOK_ARCH_PRCTL, false },
+	{ "mlockall", GRAFTRACE_HOOK_MLOCKALL, false },
 };
 #define NAMES (sizeof(names) / sizeof(*names))
 
@@ -80,7 +81,7 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 		return 0;
 	if (!symbol->address || (*name != '_' && *name != 'l' && *name != 's' && *name != 'e' &&
 				 *name != 'f' && *name != 'd' && *name != 'b' && *name != 'p' &&
-				 *name != 'g' && *name != 'c' && *name != 'a'))
+				 *name != 'g' && *name != 'c' && *name != 'a' && *name != 'm'))
 		return 0;
 	if (strcmp(name, "_Unwind_GetCFA") == 0)
 		found->get_cfa = symbol->address;

@@ -9,7 +9,7 @@
 #include "attach/plan/plan.h"
 #include <graftrace/agent.h>
 
-#define GT_HOOKS_MAX 40 /* of one object */
+#define GT_HOOKS_MAX 48 /* of one object */
 
 struct gt_hook {
 	uint32_t kind;	  /* enum graftrace_hook */

@@ -239,6 +239,7 @@ enum graftrace_hook {
 	/* clone: rdi = function, rsi = stack, edx = flags, rcx = argument */
 	GRAFTRACE_HOOK_CLONE = 21,
 	GRAFTRACE_HOOK_ARCH_PRCTL = 22, /* arch_prctl: edi = what, rsi = address */
+	GRAFTRACE_HOOK_MLOCKALL = 23,	/* mlockall: edi = flags */
 };
 
 struct graftrace_hook_site {

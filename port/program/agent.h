@@ -64,6 +64,14 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 bool gt_peek_bytes(uint64_t address, void *bytes, uint64_t count);
 void gt_mirror_close(uint64_t low, uint64_t high);
 
+/* locked.c: mlockall(flags), about to be called. True: it is done; false: call it with *flags. */
+#define GT_MCL_CURRENT 1
+#define GT_MCL_FUTURE  2
+#define GT_MCL_ONFAULT 4
+bool gt_locked_all(uint64_t *flags);
+/* Memory that nobody may touch yet need not be in RAM, whatever mlockall has said. */
+void gt_locked_give_free(void *memory, uint64_t bytes);
+
 /* lock.c: with signals masked. A word that is 0 is a lock that is free. */
 void gt_lock(uint32_t *word);
 void gt_unlock(uint32_t *word);

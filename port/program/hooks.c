@@ -287,6 +287,16 @@ static void on_arch_prctl(uint64_t what)
 		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_GS, LEAVE_WAIT_MS);
 }
 
+/* The mappings that are there are locked without the arena: see locked.c. */
+static int on_mlockall(struct gt_hook_frame *frame, uint64_t *flags)
+{
+	*flags = (uint32_t)*flags;
+	if (!gt_locked_all(flags))
+		return 0;
+	frame->rax = 0;
+	return 1;
+}
+
 struct dl_find_object {
 	unsigned long long flags;
 	uint64_t map_start;
@@ -562,6 +572,8 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 			on_prctl(frame->rsi, frame->rdx, frame->rcx);
 		else if (frame->rdi == SYS_ARCH_PRCTL)
 			on_arch_prctl(frame->rsi);
+		else if (frame->rdi == SYS_MLOCKALL)
+			return on_mlockall(frame, &frame->rsi);
 		return gt_traps_syscall(frame);
 	case GRAFTRACE_HOOK_PRCTL:
 		on_prctl(frame->rdi, frame->rsi, frame->rdx);
@@ -569,6 +581,8 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	case GRAFTRACE_HOOK_ARCH_PRCTL:
 		on_arch_prctl(frame->rdi);
 		return 0;
+	case GRAFTRACE_HOOK_MLOCKALL:
+		return on_mlockall(frame, &frame->rdi);
 	case GRAFTRACE_HOOK_THREAD:
 		on_new_thread();
 		return 0;

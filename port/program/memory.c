@@ -46,6 +46,23 @@ static void *map_raw(size_t bytes)
 	return gt_syscall_failed(address) ? NULL : (void *)address;
 }
 
+/* Of such a piece most is never used. */
+#define VAST_BYTES (1024 * 1024ul)
+
+/* Without access no page comes with the mapping itself. */
+static void *map_vast(size_t bytes)
+{
+	long address = gt_syscall6(SYS_MMAP, 0, (long)bytes, 0, 0x02 | 0x20 | 0x4000, -1, 0);
+	if (gt_syscall_failed(address))
+		return NULL;
+	gt_locked_give_free((void *)address, bytes);
+	if (gt_syscall_failed(gt_syscall3(SYS_MPROTECT, address, (long)bytes, 3))) {
+		gt_syscall3(SYS_MUNMAP, address, (long)bytes, 0);
+		return NULL;
+	}
+	return (void *)address;
+}
+
 static void unmap_raw(void *memory, size_t bytes)
 {
 	gt_syscall3(SYS_MUNMAP, (long)memory, (long)bytes, 0);
@@ -93,7 +110,7 @@ static void forget(void *memory)
 /* The heap's lock is held. */
 static void *map(size_t bytes)
 {
-	void *memory = map_raw(bytes);
+	void *memory = bytes < VAST_BYTES ? map_raw(bytes) : map_vast(bytes);
 	if (memory != NULL && !note(memory, bytes)) {
 		unmap_raw(memory, bytes);
 		memory = NULL;

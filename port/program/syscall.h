@@ -9,11 +9,13 @@
 #include <stdint.h>
 
 #define SYS_MMAP	     9
+#define SYS_MPROTECT	     10
 #define SYS_MUNMAP	     11
 #define SYS_RT_SIGPROCMASK   14
 #define SYS_MADVISE	     28
 #define SYS_GETPID	     39
 #define SYS_SIGALTSTACK	     131
+#define SYS_MLOCKALL	     151
 #define SYS_ARCH_PRCTL	     158
 #define SYS_GETTID	     186
 #define SYS_FUTEX	     202

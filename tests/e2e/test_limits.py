@@ -62,3 +62,80 @@ def test_who_is_attached_to_has_its_own_limit(compile, tmp_path):
         assert done.returncode == 0, done.stderr
         assert process.poll() is None
         process.kill()
+
+
+LOCKED = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+__attribute__((noinline)) static int inner(volatile int n) { return n ? 1 + inner(n - 1) : 0; }
+/* locked FLAGS call|number [wait] */
+int main(int count, char **words) {
+    int flags = atoi(words[1]);
+    int first = inner(3);
+    int result = words[2][0] == 'c' ? mlockall(flags) : (int)syscall(SYS_mlockall, flags);
+    char *later = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char there[256];
+    mincore(later, 1 << 20, there);
+    printf("%d %d %d\n", first + inner(3000), result, there[255] & 1);
+    fflush(stdout);
+    if (count > 3) for (int end = 0; !end; end = getchar() == '\n') inner(3);
+    return 0;
+}
+"""
+CURRENT, FUTURE = 1, 2
+LOCKABLE = 200 << 20
+
+
+def memory(pid, name):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith(name + ":"))
+
+
+@pytest.fixture(scope="module", name="locked")
+def locked_program(tmp_path_factory):
+    place = tmp_path_factory.mktemp("locked")
+    for above in (place, *place.parents):
+        if str(above).startswith("/tmp/"):
+            above.chmod(above.stat().st_mode | 0o055)
+    (place / "locked.c").write_text(LOCKED)
+    subprocess.run(["gcc", "-O1", str(place / "locked.c"), "-o", str(place / "locked")], check=True)
+    return place / "locked"
+
+
+@pytest.mark.parametrize("way", ["call", "number"])
+@pytest.mark.parametrize("flags", [CURRENT, FUTURE, CURRENT | FUTURE])
+def test_a_program_that_locks_its_memory_locks_none_of_the_recorders(locked, tmp_path, flags, way):
+    """As untraced: what it maps later has pages, if it asks for them, and its lock is no failure."""
+    with subprocess.Popen([GRAFTRACE, "record", "-o", tmp_path / "data", locked, str(flags), way, "wait"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == f"3003 0 {int(flags & FUTURE != 0)}\n"
+        pid = int(subprocess.run(["pgrep", "-P", str(process.pid), "locked"], capture_output=True, text=True, check=True).stdout)
+        rss, lock = memory(pid, "VmRSS"), memory(pid, "VmLck")
+        _, errors = process.communicate("\n", timeout=60)
+    assert process.returncode == 0 and " 0 lost" in errors, errors
+    assert rss < LOCKABLE and 0 < lock < LOCKABLE
+
+
+def test_a_users_limit_of_locked_memory_counts_none_of_the_recorders(locked, tmp_path):
+    tmp_path.chmod(0o777)
+    done = limited("ulimit -l 262144", GRAFTRACE, "record", "-o", tmp_path / "data", locked, CURRENT | FUTURE, "call", **USER)
+    assert done.stdout == "3003 0 1\n", done.stderr
+
+
+def test_a_process_that_has_locked_its_memory_is_attached_to_without_more(locked, tmp_path):
+    with subprocess.Popen([locked, str(CURRENT | FUTURE), "call", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as process:
+        assert process.stdout.readline() == "3003 0 1\n"
+        with subprocess.Popen([GRAFTRACE, "record", "-o", tmp_path / "data", "-P", str(process.pid)], text=True,
+                              stderr=subprocess.PIPE) as host:
+            assert "recording process" in host.stderr.readline()
+            assert memory(process.pid, "VmRSS") < LOCKABLE
+            assert 0 < memory(process.pid, "VmLck") < LOCKABLE
+            process.communicate("\n", timeout=60)
+            assert host.wait(60) == 0
+        assert process.returncode == 0

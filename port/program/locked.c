@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs that keep their memory in RAM (mlockall). The arena is more than a gigabyte of addresses
+ * of which little is ever used: mlockall would make the kernel fill all of them with pages, and count
+ * them against RLIMIT_MEMLOCK. So what it does to the mappings that are there is done here, mapping
+ * by mapping, without the arena; what it says of later ones it says itself.
+ *
+ * Runs on the program's stack, with its signals as they are.
+ */
+#include "port/program/agent.h"
+#include "core/record/port.h"
+#include "port/program/syscall.h"
+
+#define SYS_READ       0
+#define SYS_CLOSE      3
+#define SYS_OPENAT     257
+#define SYS_MLOCK      149
+#define SYS_MUNLOCK    150
+#define SYS_MUNLOCKALL 152
+#define SYS_MLOCK2     325
+
+#define AT_FDCWD	(-100)
+#define O_CLOEXEC	02000000
+#define MLOCK_ONFAULT	1
+#define USER_SPACE_ENDS (1ull << 47)
+
+static bool locks_later; /* mlockall(MCL_FUTURE) is in force */
+
+/* One mapping. False: the kernel's limit, or it has just gone. */
+static bool lock_one(uint64_t start, uint64_t end, bool on_fault)
+{
+	const uint64_t arena = gt_agent_state.arena, bytes = gt_port_arena()->bytes;
+
+	if (end <= start || end > USER_SPACE_ENDS || (start >= arena && end <= arena + bytes))
+		return true;
+	if (gt_syscall_failed(
+		    gt_syscall3(SYS_MLOCK2, (long)start, (long)(end - start), MLOCK_ONFAULT)))
+		return false;
+	/* Where there is no access there are no pages either: that is no failure. */
+	if (!on_fault)
+		gt_syscall3(SYS_MLOCK, (long)start, (long)(end - start), 0);
+	return true;
+}
+
+/* A line of /proc/PID/maps as it comes, byte by byte: "START-END …\n". */
+struct line {
+	uint64_t number[2];
+	uint32_t field; /* 0: START, 1: END, 2: the rest */
+};
+
+static bool read_byte(struct line *line, uint8_t byte, bool on_fault)
+{
+	bool done = true;
+
+	if (byte == '\n') {
+		done = lock_one(line->number[0], line->number[1], on_fault);
+		*line = (struct line){ { 0, 0 }, 0 };
+	} else if (line->field < 2 && (byte == '-' || byte == ' ')) {
+		line->field++;
+	} else if (line->field < 2) {
+		line->number[line->field] = line->number[line->field] << 4 |
+					    (uint64_t)(byte <= '9' ? byte - '0' : byte - 'a' + 10);
+	}
+	return done;
+}
+
+static bool lock_each(bool on_fault)
+{
+	struct line line = { { 0, 0 }, 0 };
+	uint8_t bytes[256];
+	bool done = true;
+	long got = 1;
+	long fd = gt_syscall4(SYS_OPENAT, AT_FDCWD, (long)"/proc/self/maps", O_CLOEXEC, 0);
+
+	if (gt_syscall_failed(fd))
+		return false;
+	while (done && got > 0) {
+		got = gt_syscall3(SYS_READ, fd, (long)bytes, sizeof(bytes));
+		for (long i = 0; done && i < got; i++)
+			done = read_byte(&line, bytes[i], on_fault);
+	}
+	gt_syscall3(SYS_CLOSE, fd, 0, 0);
+	return done && got == 0;
+}
+
+/* What is mapped later comes first: nothing that another thread maps meanwhile is left out. */
+static bool lock_all(uint64_t flags)
+{
+	const bool before = __atomic_load_n(&locks_later, __ATOMIC_RELAXED);
+
+	if (flags & GT_MCL_FUTURE) {
+		if (gt_syscall_failed(gt_syscall3(SYS_MLOCKALL,
+						  (long)(flags & ~(uint64_t)GT_MCL_CURRENT), 0, 0)))
+			return false;
+	} else if (before) {
+		gt_syscall3(SYS_MUNLOCKALL, 0, 0, 0);
+	}
+	if (lock_each(flags & GT_MCL_ONFAULT))
+		return true;
+	if (!before)
+		gt_syscall3(SYS_MUNLOCKALL, 0, 0, 0);
+	return false;
+}
+
+/* Whether a filter may forbid what the program has not called itself. */
+static bool is_filtered(void)
+{
+	return gt_agent_sandboxed() || gt_agent_state.flags & GRAFTRACE_AGENT_PLAIN_LOCKS;
+}
+
+bool gt_locked_all(uint64_t *flags)
+{
+	const uint64_t known = GT_MCL_CURRENT | GT_MCL_FUTURE | GT_MCL_ONFAULT;
+	bool done = false;
+
+	if (*flags & ~known || !(*flags & (GT_MCL_CURRENT | GT_MCL_FUTURE)))
+		return false; /* an error, which the kernel tells */
+	if (*flags & GT_MCL_CURRENT) {
+		done = !is_filtered() && lock_all(*flags);
+		/* Else it fails in the same way; or no page of the arena comes before it is used,
+		 * and none of the program's either. */
+		if (!done)
+			*flags |= GT_MCL_ONFAULT;
+	}
+	__atomic_store_n(&locks_later, (*flags & GT_MCL_FUTURE) != 0, __ATOMIC_RELAXED);
+	return done;
+}
+
+void gt_locked_give_free(void *memory, uint64_t bytes)
+{
+	if (__atomic_load_n(&locks_later, __ATOMIC_RELAXED) && !is_filtered())
+		gt_syscall3(SYS_MUNLOCK, (long)memory, (long)bytes, 0);
+}
