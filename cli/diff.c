@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/looking.h"
+#include "cli/progress.h"
 #include "cli/output.h"
 #include "cli/values.h"
 #include "core/trace/message.h"
@@ -213,6 +214,7 @@ static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, un
 	if (!recording)
 		return GT_EXIT_FAILED;
 	const char *program = gt_recording_info(recording)->program;
+	gt_progress_reading(recording, flame ? 2 : 1);
 	if (flame) {
 		error = gt_diff_flame_add(flame, side, gt_recording_target(recording), program);
 	} else {
@@ -225,6 +227,7 @@ static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, un
 		gt_complain(NAME, "'%s': %s", path, message.text);
 		*usable = false;
 	}
+	gt_progress_end();
 	result = gt_look_tell(NAME, path, recording);
 	gt_recording_close(recording);
 	return error != GT_OK ? GT_EXIT_FAILED : result;

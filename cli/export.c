@@ -17,6 +17,7 @@
 
 #include "cli/looking.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/trace_dat.h"
 #include "cli/values.h"
 #include "cli/window.h"
@@ -35,13 +36,14 @@ static const char help_tail[] =
 	"      --tid N                only this thread\n"
 	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
 	"  -D, --max-graph-depth N    not deeper than N calls\n"
+	"      --create-table         only print the statement that makes the table for it\n"
 	"  -f, --force                replace a folder that is there\n"
 	"  -q, --quiet                no summary\n"
 	"  -h, --help\n\n"
 	"Exit code: 0 done; 1 it could not be written, or not all was readable; 2 wrong command\n"
 	"line.\n";
 
-enum { OPTION_TO = 256, OPTION_TID };
+enum { OPTION_TO = 256, OPTION_TID, OPTION_CREATE_TABLE };
 
 static const struct option options[] = {
 	{ "to", required_argument, NULL, OPTION_TO },
@@ -50,6 +52,7 @@ static const struct option options[] = {
 	{ "tid", required_argument, NULL, OPTION_TID },
 	{ "graph", required_argument, NULL, 'g' },
 	{ "max-graph-depth", required_argument, NULL, 'D' },
+	{ "create-table", no_argument, NULL, OPTION_CREATE_TABLE },
 	{ "force", no_argument, NULL, 'f' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, 'h' },
@@ -64,7 +67,7 @@ struct arguments {
 	const char *globs[GLOBS_MAX + 1];
 	size_t globs_count;
 	struct gt_filter filter;
-	bool force, quiet;
+	bool force, quiet, create_table;
 };
 
 /* Made of control files, not of calls as the others are. */
@@ -152,6 +155,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			error = gt_value_number(optarg, 0, UINT32_MAX, &number, &message);
 			arguments->filter.max_depth = (uint32_t)number;
 			break;
+		case OPTION_CREATE_TABLE:
+			arguments->create_table = true;
+			break;
 		case 'f':
 			arguments->force = true;
 			break;
@@ -181,6 +187,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	if (!arguments->format) {
 		complain_format(format);
 		return 1 + gt_usage_error(NAME);
+	}
+	if (arguments->create_table && !arguments->format->create_table) {
+		gt_complain(NAME, "%s goes into no table: --create-table is of clickhouse", format);
+		return 1 + GT_EXIT_USAGE;
 	}
 	if (arguments->format == &trace_dat &&
 	    (arguments->filter.tid || arguments->filter.graph || arguments->filter.max_depth ||
@@ -240,7 +250,9 @@ static int export_to(struct arguments *arguments, struct gt_recording *recording
 	int error;
 
 	gt_look_describe(&export.about, recording);
+	gt_progress_reading(recording, 2);
 	error = gt_export_run(&export, report);
+	gt_progress_end();
 	if (error == GT_OK)
 		return GT_EXIT_DONE;
 	if (error == GT_ENOMEM)
@@ -315,7 +327,14 @@ int gt_cmd_export(int argc, char **argv)
 	}
 	arguments->path = GT_DEFAULT_RECORDING;
 	result = parse(argc, argv, arguments);
-	result = result != 0 ? result - 1 : run(arguments);
+	if (result != 0)
+		result--;
+	else if (arguments->create_table)
+		result = printf("%s;\n", arguments->format->create_table) > 0 && fflush(stdout) == 0
+				 ? GT_EXIT_DONE
+				 : GT_EXIT_FAILED;
+	else
+		result = run(arguments);
 	free(arguments);
 	return result;
 }

@@ -23,6 +23,7 @@
 #include "attach/process/process.h"
 #include "attach/plan/rules.h"
 #include "cli/function_list.h"
+#include "cli/progress.h"
 #include "cli/values.h"
 
 #define NAME "functions"
@@ -86,18 +87,23 @@ static int list_object(struct gt_function_list *list, struct gt_object *object, 
 	/* As a recording does: what has a hook is not traced. */
 	gt_hooks_find(object, plan, hooks, NULL);
 	gt_function_list_object(list, object);
+	if (!isatty(STDOUT_FILENO))
+		gt_progress_start("planning", count, "functions");
 	for (i = 0; i < count; i++) {
 		struct gt_plan_entry entry;
 
+		gt_progress_at(i);
 		if (!is_listed(object, i))
 			continue;
 		if (gt_plan_function(plan, i, &entry, &message) != 0) {
+			gt_progress_end();
 			gt_complain(NAME, "'%s': %s", gt_object_path(object), message.text);
 			gt_plan_destroy(plan);
 			return GT_EXIT_FAILED;
 		}
 		gt_function_list_add(list, object, &entry);
 	}
+	gt_progress_end();
 	gt_function_list_object_end(list);
 	gt_plan_destroy(plan);
 	return GT_EXIT_DONE;

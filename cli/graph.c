@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/looking.h"
+#include "cli/progress.h"
 #include "cli/values.h"
 #include "cli/window.h"
 #include "core/trace/message.h"
@@ -195,17 +196,26 @@ static int print(struct arguments *arguments, struct gt_recording *recording)
 	struct gt_stack_report report;
 	struct gt_pager pager;
 	struct gt_out out;
-	int error;
+	int error, failed = 0;
 
 	signal(SIGPIPE, SIG_IGN);
-	gt_pager_start(&pager, arguments->pager);
-	if (!arguments->graph.json)
-		gt_look_begin(recording, arguments->path, pager.fd);
-	error = gt_out_init(&out, pager.fd);
+	/* All of it, before a pager has the terminal: there is no more of it than of different stacks. */
+	error = gt_out_init_memory(&out);
+	gt_progress_reading(recording, 2);
 	if (error == GT_OK)
 		error = gt_graph_write(gt_recording_target(recording), &arguments->graph, &out,
 				       &report);
-	gt_pager_stop(&pager);
+	gt_progress_end();
+	if (error == GT_OK) {
+		gt_pager_start(&pager, arguments->pager);
+		if (!arguments->graph.json)
+			gt_look_begin(recording, arguments->path, pager.fd);
+		if (gt_look_write(pager.fd, out.buffer, out.used) < 0) {
+			error = GT_EIO;
+			failed = errno;
+		}
+		gt_pager_stop(&pager);
+	}
 	gt_out_fini(&out);
 	if (error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
@@ -214,8 +224,8 @@ static int print(struct arguments *arguments, struct gt_recording *recording)
 			    "'%s': no call is left to be shown; 'graftrace report -i %s' lists the "
 			    "functions",
 			    arguments->path, arguments->path);
-	else if (error == GT_EIO && out.error != EPIPE)
-		gt_complain(NAME, "cannot write: %s", strerror(out.error));
+	else if (error == GT_EIO)
+		gt_complain(NAME, "cannot write: %s", strerror(failed));
 	else
 		return GT_EXIT_DONE;
 	return GT_EXIT_FAILED;

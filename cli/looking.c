@@ -176,6 +176,23 @@ uint64_t gt_look_start_ns(struct gt_recording *recording)
 	return start == UINT64_MAX ? 0 : gt_clock_ns(&target->clock, start);
 }
 
+/* Of the object that has the function's address; where processes differ, of any of that path. */
+static void find_build(void *user, const struct gt_function *function, char id[GT_BUILD_BYTES])
+{
+	struct gt_recording_object object, best = { .build_id_bytes = 0 };
+	bool sure = false;
+
+	for (uint32_t i = 0; !sure && gt_recording_object(user, i, &object) == GT_OK; i++) {
+		if (strcmp(object.path, function->object) != 0)
+			continue;
+		sure = function->address >= object.start && function->address < object.end;
+		if (sure || best.build_id_bytes == 0)
+			best = object;
+	}
+	for (uint32_t i = 0; i < best.build_id_bytes && 2 * i + 2 < GT_BUILD_BYTES; i++)
+		snprintf(id + 2 * i, 3, "%02x", best.build_id[i]);
+}
+
 void gt_look_describe(struct gt_export_about *about, struct gt_recording *recording)
 {
 	const struct gt_recording_info *info = gt_recording_info(recording);
@@ -195,6 +212,8 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 		.realtime_ns = info->realtime_ns,
 		.start = first,
 		.is_kernel = target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
+		.build = find_build,
+		.build_user = recording,
 	};
 }
 

@@ -3,6 +3,7 @@
  * graftrace: finds the subcommand and hands over. A row in the table is all that a new one needs.
  */
 #include "cli/command.h"
+#include "cli/progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ void gt_complain(const char *name, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	gt_progress_wipe();
 	fprintf(stderr, "graftrace %s: %s\n", name, text);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/looking.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "export/csv.h"
 #include "linux/trace_dat.h"
 #include "read/calls.h"
@@ -88,9 +89,11 @@ static int convert(struct gt_recording *recording, const char *path, const char 
 		return GT_EXIT_FAILED;
 	}
 	error = gt_csv_writer_init(&writer, output.fd);
+	gt_progress_reading(recording, 1);
 	if (error == GT_OK)
 		error = gt_calls_read(gt_recording_target(recording), no_sleep, write_row, &writer,
 				      &report);
+	gt_progress_end();
 	result = gt_look_tell(NAME, path, recording);
 	if (error == GT_OK && report.calls == 0 && report.without_return > 0) {
 		gt_complain(NAME,

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,16 @@
 #include "attach/process/clock.h"
 #include "attach/session/session.h"
 #include "cli/output.h"
+#include "cli/profile_interval.h"
+#include "cli/profile_table.h"
+#include "cli/progress.h"
 #include "cli/running.h"
 #include "cli/values.h"
 
-#define NAME	"profile"
-#define POLL_MS 100
+#define NAME		  "profile"
+#define POLL_MS		  100
+#define LEAST_INTERVAL_NS 100000000
+#define INTERVAL_ROWS	  20 /* of a table as text, unless --limit says more */
 
 static const char help[] =
 	"Usage: graftrace profile [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
@@ -39,6 +44,9 @@ static const char help[] =
 	"                            they will have; may be repeated. -p PID is the same\n"
 	"      --children            and the children that they have already\n"
 	"      --for TIME            no longer than this: 10s, 500ms\n"
+	"      --interval TIME       a table of what was counted in each TIME, again and again\n"
+	"      --to FORMAT           the figures of each interval for ClickHouse, OpenTelemetry\n"
+	"                            or Prometheus: clickhouse, otlp, prometheus\n"
 	"  -l, --filter GLOB         only these functions; may be repeated\n"
 	"  -n, --notrace GLOB        not these functions; may be repeated\n"
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
@@ -49,7 +57,9 @@ static const char help[] =
 	"      --sort KEY            total (default), self, calls, avg, stddev, name\n"
 	"      --limit N             only the first N rows\n"
 	"      --format FORMAT       text (default) or csv, with times in nanoseconds\n"
-	"  -o, --output FILE         the table goes there (- is stdout)\n"
+	"      --create-table        only print the statement that makes ClickHouse's table\n"
+	"  -o, --output FILE         the table goes there (- is stdout); with --to also\n"
+	"                            http://HOST:PORT, the server that takes it\n"
 	"  -h, --help                this text\n"
 	"\n"
 	"Exit codes: the program's own; if a signal killed it, graftrace dies of the same\n"
@@ -66,12 +76,18 @@ enum {
 	OPTION_NO_FORK,
 	OPTION_CHILDREN,
 	OPTION_FOR,
+	OPTION_INTERVAL,
+	OPTION_TO,
+	OPTION_CREATE_TABLE,
 };
 
 static const struct option options_known[] = {
 	{ "pid", required_argument, NULL, 'P' },
 	{ "children", no_argument, NULL, OPTION_CHILDREN },
 	{ "for", required_argument, NULL, OPTION_FOR },
+	{ "interval", required_argument, NULL, OPTION_INTERVAL },
+	{ "create-table", no_argument, NULL, OPTION_CREATE_TABLE },
+	{ "to", required_argument, NULL, OPTION_TO },
 	{ "filter", required_argument, NULL, 'l' },
 	{ "notrace", required_argument, NULL, 'n' },
 	{ "graph", required_argument, NULL, 'g' },
@@ -87,27 +103,43 @@ static const struct option options_known[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static const char *const sort_keys[] = { "total", "self", "calls", "avg", "stddev", "name" };
-enum { SORT_TOTAL, SORT_SELF, SORT_CALLS, SORT_AVERAGE, SORT_DEVIATION, SORT_NAME, SORT_KEYS };
-
 struct arguments {
 	const char **filter, **notrace, **graph, **libs; /* NULL-terminated, malloc'ed */
 	const char *output;				 /* NULL: stderr; stdout with pids */
 	int32_t *pids;
 	size_t pid_count;
-	uint64_t for_ns; /* 0 = to the end */
-	bool children, libraries, unprepared, no_fork, csv;
-	uint64_t limit; /* 0 = all */
+	uint64_t for_ns;		    /* 0 = to the end */
+	uint64_t interval_ns;		    /* 0: one table at the end */
+	const struct gt_counted_format *to; /* NULL: tables */
+	bool children, libraries, unprepared, no_fork, create_table;
+	struct gt_profile_table table;
 	char **argv;
 };
-
-static int sort_by; /* for qsort */
 
 static void add(const char **list, const char *word)
 {
 	while (*list != NULL)
 		list++;
 	*list = word;
+}
+
+static int take_format(struct arguments *arguments, struct gt_message *message)
+{
+	struct gt_proposal nearest = { .word = NULL };
+	const struct gt_counted_format *format = gt_counted_formats;
+
+	for (; format->name; format++) {
+		if (strcmp(format->name, optarg) == 0) {
+			arguments->to = format;
+			return GT_OK;
+		}
+		gt_propose(&nearest, optarg, format->name);
+	}
+	snprintf(message->text, sizeof(message->text),
+		 "--to '%.80s' is none of clickhouse, otlp, prometheus%s%s%s", optarg,
+		 nearest.word ? "; did you mean '" : "", nearest.word ? nearest.word : "",
+		 nearest.word ? "'?" : "");
+	return GT_EINVAL;
 }
 
 /* 0, or GT_EINVAL with the message. */
@@ -122,6 +154,19 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 		break;
 	case OPTION_FOR:
 		return gt_value_time(optarg, 1000000000, &arguments->for_ns, message);
+	case OPTION_INTERVAL:
+		if (gt_value_time(optarg, 1000000000, &arguments->interval_ns, message) != GT_OK)
+			return GT_EINVAL;
+		if (arguments->interval_ns >= LEAST_INTERVAL_NS)
+			break;
+		snprintf(message->text, sizeof(message->text),
+			 "--interval '%.80s' is too short: 100ms at least", optarg);
+		return GT_EINVAL;
+	case OPTION_CREATE_TABLE:
+		arguments->create_table = true;
+		break;
+	case OPTION_TO:
+		return take_format(arguments, message);
 	case 'l':
 		add(arguments->filter, optarg);
 		break;
@@ -147,18 +192,17 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 		arguments->no_fork = true;
 		break;
 	case OPTION_LIMIT:
-		return gt_value_number(optarg, 1, UINT32_MAX, &arguments->limit, message);
+		return gt_value_number(optarg, 1, UINT32_MAX, &arguments->table.limit, message);
 	case OPTION_FORMAT:
-		arguments->csv = strcmp(optarg, "csv") == 0;
-		if (arguments->csv || strcmp(optarg, "text") == 0)
+		arguments->table.csv = strcmp(optarg, "csv") == 0;
+		if (arguments->table.csv || strcmp(optarg, "text") == 0)
 			break;
 		snprintf(message->text, sizeof(message->text),
 			 "--format '%.80s' is none of text, csv", optarg);
 		return GT_EINVAL;
 	case OPTION_SORT:
-		for (sort_by = 0; sort_by < SORT_KEYS; sort_by++)
-			if (strcmp(optarg, sort_keys[sort_by]) == 0)
-				return 0;
+		if (gt_profile_table_sort_by(optarg))
+			return 0;
 		snprintf(message->text, sizeof(message->text),
 			 "cannot sort by '%.80s': it is total, self, calls, avg, stddev or name",
 			 optarg);
@@ -199,124 +243,26 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		if (take(option, arguments, &message) != 0)
 			return usage(message.text);
 	}
+	if (arguments->create_table) {
+		if (!arguments->to || !arguments->to->create_table)
+			return usage("--create-table is of --to clickhouse");
+		return printf("%s;\n", arguments->to->create_table) > 0 && fflush(stdout) == 0
+			       ? GT_EXIT_DONE
+			       : GT_EXIT_FAILED;
+	}
 	if (arguments->pid_count > 0 && optind < argc)
 		return usage("either a program is run, or -P names processes that run already");
 	if (arguments->pid_count == 0 && optind >= argc)
 		return usage("the program to run is missing");
 	if (arguments->pid_count == 0 && arguments->children)
 		return usage("--children says what -P takes: a program that is run has none yet");
+	if (arguments->to && arguments->table.csv)
+		return usage("--format is of tables, and --to of something else: one of them");
+	if (arguments->output && strstr(arguments->output, "://") && !arguments->to)
+		return usage("a server takes the formats of --to, no tables");
 	if (arguments->pid_count == 0)
 		arguments->argv = argv + optind;
 	return -1;
-}
-
-/* The table */
-
-static uint64_t average(const struct gt_profile_row *row)
-{
-	return row->hits ? row->time_ns / row->hits : 0;
-}
-
-static uint64_t deviation(const struct gt_profile_row *row)
-{
-	return (uint64_t)sqrt((double)row->variance * 1000);
-}
-
-static uint64_t value_of(const struct gt_profile_row *row)
-{
-	switch (sort_by) {
-	case SORT_SELF:
-		return row->self_ns;
-	case SORT_CALLS:
-		return row->hits;
-	case SORT_AVERAGE:
-		return average(row);
-	case SORT_DEVIATION:
-		return row->variance;
-	default:
-		return row->time_ns;
-	}
-}
-
-static int compare_rows(const void *left, const void *right)
-{
-	const struct gt_profile_row *a = left, *b = right;
-	uint64_t x = value_of(a), y = value_of(b);
-
-	if (sort_by != SORT_NAME && x != y)
-		return x < y ? 1 : -1;
-	if (sort_by != SORT_NAME && a->hits != b->hits)
-		return a->hits < b->hits ? 1 : -1;
-	return strcmp(a->named.name, b->named.name);
-}
-
-/* 12 columns: three decimals of the unit that leaves at most three digits in front. */
-static void print_time(FILE *to, uint64_t ns)
-{
-	static const char *const units[] = { "us", "ms", "s " };
-	uint64_t unit = 1000;
-	int i = 0;
-
-	while (i < 2 && ns / unit >= 1000) {
-		unit *= 1000;
-		i++;
-	}
-	fprintf(to, " %5llu.%03llu %s", (unsigned long long)(ns / unit),
-		(unsigned long long)(ns % unit / (unit / 1000)), units[i]);
-}
-
-static void print_csv_text(FILE *to, const char *text)
-{
-	if (strpbrk(text, ",\"\r\n") == NULL) {
-		fputs(text, to);
-		return;
-	}
-	putc('"', to);
-	for (; *text != '\0'; text++) {
-		if (*text == '"')
-			putc('"', to);
-		putc(*text, to);
-	}
-	putc('"', to);
-}
-
-static void print_row(FILE *to, const struct arguments *arguments, const struct gt_profile_row *row)
-{
-	const uint64_t times[] = { row->time_ns, row->self_ns, average(row), deviation(row) };
-
-	if (arguments->csv) {
-		print_csv_text(to, row->named.name);
-		putc(',', to);
-		print_csv_text(to, row->named.object);
-		fprintf(to, ",%llu", (unsigned long long)row->hits);
-		for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-			fprintf(to, ",%llu", (unsigned long long)times[i]);
-	} else {
-		fprintf(to, "%11llu", (unsigned long long)row->hits);
-		for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-			print_time(to, times[i]);
-		fputs("  ", to);
-		for (const char *c = row->named.name; *c != '\0'; c++)
-			putc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, to);
-	}
-	putc('\n', to);
-}
-
-static void print_table(FILE *to, const struct arguments *arguments,
-			const struct gt_profile_row *rows, uint32_t count)
-{
-	uint32_t shown =
-		arguments->limit && arguments->limit < count ? (uint32_t)arguments->limit : count;
-
-	if (arguments->csv)
-		fputs("function,object,calls,total_ns,self_ns,average_ns,stddev_ns\n", to);
-	else
-		fprintf(to, "%11s %12s %12s %12s %12s  %s\n", "Calls", "Total", "Self", "Average",
-			"StdDev", "Function");
-	for (uint32_t i = 0; i < shown; i++)
-		print_row(to, arguments, &rows[i]);
-	if (!arguments->csv && shown < count)
-		fprintf(to, "\n%u more rows are not shown (--limit).\n", count - shown);
 }
 
 /* 0, or it was said. */
@@ -334,7 +280,7 @@ static int write_table(const struct arguments *arguments, const struct gt_profil
 		gt_complain(NAME, "no memory");
 		return GT_ENOMEM;
 	}
-	print_table(memory, arguments, rows, count);
+	gt_profile_table_print(memory, &arguments->table, rows, count);
 	fclose(memory);
 	if (arguments->output != NULL) {
 		error = gt_output_open(&output, arguments->output, &message);
@@ -393,7 +339,7 @@ static int finish(const struct arguments *arguments, struct gt_session *session)
 		gt_complain(NAME, "no memory for the table");
 		return error;
 	}
-	qsort(rows, count, sizeof(*rows), compare_rows);
+	gt_profile_table_sort(rows, count);
 	if (count == 0 && arguments->pid_count > 0)
 		gt_complain(NAME, "no function that is counted was called meanwhile: look at "
 				  "--filter, --graph, --libs and --children");
@@ -403,19 +349,65 @@ static int finish(const struct arguments *arguments, struct gt_session *session)
 	return error;
 }
 
-/* Until all has ended, or is left: attached processes at Ctrl-C and SIGTERM, all when the time is
- * over. As gt_session_poll. */
-static int follow(const struct arguments *arguments, struct gt_session *session, bool *left,
-		  struct gt_message *message)
+/* The figures go out by intervals. */
+static bool by_intervals(const struct arguments *arguments)
 {
-	uint64_t start = gt_monotonic_ns();
+	return arguments->interval_ns != 0 || arguments->to != NULL;
+}
+
+static int start_intervals(const struct arguments *arguments, struct gt_session *session,
+			   char program[PATH_MAX], struct gt_intervals **intervals)
+{
+	pid_t pid = arguments->argv ? gt_session_pid(session) : arguments->pids[0];
+	struct gt_message message = { "" };
+	struct gt_intervals_options options = {
+		.command = NAME,
+		.format = arguments->to,
+		.table = arguments->table,
+		.output = arguments->output,
+		.fd = arguments->argv ? STDERR_FILENO : STDOUT_FILENO,
+		.pid = (uint32_t)pid,
+		.program = program,
+	};
+	char link[64];
+	ssize_t length;
+
+	/* Figures for others do not go among the program's messages. */
+	if (arguments->to)
+		options.fd = STDOUT_FILENO;
+	if (options.table.limit == 0 && !options.table.csv)
+		options.table.limit = INTERVAL_ROWS;
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	length = readlink(link, program, PATH_MAX - 1);
+	program[length > 0 ? length : 0] = '\0';
+	if (length <= 0 && arguments->argv)
+		snprintf(program, PATH_MAX, "%s", arguments->argv[0]);
+	if (gt_intervals_create(&options, intervals, &message) == GT_OK)
+		return GT_OK;
+	gt_complain(NAME, "%s", message.text);
+	return GT_EIO;
+}
+
+/* Until all has ended, or is left: attached processes at Ctrl-C and SIGTERM, all when the time is over or
+ * nobody takes the figures any more, of which *lost is then the reason. As gt_session_poll. */
+static int follow(const struct arguments *arguments, struct gt_session *session,
+		  struct gt_intervals *intervals, bool *left, int *lost, struct gt_message *message)
+{
+	uint64_t start = gt_monotonic_ns(), ticked = start;
 	bool attached = arguments->pid_count > 0;
 	int state;
 
 	while ((state = gt_session_poll(session, POLL_MS, message)) > 0) {
 		int signal = gt_run_to_forward;
-		bool late =
-			arguments->for_ns != 0 && gt_monotonic_ns() - start >= arguments->for_ns;
+		uint64_t now = gt_monotonic_ns();
+		bool late = arguments->for_ns != 0 && now - start >= arguments->for_ns;
+
+		if (intervals && arguments->interval_ns && !*left && *lost == GT_OK &&
+		    now - ticked >= arguments->interval_ns) {
+			ticked = now;
+			*lost = gt_intervals_tick(intervals, session, false);
+		}
+		late |= *lost != GT_OK;
 
 		if (!*left && (late || (attached && (signal != 0 || gt_run_interrupted)))) {
 			struct gt_message why = { "" };
@@ -466,26 +458,42 @@ static int run(const struct arguments *arguments)
 		.unprepared = arguments->unprepared,
 		.profile = true,
 	};
-	char *program = NULL;
+	struct gt_intervals *intervals = NULL;
+	char *program = NULL, path[PATH_MAX];
 	bool left = false;
-	int state, error, status = 0;
+	int state, error, status = 0, lost = GT_OK;
 	int code = arguments->argv ? gt_run_find_program(NAME, arguments->argv[0], &program) : 0;
 
 	free(program);
 	if (code != 0)
 		return code;
 	gt_run_handle_signals();
+	gt_progress_waiting(arguments->argv ? "getting the program ready" : "attaching");
 	error = gt_session_start(&options, &session, &message);
+	gt_progress_end();
 	if (error != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return arguments->argv != NULL ? gt_run_not_started(error) : GT_EXIT_FAILED;
 	}
 	if (arguments->argv == NULL)
 		say_attached(arguments, session);
-	state = follow(arguments, session, &left, &message);
+	if (by_intervals(arguments))
+		lost = start_intervals(arguments, session, path, &intervals);
+	state = follow(arguments, session, intervals, &left, &lost, &message);
 	if (state < 0)
 		gt_complain(NAME, "%s", message.text);
-	error = finish(arguments, session);
+	if (!by_intervals(arguments))
+		error = finish(arguments, session);
+	else if (lost == GT_OK)
+		error = gt_intervals_tick(intervals, session, true);
+	else
+		error = lost;
+	if (error == GT_ENOENT) /* whoever reads has enough */
+		error = GT_OK;
+	if (by_intervals(arguments))
+		say_lost(session);
+	if (intervals)
+		gt_intervals_destroy(intervals);
 	if (arguments->argv != NULL)
 		status = gt_run_wait(session);
 	gt_session_destroy(session);

@@ -22,6 +22,7 @@
 #include "attach/process/clock.h"
 #include "attach/session/session.h"
 #include "cli/record_crash.h"
+#include "cli/progress.h"
 #include "cli/record_from.h"
 #include "cli/record_kernel.h"
 #include "cli/record_options.h"
@@ -497,7 +498,9 @@ static int start_session(struct recording *recording)
 	int error;
 
 	gt_session_choice_session(&options->choice, &session);
+	gt_progress_waiting(is_attached(recording) ? "attaching" : "getting the program ready");
 	error = gt_session_start(&session, &recording->session, &message);
+	gt_progress_end();
 
 	if (error == 0 && !options->no_switches &&
 	    gt_session_switches(recording->session, &message) != 0)

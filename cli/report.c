@@ -16,6 +16,7 @@
 
 #include "cli/looking.h"
 #include "cli/stop_when.h"
+#include "cli/progress.h"
 #include "cli/values.h"
 #include "cli/window.h"
 #include "core/trace/message.h"
@@ -431,8 +432,11 @@ int gt_cmd_report(int argc, char **argv)
 		return result;
 	}
 	set_wanted(&arguments, recording);
-	if (gt_report_make(gt_recording_target(recording), &arguments.wanted, &report, &message) !=
-	    GT_OK) {
+	gt_progress_reading(recording, 1);
+	int made = gt_report_make(gt_recording_target(recording), &arguments.wanted, &report,
+				  &message);
+	gt_progress_end();
+	if (made != GT_OK) {
 		gt_complain(NAME, "'%s': %s", arguments.path, message.text);
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/looking.h"
+#include "cli/progress.h"
 #include "cli/values.h"
 #include "cli/window.h"
 #include "core/trace/message.h"
@@ -358,7 +359,10 @@ static int show_json(struct arguments *arguments, struct gt_recording *recording
 	signal(SIGPIPE, SIG_IGN);
 	gt_pager_start(&pager, arguments->pager);
 	export.fd = pager.fd;
+	if (!isatty(STDOUT_FILENO))
+		gt_progress_reading(recording, 2);
 	error = gt_export_run(&export, &report);
+	gt_progress_end();
 	gt_pager_stop(&pager);
 	if (error == GT_OK && export.out.bytes == 0)
 		gt_complain(NAME, "'%s': %s", arguments->path, why_empty(arguments));
@@ -417,7 +421,10 @@ static int show(struct arguments *arguments, bool color)
 	signal(SIGPIPE, SIG_IGN);
 	gt_pager_start(&pager, arguments->pager);
 	gt_look_begin(recording, arguments->path, pager.fd);
+	if (!isatty(STDOUT_FILENO))
+		gt_progress_reading(recording, 1);
 	result = print(text, pager.fd, &shown);
+	gt_progress_end();
 	gt_pager_stop(&pager);
 	if (!shown && result == GT_EXIT_DONE)
 		gt_complain(NAME, "'%s': %s", arguments->path, why_empty(arguments));

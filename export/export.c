@@ -77,6 +77,22 @@ const struct gt_export_line *gt_export_line(struct gt_export *export, uint32_t f
 	return line;
 }
 
+const char *gt_export_build(struct gt_export *export, uint32_t number,
+			    const struct gt_function *function)
+{
+	struct gt_export_build *build;
+
+	if (!export->builds)
+		export->builds = calloc(export->function_end + 1u, sizeof(*export->builds));
+	if (!export->builds || number > export->function_end || !export->about.build)
+		return "";
+	build = &export->builds[number];
+	if (!build->asked)
+		export->about.build(export->about.build_user, function, build->id);
+	build->asked = true;
+	return build->id;
+}
+
 void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes)
 {
 	char stack[32] = "";
@@ -157,5 +173,6 @@ int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
 	free(export->state);
 	free(export->function_seen);
 	free(export->lines);
+	free(export->builds);
 	return error;
 }

@@ -13,6 +13,8 @@
 #include "export/out.h"
 #include "export/stacks.h"
 
+#define GT_BUILD_BYTES 65 /* 32 bytes in hexadecimal, and a NUL */
+
 /* What is known about the run; "" = not known. Strings are the caller's. */
 struct gt_export_about {
 	const char *command_line;
@@ -22,6 +24,9 @@ struct gt_export_about {
 	uint64_t realtime_ns; /* of the first moment, since 1970 */
 	uint64_t start;	      /* ticks of the first moment */
 	bool is_kernel;
+	/* The build ID of the object that a function lies in, in hexadecimal; "" not known. NULL: none are. */
+	void (*build)(void *user, const struct gt_function *function, char id[GT_BUILD_BYTES]);
+	void *build_user;
 };
 
 struct gt_export;
@@ -31,8 +36,9 @@ struct gt_export_format {
 	const char *help; /* one line, for --help */
 	const char *file; /* default name of the output */
 	bool is_directory;
-	bool needs_file;    /* a regular file: no pipe, no stdout */
-	size_t state_bytes; /* zeroed memory for the format: export->state */
+	bool needs_file;	  /* a regular file: no pipe, no stdout */
+	const char *create_table; /* the statement that makes the table for the rows; NULL */
+	size_t state_bytes;	  /* zeroed memory for the format: export->state */
 	int (*begin)(struct gt_export *export);
 	int (*lane)(struct gt_export *export, struct gt_lane *lane);
 	int (*enter)(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call);
@@ -60,12 +66,18 @@ struct gt_export {
 	void *state;
 	uint8_t *function_seen;	      /* a byte a function, zero at first: the format's own */
 	struct gt_export_line *lines; /* by function, once one was asked for */
+	struct gt_export_build *builds;
 };
 
 /* Where a function stands in source. */
 struct gt_export_line {
 	const char *file; /* "": not known */
 	uint32_t line;
+	bool asked;
+};
+
+struct gt_export_build {
+	char id[GT_BUILD_BYTES];
 	bool asked;
 };
 
@@ -88,6 +100,9 @@ const char *gt_export_name(const struct gt_export *export, uint32_t function, ch
 			   struct gt_function *more);
 /* Its source line; `file` is "" where it is not known. */
 const struct gt_export_line *gt_export_line(struct gt_export *export, uint32_t function);
+/* The build ID of its object, "" where it is not known. */
+const char *gt_export_build(struct gt_export *export, uint32_t number,
+			    const struct gt_function *function);
 /* "name" of a lane: the thread's, with its number, and the stack's if it is not the thread's own. */
 void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes);
 /* The call's own time in ticks. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A row for each call, in the order in which calls end: `csv` (RFC 4180, with a header), `json` (an
- * object a line), `clickhouse` (tab-separated, as ClickHouse's TabSeparated reads it, with the CREATE
- * TABLE in front as a comment for people: `clickhouse` writes only rows behind --no-create). Times
- * are nanoseconds since the recording began; on_cpu is empty (null) where it is not known, and file
- * and line of the function in source are, too.
+ * object a line), `clickhouse` (as ClickHouse's TabSeparated reads it, with host and build beside, so that
+ * recordings of many machines go into one table). Times are nanoseconds since the recording began, in
+ * `clickhouse` since 1970; on_cpu is empty (null) where it is not known, and file and line of the function
+ * in source are, too.
  */
 #include "export/export.h"
 
@@ -76,29 +76,17 @@ static void csv_text(struct gt_out *out, const char *text)
 	gt_out_char(out, '"');
 }
 
-/* ClickHouse's TabSeparated: backslash, tab and line end are escaped. */
-static void tab_text(struct gt_out *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '\\' || *text == '\t' || *text == '\n') {
-			gt_out_char(out, '\\');
-			gt_out_char(out, *text == '\t' ? 't' : *text == '\n' ? 'n' : '\\');
-		} else {
-			gt_out_char(out, *text);
-		}
-	}
-}
-
 static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
 		     uint64_t end)
 {
 	struct gt_out *out = &export->out;
 	const struct gt_export_line *line = gt_export_line(export, call->function);
 	struct gt_function function;
-	char number[24];
+	char number[24], name[17] = "";
 	uint64_t ns;
 
 	gt_export_name(export, call->function, number, &function);
+	memcpy(name, lane->name, sizeof(lane->name));
 	gt_out_number(out, gt_export_ns(export, call->start));
 	gt_out_char(out, ',');
 	gt_out_number(out, lane->open);
@@ -115,7 +103,7 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 	gt_out_char(out, ',');
 	gt_out_number(out, lane->tid);
 	gt_out_char(out, ',');
-	csv_text(out, lane->name);
+	csv_text(out, name);
 	gt_out_char(out, ',');
 	csv_text(out, function.name);
 	gt_out_char(out, ',');
@@ -204,9 +192,9 @@ static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
 
 	gt_export_name(export, call->function, number, &function);
 	memcpy(name, lane->name, sizeof(lane->name));
-	tab_text(out, export->about.host);
+	gt_out_tab_text(out, export->about.host);
 	gt_out_char(out, '\t');
-	tab_text(out, export->about.program);
+	gt_out_tab_text(out, export->about.program);
 	gt_out_char(out, '\t');
 	gt_out_number(out, export->about.realtime_ns + gt_export_ns(export, call->start));
 	gt_out_char(out, '\t');
@@ -225,11 +213,13 @@ static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
 	gt_out_char(out, '\t');
 	gt_out_number(out, lane->tid);
 	gt_out_char(out, '\t');
-	tab_text(out, name);
+	gt_out_tab_text(out, name);
 	gt_out_char(out, '\t');
-	tab_text(out, function.name);
+	gt_out_tab_text(out, function.name);
 	gt_out_char(out, '\t');
-	tab_text(out, function.object);
+	gt_out_tab_text(out, function.object);
+	gt_out_char(out, '\t');
+	gt_out_tab_text(out, gt_export_build(export, call->function, &function));
 	gt_out_char(out, '\t');
 	gt_out_number(out, gt_export_duration_ns(export, end - call->start));
 	gt_out_char(out, '\t');
@@ -243,20 +233,6 @@ static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
 	gt_out_text(out, end_word(call));
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
-}
-
-/* Rows are read behind a query: `clickhouse-client < FILE` makes the table and fills it. */
-static int begin_clickhouse(struct gt_export *export)
-{
-	gt_out_text(&export->out,
-		    "CREATE TABLE IF NOT EXISTS graftrace_calls (host LowCardinality(String), "
-		    "program LowCardinality(String), start_ns UInt64, depth UInt32, id UInt64, "
-		    "parent UInt64, cpu Nullable(UInt32), pid UInt32, tid UInt32, thread String, "
-		    "function LowCardinality(String), object LowCardinality(String), "
-		    "duration_ns UInt64, self_ns UInt64, on_cpu_ns Nullable(UInt64), end String) "
-		    "ENGINE = MergeTree ORDER BY (function, start_ns);\n"
-		    "INSERT INTO graftrace_calls FORMAT TabSeparated\n");
-	return begin(export);
 }
 
 const struct gt_export_format gt_format_csv = {
@@ -279,9 +255,15 @@ const struct gt_export_format gt_format_json = {
 
 const struct gt_export_format gt_format_clickhouse = {
 	.name = "clickhouse",
-	.help = "CREATE TABLE and rows for clickhouse-client",
+	.help = "rows for ClickHouse, tab-separated; --create-table: of what table",
 	.file = "trace-calls.tsv",
+	.create_table =
+		"CREATE TABLE IF NOT EXISTS graftrace_calls (host String, program String, start_ns "
+		"UInt64, depth UInt32, id UInt64, parent UInt64, cpu Nullable(UInt32), pid UInt32, "
+		"tid UInt32, thread String, function String, object String, build String, "
+		"duration_ns UInt64, self_ns UInt64, on_cpu_ns Nullable(UInt64), end String) "
+		"ENGINE = MergeTree ORDER BY (function, start_ns)",
 	.state_bytes = sizeof(struct rows),
-	.begin = begin_clickhouse,
+	.begin = begin,
 	.leave = leave_clickhouse,
 };

@@ -167,6 +167,19 @@ void gt_out_json(struct gt_out *out, const char *text)
 	gt_out_char(out, '"');
 }
 
+/* Backslash, tab and line end are escaped. */
+void gt_out_tab_text(struct gt_out *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '\t' || *text == '\n') {
+			gt_out_char(out, '\\');
+			gt_out_char(out, *text == '\t' ? 't' : *text == '\n' ? 'n' : '\\');
+		} else {
+			gt_out_char(out, *text);
+		}
+	}
+}
+
 void gt_out_xml(struct gt_out *out, const char *text)
 {
 	while (*text != '\0') {

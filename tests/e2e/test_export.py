@@ -108,13 +108,14 @@ def test_json_lines_say_the_same_as_csv(graftrace, made):
 
 def test_clickhouse_gets_a_table_and_the_same_rows(graftrace, made):
     rows = rows_of(graftrace)
-    table, insert, *lines = export(graftrace, "clickhouse").splitlines()
-    columns = re.findall(r"[(,] ?(\w+) [A-Z]", table.replace("LowCardinality(", "").split("ENGINE")[0])
-    assert made and insert == "INSERT INTO graftrace_calls FORMAT TabSeparated"
-    for line, row in zip(lines, rows, strict=True):
+    table = graftrace("export", "--to", "clickhouse", "--create-table").stdout
+    columns = re.findall(r"[(,] ?(\w+) [A-Z]", table.split("ENGINE")[0])
+    assert made and table.endswith(";\n")
+    for line, row in zip(export(graftrace, "clickhouse").splitlines(), rows, strict=True):
         there = dict(zip(columns, line.split("\t"), strict=True))
         for name in ("depth", "id", "tid", "function", "duration_ns", "self_ns", "end"):
             assert there[name] == row[name], name
+    assert "goes into no table" in graftrace("export", "--to", "csv", "--create-table", code=2).stderr
 
 
 def test_chrome_events_nest_in_each_thread(graftrace, made):

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of graftrace profile: see profile_table.h. */
+#include "cli/profile_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const sort_keys[] = { "total", "self", "calls", "avg", "stddev", "name" };
+enum { SORT_TOTAL, SORT_SELF, SORT_CALLS, SORT_AVERAGE, SORT_DEVIATION, SORT_NAME, SORT_KEYS };
+
+static int sort_by; /* for qsort */
+
+bool gt_profile_table_sort_by(const char *key)
+{
+	for (int i = 0; i < SORT_KEYS; i++) {
+		if (strcmp(key, sort_keys[i]) != 0)
+			continue;
+		sort_by = i;
+		return true;
+	}
+	return false;
+}
+
+static uint64_t average(const struct gt_profile_row *row)
+{
+	return row->hits ? row->time_ns / row->hits : 0;
+}
+
+static uint64_t deviation(const struct gt_profile_row *row)
+{
+	return (uint64_t)sqrt((double)row->variance * 1000);
+}
+
+static uint64_t value_of(const struct gt_profile_row *row)
+{
+	switch (sort_by) {
+	case SORT_SELF:
+		return row->self_ns;
+	case SORT_CALLS:
+		return row->hits;
+	case SORT_AVERAGE:
+		return average(row);
+	case SORT_DEVIATION:
+		return row->variance;
+	default:
+		return row->time_ns;
+	}
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct gt_profile_row *a = left, *b = right;
+	uint64_t x = value_of(a), y = value_of(b);
+
+	if (sort_by != SORT_NAME && x != y)
+		return x < y ? 1 : -1;
+	if (sort_by != SORT_NAME && a->hits != b->hits)
+		return a->hits < b->hits ? 1 : -1;
+	return strcmp(a->named.name, b->named.name);
+}
+
+void gt_profile_table_sort(struct gt_profile_row *rows, uint32_t count)
+{
+	qsort(rows, count, sizeof(*rows), compare_rows);
+}
+
+/* 12 columns: three decimals of the unit that leaves at most three digits in front. */
+static void print_time(FILE *to, uint64_t ns)
+{
+	static const char *const units[] = { "us", "ms", "s " };
+	uint64_t unit = 1000;
+	int i = 0;
+
+	while (i < 2 && ns / unit >= 1000) {
+		unit *= 1000;
+		i++;
+	}
+	fprintf(to, " %5llu.%03llu %s", (unsigned long long)(ns / unit),
+		(unsigned long long)(ns % unit / (unit / 1000)), units[i]);
+}
+
+static void print_csv_text(FILE *to, const char *text)
+{
+	if (strpbrk(text, ",\"\r\n") == NULL) {
+		fputs(text, to);
+		return;
+	}
+	putc('"', to);
+	for (; *text != '\0'; text++) {
+		if (*text == '"')
+			putc('"', to);
+		putc(*text, to);
+	}
+	putc('"', to);
+}
+
+static void print_row(FILE *to, const struct gt_profile_table *table,
+		      const struct gt_profile_row *row)
+{
+	const uint64_t times[] = { row->time_ns, row->self_ns, average(row), deviation(row) };
+	const size_t count = table->no_deviation ? 3 : 4;
+
+	if (table->csv) {
+		if (table->to_ns)
+			fprintf(to, "%llu,%llu,", (unsigned long long)table->from_ns,
+				(unsigned long long)table->to_ns);
+		print_csv_text(to, row->named.name);
+		putc(',', to);
+		print_csv_text(to, row->named.object);
+		fprintf(to, ",%llu", (unsigned long long)row->hits);
+		for (size_t i = 0; i < count; i++)
+			fprintf(to, ",%llu", (unsigned long long)times[i]);
+	} else {
+		fprintf(to, "%11llu", (unsigned long long)row->hits);
+		for (size_t i = 0; i < count; i++)
+			print_time(to, times[i]);
+		fputs("  ", to);
+		for (const char *c = row->named.name; *c != '\0'; c++)
+			putc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, to);
+	}
+	putc('\n', to);
+}
+
+void gt_profile_table_print(FILE *to, const struct gt_profile_table *table,
+			    const struct gt_profile_row *rows, uint32_t count)
+{
+	uint32_t shown = table->limit && table->limit < count ? (uint32_t)table->limit : count;
+
+	if (table->csv && !table->no_head)
+		fprintf(to, "%sfunction,object,calls,total_ns,self_ns,average_ns%s\n",
+			table->to_ns ? "from_ns,to_ns," : "",
+			table->no_deviation ? "" : ",stddev_ns");
+	else if (!table->csv)
+		fprintf(to, "%11s %12s %12s %12s%s  %s\n", "Calls", "Total", "Self", "Average",
+			table->no_deviation ? "" : "       StdDev", "Function");
+	for (uint32_t i = 0; i < shown; i++)
+		print_row(to, table, &rows[i]);
+	if (!table->csv && shown < count)
+		fprintf(to, "\n%u more rows are not shown (--limit).\n", count - shown);
+}

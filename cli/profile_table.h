@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of graftrace profile, as text and CSV, of a whole run or of an interval. */
+#ifndef GT_CLI_PROFILE_TABLE_H
+#define GT_CLI_PROFILE_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "attach/session/session.h"
+
+struct gt_profile_table {
+	bool csv;
+	bool no_deviation; /* it is not known of an interval */
+	bool no_head;	   /* of CSV: there was one */
+	uint64_t limit;	   /* rows; 0 = all */
+	uint64_t from_ns;  /* of an interval, since 1970: in the rows of CSV; 0, 0 none */
+	uint64_t to_ns;
+};
+
+/* total, self, calls, avg, stddev or name, for all tables from now on. False: no such key. */
+bool gt_profile_table_sort_by(const char *key);
+
+void gt_profile_table_sort(struct gt_profile_row *rows, uint32_t count);
+
+void gt_profile_table_print(FILE *to, const struct gt_profile_table *table,
+			    const struct gt_profile_row *rows, uint32_t count);
+
+#endif
