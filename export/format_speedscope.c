@@ -15,6 +15,7 @@ struct profile {
 	char name[80];
 	uint64_t first, last; /* ns */
 	bool any;
+	uint64_t events;
 };
 
 struct speedscope {
@@ -76,6 +77,7 @@ static int event(struct gt_export *export, struct gt_lane *lane, char kind, uint
 			     profile->any ? "," : "", kind, state->frames[function] - 1,
 			     (unsigned long long)ns);
 	profile->any = true;
+	profile->events++;
 	gt_export_lane_name(lane, profile->name, sizeof(profile->name));
 	error = gt_spool_add(&state->spool, lane->number, text, (size_t)count);
 	if (error == GT_EIO)
@@ -99,6 +101,8 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	struct speedscope *state = export->state;
 	struct gt_out *out = &export->out;
 	const char *before = "";
+	uint32_t shown = 0, busiest = 0;
+	uint64_t most = 0;
 	char number[24];
 	int error = GT_OK;
 
@@ -114,6 +118,11 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 
 		if (!profile->any)
 			continue;
+		if (profile->events > most) {
+			most = profile->events;
+			busiest = shown;
+		}
+		shown++;
 		gt_out_text(out, before);
 		before = ",\n";
 		gt_out_text(out, "{\"type\":\"evented\",\"unit\":\"nanoseconds\",\"name\":");
@@ -126,7 +135,10 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 		error = gt_spool_copy(&state->spool, i, out);
 		gt_out_text(out, "]}");
 	}
-	gt_out_text(out, "],\n\"shared\":{\"frames\":[");
+	/* The thread with the most calls is shown first. */
+	gt_out_text(out, "],\n\"activeProfileIndex\":");
+	gt_out_number(out, busiest);
+	gt_out_text(out, ",\n\"shared\":{\"frames\":[");
 	for (uint32_t i = 0; i < state->count; i++) {
 		const struct gt_export_line *line;
 		struct gt_function function;

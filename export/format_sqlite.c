@@ -24,8 +24,10 @@ static const char schema[] =
 	" cpu INTEGER, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
 	" self_ns INTEGER NOT NULL, on_cpu_ns INTEGER, end TEXT NOT NULL);"
 	/* All of a call in one row, as csv and clickhouse have it. */
-	"CREATE VIEW graftrace_calls AS SELECT c.start_ns, c.depth, c.id, c.parent, c.cpu, t.pid, t.tid,"
-	" t.name AS thread, f.name AS function, f.object, c.duration_ns, c.self_ns, c.on_cpu_ns, c.end"
+	"CREATE VIEW graftrace_calls AS SELECT c.start_ns, c.depth, c.id, c.parent, c.cpu, t.pid, "
+	"t.tid,"
+	" t.name AS thread, f.name AS function, f.object, c.duration_ns, c.self_ns, c.on_cpu_ns, "
+	"c.end"
 	" FROM calls c JOIN threads t ON t.id = c.thread JOIN functions f ON f.id = c.function;"
 	"BEGIN";
 
