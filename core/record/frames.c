@@ -24,16 +24,49 @@
 #define GRANULE	    (64 * 1024ull)
 #define MANY_FRAMES (1024 * 1024u)
 /* Calls whose entry no record tells of. */
-#define UNRECORDED (GT_FRAME_THRESHOLD | GT_FRAME_NOTRACE | GT_FRAME_SILENT)
-#define BUCKETS	   256
+#define UNRECORDED    (GT_FRAME_THRESHOLD | GT_FRAME_NOTRACE | GT_FRAME_SILENT)
+#define BUCKETS_SHIFT 8
+#define BUCKETS	      (1 << BUCKETS_SHIFT)
 
-/* Suspended contexts by where their stacks stand; guarded by the port's lock. No walk takes more
- * steps than the bucket has members: a chain that a fork tore may have one member less, never one
- * more (who is put in is counted before, who is taken out after). */
+/* Suspended contexts by where their stacks stand; guarded by a lock a bucket (below). No walk takes
+ * more steps than the bucket has members: a chain that a fork tore may have one member less, never
+ * one more (who is put in is counted before, who is taken out after). */
 static struct gt_context *suspended[BUCKETS];
 static uint32_t members[BUCKETS];
-/* Contexts for coroutines, for the next one. Same lock. */
+/* Contexts for coroutines, for the next one. Guarded by the port's lock. */
 static struct gt_context *unused;
+
+/*
+ * Threads whose coroutines switch all the time want different buckets, mostly. So each part of the
+ * table has a lock, held for a look or a change of one bucket (two, for a search) and nothing else:
+ * no memory is taken and nothing is written meanwhile. Who has taken a context out of the table
+ * owns it, until he puts it in again; who runs it owns it, too, and it is in no bucket.
+ */
+static void lock_bucket(uint32_t bucket)
+{
+	gt_port_lock_part(bucket % GT_PORT_PARTS);
+}
+
+static void unlock_bucket(uint32_t bucket)
+{
+	gt_port_unlock_part(bucket % GT_PORT_PARTS);
+}
+
+/* Of two, always in the same order. */
+static void lock_buckets(uint32_t one, uint32_t other)
+{
+	uint32_t first = one % GT_PORT_PARTS, second = other % GT_PORT_PARTS;
+	gt_port_lock_part(first < second ? first : second);
+	if (first != second)
+		gt_port_lock_part(first < second ? second : first);
+}
+
+static void unlock_buckets(uint32_t one, uint32_t other)
+{
+	if (one % GT_PORT_PARTS != other % GT_PORT_PARTS)
+		unlock_bucket(other);
+	unlock_bucket(one);
+}
 
 void gt_context_init(struct gt_context *context, uint32_t number)
 {
@@ -63,9 +96,10 @@ static bool is_empty(const struct gt_context *context)
 	return context->top == context->frames;
 }
 
+/* Stacks lie at distances of powers of two. */
 static uint32_t bucket_of(uint64_t address)
 {
-	return (address >> 16) % BUCKETS;
+	return (address >> 16) * 0x9e3779b97f4a7c15ull >> (64 - BUCKETS_SHIFT);
 }
 
 /* By which address a suspended context is found. It may change while the context is listed: a push
@@ -75,21 +109,21 @@ static uint64_t key_of(const struct gt_context *context)
 	return context->saved_sp != 0 ? context->saved_sp : context->top->slot;
 }
 
-static void list_locked(struct gt_context *context)
+static void put_in(struct gt_context *context)
 {
 	uint32_t bucket = bucket_of(key_of(context));
-	context->listed = bucket + 1;
+	lock_bucket(bucket);
+	context->running = 0;
+	/* first: whoever finds it in the chain, also in a fork's child, finds its bucket noted */
+	__atomic_store_n(&context->listed, bucket + 1, __ATOMIC_RELEASE);
 	context->next = suspended[bucket];
 	__atomic_store_n(&members[bucket], members[bucket] + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&suspended[bucket], context, __ATOMIC_RELEASE);
+	unlock_bucket(bucket);
 }
 
-/* Whoever takes a context up has it taken out of the table first, wherever it was found. */
-static void unlink_locked(struct gt_context *context)
+static void take_out_locked(struct gt_context *context, uint32_t bucket)
 {
-	if (context->listed == 0)
-		return;
-	uint32_t bucket = context->listed - 1;
 	struct gt_context **at = &suspended[bucket];
 	for (uint32_t left = members[bucket]; left > 0 && *at != NULL; left--, at = &(*at)->next) {
 		if (*at == context) {
@@ -99,21 +133,43 @@ static void unlink_locked(struct gt_context *context)
 		}
 	}
 	context->next = NULL;
-	context->listed = 0;
+	__atomic_store_n(&context->listed, 0, __ATOMIC_RELEASE);
 }
 
-static void suspend_locked(struct gt_context *context)
+/* Whoever takes a context up takes it out of the table first, wherever it was found. False: it was
+ * in none, or another thread has taken it up. */
+static bool take_out(struct gt_context *context)
 {
-	context->running = 0;
-	unlink_locked(context);
+	for (int attempt = 0; attempt < 1000; attempt++) {
+		uint32_t listed = __atomic_load_n(&context->listed, __ATOMIC_ACQUIRE);
+		if (listed == 0)
+			return false;
+		lock_bucket(listed - 1);
+		bool there = context->listed == listed;
+		if (there)
+			take_out_locked(context, listed - 1);
+		unlock_bucket(listed - 1);
+		if (there)
+			return true;
+	}
+	return false;
+}
+
+static void suspend(struct gt_context *context)
+{
+	take_out(context);
 	if (!context->known && is_empty(context)) {
+		gt_port_lock();
+		context->running = 0;
 		context->next = unused;
 		unused = context;
+		gt_port_unlock();
 		return;
 	}
 	if (is_empty(context) && context->saved_sp == 0)
-		return; /* a thread's own stack: found by its bounds */
-	list_locked(context);
+		context->running = 0; /* a thread's own stack: found by its bounds */
+	else
+		put_in(context);
 }
 
 /* Never written, popped, or being pushed. */
@@ -140,15 +196,37 @@ static bool is_among_calls(const struct gt_context *context, uint64_t sp)
 	       is_live(outermost);
 }
 
-/* The suspended context that a stack pointer belongs to, taken out of the table, or NULL. */
-static struct gt_context *find_suspended_locked(uint64_t sp, bool exact_return, bool explicitly)
+/* Left at sp by an explicit switch: what coroutines do all the time. */
+static struct gt_context *find_left_at(uint64_t sp)
 {
-	struct gt_context *best = NULL;
+	uint32_t bucket = bucket_of(sp);
+	lock_bucket(bucket);
+	struct gt_context *context = suspended[bucket];
+	uint32_t left = members[bucket];
+	while (context != NULL && left > 0 && context->saved_sp != sp) {
+		context = context->next;
+		left--;
+	}
+	if (left == 0)
+		context = NULL;
+	if (context != NULL)
+		take_out_locked(context, bucket);
+	unlock_bucket(bucket);
+	return context;
+}
+
+/* The suspended context that a stack pointer belongs to, taken out of the table, or NULL. */
+static struct gt_context *find_suspended(uint64_t sp, bool exact_return, bool explicitly)
+{
+	const uint32_t buckets[2] = { bucket_of(sp), bucket_of(sp + NEAR_BYTES) };
+	struct gt_context *best = find_left_at(sp);
 	uint64_t best_distance = NEAR_BYTES;
+	if (best != NULL)
+		return best;
+	lock_buckets(buckets[0], buckets[1]);
 	for (int step = 0; step < 2; step++) {
-		uint32_t bucket = bucket_of(sp + (uint64_t)step * NEAR_BYTES);
-		struct gt_context *context = suspended[bucket];
-		uint32_t left = members[bucket];
+		struct gt_context *context = suspended[buckets[step]];
+		uint32_t left = members[buckets[step]];
 		for (; context != NULL && left > 0; context = context->next, left--) {
 			if (context->saved_sp == sp) {
 				best = context;
@@ -175,17 +253,21 @@ static struct gt_context *find_suspended_locked(uint64_t sp, bool exact_return, 
 			best_distance = slot - sp;
 		}
 	}
-	if (best == NULL)
-		return NULL;
 found:
-	unlink_locked(best);
+	if (best != NULL)
+		take_out_locked(best, best->listed - 1);
+	unlock_buckets(buckets[0], buckets[1]);
 	return best;
 }
 
-static struct gt_context *new_context_locked(void)
+static struct gt_context *new_context(void)
 {
+	gt_port_lock();
 	struct gt_context *context = unused;
 	uint32_t number = gt_port_context_number();
+	if (context != NULL)
+		unused = context->next;
+	gt_port_unlock();
 	if (context == NULL) {
 		context = gt_port_allocate(sizeof(*context));
 		if (context == NULL)
@@ -196,7 +278,6 @@ static struct gt_context *new_context_locked(void)
 	/* what it has grown to stays with it: no frame there is taken */
 	struct gt_frame *frames = context->frames, *outgrown = context->outgrown;
 	uint32_t capacity = context->capacity;
-	unused = context->next;
 	gt_context_init(context, number);
 	if (frames != context->small) {
 		context->frames = context->top = frames;
@@ -268,8 +349,8 @@ static bool recording(const struct gt_thread *thread)
 	       !thread->resume;
 }
 
-/* Puts the thread on another context; the one that it leaves stays behind. */
-static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint64_t left)
+/* Puts the thread on another context, which it owns; the one that it leaves stays behind. */
+static void switch_to(struct gt_thread *thread, struct gt_context *to, uint64_t left)
 {
 	struct gt_context *from = thread->context;
 	from->top = gt_thread_top(thread);
@@ -280,7 +361,7 @@ static void switch_locked(struct gt_thread *thread, struct gt_context *to, uint6
 		to->previous = thread->base;
 	/* known to who reads this writer's records: see below */
 	bool known = to->writer == thread->generation || (to->writer == 0 && is_empty(to));
-	suspend_locked(from);
+	suspend(from);
 	gt_frames_load(thread, to);
 	to->writer = thread->generation;
 	thread->epoch = gt_epoch_next();
@@ -394,9 +475,9 @@ struct gt_frame *gt_frames_recover(const struct gt_context *context)
 	return frame;
 }
 
-void gt_context_forget_locked(struct gt_context *context)
+void gt_context_forget(struct gt_context *context)
 {
-	unlink_locked(context);
+	take_out(context);
 }
 
 /* Makes [.., slot] of the running context's stack have a mirror. Windows grow by doubling. */
@@ -462,28 +543,27 @@ static bool stays(const struct gt_thread *thread, uint64_t sp, bool entering)
 	return entering && sp < context->high + 512;
 }
 
-static struct gt_context *find_or_make_locked(struct gt_thread *thread, uint64_t sp)
+static struct gt_context *find_or_make(struct gt_thread *thread, uint64_t sp)
 {
 	if (sp >= thread->base->low && sp < thread->base->high && thread->base != thread->context) {
-		unlink_locked(thread->base);
+		take_out(thread->base);
 		return thread->base;
 	}
-	struct gt_context *context = find_suspended_locked(sp, false, false);
-	return context != NULL ? context : new_context_locked();
+	struct gt_context *context = find_suspended(sp, false, false);
+	return context != NULL ? context : new_context();
 }
 
 /* Puts the thread on a context of its own for [low, high), a stack that lies within another one:
  * in a variable of one of its functions. False: there is no memory for one. */
-static bool enter_bounded_locked(struct gt_thread *thread, uint64_t low, uint64_t high,
-				 uint64_t left)
+static bool enter_bounded(struct gt_thread *thread, uint64_t low, uint64_t high, uint64_t left)
 {
-	struct gt_context *to = new_context_locked();
+	struct gt_context *to = new_context();
 	if (to == NULL)
 		return false;
 	to->bounded = 1;
 	to->low = low;
 	to->high = high;
-	switch_locked(thread, to, left);
+	switch_to(thread, to, left);
 	return true;
 }
 
@@ -500,9 +580,7 @@ static void look_for_alternate_stack(struct gt_thread *thread, uint64_t slot)
 	    !gt_port_alternate_stack(&low, &high) || slot < low || slot >= high ||
 	    (top->slot >= low && top->slot < high))
 		return;
-	gt_port_lock();
-	enter_bounded_locked(thread, low, high, 0);
-	gt_port_unlock();
+	enter_bounded(thread, low, high, 0);
 }
 
 static void check_slots(struct gt_thread *thread)
@@ -521,11 +599,9 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 	if (thread->verify)
 		check_slots(thread);
 	if (!stays(thread, slot, entering)) {
-		gt_port_lock();
-		struct gt_context *to = find_or_make_locked(thread, slot);
+		struct gt_context *to = find_or_make(thread, slot);
 		if (to != NULL)
-			switch_locked(thread, to, 0);
-		gt_port_unlock();
+			switch_to(thread, to, 0);
 	} else if (entering) {
 		look_for_alternate_stack(thread, slot);
 	}
@@ -558,26 +634,22 @@ void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp, uint
 	bool elsewhere = true; /* where no call of the stack was left */
 	bool within = sp >= low && sp <= high && !(left >= low && left <= high) &&
 		      low >= thread->base->low && high < thread->base->high;
-	gt_port_lock();
-	struct gt_context *to = find_suspended_locked(sp, false, true);
-	if (to == NULL && within && enter_bounded_locked(thread, low, high, left)) {
-		gt_port_unlock();
+	struct gt_context *to = find_suspended(sp, false, true);
+	if (to == NULL && within && enter_bounded(thread, low, high, left))
 		return;
-	}
 	if (to == NULL && sp >= thread->base->low && sp < thread->base->high) {
 		to = thread->base;
 		if (to == thread->context)
 			to = NULL; /* another place of the same stack: setcontext as a longjmp */
 		else
-			unlink_locked(to);
+			take_out(to);
 	} else if (to == NULL) {
-		to = new_context_locked();
+		to = new_context();
 	}
 	if (to != NULL) {
 		elsewhere = to->saved_sp != sp;
-		switch_locked(thread, to, left);
+		switch_to(thread, to, left);
 	}
-	gt_port_unlock();
 	if (elsewhere)
 		unwind(thread, sp, false);
 }
@@ -625,14 +697,14 @@ void gt_frames_pop(struct gt_thread *thread)
 	struct gt_context *previous = thread->context->previous;
 	if (!(flags & GT_FRAME_BOTTOM) || top != thread->context->frames || previous == NULL)
 		return;
-	/* The outermost call of a signal stack is over: back to what it interrupted. */
-	gt_port_lock();
-	if (!previous->running &&
-	    (previous->known ? previous == thread->base : !is_empty(previous))) {
-		unlink_locked(previous);
-		switch_locked(thread, previous, 0);
-	}
-	gt_port_unlock();
+	/* The outermost call of a signal stack is over: back to what it interrupted, unless another
+	 * thread has taken that up meanwhile. */
+	bool ours = previous->known ? previous == thread->base && !previous->running
+				    : !is_empty(previous) && take_out(previous);
+	if (!ours)
+		return;
+	take_out(previous);
+	switch_to(thread, previous, 0);
 }
 
 struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
@@ -649,18 +721,16 @@ struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
 		if (!is_unset(frame) && frame->slot > slot)
 			break;
 	}
-	gt_port_lock();
 	struct gt_context *context = NULL;
 	if (thread->base != thread->context && !is_empty(thread->base) &&
 	    slot >= thread->base->low && slot < thread->base->high) {
 		context = thread->base;
-		unlink_locked(context);
+		take_out(context);
 	} else {
-		context = find_suspended_locked(slot, true, false);
+		context = find_suspended(slot, true, false);
 	}
 	if (context != NULL)
-		switch_locked(thread, context, 0);
-	gt_port_unlock();
+		switch_to(thread, context, 0);
 	if (context == NULL)
 		return NULL;
 	unwind(thread, slot, false);

@@ -92,6 +92,29 @@ uint32_t gt_port_cpu(void);
  * on. */
 void gt_port_lock(void);
 void gt_port_unlock(void);
+#ifdef GT_PROGRAM
+/* Guards a part of the table of contexts: threads that switch contexts do not wait for each other.
+ * Within one no other lock is taken, but for one of a higher number. Example: gt_port_lock_part in
+ * port/program/memory.c. */
+#define GT_PORT_PARTS 64
+void gt_port_lock_part(uint32_t part);
+void gt_port_unlock_part(uint32_t part);
+#else
+/* Kernels name their stacks: the table is hardly ever looked at. */
+#define GT_PORT_PARTS 1
+
+static inline void gt_port_lock_part(uint32_t part)
+{
+	(void)part;
+	gt_port_lock();
+}
+
+static inline void gt_port_unlock_part(uint32_t part)
+{
+	(void)part;
+	gt_port_unlock();
+}
+#endif
 
 /* Reads the word at an address that may not be mapped. False: it cannot be read. Must not fault.
  * Example: gt_port_peek in port/unikernel/trace.c asks whether it is a stack's. */

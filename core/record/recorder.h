@@ -366,7 +366,7 @@ void gt_frames_limits(struct gt_thread *thread, uint32_t max_depth);
 struct gt_frame *gt_frames_recover(const struct gt_context *context);
 void gt_context_init(struct gt_context *context, uint32_t number);
 /* Takes a context whose memory goes away out of the table of suspended ones. */
-void gt_context_forget_locked(struct gt_context *context);
+void gt_context_forget(struct gt_context *context);
 /* Calls open in the running context (the sentinel is not counted). */
 static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
 {

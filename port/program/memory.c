@@ -22,6 +22,11 @@ static char *chunk;
 static size_t chunk_left;
 static uint32_t heap_lock;
 static uint32_t tables_lock;
+/* Each on a cache line of its own. */
+static struct {
+	uint32_t word;
+	uint32_t pad[15];
+} part_locks[GT_PORT_PARTS] __attribute__((aligned(64)));
 
 void gt_port_lock(void)
 {
@@ -33,8 +38,20 @@ void gt_port_unlock(void)
 	gt_unlock(&tables_lock);
 }
 
+void gt_port_lock_part(uint32_t part)
+{
+	gt_lock(&part_locks[part].word);
+}
+
+void gt_port_unlock_part(uint32_t part)
+{
+	gt_unlock(&part_locks[part].word);
+}
+
 void gt_locks_forked(void)
 {
+	for (uint32_t part = 0; part < GT_PORT_PARTS; part++)
+		gt_lock_reset(&part_locks[part].word);
 	gt_lock_reset(&tables_lock);
 	gt_lock_reset(&heap_lock);
 }

@@ -269,7 +269,7 @@ static void free_home_locked(struct home *home)
 	uint64_t low = base->win_low, high = base->win_high;
 	struct gt_frame *frames = base->frames, *outgrown = base->outgrown;
 	struct graftrace_profile_entry **profile = home->profile;
-	gt_context_forget_locked(base);
+	gt_context_forget(base);
 	/* Out of the home first: the child of a fork that comes in between frees it again. */
 	home->running = NULL;
 	home->profile = NULL;
