@@ -582,7 +582,9 @@ static int record(struct recording *recording)
 		return code;
 	gt_run_handle_signals();
 	if (recording->options.kernel)
-		code = gt_record_kernel_start(&recording->options, &recording->kernel);
+		code = gt_record_kernel_create(&recording->options, &recording->kernel);
+	if (code == 0)
+		code = gt_record_kernel_start(recording->kernel, recording->writer);
 	if (code != 0) {
 		drop_file(recording);
 		return code;

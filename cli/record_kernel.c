@@ -7,12 +7,19 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "core/trace/message.h"
 #include "linux/tracer.h"
 
 #define NAME "record"
 
-int gt_record_kernel_start(const struct gt_record_options *options,
-			   struct gt_kernel_tracer **tracer)
+static void print_note(void *data, const char *text)
+{
+	(void)data;
+	fprintf(stderr, "graftrace: %s\n", text);
+}
+
+int gt_record_kernel_create(const struct gt_record_options *options,
+			    struct gt_kernel_tracer **tracer)
 {
 	struct gt_kernel_options kernel = {
 		.size = sizeof(kernel),
@@ -23,17 +30,11 @@ int gt_record_kernel_start(const struct gt_record_options *options,
 		.whole_system = options->kernel_all,
 		.pids = options->pids,
 		.pid_count = options->pid_count,
+		.note = print_note,
 	};
-	struct gt_message notes = { "" }, message = { "" };
-	int error = gt_kernel_tracer_create(&kernel, tracer, &notes, &message);
+	struct gt_message message = { "" };
+	int error = gt_kernel_tracer_create(&kernel, tracer, &message);
 
-	if (error == GT_OK) {
-		error = gt_kernel_tracer_start(*tracer, &message);
-		if (error != GT_OK)
-			gt_record_kernel_end(tracer, NULL);
-	}
-	if (error == GT_OK && notes.text[0] != '\0')
-		fprintf(stderr, "graftrace: %s\n", notes.text);
 	if (error == GT_OK)
 		return 0;
 	if (error == GT_ENOMEM)
@@ -44,15 +45,31 @@ int gt_record_kernel_start(const struct gt_record_options *options,
 	return options->kernel_try ? 0 : GT_EXIT_FAILED;
 }
 
+int gt_record_kernel_start(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
+{
+	struct gt_message message = { "" };
+
+	if (tracer == NULL)
+		return 0;
+	if (gt_kernel_tracer_describe(tracer, writer) != GT_OK)
+		gt_message_set(&message, "%s", gt_file_writer_error(writer));
+	else if (gt_kernel_tracer_start(tracer, &message) == GT_OK)
+		return 0;
+	gt_complain(NAME, "%s", message.text);
+	return GT_EXIT_FAILED;
+}
+
 void gt_record_kernel_end(struct gt_kernel_tracer **tracer, struct gt_file_writer *writer)
 {
+	struct gt_message losses = { "" };
 	uint64_t lost = 0;
 
 	if (*tracer != NULL && writer != NULL)
-		gt_kernel_tracer_finish(*tracer, writer, &lost);
+		gt_kernel_tracer_finish(*tracer, writer, &lost, &losses);
 	if (lost > 0)
-		gt_complain(NAME, "%llu of the kernel's records were lost: its buffer was full",
-			    (unsigned long long)lost);
+		gt_complain(NAME,
+			    "%llu of the kernel's records were lost: its buffer was full (%s)",
+			    (unsigned long long)lost, losses.text);
 	gt_kernel_tracer_destroy(*tracer);
 	*tracer = NULL;
 }

@@ -66,7 +66,9 @@ static const char help[] =
 	"      --kernel-event EVENT  these of its events: SYSTEM:EVENT, SYSTEM, EVENT; may be\n"
 	"                            repeated (default: context switches, wake-ups; system calls\n"
 	"                            where no functions are recorded)\n"
-	"      -l -n -g -N -D k:...  the same of the kernel's functions: -l 'k:vfs_*', -D k:3\n"
+	"  -e EVENT, -e k:EVENT      the same, of a name that the kernel has; k: may be a glob\n"
+	"      -l -n -g -N -D k:...  the same of the kernel's functions: -l 'k:vfs_*', -D k:3;\n"
+	"      --threshold k:TIME    only its calls that took longer\n"
 	"  -a, --all-tasks           not only of the program: of the whole system; without\n"
 	"                            PROGRAM until Ctrl-C\n"
 	"Where it goes:\n"
@@ -169,10 +171,22 @@ static bool take_for_kernel(int option, struct gt_record_options *options, int *
 		{ 'g', "set_graph_function" }, { 'N', "set_graph_notrace" },
 		{ 'D', "max_graph_depth" },
 	};
-	uint64_t number;
+	uint64_t number = 0;
 
 	if (optarg == NULL || strncmp(optarg, "k:", 2) != 0)
 		return false;
+	if (option == 'e') {
+		options->events[options->event_count++] = optarg + 2;
+		return true;
+	}
+	if (option == GT_CHOICE_THRESHOLD) {
+		*error = gt_value_time(optarg + 2, 1000, &number, message);
+		snprintf(options->kernel_threshold, sizeof(options->kernel_threshold), "%llu",
+			 (unsigned long long)((number + 999) / 1000));
+		options->kernel_settings[options->kernel_setting_count++] =
+			(struct gt_kernel_setting){ "tracing_thresh", options->kernel_threshold };
+		return true;
+	}
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		if (files[i].option != option)
 			continue;
@@ -210,6 +224,9 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		break;
 	case OPTION_KERNEL_EVENT:
 		options->events[options->event_count++] = optarg;
+		break;
+	case 'e': /* whose it is, is known when all has been read */
+		options->event_words[options->event_word_count++] = optarg;
 		break;
 	case 'a':
 		options->kernel_all = true;
@@ -264,6 +281,20 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	return error;
 }
 
+/* -e names an event of the kernel's if --kernel is there and the kernel has it, else of the program. */
+static int share_events(struct gt_record_options *options, struct gt_message *message)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < options->event_word_count && error == 0; i++)
+		if (options->kernel && gt_kernel_has_event(options->event_words[i]))
+			options->events[options->event_count++] = options->event_words[i];
+		else
+			error = gt_session_choice_take(&options->choice, 'e',
+						       options->event_words[i], message);
+	return error;
+}
+
 static int usage(const char *what)
 {
 	gt_complain(NAME, "%s", what);
@@ -282,10 +313,12 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.compress = true,
 		.stops = calloc(words, sizeof(*options->stops)),
 		.events = calloc(words, sizeof(*options->events)),
+		.event_words = calloc(words, sizeof(*options->event_words)),
 		.kernel_settings = calloc(words, sizeof(*options->kernel_settings)),
 	};
 	if (gt_session_choice_init(&options->choice, GRAFTRACE_TRACER_FUNCTION_GRAPH) != 0 ||
-	    options->stops == NULL || options->events == NULL || options->kernel_settings == NULL) {
+	    options->stops == NULL || options->events == NULL || options->event_words == NULL ||
+	    options->kernel_settings == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
@@ -300,6 +333,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		if (take(option, options, &message) != 0)
 			return usage(message.text);
 	}
+	if (share_events(options, &message) != 0)
+		return usage(message.text);
 	if (options->choice.events[0] != NULL && !options->choice.names_functions)
 		options->choice.tracer = GRAFTRACE_TRACER_NOP;
 	if (options->from != NULL && (options->pid_count > 0 || optind < argc))
@@ -346,4 +381,5 @@ void gt_record_options_fini(struct gt_record_options *options)
 	free(options->stops);
 	free(options->events);
 	free(options->kernel_settings);
+	free(options->event_words);
 }

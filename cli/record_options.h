@@ -32,8 +32,11 @@ struct gt_record_options {
 	size_t kernel_setting_count;
 	const char **events; /* of it; NULL-terminated, malloc'ed */
 	size_t event_count;
-	char **argv;   /* the program; NULL with pids */
-	int32_t *pids; /* processes to attach to */
+	const char **event_words; /* of -e, as they came; malloc'ed */
+	size_t event_word_count;
+	char kernel_threshold[24]; /* microseconds; kernel_settings may point here */
+	char **argv;		   /* the program; NULL with pids */
+	int32_t *pids;		   /* processes to attach to */
 	size_t pid_count;
 	uint64_t for_ns;		 /* how long, 0 = no limit */
 	const char *from;		 /* a kernel's trace, over HTTP; NULL = none */

@@ -89,11 +89,13 @@ int gt_record_system(const struct gt_record_options *options, const struct gt_cl
 
 	gt_run_handle_signals();
 	/* first: where the kernel refuses, an older recording stays */
-	int code = gt_record_kernel_start(options, &tracer);
+	int code = gt_record_kernel_create(options, &tracer);
 	if (code == 0 && gt_file_writer_create(&file, &writer, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		code = GT_EXIT_FAILED;
 	}
+	if (code == 0)
+		code = gt_record_kernel_start(tracer, writer);
 	if (code == 0)
 		code = record(options, clock, &tracer, writer);
 	gt_record_kernel_end(&tracer, NULL);

@@ -25,6 +25,10 @@
 #define SLACK_TICKS	 3000000u /* of some gigahertz: about a millisecond */
 #define US_MAX		 256
 #define FUNCTIONS	 256 /* at once */
+/* A page of the ring of a 64-bit kernel: its clock, its length with flags, records. */
+#define PAGE_COMMIT  8
+#define PAGE_HEAD    16
+#define COMMIT_BYTES 0x7ffffffu
 
 /* The pages of one CPU, part by part. */
 struct ring {
@@ -35,7 +39,8 @@ struct ring {
 	struct kbuffer *kbuffer;
 	struct tep_record record;
 	bool has_record;
-	int missed; /* before the next record */
+	const uint8_t *page; /* that is being read */
+	int missed;	     /* before the next record */
 };
 
 struct beside {
@@ -46,9 +51,12 @@ struct beside {
 	uint32_t ring_count;
 	size_t page_bytes;
 	bool is_tsc;
+	int64_t offset;	    /* by which the kernel's clock is later */
 	bool kernel_only;   /* the program's calls are left out */
 	int32_t us[US_MAX]; /* graftrace's own threads */
 	int us_count;
+	struct gt_linux_modules modules;
+	uint64_t damaged; /* pages */
 	struct gt_linux_records *records;
 	struct gt_tasks *tasks;
 	struct gt_merge merge;
@@ -77,6 +85,13 @@ static void take_header(struct beside *beside, char *text, size_t count)
 		beside->page_bytes = (size_t)bytes;
 }
 
+static void take_symbols(struct beside *beside, char *text)
+{
+	/* first: the other takes the text apart */
+	gt_linux_modules_add(&beside->modules, text);
+	tep_parse_kallsyms(beside->tep, text);
+}
+
 /* A whole file's text, zero-ended. */
 static void take_file(struct beside *beside, const char *name, char *text, size_t count)
 {
@@ -87,9 +102,11 @@ static void take_file(struct beside *beside, const char *name, char *text, size_
 	else if (strcmp(name, "saved_cmdlines") == 0)
 		tep_parse_saved_cmdlines(beside->tep, text);
 	else if (strcmp(name, "kallsyms") == 0)
-		tep_parse_kallsyms(beside->tep, text);
+		take_symbols(beside, text);
 	else if (strcmp(name, "trace_clock") == 0)
 		beside->is_tsc = strstr(text, "[x86-tsc]") != NULL;
+	else if (strcmp(name, "clock_offset") == 0)
+		beside->offset = strtoll(text, NULL, 10);
 	else if (strcmp(name, "recorder") == 0)
 		take_us(beside, text);
 	else if (sscanf(name, "events/%127[^/]/", system) == 1)
@@ -200,6 +217,24 @@ static uint64_t ticks_of(const struct gt_clock *clock, uint64_t ns)
 	return (uint64_t)((i128)clock->tsc_base + apart);
 }
 
+/* The page's own length does not lead out of it: the library trusts it. The losses that may stand
+ * behind the records take eight bytes more. */
+static bool is_whole(const struct beside *beside, const uint8_t *page)
+{
+	uint64_t commit;
+
+	memcpy(&commit, page + PAGE_COMMIT, sizeof(commit));
+	return (commit & COMMIT_BYTES) <= beside->page_bytes - PAGE_HEAD;
+}
+
+static bool leads_out(const struct beside *beside, const struct ring *ring, const void *data)
+{
+	int bytes = kbuffer_event_size(ring->kbuffer);
+	const uint8_t *begin = data, *end = ring->page + beside->page_bytes;
+
+	return bytes < 0 || begin < ring->page || begin > end || bytes > end - begin;
+}
+
 /* Moves on to the next record of a CPU. */
 static int advance(struct beside *beside, struct ring *ring)
 {
@@ -210,17 +245,25 @@ static int advance(struct beside *beside, struct ring *ring)
 	if (ring->has_record)
 		data = kbuffer_next_event(ring->kbuffer, &clock);
 	ring->has_record = false;
-	while (!data) {
+	while (!data || leads_out(beside, ring, data)) {
+		if (data)
+			beside->damaged++;
+		data = NULL;
 		uint8_t *page = next_page(beside, ring, &error);
 		if (!page)
 			return error;
-		if (kbuffer_load_subbuffer(ring->kbuffer, page) < 0)
+		if (!is_whole(beside, page) || kbuffer_load_subbuffer(ring->kbuffer, page) < 0) {
+			beside->damaged++;
 			continue;
+		}
+		ring->page = page;
 		ring->missed = kbuffer_missed_events(ring->kbuffer);
 		data = kbuffer_read_event(ring->kbuffer, &clock);
 	}
 	ring->record = (struct tep_record){
-		.ts = beside->is_tsc ? clock : ticks_of(&beside->target->clock, clock),
+		.ts = beside->is_tsc
+			      ? clock - (uint64_t)beside->offset
+			      : ticks_of(&beside->target->clock, clock - (uint64_t)beside->offset),
 		.missed_events = ring->missed,
 		.size = kbuffer_event_size(ring->kbuffer),
 		.data = data,
@@ -414,7 +457,7 @@ static int finish(struct beside *beside, struct gt_file_writer *writer,
 	*notes = (struct gt_linux_notes){
 		.lost = totals.tasks.lost,
 		.unknown_losses = totals.unknown_losses,
-		.damaged = totals.tasks.damaged,
+		.damaged = totals.tasks.damaged + beside->damaged,
 		.unknown = totals.unknown,
 	};
 	return gt_file_writer_finish(writer, &end, message);
@@ -432,6 +475,7 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 				  : GRAFTRACE_TRACER_FUNCTION_GRAPH,
 		.slack = SLACK_TICKS,
 		.clock = beside->target->clock,
+		.modules = &beside->modules,
 		.first_function = gt_recording_function_end(beside->recording),
 		.no_switches = gt_recording_info(beside->recording)->has_switches,
 		.has_chosen = beside->us_count > 0,
@@ -468,6 +512,7 @@ static void close_beside(struct beside *beside)
 		kbuffer_free(beside->rings[i].kbuffer);
 	}
 	free(beside->rings);
+	gt_linux_modules_fini(&beside->modules);
 	tep_free(beside->tep);
 	gt_recording_close(beside->recording);
 }

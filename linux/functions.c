@@ -19,6 +19,7 @@ struct slot {
 struct gt_linux_functions {
 	struct tep_handle *tep;
 	const struct gt_sink *sink;
+	const struct gt_linux_modules *modules;
 	struct slot *slots;
 	uint32_t slot_count, used;
 	uint32_t next; /* number */
@@ -28,6 +29,7 @@ struct gt_linux_functions {
 };
 
 int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink, uint32_t first,
+			      const struct gt_linux_modules *modules,
 			      struct gt_linux_functions **out)
 {
 	struct gt_linux_functions *functions = calloc(1, sizeof(*functions));
@@ -38,6 +40,7 @@ int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink
 	functions->tep = tep;
 	functions->sink = sink;
 	functions->next = first;
+	functions->modules = modules;
 	return GT_OK;
 }
 
@@ -80,6 +83,7 @@ static struct slot *find(struct gt_linux_functions *functions, uint64_t address)
 static uint32_t add(struct gt_linux_functions *functions, uint64_t address, const char *name,
 		    unsigned long size)
 {
+	const char *module = gt_linux_modules_find(functions->modules, address);
 	char text[24];
 
 	if (functions->next >= GRAFTRACE_SPECIAL || (functions->pending_count == PENDING_MAX &&
@@ -91,7 +95,7 @@ static uint32_t add(struct gt_linux_functions *functions, uint64_t address, cons
 		return 0;
 	functions->pending[functions->pending_count++] =
 		(struct gt_function){ .name = copy,
-				      .object = GT_LINUX_OBJECT,
+				      .object = module ? module : GT_LINUX_OBJECT,
 				      .address = address,
 				      .size = size < UINT32_MAX ? (uint32_t)size : 0 };
 	return functions->next++;

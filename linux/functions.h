@@ -11,13 +11,15 @@
 #include <event-parse.h>
 
 #include "core/trace/target.h"
+#include "linux/modules.h"
 
 #define GT_LINUX_OBJECT "[kernel]" /* as perf names it */
 
 struct gt_linux_functions;
 
-/* first: the lowest number. GT_ENOMEM. */
+/* first: the lowest number. modules: NULL, or whose functions are which, as long as this. GT_ENOMEM. */
 int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink, uint32_t first,
+			      const struct gt_linux_modules *modules,
 			      struct gt_linux_functions **functions);
 
 /* The number of the function that the address lies in; 0: no memory for it. */

@@ -172,7 +172,7 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	};
 	error = gt_linux_functions_create(tep, options->sink,
 					  options->first_function ? options->first_function : 1,
-					  &records->functions);
+					  options->modules, &records->functions);
 	if (error == GT_OK)
 		error = gt_tasks_create(&tasks, &records->tasks);
 	if (error != GT_OK) {

@@ -13,6 +13,7 @@
 #include <event-parse.h>
 
 #include "core/trace/target.h"
+#include "linux/modules.h"
 #include "linux/tasks.h"
 
 struct gt_linux_records;
@@ -33,6 +34,8 @@ struct gt_linux_options {
 	struct gt_clock clock;
 	/* Where functions' numbers begin, below are others'. 0: at 1. */
 	uint32_t first_function;
+	/* Whose functions are which; NULL: not known. The caller's, as long as the records. */
+	const struct gt_linux_modules *modules;
 	bool no_switches; /* they are known otherwise */
 	/* Switches between tasks that were not introduced to the tasks are not all recorded. */
 	bool has_chosen;

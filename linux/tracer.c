@@ -1,218 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's tracers by libtracefs. The instance's name has our process's number, so that the next
- * graftrace sees whether its owner lives. The top has no name: what is changed there is written to a
- * file first, which the next graftrace puts back if we were killed.
+ * The kernel's tracers by libtracefs: what is to be recorded, in an instance or at the top.
  */
 #define _GNU_SOURCE
-#include "linux/tracer.h"
+#include "linux/tracer_parts.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tracefs.h>
 
 #include "core/trace/message.h"
 
-#define INSTANCE       "graftrace-"
-#define TOP_STATE      "/run/graftrace-kernel-top"
 #define BUFFER_KB      16384u /* of a CPU */
 #define PAGE_BYTES_MAX 65536u /* of the ring */
 #define TAKE_BYTES     (1u << 20)
 #define CPUS_MAX       4096
-#define TOP_FILES      16
 
-/* What is changed at the top, in the order in which it is put back. */
-static const char *const top_files[TOP_FILES] = {
-	"current_tracer",	 "set_event",
-	"set_ftrace_filter",	 "set_ftrace_notrace",
-	"set_graph_function",	 "set_graph_notrace",
-	"max_graph_depth",	 "tracing_thresh",
-	"set_ftrace_pid",	 "set_ftrace_notrace_pid",
-	"set_event_pid",	 "set_event_notrace_pid",
-	"options/function-fork", "options/event-fork",
-	"trace_clock",		 "tracing_on",
-};
-
-struct gt_kernel_tracer {
-	struct tracefs_instance *instance; /* NULL: the top */
-	bool is_top;			   /* there is something to be put back */
-	bool has_functions;
-	bool whole_system;
-	bool has_pids;
-	int *pipes; /* trace_pipe_raw of each CPU, -1: it has none */
-	int cpu_count;
-	size_t page_bytes;
-	uint8_t *pages; /* TAKE_BYTES */
-};
-
-/* ---- small files ---- */
-
-static int put(struct gt_kernel_tracer *tracer, const char *file, const char *text)
+static void tell(const struct gt_kernel_options *options, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void tell(const struct gt_kernel_options *options, const char *format, ...)
 {
-	return tracefs_instance_file_write(tracer->instance, file, text) < 0 ? -errno : 0;
-}
+	char text[512];
+	va_list arguments;
 
-/* Without its last newline; NULL: it is empty, or cannot be read. */
-static char *get(struct tracefs_instance *instance, const char *file)
-{
-	int size;
-	char *text = tracefs_instance_file_read(instance, file, &size);
-
-	if (text && size > 0 && text[size - 1] == '\n')
-		text[size - 1] = '\0';
-	return text;
-}
-
-static bool owner_lives(const char *digits)
-{
-	long pid = strtol(digits, NULL, 10);
-
-	return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
-}
-
-/* ---- the top, put back ---- */
-
-/* Files that list many words read otherwise than they are written. */
-static const char *written(const char *file, const char *text)
-{
-	if (strcmp(file, "trace_clock") == 0 || text[0] == '#' || strncmp(text, "no pid", 6) == 0)
-		return "";
-	return text;
-}
-
-static void put_back(const char *file, const char *text)
-{
-	if (strncmp(file, "set_", 4) == 0)
-		tracefs_instance_file_clear(NULL, file);
-	if (*written(file, text))
-		tracefs_instance_file_write(NULL, file, text);
-}
-
-/* The clock that is in brackets. */
-static void put_clock_back(const char *text)
-{
-	const char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
-	char clock[32];
-
-	if (!close || (size_t)(close - open) > sizeof(clock))
-		return;
-	snprintf(clock, sizeof(clock), "%.*s", (int)(close - open - 1), open + 1);
-	tracefs_instance_file_write(NULL, "trace_clock", clock);
-}
-
-/* The state file: the owner's number, then for each file its name, a tab and its text, with \n as
- * \1. */
-static void restore_top(FILE *state)
-{
-	char *line = NULL;
-	size_t room = 0;
-
-	while (getline(&line, &room, state) > 0) {
-		char *text = strchr(line, '\t');
-		bool known = false;
-
-		line[strcspn(line, "\n")] = '\0';
-		if (!text)
-			continue;
-		*text++ = '\0';
-		for (int i = 0; i < TOP_FILES; i++)
-			known |= strcmp(line, top_files[i]) == 0;
-		for (char *at = text; *at; at++)
-			*at = *at == '\1' ? '\n' : *at;
-		if (known && strcmp(line, "trace_clock") == 0)
-			put_clock_back(text);
-		else if (known)
-			put_back(line, text);
-	}
-	free(line);
-}
-
-static FILE *open_state(void)
-{
-	int fd = open(TOP_STATE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	struct stat status;
-
-	if (fd >= 0 && (fstat(fd, &status) != 0 || status.st_uid != geteuid())) {
-		close(fd);
-		fd = -1;
-	}
-	return fd >= 0 ? fdopen(fd, "r") : NULL;
-}
-
-static bool save_top(void)
-{
-	int fd = open(TOP_STATE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	FILE *state = fd >= 0 ? fdopen(fd, "w") : NULL;
-
-	if (!state)
-		return false;
-	fprintf(state, "%d\n", (int)getpid());
-	for (int i = 0; i < TOP_FILES; i++) {
-		char *text = get(NULL, top_files[i]);
-		for (char *at = text; at && *at; at++)
-			*at = *at == '\n' ? '\1' : *at;
-		fprintf(state, "%s\t%s\n", top_files[i], text ? text : "");
-		free(text);
-	}
-	return fclose(state) == 0;
-}
-
-static void put_top_back(void)
-{
-	FILE *state = open_state();
-
-	if (!state)
-		return;
-	restore_top(state);
-	fclose(state);
-	unlink(TOP_STATE);
-	tracefs_instance_file_clear(NULL, "trace");
-}
-
-/* ---- what others left ---- */
-
-static void remove_instance(const char *name)
-{
-	struct tracefs_instance *instance = tracefs_instance_create(name);
-
-	if (!instance)
-		return;
-	tracefs_instance_file_write(instance, "tracing_on", "0");
-	tracefs_instance_file_write(instance, "events/enable", "0");
-	tracefs_instance_file_write(instance, "current_tracer", "nop");
-	tracefs_instance_destroy(instance);
-	tracefs_instance_free(instance);
-}
-
-static int remove_orphan(const char *name, void *data)
-{
-	(void)data;
-	if (strncmp(name, INSTANCE, strlen(INSTANCE)) == 0 && !owner_lives(name + strlen(INSTANCE)))
-		remove_instance(name);
-	return 0;
-}
-
-static void clean_up(void)
-{
-	FILE *state = open_state();
-	char owner[32] = "";
-
-	tracefs_instances_walk(remove_orphan, NULL);
-	if (!state)
-		return;
-	bool orphan = fgets(owner, sizeof(owner), state) && !owner_lives(owner);
-	fclose(state);
-	if (orphan)
-		put_top_back();
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (options->note)
+		options->note(options->note_data, text);
 }
 
 /* ---- setting up ---- */
@@ -246,7 +69,7 @@ static int make_instance(struct gt_kernel_tracer *tracer, struct gt_message *mes
 {
 	char name[48];
 
-	snprintf(name, sizeof(name), INSTANCE "%d", (int)getpid());
+	snprintf(name, sizeof(name), GT_KERNEL_INSTANCE "%d", (int)getpid());
 	tracer->instance = tracefs_instance_create(name);
 	if (!tracer->instance) {
 		gt_message_set(message, "the kernel cannot be recorded: no instance of tracefs: %s",
@@ -261,7 +84,7 @@ static void drop_instance(struct gt_kernel_tracer *tracer)
 {
 	if (!tracer->instance)
 		return;
-	remove_instance(tracefs_instance_get_name(tracer->instance));
+	gt_kernel_remove_instance(tracefs_instance_get_name(tracer->instance));
 	tracefs_instance_free(tracer->instance);
 	tracer->instance = NULL;
 }
@@ -269,8 +92,8 @@ static void drop_instance(struct gt_kernel_tracer *tracer)
 /* function_graph, on kernels that have it at the top only. */
 static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 {
-	char *current = get(NULL, "current_tracer");
-	char *events = get(NULL, "set_event");
+	char *current = gt_kernel_get(NULL, "current_tracer");
+	char *events = gt_kernel_get(NULL, "set_event");
 	bool is_free = current && strcmp(current, "nop") == 0 && (!events || !*events);
 
 	free(current);
@@ -281,18 +104,17 @@ static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 			       "and somebody uses that");
 		return GT_EBUSY;
 	}
-	if (!save_top()) {
+	if (!gt_kernel_save_top()) {
 		gt_message_set(
-			message, "cannot write what is to be put back to '" TOP_STATE "': %s",
+			message,
+			"cannot write what is to be put back to '" GT_KERNEL_TOP_STATE "': %s",
 			errno == EEXIST ? "another graftrace records the kernel" : strerror(errno));
 		return errno == EEXIST ? GT_EBUSY : GT_EIO;
 	}
 	drop_instance(tracer);
 	tracer->is_top = true;
 	tracefs_trace_off(NULL);
-	for (int i = 0; i < TOP_FILES; i++)
-		if (strncmp(top_files[i], "set_", 4) == 0)
-			tracefs_instance_file_clear(NULL, top_files[i]);
+	gt_kernel_clear_top();
 	return GT_OK;
 }
 
@@ -340,7 +162,7 @@ static int set_tracer(struct gt_kernel_tracer *tracer, const char *name,
 	int set = apply_all(tracer, options, message);
 	if (set != GT_OK)
 		return set;
-	int error = put(tracer, "current_tracer", name);
+	int error = gt_kernel_put(tracer, "current_tracer", name);
 
 	if (error == -EINVAL && tracefs_tracer_available(tracefs_tracing_dir(), name) &&
 	    !tracer->is_top) {
@@ -349,7 +171,7 @@ static int set_tracer(struct gt_kernel_tracer *tracer, const char *name,
 			set = apply_all(tracer, options, message);
 		if (set != GT_OK)
 			return set;
-		error = put(tracer, "current_tracer", name);
+		error = gt_kernel_put(tracer, "current_tracer", name);
 	}
 	if (error == 0)
 		return GT_OK;
@@ -359,9 +181,51 @@ static int set_tracer(struct gt_kernel_tracer *tracer, const char *name,
 	return GT_ENOTSUP;
 }
 
+static bool has_threshold(const struct gt_kernel_options *options)
+{
+	for (size_t i = 0; i < options->setting_count; i++)
+		if (strcmp(options->settings[i].file, "tracing_thresh") == 0)
+			return true;
+	return false;
+}
+
+/* /proc/kallsyms has zeros where they are hidden. */
+static bool has_addresses(void)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	char line[512];
+	bool found = false;
+
+	for (int i = 0; file && !found && i < 64 && fgets(line, sizeof(line), file); i++)
+		found = strtoull(line, NULL, 16) != 0;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* What a newer kernel, or one that was built otherwise, has. */
+static void look_for(struct gt_kernel_tracer *tracer)
+{
+	static const struct {
+		const char *file, *text;
+	} wanted[] = {
+		{ "set_graph_function", "function_graph (functions' returns)" },
+		{ "kprobe_events", "kprobes (only its own events can be recorded)" },
+		{ "options/funcgraph-retval", "funcgraph-retval (no return values)" },
+	};
+	char text[256] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		if (!tracefs_file_exists(NULL, wanted[i].file))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+						 used ? ", " : "", wanted[i].text);
+	gt_message_set(&tracer->lacks, "%s", text);
+}
+
 /* The tracer that was asked for, or the best that there is. */
 static int choose_tracer(struct gt_kernel_tracer *tracer, const struct gt_kernel_options *options,
-			 struct gt_message *notes, struct gt_message *message)
+			 struct gt_message *message)
 {
 	const enum gt_kernel_what what = options->what;
 	int error = GT_ENOTSUP;
@@ -375,34 +239,82 @@ static int choose_tracer(struct gt_kernel_tracer *tracer, const struct gt_kernel
 	if (error != GT_OK && what != GT_KERNEL_GRAPH) {
 		struct gt_message first = *message;
 		error = set_tracer(tracer, "function", options, message);
-		if (error == GT_OK && what == GT_KERNEL_BEST)
-			gt_message_set(notes, "%s: only entries of functions are recorded",
+		if (error == GT_OK && has_threshold(options)) {
+			gt_message_set(message, "a threshold needs function_graph, and %s",
 				       first.text);
+			return GT_ENOTSUP;
+		}
+		if (error == GT_OK && what == GT_KERNEL_BEST)
+			tell(options, "%s: only entries of functions are recorded", first.text);
 	}
 	tracer->has_functions = error == GT_OK;
 	if (error != GT_OK && what == GT_KERNEL_BEST) {
-		gt_message_set(notes, "%s: only events are recorded", message->text);
+		tell(options, "%s: only events are recorded", message->text);
 		error = GT_OK;
 	}
+	if (tracer->is_top && error == GT_OK)
+		tell(options, "this kernel has function_graph at the top of tracefs only, which is "
+			      "taken for this recording and put back after it");
+	if (tracer->has_functions && !has_addresses())
+		tell(options, "the kernel hides the addresses of its symbols "
+			      "(/proc/sys/kernel/kptr_restrict): its functions have numbers "
+			      "for names");
 	return error;
+}
+
+/* A glob as the regular expression that libtracefs wants; NULL: there is nothing. */
+static const char *expression_of(const char *glob, size_t bytes, char *text, size_t room)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < bytes && used + 3 < room; i++) {
+		if (glob[i] == '*' || glob[i] == '.')
+			text[used++] = glob[i] == '*' ? '.' : '\\';
+		text[used++] = glob[i] == '?' ? '.' : glob[i];
+	}
+	text[used] = '\0';
+	return used ? text : NULL;
 }
 
 static int enable(struct gt_kernel_tracer *tracer, const char *word)
 {
 	const char *colon = strchr(word, ':');
-	char system[128];
+	char system[256], event[256];
+	const char *first = expression_of(word, colon ? (size_t)(colon - word) : strlen(word),
+					  system, sizeof(system));
+	const char *second =
+		colon ? expression_of(colon + 1, strlen(colon + 1), event, sizeof(event)) : NULL;
 
-	if (!colon) {
-		/* a system's name, or an event's */
-		if (tracefs_event_enable(tracer->instance, word, NULL) == 0)
-			return GT_OK;
-		return tracefs_event_enable(tracer->instance, NULL, word) == 0 ? GT_OK : GT_EINVAL;
+	if (tracefs_event_enable(tracer->instance, first, second) == 0)
+		return GT_OK;
+	/* a word alone is a system's name, or an event's */
+	return !colon && tracefs_event_enable(tracer->instance, NULL, first) == 0 ? GT_OK
+										  : GT_EINVAL;
+}
+
+bool gt_kernel_has_event(const char *word)
+{
+	char file[300];
+	const char *colon = strchr(word, ':');
+	bool found;
+
+	if (strcspn(word, "*?[!/") != strlen(word) || strlen(word) > 200 || !*word)
+		return false;
+	snprintf(file, sizeof(file), "events/%s", word);
+	if (colon)
+		file[strlen("events/") + (size_t)(colon - word)] = '/';
+	if (!tracefs_tracing_dir())
+		return false;
+	found = tracefs_dir_exists(NULL, file);
+	if (!found && !colon) {
+		char **systems = tracefs_event_systems(NULL);
+		for (char **system = systems; system && *system && !found; system++) {
+			snprintf(file, sizeof(file), "events/%.80s/%s", *system, word);
+			found = tracefs_dir_exists(NULL, file);
+		}
+		tracefs_list_free(systems);
 	}
-	snprintf(system, sizeof(system), "%.*s", (int)(colon - word), word);
-	return tracefs_event_enable(tracer->instance, *system ? system : NULL,
-				    colon[1] ? colon + 1 : NULL) == 0
-		       ? GT_OK
-		       : GT_EINVAL;
+	return found;
 }
 
 static int enable_events(struct gt_kernel_tracer *tracer, const char *const *events,
@@ -426,7 +338,8 @@ static int enable_events(struct gt_kernel_tracer *tracer, const char *const *eve
 
 static int set_clock(struct gt_kernel_tracer *tracer, struct gt_message *message)
 {
-	if (put(tracer, "trace_clock", "x86-tsc") == 0 || put(tracer, "trace_clock", "mono") == 0)
+	tracer->is_tsc = gt_kernel_put(tracer, "trace_clock", "x86-tsc") == 0;
+	if (tracer->is_tsc || gt_kernel_put(tracer, "trace_clock", "mono") == 0)
 		return GT_OK;
 	gt_message_set(message, "the kernel's clocks cannot be set: %s", strerror(errno));
 	return GT_EIO;
@@ -459,10 +372,10 @@ static void set_pids(struct gt_kernel_tracer *tracer, const struct gt_kernel_opt
 	if (options->whole_system)
 		return;
 	tracer->has_pids = true;
-	put(tracer, "options/event-fork", "1");
+	gt_kernel_put(tracer, "options/event-fork", "1");
 	tracefs_instance_file_clear(tracer->instance, "set_event_pid");
 	if (tracer->has_functions) {
-		put(tracer, "options/function-fork", "1");
+		gt_kernel_put(tracer, "options/function-fork", "1");
 		tracefs_instance_file_clear(tracer->instance, "set_ftrace_pid");
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -500,19 +413,23 @@ static int open_pipes(struct gt_kernel_tracer *tracer, struct gt_message *messag
 }
 
 int gt_kernel_tracer_create(const struct gt_kernel_options *options, struct gt_kernel_tracer **out,
-			    struct gt_message *notes, struct gt_message *message)
+			    struct gt_message *message)
 {
 	struct gt_kernel_tracer *tracer = calloc(1, sizeof(*tracer));
 	int error = tracer ? find_tracefs(message) : GT_ENOMEM;
 
 	*out = NULL;
-	notes->text[0] = '\0';
 	if (error == GT_OK) {
-		clean_up();
+		gt_kernel_clean_up();
 		error = make_instance(tracer, message);
 	}
 	if (error == GT_OK)
-		error = choose_tracer(tracer, options, notes, message);
+		error = set_clock(tracer, message);
+	if (error == GT_OK) {
+		look_for(tracer);
+		gt_kernel_measure_clock(tracer);
+		error = choose_tracer(tracer, options, message);
+	}
 	if (error == GT_OK)
 		error = set_clock(tracer, message);
 	if (error == GT_OK)
@@ -585,148 +502,6 @@ int gt_kernel_tracer_take(struct gt_kernel_tracer *tracer, struct gt_file_writer
 	return error;
 }
 
-/* ---- what is needed to read it ---- */
-
-static int keep_file(struct tracefs_instance *instance, const char *file,
-		     struct gt_file_writer *writer)
-{
-	int size = 0;
-	char *text = tracefs_instance_file_read(instance, file, &size);
-	int error = GT_OK;
-
-	if (text && size > 0)
-		error = gt_file_writer_kernel(writer, 0, file, text, (size_t)size);
-	free(text);
-	return error;
-}
-
-static int keep_format(const char *system, const char *event, struct gt_file_writer *writer)
-{
-	char file[512];
-
-	snprintf(file, sizeof(file), "events/%s/%s/format", system, event);
-	return keep_file(NULL, file, writer);
-}
-
-/* Those of the events that are on, and of ftrace's own. */
-static int keep_formats(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
-{
-	char *on = get(tracer->instance, "set_event"), *rest = NULL;
-	char **own = tracefs_system_events(NULL, "ftrace");
-	int error = keep_file(NULL, "events/header_page", writer);
-
-	for (char **event = own; event && *event && error == GT_OK; event++)
-		error = keep_format("ftrace", *event, writer);
-	for (char *line = on ? strtok_r(on, "\n", &rest) : NULL; line && error == GT_OK;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		char *colon = strchr(line, ':');
-		if (!colon)
-			continue;
-		*colon = '\0';
-		error = keep_format(line, colon + 1, writer);
-	}
-	tracefs_list_free(own);
-	free(on);
-	return error;
-}
-
-/* Symbols of code. Without addresses (kptr_restrict) they are of no use. */
-static int keep_symbols(struct gt_file_writer *writer)
-{
-	FILE *file = fopen("/proc/kallsyms", "re");
-	char *text = NULL, *line = NULL;
-	size_t count = 0, room = 0, line_room = 0;
-	ssize_t bytes;
-	int error = GT_OK;
-
-	while (file && error == GT_OK && (bytes = getline(&line, &line_room, file)) > 0) {
-		const char *type = strchr(line, ' ');
-		if (!type || !strchr("tTwW", type[1]) || strtoull(line, NULL, 16) == 0)
-			continue;
-		if (count + (size_t)bytes > room) {
-			room = (count + (size_t)bytes) * 2 + 65536;
-			char *bigger = realloc(text, room);
-			if (!bigger) {
-				error = GT_ENOMEM;
-				break;
-			}
-			text = bigger;
-		}
-		memcpy(text + count, line, (size_t)bytes);
-		count += (size_t)bytes;
-	}
-	if (error == GT_OK && count)
-		error = gt_file_writer_kernel(writer, 0, "kallsyms", text, count);
-	if (file)
-		fclose(file);
-	free(line);
-	free(text);
-	return error;
-}
-
-static int keep_losses(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
-		       uint64_t *lost)
-{
-	char file[64];
-	int error = GT_OK;
-
-	*lost = 0;
-	for (int cpu = 0; cpu < tracer->cpu_count && error == GT_OK; cpu++) {
-		snprintf(file, sizeof(file), "per_cpu/cpu%d/stats", cpu);
-		char *text = get(tracer->instance, file);
-		const char *overrun = text ? strstr(text, "\noverrun: ") : NULL;
-		const char *dropped = text ? strstr(text, "dropped events: ") : NULL;
-		if (overrun)
-			*lost += strtoull(overrun + strlen("\noverrun: "), NULL, 10);
-		if (dropped)
-			*lost += strtoull(dropped + strlen("dropped events: "), NULL, 10);
-		if (text)
-			error = gt_file_writer_kernel(writer, (uint32_t)cpu, file, text,
-						      strlen(text));
-		free(text);
-	}
-	return error;
-}
-
-/* Our own threads, which readers leave out. */
-static int keep_us(struct gt_file_writer *writer)
-{
-	char text[4096] = "";
-	size_t used = 0;
-	DIR *directory = opendir("/proc/self/task");
-	struct dirent *entry;
-
-	while (directory && (entry = readdir(directory)) != NULL)
-		if (isdigit((unsigned char)entry->d_name[0]) && used + 24 < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%.20s ",
-						 entry->d_name);
-	if (directory)
-		closedir(directory);
-	return gt_file_writer_kernel(writer, 0, "recorder", text, used);
-}
-
-int gt_kernel_tracer_finish(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
-			    uint64_t *lost)
-{
-	int error;
-
-	tracefs_trace_off(tracer->instance);
-	error = gt_kernel_tracer_take(tracer, writer);
-	if (error == GT_OK)
-		error = keep_losses(tracer, writer, lost);
-	if (error == GT_OK)
-		error = keep_formats(tracer, writer);
-	if (error == GT_OK)
-		error = keep_file(NULL, "saved_cmdlines", writer);
-	if (error == GT_OK)
-		error = keep_file(tracer->instance, "trace_clock", writer);
-	if (error == GT_OK && !tracer->whole_system)
-		error = keep_us(writer);
-	if (error == GT_OK && tracer->has_functions)
-		error = keep_symbols(writer);
-	return error;
-}
-
 void gt_kernel_tracer_destroy(struct gt_kernel_tracer *tracer)
 {
 	if (!tracer)
@@ -736,8 +511,9 @@ void gt_kernel_tracer_destroy(struct gt_kernel_tracer *tracer)
 			close(tracer->pipes[cpu]);
 	drop_instance(tracer);
 	if (tracer->is_top)
-		put_top_back();
+		gt_kernel_put_top_back();
 	free(tracer->pipes);
 	free(tracer->pages);
+	free(tracer->modules);
 	free(tracer);
 }

@@ -45,17 +45,25 @@ struct gt_kernel_options {
 	bool whole_system;   /* all tasks; else those that descend from `pids` */
 	const int32_t *pids; /* processes, with all their threads */
 	size_t pid_count;
+	/* Told of what is recorded otherwise than one may think; NULL: nobody wants it. */
+	void (*note)(void *data, const char *text);
+	void *note_data;
 };
+
+/* Whether the kernel has an event or a system of that name: SYSTEM:EVENT, SYSTEM or EVENT. */
+bool gt_kernel_has_event(const char *word);
 
 /*
  * Sets up, and does not switch on. GT_ENOENT: there is no tracefs; GT_EPERM: not permitted;
  * GT_EBUSY: somebody else uses the kernel's tracer; GT_ENOTSUP: the kernel has no such tracer, or
- * refuses it; GT_EINVAL: no such event or function; GT_EIO. What is recorded otherwise than one may think comes
- * in `notes` (empty: nothing).
+ * refuses it; GT_EINVAL: no such event or function; GT_EIO.
  */
 int gt_kernel_tracer_create(const struct gt_kernel_options *options,
-			    struct gt_kernel_tracer **tracer, struct gt_message *notes,
-			    struct gt_message *message);
+			    struct gt_kernel_tracer **tracer, struct gt_message *message);
+
+/* What is needed to read the pages goes to the recording: formats, symbols, the clock and its error.
+ * Before the start, so that it is there if we are killed. 0, or the writer's error. */
+int gt_kernel_tracer_describe(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer);
 
 int gt_kernel_tracer_start(struct gt_kernel_tracer *tracer, struct gt_message *message);
 
@@ -65,10 +73,10 @@ void gt_kernel_tracer_leave_us(struct gt_kernel_tracer *tracer);
 /* Takes what is there to the recording. 0, or the writer's error. */
 int gt_kernel_tracer_take(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer);
 
-/* Switches off, takes the rest, and what is needed to read it: formats, symbols, names, losses.
- * *lost: records that the kernel had no room for. */
+/* Switches off, takes the rest, names and losses. *lost: records that the kernel had no room for, in
+ * words by CPU in `losses` if there are any. */
 int gt_kernel_tracer_finish(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
-			    uint64_t *lost);
+			    uint64_t *lost, struct gt_message *losses);
 
 /* Puts everything back. NULL is fine. */
 void gt_kernel_tracer_destroy(struct gt_kernel_tracer *tracer);

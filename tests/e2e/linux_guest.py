@@ -3,6 +3,7 @@
 gives back the files that it left in its working directory."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import tarfile
@@ -34,8 +35,9 @@ def libraries_of(program):
     return {word for line in listed.splitlines() for word in line.split() if word.startswith("/")}
 
 
-def initramfs(script, programs):
-    """Of a shell's script and programs (paths; they stand in /bin), with their libraries."""
+def initramfs(script, programs, modules=()):
+    """Of a shell's script and programs (paths; they stand in /bin), with their libraries, and modules
+    of the kernel (paths; they stand in /modules)."""
     files, made = [("dev", 0o40755, b"", (0, 0)), ("dev/console", 0o20600, b"", (5, 1)),
                    ("init", 0o100755, INIT.format(script=script).encode(), (0, 0))], {"dev"}
 
@@ -52,29 +54,49 @@ def initramfs(script, programs):
     for program in ["busybox", *programs]:
         path = shutil.which(str(program))
         add("bin/" + os.path.basename(path), path)
+    for module in modules:
+        add("modules/" + os.path.basename(module), module)
     for library in sorted(set().union(*map(libraries_of, map(shutil.which, map(str, programs))))):
         add(library.lstrip("/"), os.path.realpath(library))
     return archive(files)
 
 
-def run(directory, script, programs):
-    """Runs the script; the files that it left come into `directory`. The console's text."""
-    image = subprocess.run([ROOT / "tools" / "fetch_kernel", BUILD / "linux"], text=True,
-                           stdout=subprocess.PIPE, timeout=BOOT_LIMIT_S, check=True).stdout
-    (directory / "initramfs").write_bytes(initramfs(script, programs))
+def fetch_kernel():
+    """The kernel's image; below its directory's parent are modules."""
+    return subprocess.run([ROOT / "tools" / "fetch_kernel", BUILD / "linux"], text=True,
+                          stdout=subprocess.PIPE, timeout=BOOT_LIMIT_S, check=True).stdout.strip()
+
+
+def modules_of(image, names):
+    """Paths of the kernel's modules of these names."""
+    below = pathlib.Path(image).parent.parent / "lib" / "modules"
+    return [next(below.rglob(f"{name}.ko")) for name in names]
+
+
+def run(directory, script, programs, modules=(), disks=(), cpus=1, limit_s=2 * BOOT_LIMIT_S):
+    """Runs the script; the files that it left come into `directory`. The console's text. disks: bytes
+    of each, empty; the first is /dev/nvme1n1. modules: names, for insmod /modules/NAME.ko."""
+    image = fetch_kernel()
+    (directory / "initramfs").write_bytes(initramfs(script, programs, modules_of(image, modules)))
+    more = []
+    for number, size in enumerate(disks, 1):
+        with open(directory / f"disk{number}", "wb") as file:
+            file.truncate(size)
+        more += ["-drive", f"file={directory}/disk{number},if=none,id=disk{number},format=raw",
+                 "-device", f"nvme,drive=disk{number},serial=disk{number}"]
     disk, console = directory / "disk", directory / "console"
     with open(disk, "wb") as file:
         file.truncate(DISK_BYTES)
     subprocess.run(
-        ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512M", "-smp", "1",
+        ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512M", "-smp", str(cpus),
          "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}",
          "-drive", f"file={disk},if=none,id=disk,format=raw",
-         "-device", "nvme,drive=disk,serial=results",
-         "-kernel", image.strip(), "-initrd", directory / "initramfs",
+         "-device", "nvme,drive=disk,serial=results", *more,
+         "-kernel", image, "-initrd", directory / "initramfs",
          # a busy machine's timer ticks come late; that is no broken one
          "-append", "console=ttyS0 quiet panic=-1 no_timer_check"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        timeout=2 * BOOT_LIMIT_S, check=True)
+        timeout=limit_s, check=True)
     said = console.read_text(encoding="utf-8", errors="replace")
     try:
         with tarfile.open(disk) as results:
@@ -82,5 +104,6 @@ def run(directory, script, programs):
     except tarfile.TarError as error:
         raise AssertionError(f"the guest left no files: {said[-2000:]}") from error
     finally:
-        disk.unlink()
+        for file in [disk, *directory.glob("disk[0-9]")]:
+            file.unlink()
     return said

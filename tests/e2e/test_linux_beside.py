@@ -163,3 +163,49 @@ def test_words_that_make_no_sense(graftrace, words, complaint):
 @pytest.mark.parametrize("words", [["--kernel=try"], ["--kernel", "-l", "main"]])
 def test_without_a_program_there_is_the_kernel_only(graftrace, words):
     assert "without a program" in graftrace("record", "-a", *words, code=2).stderr
+
+
+LOOP = """
+#include <sys/syscall.h>
+#include <unistd.h>
+__attribute__((noinline)) void get(void) { syscall(SYS_getppid); __asm__ volatile(""); }
+int main(void)
+{
+	for (int i = 0; i < 100000; i++)
+		get();
+	return 0;
+}
+"""
+
+
+def test_each_of_100000_system_calls_lies_in_the_call_that_made_it(graftrace, compile):
+    done = graftrace("record", "--kernel=try", "-e", "syscalls:sys_enter_getppid", "-e",
+                     "k:syscalls:sys_exit_getpp*", "-o", "it.data", compile(LOOP, "-O1"))
+    if "without the kernel" in done.stderr:
+        return
+    # entry, enter, exit, return: the places of the kernel's records in the program's calls
+    place, counts = "out", {"enter": 0, "exit": 0, "torn": 0}
+    for line in graftrace("show", "--no-pager", "it.data").stdout.splitlines():
+        if "|    get() {" in line:
+            place = "in"
+        elif "sys_enter_getppid" in line:
+            counts["enter" if place == "in" else "torn"] += 1
+            place = "entered"
+        elif "sys_getppid -> " in line or "sys_exit_getppid" in line:
+            counts["exit" if place == "entered" else "torn"] += 1
+        elif line.endswith("|    }"):
+            place = "out"
+    lost = re.search(r"(\d+) of the kernel's records were lost", done.stderr)
+    if lost is None:
+        assert counts == {"enter": 100000, "exit": 100000, "torn": 0}
+    else:  # a machine too busy to take them in time
+        assert counts["torn"] == 0 and counts["enter"] > 0
+
+
+def test_the_recording_says_how_far_the_clocks_are_apart(graftrace, program):
+    if not record(graftrace, "-o", "it.data", program):
+        return
+    said = graftrace("info", "it.data").stdout
+    found = re.search(r"kernel-clock=(x86-tsc|mono): .*to (\d+) ns \(measured by (\d+) markers\)", said)
+    assert found and 0 < int(found[2]) < 100_000 and int(found[3]) > 1, said
+    assert "kernel=" in said

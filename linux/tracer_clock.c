@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How far the kernel's clock is from the program's: a marker is written between two readings of our
+ * clock, and the kernel's stands in its record. The narrowest pairs bound the difference from both
+ * sides.
+ */
+#define _GNU_SOURCE
+#include "linux/tracer_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include <kbuffer.h>
+
+#define MARKERS	   64u
+#define TEXT	   "graftrace clock "
+#define PAGE_BYTES 65536
+
+struct pair {
+	uint64_t before, after;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t read_clock(const struct gt_kernel_tracer *tracer)
+{
+	return tracer->is_tsc ? __rdtsc() : now_ns();
+}
+
+static uint32_t write_markers(const struct gt_kernel_tracer *tracer, struct pair *pairs)
+{
+	int fd = tracefs_instance_file_open(tracer->instance, "trace_marker", O_WRONLY | O_CLOEXEC);
+	uint32_t count = 0;
+	char text[64];
+
+	for (; fd >= 0 && count < MARKERS; count++) {
+		int bytes = snprintf(text, sizeof(text), TEXT "%u\n", count);
+		pairs[count].before = read_clock(tracer);
+		bool written = write(fd, text, (size_t)bytes) == bytes;
+		pairs[count].after = read_clock(tracer);
+		if (!written)
+			break;
+	}
+	if (fd >= 0)
+		close(fd);
+	return count;
+}
+
+/* The number in a marker's record, or UINT32_MAX. Which fields stand before the text does not
+ * matter. */
+static uint32_t marker_of(const char *data, int bytes)
+{
+	const char *text = bytes > 0 ? memmem(data, (size_t)bytes, TEXT, strlen(TEXT)) : NULL;
+	uint32_t number = 0;
+	bool has_digit = false;
+
+	if (!text)
+		return UINT32_MAX;
+	for (text += strlen(TEXT); text < data + bytes && *text >= '0' && *text <= '9'; text++) {
+		number = number * 10 + (uint32_t)(*text - '0');
+		has_digit = true;
+		if (number >= MARKERS)
+			return UINT32_MAX;
+	}
+	return has_digit ? number : UINT32_MAX;
+}
+
+/* What all markers allow: the kernel's clock less ours lies between. */
+struct bounds {
+	int64_t least, most;
+	uint32_t markers;
+};
+
+static void take_page(struct kbuffer *kbuffer, void *page, const struct pair *pairs,
+		      struct bounds *bounds)
+{
+	unsigned long long clock = 0;
+	void *data = kbuffer_load_subbuffer(kbuffer, page) == 0
+			     ? kbuffer_read_event(kbuffer, &clock)
+			     : NULL;
+
+	for (; data; data = kbuffer_next_event(kbuffer, &clock)) {
+		uint32_t number = marker_of(data, kbuffer_event_size(kbuffer));
+		if (number == UINT32_MAX)
+			continue;
+		int64_t least = (int64_t)(clock - pairs[number].after);
+		int64_t most = (int64_t)(clock - pairs[number].before);
+		bounds->least = least > bounds->least ? least : bounds->least;
+		bounds->most = most < bounds->most ? most : bounds->most;
+		bounds->markers++;
+	}
+}
+
+static void read_cpu(struct gt_kernel_tracer *tracer, long cpu, const struct pair *pairs,
+		     struct bounds *bounds)
+{
+	struct kbuffer *kbuffer = kbuffer_alloc(KBUFFER_LSIZE_8, KBUFFER_ENDIAN_LITTLE);
+	char *page = calloc(1, PAGE_BYTES);
+	char file[64];
+
+	snprintf(file, sizeof(file), "per_cpu/cpu%ld/trace_pipe_raw", cpu);
+	int fd = tracefs_instance_file_open(tracer->instance, file,
+					    O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	while (fd >= 0 && kbuffer && page && read(fd, page, (size_t)sysconf(_SC_PAGESIZE)) > 0)
+		take_page(kbuffer, page, pairs, bounds);
+	if (fd >= 0)
+		close(fd);
+	free(page);
+	kbuffer_free(kbuffer);
+}
+
+void gt_kernel_measure_clock(struct gt_kernel_tracer *tracer)
+{
+	struct pair pairs[MARKERS];
+	struct bounds bounds = { INT64_MIN, INT64_MAX, 0 };
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (tracefs_trace_on(tracer->instance) != 0)
+		return;
+	uint64_t from = read_clock(tracer), from_ns = now_ns();
+	uint32_t written = write_markers(tracer, pairs);
+	uint64_t ticks = read_clock(tracer) - from, ns = now_ns() - from_ns;
+	tracefs_trace_off(tracer->instance);
+	for (long cpu = 0; cpu < cpus; cpu++)
+		read_cpu(tracer, cpu, pairs, &bounds);
+	tracefs_instance_file_clear(tracer->instance, "trace");
+	if (!bounds.markers || !written)
+		return;
+	/* where they are one clock, it lies between; where it does not, they are apart */
+	int64_t least = bounds.least < bounds.most ? bounds.least : bounds.most;
+	int64_t most = bounds.least < bounds.most ? bounds.most : bounds.least;
+	tracer->clock.offset = least <= 0 && most >= 0 ? 0 : least + (most - least) / 2;
+	tracer->clock.error = (uint64_t)(tracer->clock.offset == 0 ? (most > -least ? most : -least)
+								   : (most - least) / 2) +
+			      1;
+	tracer->clock.error_ns =
+		(uint64_t)((double)tracer->clock.error * (double)ns / (double)(ticks ? ticks : 1)) +
+		1;
+	tracer->clock.markers = bounds.markers;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is needed to read the kernel's pages on any machine, as files of the recording.
+ */
+#define _GNU_SOURCE
+#include "linux/tracer_parts.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/trace/message.h"
+
+static int keep_file(struct tracefs_instance *instance, const char *file,
+		     struct gt_file_writer *writer)
+{
+	int size = 0;
+	char *text = tracefs_instance_file_read(instance, file, &size);
+	int error = GT_OK;
+
+	if (text && size > 0)
+		error = gt_file_writer_kernel(writer, 0, file, text, (size_t)size);
+	free(text);
+	return error;
+}
+
+static int keep_format(const char *system, const char *event, struct gt_file_writer *writer)
+{
+	char file[512];
+
+	snprintf(file, sizeof(file), "events/%s/%s/format", system, event);
+	return keep_file(NULL, file, writer);
+}
+
+/* Those of the events that are on, and of ftrace's own. */
+static int keep_formats(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
+{
+	char *on = gt_kernel_get(tracer->instance, "set_event"), *rest = NULL;
+	char **own = tracefs_system_events(NULL, "ftrace");
+	int error = keep_file(NULL, "events/header_page", writer);
+
+	for (char **event = own; event && *event && error == GT_OK; event++)
+		error = keep_format("ftrace", *event, writer);
+	for (char *line = on ? strtok_r(on, "\n", &rest) : NULL; line && error == GT_OK;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		char *colon = strchr(line, ':');
+		if (!colon)
+			continue;
+		*colon = '\0';
+		error = keep_format(line, colon + 1, writer);
+	}
+	tracefs_list_free(own);
+	free(on);
+	return error;
+}
+
+/* Symbols of code. Without addresses (kptr_restrict) they are of no use. */
+static int keep_symbols(struct gt_file_writer *writer, bool only_modules)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	char *text = NULL, *line = NULL;
+	size_t count = 0, room = 0, line_room = 0;
+	ssize_t bytes;
+	int error = GT_OK;
+
+	while (file && error == GT_OK && (bytes = getline(&line, &line_room, file)) > 0) {
+		const char *type = strchr(line, ' ');
+		if (!type || !strchr("tTwW", type[1]) || strtoull(line, NULL, 16) == 0 ||
+		    (only_modules && !strchr(line, '[')))
+			continue;
+		if (count + (size_t)bytes > room) {
+			room = (count + (size_t)bytes) * 2 + 65536;
+			char *bigger = realloc(text, room);
+			if (!bigger) {
+				error = GT_ENOMEM;
+				break;
+			}
+			text = bigger;
+		}
+		memcpy(text + count, line, (size_t)bytes);
+		count += (size_t)bytes;
+	}
+	if (error == GT_OK && count)
+		error = gt_file_writer_kernel(writer, 0, "kallsyms", text, count);
+	if (file)
+		fclose(file);
+	free(line);
+	free(text);
+	return error;
+}
+
+static char *read_modules(void)
+{
+	FILE *file = fopen("/proc/modules", "re");
+	char *text = NULL;
+	size_t room = 0;
+
+	/* no byte of it is a zero: the whole file is one line */
+	if (file && getdelim(&text, &room, '\0', file) < 0 && text)
+		text[0] = '\0';
+	if (file)
+		fclose(file);
+	return text;
+}
+
+/* Those that came meanwhile; of those that went, the symbols are in the file. */
+static int keep_new_modules(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
+{
+	char *now = read_modules();
+	int error = GT_OK;
+
+	if (now && tracer->modules && strcmp(now, tracer->modules) != 0)
+		error = keep_symbols(writer, true);
+	free(now);
+	return error;
+}
+
+static uint64_t count_of(const char *stats, const char *name)
+{
+	const char *found = stats ? strstr(stats, name) : NULL;
+
+	return found ? strtoull(found + strlen(name), NULL, 10) : 0;
+}
+
+static int keep_losses(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
+		       uint64_t *lost, struct gt_message *losses)
+{
+	char file[64], option[512] = "kernel-lost=";
+	size_t used = strlen(option), begin = used;
+	int error = GT_OK;
+
+	*lost = 0;
+	for (int cpu = 0; cpu < tracer->cpu_count && error == GT_OK; cpu++) {
+		snprintf(file, sizeof(file), "per_cpu/cpu%d/stats", cpu);
+		char *text = gt_kernel_get(tracer->instance, file);
+		uint64_t here = count_of(text, "\noverrun: ") + count_of(text, "dropped events: ");
+		*lost += here;
+		if (here && used < sizeof(option))
+			used += (size_t)snprintf(option + used, sizeof(option) - used,
+						 "%sCPU %d: %" PRIu64, used > begin ? ", " : "",
+						 cpu, here);
+		if (text)
+			error = gt_file_writer_kernel(writer, (uint32_t)cpu, file, text,
+						      strlen(text));
+		free(text);
+	}
+	if (*lost && error == GT_OK)
+		error = gt_file_writer_option(writer, option);
+	gt_message_set(losses, "%s", option + begin);
+	return error;
+}
+
+/* Our own threads, which readers leave out. */
+static int keep_us(struct gt_file_writer *writer)
+{
+	char text[4096] = "";
+	size_t used = 0;
+	DIR *directory = opendir("/proc/self/task");
+	struct dirent *entry;
+
+	while (directory && (entry = readdir(directory)) != NULL)
+		if (isdigit((unsigned char)entry->d_name[0]) && used + 24 < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%.20s ",
+						 entry->d_name);
+	if (directory)
+		closedir(directory);
+	return gt_file_writer_kernel(writer, 0, "recorder", text, used);
+}
+
+/* The recording says how the kernel was recorded, for people. */
+static int keep_options(const struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
+{
+	const struct gt_kernel_clock *clock = &tracer->clock;
+	char option[600];
+	int error;
+
+	snprintf(option, sizeof(option), "kernel=%s%s%s",
+		 tracer->has_functions ? "functions and events" : "events",
+		 tracer->whole_system ? " of the whole system" : "",
+		 tracer->is_top ? ", at the top of tracefs" : "");
+	error = gt_file_writer_option(writer, option);
+	if (clock->error && clock->offset == 0)
+		snprintf(option, sizeof(option),
+			 "kernel-clock=%s: the program's own, to %" PRIu64
+			 " ns (measured by %u markers)",
+			 tracer->is_tsc ? "x86-tsc" : "mono", clock->error_ns, clock->markers);
+	else if (clock->error)
+		snprintf(option, sizeof(option),
+			 "kernel-clock=%s: %" PRId64 " %s later than the program's, to %" PRIu64
+			 " ns (measured by %u markers)",
+			 tracer->is_tsc ? "x86-tsc" : "mono", clock->offset,
+			 tracer->is_tsc ? "ticks" : "ns", clock->error_ns, clock->markers);
+	else
+		snprintf(option, sizeof(option), "kernel-clock=%s, not measured",
+			 tracer->is_tsc ? "x86-tsc" : "mono");
+	if (error == GT_OK)
+		error = gt_file_writer_option(writer, option);
+	snprintf(option, sizeof(option), "%" PRId64 " %" PRIu64 " %u\n", clock->offset,
+		 clock->error, clock->markers);
+	if (error == GT_OK && clock->error)
+		error = gt_file_writer_kernel(writer, 0, "clock_offset", option, strlen(option));
+	snprintf(option, sizeof(option), "kernel-lacks=%s", tracer->lacks.text);
+	if (error == GT_OK && tracer->lacks.text[0])
+		error = gt_file_writer_option(writer, option);
+	return error;
+}
+
+int gt_kernel_tracer_describe(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
+{
+	int error = keep_options(tracer, writer);
+
+	if (error == GT_OK)
+		error = keep_formats(tracer, writer);
+	if (error == GT_OK)
+		error = keep_file(tracer->instance, "trace_clock", writer);
+	if (error == GT_OK && tracer->has_functions)
+		error = keep_symbols(writer, false);
+	if (error == GT_OK)
+		tracer->modules = read_modules();
+	tracer->is_described = error == GT_OK;
+	return error;
+}
+
+int gt_kernel_tracer_finish(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
+			    uint64_t *lost, struct gt_message *losses)
+{
+	int error = GT_OK;
+
+	tracefs_trace_off(tracer->instance);
+	if (!tracer->is_described)
+		error = gt_kernel_tracer_describe(tracer, writer);
+	if (error == GT_OK)
+		error = gt_kernel_tracer_take(tracer, writer);
+	if (error == GT_OK)
+		error = keep_losses(tracer, writer, lost, losses);
+	if (error == GT_OK)
+		error = keep_file(NULL, "saved_cmdlines", writer);
+	if (error == GT_OK && !tracer->whole_system)
+		error = keep_us(writer);
+	if (error == GT_OK && tracer->has_functions)
+		error = keep_new_modules(tracer, writer);
+	return error;
+}
