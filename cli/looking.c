@@ -19,6 +19,7 @@
 #include "core/trace/message.h"
 #include "linux/beside.h"
 #include "linux/trace_dat.h"
+#include "linux/trace_text.h"
 
 /* What the kernel lacks of its records is told at once. */
 static void tell_kernel(const char *command, const char *path, const struct gt_linux_notes *notes)
@@ -33,6 +34,9 @@ static void tell_kernel(const char *command, const char *path, const struct gt_l
 	if (notes->damaged)
 		gt_complain(command, "'%s': %llu records make no sense and are left out", path,
 			    (unsigned long long)notes->damaged);
+	if (notes->lines)
+		gt_complain(command, "'%s': %llu lines are none that are understood", path,
+			    (unsigned long long)notes->lines);
 	if (notes->unknown)
 		gt_complain(command, "'%s': %llu records of events without a format are left out",
 			    path, (unsigned long long)notes->unknown);
@@ -67,7 +71,11 @@ static bool lacks_part(const char *path, struct gt_recording *recording, unsigne
 {
 	bool is_linux = gt_is_trace_dat_path(path);
 
-	if (parts == GT_LOOK_USER && is_linux)
+	if (parts && gt_is_trace_text_path(path))
+		gt_message_set(message,
+			       "'%s' is a text, which does not say whose functions are which",
+			       path);
+	else if (parts == GT_LOOK_USER && is_linux)
 		gt_message_set(message, "--user: '%s' has the kernel's records only", path);
 	else if (parts == GT_LOOK_KERNEL && !is_linux && !gt_has_kernel(recording))
 		gt_message_set(message,
@@ -86,6 +94,8 @@ struct gt_recording *gt_look_open_parts(const char *command, const char *path, u
 	struct gt_linux_notes notes = { 0 };
 	int error = gt_is_trace_dat_path(path)
 			    ? gt_trace_dat_open(path, &recording, &notes, &message)
+		    : gt_is_trace_text_path(path)
+			    ? gt_trace_text_open(path, &recording, &notes, &message)
 			    : gt_recording_open(path, &recording, &message);
 	if (error == GT_OK && lacks_part(path, recording, parts, &message)) {
 		gt_recording_close(recording);

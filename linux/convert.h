@@ -17,6 +17,7 @@ struct gt_linux_notes {
 	uint64_t unknown_losses; /* places where records are missing, nobody knows how many */
 	uint64_t damaged;	 /* records that make no sense */
 	uint64_t unknown;	 /* records of events without a format */
+	uint64_t lines;		 /* of a text that are not understood */
 };
 
 /* Reads `path` and writes a recording to `to`. */

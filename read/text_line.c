@@ -342,6 +342,27 @@ static bool is_time(const char *p, const char *end)
 	return points <= 1 && is_digit(end[-1]);
 }
 
+/* "12.345678" are seconds; a number without a point counts something, a nanosecond as likely as not.
+ */
+static uint64_t read_time(const char *p, const char *end)
+{
+	uint64_t whole = 0, fraction = 0, unit = 1000000000;
+	bool has_point = false;
+
+	for (; p < end; p++) {
+		if (*p == '.') {
+			has_point = true;
+		} else if (!has_point) {
+			whole = whole * 10 + (uint64_t)(*p - '0');
+		} else if (unit > 1) {
+			fraction = fraction * 10 + (uint64_t)(*p - '0');
+			unit /= 10;
+		}
+	}
+	whole = has_point ? whole * 1000000000 + fraction * unit : whole;
+	return whole == GT_TEXT_NO_TIME ? 0 : whole;
+}
+
 /* "12)" at *p; leaves *p behind it. */
 static inline bool read_cpu(const char **p, const char *end, struct gt_text_line *line)
 {
@@ -413,7 +434,12 @@ static void columns(const char *p, const char *end, struct gt_text_line *line)
 					continue;
 				}
 			}
-			if (is_time(p, stop) || is_flags(p, stop)) {
+			if (is_time(p, stop)) {
+				line->time_ns = read_time(p, stop);
+				p = bar + 1;
+				continue;
+			}
+			if (is_flags(p, stop)) {
 				p = bar + 1;
 				continue;
 			}
@@ -451,6 +477,7 @@ static bool task_and_cpu(const char *begin, const char *colon, struct gt_text_li
 		p--;
 	if (p == colon || p == begin || p[-1] != ' ')
 		return false;
+	line->time_ns = read_time(p, colon);
 	p = trim_end(begin, p);
 	for (word = p; word > begin && word[-1] != ' ';)
 		word--;
@@ -481,7 +508,8 @@ static bool task_and_cpu(const char *begin, const char *colon, struct gt_text_li
 }
 
 /* Lines that begin with a task: trace-cmd's calls, and events of any kind. */
-static bool task_line(const char *p, const char *end, struct gt_text_line *line)
+static bool task_line(const char *line_begin, const char *p, const char *end,
+		      struct gt_text_line *line)
 {
 	static const char mark[] = ": funcgraph_e";
 	const char *colon = memmem(p, (size_t)(end - p), mark, sizeof mark - 1);
@@ -509,6 +537,7 @@ static bool task_line(const char *p, const char *end, struct gt_text_line *line)
 		if (colon > p && is_digit(colon[-1]) && colon + 1 < end && colon[1] == ' ' &&
 		    task_and_cpu(p, colon, line)) {
 			line->kind = GT_TEXT_EVENT;
+			line->event = (int32_t)(colon + 1 - line_begin);
 			return true;
 		}
 		if (colon - p > 128)
@@ -577,7 +606,8 @@ static bool is_rule(const char *p, const char *end)
 	return true;
 }
 
-static void uncommon(const char *p, const char *end, struct gt_text_line *line)
+static void uncommon(const char *line_begin, const char *p, const char *end,
+		     struct gt_text_line *line)
 {
 	switch (*p) {
 	case '#':
@@ -611,15 +641,20 @@ static void uncommon(const char *p, const char *end, struct gt_text_line *line)
 	default:
 		break;
 	}
-	if (!is_digit(*p) && task_line(p, end, line))
+	if (!is_digit(*p) && task_line(line_begin, p, end, line))
 		return;
 	line->cpu = -1;
 	line->pid = -1;
 	columns(p, end, line);
 	if (is_digit(*p) && line->kind == GT_TEXT_OTHER && line->cpu < 0) {
-		struct gt_text_line again = { .cpu = -1, .pid = -1, .next_pid = -1, .indent = -1 };
+		struct gt_text_line again = { .cpu = -1,
+					      .pid = -1,
+					      .next_pid = -1,
+					      .indent = -1,
+					      .time_ns = GT_TEXT_NO_TIME,
+					      .event = -1 };
 
-		if (task_line(p, end, &again))
+		if (task_line(line_begin, p, end, &again))
 			*line = again;
 	}
 }
@@ -629,7 +664,12 @@ void gt_text_line_parse(const char *text, size_t len, struct gt_text_line *line)
 	const char *end = text + len;
 	const char *p;
 
-	*line = (struct gt_text_line){ .cpu = -1, .pid = -1, .next_pid = -1, .indent = -1 };
+	*line = (struct gt_text_line){ .cpu = -1,
+				       .pid = -1,
+				       .next_pid = -1,
+				       .indent = -1,
+				       .time_ns = GT_TEXT_NO_TIME,
+				       .event = -1 };
 	if (end > text && end[-1] == '\r')
 		end--;
 	end = trim_end(text, end);
@@ -651,7 +691,7 @@ void gt_text_line_parse(const char *text, size_t len, struct gt_text_line *line)
 		if (duration_on(p, end, line))
 			return;
 	}
-	uncommon(p, end, line);
+	uncommon(text, p, end, line);
 }
 
 bool gt_text_tail_names(const char *tail, size_t tail_len, const char *name, size_t name_len)

@@ -30,6 +30,8 @@ enum gt_text_kind {
 	GT_TEXT_EXIT,	 /* duration, } with or without the name behind */
 };
 
+#define GT_TEXT_NO_TIME UINT64_MAX
+
 /* CPU and task numbers are -1 where the line has none. */
 struct gt_text_line {
 	enum gt_text_kind kind;
@@ -38,6 +40,8 @@ struct gt_text_line {
 	int64_t pid;	      /* task column, or the task that leaves the CPU */
 	int64_t next_pid;     /* SWITCH: the task that comes */
 	uint64_t duration_ns; /* LEAF, EXIT */
+	uint64_t time_ns;     /* of the line; GT_TEXT_NO_TIME: it does not say */
+	int32_t event;	      /* EVENT of a task's line: where its text begins; else -1 */
 	uint64_t lost;	      /* LOST: events, 0 if the line does not say how many */
 	const char *name;     /* within the line; NULL: an EXIT that does not name its function */
 	size_t name_len;

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two hash tables.
+ */
+#define _GNU_SOURCE
+#include "linux/text_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PENDING_MAX   512u
+#define FUNCTIONS_MAX (4u << 20)
+#define NAME_MAX_LEN  1024u
+#define TASKS	      4096u /* a power of two; later ones stay without names */
+#define ADDRESS_STEP  16u
+
+struct name {
+	char *text; /* NULL: a free place */
+	uint32_t bytes, number;
+};
+
+struct task {
+	uint32_t tid; /* 0: a free place */
+	char comm[16];
+};
+
+struct gt_text_names {
+	const struct gt_sink *sink;
+	struct name *functions;
+	uint32_t room, used;
+	struct gt_function pending[PENDING_MAX];
+	uint32_t pending_count;
+	struct task tasks[TASKS];
+	uint32_t task_count;
+};
+
+int gt_text_names_create(const struct gt_sink *sink, struct gt_text_names **out)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return GT_ENOMEM;
+	(*out)->sink = sink;
+	return GT_OK;
+}
+
+/* ---- functions ---- */
+
+static struct name *place_of(const struct gt_text_names *names, const char *text, size_t bytes)
+{
+	uint32_t hash = 2166136261u, mask = names->room - 1;
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+	for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
+		struct name *name = &names->functions[at];
+		if (!name->text || (name->bytes == bytes && memcmp(name->text, text, bytes) == 0))
+			return name;
+	}
+}
+
+static int grow(struct gt_text_names *names)
+{
+	struct name *old = names->functions;
+	uint32_t old_room = names->room, room = old_room ? old_room * 2 : 1024;
+	struct name *bigger = calloc(room, sizeof(*bigger));
+
+	if (!bigger)
+		return GT_ENOMEM;
+	names->functions = bigger;
+	names->room = room;
+	for (uint32_t i = 0; i < old_room; i++)
+		if (old[i].text)
+			*place_of(names, old[i].text, old[i].bytes) = old[i];
+	free(old);
+	return GT_OK;
+}
+
+uint64_t gt_text_names_address(uint32_t number)
+{
+	return (uint64_t)number * ADDRESS_STEP;
+}
+
+static int add_pending(struct gt_text_names *names, const char *text, uint32_t number)
+{
+	if (names->pending_count == PENDING_MAX && gt_text_names_flush(names) != GT_OK)
+		return GT_ENOMEM;
+	char *name = strdup(text), *open = name ? strstr(name, " [") : NULL, *object = NULL;
+	if (open && name[strlen(name) - 1] == ']') {
+		object = strdup(open + 1);
+		*open = '\0';
+	}
+	if (!name)
+		return GT_ENOMEM;
+	names->pending[names->pending_count++] = (struct gt_function){
+		.name = name,
+		.object = object ? object : strdup(""),
+		.address = gt_text_names_address(number),
+		.size = ADDRESS_STEP,
+	};
+	return names->pending[names->pending_count - 1].object ? GT_OK : GT_ENOMEM;
+}
+
+uint32_t gt_text_names_number(struct gt_text_names *names, const char *text, size_t bytes)
+{
+	if (bytes > NAME_MAX_LEN)
+		bytes = NAME_MAX_LEN;
+	if (names->used * 2 >= names->room && grow(names) != GT_OK)
+		return 0;
+	struct name *name = place_of(names, text, bytes);
+	if (name->text)
+		return name->number;
+	char *copy = names->used < FUNCTIONS_MAX ? strndup(text, bytes) : NULL;
+	if (!copy || add_pending(names, copy, names->used + 1) != GT_OK) {
+		free(copy);
+		return 0;
+	}
+	*name = (struct name){ copy, (uint32_t)bytes, ++names->used };
+	return name->number;
+}
+
+int gt_text_names_flush(struct gt_text_names *names)
+{
+	uint32_t count = names->pending_count;
+	int error = GT_OK;
+
+	if (count)
+		error = names->sink->functions(names->sink->data, 0,
+					       (uint32_t)(names->pending[0].address / ADDRESS_STEP),
+					       names->pending, count);
+	for (uint32_t i = 0; i < count; i++) {
+		free((void *)names->pending[i].name);
+		free((void *)names->pending[i].object);
+	}
+	names->pending_count = 0;
+	return error;
+}
+
+/* ---- tasks ---- */
+
+static struct task *place_of_task(const struct gt_text_names *names, uint32_t tid)
+{
+	uint32_t at = tid * 0x9e3779b9u & (TASKS - 1);
+
+	while (names->tasks[at].tid && names->tasks[at].tid != tid)
+		at = (at + 1) & (TASKS - 1);
+	return (struct task *)&names->tasks[at];
+}
+
+/* The name before "-PID": back to two blanks, a bracket or a bar. *from: where to search on. */
+static void keep(struct gt_text_names *names, const char *begin, const char *end, const char **from,
+		 int64_t pid)
+{
+	char number[24];
+	int bytes = snprintf(number, sizeof(number), "-%lld", (long long)pid);
+	const char *dash = memmem(*from, (size_t)(end - *from), number, (size_t)bytes), *first;
+
+	if (!dash || pid <= 0 || pid >= INT32_MAX)
+		return;
+	*from = dash + bytes;
+	for (first = dash; first > begin && first[-1] != ')' && first[-1] != '|' &&
+			   first[-1] != '>' &&
+			   (first[-1] != ' ' || first - begin < 2 || first[-2] != ' ');)
+		first--;
+	while (first < dash && *first == ' ')
+		first++;
+	struct task *task = place_of_task(names, (uint32_t)pid);
+	if (first == dash || (!task->tid && names->task_count * 2 >= TASKS))
+		return;
+	names->task_count += !task->tid;
+	/* a switch has it cut to seven characters */
+	if (task->tid && strlen(task->comm) > (size_t)(dash - first))
+		return;
+	task->tid = (uint32_t)pid;
+	snprintf(task->comm, sizeof(task->comm), "%.*s", (int)(dash - first), first);
+}
+
+void gt_text_names_of_tasks(struct gt_text_names *names, const char *bytes, size_t count,
+			    const struct gt_text_line *line)
+{
+	const char *from = bytes;
+
+	if (line->pid > 0)
+		keep(names, bytes, bytes + count, &from, line->pid);
+	if (line->kind == GT_TEXT_SWITCH && line->next_pid > 0)
+		keep(names, bytes, bytes + count, &from, line->next_pid);
+}
+
+const char *gt_text_names_task(const struct gt_text_names *names, uint32_t tid)
+{
+	const struct task *task = place_of_task(names, tid);
+
+	return task->tid ? task->comm : NULL;
+}
+
+void gt_text_names_destroy(struct gt_text_names *names)
+{
+	if (!names)
+		return;
+	names->sink = NULL;
+	for (uint32_t i = 0; i < names->pending_count; i++) {
+		free((void *)names->pending[i].name);
+		free((void *)names->pending[i].object);
+	}
+	for (uint32_t i = 0; i < names->room; i++)
+		free(names->functions[i].text);
+	free(names->functions);
+	free(names);
+}
