@@ -23,6 +23,7 @@
 #include "export/events.h"
 #include "export/open_calls.h"
 #include "export/report.h"
+#include "export/rests.h"
 
 #define NAME	  "report"
 #define GLOBS_MAX 256
@@ -52,6 +53,8 @@ static const char help[] =
 	"      --user                 the program's calls alone, without the kernel's (record\n"
 	"                             --kernel)\n"
 	"      --kernel               the kernel's functions and events alone\n"
+	"      --rests                instead: why threads were off the CPU: how long they\n"
+	"                             slept until whom, and waited for a CPU\n"
 	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
 	"      --min TIME             only calls that took at least so long (10us, 1ms)\n"
 	"      --format FORMAT        text (default), csv, json; both with times in\n"
@@ -74,6 +77,7 @@ enum {
 	OPTION_FORMAT,
 	OPTION_NO_PAGER,
 	OPTION_CRASH,
+	OPTION_RESTS,
 	OPTION_CALLERS,
 	OPTION_CALLEES,
 	OPTION_TID,
@@ -99,6 +103,7 @@ static const struct option options[] = {
 	{ "callers", required_argument, NULL, OPTION_CALLERS },
 	{ "callees", required_argument, NULL, OPTION_CALLEES },
 	{ "crash", no_argument, NULL, OPTION_CRASH },
+	{ "rests", no_argument, NULL, OPTION_RESTS },
 	{ "time", required_argument, NULL, 't' },
 	{ "tid", required_argument, NULL, OPTION_TID },
 	{ "pid", required_argument, NULL, OPTION_PID },
@@ -133,6 +138,7 @@ struct arguments {
 	struct gt_sources sources;
 	bool pager;
 	bool crash;
+	bool rests;
 };
 
 /* The index of `text` among `words`, or GT_EINVAL. */
@@ -241,6 +247,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		case OPTION_CRASH:
 			arguments->crash = true;
 			break;
+		case OPTION_RESTS:
+			arguments->rests = true;
+			break;
 		case 'h':
 			return 1 + gt_print_help(help);
 		default:
@@ -324,6 +333,34 @@ static int print(const struct arguments *arguments, struct gt_recording *recordi
 		return GT_EXIT_FAILED;
 	}
 	return print_text(arguments, recording, text, bytes);
+}
+
+/* Why threads were off the CPU. */
+static int print_rests(const struct arguments *arguments, struct gt_recording *recording)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+
+	if (arguments->style.format == GT_REPORT_JSON) {
+		gt_complain(NAME, "--rests is a text or csv");
+		return GT_EXIT_USAGE;
+	}
+	if (gt_rests_report(gt_recording_target(recording),
+			    arguments->style.format == GT_REPORT_CSV, &text, &bytes) != GT_OK) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	if (bytes == 0) {
+		free(text);
+		gt_complain(NAME,
+			    "'%s' does not say why threads were off the CPU: 'graftrace record "
+			    "--kernel' and trace-cmd's sched_switch with sched_waking do",
+			    arguments->path);
+		return GT_EXIT_FAILED;
+	}
+	int result = print_text(arguments, recording, text, bytes);
+	int told = gt_look_tell(NAME, arguments->path, recording);
+	return result == GT_EXIT_DONE ? told : result;
 }
 
 /* The calls that were open at the end. */
@@ -425,6 +462,11 @@ int gt_cmd_report(int argc, char **argv)
 			    arguments.path);
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
+	}
+	if (arguments.rests) {
+		result = print_rests(&arguments, recording);
+		gt_recording_close(recording);
+		return result;
 	}
 	if (arguments.crash) {
 		result = print_crash(&arguments, recording);

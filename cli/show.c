@@ -47,6 +47,8 @@ static const char help[] =
 	"      --user                 the program's calls alone, without the kernel's (record\n"
 	"                             --kernel)\n"
 	"      --kernel               the kernel's functions and events alone\n"
+	"      --context kernel       behind the kernel's functions whose they are: [kernel], a\n"
+	"                             module as [md_mod], [bpf]\n"
 	"  -g, --graph GLOB           only these functions and what they call (repeatable)\n"
 	"  -D, --max-graph-depth N    not deeper than N calls\n"
 	"      --min TIME             only calls that took at least so long (10us, 1ms): their\n"
@@ -74,6 +76,7 @@ enum {
 	OPTION_NAMES,
 	OPTION_USER,
 	OPTION_KERNEL,
+	OPTION_CONTEXT,
 	OPTION_LINES,
 	OPTION_SOURCE
 };
@@ -87,6 +90,7 @@ static const struct option options[] = {
 	{ "max-graph-depth", required_argument, NULL, 'D' },
 	{ "user", no_argument, NULL, OPTION_USER },
 	{ "kernel", no_argument, NULL, OPTION_KERNEL },
+	{ "context", required_argument, NULL, OPTION_CONTEXT },
 	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "source", no_argument, NULL, OPTION_SOURCE },
@@ -112,6 +116,7 @@ struct arguments {
 	bool source;
 	bool pager;
 	bool switches;
+	bool context;
 	bool nanoseconds;
 	bool json;
 	uint64_t least_ns;
@@ -239,6 +244,14 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			break;
 		case OPTION_KERNEL:
 			arguments->parts |= GT_LOOK_KERNEL;
+			break;
+		case OPTION_CONTEXT:
+			arguments->context = strcmp(optarg, "kernel") == 0;
+			if (!arguments->context) {
+				gt_message_set(&message, "--context takes kernel, not '%s'",
+					       optarg);
+				error = GT_EINVAL;
+			}
 			break;
 		case OPTION_NAMES:
 			arguments->names = optarg;
@@ -375,6 +388,17 @@ static int show_json(struct arguments *arguments, struct gt_recording *recording
 	return GT_EXIT_FAILED;
 }
 
+/* The object of a function, if it is a name in brackets, as the kernel's are. */
+static const char *note_context(void *data, uint32_t number)
+{
+	struct gt_function function;
+
+	if (gt_target_function(data, number, &function) != GT_OK || !function.object ||
+	    function.object[0] != '[')
+		return NULL;
+	return function.object;
+}
+
 static int show(struct arguments *arguments, bool color)
 {
 	struct gt_recording *recording =
@@ -406,8 +430,10 @@ static int show(struct arguments *arguments, bool color)
 		.nanoseconds = arguments->nanoseconds,
 		.rename = arguments->brief ? gt_short_names_keep : NULL,
 		.rename_data = &names,
-		.note = arguments->lines ? gt_sources_note : NULL,
-		.note_data = &sources,
+		.note = arguments->lines     ? gt_sources_note
+			: arguments->context ? note_context
+					     : NULL,
+		.note_data = arguments->lines ? (void *)&sources : sources.target,
 		.filter = &arguments->filter,
 	};
 	bool times = !(text_options.options & GT_OPTION_SLEEP_TIME);

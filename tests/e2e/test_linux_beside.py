@@ -2,6 +2,8 @@
 """`record --kernel` on the kernel that runs here. Which tracers it has, and whether tracefs may be
 used, is the machine's affair: what can be is recorded, what cannot is said."""
 
+import csv
+import io
 import os
 import re
 import shutil
@@ -209,3 +211,28 @@ def test_the_recording_says_how_far_the_clocks_are_apart(graftrace, program):
     found = re.search(r"kernel-clock=(x86-tsc|mono): .*to (\d+) ns \(measured by (\d+) markers\)", said)
     assert found and 0 < int(found[2]) < 100_000 and int(found[3]) > 1, said
     assert "kernel=" in said
+
+
+def test_rests_are_summed_up_by_thread_and_waker(graftrace, program):
+    if not record(graftrace, "-o", "it.data", program):
+        return
+    shown = graftrace("show", "--no-pager", "it.data").stdout
+    told = re.findall(r"off_cpu: (?:preempted|slept ([\d.]+) us until (.*?) woke it), waited ([\d.]+) us",
+                      shown)
+    out = graftrace("report", "--no-pager", "--rests", "--format", "csv", "it.data").stdout
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert sum(int(row["count"]) for row in rows) == len(told) >= 5
+
+    def ns(text):
+        return round(float(text or 0) * 1000)
+
+    assert sum(int(row["slept_ns"]) for row in rows) == sum(ns(slept) for slept, _, _ in told)
+    assert sum(int(row["waited_ns"]) for row in rows) == sum(ns(waited) for _, _, waited in told)
+    assert {row["woken_by"] for row in rows} == {waker or "(preempted)" for _, waker, _ in told}
+    assert max(int(row["longest_sleep_ns"]) for row in rows) == max(ns(slept) for slept, _, _ in told)
+    assert "WAITED FOR A CPU" in graftrace("report", "--no-pager", "--rests", "it.data").stdout
+
+
+def test_rests_of_a_recording_without_the_kernel_are_not_known(graftrace, program):
+    graftrace("record", "-o", "it.data", program)
+    assert "does not say why" in graftrace("report", "--rests", "it.data", code=1).stderr

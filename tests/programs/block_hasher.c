@@ -83,7 +83,8 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
-	if (device == NULL || job.block_bytes < 512 || job.threads == 0 || job.threads > THREADS_MAX)
+	if (device == NULL || job.block_bytes < 512 || job.threads == 0 ||
+	    job.threads > THREADS_MAX)
 		return 2;
 	job.fd = open(device, flags);
 	off_t bytes = job.fd >= 0 ? lseek(job.fd, 0, SEEK_END) : -1;

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The events "off_cpu" of all records, summed up: see rests.h. */
+#define _GNU_SOURCE
+#include "export/rests.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/trace/merge.h"
+#include "port/host/memory.h"
+
+#define EVENT	  "off_cpu: "
+#define SLEPT	  "slept "
+#define PREEMPTED "preempted"
+#define UNTIL	  " us until "
+#define WOKE	  " woke it, waited "
+#define WAITED	  ", waited "
+#define NAME_MAX  64
+#define ROWS_MAX  65536u
+#define PLACES	  (2 * ROWS_MAX) /* a power of two */
+
+struct rest {
+	uint32_t tid;
+	char comm[16];
+	char waker[NAME_MAX]; /* "": it was preempted */
+	uint64_t count;
+	uint64_t slept, waited;		      /* ns */
+	uint64_t longest_sleep, longest_wait; /* of one */
+};
+
+struct rests {
+	struct rest *rows;
+	uint32_t count, room;
+	uint32_t *places; /* index of a row + 1, by thread and waker */
+};
+
+/* Microseconds with three digits behind the point. */
+static uint64_t ns_of(const char *text)
+{
+	char *end;
+	uint64_t us = strtoull(text, &end, 10);
+
+	return us * 1000 + (*end == '.' ? strtoull(end + 1, NULL, 10) : 0);
+}
+
+/* False: it is another event, or says something else. */
+static bool parse(const char *text, char *waker, uint64_t *slept, uint64_t *waited)
+{
+	const char *until, *woke;
+
+	waker[0] = '\0';
+	*slept = 0;
+	if (strncmp(text, EVENT, strlen(EVENT)) != 0)
+		return false;
+	text += strlen(EVENT);
+	if (strncmp(text, PREEMPTED WAITED, strlen(PREEMPTED WAITED)) == 0) {
+		*waited = ns_of(text + strlen(PREEMPTED WAITED));
+		return true;
+	}
+	until = strstr(text, UNTIL);
+	woke = until ? strstr(until, WOKE) : NULL;
+	if (strncmp(text, SLEPT, strlen(SLEPT)) != 0 || !woke)
+		return false;
+	*slept = ns_of(text + strlen(SLEPT));
+	*waited = ns_of(woke + strlen(WOKE));
+	until += strlen(UNTIL);
+	snprintf(waker, NAME_MAX, "%.*s", (int)(woke - until), until);
+	return true;
+}
+
+static struct rest *row_of(struct rests *rests, uint32_t tid, const char *waker)
+{
+	uint32_t at = tid * 2654435761u;
+
+	for (const char *byte = waker; *byte; byte++)
+		at = (at ^ (unsigned char)*byte) * 16777619u;
+	for (at &= PLACES - 1; rests->places[at]; at = (at + 1) & (PLACES - 1)) {
+		struct rest *there = &rests->rows[rests->places[at] - 1];
+		if (there->tid == tid && strcmp(there->waker, waker) == 0)
+			return there;
+	}
+	if (rests->count == rests->room) {
+		uint32_t room = rests->room * 2 + 64;
+		struct rest *bigger =
+			room <= ROWS_MAX + 64 ? realloc(rests->rows, room * sizeof(*bigger)) : NULL;
+		if (!bigger)
+			return NULL;
+		rests->rows = bigger;
+		rests->room = room;
+	}
+	struct rest *row = &rests->rows[rests->count++];
+	*row = (struct rest){ .tid = tid };
+	memcpy(row->waker, waker, NAME_MAX);
+	rests->places[at] = rests->count;
+	return row;
+}
+
+static int add(struct rests *rests, const struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+	char text[256], waker[NAME_MAX];
+	uint64_t slept, waited;
+
+	snprintf(text, sizeof(text), "%.*s",
+		 record->text_bytes < 255 ? (int)record->text_bytes : 255, record->text);
+	if (!parse(text, waker, &slept, &waited))
+		return GT_OK;
+	struct rest *row = row_of(rests, record->tid ? record->tid : source->tid, waker);
+	if (!row)
+		return GT_ENOMEM;
+	memcpy(row->comm, source->comm, sizeof(row->comm));
+	row->count++;
+	row->slept += slept;
+	row->waited += waited;
+	row->longest_sleep = slept > row->longest_sleep ? slept : row->longest_sleep;
+	row->longest_wait = waited > row->longest_wait ? waited : row->longest_wait;
+	return GT_OK;
+}
+
+static int by_time(const void *left, const void *right)
+{
+	const struct rest *a = left, *b = right;
+	uint64_t first = a->slept + a->waited, second = b->slept + b->waited;
+
+	if (first != second)
+		return first < second ? 1 : -1;
+	return a->tid != b->tid ? (a->tid < b->tid ? -1 : 1) : strcmp(a->waker, b->waker);
+}
+
+/* A name is anybody's: nothing in it may look like the end of a field. */
+static void put_csv_name(FILE *out, const char *name)
+{
+	fputc('"', out);
+	for (; *name; name++) {
+		if (*name == '"')
+			fputc('"', out);
+		fputc((unsigned char)*name < ' ' ? '?' : *name, out);
+	}
+	fputs("\",", out);
+}
+
+static void print_csv(FILE *out, const struct rests *rests)
+{
+	fputs("thread,tid,woken_by,count,slept_ns,waited_ns,longest_sleep_ns,longest_wait_ns\n",
+	      out);
+	for (uint32_t i = 0; i < rests->count; i++) {
+		const struct rest *row = &rests->rows[i];
+		put_csv_name(out, row->comm);
+		fprintf(out, "%u,", row->tid);
+		put_csv_name(out, row->waker[0] ? row->waker : "(preempted)");
+		fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+			row->count, row->slept, row->waited, row->longest_sleep, row->longest_wait);
+	}
+}
+
+static void put_name(FILE *out, const char *name)
+{
+	for (; *name; name++)
+		fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
+}
+
+static void print(FILE *out, const struct rests *rests)
+{
+	fprintf(out, "%10s %16s %16s %16s %16s  %s\n", "RESTS", "SLEPT us", "LONGEST",
+		"WAITED FOR A CPU", "LONGEST", "THREAD, WOKEN BY");
+	for (uint32_t i = 0; i < rests->count; i++) {
+		const struct rest *row = &rests->rows[i];
+		fprintf(out, "%10" PRIu64 " %16.3f %16.3f %16.3f %16.3f  ", row->count,
+			(double)row->slept / 1000, (double)row->longest_sleep / 1000,
+			(double)row->waited / 1000, (double)row->longest_wait / 1000);
+		put_name(out, row->comm);
+		fprintf(out, "-%u, ", row->tid);
+		put_name(out, row->waker[0] ? row->waker : "(preempted)");
+		fputc('\n', out);
+	}
+}
+
+int gt_rests_report(struct gt_target *target, bool csv, char **text, size_t *bytes)
+{
+	struct rests rests = { .places = calloc(PLACES, sizeof(uint32_t)) };
+	struct gt_merge *merge = calloc(1, sizeof(*merge));
+	struct gt_source *source;
+	FILE *out = open_memstream(text, bytes);
+	int result = merge && out && rests.places ? GT_OK : GT_ENOMEM;
+
+	if (result == GT_OK) {
+		result = gt_merge_init(merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
+		while (result >= 0 && (result = gt_merge_next(merge, &source)) > 0)
+			if (source->record.kind == GT_RECORD_MARKER &&
+			    source->record.flags & GT_RECORD_TEXT)
+				result = add(&rests, source);
+		gt_merge_fini(merge);
+	}
+	if (result >= 0 && rests.count) {
+		qsort(rests.rows, rests.count, sizeof(*rests.rows), by_time);
+		(csv ? print_csv : print)(out, &rests);
+	}
+	if (out && fclose(out) != 0 && result >= 0)
+		result = GT_ENOMEM;
+	free(rests.rows);
+	free(rests.places);
+	free(merge);
+	if (result < 0 && out) {
+		free(*text);
+		*text = NULL;
+	}
+	return result < 0 ? result : GT_OK;
+}

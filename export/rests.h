@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why threads were off the CPU, by thread and by what ended it: how often, how long they slept until
+ * somebody woke them, and how long they then waited for a CPU. Of recordings with Linux's switches
+ * and wake-ups, whose reader writes an event "off_cpu" where a thread runs again.
+ */
+#ifndef GT_EXPORT_RESTS_H
+#define GT_EXPORT_RESTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/trace/target.h"
+
+/* As text, or as CSV with times in nanoseconds; "" if nothing is known. The longest wait for a CPU
+ * and sleep together come first. *text is malloc'd, NUL-terminated, the caller's. GT_ENOMEM. */
+int gt_rests_report(struct gt_target *target, bool csv, char **text, size_t *bytes);
+
+#endif
