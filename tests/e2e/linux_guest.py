@@ -11,7 +11,7 @@ import tarfile
 from conftest import BUILD, ROOT
 from linux import BOOT_LIMIT_S, archive
 
-DISK_BYTES = 64 << 20
+DISK_BYTES = 256 << 20
 
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
