@@ -47,6 +47,8 @@ static const char help[] =
 	"  -e, --event EVENT         also these events, or alone if no function is named:\n"
 	"                            'SYSTEM:NAME', globs, with '!' not (graftrace list);\n"
 	"                            may be repeated\n"
+	"      --filter EXPR         behind -e: only those of them for which it holds, as\n"
+	"                            'count > 3 && what ~ \"app*\"'\n"
 	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"

@@ -247,10 +247,11 @@ int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_trac
 		.graph_notrace = calloc(1, sizeof(char *)),
 		.library_globs = calloc(1, sizeof(char *)),
 		.events = calloc(1, sizeof(char *)),
+		.event_filters = calloc(1, sizeof(char *)),
 	};
 	return choice->filter != NULL && choice->notrace != NULL && choice->graph != NULL &&
 			       choice->graph_notrace != NULL && choice->library_globs != NULL &&
-			       choice->events != NULL
+			       choice->events != NULL && choice->event_filters != NULL
 		       ? 0
 		       : GT_ENOMEM;
 }
@@ -310,6 +311,25 @@ static int translate(int option, const char *value, char *text, size_t room, boo
 	return error;
 }
 
+/* --filter behind an event: what it wants to see of the last one. */
+static int take_event_filter(struct gt_session_choice *choice, const char *value,
+			     struct gt_message *message)
+{
+	const char *word = NULL;
+
+	for (const char **event = choice->events; *event != NULL; event++)
+		word = *event;
+	if (word[0] == '!') {
+		snprintf(message->text, sizeof(message->text),
+			 "an event that is left out has no filter: '%.80s'", word);
+		return GT_EINVAL;
+	}
+	return append(&choice->event_filters, word, strlen(word)) == 0 &&
+			       append(&choice->event_filters, value, strlen(value)) == 0
+		       ? 0
+		       : no_memory(message);
+}
+
 int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
 			   struct gt_message *message)
 {
@@ -318,6 +338,10 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 	char text[32];
 	int error;
 
+	if (option == GT_CHOICE_FILTER && choice->events[0] != NULL)
+		return take_event_filter(choice, value, message);
+	if (option == GT_CHOICE_FILTER)
+		option = 'l';
 	choice->names_functions |= option == 'p' || option == 'l' || option == 'n' ||
 				   option == 'g' || option == 'N' || option == 'D' ||
 				   option == GT_CHOICE_THRESHOLD;
@@ -378,6 +402,7 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 {
 	session->tracer = choice->tracer;
 	session->events = choice->events;
+	session->event_filters = choice->event_filters;
 	session->filter = choice->filter;
 	session->notrace = choice->notrace;
 	session->graph = choice->graph;
@@ -403,6 +428,7 @@ void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_li
 	live->graph = choice->graph;
 	live->graph_notrace = choice->graph_notrace;
 	live->events = choice->events;
+	live->event_filters = choice->event_filters;
 	live->max_graph_depth = choice->max_graph_depth;
 	live->threshold_ns = choice->threshold_ns;
 	live->buffer_bytes = choice->buffer_bytes;
@@ -424,4 +450,5 @@ void gt_session_choice_fini(struct gt_session_choice *choice)
 	free_list(choice->graph_notrace);
 	free_list(choice->library_globs);
 	free_list(choice->events);
+	free_list(choice->event_filters);
 }

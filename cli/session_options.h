@@ -26,7 +26,8 @@ struct gt_session_choice {
 	const char **graph_notrace;
 	const char **library_globs;
 	const char **events;
-	bool names_functions; /* a tracer, or functions, were named: else events are alone */
+	const char **event_filters; /* in turns a word of events and its filter */
+	bool names_functions;	    /* a tracer, or functions, were named: else events are alone */
 	uint32_t max_graph_depth;
 	uint64_t threshold_ns;
 	uint64_t buffer_bytes;
@@ -52,29 +53,31 @@ enum {
 	GT_CHOICE_BREAKPOINTS,
 	GT_CHOICE_UPROBE_SAFE,
 	GT_CHOICE_NO_DEMANGLE,
+	GT_CHOICE_FILTER, /* of functions; behind an event its own */
 };
 
 /* For getopt_long's short options, and for its table. */
 #define GT_CHOICE_SHORT "p:l:n:g:N:D:b:e:"
-#define GT_CHOICE_OPTIONS                                                                       \
-	{ "tracer", required_argument, NULL, 'p' }, { "filter", required_argument, NULL, 'l' }, \
-		{ "notrace", required_argument, NULL, 'n' },                                    \
-		{ "graph", required_argument, NULL, 'g' },                                      \
-		{ "event", required_argument, NULL, 'e' },                                      \
-		{ "graph-notrace", required_argument, NULL, 'N' },                              \
-		{ "buffer-size", required_argument, NULL, 'b' },                                \
-		{ "max-graph-depth", required_argument, NULL, 'D' },                            \
-		{ "threshold", required_argument, NULL, GT_CHOICE_THRESHOLD },                  \
-		{ "overwrite", no_argument, NULL, GT_CHOICE_OVERWRITE },                        \
-		{ "no-fork", no_argument, NULL, GT_CHOICE_NO_FORK },                            \
-		{ "libs", no_argument, NULL, GT_CHOICE_LIBS },                                  \
-		{ "lib", required_argument, NULL, GT_CHOICE_LIB },                              \
-		{ "libcall", no_argument, NULL, GT_CHOICE_LIBCALL },                            \
-		{ "unprepared", no_argument, NULL, GT_CHOICE_UNPREPARED },                      \
-		{ "no-demangle", no_argument, NULL, GT_CHOICE_NO_DEMANGLE },                    \
-		{ "uprobe-safe", no_argument, NULL, GT_CHOICE_UPROBE_SAFE },                    \
-	{                                                                                       \
-		"breakpoints", no_argument, NULL, GT_CHOICE_BREAKPOINTS                         \
+#define GT_CHOICE_OPTIONS                                                      \
+	{ "tracer", required_argument, NULL, 'p' },                            \
+		{ "filter", required_argument, NULL, GT_CHOICE_FILTER },       \
+		{ "notrace", required_argument, NULL, 'n' },                   \
+		{ "graph", required_argument, NULL, 'g' },                     \
+		{ "event", required_argument, NULL, 'e' },                     \
+		{ "graph-notrace", required_argument, NULL, 'N' },             \
+		{ "buffer-size", required_argument, NULL, 'b' },               \
+		{ "max-graph-depth", required_argument, NULL, 'D' },           \
+		{ "threshold", required_argument, NULL, GT_CHOICE_THRESHOLD }, \
+		{ "overwrite", no_argument, NULL, GT_CHOICE_OVERWRITE },       \
+		{ "no-fork", no_argument, NULL, GT_CHOICE_NO_FORK },           \
+		{ "libs", no_argument, NULL, GT_CHOICE_LIBS },                 \
+		{ "lib", required_argument, NULL, GT_CHOICE_LIB },             \
+		{ "libcall", no_argument, NULL, GT_CHOICE_LIBCALL },           \
+		{ "unprepared", no_argument, NULL, GT_CHOICE_UNPREPARED },     \
+		{ "no-demangle", no_argument, NULL, GT_CHOICE_NO_DEMANGLE },   \
+		{ "uprobe-safe", no_argument, NULL, GT_CHOICE_UPROBE_SAFE },   \
+	{                                                                      \
+		"breakpoints", no_argument, NULL, GT_CHOICE_BREAKPOINTS        \
 	}
 
 /* The default but for the tracer: 64 MB, everything. GT_ENOMEM. */

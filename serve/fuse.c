@@ -72,6 +72,8 @@ int gt_fuse_errno(int64_t error)
 		return ERANGE;
 	case GT_ENODEV:
 		return ENODEV;
+	case GT_ESRCH:
+		return ESRCH;
 	default:
 		return EIO;
 	}

@@ -148,6 +148,7 @@ static unsigned status_of(int64_t error)
 	case GT_EINVAL:
 	case GT_ERANGE:
 	case GT_ENODEV:
+	case GT_ESRCH:
 		return MHD_HTTP_BAD_REQUEST;
 	case GT_ENOENT:
 		return MHD_HTTP_NOT_FOUND;

@@ -200,6 +200,7 @@ int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 	error = gt_probes_plan(object, selection, message);
 	for (i = 0; !error && object->file->probe_plans && i < object->file->probe_count; i++) {
 		struct gt_tracee_probe *probe = &object->probes[i];
+		struct gt_event_format event;
 		const bool wanted = is_wanted(object, i, selection);
 
 		if (probe->state == GT_FUNCTION_FOREIGN ||
@@ -207,7 +208,13 @@ int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 			continue;
 		if (!patcher)
 			patcher = gt_patcher_start(tracee, object, running, message);
-		error = !patcher ? GT_ENOMEM : wanted ? enable(patcher, i) : disable(patcher, i);
+		error = !patcher ? GT_ENOMEM : 0;
+		if (!error && wanted && selection->event_rules) {
+			gt_catalog_describe_event(object->file, i, &event);
+			error = gt_event_rules_arm(selection->event_rules, &event, message);
+		}
+		if (!error)
+			error = wanted ? enable(patcher, i) : disable(patcher, i);
 	}
 	return patcher ? gt_patcher_finish(patcher, error, message) : error;
 }

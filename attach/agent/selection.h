@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "attach/agent/catalog.h"
+#include "attach/agent/event_rules.h"
 #include "attach/agent/triggers.h"
 #include "core/trace/settings.h"
 
@@ -34,7 +35,8 @@ struct gt_selection {
 	bool uprobe_safe;     /* --uprobe-safe: only functions whose first instruction stays */
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
-	char **events;	   /* whose probes are patched: gt_events_match(); NULL: none */
+	struct gt_event_rules *event_rules; /* NULL: none */
+	char **events; /* whose probes are patched: gt_events_match(); NULL: none */
 	const struct gt_word_list *graph_notrace; /* what set_graph_notrace names */
 	bool stacks; /* the function tracer writes stack traces: all functions are patched */
 };

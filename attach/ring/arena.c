@@ -84,8 +84,11 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t prof
 				 (uint64_t)arena->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES;
 	arena->answers_offset = arena->triggers_offset +
 				pages(arena->trigger_count * sizeof(struct graftrace_trigger));
-	arena->bytes =
+	arena->event_table_offset =
 		arena->answers_offset + pages(arena->mail_count * sizeof(struct graftrace_answer));
+	arena->rules_offset =
+		arena->event_table_offset + pages(GRAFTRACE_ARENA_EVENTS * sizeof(uint32_t));
+	arena->bytes = arena->rules_offset + GRAFTRACE_ARENA_RULES;
 	/* The memfd of what the host alone writes: the header's page, then the rest. The other one
 	 * has all that lies between. */
 	arena->parts[0] = (struct gt_arena_part){ &arena->host_fd, 0, 0, PAGE, true };
@@ -118,6 +121,10 @@ static void fill(struct gt_arena *arena)
 		.trigger_hits_offset = arena->trigger_hits_offset,
 		.answers_offset = arena->answers_offset,
 		.trigger_count = arena->trigger_count,
+		.event_count = GRAFTRACE_ARENA_EVENTS,
+		.event_table_offset = arena->event_table_offset,
+		.rules_offset = arena->rules_offset,
+		.rules_bytes = GRAFTRACE_ARENA_RULES,
 		.host_pid = (uint64_t)getpid(),
 		.host_start = gt_process_start_time(getpid()),
 		.profile_page_count = arena->profile_page_count,

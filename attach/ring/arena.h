@@ -45,6 +45,8 @@ struct gt_arena {
 	uint64_t sub_buffers_offset;
 	uint64_t triggers_offset;
 	uint64_t trigger_hits_offset;
+	uint64_t event_table_offset;
+	uint64_t rules_offset;
 	uint64_t answers_offset;
 	uint32_t trigger_count;
 	uint32_t profile_page_count;

@@ -242,6 +242,14 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	if (!error)
 		error = gt_arena_create_within(&session->arena, options->buffer_bytes,
 					       room_for_arena(options), message);
+	if (!error) {
+		gt_event_rules_init(&session->event_rules, &session->arena);
+		session->selection.event_rules = &session->event_rules;
+		for (const char *const *pair = options->event_filters; !error && pair && *pair;
+		     pair += 2)
+			error = gt_event_rules_set_filter(&session->event_rules, pair[0], pair[1],
+							  message);
+	}
 	if (!error)
 		error = gt_drain_init(&session->drain, &session->arena, options->mode,
 				      options->mode == GRAFTRACE_MODE_DRAIN ? session->sink : NULL,
@@ -270,6 +278,8 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 				? gt_session_attach(session, options->pids, options->pid_count,
 						    options->children, message)
 				: start_program(session, options->argv, message);
+	if (!error)
+		error = gt_event_rules_check(&session->event_rules, message);
 	if (error) {
 		session->reaped = true; /* nothing runs */
 		gt_session_destroy(session);
@@ -591,6 +601,7 @@ void gt_session_destroy(struct gt_session *session)
 	gt_arena_destroy(&session->arena);
 	gt_catalog_fini(&session->catalog);
 	gt_triggers_fini(&session->triggers);
+	gt_event_rules_fini(&session->event_rules);
 	gt_session_ask_fini(session);
 	gt_credentials_free(&session->credentials);
 	gt_session_free_list(session->selection.library_globs);

@@ -57,6 +57,9 @@ struct gt_session_options {
 	uint64_t stop_signals;
 	const char *const *graph_notrace; /* -N: not these, nor what they call */
 	const char *const *events;	  /* -e: words of gt_session_set_events() */
+	/* In turns a word and its filter: see gt_session_set_event_filter(). GT_EINVAL: an event that
+	 * is there does not have its fields. */
+	const char *const *event_filters;
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;
@@ -101,6 +104,11 @@ int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list
  * '!' not; the last one that names an event says. NULL or empty: none. */
 int gt_session_set_events(struct gt_session *session, const char *const *words,
 			  struct gt_message *message);
+/* A filter of the events that the word names (gt_event_word_matches), evaluated where they happen; the
+ * last word that names an event says. NULL: all are recorded. Events without its fields are not
+ * filtered. GT_ENOMEM, GT_ENOSPC. */
+int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
+				struct gt_message *message);
 /* All that are known, object by object: calls back until it returns non-zero. enabled: in some
  * process. A place that cannot be patched has a reason (else NULL). */
 int gt_session_each_event(struct gt_session *session,

@@ -25,6 +25,39 @@ int gt_session_set_events(struct gt_session *session, const char *const *words,
 	return error;
 }
 
+/* All that the word names. */
+static int arm(struct gt_session *session, const char *word, struct gt_message *message)
+{
+	struct gt_event_format event;
+	int error = 0;
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; !error && i < session->catalog.file_count; i++) {
+		const struct gt_catalog_file *file = session->catalog.files[i];
+
+		for (k = 0; !error && k < file->probe_count; k++) {
+			gt_catalog_describe_event(file, k, &event);
+			if (gt_event_word_matches(word, event.system, event.name))
+				error = gt_event_rules_arm(&session->event_rules, &event, message);
+		}
+	}
+	return error;
+}
+
+int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
+				struct gt_message *message)
+{
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	error = gt_event_rules_set_filter(&session->event_rules, word, filter, message);
+	if (!error)
+		error = arm(session, word, message);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
 /* Whether the probe is patched in a process, and why it is not although it is asked for. */
 static bool is_enabled(const struct gt_session *session, const struct gt_catalog_file *file,
 		       uint32_t index, enum gt_plan_reason *reason)

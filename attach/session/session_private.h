@@ -55,6 +55,7 @@ struct gt_session {
 	bool profile_awake; /* what the profiler counts is recorded besides */
 	struct gt_live_target live;
 	struct gt_triggers triggers;
+	struct gt_event_rules event_rules;
 	struct gt_profile profile;
 	struct gt_off_cpu_watch off_cpu;
 	bool no_switches;

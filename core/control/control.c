@@ -332,6 +332,7 @@ int gt_control_open(struct gt_control_handle *handle, const struct gt_control_no
 	handle->line = 0;
 	handle->line_given = 0;
 	handle->bad_at = 0;
+	handle->bad_in = NULL;
 	handle->text_bytes = 0;
 	/* What cannot be done is refused when it is done. */
 	return file->open != NULL
@@ -380,6 +381,7 @@ int64_t gt_control_write(struct gt_control_handle *handle, const char *bytes, si
 	if (!(handle->access & gt_control_access(handle->target, handle->file) & GT_CONTROL_WRITE))
 		return refuse_access(handle, GT_CONTROL_WRITE, message);
 	handle->bad_at = 0;
+	handle->bad_in = NULL;
 	taken = handle->file->write(handle, bytes, count, message);
 	if (taken < 0)
 		gt_control_log_error(handle, bytes, count, message);

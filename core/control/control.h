@@ -48,6 +48,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/error.h>
+#include "core/trace/event_filter.h"
 #include "core/trace/target.h"
 #include "core/text/options.h"
 
@@ -330,6 +331,16 @@ struct gt_control_ops {
 	 * none. word_bytes 0: all of them. */
 	int (*event_set)(struct gt_control_target *target, const char *word, size_t word_bytes,
 			 bool on, struct gt_message *message);
+
+	/* The filter of the event ("system:name"), of `bytes` bytes, 0: none; error: it is none, and
+	 * the event has none, but this is what its file shows. */
+	int (*event_filter_set)(struct gt_control_target *target, const char *word,
+				const char *filter, size_t bytes,
+				const struct gt_event_filter_error *error,
+				struct gt_message *message);
+	/* What its file shows, from `offset` on; 0: nothing (more). */
+	int64_t (*event_filter_read)(struct gt_control_target *target, const char *word,
+				     uint64_t offset, char *buffer, size_t bytes);
 };
 
 struct gt_control_file;
@@ -415,7 +426,9 @@ enum gt_control_event_file {
 	GT_EVENT_ENABLE,
 	GT_EVENT_FORMAT,
 	GT_EVENT_ID,
+	GT_EVENT_FILTER,
 	GT_EVENT_SYSTEM_ENABLE,
+	GT_EVENT_SYSTEM_FILTER,
 };
 struct gt_control_file gt_control_event_file(enum gt_control_event_file which, const char *path,
 					     uint64_t index);
@@ -452,7 +465,8 @@ struct gt_control_handle {
 	bool nonblocking;		 /* the door's: the reader would not wait (O_NONBLOCK) */
 	uint64_t line;			 /* next to be given */
 	size_t line_given;		 /* bytes of it that were given already */
-	size_t bad_at;			 /* of the write in work: where it went wrong */
+	size_t bad_at;			 /* of the write in work: where it went wrong … */
+	const char *bad_in;		 /* … and in what, as error_log has it; NULL: the file */
 	size_t text_bytes; /* value files: `text` holds the whole, made when opened; lists being
 			      written: a word that was cut */
 	char text[2048];

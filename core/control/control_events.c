@@ -5,6 +5,7 @@
  * formats and what may be written are those of kernel/trace/trace_events.c and
  * include/trace/events/sched.h, Linux 6.1.
  */
+#include "core/control/control_event_rules.h"
 #include "core/control/control_row.h"
 #include "core/control/control_table.h"
 #include "core/text/raw_page.h"
@@ -340,8 +341,6 @@ static int64_t write_system(struct gt_control_handle *handle, const char *bytes,
 	return write_named(handle, true, bytes, count, message);
 }
 
-#define FIRST_ID 1000u /* Linux' own are below */
-
 static int open_id(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
 {
 	struct gt_control_event event;
@@ -349,7 +348,7 @@ static int open_id(struct gt_control_handle *handle, unsigned access, struct gt_
 
 	(void)access;
 	if (error == 0)
-		say(handle, "%u\n", FIRST_ID + event.format.number);
+		say(handle, "%u\n", GT_EVENT_FIRST_ID + event.format.number);
 	return error;
 }
 
@@ -365,7 +364,7 @@ static int open_format(struct gt_control_handle *handle, unsigned access,
 	if (error != 0)
 		return error;
 	say(handle, "name: %s\nID: %u\nformat:\n", event.format.name,
-	    FIRST_ID + event.format.number);
+	    GT_EVENT_FIRST_ID + event.format.number);
 	say(handle, "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
 		    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
 		    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
@@ -389,6 +388,13 @@ static const struct gt_control_file event_files[] = {
 				.read = gt_row_read_text),
 	[GT_EVENT_ID] = ROW(NULL, "its number", GT_CONTROL_PROGRAM, .open = open_id,
 			    .read = gt_row_read_text),
+	[GT_EVENT_FILTER] =
+		ROW(NULL, "which of them are recorded: an expression", GT_CONTROL_PROGRAM,
+		    .read = gt_event_rules_read_filter, .write = gt_event_rules_write_filter),
+	[GT_EVENT_SYSTEM_FILTER] =
+		ROW(NULL, "the same of those of the system that have its fields",
+		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_system,
+		    .read = gt_row_read_text, .write = gt_event_rules_write_system),
 	[GT_EVENT_SYSTEM_ENABLE] =
 		ROW(NULL, "all of the system: 0 or 1", GT_CONTROL_PROGRAM, .open = open_system,
 		    .read = gt_row_read_text, .write = write_system),

@@ -42,7 +42,8 @@ void gt_control_log_error(struct gt_control_handle *handle, const char *bytes, s
 	if (log->next - log->first > GT_CONTROL_LOG_LINES)
 		log->first = log->next - GT_CONTROL_LOG_LINES;
 	line->ns = now;
-	gt_format(line->place, sizeof(line->place), "%s", handle->file->path);
+	gt_format(line->place, sizeof(line->place), "%s",
+		  handle->bad_in != NULL ? handle->bad_in : handle->file->path);
 	gt_format(line->error, sizeof(line->error), "%s", message->text);
 	while (count > 0 && gt_row_is_blank(bytes[count - 1]))
 		count--;
@@ -52,7 +53,11 @@ void gt_control_log_error(struct gt_control_handle *handle, const char *bytes, s
 		line->command[kept] = (char)(byte < ' ' || byte == 0x7f ? ' ' : byte);
 	}
 	line->command[kept] = '\0';
-	line->bad_at = (uint32_t)(handle->bad_at < kept ? handle->bad_at : kept);
+	/* What has a place of its own may mean what is missing behind the end. */
+	line->bad_at =
+		(uint32_t)(handle->bad_at < kept || handle->bad_in != NULL ? handle->bad_at : kept);
+	if (line->bad_at > sizeof(line->command))
+		line->bad_at = sizeof(line->command);
 	unlock(log);
 }
 

@@ -12,6 +12,7 @@
 #include "core/record/event.h"
 #include "core/record/arch.h"
 #include "core/record/port.h"
+#include <graftrace/filter.h>
 
 #define RELAXED __ATOMIC_RELAXED
 
@@ -56,6 +57,54 @@ static void lose(struct graftrace_stream *stream)
 {
 	if (stream != NULL) /* C */
 		__atomic_fetch_add(&stream->lost_events, 1, RELAXED);
+}
+
+/* The event's rules; NULL: it has none. *room: bytes that there are at most. */
+static const struct graftrace_event_rules *rules_of(uint32_t number, uint64_t *room)
+{
+	struct graftrace_arena *const arena = gt_port_arena();
+
+	if (__atomic_load_n(&arena->has_rules, RELAXED) == 0 || number >= arena->event_count)
+		return NULL;
+	const uint64_t at = 8ull * __atomic_load_n(&graftrace_arena_event_table(arena)[number],
+						   __ATOMIC_ACQUIRE);
+	if (at == 0 || at > arena->rules_bytes - sizeof(struct graftrace_event_rules))
+		return NULL;
+	*room = arena->rules_bytes - at;
+	return (const void *)((const char *)arena + arena->rules_offset + at);
+}
+
+static bool passes(const struct graftrace_event_rules *rules, uint64_t room, uint32_t filter,
+		   const struct graftrace_filter_event *event)
+{
+	return filter == 0 || (filter < room && filter % 8 == 0 &&
+			       graftrace_filter_passes((const void *)((const char *)rules + filter),
+						       room - filter, event));
+}
+
+bool gt_event_is_wanted(const struct gt_thread *thread, const struct gt_event *event)
+{
+	uint64_t room;
+	const struct graftrace_event_rules *const rules = rules_of(event->number, &room);
+
+	if (rules == NULL || thread->stream == NULL)
+		return rules == NULL;
+	const struct graftrace_filter_event looked_at = {
+		.values = event->values,
+		.count = event->count,
+		.faults = event->faults,
+		.thread = thread->stream->tid,
+		.cpu = gt_port_cpu(),
+		.comm = thread->stream->comm,
+	};
+	const struct graftrace_rule *const first = (const struct graftrace_rule *)(rules + 1);
+	for (uint32_t i = 0; i < rules->count && i < GRAFTRACE_RULES_MAX &&
+			     (i + 1) * sizeof(*first) <= room - sizeof(*rules);
+	     i++)
+		if (first[i].action == GRAFTRACE_RULE_RECORD &&
+		    passes(rules, room, first[i].filter, &looked_at))
+			return true;
+	return false;
 }
 
 bool gt_event_is_stopped(struct gt_thread *thread)

@@ -21,6 +21,9 @@ struct gt_event {
 	uint64_t values[GT_EVENT_VALUES];
 };
 
+/* Whether it is to be recorded, as its rules say (graftrace/filter.h). From anywhere. */
+bool gt_event_is_wanted(const struct gt_thread *thread, const struct gt_event *event);
+
 /* Whether nothing can be recorded now; for lack of room alone the event is counted as lost. */
 bool gt_event_is_stopped(struct gt_thread *thread);
 

@@ -20,6 +20,9 @@ struct gt_event_field {
 	bool is_float;
 };
 
+/* What tracefs shows as the event's number: Linux' own are below. */
+#define GT_EVENT_FIRST_ID 1000u
+
 /* The strings belong to the target, and live as long as it does. */
 struct gt_event_format {
 	uint32_t number; /* in records */

@@ -7,9 +7,10 @@
  *	header (a page) | shared (a page) | streams[stream_count] |
  *	states[sub_buffer_count + small_count] | mail[mail_count] | sub-buffers |
  *	small sub-buffers | trigger_hits[trigger_count] | selected | profile states |
- *	profile pages | triggers[trigger_count] | answers[mail_count]
+ *	profile pages | triggers[trigger_count] | answers[mail_count] | event_table[event_count] |
+ *	rules of events
  *
- * The header, the triggers and the answers are the host's: processes have them read-only, and can
+ * The header, the triggers, the answers and what follows them are the host's: processes have them read-only, and can
  * get them no other way (F_SEAL_FUTURE_WRITE). All else is written by every process of the
  * recording.
  *
@@ -41,6 +42,8 @@
 #define GRAFTRACE_ARENA_MAIL	64
 #define GRAFTRACE_ARENA_SHARED	4096 /* offset of the header's second page */
 #define GRAFTRACE_SMALL_BYTES	4096
+#define GRAFTRACE_ARENA_EVENTS	16384	   /* of which each can have rules, … */
+#define GRAFTRACE_ARENA_RULES	(4u << 20) /* … and bytes of these */
 
 enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_FREE = 0,
@@ -314,7 +317,13 @@ struct graftrace_arena {
 	 * those of the others, and each has as much room of addresses, of which the last
 	 * GRAFTRACE_SMALL_BYTES alone are used. */
 	uint32_t small_count;
-	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 52];
+	uint64_t event_table_offset;
+	uint64_t rules_offset; /* the pool of graftrace/filter.h */
+	uint32_t event_count;  /* events with numbers below this can have rules */
+	uint32_t rules_bytes;
+	/* written by the host at any time: 1: the table has been used */
+	uint32_t has_rules;
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 59];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
@@ -349,6 +358,11 @@ struct graftrace_answer {
 /* Overwrite mode: with this many free sub-buffers left the host is rung to give up old ones; with
  * half as many writers help themselves. */
 #define GRAFTRACE_LOW_POOL(sub_buffer_count) ((sub_buffer_count) / 8)
+
+static inline uint32_t *graftrace_arena_event_table(const struct graftrace_arena *arena)
+{
+	return (uint32_t *)((char *)arena + arena->event_table_offset);
+}
 
 static inline struct graftrace_answer *graftrace_arena_answers(const struct graftrace_arena *arena)
 {

@@ -26,6 +26,7 @@ enum gt_error {
 	GT_ERANGE = -15,   /* a number of more than 64 bits */
 	GT_ENODEV = -16,   /* what is to be taken away is not there (a function's command) */
 	GT_ECANTRUN = -17, /* the program is there, but exec refuses it */
+	GT_ESRCH = -18,	   /* a quote is missing, as Linux tells of it */
 };
 
 /* One message to a person, without the leading program name and without a newline. Empty = none. */

@@ -181,7 +181,8 @@ static void gather(const struct gt_event_frame *frame, const struct graftrace_pr
 			event->faults |= 1u << i;
 }
 
-static __attribute__((noinline, cold)) void record_slow(const struct gt_event *event)
+/* is_new: nobody has asked yet whether it is wanted. */
+static __attribute__((noinline, cold)) void record_slow(const struct gt_event *event, bool is_new)
 {
 	uint64_t saved;
 
@@ -189,7 +190,7 @@ static __attribute__((noinline, cold)) void record_slow(const struct gt_event *e
 		return;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_current();
-	if (thread != NULL)
+	if (thread != NULL && (!is_new || gt_event_is_wanted(thread, event)))
 		gt_event_record(thread, event);
 	gt_signals_restore(&saved);
 }
@@ -207,6 +208,8 @@ void gt_agent_event(struct gt_event_frame *frame)
 		return;
 	frame->registers[RSP] = (uint64_t)(&frame->stub + 1) + GRAFTRACE_RED_ZONE;
 	gather(frame, probe, &event);
+	if (thread != NULL && !gt_event_is_wanted(thread, &event))
+		return;
 	if (thread == NULL || !gt_event_try_record(thread, &event))
-		record_slow(&event);
+		record_slow(&event, thread == NULL);
 }

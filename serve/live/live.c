@@ -4,6 +4,7 @@
  * for moments only, never while the session patches code, text is made or bytes are sent.
  */
 #include "serve/live/live_events.h"
+#include "serve/live/live_filters.h"
 #include "serve/live/live_instance.h"
 #include "serve/live/live_probes.h"
 
@@ -40,6 +41,8 @@ static const struct gt_control_ops operations = {
 	.profile_close = gt_live_profile_close,
 	.event = gt_live_event,
 	.event_set = gt_live_event_set,
+	.event_filter_set = gt_live_event_filter_set,
+	.event_filter_read = gt_live_event_filter_read,
 };
 
 /* What the session has only one of is the top's. */
@@ -130,7 +133,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 			return no_memory(message);
 		}
 	}
-	if (gt_live_probes_init(live, options->events) != 0) {
+	if (gt_live_probes_init(live, options->events, options->event_filters) != 0) {
 		gt_live_destroy(live);
 		return no_memory(message);
 	}

@@ -30,6 +30,7 @@ struct gt_live_options {
 	const char *const *graph;
 	const char *const *graph_notrace;
 	const char *const *events; /* that the session was started with */
+	const char *const *event_filters;
 	/* The command `dump`: where its text goes. NULL: nowhere. From any thread. */
 	void (*dump)(void *data, const char *text, size_t bytes);
 	void *dump_data;

@@ -115,8 +115,9 @@ struct gt_live {
 
 	struct gt_live_reading reading;
 	struct gt_live_change change;
-	struct gt_globs events;	       /* under change.lock: words of set_event */
-	struct gt_live_probes *probes; /* the same: rows of events; of the top */
+	struct gt_globs events;		 /* under change.lock: words of set_event */
+	struct gt_live_probes *probes;	 /* the same: rows of events; of the top */
+	struct gt_live_filters *filters; /* the same: what they show; NULL: none was set */
 };
 
 static inline struct gt_live *live_of(struct gt_control_target *target)

@@ -2,6 +2,7 @@
 /* See live_probes.h. Any thread. The session's list of words only grows by what is written, but for
  * words that a later one undoes: so an event of a library that comes later is on or off as was said. */
 #include "serve/live/live_probes.h"
+#include "serve/live/live_filters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ static const struct {
 	{ GT_EVENT_ENABLE, "events/%s/%s/enable" },
 	{ GT_EVENT_FORMAT, "events/%s/%s/format" },
 	{ GT_EVENT_ID, "events/%s/%s/id" },
+	{ GT_EVENT_FILTER, "events/%s/%s/filter" },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -193,8 +195,10 @@ static bool add_rows(struct gt_live_probes *probes, const struct search *search)
 		const struct gt_event_format *event = &search->formats[i];
 
 		if (is_first_of_system(search, i) &&
-		    !add_row(probes, GT_EVENT_SYSTEM_ENABLE,
-			     path_of("events/%s/enable%.0s", event->system, ""), i))
+		    (!add_row(probes, GT_EVENT_SYSTEM_ENABLE,
+			      path_of("events/%s/enable%.0s", event->system, ""), i) ||
+		     !add_row(probes, GT_EVENT_SYSTEM_FILTER,
+			      path_of("events/%s/filter%.0s", event->system, ""), i)))
 			return false;
 		for (size_t k = 0; k < KINDS; k++)
 			if (!add_row(probes, kinds[k].which,
@@ -204,7 +208,30 @@ static bool add_rows(struct gt_live_probes *probes, const struct search *search)
 	return true;
 }
 
-int gt_live_probes_init(struct gt_live *live, const char *const *words)
+/* Filters that the session was started with: in turns a word and what it is filtered by. */
+static int note_filters(struct gt_live *live, const struct search *search,
+			const char *const *filters)
+{
+	struct gt_event_filter_error unfit;
+	char word[GT_CONTROL_WORD_BYTES];
+	int error = 0;
+
+	for (; error == 0 && filters != NULL && *filters != NULL; filters += 2) {
+		for (size_t i = 0; error == 0 && i < search->count; i++) {
+			const struct gt_event_format *event = &search->formats[i];
+
+			if (!gt_event_word_matches(filters[0], event->system, event->name) ||
+			    gt_event_filter_make(event, filters[1], strlen(filters[1]), NULL, 0,
+						 &unfit) < 0)
+				continue;
+			snprintf(word, sizeof(word), "%s:%s", event->system, event->name);
+			error = gt_live_filters_note(live, word, filters[1]);
+		}
+	}
+	return error;
+}
+
+int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters)
 {
 	struct gt_live_probes *probes = calloc(1, sizeof(*probes));
 	struct search search;
@@ -214,7 +241,8 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words)
 	if (!probes || !gt_globs_add_all(&live->events, words))
 		return GT_ENOMEM;
 	look(live, &search);
-	done = !search.no_memory && add_rows(probes, &search);
+	done = !search.no_memory && add_rows(probes, &search) &&
+	       note_filters(live, &search, filters) == 0;
 	forget(&search);
 	probes->group = (struct gt_control_group){ probes->files, probes->count };
 	live->control.groups = &probes->group;
@@ -227,6 +255,7 @@ void gt_live_probes_fini(struct gt_live *live)
 	struct gt_live_probes *probes = live->probes;
 
 	gt_globs_clear(&live->events);
+	gt_live_filters_fini(live);
 	for (uint32_t i = 0; probes && i < probes->count; i++)
 		free((char *)(uintptr_t)probes->files[i].path);
 	free(probes ? probes->files : NULL);

@@ -8,9 +8,9 @@
 
 #include "serve/live/live_private.h"
 
-/* Begins with the words that the session was started with; gives each event that is known by now its
+/* Begins with the words and filters that the session was started with; gives each event that is known by now its
  * rows in live->control. GT_ENOMEM. */
-int gt_live_probes_init(struct gt_live *live, const char *const *words);
+int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters);
 void gt_live_probes_fini(struct gt_live *live);
 
 /* Of struct gt_control_ops. */

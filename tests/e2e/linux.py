@@ -121,7 +121,7 @@ def run_both(directory, compile):
     text = "".join(step.typed + "\n" for step in steps)
     session = compile(ROOT / "tests" / "e2e" / "linux_session.c", "-O1", "-static")
     program = compile(PROGRAMS / "poll.c", "-O1", "-fno-toplevel-reorder",
-                      "-fpatchable-function-entry=5")
+                      "-fpatchable-function-entry=5", f"-I{ROOT / 'include'}")
     kernel = Kernel(directory, session, text)
     try:
         own_session = directory / "own" / "init"  # markers are of a thread of the same name
@@ -148,6 +148,9 @@ def alike(text):
     text = re.sub(r"#P:\d+", "#P:N", text)
     # a kernel learns a process's name when it leaves the CPU
     text = re.sub(r"^ +<\.\.\.>-1 ", "            init-1 ", text, flags=re.M)
+    # error_log
+    text = re.sub(r"^\[( *\d+\.\d{6})\] (?=.*: error: )", lambda m: "[" + in_width(m[1], 12, "TIME") +
+                  "] ", text, flags=re.M)
     # TASK-PID is %16s-%-7d
     text = re.sub(r"^( *init)-(\d+ *)(?= [\[(])", lambda m: in_width(m[1], 16, "TASK") + "-" +
                   in_width(m[2], 7, "PID"), text, flags=re.M)

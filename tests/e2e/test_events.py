@@ -168,6 +168,36 @@ def test_exports_have_events_as_marks(fast, graftrace, tmp_path):
     assert "shop:sold: count=1 what=\\\"apples\\\"" in (tmp_path / "trace.json").read_text()
 
 
+@pytest.mark.parametrize("expression, which", [
+    ("count > 1", [2, 3]), ('what ~ "a*"', [0]), ("small == 200 || negative == -9", [0, 3]),
+    ("!(count == 1)", [1, 2, 3]), ('what == ""', [1]), ('what != "apples" && count & 1', [2]),
+    ('COMM == "events" && CPU >= 0 && common_pid > 0', [0, 1, 2, 3]), ("nowhere != 0x10", []),
+    ("(" * 1000 + "count < 0" + ")" * 1000, [1])])
+def test_a_filter_says_which_events_are_recorded(expression, which, fast, graftrace):
+    (graftrace.directory / "events").symlink_to(fast)
+    graftrace("record", "-e", "shop:*", "--filter", expression, "--", "./events", "fields")
+    found = re.findall(r" (sold: .*)$", shown(graftrace), re.M)
+    assert found == [SOLD[i] for i in which]
+    assert count(shown(graftrace), "closed") == 1  # it has no such fields: it is not filtered
+
+
+def test_a_filter_that_fits_no_event_is_an_error(fast, graftrace):
+    for expression, error in (("nosuch == 1", "Field not found"), ("count == ", "Invalid value"),
+                              ("price > 1", "Illegal operation for field type"), ("(count", "Too many '('")):
+        done = graftrace("record", "-e", "shop:sold", "--filter", expression, "--", fast, "fields", code=1)
+        assert f"filter '{expression}' of shop:sold: {error}" in done.stderr and done.stdout == ""
+
+
+def test_filters_hold_in_signal_handlers_and_without_room_in_the_ring(fast, graftrace):
+    for how in ([], ["-p", "function_graph"]):
+        made = graftrace("record", *how, "-e", "shop:*", "--filter", "count & 1", "--", fast, "signals").stdout
+        sold, rang = map(int, re.match(r"made (\d+) rang (\d+)", made).groups())
+        text = shown(graftrace)
+        assert (count(text, "sold"), count(text, "rang")) == (sold // 2, rang)
+    done = graftrace("record", "-b", "256k", "--serve=unix:socket", "-e", "shop:sold", "--filter", "count == 7",
+                     "--", fast, "storm")
+    made = int(done.stdout.split()[1])
+    assert " 0 lost" in done.stderr and count(shown(graftrace), "sold") == made // 20000 > 1
 
 
 @pytest.fixture
@@ -229,3 +259,35 @@ def test_a_format_is_what_linux_writes_of_its_events(mounted):
     assert "\tfield:__data_loc char[] what;\toffset:16;\tsize:4;\tsigned:0;\n" in text
     assert ('print fmt: "count=%d what=\\"%s\\" small=%u negative=%lld price=%f nowhere=0x%llx", REC->count, '
             '__get_str(what), REC->small, REC->negative, REC->price, REC->nowhere\n') in text
+
+
+def test_filters_are_files_and_change_while_the_program_runs(mounted):
+    run, path = mounted
+    sold, heard = path / "events/shop/sold/filter", path / "events/usdt_own/heard/filter"
+    assert sold.read_text() == "none\n" == heard.read_text()
+    (path / "set_event").write_text("shop:sold usdt_own:heard\n")
+    assert run(4) == {"sold": 4, "heard": 4}
+    heard.write_text("arg1 >= 2 && arg1 != 3\n")
+    assert heard.read_text() == "arg1 >= 2 && arg1 != 3\n" and run(4) == {"sold": 4, "heard": 1}
+    for wrong in ("arg1 = 3", "arg2 == 3", "arg1 == 3)", "1" * 4097):
+        with pytest.raises(OSError):
+            heard.write_text(wrong)
+    assert heard.read_text() == "arg1 == 3)\n         ^\nparse_error: Too few '('\n\n"
+    assert run(4) == {"sold": 4, "heard": 4}
+    (path / "events/usdt_own/filter").write_text("arg1 == 0")
+    assert heard.read_text() == "arg1 == 0\n" and run(4)["heard"] == 1
+    heard.write_text("0")
+    assert heard.read_text() == "none\n" and run(4) == {"sold": 4, "heard": 4}
+
+
+def test_a_mount_shows_the_filters_that_it_began_with(fast, graftrace):
+    path = graftrace.directory / "tracing"
+    path.mkdir()
+    process = graftrace.start("mount", path, "-e", "shop:*", "--filter", "count > 2", "--", fast, "loop",
+                              stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    wait_until((path / "trace").exists, "the mount")
+    assert (path / "events/shop/sold/filter").read_text() == "count > 2\n"
+    assert (path / "events/shop/closed/filter").read_text() == "none\n"
+    process.stdin.close()
+    assert process.wait(60) == 0

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls as Linux makes them in poll(), by the same names and in the same order of addresses: a line
- * that is read says of how many file descriptors.
+ * that is read says of how many file descriptors. And an event with the name and the fields of one of
+ * Linux'.
  */
+#include <graftrace/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,12 +36,21 @@ FUNCTION eventfd_poll(void)
 	__asm__ volatile("");
 }
 
+FUNCTION rename_task(int pid, const char *from, const char *to)
+{
+	GRAFTRACE_EVENT(task, task_rename, GRAFTRACE_INT(int, pid, pid),
+			GRAFTRACE_STRING(oldcomm, from), GRAFTRACE_STRING(newcomm, to),
+			GRAFTRACE_INT(short, oom_score_adj, 0));
+}
+
 int main(void)
 {
 	char line[64];
 
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a line is one write */
 	puts("ready");
+	if (getenv("RENAME"))
+		rename_task(1, "a", "b");
 	while (fgets(line, sizeof(line), stdin)) {
 		__x64_sys_poll(atoi(line));
 		puts("done");

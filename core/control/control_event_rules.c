@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filters of events as files: kernel/trace/trace_events_filter.c and trace_events.c, Linux 6.1. As there, a
+ * filter that is refused leaves the event without one, and its file shows where it went wrong.
+ */
+#include "core/control/control_event_rules.h"
+#include "core/control/control_row.h"
+
+#define PLACE "event filter parse error"
+
+static const char of_many[] =
+	"### global filter ###\n"
+	"# Use this to set filters for multiple events.\n"
+	"# Only events with the given fields will be affected.\n"
+	"# If no events are modified, an error message will be displayed here\n";
+
+/* The event of the row, and its word ("system:name"). */
+static int event_of(const struct gt_control_handle *handle, struct gt_control_event *event,
+		    char word[GT_CONTROL_WORD_BYTES], struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+
+	if (ops->event == NULL || ops->event_filter_set == NULL)
+		return gt_row_not_here(message);
+	if (ops->event(handle->target, handle->file->argument, event) != 0)
+		return REFUSE(message, GT_ENOENT, "there is no such event any more");
+	gt_format(word, GT_CONTROL_WORD_BYTES, "%s:%s", event->format.system, event->format.name);
+	return 0;
+}
+
+int64_t gt_event_rules_read_filter(struct gt_control_handle *handle, char *buffer, size_t bytes,
+				   struct gt_message *message)
+{
+	struct gt_control_event event;
+	char word[GT_CONTROL_WORD_BYTES];
+	int64_t given = event_of(handle, &event, word, message);
+
+	if (given < 0)
+		return given;
+	given = handle->target->ops->event_filter_read(handle->target, word, handle->line, buffer,
+						       bytes);
+	handle->line += (uint64_t)(given > 0 ? given : 0);
+	if (given == 0 && handle->line == 0) {
+		handle->line = 1;
+		handle->text_bytes = 0;
+		say(handle, "none\n");
+		handle->line_given = 0;
+	}
+	return given != 0 ? given : gt_row_read_text(handle, buffer, bytes, message);
+}
+
+/* As the kernel takes it: to its zero byte, without blanks at its end. *whole: without those before it
+ * either. */
+static size_t strip(const char *bytes, size_t count, const char **whole, size_t *whole_bytes)
+{
+	size_t length = 0;
+
+	while (length < count && bytes[length] != '\0')
+		length++;
+	while (length > 0 && gt_row_is_blank(bytes[length - 1]))
+		length--;
+	*whole = bytes;
+	*whole_bytes = length;
+	gt_row_strip(whole, whole_bytes);
+	return length;
+}
+
+static bool is_none(const char *whole, size_t bytes)
+{
+	return gt_row_is_word(whole, bytes, "0");
+}
+
+int64_t gt_event_rules_write_filter(struct gt_control_handle *handle, const char *bytes,
+				    size_t count, struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_event_filter_error error = { 0 };
+	struct gt_control_event event;
+	char word[GT_CONTROL_WORD_BYTES];
+	const char *whole;
+	size_t whole_bytes;
+	const size_t length = strip(bytes, count, &whole, &whole_bytes);
+	int64_t made = event_of(handle, &event, word, message);
+	int result;
+
+	if (made < 0)
+		return made;
+	if (count >= GRAFTRACE_FILTER_BYTES)
+		return REFUSE(message, GT_EINVAL, "a filter has less than %u bytes",
+			      GRAFTRACE_FILTER_BYTES);
+	if (is_none(whole, whole_bytes))
+		result = ops->event_filter_set(handle->target, word, NULL, 0, NULL, message);
+	else {
+		made = gt_event_filter_make(&event.format, bytes, length, NULL, 0, &error);
+		result = ops->event_filter_set(handle->target, word, bytes, length,
+					       made < 0 ? &error : NULL, message);
+	}
+	if (result != 0 || made >= 0)
+		return result != 0 ? result : (int64_t)count;
+	handle->bad_in = PLACE;
+	handle->bad_at = error.at;
+	return REFUSE(message, made, "%s", error.text != NULL ? error.text : "Error");
+}
+
+/* ---- of a system ---- */
+
+int gt_event_rules_open_system(struct gt_control_handle *handle, unsigned access,
+			       struct gt_message *message)
+{
+	(void)message;
+	if (access & GT_CONTROL_READ)
+		say(handle, "%s", of_many);
+	return 0;
+}
+
+static int set_one(struct gt_control_handle *handle, const struct gt_event_format *format,
+		   const char *bytes, size_t length, struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_event_filter_error error;
+	char word[GT_CONTROL_WORD_BYTES];
+
+	gt_format(word, sizeof(word), "%s:%s", format->system, format->name);
+	if (length == 0)
+		return ops->event_filter_set(handle->target, word, NULL, 0, NULL, message);
+	if (gt_event_filter_make(format, bytes, length, NULL, 0, &error) >= 0)
+		return ops->event_filter_set(handle->target, word, bytes, length, NULL, message);
+	error = (struct gt_event_filter_error){
+		"Couldn't find or set field in one of a subsystem's events", 0
+	};
+	return ops->event_filter_set(handle->target, word, bytes, length, &error, message);
+}
+
+int64_t gt_event_rules_write_system(struct gt_control_handle *handle, const char *bytes,
+				    size_t count, struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_control_event event, first;
+	char word[GT_CONTROL_WORD_BYTES];
+	const char *whole;
+	size_t whole_bytes, length = strip(bytes, count, &whole, &whole_bytes);
+	int error = event_of(handle, &first, word, message);
+
+	if (count >= GRAFTRACE_FILTER_BYTES)
+		return REFUSE(message, GT_EINVAL, "a filter has less than %u bytes",
+			      GRAFTRACE_FILTER_BYTES);
+	if (is_none(whole, whole_bytes))
+		length = 0;
+	for (uint64_t i = 0; error == 0 && ops->event(handle->target, i, &event) == 0; i++)
+		if (gt_row_is_word(event.format.system, gt_row_length(event.format.system),
+				   first.format.system))
+			error = set_one(handle, &event.format, bytes, length, message);
+	return error != 0 ? error : (int64_t)count;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of an event with fields that say what is done where it happens; core/control/control_events.c names
+ * them. */
+#ifndef GT_CORE_CONTROL_CONTROL_EVENT_RULES_H
+#define GT_CORE_CONTROL_CONTROL_EVENT_RULES_H
+
+#include "core/control/control.h"
+
+int64_t gt_event_rules_read_filter(struct gt_control_handle *handle, char *buffer, size_t bytes,
+				   struct gt_message *message);
+int64_t gt_event_rules_write_filter(struct gt_control_handle *handle, const char *bytes,
+				    size_t count, struct gt_message *message);
+int gt_event_rules_open_system(struct gt_control_handle *handle, unsigned access,
+			       struct gt_message *message);
+int64_t gt_event_rules_write_system(struct gt_control_handle *handle, const char *bytes,
+				    size_t count, struct gt_message *message);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Filters of a program's events, as operations of struct gt_control_ops. */
+#ifndef GT_SERVE_LIVE_FILTERS_H
+#define GT_SERVE_LIVE_FILTERS_H
+
+#include "serve/live/live_private.h"
+
+int gt_live_event_filter_set(struct gt_control_target *target, const char *word, const char *filter,
+			     size_t bytes, const struct gt_event_filter_error *failed,
+			     struct gt_message *message);
+int64_t gt_live_event_filter_read(struct gt_control_target *target, const char *word,
+				  uint64_t offset, char *buffer, size_t bytes);
+/* The session was started with it. GT_ENOMEM. */
+int gt_live_filters_note(struct gt_live *live, const char *word, const char *filter);
+void gt_live_filters_fini(struct gt_live *live);
+
+#endif
