@@ -298,6 +298,16 @@ int gt_session_set_events(struct gt_session *of, const char *const *words,
 	return 0;
 }
 
+int gt_session_set_event_filter(struct gt_session *of, const char *word, const char *filter,
+				struct gt_message *message)
+{
+	(void)of;
+	(void)word;
+	(void)filter;
+	(void)message;
+	return 0;
+}
+
 int gt_session_each_event(struct gt_session *of,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),

@@ -21,9 +21,9 @@ static const struct gt_event_format format = {
 	.name = "sold",
 	.fields = { { "count", "int", 4, .is_signed = true },
 		    { "what", "const char *", 8, .is_string = true },
-		    { "small", "unsigned char", 1 },
+		    { "small", "unsigned char", 1, .is_signed = false },
 		    { "price", "double", 8, .is_float = true },
-		    { "big", "u64", 8 } },
+		    { "big", "u64", 8, .is_signed = false } },
 };
 
 static uint64_t memory[WORDS];
