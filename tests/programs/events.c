@@ -111,7 +111,8 @@ static volatile sig_atomic_t handled;
 
 static void on_signal(int signal)
 {
-	handled++;
+	/* the other signal's handler may interrupt this one */
+	__atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
 	GRAFTRACE_EVENT(shop, rang, GRAFTRACE_INT(int, signal, signal));
 }
 
