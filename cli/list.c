@@ -68,6 +68,15 @@ static void print_probes(const char *path, const struct gt_probe *probes, uint32
 		print_probe(&probes[i], &plans[i]);
 }
 
+static void print_file(const struct gt_catalog_file *file)
+{
+	if (file->probe_count == 0)
+		return;
+	printf("# %s\n", file->path);
+	for (uint32_t i = 0; i < file->probe_count; i++)
+		print_probe(file->probes[i].probe, &file->probes[i].plan);
+}
+
 static int failed(const char *path, const struct gt_message *message)
 {
 	gt_complain(NAME, "'%s': %s", path, *message->text ? message->text : "no memory");
@@ -169,8 +178,7 @@ static int list_process(pid_t pid, bool breakpoints)
 		if (gt_catalog_plan_probes(file, &message) != 0)
 			result = failed(file->path, &message);
 		else
-			print_probes(file->path, file->probes, file->probe_count,
-				     file->probe_plans);
+			print_file(file);
 	}
 	gt_catalog_fini(&catalog);
 	gt_maps_free(&maps);

@@ -56,6 +56,9 @@ static const char help[] =
 	"  -g, --graph GLOB          only what is called below these; may be repeated\n"
 	"  -N, --graph-notrace GLOB  not these, nor what is called below them; may be repeated\n"
 	"  -e, --event EVENT         also these events: 'SYSTEM:NAME', globs, with '!' not\n"
+	"      --probe 'FUNC [ARG...]'\n"
+	"                            a probe there, with these variables: FUNC%return,\n"
+	"                            FUNC:LINE, FILE:LINE; may be repeated\n"
 	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"  -b, --buffer-size SIZE    memory for the trace (default 64M)\n"
@@ -206,6 +209,28 @@ static int usage(const char *what)
 
 /* DIR may stand before the options, PROGRAM's own come behind `--`. -1: go on; else an exit code.
  */
+/* The file that probes mean: the program's, or the first process'. */
+static int take_probes(struct mount *mount)
+{
+	struct gt_message message = { "" };
+	char path[PATH_MAX], link[64];
+	ssize_t bytes;
+
+	if (mount->choice.wanted_probes[0] == NULL)
+		return 0;
+	if (mount->session.argv != NULL) {
+		gt_value_program(mount->session.argv[0], path, sizeof(path));
+	} else {
+		snprintf(link, sizeof(link), "/proc/%d/exe", (int)mount->session.pids[0]);
+		bytes = readlink(link, path, sizeof(path) - 1);
+		path[bytes > 0 ? bytes : 0] = '\0';
+	}
+	if (gt_session_choice_probes(&mount->choice, path, &message) == 0)
+		return 0;
+	gt_complain(NAME, "%s", message.text);
+	return GT_EXIT_FAILED;
+}
+
 static int parse(int argc, char **argv, struct mount *mount)
 {
 	struct gt_message message = { "" };
@@ -255,6 +280,8 @@ static int parse(int argc, char **argv, struct mount *mount)
 			     "a program");
 	mount->session.argv = program ? argv + optind : NULL;
 	mount->session.pids = mount->pids;
+	if (take_probes(mount) != 0)
+		return GT_EXIT_FAILED;
 	gt_session_choice_session(&mount->choice, &mount->session);
 	if (mount->choice.overwrite)
 		mount->session.mode = GRAFTRACE_MODE_OVERWRITE;

@@ -497,11 +497,19 @@ static int start_session(struct recording *recording)
 	};
 	int error;
 
+	if (gt_session_choice_probes(&recording->options.choice, recording->program, &message) !=
+	    0) {
+		drop_file(recording);
+		gt_complain(NAME, "%s", message.text);
+		return GT_EXIT_FAILED;
+	}
 	gt_session_choice_session(&options->choice, &session);
 	gt_progress_waiting(is_attached(recording) ? "attaching" : "getting the program ready");
 	error = gt_session_start(&session, &recording->session, &message);
 	gt_progress_end();
 
+	if (error == 0)
+		gt_session_choice_report(&options->choice, recording->session, NAME);
 	if (error == 0 && !options->no_switches &&
 	    gt_session_switches(recording->session, &message) != 0)
 		fprintf(stderr, "graftrace: times off the CPU are not recorded: %s\n",

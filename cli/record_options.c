@@ -49,6 +49,9 @@ static const char help[] =
 	"                            may be repeated\n"
 	"      --filter EXPR         behind -e: only those of them for which it holds, as\n"
 	"                            'count > 3 && what ~ \"app*\"'\n"
+	"      --probe 'FUNC [ARG...]'\n"
+	"                            a probe there, with these variables: FUNC%return,\n"
+	"                            FUNC:LINE, FILE:LINE (graftrace probe); may be repeated\n"
 	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
@@ -337,7 +340,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 	}
 	if (share_events(options, &message) != 0)
 		return usage(message.text);
-	if (options->choice.events[0] != NULL && !options->choice.names_functions)
+	if ((options->choice.events[0] != NULL || options->choice.wanted_probes[0] != NULL) &&
+	    !options->choice.names_functions)
 		options->choice.tracer = GRAFTRACE_TRACER_NOP;
 	if (options->from != NULL && (options->pid_count > 0 || optind < argc))
 		return usage("--from records what a kernel serves: no program besides");

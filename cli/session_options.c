@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "attach/session/session.h"
+#include "cli/command.h"
+#include "cli/probe_lines.h"
 #include "cli/values.h"
 #include "core/control/control.h"
 #include "serve/live/live.h"
@@ -248,10 +250,13 @@ int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_trac
 		.library_globs = calloc(1, sizeof(char *)),
 		.events = calloc(1, sizeof(char *)),
 		.event_filters = calloc(1, sizeof(char *)),
+		.wanted_probes = calloc(1, sizeof(char *)),
+		.probes = calloc(1, sizeof(char *)),
 	};
 	return choice->filter != NULL && choice->notrace != NULL && choice->graph != NULL &&
 			       choice->graph_notrace != NULL && choice->library_globs != NULL &&
-			       choice->events != NULL && choice->event_filters != NULL
+			       choice->events != NULL && choice->event_filters != NULL &&
+			       choice->wanted_probes != NULL && choice->probes != NULL
 		       ? 0
 		       : GT_ENOMEM;
 }
@@ -378,6 +383,10 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 			       : no_memory(message);
 	case 'e':
 		return append(&choice->events, value, strlen(value)) == 0 ? 0 : no_memory(message);
+	case GT_CHOICE_PROBE:
+		return append(&choice->wanted_probes, value, strlen(value)) == 0
+			       ? 0
+			       : no_memory(message);
 	case GT_CHOICE_LIBCALL:
 		choice->libcalls = true;
 		return 0;
@@ -397,12 +406,66 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 	return GT_ENOENT;
 }
 
+struct probe_work {
+	struct gt_session_choice *choice;
+	struct gt_message *message;
+};
+
+/* A line, and the word by which its event is recorded. */
+static int take_probe(void *data, const char *line, const char *event)
+{
+	const struct probe_work *work = data;
+
+	if (append(&work->choice->probes, line, strlen(line)) != 0 ||
+	    append(&work->choice->events, event, strlen(event)) != 0)
+		return no_memory(work->message);
+	return 0;
+}
+
+int gt_session_choice_probes(struct gt_session_choice *choice, const char *program,
+			     struct gt_message *message)
+{
+	struct probe_work work = { choice, message };
+	int error = 0;
+
+	for (size_t i = 0; error == 0 && choice->wanted_probes[i] != NULL; i++)
+		error = gt_probe_lines(choice->wanted_probes[i], program, take_probe, &work,
+				       message);
+	return error;
+}
+
+struct report_work {
+	const struct gt_session_choice *choice;
+	const char *name;
+};
+
+static int report_place(void *data, const struct gt_event_format *event, bool enabled,
+			const char *reason)
+{
+	const struct report_work *work = data;
+
+	if (!enabled && reason != NULL && gt_event_hidden_fields(event) != 0)
+		gt_complain(work->name, "%s:%s is not recorded: its place %s", event->system,
+			    event->name, reason);
+	return 0;
+}
+
+void gt_session_choice_report(const struct gt_session_choice *choice, struct gt_session *session,
+			      const char *name)
+{
+	struct report_work work = { choice, name };
+
+	if (choice->probes[0] != NULL)
+		gt_session_each_event(session, report_place, &work);
+}
+
 void gt_session_choice_session(const struct gt_session_choice *choice,
 			       struct gt_session_options *session)
 {
 	session->tracer = choice->tracer;
 	session->events = choice->events;
 	session->event_filters = choice->event_filters;
+	session->probes = choice->probes;
 	session->filter = choice->filter;
 	session->notrace = choice->notrace;
 	session->graph = choice->graph;
@@ -451,4 +514,6 @@ void gt_session_choice_fini(struct gt_session_choice *choice)
 	free_list(choice->library_globs);
 	free_list(choice->events);
 	free_list(choice->event_filters);
+	free_list(choice->wanted_probes);
+	free_list(choice->probes);
 }

@@ -14,6 +14,7 @@
 #include <graftrace/error.h>
 #include <graftrace/record.h>
 
+struct gt_session;
 struct gt_session_options;
 struct gt_live_options;
 
@@ -27,6 +28,8 @@ struct gt_session_choice {
 	const char **library_globs;
 	const char **events;
 	const char **event_filters; /* in turns a word of events and its filter */
+	const char **wanted_probes; /* as given: gt_session_choice_probes() makes … */
+	const char **probes;	    /* … lines of dynamic_events of them */
 	bool names_functions;	    /* a tracer, or functions, were named: else events are alone */
 	uint32_t max_graph_depth;
 	uint64_t threshold_ns;
@@ -54,6 +57,7 @@ enum {
 	GT_CHOICE_UPROBE_SAFE,
 	GT_CHOICE_NO_DEMANGLE,
 	GT_CHOICE_FILTER, /* of functions; behind an event its own */
+	GT_CHOICE_PROBE,
 };
 
 /* For getopt_long's short options, and for its table. */
@@ -64,6 +68,7 @@ enum {
 		{ "notrace", required_argument, NULL, 'n' },                   \
 		{ "graph", required_argument, NULL, 'g' },                     \
 		{ "event", required_argument, NULL, 'e' },                     \
+		{ "probe", required_argument, NULL, GT_CHOICE_PROBE },         \
 		{ "graph-notrace", required_argument, NULL, 'N' },             \
 		{ "buffer-size", required_argument, NULL, 'b' },               \
 		{ "max-graph-depth", required_argument, NULL, 'D' },           \
@@ -86,6 +91,13 @@ int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_trac
  * them. */
 int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
 			   struct gt_message *message);
+/* Makes probes of those that were wanted, and has their events recorded. program: the path of the file that
+ * they mean if they do not say. GT_EINVAL, GT_ENOENT, GT_ENOMEM with the message. */
+int gt_session_choice_probes(struct gt_session_choice *choice, const char *program,
+			     struct gt_message *message);
+/* Complains of the probes' places that cannot be patched; `name`: the command's. */
+void gt_session_choice_report(const struct gt_session_choice *choice, struct gt_session *session,
+			      const char *name);
 /* What of it the session is started with, and its control files are told. The choice must stay. */
 void gt_session_choice_session(const struct gt_session_choice *choice,
 			       struct gt_session_options *session);

@@ -29,6 +29,8 @@ static bool takes_field(struct gt_event_field *field, const uint8_t *from, const
 		.is_signed = entry.flags & GRAFTRACE_FIELD_SIGNED,
 		.is_string = entry.flags & GRAFTRACE_FIELD_STRING,
 		.is_float = entry.flags & GRAFTRACE_FIELD_FLOAT,
+		.show = entry.show < GT_SHOWS ? entry.show : GT_SHOW_AS_TYPE,
+		.count = entry.count,
 	};
 	return true;
 }

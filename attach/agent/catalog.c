@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/catalog.h"
+#include "attach/agent/dynamic.h"
 #include "attach/process/process.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static void free_file(struct gt_catalog_file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	gt_names_fini(&file->names);
-	free(file->probe_plans);
+	free(file->probes);
 	free(file->entries);
 	free(file->planned);
 	free(file->touched);
@@ -43,6 +44,7 @@ void gt_catalog_fini(struct gt_catalog *catalog)
 
 	for (i = 0; i < catalog->file_count; i++)
 		free_file(catalog->files[i]);
+	gt_dynamics_fini(catalog);
 	free(catalog->files);
 	free(catalog->blocks);
 	*catalog = (struct gt_catalog){ 0 };
@@ -173,7 +175,6 @@ static int plan_file(struct gt_catalog_file *file, bool breakpoints, struct gt_m
 	gt_plan_use_cache(file->plan, NULL);
 	if (breakpoints)
 		gt_plan_allow_breakpoints(file->plan);
-	file->probes = gt_object_probes(file->object, &file->probe_count);
 	file->function_count = gt_object_function_count(file->object);
 	file->entries = calloc(file->function_count + 1, sizeof(*file->entries));
 	file->planned = calloc(file->function_count + 1, 1);
@@ -183,6 +184,43 @@ static int plan_file(struct gt_catalog_file *file, bool breakpoints, struct gt_m
 	file->prepared = gt_plan_is_prepared(file->plan);
 	file->sets_gs = sets_gs(file);
 	return 0;
+}
+
+struct gt_catalog_probe *gt_catalog_add_probe(struct gt_catalog *catalog,
+					      struct gt_catalog_file *file,
+					      const struct gt_probe *probe)
+{
+	struct gt_catalog_probe *added;
+
+	if (file->probe_count == file->probe_room) {
+		const uint32_t room = file->probe_room ? file->probe_room * 2 : 16;
+		void *grown = realloc(file->probes, room * sizeof(*file->probes));
+
+		if (!grown)
+			return NULL;
+		file->probes = grown;
+		file->probe_room = room;
+	}
+	added = &file->probes[file->probe_count];
+	*added = (struct gt_catalog_probe){
+		.probe = probe,
+		.event = catalog->next_event++,
+		.site = file->probe_count++,
+	};
+	return added;
+}
+
+/* Those of its notes, and those that were set for it before it was here. */
+static int add_probes(struct gt_catalog *catalog, struct gt_catalog_file *file)
+{
+	uint32_t count = 0, i;
+	const struct gt_probe *probes =
+		file->object ? gt_object_probes(file->object, &count) : NULL;
+
+	for (i = 0; i < count; i++)
+		if (!gt_catalog_add_probe(catalog, file, &probes[i]))
+			return GT_ENOMEM;
+	return gt_dynamics_opened(catalog, file);
 }
 
 int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *map,
@@ -239,8 +277,11 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 		free_file(file);
 		return error;
 	}
-	file->first_event = catalog->next_event;
-	catalog->next_event += file->probe_count;
+	error = add_probes(catalog, file);
+	if (error) {
+		free_file(file);
+		return gt_fail(message, error, "no memory for the probes of %s", map->path);
+	}
 	catalog->files[catalog->file_count++] = file;
 	*found = file;
 	return 0;
@@ -271,39 +312,116 @@ int gt_catalog_hooks(struct gt_catalog_file *file)
 	return file->hook_count;
 }
 
-int gt_catalog_plan_probes(struct gt_catalog_file *file, struct gt_message *message)
-{
-	struct gt_plan_entry *plans;
-	uint64_t *addresses;
-	uint32_t i;
-	int error = GT_ENOMEM;
+#define ENDBR64_BYTES 4
 
-	if (file->probe_plans || !file->probe_count)
+/* The place of the file's probe: an entry, if there its function can be patched. */
+static int plan_dynamic(struct gt_catalog_file *file, struct gt_catalog_probe *probe,
+			struct gt_message *message)
+{
+	const uint64_t address = probe->probe->address;
+	const struct gt_plan_entry *entry = NULL;
+	uint32_t index;
+	int error = 0;
+
+	/* A plan takes bytes that a place further in may need. */
+	if (!gt_object_function_at(file->object, address, &index) &&
+	    address - gt_object_function(file->object, index)->address <= ENDBR64_BYTES)
+		error = gt_catalog_plan(file, index, &entry, message);
+	if (error)
+		return error;
+	probe->function = entry ? index : 0;
+	probe->kind =
+		probe->probe->flags & GRAFTRACE_PROBE_RETURN ? GT_PROBE_RETURN : GT_PROBE_PLACE;
+	if (entry && entry->way != GT_PLAN_NONE &&
+	    (address == entry->address || address == entry->patch_address)) {
+		probe->plan = *entry;
+		if (probe->kind == GT_PROBE_PLACE)
+			probe->kind = GT_PROBE_ENTRY;
 		return 0;
-	gt_catalog_hooks(file); /* these go first */
-	plans = calloc(file->probe_count, sizeof(*plans));
-	addresses = calloc(file->probe_count, sizeof(*addresses));
-	if (plans && addresses) {
-		for (i = 0; i < file->probe_count; i++)
-			addresses[i] = file->probes[i].address;
-		error = gt_plan_probes(file->plan, addresses, file->probe_count, plans, message);
+	}
+	if (probe->kind == GT_PROBE_RETURN) {
+		probe->plan = (struct gt_plan_entry){
+			.reason = entry && entry->reason ? entry->reason : GT_REASON_UNKNOWN,
+		};
+		return 0;
+	}
+	return gt_plan_place(file->plan, address, &probe->plan, message);
+}
+
+/* The first one at the same place; it is planned before. */
+static uint32_t site_of(const struct gt_catalog_file *file, uint32_t index)
+{
+	const struct gt_probe *probe = file->probes[index].probe;
+	uint32_t i;
+
+	for (i = 0; i < index; i++) {
+		const struct gt_probe *other = file->probes[i].probe;
+
+		if (other->address == probe->address &&
+		    (other->flags & GRAFTRACE_PROBE_RETURN) ==
+			    (probe->flags & GRAFTRACE_PROBE_RETURN))
+			return i;
+	}
+	return index;
+}
+
+static int plan_static(struct gt_catalog_file *file, uint32_t count, struct gt_message *message)
+{
+	struct gt_plan_entry *plans = calloc(count, sizeof(*plans));
+	uint64_t *addresses = calloc(count, sizeof(*addresses));
+	uint32_t i;
+	int error = plans && addresses ? 0 : GT_ENOMEM;
+
+	for (i = 0; !error && i < count; i++)
+		addresses[i] = file->probes[i].probe->address;
+	if (!error)
+		error = gt_plan_probes(file->plan, addresses, count, plans, message);
+	for (i = 0; !error && i < count; i++) {
+		file->probes[i].plan = plans[i];
+		file->probes[i].planned = true;
 	}
 	free(addresses);
-	if (error)
-		free(plans);
-	else
-		file->probe_plans = plans;
+	free(plans);
+	return error;
+}
+
+int gt_catalog_plan_probes(struct gt_catalog_file *file, struct gt_message *message)
+{
+	uint32_t count = 0, i;
+	int error = 0;
+
+	if (!file->probe_count || file->probes[file->probe_count - 1].planned)
+		return 0;
+	gt_catalog_hooks(file); /* these go first */
+	while (count < file->probe_count && !file->probes[count].dynamic)
+		count++;
+	if (count && !file->probes[0].planned)
+		error = plan_static(file, count, message);
+	for (i = count; !error && i < file->probe_count; i++) {
+		struct gt_catalog_probe *probe = &file->probes[i];
+
+		if (probe->planned)
+			continue;
+		probe->site = site_of(file, i);
+		if (probe->site == i)
+			error = plan_dynamic(file, probe, message);
+		else {
+			probe->kind = file->probes[probe->site].kind;
+			probe->function = file->probes[probe->site].function;
+		}
+		probe->planned = !error;
+	}
 	return error;
 }
 
 void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t index,
 			       struct gt_event_format *event)
 {
-	const struct gt_probe *probe = &file->probes[index];
+	const struct gt_probe *probe = file->probes[index].probe;
 	uint32_t i;
 
 	*event = (struct gt_event_format){
-		.number = file->first_event + index,
+		.number = file->probes[index].event,
 		.field_count = probe->argument_count,
 		.address = probe->address,
 		.system = probe->system,
@@ -316,8 +434,11 @@ void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t inde
 			.type = probe->fields[i].type,
 			.bytes = probe->arguments[i].bytes,
 			.is_signed = probe->arguments[i].is_signed,
-			.is_string = probe->arguments[i].is_string,
+			.is_string = probe->arguments[i].take == GRAFTRACE_TAKE_STRING ||
+				     probe->arguments[i].take == GRAFTRACE_TAKE_STRINGS,
 			.is_float = probe->fields[i].is_float,
+			.show = probe->fields[i].show,
+			.count = probe->arguments[i].count,
 		};
 }
 
@@ -328,10 +449,19 @@ int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
 
 	for (i = 0; i < catalog->file_count; i++) {
 		const struct gt_catalog_file *file = catalog->files[i];
+		uint32_t low = 0, high = file->probe_count;
 
-		if (number - file->first_event >= file->probe_count)
+		while (low < high) {
+			const uint32_t middle = low + (high - low) / 2;
+
+			if (file->probes[middle].event < number)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low == file->probe_count || file->probes[low].event != number)
 			continue;
-		gt_catalog_describe_event(file, number - file->first_event, event);
+		gt_catalog_describe_event(file, low, event);
 		return 0;
 	}
 	return GT_ENOENT;

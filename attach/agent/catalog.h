@@ -20,6 +20,31 @@
 
 struct gt_map;
 
+/* Where a probe stands. */
+enum gt_probe_kind {
+	GT_PROBE_PLACE = 0, /* at an instruction: its site has a patch of its own */
+	GT_PROBE_ENTRY =
+		1, /* before the first instruction of a function: see attach/agent/probes.c */
+	GT_PROBE_RETURN = 2, /* where a function returns */
+};
+
+struct gt_dynamic;
+
+/* A probe of a file. Those of the notes come first, then the dynamic ones in the order in which they
+ * were set; none is ever taken out, for records may have its number. */
+struct gt_catalog_probe {
+	const struct gt_probe *probe;
+	struct gt_dynamic *dynamic; /* whose it is; NULL: of the notes */
+	uint32_t event;		    /* its number in records */
+	uint32_t site;		    /* the first of the file's probes at the same place */
+	uint32_t function;	    /* index, of GT_PROBE_ENTRY and _RETURN */
+	uint8_t kind;		    /* enum gt_probe_kind */
+	bool planned;		    /* kind, site and plan are valid */
+	bool removed;
+	bool told;		   /* the sink knows it */
+	struct gt_plan_entry plan; /* of a site */
+};
+
 /* One file. */
 struct gt_catalog_file {
 	char *path; /* as /proc/PID/maps names it */
@@ -43,12 +68,10 @@ struct gt_catalog_file {
 	uint8_t *touched; /* [function_count]: 1 = it was patched at some time */
 	struct gt_names names;
 	struct gt_hook hooks[GT_HOOKS_MAX];
-	int hook_count;		       /* -1: not looked for yet */
-	const struct gt_probe *probes; /* [probe_count], the object's */
+	int hook_count;			 /* -1: not looked for yet */
+	struct gt_catalog_probe *probes; /* [probe_count] */
 	uint32_t probe_count;
-	struct gt_plan_entry *probe_plans; /* [probe_count]; NULL: not planned yet */
-	uint32_t first_event;		   /* number of the first probe's event */
-	bool events_told;		   /* the sink knows them */
+	uint32_t probe_room;
 };
 
 /* Functions of one object in one process, with consecutive numbers. */
@@ -69,6 +92,11 @@ struct gt_catalog {
 	struct gt_catalog_block *blocks; /* by number */
 	size_t block_count;
 	size_t block_room;
+	struct gt_dynamic **dynamics; /* attach/agent/dynamic.h */
+	uint32_t dynamic_count;
+	struct gt_object
+		*looked_at; /* the last file that a probe was set in and that is not here */
+	char *looked_path;
 	uint32_t next_number;
 	uint32_t next_event;
 	/* Of every file: set before the first one is opened. */
@@ -91,7 +119,11 @@ int gt_catalog_plan(struct gt_catalog_file *file, uint32_t index,
 /* Its hooks; looked for at the first call. Returns their number, 0 on errors. */
 int gt_catalog_hooks(struct gt_catalog_file *file);
 
-/* Plans its probes, at the first call. GT_ENOMEM, GT_EFORMAT. */
+/* Adds a probe to the file; the caller keeps *probe. NULL: no memory. */
+struct gt_catalog_probe *gt_catalog_add_probe(struct gt_catalog *catalog,
+					      struct gt_catalog_file *file,
+					      const struct gt_probe *probe);
+/* Plans those of its probes that are not planned yet. GT_ENOMEM, GT_EFORMAT. */
 int gt_catalog_plan_probes(struct gt_catalog_file *file, struct gt_message *message);
 /* What is known of the event of probe `index`; its strings are the file's. */
 void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t index,

@@ -321,17 +321,43 @@ bool gt_patcher_may_go_on(int error)
 	return error == GT_ENOTSUP || error == GT_ENOSPC || error == GT_EINVAL;
 }
 
-/* The stub of a function that is on calls another entry from now on: four bytes of it. */
-static int change_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *bytes)
-{
-	struct gt_edit *edit = gt_edits_add(&patcher->tracee->edits);
+/* Where a stub's instructions lead: what may change while it is in use. */
+static const uint8_t stub_targets[] = { 1, 7, 17, 27 };
 
-	if (!edit)
-		return GT_ENOMEM;
-	edit->address = stub + 1;
-	edit->main = edit->on = true;
-	edit->bytes = 4;
-	memcpy(edit->value, bytes + 1, 4);
+static bool is_same_code(const uint8_t *left, const uint8_t *right)
+{
+	uint8_t a[GRAFTRACE_STUB_BYTES], b[GRAFTRACE_STUB_BYTES];
+	size_t i;
+
+	memcpy(a, left, sizeof(a));
+	memcpy(b, right, sizeof(b));
+	for (i = 0; i < sizeof(stub_targets); i++) {
+		memset(a + stub_targets[i], 0, 4);
+		memset(b + stub_targets[i], 0, 4);
+	}
+	return memcmp(a, b, sizeof(a)) == 0;
+}
+
+/* The stub of a function that is on calls another entry, or goes on elsewhere, from now on. */
+static int change_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *now,
+		       const uint8_t *bytes)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(stub_targets); i++) {
+		const uint8_t at = stub_targets[i];
+		struct gt_edit *edit;
+
+		if (memcmp(now + at, bytes + at, 4) == 0)
+			continue;
+		edit = gt_edits_add(&patcher->tracee->edits);
+		if (!edit)
+			return GT_ENOMEM;
+		edit->address = stub + at;
+		edit->main = edit->on = true;
+		edit->bytes = 4;
+		memcpy(edit->value, bytes + at, 4);
+	}
 	return 0;
 }
 
@@ -342,8 +368,8 @@ static int put_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *by
 
 	if (now && memcmp(now, bytes, GRAFTRACE_STUB_BYTES) == 0)
 		return 0;
-	if (now && now[0] == bytes[0] && memcmp(now + 5, bytes + 5, GRAFTRACE_STUB_BYTES - 5) == 0)
-		return change_stub(patcher, stub, bytes);
+	if (now && is_same_code(now, bytes))
+		return change_stub(patcher, stub, now, bytes);
 	return gt_editor_put(&patcher->stubs, stub, bytes, GRAFTRACE_STUB_BYTES);
 }
 
@@ -381,6 +407,7 @@ static int enable(struct gt_patcher *patcher, uint32_t index, const struct gt_pl
 	};
 	bool fresh = object->states[index] != GT_FUNCTION_TRACED;
 	struct gt_plan_map map;
+	uint64_t behind;
 	int error = 0;
 
 	object->file->touched[index] |= !(role & GT_ROLE_SILENT);
@@ -397,9 +424,10 @@ static int enable(struct gt_patcher *patcher, uint32_t index, const struct gt_pl
 		error = gt_patcher_move(patcher, entry, &object->moved[index], &map);
 	if (!error && !entry->body)
 		body = object->moved[index];
+	behind = gt_probes_entry_stub(object, index);
 	if (!error)
-		error = gt_region_stub(patcher->region, header, kind, object->slot + index, body,
-				       bytes);
+		error = gt_region_stub(patcher->region, header, kind, object->slot + index,
+				       behind ? behind : body, bytes);
 	if (!error)
 		error = put_stub(patcher, stub, bytes);
 	if (!error && entry->way == GT_PLAN_BREAKPOINT)
@@ -554,19 +582,24 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 	uint8_t state = object->states[index];
 	const struct gt_plan_entry *entry;
 	const char *shown = plain;
-	bool wanted, named;
+	bool wanted, named, probed;
 	uint8_t role;
 
 	if (state == GT_FUNCTION_FOREIGN)
 		return 0;
 	if (by_name)
 		shown = gt_object_function_name(file->object, index);
+	probed = gt_probes_have_entry(object, index);
 	named = gt_selection_wants(selection, file, plain, shown);
 	wanted = named || selection->stacks || gt_triggers_match(selection->triggers, plain, shown);
-	if (!wanted && state != GT_FUNCTION_TRACED &&
+	if (!wanted && !probed && state != GT_FUNCTION_TRACED &&
 	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running))
 		return 0;
 	entry = plan_of(object, index, selection);
+	if (!entry && gt_probes_entry_stub(object, index)) {
+		wanted = false;
+		entry = &file->entries[index];
+	}
 	if (!entry || (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps))
 		return 0;
 	/* Before the first return slot is taken. */
@@ -580,6 +613,12 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 	role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
 	if (!named && !selection->stacks && !(role & GT_ROLE_TRIGGER))
 		wanted = false; /* no room for its triggers */
+	if (!wanted && probed) {
+		wanted = true;
+		role = GT_ROLE_SILENT | GT_ROLE_ENTRY_ONLY;
+	}
+	if (wanted && gt_probes_entry_stub(object, index))
+		role |= GT_ROLE_PROBED;
 	if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))
 		return enable(patcher, index, entry, role);
 	if (!wanted && state == GT_FUNCTION_TRACED)

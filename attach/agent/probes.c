@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes: see probes.h. In the region: the stub, behind it what the agent records (struct
- * graftrace_probe), and the moved instructions. They stay for as long as the agent: a thread may be in
- * them. The order is that of patch.c.
+ * Probes: see probes.h. In the region: a stub for each site, behind it what it leads to (struct
+ * graftrace_probe_site), the probes themselves (struct graftrace_probe), and the moved instructions. They
+ * stay for as long as the agent: a thread may be in them. The order is that of patch.c.
+ *
+ * A site at a function's entry, in an object whose functions may be traced, has no patch of its own: the
+ * function's stub goes on in the site's. So an entry may be traced and probed in any order; a function that
+ * is only probed has a stub that records nothing.
  */
 #include "attach/agent/probes.h"
 #include "attach/agent/patch_private.h"
@@ -28,20 +32,31 @@ bool gt_events_match(char *const *words, const char *system, const char *name)
 static bool is_wanted(const struct gt_tracee_object *object, uint32_t index,
 		      const struct gt_selection *selection)
 {
-	const struct gt_probe *probe = &object->file->probes[index];
+	const struct gt_catalog_probe *probe = &object->file->probes[index];
 
-	return gt_events_match(selection->events, probe->system, probe->name);
+	return !probe->removed &&
+	       gt_events_match(selection->events, probe->probe->system, probe->probe->name);
+}
+
+bool gt_probes_wanted(const struct gt_catalog_file *file, const struct gt_selection *selection)
+{
+	const struct gt_tracee_object object = {
+		.file = (struct gt_catalog_file *)(uintptr_t)file
+	};
+	uint32_t i;
+
+	for (i = 0; i < file->probe_count; i++)
+		if (is_wanted(&object, i, selection))
+			return true;
+	return false;
 }
 
 int gt_probes_plan(struct gt_tracee_object *object, const struct gt_selection *selection,
 		   struct gt_message *message)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->file->probe_count; i++)
-		if (is_wanted(object, i, selection))
-			return gt_catalog_plan_probes(object->file, message);
-	return 0;
+	return gt_probes_wanted(object->file, selection)
+		       ? gt_catalog_plan_probes(object->file, message)
+		       : 0;
 }
 
 int gt_probes_tell(const struct gt_tracee_object *object, const struct gt_sink *sink)
@@ -51,47 +66,115 @@ int gt_probes_tell(const struct gt_tracee_object *object, const struct gt_sink *
 	uint32_t i;
 	int error = 0;
 
-	if (!sink || !sink->event || file->events_told)
+	if (!sink || !sink->event)
 		return 0;
-	for (i = 0; !error && i < file->probe_count; i++) {
+	for (i = file->probe_count; i > 0 && !file->probes[i - 1].told; i--)
+		;
+	for (; !error && i < file->probe_count; i++) {
 		gt_catalog_describe_event(file, i, &event);
 		event.address += object->bias;
 		error = sink->event(sink->data, &event);
+		file->probes[i].told = !error;
 	}
-	file->events_told = !error;
 	return error;
 }
 
-/* What the agent is told. */
-static struct graftrace_probe told_of(const struct gt_tracee_object *object, uint32_t index)
+/* Those of the file that have come since. */
+static int know_all(struct gt_tracee_object *object)
 {
-	const struct gt_probe *from = &object->file->probes[index];
-	struct graftrace_probe probe = {
-		.event = object->file->first_event + index,
-		.argument_count = from->argument_count,
-	};
-	uint32_t i;
+	const struct gt_catalog_file *file = object->file;
+	void *grown;
 
-	for (i = 0; i < from->argument_count; i++) {
-		probe.arguments[i] = from->arguments[i];
-		if (from->is_relative[i])
-			probe.arguments[i].value += (int64_t)object->bias;
-	}
-	return probe;
+	if (object->probe_count == file->probe_count)
+		return 0;
+	grown = realloc(object->probes, (file->probe_count + 1ul) * sizeof(*object->probes));
+	if (!grown)
+		return GT_ENOMEM;
+	object->probes = grown;
+	memset(&object->probes[object->probe_count], 0,
+	       (file->probe_count - object->probe_count) * sizeof(*object->probes));
+	object->probe_count = file->probe_count;
+	return 0;
 }
 
-/* The stub and what stands behind it, made once; written again where the object has come back. */
-static int put_stub(struct gt_patcher *patcher, uint32_t index, uint64_t body)
+/* ---- what the agent finds ---- */
+
+#define TOLD_MAX                                                            \
+	(sizeof(struct graftrace_probe) +                                   \
+	 GRAFTRACE_PROBE_FIELDS * sizeof(struct graftrace_probe_argument) + \
+	 GRAFTRACE_PROBE_STEPS * sizeof(int64_t))
+
+static void put(uint8_t *out, size_t *used, const void *bytes, size_t size)
+{
+	if (size)
+		memcpy(out + *used, bytes, size);
+	*used += size;
+}
+
+/* The bytes of the probe, its texts aside, which stand behind; returns how many. */
+static size_t told_of(const struct gt_tracee_object *object, uint32_t index, uint64_t texts,
+		      uint8_t out[TOLD_MAX])
+{
+	const struct gt_probe *from = object->file->probes[index].probe;
+	const struct graftrace_probe probe = {
+		.next = object->probes[index].next,
+		.event = object->file->probes[index].event,
+		.argument_count = (uint16_t)from->argument_count,
+		.flags = from->flags,
+	};
+	size_t used = 0;
+	uint32_t i;
+
+	put(out, &used, &probe, sizeof(probe));
+	for (i = 0; i < from->argument_count; i++) {
+		struct graftrace_probe_argument argument = from->arguments[i];
+
+		if (from->is_relative[i])
+			argument.value += (int64_t)object->bias;
+		if (from->is_literal[i])
+			argument.value += (int64_t)texts;
+		put(out, &used, &argument, sizeof(argument));
+	}
+	put(out, &used, from->steps, from->step_count * sizeof(*from->steps));
+	return used;
+}
+
+/* Made once; written again where the object has come back. */
+static int put_probe(struct gt_patcher *patcher, uint32_t index)
 {
 	struct gt_tracee_object *object = patcher->object;
+	const struct gt_probe *from = object->file->probes[index].probe;
 	struct gt_tracee_probe *probe = &object->probes[index];
-	const struct graftrace_probe told = told_of(object, index);
+	uint8_t told[TOLD_MAX];
+	size_t bytes = told_of(object, index, 0, told);
+	int error;
+
+	if (!probe->told)
+		probe->told = gt_region_alloc(patcher->region, bytes + from->literal_bytes,
+					      sizeof(uint64_t));
+	if (!probe->told)
+		return GT_ENOSPC;
+	bytes = told_of(object, index, probe->told + bytes, told);
+	error = gt_editor_put(&patcher->moved, probe->told, told, bytes);
+	if (!error && from->literal_bytes)
+		error = gt_editor_put(&patcher->moved, probe->told + bytes, from->literals,
+				      from->literal_bytes);
+	return error;
+}
+
+/* The stub of a site, which leads nowhere yet. */
+static int put_stub(struct gt_patcher *patcher, uint32_t site, uint64_t body)
+{
+	struct gt_tracee_object *object = patcher->object;
+	struct gt_tracee_probe *probe = &object->probes[site];
+	const bool fresh = !probe->stub;
+	const struct graftrace_probe_site nowhere = { 0 };
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], places[GRAFTRACE_PLACES_BYTES];
 	uint32_t from;
 	int error;
 
-	if (!probe->stub)
-		probe->stub = gt_region_alloc(patcher->region, sizeof(bytes) + sizeof(told),
+	if (fresh)
+		probe->stub = gt_region_alloc(patcher->region, sizeof(bytes) + sizeof(nowhere),
 					      GRAFTRACE_STUB_BYTES);
 	if (!probe->stub)
 		return GT_ENOSPC;
@@ -99,22 +182,73 @@ static int put_stub(struct gt_patcher *patcher, uint32_t index, uint64_t body)
 				     body, bytes);
 	if (!error)
 		error = gt_editor_put(&patcher->moved, probe->stub, bytes, sizeof(bytes));
-	if (!error)
-		error = gt_editor_put(&patcher->moved, probe->stub + sizeof(bytes), &told,
-				      sizeof(told));
+	if (!error && fresh)
+		error = gt_editor_put(&patcher->moved, probe->stub + sizeof(bytes), &nowhere,
+				      sizeof(nowhere));
 	for (from = 0; !error && from < sizeof(bytes); from += GRAFTRACE_PLACES_BYTES) {
 		gt_places_of_probe(from, places);
-		error = gt_patcher_put_places(patcher, probe->stub + from,
-					      object->file->probes[index].address + object->bias,
-					      places);
+		error = gt_patcher_put_places(
+			patcher, probe->stub + from,
+			object->file->probes[site].plan.patch_address + object->bias, places);
 	}
 	return error;
 }
 
-static struct gt_change change_of(struct gt_tracee_object *object, uint32_t index, bool on)
+/* A word of the region that threads may read now. */
+static int change_word(struct gt_patcher *patcher, uint64_t address, uint64_t value)
 {
-	struct gt_tracee_probe *probe = &object->probes[index];
-	const struct gt_plan_entry *entry = &object->file->probe_plans[index];
+	struct gt_edit *edit = gt_edits_add(&patcher->tracee->edits);
+
+	if (!edit)
+		return GT_ENOMEM;
+	edit->address = address;
+	edit->main = edit->on = true;
+	edit->bytes = sizeof(value);
+	memcpy(edit->value, &value, sizeof(value));
+	return 0;
+}
+
+/* Leads the site to the probes that are wanted, the last one first. */
+static int link_probes(struct gt_patcher *patcher, uint32_t site,
+		       const struct gt_selection *selection, bool *any)
+{
+	struct gt_tracee_object *object = patcher->object;
+	uint64_t first = 0;
+	uint32_t i;
+	int error = 0;
+
+	*any = false;
+	for (i = site; !error && i < object->probe_count; i++) {
+		struct gt_tracee_probe *probe = &object->probes[i];
+
+		if (object->file->probes[i].site != site)
+			continue;
+		probe->on = is_wanted(object, i, selection);
+		if (!probe->on)
+			continue;
+		*any = true;
+		if (!probe->told || probe->stale) {
+			probe->next = first;
+			error = put_probe(patcher, i);
+			probe->on = !error;
+			probe->stale = error;
+		} else if (probe->next != first) {
+			probe->next = first;
+			error = change_word(patcher, probe->told, first);
+		}
+		first = probe->told;
+	}
+	if (error)
+		return error;
+	return change_word(patcher, object->probes[site].stub + GRAFTRACE_STUB_BYTES, first);
+}
+
+/* ---- patches ---- */
+
+static struct gt_change change_of(struct gt_tracee_object *object, uint32_t site, bool on)
+{
+	struct gt_tracee_probe *probe = &object->probes[site];
+	const struct gt_plan_entry *entry = &object->file->probes[site].plan;
 
 	return (struct gt_change){
 		.entry = entry,
@@ -130,31 +264,43 @@ static struct gt_change change_of(struct gt_tracee_object *object, uint32_t inde
 	};
 }
 
-static int enable(struct gt_patcher *patcher, uint32_t index)
+/* Everything that the jump will lead to. GT_EAGAIN: nothing is to be done here. */
+static int prepare(struct gt_patcher *patcher, uint32_t site, uint64_t *moved, uint64_t *body,
+		   struct gt_plan_map *map)
 {
 	struct gt_tracee_object *object = patcher->object;
-	struct gt_tracee_probe *probe = &object->probes[index];
-	const struct gt_plan_entry *entry = &object->file->probe_plans[index];
-	const uint64_t address = entry->patch_address + object->bias;
-	uint64_t body = entry->body + object->bias;
-	uint8_t jump[8] = { 0 };
-	struct gt_change change;
-	struct gt_plan_map map;
+	const struct gt_plan_entry *entry = &object->file->probes[site].plan;
 	int error = 0;
 
 	if (entry->way == GT_PLAN_NONE ||
 	    (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps))
-		return 0;
-	if (!gt_patcher_finds(patcher, address, entry->original, entry->covered_bytes)) {
-		probe->state = GT_FUNCTION_FOREIGN;
-		return 0;
-	}
+		return GT_EAGAIN;
+	*body = entry->body + object->bias;
 	if (entry->moved_bytes_max)
-		error = gt_patcher_move(patcher, entry, &probe->moved, &map);
+		error = gt_patcher_move(patcher, entry, moved, map);
 	if (!error && !entry->body)
-		body = probe->moved;
-	if (!error)
-		error = put_stub(patcher, index, body);
+		*body = *moved;
+	return error ? error : put_stub(patcher, site, *body);
+}
+
+static int enable(struct gt_patcher *patcher, uint32_t site)
+{
+	struct gt_tracee_object *object = patcher->object;
+	struct gt_tracee_probe *probe = &object->probes[site];
+	const struct gt_plan_entry *entry = &object->file->probes[site].plan;
+	const uint64_t address = entry->patch_address + object->bias;
+	uint8_t jump[8] = { 0 };
+	struct gt_change change;
+	struct gt_plan_map map;
+	uint64_t body;
+	int error;
+
+	if (entry->way != GT_PLAN_NONE &&
+	    !gt_patcher_finds(patcher, address, entry->original, entry->covered_bytes)) {
+		probe->state = GT_FUNCTION_FOREIGN;
+		return GT_EAGAIN;
+	}
+	error = prepare(patcher, site, &probe->moved, &body, &map);
 	if (!error && entry->way == GT_PLAN_BREAKPOINT)
 		error = gt_traps_note(patcher->tracee, address, probe->stub);
 	if (!error)
@@ -162,21 +308,21 @@ static int enable(struct gt_patcher *patcher, uint32_t index)
 	if (!error)
 		error = gt_plan_jump(object->file->plan, entry, object->bias, probe->stub, jump);
 	if (!error) {
-		change = change_of(object, index, true);
+		change = change_of(object, site, true);
 		memcpy(change.before, entry->original, sizeof(change.before));
 		memcpy(change.after, jump, sizeof(change.after));
 		error = gt_patcher_change(patcher, &change, jump);
 	}
 	if (!error)
 		error = gt_patcher_displace(patcher, entry, body, entry->body ? NULL : &map);
-	return gt_patcher_may_go_on(error) ? 0 : error;
+	return error;
 }
 
-static int disable(struct gt_patcher *patcher, uint32_t index)
+static int disable(struct gt_patcher *patcher, uint32_t site)
 {
 	struct gt_tracee_object *object = patcher->object;
-	const struct gt_plan_entry *entry = &object->file->probe_plans[index];
-	struct gt_change change = change_of(object, index, false);
+	const struct gt_plan_entry *entry = &object->file->probes[site].plan;
+	struct gt_change change = change_of(object, site, false);
 	uint8_t jump[8] = { 0 };
 	int error = gt_plan_jump(object->file->plan, entry, object->bias, change.stub, jump);
 
@@ -185,7 +331,80 @@ static int disable(struct gt_patcher *patcher, uint32_t index)
 		memcpy(change.after, entry->original, sizeof(change.after));
 		error = gt_patcher_change(patcher, &change, jump);
 	}
-	return gt_patcher_may_go_on(error) ? 0 : error;
+	return error;
+}
+
+/* The function's stub will lead to the site's. */
+static int enable_entry(struct gt_patcher *patcher, uint32_t site)
+{
+	struct gt_tracee_object *object = patcher->object;
+	const uint32_t function = object->file->probes[site].function;
+	struct gt_plan_map map;
+	uint64_t body;
+	int error;
+
+	if (!object->entry_sites)
+		object->entry_sites =
+			calloc(object->file->function_count + 1ul, sizeof(*object->entry_sites));
+	if (!object->entry_sites)
+		return GT_ENOMEM;
+	if (object->states[function] == GT_FUNCTION_FOREIGN) {
+		object->probes[site].state = GT_FUNCTION_FOREIGN;
+		return GT_EAGAIN;
+	}
+	error = prepare(patcher, site, &object->moved[function], &body, &map);
+	if (!error) {
+		object->entry_sites[function] = site + 1;
+		object->probes[site].state = GT_FUNCTION_TRACED;
+	}
+	return error;
+}
+
+static bool is_chained(const struct gt_patcher *patcher, uint32_t site)
+{
+	return patcher->object->stubbed &&
+	       patcher->object->file->probes[site].kind == GT_PROBE_ENTRY;
+}
+
+/* One site, where a probe was switched on or off. */
+static int settle_site(struct gt_patcher *patcher, uint32_t site,
+		       const struct gt_selection *selection)
+{
+	struct gt_tracee_probe *probe = &patcher->object->probes[site];
+	const bool was = probe->state == GT_FUNCTION_TRACED;
+	bool any = false;
+	int error = 0;
+
+	if (!was)
+		error = is_chained(patcher, site) ? enable_entry(patcher, site)
+						  : enable(patcher, site);
+	if (!error)
+		error = link_probes(patcher, site, selection, &any);
+	if (!error && !any && was && !is_chained(patcher, site))
+		error = disable(patcher, site);
+	return error == GT_EAGAIN || gt_patcher_may_go_on(error) ? 0 : error;
+}
+
+/* Sites where a probe is not as it should be: on where it can be, off elsewhere. */
+static bool is_dirty(const struct gt_tracee_object *object, uint32_t index,
+		     const struct gt_selection *selection)
+{
+	const struct gt_tracee_probe *site = &object->probes[object->file->probes[index].site];
+
+	return site->state != GT_FUNCTION_FOREIGN &&
+	       is_wanted(object, index, selection) != object->probes[index].on;
+}
+
+/* What is to happen at the event is in memory before its probe is on. */
+static int arm(const struct gt_tracee_object *object, uint32_t index,
+	       const struct gt_selection *selection, struct gt_message *message)
+{
+	struct gt_event_format event;
+
+	if (!selection->event_rules || !is_wanted(object, index, selection))
+		return 0;
+	gt_catalog_describe_event(object->file, index, &event);
+	return gt_event_rules_arm(selection->event_rules, &event, message);
 }
 
 int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
@@ -198,23 +417,18 @@ int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 	if (object->region < 0 || object->gone || !object->file->probe_count)
 		return 0;
 	error = gt_probes_plan(object, selection, message);
-	for (i = 0; !error && object->file->probe_plans && i < object->file->probe_count; i++) {
-		struct gt_tracee_probe *probe = &object->probes[i];
-		struct gt_event_format event;
-		const bool wanted = is_wanted(object, i, selection);
+	if (!error)
+		error = know_all(object);
+	for (i = 0; !error && i < object->probe_count; i++) {
+		const uint32_t site = object->file->probes[i].site;
 
-		if (probe->state == GT_FUNCTION_FOREIGN ||
-		    wanted == (probe->state == GT_FUNCTION_TRACED))
+		if (!object->file->probes[i].planned || !is_dirty(object, i, selection))
 			continue;
 		if (!patcher)
 			patcher = gt_patcher_start(tracee, object, running, message);
-		error = !patcher ? GT_ENOMEM : 0;
-		if (!error && wanted && selection->event_rules) {
-			gt_catalog_describe_event(object->file, i, &event);
-			error = gt_event_rules_arm(selection->event_rules, &event, message);
-		}
+		error = patcher ? arm(object, i, selection, message) : GT_ENOMEM;
 		if (!error)
-			error = wanted ? enable(patcher, i) : disable(patcher, i);
+			error = settle_site(patcher, site, selection);
 	}
 	return patcher ? gt_patcher_finish(patcher, error, message) : error;
 }
@@ -224,18 +438,32 @@ bool gt_probes_need_traps(const struct gt_tracee_object *object,
 {
 	uint32_t i;
 
-	for (i = 0; object->file->probe_plans && i < object->file->probe_count; i++)
-		if (object->file->probe_plans[i].way == GT_PLAN_BREAKPOINT &&
+	for (i = 0; i < object->file->probe_count; i++)
+		if (object->file->probes[i].planned &&
+		    object->file->probes[object->file->probes[i].site].plan.way ==
+			    GT_PLAN_BREAKPOINT &&
 		    is_wanted(object, i, selection))
 			return true;
 	return false;
+}
+
+bool gt_probes_is_on(const struct gt_tracee_object *object, uint32_t index, bool *foreign)
+{
+	const struct gt_tracee_probe *site;
+
+	*foreign = false;
+	if (index >= object->probe_count)
+		return false;
+	site = &object->probes[object->file->probes[index].site];
+	*foreign = site->state == GT_FUNCTION_FOREIGN;
+	return object->probes[index].on && site->state == GT_FUNCTION_TRACED;
 }
 
 /* The semaphore is the program's; who else listens counts there, too. */
 static void count_semaphore(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
 			    uint32_t index, bool up)
 {
-	const uint64_t at = object->file->probes[index].semaphore + object->bias;
+	const uint64_t at = object->file->probes[index].probe->semaphore + object->bias;
 	uint16_t value;
 
 	if (gt_process_read(&tracee->process, at, &value, sizeof(value)) ||
@@ -255,11 +483,12 @@ static void settle(struct gt_tracee *tracee, bool leaves)
 
 		if (object->gone || object->region < 0)
 			continue;
-		for (k = 0; k < object->file->probe_count; k++) {
+		for (k = 0; k < object->probe_count; k++) {
 			struct gt_tracee_probe *probe = &object->probes[k];
-			const bool listens = !leaves && probe->state == GT_FUNCTION_TRACED;
+			bool foreign;
+			const bool listens = !leaves && gt_probes_is_on(object, k, &foreign);
 
-			if (!object->file->probes[k].semaphore || listens == probe->counted)
+			if (!object->file->probes[k].probe->semaphore || listens == probe->counted)
 				continue;
 			count_semaphore(tracee, object, k, listens);
 			probe->counted = listens;
@@ -277,12 +506,41 @@ void gt_probes_leave(struct gt_tracee *tracee)
 	settle(tracee, true);
 }
 
+void gt_probes_come_back(struct gt_tracee_object *object)
+{
+	uint32_t i;
+
+	for (i = 0; i < object->probe_count; i++) {
+		object->probes[i].state = GT_FUNCTION_UNTOUCHED;
+		object->probes[i].on = object->probes[i].counted = false;
+		object->probes[i].stale = true;
+	}
+}
+
+uint64_t gt_probes_entry_stub(const struct gt_tracee_object *object, uint32_t function)
+{
+	const uint32_t site = object->entry_sites ? object->entry_sites[function] : 0;
+
+	return site ? object->probes[site - 1].stub : 0;
+}
+
+bool gt_probes_have_entry(const struct gt_tracee_object *object, uint32_t function)
+{
+	const uint32_t site = object->entry_sites ? object->entry_sites[function] : 0;
+	uint32_t i;
+
+	for (i = site ? site - 1 : object->probe_count; i < object->probe_count; i++)
+		if (object->file->probes[i].site == site - 1 && object->probes[i].on)
+			return true;
+	return false;
+}
+
 uint64_t gt_probes_old_place(const struct gt_tracee_object *object, uint64_t address)
 {
 	uint32_t i;
 
-	for (i = 0; object->file->probe_plans && i < object->file->probe_count; i++) {
-		const struct gt_plan_entry *entry = &object->file->probe_plans[i];
+	for (i = 0; i < object->probe_count; i++) {
+		const struct gt_plan_entry *entry = &object->file->probes[i].plan;
 		const uint64_t moved = object->probes[i].moved;
 		uint8_t code[GT_PLAN_MOVED_MAX];
 		struct gt_plan_map map;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes in the middle of functions, in one process: patched where their events are asked for
+ * Probes, in one process: patched where their events are asked for
  * (gt_selection.events), and put back where they are not any more. As functions' (attach/agent/patch.h): the
  * edits are prepared while the process runs, and applied with all else.
  */
@@ -12,6 +12,9 @@
 /* Whether the words of a list (gt_event_word_matches) name the event: the last one that does says;
  * with a '!' before it: not. NULL: nothing is named. */
 bool gt_events_match(char *const *words, const char *system, const char *name);
+
+/* Whether one of the file's probes is asked for. */
+bool gt_probes_wanted(const struct gt_catalog_file *file, const struct gt_selection *selection);
 
 /* Plans the object's probes if one of them is asked for. Before its functions are planned. */
 int gt_probes_plan(struct gt_tracee_object *object, const struct gt_selection *selection,
@@ -32,6 +35,17 @@ bool gt_probes_need_traps(const struct gt_tracee_object *object,
 void gt_probes_settle(struct gt_tracee *tracee);
 /* Counts down those that were counted up: the process is left. */
 void gt_probes_leave(struct gt_tracee *tracee);
+
+/* Whether the probe records; foreign: the code at its place is not the file's. */
+bool gt_probes_is_on(const struct gt_tracee_object *object, uint32_t index, bool *foreign);
+
+/* The object was loaded again: nothing of it is patched. */
+void gt_probes_come_back(struct gt_tracee_object *object);
+
+/* What the stub of that function goes on in, where a site is at its entry; 0: there is none. And whether a
+ * probe is on there. */
+uint64_t gt_probes_entry_stub(const struct gt_tracee_object *object, uint32_t function);
+bool gt_probes_have_entry(const struct gt_tracee_object *object, uint32_t function);
 
 /* Where the instruction stood that was moved there, 0: it is no probe's. */
 uint64_t gt_probes_old_place(const struct gt_tracee_object *object, uint64_t address);

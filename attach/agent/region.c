@@ -26,7 +26,7 @@ static uint64_t moved_offset(uint32_t stub_room)
 /* One entry a stub, and room for patches elsewhere and hooks. Only what is used costs memory. */
 static uint32_t journal_room(uint32_t stub_room)
 {
-	return 3 * stub_room + 512;
+	return 3 * stub_room + 4096;
 }
 
 static uint64_t journal_bytes(uint32_t stub_room)

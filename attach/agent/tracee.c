@@ -29,7 +29,9 @@
 /* Moved code of a function is 40 bytes on the average; room is reserved, not used. */
 #define MOVED_EACH 96u
 /* Stub, arguments, moved code and its places of a probe. */
-#define PROBE_EACH 384u
+#define PROBE_EACH 512u
+/* Room for dynamic probes that come later: a thousand and more. */
+#define DYNAMIC_BYTES (1u << 20)
 
 /* A thread that maps things for us, stopped at the first need. */
 struct hands {
@@ -102,6 +104,8 @@ static void free_object(struct gt_tracee_object *object)
 	free(object->moved);
 	free(object->noted);
 	free(object->probes);
+	free(object->entry_sites);
+	free(object->return_sites);
 	free(object);
 }
 
@@ -131,6 +135,7 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	object->moved = calloc(file->function_count + 1, sizeof(*object->moved));
 	object->noted = calloc(file->function_count + 1, sizeof(*object->noted));
 	object->probes = calloc(file->probe_count + 1, sizeof(*object->probes));
+	object->probe_count = file->probe_count;
 	for (i = 0; i < GT_HOOKS_MAX; i++)
 		object->hook_sites[i] = -1;
 	if (!object->states || !object->roots || !object->moved || !object->noted ||
@@ -208,10 +213,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		object->gone = false;
 		object->bias = bias;
 		memset(object->states, 0, file->function_count);
-		for (uint32_t probe = 0; probe < file->probe_count; probe++) {
-			object->probes[probe].state = GT_FUNCTION_UNTOUCHED;
-			object->probes[probe].counted = false;
-		}
+		gt_probes_come_back(object);
 		object->hooked = false;
 		object->resolved = object->entry_only = false;
 		*found = object;
@@ -272,15 +274,17 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 		error = take_hands(hands, message);
 		if (error)
 			return error;
-		error = gt_inject_region(
-			&hands->remote, agent, object->start, object->end, room ? room : 1,
-			moved + JOIN_MOVED + (room - stubs) * each, first, &region, message);
+		error = gt_inject_region(&hands->remote, agent, object->start, object->end,
+					 room ? room : 1,
+					 moved + DYNAMIC_BYTES + JOIN_MOVED + (room - stubs) * each,
+					 first, &region, message);
 		if (error)
 			return error;
 		object->region = (int)(region - agent->regions);
 	}
 	region = &agent->regions[object->region];
 	object->slot = region->stub_used;
+	object->stubbed = traced;
 	region->stub_used += stubs;
 	return 0;
 }
@@ -731,40 +735,71 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, uint32_t slot, uint32
 	return gt_tracer_run(objects_work, &work);
 }
 
-int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
-		     struct gt_message *message)
-{
-	return gt_tracee_select_words(tracee, selection, NULL, 0, message);
-}
-
 struct select_work {
 	struct gt_tracee *tracee;
+	struct gt_catalog *catalog;
 	const struct gt_selection *selection;
 	const char *const *words;
 	size_t count;
 	struct gt_message *message;
 };
 
+/* Objects that nothing was to be done with so far, and that a probe was set in. */
+static int place_probed(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			const struct gt_selection *selection, struct gt_message *message)
+{
+	struct hands hands = { .tracee = tracee };
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		if (object->region >= 0 || object->gone || !object->file->probe_count ||
+		    !gt_probes_wanted(object->file, selection))
+			continue;
+		error = find_region(&hands, object, is_traced(object, selection), catalog,
+				    selection, message);
+		error = error == GT_ENOSPC ? 0 : error;
+	}
+	return drop_hands(&hands, error, message);
+}
+
 static int select_work(void *data)
 {
 	const struct select_work *work = data;
-	int error =
-		patch_all(work->tracee, work->selection, work->words, work->count, work->message);
+	int error = work->words ? 0
+				: place_probed(work->tracee, work->catalog, work->selection,
+					       work->message);
+
+	if (!error)
+		error = patch_all(work->tracee, work->selection, work->words, work->count,
+				  work->message);
 
 	return error ? error : take_breakpoints(work->tracee, work->selection, work->message);
+}
+
+static int run_select(struct select_work *work)
+{
+	int error;
+
+	if (!work->tracee->has_agent || work->tracee->clean)
+		return 0;
+	error = gt_tracer_run(select_work, work);
+	/* A process that has ended needs no change. */
+	return error && gt_process_is_ending(&work->tracee->process) ? 0 : error;
+}
+
+int gt_tracee_select(struct gt_tracee *tracee, struct gt_catalog *catalog,
+		     const struct gt_selection *selection, struct gt_message *message)
+{
+	return run_select(&(struct select_work){ tracee, catalog, selection, NULL, 0, message });
 }
 
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
 			   const char *const *words, size_t count, struct gt_message *message)
 {
-	struct select_work work = { tracee, selection, words, count, message };
-	int error;
-
-	if (!tracee->has_agent || tracee->clean)
-		return 0;
-	error = gt_tracer_run(select_work, &work);
-	/* A process that has ended needs no change. */
-	return error && gt_process_is_ending(&tracee->process) ? 0 : error;
+	return run_select(&(struct select_work){ tracee, NULL, selection, words, count, message });
 }
 
 static void *copy_of(const void *bytes, size_t size)
@@ -804,11 +839,20 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 		object->roots = copy_of(from->roots, count);
 		object->moved = copy_of(from->moved, count * sizeof(*from->moved));
 		object->noted = copy_of(from->noted, count * sizeof(*from->noted));
-		object->probes = copy_of(from->probes,
-					 (from->file->probe_count + 1) * sizeof(*from->probes));
+		object->probes =
+			copy_of(from->probes, (from->probe_count + 1) * sizeof(*from->probes));
+		object->entry_sites =
+			from->entry_sites
+				? copy_of(from->entry_sites, count * sizeof(*from->entry_sites))
+				: NULL;
+		object->return_sites =
+			from->return_sites
+				? copy_of(from->return_sites, count * sizeof(*from->return_sites))
+				: NULL;
 		child->objects[child->object_count++] = object;
 		if (!object->states || !object->roots || !object->moved || !object->noted ||
-		    !object->probes)
+		    !object->probes || !object->entry_sites != !from->entry_sites ||
+		    !object->return_sites != !from->return_sites)
 			goto no_memory;
 	}
 	return 0;

@@ -30,17 +30,22 @@ enum gt_function_role {
 	GT_ROLE_TRIGGER = 2,	 /* it has slots in the table of triggers, which tell the rest */
 	GT_ROLE_NOTRACE = 4,	 /* of set_graph_notrace */
 	GT_ROLE_ENTRY_ONLY = 16, /* its return slot is never taken, whatever its plan says */
+	GT_ROLE_PROBED = 32,	 /* its stub goes on in that of a probe at its entry */
 	GT_ROLE_SILENT = 8,	 /* no filter names it: it is in the stack traces of others */
 };
 
-/* A probe in the middle of a function. */
+/* A probe. What of it is a site's is kept with the first probe there (gt_catalog_probe.site). */
 struct gt_tracee_probe {
-	uint8_t state;	/* enum gt_function_state, never NOP */
+	uint8_t state;	/* of a site: enum gt_function_state, never NOP */
+	bool on;	/* what leads to it is written, or will be with the edits */
+	bool stale;	/* what was told of it is another time's: the object has come back */
 	bool counted;	/* its semaphore says that we listen */
-	uint32_t noted; /* index + 1 in the region's journal, 0 = none yet */
+	uint32_t noted; /* of a site: index + 1 in the region's journal, 0 = none yet */
 	uint32_t extras;
-	uint64_t stub; /* in the region, and its moved code; 0 = none yet */
+	uint64_t stub; /* of a site: in the region, and its moved code; 0 = none yet */
 	uint64_t moved;
+	uint64_t told; /* its struct graftrace_probe in the region; 0 = none yet */
+	uint64_t next; /* the one that it leads to */
 };
 
 struct gt_tracee_object {
@@ -50,17 +55,23 @@ struct gt_tracee_object {
 	uint64_t end;
 	int region;	 /* index in agent.regions, -1 = none of its functions is ours to trace */
 	uint32_t slot;	 /* of its function 0 in the region */
+	bool stubbed;	 /* its functions have slots there */
 	uint8_t *states; /* [function_count] enum gt_function_state */
 	uint8_t *roots;	 /* [function_count] enum gt_function_role: what its stub is */
 	uint64_t *moved; /* [function_count] its moved code, 0 = none yet */
 	uint32_t *noted; /* [function_count] index + 1 in the region's journal of its patches
 			  * elsewhere, 0 = none yet */
-	struct gt_tracee_probe *probes; /* [file->probe_count] */
-	bool program;			/* the program itself */
-	bool seen;			/* in the pass over the maps */
-	bool fresh;			/* new in it */
-	bool told;			/* the sink knows its functions */
-	bool gone; /* unloaded; its slots wait for the same file to come back */
+	struct gt_tracee_probe *probes; /* [probe_count] */
+	uint32_t probe_count;		/* as many of the file's as are known here */
+	/* [function_count], NULL: there are none. Sites (index + 1) at a function's entry and where it
+	 * returns. */
+	uint32_t *entry_sites;
+	uint32_t *return_sites;
+	bool program; /* the program itself */
+	bool seen;    /* in the pass over the maps */
+	bool fresh;   /* new in it */
+	bool told;    /* the sink knows its functions */
+	bool gone;    /* unloaded; its slots wait for the same file to come back */
 	bool hooked;
 	uint64_t jumps_from;	      /* what the region was told: `start` */
 	bool entry_only;	      /* no return of it may be taken (attach/agent/resolver.h) */
@@ -119,8 +130,8 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, uint32_t slot, uint32
 int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message);
 
 /* Makes the patches what the selection says, with the world stopped meanwhile. */
-int gt_tracee_select(struct gt_tracee *tracee, const struct gt_selection *selection,
-		     struct gt_message *message);
+int gt_tracee_select(struct gt_tracee *tracee, struct gt_catalog *catalog,
+		     const struct gt_selection *selection, struct gt_message *message);
 
 /* The same, where nothing has changed but for functions that these plain words name. */
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,

@@ -295,8 +295,8 @@ static void parse_argument(struct gt_object *object, const char *text, size_t by
 	static const char *const types[2][4] = { { "u8", "u16", "u32", "u64" },
 						 { "s8", "s16", "s32", "s64" } };
 	static const char *const names[GRAFTRACE_PROBE_FIELDS] = {
-		"arg1", "arg2", "arg3", "arg4",	 "arg5",  "arg6",
-		"arg7", "arg8", "arg9", "arg10", "arg11", "arg12"
+		"arg1", "arg2",	 "arg3",  "arg4",  "arg5",  "arg6",  "arg7",  "arg8",
+		"arg9", "arg10", "arg11", "arg12", "arg13", "arg14", "arg15", "arg16",
 	};
 	const uint32_t index = probe->argument_count++;
 	struct graftrace_probe_argument *argument = &probe->arguments[index];
@@ -473,7 +473,8 @@ static void take_fields(struct note_reader *reader, const char *at, const char *
 			make_string(reader->notes, "", text, (size_t)(blank - text));
 		probe->fields[i].name = make_string(reader->notes, "", blank + 1,
 						    (size_t)(text + bytes - blank - 1));
-		probe->arguments[i].is_string = strcmp(probe->fields[i].type, "const char *") == 0;
+		if (strcmp(probe->fields[i].type, "const char *") == 0)
+			probe->arguments[i].take = GRAFTRACE_TAKE_STRING;
 		text += bytes + 1;
 	}
 }

@@ -15,6 +15,7 @@ struct gt_probe_field {
 	const char *name; /* "arg1" … where nothing names it */
 	const char *type; /* C's, "u64" … where nothing says it */
 	bool is_float;
+	uint8_t show; /* as gt_event_field's */
 };
 
 /* One place in the code. An event may have several. */
@@ -24,10 +25,17 @@ struct gt_probe {
 	const char *text;   /* the arguments as the note has them */
 	uint64_t address;   /* of the nop, the object's */
 	uint64_t semaphore; /* 16 bits that are not zero while somebody listens; 0: there is none */
+	uint16_t flags;	    /* GRAFTRACE_PROBE_… */
+	uint16_t step_count;
+	const int64_t *steps;	 /* [step_count] of its arguments */
 	uint32_t argument_count; /* more than GRAFTRACE_PROBE_FIELDS are left out */
 	/* Places that are memory without a register have the object's address. */
 	struct graftrace_probe_argument arguments[GRAFTRACE_PROBE_FIELDS];
 	bool is_relative[GRAFTRACE_PROBE_FIELDS]; /* … and so need the bias */
+	/* Constants that are offsets in these texts, which stand behind the probe. */
+	bool is_literal[GRAFTRACE_PROBE_FIELDS];
+	uint32_t literal_bytes;
+	const char *literals;
 	struct gt_probe_field fields[GRAFTRACE_PROBE_FIELDS];
 };
 

@@ -136,6 +136,11 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
 		   struct gt_plan_entry *entries, struct gt_message *message);
 
+/* The same for one instruction anywhere in a function, whatever it is. GT_REASON_NO_INSTRUCTIONS: none
+ * begins there. Other functions than that one's entry may be planned before. */
+int gt_plan_place(struct gt_plan *plan, uint64_t address, struct gt_plan_entry *entry,
+		  struct gt_message *message);
+
 /* Whether the compiler has prepared the object, or part of it, for tracing. */
 bool gt_plan_is_prepared(struct gt_plan *plan);
 /* False: the compiler has surely not prepared this function. Cheap: nothing is scanned, so whoever

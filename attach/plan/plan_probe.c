@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans probes: places in the middle of functions where a compiler left a nop. Five bytes of it are
- * replaced by a jump. Of one byte the instructions behind it are moved with it, as at a function's entry,
- * but with less to choose from: nothing may lead into the five bytes, and nothing is led elsewhere.
+ * Plans probes: places in the middle of functions, where a compiler left a nop, or any instruction. Five
+ * bytes are replaced by a jump. Where the nop, or the instruction, is shorter those behind it are moved with
+ * it, as at a function's entry, but with less to choose from: nothing may lead into the five bytes, and
+ * nothing is led elsewhere.
  */
 #include "attach/plan/plan_private.h"
 
@@ -32,8 +33,8 @@ static bool is_free(const struct gt_plan *plan, uint64_t address, uint64_t bytes
 }
 
 /* Whole instructions from the nop on, five bytes or more of them. */
-static enum gt_plan_reason cover(const struct gt_plan_entry *entry, const uint8_t *code,
-				 uint64_t room, uint32_t *covered)
+static enum gt_plan_reason cover(bool anywhere, const struct gt_plan_entry *entry,
+				 const uint8_t *code, uint64_t room, uint32_t *covered)
 {
 	bool ends = false;
 
@@ -57,14 +58,18 @@ static enum gt_plan_reason cover(const struct gt_plan_entry *entry, const uint8_
 		    *covered < GT_JUMP_BYTES)
 			return GT_REASON_CALL_INSIDE;
 	}
-	if (*covered < GT_JUMP_BYTES) /* nothing leads to the rest of them, as the marks say */
+	/* Nothing leads to the rest of them, as the marks say; but an unwinder goes to where an
+	 * exception is caught, and no mark is there. */
+	if (*covered < GT_JUMP_BYTES && anywhere)
+		return GT_REASON_NO_ROOM;
+	if (*covered < GT_JUMP_BYTES)
 		*covered = GT_JUMP_BYTES;
 	return *covered <= room && *covered <= GT_PLAN_ORIGINAL_MAX ? GT_REASON_NONE
 								    : GT_REASON_RUNS_ON;
 }
 
 static enum gt_plan_reason plan_jump(struct gt_plan *plan, struct gt_plan_entry *entry,
-				     const uint8_t *code, uint64_t room)
+				     const uint8_t *code, uint64_t room, bool anywhere)
 {
 	const uint64_t address = entry->patch_address;
 	uint8_t moved[GT_PLAN_MOVED_MAX];
@@ -86,7 +91,7 @@ static enum gt_plan_reason plan_jump(struct gt_plan *plan, struct gt_plan_entry 
 	if (room < GT_JUMP_BYTES ||
 	    gt_scan_marks_of(plan->scan, address + 1, GT_JUMP_BYTES - 1) & GT_MARK_TARGET)
 		return GT_REASON_REACHED_INSIDE;
-	reason = cover(entry, code, room, &covered);
+	reason = cover(anywhere, entry, code, room, &covered);
 	if (reason)
 		return reason;
 	if (!is_free(plan, address, covered))
@@ -104,27 +109,47 @@ static enum gt_plan_reason plan_jump(struct gt_plan *plan, struct gt_plan_entry 
 	return GT_REASON_UNMOVABLE;
 }
 
-/* The last way: the nop alone becomes int3. */
+/* The last way: the first instruction alone becomes int3. */
 static enum gt_plan_reason plan_trap(struct gt_plan *plan, struct gt_plan_entry *entry,
-				     const uint8_t *code, enum gt_plan_reason reason)
+				     const uint8_t *code, uint32_t first,
+				     enum gt_plan_reason reason)
 {
 	uint8_t moved[GT_PLAN_MOVED_MAX];
 	int bytes;
 
-	if (!plan->breakpoints || *code != 0x90 || !is_free(plan, entry->patch_address, 1))
+	if (!plan->breakpoints || !first || !is_free(plan, entry->patch_address, first))
 		return reason;
 	if (gt_plan_blocks_signals(plan))
 		return GT_REASON_BLOCKED_SIGNALS;
 	entry->way = GT_PLAN_BREAKPOINT;
-	entry->patch_bytes = entry->covered_bytes = 1;
-	entry->original[0] = *code;
+	entry->patch_bytes = 1;
+	entry->covered_bytes = (uint8_t)first;
+	memcpy(entry->original, code, first);
 	bytes = gt_plan_move(plan, entry, 0, entry->patch_address + 4096, moved, sizeof(moved),
 			     NULL);
-	entry->moved_bytes_max = bytes > 0 ? (uint8_t)bytes : 0;
+	if (bytes <= 0) {
+		entry->way = GT_PLAN_NONE;
+		return reason;
+	}
+	entry->moved_bytes_max = (uint8_t)bytes;
 	return GT_REASON_NONE;
 }
 
-static void plan_probe(struct gt_plan *plan, uint64_t address, struct gt_plan_entry *entry)
+/* Of the instruction there, or 0: it may not be replaced by a trap. */
+static uint32_t first_bytes(uint64_t address, const uint8_t *code, uint64_t room)
+{
+	struct gt_instruction first;
+
+	return gt_instruction_decode(code, room, address, &first) &&
+			       first.kind != GT_INSTRUCTION_INT3 &&
+			       first.kind != GT_INSTRUCTION_XBEGIN
+		       ? first.bytes
+		       : 0;
+}
+
+/* anywhere: whatever stands there. */
+static void plan_probe(struct gt_plan *plan, uint64_t address, bool anywhere,
+		       struct gt_plan_entry *entry)
 {
 	const struct gt_object_function *function;
 	enum gt_plan_reason reason;
@@ -142,12 +167,19 @@ static void plan_probe(struct gt_plan *plan, uint64_t address, struct gt_plan_en
 	if (function->address + function->bytes - address < room)
 		room = function->address + function->bytes - address;
 	reason = plan->object_never ? plan->object_reason : gt_rule_never(plan->object, function);
-	if (!reason && *code != 0x90 && (room < sizeof(nop5) || memcmp(code, nop5, sizeof(nop5))))
+	if (!reason && anywhere && !gt_plan_is_code(plan, address))
+		reason = GT_REASON_NO_INSTRUCTIONS;
+	if (!reason && !anywhere && *code != 0x90 &&
+	    (room < sizeof(nop5) || memcmp(code, nop5, sizeof(nop5))))
 		reason = GT_REASON_NO_NOP;
 	if (!reason) {
-		reason = plan_jump(plan, entry, code, room);
+		reason = plan_jump(plan, entry, code, room, anywhere);
 		if (reason)
-			reason = plan_trap(plan, entry, code, reason);
+			reason = plan_trap(plan, entry, code,
+					   anywhere	   ? first_bytes(address, code, room)
+					   : *code == 0x90 ? 1
+							   : 0,
+					   reason);
 	}
 	if (reason)
 		entry->reason = (uint8_t)reason;
@@ -155,20 +187,35 @@ static void plan_probe(struct gt_plan *plan, uint64_t address, struct gt_plan_en
 		gt_scan_use(plan->scan, address, entry->covered_bytes);
 }
 
-int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
-		   struct gt_plan_entry *entries, struct gt_message *message)
+static int prepare(struct gt_plan *plan, struct gt_message *message)
 {
-	uint32_t i;
-	int error = gt_scan_all(plan->scan, message);
+	const int error = gt_scan_all(plan->scan, message);
 
-	if (error)
-		return error;
 	/* What is on disk was planned without them. */
-	if (!plan->complete) {
+	if (!error && !plan->complete) {
 		free(plan->cache);
 		plan->cache = NULL;
 	}
-	for (i = 0; i < count; i++)
-		plan_probe(plan, addresses[i], &entries[i]);
-	return 0;
+	return error;
+}
+
+int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
+		   struct gt_plan_entry *entries, struct gt_message *message)
+{
+	const int error = prepare(plan, message);
+	uint32_t i;
+
+	for (i = 0; !error && i < count; i++)
+		plan_probe(plan, addresses[i], false, &entries[i]);
+	return error;
+}
+
+int gt_plan_place(struct gt_plan *plan, uint64_t address, struct gt_plan_entry *entry,
+		  struct gt_message *message)
+{
+	const int error = prepare(plan, message);
+
+	if (!error)
+		plan_probe(plan, address, true, entry);
+	return error;
 }

@@ -7,6 +7,7 @@
 #include "attach/session/session.h"
 #include "attach/process/own_thread.h"
 #include "attach/session/session_private.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,6 +192,17 @@ static uint64_t room_for_arena(const struct gt_session_options *options)
 	return least == RLIM_INFINITY ? UINT64_MAX : least / 4;
 }
 
+static int set_first_probe(struct gt_session *session, const char *text, struct gt_message *message)
+{
+	struct gt_probe_error error;
+	const int result = gt_session_set_probe(session, text, strlen(text), GT_PROBES_PROGRAM,
+						&error, message);
+
+	if (result)
+		gt_message_prefix(message, "'%s': ", text);
+	return result == GT_ENOENT ? GT_EINVAL : result;
+}
+
 int gt_session_start(const struct gt_session_options *options, struct gt_session **out,
 		     struct gt_message *message)
 {
@@ -235,6 +247,8 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->catalog.no_demangle = options->no_demangle;
 	session->first = gt_clock_now();
 	error = gt_session_ask_first(session, options, message);
+	for (size_t i = 0; !error && options->probes && options->probes[i]; i++)
+		error = set_first_probe(session, options->probes[i], message);
 	gt_triggers_init(&session->triggers, &session->arena, &session->live.target.clock);
 	session->selection.triggers = &session->triggers;
 	for (size_t i = 0; !error && i < options->trigger_count; i++)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include "core/trace/probe.h"
 #include "core/trace/settings.h"
 #include "core/trace/target.h"
 #include <graftrace/arena.h>
@@ -60,6 +61,8 @@ struct gt_session_options {
 	/* In turns a word and its filter: see gt_session_set_event_filter(). GT_EINVAL: an event that
 	 * is there does not have its fields. */
 	const char *const *event_filters;
+	const char *const
+		*probes; /* dynamic ones, as lines of dynamic_events with the path of a file */
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;
@@ -114,6 +117,29 @@ int gt_session_set_event_filter(struct gt_session *session, const char *word, co
 int gt_session_each_event(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),
+			  void *data);
+/*
+ * Dynamic probes (core/trace/probe.h): a line of dynamic_events sets one; gt_session_set_events() says
+ * whether its event is recorded. A place without a path is the program's own. GT_EINVAL, GT_ENOENT,
+ * GT_EEXIST: *error says what is wrong, and where; the message too.
+ */
+int gt_session_set_probe(struct gt_session *session, const char *text, size_t bytes,
+			 enum gt_probe_kinds kinds, struct gt_probe_error *error,
+			 struct gt_message *message);
+/* Those of the group and name; "": any. GT_ENOENT: there is none (of a name); GT_EBUSY: one of them is
+ * recorded, and none was removed. */
+int gt_session_remove_probes(struct gt_session *session, const char *group, const char *name,
+			     struct gt_message *message);
+struct gt_session_probe {
+	const struct gt_probe_definition *definition;
+	const char *path;
+	uint64_t offset; /* in the file */
+	bool enabled;	 /* it is recorded */
+};
+/* In the order in which they were set: calls back, under the session's lock, until it returns
+ * non-zero. */
+int gt_session_each_probe(struct gt_session *session,
+			  int (*each)(void *data, const struct gt_session_probe *probe),
 			  void *data);
 /* options/func_stack_trace: the function tracer writes a stack trace behind each call. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);

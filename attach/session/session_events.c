@@ -63,6 +63,7 @@ static bool is_enabled(const struct gt_session *session, const struct gt_catalog
 		       uint32_t index, enum gt_plan_reason *reason)
 {
 	size_t i, k;
+	bool foreign;
 
 	*reason = GT_REASON_NONE;
 	for (i = 0; i < session->tracee_count; i++) {
@@ -73,14 +74,15 @@ static bool is_enabled(const struct gt_session *session, const struct gt_catalog
 
 			if (object->file != file || object->gone)
 				continue;
-			if (object->probes[index].state == GT_FUNCTION_TRACED)
+			if (gt_probes_is_on(object, index, &foreign))
 				return true;
-			if (object->probes[index].state == GT_FUNCTION_FOREIGN)
+			if (foreign)
 				*reason = GT_REASON_NOT_AS_IN_FILE;
 		}
 	}
-	if (!*reason && file->probe_plans && file->probe_plans[index].way == GT_PLAN_NONE)
-		*reason = file->probe_plans[index].reason;
+	if (!*reason && file->probes[index].planned &&
+	    file->probes[file->probes[index].site].plan.way == GT_PLAN_NONE)
+		*reason = file->probes[file->probes[index].site].plan.reason;
 	return false;
 }
 
@@ -102,6 +104,8 @@ int gt_session_each_event(struct gt_session *session,
 			enum gt_plan_reason reason;
 			const bool enabled = is_enabled(session, file, k, &reason);
 
+			if (file->probes[k].removed)
+				continue;
 			gt_catalog_describe_event(file, k, &event);
 			result = each(data, &event, enabled,
 				      reason ? gt_plan_reason_text(reason) : NULL);

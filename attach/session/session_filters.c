@@ -153,7 +153,8 @@ int gt_session_select(struct gt_session *session, struct gt_message *message)
 	size_t i;
 
 	for (i = 0; i < session->tracee_count; i++) {
-		int result = gt_tracee_select(session->tracees[i], &session->selection, message);
+		int result = gt_tracee_select(session->tracees[i], &session->catalog,
+					      &session->selection, message);
 
 		error = error ? error : result;
 	}

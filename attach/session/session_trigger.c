@@ -50,7 +50,8 @@ static int select_again(struct gt_session *session, struct gt_message *message)
 	size_t i;
 
 	for (i = 0; i < session->tracee_count; i++) {
-		result = gt_tracee_select(session->tracees[i], &session->selection, message);
+		result = gt_tracee_select(session->tracees[i], &session->catalog,
+					  &session->selection, message);
 		error = error ? error : result;
 	}
 	return error;

@@ -81,7 +81,7 @@ void gt_event_value(const struct gt_event_format *format, const struct gt_record
 	const struct gt_event_field *field = &format->fields[index];
 	value->number = word_of(record, index);
 	value->kind = field->is_float ? GT_EVENT_FRACTION : GT_EVENT_NUMBER;
-	if (!field->is_string)
+	if (!field->is_string && field->count == 0)
 		return;
 	uint32_t offset = value->number & 0xffff, bytes = value->number >> 16 & 0xffff;
 	value->kind = GT_EVENT_FAULT;
@@ -89,6 +89,11 @@ void gt_event_value(const struct gt_event_format *format, const struct gt_record
 		return;
 	value->kind = GT_EVENT_STRING;
 	value->text = record->text + offset;
+	if (field->count != 0) {
+		value->kind = GT_EVENT_ARRAY;
+		value->text_bytes = bytes;
+		return;
+	}
 	while (value->text_bytes < bytes && value->text[value->text_bytes])
 		value->text_bytes++;
 }
@@ -126,17 +131,89 @@ static void put_fraction(struct output *output, uint64_t bits)
 	put_text(output, decimals);
 }
 
+static bool is_equal(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+uint32_t gt_event_hidden_fields(const struct gt_event_format *format)
+{
+	if (format->field_count > 0 && is_equal(format->fields[0].name, GT_EVENT_PROBE_IP))
+		return 1;
+	return format->field_count > 1 && is_equal(format->fields[0].name, GT_EVENT_PROBE_FUNC) &&
+			       is_equal(format->fields[1].name, GT_EVENT_RETURN_IP)
+		       ? 2
+		       : 0;
+}
+
 static bool is_hex(const struct gt_event_field *field)
 {
 	const char *type = field->type;
+	if (field->show != GT_SHOW_AS_TYPE)
+		return field->show == GT_SHOW_HEX || field->show == GT_SHOW_SYMBOL;
 	if (field->is_signed || field->bytes != 8)
 		return false;
-	if (type[0] == 'u' && type[1] == '6' && type[2] == '4' && type[3] == 0)
+	if (is_equal(type, "u64"))
 		return true;
 	for (; *type; type++)
 		if (*type == '*')
 			return true;
 	return false;
+}
+
+static void put_field_number(struct output *output, const struct gt_event_field *field,
+			     uint64_t number)
+{
+	if (field->show == GT_SHOW_CHAR) {
+		const char c = (char)number;
+
+		put_char(output, '\'');
+		put_clean(output, &c, 1);
+		put_char(output, '\'');
+		return;
+	}
+	put_number(output, number, is_hex(field) ? "0x%llx" : field->is_signed ? "%lld" : "%llu");
+}
+
+static uint64_t element_of(const struct gt_event_field *field, const char *at)
+{
+	const uint32_t unused = 64 - 8u * field->bytes;
+	uint64_t number = 0;
+
+	__builtin_memcpy(&number, at, field->bytes);
+	return field->is_signed ? (uint64_t)((int64_t)(number << unused) >> unused) : number;
+}
+
+/* {1,2}, {"a","b"} */
+static void put_array(struct output *output, const struct gt_event_field *field,
+		      const struct gt_event_value *value)
+{
+	uint32_t at = 0, i;
+
+	put_char(output, '{');
+	for (i = 0; i < field->count && at < value->text_bytes; i++) {
+		uint32_t bytes = 0;
+
+		put_text(output, i ? "," : "");
+		if (!field->is_string) {
+			if (value->text_bytes - at < field->bytes)
+				break;
+			put_field_number(output, field, element_of(field, value->text + at));
+			at += field->bytes;
+			continue;
+		}
+		while (at + bytes < value->text_bytes && value->text[at + bytes])
+			bytes++;
+		put_char(output, '"');
+		put_clean(output, value->text + at, bytes);
+		put_char(output, '"');
+		at += bytes + 1;
+	}
+	put_char(output, '}');
 }
 
 static void put_value(struct output *output, const struct gt_event_field *field,
@@ -155,19 +232,37 @@ static void put_value(struct output *output, const struct gt_event_field *field,
 		put_fraction(output,
 			     field->bytes == 4 ? widen((uint32_t)value->number) : value->number);
 		break;
+	case GT_EVENT_ARRAY:
+		put_array(output, field, value);
+		break;
 	default:
-		if (is_hex(field))
-			put_number(output, value->number, "0x%llx");
-		else
-			put_number(output, value->number, field->is_signed ? "%lld" : "%llu");
+		put_field_number(output, field, value->number);
+	}
+}
+
+/* (0x401136), (0x401200 <- 0x401136): as kernel/trace/trace_uprobe.c prints them. */
+static void put_place(struct output *output, const struct gt_event_format *format,
+		      const struct gt_record *record, uint32_t hidden)
+{
+	struct gt_event_value value;
+
+	if (hidden == 0)
+		return;
+	put_char(output, '(');
+	for (uint32_t i = hidden; i-- > 0;) {
+		gt_event_value(format, record, i, &value);
+		put_number(output, value.number, "0x%llx");
+		put_text(output, i ? " <- " : ")");
 	}
 }
 
 char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_record *record,
 			  char *at, size_t room)
 {
+	const uint32_t hidden = gt_event_hidden_fields(format);
 	struct output output = { at, at + room };
-	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+	put_place(&output, format, record, hidden);
+	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		struct gt_event_value value;
 		const char *name = format->fields[i].name;
 		if (i)
@@ -178,15 +273,6 @@ char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_
 		put_value(&output, &format->fields[i], &value);
 	}
 	return output.at;
-}
-
-static bool is_equal(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	return *a == *b;
 }
 
 bool gt_event_is_mark(const char *system, const char *name)
@@ -231,26 +317,43 @@ char *gt_event_put(const struct gt_event_format *format, const struct gt_record 
 	return gt_event_put_fields(format, record, output.at, (size_t)(output.end - output.at));
 }
 
+static void put_field_format(struct output *output, const struct gt_event_field *field)
+{
+	put_text(output, field->count != 0	       ? "=%s"
+			 : field->is_string	       ? "=\\\"%s\\\""
+			 : field->is_float	       ? "=%f"
+			 : field->show == GT_SHOW_CHAR ? "='%c'"
+			 : is_hex(field)	       ? field->bytes < 8 ? "=0x%x" : "=0x%llx"
+			 : field->bytes < 8	       ? field->is_signed ? "=%d" : "=%u"
+			 : field->is_signed	       ? "=%lld"
+						       : "=%llu");
+}
+
 char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room)
 {
+	const uint32_t hidden = gt_event_hidden_fields(format);
 	struct output output = { at, at + room };
-	put_char(&output, '"');
-	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+	put_text(&output, hidden == 0 ? "\"" : hidden == 1 ? "\"(%lx)" : "\"(%lx <- %lx)");
+	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		const struct gt_event_field *field = &format->fields[i];
 		put_text(&output, i ? " " : "");
 		put_text(&output, field->name);
-		put_text(&output, field->is_string   ? "=\\\"%s\\\""
-				  : field->is_float  ? "=%f"
-				  : is_hex(field)    ? "=0x%llx"
-				  : field->bytes < 8 ? field->is_signed ? "=%d" : "=%u"
-				  : field->is_signed ? "=%lld"
-						     : "=%llu");
+		put_field_format(&output, field);
 	}
 	put_char(&output, '"');
 	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
-		put_text(&output, format->fields[i].is_string ? ", __get_str(" : ", REC->");
-		put_text(&output, format->fields[i].name);
-		put_text(&output, format->fields[i].is_string ? ")" : "");
+		const struct gt_event_field *field = &format->fields[i];
+		const bool array = field->count != 0 && !field->is_string;
+		put_text(&output, array		     ? ", __print_array(__get_dynamic_array("
+				  : field->is_string ? ", __get_str("
+						     : ", REC->");
+		put_text(&output, field->name);
+		if (array) {
+			put_number(&output, field->count, "), %llu");
+			put_number(&output, field->bytes, ", %llu)");
+		} else {
+			put_text(&output, field->is_string ? ")" : "");
+		}
 	}
 	return output.at;
 }

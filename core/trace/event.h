@@ -11,6 +11,16 @@
 #include <stdint.h>
 #include <graftrace/record.h>
 
+/* How a number is printed. */
+enum gt_event_show {
+	GT_SHOW_AS_TYPE = 0, /* as its C type says: addresses and u64 in hex */
+	GT_SHOW_DECIMAL = 1,
+	GT_SHOW_HEX = 2,
+	GT_SHOW_CHAR = 3,
+	GT_SHOW_SYMBOL = 4, /* an address in code */
+	GT_SHOWS,
+};
+
 struct gt_event_field {
 	const char *name;
 	const char *type; /* as C has it, for people */
@@ -18,6 +28,8 @@ struct gt_event_field {
 	bool is_signed;
 	bool is_string;
 	bool is_float;
+	uint8_t show;  /* enum gt_event_show */
+	uint8_t count; /* elements of an array, of strings too; 0: it is none */
 };
 
 /* What tracefs shows as the event's number: Linux' own are below. */
@@ -36,9 +48,11 @@ struct gt_event_format {
 
 /* The value of a field. */
 enum gt_event_value_kind {
-	GT_EVENT_FAULT = 0,    /* it could not be read, or is not there */
-	GT_EVENT_NUMBER = 1,   /* number, with its sign as the field says */
-	GT_EVENT_STRING = 2,   /* text, text_bytes */
+	GT_EVENT_FAULT = 0,  /* it could not be read, or is not there */
+	GT_EVENT_NUMBER = 1, /* number, with its sign as the field says */
+	GT_EVENT_STRING = 2, /* text, text_bytes */
+	GT_EVENT_ARRAY =
+		4, /* text, text_bytes: elements of field.bytes, or texts with their zeros */
 	GT_EVENT_FRACTION = 3, /* number: the bits of a float (4 bytes) or a double */
 };
 
@@ -55,6 +69,14 @@ bool gt_event_word_matches(const char *word, const char *system, const char *nam
 
 /* Whether it is the event of <graftrace/mark.h>, which is recorded without being asked for. */
 bool gt_event_is_mark(const char *system, const char *name);
+
+/* What the first fields of a dynamic probe's event are called: the place; of a function's return the
+ * function, and where it has returned to. */
+#define GT_EVENT_PROBE_IP   "__probe_ip"
+#define GT_EVENT_PROBE_FUNC "__probe_func"
+#define GT_EVENT_RETURN_IP  "__probe_ret_ip"
+/* How many of them the event has: 0, 1 or 2. Linux prints them in brackets. */
+uint32_t gt_event_hidden_fields(const struct gt_event_format *format);
 
 struct gt_record;
 

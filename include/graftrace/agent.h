@@ -32,7 +32,7 @@
  *	T+15  e9 rel32         jmp   body
  *	T+20  cc …
  *
- * A probe's stub (struct graftrace_probe stands behind it). It is entered from the middle of a function,
+ * A probe's stub (struct graftrace_probe_site stands behind it). It is entered from the middle of a function,
  * which may have values in the 128 bytes below its stack pointer, and in the flags:
  *	T+0   48 8d 64 24 80   lea   -128(%rsp),%rsp
  *	T+5   e8 rel32         call  hot + event
@@ -169,8 +169,12 @@ GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_patch) == 32, "a patch is 32 byt
 #define GRAFTRACE_REGION_STUBS_OFFSET (4096 + 8192)
 
 /*
- * A probe: what its stub records. It lies behind the stub, in the region, which the program cannot
- * write to. Each argument is one field of the event.
+ * Probes. Behind the stub of a place stands its struct graftrace_probe_site, in the region, which the
+ * program cannot write to; it leads to what is recorded there. Each argument is one field of the
+ * event, fetched by a short program of its own: where the value begins (`place`), then `step_count`
+ * dereferences, each of the address value + step. All but the last one read 8 bytes, the last one what
+ * `take` says: a number of `bytes` bytes, or a text or an array that begins at that address. What
+ * cannot be read is said to be so (graftrace_special_word's faults), and does no harm.
  */
 enum graftrace_probe_place {
 	GRAFTRACE_PLACE_UNKNOWN = 0,  /* cannot be told: the field is said to be unreadable */
@@ -178,6 +182,16 @@ enum graftrace_probe_place {
 	GRAFTRACE_PLACE_CONSTANT = 2, /* `value` itself */
 	GRAFTRACE_PLACE_MEMORY = 3,   /* at base + (index << shift) + value */
 	GRAFTRACE_PLACE_VECTOR = 4,   /* the low half of vector register `base` */
+	GRAFTRACE_PLACE_COMM = 5,     /* the thread's name; only as a text */
+	/* Where the function returns to: at its entry and at its return, whatever stands there. */
+	GRAFTRACE_PLACE_CALLER = 6,
+};
+
+enum graftrace_probe_take {
+	GRAFTRACE_TAKE_NUMBER = 0,
+	GRAFTRACE_TAKE_STRING = 1,  /* the text at the address that the value is */
+	GRAFTRACE_TAKE_ARRAY = 2,   /* `count` numbers of `bytes` bytes there, behind each other */
+	GRAFTRACE_TAKE_STRINGS = 3, /* … addresses of texts there */
 };
 
 #define GRAFTRACE_NO_REGISTER 0xff
@@ -186,21 +200,40 @@ struct graftrace_probe_argument {
 	uint8_t place; /* enum graftrace_probe_place */
 	uint8_t bytes; /* 1, 2, 4, 8 */
 	uint8_t is_signed;
-	uint8_t is_string; /* it is the address of one; what it says is recorded */
-	uint8_t base;	   /* a register as instructions number them, or GRAFTRACE_NO_REGISTER */
+	uint8_t take; /* enum graftrace_probe_take */
+	uint8_t base; /* a register as instructions number them, or GRAFTRACE_NO_REGISTER */
 	uint8_t index;
 	uint8_t shift;
-	uint8_t reserved;
+	uint8_t step_count;
 	int64_t value;
+	uint16_t first_step; /* of the probe's steps */
+	uint8_t count;	     /* of an array */
+	uint8_t bit_count;   /* of a bit-field: so many bits … */
+	uint8_t bit_first;   /* … from this one on; bit_count 0: all of the number */
+	uint8_t reserved[3];
 };
 
-struct graftrace_probe {
-	uint32_t event; /* its number in records */
-	uint32_t argument_count;
-	struct graftrace_probe_argument arguments[GRAFTRACE_PROBE_FIELDS];
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_probe_argument) == 24, "an argument is 24 bytes");
+
+struct graftrace_probe_site {
+	uint64_t first; /* address of a struct graftrace_probe, 0: nothing is recorded */
 };
-GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_probe) == 8 + 16 * GRAFTRACE_PROBE_FIELDS,
-			"a probe is 200 bytes");
+
+/* Behind it `argument_count` struct graftrace_probe_argument, then the steps, int64_t each. */
+struct graftrace_probe {
+	uint64_t next;	/* address of the next one at the same place, 0: this is the last */
+	uint32_t event; /* its number in records */
+	uint16_t argument_count;
+	uint16_t flags; /* GRAFTRACE_PROBE_… */
+};
+
+/* It stands behind the function's return: there is one word more on the stack than the function had,
+ * in the place of its return address. */
+#define GRAFTRACE_PROBE_RETURN 1u
+
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_probe) == 16, "a probe is 16 bytes and arguments");
+
+#define GRAFTRACE_PROBE_STEPS 64 /* of a probe, at most */
 
 enum graftrace_hook {
 	GRAFTRACE_HOOK_LONGJMP =

@@ -314,7 +314,18 @@ struct graftrace_file_event_field {
 	uint32_t type;	/* as C has it, for people */
 	uint16_t bytes; /* 1, 2, 4, 8: of the word that the record has of it; of a string 8 */
 	uint16_t flags; /* GRAFTRACE_FIELD_… */
-	uint32_t reserved;
+	uint8_t show;	/* enum graftrace_file_event_show */
+	uint8_t count;	/* elements of an array, the word is as a string's; 0: it is none */
+	uint16_t reserved;
+};
+
+/* How a number is printed. */
+enum graftrace_file_event_show {
+	GRAFTRACE_SHOW_AS_TYPE = 0, /* as its C type says: addresses and u64 in hex */
+	GRAFTRACE_SHOW_DECIMAL = 1,
+	GRAFTRACE_SHOW_HEX = 2,
+	GRAFTRACE_SHOW_CHAR = 3,
+	GRAFTRACE_SHOW_SYMBOL = 4, /* an address in code */
 };
 
 #define GRAFTRACE_FIELD_SIGNED 1u

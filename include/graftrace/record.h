@@ -131,7 +131,7 @@ enum graftrace_event {
 	GRAFTRACE_EVENT_PROBE = 8,
 };
 
-#define GRAFTRACE_PROBE_FIELDS 12 /* of a described event, at most */
+#define GRAFTRACE_PROBE_FIELDS 16 /* of a described event, at most */
 
 /* Words that the record at `word` takes, data and filler included; `left` are there, 1 or more.
  * is_pairs: a sub-buffer of the function tracer (rule 6). */

@@ -6,12 +6,14 @@
  * by the kernel, which says where there is none, but for the running thread's own stack.
  */
 #include "core/record/event.h"
+#include "core/record/port.h"
 #include "port/program/agent.h"
 #include "port/program/syscall.h"
 
-#define PAGE	   4096ull
-#define STRING_MAX 64u /* bytes of one, its zero byte included */
-#define RSP	   4
+#define PAGE	    4096ull
+#define STRING_MAX  64u /* bytes of one, its zero byte included */
+#define RSP	    4
+#define PR_GET_NAME 16
 
 /* The registers of the interrupted function, as gt_glue_event lays them out. */
 struct gt_event_frame {
@@ -82,36 +84,79 @@ static uint64_t extend(uint64_t value, unsigned bytes, bool is_signed)
 
 static uint64_t register_of(const struct gt_event_frame *frame, unsigned number)
 {
-	return number < 16 ? frame->registers[number] : 0;
+	return number < 16 ? frame->registers[number] : number == 16 ? frame->flags : 0;
 }
 
-/* False: it cannot be read. */
-static bool argument_value(const struct gt_event_frame *frame,
-			   const struct graftrace_probe_argument *argument, uint64_t *value)
+/* Where the function returns to, or has returned to; who traces it may have the real address. */
+static uint64_t caller_of(const struct gt_event_frame *frame, bool returned)
 {
-	const unsigned bytes = argument->bytes <= 8 ? argument->bytes : 8;
+	const uint64_t slot = frame->registers[RSP];
+	const uint64_t address = *(const volatile uint64_t *)slot;
+
+	return returned || gt_port_is_stub_return(address)
+		       ? *(const volatile uint64_t *)gt_program_mirror(slot)
+		       : address;
+}
+
+/* Where the value begins. False: it cannot be read. */
+static bool first_value(const struct gt_event_frame *frame,
+			const struct graftrace_probe_argument *argument, uint32_t flags,
+			uint32_t bytes, uint64_t *value)
+{
 	uint64_t address;
 
-	*value = 0;
 	switch (argument->place) {
 	case GRAFTRACE_PLACE_REGISTER:
-		*value = register_of(frame, argument->base) >> (argument->value & 63);
-		break;
+		*value = register_of(frame, argument->base);
+		if (argument->base == RSP && flags & GRAFTRACE_PROBE_RETURN)
+			*value += 8;
+		*value >>= argument->value & 63;
+		return true;
 	case GRAFTRACE_PLACE_CONSTANT:
 		*value = (uint64_t)argument->value;
-		break;
+		return true;
 	case GRAFTRACE_PLACE_VECTOR:
 		*value = vector_register(argument->base);
-		break;
+		return true;
 	case GRAFTRACE_PLACE_MEMORY:
 		address = register_of(frame, argument->base) +
 			  (register_of(frame, argument->index) << (argument->shift & 3)) +
 			  (uint64_t)argument->value;
-		if (!fetch(address, value, bytes, frame->registers[RSP]))
-			return false;
-		break;
+		if (argument->base == RSP && flags & GRAFTRACE_PROBE_RETURN)
+			address += 8;
+		return fetch(address, value, bytes, frame->registers[RSP]);
+	case GRAFTRACE_PLACE_CALLER:
+		*value = caller_of(frame, flags & GRAFTRACE_PROBE_RETURN);
+		return true;
 	default:
 		return false;
+	}
+}
+
+/* The number, or the address of what is to be taken. False: it cannot be read. */
+static bool argument_value(const struct gt_event_frame *frame, const struct graftrace_probe *probe,
+			   const struct graftrace_probe_argument *argument, const int64_t *steps,
+			   uint64_t *value)
+{
+	const uint32_t bytes = argument->bytes <= 8 ? argument->bytes : 8;
+	const uint32_t last = argument->step_count;
+
+	*value = 0;
+	if (!first_value(frame, argument, probe->flags, last != 0 ? 8 : bytes, value))
+		return false;
+	for (uint32_t i = 1; i <= last; i++) {
+		const uint64_t address = *value + (uint64_t)steps[argument->first_step + i - 1];
+
+		*value = i == last && argument->take != GRAFTRACE_TAKE_NUMBER ? address : 0;
+		if ((i < last || argument->take == GRAFTRACE_TAKE_NUMBER) &&
+		    !fetch(address, value, i < last ? 8 : bytes, frame->registers[RSP]))
+			return false;
+	}
+	if (argument->take != GRAFTRACE_TAKE_NUMBER)
+		return true;
+	if (argument->bit_count != 0) {
+		*value >>= argument->bit_first & 63;
+		*value &= ~0ull >> (64 - (argument->bit_count & 63));
 	}
 	*value = extend(*value, bytes, argument->is_signed);
 	return true;
@@ -140,21 +185,17 @@ static uint32_t copy_string(uint64_t address, char *out, uint32_t room, uint64_t
 	return done;
 }
 
-/* Behind the fields, as far as there is room. */
-static bool take_string(struct gt_event *event, uint32_t field, uint64_t address, uint64_t sp)
+/* What is behind the fields, a zero word at its end; 0 bytes: there is no room. */
+static char *room_behind(struct gt_event *event, uint32_t *room)
 {
-	uint32_t room = (GT_EVENT_VALUES - event->count) * 8;
-	uint32_t bytes;
+	*room = (GT_EVENT_VALUES - event->count) * 8;
+	for (uint32_t i = event->count; i < GT_EVENT_VALUES; i++)
+		event->values[i] = 0;
+	return (char *)&event->values[event->count];
+}
 
-	event->values[field] = 0;
-	if (room > STRING_MAX)
-		room = STRING_MAX;
-	if (room == 0)
-		return false;
-	const uint32_t words = room / 8;
-	for (uint32_t i = 0; i < words; i++)
-		event->values[event->count + i] = 0;
-	bytes = copy_string(address, (char *)&event->values[event->count], room, sp);
+static bool put_behind(struct gt_event *event, uint32_t field, uint32_t bytes)
+{
 	if (bytes == 0)
 		return false;
 	event->values[field] = event->count * 8 | (uint64_t)bytes << 16;
@@ -162,22 +203,101 @@ static bool take_string(struct gt_event *event, uint32_t field, uint64_t address
 	return true;
 }
 
-static void gather(const struct gt_event_frame *frame, const struct graftrace_probe *probe,
-		   struct gt_event *event)
+static uint32_t copy_name(char *out, uint32_t room)
 {
+	char name[16] = { 0 };
+	uint32_t i = 0;
+
+	if (gt_agent_sandboxed() || gt_syscall3(SYS_PRCTL, PR_GET_NAME, (long)name, 0) != 0)
+		return 0;
+	for (; i + 1 < sizeof(name) && i + 1 < room && name[i] != 0; i++)
+		out[i] = name[i];
+	out[i] = 0;
+	return i + 1;
+}
+
+/* Whole numbers, as many as there is room for. */
+static uint32_t copy_array(const struct graftrace_probe_argument *argument, uint64_t address,
+			   char *out, uint32_t room, uint64_t sp)
+{
+	const uint32_t each = argument->bytes != 0 && argument->bytes <= 8 ? argument->bytes : 8;
+	const uint32_t count = argument->count < room / each ? argument->count : room / each;
+
+	return fetch(address, out, (uint64_t)count * each, sp) ? count * each : 0;
+}
+
+/* Texts, each with its zero byte; of one that cannot be read "(fault)". */
+static uint32_t copy_strings(const struct graftrace_probe_argument *argument, uint64_t address,
+			     char *out, uint32_t room, uint64_t sp)
+{
+	static const char fault[8] = "(fault)";
+	uint32_t done = 0;
+
+	for (uint32_t i = 0; i < argument->count && done < room; i++) {
+		uint32_t left = room - done, bytes = 0;
+		uint64_t text = 0;
+
+		if (left > STRING_MAX)
+			left = STRING_MAX;
+		if (!fetch(address + 8ull * i, &text, sizeof(text), sp))
+			return i != 0 ? done : 0;
+		bytes = copy_string(text, out + done, left, sp);
+		for (; bytes == 0 && bytes < sizeof(fault) && left >= sizeof(fault); bytes = 8)
+			for (uint32_t k = 0; k < sizeof(fault); k++)
+				out[done + k] = fault[k];
+		done += bytes;
+	}
+	return done;
+}
+
+/* Behind the fields, as far as there is room. */
+static bool take(struct gt_event *event, uint32_t field,
+		 const struct graftrace_probe_argument *argument, uint64_t sp)
+{
+	const uint64_t address = event->values[field];
+	uint32_t room, bytes;
+	char *const out = room_behind(event, &room);
+
+	event->values[field] = 0;
+	if (room == 0)
+		return false;
+	if (argument->take == GRAFTRACE_TAKE_ARRAY)
+		bytes = copy_array(argument, address, out, room, sp);
+	else if (argument->take == GRAFTRACE_TAKE_STRINGS)
+		bytes = copy_strings(argument, address, out, room, sp);
+	else if (argument->place == GRAFTRACE_PLACE_COMM)
+		bytes = copy_name(out, room);
+	else
+		bytes = copy_string(address, out, room < STRING_MAX ? room : STRING_MAX, sp);
+	return put_behind(event, field, bytes);
+}
+
+static __attribute__((noinline)) void gather(const struct gt_event_frame *frame,
+					     const struct graftrace_probe *probe,
+					     struct gt_event *event)
+{
+	const struct graftrace_probe_argument *arguments = (const void *)(probe + 1);
+	const int64_t *steps = (const void *)(arguments + probe->argument_count);
 	const uint32_t count = probe->argument_count < GRAFTRACE_PROBE_FIELDS
 				       ? probe->argument_count
 				       : GRAFTRACE_PROBE_FIELDS;
+	uint32_t taken = 0;
 
 	event->number = probe->event;
 	event->faults = 0;
 	event->count = count;
-	for (uint32_t i = 0; i < count; i++)
-		if (!argument_value(frame, &probe->arguments[i], &event->values[i]))
+	for (uint32_t i = 0; i < count; i++) {
+		const struct graftrace_probe_argument *argument = &arguments[i];
+
+		if (argument->take != GRAFTRACE_TAKE_NUMBER)
+			taken |= 1u << i;
+		if (argument->place != GRAFTRACE_PLACE_COMM &&
+		    !argument_value(frame, probe, argument, steps, &event->values[i]))
 			event->faults |= 1u << i;
-	for (uint32_t i = 0; i < count; i++)
-		if (probe->arguments[i].is_string && !(event->faults & 1u << i) &&
-		    !take_string(event, i, event->values[i], frame->registers[RSP]))
+	}
+	for (uint32_t i = 0; taken >> i != 0; i++)
+		if (taken >> i & 1 && !(event->faults & 1u << i) &&
+		    !take(event, i, &arguments[i], frame->registers[RSP]))
 			event->faults |= 1u << i;
 }
 
@@ -197,19 +317,25 @@ static __attribute__((noinline, cold)) void record_slow(const struct gt_event *e
 
 void gt_agent_event(struct gt_event_frame *frame)
 {
-	const struct graftrace_probe *probe =
-		(const struct graftrace_probe *)((frame->stub & ~(GRAFTRACE_STUB_BYTES - 1ull)) +
-						 GRAFTRACE_STUB_BYTES);
-	struct gt_thread *thread = gt_threads_at_hand();
-	struct gt_event event;
+	const struct graftrace_probe_site *site =
+		(const struct graftrace_probe_site *)((frame->stub &
+						       ~(GRAFTRACE_STUB_BYTES - 1ull)) +
+						      GRAFTRACE_STUB_BYTES);
+	const struct graftrace_probe *probe;
 
-	/* Switched off, by whomever, or without room: nothing is fetched. */
-	if (thread != NULL && gt_event_is_stopped(thread))
-		return;
 	frame->registers[RSP] = (uint64_t)(&frame->stub + 1) + GRAFTRACE_RED_ZONE;
-	gather(frame, probe, &event);
-	if (thread != NULL && !gt_event_is_wanted(thread, &event))
-		return;
-	if (thread == NULL || !gt_event_try_record(thread, &event))
-		record_slow(&event, thread == NULL);
+	for (probe = (const struct graftrace_probe *)site->first; probe != NULL;
+	     probe = (const struct graftrace_probe *)probe->next) {
+		struct gt_thread *thread = gt_threads_at_hand();
+		struct gt_event event;
+
+		/* Switched off, by whomever, or without room: nothing is fetched. */
+		if (thread != NULL && gt_event_is_stopped(thread))
+			continue;
+		gather(frame, probe, &event);
+		if (thread != NULL && !gt_event_is_wanted(thread, &event))
+			continue;
+		if (thread == NULL || !gt_event_try_record(thread, &event))
+			record_slow(&event, thread == NULL);
+	}
 }
