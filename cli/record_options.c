@@ -281,6 +281,11 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		options->no_switches = option == OPTION_NO_SWITCH_EVENTS;
 		break;
 	default:
+		if (option == GT_CHOICE_FILTER && options->event_word_count > 0) {
+			options->event_words[options->event_word_count++] = NULL;
+			options->event_words[options->event_word_count++] = optarg;
+			break;
+		}
 		error = gt_session_choice_take(&options->choice, option, optarg, message);
 	}
 	return error;
@@ -292,7 +297,10 @@ static int share_events(struct gt_record_options *options, struct gt_message *me
 	int error = 0;
 
 	for (size_t i = 0; i < options->event_word_count && error == 0; i++)
-		if (options->kernel && gt_kernel_has_event(options->event_words[i]))
+		if (options->event_words[i] == NULL)
+			error = gt_session_choice_take(&options->choice, GT_CHOICE_FILTER,
+						       options->event_words[++i], message);
+		else if (options->kernel && gt_kernel_has_event(options->event_words[i]))
 			options->events[options->event_count++] = options->event_words[i];
 		else
 			error = gt_session_choice_take(&options->choice, 'e',
@@ -318,7 +326,7 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		.compress = true,
 		.stops = calloc(words, sizeof(*options->stops)),
 		.events = calloc(words, sizeof(*options->events)),
-		.event_words = calloc(words, sizeof(*options->event_words)),
+		.event_words = calloc(2 * words, sizeof(*options->event_words)),
 		.kernel_settings = calloc(words, sizeof(*options->kernel_settings)),
 	};
 	if (gt_session_choice_init(&options->choice, GRAFTRACE_TRACER_FUNCTION_GRAPH) != 0 ||

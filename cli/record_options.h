@@ -32,7 +32,8 @@ struct gt_record_options {
 	size_t kernel_setting_count;
 	const char **events; /* of it; NULL-terminated, malloc'ed */
 	size_t event_count;
-	const char **event_words; /* of -e, as they came; malloc'ed */
+	/* Of -e, as they came, and behind a NULL the filter of what was named before; malloc'ed. */
+	const char **event_words;
 	size_t event_word_count;
 	char kernel_threshold[24]; /* microseconds; kernel_settings may point here */
 	char **argv;		   /* the program; NULL with pids */
