@@ -352,6 +352,14 @@ static const char *refusal(const struct gt_http_connection *c)
 	return NULL;
 }
 
+static bool answer_page(struct gt_http_connection *c)
+{
+	const struct gt_http_stream *stream = c->stream;
+	return send_head(c, 200, "text/html; charset=utf-8", (int64_t)stream->page_bytes,
+			 "Content-Security-Policy: frame-ancestors 'none'\r\n") &&
+	       (c->request.method == GT_HTTP_HEAD || send_all(c, stream->page, stream->page_bytes));
+}
+
 static bool answer(struct gt_http_connection *c)
 {
 	struct gt_http_request *request = &c->request;
@@ -371,6 +379,8 @@ static bool answer(struct gt_http_connection *c)
 	if (request->method == GT_HTTP_OTHER)
 		return answer_words(c, 405, "Allow: GET, HEAD, PUT, POST\r\n",
 				    "GET, HEAD, PUT and POST are known here");
+	if (bytes == 1 && !writes && c->stream->page && wanted_listing(request) == LISTING_HTML)
+		return answer_page(c);
 	if (bytes == ROOT_BYTES - 1 || bytes == 1)
 		return answer_words(c, 301, "Location: " ROOT "\r\n", ROOT);
 	if (bytes < ROOT_BYTES || __builtin_memcmp(path, ROOT, ROOT_BYTES) != 0)

@@ -27,6 +27,9 @@ struct gt_http_stream {
 	/* Waits a moment for more of the trace. False: the other side has gone meanwhile. */
 	bool (*wait)(void *data);
 	void *data;
+	/* What a browser gets at `/`; NULL: the list of files. */
+	const char *page;
+	size_t page_bytes;
 };
 
 /* The caller's memory, of any contents. */

@@ -34,6 +34,9 @@
 
 #define ALONE_STACK_BYTES 65536
 
+/* The page that browsers get, which reads /ftrace/trace.data (web/page/recording.js). */
+extern const char trace_page[], trace_page_end[];
+
 static uint32_t connections;
 static int listening = -1;
 static uint64_t alone_stack, alone_until;
@@ -81,7 +84,9 @@ static bool wait(void *data)
 static void *serve(void *argument)
 {
 	int socket = (int)(intptr_t)argument;
-	struct gt_http_stream stream = { receive, send_all, wait, &socket };
+	struct gt_http_stream stream = {
+		receive, send_all, wait, &socket, trace_page, (size_t)(trace_page_end - trace_page)
+	};
 	struct timeval idle = { IDLE_SECONDS, 0 }, stalled = { 1, 0 };
 	bool paused = !trace_self();
 	if (paused)

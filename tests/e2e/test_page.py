@@ -206,12 +206,12 @@ def test_keys_zoom_and_the_address_keeps_it(page, browser):
     press(browser, "w")
     press(browser, "w")
     address = browser.wait_for("return /to=\\d+/.test(location.hash) && location.hash")
-    assert browser.run("return document.getElementById('window').textContent") != whole
+    browser.wait_for("return document.getElementById('window').textContent !== arguments[0]", whole)
     browser.run("location.reload()")
     browser.wait_for("return document.documentElement.dataset.ready === 'yes'")
     assert browser.run("return location.hash") == address
     boxes(browser)
-    assert browser.run("return document.getElementById('window').textContent") != whole
+    browser.wait_for("return document.getElementById('window').textContent !== arguments[0]", whole)
     press(browser, "Home")
     browser.wait_for("return document.getElementById('window').textContent === arguments[0]", whole)
 

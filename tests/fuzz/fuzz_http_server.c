@@ -266,7 +266,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct gt_http_connection connection;
 	struct client client = { .data = data, .left = size };
-	struct gt_http_stream stream = { receive, take, wait, &client };
+	static const char page[] = "<!DOCTYPE html>";
+	struct gt_http_stream stream = { receive, take, wait, &client, page, sizeof(page) - 1 };
 	boot();
 	memset(&connection, 0x5a, sizeof(connection)); /* of any contents */
 	/* a client that comes again, until its bytes are used up */

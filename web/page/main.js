@@ -169,7 +169,7 @@ function tellRun() {
 	byId("subtitle").textContent = `${count(overview.calls, "call")} in ${duration(overview.length)}`;
 	byId("title").title = overview.command;
 	if (byId("as-of"))
-		byId("as-of").textContent = `as of ${new Date(overview.realtime).toLocaleTimeString()}`;
+		byId("as-of").textContent = `as of ${new Date(overview.asOf ?? overview.realtime).toLocaleTimeString()}`;
 }
 
 /* The start: a server may still be reading the recording. */

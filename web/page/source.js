@@ -134,8 +134,14 @@ function makeFile(data) {
 	};
 }
 
-const source = byId("data").textContent.trim() === "" ? makeServer() :
-	makeFile(JSON.parse(byId("data").textContent));
+/* In the page stand figures, or where a recording is that the page reads; or a server has figures. */
+function makeSource(text) {
+	const data = text === "" ? null : JSON.parse(text);
+
+	return !data ? makeServer() : data.recording ? makeRecording(data.recording) : makeFile(data);
+}
+
+const source = makeSource(byId("data").textContent.trim());
 
 const nameOf = (id) => names.get(id) ?? `function ${id}`;
 

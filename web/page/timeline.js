@@ -353,7 +353,7 @@ function makeTimeline(overview, go) {
 			setWindow(chosen.start - Math.max(chosen.took * 0.08, 10), chosen.start + Math.max(chosen.took * 1.08, 20), false);
 	}
 
-	/* Makes room for a call's row, and scrolls to it. */
+	/* Makes room for a call's row, and scrolls to it and to some of what it calls. */
 	function reveal(at) {
 		const band = byLane.get(at.lane);
 		if (!band)
@@ -361,7 +361,8 @@ function makeTimeline(overview, go) {
 		band.rows = Math.max(band.rows, Math.min(at.depth + 4, band.lane.depth));
 		layOut();
 		const top = rowTop(band, at.depth);
-		if (top < box.scrollTop + BAND_HEAD || top + ROW > box.scrollTop + box.clientHeight)
+		const bottom = rowTop(band, Math.min(at.depth + 4, band.rows));
+		if (top < box.scrollTop + BAND_HEAD || bottom > box.scrollTop + box.clientHeight)
 			box.scrollTop = Math.max(0, Math.min(band.top - 4, top - box.clientHeight / 2));
 	}
 
@@ -456,9 +457,15 @@ function makeTimeline(overview, go) {
 			[from, to] = clamp(Number(state.from ?? 0), Number(state.to ?? length));
 			chosen = sel?.length >= 5 && sel.every((n) => n >= 0) ?
 				{ lane: sel[0], depth: sel[1], start: sel[2], took: sel[3], id: sel[4], count: sel[5] ?? 1 } : null;
+			/* The details take room from the rows: they come first. */
+			showDetail();
 			if (chosen) {
 				reveal(chosen);
-				learnNames([chosen.id]).then(showDetail);
+				learnNames([chosen.id]).then(() => {
+					showDetail();
+					if (chosen)
+						reveal(chosen);
+				});
 			}
 			if (state.lane !== undefined && byLane.has(Number(state.lane))) {
 				const band = byLane.get(Number(state.lane));
@@ -466,7 +473,6 @@ function makeTimeline(overview, go) {
 				layOut();
 				box.scrollTop = band.top - 4;
 			}
-			showDetail();
 			draw();
 			ask();
 		},

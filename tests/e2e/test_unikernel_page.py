@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""The page that a kernel serves by itself: read in the browser from its recording, with the figures of report."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from test_page import boxes, close, rows, show, visit as open_page
+from test_unikernel_trace import ftrace, put, visit
+from unikernel import machine
+from webdriver import Browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def stopped(machine, graftrace):
+    """Some requests are recorded, and no more: the table of functions, by report of the same recording."""
+    assert put(machine, "tracing_on", "1")[0] == 204
+    assert put(machine, "trace", "")[0] == 204
+    visit(machine, 20)
+    assert put(machine, "tracing_on", "0")[0] == 204
+    (graftrace.directory / "graftrace.data").write_bytes(ftrace(machine, "trace.data"))
+    return {row["function"]: row for row in json.loads(graftrace("report", "--format", "json").stdout)["rows"]}
+
+
+def test_a_browser_gets_the_page_and_others_the_list(machine):
+    ask = lambda more: machine.ask(f"GET / HTTP/1.1\r\nHost: localhost\r\n{more}Connection: close\r\n\r\n",
+                                   machine.trace_port)
+    page = ask("Accept: text/html,*/*\r\n")
+    head, _, body = page.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200") and b"frame-ancestors 'none'" in head and b"</html>" in body
+    assert int(re.search(rb"Content-Length: (\d+)", head)[1]) == len(body)
+    assert ask("").startswith(b"HTTP/1.1 301") and ask("Accept: */*\r\n").startswith(b"HTTP/1.1 301")
+
+
+def test_the_figures_are_those_of_report(machine, browser, stopped, graftrace):
+    open_page(browser, f"http://localhost:{machine.trace_port}/")
+    show(browser, "functions", sort="self")
+    browser.wait_for("return document.documentElement.dataset.functions === 'self '")
+    shown = {row[0]: row for row in rows(browser, "functions")}
+    assert shown.keys() == stopped.keys()
+    # Report has one stack for the idle threads of all CPUs, which call schedule; here each has its own.
+    for name, row in stopped.items():
+        cells = shown[name]
+        if name == "schedule":
+            assert abs(int(cells[1].replace(",", "")) - row["calls"]) <= 4
+            continue
+        assert int(cells[1].replace(",", "")) == row["calls"], name
+        if row.get("maximum_ns") is None:  # no call of it returned
+            continue
+        assert close(cells[6], row["maximum_ns"]), name
+        assert close(cells[3], row["self_ns"]) and close(cells[2], row["total_ns"]), name
+    if where := os.environ.get("GRAFTRACE_PICTURES"):
+        show(browser, "timeline")
+        boxes(browser)
+        browser.screenshot(Path(where) / "kernel-timeline.png")
+        show(browser, "overview")
+        rows(browser, "top")
+        browser.screenshot(Path(where) / "kernel-overview.png")
+    # The slowest call of one of them, on the time line.
+    name = "answer"
+    show(browser, "function", id=browser.run(
+        "return source.ask('functions', {q: arguments[0], sort: 'self', limit: 500})"
+        ".then(got => got.functions.find(f => f.name === arguments[0]).id)", name))
+    text = browser.wait_for("const text = document.querySelector('main').innerText; "
+                            "return /Slowest calls/i.test(text) && text")
+    assert close(re.search(r"slowest\n(.*)", text)[1], stopped[name]["maximum_ns"])
+    browser.click("main a[href*='view=timeline'][href*='sel=']")
+    slow = max(boxes(browser, name), key=lambda box: box["took"])
+    assert slow["took"] == pytest.approx(stopped[name]["maximum_ns"], abs=2)
+
+
+def test_the_flame_graph_is_the_graph(machine, browser, stopped, graftrace):
+    wanted = json.loads(graftrace("graph", "--format", "json").stdout)["calls"]
+    open_page(browser, f"http://localhost:{machine.trace_port}/")
+    show(browser, "flame")
+    top = {box["name"]: box for box in boxes(browser) if box["depth"] == 0}
+    compared = 0
+    for node in wanted:
+        if node["function"] == "schedule" or node["function"] not in top:
+            continue
+        box = top[node["function"]]
+        assert box["calls"] == node["count"]
+        # Calls that are open end with the recording, which each of the two was read of at another moment.
+        if node["function"] not in ("thread_run", "lwip_accept"):
+            compared += 1
+            assert box["total"] == pytest.approx(node["total_ns"], rel=1e-4, abs=node["count"] + 10)
+    assert compared and "thread_run" in top
+
+
+def test_it_is_looked_at_again_and_controlled(machine, browser, stopped):
+    open_page(browser, f"http://localhost:{machine.trace_port}/")
+    before = browser.run("return document.getElementById('subtitle').textContent")
+    show(browser, "control")
+    browser.wait_for("return document.documentElement.dataset.control === '0 function_graph'")
+    browser.click("#tracing-on")
+    browser.wait_for("return document.documentElement.dataset.control === '1 function_graph'")
+    visit(machine, 10)
+    browser.click("#live button[data-seconds='0']")
+    browser.wait_for("return document.documentElement.dataset.looks === '1'")
+    after = browser.run("return document.getElementById('subtitle').textContent")
+    calls = lambda text: int(re.match(r"([\d,]+) calls", text)[1].replace(",", ""))
+    assert calls(after) > calls(before) > 0
+    assert browser.log() == []
