@@ -600,7 +600,7 @@ static int record(struct recording *recording)
 	code = start_session(recording);
 	if (code != 0)
 		return code;
-	if (recording->kernel != NULL && !is_attached(recording))
+	if (recording->kernel != NULL && (!is_attached(recording) || recording->options.kernel_all))
 		gt_kernel_tracer_leave_us(recording->kernel);
 	if (recording->server != NULL)
 		start_server(recording);

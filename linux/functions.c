@@ -86,8 +86,13 @@ static uint32_t add(struct gt_linux_functions *functions, uint64_t address, cons
 	const char *module = gt_linux_modules_find(functions->modules, address);
 	char text[24];
 
-	if (functions->next >= GRAFTRACE_SPECIAL || (functions->pending_count == PENDING_MAX &&
-						     gt_linux_functions_flush(functions) != GT_OK))
+	const char *object = module ? module : GT_LINUX_OBJECT;
+
+	/* the sink is told of functions of one object at a time */
+	if (functions->next >= GRAFTRACE_SPECIAL ||
+	    ((functions->pending_count == PENDING_MAX ||
+	      (functions->pending_count && strcmp(functions->pending[0].object, object) != 0)) &&
+	     gt_linux_functions_flush(functions) != GT_OK))
 		return 0;
 	snprintf(text, sizeof(text), "0x%" PRIx64, address);
 	char *copy = strdup(name ? name : text);
@@ -95,7 +100,7 @@ static uint32_t add(struct gt_linux_functions *functions, uint64_t address, cons
 		return 0;
 	functions->pending[functions->pending_count++] =
 		(struct gt_function){ .name = copy,
-				      .object = module ? module : GT_LINUX_OBJECT,
+				      .object = object,
 				      .address = address,
 				      .size = size < UINT32_MAX ? (uint32_t)size : 0 };
 	return functions->next++;

@@ -451,8 +451,13 @@ static int take_sched(struct gt_linux_records *records, int id,
 	return GT_OK;
 }
 
+/* Type, flags and task: what every record begins with. */
+#define COMMON_BYTES 8
+
 int gt_linux_records_pass(struct gt_linux_records *records, struct tep_record *record)
 {
+	if (record->size < COMMON_BYTES)
+		return GT_OK;
 	struct gt_tasks_moment moment = moment_of(records, record);
 
 	return take_sched(records, tep_data_type(records->tep, record), &moment, record);
@@ -460,6 +465,10 @@ int gt_linux_records_pass(struct gt_linux_records *records, struct tep_record *r
 
 int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *record)
 {
+	if (record->size < COMMON_BYTES) {
+		records->totals.unknown++;
+		return GT_OK;
+	}
 	int id = tep_data_type(records->tep, record);
 	struct gt_tasks_moment moment = moment_of(records, record);
 

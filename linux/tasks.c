@@ -789,7 +789,9 @@ int gt_tasks_finish(struct gt_tasks *tasks, struct gt_tasks_totals *totals)
 		struct task *task = tasks->tasks[i];
 		if (!task->writer.start) /* nothing was recorded of it */
 			continue;
-		task->writer.end = task->last + 1;
+		/* a text has no clock of its own in `last` */
+		task->writer.end =
+			(task->last > task->writer.start ? task->last : task->writer.start) + 1;
 		set_name(tasks, task);
 		error = sink->writer(sink->data, &task->writer);
 	}

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "linux/text_names.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,22 +84,27 @@ uint64_t gt_text_names_address(uint32_t number)
 
 static int add_pending(struct gt_text_names *names, const char *text, uint32_t number)
 {
-	if (names->pending_count == PENDING_MAX && gt_text_names_flush(names) != GT_OK)
-		return GT_ENOMEM;
-	char *name = strdup(text), *open = name ? strstr(name, " [") : NULL, *object = NULL;
-	if (open && name[strlen(name) - 1] == ']') {
-		object = strdup(open + 1);
+	char *name = strdup(text), *open = name ? strstr(name, " [") : NULL, *object;
+	bool has_object = open && name[strlen(name) - 1] == ']';
+
+	object = name ? strdup(has_object ? open + 1 : "") : NULL;
+	if (has_object)
 		*open = '\0';
-	}
-	if (!name)
+	/* the sink is told of functions of one object at a time */
+	if (!object || ((names->pending_count == PENDING_MAX ||
+			 (names->pending_count && strcmp(names->pending[0].object, object) != 0)) &&
+			gt_text_names_flush(names) != GT_OK)) {
+		free(name);
+		free(object);
 		return GT_ENOMEM;
+	}
 	names->pending[names->pending_count++] = (struct gt_function){
 		.name = name,
-		.object = object ? object : strdup(""),
+		.object = object,
 		.address = gt_text_names_address(number),
 		.size = ADDRESS_STEP,
 	};
-	return names->pending[names->pending_count - 1].object ? GT_OK : GT_ENOMEM;
+	return GT_OK;
 }
 
 uint32_t gt_text_names_number(struct gt_text_names *names, const char *text, size_t bytes)

@@ -369,8 +369,10 @@ static void set_pids(struct gt_kernel_tracer *tracer, const struct gt_kernel_opt
 	const int32_t *pids = options->pid_count ? options->pids : &us;
 	size_t count = options->pid_count ? options->pid_count : 1;
 
-	if (options->whole_system)
+	if (options->whole_system) { /* but for us: what we read would be recorded, and read … */
+		gt_kernel_tracer_leave_us(tracer);
 		return;
+	}
 	tracer->has_pids = true;
 	gt_kernel_put(tracer, "options/event-fork", "1");
 	tracefs_instance_file_clear(tracer->instance, "set_event_pid");
@@ -460,7 +462,7 @@ int gt_kernel_tracer_start(struct gt_kernel_tracer *tracer, struct gt_message *m
 void gt_kernel_tracer_leave_us(struct gt_kernel_tracer *tracer)
 {
 	/* The lists of those that are meant stay: while one is replaced, all tasks are. */
-	if (!tracer->has_pids)
+	if (!tracer->has_pids && !tracer->whole_system)
 		return;
 	add_threads(tracer, "set_event_notrace_pid", getpid());
 	if (tracer->has_functions)
