@@ -464,7 +464,9 @@ void gt_kernel_tracer_leave_us(struct gt_kernel_tracer *tracer)
 	/* The lists of those that are meant stay: while one is replaced, all tasks are. */
 	if (!tracer->has_pids && !tracer->whole_system)
 		return;
-	add_threads(tracer, "set_event_notrace_pid", getpid());
+	/* of the whole system, interrupts that fall into our time belong to it */
+	if (!tracer->whole_system)
+		add_threads(tracer, "set_event_notrace_pid", getpid());
 	if (tracer->has_functions)
 		add_threads(tracer, "set_ftrace_notrace_pid", getpid());
 }

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""The Linux kernel's records beside trace-cmd's: in Debian's kernel under QEMU what recording takes, on
+this machine what reading takes, and what `record --kernel` costs the program's own calls."""
+
+import os
+import re
+import subprocess
+import sys
+
+from measure import (GRAFTRACE, ROOT, SCRATCH, Failed, compile_c, graftrace, in_turns, main, median, ratio,
+                     record, remove, run, say, spread)
+
+os.environ.setdefault("GRAFTRACE_BUILD", str(GRAFTRACE.parent.parent))
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+import linux_guest  # noqa: E402
+
+ROUNDS = 3
+GUEST_LIMIT_S = 850
+CALLS = 5_000_000
+FUNCTIONS = "-p function_graph -g __x64_sys_pread64"
+EVENTS = "-e sched -e block -e syscalls"
+
+# user and system time of each, with those of its children
+GUEST = """
+mkdir -p /dev/shm /run; mount -t tmpfs tmpfs /dev/shm
+H="block_hasher -d /dev/nvme1n1 -b 65536 -t 4 -n 10"
+t() { n=$1; shift; echo 3 > /proc/sys/vm/drop_caches
+    busybox time -f "$n %U %S" -a -o times "$@" > out.$n 2>&1; }
+for i in 1 2 3; do
+t plain $H
+t tc_functions trace-cmd record -q FUNCTIONS -o tc_functions.dat $H
+t gt_functions graftrace record --kernel=graph -g k:__x64_sys_pread64 -p nop -o gt_functions.data $H
+t tc_events trace-cmd record -q EVENTS -o tc_events.dat $H
+t gt_events graftrace record --kernel=events -a EVENTS -p nop -o gt_events.data $H
+done
+""".replace("FUNCTIONS", FUNCTIONS).replace("EVENTS", EVENTS)
+
+
+def recording():
+    directory = SCRATCH / "linux_guest"
+    directory.mkdir(exist_ok=True)
+    hasher = SCRATCH / "block_hasher"
+    run(["gcc", "-O2", "-pthread", "-o", hasher, ROOT / "tests" / "programs" / "block_hasher.c"])
+    linux_guest.run(directory, GUEST, ["trace-cmd", GRAFTRACE, hasher], disks=[32 << 20],
+                    limit_s=GUEST_LIMIT_S)
+    figures = {}
+    for name, user, system in re.findall(r"^(\w+) ([\d.]+) ([\d.]+)$",
+                                         (directory / "times").read_text(), re.M):
+        figures.setdefault(name, []).append(float(user) + float(system))
+    for what, name, options in (("function graph", "functions", FUNCTIONS), ("events", "events", EVENTS)):
+        ours, theirs = f"gt_{name}", f"tc_{name}"
+        if len(figures.get(ours, [])) < ROUNDS or len(figures.get(theirs, [])) < ROUNDS:
+            raise Failed(f"the guest did not come to its end: {figures}")
+        say(f"recording Linux's {what} ÷ `trace-cmd record`, CPU time", "≤ 1.0",
+            median(figures[ours]) / median(figures[theirs]), "",
+            f"Debian's kernel in QEMU, {options}; s: {spread(figures, ours)} and {spread(figures, theirs)}")
+        sizes = [(directory / f"{ours}.data").stat().st_size, (directory / f"{theirs}.dat").stat().st_size]
+        say("… bytes on disk", "≤ 0.5", sizes[0] / sizes[1], "", f"{sizes[0]:,} and {sizes[1]:,}")
+        lost = [lost_of(directory / f"{ours}.data"), lost_of(directory / f"{theirs}.dat")]
+        say("… records lost more", "≤ 0", lost[0] - lost[1], "", f"{lost[0]:,} and {lost[1]:,}")
+
+
+def lost_of(path):
+    said = subprocess.run([GRAFTRACE, "info", path], capture_output=True, text=True, check=False).stderr
+    return sum(map(int, re.findall(r"(\d+) records were lost", said)))
+
+
+def timed(command):
+    """CPU seconds of a command with its children."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        before = os.times()
+        done = subprocess.run([str(word) for word in command], stdout=nowhere, stderr=nowhere, check=False,
+                              cwd=SCRATCH)
+        after = os.times()
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(map(str, command))} ended with {done.returncode}")
+    return (after.children_user - before.children_user) + (after.children_system - before.children_system)
+
+
+def reading():
+    program = SCRATCH / "linux_calls"
+    source = SCRATCH / "linux_calls.c"
+    source.write_text("""
+__attribute__((noinline)) int leaf(int i) { __asm__ volatile(""); return i + 1; }
+int main(void)
+{
+	int sum = 0;
+	for (int i = 0; i < %d; i++)
+		sum += leaf(i);
+	return sum == 1;
+}
+""" % CALLS)
+    run(["gcc", "-O1", "-o", program, source])
+    data, file = SCRATCH / "linux.data", SCRATCH / "linux.dat"
+    record(data, [program])
+    remove(file)
+    graftrace("export", "-q", "--to", "trace.dat", "-o", file, data, timeout=600)
+    for what in ("report", "show"):
+        figures = in_turns({
+            "ours": lambda what=what: timed([GRAFTRACE, what, "--no-pager", file]),
+            "theirs": lambda: timed(["trace-cmd", "report", "-i", file]),
+        }, ROUNDS)
+        say(f"`{what}` of a trace.dat of {2 * CALLS // 1_000_000} million events ÷ `trace-cmd report`",
+            "≤ 0.1", median(figures["ours"]) / median(figures["theirs"]), "",
+            f"CPU time; s: {spread(figures, 'ours')} and {spread(figures, 'theirs')}")
+    remove(file)
+
+
+def beside():
+    program = SCRATCH / "linux_calls"
+    words = [GRAFTRACE, "record", "-o", SCRATCH / "linux.data", "-l", "leaf"]
+    done = subprocess.run([*map(str, words), "--kernel=events", str(program)], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise Failed(f"the kernel cannot be recorded here: {done.stderr.splitlines()[0]}")
+
+    def call_s(*options):
+        said = subprocess.run([*map(str, words), *options, str(program)], capture_output=True, text=True,
+                              check=True).stderr
+        return float(re.search(r"threads?, ([\d.]+) s", said)[1])
+
+    figures = in_turns({"without": call_s, "with": lambda: call_s("--kernel=events")}, 5)
+    say("a program's own call with `--kernel` ÷ without", "≤ 1.02",
+        ratio(figures, "with", "without"), "",
+        f"{CALLS:,} calls, events; s: {spread(figures, 'with')} and {spread(figures, 'without')}")
+
+
+if __name__ == "__main__":
+    main(reading, beside, recording)
