@@ -6,6 +6,7 @@
  */
 #include "linux/records.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #define SWITCHES_MAX 256u
 #define CPUS_KNOWN   256u
 #define MARKER	     "tracing_mark_write: "
+#define PROBE_LINE   2048
 
 /* A field's place in a record; size 0: there is none. */
 struct field {
@@ -48,6 +50,7 @@ struct gt_linux_records {
 	struct call_event entry, exit, function;
 	struct switch_event sched;
 	struct wake_event waking;
+	const struct gt_linux_modules *modules;
 	bool no_switches, has_chosen;
 	bool has_gaps; /* switches were left out when it was recorded */
 	uint64_t lost_clock;
@@ -157,6 +160,7 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	records->function = call_event_of(tep, "function");
 	records->sched = switch_event_of(tep);
 	records->waking = wake_event_of(tep);
+	records->modules = options->modules;
 	records->no_switches = options->no_switches;
 	records->has_chosen = options->has_chosen;
 	struct tep_event *print = tep_find_event_by_name(tep, "ftrace", "print");
@@ -401,6 +405,55 @@ static int take_switch(struct gt_linux_records *records, const struct gt_tasks_m
 	return error == GT_OK ? note_switch(records, moment, previous, next, runs) : error;
 }
 
+/* "vfs_read+0x1c/0x310 [mod]", as the kernel prints it; a function's begin without the offset. */
+static size_t put_symbol(const struct gt_linux_records *records, uint64_t address, bool is_begin,
+			 char *text, size_t bytes)
+{
+	unsigned long long start = 0;
+	unsigned long size = 0;
+	const char *name = NULL, *module;
+	size_t used;
+
+	if (tep_find_function_info(records->tep, address, &name, &start, &size) <= 0 || !name)
+		return (size_t)snprintf(text, bytes, "0x%" PRIx64, address);
+	used = (size_t)snprintf(text, bytes, "%.100s", name);
+	if (!is_begin)
+		used += (size_t)snprintf(text + used, bytes - used, "+0x%" PRIx64,
+					 (uint64_t)(address - start));
+	if (!is_begin && size)
+		used += (size_t)snprintf(text + used, bytes - used, "/0x%lx", size);
+	module = gt_linux_modules_find(records->modules, start);
+	if (module)
+		used += (size_t)snprintf(text + used, bytes - used, " %.64s", module);
+	return used;
+}
+
+/* Where a kprobe was hit, and from where a function with a kretprobe returned, has names in the
+ * kernel's own text and numbers in its format. True: *text has the line with names. */
+static bool put_probe(struct gt_linux_records *records, const struct tep_record *record,
+		      struct tep_event *event, char *text, size_t room)
+{
+	struct field at = field_of(event, "__probe_ip"), back = field_of(event, "__probe_ret_ip"),
+		     function = field_of(event, "__probe_func");
+	const char *line = records->text.buffer, *open = strstr(line, ": ("), *close;
+	size_t used;
+
+	close = open ? strchr(open, ')') : NULL;
+	if (!close || (!at.size && !(back.size && function.size)))
+		return false;
+	used = (size_t)snprintf(text, room, "%.*s",
+				(int)(open + 3 - line > 200 ? 200 : open + 3 - line), line);
+	used += put_symbol(records, number_of(records, record, at.size ? &at : &back), false,
+			   text + used, room - used);
+	if (!at.size) {
+		used += (size_t)snprintf(text + used, room - used, " <- ");
+		used += put_symbol(records, number_of(records, record, &function), true,
+				   text + used, room - used);
+	}
+	snprintf(text + used, room - used, "%.*s", (int)(room - used - 1), close);
+	return true;
+}
+
 static int take_event(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
 		      struct tep_record *record, bool is_print)
 {
@@ -417,6 +470,11 @@ static int take_event(struct gt_linux_records *records, const struct gt_tasks_mo
 	if (is_print && bytes >= mark && memcmp(text->buffer, MARKER, mark) == 0)
 		return gt_tasks_text(records->tasks, moment, text->buffer + mark, bytes - mark,
 				     true);
+	struct tep_event *event = tep_find_event(records->tep, tep_data_type(records->tep, record));
+	char line[PROBE_LINE];
+	if (event && strcmp(event->system, "kprobes") == 0 &&
+	    put_probe(records, record, event, line, sizeof(line)))
+		return gt_tasks_text(records->tasks, moment, line, strlen(line), false);
 	return gt_tasks_text(records->tasks, moment, text->buffer, bytes, false);
 }
 

@@ -115,6 +115,9 @@ def test_a_kprobe_is_seen_once_in_each_call(graftrace, files):
     calls = sum(row["function"] == "md_handle_request" for row in rows.values())
     shown = graftrace("show", "--no-pager", files / "md.data").stdout
     assert shown.count("md_probe: (") == calls > 0
+    # as the kernel's own text has it, module and all
+    assert len(re.findall(r"md_probe: \(\w+\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])? "
+                          r"<- md_handle_request \[md_mod\]\) ret=", shown)) == calls
 
 
 def test_a_threshold_leaves_slow_calls_only(graftrace, files):
