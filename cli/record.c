@@ -25,6 +25,7 @@
 #include "cli/progress.h"
 #include "cli/record_from.h"
 #include "cli/record_kernel.h"
+#include "cli/record_left.h"
 #include "cli/record_options.h"
 #include "cli/record_report.h"
 #include "cli/record_stop.h"
@@ -58,10 +59,12 @@ struct recording {
 	struct gt_http_server *server;
 	struct gt_page_server *page;
 	struct gt_record_stop stop;
-	bool had_older; /* a file stood where the recording goes */
-	bool failed;	/* the file: said already */
-	int status;	/* of the program that ran, as waitpid gives it */
-	bool detaching; /* from processes that go on */
+	struct gt_clock clock; /* as the file has it */
+	char *path;	       /* of the file, from the root; NULL: it is none that stays */
+	bool had_older;	       /* a file stood where the recording goes */
+	bool failed;	       /* the file: said already */
+	int status;	       /* of the program that ran, as waitpid gives it */
+	bool detaching;	       /* from processes that go on */
 };
 
 /* The clock */
@@ -115,9 +118,13 @@ static int create_file(struct recording *recording)
 		.goes_on = true,
 	};
 
+	recording->clock = file.clock;
 	recording->had_older = is_regular(options->output);
-	if (gt_file_writer_create(&file, &recording->writer, &message) == 0)
+	if (gt_file_writer_create(&file, &recording->writer, &message) == 0) {
+		recording->path =
+			is_regular(options->output) ? realpath(options->output, NULL) : NULL;
 		return 0;
+	}
 	gt_complain(NAME, "%s", message.text);
 	return GT_EXIT_FAILED;
 }
@@ -493,6 +500,8 @@ static int start_session(struct recording *recording)
 		.trigger_count = recording->stop.trigger_count,
 		.stop_signals = recording->stop.signals,
 		.watch_ends = recording->stop.ends,
+		.recording = recording->path,
+		.recording_clock = recording->clock,
 		.sink = gt_file_writer_sink(recording->writer),
 	};
 	int error;
@@ -584,6 +593,8 @@ static int record(struct recording *recording)
 
 	if (code == 0 && recording->options.serve != NULL)
 		code = open_server(recording);
+	if (code == 0 && is_attached(recording))
+		gt_record_take_left(recording->options.pids, recording->options.pid_count);
 	if (code == 0)
 		code = create_file(recording);
 	if (code != 0)
@@ -669,6 +680,7 @@ int gt_cmd_record(int argc, char **argv)
 	}
 	gt_record_kernel_end(&recording.kernel, NULL);
 	free(recording.program);
+	free(recording.path);
 	gt_record_stop_fini(&recording.stop);
 	gt_record_options_fini(&recording.options);
 	/* The program's own, unless that would say that all went well. */

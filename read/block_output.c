@@ -7,6 +7,7 @@
 #include "read/block_output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,31 @@ int gt_block_output_create(struct gt_block_output *output, const char *path)
 	    0)
 		return output->error;
 	output->offset = GRAFTRACE_FILE_MAGIC_BYTES;
+	return 0;
+}
+
+int gt_block_output_append(struct gt_block_output *output, const char *path, uint64_t offset,
+			   uint64_t number)
+{
+	struct stat status;
+
+	memset(output, 0, sizeof(*output));
+	output->fd = -1;
+	if (strlen(path) >= sizeof(output->path))
+		return gt_block_output_fail(output, GT_EINVAL, "the recording's path is too long");
+	strcpy(output->path, path);
+	output->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+	if (output->fd < 0 || fstat(output->fd, &status) < 0)
+		return fail_errno(output, "open", errno);
+	if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1 ||
+	    (uint64_t)status.st_size < offset)
+		return fail_errno(output, "go on with", EPERM);
+	if (ftruncate(output->fd, (off_t)offset) < 0 ||
+	    lseek(output->fd, (off_t)offset, SEEK_SET) < 0)
+		return fail_errno(output, "write", errno);
+	output->regular = true;
+	output->offset = offset;
+	output->number = number;
 	return 0;
 }
 

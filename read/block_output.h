@@ -26,6 +26,11 @@ struct gt_block_output {
  * GT_EINVAL (path too long), GT_ENOENT, GT_EPERM, GT_ENOSPC, GT_EIO, with output->message set. */
 int gt_block_output_create(struct gt_block_output *output, const char *path);
 
+/* Goes on with a file that has whole blocks up to `offset`, `number` of them: what follows is cut off.
+ * The file must be an ordinary one of this user's. The same errors. */
+int gt_block_output_append(struct gt_block_output *output, const char *path, uint64_t offset,
+			   uint64_t number);
+
 /*
  * Writes one block. `block` begins with room for the header (64 bytes), then comes the payload, and
  * 8 bytes more are free behind it. The header is filled here from the arguments. 0 or the output's

@@ -42,6 +42,8 @@ struct gt_recording_info {
 	uint64_t switches;	 /* so many are there … */
 	uint64_t switches_lost;	 /* … and so many are not */
 	uint64_t switches_start; /* tsc: none from before is there */
+	uint64_t whole_bytes;	 /* where the last whole block ends … */
+	uint64_t blocks;	 /* … and its number + 1 */
 	/* From the end block; zero without it. */
 	bool ended;	 /* there is one: the recorder came to its end */
 	int exit_status; /* of the program, as waitpid gives it */

@@ -440,6 +440,8 @@ static uint64_t scan_block(struct scan *scan, const struct graftrace_block *bloc
 		say_bad_block(scan, block, "the file was cut while it was read");
 		*error = 0;
 	}
+	recording->info.whole_bytes = end;
+	recording->info.blocks = scan->number;
 	return *error ? 0 : end;
 }
 

@@ -828,13 +828,16 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 					 .sub_buffer = sink_sub_buffer,
 					 .event = sink_event,
 					 .switches = sink_switches };
-	error = gt_block_output_create(&writer->output, options->path);
+	error = options->append_at
+			? gt_block_output_append(&writer->output, options->path, options->append_at,
+						 options->append_number)
+			: gt_block_output_create(&writer->output, options->path);
 	if (!error && options->compress) {
 		writer->encoder = gt_columns_encoder_create(options->level);
 		if (!writer->encoder)
 			error = no_memory(writer);
 	}
-	if (!error)
+	if (!error && !options->append_at)
 		error = put_start(writer, options);
 	if (error) {
 		*message = writer->output.message;

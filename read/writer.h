@@ -39,6 +39,10 @@ struct gt_file_writer_options {
 	/* Asked before each group is packed: as gt_file_writer_set_pressure. NULL: not asked. */
 	unsigned (*pressure)(void *data);
 	void *pressure_data;
+	/* Not 0: nothing is created; what comes is added to the recording at `path`, that has no end
+	 * block, behind its whole blocks (gt_recording_info: whole_bytes, blocks). */
+	uint64_t append_at;
+	uint64_t append_number;
 	/* After an error the sink's calls give 0: what comes is counted (gt_file_writer_missed), and
 	 * the caller asks gt_file_writer_error. */
 	bool goes_on;

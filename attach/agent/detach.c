@@ -118,6 +118,22 @@ pid_t gt_detach_host(const struct gt_process *process, uint64_t image)
 	return host;
 }
 
+uint64_t gt_detach_arena(const struct gt_process *process, uint64_t image)
+{
+	struct gt_process copy = *process;
+	struct gt_detach *out = calloc(1, sizeof(*out));
+	uint64_t arena = 0;
+
+	if (!out)
+		return 0;
+	out->process = &copy;
+	out->image = image;
+	if (read_agent(out, NULL) == 0)
+		arena = out->state.arena;
+	free(out);
+	return arena;
+}
+
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address)
 {
 	return address - out->image < out->header.text_bytes || gt_detach_in_region(out, address);

@@ -47,4 +47,7 @@ uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *
 /* The host that serves the agent in this process, if that host lives; 0 = none. */
 pid_t gt_detach_host(const struct gt_process *process, uint64_t image);
 
+/* Where the arena of the agent lies in this process, as it says; 0 = nowhere. */
+uint64_t gt_detach_arena(const struct gt_process *process, uint64_t image);
+
 #endif

@@ -277,6 +277,51 @@ int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64
 	return 0;
 }
 
+void gt_arena_note_recording(struct gt_arena *arena, const char *path, uint64_t tsc_base,
+			     uint64_t ns_base)
+{
+	if (strlen(path) >= GRAFTRACE_ARENA_PATH)
+		return;
+	strcpy(arena->memory->recording, path);
+	arena->memory->recording_tsc = tsc_base;
+	arena->memory->recording_ns = ns_base;
+}
+
+static bool is_laid_out_so(const struct gt_arena *arena, const struct graftrace_arena *header)
+{
+	return arena->bytes == header->bytes &&
+	       arena->sub_buffer_bytes == header->sub_buffer_bytes &&
+	       arena->sub_buffer_count == header->sub_buffer_count &&
+	       arena->stream_count == header->stream_count &&
+	       arena->streams_offset == header->streams_offset &&
+	       arena->states_offset == header->states_offset &&
+	       arena->sub_buffers_offset == header->sub_buffers_offset;
+}
+
+int gt_arena_copy(struct gt_arena *arena, const struct graftrace_arena *header,
+		  struct gt_message *message)
+{
+	const uint64_t buffer_bytes = (uint64_t)header->sub_buffer_bytes * header->sub_buffer_count;
+	void *memory;
+
+	*arena = (struct gt_arena){ .fd = -1, .host_fd = -1 };
+	if (header->magic != GRAFTRACE_ARENA_MAGIC || buffer_bytes < 4 * PAGE ||
+	    buffer_bytes > GT_ARENA_BUFFER_MAX || header->small_count > GRAFTRACE_ARENA_STREAMS)
+		return gt_fail(message, GT_EFORMAT, "it is none of this version's");
+	lay_out(arena, buffer_bytes,
+		(uint64_t)header->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES,
+		header->small_count);
+	if (!is_laid_out_so(arena, header))
+		return gt_fail(message, GT_EFORMAT, "it is none of this version's");
+	memory = mmap(NULL, arena->bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return gt_fail(message, GT_ENOMEM, "no memory for a copy of it");
+	arena->memory = memory;
+	*arena->memory = *header;
+	return 0;
+}
+
 void gt_arena_destroy(struct gt_arena *arena)
 {
 	if (arena->memory) {

@@ -73,6 +73,16 @@ int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64
 			   struct gt_message *message);
 void gt_arena_destroy(struct gt_arena *arena);
 
+/* What is written to file `path` comes from here: for who finds this memory without us. */
+void gt_arena_note_recording(struct gt_arena *arena, const char *path, uint64_t tsc_base,
+			     uint64_t ns_base);
+
+/* A copy, in private memory, of what another host has made: of its header, which the caller has read
+ * somewhere and which nobody vouches for. All else of it is zero. GT_EFORMAT: no arena of this version is
+ * laid out so; GT_ENOMEM. */
+int gt_arena_copy(struct gt_arena *arena, const struct graftrace_arena *header,
+		  struct gt_message *message);
+
 static inline struct graftrace_stream *gt_arena_stream(const struct gt_arena *arena, uint32_t index)
 {
 	return (struct graftrace_stream *)((char *)arena->memory + arena->streams_offset) + index;

@@ -264,6 +264,10 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 			error = gt_event_rules_set_filter(&session->event_rules, pair[0], pair[1],
 							  message);
 	}
+	if (!error && options->recording)
+		gt_arena_note_recording(&session->arena, options->recording,
+					options->recording_clock.tsc_base,
+					options->recording_clock.ns_base);
 	if (!error)
 		error = gt_drain_init(&session->drain, &session->arena, options->mode,
 				      options->mode == GRAFTRACE_MODE_DRAIN ? session->sink : NULL,

@@ -63,6 +63,10 @@ struct gt_session_options {
 	const char *const *event_filters;
 	const char *const
 		*probes; /* dynamic ones, as lines of dynamic_events with the path of a file */
+	/* The file that the sink writes, with its clock's base, so that whoever comes after a host
+	 * that was killed finds it (leftover.h). NULL: none. */
+	const char *recording;
+	struct gt_clock recording_clock;
 	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
 	 * is in the ring stays there. */
 	const struct gt_sink *sink;

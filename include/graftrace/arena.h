@@ -40,6 +40,7 @@
 #define GRAFTRACE_ARENA_MAGIC	0x33414e4552415447ull /* "GTARENA3" */
 #define GRAFTRACE_ARENA_STREAMS 32768 /* the agent knows as many threads of a process */
 #define GRAFTRACE_ARENA_MAIL	64
+#define GRAFTRACE_ARENA_PATH	1024 /* of the recording's path, NUL included */
 #define GRAFTRACE_ARENA_SHARED	4096 /* offset of the header's second page */
 #define GRAFTRACE_SMALL_BYTES	4096
 #define GRAFTRACE_ARENA_EVENTS	16384	   /* of which each can have rules, … */
@@ -321,9 +322,14 @@ struct graftrace_arena {
 	uint64_t rules_offset; /* the pool of graftrace/filter.h */
 	uint32_t event_count;  /* events with numbers below this can have rules */
 	uint32_t rules_bytes;
+	/* Where the host writes what it takes out, and the clock's base there, by which that file is
+	 * known; "": nowhere. What a host that was killed leaves here belongs there. */
+	uint64_t recording_tsc;
+	uint64_t recording_ns;
+	char recording[GRAFTRACE_ARENA_PATH];
 	/* written by the host at any time: 1: the table has been used */
 	uint32_t has_rules;
-	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 59];
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 63 - GRAFTRACE_ARENA_PATH / 4];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
