@@ -208,7 +208,7 @@ static int change_word(struct gt_patcher *patcher, uint64_t address, uint64_t va
 	return 0;
 }
 
-/* Leads the site to the probes that are wanted, the last one first. */
+/* Leads the site to the probes that are wanted, in the order in which they were set. */
 static int link_probes(struct gt_patcher *patcher, uint32_t site,
 		       const struct gt_selection *selection, bool *any)
 {
@@ -218,7 +218,7 @@ static int link_probes(struct gt_patcher *patcher, uint32_t site,
 	int error = 0;
 
 	*any = false;
-	for (i = site; !error && i < object->probe_count; i++) {
+	for (i = object->probe_count; !error && i-- > site;) {
 		struct gt_tracee_probe *probe = &object->probes[i];
 
 		if (object->file->probes[i].site != site)

@@ -49,6 +49,7 @@
 #include <stdint.h>
 #include <graftrace/error.h>
 #include "core/trace/event_filter.h"
+#include "core/trace/probe.h"
 #include "core/trace/target.h"
 #include "core/text/options.h"
 
@@ -341,6 +342,16 @@ struct gt_control_ops {
 	/* What its file shows, from `offset` on; 0: nothing (more). */
 	int64_t (*event_filter_read)(struct gt_control_target *target, const char *word,
 				     uint64_t offset, char *buffer, size_t bytes);
+
+	/* Dynamic probes (core/trace/probe.h), all three or none. set: one line; *error says what is wrong
+	 * with it, and where. remove: of the group and name, "" any; GT_ENOENT, GT_EBUSY: one of them is
+	 * recorded. probe: the index'th as its line, GT_ENOENT behind the last. */
+	int (*probe_set)(struct gt_control_target *target, const char *line, size_t bytes,
+			 enum gt_probe_kinds kinds, struct gt_probe_error *error,
+			 struct gt_message *message);
+	int (*probes_remove)(struct gt_control_target *target, const char *group, const char *name,
+			     struct gt_message *message);
+	int (*probe)(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
 };
 
 struct gt_control_file;
@@ -349,6 +360,9 @@ struct gt_control_group {
 	const struct gt_control_file *files;
 	uint32_t count;
 };
+
+/* Indices of `event` from here on are events' numbers in records, which do not change. */
+#define GT_CONTROL_BY_NUMBER (UINT64_C(1) << 32)
 
 #define GT_CONTROL_LOG_LINES 8
 

@@ -286,7 +286,7 @@ static int take_file_place(struct parser *parser, struct span word)
 		const size_t end = find(reference, ')');
 
 		if (end == reference.bytes)
-			return fail(parser, reference.at - 1,
+			return fail(parser, reference.at + reference.bytes,
 				    "Reference counter brace is not closed");
 		tail = skip(reference, end + 1);
 		if (tail.bytes > 0 && *tail.at != '%')
@@ -452,7 +452,7 @@ static int take_variable(struct fetch *work, struct span name)
 
 	if (is_text(name, "retval")) {
 		if (!parser->probe->returns)
-			return fail(parser, name.at, "$retval is not available on probe");
+			return fail(parser, name.at - 1, "$retval is not available on probe");
 		set_register(fetch, 0);
 		return 0;
 	}
@@ -462,7 +462,7 @@ static int take_variable(struct fetch *work, struct span name)
 	}
 	if (begins(name, "stack")) {
 		if (!take_number(skip(name, 5), &number) || number >= 16384 / 8)
-			return fail(parser, name.at + 5, "Invalid stack number");
+			return fail(parser, name.at - 1, "Invalid stack number");
 		set_stack(fetch, number);
 		return 0;
 	}
@@ -473,16 +473,16 @@ static int take_variable(struct fetch *work, struct span name)
 	}
 	if (begins(name, "arg")) {
 		if (!take_number(skip(name, 3), &number) || number == 0 || number > 64)
-			return fail(parser, name.at + 3, "Invalid argument number");
+			return fail(parser, name.at - 1, "Invalid argument number");
 		if (parser->probe->returns)
-			return fail(parser, name.at, "Invalid $-valiable specified");
+			return fail(parser, name.at - 1, "Invalid $-valiable specified");
 		if (number <= 6)
 			set_register(fetch, argument_registers[number - 1]);
 		else /* behind the return address */
 			set_stack(fetch, number - 6);
 		return 0;
 	}
-	return fail(parser, name.at, "Invalid $-valiable specified");
+	return fail(parser, name.at - 1, "Invalid $-valiable specified");
 }
 
 static int take_register(struct fetch *work, struct span name)
@@ -592,11 +592,11 @@ static int take_body(struct fetch *work, struct span text)
 		int error;
 
 		if (brace == text.bytes)
-			return fail(parser, text.at + 1 + user, "Dereference needs a brace");
+			return fail(parser, text.at, "Dereference needs a brace");
 		number.bytes = (size_t)(text.at + brace - number.at);
 		if (number.at > text.at + brace || !take_signed(number, &step) ||
 		    (number.bytes > 0 && !is_digit(number.at[0])))
-			return fail(parser, text.at + 1 + user, "Invalid dereference offset");
+			return fail(parser, text.at, "Invalid dereference offset");
 		if (end == text.bytes || end < brace || end + 1 != text.bytes)
 			return fail(parser, text.at + text.bytes,
 				    "Dereference brace is not closed");
@@ -726,7 +726,7 @@ static int take_type(struct fetch *work, struct span type)
 		return error;
 	if (type.bytes > 1 && type.at[0] == 'b' && is_digit(type.at[1])) {
 		if (!take_bit_field(type, fetch))
-			return fail(work->parser, type.at, "Unknown type is specified");
+			return fail(work->parser, type.at, "Invalid bitfield");
 		argument->show = GT_SHOW_DECIMAL;
 	} else {
 		if (type.bytes > 0 && !take_type_name(type, &index))
@@ -800,6 +800,7 @@ static int take_argument(struct parser *parser, struct span word)
 	struct gt_probe_argument *argument = &probe->arguments[probe->argument_count];
 	const size_t equal = find(word, '=');
 	struct span name = { word.at, equal };
+	const char *const start = word.at;
 	uint32_t i;
 
 	if (probe->argument_count == GT_PROBE_ARGUMENTS_MAX)
@@ -824,9 +825,9 @@ static int take_argument(struct parser *parser, struct span word)
 	name.at = argument->name;
 	for (i = 0; i < probe->argument_count; i++)
 		if (is_text(name, probe->arguments[i].name))
-			return fail(parser, word.at, "This argument name is already used");
+			return fail(parser, start, "This argument name is already used");
 	if (begins(name, "common_") || begins(name, "__probe_"))
-		return fail(parser, word.at, "This argument name is already used");
+		return fail(parser, start, "This argument name is already used");
 	probe->argument_count++;
 	return take_fetch(parser, argument, word);
 }
@@ -893,4 +894,19 @@ void gt_probe_argument_field(const struct gt_probe_argument *argument, struct gt
 		.show = argument->show,
 		.count = fetch->count,
 	};
+}
+
+size_t gt_probe_print(const struct gt_probe_definition *probe, const char *path, uint64_t offset,
+		      char *out, size_t size)
+{
+	size_t used = gt_format(out, size, "%c:%s/%s %s:0x%016llx", probe->returns ? 'r' : 'p',
+				probe->group, probe->name, path, (unsigned long long)offset);
+
+	if (probe->reference)
+		used += gt_format(out + used, size - used, "(0x%llx)",
+				  (unsigned long long)probe->reference);
+	for (uint32_t i = 0; i < probe->argument_count; i++)
+		used += gt_format(out + used, size - used, " %s=%.*s", probe->arguments[i].name,
+				  (int)probe->arguments[i].text_bytes, probe->arguments[i].text);
+	return used;
 }

@@ -88,6 +88,11 @@ struct gt_probe_error {
 int gt_probe_parse(const char *text, size_t bytes, enum gt_probe_kinds kinds,
 		   struct gt_probe_definition *probe, struct gt_probe_error *error);
 
+/* The line as uprobe_events shows it, without its end: at most size - 1 bytes. path, offset: where the place has
+ * been found. */
+size_t gt_probe_print(const struct gt_probe_definition *probe, const char *path, uint64_t offset,
+		      char *out, size_t size);
+
 /* What the field of an argument is. Its name is the definition's. */
 void gt_probe_argument_field(const struct gt_probe_argument *argument,
 			     struct gt_event_field *field);

@@ -41,6 +41,9 @@ static const struct gt_control_ops operations = {
 	.profile_close = gt_live_profile_close,
 	.event = gt_live_event,
 	.event_set = gt_live_event_set,
+	.probe_set = gt_live_probe_set,
+	.probes_remove = gt_live_probes_remove,
+	.probe = gt_live_probe,
 	.event_filter_set = gt_live_event_filter_set,
 	.event_filter_read = gt_live_event_filter_read,
 };

@@ -20,10 +20,22 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-struct gt_live_probes {
-	struct gt_control_group group;
+/* Rows of events that came later: a group each event, which stays where it is, since others may look at it. */
+#define LATER_GROUPS 4096
+
+struct later {
 	struct gt_control_file *files;
 	uint32_t count;
+	char *system;
+	char *name; /* NULL: rows of the system */
+};
+
+struct gt_live_probes {
+	struct gt_control_group *groups; /* [1 + LATER_GROUPS] */
+	struct gt_control_file *files;
+	uint32_t count;
+	struct later *later; /* [LATER_GROUPS] */
+	uint32_t later_count;
 };
 
 /* ---- the list ---- */
@@ -94,6 +106,9 @@ int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_co
 	int error = GT_ENOENT;
 
 	look(live_of(target), &search);
+	for (uint64_t i = 0; index >= GT_CONTROL_BY_NUMBER && i < search.count; i++)
+		if (search.formats[i].number == index - GT_CONTROL_BY_NUMBER)
+			index = i;
 	if (index < search.count) {
 		event->format = search.formats[index];
 		event->enabled = search.enabled[index];
@@ -231,6 +246,177 @@ static int note_filters(struct gt_live *live, const struct search *search,
 	return error;
 }
 
+/* ---- rows of dynamic ones ---- */
+
+static struct later *later_of(struct gt_live_probes *probes, const char *system, const char *name)
+{
+	for (uint32_t i = 0; i < probes->later_count; i++) {
+		struct later *later = &probes->later[i];
+
+		if (strcmp(later->system, system) == 0 &&
+		    (name ? later->name && strcmp(later->name, name) == 0 : !later->name))
+			return later;
+	}
+	return NULL;
+}
+
+static void free_later(struct later *later)
+{
+	for (uint32_t i = 0; later->files && i < later->count; i++)
+		free((char *)(uintptr_t)later->files[i].path);
+	free(later->files);
+	free(later->system);
+	free(later->name);
+}
+
+/* Under change.lock. The rows are there for all who look when the count has grown. */
+static int publish(struct gt_live *live, struct later *later)
+{
+	struct gt_live_probes *probes = live->probes;
+
+	for (uint32_t i = 0; i < later->count; i++)
+		if (!later->files[i].path)
+			later->count = 0;
+	if (!later->system || later->count == 0 || probes->later_count == LATER_GROUPS) {
+		free_later(later);
+		return GT_ENOMEM;
+	}
+	probes->later[probes->later_count++] = *later;
+	probes->groups[live->control.group_count] =
+		(struct gt_control_group){ later->files, later->count };
+	__atomic_store_n(&live->control.group_count, live->control.group_count + 1,
+			 __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void show_rows(struct later *later, bool on, uint64_t index)
+{
+	for (uint32_t i = 0; i < later->count; i++) {
+		later->files[i].argument = index;
+		__atomic_store_n(&later->files[i].kinds, on ? GT_CONTROL_PROGRAM : 0,
+				 __ATOMIC_RELEASE);
+	}
+}
+
+static int show_event(struct gt_live *live, const char *system, const char *name, uint32_t number)
+{
+	const uint64_t index = GT_CONTROL_BY_NUMBER + number;
+	struct later *known = later_of(live->probes, system, name);
+	struct later later = { .system = strdup(system), .name = strdup(name) };
+	int error = 0;
+
+	if (known) {
+		free_later(&later);
+		show_rows(known, true, index);
+		return 0;
+	}
+	later.files = calloc(KINDS, sizeof(*later.files));
+	later.count = later.files && later.name ? KINDS : 0;
+	for (uint32_t i = 0; i < later.count; i++)
+		later.files[i] = gt_control_event_file(kinds[i].which,
+						       path_of(kinds[i].path, system, name), index);
+	error = publish(live, &later);
+	if (error || later_of(live->probes, system, NULL))
+		return error;
+	later = (struct later){ .system = strdup(system),
+				.files = calloc(2, sizeof(*later.files)) };
+	later.count = later.files ? 2 : 0;
+	if (later.files) {
+		later.files[0] = gt_control_event_file(
+			GT_EVENT_SYSTEM_ENABLE, path_of("events/%s/enable%.0s", system, ""), index);
+		later.files[1] = gt_control_event_file(
+			GT_EVENT_SYSTEM_FILTER, path_of("events/%s/filter%.0s", system, ""), index);
+	}
+	return publish(live, &later);
+}
+
+/* Rows of events that are no more are not there; the system's lead to one that is. */
+static void hide_events(struct gt_live *live)
+{
+	struct search search;
+
+	look(live, &search);
+	for (uint32_t i = 0; i < live->probes->later_count; i++) {
+		struct later *later = &live->probes->later[i];
+		size_t k = 0;
+
+		while (k < search.count &&
+		       (strcmp(search.formats[k].system, later->system) != 0 ||
+			(later->name && strcmp(search.formats[k].name, later->name) != 0)))
+			k++;
+		show_rows(later, k < search.count,
+			  GT_CONTROL_BY_NUMBER + (k < search.count ? search.formats[k].number : 0));
+	}
+	forget(&search);
+}
+
+int gt_live_probe_set(struct gt_control_target *target, const char *line, size_t bytes,
+		      enum gt_probe_kinds kinds, struct gt_probe_error *error,
+		      struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_probe_definition probe;
+	struct gt_probe_error unfit;
+	struct search search;
+	int result;
+
+	*error = (struct gt_probe_error){ "", 0 };
+	pthread_mutex_lock(&live->change.lock);
+	result = has_ended(live, message);
+	if (result == 0)
+		result = gt_session_set_probe(live->session, line, bytes, kinds, error, message);
+	if (result == 0)
+		result = gt_probe_parse(line, bytes, kinds, &probe, &unfit);
+	if (result == 0) {
+		look(live, &search);
+		for (size_t i = 0; i < search.count; i++)
+			if (strcmp(search.formats[i].system, probe.group) == 0 &&
+			    strcmp(search.formats[i].name, probe.name) == 0)
+				result = show_event(live, probe.group, probe.name,
+						    search.formats[i].number);
+		forget(&search);
+	}
+	pthread_mutex_unlock(&live->change.lock);
+	return result;
+}
+
+int gt_live_probes_remove(struct gt_control_target *target, const char *group, const char *name,
+			  struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	int result;
+
+	pthread_mutex_lock(&live->change.lock);
+	result = gt_session_remove_probes(live->session, group, name, message);
+	if (result == 0)
+		hide_events(live);
+	pthread_mutex_unlock(&live->change.lock);
+	return result;
+}
+
+struct line_work {
+	uint64_t index;
+	char *line;
+	size_t bytes;
+};
+
+static int print_line(void *data, const struct gt_session_probe *probe)
+{
+	struct line_work *work = data;
+
+	if (work->index-- > 0)
+		return 0;
+	gt_probe_print(probe->definition, probe->path, probe->offset, work->line, work->bytes);
+	return 1;
+}
+
+int gt_live_probe(struct gt_control_target *target, uint64_t index, char *line, size_t bytes)
+{
+	struct line_work work = { index, line, bytes };
+
+	return gt_session_each_probe(live_of(target)->session, print_line, &work) ? 0 : GT_ENOENT;
+}
+
 int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters)
 {
 	struct gt_live_probes *probes = calloc(1, sizeof(*probes));
@@ -238,15 +424,19 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 	bool done;
 
 	live->probes = probes;
-	if (!probes || !gt_globs_add_all(&live->events, words))
+	if (probes) {
+		probes->groups = calloc(1 + LATER_GROUPS, sizeof(*probes->groups));
+		probes->later = calloc(LATER_GROUPS, sizeof(*probes->later));
+	}
+	if (!probes || !probes->groups || !probes->later || !gt_globs_add_all(&live->events, words))
 		return GT_ENOMEM;
 	look(live, &search);
 	done = !search.no_memory && add_rows(probes, &search) &&
 	       note_filters(live, &search, filters) == 0;
 	forget(&search);
-	probes->group = (struct gt_control_group){ probes->files, probes->count };
-	live->control.groups = &probes->group;
-	live->control.group_count = probes->count > 0;
+	probes->groups[0] = (struct gt_control_group){ probes->files, probes->count };
+	live->control.groups = probes->groups;
+	live->control.group_count = 1;
 	return done ? 0 : GT_ENOMEM;
 }
 
@@ -258,7 +448,13 @@ void gt_live_probes_fini(struct gt_live *live)
 	gt_live_filters_fini(live);
 	for (uint32_t i = 0; probes && i < probes->count; i++)
 		free((char *)(uintptr_t)probes->files[i].path);
-	free(probes ? probes->files : NULL);
+	for (uint32_t i = 0; probes && i < probes->later_count; i++)
+		free_later(&probes->later[i]);
+	if (probes) {
+		free(probes->files);
+		free(probes->groups);
+		free(probes->later);
+	}
 	free(probes);
 	live->probes = NULL;
 }

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from mounted import wait_until
+
 
 @pytest.fixture(scope="module", params=["gcc-0", "gcc", "clang"])
 def program(request, compile):
@@ -106,3 +108,98 @@ def test_threads_lose_no_probe(program, graftrace):
     record(graftrace, program, "outer n=%di:s32", "sum", args=["threads"])
     assert sorted(fields(graftrace, "outer")) == sorted(f"n={n}" for n in range(1000) for _ in range(4))
     assert len(fields(graftrace, "sum")) == 4000
+
+
+@pytest.fixture
+def mounted(plain, graftrace):
+    """The program with "loop" and its control files: (run, their directory, the program)."""
+    path = graftrace.directory / "tracing"
+    path.mkdir()
+    process = graftrace.start("mount", path, "--", plain, "loop", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    wait_until((path / "trace").exists, "the mount")
+
+    def run(times):
+        (path / "trace").write_text("")
+        process.stdin.write(f"{times}\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        return re.findall(r" (\w+): \(0x[0-9a-f]+\)(.*)$", (path / "trace").read_text(), re.M)
+
+    yield run, path, plain
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def test_a_probe_is_set_recorded_and_removed_by_its_files(mounted):
+    run, path, program = mounted
+    (path / "current_tracer").write_text("nop")
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    offset = int(re.search(r"^([0-9a-f]+) T handle$", symbols, re.M)[1], 16)
+    (path / "uprobe_events").write_text(f"p:my/hand {program}:{offset:#x} d=%si:s32\n")
+    assert (path / "uprobe_events").read_text() == f"p:my/hand {program}:0x{offset:016x} d=%si:s32\n"
+    assert "my:hand" in (path / "available_events").read_text().split()
+    assert run(2) == []
+    (path / "events/my/hand/enable").write_text("1")
+    assert run(2) == [("hand", " d=0"), ("hand", " d=1")]
+    text = (path / "events/my/hand/format").read_text()
+    assert "\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n" in text
+    assert 'print fmt: "(%lx) d=%d", REC->__probe_ip, REC->d\n' in text
+    for line in ("-:my/hand\n", "-:hand\n"):
+        with pytest.raises(OSError) as error, open(path / "dynamic_events", "a") as file:
+            file.write(line)
+            file.flush()
+        assert error.value.errno == 16
+    with pytest.raises(OSError) as error:
+        (path / "uprobe_events").write_text("")
+    assert error.value.errno == 16
+    (path / "events/my/hand/enable").write_text("0")
+    with open(path / "dynamic_events", "a") as file:
+        file.write("p:my/two sum $arg2:u8 # a comment\n")
+    assert len((path / "dynamic_events").read_text().splitlines()) == 2
+    (path / "events/my/enable").write_text("1")
+    assert run(1) == [("hand", " d=0"), ("two", " arg1=2")]
+    (path / "events/my/enable").write_text("0")
+    with open(path / "dynamic_events", "a") as file:
+        file.write("-:my/hand\n")
+    assert not (path / "events/my/hand").exists() and (path / "events/my/two/enable").read_text() == "0\n"
+    (path / "dynamic_events").write_text("")
+    assert (path / "dynamic_events").read_text() == "" and run(1) == []
+    assert not (path / "events/my").exists()
+    with pytest.raises(OSError) as error, open(path / "dynamic_events", "a") as file:
+        file.write("-:my/hand\n")
+        file.flush()
+    assert error.value.errno == 2
+
+
+def test_what_is_wrong_with_a_line_is_under_its_caret(mounted):
+    _run, path, _program = mounted
+    with pytest.raises(OSError):
+        (path / "uprobe_events").write_text("p:my/hand handle %di\np:my/more handle %nosuch\n")
+    lines = (path / "error_log").read_text().splitlines()
+    assert lines[0].endswith(" error: Invalid register name")
+    command = lines[1].removeprefix("  Command: ")
+    assert command[lines[2].index("^") - 11:].startswith("%nosuch")
+    assert (path / "uprobe_events").read_text().count("\n") == 1
+    with pytest.raises(OSError) as error, open(path / "uprobe_events", "a") as file:
+        file.write("p:my/hand handle %di\n")
+        file.flush()
+    assert error.value.errno == 17
+
+
+def test_a_traced_function_is_probed_while_it_runs(mounted):
+    run, path, _program = mounted
+    (path / "current_tracer").write_text("function_graph")
+    (path / "set_ftrace_filter").write_text("handle")
+    (path / "dynamic_events").write_text("p:my/hand handle\np:my/more handle %si:u8\n")
+    (path / "events/my/enable").write_text("1")
+    run(1)
+    lines = [line.split("|  ", 1)[-1].strip() for line in (path / "trace").read_text().splitlines()
+             if "|  " in line and not line.startswith("#")]
+    assert [re.sub(r"\(0x\w+\)", "()", line) for line in lines] == [
+        "handle() {", "/* hand: () */", "/* more: () arg1=0 */", "}"]
+    (path / "set_ftrace_filter").write_text("sum")
+    assert "hand" in {name for name, _ in run(1)} or "hand:" in (path / "trace").read_text()
+    (path / "events/my/enable").write_text("0")
+    run(1)
+    assert "hand" not in (path / "trace").read_text()
