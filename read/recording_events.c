@@ -13,12 +13,16 @@ struct gt_recording_event {
 	char *strings;
 };
 
-static bool takes_field(struct gt_event_field *field, const uint8_t *from, const char *strings,
-			uint32_t string_bytes)
+static bool takes_field(struct gt_event_field *field, const char **print, const uint8_t *from,
+			const char *strings, uint32_t string_bytes)
 {
 	struct graftrace_file_event_field entry;
 
 	memcpy(&entry, from, sizeof(entry));
+	if (entry.print >= string_bytes)
+		return false;
+	if (entry.print)
+		*print = strings + entry.print;
 	if (entry.name >= string_bytes || entry.type >= string_bytes ||
 	    (entry.bytes != 1 && entry.bytes != 2 && entry.bytes != 4 && entry.bytes != 8))
 		return false;
@@ -76,8 +80,9 @@ int gt_recording_add_event(struct gt_recording *recording, const uint8_t *payloa
 		.object = event.strings + head.object,
 	};
 	for (i = 0; i < head.field_count; i++)
-		if (!takes_field(&event.format.fields[i], payload + sizeof(head) + i * each,
-				 event.strings, head.string_bytes)) {
+		if (!takes_field(&event.format.fields[i], &event.format.print,
+				 payload + sizeof(head) + i * each, event.strings,
+				 head.string_bytes)) {
 			free(event.strings);
 			*why = "a field makes no sense";
 			return GT_EFORMAT;

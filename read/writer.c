@@ -434,6 +434,7 @@ static int sink_event(void *data, const struct gt_event_format *event)
 	for (uint32_t i = 0; i < fields; i++)
 		strings +=
 			name_length(event->fields[i].name) + name_length(event->fields[i].type) + 2;
+	strings += event->print && fields ? name_length(event->print) + 1 : 0;
 	struct graftrace_file_event head = { .number = event->number,
 					     .field_count = fields,
 					     .address = event->address,
@@ -465,6 +466,10 @@ static int sink_event(void *data, const struct gt_event_format *event)
 		name = put_name(name, from->name);
 		entry.type = (uint32_t)(name - names);
 		name = put_name(name, from->type);
+		if (event->print && i == 0) {
+			entry.print = name - names <= UINT16_MAX ? (uint16_t)(name - names) : 0;
+			name = put_name(name, event->print);
+		}
 		memcpy(field, &entry, sizeof(entry));
 		field += sizeof(entry);
 	}

@@ -10,6 +10,7 @@
 #define GT_ARCH_INLINE /* arch.h need not declare them */
 
 #ifndef __ASSEMBLER__ /* builds include this before each of their sources */
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/record/layout.h"
 
@@ -51,10 +52,14 @@ static inline uint64_t gt_arch_interrupts_off(void)
 	return flags;
 }
 
+static inline bool gt_arch_interrupts_were_on(uint64_t saved)
+{
+	return saved >> 9 & 1;
+}
+
 static inline void gt_arch_interrupts_restore(uint64_t saved)
 {
-	const uint64_t enabled = 0x200;
-	if (saved & enabled)
+	if (gt_arch_interrupts_were_on(saved))
 		__asm__ volatile("sti" ::: "memory");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events besides calls: of a program sched_switch, where the target knows its threads' context
- * switches, and the events with fields that its static probes are; of a kernel there is none. Names,
+ * switches, and the events with fields that its static probes are; of a kernel its static events. Names,
  * formats and what may be written are those of kernel/trace/trace_events.c and
  * include/trace/events/sched.h, Linux 6.1.
  */
@@ -382,12 +382,12 @@ static int open_format(struct gt_control_handle *handle, unsigned access,
 }
 
 static const struct gt_control_file event_files[] = {
-	[GT_EVENT_ENABLE] = ROW(NULL, "a line where it happens: 0 or 1", GT_CONTROL_PROGRAM,
+	[GT_EVENT_ENABLE] = ROW(NULL, "a line where it happens: 0 or 1", GT_CONTROL_LIVE,
 				.open = open_event, .read = gt_row_read_text, .write = write_event),
-	[GT_EVENT_FORMAT] = ROW(NULL, "what is in it", GT_CONTROL_PROGRAM, .open = open_format,
+	[GT_EVENT_FORMAT] = ROW(NULL, "what is in it", GT_CONTROL_LIVE, .open = open_format,
 				.read = gt_row_read_text),
-	[GT_EVENT_ID] = ROW(NULL, "its number", GT_CONTROL_PROGRAM, .open = open_id,
-			    .read = gt_row_read_text),
+	[GT_EVENT_ID] =
+		ROW(NULL, "its number", GT_CONTROL_LIVE, .open = open_id, .read = gt_row_read_text),
 	[GT_EVENT_FILTER] =
 		ROW(NULL, "which of them are recorded: an expression", GT_CONTROL_PROGRAM,
 		    .read = gt_event_rules_read_filter, .write = gt_event_rules_write_filter),
@@ -396,7 +396,7 @@ static const struct gt_control_file event_files[] = {
 		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_system,
 		    .read = gt_row_read_text, .write = gt_event_rules_write_system),
 	[GT_EVENT_SYSTEM_ENABLE] =
-		ROW(NULL, "all of the system: 0 or 1", GT_CONTROL_PROGRAM, .open = open_system,
+		ROW(NULL, "all of the system: 0 or 1", GT_CONTROL_LIVE, .open = open_system,
 		    .read = gt_row_read_text, .write = write_system),
 };
 

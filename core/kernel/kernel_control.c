@@ -623,6 +623,8 @@ static const struct gt_control_ops operations = {
 	.snapshot = gt_arena_snapshot,
 	.snapshot_open = gt_arena_snapshot_open,
 	.known_thread = gt_arena_known_thread,
+	.event = gt_arena_event,
+	.event_set = gt_arena_event_set,
 };
 
 static void *resize(void *data, void *old, size_t old_bytes, size_t new_bytes)
@@ -661,13 +663,16 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		return GT_ENOMEM;
 	__builtin_memset(control->marks, 0, function_count);
 	gt_arena_target_init(&control->view, ring);
+	control->groups[0] = gt_arena_files;
+	if (gt_arena_events_init(control) != GT_OK)
+		return GT_ENOMEM;
 	control->control = (struct gt_control_target){
 		.ops = &operations,
 		.data = control,
 		.kind = GT_CONTROL_KERNEL,
 		.view = &control->view.target,
-		.groups = &gt_arena_files,
-		.group_count = 1,
+		.groups = control->groups,
+		.group_count = control->event_count != 0 ? 2 : 1,
 		.log = &control->log,
 	};
 	return GT_OK;

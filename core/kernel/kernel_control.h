@@ -56,6 +56,9 @@ struct gt_arena_machine {
 	 * done it calls gt_arena_control_act, without the lock, a few times a second. Said again at
 	 * each such command. gt_port_trigger tells of their moment (gt_arena_control_note). */
 	void (*watch)(void *data);
+	/* Makes each static event's places what a byte of `wanted` (0: off; by number - 1) says, as
+	 * patch does for functions; `wanted` stays. NULL: there are none. */
+	void (*patch_events)(void *data, const uint8_t *wanted);
 	/* To the console, for dump; without the lock. */
 	void (*print)(void *data, const char *text, size_t bytes);
 	void *data;
@@ -108,9 +111,11 @@ struct gt_arena_control {
 	struct graftrace_profile_entry **profile[GT_ARENA_WRITERS]; /* a table a CPU; NULL: none */
 	struct gt_arena_snapshot *snapshot;
 	enum gt_control_snapshot_state snapshot_state;
+	uint32_t event_count;
+	uint8_t *events; /* of each: is it on? */
 	struct gt_arena_target view;
 	struct gt_control_log log;
-	struct gt_control_group group;
+	struct gt_control_group groups[2]; /* gt_arena_files, and the events' */
 };
 
 /* All functions are wanted; nothing is patched before somebody says so, or gt_arena_control_patch.

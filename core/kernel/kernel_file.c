@@ -18,6 +18,7 @@
 enum stage {
 	STAGE_START,
 	STAGE_FUNCTIONS,
+	STAGE_EVENTS,
 	STAGE_TRACE,
 	STAGE_END,
 	STAGE_OVER,
@@ -42,6 +43,7 @@ static void finish_block(struct gt_arena_file *file, enum graftrace_block_type t
 		.number = file->number++,
 		.type = (uint16_t)type,
 		.version = 1,
+		.flags = type == GRAFTRACE_BLOCK_EVENT ? GRAFTRACE_BLOCK_OPTIONAL : 0,
 		.payload_bytes = bytes,
 		.raw_bytes = bytes,
 		.head_bytes = head_bytes,
@@ -117,7 +119,7 @@ static void make_functions(struct gt_arena_file *file)
 		count++;
 	}
 	if (count == 0) {
-		file->stage = STAGE_TRACE;
+		file->stage = STAGE_EVENTS;
 		return;
 	}
 	char *names = (char *)(records + count), *at = names;
@@ -139,6 +141,61 @@ static void make_functions(struct gt_arena_file *file)
 						   .string_bytes = (uint32_t)(at - names) };
 	finish_block(file, GRAFTRACE_BLOCK_FUNCTIONS, (uint32_t)((uint8_t *)at - (uint8_t *)head),
 		     0);
+}
+
+/* A name into `names`; its offset, or 0 where there is no room. */
+static uint32_t put_name(char *names, uint32_t *bytes, uint32_t room, const char *text)
+{
+	uint32_t at = *bytes, length = (uint32_t)gt_row_length(text) + 1;
+	if (length > room - at)
+		return 0;
+	__builtin_memcpy(names + at, text, length);
+	*bytes += length;
+	return at;
+}
+
+/* One event. Names that are too long for a block are empty: the first one. */
+static void make_event(struct gt_arena_file *file)
+{
+	struct gt_target *target = &file->target.target;
+	struct graftrace_file_event *head = payload(file);
+	struct graftrace_file_event_field *fields = (struct graftrace_file_event_field *)(head + 1);
+	struct gt_event_format format;
+	if (gt_target_event(target, file->event, &format) != GT_OK) {
+		file->stage = STAGE_TRACE;
+		return;
+	}
+	file->event++;
+	char *names = (char *)(fields + format.field_count);
+	const uint32_t room = (uint32_t)(TABLE_BYTES - (uint32_t)(names - (char *)head));
+	uint32_t bytes = 1;
+	names[0] = 0;
+	*head = (struct graftrace_file_event){
+		.number = format.number,
+		.field_count = format.field_count,
+		.address = format.address,
+		.system = put_name(names, &bytes, room, format.system),
+		.name = put_name(names, &bytes, room, format.name),
+		.object = put_name(names, &bytes, room, format.object),
+	};
+	for (uint32_t i = 0; i < format.field_count; i++) {
+		const struct gt_event_field *from = &format.fields[i];
+		fields[i] = (struct graftrace_file_event_field){
+			.name = put_name(names, &bytes, room, from->name),
+			.type = put_name(names, &bytes, room, from->type),
+			.bytes = from->bytes,
+			.flags = (uint16_t)((from->is_signed ? GRAFTRACE_FIELD_SIGNED : 0) |
+					    (from->is_string ? GRAFTRACE_FIELD_STRING : 0) |
+					    (from->is_float ? GRAFTRACE_FIELD_FLOAT : 0)),
+			.print = i == 0 && format.print != NULL
+					 ? (uint16_t)put_name(names, &bytes, room, format.print)
+					 : 0,
+			.show = from->show,
+			.count = from->count,
+		};
+	}
+	head->string_bytes = bytes;
+	finish_block(file, GRAFTRACE_BLOCK_EVENT, (uint32_t)(names + bytes - (char *)head), 0);
 }
 
 static void put_writer(struct graftrace_file_writer *to, const struct gt_writer *from)
@@ -405,6 +462,8 @@ static bool make_block(struct gt_arena_file *file)
 			make_start(file);
 		else if (stage == STAGE_FUNCTIONS)
 			make_functions(file);
+		else if (stage == STAGE_EVENTS)
+			make_event(file);
 		else if (stage == STAGE_TRACE && file->consumes)
 			make_consumed(file);
 		else if (stage == STAGE_TRACE && !make_trace(file))
@@ -468,6 +527,7 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	file->block = (uint8_t *)(file + 1);
 	file->capacity = capacity;
 	file->function = 1;
+	file->event = 1;
 	gt_arena_target_init(&file->target, ring);
 	set_limits(file);
 	/* the magic comes as a block that is none */

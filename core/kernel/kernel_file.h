@@ -24,6 +24,7 @@ struct gt_arena_file {
 	bool waits; /* a closed sub-buffer lacks a word that an interrupted writer still stores */
 	uint32_t stage;
 	uint32_t function; /* next to be named */
+	uint32_t event;	   /* … and described */
 	uint32_t writer;   /* whose turn it is */
 	uint32_t writers;  /* that were told */
 	uint32_t threads;  /* that were told */

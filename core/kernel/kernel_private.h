@@ -71,6 +71,13 @@ int gt_arena_profile_read(struct gt_control_target *target, void *table, uint64_
 			  struct gt_control_profile_row *row);
 void gt_arena_profile_close(struct gt_control_target *target, void *table);
 
+int gt_arena_event(struct gt_control_target *target, uint64_t index,
+		   struct gt_control_event *event);
+int gt_arena_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
+		       bool on, struct gt_message *message);
+/* The events' control files. GT_ENOMEM. */
+int gt_arena_events_init(struct gt_arena_control *control);
+
 int gt_arena_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
 		      const struct gt_control_scope *scope, struct gt_message *message);
 int gt_arena_snapshot_open(struct gt_control_target *target, const struct gt_control_scope *scope,

@@ -312,6 +312,13 @@ static int thread(void *data, uint32_t tid, char comm[16])
 	return names->thread(names->data, tid, comm);
 }
 
+static int event(void *data, uint32_t number, struct gt_event_format *format)
+{
+	const struct gt_arena_target *target = data;
+	const struct gt_arena_names *names = target->ring->names;
+	return names->event != NULL ? names->event(names->data, number, format) : GT_ENOENT;
+}
+
 static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	if (index >= GT_ARENA_WRITERS)
@@ -332,6 +339,7 @@ static const struct gt_name_ops name_operations = {
 	.function = function,
 	.function_at = function_at,
 	.thread = thread,
+	.event = event,
 };
 
 void gt_arena_target_init(struct gt_arena_target *target, struct gt_arena_ring *ring)

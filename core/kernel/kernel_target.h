@@ -23,6 +23,8 @@ struct gt_arena_names {
 	int (*function_at)(void *data, uint64_t address, struct gt_function *function);
 	int (*thread)(void *data, uint32_t tid, char comm[16]);
 	void *data;
+	/* Static events, number from 1 without a gap; GT_ENOENT behind the last. NULL: none. */
+	int (*event)(void *data, uint32_t number, struct gt_event_format *format);
 };
 
 struct gt_arena_ring {

@@ -14,13 +14,13 @@
 
 struct gt_thread;
 
-/* The recorder of a real kernel has these four from arch/<name>/kernel.h, which its build includes
+/* The recorder of a real kernel has these five from arch/<name>/kernel.h, which its build includes
  * first: what is as short as that is no call there. */
 #ifndef GT_ARCH_INLINE
 /* The time stamp counter: monotonic in a thread, at least 32 bits worth of seconds. x86: rdtsc. */
 uint64_t gt_arch_clock(void);
 
-/* The next three are for kernels. */
+/* The next four are for kernels. */
 
 /* This CPU's block, or NULL while it has not started (struct gt_thread.self). x86: %gs. With
  * interrupts off, or on a thread that stays where it is: else it is another CPU's by then. */
@@ -29,6 +29,8 @@ struct gt_thread *gt_arch_block(void);
 /* Interrupts off on this CPU; what they were. x86: pushf, cli. And back. */
 uint64_t gt_arch_interrupts_off(void);
 void gt_arch_interrupts_restore(uint64_t saved);
+/* Were they on, by what gt_arch_interrupts_off has said? */
+bool gt_arch_interrupts_were_on(uint64_t saved);
 #endif
 
 /* Zeroes words, fast. x86: rep stosq. */

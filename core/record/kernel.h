@@ -122,6 +122,9 @@ void gt_kernel_resume(void);
 #define GT_KERNEL_MARK_STACK_USE 1024
 bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw);
 
+/* What a static event (graftrace/event_kernel.h) takes of the stack that it is on. */
+#define GT_KERNEL_EVENT_STACK_USE 1536
+
 /* ---- settings. From any CPU, at any time ---- */
 
 void gt_kernel_set_tracing_on(bool on);

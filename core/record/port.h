@@ -87,6 +87,11 @@ void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_
 /* The CPU that runs this, ~0 unknown. Example: gt_port_cpu in port/unikernel/trace.c. */
 uint32_t gt_port_cpu(void);
 
+/* Kernels: of this CPU, GRAFTRACE_STATE_NEED_RESCHED if the running thread is to be taken off it, and
+ * its preempt count << GRAFTRACE_STATE_PREEMPT. From where events are recorded, interrupts off.
+ * Example: gt_port_state in port/unikernel/trace.c. */
+uint32_t gt_port_state(void);
+
 /* Guards the table of contexts and the port's own tables, on all CPUs. Held for microseconds, never
  * twice at once by one CPU. Example: gt_port_lock in port/unikernel/trace.c, a word that is spun
  * on. */

@@ -104,6 +104,78 @@ uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted)
 	return changed;
 }
 
+/* ---- static events ---- */
+
+static int compare(const char *a, const char *b)
+{
+	while (*a != 0 && *a == *b) {
+		a++;
+		b++;
+	}
+	return (uint8_t)*a - (uint8_t)*b;
+}
+
+static int compare_events(const struct graftrace_kernel_event *a,
+			  const struct graftrace_kernel_event *b)
+{
+	int systems = compare(a->system, b->system);
+	return systems != 0 ? systems : compare(a->name, b->name);
+}
+
+/* Where the event stands among those that are known, or belongs. */
+static uint32_t place_of(const struct gt_sites *sites, const struct graftrace_kernel_event *event)
+{
+	uint32_t i = 0;
+	while (i < sites->event_count && compare_events(sites->events[i], event) < 0)
+		i++;
+	return i;
+}
+
+void gt_sites_events_init(struct gt_sites *sites, const struct graftrace_event_site *rows,
+			  uint32_t count, struct graftrace_kernel_event **events, uint8_t *states)
+{
+	sites->event_sites = rows;
+	sites->event_site_count = count;
+	sites->event_count = 0;
+	sites->events = events;
+	sites->event_states = states;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = place_of(sites, rows[i].event);
+		if (place < sites->event_count && compare_events(events[place], rows[i].event) == 0)
+			continue;
+		for (uint32_t at = sites->event_count++; at > place; at--)
+			events[at] = events[at - 1];
+		events[place] = rows[i].event;
+	}
+	for (uint32_t i = 0; i < sites->event_count; i++)
+		states[i] = 0;
+	for (uint32_t i = 0; i < count; i++)
+		rows[i].event->number = place_of(sites, rows[i].event) + 1;
+}
+
+uint32_t gt_sites_apply_events(struct gt_sites *sites, const uint8_t *wanted)
+{
+	uint32_t changed = 0;
+	gt_port_cpus_stop();
+	for (uint32_t i = 0; i < sites->event_site_count; i++) {
+		const struct graftrace_event_site *row = &sites->event_sites[i];
+		const uint32_t index = row->event->number - 1;
+		uint8_t bytes[GT_SITE_BYTES];
+		if (!wanted[index] == !sites->event_states[index])
+			continue;
+		if (wanted[index])
+			gt_arch_site_jump(bytes, row->address, row->on - GT_STUB_START);
+		else
+			gt_arch_site_nop(bytes);
+		gt_port_text_write(row->address, bytes, sizeof(bytes));
+		changed++;
+	}
+	for (uint32_t i = 0; i < sites->event_count; i++)
+		sites->event_states[i] = wanted[i] != 0;
+	gt_port_cpus_start();
+	return changed;
+}
+
 uint32_t gt_sites_find(const struct gt_sites *sites, uint64_t address)
 {
 	uint32_t low = 0, high = sites->count;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/arena.h>
+#include <graftrace/event_kernel.h>
 #include "core/record/layout.h"
 
 struct gt_sites {
@@ -20,6 +21,12 @@ struct gt_sites {
 	uint8_t *states;	 /* enum graftrace_entry of each */
 	uint32_t count;
 	uint64_t stubs; /* gt_sites_stub_bytes of executable memory within 2 GB of the text */
+	/* static events (graftrace/event_kernel.h): their places, and each event by its number */
+	const struct graftrace_event_site *event_sites;
+	uint32_t event_site_count;
+	uint32_t event_count;
+	struct graftrace_kernel_event **events;
+	uint8_t *event_states; /* of each: is it on? */
 };
 
 /* Of the stubs of so many functions. They begin at a page. */
@@ -43,6 +50,25 @@ void gt_sites_rewrite(struct gt_sites *sites);
 /* Makes every entry what `wanted` (a byte each; GRAFTRACE_ENTRY_NEVER ones stay) says, in one batch. From
  * one CPU at a time. Returns how many were changed. */
 uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted);
+
+/*
+ * At boot, at any time: takes the kernel's section __graftrace_events and gives each event its
+ * number, from 1 in the order of systems and names; places of one name have one number. `events` and
+ * `states` (one an event, at most `count`) stay the table's. All are off.
+ */
+void gt_sites_events_init(struct gt_sites *sites, const struct graftrace_event_site *rows,
+			  uint32_t count, struct graftrace_kernel_event **events, uint8_t *states);
+
+/* Switches every event to what `wanted` (a byte each, by number - 1; 0: off) says, as
+ * gt_sites_apply does. Returns how many places were changed. */
+uint32_t gt_sites_apply_events(struct gt_sites *sites, const uint8_t *wanted);
+
+/* Event `number`, NULL: there is none. */
+static inline struct graftrace_kernel_event *gt_sites_event(const struct gt_sites *sites,
+							    uint32_t number)
+{
+	return number - 1 < sites->event_count ? sites->events[number - 1] : NULL;
+}
 
 /* The address of function `number`, 0: there is none. */
 static inline uint64_t gt_sites_address(const struct gt_sites *sites, uint32_t number)

@@ -245,6 +245,13 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		    source->decode.tracer == GRAFTRACE_TRACER_FUNCTION)
 			return gt_text_put_function(text, source, at);
 		return gt_text_put_graph(text, source, at);
+	case GT_RECORD_CONTEXT:
+		/* an interrupt is a matter of the call graph */
+		if (text->target->tracer == GRAFTRACE_TRACER_NOP)
+			return at;
+		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
+			       ? at
+			       : gt_text_put_graph(text, source, at);
 	case GT_RECORD_SWITCH:
 		if (source == text->merge.switches &&
 		    text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH)

@@ -64,6 +64,22 @@ static char *put_time(const struct gt_text *text, uint64_t clock, char *at)
 	return put_seconds(at, (stamp_of(text, clock) + 500) / 1000);
 }
 
+/* Letters as in kernel/trace/trace_output.c (trace_print_lat_fmt), Linux 6.1. */
+char *gt_text_put_state(char *at, const struct gt_record *record)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t state = record->kind == GT_RECORD_EVENT ? record->state : 0;
+	bool hard = state & GRAFTRACE_STATE_HARDIRQ;
+	uint64_t depth = state >> GRAFTRACE_STATE_PREEMPT & 0xf;
+
+	*at++ = state & GRAFTRACE_STATE_IRQS_OFF ? 'd' : '.';
+	*at++ = state & GRAFTRACE_STATE_NEED_RESCHED ? 'N' : '.';
+	*at++ = state & GRAFTRACE_STATE_NMI ? hard ? 'Z' : 'z' : hard ? 'h' : '.';
+	*at++ = depth ? digits[depth] : '.';
+	*at++ = '.';
+	return at;
+}
+
 static char *put_context(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
@@ -99,7 +115,7 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 	at = gt_put_padded(at, cpu->cpu, cpu->cpu > 999 ? gt_digits(cpu->cpu) : 3);
 	at = GT_PUT_LITERAL(at, "] ");
 	if (has(text, GT_OPTION_IRQ_INFO))
-		at = GT_PUT_LITERAL(at, ".....");
+		at = gt_text_put_state(at, record);
 	at = put_time(text, record->clock, at);
 	return GT_PUT_LITERAL(at, ": ");
 }

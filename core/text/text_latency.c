@@ -79,7 +79,7 @@ char *gt_text_put_latency_context(struct gt_text *text, const struct gt_source *
 			at = gt_put_fill(at, ' ', (size_t)(7 - (at - start)));
 		*at++ = ' ';
 		at = gt_put_right(at, cpu, 3);
-		at = GT_PUT_LITERAL(at, ".....");
+		at = gt_text_put_state(at, record);
 	}
 	text->late_at = (uint32_t)(at - line);
 	text->late_clock = record->clock;

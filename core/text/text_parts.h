@@ -98,6 +98,9 @@ char *gt_text_put_marker(const struct gt_record *record, char *at);
 /* `name: field=value …` of an event, without a newline. */
 char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at);
 
+/* The five letters of the CPU's state (irqs-off … migrate-disable); dots where it is not known. */
+char *gt_text_put_state(char *at, const struct gt_record *record);
+
 /* `sched_switch: prev_comm=…`, without a newline. */
 char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at);
 

@@ -515,7 +515,8 @@ static int probe(struct gt_decode *decode, struct gt_record *record, const uint6
 	fill_record(decode, record, GT_RECORD_EVENT);
 	record->clock = data[0];
 	record->value = (uint32_t)data[1];
-	record->start = data[1] >> 32;
+	record->start = (uint16_t)(data[1] >> 32);
+	record->state = data[1] >> GRAFTRACE_PROBE_STATE;
 	record->text = (const char *)(data + 2);
 	record->text_bytes = (there - 2) * 8;
 	return GT_RECORD_EVENT;

@@ -72,7 +72,8 @@ struct gt_record {
 	};
 	union {
 		uint64_t children; /* RETURN: ticks spent in direct children */
-		uint64_t state;	   /* SWITCH: what the previous thread is left in */
+		uint64_t state; /* SWITCH: what the previous thread is left in; EVENT of a kernel:
+				    * the CPU's (GRAFTRACE_STATE_…) */
 	};
 	union {
 		uint64_t value;	   /* as the kind says */

@@ -261,6 +261,8 @@ char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
 	struct output output = { at, at + room };
+	if (format->print)
+		return gt_event_put_printed(format, record, at, room);
 	put_place(&output, format, record, hidden);
 	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		struct gt_event_value value;
@@ -308,6 +310,9 @@ char *gt_event_put(const struct gt_event_format *format, const struct gt_record 
 		put_clean(&output, format->system, length_of(format->system));
 		put_char(&output, ':');
 	}
+	if (format->print && format->print[0] == '!')
+		return gt_event_put_fields(format, record, output.at,
+					   (size_t)(output.end - output.at));
 	put_clean(&output, format->name, length_of(format->name));
 	if (format->field_count || !with_system)
 		put_char(&output, ':');
@@ -333,6 +338,8 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
 	struct output output = { at, at + room };
+	if (format->print)
+		return gt_event_put_printed_format(format, at, room);
 	put_text(&output, hidden == 0 ? "\"" : hidden == 1 ? "\"(%lx)" : "\"(%lx <- %lx)");
 	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		const struct gt_event_field *field = &format->fields[i];

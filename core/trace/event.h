@@ -43,6 +43,7 @@ struct gt_event_format {
 	const char *system;
 	const char *name;
 	const char *object; /* path of the object it lies in, "" unknown */
+	const char *print;  /* as GRAFTRACE_EVENT_PRINTED has it; NULL: "field=value …" */
 	struct gt_event_field fields[GRAFTRACE_PROBE_FIELDS];
 };
 
@@ -94,6 +95,16 @@ char *gt_event_put(const struct gt_event_format *format, const struct gt_record 
 #define GT_EVENT_TEXT_MAX 1024
 char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_record *record,
 			  char *at, size_t room);
+
+/* What an event says by its `print`, and the same text for Linux's format files (event_print.c). At
+ * most `room` bytes at `at`; returns where it ends. */
+char *gt_event_put_printed(const struct gt_event_format *format, const struct gt_record *record,
+			   char *at, size_t room);
+char *gt_event_put_printed_format(const struct gt_event_format *format, char *at, size_t room);
+
+/* The format of a kernel's static event. */
+struct graftrace_kernel_event;
+void gt_event_of_kernel(const struct graftrace_kernel_event *event, struct gt_event_format *format);
 
 /* The printf text of Linux's format files, `"…", REC->a, REC->b`: at most `room` bytes. */
 char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room);

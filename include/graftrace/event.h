@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static events of a program: C11 and C++17, x86-64, gcc and clang, this header alone.
+ * Static events of a program: C11 and C++17, x86-64, gcc and clang, this header alone. (Of a kernel
+ * that embeds the core, with GRAFTRACE_KERNEL defined: event_kernel.h.)
  *
  *	#include <graftrace/event.h>
  *
@@ -29,6 +30,7 @@
 #define GRAFTRACE_STRING(name, value)	 (S, const char *, name, value)
 #define GRAFTRACE_DOUBLE(name, value)	 (D, double, name, value)
 
+#ifndef GRAFTRACE_KERNEL
 /* The argument as SystemTap's note has it: bytes, negative if signed, and where it is. The operand
  * is negated when it is printed. */
 #define GRAFTRACE_EVENT_TEXT_I(i) "%n[gt_size" #i "]@%[gt_value" #i "]"
@@ -47,6 +49,7 @@
 #define GRAFTRACE_EVENT_NAME_(i, kind, type, name, value) #type " " #name ";"
 #define GRAFTRACE_EVENT_OPERAND_(i, kind, type, name, value) \
 	GRAFTRACE_EVENT_OPERAND_##kind(i, type, value)
+#endif
 
 #define GRAFTRACE_EVENT_UNPACK_(...)	   __VA_ARGS__
 #define GRAFTRACE_EVENT_APPLY_(macro, ...) macro(__VA_ARGS__)
@@ -80,6 +83,10 @@
 #define GRAFTRACE_EVENT_BLANK_() " "
 #define GRAFTRACE_EVENT_NOTHING_()
 #define GRAFTRACE_EVENT_COMMA_() ,
+
+#ifdef GRAFTRACE_KERNEL
+#include <graftrace/event_kernel.h>
+#else
 
 /* The nop, and the two notes. The base is where the notes can be told by that the object was moved
  * after they were made (prelink). */
@@ -130,4 +137,5 @@
 					__VA_ARGS__)                                               \
 		: "memory")
 
+#endif
 #endif

@@ -316,7 +316,8 @@ struct graftrace_file_event_field {
 	uint16_t flags; /* GRAFTRACE_FIELD_… */
 	uint8_t show;	/* enum graftrace_file_event_show */
 	uint8_t count;	/* elements of an array, the word is as a string's; 0: it is none */
-	uint16_t reserved;
+	uint16_t print; /* of the first field: how the event is printed (event_kernel.h), a string;
+			 * 0: as "field=value …". Of the others 0 */
 };
 
 /* How a number is printed. */
@@ -327,10 +328,6 @@ enum graftrace_file_event_show {
 	GRAFTRACE_SHOW_CHAR = 3,
 	GRAFTRACE_SHOW_SYMBOL = 4, /* an address in code */
 };
-
-#define GRAFTRACE_FIELD_SIGNED 1u
-#define GRAFTRACE_FIELD_STRING 2u
-#define GRAFTRACE_FIELD_FLOAT  4u
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_event) == 32, "EVENT is 32 bytes, fields");
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_event_field) == 16, "a field is 16 bytes");

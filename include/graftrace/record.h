@@ -124,7 +124,7 @@ enum graftrace_event {
 	GRAFTRACE_EVENT_TEXT = 16,
 	/*
 	 * 2 + n words: full clock, number of a described event | its fields that could not be read
-	 * << 32 (bit i: field i), then the fields, a word each, and behind them the bytes of those
+	 * << 32 (bit i: field i) | in a kernel the CPU's state << 48, then the fields, a word each, and behind them the bytes of those
 	 * that are strings: such a word is the string's offset from the first field | its bytes,
 	 * with a zero byte at the end, << 16.
 	 */
@@ -132,6 +132,20 @@ enum graftrace_event {
 };
 
 #define GRAFTRACE_PROBE_FIELDS 16 /* of a described event, at most */
+
+/* What a field of a described event is; 0: an unsigned number. */
+#define GRAFTRACE_FIELD_SIGNED 1u
+#define GRAFTRACE_FIELD_STRING 2u
+#define GRAFTRACE_FIELD_FLOAT  4u
+
+/* State of a kernel's CPU when an event happened, as Linux' common_flags and
+ * common_preempt_count have it: bits of a PROBE's word, from GRAFTRACE_PROBE_STATE on. */
+#define GRAFTRACE_PROBE_STATE	     48
+#define GRAFTRACE_STATE_IRQS_OFF     0x01u
+#define GRAFTRACE_STATE_NEED_RESCHED 0x04u
+#define GRAFTRACE_STATE_HARDIRQ	     0x08u
+#define GRAFTRACE_STATE_NMI	     0x40u
+#define GRAFTRACE_STATE_PREEMPT	     8 /* the depth is behind the flags */
 
 /* Words that the record at `word` takes, data and filler included; `left` are there, 1 or more.
  * is_pairs: a sub-buffer of the function tracer (rule 6). */

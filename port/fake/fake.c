@@ -131,6 +131,17 @@ void gt_arch_interrupts_restore(uint64_t saved)
 	(void)saved;
 }
 
+bool gt_arch_interrupts_were_on(uint64_t saved)
+{
+	(void)saved;
+	return !cpus[running].interrupts_off;
+}
+
+uint32_t gt_port_state(void)
+{
+	return cpus[running].state;
+}
+
 /* ---- the machine ---- */
 
 void gt_fake_start(uint64_t ring_bytes, uint32_t sub_buffer_bytes)

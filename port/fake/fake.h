@@ -30,6 +30,8 @@ struct gt_fake_cpu {
 	struct gt_fake_stack *interrupted[4];
 	uint32_t nested;
 	uint64_t clock_offset;
+	bool interrupts_off; /* as events tell */
+	uint32_t state;	     /* what gt_port_state says */
 };
 
 /* The machine: all its CPUs off, an empty ring, the clock at 1 << 40. Forgets the one before. */

@@ -53,6 +53,11 @@ bool gt_port_is_stub_return(uint64_t address)
 	return gt_sites_is_stub_return(&sites, address);
 }
 
+uint32_t gt_port_state(void)
+{
+	return 0;
+}
+
 /* This kernel's text can be written where it is. */
 void gt_port_text_write(uint64_t address, const void *bytes, size_t count)
 {

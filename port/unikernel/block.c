@@ -3,6 +3,7 @@
 #include "port/unikernel/block.h"
 
 #include "port/unikernel/console.h"
+#include "port/unikernel/events.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/virtio.h"
@@ -18,6 +19,7 @@ struct request {
 	/* written by the device: 0 is success */
 	uint8_t status;
 	/* ours */
+	uint32_t bytes;
 	bool done; /* under the lock of `waiting` */
 	struct wait_queue waiting;
 };
@@ -27,12 +29,20 @@ static struct virtio_queue queue;
 static struct wait_queue room; /* for those who find the queue full */
 static uint64_t sectors;
 
+/* As Linux's rwbs. */
+static inline const char *direction_of(const struct request *request)
+{
+	return request->type == TYPE_WRITE ? "W" : "R";
+}
+
 static void handle(void *argument)
 {
 	struct request *request;
 	uint32_t bytes;
 	(void)argument;
 	while ((request = virtio_queue_take(&queue, &bytes))) {
+		EVENT_COMPLETE(request->sector, request->bytes / BLOCK_SECTOR,
+			       direction_of(request), request->status ? -5 : 0);
 		uint64_t flags = spin_lock(&request->waiting.lock);
 		request->done = true;
 		wake_one_locked(&request->waiting);
@@ -45,6 +55,7 @@ static void handle(void *argument)
 
 void block_init(struct pci_device *pci)
 {
+	pci->name = "virtio-blk";
 	if (!virtio_init(&device, pci, 0) ||
 	    !virtio_queue_init(&device, &queue, 0, cpu_count - 1, handle, NULL)) {
 		console_print("the disk cannot be used\n");
@@ -69,12 +80,20 @@ bool block_transfer(uint64_t sector, void *buffer, uint32_t bytes, bool write)
 	request->type = write ? TYPE_WRITE : TYPE_READ;
 	request->sector = sector;
 	request->status = 0xff;
+	request->bytes = bytes;
+	const uint32_t sectors_asked = bytes / BLOCK_SECTOR;
+	(void)sectors_asked;
+	EVENT_BIO(block_bio_queue, sector, sectors_asked, direction_of(request));
+	EVENT_BIO(block_getrq, sector, sectors_asked, direction_of(request));
 	struct virtio_buffer pieces[] = {
 		{ request, 16, false },
 		{ buffer, bytes, !write },
 		{ &request->status, 1, true },
 	};
+	EVENT_REQUEST(block_rq_insert, sector, sectors_asked, direction_of(request));
 	uint64_t flags = spin_lock(&room.lock);
+	/* before the device has it: it may be done before we look again */
+	EVENT_REQUEST(block_rq_issue, sector, sectors_asked, direction_of(request));
 	while (!virtio_queue_add(&queue, pieces, 3, request)) {
 		wait_locked(&room, flags, TIMER_NEVER);
 		flags = spin_lock(&room.lock);

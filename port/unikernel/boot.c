@@ -14,6 +14,7 @@
 #include "port/unikernel/devices.h"
 #include "port/unikernel/interrupts.h"
 #include "port/unikernel/memory.h"
+#include "port/unikernel/posix_calls.h"
 #include "port/unikernel/smp.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace.h"
@@ -28,6 +29,7 @@ static void *first_thread(void *argument)
 	(void)argument;
 	smp_start((uint32_t)option_number("cpus", CPU_MAX));
 	devices_init();
+	calls_init();
 	watchdog_start();
 	trace_start();
 	console_print("graftrace unikernel: %u CPU%s, %lu MiB free, up after %lu ms\n", cpu_count,

@@ -6,6 +6,7 @@
 #include "port/unikernel/console.h"
 
 #include "port/unikernel/cpu.h"
+#include "port/unikernel/events.h"
 
 #define COM1		0x3f8
 #define LINE_STATUS	(COM1 + 5)
@@ -83,5 +84,7 @@ void console_print(const char *format, ...)
 	va_start(arguments, format);
 	int length = format_text(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	if (!crash_is_alone)
+		event_printk_console(text);
 	console_write(text, length < LONGEST_MESSAGE ? (size_t)length : sizeof(text) - 1);
 }

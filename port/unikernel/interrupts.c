@@ -4,6 +4,7 @@
 
 #include "port/unikernel/apic.h"
 #include "port/unikernel/crash.h"
+#include "port/unikernel/events.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace.h"
@@ -20,6 +21,7 @@ static struct gate gates[256] __attribute__((aligned(16)));
 static struct {
 	interrupt_handler *handler;
 	void *argument;
+	const char *name; /* of a device's */
 } handlers[256];
 
 static exception_handler *exceptions[VECTOR_EXCEPTIONS];
@@ -65,11 +67,12 @@ void interrupts_load_table(void)
 	__asm__ volatile("lidt %0" ::"m"(pointer));
 }
 
-uint32_t interrupt_allocate(interrupt_handler *handler, void *argument)
+uint32_t interrupt_allocate(interrupt_handler *handler, void *argument, const char *name)
 {
 	uint32_t vector = __atomic_fetch_add(&next_vector, 1, __ATOMIC_RELAXED);
 	if (vector >= VECTOR_RESCHEDULE)
 		return 0;
+	handlers[vector].name = name;
 	interrupt_set(vector, handler, argument);
 	return vector;
 }
@@ -98,11 +101,13 @@ UNTRACED void interrupt_dispatch(struct registers *registers)
 	if (cpu->depth == 1)
 		trace_interrupt_begin(cpu, registers);
 	if (vector != VECTOR_SPURIOUS) {
+		event_irq_entry(vector, handlers[vector].name);
 		/* What is of a higher class may come in between. */
 		interrupts_on();
 		if (handler)
 			handler(handlers[vector].argument);
 		interrupts_off();
+		event_irq_exit(vector, handler != NULL);
 		apic_end_of_interrupt();
 	}
 	if (cpu->depth == 1)

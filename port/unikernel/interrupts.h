@@ -36,8 +36,8 @@ typedef bool exception_handler(struct registers *registers);
 
 void interrupts_init(void);	  /* the table, once */
 void interrupts_load_table(void); /* on each processor */
-/* A vector for a device, 0: none left. The handler runs with interrupts of higher classes on. */
-uint32_t interrupt_allocate(interrupt_handler *handler, void *argument);
+/* A vector for a device of that name, 0: none left. The handler runs with interrupts of higher classes on. */
+uint32_t interrupt_allocate(interrupt_handler *handler, void *argument, const char *name);
 void interrupt_set(uint32_t vector, interrupt_handler *handler, void *argument);
 /* Takes an exception (a vector below 32) before the crash report does. NULL: none. NMIs and debug
  * exceptions interrupt whatever runs: their handlers take no lock and wake nobody. One that finds

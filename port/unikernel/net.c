@@ -14,6 +14,7 @@
 #include <lwip/timeouts.h>
 #include <netif/ethernet.h>
 #include "port/unikernel/console.h"
+#include "port/unikernel/events.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/trace.h"
@@ -97,6 +98,7 @@ static void take_what_came(void)
 	uint8_t *buffer;
 	while ((buffer = virtio_queue_take(&receive, &bytes))) {
 		if (bytes > HEADER_BYTES && bytes <= BUFFER_BYTES) {
+			event_net_receive(buffer, bytes - HEADER_BYTES);
 			trace_packet_begin(buffer + HEADER_BYTES, bytes - HEADER_BYTES);
 			feed(buffer + HEADER_BYTES, bytes - HEADER_BYTES);
 			trace_packet_end();
@@ -162,7 +164,9 @@ static err_t link_output(struct netif *interface, struct pbuf *pbuf)
 	memset(buffer, 0, HEADER_BYTES);
 	pbuf_copy_partial(pbuf, buffer + HEADER_BYTES, pbuf->tot_len, 0);
 	struct virtio_buffer piece = { buffer, HEADER_BYTES + pbuf->tot_len, false };
+	event_net_queue(buffer, pbuf->tot_len);
 	virtio_queue_add(&send, &piece, 1, buffer);
+	event_net_xmit(buffer, pbuf->tot_len, 0);
 	virtio_queue_ring(&send);
 	return ERR_OK;
 }
@@ -200,6 +204,7 @@ static bool make_buffers(void)
 
 static bool start_device(struct pci_device *pci)
 {
+	pci->name = "virtio-net";
 	return virtio_init(&device, pci, FEATURE_MAC) &&
 	       virtio_queue_init(&device, &receive, 0, 0, handle_receive, NULL) &&
 	       virtio_queue_init(&device, &send, 1, 0, NULL, NULL) && make_buffers();

@@ -126,7 +126,7 @@ bool pci_connect(struct pci_device *device, uint16_t index, uint32_t cpu,
 		device->vector_count = (uint16_t)((control & MSIX_COUNT) + 1);
 		set_16(device, capability + 2u, control | MSIX_ENABLE);
 	}
-	uint32_t vector = interrupt_allocate(handler, argument);
+	uint32_t vector = interrupt_allocate(handler, argument, device->name);
 	if (index >= device->vector_count || !vector)
 		return false;
 	volatile uint32_t *entry = device->vectors + 4 * index;

@@ -18,6 +18,7 @@ struct pci_device {
 	volatile uint8_t *bars[PCI_BARS];
 	volatile uint32_t *vectors; /* MSI-X table */
 	uint16_t vector_count;
+	const char *name; /* of its interrupts, by its driver */
 };
 
 /* Calls found for each device until it returns false; the structure lasts. */

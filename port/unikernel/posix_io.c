@@ -10,6 +10,7 @@
 #include "port/unikernel/console.h"
 #include "port/unikernel/crash.h"
 #include "port/unikernel/memory.h"
+#include "port/unikernel/posix_calls.h"
 #include "port/unikernel/include/limits.h"
 #include "port/unikernel/include/stdlib.h"
 #include "port/unikernel/include/string.h"
@@ -27,7 +28,7 @@ static ssize_t failed(int error)
 	return -1;
 }
 
-int open(const char *path, int flags, ...)
+static int open_file(const char *path, int flags)
 {
 	if (strcmp(path, "/dev/vda"))
 		return (int)failed(ENOENT);
@@ -51,7 +52,7 @@ static uint64_t *place_of(int file)
 	return &places[file - FIRST_FILE];
 }
 
-ssize_t pread(int file, void *buffer, size_t bytes, off_t offset)
+static ssize_t read_at(int file, void *buffer, size_t bytes, off_t offset)
 {
 	if (!place_of(file))
 		return failed(EBADF);
@@ -77,20 +78,20 @@ ssize_t pread(int file, void *buffer, size_t bytes, off_t offset)
 	return done ? (ssize_t)bytes : failed(EIO);
 }
 
-ssize_t read(int file, void *buffer, size_t bytes)
+static ssize_t read_file(int file, void *buffer, size_t bytes)
 {
 	if (file >= LWIP_SOCKET_OFFSET)
 		return lwip_read(file, buffer, bytes);
 	uint64_t *place = place_of(file);
 	if (!place)
 		return failed(EBADF);
-	ssize_t done = pread(file, buffer, bytes, (off_t)(*place - 1));
+	ssize_t done = read_at(file, buffer, bytes, (off_t)(*place - 1));
 	if (done > 0)
 		*place += (uint64_t)done;
 	return done;
 }
 
-ssize_t write(int file, const void *buffer, size_t bytes)
+static ssize_t write_file(int file, const void *buffer, size_t bytes)
 {
 	if (file >= LWIP_SOCKET_OFFSET)
 		return lwip_write(file, buffer, bytes);
@@ -100,7 +101,7 @@ ssize_t write(int file, const void *buffer, size_t bytes)
 	return (ssize_t)bytes;
 }
 
-off_t lseek(int file, off_t offset, int whence)
+static off_t seek_file(int file, off_t offset, int whence)
 {
 	uint64_t *place = place_of(file);
 	if (!place)
@@ -115,7 +116,7 @@ off_t lseek(int file, off_t offset, int whence)
 	return offset;
 }
 
-int close(int file)
+static int close_file(int file)
 {
 	if (file >= LWIP_SOCKET_OFFSET)
 		return lwip_close(file);
@@ -126,8 +127,64 @@ int close(int file)
 	return 0;
 }
 
+/* ---- what targets call ---- */
+
+int open(const char *path, int flags, ...)
+{
+	CALL_ENTER3(open, 2, unsigned long, filename, path, int, flags, flags, unsigned int, mode,
+		    0);
+	int result = open_file(path, flags);
+	CALL_EXIT(open, 2, result);
+	return result;
+}
+
+ssize_t pread(int file, void *buffer, size_t bytes, off_t offset)
+{
+	CALL_ENTER4(pread64, 17, unsigned int, fd, file, unsigned long, buf, buffer, unsigned long,
+		    count, bytes, long, pos, offset);
+	ssize_t result = read_at(file, buffer, bytes, offset);
+	CALL_EXIT(pread64, 17, result);
+	return result;
+}
+
+ssize_t read(int file, void *buffer, size_t bytes)
+{
+	CALL_ENTER3(read, 0, unsigned int, fd, file, unsigned long, buf, buffer, unsigned long,
+		    count, bytes);
+	ssize_t result = read_file(file, buffer, bytes);
+	CALL_EXIT(read, 0, result);
+	return result;
+}
+
+ssize_t write(int file, const void *buffer, size_t bytes)
+{
+	CALL_ENTER3(write, 1, unsigned int, fd, file, unsigned long, buf, buffer, unsigned long,
+		    count, bytes);
+	ssize_t result = write_file(file, buffer, bytes);
+	CALL_EXIT(write, 1, result);
+	return result;
+}
+
+off_t lseek(int file, off_t offset, int whence)
+{
+	CALL_ENTER3(lseek, 8, unsigned int, fd, file, long, offset, offset, unsigned int, whence,
+		    whence);
+	off_t result = seek_file(file, offset, whence);
+	CALL_EXIT(lseek, 8, result);
+	return result;
+}
+
+int close(int file)
+{
+	CALL_ENTER1(close, 3, unsigned int, fd, file);
+	int result = close_file(file);
+	CALL_EXIT(close, 3, result);
+	return result;
+}
+
 void exit(int code)
 {
+	CALL_ENTER1(exit_group, 231, int, error_code, code);
 	if (code)
 		console_print("the program ended with %d\n", code);
 	machine_end(code != 0);

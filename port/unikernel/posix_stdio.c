@@ -4,6 +4,7 @@
 
 #include "port/unikernel/console.h"
 #include "port/unikernel/include/string.h"
+#include "port/unikernel/include/unistd.h"
 
 #define LONGEST_PRINT 1024
 
@@ -28,13 +29,13 @@ int printf(const char *format, ...)
 	va_start(arguments, format);
 	int length = format_text(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	console_write(text, length < LONGEST_PRINT ? (size_t)length : LONGEST_PRINT - 1);
+	write(1, text, length < LONGEST_PRINT ? (size_t)length : LONGEST_PRINT - 1);
 	return length;
 }
 
 int puts(const char *text)
 {
-	console_write(text, strlen(text));
-	console_write("\n", 1);
+	write(1, text, strlen(text));
+	write(1, "\n", 1);
 	return 1;
 }

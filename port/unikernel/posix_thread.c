@@ -3,6 +3,7 @@
 #include "port/unikernel/include/pthread.h"
 
 #include "port/unikernel/clock.h"
+#include "port/unikernel/posix_calls.h"
 #include "port/unikernel/include/errno.h"
 #include "port/unikernel/include/string.h"
 #include "port/unikernel/include/unistd.h"
@@ -46,9 +47,12 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 	pthread_attr_t usual = { 0 };
 	if (!attributes)
 		attributes = &usual;
+	/* Linux's flags of a thread; its stack and where it notes its number are the kernel's */
+	CALL_ENTER2(clone, 56, unsigned long, clone_flags, 0x3d0f00, unsigned long, newsp, 0);
 	/* A new thread has its maker's name until it gets its own. */
 	struct thread *new = thread_create(thread_this()->name, function, argument,
 					   attributes->stack_bytes, attributes->detached);
+	CALL_EXIT(clone, 56, new ? (long)new->number : -EAGAIN);
 	if (!new)
 		return EAGAIN;
 	*thread = new;
@@ -59,7 +63,10 @@ int pthread_join(pthread_t thread, void **result)
 {
 	if (thread == thread_this())
 		return EDEADLK;
+	CALL_ENTER3(futex, 202, unsigned long, uaddr, &thread->over, int, op, 0, unsigned int, val,
+		    0);
 	void *value = thread_join(thread);
+	CALL_EXIT(futex, 202, 0);
 	if (result)
 		*result = value;
 	return 0;
@@ -91,7 +98,9 @@ int pthread_setname_np(pthread_t thread, const char *name)
 
 int sched_yield(void)
 {
+	CALL_ENTER0(sched_yield, 24);
 	thread_yield();
+	CALL_EXIT(sched_yield, 24, 0);
 	return 0;
 }
 
@@ -138,7 +147,9 @@ int pthread_cond_destroy(pthread_cond_t *condition)
 
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
+	CALL_ENTER3(futex, 202, unsigned long, uaddr, condition, int, op, 0, unsigned int, val, 0);
 	condition_wait(condition, mutex, TIMER_NEVER);
+	CALL_EXIT(futex, 202, 0);
 	return 0;
 }
 
@@ -147,7 +158,11 @@ int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
 {
 	uint64_t time = (uint64_t)until->tv_sec * SECOND_NS + (uint64_t)until->tv_nsec;
 	uint64_t boot = clock_boot_time();
-	return condition_wait(condition, mutex, time > boot ? time - boot : 0) ? 0 : ETIMEDOUT;
+	CALL_ENTER4(futex, 202, unsigned long, uaddr, condition, int, op, 0, unsigned int, val, 0,
+		    unsigned long, utime, until);
+	bool signalled = condition_wait(condition, mutex, time > boot ? time - boot : 0);
+	CALL_EXIT(futex, 202, signalled ? 0 : -ETIMEDOUT);
+	return signalled ? 0 : ETIMEDOUT;
 }
 
 int pthread_cond_signal(pthread_cond_t *condition)
@@ -164,9 +179,11 @@ int pthread_cond_broadcast(pthread_cond_t *condition)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
+	CALL_ENTER2(clock_gettime, 228, int, which_clock, clock, unsigned long, tp, now);
 	uint64_t time = clock_ns() + (clock == CLOCK_REALTIME ? clock_boot_time() : 0);
 	now->tv_sec = (time_t)(time / SECOND_NS);
 	now->tv_nsec = (long)(time % SECOND_NS);
+	CALL_EXIT(clock_gettime, 228, 0);
 	return 0;
 }
 
@@ -184,10 +201,16 @@ time_t time(time_t *now)
 	return value.tv_sec;
 }
 
+static void sleep_for(const void *wanted, uint64_t nanoseconds)
+{
+	CALL_ENTER2(nanosleep, 35, unsigned long, rqtp, wanted, unsigned long, rmtp, 0);
+	thread_sleep_until(clock_ns() + nanoseconds);
+	CALL_EXIT(nanosleep, 35, 0);
+}
+
 int nanosleep(const struct timespec *wanted, struct timespec *left)
 {
-	thread_sleep_until(clock_ns() + (uint64_t)wanted->tv_sec * SECOND_NS +
-			   (uint64_t)wanted->tv_nsec);
+	sleep_for(wanted, (uint64_t)wanted->tv_sec * SECOND_NS + (uint64_t)wanted->tv_nsec);
 	if (left)
 		*left = (struct timespec){ 0 };
 	return 0;
@@ -195,13 +218,13 @@ int nanosleep(const struct timespec *wanted, struct timespec *left)
 
 unsigned sleep(unsigned seconds)
 {
-	thread_sleep_until(clock_ns() + seconds * SECOND_NS);
+	sleep_for(&seconds, seconds * SECOND_NS);
 	return 0;
 }
 
 int usleep(unsigned microseconds)
 {
-	thread_sleep_until(clock_ns() + microseconds * 1000ull);
+	sleep_for(&microseconds, microseconds * 1000ull);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "port/unikernel/thread.h"
 
 #include "port/unikernel/apic.h"
+#include "port/unikernel/events.h"
 #include "port/unikernel/interrupts.h"
 #include "port/unikernel/trace.h"
 
@@ -39,6 +40,8 @@ static struct thread *take_from(struct run_queue *queue, uint32_t cpu)
 		queue->count--;
 		thread->state = THREAD_RUNNING;
 		thread->on_cpu = 1;
+		if (thread->cpu != cpu)
+			event_sched_migrate_task(thread, thread->cpu, cpu);
 		thread->cpu = cpu;
 		return thread;
 	}
@@ -74,6 +77,8 @@ UNTRACED void schedule_arrive(struct thread *previous)
 static UNTRACED __attribute__((noinline)) void switch_to(struct cpu *cpu, struct thread *from,
 							 struct thread *to)
 {
+	event_sched_switch(from, to);
+	to->has_run = true;
 	cpu->current = to;
 	trace_switch(cpu, from, to);
 	schedule_arrive(switch_stacks(&from->sp, to->sp, from));
@@ -135,6 +140,9 @@ void thread_make_ready(struct thread *thread)
 	struct cpu *here = cpu_this();
 
 	spin_lock(&queue->lock);
+	if (thread->cpu != number)
+		event_sched_migrate_task(thread, thread->cpu, number);
+	event_sched_wakeup(thread, number);
 	thread->state = THREAD_READY;
 	if (left)
 		thread->cpu = number;

@@ -16,14 +16,17 @@ struct spinlock {
 /* 1: a crash has stopped all other processors (crash.c): nobody waits for anything any more. */
 extern uint32_t crash_is_alone;
 
+/* Waits for the ticket's turn. */
+void spin_wait(struct spinlock *lock, uint32_t ticket) __attribute__((cold, noinline));
+
 /* Returns the flags for spin_unlock. */
 static inline __attribute__((always_inline)) uint64_t spin_lock(struct spinlock *lock)
 {
 	uint64_t flags = interrupts_save();
 	uint32_t ticket = __atomic_fetch_add(&lock->next, 1, __ATOMIC_RELAXED);
 	/* acquire: pairs with the release in spin_unlock */
-	while (__atomic_load_n(&lock->serving, __ATOMIC_ACQUIRE) != ticket && !crash_is_alone)
-		cpu_pause();
+	if (__builtin_expect(__atomic_load_n(&lock->serving, __ATOMIC_ACQUIRE) != ticket, 0))
+		spin_wait(lock, ticket);
 	return flags;
 }
 

@@ -2,6 +2,7 @@
 /* Threads, from the cradle to the grave. */
 #include "port/unikernel/thread.h"
 
+#include "port/unikernel/events.h"
 #include "port/unikernel/memory.h"
 #include "port/unikernel/trace.h"
 #include "port/unikernel/include/string.h"
@@ -56,6 +57,7 @@ struct thread *thread_create(const char *name, void *(*function)(void *), void *
 	thread->sp = (uint64_t)stack;
 	thread->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
 	trace_thread_init(thread);
+	event_sched_process_fork(thread_this(), thread);
 
 	uint64_t flags = spin_lock(&ring_lock);
 	list_insert_before(&ring, &thread->all);
@@ -90,6 +92,7 @@ void thread_exit(void *result)
 {
 	struct thread *thread = thread_this();
 	thread->result = result;
+	event_sched_process_exit(thread);
 	uint64_t flags = spin_lock(&thread->ended.lock);
 	thread->over = 1;
 	wake_all_locked(&thread->ended);

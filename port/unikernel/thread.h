@@ -54,6 +54,7 @@ struct thread {
 	uint32_t detached; /* under `ended`'s lock */
 	bool unattended;   /* over and detached: who runs next on its processor buries it */
 	struct wait_queue ended;
+	bool has_run;	  /* it has had a processor */
 	bool program;	  /* main() or made by it: may not take the last memory */
 	struct list all;  /* in the ring of all threads */
 	int error_number; /* errno */

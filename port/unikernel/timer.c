@@ -8,6 +8,7 @@
 #include "port/unikernel/apic.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/crash.h"
+#include "port/unikernel/events.h"
 #include "port/unikernel/interrupts.h"
 #include "port/unikernel/spinlock.h"
 
@@ -53,7 +54,9 @@ static void handle(void *argument)
 		__atomic_store_n(&timer->cpu, 0, __ATOMIC_RELEASE);
 		/* Interrupts stay off, as with who waits in timer_stop: no VECTOR_STOP between. */
 		spin_unlock(&queue->lock, 0);
+		event_timer_expire_entry(timer, now);
 		timer->expired(timer);
+		event_timer_expire_exit(timer);
 		/* release: timer_stop may give the timer's memory back then */
 		__atomic_store_n(&timer->firing, 0, __ATOMIC_RELEASE);
 		spin_lock(&queue->lock);
@@ -86,6 +89,7 @@ void timer_start(struct timer *timer)
 		place = place->next;
 	list_insert_before(place, &timer->link);
 	timer->cpu = cpu->number + 1;
+	event_timer_start(timer);
 	arm_locked(queue);
 	spin_unlock(&queue->lock, flags);
 }
@@ -99,6 +103,7 @@ void timer_stop(struct timer *timer)
 		if (timer->cpu) {
 			list_remove(&timer->link);
 			timer->cpu = 0;
+			event_timer_cancel(timer);
 		}
 		spin_unlock(&queue->lock, flags);
 	}

@@ -53,6 +53,7 @@ static uint32_t lock;
 
 extern uint64_t patchable_entries_start[], patchable_entries_end[];
 extern char trace_stubs_start[];
+extern const struct graftrace_event_site trace_events_start[], trace_events_end[];
 
 /* ---- what the recorder asks of its kernel ---- */
 
@@ -94,6 +95,13 @@ void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_
 uint32_t gt_port_cpu(void)
 {
 	return cpu_this()->number;
+}
+
+uint32_t gt_port_state(void)
+{
+	const struct cpu *cpu = cpu_this();
+	return (cpu->needs_switch ? GRAFTRACE_STATE_NEED_RESCHED : 0) |
+	       (cpu->preempt_off & 0xf) << GRAFTRACE_STATE_PREEMPT;
 }
 
 void gt_port_lock(void)
@@ -291,6 +299,12 @@ void trace_init(void)
 	gt_kernel_arena_init(memory, bytes, SUB_BUFFER_BYTES, CPU_MAX);
 	arena = memory;
 	gt_sites_init(&trace_sites, entries, states, count, (uint64_t)trace_stubs_start);
+	uint32_t events = (uint32_t)(trace_events_end - trace_events_start);
+	struct graftrace_kernel_event **table = malloc(events * sizeof(*table));
+	uint8_t *on = malloc(events);
+	if (!table || !on)
+		crash("trace: no memory for the events");
+	gt_sites_events_init(&trace_sites, trace_events_start, events, table, on);
 	cpu_begin(cpu_this());
 }
 
@@ -330,7 +344,7 @@ void trace_thread_fini(struct thread *thread)
 
 void trace_switch_live(struct cpu *cpu, struct thread *from, struct thread *to)
 {
-	static const uint8_t states[] = { 0, 0, 1, 64 }; /* Linux's R, R, S, X */
+	static const uint8_t states[] = { 0, 0, 1, 16 }; /* Linux's R, R, S, X */
 	struct gt_context *next = context_of(to);
 	/* There was no memory for one: its calls lie outside the idle thread's stack, and are
 	 * counted. What `from` has must not stay behind, it may run elsewhere. */

@@ -69,6 +69,16 @@ static int thread_name(void *data, uint32_t tid, char comm[16])
 	return GT_OK;
 }
 
+static int event(void *data, uint32_t number, struct gt_event_format *format)
+{
+	const struct graftrace_kernel_event *event = gt_sites_event(&trace_sites, number);
+	(void)data;
+	if (!event)
+		return GT_ENOENT;
+	gt_event_of_kernel(event, format);
+	return GT_OK;
+}
+
 static uint32_t thread_number(void *data, uint32_t index)
 {
 	(void)data;
@@ -129,6 +139,12 @@ static void patch(void *data, const uint8_t *wanted)
 {
 	(void)data;
 	trace_patch(wanted);
+}
+
+static void patch_events(void *data, const uint8_t *wanted)
+{
+	(void)data;
+	trace_patch_events(wanted);
 }
 
 static uint64_t now_ns(void *data)
@@ -203,8 +219,10 @@ void trace_note_trigger(uint32_t action)
 	gt_arena_control_note(&control, action);
 }
 
-static const struct gt_arena_names arena_names = { function_by_number, function_at, thread_name,
-						   NULL };
+static const struct gt_arena_names arena_names = { .function = function_by_number,
+						   .function_at = function_at,
+						   .thread = thread_name,
+						   .event = event };
 
 static const struct gt_arena_machine machine = {
 	.lock = lock,
@@ -216,6 +234,7 @@ static const struct gt_arena_machine machine = {
 	.set_graph_only = set_graph_only,
 	.set_func_stack = set_func_stack,
 	.patch = patch,
+	.patch_events = patch_events,
 	.now_ns = now_ns,
 	.close_all = close_all,
 	.thread_number = thread_number,

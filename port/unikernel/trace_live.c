@@ -26,10 +26,11 @@
 #define ROOM_PART      8 /* of the ring has to be free before recording goes on */
 
 bool trace_live;
-static const uint8_t *wanted_sites; /* what the control files say; NULL: none yet */
-static bool is_parked;		    /* the ring is full */
-static bool is_held;		    /* trace_hold */
-static uint32_t looks;		    /* of the keeper since then */
+static const uint8_t *wanted_sites;  /* what the control files say; NULL: none yet */
+static const uint8_t *wanted_events; /* the same of static events */
+static bool is_parked;		     /* the ring is full */
+static bool is_held;		     /* trace_hold */
+static uint32_t looks;		     /* of the keeper since then */
 static uint32_t full_noted, half_noted;
 static struct wait_queue keeper, readers;
 static bool is_called; /* the keeper; under its lock */
@@ -62,6 +63,7 @@ void gt_port_ring_doorbell(struct graftrace_arena *arena)
 
 struct change {
 	const uint8_t *sites;
+	const uint8_t *events;
 	bool live;
 };
 
@@ -71,6 +73,8 @@ static void apply(void *data)
 	if (change->live && !trace_live)
 		trace_wake();
 	gt_sites_apply(&trace_sites, change->sites);
+	if (change->events)
+		gt_sites_apply_events(&trace_sites, change->events);
 	if (!change->live && trace_live)
 		trace_suspend();
 	trace_live = change->live;
@@ -92,12 +96,21 @@ static enum sites look_at(const uint8_t *sites)
 	return found;
 }
 
+/* As many zeros as there are functions, or events. */
 static const uint8_t *no_sites(void)
 {
 	static uint8_t *none;
 	if (!none)
-		none = calloc(1, trace_sites.count);
+		none = calloc(1, trace_sites.count + trace_sites.event_count);
 	return none;
+}
+
+static bool has_events(void)
+{
+	for (uint32_t i = 0; wanted_events && i < trace_sites.event_count; i++)
+		if (wanted_events[i])
+			return true;
+	return false;
 }
 
 void trace_update(void)
@@ -105,14 +118,19 @@ void trace_update(void)
 	const struct graftrace_arena *arena = gt_port_arena();
 	const uint8_t *none = no_sites();
 	enum sites sites = look_at(wanted_sites);
+	bool events = has_events() && arena->tracing_on;
 	bool on = sites == SOME && arena->tracing_on;
-	struct change change = { none, is_held };
+	struct change change = { none, none, is_held };
 	if (sites == TRIGGERS || (sites == SOME && arena->profile) || (on && !is_parked))
-		change = (struct change){ wanted_sites, true };
+		change = (struct change){ wanted_sites, none, true };
 	else if (on)
 		change.live |= looks < LOOKS_FOR_OPEN;
+	if (events && !is_parked) {
+		change.events = wanted_events;
+		change.live = true;
+	}
 	if (!none) /* no memory for a byte a function: then it stays as it is wanted */
-		change = (struct change){ wanted_sites, true };
+		change = (struct change){ wanted_sites, wanted_events, true };
 	if (!change.sites)
 		return;
 	gt_kernel_pause(); /* what patches is no part of what is traced */
@@ -125,6 +143,12 @@ void trace_hold(bool on)
 	is_held = on;
 	if (on != trace_live)
 		trace_update();
+}
+
+void trace_patch_events(const uint8_t *wanted)
+{
+	wanted_events = wanted;
+	trace_update();
 }
 
 void trace_patch(const uint8_t *wanted)

@@ -25,6 +25,8 @@ void trace_close(void);
 
 /* Every entry is to be what a byte of `wanted` says (enum graftrace_entry), which stay. */
 void trace_patch(const uint8_t *wanted);
+/* The same of static events (0: off, by number - 1). */
+void trace_patch_events(const uint8_t *wanted);
 /* tracing_on has changed. */
 void trace_update(void);
 /* The hooks work, or need not, whatever is traced. */

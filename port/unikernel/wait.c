@@ -7,6 +7,7 @@
 #include "port/unikernel/thread.h"
 
 #include "port/unikernel/clock.h"
+#include "port/unikernel/events.h"
 #include "port/unikernel/net.h"
 
 static void expired(struct timer *timer)
@@ -54,6 +55,15 @@ bool wait_locked(struct wait_queue *queue, uint64_t flags, uint64_t deadline)
 	return !thread->timed_out;
 }
 
+void spin_wait(struct spinlock *lock, uint32_t ticket)
+{
+	event_contention_begin(lock, CONTENTION_SPIN);
+	/* acquire: pairs with the release in spin_unlock */
+	while (__atomic_load_n(&lock->serving, __ATOMIC_ACQUIRE) != ticket && !crash_is_alone)
+		cpu_pause();
+	event_contention_end(lock, 0);
+}
+
 bool wake_one_locked(struct wait_queue *queue)
 {
 	if (wait_queue_is_empty(queue))
@@ -81,6 +91,7 @@ void thread_sleep_until(uint64_t deadline)
 void mutex_wait(struct mutex *mutex)
 {
 	struct thread *thread = thread_this();
+	event_contention_begin(mutex, CONTENTION_MUTEX);
 	uint64_t flags = spin_lock(&mutex->queue.lock);
 	while (mutex->owner && !crash_is_alone) {
 		thread->waits_for = mutex;
@@ -90,6 +101,7 @@ void mutex_wait(struct mutex *mutex)
 	}
 	mutex->owner = thread;
 	spin_unlock(&mutex->queue.lock, flags);
+	event_contention_end(mutex, 0);
 }
 
 bool condition_wait(struct wait_queue *condition, struct mutex *mutex, uint64_t deadline)

@@ -428,5 +428,5 @@ def test_the_kernel_is_as_small_as_it_says():
         if path.suffix in (".c", ".h", ".S", ".ld", ".py") and part.parts[0] != "targets":
             lines[str(part)] = [line for line in path.read_text().splitlines() if line.strip()]
     kernel = {name: text for name, text in lines.items() if not name.startswith("trace")}
-    assert sum(len(text) for text in kernel.values()) <= 5500
+    assert sum(len(text) for text in kernel.values()) <= 6500
     assert not {name: len(text) for name, text in kernel.items() if len(text) > 400}

@@ -24,8 +24,7 @@ NOT_IN_A_KERNEL = {
     "per_cpu/cpu#/trace_pipe": "a kernel's ring is taken out as a whole",
     "per_thread/#/trace_pipe": "the same",
     "per_thread/#/stats": "a kernel's writers are its CPUs: per_cpu/cpuN/stats",
-    "events/sched/": "a kernel's switches are in its ring always, and shown as Linux shows them",
-    "set_event_pid": "the events are those of programs' switches",
+    "set_event_pid": "a kernel records the events of all threads, but of those that are not traced",
     "set_event_notrace_pid": "the same",
     "options/event-fork": "the same",
     "options/stacktrace": "the same",
@@ -69,6 +68,10 @@ def test_the_tree_is_a_programs_but_for_what_a_kernel_cannot_have(machine):
     finally:
         program.communicate(timeout=30)  # cat ends with its input
     kernels = tree(lambda path: json.loads(get(machine, path, JSON)[1])["entries"])
+    # Each has the events that it has, with the same files of each.
+    assert {f"events/sched/sched_switch/{file}" for file in ("enable", "format", "id")} <= kernels & programs
+    kernels, programs = ({name for name in names if not re.match("events/.*/", name)}
+                         for names in (kernels, programs))
     assert programs - kernels == set(NOT_IN_A_KERNEL)
     assert kernels - programs == {"trace.data", "trace_pipe.data", "options/trace-self"}
     # The kernel's README names each.

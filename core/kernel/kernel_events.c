@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A kernel's static events: which are on, and their control files. The kernel knows their formats
+ * (gt_arena_names.event) and patches them (gt_arena_machine.patch_events). Any thread.
+ */
+#include "core/kernel/kernel_private.h"
+
+#define PATH_BYTES 128u
+
+/* Rows of an event, and that of a system. */
+static const struct {
+	enum gt_control_event_file which;
+	const char *path;
+} kinds[] = {
+	{ GT_EVENT_ENABLE, "events/%s/%s/enable" },
+	{ GT_EVENT_FORMAT, "events/%s/%s/format" },
+	{ GT_EVENT_ID, "events/%s/%s/id" },
+};
+
+static int format_of(const struct gt_arena_control *control, uint64_t index,
+		     struct gt_event_format *format)
+{
+	const struct gt_arena_names *names = control->ring->names;
+	return names->event != NULL && index < UINT32_MAX
+		       ? names->event(names->data, (uint32_t)index + 1, format)
+		       : GT_ENOENT;
+}
+
+int gt_arena_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event)
+{
+	struct gt_arena_control *control = gt_arena_self(target);
+	if (index >= control->event_count || format_of(control, index, &event->format) != GT_OK)
+		return GT_ENOENT;
+	event->enabled = control->events[index] != 0;
+	return GT_OK;
+}
+
+/* Marks what the word (NULL: all) names; false: it names none. */
+static bool mark_events(struct gt_arena_control *control, const char *word, bool on)
+{
+	struct gt_event_format format;
+	bool any = false;
+	for (uint32_t i = 0; i < control->event_count; i++) {
+		if (word != NULL && (format_of(control, i, &format) != GT_OK ||
+				     !gt_event_word_matches(word, format.system, format.name)))
+			continue;
+		control->events[i] = on;
+		any = true;
+	}
+	return any;
+}
+
+int gt_arena_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
+		       bool on, struct gt_message *message)
+{
+	struct gt_arena_control *control = gt_arena_self(target);
+	char text[GT_ARENA_GLOB_BYTES];
+	bool any = true;
+	(void)message; /* the caller names the word */
+	if (word_bytes >= sizeof(text))
+		return GT_EINVAL;
+	__builtin_memcpy(text, word, word_bytes);
+	text[word_bytes] = 0;
+	gt_arena_lock(control);
+	if (word_bytes != 0)
+		any = mark_events(control, text, on);
+	else
+		mark_events(control, NULL, on);
+	if (any && control->event_count != 0)
+		control->machine->patch_events(control->machine->data, control->events);
+	gt_arena_unlock(control);
+	return any ? GT_OK : GT_EINVAL;
+}
+
+/* ---- rows ---- */
+
+static bool is_same(const char *a, const char *b)
+{
+	size_t length = gt_row_length(a);
+	return length == gt_row_length(b) && __builtin_memcmp(a, b, length) == 0;
+}
+
+static bool is_first_of_system(const struct gt_arena_control *control, uint32_t index,
+			       const char *system)
+{
+	struct gt_event_format before;
+	for (uint32_t i = 0; i < index; i++)
+		if (format_of(control, i, &before) == GT_OK && is_same(before.system, system))
+			return false;
+	return true;
+}
+
+static bool add_row(struct gt_arena_control *control, struct gt_control_file *rows, uint32_t *count,
+		    enum gt_control_event_file which, const char *form, const char *system,
+		    const char *name, uint32_t index)
+{
+	char path[PATH_BYTES];
+	size_t bytes = gt_format(path, sizeof(path), form, system, name);
+	char *kept = bytes < sizeof(path) ? gt_memory_get(&control->memory, bytes + 1) : NULL;
+	if (kept == NULL)
+		return false;
+	__builtin_memcpy(kept, path, bytes + 1);
+	rows[(*count)++] = gt_control_event_file(which, kept, index);
+	return true;
+}
+
+/* Each event's rows, and one of each system. */
+static bool add_rows(struct gt_arena_control *control, struct gt_control_file *rows)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < control->event_count; i++) {
+		struct gt_event_format format;
+		if (format_of(control, i, &format) != GT_OK)
+			continue;
+		if (is_first_of_system(control, i, format.system) &&
+		    !add_row(control, rows, &count, GT_EVENT_SYSTEM_ENABLE, "events/%s/enable",
+			     format.system, "", i))
+			return false;
+		for (uint32_t k = 0; k < COUNT(kinds); k++)
+			if (!add_row(control, rows, &count, kinds[k].which, kinds[k].path,
+				     format.system, format.name, i))
+				return false;
+	}
+	control->groups[1] = (struct gt_control_group){ rows, count };
+	return true;
+}
+
+int gt_arena_events_init(struct gt_arena_control *control)
+{
+	struct gt_event_format format;
+	uint32_t count = 0;
+	control->event_count = 0;
+	if (control->machine->patch_events == NULL)
+		return GT_OK;
+	while (format_of(control, count, &format) == GT_OK)
+		count++;
+	if (count == 0)
+		return GT_OK;
+	control->events = gt_memory_get(&control->memory, count);
+	struct gt_control_file *rows =
+		gt_memory_get(&control->memory, count * (COUNT(kinds) + 1) * sizeof(*rows));
+	if (control->events == NULL || rows == NULL)
+		return GT_ENOMEM;
+	__builtin_memset(control->events, 0, count);
+	control->event_count = count;
+	return add_rows(control, rows) ? GT_OK : GT_ENOMEM;
+}

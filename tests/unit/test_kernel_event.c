@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/* Static events of a kernel: sites that are patched, fields, contexts, a full ring. On port/fake, read
+ * back through the viewer. The sites are this test's own text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+#define GRAFTRACE_KERNEL
+#include <graftrace/event.h>
+#include "core/kernel/kernel_control.h"
+#include "core/record/arch.h"
+#include "core/record/port.h"
+#include "core/record/sites.h"
+#include "port/fake/fake.h"
+#include "port/host/memory.h"
+
+extern const struct graftrace_event_site __start___graftrace_events[], __stop___graftrace_events[];
+
+#define INTERRUPT_STACK (GT_KERNEL_INTERRUPT + 1)
+
+static struct gt_sites sites;
+static struct graftrace_kernel_event *events[16];
+static uint8_t states[16];
+static struct gt_arena_ring ring;
+static struct gt_arena_control control;
+static int evaluated; /* how often a field's value was asked for */
+
+static int count(int value)
+{
+	evaluated++;
+	return value;
+}
+
+static __attribute__((noinline)) void sell(int pieces, const char *what)
+{
+	GRAFTRACE_EVENT(shop, sold, GRAFTRACE_INT(int, pieces, count(pieces)),
+			GRAFTRACE_STRING(what, what));
+}
+
+static __attribute__((noinline)) void sell_elsewhere(int pieces)
+{
+	GRAFTRACE_EVENT(shop, sold, GRAFTRACE_INT(int, pieces, pieces),
+			GRAFTRACE_STRING(what, NULL));
+}
+
+static __attribute__((noinline)) void open_door(void)
+{
+	GRAFTRACE_EVENT0(shop, opened);
+}
+
+static __attribute__((noinline)) void lock_door(unsigned flags, unsigned char level)
+{
+	GRAFTRACE_EVENT_PRINTED(door, locked,
+				"!100%% %(flags:|1=A,2=B,8=C?none) %(level:0=low,1=high) "
+				"%(level:02x) %(level:03) %(dev:/MM),%(dev:/mm) %(nothing)",
+				GRAFTRACE_INT(unsigned, flags, flags),
+				GRAFTRACE_INT(unsigned char, level, level),
+				GRAFTRACE_INT(unsigned, dev, 254u << 20 | 3));
+}
+
+/* ---- the machine ---- */
+
+void gt_port_cpus_stop(void)
+{
+}
+
+void gt_port_cpus_start(void)
+{
+}
+
+/* This process's text is its own. */
+void gt_port_text_write(uint64_t address, const void *bytes, size_t length)
+{
+	uint64_t page = address & ~4095ull;
+	assert_int_equal(mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	memcpy((void *)address, bytes, length);
+	assert_int_equal(mprotect((void *)page, 8192, PROT_READ | PROT_EXEC), 0);
+}
+
+void gt_arch_site_jump(uint8_t bytes[GT_SITE_BYTES], uint64_t site, uint64_t stub)
+{
+	uint32_t distance = (uint32_t)(stub + GT_STUB_START - (site + GT_SITE_BYTES));
+	bytes[0] = 0xe9;
+	memcpy(bytes + 1, &distance, 4);
+}
+
+void gt_arch_site_nop(uint8_t bytes[GT_SITE_BYTES])
+{
+	memcpy(bytes, "\x0f\x1f\x44\0\0", GT_SITE_BYTES);
+}
+
+bool gt_arch_site_is_room(const uint8_t bytes[GT_SITE_BYTES])
+{
+	(void)bytes;
+	return false;
+}
+
+void gt_arch_stub_head_write(uint8_t bytes[GT_STUB_HEAD], uint64_t at)
+{
+	(void)bytes, (void)at;
+}
+
+void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,
+			enum graftrace_entry kind, uint64_t body)
+{
+	(void)bytes, (void)at, (void)number, (void)kind, (void)body;
+}
+
+void gt_arch_stubs_at(uint64_t first, uint64_t bytes)
+{
+	(void)first, (void)bytes;
+}
+
+static int function(void *data, uint32_t number, struct gt_function *out)
+{
+	static const char *const names[] = { "outer", "inner" };
+	(void)data;
+	if (number - 1 >= 2)
+		return GT_ENOENT;
+	*out = (struct gt_function){ .name = names[number - 1], .object = "kernel" };
+	return GT_OK;
+}
+
+static int function_at(void *data, uint64_t address, struct gt_function *out)
+{
+	(void)data, (void)address, (void)out;
+	return GT_ENOENT;
+}
+
+static int thread_name(void *data, uint32_t tid, char comm[16])
+{
+	(void)data;
+	snprintf(comm, 16, "t%u", tid);
+	return GT_OK;
+}
+
+static int event(void *data, uint32_t number, struct gt_event_format *format)
+{
+	const struct graftrace_kernel_event *found = gt_sites_event(&sites, number);
+	(void)data;
+	if (found == NULL)
+		return GT_ENOENT;
+	gt_event_of_kernel(found, format);
+	return GT_OK;
+}
+
+static void lock(void *data)
+{
+	(void)data;
+}
+
+static void set_tracing_on(void *data, bool on)
+{
+	(void)data;
+	gt_kernel_set_tracing_on(on);
+}
+
+static void set_tracer(void *data, enum graftrace_tracer tracer)
+{
+	(void)data;
+	gt_kernel_set_tracer(tracer);
+}
+
+static void patch(void *data, const uint8_t *wanted)
+{
+	(void)data, (void)wanted;
+}
+
+static void patch_events(void *data, const uint8_t *wanted)
+{
+	(void)data;
+	gt_sites_apply_events(&sites, wanted);
+}
+
+static uint64_t now_ns(void *data)
+{
+	(void)data;
+	return 0;
+}
+
+static uint32_t thread_number(void *data, uint32_t index)
+{
+	(void)data;
+	return index < 3 ? index + 1 : 0;
+}
+
+static int start(void **state)
+{
+	static const struct gt_arena_names names = { .function = function,
+						     .function_at = function_at,
+						     .thread = thread_name,
+						     .event = event };
+	static const struct gt_arena_machine machine = { .lock = lock,
+							 .unlock = lock,
+							 .set_tracing_on = set_tracing_on,
+							 .set_tracer = set_tracer,
+							 .patch = patch,
+							 .patch_events = patch_events,
+							 .now_ns = now_ns,
+							 .thread_number = thread_number };
+	static const uint8_t none[16];
+	(void)state;
+	gt_fake_start(1 << 18, 4096);
+	if (sites.event_count != 0)
+		gt_sites_apply_events(&sites, none);
+	gt_sites_events_init(&sites, __start___graftrace_events,
+			     (uint32_t)(__stop___graftrace_events - __start___graftrace_events),
+			     events, states);
+	memset(&ring, 0, sizeof(ring));
+	ring.arena = gt_fake_arena();
+	ring.names = &names;
+	ring.clock = (struct gt_clock){ .tsc_base = 1ull << 40, .mult = 1 };
+	assert_int_equal(
+		gt_arena_control_init(&control, &ring, &machine, &gt_host_memory, 2, "fake"), 0);
+	evaluated = 0;
+	return 0;
+}
+
+static struct gt_control_node node(const char *path)
+{
+	struct gt_control_node found;
+	assert_int_equal(gt_control_find(&control.control, path, strlen(path), &found), 0);
+	return found;
+}
+
+static int put(const char *path, const char *text)
+{
+	struct gt_message message = { 0 };
+	struct gt_control_node found = node(path);
+	return gt_control_put(&found, true, text, strlen(text), &message);
+}
+
+/* A control file as it reads now; one buffer for all. */
+static char *get(const char *path)
+{
+	static char text[4 << 20];
+	static struct gt_control_handle handle;
+	struct gt_message message;
+	struct gt_control_node found = node(path);
+	size_t length = 0;
+	assert_int_equal(gt_control_open(&handle, &found, GT_CONTROL_READ, &message), 0);
+	for (;;) {
+		int64_t got = gt_control_read(&handle, text + length, sizeof(text) - 1 - length,
+					      &message);
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	gt_control_close(&handle, &message);
+	text[length] = 0;
+	return text;
+}
+
+/* ---- tests ---- */
+
+static void an_event_that_is_off_evaluates_nothing(void **state)
+{
+	(void)state;
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	sell(3, "bread");
+	assert_int_equal(evaluated, 0);
+	assert_null(strstr(get("trace"), "sold"));
+	put("current_tracer", "nop");
+	assert_int_equal(put("set_event", "shop:sold"), 0);
+	sell(3, "bread");
+	assert_int_equal(evaluated, 1);
+	assert_non_null(strstr(get("trace"), ": sold: pieces=3 what=\"bread\"\n"));
+	assert_int_equal(put("set_event", "!shop:sold"), 0);
+	sell(4, "bread");
+	assert_int_equal(evaluated, 1);
+}
+
+static void places_of_one_name_are_one_event(void **state)
+{
+	(void)state;
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	put("current_tracer", "nop");
+	assert_string_equal(get("available_events"), "door:locked\nshop:opened\nshop:sold\n");
+	assert_string_equal(get("events/enable"), "0\n");
+	assert_int_equal(put("events/shop/enable", "1"), 0);
+	assert_string_equal(get("events/shop/enable"), "1\n");
+	assert_string_equal(get("events/enable"), "X\n");
+	assert_string_equal(get("set_event"), "shop:opened\nshop:sold\n");
+	sell(-3, "a longer name");
+	sell_elsewhere(5);
+	open_door();
+	lock_door(0, 0);
+	const char *text = get("trace");
+	assert_non_null(strstr(text, ": sold: pieces=-3 what=\"a longer name\"\n"));
+	assert_non_null(strstr(text, ": sold: pieces=5 what=(fault)\n"));
+	assert_non_null(strstr(text, ": opened:\n"));
+	assert_null(strstr(text, "none"));
+	assert_int_equal(put("set_event", "nobody:*"), GT_EINVAL);
+}
+
+static void an_event_says_how_it_is_printed(void **state)
+{
+	(void)state;
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	put("current_tracer", "nop");
+	assert_int_equal(put("events/door/locked/enable", "1"), 0);
+	lock_door(11, 1);
+	lock_door(0, 7);
+	lock_door(64, 0);
+	const char *text = get("trace");
+	assert_non_null(strstr(text, ": 100% A|B|C high 01 001 254,3 %(nothing)\n"));
+	assert_non_null(strstr(text, ": 100% none 7 07 007 254,3 %(nothing)\n"));
+	assert_non_null(strstr(text, ": 100% 0x40 low 00 000 254,3 %(nothing)\n"));
+	text = get("events/door/locked/format");
+	assert_non_null(strstr(text, "field:unsigned char level;\toffset:16;\tsize:1;\tsigned:0;"));
+	assert_non_null(strstr(
+		text,
+		"print fmt: \"100%% %s %s %02x %03u %d,%d %(nothing)\", REC->flags ? "
+		"__print_flags(REC->flags, \"|\", { 1, \"A\" }, { 2, \"B\" }, { 8, \"C\" }) : "
+		"\"none\", __print_symbolic(REC->level, { 0, \"low\" }, { 1, \"high\" }), "
+		"REC->level, REC->level, ((unsigned int) ((REC->dev) >> 20)), "
+		"((unsigned int) ((REC->dev) & ((1U << 20) - 1)))"));
+}
+
+static void the_cpus_state_stands_in_the_line(void **state)
+{
+	struct gt_fake_stack *thread = gt_fake_stack(1),
+			     *interrupt = gt_fake_stack(INTERRUPT_STACK);
+	(void)state;
+	gt_fake_cpu_start(0, thread);
+	put("current_tracer", "nop");
+	put("set_event", "shop:sold");
+	sell(1, "x");
+	gt_fake_cpu(0)->interrupts_off = true;
+	gt_fake_cpu(0)->state = GRAFTRACE_STATE_NEED_RESCHED | 2u << GRAFTRACE_STATE_PREEMPT;
+	sell(2, "x");
+	gt_fake_interrupt(interrupt);
+	sell(3, "x");
+	gt_fake_interrupt_end();
+	const char *text = get("trace");
+	assert_non_null(strstr(text, "t1-1       [000] .....     0.000"));
+	assert_non_null(strstr(text, "t1-1       [000] dN.2.     0.000"));
+	assert_non_null(strstr(text, "t1-1       [000] dNh2.     0.000"));
+	assert_null(strstr(text, "====")); /* an interrupt is no line without a call graph */
+}
+
+static void events_stand_in_the_call_graph(void **state)
+{
+	(void)state;
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	put("set_event", "shop:sold");
+	gt_fake_call(1);
+	sell(7, "x");
+	gt_fake_call(2);
+	gt_fake_return();
+	gt_fake_return();
+	const char *text = get("trace");
+	const char *line = strstr(text, "|  /* sold: pieces=7 what=\"x\" */\n");
+	assert_non_null(line);
+	assert_true(strstr(text, "outer() {") < line && line < strstr(text, "inner();"));
+}
+
+static void a_paused_context_records_none(void **state)
+{
+	(void)state;
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	put("current_tracer", "nop");
+	put("set_event", "shop:sold");
+	gt_kernel_pause();
+	sell(1, "x");
+	gt_kernel_resume();
+	put("tracing_on", "0");
+	sell(2, "x");
+	put("tracing_on", "1");
+	sell(3, "x");
+	const char *text = get("trace");
+	assert_null(strstr(text, "pieces=1"));
+	assert_null(strstr(text, "pieces=2"));
+	assert_non_null(strstr(text, "pieces=3"));
+}
+
+static uint64_t records(void)
+{
+	static struct gt_arena_target target;
+	struct gt_merge merge;
+	struct gt_source *source;
+	uint64_t found = 0;
+	gt_arena_target_init(&target, &ring);
+	assert_int_equal(
+		gt_merge_init(&merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
+	while (gt_merge_next(&merge, &source) > 0)
+		found += source->record.kind == GT_RECORD_EVENT;
+	assert_int_equal(merge.damaged, 0);
+	assert_int_equal(merge.unknown, 0);
+	gt_merge_fini(&merge);
+	return found;
+}
+
+/* With each tracer's kind of sub-buffer. */
+static void a_full_ring_counts_what_it_loses(void **state)
+{
+	static const char *const tracers[] = { "nop", "function", "function_graph" };
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		start(NULL);
+		gt_fake_cpu_start(0, gt_fake_stack(1));
+		put("current_tracer", tracers[i]);
+		put("set_event", "shop:sold");
+		for (int n = 0; n < 20000; n++)
+			sell(n, "bread and butter");
+		const struct graftrace_stream *stream = graftrace_arena_streams(ring.arena);
+		uint64_t kept = records();
+		assert_true(kept > 1000);
+		assert_int_equal(kept + stream->lost_events, 20000);
+	}
+}
+
+static void an_overwriting_ring_keeps_the_newest(void **state)
+{
+	(void)state;
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	put("current_tracer", "nop");
+	put("options/overwrite", "1");
+	put("set_event", "shop:sold");
+	for (int n = 0; n < 20000; n++)
+		sell(n, "x");
+	assert_non_null(strstr(get("trace"), "pieces=19999"));
+	const struct graftrace_stream *stream = graftrace_arena_streams(ring.arena);
+	assert_int_equal(records() + stream->lost[GRAFTRACE_LOST_OVERRUN], 20000);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, start)
+	const struct CMUnitTest tests[] = {
+		TEST(an_event_that_is_off_evaluates_nothing),
+		TEST(places_of_one_name_are_one_event),
+		TEST(an_event_says_how_it_is_printed),
+		TEST(the_cpus_state_stands_in_the_line),
+		TEST(events_stand_in_the_call_graph),
+		TEST(a_paused_context_records_none),
+		TEST(a_full_ring_counts_what_it_loses),
+		TEST(an_overwriting_ring_keeps_the_newest),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
