@@ -221,7 +221,7 @@ void trace_switch(uint32_t index, int runnable)
 void trace_init(void)
 {
 	static const struct gt_arena_names arena_names = { function_by_number, function_at,
-							   thread_name, NULL };
+							   thread_name, NULL, NULL };
 	static const struct gt_arena_machine machine = { .lock = lock,
 							 .unlock = lock,
 							 .set_tracing_on = set_tracing_on,

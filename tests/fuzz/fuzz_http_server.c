@@ -208,7 +208,8 @@ static void close_all(void *data)
 
 static void boot(void)
 {
-	static const struct gt_arena_names names = { function, function_at, thread_name, NULL };
+	static const struct gt_arena_names names = { function, function_at, thread_name, NULL,
+						     NULL };
 	static const struct gt_arena_machine machine = { .lock = nothing,
 							 .unlock = nothing,
 							 .set_tracing_on = set_tracing_on,

@@ -124,7 +124,7 @@ static int watched;
 
 static int start(void **state)
 {
-	static const struct gt_arena_names arena_names = { function, function_at, thread_name,
+	static const struct gt_arena_names arena_names = { function, function_at, thread_name, NULL,
 							   NULL };
 	static const struct gt_arena_machine machine = { .lock = lock,
 							 .unlock = lock,
@@ -707,7 +707,7 @@ static void profile_table(void *data, uint32_t cpu, struct graftrace_profile_ent
 static int start_large(void **state)
 {
 	static const struct gt_arena_names arena_names = { one_of_many, function_at, thread_name,
-							   NULL };
+							   NULL, NULL };
 	static struct gt_arena_machine machine;
 	static const struct gt_memory memory = { resize, NULL };
 	(void)state;

@@ -45,7 +45,8 @@ static int thread_name(void *data, uint32_t tid, char comm[16])
 	return GT_OK;
 }
 
-static const struct gt_arena_names kernel_names = { function, function_at, thread_name, NULL };
+static const struct gt_arena_names kernel_names = { function, function_at, thread_name, NULL,
+						    NULL };
 static struct gt_arena_ring ring;
 
 static void start(uint64_t bytes, uint32_t sub_buffer_bytes)

@@ -285,7 +285,8 @@ static uint32_t number_of(void *address)
 
 static void nothing_is_lost_torn_or_out_of_order(void **state)
 {
-	static const struct gt_arena_names names = { function, function_at, thread_name, NULL };
+	static const struct gt_arena_names names = { function, function_at, thread_name, NULL,
+						     NULL };
 	static struct gt_arena_ring ring;
 	static struct gt_arena_target target;
 	struct gt_merge merge;
