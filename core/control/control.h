@@ -80,6 +80,7 @@ enum gt_control_value {
 	GT_CONTROL_SCHED_SWITCH = GT_CONTROL_CPUMASK_END, /* 0, 1: the event is on */
 	GT_CONTROL_OPTIONS_ON,	/* these bits are set in the options, the others stay; write-only */
 	GT_CONTROL_OPTIONS_OFF, /* … are cleared */
+	GT_CONTROL_TRACERS, /* a bit for each tracer beyond function_graph that there is; read-only */
 	GT_CONTROL_VALUES,
 };
 

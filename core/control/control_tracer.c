@@ -6,7 +6,12 @@
 #include "core/control/control_row.h"
 #include "core/control/control_table.h"
 
-static const char *const tracers[] = { "nop", "function", "function_graph" };
+static const char *const tracers[GRAFTRACE_TRACERS] = {
+	[GRAFTRACE_TRACER_NOP] = "nop",
+	[GRAFTRACE_TRACER_FUNCTION] = "function",
+	[GRAFTRACE_TRACER_FUNCTION_GRAPH] = "function_graph",
+	[GRAFTRACE_TRACER_BLK] = "blk",
+};
 
 static const char *const clocks[GT_CLOCKS] = {
 	[GT_CLOCK_COUNTER] = "counter",	  [GT_CLOCK_LOCAL] = "local", [GT_CLOCK_GLOBAL] = "global",
@@ -27,6 +32,17 @@ int gt_control_tracer(const char *name, size_t bytes)
 const char *gt_control_tracer_name(uint32_t tracer)
 {
 	return tracer < COUNT(tracers) ? tracers[tracer] : "unknown";
+}
+
+/* Is it one that the target has? */
+static bool has_tracer(struct gt_control_target *target, uint32_t tracer)
+{
+	uint64_t more = 0;
+
+	if (tracer <= GRAFTRACE_TRACER_FUNCTION_GRAPH)
+		return true;
+	return target->ops->get != NULL &&
+	       target->ops->get(target, GT_CONTROL_TRACERS, &more) == 0 && more >> tracer & 1;
 }
 
 /* Numbers */
@@ -113,6 +129,10 @@ static int64_t write_value(struct gt_control_handle *handle, const char *bytes, 
 		gt_row_strip(&bytes, &count);
 	handle->bad_at = (size_t)(bytes - start);
 	error = parse_value(which, bytes, count, &value, message);
+	if (error == 0 && which == GT_CONTROL_TRACER &&
+	    !has_tracer(handle->target, (uint32_t)value))
+		error = REFUSE(message, GT_EINVAL, "there is no tracer %s here",
+			       gt_control_tracer_name((uint32_t)value));
 	if (error == 0)
 		error = gt_row_set(handle, which, value, message);
 	return error != 0 ? error : taken;
@@ -123,10 +143,9 @@ static int open_available_tracers(struct gt_control_handle *handle, unsigned acc
 {
 	(void)access;
 	(void)message;
-	for (size_t i = COUNT(tracers); i > 0; i--) {
-		say(handle, "%s", tracers[i - 1]);
-		say(handle, "%c", i > 1 ? ' ' : '\n');
-	}
+	for (uint32_t i = COUNT(tracers); i > 0; i--)
+		if (has_tracer(handle->target, i - 1))
+			say(handle, "%s%c", tracers[i - 1], i > 1 ? ' ' : '\n');
 	return 0;
 }
 

@@ -38,7 +38,12 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		*value = __atomic_load_n(&arena->tracing_on, __ATOMIC_RELAXED);
 		return GT_OK;
 	case GT_CONTROL_TRACER:
-		*value = __atomic_load_n(&arena->tracer, __ATOMIC_RELAXED);
+		*value = gt_arena_tracer(control);
+		return GT_OK;
+	case GT_CONTROL_TRACERS:
+		*value = control->has_blocks && control->machine->set_tracer
+				 ? 1u << GRAFTRACE_TRACER_BLK
+				 : 0;
 		return GT_OK;
 	case GT_CONTROL_MAX_DEPTH:
 		*value = __atomic_load_n(&arena->max_depth, __ATOMIC_RELAXED);
@@ -173,14 +178,19 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 	case GT_CONTROL_TRACER:
 		if (machine->set_tracer == NULL)
 			return cannot(message, "the tracer");
-		if (value > GRAFTRACE_TRACER_FUNCTION_GRAPH)
+		if (value >= GRAFTRACE_TRACERS ||
+		    (value == GRAFTRACE_TRACER_BLK && !control->has_blocks))
 			return REFUSE(message, GT_EINVAL, "this kernel has no such tracer");
 		if (value == GRAFTRACE_TRACER_FUNCTION && control->ring->arena->profile)
 			return REFUSE(message, GT_EBUSY,
 				      "the function profiler does not run beside that tracer");
-		machine->set_tracer(machine->data, (enum graftrace_tracer)value);
+		__atomic_store_n(&control->tracer, (uint32_t)value, __ATOMIC_RELAXED);
+		machine->set_tracer(machine->data, value == GRAFTRACE_TRACER_BLK
+							   ? GRAFTRACE_TRACER_NOP
+							   : (enum graftrace_tracer)value);
 		publish_roots(control);
 		gt_arena_control_patch(control);
+		gt_arena_events_patch(control);
 		empty(control);
 		return GT_OK;
 	case GT_CONTROL_MAX_DEPTH:
@@ -492,6 +502,7 @@ int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_contr
 	reader->pauses = false;
 	reader->snapshot = snapshot;
 	gt_arena_target_init(&reader->target, ring);
+	reader->target.target.tracer = (enum graftrace_tracer)gt_arena_tracer(control);
 	set_filter(control, scope, &reader->filter);
 	struct gt_text_options options = {
 		.options = control->options,

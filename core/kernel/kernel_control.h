@@ -111,8 +111,12 @@ struct gt_arena_control {
 	struct graftrace_profile_entry **profile[GT_ARENA_WRITERS]; /* a table a CPU; NULL: none */
 	struct gt_arena_snapshot *snapshot;
 	enum gt_control_snapshot_state snapshot_state;
+	uint32_t
+		tracer; /* one that the recorder does not know (enum graftrace_tracer), or any other */
 	uint32_t event_count;
-	uint8_t *events; /* of each: is it on? */
+	uint8_t *events;	/* of each: is it on? */
+	uint8_t *events_wanted; /* … or wanted by the tracer */
+	bool has_blocks;	/* there are events of the system block */
 	struct gt_arena_target view;
 	struct gt_control_log log;
 	struct gt_control_group groups[2]; /* gt_arena_files, and the events' */

@@ -26,6 +26,20 @@ static int format_of(const struct gt_arena_control *control, uint64_t index,
 		       : GT_ENOENT;
 }
 
+void gt_arena_events_patch(struct gt_arena_control *control)
+{
+	struct gt_event_format format;
+	if (control->event_count == 0)
+		return;
+	for (uint32_t i = 0; i < control->event_count; i++)
+		control->events_wanted[i] =
+			control->events[i] ||
+			(control->tracer == GRAFTRACE_TRACER_BLK &&
+			 format_of(control, i, &format) == GT_OK &&
+			 gt_event_word_matches("block:", format.system, format.name));
+	control->machine->patch_events(control->machine->data, control->events_wanted);
+}
+
 int gt_arena_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event)
 {
 	struct gt_arena_control *control = gt_arena_self(target);
@@ -66,8 +80,8 @@ int gt_arena_event_set(struct gt_control_target *target, const char *word, size_
 		any = mark_events(control, text, on);
 	else
 		mark_events(control, NULL, on);
-	if (any && control->event_count != 0)
-		control->machine->patch_events(control->machine->data, control->events);
+	if (any)
+		gt_arena_events_patch(control);
 	gt_arena_unlock(control);
 	return any ? GT_OK : GT_EINVAL;
 }
@@ -137,11 +151,16 @@ int gt_arena_events_init(struct gt_arena_control *control)
 	if (count == 0)
 		return GT_OK;
 	control->events = gt_memory_get(&control->memory, count);
+	control->events_wanted = gt_memory_get(&control->memory, count);
 	struct gt_control_file *rows =
 		gt_memory_get(&control->memory, count * (COUNT(kinds) + 1) * sizeof(*rows));
-	if (control->events == NULL || rows == NULL)
+	if (control->events == NULL || control->events_wanted == NULL || rows == NULL)
 		return GT_ENOMEM;
 	__builtin_memset(control->events, 0, count);
 	control->event_count = count;
+	for (uint32_t i = 0; i < count && !control->has_blocks; i++)
+		control->has_blocks =
+			format_of(control, i, &format) == GT_OK &&
+			gt_event_word_matches("block:block_rq_issue", format.system, format.name);
 	return add_rows(control, rows) ? GT_OK : GT_ENOMEM;
 }

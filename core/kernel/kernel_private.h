@@ -75,6 +75,17 @@ int gt_arena_event(struct gt_control_target *target, uint64_t index,
 		   struct gt_control_event *event);
 int gt_arena_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
 		       bool on, struct gt_message *message);
+/* The tracer as the control files have it. */
+static inline uint32_t gt_arena_tracer(const struct gt_arena_control *control)
+{
+	uint32_t tracer = __atomic_load_n(&control->tracer, __ATOMIC_RELAXED);
+	return tracer > GRAFTRACE_TRACER_FUNCTION_GRAPH
+		       ? tracer
+		       : __atomic_load_n(&control->ring->arena->tracer, __ATOMIC_RELAXED);
+}
+
+/* Patches what is on, and what the tracer wants. With the lock. */
+void gt_arena_events_patch(struct gt_arena_control *control);
 /* The events' control files. GT_ENOMEM. */
 int gt_arena_events_init(struct gt_arena_control *control);
 

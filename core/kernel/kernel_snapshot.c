@@ -191,7 +191,7 @@ static int take(struct gt_arena_control *control, struct gt_message *message)
 	snapshot->target = control->view.target;
 	snapshot->target.ring = &ring_operations;
 	snapshot->target.data = snapshot;
-	snapshot->target.tracer = (enum graftrace_tracer)ring->arena->tracer;
+	snapshot->target.tracer = (enum graftrace_tracer)gt_arena_tracer(control);
 	int error = fill(snapshot, taken);
 	for (uint32_t i = 0; error == GT_OK && i < snapshot->writers; i++)
 		gt_arena_ring_take(ring, i, taken[i].sequence, taken[i].words);

@@ -88,6 +88,8 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 		at = GT_PUT_LITERAL(at, "event#");
 		return gt_put_number(at, record->value);
 	}
+	if (text->target->tracer == GRAFTRACE_TRACER_BLK && gt_text_put_block(&format, record, &at))
+		return at;
 	return gt_event_put(&format, record, false, at, GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 
@@ -193,15 +195,23 @@ void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t num
 
 /* ---- the cursor ---- */
 
+const char *gt_text_tracer_name(unsigned tracer)
+{
+	static const char *const names[GRAFTRACE_TRACERS] = { "nop", "function", "function_graph",
+							      "blk" };
+	return tracer < GRAFTRACE_TRACERS ? names[tracer] : "?";
+}
+
 static char *put_header(struct gt_text *text, char *at)
 {
-	static const char *const names[] = { "nop", "function", "function_graph" };
 	unsigned tracer = text->target->tracer;
-	const char *name = tracer < 3 ? names[tracer] : "?";
+	const char *name = gt_text_tracer_name(tracer);
 	at = GT_PUT_LITERAL(at, "# tracer: ");
 	at = gt_put_bytes(at, name, gt_text_length(name, 32));
 	at = GT_PUT_LITERAL(at, "\n#\n");
 	if (!has(text, GT_OPTION_CONTEXT_INFO))
+		return at;
+	if (tracer == GRAFTRACE_TRACER_BLK) /* blk_tracer_print_header has none of its own */
 		return at;
 	if (has(text, GT_OPTION_LATENCY_FORMAT)) {
 		char *end = gt_text_put_latency_header(text, at);
@@ -247,7 +257,8 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		return gt_text_put_graph(text, source, at);
 	case GT_RECORD_CONTEXT:
 		/* an interrupt is a matter of the call graph */
-		if (text->target->tracer == GRAFTRACE_TRACER_NOP)
+		if (text->target->tracer == GRAFTRACE_TRACER_NOP ||
+		    text->target->tracer == GRAFTRACE_TRACER_BLK)
 			return at;
 		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
 			       ? at

@@ -11,7 +11,6 @@
 
 char *gt_text_put_latency_header(struct gt_text *text, char *at)
 {
-	static const char *const names[] = { "nop", "function", "function_graph" };
 	static const char help[] = "#                    _------=> CPU#            \n"
 				   "#                   / _-----=> irqs-off/BH-disabled\n"
 				   "#                  | / _----=> need-resched    \n"
@@ -23,7 +22,7 @@ char *gt_text_put_latency_header(struct gt_text *text, char *at)
 				   "#     \\   /        ||||||  \\    |    /       \n";
 	const char *release = text->options.release ? text->options.release : "graftrace";
 	unsigned tracer = text->target->tracer;
-	const char *name = tracer < 3 ? names[tracer] : "?";
+	const char *name = gt_text_tracer_name(tracer);
 	uint64_t lost;
 	uint64_t entries = gt_text_count_entries(text, &lost);
 

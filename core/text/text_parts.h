@@ -101,6 +101,13 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 /* The five letters of the CPU's state (irqs-off … migrate-disable); dots where it is not known. */
 char *gt_text_put_state(char *at, const struct gt_record *record);
 
+/* Requests to block devices as blktrace shows them (text_blk.c). False: it is no such event. */
+bool gt_text_put_block(const struct gt_event_format *format, const struct gt_record *record,
+		       char **at);
+
+/* A tracer's name, "?" of an unknown one. */
+const char *gt_text_tracer_name(unsigned tracer);
+
 /* `sched_switch: prev_comm=…`, without a newline. */
 char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at);
 

@@ -184,6 +184,9 @@ enum graftrace_tracer {
 	GRAFTRACE_TRACER_NOP = 0,
 	GRAFTRACE_TRACER_FUNCTION = 1,
 	GRAFTRACE_TRACER_FUNCTION_GRAPH = 2,
+	/* Of a kernel's control files; not in records, which are NOP's: requests to block devices */
+	GRAFTRACE_TRACER_BLK = 3,
+	GRAFTRACE_TRACERS = 4,
 };
 
 /*

@@ -9,6 +9,7 @@
 #include "core/record/kernel.h"
 #include "core/record/port.h"
 #include "core/kernel/kernel_control.h"
+#include "port/unikernel/boot.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
 #include "port/unikernel/memory.h"
@@ -256,6 +257,26 @@ static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes
 	return NULL;
 }
 
+/* ---- Linux's options of the boot: ftrace=TRACER, trace_event=EVENT,EVENT ---- */
+
+#define OPTION_BYTES 256
+
+/* text: the option's value, NULL: it was not given. */
+static void put_option(const char *text, uint32_t length, const char *path)
+{
+	char value[OPTION_BYTES];
+	struct gt_control_node node;
+	struct gt_message message;
+	if (!text || length >= sizeof(value) ||
+	    gt_control_find(&control.control, path, strlen(path), &node) != GT_OK)
+		return;
+	for (uint32_t i = 0; i < length; i++)
+		value[i] = text[i] == ',' ? ' ' : text[i];
+	if (gt_control_put(&node, true, value, length, &message) != GT_OK)
+		console_print("trace: %s cannot be %.*s: %s\n", path, (int)length, text,
+			      message.text);
+}
+
 /* ---- what trace.c and the server use ---- */
 
 bool trace_files_init(void)
@@ -274,6 +295,11 @@ bool trace_files_init(void)
 	gt_kernel_set_tracing_on(true);
 	gt_arena_control_patch(&control);
 	mutex_unlock(&mutex);
+	uint32_t length = 0;
+	const char *tracer = option_text("ftrace", &length);
+	put_option(tracer, length, "current_tracer");
+	const char *events = option_text("trace_event", &length);
+	put_option(events, length, "set_event");
 	return true;
 }
 

@@ -175,6 +175,30 @@ def test_a_recording_has_the_events(quiet, tmp_path):
     assert re.search(r"\] d\.h\.\. .*: sched_wakeup: comm=net", shown)
 
 
+def test_requests_of_the_disk_as_blktrace_prints_them():
+    """Each request of the program is queued, gets its structure, is inserted, issued and completed."""
+    blocks = 64
+    with Machine(TARGET="block-hasher", TRACE="ftrace", CPUS=2, LINGER=60,
+                 OPTIONS=f"ftrace=blk blocks={blocks} threads=2") as machine:
+        machine.wait_for(HASHES)
+        text = ftrace(machine, "trace").decode()
+        assert ftrace(machine, "current_tracer") == b"blk\n"
+        assert ftrace(machine, "available_tracers") == b"blk function_graph function nop\n"
+        assert ftrace(machine, "set_event") == b""
+    assert text.startswith("# tracer: blk\n#\n")
+    steps = {}
+    for line in text.splitlines()[2:]:
+        match = re.fullmatch(r" *(\S+)-\d+ +\[00[01]\] \S{5} +\d+\.\d{6}: 254,0    ([QGIDC])   R (\d+) \+ (\d+) "
+                             r"\[(.+)\]", line)
+        assert match, line
+        comm, action, sector, count, last = match.groups()
+        assert count == "32" and last == ("0" if action == "C" else "main"), line
+        assert action == "C" or comm == "main", line
+        steps.setdefault(int(sector), []).append(action)
+    assert sorted(steps) == [32 * block for block in range(blocks)]
+    assert {"".join(actions) for actions in steps.values()} == {"QGIDC"}
+
+
 def test_the_disks_requests_and_the_programs_calls_on_the_console():
     """OPTIONS=debugsyscalls prints each call and what it returns."""
     with Machine(TARGET="block-hasher", TRACE="ftrace", CPUS=2, OPTIONS="debugsyscalls") as machine:
