@@ -8,6 +8,7 @@ import pytest
 
 from conftest import BUILD
 from unikernel import Machine, machine
+from test_unikernel_record import Recorder
 from test_unikernel_trace import ftrace, get, put, visit
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -161,14 +162,9 @@ def test_events_stand_in_the_call_graph(quiet):
 def test_a_recording_has_the_events(quiet, tmp_path):
     data = tmp_path / "trace.data"
     expect(quiet, "set_event", "sched:sched_switch sched:sched_wakeup net:*")
-    recording = subprocess.Popen([GRAFTRACE, "record", "--from", f"http://127.0.0.1:{quiet.trace_port}",
-                                  "-o", data], stderr=subprocess.PIPE, text=True)
-    try:
-        visit(quiet, 10)
-    finally:
-        recording.send_signal(2)
-        _, messages = recording.communicate(timeout=60)
-    assert recording.returncode in (0, 130), messages
+    recorder = Recorder(quiet, data).drains()
+    visit(quiet, 10)
+    recorder.end()
     shown = subprocess.run([GRAFTRACE, "show", data], capture_output=True, text=True, check=True, timeout=60).stdout
     assert re.search(rf": sched_switch: {TEXTS['sched_switch']}$", shown, re.M), shown[:3000]
     assert re.search(rf": netif_receive_skb: {TEXTS['netif_receive_skb']}$", shown, re.M)
