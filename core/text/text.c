@@ -236,6 +236,13 @@ static char *put_lost(struct gt_text *text, const struct gt_source *source, uint
 	return GT_PUT_LITERAL(at, " EVENTS]\n");
 }
 
+/* A kernel's tracer that records no calls: what is told of them, and of interrupts, is no line. */
+static bool has_no_calls(const struct gt_text *text, const struct gt_source *source)
+{
+	return source->decode.kernel && (text->target->tracer == GRAFTRACE_TRACER_NOP ||
+					 text->target->tracer == GRAFTRACE_TRACER_BLK);
+}
+
 static char *put_record(struct gt_text *text, struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
@@ -255,20 +262,14 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		    source->decode.tracer == GRAFTRACE_TRACER_FUNCTION)
 			return gt_text_put_function(text, source, at);
 		return gt_text_put_graph(text, source, at);
-	case GT_RECORD_CONTEXT:
-		/* an interrupt is a matter of the call graph */
-		if (text->target->tracer == GRAFTRACE_TRACER_NOP ||
-		    text->target->tracer == GRAFTRACE_TRACER_BLK)
-			return at;
-		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
-			       ? at
-			       : gt_text_put_graph(text, source, at);
 	case GT_RECORD_SWITCH:
 		if (source == text->merge.switches &&
 		    text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH)
 			return gt_text_put_function(text, source, at);
-		return gt_text_put_graph(text, source, at);
+		return has_no_calls(text, source) ? at : gt_text_put_graph(text, source, at);
 	default:
+		if (has_no_calls(text, source))
+			return at;
 		/* Among the function tracer's records no other has a line of its own. */
 		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
 			       ? at
