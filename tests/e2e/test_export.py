@@ -256,6 +256,12 @@ def test_uftrace_reports_the_same_figures(graftrace, made, tmp_path):
     replay = subprocess.run(["uftrace", "replay", "-d", "out", "--no-pager"], cwd=tmp_path, check=True,
                             capture_output=True, text=True, timeout=60)
     assert len(re.findall(r"\| +call_\d+\(\)", replay.stdout)) == sum(calls.values())
+    graph = subprocess.run(["uftrace", "graph", "-d", "out", "--no-pager"], cwd=tmp_path, check=True,
+                           capture_output=True, text=True, timeout=60)
+    merged = collections.Counter()
+    for count, name in re.findall(r"\((\d+)\) (call_\d+)$", graph.stdout, re.M):
+        merged[name] += int(count)
+    assert merged == calls
 
 
 def test_sqlite_answers_the_same_as_csv(graftrace, made, tmp_path):
