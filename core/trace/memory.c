@@ -64,10 +64,20 @@ NO_CALLS void *gt_view_memmove(void *to, const void *from, size_t bytes)
 {
 	char *d = to;
 	const char *s = from;
-	if (d <= s || d >= s + bytes)
+	/* gt_view_memcpy() reads the last bytes after it has written others. */
+	if (d + bytes <= s || s + bytes <= d)
 		return gt_view_memcpy(to, from, bytes);
+	if (d > s) {
+		while (bytes--)
+			d[bytes] = s[bytes];
+		return to;
+	}
+#if defined(__x86_64__)
+	__asm__ volatile("rep movsb" : "+D"(d), "+S"(s), "+c"(bytes) : : "memory");
+#else
 	while (bytes--)
-		d[bytes] = s[bytes];
+		*d++ = *s++;
+#endif
 	return to;
 }
 
