@@ -142,34 +142,6 @@ static enum MHD_Result send_refusal(struct MHD_Connection *connection, unsigned 
 	return send_response(connection, status, response, "text/plain; charset=utf-8");
 }
 
-static unsigned status_of(int64_t error)
-{
-	switch (error) {
-	case GT_EINVAL:
-	case GT_ERANGE:
-	case GT_ENODEV:
-	case GT_ESRCH:
-		return MHD_HTTP_BAD_REQUEST;
-	case GT_ENOENT:
-		return MHD_HTTP_NOT_FOUND;
-	case GT_EPERM:
-		return MHD_HTTP_METHOD_NOT_ALLOWED;
-	case GT_EBUSY:
-	case GT_EEXIST:
-	case GT_EBADF:
-		return MHD_HTTP_CONFLICT;
-	case GT_EGONE:
-		return MHD_HTTP_GONE;
-	case GT_ENOTSUP:
-		return MHD_HTTP_NOT_IMPLEMENTED;
-	case GT_ENOMEM:
-	case GT_EAGAIN:
-		return MHD_HTTP_SERVICE_UNAVAILABLE;
-	default:
-		return MHD_HTTP_INTERNAL_SERVER_ERROR;
-	}
-}
-
 static const char *allowed_methods(const struct gt_control_node *node)
 {
 	unsigned access =
@@ -188,7 +160,7 @@ static const char *allowed_methods(const struct gt_control_node *node)
 static enum MHD_Result send_error(struct request *request, struct MHD_Connection *connection,
 				  int64_t error, const struct gt_message *message)
 {
-	unsigned status = status_of(error);
+	unsigned status = gt_control_http_status(error);
 
 	return send_words(connection, status,
 			  message->text[0] != '\0' ? message->text : "it could not be done",
@@ -615,7 +587,8 @@ static enum MHD_Result answer_directory(struct gt_http_server *server,
 		return send_words(connection, MHD_HTTP_METHOD_NOT_ALLOWED, message.text,
 				  "GET, HEAD", NULL);
 	if (error != 0)
-		return send_words(connection, status_of(error), message.text, NULL, NULL);
+		return send_words(connection, gt_control_http_status(error), message.text, NULL,
+				  NULL);
 	response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	if (response == NULL)
 		return MHD_NO;

@@ -420,6 +420,34 @@ int gt_control_put(const struct gt_control_node *node, bool truncate, const char
 	return gt_control_close(&handle, message);
 }
 
+unsigned gt_control_http_status(int64_t error)
+{
+	switch (error) {
+	case GT_EINVAL:
+	case GT_ERANGE:
+	case GT_ENODEV:
+	case GT_ESRCH:
+		return 400; /* Bad Request */
+	case GT_ENOENT:
+		return 404; /* Not Found */
+	case GT_EPERM:
+		return 405; /* Method Not Allowed */
+	case GT_EBUSY:
+	case GT_EEXIST:
+	case GT_EBADF:
+		return 409; /* Conflict */
+	case GT_EGONE:
+		return 410; /* Gone */
+	case GT_ENOTSUP:
+		return 501; /* Not Implemented */
+	case GT_ENOMEM:
+	case GT_EAGAIN:
+		return 503; /* Service Unavailable */
+	default:
+		return 500; /* Internal Server Error */
+	}
+}
+
 /* The name of an instance in a path; NULL: it is none. */
 static const char *instance_name(struct gt_control_target *target, const char *path, size_t *bytes)
 {

@@ -528,6 +528,9 @@ int gt_control_close(struct gt_control_handle *handle, struct gt_message *messag
 int gt_control_put(const struct gt_control_node *node, bool truncate, const char *bytes,
 		   size_t count, struct gt_message *message);
 
+/* The HTTP status that answers an error of these calls, for every door that speaks HTTP. */
+unsigned gt_control_http_status(int64_t error);
+
 /* mkdir and rmdir of a path. GT_EPERM: not below instances/; GT_EEXIST, GT_ENOENT, GT_EBUSY. */
 int gt_control_make(struct gt_control_target *target, const char *path, size_t bytes,
 		    struct gt_message *message);

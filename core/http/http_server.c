@@ -39,41 +39,9 @@ static const char *reason_of(unsigned status)
 	return "?";
 }
 
-static unsigned status_of(int error)
-{
-	switch (error) {
-	case GT_EINVAL:
-	case GT_ERANGE:
-	case GT_ENODEV:
-		return 400;
-	case GT_ENOENT:
-		return 404;
-	case GT_EPERM:
-		return 405;
-	case GT_EBUSY:
-	case GT_EEXIST:
-	case GT_EBADF:
-		return 409;
-	case GT_EGONE:
-		return 410;
-	case GT_ENOTSUP:
-		return 501;
-	case GT_ENOMEM:
-	case GT_EAGAIN:
-		return 503;
-	default:
-		return 500;
-	}
-}
-
-static bool send_all(struct gt_http_connection *c, const char *bytes, size_t count)
-{
-	return count == 0 || c->stream->send(c->stream->data, bytes, count) >= 0;
-}
-
-/* The head of an answer; `length` negative: none is said. */
-static bool send_head(struct gt_http_connection *c, unsigned status, const char *type,
-		      int64_t length, const char *more)
+/* Begins what is sent next, at the start of the block. */
+static void put_head(struct gt_http_connection *c, unsigned status, const char *type,
+		     int64_t length, const char *more)
 {
 	size_t bytes = gt_format(c->block, sizeof(c->block),
 				 "HTTP/1.1 %u %s\r\nCache-Control: no-store\r\n"
@@ -83,17 +51,19 @@ static bool send_head(struct gt_http_connection *c, unsigned status, const char 
 	if (type)
 		bytes += gt_format(c->block + bytes, sizeof(c->block) - bytes,
 				   "Content-Type: %s\r\n", type);
+	/* negative: none is told */
 	if (length >= 0)
 		bytes += gt_format(c->block + bytes, sizeof(c->block) - bytes,
 				   "Content-Length: %llu\r\n", (unsigned long long)length);
 	bytes += gt_format(c->block + bytes, sizeof(c->block) - bytes, "\r\n");
-	return send_all(c, c->block, bytes);
+	c->out = c->block;
+	c->out_bytes = bytes;
 }
 
-/* A line for people. */
-static bool answer_words(struct gt_http_connection *c, unsigned status, const char *more,
+/* A whole answer: a line for people. */
+static void answer_words(struct gt_http_connection *c, unsigned status, const char *more,
 			 const char *format, ...) __attribute__((format(printf, 4, 5)));
-static bool answer_words(struct gt_http_connection *c, unsigned status, const char *more,
+static void answer_words(struct gt_http_connection *c, unsigned status, const char *more,
 			 const char *format, ...)
 {
 	char words[640];
@@ -102,37 +72,55 @@ static bool answer_words(struct gt_http_connection *c, unsigned status, const ch
 	size_t bytes = gt_format_v(words, sizeof(words) - 1, format, arguments);
 	va_end(arguments);
 	words[bytes++] = '\n';
-	if (!send_head(c, status, "text/plain; charset=utf-8", (int64_t)bytes, more))
-		return false;
-	return c->request.method == GT_HTTP_HEAD || send_all(c, words, bytes);
+	put_head(c, status, "text/plain; charset=utf-8", (int64_t)bytes, more);
+	if (c->request.method != GT_HTTP_HEAD) {
+		__builtin_memcpy(c->block + c->out_bytes, words, bytes);
+		c->out_bytes += bytes;
+	}
+	c->state = GT_HTTP_STATE_LAST;
+}
+
+/* An error of the table's. */
+static void answer_error(struct gt_http_connection *c, int error, const char *more)
+{
+	answer_words(c, gt_control_http_status(error), more, "%s", c->message.text);
 }
 
 /* ---- bodies of unknown length ---- */
 
 /* Sends a block of `count` bytes that lies at block + CHUNK_ROOM. */
-static bool send_block(struct gt_http_connection *c, size_t count)
+static void put_block(struct gt_http_connection *c, size_t count)
 {
 	char *start = c->block + CHUNK_ROOM;
+	c->out = start;
+	c->out_bytes = count;
 	if (c->request.minor == 0)
-		return send_all(c, start, count);
+		return;
 	char size[CHUNK_ROOM];
 	size_t bytes = gt_format(size, sizeof(size), "%zx\r\n", count);
 	__builtin_memcpy(start - bytes, size, bytes);
 	__builtin_memcpy(start + count, "\r\n", 2);
-	return send_all(c, start - bytes, bytes + count + 2);
+	c->out = start - bytes;
+	c->out_bytes = bytes + count + 2;
 }
 
-static bool begin_blocks(struct gt_http_connection *c, const char *type)
+/* The head of such a body, which `state` sends. HEAD asks for no more than that. */
+static void begin_blocks(struct gt_http_connection *c, const char *type, enum gt_http_state state)
 {
 	if (c->request.minor == 0)
 		c->request.keep_alive = false;
-	return send_head(c, 200, type, -1,
-			 c->request.minor == 0 ? "" : "Transfer-Encoding: chunked\r\n");
+	put_head(c, 200, type, -1, c->request.minor == 0 ? "" : "Transfer-Encoding: chunked\r\n");
+	c->state = c->request.method == GT_HTTP_HEAD ? GT_HTTP_STATE_LAST : state;
 }
 
-static bool end_blocks(struct gt_http_connection *c)
+static void end_blocks(struct gt_http_connection *c)
 {
-	return c->request.minor == 0 || send_all(c, "0\r\n\r\n", 5);
+	if (c->request.minor != 0) {
+		__builtin_memcpy(c->block, "0\r\n\r\n", 5);
+		c->out = c->block;
+		c->out_bytes = 5;
+	}
+	c->state = GT_HTTP_STATE_LAST;
 }
 
 /* ---- reading ---- */
@@ -180,34 +168,42 @@ static size_t list_entry(const struct gt_http_connection *c, enum listing listin
 			 slash);
 }
 
-static bool answer_directory(struct gt_http_connection *c)
+static void answer_directory(struct gt_http_connection *c)
 {
 	static const char *const types[] = { "text/plain; charset=utf-8",
 					     "text/html; charset=utf-8", "application/json" };
+	c->entry = 0;
+	begin_blocks(c, types[wanted_listing(&c->request)], GT_HTTP_STATE_LIST);
+}
+
+/* Some entries of the directory, all of them mostly. */
+static void continue_list(struct gt_http_connection *c)
+{
 	static const char *const heads[] = { "", "<!DOCTYPE html><title>ftrace</title><pre>\n",
 					     "{\"kind\":\"kernel\",\"entries\":[\n" };
 	enum listing listing = wanted_listing(&c->request);
 	struct gt_control_entry entry;
 	char *at = c->block + CHUNK_ROOM;
-	if (!begin_blocks(c, types[listing]))
-		return false;
-	if (c->request.method == GT_HTTP_HEAD)
-		return true;
-	size_t held = gt_format(at, GT_HTTP_BLOCK_BYTES, "%s", heads[listing]);
-	for (uint32_t i = 0; gt_control_list(&c->node, i, &entry) == GT_OK; i++) {
+	size_t held = 0;
+	if (c->entry == 0)
+		held = gt_format(at, GT_HTTP_BLOCK_BYTES, "%s", heads[listing]);
+	while (gt_control_list(&c->node, c->entry, &entry) == GT_OK) {
 		if (GT_HTTP_BLOCK_BYTES - held < ENTRY_ROOM) {
-			if (!send_block(c, held))
-				return false;
-			held = 0;
+			put_block(c, held);
+			return;
 		}
 		held += list_entry(c, listing, at + held, GT_HTTP_BLOCK_BYTES - held, &entry,
-				   i == 0);
+				   c->entry == 0);
+		c->entry++;
 	}
 	if (listing == LISTING_JSON)
 		held += gt_format(at + held, GT_HTTP_BLOCK_BYTES - held, "\n]}\n");
-	if (held != 0 && !send_block(c, held))
-		return false;
-	return end_blocks(c);
+	/* there is no such entry: the list ends with the next call */
+	c->entry = UINT32_MAX;
+	if (held != 0)
+		put_block(c, held);
+	else
+		end_blocks(c);
 }
 
 /* trace_pipe ends where it has given what is there, unless it is asked to go on by `?follow`. What is
@@ -232,108 +228,138 @@ static bool follows(const struct gt_http_connection *c)
 	return false;
 }
 
-/* One block of the open file: > 0 bytes, 0 at the end, negative: an error or a client that left. */
+/* A block of the open file, read into its place: > 0 bytes, 0 at the end, GT_EAGAIN nothing yet,
+ * negative: an error. */
 static int64_t next_block(struct gt_http_connection *c)
 {
 	if (c->lines_left == 0)
 		return 0;
-	for (;;) {
-		int64_t got = gt_control_read(&c->handle, c->block + CHUNK_ROOM,
-					      GT_HTTP_BLOCK_BYTES, &c->message);
-		if (got > 0 && c->lines_left != UINT64_MAX) {
-			uint64_t lines = gt_control_lines(c->block + CHUNK_ROOM, (size_t)got);
-			c->lines_left -= lines < c->lines_left ? lines : c->lines_left;
-		}
-		if (got != GT_EAGAIN)
-			return got;
-		if (!follows(c))
-			return 0;
-		if (!c->stream->wait(c->stream->data))
-			return GT_EGONE;
+	int64_t got = gt_control_read(&c->handle, c->block + CHUNK_ROOM, GT_HTTP_BLOCK_BYTES,
+				      &c->message);
+	if (got > 0 && c->lines_left != UINT64_MAX) {
+		uint64_t lines = gt_control_lines(c->block + CHUNK_ROOM, (size_t)got);
+		c->lines_left -= lines < c->lines_left ? lines : c->lines_left;
 	}
+	return got == GT_EAGAIN && !follows(c) ? 0 : got;
 }
 
-static bool answer_file(struct gt_http_connection *c)
+static void close_file(struct gt_http_connection *c)
+{
+	if (c->is_open)
+		gt_control_close(&c->handle, NULL);
+	c->is_open = false;
+}
+
+/* GT_EAGAIN: there is nothing yet. */
+static int continue_file(struct gt_http_connection *c)
+{
+	if (c->rests) {
+		c->rests = false;
+		return GT_EAGAIN;
+	}
+	int64_t got = next_block(c);
+	if (got == GT_EAGAIN)
+		return GT_EAGAIN;
+	if (got > 0) {
+		/* What the sending itself left in the trace goes with what comes: it is not sent at
+		 * once, and again. */
+		c->rests = c->node.file->flags & GT_CONTROL_WAITS && follows(c) &&
+			   got < GT_HTTP_BLOCK_BYTES / 4;
+		put_block(c, (size_t)got);
+		return GT_OK;
+	}
+	close_file(c);
+	/* an answer that broke off is not ended as if it were whole */
+	if (got == 0)
+		end_blocks(c);
+	else
+		c->state = GT_HTTP_STATE_OVER;
+	return GT_OK;
+}
+
+static void answer_file(struct gt_http_connection *c)
 {
 	const struct gt_control_file *file = c->node.file;
 	const char *type = file->flags & GT_CONTROL_BINARY ? "application/octet-stream"
 							   : "text/plain; charset=utf-8";
-	if (!(gt_control_access(c->node.target, file) & GT_CONTROL_READ))
-		return answer_words(c, 405, "Allow: PUT, POST\r\n", "this file is written only");
+	if (!(gt_control_access(c->node.target, file) & GT_CONTROL_READ)) {
+		answer_words(c, 405, "Allow: PUT, POST\r\n", "this file is written only");
+		return;
+	}
 	if (c->request.method == GT_HTTP_HEAD) {
-		if (c->request.minor == 0)
-			c->request.keep_alive = false;
-		return send_head(c, 200, type, -1,
-				 c->request.minor == 0 ? "" : "Transfer-Encoding: chunked\r\n");
+		begin_blocks(c, type, GT_HTTP_STATE_LAST);
+		return;
 	}
 	int error = gt_control_open(&c->handle, &c->node, GT_CONTROL_READ, &c->message);
-	if (error != GT_OK)
-		return answer_words(c, status_of(error), "", "%s", c->message.text);
+	if (error != GT_OK) {
+		answer_error(c, error, "");
+		return;
+	}
+	c->is_open = true;
+	c->rests = false;
 	c->lines_left = file->flags & GT_CONTROL_WAITS && !follows(c)
 				? gt_control_lines_there(&c->node)
 				: UINT64_MAX;
-	bool sent = begin_blocks(c, type);
-	int64_t got = 0;
-	while (sent && (got = next_block(c)) > 0) {
-		sent = send_block(c, (size_t)got);
-		/* What the sending itself left in the trace goes with what comes: it is not sent at
-		 * once, and again. */
-		if (sent && file->flags & GT_CONTROL_WAITS && follows(c) &&
-		    got < GT_HTTP_BLOCK_BYTES / 4)
-			sent = c->stream->wait(c->stream->data);
-	}
-	gt_control_close(&c->handle, NULL);
-	/* an answer that broke off is not ended as if it were whole */
-	return sent && got == 0 && end_blocks(c);
+	begin_blocks(c, type, GT_HTTP_STATE_FILE);
 }
 
 /* ---- writing ---- */
 
-/* The whole body into c->body. False: answered already, or gone. */
-static bool receive_body(struct gt_http_connection *c, bool *alive)
+/* Leaves out the first `count` bytes of what came. */
+static void drop(struct gt_http_connection *c, size_t count)
 {
-	size_t wanted = (size_t)c->request.content_length;
-	*alive = false;
-	if (c->request.chunked) {
-		c->request.keep_alive = false;
-		answer_words(c, 411, "", "say the length of what is written (Content-Length)");
-		return false;
-	}
-	if (c->request.content_length > GT_HTTP_BODY_BYTES) {
-		c->request.keep_alive = false;
-		answer_words(c, 413, "", "at most %u bytes can be written at once",
-			     (unsigned)GT_HTTP_BODY_BYTES);
-		return false;
-	}
-	if (c->request.expects_continue && c->held < wanted &&
-	    !send_all(c, "HTTP/1.1 100 Continue\r\n\r\n", 25))
-		return false;
-	size_t there = c->held < wanted ? c->held : wanted;
-	__builtin_memcpy(c->body, c->head, there);
-	c->held -= there;
-	__builtin_memmove(c->head, c->head + there, c->held);
-	while (there < wanted) {
-		int64_t got = c->stream->receive(c->stream->data, c->body + there, wanted - there);
-		if (got <= 0)
-			return false;
-		there += (size_t)got;
-	}
-	*alive = true;
-	return true;
+	c->held -= count;
+	__builtin_memmove(c->head, c->head + count, c->held);
 }
 
-static bool answer_write(struct gt_http_connection *c)
+/* The body follows the head, which is not needed any more (and what request says of itself pointed
+ * into it). */
+static void begin_body(struct gt_http_connection *c)
 {
-	bool alive;
-	if (!receive_body(c, &alive))
-		return alive;
+	if (c->request.chunked || c->request.content_length > GT_HTTP_BODY_BYTES) {
+		c->request.keep_alive = false;
+		if (c->request.chunked)
+			answer_words(c, 411, "",
+				     "say the length of what is written "
+				     "(Content-Length)");
+		else
+			answer_words(c, 413, "", "at most %u bytes can be written at once",
+				     (unsigned)GT_HTTP_BODY_BYTES);
+		return;
+	}
+	drop(c, c->used);
+	c->used = 0;
+	c->request.host.text = c->request.origin.text = c->request.accept.text =
+		c->request.query.text = c->request.fetch_site.text = NULL;
+	c->body_bytes = 0;
+	c->state = GT_HTTP_STATE_BODY;
+	if (c->request.expects_continue && c->held < c->request.content_length) {
+		c->out = "HTTP/1.1 100 Continue\r\n\r\n";
+		c->out_bytes = 25;
+	}
+}
+
+/* GT_ENOSPC: more of the body has to come. */
+static int continue_body(struct gt_http_connection *c)
+{
+	size_t wanted = (size_t)c->request.content_length - c->body_bytes;
+	size_t there = c->held < wanted ? c->held : wanted;
+	__builtin_memcpy(c->body + c->body_bytes, c->head, there);
+	c->body_bytes += there;
+	drop(c, there);
+	if (there < wanted)
+		return GT_ENOSPC;
 	int error = gt_control_put(&c->node, c->request.method == GT_HTTP_PUT, c->body,
-				   (size_t)c->request.content_length, &c->message);
-	if (error != GT_OK && !(gt_control_access(c->node.target, c->node.file) & GT_CONTROL_WRITE))
-		return answer_words(c, 405, "Allow: GET, HEAD\r\n", "%s", c->message.text);
-	if (error != GT_OK)
-		return answer_words(c, status_of(error), "", "%s", c->message.text);
-	return send_head(c, 204, NULL, -1, "");
+				   c->body_bytes, &c->message);
+	if (error == GT_OK) {
+		put_head(c, 204, NULL, -1, "");
+		c->state = GT_HTTP_STATE_LAST;
+	} else if (!(gt_control_access(c->node.target, c->node.file) & GT_CONTROL_WRITE)) {
+		answer_words(c, 405, "Allow: GET, HEAD\r\n", "%s", c->message.text);
+	} else {
+		answer_error(c, error, "");
+	}
+	return GT_OK;
 }
 
 /* ---- requests ---- */
@@ -352,119 +378,175 @@ static const char *refusal(const struct gt_http_connection *c)
 	return NULL;
 }
 
-static bool answer_page(struct gt_http_connection *c)
+/* For browsers. The page itself is sent from where it is. */
+static void answer_page(struct gt_http_connection *c)
 {
-	const struct gt_http_stream *stream = c->stream;
-	return send_head(c, 200, "text/html; charset=utf-8", (int64_t)stream->page_bytes,
-			 "Content-Security-Policy: frame-ancestors 'none'\r\n") &&
-	       (c->request.method == GT_HTTP_HEAD || send_all(c, stream->page, stream->page_bytes));
+	put_head(c, 200, "text/html; charset=utf-8", (int64_t)c->page_bytes,
+		 "Content-Security-Policy: frame-ancestors 'none'\r\n");
+	c->state = c->request.method == GT_HTTP_HEAD ? GT_HTTP_STATE_LAST : GT_HTTP_STATE_PAGE;
 }
 
-static bool answer(struct gt_http_connection *c)
+static void answer(struct gt_http_connection *c)
 {
 	struct gt_http_request *request = &c->request;
 	bool writes = request->method == GT_HTTP_PUT || request->method == GT_HTTP_POST;
 	const char *refused = refusal(c);
 	const char *path = request->path;
 	size_t bytes = request->path_bytes;
+	bool is_below = bytes >= ROOT_BYTES && __builtin_memcmp(path, ROOT, ROOT_BYTES) == 0;
+	bool is_found = is_below && gt_control_find(c->control, path + ROOT_BYTES,
+						    bytes - ROOT_BYTES, &c->node) == GT_OK;
 	gt_message_clear(&c->message);
 	/* a body that is not read would be taken for the next request */
-	if (!writes && (request->content_length || request->chunked))
-		request->keep_alive = false;
 	if (refused || request->method == GT_HTTP_OTHER ||
-	    (writes && (bytes < ROOT_BYTES || __builtin_memcmp(path, ROOT, ROOT_BYTES) != 0)))
+	    (writes ? !is_found || !c->node.file : request->content_length || request->chunked))
 		request->keep_alive = false;
 	if (refused)
-		return answer_words(c, 403, "", "%s", refused);
-	if (request->method == GT_HTTP_OTHER)
-		return answer_words(c, 405, "Allow: GET, HEAD, PUT, POST\r\n",
-				    "GET, HEAD, PUT and POST are known here");
-	if (bytes == 1 && !writes && c->stream->page && wanted_listing(request) == LISTING_HTML)
-		return answer_page(c);
-	if (bytes == ROOT_BYTES - 1 || bytes == 1)
-		return answer_words(c, 301, "Location: " ROOT "\r\n", ROOT);
-	if (bytes < ROOT_BYTES || __builtin_memcmp(path, ROOT, ROOT_BYTES) != 0)
-		return answer_words(c, 404, "", "the files are below " ROOT);
-	if (gt_control_find(c->control, path + ROOT_BYTES, bytes - ROOT_BYTES, &c->node) != GT_OK) {
-		if (writes)
-			request->keep_alive = false;
-		return answer_words(c, 404, "", "there is no such file; " ROOT " lists them");
-	}
-	if (writes && !c->node.file) {
-		request->keep_alive = false;
-		return answer_words(c, 405, "Allow: GET, HEAD\r\n", "this is a directory");
-	}
-	if (writes)
-		return answer_write(c);
-	if (c->node.file)
-		return answer_file(c);
-	if (path[bytes - 1] != '/') {
+		answer_words(c, 403, "", "%s", refused);
+	else if (request->method == GT_HTTP_OTHER)
+		answer_words(c, 405, "Allow: GET, HEAD, PUT, POST\r\n",
+			     "GET, HEAD, PUT and POST are known here");
+	else if (bytes == 1 && !writes && c->page && wanted_listing(request) == LISTING_HTML)
+		answer_page(c);
+	else if (bytes == ROOT_BYTES - 1 || bytes == 1)
+		answer_words(c, 301, "Location: " ROOT "\r\n", ROOT);
+	else if (!is_below)
+		answer_words(c, 404, "", "the files are below " ROOT);
+	else if (!is_found)
+		answer_words(c, 404, "", "there is no such file; " ROOT " lists them");
+	else if (writes && !c->node.file)
+		answer_words(c, 405, "Allow: GET, HEAD\r\n", "this is a directory");
+	else if (writes)
+		begin_body(c);
+	else if (c->node.file)
+		answer_file(c);
+	else if (path[bytes - 1] == '/')
+		answer_directory(c);
+	else {
 		char location[GT_HTTP_PATH_BYTES + 32];
 		gt_format(location, sizeof(location), "Location: %s/\r\n", path);
-		return answer_words(c, 301, location, "%s/", path);
+		answer_words(c, 301, location, "%s/", path);
 	}
-	return answer_directory(c);
 }
 
-/* The next request's head. False: there is none (or a bad one, which was answered). */
-static bool receive_request(struct gt_http_connection *c)
+/* Looks for a request in what came. GT_ENOSPC: more of it has to come. */
+static int continue_head(struct gt_http_connection *c)
 {
-	for (;;) {
-		int error = gt_http_request_parse(&c->request, c->head, c->held, &c->message);
-		if (error == GT_OK) {
-			size_t used = c->request.head_bytes;
-			c->held -= used;
-			return true;
-		}
-		if (error != GT_EAGAIN || c->held == sizeof(c->head)) {
-			c->request.keep_alive = false;
-			c->request.method = GT_HTTP_OTHER;
-			answer_words(c,
-				     error == GT_ENOTSUP			? 505
-				     : error == GT_ENOSPC || error == GT_EAGAIN ? 431
-										: 400,
-				     "", "%s", c->message.text);
-			return false;
-		}
-		int64_t got = c->stream->receive(c->stream->data, c->head + c->held,
-						 sizeof(c->head) - c->held);
-		if (got <= 0)
-			return false;
-		c->held += (size_t)got;
+	int error = gt_http_request_parse(&c->request, c->head, c->held, &c->message);
+	if (error == GT_OK) {
+		c->used = c->request.head_bytes;
+		answer(c);
+		return GT_OK;
 	}
+	if (error == GT_EAGAIN && c->held < sizeof(c->head))
+		return GT_ENOSPC;
+	c->used = c->held;
+	c->request.keep_alive = false;
+	c->request.method = GT_HTTP_OTHER;
+	answer_words(c,
+		     error == GT_ENOTSUP			? 505
+		     : error == GT_ENOSPC || error == GT_EAGAIN ? 431
+								: 400,
+		     "", "%s", c->message.text);
+	return GT_OK;
 }
+
+/* ---- fed and asked ---- */
+
+void gt_http_begin(struct gt_http_connection *connection, struct gt_control_target *control)
+{
+	connection->control = control;
+	connection->state = GT_HTTP_STATE_HEAD;
+	connection->page = NULL;
+	connection->is_open = false;
+	connection->held = 0;
+	connection->used = 0;
+}
+
+size_t gt_http_feed(struct gt_http_connection *connection, const char *bytes, size_t count)
+{
+	size_t room = sizeof(connection->head) - connection->held;
+	size_t taken = count < room ? count : room;
+	__builtin_memcpy(connection->head + connection->held, bytes, taken);
+	connection->held += taken;
+	return taken;
+}
+
+/* One step. GT_ENOSPC: nothing goes on before more has come. */
+static int step(struct gt_http_connection *c)
+{
+	switch (c->state) {
+	case GT_HTTP_STATE_HEAD:
+		return continue_head(c);
+	case GT_HTTP_STATE_BODY:
+		return continue_body(c);
+	case GT_HTTP_STATE_LIST:
+		if (c->entry == UINT32_MAX)
+			end_blocks(c);
+		else
+			continue_list(c);
+		return GT_OK;
+	case GT_HTTP_STATE_FILE:
+		return continue_file(c);
+	case GT_HTTP_STATE_PAGE:
+		c->out = c->page;
+		c->out_bytes = c->page_bytes;
+		c->state = GT_HTTP_STATE_LAST;
+		return GT_OK;
+	case GT_HTTP_STATE_LAST:
+		drop(c, c->used);
+		c->used = 0;
+		c->state = c->request.keep_alive ? GT_HTTP_STATE_HEAD : GT_HTTP_STATE_OVER;
+		return GT_OK;
+	case GT_HTTP_STATE_OVER:
+		break;
+	}
+	return GT_EGONE;
+}
+
+int64_t gt_http_ask(struct gt_http_connection *connection, const char **bytes)
+{
+	connection->out_bytes = 0;
+	while (connection->out_bytes == 0) {
+		int error = step(connection);
+		if (error != GT_OK)
+			return error == GT_ENOSPC ? 0 : error;
+	}
+	*bytes = connection->out;
+	return (int64_t)connection->out_bytes;
+}
+
+void gt_http_end(struct gt_http_connection *connection)
+{
+	close_file(connection);
+	connection->state = GT_HTTP_STATE_OVER;
+}
+
+/* ---- in a thread that may wait ---- */
 
 void gt_http_serve(struct gt_http_connection *connection, struct gt_http_stream *stream,
 		   struct gt_control_target *control)
 {
-	connection->stream = stream;
-	connection->control = control;
-	connection->held = 0;
-	while (receive_request(connection)) {
-		/* What the request says of itself points into the head: it moves up only once the
-		 * answer does not need it any more, or has taken the body from it. */
-		struct gt_http_request *request = &connection->request;
-		if (request->method == GT_HTTP_PUT || request->method == GT_HTTP_POST) {
-			const char *refused = refusal(connection);
-			if (!refused)
-				request->host.text = request->origin.text = NULL;
-			else
-				request->keep_alive = false;
-			__builtin_memmove(connection->head, connection->head + request->head_bytes,
-					  connection->held);
-			if (refused) {
-				answer_words(connection, 403, "", "%s", refused);
-				return;
-			}
-			if (!answer(connection) || !request->keep_alive)
-				return;
-			continue;
+	bool goes_on = true;
+	gt_http_begin(connection, control);
+	connection->page = stream->page;
+	connection->page_bytes = stream->page_bytes;
+	while (goes_on) {
+		const char *bytes;
+		int64_t asked = gt_http_ask(connection, &bytes);
+		if (asked > 0) {
+			goes_on = stream->send(stream->data, bytes, (size_t)asked) >= 0;
+		} else if (asked == 0) {
+			char *end = connection->head + connection->held;
+			int64_t got = stream->receive(stream->data, end,
+						      sizeof(connection->head) - connection->held);
+			goes_on = got > 0;
+			connection->held += goes_on ? (size_t)got : 0;
+		} else {
+			goes_on = asked == GT_EAGAIN && stream->wait(stream->data);
 		}
-		if (!answer(connection) || !request->keep_alive)
-			return;
-		__builtin_memmove(connection->head, connection->head + request->head_bytes,
-				  connection->held);
 	}
+	gt_http_end(connection);
 }
 
 const char *gt_http_too_many(size_t *bytes)

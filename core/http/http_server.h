@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An HTTP/1.1 server for control files, for those who have no HTTP library: a kernel's door to the
- * table. One call serves one connection, request after request, in the thread that calls it; the
- * caller accepts connections and decides how many at a time. All bytes from outside are hostile.
+ * table. The caller accepts connections, decides how many at a time, and carries the bytes; all
+ * bytes from outside are hostile. There are two ways to use it:
+ *
+ *	fed and asked	gt_http_begin, then gt_http_feed with what came and gt_http_ask for what is
+ *			to be sent, in any order and from any callback; gt_http_end. Nothing waits:
+ *			for kernels of events.
+ *	a thread	gt_http_serve: one call serves one connection, in the thread that calls it,
+ *			and waits in the functions of struct gt_http_stream.
  *
  * Answers are those of graftrace serve: GET and HEAD read, PUT writes as the shell's `>`, POST as
  * its `>>`; a directory is a list of names. Bodies of unknown length go in chunks (to HTTP/1.0:
@@ -16,6 +22,66 @@
 
 #define GT_HTTP_BODY_BYTES  16384 /* a written body may have */
 #define GT_HTTP_BLOCK_BYTES 65536 /* of an answer, at a time */
+
+/* What the connection does next; its own business. */
+enum gt_http_state {
+	GT_HTTP_STATE_HEAD, /* a request's head is wanted */
+	GT_HTTP_STATE_BODY, /* the body of a PUT or POST is wanted */
+	GT_HTTP_STATE_LIST, /* entries of a directory are sent */
+	GT_HTTP_STATE_FILE, /* blocks of an open file are sent */
+	GT_HTTP_STATE_PAGE, /* the page is sent */
+	GT_HTTP_STATE_LAST, /* the answer is whole: the next request follows, or the end */
+	GT_HTTP_STATE_OVER, /* nothing follows: the caller closes the connection */
+};
+
+/* The caller's memory, of any contents before gt_http_begin. 92 KiB. */
+struct gt_http_connection {
+	struct gt_control_target *control;
+	/* What a browser gets at `/`, for the caller to set after gt_http_begin; NULL: the list of files. */
+	const char *page;
+	size_t page_bytes;
+	enum gt_http_state state;
+	bool is_open; /* the file of `handle` is */
+	bool rests;   /* the file is not read at the next gt_http_ask, which is GT_EAGAIN */
+	struct gt_http_request request;
+	struct gt_control_node node;
+	struct gt_control_handle handle;
+	struct gt_message message;
+	uint64_t lines_left; /* of a file that is read to its end; UINT64_MAX: all */
+	uint32_t entry;	     /* the next of the directory */
+	size_t body_bytes;   /* of the body that are in `body` */
+	size_t held;	     /* bytes in `head` */
+	size_t used;	     /* of them: the request that is answered */
+	const char *out;     /* what gt_http_ask gives; in `block` */
+	size_t out_bytes;
+	char head[GT_HTTP_HEAD_BYTES];
+	char body[GT_HTTP_BODY_BYTES];
+	/* Before and behind a block there is room for what a chunk has around it. */
+	char block[16 + GT_HTTP_BLOCK_BYTES + 16];
+};
+
+/* ---- fed and asked: calls for one connection never overlap ---- */
+
+/* Starts a connection. The files of `control` are served below /ftrace/. */
+void gt_http_begin(struct gt_http_connection *connection, struct gt_control_target *control);
+
+/* Takes bytes that came from the other side, and returns how many: fewer than `count` while an answer
+ * is under way and there is no more room. The caller keeps the rest, and feeds it after a later
+ * gt_http_ask. */
+size_t gt_http_feed(struct gt_http_connection *connection, const char *bytes, size_t count);
+
+/*
+ * What is to be sent next. > 0: that many bytes, at *bytes until the next call for this connection;
+ * the caller sends all of them before it asks again. 0: nothing until more is fed. GT_EAGAIN: the
+ * trace has no more yet, ask again later (some 100 ms). GT_EGONE: nothing more, close the connection.
+ */
+int64_t gt_http_ask(struct gt_http_connection *connection, const char **bytes);
+
+/* Ends a connection, however far it has come: closes what it has open. No call may follow but
+ * gt_http_begin. */
+void gt_http_end(struct gt_http_connection *connection);
+
+/* ---- in a thread that may wait ---- */
 
 /* What carries the bytes. */
 struct gt_http_stream {
@@ -32,24 +98,7 @@ struct gt_http_stream {
 	size_t page_bytes;
 };
 
-/* The caller's memory, of any contents. */
-struct gt_http_connection {
-	struct gt_http_stream *stream;
-	struct gt_control_target *control;
-	struct gt_http_request request;
-	struct gt_control_node node;
-	struct gt_control_handle handle;
-	struct gt_message message;
-	uint64_t lines_left; /* of a file that is read to its end; UINT64_MAX: all */
-	size_t held;	     /* bytes in `head` that were not used yet */
-	char head[GT_HTTP_HEAD_BYTES];
-	char body[GT_HTTP_BODY_BYTES];
-	/* Before and behind a block there is room for what a chunk has around it. */
-	char block[16 + GT_HTTP_BLOCK_BYTES + 16];
-};
-
-/* Serves the files below /ftrace/ until the connection ends. The stream's functions may wait; for a
- * kernel that has no thread for it see doc/porting.md. 64 KiB of stack are enough. */
+/* Serves one connection until it ends. 16 KiB of stack are enough. */
 void gt_http_serve(struct gt_http_connection *connection, struct gt_http_stream *stream,
 		   struct gt_control_target *control);
 

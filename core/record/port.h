@@ -8,6 +8,9 @@
  * program: signals masked) by the port's own glue before it, and never from an NMI that found the
  * slow half at work. None may call a traced function, wait, take a lock that is held where
  * something traced is called, or use more than 200 bytes of stack.
+ *
+ * A kernel defines those for which it has something to do: core/record/port_defaults.c has weak ones
+ * of the others.
  */
 #ifndef GT_CORE_RECORD_PORT_H
 #define GT_CORE_RECORD_PORT_H
@@ -51,16 +54,16 @@ static inline bool gt_port_listens(struct graftrace_arena *arena)
 }
 #endif
 
-/* Zeroed memory, at least 8-byte aligned, or NULL. Never moves. In a kernel NULL does: contexts and
- * frames are the kernel's own. Example: gt_port_allocate in port/program/memory.c, by mmap. */
+/* Zeroed memory, at least 8-byte aligned, or NULL. Never moves. In a kernel the library answers NULL:
+ * contexts and frames are the kernel's own. Example: gt_port_allocate in port/program/memory.c, by mmap. */
 void *gt_port_allocate(size_t bytes);
 /* Gives back what gt_port_allocate gave, with the same size. Not in kernels. Example:
  * gt_port_release in port/program/memory.c. */
 void gt_port_release(void *memory, size_t bytes);
 
 /* Makes [low, high) of the stack have its mirror (both multiples of 64 KiB). False: cannot be had,
- * which does in a kernel, where each stack has its own from the start. Example:
- * gt_port_mirror_open in port/unikernel/trace.c. */
+ * which the library answers in a kernel, where each stack has its own from the start. Example:
+ * gt_port_mirror_open in core/record/port_defaults.c. */
 bool gt_port_mirror_open(uint64_t low, uint64_t high);
 
 /* Waits at most milliseconds until arena->free_futex is no longer `seen`. May return early. Not in
@@ -151,7 +154,7 @@ void gt_port_cpus_start(void);
 void gt_port_text_write(uint64_t address, const void *bytes, size_t count);
 
 /* An unused number for a context that the recorder found itself, with gt_port_lock held. It finds
- * none in a kernel. Example: gt_port_context_number in port/unikernel/trace.c. */
+ * none in a kernel. Example: gt_port_context_number in core/record/port_defaults.c. */
 uint32_t gt_port_context_number(void);
 
 #endif

@@ -20,8 +20,10 @@ struct thread {
 extern struct thread threads[THREADS];
 extern char stacks[]; /* 2 MiB, with a mirror */
 
-/* The serial ports: 0 the console, 1 the one that takes the recording. */
+/* The serial ports: 0 the console, 1 the one that takes the recording, 2 the one that is asked. */
+int uart_is_there(int port);
 void uart_write(int port, const char *bytes, size_t count);
+int uart_read(int port, char *byte); /* 0: nothing has come */
 void print(const char *text);
 uint64_t ticks_per_second(void);
 
@@ -34,6 +36,8 @@ void trace_thread(uint32_t index);
 void trace_switch(uint32_t index, int runnable);
 /* The trace as text to the console, and as a recording to the other port. */
 void trace_send(void);
+/* The control files over HTTP, at the third port, for good; returns at once where there is none. */
+void trace_serve(void);
 
 static inline uint64_t ticks(void)
 {

@@ -10,6 +10,7 @@
 #include "core/record/port.h"
 #include "core/record/sites.h"
 #include "core/kernel/kernel_control.h"
+#include "core/http/http_server.h"
 
 /* So small a kernel has no use for much of what it is told. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -89,37 +90,6 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 	return true;
 }
 
-uint32_t gt_port_context_number(void)
-{
-	return 0x80000000u;
-}
-
-void *gt_port_allocate(size_t bytes)
-{
-	return NULL;
-}
-
-void gt_port_release(void *memory, size_t bytes)
-{
-}
-
-bool gt_port_mirror_open(uint64_t low, uint64_t high)
-{
-	return false;
-}
-
-void gt_port_wait(struct graftrace_arena *of, uint32_t seen, uint32_t milliseconds)
-{
-}
-
-void gt_port_ring_doorbell(struct graftrace_arena *of)
-{
-}
-
-void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
-{
-}
-
 /* ---- what the viewer wants to know ---- */
 
 static int function_at(void *data, uint64_t address, struct gt_function *function)
@@ -187,17 +157,24 @@ static uint64_t now_ns(void *data)
 	return gt_clock_ns(&ring.clock, ticks());
 }
 
-/* Pieces in a row, never given back: it serves one dump. */
+/* Pieces in a row. They are given back all at once, when none is in use but those of the start. */
+static struct {
+	char memory[4 << 20] __attribute__((aligned(16)));
+	size_t used, used_at_start;
+	uint32_t pieces, pieces_at_start;
+} heap;
+
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	static char heap[4 << 20] __attribute__((aligned(16)));
-	static size_t used;
+	if (new_bytes == 0 && old_bytes != 0 && --heap.pieces == heap.pieces_at_start)
+		heap.used = heap.used_at_start;
 	if (new_bytes <= old_bytes)
 		return new_bytes ? memory : NULL;
-	if (new_bytes > sizeof(heap) - used)
+	if (new_bytes > sizeof(heap.memory) - heap.used)
 		return NULL;
-	char *given = heap + used;
-	used += (new_bytes + 15) & ~15ull;
+	char *given = heap.memory + heap.used;
+	heap.used += (new_bytes + 15) & ~15ull;
+	heap.pieces += old_bytes == 0;
 	for (size_t i = 0; i < old_bytes; i++)
 		given[i] = ((char *)memory)[i];
 	return given;
@@ -258,6 +235,8 @@ void trace_init(void)
 		return;
 	}
 	gt_arena_control_patch(&control);
+	heap.used_at_start = heap.used;
+	heap.pieces_at_start = heap.pieces;
 	gt_kernel_set_tracing_on(true);
 }
 
@@ -282,4 +261,27 @@ void trace_send(void)
 	gt_kernel_set_tracing_on(false);
 	send(0, "trace", 5);
 	send(1, "trace.data", 10);
+}
+
+/* HTTP over the third port, fed and asked: the line tells of no connection, so that one follows the other. */
+void trace_serve(void)
+{
+	static struct gt_http_connection connection;
+	const char *bytes;
+	bool has_byte = false;
+	char byte;
+	gt_kernel_pause(); /* its own work is not to be in the trace that it sends */
+	gt_http_begin(&connection, &control.control);
+	while (uart_is_there(2)) {
+		while ((has_byte = has_byte || uart_read(2, &byte)) &&
+		       gt_http_feed(&connection, &byte, 1) == 1)
+			has_byte = false;
+		int64_t count = gt_http_ask(&connection, &bytes);
+		if (count > 0)
+			uart_write(2, bytes, (size_t)count);
+		if (count == GT_EGONE) {
+			gt_http_end(&connection);
+			gt_http_begin(&connection, &control.control);
+		}
+	}
 }

@@ -57,33 +57,6 @@ extern const struct graftrace_event_site trace_events_start[], trace_events_end[
 
 /* ---- what the recorder asks of its kernel ---- */
 
-/* Contexts and frames are made with their stacks: the recorder asks for nothing more. */
-void *gt_port_allocate(size_t bytes)
-{
-	(void)bytes;
-	return NULL;
-}
-
-void gt_port_release(void *memory, size_t bytes)
-{
-	(void)memory;
-	(void)bytes;
-}
-
-bool gt_port_mirror_open(uint64_t low, uint64_t high)
-{
-	(void)low;
-	(void)high;
-	return false; /* each stack has its own from the start */
-}
-
-void gt_port_wait(struct graftrace_arena *of, uint32_t seen, uint32_t milliseconds)
-{
-	(void)of;
-	(void)seen;
-	(void)milliseconds;
-}
-
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
 {
 	(void)function;
@@ -127,11 +100,6 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 bool gt_port_is_stub_return(uint64_t address)
 {
 	return gt_sites_is_stub_return(&trace_sites, address);
-}
-
-uint32_t gt_port_context_number(void)
-{
-	return 0x80000000u;
 }
 
 /* ---- stacks ---- */

@@ -20,7 +20,7 @@ MAY_KNOW = {
     "arch": ["core/record"],
     "port/program": ["core/record"],
     "port/unikernel": ["core/record", "core/control", "core/kernel", "core/http"],
-    "port/serial": ["core/record", "core/kernel"],
+    "port/serial": ["core/record", "core/kernel", "core/http"],
     "port/fake": ["core/record"],
     "port/host": ["core/trace"],
     "attach/object": [],

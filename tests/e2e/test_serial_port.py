@@ -4,12 +4,13 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
 
 import format_reader
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, free_port, let_port_go
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 PORT = ROOT / "port" / "serial"
@@ -45,7 +46,7 @@ def test_the_port_is_as_small_as_the_checklist_says():
               if re.search("gt_|stubs|patchable", line)]
     assert len(code) + len(script) <= 300
     hooks = re.findall(r"\btrace_\w+\(", (PORT / "main.c").read_text())
-    assert sorted(hooks) == ["trace_init(", "trace_send(", "trace_switch(", "trace_thread("]
+    assert sorted(hooks) == ["trace_init(", "trace_send(", "trace_serve(", "trace_switch(", "trace_thread("]
     assert sum(len(path.read_text().splitlines()) for path in PORT.iterdir()) <= 700
 
 
@@ -97,3 +98,36 @@ def test_the_text_can_be_taken_apart_too(booted, tmp_path):
                    capture_output=True, timeout=60)
     rows = (tmp_path / "calls.csv").read_text().splitlines()
     assert sum(row.startswith("fibonacci,") for row in rows) == CALLS
+
+
+def test_the_third_line_is_asked_over_http_by_a_kernel_that_never_waits(booted):
+    recording, console = booted
+    prefix = next((recording.parent.parent / "stage").glob("**/include/graftrace-core")).parent.parent
+    out = recording.parent.parent / "asked"
+    out.mkdir()
+    port = free_port()
+    machine = subprocess.Popen(
+        ["make", "-s", "-C", out.parent / "copied", f"OUT={out}", f"PREFIX={prefix}", f"HTTP={port}", "run"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def curl(path, *arguments):
+        return subprocess.run(["curl", "-sS", "--retry", "60", "--retry-delay", "1", "--retry-connrefused",
+                               "--max-time", "100", *arguments, f"http://127.0.0.1:{port}/ftrace/{path}"],
+                              capture_output=True, text=True, timeout=110)
+    try:
+        text = curl("trace").stdout
+        assert text.count("fibonacci();") + text.count("fibonacci() {") == CALLS
+        for _ in range(30):  # the kernel's memory is given back
+            assert curl("trace").stdout == text
+        refused = curl("current_tracer", "-X", "PUT", "-d", "nosuch", "-w", "%{http_code}").stdout
+        assert refused.endswith("400") and "nosuch" in refused
+        assert curl("tracing_on", "-X", "PUT", "-d", "1", "-w", "%{http_code}").stdout == "204"
+        assert curl("tracing_on").stdout == "1\n"
+        assert curl("trace_pipe").stdout.count("fibonacci") == text.count("fibonacci")
+        assert "fibonacci" not in curl("trace").stdout
+        names = curl("", "-I").stdout + curl("").stdout
+        assert "200 OK" in names and "set_ftrace_filter\n" in names
+    finally:
+        os.killpg(machine.pid, signal.SIGKILL)
+        machine.wait()
+        let_port_go(port)
