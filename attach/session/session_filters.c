@@ -410,6 +410,12 @@ struct difference {
 	size_t from, old_count, new_count;
 };
 
+/* Lists share their words (gt_word_list_append): mostly the addresses are equal. */
+static bool is_same(const char *a, const char *b)
+{
+	return a == b || strcmp(a, b) == 0;
+}
+
 static struct difference compare(const struct gt_word_list *old_list,
 				 const struct gt_word_list *new_list)
 {
@@ -420,11 +426,11 @@ static struct difference compare(const struct gt_word_list *old_list,
 	if (old_list == new_list)
 		return (struct difference){ old_list, new_list, 0, 0, 0 };
 	while (*from < difference.old_count && *from < difference.new_count &&
-	       strcmp(old_list->words[*from], new_list->words[*from]) == 0)
+	       is_same(old_list->words[*from], new_list->words[*from]))
 		++*from;
 	while (difference.old_count > *from && difference.new_count > *from &&
-	       strcmp(old_list->words[difference.old_count - 1],
-		      new_list->words[difference.new_count - 1]) == 0) {
+	       is_same(old_list->words[difference.old_count - 1],
+		       new_list->words[difference.new_count - 1])) {
 		difference.old_count--;
 		difference.new_count--;
 	}

@@ -8,6 +8,8 @@ static const char mark[] = ":mod:";
 
 #define MARK_BYTES (sizeof(mark) - 1)
 #define GLOB_BYTES 1024 /* longer ones name nothing */
+/* A list has so many words more than the one that it shares words with; else it copies all of them. */
+#define APPENDED_MOST 512
 
 static size_t length_of(const char *text)
 {
@@ -39,51 +41,121 @@ static const char *module_of(const char *word)
 	return NULL;
 }
 
-/* In one block: the struct, the words' pointers, those of words with an object, the texts. */
-int gt_word_list_create(const struct gt_memory *memory, const char *const *words,
-			struct gt_word_list **out)
+static size_t count_of(const char *const *words)
 {
-	size_t count = 0, modules = 0, bytes = sizeof(struct gt_word_list);
-	struct gt_word_list *list;
-	const char **copies, **of_modules;
+	size_t count = 0;
+
+	while (words != NULL && words[count] != NULL)
+		count++;
+	return count;
+}
+
+/* Some words, and what they take in a list that has copies of them. */
+struct part {
+	const char *const *words;
+	size_t count, modules, bytes;
+};
+
+static struct part part_of(const char *const *words, size_t count)
+{
+	struct part part = { words, count, 0, 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		part.bytes += length_of(words[i]) + 1;
+		part.modules += module_of(words[i]) != NULL;
+	}
+	return part;
+}
+
+/* Copies the words behind those that the list has; where the next text goes. */
+static char *copy_part(struct gt_word_list *list, const struct part *part, const char **words,
+		       const char **modules, char *text)
+{
+	for (size_t i = 0; i < part->count; i++) {
+		size_t length = length_of(part->words[i]) + 1;
+
+		__builtin_memcpy(text, part->words[i], length);
+		words[list->count++] = text;
+		if (module_of(text) != NULL)
+			modules[list->module_count++] = text;
+		text += length;
+	}
+	return text;
+}
+
+/*
+ * A list of root's words (NULL: none), which stay where they are, and of copies of two parts. In one
+ * block: the struct, the words' pointers, those of words with an object, the texts.
+ */
+static int make(const struct gt_memory *memory, struct gt_word_list *root, const struct part *first,
+		const struct part *second, struct gt_word_list **out)
+{
+	size_t shared = root != NULL ? root->count : 0;
+	size_t shared_modules = root != NULL ? root->module_count : 0;
+	size_t pointers = shared + first->count + second->count + 1 + shared_modules +
+			  first->modules + second->modules;
+	size_t bytes = sizeof(struct gt_word_list) + pointers * sizeof(char *) + first->bytes +
+		       second->bytes;
+	struct gt_word_list *list = gt_memory_get(memory, bytes);
+	const char **words, **modules;
 	char *text;
 
 	*out = NULL;
-	for (; words != NULL && words[count] != NULL; count++) {
-		bytes += length_of(words[count]) + 1;
-		modules += module_of(words[count]) != NULL;
-	}
-	if (count == 0)
-		return GT_OK;
-	bytes += (count + 1 + modules) * sizeof(char *);
-	list = gt_memory_get(memory, bytes);
 	if (list == NULL)
 		return GT_ENOMEM;
-	copies = (const char **)(list + 1);
-	of_modules = copies + count + 1;
-	text = (char *)(of_modules + modules);
-	*list = (struct gt_word_list){ .count = count,
-				       .words = copies,
-				       .modules = of_modules,
+	words = (const char **)(list + 1);
+	modules = words + shared + first->count + second->count + 1;
+	text = (char *)(list + 1) + pointers * sizeof(char *);
+	*list = (struct gt_word_list){ .count = shared,
+				       .words = words,
+				       .modules = modules,
+				       .module_count = shared_modules,
 				       .memory = *memory,
 				       .bytes = bytes,
 				       .users = 1 };
-	for (size_t i = 0; i < count; i++) {
-		size_t length = length_of(words[i]) + 1;
-
-		__builtin_memcpy(text, words[i], length);
-		copies[i] = text;
-		if (module_of(text) != NULL)
-			of_modules[list->module_count++] = text;
-		text += length;
+	if (root != NULL) {
+		__builtin_memcpy(words, root->words, shared * sizeof(*words));
+		__builtin_memcpy(modules, root->modules, shared_modules * sizeof(*modules));
 	}
-	copies[count] = NULL;
-	if (gt_words_init(&list->hash, memory, copies) != GT_OK) {
+	text = copy_part(list, first, words, modules, text);
+	copy_part(list, second, words, modules, text);
+	words[list->count] = NULL;
+	if (gt_words_init(&list->hash, memory, words + shared) != GT_OK) {
 		gt_memory_put(memory, list, bytes);
 		return GT_ENOMEM;
 	}
+	list->root = gt_word_list_hold(root);
 	*out = list;
 	return GT_OK;
+}
+
+int gt_word_list_create(const struct gt_memory *memory, const char *const *words,
+			struct gt_word_list **out)
+{
+	struct part all = part_of(words, count_of(words)), none = part_of(NULL, 0);
+
+	*out = NULL;
+	return all.count != 0 ? make(memory, NULL, &all, &none, out) : GT_OK;
+}
+
+int gt_word_list_append(const struct gt_memory *memory, struct gt_word_list *list,
+			const char *const *words, struct gt_word_list **out)
+{
+	struct gt_word_list *root = list != NULL && list->root != NULL ? list->root : list;
+	struct part first, second = part_of(words, count_of(words));
+
+	if (list == NULL)
+		return gt_word_list_create(memory, words, out);
+	if (second.count == 0) {
+		*out = gt_word_list_hold(list);
+		return GT_OK;
+	}
+	if (list->count - root->count + second.count > APPENDED_MOST) {
+		first = part_of(list->words, list->count);
+		return make(memory, NULL, &first, &second, out);
+	}
+	first = part_of(list->words + root->count, list->count - root->count);
+	return make(memory, root, &first, &second, out);
 }
 
 struct gt_word_list *gt_word_list_hold(struct gt_word_list *list)
@@ -100,6 +172,7 @@ void gt_word_list_release(struct gt_word_list *list)
 	if (list == NULL || __atomic_sub_fetch(&list->users, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	memory = list->memory;
+	gt_word_list_release(list->root);
 	gt_words_fini(&list->hash);
 	gt_memory_put(&memory, list, list->bytes);
 }
@@ -111,7 +184,8 @@ const char *const *gt_word_list_words(const struct gt_word_list *list)
 
 bool gt_word_list_match(const struct gt_word_list *list, const char *name)
 {
-	return list != NULL && gt_words_match(&list->hash, name);
+	return list != NULL && (gt_words_match(&list->hash, name) ||
+				(list->root != NULL && gt_words_match(&list->root->hash, name)));
 }
 
 bool gt_word_list_has_modules(const struct gt_word_list *list)
@@ -152,7 +226,7 @@ bool gt_word_list_is_same(const struct gt_word_list *a, const struct gt_word_lis
 	if (a == NULL || b == NULL || a->count != b->count)
 		return false;
 	for (size_t i = 0; i < a->count; i++) {
-		if (!is_equal(a->words[i], b->words[i]))
+		if (a->words[i] != b->words[i] && !is_equal(a->words[i], b->words[i]))
 			return false;
 	}
 	return true;

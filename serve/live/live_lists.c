@@ -206,7 +206,7 @@ int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t ind
 
 /*
  * Lists, changed. A list may be open for writing for as long as its writer likes, so nothing is
- * locked meanwhile: words are tried on a copy, and noted. Where somebody else has changed the list
+ * locked meanwhile: words are tried beside the list, and noted. Where somebody else has changed the list
  * before it is closed, the notes are carried out again, on what it is then.
  */
 
@@ -221,8 +221,9 @@ struct edit {
 	enum gt_list which;
 	bool empty; /* it began with nothing */
 	uint64_t version;
-	struct gt_globs globs;
-	struct step **steps; /* what was written, for when the list has changed meanwhile */
+	struct gt_word_list *before; /* the words that it begins with; NULL: they are in `globs` */
+	struct gt_globs globs;	     /* the words behind them */
+	struct step **steps;	     /* what was written, for when the list has changed meanwhile */
 	size_t step_count;
 	size_t step_room;
 };
@@ -260,6 +261,7 @@ static bool note(struct edit *edit, bool removes, bool plain, const char *glob, 
 
 static void free_edit(struct edit *edit)
 {
+	gt_word_list_release(edit->before);
 	gt_globs_clear(&edit->globs);
 	for (size_t i = 0; i < edit->step_count; i++)
 		free(edit->steps[i]);
@@ -268,12 +270,30 @@ static void free_edit(struct edit *edit)
 }
 
 /* Begins with the list as it is. Under change.lock. */
-static int copy_list(struct gt_live *live, struct edit *edit, struct gt_message *message)
+static void begin_with_list(struct gt_live *live, struct edit *edit)
 {
-	const char *const *words = gt_word_list_words(live->settings.lists[edit->which]);
-
 	gt_globs_clear(&edit->globs);
-	return gt_globs_add_all(&edit->globs, words) ? 0 : no_memory(message);
+	gt_word_list_release(edit->before);
+	edit->before = gt_word_list_hold(live->settings.lists[edit->which]);
+}
+
+/* All words become the edit's own, so that any of them can be taken out. */
+static bool copy_words(struct edit *edit)
+{
+	struct gt_globs all = { NULL, 0, 0 };
+
+	if (edit->before == NULL)
+		return true;
+	if (!gt_globs_add_all(&all, gt_word_list_words(edit->before)) ||
+	    !gt_globs_add_all(&all, gt_globs_words(&edit->globs))) {
+		gt_globs_clear(&all);
+		return false;
+	}
+	gt_globs_clear(&edit->globs);
+	edit->globs = all;
+	gt_word_list_release(edit->before);
+	edit->before = NULL;
+	return true;
 }
 
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
@@ -293,12 +313,8 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 	pthread_mutex_lock(&live->change.lock);
 	edit->version = live->change.versions[edit->which];
 	if (!empty)
-		error = copy_list(live, edit, message);
+		begin_with_list(live, edit);
 	pthread_mutex_unlock(&live->change.lock);
-	if (error != 0) {
-		free_edit(edit);
-		return error;
-	}
 	gt_live_hold(live);
 	*edit_out = edit;
 	return 0;
@@ -431,6 +447,8 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 	struct search search = { NULL, &words, &kept, false };
 	int error = 0;
 
+	if (!copy_words(edit))
+		return no_memory(message);
 	if (module != NULL) {
 		struct gt_globs waiting = { NULL, 0, 0 };
 		bool removed = add_waiting_word(&waiting, glob, bytes, module, module_bytes,
@@ -503,8 +521,9 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 			   struct gt_message *message)
 {
-	int error = copy_list(live_of(target), edit, message);
+	int error = 0;
 
+	begin_with_list(live_of(target), edit);
 	for (size_t i = 0; error == 0 && i < edit->step_count; i++) {
 		const struct step *step = edit->steps[i];
 		const char *module = step->has_module ? step->text + step->bytes : NULL;
@@ -562,7 +581,8 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 	pthread_mutex_lock(&live->change.lock);
 	if (error == 0 && !edit->empty && edit->version != live->change.versions[edit->which])
 		error = carry_out_again(target, edit, message);
-	if (error == 0 && gt_word_list_create(&gt_host_memory, gt_globs_words(&edit->globs), &list))
+	if (error == 0 &&
+	    gt_word_list_append(&gt_host_memory, edit->before, gt_globs_words(&edit->globs), &list))
 		error = no_memory(message);
 	if (error == 0)
 		error = ask_for_list(live, edit->which, list, message);

@@ -130,6 +130,69 @@ static void lists_are_the_same_word_by_word(void **state)
 	assert_int_equal(taken, 0);
 }
 
+static void a_longer_list_shares_the_words_of_the_one_before(void **state)
+{
+	struct gt_word_list *first = list_of(WORDS("a", "b*:mod:prog")), *second, *third;
+	const char *const *words;
+
+	(void)state;
+	assert_int_equal(gt_word_list_append(&memory, first, WORDS("c*"), &second), GT_OK);
+	assert_int_equal(gt_word_list_append(&memory, second, WORDS("d", "e:mod:prog"), &third),
+			 GT_OK);
+	words = gt_word_list_words(third);
+	assert_int_equal(third->count, 5);
+	assert_ptr_equal(words[0], first->words[0]);
+	assert_string_equal(words[2], "c*");
+	assert_string_equal(words[4], "e:mod:prog");
+	assert_null(words[5]);
+	gt_word_list_release(first); /* what is shared stays */
+	gt_word_list_release(second);
+	assert_true(gt_word_list_match(third, "a"));
+	assert_true(gt_word_list_match(third, "cat"));
+	assert_true(gt_word_list_match(third, "d"));
+	assert_false(gt_word_list_match(third, "e"));
+	assert_true(gt_word_list_match_module(third, "/bin/prog", "bat"));
+	assert_true(gt_word_list_match_module(third, "/bin/prog", "e"));
+	/* with nothing added it is the same one */
+	assert_int_equal(gt_word_list_append(&memory, third, NULL, &second), GT_OK);
+	assert_ptr_equal(second, third);
+	gt_word_list_release(second);
+	gt_word_list_release(third);
+	assert_int_equal(gt_word_list_append(&memory, NULL, WORDS("x"), &first), GT_OK);
+	assert_true(gt_word_list_match(first, "x"));
+	gt_word_list_release(first);
+	assert_int_equal(taken, 0);
+}
+
+/* Words that were added one by one are at last copied into a list of its own. */
+static void a_list_that_grows_word_by_word_is_as_one_made_at_once(void **state)
+{
+	static char names[2000][8];
+	const char *pointers[2001] = { NULL };
+	struct gt_word_list *grown = NULL, *next, *whole;
+
+	(void)state;
+	allowed = -1;
+	for (int i = 0; i < 2000; i++) {
+		names[i][0] = 'f';
+		for (int digit = 4, rest = i; digit > 0; digit--, rest /= 10)
+			names[i][digit] = (char)('0' + rest % 10);
+		pointers[i] = names[i];
+		assert_int_equal(gt_word_list_append(&memory, grown, WORDS(names[i]), &next),
+				 GT_OK);
+		gt_word_list_release(grown);
+		grown = next;
+	}
+	whole = list_of(pointers);
+	assert_true(gt_word_list_is_same(grown, whole));
+	for (int i = 0; i < 2000; i++)
+		assert_true(gt_word_list_match(grown, names[i]));
+	assert_false(gt_word_list_match(grown, "f2000"));
+	gt_word_list_release(grown);
+	gt_word_list_release(whole);
+	assert_int_equal(taken, 0);
+}
+
 static void without_memory_there_is_no_list(void **state)
 {
 	struct gt_word_list *list;
@@ -139,6 +202,16 @@ static void without_memory_there_is_no_list(void **state)
 		allowed = pieces;
 		assert_int_equal(gt_word_list_create(&memory, WORDS("a", "b*"), &list), GT_ENOMEM);
 		assert_null(list);
+		assert_int_equal(taken, 0);
+	}
+	for (int pieces = 0; pieces < 3; pieces++) {
+		struct gt_word_list *before = list_of(WORDS("a"));
+
+		allowed = pieces;
+		assert_int_equal(gt_word_list_append(&memory, before, WORDS("b", "c*"), &list),
+				 GT_ENOMEM);
+		assert_null(list);
+		gt_word_list_release(before);
 		assert_int_equal(taken, 0);
 	}
 }
@@ -151,6 +224,8 @@ int main(void)
 		cmocka_unit_test(a_word_with_an_object_names_functions_of_that_one),
 		cmocka_unit_test(settings_share_their_lists),
 		cmocka_unit_test(lists_are_the_same_word_by_word),
+		cmocka_unit_test(a_longer_list_shares_the_words_of_the_one_before),
+		cmocka_unit_test(a_list_that_grows_word_by_word_is_as_one_made_at_once),
 		cmocka_unit_test(without_memory_there_is_no_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
