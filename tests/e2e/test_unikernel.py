@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The unikernel boots, runs its targets on one, two and eight processors, and says what went wrong."""
 
+import json
 import os
 import random
 import re
+import shlex
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -419,6 +423,39 @@ def test_without_trace_there_is_no_instrumentation_in_the_kernel():
               if name in functions]
     assert len(begins) > 500
     assert not [name for name, instruction in begins if instruction.startswith("nop")]
+
+
+def functions_of_the_sources(build):
+    """What the sources of the kernel, lwIP and a target define, and what of it asks to be inline: by the compiler,
+    which inlines nothing at -O0."""
+    names, folders = set(), {ROOT / "core", ROOT / "include"}
+    for source in json.loads((build / "compile_commands.json").read_text()):
+        if not re.search(r"lib(kernel|lwip|webserver)\.a\.p/", source["output"]):
+            continue
+        words = [word for word in shlex.split(source["command"]) if not re.match(r"-O|-MD$|ccache$", word)]
+        for option in ("-o", "-MQ", "-MF"):
+            at = words.index(option)
+            del words[at:at + 2]
+        file = (Path(source["directory"]) / source["file"]).resolve()
+        folders.add(file.parent)
+        folders |= {Path(source["directory"]) / folder for folder in re.findall(r"-isystem (\S+)", source["command"])}
+        with tempfile.NamedTemporaryFile(suffix=".o") as made:
+            subprocess.run([*words, "-O0", "-w", "-o", made.name], cwd=source["directory"], check=True,
+                           capture_output=True)
+            listed = subprocess.run(["nm", made.name], check=True, text=True, capture_output=True).stdout
+        names |= set(re.findall(r"^\w+ [tT] (\w+)$", listed, re.M))
+    texts = [path.read_text(errors="replace") for folder in folders for path in folder.rglob("*.[ch]")]
+    return names, {name for text in texts for name in re.findall(r"\binline\b[^;{=]*?(\w+)\s*\(", text)}
+
+
+def test_every_function_that_does_not_ask_to_be_inline_can_be_traced():
+    path = image("webserver", TRACE="ftrace")
+    names, asked = functions_of_the_sources(path.parents[2])
+    defined = names - asked
+    assert len(defined) > 500 and {"tcp_process", "is_prime", "schedule"} <= defined
+    listed = subprocess.run(["nm", path], check=True, text=True, capture_output=True).stdout
+    there = {name.partition(".")[0] for name in re.findall(r"^\w+ [tT] (\S+)$", listed, re.M)}
+    assert not defined - there
 
 
 def test_the_kernel_is_as_small_as_it_says():
