@@ -68,34 +68,32 @@ gt_hot_line_far:
 gt_hot_entry:
 	cmp T(GT_THREAD_GATE), %rsp		/* G */
 	OUT LESS, entry_gate
-	lea 8(%rsp), %r11
+	pop %r11				/* the stub's; rsp is the slot's address from here on */
 	mov T(GT_THREAD_TOP), %rax
-	cmp GT_FRAME_SLOT(%rax), %r11
-	OUT ABOVE_EQUAL, entry_general
+	cmp GT_FRAME_SLOT(%rax), %rsp
+	OUT ABOVE_EQUAL, entry_off_the_line
 	cmp T(GT_THREAD_LIMIT), %rax
-	OUT ABOVE_EQUAL, entry_general
-	mov (%r11), %r10
+	OUT ABOVE_EQUAL, entry_off_the_line
+	mov (%rsp), %r10
 	cmp gt_hot_stubs(%rip), %r10		/* perhaps a stub's own return point */
 	NOTE_FAR
-	OUT ABOVE_EQUAL, entry_general
+	OUT ABOVE_EQUAL, entry_off_the_line
 	mov T(GT_THREAD_MIRROR), %rax
-	mov %r10, (%r11, %rax)
+	mov %r10, (%rsp, %rax)
 	mov $8, %r10d				/* A: reserve … */
 	xadd %r10, T(GT_THREAD_CUR)
 	test %r10, T(GT_THREAD_INSIDE)
 	OUT EQUAL, entry_no_place
-	mov %rdx, %r11
+	push %rdx
 	READ_CLOCK				/* … read the clock … */
 	cmp T(GT_THREAD_HIGH), %edx
 	OUT NOT_EQUAL, entry_new_high
-	mov %r11, %rdx
-	pop %r11
+	pop %rdx
 	mov %r11, (%rsp)			/* the slot */
 	or (GT_STUB_WORD - GT_STUB_RETURN)(%r11), %rax		/* H */
 	mov %rax, (%r10)			/* … store */
-	mov T(GT_THREAD_TOP), %r10		/* B, and the context is this one until the last line */
-	add $GT_FRAME_BYTES, %r10
-	mov %r10, T(GT_THREAD_TOP)
+	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	mov T(GT_THREAD_TOP), %r10
 	mov %rax, GT_FRAME_WORD(%r10)
 	mov T(GT_THREAD_HIGH), %rax
 	mov %rax, GT_FRAME_HIGH(%r10)		/* and the epoch, no flags */
@@ -154,9 +152,14 @@ entry_other_stop:
 	jne entry_full
 	jmp entry_general
 
+	/* On as in a program, with the stub's return address on the stack. */
+entry_off_the_line:
+	push %r11
+	jmp entry_general
 entry_new_high:
-	mov %r11, %rdx
+	pop %rdx
 entry_no_place:
+	push %r11
 	SAVE
 	mov %r10, %rcx
 	jmp entry_slow_hole
