@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may read and steer what is served: the user who runs graftrace and root; the users that were
- * named; whoever shows the token. Nobody else, and nobody from another machine without a token, but
- * where everybody was allowed.
+ * Which clients may read and change the control files: the user who runs graftrace, root, users that
+ * were named, and clients that send the token. Clients on other machines need the token, unless
+ * everybody was allowed.
  */
 #ifndef GT_SERVE_ACCESS_H
 #define GT_SERVE_ACCESS_H
@@ -23,20 +23,20 @@ struct gt_access {
 };
 
 /*
- * users: names and numbers with commas between, or `all`; NULL: none besides. token_file: its first
- * line is the token; it must belong to this user or root, and be readable by nobody else. One that
- * does not exist is made, with a token by chance. NULL: no token. GT_EINVAL, GT_EPERM, GT_EIO,
- * GT_ENOMEM, with the message.
+ * users: names and numbers, separated by commas, or `all`; NULL: no further users. token_file: a file
+ * whose first line is the token; it must belong to this user or root, and no other user may be able to
+ * read it. If it does not exist, it is made with a random token. NULL: no token. GT_EINVAL, GT_EPERM,
+ * GT_EIO, GT_ENOMEM, with the message.
  */
 int gt_access_init(struct gt_access *access, const char *users, const char *token_file,
 		   struct gt_message *message);
 void gt_access_fini(struct gt_access *access);
 
 bool gt_access_allows_peer(const struct gt_access *access, const struct gt_peer *peer);
-/* In a time that does not tell how much of it is right. */
+/* Compares in constant time. */
 bool gt_access_allows_token(const struct gt_access *access, const char *token, size_t bytes);
 
-/* Others than this user and root may connect, so the socket has to let them. */
+/* Whether users other than this one and root may connect: then the socket must admit them. */
 bool gt_access_is_open(const struct gt_access *access);
 
 #endif

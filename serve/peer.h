@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose process is on the other side of a connection, as the kernel tells it.
+ * The user at the other end of a connection, as the kernel tells it.
  */
 #ifndef GT_SERVE_PEER_H
 #define GT_SERVE_PEER_H
@@ -9,15 +9,15 @@
 #include <sys/types.h>
 
 struct gt_peer {
-	bool local;	  /* a process of this machine holds the other end, and it is `uid`'s */
+	bool local;	  /* a process of this machine, of user `uid`, holds the other end */
 	uid_t uid;	  /* valid if `local` */
 	char address[48]; /* of others: in digits, without the port; else "" */
 };
 
 /*
- * Looks who is at the other end of a connected socket, Unix or TCP. To be asked as soon as it was
- * accepted: of an end that was closed by then it is not known any more whose it was, and *peer is not
- * local. From any thread.
+ * Finds the user at the other end of a connected socket, Unix or TCP. Call it as soon as the connection
+ * was accepted: once the other end is closed its user is unknown, and *peer is not local. From any
+ * thread.
  */
 void gt_peer_find(int connection, struct gt_peer *peer);
 

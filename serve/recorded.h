@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control files of a recording: the operations of struct gt_control_target over an opened file.
- * Nothing of it can be changed but how its text is shown. Any number of threads may use them.
+ * The control files of a recording: the operations of struct gt_control_target over an opened file. Only
+ * the way in which its text is shown can be changed. Any number of threads may use them.
  */
 #ifndef GT_SERVE_RECORDED_H
 #define GT_SERVE_RECORDED_H
@@ -11,13 +11,14 @@
 
 struct gt_recorded;
 
-/* The recording must outlive it, and nobody else may use it meanwhile. GT_ENOMEM. */
+/* Makes the files. The recording must outlive them, and no other code may use it meanwhile.
+ * GT_ENOMEM. */
 int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **recorded,
 		       struct gt_message *message);
 
 struct gt_control_target *gt_recorded_control(struct gt_recorded *recorded);
 
-/* No handle of it may be open. */
+/* Frees it. No handle of its files may be open. */
 void gt_recorded_destroy(struct gt_recorded *recorded);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The counts of a recording: all of it is read once, for all CPUs, when somebody asks first. */
+/* Counts of a recording's records. The first question reads the whole recording, for all CPUs. */
 #ifndef GT_SERVE_RECORDED_STATS_H
 #define GT_SERVE_RECORDED_STATS_H
 
@@ -21,7 +21,7 @@ struct gt_recorded_stats {
 void gt_recorded_stats_init(struct gt_recorded_stats *stats);
 void gt_recorded_stats_fini(struct gt_recorded_stats *stats);
 
-/* As the operation stats of the table; a thread is read each time. From any thread. */
+/* The operation `stats` of the table. The counts of a thread are read anew each time. From any thread. */
 int gt_recorded_stats_get(struct gt_recorded_stats *stats, struct gt_target *target,
 			  const struct gt_control_scope *scope, struct gt_control_stats *out,
 			  struct gt_message *message);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of a target for the rows `trace` and `trace_pipe`: core/text/text.h with memory from the
- * heap. A reader belongs to one thread at a time; readers of one target may be in different threads
- * if the target's operations allow that.
+ * The text of a target for the files `trace` and `trace_pipe`: core/text/text.h with memory from the
+ * heap. A reader is used by one thread at a time. Several threads may have readers of one target if its
+ * operations allow that.
  */
 #ifndef GT_SERVE_TEXT_READER_H
 #define GT_SERVE_TEXT_READER_H
@@ -17,60 +17,59 @@
 
 struct gt_text_reader;
 
-/* What is shown, and how. */
+/* Which records are shown, and how. */
 struct gt_text_look {
-	bool switches; /* sched_switch's lines, of these times; no time: all */
+	bool switches; /* lines of sched_switch, in these windows; no window: all */
 	uint32_t switch_window_count;
 	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS];
-	enum gt_control_clock clock; /* of the time stamps */
-	uint64_t options;	     /* bits of enum gt_control_option */
-	uint32_t names_kept;	     /* saved_cmdlines_size; 0: all */
-	uint64_t time_start;	     /* the counter when the ring was emptied last; 0: not known */
-	struct gt_control_scope scope; /* all zero: all of it */
-	struct gt_filter_masks masks;  /* tracing_cpumask, as it was and is */
-	bool stays; /* with consume: what is given stays in the ring, to be freed by the caller */
+	enum gt_control_clock clock;   /* of the time stamps */
+	uint64_t options;	       /* bits of enum gt_control_option */
+	uint32_t names_kept;	       /* saved_cmdlines_size; 0: all */
+	uint64_t time_start;	       /* clock at which the ring was last emptied; 0: unknown */
+	struct gt_control_scope scope; /* all zero: the whole trace */
+	struct gt_filter_masks masks;  /* values of tracing_cpumask */
+	bool stays; /* with consume: given records stay in the ring; the caller frees them */
 };
 
-/* consume: what is given leaves the ring, and the end of what is there is GT_EAGAIN until
- * gt_text_reader_finish. GT_ENOMEM. */
+/* Opens a reader. consume: given records are consumed, and at the end of the present records reading is
+ * GT_EAGAIN until gt_text_reader_finish. GT_ENOMEM. */
 int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *look, bool consume,
 			struct gt_text_reader **reader, struct gt_message *message);
 
 /*
- * `trace` beside a trace_pipe: leaves out what `pipe`, a consuming reader of the same target, has
- * given. Before the first read; nobody reads from `pipe` during this call, and it is not needed
- * afterwards. GT_ENOMEM.
+ * For `trace` beside a trace_pipe: leaves out the records that `pipe`, a consuming reader of the same
+ * target, has given. Call it before the first read; `pipe` must not be read meanwhile, and may be
+ * closed afterwards. GT_ENOMEM.
  */
 int gt_text_reader_skip_given(struct gt_text_reader *reader, const struct gt_text_reader *pipe);
 
-/* The parts of it: how far a reader has given, by writers, malloc'ed; leaving that out, which takes
- * `given` over; and leaving out the context switches up to a clock. */
+/* The parts of that. given: how far a reader has given, by writer; the caller frees the array.
+ * GT_ENOMEM. skip: leaves out that much, and then owns the array. skip_switches: leaves out the
+ * context switches up to a clock. */
 int gt_text_reader_given(const struct gt_text_reader *reader, struct gt_merge_given **given,
 			 uint32_t *count);
 void gt_text_reader_skip(struct gt_text_reader *reader, struct gt_merge_given *given,
 			 uint32_t count);
 void gt_text_reader_skip_switches(struct gt_text_reader *reader, uint64_t clock);
-/* As gt_text_reader_given, of a reader that may be given up: without what it has looked ahead at.
- */
+/* As gt_text_reader_given, without records that were read ahead: for a reader that is closed early. */
 int gt_text_reader_shown(const struct gt_text_reader *reader, struct gt_merge_given **given,
 			 uint32_t *count);
 
-/* The same of what was taken out CPU by CPU: copied. GT_ENOMEM. */
+/* As gt_text_reader_skip, for records that were consumed CPU by CPU. `cpus` is copied. GT_ENOMEM. */
 int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merge_cpu_given *cpus,
 			     uint32_t count);
 
-/* Bytes, 0 at the end, GT_EAGAIN, or an error. */
+/* The number of bytes read, 0 at the end, GT_EAGAIN: none now, or an error. */
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
 			    struct gt_message *message);
 
-/* The event sched_switch is on or off, and CPUs are shown or not, as that look has it: for a reader
- * that is being read. */
+/* Takes sched_switch and the shown CPUs of `look` over into an open reader. */
 void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_look *look);
 
-/* The clock of the last context switch that was given; 0: none was. */
+/* The clock of the last context switch that was given; 0: none. */
 uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader);
 
-/* The target has ended: what is there is all. */
+/* Tells that the target has ended: a consuming reader comes to an end. */
 void gt_text_reader_finish(struct gt_text_reader *reader);
 
 void gt_text_reader_close(struct gt_text_reader *reader);

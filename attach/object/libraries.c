@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A dry run of the dynamic loader's search. The cache's format is glibc's "glibc-ld.so.cache1.1"; a
- * cache that is broken is as none.
+ * cache that is broken counts as missing.
  */
 #define _GNU_SOURCE /* asprintf */
 #include "attach/object/libraries.h"

@@ -211,7 +211,7 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 	return 0;
 }
 
-/* Sections help but are not needed (sstrip): a table that makes no sense is as none. */
+/* Sections help but are not needed (sstrip): a table that makes no sense counts as missing. */
 static int load_sections(struct gt_object *object, struct gt_message *message)
 {
 	const Elf64_Ehdr *header = &object->header;

@@ -3,7 +3,7 @@
  * Names of stripped objects: from the debug file that has the same build ID, where one is
  * installed, else from .gnu_debugdata, which is such a file packed with xz inside the object. Both
  * are ELF files without code; their .symtab is taken as if it were the object's. They help and are
- * not needed: one that is broken is as none.
+ * not needed: a broken one counts as missing.
  */
 #include "attach/object/lines.h"
 #include "attach/object/object_private.h"

@@ -7,7 +7,7 @@
  *
  * The content is not believed: a file that another user could have written is not opened, its
  * checksum must be right, every field is checked, and the bytes that patches replace come from the
- * object itself. A file that is no good is as none, and is written anew.
+ * object itself. A file that cannot be used counts as missing, and is written anew.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr, O_PATH */
 #include "attach/plan/plan_cache.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session: one program (with what it forks and execs) being traced, seen from outside. It starts
- * the program, puts the agent in at the exec stop, patches what the filters name, drains the arena
- * into a sink, and offers the live target to readers. Not thread-safe but for what says so.
+ * A session traces one program, with the processes that it forks and execs, from outside. It starts
+ * the program, injects the agent at the exec stop, patches the functions that the filters name, drains
+ * the arena into a sink, and offers the records to readers as a live target. Functions are called by
+ * one thread, unless their comment says "from any thread".
  */
 #ifndef GT_ATTACH_SESSION_H
 #define GT_ATTACH_SESSION_H
@@ -20,10 +21,10 @@ struct gt_session;
 /* Globs as ftrace has them (* ? [..]); NULL-terminated arrays, NULL = none. */
 struct gt_session_options {
 	size_t size;	   /* sizeof(struct gt_session_options): room to grow */
-	char *const *argv; /* the program, found as execvp finds it; or: */
-	const pid_t *pids; /* processes that run, to attach to; argv NULL */
+	char *const *argv; /* the program to start, found as execvp finds it; NULL with pids */
+	const pid_t *pids; /* running processes to attach to */
 	size_t pid_count;
-	bool children; /* with pids: also their children that run already, and theirs */
+	bool children; /* with pids: also their running children, and the children of those */
 	enum graftrace_tracer tracer;
 	const char *const *filter;  /* -l: only these; none = all of the program's own */
 	const char *const *notrace; /* -n */
@@ -33,28 +34,29 @@ struct gt_session_options {
 	uint64_t buffer_bytes;	    /* of the sub-buffers in all; 0 = 64 MB */
 	enum graftrace_arena_mode mode;
 	uint32_t wait_ms;    /* drain mode: how long a writer may wait for room */
-	bool forget_writers; /* drain mode: those that have ended and are drained; nobody views */
-	bool no_fork;	     /* children are left clean */
+	bool forget_writers; /* drain mode: forget writers that have ended and are drained; only
+			      * without a reader of the live target */
+	bool no_fork;	     /* children are not traced: the agent leaves them */
 	bool no_switches;    /* context switches are not watched */
-	bool libraries;	     /* also what is not the program's own (system libraries) */
-	/* Also functions that no compiler has prepared where it has prepared others. Programs and
-	 * libraries without any prepared function are traced in any case. */
+	bool libraries;	     /* also functions of system libraries */
+	/* Also the unprepared functions of objects in which a compiler has prepared some. Objects
+	 * without any prepared function are traced in any case. */
 	bool unprepared;
 	bool start_off; /* tracing_on = 0 at the start */
 	bool profile;	/* the function profiler is on from the start */
 	bool libcalls;	/* also calls across the linkage table, as "puts@plt" */
-	/* Functions that no jump fits in get a breakpoint (attach/agent/traps.h), where the process
-	 * is one in which that does no harm. */
+	/* Functions too short for a jump get a breakpoint (attach/agent/traps.h), in processes in
+	 * which that does no harm. */
 	bool breakpoints;
-	/* Only functions whose first instruction stays as it is: the kernel's uprobes go there. */
+	/* Only functions whose first instruction stays unchanged: the kernel's uprobes go there. */
 	bool uprobe_safe;
 	bool no_demangle;		   /* functions are named as the linker knows them */
 	const char *const *library_globs;  /* --lib: these of the system's libraries too */
-	const struct gt_trigger *triggers; /* from the first call on */
+	const struct gt_trigger *triggers; /* act from the first call on */
 	size_t trigger_count;
-	bool watch_ends; /* how children end matters: they are known before they call anything */
-	/* Bit n - 1: the handlers of signal n get a trigger of action STOP, from when the program
-	 * installs them. */
+	bool watch_ends; /* report how children end: each is followed before its first call */
+	/* Bit n - 1: each handler of signal n gets a trigger of action STOP when the program
+	 * installs it. */
 	uint64_t stop_signals;
 	const char *const *graph_notrace; /* -N: not these, nor what they call */
 	const char *const *events;	  /* -e: words of gt_session_set_events() */
@@ -63,12 +65,12 @@ struct gt_session_options {
 	const char *const *event_filters;
 	const char *const
 		*probes; /* dynamic ones, as lines of dynamic_events with the path of a file */
-	/* The file that the sink writes, with its clock's base, so that whoever comes after a host
-	 * that was killed finds it (leftover.h). NULL: none. */
+	/* The file that the sink writes, with its clock's base, for a later graftrace to find if this
+	 * one is killed (leftover.h). NULL: none. */
 	const char *recording;
 	struct gt_clock recording_clock;
-	/* Where to; may be NULL. In the ring modes it is told of objects and functions only: what
-	 * is in the ring stays there. */
+	/* Gets the records; may be NULL. In the ring modes it gets objects and functions only:
+	 * records stay in the ring. */
 	const struct gt_sink *sink;
 };
 
@@ -80,44 +82,45 @@ struct gt_session_options {
 int gt_session_start(const struct gt_session_options *options, struct gt_session **session,
 		     struct gt_message *message);
 
-/* Waits at most timeout_ms for work (mail, full sub-buffers, stops, ends), does it, returns 1 while
- * anything of the target lives, 0 once all has ended and is drained, or an error (the sink's). */
+/* Waits at most timeout_ms for work (mail, full sub-buffers, stops, ends) and does it. Returns 1 while
+ * a process of the session lives, 0 once all have ended and are drained, or an error of the sink. */
 int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message);
 
 /*
- * Takes the agent out of all processes of the session: their code, memory maps and threads are as
- * before it came. What could not be taken out is told in *message (empty: nothing), and the first
- * error is returned; neither harms the processes. The session has no processes afterwards:
- * gt_session_poll drains what they had written and returns 0.
+ * Takes the agent out of all processes of the session: their code, memory maps and threads are then as
+ * they were before. *message names what could not be taken out (empty: nothing), and the first error
+ * is returned; the processes run on in any case. Afterwards the session has no processes:
+ * gt_session_poll drains the records that they had written and returns 0.
  */
 int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
-/* The live target, for the views. Its functions may be called from other threads than poll's. */
+/* The live target, for readers. Its functions may be called from any thread. */
 struct gt_target *gt_session_target(struct gt_session *session);
 
-/* Changes while it runs; each takes effect before it returns. From any thread. */
+/* Changes while the program runs; each is in force when the function returns. From any thread. */
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
 bool gt_session_tracing_on(struct gt_session *session);
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message);
-/* The lists filter, notrace and graph of `settings` at once, and nothing else of them; the session
- * holds the lists. GT_EINVAL: a glob matches nothing. */
+/* Sets the lists filter, notrace and graph of `settings` together, and ignores its other fields. Takes
+ * references to the lists. GT_EINVAL: a glob matches no function; the old lists stay. */
 int gt_session_set_filters(struct gt_session *session, const struct gt_trace_settings *settings,
 			   struct gt_message *message);
-/* set_graph_notrace: function_graph records neither these nor what they call. GT_EINVAL. */
+/* set_graph_notrace: function_graph leaves out these functions and the calls below them. Takes a
+ * reference. GT_EINVAL: a glob matches no function. */
 int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
 				 struct gt_message *message);
-/* Which events with fields are recorded, by whatever tracer: words as "system:name", globs, with
- * '!' not; the last one that names an event says. NULL or empty: none. */
+/* Which events with fields are recorded, whatever the tracer: words "system:name", which may be globs;
+ * a '!' before a word excludes. The last word that matches an event decides. NULL or empty: none. */
 int gt_session_set_events(struct gt_session *session, const char *const *words,
 			  struct gt_message *message);
-/* A filter of the events that the word names (gt_event_word_matches), evaluated where they happen; the
- * last word that names an event says. NULL: all are recorded. Events without its fields are not
- * filtered. GT_ENOMEM, GT_ENOSPC. */
+/* Sets a filter for the events that the word matches (gt_event_word_matches), which is evaluated where
+ * they happen; the last word that matches an event decides. NULL: all are recorded. Events without the
+ * filter's fields are not filtered. GT_ENOMEM, GT_ENOSPC. */
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
-/* All that are known, object by object: calls back until it returns non-zero. enabled: in some
- * process. A place that cannot be patched has a reason (else NULL). */
+/* Calls back for each known event, object by object, until `each` returns non-zero. enabled: it is
+ * recorded in some process. reason: why its place cannot be patched, or NULL. */
 int gt_session_each_event(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),
@@ -154,41 +157,39 @@ int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
 bool gt_session_has_function(struct gt_session *session, const char *glob);
 
 /*
- * Others who ask for records besides the top of the control files, whom the functions above serve:
- * instances. Everything is recorded that any of them asks for (with function_graph if one has that
- * tracer); who wants less leaves the rest out where it reads.
+ * Instances. The functions above set what the top asks for; an instance has settings of its own. The
+ * ring gets the records that any of them asks for (by function_graph if one of them has that tracer);
+ * an instance that wants fewer leaves the others out when it reads.
  */
-/* A number for one more of them, which asks for nothing yet. GT_ENOSPC: there are too many. */
+/* A number for one more instance, which asks for nothing yet. GT_ENOSPC: there are too many. */
 int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message *message);
-/* Instance `who` asks for these settings, all at once; the session holds the lists. GT_EINVAL: a
- * glob matches nothing, and what it asked for before stays. */
+/* Sets all settings of instance `who`. Takes references to the lists. GT_EINVAL: a glob matches no
+ * function; the old settings stay. */
 int gt_session_ask(struct gt_session *session, uint32_t who,
 		   const struct gt_trace_settings *settings, struct gt_message *message);
-/* The number can be another one's. */
+/* Ends an instance: its number can be given again. */
 void gt_session_leave(struct gt_session *session, uint32_t who);
-/* Whether the ring would have what the top asks for, and nothing more, if `who` asked for these
+/* Whether the ring would hold exactly the records that the top asks for if instance `who` had these
  * settings. */
 bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 			    const struct gt_trace_settings *settings);
-/* Ring modes: whether a full ring keeps the newest records. GT_EINVAL: recorded into a file as it
- * comes. */
+/* Ring modes: whether a full ring keeps the newest records. GT_EINVAL: in drain mode. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
 			     struct gt_message *message);
-/* From now on, for good: the ring is read by somebody who takes out what comes, all the time. A
- * writer that finds no room waits for that, a fifth of a second at most, before it drops. Ring
- * modes. */
+/* Ring modes. Tells, once and for good, that a reader consumes records all the time: a writer that
+ * finds no room then waits, a fifth of a second at most, before it drops a record. */
 void gt_session_set_transport(struct gt_session *session);
-/* Something was taken out: writers that have stopped for want of room go on. */
+/* Tells that records were consumed: writers that have stopped for lack of room go on. */
 void gt_session_has_room(struct gt_session *session);
 /*
- * Triggers (core/trace/target.h says what they are). From any thread; each takes the session's lock.
- * add: GT_EINVAL no function matches, GT_ENOSPC no room for so many functions. The glob is copied.
- * The same glob, action and longer_than_ns again replace skip and count.
- * remove: those with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
- * get: the index-th; `count` is as it was set, or, counted down, the most that is left for any of
- * its functions (*spent: nothing is left for all of them, count = 0). GT_ENOENT behind the last.
- * handler: called for SNAPSHOT, DUMP and STOP by the thread that polls the session, which holds no
- * lock then. The thread that hit it waits meanwhile, half a second at most, with SNAPSHOT and DUMP.
+ * Triggers (struct gt_trigger in core/trace/target.h). From any thread; each takes the session's lock.
+ * add: copies the glob. If a trigger with the same glob, action and longer_than_ns exists, its skip
+ * and count are replaced. GT_EINVAL: no function matches; GT_ENOSPC: too many functions.
+ * remove: the trigger with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
+ * get: the index-th. `count` is the number of hits left, for the function of its glob that has most;
+ * *spent: none has any left, and count is 0. GT_ENOENT after the last.
+ * handler: called for SNAPSHOT, DUMP and STOP by the thread that polls the session, without the lock.
+ * With SNAPSHOT and DUMP the traced thread waits meanwhile, half a second at most.
  */
 int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
 			   struct gt_message *message);
@@ -205,45 +206,44 @@ enum gt_session_list {
 	GT_SESSION_ONLY = 0,
 	GT_SESSION_NOT = 1,
 };
-/* All of a list at once; count 0: there is no such list. GT_ENOSPC: more than 2048. */
+/* Sets a whole list; count 0 removes it. GT_ENOSPC: more than 2048 threads. */
 int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
 			   const uint32_t *tids, uint32_t count, struct gt_message *message);
-/* The index'th of a list by number; GT_ENOENT behind the last. */
+/* The index-th thread of a list, in order of numbers; GT_ENOENT after the last. */
 int gt_session_thread(struct gt_session *session, enum gt_session_list which, uint32_t index,
 		      uint32_t *tid);
-/* All of a list, by number; how many. */
+/* Copies a whole list, in order of numbers, and returns its length. */
 #define GT_SESSION_THREADS 2048
 uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
 			    uint32_t tids[GT_SESSION_THREADS]);
-/* Whether there is such a list. */
+/* Whether any list is set. */
 bool gt_session_lists_threads(const struct gt_session *session);
-/* Whether new threads and children come into the lists that their creators are in. */
+/* Whether new threads and children are added to the lists of their creators. */
 void gt_session_set_follow(struct gt_session *session, bool follow);
 
 /*
- * Context switches of the processes' threads (struct gt_switch_ops), from the
- * kernel. Where it tells them they are watched while there is a tracer, but with
- * options.no_switches. In drain mode they go to the sink as they come.
+ * Context switches of the processes' threads (struct gt_switch_ops), from the kernel. They are watched
+ * while there is a tracer, unless options.no_switches is set or the kernel does not allow it. In drain
+ * mode they go to the sink as they come.
  */
-/* 0; or they were to be watched and cannot be: the message says why (GT_EPERM, GT_ENOTSUP, GT_EIO).
- */
+/* 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP, GT_EIO: they cannot be watched;
+ * the message says why. */
 int gt_session_switches(struct gt_session *session, struct gt_message *message);
-/* Watches them from now on, with or without a tracer, until as many times the second was called as
- * the first gave 0. As above. */
+/* Watches them from now on, with or without a tracer, until unwatch was called once for each watch
+ * that returned 0. Errors as above. */
 int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message);
 void gt_session_unwatch_off_cpu(struct gt_session *session);
-/* Who started that thread, and the clock of that, if it happened while they were watched: the
- * number, 0 unknown. */
+/* The number of the thread that started thread `tid`, and the clock at which it did. 0: unknown,
+ * because switches were not watched then. */
 uint32_t gt_session_creator(struct gt_session *session, uint32_t tid, uint64_t *clock);
-/* Ring modes: those that are kept, the newest, to a sink. Its error. */
+/* Ring modes: writes the switches that are kept, the newest ones, to a sink. Returns its error. */
 int gt_session_give_switches(struct gt_session *session, const struct gt_sink *sink);
 
 /*
- * The function profiler: every thread counts its calls and their times in tables of its own;
- * nothing goes to the ring for it. What the filters let through is counted. Switching it on begins
- * anew; switched off it can still be read. GT_EBUSY, where records go to a file as they come (or at
- * the start): not beside the tracer function, nor beside
- * function_graph with tracing_thresh.
+ * The function profiler: every thread counts its calls and their times in tables of its own, and
+ * writes no records for it. Functions that the filters let through are counted. Switching it on sets
+ * the tables to 0; switched off they can still be read. GT_EBUSY in drain mode (and at the start):
+ * beside the tracer function, or function_graph with tracing_thresh, there can be no profiler.
  */
 int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message);
 bool gt_session_profiles(const struct gt_session *session);
@@ -270,22 +270,22 @@ static inline int gt_profile_row_order(const void *left, const void *right)
 	return a->function < b->function ? -1 : 1;
 }
 
-/* While this is set and the profiler is on, all calls that it counts are recorded, whatever the
- * tracer, tracing_on and the limits: for somebody who looks when they were off the CPU. Ring modes
- * only; who reads the ring leaves out what nobody asked for. */
+/* Ring modes. While this is set and the profiler is on, the calls that it counts are recorded as well,
+ * whatever the tracer, tracing_on and the limits, so that their time off the CPU can be found
+ * (serve/live/live_awake.h). Readers of the ring leave out the records that nobody asked for. */
 void gt_session_set_profile_awake(struct gt_session *session, bool awake);
 
-/* All functions that were called, longest time first; of all threads (tid 0) or one that lives.
- * self: time and variance are those of the functions alone (graph-time = 0). The array is the
- * caller's to free. GT_ENOMEM. From any thread, also after the end. */
+/* The functions that were called, the longest time first; of all threads (tid 0) or of a living one.
+ * self: time and variance without those of callees (graph-time = 0). The caller frees the array.
+ * GT_ENOMEM. From any thread, also after the end. */
 int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		       struct gt_profile_row **rows, uint32_t *count);
 
 /* Empties the ring (echo > trace). */
 int gt_session_clear(struct gt_session *session);
 
-/* All functions that can be traced, in address order, object by object: calls back until it returns
- * non-zero. enabled: traced now. */
+/* Calls back for each function that can be traced, object by object in order of addresses, until `each`
+ * returns non-zero. enabled: it is traced now. */
 int gt_session_each_function(struct gt_session *session,
 			     int (*each)(void *data, uint32_t number,
 					 const struct gt_function *function, bool enabled),
@@ -297,10 +297,10 @@ struct gt_session_death {
 	int signal;
 };
 #define GT_SESSION_DEATHS 64 /* that are noted: the first ones */
-/* Those so far, as many as there is room for; how many that are. */
+/* Copies the deaths so far, at most `room` of them, and returns how many it copied. */
 uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *deaths,
 			   uint32_t room);
-/* SIGSEGV, SIGABRT and their kind: the program did it to itself. */
+/* Whether the signal tells of an error of the program itself: SIGSEGV, SIGABRT and their kind. */
 bool gt_signal_is_crash(int signal);
 
 /* A process that runs untraced, and why: the image that it has executed, or a child (`children`)
@@ -310,7 +310,7 @@ struct gt_session_untraced {
 	char why[300];
 };
 #define GT_SESSION_UNTRACED 16 /* that are noted: the first ones */
-/* Number `index` of those so far. From any thread. */
+/* The index-th so far; false: there are fewer. From any thread. */
 bool gt_session_untraced(struct gt_session *session, uint32_t index,
 			 struct gt_session_untraced *untraced);
 
@@ -320,21 +320,21 @@ int gt_session_exit_status(const struct gt_session *session);
 pid_t gt_session_pid(const struct gt_session *session);
 
 struct gt_session_totals {
-	/* Of what somebody has written over, which any traced process can do: */
+	/* Damage in the shared memory, which any traced process can write over: */
 	uint64_t corrupt; /* sub-buffers that were thrown away */
-	uint32_t damaged; /* threads whose numbers cannot be right: they are not in here */
+	uint32_t damaged; /* threads with impossible counts, which are not in the sums below */
 	struct gt_writer damaged_first; /* the first of these */
-	uint32_t actions_left;		/* dumps and snapshots left out: too many in a second */
-	uint64_t words;			/* records drained */
-	uint64_t lost_events;		/* that are no calls, for lack of room */
-	uint64_t calls;			/* entries among them */
+	uint32_t actions_left; /* dumps and snapshots that were left out: too many in a second */
+	uint64_t words;	       /* records drained */
+	uint64_t lost_events;  /* events with fields lost for lack of room */
+	uint64_t calls;	       /* entries among them */
 	uint32_t threads;
 	uint32_t processes;
 	uint64_t ns;	     /* from start to end */
 	uint64_t stopped_ns; /* the longest time that all threads of a process were stopped */
 	uint64_t left_ns;    /* the same while they were detached from */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
-	bool pool_is_held; /* the buffer was full of what threads had open, each a part of its own */
+	bool pool_is_held; /* the buffer was full because each thread holds an open sub-buffer */
 	/* Why functions that need a breakpoint went untraced: static text; NULL: none was asked
 	 * for, or needed, or all got theirs. */
 	const char *no_breakpoints;
@@ -342,14 +342,13 @@ struct gt_session_totals {
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 
-/* What `damaged` and `corrupt` of the totals are together, now. */
+/* The present sum of `damaged` and `corrupt` of the totals. */
 uint64_t gt_session_damaged(struct gt_session *session);
 
 /* How much of the pool of sub-buffers is in use, 0 ... 100. From anywhere, from the sink too. */
 unsigned gt_session_buffer_use(const struct gt_session *session);
 
-/* Forwards a signal to the program (Ctrl-C is the program's own business: the terminal sends it).
- */
+/* Sends a signal to the program. (Ctrl-C needs none: the terminal sends it to the program, too.) */
 int gt_session_signal(struct gt_session *session, int signal);
 
 void gt_session_destroy(struct gt_session *session);

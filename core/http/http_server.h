@@ -98,7 +98,7 @@ struct gt_http_stream {
 	size_t page_bytes;
 };
 
-/* Serves one connection until it ends. 16 KiB of stack are enough. */
+/* Serves one connection until it ends. 64 KiB of stack are enough. */
 void gt_http_serve(struct gt_http_connection *connection, struct gt_http_stream *stream,
 		   struct gt_control_target *control);
 

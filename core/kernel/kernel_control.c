@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The operations behind a kernel's control files: see arena_control.h. Any thread. */
+/* The operations behind a kernel's control files: see kernel_control.h. Any thread. */
 #include "core/kernel/kernel_private.h"
 #include "core/trace/glob.h"
 

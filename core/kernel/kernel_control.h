@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control files of the kernel that this runs in: the operations that the table asks for, on a
- * ring in this memory (arena_target.h) and on what the kernel can change of its recorder. Beside
- * the table's rows there are
+ * The control files of the kernel that this code runs in: the operations of the table, on a ring in the
+ * same memory (kernel_target.h) and on the settings of its recorder. Beside the table's rows there are
  *
- *	trace.data          the ring as a recording file (doc/format.md), not consumed
- *	trace_pipe.data     the same, consuming, for as long as somebody reads; who writes 0 to it
- *	                    ends that reader's recording: it has all that was recorded before
- *	options/trace-self  whether serving these files is traced too
+ *	trace.data          the ring as a recording file (doc/format.md); consumes nothing
+ *	trace_pipe.data     the same, consuming, until its reader leaves; writing 0 to it ends the
+ *	                    recording, which then has all records from before the write
+ *	options/trace-self  whether serving these files is traced, too
  *
- * Every call may come from any thread; the kernel's lock keeps those apart that change something.
+ * Calls may come from any thread; those that change something take the kernel's lock.
  */
 #ifndef GT_CORE_KERNEL_KERNEL_CONTROL_H
 #define GT_CORE_KERNEL_KERNEL_CONTROL_H
@@ -71,11 +70,11 @@ struct gt_arena_machine {
 #define GT_ARENA_COMMAND_FUNCTIONS 256 /* a command is of */
 #define GT_ARENA_GLOB_BYTES	   96
 
-/* Who takes the ring out as a recording. */
+/* The reader that consumes the ring as a recording. */
 enum gt_arena_drain {
 	GT_ARENA_DRAIN_NOBODY,
 	GT_ARENA_DRAIN_RUNS,
-	GT_ARENA_DRAIN_ENDS, /* it gives what there is, and ends */
+	GT_ARENA_DRAIN_ENDS, /* it takes the present records, and ends */
 };
 
 struct gt_arena_snapshot;
@@ -91,8 +90,8 @@ struct gt_arena_control {
 	struct gt_control_target control;
 	struct gt_arena_ring *ring;
 	const struct gt_arena_machine *machine;
-	struct gt_memory given;	 /* the kernel's … */
-	struct gt_memory memory; /* … in pieces of at most GT_ARENA_PIECE_BYTES */
+	struct gt_memory given;	 /* the kernel's */
+	struct gt_memory memory; /* allocates from it, pieces of at most GT_ARENA_PIECE_BYTES */
 	const char *title;	 /* of recordings */
 	uint32_t function_count;
 	uint8_t *marks;	 /* of each function: a bit for each list it is in */
@@ -104,10 +103,10 @@ struct gt_arena_control {
 	uint64_t cmdlines;
 	uint32_t clock_id;
 	uint64_t cpumask[4];
-	uint32_t paused; /* readers for whom tracing pauses */
+	uint32_t paused; /* readers with options/pause-on-trace */
 	uint32_t drain;	 /* enum gt_arena_drain */
 	struct gt_arena_command commands[GT_ARENA_COMMANDS];
-	uint32_t noted; /* actions of commands that wait to be done, a bit each */
+	uint32_t noted; /* actions of commands that wait to be carried out, a bit each */
 	struct graftrace_profile_entry **profile[GT_ARENA_WRITERS]; /* a table a CPU; NULL: none */
 	struct gt_arena_snapshot *snapshot;
 	enum gt_control_snapshot_state snapshot_state;
@@ -122,24 +121,25 @@ struct gt_arena_control {
 	struct gt_control_group groups[2]; /* gt_arena_files, and the events' */
 };
 
-/* All functions are wanted; nothing is patched before somebody says so, or gt_arena_control_patch.
- * Takes two bytes a function. GT_ENOMEM; GT_EINVAL: the machine lacks what must be there. */
+/* Starts with all functions in the filter; patches nothing before the first change or
+ * gt_arena_control_patch. Allocates two bytes a function. GT_ENOMEM; GT_EINVAL: `machine` lacks a
+ * function that it must have. */
 int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring *ring,
 			  const struct gt_arena_machine *machine, const struct gt_memory *memory,
 			  uint32_t function_count, const char *title);
 
-/* Patches by the lists and the tracer, as they are. */
+/* Patches by the present lists and tracer. */
 void gt_arena_control_patch(struct gt_arena_control *control);
 
-/* A command (enum graftrace_trigger_action) wants to be done: from any state, also in the recorder
- * (gt_port_trigger). */
+/* Notes a command (enum graftrace_trigger_action) to be carried out. From any context, the recorder's
+ * gt_port_trigger included. */
 void gt_arena_control_note(struct gt_arena_control *control, uint32_t action);
-/* Does what was noted. */
+/* Carries out what was noted. From a thread. */
 void gt_arena_control_act(struct gt_arena_control *control);
-/* With the lock: is there anything that may come to be done? */
+/* Whether a command waits, or may come to wait, to be carried out. Call with the lock held. */
 bool gt_arena_control_must_act(const struct gt_arena_control *control);
 
-/* Rows beside the table's, in arena_file.c. */
+/* Rows beside the table's, in kernel_file.c. */
 extern const struct gt_control_group gt_arena_files __attribute__((visibility("hidden")));
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring as a recording file: see arena_file.h. */
+/* A ring as a recording file: see kernel_file.h. */
 #include "core/kernel/kernel_file.h"
 
 #include <graftrace/file.h>

@@ -32,12 +32,12 @@ struct gt_arena_reader {
 	bool consumes;
 	bool pauses; /* options/pause-on-trace */
 	struct gt_arena_target target;
-	struct gt_arena_snapshot *snapshot; /* that it reads, or NULL: the ring */
+	struct gt_arena_snapshot *snapshot; /* what it reads; NULL: the ring */
 	struct gt_filter filter;
 	struct gt_text text;
 };
 
-/* Opens the ring, or the snapshot, as text. GT_EBUSY: consumes, and somebody else does. */
+/* Opens the ring, or the snapshot, as text. GT_EBUSY: consume is set, and another reader consumes. */
 int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_control_scope *scope,
 			 bool consume, struct gt_arena_snapshot *snapshot, void **reader,
 			 struct gt_message *message);

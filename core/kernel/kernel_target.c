@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel's ring as a target: see arena_target.h. Freestanding; any thread, with traced writers
+/* A kernel's ring as a target: see kernel_target.h. Freestanding; any thread, with traced writers
  * beside it. Orders: the partners of A, B and C in core/record/stream.c. */
 #include "core/kernel/kernel_target.h"
 

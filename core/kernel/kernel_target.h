@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kernel's own ring as a target: what reads the arena inside the kernel that writes it, while it
- * writes. Several readers may look at once, each with a struct gt_arena_target of its own (they
- * share struct gt_arena_ring, whose lock the kernel supplies); at most one of them should consume.
+ * A kernel's own ring as a target: reads the arena inside the kernel that writes it, while it writes.
+ * Several readers may read at once, each with a struct gt_arena_target of its own (they share struct
+ * gt_arena_ring, whose lock the kernel supplies); at most one of them consumes.
  *
- * A sub-buffer is copied and looked at again afterwards: one that was reused meanwhile is gone, and
- * never shown torn. Nothing here stops the writers, or is stopped by them.
+ * A sub-buffer is copied, and its state is checked again afterwards: one that was reused meanwhile is
+ * not given, so none is ever torn. Readers and writers never wait for each other.
  */
 #ifndef GT_CORE_KERNEL_KERNEL_TARGET_H
 #define GT_CORE_KERNEL_KERNEL_TARGET_H
@@ -16,7 +16,7 @@
 
 #define GT_ARENA_WRITERS 64
 
-/* What a kernel knows of itself. */
+/* Names, which the kernel supplies. */
 struct gt_arena_names {
 	/* As in struct gt_name_ops; number from 1. */
 	int (*function)(void *data, uint32_t number, struct gt_function *function);
@@ -31,13 +31,13 @@ struct gt_arena_ring {
 	struct graftrace_arena *arena;
 	const struct gt_arena_names *names;
 	struct gt_clock clock;
-	uint32_t consuming; /* 1: somebody reads and consumes */
-	/* By writer: what the reader who consumes was given, and what `clear` took. The lock of who
-	 * consumes or clears guards them. */
+	uint32_t consuming; /* 1: a reader consumes */
+	/* By writer: what the consuming reader was given and `clear` took. Guarded by the lock that
+	 * consuming and clearing take. */
 	struct gt_merge_given given[GT_ARENA_WRITERS];
 	uint64_t first[GT_ARENA_WRITERS]; /* sequences below are consumed */
-	/* For `stats`, by writer: records that readers took out with sub-buffers that are gone; how
-	 * far the last `clear` went, and the losses up to then. */
+	/* For `stats`, by writer: records of consumed sub-buffers; the position of the last `clear`,
+	 * and the losses up to then. */
 	uint64_t read[GT_ARENA_WRITERS];
 	struct gt_merge_given cleared[GT_ARENA_WRITERS];
 	uint64_t lost_full[GT_ARENA_WRITERS], lost_overrun[GT_ARENA_WRITERS];
@@ -46,18 +46,18 @@ struct gt_arena_ring {
 struct gt_arena_target {
 	struct gt_target target;
 	struct gt_arena_ring *ring;
-	uint32_t found[GT_ARENA_WRITERS]; /* where a writer's last sub-buffer was: the next is near
-					   */
+	uint32_t
+		found[GT_ARENA_WRITERS]; /* index of a writer's last sub-buffer: the next is near */
 };
 
 void gt_arena_target_init(struct gt_arena_target *target, struct gt_arena_ring *ring);
 
-/* Gives every closed sub-buffer back, and notes how far the open ones are written: readers that
- * begin now leave that out. One caller at a time, and nobody who consumes beside it. */
+/* Frees every closed sub-buffer, and notes how far the open ones are written: readers that begin later
+ * leave that part out. One caller at a time, and no consuming reader meanwhile. */
 void gt_arena_ring_clear(struct gt_arena_ring *ring);
 
-/* All of a writer before the sub-buffer `sequence`, and of that one the first `words`, is out of
- * the ring: kept elsewhere. Under the same condition. */
+/* Takes a writer's sub-buffers before `sequence`, and the first `words` of that one, out of the ring: they
+ * were copied elsewhere. The same condition holds. */
 void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t writer, uint64_t sequence,
 			uint64_t words);
 

@@ -31,9 +31,9 @@
 
 /* ---- the ring ---- */
 
-/* Bytes that an arena takes with `ring_bytes` of records for `cpus` CPUs: whole pages. Who reads
- * the ring inside the kernel wants sub-buffers of at most 1 MiB: a copy of one is a piece of memory
- * (arena_control.h). */
+/* Bytes that an arena takes with `ring_bytes` of records for `cpus` CPUs: whole pages. To read
+ * the ring inside the kernel, sub-buffers must be of at most 1 MiB: a copy of one is one piece of memory
+ * (core/kernel/kernel_control.h). */
 uint64_t gt_kernel_arena_bytes(uint64_t ring_bytes, uint32_t sub_buffer_bytes, uint32_t cpus);
 /* Lays the arena out in zeroed memory of that many bytes: consecutive addresses, which the port may
  * put together from pieces of any size. Tracing is off, the tracer is function_graph. */
@@ -65,59 +65,59 @@ void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_
 bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_context *context,
 			 const char *name);
 
-/* For the recorder's own files: before `busy` goes down, where the block was changed. */
+/* For the recorder's own files: call it after the block was changed, before `busy` goes down. */
 void gt_kernel_set_gate(struct gt_thread *block);
 
 /* ---- while threads run. Interrupts off ---- */
 
-/* The CPU goes on with another thread's stack: called at the switch, on either stack. state: what
- * the old one is left in, as Linux's sched_switch has it (0 runnable, 1 sleeping …). To the context
- * that runs already: nothing happens. */
+/* Tells that the CPU goes on with another thread's stack. Called at the switch, on either stack. state:
+ * the old thread's, as Linux's sched_switch has it (0 runnable, 1 sleeping …). Does nothing if `next` is
+ * the running context. */
 void gt_kernel_switch(struct gt_context *next, uint32_t state);
 
-/* An interrupt or exception that runs on a stack of its own: after its way in has changed stacks,
- * before it calls what is traced. rip: where it came from. The same context is not entered twice:
- * what nests on the same stack needs no call at all. */
+/* For an interrupt or exception that runs on a stack of its own: call it after the change of stacks and
+ * before the first traced function. rip: the interrupted instruction. A context is not entered twice: an
+ * interrupt that nests on the same stack needs no call. */
 void gt_kernel_enter(struct gt_context *context, uint64_t rip);
-/* Where nothing was entered, nothing happens. */
+/* Ends that. Does nothing where no context was entered. */
 void gt_kernel_leave(void);
 
-/* The same for an NMI, which can also find the slow half at work. False: it does, and nothing was
- * entered: nothing that is traced may be called. An NMI's work then waits until interrupts are on
- * again, a few microseconds: the slow half has them off. */
+/* The same for an NMI, which can also interrupt the slow half. False: it did, the context was not entered,
+ * and no traced function may be called. The NMI's work then has to wait until interrupts are on again, a
+ * few microseconds, since the slow half has them off. */
 bool gt_kernel_enter_nmi(struct gt_context *context, uint64_t rip);
 
 /*
- * While no entry is patched nothing has to be told: a CPU is suspended and woken by whoever patches
- * text, while all CPUs stand still (gt_sites_apply comes before the first is suspended, and after
- * the last is woken). Meanwhile gt_kernel_switch, _enter and _leave do nothing and need not be
- * called. Calls that were open return as ever, unrecorded; those that still are when the CPU is
- * woken return recorded. running: whose stack an address is in, of those that the calling CPU uses.
- * thread: whose stack the woken CPU is on; interrupt: what it is doing on an interrupt's stack
- * (which has been entered then), or NULL.
+ * While no entry is patched, a CPU can be suspended: then gt_kernel_switch, _enter and _leave do nothing
+ * and need not be called. The code that patches text suspends and wakes CPUs, while all CPUs stand still
+ * (it calls gt_sites_apply before it suspends the first one, and after it has woken the last). Calls that
+ * were open return as ever, unrecorded; those that are still open when the CPU is woken return recorded.
+ * running: returns the context of those that the calling CPU uses whose stack has the address. thread:
+ * the context of the woken CPU's stack; interrupt: the one of its interrupt stack, which counts as
+ * entered, or NULL.
  */
 void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(uint64_t address));
 void gt_kernel_wake(struct gt_thread *block, struct gt_context *thread,
 		    struct gt_context *interrupt);
 
-/* The CPU's open sub-buffer ends here, if anything is in it: readers can take it out, and the next
- * record opens another. Of a CPU that stands still in an interrupt, or of the caller's own with
- * interrupts off. Nothing happens to one that was halted (by an NMI) in the slow half. */
+/* Closes the CPU's open sub-buffer, if it has records: readers can consume it, and the next record opens
+ * another. Call it for a CPU that stands still in an interrupt, or for the caller's own with interrupts
+ * off. Does nothing for a CPU that an NMI halted in the slow half. */
 void gt_kernel_close(struct gt_thread *block);
 
-/* Is this address in the recorder's own text? The linker script says where that is:
- * gt_recorder_text_start, gt_recorder_text_end. */
+/* Whether the address is in the recorder's own text, from gt_recorder_text_start to gt_recorder_text_end
+ * of the linker script. */
 bool gt_kernel_in_recorder(uint64_t rip);
 
-/* The running context records nothing until it has been resumed as often as paused. With
- * interrupts on or off; calls that are open go on, and their returns are recorded. */
+/* Between pause and resume, which nest, the running context records no entries. Interrupts may be on or
+ * off. Returns of open calls are recorded. */
 void gt_kernel_pause(void);
 void gt_kernel_resume(void);
 
-/* A line (raw: bytes) into the trace, at this moment, as the running thread's: trace_marker. At
- * most GT_KERNEL_MARK_BYTES. Interrupts on or off; paused contexts too. Not from the recorder's
- * hooks: it takes up to GT_KERNEL_MARK_STACK_USE of the stack that it is called on, slow_stack or
- * not. False: tracing is off, or there is no room. */
+/* Writes a line (raw: bytes) into the trace, as trace_marker of the running thread; at most
+ * GT_KERNEL_MARK_BYTES. Interrupts may be on or off, the context paused. It takes up to
+ * GT_KERNEL_MARK_STACK_USE of the stack that it is called on, so do not call it from the recorder's hooks.
+ * False: tracing is off, or there is no room. */
 #define GT_KERNEL_MARK_BYTES	 1024
 #define GT_KERNEL_MARK_STACK_USE 1024
 bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw);
@@ -131,20 +131,19 @@ void gt_kernel_set_tracing_on(bool on);
 void gt_kernel_set_tracer(enum graftrace_tracer tracer);
 void gt_kernel_set_max_depth(uint32_t depth);
 void gt_kernel_set_threshold(uint64_t ticks);
-/* Functions whose stubs enter the graph (gt_site_kind ROOT) are in use, or not any more. */
+/* Whether functions of set_graph_function (GRAFTRACE_ENTRY_ROOT) are in use: only calls below them are
+ * recorded then. */
 void gt_kernel_set_graph_only(bool graph_only);
 void gt_kernel_set_func_stack(bool on);
 
 /*
- * Threads that are traced alone, or not at all, by their numbers: zero-terminated tables in the
- * arena (graftrace/selected.h), which whoever reads the trace writes. A CPU looks at them when it
- * takes another context up: stop all CPUs by an interrupt (as gt_sites_apply does) where that shall
- * be now.
+ * Threads that are traced alone, or not at all: zero-terminated tables of their numbers in the arena
+ * (graftrace/selected.h), which the reader's side writes. A CPU looks at them when it takes up another
+ * context. To make a change take effect at once, stop all CPUs by an interrupt, as gt_sites_apply does.
  */
 
-/* The function profiler. CPU's table: an address for each page of 64 functions, `pages` of them,
- * each of zeroed memory that stays. Before it is switched on, once for each CPU that has started.
- */
+/* The function profiler. `table` has `pages` addresses, one for each 64 functions, of zeroed pages that
+ * are never freed. Give each CPU that has started its table before the profiler is first switched on. */
 void gt_kernel_profile_table(uint32_t cpu, struct graftrace_profile_entry **table, uint32_t pages);
 void gt_kernel_set_profile(bool on);
 

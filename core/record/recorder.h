@@ -3,10 +3,9 @@
  * The recorder's own structures: the thread block that the recording path works on, frames,
  * contexts.
  *
- * Who writes: a thread block belongs to one thread (CPU); the straight line (arch/) and the slow
- * half (slow.c, with signals masked) write it, nested in each other only as signals nest. The host
- * side writes bytes 0 and 1 of `stop`. Nothing here is read by another thread, but for contexts,
- * which a lock of the port guards.
+ * Writers: a thread block belongs to one thread (CPU). The straight line (arch/) and the slow half
+ * (slow.c, with signals masked) write it, nested in each other only as signals nest. The host writes
+ * bytes 0 and 1 of `stop`. Other threads read contexts only, under a lock of the port.
  */
 #ifndef GT_CORE_RECORD_RECORDER_H
 #define GT_CORE_RECORD_RECORDER_H
@@ -101,8 +100,7 @@ _Static_assert(offsetof(struct gt_context, small) % 64 == 0, "no frame lies on t
 /* The thread block. The first 128 bytes are layout.h's. */
 struct gt_thread {
 	union {
-		uint64_t owner;	 /* who it belongs to (thread pointer); 0 = nobody, or wiped by fork
-				  */
+		uint64_t owner;	 /* thread pointer of its thread; 0 = free, or wiped by fork */
 		uint64_t mirror; /* kernels: what leads from a slot of the context to its mirror */
 	};
 	/* One compare tells "record, in this mode". Written byte by byte: both sides write. */
@@ -205,8 +203,8 @@ static inline void gt_thread_set_top(struct gt_thread *thread, const struct gt_f
 	thread->held_top = gt_thread_hold(thread, top);
 }
 
-/* Kernels: whoever changed the stop word of another CPU says so, or its straight line does not see
- * it. Opened again by its own CPU. */
+/* Kernels: call it after a change of another CPU's stop word, which its straight line does not read. That
+ * CPU opens its gate again by itself. */
 static inline void gt_thread_close_gate(struct gt_thread *thread)
 {
 	__atomic_store_n(&thread->gate, GT_GATE_CLOSED, __ATOMIC_SEQ_CST);
@@ -355,7 +353,7 @@ bool gt_frames_below_notrace(const struct gt_thread *thread);
 /* Room for one more frame: true, or false at the limit. */
 bool gt_frames_room(struct gt_thread *thread);
 /* Finds the frame of `slot` for a return, switching context where it is not the running one's;
- * frames above it are taken off. NULL: nobody knows it. */
+ * frames above it are taken off. NULL: no context has such a frame. */
 struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot);
 void gt_frames_pop(struct gt_thread *thread);
 /* Loads a context's frames and windows into the block. */
@@ -365,7 +363,7 @@ void gt_frames_limits(struct gt_thread *thread, uint32_t max_depth);
 /* Frames of a block that fork wiped: the top is where the taken slots end. */
 struct gt_frame *gt_frames_recover(const struct gt_context *context);
 void gt_context_init(struct gt_context *context, uint32_t number);
-/* Takes a context whose memory goes away out of the table of suspended ones. */
+/* Removes a context from the table of suspended ones, before its memory is freed. */
 void gt_context_forget(struct gt_context *context);
 /* Calls open in the running context (the sentinel is not counted). */
 static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
@@ -387,7 +385,7 @@ struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t funct
 void gt_trigger_entered(struct gt_thread *thread, uint32_t function);
 /* Writes the calls that are open as a stack trace, if anything is recorded. */
 void gt_record_stack(struct gt_thread *thread, uint64_t clock);
-/* A call whose frame has GT_FRAME_TRIGGER is over. */
+/* Call it when a call returns whose frame has GT_FRAME_TRIGGER. */
 void gt_trigger_returned(struct gt_thread *thread, const struct gt_frame *frame);
 
 /* profile.c: the thread's table of hits and times. With signals masked, from the slow half. */
@@ -406,15 +404,15 @@ void gt_profile_release(struct graftrace_profile_entry ***home);
 
 /* slow.c: the whole of an entry and of a return, in C. The thread is registered and valid. */
 
-/* 1 while calls are looked for below set_graph_function's alone: who leaves one of them is outside
- * then. */
+/* 1 while only calls below the functions of set_graph_function are recorded: a thread that leaves the
+ * last of them is outside. */
 uint8_t gt_record_has_roots(void);
 
 /* mark.c: an event of text (raw: bytes). False: there is no room. */
 bool gt_record_mark(struct gt_thread *thread, const uint8_t *bytes, uint32_t count, bool raw);
 
-/* What has to be said before the next record of another kind than a call: whose it is. False:
- * there is no room. */
+/* Writes the special words that must precede a record other than a call: its context. False: there is no
+ * room. */
 bool gt_record_announce(struct gt_thread *thread);
 
 /* A program's mirror: where the twin of a return slot lies. */
@@ -441,9 +439,9 @@ void gt_record_give_up_place(const struct gt_thread *thread, uint64_t place);
  * reserved and did not use, or NULL. */
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
 		     uint64_t *hole);
-/* Records the return from the call at slot; the caller takes the address from the mirror. */
 /* The slot of the call that returns, where a return is seen at `slot`: nearly always the same. */
 uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32_t function);
+/* Records the return from the call at slot; the caller takes the address from the mirror. `hole` as above. */
 void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole);
 
 #endif

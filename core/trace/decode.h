@@ -25,7 +25,7 @@
 #include "core/trace/memory.h"
 
 enum gt_record_kind {
-	GT_RECORD_NONE = 0,   /* nothing more in what was fed */
+	GT_RECORD_NONE = 0,   /* no more records in the words that were fed */
 	GT_RECORD_ENTRY = 1,  /* a call began */
 	GT_RECORD_RETURN = 2, /* a call returned: start, children */
 	GT_RECORD_ENTRY_ONLY =
@@ -34,11 +34,11 @@ enum gt_record_kind {
 	GT_RECORD_UNWOUND =
 		5, /* a call ended without a return (longjmp, exception), one record each,
 		    * innermost first: start, depth; value = how many follow in this group,
-		    * itself included. With UNSEEN: what became of it was not recorded.
-		    * function 0: `value` calls of which nothing is known, in one record */
+		    * itself included. With UNSEEN: its end was not recorded.
+		    * function 0: one record for `value` calls whose functions are unknown */
 	GT_RECORD_CONTEXT = 6, /* value = the context that runs from here on; open_before */
 	GT_RECORD_CPU = 7,     /* the CPU has changed, to record.cpu */
-	GT_RECORD_LOST = 8,    /* value = records lost here; 0: some, nobody knows how many */
+	GT_RECORD_LOST = 8,    /* value = records lost here; 0: an unknown number */
 	GT_RECORD_GAP = 9,     /* value = sub-buffers missing here; overrun */
 	GT_RECORD_MARKER = 10, /* text, text_bytes; clock as the marker has it */
 	GT_RECORD_SWITCH = 11, /* previous_tid, its state, next_tid */
@@ -101,11 +101,11 @@ struct gt_decode_frame {
 	uint16_t mark;	/* the reader's own, 0 at the entry */
 };
 
-/* Calls that have returned and whose caller is not known: it was entered before the first record,
- * and may return yet. */
+/* Calls that have returned to a caller that is unknown, since it was entered before the first record; it
+ * may return later. */
 struct gt_decode_outer {
-	uint64_t ticks; /* of all in a row … */
-	uint32_t depth; /* … at this depth; ~0: none */
+	uint64_t ticks; /* sum of those in a row at this depth */
+	uint32_t depth; /* ~0: none */
 };
 
 struct gt_decode_context {
@@ -115,11 +115,11 @@ struct gt_decode_context {
 	uint32_t mask;			/* frames' size - 1 */
 	struct gt_decode_frame *frames; /* depth d is at frames[d & mask]; NULL: none yet */
 	struct gt_decode_outer outer;
-	uint64_t used; /* when it ran last, for the choice of whom to forget */
+	uint64_t used; /* when it last ran: the oldest is forgotten first */
 };
 
-#define GT_DECODE_CONTEXTS  256	       /* that one writer's decoder knows at once */
-#define GT_DECODE_DEPTH_MAX (1u << 30) /* deeper is no depth but damage */
+#define GT_DECODE_CONTEXTS  256	       /* one decoder remembers so many */
+#define GT_DECODE_DEPTH_MAX (1u << 30) /* a greater depth is damage */
 
 struct gt_decode {
 	/* The straight line's part (decode_fast.h). */
@@ -162,48 +162,47 @@ struct gt_decode {
 	size_t switched_at; /* number of the word behind the last CONTEXT word; 0: none yet */
 	struct gt_memory memory;
 	/*
-	 * A kernel's thread runs on this CPU from here on, and all that other CPUs recorded before
-	 * was given out: whoever has the decoders of the others moves its calls here
-	 * (gt_decode_move_context). NULL: they are left.
+	 * Called when a kernel's thread comes to this CPU, after all earlier records of other CPUs
+	 * were given: the caller that has their decoders moves the thread's calls here
+	 * (gt_decode_move_context). NULL: they stay where they are.
 	 */
 	void (*adopt)(void *data, struct gt_decode *decode);
 	void *adopt_data;
 
-	/* For the reader: what was skipped. */
+	/* Counts of what was skipped, for the reader. */
 	uint64_t holes;	  /* words never written, between written ones */
 	uint64_t damaged; /* words and events that make no sense */
 	uint64_t unknown; /* special words and events of kinds that this version does not know */
 };
 
-/* `memory` is copied. Takes no memory yet. */
+/* Starts without a sub-buffer. `memory` is copied; nothing is allocated yet. */
 void gt_decode_init(struct gt_decode *decode, const struct gt_memory *memory);
 
 /*
- * Takes the next sub-buffer: header and `words` words behind it, which stay the caller's and must
- * stay until the next feed (or the end). A sequence that is not the last one's successor gives a
- * GAP record first (but at the very first
- * sub-buffer: what came before it is the caller's to know). growing: it is still being written, and
- * gt_decode_extend may follow: the first zero word ends it for now; else zero words are holes.
- * GT_EFORMAT: the header is not one (nothing was taken), the message says in which way.
+ * Takes the next sub-buffer: its header and the `words` words after it, which belong to the caller and
+ * must stay valid until the next feed (or the end). If its sequence does not follow the last one's, a
+ * GAP record comes first (not at the very first sub-buffer). growing: its writer may add words, and
+ * gt_decode_extend may follow; then the first zero word is the end for now, else zero words are holes.
+ * GT_EFORMAT: the header is invalid; the message says why, and nothing was taken.
  */
 int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
 		   uint32_t words, bool growing, struct gt_message *message);
 
-/* The sub-buffer in work has been copied again (maybe elsewhere) and has more words. */
+/* Takes the present sub-buffer again, with more words and maybe at another address. */
 void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
 		      uint32_t words, bool growing);
 
-/* The rest of the sub-buffer in work is gone: the next one comes behind a gap. */
+/* Gives up the rest of the present sub-buffer: a gap precedes the next one. */
 void gt_decode_lose(struct gt_decode *decode);
 
-/* Before the first record of the sub-buffer that was just fed so many were lost, whatever its
- * header says: a GAP record says so. */
+/* Tells that so many records were lost before the sub-buffer that was just fed, whatever its header
+ * says: a GAP record is given for them. */
 void gt_decode_miss(struct gt_decode *decode, uint64_t records);
 
-/* From now on gt_decode_next gives the calls that are open, in every context, innermost first. */
+/* After it gt_decode_next gives OPEN records for the open calls of each context, innermost first. */
 void gt_decode_end(struct gt_decode *decode);
 
-/* A call at `depth` has returned whose caller is not known. */
+/* Notes the time of a call at `depth` that has returned to an unknown caller. */
 static inline void gt_decode_add_outer(struct gt_decode *decode, uint32_t depth, uint64_t ticks)
 {
 	if (decode->outer.depth != depth)
@@ -211,7 +210,7 @@ static inline void gt_decode_add_outer(struct gt_decode *decode, uint32_t depth,
 	decode->outer.ticks += ticks;
 }
 
-/* The frame of depth `depth` in the running context, or NULL if it is not known. */
+/* The frame at that depth of the running context, or NULL: unknown. */
 static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, uint32_t depth)
 {
 	if (depth >= decode->depth || depth < decode->low)
@@ -219,14 +218,14 @@ static inline struct gt_decode_frame *gt_decode_frame(struct gt_decode *decode, 
 	return &decode->frames[depth & decode->mask];
 }
 
-/* Moves the calls of the context that runs in `to` there from another CPU's decoder, with the same
- * memory behind both. False: that one does not know it. */
+/* Moves the open calls of the context that runs in `to` from the decoder of another CPU; both have the
+ * same `memory`. False: that decoder does not know the context. */
 bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from);
 
-/* Forgets all (the writer too) but keeps the memory: ready for another writer. */
+/* Forgets everything, and keeps its memory: ready for another writer. */
 void gt_decode_reset(struct gt_decode *decode);
 
-/* Gives the memory back. */
+/* Frees its memory. */
 void gt_decode_fini(struct gt_decode *decode);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of all writers of a target as one sequence in order of their clocks, whatever the
- * number of writers; new ones may come while it is read. One sub-buffer and one decoder are held for
- * each writer that is in the middle of its life at that point of time: writers that have not begun
- * yet, or have come to their end, cost a few words.
+ * Merges the records of all writers of a target into one sequence in order of their clocks. Writers may
+ * be added while it is read. Memory: one sub-buffer and one decoder for each writer that has begun and
+ * not ended at the present point of the sequence; a few words for each other writer.
  *
  * Three ways to read:
- *	snapshot   what is there at the beginning, not consumed; ends
- *	follow     not consumed, goes on as long as writers write: GT_EAGAIN when there is nothing
- *	consume    follow, and each closed sub-buffer is consumed once its records were given
+ *	snapshot   the records that exist at the beginning; consumes nothing; ends
+ *	follow     also those written later; consumes nothing; GT_EAGAIN when there are none now
+ *	consume    as follow, and consumes each closed sub-buffer once its records were given
  *
- * Where the target knows when threads changed CPUs, each record has the CPU that it was made on.
+ * If the target knows when threads changed CPUs, each record has the CPU that it was made on.
  *
- * What cannot be read (overwritten meanwhile, damaged) is left out: a GAP record stands for it.
+ * A GAP record stands for sub-buffers that cannot be read because they were overwritten meanwhile or
+ * are damaged.
  * Not thread-safe; the target's calls come from the caller's thread.
  */
 #ifndef GT_CORE_TRACE_MERGE_H
@@ -33,13 +33,12 @@ enum gt_merge_mode {
 enum gt_source_state {
 	GT_SOURCE_UNOPENED = 0, /* in the heap by its writer's start */
 	GT_SOURCE_READY = 1,	/* in the heap by `record` */
-	GT_SOURCE_WAITING = 2,	/* nothing there now */
-	GT_SOURCE_ENDED = 3,	/* and its memory is given back */
+	GT_SOURCE_WAITING = 2,	/* it has no record now */
+	GT_SOURCE_ENDED = 3,	/* it has none any more, and its memory is freed */
 };
 
-/* How far a writer was given to a consuming reader: all sub-buffers before `sequence`, and of that
- * one the first `words`. A sub-buffer that is being written cannot be consumed: this says what of
- * it was. */
+/* How far a reader has got in a writer: all sub-buffers before `sequence`, and the first `words` of that
+ * one. (An open sub-buffer cannot be consumed, so this tells which part of it was given.) */
 struct gt_merge_given {
 	uint64_t sequence;
 	uint64_t words;
@@ -54,40 +53,40 @@ struct gt_source {
 	uint8_t state;	   /* enum gt_source_state */
 	bool fed;	   /* `buffer` holds sub-buffer fed_sequence */
 	bool named;	   /* a kernel's: tid and comm are the running thread's */
-	bool in_interrupt; /* the reader's own: of a kernel's CPU */
-	uint32_t around;   /* … and calls that are open in what was interrupted */
-	bool growing;	   /* … which was being written when it was copied */
-	bool ending;	   /* its last records are out; what comes now are its open calls */
+	bool in_interrupt; /* for the text: a kernel's CPU is in an interrupt */
+	uint32_t around;   /* for the text: open calls of what was interrupted */
+	bool growing;	   /* `buffer` was open when it was copied */
+	bool ending;	   /* all its records were given; OPEN records of its open calls follow */
 	uint32_t index;
 	uint32_t generation;
 	uint32_t pid;
 	uint32_t tid;
 	char comm[16];
-	uint64_t next_sequence;	  /* to be fed */
-	uint64_t limit;		  /* snapshot: one past the last to be fed */
-	uint64_t record_sequence; /* that `record` came from */
+	uint64_t next_sequence;	  /* the next sub-buffer to feed */
+	uint64_t limit;		  /* snapshot: one past the last to feed */
+	uint64_t record_sequence; /* the sub-buffer of `record` */
 	uint64_t fed_sequence;
-	uint64_t consumed;		  /* below this all is consumed */
+	uint64_t consumed;		  /* all sub-buffers before this one are consumed */
 	uint64_t held;			  /* 1 + sequence of the last one that was held */
-	uint64_t overrun;		  /* the writer's, when it was fed last */
-	uint64_t given_of_lost;		  /* records that were given and count as overrun */
+	uint64_t overrun;		  /* of the writer, when it was last fed */
+	uint64_t given_of_lost;		  /* given records that the writer counts as overrun */
 	struct gt_merge_given before;	  /* the place before `record` was decoded */
 	struct gt_off_cpu_follow off_cpu; /* of a program's thread */
-	uint64_t switched; /* the reader's own: clock of the last CONTEXT record it was given */
-	/* The reader's own, func-no-repeats: the last call, how often it came again, and when. */
+	uint64_t switched;		  /* for the text: clock of the last CONTEXT record */
+	/* For the text, func-no-repeats: the last call, how often it was repeated, and when. */
 	uint64_t last_caller, repeated_at;
 	uint32_t last_function, repeats;
 	struct gt_decode decode;
 	struct graftrace_sub_buffer *buffer;
 };
 
-/* The same of one CPU's records alone, by the writers' index. */
+/* Positions of a reader of one CPU's records, by the writers' index. */
 struct gt_merge_cpu_given {
 	struct gt_merge_given *given;
 	uint32_t count;
 };
 
-/* Times in ticks: from … to - 1. */
+/* A window of time: clocks from <= t < to. */
 struct gt_merge_window {
 	uint64_t from, to;
 };
@@ -97,89 +96,92 @@ struct gt_merge {
 	struct gt_target *target;
 	struct gt_memory memory;
 	enum gt_merge_mode mode;
-	struct gt_filter *filter;	    /* NULL: none */
-	const struct gt_merge_given *given; /* by the writers' index; NULL: nothing was */
+	struct gt_filter *filter; /* NULL: none */
+	/* What other readers have consumed, which is left out; NULL: nothing. */
+	const struct gt_merge_given *given; /* by the writers' index */
 	uint32_t given_count;
-	const struct gt_merge_cpu_given *cpus; /* by CPU; NULL: nothing was */
+	const struct gt_merge_cpu_given *cpus; /* by CPU */
 	uint32_t cpu_count;
-	bool finished;	/* follow: nothing more will come */
-	bool tell_open; /* the caller may set it after init: OPEN records end a writer's */
-	bool no_sleep;	/* the same: times off the CPU count as a callee's (`children`) */
-	struct gt_off_cpu_threads off_cpu; /* … a kernel's */
-	struct gt_source **sources; /* by the writers' index; NULL: not wanted, or no memory */
+	bool finished; /* follow: writers write no more */
+	/* The caller may set these two after init. */
+	bool tell_open; /* a writer's records end with an OPEN record for each open call */
+	bool no_sleep;	/* time off the CPU is added to `children` of a call, as a callee's is */
+	struct gt_off_cpu_threads off_cpu; /* for no_sleep, of a kernel's threads */
+	struct gt_source **sources; /* by the writers' index; NULL: filtered out, or no memory */
 	uint32_t source_count, source_capacity;
 	struct gt_source **heap;
 	uint32_t heap_count;
-	struct gt_source *current;  /* given out last; not in the heap */
-	struct gt_source *switches; /* whose records are context switches; NULL: not wanted */
-	uint64_t switch_cursor;	    /* of the target's: the next to be read */
-	struct gt_merge_window windows[GT_MERGE_WINDOWS]; /* only switches of these … */
-	uint32_t window_count;				  /* … unless there are none */
+	struct gt_source *current;  /* of the last record that was given; not in the heap */
+	struct gt_source *switches; /* its records are context switches; NULL: not wanted */
+	uint64_t switch_cursor;	    /* index of the target's next switch */
+	struct gt_merge_window windows[GT_MERGE_WINDOWS]; /* only switches of these; */
+	uint32_t window_count;				  /* 0: all switches */
 	bool wants_switches;
-	uint64_t switches_given; /* clock of the last one that was given; those before it are
-				  * left out */
+	uint64_t switches_given; /* clock of the last switch given; earlier ones are left out */
 	struct gt_switch next_switches[32];
-	uint32_t switch_at, switch_count; /* of those */
+	uint32_t switch_at, switch_count; /* position and number in next_switches */
 	uint32_t waiting_count;
-	/* What was left out or damaged, for the reader's footnotes. */
-	uint64_t unreadable;		  /* sub-buffers that were there and could not be read */
-	uint64_t damaged, unknown, holes; /* sums of ended writers' decoders */
+	/* Counts of what was left out or damaged, for the reader's footnotes. */
+	uint64_t unreadable;		  /* sub-buffers that could not be read */
+	uint64_t damaged, unknown, holes; /* sums over the decoders of ended writers */
 	uint64_t out_of_memory;		  /* writers left out for lack of memory */
 };
 
-/* filter: the caller's, or NULL; its memory stays the caller's. GT_ENOMEM. */
+/* Starts a merge. filter: NULL, or it must stay valid until gt_merge_fini. GT_ENOMEM. */
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
 		  enum gt_merge_mode mode, struct gt_filter *filter);
 
-/* Another filter from the next record on, of the same thread and CPUs: the caller's, or NULL. */
+/* Replaces the filter from the next record on. The new one has the same thread and CPUs; it may be
+ * NULL, else it must stay valid. */
 void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter);
 
 /*
- * Context switches come among the records, those of the windows (0 of them: all), as SWITCH records
- * of a source of their own: its tid and comm are those of the thread that leaves the CPU, or comes
- * back to it. previous_tid is its number if it leaves, next_tid if it comes back; the other one is
- * 0, not known. state is what it leaves in (GT_STATE_…). Later calls change the windows. GT_ENOMEM.
+ * Adds the context switches in these windows (count 0: all) to the sequence, as SWITCH records of a
+ * source of their own, whose tid and comm are those of the thread that leaves the CPU or comes back to
+ * it. Of a thread that leaves, previous_tid is its number and state its state (GT_STATE_…); of one that
+ * comes back, next_tid is. The other number is 0: unknown. Later calls replace the windows.
+ * GT_ENOMEM.
  */
 int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
 			  uint32_t count);
 
-/* How many switches this merge gives from its beginning on, of those that there are now. */
+/* How many of the present switches this merge gives, counted from its beginning. */
 uint64_t gt_merge_count_switches(const struct gt_merge *merge);
 
-/* Leaves out the switches up to that clock. Before the first gt_merge_next. */
+/* Leaves out the switches up to that clock. Call it before the first gt_merge_next. */
 static inline void gt_merge_skip_switches(struct gt_merge *merge, uint64_t clock)
 {
 	merge->switches_given = clock;
 }
 
-/* What a leaving thread does, of Linux's numbers. */
+/* States of a thread that leaves the CPU, with Linux's numbers. */
 #define GT_STATE_RUNNING   0   /* R: it is on the CPU, or ready */
 #define GT_STATE_WAITING   1   /* S: for whatever */
 #define GT_STATE_PREEMPTED 256 /* R+ */
 
-/* Follow modes: looks for new writers and for more of those that had nothing. Cheap enough to be
- * called before each batch of records. */
+/* Follow and consume: looks for new writers, and for new records of writers that had none. Cheap enough
+ * to be called before each batch of records. */
 int gt_merge_poll(struct gt_merge *merge);
 
-/* Moves on to the next record in order, and says whose it is: source->record. 0: no record is left
- * (snapshot; or follow after gt_merge_finish), GT_EAGAIN: none is there now, 1: *source is set. */
+/* Moves on to the next record in order. 1: it is (*source)->record, valid until the next call; 0: there
+ * is no more (snapshot, or after gt_merge_finish); GT_EAGAIN: there is none now. */
 int gt_merge_next(struct gt_merge *merge, struct gt_source **source);
 
-/* The record behind source->record of the same writer, or NULL: none is there yet. Only while
+/* The record after source->record of the same writer, or NULL: there is none yet. Only while
  * source->record is an ENTRY. */
 const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source *source);
 
-/* Leaves out the record that gt_merge_ahead told of: it was shown together with this one. */
+/* Leaves out the record that gt_merge_ahead returned: it was shown together with this one. */
 void gt_merge_skip_ahead(struct gt_merge *merge, struct gt_source *source);
 
-/* The target has ended: what is there is all. */
+/* Follow and consume: tells that writers write no more. */
 static inline void gt_merge_finish(struct gt_merge *merge)
 {
 	merge->finished = true;
 }
 
-/* Leaves out what another reader has consumed. Before the first gt_merge_next; `given`, an element
- * a writer, stays the caller's and must stay. */
+/* Leaves out the records that another reader has consumed. `given` has an element a writer, and must
+ * stay valid until gt_merge_fini. Call it before the first gt_merge_next. */
 static inline void gt_merge_skip_given(struct gt_merge *merge, const struct gt_merge_given *given,
 				       uint32_t count)
 {
@@ -187,7 +189,7 @@ static inline void gt_merge_skip_given(struct gt_merge *merge, const struct gt_m
 	merge->given_count = count;
 }
 
-/* The same for what was consumed CPU by CPU. */
+/* The same for records that were consumed CPU by CPU. */
 static inline void gt_merge_skip_cpus(struct gt_merge *merge, const struct gt_merge_cpu_given *cpus,
 				      uint32_t count)
 {
@@ -195,11 +197,12 @@ static inline void gt_merge_skip_cpus(struct gt_merge *merge, const struct gt_me
 	merge->cpu_count = count;
 }
 
-/* How far writer `index` was read by this merge, looked-ahead records included. */
+/* How far this merge has read writer `index`, the record of gt_merge_ahead included. */
 struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index);
-/* The same without those that were decoded and not given out yet: of a merge that is given up. */
+/* The same without records that were decoded and not given yet: for a merge that is ended early. */
 struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t index);
 
+/* Frees all of the merge's memory. */
 void gt_merge_fini(struct gt_merge *merge);
 
 #endif

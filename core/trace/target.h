@@ -176,7 +176,7 @@ struct gt_switch_ops {
 	uint32_t (*read)(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room);
 };
 
-/* The address that a caller has of whom nothing is known. */
+/* The address of an unknown caller. */
 #define GT_CALLER_UNKNOWN 1
 
 /* A ring, names and switches: who makes a ring of another one (a store, a view) shares the rest. */

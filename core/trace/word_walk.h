@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One way over the words of a sub-buffer, record by record, without decoding them: what is a record,
- * what is a hole, and where what was written ends. For whoever copies, counts or cuts sub-buffers;
- * the decoder has its own. Words may be those of a writer that goes on: each is loaded once. No word
- * behind `count` is looked at.
+ * Walks over the words of a sub-buffer, record by record, without decoding them: finds records, holes
+ * and the end of what was written. Used by code that copies, counts or cuts sub-buffers; the decoder has
+ * a walk of its own. The writer may be writing meanwhile: each word is loaded once. No word after
+ * `count` is read.
  */
 #ifndef GT_CORE_TRACE_WORD_WALK_H
 #define GT_CORE_TRACE_WORD_WALK_H
@@ -15,13 +15,13 @@
 struct gt_word_walk {
 	const uint64_t *words;
 	uint32_t count;
-	uint32_t at;   /* of the record in hand … */
-	uint32_t next; /* … and of the one behind it */
+	uint32_t at;   /* index of the present record */
+	uint32_t next; /* index of the next one */
 	uint64_t word; /* its first word; 0: a hole, reserved and not stored (yet), or never used */
 	bool is_pairs; /* of the function tracer: records have an even length */
 };
 
-/* Before the first record of the sub-buffer's first `count` words. */
+/* A walk that stands before the first record of the sub-buffer's first `count` words. */
 static inline struct gt_word_walk gt_word_walk(const struct graftrace_sub_buffer *sub,
 					       uint32_t count)
 {
@@ -43,25 +43,26 @@ static inline bool gt_word_walk_next(struct gt_word_walk *walk)
 
 struct gt_word_sum {
 	uint64_t records; /* calls, returns and events: the unit of `stats` */
-	uint64_t calls;	  /* … that tell of a call */
+	uint64_t calls;	  /* those of them that stand for a call */
 	uint32_t hole;	  /* index of the first hole; `count`: there is none */
-	/* Behind the last record of which something was stored. An event's last words may be zero:
-	 * they are its own. */
+	/* Index after the last record of which a word was stored. Zero words at the end of an event
+	 * belong to it. */
 	uint32_t end;
 };
 
-/* All four of the sub-buffer's first `count` words. */
+/* Fills in all four for the sub-buffer's first `count` words. */
 void gt_words_sum(const struct graftrace_sub_buffer *sub, uint32_t count, struct gt_word_sum *sum);
 
-/* Records between two of its records' places, or the place behind the last. */
+/* The number of records from index `from` to before `to`; both are where records begin or end. */
 uint64_t gt_words_records(const struct graftrace_sub_buffer *sub, uint32_t from, uint32_t to);
 
-/* Words up to the first hole. */
+/* The number of words before the first hole. */
 uint32_t gt_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t count);
 
-/* Words up to the first record that is not whole: a writer may have been interrupted in it, or have
- * gone on while the words were copied, in any order. Of an event the first data word is stored
- * last, and others may be zero; of a special word's filler nobody knows what it is. */
+/* The number of words before the first record that is not whole: its writer may have been interrupted, or
+ * may have written while the words were copied, in any order. An event's first data word is stored last;
+ * its other words may be zero. The word that fills up a special word to two (function tracer) may be
+ * anything. */
 uint32_t gt_words_whole(const struct graftrace_sub_buffer *sub, uint32_t count);
 
 #endif

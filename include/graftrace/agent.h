@@ -85,8 +85,8 @@ struct graftrace_agent_image {
 	uint32_t reserved_tail;
 };
 
-/* Whoever puts the image somewhere has the page wiped by fork (MADV_WIPEONFORK), and sets the mark
- * before anything that is traced can run: a fork's child is known by finding it wiped. */
+/* The host that maps the image has the mark's page wiped by fork (MADV_WIPEONFORK), and sets the mark
+ * before traced code can run: a fork's child finds it wiped. */
 enum graftrace_fork_mark {
 	GRAFTRACE_FORK_CHILD = 0,
 	GRAFTRACE_FORK_TOLD = 1,
@@ -103,18 +103,19 @@ struct graftrace_region {
 	uint64_t exit_slow;
 	uint64_t hook_slow;
 	uint64_t state; /* absolute: image + state_offset */
-	/* The journal: what was written over the program's code on behalf of this region, so that
-	 * whoever comes later can undo it with nothing but this memory. An entry is written before
-	 * the code is, and stays: it holds if the code is `patched`. */
+	/* The journal: the original bytes of the program's code that this region's patches replace,
+	 * so that a later host can restore them from this memory alone. An entry is written before
+	 * the code and stays; it is valid while the code is `patched`. */
 	uint64_t journal;	/* address of struct graftrace_patch[] */
-	uint32_t journal_mains; /* the first ones: one a stub, in order; bytes 0 = none */
-	uint32_t journal_room;	/* all */
-	uint32_t journal_used;	/* all; those behind the mains are appended, entry then count */
-	uint32_t text_count;	/* of texts that are set */
+	uint32_t journal_mains; /* the first entries: one for each stub, in order; bytes 0 = none */
+	uint32_t journal_room;	/* entries that there is room for */
+	uint32_t journal_used;	/* entries; those after the mains are appended, entry then count */
+	uint32_t text_count;	/* entries of `texts` in use */
 	uint64_t event_slow;
 	uint64_t reserved[6];
-	/* Code with jumps of ours elsewhere than at functions' starts: those that are appended to
-	 * the journal. For who is interrupted just before one (port/program/hooks.c). */
+	/* Ranges of code with patches elsewhere than at the starts of functions, which the appended
+	 * entries of the journal have. For threads that are interrupted just before such a patch
+	 * (port/program/hooks.c). */
 	struct {
 		uint64_t start;
 		uint64_t end;
@@ -257,7 +258,8 @@ enum graftrace_hook {
 	GRAFTRACE_HOOK_TSAN = 11,
 	/* sigaction: edi = signal, rsi = the new one or 0. signal(3) calls it too. */
 	GRAFTRACE_HOOK_SIGACTION = 12,
-	/* For breakpoints only (struct graftrace_traps): who could block SIGTRAP, or ask for it. */
+	/* For breakpoints only (struct graftrace_traps): functions that can block SIGTRAP, or ask for
+	 * it. */
 	GRAFTRACE_HOOK_SIGMASK = 13,	/* pthread_sigmask, sigprocmask: edi = how, rsi, rdx */
 	GRAFTRACE_HOOK_WAITMASK = 14,	/* the masks of sigsuspend, ppoll and their kind; argument
 					 * = which of the arguments it is, from 0 */
@@ -282,9 +284,9 @@ struct graftrace_hook_site {
 };
 
 /*
- * Breakpoints. An int3 is a trap that kills who has SIGTRAP blocked, so while `active` the kernel
- * never sees SIGTRAP blocked by the program, nor its action: both are kept here (and in the thread
- * block) for the program, and given back at the end.
+ * Breakpoints. An int3 kills a process that has SIGTRAP blocked. So while `active` the program's mask
+ * and action of SIGTRAP are not given to the kernel: they are kept here (and in the thread block), and
+ * given back at the end.
  */
 #define GRAFTRACE_TRAPS	      1024 /* breakpoints at most, a power of 2 */
 #define GRAFTRACE_TRAP_SIGNAL 5
@@ -327,7 +329,7 @@ struct graftrace_agent_state {
 	uint64_t stack_low;  /* the initial thread's stack: lowest address it may grow to … */
 	uint64_t stack_high; /* … and its end. 0: unknown */
 	uint64_t tsc_per_ms;
-	uint64_t exec_path; /* reserved */
+	uint64_t reserved;
 	uint32_t region_count;
 	uint32_t hook_count;
 	struct {
@@ -357,8 +359,10 @@ struct graftrace_agent_state {
 	 * each address; 0: no more. Here and in the blocks the host looks for what it may write to,
 	 * not in the arena. */
 	uint64_t blocks[GRAFTRACE_BLOCK_CHUNKS];
-	uint32_t deserted; /* 1: a later host cleans up; the arena's is gone, nobody waits for it */
-	uint32_t walking;  /* of called_out: walks over a stack (GRAFTRACE_HOOK_UNWIND_BACKTRACE) */
+	uint32_t
+		deserted; /* 1: the arena's host has died, and a later host cleans up: no thread waits
+			    * for an answer */
+	uint32_t walking; /* of called_out: walks over a stack (GRAFTRACE_HOOK_UNWIND_BACKTRACE) */
 	/* The agent's: what slot of the same number of the arena's mail is about. */
 	struct graftrace_letter letters[GRAFTRACE_ARENA_MAIL];
 };

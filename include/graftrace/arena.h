@@ -14,10 +14,10 @@
  * get them no other way (F_SEAL_FUTURE_WRITE). All else is written by every process of the
  * recording.
  *
- * Who believes what: any process may be broken or hostile, to the host and to the others. The host
- * copies out of what they write, then checks. The agent takes every size, offset, count and setting
- * from what is the host's; indexes that it finds elsewhere it compares with the counts there, and it
- * follows no address. A kernel (core/record/kernel.h) has all of it in its own memory.
+ * Trust: any process may be broken or hostile, to the host and to the others. The host copies what
+ * processes have written, then checks the copy. The agent takes every size, offset, count and setting
+ * from the host's part; it compares indexes found elsewhere with the counts there, and follows no
+ * address. A kernel (core/record/kernel.h) has all of it in its own memory.
  *
  * A sub-buffer's life (states[i].word, one 64-bit atomic):
  *	FREE    on the free stack, all words zero (the host zeroed it)
@@ -181,8 +181,8 @@ struct graftrace_mail {
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_mail) == 64, "mail is 64 bytes");
 
-/* A letter. `state`: CLAIMED while it is written, POSTED while its thread waits, ABANDONED: it can
- * be read, but nobody waits. */
+/* A letter. `state`: CLAIMED while it is written, POSTED while its thread waits for the answer,
+ * ABANDONED: it can be read, but no thread waits. */
 struct graftrace_letter {
 	uint32_t state;
 	uint32_t ticket; /* never 0: the answer repeats it */
@@ -196,14 +196,14 @@ struct graftrace_letter {
 /* What a table of threads is for. */
 enum graftrace_list {
 	GRAFTRACE_LIST_NONE = 0,   /* it is empty */
-	GRAFTRACE_LIST_STRICT = 1, /* the recorder leaves threads out by it */
-	GRAFTRACE_LIST_KEPT = 2,   /* who reads does that: others want all threads */
+	GRAFTRACE_LIST_STRICT = 1, /* the recorder leaves out threads by it */
+	GRAFTRACE_LIST_KEPT = 2,   /* all threads are recorded; readers leave them out by it */
 };
 
 /*
  * How a function's entry is recorded: what a kernel's table of entries has for each function, what a
  * trigger's slot has for its function, and what the slow half is told. GRAFTRACE_ENTRY_OFF and
- * _NEVER are states of an entry in the text only: whoever gets there is recorded.
+ * _NEVER are states of an entry in the text only: a call that gets to a stub is recorded.
  */
 enum graftrace_entry {
 	GRAFTRACE_ENTRY_OFF = 0, /* not traced: the text is as it was */
@@ -222,7 +222,7 @@ enum graftrace_entry {
  * addressing from graftrace_trigger_slot, a power of two of slots. Functions that are in it have
  * stubs of their own kind (graftrace_agent_image.entry_trigger) and look here at each call; others
  * never do. The host fills a slot and stores `function` last (release); agents load it first
- * (acquire). A removed slot keeps its place until nobody is behind it.
+ * (acquire). A removed slot keeps its place while slots after it are in use.
  */
 enum graftrace_trigger_action {
 	GRAFTRACE_TRIGGER_TRACEOFF = 0,
@@ -290,13 +290,13 @@ struct graftrace_arena {
 	uint32_t profile_page_count;
 	uint64_t profile_states_offset; /* graftrace/profile.h */
 	uint64_t profile_pages_offset;
-	uint64_t host_pid;	  /* who made it … */
-	uint64_t host_start;	  /* … and when that was started (starttime of proc(5)) */
+	uint64_t host_pid;	  /* the host that made the arena */
+	uint64_t host_start;	  /* its start (starttime of proc(5)) */
 	uint64_t selected_offset; /* graftrace/selected.h */
 
 	/* written by the host at any time, read by agents */
 	uint64_t threshold_ticks; /* tracing_thresh, 0 = none */
-	uint64_t signals;	  /* bit n - 1: the handlers of signal n are told of by mail */
+	uint64_t signals;	  /* bit n - 1: agents report handlers of signal n by mail */
 	uint32_t tracer;	  /* enum graftrace_tracer, for new sub-buffers */
 	uint32_t mode;		  /* enum graftrace_arena_mode */
 	uint32_t wait_ms;	  /* drain mode: how long a writer may wait for a free sub-buffer;
@@ -304,10 +304,10 @@ struct graftrace_arena {
 	uint32_t fork_policy;	  /* enum graftrace_fork_policy */
 	uint32_t graph_only;	  /* 1: threads start outside (set_graph_function is in use) */
 	uint32_t max_depth;	  /* max_graph_depth, 0 = none */
-	uint32_t host_alive;	  /* 0: nobody listens: mail is not waited for */
+	uint32_t host_alive;	  /* 0: the host has gone: no thread waits for answers */
 	uint32_t profile;	  /* 1: threads keep tables of hits and times (function profiler) */
-	uint32_t heartbeat;	  /* goes up a few times a second while the host lives: an agent
-				   * that waits gives up, for good, when it stands still */
+	uint32_t heartbeat;	  /* the host adds to it a few times a second: a waiting agent that
+				   * sees it stand still gives up waiting, for good */
 	/* enum graftrace_list: only the threads of a table are traced; those of the other one are
 	 * not. */
 	uint32_t selected;
@@ -357,7 +357,7 @@ GRAFTRACE_STATIC_ASSERT(offsetof(struct graftrace_arena, free_head) == GRAFTRACE
 /* What the host has said to the letter that was in this slot of the mail. */
 struct graftrace_answer {
 	uint32_t ticket; /* futex word: the letter's, once it is answered */
-	uint32_t pid;	 /* who has posted it, as the host found out by itself */
+	uint32_t pid;	 /* the process that has posted it, as the host knows by itself */
 	uint64_t value;
 };
 

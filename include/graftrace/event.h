@@ -16,8 +16,8 @@
  *	GRAFTRACE_POINTER(name, value)		an address
  *	GRAFTRACE_STRING(name, value)		a const char *: its text is recorded, 63 bytes at most
  *	GRAFTRACE_DOUBLE(name, value)		a double
- * `name` and the event's two names are plain identifiers. Values have no side effect that is not
- * wanted where nobody listens: they are evaluated in any case.
+ * `name` and the event's two names are plain identifiers. Values are evaluated
+ * whether the event is recorded or not: they should have no side effects.
  */
 #ifndef GRAFTRACE_EVENT_H
 #define GRAFTRACE_EVENT_H

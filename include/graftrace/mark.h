@@ -9,9 +9,9 @@
  *	graftrace_mark_value("queue length", length);
  *
  * Each leaves a 5-byte nop and a note beside the code; there is nothing to link. Untraced it costs the
- * nop, and that the values are at hand. Whoever records the program gets the marks without asking, in
- * the calls that they happened in ("graftrace record -e '!graftrace:mark'" leaves them out). They are
- * the event graftrace:mark to graftrace, gdb, perf and SystemTap. From any thread and signal handler.
+ * nop and the computation of the values. A recording has the marks in the calls in which they happened,
+ * without any option ("graftrace record -e '!graftrace:mark'" leaves them out). For graftrace, gdb, perf
+ * and SystemTap they are the event graftrace:mark. From any thread and signal handler.
  */
 #ifndef GRAFTRACE_MARK_H
 #define GRAFTRACE_MARK_H

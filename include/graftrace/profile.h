@@ -37,7 +37,7 @@ GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_profile_entry) * GRAFTRACE_PROFI
 				GRAFTRACE_PROFILE_PAGE_BYTES,
 			"a page is 4096 bytes");
 
-/* Whose a page is. Written by the writer when it takes the page, `generation` last (release). */
+/* The owner of a page. Written by the writer when it takes the page, `generation` last (release). */
 struct graftrace_profile_state {
 	uint32_t generation; /* of the writer; 0 = free */
 	uint32_t stream;     /* its index */

@@ -100,8 +100,8 @@ static inline uint64_t graftrace_special_word(enum graftrace_special kind, uint3
 }
 
 /* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). Where
- * an event ends a sub-buffer, its last words may be missing if they are zero: whoever cuts off what
- * was not written cannot tell them from it. */
+ * an event ends a sub-buffer, its last words may be missing if they are zero: they look the same as
+ * words that were never written, which are cut off. */
 enum graftrace_event {
 	/* 3 words: the return word, the entry's full clock (tsc), the depth (calls that stay open).
 	 */
@@ -110,8 +110,8 @@ enum graftrace_event {
 	GRAFTRACE_EVENT_ENTRY_ONLY = 2,
 	/* 1 + n words: full clock, then text padded with zero bytes (trace_marker). */
 	GRAFTRACE_EVENT_MARKER = 3,
-	/* As LONG_RETURN, of a call whose entry was not recorded (tracing_thresh): it is told by
-	 * this alone. */
+	/* As LONG_RETURN, of a call whose entry was not recorded (tracing_thresh): it is the call's
+	 * only record. */
 	GRAFTRACE_EVENT_LONG_CALL = 5,
 	/* 1 + n words: full clock, then the calls that are open around the moment, innermost first,
 	 * as their entry words (their low clocks too). */

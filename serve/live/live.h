@@ -15,7 +15,7 @@
 
 struct gt_live;
 
-/* What the session was started with, as far as it cannot be asked. */
+/* Options that the session was started with and cannot be asked for. */
 struct gt_live_options {
 	size_t size;	     /* sizeof(struct gt_live_options): room to grow */
 	const char *program; /* path of the program's own object: its functions have no [object] */
@@ -31,36 +31,37 @@ struct gt_live_options {
 	const char *const *graph_notrace;
 	const char *const *events; /* that the session was started with */
 	const char *const *event_filters;
-	/* The command `dump`: where its text goes. NULL: nowhere. From any thread. */
+	/* Takes the text of the command `dump`; called from any thread. NULL: it is thrown away. */
 	void (*dump)(void *data, const char *text, size_t bytes);
 	void *dump_data;
 };
 
-/* The session must outlive it. GT_ENOMEM. */
+/* Makes the control files of a session, which must outlive them. GT_ENOMEM. */
 int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
 		   struct gt_live **live, struct gt_message *message);
 
 struct gt_control_target *gt_live_control(struct gt_live *live);
 
-/* The top's records as `trace` has them, with the same clock. Lives as long as it; from any thread. */
+/* The top's records as `trace` shows them, with the same clock. Valid until gt_live_destroy; from any
+ * thread. */
 struct gt_target *gt_live_view(struct gt_live *live);
 
-/* Where the top's records are, for a recording's file, once the program has ended: one or two
- * targets, in order. They live as long as it. */
+/* The one or two targets that have the top's records, in order of time; for writing a recording once
+ * the program has ended. Valid until gt_live_destroy. Returns how many. */
 uint32_t gt_live_rings(struct gt_live *live, struct gt_target *rings[2]);
 
-/* What was written into trace_marker, as writers, for a recording's file. Lives as long. */
+/* The markers of trace_marker as a target, for writing a recording. Valid until gt_live_destroy. */
 struct gt_target *gt_live_marks(struct gt_live *live);
 
-/* For gt_session_trigger_handler: the commands snapshot, dump and cpudump of functions. Other hits
- * are passed over. */
+/* The handler for gt_session_trigger_handler: carries out the commands snapshot, dump and cpudump;
+ * ignores other hits. */
 void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit);
 
-/* The program has ended: what can be read stays so, trace_pipe ends when it is empty, writes are
- * refused with GT_EGONE. From any thread. */
+/* Tells that the program has ended: files can still be read, trace_pipe ends when it is empty, writes
+ * are refused with GT_EGONE. From any thread. */
 void gt_live_end(struct gt_live *live);
 
-/* No handle of it may be open. */
+/* Frees it. No handle of its files may be open. */
 void gt_live_destroy(struct gt_live *live);
 
 #endif

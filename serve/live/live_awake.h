@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the function profiler counts while options/sleep-time is off. Threads count the whole of
- * their calls: a clock of their own would cost a system call each. So calls are recorded meanwhile,
- * too, and this reads them: which call was open while its thread was off the CPU, as the kernel
- * tells. The time of those that have ended is taken out of the table when it is read. A call that
- * found no room in the ring keeps its time.
+ * The function profiler with options/sleep-time off. Threads count the whole time of their calls,
+ * since a clock without the time off the CPU would cost a system call each. So their calls are
+ * recorded as well, and read here: the kernel's context switches tell which calls were open while
+ * their thread was off the CPU. That time is subtracted from the table when it is read, for calls
+ * that have ended. A call that found no room in the ring keeps its whole time.
  *
- * Under the lock of the instances (live_instance.c).
+ * Call all of it with instances.lock held (live_instance.c).
  */
 #ifndef GT_SERVE_LIVE_AWAKE_H
 #define GT_SERVE_LIVE_AWAKE_H
@@ -16,18 +16,18 @@
 
 struct gt_awake;
 
-/* All that was found is forgotten: the profiler begins anew. NULL: nothing to forget. */
+/* Forgets the times found so far, and frees. NULL is allowed. */
 void gt_awake_destroy(struct gt_awake *awake);
 
-/* Follows the session's calls from now on; *awake stays what it is if it is there. GT_ENOMEM. */
+/* Starts to follow the session's calls; makes *awake if it is NULL. GT_ENOMEM. */
 int gt_awake_follow(struct gt_awake **awake, struct gt_target *session);
-/* No more; what was found stays. NULL: nothing. */
+/* Stops following; the times found so far stay. NULL is allowed. */
 void gt_awake_stop(struct gt_awake *awake);
-/* Looks at what was recorded since the last time. Before the sub-buffers are given back. */
+/* Reads the calls recorded since the last time. Call it before their sub-buffers are freed. */
 void gt_awake_pull(struct gt_awake *awake);
 
-/* Takes the time off the CPU out of the profiler's rows, of one thread or (0) all. self: times are
- * those of the functions alone. Without memory for that rows stay as they are. */
+/* Subtracts the time off the CPU from the profiler's rows, of one thread or (tid 0) of all. self: the
+ * rows have self times. Without memory the rows stay as they are. */
 void gt_awake_take_out(const struct gt_awake *awake, uint32_t tid, bool self,
 		       struct gt_profile_row *rows, uint32_t count);
 

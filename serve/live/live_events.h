@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of a trace is an event, and of whom, at the time when it was made: sched_switch on or off,
- * tracing_cpumask, set_event_pid. All of it is recorded whatever these say, so that each keeps when
- * it was set, and readers look up what held at a record's time. What was set longer ago than there
- * is room to remember counts as what followed it.
+ * Which context switches are shown: sched_switch on or off, tracing_cpumask, set_event_pid. Switches
+ * are recorded whatever these say. So each value is kept with the time when it was set, and readers
+ * look up the value that was in force at a record's time. There is room for a few values: for older
+ * times the oldest kept value counts.
  */
 #ifndef GT_SERVE_LIVE_EVENTS_H
 #define GT_SERVE_LIVE_EVENTS_H
 
 #include "serve/live/live_private.h"
 
-/* Under the live's lock: from now on switches are events, or are none; a word of tracing_cpumask;
- * the ring was emptied, and nothing of before is shown any more. */
+/* Call with live->lock held. show: sched_switch is on or off from now on. mask, set_mask: a word of
+ * tracing_cpumask. clear: the ring was emptied, older switches are not shown any more. */
 void gt_live_events_show(struct gt_live *live, bool on);
 uint64_t gt_live_events_mask(const struct gt_live *live, uint32_t word);
 void gt_live_events_set_mask(struct gt_live *live, uint32_t word, uint64_t cpus);
 void gt_live_events_clear(struct gt_live *live);
 
-/* Adds the switches of that scope that are shown: those up to the clock `given` were read. */
+/* Adds to *stats the switches of that scope that are shown; those up to the clock `given` were read. */
 void gt_live_events_count(struct gt_live *live, const struct gt_control_scope *scope,
 			  uint64_t given, struct gt_control_stats *stats);
 

@@ -1,48 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* Instances of a session, for the files of live_*.c: see live_instance.c. Any thread. */
+/* The instances of a session, as the files live_*.c use them (live_instance.c). Every function may be
+ * called from any thread. */
 #ifndef GT_SERVE_LIVE_INSTANCE_H
 #define GT_SERVE_LIVE_INSTANCE_H
 
 #include "serve/live/live_private.h"
 
-/* What the top or an instance asks for now, tracing_on included. Its lists are `live`'s, which keeps
- * them until change.lock is released. Call it with change.lock held, and of an instance without
- * instances.lock. */
+/* Returns the current settings of the top or of an instance, tracing_on included. The lists in them
+ * belong to `live` and are valid until change.lock is released. Call with change.lock held; for an
+ * instance, without instances.lock. */
 struct gt_trace_settings gt_live_settings(struct gt_live *live);
-/* An instance asks for these settings; all of them become live->settings. Call it with change.lock
- * held; takes instances.lock. GT_EINVAL: a glob matches nothing; GT_ENOMEM. */
+/* Gives an instance new settings: the session is asked for them, and they become live->settings. Call
+ * with change.lock held; takes instances.lock. GT_EINVAL: a glob matches no function; GT_ENOMEM.
+ * After an error the old settings stay. */
 int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
 		struct gt_message *message);
 
 /*
- * A change of what the top asks for: begin, the session's calls, live->settings, end. Call them with
- * change.lock held. begin copies what was written so far under the settings of that time, and returns
- * holding instances.lock; after an error (GT_ENOMEM) it holds nothing, and there is no end. `wider`:
- * after the change the ring will have more than the top asks for. end takes the new settings over
- * and releases instances.lock.
+ * Changes the top's settings in four steps, with change.lock held: this function, the calls of the
+ * session, live->settings, gt_live_top_end_unlock. The first copies the records written so far by
+ * the old settings and returns holding instances.lock; the last applies the new settings to the
+ * top's own buffer and releases the lock. `wider`: after the change the ring will hold more than the
+ * top asks for. GT_ENOMEM: no lock is held, and the last step must not follow.
  */
 int gt_live_top_begin_lock(struct gt_live *top, bool wider, struct gt_message *message);
 void gt_live_top_end_unlock(struct gt_live *top);
 
-/* Between these two, of a profiler that counts without the time off the CPU from now on (awake), or
- * does no more: what was found so far stays, unless it begins anew. GT_ENOMEM. */
+/* Between those two. awake: from now on the profiler leaves out the time off the CPU, so the calls
+ * that it counts are followed; false: they are followed no more. The times found so far stay, unless
+ * `anew`. GT_ENOMEM. */
 int gt_live_top_awake(struct gt_live *top, bool awake, bool anew);
 
-/* Copies what the session has written since the last time to those that have a buffer of their own;
- * before anything of the ring is read, emptied or consumed, and before such a buffer is read. */
+/* Copies the records that the session has written since the last call into the buffers of the
+ * instances (and the top's own, if it has one). Call it before such a buffer is read, and before the
+ * ring is read, emptied or consumed. */
 void gt_live_pull(struct gt_live *live);
 
-/* Whether the ring is no longer the top's own buffer. */
+/* Whether the top reads a buffer of its own instead of the ring. */
 bool gt_live_is_detoured(struct gt_live *top);
 
-/* Whether the instance was removed; false of the top. */
+/* Whether the instance was removed. The top never is. */
 bool gt_live_is_removed(const struct gt_live *live);
-/* A text or list of it is open (rmdir: EBUSY); nothing of the top. */
+/* Count open texts and lists of an instance: while there are any, rmdir is EBUSY. No effect on the
+ * top. */
 void gt_live_hold(struct gt_live *live);
 void gt_live_release(struct gt_live *live);
 
-/* Of an instance: its commands and threads (which: 0 set_ftrace_pid, 1 its opposite). Under
- * change.lock. */
+/* The commands and threads of an instance, as the operations of struct gt_control_ops. which: 0
+ * set_ftrace_pid, 1 set_ftrace_notrace_pid. Call with change.lock held. */
 int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
 			     bool remove, struct gt_message *message);
 int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
@@ -50,24 +55,25 @@ int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
 int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uint32_t *tid);
 int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t *tids,
 				 uint32_t count, struct gt_message *message);
-/* live_commands.c: does what is not done where records are copied. */
+/* live_commands.c: carries out a command that was met while records were copied: snapshot, dump,
+ * cpudump. */
 void gt_live_command_act(struct gt_live *live, enum gt_control_action action, uint32_t cpu);
 
-/* Of an instance. */
+/* tracing_on of an instance; freeing one. */
 bool gt_live_instance_on(const struct gt_live *live);
 void gt_live_instance_fini(struct gt_live *live);
 
-/* The buffer has another size; it keeps what it has, or the newest of that. GT_ENOMEM. */
+/* Changes the size of the buffer. It keeps its records, or the newest of them. GT_ENOMEM. */
 int gt_live_resize(struct gt_live *live, uint64_t bytes);
-/* Of a buffer that is not the ring; nothing to do with the ring. */
+/* options/overwrite of a buffer that is not the ring; for the ring see gt_session_set_overwrite. */
 void gt_live_set_overwrite(struct gt_live *live, bool overwrite);
 
-/* Of the top. */
+/* The top's list of instances. _end stops the thread that copies, before _fini frees them. */
 void gt_live_instances_init(struct gt_live *top);
 void gt_live_instances_end(struct gt_live *top);
 void gt_live_instances_fini(struct gt_live *top);
 
-/* live.c: makes the struct gt_live of an instance; it takes `instance` over. GT_ENOMEM. */
+/* live.c: makes the struct gt_live of an instance, which then owns `instance`. GT_ENOMEM. */
 int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instance,
 			    struct gt_store *store, struct gt_live **live);
 

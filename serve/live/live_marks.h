@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was written into trace_marker, as sub-buffers of a writer of its own: a small ring in our
- * memory, in the format of any other. Any thread; each call locks.
+ * Markers of trace_marker, as a writer of its own: a small ring of sub-buffers in the host's memory.
+ * Any thread may call; each call locks.
  */
 #ifndef GT_SERVE_LIVE_MARKS_H
 #define GT_SERVE_LIVE_MARKS_H
@@ -13,14 +13,15 @@
 
 struct gt_live_marks;
 
-/* number: of the writer among those of marks. NULL: no memory. */
+/* number: which of the writers of marks it is. NULL: no memory. */
 struct gt_live_marks *gt_live_marks_create(const struct gt_control_writer *writer, uint32_t number);
 void gt_live_marks_destroy(struct gt_live_marks *marks);
 
+/* Whether they were written by that thread. */
 bool gt_live_marks_are_of(struct gt_live_marks *marks, const struct gt_control_writer *writer);
 
-/* tracer: the one that is current, whose lines it will stand among. At most 1024 bytes. GT_ENOSPC:
- * the ring is full and not to be overwritten; GT_ENOMEM. */
+/* Adds a marker of at most 1024 bytes. tracer: the current one, which decides how the line looks.
+ * GT_ENOSPC: the ring is full, and not `overwrite`; GT_ENOMEM. */
 int gt_live_marks_put(struct gt_live_marks *marks, enum graftrace_tracer tracer, const char *bytes,
 		      size_t count, bool raw, bool overwrite);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files live*.c share: each has one kind of a session's control files. */
+/* What the files live*.c share. Each of them implements one kind of control files of a session. */
 #ifndef GT_SERVE_LIVE_PRIVATE_H
 #define GT_SERVE_LIVE_PRIVATE_H
 
@@ -14,8 +14,7 @@
 #include "serve/live/live_view.h"
 #include "serve/text_reader.h"
 
-/* A program that writes faster than a reader throws away must not hold that for ever: so many
- * blocks of so many bytes at most. */
+/* Limits of one discarding read: a program may write faster than the reader throws away. */
 #define DISCARD_BYTES  65536
 #define DISCARD_BLOCKS 4096
 
@@ -24,19 +23,20 @@ struct gt_awake;
 struct gt_live_cpus;
 struct gt_live_instance;
 
-/* The instances of a session. They stay, also removed ones, as long as it. */
+/* The instances of a session. Removed ones stay in the list until the session ends. */
 struct gt_live_instances {
-	pthread_mutex_t turn; /* one copies, and carries out what commands it meets, at a time */
+	pthread_mutex_t turn; /* held by the thread that copies and runs the commands it meets */
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* of the thread that copies, at its end */
+	pthread_cond_t wake; /* wakes the copying thread so that it ends */
 	pthread_t pump;
 	bool pumping, stop;
-	/* Of the top, from when the ring is not its buffer: another size was asked for, or what is
-	 * recorded is more than it asks for. own: what comes; archive: what was there before it is
-	 * routed. Else NULL. */
+	/* The top's own buffers, NULL while the ring is its buffer. It gets them when another size
+	 * is asked for, or when the ring holds more than the top asks for. own: new records;
+	 * archive: those from before that moment. */
 	struct gt_store *archive, *own;
-	bool routed;		/* own is not all that is recorded */
-	struct gt_awake *awake; /* of the profiler with sleep-time off; NULL: it never was */
+	bool routed; /* `own` gets a part of the ring's records only */
+	struct gt_awake
+		*awake; /* sleep-time off of the profiler; NULL: it was never switched off */
 	struct gt_live **all;
 	uint32_t count;
 };
@@ -44,80 +44,82 @@ struct gt_live_instances {
 /* The last snapshot. */
 struct gt_live_snapshot {
 	struct gt_store *store;	      /* NULL: none, or an empty one */
-	struct gt_merge_given *given; /* what trace_pipe had given before it, … */
+	struct gt_merge_given *given; /* how far trace_pipe had read then, by writer; */
 	uint32_t count;
-	uint64_t switches_given;  /* … and of context switches */
-	struct gt_text_look look; /* which were shown then, and of which CPUs */
+	uint64_t switches_given;  /* the same of context switches: a clock */
+	struct gt_text_look look; /* events and CPUs that were shown then */
 	bool allocated;
 };
 
-/* What consuming readers have taken out. */
+/* How far consuming readers have read. */
 struct gt_live_reading {
 	pthread_mutex_t lock;	     /* held while a block of text is made; never with live->lock */
-	struct gt_text_reader *pipe; /* trace_pipe's; NULL until there was a client */
+	struct gt_text_reader *pipe; /* of trace_pipe; NULL until it was first opened */
 	struct gt_text_look pipe_look;
-	struct gt_live_cpus *cpu_pipes; /* CPU by CPU; NULL until there was a client */
-	struct gt_live_raw *raw; /* the places of trace_pipe_raw; then `pipe` is out of date */
+	struct gt_live_cpus *cpu_pipes; /* of per_cpu/; NULL until one was first opened */
+	struct gt_live_raw *raw; /* positions of trace_pipe_raw; if set, `pipe` is out of date */
 	struct gt_live_snapshot snapshot;
 };
 
-/* Changes of what is asked: one after the other. */
+/* Changes of settings, which happen one after the other. */
 struct gt_live_change {
-	pthread_mutex_t lock;	     /* held while a list or the tracer is changed */
-	bool watches;		     /* context switches */
-	uint32_t pauses;	     /* readers of `trace` for whom tracing is off … */
-	bool was_on;		     /* … and whether it goes on afterwards */
+	pthread_mutex_t lock; /* held while a list or the tracer is changed */
+	bool watches;	      /* it has asked the session for context switches */
+	uint32_t pauses;      /* readers of `trace` for which pause-on-trace stopped tracing */
+	bool was_on;	      /* tracing goes on after the last of them */
 	uint64_t versions[GT_LISTS]; /* how often each list was changed */
 };
 
 /*
- * Locks, the first to be taken first: change.lock, reading.lock, instances.lock; then live->lock, or
- * a store's or the session's own, which are held for moments.
+ * Order of locks: change.lock, reading.lock, instances.lock; after them live->lock, or the lock of a
+ * store or of the session, which are held for moments.
  */
 struct gt_live {
 	struct gt_control_target control;
 	struct gt_control_log log;
-	/* The session's target, with a clock of its own: a session measures its clock better and
-	 * better, and a trace that is read twice shall be the same twice. */
+	/* What readers read: the session's target with a clock that stays. (The session measures
+	 * its clock again and again; a trace that is read twice must be the same twice.) */
 	struct gt_target view;
-	struct gt_live_view over; /* what `view` is made of: marks, counts */
+	struct gt_live_view over; /* makes `view` of the session's target: marks, counts */
 	struct gt_session *session;
 	char *program;
 	enum graftrace_arena_mode mode;
 	bool no_fork;
-	void (*dump)(void *data, const char *text, size_t bytes); /* of the command; or NULL */
+	void (*dump)(void *data, const char *text,
+		     size_t bytes); /* takes the command's text; or NULL */
 	void *dump_data;
 	uint64_t buffer_bytes;
 	atomic_bool ended;
-	struct gt_live *top;		    /* of an instance; else NULL */
-	struct gt_live_instance *instance;  /* what an instance has besides; else NULL */
-	struct gt_live_instances instances; /* of the top */
+	struct gt_live *top;		    /* an instance's top; NULL in the top itself */
+	struct gt_live_instance *instance;  /* what only an instance has; NULL in the top */
+	struct gt_live_instances instances; /* used in the top only */
 
 	pthread_mutex_t lock; /* guards what follows */
-	bool has_clock;	      /* view.clock is settled: when the trace was read first */
-	/* What is asked; its `on` is the session's, or the instance's store's. The lists change
-	 * under change.lock, too. */
+	bool has_clock;	      /* view.clock is set; it is when the trace is first read */
+	/* The settings. Their `on` is unused: tracing_on is kept by the session, or the instance's
+	 * store. The lists change under change.lock, too. */
 	struct gt_trace_settings settings;
 	struct gt_control_name
-		*known; /* functions as they were listed last: for when it has ended */
+		*known; /* the functions that were listed last, for readers after the end */
 	size_t known_count;
 	uint64_t options;
-	struct gt_filter_masks masks; /* tracing_cpumask since the ring was emptied; the last one
-				       * holds, and with none all CPUs' */
+	struct gt_filter_masks masks; /* values of tracing_cpumask since the ring was emptied: the
+				       * last one is in force; none: all CPUs */
 	uint64_t cmdlines;
-	bool sched_switch; /* the event is on; it was shown … */
-	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS]; /* … in these times */
+	bool sched_switch;					 /* the event is on */
+	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS]; /* when it was on */
 	uint32_t switch_window_count;
 	enum gt_control_clock clock;
-	uint64_t time_start; /* the counter when the ring was emptied last */
+	uint64_t time_start; /* clock at which the ring was last emptied */
 	bool pipe_busy;
 	uint32_t cpus_busy; /* CPUs whose trace_pipe is open */
 
 	struct gt_live_reading reading;
 	struct gt_live_change change;
-	struct gt_globs events;		 /* under change.lock: words of set_event */
-	struct gt_live_probes *probes;	 /* the same: rows of events; of the top */
-	struct gt_live_filters *filters; /* the same: what they show; NULL: none was set */
+	/* Guarded by change.lock: */
+	struct gt_globs events;		 /* words of set_event */
+	struct gt_live_probes *probes;	 /* rows of events; used in the top only */
+	struct gt_live_filters *filters; /* of events; NULL: none was set */
 };
 
 static inline struct gt_live *live_of(struct gt_control_target *target)
@@ -139,62 +141,62 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 	return GT_EGONE;
 }
 
-/* How the whole trace is shown now. */
+/* Fills in how the whole trace is shown at present. Takes live->lock. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
-/* Under reading.lock: the pipe's reader, made if there is none. */
+/* Makes reading.pipe if there is none. Call with reading.lock held. GT_ENOMEM. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
-/* A text for text_read and text_close; both arguments are its own then. GT_ENOMEM. */
+/* Makes the handle that text_read and text_close take; it then owns both arguments. GT_ENOMEM. */
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text);
-/* A reader of `trace`, with what trace_pipe has given left out. */
+/* Opens a reader of `trace`, which leaves out the records that trace_pipe has given. */
 int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 		       struct gt_text_reader **reader, struct gt_message *message);
-/* Of all that was copied so far. GT_EBUSY, GT_ENOMEM. */
+/* Takes a snapshot of the records that were copied so far. GT_EBUSY, GT_ENOMEM. */
 int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message);
 /* Whether snapshots can be taken. GT_EBUSY. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
-/* Under reading.lock: there is no snapshot any more. */
+/* Frees the snapshot. Call with reading.lock held. */
 void gt_live_snapshot_forget(struct gt_live *live);
-/* Under reading.lock: somebody reads a trace_pipe_raw. */
+/* Whether a trace_pipe_raw is open. Call with reading.lock held. */
 bool gt_live_raw_is_open(const struct gt_live *live);
 
-/* view.clock is settled at the first look at the trace. */
+/* Sets view.clock if this is the first look at the trace. */
 void gt_live_settle_clock(struct gt_live *live);
 
-/* live_raw.c, under reading.lock: how far the readers of all CPUs have given (malloc'ed; GT_ENOMEM),
- * and up to which clock of context switches, only if live->reading.raw is there; what there is now counts
- * as given (false: nobody has a CPU open); forgetting the places, when nobody has one open. */
+/* live_raw.c; call with reading.lock held.
+ * given: how far the readers of all CPUs have read, by writer; the caller frees it. GT_ENOMEM.
+ * switches_given: the clock up to which they have given context switches. Both only if reading.raw is
+ * set.
+ * discard: counts all present records as given; false: no trace_pipe_raw is open.
+ * destroy: forgets the positions; no trace_pipe_raw may be open. */
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 uint64_t gt_live_raw_switches_given(const struct gt_live *live);
 bool gt_live_raw_discard(struct gt_live *live);
 void gt_live_raw_destroy(struct gt_live *live);
 
-/* Context switches are watched no more on its account. */
+/* Takes back the request for context switches, if one was made (change.watches). */
 void gt_live_unwatch(struct gt_live *live);
 
-/* options/pause-on-trace: tracing is off from the first of these to the last of those. */
-bool gt_live_pause(struct gt_live *live);
-void gt_live_unpause(struct gt_live *live);
-
-/* Under reading.lock: how far any reader has taken records out; malloc'ed. GT_ENOMEM. */
+/* How far any consuming reader has read, by writer; the caller frees it. Call with reading.lock held.
+ * GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
-/* A thread's trace_pipe: the whole trace's reader goes on behind it when it is closed. */
+/* The trace_pipe of one thread. When it is closed, the reader of the whole trace goes on after it. */
 int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
 			     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
 
-/* live_cpu.c, under reading.lock: one CPU's trace_pipe; what it has given is noted after each read,
- * and left out by other readers (skip; GT_ENOMEM) until the ring is emptied (forget). */
+/* live_cpu.c: the trace_pipe of one CPU; call with reading.lock held. _note stores after each read
+ * what was given; _skip makes another reader leave that out (GT_ENOMEM). */
 int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_cpu_note(struct gt_live *live, uint32_t cpu);
 void gt_live_cpu_close(struct gt_live *live, uint32_t cpu);
 int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader);
-/* The ring was emptied: what there was is read by nobody. text: room to throw it away. */
+/* The ring was emptied: reads what is left of it into `text`, and throws it away. */
 void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes);
 void gt_live_cpus_destroy(struct gt_live *live);
 
-/* What there is of the trace is read by nobody any more. GT_ENOMEM. */
+/* Empties the trace: no reader gets the present records any more. GT_ENOMEM. */
 int gt_live_empty(struct gt_live *live, struct gt_message *message);
 
 /* Operations of struct gt_control_ops. */

@@ -21,7 +21,8 @@ static void switch_top(struct gt_live *live, bool on)
 	gt_live_top_end_unlock(live);
 }
 
-bool gt_live_pause(struct gt_live *live)
+/* options/pause-on-trace: tracing is off from the first pause to the last unpause. */
+static bool pause_tracing(struct gt_live *live)
 {
 	bool pauses;
 
@@ -36,7 +37,7 @@ bool gt_live_pause(struct gt_live *live)
 	return pauses;
 }
 
-void gt_live_unpause(struct gt_live *live)
+static void unpause_tracing(struct gt_live *live)
 {
 	pthread_mutex_lock(&live->change.lock);
 	if (--live->change.pauses == 0 && live->change.was_on)
@@ -191,7 +192,7 @@ int gt_live_text_open(struct gt_control_target *target, const struct gt_control_
 		return error;
 	}
 	gt_live_hold(live);
-	text->pauses = !consume && live->top == NULL && gt_live_pause(live);
+	text->pauses = !consume && live->top == NULL && pause_tracing(live);
 	*text_out = text;
 	return 0;
 }
@@ -230,7 +231,7 @@ void gt_live_text_close(struct gt_control_target *target, void *data)
 		gt_text_reader_close(text->reader);
 		gt_store_put(text->store);
 		if (text->pauses)
-			gt_live_unpause(live);
+			unpause_tracing(live);
 	} else {
 		pthread_mutex_lock(&live->reading.lock);
 		if (text->cpu != 0)

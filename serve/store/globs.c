@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/control/control.h"
-#include "core/trace/glob.h"
-
 static bool make_room(struct gt_globs *globs)
 {
 	size_t room = globs->room != 0 ? globs->room * 2 : 16;
@@ -85,26 +82,6 @@ bool gt_globs_add_modules(struct gt_globs *modules, const char *const *words)
 			return false;
 	}
 	return true;
-}
-
-bool gt_globs_match_module(const struct gt_globs *modules, const char *object, const char *name)
-{
-	const char *slash = strrchr(object, '/');
-	const char *base = slash != NULL ? slash + 1 : object;
-
-	for (size_t i = 0; i < modules->count; i++) {
-		const char *word = modules->words[i], *module = gt_globs_module(word);
-		char glob[GT_CONTROL_WORD_BYTES + 1];
-		size_t bytes = (size_t)(module - word) - strlen(":mod:");
-
-		if (strcmp(module, base) != 0 || bytes >= sizeof(glob))
-			continue;
-		memcpy(glob, word, bytes);
-		glob[bytes] = '\0';
-		if (gt_glob_match(glob, name))
-			return true;
-	}
-	return false;
 }
 
 const char *const *gt_globs_words(const struct gt_globs *globs)

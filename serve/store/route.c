@@ -555,7 +555,7 @@ static void take(struct gt_route *route, struct gt_route_writer *writer,
 		writer->counted = false;
 		break;
 	case GT_RECORD_LOST:
-		/* of whom is not known: everybody is told */
+		/* which instance's records they were is unknown: the loss is written for each */
 		writer->lost += is_recording(route, writer) ? record->value : 0;
 		writer->resume = true;
 		break;

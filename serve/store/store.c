@@ -530,9 +530,19 @@ static bool drop_older(struct gt_store *store)
 	return dropped;
 }
 
+static uint64_t bytes_of(struct gt_store *store)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&store->lock);
+	bytes = store->bytes;
+	pthread_mutex_unlock(&store->lock);
+	return bytes;
+}
+
 static bool is_full(struct gt_store *store, size_t bytes)
 {
-	uint64_t older = store->older != NULL ? gt_store_bytes(store->older) : 0;
+	uint64_t older = store->older != NULL ? bytes_of(store->older) : 0;
 
 	return store->limit != 0 && older + store->bytes + bytes > store->limit;
 }
@@ -825,14 +835,4 @@ void gt_store_clear(struct gt_store *store)
 struct gt_target *gt_store_target(struct gt_store *store)
 {
 	return &store->target;
-}
-
-uint64_t gt_store_bytes(struct gt_store *store)
-{
-	uint64_t bytes;
-
-	pthread_mutex_lock(&store->lock);
-	bytes = store->bytes;
-	pthread_mutex_unlock(&store->lock);
-	return bytes;
 }
