@@ -181,7 +181,7 @@ def requests():
     low = {name: median([figures[name] for figures in sets]) for name in sets[0]}
     off = low["off"]
     detail = "; ".join(f"{name} {value:,.0f}" for name, value in low.items())
-    say("unikernel: instructions a request, tracing off ÷ not compiled in", "≤ 1.03",
+    say("unikernel: instructions a request, tracing off ÷ not compiled in", "≤ 1.06",
         off / low["plain"], "",
         f"{SETS} boots of {SHORT_ROUNDS} rounds of {SHORT_ROUND} requests in turns, what a tenth stay below; "
         f"a request: {detail}")
