@@ -52,6 +52,8 @@ static const char help[] =
 	"      --probe 'FUNC [ARG...]'\n"
 	"                            a probe there, with these variables: FUNC%return,\n"
 	"                            FUNC:LINE, FILE:LINE (graftrace probe); may be repeated\n"
+	"      --trigger WHAT        behind -e SYSTEM:NAME: done where it happens, as\n"
+	"                            'traceoff:1 if count > 3', stacktrace, enable_event:…\n"
 	"  -D, --max-graph-depth N   only the N outermost levels of calls\n"
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
@@ -164,6 +166,9 @@ static int take_kernel(const char *what, struct gt_record_options *options,
 	return GT_EINVAL;
 }
 
+/* Among the words of -e: the next one is the last one's filter, or trigger. */
+static const char filter_follows[] = "filter", trigger_follows[] = "trigger";
+
 /* -l k:vfs_*: a choice of the kernel's functions. True if it was one. */
 static bool take_for_kernel(int option, struct gt_record_options *options, int *error,
 			    struct gt_message *message)
@@ -174,7 +179,7 @@ static bool take_for_kernel(int option, struct gt_record_options *options, int *
 	} files[] = {
 		{ 'l', "set_ftrace_filter" },  { 'n', "set_ftrace_notrace" },
 		{ 'g', "set_graph_function" }, { 'N', "set_graph_notrace" },
-		{ 'D', "max_graph_depth" },
+		{ 'D', "max_graph_depth" },    { GT_CHOICE_FILTER, "set_ftrace_filter" },
 	};
 	uint64_t number = 0;
 
@@ -281,8 +286,10 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 		options->no_switches = option == OPTION_NO_SWITCH_EVENTS;
 		break;
 	default:
-		if (option == GT_CHOICE_FILTER && options->event_word_count > 0) {
-			options->event_words[options->event_word_count++] = NULL;
+		if ((option == GT_CHOICE_FILTER && options->event_word_count > 0) ||
+		    option == GT_CHOICE_TRIGGER) {
+			options->event_words[options->event_word_count++] =
+				option == GT_CHOICE_FILTER ? filter_follows : trigger_follows;
 			options->event_words[options->event_word_count++] = optarg;
 			break;
 		}
@@ -297,8 +304,11 @@ static int share_events(struct gt_record_options *options, struct gt_message *me
 	int error = 0;
 
 	for (size_t i = 0; i < options->event_word_count && error == 0; i++)
-		if (options->event_words[i] == NULL)
+		if (options->event_words[i] == filter_follows)
 			error = gt_session_choice_take(&options->choice, GT_CHOICE_FILTER,
+						       options->event_words[++i], message);
+		else if (options->event_words[i] == trigger_follows)
+			error = gt_session_choice_take(&options->choice, GT_CHOICE_TRIGGER,
 						       options->event_words[++i], message);
 		else if (options->kernel && gt_kernel_has_event(options->event_words[i]))
 			options->events[options->event_count++] = options->event_words[i];

@@ -14,6 +14,7 @@
 #include "cli/probe_lines.h"
 #include "cli/values.h"
 #include "core/control/control.h"
+#include "core/trace/event_trigger.h"
 #include "serve/live/live.h"
 
 /* The file that an option writes to, and what: its value, or always the same. */
@@ -335,6 +336,45 @@ static int take_event_filter(struct gt_session_choice *choice, const char *value
 		       : no_memory(message);
 }
 
+/* --trigger behind an event: what is done at the last one. */
+static int take_trigger(struct gt_session_choice *choice, const char *value,
+			struct gt_message *message)
+{
+	struct gt_session_event_trigger *grown, *made;
+	struct gt_event_trigger_text parsed;
+	const char *word = NULL;
+
+	for (const char **event = choice->events; *event != NULL; event++)
+		word = *event;
+	if (word == NULL || strchr(word, ':') == NULL || strpbrk(word, "!*?[") != NULL) {
+		snprintf(message->text, sizeof(message->text),
+			 "--trigger stands behind -e SYSTEM:NAME, of one event");
+		return GT_EINVAL;
+	}
+	if (gt_event_trigger_parse(value, strlen(value), &parsed) != 0 || parsed.remove) {
+		snprintf(message->text, sizeof(message->text),
+			 "'%.80s' is not a trigger: COMMAND[:COUNT][ if FILTER], COMMAND one "
+			 "of " GT_EVENT_TRIGGER_NAMES,
+			 value);
+		return GT_EINVAL;
+	}
+	grown = realloc(choice->event_triggers, (choice->event_trigger_count + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return no_memory(message);
+	choice->event_triggers = grown;
+	made = &grown[choice->event_trigger_count++];
+	*made = (struct gt_session_event_trigger){ strdup(word), parsed.trigger };
+	if (parsed.trigger.filter != NULL)
+		made->trigger.filter = strdup(parsed.filter);
+	if (parsed.trigger.target != NULL)
+		made->trigger.target = strdup(parsed.target);
+	return made->word != NULL &&
+			       (parsed.trigger.filter == NULL || made->trigger.filter != NULL) &&
+			       (parsed.trigger.target == NULL || made->trigger.target != NULL)
+		       ? 0
+		       : no_memory(message);
+}
+
 int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
 			   struct gt_message *message)
 {
@@ -343,6 +383,8 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 	char text[32];
 	int error;
 
+	if (option == GT_CHOICE_TRIGGER)
+		return take_trigger(choice, value, message);
 	if (option == GT_CHOICE_FILTER && choice->events[0] != NULL)
 		return take_event_filter(choice, value, message);
 	if (option == GT_CHOICE_FILTER)
@@ -466,6 +508,8 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 	session->events = choice->events;
 	session->event_filters = choice->event_filters;
 	session->probes = choice->probes;
+	session->event_triggers = choice->event_triggers;
+	session->event_trigger_count = choice->event_trigger_count;
 	session->filter = choice->filter;
 	session->notrace = choice->notrace;
 	session->graph = choice->graph;
@@ -516,4 +560,10 @@ void gt_session_choice_fini(struct gt_session_choice *choice)
 	free_list(choice->event_filters);
 	free_list(choice->wanted_probes);
 	free_list(choice->probes);
+	for (size_t i = 0; i < choice->event_trigger_count; i++) {
+		free((char *)choice->event_triggers[i].word);
+		free((char *)choice->event_triggers[i].trigger.filter);
+		free((char *)choice->event_triggers[i].trigger.target);
+	}
+	free(choice->event_triggers);
 }

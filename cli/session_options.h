@@ -15,6 +15,7 @@
 #include <graftrace/record.h>
 
 struct gt_session;
+struct gt_session_event_trigger;
 struct gt_session_options;
 struct gt_live_options;
 
@@ -30,7 +31,9 @@ struct gt_session_choice {
 	const char **event_filters; /* in turns a word of events and its filter */
 	const char **wanted_probes; /* as given: gt_session_choice_probes() makes … */
 	const char **probes;	    /* … lines of dynamic_events of them */
-	bool names_functions;	    /* a tracer, or functions, were named: else events are alone */
+	struct gt_session_event_trigger *event_triggers;
+	size_t event_trigger_count;
+	bool names_functions; /* a tracer, or functions, were named: else events are alone */
 	uint32_t max_graph_depth;
 	uint64_t threshold_ns;
 	uint64_t buffer_bytes;
@@ -58,6 +61,7 @@ enum {
 	GT_CHOICE_NO_DEMANGLE,
 	GT_CHOICE_FILTER, /* of functions; behind an event its own */
 	GT_CHOICE_PROBE,
+	GT_CHOICE_TRIGGER,
 };
 
 /* For getopt_long's short options, and for its table. */
@@ -69,6 +73,7 @@ enum {
 		{ "graph", required_argument, NULL, 'g' },                     \
 		{ "event", required_argument, NULL, 'e' },                     \
 		{ "probe", required_argument, NULL, GT_CHOICE_PROBE },         \
+		{ "trigger", required_argument, NULL, GT_CHOICE_TRIGGER },     \
 		{ "graph-notrace", required_argument, NULL, 'N' },             \
 		{ "buffer-size", required_argument, NULL, 'b' },               \
 		{ "max-graph-depth", required_argument, NULL, 'D' },           \

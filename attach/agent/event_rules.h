@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done with events where they happen: filters, of all events that a word names. They are made
+ * What is done with events where they happen: filters, of all events that a word names, and triggers. They are made
  * for an event when its probe is armed, since its fields are known then; they stand in the arena
  * (graftrace/filter.h). Under the session's lock.
  */
@@ -8,12 +8,24 @@
 #define GT_ATTACH_AGENT_EVENT_RULES_H
 
 #include "attach/ring/arena.h"
-#include "core/trace/event.h"
+#include "core/trace/event_filter.h"
 #include "core/trace/rule_pool.h"
 
+struct gt_event_action {
+	struct gt_event_trigger trigger; /* its strings are its own */
+	uint32_t word;			 /* it counts in */
+	struct gt_message misfit; /* its filter does not fit the event, and it does nothing */
+};
+
 struct gt_event_rule {
-	char *word;   /* gt_event_word_matches() */
-	char *filter; /* the expression; NULL: none */
+	char *word;	 /* gt_event_word_matches(); of triggers "system:name" alone */
+	bool has_filter; /* that it has none is said, too */
+	char *filter;	 /* the expression; NULL: none */
+	struct gt_event_action *actions; /* the newest first */
+	uint32_t action_count;
+	uint32_t targeted;  /* triggers that enable or disable the event … */
+	uint32_t gate;	    /* … by this word; 0: none yet */
+	bool gate_recorded; /* as it was set by set_event last */
 	/* Events that it names and that were armed, and those of them that have its fields. */
 	uint32_t tried;
 	uint32_t fitted;
@@ -24,6 +36,7 @@ struct gt_event_rules {
 	struct gt_rule_pool pool;
 	struct gt_event_rule *rules; /* the last one that names an event holds for it */
 	size_t count;
+	uint8_t words[GRAFTRACE_ARENA_WORDS]; /* 1: it is in use; the first one is never */
 };
 
 void gt_event_rules_init(struct gt_event_rules *rules, struct gt_arena *arena);
@@ -34,12 +47,29 @@ void gt_event_rules_fini(struct gt_event_rules *rules);
 int gt_event_rules_set_filter(struct gt_event_rules *rules, const char *word, const char *filter,
 			      struct gt_message *message);
 
-/* The arena has what the rules say of the event. As for a system's filter on Linux, events without its
+/* The arena has what the rules say of the event. recorded: set_event says so. As for a system's filter on Linux, events without its
  * fields are recorded all. GT_ENOSPC, GT_ENOMEM. */
 int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_format *event,
-		       struct gt_message *message);
+		       bool recorded, struct gt_message *message);
 
-/* 0, or GT_EINVAL with the message: there is a filter that none of its events has the fields of. */
+/* Adds or takes away a trigger of the event ("system:name"); effective once it, and its target, is
+ * armed anew. GT_EEXIST, GT_ENOENT, GT_ENOMEM, GT_ENOSPC. */
+int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
+			   const struct gt_event_trigger *trigger, bool remove,
+			   struct gt_message *message);
+/* The index'th trigger of the event, with what is left of its limit; false: there is none. */
+bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *word,
+				uint32_t index, struct gt_event_trigger *trigger);
+/* Whether something is done at the event, so that its places are patched in any case. */
+bool gt_event_rules_act(const struct gt_event_rules *rules, const char *system, const char *name);
+/* It is enabled or disabled by triggers of others; *on: it is recorded now. */
+bool gt_event_rules_gate(const struct gt_event_rules *rules, const char *system, const char *name,
+			 bool *on);
+bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *word,
+				enum graftrace_rule_action action);
+
+/* 0, or GT_EINVAL with the message: there is a filter that none of its events has the fields of, or a
+ * trigger's. */
 int gt_event_rules_check(const struct gt_event_rules *rules, struct gt_message *message);
 
 #endif

@@ -29,13 +29,23 @@ bool gt_events_match(char *const *words, const char *system, const char *name)
 	return matches;
 }
 
+static bool is_recorded(const struct gt_tracee_object *object, uint32_t index,
+			const struct gt_selection *selection)
+{
+	const struct gt_probe *probe = object->file->probes[index].probe;
+
+	return gt_events_match(selection->events, probe->system, probe->name);
+}
+
 static bool is_wanted(const struct gt_tracee_object *object, uint32_t index,
 		      const struct gt_selection *selection)
 {
 	const struct gt_catalog_probe *probe = &object->file->probes[index];
 
-	return !probe->removed &&
-	       gt_events_match(selection->events, probe->probe->system, probe->probe->name);
+	return !probe->removed && (is_recorded(object, index, selection) ||
+				   (selection->event_rules &&
+				    gt_event_rules_act(selection->event_rules, probe->probe->system,
+						       probe->probe->name)));
 }
 
 bool gt_probes_wanted(const struct gt_catalog_file *file, const struct gt_selection *selection)
@@ -401,10 +411,12 @@ static int arm(const struct gt_tracee_object *object, uint32_t index,
 {
 	struct gt_event_format event;
 
-	if (!selection->event_rules || !is_wanted(object, index, selection))
+	if (!selection->event_rules || !selection->event_rules->count ||
+	    !is_wanted(object, index, selection))
 		return 0;
 	gt_catalog_describe_event(object->file, index, &event);
-	return gt_event_rules_arm(selection->event_rules, &event, message);
+	return gt_event_rules_arm(selection->event_rules, &event,
+				  is_recorded(object, index, selection), message);
 }
 
 int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
@@ -422,11 +434,12 @@ int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 	for (i = 0; !error && i < object->probe_count; i++) {
 		const uint32_t site = object->file->probes[i].site;
 
-		if (!object->file->probes[i].planned || !is_dirty(object, i, selection))
+		error = arm(object, i, selection, message);
+		if (error || !object->file->probes[i].planned || !is_dirty(object, i, selection))
 			continue;
 		if (!patcher)
 			patcher = gt_patcher_start(tracee, object, running, message);
-		error = patcher ? arm(object, i, selection, message) : GT_ENOMEM;
+		error = patcher ? 0 : GT_ENOMEM;
 		if (!error)
 			error = settle_site(patcher, site, selection);
 	}

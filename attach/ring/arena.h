@@ -45,6 +45,7 @@ struct gt_arena {
 	uint64_t sub_buffers_offset;
 	uint64_t triggers_offset;
 	uint64_t trigger_hits_offset;
+	uint64_t rule_words_offset;
 	uint64_t event_table_offset;
 	uint64_t rules_offset;
 	uint64_t answers_offset;

@@ -263,6 +263,10 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		     pair += 2)
 			error = gt_event_rules_set_filter(&session->event_rules, pair[0], pair[1],
 							  message);
+		for (size_t i = 0; !error && i < options->event_trigger_count; i++)
+			error = gt_event_rules_trigger(
+				&session->event_rules, options->event_triggers[i].word,
+				&options->event_triggers[i].trigger, false, message);
 	}
 	if (!error && options->recording)
 		gt_arena_note_recording(&session->arena, options->recording,

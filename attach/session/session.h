@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "core/trace/probe.h"
+#include "core/trace/event_filter.h"
 #include "core/trace/settings.h"
 #include "core/trace/target.h"
 #include <graftrace/arena.h>
@@ -69,6 +70,12 @@ struct gt_session_options {
 	 * one is killed (leftover.h). NULL: none. */
 	const char *recording;
 	struct gt_clock recording_clock;
+	/* gt_session_event_trigger(), from the first event on. GT_EINVAL as above. */
+	const struct gt_session_event_trigger {
+		const char *word;
+		struct gt_event_trigger trigger;
+	} * event_triggers;
+	size_t event_trigger_count;
 	/* Gets the records; may be NULL. In the ring modes it gets objects and functions only:
 	 * records stay in the ring. */
 	const struct gt_sink *sink;
@@ -119,6 +126,17 @@ int gt_session_set_events(struct gt_session *session, const char *const *words,
  * filter's fields are not filtered. GT_ENOMEM, GT_ENOSPC. */
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
+/* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. GT_EEXIST,
+ * GT_ENOENT, GT_ENOSPC, GT_ENOMEM. */
+int gt_session_event_trigger(struct gt_session *session, const char *word,
+			     const struct gt_event_trigger *trigger, bool remove,
+			     struct gt_message *message);
+/* The index'th of the event, the newest first, with what is left of its limit; its strings are in `text`.
+ * False: there is none. */
+bool gt_session_event_trigger_get(struct gt_session *session, const char *word, uint32_t index,
+				  struct gt_event_trigger *trigger, char *text, size_t room);
+/* It is enabled and disabled by triggers of other events. */
+bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name);
 /* Calls back for each known event, object by object, until `each` returns non-zero. enabled: it is
  * recorded in some process. reason: why its place cannot be patched, or NULL. */
 int gt_session_each_event(struct gt_session *session,

@@ -7,6 +7,9 @@
 #include "attach/session/session.h"
 #include "attach/session/session_private.h"
 
+#include <stdio.h>
+#include <string.h>
+
 int gt_session_set_events(struct gt_session *session, const char *const *words,
 			  struct gt_message *message)
 {
@@ -25,26 +28,6 @@ int gt_session_set_events(struct gt_session *session, const char *const *words,
 	return error;
 }
 
-/* All that the word names. */
-static int arm(struct gt_session *session, const char *word, struct gt_message *message)
-{
-	struct gt_event_format event;
-	int error = 0;
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; !error && i < session->catalog.file_count; i++) {
-		const struct gt_catalog_file *file = session->catalog.files[i];
-
-		for (k = 0; !error && k < file->probe_count; k++) {
-			gt_catalog_describe_event(file, k, &event);
-			if (gt_event_word_matches(word, event.system, event.name))
-				error = gt_event_rules_arm(&session->event_rules, &event, message);
-		}
-	}
-	return error;
-}
-
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message)
 {
@@ -53,9 +36,82 @@ int gt_session_set_event_filter(struct gt_session *session, const char *word, co
 	pthread_mutex_lock(&session->lock);
 	error = gt_event_rules_set_filter(&session->event_rules, word, filter, message);
 	if (!error)
-		error = arm(session, word, message);
+		error = gt_session_select(session, message);
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+int gt_session_event_trigger(struct gt_session *session, const char *word,
+			     const struct gt_event_trigger *trigger, bool remove,
+			     struct gt_message *message)
+{
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	error = gt_event_rules_trigger(&session->event_rules, word, trigger, remove, message);
+	if (!error)
+		error = gt_session_select(session, message);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+bool gt_session_event_trigger_get(struct gt_session *session, const char *word, uint32_t index,
+				  struct gt_event_trigger *trigger, char *text, size_t room)
+{
+	size_t filter = 0, target = 0;
+	bool found;
+
+	pthread_mutex_lock(&session->lock);
+	found = gt_event_rules_get_trigger(&session->event_rules, word, index, trigger);
+	if (found) {
+		filter = trigger->filter ? strlen(trigger->filter) + 1 : 0;
+		target = trigger->target ? strlen(trigger->target) + 1 : 0;
+		found = filter + target <= room;
+	}
+	if (found && filter)
+		trigger->filter = memcpy(text, trigger->filter, filter);
+	if (found && target)
+		trigger->target = memcpy(text + filter, trigger->target, target);
+	pthread_mutex_unlock(&session->lock);
+	return found;
+}
+
+bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name)
+{
+	bool on, soft;
+
+	pthread_mutex_lock(&session->lock);
+	soft = gt_event_rules_gate(&session->event_rules, system, name, &on);
+	pthread_mutex_unlock(&session->lock);
+	return soft;
+}
+
+bool gt_session_event_acts(struct gt_session *session, uint32_t number, uint64_t action,
+			   struct gt_event_format *event)
+{
+	static const enum graftrace_rule_action actions[] = {
+		[GRAFTRACE_TRIGGER_TRACEOFF] = GRAFTRACE_RULE_TRACEOFF,
+		[GRAFTRACE_TRIGGER_TRACEON] = GRAFTRACE_RULE_TRACEON,
+		[GRAFTRACE_TRIGGER_STACKTRACE] = GRAFTRACE_RULE_STACKTRACE,
+		[GRAFTRACE_TRIGGER_SNAPSHOT] = GRAFTRACE_RULE_SNAPSHOT,
+	};
+	char word[1024];
+
+	if (action >= sizeof(actions) / sizeof(actions[0]) ||
+	    gt_catalog_event(&session->catalog, number, event))
+		return false;
+	snprintf(word, sizeof(word), "%s:%s", event->system, event->name);
+	return gt_event_rules_have_action(&session->event_rules, word, actions[action]);
+}
+
+/* It may be patched for its triggers alone. */
+static bool is_recorded(const struct gt_session *session, const struct gt_probe *probe)
+{
+	bool on;
+
+	return gt_event_rules_gate(&session->event_rules, probe->system, probe->name, &on)
+		       ? on
+		       : gt_events_match(session->selection.events, probe->system, probe->name);
 }
 
 /* Whether the probe is patched in a process, and why it is not although it is asked for. */
@@ -75,7 +131,7 @@ static bool is_enabled(const struct gt_session *session, const struct gt_catalog
 			if (object->file != file || object->gone)
 				continue;
 			if (gt_probes_is_on(object, index, &foreign))
-				return true;
+				return is_recorded(session, file->probes[index].probe);
 			if (foreign)
 				*reason = GT_REASON_NOT_AS_IN_FILE;
 		}

@@ -225,6 +225,10 @@ void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char 
 /* session_end.c. Notes the death of a process that has ended, if a signal killed it. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
 
+/* session_events.c: whether event `number` has a trigger that does this (enum gt_trigger_action); what the
+ * event is. */
+bool gt_session_event_acts(struct gt_session *session, uint32_t number, uint64_t action,
+			   struct gt_event_format *event);
 /* session_trigger.c. Acts on the letter of a trigger. True: it is answered later, after its handler has
  * run. */
 bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *letter,

@@ -179,12 +179,18 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 			   const struct graftrace_mail *mail)
 {
 	uint32_t function = (uint32_t)mail->argument[0];
+	struct gt_event_format event = { 0 };
 	struct gt_pending_hit *pending;
 	uint64_t action = mail->argument[0] >> 32;
 
 	/* Any process may have written it: what no trigger of ours does is not done. */
-	if (action >= GT_TRIGGER_ACTIONS ||
-	    !gt_triggers_has(&session->triggers, function, (enum gt_trigger_action)action))
+	if (action >= GT_TRIGGER_ACTIONS)
+		return false;
+	if (function & GRAFTRACE_TRIGGER_OF_EVENT
+		    ? !gt_session_event_acts(session, function & ~GRAFTRACE_TRIGGER_OF_EVENT,
+					     action, &event)
+		    : !gt_triggers_has(&session->triggers, function,
+				       (enum gt_trigger_action)action))
 		return false;
 	if (action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON ||
 	    action == GT_TRIGGER_STOP) {
@@ -206,7 +212,10 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 							mail->argument[3]),
 		},
 	};
-	if (gt_catalog_function(&session->catalog, function, &pending->hit.function))
+	if (event.name)
+		pending->hit.function =
+			(struct gt_function){ .name = event.name, .object = event.object };
+	else if (gt_catalog_function(&session->catalog, function, &pending->hit.function))
 		pending->hit.function = (struct gt_function){ .name = "?", .object = "" };
 	session->pending_count++;
 	return true;

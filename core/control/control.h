@@ -212,6 +212,7 @@ struct gt_control_profile_row {
 struct gt_control_event {
 	struct gt_event_format format; /* of the first of its places */
 	bool enabled;
+	bool soft; /* triggers of others enable and disable it */
 };
 
 struct gt_control_target;
@@ -353,6 +354,14 @@ struct gt_control_ops {
 	int (*probes_remove)(struct gt_control_target *target, const char *group, const char *name,
 			     struct gt_message *message);
 	int (*probe)(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
+
+	/* A trigger of the event is added, or taken away. GT_EEXIST; GT_ENOENT: it has none such. get: the
+	 * index'th, newest first, with its strings in `text`; GT_ENOENT behind the last. */
+	int (*event_trigger_set)(struct gt_control_target *target, const char *word,
+				 const struct gt_event_trigger *trigger, bool remove,
+				 struct gt_message *message);
+	int (*event_trigger_get)(struct gt_control_target *target, const char *word, uint32_t index,
+				 struct gt_event_trigger *trigger, char *text, size_t room);
 };
 
 struct gt_control_file;
@@ -442,6 +451,7 @@ enum gt_control_event_file {
 	GT_EVENT_FORMAT,
 	GT_EVENT_ID,
 	GT_EVENT_FILTER,
+	GT_EVENT_TRIGGER,
 	GT_EVENT_SYSTEM_ENABLE,
 	GT_EVENT_SYSTEM_FILTER,
 };

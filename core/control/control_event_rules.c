@@ -5,6 +5,7 @@
  */
 #include "core/control/control_event_rules.h"
 #include "core/control/control_row.h"
+#include "core/trace/event_trigger.h"
 
 #define PLACE "event filter parse error"
 
@@ -100,6 +101,114 @@ int64_t gt_event_rules_write_filter(struct gt_control_handle *handle, const char
 	handle->bad_in = PLACE;
 	handle->bad_at = error.at;
 	return REFUSE(message, made, "%s", error.text != NULL ? error.text : "Error");
+}
+
+/* ---- triggers: kernel/trace/trace_events_trigger.c ---- */
+
+static void say_trigger(struct gt_control_handle *handle, const struct gt_event_trigger *trigger)
+{
+	say(handle, "%s", gt_event_trigger_name(trigger->action));
+	if (trigger->target != NULL)
+		say(handle, ":%s", trigger->target);
+	if (trigger->limit == GRAFTRACE_RULE_UNLIMITED)
+		say(handle, ":unlimited");
+	else
+		say(handle, ":count=%llu", (unsigned long long)trigger->limit);
+	if (trigger->filter != NULL)
+		say(handle, " if %s", trigger->filter);
+	say(handle, "\n");
+}
+
+int64_t gt_event_rules_read_trigger(struct gt_control_handle *handle, char *buffer, size_t bytes,
+				    struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_event_trigger trigger;
+	struct gt_control_event event;
+	char word[GT_CONTROL_WORD_BYTES], text[GT_CONTROL_WORD_BYTES];
+	int64_t given = event_of(handle, &event, word, message);
+
+	while (given >= 0 && (size_t)given < bytes) {
+		if (handle->line_given == handle->text_bytes) {
+			handle->line_given = handle->text_bytes = 0;
+			if (handle->unset) /* there is none, and it is said */
+				break;
+			if (ops->event_trigger_get(handle->target, word, (uint32_t)handle->line,
+						   &trigger, text, sizeof(text)) == 0)
+				say_trigger(handle, &trigger);
+			else if (handle->line > 0)
+				break;
+			else {
+				handle->unset = true;
+				say(handle,
+				    "# Available triggers:\n# " GT_EVENT_TRIGGER_NAMES "\n");
+			}
+			handle->line++;
+		}
+		given += gt_row_read_text(handle, buffer + given, bytes - (size_t)given, message);
+	}
+	return given;
+}
+
+/* The other event, and the fields that the filter asks for, have to be there. */
+static int check(struct gt_control_handle *handle, const struct gt_event_trigger_text *parsed,
+		 const struct gt_event_format *format, struct gt_event_filter_error *error)
+{
+	const struct gt_event_trigger *trigger = &parsed->trigger;
+	struct gt_control_event event;
+	bool found = trigger->target == NULL;
+	char word[GT_CONTROL_WORD_BYTES];
+	int64_t made;
+
+	for (uint64_t i = 0; !found && handle->target->ops->event(handle->target, i, &event) == 0;
+	     i++) {
+		gt_format(word, sizeof(word), "%s:%s", event.format.system, event.format.name);
+		found = gt_row_is_word(word, gt_row_length(word), trigger->target);
+	}
+	if (!found)
+		return GT_EINVAL;
+	made = trigger->filter == NULL
+		       ? 0
+		       : gt_event_filter_make(format, trigger->filter,
+					      gt_row_length(trigger->filter), NULL, 0, error);
+	if (made >= 0)
+		return 0;
+	handle->bad_in = PLACE;
+	handle->bad_at = error->at;
+	return (int)made;
+}
+
+int64_t gt_event_rules_write_trigger(struct gt_control_handle *handle, const char *bytes,
+				     size_t count, struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_event_filter_error error = { 0 };
+	struct gt_event_trigger_text parsed;
+	struct gt_control_event event;
+	char word[GT_CONTROL_WORD_BYTES];
+	const char *whole;
+	size_t length;
+	int result = event_of(handle, &event, word, message);
+
+	if (count == 0 || result != 0)
+		return result;
+	if (count >= GRAFTRACE_FILTER_BYTES)
+		return REFUSE(message, GT_EINVAL, "a trigger has less than %u bytes",
+			      GRAFTRACE_FILTER_BYTES);
+	strip(bytes, count, &whole, &length);
+	result = gt_event_trigger_parse(whole, length, &parsed);
+	if (result == 0)
+		result = check(handle, &parsed, &event.format, &error);
+	if (result != 0)
+		return REFUSE(message, result, "%s",
+			      handle->bad_in == NULL
+				      ? "not a trigger: the file lists those there are"
+			      : error.text != NULL ? error.text
+						   : "Error");
+	result = ops->event_trigger_set(handle->target, word, &parsed.trigger, parsed.remove,
+					message);
+	/* As in Linux, one that is not there is taken away. */
+	return result != 0 && !(parsed.remove && result == GT_ENOENT) ? result : (int64_t)count;
 }
 
 /* ---- of a system ---- */

@@ -294,7 +294,7 @@ static int open_event(struct gt_control_handle *handle, unsigned access, struct 
 	int error = event_of(handle, &event, message);
 
 	if (error == 0 && access & GT_CONTROL_READ)
-		say(handle, "%u\n", (unsigned)event.enabled);
+		say(handle, "%u%s\n", (unsigned)event.enabled, event.soft ? "*" : "");
 	return error;
 }
 
@@ -391,6 +391,9 @@ static const struct gt_control_file event_files[] = {
 	[GT_EVENT_FILTER] =
 		ROW(NULL, "which of them are recorded: an expression", GT_CONTROL_PROGRAM,
 		    .read = gt_event_rules_read_filter, .write = gt_event_rules_write_filter),
+	[GT_EVENT_TRIGGER] = ROW(NULL, "what is done where it happens: traceoff, stacktrace, …",
+				 GT_CONTROL_PROGRAM, .read = gt_event_rules_read_trigger,
+				 .write = gt_event_rules_write_trigger),
 	[GT_EVENT_SYSTEM_FILTER] =
 		ROW(NULL, "the same of those of the system that have its fields",
 		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_system,

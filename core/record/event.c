@@ -82,14 +82,30 @@ static bool passes(const struct graftrace_event_rules *rules, uint64_t room, uin
 						       room - filter, event));
 }
 
-bool gt_event_is_wanted(const struct gt_thread *thread, const struct gt_event *event)
+bool gt_event_has_rules(uint32_t number)
 {
 	uint64_t room;
-	const struct graftrace_event_rules *const rules = rules_of(event->number, &room);
 
-	if (rules == NULL || thread->stream == NULL)
-		return rules == NULL;
-	const struct graftrace_filter_event looked_at = {
+	return rules_of(number, &room) != NULL;
+}
+
+/* A walk over the rules that hold for the event. */
+struct walk {
+	const struct graftrace_event_rules *rules;
+	uint64_t room;
+	uint32_t at;
+	struct graftrace_filter_event looked_at;
+	struct graftrace_rule rule; /* a copy: others may write there */
+};
+
+static bool walk_begin(struct walk *walk, const struct gt_thread *thread,
+		       const struct gt_event *event)
+{
+	walk->rules = rules_of(event->number, &walk->room);
+	walk->at = 0;
+	if (walk->rules == NULL)
+		return false;
+	walk->looked_at = (struct graftrace_filter_event){
 		.values = event->values,
 		.count = event->count,
 		.faults = event->faults,
@@ -97,14 +113,51 @@ bool gt_event_is_wanted(const struct gt_thread *thread, const struct gt_event *e
 		.cpu = gt_port_cpu(),
 		.comm = thread->stream->comm,
 	};
-	const struct graftrace_rule *const first = (const struct graftrace_rule *)(rules + 1);
-	for (uint32_t i = 0; i < rules->count && i < GRAFTRACE_RULES_MAX &&
-			     (i + 1) * sizeof(*first) <= room - sizeof(*rules);
-	     i++)
-		if (first[i].action == GRAFTRACE_RULE_RECORD &&
-		    passes(rules, room, first[i].filter, &looked_at))
-			return true;
+	return true;
+}
+
+static uint64_t *word_of(uint32_t index)
+{
+	struct graftrace_arena *const arena = gt_port_arena();
+
+	return index < arena->rule_word_count ? &graftrace_arena_rule_words(arena)[index]
+					      : graftrace_arena_rule_words(arena);
+}
+
+/* Whether it may act once more, which is not counted here. */
+static bool has_rest(const struct graftrace_rule *rule)
+{
+	return rule->limit == GRAFTRACE_RULE_UNLIMITED ||
+	       __atomic_load_n(word_of(rule->word), RELAXED) < rule->limit;
+}
+
+static bool walk_next(struct walk *walk)
+{
+	const struct graftrace_rule *const first = (const struct graftrace_rule *)(walk->rules + 1);
+
+	while (walk->at < walk->rules->count && walk->at < GRAFTRACE_RULES_MAX &&
+	       (walk->at + 1) * sizeof(*first) <= walk->room - sizeof(*walk->rules)) {
+		walk->rule = first[walk->at++];
+		if (walk->rule.action == GRAFTRACE_RULE_RECORD
+			    ? walk->rule.word == 0 ||
+				      __atomic_load_n(word_of(walk->rule.word), RELAXED) != 0
+			    : has_rest(&walk->rule))
+			if (passes(walk->rules, walk->room, walk->rule.filter, &walk->looked_at))
+				return true;
+	}
 	return false;
+}
+
+unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *event)
+{
+	struct walk walk;
+	unsigned what = 0;
+
+	if (thread->stream == NULL || !walk_begin(&walk, thread, event))
+		return GT_EVENT_RECORD;
+	while (walk_next(&walk))
+		what |= walk.rule.action == GRAFTRACE_RULE_RECORD ? GT_EVENT_RECORD : GT_EVENT_ACT;
+	return what;
 }
 
 bool gt_event_is_stopped(struct gt_thread *thread)
@@ -161,4 +214,84 @@ void gt_event_record(struct gt_thread *thread, const struct gt_event *event)
 		gt_port_ring_doorbell(gt_port_arena());
 	}
 	gt_stream_settle(thread);
+}
+
+/* Is this hit, which is counted, one at which it acts? */
+static bool hit(const struct graftrace_rule *rule)
+{
+	uint64_t *const word = word_of(rule->word);
+
+	if (rule->limit == GRAFTRACE_RULE_UNLIMITED)
+		return true;
+	for (uint64_t hits = __atomic_load_n(word, RELAXED); hits < rule->limit;)
+		if (__atomic_compare_exchange_n(word, &hits, hits + 1, false, RELAXED, RELAXED))
+			return true;
+	return false;
+}
+
+static void act(struct gt_thread *thread, const struct gt_event *event,
+		const struct graftrace_rule *rule)
+{
+	const bool on = rule->action == GRAFTRACE_RULE_TRACEON;
+	struct graftrace_arena *const arena = gt_port_arena();
+	uint32_t action = on ? GRAFTRACE_TRIGGER_TRACEON : GRAFTRACE_TRIGGER_TRACEOFF;
+
+	switch (rule->action) {
+	case GRAFTRACE_RULE_TRACEON:
+	case GRAFTRACE_RULE_TRACEOFF:
+		/* As in Linux, a hit that changes nothing is none. */
+		if ((__atomic_load_n(&arena->tracing_on, RELAXED) != 0) == on || !hit(rule) ||
+		    !gt_record_switch(thread, on))
+			return;
+		break;
+	case GRAFTRACE_RULE_ENABLE:
+	case GRAFTRACE_RULE_DISABLE:
+		if ((__atomic_load_n(word_of((uint32_t)rule->argument), RELAXED) != 0) !=
+			    (rule->action == GRAFTRACE_RULE_ENABLE) &&
+		    hit(rule))
+			__atomic_store_n(word_of((uint32_t)rule->argument),
+					 rule->action == GRAFTRACE_RULE_ENABLE, RELAXED);
+		return;
+	case GRAFTRACE_RULE_STACKTRACE:
+		if (!thread->host && hit(rule))
+			gt_record_stack(thread, gt_arch_clock());
+		return;
+	case GRAFTRACE_RULE_SNAPSHOT:
+		if (thread->host || !hit(rule))
+			return;
+		action = GRAFTRACE_TRIGGER_SNAPSHOT;
+		break;
+	default:
+		return;
+	}
+	gt_port_trigger(action, GRAFTRACE_TRIGGER_OF_EVENT | event->number, gt_arch_clock(), 0);
+}
+
+/* Linux acts without a filter before the record is made, with one behind it, and a stack trace stands
+ * behind it in any case. */
+static bool is_before(const struct graftrace_rule *rule)
+{
+	return rule->filter == 0 && rule->action != GRAFTRACE_RULE_STACKTRACE;
+}
+
+void gt_event_act(struct gt_thread *thread, const struct gt_event *event)
+{
+	struct walk walk;
+	bool recorded = false;
+
+	if (thread->stream == NULL || !walk_begin(&walk, thread, event)) {
+		gt_event_record(thread, event);
+		return;
+	}
+	while (walk_next(&walk))
+		if (walk.rule.action == GRAFTRACE_RULE_RECORD)
+			recorded = true;
+		else if (is_before(&walk.rule))
+			act(thread, event, &walk.rule);
+	if (recorded)
+		gt_event_record(thread, event);
+	walk.at = 0;
+	while (walk_next(&walk))
+		if (walk.rule.action != GRAFTRACE_RULE_RECORD && !is_before(&walk.rule))
+			act(thread, event, &walk.rule);
 }

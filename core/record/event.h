@@ -21,8 +21,18 @@ struct gt_event {
 	uint64_t values[GT_EVENT_VALUES];
 };
 
-/* Whether it is to be recorded, as its rules say (graftrace/filter.h). From anywhere. */
-bool gt_event_is_wanted(const struct gt_thread *thread, const struct gt_event *event);
+/* Whether it has rules (graftrace/filter.h). From anywhere. */
+bool gt_event_has_rules(uint32_t number);
+
+/* What they say: from anywhere. */
+enum {
+	GT_EVENT_RECORD = 1, /* it is recorded */
+	GT_EVENT_ACT = 2,    /* gt_event_act() has something to do */
+};
+unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *event);
+
+/* With signals masked: all that is done at the event, which is recorded, too, if it is to be. */
+void gt_event_act(struct gt_thread *thread, const struct gt_event *event);
 
 /* Whether nothing can be recorded now; for lack of room alone the event is counted as lost. */
 bool gt_event_is_stopped(struct gt_thread *thread);

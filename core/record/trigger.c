@@ -89,6 +89,14 @@ static void set_threads(struct gt_thread *self, bool on)
 	set_thread(self, on, profile);
 }
 
+bool gt_record_switch(struct gt_thread *thread, bool on)
+{
+	if ((__atomic_exchange_n(&gt_port_arena()->tracing_on, on, __ATOMIC_SEQ_CST) != 0) == on)
+		return false;
+	set_threads(thread, on);
+	return true;
+}
+
 /* True: it was not so before. As in Linux, a hit that changes nothing is none. */
 static bool switch_tracing(struct gt_thread *thread, struct graftrace_trigger *trigger, bool on)
 {
@@ -101,10 +109,9 @@ static bool switch_tracing(struct gt_thread *thread, struct graftrace_trigger *t
 		hit(trigger);
 		return false;
 	}
-	if ((__atomic_exchange_n(&arena->tracing_on, on, __ATOMIC_SEQ_CST) != 0) == on)
+	if (!gt_record_switch(thread, on))
 		return false;
 	hit(trigger);
-	set_threads(thread, on);
 	return true;
 }
 

@@ -12,6 +12,14 @@
 #include <graftrace/filter.h>
 #include "core/trace/event.h"
 
+/* What is done at an event ("traceoff:3 if count > 7"). */
+struct gt_event_trigger {
+	enum graftrace_rule_action action;
+	uint64_t limit;	    /* how often it acts, GRAFTRACE_RULE_UNLIMITED */
+	const char *filter; /* an expression; NULL: always */
+	const char *target; /* ENABLE, DISABLE: the other event, "system:name"; else NULL */
+};
+
 /* What an expression of `bytes` bytes can need. */
 #define GT_EVENT_FILTER_ROOM(bytes)        \
 	(sizeof(struct graftrace_filter) + \

@@ -6,7 +6,7 @@
  *
  *	header (a page) | shared (a page) | streams[stream_count] |
  *	states[sub_buffer_count + small_count] | mail[mail_count] | sub-buffers |
- *	small sub-buffers | trigger_hits[trigger_count] | selected | profile states |
+ *	small sub-buffers | trigger_hits[trigger_count] | rule_words | selected | profile states |
  *	profile pages | triggers[trigger_count] | answers[mail_count] | event_table[event_count] |
  *	rules of events
  *
@@ -44,6 +44,7 @@
 #define GRAFTRACE_ARENA_SHARED	4096 /* offset of the header's second page */
 #define GRAFTRACE_SMALL_BYTES	4096
 #define GRAFTRACE_ARENA_EVENTS	16384	   /* of which each can have rules, … */
+#define GRAFTRACE_ARENA_WORDS	4096	   /* … which count in these, … */
 #define GRAFTRACE_ARENA_RULES	(4u << 20) /* … and bytes of these */
 
 enum graftrace_sub_buffer_state {
@@ -149,7 +150,8 @@ enum graftrace_mail_kind {
 	/* A forked child `pid` (parent in argument[0]) made its first traced call. Waits only when
 	 * arena.fork_policy says that children are left clean. */
 	GRAFTRACE_MAIL_FORK = 3,
-	/* A trigger has acted: argument[0] = enum graftrace_trigger_action << 32 | function,
+	/* A trigger has acted: argument[0] = enum graftrace_trigger_action << 32 | function, or
+	 * GRAFTRACE_TRIGGER_OF_EVENT | the event's number,
 	 * argument[2] = tsc, argument[3] = ticks that the call took, 0 = it was an entry. The agent
 	 * waits where the action is the host's (SNAPSHOT, DUMP). */
 	GRAFTRACE_MAIL_TRIGGER = 4,
@@ -233,6 +235,8 @@ enum graftrace_trigger_action {
 	GRAFTRACE_TRIGGER_STOP = 5,
 	GRAFTRACE_TRIGGER_CPUDUMP = 6,
 };
+
+#define GRAFTRACE_TRIGGER_OF_EVENT 0x80000000u
 
 #define GRAFTRACE_ARENA_TRIGGERS 4096
 #define GRAFTRACE_TRIGGER_GONE	 ~0u /* in `function`: removed, the search goes on */
@@ -329,7 +333,9 @@ struct graftrace_arena {
 	char recording[GRAFTRACE_ARENA_PATH];
 	/* written by the host at any time: 1: the table has been used */
 	uint32_t has_rules;
-	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 63 - GRAFTRACE_ARENA_PATH / 4];
+	uint32_t rule_word_count;
+	uint64_t rule_words_offset;
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 66 - GRAFTRACE_ARENA_PATH / 4];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
@@ -364,6 +370,11 @@ struct graftrace_answer {
 /* Overwrite mode: with this many free sub-buffers left the host is rung to give up old ones; with
  * half as many writers help themselves. */
 #define GRAFTRACE_LOW_POOL(sub_buffer_count) ((sub_buffer_count) / 8)
+
+static inline uint64_t *graftrace_arena_rule_words(const struct graftrace_arena *arena)
+{
+	return (uint64_t *)((char *)arena + arena->rule_words_offset);
+}
 
 static inline uint32_t *graftrace_arena_event_table(const struct graftrace_arena *arena)
 {

@@ -6,6 +6,7 @@
  *	event_table[event_count]    for each number of an event: where its block is in the pool, in
  *	                            units of 8 bytes; 0: it has none, and is recorded
  *	pool                        blocks: struct graftrace_event_rules, its rules, their filters
+ *	rule_words[rule_word_count] what rules count in, and ask: the one thing here that processes write
  *
  * A block never changes. Another one is made and its place stored in the table (release); the room
  * of the one before is used again last. Who is inside of it then may see other bytes: so whatever
@@ -65,8 +66,19 @@ struct graftrace_filter {
 };
 
 enum graftrace_rule_action {
-	GRAFTRACE_RULE_RECORD = 1, /* the event is recorded: without such a rule it is not */
+	/* The event is recorded: without such a rule it is not. With a word: while that is not 0. */
+	GRAFTRACE_RULE_RECORD = 1,
+	/* Triggers; the word counts how often they have acted. */
+	GRAFTRACE_RULE_TRACEON = 2,
+	GRAFTRACE_RULE_TRACEOFF = 3,
+	GRAFTRACE_RULE_SNAPSHOT = 4,
+	GRAFTRACE_RULE_STACKTRACE = 5,
+	GRAFTRACE_RULE_ENABLE = 6, /* the word `argument` becomes 1: another event is recorded */
+	GRAFTRACE_RULE_DISABLE = 7,
+	GRAFTRACE_RULE_ACTIONS,
 };
+
+#define GRAFTRACE_RULE_UNLIMITED UINT64_MAX
 
 struct graftrace_event_rules {
 	uint32_t bytes; /* of the block */
@@ -78,7 +90,10 @@ struct graftrace_event_rules {
 struct graftrace_rule {
 	uint32_t action; /* enum graftrace_rule_action */
 	uint32_t filter; /* its struct graftrace_filter: bytes from the block's start; 0: always */
-	uint64_t reserved[3];
+	uint32_t word;	 /* index of the word that it counts in or asks, 0: none */
+	uint32_t reserved;
+	uint64_t limit;	   /* how often it acts: GRAFTRACE_RULE_UNLIMITED */
+	uint64_t argument; /* as the action says */
 };
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_filter_op) == 24, "a comparison is 24 bytes");

@@ -301,8 +301,8 @@ static __attribute__((noinline)) void gather(const struct gt_event_frame *frame,
 			event->faults |= 1u << i;
 }
 
-/* is_new: nobody has asked yet whether it is wanted. */
-static __attribute__((noinline, cold)) void record_slow(const struct gt_event *event, bool is_new)
+/* what: of gt_event_look(), 0: nobody has asked yet. */
+static __attribute__((noinline, cold)) void record_slow(const struct gt_event *event, unsigned what)
 {
 	uint64_t saved;
 
@@ -310,9 +310,35 @@ static __attribute__((noinline, cold)) void record_slow(const struct gt_event *e
 		return;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_current();
-	if (thread != NULL && (!is_new || gt_event_is_wanted(thread, event)))
+	if (thread != NULL && what == GT_EVENT_RECORD)
 		gt_event_record(thread, event);
+	else if (thread != NULL)
+		gt_event_act(thread, event);
 	gt_signals_restore(&saved);
+}
+
+static void happen(const struct gt_event_frame *frame, const struct graftrace_probe *probe)
+{
+	const bool has_rules = gt_event_has_rules(probe->event);
+	struct gt_thread *thread = gt_threads_at_hand();
+	unsigned what = GT_EVENT_RECORD;
+	struct gt_event event;
+
+	/* Switched off, by whomever, or without room: nothing is fetched, unless a trigger may want
+	 * it. */
+	if (thread != NULL && !has_rules && gt_event_is_stopped(thread))
+		return;
+	gather(frame, probe, &event);
+	if (thread == NULL) {
+		record_slow(&event, 0);
+		return;
+	}
+	if (has_rules)
+		what = gt_event_look(thread, &event);
+	if (what == 0 || (what == GT_EVENT_RECORD && has_rules && gt_event_is_stopped(thread)))
+		return;
+	if (what != GT_EVENT_RECORD || !gt_event_try_record(thread, &event))
+		record_slow(&event, what);
 }
 
 void gt_agent_event(struct gt_event_frame *frame)
@@ -325,17 +351,6 @@ void gt_agent_event(struct gt_event_frame *frame)
 
 	frame->registers[RSP] = (uint64_t)(&frame->stub + 1) + GRAFTRACE_RED_ZONE;
 	for (probe = (const struct graftrace_probe *)site->first; probe != NULL;
-	     probe = (const struct graftrace_probe *)probe->next) {
-		struct gt_thread *thread = gt_threads_at_hand();
-		struct gt_event event;
-
-		/* Switched off, by whomever, or without room: nothing is fetched. */
-		if (thread != NULL && gt_event_is_stopped(thread))
-			continue;
-		gather(frame, probe, &event);
-		if (thread != NULL && !gt_event_is_wanted(thread, &event))
-			continue;
-		if (thread == NULL || !gt_event_try_record(thread, &event))
-			record_slow(&event, thread == NULL);
-	}
+	     probe = (const struct graftrace_probe *)probe->next)
+		happen(frame, probe);
 }

@@ -46,6 +46,8 @@ static const struct gt_control_ops operations = {
 	.probe = gt_live_probe,
 	.event_filter_set = gt_live_event_filter_set,
 	.event_filter_read = gt_live_event_filter_read,
+	.event_trigger_set = gt_live_event_trigger_set,
+	.event_trigger_get = gt_live_event_trigger_get,
 };
 
 /* What the session has only one of is the top's. */

@@ -133,6 +133,32 @@ int64_t gt_live_event_filter_read(struct gt_control_target *target, const char *
 	return (int64_t)given;
 }
 
+int gt_live_event_trigger_set(struct gt_control_target *target, const char *word,
+			      const struct gt_event_trigger *trigger, bool remove,
+			      struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	int error;
+
+	pthread_mutex_lock(&live->change.lock);
+	error = has_ended(live, message);
+	if (error == 0 && !remove && trigger->action == GRAFTRACE_RULE_SNAPSHOT)
+		error = gt_live_snapshot_can(live, message);
+	if (error == 0)
+		error = gt_session_event_trigger(live->session, word, trigger, remove, message);
+	pthread_mutex_unlock(&live->change.lock);
+	return error;
+}
+
+int gt_live_event_trigger_get(struct gt_control_target *target, const char *word, uint32_t index,
+			      struct gt_event_trigger *trigger, char *text, size_t room)
+{
+	return gt_session_event_trigger_get(live_of(target)->session, word, index, trigger, text,
+					    room)
+		       ? 0
+		       : GT_ENOENT;
+}
+
 int gt_live_filters_note(struct gt_live *live, const char *word, const char *filter)
 {
 	char *text = text_of(filter, strlen(filter), NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters of a program's events, as operations of struct gt_control_ops. */
+/* Filters and triggers of a program's events, as operations of struct gt_control_ops. */
 #ifndef GT_SERVE_LIVE_FILTERS_H
 #define GT_SERVE_LIVE_FILTERS_H
 
@@ -10,6 +10,11 @@ int gt_live_event_filter_set(struct gt_control_target *target, const char *word,
 			     struct gt_message *message);
 int64_t gt_live_event_filter_read(struct gt_control_target *target, const char *word,
 				  uint64_t offset, char *buffer, size_t bytes);
+int gt_live_event_trigger_set(struct gt_control_target *target, const char *word,
+			      const struct gt_event_trigger *trigger, bool remove,
+			      struct gt_message *message);
+int gt_live_event_trigger_get(struct gt_control_target *target, const char *word, uint32_t index,
+			      struct gt_event_trigger *trigger, char *text, size_t room);
 /* The session was started with it. GT_ENOMEM. */
 int gt_live_filters_note(struct gt_live *live, const char *word, const char *filter);
 void gt_live_filters_fini(struct gt_live *live);

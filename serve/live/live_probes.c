@@ -13,10 +13,9 @@ static const struct {
 	enum gt_control_event_file which;
 	const char *path;
 } kinds[] = {
-	{ GT_EVENT_ENABLE, "events/%s/%s/enable" },
-	{ GT_EVENT_FORMAT, "events/%s/%s/format" },
-	{ GT_EVENT_ID, "events/%s/%s/id" },
-	{ GT_EVENT_FILTER, "events/%s/%s/filter" },
+	{ GT_EVENT_ENABLE, "events/%s/%s/enable" },   { GT_EVENT_FORMAT, "events/%s/%s/format" },
+	{ GT_EVENT_ID, "events/%s/%s/id" },	      { GT_EVENT_FILTER, "events/%s/%s/filter" },
+	{ GT_EVENT_TRIGGER, "events/%s/%s/trigger" },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -112,6 +111,8 @@ int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_co
 	if (index < search.count) {
 		event->format = search.formats[index];
 		event->enabled = search.enabled[index];
+		event->soft = gt_session_event_is_soft(live_of(target)->session,
+						       event->format.system, event->format.name);
 		error = 0;
 	}
 	forget(&search);

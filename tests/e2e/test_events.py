@@ -291,3 +291,83 @@ def test_a_mount_shows_the_filters_that_it_began_with(fast, graftrace):
     assert (path / "events/shop/closed/filter").read_text() == "none\n"
     process.stdin.close()
     assert process.wait(60) == 0
+
+
+def test_triggers_act_where_the_event_happens(mounted):
+    run, path = mounted
+    trigger, on = path / "events/usdt_own/heard/trigger", path / "tracing_on"
+    assert trigger.read_text().startswith("# Available triggers:\n# traceon traceoff ")
+    (path / "set_event").write_text("shop:sold\n")  # the trigger works though its event is off
+    trigger.write_text("traceoff:1 if arg1 == 2\n")
+    assert trigger.read_text() == "traceoff:count=1 if arg1 == 2\n"
+    assert run(5) == {"sold": 3} and on.read_text() == "0\n"
+    assert trigger.read_text() == "traceoff:count=0 if arg1 == 2\n"
+    on.write_text("1")
+    assert run(5) == {"sold": 5} and on.read_text() == "1\n"
+    with pytest.raises(FileExistsError):
+        trigger.write_text("traceoff\n")
+    on.write_text("0")
+    trigger.write_text("!traceoff\n")
+    trigger.write_text("traceon if arg1 == 3\n")
+    assert trigger.read_text() == "traceon:unlimited if arg1 == 3\n"
+    assert run(5) == {"sold": 1} and on.read_text() == "1\n"
+    for wrong in ("nosuch", "traceoff:", "traceoff:x", "traceoff:3 when arg1 == 3", "traceoff if", "stacktrace if arg9 == 1",
+                  "enable_event", "enable_event:shop:nosuch"):
+        with pytest.raises(OSError):
+            trigger.write_text(wrong)
+    trigger.write_text("!traceon")
+    trigger.write_text("!traceoff:9")
+    trigger.write_text("!stacktrace")
+    assert trigger.read_text().startswith("# Available")
+    on.write_text("0")
+    assert run(5) == {}
+
+
+def test_a_trigger_enables_another_event(mounted):
+    run, path = mounted
+    heard, enable = path / "events/usdt_own/heard", path / "events/shop/sold/enable"
+    (heard / "trigger").write_text("enable_event:shop:sold:1 if arg1 == 3\n")
+    assert (heard / "trigger").read_text() == "enable_event:shop:sold:count=1 if arg1 == 3\n"
+    assert enable.read_text() == "0*\n" and (path / "set_event").read_text() == ""
+    assert run(5) == {"sold": 1} and enable.read_text() == "1*\n"
+    assert run(5) == {"sold": 5}
+    with pytest.raises(FileExistsError):
+        (heard / "trigger").write_text("disable_event:shop:sold\n")
+    (heard / "trigger").write_text("!enable_event:shop:sold")
+    assert enable.read_text() == "0\n" and run(5) == {}
+    (heard / "trigger").write_text("enable_event:shop:sold if arg1 == 3\n")
+    (path / "events/shop/rang/trigger").write_text("enable_event:shop:sold\n")
+    assert run(5) == {"sold": 1}
+    (heard / "trigger").write_text("!enable_event:shop:sold")
+    (heard / "trigger").write_text("disable_event:shop:sold if arg1 == 1\n")
+    assert run(5) == {"sold": 2} and enable.read_text() == "0*\n" and run(5) == {}
+    enable.write_text("1")
+    assert run(5) == {"sold": 2}
+    (heard / "trigger").write_text("!disable_event:shop:sold")
+    (path / "events/shop/rang/trigger").write_text("!enable_event:shop:sold")
+    assert enable.read_text() == "1\n" and run(5) == {"sold": 5}
+
+
+def test_triggers_take_snapshots_and_stack_traces(mounted):
+    run, path = mounted
+    sold = path / "events/shop/sold"
+    (path / "set_event").write_text("shop:sold\n")
+    (path / "current_tracer").write_text("function_graph")
+    (sold / "trigger").write_text("stacktrace:2\n")
+    run(4)
+    text = (path / "trace").read_text()
+    assert text.count("<stack trace>") == 2 and re.search(r" => tell\b", text)
+    (path / "snapshot").write_text("1")
+    (sold / "trigger").write_text("!stacktrace")
+    (sold / "trigger").write_text("snapshot:1 if count == 2\n")
+    assert run(4)["sold"] == 1  # the ring went into the snapshot
+    assert count((path / "snapshot").read_text(), "sold") == 3
+
+
+def test_record_takes_triggers(fast, graftrace):
+    graftrace("record", "-e", "shop:sold", "--trigger", "traceoff if count == 3", "--", fast, "fields")
+    assert count(shown(graftrace), "sold") == 3
+    for wrong, error in (("traceoff if nosuch == 1", "Field not found"), ("nosuch", "is not a trigger"),
+                         ("enable_event", "is not a trigger")):
+        done = graftrace("record", "-e", "shop:sold", "--trigger", wrong, "--", fast, "fields", code=None)
+        assert error in done.stderr and done.returncode != 0 and done.stdout == ""

@@ -308,6 +308,38 @@ int gt_session_set_event_filter(struct gt_session *of, const char *word, const c
 	return 0;
 }
 
+int gt_session_event_trigger(struct gt_session *of, const char *word,
+			     const struct gt_event_trigger *trigger, bool remove,
+			     struct gt_message *message)
+{
+	(void)of;
+	(void)word;
+	(void)trigger;
+	(void)remove;
+	(void)message;
+	return 0;
+}
+
+bool gt_session_event_trigger_get(struct gt_session *of, const char *word, uint32_t index,
+				  struct gt_event_trigger *trigger, char *text, size_t room)
+{
+	(void)of;
+	(void)word;
+	(void)index;
+	(void)trigger;
+	(void)text;
+	(void)room;
+	return false;
+}
+
+bool gt_session_event_is_soft(struct gt_session *of, const char *system, const char *name)
+{
+	(void)of;
+	(void)system;
+	(void)name;
+	return false;
+}
+
 int gt_session_each_event(struct gt_session *of,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),
