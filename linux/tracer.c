@@ -22,6 +22,7 @@
 #define BUFFER_KB      16384u /* of a CPU */
 #define PAGE_BYTES_MAX 65536u /* of the ring */
 #define TAKE_BYTES     (1u << 20)
+#define TAKE_MAX       (2u * 1024 * BUFFER_KB) /* of a CPU at once: more than the ring holds */
 #define CPUS_MAX       4096
 
 static void tell(const struct gt_kernel_options *options, const char *format, ...)
@@ -478,7 +479,9 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 	size_t held = 0;
 	int error = GT_OK;
 
-	while (tracer->pipes[cpu] >= 0 && error == GT_OK) {
+	/* a system that records faster than is written must not keep us here */
+	for (size_t taken = 0; tracer->pipes[cpu] >= 0 && error == GT_OK && taken < TAKE_MAX;
+	     taken += tracer->page_bytes) {
 		if (held + tracer->page_bytes > TAKE_BYTES) {
 			error = gt_file_writer_kernel(writer, (uint32_t)cpu, NULL, tracer->pages,
 						      held);
