@@ -22,7 +22,8 @@ def figure(text, name):
 def recorded(data, *words, options=()):
     """(what the program said, calls recorded, calls lost)"""
     remove(data)
-    out, err = graftrace("record", "-o", data, *options, "--", *words, timeout=600)
+    out, err = graftrace("record", "-o", data, *(word for name in ("now_us", "print_size", "count") for word in ("-n", name)),
+                         *options, "--", *words, timeout=600)
     found = LAST_LINE.search(err)
     if not found:
         raise Failed(f"graftrace record ended without its line: {err[-300:]}")

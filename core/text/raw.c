@@ -181,6 +181,10 @@ static bool make(struct gt_raw *raw, const struct gt_source *source)
 		make_entry(raw, source);
 		return true;
 	case GT_RECORD_RETURN:
+		/* As in Linux, where a return is recorded if its entry was: readers would take any
+		 * time of a beginning for true. */
+		if (record->flags & GT_RECORD_START_UNKNOWN)
+			return false;
 		make_exit(raw, source);
 		return true;
 	case GT_RECORD_UNWOUND:

@@ -159,6 +159,26 @@ static void calls_are_events_of_function_graph(void **state)
 	gt_raw_fini(&raw);
 }
 
+static void a_return_whose_beginning_is_not_known_is_no_event(void **state)
+{
+	uint32_t index = fake_thread(&fake, 101, "one", 1000);
+	struct builder *b = fake_sub_buffer_of(&fake, index, 1000, 1, 64);
+
+	(void)state;
+	builder_entry(b, 6, 3);
+	builder_return(b, 6, 20);
+	builder_return(b, 5, 1);
+	builder_long_return(b, 4, 10, 500, 0);
+	builder_close(b);
+	open_raw(1, GT_MERGE_SNAPSHOT);
+	assert_int_equal(judge_all(), 1);
+	assert_string_equal(lines,
+			    "1003 101 funcgraph_entry --> f6 (0)\n"
+			    "1023 101 funcgraph_exit <-- f6 (0) (start: 3eb  end: 3ff) over: 0\n"
+			    "1034 101 funcgraph_exit <-- f4 (0) (start: 1f4  end: 40a) over: 0\n");
+	gt_raw_fini(&raw);
+}
+
 static void each_cpu_has_its_own_in_order_of_time(void **state)
 {
 	uint32_t one = fake_thread(&fake, 101, "one", 1000);
@@ -406,6 +426,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(calls_are_events_of_function_graph),
+		TEST(a_return_whose_beginning_is_not_known_is_no_event),
 		TEST(each_cpu_has_its_own_in_order_of_time),
 		TEST(what_is_between_two_events_may_be_long),
 		TEST(a_full_page_is_followed_by_the_next_and_nothing_is_lost),
