@@ -3,12 +3,14 @@
  * See session_options.h. There is no program yet when options are read: what is written to is a
  * target whose operations note what they are told, and the session begins with that.
  */
+#define _GNU_SOURCE
 #include "cli/session_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/agent/values.h"
 #include "attach/session/session.h"
 #include "cli/command.h"
 #include "cli/probe_lines.h"
@@ -253,11 +255,13 @@ int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_trac
 		.event_filters = calloc(1, sizeof(char *)),
 		.wanted_probes = calloc(1, sizeof(char *)),
 		.probes = calloc(1, sizeof(char *)),
+		.values = calloc(1, sizeof(char *)),
 	};
 	return choice->filter != NULL && choice->notrace != NULL && choice->graph != NULL &&
 			       choice->graph_notrace != NULL && choice->library_globs != NULL &&
 			       choice->events != NULL && choice->event_filters != NULL &&
-			       choice->wanted_probes != NULL && choice->probes != NULL
+			       choice->wanted_probes != NULL && choice->probes != NULL &&
+			       choice->values != NULL
 		       ? 0
 		       : GT_ENOMEM;
 }
@@ -375,6 +379,27 @@ static int take_trigger(struct gt_session_choice *choice, const char *value,
 		       : no_memory(message);
 }
 
+/* -A FUNC@arg1, -R FUNC: a word of the list, and whether it makes sense. */
+static int take_values(struct gt_session_choice *choice, char option, const char *value,
+		       struct gt_message *message)
+{
+	struct gt_values *values;
+	const char *words[2] = { NULL, NULL };
+	char *word = NULL;
+	int error;
+
+	if (asprintf(&word, "%c%s", option, value) < 0)
+		return no_memory(message);
+	words[0] = word;
+	error = gt_values_new(words, &values, message);
+	if (error == 0) {
+		gt_values_free(values);
+		error = append(&choice->values, word, strlen(word)) == 0 ? 0 : no_memory(message);
+	}
+	free(word);
+	return error;
+}
+
 int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
 			   struct gt_message *message)
 {
@@ -429,6 +454,13 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 		return append(&choice->wanted_probes, value, strlen(value)) == 0
 			       ? 0
 			       : no_memory(message);
+	case GT_CHOICE_ARGS:
+		return append(&choice->values, "a", 1) == 0 ? 0 : no_memory(message);
+	case GT_CHOICE_RETVAL:
+		return append(&choice->values, "r", 1) == 0 ? 0 : no_memory(message);
+	case 'A':
+	case 'R':
+		return take_values(choice, (char)option, value, message);
 	case GT_CHOICE_LIBCALL:
 		choice->libcalls = true;
 		return 0;
@@ -510,6 +542,7 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 	session->probes = choice->probes;
 	session->event_triggers = choice->event_triggers;
 	session->event_trigger_count = choice->event_trigger_count;
+	session->values = choice->values;
 	session->filter = choice->filter;
 	session->notrace = choice->notrace;
 	session->graph = choice->graph;
@@ -536,6 +569,7 @@ void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_li
 	live->graph_notrace = choice->graph_notrace;
 	live->events = choice->events;
 	live->event_filters = choice->event_filters;
+	live->values = choice->values;
 	live->max_graph_depth = choice->max_graph_depth;
 	live->threshold_ns = choice->threshold_ns;
 	live->buffer_bytes = choice->buffer_bytes;
@@ -566,4 +600,5 @@ void gt_session_choice_fini(struct gt_session_choice *choice)
 		free((char *)choice->event_triggers[i].trigger.target);
 	}
 	free(choice->event_triggers);
+	free_list(choice->values);
 }

@@ -31,6 +31,7 @@ struct gt_session_choice {
 	const char **event_filters; /* in turns a word of events and its filter */
 	const char **wanted_probes; /* as given: gt_session_choice_probes() makes … */
 	const char **probes;	    /* … lines of dynamic_events of them */
+	const char **values;	    /* arguments and results: words of gt_values_new() */
 	struct gt_session_event_trigger *event_triggers;
 	size_t event_trigger_count;
 	bool names_functions; /* a tracer, or functions, were named: else events are alone */
@@ -62,10 +63,12 @@ enum {
 	GT_CHOICE_FILTER, /* of functions; behind an event its own */
 	GT_CHOICE_PROBE,
 	GT_CHOICE_TRIGGER,
+	GT_CHOICE_ARGS,
+	GT_CHOICE_RETVAL,
 };
 
 /* For getopt_long's short options, and for its table. */
-#define GT_CHOICE_SHORT "p:l:n:g:N:D:b:e:"
+#define GT_CHOICE_SHORT "p:l:n:g:N:D:b:e:A:R:"
 #define GT_CHOICE_OPTIONS                                                      \
 	{ "tracer", required_argument, NULL, 'p' },                            \
 		{ "filter", required_argument, NULL, GT_CHOICE_FILTER },       \
@@ -74,6 +77,10 @@ enum {
 		{ "event", required_argument, NULL, 'e' },                     \
 		{ "probe", required_argument, NULL, GT_CHOICE_PROBE },         \
 		{ "trigger", required_argument, NULL, GT_CHOICE_TRIGGER },     \
+		{ "args", no_argument, NULL, GT_CHOICE_ARGS },                 \
+		{ "retval", no_argument, NULL, GT_CHOICE_RETVAL },             \
+		{ "argument", required_argument, NULL, 'A' },                  \
+		{ "return", required_argument, NULL, 'R' },                    \
 		{ "graph-notrace", required_argument, NULL, 'N' },             \
 		{ "buffer-size", required_argument, NULL, 'b' },               \
 		{ "max-graph-depth", required_argument, NULL, 'D' },           \

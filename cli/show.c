@@ -135,6 +135,10 @@ static void say_option(const char *name, struct gt_message *message)
 		"funcgraph-cpu",
 		"funcgraph-duration",
 		"funcgraph-overhead",
+		"funcgraph-args",
+		"funcgraph-retval",
+		"funcgraph-retval-hex",
+		"func-args",
 		"print-parent",
 		"irq-info",
 		"context-info",
@@ -483,7 +487,7 @@ int gt_cmd_show(int argc, char **argv)
 		return GT_EXIT_FAILED;
 	}
 	arguments->path = GT_DEFAULT_RECORDING;
-	arguments->text_options = GT_OPTIONS_DEFAULT;
+	arguments->text_options = GT_OPTIONS_DEFAULT | GT_OPTIONS_RECORDED_VALUES;
 	arguments->color = "auto";
 	arguments->pager = true;
 	result = parse(argc, argv, arguments);

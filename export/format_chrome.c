@@ -60,6 +60,14 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	return GT_OK;
 }
 
+static void begin_argument(struct gt_out *out, const char *name, bool *any)
+{
+	gt_out_text(out, *any ? ",\"" : ",\"args\":{\"");
+	gt_out_text(out, name);
+	gt_out_text(out, "\":");
+	*any = true;
+}
+
 /* What viewers show beside a call that is chosen. */
 static void arguments(struct gt_export *export, const struct gt_stack_call *call)
 {
@@ -68,20 +76,30 @@ static void arguments(struct gt_export *export, const struct gt_stack_call *call
 			  : call->flags & GT_STACK_NO_RETURN ? "\"without a return\""
 							     : NULL;
 
-	if (!end && !line->line)
-		return;
-	gt_out_text(&export->out, ",\"args\":{");
+	const struct {
+		const char *name;
+		const char *text;
+	} texts[] = { { "arguments", call->arguments }, { "returns", call->result } };
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (!texts[i].text)
+			continue;
+		begin_argument(&export->out, texts[i].name, &any);
+		gt_out_json(&export->out, texts[i].text);
+	}
 	if (end) {
-		gt_out_text(&export->out, "\"end\":");
+		begin_argument(&export->out, "end", &any);
 		gt_out_text(&export->out, end);
 	}
 	if (line->line) {
-		gt_out_text(&export->out, end ? ",\"file\":" : "\"file\":");
+		begin_argument(&export->out, "file", &any);
 		gt_out_json(&export->out, line->file);
-		gt_out_text(&export->out, ",\"line\":");
+		begin_argument(&export->out, "line", &any);
 		gt_out_number(&export->out, line->line);
 	}
-	gt_out_char(&export->out, '}');
+	if (any)
+		gt_out_char(&export->out, '}');
 }
 
 static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,

@@ -20,6 +20,7 @@ enum {
 	PACKET_TRACK = 60,
 };
 enum { INCREMENTAL_STATE_CLEARED = 1, NEEDS_INCREMENTAL_STATE = 2 };
+enum { EVENT_ANNOTATION = 4, ANNOTATION_TEXT = 6, ANNOTATION_NAME = 10 };
 enum { EVENT_TYPE = 9, EVENT_NAME_IID = 10, EVENT_TRACK = 11, EVENT_NAME = 23 };
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
@@ -94,8 +95,19 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	return put(export);
 }
 
+/* What is known of a call besides, as a debug annotation. */
+static void annotate(struct perfetto *state, const char *name, const char *text)
+{
+	if (!text)
+		return;
+	gt_proto_text(&state->innermost, ANNOTATION_NAME, name);
+	gt_proto_text(&state->innermost, ANNOTATION_TEXT, text);
+	gt_proto_message(&state->inner, EVENT_ANNOTATION, &state->innermost);
+}
+
 static int event(struct gt_export *export, const struct gt_lane *lane, unsigned type,
-		 uint64_t ticks, uint32_t function, const char *name)
+		 uint64_t ticks, uint32_t function, const char *name,
+		 const struct gt_stack_call *call)
 {
 	struct perfetto *state = export->state;
 	struct gt_proto *inner = &state->inner;
@@ -117,6 +129,9 @@ static int event(struct gt_export *export, const struct gt_lane *lane, unsigned 
 	}
 	if (name)
 		gt_proto_text(inner, EVENT_NAME, name);
+	if (call)
+		annotate(state, type == SLICE_BEGIN ? "arguments" : "returns",
+			 type == SLICE_BEGIN ? call->arguments : call->result);
 	gt_proto_number(inner, EVENT_TYPE, type);
 	gt_proto_number(inner, EVENT_TRACK, lane_uuid(lane));
 	gt_proto_message(&state->packet, PACKET_TRACK_EVENT, inner);
@@ -125,14 +140,13 @@ static int event(struct gt_export *export, const struct gt_lane *lane, unsigned 
 
 static int enter(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call)
 {
-	return event(export, lane, SLICE_BEGIN, call->start, call->function, NULL);
+	return event(export, lane, SLICE_BEGIN, call->start, call->function, NULL, call);
 }
 
 static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
 		 uint64_t end)
 {
-	(void)call;
-	return event(export, lane, SLICE_END, end, 0, NULL);
+	return event(export, lane, SLICE_END, end, 0, NULL, call);
 }
 
 static int moment(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
@@ -140,13 +154,13 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 	char text[512];
 
 	if (moment->kind == GT_MOMENT_CALL)
-		return event(export, lane, INSTANT, moment->clock, moment->function, NULL);
+		return event(export, lane, INSTANT, moment->clock, moment->function, NULL, NULL);
 	if (moment->kind == GT_MOMENT_LOST)
 		snprintf(text, sizeof(text), "%" PRIu64 " records lost", moment->value);
 	else
 		snprintf(text, sizeof(text), "%.*s",
 			 (int)(moment->text_bytes < 500 ? moment->text_bytes : 500), moment->text);
-	return event(export, lane, INSTANT, moment->clock, 0, text);
+	return event(export, lane, INSTANT, moment->clock, 0, text, NULL);
 }
 
 static void fini(struct gt_export *export)

@@ -4,7 +4,8 @@
  * object a line), `clickhouse` (as ClickHouse's TabSeparated reads it, with host and build beside, so that
  * recordings of many machines go into one table). Times are nanoseconds since the recording began, in
  * `clickhouse` since 1970; on_cpu is empty (null) where it is not known, and file and line of the function
- * in source are, too.
+ * in source are, too. Arguments and result are texts, empty (null) where they were not recorded;
+ * `clickhouse` has none.
  */
 #include "export/export.h"
 
@@ -12,7 +13,7 @@
 
 #define COLUMNS                                                                                   \
 	"start_ns,depth,id,parent,cpu,pid,tid,thread,function,object,duration_ns,self_ns,on_cpu_" \
-	"ns,end,file,line\n"
+	"ns,end,file,line,arguments,result\n"
 
 struct rows {
 	bool off_cpu;
@@ -122,6 +123,10 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 	gt_out_char(out, ',');
 	if (line->line)
 		gt_out_number(out, line->line);
+	gt_out_char(out, ',');
+	csv_text(out, call->arguments ? call->arguments : "");
+	gt_out_char(out, ',');
+	csv_text(out, call->result ? call->result : "");
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
 }
@@ -130,6 +135,15 @@ static void json_number(struct gt_out *out, const char *name, uint64_t number)
 {
 	gt_out_text(out, name);
 	gt_out_number(out, number);
+}
+
+static void json_values(struct gt_out *out, const char *name, const char *text)
+{
+	gt_out_text(out, name);
+	if (text)
+		gt_out_json(out, text);
+	else
+		gt_out_text(out, "null");
 }
 
 static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
@@ -175,10 +189,12 @@ static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_
 		gt_out_text(out, ",\"file\":");
 		gt_out_json(out, line->file);
 		json_number(out, ",\"line\":", line->line);
-		gt_out_text(out, "}\n");
 	} else {
-		gt_out_text(out, ",\"file\":null,\"line\":null}\n");
+		gt_out_text(out, ",\"file\":null,\"line\":null");
 	}
+	json_values(out, ",\"arguments\":", call->arguments);
+	json_values(out, ",\"result\":", call->result);
+	gt_out_text(out, "}\n");
 	return out->error ? GT_EIO : GT_OK;
 }
 

@@ -22,7 +22,8 @@ static const char schema[] =
 	" REFERENCES threads, function INTEGER NOT NULL REFERENCES functions, depth INTEGER NOT "
 	"NULL,"
 	" cpu INTEGER, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
-	" self_ns INTEGER NOT NULL, on_cpu_ns INTEGER, end TEXT NOT NULL);"
+	" self_ns INTEGER NOT NULL, on_cpu_ns INTEGER, end TEXT NOT NULL, arguments TEXT, result "
+	"TEXT);"
 	/* All of a call in one row, as csv and clickhouse have it. */
 	"CREATE VIEW graftrace_calls AS SELECT c.start_ns, c.depth, c.id, c.parent, c.cpu, t.pid, "
 	"t.tid,"
@@ -68,6 +69,15 @@ static void bind_text(sqlite3_stmt *statement, int column, const char *text)
 	sqlite3_bind_text(statement, column, text, -1, SQLITE_TRANSIENT);
 }
 
+/* NULL: they were not recorded. */
+static void bind_values(sqlite3_stmt *statement, int column, const char *text)
+{
+	if (text)
+		bind_text(statement, column, text);
+	else
+		sqlite3_bind_null(statement, column);
+}
+
 static int note(struct gt_export *export, const char *name, const char *text, uint64_t number)
 {
 	sqlite3_stmt *statement;
@@ -97,7 +107,8 @@ static int begin(struct gt_export *export)
 	if (sqlite3_open_v2(path, &state->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
 	    sqlite3_exec(state->db, schema, NULL, NULL, NULL) != SQLITE_OK)
 		return fail(export);
-	error = prepare(export, "INSERT INTO calls VALUES(?,?,?,?,?,?,?,?,?,?,?)", &state->call);
+	error = prepare(export, "INSERT INTO calls VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+			&state->call);
 	if (error == GT_OK)
 		error = prepare(export, "INSERT INTO functions VALUES(?,?,?,?,?)",
 				&state->function);
@@ -187,6 +198,8 @@ static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack
 			  : call->flags & GT_STACK_NO_RETURN ? "unwound"
 							     : "return",
 			  -1, SQLITE_STATIC);
+	bind_values(row, 12, call->arguments);
+	bind_values(row, 13, call->result);
 	return step(export, row);
 }
 

@@ -146,15 +146,18 @@ static uint64_t forward(struct gt_lane *lane, uint64_t clock)
 	return lane->last;
 }
 
+/* arguments: the lane's from now on. */
 static int enter(struct reading *reading, struct gt_lane *lane, const struct late_call *call,
-		 uint8_t flags)
+		 uint8_t flags, char *arguments)
 {
 	if (lane->open == lane->room) {
 		uint32_t room = lane->room ? lane->room * 2 : 32;
 		struct gt_stack_call *calls = realloc(lane->calls, room * sizeof(*calls));
 
-		if (!calls)
+		if (!calls) {
+			free(arguments);
 			return GT_ENOMEM;
+		}
 		lane->calls = calls;
 		lane->room = room;
 	}
@@ -166,27 +169,52 @@ static int enter(struct reading *reading, struct gt_lane *lane, const struct lat
 		.cpu = call->cpu,
 		.id = ++reading->ids,
 		.flags = flags,
+		.arguments = arguments,
 	};
 	if (!reading->sink || !reading->sink->enter)
 		return GT_OK;
 	return reading->sink->enter(reading->sink->user, lane, made);
 }
 
+/* What a call is made with, or returns: NULL, it has not been recorded. */
+static char *values_of(struct reading *reading, const struct gt_lane *lane,
+		       const struct gt_record *record)
+{
+	char text[GT_VALUES_TEXT_MAX], *end;
+
+	if (!reading->sink || !(record->flags & GT_RECORD_VALUES))
+		return NULL;
+	end = gt_target_put_values(reading->target, lane->pid, record, false, text, sizeof(text));
+	return end ? strndup(text, (size_t)(end - text)) : NULL;
+}
+
 /* The innermost call ends. */
-static int leave(struct reading *reading, struct gt_lane *lane, uint64_t clock, uint8_t flags)
+static int leave_with(struct reading *reading, struct gt_lane *lane, uint64_t clock, uint8_t flags,
+		      const char *result)
 {
 	struct gt_stack_call call = lane->calls[--lane->open];
 	uint64_t end = forward(lane, clock);
+	int error = GT_OK;
 
+	call.result = result;
 	call.flags |= flags;
 	if (lane->open > 0)
 		lane->calls[lane->open - 1].children += end - call.start;
-	if (!reading->sink)
+	if (!reading->sink) {
+		free(call.arguments);
 		return GT_OK;
+	}
 	*(call.flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN) ? &reading->report->without_return
 							    : &reading->report->calls) += 1;
-	return reading->sink->leave ? reading->sink->leave(reading->sink->user, lane, &call, end)
-				    : GT_OK;
+	if (reading->sink->leave)
+		error = reading->sink->leave(reading->sink->user, lane, &call, end);
+	free(call.arguments);
+	return error;
+}
+
+static int leave(struct reading *reading, struct gt_lane *lane, uint64_t clock, uint8_t flags)
+{
+	return leave_with(reading, lane, clock, flags, NULL);
 }
 
 /* Is it the open call that the record ends? Not one that began before the record's call did: then
@@ -267,6 +295,13 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 		flags |= GT_STACK_NO_RETURN;
 	if (record->flags & GT_RECORD_CHILDREN_UNKNOWN)
 		flags |= GT_STACK_SELF_UPPER;
+	if (record->kind == GT_RECORD_RETURN && record->flags & GT_RECORD_VALUES) {
+		char *result = values_of(reading, lane, record);
+
+		error = leave_with(reading, lane, record->clock, flags, result);
+		free(result);
+		return error;
+	}
 	return leave(reading, lane, record->clock, flags);
 }
 
@@ -320,7 +355,7 @@ static int enter_late(struct reading *reading, uint64_t clock)
 		       lane->calls[lane->open - 1].depth >= late->depth)
 			error = leave(reading, lane, late->start, GT_STACK_NO_RETURN);
 		if (error == GT_OK)
-			error = enter(reading, lane, late, GT_STACK_NO_ENTRY);
+			error = enter(reading, lane, late, GT_STACK_NO_ENTRY, NULL);
 	}
 	return error;
 }
@@ -366,7 +401,9 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 		while (error == GT_OK && lane->open > 0 &&
 		       lane->calls[lane->open - 1].depth >= record->depth)
 			error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);
-		return error == GT_OK ? enter(reading, lane, &call, 0) : error;
+		return error == GT_OK
+			       ? enter(reading, lane, &call, 0, values_of(reading, lane, record))
+			       : error;
 	}
 	case GT_RECORD_RETURN:
 		return end_call(reading, lane, record, from, 0);
@@ -467,6 +504,8 @@ int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 		report->lanes = reading.lane_count;
 	}
 	for (uint32_t i = 0; i < reading.lane_count; i++) {
+		for (uint32_t k = 0; k < reading.lanes[i]->open; k++)
+			free(reading.lanes[i]->calls[k].arguments);
 		free(reading.lanes[i]->calls);
 		free(reading.lanes[i]);
 	}

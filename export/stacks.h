@@ -35,13 +35,15 @@ enum gt_stack_flags {
 /* A call that is open, or just left. Times in ticks of the target's clock. */
 struct gt_stack_call {
 	uint64_t start;
-	uint64_t children; /* ticks in callees that were left */
-	uint64_t id;	   /* from 1, in the order of the entries */
-	uint32_t function; /* the target's number; never 0 */
-	uint32_t depth;	   /* as recorded: calls that were open around it */
-	uint32_t cpu;	   /* that it was entered on; UINT32_MAX unknown */
-	uint8_t flags;	   /* enum gt_stack_flags */
-	void *user;	   /* the sink's */
+	uint64_t children;  /* ticks in callees that were left */
+	uint64_t id;	    /* from 1, in the order of the entries */
+	uint32_t function;  /* the target's number; never 0 */
+	uint32_t depth;	    /* as recorded: calls that were open around it */
+	uint32_t cpu;	    /* that it was entered on; UINT32_MAX unknown */
+	uint8_t flags;	    /* enum gt_stack_flags */
+	char *arguments;    /* "a=1, b=0x2"; NULL: not recorded */
+	const char *result; /* when it is left: what it returned; NULL: not recorded */
+	void *user;	    /* the sink's */
 };
 
 struct gt_lane {

@@ -13,8 +13,9 @@ struct gt_recording_event {
 	char *strings;
 };
 
-static bool takes_field(struct gt_event_field *field, const char **print, const uint8_t *from,
-			const char *strings, uint32_t string_bytes)
+/* of_call: it is the value of a call. */
+static bool takes_field(struct gt_event_field *field, const char **print, bool of_call,
+			const uint8_t *from, const char *strings, uint32_t string_bytes)
 {
 	struct graftrace_file_event_field entry;
 
@@ -33,8 +34,9 @@ static bool takes_field(struct gt_event_field *field, const char **print, const 
 		.is_signed = entry.flags & GRAFTRACE_FIELD_SIGNED,
 		.is_string = entry.flags & GRAFTRACE_FIELD_STRING,
 		.is_float = entry.flags & GRAFTRACE_FIELD_FLOAT,
-		.show = entry.show < GT_SHOWS ? entry.show : GT_SHOW_AS_TYPE,
+		.show = !of_call && entry.show < GT_SHOWS ? entry.show : GT_SHOW_AS_TYPE,
 		.count = entry.count,
+		.kind = of_call ? entry.show : 0,
 	};
 	return true;
 }
@@ -81,8 +83,8 @@ int gt_recording_add_event(struct gt_recording *recording, const uint8_t *payloa
 	};
 	for (i = 0; i < head.field_count; i++)
 		if (!takes_field(&event.format.fields[i], &event.format.print,
-				 payload + sizeof(head) + i * each, event.strings,
-				 head.string_bytes)) {
+				 head.number & GRAFTRACE_VALUES, payload + sizeof(head) + i * each,
+				 event.strings, head.string_bytes)) {
 			free(event.strings);
 			*why = "a field makes no sense";
 			return GT_EFORMAT;

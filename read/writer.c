@@ -460,7 +460,7 @@ static int sink_event(void *data, const struct gt_event_format *event)
 			.flags = (uint16_t)((from->is_signed ? GRAFTRACE_FIELD_SIGNED : 0) |
 					    (from->is_string ? GRAFTRACE_FIELD_STRING : 0) |
 					    (from->is_float ? GRAFTRACE_FIELD_FLOAT : 0)),
-			.show = from->show,
+			.show = event->number & GRAFTRACE_VALUES ? from->kind : from->show,
 			.count = from->count,
 		};
 		name = put_name(name, from->name);

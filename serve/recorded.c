@@ -391,7 +391,7 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 		.view = &recorded->view,
 	};
 	recorded->function_end = gt_recording_function_end(recording);
-	recorded->options = GT_OPTIONS_DEFAULT;
+	recorded->options = GT_OPTIONS_DEFAULT | GT_OPTIONS_RECORDED_VALUES;
 	recorded->has_switches = gt_recording_info(recording)->has_switches;
 	*recorded_out = recorded;
 	return 0;

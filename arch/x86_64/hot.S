@@ -683,6 +683,93 @@ gt_hot_hook:
 	PUSHED 0
 gt_hot_event:
 	jmp *REGION(GT_REGION_EVENT_SLOW)
+
+/*
+ * gt_hot_arguments: the target of a values stub's call, of a function whose arguments are numbers in
+ * general registers, 1 to 6 of them: routines of 256 bytes each. All registers are the caller's, and stay;
+ * what has to make room for them lies below the stack pointer, where no function has anything by now.
+ * stack: 0 values stub + 5 | 8 stub + 5 | 16 slot
+ * gt_hot_result: the same of a result in rax.
+ * stack: 0 values stub + 5 | 8 function << 1 | 1, in the slot
+ * A place is taken as in core/record/event.c; where it cannot be, gt_hot_event does it all.
+ */
+#define VALUES_HEAD(type, count) ((GT_VALUES_WORD) + ((type) << 16) + 1 + (count))
+	.macro TAKE_VALUES type, count
+	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	jne gt_hot_event
+	mov %rdx, -8(%rsp)
+	mov %rcx, -16(%rsp)
+	mov %rax, -24(%rsp)
+	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	jne values_slow
+	mov T(GT_THREAD_CUR), %rax
+	mov T(GT_THREAD_INSIDE), %rdx
+	lea 8 * (1 + \count)(%rax), %rcx		/* the last word */
+	test %rax, %rdx
+	jz values_slow
+	test %rcx, %rdx
+	jz values_slow
+	add $8, %rcx
+	cmpxchg %rcx, T(GT_THREAD_CUR)
+	jne values_slow
+	movabs $VALUES_HEAD(\type, \count), %rcx
+	mov %rcx, (%rax)
+	mov 8(%rsp), %rcx			/* the stub, or the slot's word */
+	.endm
+	.macro VALUES_TAKEN
+	mov %rcx, 8(%rax)			/* function, and no faults: the record is complete */
+	mov -24(%rsp), %rax
+	mov -16(%rsp), %rcx
+	mov -8(%rsp), %rdx
+	ret
+	.endm
+	.macro ARGUMENTS count
+	.p2align 8
+	TAKE_VALUES GT_EVENT_ARGUMENTS, \count
+	mov %rdi, 16(%rax)
+	.if \count > 1
+	mov %rsi, 24(%rax)
+	.endif
+	.if \count > 2
+	mov -8(%rsp), %rdx
+	mov %rdx, 32(%rax)
+	.endif
+	.if \count > 3
+	mov -16(%rsp), %rdx
+	mov %rdx, 40(%rax)
+	.endif
+	.if \count > 4
+	mov %r8, 48(%rax)
+	.endif
+	.if \count > 5
+	mov %r9, 56(%rax)
+	.endif
+	sub REGION(GT_REGION_BIAS), %rcx
+	shr $5, %rcx
+	VALUES_TAKEN
+	.endm
+
+	.p2align 8
+gt_hot_arguments:
+	ARGUMENTS 1
+	ARGUMENTS 2
+	ARGUMENTS 3
+	ARGUMENTS 4
+	ARGUMENTS 5
+	ARGUMENTS 6
+	.p2align 6
+gt_hot_result:
+	TAKE_VALUES GT_EVENT_RESULT, 1
+	mov -24(%rsp), %rdx
+	mov %rdx, 16(%rax)
+	shr %ecx
+	VALUES_TAKEN
+values_slow:
+	mov -24(%rsp), %rax
+	mov -16(%rsp), %rcx
+	mov -8(%rsp), %rdx
+	jmp gt_hot_event
 #endif
 
 #include "arch/x86_64/profile.S"
@@ -713,7 +800,9 @@ gt_hot_end:
 	OFFSET gt_hot_entry_silent
 	OFFSET gt_hot_entry_nothing
 	OFFSET gt_hot_event
-	.long 0, 0, 0
+	OFFSET gt_hot_arguments
+	OFFSET gt_hot_result
+	.long 0
 #endif
 
 	.section .note.GNU-stack, "", @progbits

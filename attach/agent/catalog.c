@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/catalog.h"
 #include "attach/agent/dynamic.h"
+#include "attach/agent/values.h"
 #include "attach/process/process.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ static void free_file(struct gt_catalog_file *file)
 		gt_object_close(file->object);
 	if (file->fd >= 0)
 		close(file->fd);
+	gt_file_values_free(file->values, file->function_count);
 	gt_names_fini(&file->names);
 	free(file->probes);
 	free(file->entries);
@@ -442,11 +444,42 @@ void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t inde
 		};
 }
 
+/* The block that a function's number lies in, or NULL. */
+static const struct gt_catalog_block *block_of(const struct gt_catalog *catalog, uint32_t number)
+{
+	size_t low = 0, high = catalog->block_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct gt_catalog_block *block = &catalog->blocks[middle];
+
+		if (number < block->first)
+			high = middle;
+		else if (number - block->first >= block->count)
+			low = middle + 1;
+		else
+			return block;
+	}
+	return NULL;
+}
+
+static int describe_values(const struct gt_catalog *catalog, uint32_t number,
+			   struct gt_event_format *event)
+{
+	const uint32_t function = number & GRAFTRACE_VALUES_FUNCTION;
+	const struct gt_catalog_block *block = block_of(catalog, function);
+
+	return block ? gt_values_describe(block->file, function - block->first, number, event)
+		     : GT_ENOENT;
+}
+
 int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
 		     struct gt_event_format *event)
 {
 	size_t i;
 
+	if (number & GRAFTRACE_VALUES)
+		return describe_values(catalog, number, event);
 	for (i = 0; i < catalog->file_count; i++) {
 		const struct gt_catalog_file *file = catalog->files[i];
 		uint32_t low = 0, high = file->probe_count;
@@ -515,23 +548,12 @@ void gt_catalog_describe(struct gt_catalog_file *file, uint32_t index, uint64_t 
 
 int gt_catalog_function(struct gt_catalog *catalog, uint32_t number, struct gt_function *function)
 {
-	size_t low = 0, high = catalog->block_count;
+	const struct gt_catalog_block *block = block_of(catalog, number);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const struct gt_catalog_block *block = &catalog->blocks[middle];
-
-		if (number < block->first)
-			high = middle;
-		else if (number - block->first >= block->count)
-			low = middle + 1;
-		else {
-			gt_catalog_describe(block->file, number - block->first, block->bias,
-					    function);
-			return 0;
-		}
-	}
-	return GT_ENOENT;
+	if (!block)
+		return GT_ENOENT;
+	gt_catalog_describe(block->file, number - block->first, block->bias, function);
+	return 0;
 }
 
 int gt_catalog_function_at(struct gt_catalog *catalog, pid_t pid, uint64_t address,

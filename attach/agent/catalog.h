@@ -72,6 +72,7 @@ struct gt_catalog_file {
 	struct gt_catalog_probe *probes; /* [probe_count] */
 	uint32_t probe_count;
 	uint32_t probe_room;
+	struct gt_file_values *values; /* attach/agent/values.h; NULL: nobody asked */
 };
 
 /* Functions of one object in one process, with consecutive numbers. */

@@ -603,3 +603,25 @@ int gt_inject_hook(const struct gt_process *process, struct gt_agent *agent,
 	agent->hook_count = count;
 	return (int)index;
 }
+
+int gt_inject_constant(const struct gt_process *process, struct gt_agent *agent, uint64_t start,
+		       uint64_t end)
+{
+	const uint64_t state = agent->image + agent->header.state_offset;
+	const uint64_t range[2] = { start, end };
+	const uint32_t index = agent->constant_count, count = index + 1;
+	int error;
+
+	if (index == GRAFTRACE_AGENT_CONSTANTS)
+		return 0;
+	error = gt_process_write(process,
+				 state + offsetof(struct graftrace_agent_state, constants) +
+					 index * sizeof(range),
+				 range, sizeof(range));
+	if (!error)
+		error = gt_process_write(
+			process, state + offsetof(struct graftrace_agent_state, constant_count),
+			&count, sizeof(count));
+	agent->constant_count += !error;
+	return error;
+}

@@ -22,6 +22,7 @@ struct gt_agent {
 	uint64_t arena;
 	uint32_t region_count;
 	uint32_t hook_count;
+	uint32_t constant_count;
 	struct gt_region regions[GRAFTRACE_AGENT_REGIONS];
 };
 
@@ -42,6 +43,11 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t low, uint64_t high,
 		     uint32_t stub_room, uint64_t moved_bytes, uint32_t first_number,
 		     struct gt_region **region, struct gt_message *message);
+
+/* Tells the agent of read-only memory that stays (graftrace_agent_state.constants). Without room it does
+ * not know. */
+int gt_inject_constant(const struct gt_process *process, struct gt_agent *agent, uint64_t start,
+		       uint64_t end);
 
 /* Adds a hook site: written whole before the count. Returns its index, or GT_ENOSPC. */
 int gt_inject_hook(const struct gt_process *process, struct gt_agent *agent,

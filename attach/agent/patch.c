@@ -9,6 +9,7 @@
 #include "attach/agent/probes.h"
 #include "attach/agent/resolver.h"
 #include "attach/agent/traps.h"
+#include "attach/agent/values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -406,6 +407,7 @@ static int enable(struct gt_patcher *patcher, uint32_t index, const struct gt_pl
 		.before_bytes = entry->covered_bytes,
 	};
 	bool fresh = object->states[index] != GT_FUNCTION_TRACED;
+	uint64_t call, leave;
 	struct gt_plan_map map;
 	uint64_t behind;
 	int error = 0;
@@ -428,6 +430,10 @@ static int enable(struct gt_patcher *patcher, uint32_t index, const struct gt_pl
 	if (!error)
 		error = gt_region_stub(patcher->region, header, kind, object->slot + index,
 				       behind ? behind : body, bytes);
+	if (!error)
+		error = gt_values_put(patcher, index, entry, role, kind, &call, &leave);
+	if (!error)
+		error = gt_region_lead_stub(stub, call, leave, bytes);
 	if (!error)
 		error = put_stub(patcher, stub, bytes);
 	if (!error && entry->way == GT_PLAN_BREAKPOINT)
@@ -535,6 +541,11 @@ static uint8_t role_of(struct gt_patcher *patcher, uint32_t index,
 	if (gt_triggers_match(selection->triggers, plain, shown) &&
 	    gt_triggers_arm(selection->triggers, number, plain, shown, &role) == 0)
 		bits |= GT_ROLE_TRIGGER;
+	if (named)
+		bits |= gt_values_role(selection->values, patcher->object->file, index, plain,
+				       shown);
+	if (bits & GT_ROLE_ENTRY_ONLY || role.entry_only)
+		bits &= (uint8_t)~GT_ROLE_RESULT;
 	return bits;
 }
 
@@ -552,7 +563,8 @@ static bool needs_shown(const struct gt_selection *selection)
 		if (lists[GT_LIST_FILTER] || lists[GT_LIST_NOTRACE] || lists[GT_LIST_GRAPH])
 			return true;
 	}
-	return selection->triggers != NULL || selection->graph_notrace != NULL;
+	return selection->triggers != NULL || selection->graph_notrace != NULL ||
+	       selection->values != NULL;
 }
 
 int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection)

@@ -232,6 +232,29 @@ int gt_region_probe_stub(const struct gt_region *region, const struct graftrace_
 	return 0;
 }
 
+int gt_region_values_stub(const struct gt_region *region, uint64_t at, uint32_t recorder,
+			  uint32_t target, uint8_t out[GRAFTRACE_STUB_BYTES])
+{
+	const uint64_t hot = region->start + GRAFTRACE_REGION_HOT_OFFSET;
+
+	memset(out, 0xcc, GRAFTRACE_STUB_BYTES);
+	out[0] = 0xe8; /* call hot + recorder */
+	out[5] = 0xe9; /* jmp hot + target */
+	if (displace(out + 1, at + 5, hot + recorder) || displace(out + 6, at + 10, hot + target))
+		return GT_ENOTSUP;
+	return 0;
+}
+
+int gt_region_lead_stub(uint64_t stub, uint64_t call, uint64_t jump,
+			uint8_t bytes[GRAFTRACE_STUB_BYTES])
+{
+	if ((call && displace(bytes + 1, stub + 5, call)) ||
+	    (jump &&
+	     displace(bytes + GRAFTRACE_STUB_LEAVES + 1, stub + GRAFTRACE_STUB_LEAVES + 5, jump)))
+		return GT_ENOTSUP;
+	return 0;
+}
+
 uint64_t gt_region_alloc(struct gt_region *region, uint64_t bytes, uint64_t alignment)
 {
 	uint64_t at = (region->moved + alignment - 1) & ~(alignment - 1);

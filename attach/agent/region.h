@@ -77,6 +77,16 @@ int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_a
 int gt_region_probe_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
 			 uint64_t at, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES]);
 
+/* The stub before a call's entry, or before its return, that records its values; offsets in the hot text
+ * of what does it, and of what comes then. */
+int gt_region_values_stub(const struct gt_region *region, uint64_t at, uint32_t recorder,
+			  uint32_t target, uint8_t out[GRAFTRACE_STUB_BYTES]);
+
+/* A function's stub calls `call` in the place of its entry, and jumps to `jump` in that of its exit; 0: it
+ * does as it did. GT_ENOTSUP: out of reach. */
+int gt_region_lead_stub(uint64_t stub, uint64_t call, uint64_t jump,
+			uint8_t bytes[GRAFTRACE_STUB_BYTES]);
+
 /* Takes room among the moved code; 0 = full. alignment: a power of two. */
 uint64_t gt_region_alloc(struct gt_region *region, uint64_t bytes, uint64_t alignment);
 

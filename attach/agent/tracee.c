@@ -13,6 +13,7 @@
 #include "attach/process/seccomp.h"
 #include "attach/process/tracer.h"
 #include "attach/agent/traps.h"
+#include "attach/agent/values.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -106,6 +107,7 @@ static void free_object(struct gt_tracee_object *object)
 	free(object->probes);
 	free(object->entry_sites);
 	free(object->return_sites);
+	free(object->values);
 	free(object);
 }
 
@@ -253,9 +255,10 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 	struct gt_agent *agent = &hands->tracee->agent;
 	uint32_t stubs = traced ? object->file->function_count : 0, room = stubs, first;
 	const uint64_t each =
-		gt_selection_takes_unprepared(selection, object->file) || selection->libcalls
-			? MOVED_EACH
-			: 8;
+		(gt_selection_takes_unprepared(selection, object->file) || selection->libcalls
+			 ? MOVED_EACH
+			 : 8) +
+		(selection->values ? GT_VALUES_EACH : 0);
 	uint64_t moved = 8192 + stubs * each + object->file->probe_count * PROBE_EACH;
 	struct gt_region *region;
 	int error;
@@ -467,6 +470,10 @@ static int prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		/* What is hooked is not traced: its bytes are not its own any more. */
 		if (!error && is_traced(object, selection) && object->region >= 0)
 			error = gt_patch_functions(tracee, object, selection, running, message);
+		if (!error)
+			error = gt_values_tell(tracee, object, sink);
+		if (!error && selection->values)
+			error = gt_values_tell_constants(tracee, object);
 		object->fresh = false;
 	}
 	return error;
@@ -849,10 +856,13 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 			from->return_sites
 				? copy_of(from->return_sites, count * sizeof(*from->return_sites))
 				: NULL;
+		if (from->values)
+			object->values = copy_of(from->values, count * sizeof(*from->values));
 		child->objects[child->object_count++] = object;
 		if (!object->states || !object->roots || !object->moved || !object->noted ||
 		    !object->probes || !object->entry_sites != !from->entry_sites ||
-		    !object->return_sites != !from->return_sites)
+		    !object->return_sites != !from->return_sites ||
+		    !object->values != !from->values)
 			goto no_memory;
 	}
 	return 0;

@@ -31,7 +31,9 @@ enum gt_function_role {
 	GT_ROLE_NOTRACE = 4,	 /* of set_graph_notrace */
 	GT_ROLE_ENTRY_ONLY = 16, /* its return slot is never taken, whatever its plan says */
 	GT_ROLE_PROBED = 32,	 /* its stub goes on in that of a probe at its entry */
-	GT_ROLE_SILENT = 8,	 /* no filter names it: it is in the stack traces of others */
+	GT_ROLE_ARGUMENTS = 64,	 /* they are recorded */
+	GT_ROLE_RESULT = 128,
+	GT_ROLE_SILENT = 8, /* no filter names it: it is in the stack traces of others */
 };
 
 /* A probe. What of it is a site's is kept with the first probe there (gt_catalog_probe.site). */
@@ -46,6 +48,14 @@ struct gt_tracee_probe {
 	uint64_t moved;
 	uint64_t told; /* its struct graftrace_probe in the region; 0 = none yet */
 	uint64_t next; /* the one that it leads to */
+};
+
+/* The stubs of a function's values; 0: none yet. */
+struct gt_tracee_values {
+	uint64_t arguments;
+	uint64_t result;
+	bool told_arguments; /* the sink knows what they are */
+	bool told_result;
 };
 
 struct gt_tracee_object {
@@ -72,6 +82,7 @@ struct gt_tracee_object {
 	bool fresh;   /* new in it */
 	bool told;    /* the sink knows its functions */
 	bool gone;    /* unloaded; its slots wait for the same file to come back */
+	struct gt_tracee_values *values; /* [function_count]; NULL: none so far */
 	bool hooked;
 	uint64_t jumps_from;	      /* what the region was told: `start` */
 	bool entry_only;	      /* no return of it may be taken (attach/agent/resolver.h) */

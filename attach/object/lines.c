@@ -4,9 +4,9 @@
  * quicker, but clang writes none.
  */
 #include "attach/object/lines.h"
+#include "attach/object/lines_dwarf.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -205,13 +205,10 @@ static const char *first_file(Dwarf_Die *unit, Dwarf_Die *function)
 	return dwarf_filesrc(files, 0, NULL, NULL);
 }
 
-/* Where the function that begins at an address is declared to stand. */
-static int find_declared(struct gt_lines *lines, struct unit *unit, Dwarf_Die *die,
-			 uint64_t address, const char **file, uint32_t *line)
+static bool find_function(struct gt_lines *lines, struct unit *unit, Dwarf_Die *die,
+			  uint64_t address, Dwarf_Die *function)
 {
 	const struct declared key = { .address = address }, *found;
-	Dwarf_Die function;
-	int number;
 
 	if (!unit->walked)
 		walk(unit, die, 0);
@@ -220,7 +217,17 @@ static int find_declared(struct gt_lines *lines, struct unit *unit, Dwarf_Die *d
 	unit->walked = true;
 	found = unit->count ? bsearch(&key, unit->functions, unit->count, sizeof(key), by_address)
 			    : NULL;
-	if (!found || !dwarf_offdie(lines->dwarf, found->die, &function) ||
+	return found && dwarf_offdie(lines->dwarf, found->die, function);
+}
+
+/* Where the function that begins at an address is declared to stand. */
+static int find_declared(struct gt_lines *lines, struct unit *unit, Dwarf_Die *die,
+			 uint64_t address, const char **file, uint32_t *line)
+{
+	Dwarf_Die function;
+	int number;
+
+	if (!find_function(lines, unit, die, address, &function) ||
 	    dwarf_decl_line(&function, &number) != 0 || number <= 0)
 		return GT_ENOENT;
 	*file = dwarf_decl_file(&function);
@@ -276,13 +283,11 @@ int gt_lines_open(const struct gt_lines_of *of, struct gt_lines **out)
 	return error;
 }
 
-int gt_lines_at(struct gt_lines *lines, uint64_t address, const char **file, uint32_t *line)
+/* The unit whose code an address is in, and its description. */
+static struct unit *find_unit(struct gt_lines *lines, uint64_t address, Dwarf_Die *die)
 {
 	size_t low = 0, high = lines->count;
 	struct unit *unit;
-	Dwarf_Line *found;
-	Dwarf_Die die;
-	int number;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -293,9 +298,27 @@ int gt_lines_at(struct gt_lines *lines, uint64_t address, const char **file, uin
 			high = middle;
 	}
 	if (low == 0 || address >= lines->ranges[low - 1].high)
-		return GT_ENOENT;
+		return NULL;
 	unit = &lines->units[lines->ranges[low - 1].unit];
-	if (!dwarf_offdie(lines->dwarf, unit->die, &die))
+	return dwarf_offdie(lines->dwarf, unit->die, die) ? unit : NULL;
+}
+
+bool gt_lines_function(struct gt_lines *lines, uint64_t address, Dwarf_Die *function)
+{
+	Dwarf_Die die;
+	struct unit *unit = find_unit(lines, address, &die);
+
+	return unit && find_function(lines, unit, &die, address, function);
+}
+
+int gt_lines_at(struct gt_lines *lines, uint64_t address, const char **file, uint32_t *line)
+{
+	Dwarf_Die die;
+	struct unit *unit = find_unit(lines, address, &die);
+	Dwarf_Line *found;
+	int number;
+
+	if (!unit)
 		return GT_ENOENT;
 	if (find_declared(lines, unit, &die, address, file, line) == GT_OK)
 		return GT_OK;

@@ -240,6 +240,12 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 			return gt_fail(message, GT_ENOMEM, "no memory for a session");
 		}
 	}
+	error = gt_values_new(options->values, &session->values, message);
+	if (error) {
+		free(session);
+		return error;
+	}
+	session->selection.values = session->values;
 	pthread_mutex_init(&session->lock, NULL);
 	gt_off_cpu_init(&session->off_cpu);
 	gt_catalog_init(&session->catalog);
@@ -628,6 +634,7 @@ void gt_session_destroy(struct gt_session *session)
 	gt_credentials_free(&session->credentials);
 	gt_session_free_list(session->selection.library_globs);
 	gt_session_free_list(session->selection.events);
+	gt_values_free(session->values);
 	pthread_mutex_destroy(&session->lock);
 	free(session);
 }

@@ -70,6 +70,7 @@ struct gt_session_options {
 	 * one is killed (leftover.h). NULL: none. */
 	const char *recording;
 	struct gt_clock recording_clock;
+	const char *const *values; /* arguments and results: words of gt_values_new() */
 	/* gt_session_event_trigger(), from the first event on. GT_EINVAL as above. */
 	const struct gt_session_event_trigger {
 		const char *word;

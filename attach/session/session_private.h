@@ -18,6 +18,7 @@
 #include "attach/session/session.h"
 #include "attach/agent/tracee.h"
 #include "attach/agent/triggers.h"
+#include "attach/agent/values.h"
 
 /* A letter, and the slot of the arena's mail that it came by. */
 struct gt_letter {
@@ -48,6 +49,7 @@ struct gt_session {
 	struct gt_drain drain;
 	struct gt_catalog catalog;
 	struct gt_selection selection;
+	struct gt_values *values; /* what it asks for of arguments and results */
 	struct gt_session_asker askers[GT_ASKED_MAX];
 	bool started;
 	bool transport;	    /* see gt_session_set_transport() */

@@ -56,6 +56,14 @@
 	  "function_graph: what interrupts call is shown")                                        \
 	X("funcgraph-tail", GRAPH_TAIL, GRAFTRACE_TRACER_FUNCTION_GRAPH,                          \
 	  "function_graph: names behind every }")                                                 \
+	X("funcgraph-args", GRAPH_ARGS, GRAFTRACE_TRACER_FUNCTION_GRAPH,                          \
+	  "function_graph: what functions are called with")                                       \
+	X("funcgraph-retval", GRAPH_RETVAL, GRAFTRACE_TRACER_FUNCTION_GRAPH,                      \
+	  "function_graph: what they return")                                                     \
+	X("funcgraph-retval-hex", RETVAL_HEX, GRAFTRACE_TRACER_FUNCTION_GRAPH,                    \
+	  "function_graph: returned numbers as hexadecimal ones")                                 \
+	X("func-args", FUNC_ARGS, GRAFTRACE_TRACER_FUNCTION,                                      \
+	  "function: what functions are called with")                                             \
 	X("sleep-time", SLEEP_TIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                              \
 	  "function_graph: durations count the time off the CPU")                                 \
 	X("graph-time", GRAPH_TIME, GRAFTRACE_TRACER_FUNCTION_GRAPH,                              \
@@ -129,6 +137,7 @@ static int64_t write_option(struct gt_control_handle *handle, const char *bytes,
 #define KINDS_OF(bit)                                                                \
 	((bit) == GT_OPTION_STACKTRACE	 ? GT_CONTROL_PROGRAM | GT_CONTROL_RECORDING \
 	 : (bit) == GT_OPTION_EVENT_FORK ? GT_CONTROL_PROGRAM                        \
+	 : (bit)&GT_OPTIONS_OF_VALUES	 ? GT_CONTROL_PROGRAM | GT_CONTROL_RECORDING \
 	 : (bit)&GT_OPTIONS_OF_TEXT	 ? GT_CONTROL_ALL                            \
 					 : GT_CONTROL_LIVE)
 

@@ -19,14 +19,39 @@
 /* Head, clock and number. */
 #define HEAD_WORDS 3u
 
+static bool is_of_call(const struct gt_event *event)
+{
+	return event->number & GRAFTRACE_VALUES;
+}
+
 static uint32_t words_of(const struct gt_event *event)
 {
-	return HEAD_WORDS + event->count;
+	return HEAD_WORDS - is_of_call(event) + event->count;
+}
+
+/* Without a clock, which the call's own word has. */
+static void store_values(uint64_t *place, const struct gt_event *event)
+{
+	const uint32_t type = event->number & GRAFTRACE_VALUES_RESULT ? GRAFTRACE_EVENT_RESULT
+								      : GRAFTRACE_EVENT_ARGUMENTS;
+	const uint64_t head =
+		graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | (event->count + 1));
+	__atomic_store_n(&place[0], head, RELAXED);
+	for (uint32_t i = 0; i < event->count; i++)
+		__atomic_store_n(&place[2 + i], event->values[i], RELAXED);
+	__atomic_store_n(&place[1],
+			 (uint64_t)event->faults << 32 |
+				 (event->number & GRAFTRACE_VALUES_FUNCTION),
+			 __ATOMIC_RELEASE);
 }
 
 static void store(uint64_t *place, const struct gt_event *event)
 {
 	const uint32_t words = words_of(event);
+	if (is_of_call(event)) {
+		store_values(place, event);
+		return;
+	}
 	const uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
 						     GRAFTRACE_EVENT_PROBE << 16 | (words - 1));
 	__atomic_store_n(&place[0], head, RELAXED);
@@ -165,6 +190,15 @@ bool gt_event_is_stopped(struct gt_thread *thread)
 	if (!thread->host && thread->full)
 		lose(thread->stream);
 	return thread->host || thread->full;
+}
+
+bool gt_event_leaves_call_out(const struct gt_thread *thread, bool root)
+{
+	const uint8_t mode = thread->mode != 0 ? thread->mode : thread->chosen;
+	const uint8_t outside = thread->outside & (root ? ~GT_OUTSIDE_GRAPH : ~0);
+
+	return outside != 0 || (mode != GT_MODE_GRAPH && mode != GT_MODE_FUNCTION &&
+				mode != GT_MODE_PROFILE_GRAPH && mode != GT_MODE_STACK);
 }
 
 bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event)

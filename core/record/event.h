@@ -15,7 +15,7 @@
 #define GT_EVENT_VALUES (GT_EVENT_WORDS - 4)
 
 struct gt_event {
-	uint32_t number;
+	uint32_t number; /* GRAFTRACE_VALUES | …: the values of a call */
 	uint32_t faults; /* bit i: field i could not be read */
 	uint32_t count;	 /* of values in use: fields, then the bytes of strings */
 	uint64_t values[GT_EVENT_VALUES];
@@ -36,6 +36,10 @@ void gt_event_act(struct gt_thread *thread, const struct gt_event *event);
 
 /* Whether nothing can be recorded now; for lack of room alone the event is counted as lost. */
 bool gt_event_is_stopped(struct gt_thread *thread);
+
+/* Whether a call made now, or a return, is none that is recorded (as far as the mode says it). root:
+ * of a function of set_graph_function. */
+bool gt_event_leaves_call_out(const struct gt_thread *thread, bool root);
 
 /* False: the slow half is needed; nothing was written. */
 bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event);

@@ -98,6 +98,11 @@
 /* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
 #define GT_LONG_RETURN_WORD 0xfffffe0c00010003
 
+/* graftrace_special_word(EVENT, 0), and types of events for assembly. */
+#define GT_VALUES_WORD	   0xfffffe0c00000000
+#define GT_EVENT_ARGUMENTS 9
+#define GT_EVENT_RESULT	   10
+
 /* A kernel's stub (arch/x86_64/hot_kernel.S has the picture): where an entry jumps to, where its
  * body returns to, where an untraced call goes on, and the body's address. Stubs stand by the page,
  * behind a copy of the straight lines that they share: what stays in a page an emulator (QEMU)

@@ -93,6 +93,32 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 	return gt_event_put(&format, record, false, at, GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 
+char *gt_text_put_arguments(struct gt_text *text, const struct gt_source *source,
+			    const struct gt_record *record, uint64_t option, char *at)
+{
+	char *end = NULL;
+
+	*at++ = '(';
+	if (has(text, option))
+		end = gt_target_put_values(text->target, source->pid, record, false, at,
+					   GT_VALUES_TEXT_MAX);
+	at = end ? end : at;
+	*at++ = ')';
+	return at;
+}
+
+char *gt_text_put_result(struct gt_text *text, const struct gt_source *source,
+			 const struct gt_record *record, char *at)
+{
+	char *end = NULL;
+
+	if (has(text, GT_OPTION_GRAPH_RETVAL))
+		end = gt_target_put_values(text->target, source->pid, record,
+					   has(text, GT_OPTION_RETVAL_HEX),
+					   GT_PUT_LITERAL(at, " ret="), GT_VALUES_TEXT_MAX);
+	return end ? end : at;
+}
+
 static char *put_task(struct gt_text *text, const struct gt_source *source, uint64_t tid,
 		      const char *which, char *at)
 {

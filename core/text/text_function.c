@@ -126,6 +126,8 @@ static char *put_call(struct gt_text *text, const struct gt_source *source, char
 	const struct gt_text_name *name = name_of(text, record->function);
 	at = put_context(text, source, at);
 	at = put_symbol(text, name, name->address, at);
+	if (has(text, GT_OPTION_FUNC_ARGS) && record->flags & GT_RECORD_VALUES)
+		at = gt_text_put_arguments(text, source, record, GT_OPTION_FUNC_ARGS, at);
 	if (has(text, GT_OPTION_PRINT_PARENT)) {
 		at = GT_PUT_LITERAL(at, " <-");
 		at = put_symbol(text, caller_of(text, source->pid, record->caller), record->caller,

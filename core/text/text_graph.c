@@ -182,6 +182,16 @@ static bool others_come(const struct gt_merge *merge, uint32_t cpu, uint64_t clo
 	return false;
 }
 
+/* The end of a leaf's line: " /" + "* ret=0x1 *" + "/". */
+static char *put_leaf_result(struct gt_text *text, const struct gt_source *source,
+			     const struct gt_record *record, char *at)
+{
+	char *const start = GT_PUT_LITERAL(at, " /*");
+	char *const end = gt_text_put_result(text, source, record, start);
+
+	return end == start ? at : GT_PUT_LITERAL(end, " */");
+}
+
 /* The end of an entry's line, with what is known of the function. */
 static char *put_note(struct gt_text *text, uint32_t function, char *at)
 {
@@ -203,6 +213,10 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 	const struct gt_text_name *name = name_of(text, record->function);
 	uint64_t off_cpu = source->off_cpu.time.before;
 	uint32_t depth = record->depth;
+	char arguments[GT_VALUES_TEXT_MAX + 8];
+	size_t bytes = (size_t)(gt_text_put_arguments(text, source, record, GT_OPTION_GRAPH_ARGS,
+						      arguments) -
+				arguments);
 
 	at = put_prologue(text, source, record->clock, record->cpu, at);
 	const struct gt_record *ahead = gt_merge_ahead(&text->merge, source);
@@ -215,16 +229,21 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 	    ahead->function == source->record.function && ahead->start == source->record.clock &&
 	    ahead->depth == depth && !(ahead->flags & GT_RECORD_START_UNKNOWN)) {
 		uint64_t from = ahead->start, to = ahead->clock;
+		char result[GT_VALUES_TEXT_MAX + 16];
+		size_t result_bytes =
+			(size_t)(put_leaf_result(text, source, ahead, result) - result);
+
 		gt_merge_skip_ahead(&text->merge, source);
 		at = put_duration(text, source, from, to, at);
 		at = put_indent(at, depth + source->around);
-		at = put_name(name, at);
-		return put_note(text, record->function, GT_PUT_LITERAL(at, "();"));
+		at = gt_put_bytes(put_name(name, at), arguments, bytes);
+		*at++ = ';';
+		return put_note(text, record->function, gt_put_bytes(at, result, result_bytes));
 	}
 	at = put_no_duration(text, at);
 	at = put_indent(at, depth + source->around);
-	at = put_name(name, at);
-	return put_note(text, record->function, GT_PUT_LITERAL(at, "() {"));
+	at = gt_put_bytes(put_name(name, at), arguments, bytes);
+	return put_note(text, record->function, GT_PUT_LITERAL(at, " {"));
 }
 
 /* Calls too deep to be recorded are lost events here: none is counted with a return. */
@@ -244,11 +263,15 @@ static char *put_return(struct gt_text *text, const struct gt_source *source, ch
 	at = put_indent(at, depth_of(source));
 	/* Linux compares with what stands open at that depth: behind a switch of stacks that is
 	 * another one's. */
+	char result[GT_VALUES_TEXT_MAX + 16];
+	size_t bytes = (size_t)(gt_text_put_result(text, source, record, result) - result);
+
 	if ((record->flags & GT_RECORD_ENTRY_SEEN) && record->start >= source->switched &&
-	    !has(text, GT_OPTION_GRAPH_TAIL))
+	    !has(text, GT_OPTION_GRAPH_TAIL) && !bytes)
 		return put_overrun(text, GT_PUT_LITERAL(at, "}\n"));
 	at = GT_PUT_LITERAL(at, "} /* ");
 	at = put_name(name_of(text, record->function), at);
+	at = gt_put_bytes(at, result, bytes);
 	return put_overrun(text, GT_PUT_LITERAL(at, " */\n"));
 }
 
@@ -306,7 +329,8 @@ static char *put_entry_only(struct gt_text *text, const struct gt_source *source
 {
 	at = begin_comment(text, source, source->record.depth, at);
 	at = put_name(name_of(text, source->record.function), at);
-	at = GT_PUT_LITERAL(at, "() entered, return not recorded");
+	at = gt_text_put_arguments(text, source, &source->record, GT_OPTION_GRAPH_ARGS, at);
+	at = GT_PUT_LITERAL(at, " entered, return not recorded");
 	return end_comment(text, at);
 }
 
@@ -454,6 +478,6 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 }
 
 /* A step is at most a box, the columns, the indentation and two names. */
-_Static_assert(GT_TEXT_STEP_MAX > 400 + GT_TEXT_NOTE_MAX + GRAPH_INDENT * GT_TEXT_DEPTH_MAX +
-					  2 * GT_TEXT_NAME_MAX,
+_Static_assert(GT_TEXT_STEP_MAX > 400 + GT_TEXT_NOTE_MAX + 2 * GT_VALUES_TEXT_MAX +
+					  GRAPH_INDENT * GT_TEXT_DEPTH_MAX + 2 * GT_TEXT_NAME_MAX,
 	       "a step fits");

@@ -108,6 +108,13 @@ bool gt_text_put_block(const struct gt_event_format *format, const struct gt_rec
 /* A tracer's name, "?" of an unknown one. */
 const char *gt_text_tracer_name(unsigned tracer);
 
+/* "(a=1, b=0x2)": what the call was made with; "()" where that is not known, or not to be shown. */
+char *gt_text_put_arguments(struct gt_text *text, const struct gt_source *source,
+			    const struct gt_record *record, uint64_t option, char *at);
+/* " ret=0x1": what a return returns, or nothing. */
+char *gt_text_put_result(struct gt_text *text, const struct gt_source *source,
+			 const struct gt_record *record, char *at);
+
 /* `sched_switch: prev_comm=…`, without a newline. */
 char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at);
 

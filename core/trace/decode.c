@@ -22,7 +22,7 @@ static void set_fast(struct gt_decode *decode)
 {
 	bool slow = decode->tracer == GRAFTRACE_TRACER_FUNCTION || decode->gap ||
 		    decode->reconcile || decode->fill || decode->open_pending ||
-		    decode->enter_pending || decode->adopt_pending ||
+		    decode->enter_pending || decode->adopt_pending || decode->values_pending ||
 		    decode->unwind_to != GT_DECODE_NO_UNWINDING;
 	decode->fast_end = slow ? decode->base : decode->end;
 }
@@ -135,6 +135,67 @@ static void start_unwinding(struct gt_decode *decode, uint32_t to, unsigned flag
 	set_fast(decode);
 }
 
+/* ---- values of calls ---- */
+
+#define VALUES_PATIENCE 256u /* records */
+
+static void forget_values(struct gt_decode *decode)
+{
+	for (uint32_t i = 0; i < GT_DECODE_VALUES; i++)
+		decode->values[i].type = 0;
+	decode->values_pending = 0;
+	set_fast(decode);
+}
+
+/* They come before their call. What is longer than any writer makes it is cut. */
+static void note_values(struct gt_decode *decode, uint32_t type, const uint64_t *data,
+			uint32_t there)
+{
+	struct gt_decode_values *values = &decode->values[decode->values_next++ % GT_DECODE_VALUES];
+
+	if (data[0] == 0) { /* the writer was cut off in it */
+		decode->holes++;
+		return;
+	}
+	decode->values_pending += values->type == 0;
+	values->type = type;
+	values->function = (uint32_t)data[0];
+	values->records = 0;
+	values->count = there < GT_DECODE_VALUE_WORDS ? there : GT_DECODE_VALUE_WORDS;
+	__builtin_memcpy(values->words, data, values->count * sizeof(*data));
+	set_fast(decode);
+}
+
+/* Gives them to their call, if that is what comes now: the last that were noted first. */
+static void attach_values(struct gt_decode *decode, struct gt_record *record)
+{
+	const uint32_t type = record->kind == GT_RECORD_RETURN ? GRAFTRACE_EVENT_RESULT
+							       : GRAFTRACE_EVENT_ARGUMENTS;
+	const bool is_call = record->kind == GT_RECORD_RETURN || record->kind == GT_RECORD_ENTRY ||
+			     record->kind == GT_RECORD_ENTRY_ONLY ||
+			     record->kind == GT_RECORD_FUNCTION;
+	bool found = !is_call;
+
+	for (uint32_t i = 1; i <= GT_DECODE_VALUES; i++) {
+		struct gt_decode_values *values =
+			&decode->values[(decode->values_next - i) % GT_DECODE_VALUES];
+
+		if (values->type == 0)
+			continue;
+		if (!found && values->type == type && values->function == record->function) {
+			found = true;
+			record->flags |= GT_RECORD_VALUES;
+			record->text = (const char *)values->words;
+			record->text_bytes = values->count * 8;
+		} else if (values->records++ < VALUES_PATIENCE) {
+			continue;
+		}
+		values->type = 0;
+		decode->values_pending--;
+	}
+	set_fast(decode);
+}
+
 /* ---- sub-buffers ---- */
 
 /*
@@ -229,6 +290,8 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 	if (header->sequence != expected)
 		decode->lost_clock = header->clock;
 	decode->gap = !first && header->sequence != expected;
+	if (decode->gap && decode->values_pending)
+		forget_values(decode);
 	if (decode->gap) {
 		decode->gap_sub_buffers =
 			header->sequence > expected ? header->sequence - expected : 0;
@@ -574,6 +637,10 @@ static int event(struct gt_decode *decode, struct gt_record *record, uint32_t ar
 	}
 	if (type == GRAFTRACE_EVENT_PROBE && length >= 2)
 		return probe(decode, record, data, there);
+	if ((type == GRAFTRACE_EVENT_ARGUMENTS || type == GRAFTRACE_EVENT_RESULT) && there >= 1) {
+		note_values(decode, type, data, there);
+		return 0;
+	}
 	if (type == GRAFTRACE_EVENT_ENTRY_ONLY && length == 1) {
 		uint32_t function = graftrace_word_function(whole[0]);
 		if (function - 1 >= GRAFTRACE_SPECIAL - 1) {
@@ -840,6 +907,8 @@ int gt_decode_next_slow(struct gt_decode *decode, struct gt_record *record)
 		    (function < GRAFTRACE_SPECIAL ||
 		     function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT))
 			decode->clock = before;
+		if (kind > 0 && decode->values_pending)
+			attach_values(decode, record);
 		if (kind > 0)
 			return kind;
 		if (kind < 0)

@@ -58,6 +58,9 @@ enum gt_record_flags {
 	GT_RECORD_UNSEEN = 8, /* UNWOUND: it may have returned while nothing was recorded */
 	GT_RECORD_FIRST = 16, /* UNWOUND: first of its group */
 	GT_RECORD_RAW = 64,   /* MARKER: `text` is bytes, of trace_marker_raw */
+	GT_RECORD_VALUES =
+		64, /* ENTRY, ENTRY_ONLY, FUNCTION: its arguments, RETURN: what it returns:
+				* gt_record_values() */
 	GT_RECORD_TEXT = 128, /* MARKER: a line of an event, with its name */
 	GT_RECORD_ALONE = 32, /* RETURN: its entry was not recorded (tracing_thresh) */
 };
@@ -88,9 +91,33 @@ struct gt_record {
 	uint8_t flags; /* enum gt_record_flags */
 	uint16_t mark; /* RETURN, UNWOUND, OPEN: what the reader put into the frame */
 	uint32_t text_bytes;
-	uint32_t tid;	  /* a kernel's: the thread that ran; else 0, and it is the writer's */
-	const char *text; /* MARKER, STACK: in the sub-buffer's memory, not NUL-terminated */
+	uint32_t tid; /* a kernel's: the thread that ran; else 0, and it is the writer's */
+	/* MARKER, STACK: in the sub-buffer's memory, not NUL-terminated. With VALUES in the decoder's:
+	 * until GT_DECODE_VALUES more calls with values have been decoded. */
+	const char *text;
 };
+
+/* The values of a call that come with its record, as an EVENT record with a number of GRAFTRACE_VALUES.
+ * False: there are none. */
+static inline bool gt_record_values(const struct gt_record *record, struct gt_record *values)
+{
+	uint64_t head;
+	if (!(record->flags & GT_RECORD_VALUES) ||
+	    (record->kind != GT_RECORD_ENTRY && record->kind != GT_RECORD_RETURN &&
+	     record->kind != GT_RECORD_ENTRY_ONLY && record->kind != GT_RECORD_FUNCTION) ||
+	    record->text_bytes < sizeof(head))
+		return false;
+	__builtin_memcpy(&head, record->text, sizeof(head));
+	*values = *record;
+	values->kind = GT_RECORD_EVENT;
+	values->flags = 0;
+	values->value = GRAFTRACE_VALUES | record->function |
+			(record->kind == GT_RECORD_RETURN ? GRAFTRACE_VALUES_RESULT : 0);
+	values->start = head >> 32;
+	values->text = record->text + sizeof(head);
+	values->text_bytes = record->text_bytes - (uint32_t)sizeof(head);
+	return true;
+}
 
 /* An open call. */
 struct gt_decode_frame {
@@ -116,6 +143,17 @@ struct gt_decode_context {
 	struct gt_decode_frame *frames; /* depth d is at frames[d & mask]; NULL: none yet */
 	struct gt_decode_outer outer;
 	uint64_t used; /* when it last ran: the oldest is forgotten first */
+};
+
+/* Values of a call that has not been decoded yet. */
+#define GT_DECODE_VALUES      4
+#define GT_DECODE_VALUE_WORDS 32
+struct gt_decode_values {
+	uint32_t type; /* of the event; 0: none */
+	uint32_t function;
+	uint32_t count;	  /* words */
+	uint32_t records; /* that came since: after many its call is taken for lost */
+	uint64_t words[GT_DECODE_VALUE_WORDS];
 };
 
 #define GT_DECODE_CONTEXTS  256	       /* one decoder remembers so many */
@@ -161,6 +199,9 @@ struct gt_decode {
 	uint32_t end_slot;
 	size_t switched_at; /* number of the word behind the last CONTEXT word; 0: none yet */
 	struct gt_memory memory;
+	uint32_t values_pending; /* of `values`: the straight line does not look for them */
+	uint32_t values_next;
+	struct gt_decode_values values[GT_DECODE_VALUES];
 	/*
 	 * Called when a kernel's thread comes to this CPU, after all earlier records of other CPUs
 	 * were given: the caller that has their decoders moves the thread's calls here

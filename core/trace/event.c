@@ -364,3 +364,11 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 	}
 	return output.at;
 }
+
+char *gt_event_put_value(const struct gt_event_field *field, const struct gt_event_value *value,
+			 char *at, size_t room)
+{
+	struct output output = { at, at + room };
+	put_value(&output, field, value);
+	return output.at;
+}

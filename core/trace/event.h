@@ -23,13 +23,15 @@ enum gt_event_show {
 
 struct gt_event_field {
 	const char *name;
-	const char *type; /* as C has it, for people */
-	uint8_t bytes;	  /* 1, 2, 4, 8; of a string's address 8 */
+	/* As C has it, for people. Behind that of an enumeration its names: "enum e {A=0,B=1}". */
+	const char *type;
+	uint8_t bytes; /* 1, 2, 4, 8; of a string's address 8 */
 	bool is_signed;
 	bool is_string;
 	bool is_float;
 	uint8_t show;  /* enum gt_event_show */
 	uint8_t count; /* elements of an array, of strings too; 0: it is none */
+	uint8_t kind;  /* of a call's value: enum graftrace_value_kind */
 };
 
 /* What tracefs shows as the event's number: Linux' own are below. */
@@ -105,6 +107,29 @@ char *gt_event_put_printed_format(const struct gt_event_format *format, char *at
 /* The format of a kernel's static event. */
 struct graftrace_kernel_event;
 void gt_event_of_kernel(const struct graftrace_kernel_event *event, struct gt_event_format *format);
+
+/* A field's value by itself, within the same limits. */
+char *gt_event_put_value(const struct gt_event_field *field, const struct gt_event_value *value,
+			 char *at, size_t room);
+
+/* Who knows the function that begins at, or has, an address: its name, or NULL. */
+struct gt_event_names {
+	const char *(*at)(void *data, uint64_t address);
+	void *data;
+};
+
+/* A function's arguments as Linux's function tracers print them since 6.15, "a=1, b=0x2"; or its result,
+ * without a name. hex: numbers as such (options/funcgraph-retval-hex). names: may be NULL. At most
+ * `room` bytes at `at`, no zero byte; returns where it ends. */
+char *gt_event_put_values(const struct gt_event_format *format, const struct gt_record *record,
+			  const struct gt_event_names *names, bool hex, char *at, size_t room);
+
+/* The same of a call's record (an entry, a return), with what its target knows. pid: whose it is.
+ * NULL: it has no values, or nobody knows what they are. */
+#define GT_VALUES_TEXT_MAX 1000
+struct gt_target;
+char *gt_target_put_values(struct gt_target *target, uint32_t pid, const struct gt_record *record,
+			   bool hex, char *at, size_t room);
 
 /* The printf text of Linux's format files, `"…", REC->a, REC->b`: at most `room` bytes. */
 char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room);

@@ -50,6 +50,7 @@
 #define GRAFTRACE_AGENT_MAGIC 0x31544e4547415447ull /* "GTAGENT1" */
 #define GRAFTRACE_STUB_BYTES  32
 #define GRAFTRACE_STUB_RETURN 21 /* offset of the return point in a stub */
+#define GRAFTRACE_STUB_LEAVES 26 /* and of the jump to hot + exit */
 
 struct graftrace_agent_image {
 	uint64_t magic;
@@ -71,7 +72,12 @@ struct graftrace_agent_image {
 	uint32_t entry_silent;	/* patched for the stack traces of others */
 	uint32_t entry_nothing; /* not recorded in any way, and needs its real return address */
 	uint32_t event;		/* a probe in the middle of a function */
-	uint32_t reserved_hot[3];
+	/* Values of calls: one to six arguments in the general registers that pass them, in their order
+	 * (routine n at arguments + (n - 1) * GRAFTRACE_ARGUMENTS_BYTES), and a result in rax. What
+	 * a values stub calls where that is all there is to record. */
+	uint32_t arguments;
+	uint32_t result;
+	uint32_t reserved_hot[1];
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;
@@ -92,6 +98,9 @@ enum graftrace_fork_mark {
 	GRAFTRACE_FORK_TOLD = 1,
 	GRAFTRACE_FORK_CLAIMED = 2, /* a thread of the child is telling of it */
 };
+
+#define GRAFTRACE_ARGUMENTS_BYTES 256
+#define GRAFTRACE_ARGUMENTS_MAX	  6
 
 #define GRAFTRACE_REGION_TEXTS 32
 
@@ -231,6 +240,13 @@ struct graftrace_probe {
 /* It stands behind the function's return: there is one word more on the stack than the function had,
  * in the place of its return address. */
 #define GRAFTRACE_PROBE_RETURN 1u
+/* It is of a call: `event` is GRAFTRACE_VALUES | …, and what is before it is no probe's stub but
+ *	T+0   e8 rel32         call  hot + event, arguments or result
+ *	T+5   e9 rel32         jmp   hot + entry, or hot + exit
+ * which the function's stub calls in the place of hot + entry, or jumps to in that of hot + exit. A text
+ * at address 0 is none, and is no fault. */
+#define GRAFTRACE_PROBE_OF_CALL 2u
+#define GRAFTRACE_PROBE_OF_ROOT 4u /* … of a function of set_graph_function */
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_probe) == 16, "a probe is 16 bytes and arguments");
 
@@ -316,6 +332,7 @@ struct graftrace_traps {
 #define GRAFTRACE_AGENT_RESOLVERS 4
 #define GRAFTRACE_AGENT_REGIONS	  32
 #define GRAFTRACE_AGENT_HOOKS	  256
+#define GRAFTRACE_AGENT_CONSTANTS 64
 
 #define GRAFTRACE_PASSING UINT64_MAX /* see graftrace_agent_state.passing */
 
@@ -365,6 +382,14 @@ struct graftrace_agent_state {
 	uint32_t walking; /* of called_out: walks over a stack (GRAFTRACE_HOOK_UNWIND_BACKTRACE) */
 	/* The agent's: what slot of the same number of the arena's mail is about. */
 	struct graftrace_letter letters[GRAFTRACE_ARENA_MAIL];
+	/* The host's: read-only memory that stays for as long as the program runs, of the program's file
+	 * and of libraries that it cannot unload. What lies there is read without a system call. */
+	uint32_t constant_count;
+	uint32_t constant_reserved;
+	struct {
+		uint64_t start;
+		uint64_t end;
+	} constants[GRAFTRACE_AGENT_CONSTANTS];
 };
 
 /* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */

@@ -314,7 +314,7 @@ struct graftrace_file_event_field {
 	uint32_t type;	/* as C has it, for people */
 	uint16_t bytes; /* 1, 2, 4, 8: of the word that the record has of it; of a string 8 */
 	uint16_t flags; /* GRAFTRACE_FIELD_… */
-	uint8_t show;	/* enum graftrace_file_event_show */
+	uint8_t show; /* enum graftrace_file_event_show; of a call's value enum graftrace_value_kind */
 	uint8_t count;	/* elements of an array, the word is as a string's; 0: it is none */
 	uint16_t print; /* of the first field: how the event is printed (event_kernel.h), a string;
 			 * 0: as "field=value …". Of the others 0 */

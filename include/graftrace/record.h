@@ -129,7 +129,38 @@ enum graftrace_event {
 	 * with a zero byte at the end, << 16.
 	 */
 	GRAFTRACE_EVENT_PROBE = 8,
+	/*
+	 * 1 + n words: function | its values that could not be read << 32 (bits as above), then the
+	 * values, as PROBE has fields (of a number its type's bytes count). They are the arguments of the next entry of that function in the
+	 * context, or what its next return there returns. A signal's handler may have recorded in
+	 * between; a call that was not recorded after all leaves its arguments without an entry.
+	 */
+	GRAFTRACE_EVENT_ARGUMENTS = 9,
+	GRAFTRACE_EVENT_RESULT = 10,
 };
+
+/* Numbers of described events (PROBE) lie below GRAFTRACE_VALUES. A description with a number from
+ * there on is of what ARGUMENTS or, with the next bit, RESULT of a function has; the low bits are the
+ * function's number. Functions with greater ones have no description. */
+#define GRAFTRACE_VALUES	  0x80000000u
+#define GRAFTRACE_VALUES_RESULT	  0x40000000u
+#define GRAFTRACE_VALUES_FUNCTION 0x3fffffffu
+
+/* How a value of a call is shown. */
+enum graftrace_value_kind {
+	GRAFTRACE_VALUE_PLAIN = 0, /* with a sign as a decimal number, else as a hexadecimal one */
+	GRAFTRACE_VALUE_ADDRESS = 1,
+	GRAFTRACE_VALUE_FUNCTION = 2, /* the address of one: by its name */
+	GRAFTRACE_VALUE_CHARACTER = 3,
+	GRAFTRACE_VALUE_ENUM = 4, /* by the name that the type has for it */
+	GRAFTRACE_VALUE_DECIMAL = 5,
+	GRAFTRACE_VALUE_STRUCTURE = 6, /* the first word of one */
+	GRAFTRACE_VALUE_MORE = 7,      /* the next word of what stands before */
+	GRAFTRACE_VALUE_OPAQUE = 8,    /* nothing is known but that it is there */
+};
+
+#define GRAFTRACE_VALUE_TEXT_MAX \
+	63 /* bytes of a text, its zero byte not counted: longer ones are cut */
 
 #define GRAFTRACE_PROBE_FIELDS 16 /* of a described event, at most */
 

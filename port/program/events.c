@@ -63,11 +63,42 @@ static bool is_near_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 	return address >= low && address < end && bytes <= end - address;
 }
 
+/* What lies on the running thread's own stack, where its bounds are known, is there. */
+static bool is_on_stack(uint64_t address, uint64_t bytes, uint64_t sp)
+{
+	const struct gt_thread *thread = gt_threads_at_hand();
+	const struct gt_context *context = thread != NULL ? thread->context : NULL;
+
+	return context != NULL && context->known && sp >= context->low && sp < context->high &&
+	       address >= sp && address < context->high && bytes <= context->high - address;
+}
+
+/* What nobody takes away or makes unreadable. */
+static bool is_constant(uint64_t address, uint64_t bytes)
+{
+	static uint32_t last; /* where the one before was found */
+	const uint32_t count = __atomic_load_n(&gt_agent_state.constant_count, __ATOMIC_ACQUIRE);
+	const uint32_t first = __atomic_load_n(&last, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < count && i < GRAFTRACE_AGENT_CONSTANTS; i++) {
+		const uint32_t at = (first + i) % GRAFTRACE_AGENT_CONSTANTS;
+		const uint64_t end = gt_agent_state.constants[at].end;
+
+		if (address < gt_agent_state.constants[at].start || address >= end)
+			continue;
+		if (at != first)
+			__atomic_store_n(&last, at, __ATOMIC_RELAXED);
+		return bytes <= end - address;
+	}
+	return false;
+}
+
 /* Bytes that may not be mapped. In a sandbox that may forbid the agent's system calls only the
  * stack is looked at. */
 static bool fetch(uint64_t address, void *out, uint64_t bytes, uint64_t sp)
 {
-	if (is_near_stack(address, bytes, sp)) {
+	if (is_near_stack(address, bytes, sp) || is_constant(address, bytes) ||
+	    is_on_stack(address, bytes, sp)) {
 		for (uint64_t i = 0; i < bytes; i++)
 			((uint8_t *)out)[i] = ((const volatile uint8_t *)address)[i];
 		return true;
@@ -93,9 +124,7 @@ static uint64_t caller_of(const struct gt_event_frame *frame, bool returned)
 	const uint64_t slot = frame->registers[RSP];
 	const uint64_t address = *(const volatile uint64_t *)slot;
 
-	return returned || gt_port_is_stub_return(address)
-		       ? *(const volatile uint64_t *)gt_program_mirror(slot)
-		       : address;
+	return returned || false ? *(const volatile uint64_t *)gt_program_mirror(slot) : address;
 }
 
 /* Where the value begins. False: it cannot be read. */
@@ -168,6 +197,14 @@ static uint32_t copy_string(uint64_t address, char *out, uint32_t room, uint64_t
 {
 	uint32_t done = 0;
 
+	/* The usual case: all of it can be had, and it ends soon. */
+	if (is_constant(address, room) || is_on_stack(address, room, sp)) {
+		while (done < room && (out[done] = ((const volatile char *)address)[done]) != 0)
+			done++;
+		if (done == room)
+			out[--done] = 0;
+		return done + 1;
+	}
 	while (done < room) {
 		const uint64_t left = PAGE - (address + done) % PAGE;
 		const uint32_t step = left < room - done ? (uint32_t)left : room - done;
@@ -297,12 +334,21 @@ static __attribute__((noinline)) void gather(const struct gt_event_frame *frame,
 	}
 	for (uint32_t i = 0; taken >> i != 0; i++)
 		if (taken >> i & 1 && !(event->faults & 1u << i) &&
+		    !(probe->flags & GRAFTRACE_PROBE_OF_CALL && event->values[i] == 0) &&
 		    !take(event, i, &arguments[i], frame->registers[RSP]))
 			event->faults |= 1u << i;
 }
 
+/* The call's values are of use only if the call itself is recorded. */
+static bool is_left_out(const struct gt_thread *thread, const struct graftrace_probe *probe)
+{
+	return probe->flags & GRAFTRACE_PROBE_OF_CALL &&
+	       gt_event_leaves_call_out(thread, probe->flags & GRAFTRACE_PROBE_OF_ROOT);
+}
+
 /* what: of gt_event_look(), 0: nobody has asked yet. */
-static __attribute__((noinline, cold)) void record_slow(const struct gt_event *event, unsigned what)
+static __attribute__((noinline, cold)) void
+record_slow(const struct gt_event *event, const struct graftrace_probe *probe, unsigned what)
 {
 	uint64_t saved;
 
@@ -310,27 +356,36 @@ static __attribute__((noinline, cold)) void record_slow(const struct gt_event *e
 		return;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_current();
-	if (thread != NULL && what == GT_EVENT_RECORD)
-		gt_event_record(thread, event);
-	else if (thread != NULL)
-		gt_event_act(thread, event);
+	if (thread != NULL && thread->mode == 0)
+		gt_stream_choose(thread);
+	if (thread != NULL && !is_left_out(thread, probe)) {
+		if (what == GT_EVENT_RECORD)
+			gt_event_record(thread, event);
+		else
+			gt_event_act(thread, event);
+	}
 	gt_signals_restore(&saved);
 }
 
-static void happen(const struct gt_event_frame *frame, const struct graftrace_probe *probe)
+static void happen(struct gt_event_frame *frame, const struct graftrace_probe *probe)
 {
 	const bool has_rules = gt_event_has_rules(probe->event);
 	struct gt_thread *thread = gt_threads_at_hand();
 	unsigned what = GT_EVENT_RECORD;
 	struct gt_event event;
 
+	if (thread != NULL && thread->mode != 0 && is_left_out(thread, probe))
+		return;
 	/* Switched off, by whomever, or without room: nothing is fetched, unless a trigger may want
 	 * it. */
 	if (thread != NULL && !has_rules && gt_event_is_stopped(thread))
 		return;
+	if (probe->flags & GRAFTRACE_PROBE_OF_CALL)
+		frame->registers[RSP] =
+			(uint64_t)(&frame->stub + (probe->flags & GRAFTRACE_PROBE_RETURN ? 1 : 2));
 	gather(frame, probe, &event);
 	if (thread == NULL) {
-		record_slow(&event, 0);
+		record_slow(&event, probe, 0);
 		return;
 	}
 	if (has_rules)
@@ -338,7 +393,7 @@ static void happen(const struct gt_event_frame *frame, const struct graftrace_pr
 	if (what == 0 || (what == GT_EVENT_RECORD && has_rules && gt_event_is_stopped(thread)))
 		return;
 	if (what != GT_EVENT_RECORD || !gt_event_try_record(thread, &event))
-		record_slow(&event, what);
+		record_slow(&event, probe, what);
 }
 
 void gt_agent_event(struct gt_event_frame *frame)

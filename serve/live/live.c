@@ -138,6 +138,10 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 			return no_memory(message);
 		}
 	}
+	for (const char *const *word = options->values; word != NULL && *word != NULL; word++)
+		live->options |= **word == 'r' || **word == 'R'
+					 ? GT_OPTION_GRAPH_RETVAL
+					 : GT_OPTION_GRAPH_ARGS | GT_OPTION_FUNC_ARGS;
 	if (gt_live_probes_init(live, options->events, options->event_filters) != 0) {
 		gt_live_destroy(live);
 		return no_memory(message);

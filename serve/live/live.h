@@ -31,6 +31,7 @@ struct gt_live_options {
 	const char *const *graph_notrace;
 	const char *const *events; /* that the session was started with */
 	const char *const *event_filters;
+	const char *const *values; /* the same: arguments and results */
 	/* Takes the text of the command `dump`; called from any thread. NULL: it is thrown away. */
 	void (*dump)(void *data, const char *text, size_t bytes);
 	void *dump_data;

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 FILE_MAGIC = b"graftrace.data\n\0"
 BLOCK_MAGIC = b"GRFTBLK\n"
 START, OPTIONS, OBJECT, FUNCTIONS, WRITERS, SUB_BUFFERS, END, SWITCHES = range(1, 9)
+EVENT = 15
 ZSTD, OPTIONAL = 1, 2
 BLOCK_MAX = 64 << 20
 STRING_TAGS = {1: "arguments", 2: "program", 3: "directory", 4: "system", 5: "host", 6: "cpu",
@@ -106,6 +107,7 @@ class Recording:
         self.writers = []      # generation, pid, tid, comm, start, end, opened, lost, sub_buffers
         self.strings = {name: [] for name in STRING_TAGS.values()}
         self.realtime_ns = self.tracer = self.cpu_count = None
+        self.events = []       # number, system, name, fields: name, type, bytes, flags, kind
         self.end = None
         self.switches = None   # (clock, tid, processor, left it, was preempted); None: not watched
         self.lost = [0] * 8
@@ -242,6 +244,8 @@ def take_block(recording, block, stored):
         take_end(recording, payload)
     elif block.type == SWITCHES:
         take_switches(recording, block, payload)
+    elif block.type == EVENT:
+        take_event(recording, block, payload)
     else:
         check(block.flags & OPTIONAL, "unknown type")
 
@@ -315,6 +319,21 @@ def take_functions(recording, payload):
         check(first + i not in recording.functions, f"function {first + i} twice")
         recording.functions[first + i] = pid, address, size, name_at(name), path
         recording.names[first + i] = name_at(name)
+
+
+def take_event(recording, block, payload):
+    check(block.flags & OPTIONAL, "flags of EVENT")
+    number, count, _, system, name, _, string_bytes = struct.unpack_from("<IIQIIII", payload)
+    strings = payload[32 + 16 * count:32 + 16 * count + string_bytes]
+    check(len(strings) == string_bytes and string_bytes and strings[-1] == 0, "names of EVENT")
+
+    def text_at(offset):
+        check(offset < string_bytes, "name outside the names")
+        return strings[offset:strings.index(b"\0", offset)].decode(errors="surrogateescape")
+
+    fields = [{"name": text_at(field), "type": text_at(kind), "bytes": size, "flags": flags, "kind": shown}
+              for field, kind, size, flags, shown, _, _ in struct.iter_unpack("<IIHHBBH", payload[32:32 + 16 * count])]
+    recording.events.append({"number": number, "system": text_at(system), "name": text_at(name), "fields": fields})
 
 
 def take_writers(recording, payload):

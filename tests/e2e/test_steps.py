@@ -24,6 +24,9 @@ TRACERS = {
     "below": (["-N", "pushes"], 0),
     "nothing": (["-g", "no_such_function"], 0),
     "breakpoints": (["--breakpoints"], 0),
+    "arguments": (["-A", "*@arg1,arg2/i32", "-R", "*@retval"], 0),
+    "texts": (["-A", "leaf@arg1/s", "-R", "leaf@retval/s"], 0),
+    "arguments of a full ring": (["-A", "*@arg1,arg2", "-R", "*@retval", "--overwrite", "-b", "64K"], 5000),
 }
 
 
