@@ -24,6 +24,7 @@
 #define TAKE_BYTES     (1u << 20)
 #define TAKE_MAX       (2u * 1024 * BUFFER_KB) /* of a CPU at once: more than the ring holds */
 #define CPUS_MAX       4096
+#define COMMIT_BYTES   0x7ffffffu /* of a page's second word: how much is in it */
 
 static void tell(const struct gt_kernel_options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -474,6 +475,14 @@ void gt_kernel_tracer_leave_us(struct gt_kernel_tracer *tracer)
 
 /* ---- taking ---- */
 
+static bool is_full(const struct gt_kernel_tracer *tracer, const uint8_t *page)
+{
+	uint64_t commit;
+
+	memcpy(&commit, page + sizeof(uint64_t), sizeof(commit));
+	return (commit & COMMIT_BYTES) > tracer->page_bytes / 2;
+}
+
 static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_writer *writer)
 {
 	size_t held = 0;
@@ -494,6 +503,10 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 			break;
 		memset(tracer->pages + held + got, 0, tracer->page_bytes - (size_t)got);
 		held += tracer->page_bytes;
+		/* what we do here is recorded, too: the page that is being written waits */
+		if (tracer->whole_system && !tracer->is_off &&
+		    !is_full(tracer, tracer->pages + held - tracer->page_bytes))
+			break;
 	}
 	if (error == GT_OK && held)
 		error = gt_file_writer_kernel(writer, (uint32_t)cpu, NULL, tracer->pages, held);

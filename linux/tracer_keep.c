@@ -230,6 +230,7 @@ int gt_kernel_tracer_finish(struct gt_kernel_tracer *tracer, struct gt_file_writ
 	int error = GT_OK;
 
 	tracefs_trace_off(tracer->instance);
+	tracer->is_off = true;
 	if (!tracer->is_described)
 		error = gt_kernel_tracer_describe(tracer, writer);
 	if (error == GT_OK)

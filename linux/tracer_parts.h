@@ -23,6 +23,7 @@ struct gt_kernel_tracer {
 	bool whole_system;
 	bool has_pids;
 	bool is_tsc;	   /* the clock is the program's */
+	bool is_off;	   /* nothing more comes */
 	bool is_described; /* what is needed to read the pages is in the file */
 	char *modules;	   /* as /proc/modules had them then */
 	struct gt_kernel_clock clock;
