@@ -153,7 +153,7 @@ static void number_of_a_stub_follows_from_its_address(void **state)
 	assert_int_equal(page.state, 0x7e0000004000);
 }
 
-static uint8_t memory[1 << 17] __attribute__((aligned(4096)));
+static uint8_t memory[1 << 18] __attribute__((aligned(4096)));
 
 static void unwinder_finds_the_stubs_and_the_moved_code(void **state)
 {
