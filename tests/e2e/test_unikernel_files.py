@@ -28,6 +28,8 @@ NOT_IN_A_KERNEL = {
     "set_event_notrace_pid": "the same",
     "options/event-fork": "the same",
     "options/stacktrace": "the same",
+    **dict.fromkeys(("options/funcgraph-args", "options/funcgraph-retval", "options/funcgraph-retval-hex",
+                     "options/func-args"), "values of calls are fetched in programs only"),
     "dynamic_events": "a kernel has no probes that are set while it runs",
     "uprobe_events": "they are programs'",
     "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
