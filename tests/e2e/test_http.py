@@ -78,7 +78,8 @@ def test_every_file_of_the_index_answers(served):
         if path.endswith(("/trace_pipe", "/trace_pipe_raw")):
             continue
         empty = path.removeprefix("/ftrace/") in ("printk_formats", "error_log",
-                                                  "available_events", "set_event", "saved_tgids")
+                                                  "available_events", "set_event", "saved_tgids",
+                                                  "dynamic_events", "uprobe_events")
         assert not entry["read"] or served.get(path) or empty, path
 
 

@@ -241,7 +241,7 @@ def test_a_ring_that_is_too_small_grows_and_says_so():
     assert output.endswith("the trace ends with the machine: LINGER=60 keeps both for a minute\n")
 
 
-@pytest.mark.parametrize("memory, cpus", [("8M", 2), ("16M", 1), ("32M", 8)])
+@pytest.mark.parametrize("memory, cpus", [("9M", 2), ("16M", 1), ("32M", 8)])
 def test_a_ring_that_shrinks_leaves_room_for_the_network(memory, cpus):
     with Machine(TARGET="hello", TRACE="ftrace", MEMORY=memory, CPUS=cpus, LINGER=60) as machine:
         machine.wait_for("can be fetched for 60 seconds")
