@@ -189,6 +189,39 @@ static uint32_t thread_number(void *data, uint32_t index)
 	return index < 3 ? index + 1 : 0;
 }
 
+/* A kernel's control files live as long as the kernel: what they have allocated is freed between tests. */
+static void *pieces[1024];
+
+static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	size_t i = 0;
+	(void)data, (void)old_bytes;
+	while (i < sizeof(pieces) / sizeof(*pieces) && pieces[i] != memory)
+		i++;
+	assert_true(i < sizeof(pieces) / sizeof(*pieces));
+	if (new_bytes == 0) {
+		free(memory);
+		pieces[i] = NULL;
+		return NULL;
+	}
+	void *const grown = realloc(memory, new_bytes);
+	if (grown != NULL)
+		pieces[i] = grown;
+	return grown;
+}
+
+static const struct gt_memory kernels_memory = { .resize = resize };
+
+static int finish(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
+		free(pieces[i]);
+		pieces[i] = NULL;
+	}
+	return 0;
+}
+
 static int start(void **state)
 {
 	static const struct gt_arena_names names = { .function = function,
@@ -204,7 +237,7 @@ static int start(void **state)
 							 .now_ns = now_ns,
 							 .thread_number = thread_number };
 	static const uint8_t none[16];
-	(void)state;
+	finish(state); /* of a start before */
 	gt_fake_start(1 << 18, 4096);
 	if (sites.event_count != 0)
 		gt_sites_apply_events(&sites, none);
@@ -216,7 +249,7 @@ static int start(void **state)
 	ring.names = &names;
 	ring.clock = (struct gt_clock){ .tsc_base = 1ull << 40, .mult = 1 };
 	assert_int_equal(
-		gt_arena_control_init(&control, &ring, &machine, &gt_host_memory, 2, "fake"), 0);
+		gt_arena_control_init(&control, &ring, &machine, &kernels_memory, 2, "fake"), 0);
 	evaluated = 0;
 	return 0;
 }
@@ -431,7 +464,7 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, start)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, finish)
 	const struct CMUnitTest tests[] = {
 		TEST(an_event_that_is_off_evaluates_nothing),
 		TEST(places_of_one_name_are_one_event),
