@@ -153,6 +153,7 @@ struct gt_decode_values {
 	uint32_t function;
 	uint32_t count;	  /* words */
 	uint32_t records; /* that came since: after many its call is taken for lost */
+	uint32_t noted;	  /* values_next as it was then: which came first; 0: never */
 	uint64_t words[GT_DECODE_VALUE_WORDS];
 };
 

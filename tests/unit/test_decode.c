@@ -854,6 +854,31 @@ static void values_stay_while_a_handler_records(void **state)
 	builder_free(&b);
 }
 
+static void values_stay_while_a_handler_makes_many_calls(void **state)
+{
+	struct builder b = builder_make_of(1000, 256);
+	(void)state;
+	put_values(&b, GRAFTRACE_EVENT_ARGUMENTS, 1, 0, 70);
+	for (uint64_t i = 0; i < 10; i++) {
+		put_values(&b, GRAFTRACE_EVENT_ARGUMENTS, 2, 0, 80 + i);
+		builder_entry(&b, 2, 1);
+		put_values(&b, GRAFTRACE_EVENT_RESULT, 2, 0, 90 + i);
+		builder_return(&b, 2, 1);
+	}
+	builder_entry(&b, 1, 1);
+	feed(&b);
+	for (uint64_t i = 0; i < 10; i++) {
+		expect(GT_RECORD_ENTRY, 2, 0);
+		expect_values(0, 80 + i);
+		expect_return(2, 0, 1, 0);
+		expect_values(0, 90 + i);
+	}
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect_values(0, 70);
+	expect_none();
+	builder_free(&b);
+}
+
 static void values_wait_for_the_next_sub_buffer(void **state)
 {
 	struct builder b = builder_make(1000), next = builder_make(2000);
@@ -926,6 +951,7 @@ int main(void)
 		TEST(calls_nest_and_know_their_children),
 		TEST(values_come_with_their_calls),
 		TEST(values_stay_while_a_handler_records),
+		TEST(values_stay_while_a_handler_makes_many_calls),
 		TEST(values_wait_for_the_next_sub_buffer),
 		TEST(values_of_no_call_are_dropped),
 		TEST(values_of_any_length_are_within_bounds),
