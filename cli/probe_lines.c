@@ -280,9 +280,21 @@ static int put_each(void *data, const char *type, const char *name)
 	return 0;
 }
 
+/* "$retval", as it is or with a member or a text behind it: its type is the function's. */
+static bool is_result(const char *argument)
+{
+	const size_t bytes = strlen(GT_VARIABLES_RESULT);
+
+	return strncmp(argument, GT_VARIABLES_RESULT, bytes) == 0 &&
+	       (argument[bytes] == '\0' || argument[bytes] == '-' || argument[bytes] == '[' ||
+		strcmp(argument + bytes, ":string") == 0 ||
+		strcmp(argument + bytes, ":ustring") == 0);
+}
+
 static int put_argument(struct line *line, char *argument)
 {
 	struct work *work = line->work;
+	static char result_name[] = "ret";
 	char *equal = strchr(argument, '='), *name = NULL, *type;
 	int error;
 
@@ -298,7 +310,10 @@ static int put_argument(struct line *line, char *argument)
 		name = argument;
 		argument = equal + 1;
 	}
-	if (is_fetch(argument)) {
+	if (strncmp(argument, GT_VARIABLES_RESULT, strlen(GT_VARIABLES_RESULT)) == 0 &&
+	    name == NULL)
+		name = strpbrk(argument, "->[") != NULL ? NULL : result_name;
+	if (is_fetch(argument) && (!is_result(argument) || line->address == UINT64_MAX)) {
 		error = name != NULL ? put(line, " %s=", name, NULL) : put(line, " ", NULL, NULL);
 		return error != 0 ? error : put(line, "%s", argument, NULL);
 	}
@@ -318,7 +333,8 @@ static bool has_variables(const char *rest)
 		const char *argument = strchr(word, '=') != NULL ? strchr(word, '=') + 1 : word;
 
 		if (!is_fetch(argument) || strcmp(argument, "$vars") == 0 ||
-		    strcmp(argument, "$params") == 0)
+		    strcmp(argument, "$params") == 0 ||
+		    (is_result(argument) && argument[strlen(GT_VARIABLES_RESULT)] != '\0'))
 			return true;
 	}
 	return false;
@@ -395,11 +411,35 @@ static int make_line(struct work *work, uint64_t address)
 	return error != 0 ? error : give(work, line.text);
 }
 
+static int no_address(void *data, uint64_t address)
+{
+	(void)data;
+	(void)address;
+	return 0;
+}
+
 static int take_address(void *data, uint64_t address)
 {
 	struct work *work = data;
 
 	return make_line(work, address + work->spec.offset);
+}
+
+/* Whether somebody knows what "$retval" is, if it is asked for; else it is a number. */
+static bool has_result_type(struct work *work)
+{
+	struct gt_message message = { "" };
+	struct gt_message *own = work->message;
+	bool known = false;
+
+	if (strstr(work->spec.rest, GT_VARIABLES_RESULT) == NULL)
+		return false;
+	work->message = &message;
+	known = want_variables(work) == 0 &&
+		gt_variables_each_address(work->variables, &work->spec.source, true, no_address,
+					  NULL, &message) == 0;
+	work->message = own;
+	return known;
 }
 
 int gt_probe_lines(const char *text, const char *program,
@@ -419,7 +459,8 @@ int gt_probe_lines(const char *text, const char *program,
 	if (error != 0)
 		return error;
 	if (work.spec.source.function != NULL && !work.spec.source.has_line &&
-	    work.spec.source.file == NULL && !has_variables(work.spec.rest))
+	    work.spec.source.file == NULL && !has_variables(work.spec.rest) &&
+	    !(work.spec.returns && has_result_type(&work)))
 		return make_line(&work, UINT64_MAX);
 	error = want_variables(&work);
 	if (error == 0)

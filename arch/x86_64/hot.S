@@ -429,6 +429,23 @@ gt_hot_entry_nothing:
 	LEAVE_UNTRACED
 #endif
 
+#ifndef GT_KERNEL
+/* A function whose return a probe waits for, by what its entry is besides: routine GT_ENTRY_… stands so many
+ * times GRAFTRACE_PROBED_BYTES further. The slow half keeps a frame of it, whatever is recorded. */
+	.p2align 4
+	PUSHED 0
+gt_hot_entry_probed:
+	.set probed_kind, GT_ENTRY_PROBED
+	.rept GT_ENTRY_TRIGGER + 1
+	.p2align 4
+	PUSHED 0
+	SAVE
+	mov $probed_kind, %eax
+	jmp entry_slow_kind
+	.set probed_kind, probed_kind + 1
+	.endr
+#endif
+
 /*
  * gt_hot_exit: a stub jumps here after its function's body returned.
  * stack: 0 function << 1 | 1, in the slot that held the stub's return point
@@ -566,6 +583,8 @@ exit_long:
 #else
 	test %rdx, %rdx				/* W */
 	jz exit_long_high
+	cmpb $0, GT_CONTEXT_HIDES(%rdx)		/* frames are not what readers count */
+	jne exit_long_high
 	add T(GT_THREAD_SELF), %rsi
 	sub GT_CONTEXT_FRAMES(%rdx), %rsi
 	add $(GT_THREAD_SCRAP - GT_FRAME_BYTES), %rsi
@@ -802,7 +821,7 @@ gt_hot_end:
 	OFFSET gt_hot_event
 	OFFSET gt_hot_arguments
 	OFFSET gt_hot_result
-	.long 0
+	OFFSET gt_hot_entry_probed
 #endif
 
 	.section .note.GNU-stack, "", @progbits

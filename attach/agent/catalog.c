@@ -339,6 +339,8 @@ static int plan_dynamic(struct gt_catalog_file *file, struct gt_catalog_probe *p
 		probe->plan = *entry;
 		if (probe->kind == GT_PROBE_PLACE)
 			probe->kind = GT_PROBE_ENTRY;
+		else if (entry->entry_only)
+			probe->plan.way = GT_PLAN_NONE; /* plan.reason says why */
 		return 0;
 	}
 	if (probe->kind == GT_PROBE_RETURN) {

@@ -374,27 +374,53 @@ static int put_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *by
 	return gt_editor_put(&patcher->stubs, stub, bytes, GRAFTRACE_STUB_BYTES);
 }
 
-static bool is_entry_only(const struct gt_patcher *patcher, const struct gt_plan_entry *entry)
+bool gt_patch_is_entry_only(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
+			    const struct gt_plan_entry *entry)
 {
-	return entry->entry_only || patcher->object->entry_only || patcher->tracee->copies;
+	return entry->entry_only || object->entry_only || tracee->copies;
+}
+
+/* What the stub calls first, in the hot text. */
+static uint32_t entry_of(const struct graftrace_agent_image *header, uint16_t role, bool only)
+{
+	static const struct {
+		uint16_t role;
+		uint8_t kind;
+		uint16_t offset;
+	} kinds[] = {
+		{ GT_ROLE_TRIGGER, GRAFTRACE_ENTRY_TRIGGER,
+		  offsetof(struct graftrace_agent_image, entry_trigger) },
+		{ GT_ROLE_SILENT, GRAFTRACE_ENTRY_SILENT,
+		  offsetof(struct graftrace_agent_image, entry_silent) },
+		{ GT_ROLE_NOTRACE, GRAFTRACE_ENTRY_NOTRACE,
+		  offsetof(struct graftrace_agent_image, entry_notrace) },
+		{ GT_ROLE_ROOT, GRAFTRACE_ENTRY_ROOT,
+		  offsetof(struct graftrace_agent_image, entry_root) },
+		{ 0, GRAFTRACE_ENTRY_ON, offsetof(struct graftrace_agent_image, entry) },
+	};
+	uint32_t i = 0, offset;
+
+	if (only && !(role & GT_ROLE_TRIGGER))
+		return role & GT_ROLE_SILENT ? header->entry_nothing : header->entry_only;
+	while (kinds[i].role && !(role & kinds[i].role))
+		i++;
+	if (role & GT_ROLE_RETURNS)
+		return header->entry_probed + kinds[i].kind * GRAFTRACE_PROBED_BYTES;
+	memcpy(&offset, (const char *)header + kinds[i].offset, sizeof(offset));
+	return offset;
 }
 
 static int enable(struct gt_patcher *patcher, uint32_t index, const struct gt_plan_entry *entry,
-		  uint8_t role)
+		  uint16_t role)
 {
 	struct gt_tracee_object *object = patcher->object;
 	const struct graftrace_agent_image *header = &patcher->tracee->agent.header;
 	uint64_t body = entry->body + object->bias;
 	uint64_t stub = gt_region_stub_address(patcher->region, object->slot + index);
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], jump[8];
-	const bool only = role & GT_ROLE_ENTRY_ONLY || is_entry_only(patcher, entry);
-	uint32_t kind = role & GT_ROLE_TRIGGER		? header->entry_trigger
-			: only && role & GT_ROLE_SILENT ? header->entry_nothing
-			: only				? header->entry_only
-			: role & GT_ROLE_SILENT		? header->entry_silent
-			: role & GT_ROLE_NOTRACE	? header->entry_notrace
-			: role & GT_ROLE_ROOT		? header->entry_root
-							: header->entry;
+	const bool only =
+		role & GT_ROLE_ENTRY_ONLY || gt_patch_is_entry_only(patcher->tracee, object, entry);
+	const uint32_t kind = entry_of(header, role, only);
 	struct gt_change change = {
 		.entry = entry,
 		.stub = stub,
@@ -432,6 +458,8 @@ static int enable(struct gt_patcher *patcher, uint32_t index, const struct gt_pl
 				       behind ? behind : body, bytes);
 	if (!error)
 		error = gt_values_put(patcher, index, entry, role, kind, &call, &leave);
+	if (!error && role & GT_ROLE_RETURNS)
+		error = gt_probes_lead_return(patcher, index, &leave);
 	if (!error)
 		error = gt_region_lead_stub(stub, call, leave, bytes);
 	if (!error)
@@ -523,20 +551,20 @@ static const struct gt_plan_entry *plan_of(struct gt_tracee_object *object, uint
 }
 
 /* Its triggers, if any, are in the table when this returns: they are there before its stub is. */
-static uint8_t role_of(struct gt_patcher *patcher, uint32_t index,
-		       const struct gt_plan_entry *entry, const struct gt_selection *selection,
-		       const char *plain, const char *shown, bool named)
+static uint16_t role_of(struct gt_patcher *patcher, uint32_t index,
+			const struct gt_plan_entry *entry, const struct gt_selection *selection,
+			const char *plain, const char *shown, bool named)
 {
 	struct gt_trigger_role role = {
 		.named = named,
 		.root = gt_selection_is_root(selection, plain, shown),
 		.notrace = gt_selection_is_notrace(selection, plain, shown),
-		.entry_only = is_entry_only(patcher, entry),
+		.entry_only = gt_patch_is_entry_only(patcher->tracee, patcher->object, entry),
 	};
 	uint32_t number = patcher->region->first_number + patcher->object->slot + index;
-	uint8_t bits = (patcher->tracee->copies ? GT_ROLE_ENTRY_ONLY : 0) |
-		       (role.root ? GT_ROLE_ROOT : 0) | (role.notrace ? GT_ROLE_NOTRACE : 0) |
-		       (named ? 0 : GT_ROLE_SILENT);
+	uint16_t bits = (patcher->tracee->copies ? GT_ROLE_ENTRY_ONLY : 0) |
+			(role.root ? GT_ROLE_ROOT : 0) | (role.notrace ? GT_ROLE_NOTRACE : 0) |
+			(named ? 0 : GT_ROLE_SILENT);
 
 	if (gt_triggers_match(selection->triggers, plain, shown) &&
 	    gt_triggers_arm(selection->triggers, number, plain, shown, &role) == 0)
@@ -545,7 +573,7 @@ static uint8_t role_of(struct gt_patcher *patcher, uint32_t index,
 		bits |= gt_values_role(selection->values, patcher->object->file, index, plain,
 				       shown);
 	if (bits & GT_ROLE_ENTRY_ONLY || role.entry_only)
-		bits &= (uint8_t)~GT_ROLE_RESULT;
+		bits &= (uint16_t)~GT_ROLE_RESULT;
 	return bits;
 }
 
@@ -594,28 +622,32 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 	uint8_t state = object->states[index];
 	const struct gt_plan_entry *entry;
 	const char *shown = plain;
-	bool wanted, named, probed;
-	uint8_t role;
+	bool wanted, named, probed, returns;
+	uint16_t role;
 
 	if (state == GT_FUNCTION_FOREIGN)
 		return 0;
 	if (by_name)
 		shown = gt_object_function_name(file->object, index);
 	probed = gt_probes_have_entry(object, index);
-	named = gt_selection_wants(selection, file, plain, shown);
-	wanted = named || selection->stacks || gt_triggers_match(selection->triggers, plain, shown);
-	if (!wanted && !probed && state != GT_FUNCTION_TRACED &&
+	returns = gt_probes_have_return(object, index);
+	named = !object->left_out && gt_selection_wants(selection, file, plain, shown);
+	wanted = named ||
+		 (!object->left_out &&
+		  (selection->stacks || gt_triggers_match(selection->triggers, plain, shown)));
+	if (!wanted && !probed && !returns && state != GT_FUNCTION_TRACED &&
 	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running))
 		return 0;
 	entry = plan_of(object, index, selection);
-	if (!entry && gt_probes_entry_stub(object, index)) {
+	if (!entry &&
+	    (gt_probes_entry_stub(object, index) || gt_probes_has_return(object, index))) {
 		wanted = false;
 		entry = &file->entries[index];
 	}
 	if (!entry || (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps))
 		return 0;
 	/* Before the first return slot is taken. */
-	if (wanted && !object->resolved) {
+	if ((wanted || returns) && !object->resolved) {
 		int error = gt_resolver_set(patcher->tracee, object);
 
 		if (error)
@@ -623,12 +655,16 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 		object->resolved = true;
 	}
 	role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
-	if (!named && !selection->stacks && !(role & GT_ROLE_TRIGGER))
+	if (!named && !(selection->stacks && !object->left_out) && !(role & GT_ROLE_TRIGGER))
 		wanted = false; /* no room for its triggers */
-	if (!wanted && probed) {
+	returns = returns && !(role & GT_ROLE_ENTRY_ONLY) &&
+		  !gt_patch_is_entry_only(patcher->tracee, object, entry);
+	if (!wanted && (probed || returns)) {
 		wanted = true;
-		role = GT_ROLE_SILENT | GT_ROLE_ENTRY_ONLY;
+		role = GT_ROLE_SILENT | (returns ? 0 : GT_ROLE_ENTRY_ONLY);
 	}
+	if (returns)
+		role |= GT_ROLE_RETURNS;
 	if (wanted && gt_probes_entry_stub(object, index))
 		role |= GT_ROLE_PROBED;
 	if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))

@@ -62,6 +62,9 @@ int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *
 int gt_patcher_reserve(struct gt_patcher *patcher, uint32_t *first, uint32_t count);
 /* All or none of its edits. */
 int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, const uint8_t *jump);
+/* Whether the function's return slot must stay as it is, by its plan, its object or its process. */
+bool gt_patch_is_entry_only(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
+			    const struct gt_plan_entry *entry);
 /* Errors that concern this one place only. */
 bool gt_patcher_may_go_on(int error);
 

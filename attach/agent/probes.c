@@ -7,6 +7,10 @@
  * A site at a function's entry, in an object whose functions may be traced, has no patch of its own: the
  * function's stub goes on in the site's. So an entry may be traced and probed in any order; a function that
  * is only probed has a stub that records nothing.
+ *
+ * A site of returns has no patch either: the function's stub goes there when its body has returned, and the
+ * site's goes on as the function's would have done. So the functions' stubs take the return, and a call that
+ * only such a probe waits for is kept as a frame that no record tells of (GT_FRAME_HIDDEN).
  */
 #include "attach/agent/probes.h"
 #include "attach/agent/patch_private.h"
@@ -61,6 +65,21 @@ bool gt_probes_wanted(const struct gt_catalog_file *file, const struct gt_select
 	return false;
 }
 
+bool gt_probes_want_returns(const struct gt_catalog_file *file,
+			    const struct gt_selection *selection)
+{
+	const struct gt_tracee_object object = {
+		.file = (struct gt_catalog_file *)(uintptr_t)file
+	};
+	uint32_t i;
+
+	for (i = 0; i < file->probe_count; i++)
+		if (file->probes[i].probe->flags & GRAFTRACE_PROBE_RETURN &&
+		    is_wanted(&object, i, selection))
+			return true;
+	return false;
+}
+
 int gt_probes_plan(struct gt_tracee_object *object, const struct gt_selection *selection,
 		   struct gt_message *message)
 {
@@ -108,6 +127,8 @@ static int know_all(struct gt_tracee_object *object)
 }
 
 /* ---- what the agent finds ---- */
+
+#define VALUES_STUB_TARGET 6 /* the displacement of its jump: gt_region_values_stub() */
 
 #define TOLD_MAX                                                            \
 	(sizeof(struct graftrace_probe) +                                   \
@@ -370,6 +391,95 @@ static int enable_entry(struct gt_patcher *patcher, uint32_t site)
 	return error;
 }
 
+/* … or goes there after its body. */
+static int put_return_stub(struct gt_patcher *patcher, uint32_t site)
+{
+	struct gt_tracee_object *object = patcher->object;
+	struct gt_tracee_probe *probe = &object->probes[site];
+	const struct graftrace_agent_image *header = &patcher->tracee->agent.header;
+	const uint64_t stands =
+		gt_region_stub_address(patcher->region,
+				       object->slot + object->file->probes[site].function) +
+		GRAFTRACE_STUB_LEAVES;
+	const struct graftrace_probe_site nowhere = { 0 };
+	uint8_t bytes[GRAFTRACE_STUB_BYTES], places[GRAFTRACE_PLACES_BYTES];
+	const bool fresh = !probe->stub;
+	uint32_t from;
+	int error;
+
+	if (fresh)
+		probe->stub = gt_region_alloc(patcher->region, sizeof(bytes) + sizeof(nowhere),
+					      GRAFTRACE_STUB_BYTES);
+	if (!probe->stub)
+		return GT_ENOSPC;
+	probe->target = header->exit;
+	error = gt_region_values_stub(patcher->region, probe->stub, header->event, probe->target,
+				      bytes);
+	if (!error)
+		error = gt_editor_put(&patcher->moved, probe->stub, bytes, sizeof(bytes));
+	if (!error && fresh)
+		error = gt_editor_put(&patcher->moved, probe->stub + sizeof(bytes), &nowhere,
+				      sizeof(nowhere));
+	memset(places, GRAFTRACE_PLACES_PUSHED, sizeof(places));
+	for (from = 0; !error && fresh && from < sizeof(bytes); from += GRAFTRACE_PLACES_BYTES)
+		error = gt_patcher_put_places(patcher, probe->stub + from, stands, places);
+	return error;
+}
+
+static int enable_return(struct gt_patcher *patcher, uint32_t site)
+{
+	struct gt_tracee_object *object = patcher->object;
+	const uint32_t function = object->file->probes[site].function;
+	const struct gt_plan_entry *entry = &object->file->probes[site].plan;
+	int error;
+
+	if (!object->return_sites)
+		object->return_sites =
+			calloc(object->file->function_count + 1ul, sizeof(*object->return_sites));
+	if (!object->return_sites)
+		return GT_ENOMEM;
+	if (object->states[function] == GT_FUNCTION_FOREIGN)
+		object->probes[site].state = GT_FUNCTION_FOREIGN;
+	if (!object->stubbed || object->states[function] == GT_FUNCTION_FOREIGN ||
+	    entry->way == GT_PLAN_NONE ||
+	    (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps) ||
+	    gt_patch_is_entry_only(patcher->tracee, object, entry))
+		return GT_EAGAIN;
+	error = put_return_stub(patcher, site);
+	if (!error) {
+		object->return_sites[function] = site + 1;
+		object->probes[site].state = GT_FUNCTION_TRACED;
+	}
+	return error;
+}
+
+int gt_probes_lead_return(struct gt_patcher *patcher, uint32_t function, uint64_t *leave)
+{
+	const struct gt_tracee_object *object = patcher->object;
+	const uint32_t site = object->return_sites[function] - 1;
+	struct gt_tracee_probe *probe = &object->probes[site];
+	const struct graftrace_agent_image *header = &patcher->tracee->agent.header;
+	const uint64_t hot = patcher->region->start + GRAFTRACE_REGION_HOT_OFFSET;
+	const uint32_t target = *leave ? (uint32_t)(*leave - hot) : header->exit;
+	uint8_t bytes[GRAFTRACE_STUB_BYTES];
+	struct gt_edit *edit;
+	int error;
+
+	*leave = probe->stub;
+	if (probe->target == target)
+		return 0;
+	error = gt_region_values_stub(patcher->region, probe->stub, header->event, target, bytes);
+	edit = error ? NULL : gt_edits_add(&patcher->tracee->edits);
+	if (!edit)
+		return error ? error : GT_ENOMEM;
+	edit->address = probe->stub + VALUES_STUB_TARGET;
+	edit->main = edit->on = true;
+	edit->bytes = 4;
+	memcpy(edit->value, bytes + VALUES_STUB_TARGET, 4);
+	probe->target = target;
+	return 0;
+}
+
 static bool is_chained(const struct gt_patcher *patcher, uint32_t site)
 {
 	return patcher->object->stubbed &&
@@ -382,15 +492,17 @@ static int settle_site(struct gt_patcher *patcher, uint32_t site,
 {
 	struct gt_tracee_probe *probe = &patcher->object->probes[site];
 	const bool was = probe->state == GT_FUNCTION_TRACED;
+	const bool is_return = patcher->object->file->probes[site].kind == GT_PROBE_RETURN;
 	bool any = false;
 	int error = 0;
 
 	if (!was)
-		error = is_chained(patcher, site) ? enable_entry(patcher, site)
-						  : enable(patcher, site);
+		error = is_return		    ? enable_return(patcher, site)
+			: is_chained(patcher, site) ? enable_entry(patcher, site)
+						    : enable(patcher, site);
 	if (!error)
 		error = link_probes(patcher, site, selection, &any);
-	if (!error && !any && was && !is_chained(patcher, site))
+	if (!error && !any && was && !is_return && !is_chained(patcher, site))
 		error = disable(patcher, site);
 	return error == GT_EAGAIN || gt_patcher_may_go_on(error) ? 0 : error;
 }
@@ -540,6 +652,22 @@ uint64_t gt_probes_entry_stub(const struct gt_tracee_object *object, uint32_t fu
 bool gt_probes_have_entry(const struct gt_tracee_object *object, uint32_t function)
 {
 	const uint32_t site = object->entry_sites ? object->entry_sites[function] : 0;
+	uint32_t i;
+
+	for (i = site ? site - 1 : object->probe_count; i < object->probe_count; i++)
+		if (object->file->probes[i].site == site - 1 && object->probes[i].on)
+			return true;
+	return false;
+}
+
+bool gt_probes_has_return(const struct gt_tracee_object *object, uint32_t function)
+{
+	return object->return_sites && object->return_sites[function];
+}
+
+bool gt_probes_have_return(const struct gt_tracee_object *object, uint32_t function)
+{
+	const uint32_t site = object->return_sites ? object->return_sites[function] : 0;
 	uint32_t i;
 
 	for (i = site ? site - 1 : object->probe_count; i < object->probe_count; i++)

@@ -16,6 +16,10 @@ bool gt_events_match(char *const *words, const char *system, const char *name);
 /* Whether one of the file's probes is asked for. */
 bool gt_probes_wanted(const struct gt_catalog_file *file, const struct gt_selection *selection);
 
+/* Whether one of them is a return probe. */
+bool gt_probes_want_returns(const struct gt_catalog_file *file,
+			    const struct gt_selection *selection);
+
 /* Plans the object's probes if one of them is asked for. Before its functions are planned. */
 int gt_probes_plan(struct gt_tracee_object *object, const struct gt_selection *selection,
 		   struct gt_message *message);
@@ -46,6 +50,14 @@ void gt_probes_come_back(struct gt_tracee_object *object);
  * probe is on there. */
 uint64_t gt_probes_entry_stub(const struct gt_tracee_object *object, uint32_t function);
 bool gt_probes_have_entry(const struct gt_tracee_object *object, uint32_t function);
+
+/* Whether the function has a site of returns, and whether a probe is on there. */
+bool gt_probes_has_return(const struct gt_tracee_object *object, uint32_t function);
+bool gt_probes_have_return(const struct gt_tracee_object *object, uint32_t function);
+/* Where that function's stub is to go when its body has returned. *leave: where it would go without the probes
+ * (0: to the hot text's exit), then where with them. GT_ENOMEM, GT_ENOTSUP. */
+struct gt_patcher;
+int gt_probes_lead_return(struct gt_patcher *patcher, uint32_t function, uint64_t *leave);
 
 /* Where the instruction stood that was moved there, 0: it is no probe's. */
 uint64_t gt_probes_old_place(const struct gt_tracee_object *object, uint64_t address);

@@ -84,6 +84,19 @@ static bool is_traced(const struct gt_tracee_object *object, const struct gt_sel
 	return object->program || gt_selection_takes_file(selection, object->file);
 }
 
+/* Whether its functions get stubs: they may be traced, or their returns are probed. */
+static bool needs_stubs(const struct gt_tracee_object *object, const struct gt_selection *selection)
+{
+	return is_traced(object, selection) || gt_probes_want_returns(object->file, selection);
+}
+
+/* Whether functions of it are patched, or may be; told to the object. */
+static bool is_patched(struct gt_tracee_object *object, const struct gt_selection *selection)
+{
+	object->left_out = !is_traced(object, selection);
+	return !object->left_out || object->return_sites;
+}
+
 bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
 			 uint32_t index, const struct gt_selection *selection)
 {
@@ -133,7 +146,7 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	object->bias = bias;
 	object->region = -1;
 	object->states = calloc(file->function_count + 1, 1);
-	object->roots = calloc(file->function_count + 1, 1);
+	object->roots = calloc(file->function_count + 1, sizeof(*object->roots));
 	object->moved = calloc(file->function_count + 1, sizeof(*object->moved));
 	object->noted = calloc(file->function_count + 1, sizeof(*object->noted));
 	object->probes = calloc(file->probe_count + 1, sizeof(*object->probes));
@@ -416,7 +429,7 @@ static int place_objects(struct hands *hands, struct gt_catalog *catalog,
 
 		if (!object->fresh)
 			continue;
-		traced = is_traced(object, selection);
+		traced = needs_stubs(object, selection);
 		object->told = object->region >= 0;
 		if (!traced && gt_catalog_hooks(object->file) == 0 && !object->file->probe_count)
 			continue;
@@ -468,7 +481,7 @@ static int prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		if (!error)
 			error = gt_probes_patch(tracee, object, selection, running, message);
 		/* What is hooked is not traced: its bytes are not its own any more. */
-		if (!error && is_traced(object, selection) && object->region >= 0)
+		if (!error && is_patched(object, selection) && object->region >= 0)
 			error = gt_patch_functions(tracee, object, selection, running, message);
 		if (!error)
 			error = gt_values_tell(tracee, object, sink);
@@ -590,7 +603,7 @@ static int patch_all(struct gt_tracee *tracee, const struct gt_selection *select
 
 		if (!words)
 			error = gt_probes_patch(tracee, object, selection, true, message);
-		if (error || !is_traced(object, selection))
+		if (error || !is_patched(object, selection))
 			continue;
 		error = words ? gt_patch_named(tracee, object, selection, words, count, message)
 			      : gt_patch_functions(tracee, object, selection, true, message);
@@ -765,7 +778,7 @@ static int place_probed(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		if (object->region >= 0 || object->gone || !object->file->probe_count ||
 		    !gt_probes_wanted(object->file, selection))
 			continue;
-		error = find_region(&hands, object, is_traced(object, selection), catalog,
+		error = find_region(&hands, object, needs_stubs(object, selection), catalog,
 				    selection, message);
 		error = error == GT_ENOSPC ? 0 : error;
 	}
@@ -843,7 +856,7 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 		if (!object)
 			goto no_memory;
 		object->states = copy_of(from->states, count);
-		object->roots = copy_of(from->roots, count);
+		object->roots = copy_of(from->roots, count * sizeof(*from->roots));
 		object->moved = copy_of(from->moved, count * sizeof(*from->moved));
 		object->noted = copy_of(from->noted, count * sizeof(*from->noted));
 		object->probes =

@@ -33,7 +33,8 @@ enum gt_function_role {
 	GT_ROLE_PROBED = 32,	 /* its stub goes on in that of a probe at its entry */
 	GT_ROLE_ARGUMENTS = 64,	 /* they are recorded */
 	GT_ROLE_RESULT = 128,
-	GT_ROLE_SILENT = 8, /* no filter names it: it is in the stack traces of others */
+	GT_ROLE_RETURNS = 256, /* a probe waits for its return */
+	GT_ROLE_SILENT = 8,    /* no filter names it: it is in the stack traces of others */
 };
 
 /* A probe. What of it is a site's is kept with the first probe there (gt_catalog_probe.site). */
@@ -48,6 +49,8 @@ struct gt_tracee_probe {
 	uint64_t moved;
 	uint64_t told; /* its struct graftrace_probe in the region; 0 = none yet */
 	uint64_t next; /* the one that it leads to */
+	uint32_t
+		target; /* of a site of returns: where its stub goes on, as an offset in the hot text */
 };
 
 /* The stubs of a function's values; 0: none yet. */
@@ -66,8 +69,9 @@ struct gt_tracee_object {
 	int region;	 /* index in agent.regions, -1 = none of its functions is ours to trace */
 	uint32_t slot;	 /* of its function 0 in the region */
 	bool stubbed;	 /* its functions have slots there */
+	bool left_out;	 /* its functions are not traced: those slots are for return probes */
 	uint8_t *states; /* [function_count] enum gt_function_state */
-	uint8_t *roots;	 /* [function_count] enum gt_function_role: what its stub is */
+	uint16_t *roots; /* [function_count] enum gt_function_role: what its stub is */
 	uint64_t *moved; /* [function_count] its moved code, 0 = none yet */
 	uint32_t *noted; /* [function_count] index + 1 in the region's journal of its patches
 			  * elsewhere, 0 = none yet */

@@ -381,7 +381,7 @@ static int put_stub(struct gt_patcher *patcher, const struct values_stub *stub, 
 }
 
 int gt_values_put(struct gt_patcher *patcher, uint32_t index, const struct gt_plan_entry *plan,
-		  uint8_t role, uint32_t entry, uint64_t *call, uint64_t *jump)
+		  uint16_t role, uint32_t entry, uint64_t *call, uint64_t *jump)
 {
 	struct gt_tracee_object *object = patcher->object;
 	const uint32_t number = patcher->region->first_number + object->slot + index;

@@ -39,7 +39,7 @@ uint8_t gt_values_role(const struct gt_values *values, struct gt_catalog_file *f
 /* Makes the stubs. *call, *jump: where the function's stub is to call instead of its entry and to jump
  * instead of its exit; 0: as it does. entry: offset of its entry in the hot text. */
 int gt_values_put(struct gt_patcher *patcher, uint32_t index, const struct gt_plan_entry *plan,
-		  uint8_t role, uint32_t entry, uint64_t *call, uint64_t *jump);
+		  uint16_t role, uint32_t entry, uint64_t *call, uint64_t *jump);
 
 /* Tells the agent which of the object's memory stays, if nothing can unload it. */
 int gt_values_tell_constants(struct gt_tracee *tracee, const struct gt_tracee_object *object);

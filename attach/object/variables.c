@@ -109,6 +109,16 @@ static bool ends_with(const char *path, const char *end)
 	       (bytes == wanted || path[bytes - wanted - 1] == '/' || *end == '/');
 }
 
+/* The first instruction: of a function in several parts, in the first one that is told. */
+static bool entry_of(Dwarf_Die *function, Dwarf_Addr *address)
+{
+	Dwarf_Addr base, end;
+
+	return (dwarf_hasattr(function, DW_AT_entry_pc) || dwarf_hasattr(function, DW_AT_low_pc))
+		       ? dwarf_entrypc(function, address) == 0
+		       : dwarf_ranges(function, 0, &base, address, &end) > 0;
+}
+
 struct function_search {
 	const struct gt_source_place *place;
 	Dwarf_Die found;
@@ -121,8 +131,7 @@ static int is_function(Dwarf_Die *die, void *data)
 	const char *name = dwarf_diename(die), *file = dwarf_decl_file(die);
 	Dwarf_Addr address;
 
-	if (!name || strcmp(name, search->place->function) != 0 ||
-	    dwarf_entrypc(die, &address) != 0 ||
+	if (!name || strcmp(name, search->place->function) != 0 || !entry_of(die, &address) ||
 	    (search->place->file && (!file || !ends_with(file, search->place->file))))
 		return DWARF_CB_OK;
 	search->found = *die;
@@ -259,7 +268,7 @@ static uint64_t behind_prologue(Dwarf_Die *function)
 	Dwarf_Addr *places = NULL, entry = 0;
 	const int count = dwarf_entry_breakpoints(function, &places);
 
-	dwarf_entrypc(function, &entry);
+	entry_of(function, &entry);
 	if (count > 0) {
 		entry = places[0];
 		free(places);
@@ -282,7 +291,8 @@ int gt_variables_each_address(struct gt_variables *variables, const struct gt_so
 		if (!find_function(variables, place, &function))
 			return no_function(place, message);
 		if (!place->has_line) {
-			dwarf_entrypc(&function, &address);
+			if (!entry_of(&function, &address))
+				return no_function(place, message);
 			return each(data, entry ? address : behind_prologue(&function));
 		}
 		search.within = &function;
@@ -369,6 +379,7 @@ struct value {
 	int reg;	  /* DWARF's; -1: a fixed address */
 	uint64_t address; /* the object's, of that */
 	bool in_memory;	  /* else the register holds it */
+	bool is_result;	  /* … of a function that returns */
 	int64_t steps[12];
 	uint32_t step_count; /* the last one leads to the value itself */
 	Dwarf_Die type;	     /* peeled */
@@ -714,7 +725,9 @@ static uint64_t text_base(const struct work *work)
 
 static void put_base(const struct work *work, const struct value *value, char *out, size_t size)
 {
-	if (value->reg >= 0)
+	if (value->is_result)
+		snprintf(out, size, "$retval");
+	else if (value->reg >= 0)
 		snprintf(out, size, "%%%s", register_names[value->reg]);
 	else
 		snprintf(out, size, "@+0x%llx",
@@ -738,6 +751,27 @@ static bool put_fetch(const struct work *work, const struct value *value, char *
 			return false;
 	}
 	return true;
+}
+
+static bool is_float(Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word encoding;
+
+	return dwarf_tag(type) == DW_TAG_base_type &&
+	       dwarf_formudata(dwarf_attr(type, DW_AT_encoding, &attribute), &encoding) == 0 &&
+	       (encoding == DW_ATE_float || encoding == DW_ATE_complex_float);
+}
+
+/* What the function returns in rax. */
+static int locate_result(const struct work *work, Dwarf_Die *function, struct value *value)
+{
+	memset(value, 0, sizeof(*value));
+	value->is_result = true;
+	value->has_type = plain_type(function, &value->type);
+	if (!value->has_type)
+		return cannot(work, "the function returns nothing");
+	return is_float(&value->type) ? cannot(work, "it is in a vector register") : 0;
 }
 
 static bool is_char(Dwarf_Die *type)
@@ -796,17 +830,21 @@ int gt_variables_fetch(struct gt_variables *variables, uint64_t address, const c
 		       const char *type, char *out, size_t size, struct gt_message *message)
 {
 	struct work work = { variables, address, message, expression };
-	const size_t bytes = name_bytes(expression);
+	const bool result =
+		strncmp(expression, GT_VARIABLES_RESULT, strlen(GT_VARIABLES_RESULT)) == 0;
+	const size_t bytes = result ? strlen(GT_VARIABLES_RESULT) : name_bytes(expression);
 	Dwarf_Die function, variable;
 	struct value value;
 	char fetch[TEXT_MAX], bits[32];
 	bool has_function;
 	int error;
 
-	if (!find_variable(&work, expression, bytes, &function, &has_function, &variable))
+	if (!find_variable(&work, expression, bytes, &function, &has_function, &variable) &&
+	    !(result && has_function))
 		return gt_fail(message, GT_ENOENT, "there is no variable '%.*s' at that place",
 			       (int)bytes, expression);
-	error = locate(&work, has_function ? &function : NULL, &variable, &value);
+	error = result ? locate_result(&work, &function, &value)
+		       : locate(&work, has_function ? &function : NULL, &variable, &value);
 	if (!error)
 		error = take_path(&work, expression + bytes, &value);
 	if (!error && type && (strcmp(type, "string") == 0 || strcmp(type, "ustring") == 0))

@@ -34,6 +34,9 @@ int gt_variables_each_address(struct gt_variables *variables, const struct gt_so
 			      bool entry, int (*each)(void *data, uint64_t address), void *data,
 			      struct gt_message *message);
 
+/* In an expression: the result of the function at whose first instruction `address` is, when it returns. */
+#define GT_VARIABLES_RESULT "$retval"
+
 /* The fetch argument of an expression as C has it (var, var->field, var.field, var[N]), with a type unless
  * `type` is one: "+8(+0(%di)):s32". GT_ENOENT, GT_ENOTSUP: the message says why. */
 int gt_variables_fetch(struct gt_variables *variables, uint64_t address, const char *expression,

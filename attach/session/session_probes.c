@@ -51,6 +51,37 @@ static int plan(struct gt_session *session, const struct gt_dynamic *dynamic,
 	return result;
 }
 
+/* Whether the processes that run let returns of it be taken; else why not. */
+static int check_returns(struct gt_session *session, const struct gt_dynamic *dynamic,
+			 struct gt_probe_error *error, struct gt_message *message)
+{
+	const char *why = NULL;
+	size_t i, k;
+	uint32_t n;
+
+	for (i = 0; i < session->tracee_count; i++)
+		for (k = 0; k < session->tracees[i]->object_count; k++) {
+			const struct gt_tracee *tracee = session->tracees[i];
+			const struct gt_tracee_object *object = tracee->objects[k];
+
+			for (n = 0; n < object->file->probe_count; n++)
+				if (object->file->probes[n].dynamic == dynamic && !object->gone)
+					break;
+			if (n == object->file->probe_count || object->gone)
+				continue;
+			if (tracee->copies)
+				why = gt_plan_reason_text(tracee->copies);
+			else if (object->entry_only)
+				why = "no return address of its file may be replaced";
+			else if (object->region >= 0 && !object->stubbed)
+				why = "its file was not traced when its first probe was set";
+		}
+	if (!why)
+		return 0;
+	*error = (struct gt_probe_error){ gt_probe_error_register, dynamic->definition.place_at };
+	return gt_fail(message, GT_EINVAL, "%s: %s", error->text, why);
+}
+
 static int tell(struct gt_session *session)
 {
 	size_t i, k;
@@ -75,13 +106,10 @@ int gt_session_set_probe(struct gt_session *session, const char *text, size_t by
 				 &dynamic, error, message);
 	if (result && *error->text && message && !*message->text)
 		gt_fail(message, result, "%s", error->text);
-	if (!result && dynamic->definition.returns) {
-		*error = (struct gt_probe_error){ gt_probe_error_register,
-						  dynamic->definition.place_at };
-		result = gt_fail(message, GT_ENOTSUP, "%s: returns are not probed", error->text);
-	}
 	if (!result)
 		result = plan(session, dynamic, error, message);
+	if (!result && dynamic->definition.returns)
+		result = check_returns(session, dynamic, error, message);
 	if (!result)
 		result = tell(session);
 	if (result && dynamic)

@@ -79,6 +79,9 @@ void gt_context_init(struct gt_context *context, uint32_t number)
 	context->known = 0;
 	context->grows = 0;
 	context->bounded = 0;
+#ifdef GT_PROGRAM
+	context->hides = 0;
+#endif
 	context->running = 0;
 	context->saved_sp = 0;
 	context->win_low = context->win_high = 0;
@@ -320,6 +323,19 @@ void gt_frames_limits(struct gt_thread *thread, uint32_t max_depth)
 		thread->limit = 0; /* the slow half looks first */
 }
 
+uint32_t gt_frames_told(const struct gt_thread *thread, const struct gt_frame *top)
+{
+	const struct gt_context *context = thread->context;
+	uint32_t count = (uint32_t)(top - context->frames);
+
+#ifdef GT_PROGRAM
+	for (const struct gt_frame *frame = top; context->hides && frame != context->frames;
+	     frame--)
+		count -= gt_frame_is_hidden(frame);
+#endif
+	return count;
+}
+
 bool gt_frames_below_notrace(const struct gt_thread *thread)
 {
 	const struct gt_frame *top = gt_frames_settled(thread);
@@ -373,10 +389,11 @@ static void switch_to(struct gt_thread *thread, struct gt_context *to, uint64_t 
 	if (!recording(thread) ||
 	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_CONTEXT, to->number),
 			    true) ||
-	    (!known && !gt_stream_emit(thread,
-				       graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
-							      gt_frames_depth(thread)),
-				       true))) {
+	    (!known &&
+	     !gt_stream_emit(thread,
+			     graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
+						    gt_frames_told(thread, gt_thread_top(thread))),
+			     true))) {
 		thread->resume |= GT_RESUME_MISSED;
 		return;
 	}
@@ -399,6 +416,10 @@ static void take_off(struct gt_thread *thread, struct gt_frame *to)
 	for (struct gt_frame *frame = gt_thread_top(thread); frame != to; frame--) {
 		if (is_unset(frame)) {
 			count += in_flight_is_recorded(thread);
+			continue;
+		}
+		if (gt_frame_is_hidden(frame)) {
+			flags |= gt_frame_flags(frame) & (GT_FRAME_ROOT | GT_FRAME_NOTRACE);
 			continue;
 		}
 		flags |= gt_frame_flags(frame);

@@ -76,7 +76,11 @@
 #define GT_FRAME_PROFILE   16 /* counted in the table: its return adds its time there */
 #define GT_FRAME_NOTRACE   32 /* of set_graph_notrace: not recorded, nor what it calls */
 #define GT_FRAME_SILENT	   64 /* of GT_MODE_STACK: its return is not recorded */
-#define GT_EPOCH_STEP	   256
+#define GT_FRAME_PROBED \
+	128 /* a probe waits for its return, or for that of the call it goes on for */
+/* Both: nobody but a return probe knows of the call, and no reader is to. */
+#define GT_FRAME_HIDDEN (GT_FRAME_THRESHOLD | GT_FRAME_SILENT)
+#define GT_EPOCH_STEP	256
 
 /* gt_thread.resume: what has to be said before the next record. */
 #define GT_RESUME_MISSED  1 /* returns went unrecorded: how deep it is */
@@ -91,9 +95,11 @@
 #define GT_ENTRY_SILENT	 6
 #define GT_ENTRY_TRIGGER 7
 #define GT_ENTRY_NOTHING 8
+#define GT_ENTRY_PROBED	 16 /* or'ed to the others: a probe waits for its return */
 
 /* struct gt_context */
 #define GT_CONTEXT_FRAMES 0
+#define GT_CONTEXT_HIDES  121
 
 /* The head of a LONG_RETURN event: graftrace_special_word(EVENT, LONG_RETURN << 16 | 3). */
 #define GT_LONG_RETURN_WORD 0xfffffe0c00010003

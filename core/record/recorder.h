@@ -53,6 +53,13 @@ static inline uint32_t gt_frame_flags(const struct gt_frame *frame)
 	return frame->epoch & (GT_EPOCH_STEP - 1);
 }
 
+/* It is none of those that readers know; in flight: it is one. */
+static inline bool gt_frame_is_hidden(const struct gt_frame *frame)
+{
+	return frame->slot != ~0ull && frame->slot != 0 &&
+	       (gt_frame_flags(frame) & GT_FRAME_HIDDEN) == GT_FRAME_HIDDEN;
+}
+
 #define GT_SLOT_NONE (~0ull)
 
 #define GT_SOME_FRAMES 1024u /* that fit into a context's second array */
@@ -89,10 +96,13 @@ struct gt_context {
 	uint32_t epoch;	   /* the writer's */
 	uint32_t paused;   /* how often it is paused; 0 = it records */
 	uint8_t outside;   /* outside the graph functions */
-	uint8_t in_engine; /* an interrupt stopped it in the recording path */
-	uint8_t resume;	   /* the writer's, when the interrupt came */
-	uint8_t records;   /* an interrupt recorded something when it came last */
-	uint32_t said_at;  /* it was told of when it came: the cursor behind that, low half */
+	union {
+		uint8_t in_engine; /* an interrupt stopped it in the recording path */
+		uint8_t hides;	   /* programs: a frame of it was or is hidden (GT_FRAME_HIDDEN) */
+	};
+	uint8_t resume;	  /* the writer's, when the interrupt came */
+	uint8_t records;  /* an interrupt recorded something when it came last */
+	uint32_t said_at; /* it was told of when it came: the cursor behind that, low half */
 	struct gt_frame small[24]; /* frames until it needs more */
 };
 _Static_assert(offsetof(struct gt_context, small) % 64 == 0, "no frame lies on two cache lines");
@@ -258,6 +268,7 @@ GT_ASSERT_AT(struct gt_thread, generation, GRAFTRACE_BLOCK_GENERATION);
 _Static_assert(sizeof(struct gt_thread) == GT_THREAD_BYTES, "layout.h has the block's size");
 GT_ASSERT_AT(struct gt_thread, context, GT_THREAD_CONTEXT);
 GT_ASSERT_AT(struct gt_context, frames, GT_CONTEXT_FRAMES);
+GT_ASSERT_AT(struct gt_context, hides, GT_CONTEXT_HIDES);
 _Static_assert(((uint64_t)(GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT) << 33 |
 		GRAFTRACE_EVENT_LONG_RETURN << 16 | 3ull) == GT_LONG_RETURN_WORD,
 	       "layout.h has the event's head");
@@ -371,6 +382,9 @@ static inline uint32_t gt_frames_depth(const struct gt_thread *thread)
 	return (uint32_t)(gt_thread_top(thread) - thread->context->frames);
 }
 
+/* Those of them that readers know, up to the frame `top`. */
+uint32_t gt_frames_told(const struct gt_thread *thread, const struct gt_frame *top);
+
 /* trigger.c: what happens at a call of a function with triggers. With signals masked, from the slow
  * half. */
 
@@ -445,5 +459,8 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32_t function);
 /* Records the return from the call at slot; the caller takes the address from the mirror. `hole` as above. */
 void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole);
+/* The call that has just returned was the last thing that another one, whose return a probe waits for, did:
+ * that one returns at the same slot now, by its own stub. *function: its number. */
+bool gt_record_is_chained(const struct gt_thread *thread, uint64_t slot, uint32_t *function);
 
 #endif

@@ -161,10 +161,10 @@ static bool say_resumed(struct gt_thread *thread, bool for_return)
 	    !gt_stream_emit(thread, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0), for_return))
 		return false;
 	if (thread->resume & (GT_RESUME_MISSED | GT_RESUME_DEPTH) &&
-	    !gt_stream_emit(
-		    thread,
-		    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, gt_frames_depth(thread)),
-		    for_return))
+	    !gt_stream_emit(thread,
+			    graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED,
+						   gt_frames_told(thread, gt_thread_top(thread))),
+			    for_return))
 		return false;
 	thread->resume = 0;
 	return true;
@@ -201,7 +201,7 @@ static bool write_long_return(struct gt_thread *thread, const struct gt_frame *f
 	uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | 3);
 	__atomic_store_n(&place[0], head, __ATOMIC_RELAXED);
 	__atomic_store_n(&place[2], gt_frame_start(frame, clock), __ATOMIC_RELAXED);
-	__atomic_store_n(&place[3], (uint64_t)gt_frames_depth(thread) - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&place[3], (uint64_t)gt_frames_told(thread, frame) - 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&place[1], graftrace_word(gt_frame_function(frame), true, (uint32_t)clock),
 			 __ATOMIC_RELAXED);
 	return true;
@@ -246,10 +246,13 @@ static void lose_long(struct gt_thread *thread, const struct gt_frame *frame, ui
 static void record_return(struct gt_thread *thread, struct gt_frame *frame)
 {
 	gt_profile_leave(thread, frame);
-	if (gt_frame_flags(frame) & GT_FRAME_NOTRACE) {
+	if (gt_frame_flags(frame) & GT_FRAME_NOTRACE)
 		thread->mode = 0;
+	/* what the profiler counts beneath it is its caller's */
+	if (gt_frame_is_hidden(frame))
+		(frame - 1)->children += frame->children;
+	if (gt_frame_flags(frame) & GT_FRAME_NOTRACE || gt_frame_is_hidden(frame))
 		return;
-	}
 	bool wanted = !thread->host && gt_stream_is_graph(thread);
 	/* a header may have told of a silent one as open */
 	if (!wanted || thread->sub_buffer == NULL || gt_frame_flags(frame) & GT_FRAME_SILENT) {
@@ -309,8 +312,26 @@ static uint64_t *mirror_of(uint64_t slot)
 #endif
 }
 
-/* Makes the stack what it is for a call at slot. stub: the return address there is a stub's: a tail
- * call, whose old frame and mirror become the new one's. Returns the flags that it hands on. */
+/* So many calls may follow one another by jumps, each with a return that is waited for. */
+#define CHAINED_MAX 64
+
+/* Room for a frame at slot: whoever jumps in turns for ever does not take all of them. */
+static bool has_room(struct gt_thread *thread, uint64_t slot)
+{
+	const struct gt_frame *top = gt_thread_top(thread);
+
+	if (gt_frames_depth(thread) > CHAINED_MAX && top->slot == slot &&
+	    (top - CHAINED_MAX)->slot == slot)
+		return false;
+	return gt_frames_room(thread);
+}
+
+/*
+ * Makes the stack what it is for a call at slot. stub: the return address there is a stub's: a tail
+ * call, whose old frame and mirror become the new one's. Returns the flags that it hands on. An old frame
+ * whose return is waited for stays beneath the new one, at the same slot: when that returns, so does it
+ * (gt_record_is_chained).
+ */
 static uint32_t make_way(struct gt_thread *thread, uint64_t slot, bool stub)
 {
 	struct gt_frame *old = stub ? gt_frames_find(thread, slot) : NULL;
@@ -319,6 +340,8 @@ static uint32_t make_way(struct gt_thread *thread, uint64_t slot, bool stub)
 		return 0;
 	}
 	uint32_t flags = gt_frame_flags(old);
+	if (flags & GT_FRAME_PROBED)
+		return GT_FRAME_PROBED;
 	record_return(thread, old);
 	if (flags & GT_FRAME_TRIGGER)
 		gt_trigger_returned(thread, old);
@@ -363,7 +386,7 @@ static bool enter_notrace(struct gt_thread *thread, uint64_t slot, uint32_t func
 
 	flags |= make_way(thread, slot, stub) | GT_FRAME_NOTRACE;
 	if (gt_frames_below_notrace(thread) || (thread->held_top >= thread->depth_limit && !stub) ||
-	    !gt_frames_room(thread) || !has_mirror(thread, slot))
+	    !has_room(thread, slot) || !has_mirror(thread, slot))
 		return false;
 	flags |= bottom_flag(thread);
 	if (gt_profile_is_on(thread) && gt_profile_hit(thread, function))
@@ -389,7 +412,7 @@ static bool enter_stack(struct gt_thread *thread, uint64_t slot, uint32_t functi
 		gt_frames_resolve(thread, slot, true);
 	if (kind != GT_ENTRY_SILENT)
 		written = write_function(thread, function, parent);
-	bool pushed = kind != GT_ENTRY_ONLY && gt_frames_room(thread) && has_mirror(thread, slot);
+	bool pushed = kind != GT_ENTRY_ONLY && has_room(thread, slot) && has_mirror(thread, slot);
 	if (pushed) {
 		push(thread, slot, function, gt_arch_clock(), flags | bottom_flag(thread));
 		if (!stub)
@@ -414,7 +437,7 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 			return false;
 		/* the mirror is in use: it has to be a traced call */
 	}
-	if (!gt_frames_room(thread)) {
+	if (!has_room(thread, slot)) {
 		lose(thread, GRAFTRACE_LOST_DEPTH);
 		return false;
 	}
@@ -442,6 +465,28 @@ static bool enter_graph(struct gt_thread *thread, uint64_t slot, uint32_t functi
 		*mirror_of(slot) = *(uint64_t *)slot;
 	return true;
 }
+
+#ifndef GT_KERNEL
+/* A call that only a return probe waits for: its frame is there for that alone. */
+static bool enter_hidden(struct gt_thread *thread, uint64_t slot, uint32_t function)
+{
+	bool stub = gt_port_is_stub_return(*(uint64_t *)slot);
+	uint32_t flags = make_way(thread, slot, stub) | GT_FRAME_HIDDEN | GT_FRAME_PROBED;
+
+	if (!has_room(thread, slot) || !has_mirror(thread, slot)) {
+		lose(thread,
+		     has_mirror(thread, slot) ? GRAFTRACE_LOST_DEPTH : GRAFTRACE_LOST_WINDOW);
+		return false;
+	}
+	if (gt_frames_below_notrace(thread))
+		flags |= GT_FRAME_NOTRACE;
+	thread->context->hides = 1;
+	push(thread, slot, function, gt_arch_clock(), flags | bottom_flag(thread));
+	if (!stub)
+		*mirror_of(slot) = *(uint64_t *)slot;
+	return true;
+}
+#endif
 
 static bool record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
 			 uint32_t flags)
@@ -555,6 +600,14 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 	gt_stream_settle(thread);
 }
 
+bool gt_record_is_chained(const struct gt_thread *thread, uint64_t slot, uint32_t *function)
+{
+	const struct gt_frame *top = gt_thread_top(thread);
+
+	*function = gt_frame_function(top);
+	return top->slot == slot && top != thread->context->frames;
+}
+
 /*
  * The function that is entered needs its real return address: it asks who called it, or returns
  * there twice. If it was reached by a jump at the end of a traced function (through a pointer, or
@@ -564,18 +617,24 @@ void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, 
 static void end_tail_caller(struct gt_thread *thread, uint64_t slot)
 {
 	uint64_t *const place = (uint64_t *)slot;
+	uint32_t function;
 
 	if (!gt_port_is_stub_return(*place))
 		return;
 	const uint64_t address = *mirror_of(slot);
-	gt_record_exit(thread, slot, 0, NULL);
+	do
+		gt_record_exit(thread, slot, 0, NULL);
+	while (gt_record_is_chained(thread, slot, &function));
 	*place = address;
 }
 
 bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function, uint32_t kind,
 		     uint64_t *hole)
 {
+	const uint32_t flags = kind & GT_ENTRY_PROBED ? GT_FRAME_PROBED : 0;
+
 	gt_record_fill_hole(hole);
+	kind &= ~(uint32_t)GT_ENTRY_PROBED;
 	if (kind == GT_ENTRY_ONLY || kind == GT_ENTRY_NOTHING)
 		end_tail_caller(thread, slot);
 	bool traced;
@@ -584,15 +643,19 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 		/* nothing happens at calls that nobody is to see */
 		traced = false;
 	} else if (kind != GT_ENTRY_TRIGGER) {
-		traced = record_entry(thread, slot, function, kind, 0);
+		traced = record_entry(thread, slot, function, kind, flags);
 	} else {
 		struct gt_trigger_call call = gt_trigger_begin(thread, function);
 		if (call.kind == GT_ENTRY_ONLY || call.kind == GT_ENTRY_NOTHING)
 			end_tail_caller(thread, slot);
 		traced = call.kind != GT_ENTRY_NOTHING &&
-			 record_entry(thread, slot, function, call.kind, call.flags);
+			 record_entry(thread, slot, function, call.kind, call.flags | flags);
 		gt_trigger_entered(thread, function);
 	}
+#ifndef GT_KERNEL
+	if (flags != 0 && !traced)
+		traced = enter_hidden(thread, slot, function);
+#endif
 	gt_stream_settle(thread);
 	return traced;
 }

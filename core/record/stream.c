@@ -447,7 +447,7 @@ bool gt_stream_open(struct gt_thread *thread)
 	thread->said_tid = thread->tid;
 	sub->sequence = stream->sequence;
 	sub->clock = now;
-	const uint32_t depth = (uint32_t)(top - thread->context->frames);
+	const uint32_t depth = gt_frames_told(thread, top);
 	sub->depth = depth;
 	sub->tracer = (uint16_t)tracer;
 	sub->used = 0;
@@ -456,8 +456,10 @@ bool gt_stream_open(struct gt_thread *thread)
 		sub->lost[i] = stream->lost[i];
 	uint32_t count = depth < GRAFTRACE_OPEN_CALLS ? depth : GRAFTRACE_OPEN_CALLS;
 	sub->open_calls = (uint16_t)count;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct gt_frame *frame = top - (count - 1 - i);
+	const struct gt_frame *frame = top;
+	for (uint32_t i = count; i-- > 0; frame--) {
+		while (gt_frame_is_hidden(frame))
+			frame--;
 		/* one that an interrupted writer is pushing: not known yet */
 		bool in_flight = frame->slot == GT_SLOT_NONE || frame->slot == 0;
 		sub->open[i].clock = in_flight ? 0 : gt_frame_start(frame, now);

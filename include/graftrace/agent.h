@@ -77,7 +77,9 @@ struct graftrace_agent_image {
 	 * a values stub calls where that is all there is to record. */
 	uint32_t arguments;
 	uint32_t result;
-	uint32_t reserved_hot[1];
+	/* A function whose return a probe waits for: … + enum graftrace_entry * GRAFTRACE_PROBED_BYTES, by what
+	 * its entry is besides; not for those that need their real return address. */
+	uint32_t entry_probed;
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;
@@ -99,6 +101,7 @@ enum graftrace_fork_mark {
 	GRAFTRACE_FORK_CLAIMED = 2, /* a thread of the child is telling of it */
 };
 
+#define GRAFTRACE_PROBED_BYTES	  16
 #define GRAFTRACE_ARGUMENTS_BYTES 256
 #define GRAFTRACE_ARGUMENTS_MAX	  6
 

@@ -75,10 +75,27 @@ uint64_t gt_agent_resolve(uint64_t slot)
 	return gt_port_is_stub_return(*(const uint64_t *)slot) ? gt_program_mirror(slot) : slot;
 }
 
+/* Where the body of a function returns to: in its stub. 0: no region has one of it. */
+static uint64_t stub_return_of(uint32_t function)
+{
+	const uint32_t count = __atomic_load_n(&gt_agent_state.region_count, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < count && i < GRAFTRACE_AGENT_REGIONS; i++) {
+		const uint64_t start = gt_agent_state.regions[i].start;
+		const struct graftrace_region *region = (const struct graftrace_region *)start;
+		const uint64_t stubs = start + GRAFTRACE_REGION_STUBS_OFFSET;
+		const uint64_t stub = region->bias - 5 + (uint64_t)function * GRAFTRACE_STUB_BYTES;
+
+		if (stub - stubs < (uint64_t)region->journal_mains * GRAFTRACE_STUB_BYTES)
+			return stub + GRAFTRACE_STUB_RETURN;
+	}
+	return 0;
+}
+
 /* What gt_record_entry does for a function that needs its real return address, where nothing can be
  * recorded. One with a trigger may be such a function. */
 static void put_back(uint64_t slot, uint32_t kind)
 {
+	kind &= ~(uint32_t)GT_ENTRY_PROBED;
 	if ((kind == GT_ENTRY_ONLY || kind == GT_ENTRY_NOTHING || kind == GT_ENTRY_TRIGGER) &&
 	    gt_port_is_stub_return(*(const uint64_t *)slot))
 		*(uint64_t *)slot = *(const uint64_t *)gt_program_mirror(slot);
@@ -126,8 +143,12 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 	if (thread != NULL)
 		slot = gt_record_slot_of(thread, slot, function);
 	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
-	if (thread != NULL)
+	if (thread != NULL) {
 		gt_record_exit(thread, slot, function, hole);
+		/* its results are those of the one that has jumped to it */
+		if (gt_record_is_chained(thread, slot, &function) && stub_return_of(function) != 0)
+			address = stub_return_of(function);
+	}
 	gt_signals_restore(&saved);
 	return address;
 }

@@ -118,13 +118,12 @@ static uint64_t register_of(const struct gt_event_frame *frame, unsigned number)
 	return number < 16 ? frame->registers[number] : number == 16 ? frame->flags : 0;
 }
 
-/* Where the function returns to, or has returned to; who traces it may have the real address. */
+/* Where the function returns to: at its return the mirror alone has that. */
 static uint64_t caller_of(const struct gt_event_frame *frame, bool returned)
 {
 	const uint64_t slot = frame->registers[RSP];
-	const uint64_t address = *(const volatile uint64_t *)slot;
 
-	return returned || false ? *(const volatile uint64_t *)gt_program_mirror(slot) : address;
+	return *(const volatile uint64_t *)(returned ? gt_program_mirror(slot) : slot);
 }
 
 /* Where the value begins. False: it cannot be read. */
@@ -380,7 +379,7 @@ static void happen(struct gt_event_frame *frame, const struct graftrace_probe *p
 	 * it. */
 	if (thread != NULL && !has_rules && gt_event_is_stopped(thread))
 		return;
-	if (probe->flags & GRAFTRACE_PROBE_OF_CALL)
+	if (probe->flags & (GRAFTRACE_PROBE_OF_CALL | GRAFTRACE_PROBE_RETURN))
 		frame->registers[RSP] =
 			(uint64_t)(&frame->stub + (probe->flags & GRAFTRACE_PROBE_RETURN ? 1 : 2));
 	gather(frame, probe, &event);

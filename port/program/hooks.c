@@ -156,8 +156,12 @@ static void end_tail_call(struct gt_hook_frame *frame)
 	if (!gt_agent_sandboxed()) {
 		gt_signals_mask(&saved);
 		struct gt_thread *thread = gt_threads_try_current();
-		if (thread != NULL)
-			gt_record_exit(thread, slot, 0, NULL);
+		uint32_t function;
+		if (thread != NULL) {
+			do
+				gt_record_exit(thread, slot, 0, NULL);
+			while (gt_record_is_chained(thread, slot, &function));
+		}
 		gt_signals_restore(&saved);
 	}
 	frame->return_address = *(const uint64_t *)gt_program_mirror(slot);
