@@ -79,6 +79,7 @@ class Kernel:
         self.process = subprocess.Popen(
             ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512M", "-smp", "1",
              "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{self.console}",
+             "-icount", "shift=2,sleep=on",  # a busy machine's ticks would take longer than a tick
              "-kernel", image.strip(), "-initrd", directory / "initramfs",
              # a busy machine's timer ticks come late; that is no broken one
              "-append", "console=ttyS0 quiet panic=-1 no_timer_check"],

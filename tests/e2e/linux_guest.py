@@ -75,7 +75,8 @@ def modules_of(image, names):
 
 def run(directory, script, programs, modules=(), disks=(), cpus=1, limit_s=2 * BOOT_LIMIT_S):
     """Runs the script; the files that it left come into `directory`. The console's text. disks: bytes
-    of each, empty; the first is /dev/nvme1n1. modules: names, for insmod /modules/NAME.ko."""
+    of each, empty; the first is /dev/nvme1n1. modules: names, for insmod /modules/NAME.ko. cpus: with more
+    than one let no script trace functions: on a busy machine the guest may stand still."""
     image = fetch_kernel()
     (directory / "initramfs").write_bytes(initramfs(script, programs, modules_of(image, modules)))
     more = []
@@ -92,6 +93,10 @@ def run(directory, script, programs, modules=(), disks=(), cpus=1, limit_s=2 * B
          "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}",
          "-drive", f"file={disk},if=none,id=disk,format=raw",
          "-device", "nvme,drive=disk,serial=results", *more,
+         # The guest's time is that of its instructions: where functions are traced and the machine is busy,
+         # one tick's work would otherwise take longer than a tick, and nothing else would run. QEMU's
+         # second CPU does not start then.
+         *(["-icount", "shift=2,sleep=on"] if cpus == 1 else []),
          "-kernel", image, "-initrd", directory / "initramfs",
          # a busy machine's timer ticks come late; that is no broken one
          "-append", "console=ttyS0 quiet panic=-1 no_timer_check"],
