@@ -201,19 +201,18 @@ static void put_otlp(const struct gt_counted *counted, const struct gt_counted_a
 	gt_out_text(out, "}}]},\"scopeMetrics\":[{\"scope\":{\"name\":\"graftrace\",\"version\":");
 	gt_out_json(out, about->version);
 	gt_out_text(out, "},\"metrics\":[");
-	for (int which = 0; which < SUMS; which++) {
-		begin_sum(out, which ? "," : "", sums[which].otlp, sums[which].unit,
-			  sums[which].what);
+	begin_sum(out, "", "graftrace.lost_calls", "{call}", lost_what);
+	data_point(out, about, NULL, about->lost);
+	/* A sum without a point is none. */
+	for (int which = 0; counted->count > 0 && which < SUMS; which++) {
+		begin_sum(out, "]}},", sums[which].otlp, sums[which].unit, sums[which].what);
 		for (uint32_t i = 0; i < counted->count; i++) {
 			if (i > 0)
 				gt_out_char(out, ',');
 			data_point(out, about, &counted->rows[i],
 				   value_of(&counted->rows[i], which));
 		}
-		gt_out_text(out, "]}}");
 	}
-	begin_sum(out, ",", "graftrace.lost_calls", "{call}", lost_what);
-	data_point(out, about, NULL, about->lost);
 	gt_out_text(out, "]}}]}]}]}\n");
 }
 

@@ -124,11 +124,13 @@ class Collector(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.append((self.path, self.headers["Content-Type"], body))
-        self.send_response(503 if len(self.server.asked) == 1 else 200)
+        with self.server.lock:
+            first = not self.server.asked
+            self.server.asked.append((self.path, self.headers["Content-Type"], body))
+        self.send_response(503 if first else 200)
         self.send_header("Content-Length", "5")
         self.end_headers()
-        self.wfile.write(b"busy\n" if len(self.server.asked) == 1 else b"done\n")
+        self.wfile.write(b"busy\n" if first else b"done\n")
 
     def log_message(self, *_):
         pass
@@ -137,7 +139,7 @@ class Collector(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def collector():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    server.asked = []
+    server.asked, server.lock = [], threading.Lock()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -163,6 +165,13 @@ def test_a_collector_takes_what_is_for_opentelemetry(graftrace, program, collect
     assert metrics["graftrace.function.time"]["aggregationTemporality"] == 2
     attributes = {one["key"]: one["value"] for one in sent[0]["resourceMetrics"][0]["resource"]["attributes"]}
     assert attributes["service.name"]["stringValue"] == program.name
+
+
+def test_a_sum_without_a_point_is_not_sent(graftrace, tmp_path):
+    graftrace("profile", "--interval", "100ms", "-l", "leaf", "--to", "otlp", "-o", "out", "--", "sleep", "0.3")
+    lines = (tmp_path / "out").read_text().splitlines()
+    metrics = [json.loads(line)["resourceMetrics"][0]["scopeMetrics"][0]["metrics"] for line in lines]
+    assert metrics and all([one["name"] for one in these] == ["graftrace.lost_calls"] for these in metrics)
 
 
 def test_clickhouse_sums_the_intervals(graftrace, program, clickhouse):
