@@ -5,9 +5,11 @@
  *  A. the place is taken by one compare and exchange of the cursor, which fails where a nested writer
  *     came first. It is taken only if its last word lies in the open sub-buffer, so there is never a
  *     place that is not used.
- *  B. the head is stored first: from then on readers know how long the record is. The clock is stored
- *     last: where it is zero, the record is not complete. Between A and B the words are zero: holes.
+ *  B. the head is stored first: from then on readers know how long the record is. The clock (of a call's
+ *     values the function) is stored last: where it is zero, the record is not complete, and who would take
+ *     the sub-buffer for others waits, as for a hole. Between A and B the words are zero: holes.
  *  C. in a child that fork made in between, the cursor is 0, which is no place.
+ *  D. a handler that leaves by a jump gives up the event that it has interrupted.
  */
 #include "core/record/event.h"
 #include "core/record/arch.h"
@@ -201,6 +203,23 @@ bool gt_event_leaves_call_out(const struct gt_thread *thread, bool root)
 				mode != GT_MODE_PROFILE_GRAPH && mode != GT_MODE_STACK);
 }
 
+/* D. The handler may be of a fork's child, whose block is not this thread's any more. */
+static void store_noted(struct gt_thread *thread, uint64_t place, const struct gt_event *event)
+{
+#ifdef GT_PROGRAM
+	const uint64_t outer = thread->storing;
+
+	__atomic_store_n(&thread->storing, place, RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store((uint64_t *)place, event);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread->storing, outer, RELAXED);
+#else
+	(void)thread;
+	store((uint64_t *)place, event);
+#endif
+}
+
 bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event)
 {
 	uint64_t *const cursor = cursor_of(thread);
@@ -215,7 +234,7 @@ bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event)
 			return false;
 	} while (!__atomic_compare_exchange_n(cursor, &place, place + bytes, false, RELAXED,
 					      RELAXED)); /* A */
-	store((uint64_t *)place, event);
+	store_noted(thread, place, event);
 	return true;
 }
 

@@ -180,7 +180,12 @@ struct gt_thread {
 		oldest; /* index + 1 of what should be the writer's oldest sub-buffer; 0: unknown */
 	/* Kernels: what the straight line compares (hot_kernel.S, G); set_gate in kernel.c. */
 	uint32_t gate_epoch; /* `epoch` while the gate is open, else one that no frame has */
-	uint64_t gate;	     /* lowest stack pointer that may go straight, GT_GATE_CLOSED: none */
+	union {
+		uint64_t gate; /* lowest stack pointer that may go straight, GT_GATE_CLOSED: none */
+		/* Programs: the place of an event that is being stored while signals may come, 0 =
+		 * of none; a handler that leaves by a jump gives it up. */
+		uint64_t storing;
+	};
 	union {
 		uint64_t slow_stack; /* kernels: top of the stack that the slow half runs on; 0 =
 					none */
@@ -447,8 +452,9 @@ static inline uint64_t gt_kernel_mirror(uint64_t slot)
  * address say how many more words than one it was. 0: there is none. */
 void gt_record_fill_hole(uint64_t *hole);
 /* What a straight line had in a register when a signal came whose handler has left by a jump, so
- * that it never goes on: a place of the thread's that is a hole becomes padding, whatever else the
- * number is. As above, its low bits do not count. Else the sub-buffer would wait for its word. */
+ * that it never goes on: a place of the thread's that is a hole, or an event that was begun, becomes
+ * padding, whatever else the number is. As above, its low bits do not count. Else the sub-buffer would
+ * wait for its word. */
 void gt_record_give_up_place(const struct gt_thread *thread, uint64_t place);
 
 /* True: traced, the mirror has the real return address. `hole`: a word that the straight line

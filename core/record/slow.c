@@ -68,6 +68,18 @@ void gt_record_give_up_place(const struct gt_thread *thread, uint64_t place)
 	if (thread->stream == NULL)
 		return;
 	uint64_t address = place & ~7ull, end = end_of_reserved(thread, address);
+	if (end - address > 8 && address < end) {
+		uint64_t *words = (uint64_t *)address;
+		uint64_t head = __atomic_load_n(words, __ATOMIC_RELAXED);
+		/* an event that was begun: its head says how long it is */
+		if (graftrace_word_is_event(head) &&
+		    __atomic_load_n(&words[1], __ATOMIC_RELAXED) == 0)
+			__atomic_compare_exchange_n(
+				words, &head,
+				graftrace_special_word(GRAFTRACE_SPECIAL_PAD,
+						       graftrace_word_clock(head) & 0xffff),
+				false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
 	/* Zeros that follow were reserved by handlers that came later, and are left as well. */
 	for (; address < end; address += 8) {
 		uint64_t hole = 0;

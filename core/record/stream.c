@@ -126,6 +126,9 @@ static bool has_hole(const struct graftrace_sub_buffer *sub, uint32_t room, uint
 		}
 		if (words[i] == 0)
 			return true;
+		/* of an event the head comes first, and its first data word last */
+		if (i + 1 < used && words[i + 1] == 0 && graftrace_word_is_event(words[i]))
+			return true;
 		*records += (uint32_t)graftrace_word_is_record(words[i]);
 		*calls += (uint32_t)graftrace_word_is_call(words[i]);
 		i += graftrace_record_words(&words[i], used - i, is_pairs);

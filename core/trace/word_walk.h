@@ -44,7 +44,9 @@ static inline bool gt_word_walk_next(struct gt_word_walk *walk)
 struct gt_word_sum {
 	uint64_t records; /* calls, returns and events: the unit of `stats` */
 	uint64_t calls;	  /* those of them that stand for a call */
-	uint32_t hole;	  /* index of the first hole; `count`: there is none */
+	/* Index of the first hole, or event whose first data word is zero; `count`: there is none. Its
+	 * writer may have been interrupted, and have words to store there. */
+	uint32_t hole;
 	/* Index after the last record of which a word was stored. Zero words at the end of an event
 	 * belong to it. */
 	uint32_t end;
@@ -56,7 +58,7 @@ void gt_words_sum(const struct graftrace_sub_buffer *sub, uint32_t count, struct
 /* The number of records from index `from` to before `to`; both are where records begin or end. */
 uint64_t gt_words_records(const struct graftrace_sub_buffer *sub, uint32_t from, uint32_t to);
 
-/* The number of words before the first hole. */
+/* The number of words before the first hole, as gt_word_sum.hole. */
 uint32_t gt_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t count);
 
 /* The number of words before the first record that is not whole: its writer may have been interrupted, or

@@ -99,7 +99,8 @@ static inline uint64_t graftrace_special_word(enum graftrace_special kind, uint3
 	return (uint64_t)(GRAFTRACE_SPECIAL + (uint32_t)kind) << 33 | argument;
 }
 
-/* Types of EVENT. The data words may have any value, zero too (then the writer was cut off). Where
+/* Types of EVENT. The first data word is stored last: zero, the writer was interrupted or cut off in it, and
+ * there is no record. The others may have any value. Where
  * an event ends a sub-buffer, its last words may be missing if they are zero: they look the same as
  * words that were never written, which are cut off. */
 enum graftrace_event {
@@ -178,13 +179,18 @@ enum graftrace_value_kind {
 #define GRAFTRACE_STATE_NMI	     0x40u
 #define GRAFTRACE_STATE_PREEMPT	     8 /* the depth is behind the flags */
 
+static inline int graftrace_word_is_event(uint64_t word)
+{
+	return graftrace_word_function(word) == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT;
+}
+
 /* Words that the record at `word` takes, data and filler included; `left` are there, 1 or more.
  * is_pairs: a sub-buffer of the function tracer (rule 6). */
 static inline uint32_t graftrace_record_words(const uint64_t *word, uint32_t left, int is_pairs)
 {
 	uint32_t function = graftrace_word_function(*word);
 	uint32_t words = 1;
-	if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
+	if (graftrace_word_is_event(*word))
 		words += graftrace_word_clock(*word) & 0xffff;
 	else if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_PAD)
 		words += graftrace_word_clock(*word) < left ? graftrace_word_clock(*word) : left;
@@ -198,14 +204,13 @@ static inline uint32_t graftrace_record_words(const uint64_t *word, uint32_t lef
 static inline int graftrace_word_is_record(uint64_t word)
 {
 	uint32_t function = graftrace_word_function(word);
-	return word != 0 && (function < GRAFTRACE_SPECIAL ||
-			     function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT);
+	return word != 0 && (function < GRAFTRACE_SPECIAL || graftrace_word_is_event(word));
 }
 
 static inline int graftrace_word_is_call(uint64_t word)
 {
 	uint32_t type = graftrace_word_clock(word) >> 16;
-	if (graftrace_word_function(word) == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
+	if (graftrace_word_is_event(word))
 		return type == GRAFTRACE_EVENT_ENTRY_ONLY || type == GRAFTRACE_EVENT_LONG_CALL;
 	return word != 0 && graftrace_word_function(word) < GRAFTRACE_SPECIAL &&
 	       !graftrace_word_is_return(word);

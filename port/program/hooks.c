@@ -64,9 +64,9 @@ static bool is_in_image(uint64_t address)
 #define BEFORE_RIP 4
 
 /* words[i] may be the rip of a kernel's frame. Is it one of the straight line, which is left now?
- * Then, and on the way from there to where signals are masked, rcx or rdx is the place that was
- * reserved, if any is. */
-static bool leaves_straight_line(const struct gt_thread *thread, const uint64_t *words, long i)
+ * Then, and on the way from there to where signals are masked, rcx, rdx or rax is the place that was
+ * reserved, if any is. Of an event that C stores it is noted. */
+static bool leaves_straight_line(struct gt_thread *thread, const uint64_t *words, long i)
 {
 	const struct graftrace_region *region = region_at(words[i]);
 	bool is_line =
@@ -74,6 +74,11 @@ static bool leaves_straight_line(const struct gt_thread *thread, const uint64_t 
 	if (is_line || is_in_image(words[i])) {
 		gt_record_give_up_place(thread, words[i - 2]);
 		gt_record_give_up_place(thread, words[i - 4]);
+		gt_record_give_up_place(thread, words[i - 3]);
+	}
+	if (is_in_image(words[i]) && thread->storing != 0) {
+		gt_record_give_up_place(thread, thread->storing);
+		thread->storing = 0;
 	}
 	return is_line;
 }
@@ -84,7 +89,7 @@ static bool leaves_straight_line(const struct gt_thread *thread, const uint64_t 
  * Old ones may lie around: then the depth is said once more than is needed. The two may be of
  * different stacks, with nothing mapped between.
  */
-static bool left_straight_line(const struct gt_thread *thread, uint64_t from, uint64_t to)
+static bool left_straight_line(struct gt_thread *thread, uint64_t from, uint64_t to)
 {
 	uint64_t words[BEFORE_RIP + LOOK_AT_ONCE] = { 0 }, low, high;
 	long pid = gt_syscall3(SYS_GETPID, 0, 0, 0);

@@ -87,10 +87,15 @@ def test_a_handler_may_come_at_every_instruction(tracer, done, tmp_path):
     assert_same(before, behaviour.traced(command, tmp_path, *QUIET, *TRACERS[tracer][0]))
 
 
-@pytest.mark.parametrize("options", [["--overwrite"], ["-p", "function", "--overwrite"], []])
+VALUES = ["-A", "*@arg1,arg2/i32", "-R", "*@retval"]
+TEXTS = ["-A", "leaf@arg1/s", "-l", "leaf"]
+
+
+@pytest.mark.parametrize("options", [["--overwrite"], ["-p", "function", "--overwrite"], [],
+                                     ["--overwrite", *VALUES], VALUES, [*TEXTS, "--overwrite"]])
 def test_what_a_handler_leaves_half_done_does_not_fill_the_buffer(options, tmp_path):
     """A record that was begun and never will be written must not hold its sub-buffer for ever."""
-    command = [program(), "jump", "fill", 3000]
+    command = [program(), "jump", "fill", 300 if "-A" in options else 3000]
     after = behaviour.traced(command, tmp_path, *QUIET, "-b", "64K", *options)
     assert after.code == 0, after.out.decode() + after.err.decode()
     told = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "report", "trace.data"],

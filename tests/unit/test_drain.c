@@ -189,6 +189,32 @@ static void hole_is_waited_for_then_kept_out_of_use(void **state)
 	end();
 }
 
+static void event_that_is_begun_is_waited_for_as_a_hole(void **state)
+{
+	const uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+						     GRAFTRACE_EVENT_ARGUMENTS << 16 | 3);
+	uint32_t index, before;
+	uint64_t *words;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	before = arena.memory->free_count;
+	claim(0, 7);
+	index = open_with(0, 10);
+	words = graftrace_sub_buffer_words(gt_arena_sub_buffer(&arena, index));
+	words[4] = head;
+	words[5] = 0;
+	close_at(index, 10);
+	assert_int_equal(gt_drain_pass(&drain, MS), 0);
+	assert_int_equal(gt_drain_pass(&drain, 100 * MS), 1); /* given up */
+	assert_int_equal(arena.memory->free_count, before - 1);
+	words[5] = 3; /* the handler returned */
+	gt_drain_pass(&drain, 101 * MS);
+	assert_int_equal(arena.memory->free_count, before);
+	assert_int_equal(arena.memory->lost[GRAFTRACE_LOST_LATE], 0); /* no call */
+	end();
+}
+
 static void hole_that_is_filled_in_time_is_whole(void **state)
 {
 	uint32_t index;
@@ -481,6 +507,7 @@ int main(void)
 		cmocka_unit_test(full_ones_are_given_in_order_and_come_back_empty),
 		cmocka_unit_test(one_that_is_missing_is_waited_for),
 		cmocka_unit_test(hole_is_waited_for_then_kept_out_of_use),
+		cmocka_unit_test(event_that_is_begun_is_waited_for_as_a_hole),
 		cmocka_unit_test(hole_that_is_filled_in_time_is_whole),
 		cmocka_unit_test(killed_writer_keeps_what_it_wrote),
 		cmocka_unit_test(ring_is_read_consumed_and_cleared),

@@ -149,6 +149,36 @@ static void overwriting_keeps_the_newest(void **state)
 	in_child(overwrite_body);
 }
 
+static void begun_body(void)
+{
+	const uint64_t head = graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+						     GRAFTRACE_EVENT_ARGUMENTS << 16 | 3);
+	struct engine_options options = graph_options;
+	options.sub_buffers = 8;
+	options.sub_buffer_bytes = 4096;
+	options.mode = GRAFTRACE_MODE_OVERWRITE;
+	start(&options);
+	noise += (unsigned)a(1);
+	/* as if a signal had come before the event's data were stored */
+	struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(
+		engine_arena(), graftrace_arena_streams(engine_arena())[0].current - 1);
+	uint64_t *words = graftrace_sub_buffer_words(sub);
+	words[0] = head;
+	words[1] = 0;
+	for (int i = 0; i < 20000; i++)
+		noise += (unsigned)a(i);
+	CHECK_EQUAL(sub->sequence, 0);
+	CHECK_EQUAL(words[0], head);
+	CHECK_EQUAL(words[1], 0);
+	CHECK(graftrace_arena_streams(engine_arena())[0].lost[GRAFTRACE_LOST_OVERRUN] > 0);
+}
+
+static void overwriting_leaves_a_sub_buffer_in_which_an_event_is_begun(void **state)
+{
+	(void)state;
+	in_child(begun_body);
+}
+
 /* ---- tracers and settings ---- */
 
 static void function_body(void)
@@ -733,6 +763,7 @@ int main(void)
 		cmocka_unit_test(every_call_is_recorded_across_sub_buffers),
 		cmocka_unit_test(full_ring_counts_what_it_drops),
 		cmocka_unit_test(overwriting_keeps_the_newest),
+		cmocka_unit_test(overwriting_leaves_a_sub_buffer_in_which_an_event_is_begun),
 		cmocka_unit_test(function_tracer_records_entries_with_their_callers),
 		cmocka_unit_test(tracers_are_switched_in_the_middle_of_calls),
 		cmocka_unit_test(off_records_nothing_and_loses_no_frame),

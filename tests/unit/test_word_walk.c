@@ -86,7 +86,10 @@ static void an_event_whose_first_word_is_to_come_is_not_whole(void **state)
 	WORDS(GRAFTRACE_TRACER_FUNCTION_GRAPH, graftrace_word(5, 0, 1),
 	      event(GRAFTRACE_EVENT_SWITCH, 4), 0, 1, 2, 3, graftrace_word(5, 1, 9));
 	assert_int_equal(gt_words_whole(&buffer.sub, 8), 1);
+	/* what took the sub-buffer away would have its words stored into other records */
+	expect(7, 3, 1, 1, 7);
 	buffer.words[2] = 7;
+	expect(7, 3, 1, 7, 7);
 	assert_int_equal(gt_words_whole(&buffer.sub, 8), 7);
 	assert_int_equal(gt_words_whole(&buffer.sub, 7), 7);
 	/* of the function tracer's a pair */
