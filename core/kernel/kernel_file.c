@@ -198,6 +198,19 @@ static void make_event(struct gt_arena_file *file)
 	finish_block(file, GRAFTRACE_BLOCK_EVENT, (uint32_t)(names + bytes - (char *)head), 0);
 }
 
+/* A CPU, with what was lost since the recording before ended or the ring was cleared. */
+static int writer_of(struct gt_arena_file *file, uint32_t index, struct gt_writer *writer)
+{
+	struct gt_target *target = &file->target.target;
+	int error = target->ring->writer(target, index, writer);
+	if (error != GT_OK)
+		return error;
+	__builtin_memcpy(file->lost_told[index], writer->lost, sizeof(writer->lost));
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+		writer->lost[cause] -= file->lost_before[index][cause];
+	return GT_OK;
+}
+
 static void put_writer(struct graftrace_file_writer *to, const struct gt_writer *from)
 {
 	*to = (struct graftrace_file_writer){ .generation = from->generation,
@@ -220,7 +233,7 @@ static bool make_writers(struct gt_arena_file *file, bool again)
 	uint32_t count = 0, cpus = target->ring->writer_count(target);
 	for (uint32_t i = again ? 0 : file->writers; i < cpus; i++) {
 		struct gt_writer writer;
-		if (target->ring->writer(target, i, &writer) != GT_OK)
+		if (writer_of(file, i, &writer) != GT_OK)
 			break;
 		/* a kernel's file ends while its CPUs live */
 		put_writer(&records[count++], &writer);
@@ -365,7 +378,6 @@ static bool make_trace(struct gt_arena_file *file)
 
 static void make_end(struct gt_arena_file *file)
 {
-	struct gt_target *target = &file->target.target;
 	struct graftrace_file_end *end = payload(file);
 	*end = (struct graftrace_file_end){ .words = file->words,
 					    .sub_buffers = file->sub_buffers,
@@ -376,13 +388,17 @@ static void make_end(struct gt_arena_file *file)
 					    .clock = clock_of(file) };
 	for (uint32_t i = 0; i < file->writers; i++) {
 		struct gt_writer writer;
-		if (target->ring->writer(target, i, &writer) != GT_OK)
+		/* what a consuming reader was told with the CPUs, right before this */
+		if (!file->consumes && writer_of(file, i, &writer) != GT_OK)
 			break;
 		for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
-			end->lost[cause] += writer.lost[cause];
+			end->lost[cause] += file->lost_told[i][cause] - file->lost_before[i][cause];
 	}
 	finish_block(file, GRAFTRACE_BLOCK_END, sizeof(*end), 0);
 	file->stage = STAGE_OVER;
+	if (file->consumes)
+		__builtin_memcpy(file->control->ring->lost_before, file->lost_told,
+				 sizeof(file->lost_told));
 }
 
 /* What a consuming reader has taken goes back to the ring. */
@@ -529,6 +545,7 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	file->function = 1;
 	file->event = 1;
 	gt_arena_target_init(&file->target, ring);
+	__builtin_memcpy(file->lost_before, ring->lost_before, sizeof(file->lost_before));
 	set_limits(file);
 	/* the magic comes as a block that is none */
 	__builtin_memcpy(file->block, GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES);

@@ -36,8 +36,11 @@ struct gt_arena_file {
 	uint64_t looked_ns;			/* when open sub-buffers were last looked at */
 	uint64_t open[GT_ARENA_WRITERS];	/* sequence + 1 of those with words then; 0: none */
 	uint64_t waits_until[GT_ARENA_WRITERS]; /* limit of waiting for such a word; 0: none */
-	uint64_t offset;			/* of the present block in the file */
-	uint64_t number;			/* of the present block */
+	/* By CPU: the losses of before, which are not this recording's; those told at its end */
+	uint64_t lost_before[GT_ARENA_WRITERS][GRAFTRACE_LOST_CAUSES];
+	uint64_t lost_told[GT_ARENA_WRITERS][GRAFTRACE_LOST_CAUSES];
+	uint64_t offset; /* of the present block in the file */
+	uint64_t number; /* of the present block */
 	uint64_t sub_buffers, words;
 	uint8_t *block; /* the present block */
 	uint32_t capacity, bytes, given;

@@ -41,6 +41,9 @@ struct gt_arena_ring {
 	uint64_t read[GT_ARENA_WRITERS];
 	struct gt_merge_given cleared[GT_ARENA_WRITERS];
 	uint64_t lost_full[GT_ARENA_WRITERS], lost_overrun[GT_ARENA_WRITERS];
+	/* By writer and cause: the losses that are those of recordings which have ended, or were cleared.
+	 * A recording that begins tells what was lost since. */
+	uint64_t lost_before[GT_ARENA_WRITERS][GRAFTRACE_LOST_CAUSES];
 };
 
 struct gt_arena_target {
@@ -63,6 +66,9 @@ void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t writer, uint64_t se
 
 /* Entries that a CPU did not record for lack of room. */
 uint64_t gt_arena_lost_full(const struct graftrace_stream *stream);
+
+/* What a CPU has lost so far, into lost[GRAFTRACE_LOST_CAUSES]. */
+void gt_arena_lost(const struct graftrace_stream *stream, uint64_t *lost);
 
 /* Bytes of the ring in use. */
 uint64_t gt_arena_ring_used(const struct gt_arena_ring *ring);

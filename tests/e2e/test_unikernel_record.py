@@ -11,7 +11,7 @@ import pytest
 
 import format_reader
 from conftest import BUILD
-from unikernel import machine
+from unikernel import Machine, machine
 from test_unikernel_trace import entries_and_returns, put, visit
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -50,12 +50,18 @@ class Recorder:
             self.process.send_signal(how)
         _, words = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, words
-        said = re.search(r"graftrace: (\d+) records, \d+ threads, 0 lost", words)
+        said = re.search(r"graftrace: (\d+) records, \d+ threads, (\d+) lost", words)
         assert said, words
+        self.lost = int(said[2])
         self.data = format_reader.read(self.path)
         assert not self.data.problems
+        assert self.lost == sum(self.data.lost)
         assert int(said[1]) == sum(len(sub.words) for writer in self.data.writers
                                    for sub in writer.sub_buffers)
+        return self
+
+    def loses_nothing(self):
+        assert self.lost == 0
         return self
 
     def answers(self):
@@ -75,7 +81,7 @@ def test_what_was_called_just_before_the_end_is_in_the_recording(machine, tmp_pa
     for count in (1, 5, 40):
         recorder = Recorder(machine, tmp_path / f"{count}.data").drains()
         visit(machine, count)
-        assert recorder.end().answers() == count
+        assert recorder.end().loses_nothing().answers() == count
 
 
 def test_recordings_one_behind_the_other_share_nothing_and_miss_nothing(machine, tmp_path):
@@ -87,7 +93,7 @@ def test_recordings_one_behind_the_other_share_nothing_and_miss_nothing(machine,
             recorder.drains()
         visit(machine, 4)
         made += 4
-        recorder.end(None if number % 2 else signal.SIGTERM)
+        recorder.end(None if number % 2 else signal.SIGTERM).loses_nothing()
         answers += recorder.answers()
         assert not parts & recorder.parts()
         parts |= recorder.parts()
@@ -115,7 +121,7 @@ def test_recordings_cut_a_busy_kernels_trace_into_pieces(machine, tmp_path):
             over.set()
             for visitor in visitors:
                 visitor.join()
-        recorder.end()
+        recorder.end().loses_nothing()
         answer = next((number for number, name in recorder.data.names.items() if name == "answer"), -1)
         for which, calls in enumerate(entries_and_returns(recorder.data)):
             counted[which] += calls[answer]
@@ -126,7 +132,7 @@ def test_recordings_cut_a_busy_kernels_trace_into_pieces(machine, tmp_path):
 
 def test_a_quiet_kernel_gives_what_it_recorded(machine, tmp_path):
     visit(machine, 2)
-    recorder = Recorder(machine, tmp_path / "quiet.data", "--for", "1s").end(None)
+    recorder = Recorder(machine, tmp_path / "quiet.data", "--for", "1s").end(None).loses_nothing()
     assert recorder.answers() == 2
     # and while the recording goes on
     recorder = Recorder(machine, tmp_path / "on.data").drains()
@@ -145,3 +151,18 @@ def test_one_that_is_told_no_says_what_the_kernel_says(machine, tmp_path):
     assert "another reader takes the trace out" in words
     first.end()
     assert put(machine, "trace_pipe.data", "0")[0] == 409
+
+
+def test_each_recording_tells_what_was_lost_since_the_one_before(tmp_path):
+    with Machine(TARGET="webserver", TRACE="ftrace", CPUS=2, BUFFER="1M") as machine:
+        machine.wait_for("webserver: http")
+        lost = []
+        for number in range(3):
+            assert put(machine, "options/overwrite", "0")[0] == 204
+            visit(machine, 0 if number == 2 else 80)
+            lost.append(Recorder(machine, tmp_path / f"{number}.data", "--for", "1s").end(None).lost)
+        assert lost[0] > 0 and lost[1] > 0 and lost[2] == 0
+        # a ring that was cleared has lost nothing yet
+        visit(machine, 80)
+        assert put(machine, "trace", "")[0] == 204
+        Recorder(machine, tmp_path / "cleared.data", "--for", "1s").end(None).loses_nothing()
