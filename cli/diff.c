@@ -126,7 +126,7 @@ static int take_sides(struct arguments *arguments, int argc, char **argv)
 	return GT_EINVAL;
 }
 
-/* 0, or an exit code + 1 when there is nothing more to do. */
+/* Returns 0, or an exit code + 1 if the command is to end now. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	const char *color = "auto", *names = NULL;
@@ -134,7 +134,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option;
 
 	optind = 1;
-	/* '-': operands come one by one in their places; what is left behind "--" is side B. */
+	/* '-': getopt returns operands in their order; those after "--" are the runs of side B. */
 	while ((option = gt_next_option(argc, argv, "-s:g:o:h", options)) != -1) {
 		int error = GT_OK;
 		switch (option) {
@@ -197,7 +197,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	return 0;
 }
 
-/* Adds one run to the table, or to the picture. GT_EXIT_FAILED: it is not there, or not whole. */
+/* Adds one run to the table, or to the flame graph. GT_EXIT_FAILED: its recording cannot be
+ * opened or is damaged. */
 static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, unsigned side,
 		    const char *path, bool *usable)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace export: a recording in the format of another tool. The output is there whole or not at
- * all; formats that are a folder are made beside their place and moved there when they are complete.
+ * graftrace export: writes a recording in the format of another tool. The output is either complete
+ * or not there: formats that are a folder are made beside their place and moved there when they are
+ * complete.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -70,7 +71,7 @@ struct arguments {
 	bool force, quiet, create_table;
 };
 
-/* Made of control files, not of calls as the others are. */
+/* trace.dat is made of control files; the other formats are made of calls. */
 static const struct gt_export_format trace_dat = {
 	.name = "trace.dat",
 	.help = "trace-cmd's file, version 6: trace-cmd report, KernelShark",
@@ -78,7 +79,7 @@ static const struct gt_export_format trace_dat = {
 	.needs_file = true,
 };
 
-/* NULL behind the last. */
+/* Returns the format at an index, NULL after the last one. */
 static const struct gt_export_format *format_at(size_t index)
 {
 	for (size_t i = 0; i < index; i++)
@@ -118,7 +119,7 @@ static void complain_format(const char *name)
 		gt_complain(NAME, "there is no format '%s'; there are %s", name, list);
 }
 
-/* 0, or an exit code + 1 when there is nothing more to do. */
+/* Returns 0, or an exit code + 1 if the command is to end now. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	struct gt_message message = { "" };

@@ -10,7 +10,7 @@ static uint32_t traceable(const struct gt_list_counts *counts)
 	return counts->functions - counts->ways[GT_PLAN_NONE];
 }
 
-/* How many bytes of valid UTF-8 begin here; 0: none. */
+/* Returns the length of the valid UTF-8 sequence that begins here, 0 if there is none. */
 static uint32_t utf8_length(const unsigned char *text)
 {
 	const uint32_t length = text[0] < 0x80	 ? 1
@@ -64,7 +64,7 @@ static void print_csv_string(const char *text)
 	putchar('"');
 }
 
-/* Names come from files: nothing of them may drive the terminal. */
+/* Names come from files: no control character in them may reach the terminal. */
 static void print_text(const char *text)
 {
 	for (; *text; text++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace functions: what can be traced in a program and its libraries, or in a process, how, and
- * what cannot and why. Nothing is run or changed: all comes from the files, and, of a process, from
- * its maps and a look at its code.
+ * graftrace functions: lists which functions of a program and its libraries, or of a process, can
+ * be traced, in which way, and which cannot and why. It runs and changes nothing: it reads the
+ * files and, of a process, its maps and its code.
  */
 #include "cli/command.h"
 
@@ -65,7 +65,7 @@ static const struct option options[] = {
 
 static bool is_listed(const struct gt_object *object, uint32_t index)
 {
-	/* Linkage stubs have call frames, but nobody wrote them. */
+	/* Linkage stubs have call frames, but they are not in the source. */
 	return !(gt_object_function(object, index)->flags & GT_FUNCTION_PLT);
 }
 
@@ -84,7 +84,7 @@ static int list_object(struct gt_function_list *list, struct gt_object *object, 
 	gt_plan_use_cache(plan, NULL);
 	if (breakpoints)
 		gt_plan_allow_breakpoints(plan);
-	/* As a recording does: what has a hook is not traced. */
+	/* As when recording: a function that the agent hooks is not traced. */
 	gt_hooks_find(object, plan, hooks, NULL);
 	gt_function_list_object(list, object);
 	if (!isatty(STDOUT_FILENO))
@@ -163,7 +163,7 @@ static int list_program(struct gt_function_list *list, const char *program, bool
 	return result;
 }
 
-/* Somebody has set V8's resolver (attach/agent/resolver.h) already: not graftrace. */
+/* Has the process set V8's resolver (attach/agent/resolver.h) itself? */
 static bool has_other_resolver(const struct gt_catalog_file *file, uint64_t bias,
 			       const struct gt_process *process)
 {
@@ -174,7 +174,8 @@ static bool has_other_resolver(const struct gt_catalog_file *file, uint64_t bias
 	       gt_process_read(process, word + bias, &there, sizeof(there)) == 0 && there;
 }
 
-/* One file of a process, where its code is mapped. memory: /proc/PID/mem, -1: it cannot be read. */
+/* Lists one file of a process, where its code is mapped. memory: /proc/PID/mem, or -1 if that
+ * cannot be read. */
 static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *file, uint64_t bias,
 		       const struct gt_process *process, enum gt_plan_reason entries_only)
 {
@@ -215,7 +216,7 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 	return GT_EXIT_DONE;
 }
 
-/* Why all of the process is recorded at its entries only, or GT_REASON_NONE. */
+/* The reason why only entries are recorded in all of the process, or GT_REASON_NONE. */
 static enum gt_plan_reason copied_stacks(const struct gt_process *process,
 					 const struct gt_maps *maps, bool breakpoints)
 {
@@ -284,7 +285,8 @@ static int list_process(struct gt_function_list *list, pid_t pid, bool libraries
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
-	/* Only to compare: without permission the files tell the rest. */
+	/* The memory is only compared with the files: without permission to read it, the files
+	 * are enough. */
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	process.memory = open(path, O_RDONLY | O_CLOEXEC);
 	gt_function_list_begin(list);

@@ -86,7 +86,7 @@ struct arguments {
 	const char *names;
 };
 
-/* "1ms", or "0.5%" of all. */
+/* Parses "1ms", or "0.5%" of the sum. */
 static int parse_min(const char *text, struct gt_graph_options *graph, struct gt_message *message)
 {
 	char *end;
@@ -104,7 +104,7 @@ static int parse_min(const char *text, struct gt_graph_options *graph, struct gt
 	return GT_OK;
 }
 
-/* 0, or an exit code + 1 when there is nothing more to do. */
+/* Returns 0, or an exit code + 1 if the command is to end now. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	struct gt_message message = { "" };
@@ -199,7 +199,8 @@ static int print(struct arguments *arguments, struct gt_recording *recording)
 	int error, failed = 0;
 
 	signal(SIGPIPE, SIG_IGN);
-	/* All of it, before a pager has the terminal: there is no more of it than of different stacks. */
+	/* The whole text is made in memory before the pager takes the terminal. Its size is
+	 * bounded by the number of different stacks. */
 	error = gt_out_init_memory(&out);
 	gt_progress_reading(recording, 2);
 	if (error == GT_OK)

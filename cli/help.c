@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts of --help. They are written as lines; what is longer than a terminal's 80 columns goes on in
- * the next line, below the words that it belongs to.
+ * Texts of --help. They are written as lines; a line longer than a terminal's 80 columns is
+ * continued on the next one, indented to the column of its description.
  */
 #include "cli/command.h"
 
@@ -12,7 +12,7 @@
 #define WIDTH	 79
 #define LINE_MAX 1024
 
-/* The column at which the words of a line begin: behind an option and at least two blanks. */
+/* The column at which a line's description begins: after an option and at least two blanks. */
 static size_t words_at(const char *line, size_t length)
 {
 	size_t at = strspn(line, " ");
@@ -25,13 +25,13 @@ static size_t words_at(const char *line, size_t length)
 	return at;
 }
 
-/* What a line had too much, and where its words begin. */
+/* The rest of a line that did not fit, and the column of its description. */
 struct rest {
 	char text[LINE_MAX];
 	size_t indent;
 };
 
-/* Whether a line goes on with the words of the one before. */
+/* Does this line continue the description of the line before? */
 static bool goes_on(const struct rest *rest, const char *line, size_t length)
 {
 	size_t blanks = strspn(line, " ");
@@ -39,7 +39,7 @@ static bool goes_on(const struct rest *rest, const char *line, size_t length)
 	return length > 0 && blanks < length && blanks == rest->indent;
 }
 
-/* Writes a line as far as it fits; what does not is the rest. */
+/* Writes as much of a line as fits; keeps the rest. */
 static void put_line(const char *line, struct rest *rest)
 {
 	char whole[2 * LINE_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace list: the events that a program and its libraries have, with their fields, and how each
- * place of them is watched. Nothing is run or changed: all comes from the files and, of a process, its
+ * graftrace list: the events of a program and its libraries, with their fields, and how each of
+ * their places in the code is watched. It runs nothing: it reads the files and, of a process, its
  * maps.
  */
 #include "cli/command.h"

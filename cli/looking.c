@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening recordings for the commands that only look, and where their text goes.
+ * Opens recordings for the commands that only read them, and chooses where their text goes.
  */
 #define _GNU_SOURCE
 #include "cli/looking.h"
@@ -21,7 +21,7 @@
 #include "linux/trace_dat.h"
 #include "linux/trace_text.h"
 
-/* What the kernel lacks of its records is told at once. */
+/* Reports lost records of the kernel at once. */
 static void tell_kernel(const char *command, const char *path, const struct gt_linux_notes *notes)
 {
 	if (notes->lost)
@@ -42,7 +42,8 @@ static void tell_kernel(const char *command, const char *path, const struct gt_l
 			    path, (unsigned long long)notes->unknown);
 }
 
-/* The kernel's part of a recording is put where it belongs; if that fails, the program's is there. */
+/* Merges the kernel's part of a recording into the program's; if that fails, the program's part
+ * alone is shown. */
 static void put_beside(const char *command, const char *path, bool kernel_only,
 		       struct gt_recording **recording)
 {
@@ -163,7 +164,7 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 			    "'%s': %llu calls are there without their returns: no mirror of the "
 			    "stack could be had",
 			    path, (unsigned long long)info->lost[GRAFTRACE_LOST_WINDOW]);
-	/* before 1.1 of the format the calls among the records were not counted */
+	/* before version 1.1 of the format, lost calls were not counted among the records */
 	if (info->lost[GRAFTRACE_LOST_OVERRUN] && !info->lost[GRAFTRACE_LOST_OVERRUN_CALLS])
 		gt_complain(command,
 			    "'%s': %llu records of calls and returns were lost: newer ones took "
@@ -186,7 +187,8 @@ uint64_t gt_look_start_ns(struct gt_recording *recording)
 	return start == UINT64_MAX ? 0 : gt_clock_ns(&target->clock, start);
 }
 
-/* Of the object that has the function's address; where processes differ, of any of that path. */
+/* Finds the build ID of the object that has the function's address; where processes have
+ * different objects there, of any with that path. */
 static void find_build(void *user, const struct gt_function *function, char id[GT_BUILD_BYTES])
 {
 	struct gt_recording_object object, best = { .build_id_bytes = 0 };
@@ -316,7 +318,7 @@ void gt_pager_start(struct gt_pager *pager, bool wanted)
 		_exit(127);
 	}
 	close(ends[0]);
-	/* Ctrl-C is the pager's: it stops searching, not reading. */
+	/* Ctrl-C is for the pager: it ends a search there. This process goes on writing. */
 	signal(SIGINT, SIG_IGN);
 	pager->fd = ends[1];
 	pager->pid = pid;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace: finds the subcommand and hands over. A row in the table is all that a new one needs.
+ * graftrace: finds the subcommand and calls it. A new subcommand needs only a row in the table.
  */
 #include "cli/command.h"
 #include "cli/progress.h"
@@ -83,7 +83,7 @@ static int print_help(void)
 	return gt_print_help(text);
 }
 
-/* stdout may be a full disk or a closed pipe. */
+/* Flushes stdout and reports its errors: it may be a full disk or a closed pipe. */
 static int stdout_result(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -100,7 +100,7 @@ static const struct gt_command *find(const char *name)
 	return NULL;
 }
 
-/* What perf, uftrace, strace and trace-cmd call what is done here. */
+/* Names that perf, uftrace, strace and trace-cmd have for subcommands of ours. */
 static const struct {
 	const char *word, *here;
 } elsewhere[] = {
@@ -150,7 +150,7 @@ static int unknown(const char *name)
 	return GT_EXIT_USAGE;
 }
 
-/* argv[0] is what getopt puts before its messages. */
+/* argv[0] is the prefix of getopt's messages. */
 static int run(const struct gt_command *command, int argc, char **argv)
 {
 	char name[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace mount: the control files of a program, or of a recording, as a directory; and commands
- * such as trace-cmd in front of that directory where they look for the kernel's.
+ * graftrace mount: shows the control files of a program, or of a recording, as a directory; runs
+ * commands such as trace-cmd with that directory in the place where they look for the kernel's.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -118,7 +118,7 @@ struct mount {
 	const char *file; /* a recording */
 	bool background;
 	bool linger;
-	bool for_program; /* an option that only a program can have was given */
+	bool for_program; /* an option was given that only a program can have */
 };
 
 /* The number of a user or of a group, by name or in digits. */
@@ -145,7 +145,7 @@ static bool find_mode(const char *text, mode_t *mode)
 	return *mode <= 07777;
 }
 
-/* 0, or GT_EINVAL with the message. */
+/* Returns 0, or GT_EINVAL with the message. */
 static int take_mount_options(const char *list, struct gt_fuse_options *fuse,
 			      struct gt_message *message)
 {
@@ -170,7 +170,7 @@ static int take_mount_options(const char *list, struct gt_fuse_options *fuse,
 	return 0;
 }
 
-/* 0, or GT_EINVAL with the message. */
+/* Returns 0, or GT_EINVAL with the message. */
 static int take(int option, struct mount *mount, struct gt_message *message)
 {
 	uint64_t number = 0;
@@ -210,9 +210,9 @@ static int usage(const char *what)
 	return gt_usage_error(NAME);
 }
 
-/* DIR may stand before the options, PROGRAM's own come behind `--`. -1: go on; else an exit code.
- */
-/* The file that probes mean: the program's, or the first process'. */
+/* DIR may stand before the options; PROGRAM's own options come after `--`. Returns -1 to go on,
+ * or an exit code. */
+/* The file that probes are set in: the program's, or the first process's. */
 static int take_probes(struct mount *mount)
 {
 	struct gt_message message = { "" };
@@ -299,7 +299,7 @@ static int complain(const struct gt_message *message)
 
 /* A recording */
 
-/* Until a signal, or until somebody has unmounted it. */
+/* Waits for a signal, or until the directory is unmounted. */
 static void wait_for_end(const struct gt_fuse *fuse)
 {
 	const struct timespec moment = { 0, 20 * 1000 * 1000 };
@@ -369,8 +369,8 @@ static int create_live(const struct mount *mount, const char *program, struct gt
 	return error;
 }
 
-/* Processes that were attached to are left at Ctrl-C and SIGTERM, and when nobody can ask any more.
- */
+/* Serves until the program has ended. Attached processes are left at Ctrl-C and SIGTERM, and
+ * once the directory is unmounted. */
 static void follow(struct gt_session *session, const struct gt_fuse *fuse, bool attached)
 {
 	struct gt_message message = { "" };
@@ -392,8 +392,8 @@ static void follow(struct gt_session *session, const struct gt_fuse *fuse, bool 
 	}
 }
 
-/* Mounts first: a program is not started in vain. -1: it ran, and *status is its end; else an exit
- * code. */
+/* Mounts first, so that a program is not started if that fails. Returns -1 if it ran, with its
+ * end in *status, or an exit code. */
 static int mount_program(const struct mount *mount, const char *program, int *status)
 {
 	bool attached = mount->session.pid_count > 0;
@@ -446,7 +446,7 @@ static int mount_program(const struct mount *mount, const char *program, int *st
 	return code;
 }
 
-/* The file of the program, or of what the first process runs. 0 or an exit code. */
+/* Finds the file of the program, or of the first process. Returns 0 or an exit code. */
 static int find_program(const struct mount *mount, char **program)
 {
 	char path[64];

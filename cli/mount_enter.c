@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The namespace for trace-cmd. It asks /proc/mounts for a file system of type tracefs, and mounts
- * one over whatever lies there if it finds none: so there has to be one below our directory.
+ * The namespace for trace-cmd. trace-cmd searches /proc/mounts for a file system of type tracefs,
+ * and mounts one itself if it finds none: so a tracefs has to be mounted below our directory.
  */
 #define _GNU_SOURCE
 #include "cli/mount_enter.h"
@@ -31,8 +31,9 @@ static int refuse(const char *command, const char *what, const char *path)
 	return GT_EXIT_FAILED;
 }
 
-/* The first tracefs in the list is trace-cmd's: there shall be no other one than at its place, or
- * ours lies above it, where the namespace has no right to take it away. *here: it is there. */
+/* trace-cmd takes the first tracefs of the list. So there must be none at another place, or ours
+ * is mounted over it where the namespace has no permission to unmount it. *here: it is mounted
+ * at our place. */
 static bool hide_others(const char *directory, bool *here)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "re");
@@ -55,7 +56,7 @@ static bool hide_others(const char *directory, bool *here)
 	return hidden;
 }
 
-/* A file of ours in the place of one of /proc, where there are both. */
+/* Mounts a file of ours over one of /proc, if both exist. */
 static bool put(const char *directory, const char *name, const char *place)
 {
 	char path[PATH_MAX];
@@ -91,7 +92,8 @@ int gt_mount_enter(const char *command, const char *directory, char *const *argv
 		return refuse(command, "cannot put the control files at", DEBUG);
 	if (!put(directory, "kallsyms", "/proc/kallsyms"))
 		return refuse(command, "cannot put kallsyms at", "/proc/kallsyms");
-	/* trace-cmd would switch the kernel's function tracing on: a switch that does nothing. */
+	/* trace-cmd would switch the kernel's function tracing on here: give it a switch without
+	 * effect. */
 	if (!put(directory, "options/test_nop_accept", FTRACE_ENABLED))
 		return refuse(command, "cannot put options/test_nop_accept at", FTRACE_ENABLED);
 	execvp(argv[0], argv);

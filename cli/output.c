@@ -42,7 +42,8 @@ int gt_output_open(struct gt_output *output, const char *path, struct gt_message
 		if (output->fd < 0)
 			return failed(message, "open", path);
 	} else if (!own || realpath(path, output->path) == NULL) {
-		/* Not there yet; a link that leads nowhere, or is another user's, is replaced. */
+		/* It does not exist yet; a link that leads nowhere, or that belongs to another
+		 * user, is replaced. */
 		if (own && errno != ENOENT)
 			return failed(message, "open", path);
 		if (snprintf(output->path, sizeof output->path, "%s", path) >= PATH_MAX - 16) {
@@ -67,8 +68,8 @@ int gt_output_open(struct gt_output *output, const char *path, struct gt_message
 		return failed(message, "make", path);
 	mask = umask(0);
 	umask(mask);
-	/* As if it had been opened the plain way; where that fails, the file is merely more
-	 * private. */
+	/* Gives the file the mode of a plain open(); if that fails, it is only more private than
+	 * that. */
 	if (fchmod(output->fd, 0666 & ~mask) != 0)
 		errno = 0;
 	return GT_OK;
@@ -126,8 +127,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 	return 0;
 }
 
-/* A folder that we have made, or that is to be replaced, with all that is in it; no link is
- * followed. */
+/* Removes a folder that we made, or that is to be replaced, with its contents; follows no link. */
 static void remove_tree(const char *path)
 {
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
@@ -146,7 +146,7 @@ static int commit_directory(struct gt_output *output, struct gt_message *message
 		if (rename(output->path, aside) != 0)
 			aside[0] = '\0';
 	}
-	/* Fails if somebody has made it meanwhile and put something into it. */
+	/* Fails if another process has made the folder meanwhile and put something into it. */
 	if (rename(output->temporary, output->path) != 0) {
 		result = failed(message, "make", output->path);
 		remove_tree(output->temporary);

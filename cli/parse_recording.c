@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace parse-trace of a recording: its calls to CSV, a row a call in order of return. What
- * makes no row is told on stderr; what is damaged too, even with -q.
+ * graftrace parse-trace of a recording: its calls to CSV, one row for each call, in order of
+ * return. Calls without a row are reported on stderr; so is damage, even with -q.
  */
 #define _GNU_SOURCE
 #include "cli/parse_recording.h"
@@ -128,7 +128,7 @@ abandon:
 int gt_parse_recording(int fd, const char *path, const char *to, bool no_sleep, bool quiet)
 {
 	struct gt_recording *recording;
-	char name[32]; /* stdin has no other */
+	char name[32]; /* stdin has no name of its own */
 
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	recording = gt_look_open(NAME, strcmp(path, "-") == 0 ? name : path);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace parse-trace: a function_graph text (or a recording: parse_recording.c) to CSV, a row a
- * call in order of return. What the text leaves open is told on stderr, never filled in.
+ * graftrace parse-trace: a function_graph text (or a recording: parse_recording.c) to CSV, one row
+ * for each call, in order of return. What is missing in the text is reported on stderr and never
+ * guessed.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -122,7 +123,7 @@ static void tell_report(const struct gt_text_trace_report *report, const char *t
 	tell_cases(&report->other);
 }
 
-/* Whether the text is a trace that rows could come from, even if there happens to be none. */
+/* Is the text a function_graph trace, even one without a complete call? */
 static int judge(const struct gt_text_trace_report *report, const char *path)
 {
 	if (report->calls > 0)

@@ -24,7 +24,7 @@
 #define LINE_BYTES 2048
 
 struct spec {
-	char text[LINE_BYTES]; /* what the strings are in */
+	char text[LINE_BYTES]; /* the bytes that the strings point into */
 	char *group;
 	char *event;
 	char *place;
@@ -41,7 +41,7 @@ struct work {
 	void *data;
 	struct gt_message *message;
 	struct spec spec;
-	struct gt_variables *variables; /* opened when one is asked for */
+	struct gt_variables *variables; /* opened at the first argument that is a variable */
 	uint32_t lines;
 	int error; /* of the callback */
 };
@@ -96,7 +96,7 @@ static bool is_number(const char *text, uint32_t *number)
 	return isdigit((unsigned char)*text) && *end == '\0' && value <= UINT32_MAX;
 }
 
-/* place: changed. */
+/* `place` is changed. */
 static int parse_place(char *place, struct spec *spec, struct gt_message *message)
 {
 	struct gt_source_place *source = &spec->source;
@@ -129,7 +129,7 @@ static int parse_place(char *place, struct spec *spec, struct gt_message *messag
 		*at = '\0';
 		source->file = at + 1;
 	}
-	/* A file has a dot or a slash in its name, which functions in C and C++ have not. */
+	/* A file's name has a dot or a slash, a function's in C and C++ has neither. */
 	if (source->has_line && at == NULL && (strchr(place, '.') || strchr(place, '/')))
 		source->file = place;
 	else
@@ -196,7 +196,7 @@ static int want_variables(struct work *work)
 		       : gt_variables_open(work->program, &work->variables, work->message);
 }
 
-/* The letters that may be in names. */
+/* Writes a name, without the characters that names of events must not have. */
 static void put_name(char *out, size_t size, const char *prefix, const char *text)
 {
 	size_t used = (size_t)snprintf(out, size, "%s", prefix);
@@ -206,7 +206,7 @@ static void put_name(char *out, size_t size, const char *prefix, const char *tex
 	out[used] = '\0';
 }
 
-/* What is no variable: it begins as fetch arguments do. */
+/* Is the argument a fetch argument, not a variable? It is by its first character. */
 static bool is_fetch(const char *argument)
 {
 	return strchr("%@+-\\$", *argument) != NULL;
@@ -217,7 +217,7 @@ struct line {
 	char text[LINE_BYTES];
 	size_t used;
 	uint64_t address;
-	const char *skip; /* of $vars */
+	const char *skip; /* parameters that $vars leaves out */
 };
 
 static int put(struct line *line, const char *format, const char *a, const char *b)
@@ -231,7 +231,7 @@ static int put(struct line *line, const char *format, const char *a, const char 
 	return 0;
 }
 
-/* A member's own name, a variable's. */
+/* The name of an argument: that of the variable's last member. */
 static void name_of(const char *expression, char *out, size_t size)
 {
 	const char *last = expression + strlen(expression), *end;
@@ -241,7 +241,7 @@ static void name_of(const char *expression, char *out, size_t size)
 	end = last;
 	while (last > expression && (isalnum((unsigned char)last[-1]) || last[-1] == '_'))
 		last--;
-	if (isdigit((unsigned char)*last)) { /* of an element that of the array */
+	if (isdigit((unsigned char)*last)) { /* an element is named after its array */
 		put_name(out, size, "", expression);
 		return;
 	}
@@ -271,7 +271,7 @@ static int put_each(void *data, const char *type, const char *name)
 	const size_t used = line->used;
 
 	(void)type;
-	/* What has no simple value is left out. */
+	/* A variable without a simple value is left out. */
 	if (put_variable(line, NULL, name, NULL) != 0) {
 		line->used = used;
 		line->text[used] = '\0';
@@ -280,7 +280,7 @@ static int put_each(void *data, const char *type, const char *name)
 	return 0;
 }
 
-/* "$retval", as it is or with a member or a text behind it: its type is the function's. */
+/* Is it "$retval", alone or with a member or a type after it? Its own type is the function's. */
 static bool is_result(const char *argument)
 {
 	const size_t bytes = strlen(GT_VARIABLES_RESULT);
@@ -340,7 +340,7 @@ static bool has_variables(const char *rest)
 	return false;
 }
 
-/* The event's group, if none is named: of the program, as perf has it. */
+/* Writes the event's group: if none is given, it is named after the program, as perf does it. */
 static void put_group(const struct work *work, char *out, size_t size)
 {
 	const char *slash = strrchr(work->program, '/');
@@ -369,7 +369,7 @@ static void put_event(const struct work *work, char *out, size_t size)
 	put_name(out, size, isdigit((unsigned char)*text) ? "_" : "", text);
 }
 
-/* An address of the object, or UINT64_MAX: by the function's name. */
+/* Makes the line for an address of the object, or, with UINT64_MAX, for the function's name. */
 static int make_line(struct work *work, uint64_t address)
 {
 	const struct spec *spec = &work->spec;
@@ -425,7 +425,7 @@ static int take_address(void *data, uint64_t address)
 	return make_line(work, address + work->spec.offset);
 }
 
-/* Whether somebody knows what "$retval" is, if it is asked for; else it is a number. */
+/* Is the type of "$retval" known, if that is used? Otherwise it is a number. */
 static bool has_result_type(struct work *work)
 {
 	struct gt_message message = { "" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace profile: runs a program with the function profiler on, or attaches to one that runs,
- * and prints the table at the end. Nothing is recorded: each thread counts for itself, so a run of
- * any length takes the same memory.
+ * graftrace profile: runs a program with the function profiler on, or attaches to a running one,
+ * and prints the table at the end. Nothing is recorded: each thread counts its own calls, so memory
+ * does not grow with the time of the run.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -142,7 +142,7 @@ static int take_format(struct arguments *arguments, struct gt_message *message)
 	return GT_EINVAL;
 }
 
-/* 0, or GT_EINVAL with the message. */
+/* Returns 0, or GT_EINVAL with the message. */
 static int take(int option, struct arguments *arguments, struct gt_message *message)
 {
 	switch (option) {
@@ -217,7 +217,7 @@ static int usage(const char *what)
 	return gt_usage_error(NAME);
 }
 
-/* -1: go on; else the exit code. */
+/* Returns -1 to go on, or the exit code. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	struct gt_message message = { "" };
@@ -265,7 +265,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	return -1;
 }
 
-/* 0, or it was said. */
+/* Returns 0, or an error that has been reported. */
 static int write_table(const struct arguments *arguments, const struct gt_profile_row *rows,
 		       uint32_t count)
 {
@@ -292,7 +292,7 @@ static int write_table(const struct arguments *arguments, const struct gt_profil
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && errno == EPIPE)
-			break; /* nobody reads on */
+			break; /* the reader has closed the pipe */
 		if (got < 0) {
 			error = GT_EIO;
 			snprintf(message.text, sizeof(message.text), "cannot write: %s",
@@ -349,7 +349,7 @@ static int finish(const struct arguments *arguments, struct gt_session *session)
 	return error;
 }
 
-/* The figures go out by intervals. */
+/* Are the figures written once an interval? */
 static bool by_intervals(const struct arguments *arguments)
 {
 	return arguments->interval_ns != 0 || arguments->to != NULL;
@@ -372,7 +372,7 @@ static int start_intervals(const struct arguments *arguments, struct gt_session 
 	char link[64];
 	ssize_t length;
 
-	/* Figures for others do not go among the program's messages. */
+	/* Figures in another tool's format are not mixed with the program's messages. */
 	if (arguments->to)
 		options.fd = STDOUT_FILENO;
 	if (options.table.limit == 0 && !options.table.csv)
@@ -388,8 +388,9 @@ static int start_intervals(const struct arguments *arguments, struct gt_session 
 	return GT_EIO;
 }
 
-/* Until all has ended, or is left: attached processes at Ctrl-C and SIGTERM, all when the time is over or
- * nobody takes the figures any more, of which *lost is then the reason. As gt_session_poll. */
+/* Runs until all processes have ended or are left: attached ones at Ctrl-C and SIGTERM, all of
+ * them when the time is over, or when the figures can no longer be written; *lost is then the
+ * error. Returns as gt_session_poll does. */
 static int follow(const struct arguments *arguments, struct gt_session *session,
 		  struct gt_intervals *intervals, bool *left, int *lost, struct gt_message *message)
 {
@@ -488,7 +489,7 @@ static int run(const struct arguments *arguments)
 		error = gt_intervals_tick(intervals, session, true);
 	else
 		error = lost;
-	if (error == GT_ENOENT) /* whoever reads has enough */
+	if (error == GT_ENOENT) /* if (error == GT_ENOENT) the reader has closed the pipe */
 		error = GT_OK;
 	if (by_intervals(arguments))
 		say_lost(session);

@@ -32,14 +32,14 @@ struct gt_intervals {
 	struct gt_counted counted;
 	char host[256];
 	struct gt_push *push; /* NULL: no server */
-	int fd;		      /* of what is not written anew each time; -1 */
+	int fd;		      /* the output that is appended to; -1: none */
 	bool own_fd;
 	uint64_t start_ns, from_ns; /* since 1970 */
-	uint64_t pushed_ns;	    /* end of the interval that is on its way */
+	uint64_t pushed_ns;	    /* end of the interval that is being sent */
 	bool made;		    /* the server has the table */
-	bool makes;		    /* … and this is on its way */
-	bool fails;		    /* the server did not take the last one: told */
-	bool begun;		    /* the stream has its head */
+	bool makes;		    /* the request that makes it is being sent */
+	bool fails;		    /* the server refused the last request; reported */
+	bool begun;		    /* the stream's head is written */
 	struct build *builds;
 };
 
@@ -65,7 +65,7 @@ static int open_push(struct gt_intervals *intervals, struct gt_message *message)
 		gt_message_set(message, "a server takes the formats of --to, no tables");
 		return GT_EINVAL;
 	}
-	/* The one place for a host's name is in the format's own text. */
+	/* Only the format's own text has a place for a host's name. */
 	const char *mark = strstr(format->path, "%s");
 	if (mark)
 		snprintf(path, sizeof(path), "%.*s%s%s", (int)(mark - format->path), format->path,
@@ -259,7 +259,7 @@ static int write_stream(struct gt_intervals *intervals, const struct gt_out *out
 	return error;
 }
 
-/* The end of what was on its way, if it has come: true if nothing is any more. */
+/* Handles the end of the request under way, if it has ended. Returns true if none is under way. */
 static bool look_at_push(struct gt_intervals *intervals)
 {
 	struct gt_message message = { "" };
@@ -291,8 +291,8 @@ static bool look_at_push(struct gt_intervals *intervals)
 	return true;
 }
 
-/* Sends, once nothing is on its way: first what makes the table, where the format wants one and the
- * address is the server's alone. */
+/* Sends the figures if no request is under way. First comes the request that makes the table, if
+ * the format needs one and the address names only the server. */
 static int push(struct gt_intervals *intervals, const struct gt_out *out, uint64_t to_ns)
 {
 	const struct gt_counted_format *format = intervals->options.format;
@@ -311,7 +311,7 @@ static int push(struct gt_intervals *intervals, const struct gt_out *out, uint64
 	return sent ? GT_OK : GT_ENOMEM;
 }
 
-/* All that is left is sent, and its end waited for. */
+/* Sends what is left, and waits for its end. */
 static int push_last(struct gt_intervals *intervals, const struct gt_out *out, uint64_t to_ns)
 {
 	int error;
@@ -319,7 +319,7 @@ static int push_last(struct gt_intervals *intervals, const struct gt_out *out, u
 	do {
 		error = push(intervals, out, to_ns);
 		gt_push_wait(intervals->push);
-		/* The table was made: now the rows. */
+		/* The table has been made: now send the rows. */
 		bool again = intervals->makes;
 		look_at_push(intervals);
 		if (!again || intervals->fails)
@@ -361,7 +361,7 @@ int gt_intervals_tick(struct gt_intervals *intervals, struct gt_session *session
 
 	if (intervals->push && last)
 		gt_push_wait(intervals->push);
-	/* A slow server makes the interval longer. */
+	/* With a slow server the interval gets longer. */
 	if (intervals->push && !look_at_push(intervals))
 		return GT_OK;
 	error = gt_session_profile(session, 0, false, &rows, &count);

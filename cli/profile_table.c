@@ -65,7 +65,8 @@ void gt_profile_table_sort(struct gt_profile_row *rows, uint32_t count)
 	qsort(rows, count, sizeof(*rows), compare_rows);
 }
 
-/* 12 columns: three decimals of the unit that leaves at most three digits in front. */
+/* Prints 12 columns: three decimals, in the unit that leaves at most three digits before the
+ * point. */
 static void print_time(FILE *to, uint64_t ns)
 {
 	static const char *const units[] = { "us", "ms", "s " };

@@ -16,15 +16,15 @@
 
 #include "attach/process/clock.h"
 
-#define SILENT_NS 1000000000ull /* what is over by then has shown nothing */
+#define SILENT_NS 1000000000ull /* work that is over by then shows nothing */
 #define REDRAW_NS 200000000ull
 #define BAR	  24
 
 static struct {
 	bool on;
-	bool drawn; /* something stands on the line */
-	bool waits; /* the thread is there */
-	bool over;  /* … and is to end: under the lock */
+	bool drawn; /* the line on the terminal is not empty */
+	bool waits; /* the thread runs */
+	bool over;  /* the thread is to end; under the lock */
 	char what[96];
 	const char *unit;
 	uint64_t total, done;
@@ -34,7 +34,7 @@ static struct {
 	pthread_cond_t changed;
 	/* of a recording */
 	struct gt_target *target;
-	const struct gt_ring_ops *ring; /* its own */
+	const struct gt_ring_ops *ring; /* the target's own operations */
 	struct gt_ring_ops counting;
 } progress = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
@@ -195,7 +195,7 @@ void gt_progress_waiting(const char *what)
 	gt_progress_start(what, 0, "");
 	if (!progress.on)
 		return;
-	/* Signals are for the thread that waits for something. */
+	/* Signals are delivered to the thread that waits for them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	progress.waits = pthread_create(&progress.thread, NULL, show_time, NULL) == 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What may be meant by a word that is not known: see command.h. */
+/*
+ * Proposes a known word in place of one that is unknown: see command.h.
+ */
 #include "cli/command.h"
 
 #include <getopt.h>
@@ -40,10 +42,10 @@ void gt_propose(struct gt_proposal *proposal, const char *word, const char *know
 	unsigned distance = gt_word_distance(word, known);
 	size_t length = strlen(word);
 
-	/* A begun word is meant, however much of it is missing. */
+	/* The beginning of a known word is always a proposal, however much is missing. */
 	if (length >= 3 && strncmp(word, known, length) == 0)
 		distance = 0;
-	/* More changes than three, or than half of the word, make another one. */
+	/* With more than three changes, or in more than half of the word, it is another word. */
 	if (distance > 3 || distance * 2 > length)
 		return;
 	if (proposal->word && distance >= proposal->distance)
@@ -60,12 +62,12 @@ int gt_next_option(int argc, char **argv, const char *letters, const struct opti
 
 	if (option != '?' || optopt != 0 || optind < 2 || strncmp(argv[optind - 1], "--", 2) != 0)
 		return option;
-	/* An option's value may stand behind it. */
+	/* An option may be followed by its value. */
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(argv[optind - 1] + 2, "="),
 		 argv[optind - 1] + 2);
 	for (; options->name; options++)
 		gt_propose(&proposal, word, options->name);
-	/* A begun word that several options have was told by getopt already. */
+	/* getopt itself has reported an abbreviation that fits several options. */
 	if (proposal.word && strncmp(word, proposal.word, strlen(word)) != 0)
 		fprintf(stderr, "%s: did you mean '--%s'?\n", argv[0], proposal.word);
 	return option;

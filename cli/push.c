@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies to a server over HTTP: see push.h. */
+/*
+ * Sends bodies to a server over HTTP: see push.h.
+ */
 #define _GNU_SOURCE
 #include "cli/push.h"
 
@@ -18,7 +20,7 @@
 #include "attach/process/clock.h"
 #include "core/trace/message.h"
 
-#define LIMIT_NS     5000000000ull /* for all of one delivery */
+#define LIMIT_NS     5000000000ull /* time limit of one whole delivery */
 #define ANSWER_BYTES 4096
 
 struct gt_push {
@@ -26,8 +28,8 @@ struct gt_push {
 	bool is_default;
 	const char *content_type;
 	pthread_t thread;
-	bool started; /* and not joined */
-	bool ended;   /* set by the thread, atomically, behind all it has written */
+	bool started; /* the thread is not joined yet */
+	bool ended;   /* set by the thread, atomically, after all that it has written */
 	bool took;
 	char *request;
 	size_t bytes;
@@ -60,7 +62,7 @@ int gt_push_create(const char *url, const char *path, const char *content_type,
 	}
 	if (*at != '\0' && *at != '/' && *at != '?')
 		goto invalid;
-	/* A blank or a line's end would end the request's line, or begin another. */
+	/* A blank or a line's end in the address would end the request's line or begin another. */
 	for (const char *c = at; *c; c++)
 		if (*c <= ' ' || *c >= 0x7f)
 			goto invalid;
@@ -163,7 +165,7 @@ static bool send_all(int fd, const char *bytes, size_t count, uint64_t until)
 	return true;
 }
 
-/* The status, and what the body says as far as it is there; 0: no answer. */
+/* Receives the status, and as much of the body as arrives; 0: no answer. */
 static int receive_status(int fd, char answer[ANSWER_BYTES], uint64_t until)
 {
 	size_t held = 0;
@@ -179,7 +181,7 @@ static int receive_status(int fd, char answer[ANSWER_BYTES], uint64_t until)
 			break;
 		held += (size_t)got;
 		answer[held] = '\0';
-		/* Of one that took it, no more is wanted. */
+		/* After a success the body is not needed. */
 		if (held > 12 && strncmp(answer, "HTTP/1.", 7) == 0 && answer[9] == '2')
 			break;
 	}
@@ -247,7 +249,7 @@ bool gt_push_start(struct gt_push *push, const char *method, const char *path, c
 	push->bytes = (size_t)head + bytes;
 	push->ended = push->took = false;
 	push->why.text[0] = '\0';
-	/* Signals are for the thread that runs the program. */
+	/* Signals are delivered to the thread that runs the program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&push->thread, NULL, deliver, push);

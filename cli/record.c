@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * graftrace record: runs a program, records its calls into a file, serves them meanwhile if asked
- * to, and ends as the program ended. The terminal is the program's: Ctrl-C and Ctrl-\ reach it from
- * there and do nothing here; SIGTERM and SIGHUP are passed on to it.
+ * to, and ends with the program's exit status. The program has the terminal: Ctrl-C and Ctrl-\ go
+ * to it and have no effect here; SIGTERM and SIGHUP are passed on to it.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -43,7 +43,7 @@
 #define WAIT_FOR_ROOM_MS \
 	100		       /* how long a writer may wait for the file, before records are lost \
 				*/
-#define SERVE_GRACE_MS	 5000  /* for downloads that stall when the program has ended */
+#define SERVE_GRACE_MS	 5000  /* for slow downloads after the program's end */
 #define SUB_BUFFER_BYTES 65536 /* the largest that a session has */
 
 struct recording {
@@ -60,17 +60,17 @@ struct recording {
 	struct gt_page_server *page;
 	struct gt_record_stop stop;
 	struct gt_clock clock; /* as the file has it */
-	char *path;	       /* of the file, from the root; NULL: it is none that stays */
-	bool had_older;	       /* a file stood where the recording goes */
-	bool failed;	       /* the file: said already */
+	char *path;	       /* of the file, absolute; NULL: it is a pipe or a device */
+	bool had_older;	       /* a file was there before */
+	bool failed;	       /* the file could not be written; reported */
 	int status;	       /* of the program that ran, as waitpid gives it */
 	bool detaching;	       /* from processes that go on */
 };
 
 /* The clock */
 
-/* To 0.01 %: for a recording that is cut off. Its end has the clock as measured over the whole run.
- */
+/* Measures the clock to 0.01 %, for a recording that is cut off. The end of a complete one has
+ * the clock as measured over the whole run. */
 static struct gt_clock measure_clock(void)
 {
 	const struct timespec moment = { 0, 1000 * 1000 };
@@ -84,7 +84,8 @@ static struct gt_clock measure_clock(void)
 
 /* The file */
 
-/* When the program records faster than is packed, the file gets larger before calls get lost. */
+/* How full the ring may be: if the program records faster than blocks are packed, the file gets
+ * larger before calls are lost. */
 static unsigned buffer_use(void *data)
 {
 	const struct recording *recording = data;
@@ -129,14 +130,14 @@ static int create_file(struct recording *recording)
 	return GT_EXIT_FAILED;
 }
 
-/* After a failed start there is nothing to keep. */
+/* Removes the file after a failed start. */
 static void drop_file(struct recording *recording)
 {
 	char *old = NULL;
 
 	gt_file_writer_destroy(recording->writer);
 	recording->writer = NULL;
-	if (!is_regular(recording->options.output)) /* a device, a pipe: it was not ours */
+	if (!is_regular(recording->options.output)) /* a device or a pipe existed before */
 		return;
 	unlink(recording->options.output);
 	if (recording->had_older && asprintf(&old, "%s.old", recording->options.output) > 0) {
@@ -244,7 +245,7 @@ static bool is_ring(const struct gt_record_options *options)
 	return options->serve != NULL || options->choice.overwrite;
 }
 
-/* The control files: made when the first door needs them, which may be in another thread. */
+/* Makes the control files when the first door needs them, possibly in another thread. */
 static int need_live(void *data, struct gt_control_target **control, struct gt_message *message)
 {
 	struct recording *recording = data;
@@ -270,7 +271,7 @@ static int need_live(void *data, struct gt_control_target **control, struct gt_m
 	return error;
 }
 
-/* A function's command that is not done in the program itself. */
+/* Runs a function's command that is not carried out in the program itself. */
 static void on_command(void *data, const struct gt_trigger_hit *hit)
 {
 	struct recording *recording = data;
@@ -281,7 +282,8 @@ static void on_command(void *data, const struct gt_trigger_hit *hit)
 		gt_live_hit(recording->live, hit);
 }
 
-/* For `graftrace get` and `set`. A system where that cannot be is recorded on all the same. */
+/* Opens the socket for `graftrace get` and `set`. If the system refuses it, recording goes on
+ * without. */
 static void open_door(struct recording *recording)
 {
 	struct gt_message message = { "" };
@@ -298,7 +300,7 @@ static void close_door(struct recording *recording)
 	recording->door = NULL;
 }
 
-/* What the page is of: the ring, as it is now. */
+/* Prepares the page's data: the ring as it is now. */
 static int prepare_page(void *user, struct gt_page_options *options)
 {
 	struct recording *recording = user;
@@ -323,7 +325,7 @@ static int prepare_page(void *user, struct gt_page_options *options)
 	return GT_OK;
 }
 
-/* At a Unix socket there is no page that a browser could open. */
+/* A browser cannot open a page at a Unix socket. */
 static void report_served(const struct gt_http_server *server)
 {
 	const char *page = gt_http_page_address(server);
@@ -343,7 +345,7 @@ static void start_server(struct recording *recording)
 	struct gt_message message = { "" };
 	struct gt_control_target *control;
 
-	/* Without the page there are the control files. */
+	/* If the page cannot be made, the control files are still served. */
 	if (gt_page_server_create(&source, &recording->page, &message) == 0)
 		gt_http_show_page(recording->server, recording->page);
 	if (need_live(recording, &control, &message) == 0 &&
@@ -353,7 +355,7 @@ static void start_server(struct recording *recording)
 		gt_complain(NAME, "%s; the program runs unserved", message.text);
 }
 
-/* Until Ctrl-C, SIGTERM, or the time is over. */
+/* Serves until Ctrl-C, SIGTERM, or the end of the time. */
 static void linger(const struct gt_record_options *options, const struct gt_http_server *server)
 {
 	uint64_t end = gt_monotonic_ns() + options->linger_ns;
@@ -376,7 +378,8 @@ static bool is_attached(const struct recording *recording)
 	return recording->options.pid_count > 0;
 }
 
-/* Processes that were attached to are left at Ctrl-C and SIGTERM, all when the time is over. */
+/* Is it time to detach? Attached processes are left at Ctrl-C and SIGTERM, all of them when the
+ * time is over. */
 static bool is_to_detach(const struct recording *recording, uint64_t start)
 {
 	const struct gt_record_options *options = &recording->options;
@@ -385,7 +388,7 @@ static bool is_to_detach(const struct recording *recording, uint64_t start)
 		return false;
 	if (options->for_ns != 0 && gt_monotonic_ns() - start >= options->for_ns)
 		return true;
-	/* nothing more will be in the file */
+	/* nothing more can be written to the file */
 	if (recording->failed && recording->server == NULL && is_attached(recording))
 		return true;
 	return is_attached(recording) && (gt_run_interrupted || gt_run_to_forward);
@@ -401,7 +404,7 @@ static void detach(struct recording *recording)
 		gt_complain(NAME, "%s", message.text);
 }
 
-/* Once each, here and in the recording. */
+/* Reports each reason once, here and in the recording. */
 static void tell_untraced(struct recording *recording)
 {
 	struct gt_session_untraced untraced;
@@ -417,8 +420,8 @@ static void tell_untraced(struct recording *recording)
 	}
 }
 
-/* The file has ended, the program goes on. What it calls is still taken out of the buffer, and
- * counted as lost. */
+/* Reports that the file cannot be written any more while the program goes on. Its calls are
+ * still taken out of the ring, and counted as lost. */
 static void tell_failed(struct recording *recording, const char *reason)
 {
 	if (!recording->failed)
@@ -449,15 +452,15 @@ static void follow(struct recording *recording)
 			gt_session_signal(recording->session, signal);
 		}
 		if (state > 0) {
-			if (recording->kernel != NULL) /* its error is told by the next */
+			if (recording->kernel != NULL) /* the next call returns its error */
 				gt_kernel_tracer_take(recording->kernel, recording->writer);
 			if (gt_file_writer_flush_old(recording->writer) != 0)
 				tell_failed(recording, gt_file_writer_error(recording->writer));
 			continue;
 		}
-		/* No memory to go on: the program is waited for. It must not wait for room that
-		 * nobody makes any more, so tracing is switched off; what is left in the buffer is
-		 * thrown away, a sub-buffer at each turn. */
+		/* No memory to drain the ring, but the program must not wait for room there:
+		 * tracing is switched off and the ring emptied, one sub-buffer a turn, until the
+		 * program ends. */
 		tell_failed(recording, message.text);
 		gt_session_set_tracing_on(recording->session, false, &message);
 		nanosleep(&moment, NULL);
@@ -465,7 +468,7 @@ static void follow(struct recording *recording)
 	tell_untraced(recording);
 }
 
-/* An empty recording that says why: an older one would be taken for this run's. */
+/* Writes an empty recording that has the reason: an older file would be taken for this run's. */
 static void finish_untraced(struct recording *recording, const char *why)
 {
 	const struct gt_file_writer_totals none = { .clock = measure_clock() };
@@ -525,7 +528,7 @@ static int start_session(struct recording *recording)
 			message.text);
 	if (error == 0)
 		return 0;
-	/* before the program takes our place, if it runs untraced */
+	/* before exec, if the program runs untraced */
 	gt_record_kernel_end(&recording->kernel, NULL);
 	if (is_attached(recording)) {
 		drop_file(recording);
@@ -544,7 +547,7 @@ static int start_session(struct recording *recording)
 	return gt_run_not_started(error);
 }
 
-/* What the first process runs. */
+/* Finds the name of the first process's program. */
 static int name_process(struct recording *recording)
 {
 	struct gt_record_options *options = &recording->options;
@@ -582,7 +585,7 @@ static void say_attached(const struct recording *recording)
 				     : "until Ctrl-C or its end");
 }
 
-/* -1: the program ran, and ended; else an exit code. */
+/* Returns -1 if the program ran and ended, or an exit code. */
 static int record(struct recording *recording)
 {
 	struct gt_session_totals totals;
@@ -633,7 +636,7 @@ static int record(struct recording *recording)
 	gt_record_kernel_end(&recording->kernel, recording->writer);
 	gt_session_totals(recording->session, &totals);
 	if (!recording->failed &&
-	    !is_ring(&recording->options)) /* a ring's calls are not counted yet */
+	    !is_ring(&recording->options)) /* a ring's are counted at the end */
 		gt_record_report_poor(&names, totals.calls, &recording->options,
 				      recording->program);
 	finish_file(recording, &totals);
@@ -683,7 +686,7 @@ int gt_cmd_record(int argc, char **argv)
 	free(recording.path);
 	gt_record_stop_fini(&recording.stop);
 	gt_record_options_fini(&recording.options);
-	/* The program's own, unless that would say that all went well. */
+	/* The exit code is the program's, except where that would hide a failed recording. */
 	if (code < 0 && recording.failed && recording.status == 0)
 		code = GT_EXIT_FAILED;
 	return code < 0 ? gt_run_end_as(recording.status) : code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The crash report at the end of a recording. Made from the file, which has everything in every
- * mode; of a pipe or a device nothing can be read back, and nothing is said.
+ * The crash report at the end of a recording. It is made from the file, which has everything in
+ * every mode; a pipe or a device cannot be read back, so there is no report then.
  */
 #include "cli/record_crash.h"
 
@@ -16,7 +16,7 @@
 #include "export/open_calls.h"
 #include "read/recording.h"
 
-/* What fits a screen; `graftrace report --crash` shows all. */
+/* The number that fits a screen; `graftrace report --crash` shows all. */
 #define PROCESSES 4
 #define THREADS	  8
 #define CALLS	  24

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drains /ftrace/trace_pipe.data of a kernel: a recording file that goes on until somebody writes 0
- * there, which is asked for at the end, by a connection of its own; the kernel then gives what was
- * recorded up to that. What comes is cut into its blocks, each is checked by its header and written
- * whole; at the end an END block is made of what went by. So the file is a whole recording whenever
- * and however the connection ends.
+ * Drains /ftrace/trace_pipe.data of a kernel. The kernel sends a recording without end until
+ * somebody writes 0 into that file; this is done at the end over a second connection, and the
+ * kernel then sends what it has recorded up to that moment. The stream is cut into its blocks; each
+ * is checked by its header and written whole; the END block is made from the blocks that were
+ * received. So the file is a whole recording whenever and however the connection ends.
  */
 #define _GNU_SOURCE
 #include "cli/record_from.h"
@@ -30,22 +30,22 @@
 #define PATH	   "/ftrace/trace_pipe.data"
 #define HEAD_BYTES 8192
 #define POLL_MS	   100
-#define BUSY_NS	   2000000000ull /* for so long the one before may still be on its way out */
-#define LAST_NS	   5000000000ull /* of silence, once the end was asked for */
-#define REST_NS	   300000000ull	 /* for what is on its way, where that was not answered */
+#define BUSY_NS	   2000000000ull /* the reader before may be seen as connected for so long */
+#define LAST_NS	   5000000000ull /* of silence, after the end was asked for */
+#define REST_NS	   300000000ull	 /* for data under way, if that request failed */
 
 struct drain {
 	const char *url, *path;
 	char host[256], port[16];
 	int socket, file;
-	uint8_t *held; /* what came and is not written yet */
+	uint8_t *held; /* received and not written yet */
 	size_t held_bytes, capacity;
-	uint64_t offset; /* written so far */
+	uint64_t offset; /* bytes written so far */
 	uint64_t blocks;
-	bool ended; /* the other side said END: it has given all */
+	bool ended; /* the END block was received: the kernel has sent all */
 	struct graftrace_file_end end;
 	uint64_t first_clock, last_clock;
-	uint64_t lost[64][GRAFTRACE_LOST_CAUSES]; /* the last that was said of each CPU */
+	uint64_t lost[64][GRAFTRACE_LOST_CAUSES]; /* the last counts of each CPU */
 };
 
 /* ---- the connection ---- */
@@ -74,7 +74,8 @@ static bool parse_url(struct drain *drain)
 	return *host == '\0' || strcmp(host, "/") == 0 || strncmp(host, "/ftrace", 7) == 0;
 }
 
-/* A connection, or -1: said, but for a quiet one, which does not try for long. */
+/* Returns a connection, or -1 and a message; with `quiet` without a message, and with a shorter
+ * time limit. */
 static int connect_to(const struct drain *drain, bool quiet)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -111,7 +112,7 @@ static bool is_over(uint64_t deadline)
 	       (deadline != 0 && gt_monotonic_ns() >= deadline);
 }
 
-/* > 0: bytes; 0: the end, or it is time to end; -1: the connection broke. */
+/* Returns > 0: bytes; 0: the end, or time to stop; -1: the connection broke. */
 static ssize_t receive(int from, void *buffer, size_t bytes, uint64_t deadline)
 {
 	for (;;) {
@@ -127,16 +128,16 @@ static ssize_t receive(int from, void *buffer, size_t bytes, uint64_t deadline)
 	}
 }
 
-/* An answer, as far as it was read. */
+/* An answer as far as it was received. */
 struct answer {
 	char text[HEAD_BYTES];
 	size_t held;
-	char *body;   /* behind the head; NULL: there is none */
-	int status;   /* 0: no answer of an HTTP server */
+	char *body;   /* after the head; NULL: not received */
+	int status;   /* 0: not an answer of an HTTP server */
 	size_t there; /* bytes of the body */
 };
 
-/* Sends a request, and reads the head of its answer; of one that refuses, all of it. */
+/* Sends a request and reads the head of its answer; if that is a refusal, the whole body too. */
 static bool ask(int to, const char *request, struct answer *answer, uint64_t deadline)
 {
 	size_t length = strlen(request);
@@ -163,7 +164,7 @@ static bool ask(int to, const char *request, struct answer *answer, uint64_t dea
 	return answer->held != 0;
 }
 
-/* What a refusal says: its body's first line, else the line of its status. */
+/* The reason of a refusal: the first line of its body, else its status line. */
 static const char *refusal_of(struct answer *answer)
 {
 	char *line = answer->body;
@@ -176,8 +177,8 @@ static const char *refusal_of(struct answer *answer)
 	return line;
 }
 
-/* While the pipe has its reader of before, which the kernel finds gone a moment later only, it is
- * asked for again. */
+/* The kernel notices a moment late that an earlier reader is gone. While it still refuses a
+ * second one, the request is repeated. */
 static bool request(struct drain *drain, uint64_t deadline)
 {
 	struct answer answer;
@@ -212,7 +213,7 @@ static bool request(struct drain *drain, uint64_t deadline)
 	return true;
 }
 
-/* Asks the kernel to give what it has, and to end. False: it does not do that, or is gone. */
+/* Asks the kernel to send what it has, and to end. Returns false if it cannot, or is gone. */
 static bool ask_for_end(const struct drain *drain)
 {
 	struct answer answer = { 0 };
@@ -327,7 +328,7 @@ static void take_block(struct drain *drain, const struct graftrace_block *block,
 	}
 }
 
-/* Writes the whole blocks of what is held. False: said. */
+/* Writes the whole blocks that have been received. Returns false after a reported error. */
 static bool take_blocks(struct drain *drain)
 {
 	struct graftrace_block block;
@@ -367,7 +368,7 @@ static bool take_blocks(struct drain *drain)
 			break;
 		}
 		take_block(drain, &block, drain->held + used + sizeof(block));
-		if (drain->ended) { /* put_end knows more */
+		if (drain->ended) { /* put_end writes more than was received */
 			used = drain->held_bytes;
 			break;
 		}
@@ -432,7 +433,7 @@ static bool pump(struct drain *drain, uint64_t deadline)
 		if (got < 0)
 			gt_complain(NAME, "%s: %s; what came is kept", drain->url, strerror(errno));
 		if (got == 0 && !asked && is_over(deadline)) {
-			/* a second Ctrl-C ends it at once */
+			/* a second Ctrl-C stops at once */
 			gt_run_interrupted = gt_run_to_forward = 0;
 			asked = true;
 			answered = ask_for_end(drain);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace record --kernel: Linux's tracers run beside the program's, and end with it.
+ * graftrace record --kernel: Linux's tracers run together with the program's, and stop with it.
  */
 #include "cli/record_kernel.h"
 

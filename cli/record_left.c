@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A graftrace that was killed has left records in the memory of the processes that it recorded. They
- * belong to the recording that it wrote, which has the names of their functions: it is known by its
- * path, which stands in that memory, and by the base of its clock, which nobody knows who cannot
- * read it. (The memory is the process's to write. So a process can have what it recorded itself
- * added to its own recording, and to no other file.)
+ * Records that a killed graftrace has left in the memory of the processes that it recorded. They
+ * belong to its recording, which has the names of their functions. That recording is identified by
+ * its path, which is stored in that memory, and by the base of its clock, which is known only to
+ * those who can read it. (The process can write that memory. So it can have its own records added
+ * to its own recording, and to no other file.)
  */
 #define _GNU_SOURCE
 #include "cli/record_left.h"
@@ -19,9 +19,9 @@
 #include "read/writer.h"
 
 #define NAME	     "record"
-#define WORDS_A_PART 8192 /* of a sub-buffer, at most */
+#define WORDS_A_PART 8192 /* the most of a sub-buffer at once */
 
-/* A writer of the file: what comes next of it. */
+/* A writer in the file: the sequence number that comes next. */
 struct known {
 	uint32_t generation;
 	uint64_t next;
@@ -31,9 +31,9 @@ struct taking {
 	const struct gt_sink *file;
 	struct known *known; /* by generation */
 	size_t count;
-	struct known last; /* the one that comes now */
+	struct known last; /* of the newest sub-buffer */
 	uint64_t missing;  /* parts that are neither in the file nor in the memory */
-	uint32_t writers;  /* that are in one of them */
+	uint32_t writers;  /* with parts in one of them */
 };
 
 static int by_generation(const void *left, const void *right)
@@ -56,7 +56,7 @@ static int on_writer(void *data, const struct gt_writer *writer)
 {
 	struct taking *taking = data;
 
-	/* told of at its end, and mostly before that as well */
+	/* called at the writer's end, and mostly once before */
 	if (writer->end != 0 && find(taking, writer->generation) == NULL)
 		taking->writers++;
 	return taking->file->writer(taking->file->data, writer);
@@ -78,7 +78,7 @@ static int on_sub_buffer(void *data, const struct graftrace_sub_buffer *sub_buff
 	return taking->file->sub_buffer(taking->file->data, sub_buffer, words);
 }
 
-/* What the file has of each writer. False: no memory. */
+/* Reads how far the file has each writer. Returns false without memory. */
 static bool read_known(struct taking *taking, struct gt_recording *recording)
 {
 	struct gt_target *target = gt_recording_target(recording);
@@ -97,7 +97,7 @@ static bool read_known(struct taking *taking, struct gt_recording *recording)
 	return true;
 }
 
-/* The recording, if it is the one that the memory is of, and still open at its end. */
+/* Opens the recording, if the memory belongs to it and it was not ended. */
 static struct gt_recording *open_recording(const struct gt_leftover *leftover)
 {
 	const char *path = gt_leftover_recording(leftover);
@@ -115,7 +115,7 @@ static struct gt_recording *open_recording(const struct gt_leftover *leftover)
 	return NULL;
 }
 
-/* What the dead graftrace had taken out of the memory, and not written. */
+/* Reports what the killed graftrace had taken out of the memory and not written. */
 static void tell_missing(const struct taking *taking, uint32_t writers, const char *path,
 			 struct gt_file_writer *writer)
 {
@@ -196,7 +196,7 @@ void gt_record_take_left(const pid_t *pids, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct gt_recording *recording;
 
-		/* what cannot be read, attaching will say */
+		/* if it cannot be read, attaching reports why */
 		if (gt_leftover_read(pids[i], &leftover, &message) != GT_OK || leftover == NULL)
 			continue;
 		recording = open_recording(leftover);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arguments of `graftrace record`. Reads up to the first word that is no option: the rest is
- * the program's. Every value is checked here, before anything is started.
+ * Parses the arguments of `graftrace record` up to the first word that is no option: the rest is
+ * the program's command. Every value is checked here, before anything is started.
  */
 #define _GNU_SOURCE
 #include "cli/record_options.h"
@@ -172,10 +172,10 @@ static int take_kernel(const char *what, struct gt_record_options *options,
 	return GT_EINVAL;
 }
 
-/* Among the words of -e: the next one is the last one's filter, or trigger. */
+/* Among the words of -e these mark the next word as the filter, or trigger, of the last event. */
 static const char filter_follows[] = "filter", trigger_follows[] = "trigger";
 
-/* -l k:vfs_*: a choice of the kernel's functions. True if it was one. */
+/* Takes "-l k:vfs_*": a choice of kernel functions. Returns true if it is one. */
 static bool take_for_kernel(int option, struct gt_record_options *options, int *error,
 			    struct gt_message *message)
 {
@@ -215,14 +215,14 @@ static bool take_for_kernel(int option, struct gt_record_options *options, int *
 	return false;
 }
 
-/* 0, or GT_EINVAL with the message. */
+/* Returns 0, or GT_EINVAL with the message. */
 static int take(int option, struct gt_record_options *options, struct gt_message *message)
 {
 	struct gt_address address;
 	uint64_t number = 0;
 	int error = 0;
 
-	/* As perf's and uftrace's users type it. */
+	/* Users of perf and uftrace write -p for a process. */
 	if (option == 'p' && optarg[0] >= '0' && optarg[0] <= '9' &&
 	    strspn(optarg, "0123456789,") == strlen(optarg))
 		option = 'P';
@@ -241,7 +241,7 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	case OPTION_KERNEL_EVENT:
 		options->events[options->event_count++] = optarg;
 		break;
-	case 'e': /* whose it is, is known when all has been read */
+	case 'e': /* whether the kernel or the program has it is decided at the end */
 		options->event_words[options->event_word_count++] = optarg;
 		break;
 	case 'a':
@@ -304,7 +304,7 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	return error;
 }
 
-/* -e names an event of the kernel's if --kernel is there and the kernel has it, else of the program. */
+/* An event of -e is the kernel's if --kernel is given and the kernel has it, else the program's. */
 static int share_events(struct gt_record_options *options, struct gt_message *message)
 {
 	int error = 0;

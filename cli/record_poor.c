@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a recording shows little, and what to do: many programs are a front of a library, and packaged
- * ones come without names.
+ * Explains why a recording has few calls or no names, and what to do: many programs only call a
+ * library that does the work, and packages come without names.
  */
 #define _GNU_SOURCE
 #include "cli/record_report.h"
@@ -18,12 +18,12 @@
 #include "attach/object/libraries.h"
 #include "attach/object/object.h"
 
-#define FEW_CALLS     1000 /* of a run with fewer, the work may lie elsewhere */
-#define LIBRARIES_MAX 4	   /* that are named */
+#define FEW_CALLS     1000 /* below, a library may do the work */
+#define LIBRARIES_MAX 4	   /* names in the message */
 
 /* ---- names ---- */
 
-/* "words+0x1234" stands for a function without a name. */
+/* Counts functions without a name, which are called "words+0x1234". */
 static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
 {
 	struct gt_record_names *names = data;
@@ -37,8 +37,8 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	return 0;
 }
 
-/* The first line that dpkg-query writes about a path and the same without /usr; "" if there is none,
- * or no dpkg. */
+/* Reads the first line that dpkg-query writes about a path, or about the path without /usr; ""
+ * if there is none, or no dpkg. */
 static void ask_dpkg(const char *path, char *line, size_t bytes)
 {
 	const char *other = strncmp(path, "/usr/", 5) == 0 ? path + 4 : path;
@@ -68,7 +68,7 @@ static void ask_dpkg(const char *path, char *line, size_t bytes)
 	line[strcspn(line, "\n")] = '\0';
 }
 
-/* The Debian package that a file is of; "" none. "libjq1:amd64: /usr/lib/…" is of libjq1. */
+/* The Debian package that has a file, "" if none: "libjq1:amd64: /usr/lib/…" gives libjq1. */
 static void package_of(const char *path, char *package, size_t bytes)
 {
 	char line[1024];
@@ -76,7 +76,7 @@ static void package_of(const char *path, char *package, size_t bytes)
 	ask_dpkg(path, line, sizeof(line));
 	snprintf(package, bytes, "%.*s", (int)strcspn(line, ":,"), line);
 	if (strchr(package, ' '))
-		package[0] = '\0'; /* "diversion by …" */
+		package[0] = '\0'; /* the line is "diversion by …" */
 }
 
 static void say_nameless(const struct gt_record_names *names, const char *program)
@@ -97,7 +97,7 @@ static void say_nameless(const struct gt_record_names *names, const char *progra
 
 /* ---- libraries ---- */
 
-/* Those of the C and C++ implementations: no program is a front of them. */
+/* Is it a library of the C or C++ implementation? Those do no program's work. */
 static bool is_runtime(const char *name)
 {
 	static const char *const runtimes[] = { "libc.",      "libm.",	    "libpthread.",
@@ -111,7 +111,7 @@ static bool is_runtime(const char *name)
 	return false;
 }
 
-/* The program's libraries that may do its work: how many, and what the first is called. */
+/* Counts the program's libraries that may do its work, and names the first one. */
 static unsigned find_libraries(const char *program, char *names, size_t bytes, char first[64])
 {
 	struct gt_libraries libraries = { .count = 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of `graftrace record`. Each is written by one call, so that it is not mixed with what
- * the program writes.
+ * Messages of `graftrace record`. Each is one write, so that the program's own output cannot get
+ * into it.
  */
 #include "cli/record_report.h"
 
@@ -21,8 +21,8 @@
 struct survey {
 	const struct gt_record_options *options;
 	uint64_t known;	  /* functions that can be traced */
-	uint64_t enabled; /* that are */
-	bool *matched;	  /* a glob each: those of all lists in a row */
+	uint64_t enabled; /* functions that are traced */
+	bool *matched;	  /* one for each glob, of all lists one after the other */
 	struct gt_proposal *nearest;
 };
 
@@ -66,7 +66,7 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	return 0;
 }
 
-/* What is usual in regular expressions, and means itself in a glob. */
+/* Does it have characters of regular expressions, which a glob takes as they are? */
 static bool is_expression(const char *glob)
 {
 	return strstr(glob, ".*") || strstr(glob, ".+") || strpbrk(glob, "^$|()");
@@ -192,7 +192,7 @@ static void say_lost(uint64_t count, const char *what)
 		fprintf(stderr, "graftrace: %s %s\n", grouped(count, text), what);
 }
 
-/* Of a process that runs: what may be the reason that there is no call. */
+/* Reports that a running process made no call, with possible reasons. */
 static void say_empty(const struct gt_record_options *options)
 {
 	const struct gt_session_choice *choice = &options->choice;
@@ -233,7 +233,7 @@ bool gt_record_report_damage(const struct gt_session_totals *totals, unsigned wh
 	return which < 2;
 }
 
-/* The recorder's memory is in the hands of every traced process. */
+/* Every traced process can write into the recorder's memory. */
 static void say_damaged(const struct gt_session_totals *totals)
 {
 	char number[32];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping a recording in time. Conditions on functions are triggers, which switch tracing off at
- * the very moment, in the program itself; here only the end of the recording follows. Deaths are
- * seen when they have happened.
+ * Ends a recording on conditions. Conditions on functions are triggers: the program's own thread
+ * switches tracing off at that moment, and here only the recording is ended. The death of a process
+ * is noticed after it.
  */
 #include "cli/record_stop.h"
 

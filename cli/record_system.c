@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's pages go to the file as they come; there is no program, so no session besides.
+ * Records the kernel alone: its pages are written to the file as they come; there is no program and
+ * no session.
  */
 #include "cli/record_system.h"
 
@@ -25,7 +26,7 @@ static bool is_over(const struct gt_record_options *options, uint64_t start)
 	       (options->for_ns != 0 && gt_monotonic_ns() - start >= options->for_ns);
 }
 
-/* 0, or the writer's error. */
+/* Returns 0, or the writer's error. */
 static int follow(const struct gt_record_options *options, struct gt_kernel_tracer *tracer,
 		  struct gt_file_writer *writer)
 {
@@ -41,7 +42,7 @@ static int follow(const struct gt_record_options *options, struct gt_kernel_trac
 	return error;
 }
 
-/* The clock as measured over the whole run. */
+/* Ends the file, with the clock as measured over the whole run. */
 static int finish(struct gt_file_writer *writer, const struct gt_clock *clock,
 		  struct gt_message *message)
 {
@@ -88,7 +89,7 @@ int gt_record_system(const struct gt_record_options *options, const struct gt_cl
 	struct gt_message message = { "" };
 
 	gt_run_handle_signals();
-	/* first: where the kernel refuses, an older recording stays */
+	/* before the file is opened: if the kernel refuses, an older recording stays */
 	int code = gt_record_kernel_create(options, &tracer);
 	if (code == 0 && gt_file_writer_create(&file, &writer, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);

@@ -123,7 +123,7 @@ static const struct option options[] = {
 
 struct arguments {
 	unsigned parts;	  /* enum gt_look_parts */
-	const char *html; /* where the page goes; NULL: a table */
+	const char *html; /* file for the page; NULL: print a table */
 	const char *path;
 	enum gt_report_key sort;
 	struct gt_report_options wanted;
@@ -141,7 +141,7 @@ struct arguments {
 	bool rests;
 };
 
-/* The index of `text` among `words`, or GT_EINVAL. */
+/* Returns the index of `text` among `words`, or GT_EINVAL. */
 static int choose(const char *what, const char *text, const char *const *words, int count,
 		  struct gt_message *message)
 {
@@ -153,7 +153,7 @@ static int choose(const char *what, const char *text, const char *const *words, 
 	return GT_EINVAL;
 }
 
-/* 0, or an exit code + 1 when there is nothing more to do. */
+/* Returns 0, or an exit code + 1 if the command is to end now. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	static const char *const rows[] = { "function", "thread", "object", "process" };
@@ -300,7 +300,7 @@ static int print_text(const struct arguments *arguments, struct gt_recording *re
 	return error < 0 ? GT_EXIT_FAILED : GT_EXIT_DONE;
 }
 
-/* Behind the functions, as text. */
+/* Adds the events after the functions, in the table as text. */
 static int add_events(struct gt_recording *recording, char **text, size_t *bytes)
 {
 	size_t event_bytes;
@@ -335,7 +335,7 @@ static int print(const struct arguments *arguments, struct gt_recording *recordi
 	return print_text(arguments, recording, text, bytes);
 }
 
-/* Why threads were off the CPU. */
+/* Prints why threads were off the CPU. */
 static int print_rests(const struct arguments *arguments, struct gt_recording *recording)
 {
 	char *text = NULL;
@@ -363,7 +363,7 @@ static int print_rests(const struct arguments *arguments, struct gt_recording *r
 	return result == GT_EXIT_DONE ? told : result;
 }
 
-/* The calls that were open at the end. */
+/* Prints the calls that were open at the end. */
 static int print_crash(const struct arguments *arguments, struct gt_recording *recording)
 {
 	const struct gt_recording_info *info = gt_recording_info(recording);
@@ -397,7 +397,7 @@ static int print_crash(const struct arguments *arguments, struct gt_recording *r
 	return error;
 }
 
-/* --time and --graph as the table takes them. */
+/* Sets --time and --graph in the form that the table needs. */
 static void set_wanted(struct arguments *arguments, struct gt_recording *recording)
 {
 	struct gt_filter filter = { .from_ns = 0 };

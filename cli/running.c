@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running a program in front of its terminal: finding it, passing signals on, ending as it ended.
+ * Runs a program in the terminal's foreground: finds it, passes signals on to it, ends with its
+ * status.
  */
 #define _GNU_SOURCE
 #include "cli/running.h"
@@ -19,7 +20,7 @@
 
 #include "cli/command.h"
 
-/* Signals: handlers, not SIG_IGN, which a program would inherit. */
+/* Signals have handlers instead of SIG_IGN, which a program would inherit. */
 
 volatile sig_atomic_t gt_run_interrupted;
 volatile sig_atomic_t gt_run_to_forward;
@@ -42,16 +43,16 @@ void gt_run_handle_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGQUIT, &action, NULL);
-	sigaction(SIGXFSZ, &action, NULL); /* then a write says EFBIG, which is told */
-	sigaction(SIGPIPE, &action, NULL); /* … and EPIPE */
+	sigaction(SIGXFSZ, &action, NULL); /* write() then fails with EFBIG, which is reported */
+	sigaction(SIGPIPE, &action, NULL); /* … and with EPIPE */
 	action.sa_handler = on_ending;
 	sigaction(SIGTERM, &action, NULL);
-	/* nohup: then it stays ignored. */
+	/* Under nohup SIGHUP stays ignored. */
 	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &action, NULL);
 }
 
-/* Dies as the program did, without a core of our own: strace does the same. */
+/* Ends by the signal that ended the program, without a core dump of our own, as strace does. */
 static int die_of(int signal)
 {
 	struct rlimit none = { 0, 0 };
@@ -65,7 +66,7 @@ static int die_of(int signal)
 	sigaddset(&set, signal);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	raise(signal);
-	return 128 + signal; /* a signal that does not kill */
+	return 128 + signal; /* the signal did not end this process */
 }
 
 void gt_run_dump(void *data, const char *text, size_t bytes)
@@ -109,7 +110,7 @@ static int try_program(const char *path, char **found)
 	return *found != NULL ? 0 : errno;
 }
 
-/* A word of the shell's own, which no file stands for. */
+/* Is it a word of the shell itself, without a file? */
 static bool is_shells_own(const char *name)
 {
 	static const char *const words[] = { "alias", "bg",	 "cd",	   "declare", "disown",
@@ -125,7 +126,8 @@ static bool is_shells_own(const char *name)
 	return false;
 }
 
-/* A script's first line may name what is not there: the system then says so of the script. */
+/* The first line of a script may name an interpreter that does not exist; exec() then reports
+ * the script as missing. */
 static int check_interpreter(const char *command, const char *name, const char *file)
 {
 	char line[PATH_MAX] = "", *path = line + 2;

@@ -69,7 +69,7 @@ static const char *base_name(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
-/* "dir/trace.csv" to "trace.html". */
+/* Makes "trace.html" from "dir/trace.csv". */
 static int default_output(const char *path, char *out, size_t size)
 {
 	const char *base = strcmp(path, "-") == 0 ? "trace" : base_name(path);
@@ -96,10 +96,8 @@ static void tell_bad(const struct gt_csv_report *report, const char *path)
 			(unsigned long long)(report->bad.count - report->bad.kept_count));
 }
 
-/*
- * Hands the page to the desktop's opener, which lives on by itself. Only where there is a display:
- * elsewhere openers start a text browser in the terminal.
- */
+/* Opens the page with the desktop's opener, which outlives this process. Only with a display:
+ * without one, openers start a text browser in the terminal. */
 static void open_page(const char *path)
 {
 	const char *display = getenv("DISPLAY");
@@ -114,7 +112,7 @@ static void open_page(const char *path)
 	if (child == 0) {
 		int null = open("/dev/null", O_RDWR);
 
-		/* A grandchild, so that nobody has to wait for the browser. */
+		/* The opener is a grandchild, so that no process has to wait for the browser. */
 		if (fork() != 0)
 			_exit(0);
 		setsid();

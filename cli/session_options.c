@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See session_options.h. There is no program yet when options are read: what is written to is a
- * target whose operations note what they are told, and the session begins with that.
+ * See session_options.h. When options are parsed there is no program yet. Their control files
+ * belong to a target whose operations keep what is written, and the session starts with that.
  */
 #define _GNU_SOURCE
 #include "cli/session_options.h"
@@ -19,7 +19,7 @@
 #include "core/trace/event_trigger.h"
 #include "serve/live/live.h"
 
-/* The file that an option writes to, and what: its value, or always the same. */
+/* The file that an option writes to, and what it writes: its value, or a fixed text. */
 static const struct row {
 	int option;
 	const char *file;
@@ -149,7 +149,7 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 {
 	struct edit *edit = malloc(sizeof(*edit));
 
-	(void)empty; /* options add */
+	(void)empty; /* options only add to a list */
 	if (edit == NULL)
 		return no_memory(message);
 	edit->list = list_of(choice_of(target), which);
@@ -164,7 +164,7 @@ static int edit_add(struct gt_control_target *target, void *data, const char *gl
 
 	(void)target;
 	(void)module_bytes;
-	(void)plain; /* only lines of a list are, and there is none yet */
+	(void)plain; /* it is about lines of a list, which is empty yet */
 	if (module != NULL) {
 		snprintf(message->text, sizeof(message->text),
 			 "what the objects are is not known before the program runs: --lib and "
@@ -203,7 +203,7 @@ static int edit_close(struct gt_control_target *target, void *edit, struct gt_me
 	return 0;
 }
 
-/* What needs a program that runs. */
+/* Operations that need a running program. */
 
 static int list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
 		     struct gt_message *message)
@@ -285,7 +285,7 @@ static int write_row(struct gt_session_choice *choice, const struct row *row, co
 	word = strdup(text);
 	if (word == NULL)
 		return no_memory(message);
-	/* An argument is one word, whatever is in it: names can have blanks. */
+	/* An argument is one word, whatever characters it has: names can have blanks. */
 	for (char *at = word; row->is_list && *at != '\0'; at++) {
 		if (*at == ' ')
 			*at = '?';
@@ -295,7 +295,7 @@ static int write_row(struct gt_session_choice *choice, const struct row *row, co
 	return error;
 }
 
-/* As people write values, and as the file has them. */
+/* Converts a value from the option's unit into the file's. */
 static int translate(int option, const char *value, char *text, size_t room, bool *direct,
 		     uint64_t *number, struct gt_message *message)
 {
@@ -305,7 +305,7 @@ static int translate(int option, const char *value, char *text, size_t room, boo
 	switch (option) {
 	case 'b':
 		error = gt_value_size(value, number, message);
-		*direct = *number < 1024; /* the session says what there must be */
+		*direct = *number < 1024; /* the session knows the minimum */
 		snprintf(text, room, "%llu", (unsigned long long)(*number / 1024));
 		break;
 	case 'D':
@@ -314,14 +314,14 @@ static int translate(int option, const char *value, char *text, size_t room, boo
 		break;
 	case GT_CHOICE_THRESHOLD:
 		error = gt_value_time(value, 1000, number, message);
-		*direct = *number % 1000 != 0; /* finer than the file can say */
+		*direct = *number % 1000 != 0; /* the file's unit is too coarse for it */
 		snprintf(text, room, "%llu", (unsigned long long)(*number / 1000));
 		break;
 	}
 	return error;
 }
 
-/* --filter behind an event: what it wants to see of the last one. */
+/* Takes --filter after an event: the filter of the last event named. */
 static int take_event_filter(struct gt_session_choice *choice, const char *value,
 			     struct gt_message *message)
 {
@@ -340,7 +340,7 @@ static int take_event_filter(struct gt_session_choice *choice, const char *value
 		       : no_memory(message);
 }
 
-/* --trigger behind an event: what is done at the last one. */
+/* Takes --trigger after an event: the trigger of the last event named. */
 static int take_trigger(struct gt_session_choice *choice, const char *value,
 			struct gt_message *message)
 {
@@ -379,7 +379,7 @@ static int take_trigger(struct gt_session_choice *choice, const char *value,
 		       : no_memory(message);
 }
 
-/* -A FUNC@arg1, -R FUNC: a word of the list, and whether it makes sense. */
+/* Takes -A FUNC@arg1 or -R FUNC: adds a word to the list, after a check. */
 static int take_values(struct gt_session_choice *choice, char option, const char *value,
 		       struct gt_message *message)
 {
@@ -440,7 +440,7 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 				 value);
 		return error;
 	}
-	switch (option) { /* what Linux has no file for: they say what is looked at, not how */
+	switch (option) { /* options without a file of Linux's: they choose what is recorded */
 	case GT_CHOICE_LIBS:
 		choice->libraries = true;
 		return 0;
@@ -485,7 +485,7 @@ struct probe_work {
 	struct gt_message *message;
 };
 
-/* A line, and the word by which its event is recorded. */
+/* Takes a line of uprobe_events, and the name by which its event is enabled. */
 static int take_probe(void *data, const char *line, const char *event)
 {
 	const struct probe_work *work = data;

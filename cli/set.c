@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace get and graftrace set: a control file of a recording that runs, read or written through
- * its door (serve/door.h).
+ * graftrace get and graftrace set: read or write a control file of a running recording through its
+ * socket (serve/door.h).
  */
 #include "cli/command.h"
 
@@ -46,7 +46,7 @@ static const struct option options[] = {
 	{ "remove", no_argument, NULL, 'r' },	 { NULL, 0, NULL, 0 },
 };
 
-/* The request, all of it; then nothing more comes from here. */
+/* Sends the whole request and closes this direction of the connection. */
 static bool send_request(int connection, const char *word, const char *path, char **values)
 {
 	char *request = NULL;
@@ -75,7 +75,8 @@ static bool send_request(int connection, const char *word, const char *path, cha
 	return sent;
 }
 
-/* `ok`, then what was read goes to stdout; or the reason to stderr. */
+/* Takes the answer: after `ok`, what was read goes to stdout; otherwise the error goes to
+ * stderr. */
 static int take_answer(const char *name, int connection)
 {
 	FILE *from = fdopen(connection, "r");
@@ -97,7 +98,7 @@ static int take_answer(const char *name, int connection)
 		return GT_EXIT_FAILED;
 	}
 	while ((got = read(connection, block, sizeof(block))) > 0 || (got < 0 && errno == EINTR)) {
-		/* What comes is shown as it comes: trace_pipe. */
+		/* Output appears as it arrives: trace_pipe. */
 		if (got > 0 &&
 		    (fwrite(block, 1, (size_t)got, stdout) != (size_t)got || fflush(stdout) != 0))
 			break;
@@ -167,7 +168,7 @@ int gt_cmd_set(int argc, char **argv)
 	pid_t pid = 0;
 	int option;
 
-	/* `+`: values such as -1 are no options. */
+	/* `+`: getopt stops at the first operand, so values such as -1 are no options. */
 	while ((option = gt_next_option(argc, argv, "+amrP:h", options)) != -1) {
 		switch (option) {
 		case 'a':

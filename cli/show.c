@@ -125,7 +125,7 @@ struct arguments {
 	struct gt_filter filter;
 };
 
-/* An option that is not there: which one is meant, or all. */
+/* Reports an unknown option: proposes the one that is meant, or lists all. */
 static void say_option(const char *name, struct gt_message *message)
 {
 	static const char *const names[] = {
@@ -175,7 +175,8 @@ static int set_option(struct arguments *arguments, const char *name, struct gt_m
 		on = false;
 		bit = gt_control_option(name + 2, strlen(name + 2));
 	}
-	/* Linux has it, and it is about Linux's own limit of 50 calls: nothing is overrun here. */
+	/* Linux has funcgraph-overrun for calls that its limit of 50 open ones leaves out: here
+	 * there are none. */
 	if (!bit &&
 	    (strcmp(name, "funcgraph-overrun") == 0 || strcmp(name, "nofuncgraph-overrun") == 0))
 		return GT_OK;
@@ -190,7 +191,7 @@ static int set_option(struct arguments *arguments, const char *name, struct gt_m
 	return GT_OK;
 }
 
-/* 0, or an exit code + 1 when there is nothing more to do. */
+/* Returns 0, or an exit code + 1 if the command is to end now. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	struct gt_message message = { "" };
@@ -292,7 +293,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	return 0;
 }
 
-/* Whether lines other than the header's begin there. */
+/* Are there other lines than the header's? */
 static bool has_lines(const char *bytes, size_t count, bool *begins)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -303,7 +304,7 @@ static bool has_lines(const char *bytes, size_t count, bool *begins)
 	return false;
 }
 
-/* *shown: whether there was anything. */
+/* *shown: a line was printed. */
 static int print(struct gt_text *text, int fd, bool *shown)
 {
 	char *buffer = malloc(WRITE_BYTES);
@@ -319,7 +320,7 @@ static int print(struct gt_text *text, int fd, bool *shown)
 		*shown = *shown || has_lines(buffer, (size_t)bytes, &begins);
 		int error = gt_look_write(fd, buffer, (size_t)bytes);
 		if (error > 0)
-			break; /* nobody reads on */
+			break; /* the reader has closed the pipe */
 		if (error < 0) {
 			gt_complain(NAME, "cannot write: %s", strerror(errno));
 			result = GT_EXIT_FAILED;
@@ -330,8 +331,8 @@ static int print(struct gt_text *text, int fd, bool *shown)
 	return result;
 }
 
-/* times: off the CPU, for which a kernel's records are all read once; else the switches, of which
- * its CPUs tell themselves. */
+/* Is it known when threads were off the CPU? For `times` all records of a kernel are read once;
+ * otherwise its CPUs' switches are enough. */
 static bool is_known(struct gt_recording *recording, bool times)
 {
 	struct gt_writer writer;
@@ -392,7 +393,7 @@ static int show_json(struct arguments *arguments, struct gt_recording *recording
 	return GT_EXIT_FAILED;
 }
 
-/* The object of a function, if it is a name in brackets, as the kernel's are. */
+/* The object of a function, if its name is in brackets as the kernel's modules are. */
 static const char *note_context(void *data, uint32_t number)
 {
 	struct gt_function function;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditions of --stop-when: see stop_when.h. They are read from the right, since names of C++
- * functions hold blanks and '>' themselves: what stands behind the last '>' is the time.
+ * Parses the conditions of --stop-when: see stop_when.h. They are parsed from the right, since
+ * names of C++ functions contain blanks and '>': the time is what follows the last '>'.
  */
 #define _GNU_SOURCE
 #include "cli/stop_when.h"
@@ -14,9 +14,9 @@
 #include "cli/values.h"
 #include "core/trace/message.h"
 
-#define SHOWN_MAX 160 /* of a text that is wrong */
+#define SHOWN_MAX 160 /* bytes of a wrong text in the message */
 
-/* Says what is wrong at `at`, a place in `text`. */
+/* Reports what is wrong at `at`, a place in `text`. */
 static int wrong(struct gt_message *message, const char *text, const char *at, const char *what)
 {
 	size_t bytes = strlen(text);
@@ -59,7 +59,7 @@ static bool is_word(struct part part, const char *word)
 	return length(part) == strlen(word) && memcmp(part.first, word, length(part)) == 0;
 }
 
-/* The last word of a part, and what is before it. */
+/* The last word of a part, and the part before it. */
 static struct part last_word(struct part part, struct part *before)
 {
 	const char *at = part.last;
@@ -141,7 +141,8 @@ static int parse_late(const char *text, struct part function, struct part time,
 	condition->kind = GT_STOP_LATE;
 	if (length(function) == 0)
 		return wrong(message, text, function.first, "the function is missing: FUNC > TIME");
-	/* A function's own > stands behind its name: "operator> > 10ms". */
+	/* A '>' that belongs to the function's name comes before the separator: "operator> >
+	 * 10ms". */
 	if (function.last[-1] == '>' && (length(function) == 1 || is_blank(function.last[-2])))
 		return wrong(message, text, function.last - 1, "one > is enough: FUNC > TIME");
 	if (length(time) == 0)
@@ -177,7 +178,7 @@ int gt_stop_parse(const char *text, struct gt_stop_condition *condition, struct 
 	    (length(all) == 6 || is_blank(all.first[6]))) {
 		word = trim(all.first + 6, all.last);
 		hit = last_word(word, &before);
-		/* a function of that name */
+		/* it is a function called "hit" */
 		if (!is_word(last_word(before, &rest), "hit") && !is_word(hit, "hit") &&
 		    (length(word) == 0 || *word.first != '>'))
 			return parse_signal(text, word, condition, message);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace top: what a program does now, or what a recording has, as a table on the whole terminal.
- * A live program's newest calls are kept in memory and read once an interval; nothing goes to disk.
+ * graftrace top: what a program does now, or what a recording has, as a table on the whole
+ * terminal. The newest calls of a running program are kept in memory and read once an interval;
+ * nothing is written to disk.
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
@@ -24,7 +25,7 @@
 
 #define NAME	     "top"
 #define KEY_MS	     50
-#define LEAVE_MS     3000 /* that a program has to end in, before it is left alone */
+#define LEAVE_MS     3000 /* for a program to end in, before we detach from it */
 #define BUFFER_BYTES (16u << 20)
 
 static const char help[] =
@@ -119,7 +120,7 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 	}
 }
 
-/* Behind "--" is a program, without it a recording. 0, or GT_EXIT_USAGE. */
+/* Operands after "--" are a program, without it a recording. Returns 0, or GT_EXIT_USAGE. */
 static int take_operands(struct arguments *arguments, int argc, char **argv)
 {
 	bool is_program = optind > 1 && optind < argc && strcmp(argv[optind - 1], "--") == 0;
@@ -143,7 +144,7 @@ static int take_operands(struct arguments *arguments, int argc, char **argv)
 	return 0;
 }
 
-/* 0, or an exit code + 1 when there is nothing more to do. */
+/* Returns 0, or an exit code + 1 if the command is to end now. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	struct gt_message message = { "" };
@@ -206,7 +207,7 @@ struct live {
 	struct gt_session *session;
 	struct gt_top_screen *screen;
 	uint64_t interval_ns, buffer_bytes;
-	uint64_t stopped_ns; /* since when nothing is recorded; 0: it is */
+	uint64_t stopped_ns; /* since when recording has been off; 0: it is on */
 	bool stopped;	     /* by a key */
 	bool ended;
 };
@@ -221,7 +222,7 @@ static void stop_or_start(struct live *live, struct gt_message *message)
 	live->stopped_ns = live->stopped ? gt_monotonic_ns() : 0;
 }
 
-/* The newest interval; of what has stopped, the last one before. */
+/* Reads the newest interval; after recording was switched off, the last one before that. */
 static int read_newest(struct live *live)
 {
 	uint64_t to = live->stopped_ns ? live->stopped_ns : gt_monotonic_ns();
@@ -235,10 +236,10 @@ static const char *state_of(const struct live *live)
 	return live->ended ? "ended" : live->stopped ? "stopped" : "recording";
 }
 
-/* Until the user leaves it. */
+/* Runs until the user quits. */
 static int follow(struct live *live, const char *title, struct gt_message *message)
 {
-	uint64_t next = gt_monotonic_ns() + live->interval_ns / 4; /* soon something is seen */
+	uint64_t next = gt_monotonic_ns() + live->interval_ns / 4; /* the first table comes early */
 	int state = 1;
 
 	while (!gt_run_to_forward) {
@@ -272,7 +273,7 @@ static int follow(struct live *live, const char *title, struct gt_message *messa
 	return GT_OK;
 }
 
-/* A program that was started here is asked to end; what was attached to is left as it was. */
+/* Asks a program that was started here to end; detaches from an attached one. */
 static void leave(struct live *live, bool started)
 {
 	struct gt_message message = { "" };
@@ -293,7 +294,7 @@ static void leave(struct live *live, bool started)
 		;
 }
 
-/* The program's output would write over the table. */
+/* The program's output goes elsewhere: it would write over the table. */
 static int redirect(const struct arguments *arguments)
 {
 	const char *path = arguments->output ? arguments->output : "/dev/null";

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The screen of graftrace top: see top_screen.h. Bold and reversed text alone: any terminal has it. */
+/*
+ * The screen of graftrace top: see top_screen.h. It uses only bold and reversed text, which every
+ * terminal has.
+ */
 #define _GNU_SOURCE
 #define NCURSES_WIDECHAR 1
 #include "cli/top_screen.h"
@@ -18,10 +21,10 @@
 #include "export/stacks.h"
 #include "port/host/memory.h"
 
-#define TEXT_MAX  (4u << 20) /* bytes of a call that are shown */
-#define NAME_ROOM 16	     /* columns that a name is left at least */
+#define TEXT_MAX  (4u << 20) /* << 20) bytes of a call's text at most */
+#define NAME_ROOM 16	     /* columns that are kept for a name */
 #define HEAD_ROWS 3
-#define OPEN_ROWS 5 /* callers, and callees, of the opened function */
+#define OPEN_ROWS 5 /* callers, and callees, below an opened function */
 
 /* What a line of the table is. */
 enum kind { LINE_FUNCTION, LINE_CALLER, LINE_CALLEE };
@@ -31,7 +34,7 @@ struct line {
 	const struct gt_report_row *row;
 };
 
-/* A text in front of the table. */
+/* A text that covers the table. */
 struct text_view {
 	char *bytes; /* NUL-terminated; NULL: there is none */
 	char **lines;
@@ -49,10 +52,10 @@ struct gt_top_screen {
 	size_t line_count, line_room;
 	size_t selected, first;
 	char chosen[GT_SHORT_NAME_MAX]; /* full name of the selected function */
-	char opened[GT_SHORT_NAME_MAX]; /* …, of the opened one; "" none */
+	char opened[GT_SHORT_NAME_MAX]; /* full name of the opened function; "" none */
 	unsigned sort;			/* in columns[] */
 	char filter[64];
-	bool typing; /* the filter */
+	bool typing; /* the filter is being edited */
 	char status[160];
 	struct text_view text;
 };
@@ -65,7 +68,7 @@ static const struct {
 	const char *title;
 	int width;
 	enum gt_report_key key;
-	int from; /* columns that the terminal has at least where it is shown */
+	int from; /* least width of the terminal at which it is shown */
 } columns[COLUMNS] = {
 	[PART] = { "Self%", 6, GT_REPORT_SELF, 0 },
 	[CALLS] = { "Calls", 9, GT_REPORT_CALLS, 40 },
@@ -77,7 +80,7 @@ static const struct {
 	[NAME] = { "Function", 0, GT_REPORT_NAME, 0 },
 };
 
-/* Four digits that count, at most eight columns. */
+/* Four significant digits, at most eight columns. */
 static void time_text(char text[24], uint64_t ns)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
@@ -131,7 +134,7 @@ static void add_line(struct gt_top_screen *screen, enum kind kind, const struct 
 		struct line *grown = realloc(screen->lines, room * sizeof(*grown));
 
 		if (!grown)
-			return; /* the table is shorter */
+			return; /* the table has fewer lines */
 		screen->lines = grown;
 		screen->line_room = room;
 	}
@@ -144,7 +147,7 @@ static void add_opened(struct gt_top_screen *screen, enum kind kind, const struc
 		add_line(screen, kind, &report->rows[i]);
 }
 
-/* The lines of the table, the selected function where it is now. */
+/* Makes the lines of the table and finds the selected function's. */
 static void lay_out(struct gt_top_screen *screen)
 {
 	screen->line_count = 0;
@@ -179,7 +182,7 @@ static void choose(struct gt_top_screen *screen, size_t line)
 
 /* ---- reading ---- */
 
-/* A glob that matches the name: what would be special matches any character. */
+/* Makes a glob that matches the name: a character that is special in globs becomes '?'. */
 static void glob_of(const char *name, char glob[GT_SHORT_NAME_MAX])
 {
 	size_t used = 0;
@@ -228,7 +231,7 @@ int gt_top_screen_read(struct gt_top_screen *screen, struct gt_target *target, u
 	screen->target = target;
 	screen->from_ns = from_ns;
 	screen->to_ns = to_ns;
-	screen->line_count = 0; /* they point into the old reports */
+	screen->line_count = 0; /* lines point into the report that is replaced */
 	error = read_report(screen, GT_REPORT_FUNCTION, &screen->report);
 	if (error == GT_OK)
 		error = read_opened(screen);
@@ -241,7 +244,7 @@ int gt_top_screen_read(struct gt_top_screen *screen, struct gt_target *target, u
 struct slowest {
 	struct gt_target *target;
 	const char *name;
-	uint32_t known[256]; /* functions that were compared, by number modulo; … */
+	uint32_t known[256]; /* a cache of compared functions, by number modulo its size */
 	bool same[256];
 	uint64_t start, end;
 	uint32_t tid;
@@ -280,7 +283,7 @@ static void close_text(struct gt_top_screen *screen)
 	memset(&screen->text, 0, sizeof(screen->text));
 }
 
-/* Takes the text; malloc'ed. */
+/* Takes ownership of the text, which is malloc'ed. */
 static void open_text(struct gt_top_screen *screen, char *bytes, const char *title)
 {
 	struct text_view *view = &screen->text;
@@ -300,7 +303,7 @@ static void open_text(struct gt_top_screen *screen, char *bytes, const char *tit
 		view->lines[view->count++] = at;
 }
 
-/* What a thread did between, as graftrace show prints it. NULL: no memory. */
+/* What a thread did in a span of time, as graftrace show prints it. NULL: no memory. */
 static char *text_of(struct gt_top_screen *screen, struct gt_filter *filter)
 {
 	struct gt_short_names names = { .names = NULL };
@@ -581,7 +584,7 @@ static void open_or_close(struct gt_top_screen *screen)
 	lay_out(screen);
 }
 
-/* By the next column that is shown (or, with COLUMNS - 1, the previous one). */
+/* Sorts by the next column that is shown (with COLUMNS - 1: by the previous one). */
 static void sort_by(struct gt_top_screen *screen, unsigned step)
 {
 	do {
@@ -598,7 +601,7 @@ static void sort_by(struct gt_top_screen *screen, unsigned step)
 	choose(screen, 0);
 }
 
-/* How far a key moves; 0: it does not. */
+/* How many lines a key moves the selection; 0: it is no such key. */
 static long distance(int key)
 {
 	long page = LINES > HEAD_ROWS + 2 ? LINES - HEAD_ROWS - 2 : 1;
@@ -719,7 +722,7 @@ int gt_top_screen_open(struct gt_top_screen **made, struct gt_message *message)
 		gt_message_set(message, "out of memory");
 		return GT_ENOMEM;
 	}
-	/* Not stdin and stdout: they may be the program's. */
+	/* The terminal is opened apart from stdin and stdout, which the program may have. */
 	screen->terminal = fopen("/dev/tty", "r+e");
 	setlocale(LC_CTYPE, "");
 	if (screen->terminal)

@@ -31,13 +31,14 @@ static void put(struct dat *dat, const void *bytes, size_t count)
 	fwrite(bytes, 1, count, dat->file);
 }
 
-/* A number in as many bytes, little endian as this machine is. */
+/* Writes a number, little endian. */
 static void put_number(struct dat *dat, uint64_t number, size_t bytes)
 {
 	put(dat, &number, bytes);
 }
 
-/* Appends a control file as it is; the number of its bytes. GT_ENOENT: there is none. */
+/* Appends the bytes of a control file; returns their number, or GT_ENOENT if there is no such
+ * file. */
 static int put_content(struct dat *dat, const char *path, uint64_t *bytes)
 {
 	struct gt_control_handle *handle;
@@ -62,7 +63,7 @@ static int put_content(struct dat *dat, const char *path, uint64_t *bytes)
 	return got < 0 ? (int)got : GT_OK;
 }
 
-/* A size of so many bytes and a control file; without one, size 0. */
+/* Writes a size of `bytes` bytes and a control file; size 0 if there is no such file. */
 static int put_file(struct dat *dat, const char *path, size_t size_bytes)
 {
 	off_t at = ftello(dat->file);
@@ -86,7 +87,7 @@ struct event {
 	char system[32];
 };
 
-/* The formats that there are, of ftrace's own events or of all others. */
+/* Lists the formats of ftrace's own events, or of all others. */
 static size_t find_events(const struct dat *dat, bool ftrace, struct event events[NAMES_MAX])
 {
 	const struct gt_control_file *row;
@@ -120,7 +121,8 @@ static int put_events(struct dat *dat)
 		error = put_file(dat, events[i].path, 8);
 	if (error != GT_OK)
 		return error;
-	/* Each event as a system of its own: nothing says that a name comes once. */
+	/* Each event is written as a system of its own: the format allows a system's name
+	 * several times. */
 	count = find_events(dat, false, events);
 	put_number(dat, count, 4);
 	for (size_t i = 0; i < count && error == GT_OK; i++) {
@@ -155,7 +157,7 @@ static void fill_page(struct dat *dat)
 		put(dat, zeros, PAGE - (size_t)rest);
 }
 
-/* For each CPU where its pages begin and their bytes; then the pages. */
+/* Writes where each CPU's pages begin and their size; then the pages. */
 static int put_cpus(struct dat *dat, uint32_t cpus)
 {
 	off_t table = ftello(dat->file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parsing of values on the command line. Guarantees: no overflow is taken for a number, nothing
- * behind a value is overlooked, no floating point (1.1ms is 1100000 ns and not a nanosecond less).
+ * Parsing of values on the command line. Guarantees: an overflow is an error, text after a value is
+ * an error, and there is no floating point (1.1ms is exactly 1100000 ns).
  */
 #include "cli/values.h"
 
@@ -13,7 +13,7 @@
 
 #include "core/trace/message.h"
 
-/* Reads digits; false if there is none or they are too many. */
+/* Reads digits; false if there are none or too many. */
 static int take_digits(const char **text, uint64_t *number)
 {
 	uint64_t value = 0;
@@ -101,7 +101,7 @@ int gt_value_time(const char *text, uint64_t unit_ns, uint64_t *ns, struct gt_me
 		unit = units[i].ns;
 	}
 	if (*fraction == '.') {
-		uint64_t place = unit; /* what one in this place is worth, as long as it is whole */
+		uint64_t place = unit; /* of a one in this decimal place, if whole */
 
 		for (fraction++; *fraction >= '0' && *fraction <= '9'; fraction++) {
 			uint64_t digit = (uint64_t)(*fraction - '0');
