@@ -65,8 +65,8 @@ static int hex(char byte)
 	return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* Finds the empty line. 0 and *end behind it, GT_EAGAIN, or GT_EINVAL for a line end that is none.
- */
+/* Finds the empty line. Returns 0 with *end after it, GT_EAGAIN, or GT_EINVAL for a bad line
+ * end. */
 static int find_end(struct cursor *cursor, size_t *end)
 {
 	size_t line = 0;

@@ -8,7 +8,7 @@
 #define ROOT	   "/ftrace/"
 #define ROOT_BYTES 8
 #define CHUNK_ROOM 16
-#define ENTRY_ROOM 1024 /* what an entry of a list may take */
+#define ENTRY_ROOM 1024 /* room for one entry of a list */
 
 static const char *reason_of(unsigned status)
 {
@@ -39,7 +39,7 @@ static const char *reason_of(unsigned status)
 	return "?";
 }
 
-/* Begins what is sent next, at the start of the block. */
+/* Begins the output at the start of the block. */
 static void put_head(struct gt_http_connection *c, unsigned status, const char *type,
 		     int64_t length, const char *more)
 {
@@ -51,7 +51,7 @@ static void put_head(struct gt_http_connection *c, unsigned status, const char *
 	if (type)
 		bytes += gt_format(c->block + bytes, sizeof(c->block) - bytes,
 				   "Content-Type: %s\r\n", type);
-	/* negative: none is told */
+	/* negative: no Content-Length */
 	if (length >= 0)
 		bytes += gt_format(c->block + bytes, sizeof(c->block) - bytes,
 				   "Content-Length: %llu\r\n", (unsigned long long)length);
@@ -60,7 +60,7 @@ static void put_head(struct gt_http_connection *c, unsigned status, const char *
 	c->out_bytes = bytes;
 }
 
-/* A whole answer: a line for people. */
+/* Makes a whole answer with one line of text. */
 static void answer_words(struct gt_http_connection *c, unsigned status, const char *more,
 			 const char *format, ...) __attribute__((format(printf, 4, 5)));
 static void answer_words(struct gt_http_connection *c, unsigned status, const char *more,
@@ -80,7 +80,7 @@ static void answer_words(struct gt_http_connection *c, unsigned status, const ch
 	c->state = GT_HTTP_STATE_LAST;
 }
 
-/* An error of the table's. */
+/* Answers an error of the control file table. */
 static void answer_error(struct gt_http_connection *c, int error, const char *more)
 {
 	answer_words(c, gt_control_http_status(error), more, "%s", c->message.text);
@@ -88,7 +88,7 @@ static void answer_error(struct gt_http_connection *c, int error, const char *mo
 
 /* ---- bodies of unknown length ---- */
 
-/* Sends a block of `count` bytes that lies at block + CHUNK_ROOM. */
+/* Sends a chunk of `count` bytes that are stored at block + CHUNK_ROOM. */
 static void put_block(struct gt_http_connection *c, size_t count)
 {
 	char *start = c->block + CHUNK_ROOM;
@@ -104,7 +104,8 @@ static void put_block(struct gt_http_connection *c, size_t count)
 	c->out_bytes = bytes + count + 2;
 }
 
-/* The head of such a body, which `state` sends. HEAD asks for no more than that. */
+/* Writes the head of a body of unknown length, which `state` sends. For HEAD only the head is
+ * sent. */
 static void begin_blocks(struct gt_http_connection *c, const char *type, enum gt_http_state state)
 {
 	if (c->request.minor == 0)
@@ -127,7 +128,8 @@ static void end_blocks(struct gt_http_connection *c)
 
 enum listing { LISTING_PLAIN, LISTING_HTML, LISTING_JSON };
 
-/* The kind that the client asks for first: browsers say text/html; wget and curl say anything. */
+/* Takes the listing that the client's Accept header names first: browsers send text/html; wget
+ * and curl accept any type. */
 static enum listing wanted_listing(const struct gt_http_request *request)
 {
 	const char *accept = request->accept.text;
@@ -139,7 +141,7 @@ static enum listing wanted_listing(const struct gt_http_request *request)
 	return LISTING_PLAIN;
 }
 
-/* Names and texts are the table's own: they have no quotes and no bytes below the blank. */
+/* Names and texts come from our own table: they contain no quotes and no control characters. */
 static size_t json_entry(const struct gt_http_connection *c, char *at, size_t room,
 			 const struct gt_control_entry *entry, bool first)
 {
@@ -176,7 +178,7 @@ static void answer_directory(struct gt_http_connection *c)
 	begin_blocks(c, types[wanted_listing(&c->request)], GT_HTTP_STATE_LIST);
 }
 
-/* Some entries of the directory, all of them mostly. */
+/* Sends some entries of the directory, usually all of them. */
 static void continue_list(struct gt_http_connection *c)
 {
 	static const char *const heads[] = { "", "<!DOCTYPE html><title>ftrace</title><pre>\n",
@@ -198,7 +200,7 @@ static void continue_list(struct gt_http_connection *c)
 	}
 	if (listing == LISTING_JSON)
 		held += gt_format(at + held, GT_HTTP_BLOCK_BYTES - held, "\n]}\n");
-	/* there is no such entry: the list ends with the next call */
+	/* there is no such entry: the next call ends the list */
 	c->entry = UINT32_MAX;
 	if (held != 0)
 		put_block(c, held);
@@ -206,8 +208,8 @@ static void continue_list(struct gt_http_connection *c)
 		end_blocks(c);
 }
 
-/* trace_pipe ends where it has given what is there, unless it is asked to go on by `?follow`. What is
- * made for programs, in blocks of a recording, goes on by itself. */
+/* trace_pipe ends after the records that are there now, unless `?follow` is asked for. A file
+ * for programs, in blocks of a recording, always follows. */
 static bool follows(const struct gt_http_connection *c)
 {
 	static const char word[] = "follow";
@@ -228,8 +230,8 @@ static bool follows(const struct gt_http_connection *c)
 	return false;
 }
 
-/* A block of the open file, read into its place: > 0 bytes, 0 at the end, GT_EAGAIN nothing yet,
- * negative: an error. */
+/* Reads a block of the open file into its place. Returns > 0: bytes, 0: the end, GT_EAGAIN:
+ * nothing yet, or another error. */
 static int64_t next_block(struct gt_http_connection *c)
 {
 	if (c->lines_left == 0)
@@ -250,7 +252,7 @@ static void close_file(struct gt_http_connection *c)
 	c->is_open = false;
 }
 
-/* GT_EAGAIN: there is nothing yet. */
+/* GT_EAGAIN: there is nothing to send yet. */
 static int continue_file(struct gt_http_connection *c)
 {
 	if (c->rests) {
@@ -261,15 +263,15 @@ static int continue_file(struct gt_http_connection *c)
 	if (got == GT_EAGAIN)
 		return GT_EAGAIN;
 	if (got > 0) {
-		/* What the sending itself left in the trace goes with what comes: it is not sent at
-		 * once, and again. */
+		/* Sending itself leaves records in the trace. They wait for the next ones: if
+		 * they were sent at once, that would leave records again, without end. */
 		c->rests = c->node.file->flags & GT_CONTROL_WAITS && follows(c) &&
 			   got < GT_HTTP_BLOCK_BYTES / 4;
 		put_block(c, (size_t)got);
 		return GT_OK;
 	}
 	close_file(c);
-	/* an answer that broke off is not ended as if it were whole */
+	/* an answer that broke off must not look complete */
 	if (got == 0)
 		end_blocks(c);
 	else
@@ -305,15 +307,15 @@ static void answer_file(struct gt_http_connection *c)
 
 /* ---- writing ---- */
 
-/* Leaves out the first `count` bytes of what came. */
+/* Drops the first `count` bytes of the input. */
 static void drop(struct gt_http_connection *c, size_t count)
 {
 	c->held -= count;
 	__builtin_memmove(c->head, c->head + count, c->held);
 }
 
-/* The body follows the head, which is not needed any more (and what request says of itself pointed
- * into it). */
+/* The body follows the head. The head's bytes are dropped, and with them the strings of the
+ * request that pointed into it. */
 static void begin_body(struct gt_http_connection *c)
 {
 	if (c->request.chunked || c->request.content_length > GT_HTTP_BODY_BYTES) {
@@ -339,7 +341,7 @@ static void begin_body(struct gt_http_connection *c)
 	}
 }
 
-/* GT_ENOSPC: more of the body has to come. */
+/* GT_ENOSPC: more of the body has to arrive. */
 static int continue_body(struct gt_http_connection *c)
 {
 	size_t wanted = (size_t)c->request.content_length - c->body_bytes;
@@ -364,7 +366,7 @@ static int continue_body(struct gt_http_connection *c)
 
 /* ---- requests ---- */
 
-/* Pages of other sites shall not reach it through a browser. */
+/* Refuses requests that pages of other sites make through a browser. */
 static const char *refusal(const struct gt_http_connection *c)
 {
 	const struct gt_http_request *request = &c->request;
@@ -378,7 +380,7 @@ static const char *refusal(const struct gt_http_connection *c)
 	return NULL;
 }
 
-/* For browsers. The page itself is sent from where it is. */
+/* The page for browsers. It is sent from where it is stored, without a copy. */
 static void answer_page(struct gt_http_connection *c)
 {
 	put_head(c, 200, "text/html; charset=utf-8", (int64_t)c->page_bytes,
@@ -397,7 +399,7 @@ static void answer(struct gt_http_connection *c)
 	bool is_found = is_below && gt_control_find(c->control, path + ROOT_BYTES,
 						    bytes - ROOT_BYTES, &c->node) == GT_OK;
 	gt_message_clear(&c->message);
-	/* a body that is not read would be taken for the next request */
+	/* a body that is not read would be parsed as the next request */
 	if (refused || request->method == GT_HTTP_OTHER ||
 	    (writes ? !is_found || !c->node.file : request->content_length || request->chunked))
 		request->keep_alive = false;
@@ -429,7 +431,7 @@ static void answer(struct gt_http_connection *c)
 	}
 }
 
-/* Looks for a request in what came. GT_ENOSPC: more of it has to come. */
+/* Looks for a request in the input. GT_ENOSPC: more of it has to arrive. */
 static int continue_head(struct gt_http_connection *c)
 {
 	int error = gt_http_request_parse(&c->request, c->head, c->held, &c->message);
@@ -472,7 +474,7 @@ size_t gt_http_feed(struct gt_http_connection *connection, const char *bytes, si
 	return taken;
 }
 
-/* One step. GT_ENOSPC: nothing goes on before more has come. */
+/* Makes one step. GT_ENOSPC: more input is needed to go on. */
 static int step(struct gt_http_connection *c)
 {
 	switch (c->state) {

@@ -139,7 +139,7 @@ static void make_switch(struct gt_raw *raw, const struct gt_source *source)
 	event->next_cpu = source->record.cpu;
 }
 
-/* What is not known is as in the text (text.h). */
+/* Unknown values are written as in the text (text.h). */
 static void make_sched_switch(struct gt_raw *raw, const struct gt_source *source)
 {
 	struct gt_raw_sched_switch *event =
@@ -168,7 +168,7 @@ static void note_missed(struct gt_raw *raw, uint64_t count)
 		*missed += count;
 }
 
-/* true: raw->event is one. */
+/* Returns true if the record became an event, in raw->event. */
 static bool make(struct gt_raw *raw, const struct gt_source *source)
 {
 	const struct gt_record *record = &source->record;
@@ -181,8 +181,8 @@ static bool make(struct gt_raw *raw, const struct gt_source *source)
 		make_entry(raw, source);
 		return true;
 	case GT_RECORD_RETURN:
-		/* As in Linux, where a return is recorded if its entry was: readers would take any
-		 * time of a beginning for true. */
+		/* As on Linux, a return is written only if its entry was recorded: readers would
+		 * take any start time for the real one. */
 		if (record->flags & GT_RECORD_START_UNKNOWN)
 			return false;
 		make_exit(raw, source);
@@ -215,7 +215,7 @@ static bool make(struct gt_raw *raw, const struct gt_source *source)
 	}
 }
 
-/* Fills the page. 1: it is to be given; else 0 or GT_EAGAIN: it is empty. */
+/* Fills the page. Returns 1 if it is complete, else 0 or GT_EAGAIN with an empty page. */
 static int fill(struct gt_raw *raw)
 {
 	struct gt_source *source;

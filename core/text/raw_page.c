@@ -4,11 +4,11 @@
 #include "core/trace/memory.h"
 
 #define TIME_BITS	    27
-#define DATA_WORDS_MAX	    28 /* type_len: words of data; 0: the length stands behind it */
+#define DATA_WORDS_MAX	    28 /* type_len: words of data; 0: the first word has the length */
 #define TYPE_TIME_EXTEND    30
 #define EXTEND_BYTES	    8
-#define COMMIT_MISSED	    (UINT64_C(1) << 31) /* events are missing in front of the page */
-#define COMMIT_MISSED_COUNT (UINT64_C(1) << 30) /* … as many as stands behind the data */
+#define COMMIT_MISSED	    (UINT64_C(1) << 31) /* << 31) events were lost before this page */
+#define COMMIT_MISSED_COUNT (UINT64_C(1) << 30) /* << 30) … their number follows the data */
 
 static void put_u32(uint8_t *at, uint32_t value)
 {
@@ -60,7 +60,7 @@ bool gt_raw_page_add(struct gt_raw_page *page, uint64_t time, const void *event,
 	put_u32(at, head(is_long ? 0 : words, delta));
 	at += 4;
 	if (is_long) {
-		put_u32(at, words * 4 + 4); /* itself included */
+		put_u32(at, words * 4 + 4); /* with the length's own word */
 		at += 4;
 	}
 	gt_view_memcpy(at, event, bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ftrace's text, a step at a time: the header, or one record with what goes before it. A step is
- * written straight into the caller's buffer while that has room for any step, else into the carry.
- * Nothing here waits, allocates (but through the merge) or formats with more than digits.
+ * ftrace's text, one step at a time: the header, or one record with the lines before it. A step is
+ * written straight into the caller's buffer if that has room for the longest step, else into the
+ * carry. Nothing here waits or allocates (except through the merge).
  */
 #include "core/text/text_parts.h"
 
@@ -47,7 +47,7 @@ char *gt_text_put_odd_name(const struct gt_text_name *entry, char *at)
 	return gt_put_number(at, entry->key);
 }
 
-/* A marker may have several lines, as in Linux; what else could steer a terminal becomes '?'. */
+/* A marker may have several lines, as on Linux; other control characters become '?'. */
 static char *put_lines(char *at, const char *from, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -140,7 +140,7 @@ static char *put_task(struct gt_text *text, const struct gt_source *source, uint
 	return GT_PUT_LITERAL(at, "_prio=120");
 }
 
-/* Of Linux's states, but for those that nothing here has. */
+/* Linux's letters of task states, without those that do not occur here. */
 static char *put_state(uint64_t state, char *at)
 {
 	static const char letters[] = "SDTtXZPI";
@@ -170,7 +170,7 @@ char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, c
 	return put_task(text, source, record->next_tid, "next", at);
 }
 
-/* The calls that were open in a thread before its next record. None in a trace without calls. */
+/* The calls that were open in a thread before its next record; 0 in a trace without calls. */
 static uint32_t open_calls(struct gt_source *writer, uint32_t *functions)
 {
 	const struct gt_record *next = writer->state == GT_SOURCE_READY ? &writer->record : NULL;
@@ -206,7 +206,7 @@ uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
 	return 0;
 }
 
-/* The CPU's place is new, or another CPU's that has the same place. */
+/* Sets the CPU whose slot holds another CPU, or none yet. */
 void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t number)
 {
 	char *at = cpu->prefix;
@@ -237,13 +237,13 @@ static char *put_header(struct gt_text *text, char *at)
 	at = GT_PUT_LITERAL(at, "\n#\n");
 	if (!has(text, GT_OPTION_CONTEXT_INFO))
 		return at;
-	if (tracer == GRAFTRACE_TRACER_BLK) /* blk_tracer_print_header has none of its own */
+	if (tracer == GRAFTRACE_TRACER_BLK) /* as blk_tracer_print_header */
 		return at;
 	if (has(text, GT_OPTION_LATENCY_FORMAT)) {
 		char *end = gt_text_put_latency_header(text, at);
 
 		if (end == at)
-			return at; /* nothing is printed of an empty trace */
+			return at; /* an empty trace has no header */
 		at = end;
 	}
 	return tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH ? gt_text_put_graph_header(text, at)
@@ -262,7 +262,8 @@ static char *put_lost(struct gt_text *text, const struct gt_source *source, uint
 	return GT_PUT_LITERAL(at, " EVENTS]\n");
 }
 
-/* A kernel's tracer that records no calls: what is told of them, and of interrupts, is no line. */
+/* A record of a kernel while its tracer records no calls: calls and interrupts have no lines
+ * then. */
 static bool has_no_calls(const struct gt_text *text, const struct gt_source *source)
 {
 	return source->decode.kernel && (text->target->tracer == GRAFTRACE_TRACER_NOP ||
@@ -283,7 +284,8 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 		return gt_text_put_function(text, source, at);
 	case GT_RECORD_EVENT:
 	case GT_RECORD_MARKER:
-		/* as the tracer's lines, in whichever sub-buffer a kernel's mark found room */
+		/* in the form of the tracer's lines, even if the kernel's mark is in a
+		 * sub-buffer of another one */
 		if (text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH ||
 		    source->decode.tracer == GRAFTRACE_TRACER_FUNCTION)
 			return gt_text_put_function(text, source, at);
@@ -296,14 +298,14 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 	default:
 		if (has_no_calls(text, source))
 			return at;
-		/* Among the function tracer's records no other has a line of its own. */
+		/* With the function tracer, records of other kinds have no lines of their own. */
 		return source->decode.tracer == GRAFTRACE_TRACER_FUNCTION
 			       ? at
 			       : gt_text_put_graph(text, source, at);
 	}
 }
 
-/* One step. The bytes written, 0: the end, GT_EAGAIN. */
+/* Makes one step. Returns the bytes written, 0 at the end, or GT_EAGAIN. */
 static int64_t step(struct gt_text *text, char *buffer)
 {
 	if (!text->begun) {
@@ -333,7 +335,7 @@ static int64_t step(struct gt_text *text, char *buffer)
 	}
 }
 
-/* What of the carry the buffer has room for. */
+/* Copies as much of the carry as the buffer has room for. */
 static size_t give_carry(struct gt_text *text, char *buffer, size_t bytes)
 {
 	size_t count = text->held - text->given;
@@ -358,7 +360,7 @@ int64_t gt_text_read(struct gt_text *text, char *buffer, size_t bytes)
 			return done ? (int64_t)done : wrote;
 		done += (size_t)wrote;
 	}
-	/* A large buffer ends with a whole line, a small one is filled. */
+	/* A large buffer ends with a whole line; a small one is filled. */
 	if (done && bytes >= GT_TEXT_STEP_MAX)
 		return (int64_t)done;
 	while (done < bytes) {

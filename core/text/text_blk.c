@@ -26,7 +26,7 @@ static bool is_word(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* The field of that name; false: there is none that can be read. */
+/* Finds the field of that name; false if there is none, or it cannot be read. */
 static bool find(const struct gt_event_format *format, const struct gt_record *record,
 		 const char *name, enum gt_event_value_kind kind, struct gt_event_value *value)
 {

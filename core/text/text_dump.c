@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The function tracer's records as numbers: the options raw, hex and bin. What is no call has its
- * type's number only, as in Linux. Layout: kernel/trace/trace.c (print_raw_fmt and its kin) and
- * trace_output.c.
+ * The function tracer's records as numbers: the options raw, hex and bin. Other records are printed
+ * as the number of their type alone, as on Linux. Layout: kernel/trace/trace.c (print_raw_fmt and
+ * its kin) and trace_output.c.
  */
 #include "core/text/text_parts.h"
 
@@ -26,7 +26,7 @@ static char *put_type(const struct gt_record *record, char *at)
 	return at;
 }
 
-/* The bytes of a number as they lie in memory. */
+/* Writes the bytes of a number in the order of memory. */
 static char *put_bytes(char *at, uint64_t value, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)

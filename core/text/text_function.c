@@ -30,7 +30,7 @@ static const struct gt_text_name *caller_of(struct gt_text *text, uint32_t pid, 
 	return entry;
 }
 
-/* A symbol as the options want it: name+0xoffset/0xsize <address>. */
+/* Writes a symbol in the form that the options ask for: name+0xoffset/0xsize <address>. */
 static char *put_symbol(struct gt_text *text, const struct gt_text_name *entry, uint64_t address,
 			char *at)
 {
@@ -136,7 +136,7 @@ static char *put_call(struct gt_text *text, const struct gt_source *source, char
 	return at;
 }
 
-/* What has come again becomes one line, when another call comes: as in Linux, not before. */
+/* A repeated call is counted; its line is written when another call comes, as on Linux. */
 static bool is_repeat(struct gt_source *source)
 {
 	struct gt_record *record = &source->record;
@@ -162,7 +162,7 @@ static char *put_repeats(struct gt_text *text, struct gt_source *source, char *a
 	source->repeats = 0;
 	source->last_function = 0;
 	text->counter--;
-	text->again = source; /* the other call itself is the next line */
+	text->again = source; /* the other call becomes the next line */
 	return GT_PUT_LITERAL(at, ")\n");
 }
 
@@ -205,7 +205,7 @@ static char *put_event(struct gt_text *text, const struct gt_source *source, cha
 	return at;
 }
 
-/* Where in its function a caller stood is not known: as if it were its beginning. */
+/* The caller's offset within its function is unknown: 0 is printed. */
 static char *put_stack_name(struct gt_text *text, const struct gt_text_name *name, char *at)
 {
 	at = put_short_name(name, at);
@@ -232,7 +232,7 @@ static char *put_stack(struct gt_text *text, const struct gt_source *source, cha
 {
 	uint32_t functions[GT_TEXT_STACK_MAX], count = 0;
 	if (has(text, GT_OPTION_FUNC_NO_REPEATS) && source->repeats)
-		return at; /* of a call that is not shown */
+		return at; /* its call is not shown */
 	if (gt_text_is_dumped(text))
 		return gt_text_put_dump(text, source, 0, at);
 	while (count < GT_TEXT_STACK_MAX &&
@@ -241,7 +241,7 @@ static char *put_stack(struct gt_text *text, const struct gt_source *source, cha
 	return gt_text_put_stack(text, functions, count, put_context(text, source, at));
 }
 
-/* As in Linux the line is the leaving thread's. */
+/* As on Linux, the line belongs to the thread that leaves the CPU. */
 static char *put_switch(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	if (gt_text_is_dumped(text))
@@ -254,13 +254,14 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source, ch
 	uint32_t count = gt_text_stack_of(text, source, functions);
 	if (!count)
 		return at;
-	/* a step has one time that is told later */
+	/* a step has room for one time that is filled in later */
 	if (!has(text, GT_OPTION_LATENCY_FORMAT))
 		at = put_context(text, source, at);
 	return gt_text_put_stack(text, functions, count, at);
 }
 
-/* An event with fields; as numbers alone, of which it has none that Linux' tools know, not at all. */
+/* Writes an event with fields. As raw numbers it is left out: it has no event number that
+ * Linux's tools know. */
 static char *put_fields(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	if (gt_text_is_dumped(text))
@@ -294,8 +295,8 @@ static uint64_t words_before(const struct gt_merge_given *given, uint64_t sequen
 	return given->sequence > sequence || given->words > words ? words : given->words;
 }
 
-/* Words at the beginning of a sub-buffer that were read before, or cleared. As in stats a
- * sub-buffer is of one CPU. */
+/* Words at the beginning of a sub-buffer that this reader has read or cleared. As in stats, a
+ * sub-buffer belongs to one CPU. */
 static uint64_t words_given(const struct gt_merge *merge, uint32_t writer,
 			    const struct graftrace_sub_buffer *bytes, uint64_t sequence,
 			    uint64_t words)
@@ -309,7 +310,7 @@ static uint64_t words_given(const struct gt_merge *merge, uint32_t writer,
 	return all > of_cpu ? all : of_cpu;
 }
 
-/* Records that are in the target now, for this reader. */
+/* The number of records in the target now, as this reader sees it. */
 uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 {
 	struct gt_target *target = text->target;
@@ -340,7 +341,8 @@ uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 	return entries;
 }
 
-/* A line of the column of flags, which stands ten further right beside processes. */
+/* Writes a line of the header of the flags' column, which moves by ten columns where processes
+ * are shown. */
 #define PUT_FLAGS(at, tgid, flags)                                   \
 	((at) = GT_PUT_LITERAL(at, "#                            "), \
 	 (at) = gt_put_fill(at, ' ', (tgid) ? 12 : 2), (at) = GT_PUT_LITERAL(at, flags "\n"))

@@ -28,7 +28,7 @@ static char *put_proc(char *at, const char *comm, uint32_t tid)
 	return gt_put_fill(at, ' ', blanks - blanks / 2);
 }
 
-/* Another task runs on the CPU: the box that says so. */
+/* Writes the box of a task switch: another task runs on the CPU. */
 static char *put_switch(struct gt_text *text, const struct gt_source *source,
 			struct gt_text_cpu *cpu, char *at)
 {
@@ -62,7 +62,7 @@ static inline char *put_prologue(struct gt_text *text, const struct gt_source *s
 		at = GT_PUT_LITERAL(at, " |  ");
 	}
 	if (has(text, GT_OPTION_GRAPH_CPU)) {
-		/* Copies more than the prefix has: what follows is written over. */
+		/* Copies more than the prefix: the excess is overwritten by what follows. */
 		__builtin_memcpy(at, cpu->prefix, sizeof(cpu->prefix));
 		at += cpu->prefix_length;
 	}
@@ -88,7 +88,7 @@ char gt_text_mark(uint64_t ns)
 	return ' ';
 }
 
-/* Microseconds with as many decimals as seven digits leave room for. */
+/* Writes microseconds in seven digits, decimals included. */
 static inline char *put_microseconds(char *at, uint64_t ns)
 {
 	uint64_t us = ns / 1000;
@@ -113,7 +113,7 @@ static inline char *put_microseconds(char *at, uint64_t ns)
 	return length < 8 ? gt_put_fill(at, ' ', 8 - length) : at;
 }
 
-/* With sleep-time off, the time that the thread was off the CPU is taken out. */
+/* With sleep-time off, the time off the CPU is subtracted. */
 static char *put_duration(struct gt_text *text, const struct gt_source *source, uint64_t from,
 			  uint64_t to, char *at)
 {
@@ -150,7 +150,7 @@ static inline char *put_indent(char *at, uint32_t depth)
 	if (depth > GT_TEXT_DEPTH_MAX)
 		depth = GT_TEXT_DEPTH_MAX;
 	uint32_t count = depth * GRAPH_INDENT;
-	/* Copies more than is wanted: what follows is written over. */
+	/* Copies more than is needed: the excess is overwritten by what follows. */
 	if (__builtin_expect(count < sizeof(blanks), 1)) {
 		__builtin_memcpy(at, blanks, 16);
 		if (count > 16)
@@ -163,14 +163,14 @@ static inline char *put_indent(char *at, uint32_t depth)
 
 /* ---- records ---- */
 
-/* The calls around a record: of an interrupt those too that it came upon, as on Linux, where it
- * uses their stack. */
+/* The number of open calls around a record. In an interrupt it includes those of the interrupted
+ * code, as on Linux, where interrupts use the same stack. */
 static inline uint32_t depth_of(const struct gt_source *source)
 {
 	return source->record.depth + source->around;
 }
 
-/* Whether another thread of the target may have recorded on that CPU before that clock. */
+/* May another thread of the target have recorded on that CPU before that clock? */
 static bool others_come(const struct gt_merge *merge, uint32_t cpu, uint64_t clock)
 {
 	for (uint32_t i = 0; i < merge->heap_count; i++) {
@@ -192,7 +192,7 @@ static char *put_leaf_result(struct gt_text *text, const struct gt_source *sourc
 	return end == start ? at : GT_PUT_LITERAL(end, " */");
 }
 
-/* The end of an entry's line, with what is known of the function. */
+/* Writes the end of an entry's line, with the function's object. */
 static char *put_note(struct gt_text *text, uint32_t function, char *at)
 {
 	const char *note =
@@ -220,8 +220,8 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 
 	at = put_prologue(text, source, record->clock, record->cpu, at);
 	const struct gt_record *ahead = gt_merge_ahead(&text->merge, source);
-	/* As in Linux, where a leaf is two records one behind the other in the CPU's buffer: not
-	 * one in which the thread left the CPU to another. */
+	/* As on Linux, where a leaf is two adjacent records of one CPU's buffer: a call during
+	 * which the thread left the CPU is not a leaf. */
 	if (ahead && source->off_cpu.time.before != off_cpu &&
 	    others_come(&text->merge, record->cpu, ahead->clock))
 		ahead = NULL;
@@ -246,7 +246,8 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 	return put_note(text, record->function, GT_PUT_LITERAL(at, " {"));
 }
 
-/* Calls too deep to be recorded are lost events here: none is counted with a return. */
+/* Calls too deep to be recorded are counted as lost events here, so a return's overrun is always
+ * 0. */
 static char *put_overrun(struct gt_text *text, char *at)
 {
 	return has(text, GT_OPTION_GRAPH_OVERRUN) ? GT_PUT_LITERAL(at, " (Overruns: 0)\n") : at;
@@ -261,8 +262,8 @@ static char *put_return(struct gt_text *text, const struct gt_source *source, ch
 	else
 		at = put_duration(text, source, record->start, record->clock, at);
 	at = put_indent(at, depth_of(source));
-	/* Linux compares with what stands open at that depth: behind a switch of stacks that is
-	 * another one's. */
+	/* Linux compares with the function that is stored at that depth: after a switch of
+	 * stacks it is another stack's. */
 	char result[GT_VALUES_TEXT_MAX + 16];
 	size_t bytes = (size_t)(gt_text_put_result(text, source, record, result) - result);
 
@@ -275,7 +276,7 @@ static char *put_return(struct gt_text *text, const struct gt_source *source, ch
 	return put_overrun(text, GT_PUT_LITERAL(at, " */\n"));
 }
 
-/* Linux indents comments by the calls open around them, but not at depth 1. */
+/* Linux indents comments by the number of open calls, except at depth 1. */
 static char *begin_comment(struct gt_text *text, const struct gt_source *source, uint32_t depth,
 			   char *at)
 {
@@ -297,8 +298,8 @@ static char *end_comment(struct gt_text *text, char *at)
 	return at;
 }
 
-/* The first record of a group says how many there are and names the innermost; the others of it
- * write nothing. */
+/* The first record of a group has its size and names the innermost function; the group's other
+ * records print nothing. */
 static char *put_unwound(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	const struct gt_record *record = &source->record;
@@ -343,13 +344,13 @@ static char *put_marker(struct gt_text *text, const struct gt_source *source, ch
 	return end_comment(text, at);
 }
 
-/* A kernel's CPU goes on with another stack. Threads have their box; interrupts are shown as Linux
- * shows them. */
+/* A kernel's CPU continues on another stack. Threads get the box of a task switch; interrupts
+ * are printed as Linux prints them. */
 static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint64_t number,
 			   char *at)
 {
 	bool inside = number >= GRAFTRACE_CONTEXT_INTERRUPT;
-	/* What comes upon it has no call open yet, what goes back has none left. */
+	/* A new interrupt has no open call yet; an ending one has none left. */
 	uint64_t open = (uint64_t)source->around + source->record.open_before;
 	source->around =
 		inside && open > source->record.depth ? (uint32_t)(open - source->record.depth) : 0;
@@ -364,7 +365,7 @@ static char *put_interrupt(struct gt_text *text, struct gt_source *source, uint6
 	return GT_PUT_LITERAL(at, " |\n");
 }
 
-/* Another stack of the same thread runs (a coroutine, a signal's). */
+/* The thread continues on another stack of its own (a coroutine's, a signal's). */
 static char *put_context_switch(struct gt_text *text, struct gt_source *source, char *at)
 {
 	uint64_t number = source->record.value;
@@ -377,7 +378,7 @@ static char *put_context_switch(struct gt_text *text, struct gt_source *source, 
 	return end_comment(text, at);
 }
 
-/* A line only where the event is on: else the box of the next record says it. */
+/* Prints a line only if the event is enabled; otherwise the next record's box shows the switch. */
 static char *put_task_switch(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	if (!text->options.switches)
@@ -394,7 +395,7 @@ static char *put_task_switch(struct gt_text *text, const struct gt_source *sourc
 
 char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at)
 {
-	/* What a kernel's interrupts call can be left out. */
+	/* Calls made in a kernel's interrupts can be left out. */
 	if (source->decode.kernel && source->record.context >= GRAFTRACE_CONTEXT_INTERRUPT &&
 	    !has(text, GT_OPTION_GRAPH_IRQS) && source->record.kind != GT_RECORD_CONTEXT)
 		return at;
@@ -421,13 +422,13 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 
 /* ---- header ---- */
 
-/* Columns that a time stamp has beyond Linux's. */
+/* The number of columns by which a time stamp is wider than Linux's. */
 static size_t more_digits(const struct gt_text *text)
 {
 	return text->options.nanoseconds ? 3 : 0;
 }
 
-/* The column of flags, behind those that stand before it. */
+/* Writes the header of the flags' column, after the columns on its left. */
 static char *put_flags_header(const struct gt_text *text, char *at)
 {
 	static const char *const lines[] = { "  _-----=> irqs-off        \n",
@@ -477,7 +478,7 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 	return GT_PUT_LITERAL(at, "               |   |   |   |\n");
 }
 
-/* A step is at most a box, the columns, the indentation and two names. */
+/* The longest step is a box, the columns, the indentation and two names. */
 _Static_assert(GT_TEXT_STEP_MAX > 400 + GT_TEXT_NOTE_MAX + 2 * GT_VALUES_TEXT_MAX +
 					  GRAPH_INDENT * GT_TEXT_DEPTH_MAX + 2 * GT_TEXT_NAME_MAX,
 	       "a step fits");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * latency-format, and with it verbose: the header of the latency tracers, and lines with the time
- * since the trace began and a mark of how long it took to the next record, whoever wrote that. A
- * line is thus known only when the next record is: its time is put in afterwards. Layout:
+ * since the trace began and a mark for the time to the next record of any thread. So a line is
+ * complete only when the next record is known: its time is filled in afterwards. Layout:
  * kernel/trace/trace.c (print_trace_header) and trace_output.c (trace_print_lat_context).
  */
 #include "core/text/text_parts.h"
@@ -85,7 +85,7 @@ char *gt_text_put_latency_context(struct gt_text *text, const struct gt_source *
 	return at;
 }
 
-/* Milliseconds with three decimals, of microseconds. */
+/* Writes microseconds as milliseconds with three decimals. */
 static char *put_milliseconds(char *at, uint64_t us)
 {
 	at = gt_put_number(at, us / 1000);

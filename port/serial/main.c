@@ -15,7 +15,7 @@ void thread_run(void);
 struct thread threads[THREADS];
 static uint32_t current;
 
-/* ---- devices. The tracer itself sends by them ---- */
+/* ---- devices, which the tracer itself uses to send ---- */
 
 static const uint16_t uarts[] = { 0x3f8, 0x2f8, 0x3e8 };
 
@@ -50,7 +50,7 @@ UNTRACED void print(const char *text)
 	uart_write(0, text, count);
 }
 
-/* By the old timer's second counter, which counts down at 1,193,182 Hz: 10 ms of it. */
+/* Measures 10 ms by the second counter of the PIT, which counts down at 1,193,182 Hz. */
 UNTRACED uint64_t ticks_per_second(void)
 {
 	const uint32_t count = 11932;
@@ -96,19 +96,19 @@ static void thread_create(uint32_t index, const char *name, void (*run)(void))
 	thread->stack_top = thread->stack_low + STACK_BYTES;
 	uint64_t *sp = (uint64_t *)thread->stack_top - 1;
 	*--sp = (uint64_t)thread_first_steps;
-	thread->sp = (uint64_t)(sp - 6); /* what switch_stacks takes off */
+	thread->sp = (uint64_t)(sp - 6); /* the registers that switch_stacks pops */
 	thread->alive = 1;
 	trace_thread(index);
 }
 
-/* ---- what it does ---- */
+/* ---- the work of the threads ---- */
 
 static uint32_t fibonacci(uint32_t n)
 {
 	if (n < 2)
 		return n;
 	if (n == 6)
-		yield(); /* in mid-call: each thread's calls are its own */
+		yield(); /* during a call, so that other threads' calls come in between */
 	return fibonacci(n - 1) + fibonacci(n - 2);
 }
 
@@ -132,7 +132,7 @@ void kernel_main(void)
 		yield();
 	trace_send();
 	trace_serve();
-	out_8(0xf4, 0); /* QEMU ends */
+	out_8(0xf4, 0); /* ends QEMU */
 	for (;;)
 		__asm__ volatile("hlt");
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first instructions, and the switch of stacks. QEMU enters at start32 as the PVH note says: 32-bit,
- * flat, no paging. The tables below map the first gigabyte as it is, in pages of 2 MiB; and, for the
- * tracer, the page of `mirrors` once more at the addresses of `stacks` XOR 2^46: the mirrors of stacks in its
- * first 1920 KiB lie there (gt_kernel_mirror). Nothing here is traced.
+ * The first instructions, and the switch of stacks. QEMU enters at start32, as the PVH note says:
+ * 32-bit, flat, no paging. The tables below map the first gigabyte at its own addresses, in pages
+ * of 2 MiB; and, for the tracer, the page of `mirrors` a second time at the addresses of `stacks`
+ * XOR 2^46: the mirrors of the stacks in its first 1920 KiB are there (gt_kernel_mirror). Nothing
+ * here is traced.
  */
 #define CODE 8
 #define DATA 16
@@ -46,7 +47,8 @@ start32:
 	ud2
 
 	.text
-/* void switch_stacks(uint64_t *save, uint64_t sp): leaves the stack pointer in *save, goes on at sp. */
+/* void switch_stacks(uint64_t *save, uint64_t sp): saves the stack pointer in *save and
+ * continues at sp. */
 	.globl switch_stacks
 switch_stacks:
 	push %rbp
@@ -65,7 +67,7 @@ switch_stacks:
 	pop %rbp
 	ret
 
-/* Where a new thread's first switch returns to. */
+/* The address to which a new thread's first switch returns. */
 	.globl thread_first_steps
 thread_first_steps:
 	call thread_run

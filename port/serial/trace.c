@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that this kernel supplies for being traced, step by step as doc/porting.md has it: what
- * core/record/port.h asks for, the sites, a ring, a context a stack, and the trace sent over serial
- * lines. Built against the installed headers and libgraftrace-core.a, without room for the tracer.
+ * All that this kernel supplies to be traced, in the order of the steps in doc/porting.md: what
+ * core/record/port.h asks for, the sites, a ring, a context for each stack, and the trace sent over
+ * serial lines. It is built with the installed headers and libgraftrace-core.a, and is not traced
+ * itself.
  */
 #include "kernel.h"
 
@@ -12,7 +13,7 @@
 #include "core/kernel/kernel_control.h"
 #include "core/http/http_server.h"
 
-/* So small a kernel has no use for much of what it is told. */
+/* So small a kernel ignores many parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define SITES		 256
@@ -59,7 +60,7 @@ uint32_t gt_port_state(void)
 	return 0;
 }
 
-/* This kernel's text can be written where it is. */
+/* This kernel's text is writable at its own address. */
 void gt_port_text_write(uint64_t address, const void *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -90,7 +91,7 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 	return true;
 }
 
-/* ---- what the viewer wants to know ---- */
+/* ---- what the viewer asks for ---- */
 
 static int function_at(void *data, uint64_t address, struct gt_function *function)
 {
@@ -132,7 +133,7 @@ static void lock(void *data)
 {
 }
 
-/* What the control files change, the recorder takes as it is. */
+/* What the control files set is passed to the recorder unchanged. */
 #define SETTER(name, type)                       \
 	static void name(void *data, type value) \
 	{                                        \
@@ -157,7 +158,8 @@ static uint64_t now_ns(void *data)
 	return gt_clock_ns(&ring.clock, ticks());
 }
 
-/* Pieces in a row. They are given back all at once, when none is in use but those of the start. */
+/* Memory is given out in a row. All of it is free again once only the pieces of the start are in
+ * use. */
 static struct {
 	char memory[4 << 20] __attribute__((aligned(16)));
 	size_t used, used_at_start;
@@ -240,7 +242,7 @@ void trace_init(void)
 	gt_kernel_set_tracing_on(true);
 }
 
-/* What `cat PATH` gives. */
+/* Sends what `cat PATH` would print. */
 static void send(int port, const char *path, size_t path_bytes)
 {
 	static struct gt_control_handle handle;
@@ -263,14 +265,15 @@ void trace_send(void)
 	send(1, "trace.data", 10);
 }
 
-/* HTTP over the third port, fed and asked: the line tells of no connection, so that one follows the other. */
+/* Serves HTTP over the third port, by the interface that is fed and asked. The line does not
+ * show where a connection ends, so each is followed by the next. */
 void trace_serve(void)
 {
 	static struct gt_http_connection connection;
 	const char *bytes;
 	bool has_byte = false;
 	char byte;
-	gt_kernel_pause(); /* its own work is not to be in the trace that it sends */
+	gt_kernel_pause(); /* keeps this function's own calls out of the trace that it sends */
 	gt_http_begin(&connection, &control.control);
 	while (uart_is_there(2)) {
 		while ((has_byte = has_byte || uart_read(2, &byte)) &&
