@@ -489,7 +489,7 @@ static int run(const struct arguments *arguments)
 		error = gt_intervals_tick(intervals, session, true);
 	else
 		error = lost;
-	if (error == GT_ENOENT) /* if (error == GT_ENOENT) the reader has closed the pipe */
+	if (error == GT_ENOENT) /* the reader has closed the pipe */
 		error = GT_OK;
 	if (by_intervals(arguments))
 		say_lost(session);

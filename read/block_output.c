@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes blocks to a file. After a failed write the file is cut back to the end of its last whole
- * block, so that a full disk leaves a recording that opens without a complaint about its last
- * bytes.
+ * Writes blocks to a file. After a failed write the file is truncated to the end of its last whole
+ * block, so that a full disk leaves a recording that opens without damage.
  */
 #include "read/block_output.h"
 
@@ -143,8 +142,7 @@ int gt_block_output_put(struct gt_block_output *output, uint8_t *block,
 		return output->error;
 	memset(payload + payload_bytes, 0, padded - payload_bytes);
 	header.head_crc = gt_crc32c(0, payload, head_bytes);
-	/* Groups of sub-buffers have their own checksums, so that one can be read without the rest.
-	 */
+	/* Groups of sub-buffers have their own checksums, so that each can be read alone. */
 	if (type != GRAFTRACE_BLOCK_SUB_BUFFERS)
 		header.body_crc = gt_crc32c(0, payload + head_bytes, padded - head_bytes);
 	header.header_crc = gt_crc32c(0, &header, offsetof(struct graftrace_block, header_crc));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of a target, by merging its threads. A row is given only where all of it is known; the
- * decoder says what is not. One thread at a time.
+ * Calls of a target, from a merge of its threads. A row is given only if all of it is known; the
+ * decoder counts the rest. One thread at a time.
  */
 #include "read/calls.h"
 
@@ -13,14 +13,15 @@
 #include "port/host/memory.h"
 #include "read/levels.h"
 
-/* A program's stack of calls is a writer's context; a kernel's thread goes from CPU to CPU. */
+/* Identifies a call stack: a program's is a writer's context; a kernel's thread moves between
+ * CPUs. */
 static uint64_t stack_of(const struct gt_source *source)
 {
 	return source->named ? source->tid
 			     : (uint64_t)(source->index + 1) << 32 | source->decode.context;
 }
 
-/* ended: for a call that was told at its end only; else NULL. */
+/* ended: for a call of which only the end was recorded; else NULL. */
 static int give_call(struct gt_target *target, const struct gt_source *source, bool no_sleep,
 		     struct gt_levels *ended, int (*call)(void *user, const struct gt_call *call),
 		     void *user)
@@ -34,7 +35,7 @@ static int give_call(struct gt_target *target, const struct gt_source *source, b
 		.latency_ns = gt_clock_duration_ns(&target->clock, ticks),
 	};
 
-	/* Nested writers' clocks run backwards by a little: no time is less than none. */
+	/* Clocks of nested writers can run back a little: a negative time is 0. */
 	if (record->clock < record->start)
 		row.latency_ns = ticks = 0;
 	if (record->children < ticks)
@@ -84,7 +85,7 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 					goto fini_merge;
 				break;
 			}
-			/* Its entry was before the first record, or in a gap. */
+			/* Its entry came before the first record, or was lost. */
 			if (record->flags & GT_RECORD_START_UNKNOWN ||
 			    (record->flags & GT_RECORD_CHILDREN_UNKNOWN &&
 			     !(record->flags & GT_RECORD_ENTRY_SEEN))) {

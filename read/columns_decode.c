@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decodes groups of sub-buffers in columns. What comes in is hostile: lengths are checked when the
- * group is opened, so that the loops over the words can neither read nor write out of bounds
- * whatever the codes say. An open group may be read by several threads.
+ * Decodes groups of sub-buffers in columns. The input is hostile: lengths are checked when the
+ * group is opened, so that the loops over the words stay in bounds whatever the codes are. An open
+ * group may be read by several threads.
  */
 #include "read/columns.h"
 
@@ -14,7 +14,7 @@
 #include <zstd.h>
 
 #define STACK_MASK  (GRAFTRACE_CODE_STACK - 1u)
-#define SPARE_BYTES 8 /* behind the extra columns: they are read a little further than they say */
+#define SPARE_BYTES 8 /* after the extra columns, which are read a little beyond their end */
 #define PUSH	    1u
 #define POP	    2u
 #define INVALID	    4u
@@ -23,21 +23,21 @@ struct gt_columns_decoder {
 	ZSTD_DCtx *zstd;
 };
 
-/* What an index means. */
+/* The meaning of an index. */
 struct symbol {
 	uint64_t value;
-	uint32_t clock_mask; /* of the clock that goes into the word */
+	uint32_t clock_mask; /* which bits of the clock go into the word */
 	uint32_t action;     /* PUSH, POP or INVALID */
 };
 
 struct gt_columns_group {
-	size_t bytes; /* of memory, all in all */
+	size_t bytes; /* of memory, in all */
 	uint32_t count;
-	uint32_t symbol_limit; /* index of the invalid symbol, behind the last */
+	uint32_t symbol_limit; /* index of the invalid symbol, after the last one */
 	struct symbol *symbols;
 	uint8_t *section[GRAFTRACE_SECTIONS];
 	struct place {
-		const uint8_t *header; /* in META, the open calls behind it */
+		const uint8_t *header; /* in META; the open calls follow it */
 		size_t word;	       /* offset in CODES and CLOCKS */
 		size_t code_extra;     /* offsets */
 		size_t clock_extra;
@@ -48,13 +48,13 @@ struct gt_columns_group {
 	} places[];
 };
 
-/* By code: where its index begins, how many bytes of CODE_EXTRA it takes, and their mask. */
+/* By code: its first index, its bytes in CODE_EXTRA, and their mask. */
 static struct {
 	uint32_t base;
 	uint16_t mask;
 	uint16_t bytes;
 } code_table[256];
-/* By clock code, the same for CLOCK_EXTRA. */
+/* The same by clock code, for CLOCK_EXTRA. */
 static struct {
 	uint32_t base;
 	uint32_t mask;
@@ -143,7 +143,7 @@ static int open_section(struct gt_columns_decoder *decoder, struct gt_columns_gr
 	return 0;
 }
 
-/* Reads META, which is open: symbols and the places of the sub-buffers. `words` is their sum. */
+/* Parses META: symbols and the places of the sub-buffers. `words`: all of them. */
 static int open_meta(struct gt_columns_group *group, size_t meta_bytes, size_t code_extra_bytes,
 		     size_t clock_extra_bytes, const struct graftrace_file_sub_buffer *entries,
 		     struct gt_message *message)
@@ -161,7 +161,7 @@ static int open_meta(struct gt_columns_group *group, size_t meta_bytes, size_t c
 		return refuse(message, "the dictionary is cut off");
 
 	group->symbol_limit = head.symbol_count + 1;
-	/* Any code of one byte is an index without a look at the limit. */
+	/* Codes of one byte are then indexes without a check of the limit. */
 	size_t symbols = head.symbol_count + 2 > 256 ? head.symbol_count + 2 : 256;
 	group->symbols = malloc(symbols * sizeof(*group->symbols));
 	if (!group->symbols)
@@ -277,12 +277,13 @@ size_t gt_columns_bytes(const struct gt_columns_group *group)
 	return group->bytes;
 }
 
-/* The state of a sub-buffer's decoding that every word goes through. */
+/* The decoder's state, which every word uses. */
 struct decoder_state {
 	uint32_t clock;
 	uint32_t top;
 	uint32_t bad;
-	uint64_t stack[GRAFTRACE_CODE_STACK + 1]; /* the last slot takes what is no entry */
+	uint64_t stack[GRAFTRACE_CODE_STACK +
+		       1]; /* words that are no entries write to the last slot */
 };
 
 static inline __attribute__((always_inline)) uint64_t
@@ -298,18 +299,16 @@ word_of(struct decoder_state *state, const struct symbol *symbol, bool is_return
 	return value | (state->clock & symbol->clock_mask);
 }
 
-/* Eight codes or clock codes that are all below 192 need nothing of the extra columns. */
+/* Are all eight codes or clock codes below 192, so that they use no bytes of the extra columns? */
 static inline bool all_short(uint64_t bytes)
 {
 	return (bytes & bytes << 1 & 0x8080808080808080ull) == 0;
 }
 
-/*
- * The words of one sub-buffer. Every read and write is in bounds: codes and clocks have one byte a
- * word; the extra columns are left as soon as they are behind their end, and have SPARE_BYTES to be
- * read over; indexes end at the invalid symbol, and short ones are within the table; the stack is a
- * ring.
- */
+/* Decodes the words of one sub-buffer. Every read and write is in bounds: codes and clocks have
+ * one byte for each word; decoding stops when it is beyond the end of an extra column, which has
+ * SPARE_BYTES after it; indexes end at the invalid symbol, and short ones are within the table;
+ * the stack is a ring. */
 static int decode_words(const struct gt_columns_group *group, const struct place *place,
 			uint32_t clock, const struct graftrace_open_call *open, uint64_t *out)
 {

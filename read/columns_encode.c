@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes groups of sub-buffers to columns, in two passes: the first turns words to symbols (and
- * clock differences to their codes) and counts them, the second gives the shortest codes to the
- * most frequent symbols. Any words can be encoded, also such as no recorder writes; they come out
- * the same. One encoder for one thread at a time.
+ * Encodes groups of sub-buffers to columns, in two passes: the first converts words to symbols (and
+ * clock differences to codes) and counts them, the second gives the shortest codes to the most
+ * frequent symbols. Any words can be encoded, even those that no recorder writes, and are decoded
+ * to the same words. An encoder is used by one thread at a time.
  */
 #include "read/columns.h"
 
@@ -15,16 +15,16 @@
 #include <emmintrin.h>
 #endif
 
-#define SLOTS	    32768u /* a power of two, over twice GRAFTRACE_SYMBOLS_MAX */
+#define SLOTS	    32768u /* a power of two, more than twice GRAFTRACE_SYMBOLS_MAX */
 #define STACK_MASK  (GRAFTRACE_CODE_STACK - 1u)
-#define RETURN_TOP  0u	    /* index of the foretold return; symbol n has index n + 1 */
+#define RETURN_TOP  0u	    /* index of the predicted return; symbol n has index n + 1 */
 #define LITERAL	    0xffffu /* index of a word that is no symbol */
-#define LEVEL_WORDS 1	    /* of zstd, chosen by measuring: bench/recording.py */
+#define LEVEL_WORDS 1	    /* of zstd, measured by bench/recording.py */
 
-/* Which symbol a value is, for one group. */
+/* A slot of the hash table of symbols, for one group. */
 struct slot {
 	uint64_t value;
-	uint32_t epoch; /* the group's; any other: free */
+	uint32_t epoch; /* the group's; another: the slot is free */
 	uint16_t symbol;
 	uint16_t kind; /* enum graftrace_file_symbol */
 };
@@ -37,12 +37,12 @@ struct gt_columns_encoder {
 	size_t literals;
 	size_t literals_size;
 	uint64_t *literal; /* words that are no symbols, in order */
-	size_t words_size; /* that `index` and the columns have room for */
-	uint16_t *index;   /* a word's index, all sub-buffers' */
+	size_t words_size; /* capacity of `index` and the columns, in words */
+	uint16_t *index;   /* of each word, of all sub-buffers */
 	uint8_t *codes;
 	uint8_t *clocks;
-	uint8_t *code_extra;  /* 8 bytes a word at most */
-	uint8_t *clock_extra; /* 4 bytes a word at most */
+	uint8_t *code_extra;  /* at most 8 bytes for each word */
+	uint8_t *clock_extra; /* at most 4 bytes for each word */
 	uint8_t *meta;
 	size_t meta_size;
 	size_t extents_size;
@@ -50,7 +50,7 @@ struct gt_columns_encoder {
 	uint32_t count[GRAFTRACE_SYMBOLS_MAX];
 	uint64_t value[GRAFTRACE_SYMBOLS_MAX];
 	uint8_t kind[GRAFTRACE_SYMBOLS_MAX];
-	uint16_t rank[GRAFTRACE_SYMBOLS_MAX]; /* place of a symbol in the dictionary */
+	uint16_t rank[GRAFTRACE_SYMBOLS_MAX]; /* of a symbol in the dictionary */
 	uint16_t order[GRAFTRACE_SYMBOLS_MAX];
 	struct slot slots[SLOTS];
 };
@@ -104,7 +104,7 @@ size_t gt_columns_bound(const struct gt_columns_input *inputs, uint32_t count)
 /* Room for a group of that many words and sub-buffers. 0 or GT_ENOMEM. */
 static int make_room(struct gt_columns_encoder *encoder, size_t words, uint32_t count)
 {
-	if (words >= encoder->words_size) { /* also at first, for a group without words */
+	if (words >= encoder->words_size) { /* true also for a first group without words */
 		size_t size = words + words / 4 + 1024;
 		free(encoder->index);
 		free(encoder->codes);
@@ -136,7 +136,7 @@ static int make_room(struct gt_columns_encoder *encoder, size_t words, uint32_t 
 	return encoder->meta && encoder->extents ? 0 : GT_ENOMEM;
 }
 
-/* The symbol's index, or LITERAL when the dictionary is full. */
+/* Returns the symbol's index, or LITERAL if the dictionary is full. */
 static inline uint32_t symbol_index(struct gt_columns_encoder *encoder, uint64_t value,
 				    enum graftrace_file_symbol kind)
 {
@@ -198,7 +198,7 @@ static inline uint8_t clock_code(uint32_t difference, uint8_t **extra)
 	return GRAFTRACE_CLOCK_FULL;
 }
 
-/* A sub-buffer on its way through the first pass. */
+/* State of the first pass over a sub-buffer. */
 struct pass {
 	struct gt_columns_encoder *encoder;
 	uint8_t *extra; /* CLOCK_EXTRA */
@@ -208,8 +208,8 @@ struct pass {
 	uint64_t stack[GRAFTRACE_CODE_STACK];
 };
 
-/* The index of a word that is no entry and no return. *data: words of an event that are still to
- * come. */
+/* Returns the index of a word that is neither entry nor return. *data: words of an event that
+ * follow. */
 static __attribute__((noinline)) uint32_t other_index(struct gt_columns_encoder *encoder,
 						      uint64_t word, uint32_t *data)
 {
@@ -219,7 +219,7 @@ static __attribute__((noinline)) uint32_t other_index(struct gt_columns_encoder 
 		--*data;
 		return LITERAL;
 	}
-	/* Clock words do not come again. */
+	/* A clock word does not occur again, so it gets no symbol. */
 	if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_CLOCK)
 		return LITERAL;
 	if (function == GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT)
@@ -227,8 +227,8 @@ static __attribute__((noinline)) uint32_t other_index(struct gt_columns_encoder 
 	return symbol_index(encoder, word, GRAFTRACE_SYMBOL_WORD);
 }
 
-/* First pass over one sub-buffer: indexes to `index`, clock codes to `clocks`. Stores of bytes may
- * alias anything, so what every word goes through stands in variables of its own. */
+/* First pass over one sub-buffer: indexes to `index`, clock codes to `clocks`. Values that every
+ * word uses are local variables, since stores of bytes may alias anything else. */
 static int symbols_of(struct pass *pass, const uint64_t *words, uint32_t count, uint16_t *index,
 		      uint8_t *clocks)
 {
@@ -244,7 +244,7 @@ static int symbols_of(struct pass *pass, const uint64_t *words, uint32_t count, 
 		uint64_t value = word >> 32 << 32;
 		uint32_t chosen;
 
-		/* Function 0, a hole, wraps round to the specials' side. */
+		/* Function 0, a hole, wraps round to the range of the special words. */
 		if (__builtin_expect(graftrace_word_function(word) - 1 >= GRAFTRACE_SPECIAL - 1 ||
 					     data || (pairs && i & 1),
 				     0)) {
@@ -299,8 +299,7 @@ static int first_pass(struct gt_columns_encoder *encoder, const struct gt_column
 	return 0;
 }
 
-/* Orders the dictionary: the most frequent symbols first. Nothing to do while all codes are short.
- */
+/* Sorts the dictionary: the most frequent symbols first. Not needed while all codes are short. */
 static void rank_symbols(struct gt_columns_encoder *encoder)
 {
 	uint32_t symbols = encoder->symbols;
@@ -310,8 +309,8 @@ static void rank_symbols(struct gt_columns_encoder *encoder)
 			encoder->rank[i] = encoder->order[i] = (uint16_t)i;
 		return;
 	}
-	/* The counts only have to part the 207 most frequent from the rest: by halves of their
-	 * binary logarithm is near enough, and linear. */
+	/* The counts only have to separate the 207 most frequent symbols from the rest: sorting
+	 * by half steps of their binary logarithm is good enough, and linear. */
 	uint32_t first[65] = { 0 };
 	for (uint32_t i = 0; i < symbols; i++) {
 		uint32_t count = encoder->count[i];
@@ -329,7 +328,7 @@ static void rank_symbols(struct gt_columns_encoder *encoder)
 	}
 }
 
-/* Indexes that are codes already: the lower bytes, also of LITERAL. */
+/* Copies indexes that are codes already: their lower bytes, also LITERAL's. */
 static void narrow(const uint16_t *index, uint32_t words, uint8_t *codes)
 {
 	uint32_t i = 0;
@@ -347,8 +346,8 @@ static void narrow(const uint16_t *index, uint32_t words, uint8_t *codes)
 		codes[i] = (uint8_t)index[i];
 }
 
-/* Second pass over one sub-buffer, with `literals` words that are no symbols: indexes to codes.
- * Returns the end of its CODE_EXTRA. */
+/* Second pass over one sub-buffer, with `literals` words that are no symbols: converts indexes
+ * to codes. Returns the end of its CODE_EXTRA. */
 static uint8_t *codes_of(const struct gt_columns_encoder *encoder, const uint16_t *index,
 			 uint32_t words, uint8_t *codes, uint8_t *extra, const uint64_t *literal,
 			 size_t literals)
@@ -443,7 +442,7 @@ static size_t write_sections(struct gt_columns_encoder *encoder, const struct se
 	memcpy(out, &head, sizeof(head));
 	while (at % 8)
 		out[at++] = 0;
-	/* Readers refuse what gets too much longer. */
+	/* Readers refuse data that expand too much. */
 	if (effort != GT_COLUMNS_BARE &&
 	    raw > GRAFTRACE_EXPANSION_BASE + GRAFTRACE_EXPANSION_COLUMNS * at)
 		return write_sections(encoder, sections, GT_COLUMNS_BARE, out);
@@ -483,7 +482,7 @@ int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_co
 	size_t used = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *start = code_extra;
-		size_t literals = encoder->extents[i].code_extra_bytes; /* their number so far */
+		size_t literals = encoder->extents[i].code_extra_bytes; /* from the first pass */
 		const uint64_t *literal = literals ? encoder->literal + used : NULL;
 		code_extra = codes_of(encoder, encoder->index + done, inputs[i].word_count,
 				      encoder->codes + done, code_extra, literal, literals);

@@ -19,9 +19,9 @@
 #define LANE	   1024	       /* bytes; a round is three of them */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static uint32_t table[8][256]; /* [k]: a byte with k zero bytes behind it */
+static uint32_t table[8][256]; /* [k]: of a byte followed by k zero bytes */
 static bool hardware;
-static uint64_t shift_one; /* moves a CRC over one lane, over two */
+static uint64_t shift_one; /* factors that move a CRC over one lane, over two */
 static uint64_t shift_two;
 
 static uint32_t times_x(uint32_t value)

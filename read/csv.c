@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CSV reader. A block is filled, its whole rows are taken, the rest moves to the front. Fields
+ * The CSV reader. It fills a block, takes its whole rows, and moves the rest to the front. Fields
  * are scanned once; only a field with doubled quotes is copied.
  */
 #include "read/csv.h"
@@ -34,18 +34,18 @@ static const char *const column_names[COLUMNS_WANTED] = {
 struct field {
 	const char *text;
 	size_t len;
-	bool doubled; /* quoted, and has doubled quotes still to be halved */
+	bool doubled; /* quoted, with doubled quotes that are still to be halved */
 };
 
 enum row_end {
 	ROW_WHOLE,
-	ROW_CUT,    /* the block ends before the row */
-	ROW_BROKEN, /* characters behind a closing quote */
+	ROW_CUT,    /* ROW_CUT, the block ends within the row */
+	ROW_BROKEN, /* ROW_BROKEN, bytes after a closing quote */
 };
 
 struct reader {
 	struct gt_csv_report *report;
-	int wanted[GT_CSV_COLUMNS_MAX]; /* by column: which of ours it is, or -1 */
+	int wanted[GT_CSV_COLUMNS_MAX]; /* by column of the file: which of ours it is, or -1 */
 	size_t columns;
 	char *name; /* a name with its quotes halved */
 };
@@ -112,7 +112,7 @@ static int parse_tid(const char *text, size_t len, int64_t *tid)
 		return GT_EFORMAT;
 	for (; i < len && is_digit(text[i]); i++)
 		value = value * 10 + (text[i] - '0');
-	/* pandas makes 12.0 of a column that once had a gap. */
+	/* pandas writes 12.0 for 12 in a column that had a missing value. */
 	if (len - i == 2 && text[i] == '.' && text[i + 1] == '0')
 		i = len;
 	if (i != len)
@@ -121,10 +121,9 @@ static int parse_tid(const char *text, size_t len, int64_t *tid)
 	return GT_OK;
 }
 
-/*
- * Splits the row at *p into at most GT_CSV_COLUMNS_MAX fields (further ones are counted, not kept)
- * and leaves *p behind its line end. last: the block ends with the file, so a row may lack its end.
- */
+/* Splits the row at *p into at most GT_CSV_COLUMNS_MAX fields (further ones are counted, not
+ * kept) and sets *p after its line end. last: the block ends with the file, so the last row may
+ * have no line end. */
 static enum row_end split(const char **p, const char *end, bool last, struct field *fields,
 			  size_t *count, uint64_t *lines)
 {
@@ -230,7 +229,7 @@ static int take_header(struct reader *reader, const struct field *fields, size_t
 	return GT_OK;
 }
 
-/* The row's values; returns NULL, or what is wrong with it. */
+/* Gets the row's values; returns NULL, or what is wrong with it. */
 static const char *row_values(struct reader *reader, const struct field *fields, size_t count,
 			      struct gt_csv_row *row)
 {
@@ -288,7 +287,8 @@ static void bad_row(struct reader *reader, uint64_t line, uint64_t offset, const
 		      (size_t)((stop != NULL ? stop : end) - text));
 }
 
-/* All whole rows of the block. *taken: bytes done with; the rest is the begin of the next block. */
+/* Takes all whole rows of the block. *taken: bytes used; the rest is the beginning of the next
+ * block. */
 static int take_rows(struct reader *reader, const char *block, size_t len, bool last,
 		     int (*take)(void *user, const struct gt_csv_row *row), void *user,
 		     size_t *taken, struct gt_message *message)
@@ -314,7 +314,7 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 			break;
 		}
 		if (how != ROW_WHOLE) {
-			/* On with the next line: one stray quote costs one row. */
+			/* Continues with the next line: a stray quote costs one row only. */
 			const char *stop = memchr(begin, '\n', (size_t)(end - begin));
 
 			if (reader->columns == 0) {
@@ -353,12 +353,12 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 	return GT_OK;
 }
 
-/* One block, and room for a name that is copied out of it. */
+/* A block, and a buffer for a name with its quotes halved. */
 struct block {
 	char *bytes;
 	char *name;
 	size_t size; /* of each */
-	size_t len;  /* read and not yet taken */
+	size_t len;  /* bytes read and not yet used */
 };
 
 static int block_grow(struct block *block, size_t size)

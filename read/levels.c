@@ -7,7 +7,7 @@
 
 struct gt_level_stack {
 	uint64_t key;
-	uint64_t *times; /* of the calls that ended, by level; their callers have not */
+	uint64_t *times; /* by level: of the calls that ended while their callers are open */
 	uint32_t count;
 };
 
@@ -60,7 +60,7 @@ uint64_t gt_levels_end(struct gt_levels *levels, uint64_t key, uint32_t level, u
 	if (stack == NULL || !reach(stack, level))
 		return time;
 	callees = level + 1 < stack->count ? stack->times[level + 1] : 0;
-	/* What is deeper has told its callers, or belongs to one that is not told. */
+	/* Deeper times were added to their callers, or belong to a call that was not recorded. */
 	memset(stack->times + level + 1, 0, (stack->count - level - 1) * sizeof(*stack->times));
 	stack->times[level] += time;
 	return callees < time ? time - callees : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings: opening and closing, the operations of their target, problems, and what is known
- * about the run. The file is read with pread, never mapped: a file that somebody cuts meanwhile is
- * an error then, where a mapping would end the reader with SIGBUS. One thread at a time.
+ * Recordings: opening and closing, the operations of their target, problems, and facts about the
+ * run. The file is read with pread, not mapped: if another process truncates it meanwhile, a read
+ * fails, while a mapping would end this process with SIGBUS. One thread at a time.
  */
 #include "read/recording.h"
 
@@ -55,7 +55,7 @@ int64_t gt_recording_read(struct gt_recording *recording, uint64_t offset, void 
 
 int gt_recording_grow(void *array, uint32_t *room, uint64_t count, size_t size)
 {
-	void *elements; /* *array is a pointer of some other type: copied, not cast */
+	void *elements; /* *array is a pointer of another type: copied by memcpy */
 
 	if (count <= *room)
 		return 0;
@@ -159,7 +159,7 @@ static uint64_t target_next_sequence(struct gt_target *target, uint32_t index, u
 	return low < writer->count ? writer->places[low].sequence : writer->writer.next;
 }
 
-/* A kernel's threads stand among the writers, by their numbers. */
+/* A kernel's threads are listed among the writers, with their numbers. */
 static int target_thread(void *data, uint32_t tid, char comm[16])
 {
 	struct gt_recording *recording = data;
@@ -220,7 +220,7 @@ static const struct gt_switch_ops switches = {
 	.read = target_switches,
 };
 
-/* What is told about the run. */
+/* Facts about the run. */
 
 static bool is_plain(const char *argument)
 {
@@ -288,7 +288,7 @@ static int fill_info(struct gt_recording *recording)
 	return 0;
 }
 
-/* Writers that no WRITERS block describes are known from their sub-buffers alone. */
+/* Writers without a WRITERS block are described from their sub-buffers. */
 static void describe_writers(struct gt_recording *recording)
 {
 	struct graftrace_sub_buffer *buffer = NULL;

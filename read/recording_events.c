@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording's events with fields: read when the file is opened. Every offset and length in a block is
- * checked when it is taken.
+ * A recording's events with fields: parsed when the file is opened. Every offset and length is
+ * checked before use.
  */
 #include "read/recording_parts.h"
 
@@ -13,7 +13,7 @@ struct gt_recording_event {
 	char *strings;
 };
 
-/* of_call: it is the value of a call. */
+/* of_call: the field is a value of a call. */
 static bool takes_field(struct gt_event_field *field, const char **print, bool of_call,
 			const uint8_t *from, const char *strings, uint32_t string_bytes)
 {
@@ -100,7 +100,7 @@ int gt_recording_event(const struct gt_recording *recording, uint32_t number,
 	const uint32_t count = recording->event_count;
 	uint32_t i, at;
 
-	/* Numbers follow each other, as a rule: the first look hits. */
+	/* Numbers usually follow one another: the first comparison hits. */
 	for (i = 0; i < count; i++) {
 		at = (number - recording->events[0].format.number + i) % count;
 		if (recording->events[at].format.number == number) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See recording_file.h. Guarantees: a new file is one that this process has made. */
+/*
+ * See recording_file.h. Guarantees: a new file was created by this process.
+ */
 #include "read/recording_file.h"
 
 #include <errno.h>
@@ -18,8 +20,8 @@ bool gt_link_is_own(const char *path)
 	       status.st_uid == geteuid();
 }
 
-/* A pipe or a device, or a link below /dev or /proc (a descriptor's name, /dev/stdout), whatever it
- * leads to: opened, never replaced. */
+/* Is it a pipe or a device, or a link below /dev or /proc (a descriptor's name, /dev/stdout)?
+ * Those are opened, never replaced. */
 static bool is_stream(const char *path, struct stat *status)
 {
 	struct stat self;
@@ -31,7 +33,7 @@ static bool is_stream(const char *path, struct stat *status)
 	       (link && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0));
 }
 
-/* `seen`: what was found there. Something else by now is not written to. */
+/* `seen`: the file found there. If another file is there by now, it is not written to. */
 static int open_stream(const char *path, const struct stat *seen)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);

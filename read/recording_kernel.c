@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Linux recorded beside: the parts are found when the file is opened, and read again when they
- * are asked for.
+ * The kernel's part of a recording: its blocks are found when the file is opened, and read again
+ * when they are used.
  */
 #include "read/recording_parts.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where functions of a recording stand in source. The lines are not in the recording: they are read
- * from the traced files when somebody asks, and only from files that are still the same ones, by
- * their build IDs. Recording has no work with it then, and a recording of a program with gigabytes of
- * DWARF stays small; what is asked for later is some hundred functions of those that were called.
+ * Source lines of a recording's functions. They are not in the recording: they are read from the
+ * traced files on demand, and only from files with the same build IDs. So recording does no work
+ * for them, and the recording of a program with gigabytes of DWARF stays small; only a few hundred
+ * functions that were called are looked up later.
  */
 #include "read/recording_parts.h"
 
@@ -24,7 +24,7 @@ static bool is_same_file(const struct gt_recording_object *a, const struct gt_re
 	       strcmp(a->path, b->path) == 0;
 }
 
-/* The object that the function lies in: of its own process. NULL: not known. */
+/* Returns the object of the function, in its own process. NULL: unknown. */
 static const struct gt_recording_object *object_of(const struct gt_recording *recording,
 						   uint32_t pid, const struct gt_function *function)
 {
@@ -38,7 +38,7 @@ static const struct gt_recording_object *object_of(const struct gt_recording *re
 	return NULL;
 }
 
-/* Processes share files: each is opened once. */
+/* Returns the file's lines. Processes share files: each is opened once. */
 static struct gt_lines *lines_of(struct gt_recording *recording, uint32_t index)
 {
 	struct gt_recording_lines *own = &recording->lines[index];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions and objects of a recording. The payloads of FUNCTIONS blocks stay in memory as they
- * are; a table by number and an order by address point into them. Every number and offset in them
- * is checked when they are taken.
+ * Functions and objects of a recording. The payloads of FUNCTIONS blocks are kept in memory; a
+ * table by number and an order by address point into them. Every number and offset is checked
+ * before use.
  */
 #include "read/recording_parts.h"
 
@@ -134,7 +134,7 @@ static int by_key(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* The indexes 0 ... count - 1 in order of their keys. NULL: no memory. */
+/* Returns the indexes 0 ... count - 1 in order of their keys. NULL: no memory. */
 static uint32_t *sorted_indexes(struct keyed *keyed, uint32_t count)
 {
 	uint32_t *order = malloc((count + 1) * sizeof(*order));
@@ -146,7 +146,7 @@ static uint32_t *sorted_indexes(struct keyed *keyed, uint32_t count)
 	return order;
 }
 
-/* The order by address of one range, if it does not stand in it. */
+/* Sorts one range by address, if it is not sorted yet. */
 static int sort_range(struct gt_range *range)
 {
 	uint64_t last = 0;
@@ -170,7 +170,7 @@ static int sort_range(struct gt_range *range)
 	return range->by_address ? 0 : GT_ENOMEM;
 }
 
-/* Made when the first name is asked for. */
+/* Builds the index when a name is first looked up. */
 static int index_names(struct gt_recording *recording)
 {
 	uint32_t ranges = recording->range_count;
@@ -192,8 +192,8 @@ static int index_names(struct gt_recording *recording)
 		recording->highest[i] =
 			i && recording->highest[i - 1] > high ? recording->highest[i - 1] : high;
 	}
-	/* Numbers follow one another, so the table is about as large as the functions; a file that
-	 * leaves great gaps to make it huge gets a search instead. */
+	/* Numbers are usually dense, so the table is about as long as there are functions; for a
+	 * file that leaves large gaps to make it huge, a search is used instead. */
 	if (recording->function_end <= recording->function_count * 16 + 65536) {
 		recording->range_of = calloc(recording->function_end + 1u, sizeof(uint32_t));
 		if (!recording->range_of)
@@ -213,7 +213,7 @@ no_memory:
 	return GT_ENOMEM;
 }
 
-/* The block that has a number. NULL: none has, or (rarely) no memory. */
+/* Returns the block that has a number. NULL: none, or (rarely) no memory. */
 static const struct gt_range *range_of(struct gt_recording *recording, uint32_t number)
 {
 	if (!recording->names_indexed && index_names(recording) < 0)
@@ -251,7 +251,8 @@ int gt_recording_pid_of(struct gt_recording *recording, uint32_t number, uint32_
 	return 0;
 }
 
-/* The last function of the range that begins at or before the address, if it reaches that far. */
+/* Finds the last function of the range that begins at or before the address, if the address is
+ * within it. */
 static bool find_in(const struct gt_range *range, uint64_t address, struct gt_function *function)
 {
 	uint32_t low = 0, high = range->count;
@@ -286,8 +287,8 @@ int gt_recording_function_at(struct gt_recording *recording, uint32_t pid, uint6
 		else
 			high = middle;
 	}
-	/* Back over the ranges that begin before it, as long as one of them may reach that far.
-	 * Those of the process itself come first; a forked child has its parent's addresses. */
+	/* Goes back over earlier ranges, as long as one of them may reach the address. Ranges of
+	 * the process itself come first; a forked child has its parent's addresses. */
 	while (low-- > 0 && recording->highest[low] > address) {
 		const struct gt_range *range = &recording->ranges[recording->by_low[low]];
 		if (address >= range->high || !find_in(range, address, &other))

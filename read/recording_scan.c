@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pass over a recording's blocks when it is opened. Each header is checked; small payloads are
- * read, checked and taken; of the trace only the heads are read. What is damaged is said with its
- * byte offset and passed over: by its length if the header is whole, else by looking for the next
- * whole header.
+ * read, checked and parsed; of the trace only the heads are read. Damage is reported with its byte
+ * offset and skipped: by the block's length if its header is whole, else up to the next whole
+ * header.
  */
 #include "read/recording_parts.h"
 
@@ -24,8 +24,8 @@ struct scan {
 	size_t window_bytes;
 	uint8_t *payload;
 	size_t payload_size;
-	uint64_t number; /* expected of the next block */
-	bool explained;	 /* damage was said since the last whole block */
+	uint64_t number; /* expected number of the next block */
+	bool explained;	 /* damage was reported since the last whole block */
 	bool ended;
 };
 
@@ -67,13 +67,13 @@ static const char *what_is_missing(unsigned type)
 	}
 }
 
-/* `count` bytes at `offset`, or NULL: the file ends before (or cannot be read). */
+/* Returns `count` bytes at `offset`, or NULL: the file ends before (or cannot be read). */
 static const uint8_t *look(struct scan *scan, uint64_t offset, size_t count)
 {
 	if (offset >= scan->window_offset &&
 	    offset + count <= scan->window_offset + scan->window_bytes)
 		return scan->window + (offset - scan->window_offset);
-	/* A header needs no more than a page; searching goes on in whole windows. */
+	/* A header needs at most a page; a search reads whole windows. */
 	int64_t got = gt_recording_read(
 		scan->recording, offset, scan->window,
 		offset == scan->window_offset + scan->window_bytes ? WINDOW_BYTES : 4096);
@@ -87,7 +87,7 @@ static uint64_t padded_bytes(const struct graftrace_block *block)
 	return (block->payload_bytes + 7) / 8 * 8;
 }
 
-/* A header at that offset that can be believed. */
+/* Reads the header at that offset. True if its checksum and its lengths are right. */
 static bool header_at(struct scan *scan, uint64_t offset, struct graftrace_block *block)
 {
 	const uint8_t *bytes = look(scan, offset, HEADER_BYTES);
@@ -102,7 +102,7 @@ static bool header_at(struct scan *scan, uint64_t offset, struct graftrace_block
 	       block->head_bytes <= block->payload_bytes && block->raw_bytes <= GRAFTRACE_BLOCK_MAX;
 }
 
-/* The offset of the next header behind `offset`, or the file's end. */
+/* Returns the offset of the next header after `offset`, or the file's end. */
 static uint64_t next_header(struct scan *scan, uint64_t offset)
 {
 	const uint64_t magic = GRAFTRACE_BLOCK_MAGIC;
@@ -119,7 +119,8 @@ static uint64_t next_header(struct scan *scan, uint64_t offset)
 	return scan->recording->bytes;
 }
 
-/* Payloads. Each takes `bytes` bytes that have passed their checksum; sets *why for GT_EFORMAT. */
+/* Payloads. Each function takes `bytes` bytes whose checksum was right; sets *why for
+ * GT_EFORMAT. */
 
 static char *copy_string(const uint8_t *bytes, size_t count)
 {
@@ -181,8 +182,8 @@ static int take_strings(struct gt_recording *recording, const uint8_t *bytes, si
 	return 0;
 }
 
-/* False: there cannot be such a clock. Ticks of a millisecond and more, or of less than a millionth
- * of a nanosecond, are no processor's; they would make figures overflow. */
+/* Takes a clock; false if no processor has such a one. Ticks of more than a millisecond or less
+ * than a millionth of a nanosecond would make times overflow. */
 static bool take_clock(struct gt_recording *recording, const struct graftrace_file_clock *clock)
 {
 	if (clock->shift >= 64 || !clock->mult || clock->mult >> clock->shift >= 1000000 ||
@@ -284,15 +285,15 @@ static int take_end(struct scan *scan, const uint8_t *bytes, size_t count, const
 	info->processes = end.processes;
 	memcpy(info->lost, end.lost, sizeof(info->lost));
 	recording->said_sub_buffers = end.sub_buffers;
-	/* Measured over the whole run perhaps: better than the start's. */
+	/* The end's clock may have been measured over the whole run: it replaces the start's. */
 	take_clock(recording, &end.clock);
 	scan->ended = true;
 	return 0;
 }
 
-/* One whole header: reads what has to be read of its block now, and takes it. */
+/* Handles a block with a whole header: reads the part that is needed now, and takes it. */
 
-/* `count` payload bytes from `skip` on, into scan->payload with `room` bytes behind them. */
+/* Reads `count` payload bytes from `skip` on into scan->payload, with `room` bytes after them. */
 static int read_payload(struct scan *scan, uint64_t offset, size_t skip, size_t count)
 {
 	if (count > scan->payload_size || !scan->payload) {
@@ -321,7 +322,7 @@ static int take_trace(struct scan *scan, const struct graftrace_block *block, co
 				       padded_bytes(block) - block->head_bytes, why);
 }
 
-/* Decompresses scan->payload, which it replaces. */
+/* Decompresses scan->payload in place. */
 static int unpack(struct scan *scan, const struct graftrace_block *block, const char **why)
 {
 	*why = "its zstd frame is damaged";
@@ -399,7 +400,7 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 	}
 }
 
-/* Says what can be said of a block whose header is whole and the rest is not. */
+/* Reports a damaged block whose header is whole. */
 static void say_bad_block(struct scan *scan, const struct graftrace_block *block, const char *why)
 {
 	gt_recording_say(scan->recording, true,
@@ -408,8 +409,8 @@ static void say_bad_block(struct scan *scan, const struct graftrace_block *block
 			 why, what_is_missing(block->type));
 }
 
-/* The block at `offset`, whose header is whole. Returns the offset behind it, or 0 with *error set.
- */
+/* Scans the block at `offset`, whose header is whole. Returns the offset after it, or 0 with
+ * *error set. */
 static uint64_t scan_block(struct scan *scan, const struct graftrace_block *block, int *error)
 {
 	struct gt_recording *recording = scan->recording;

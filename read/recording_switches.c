@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recording's context switches: read when the file is opened, into a table that answers for each
- * thread (core/trace/switches.h). Their clocks are no more to be trusted than anything else in the
- * file: the table makes of any clocks times that do not run backwards.
+ * thread (core/trace/switches.h). Their clocks are as untrusted as the rest of the file: the table
+ * makes times that never run backwards.
  */
 #include "read/recording_parts.h"
 
@@ -73,7 +73,8 @@ static void add_switch(struct gt_switches *switches, const struct gt_record *rec
 		gt_switches_add(switches, &in);
 }
 
-/* A thread's times off the CPU from all CPUs' records, in order. Without memory none is known. */
+/* Computes a thread's times off the CPU from all CPUs' records, in order. Without memory none is
+ * known. */
 static void collect(struct gt_recording *recording)
 {
 	struct gt_merge *merge = malloc(sizeof(*merge));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace of a recording: which sub-buffers there are, and their words. A group (one writer's
- * sub-buffers of one block) is read, checked and decompressed as a whole when one of its
- * sub-buffers is asked for, and kept until newer ones need the room; its words are made whole again
- * one sub-buffer at a time. So memory stays bounded, and reading writers one after the other or all
- * together by time decompresses everything about once.
+ * The trace of a recording: its sub-buffers and their words. A group (one writer's sub-buffers in
+ * one block) is read, checked and decompressed as a whole when one of its sub-buffers is asked for,
+ * and cached until newer groups need the memory; words are decoded one sub-buffer at a time. So
+ * memory is bounded, and reading writers one after the other, or all of them by time, decompresses
+ * each group about once.
  */
 #include "read/recording_parts.h"
 
@@ -13,11 +13,11 @@
 #include <string.h>
 #include "read/crc32c.h"
 
-#define CACHE_BYTES (64u << 20) /* of groups that stay open */
+#define CACHE_BYTES (64u << 20) /* << 20) of open groups */
 
 /* The head of a SUB_BUFFERS block. */
 
-/* Sums over a group's entries; NULL or why it cannot be. */
+/* Sums a group's entries; returns NULL, or what is wrong with them. */
 static const char *check_entries(const uint8_t *at, uint32_t count, uint64_t *words,
 				 uint64_t *plain_bytes)
 {
@@ -36,7 +36,7 @@ static const char *check_entries(const uint8_t *at, uint32_t count, uint64_t *wo
 	return NULL;
 }
 
-/* Checks the whole head before any of it is taken. */
+/* Checks the whole head before any of it is used. */
 static const char *check_head(const uint8_t *head, size_t head_bytes, uint64_t body_bytes)
 {
 	struct graftrace_file_sub_buffers counts;
@@ -163,8 +163,8 @@ static int by_sequence(const void *left, const void *right)
 	return a->group < b->group ? -1 : a->group > b->group;
 }
 
-/* A ring that keeps the newest keeps an old one whose last word a long-running handler holds up,
- * and gives up those behind it: what is gone is told by the counts. */
+/* In overwrite mode a writer keeps a sub-buffer whose last word a long-running signal handler
+ * has reserved, and frees those after it: the counts tell what is gone. */
 static bool was_overwritten(const struct gt_recording *recording,
 			    const struct gt_writer_index *writer)
 {
@@ -245,7 +245,7 @@ static void evict_oldest(struct gt_recording *recording)
 	free(cached);
 }
 
-/* A group is not what its block's head says: said once. */
+/* Reports once that a group does not fit its block's head. */
 static int group_damaged(struct gt_recording *recording, struct gt_group *group, int error,
 			 const char *why)
 {
@@ -348,7 +348,7 @@ static int get_group(struct gt_recording *recording, uint32_t number, struct gt_
 	return 0;
 }
 
-/* Sub-buffer `index` of a plain group. */
+/* Copies sub-buffer `index` of a group without columns. */
 static void copy_plain(const struct gt_recording *recording, const struct gt_group *group,
 		       const uint8_t *plain, uint32_t index, struct graftrace_sub_buffer *out)
 {
@@ -366,7 +366,7 @@ static void copy_plain(const struct gt_recording *recording, const struct gt_gro
 	memcpy(out + 1, plain + GRAFTRACE_HEADER_BYTES + open, entry->words * sizeof(uint64_t));
 }
 
-/* What the header of a sub-buffer says must be what the block's head says. The rest of it is the
+/* The header of a sub-buffer must agree with the block's head. Its other fields are the
  * program's, which may have written anything. */
 static bool header_fits(const struct graftrace_sub_buffer *header,
 			const struct graftrace_file_sub_buffer *entry, uint32_t generation,
@@ -419,7 +419,7 @@ const struct gt_place *gt_recording_place(const struct gt_recording *recording, 
 	const struct gt_writer_index *writer = &recording->writers[index];
 	uint64_t first = writer->places[0].sequence;
 	size_t low = 0, high = writer->count;
-	/* Nearly always none is missing. */
+	/* Nearly always all sequences are there. */
 	if (sequence - first < writer->count &&
 	    writer->places[sequence - first].sequence == sequence)
 		return &writer->places[sequence - first];

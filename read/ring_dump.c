@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From ring to file. Readers may go on consuming meanwhile: what they take first is not in the
- * file, and nothing is in it twice.
+ * Copies a ring to a sink. Other readers may consume meanwhile: what they take first is not copied,
+ * and nothing is copied twice.
  */
 #include "read/ring_dump.h"
 
@@ -27,7 +27,7 @@ static int dump_writer(struct gt_target *target, const struct gt_sink *sink, uin
 
 		if (count < 0)
 			continue; /* consumed meanwhile, or damaged by the program */
-		/* Of one that was cut off in the middle the rest was never written. */
+		/* The words after the cut of an unfinished sub-buffer were never written. */
 		gt_words_sum(sub_buffer, (uint32_t)count, &sum);
 		*records += sum.records;
 		*calls += sum.calls;

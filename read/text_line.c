@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One line of function_graph text, read from left to right without going back: the columns up to
- * the duration's bar, then the function. The layout that nearly all lines have (" 0)   0.071 us |
- * name();") takes a straight path; every other choice of columns is told by what stands between its
- * bars. Linux's layouts are those of kernel/trace/trace_functions_graph.c's output, 3.x to 6.x.
+ * Parses one line of function_graph text from left to right without backtracking: the columns up to
+ * the duration's bar, then the function. The layout of nearly all lines (" 0)   0.071 us |
+ * name();") has a fast path; every other choice of columns is recognised by the text between the
+ * bars. Linux's layouts are those that kernel/trace/trace_functions_graph.c prints, 3.x to 6.x.
  */
 #define _GNU_SOURCE
 #include "read/text_line.h"
@@ -22,10 +22,8 @@ static inline bool is_digit(char c)
 	return (unsigned char)(c - '0') < 10;
 }
 
-/*
- * Half of a line is blanks, and how many is hard to guess for a processor: eight at a time, and the
- * place of the first other byte computed instead of searched.
- */
+/* Half of a line is blanks, whose number a processor predicts badly: eight bytes are tested at
+ * once, and the first other byte is computed, not searched. */
 static inline const char *skip_blanks(const char *p, const char *end)
 {
 	uint64_t word;
@@ -61,7 +59,7 @@ static void other(struct gt_text_line *line, const char *why)
 	line->why = why;
 }
 
-/* Digits at *p into *value; false if there are none or more than digits_max. */
+/* Reads digits at *p into *value; false if there are none or more than digits_max. */
 static inline bool read_number(const char **p, const char *end, int digits_max, uint64_t *value)
 {
 	const char *q = *p;
@@ -76,11 +74,9 @@ static inline bool read_number(const char **p, const char *end, int digits_max, 
 	return true;
 }
 
-/*
- * "[mark ]123.456 us" at *p, up to behind the unit. The fraction has as many digits as its writer
- * found room for: Linux cuts it so that the number has at most 7. Nanos writes seven digits with a
- * point and nothing behind it: `2343574. us`.
- */
+/* Reads "[mark ]123.456 us" at *p, up to after the unit. The fraction has as many digits as its
+ * writer had room for: Linux cuts it so that the number has at most 7. Nanos writes seven digits
+ * with a point and nothing after it: `2343574. us`. */
 static inline bool read_duration(const char **p, const char *end, uint64_t *ns)
 {
 	const char *q = *p;
@@ -113,7 +109,7 @@ static inline bool read_duration(const char **p, const char *end, uint64_t *ns)
 	return true;
 }
 
-/* Whether a byte of the word is below a blank (the classic "has a byte below n"). */
+/* Is a byte of the word below a blank (the classic "has a byte below n")? */
 static inline bool word_has_control(const char *p)
 {
 	uint64_t word;
@@ -122,7 +118,8 @@ static inline bool word_has_control(const char *p)
 	return ((word - 0x2020202020202020u) & ~word & 0x8080808080808080u) != 0;
 }
 
-/* A byte that no function's name has. The words overlap at the end, which costs no branch. */
+/* Is there a control character, which no function's name has? The last two words overlap, which
+ * saves a branch. */
 static bool has_control(const char *p, size_t len)
 {
 	const char *end = p + len;
@@ -139,10 +136,8 @@ static bool has_control(const char *p, size_t len)
 	return false;
 }
 
-/*
- * The name in "name()" or "name(arguments)", end behind the ')'. Only a last "()" is certain to be
- * the writer's own; with arguments the bracket that matches the last one is taken.
- */
+/* Finds the end of the name in "name()" or "name(arguments)". Only a final "()" is certainly the
+ * writer's; with arguments, the bracket that matches the last one is taken. */
 static const char *name_end(const char *begin, const char *end)
 {
 	const char *p;
@@ -169,7 +164,7 @@ bool gt_text_line_ends_comment(const char *text, size_t len)
 	return end - text >= 2 && end[-1] == '/' && end[-2] == '*';
 }
 
-/* Cuts a comment off the end: kernels that print return values put them in one behind the ';'. */
+/* Cuts off a comment at the end: kernels that print return values put them in one after the ';'. */
 static const char *cut_comment(const char *begin, const char *end)
 {
 	const char *p;
@@ -202,16 +197,14 @@ static void exit_part(const char *p, const char *end, struct gt_text_line *line)
 	line->name_len = (size_t)(end - p);
 }
 
-/*
- * What stands behind the duration's bar; p is right behind the bar. Sets kind, indent and name for
- * a line that has a duration or, where it may be blank, does not need one.
- */
+/* Parses what follows the duration's bar; p is right after the bar. Sets kind, indent and name
+ * for a line that has a duration or, where it may be blank, needs none. */
 static void function_part(const char *p, const char *end, bool timed, struct gt_text_line *line)
 {
 	const char *begin = skip_blanks(p, end);
 	const char *stop;
 
-	/* Every writer leaves two blanks behind its bar; fewer means that blanks were collapsed. */
+	/* Every writer puts two blanks after its bar; fewer means that blanks were collapsed. */
 	line->indent = begin - p >= 2 ? (int32_t)(begin - p) : -1;
 	if (begin == end) {
 		other(line, "no function follows the columns");
@@ -252,10 +245,8 @@ static void function_part(const char *p, const char *end, bool timed, struct gt_
 	line->name_len = (size_t)(stop - begin);
 }
 
-/*
- * From the duration column on: mark, duration, bar, function. False, with nothing set, if this is
- * no duration column.
- */
+/* Parses from the duration column on: mark, duration, bar, function. False, with nothing set, if
+ * this is no duration column. */
 static inline bool duration_on(const char *p, const char *end, struct gt_text_line *line)
 {
 	uint64_t ns;
@@ -276,7 +267,8 @@ static inline bool duration_on(const char *p, const char *end, struct gt_text_li
 	return true;
 }
 
-/* "name-123": the number behind the last dash, or -1. Names may hold blanks and dashes. */
+/* Returns the number after the last dash of "name-123", or -1. Names may contain blanks and
+ * dashes. */
 static int64_t task_number(const char *begin, const char *end)
 {
 	const char *p = end;
@@ -289,7 +281,7 @@ static int64_t task_number(const char *begin, const char *end)
 	return read_number(&p, end, PID_DIGITS_MAX, &pid) ? (int64_t)pid : -1;
 }
 
-/* " 0)     sh-86      =>    cat-133    ", p behind the bracket. */
+/* Parses " 0)     sh-86      =>    cat-133    ", p after the bracket. */
 static bool task_switch(const char *p, const char *end, struct gt_text_line *line)
 {
 	const char *arrow = p;
@@ -315,7 +307,7 @@ static bool task_switch(const char *p, const char *end, struct gt_text_line *lin
 	return false;
 }
 
-/* irqs-off, need-resched, hardirq/softirq, preempt-depth, migrate-disable: "d.h1." */
+/* Is it irqs-off, need-resched, hardirq/softirq, preempt-depth, migrate-disable: "d.h1."? */
 static bool is_flags(const char *p, const char *end)
 {
 	if (end - p < 4 || end - p > 6)
@@ -326,7 +318,7 @@ static bool is_flags(const char *p, const char *end)
 	return true;
 }
 
-/* Digits with at most one point among them: absolute time. */
+/* Is it an absolute time: digits with at most one point? */
 static bool is_time(const char *p, const char *end)
 {
 	int points = 0;
@@ -342,8 +334,7 @@ static bool is_time(const char *p, const char *end)
 	return points <= 1 && is_digit(end[-1]);
 }
 
-/* "12.345678" are seconds; a number without a point counts something, a nanosecond as likely as not.
- */
+/* "12.345678" is in seconds; a number without a point is in a unknown unit, such as nanoseconds. */
 static uint64_t read_time(const char *p, const char *end)
 {
 	uint64_t whole = 0, fraction = 0, unit = 1000000000;
@@ -363,7 +354,7 @@ static uint64_t read_time(const char *p, const char *end)
 	return whole == GT_TEXT_NO_TIME ? 0 : whole;
 }
 
-/* "12)" at *p; leaves *p behind it. */
+/* Reads "12)" at *p and moves *p after it. */
 static inline bool read_cpu(const char **p, const char *end, struct gt_text_line *line)
 {
 	const char *q = *p;
@@ -377,7 +368,7 @@ static inline bool read_cpu(const char **p, const char *end, struct gt_text_line
 	return true;
 }
 
-/* Any choice of columns; p at the line's first byte that is not blank. */
+/* Parses any choice of columns; p at the line's first byte that is not blank. */
 static void columns(const char *p, const char *end, struct gt_text_line *line)
 {
 	int i;
@@ -406,12 +397,13 @@ static void columns(const char *p, const char *end, struct gt_text_line *line)
 				function_part(bar + 1, end, false, line);
 				return;
 			}
-			/* Interrupt entered or left, where the duration would be. */
+			/* An interrupt begins or ends: its arrow is in the duration's column. */
 			if (starts_with(p, stop, "=====") || starts_with(p, stop, "<====")) {
 				line->kind = GT_TEXT_EVENT;
 				return;
 			}
-			/* Latency layouts print the time since the trace's begin before the CPU. */
+			/* Latency layouts print the time since the trace's beginning before the
+			 * CPU. */
 			if (line->cpu < 0 && read_duration(&p, stop, &ns) && p == stop) {
 				struct gt_text_line ahead = { .cpu = -1 };
 				const char *next = skip_blanks(bar + 1, end);
@@ -426,7 +418,7 @@ static void columns(const char *p, const char *end, struct gt_text_line *line)
 			}
 			if (duration_on(p, end, line))
 				return;
-			/* The task first: "sh-37" is made of letters that are flags, too. */
+			/* Test for a task first: the letters of "sh-37" could be flags, too. */
 			if (line->pid < 0) {
 				line->pid = task_number(p, stop);
 				if (line->pid >= 0) {
@@ -444,7 +436,7 @@ static void columns(const char *p, const char *end, struct gt_text_line *line)
 				continue;
 			}
 		}
-		/* No column: the function itself, in a layout without durations. */
+		/* There is no column: the function comes first, in a layout without durations. */
 		if (line->cpu < 0 && line->pid < 0) {
 			other(line, "not a line of a trace");
 			return;
@@ -453,7 +445,7 @@ static void columns(const char *p, const char *end, struct gt_text_line *line)
 		if (line->kind == GT_TEXT_ENTRY || line->kind == GT_TEXT_LEAF ||
 		    line->kind == GT_TEXT_EXIT)
 			line->kind = GT_TEXT_UNTIMED;
-		/* "1.5 ms | f();" is a column that we do not know rather than a name. */
+		/* "1.5 ms | f();" has a column that is unknown here, not a name. */
 		if (line->kind == GT_TEXT_UNTIMED && line->name != NULL && is_digit(*line->name) &&
 		    memchr(line->name, '|', line->name_len) != NULL)
 			other(line, "an unknown column");
@@ -462,11 +454,9 @@ static void columns(const char *p, const char *end, struct gt_text_line *line)
 	other(line, "too many columns");
 }
 
-/*
- * "   cat-91    [000]  d..1.   7.360082: funcgraph_entry: ..." of trace-cmd report, read backwards
- * from the colon behind the time: task names may hold anything. Returns false if this is another
- * text.
- */
+/* Parses "   cat-91    [000]  d..1.   7.360082: funcgraph_entry: ..." of trace-cmd report,
+ * backwards from the colon after the time: task names may contain anything. False: it is another
+ * text. */
 static bool task_and_cpu(const char *begin, const char *colon, struct gt_text_line *line)
 {
 	const char *p = colon;
@@ -485,7 +475,7 @@ static bool task_and_cpu(const char *begin, const char *colon, struct gt_text_li
 		const char *before = trim_end(begin, word);
 
 		if (before > begin && before[-1] == ']') {
-			p = before; /* the word was the flags */
+			p = before; /* the word was the flags' column */
 			for (word = p; word > begin && word[-1] != ' ';)
 				word--;
 		}
@@ -507,7 +497,7 @@ static bool task_and_cpu(const char *begin, const char *colon, struct gt_text_li
 	return line->pid >= 0;
 }
 
-/* Lines that begin with a task: trace-cmd's calls, and events of any kind. */
+/* Parses lines that begin with a task: trace-cmd's calls, and events of any kind. */
 static bool task_line(const char *line_begin, const char *p, const char *end,
 		      struct gt_text_line *line)
 {
@@ -687,7 +677,7 @@ void gt_text_line_parse(const char *text, size_t len, struct gt_text_line *line)
 		}
 		p = skip_blanks(text, end);
 	} else if (*p == '|' || memchr("+!#*@$", *p, 6) != NULL) {
-		/* No CPU column: the duration comes first. '#' may be a mark or a comment. */
+		/* Without a CPU column the duration comes first. '#' may be a mark or a comment. */
 		if (duration_on(p, end, line))
 			return;
 	}

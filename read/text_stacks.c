@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call stacks of a function_graph text. Which call a brace closes is decided by its indentation,
- * which is the call's depth, and by the name behind it where there is one; only where blanks were
- * collapsed do brackets alone decide. So one call that never returns (longjmp, a task that dies)
- * costs that call and does not shift every later one.
+ * Call stacks of a function_graph text. The call that a brace closes is found by its indentation,
+ * which is the call's depth, and by the name after it, if there is one; only if blanks were
+ * collapsed, brackets alone decide. So a call that never returns (longjmp, a task that dies)
+ * affects only itself and does not shift every later call.
  */
 #include "read/text_stacks.h"
 
@@ -13,12 +13,12 @@
 #include "read/text_line.h"
 #include <graftrace/error.h>
 
-/* Blanks that one level of depth adds in every text known. */
+/* The indentation of one level of depth in every known text. */
 #define INDENT_STEP 2
-/* Without indentation a named brace may close a call below others that never returned: how far
- * down. */
+/* Without indentation a named brace may close a call below others that never returned; this many
+ * calls are searched. */
 #define SEARCH_MAX 256
-/* Emptied tasks kept for reuse; the rest is freed. */
+/* Finished tasks that are kept for reuse; the rest is freed. */
 #define SPARE_MAX 64
 
 struct frame {
@@ -33,23 +33,23 @@ struct gt_text_task {
 	uint64_t key;
 	int64_t tid;
 	int32_t cpu;	       /* where it ran last */
-	uint32_t epoch;	       /* of that CPU then: another now means that events were lost */
-	uint32_t running;      /* CPUs that have it as their current task */
+	uint32_t epoch;	       /* of that CPU at that time: another one now means lost events */
+	uint32_t running;      /* number of CPUs on which it is the current task */
 	uint32_t frames_count; /* open calls */
 	uint32_t frames_size;
 	uint32_t names_len;
 	uint32_t names_size;
 	struct frame *frames;
-	char *names; /* of the open calls, in the order of frames */
+	char *names; /* of the open calls, in the order of `frames` */
 };
 
 struct gt_text_cpu {
 	struct gt_text_task *current;
 	uint32_t epoch;
-	bool named; /* current is a task that the text has named */
+	bool named; /* `current` is a task that the text names */
 };
 
-/* Keys: a task's number; the idle task (0) and the unnamed one are each CPU's own. */
+/* Keys: a task's number; the idle task (0) and the unnamed one exist once for each CPU. */
 static uint64_t key_of(int64_t pid, int32_t cpu)
 {
 	if (pid > 0)
@@ -142,7 +142,7 @@ static int grow_buckets(struct gt_text_stacks *stacks)
 	return GT_OK;
 }
 
-/* Everything open is dropped; only tasks that run somewhere stay. */
+/* Drops all open calls; only tasks that run on a CPU stay. */
 static void forget_all(struct gt_text_stacks *stacks, uint64_t *count)
 {
 	for (size_t i = 0; i < stacks->buckets_count; i++) {
@@ -240,7 +240,7 @@ static void set_current(struct gt_text_stacks *stacks, int32_t cpu, struct gt_te
 		task_release(stacks, before);
 }
 
-/* The unnamed task of a CPU turns out to be `task`: it takes the open calls over. */
+/* The text names the task of a CPU that was unnamed before: `task` takes its open calls over. */
 static void adopt(struct gt_text_stacks *stacks, struct gt_text_task *task,
 		  struct gt_text_task *unnamed)
 {
@@ -252,7 +252,8 @@ static void adopt(struct gt_text_stacks *stacks, struct gt_text_task *task,
 	drop_if_stale(stacks, task);
 	drop_if_stale(stacks, unnamed);
 	if (task->frames_count > 0) {
-		/* It has open calls from elsewhere; which of the two is inside is not known. */
+		/* `task` has open calls from another CPU; which are inside the others is
+		 * unknown. */
 		stacks->counts.cut_by_loss += unnamed->frames_count;
 		unnamed->frames_count = 0;
 		unnamed->names_len = 0;
@@ -394,7 +395,7 @@ static int grow(struct gt_text_stacks *stacks, struct gt_text_task *task, size_t
 	return GT_OK;
 }
 
-/* The innermost call is taken off; what its callees took is its caller's callees' from now on. */
+/* Drops the innermost call; its callees' time is added to its caller's callees. */
 static void drop_top(struct gt_text_task *task)
 {
 	struct frame *top = &task->frames[--task->frames_count];
@@ -404,7 +405,7 @@ static void drop_top(struct gt_text_task *task)
 		top[-1].children_ns = add_saturated(top[-1].children_ns, top->children_ns);
 }
 
-/* Calls as deep as `indent` or deeper cannot be open any more when a line of that depth comes. */
+/* A line at depth `indent` comes: drops open calls of the same depth or deeper. */
 static void unwind(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent)
 {
 	while (task->frames_count > 0 && task->frames[task->frames_count - 1].indent >= indent) {
@@ -413,10 +414,9 @@ static void unwind(struct gt_text_stacks *stacks, struct gt_text_task *task, int
 	}
 }
 
-/*
- * A call at `indent` took duration_ns: its caller's callees' time, if the innermost open call is
- * its caller. One level further out, a call between them is missing, and will tell its own time.
- */
+/* A call at `indent` took duration_ns: this is added to the callees' time of the innermost open
+ * call if that is its caller. If that is one level further out, a call between them is missing,
+ * which will have a time of its own. */
 static void charge_caller(struct gt_text_task *task, int32_t indent, uint64_t duration_ns)
 {
 	struct frame *top;
@@ -466,7 +466,7 @@ static bool frame_is(const struct gt_text_task *task, const struct frame *frame,
 	return gt_text_tail_names(tail, tail_len, task->names + frame->name, frame->name_len);
 }
 
-/* Brings the call that the brace closes to the top. False: it is not among the open ones. */
+/* Drops the calls above the one that the brace closes. False: it is not open. */
 static bool bring_up(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent,
 		     const char *tail, size_t tail_len)
 {
@@ -483,7 +483,8 @@ static bool bring_up(struct gt_text_stacks *stacks, struct gt_text_task *task, i
 			return false;
 		if (tail == NULL || frame_is(task, &task->frames[count - 1], tail, tail_len))
 			return true;
-		/* The same depth, another function: the one we know of is gone without a word. */
+		/* The depth is the same, the function another: the open call ended without a
+		 * line. */
 		drop_top(task);
 		stacks->counts.never_returned++;
 		return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines out of blocks, what each does to the stacks, and the report. Blocks are parsed where they
- * lie; only a line that is cut between two blocks is copied.
+ * Splits blocks into lines, applies each line to the stacks, and makes the report. Blocks are
+ * parsed in place; only a line that is cut by the end of a block is copied.
  */
 #include "read/text_trace.h"
 
@@ -16,13 +16,13 @@
 #include "read/text_line.h"
 #include "read/text_stacks.h"
 
-/* Big enough that a read's price vanishes, small enough to stay in the second-level cache. */
+/* Large enough that the cost of read() vanishes, small enough for the second-level cache. */
 #define BLOCK_BYTES (256u << 10)
 
-/* So many ends without a begin before them are those of a text with tracing_thresh. */
+/* After so many ends without a beginning, the text is one with tracing_thresh. */
 #define ENDS_ALONE 1024
 
-/* A call's end whose begin the text does not have. */
+/* The end of a call whose beginning is not in the text. */
 struct end {
 	uint64_t line, offset, duration_ns;
 	int64_t tid;
@@ -36,23 +36,23 @@ struct gt_text_trace {
 	void *user;
 	struct gt_text_stacks stacks;
 	struct gt_text_trace_report report;
-	char *carry; /* a line's begin, from earlier blocks */
+	char *carry; /* the beginning of a line, from earlier blocks */
 	size_t carry_len;
-	bool skipping; /* in the middle of a line that is too long */
-	/* With tracing_thresh a text has only ends of calls, each of which is a whole call. Until
-	 * one begins, or there are many, they wait. */
+	bool skipping; /* inside a line that is too long */
+	/* A text with tracing_thresh has only ends of calls, and each stands for a whole call.
+	 * Ends are kept here until a call begins, or until there are ENDS_ALONE of them. */
 	struct end *ends[ENDS_ALONE];
 	uint32_t end_count;
-	bool begins;	/* a call has begun: an end alone is of one from before the text */
-	bool ends_only; /* none has */
+	bool begins;	/* a call has begun: an end alone is that of a call from before the text */
+	bool ends_only; /* it is a text with tracing_thresh */
 	struct gt_levels levels;
-	bool in_comment; /* a marker's text of several lines has not ended yet */
-	/* The file to look ahead in, while there is more of it; else NULL. */
+	bool in_comment; /* inside a marker's text of several lines */
+	/* The file to look ahead in, until its end; then NULL. */
 	char *ahead;
-	size_t ahead_kept; /* bytes of the block before, at its begin */
+	size_t ahead_kept; /* bytes kept from the block before, at its beginning */
 	off_t ahead_offset;
 	int ahead_fd;
-	char looked_ahead[GT_TEXT_CPU_MAX + 1]; /* by CPU: nothing more is to be found out */
+	char looked_ahead[GT_TEXT_CPU_MAX + 1]; /* by CPU: there is nothing more to find */
 };
 
 static void left_open(void *user, const char *name, size_t name_len, int64_t tid)
@@ -77,11 +77,8 @@ static int row(struct gt_text_trace *trace, int64_t tid, const char *name, size_
 	return trace->call(trace->user, &call);
 }
 
-/*
- * A line comes on a CPU of whose task nothing is known: looks for the CPU's first switch further
- * on. Most texts have it near; one that has none is read once more to its end, for all CPUs
- * together.
- */
+/* A line is on a CPU whose task is unknown: looks ahead for the CPU's first switch. Most texts
+ * have it near; a text without one is read to its end once, for all CPUs together. */
 static __attribute__((noinline, cold)) int look_ahead_slow(struct gt_text_trace *trace, int32_t cpu)
 {
 	while (trace->ahead != NULL && !trace->looked_ahead[cpu]) {
@@ -92,7 +89,7 @@ static __attribute__((noinline, cold)) int look_ahead_slow(struct gt_text_trace 
 
 		if (count < 0 && errno == EINTR)
 			continue;
-		if (count <= 0) { /* an error comes again when this is read in its turn */
+		if (count <= 0) { /* an error is reported when this part is read in its turn */
 			free(trace->ahead);
 			trace->ahead = NULL;
 			break;
@@ -108,7 +105,7 @@ static __attribute__((noinline, cold)) int look_ahead_slow(struct gt_text_trace 
 	return GT_OK;
 }
 
-/* Depth by indentation, in an unknown layout: deeper is deeper. */
+/* In an unknown layout, depth is given by indentation alone. */
 static int give_end(struct gt_text_trace *trace, const struct end *end)
 {
 	uint64_t self_ns =
@@ -118,7 +115,7 @@ static int give_end(struct gt_text_trace *trace, const struct end *end)
 	return row(trace, end->tid, end->name, end->name_len, end->duration_ns, self_ns);
 }
 
-/* The ends that waited are calls, or ends of calls from before the text. */
+/* Takes the ends that were kept as calls, or as ends of calls from before the text. */
 static int take_ends(struct gt_text_trace *trace, bool are_calls)
 {
 	int result = GT_OK;
@@ -137,7 +134,7 @@ static int take_ends(struct gt_text_trace *trace, bool are_calls)
 	return result;
 }
 
-/* An end alone. */
+/* Handles an end without a beginning. */
 static int end_line(struct gt_text_trace *trace, const struct gt_text_line *line, int64_t tid,
 		    uint64_t offset)
 {
@@ -199,7 +196,7 @@ static int begin_trace(struct gt_text_trace *trace, const struct gt_text_line *l
 	size_t len = line->name_len;
 	int result = GT_OK;
 
-	/* Texts that were put one behind the other: what is open does not go on. */
+	/* Texts that were concatenated: open calls end here. */
 	if (report->traces++ > 0 || report->trace_lines > 0) {
 		result = take_ends(trace, !trace->begins);
 		gt_text_stacks_end(&trace->stacks);
@@ -214,8 +211,8 @@ static int begin_trace(struct gt_text_trace *trace, const struct gt_text_line *l
 	return result;
 }
 
-/* Whether such a line may be one of a marker's text, which ends at the latest where the trace goes
- * on. */
+/* Can such a line be part of a marker's text? That ends at the latest at the next line of the
+ * trace. */
 static bool may_be_text(enum gt_text_kind kind)
 {
 	return kind == GT_TEXT_OTHER || kind == GT_TEXT_EVENT || kind == GT_TEXT_BLANK ||
@@ -228,7 +225,7 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 	struct gt_text_line line;
 
 	if (report->lines++ == 0 && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		text += 3; /* a byte order mark, from an editor */
+		text += 3; /* a byte order mark */
 		len -= 3;
 	}
 	gt_text_line_parse(text, len, &line);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The writer of recording files. Sub-buffers are copied as they come, gathered to about a megabyte,
- * sorted by their writers, so that each one's stand together, and written as one block. Everything
+ * sorted by their writers, so that each one's are adjacent, and written as one block. Everything
  * else is a small block of its own, written at once (changed writers: with the next block), so that
- * a function stands in the file before the first sub-buffer that uses it.
+ * a function's name is in the file before the first sub-buffer that uses it.
  */
 #include "read/writer.h"
 
@@ -27,21 +27,21 @@
 #define GATHER_NS      1000000000ull
 #define WRITERS	       256	   /* changed ones that are gathered */
 #define SWITCHES       8192	   /* in a block */
-#define KERNEL_BYTES   (16u << 20) /* of what Linux recorded, in a block */
+#define KERNEL_BYTES   (16u << 20) /* << 20) of the kernel's data, in a block */
 #define FUNCTIONS      16384	   /* in a block */
 #define NAME_BYTES     (2u << 20)  /* of a block's names, about */
-#define NAME_MAX_BYTES 65535u	   /* longer ones are cut */
+#define NAME_MAX_BYTES 65535u	   /* longer names are cut */
 #define PACK_BYTES     512	   /* shorter payloads are not packed */
 #define METADATA_LEVEL 3
-/* Columns without zstd cost no more time than writing the words as they are (half of it is the
- * kernel's copy, and they are a quarter of it), but for groups of few words. */
+/* Except for groups of few words, columns without zstd take no more time than writing the words
+ * themselves: they are a quarter as long, and half of the cost of writing is the kernel's copy. */
 #define PRESSURE_BARE  25
 #define PRESSURE_PLAIN 90
 
 /* A gathered sub-buffer. */
 struct pending {
 	uint64_t sequence;
-	size_t at; /* offset in `gather` of its header; the words are behind it */
+	size_t at; /* offset in `gather` of its header; the words follow */
 	uint32_t generation;
 	uint32_t words;
 };
@@ -51,9 +51,9 @@ struct gt_file_writer {
 	struct gt_block_output output;
 	bool compress;
 	bool finished;
-	bool goes_on;	      /* as the options say */
-	uint64_t missed;      /* calls of sub-buffers that came after an error */
-	atomic_uint pressure; /* as set */
+	bool goes_on;	      /* from the options */
+	uint64_t missed;      /* calls in sub-buffers that came after an error */
+	atomic_uint pressure; /* by gt_file_writer_set_pressure */
 	unsigned (*ask_pressure)(void *data);
 	void *ask_data;
 	struct graftrace_file_clock clock;
@@ -63,14 +63,14 @@ struct gt_file_writer {
 	uint8_t *gather;
 	size_t gather_size;
 	size_t gathered;
-	uint64_t oldest_ns; /* when the first of the gathered came */
+	uint64_t oldest_ns; /* arrival of the first gathered sub-buffer */
 	struct pending *pending;
 	struct gt_columns_input *inputs;
 	uint32_t pending_count;
 	uint32_t pending_size;
 	struct gt_columns_encoder *encoder; /* NULL: not packed */
 
-	uint8_t *block; /* the one that is being made */
+	uint8_t *block; /* the block that is being made */
 	size_t block_size;
 	uint8_t *packed;
 	size_t packed_size;
@@ -78,13 +78,13 @@ struct gt_file_writer {
 	uint32_t writer_count;
 	struct graftrace_file_writer writers[WRITERS];
 
-	struct gt_switch *switches; /* gathered; NULL: none ever came */
+	struct gt_switch *switches; /* gathered; NULL: none came yet */
 	uint32_t switch_count;
 	bool switches_said; /* a block of them was written */
 	uint64_t switches_start, switches_lost;
 };
 
-/* What the sink's calls give back. */
+/* The result that the sink's functions return. */
 static int answer(const struct gt_file_writer *writer)
 {
 	return writer->goes_on ? 0 : writer->output.error;
@@ -103,7 +103,7 @@ static int no_memory(struct gt_file_writer *writer)
 				    "no memory for the recording's blocks");
 }
 
-/* Room in *bytes for `count`; what was there is lost. */
+/* Makes *bytes hold `count` bytes; their contents are lost. */
 static int make_room(struct gt_file_writer *writer, uint8_t **bytes, size_t *size, size_t count)
 {
 	if (count <= *size)
@@ -114,8 +114,8 @@ static int make_room(struct gt_file_writer *writer, uint8_t **bytes, size_t *siz
 	return *bytes ? 0 : no_memory(writer);
 }
 
-/* A block that is made in writer->block: the place of its payload, which will have `count` bytes.
- * NULL: no memory, and the error is set. */
+/* Begins a block in writer->block: returns the place of its payload, which will have `count`
+ * bytes. NULL: no memory, and the error is set. */
 static uint8_t *start_payload(struct gt_file_writer *writer, size_t count)
 {
 	if (make_room(writer, &writer->block, &writer->block_size,
@@ -124,7 +124,7 @@ static uint8_t *start_payload(struct gt_file_writer *writer, size_t count)
 	return writer->block + sizeof(struct graftrace_block);
 }
 
-/* Writes the payload of `count` bytes that stands in writer->block, packed if that pays. */
+/* Writes the payload of `count` bytes in writer->block, compressed if that is shorter. */
 static int put_payload(struct gt_file_writer *writer, enum graftrace_block_type type, size_t count)
 {
 	const size_t header = sizeof(struct graftrace_block);
@@ -223,7 +223,7 @@ static void add_known(struct strings *strings, enum graftrace_string_tag tag, co
 		add_string(strings, tag, text);
 }
 
-/* What is asked of the system that the recording is made on. */
+/* Adds facts about the system that the recording is made on. */
 static void add_system(struct strings *strings)
 {
 	struct utsname system;
@@ -327,7 +327,7 @@ int gt_file_writer_kernel(struct gt_file_writer *writer, uint32_t cpu, const cha
 	return 0;
 }
 
-/* What becomes blocks of its own. */
+/* Blocks of their own. */
 
 static int sink_object(void *data, uint32_t pid, const char *path, uint64_t start, uint64_t end,
 		       uint64_t bias, const uint8_t *build_id, uint32_t build_id_bytes)
@@ -581,7 +581,7 @@ static int by_writer(const void *left, const void *right)
 	return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
-/* A group as it is. Returns its length. */
+/* Writes a group without columns. Returns its length. */
 static size_t put_plain(const struct gt_columns_input *inputs, uint32_t count, uint8_t *out)
 {
 	uint8_t *at = out;
@@ -596,7 +596,7 @@ static size_t put_plain(const struct gt_columns_input *inputs, uint32_t count, u
 	return (size_t)(at - out);
 }
 
-/* One group to `out`. Returns its stored length, or an error. */
+/* Writes one group to `out`. Returns its stored length, or an error. */
 static int64_t put_group(struct gt_file_writer *writer, const struct gt_columns_input *inputs,
 			 uint32_t count, struct graftrace_file_group *group, uint8_t *out)
 {
@@ -625,7 +625,8 @@ static int64_t put_group(struct gt_file_writer *writer, const struct gt_columns_
 	return (int64_t)put_plain(inputs, count, out);
 }
 
-/* Sub-buffers that make one group from `from` on: one writer's with consecutive sequences. */
+/* Returns how many sub-buffers from `from` on make one group: one writer's, with consecutive
+ * sequences. */
 static uint32_t group_length(const struct gt_file_writer *writer, uint32_t from)
 {
 	const struct pending *pending = writer->pending;
@@ -739,7 +740,7 @@ int gt_file_writer_flush_old(struct gt_file_writer *writer)
 	return writer->output.error;
 }
 
-/* Room for one more of `bytes`. */
+/* Makes room for one more sub-buffer of `bytes`. */
 static int make_gather_room(struct gt_file_writer *writer, size_t bytes)
 {
 	if (writer->gathered + bytes > writer->gather_size) {
@@ -767,7 +768,7 @@ static int make_gather_room(struct gt_file_writer *writer, size_t bytes)
 	return 0;
 }
 
-/* 0: it is among the pending. */
+/* Returns 0 if it was added to the pending ones. */
 static int gather(struct gt_file_writer *writer, const struct graftrace_sub_buffer *sub_buffer,
 		  uint32_t words)
 {

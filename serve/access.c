@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See access.h. Guarantees: nothing of a token is in a message. */
+/*
+ * See access.h. Guarantees: no message contains any part of a token.
+ */
 #define _GNU_SOURCE
 #include "serve/access.h"
 
@@ -85,7 +87,7 @@ static int make_token(struct gt_access *access, const char *path, struct gt_mess
 	return GT_EIO;
 }
 
-/* Printable, and without what has a meaning in an address. */
+/* Is every byte printable and without meaning in an address? */
 static bool is_token(const char *token)
 {
 	size_t bytes = strlen(token);

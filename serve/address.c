@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parsing and binding of addresses. Guarantees: no byte outside the given text is read; on failure
- * no descriptor stays open; no file but a socket that nobody listens at is taken away. Looking a name up may ask the system's resolver; digits do not.
+ * Parsing and binding of addresses. Guarantees: reads only the given text; on failure no descriptor
+ * stays open; removes no file but a socket that no process listens on. A name is looked up by the
+ * system's resolver, which may take long; a number is not.
  */
 #include "serve/address.h"
 
@@ -115,7 +116,7 @@ static int bind_error(const struct gt_address *address, int error, struct gt_mes
 	}
 }
 
-/* What the socket is bound to, in words; the port was perhaps chosen by the system. */
+/* Writes the address that the socket is bound to, as text; the system may have chosen the port. */
 static void describe(int fd, char bound[GT_ADDRESS_BYTES + 8], bool *any)
 {
 	struct sockaddr_storage name = { 0 };
@@ -140,14 +141,14 @@ static void describe(int fd, char bound[GT_ADDRESS_BYTES + 8], bool *any)
 
 /* Unix sockets */
 
-/* A socket's file that was left behind is taken away. 0, or GT_EBUSY. */
+/* Removes the file of a socket that no process listens on. Returns 0, or GT_EBUSY if one does. */
 static int make_way(const struct sockaddr_un *name, struct gt_message *message)
 {
 	struct stat status;
 	int probe, error;
 
 	if (lstat(name->sun_path, &status) != 0)
-		return 0; /* bind() has the reason */
+		return 0; /* bind() reports the reason */
 	probe = S_ISSOCK(status.st_mode) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
 	error = probe < 0						 ? EEXIST
 		: connect(probe, (const void *)name, sizeof(*name)) == 0 ? EADDRINUSE
@@ -175,7 +176,8 @@ static int listen_at_path(struct gt_address *address, bool others, struct gt_mes
 	if (error != 0)
 		return error;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* The file gets the socket's mode: at no moment may more users connect. */
+	/* The file is created with the socket's mode, so that at no moment more users can
+	 * connect. */
 	mask = umask(0);
 	if (fd < 0 || fchmod(fd, others ? 0666 : 0600) != 0 ||
 	    bind(fd, (const void *)&name, sizeof(name)) != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See door.h. Guarantees: a client that stalls or goes holds up nobody else; what a client may send
- * is bounded; sockets that nobody listens to any more are taken away by who meets them.
+ * See door.h. Guarantees: a client that stalls or disconnects delays no other; the size of a
+ * request is bounded; any command that finds a socket without a listener removes it.
  */
 #define _GNU_SOURCE /* struct ucred, POLLRDHUP */
 #include "serve/door.h"
@@ -26,7 +26,7 @@
 #define CLIENTS	       32
 #define LINE_BYTES     1024
 #define BLOCK_BYTES    65536
-#define WAIT_MS	       20 /* how often a waiting reader looks */
+#define WAIT_MS	       20 /* interval at which a waiting reader tries again */
 #define IDLE_MS	       30000
 #define DISCARD_BLOCKS 1024
 
@@ -44,7 +44,7 @@ struct gt_door {
 	pthread_mutex_t lock; /* guards `control` */
 	struct gt_control_target *control;
 	int socket;
-	int stop[2]; /* a pipe: written to, the door closes */
+	int stop[2]; /* a pipe: a byte in it ends the door's threads */
 	atomic_bool stopping;
 	pthread_t thread;
 	struct client clients[CLIENTS];
@@ -57,7 +57,7 @@ static int find_folder(char *path, size_t bytes, bool make, struct gt_message *m
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat state;
-	/* sudo may keep the variable: root's folder has no place in another user's. */
+	/* sudo may keep the variable: root's folder must not be made in another user's. */
 	bool own = runtime != NULL && runtime[0] == '/' && stat(runtime, &state) == 0 &&
 		   state.st_uid == geteuid();
 	int length = own ? snprintf(path, bytes, "%s/graftrace", runtime)
@@ -93,7 +93,7 @@ static int set_address(struct sockaddr_un *address, const char *folder, const ch
 	return GT_EINVAL;
 }
 
-/* A connection, or -1. */
+/* Returns a connection, or -1. */
 static int try_connect(const struct sockaddr_un *address)
 {
 	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -143,7 +143,8 @@ static bool has_gone(const struct client *client, int wait_ms)
 {
 	struct pollfd end = { .fd = client->socket, .events = POLLRDHUP };
 
-	/* A client closes its sending half behind the request: only both are the end. */
+	/* A client may close its sending half after the request: only both halves closed mean
+	 * that it has gone. */
 	return (poll(&end, 1, wait_ms) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0) ||
 	       atomic_load(&client->door->stopping);
 }
@@ -202,7 +203,8 @@ close:
 	free(block);
 }
 
-/* Reads up to the end of what the client sends. How many bytes, or -1: too many, or gone. */
+/* Reads all that the client sends. Returns the number of bytes, or -1 if they are too many or
+ * the client has gone. */
 static ssize_t receive(struct client *client, char *bytes, size_t room)
 {
 	size_t count = 0;
@@ -302,7 +304,7 @@ static void *serve(void *data)
 		bytes = receive(client, request, LINE_BYTES + GT_DOOR_VALUE_BYTES + 1);
 	if (bytes >= 0)
 		answer(client, request, (size_t)bytes);
-	/* Who closes with bytes unread takes the answer back. */
+	/* close() with unread bytes would discard the answer. */
 	for (int i = 0; bytes < 0 && i < DISCARD_BLOCKS && request != NULL; i++) {
 		if (receive(client, request, BLOCK_BYTES) >= 0)
 			break;
@@ -387,7 +389,7 @@ static int bind_socket(struct gt_door *door, const char *folder, pid_t pid,
 	error = set_address(&address, folder, name, message);
 	if (error != 0)
 		return error;
-	/* Of a process that had the number before. */
+	/* The socket is that of an earlier process with the same number. */
 	unlink(address.sun_path);
 	door->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (door->socket < 0 ||
@@ -466,7 +468,7 @@ void gt_door_close(struct gt_door *door)
 
 /* Clients */
 
-/* The one recording that runs. */
+/* Connects to the one recording that runs. */
 static int connect_any(const char *folder, struct gt_message *message)
 {
 	DIR *directory = opendir(folder);

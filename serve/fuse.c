@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The mount and its threads. Guarantees: requests are carried out in the order in which the kernel
- * gave them, but for reads that have nothing to give yet; those stand aside without a thread until
- * there is something, a signal comes for who reads, or the mount ends. Nothing here writes to
- * stdout or stderr: what libfuse says becomes a message.
+ * sent them, except for reads without data yet; those are parked, without a thread, until there is
+ * data, the reader gets a signal, or the mount ends. Nothing here writes to stdout or stderr:
+ * libfuse's messages are put into ours.
  */
 #define _GNU_SOURCE
 #include "serve/fuse_private.h"
@@ -24,10 +24,10 @@
 #include "core/trace/message.h"
 
 #define AGENT_MAPPING "/memfd:graftrace" /* in the maps of a traced process */
-#define LONG_MS	      8			 /* a traced thread waits no longer for its own change */
-#define WAIT_MS	      10 /* how often the working thread looks for readers that wait */
+#define LONG_MS	      8	 /* the most that a traced thread waits for a change of its own tracing */
+#define WAIT_MS	      10 /* interval at which the working thread tries parked reads again */
 
-/* What libfuse said last, for the message: it has one log for all. */
+/* The last message of libfuse, which has one log for all mounts. */
 static struct {
 	pthread_mutex_t lock;
 	char text[256];
@@ -119,7 +119,7 @@ bool gt_fuse_claim(struct gt_fuse_job *job)
 	return claimed;
 }
 
-/* Whether our agent is in the process of that thread. */
+/* Is our agent in that thread's process? */
 static bool is_traced(pid_t thread)
 {
 	char path[64];
@@ -136,14 +136,14 @@ static bool is_traced(pid_t thread)
 	return found;
 }
 
-/* A change is being made, and has been for a while. What follows is under the lock. */
+/* Has a change been under way for long? The functions below are called with the lock. */
 static bool takes_long(const struct gt_fuse *fuse)
 {
 	return fuse->running != NULL && gt_monotonic_ms() - fuse->running_since_ms >= LONG_MS;
 }
 
-/* The line: the change that is being made, then all that waits for its end, reads that have nothing
- * to give last. */
+/* The next job in line: first the running change, then all jobs that wait for its end, parked
+ * reads last. */
 static struct gt_fuse_job *behind(const struct gt_fuse *fuse, const struct gt_fuse_job *job)
 {
 	struct gt_fuse_job *next = job == fuse->running ? fuse->first : job->next;
@@ -151,7 +151,8 @@ static struct gt_fuse_job *behind(const struct gt_fuse *fuse, const struct gt_fu
 	return next == NULL && !job->parked ? fuse->parked : next;
 }
 
-/* Only the receiving thread makes jobs: one that it has seen and that is done by now is nowhere. */
+/* Is the job still in line? Only the receiving thread makes jobs, so one that it has seen and
+ * does not find any more is done. */
 static bool is_in_line(const struct gt_fuse *fuse, const struct gt_fuse_job *job)
 {
 	const struct gt_fuse_job *other = fuse->running;
@@ -161,7 +162,7 @@ static bool is_in_line(const struct gt_fuse *fuse, const struct gt_fuse_job *job
 	return other != NULL;
 }
 
-/* One of which it is not known yet whether a traced thread asks. */
+/* Finds a job of which it is not known yet whether a traced thread sent it. */
 static struct gt_fuse_job *find_unknown(const struct gt_fuse *fuse)
 {
 	struct gt_fuse_job *job = fuse->running;
@@ -171,8 +172,8 @@ static struct gt_fuse_job *find_unknown(const struct gt_fuse *fuse)
 	return job;
 }
 
-/* The thread is traced by somebody now: if it is interrupted, that is why, and not for a signal
- * that it would have been told of later. */
+/* Is the thread traced by ptrace? Then a tracer's stop interrupts its system call, not a signal
+ * of its own. */
 static bool is_being_stopped(pid_t thread)
 {
 	char text[1024];
@@ -181,7 +182,8 @@ static bool is_being_stopped(pid_t thread)
 	       gt_proc_field(text, "TracerPid") > 0;
 }
 
-/* A traced thread is in the kernel and waits. Returns whether the job is done with. */
+/* Answers a job of a traced thread that waits in the kernel. Returns true if the job need not be
+ * carried out any more. */
 static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	if (job == fuse->running || job->work == GT_FUSE_FLUSH || job->work == GT_FUSE_RELEASE) {
@@ -192,8 +194,8 @@ static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
 			fuse_reply_err(job->request, 0);
 		return false;
 	}
-	/* Not begun: our stop, behind which the call is made again. For poll() it would be an
-	 * error. */
+	/* The job has not begun, so EINTR is the answer: the thread repeats its call after our
+	 * stop. poll() would return it as an error. */
 	if (job->work == GT_FUSE_POLL || !fuse_req_interrupted(job->request) ||
 	    !is_being_stopped(job->thread))
 		return false;
@@ -201,7 +203,7 @@ static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	return true;
 }
 
-/* What has been answered and need not be done. */
+/* Removes a job that has been answered and need not be carried out. */
 static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	struct gt_fuse_job **link = job->parked ? &fuse->parked : &fuse->first, *before = NULL;
@@ -220,13 +222,11 @@ static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	drop_job(job);
 }
 
-/*
- * A traced program may change its own tracing here. For that its threads have to stop, and one that
- * has asked for something does not before it is answered. So while a change takes long, the traced
- * threads that ask for it, or stand in line behind it, are answered: that change and closes as done
- * (reasons why it cannot be done come earlier), the rest, once our stop interrupts it, as if by a
- * signal. From the receiving thread.
- */
+/* A traced program may change its own tracing through the mount. For that its threads have to
+ * stop, and a thread that waits for an answer of the mount cannot stop. So while a change takes
+ * long, requests of traced threads are answered early: the change itself and closes with success
+ * (errors are found before), the others with EINTR once our stop interrupts them. Called by the
+ * receiving thread. */
 static void answer_traced(struct gt_fuse *fuse)
 {
 	struct gt_fuse_job *job, *next;
@@ -252,7 +252,7 @@ static void answer_traced(struct gt_fuse *fuse)
 	pthread_mutex_unlock(&fuse->lock);
 }
 
-/* Notes that a job runs which changes something, and that it does not any more. */
+/* Note that a job that changes something begins, and that it has ended. */
 
 static void begin_change(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
@@ -303,7 +303,7 @@ static void look_parked(struct gt_fuse *fuse)
 	struct gt_fuse_job *job;
 
 	while ((job = *link) != NULL) {
-		/* A signal has come for who reads. */
+		/* The reader has got a signal. */
 		if (fuse_req_interrupted(job->request)) {
 			fuse_reply_err(job->request, EINTR);
 		} else if (!gt_fuse_do(fuse, job)) {
@@ -320,7 +320,7 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* Looks after those who wait for a trace to go on, if it is time. */
+/* Tries the parked and polled reads again, if it is time. */
 static void look(struct gt_fuse *fuse)
 {
 	struct timespec now;
@@ -338,8 +338,8 @@ static void look(struct gt_fuse *fuse)
 	fuse->next_look = now;
 }
 
-/* Waits for a job or, where somebody waits for a trace to go on, until it is time to look. NULL: no
- * job. */
+/* Waits for a job or, if reads are parked or polled, until it is time to try them again. NULL:
+ * no job. */
 static struct gt_fuse_job *next_job(struct gt_fuse *fuse, bool *stopping)
 {
 	bool waiting = fuse->parked != NULL || fuse->polled != NULL;
@@ -433,7 +433,7 @@ static void *receive(void *data)
 
 /* The mount */
 
-/* A place to mount on? */
+/* Checks that the directory can be mounted on. */
 static int check_directory(const char *directory, struct gt_message *message)
 {
 	struct stat state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open files of the mount: the working thread's half. It carries out what opens, reads, writes and
- * closes files, in order. They behave as those of /sys/kernel/tracing: a write takes what the file
- * takes of it (one word of a list), and `>` clears.
+ * Open files of the mount: the working thread's half. It opens, reads, writes and closes files, in
+ * order. They behave as those of /sys/kernel/tracing: a write takes as many bytes as the file
+ * accepts (one word of a list), and `>` clears.
  */
 #define _GNU_SOURCE
 #include "serve/fuse_private.h"
@@ -17,15 +17,15 @@
 
 #include "attach/process/clock.h"
 
-/* At most this much of a file that waits is given at once: less than the kernel asks for in one
- * piece, so that a full answer is never taken for one of which there is more to come at once. */
+/* The most that is given at once of a file that waits. It is less than the kernel asks for in
+ * one request: a full answer would make the kernel ask for the rest before it returns. */
 #define WAITING_BYTES (64 * 1024)
 
-/* Where a spliced file ends for the kernel. */
+/* The size that the kernel is made to see of a spliced file. */
 #define SPLICE_BYTES (INT64_C(1) << 62)
 #define PAGE_BYTES   4096
-#define PIPE_PAGES   16 /* that a pipe holds */
-#define PAGE_MS	     50 /* a page that somebody splices is not held back for longer */
+#define PIPE_PAGES   16 /* capacity of a pipe */
+#define PAGE_MS	     50 /* the longest that a page is held back to fill it for splice() */
 
 static int open_reader(struct gt_fuse_file *file, struct gt_message *message)
 {
@@ -56,7 +56,7 @@ static int open_writer(struct gt_fuse_file *file, bool truncate, struct gt_messa
 	return error;
 }
 
-/* What was written takes effect, also in front of a word that was refused: as on Linux. */
+/* Words that were written take effect, even if a later one is refused, as on Linux. */
 static int close_writer(struct gt_fuse_file *file)
 {
 	struct gt_message message;
@@ -66,13 +66,11 @@ static int close_writer(struct gt_fuse_file *file)
 	return error;
 }
 
-/*
- * splice() and sendfile() read by way of the page cache, up to where the kernel believes that the
- * file ends, and that is the size which stat() shows: 0, as on tracefs. So a byte is stored far away.
- * That also makes the kernel believe itself rather than an answer to a question about the file that it
- * asked earlier: stored before the answer, the size stays, and whoever asked is told 0. The end is
- * where a page is not full.
- */
+/* splice() and sendfile() read through the page cache, up to the file's size as the kernel knows
+ * it: the size that stat() shows, which is 0 as on tracefs. So one byte is stored in the cache
+ * far away, which makes the kernel's own size large. The kernel then also ignores an attribute
+ * request's answer that was sent before: it keeps its own size, and stat() still gets 0. The end
+ * of the file is a page that is not full. */
 void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number)
 {
 	char byte = 0;
@@ -90,7 +88,8 @@ static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	bool read_only = fuse->control->kind == GT_CONTROL_RECORDING && (file->access & ~allowed);
 	int error = 0;
 
-	/* Root may open what has no such operation; read() and write() then say EINVAL. */
+	/* root may open a file without such an operation; read() and write() then fail with
+	 * EINVAL. */
 	file->access &= allowed;
 	if (file->waits && (file->access & GT_CONTROL_READ))
 		error = open_reader(file, &message);
@@ -116,7 +115,7 @@ static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	fuse_reply_open(job->request, &job->info);
 }
 
-/* The next bytes of the reader, at most `bytes`; an error; GT_EAGAIN. */
+/* Returns the number of the reader's next bytes, at most `bytes`; an error; or GT_EAGAIN. */
 static int64_t read_on(struct gt_fuse_file *file, char *buffer, size_t bytes,
 		       struct gt_message *message)
 {
@@ -127,7 +126,7 @@ static int64_t read_on(struct gt_fuse_file *file, char *buffer, size_t bytes,
 	return got;
 }
 
-/* Goes to where a reader has moved to. Reading the file again from its start is a new look. */
+/* Moves the reader to an offset. Reading again from the start makes a new text. */
 static int64_t seek(struct gt_fuse_file *file, uint64_t offset, struct gt_message *message)
 {
 	char passed[4096];
@@ -152,7 +151,7 @@ static int64_t seek(struct gt_fuse_file *file, uint64_t offset, struct gt_messag
 	return 0;
 }
 
-/* Of a file that waits, what poll has read already comes first. */
+/* Of a file that waits, first gives the bytes that poll() has read already. */
 static int64_t read_waiting(struct gt_fuse_file *file, char *buffer, size_t bytes,
 			    struct gt_message *message)
 {
@@ -166,7 +165,7 @@ static int64_t read_waiting(struct gt_fuse_file *file, char *buffer, size_t byte
 	return (int64_t)bytes;
 }
 
-/* The rest of the page: a comment, as the lines of the head are. */
+/* Fills the rest of the page with a comment, like the lines of the header. */
 static void pad_page(struct gt_fuse_file *file)
 {
 	size_t rest = PAGE_BYTES - file->page_bytes;
@@ -178,12 +177,10 @@ static void pad_page(struct gt_fuse_file *file)
 	file->page_bytes = PAGE_BYTES;
 }
 
-/*
- * Of a text that waits, whole pages are spliced: one that is not full is the end. A page that has
- * something, and does not fill for a moment, is filled with a comment. Behind it come some that are
- * nothing but comments: one splice() takes several pages, and gives none of them before it has all
- * that fit into its pipe. GT_EAGAIN: not full yet.
- */
+/* Gives a text that waits to splice() in whole pages, since a page that is not full means the
+ * end. A page with some text that does not fill for PAGE_MS is filled with a comment. Then pages
+ * of comments alone follow: one splice() takes several pages and returns none of them before it
+ * has as many as its pipe holds. GT_EAGAIN: the page is not full yet. */
 static int64_t splice_waiting(struct gt_fuse_file *file, bool nonblocking, char *buffer,
 			      struct gt_message *message)
 {
@@ -223,7 +220,7 @@ static int64_t splice_waiting(struct gt_fuse_file *file, bool nonblocking, char 
 	return (int64_t)bytes;
 }
 
-/* What a page has that was begun for splice() and is read now. */
+/* Gives read() the bytes of a page that was begun for splice(). */
 static int64_t read_page(struct gt_fuse_file *file, char *buffer, size_t bytes)
 {
 	bytes = bytes < file->page_bytes ? bytes : file->page_bytes;
@@ -264,7 +261,7 @@ static bool read_file(struct gt_fuse_job *job)
 		if (got == 0)
 			got = read_on(file, buffer, job->bytes, &message);
 		else if (got == 1)
-			got = 0; /* behind the end */
+			got = 0; /* after the end */
 		file->at_end = got == 0;
 	}
 	if (got == GT_EAGAIN && !(job->info.flags & O_NONBLOCK)) {
@@ -279,7 +276,7 @@ static bool read_file(struct gt_fuse_job *job)
 	return true;
 }
 
-/* Who writes, for the files that want to know. */
+/* Sets who writes, for files that need to know. */
 static void name_writer(struct gt_control_writer *writer, pid_t tid)
 {
 	char path[64];
@@ -310,7 +307,7 @@ static void write_file(struct gt_fuse_job *job)
 
 	if (!(file->access & GT_CONTROL_WRITE))
 		taken = GT_EINVAL;
-	/* Written to after another descriptor of it was closed: it goes on. */
+	/* Written after another descriptor of it was closed: the file goes on accepting writes. */
 	if (taken == 0 && !file->writing)
 		taken = open_writer(file, false, &message);
 	if (taken == 0) {
@@ -319,7 +316,7 @@ static void write_file(struct gt_fuse_job *job)
 		taken = gt_control_write(&file->writer, job->data, job->bytes, &message);
 	}
 	if (!gt_fuse_claim(job)) {
-		/* Who has asked was told that all of it is taken. */
+		/* The thread was told early that all of it is written. */
 		while (taken > 0 && (done += (size_t)taken) < job->bytes)
 			taken = gt_control_write(&file->writer, job->data + done, job->bytes - done,
 						 &message);
@@ -330,9 +327,9 @@ static void write_file(struct gt_fuse_job *job)
 	}
 }
 
-/* A descriptor is being closed, maybe not the last one: shells copy them about, so an opening that
- * has written nothing yet goes on. What close() does not bring about, the release does, which the
- * kernel sends before any request of who has closed the file. */
+/* A descriptor is closed, maybe not the last one: shells duplicate them, so a file that has not
+ * been written to stays open for writing. What flush does not do is done by release, which the
+ * kernel sends before any later request of the same process. */
 static void flush_file(struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
@@ -388,7 +385,7 @@ void gt_fuse_close_files(struct gt_fuse *fuse)
 		close_file(fuse, fuse->opened);
 }
 
-/* Whether a read would give something (or the end, or an error) now. */
+/* Would a read return at once, with data, the end or an error? */
 static bool is_readable(struct gt_fuse_file *file)
 {
 	struct gt_message message;
@@ -399,7 +396,7 @@ static bool is_readable(struct gt_fuse_file *file)
 	if (file->ahead == NULL)
 		file->ahead = malloc(WAITING_BYTES);
 	if (file->ahead == NULL)
-		return true; /* the read will say so */
+		return true; /* read() returns the error */
 	got = read_on(file, file->ahead, WAITING_BYTES, &message);
 	file->ahead_given = 0;
 	file->ahead_bytes = got > 0 ? (size_t)got : 0;
@@ -407,7 +404,7 @@ static bool is_readable(struct gt_fuse_file *file)
 	return got != GT_EAGAIN;
 }
 
-/* options/block: poll says that there is something, and the read waits, as on Linux. */
+/* options/block: poll() reports data while read() waits, as on Linux. */
 static bool is_blocking(const struct gt_fuse_file *file)
 {
 	struct gt_control_target *target = file->reader.target;

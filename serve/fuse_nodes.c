@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Inode numbers and paths of the mount. A number is given back when the kernel has forgotten it.
- * From any thread. */
+/*
+ * Inode numbers and paths of the mount. A number is free again after the kernel's FORGET. Any
+ * thread.
+ */
 #include "serve/fuse_private.h"
 
 #include <stdlib.h>
@@ -53,7 +55,7 @@ const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number)
 	return path;
 }
 
-/* More heads: chains stay short however many there are. Without memory they get longer. */
+/* Enlarges the hash table, so that its chains stay short. Without memory they grow. */
 static void spread(struct gt_fuse_nodes *nodes)
 {
 	size_t *heads = calloc(nodes->head_count * 2, sizeof(*heads));

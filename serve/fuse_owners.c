@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owners and modes that somebody has given to files of the mount, as on tracefs: by path, until the
- * mount ends or the folder is removed. Sorted, so that a file is found quickly among many. From any
- * thread.
+ * Owners and modes that users have set on files of the mount, as on tracefs: kept by path, until
+ * the mount ends or the folder is removed. Sorted for binary search. Any thread.
  */
 #include "serve/fuse_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define CHANGED_MAX 65536 /* files; there are not that many at a time */
+#define CHANGED_MAX 65536 /* files; more than a mount has */
 
 struct changed {
 	char *path;
@@ -43,7 +42,7 @@ void gt_fuse_owners_destroy(struct gt_fuse_owners *owners)
 	free(owners);
 }
 
-/* The place of the path, or where it would be. */
+/* Returns the index of the path, or the one at which it would be inserted. */
 static size_t place_of(const struct gt_fuse_owners *owners, const char *path, bool *there)
 {
 	size_t low = 0, high = owners->count;

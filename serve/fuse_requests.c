@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel asks of the mount: the receiving thread's half. Names, attributes and folders are
- * answered at once; what opens, reads, writes and closes files is handed to the working thread
+ * Requests of the kernel to the mount: the receiving thread's half. Names, attributes and folders
+ * are answered at once; opening, reading, writing and closing files is passed to the working thread
  * (fuse_files.c). Files look like those of /sys/kernel/tracing: their size is 0, and nothing of
  * them is cached.
  */
@@ -71,7 +71,7 @@ void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *
 	gt_fuse_owners_apply(fuse->owners, path, state);
 }
 
-/* The path of a number and what is there now. 0, or an errno. */
+/* Finds the path of a number and its control file. Returns 0 or an errno. */
 static int find(struct gt_fuse *fuse, fuse_ino_t number, const char **path,
 		struct gt_control_node *node)
 {
@@ -84,11 +84,12 @@ static int find(struct gt_fuse *fuse, fuse_ino_t number, const char **path,
 static void do_init(void *data, struct fuse_conn_info *connection)
 {
 	(void)data;
-	/* Then open() itself says whether to truncate. */
+	/* With this, open() has the O_TRUNC flag itself. */
 	if (connection->capable & FUSE_CAP_ATOMIC_O_TRUNC)
 		connection->want |= FUSE_CAP_ATOMIC_O_TRUNC;
 	connection->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
-	/* splice() goes through the page cache: one page at a time, which a signal ends. */
+	/* splice() goes through the page cache: one page at a time, so that a signal can
+	 * interrupt it. */
 	connection->want &= ~(unsigned)FUSE_CAP_ASYNC_READ;
 	connection->max_readahead = 0;
 }
@@ -119,7 +120,7 @@ static void do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 	gt_fuse_describe(fuse, &node, path, &entry.attr);
 	if (gt_fuse_nodes_has_reader(&fuse->nodes, entry.ino))
 		gt_fuse_allow_splice(fuse, entry.ino);
-	if (fuse_reply_entry(request, &entry) == -ENOENT) /* nobody waits for it any more */
+	if (fuse_reply_entry(request, &entry) == -ENOENT) /* the request was interrupted */
 		gt_fuse_nodes_forget(&fuse->nodes, entry.ino, 1);
 }
 
@@ -149,14 +150,14 @@ static void do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_i
 		return;
 	}
 	gt_fuse_describe(fuse, &node, path, &state);
-	/* Only lseek(SEEK_END) asks about an open file: it shall find no size. */
+	/* Of an open file only lseek(SEEK_END) asks: it must get size 0. */
 	if (info == NULL && gt_fuse_nodes_has_reader(&fuse->nodes, number))
 		gt_fuse_allow_splice(fuse, number);
 	fuse_reply_attr(request, &state, 0);
 }
 
-/* truncate() and utimes() do nothing, as on tracefs. Who may change owners and modes was asked by the
- * kernel (default_permissions). */
+/* truncate() and utimes() have no effect, as on tracefs. The kernel has checked who may change
+ * owners and modes (default_permissions). */
 static void do_setattr(fuse_req_t request, fuse_ino_t number, struct stat *attributes, int which,
 		       struct fuse_file_info *info)
 {
@@ -212,7 +213,7 @@ static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t bytes, off_
 		fuse_reply_err(request, ENOMEM);
 		return;
 	}
-	/* An entry's offset is the number of the one behind it. */
+	/* An entry's offset is the index of the next one. */
 	for (;; offset++) {
 		struct gt_control_entry entry = { .name = ".", .node = node };
 		char path[PATH_BYTES];
@@ -236,7 +237,7 @@ static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t bytes, off_
 	free(answer);
 }
 
-/* What tracefs has no operation for: the errno that the kernel gives then. */
+/* Operations that tracefs lacks: the errno that Linux returns for them. */
 
 static void do_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode,
 		      struct fuse_file_info *info)
@@ -336,7 +337,7 @@ static void do_read(fuse_req_t request, fuse_ino_t number, size_t bytes, off_t o
 	if (job == NULL)
 		return;
 	job->bytes = bytes < READ_BYTES ? bytes : READ_BYTES;
-	job->spliced = info->lock_owner == 0; /* read(2) names an owner */
+	job->spliced = info->lock_owner == 0; /* only read(2) sends an owner */
 	job->offset = (uint64_t)offset;
 	gt_fuse_push(fuse, job);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The HTTP server. Guarantees: knows no control file by name; memory a connection is bounded (a
- * block for reading, GT_HTTP_BODY_BYTES for writing); no lock is held while bytes go to a client,
- * so a stalled one stops nobody; a reader that waits (trace_pipe) notices within a moment that its
+ * The HTTP server. Guarantees: knows no control file by name; memory for each connection is bounded
+ * (a block for reading, GT_HTTP_BODY_BYTES for writing); no lock is held while bytes are sent, so a
+ * stalled client delays no other; a reader that waits (trace_pipe) notices within WAIT_MS that its
  * client has gone or that the server ends. Nothing here writes to stdout or stderr.
  */
 #define _GNU_SOURCE /* POLLRDHUP */
@@ -34,37 +34,37 @@
 #define ROOT		   "/ftrace/"
 #define INSTANCES	   ROOT "instances/"
 #define BLOCK_BYTES	   (64 * 1024)
-#define CONNECTION_BYTES   (160 * 1024) /* libmicrohttpd halves it for blocks of chunks */
+#define CONNECTION_BYTES   (160 * 1024) /* libmicrohttpd uses half of it for a chunk */
 #define GT_HTTP_BODY_BYTES (64 * 1024)
-#define WAIT_MS		   20 /* how often a waiting reader looks */
+#define WAIT_MS		   20 /* interval at which a waiting reader tries again */
 #define NICE		   10
 #define BUSY_TRIES	   10
-#define GRACES		   6 /* of gt_http_close, in all */
+#define GRACES		   6 /* the most that gt_http_close waits, in grace periods */
 
 struct gt_http_server {
 	struct MHD_Daemon *daemon;
 	struct gt_control_target *control;
 	struct gt_page_server *page; /* the page at /; NULL: there is none */
 	char *title;
-	int socket; /* that listens */
+	int socket; /* the listening one */
 	struct gt_address address;
 	char bound[GT_ADDRESS_BYTES + 8];
-	char place[GT_ADDRESS_PATH_BYTES + 32]; /* for people */
+	char place[GT_ADDRESS_PATH_BYTES + 32]; /* the address in messages */
 	char page_place[GT_ADDRESS_PATH_BYTES + 32];
 	bool any_address;
 	struct gt_access access;
 	struct gt_http_limits limits;
 	struct gt_http_clients *clients;
 	atomic_bool stopping;
-	atomic_uint active; /* requests that are being answered */
-	atomic_uint moved;  /* by each piece of an answer that is made */
+	atomic_uint active; /* requests being answered */
+	atomic_uint moved;  /* counts the pieces of answers that were made */
 };
 
-/* One request, from its head to its end. */
+/* One request, from the start of its head to the end of its answer. */
 struct request {
 	struct gt_http_server *server;
 	struct gt_control_node node;
-	bool put;  /* PUT or POST: a body is coming */
+	bool put;  /* PUT or POST: a body follows */
 	bool full; /* the body is too long */
 	size_t body_bytes;
 	char *body; /* grows to GT_HTTP_BODY_BYTES */
@@ -75,12 +75,12 @@ struct reader {
 	struct gt_http_server *server;
 	struct MHD_Connection *connection;
 	int socket;
-	bool follows;	     /* it waits for what comes; else what is there is all */
-	uint64_t lines_left; /* for who does not follow; UINT64_MAX: all */
+	bool follows;	     /* waits for new data at the end; else ends there */
+	uint64_t lines_left; /* if it does not follow; UINT64_MAX: no limit */
 	struct gt_control_handle handle;
-	size_t first_bytes; /* read before the answer began: … */
+	size_t first_bytes; /* read before the answer begins: … */
 	size_t first_given;
-	char first[BLOCK_BYTES]; /* … so that an error can still be said */
+	char first[BLOCK_BYTES]; /* … so that an error still sets the status */
 };
 
 /* Answers */
@@ -110,7 +110,7 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
 			    "default-src 'none'; style-src 'unsafe-inline'");
 }
 
-/* A line that says why; `allow` and `location` may be NULL. */
+/* Answers with one line that has the reason; `allow` and `location` may be NULL. */
 static enum MHD_Result send_words(struct MHD_Connection *connection, unsigned status,
 				  const char *words, const char *allow, const char *location)
 {
@@ -126,7 +126,7 @@ static enum MHD_Result send_words(struct MHD_Connection *connection, unsigned st
 	return send_response(connection, status, response, "text/plain; charset=utf-8");
 }
 
-/* The request is refused, whatever it asks for; so is what follows on its connection. */
+/* Refuses the request, and closes its connection. */
 static enum MHD_Result send_refusal(struct MHD_Connection *connection, unsigned status,
 				    const char *words)
 {
@@ -193,7 +193,8 @@ static enum MHD_Result count_header(void *data, enum MHD_ValueKind kind, const c
 	return MHD_YES;
 }
 
-/* NULL, or why two programs could read the request differently (RFC 9112, 3.2 and 6.3). */
+/* Returns NULL, or the reason why two programs could parse the request differently (RFC 9112,
+ * 3.2 and 6.3). */
 static const char *ambiguous(struct MHD_Connection *connection)
 {
 	unsigned counts[3] = { 0 };
@@ -206,7 +207,7 @@ static const char *ambiguous(struct MHD_Connection *connection)
 	return counts[2] > 1 ? "the request has two Authorization headers" : NULL;
 }
 
-/* What the request shows for a token, as `Authorization: Bearer` or `?token=`; NULL: nothing. */
+/* Returns the token of the request, from `Authorization: Bearer` or `?token=`; NULL: none. */
 static const char *token_of(struct MHD_Connection *connection)
 {
 	const char *bearer = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -217,7 +218,7 @@ static const char *token_of(struct MHD_Connection *connection)
 	return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
 }
 
-/* 0, or the status with which the request is refused, and why. */
+/* Returns 0, or the status with which the request is refused, and the reason. */
 static unsigned refuse_client(const struct gt_http_server *server,
 			      struct MHD_Connection *connection, char *why, size_t room)
 {
@@ -251,7 +252,7 @@ static unsigned refuse_client(const struct gt_http_server *server,
 	return MHD_HTTP_FORBIDDEN;
 }
 
-/* NULL, or why the request is refused. */
+/* Returns NULL, or the reason why the request is refused as one of another site's page. */
 static const char *foreign(const struct gt_http_server *server, struct MHD_Connection *connection)
 {
 	const char *host =
@@ -261,7 +262,7 @@ static const char *foreign(const struct gt_http_server *server, struct MHD_Conne
 	const char *site =
 		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
 
-	/* HTTP/1.0 has no Host; browsers, which this is about, all send one. */
+	/* HTTP/1.0 has no Host. Only browsers have to be kept out here, and they all send one. */
 	if (host != NULL &&
 	    !gt_http_host_is_allowed(host, strlen(host), server->bound, server->any_address))
 		return "this host name is not served here: use localhost, 127.0.0.1 or [::1]";
@@ -275,7 +276,7 @@ static const char *foreign(const struct gt_http_server *server, struct MHD_Conne
 
 /* Reading */
 
-/* Whether the client closes the connection within that time, or has. */
+/* Has the client closed the connection, or does it within that time? */
 static bool has_gone(const struct reader *reader, int wait_ms)
 {
 	struct pollfd client = { .fd = reader->socket, .events = POLLRDHUP };
@@ -283,10 +284,11 @@ static bool has_gone(const struct reader *reader, int wait_ms)
 	return poll(&client, 1, wait_ms) > 0;
 }
 
-/* Waits a moment for the target. false: the client has gone or the server ends. */
+/* Waits WAIT_MS for new data. Returns false if the client has gone or the server ends. */
 static bool wait_for_more(struct reader *reader)
 {
-	/* Waiting is no idleness; the clock starts anew when there is something to send. */
+	/* Waiting for data does not count as idle time: the timeout starts again when there is
+	 * something to send. */
 	MHD_set_connection_option(reader->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	return !has_gone(reader, WAIT_MS) && !atomic_load(&reader->server->stopping);
 }
@@ -317,7 +319,7 @@ static ssize_t read_more(void *data, uint64_t position, char *buffer, size_t byt
 	if (reader->lines_left == 0)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	for (;;) {
-		/* What a reader takes that has gone is lost to the next one. */
+		/* Records that a disconnected reader consumes would be lost to the next one. */
 		if ((reader->handle.file->flags & GT_CONTROL_WAITS) && has_gone(reader, 0))
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		got = gt_control_read(&reader->handle, buffer, bytes, &message);
@@ -349,7 +351,7 @@ static void end_reader(void *data)
 	free(reader);
 }
 
-/* What HEAD is answered with: the body is never asked for. */
+/* The body of an answer to HEAD: it is never asked for. */
 static ssize_t read_nothing(void *data, uint64_t position, char *buffer, size_t bytes)
 {
 	(void)data;
@@ -359,7 +361,7 @@ static ssize_t read_nothing(void *data, uint64_t position, char *buffer, size_t 
 	return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-/* Fills reader->first. 0: the file goes on; 1: that was all; or an error. */
+/* Fills reader->first. Returns 0: the file goes on; 1: that was all; or an error. */
 static int64_t read_first(struct reader *reader, struct gt_message *message)
 {
 	while (reader->first_bytes < sizeof(reader->first)) {
@@ -376,15 +378,15 @@ static int64_t read_first(struct reader *reader, struct gt_message *message)
 	return 0;
 }
 
-/* Making text takes a processor. Where there are not enough of them the program goes first: this
- * thread is the connection's, and ends with it. */
+/* Making text takes processor time. If processors are scarce the traced program goes first: this
+ * lowers the priority of the connection's thread, which ends with it. */
 static void give_way(void)
 {
 	setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, (id_t)gettid()) + NICE);
 }
 
-/* trace_pipe ends where it has given what is there, unless it is asked to go on by `?follow`. What is
- * made for programs, in pages or blocks, goes on by itself. */
+/* trace_pipe ends after the records that are there now, unless `?follow` is asked for. A file
+ * for programs, in pages or in blocks of a recording, always follows. */
 static bool follows(const struct request *request, struct MHD_Connection *connection)
 {
 	if (!(request->node.file->flags & GT_CONTROL_WAITS))
@@ -416,7 +418,7 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 				     : UINT64_MAX;
 	reader->first_bytes = 0;
 	reader->first_given = 0;
-	/* The reader before may have gone a moment ago, and its thread not have seen it yet. */
+	/* The reader before may have disconnected a moment ago, unnoticed by its thread. */
 	for (int tries = 0; tries < BUSY_TRIES; tries++) {
 		state = gt_control_open(&reader->handle, &request->node, GT_CONTROL_READ, &message);
 		if (state != GT_EBUSY || has_gone(reader, WAIT_MS))
@@ -426,7 +428,7 @@ static enum MHD_Result send_file(struct request *request, struct MHD_Connection 
 		free(reader);
 		return send_error(request, connection, state, &message);
 	}
-	/* Who follows is answered at once, and sees that it was heard. */
+	/* A follower gets the head at once, before there is data. */
 	if (!reader->follows)
 		state = read_first(reader, &message);
 	if (state < 0) {
@@ -460,8 +462,8 @@ static bool wants_json(struct MHD_Connection *connection)
 	return json != NULL && (html == NULL || json < html);
 }
 
-/* What links of a page need that was asked for with `?token=`; else "". A wrong token, which somebody
- * showed who needs none, stays out of the page. */
+/* Gives the query that a page's links need if the page was asked for with `?token=`, else "". A
+ * wrong token, sent by a client that needs none, is not put into the page. */
 static void carry_token(const struct gt_http_server *server, struct MHD_Connection *connection,
 			char *query, size_t room)
 {
@@ -485,7 +487,7 @@ static enum MHD_Result send_directory(struct request *request, struct MHD_Connec
 
 	carry_token(server, connection, query, sizeof(query));
 	if (url[strlen(url) - 1] != '/') {
-		/* Links of the page are relative to it. */
+		/* Links in the page are relative to its address. */
 		char location[GT_TOKEN_BYTES + 256];
 
 		snprintf(location, sizeof(location), "%.200s/%s", url, query);
@@ -500,8 +502,8 @@ static enum MHD_Result send_directory(struct request *request, struct MHD_Connec
 			     json ? "application/json" : "text/html; charset=utf-8");
 }
 
-/* As send_file, without a body and without opening the file: of no length, until the connection
- * ends. */
+/* As send_file, without a body and without opening the file: of unknown length, until the
+ * connection closes. */
 static enum MHD_Result send_head(struct MHD_Connection *connection)
 {
 	struct MHD_Response *response = MHD_create_response_from_callback(
@@ -598,7 +600,8 @@ static enum MHD_Result answer_directory(struct gt_http_server *server,
 	return result;
 }
 
-/* The head is there: refuses, or prepares. MHD_YES with *context NULL: it was answered. */
+/* The head has arrived: refuses the request, or prepares for its body. MHD_YES with *context
+ * NULL: it was answered. */
 static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connection *connection,
 			     const char *url, const char *method, void **context)
 {
@@ -648,7 +651,7 @@ static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connectio
 		struct gt_control_handle unused;
 		struct gt_message message = { "" };
 
-		/* The table has the reason in words. */
+		/* gt_control_open has the reason in words. */
 		if (gt_control_open(&unused, &node, GT_CONTROL_WRITE, &message) == 0) {
 			gt_control_write(&unused, "", 0, &message);
 			gt_control_close(&unused, NULL);
@@ -683,7 +686,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
 	if (*upload_bytes > 0) {
 		if (request->put)
 			return take_body(request, upload, upload_bytes);
-		*upload_bytes = 0; /* a GET's body means nothing */
+		*upload_bytes = 0; /* a GET's body is ignored */
 		return MHD_YES;
 	}
 	if (client_of(connection) != NULL)
@@ -711,7 +714,7 @@ static void completed(void *data, struct MHD_Connection *connection, void **cont
 	*context = NULL;
 }
 
-/* Before a connection's thread begins, and behind its end, in the server's thread. */
+/* Called in the server's thread, before a connection's thread starts and after it has ended. */
 static void connected(void *data, struct MHD_Connection *connection, void **context,
 		      enum MHD_ConnectionNotificationCode code)
 {
@@ -725,7 +728,7 @@ static void connected(void *data, struct MHD_Connection *connection, void **cont
 		gt_http_clients_remove(server->clients, *context);
 }
 
-/* %41 becomes A. What would hide the rest of the path (%00) becomes a byte that no path has. */
+/* %41 becomes A. %00, which would cut the path off, becomes a byte that no path has. */
 static size_t unescape(void *data, struct MHD_Connection *connection, char *text)
 {
 	(void)data;
@@ -803,12 +806,13 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
 	server->clients = gt_http_clients_create(&server->limits);
 	if (server->title == NULL || server->clients == NULL)
 		return no_memory(message);
-	/* Signals are for the thread that started us: Ctrl-C must not end up in a server's thread.
-	 */
+	/* Signals are delivered to the thread that started the server: a handler must not run in
+	 * the server's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* Connections above the limit are answered, or make another one end: they come in. Those that
-	 * were made to end are counted until their threads have gone. */
+	/* The daemon's own limit is higher than ours: a connection above our limit is accepted,
+	 * then refused with an answer, or in place of another one that is closed. Closed ones
+	 * count until their threads have ended. */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
 			MHD_USE_ITC,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See http_clients.h. One lock; it is held for a walk over the connections, which are few. */
+/*
+ * See http_clients.h. There is one lock, held while the connections are walked, which are few.
+ */
 #include "serve/http_clients.h"
 
 #include <pthread.h>
@@ -19,7 +21,7 @@ struct gt_http_client {
 	enum gt_http_phase phase;
 	uint64_t since_ms; /* in this phase */
 	bool refused;
-	bool ending; /* its socket was shut down */
+	bool ending; /* its socket has been shut down */
 	struct gt_http_client *next;
 };
 
@@ -53,14 +55,14 @@ static unsigned count_of(const struct gt_http_clients *clients, const struct gt_
 	return count;
 }
 
-/* The server's thread for it sees the end, and closes. */
+/* The connection's thread sees the end of input and closes. */
 static void end(struct gt_http_client *client)
 {
 	client->ending = true;
 	shutdown(client->socket, SHUT_RDWR);
 }
 
-/* Of half-sent requests: the oldest, of `peer` or (NULL) of the peer that has most connections. */
+/* Finds the oldest half-sent request: of `peer`, or (NULL) of the peer with most connections. */
 static struct gt_http_client *find_victim(const struct gt_http_clients *clients,
 					  const struct gt_peer *peer)
 {

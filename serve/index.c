@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Index pages. Guarantees: every text that is not ours is escaped; one page for all doors' paths,
- * so links are relative. From any thread.
+ * Index pages. Guarantees: every text from outside is escaped; links are relative, so one page fits
+ * every address. Any thread.
  */
 #include "serve/index.h"
 
@@ -109,7 +109,8 @@ static void make_html(FILE *to, const struct gt_control_node *directory, const c
 		unsigned access = file != NULL ? gt_control_access(directory->target, file) : 0;
 
 		fputs("<tr><td>", to);
-		/* What acts when it is read is no link: following one must be harmless. */
+		/* A file that acts when it is read gets no link: following links must be
+		 * harmless. */
 		if (file == NULL ||
 		    ((access & GT_CONTROL_READ) && !(file->flags & GT_CONTROL_ACTS))) {
 			fputs("<a href=\"", to);

@@ -15,21 +15,21 @@
 #include "serve/http_answer.h"
 
 #define API "/api/"
-/* The page says in its head which scripts may run. */
+/* The page names in its own policy which scripts may run. */
 #define PAGE_POLICY   "frame-ancestors 'none'"
 #define ANSWER_POLICY "default-src 'none'"
 
 struct gt_page_server {
 	struct gt_page_source source;
-	pthread_rwlock_t shown_lock; /* held by those who ask `shown` */
-	struct gt_page *shown;	     /* the last that was read whole; NULL: none yet */
+	pthread_rwlock_t shown_lock; /* held for reading by users of `shown` */
+	struct gt_page *shown;	     /* the newest complete one; NULL: none yet */
 	pthread_mutex_t lock;	     /* guards what follows */
-	struct gt_page *next;	     /* that is being read, or could not be */
+	struct gt_page *next;	     /* the one being read, or that failed */
 	struct gt_filter filter;
 	pthread_t reader;
-	bool reads; /* the reader has been started, and not been joined */
-	bool ended; /* it is at its end */
-	int error;  /* … with this result */
+	bool reads; /* the reading thread has been started and not joined */
+	bool ended; /* that thread has ended */
+	int error;  /* its result */
 	unsigned looks;
 };
 
@@ -90,7 +90,7 @@ static void *read_page(void *data)
 	return NULL;
 }
 
-/* Of the last seconds, up to now; 0: all, of a running program up to now. */
+/* Limits the page to the last seconds before now; 0: to all, of a running program up to now. */
 static void set_filter(struct gt_page_server *server, unsigned long seconds)
 {
 	struct timespec now;
@@ -103,8 +103,8 @@ static void set_filter(struct gt_page_server *server, unsigned long seconds)
 		server->filter.from_ns = server->filter.to_ns - seconds * 1000000000;
 }
 
-/* Under the lock: begins to read, unless that is being done. Signals are for the thread that started
- * the server. */
+/* Under the lock: starts reading, unless that is under way. Signals are delivered to the thread
+ * that started the server. */
 static int start_reader(struct gt_page_server *server, unsigned long seconds)
 {
 	struct gt_page_options options = { 0 };
@@ -146,7 +146,7 @@ static int send_words(struct MHD_Connection *connection, unsigned status, const 
 			    "text/plain; charset=utf-8", ANSWER_POLICY);
 }
 
-/* The page without figures: it asks for them. */
+/* Sends the page without data: its script asks for them. */
 static int send_page(struct MHD_Connection *connection)
 {
 	size_t bytes = (size_t)(gt_page_page_end - gt_page_page), before;
@@ -194,7 +194,7 @@ static int send_failure(struct MHD_Connection *connection)
 			  "the recording cannot be read: there is no memory for it\n");
 }
 
-/* While nobody can take `shown` away. */
+/* Answers a question, with shown_lock held. */
 static int send_answer(struct gt_page *page, struct MHD_Connection *connection,
 		       const char *question)
 {
@@ -216,7 +216,7 @@ static int send_answer(struct gt_page *page, struct MHD_Connection *connection,
 			       : send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 					    "no memory\n");
 	}
-	/* The answer keeps no more memory than it has bytes. */
+	/* Shrinks the buffer to the answer's size. */
 	text = realloc(out.buffer, out.used);
 	return gt_http_send(connection, MHD_HTTP_OK,
 			    MHD_create_response_from_buffer(out.used, text ? text : out.buffer,
@@ -224,7 +224,7 @@ static int send_answer(struct gt_page *page, struct MHD_Connection *connection,
 			    "application/json", ANSWER_POLICY);
 }
 
-/* Reads anew. */
+/* Reads the data again. */
 static int look(struct gt_page_server *server, struct MHD_Connection *connection)
 {
 	const char *seconds = parameter(connection, "seconds");
@@ -236,7 +236,7 @@ static int look(struct gt_page_server *server, struct MHD_Connection *connection
 	return error == GT_OK ? send_progress(server, connection) : send_failure(connection);
 }
 
-/* Nothing is read yet: that is begun, or told. */
+/* Answers while no data are ready: starts reading, or reports its progress. */
 static int send_beginning(struct gt_page_server *server, struct MHD_Connection *connection)
 {
 	int error;

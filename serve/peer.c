@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See peer.h. The user of a TCP connection's other end is the owner of the socket that has the same
- * two addresses the other way round: asked of the kernel by NETLINK_SOCK_DIAG (sock_diag(7)), or read
- * in /proc/net/tcp where it has no such thing. Guarantees: an end that nobody holds open any more is
- * nobody's; the kernel would call it root's.
+ * two addresses swapped: the kernel is asked by NETLINK_SOCK_DIAG (sock_diag(7)), or /proc/net/tcp
+ * is read if that is missing. Guarantees: an end that no process holds open any more has no user;
+ * the kernel would name root.
  */
 #define _GNU_SOURCE /* struct ucred */
 #include "serve/peer.h"
@@ -44,7 +44,7 @@ static bool find_ends(int connection, struct ends *ends)
 	return ends->family == AF_INET || ends->family == AF_INET6;
 }
 
-/* The bytes of an address, and how many. */
+/* Returns the bytes of an address and sets their number. */
 static const void *address_of(const struct sockaddr_in6 *end, size_t *bytes)
 {
 	const struct sockaddr_in *four = (const void *)end;
@@ -114,7 +114,7 @@ static bool find_by_diag(const struct ends *ends, struct gt_peer *peer)
 
 /* Reading /proc/net/tcp */
 
-/* As the kernel writes it: words of the machine's byte order. */
+/* Prints an address as the kernel does: in words of the machine's byte order. */
 static void print_end(const struct sockaddr_in6 *end, char *text, size_t room)
 {
 	size_t bytes, used = 0;
@@ -150,8 +150,8 @@ static bool find_in_table(const struct ends *ends, struct gt_peer *peer)
 	return true;
 }
 
-/* Our end still belongs to that connection: a peer that has reset it could have left its port to
- * another user's. */
+/* Checks that our end is still connected: a peer that has reset the connection could have left
+ * its port to another user. */
 static bool is_connected(int connection)
 {
 	struct tcp_info info;

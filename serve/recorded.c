@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording's control files. A recording is used by one thread at a time; here stands the lock
- * that makes it so, taken for one call of the target at a time.
+ * A recording's control files. A recording is used by one thread at a time: this file has the lock
+ * for that, taken for each call of the target.
  */
 #include "serve/recorded.h"
 
@@ -17,7 +17,7 @@
 
 struct gt_recorded {
 	struct gt_control_target control;
-	struct gt_target view; /* the recording's, each call under `lock` */
+	struct gt_target view; /* the recording's target, with each call under `lock` */
 	struct gt_target *inner;
 	uint32_t function_end;
 	char *program;
@@ -63,7 +63,8 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 	int64_t words =
 		recorded->inner->ring->sub_buffer(recorded->inner, index, sequence, buffer, bytes);
 
-	/* The target's own memory is valid until the next call, which may be another thread's. */
+	/* The target's memory is valid until the next call, which another thread may make at
+	 * once: copy. */
 	if (words >= 0 && (const void *)*bytes != buffer) {
 		size_t size = sizeof(**bytes) + (size_t)words * 8;
 
@@ -190,7 +191,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	struct gt_recorded *recorded = recorded_of(target);
 	int error = 0;
 
-	if (which == GT_CONTROL_TRACING_ON) { /* trace-cmd extract stops what it reads */
+	if (which == GT_CONTROL_TRACING_ON) { /* trace-cmd extract writes 0 first */
 		if (value == 0)
 			return 0;
 		gt_message_set(message, "a recording is over");
@@ -211,7 +212,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	return error;
 }
 
-/* A list is the target itself: functions by their numbers, of which some may be missing. */
+/* The reader of a list: functions in order of their numbers, of which some may not exist. */
 struct list {
 	uint64_t index;	 /* of the line that was asked for last … */
 	uint32_t number; /* … and its function */
@@ -240,7 +241,7 @@ static int list_read(struct gt_control_target *target, void *data, uint64_t inde
 	uint64_t line;
 	uint32_t number;
 
-	/* From the line before on: lines are asked for in order. */
+	/* Starts from the line before: lines are read in order. */
 	if (list->number == 0 || index < list->index) {
 		line = 0;
 		number = 1;
@@ -299,7 +300,7 @@ static void text_close(struct gt_control_target *target, void *text)
 	gt_text_reader_close(text);
 }
 
-/* Pages: each opening gives all of it anew. */
+/* Raw pages: each opening gives all of them from the start. */
 
 static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		    struct gt_message *message)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See recorded_stats.h. A record is its CPU's, a thread's losses are those of its last CPU. */
+/*
+ * See recorded_stats.h. A record is counted for its CPU, a thread's lost records for its last CPU.
+ */
 #include "serve/recorded_stats.h"
 
 #include "core/trace/merge.h"
@@ -42,7 +44,7 @@ static void add_losses(struct gt_recorded_count *count, const struct gt_writer *
 	count->dropped += writer->lost[GRAFTRACE_LOST_FULL];
 }
 
-/* tid: of that thread alone; 0: all. cpus: NULL, or CPUS. */
+/* tid: only that thread; 0: all. cpus: an array of CPUS counts, or NULL. */
 static int count(struct gt_target *target, uint32_t tid, struct gt_recorded_count *all,
 		 struct gt_recorded_count *cpus)
 {
@@ -70,7 +72,7 @@ static int count(struct gt_target *target, uint32_t tid, struct gt_recorded_coun
 		    (tid != 0 && writer.tid != tid))
 			continue;
 		add_losses(all, &writer);
-		/* its last record is still there */
+		/* its last record is still in the ring */
 		source = i < merge.source_count ? merge.sources[i] : NULL;
 		if (cpus != NULL && source != NULL)
 			add_losses(&cpus[source->record.cpu < CPUS ? source->record.cpu : 0],

@@ -32,7 +32,7 @@ static void set_filter(struct gt_filter *filter, const struct gt_text_look *look
 		filter->cpus[cpu / 64] = UINT64_C(1) << cpu % 64;
 }
 
-/* 0 where it cannot be told. */
+/* Returns 0 if the clock cannot be read. */
 static uint64_t read_clock(clockid_t id)
 {
 	struct timespec now;
@@ -42,8 +42,8 @@ static uint64_t read_clock(clockid_t id)
 		       : 0;
 }
 
-/* The target's clock, moved to where another one stands: they run alike, but for mono_raw, which
- * drifts by what the system corrects meanwhile. */
+/* Sets the target's clock, moved to another clock's time: all clocks run at one rate, except
+ * mono_raw, which drifts by the system's corrections. */
 static void set_clock(struct gt_text_options *text, const struct gt_target *target,
 		      enum gt_control_clock which)
 {

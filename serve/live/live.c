@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session's control files: made, with their operations, and unmade. Guarantees: `lock` is held
- * for moments only, never while the session patches code, text is made or bytes are sent.
+ * A session's control files: created, with their operations, and destroyed. Guarantees: `lock` is
+ * held briefly, never while the session patches code, text is made or bytes are sent.
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_filters.h"
@@ -15,9 +15,9 @@
 #include "serve/text_reader.h"
 #include "port/host/memory.h"
 
-#define CMDLINES 8192 /* names that saved_cmdlines lists, until it is told otherwise */
+#define CMDLINES 8192 /* names in saved_cmdlines, by default */
 
-/* Of the top and of instances. */
+/* Operations of the top and of instances. */
 #define COMMON_OPERATIONS                                                                   \
 	.get = gt_live_get, .set = gt_live_set, .list_open = gt_live_list_open,             \
 	.list_read = gt_live_list_read, .list_close = gt_live_list_close,                   \
@@ -50,12 +50,12 @@ static const struct gt_control_ops operations = {
 	.event_trigger_get = gt_live_event_trigger_get,
 };
 
-/* What the session has only one of is the top's. */
+/* What a session has only once is an operation of the top alone. */
 static const struct gt_control_ops instance_operations = {
 	COMMON_OPERATIONS,
 };
 
-/* With what the top and instances have alike; `program` is copied. NULL: no memory. */
+/* Makes what the top and instances have in common; copies `program`. NULL: no memory. */
 static struct gt_live *make(struct gt_session *session, struct gt_target *records,
 			    const struct gt_control_ops *ops, const char *program)
 {
@@ -146,11 +146,11 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		gt_live_destroy(live);
 		return no_memory(message);
 	}
-	/* What there is at the start, in case that nobody asks before the end. */
+	/* Notes the functions at the start, in case no list is read before the program ends. */
 	if (gt_live_list_open(&live->control, GT_CONTROL_AVAILABLE, &functions, message) == 0)
 		gt_live_list_close(&live->control, functions);
-	/* The index of names is made by the first question: here, not at somebody's first
-	 * change. */
+	/* The first search builds the index of names: here, so that no change has to wait for
+	 * it. */
 	gt_session_has_function(session, "");
 	*live_out = live;
 	return 0;

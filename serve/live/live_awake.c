@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See live_awake.h. A thread's times off the CPU have a running sum (gt_off_cpu.before), so a call
- * was off for what it grew by between its entry and its return. Entries are noted by depth; where
- * another call's stands there (a coroutine's, one that began before), the kernel's switches are
- * asked for its whole time instead.
+ * See live_awake.h. A thread has a running sum of its time off the CPU (gt_off_cpu.before), so a
+ * call's time off the CPU is the sum's growth between entry and return. Entries are kept by depth;
+ * if another call's entry is there (a coroutine's, or one that began before), the kernel's context
+ * switches in the call's time are summed instead.
  */
 #include "serve/live/live_awake.h"
 
@@ -16,8 +16,8 @@ __extension__ typedef unsigned __int128 u128;
 
 struct entry {
 	uint64_t start;
-	uint64_t before;   /* ticks that the thread had been off the CPU at its start */
-	uint64_t children; /* … that its callees were */
+	uint64_t before;   /* time off the CPU of the thread, in ticks, at its start */
+	uint64_t children; /* time off the CPU of its callees */
 };
 
 struct thread {
@@ -25,9 +25,10 @@ struct thread {
 	uint32_t room;
 };
 
-/* Of a function in a thread: what its calls have too much. [0]: in all, [1]: without callees. */
+/* For a function in a thread: the time to subtract from its calls. [0]: in all, [1]: without
+ * callees. */
 struct found {
-	uint64_t key; /* thread and function; 0: nobody's */
+	uint64_t key; /* thread and function; 0: free */
 	uint64_t ticks[2];
 	u128 squares[2];
 };
@@ -86,7 +87,7 @@ static void add(struct found *found, int which, uint64_t ticks, uint64_t off)
 	found->squares[which] += (u128)off * (2 * (u128)ticks - off);
 }
 
-/* NULL: no memory, or deeper than is followed. */
+/* NULL: no memory, or too deep. */
 static struct entry *entry_at(struct gt_awake *awake, uint32_t index, uint32_t depth)
 {
 	struct thread *thread;
@@ -149,7 +150,7 @@ static void take_return(struct gt_awake *awake, const struct gt_source *source, 
 static void take(struct gt_awake *awake, const struct gt_source *source)
 {
 	const struct gt_record *record = &source->record;
-	/* what is not known is as if it had not been */
+	/* an unknown time counts as 0 */
 	uint64_t before = source->off_cpu.known ? source->off_cpu.time.before : 0;
 
 	if (record->kind == GT_RECORD_ENTRY) {
@@ -224,8 +225,8 @@ static int by_name(const void *left, const void *right)
 	return order != 0 ? order : strcmp(a->named.object, b->named.object);
 }
 
-/* Functions of one name in one object are told apart by their addresses; another process has it at
- * another one. */
+/* Functions with one name in one object are distinguished by address; in another process the
+ * address differs. */
 static struct gt_profile_row *row_of(struct gt_profile_row **sorted, uint32_t count,
 				     const struct gt_function *function)
 {
@@ -244,7 +245,7 @@ static struct gt_profile_row *row_of(struct gt_profile_row **sorted, uint32_t co
 	return *at;
 }
 
-/* Time and variance are those of a sample with these sums. */
+/* Subtracts from time and variance, given these sums of a sample. */
 static void take_off(struct gt_profile_row *row, uint64_t ns, long double squares_ns)
 {
 	long double n = (long double)row->hits, sum = (long double)row->time_ns, all, value;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions with commands (function:command:count in set_ftrace_filter): the session's triggers. A
- * thread that hits traceon, traceoff or stacktrace does that itself; snapshot, dump and cpudump are
- * done here, by the thread that polls the session, while the one that hit waits. An instance's are
- * its route's: they act where its records are copied, and these three by the thread that copies.
+ * Functions with commands (function:command:count in set_ftrace_filter) are the session's triggers.
+ * A thread that hits traceon, traceoff or stacktrace carries it out itself; snapshot, dump and
+ * cpudump are carried out here, by the thread that polls the session, while the thread that hit
+ * them waits. An instance's commands are its route's: they act when its records are copied, and
+ * snapshot, dump and cpudump are carried out by the copying thread.
  */
 #include "serve/live/live_instance.h"
 
@@ -66,7 +67,7 @@ int gt_live_command_remove(struct gt_control_target *target,
 	return change_command(target, command, true, message);
 }
 
-/* Those of `record --stop-when` and of slow calls are no commands: they are passed over. */
+/* Triggers of `record --stop-when` and of slow calls are not commands: they are skipped. */
 int gt_live_command_read(struct gt_control_target *target, uint64_t index,
 			 struct gt_control_command *command)
 {
@@ -110,14 +111,14 @@ static bool cpu_of(uint32_t tid, uint32_t *cpu)
 	if (file == NULL)
 		return false;
 	if (fgets(line, sizeof(line), file) != NULL)
-		at = strrchr(line, ')'); /* the end of field 2; the CPU is field 39 */
+		at = strrchr(line, ')'); /* the end of field 2; field 39 is the CPU */
 	fclose(file);
 	for (int field = 2; at != NULL && field < 39; field++)
 		at = strchr(at + 1, ' ');
 	return at != NULL && sscanf(at, "%u", cpu) == 1;
 }
 
-/* As Linux: tracing is off from then on. What is shown stays in the ring. */
+/* As on Linux, tracing is off after a dump. Dumped records stay in the ring. */
 static void dump(struct gt_live *live, const struct gt_control_scope *scope)
 {
 	static const char line[] = "---------------------------------\n";

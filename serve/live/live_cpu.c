@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * per_cpu/cpuN/trace_pipe of a program. The records of a CPU lie among those of the threads that
- * ran there, so what was taken out is a place in each writer for each CPU: every other reader
- * leaves out the records of that CPU up to there. Sub-buffers are freed once all CPUs have come
- * past them; where some CPU is read by nobody, they stay until the whole trace is read or emptied.
- * All under reading.lock.
+ * per_cpu/cpuN/trace_pipe of a program. The ring has a stream for each thread, in which records of
+ * several CPUs are mixed. So what a CPU's reader has consumed is noted as a position in each
+ * writer, for that CPU: every other reader skips that CPU's records up to there. A sub-buffer is
+ * freed when the readers of all CPUs have passed it; if some CPU has no reader, sub-buffers stay
+ * until the whole trace is read or cleared. All under reading.lock.
  */
 #include "serve/live/live_private.h"
 
@@ -13,8 +13,8 @@
 
 struct gt_live_cpus {
 	uint32_t count;
-	struct gt_text_reader **readers;  /* NULL: nobody reads it */
-	struct gt_merge_cpu_given *given; /* since the ring was emptied */
+	struct gt_text_reader **readers;  /* NULL: that CPU has no reader */
+	struct gt_merge_cpu_given *given; /* positions, since the ring was cleared */
 };
 
 static struct gt_live_cpus *make(uint32_t count)
@@ -113,7 +113,7 @@ static bool is_before(struct gt_merge_given a, struct gt_merge_given b)
 	return a.sequence < b.sequence || (a.sequence == b.sequence && a.words < b.words);
 }
 
-/* What all CPUs have come past is nobody's any more. */
+/* Frees the sub-buffers that the readers of all CPUs have passed. */
 static void free_passed(struct gt_live *live)
 {
 	const struct gt_live_cpus *cpus = live->reading.cpu_pipes;
@@ -146,7 +146,7 @@ void gt_live_cpu_note(struct gt_live *live, uint32_t cpu)
 	struct gt_merge_given *given;
 	uint32_t count;
 
-	/* without memory for that the next reader shows some records again */
+	/* without memory the next reader gives some records again */
 	if (gt_text_reader_shown(cpus->readers[cpu], &given, &count) != 0)
 		return;
 	free(cpus->given[cpu].given);
@@ -154,7 +154,8 @@ void gt_live_cpu_note(struct gt_live *live, uint32_t cpu)
 	free_passed(live);
 }
 
-/* The whole trace's reader is made anew: it has looked ahead at what this one has given. */
+/* The whole trace's reader has read ahead into records that this one has given, so it is made
+ * anew. */
 void gt_live_cpu_close(struct gt_live *live, uint32_t cpu)
 {
 	struct gt_text_reader *reader = live->reading.cpu_pipes->readers[cpu];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* See live_events.h. Any thread. */
+/*
+ * See live_events.h. Any thread.
+ */
 #include "serve/live/live_events.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FAMILY_MAX 64 /* a thread, who started it, who started that one … */
+#define FAMILY_MAX 64 /* generations: a thread, its creator, the creator's creator … */
 
 static uint64_t now(void)
 {
@@ -24,14 +26,14 @@ void gt_live_events_show(struct gt_live *live, bool on)
 			windows[*count - 1].to = now();
 	} else if (on && *count < GT_MERGE_WINDOWS) {
 		windows[(*count)++] = (struct gt_merge_window){ now(), UINT64_MAX };
-	} else if (on) { /* too many times: the last two become one */
+	} else if (on) { /* too many windows: the last two become one */
 		windows[*count - 1].to = UINT64_MAX;
 	}
 }
 
 /* tracing_cpumask */
 
-/* What holds until something else is set: all CPUs that there are. */
+/* The CPU mask before the first write: all CPUs that exist. */
 static void get_masks(const struct gt_live *live, uint64_t cpus[GT_FILTER_CPU_WORDS])
 {
 	const struct gt_filter_masks *masks = &live->masks;
@@ -99,7 +101,7 @@ static bool is_in_list(const struct gt_live_view_threads *threads, int list, uin
 	return false;
 }
 
-/* Itself, or as what a listed thread has started. */
+/* Is the thread listed, or a descendant of a listed thread? */
 static bool is_listed(const struct gt_live_view *view, const struct gt_live_view_threads *threads,
 		      int list, uint32_t tid)
 {
@@ -170,8 +172,8 @@ static uint32_t *copy_of(const uint32_t *tids, uint32_t count)
 	return copy;
 }
 
-/* Under the view's lock. What holds from now on is as it was but for one list (-1: none) and
- * `fork`. False: no memory. */
+/* Under the view's lock. Begins a new window with the settings of the last one, except for one
+ * list (-1: none) and `fork`. False: no memory. */
 static bool add_threads(struct gt_live_view *view, int list, const uint32_t *tids, uint32_t count,
 			uint64_t fork)
 {

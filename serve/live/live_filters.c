@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters of a program's events: what their files show; the session has them evaluated where the events
- * happen. Any thread.
+ * Filters of a program's events, as their files show them; the session evaluates them in the
+ * program. Any thread.
  */
 #define _GNU_SOURCE /* asprintf */
 #include "serve/live/live_filters.h"
@@ -50,7 +50,8 @@ static bool add(struct gt_live *live, const char *word)
 	return true;
 }
 
-/* As append_filter_err of trace_events_filter.c: its caret stands one behind where error_log has it. */
+/* As append_filter_err of trace_events_filter.c: its caret is one column further right than
+ * error_log's. */
 static char *text_of(const char *filter, size_t bytes, const struct gt_event_filter_error *error)
 {
 	size_t place = error != NULL ? error->at < bytes ? error->at : bytes : 0;

@@ -26,7 +26,7 @@
 #include "serve/store/globs.h"
 
 #define PUMP_NS	     20000000
-#define BUSY_NS	     1000000 /* while so much of the ring is in use: */
+#define BUSY_NS	     1000000 /* interval while this much of the ring is in use: */
 #define BUSY_PERCENT 5
 #define FULL_PERCENT 75
 #define NAME_BYTES   64
@@ -34,12 +34,12 @@
 struct gt_live_instance {
 	char name[NAME_BYTES];
 	struct gt_store *store;
-	uint32_t who; /* of the session's askers; 0: none */
+	uint32_t who; /* its number as one of the session's askers; 0: none */
 	atomic_bool removed;
-	atomic_uint users;    /* texts and lists that are open */
-	uint64_t since;	      /* clock at which it began to trace */
-	bool active;	      /* something is recorded for it; under instances.lock */
-	uint32_t *threads[2]; /* set_ftrace_pid and its opposite; under the live's lock */
+	atomic_uint users;    /* open texts and lists */
+	uint64_t since;	      /* clock at which its tracing was switched on */
+	bool active;	      /* it records something; under instances.lock */
+	uint32_t *threads[2]; /* set_ftrace_pid and set_ftrace_notrace_pid; under the live's lock */
 	uint32_t thread_count[2];
 };
 
@@ -55,7 +55,7 @@ bool gt_live_instance_on(const struct gt_live *live)
 
 /* Copying */
 
-/* What has been hit, while no more is copied. */
+/* Carries out the commands that were hit; nothing is copied meanwhile. */
 static void carry_out(struct gt_live *live)
 {
 	struct gt_live_instance *instance = live->instance;
@@ -68,7 +68,8 @@ static void carry_out(struct gt_live *live)
 	gt_store_done(instance->store);
 }
 
-/* The top's threads, which may become more by themselves. GT_ENOMEM. */
+/* Passes the session's list of threads on to the top's store: the list grows by itself when
+ * threads are followed. GT_ENOMEM. */
 static int follow_threads(struct gt_live *top, struct gt_store *own)
 {
 	uint32_t tids[GT_SESSION_THREADS], count;
@@ -81,8 +82,8 @@ static int follow_threads(struct gt_live *top, struct gt_store *own)
 	return error;
 }
 
-/* Returns an instance of which a command is due: it gets no more until that is done, and nothing
- * leaves the ring. NULL: none. */
+/* Copies records to the top and all instances. Returns an instance with a command to be carried
+ * out: until that is done it gets no more, and the ring keeps its records. NULL: none. */
 static struct gt_live *pull_locked(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
@@ -104,7 +105,7 @@ static struct gt_live *pull_locked(struct gt_live *top)
 			due = one;
 	}
 	gt_awake_pull(instances->awake);
-	/* What the first one has copied, all have. */
+	/* All stores have copied what the first one has. */
 	if (first != NULL && due == NULL)
 		gt_store_consume_source(first);
 	if (full && due == NULL)
@@ -154,7 +155,8 @@ static void *pump(void *data)
 	return NULL;
 }
 
-/* Under instances.lock. Without a thread, copies are made when something is read. */
+/* Under instances.lock. Starts the copying thread; if it cannot be started, records are copied
+ * when something is read. */
 static void start_pump(struct gt_live *top)
 {
 	if (!top->instances.pumping)
@@ -178,7 +180,8 @@ bool gt_live_is_detoured(struct gt_live *top)
 	return top->instances.own != NULL;
 }
 
-/* All that is in the ring is in a store; what comes too, until another one takes it over. */
+/* Moves all of the ring into a store, which also takes new records until another one replaces
+ * it. */
 static int copy_ring(struct gt_live *top, struct gt_store **store)
 {
 	int error = gt_store_create(gt_session_target(top->session), 0, true, store);
@@ -186,7 +189,8 @@ static int copy_ring(struct gt_live *top, struct gt_store **store)
 	return error != 0 ? error : gt_store_pull(*store);
 }
 
-/* What there is becomes a store of its own, and what comes goes to another one. */
+/* Begins a detour: the ring's records become a store of their own, and new ones go to another
+ * store. */
 static int detour(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
@@ -232,7 +236,8 @@ static int detour(struct gt_live *top)
 	return 0;
 }
 
-/* The ring's size is the arena's, for good: another size is that of a store behind it. */
+/* The ring keeps the size that the arena was made with; another size is that of a store that the
+ * ring is copied to. */
 int gt_live_resize(struct gt_live *live, uint64_t bytes)
 {
 	struct gt_live *top = live->top != NULL ? live->top : live;
@@ -273,7 +278,7 @@ struct gt_trace_settings gt_live_settings(struct gt_live *live)
 {
 	struct gt_trace_settings settings;
 
-	if (live->instance != NULL) /* commands may have switched it */
+	if (live->instance != NULL) /* a command may have switched it */
 		gt_live_pull(live);
 	pthread_mutex_lock(&live->lock);
 	settings = live->settings;
@@ -283,11 +288,9 @@ struct gt_trace_settings gt_live_settings(struct gt_live *live)
 	return settings;
 }
 
-/*
- * What the session is asked for an instance: also its functions with commands, whatever it shows of
- * them; a stack trace is of the calls around such a function. *filter: its list, to be released.
- * GT_ENOMEM.
- */
+/* Widens an instance's filter to what the session has to record for it: functions with commands
+ * are recorded even if the instance does not show them, and a stack trace needs the calls around
+ * such a function. *filter: its list, to be released. GT_ENOMEM. */
 static int widen(struct gt_store *store, struct gt_trace_settings *ask,
 		 struct gt_word_list **filter)
 {
@@ -457,7 +460,7 @@ int gt_live_instance_command(struct gt_live *live, const struct gt_control_comma
 	struct gt_trace_settings settings;
 	int error;
 
-	gt_live_pull(live); /* what was there before has not the command */
+	gt_live_pull(live); /* a new command does not act on earlier records */
 	error = remove ? gt_store_command_remove(store, command)
 		       : gt_store_command_set(store, command);
 	if (error == GT_ENOENT)
@@ -480,7 +483,7 @@ int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
 				  struct gt_control_command *command)
 {
 	if (index == 0)
-		gt_live_pull(live); /* they count down */
+		gt_live_pull(live); /* updates the counts */
 	return gt_store_command_read(live->instance->store, index, command);
 }
 
@@ -514,7 +517,7 @@ int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t
 	for (uint32_t i = 0; i < count; i++)
 		copy[i] = tids[i];
 	qsort(copy, count, sizeof(*copy), by_number);
-	gt_live_pull(live); /* what was there before is as it was */
+	gt_live_pull(live); /* earlier records keep the old list */
 	if (gt_store_set_threads(live->instance->store, which, copy, count) != 0) {
 		free(copy);
 		return no_memory(message);
@@ -701,8 +704,7 @@ int gt_live_instance_remove(struct gt_control_target *target, const char *name, 
 		gt_message_set(message, "a file of it is open");
 		error = GT_EBUSY;
 	} else {
-		/* Whoever has a value of it open is refused from now on; nobody reads its buffer.
-		 */
+		/* From now on its open values are refused, and no text of its buffer is open. */
 		atomic_store(&live->instance->removed, true);
 		gt_session_leave(top->session, live->instance->who);
 		gt_store_freeze(live->instance->store);
@@ -714,7 +716,7 @@ int gt_live_instance_remove(struct gt_control_target *target, const char *name, 
 	return error;
 }
 
-/* What is open of an instance */
+/* References that open files hold on an instance */
 
 void gt_live_hold(struct gt_live *live)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session's lists of functions: what can be traced, and the filters. Guarantees: a list that the
- * session refuses stays as it was; of two writers that add at the same time neither is lost.
+ * A session's lists of functions: which ones can be traced, and the filters. Guarantees: a list
+ * that the session refuses is unchanged; if two writers append at the same time, no word is lost.
  */
 #define _GNU_SOURCE /* asprintf */
 #include "serve/live/live_instance.h"
@@ -19,9 +19,9 @@
 
 struct names {
 	struct gt_live *live;
-	struct gt_word_list *list; /* only its functions; NULL: all */
+	struct gt_word_list *list; /* only functions in it; NULL: all */
 	bool enabled;		   /* only those that are traced now */
-	bool touched;		   /* … or were at some time */
+	bool touched;		   /* only those that were traced at some time */
 	struct gt_control_name *names;
 	size_t count;
 	size_t room;
@@ -49,7 +49,7 @@ static int add_name(struct names *names, const struct gt_control_name *name)
 	return 0;
 }
 
-/* Called back under the session's lock: only notes what it is given. */
+/* Callback, called under the session's lock: only stores the name. */
 static int note_name(void *data, uint32_t number, const struct gt_function *function, bool enabled)
 {
 	struct names *names = data;
@@ -72,7 +72,7 @@ static int note_name(void *data, uint32_t number, const struct gt_function *func
 	return add_name(names, &name);
 }
 
-/* As on Linux: words that wait for their object stand behind the functions. */
+/* As on Linux, words that wait for their object to be loaded follow the functions. */
 static int add_waiting(struct names *names)
 {
 	int error = 0;
@@ -92,14 +92,14 @@ static int add_waiting(struct names *names)
 	return error;
 }
 
-/* Whether a list is one that can be set. */
+/* Can the list be written? */
 static bool is_filter(enum gt_control_list which)
 {
 	return which != GT_CONTROL_AVAILABLE && which != GT_CONTROL_ENABLED &&
 	       which != GT_CONTROL_TOUCHED;
 }
 
-/* Whether it is of function_graph alone: these name what is there. */
+/* Is it a list of function_graph? Their words must name existing functions. */
 static bool is_graph(enum gt_list which)
 {
 	return which == GT_LIST_GRAPH || which == GT_LIST_GRAPH_NOTRACE;
@@ -123,7 +123,7 @@ static enum gt_list list_of(enum gt_control_list which)
 _Static_assert(GT_CONTROL_GRAPH_NOTRACE - GT_CONTROL_FILTER == GT_LIST_GRAPH_NOTRACE,
 	       "the control files' lists are in the order of the settings'");
 
-/* The list as it is now, held. NULL: it is empty, or one that cannot be set. */
+/* Returns the current list with a reference, or NULL if it is empty or cannot be set. */
 static struct gt_word_list *hold_list(struct gt_live *live, enum gt_control_list which)
 {
 	struct gt_word_list *list = NULL;
@@ -135,7 +135,7 @@ static struct gt_word_list *hold_list(struct gt_live *live, enum gt_control_list
 	return list;
 }
 
-/* Once the program has ended, the session lists nothing any more; the names stay. */
+/* After the program's end the session lists no functions any more; the names are kept here. */
 static void keep_known(struct gt_live *live, struct names *names)
 {
 	bool keep = names->count > 0;
@@ -204,11 +204,9 @@ int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t ind
 	return 0;
 }
 
-/*
- * Lists, changed. A list may be open for writing for as long as its writer likes, so nothing is
- * locked meanwhile: words are tried beside the list, and noted. Where somebody else has changed the list
- * before it is closed, the notes are carried out again, on what it is then.
- */
+/* Changing lists. A writer may keep a list open for any time, so no lock is held meanwhile: its
+ * words are applied to a copy, and kept. If another writer has changed the list before the file
+ * is closed, the words are applied again, to the list as it is then. */
 
 /* One word that was written. */
 struct step {
@@ -219,11 +217,12 @@ struct step {
 
 struct edit {
 	enum gt_list which;
-	bool empty; /* it began with nothing */
+	bool empty; /* the list was truncated at open */
 	uint64_t version;
-	struct gt_word_list *before; /* the words that it begins with; NULL: they are in `globs` */
-	struct gt_globs globs;	     /* the words behind them */
-	struct step **steps;	     /* what was written, for when the list has changed meanwhile */
+	struct gt_word_list
+		*before; /* the words at open, which are kept; NULL: they are copied into `globs` */
+	struct gt_globs globs; /* the words after those */
+	struct step **steps;   /* the words written, to be applied again */
 	size_t step_count;
 	size_t step_room;
 };
@@ -269,7 +268,7 @@ static void free_edit(struct edit *edit)
 	free(edit);
 }
 
-/* Begins with the list as it is. Under change.lock. */
+/* Begins with the current list. Under change.lock. */
 static void begin_with_list(struct gt_live *live, struct edit *edit)
 {
 	gt_globs_clear(&edit->globs);
@@ -277,7 +276,7 @@ static void begin_with_list(struct gt_live *live, struct edit *edit)
 	edit->before = gt_word_list_hold(live->settings.lists[edit->which]);
 }
 
-/* All words become the edit's own, so that any of them can be taken out. */
+/* Copies all words into the edit, so that any of them can be removed. */
 static bool copy_words(struct edit *edit)
 {
 	struct gt_globs all = { NULL, 0, 0 };
@@ -320,13 +319,13 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 	return 0;
 }
 
-/* Looks for a function that a glob matches (1), or gathers those of a list that it does not match.
- */
+/* Finds a function that a glob matches (1), or collects the functions of a list that it does not
+ * match. */
 struct search {
 	const char *glob;
 	const struct gt_words *list; /* NULL: every function */
 	struct gt_globs
-		*kept; /* names of the list that the glob does not match; NULL: not wanted */
+		*kept; /* names in the list that the glob does not match; NULL: not wanted */
 	bool found;
 };
 
@@ -341,7 +340,7 @@ static int search_name(void *data, uint32_t number, const struct gt_function *fu
 		return 0;
 	if (gt_glob_match(search->glob, function->name)) {
 		search->found = true;
-		return search->kept == NULL; /* one is enough */
+		return search->kept == NULL; /* stop at the first one */
 	}
 	if (search->kept != NULL &&
 	    !gt_globs_add(search->kept, function->name, strlen(function->name), true))
@@ -349,13 +348,13 @@ static int search_name(void *data, uint32_t number, const struct gt_function *fu
 	return 0;
 }
 
-/* The functions of one object that a glob matches, each added by its name. */
+/* The functions of one object that a glob matches; each is added by its name. */
 struct module_search {
 	struct gt_globs *to;
 	const char *glob;
 	const char *module;
 	size_t module_bytes;
-	bool loaded; /* there is such an object */
+	bool loaded; /* the object exists */
 	bool found;
 };
 
@@ -390,7 +389,7 @@ static int add_waiting_word(struct gt_globs *to, const char *glob, size_t bytes,
 	return added ? 0 : no_memory(message);
 }
 
-/* waits: a word for an object that is not loaded may be added, too. */
+/* waits: the word may name an object that is not loaded. */
 static int each_of_module(struct gt_control_target *target, struct gt_globs *to, bool waits,
 			  const char *glob, size_t bytes, const char *module, size_t module_bytes,
 			  struct gt_message *message)
@@ -408,7 +407,7 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 		return no_memory(message);
 	if (search.found)
 		return 0;
-	if (!search.loaded && waits) /* it may be loaded yet */
+	if (!search.loaded && waits) /* it may be loaded later */
 		return add_waiting_word(to, glob, bytes, module, module_bytes, message);
 	gt_message_set(message, "no function of '%.*s' matches '%.*s'",
 		       (int)(module_bytes < 80 ? module_bytes : 80), module,
@@ -469,13 +468,14 @@ static int remove_word(struct gt_control_target *target, struct edit *edit, cons
 	if (!gt_globs_add(&word, glob, bytes, false)) {
 		error = no_memory(message);
 	} else if (!gt_globs_remove(&edit->globs, word.words[0])) {
-		/* Not as it was written: the list becomes the names that are left of it. */
+		/* The glob removes a part of what a word of the list matches: the list becomes
+		 * the names that are left. */
 		search.glob = word.words[0];
 		if (gt_words_init(&words, &gt_host_memory, gt_globs_words(&edit->globs)) != 0 ||
 		    gt_session_each_function(live_of(target)->session, search_name, &search) < 0) {
 			error = no_memory(message);
 		} else if (!search.found) {
-			/* as on Linux a function may be taken out of a filter that lacks it */
+			/* as on Linux, removing a function that is not in the filter is no error */
 			if (is_graph(edit->which) ||
 			    !gt_session_has_function(live_of(target)->session, search.glob)) {
 				gt_message_set(message, "no function matches '%.80s'", search.glob);
@@ -517,7 +517,7 @@ int gt_live_edit_remove(struct gt_control_target *target, void *data, const char
 	return error;
 }
 
-/* The list has become another one since it was copied. Under change.lock. */
+/* Applies the words again: the list has changed since it was copied. Under change.lock. */
 static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 			   struct gt_message *message)
 {
@@ -533,12 +533,12 @@ static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 				      : add_word(target, edit, step->text, step->bytes, module,
 						 step->module_bytes, step->plain, message);
 		if (error != GT_ENOMEM)
-			error = 0; /* the word is there no more, as it was to be */
+			error = 0; /* the word to be removed is gone already */
 	}
 	return error;
 }
 
-/* The list of the settings becomes `list`. Under change.lock: reading it needs no lock then. */
+/* Sets `list` in the settings. Under change.lock: others may then read it without a lock. */
 static int ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
 			struct gt_message *message)
 {

@@ -16,14 +16,14 @@
 #define SUB_BUFFERS	 64
 #define SUB_BUFFER_BYTES GT_LIVE_MARKS_BYTES
 #define WORDS		 ((SUB_BUFFER_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
-#define FIRST_NUMBER	 0xf0000000u /* of writers that are no thread's own */
+#define FIRST_NUMBER	 0xf0000000u /* of the marks' writers, above all threads' numbers */
 
 struct gt_live_marks {
 	pthread_mutex_t lock;
 	struct gt_control_writer of;
 	struct gt_writer writer;
 	struct graftrace_sub_buffer *sub_buffers[SUB_BUFFERS]; /* by sequence; NULL: none yet */
-	uint32_t used;					       /* words of the newest */
+	uint32_t used;					       /* words in the newest */
 };
 
 static struct graftrace_sub_buffer *at(struct gt_live_marks *marks, uint64_t sequence)
@@ -111,7 +111,7 @@ static int open_next(struct gt_live_marks *marks, uint16_t tracer, bool overwrit
 	return 0;
 }
 
-/* One sub-buffer has one CPU: a mark that comes from another one opens the next. */
+/* A sub-buffer belongs to one CPU: a mark from another CPU begins a new one. */
 static bool fits(struct gt_live_marks *marks, uint16_t tracer, uint32_t words)
 {
 	const struct graftrace_sub_buffer *newest;
@@ -130,13 +130,13 @@ int gt_live_marks_put(struct gt_live_marks *marks, enum graftrace_tracer current
 	uint16_t tracer = current == GRAFTRACE_TRACER_FUNCTION_GRAPH
 				  ? GRAFTRACE_TRACER_FUNCTION_GRAPH
 				  : GRAFTRACE_TRACER_FUNCTION;
-	/* The event's word, the clock, the bytes and at least one zero behind them. */
+	/* The event's word, the clock, the text and at least one NUL. */
 	uint32_t words = 2 + (uint32_t)(count + 8) / 8;
 	uint64_t *place;
 	int error = 0;
 
 	if (raw)
-		words++; /* the number of bytes */
+		words++; /* the word with the text's length */
 	words += words & 1;
 	pthread_mutex_lock(&marks->lock);
 	if (!fits(marks, tracer, words))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of a session's trace: trace_pipe's reader, those of threads, and emptying the ring. Guarantees:
- * what any of them has given is left out by the others. From any thread; what reads is under
- * reading.lock, which is held while a block of text is made.
+ * Readers of a session's trace: trace_pipe's, those of threads, and clearing the ring. Guarantees:
+ * each reader skips what any other has given. Any thread; a read holds reading.lock while it makes
+ * a block of text.
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How the whole trace is shown now. */
+/* Gets the current options for the text of the whole trace. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 {
 	memset(look, 0, sizeof(*look));
@@ -26,7 +26,8 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 	pthread_mutex_unlock(&live->lock);
 }
 
-/* Under reading.lock: the pipe's reader, behind what trace_pipe_raw's have given. */
+/* Under reading.lock: makes the pipe's reader, positioned after what the readers of
+ * trace_pipe_raw have given. */
 static int take_over(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_message *message)
 {
@@ -52,7 +53,7 @@ static int take_over(struct gt_live *live, const struct gt_text_look *look,
 	return gt_live_cpus_skip(live, pipe);
 }
 
-/* Under reading.lock: the pipe's reader, made if there is none. */
+/* Under reading.lock: makes the pipe's reader if there is none. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message)
 {
@@ -64,8 +65,8 @@ int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 	    memcmp(&live->reading.pipe_look, look, sizeof(*look)) == 0)
 		return 0;
 	if (live->reading.pipe != NULL) {
-		/* Of the old one's given-out part nothing is known to the new one: it begins
-		 * behind. */
+		/* The new reader does not know the old one's positions: it begins after the
+		 * records given. */
 		struct gt_text_reader *old = live->reading.pipe;
 
 		error = gt_text_reader_open(live->control.view, look, true, &live->reading.pipe,
@@ -89,7 +90,7 @@ int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 	return error;
 }
 
-/* What is in sub-buffers that are being written cannot be freed: it counts as given. */
+/* Records in unfinished sub-buffers cannot be freed: they are marked as given. */
 int gt_live_empty(struct gt_live *live, struct gt_message *message)
 {
 	struct gt_message unused;
@@ -107,7 +108,7 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 	gt_live_get_look(live, &look);
 	gt_live_view_clear(&live->over);
 	if (live->instance == NULL && gt_live_is_detoured(live)) {
-		/* What found no room until now, in a sub-buffer that is being written. */
+		/* First copies records of unfinished sub-buffers for which there was no room. */
 		gt_live_pull(live);
 		gt_live_view_clear(&live->over);
 	}
@@ -119,7 +120,7 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 	}
 	if (error == 0)
 		error = gt_live_need_pipe(live, &look, message);
-	/* A program that writes faster than this reads must not hold us for ever. */
+	/* Bounded: a program that writes faster than this reads would never let it end. */
 	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
 		if (gt_text_reader_read(live->reading.pipe, text, DISCARD_BYTES, &unused) <= 0)
 			break;
@@ -163,8 +164,8 @@ int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *lo
 	return error;
 }
 
-/* The whole trace's reader is made anew behind what both have given. Without memory for that it
- * shows again what the thread's has shown. */
+/* The whole trace's reader is made anew, after all that both have given. Without memory it gives
+ * again what the thread's reader has given. */
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader)
 {
 	struct gt_text_reader *pipe = NULL;

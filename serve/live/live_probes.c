@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See live_probes.h. Any thread. The session's list of words only grows by what is written, but for
- * words that a later one undoes: so an event of a library that comes later is on or off as was said. */
+/*
+ * See live_probes.h. Any thread. Written words are added to the session's list; only a word that a
+ * later one reverses is removed. So an event of a library that is loaded later is on or off as the
+ * words say.
+ */
 #include "serve/live/live_probes.h"
 #include "serve/live/live_filters.h"
 
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of an event, and those of a system. */
+/* Files of an event, and those of a system. */
 static const struct {
 	enum gt_control_event_file which;
 	const char *path;
@@ -19,14 +22,15 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* Rows of events that came later: a group each event, which stays where it is, since others may look at it. */
+/* Rows of events that were added later: one group for each event. Groups never move, since other
+ * threads may be reading them. */
 #define LATER_GROUPS 4096
 
 struct later {
 	struct gt_control_file *files;
 	uint32_t count;
 	char *system;
-	char *name; /* NULL: rows of the system */
+	char *name; /* NULL: the rows are the system's */
 };
 
 struct gt_live_probes {
@@ -39,7 +43,7 @@ struct gt_live_probes {
 
 /* ---- the list ---- */
 
-/* Each event once: its first place, and whether one of its places is watched. */
+/* Collects each event once: its first place, and whether any of its places is enabled. */
 struct search {
 	struct gt_event_format *formats;
 	bool *enabled;
@@ -86,7 +90,7 @@ static int take(void *data, const struct gt_event_format *event, bool enabled, c
 	return 0;
 }
 
-/* All events as they are now. */
+/* Collects the events as they are now. */
 static void look(struct gt_live *live, struct search *search)
 {
 	*search = (struct search){ 0 };
@@ -132,7 +136,7 @@ static bool names_one(struct gt_live *live, const char *word)
 	return found;
 }
 
-/* Under change.lock. The word, or its opposite, was said before: what is said now holds. */
+/* Under change.lock. Adds a word; the same word or its opposite, written before, is replaced. */
 static int say_word(struct gt_live *live, const char *word, bool on, struct gt_message *message)
 {
 	char text[GT_CONTROL_WORD_BYTES + 2];
@@ -224,7 +228,7 @@ static bool add_rows(struct gt_live_probes *probes, const struct search *search)
 	return true;
 }
 
-/* Filters that the session was started with: in turns a word and what it is filtered by. */
+/* Takes over the filters that the session was started with: words and their filters in turns. */
 static int note_filters(struct gt_live *live, const struct search *search,
 			const char *const *filters)
 {
@@ -247,7 +251,7 @@ static int note_filters(struct gt_live *live, const struct search *search,
 	return error;
 }
 
-/* ---- rows of dynamic ones ---- */
+/* ---- rows of dynamic probes ---- */
 
 static struct later *later_of(struct gt_live_probes *probes, const char *system, const char *name)
 {
@@ -270,7 +274,7 @@ static void free_later(struct later *later)
 	free(later->name);
 }
 
-/* Under change.lock. The rows are there for all who look when the count has grown. */
+/* Under change.lock. Readers see the rows once the count has grown. */
 static int publish(struct gt_live *live, struct later *later)
 {
 	struct gt_live_probes *probes = live->probes;
@@ -331,7 +335,7 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 	return publish(live, &later);
 }
 
-/* Rows of events that are no more are not there; the system's lead to one that is. */
+/* Hides the rows of events that were removed; a system's rows are moved to an event that exists. */
 static void hide_events(struct gt_live *live)
 {
 	struct search search;

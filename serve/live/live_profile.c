@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The function profiler of a session as operations of the table of control files. Any thread. */
+/*
+ * Control files of a session's function profiler. Any thread.
+ */
 #include "serve/live/live_awake.h"
 #include "serve/live/live_instance.h"
 
@@ -35,7 +37,7 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 	pthread_mutex_lock(&live->instances.lock);
 	gt_awake_take_out(live->instances.awake, tid, self, table->rows, table->count);
 	pthread_mutex_unlock(&live->instances.lock);
-	/* As Linux: with tracing_thresh only functions whose calls are that long on average. */
+	/* As on Linux, tracing_thresh leaves functions out whose average time is below it. */
 	for (i = 0; i < table->count; i++) {
 		if (threshold == 0 || table->rows[i].time_ns / table->rows[i].hits >= threshold)
 			table->rows[kept++] = table->rows[i];

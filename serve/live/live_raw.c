@@ -20,26 +20,26 @@
 #define FULL_PERCENT  75
 #define DISCARD_PAGES (1 << 20)
 
-/* One CPU. */
+/* The read position of one CPU. */
 struct place {
 	struct gt_live *live;
 	uint32_t cpu;
-	struct gt_target view; /* the session's, but consuming is noted here */
+	struct gt_target view; /* the session's target, but consume() only notes the position */
 	struct gt_ring_ops ring;
-	struct gt_raw *raw;	      /* NULL: nobody reads now */
-	bool ever;		      /* somebody has read since the set was made */
-	struct gt_merge_given *given; /* when nobody reads: how far it was read; `given_count` */
+	struct gt_raw *raw;	      /* NULL: not open */
+	bool ever;		      /* was open since the set was made */
+	struct gt_merge_given *given; /* if not open: the read positions; `given_count` */
 	uint32_t given_count;
-	uint64_t switches_given; /* when nobody reads: the clock up to which */
-	uint64_t *passed;	 /* by writer: sub-buffers before this were read; `passed_count` */
+	uint64_t switches_given; /* if not open: context switches were given up to this clock */
+	uint64_t *passed; /* by writer: sub-buffers before this one were read; `passed_count` */
 	uint32_t passed_count;
 };
 
 struct gt_live_raw {
 	uint32_t open;
-	uint64_t *done; /* by writer: sub-buffers before this have left the ring */
+	uint64_t *done; /* by writer: sub-buffers before this one have been freed */
 	uint32_t done_count;
-	struct gt_merge_given *base; /* given when the set was made … */
+	struct gt_merge_given *base; /* positions when the set was made … */
 	uint32_t base_count;
 	uint64_t base_switches; /* … and of context switches */
 	uint32_t place_count;
@@ -63,7 +63,7 @@ static bool need(uint64_t **array, uint32_t *count, uint32_t index)
 	return true;
 }
 
-/* The merge has read all of that sub-buffer. */
+/* Notes that the merge has read all of that sub-buffer. */
 static int note_passed(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct place *place = (struct place *)((char *)target - offsetof(struct place, view));
@@ -75,7 +75,7 @@ static int note_passed(struct gt_target *target, uint32_t index, uint64_t sequen
 	return 0;
 }
 
-/* Takes out of the ring what every CPU's reader has passed. */
+/* Frees the sub-buffers that the readers of all CPUs have passed. */
 static void advance(struct gt_live *live)
 {
 	struct gt_live_raw *set = live->reading.raw;
@@ -336,7 +336,7 @@ void gt_live_raw_close(struct gt_control_target *target, void *raw)
 	gt_raw_fini(place->raw);
 	free(place->raw);
 	place->raw = NULL;
-	if (given != NULL) { /* else it goes on from further back */
+	if (given != NULL) { /* without them it continues from an earlier position */
 		free(place->given);
 		place->given = given;
 		place->given_count = count;

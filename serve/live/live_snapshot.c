@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshot of a session: everything that is in the ring is copied into a store, and
- * trace_pipe's reader goes on behind it. So each record is in the snapshot or comes later, in none
- * or both never, while the program goes on writing. What trace_pipe had given already is not in the
- * snapshot.
+ * The snapshot of a session: all records in the ring are copied into a store, and trace_pipe's
+ * reader continues after them. So each record is either in the snapshot or comes later, never both
+ * or neither, while the program goes on writing. Records that trace_pipe had given before are not
+ * in the snapshot.
  */
 #include "serve/live/live_instance.h"
 
@@ -13,7 +13,7 @@
 #include "core/trace/word_walk.h"
 #include "serve/store/store.h"
 
-/* The context switches before that clock are what there is to show. */
+/* Ends the windows of sched_switch: context switches before that clock are shown. */
 static void end_windows(struct gt_text_look *look, uint64_t clock)
 {
 	for (uint32_t i = 0; i < look->switch_window_count; i++) {
@@ -84,7 +84,8 @@ void gt_live_snapshot_forget(struct gt_live *live)
 	live->reading.snapshot.count = 0;
 }
 
-/* What goes to a file as it comes is not here to be copied, and would be missing there. */
+/* Records that are written to a file as they come cannot be copied here; a snapshot would take
+ * them from the file. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message)
 {
 	if (live->mode != GRAFTRACE_MODE_DRAIN)
@@ -130,7 +131,7 @@ int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot 
 	return 0;
 }
 
-/* Records of a writer that nobody had been given when the snapshot was taken. */
+/* Does the writer have records that no reader had been given when the snapshot was taken? */
 static bool has_records(struct gt_target *target, uint32_t index, struct gt_merge_given given,
 			void *buffer)
 {
@@ -151,7 +152,7 @@ static bool has_records(struct gt_target *target, uint32_t index, struct gt_merg
 	return false;
 }
 
-/* Under reading.lock. A snapshot with context switches is shown, whatever else is in it. */
+/* Under reading.lock. A snapshot is not empty if it has context switches to show. */
 static bool is_empty(const struct gt_live *live)
 {
 	struct gt_target *target = gt_store_target(live->reading.snapshot.store);
@@ -178,7 +179,7 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 	struct gt_text_look look;
 	int error = GT_SNAPSHOT_FREED;
 
-	gt_live_pull(live); /* an instance's command may take one */
+	gt_live_pull(live); /* a pending command of an instance may take one */
 	gt_live_get_look(live, &look);
 	look.scope = *scope;
 	pthread_mutex_lock(&live->reading.lock);
@@ -202,7 +203,7 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 	memcpy(given, live->reading.snapshot.given, live->reading.snapshot.count * sizeof(*given));
 	gt_text_reader_skip(reader, given, live->reading.snapshot.count);
 	gt_text_reader_skip_switches(reader, live->reading.snapshot.switches_given);
-	/* What a CPU's trace_pipe has given, before it was taken or since. */
+	/* Skips what a CPU's trace_pipe has given, before the snapshot or after. */
 	error = gt_live_cpus_skip(live, reader);
 	if (error == 0)
 		error = gt_live_text_of(reader, live->reading.snapshot.store, text);

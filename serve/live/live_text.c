@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session's trace: opened, read and cleared, paused meanwhile, counted and marked. Guarantees: no
- * lock is held while the session patches code but change.lock; one reader of trace_pipe at a time.
+ * A session's trace: opening, reading and clearing it, pausing meanwhile, counts and marks.
+ * Guarantees: while the session patches code only change.lock is held; trace_pipe has one reader at
+ * a time.
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* options/pause-on-trace: off while anybody has `trace` open. */
+/* options/pause-on-trace: tracing is off while `trace` is open anywhere. */
 
 static void switch_top(struct gt_live *live, bool on)
 {
@@ -45,19 +46,16 @@ static void unpause_tracing(struct gt_live *live)
 	pthread_mutex_unlock(&live->change.lock);
 }
 
-/*
- * The trace. trace_pipe's reader stays when a client of it has gone: the next client goes on where
- * that one stopped, and `trace` leaves out what was given of sub-buffers that are still being
- * written. It is made anew when the ring was emptied, or when options say that its text looks
- * otherwise.
- */
+/* The trace. trace_pipe's reader outlives its client: the next client continues where the last
+ * one stopped, and `trace` skips what was given of unfinished sub-buffers. The reader is made
+ * anew after the ring was cleared, or if options change its text. */
 
 struct live_text {
-	struct gt_text_reader *reader; /* NULL: the pipe's */
-	struct gt_store *store;	       /* that it reads; NULL: the session itself */
-	bool thread;		       /* a thread's or CPU's pipe */
-	uint32_t cpu;		       /* … of CPU cpu - 1; 0: a thread's */
-	bool pauses;		       /* options/pause-on-trace was set */
+	struct gt_text_reader *reader; /* NULL: the whole trace's */
+	struct gt_store *store;	       /* its source; NULL: the session itself */
+	bool thread;		       /* it is the pipe of a thread or CPU */
+	uint32_t cpu;		       /* … of CPU cpu - 1; 0: of a thread */
+	bool pauses;		       /* options/pause-on-trace was on */
 };
 
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text_out)
@@ -82,7 +80,7 @@ static void let_go(struct gt_live *live, bool cpu)
 	pthread_mutex_unlock(&live->lock);
 }
 
-/* reader: of a thread's or CPU's pipe; NULL: the whole trace's. */
+/* reader: that of a thread's or CPU's pipe; NULL: the whole trace's. */
 static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_text_reader **reader, struct gt_message *message)
 {
@@ -139,7 +137,7 @@ int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 	return 0;
 }
 
-/* The session may be writing it: twice the same is whole. */
+/* The session may be writing the clock: two equal reads mean that it is consistent. */
 static struct gt_clock read_clock(struct gt_session *session)
 {
 	const volatile struct gt_clock *clock = &gt_session_target(session)->clock;
@@ -211,7 +209,7 @@ int64_t gt_live_text_read(struct gt_control_target *target, void *data, char *bu
 	gt_live_get_look(live, &look);
 	pthread_mutex_lock(&live->reading.lock);
 	gt_text_reader_update(text->thread ? text->reader : live->reading.pipe, &look);
-	/* Asked before reading: what came before the end is then seen by this read. */
+	/* Checked before reading, so that this read sees all that came before the end. */
 	if (atomic_load(&live->ended))
 		gt_text_reader_finish(text->thread ? text->reader : live->reading.pipe);
 	got = gt_text_reader_read(text->thread ? text->reader : live->reading.pipe, buffer, bytes,
@@ -246,7 +244,7 @@ void gt_live_text_close(struct gt_control_target *target, void *data)
 	free(text);
 }
 
-/* What a thread's or CPU's pipe would give is given to nobody. */
+/* Marks the records that a thread's or CPU's pipe would give as given. */
 static int clear_one(struct gt_control_target *target, const struct gt_control_scope *scope,
 		     struct gt_message *message)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that are traced alone, or not, as operations of the table of control files. */
+/*
+ * Control files of the lists of threads that alone are traced, or are not.
+ */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
 
@@ -18,7 +20,7 @@ int gt_live_thread(struct gt_control_target *target, enum gt_control_threads whi
 	return gt_session_thread(live_of(target)->session, list_of(which), index, tid);
 }
 
-/* Instances that trace go on with all threads. */
+/* The lists are the top's alone: instances that trace go on with all threads. */
 static int set_top(struct gt_live *live, enum gt_session_list which, const uint32_t *tids,
 		   uint32_t count, struct gt_message *message)
 {

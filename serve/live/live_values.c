@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session's numbers: tracer, switches, options, sizes. Guarantees: changes come one after the
- * other, and `lock` is not held while the session patches code. From any thread.
+ * A session's numbers: tracer, switches, options, sizes. Guarantees: changes are made one at a
+ * time, and `lock` is not held while the session patches code. Any thread.
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
@@ -25,7 +25,7 @@ int gt_live_get(struct gt_control_target *target, enum gt_control_value which, u
 	int error = gt_live_is_removed(live) ? GT_ENOENT : 0;
 
 	if (which == GT_CONTROL_TRACING_ON && live->instance != NULL)
-		gt_live_pull(live); /* commands may have switched it */
+		gt_live_pull(live); /* a command may have switched it */
 	pthread_mutex_lock(&live->lock);
 	switch (which) {
 	case GT_CONTROL_TRACER:
@@ -40,7 +40,7 @@ int gt_live_get(struct gt_control_target *target, enum gt_control_value which, u
 	case GT_CONTROL_OPTIONS:
 		*value = live->options;
 		break;
-	case GT_CONTROL_BUFFER_BYTES: /* one pool: a thread may fill all of it */
+	case GT_CONTROL_BUFFER_BYTES: /* one pool: a single thread may fill it */
 	case GT_CONTROL_TOTAL_BYTES:
 		*value = live->buffer_bytes;
 		break;
@@ -74,7 +74,7 @@ int gt_live_get(struct gt_control_target *target, enum gt_control_value which, u
 	return error;
 }
 
-/* With the profiler on more is recorded than `function` or a threshold asks for. */
+/* With the profiler on, more is recorded than `function` or a threshold needs. */
 static bool is_beside_profile(const struct gt_live *live, enum gt_control_value which,
 			      uint64_t value)
 {
@@ -129,7 +129,7 @@ static int set_awake(struct gt_live *live, bool awake, struct gt_message *messag
 	return error;
 }
 
-/* What is asked for becomes so. */
+/* Carries the change out. */
 static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message)
 {
@@ -197,8 +197,8 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 	return error != 0 ? error : gt_live_empty(live, message); /* as Linux does */
 }
 
-/* Under change.lock: whether the kernel is asked when threads leave their CPUs. Of an instance that
- * was removed it is not. */
+/* Under change.lock. Sets whether the kernel is asked for context switches, which is not done
+ * for a removed instance. */
 static int watch(struct gt_live *live, bool wanted, struct gt_message *message)
 {
 	int error = 0;
@@ -265,7 +265,7 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	return 0;
 }
 
-/* Memory that the system can give without swapping; UINT64_MAX: nobody knows. */
+/* Memory that the system can give without swapping; UINT64_MAX: unknown. */
 static uint64_t available_bytes(void)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
@@ -280,8 +280,8 @@ static uint64_t available_bytes(void)
 	return found ? kilobytes * 1024 : UINT64_MAX;
 }
 
-/* Under change.lock. As Linux: what there is stays, and memory that is not there is refused at once.
- */
+/* Under change.lock. As on Linux, records are kept, and a size for which there is no memory is
+ * refused at once. */
 static int set_size(struct gt_live *live, uint64_t bytes, struct gt_message *message)
 {
 	int error;
@@ -306,13 +306,14 @@ static int set_size(struct gt_live *live, uint64_t bytes, struct gt_message *mes
 	return 0;
 }
 
-/* Time stamps are made when the trace is shown; that another clock clears is Linux's way. */
+/* Time stamps are converted when the trace is shown; clearing the trace at another clock is what
+ * Linux does. */
 static int set_clock(struct gt_live *live, enum gt_control_clock clock, struct gt_message *message)
 {
 	pthread_mutex_lock(&live->lock);
 	live->clock = clock;
 	pthread_mutex_unlock(&live->lock);
-	return gt_live_empty(live, message); /* also when it is the same one, as on Linux */
+	return gt_live_empty(live, message); /* even if the clock is the same, as on Linux */
 }
 
 /* Under change.lock. */
@@ -323,7 +324,7 @@ static int set_running(struct gt_live *live, enum gt_control_value which, uint64
 	case GT_CONTROL_SCHED_SWITCH:
 		return watch(live, wants_switches(live->options, value != 0), message);
 	case GT_CONTROL_TRACING_ON:
-		live->change.was_on = value != 0; /* where it is paused: at the end of that */
+		live->change.was_on = value != 0; /* takes effect when the pause ends */
 		return ask(live, which, value, message);
 	case GT_CONTROL_TRACER:
 		return set_tracer(live, (enum graftrace_tracer)value, message);
@@ -339,7 +340,7 @@ static int set_running(struct gt_live *live, enum gt_control_value which, uint64
 	}
 }
 
-/* Under change.lock: whether the event is shown from now on. */
+/* Under change.lock: sets whether the event is shown from now on. */
 static void show_switches(struct gt_live *live, bool event)
 {
 	uint64_t on = 0;
@@ -361,7 +362,7 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 		gt_message_set(message, "the instance was removed");
 		return GT_ENOENT;
 	}
-	/* How text is shown: also when the program has ended. */
+	/* These change only the text: allowed after the program's end, too. */
 	if (which == GT_CONTROL_OPTIONS_ON || which == GT_CONTROL_OPTIONS_OFF) {
 		pthread_mutex_lock(&live->change.lock);
 		error = set_options(live, gt_control_options_with(live->options, which, value),

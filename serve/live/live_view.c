@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See live_view.h. Guarantees: a writer's index never changes; what was cleared or taken out of a
- * sub-buffer that is still being written is remembered as a place in it, for such a one cannot be
- * freed; every record is counted once, as an entry of the ring or as read.
+ * See live_view.h. Guarantees: a writer's index never changes; what was cleared or consumed of an
+ * unfinished sub-buffer is remembered as a position in it, since it cannot be freed; every record
+ * is counted once, either as an entry of the ring or as read.
  */
 #include "serve/live/live_view.h"
 
@@ -13,17 +13,18 @@
 #include "serve/store/route.h"
 #include "core/trace/word_walk.h"
 
-/* How often a writer is counted anew that loses records meanwhile; then it is a look at them. */
+/* How often a writer is counted again because it lost records meanwhile; after that the count is
+ * approximate. */
 #define STEADY_TURNS 16
 
 struct gt_live_view_writer {
-	struct gt_live_marks *marks; /* NULL: a writer of … */
+	struct gt_live_marks *marks; /* NULL: it is a writer of … */
 	struct gt_target *of;
 	uint32_t index; /* there */
 	struct gt_merge_given cleared;
-	struct gt_merge_given given; /* never before `cleared` */
-	uint64_t read;		     /* records in sub-buffers that were taken out as a whole */
-	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* when it was cleared */
+	struct gt_merge_given given;	      /* never less than `cleared` */
+	uint64_t read;			      /* records in sub-buffers that were consumed whole */
+	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* the counts when it was cleared */
 };
 
 static struct gt_live_view *view_of(struct gt_target *target)
@@ -53,7 +54,7 @@ static struct gt_live_view_writer *add_writer(struct gt_live_view *view)
 	return &view->writers[view->count++];
 }
 
-/* The session's, or what stands for it since a detour. */
+/* The session's target, or the store that replaces it after a detour. */
 static struct gt_target *inner_of(struct gt_live_view *view)
 {
 	return __atomic_load_n(&view->inner, __ATOMIC_ACQUIRE);
@@ -88,7 +89,7 @@ static uint32_t writer_count(struct gt_target *target)
 	return count;
 }
 
-/* A copy of what is known of a writer; false: there is none of that index. */
+/* Copies what is known of a writer; false: there is no writer with that index. */
 static bool look_up(struct gt_live_view *view, uint32_t index, struct gt_live_view_writer *writer)
 {
 	bool found;
@@ -134,7 +135,7 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 	return look_up(view, index, &known) ? copy(&known, sequence, buffer, bytes) : GT_ENOENT;
 }
 
-/* Records of a sub-buffer between two places. */
+/* Counts the records of a sub-buffer between two positions. */
 static uint64_t count_between(const struct graftrace_sub_buffer *bytes, int64_t words,
 			      struct gt_merge_given from, struct gt_merge_given to,
 			      uint64_t sequence)
@@ -148,7 +149,7 @@ static uint64_t count_between(const struct graftrace_sub_buffer *bytes, int64_t 
 	return end > begin ? gt_words_records(bytes, (uint32_t)begin, (uint32_t)end) : 0;
 }
 
-/* The marks have all that they say to have. */
+/* Returns the writer's next sequence. For marks all sub-buffers are complete. */
 static uint64_t next_of(const struct gt_live_view_writer *known, uint64_t sequence)
 {
 	return known->marks != NULL ? sequence
@@ -201,7 +202,7 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
-/* Marks stay until they are consumed. */
+/* Marks need no hold: they stay until they are consumed. */
 static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_view_writer known;
@@ -213,7 +214,8 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 		       : GT_OK;
 }
 
-/* Those of the inner target; the switches of threads that are not traced are left out. */
+/* The inner target's times off the CPU; context switches of threads that are not traced are left
+ * out. */
 static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
 	return gt_target_find_off_cpu(inner_of(data), tid, after, time);
@@ -308,7 +310,7 @@ void gt_live_view_fini(struct gt_live_view *view)
 	pthread_mutex_destroy(&view->lock);
 }
 
-/* Under the lock: the writer of that thread's marks, made if there is none. */
+/* Under the lock: returns the writer of that thread's marks, and makes it if there is none. */
 static struct gt_live_marks *marks_of(struct gt_live_view *view,
 				      const struct gt_control_writer *writer)
 {
@@ -320,7 +322,7 @@ static struct gt_live_marks *marks_of(struct gt_live_view *view,
 		if (gt_live_marks_are_of(view->mark_writers[i], writer))
 			return view->mark_writers[i];
 	}
-	if (view->mark_count == most) /* too many: the last one speaks for the others */
+	if (view->mark_count == most) /* too many: the last one takes the others' marks */
 		return view->mark_writers[most - 1];
 	marks = gt_live_marks_create(writer, view->mark_count);
 	known = marks != NULL ? add_writer(view) : NULL;
@@ -349,7 +351,7 @@ int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer 
 	return gt_live_marks_put(marks, view->shown->tracer, bytes, count, raw, overwrite);
 }
 
-/* The place behind the last word of the newest sub-buffer. */
+/* Returns the position after the last word of the newest sub-buffer. */
 static struct gt_merge_given end_of(const struct gt_live_view_writer *known, uint64_t next,
 				    void *buffer)
 {
@@ -393,7 +395,7 @@ void gt_live_view_clear(struct gt_live_view *view)
 		view->writers[i].read = 0;
 		memcpy(view->writers[i].lost, now.lost, sizeof(now.lost));
 		pthread_mutex_unlock(&view->lock);
-		/* Those that are full need not stay. */
+		/* Complete sub-buffers can be freed. */
 		for (uint64_t sequence = now.first; sequence < end.sequence;
 		     sequence = next_of(&known, sequence + 1)) {
 			if (known.marks != NULL)
@@ -441,8 +443,8 @@ void gt_live_view_note_given(struct gt_live_view *view, const struct gt_merge_gi
 	pthread_mutex_unlock(&view->lock);
 }
 
-/* Adds what one writer has in the ring, by CPU if `cpu` is one. Returns the CPU of its newest
- * sub-buffer. */
+/* Adds the counts of one writer in the ring, of one CPU if `cpu` is one. Returns the CPU of its
+ * newest sub-buffer. */
 static uint32_t count_writer(struct gt_live_view *view, const struct gt_live_view_writer *known,
 			     const struct gt_writer *now, int64_t cpu, void *buffer,
 			     struct gt_control_stats *stats)
@@ -471,8 +473,8 @@ static uint32_t count_writer(struct gt_live_view *view, const struct gt_live_vie
 	return newest;
 }
 
-/* The same of one that may lose its oldest sub-buffers meanwhile: what was given up while it was
- * looked for is neither among the entries nor in the number that was read before. */
+/* The same for a writer whose oldest sub-buffers may be overwritten meanwhile: those are then
+ * counted neither as entries nor as read. */
 static uint32_t count_steady(struct gt_live_view *view, uint32_t index, struct gt_writer *now,
 			     int64_t cpu, void *buffer, struct gt_control_stats *stats)
 {
@@ -515,7 +517,7 @@ int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope 
 			continue;
 		found = true;
 		newest = count_steady(view, i, &now, cpu, buffer, stats);
-		/* A thread's losses are its newest CPU's. */
+		/* A thread's losses are counted for its newest CPU. */
 		if (cpu >= 0 && newest != (uint64_t)cpu)
 			continue;
 		stats->overrun += now.lost[GRAFTRACE_LOST_OVERRUN];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See route.h. The decoder's frames carry what was decided at a call's entry (their mark), so a
- * change of what is asked leaves open calls as they were begun. What is written follows the rules
- * of <graftrace/record.h>, as the agent does: a return whose entry is not in the same sub-buffer
- * comes with its entry's clock.
+ * See route.h. The decoder's frames keep what was decided at a call's entry (their mark), so a
+ * change of settings does not affect open calls. Records are written by the rules of
+ * <graftrace/record.h>, as the agent writes them: a return whose entry is not in the same
+ * sub-buffer has its entry's clock with it.
  */
 #include "serve/store/route.h"
 
@@ -14,19 +14,20 @@
 #include "port/host/memory.h"
 
 #define WORDS	    ((GT_ROUTE_PIECE_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
-#define STACK_CALLS 32 /* that a stack trace shows */
-#define WORDS_SYNC  16 /* most that a record takes with what has to stand before it; see room() */
+#define STACK_CALLS 32 /* the most in a stack trace */
+#define WORDS_SYNC \
+	16 /* the most that a record takes with the records that precede it; see room() */
 
 /* A frame's mark. */
 #define KNOWN	1u  /* decided */
-#define SHOWN	2u  /* it is in this reader's trace */
+#define SHOWN	2u  /* it is in this instance's trace */
 #define INSIDE	4u  /* of set_graph_function, or below it */
 #define OUT	16u /* of set_graph_notrace, or below it */
-#define WRITTEN 8u  /* its entry is in the piece of … */
+#define WRITTEN 8u  /* its entry is in the sub-buffer with … */
 #define PIECE	32u /* … this sequence, modulo … */
 #define PIECES	2048u
 
-/* What is asked */
+/* Settings */
 
 void gt_route_init(struct gt_route *route)
 {
@@ -79,7 +80,7 @@ static bool is_in(const struct gt_word_list *list, const struct gt_function *nam
 	       gt_word_list_match_module(list, named->object, named->name);
 }
 
-/* False: there is no such function. */
+/* Looks a function up. False: it does not exist. */
 static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_function *function)
 {
 	struct gt_word_list *const *lists = route->want.settings.lists;
@@ -99,8 +100,8 @@ static bool look_up(struct gt_route *route, uint32_t number, struct gt_route_fun
 	return true;
 }
 
-/* Numbers that are no function's, which may be as high as a program likes, and those for which
- * there is no memory, are looked up each time. */
+/* Returns what is known of a function. It is looked up each time if its number is no function's
+ * (such numbers may be as large as a program likes), or if there is no memory to keep it. */
 static struct gt_route_function function_of(struct gt_route *route, uint32_t number)
 {
 	struct gt_route_function function;
@@ -130,7 +131,8 @@ static bool is_recording(const struct gt_route *route, const struct gt_route_wri
 	       route->want.settings.tracer != GRAFTRACE_TRACER_NOP;
 }
 
-/* The mark of a call whose parent has that mark, without what says where it is written. */
+/* Decides on a call: its mark, given its parent's, without the bits that say where its entry is
+ * written. */
 static uint16_t decide(struct gt_route *route, uint16_t parent, uint32_t number, uint64_t start)
 {
 	struct gt_route_function function = function_of(route, number);
@@ -151,8 +153,8 @@ static uint16_t mark_at(struct gt_decode *decode, uint32_t depth)
 	return frame != NULL ? frame->mark : 0;
 }
 
-/* Counts the calls of depths 0 … depth - 1 that are shown; decides on those that only a header told
- * of. Calls further out than it tells are not known: they are shown if everything is. */
+/* Counts the calls shown of depths 0 … depth - 1; decides on those that are known from a header
+ * only. Calls further out than the header lists are unknown: they are shown if all calls are. */
 static void count(struct gt_route *route, struct gt_route_writer *writer, uint32_t depth)
 {
 	struct gt_decode *decode = &writer->decode;
@@ -193,8 +195,8 @@ static void put_special(struct gt_route_writer *writer, enum graftrace_special k
 		put(writer, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0));
 }
 
-/* The innermost calls that are shown, as the header lists them. ended: one more, that the record
- * which opens the piece ends. */
+/* Lists the innermost calls shown in the header. ended: an additional one, which ends with the
+ * record that opens this sub-buffer. */
 static void list_open(struct gt_route_writer *writer, const struct gt_record *ended)
 {
 	struct graftrace_sub_buffer *piece = writer->piece;
@@ -207,7 +209,7 @@ static void list_open(struct gt_route_writer *writer, const struct gt_record *en
 		found[n++] = (struct graftrace_open_call){ ended->start, ended->function, depth };
 		at = ended->depth < at ? ended->depth : at;
 	} else if (at > 0 && !(mark_at(decode, at - 1) & KNOWN)) {
-		at--; /* an entry that is only now being decided on */
+		at--; /* this entry is being decided on */
 	}
 	while (at > decode->low && depth > 0 && n < GRAFTRACE_OPEN_CALLS) {
 		const struct gt_decode_frame *frame = gt_decode_frame(decode, --at);
@@ -249,7 +251,8 @@ static bool open_piece(struct gt_route *route, struct gt_route_writer *writer,
 	return true;
 }
 
-/* What stands before a record: where it runs, what was lost, how deep it is. False: no room. */
+/* Makes room for a record and writes the records that precede it: which CPU, what was lost,
+ * which depth. False: no room. */
 static bool room(struct gt_route *route, struct gt_route_writer *writer,
 		 const struct gt_record *record, uint32_t words, const struct gt_record *ended)
 {
@@ -301,7 +304,8 @@ static void put_event(struct gt_route_writer *writer, enum graftrace_event type,
 		put(writer, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0));
 }
 
-/* The function tracer's record. Of a stream with calls the caller is the innermost traced one. */
+/* Writes a record of the function tracer. In a stream of calls, the caller is the innermost
+ * traced one. */
 static bool put_function(struct gt_route *route, struct gt_route_writer *writer,
 			 const struct gt_record *record)
 {
@@ -317,13 +321,13 @@ static bool put_function(struct gt_route *route, struct gt_route_writer *writer,
 	if (!room(route, writer, record, 2, NULL))
 		return false;
 	put(writer, graftrace_word(record->function, 0, (uint32_t)record->clock));
-	put(writer, parent != 0 ? parent : GT_CALLER_UNKNOWN); /* zero is a word not written */
+	put(writer, parent != 0 ? parent : GT_CALLER_UNKNOWN); /* zero would be a hole */
 	return true;
 }
 
 /* Commands */
 
-/* The calls that are open, as a trigger writes them. */
+/* Writes the open calls, as a trigger does. */
 static void put_stack(struct gt_route *route, struct gt_route_writer *writer,
 		      const struct gt_record *record)
 {
@@ -341,7 +345,7 @@ static void put_stack(struct gt_route *route, struct gt_route_writer *writer,
 		put_event(writer, GRAFTRACE_EVENT_STACK, data, count);
 }
 
-/* before: the call itself is not yet written. */
+/* before: called before the call is written. */
 static void act(struct gt_route *route, struct gt_route_writer *writer,
 		const struct gt_record *record, uint32_t commands, bool before)
 {
@@ -349,7 +353,7 @@ static void act(struct gt_route *route, struct gt_route_writer *writer,
 		struct gt_route_command *command = &route->commands[__builtin_ctz(commands)];
 		bool turns_on = command->action == GT_ACTION_TRACEON;
 
-		/* As in Linux, a hit that changes nothing is none. */
+		/* As on Linux, a hit that changes nothing does not count. */
 		if (turns_on != before || command->left == 0 || route->want.settings.on == turns_on)
 			continue;
 		if (command->left != GT_ACTION_UNLIMITED)
@@ -391,10 +395,10 @@ static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
 	     writer->depth >= route->want.settings.max_depth))
 		shown = false;
 	if (shown && writer->silent) {
-		shown = wants_calls(route); /* others have its entry */
+		shown = wants_calls(route); /* its callees have entries */
 	} else if (shown && !wants_calls(route)) {
 		put_function(route, writer, record);
-		shown = false; /* no return is waited for */
+		shown = false; /* its return is not written */
 	} else if (shown && record->kind != GT_RECORD_ENTRY) {
 		uint64_t word = graftrace_word(record->function, 0, (uint32_t)record->clock);
 
@@ -414,7 +418,7 @@ static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
 	writer->depth += shown;
 }
 
-/* A call has ended. Returns whether it is shown. */
+/* Ends a call. Returns whether it is shown. */
 static bool take_off(struct gt_route *route, struct gt_route_writer *writer,
 		     const struct gt_record *record, bool was_counted)
 {
@@ -472,13 +476,13 @@ static void take_return(struct gt_route *route, struct gt_route_writer *writer,
 static void take_unwound(struct gt_route *route, struct gt_route_writer *writer,
 			 const struct gt_record *record, bool was_counted)
 {
-	if (record->function == 0) { /* so many of which nothing is known */
+	if (record->function == 0) { /* a number of unknown calls */
 		count(route, writer, writer->decode.depth);
 		writer->resume = true;
 		return;
 	}
 	if (record->flags & GT_RECORD_UNSEEN)
-		writer->counted = false; /* a header may tell of others next */
+		writer->counted = false; /* the next header may list others */
 	if (!take_off(route, writer, record, was_counted) || !wants_calls(route))
 		return;
 	if (!is_recording(route, writer) || (record->flags & GT_RECORD_UNSEEN) ||
@@ -488,7 +492,7 @@ static void take_unwound(struct gt_route *route, struct gt_route_writer *writer,
 		put_special(writer, GRAFTRACE_SPECIAL_UNWOUND, 1);
 }
 
-/* Events whose data are copied: `clock` and what stands behind it. */
+/* Takes an event whose data are copied: `clock` and the words after it. */
 static void take_event(struct gt_route *route, struct gt_route_writer *writer,
 		       const struct gt_record *record)
 {
@@ -508,7 +512,7 @@ static void take_event(struct gt_route *route, struct gt_route_writer *writer,
 		uint32_t bytes = record->text_bytes < most ? record->text_bytes : most;
 
 		if (record->kind == GT_RECORD_MARKER && (record->flags & GT_RECORD_RAW))
-			return; /* no program writes these */
+			return; /* programs do not write these */
 		memcpy(&data[1], record->text, bytes);
 		words = 1 + (bytes + 7) / 8;
 	}
@@ -555,7 +559,7 @@ static void take(struct gt_route *route, struct gt_route_writer *writer,
 		writer->counted = false;
 		break;
 	case GT_RECORD_LOST:
-		/* which instance's records they were is unknown: the loss is written for each */
+		/* the instance of the lost records is unknown: the loss is written for each */
 		writer->lost += is_recording(route, writer) ? record->value : 0;
 		writer->resume = true;
 		break;
@@ -607,7 +611,7 @@ int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 	int error = 0;
 
 	if (copy == NULL)
-		return GT_ENOMEM; /* it is tried again, or missed */
+		return GT_ENOMEM; /* tried again with the next record */
 	memcpy(copy, bytes, sizeof(*copy) + words * 8ull);
 	if (again)
 		gt_decode_extend(decode, copy, words, growing);

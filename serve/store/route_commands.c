@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of a route: functions with commands, and lists of threads. Neither is gt_route_set's: commands
- * count down while records are routed.
+ * Of a route: functions with commands, and lists of threads. They are set apart from gt_route_set,
+ * since commands count down while records are routed.
  */
 #include <stdlib.h>
 #include <string.h>

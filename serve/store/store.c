@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See store.h. A sub-buffer that is being written is copied anew at each pull until it is closed.
+/*
+ * See store.h. A sub-buffer that is still written is copied again at each pull until it is
+ * complete.
  */
 #include "serve/store/store.h"
 #include "core/trace/word_walk.h"
@@ -10,27 +12,27 @@
 #include <string.h>
 
 struct piece {
-	struct piece *next; /* the writer's next, in order */
+	struct piece *next; /* the writer's next one */
 	uint64_t sequence;
-	size_t room;	/* bytes that it takes, if more than its words */
-	uint32_t words; /* that have been written */
+	size_t room;	/* allocated bytes, if more than its words need */
+	uint32_t words; /* written so far */
 	bool growing;
-	bool held; /* a reader gives its records: it goes when they are consumed */
+	bool held;				/* a reader is using it: freed when consumed */
 	struct graftrace_sub_buffer sub_buffer; /* words follow */
 };
 
 struct source_writer {
-	struct gt_writer writer; /* as the source said last; first and next are ours */
+	struct gt_writer writer; /* as the source describes it; first and next are ours */
 	struct piece *first, *last;
-	struct piece *found; /* by the last look-up, from which the next one goes on; or NULL */
-	uint64_t position;   /* next sequence to be copied */
-	uint64_t begun;	     /* records of that one which were copied while it was written */
+	struct piece *found; /* result of the last search, where the next one begins; or NULL */
+	uint64_t position;   /* sequence that is copied next */
+	uint64_t begun;	     /* records of that one copied before it was complete */
 	/* Of a store that is routed: */
 	struct gt_route_writer *route;
-	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* by the source, before it began */
-	uint64_t overrun;			     /* records that made room for newer ones */
-	uint64_t dropped;			     /* … that found no room */
-	uint64_t dropping;			     /* … and those of the sub-buffer in work */
+	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* lost by the source before the store began */
+	uint64_t overrun;			     /* records overwritten by newer ones */
+	uint64_t dropped;			     /* records for which there was no room */
+	uint64_t dropping;			     /* the same of the sub-buffer being copied */
 };
 
 struct gt_store {
@@ -54,7 +56,7 @@ static size_t piece_bytes(uint32_t words)
 	return sizeof(struct piece) + (size_t)words * 8;
 }
 
-/* before: the one before it; NULL: it is the first. */
+/* before: its predecessor; NULL: it is the first. */
 static void drop(struct gt_store *store, struct source_writer *writer, struct piece *before,
 		 struct piece *piece)
 {
@@ -75,7 +77,7 @@ static void drop_first(struct gt_store *store, struct source_writer *writer)
 	drop(store, writer, NULL, writer->first);
 }
 
-/* The first one that is not before that sequence; NULL: there is none. */
+/* Finds the first piece with that sequence or a later one; NULL: none. */
 static struct piece *find(struct source_writer *writer, uint64_t sequence)
 {
 	struct piece *piece = writer->found != NULL && writer->found->sequence <= sequence
@@ -114,13 +116,13 @@ static uint32_t writer_count(struct gt_target *target)
 	return count;
 }
 
-/* The sequence that comes behind all that is there. */
+/* The sequence after all pieces. */
 static uint64_t behind(const struct source_writer *writer)
 {
 	return writer->route != NULL ? writer->route->sequence : writer->position;
 }
 
-/* Since it began: by the source, and for want of room here. */
+/* Sums what was lost since the store began: by the source, and here for lack of room. */
 static void count_lost(const struct source_writer *writer, uint64_t *lost)
 {
 	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
@@ -420,7 +422,7 @@ static int find_writers(struct gt_store *store)
 	return 0;
 }
 
-/* What it has lost so far is not this store's. */
+/* Records that the writer lost before now are not counted in this store. */
 static void begin_counting(struct gt_store *store, uint32_t index)
 {
 	struct source_writer *writer = &store->writers[index];
@@ -440,13 +442,13 @@ int gt_store_begin(struct gt_store *store, const struct gt_merge_given *position
 	error = find_writers(store);
 	for (uint32_t i = 0; error == 0 && i < store->count; i++) {
 		begin_counting(store, i);
-		if (i >= count) /* nothing of it was given out */
+		if (i >= count) /* nothing of it was given yet */
 			continue;
 		store->writers[i].position = positions[i].sequence;
 		if (store->writers[i].route == NULL)
 			continue;
 		store->writers[i].route->skip = positions[i].words;
-		/* its own go on where the source's end: a writer's numbers stay unique */
+		/* its numbers follow the source's: a writer's sequences stay unique */
 		store->writers[i].route->sequence =
 			positions[i].sequence + (positions[i].words != 0);
 	}
@@ -479,7 +481,7 @@ void gt_store_set_overwrite(struct gt_store *store, bool overwrite)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* The writer's oldest piece that nobody holds; *before as drop has it. NULL: there is none. */
+/* Finds the writer's oldest piece that is not held; *before: its predecessor. NULL: none. */
 static struct piece *oldest_of(const struct source_writer *writer, struct piece **before)
 {
 	struct piece *piece = writer->first;
@@ -492,7 +494,8 @@ static struct piece *oldest_of(const struct source_writer *writer, struct piece 
 	return piece;
 }
 
-/* The oldest piece that can go makes room. `keep` has one left. False: none can. */
+/* Frees the oldest piece that is not held or growing. `keep` keeps its last one. False: there is
+ * none. */
 static bool drop_oldest(struct gt_store *store, const struct source_writer *keep)
 {
 	struct source_writer *oldest = NULL;
@@ -547,7 +550,7 @@ static bool is_full(struct gt_store *store, size_t bytes)
 	return store->limit != 0 && older + store->bytes + bytes > store->limit;
 }
 
-/* True: there is room for so much more. */
+/* Frees older pieces until there is room. True: there is enough. */
 static bool make_room(struct gt_store *store, struct source_writer *keep, size_t bytes)
 {
 	while (is_full(store, bytes)) {
@@ -573,7 +576,7 @@ void gt_store_set_older(struct gt_store *store, struct gt_store *older)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Routed: what the newest piece has become. */
+/* Routed: the newest piece has grown. */
 static void settle(struct source_writer *writer)
 {
 	struct piece *last = writer->last;
@@ -608,14 +611,14 @@ static struct graftrace_sub_buffer *open_piece(void *data, struct gt_route_write
 	return &piece->sub_buffer;
 }
 
-/* Of the sub-buffer that was copied there is no room for all: what is kept of it stays. */
+/* There is no room for all of the copied sub-buffer: the part copied before stays. */
 static void drop_copy(struct gt_store *store, struct source_writer *to, struct piece *old,
 		      uint32_t words, bool growing)
 {
 	uint64_t records = gt_words_records(store->copy, old != NULL ? old->words : 0, words);
 
 	if (growing) {
-		to->dropping = records; /* there may be room, next time */
+		to->dropping = records; /* there may be room at the next pull */
 		return;
 	}
 	to->dropped += records;
@@ -626,7 +629,7 @@ static void drop_copy(struct gt_store *store, struct source_writer *to, struct p
 	old->sub_buffer.used = old->words;
 }
 
-/* Puts the copied sub-buffer behind the writer's others, or in the place of the growing one. */
+/* Appends the copied sub-buffer to the writer's pieces, or replaces the growing one. */
 static int keep(struct gt_store *store, struct source_writer *to, uint32_t words, bool growing)
 {
 	const struct graftrace_sub_buffer *copy = store->copy;
@@ -676,8 +679,9 @@ static int keep(struct gt_store *store, struct source_writer *to, uint32_t words
 	return 0;
 }
 
-/* Copies the sub-buffer at the writer's position, and holds it: what the store has must not count
- * as overwritten in the source besides. Words, or a negative enum gt_error: it is not there. */
+/* Copies the sub-buffer at the writer's position, and holds it: the source must not count what
+ * the store has as overwritten. Returns the words, or a negative enum gt_error: it does not
+ * exist. */
 static int64_t copy_next(struct gt_store *store, uint32_t index)
 {
 	struct gt_target *source = store->source;
@@ -695,8 +699,8 @@ static int64_t copy_next(struct gt_store *store, uint32_t index)
 	return words;
 }
 
-/* What lies before `sequence` is gone. The source counts all of it as overwritten; what was copied
- * of it is here. */
+/* The source has overwritten all before `sequence`, and counts it; what was copied before is
+ * still here. */
 static void pass(struct source_writer *to, uint64_t sequence)
 {
 	to->lost_before[GRAFTRACE_LOST_OVERRUN] += to->begun;
@@ -721,7 +725,7 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 
 		if (words < 0) {
 			if (to->position + 1 == to->writer.next)
-				break; /* it has no header yet */
+				break; /* its header is not written yet */
 			pass(to, to->position + 1);
 			continue;
 		}
@@ -744,7 +748,7 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 			break;
 		to->position++;
 	}
-	/* Of a thread that has ended nothing more comes. */
+	/* A thread that has ended writes nothing more. */
 	if (to->route != NULL && to->writer.end != 0 && to->position >= to->writer.next) {
 		gt_route_close(to->route);
 		settle(to);
