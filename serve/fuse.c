@@ -74,6 +74,8 @@ int gt_fuse_errno(int64_t error)
 		return ENODEV;
 	case GT_ESRCH:
 		return ESRCH;
+	case GT_EDOM:
+		return EDOM;
 	default:
 		return EIO;
 	}

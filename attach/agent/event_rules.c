@@ -7,23 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gt_event_rules_init(struct gt_event_rules *rules, struct gt_arena *arena)
+void gt_event_rules_init(struct gt_event_rules *rules, struct gt_arena *arena,
+			 const struct gt_clock *clock)
 {
 	gt_rule_pool_init(&rules->pool, arena->memory);
+	gt_hists_init(&rules->hists, arena, clock);
 }
 
-static void forget_action(struct gt_event_action *action)
+static void forget_action(struct gt_event_rules *rules, struct gt_event_action *action)
 {
 	free((char *)action->trigger.filter);
 	free((char *)action->trigger.target);
+	free((char *)action->trigger.hist);
+	gt_hists_free(&rules->hists, action->hist);
 }
 
-static void forget(struct gt_event_rule *rule)
+static void forget(struct gt_event_rules *rules, struct gt_event_rule *rule)
 {
 	uint32_t i;
 
 	for (i = 0; i < rule->action_count; i++)
-		forget_action(&rule->actions[i]);
+		forget_action(rules, &rule->actions[i]);
 	free(rule->actions);
 	free(rule->word);
 	free(rule->filter);
@@ -34,7 +38,8 @@ void gt_event_rules_fini(struct gt_event_rules *rules)
 	size_t i;
 
 	for (i = 0; i < rules->count; i++)
-		forget(&rules->rules[i]);
+		forget(rules, &rules->rules[i]);
+	gt_hists_fini(&rules->hists);
 	free(rules->rules);
 	rules->rules = NULL;
 	rules->count = 0;
@@ -96,9 +101,10 @@ int gt_event_rules_set_filter(struct gt_event_rules *rules, const char *word, co
 /* What does the opposite is of the same kind. */
 static enum graftrace_rule_action kind_of(enum graftrace_rule_action action)
 {
-	return action == GRAFTRACE_RULE_TRACEOFF  ? GRAFTRACE_RULE_TRACEON
-	       : action == GRAFTRACE_RULE_DISABLE ? GRAFTRACE_RULE_ENABLE
-						  : action;
+	return action == GRAFTRACE_RULE_TRACEOFF   ? GRAFTRACE_RULE_TRACEON
+	       : action == GRAFTRACE_RULE_DISABLE  ? GRAFTRACE_RULE_ENABLE
+	       : action == GRAFTRACE_RULE_HIST_OFF ? GRAFTRACE_RULE_HIST_ON
+						   : action;
 }
 
 static bool is_same(const struct gt_event_trigger *a, const struct gt_event_trigger *b)
@@ -114,7 +120,7 @@ static struct gt_event_action *find_action(const struct gt_event_rule *rule,
 {
 	uint32_t i;
 
-	for (i = 0; rule && i < rule->action_count; i++)
+	for (i = 0; rule && trigger->action != GRAFTRACE_RULE_HIST && i < rule->action_count; i++)
 		if (is_same(&rule->actions[i].trigger, trigger))
 			return &rule->actions[i];
 	return NULL;
@@ -151,7 +157,7 @@ static void remove_action(struct gt_event_rules *rules, struct gt_event_rule *ru
 	if (target && target->targeted > 0)
 		target->targeted--;
 	rules->words[action->word] = 0;
-	forget_action(action);
+	forget_action(rules, action);
 	rule->action_count--;
 	memmove(action, action + 1,
 		(size_t)(&rule->actions[rule->action_count] - action) * sizeof(*action));
@@ -164,11 +170,19 @@ static void open_gate(struct gt_event_rules *rules, struct gt_event_rule *rule, 
 			 __ATOMIC_RELEASE);
 }
 
-static int add_action(struct gt_event_rules *rules, const char *word,
-		      const struct gt_event_trigger *trigger)
+static bool is_copied(const char *text, char **copy)
 {
-	struct gt_event_action action = { .trigger = *trigger }, *grown;
+	*copy = text ? strdup(text) : NULL;
+	return !text || *copy;
+}
+
+/* Its strings are copied. hist: its own from now on, also if it cannot be. */
+static int add_action(struct gt_event_rules *rules, const char *word,
+		      const struct gt_event_trigger *trigger, struct gt_hist_use *hist)
+{
+	struct gt_event_action action = { .hist = hist }, *grown;
 	struct gt_event_rule *rule, *target;
+	bool copied;
 
 	if (trigger->target) {
 		target = need(rules, trigger->target);
@@ -183,26 +197,114 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 	}
 	rule = need(rules, word);
 	grown = rule ? realloc(rule->actions, (rule->action_count + 1) * sizeof(*grown)) : NULL;
-	if (!grown)
-		return GT_ENOMEM;
-	rule->actions = grown;
-	if (rule->action_count + 1 >= GRAFTRACE_RULES_MAX)
-		return GT_ENOSPC;
-	action.trigger.filter = trigger->filter ? strdup(trigger->filter) : NULL;
-	action.trigger.target = trigger->target ? strdup(trigger->target) : NULL;
-	action.word = take_word(rules, 0);
-	if (!action.word || (trigger->filter && !action.trigger.filter) ||
-	    (trigger->target && !action.trigger.target)) {
+	if (grown)
+		rule->actions = grown;
+	action.trigger =
+		(struct gt_event_trigger){ .action = trigger->action, .limit = trigger->limit };
+	copied = is_copied(trigger->filter, (char **)&action.trigger.filter);
+	copied &= is_copied(trigger->target, (char **)&action.trigger.target);
+	copied &= is_copied(trigger->hist, (char **)&action.trigger.hist);
+	action.word = grown && copied ? take_word(rules, hist && hist->hist.is_paused) : 0;
+	if (!action.word || rule->action_count + 1 >= GRAFTRACE_RULES_MAX) {
 		rules->words[action.word] = 0;
-		forget_action(&action);
-		return GT_ENOMEM;
+		forget_action(rules, &action);
+		return grown && copied ? GT_ENOSPC : GT_ENOMEM;
 	}
-	memmove(&grown[1], &grown[0], rule->action_count * sizeof(*grown));
-	grown[0] = action;
+	if (hist) {
+		grown[rule->action_count] = action;
+	} else {
+		memmove(&grown[1], &grown[0], rule->action_count * sizeof(*grown));
+		grown[0] = action;
+	}
 	rule->action_count++;
 	if (trigger->target)
 		find_word(rules, trigger->target)->targeted++;
 	return 0;
+}
+
+/* ---- histograms ---- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return !a || !b ? a == b : strcmp(a, b) == 0;
+}
+
+/* Of those without a name, or of those with the same one. */
+static struct gt_event_action *find_hist(const struct gt_event_rule *rule,
+					 const struct gt_hist_use *use, const char *filter)
+{
+	uint32_t i;
+
+	for (i = 0; rule && i < rule->action_count; i++) {
+		struct gt_event_action *action = &rule->actions[i];
+
+		if (action->hist && is_same_text(action->hist->hist.name, use->hist.name) &&
+		    gt_hist_is_same(&action->hist->hist, &use->hist) &&
+		    is_same_text(action->trigger.filter, filter))
+			return action;
+	}
+	return NULL;
+}
+
+/* Another one of its name, of any event, that is not the same. */
+static bool is_misnamed(const struct gt_event_rules *rules, const struct gt_hist_use *use)
+{
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; use->hist.name && i < rules->count; i++)
+		for (k = 0; k < rules->rules[i].action_count; k++) {
+			const struct gt_hist_use *other = rules->rules[i].actions[k].hist;
+
+			if (other && other->table == use->table &&
+			    !gt_hist_is_same(&other->hist, &use->hist))
+				return true;
+		}
+	return false;
+}
+
+static int change_hist(struct gt_event_rules *rules, struct gt_event_action *action,
+		       const struct gt_hist *asked, struct gt_message *message)
+{
+	if (!asked->is_paused && !asked->is_continued)
+		return gt_hists_clear(&rules->hists, action->hist, message);
+	__atomic_store_n(&graftrace_arena_rule_words(rules->pool.arena)[action->word],
+			 asked->is_paused, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int trigger_hist(struct gt_event_rules *rules, const char *word,
+			const struct gt_event_trigger *trigger, bool remove,
+			struct gt_message *message)
+{
+	struct gt_hist_use *use = gt_hists_new(&rules->hists, trigger->hist);
+	struct gt_event_rule *rule = find_word(rules, word);
+	struct gt_event_action *there = use ? find_hist(rule, use, trigger->filter) : NULL;
+	int error = 0;
+
+	if (!use)
+		return gt_fail(message, GT_ENOMEM, "no memory for a histogram");
+	if (remove && there)
+		remove_action(rules, rule, there);
+	else if (remove)
+		error = gt_fail(message, GT_ENOENT, "%s has no such histogram", word);
+	else if (is_misnamed(rules, use))
+		error = gt_fail(message, GT_EINVAL,
+				"Named hist trigger doesn't match existing named trigger (includes "
+				"variables)");
+	else if (there && (use->hist.is_paused || use->hist.is_continued || use->hist.is_cleared))
+		error = change_hist(rules, there, &use->hist, message);
+	else if (there)
+		error = gt_fail(message, GT_EEXIST, "Hist trigger already exists");
+	else if (use->hist.is_continued || use->hist.is_cleared)
+		error = gt_fail(message, GT_ENOENT,
+				"Can't clear or continue a nonexistent hist trigger");
+	else {
+		error = add_action(rules, word, trigger, use);
+		return error ? gt_fail(message, error, "no room for a histogram") : 0;
+	}
+	gt_hists_free(&rules->hists, use);
+	return error;
 }
 
 int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
@@ -213,6 +315,8 @@ int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
 	struct gt_event_action *there = find_action(rule, trigger);
 	int error;
 
+	if (trigger->action == GRAFTRACE_RULE_HIST)
+		return trigger_hist(rules, word, trigger, remove, message);
 	if (remove && !there)
 		return gt_fail(message, GT_ENOENT, "%s has no such trigger", word);
 	if (remove) {
@@ -221,8 +325,50 @@ int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
 	}
 	if (there)
 		return gt_fail(message, GT_EEXIST, "%s has such a trigger", word);
-	error = add_action(rules, word, trigger);
+	error = add_action(rules, word, trigger, NULL);
 	return error ? gt_fail(message, error, "no room for a trigger") : 0;
+}
+
+int gt_event_rules_fits(struct gt_event_rules *rules, const char *word,
+			const struct gt_event_trigger *trigger, struct gt_message *message)
+{
+	struct gt_event_rule *rule = find_word(rules, word);
+	uint32_t i;
+
+	for (i = 0; rule && trigger->action == GRAFTRACE_RULE_HIST && i < rule->action_count; i++)
+		if (rule->actions[i].hist && rule->actions[i].misfit.text[0]) {
+			const int error = rule->actions[i].unfit;
+
+			gt_fail(message, error, "%s", rule->actions[i].misfit.text);
+			remove_action(rules, rule, &rule->actions[i]);
+			return error;
+		}
+	return 0;
+}
+
+int gt_event_rules_hist(const struct gt_event_rules *rules, const char *word, uint32_t index,
+			struct gt_hist_copy *copy)
+{
+	const struct gt_event_rule *rule = find_word(rules, word);
+	const struct gt_event_action *action = NULL;
+	uint32_t i;
+	int error;
+
+	for (i = 0; rule && !action && i < rule->action_count; i++)
+		if (rule->actions[i].hist && index-- == 0)
+			action = &rule->actions[i];
+	if (!action)
+		return GT_ENOENT;
+	error = gt_hists_copy(&rules->hists, action->hist, copy);
+	if (error)
+		return error;
+	copy->is_paused = value_of(rules, action->word) != 0;
+	copy->filter = action->trigger.filter ? strdup(action->trigger.filter) : NULL;
+	if (action->trigger.filter && !copy->filter) {
+		gt_hist_copy_free(copy);
+		return GT_ENOMEM;
+	}
+	return 0;
 }
 
 bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *word,
@@ -234,6 +380,8 @@ bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *
 	if (!rule || index >= rule->action_count)
 		return false;
 	*trigger = rule->actions[index].trigger;
+	trigger->is_paused =
+		rule->actions[index].hist && value_of(rules, rule->actions[index].word) != 0;
 	if (trigger->limit != GRAFTRACE_RULE_UNLIMITED) {
 		hits = value_of(rules, rule->actions[index].word);
 		trigger->limit = hits < trigger->limit ? trigger->limit - hits : 0;
@@ -351,29 +499,102 @@ static void add_record(struct builder *builder, struct gt_event_rule *filter, ui
 	add(builder, record, event, NULL, &error);
 }
 
-static void add_actions(struct builder *builder, const struct gt_event_rules *rules,
+/* Where its description is in the block; 0: it has none. */
+static uint64_t add_description(struct builder *builder, struct gt_event_rules *rules,
+				struct gt_event_action *action, const struct gt_event_format *event)
+{
+	const uint64_t at = builder->used;
+	int error;
+
+	error = gt_hists_describe(&rules->hists, action->hist, event, &action->misfit);
+	if (error) {
+		action->unfit = error;
+		return 0;
+	}
+	memcpy((char *)builder->block + at, &action->hist->description,
+	       sizeof(action->hist->description));
+	memcpy((char *)builder->block + at + sizeof(action->hist->description),
+	       action->hist->values,
+	       action->hist->description_bytes - sizeof(action->hist->description));
+	builder->used += action->hist->description_bytes;
+	return at;
+}
+
+static bool is_of_hists(const struct gt_event_action *action)
+{
+	return action->trigger.action == GRAFTRACE_RULE_HIST_ON ||
+	       action->trigger.action == GRAFTRACE_RULE_HIST_OFF;
+}
+
+/* A rule for each of the target's histograms, of which the last one counts. */
+static uint32_t rules_of(const struct gt_event_rules *rules, const struct gt_event_action *action)
+{
+	const struct gt_event_rule *target =
+		is_of_hists(action) ? find_word(rules, action->trigger.target) : NULL;
+	uint32_t count = 0, i;
+
+	for (i = 0; target && i < target->action_count; i++)
+		count += target->actions[i].hist != NULL;
+	return is_of_hists(action) ? count : 1;
+}
+
+/* False: the filter does not fit. */
+static bool add_switches(struct builder *builder, const struct gt_event_rules *rules,
+			 const struct gt_event_action *action, struct graftrace_rule made,
+			 const struct gt_event_format *event, struct gt_event_filter_error *error)
+{
+	const struct gt_event_rule *target = find_word(rules, action->trigger.target);
+	uint32_t left = rules_of(rules, action), i;
+
+	for (i = 0; target && i < target->action_count; i++) {
+		if (!target->actions[i].hist)
+			continue;
+		made.argument = target->actions[i].word;
+		made.more = --left > 0;
+		if (!add(builder, made, event, action->trigger.filter, error))
+			return false;
+	}
+	return true;
+}
+
+static void add_one(struct builder *builder, struct gt_event_rules *rules,
+		    struct gt_event_action *action, const struct gt_event_format *event)
+{
+	const struct gt_event_rule *target =
+		action->trigger.target ? find_word(rules, action->trigger.target) : NULL;
+	struct gt_event_filter_error error;
+	struct graftrace_rule made = {
+		.action = action->trigger.action,
+		.word = action->word,
+		.limit = action->trigger.limit,
+		.argument = target ? target->gate : 0,
+	};
+
+	if (action->hist) {
+		made.argument = add_description(builder, rules, action, event);
+		if (!made.argument)
+			return;
+	}
+	if (is_of_hists(action) ? !add_switches(builder, rules, action, made, event, &error)
+				: !add(builder, made, event, action->trigger.filter, &error)) {
+		action->unfit = GT_EINVAL;
+		gt_fail(&action->misfit, GT_EINVAL, "trigger of %s:%s if '%s': %s", event->system,
+			event->name, action->trigger.filter, error.text ? error.text : "Error");
+	}
+}
+
+/* The oldest first. */
+static void add_actions(struct builder *builder, struct gt_event_rules *rules,
 			struct gt_event_rule *rule, const struct gt_event_format *event)
 {
-	struct gt_event_filter_error error;
 	uint32_t i;
 
-	for (i = rule->action_count; i-- > 0;) {
-		struct gt_event_action *action = &rule->actions[i];
-		const struct gt_event_rule *target =
-			action->trigger.target ? find_word(rules, action->trigger.target) : NULL;
-
-		const struct graftrace_rule made = {
-			.action = action->trigger.action,
-			.word = action->word,
-			.limit = action->trigger.limit,
-			.argument = target ? target->gate : 0,
-		};
-
-		if (!add(builder, made, event, action->trigger.filter, &error))
-			gt_fail(&action->misfit, GT_EINVAL, "trigger of %s:%s if '%s': %s",
-				event->system, event->name, action->trigger.filter,
-				error.text ? error.text : "Error");
-	}
+	for (i = rule->action_count; i-- > 0;)
+		if (!rule->actions[i].hist)
+			add_one(builder, rules, &rule->actions[i], event);
+	for (i = 0; i < rule->action_count; i++)
+		if (rule->actions[i].hist)
+			add_one(builder, rules, &rule->actions[i], event);
 }
 
 static uint64_t room_of(const char *filter)
@@ -381,15 +602,29 @@ static uint64_t room_of(const char *filter)
 	return filter ? GT_EVENT_FILTER_ROOM(strlen(filter)) + 8 : 0;
 }
 
-/* What of the arena the event's rules take at most. */
-static uint64_t room_for(const struct gt_event_rule *filter, const struct gt_event_rule *own)
+/* Whether it is recorded is one. */
+static uint32_t rule_count(const struct gt_event_rules *rules, const struct gt_event_rule *own)
 {
-	uint64_t room = sizeof(struct graftrace_event_rules) + sizeof(struct graftrace_rule);
+	uint32_t count = 1, i;
+
+	for (i = 0; own && i < own->action_count; i++)
+		count += rules_of(rules, &own->actions[i]);
+	return count;
+}
+
+/* What of the arena the event's rules take at most. */
+static uint64_t room_for(const struct gt_event_rules *rules, const struct gt_event_rule *filter,
+			 const struct gt_event_rule *own)
+{
+	uint64_t room = sizeof(struct graftrace_event_rules) +
+			rule_count(rules, own) * sizeof(struct graftrace_rule);
 	uint32_t i;
 
 	room += filter ? room_of(filter->filter) : 0;
 	for (i = 0; own && i < own->action_count; i++)
-		room += sizeof(struct graftrace_rule) + room_of(own->actions[i].trigger.filter);
+		room += rules_of(rules, &own->actions[i]) *
+				room_of(own->actions[i].trigger.filter) +
+			(own->actions[i].hist ? GT_HIST_DESCRIPTION_BYTES : 0);
 	return room;
 }
 
@@ -408,7 +643,7 @@ int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_forma
 		(struct gt_event_rule *)find_name(rules, event->system, event->name);
 	const bool gated = own && own->targeted;
 	const bool needed = (filter && filter->filter) || (own && own->action_count) || gated;
-	struct builder builder = { .room = room_for(filter, own) };
+	struct builder builder = { .room = room_for(rules, filter, own) };
 	int error = 0;
 
 	if (!needed)
@@ -418,8 +653,8 @@ int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_forma
 	builder.block = calloc(1, builder.room);
 	if (!builder.block)
 		return gt_fail(message, GT_ENOMEM, "no memory for an event's rules");
-	builder.used = sizeof(*builder.block) +
-		       (1 + (own ? own->action_count : 0)) * sizeof(struct graftrace_rule);
+	builder.used =
+		sizeof(*builder.block) + rule_count(rules, own) * sizeof(struct graftrace_rule);
 	if (gated)
 		set_gate(rules, own, recorded);
 	if (recorded || gated)

@@ -7,21 +7,24 @@
 #ifndef GT_ATTACH_AGENT_EVENT_RULES_H
 #define GT_ATTACH_AGENT_EVENT_RULES_H
 
+#include "attach/agent/hists.h"
 #include "attach/ring/arena.h"
 #include "core/trace/event_filter.h"
 #include "core/trace/rule_pool.h"
 
 struct gt_event_action {
 	struct gt_event_trigger trigger; /* its strings are its own */
-	uint32_t word;			 /* it counts in */
+	struct gt_hist_use *hist;	 /* of a histogram; else NULL */
+	uint32_t word;			 /* it counts in; of a histogram: whether it is paused */
 	struct gt_message misfit; /* its filter does not fit the event, and it does nothing */
+	int unfit;		  /* … the error */
 };
 
 struct gt_event_rule {
 	char *word;	 /* gt_event_word_matches(); of triggers "system:name" alone */
 	bool has_filter; /* that it has none is said, too */
 	char *filter;	 /* the expression; NULL: none */
-	struct gt_event_action *actions; /* the newest first */
+	struct gt_event_action *actions; /* the newest first; then histograms, the oldest first */
 	uint32_t action_count;
 	uint32_t targeted;  /* triggers that enable or disable the event … */
 	uint32_t gate;	    /* … by this word; 0: none yet */
@@ -34,12 +37,15 @@ struct gt_event_rule {
 
 struct gt_event_rules {
 	struct gt_rule_pool pool;
+	struct gt_hists hists;
 	struct gt_event_rule *rules; /* the last one that names an event holds for it */
 	size_t count;
 	uint8_t words[GRAFTRACE_ARENA_WORDS]; /* 1: it is in use; the first one is never */
 };
 
-void gt_event_rules_init(struct gt_event_rules *rules, struct gt_arena *arena);
+/* clock: for histograms of times. */
+void gt_event_rules_init(struct gt_event_rules *rules, struct gt_arena *arena,
+			 const struct gt_clock *clock);
 void gt_event_rules_fini(struct gt_event_rules *rules);
 
 /* The events of the word have this filter from now on (NULL: none), once they are armed anew.
@@ -60,6 +66,13 @@ int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
 /* The index'th trigger of the event, with what is left of its limit; false: there is none. */
 bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *word,
 				uint32_t index, struct gt_event_trigger *trigger);
+/* 0, or GT_EINVAL and GT_ENOSPC with the message: the trigger, which was added last, could not be armed; it is
+ * taken away. */
+int gt_event_rules_fits(struct gt_event_rules *rules, const char *word,
+			const struct gt_event_trigger *trigger, struct gt_message *message);
+/* The index'th histogram of the event as it is now. GT_ENOENT; GT_ENOMEM. */
+int gt_event_rules_hist(const struct gt_event_rules *rules, const char *word, uint32_t index,
+			struct gt_hist_copy *copy);
 /* Whether something is done at the event, so that its places are patched in any case. */
 bool gt_event_rules_act(const struct gt_event_rules *rules, const char *system, const char *name);
 /* It is enabled or disabled by triggers of others; *on: it is recorded now. */

@@ -50,7 +50,7 @@ static uint32_t small_of(uint64_t buffer_bytes)
 }
 
 static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t profile_bytes,
-		    uint32_t small_count)
+		    uint32_t small_count, uint64_t hists_bytes)
 {
 	arena->sub_buffer_bytes = sub_buffer_size(buffer_bytes);
 	arena->sub_buffer_count = (uint32_t)(buffer_bytes / arena->sub_buffer_bytes);
@@ -82,8 +82,10 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t prof
 	arena->profile_pages_offset =
 		arena->profile_states_offset +
 		pages((uint64_t)arena->profile_page_count * sizeof(struct graftrace_profile_state));
-	arena->triggers_offset = arena->profile_pages_offset +
-				 (uint64_t)arena->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES;
+	arena->hists_bytes = hists_bytes;
+	arena->hists_offset = arena->profile_pages_offset +
+			      (uint64_t)arena->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES;
+	arena->triggers_offset = arena->hists_offset + hists_bytes;
 	arena->answers_offset = arena->triggers_offset +
 				pages(arena->trigger_count * sizeof(struct graftrace_trigger));
 	arena->event_table_offset =
@@ -129,6 +131,8 @@ static void fill(struct gt_arena *arena)
 		.event_table_offset = arena->event_table_offset,
 		.rules_offset = arena->rules_offset,
 		.rules_bytes = GRAFTRACE_ARENA_RULES,
+		.hists_offset = arena->hists_offset,
+		.hists_bytes = arena->hists_bytes,
 		.host_pid = (uint64_t)getpid(),
 		.host_start = gt_process_start_time(getpid()),
 		.profile_page_count = arena->profile_page_count,
@@ -224,21 +228,21 @@ static int seal(const struct gt_arena *arena, struct gt_message *message)
 	return 0;
 }
 
-/* Without small sub-buffers; then halves the function profiler's tables, then the buffer too, until
- * all fits. */
+/* Without small sub-buffers and histograms; then halves the function profiler's tables, then the buffer
+ * too, until all fits. */
 static void lay_out_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes)
 {
 	uint64_t profile_bytes = GT_ARENA_PROFILE_BYTES(buffer_bytes);
 
-	lay_out(arena, buffer_bytes, profile_bytes, small_of(buffer_bytes));
+	lay_out(arena, buffer_bytes, profile_bytes, small_of(buffer_bytes), GRAFTRACE_ARENA_HISTS);
 	if (arena->bytes > most_bytes)
-		lay_out(arena, buffer_bytes, profile_bytes, 0);
+		lay_out(arena, buffer_bytes, profile_bytes, 0, 0);
 	while (arena->bytes > most_bytes && buffer_bytes >= 2 * GT_ARENA_BUFFER_LEAST) {
 		if (profile_bytes > buffer_bytes / 4)
 			profile_bytes /= 2;
 		else
 			buffer_bytes /= 2;
-		lay_out(arena, buffer_bytes, profile_bytes, 0);
+		lay_out(arena, buffer_bytes, profile_bytes, 0, 0);
 	}
 }
 
@@ -310,11 +314,12 @@ int gt_arena_copy(struct gt_arena *arena, const struct graftrace_arena *header,
 
 	*arena = (struct gt_arena){ .fd = -1, .host_fd = -1 };
 	if (header->magic != GRAFTRACE_ARENA_MAGIC || buffer_bytes < 4 * PAGE ||
-	    buffer_bytes > GT_ARENA_BUFFER_MAX || header->small_count > GRAFTRACE_ARENA_STREAMS)
+	    buffer_bytes > GT_ARENA_BUFFER_MAX || header->small_count > GRAFTRACE_ARENA_STREAMS ||
+	    header->hists_bytes > GRAFTRACE_ARENA_HISTS || header->hists_bytes % PAGE != 0)
 		return gt_fail(message, GT_EFORMAT, "it is none of this version's");
 	lay_out(arena, buffer_bytes,
 		(uint64_t)header->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES,
-		header->small_count);
+		header->small_count, header->hists_bytes);
 	if (!is_laid_out_so(arena, header))
 		return gt_fail(message, GT_EFORMAT, "it is none of this version's");
 	memory = mmap(NULL, arena->bytes, PROT_READ | PROT_WRITE,

@@ -48,6 +48,8 @@ struct gt_arena {
 	uint64_t rule_words_offset;
 	uint64_t event_table_offset;
 	uint64_t rules_offset;
+	uint64_t hists_offset;
+	uint64_t hists_bytes; /* 0: too little room for histograms */
 	uint64_t answers_offset;
 	uint32_t trigger_count;
 	uint32_t profile_page_count;

@@ -263,7 +263,8 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		error = gt_arena_create_within(&session->arena, options->buffer_bytes,
 					       room_for_arena(options), message);
 	if (!error) {
-		gt_event_rules_init(&session->event_rules, &session->arena);
+		gt_event_rules_init(&session->event_rules, &session->arena,
+				    &session->live.target.clock);
 		session->selection.event_rules = &session->event_rules;
 		for (const char *const *pair = options->event_filters; !error && pair && *pair;
 		     pair += 2)

@@ -136,7 +136,12 @@ int gt_session_event_trigger(struct gt_session *session, const char *word,
  * False: there is none. */
 bool gt_session_event_trigger_get(struct gt_session *session, const char *word, uint32_t index,
 				  struct gt_event_trigger *trigger, char *text, size_t room);
-/* It is enabled and disabled by triggers of other events. */
+/* The index'th histogram of the event, the oldest first, as it is now. GT_ENOENT; GT_ENOMEM. */
+struct gt_hist_copy;
+int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t index,
+			  struct gt_hist_copy *copy);
+void gt_session_event_hist_free(struct gt_hist_copy *copy);
+/* It has triggers, or others enable and disable it. */
 bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name);
 /* Calls back for each known event, object by object, until `each` returns non-zero. enabled: it is
  * recorded in some process. reason: why its place cannot be patched, or NULL. */

@@ -51,14 +51,32 @@ int gt_session_event_trigger(struct gt_session *session, const char *word,
 	error = gt_event_rules_trigger(&session->event_rules, word, trigger, remove, message);
 	if (!error)
 		error = gt_session_select(session, message);
+	if (!error && !remove)
+		error = gt_event_rules_fits(&session->event_rules, word, trigger, message);
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t index,
+			  struct gt_hist_copy *copy)
+{
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	error = gt_event_rules_hist(&session->event_rules, word, index, copy);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+void gt_session_event_hist_free(struct gt_hist_copy *copy)
+{
+	gt_hist_copy_free(copy);
 }
 
 bool gt_session_event_trigger_get(struct gt_session *session, const char *word, uint32_t index,
 				  struct gt_event_trigger *trigger, char *text, size_t room)
 {
-	size_t filter = 0, target = 0;
+	size_t filter = 0, target = 0, hist = 0;
 	bool found;
 
 	pthread_mutex_lock(&session->lock);
@@ -66,22 +84,25 @@ bool gt_session_event_trigger_get(struct gt_session *session, const char *word, 
 	if (found) {
 		filter = trigger->filter ? strlen(trigger->filter) + 1 : 0;
 		target = trigger->target ? strlen(trigger->target) + 1 : 0;
-		found = filter + target <= room;
+		hist = trigger->hist ? strlen(trigger->hist) + 1 : 0;
+		found = filter + target + hist <= room;
 	}
 	if (found && filter)
 		trigger->filter = memcpy(text, trigger->filter, filter);
 	if (found && target)
 		trigger->target = memcpy(text + filter, trigger->target, target);
+	if (found && hist)
+		trigger->hist = memcpy(text + filter + target, trigger->hist, hist);
 	pthread_mutex_unlock(&session->lock);
 	return found;
 }
 
 bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name)
 {
-	bool on, soft;
+	bool soft;
 
 	pthread_mutex_lock(&session->lock);
-	soft = gt_event_rules_gate(&session->event_rules, system, name, &on);
+	soft = gt_event_rules_act(&session->event_rules, system, name);
 	pthread_mutex_unlock(&session->lock);
 	return soft;
 }

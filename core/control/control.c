@@ -333,6 +333,7 @@ int gt_control_open(struct gt_control_handle *handle, const struct gt_control_no
 	handle->line_given = 0;
 	handle->bad_at = 0;
 	handle->bad_in = NULL;
+	handle->bad_from = 0;
 	handle->text_bytes = 0;
 	/* What cannot be done is refused when it is done. */
 	return file->open != NULL
@@ -382,6 +383,7 @@ int64_t gt_control_write(struct gt_control_handle *handle, const char *bytes, si
 		return refuse_access(handle, GT_CONTROL_WRITE, message);
 	handle->bad_at = 0;
 	handle->bad_in = NULL;
+	handle->bad_from = 0;
 	taken = handle->file->write(handle, bytes, count, message);
 	if (taken < 0)
 		gt_control_log_error(handle, bytes, count, message);
@@ -427,6 +429,7 @@ unsigned gt_control_http_status(int64_t error)
 	case GT_ERANGE:
 	case GT_ENODEV:
 	case GT_ESRCH:
+	case GT_EDOM:
 		return 400; /* Bad Request */
 	case GT_ENOENT:
 		return 404; /* Not Found */

@@ -212,7 +212,7 @@ struct gt_control_profile_row {
 struct gt_control_event {
 	struct gt_event_format format; /* of the first of its places */
 	bool enabled;
-	bool soft; /* triggers of others enable and disable it */
+	bool soft; /* it has triggers, or those of others enable and disable it */
 };
 
 struct gt_control_target;
@@ -362,6 +362,12 @@ struct gt_control_ops {
 				 struct gt_message *message);
 	int (*event_trigger_get)(struct gt_control_target *target, const char *word, uint32_t index,
 				 struct gt_event_trigger *trigger, char *text, size_t room);
+	/* The text of all histograms of the event as it is now. read: from `offset` on; 0: its end. */
+	int (*event_hists_open)(struct gt_control_target *target, const char *word, void **hists,
+				struct gt_message *message);
+	size_t (*event_hists_read)(struct gt_control_target *target, void *hists, uint64_t offset,
+				   char *buffer, size_t bytes);
+	void (*event_hists_close)(struct gt_control_target *target, void *hists);
 };
 
 struct gt_control_file;
@@ -452,6 +458,7 @@ enum gt_control_event_file {
 	GT_EVENT_ID,
 	GT_EVENT_FILTER,
 	GT_EVENT_TRIGGER,
+	GT_EVENT_HIST,
 	GT_EVENT_SYSTEM_ENABLE,
 	GT_EVENT_SYSTEM_FILTER,
 };
@@ -492,6 +499,7 @@ struct gt_control_handle {
 	size_t line_given;		 /* bytes of it that were given already */
 	size_t bad_at;			 /* of the write in work: where it went wrong … */
 	const char *bad_in;		 /* … and in what, as error_log has it; NULL: the file */
+	size_t bad_from;		 /* bytes of the write before the command that went wrong */
 	size_t text_bytes; /* value files: `text` holds the whole, made when opened; lists being
 			      written: a word that was cut */
 	char text[2048];

@@ -6,6 +6,7 @@
 #include "core/control/control_event_rules.h"
 #include "core/control/control_row.h"
 #include "core/trace/event_trigger.h"
+#include "core/trace/hist.h"
 
 #define PLACE "event filter parse error"
 
@@ -105,8 +106,28 @@ int64_t gt_event_rules_write_filter(struct gt_control_handle *handle, const char
 
 /* ---- triggers: kernel/trace/trace_events_trigger.c ---- */
 
+/* As it was asked for, with all that was left out. */
+static void say_hist(struct gt_control_handle *handle, const struct gt_event_trigger *trigger)
+{
+	struct gt_hist_error error;
+	struct gt_hist hist;
+	char text[2 * GT_HIST_BYTES];
+
+	if (gt_hist_parse(trigger->hist, gt_row_length(trigger->hist), NULL, &hist, &error) != 0)
+		return;
+	gt_hist_put(&hist, text, sizeof(text));
+	say(handle, "hist:%s", text);
+	if (trigger->filter != NULL)
+		say(handle, " if %s", trigger->filter);
+	say(handle, " [%s]\n", trigger->is_paused ? "paused" : "active");
+}
+
 static void say_trigger(struct gt_control_handle *handle, const struct gt_event_trigger *trigger)
 {
+	if (trigger->hist != NULL) {
+		say_hist(handle, trigger);
+		return;
+	}
 	say(handle, "%s", gt_event_trigger_name(trigger->action));
 	if (trigger->target != NULL)
 		say(handle, ":%s", trigger->target);
@@ -150,6 +171,37 @@ int64_t gt_event_rules_read_trigger(struct gt_control_handle *handle, char *buff
 	return given;
 }
 
+static bool is_of_hists(const struct gt_event_trigger *trigger)
+{
+	return trigger->action == GRAFTRACE_RULE_HIST ||
+	       trigger->action == GRAFTRACE_RULE_HIST_ON ||
+	       trigger->action == GRAFTRACE_RULE_HIST_OFF;
+}
+
+/* As in Linux, `>` takes histograms away, and what pauses others, and nothing else. */
+int gt_event_rules_open_trigger(struct gt_control_handle *handle, unsigned access,
+				struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_event_trigger trigger;
+	struct gt_control_event event;
+	char word[GT_CONTROL_WORD_BYTES], text[GT_CONTROL_WORD_BYTES];
+	uint32_t i = 0;
+	int error = 0;
+
+	if (!(access & GT_CONTROL_WRITE) || !(access & GT_CONTROL_TRUNCATE))
+		return 0;
+	error = event_of(handle, &event, word, message);
+	while (error == 0 &&
+	       ops->event_trigger_get(handle->target, word, i, &trigger, text, sizeof(text)) == 0)
+		if (is_of_hists(&trigger))
+			error = ops->event_trigger_set(handle->target, word, &trigger, true,
+						       message);
+		else
+			i++;
+	return error;
+}
+
 /* The other event, and the fields that the filter asks for, have to be there. */
 static int check(struct gt_control_handle *handle, const struct gt_event_trigger_text *parsed,
 		 const struct gt_event_format *format, struct gt_event_filter_error *error)
@@ -178,6 +230,102 @@ static int check(struct gt_control_handle *handle, const struct gt_event_trigger
 	return (int)made;
 }
 
+/* ---- histograms: kernel/trace/trace_events_hist.c ---- */
+
+/* The first place of `part` in the command as Linux logs it, "hist:…"; its start where it is not in there. */
+static size_t place_of(const char *command, size_t bytes, const char *part)
+{
+	const size_t length = gt_row_length(part);
+
+	for (size_t i = 0; i + length <= bytes; i++) {
+		size_t same = 0;
+
+		while (same < length && command[i + same] == part[same])
+			same++;
+		if (same == length)
+			return i;
+	}
+	return 0;
+}
+
+/* Where error_log says that it was, and under which byte of the command. `whole` stands in `bytes`. */
+static void blame_hist(struct gt_control_handle *handle, const struct gt_event_format *format,
+		       const struct gt_event_trigger_text *parsed, const char *bytes,
+		       const char *whole, size_t at)
+{
+	handle->bad_from = (size_t)(whole - bytes) + parsed->remove;
+	gt_format(handle->text, sizeof(handle->text), "hist:%s:%s", format->system, format->name);
+	handle->bad_in = handle->text;
+	handle->bad_at = at;
+}
+
+static int check_hist(struct gt_control_handle *handle, const struct gt_event_trigger_text *parsed,
+		      const struct gt_event_format *format, const char *bytes, const char *whole,
+		      size_t length, struct gt_event_filter_error *error)
+{
+	const struct gt_event_trigger *trigger = &parsed->trigger;
+	struct gt_hist_error wrong;
+	struct gt_hist hist;
+	const int failed =
+		gt_hist_parse(trigger->hist, gt_row_length(trigger->hist), format, &hist, &wrong);
+
+	if (failed == 0)
+		return 0;
+	if (wrong.text != NULL)
+		blame_hist(handle, format, parsed, bytes, whole,
+			   place_of(whole + parsed->remove, length - parsed->remove, wrong.part));
+	error->text = wrong.text;
+	return failed;
+}
+
+int gt_event_rules_open_hist(struct gt_control_handle *handle, unsigned access,
+			     struct gt_message *message)
+{
+	struct gt_control_event event;
+	char word[GT_CONTROL_WORD_BYTES];
+	int error = event_of(handle, &event, word, message);
+
+	if (error != 0 || !(access & GT_CONTROL_READ))
+		return error;
+	return handle->target->ops->event_hists_open == NULL
+		       ? gt_row_not_here(message)
+		       : handle->target->ops->event_hists_open(handle->target, word,
+							       &handle->opened, message);
+}
+
+int64_t gt_event_rules_read_hist(struct gt_control_handle *handle, char *buffer, size_t bytes,
+				 struct gt_message *message)
+{
+	size_t given;
+
+	(void)message;
+	given = handle->target->ops->event_hists_read(handle->target, handle->opened, handle->line,
+						      buffer, bytes);
+	handle->line += given;
+	return (int64_t)given;
+}
+
+int gt_event_rules_close_hist(struct gt_control_handle *handle, struct gt_message *message)
+{
+	(void)message;
+	if (handle->opened != NULL)
+		handle->target->ops->event_hists_close(handle->target, handle->opened);
+	return 0;
+}
+
+/* What the target says of a histogram that it refuses is an error of Linux' as well. */
+static int refused_hist(struct gt_control_handle *handle, const struct gt_event_format *format,
+			const struct gt_event_trigger_text *parsed, const char *bytes,
+			const char *whole, size_t length, int result)
+{
+	/* GT_EINVAL: it does not go with others of its name. */
+	blame_hist(handle, format, parsed, bytes, whole,
+		   result == GT_EINVAL
+			   ? place_of(whole + parsed->remove, length - parsed->remove, "name=")
+			   : 0);
+	return result;
+}
+
 int64_t gt_event_rules_write_trigger(struct gt_control_handle *handle, const char *bytes,
 				     size_t count, struct gt_message *message)
 {
@@ -197,6 +345,8 @@ int64_t gt_event_rules_write_trigger(struct gt_control_handle *handle, const cha
 			      GRAFTRACE_FILTER_BYTES);
 	strip(bytes, count, &whole, &length);
 	result = gt_event_trigger_parse(whole, length, &parsed);
+	if (result == 0 && parsed.trigger.hist != NULL)
+		result = check_hist(handle, &parsed, &event.format, bytes, whole, length, &error);
 	if (result == 0)
 		result = check(handle, &parsed, &event.format, &error);
 	if (result != 0)
@@ -208,7 +358,11 @@ int64_t gt_event_rules_write_trigger(struct gt_control_handle *handle, const cha
 	result = ops->event_trigger_set(handle->target, word, &parsed.trigger, parsed.remove,
 					message);
 	/* As in Linux, one that is not there is taken away. */
-	return result != 0 && !(parsed.remove && result == GT_ENOENT) ? result : (int64_t)count;
+	if (result == 0 || (parsed.remove && result == GT_ENOENT))
+		return (int64_t)count;
+	return parsed.trigger.hist != NULL
+		       ? refused_hist(handle, &event.format, &parsed, bytes, whole, length, result)
+		       : result;
 }
 
 /* ---- of a system ---- */

@@ -12,8 +12,15 @@ int64_t gt_event_rules_write_filter(struct gt_control_handle *handle, const char
 				    size_t count, struct gt_message *message);
 int64_t gt_event_rules_read_trigger(struct gt_control_handle *handle, char *buffer, size_t bytes,
 				    struct gt_message *message);
+int gt_event_rules_open_trigger(struct gt_control_handle *handle, unsigned access,
+				struct gt_message *message);
 int64_t gt_event_rules_write_trigger(struct gt_control_handle *handle, const char *bytes,
 				     size_t count, struct gt_message *message);
+int gt_event_rules_open_hist(struct gt_control_handle *handle, unsigned access,
+			     struct gt_message *message);
+int64_t gt_event_rules_read_hist(struct gt_control_handle *handle, char *buffer, size_t bytes,
+				 struct gt_message *message);
+int gt_event_rules_close_hist(struct gt_control_handle *handle, struct gt_message *message);
 int gt_event_rules_open_system(struct gt_control_handle *handle, unsigned access,
 			       struct gt_message *message);
 int64_t gt_event_rules_write_system(struct gt_control_handle *handle, const char *bytes,

@@ -391,9 +391,13 @@ static const struct gt_control_file event_files[] = {
 	[GT_EVENT_FILTER] =
 		ROW(NULL, "which of them are recorded: an expression", GT_CONTROL_PROGRAM,
 		    .read = gt_event_rules_read_filter, .write = gt_event_rules_write_filter),
-	[GT_EVENT_TRIGGER] = ROW(NULL, "what is done where it happens: traceoff, stacktrace, …",
-				 GT_CONTROL_PROGRAM, .read = gt_event_rules_read_trigger,
-				 .write = gt_event_rules_write_trigger),
+	[GT_EVENT_TRIGGER] =
+		ROW(NULL, "what is done where it happens: traceoff, stacktrace, …",
+		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_trigger,
+		    .read = gt_event_rules_read_trigger, .write = gt_event_rules_write_trigger),
+	[GT_EVENT_HIST] = ROW(NULL, "what its histograms have counted", GT_CONTROL_PROGRAM,
+			      .open = gt_event_rules_open_hist, .read = gt_event_rules_read_hist,
+			      .close = gt_event_rules_close_hist),
 	[GT_EVENT_SYSTEM_FILTER] =
 		ROW(NULL, "the same of those of the system that have its fields",
 		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_system,

@@ -45,6 +45,8 @@ void gt_control_log_error(struct gt_control_handle *handle, const char *bytes, s
 	gt_format(line->place, sizeof(line->place), "%s",
 		  handle->bad_in != NULL ? handle->bad_in : handle->file->path);
 	gt_format(line->error, sizeof(line->error), "%s", message->text);
+	bytes += handle->bad_from < count ? handle->bad_from : count;
+	count -= handle->bad_from < count ? handle->bad_from : count;
 	while (count > 0 && gt_row_is_blank(bytes[count - 1]))
 		count--;
 	for (; kept < count && kept < sizeof(line->command) - 1; kept++) {

@@ -13,6 +13,7 @@
  */
 #include "core/record/event.h"
 #include "core/record/arch.h"
+#include "core/record/hist.h"
 #include "core/record/port.h"
 #include <graftrace/filter.h>
 
@@ -158,6 +159,18 @@ static bool has_rest(const struct graftrace_rule *rule)
 	       __atomic_load_n(word_of(rule->word), RELAXED) < rule->limit;
 }
 
+static bool is_on(const struct graftrace_rule *rule)
+{
+	switch (rule->action) {
+	case GRAFTRACE_RULE_RECORD:
+		return rule->word == 0 || __atomic_load_n(word_of(rule->word), RELAXED) != 0;
+	case GRAFTRACE_RULE_HIST:
+		return __atomic_load_n(word_of(rule->word), RELAXED) == 0;
+	default:
+		return has_rest(rule);
+	}
+}
+
 static bool walk_next(struct walk *walk)
 {
 	const struct graftrace_rule *const first = (const struct graftrace_rule *)(walk->rules + 1);
@@ -165,14 +178,20 @@ static bool walk_next(struct walk *walk)
 	while (walk->at < walk->rules->count && walk->at < GRAFTRACE_RULES_MAX &&
 	       (walk->at + 1) * sizeof(*first) <= walk->room - sizeof(*walk->rules)) {
 		walk->rule = first[walk->at++];
-		if (walk->rule.action == GRAFTRACE_RULE_RECORD
-			    ? walk->rule.word == 0 ||
-				      __atomic_load_n(word_of(walk->rule.word), RELAXED) != 0
-			    : has_rest(&walk->rule))
+		if (is_on(&walk->rule))
 			if (passes(walk->rules, walk->room, walk->rule.filter, &walk->looked_at))
 				return true;
 	}
 	return false;
+}
+
+static void count_in(const struct walk *walk)
+{
+	const uint64_t at = walk->rule.argument;
+
+	if (at < walk->room && at % 8 == 0)
+		gt_hist_count(gt_port_arena(), (const void *)((const char *)walk->rules + at),
+			      walk->room - at, &walk->looked_at, gt_arch_clock());
 }
 
 unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *event)
@@ -180,10 +199,16 @@ unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *ev
 	struct walk walk;
 	unsigned what = 0;
 
-	if (thread->stream == NULL || !walk_begin(&walk, thread, event))
+	if (thread->stream == NULL) /* C */
+		return GT_EVENT_ASK;
+	if (!walk_begin(&walk, thread, event))
 		return GT_EVENT_RECORD;
 	while (walk_next(&walk))
-		what |= walk.rule.action == GRAFTRACE_RULE_RECORD ? GT_EVENT_RECORD : GT_EVENT_ACT;
+		if (walk.rule.action == GRAFTRACE_RULE_HIST)
+			count_in(&walk);
+		else
+			what |= walk.rule.action == GRAFTRACE_RULE_RECORD ? GT_EVENT_RECORD
+									  : GT_EVENT_ACT;
 	return what;
 }
 
@@ -304,6 +329,12 @@ static void act(struct gt_thread *thread, const struct gt_event *event,
 		    hit(rule))
 			__atomic_store_n(word_of((uint32_t)rule->argument),
 					 rule->action == GRAFTRACE_RULE_ENABLE, RELAXED);
+		return;
+	case GRAFTRACE_RULE_HIST_ON:
+	case GRAFTRACE_RULE_HIST_OFF:
+		if (rule->more || hit(rule))
+			__atomic_store_n(word_of((uint32_t)rule->argument),
+					 rule->action == GRAFTRACE_RULE_HIST_OFF, RELAXED);
 		return;
 	case GRAFTRACE_RULE_STACKTRACE:
 		if (!thread->host && hit(rule))

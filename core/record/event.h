@@ -24,10 +24,11 @@ struct gt_event {
 /* Whether it has rules (graftrace/filter.h). From anywhere. */
 bool gt_event_has_rules(uint32_t number);
 
-/* What they say: from anywhere. */
+/* What they say; histograms count the event: once an event, from anywhere. */
 enum {
 	GT_EVENT_RECORD = 1, /* it is recorded */
 	GT_EVENT_ACT = 2,    /* gt_event_act() has something to do */
+	GT_EVENT_ASK = 4,    /* the thread is not known yet: the slow half is to ask again */
 };
 unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *event);
 

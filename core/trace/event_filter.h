@@ -17,7 +17,10 @@ struct gt_event_trigger {
 	enum graftrace_rule_action action;
 	uint64_t limit;	    /* how often it acts, GRAFTRACE_RULE_UNLIMITED */
 	const char *filter; /* an expression; NULL: always */
-	const char *target; /* ENABLE, DISABLE: the other event, "system:name"; else NULL */
+	const char *
+		target; /* ENABLE, DISABLE, HIST_ON, HIST_OFF: the other event, "system:name"; else NULL */
+	const char *hist; /* HIST: which one (core/trace/hist.h); else NULL */
+	bool is_paused;	  /* HIST: it does not count */
 };
 
 /* What an expression of `bytes` bytes can need. */

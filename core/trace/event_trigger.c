@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Triggers of events as text: see event_trigger.h. */
 #include "core/trace/event_trigger.h"
+#include "core/trace/hist.h"
 #include "core/trace/message.h"
 
 #define BLANKS " \t\n\v\f\r"
@@ -12,6 +13,8 @@ static const struct {
 	{ "traceon", GRAFTRACE_RULE_TRACEON },	   { "traceoff", GRAFTRACE_RULE_TRACEOFF },
 	{ "snapshot", GRAFTRACE_RULE_SNAPSHOT },   { "stacktrace", GRAFTRACE_RULE_STACKTRACE },
 	{ "enable_event", GRAFTRACE_RULE_ENABLE }, { "disable_event", GRAFTRACE_RULE_DISABLE },
+	{ "enable_hist", GRAFTRACE_RULE_HIST_ON }, { "disable_hist", GRAFTRACE_RULE_HIST_OFF },
+	{ "hist", GRAFTRACE_RULE_HIST },
 };
 
 const char *gt_event_trigger_name(enum graftrace_rule_action action)
@@ -101,7 +104,7 @@ static bool find_action(const struct words *command, enum graftrace_rule_action 
 	return false;
 }
 
-/* system:event of enable_event and disable_event. */
+/* system:event of enable_event and its kin. */
 static bool take_target(struct words *parameter, struct gt_event_trigger_text *parsed)
 {
 	struct words system, name;
@@ -129,6 +132,20 @@ static bool take_condition(struct words words, struct gt_event_trigger_text *par
 	return true;
 }
 
+/* KEYS[:MORE …][ if EXPRESSION] */
+static int take_hist(struct words words, struct gt_event_trigger_text *parsed)
+{
+	const int64_t filter = gt_hist_find_filter(words.at, words.bytes);
+
+	if (words.bytes == 0 || filter <= 0 || (size_t)filter >= sizeof(parsed->hist))
+		return GT_EINVAL;
+	gt_format(parsed->hist, sizeof(parsed->hist), "%.*s", (int)filter, words.at);
+	parsed->trigger.hist = parsed->hist;
+	words.at += filter;
+	words.bytes -= (size_t)filter;
+	return words.bytes == 0 || take_condition(words, parsed) ? 0 : GT_EINVAL;
+}
+
 int gt_event_trigger_parse(const char *text, size_t bytes, struct gt_event_trigger_text *parsed)
 {
 	struct gt_event_trigger *trigger = &parsed->trigger;
@@ -143,8 +160,12 @@ int gt_event_trigger_parse(const char *text, size_t bytes, struct gt_event_trigg
 	command.bytes -= parsed->remove;
 	if (!find_action(&command, &trigger->action))
 		return GT_EINVAL;
+	if (trigger->action == GRAFTRACE_RULE_HIST)
+		return take_hist(words, parsed);
 	has_target = trigger->action == GRAFTRACE_RULE_ENABLE ||
-		     trigger->action == GRAFTRACE_RULE_DISABLE;
+		     trigger->action == GRAFTRACE_RULE_DISABLE ||
+		     trigger->action == GRAFTRACE_RULE_HIST_ON ||
+		     trigger->action == GRAFTRACE_RULE_HIST_OFF;
 	if (has_target || (words.bytes > 0 && words.at[0] >= '0' && words.at[0] <= '9')) {
 		if (!next_of(&words, " \t", &parameter))
 			return GT_EINVAL;

@@ -14,14 +14,18 @@ struct gt_event_trigger_text {
 	struct gt_event_trigger trigger; /* its strings are these: */
 	char filter[GT_EVENT_TRIGGER_BYTES];
 	char target[GT_EVENT_TRIGGER_BYTES];
+	char hist[GT_EVENT_TRIGGER_BYTES];
 	bool remove; /* `!`: only what it is says which one */
 };
 
-/* 0 or GT_EINVAL. Whether the target is there, and the filter fits, is not looked at. */
+/* 0 or GT_EINVAL. Whether the target is there, the filter fits, and what a histogram says is right, is not
+ * looked at. */
 int gt_event_trigger_parse(const char *text, size_t bytes, struct gt_event_trigger_text *parsed);
 
 /* "traceoff", …; and all of them, with blanks between. */
 const char *gt_event_trigger_name(enum graftrace_rule_action action);
-#define GT_EVENT_TRIGGER_NAMES "traceon traceoff snapshot stacktrace enable_event disable_event"
+#define GT_EVENT_TRIGGER_NAMES                                             \
+	"traceon traceoff snapshot stacktrace enable_event disable_event " \
+	"enable_hist disable_hist hist"
 
 #endif

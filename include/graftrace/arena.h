@@ -7,7 +7,7 @@
  *	header (a page) | shared (a page) | streams[stream_count] |
  *	states[sub_buffer_count + small_count] | mail[mail_count] | sub-buffers |
  *	small sub-buffers | trigger_hits[trigger_count] | rule_words | selected | profile states |
- *	profile pages | triggers[trigger_count] | answers[mail_count] | event_table[event_count] |
+ *	profile pages | tables of histograms | triggers[trigger_count] | answers[mail_count] | event_table[event_count] |
  *	rules of events
  *
  * The header, the triggers, the answers and what follows them are the host's: processes have them read-only, and can
@@ -43,9 +43,10 @@
 #define GRAFTRACE_ARENA_PATH	1024 /* of the recording's path, NUL included */
 #define GRAFTRACE_ARENA_SHARED	4096 /* offset of the header's second page */
 #define GRAFTRACE_SMALL_BYTES	4096
-#define GRAFTRACE_ARENA_EVENTS	16384	   /* of which each can have rules, … */
-#define GRAFTRACE_ARENA_WORDS	4096	   /* … which count in these, … */
-#define GRAFTRACE_ARENA_RULES	(4u << 20) /* … and bytes of these */
+#define GRAFTRACE_ARENA_EVENTS	16384	    /* of which each can have rules, … */
+#define GRAFTRACE_ARENA_WORDS	4096	    /* … which count in these, … */
+#define GRAFTRACE_ARENA_RULES	(4u << 20)  /* … and bytes of these */
+#define GRAFTRACE_ARENA_HISTS	(64u << 20) /* bytes of histograms' tables, where there is room */
 
 enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_FREE = 0,
@@ -335,7 +336,9 @@ struct graftrace_arena {
 	uint32_t has_rules;
 	uint32_t rule_word_count;
 	uint64_t rule_words_offset;
-	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 66 - GRAFTRACE_ARENA_PATH / 4];
+	uint64_t hists_offset; /* the pool of graftrace/hist.h's tables */
+	uint64_t hists_bytes;  /* 0: there is none */
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 70 - GRAFTRACE_ARENA_PATH / 4];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */

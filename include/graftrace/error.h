@@ -27,6 +27,7 @@ enum gt_error {
 	GT_ENODEV = -16,   /* what is to be taken away is not there (a function's command) */
 	GT_ECANTRUN = -17, /* the program is there, but exec refuses it */
 	GT_ESRCH = -18,	   /* a quote is missing, as Linux tells of it */
+	GT_EDOM = -19,	   /* a division by zero */
 };
 
 /* One message to a person, without the leading program name and without a newline. Empty = none. */

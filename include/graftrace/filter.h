@@ -75,6 +75,12 @@ enum graftrace_rule_action {
 	GRAFTRACE_RULE_STACKTRACE = 5,
 	GRAFTRACE_RULE_ENABLE = 6, /* the word `argument` becomes 1: another event is recorded */
 	GRAFTRACE_RULE_DISABLE = 7,
+	/* The event is counted in a histogram, unless the word is not 0. argument: where its
+	 * description (graftrace/hist.h) lies, in bytes from the block's start. */
+	GRAFTRACE_RULE_HIST = 8,
+	/* The word `argument` becomes 0, 1: a histogram of another event counts, or pauses. */
+	GRAFTRACE_RULE_HIST_ON = 9,
+	GRAFTRACE_RULE_HIST_OFF = 10,
 	GRAFTRACE_RULE_ACTIONS,
 };
 
@@ -91,8 +97,8 @@ struct graftrace_rule {
 	uint32_t action; /* enum graftrace_rule_action */
 	uint32_t filter; /* its struct graftrace_filter: bytes from the block's start; 0: always */
 	uint32_t word;	 /* index of the word that it counts in or asks, 0: none */
-	uint32_t reserved;
-	uint64_t limit;	   /* how often it acts: GRAFTRACE_RULE_UNLIMITED */
+	uint32_t more;	 /* 1: the next rule counts for this one, too */
+	uint64_t limit;	 /* how often it acts: GRAFTRACE_RULE_UNLIMITED */
 	uint64_t argument; /* as the action says */
 };
 

@@ -345,7 +345,7 @@ static bool is_left_out(const struct gt_thread *thread, const struct graftrace_p
 	       gt_event_leaves_call_out(thread, probe->flags & GRAFTRACE_PROBE_OF_ROOT);
 }
 
-/* what: of gt_event_look(), 0: nobody has asked yet. */
+/* what: of gt_event_look(). */
 static __attribute__((noinline, cold)) void
 record_slow(const struct gt_event *event, const struct graftrace_probe *probe, unsigned what)
 {
@@ -358,10 +358,12 @@ record_slow(const struct gt_event *event, const struct graftrace_probe *probe, u
 	if (thread != NULL && thread->mode == 0)
 		gt_stream_choose(thread);
 	if (thread != NULL && !is_left_out(thread, probe)) {
-		if (what == GT_EVENT_RECORD)
-			gt_event_record(thread, event);
-		else
+		if (what & GT_EVENT_ASK)
+			what = gt_event_look(thread, event);
+		if (what & GT_EVENT_ACT)
 			gt_event_act(thread, event);
+		else if (what != 0)
+			gt_event_record(thread, event);
 	}
 	gt_signals_restore(&saved);
 }
@@ -384,7 +386,7 @@ static void happen(struct gt_event_frame *frame, const struct graftrace_probe *p
 			(uint64_t)(&frame->stub + (probe->flags & GRAFTRACE_PROBE_RETURN ? 1 : 2));
 	gather(frame, probe, &event);
 	if (thread == NULL) {
-		record_slow(&event, probe, 0);
+		record_slow(&event, probe, GT_EVENT_ASK);
 		return;
 	}
 	if (has_rules)

@@ -5,6 +5,7 @@
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_filters.h"
+#include "serve/live/live_hists.h"
 #include "serve/live/live_instance.h"
 #include "serve/live/live_probes.h"
 
@@ -48,6 +49,9 @@ static const struct gt_control_ops operations = {
 	.event_filter_read = gt_live_event_filter_read,
 	.event_trigger_set = gt_live_event_trigger_set,
 	.event_trigger_get = gt_live_event_trigger_get,
+	.event_hists_open = gt_live_event_hists_open,
+	.event_hists_read = gt_live_event_hists_read,
+	.event_hists_close = gt_live_event_hists_close,
 };
 
 /* What a session has only once is an operation of the top alone. */

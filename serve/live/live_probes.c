@@ -18,7 +18,7 @@ static const struct {
 } kinds[] = {
 	{ GT_EVENT_ENABLE, "events/%s/%s/enable" },   { GT_EVENT_FORMAT, "events/%s/%s/format" },
 	{ GT_EVENT_ID, "events/%s/%s/id" },	      { GT_EVENT_FILTER, "events/%s/%s/filter" },
-	{ GT_EVENT_TRIGGER, "events/%s/%s/trigger" },
+	{ GT_EVENT_TRIGGER, "events/%s/%s/trigger" }, { GT_EVENT_HIST, "events/%s/%s/hist" },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

@@ -14,6 +14,7 @@
  *	mkdir, rmdir, ls, mode PATH
  *	calls N                              poll() of N eventfds; or N is written to TO, FROM
  *	                                     answers
+ *	rename NAME SCORE                    the same of PR_SET_NAME and /proc/self/oom_score_adj
  * Other lines are passed over. Of a step is printed `@LINE<tab>RESULT<tab>TEXT`: RESULT is
  * ok, the numbers that write returned, or an errno's name; what is not printable in TEXT is escaped.
  */
@@ -28,6 +29,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <termios.h>
@@ -233,6 +235,24 @@ static void make_calls(int count)
 	poll(polled, (nfds_t)count, 0);
 }
 
+static void rename_as(const char *name, const char *score)
+{
+	char answer[16];
+	int file;
+
+	if (calls_to >= 0) {
+		if (dprintf(calls_to, "rename %s %s\n", name, score) < 0 ||
+		    read(calls_from, answer, sizeof(answer)) <= 0)
+			exit(3);
+		return;
+	}
+	file = open("/proc/self/oom_score_adj", O_WRONLY);
+	if (file < 0 || write(file, score, strlen(score)) < 0)
+		perror("oom_score_adj");
+	close(file);
+	prctl(PR_SET_NAME, name);
+}
+
 static void step(char *line)
 {
 	char *rest = strchr(line, ' ');
@@ -266,6 +286,12 @@ static void step(char *line)
 		ssize_t got = read(held[number % HELD], text, sizeof(text));
 
 		say(got < 0 ? strerrorname_np(errno) : "ok", got < 0 ? 0 : (size_t)got);
+	} else if (strcmp(line, "rename") == 0) {
+		char *score = strchr(rest, ' ');
+
+		*score++ = '\0';
+		rename_as(rest, score);
+		say("ok", 0);
 	} else if (strcmp(line, "calls") == 0) {
 		make_calls(number < POLLED_MOST ? number : POLLED_MOST);
 		say("ok", 0);
@@ -281,6 +307,8 @@ int main(int count, char **words)
 	if (first) {
 		mkdir("/tracing", 0755);
 		mount("none", "/tracing", "tracefs", 0, NULL);
+		mkdir("/proc", 0755);
+		mount("none", "/proc", "proc", 0, NULL);
 	} else if (count != 5) {
 		fprintf(stderr, "usage: linux_session DIRECTORY STEPS TO FROM\n");
 		return 2;

@@ -2,11 +2,12 @@
 /*
  * Calls as Linux makes them in poll(), by the same names and in the same order of addresses: a line
  * that is read says of how many file descriptors. And an event with the name and the fields of one of
- * Linux'.
+ * Linux'; "rename NAME SCORE" makes it.
  */
 #include <graftrace/event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FUNCTION __attribute__((noinline)) void
 
@@ -36,11 +37,22 @@ FUNCTION eventfd_poll(void)
 	__asm__ volatile("");
 }
 
-FUNCTION rename_task(int pid, const char *from, const char *to)
+FUNCTION rename_task(int pid, const char *from, const char *to, short score)
 {
 	GRAFTRACE_EVENT(task, task_rename, GRAFTRACE_INT(int, pid, pid),
 			GRAFTRACE_STRING(oldcomm, from), GRAFTRACE_STRING(newcomm, to),
-			GRAFTRACE_INT(short, oom_score_adj, 0));
+			GRAFTRACE_INT(short, oom_score_adj, score));
+}
+
+/* "rename NAME SCORE" */
+static void rename_as(const char *line)
+{
+	static char before[16] = "init", name[16];
+	int score = 0;
+
+	sscanf(line, "rename %15s %d", name, &score);
+	rename_task(1, before, name, (short)score);
+	strcpy(before, name);
 }
 
 int main(void)
@@ -50,9 +62,12 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a line is one write */
 	puts("ready");
 	if (getenv("RENAME"))
-		rename_task(1, "a", "b");
+		rename_task(1, "a", "b", 0);
 	while (fgets(line, sizeof(line), stdin)) {
-		__x64_sys_poll(atoi(line));
+		if (line[0] == 'r')
+			rename_as(line);
+		else
+			__x64_sys_poll(atoi(line));
 		puts("done");
 	}
 	return 0;

@@ -332,6 +332,21 @@ bool gt_session_event_trigger_get(struct gt_session *of, const char *word, uint3
 	return false;
 }
 
+int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t index,
+			  struct gt_hist_copy *copy)
+{
+	(void)session;
+	(void)word;
+	(void)index;
+	(void)copy;
+	return GT_ENOENT;
+}
+
+void gt_session_event_hist_free(struct gt_hist_copy *copy)
+{
+	(void)copy;
+}
+
 bool gt_session_event_is_soft(struct gt_session *of, const char *system, const char *name)
 {
 	(void)of;

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Histograms of events: see hists.h. */
+#define _GNU_SOURCE /* MADV_REMOVE */
+#include "attach/agent/hists.h"
+#include "attach/object/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE 4096ull
+
+void gt_hists_init(struct gt_hists *hists, struct gt_arena *arena, const struct gt_clock *clock)
+{
+	*hists = (struct gt_hists){ .arena = arena, .clock = clock };
+}
+
+static void forget(struct gt_hists *hists, struct gt_hist_table *table)
+{
+	struct gt_hist_table **link = &hists->tables;
+
+	while (*link && *link != table)
+		link = &(*link)->next;
+	if (*link)
+		*link = table->next;
+	free(table->name);
+	free(table);
+}
+
+void gt_hists_fini(struct gt_hists *hists)
+{
+	while (hists->tables)
+		forget(hists, hists->tables);
+}
+
+struct gt_hist_table *gt_hists_find(const struct gt_hists *hists, const char *name)
+{
+	struct gt_hist_table *table = hists->tables;
+
+	while (table && (!table->name || strcmp(table->name, name) != 0))
+		table = table->next;
+	return table;
+}
+
+struct gt_hist_use *gt_hists_new(struct gt_hists *hists, const char *text)
+{
+	struct gt_hist_use *use = calloc(1, sizeof(*use));
+	struct gt_hist_table *table = NULL;
+	struct gt_hist_error error;
+
+	if (!use)
+		return NULL;
+	use->text = strdup(text);
+	if (use->text && gt_hist_parse(text, strlen(text), NULL, &use->hist, &error) == 0) {
+		table = use->hist.name ? gt_hists_find(hists, use->hist.name) : NULL;
+		if (table)
+			table->users++;
+		use->table = table ? table : calloc(1, sizeof(*table));
+	}
+	if (use->table && !table) {
+		use->table->users = 1;
+		use->table->name = use->hist.name ? strdup(use->hist.name) : NULL;
+		use->table->next = hists->tables;
+		hists->tables = use->table;
+	}
+	if (!use->table || (use->hist.name && !use->table->name)) {
+		gt_hists_free(hists, use);
+		return NULL;
+	}
+	return use;
+}
+
+void gt_hists_free(struct gt_hists *hists, struct gt_hist_use *use)
+{
+	if (!use)
+		return;
+	if (use->table && --use->table->users == 0)
+		forget(hists, use->table);
+	free(use->text);
+	free(use);
+}
+
+/* ---- room ---- */
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* Behind the table that overlaps the place; the place itself: none does. */
+static uint64_t behind_table(const struct gt_hists *hists, uint64_t at, uint64_t bytes)
+{
+	const struct gt_hist_table *table;
+
+	for (table = hists->tables; table; table = table->next)
+		if (table->bytes && at < table->offset + pages(table->bytes) &&
+		    table->offset < at + bytes)
+			return table->offset + pages(table->bytes);
+	return at;
+}
+
+static bool find_room(const struct gt_hists *hists, uint64_t from, uint64_t bytes, uint64_t *offset)
+{
+	uint64_t at = from, next;
+
+	while (at + bytes <= hists->arena->hists_bytes) {
+		next = behind_table(hists, at, bytes);
+		if (next == at) {
+			*offset = at;
+			return true;
+		}
+		at = next;
+	}
+	return false;
+}
+
+static struct graftrace_hist_table *table_at(const struct gt_hists *hists, uint64_t offset)
+{
+	return (struct graftrace_hist_table *)((char *)hists->arena->memory +
+					       hists->arena->hists_offset + offset);
+}
+
+/* What others left there is taken out. */
+static int take_room(struct gt_hists *hists, uint64_t bytes, uint64_t *offset,
+		     struct gt_message *message)
+{
+	if (!find_room(hists, hists->from, pages(bytes), offset) &&
+	    !find_room(hists, 0, pages(bytes), offset))
+		return gt_fail(
+			message, GT_ENOSPC,
+			hists->arena->hists_bytes
+				? "no room for a histogram of this size: it takes %llu bytes "
+				  "of shared memory"
+				: "no room for histograms: the limit of the address space "
+				  "(ulimit -v) leaves none (%llu bytes)",
+			(unsigned long long)bytes);
+	if (madvise(table_at(hists, *offset), pages(bytes), MADV_REMOVE) != 0)
+		memset(table_at(hists, *offset), 0, pages(bytes));
+	hists->from = *offset + pages(bytes);
+	return 0;
+}
+
+int gt_hists_clear(struct gt_hists *hists, struct gt_hist_use *use, struct gt_message *message)
+{
+	uint64_t offset;
+	int error;
+
+	if (!use->table->bytes)
+		return 0;
+	error = take_room(hists, use->table->bytes, &offset, message);
+	if (!error)
+		use->table->offset = offset;
+	return error;
+}
+
+/* ---- descriptions ---- */
+
+int gt_hists_describe(struct gt_hists *hists, struct gt_hist_use *use,
+		      const struct gt_event_format *event, struct gt_message *message)
+{
+	struct gt_hist_table *table = use->table;
+	struct graftrace_hist_shape shape;
+	struct gt_hist_error wrong;
+	uint64_t offset;
+	int error;
+
+	if (gt_hist_parse(use->text, strlen(use->text), event, &use->hist, &wrong))
+		return gt_fail(message, GT_EINVAL, "histogram '%s' of %s:%s: %s%s%s", use->text,
+			       event->system, event->name, wrong.text ? wrong.text : "Error",
+			       wrong.part[0] ? " " : "", wrong.part);
+	use->description_bytes = gt_hist_describe(&use->hist, hists->clock, 0, &use->description);
+	if (!graftrace_hist_shape_of(&use->description, &shape))
+		return gt_fail(message, GT_EINVAL, "histogram '%s': it cannot be", use->text);
+	if (!table->bytes) {
+		error = take_room(hists, shape.bytes, &offset, message);
+		if (error)
+			return error;
+		table->offset = offset;
+		table->bytes = shape.bytes;
+		table->key_words = use->description.key_words;
+		table->words = shape.words;
+	}
+	if (table->bytes != shape.bytes || table->words != shape.words ||
+	    table->key_words != use->description.key_words)
+		return gt_fail(message, GT_EINVAL,
+			       "Named hist trigger doesn't match existing named trigger (includes "
+			       "variables)");
+	use->description.table = (uint32_t)(table->offset / 64);
+	use->is_described = true;
+	return 0;
+}
+
+int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
+		  struct gt_hist_copy *copy)
+{
+	struct graftrace_hist_shape shape;
+	const uint64_t most = 1ull << use->hist.bits;
+
+	*copy = (struct gt_hist_copy){ .hist = malloc(sizeof(*copy->hist)) };
+	if (!copy->hist)
+		return GT_ENOMEM;
+	gt_hist_duplicate(&use->hist, copy->hist);
+	copy->view = (struct gt_hist_view){ .hist = copy->hist };
+	if (!use->is_described || !graftrace_hist_shape_of(&use->description, &shape))
+		return 0;
+	copy->words = calloc(most, 8ull * shape.words);
+	copy->order = calloc(most, sizeof(*copy->order));
+	if (!copy->words || !copy->order) {
+		gt_hist_copy_free(copy);
+		return GT_ENOMEM;
+	}
+	gt_hist_look(&copy->view, copy->hist, &use->description,
+		     table_at(hists, use->table->offset), use->table->bytes, copy->words,
+		     copy->order);
+	return 0;
+}
+
+void gt_hist_copy_free(struct gt_hist_copy *copy)
+{
+	free(copy->hist);
+	free(copy->words);
+	free(copy->order);
+	free(copy->filter);
+	*copy = (struct gt_hist_copy){ 0 };
+}

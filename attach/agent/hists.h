@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Histograms of events: their tables in the arena (graftrace/hist.h), and who counts in them. Which part of the
+ * pool is in use stands in the host's own memory. Under the session's lock.
+ */
+#ifndef GT_ATTACH_AGENT_HISTS_H
+#define GT_ATTACH_AGENT_HISTS_H
+
+#include "attach/ring/arena.h"
+#include "core/trace/hist.h"
+
+/* A table, of one histogram or of all that have a name. */
+struct gt_hist_table {
+	struct gt_hist_table *next;
+	char *name; /* "name=…"; NULL: it is one histogram's */
+	uint32_t users;
+	uint64_t offset; /* in the pool */
+	uint64_t bytes;	 /* 0: it has no room yet */
+	uint32_t key_words;
+	uint32_t words; /* of an element */
+};
+
+struct gt_hists {
+	struct gt_arena *arena;
+	const struct gt_clock *clock;
+	struct gt_hist_table *tables;
+	uint64_t
+		from; /* where it is looked for room first: what was given back is used again last */
+};
+
+/* One event's histogram. */
+struct gt_hist_use {
+	struct gt_hist hist; /* without the event's format until it is described */
+	char *text;	     /* as it was asked for */
+	struct gt_hist_table *table;
+	bool is_described;
+	struct graftrace_hist description;
+	struct graftrace_hist_value values[GT_HIST_FIELDS]; /* behind it */
+	uint32_t description_bytes;
+};
+
+void gt_hists_init(struct gt_hists *hists, struct gt_arena *arena, const struct gt_clock *clock);
+void gt_hists_fini(struct gt_hists *hists);
+
+/* NULL: no memory, or the text is none, which is looked at before. */
+struct gt_hist_use *gt_hists_new(struct gt_hists *hists, const char *text);
+void gt_hists_free(struct gt_hists *hists, struct gt_hist_use *use);
+
+/* The name's table, NULL: there is none. */
+struct gt_hist_table *gt_hists_find(const struct gt_hists *hists, const char *name);
+
+/* The description is made, and the table has room. GT_EINVAL: it does not fit the event, or those that share its
+ * name; GT_ENOSPC: there is no room. */
+int gt_hists_describe(struct gt_hists *hists, struct gt_hist_use *use,
+		      const struct gt_event_format *event, struct gt_message *message);
+
+/* All who count in it do so in an empty table, once they are described anew. GT_ENOSPC: nothing was done. */
+int gt_hists_clear(struct gt_hists *hists, struct gt_hist_use *use, struct gt_message *message);
+
+/* GT_ENOMEM. */
+int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
+		  struct gt_hist_copy *copy);
+void gt_hist_copy_free(struct gt_hist_copy *copy);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Histograms of a program's events as text, as operations of struct gt_control_ops. */
+#ifndef GT_SERVE_LIVE_HISTS_H
+#define GT_SERVE_LIVE_HISTS_H
+
+#include "serve/live/live_private.h"
+
+int gt_live_event_hists_open(struct gt_control_target *target, const char *word, void **hists,
+			     struct gt_message *message);
+size_t gt_live_event_hists_read(struct gt_control_target *target, void *hists, uint64_t offset,
+				char *buffer, size_t bytes);
+void gt_live_event_hists_close(struct gt_control_target *target, void *hists);
+
+#endif
