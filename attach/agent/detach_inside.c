@@ -16,6 +16,7 @@
 #include "attach/agent/detach_private.h"
 #include "attach/agent/patch.h"
 #include "attach/agent/suspended.h"
+#include "attach/agent/traps.h"
 #include "attach/process/proc.h"
 #include "attach/agent/world.h"
 
@@ -239,6 +240,8 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 			inside = true;
 		}
 	}
+	/* It has met a breakpoint, and was stopped before its signal: the handler has to be there. */
+	inside = inside || gt_traps_is_on_its_way(out->process, &out->state, seen->tid);
 	looker->frames = looker->interrupted = false;
 	error = gt_world_signal_frames(out->process, &out->maps, registers.rsp, is_wanted,
 				       note_frame, looker);

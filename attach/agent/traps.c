@@ -321,6 +321,13 @@ int gt_traps_note(struct gt_tracee *tracee, uint64_t address, uint64_t stub)
 	return GT_ENOSPC;
 }
 
+bool gt_traps_is_on_its_way(const struct gt_process *process,
+			    const struct graftrace_agent_state *state, pid_t tid)
+{
+	return state->traps.active && status_of(process->pid, tid, "\nSigPnd:", 16) & TRAP_BIT &&
+	       !(status_of(process->pid, tid, "\nSigBlk:", 16) & TRAP_BIT);
+}
+
 void gt_traps_leave_threads(const struct gt_process *process,
 			    const struct graftrace_agent_state *state,
 			    const struct gt_stopped_threads *threads)

@@ -18,6 +18,11 @@ void gt_traps_begin(struct gt_tracee *tracee);
 /* Tells the agent of a breakpoint, before it is written. GT_ENOSPC: there are too many. */
 int gt_traps_note(struct gt_tracee *tracee, uint64_t address, uint64_t stub);
 
+/* The thread, which is stopped, has run into a breakpoint, and the signal has yet to reach it. Without the
+ * agent's handler it would be killed. */
+bool gt_traps_is_on_its_way(const struct gt_process *process,
+			    const struct graftrace_agent_state *state, pid_t tid);
+
 /* Detaching, the world stopped, code and hooks out: first what threads believe to have blocked is
  * blocked; then, with one of them, the program's actions come back. */
 void gt_traps_leave_threads(const struct gt_process *process,

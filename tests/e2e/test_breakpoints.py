@@ -93,6 +93,18 @@ def test_attaching_and_detaching_puts_bytes_and_signals_back(program, graftrace)
         process.kill()
 
 
+def test_threads_that_are_in_a_breakpoint_all_the_time_are_left_unharmed(program, graftrace):
+    """One that has met it, and was stopped before its signal, still needs the recorder's handler."""
+    with subprocess.Popen([str(program), "spin"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "spins\n"
+        before = code(process.pid), signals_of(process.pid)
+        for ways in 3 * [["-p", "nop", "--probe", "one"], []]:
+            graftrace("record", "--breakpoints", "-b", "1M", *ways, "-P", process.pid, "--for", "20ms")
+            assert process.poll() is None
+            assert (code(process.pid), signals_of(process.pid)) == before
+        process.kill()
+
+
 def test_a_killed_recorder_leaves_breakpoints_that_work_and_the_next_one_cleans_up(program, graftrace):
     with subprocess.Popen([str(program), "loop"], stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions that no jump fits in, and every way to have to do with SIGTRAP: own handlers, blocking
- * it, waiting for it, ignoring it, traps of its own. "loop" goes on for ever, "trap" ends in one.
+ * it, waiting for it, ignoring it, traps of its own. "loop" goes on for ever, "trap" ends in one, "spin"
+ * has threads that do nothing but call such a function.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -204,11 +205,31 @@ static void children(void)
 		printf("system failed\n");
 }
 
+static void *spin(void *unused)
+{
+	volatile int pause;
+
+	for (;;) {
+		one();
+		for (pause = 0; pause < 500; pause++)
+			;
+	}
+	return unused;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	pthread_t threads[4];
 	int i;
+
+	if (strcmp(what, "spin") == 0) {
+		for (i = 0; i < 8; i++)
+			pthread_create(&threads[0], NULL, spin, NULL);
+		puts("spins");
+		fflush(stdout);
+		spin(NULL);
+	}
 
 	for (i = 0; i < 10; i++) {
 		one();
