@@ -271,13 +271,26 @@ static int need_live(void *data, struct gt_control_target **control, struct gt_m
 	return error;
 }
 
-/* Runs a function's command that is not carried out in the program itself. */
+static bool has_live(struct recording *recording)
+{
+	bool has;
+
+	pthread_mutex_lock(&recording->live_lock);
+	has = recording->live != NULL;
+	pthread_mutex_unlock(&recording->live_lock);
+	return has;
+}
+
+/* A function's command has acted in the program; the rest of it is done here. */
 static void on_command(void *data, const struct gt_trigger_hit *hit)
 {
 	struct recording *recording = data;
 	struct gt_control_target *control;
 	struct gt_message message;
 
+	if ((hit->action == GT_TRIGGER_TRACEON || hit->action == GT_TRIGGER_TRACEOFF) &&
+	    !has_live(recording))
+		return; /* there are no files to follow it */
 	if (need_live(recording, &control, &message) == 0)
 		gt_live_hit(recording->live, hit);
 }

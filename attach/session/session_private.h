@@ -26,8 +26,9 @@ struct gt_letter {
 	struct graftrace_letter text; /* ticket 0: nobody waits for an answer */
 };
 
-/* A trigger's letter that waits for its handler: it is answered once the handler has run. */
+/* A trigger's letter whose handler is to run. */
 struct gt_pending_hit {
+	bool waits; /* the letter is answered once the handler has run; else it was at once */
 	struct gt_letter letter;
 	struct gt_trigger_hit hit;
 };

@@ -153,7 +153,7 @@ bool gt_session_is_pending(const struct gt_session *session, uint32_t index)
 	uint32_t i;
 
 	for (i = 0; i < session->pending_count; i++)
-		if (session->pending[i].letter.slot == index)
+		if (session->pending[i].waits && session->pending[i].letter.slot == index)
 			return true;
 	return false;
 }
@@ -182,6 +182,7 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 	struct gt_event_format event = { 0 };
 	struct gt_pending_hit *pending;
 	uint64_t action = mail->argument[0] >> 32;
+	bool switches = action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON;
 
 	/* Any process may have written it: what no trigger of ours does is not done. */
 	if (action >= GT_TRIGGER_ACTIONS)
@@ -192,16 +193,16 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 		    : !gt_triggers_has(&session->triggers, function,
 				       (enum gt_trigger_action)action))
 		return false;
-	if (action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON ||
-	    action == GT_TRIGGER_STOP) {
+	if (switches || action == GT_TRIGGER_STOP) {
 		gt_session_note_trigger(session, action == GT_TRIGGER_TRACEON);
 		follow_tracing(session);
 	}
-	if (action == GT_TRIGGER_TRACEOFF || action == GT_TRIGGER_TRACEON || !session->handler ||
-	    session->pending_count == GRAFTRACE_ARENA_MAIL || too_many(session, action))
+	if (!session->handler || session->pending_count == GRAFTRACE_ARENA_MAIL ||
+	    (!switches && too_many(session, action)))
 		return false;
 	pending = &session->pending[session->pending_count];
 	*pending = (struct gt_pending_hit){
+		.waits = !switches,
 		.letter = *letter,
 		.hit = {
 			.action = (enum gt_trigger_action)action,
@@ -218,7 +219,7 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 	else if (gt_catalog_function(&session->catalog, function, &pending->hit.function))
 		pending->hit.function = (struct gt_function){ .name = "?", .object = "" };
 	session->pending_count++;
-	return true;
+	return pending->waits;
 }
 
 void gt_session_run_handlers(struct gt_session *session)
@@ -240,7 +241,8 @@ void gt_session_run_handlers(struct gt_session *session)
 		handler(data, &pending[i].hit);
 	pthread_mutex_lock(&session->lock);
 	for (i = 0; i < count; i++)
-		gt_follow_answer(session, &pending[i].letter, 0);
+		if (pending[i].waits)
+			gt_follow_answer(session, &pending[i].letter, 0);
 	session->pending_count = 0; /* only this thread adds to it */
 	pthread_mutex_unlock(&session->lock);
 }

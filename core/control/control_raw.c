@@ -76,11 +76,19 @@ static const char context_switch[] =
 	"print fmt: \"%u:%u:%u  ==> %u:%u:%u [%03u]\", REC->prev_pid, REC->prev_prio, "
 	"REC->prev_state, REC->next_pid, REC->next_prio, REC->next_state, REC->next_cpu\n";
 
-/* By the rows' argument. */
-static const char *const texts[] = { header_page,    header_event, function,	  funcgraph_entry,
-				     funcgraph_exit, print,	   context_switch };
+/* `caller` is said to be of eight as in Linux; readers go on to the end of the record. */
+static const char kernel_stack[] =
+	"name: kernel_stack\nID: 4\n" COMMON "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
+	"\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n"
+	"\n"
+	"print fmt: \"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\", (void *)REC->caller[0], "
+	"(void *)REC->caller[1], (void *)REC->caller[2]\n";
 
-enum { HEADER_PAGE, HEADER_EVENT, FUNCTION, GRAPH_ENTRY, GRAPH_EXIT, PRINT, SWITCH };
+/* By the rows' argument. */
+static const char *const texts[] = { header_page,    header_event, function,	   funcgraph_entry,
+				     funcgraph_exit, print,	   context_switch, kernel_stack };
+
+enum { HEADER_PAGE, HEADER_EVENT, FUNCTION, GRAPH_ENTRY, GRAPH_EXIT, PRINT, SWITCH, STACK };
 
 static int64_t read_fixed(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			  struct gt_message *message)
@@ -242,6 +250,7 @@ static const struct gt_control_file files[] = {
 	     GRAPH_EXIT),
 	TEXT("events/ftrace/print/format", "the format of what trace_marker takes", PRINT),
 	TEXT("events/ftrace/context_switch/format", "the format of a thread's change", SWITCH),
+	TEXT("events/ftrace/kernel_stack/format", "the format of a call's stack", STACK),
 	ROW("kallsyms", "addresses and names of functions, as /proc/kallsyms has the kernel's",
 	    GT_CONTROL_ALL, .flags = GT_CONTROL_TOP, .open = open_names, .read = read_names,
 	    .close = close_names),

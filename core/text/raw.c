@@ -4,6 +4,8 @@
 
 #define CPU_UNKNOWN    UINT32_MAX
 #define PRINT_TEXT_MAX 1024u /* Linux's trace_marker takes no more at a time either */
+#define STACK_MAX      32u
+#define FAULT_TEXT     "(fault)" /* Linux has it in place of a string that cannot be read */
 
 int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_memory *memory,
 		const struct gt_raw_options *options)
@@ -75,7 +77,8 @@ static uint64_t address_of(struct gt_raw *raw, uint32_t number)
 	return raw->functions[place].address;
 }
 
-static void *make_event(struct gt_raw *raw, const struct gt_source *source, enum gt_raw_type type,
+/* type: enum gt_raw_type, or an event's number in its format file. */
+static void *make_event(struct gt_raw *raw, const struct gt_source *source, uint32_t type,
 			uint32_t bytes)
 {
 	struct gt_raw_common common = { .type = (uint16_t)type, .pid = (int32_t)source->tid };
@@ -157,6 +160,71 @@ static void make_sched_switch(struct gt_raw *raw, const struct gt_source *source
 	event->prev_state = (int64_t)source->record.state;
 }
 
+/* false: there is nothing in it. */
+static bool make_stack(struct gt_raw *raw, const struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+	uint64_t callers[STACK_MAX], word;
+	uint32_t count = 0;
+
+	while (count < STACK_MAX && count < record->text_bytes / 8) {
+		gt_view_memcpy(&word, record->text + count * 8, sizeof(word));
+		if (graftrace_word_function(word) == 0)
+			break;
+		callers[count++] = address_of(raw, graftrace_word_function(word));
+	}
+	if (count == 0)
+		return false;
+	struct gt_raw_stack *event =
+		make_event(raw, source, GT_RAW_STACK, (uint32_t)sizeof(*event) + count * 8);
+	event->size = (int32_t)count;
+	gt_view_memcpy(event + 1, callers, count * 8);
+	return true;
+}
+
+/* Where a text lies is told from the event's beginning on. What could not be read is "(fault)", which
+ * stands behind the rest. */
+static uint32_t place_of_text(struct gt_raw *raw, const struct gt_event_value *value,
+			      const char *text)
+{
+	uint32_t at = raw->event_bytes;
+
+	if (value->kind != GT_EVENT_FAULT)
+		return (value->text_bytes + (value->kind == GT_EVENT_STRING)) << 16 |
+		       (uint32_t)(value->text - text + sizeof(struct gt_raw_common));
+	return (uint32_t)sizeof(FAULT_TEXT) << 16 | (at - (uint32_t)sizeof(FAULT_TEXT));
+}
+
+/* An event with fields: a word each, and behind them the texts, as its format file says. false: its format
+ * is not known, or it is longer than a page. */
+static bool make_fields(struct gt_raw *raw, const struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+	uint32_t bytes = (uint32_t)sizeof(struct gt_raw_common) + record->text_bytes;
+	struct gt_event_format format;
+	struct gt_event_value value;
+
+	if (bytes + sizeof(FAULT_TEXT) > GT_RAW_EVENT_BYTES_MAX ||
+	    gt_target_event(raw->target, (uint32_t)record->value, &format) != GT_OK ||
+	    record->text_bytes / 8 < format.field_count)
+		return false;
+	make_event(raw, source, GT_EVENT_FIRST_ID + format.number,
+		   bytes + (uint32_t)sizeof(FAULT_TEXT));
+	uint8_t *at = raw->event + sizeof(struct gt_raw_common);
+	gt_view_memcpy(at, record->text, record->text_bytes);
+	gt_view_memcpy(raw->event + bytes, FAULT_TEXT, sizeof(FAULT_TEXT));
+	for (uint32_t i = 0; i < format.field_count; i++, at += 8) {
+		const struct gt_event_field *field = &format.fields[i];
+
+		if (!field->is_string && field->count == 0)
+			continue;
+		gt_event_value(&format, record, i, &value);
+		uint32_t place = place_of_text(raw, &value, record->text);
+		gt_view_memcpy(at, &place, sizeof(place));
+	}
+	return true;
+}
+
 static void note_missed(struct gt_raw *raw, uint64_t count)
 {
 	uint64_t *missed = raw->page.used != 0 ? &raw->skipped : &raw->missed;
@@ -204,6 +272,10 @@ static bool make(struct gt_raw *raw, const struct gt_source *source)
 		else
 			make_switch(raw, source);
 		return true;
+	case GT_RECORD_STACK:
+		return make_stack(raw, source);
+	case GT_RECORD_EVENT:
+		return make_fields(raw, source);
 	case GT_RECORD_LOST:
 		note_missed(raw, record->value);
 		return false;

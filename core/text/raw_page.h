@@ -27,6 +27,7 @@
 enum gt_raw_type {
 	GT_RAW_FUNCTION = 1,
 	GT_RAW_SWITCH = 2,
+	GT_RAW_STACK = 4,
 	GT_RAW_PRINT = 5,
 	GT_RAW_GRAPH_EXIT = 10,
 	GT_RAW_GRAPH_ENTRY = 11,
@@ -62,6 +63,13 @@ struct gt_raw_sched_switch {
 	int32_t next_pid, next_prio;
 };
 
+/* As many callers as there are follow, innermost first, each an address of 8 bytes. */
+struct gt_raw_stack {
+	struct gt_raw_common common;
+	int32_t size; /* how many */
+	uint32_t unused;
+};
+
 /* The text follows, with a newline and a NUL. */
 struct gt_raw_print {
 	struct gt_raw_common common;
@@ -86,6 +94,7 @@ struct gt_raw_graph_exit {
 _Static_assert(sizeof(struct gt_raw_function) == 24, "as events/ftrace/function/format says");
 _Static_assert(sizeof(struct gt_raw_switch) == 24, "context_switch");
 _Static_assert(sizeof(struct gt_raw_sched_switch) == 64, "sched_switch");
+_Static_assert(sizeof(struct gt_raw_stack) == 16, "kernel_stack");
 _Static_assert(sizeof(struct gt_raw_print) == 16, "print");
 _Static_assert(sizeof(struct gt_raw_graph_entry) == 20, "funcgraph_entry");
 _Static_assert(sizeof(struct gt_raw_graph_exit) == 40, "funcgraph_exit");

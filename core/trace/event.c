@@ -322,11 +322,12 @@ char *gt_event_put(const struct gt_event_format *format, const struct gt_record 
 	return gt_event_put_fields(format, record, output.at, (size_t)(output.end - output.at));
 }
 
+/* libtraceevent knows no %f and leaves its argument to the next: a fraction is shown by its bits. */
 static void put_field_format(struct output *output, const struct gt_event_field *field)
 {
 	put_text(output, field->count != 0	       ? "=%s"
 			 : field->is_string	       ? "=\\\"%s\\\""
-			 : field->is_float	       ? "=%f"
+			 : field->is_float	       ? field->bytes < 8 ? "=0x%x" : "=0x%llx"
 			 : field->show == GT_SHOW_CHAR ? "='%c'"
 			 : is_hex(field)	       ? field->bytes < 8 ? "=0x%x" : "=0x%llx"
 			 : field->bytes < 8	       ? field->is_signed ? "=%d" : "=%u"

@@ -6,6 +6,7 @@
  * them waits. An instance's commands are its route's: they act when its records are copied, and
  * snapshot, dump and cpudump are carried out by the copying thread.
  */
+#include "serve/live/live_events.h"
 #include "serve/live/live_instance.h"
 
 #include <stdio.h>
@@ -159,10 +160,27 @@ void gt_live_command_act(struct gt_live *live, enum gt_control_action action, ui
 		dump(live, &scope);
 }
 
+/* The thread that hit has switched tracing; the kernel's switches of threads follow. */
+static void follow_switch(struct gt_live *live, const struct gt_trigger_hit *hit)
+{
+	bool on = gt_session_tracing_on(live->session);
+
+	pthread_mutex_lock(&live->lock);
+	gt_live_events_switched(live, hit->action == GT_TRIGGER_TRACEON, hit->tsc);
+	gt_live_events_show(live,
+			    on && live->sched_switch); /* somebody may have changed it since */
+	pthread_mutex_unlock(&live->lock);
+}
+
 void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit)
 {
 	struct gt_message message;
 	uint32_t cpu = 0, action = 0;
+
+	if (hit->action == GT_TRIGGER_TRACEON || hit->action == GT_TRIGGER_TRACEOFF) {
+		follow_switch(live, hit);
+		return;
+	}
 
 	while (action < GT_ACTIONS && trigger_actions[action] != hit->action)
 		action++;

@@ -16,19 +16,35 @@ static uint64_t now(void)
 
 /* sched_switch */
 
-void gt_live_events_show(struct gt_live *live, bool on)
+static void show_from(struct gt_live *live, bool on, uint64_t clock)
 {
 	struct gt_merge_window *windows = live->switch_windows;
 	uint32_t *count = &live->switch_window_count;
 
 	if (*count > 0 && windows[*count - 1].to == UINT64_MAX) {
 		if (!on)
-			windows[*count - 1].to = now();
+			windows[*count - 1].to = clock;
 	} else if (on && *count < GT_MERGE_WINDOWS) {
-		windows[(*count)++] = (struct gt_merge_window){ now(), UINT64_MAX };
+		windows[(*count)++] = (struct gt_merge_window){ clock, UINT64_MAX };
 	} else if (on) { /* too many windows: the last two become one */
 		windows[*count - 1].to = UINT64_MAX;
 	}
+}
+
+void gt_live_events_show(struct gt_live *live, bool on)
+{
+	show_from(live, on, now());
+}
+
+void gt_live_events_switched(struct gt_live *live, bool on, uint64_t clock)
+{
+	const struct gt_merge_window *last =
+		live->switch_window_count > 0 ? &live->switch_windows[live->switch_window_count - 1]
+					      : NULL;
+	uint64_t least = last == NULL ? 0 : last->to != UINT64_MAX ? last->to : last->from;
+	uint64_t at = now();
+
+	show_from(live, on && live->sched_switch, clock >= least && clock < at ? clock : at);
 }
 
 /* tracing_cpumask */

@@ -13,6 +13,9 @@
 /* Call with live->lock held. show: sched_switch is on or off from now on. mask, set_mask: a word of
  * tracing_cpumask. clear: the ring was emptied, older switches are not shown any more. */
 void gt_live_events_show(struct gt_live *live, bool on);
+/* With live->lock held: a function's command switched tracing at that clock, which a traced program
+ * said: what is in no window that can be is taken for now. */
+void gt_live_events_switched(struct gt_live *live, bool on, uint64_t clock);
 uint64_t gt_live_events_mask(const struct gt_live *live, uint32_t word);
 void gt_live_events_set_mask(struct gt_live *live, uint32_t word, uint64_t cpus);
 void gt_live_events_clear(struct gt_live *live);

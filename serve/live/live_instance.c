@@ -16,6 +16,7 @@
  */
 #include "serve/live/live_instance.h"
 #include "serve/live/live_awake.h"
+#include "serve/live/live_events.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +37,11 @@ struct gt_live_instance {
 	struct gt_store *store;
 	uint32_t who; /* its number as one of the session's askers; 0: none */
 	atomic_bool removed;
-	atomic_uint users;    /* open texts and lists */
-	uint64_t since;	      /* clock at which its tracing was switched on */
-	bool active;	      /* it records something; under instances.lock */
+	atomic_uint users; /* open texts and lists */
+	uint64_t since;	   /* clock at which its tracing was switched on */
+	uint64_t
+		switched; /* clock of the last command that switched tracing; under instances.lock */
+	bool active;	  /* it records something; under instances.lock */
 	uint32_t *threads[2]; /* set_ftrace_pid and set_ftrace_notrace_pid; under the live's lock */
 	uint32_t thread_count[2];
 };
@@ -50,7 +53,9 @@ bool gt_live_is_removed(const struct gt_live *live)
 
 bool gt_live_instance_on(const struct gt_live *live)
 {
-	return gt_store_is_on(live->instance->store);
+	uint64_t switched;
+
+	return gt_store_is_on(live->instance->store, &switched);
 }
 
 /* Copying */
@@ -68,8 +73,21 @@ static void carry_out(struct gt_live *live)
 	gt_store_done(instance->store);
 }
 
-/* Passes the session's list of threads on to the top's store: the list grows by itself when
- * threads are followed. GT_ENOMEM. */
+/* The kernel's switches of threads follow what commands do to tracing_on. */
+static void follow_switch(struct gt_live *live)
+{
+	uint64_t switched;
+	bool on = gt_store_is_on(live->instance->store, &switched);
+
+	if (switched == live->instance->switched)
+		return;
+	live->instance->switched = switched;
+	pthread_mutex_lock(&live->lock);
+	gt_live_events_switched(live, on, switched);
+	pthread_mutex_unlock(&live->lock);
+}
+
+/* The top's threads, which may become more by themselves. GT_ENOMEM. */
 static int follow_threads(struct gt_live *top, struct gt_store *own)
 {
 	uint32_t tids[GT_SESSION_THREADS], count;
@@ -100,9 +118,11 @@ static struct gt_live *pull_locked(struct gt_live *top)
 	for (uint32_t i = 0; i < instances->count; i++) {
 		struct gt_live *one = instances->all[i];
 
-		if (!gt_live_is_removed(one) && one->instance->active &&
-		    gt_store_pull(one->instance->store) == GT_EAGAIN)
+		if (gt_live_is_removed(one) || !one->instance->active)
+			continue;
+		if (gt_store_pull(one->instance->store) == GT_EAGAIN)
 			due = one;
+		follow_switch(one);
 	}
 	gt_awake_pull(instances->awake);
 	/* All stores have copied what the first one has. */

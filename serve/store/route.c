@@ -360,6 +360,7 @@ static void act(struct gt_route *route, struct gt_route_writer *writer,
 			command->left--;
 		if (command->action == GT_ACTION_TRACEON || command->action == GT_ACTION_TRACEOFF) {
 			route->want.settings.on = turns_on;
+			route->switched = record->clock;
 		} else if (command->action == GT_ACTION_STACKTRACE) {
 			put_stack(route, writer, record);
 		} else {

@@ -60,6 +60,7 @@ struct gt_route {
 	 * owner of the route carries them out and sets `due` to 0 before it feeds more. */
 	uint32_t due;
 	uint32_t due_cpu;
+	uint64_t switched; /* clock of the record whose command switched `on` last */
 };
 
 struct gt_route_writer {

@@ -285,12 +285,13 @@ void gt_store_switch(struct gt_store *store, bool on)
 	pthread_mutex_unlock(&store->lock);
 }
 
-bool gt_store_is_on(struct gt_store *store)
+bool gt_store_is_on(struct gt_store *store, uint64_t *switched)
 {
 	bool on;
 
 	pthread_mutex_lock(&store->lock);
 	on = store->route.want.settings.on;
+	*switched = store->route.switched;
 	pthread_mutex_unlock(&store->lock);
 	return on;
 }

@@ -30,7 +30,8 @@ int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwr
 			   struct gt_store **store);
 void gt_store_want(struct gt_store *store, const struct gt_route_want *want);
 void gt_store_switch(struct gt_store *store, bool on); /* its tracing_on */
-bool gt_store_is_on(struct gt_store *store);
+/* Its tracing_on; *switched: the clock at which a command changed it last, 0: none did. */
+bool gt_store_is_on(struct gt_store *store, uint64_t *switched);
 /* As the functions gt_route_…; only of a store with a route. */
 int gt_store_command_set(struct gt_store *store, const struct gt_control_command *command);
 int gt_store_command_remove(struct gt_store *store, const struct gt_control_command *command);

@@ -502,6 +502,24 @@ def test_calls_that_are_open_stand_behind_the_event(two):
     assert "sched_switch" in two.get("trace") and "=>  " not in two.get("trace")
 
 
+@pytest.mark.parametrize("where", ["", "instances/one/"])
+def test_a_function_that_ends_tracing_ends_the_events(two, where):
+    if where:
+        assert two.ask("MKCOL", "instances/one")[0] == 201
+        two.put("events/enable", "0")
+        two.put(where + "events/enable", "1")
+        two.put(where + "current_tracer", "function")
+    two.put(where + "set_ftrace_filter", "outer:traceoff:1")
+    two.calls(1)
+    assert two.get(where + "tracing_on") == "0\n"
+    seen = two.get(where + "trace").count("sched_switch: ")
+    two.calls(3)
+    assert two.get(where + "trace").count("sched_switch: ") == seen
+    two.put(where + "tracing_on", "1")
+    two.calls(1)
+    assert two.get(where + "trace").count("sched_switch: ") > seen
+
+
 def test_events_are_counted(two):
     def entries(path="stats"):
         return int(re.search(r"^entries: (\d+)$", two.get(path), re.M)[1])

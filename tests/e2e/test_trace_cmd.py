@@ -417,3 +417,9 @@ def test_record_of_switches_among_the_calls(mounted):
     assert re.search(r"sched_switch: +\S+:\d+ \[120\] S ==> <\.\.\.>:0 \[120\]", text)
     assert re.search(r"sched_switch: +<\.\.\.>:0 \[120\] R ==> \S+:\d+ \[120\]", text)
     assert mounted.read("events/sched/sched_switch/enable") == "0\n"
+
+
+def test_stacks_are_among_the_calls(mounted):
+    record(mounted, [2], "-p", "function", "--func-stack", "-l", "leaf")
+    text = trace_cmd(mounted, "report", "-i", "calls.dat")
+    assert len(re.findall(r"kernel_stack: +<stack trace ?>\n=> leaf \(\w+\)\n=> middle \(\w+\)\n", text)) == 2
