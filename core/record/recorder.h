@@ -72,7 +72,7 @@ struct gt_context {
 	uint32_t capacity;    /* frames that fit, sentinel included */
 	uint32_t number;      /* in records; unique in the recording's process */
 	uint64_t low, high;   /* the stack's bounds where known (known != 0), else what was seen */
-	uint8_t known;	      /* 1: a thread's own stack, by its bounds */
+	uint8_t known;	      /* 1: a thread's own stack, by its bounds; 2: by a guess at them */
 	uint8_t grows;	  /* 1: the initial thread's stack, of which `low` is only today's limit */
 	uint16_t bounded; /* 1: its bounds are known, though it is no thread's own stack */
 	union {

@@ -63,13 +63,13 @@ static bool is_near_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 	return address >= low && address < end && bytes <= end - address;
 }
 
-/* What lies on the running thread's own stack, where its bounds are known, is there. */
+/* What lies on the running thread's own stack is there, where its bounds are known and no guess. */
 static bool is_on_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 {
 	const struct gt_thread *thread = gt_threads_at_hand();
 	const struct gt_context *context = thread != NULL ? thread->context : NULL;
 
-	return context != NULL && context->known && sp >= context->low && sp < context->high &&
+	return context != NULL && context->known == 1 && sp >= context->low && sp < context->high &&
 	       address >= sp && address < context->high && bytes <= context->high - address;
 }
 

@@ -355,6 +355,7 @@ static void find_stack(struct gt_context *base, bool initial)
 			stack_note = offset;
 			return;
 		}
+	base->known = 2;
 	base->high = descriptor;
 	base->low = descriptor > 8ul << 20 ? descriptor - (8ul << 20) : 65536;
 }

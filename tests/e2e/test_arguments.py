@@ -160,6 +160,13 @@ def test_bad_addresses_do_no_harm(fast, graftrace):
         "is_null(t=\"xxxx\");", f"is_null(t=\"{'x' * 63}\"...);"]
 
 
+def test_addresses_above_a_stack_of_unknown_bounds_do_no_harm(compile, graftrace):
+    """What lies between the stack pointer and the thread pointer need not be the stack."""
+    program = compile("own_stack.c", "-O1", "-g", "-fno-stack-protector")
+    assert graftrace("record", "--args", "--retval", "--", program).stdout == "done\n"
+    assert len(re.findall(r'looks\(text=\(fault\), n=\d+\)', shown(graftrace))) == 300
+
+
 def test_threads_and_handlers_have_their_own(fast, graftrace):
     graftrace("record", "--args", "--retval", "--", fast, "threads")
     text = shown(graftrace)
