@@ -28,6 +28,7 @@ int gt_cmd_info(int argc, char **argv);
 int gt_cmd_list(int argc, char **argv);
 int gt_cmd_mount(int argc, char **argv);
 int gt_cmd_parse_trace(int argc, char **argv);
+int gt_cmd_probe(int argc, char **argv);
 int gt_cmd_profile(int argc, char **argv);
 int gt_cmd_record(int argc, char **argv);
 int gt_cmd_report(int argc, char **argv);

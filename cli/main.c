@@ -30,6 +30,8 @@ static const struct gt_command commands[] = {
 	{ "functions", "list what can be traced in a program, how, and what cannot and why",
 	  gt_cmd_functions },
 	{ "list", "list the events of a program and its libraries", gt_cmd_list },
+	{ "probe", "show where probes can be set; set, list and remove those of what is recorded",
+	  gt_cmd_probe },
 	{ "parse-trace", "turn a function_graph text into CSV, a row a call", gt_cmd_parse_trace },
 	{ "runtime-breakdown", "turn that CSV into a page with a bar chart of self times",
 	  gt_cmd_runtime_breakdown },

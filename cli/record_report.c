@@ -18,50 +18,88 @@
 
 /* Untraced */
 
-struct survey {
-	const struct gt_record_options *options;
-	uint64_t known;	  /* functions that can be traced */
-	uint64_t enabled; /* functions that are traced */
-	bool *matched;	  /* one for each glob, of all lists one after the other */
-	struct gt_proposal *nearest;
+/* A glob of the command line, and the first function's name that is near it. */
+struct pattern {
+	const char *option;
+	char *glob;
+	bool matched;
+	struct gt_proposal nearest;
 };
 
-#define LISTS 4
+struct survey {
+	uint64_t known;	  /* functions that can be traced */
+	uint64_t enabled; /* that are */
+	struct pattern *patterns;
+	size_t count;
+};
 
-static void lists_of(const struct gt_record_options *options, const char *const *lists[LISTS])
+static bool add_pattern(struct survey *survey, const char *option, const char *glob, size_t bytes)
 {
-	lists[0] = options->choice.filter;
-	lists[1] = options->choice.notrace;
-	lists[2] = options->choice.graph;
-	lists[3] = options->choice.graph_notrace;
+	struct pattern *grown =
+		realloc(survey->patterns, (survey->count + 1) * sizeof(*survey->patterns));
+
+	if (grown == NULL)
+		return false;
+	survey->patterns = grown;
+	grown[survey->count] = (struct pattern){ .option = option, .glob = strndup(glob, bytes) };
+	return grown[survey->count].glob != NULL && ++survey->count;
 }
 
-static size_t list_length(const char *const *list)
+/* Of "FUNC@WHAT;FUNC…": what is before each '@'. */
+static bool add_values(struct survey *survey, const char *option, const char *text)
 {
-	size_t count = 0;
+	bool done = true;
 
-	while (list[count] != NULL)
-		count++;
-	return count;
+	while (done && *text != '\0') {
+		const size_t bytes = strcspn(text, ";");
+		const size_t name = strcspn(text, "@;");
+
+		if (name > 0)
+			done = add_pattern(survey, option, text, name);
+		text += bytes + (text[bytes] == ';');
+	}
+	return done;
+}
+
+static bool add_patterns(struct survey *survey, const struct gt_session_choice *choice)
+{
+	const struct {
+		const char *option;
+		const char *const *list;
+	} lists[] = {
+		{ "--filter", choice->filter },
+		{ "--notrace", choice->notrace },
+		{ "--graph", choice->graph },
+		{ "--graph-notrace", choice->graph_notrace },
+	};
+	bool done = true;
+
+	for (size_t list = 0; list < sizeof(lists) / sizeof(lists[0]); list++)
+		for (size_t i = 0; done && lists[list].list[i] != NULL; i++)
+			done = add_pattern(survey, lists[list].option, lists[list].list[i],
+					   strlen(lists[list].list[i]));
+	for (size_t i = 0; done && choice->values != NULL && choice->values[i] != NULL; i++)
+		if (*choice->values[i] == 'A' || *choice->values[i] == 'R')
+			done = add_values(survey,
+					  *choice->values[i] == 'A' ? "--argument" : "--return",
+					  choice->values[i] + 1);
+	return done;
 }
 
 static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
 {
 	struct survey *survey = data;
-	const char *const *lists[LISTS];
-	size_t at = 0;
 
 	(void)number;
-	lists_of(survey->options, lists);
 	survey->known++;
 	survey->enabled += enabled;
-	for (size_t list = 0; list < LISTS; list++) {
-		for (size_t i = 0; lists[list][i] != NULL; i++, at++) {
-			if (survey->matched[at])
-				continue;
-			survey->matched[at] = gt_glob_match(lists[list][i], function->name);
-			gt_propose(&survey->nearest[at], lists[list][i], function->name);
-		}
+	for (size_t i = 0; i < survey->count; i++) {
+		struct pattern *pattern = &survey->patterns[i];
+
+		if (pattern->matched)
+			continue;
+		pattern->matched = gt_glob_match(pattern->glob, function->name);
+		gt_propose(&pattern->nearest, pattern->glob, function->name);
 	}
 	return 0;
 }
@@ -74,57 +112,44 @@ static bool is_expression(const char *glob)
 
 static void say_unmatched(const struct gt_record_options *options, const struct survey *survey)
 {
-	static const char *const names[LISTS] = { "--filter", "--notrace", "--graph",
-						  "--graph-notrace" };
-	const char *const *lists[LISTS];
-	size_t at = 0;
+	for (size_t i = 0; i < survey->count; i++) {
+		const struct pattern *pattern = &survey->patterns[i];
+		const char *near = pattern->nearest.word;
 
-	lists_of(options, lists);
-	for (size_t list = 0; list < LISTS; list++) {
-		for (size_t i = 0; lists[list][i] != NULL; i++, at++) {
-			const char *near = survey->nearest[at].word;
-
-			if (survey->matched[at])
-				continue;
-			fprintf(stderr, "graftrace record: %s '%s' matches no function%s%s%s%s; ",
-				names[list], lists[list][i],
-				is_expression(lists[list][i])
-					? " (it is a glob, not a regular expression: * is any text)"
-					: "",
-				near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-			fprintf(stderr, "'graftrace functions %s' lists them\n", options->subject);
-		}
+		if (pattern->matched)
+			continue;
+		fprintf(stderr, "graftrace record: %s '%s' matches no function%s%s%s%s; ",
+			pattern->option, pattern->glob,
+			is_expression(pattern->glob)
+				? " (it is a glob, not a regular expression: * is any text)"
+				: "",
+			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+		fprintf(stderr, "'graftrace functions %s' lists them\n", options->subject);
 	}
 }
 
 void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options)
 {
-	size_t globs = list_length(options->choice.filter) + list_length(options->choice.notrace) +
-		       list_length(options->choice.graph) +
-		       list_length(options->choice.graph_notrace);
-	struct survey survey = { options, 0, 0, calloc(globs + 1, sizeof(bool)),
-				 calloc(globs + 1, sizeof(struct gt_proposal)) };
+	struct survey survey = { .known = 0 };
+	const bool done = add_patterns(&survey, &options->choice);
 
-	if (survey.matched == NULL || survey.nearest == NULL) {
-		free(survey.matched);
-		free(survey.nearest);
-		return;
-	}
-	gt_session_each_function(session, look, &survey);
-	if (survey.known > 0)
+	if (done)
+		gt_session_each_function(session, look, &survey);
+	if (done && survey.known > 0)
 		say_unmatched(options, &survey);
-	if (survey.known == 0)
+	if (done && survey.known == 0)
 		fprintf(stderr,
 			"graftrace record: no function of '%s' can be traced; it runs all the "
 			"same. 'graftrace functions %s' tells why\n",
 			options->subject, options->subject);
-	else if (survey.enabled == 0 && options->choice.tracer != GRAFTRACE_TRACER_NOP)
+	else if (done && survey.enabled == 0 && options->choice.tracer != GRAFTRACE_TRACER_NOP)
 		fprintf(stderr,
 			"graftrace record: none of the %" PRIu64
 			" functions of '%s' is traced: look at --filter and --notrace\n",
 			survey.known, options->subject);
-	free(survey.matched);
-	free(survey.nearest);
+	for (size_t i = 0; i < survey.count; i++)
+		free(survey.patterns[i].glob);
+	free(survey.patterns);
 }
 
 void gt_record_report_children(pid_t pid, char *text, size_t room)

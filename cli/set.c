@@ -3,7 +3,7 @@
  * graftrace get and graftrace set: read or write a control file of a running recording through its
  * socket (serve/door.h).
  */
-#include "cli/command.h"
+#include "cli/control_door.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "cli/values.h"
 #include "serve/door.h"
 
@@ -75,9 +76,9 @@ static bool send_request(int connection, const char *word, const char *path, cha
 	return sent;
 }
 
-/* Takes the answer: after `ok`, what was read goes to stdout; otherwise the error goes to
+/* Takes the answer: after `ok`, what was read goes to `to`; otherwise the error goes to
  * stderr. */
-static int take_answer(const char *name, int connection)
+static int take_answer(const char *name, int connection, FILE *to)
 {
 	FILE *from = fdopen(connection, "r");
 	char line[1024];
@@ -100,16 +101,17 @@ static int take_answer(const char *name, int connection)
 	while ((got = read(connection, block, sizeof(block))) > 0 || (got < 0 && errno == EINTR)) {
 		/* Output appears as it arrives: trace_pipe. */
 		if (got > 0 &&
-		    (fwrite(block, 1, (size_t)got, stdout) != (size_t)got || fflush(stdout) != 0))
+		    (fwrite(block, 1, (size_t)got, to) != (size_t)got || fflush(to) != 0))
 			break;
 	}
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (fflush(to) == 0 && !ferror(to))
 		return GT_EXIT_DONE;
 	gt_complain(name, "cannot write: %s", strerror(errno));
 	return GT_EXIT_FAILED;
 }
 
-static int run(const char *name, const char *word, const char *path, char **values, pid_t pid)
+int gt_control_ask(const char *name, const char *word, const char *path, char **values, pid_t pid,
+		   FILE *to)
 {
 	struct gt_message message = { "" };
 	int connection = gt_door_connect(pid, &message);
@@ -122,7 +124,7 @@ static int run(const char *name, const char *word, const char *path, char **valu
 		gt_complain(name, "the recording has ended");
 		return GT_EXIT_FAILED;
 	}
-	return take_answer(name, connection);
+	return take_answer(name, connection, to);
 }
 
 static bool parse_pid(const char *name, const char *text, pid_t *pid)
@@ -159,7 +161,7 @@ int gt_cmd_get(int argc, char **argv)
 		gt_complain("get", "one file is wanted, not also '%s'", argv[optind + 1]);
 		return gt_usage_error("get");
 	}
-	return run("get", "get", optind < argc ? argv[optind] : "", NULL, pid);
+	return gt_control_ask("get", "get", optind < argc ? argv[optind] : "", NULL, pid, stdout);
 }
 
 int gt_cmd_set(int argc, char **argv)
@@ -194,5 +196,5 @@ int gt_cmd_set(int argc, char **argv)
 		gt_complain("set", "which file?");
 		return gt_usage_error("set");
 	}
-	return run("set", word, argv[optind], argv + optind + 1, pid);
+	return gt_control_ask("set", word, argv[optind], argv + optind + 1, pid, stdout);
 }

@@ -27,6 +27,7 @@ static void free_dynamic(struct gt_dynamic *dynamic)
 	for (i = 0; i < dynamic->probe_count; i++)
 		free_probe(dynamic->probes[i]);
 	free(dynamic->probes);
+	free(dynamic->events);
 	free(dynamic->path);
 	free(dynamic->text);
 	free(dynamic);
@@ -271,10 +272,15 @@ static int add_to_file(struct gt_catalog *catalog, struct gt_dynamic *dynamic,
 		realloc(dynamic->probes, (dynamic->probe_count + 1) * sizeof(*dynamic->probes));
 	struct gt_catalog_probe *added;
 	struct gt_probe *probe;
+	uint32_t *events =
+		realloc(dynamic->events, (dynamic->probe_count + 1) * sizeof(*dynamic->events));
 
-	if (!grown)
+	if (grown)
+		dynamic->probes = grown;
+	if (events)
+		dynamic->events = events;
+	if (!grown || !events)
 		return GT_ENOMEM;
-	dynamic->probes = grown;
 	probe = make_probe(file->object, dynamic, dynamic->address);
 	added = probe ? gt_catalog_add_probe(catalog, file, probe) : NULL;
 	if (!added) {
@@ -282,6 +288,7 @@ static int add_to_file(struct gt_catalog *catalog, struct gt_dynamic *dynamic,
 		return GT_ENOMEM;
 	}
 	added->dynamic = dynamic;
+	dynamic->events[dynamic->probe_count] = added->event;
 	dynamic->probes[dynamic->probe_count++] = probe;
 	return 0;
 }

@@ -21,6 +21,7 @@ struct gt_dynamic {
 	uint64_t offset;	  /* in the file, found out from the symbol */
 	uint64_t address;	  /* the object's */
 	struct gt_probe **probes; /* made of it, one a file */
+	uint32_t *events;	  /* … and the number of each in records */
 	uint32_t probe_count;
 	bool removed;
 };

@@ -753,14 +753,15 @@ static bool put_fetch(const struct work *work, const struct value *value, char *
 	return true;
 }
 
-static bool is_float(Dwarf_Die *type)
+/* DW_ATE_…, 0: it is no base type. */
+static Dwarf_Word encoding_of(Dwarf_Die *type)
 {
 	Dwarf_Attribute attribute;
-	Dwarf_Word encoding;
+	Dwarf_Word encoding = 0;
 
-	return dwarf_tag(type) == DW_TAG_base_type &&
-	       dwarf_formudata(dwarf_attr(type, DW_AT_encoding, &attribute), &encoding) == 0 &&
-	       (encoding == DW_ATE_float || encoding == DW_ATE_complex_float);
+	if (dwarf_tag(type) == DW_TAG_base_type)
+		dwarf_formudata(dwarf_attr(type, DW_AT_encoding, &attribute), &encoding);
+	return encoding;
 }
 
 /* What the function returns in rax. */
@@ -771,17 +772,17 @@ static int locate_result(const struct work *work, Dwarf_Die *function, struct va
 	value->has_type = plain_type(function, &value->type);
 	if (!value->has_type)
 		return cannot(work, "the function returns nothing");
-	return is_float(&value->type) ? cannot(work, "it is in a vector register") : 0;
+	return encoding_of(&value->type) == DW_ATE_float ||
+			       encoding_of(&value->type) == DW_ATE_complex_float
+		       ? cannot(work, "it is in a vector register")
+		       : 0;
 }
 
 static bool is_char(Dwarf_Die *type)
 {
-	Dwarf_Attribute attribute;
-	Dwarf_Word encoding;
+	const Dwarf_Word encoding = encoding_of(type);
 
-	return dwarf_tag(type) == DW_TAG_base_type &&
-	       dwarf_formudata(dwarf_attr(type, DW_AT_encoding, &attribute), &encoding) == 0 &&
-	       (encoding == DW_ATE_signed_char || encoding == DW_ATE_unsigned_char);
+	return encoding == DW_ATE_signed_char || encoding == DW_ATE_unsigned_char;
 }
 
 /* The type that its C type asks for; NULL: it has none. */
@@ -916,6 +917,7 @@ int gt_variables_each(struct gt_variables *variables, uint64_t address, bool par
 
 struct lines_work {
 	const char *file;
+	const char *path; /* the whole of it; NULL: no code comes from there */
 	uint32_t first, last;
 	uint8_t *code;
 };
@@ -935,8 +937,10 @@ static void note_lines(struct lines_work *work, Dwarf_Die *unit)
 
 		if (file && dwarf_lineno(line, &number) == 0 && number >= (int)work->first &&
 		    number <= (int)work->last && ends_with(file, work->file) &&
-		    dwarf_linebeginstatement(line, &begins) == 0 && begins)
+		    dwarf_linebeginstatement(line, &begins) == 0 && begins) {
 			work->code[(uint32_t)number - work->first] = 1;
+			work->path = file;
+		}
 	}
 }
 
@@ -974,7 +978,7 @@ int gt_variables_each_line(struct gt_variables *variables, const struct gt_sourc
 	uint32_t i;
 	int line, result = 0;
 
-	work.last = work.first + 20;
+	work.last = place->last ? place->last : work.first + 20;
 	if (place->function) {
 		if (!find_function(variables, place, &function) ||
 		    dwarf_decl_line(&function, &line) != 0 || !dwarf_decl_file(&function) ||
@@ -992,8 +996,8 @@ int gt_variables_each_line(struct gt_variables *variables, const struct gt_sourc
 	while (dwarf_get_units(variables->dwarf, next, &next, NULL, &type, &unit, NULL) == 0)
 		if (type == DW_UT_compile)
 			note_lines(&work, &unit);
-	for (i = work.first; !result && i <= work.last; i++)
-		result = each(data, work.file, i, work.code[i - work.first]);
+	for (i = work.first; work.path && !result && i <= work.last; i++)
+		result = each(data, work.path, i, work.code[i - work.first]);
 	free(work.code);
-	return result;
+	return work.path ? result : gt_fail(message, GT_ENOENT, "no code comes from there");
 }

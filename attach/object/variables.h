@@ -25,6 +25,7 @@ struct gt_source_place {
 	const char *file;     /* the end of its path; NULL: wherever the function is */
 	bool has_line;
 	uint32_t line; /* of the file or, with a function, from its first line on (0) */
+	uint32_t last; /* gt_variables_each_line of a file: up to this one; 0: 20 further */
 };
 
 /* Addresses (the object's) of the place: calls back until it returns non-zero. entry: the function's first

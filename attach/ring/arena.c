@@ -75,8 +75,10 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t prof
 	arena->profile_page_count = (uint32_t)(profile_bytes / GRAFTRACE_PROFILE_PAGE_BYTES);
 	arena->rule_words_offset =
 		arena->trigger_hits_offset + pages(arena->trigger_count * sizeof(uint64_t));
-	arena->selected_offset =
+	arena->event_hits_offset =
 		arena->rule_words_offset + pages(GRAFTRACE_ARENA_WORDS * sizeof(uint64_t));
+	arena->selected_offset =
+		arena->event_hits_offset + pages(GRAFTRACE_ARENA_EVENTS * sizeof(uint64_t));
 	arena->profile_states_offset =
 		arena->selected_offset + pages(sizeof(struct graftrace_selected));
 	arena->profile_pages_offset =
@@ -128,6 +130,7 @@ static void fill(struct gt_arena *arena)
 		.event_count = GRAFTRACE_ARENA_EVENTS,
 		.rule_word_count = GRAFTRACE_ARENA_WORDS,
 		.rule_words_offset = arena->rule_words_offset,
+		.event_hits_offset = arena->event_hits_offset,
 		.event_table_offset = arena->event_table_offset,
 		.rules_offset = arena->rules_offset,
 		.rules_bytes = GRAFTRACE_ARENA_RULES,

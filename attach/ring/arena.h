@@ -50,6 +50,7 @@ struct gt_arena {
 	uint64_t rules_offset;
 	uint64_t hists_offset;
 	uint64_t hists_bytes; /* 0: too little room for histograms */
+	uint64_t event_hits_offset;
 	uint64_t answers_offset;
 	uint32_t trigger_count;
 	uint32_t profile_page_count;

@@ -166,6 +166,7 @@ struct gt_session_probe {
 	const char *path;
 	uint64_t offset; /* in the file */
 	bool enabled;	 /* it is recorded */
+	uint64_t hits;	 /* so far, recorded or not */
 };
 /* In the order in which they were set: calls back, under the session's lock, until it returns
  * non-zero. */

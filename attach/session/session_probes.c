@@ -155,6 +155,20 @@ int gt_session_remove_probes(struct gt_session *session, const char *group, cons
 	return result;
 }
 
+/* What stands there any process of the session may have written: it is a number that is shown. */
+static uint64_t hits_of(const struct gt_session *session, const struct gt_dynamic *dynamic)
+{
+	const uint64_t *hits = (const uint64_t *)((const char *)session->arena.memory +
+						  session->arena.event_hits_offset);
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < dynamic->probe_count; i++)
+		if (dynamic->events[i] < GRAFTRACE_ARENA_EVENTS)
+			sum += __atomic_load_n(&hits[dynamic->events[i]], __ATOMIC_RELAXED);
+	return sum;
+}
+
 int gt_session_each_probe(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_session_probe *probe), void *data)
 {
@@ -170,6 +184,7 @@ int gt_session_each_probe(struct gt_session *session,
 			.path = dynamic->path,
 			.offset = dynamic->offset,
 			.enabled = is_recorded(session, dynamic),
+			.hits = hits_of(session, dynamic),
 		};
 
 		if (!dynamic->removed)

@@ -354,6 +354,9 @@ struct gt_control_ops {
 	int (*probes_remove)(struct gt_control_target *target, const char *group, const char *name,
 			     struct gt_message *message);
 	int (*probe)(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
+	/* The same as its line of uprobe_profile. */
+	int (*probe_hits)(struct gt_control_target *target, uint64_t index, char *line,
+			  size_t bytes);
 
 	/* A trigger of the event is added, or taken away. GT_EEXIST; GT_ENOENT: it has none such. get: the
 	 * index'th, newest first, with its strings in `text`; GT_ENOENT behind the last. */

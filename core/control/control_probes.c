@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dynamic probes: dynamic_events, uprobe_events. A line is a command, as in kernel/trace/trace_dynevent.c and
+ * Dynamic probes: dynamic_events, uprobe_events, uprobe_profile. A line is a command, as in kernel/trace/trace_dynevent.c and
  * trace_uprobe.c: p and r set a probe, "-:" removes some; the shell's `>` removes all of them first, and none
  * while one is recorded.
  */
@@ -13,6 +13,11 @@ static bool has_probes(const struct gt_control_target *target)
 	return target->ops->probe_set != NULL;
 }
 
+static bool has_hits(const struct gt_control_target *target)
+{
+	return target->ops->probe_hits != NULL;
+}
+
 static int open_probes(struct gt_control_handle *handle, unsigned access,
 		       struct gt_message *message)
 {
@@ -21,21 +26,35 @@ static int open_probes(struct gt_control_handle *handle, unsigned access,
 		       : 0;
 }
 
-static int64_t read_probes(struct gt_control_handle *handle, char *buffer, size_t bytes,
-			   struct gt_message *message)
+static int64_t read_lines(struct gt_control_handle *handle,
+			  int (*get)(struct gt_control_target *target, uint64_t index, char *line,
+				     size_t bytes),
+			  char *buffer, size_t bytes)
 {
 	size_t given = 0;
 	char text[2048];
 
-	(void)message;
-	while (given < bytes &&
-	       handle->target->ops->probe(handle->target, handle->line, text, sizeof(text)) == 0) {
+	while (given < bytes && get(handle->target, handle->line, text, sizeof(text)) == 0) {
 		const struct gt_row_line line = { { text, "\n" } };
 
 		if (!gt_row_give_line(handle, &line, buffer, bytes, &given))
 			break;
 	}
 	return (int64_t)given;
+}
+
+static int64_t read_probes(struct gt_control_handle *handle, char *buffer, size_t bytes,
+			   struct gt_message *message)
+{
+	(void)message;
+	return read_lines(handle, handle->target->ops->probe, buffer, bytes);
+}
+
+static int64_t read_profile(struct gt_control_handle *handle, char *buffer, size_t bytes,
+			    struct gt_message *message)
+{
+	(void)message;
+	return read_lines(handle, handle->target->ops->probe_hits, buffer, bytes);
 }
 
 /* One command: [line, line + bytes), which begins `at` bytes behind the first that was written. */
@@ -100,6 +119,8 @@ static const struct gt_control_file files[] = {
 	ROW("uprobe_events", "the same, of programs: PATH:OFFSET", GT_CONTROL_PROGRAM,
 	    .flags = GT_CONTROL_TOP, .argument = 1, .exists = has_probes, .open = open_probes,
 	    .read = read_probes, .write = write_probes),
+	ROW("uprobe_profile", "file, name and hits of each probe", GT_CONTROL_PROGRAM,
+	    .flags = GT_CONTROL_TOP, .exists = has_hits, .read = read_profile),
 };
 
 const struct gt_control_group gt_control_probes_files = { files, COUNT(files) };

@@ -110,6 +110,14 @@ static bool passes(const struct graftrace_event_rules *rules, uint64_t room, uin
 						       room - filter, event));
 }
 
+void gt_event_hit(uint32_t number)
+{
+	const struct graftrace_arena *const arena = gt_port_arena();
+
+	if (arena->event_hits_offset != 0 && number < arena->event_count)
+		__atomic_fetch_add(&graftrace_arena_event_hits(arena)[number], 1, RELAXED);
+}
+
 bool gt_event_has_rules(uint32_t number)
 {
 	uint64_t room;

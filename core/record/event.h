@@ -23,6 +23,8 @@ struct gt_event {
 
 /* Whether it has rules (graftrace/filter.h). From anywhere. */
 bool gt_event_has_rules(uint32_t number);
+/* It has happened, recorded or not. */
+void gt_event_hit(uint32_t number);
 
 /* What they say; histograms count the event: once an event, from anywhere. */
 enum {

@@ -338,7 +338,10 @@ struct graftrace_arena {
 	uint64_t rule_words_offset;
 	uint64_t hists_offset; /* the pool of graftrace/hist.h's tables */
 	uint64_t hists_bytes;  /* 0: there is none */
-	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 70 - GRAFTRACE_ARENA_PATH / 4];
+	/* Written once: how often each event of a probe happened, recorded or not: uint64_t[event_count]; agents,
+	 * atomically. 0: it is not counted. */
+	uint64_t event_hits_offset;
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 72 - GRAFTRACE_ARENA_PATH / 4];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
@@ -377,6 +380,11 @@ struct graftrace_answer {
 static inline uint64_t *graftrace_arena_rule_words(const struct graftrace_arena *arena)
 {
 	return (uint64_t *)((char *)arena + arena->rule_words_offset);
+}
+
+static inline uint64_t *graftrace_arena_event_hits(const struct graftrace_arena *arena)
+{
+	return (uint64_t *)((char *)arena + arena->event_hits_offset);
 }
 
 static inline uint32_t *graftrace_arena_event_table(const struct graftrace_arena *arena)

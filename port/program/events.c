@@ -375,6 +375,8 @@ static void happen(struct gt_event_frame *frame, const struct graftrace_probe *p
 	unsigned what = GT_EVENT_RECORD;
 	struct gt_event event;
 
+	if (!(probe->flags & GRAFTRACE_PROBE_OF_CALL))
+		gt_event_hit(probe->event);
 	if (thread != NULL && thread->mode != 0 && is_left_out(thread, probe))
 		return;
 	/* Switched off, by whomever, or without room: nothing is fetched, unless a trigger may want

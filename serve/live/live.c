@@ -45,6 +45,7 @@ static const struct gt_control_ops operations = {
 	.probe_set = gt_live_probe_set,
 	.probes_remove = gt_live_probes_remove,
 	.probe = gt_live_probe,
+	.probe_hits = gt_live_probe_hits,
 	.event_filter_set = gt_live_event_filter_set,
 	.event_filter_read = gt_live_event_filter_read,
 	.event_trigger_set = gt_live_event_trigger_set,

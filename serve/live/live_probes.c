@@ -422,6 +422,25 @@ int gt_live_probe(struct gt_control_target *target, uint64_t index, char *line, 
 	return gt_session_each_probe(live_of(target)->session, print_line, &work) ? 0 : GT_ENOENT;
 }
 
+/* As kernel/trace/trace_uprobe.c has it. */
+static int print_hits(void *data, const struct gt_session_probe *probe)
+{
+	struct line_work *work = data;
+
+	if (work->index-- > 0)
+		return 0;
+	snprintf(work->line, work->bytes, "  %s %-44s %15llu", probe->path, probe->definition->name,
+		 (unsigned long long)probe->hits);
+	return 1;
+}
+
+int gt_live_probe_hits(struct gt_control_target *target, uint64_t index, char *line, size_t bytes)
+{
+	struct line_work work = { index, line, bytes };
+
+	return gt_session_each_probe(live_of(target)->session, print_hits, &work) ? 0 : GT_ENOENT;
+}
+
 int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters)
 {
 	struct gt_live_probes *probes = calloc(1, sizeof(*probes));

@@ -20,6 +20,7 @@ int gt_live_probe_set(struct gt_control_target *target, const char *line, size_t
 int gt_live_probes_remove(struct gt_control_target *target, const char *group, const char *name,
 			  struct gt_message *message);
 int gt_live_probe(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
+int gt_live_probe_hits(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
 
 /* Operations of struct gt_control_ops. */
 int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event);

@@ -265,6 +265,12 @@ def test_the_file_is_as_its_format_says(fast, graftrace, tmp_path):
         ["enum color {RED=0,GREEN=5,BLUE=-1}"]
 
 
+def test_names_that_match_no_function_are_told(fast, graftrace):
+    done = graftrace("record", "-R", "nosuch;add", "-A", "ad@arg1", "-A", "add@arg1", "--", fast)
+    assert re.findall(r"(--\w+ '\w+') matches no function", done.stderr) == ["--return 'nosuch'", "--argument 'ad'"]
+    assert "did you mean 'add'?" in done.stderr
+
+
 PROGRAMS = [(["registers.c", "registers.S"], [], {}), (["ipa.c"], [], {}), (["calls.c"], [], {}),
             (["jump.c"], ["longjmp"], {}), (["jump.c"], ["signal"], {}), (["throw.cc"], ["catch"], {}),
             (["signals.c"], ["fault"], {}), (["forks.c"], ["vfork"], {}), (["forks.c"], ["tree"], {})]

@@ -237,6 +237,14 @@ def test_a_return_probe_comes_and_goes_while_the_program_runs(mounted):
     run(3)
     text = (path / "trace").read_text()
     assert [text.count(f"/* {name}: (") for name in ("back", "there", "entry")] == [0, 2, 3]
+    # 3 rounds, 2 and 2; tracing on or off.
+    before = dict(re.findall(rf"^  {re.escape(str(program))} (\w+) +(\d+)$", (path / "uprobe_profile").read_text(), re.M))
+    (path / "tracing_on").write_text("0")
+    run(4)
+    (path / "tracing_on").write_text("1")
+    after = dict(re.findall(r" (\w+) +(\d+)$", (path / "uprobe_profile").read_text(), re.M))
+    assert before == {"back": "8", "there": "5", "entry": "8"}
+    assert after == {"back": "8", "there": "7", "entry": "12"}
     (path / "events/my/enable").write_text("0")
     (path / "current_tracer").write_text("nop")
     (path / "dynamic_events").write_text("")
