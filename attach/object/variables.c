@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See variables.h; libdw reads DWARF (elfutils). */
-#include "attach/object/variables.h"
+#include "attach/object/variables_private.h"
 #include "attach/object/fail.h"
 #include "attach/object/lines.h"
 
@@ -17,13 +17,6 @@
 
 #define SCOPES_MAX 64
 #define TEXT_MAX   512
-
-struct gt_variables {
-	int fd, debug_fd;
-	Elf *elf, *debug_elf;
-	Dwarf *dwarf;
-	Dwarf_CFI *frames[2]; /* .eh_frame of the file, .debug_frame */
-};
 
 /* ---- opening ---- */
 
@@ -101,7 +94,7 @@ void gt_variables_close(struct gt_variables *variables)
 
 /* ---- places ---- */
 
-static bool ends_with(const char *path, const char *end)
+bool gt_variables_ends_with(const char *path, const char *end)
 {
 	const size_t bytes = strlen(path), wanted = strlen(end);
 
@@ -132,7 +125,7 @@ static int is_function(Dwarf_Die *die, void *data)
 	Dwarf_Addr address;
 
 	if (!name || strcmp(name, search->place->function) != 0 || !entry_of(die, &address) ||
-	    (search->place->file && (!file || !ends_with(file, search->place->file))))
+	    (search->place->file && (!file || !gt_variables_ends_with(file, search->place->file))))
 		return DWARF_CB_OK;
 	search->found = *die;
 	search->is_found = true;
@@ -159,8 +152,8 @@ static bool search_below(Dwarf_Die *parent, struct function_search *search, unsi
 	return false;
 }
 
-static bool find_function(struct gt_variables *variables, const struct gt_source_place *place,
-			  Dwarf_Die *function)
+bool gt_variables_find_function(struct gt_variables *variables, const struct gt_source_place *place,
+				Dwarf_Die *function)
 {
 	struct function_search search = { .place = place };
 	Dwarf_CU *unit = NULL;
@@ -175,7 +168,7 @@ static bool find_function(struct gt_variables *variables, const struct gt_source
 	return search.is_found;
 }
 
-static int no_function(const struct gt_source_place *place, struct gt_message *message)
+int gt_variables_no_function(const struct gt_source_place *place, struct gt_message *message)
 {
 	return gt_fail(message, GT_ENOENT, "no function '%s'%s%s in the debug information",
 		       place->function, place->file ? " of " : "", place->file ? place->file : "");
@@ -230,7 +223,8 @@ static int search_unit(struct line_search *search, Dwarf_Die *unit)
 		int number;
 
 		if (!file || dwarf_lineno(line, &number) != 0 || number != (int)search->line ||
-		    !ends_with(file, search->file) || dwarf_lineaddr(line, &address) != 0 ||
+		    !gt_variables_ends_with(file, search->file) ||
+		    dwarf_lineaddr(line, &address) != 0 ||
 		    dwarf_linebeginstatement(line, &begins) != 0 || !begins ||
 		    dwarf_lineendsequence(line, &ends) != 0 || ends ||
 		    !is_in(search->within, address))
@@ -288,17 +282,17 @@ int gt_variables_each_address(struct gt_variables *variables, const struct gt_so
 	int line, result;
 
 	if (place->function) {
-		if (!find_function(variables, place, &function))
-			return no_function(place, message);
+		if (!gt_variables_find_function(variables, place, &function))
+			return gt_variables_no_function(place, message);
 		if (!place->has_line) {
 			if (!entry_of(&function, &address))
-				return no_function(place, message);
+				return gt_variables_no_function(place, message);
 			return each(data, entry ? address : behind_prologue(&function));
 		}
 		search.within = &function;
 		search.file = dwarf_decl_file(&function);
 		if (!search.file || dwarf_decl_line(&function, &line) != 0)
-			return no_function(place, message);
+			return gt_variables_no_function(place, message);
 		search.line += (uint32_t)line;
 	}
 	result = each_line_address(variables, &search);
@@ -911,93 +905,4 @@ int gt_variables_each(struct gt_variables *variables, uint64_t address, bool par
 	if (count > 0)
 		free(scopes);
 	return result;
-}
-
-/* ---- lines ---- */
-
-struct lines_work {
-	const char *file;
-	const char *path; /* the whole of it; NULL: no code comes from there */
-	uint32_t first, last;
-	uint8_t *code;
-};
-
-static void note_lines(struct lines_work *work, Dwarf_Die *unit)
-{
-	Dwarf_Lines *lines;
-	size_t count = 0, i;
-
-	if (dwarf_getsrclines(unit, &lines, &count) != 0)
-		return;
-	for (i = 0; i < count; i++) {
-		Dwarf_Line *line = dwarf_onesrcline(lines, i);
-		const char *file = dwarf_linesrc(line, NULL, NULL);
-		bool begins = false;
-		int number;
-
-		if (file && dwarf_lineno(line, &number) == 0 && number >= (int)work->first &&
-		    number <= (int)work->last && ends_with(file, work->file) &&
-		    dwarf_linebeginstatement(line, &begins) == 0 && begins) {
-			work->code[(uint32_t)number - work->first] = 1;
-			work->path = file;
-		}
-	}
-}
-
-/* The last line that the function has code of. */
-static uint32_t last_line(Dwarf_Die *function, Dwarf_Die *unit, const char *own)
-{
-	Dwarf_Lines *lines;
-	size_t count = 0, i;
-	uint32_t last = 0;
-
-	if (dwarf_getsrclines(unit, &lines, &count) != 0)
-		return 0;
-	for (i = 0; i < count; i++) {
-		Dwarf_Line *line = dwarf_onesrcline(lines, i);
-		const char *file = dwarf_linesrc(line, NULL, NULL);
-		Dwarf_Addr address;
-		int number;
-
-		if (file && strcmp(file, own) == 0 && dwarf_lineaddr(line, &address) == 0 &&
-		    dwarf_haspc(function, address) == 1 && dwarf_lineno(line, &number) == 0 &&
-		    (uint32_t)number > last)
-			last = (uint32_t)number;
-	}
-	return last;
-}
-
-int gt_variables_each_line(struct gt_variables *variables, const struct gt_source_place *place,
-			   int (*each)(void *data, const char *file, uint32_t line, bool code),
-			   void *data, struct gt_message *message)
-{
-	struct lines_work work = { .file = place->file, .first = place->line };
-	Dwarf_Die function, unit;
-	Dwarf_CU *next = NULL;
-	uint8_t type;
-	uint32_t i;
-	int line, result = 0;
-
-	work.last = place->last ? place->last : work.first + 20;
-	if (place->function) {
-		if (!find_function(variables, place, &function) ||
-		    dwarf_decl_line(&function, &line) != 0 || !dwarf_decl_file(&function) ||
-		    !dwarf_diecu(&function, &unit, NULL, NULL))
-			return no_function(place, message);
-		work.file = dwarf_decl_file(&function);
-		work.first = (uint32_t)line;
-		work.last = last_line(&function, &unit, work.file);
-	}
-	if (work.last < work.first || work.last - work.first > 1000000)
-		return gt_fail(message, GT_ENOENT, "no code comes from there");
-	work.code = calloc(work.last - work.first + 1, 1);
-	if (!work.code)
-		return gt_fail(message, GT_ENOMEM, "no memory");
-	while (dwarf_get_units(variables->dwarf, next, &next, NULL, &type, &unit, NULL) == 0)
-		if (type == DW_UT_compile)
-			note_lines(&work, &unit);
-	for (i = work.first; work.path && !result && i <= work.last; i++)
-		result = each(data, work.path, i, work.code[i - work.first]);
-	free(work.code);
-	return work.path ? result : gt_fail(message, GT_ENOENT, "no code comes from there");
 }

@@ -161,6 +161,10 @@ int gt_session_set_probe(struct gt_session *session, const char *text, size_t by
  * recorded, and none was removed. */
 int gt_session_remove_probes(struct gt_session *session, const char *group, const char *name,
 			     struct gt_message *message);
+/* The number of the event that a dynamic probe is, where its file is known. False: it is of none. */
+bool gt_session_probe_event(struct gt_session *session, const char *group, const char *name,
+			    uint32_t *number);
+
 struct gt_session_probe {
 	const struct gt_probe_definition *definition;
 	const char *path;

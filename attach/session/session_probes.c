@@ -130,6 +130,27 @@ static bool is_named(const struct gt_dynamic *dynamic, const char *group, const 
 	       (!*name || strcmp(dynamic->definition.name, name) == 0);
 }
 
+bool gt_session_probe_event(struct gt_session *session, const char *group, const char *name,
+			    uint32_t *number)
+{
+	const struct gt_catalog *catalog = &session->catalog;
+	bool found = false;
+	uint32_t i;
+
+	pthread_mutex_lock(&session->lock);
+	for (i = 0; !found && i < catalog->dynamic_count; i++) {
+		const struct gt_dynamic *dynamic = catalog->dynamics[i];
+
+		found = !dynamic->removed && dynamic->probe_count &&
+			strcmp(dynamic->definition.name, name) == 0 &&
+			strcmp(dynamic->definition.group, group) == 0;
+		if (found)
+			*number = dynamic->events[0];
+	}
+	pthread_mutex_unlock(&session->lock);
+	return found;
+}
+
 int gt_session_remove_probes(struct gt_session *session, const char *group, const char *name,
 			     struct gt_message *message)
 {

@@ -362,7 +362,7 @@ int gt_live_probe_set(struct gt_control_target *target, const char *line, size_t
 	struct gt_live *live = live_of(target);
 	struct gt_probe_definition probe;
 	struct gt_probe_error unfit;
-	struct search search;
+	uint32_t number;
 	int result;
 
 	*error = (struct gt_probe_error){ "", 0 };
@@ -372,15 +372,8 @@ int gt_live_probe_set(struct gt_control_target *target, const char *line, size_t
 		result = gt_session_set_probe(live->session, line, bytes, kinds, error, message);
 	if (result == 0)
 		result = gt_probe_parse(line, bytes, kinds, &probe, &unfit);
-	if (result == 0) {
-		look(live, &search);
-		for (size_t i = 0; i < search.count; i++)
-			if (strcmp(search.formats[i].system, probe.group) == 0 &&
-			    strcmp(search.formats[i].name, probe.name) == 0)
-				result = show_event(live, probe.group, probe.name,
-						    search.formats[i].number);
-		forget(&search);
-	}
+	if (result == 0 && gt_session_probe_event(live->session, probe.group, probe.name, &number))
+		result = show_event(live, probe.group, probe.name, number);
 	pthread_mutex_unlock(&live->change.lock);
 	return result;
 }
