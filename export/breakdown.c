@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums by function, thread and pair, each found through an open-addressing table of indices.
+ * Sums by function, thread and pair, each found by an open-addressing hash table of indexes.
  */
 #define _GNU_SOURCE
 #include "export/breakdown.h"
@@ -88,7 +88,7 @@ static void table_put(struct table *table, uint64_t hash, uint32_t index)
 	table->slots[slot] = index + 1;
 }
 
-/* Twice the slots; hash_of tells an entry's hash again. */
+/* Doubles the slots; hash_of gives the hash of an existing entry. */
 static int table_grow(struct table *table, const struct gt_breakdown *breakdown, uint32_t count,
 		      uint64_t (*hash_of)(const struct gt_breakdown *breakdown, uint32_t index))
 {
@@ -106,7 +106,7 @@ static int table_grow(struct table *table, const struct gt_breakdown *breakdown,
 	return GT_OK;
 }
 
-/* Room for one more in an array of entries. */
+/* Makes room for one more entry in an array. */
 static int array_grow(void **array, uint32_t count, uint32_t *size, size_t entry_bytes)
 {
 	uint32_t wanted = *size == 0 ? 64 : *size * 2;

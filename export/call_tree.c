@@ -67,7 +67,8 @@ static uint32_t *innermost(struct gt_tree *tree, uint32_t lane)
 	return &tree->lanes[lane];
 }
 
-/* The node of a function below `parent`; made if there is none. UINT32_MAX: no memory. */
+/* Returns the node of a function below `parent`, and makes it if there is none. UINT32_MAX: no
+ * memory. */
 static uint32_t child_of(struct gt_tree *tree, uint32_t parent, uint32_t number)
 {
 	uint32_t function = number <= tree->function_end ? number : 0;
@@ -139,7 +140,7 @@ int gt_tree_enter(struct gt_tree *tree, struct gt_lane *lane, const struct gt_st
 	if (!at)
 		return GT_ENOMEM;
 	if (lane->open > GT_TREE_DEPTH_MAX)
-		return GT_OK; /* its time stays with the node that is there */
+		return GT_OK; /* its time is counted for the deepest node */
 	node = child_of(tree, *at, call->function);
 	if (node == UINT32_MAX)
 		return GT_ENOMEM;
@@ -175,13 +176,13 @@ void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_s
 	uint64_t took = end - call->start;
 	struct gt_tree_node *node;
 
-	/* The call is no longer among the lane's: it was number open + 1. */
+	/* The call has been removed from the lane: its depth was open + 1. */
 	if (!at || lane->open + 1 > GT_TREE_DEPTH_MAX)
 		return;
 	node = &tree->nodes[*at];
 	node->calls++;
 	node->total += took;
-	/* Of what was too deep for a node of its own, the time is this one's. */
+	/* The time of calls too deep for a node is counted for this one. */
 	if (lane->open + 1 == GT_TREE_DEPTH_MAX)
 		node->self += took;
 	else

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The profiler's figures for systems that keep them: see counted.h. */
+/*
+ * The profiler's figures for systems that store them: see counted.h.
+ */
 #include "export/counted.h"
 
 #include <stdlib.h>
@@ -83,7 +85,7 @@ void gt_counted_fini(struct gt_counted *counted)
 
 /* ---- ClickHouse: a row for each function that was called in the interval, or returned ---- */
 
-/* Functions that did nothing in the interval have no row. */
+/* Functions without a call or a return in the interval have no row. */
 static void put_clickhouse(const struct gt_counted *counted, const struct gt_counted_about *about,
 			   struct gt_out *out)
 {
@@ -203,7 +205,7 @@ static void put_otlp(const struct gt_counted *counted, const struct gt_counted_a
 	gt_out_text(out, "},\"metrics\":[");
 	begin_sum(out, "", "graftrace.lost_calls", "{call}", lost_what);
 	data_point(out, about, NULL, about->lost);
-	/* A sum without a point is none. */
+	/* OTLP does not allow a sum without data points. */
 	for (int which = 0; counted->count > 0 && which < SUMS; which++) {
 		begin_sum(out, "]}},", sums[which].otlp, sums[which].unit, sums[which].what);
 		for (uint32_t i = 0; i < counted->count; i++) {
@@ -218,7 +220,8 @@ static void put_otlp(const struct gt_counted *counted, const struct gt_counted_a
 
 /* ---- Prometheus: the text exposition format, version 0.0.4 ---- */
 
-/* The value of a label: backslash, quote and line end are escaped, what is no UTF-8 is replaced. */
+/* Writes the value of a label: escapes backslash, quote and line end, replaces bytes that are
+ * not UTF-8. */
 static void label(struct gt_out *out, const char *name, const char *value)
 {
 	gt_out_text(out, name);

@@ -90,7 +90,7 @@ static inline bool word_needs_quotes(const char *p)
 	       has_byte(word, '\r');
 }
 
-/* Eight bytes at a time; the last eight overlap those before. */
+/* Tests eight bytes at a time; the last eight overlap those before. */
 static bool needs_quotes(const char *name, size_t len)
 {
 	const char *end = name + len;
@@ -107,7 +107,7 @@ static bool needs_quotes(const char *name, size_t len)
 	return false;
 }
 
-/* Names of any length, through the buffer piece by piece. */
+/* Writes names of any length, piece by piece through the buffer. */
 static int put_bytes_slow(struct gt_csv_writer *writer, const char *bytes, size_t len, bool quote)
 {
 	for (size_t i = 0; i < len; i++) {

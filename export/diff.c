@@ -8,7 +8,7 @@
 
 #include "core/trace/message.h"
 
-#define OUT_RATE 0.05 /* of the rows that stand out so many are noise */
+#define OUT_RATE 0.05 /* expected part of noise among the rows that stand out */
 
 int gt_diff_parse_key(const char *text, enum gt_diff_key *key, struct gt_message *message)
 {
@@ -55,7 +55,7 @@ static size_t hash(const char *name, const char *object)
 	return (size_t)(at ^ at >> 32);
 }
 
-/* Where the row stands in the table, or would. */
+/* Returns the row's index in the table, or the one at which it would be inserted. */
 static size_t place_of(const struct gt_diff *diff, const char *name, const char *object)
 {
 	size_t at = hash(name, object) & diff->table_mask;
@@ -114,7 +114,7 @@ static struct gt_diff_row *row_of(struct gt_diff *diff, const char *name, const 
 	return row;
 }
 
-/* The longest of several functions of one name stands for their quantiles in one run. */
+/* Of several functions with one name, the largest quantile counts in a run. */
 static void add_values(double *values, const struct gt_report_row *from)
 {
 	values[GT_DIFF_CALLS] += (double)from->calls;
@@ -198,7 +198,7 @@ double gt_diff_t_probability(double t, double degrees)
 }
 
 struct moments {
-	double mean, variance; /* of the values; the variance is that of their population */
+	double mean, variance; /* of the values; the variance of their population */
 	double count;
 };
 
@@ -217,14 +217,14 @@ static struct moments moments_of(const struct gt_diff_side *side, uint32_t runs,
 	return made;
 }
 
-/* Welch 1947: two means of samples whose variances may differ. */
+/* Welch 1947: compares two means of samples whose variances may differ. */
 static double welch(const struct moments *a, const struct moments *b)
 {
 	double of_a = a->variance / a->count, of_b = b->variance / b->count;
 	double both = of_a + of_b, degrees;
 
 	if (both <= 0)
-		return a->mean == b->mean ? 1 : 0; /* every run has the same figure */
+		return a->mean == b->mean ? 1 : 0; /* both variances are 0 */
 	degrees = both * both / (of_a * of_a / (a->count - 1) + of_b * of_b / (b->count - 1));
 	return gt_diff_t_probability((b->mean - a->mean) / sqrt(both), degrees);
 }
@@ -237,8 +237,8 @@ static int by_probability(const void *left, const void *right)
 	return (a->p > b->p) - (a->p < b->p);
 }
 
-/* Benjamini and Hochberg: the largest rank whose p is at most its share of the rate, and all before
- * it. */
+/* Benjamini and Hochberg: all rows up to the largest rank whose p is at most rank / count *
+ * OUT_RATE. */
 static int find_standing_out(struct gt_diff *diff)
 {
 	struct gt_diff_row **order = calloc(diff->count + 1, sizeof(struct gt_diff_row *));

@@ -11,7 +11,7 @@
 #include "export/diff.h"
 #include "export/flame.h"
 
-/* One numbering of the functions of all runs, from 1. */
+/* Common numbers for the functions of all runs, from 1. */
 struct names {
 	char **names; /* "name\0object" */
 	uint32_t count, room;
@@ -29,9 +29,9 @@ struct gt_diff_flame {
 	uint32_t runs[2];
 	struct times *first; /* of the first side, by node; [first_count] */
 	uint32_t first_count;
-	struct gt_target *target; /* of the run that is read … */
-	const char *program;	  /* … and what was run */
-	uint32_t *numbers;	  /* its functions' numbers in `names`; 0: not asked yet */
+	struct gt_target *target; /* of the run that is being read … */
+	const char *program;	  /* … and its program */
+	uint32_t *numbers; /* by its functions: the number in `names`; 0: not looked up yet */
 	uint32_t number_count;
 };
 
@@ -103,7 +103,7 @@ static uint32_t number_of(struct names *names, const char *name, const char *obj
 
 /* ---- reading a run ---- */
 
-/* The number of a function of the run that is read; 0: no memory. */
+/* Returns the common number of a function of the run that is being read; 0: no memory. */
 static uint32_t common_number(struct gt_diff_flame *flame, uint32_t function)
 {
 	struct gt_function found = { .name = NULL };
@@ -163,7 +163,7 @@ struct gt_diff_flame *gt_diff_flame_create(void)
 	return flame;
 }
 
-/* What the first side has, before the second is added to it. */
+/* Keeps the first side's sums, before the second side's are added to the tree. */
 static int keep_first(struct gt_diff_flame *flame)
 {
 	flame->first_count = flame->tree.count;
@@ -208,7 +208,7 @@ static struct times of_first(const struct gt_diff_flame *flame, uint32_t node)
 	return node < flame->first_count ? flame->first[node] : (struct times){ .calls = 0 };
 }
 
-/* A node's times in a run of each side. */
+/* Returns a node's mean times in a run of each side. */
 static void both_of(const struct gt_diff_flame *flame, uint32_t at, double total[2], double self[2])
 {
 	const struct gt_tree_node *node = &flame->tree.nodes[at];
@@ -220,7 +220,7 @@ static void both_of(const struct gt_diff_flame *flame, uint32_t at, double total
 	self[1] = (double)(node->self - first.self) / (flame->runs[1] ? flame->runs[1] : 1);
 }
 
-/* The tree with its means, and the sums that these were made from. */
+/* The tree with its mean times, and the sums that these are computed from. */
 struct picture {
 	const struct gt_diff_flame *flame;
 	struct gt_tree tree;
@@ -249,7 +249,8 @@ static void words_of(void *user, uint32_t node, char text[GT_FLAME_WORDS])
 		 times[3]);
 }
 
-/* The deeper, the more of the frame's time is difference: red for longer, blue for shorter. */
+/* Red for longer, blue for shorter; the deeper, the larger the difference is in the frame's
+ * time. */
 static void color_of(void *user, uint32_t node, unsigned color[3])
 {
 	struct picture *picture = user;

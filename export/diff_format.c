@@ -9,12 +9,12 @@
 #include "export/short_names.h"
 
 #define COLUMN_WIDTH 12
-#define NAME_WIDTH   26 /* what a name is left of a narrow line, with the blanks before it */
+#define NAME_WIDTH   26 /* the least for a name in a narrow line, with the blanks before it */
 
 static const char *const keys[GT_DIFF_KEYS] = { "self", "total", "calls", "p50", "p99" };
 static const char *const titles[GT_DIFF_KEYS] = { "Self", "Total", "Calls", "p50", "p99" };
 
-/* COLUMN_WIDTH - 1 columns. `sign`: a plus before what is more than nothing. */
+/* Writes COLUMN_WIDTH - 1 columns. `sign`: a plus sign before a positive value. */
 static void put_time(struct gt_out *out, double ns, bool sign)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s " };
@@ -43,7 +43,7 @@ static void put_value(struct gt_out *out, enum gt_diff_key key, double value, bo
 		put_time(out, value, sign);
 }
 
-/* Of the first side's figure. */
+/* Writes the difference in percent of the first side's value. */
 static void put_percent(struct gt_out *out, const struct gt_diff_row *row, enum gt_diff_key key)
 {
 	double before = row->side[0].mean[key];
@@ -58,7 +58,8 @@ static void put_percent(struct gt_out *out, const struct gt_diff_row *row, enum 
 		gt_out_printf(out, " %+7.1f%%", 100 * row->change / before);
 }
 
-/* The keys that have room, the tested one first: so many of `order` are shown. */
+/* Chooses the keys for which there is room, the tested one first. Returns how many of `order`
+ * are shown. */
 static unsigned choose(const struct gt_diff *diff, uint32_t width, enum gt_diff_key order[])
 {
 	static const enum gt_diff_key telling[] = { GT_DIFF_SELF, GT_DIFF_CALLS, GT_DIFF_TOTAL,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting events: see events.h. One pass over all records; events of one name and the same fields
- * are one, wherever they stand. */
+/*
+ * Counts events: see events.h. One pass over all records; events with one name and the same fields
+ * are counted together, whichever place or process they are of.
+ */
 #include "export/events.h"
 
 #include <inttypes.h>
@@ -14,7 +16,7 @@
 #define EVENTS_MAX 65536u
 
 struct field {
-	uint64_t values; /* that could be read */
+	uint64_t values; /* the number that could be read */
 	uint64_t faults;
 	double sum;
 	double least, greatest;
@@ -32,7 +34,7 @@ struct counter {
 	struct counted *events;
 	uint32_t count;
 	uint32_t room;
-	uint32_t *of_number; /* index + 1 by number; 0: not seen yet */
+	uint32_t *of_number; /* by number: index + 1; 0: not seen yet */
 	uint32_t numbers;
 };
 
@@ -73,7 +75,7 @@ static bool grow(struct counter *counter, uint32_t number)
 	return true;
 }
 
-/* The row of the event's number. NULL: nothing is known of it, or *error. */
+/* Returns the row of the event's number. NULL: the event is unknown, or *error. */
 static struct counted *row_of(struct counter *counter, uint64_t number, int *error)
 {
 	struct gt_event_format format;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of formats, and what all of them share: see export.h. */
+/*
+ * The table of formats, and what all formats share: see export.h.
+ */
 #define _GNU_SOURCE
 #include "export/export.h"
 
@@ -126,7 +128,7 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	return export->format->leave ? export->format->leave(export, lane, call, end) : GT_OK;
 }
 
-/* Also looks, now and then, whether what was written could be written. */
+/* Also checks, now and then, for write errors. */
 static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment *moment)
 {
 	struct gt_export *export = user;

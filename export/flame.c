@@ -9,7 +9,7 @@
 #define ROW	  18
 #define HEAD	  40
 #define NARROWEST 0.1
-#define LETTER	  6.6 /* width of a letter of the font, about */
+#define LETTER	  6.6 /* approximate width of a letter */
 
 static const char script[] =
 	"<script><![CDATA[\n"
@@ -39,7 +39,7 @@ void gt_flame_time(char text[32], uint64_t ns)
 		snprintf(text, 32, "%.4g s", (double)ns / 1e9);
 }
 
-/* As many letters as fit, cut with an ellipsis, never within a UTF-8 character. */
+/* Writes as many letters as fit, cut with an ellipsis, never within a UTF-8 character. */
 static void label(struct gt_out *out, const char *name, double width)
 {
 	size_t fit = width > 6 ? (size_t)((width - 6) / LETTER) : 0, count = 0;
@@ -86,7 +86,7 @@ static void draw(const struct gt_flame *flame, struct gt_out *out, uint32_t at, 
 int gt_flame_write(const struct gt_flame *flame, struct gt_out *out)
 {
 	const struct gt_tree *tree = flame->tree;
-	double place[GT_TREE_DEPTH_MAX + 2] = { 0 }; /* where the next frame of a depth begins */
+	double place[GT_TREE_DEPTH_MAX + 2] = { 0 }; /* by depth: where the next frame begins */
 	uint32_t deepest = 0, at;
 
 	double all = (double)tree->nodes[0].total, unit = all > 0 ? WIDTH / all : 0;
@@ -114,7 +114,7 @@ int gt_flame_write(const struct gt_flame *flame, struct gt_out *out)
 		place[node->depth + 1] = x;
 		if (width >= NARROWEST)
 			draw(flame, out, at, x, width, deepest);
-		/* Down into it if it is wide enough to have something seen of it, else on. */
+		/* Goes down into a node that is wide enough to be seen, else to the next one. */
 		if (width >= NARROWEST && node->child != 0) {
 			at = node->child;
 			continue;

@@ -21,7 +21,7 @@ static uint64_t thread_number(const struct gt_lane *lane)
 	return lane->stack == 0 ? lane->tid : OTHER_STACKS + lane->number;
 }
 
-/* The beginning of an event, up to the fields that all have. */
+/* Writes the beginning of an event, with the fields that all events have. */
 static void event(struct gt_export *export, const struct gt_lane *lane, const char *kind)
 {
 	struct chrome *chrome = export->state;
@@ -68,7 +68,7 @@ static void begin_argument(struct gt_out *out, const char *name, bool *any)
 	*any = true;
 }
 
-/* What viewers show beside a call that is chosen. */
+/* Writes the arguments, which viewers show for a selected call. */
 static void arguments(struct gt_export *export, const struct gt_stack_call *call)
 {
 	const struct gt_export_line *line = gt_export_line(export, call->function);

@@ -157,7 +157,7 @@ static int event(struct gt_export *export, struct gt_lane *lane, uint8_t id, uin
 				     .vtid = (int32_t)lane->tid };
 	int error;
 
-	/* Marks have clocks of their own, which may be earlier than the last event's. */
+	/* Marks have their own clocks, which can be earlier than the last event's. */
 	if (stream->any && ns < stream->last)
 		ns = stream->last;
 	if (!stream->any)
@@ -173,7 +173,7 @@ static int event(struct gt_export *export, struct gt_lane *lane, uint8_t id, uin
 	return error == GT_EIO ? fail(export, "a temporary file", state->spool.error) : error;
 }
 
-/* A function without an address gets one that no code has. */
+/* A function without an address gets one that no code can have. */
 static uint64_t address_of(const struct gt_function *function, uint32_t number)
 {
 	return function->address ? function->address : UINT64_C(0xfffe000000000000) + number;
@@ -286,7 +286,7 @@ static int write_stream(struct gt_export *export, uint32_t number)
 	return error == GT_OK || error == GT_EIO ? closed : error;
 }
 
-/* As a string of CTF's metadata, without its quotes. */
+/* Escapes a string of CTF's metadata; writes no quotes. */
 static void quote(char *to, size_t bytes, const char *text)
 {
 	size_t used = 0;

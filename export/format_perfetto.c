@@ -33,7 +33,7 @@ struct perfetto {
 	struct gt_proto packet, inner, innermost, whole;
 };
 
-/* The packet, with the sequence it belongs to, goes out; it is empty then. */
+/* Writes the packet, with the number of its sequence, and empties it. */
 static int put(struct gt_export *export)
 {
 	struct perfetto *state = export->state;
@@ -95,7 +95,7 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	return put(export);
 }
 
-/* What is known of a call besides, as a debug annotation. */
+/* Writes arguments and other properties of a call as debug annotations. */
 static void annotate(struct perfetto *state, const char *name, const char *text)
 {
 	if (!text)

@@ -19,7 +19,7 @@ struct rows {
 	bool off_cpu;
 };
 
-/* How a call ended, as a word. */
+/* Returns how a call ended, as a word. */
 static const char *end_word(const struct gt_stack_call *call)
 {
 	if (call->flags & GT_STACK_OPEN)
@@ -61,7 +61,7 @@ static uint64_t parent_of(const struct gt_lane *lane)
 	return lane->open > 0 ? lane->calls[lane->open - 1].id : 0;
 }
 
-/* Quoted if a comma, a quote or a line's end makes it necessary. */
+/* Writes a text, quoted if it has a comma, a quote or a line end. */
 static void csv_text(struct gt_out *out, const char *text)
 {
 	if (text[strcspn(text, ",\"\r\n")] == '\0') {

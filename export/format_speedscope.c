@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * speedscope's own file format: an evented profile a lane, frames shared. Events of a profile stand
- * in one piece, so they are spooled while the recording is read. speedscope shows two million calls
- * with ease; larger recordings want --time or --tid.
+ * speedscope's own file format: an evented profile for each lane, with shared frames. The events of
+ * a profile must be contiguous, so they are spooled while the recording is read. speedscope shows
+ * two million calls easily; for larger recordings use --time or --tid.
  */
 #include "export/export.h"
 
@@ -20,7 +20,7 @@ struct profile {
 
 struct speedscope {
 	struct gt_spool spool;
-	uint32_t *frames;    /* by function: number + 1 in `functions` */
+	uint32_t *frames;    /* by function: index in `functions` + 1 */
 	uint32_t *functions; /* by frame */
 	uint32_t count;
 	struct profile *profiles; /* by lane */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An SQLite database: tables `calls`, `functions` and `threads`, and `run` with what is known about
- * the recording. Written by SQLite itself, in one transaction, without a journal: the file is not in
- * its place before it is whole.
+ * An SQLite database: tables `calls`, `functions` and `threads`, and `run` with facts about the
+ * recording. SQLite writes it in one transaction without a journal: the file is moved to its place
+ * only when it is complete.
  */
 #include "export/export.h"
 
@@ -24,7 +24,7 @@ static const char schema[] =
 	" cpu INTEGER, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
 	" self_ns INTEGER NOT NULL, on_cpu_ns INTEGER, end TEXT NOT NULL, arguments TEXT, result "
 	"TEXT);"
-	/* All of a call in one row, as csv and clickhouse have it. */
+	/* All columns of a call, as in csv and clickhouse. */
 	"CREATE VIEW graftrace_calls AS SELECT c.start_ns, c.depth, c.id, c.parent, c.cpu, t.pid, "
 	"t.tid,"
 	" t.name AS thread, f.name AS function, f.object, c.duration_ns, c.self_ns, c.on_cpu_ns, "
@@ -38,7 +38,7 @@ struct database {
 	bool off_cpu;
 };
 
-/* SQLite's own words. */
+/* Fails with SQLite's message. */
 static int fail(struct gt_export *export)
 {
 	struct database *state = export->state;
@@ -102,7 +102,7 @@ static int begin(struct gt_export *export)
 	int error;
 
 	state->off_cpu = gt_target_has_off_cpu(export->target);
-	/* The name of the file behind the descriptor: SQLite follows the link. */
+	/* The descriptor's name: SQLite follows the link to the file. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", export->fd);
 	if (sqlite3_open_v2(path, &state->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
 	    sqlite3_exec(state->db, schema, NULL, NULL, NULL) != SQLITE_OK)

@@ -35,7 +35,7 @@ static void words_of(void *user, uint32_t at, char text[GT_FLAME_WORDS])
 		 all ? 100.0 * (double)node->total / (double)all : 0.0);
 }
 
-/* Warm colors, the same for the same name in every picture. */
+/* Warm colors; a name has the same color in every graph. */
 static void color_of(void *user, uint32_t node, unsigned color[3])
 {
 	const char *name = name_of(user, node);

@@ -12,8 +12,8 @@
 #include "export/merged.h"
 #include "export/proto.h"
 
-/* The node after `at` in the order of a walk from the root down, children before siblings; 0: it was
- * the last. */
+/* Returns the node after `at` in a walk from the root, children before siblings; 0: it was the
+ * last one. */
 static uint32_t next_node(const struct gt_tree *tree, uint32_t at)
 {
 	if (tree->nodes[at].child != 0)
@@ -23,7 +23,7 @@ static uint32_t next_node(const struct gt_tree *tree, uint32_t at)
 	return at != 0 ? tree->nodes[at].sibling : 0;
 }
 
-/* Semicolons and line ends part frames and stacks. */
+/* Semicolons separate frames, line ends separate stacks: both are replaced. */
 static void folded_name(struct gt_out *out, const char *name)
 {
 	for (; *name; name++)
@@ -60,12 +60,13 @@ static int end_folded(struct gt_export *export, const struct gt_stack_report *re
 	return export->out.error ? GT_EIO : GT_OK;
 }
 
-/* A function's sums over all its nodes. Of recursion the outermost call alone counts as total. */
+/* A function's sums over all its nodes. Of recursive calls only the outermost counts for the
+ * total. */
 struct sums {
 	uint64_t calls, total, self;
 };
 
-/* A caller and what it called. */
+/* A caller and a callee. */
 struct edge {
 	uint32_t caller, callee;
 	uint64_t calls, total;
@@ -90,7 +91,7 @@ static bool is_recursive(const struct gt_tree *tree, uint32_t at)
 	return false;
 }
 
-/* Sums by function, and edges in order of their functions. GT_ENOMEM. */
+/* Computes sums by function, and edges sorted by functions. GT_ENOMEM. */
 static int sum_up(struct gt_export *export, struct sums **sums, struct edge **edges,
 		  uint32_t *count)
 {
@@ -130,7 +131,7 @@ static int sum_up(struct gt_export *export, struct sums **sums, struct edge **ed
 	return GT_OK;
 }
 
-/* The function's file, if it is another one than the last that was named; *file is that one. */
+/* Writes the function's file, if it differs from *file, the last one written. */
 static void callgrind_file(struct gt_export *export, const char *key, uint32_t function,
 			   const char **file)
 {
@@ -146,7 +147,8 @@ static void callgrind_file(struct gt_export *export, const char *key, uint32_t f
 	*file = name;
 }
 
-/* A name with its number the first time, the number alone later (callgrind's name compression). */
+/* Writes a name with its number the first time, the number alone later (callgrind's name
+ * compression). */
 static void callgrind_name(struct gt_export *export, const char *key, uint32_t function)
 {
 	struct gt_out *out = &export->out;
@@ -193,7 +195,7 @@ static int end_callgrind(struct gt_export *export, const struct gt_stack_report 
 		callgrind_name(export, "fn", function);
 		gt_out_printf(out, "%" PRIu32 " %" PRIu64 "\n", line, self);
 		for (; at < count && edges[at].caller == function; at++) {
-			/* Without one, the callee is in the caller's file. */
+			/* Without a line of its own, the callee's file is the caller's. */
 			const char *callees = file;
 
 			callgrind_file(export, "cfi", edges[at].callee, &callees);
@@ -233,7 +235,7 @@ static void dot_time(struct gt_out *out, uint64_t ns)
 		gt_out_printf(out, "%.4g s", (double)ns / 1e9);
 }
 
-/* Functions and edges of less than this part of all time are left out of the picture. */
+/* Functions and edges with less than this part of all time are left out of the graph. */
 #define DOT_PART 200u
 
 static int end_dot(struct gt_export *export, const struct gt_stack_report *report)

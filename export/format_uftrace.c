@@ -52,7 +52,7 @@ struct uftrace {
 	struct gt_spool spool;
 	struct task *tasks; /* by lane */
 	uint32_t room;
-	uint64_t base; /* ns of the first moment on CLOCK_MONOTONIC */
+	uint64_t base; /* CLOCK_MONOTONIC of time 0, in ns */
 };
 
 static int fail(struct gt_export *export, const char *name, int error)

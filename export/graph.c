@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The merged call tree, printed: see graph.h. */
+/*
+ * Prints the merged call tree: see graph.h.
+ */
 #include "export/graph.h"
 
 #include <inttypes.h>
@@ -15,7 +17,7 @@ struct graph {
 	struct gt_target *target;
 	const struct gt_graph_options *options;
 	struct gt_tree tree;
-	uint8_t *matches;  /* by function: 0 not asked yet, 1 no, 2 yes */
+	uint8_t *matches;  /* by function: 0 not tested yet, 1 no, 2 yes */
 	uint64_t left_out; /* stacks */
 	struct gt_sources sources;
 };
@@ -63,8 +65,8 @@ static bool matches(struct graph *graph, uint32_t function)
 	return graph->matches[function] == 2;
 }
 
-/* Turned around: the call's time goes to its function, its caller below it, and so on. Of recursion
- * only the outermost call counts. */
+/* Inverted tree: the call's time goes to its function at the root, the caller below it, and so
+ * on. Of recursive calls only the outermost counts. */
 static int leave_turned(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
 {
 	struct graph *graph = user;
@@ -91,7 +93,7 @@ static void time_text(struct gt_target *target, uint64_t ticks, char text[32])
 			 (unsigned)(ns / 1000000 % 1000));
 }
 
-/* Control characters of a name are shown as '?'. */
+/* Writes a name with '?' in place of control characters. */
 static void put_name(struct gt_out *out, const char *name, bool brief)
 {
 	char text[GT_SHORT_NAME_MAX];
@@ -114,7 +116,7 @@ static bool is_shown(const struct graph *graph, uint32_t at)
 		       graph->options->least_part * (double)graph->tree.nodes[0].total;
 }
 
-/* The next sibling that is shown; 0: none. */
+/* Returns the next sibling that is shown; 0: none. */
 static uint32_t next_shown(const struct graph *graph, uint32_t at)
 {
 	do
@@ -147,7 +149,7 @@ static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, con
 static void print_text(struct graph *graph, struct gt_out *out)
 {
 	const struct gt_tree *tree = &graph->tree;
-	/* Three columns a level: is there another sibling to come? */
+	/* Three columns for each level: a line if another sibling follows. */
 	char lines[GT_TREE_DEPTH_MAX * 4 + 8];
 	size_t used[GT_TREE_DEPTH_MAX + 2] = { 0 };
 	uint32_t at = tree->nodes[0].child;

@@ -80,7 +80,7 @@ uint64_t gt_histogram_quantile(const struct gt_histogram *histogram, double part
 				before += here;
 				continue;
 			}
-			/* As if those of a step were spread evenly over it. */
+			/* Assumes that a step's durations are spread evenly over it. */
 			if (here == 0)
 				continue;
 			double within = ((double)(rank - before) - 0.5) / (double)here;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime-breakdown page: the built-in page with the data put in at its mark.
+ * The runtime-breakdown page: the built-in page with the data inserted at its mark.
  */
 #define _GNU_SOURCE
 #include "export/html.h"
@@ -20,7 +20,7 @@
 
 static const char data_mark[] = "@@data@@";
 
-/* tools/bundle_page makes these. */
+/* Made by tools/bundle_page. */
 extern const char gt_page_breakdown[];
 extern const char gt_page_breakdown_end[];
 
@@ -31,7 +31,7 @@ struct page {
 	char buffer[BUFFER_BYTES];
 };
 
-/* One share of a bar, in the page's own numbers; sorted by function, then thread. */
+/* One share of a bar, with the page's numbers; sorted by function, then thread. */
 struct share {
 	uint32_t function; /* in the chart */
 	uint32_t thread;   /* bar */
@@ -92,8 +92,8 @@ static void put_us(struct page *page, int64_t ns)
 	print(page, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000));
 }
 
-/* Bytes of the UTF-8 character at p, 0 if it is none (RFC 3629: no overlong forms, no surrogates).
- */
+/* Returns the length of the UTF-8 character at p, 0 if there is none (RFC 3629: no overlong
+ * forms, no surrogates). */
 static size_t character_bytes(const unsigned char *p, size_t len)
 {
 	size_t size = p[0] < 0x80   ? 1
@@ -163,15 +163,15 @@ static int64_t add_saturated(int64_t a, int64_t b)
 	return sum;
 }
 
-/* Everything that is ranked and lumped before a byte is written. */
+/* The ranking and grouping, made before anything is written. */
 struct plan {
-	uint32_t *functions; /* ranked */
-	uint32_t *threads;   /* ranked; the first bars_count by number */
-	uint32_t *place;     /* by function: its place in the chart */
-	uint32_t *bar;	     /* by thread */
+	uint32_t *functions; /* in order of rank */
+	uint32_t *threads;   /* in order of rank; the first bars_count in order of number */
+	uint32_t *place;     /* by function: its index in the chart */
+	uint32_t *bar;	     /* by thread: its bar */
 	struct share *shares;
-	uint32_t functions_count; /* in the chart by name */
-	uint32_t bars_count;	  /* with a number of their own */
+	uint32_t functions_count; /* functions with a name in the chart */
+	uint32_t bars_count;	  /* threads with a bar of their own */
 	struct lump {
 		uint64_t count;
 		uint64_t calls;
@@ -202,7 +202,7 @@ static int plan_init(struct plan *plan, const struct gt_breakdown *breakdown)
 		return GT_ENOMEM;
 	}
 	plan->functions_count = breakdown->functions_count;
-	/* A lump of one would only hide its name. */
+	/* A group of one function would only hide its name. */
 	if (plan->functions_count > GT_HTML_FUNCTIONS_MAX + 1)
 		plan->functions_count = GT_HTML_FUNCTIONS_MAX;
 	plan->bars_count = breakdown->threads_count;
@@ -237,7 +237,7 @@ static int plan_init(struct plan *plan, const struct gt_breakdown *breakdown)
 	return GT_OK;
 }
 
-/* The shares of one place in the chart, those of one bar added up. *at moves behind them. */
+/* Writes the shares of one function in the chart, summed for each bar. Moves *at after them. */
 static void put_cells(struct page *page, const struct plan *plan, uint32_t shares_count,
 		      uint32_t *at, uint32_t place)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open calls: see open_calls.h. Each writer is decoded from some sub-buffers before its end; what
- * the decoder still has open then is the answer.
+ * Open calls: see open_calls.h. Each writer is decoded from a few sub-buffers before its end; the
+ * calls that the decoder then has open are the result.
  */
 #include "export/open_calls.h"
 
@@ -15,7 +15,7 @@
 #include "core/trace/message.h"
 #include "port/host/memory.h"
 
-#define SUB_BUFFERS 64 /* of each writer, at most */
+#define SUB_BUFFERS 64 /* the most of each writer that are decoded */
 #define INDENT_MAX  40
 
 /* Makes room for one more in an array of `size` bytes each. */
@@ -54,7 +54,7 @@ static struct gt_open_thread *thread_of(struct gt_open_calls *open, const struct
 	return thread;
 }
 
-/* Innermost calls come first, context by context. */
+/* Takes the open calls of each context, innermost first. */
 static int take_open(struct gt_open_calls *open, struct gt_decode *decode,
 		     const struct gt_writer *writer)
 {
@@ -173,7 +173,7 @@ void gt_open_calls_destroy(struct gt_open_calls *open)
 	free(open);
 }
 
-/* "1.234 ms": a microsecond is what one can tell apart here. */
+/* Prints "1.234 ms": the resolution is a microsecond. */
 static void print_ms(FILE *out, uint64_t ns)
 {
 	fprintf(out, "%" PRIu64 ".%03" PRIu64 " ms", ns / 1000000, ns / 1000 % 1000);

@@ -22,7 +22,7 @@ int gt_out_init_memory(struct gt_out *out)
 	return gt_out_init(out, -1);
 }
 
-/* Room for `count` more bytes in memory; false: there is none. */
+/* Makes room for `count` more bytes in memory; false: no memory. */
 static bool grow(struct gt_out *out, size_t count)
 {
 	size_t room = out->room;
@@ -98,7 +98,7 @@ void gt_out_char(struct gt_out *out, char byte)
 	gt_out_bytes(out, &byte, 1);
 }
 
-/* Writes the digits so that they end before `end`; returns where they begin. */
+/* Writes the digits so that they end before `end`; returns their beginning. */
 static char *digits(char *end, uint64_t number)
 {
 	do {

@@ -19,14 +19,14 @@
 #include "core/trace/message.h"
 #include "port/host/memory.h"
 
-#define MARK_COUNTED   1  /* open[row] knows of the frame */
+#define MARK_COUNTED   1  /* it is counted in open[row] */
 #define MARK_RECURSIVE 2  /* a call of the same row was open around it */
-#define MARK_INSIDE    4  /* one of the functions that are wanted, or called by one */
-#define MARK_OUTSIDE   8  /* not so: it is in no row */
-#define MARK_BEGUN     16 /* it was open when the wanted time began, and is counted */
+#define MARK_INSIDE    4  /* a wanted function, or called by one */
+#define MARK_OUTSIDE   8  /* neither: it has no row */
+#define MARK_BEGUN     16 /* open when the wanted time began, and counted */
 #define MISSING_MAX    100000
 
-/* By thread, by caller or by callee. */
+/* Returns the row by thread, by caller or by callee. */
 static __attribute__((noinline)) uint32_t row_at_slow(struct collector *c, uint32_t function,
 						      uint32_t depth)
 {
@@ -44,7 +44,7 @@ static __attribute__((noinline)) uint32_t row_at_slow(struct collector *c, uint3
 	return c->rows[caller].named ? called : ROW_OTHERS;
 }
 
-/* The row in which a call at that depth counts. */
+/* Returns the row in which a call at that depth counts. */
 static inline uint32_t row_at(struct collector *c, uint32_t function, uint32_t depth)
 {
 	return __builtin_expect(c->is_by_call, 0) ? row_at_slow(c, function, depth)
@@ -66,7 +66,7 @@ static __attribute__((noinline)) void grow_counts(struct collector *c)
 	open->size = c->counts_size = c->row_capacity;
 }
 
-/* Another context runs, or another one in the same place. */
+/* Another context runs, or another one with the same number. */
 static void choose_place(struct collector *c, uint32_t place, uint32_t context)
 {
 	struct open_calls *open = &c->open[place];
@@ -105,7 +105,7 @@ static inline void count_closed(struct collector *c, uint32_t row, unsigned mark
 
 /* ---- what is wanted ---- */
 
-/* Does one of the globs name the function? */
+/* Does one of the globs match the function's name? */
 static bool is_named(struct collector *c, uint32_t number)
 {
 	struct gt_function function;
@@ -140,11 +140,12 @@ static uint16_t open_mark(struct collector *c, uint32_t function, uint32_t depth
 	return (uint16_t)(MARK_INSIDE | count_open(c, row_at(c, function, depth)));
 }
 
-/* Frames that a sub-buffer's header told of were entered unseen: they are open all the same. */
+/* Calls that are known only from a sub-buffer's header have no entry record: they are open as
+ * well. */
 static __attribute__((noinline)) void count_unseen(struct collector *c)
 {
 	struct gt_decode *decode = c->decode;
-	uint32_t end = decode->depth - 1; /* the newest is its entry's business */
+	uint32_t end = decode->depth - 1; /* the newest is counted at its entry */
 	uint32_t from = end > GRAFTRACE_OPEN_CALLS ? end - GRAFTRACE_OPEN_CALLS : 0;
 	for (uint32_t depth = from; depth < end; depth++) {
 		struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
@@ -154,8 +155,8 @@ static __attribute__((noinline)) void count_unseen(struct collector *c)
 	}
 }
 
-/* The calls that are open when the wanted time begins: what their callees did before is not in it.
- * Their clocks stay, as the decoder knows them by these. */
+/* Handles the calls that are open when the wanted time begins: their callees' time before that
+ * is not counted. Their clocks are kept, since the decoder identifies frames by them. */
 static void begin_frames(struct collector *c)
 {
 	struct gt_decode *decode = c->decode;
@@ -178,7 +179,7 @@ static void begin_frames(struct collector *c)
 
 static inline void add_ticks(uint64_t *sum, uint64_t ticks)
 {
-	/* Damage can state any times: a sum stays at its end rather than begin again. */
+	/* Damaged records can have any times: a sum saturates instead of wrapping. */
 	if (__builtin_add_overflow(*sum, ticks, sum))
 		*sum = UINT64_MAX;
 }
@@ -206,18 +207,16 @@ static inline void take_entry(struct collector *c, const struct gt_record *recor
 		c->rows[at].entered++;
 }
 
-/*
- * A call is counted at its entry. One whose entry this writer's records lack is counted where it
- * ends, if no other writer's records can have the entry: it began before the recording, or records
- * are missing. (Else: a call that another thread made on a coroutine's stack, or a forked child's
- * parent.)
- */
+/* A call is counted at its entry. A call whose entry is not among this writer's records is
+ * counted at its end, if no other writer can have the entry: it began before the recording, or
+ * its entry was lost. (Otherwise another thread entered it on a coroutine's stack, or a forked
+ * child's parent did.) */
 static bool is_counted_here(const struct collector *c, const struct gt_record *record)
 {
 	return c->incomplete || record->start < c->began;
 }
 
-/* When the first writer of a process began; of any process for pid 0. */
+/* Returns when the first writer of a process began; for pid 0, of any process. */
 static uint64_t first_start(struct gt_target *target, uint32_t pid)
 {
 	uint64_t first = UINT64_MAX;
@@ -249,7 +248,8 @@ static __attribute__((noinline)) void count_unseen_return(struct collector *c, s
 	}
 }
 
-/* The thread was off the CPU before this record, in what was its innermost call then. */
+/* The thread was off the CPU before this record: that time belongs to the call that was
+ * innermost then. */
 static __attribute__((noinline)) void take_off_cpu(struct collector *c,
 						   const struct gt_record *record, uint64_t ticks)
 {
@@ -295,7 +295,8 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		c->out_of_memory = true;
 	if (!(record->mark & MARK_RECURSIVE)) {
 		uint64_t counted = 0;
-		/* Entered unseen: its callees have counted as the thread's outermost calls. */
+		/* Its entry was not seen: its callees were counted as the thread's outermost
+		 * calls. */
 		if (__builtin_expect(!record->mark, 0) &&
 		    (c->by == GT_REPORT_THREAD || c->by == GT_REPORT_PROCESS))
 			counted = record->children < ticks ? record->children : ticks;
@@ -306,7 +307,7 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 	}
 	uint64_t self = ticks > record->children ? ticks - record->children : 0;
 	bool is_known = !(record->flags & GT_RECORD_CHILDREN_UNKNOWN);
-	/* A kernel's records are not in the order of a thread's. */
+	/* A kernel's records are in order of CPUs, not of threads. */
 	if (__builtin_expect(record->flags & GT_RECORD_ALONE, 0) && !c->decode->kernel) {
 		self = gt_levels_end(&c->ended, c->decode->context, record->depth, ticks);
 		is_known = true;
@@ -332,8 +333,7 @@ static void take_other(struct collector *c, const struct gt_record *record)
 	case GT_RECORD_UNWOUND:
 	case GT_RECORD_OPEN:
 		if (!record->function)
-			break; /* calls of which nothing is known: they began before the recording
-				*/
+			break; /* a number of unknown calls, which began before the recording */
 		at = row_at(c, record->function, record->depth);
 		if (c->out_of_memory)
 			break;
@@ -345,7 +345,7 @@ static void take_other(struct collector *c, const struct gt_record *record)
 		break;
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
-		/* the tracer function does not tell who has called */
+		/* the tracer function does not record callers */
 		at = c->of && record->kind == GT_RECORD_FUNCTION
 			     ? ROW_OTHERS
 			     : row_at(c, record->function, record->depth);
@@ -364,7 +364,7 @@ static void take_other(struct collector *c, const struct gt_record *record)
 	}
 }
 
-/* A record from before the wanted time: it says which calls are open when that begins. */
+/* Handles a record before the wanted time: it changes which calls are open when that begins. */
 static void take_before(struct collector *c, const struct gt_record *record)
 {
 	switch (record->kind) {
@@ -384,8 +384,8 @@ static void take_before(struct collector *c, const struct gt_record *record)
 	}
 }
 
-/* A call that began before the wanted time. If it was the innermost one, its return is the first
- * record in it, and begin_frames did not see it. */
+/* A call began before the wanted time. If it was the innermost one, its return is the first
+ * record within that time, and begin_frames did not see it. */
 static void begin_call(struct collector *c, struct gt_record *record, uint64_t children_before)
 {
 	struct gt_decode_frame *caller =
@@ -405,10 +405,9 @@ static void begin_call(struct collector *c, struct gt_record *record, uint64_t c
 		c->rows[row_at(c, record->function, record->depth)].entered++;
 }
 
-/*
- * Is the record wanted? Calls that are open when the wanted time begins are made to begin then;
- * children_before: what the innermost one of them had spent in callees by the record before.
- */
+/* Is the record in the wanted time? Calls that are open when that begins are treated as
+ * beginning then; children_before: the time that the innermost one had spent in callees at the
+ * record before. */
 static __attribute__((noinline)) bool is_picked(struct collector *c, struct gt_record *record,
 						uint64_t children_before)
 {
@@ -445,7 +444,7 @@ static __attribute__((noinline)) bool is_picked(struct collector *c, struct gt_r
 	}
 }
 
-/* What the innermost call has spent in callees. */
+/* Returns the time that the innermost call has spent in callees. */
 static uint64_t children_now(const struct collector *c)
 {
 	const struct gt_decode_frame *frame =
@@ -486,8 +485,8 @@ static void take_all(struct collector *c)
 	}
 }
 
-/* What of the writer's time, from its first record to its last, no call has that was seen to begin
- * and to return. (Calls of coroutines can have more than there was.) */
+/* Adds the writer's time, from its first record to its last, that is outside of all calls with
+ * entry and return. (Calls of coroutines can overlap, so there may be less than nothing.) */
 static void add_outside(struct collector *c)
 {
 	uint64_t span = c->last - c->first;
@@ -542,8 +541,8 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 
 /* ---- a kernel's CPUs ---- */
 
-/* Threads go from CPU to CPU in mid-call: the records of all are taken in order, and what is
- * counted for a context stays with its number. The idle threads of all CPUs have one number. */
+/* Threads move between CPUs during a call: the records of all CPUs are merged in order of time,
+ * and counts are kept by the context's number. The idle threads of all CPUs have one number. */
 static void choose_context(struct collector *c, const struct gt_record *record)
 {
 	uint32_t context = record->context ? record->context : ~record->cpu;
@@ -577,7 +576,7 @@ static int take_kernel(struct collector *c, bool has_off_cpu)
 	int error = gt_merge_init(&merge, c->target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
 	if (error != GT_OK)
 		return error;
-	c->incomplete = true; /* a ring that is read has no beginning */
+	c->incomplete = true; /* the beginning of a ring is overwritten */
 	while (gt_merge_next(&merge, &source) > 0 && !c->out_of_memory) {
 		const struct gt_record *record = &source->record;
 		c->decode = &source->decode;
@@ -623,7 +622,7 @@ static void take_options(struct collector *c, const struct gt_report_options *op
 	c->picks = options->from_ns || options->to_ns || options->graph;
 }
 
-/* The row of the thread or process that is read next. */
+/* Chooses the row of the thread or process that is read next. */
 static void choose_writer_row(struct collector *c, uint32_t index, uint32_t pid)
 {
 	if (c->by == GT_REPORT_PROCESS)
@@ -681,7 +680,8 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 	uint64_t overwritten = report->lost[GRAFTRACE_LOST_OVERRUN_CALLS];
 	report->known_by_return = c->unseen < overwritten ? c->unseen : overwritten;
 	if (options->graph || options->least_ns)
-		c->span = c->outside = 0; /* what is left out would seem to be missing */
+		c->span = c->outside =
+			0; /* records left out would count as time outside of calls */
 	report->span = gt_clock_duration_ns(&target->clock, c->span);
 	report->outside = gt_clock_duration_ns(&target->clock, c->outside);
 	report->unreadable = c->unreadable;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table's order and its three forms: aligned text with a unit for each time, CSV and JSON with
- * nanoseconds. Names may hold anything: CSV quotes as RFC 4180 says, JSON escapes, text shows
+ * nanoseconds. Names may contain any bytes: CSV quotes as RFC 4180 says, JSON escapes, text shows
  * control characters as '?'.
  */
 #include "export/report.h"
@@ -55,7 +55,8 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 	return GT_EINVAL;
 }
 
-/* What is left of self time. What was slept in calls that did not return is in no time. */
+/* Self time less the time off the CPU. Time off the CPU in calls that did not return is in
+ * neither. */
 static uint64_t on_cpu(const struct gt_report_row *row)
 {
 	return row->self > row->self_off ? row->self - row->self_off : 0;
@@ -217,8 +218,9 @@ static void add_json(struct text *text, const char *name)
 
 /* ---- the three forms ---- */
 
-/* 12 columns: three decimals of the unit that leaves at most three digits in front; nanoseconds as
- * they are. of_one: the duration of one call, which is not known below the grain. */
+/* Adds 12 columns: three decimals, in the unit that leaves at most three digits before the
+ * point; nanoseconds without decimals. of_one: the duration of one call, which is unknown below
+ * the clock's grain. */
 static void add_time(struct text *text, uint64_t ns, bool of_one)
 {
 	static const char *const units[] = { "us", "ms", "s " };
@@ -254,13 +256,13 @@ _Static_assert(GT_REPORT_GRAIN_NS == 20, "add_time prints it");
 #define COLUMN_WIDTH 13
 #define OPEN_WIDTH   10
 #define PART_WIDTH   8
-#define NAME_WIDTH   26 /* what a name is left of a narrow line, with the blanks before it */
+#define NAME_WIDTH   26 /* the least for a name in a narrow line, with the blanks before it */
 
 static const char *const columns[COLUMNS] = { "Total",	 "Self", "On CPU", "Off CPU",
 					      "Average", "Min",	 "p50",	   "p90",
 					      "p99",	 "Max",	 "StdDev" };
 
-/* The column that the rows are in order of; COLUMNS: another. */
+/* Returns the column by which the rows are sorted; COLUMNS: another value. */
 static unsigned sorted_column(const struct gt_report *report)
 {
 	static const unsigned char of_key[] = {
@@ -282,7 +284,8 @@ static unsigned sorted_column(const struct gt_report *report)
 	return of_key[report->sorted];
 }
 
-/* A bit for each column that is shown: as many as leave room for a name, the telling ones first. */
+/* Returns a bit for each column that is shown: as many as leave room for a name, in order of
+ * importance. */
 static unsigned choose_columns(const struct gt_report *report, uint32_t width)
 {
 	static const unsigned char telling[] = { TOTAL,	  SELF,	  OFF_CPU, MAXIMUM, P50,      P99,
@@ -309,12 +312,12 @@ static unsigned choose_columns(const struct gt_report *report, uint32_t width)
 	return shown;
 }
 
-/* The share of all self times, warm where it is much. */
+/* Adds the share of all self times, in a warm color if it is large. */
 static void add_part(struct text *text, const struct gt_report *report,
 		     const struct gt_report_row *row, bool color)
 {
 	double part = report->self ? 100.0 * (double)row->self / (double)report->self : 0;
-	/* The times of a damaged trace may be more than their sum holds. */
+	/* Times of a damaged trace may exceed their saturated sum. */
 	if (part > 100)
 		part = 100;
 	unsigned hundredths = (unsigned)(part * 100 + 0.5);
@@ -323,7 +326,7 @@ static void add_part(struct text *text, const struct gt_report *report,
 	add(text, " %s%4u.%02u%s", on, hundredths / 100, hundredths % 100, *on ? "\033[0m" : "");
 }
 
-/* Columns before the names. */
+/* Returns the width of the columns before the names. */
 static uint32_t shown_width(const struct gt_report *report, unsigned shown)
 {
 	return PART_WIDTH + 12 + (report->not_returned ? OPEN_WIDTH : 0) +
@@ -345,7 +348,7 @@ static void add_name(struct text *text, const char *name, const struct gt_report
 	add_clean(text, brief);
 }
 
-/* "  words.c:41" behind the name. */
+/* Adds "  words.c:41" after the name. */
 static void add_note(struct text *text, const struct gt_report_row *row,
 		     const struct gt_report_style *style)
 {
@@ -402,8 +405,8 @@ static void add_left_out(struct text *text, const struct gt_report *report, unsi
 		add(text, ".\n");
 }
 
-/* Less than a tenth is not worth a line: how the recording begins and ends. Of a kernel's threads
- * nobody knows how long they were there. */
+/* Adds the time outside of calls, if it is a tenth or more: less is the start and end of the
+ * recording. For a kernel's threads it is unknown how long they existed. */
 static void add_outside(struct text *text, const struct gt_report *report)
 {
 	if (report->by == GT_REPORT_CALLER || report->by == GT_REPORT_CALLEE || !report->calls ||
@@ -461,7 +464,7 @@ static bool has_objects(const struct gt_report *report)
 	       report->by != GT_REPORT_PROCESS;
 }
 
-/* Of CSV and JSON: false where it is not known. */
+/* For CSV and JSON: finds the source line; false if it is unknown. */
 static bool find_line(const struct gt_report_row *row, const struct gt_report_style *style,
 		      struct gt_source_line *line)
 {
@@ -606,7 +609,8 @@ int gt_report_format(const struct gt_report *report, const struct gt_report_styl
 
 #define BAR_WIDTH 40
 
-/* The powers of two that have a row's durations: [low, high), low of the first one 0 or a power. */
+/* Returns the powers of two between which a row's durations are: [low, high); low is 0 or a
+ * power. */
 static bool spread_ends(const struct gt_histogram *histogram, uint64_t *low, uint64_t *high)
 {
 	bool any = false;
@@ -701,6 +705,6 @@ int gt_report_format_spread(const struct gt_report *report, const struct gt_repo
 	}
 	if (json)
 		add(&text, "%s]\n}\n", limit ? "\n  " : "");
-	add(&text, "%s", ""); /* text even if there is no row */
+	add(&text, "%s", ""); /* allocates the text even without rows */
 	return finish(&text, made, bytes);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of the table: found by function while records are read, named and measured at the end. */
+/*
+ * The rows of the table: found by function while records are read; named and computed at the end.
+ */
 #include "export/report_parts.h"
 #include "export/same_function.h"
 
@@ -57,7 +59,7 @@ static const char *object_of(struct collector *c, uint32_t number)
 	return function.object;
 }
 
-/* Objects are few: they are compared one by one, once for each function. */
+/* There are few objects, so they are compared one by one, once for each function. */
 static uint32_t object_row(struct collector *c, uint32_t function)
 {
 	const char *object = object_of(c, function);
@@ -67,7 +69,7 @@ static uint32_t object_row(struct collector *c, uint32_t function)
 	return gt_report_new_row(c, function);
 }
 
-/* Where a function of that name stands, or would. */
+/* Returns the slot of a function with that name, or a free one. */
 static struct known *known_at(const struct collector *c, const struct gt_function *function)
 {
 	uint32_t mask = (1u << c->known_bits) - 1, at = gt_function_hash(function);
@@ -145,7 +147,7 @@ static const char *keep(struct gt_report *report, const char *text)
 	return name->text;
 }
 
-/* The first thread of a process, or any of it. */
+/* Finds the first thread of a process, or else any of its threads. */
 static void find_process(struct gt_target *target, uint32_t pid, struct gt_writer *writer)
 {
 	uint32_t count = target->ring->writer_count(target);
@@ -208,7 +210,7 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 	return row->name != NULL;
 }
 
-/* Damage can state times that no number of nanoseconds has. */
+/* Damaged records can have times that do not fit into nanoseconds. */
 static uint64_t whole(double ns)
 {
 	if (!(ns > 0))
@@ -262,7 +264,7 @@ int gt_report_make_rows(struct collector *c, struct gt_report *report)
 		struct gt_report_row *row = &report->rows[report->row_count];
 		fill_row(&c->target->clock, &c->rows[i], row);
 		if (!row->calls)
-			continue; /* a thread that called nothing */
+			continue; /* a thread without calls */
 		report->row_count++;
 		if (!name_row(c, report, row, c->rows[i].key))
 			return GT_ENOMEM;

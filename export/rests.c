@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The events "off_cpu" of all records, summed up: see rests.h. */
+/*
+ * Sums of the events "off_cpu" of all records: see rests.h.
+ */
 #define _GNU_SOURCE
 #include "export/rests.h"
 
@@ -24,19 +26,19 @@
 struct rest {
 	uint32_t tid;
 	char comm[16];
-	char waker[NAME_MAX]; /* "": it was preempted */
+	char waker[NAME_MAX]; /* "": the thread was preempted */
 	uint64_t count;
 	uint64_t slept, waited;		      /* ns */
-	uint64_t longest_sleep, longest_wait; /* of one */
+	uint64_t longest_sleep, longest_wait; /* of a single event */
 };
 
 struct rests {
 	struct rest *rows;
 	uint32_t count, room;
-	uint32_t *places; /* index of a row + 1, by thread and waker */
+	uint32_t *places; /* hash table by thread and waker: index of a row + 1 */
 };
 
-/* Microseconds with three digits behind the point. */
+/* Parses microseconds with three decimals. */
 static uint64_t ns_of(const char *text)
 {
 	char *end;
@@ -45,7 +47,7 @@ static uint64_t ns_of(const char *text)
 	return us * 1000 + (*end == '.' ? strtoull(end + 1, NULL, 10) : 0);
 }
 
-/* False: it is another event, or says something else. */
+/* False: it is another event, or has another text. */
 static bool parse(const char *text, char *waker, uint64_t *slept, uint64_t *waited)
 {
 	const char *until, *woke;
@@ -129,7 +131,7 @@ static int by_time(const void *left, const void *right)
 	return a->tid != b->tid ? (a->tid < b->tid ? -1 : 1) : strcmp(a->waker, b->waker);
 }
 
-/* A name is anybody's: nothing in it may look like the end of a field. */
+/* Writes a name: it may contain any bytes, but must not end the CSV field. */
 static void put_csv_name(FILE *out, const char *name)
 {
 	fputc('"', out);

@@ -25,7 +25,8 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Bytes of "operator<<" and its kin at `text`, of which < and > are no brackets; 0: none is. */
+/* Returns the length of "operator<<" and similar names at `text`, in which < and > are no
+ * brackets; 0: there is none. */
 static size_t operator_length(const char *text, const char *begin)
 {
 	static const char *const signs[] = { "<=>", "<<=", ">>=", "->*", "<<", ">>",
@@ -41,7 +42,7 @@ static size_t operator_length(const char *text, const char *begin)
 	return 0;
 }
 
-/* Behind the bracket that closes the one at `text`; the end, if none does. */
+/* Returns the place after the bracket that closes the one at `text`, or the end if none does. */
 static const char *behind_bracket(const char *text, const char *begin)
 {
 	unsigned depth = 0;
@@ -62,7 +63,7 @@ static const char *behind_bracket(const char *text, const char *begin)
 	return text;
 }
 
-/* What goes without being said, and what it is replaced by. Longer ones first. */
+/* Common parts of names, and their short forms. Longer ones come first. */
 static const struct {
 	const char *full, *brief;
 } replaced[] = {
@@ -79,7 +80,7 @@ static const struct {
 
 static void shorten(struct writing *out, const char *text, const char *end);
 
-/* "<Type as Trait>" at the beginning of a Rust name: the last part of each. */
+/* "<Type as Trait>" at the beginning of a Rust name: writes the last part of each. */
 static void put_type_as_trait(struct writing *out, const char *from, const char *to)
 {
 	const char *part = from;
@@ -135,7 +136,7 @@ static void shorten(struct writing *out, const char *text, const char *end)
 			put_type_as_trait(out, text + 1, behind - 1);
 			put(out, ">", 1);
 		} else if (text > begin && text[-1] == ':' && behind[-1] != '>') {
-			put(out, text, (size_t)(behind - text)); /* no bracket closes it */
+			put(out, text, (size_t)(behind - text)); /* the bracket is not closed */
 		} else {
 			put(out, "<" ELLIPSIS ">", 5);
 		}
@@ -167,7 +168,7 @@ uint32_t gt_text_columns(const char *text)
 	return columns;
 }
 
-/* The first byte of the character number `column`. */
+/* Returns the first byte of character number `column`. */
 static char *at_column(char *text, uint32_t column)
 {
 	for (; *text; text++)
@@ -176,7 +177,7 @@ static char *at_column(char *text, uint32_t column)
 	return text;
 }
 
-/* The last part, with the "::" before it; the whole, if it has no parts. */
+/* Returns the last part, with the "::" before it; the whole name if it has no parts. */
 static char *last_part(char *text)
 {
 	char *last = text;
@@ -206,7 +207,7 @@ void gt_cut_middle(char *text, uint32_t columns)
 		return;
 	end = gt_text_columns(last);
 	if (last == text || end + 1 >= columns) {
-		/* The name itself is too long: without what stands before it, and cut at its end. */
+		/* The last part alone is too long: drops what is before it, and cuts its end. */
 		if (last != text)
 			memmove(text, last + 2, strlen(last + 2) + 1);
 		if (gt_text_columns(text) <= columns)
@@ -220,9 +221,9 @@ void gt_cut_middle(char *text, uint32_t columns)
 	memcpy(cut, ELLIPSIS, sizeof(ELLIPSIS) - 1);
 }
 
-/* ---- kept ---- */
+/* ---- cache ---- */
 
-#define NUMBERS_MAX (1u << 22) /* higher ones are those of damaged files */
+#define NUMBERS_MAX (1u << 22) /* << 22) only damaged files have higher ones */
 
 static bool has_room(struct gt_short_names *names, uint32_t number)
 {

@@ -10,20 +10,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX (16u << 20) /* a longer source is none that is looked into */
+#define FILE_MAX (16u << 20) /* << 20) longer sources are not read */
 
 /* A source file in memory. */
 struct gt_source_file {
 	struct gt_source_file *next;
-	char *bytes; /* NULL: cannot be read, or is newer than the program */
+	char *bytes; /* NULL: it cannot be read, or is newer than the program */
 	size_t count;
 	char path[];
 };
 
-static const char none[] = ""; /* a note of a function that has no line */
+static const char none[] = ""; /* of a function whose line is unknown */
 
-/* Its bytes, if it was not written after the program: what stands in its lines by then is something
- * else. */
+/* Reads the file, unless it was changed after the program was built: its lines would be others. */
 static void load(struct gt_source_file *file, uint64_t made_ns)
 {
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -61,7 +60,7 @@ static struct gt_source_file *file_of(struct gt_sources *sources, const struct g
 	return file;
 }
 
-/* The line without the blanks around it; *length 0: it is not there. */
+/* Returns the line without the blanks around it; *length 0: it does not exist. */
 static const char *text_of(const struct gt_source_file *file, uint32_t number, size_t *length)
 {
 	const char *at = file->bytes, *end = at ? at + file->count : NULL, *stop;
@@ -82,7 +81,7 @@ static const char *text_of(const struct gt_source_file *file, uint32_t number, s
 	return at;
 }
 
-/* A terminal is not steered, nor is a comment ended, by what stands in a source. */
+/* Source text must not control the terminal or end a comment. */
 static void clean(char *text)
 {
 	for (char *at = text; *at; at++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces in a temporary file: see spool.h. Each piece in the file names the one before it of the same
- * lane; copying turns the chain around first. */
+/*
+ * Pieces in a temporary file: see spool.h. Each piece in the file has the offset of the lane's
+ * piece before it; copying reverses the chain first.
+ */
 #define _GNU_SOURCE
 #include "export/spool.h"
 
@@ -14,14 +16,14 @@
 #define NOWHERE UINT64_MAX
 
 struct piece {
-	uint64_t before; /* where the lane's piece before this one stands; NOWHERE: none */
+	uint64_t before; /* offset of the lane's piece before this one; NOWHERE: none */
 	uint32_t used;
 	char bytes[GT_SPOOL_PIECE - 16];
 };
 
 struct gt_spool_lane {
-	struct piece *piece; /* being filled; NULL: none yet */
-	uint32_t pieces;     /* in the file */
+	struct piece *piece; /* the one being filled; NULL: none yet */
+	uint32_t pieces;     /* number of pieces in the file */
 };
 
 void gt_spool_init(struct gt_spool *spool)
@@ -46,7 +48,7 @@ static int open_file(struct gt_spool *spool)
 			 O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
 	if (spool->fd >= 0)
 		return GT_OK;
-	file = tmpfile(); /* a file system without O_TMPFILE */
+	file = tmpfile(); /* for a file system without O_TMPFILE */
 	if (!file)
 		return fail(spool, errno);
 	spool->fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 3);

@@ -21,11 +21,11 @@ struct late_call {
 
 struct reading {
 	struct gt_target *target;
-	const struct gt_stack_sink *sink; /* NULL: the first pass */
+	const struct gt_stack_sink *sink; /* NULL during the first pass */
 	struct gt_stack_report *report;
 	struct gt_lane **lanes;
 	uint32_t lane_count, lane_room;
-	uint32_t *table; /* number of a lane + 1 by its key; 0 empty */
+	uint32_t *table; /* hash table by key: number of a lane + 1; 0 empty */
 	uint32_t table_mask;
 	struct late_call *late;
 	size_t late_count, late_room, late_next;
@@ -33,7 +33,7 @@ struct reading {
 	uint64_t newest;
 };
 
-/* A kernel's lane is its context's on whichever CPU; a program's belongs to one writer. */
+/* In a kernel, a lane is a context, on whichever CPU; in a program it belongs to one writer. */
 static uint64_t key_of(const struct gt_source *source, const struct gt_record *record)
 {
 	uint64_t writer = source->named ? 0 : (uint64_t)source->generation + 1;
@@ -49,7 +49,7 @@ static uint32_t hash(uint64_t key)
 struct keyed_lane {
 	struct gt_lane lane;
 	uint64_t key;
-	bool told; /* the sink knows it */
+	bool told; /* the sink has been given it */
 };
 
 static int grow_table(struct reading *reading)
@@ -100,7 +100,7 @@ static struct gt_lane *add_lane(struct reading *reading, uint64_t key)
 	return &made->lane;
 }
 
-/* The lane of a record; made if there is none. NULL: no memory. */
+/* Returns the lane of a record, and makes it if there is none. NULL: no memory. */
 static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source)
 {
 	const struct gt_record *record = &source->record;
@@ -118,7 +118,7 @@ static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source
 		lane = add_lane(reading, key);
 		if (!lane)
 			return NULL;
-		/* A kernel's contexts are its threads. */
+		/* The contexts of a kernel are its threads. */
 		lane->stack = source->named ? 0 : source->repeats++;
 		lane->pid = source->pid;
 		lane->tid = source->tid;
@@ -138,7 +138,7 @@ static int tell_lane(struct reading *reading, struct gt_lane *lane)
 	return reading->sink->lane ? reading->sink->lane(reading->sink->user, lane) : GT_OK;
 }
 
-/* No lane's time runs back. */
+/* Time in a lane never runs back. */
 static uint64_t forward(struct gt_lane *lane, uint64_t clock)
 {
 	if ((int64_t)(clock - lane->last) > 0 || lane->last == 0)
@@ -146,7 +146,7 @@ static uint64_t forward(struct gt_lane *lane, uint64_t clock)
 	return lane->last;
 }
 
-/* arguments: the lane's from now on. */
+/* arguments: owned by the lane from here on. */
 static int enter(struct reading *reading, struct gt_lane *lane, const struct late_call *call,
 		 uint8_t flags, char *arguments)
 {
@@ -176,7 +176,7 @@ static int enter(struct reading *reading, struct gt_lane *lane, const struct lat
 	return reading->sink->enter(reading->sink->user, lane, made);
 }
 
-/* What a call is made with, or returns: NULL, it has not been recorded. */
+/* Returns a call's arguments or result as text; NULL: not recorded. */
 static char *values_of(struct reading *reading, const struct gt_lane *lane,
 		       const struct gt_record *record)
 {
@@ -188,7 +188,7 @@ static char *values_of(struct reading *reading, const struct gt_lane *lane,
 	return end ? strndup(text, (size_t)(end - text)) : NULL;
 }
 
-/* The innermost call ends. */
+/* Ends the innermost call. */
 static int leave_with(struct reading *reading, struct gt_lane *lane, uint64_t clock, uint8_t flags,
 		      const char *result)
 {
@@ -217,9 +217,9 @@ static int leave(struct reading *reading, struct gt_lane *lane, uint64_t clock, 
 	return leave_with(reading, lane, clock, flags, NULL);
 }
 
-/* Is it the open call that the record ends? Not one that began before the record's call did: then
- * the open one's return was lost, and the entry of the record's call. (forward() may have moved an
- * entry to a later time, never to an earlier one.) */
+/* Is it the open call that the record ends? Not if the open call began before the record's call
+ * did: then the open one's return was lost, and so was the entry of the record's call.
+ * (forward() may have moved an entry to a later time, never to an earlier one.) */
 static bool is_same(const struct gt_stack_call *call, const struct gt_record *record)
 {
 	return call->function == record->function && call->depth == record->depth &&
@@ -227,7 +227,7 @@ static bool is_same(const struct gt_stack_call *call, const struct gt_record *re
 		(int64_t)(record->start - call->start) <= 0);
 }
 
-/* The place of a call among the open ones + 1; 0: it is not there. */
+/* Returns the index of a call among the open ones + 1; 0: it is not there. */
 static uint32_t find(const struct gt_lane *lane, const struct gt_record *record)
 {
 	for (uint32_t i = lane->open; i > 0; i--) {
@@ -263,7 +263,7 @@ static int note_late(struct reading *reading, const struct gt_lane *lane,
 	return GT_OK;
 }
 
-/* A call has ended, by a return or without one. */
+/* Ends a call, with or without a return record. */
 static int end_call(struct reading *reading, struct gt_lane *lane, const struct gt_record *record,
 		    uint64_t from, uint8_t flags)
 {
@@ -282,7 +282,7 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 									     : from);
 		if (reading->sink->once)
 			return GT_ENOENT;
-		/* The first pass noted it, but its place was taken by another call. */
+		/* The first pass noted the call, but another one has its place. */
 		reading->report->without_start++;
 		return GT_OK;
 	}
@@ -290,7 +290,7 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 		error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);
 	if (error != GT_OK)
 		return error;
-	/* Whether the open one is this call nobody knows: a gap lies between. */
+	/* After a gap it is unknown whether the open call is this one. */
 	if (record->flags & GT_RECORD_START_UNKNOWN && !(flags & GT_STACK_OPEN))
 		flags |= GT_STACK_NO_RETURN;
 	if (record->flags & GT_RECORD_CHILDREN_UNKNOWN)
@@ -323,7 +323,7 @@ static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_
 	return reading->sink->moment(reading->sink->user, lane, &made);
 }
 
-/* An event with fields is a mark that says them. */
+/* An event with fields becomes a mark with its text. */
 static int event(struct reading *reading, struct gt_lane *lane, const struct gt_record *record)
 {
 	struct gt_target *target = reading->target;
@@ -339,7 +339,7 @@ static int event(struct reading *reading, struct gt_lane *lane, const struct gt_
 	return moment(reading, lane, GT_MOMENT_MARK, &mark);
 }
 
-/* Calls of the first pass that began before `clock` are entered. */
+/* Enters the calls of the first pass that began before `clock`. */
 static int enter_late(struct reading *reading, uint64_t clock)
 {
 	int error = GT_OK;
@@ -350,7 +350,7 @@ static int enter_late(struct reading *reading, uint64_t clock)
 		struct gt_lane *lane = reading->lanes[late->lane];
 
 		error = tell_lane(reading, lane);
-		/* What is deeper has ended, or its end would have been seen before. */
+		/* Deeper calls have ended: their ends were lost. */
 		while (error == GT_OK && lane->open > 0 &&
 		       lane->calls[lane->open - 1].depth >= late->depth)
 			error = leave(reading, lane, late->start, GT_STACK_NO_RETURN);
@@ -397,7 +397,7 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 		struct late_call call = { record->clock, lane->number, record->depth,
 					  record->function, record->cpu };
 
-		/* Calls at this depth and below that nobody told the end of. */
+		/* Ends the calls at this depth and deeper that have no end record. */
 		while (error == GT_OK && lane->open > 0 &&
 		       lane->calls[lane->open - 1].depth >= record->depth)
 			error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of what sleeps or waits, told word by word.
+ * Recognises names of functions that sleep or wait, by the words in them.
  */
 #include "export/waiting.h"
 
@@ -8,8 +8,8 @@
 
 #define WORD_MAX 32
 
-/* Whole words. A '*' at the begin stands for any letters before: "*sleep" takes usleep, nanosleep.
- */
+/* Whole words. A '*' at the beginning stands for any letters: "*sleep" matches usleep,
+ * nanosleep. */
 static const char *const words[] = {
 	"*sleep",    "sleeping",     "sleeper",	    "wait",	   "waits",	"waiting",
 	"waiter",    "wait4",	     "waitid",	    "waitpid",	   "waitqueue", "sigwait",
@@ -69,7 +69,7 @@ bool gt_name_waits(const char *name, size_t len)
 	for (size_t i = 0; i <= len; i++) {
 		char c = i < len ? name[i] : '_';
 		bool letter = is_lower(c) || is_upper(c) || is_digit(c);
-		/* A new word at aB and at the last capital of ABc. */
+		/* A word begins at B in aB, and at the last capital of ABc. */
 		bool begins = is_upper(c) && i > 0 &&
 			      (is_lower(name[i - 1]) ||
 			       (i + 1 < len && is_lower(name[i + 1]) && is_upper(name[i - 1])));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two sources in order of time: the program's records as core/trace/merge.c gives them, and the
+ * Merges two sources in order of time: the program's records from core/trace/merge.c, and the
  * kernel's, CPU by CPU from their pages. Both go to one writer for each task.
  */
 #define _GNU_SOURCE
@@ -33,14 +33,14 @@
 /* The pages of one CPU, part by part. */
 struct ring {
 	uint32_t cpu;
-	uint32_t part; /* the next to be looked at */
+	uint32_t part; /* the next to be read */
 	struct gt_recording_kernel pages;
-	size_t offset; /* of the next page */
+	size_t offset; /* of the next page in it */
 	struct kbuffer *kbuffer;
 	struct tep_record record;
 	bool has_record;
-	const uint8_t *page; /* that is being read */
-	int missed;	     /* before the next record */
+	const uint8_t *page; /* the one being read */
+	int missed;	     /* records lost before the next one */
 };
 
 struct beside {
@@ -51,12 +51,12 @@ struct beside {
 	uint32_t ring_count;
 	size_t page_bytes;
 	bool is_tsc;
-	int64_t offset;	    /* by which the kernel's clock is later */
+	int64_t offset;	    /* the kernel's clock minus the program's */
 	bool kernel_only;   /* the program's calls are left out */
 	int32_t us[US_MAX]; /* graftrace's own threads */
 	int us_count;
 	struct gt_linux_modules modules;
-	uint64_t damaged; /* pages */
+	uint64_t damaged; /* number of bad pages */
 	struct gt_linux_records *records;
 	struct gt_tasks *tasks;
 	struct gt_merge merge;
@@ -67,7 +67,7 @@ bool gt_has_kernel(struct gt_recording *recording)
 	return gt_recording_kernel_count(recording) > 0;
 }
 
-/* ---- what is needed to read the pages ---- */
+/* ---- formats and names, needed to read the pages ---- */
 
 static void take_us(struct beside *beside, const char *text)
 {
@@ -87,12 +87,12 @@ static void take_header(struct beside *beside, char *text, size_t count)
 
 static void take_symbols(struct beside *beside, char *text)
 {
-	/* first: the other takes the text apart */
+	/* first: the other function changes the text */
 	gt_linux_modules_add(&beside->modules, text);
 	tep_parse_kallsyms(beside->tep, text);
 }
 
-/* A whole file's text, zero-ended. */
+/* Returns a whole file's text, NUL-terminated. */
 static void take_file(struct beside *beside, const char *name, char *text, size_t count)
 {
 	char system[128];
@@ -113,7 +113,7 @@ static void take_file(struct beside *beside, const char *name, char *text, size_
 		tep_parse_event(beside->tep, text, count, system);
 }
 
-/* Files may go on in the next part of the same name. */
+/* A file may continue in the next part with the same name. */
 static int read_files(struct beside *beside)
 {
 	struct gt_recording_kernel part;
@@ -186,7 +186,7 @@ static int find_rings(struct beside *beside)
 	return GT_OK;
 }
 
-/* The next page of a CPU, or NULL: there is none. */
+/* Returns the next page of a CPU, or NULL after the last one. */
 static uint8_t *next_page(struct beside *beside, struct ring *ring, int *error)
 {
 	for (;;) {
@@ -208,7 +208,7 @@ static uint8_t *next_page(struct beside *beside, struct ring *ring, int *error)
 	}
 }
 
-/* Nanoseconds of CLOCK_MONOTONIC as ticks. */
+/* Converts nanoseconds of CLOCK_MONOTONIC to ticks. */
 static uint64_t ticks_of(const struct gt_clock *clock, uint64_t ns)
 {
 	__extension__ typedef __int128 i128;
@@ -217,8 +217,8 @@ static uint64_t ticks_of(const struct gt_clock *clock, uint64_t ns)
 	return (uint64_t)((i128)clock->tsc_base + apart);
 }
 
-/* The page's own length does not lead out of it: the library trusts it. The losses that may stand
- * behind the records take eight bytes more. */
+/* Checks that the page's length is within it, which the library does not check. A count of lost
+ * records may follow the records; it takes eight bytes more. */
 static bool is_whole(const struct beside *beside, const uint8_t *page)
 {
 	uint64_t commit;
@@ -274,7 +274,7 @@ static int advance(struct beside *beside, struct ring *ring)
 	return GT_OK;
 }
 
-/* The CPU whose record is the oldest, or NULL. */
+/* Returns the CPU with the oldest record, or NULL. */
 static struct ring *oldest(struct beside *beside)
 {
 	struct ring *found = NULL;
@@ -424,7 +424,7 @@ static int copy_switches(struct beside *beside, const struct gt_sink *sink)
 	uint32_t count;
 	int error = GT_OK;
 
-	/* nothing of the program is from before */
+	/* the program recorded nothing before */
 	if (first && first->record.ts < start)
 		start = first->record.ts;
 	while (info->has_switches && error == GT_OK) {

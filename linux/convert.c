@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file is read in a child, which answers through a pipe. The recording's file has a name as
- * long as the child writes it, in a directory that nobody else can enter.
+ * Converts in a child process, which answers through a pipe. The new recording's file has a name
+ * while the child writes it, in a directory that no other user can enter.
  */
 #define _GNU_SOURCE
 #include "linux/convert.h"
@@ -21,9 +21,9 @@
 
 #include "core/trace/message.h"
 
-#define MEMORY_MAX (4ull << 30) /* of the child: a hostile file may ask for any number of bytes */
+#define MEMORY_MAX (4ull << 30) /* << 30) of the child: a hostile file may ask for more */
 
-/* What the child tells. */
+/* The child's answer. */
 struct answer {
 	int error;
 	struct gt_message message;
@@ -32,8 +32,8 @@ struct answer {
 
 /* ---- the child ---- */
 
-/* Nothing that the library says goes to the user's terminal, and no file can make it eat the
- * machine. */
+/* Keeps the library's messages off the user's terminal, and limits the memory that a file can
+ * make it use. */
 static void confine(void)
 {
 	struct rlimit memory = { MEMORY_MAX, MEMORY_MAX }, none = { 0, 0 };

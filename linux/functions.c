@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kernel's functions: a hash table of addresses, and those that the sink has not been told of.
+ * A kernel's functions: a hash table by address, and the functions that the sink has not been given
+ * yet.
  */
 #include "linux/functions.h"
 
@@ -72,7 +73,7 @@ static int grow(struct gt_linux_functions *functions)
 	return GT_OK;
 }
 
-/* A slot that has the address's number, or is free for it. NULL: no memory. */
+/* Returns the slot with the address's number, or a free one for it. NULL: no memory. */
 static struct slot *find(struct gt_linux_functions *functions, uint64_t address)
 {
 	if (functions->used * 2 >= functions->slot_count && grow(functions) != GT_OK)
@@ -88,7 +89,7 @@ static uint32_t add(struct gt_linux_functions *functions, uint64_t address, cons
 
 	const char *object = module ? module : GT_LINUX_OBJECT;
 
-	/* the sink is told of functions of one object at a time */
+	/* the sink gets the functions of one object at a time */
 	if (functions->next >= GRAFTRACE_SPECIAL ||
 	    ((functions->pending_count == PENDING_MAX ||
 	      (functions->pending_count && strcmp(functions->pending[0].object, object) != 0)) &&

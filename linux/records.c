@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One record of Linux after the other. The events that are calls are found by name, once, and their
+ * Reads Linux's records one by one. The events that are calls are found by name, once, and their
  * fields by the formats that the kernel gave; libtraceevent reads numbers of other byte orders and
  * lengths, and prints all other events.
  */
@@ -52,15 +52,15 @@ struct gt_linux_records {
 	struct wake_event waking;
 	const struct gt_linux_modules *modules;
 	bool no_switches, has_chosen;
-	bool has_gaps; /* switches were left out when it was recorded */
+	bool has_gaps; /* context switches were left out of the recording */
 	uint64_t lost_clock;
-	uint32_t running[CPUS_KNOWN]; /* the task of each CPU + 1; 0: not known */
+	uint32_t running[CPUS_KNOWN]; /* by CPU: its task + 1; 0: unknown */
 	int print_id;
 	struct gt_clock clock;
 	struct trace_seq text;
 	struct gt_switch switches[SWITCHES_MAX];
 	uint32_t switch_count;
-	uint64_t first_clock; /* of all records */
+	uint64_t first_clock; /* the lowest of all records */
 	bool has_switches;
 	struct gt_linux_totals totals;
 };
@@ -212,7 +212,7 @@ uint64_t gt_linux_end_of(struct tep_handle *tep, struct tep_record *record)
 
 /* ---- records ---- */
 
-/* So many ticks that they are this many nanoseconds again. */
+/* Converts nanoseconds to ticks, so that the conversion back gives the same number. */
 static uint64_t ticks_of(const struct gt_linux_records *records, uint64_t ns)
 {
 	__extension__ typedef unsigned __int128 u128;
@@ -261,7 +261,7 @@ static int take_function(struct gt_linux_records *records, const struct gt_tasks
 	uint32_t function = gt_linux_functions_number(records->functions,
 						      number_of(records, record, &event->function));
 
-	/* the caller's name is asked for by its address */
+	/* callers' names are looked up by their addresses */
 	if (!function || (caller && !gt_linux_functions_number(records->functions, caller)))
 		return GT_ENOMEM;
 	return gt_tasks_function(records->tasks, moment, function, caller);
@@ -289,7 +289,7 @@ static int add_switch(struct gt_linux_records *records, uint64_t clock, uint32_t
 	return records->switch_count == SWITCHES_MAX ? flush_switches(records) : GT_OK;
 }
 
-/* One line: a stack trace has many. */
+/* Joins the lines of a text: a stack trace has many. */
 static size_t flatten(char *text, size_t bytes)
 {
 	while (bytes && (text[bytes - 1] == '\n' || text[bytes - 1] == ' '))
@@ -305,7 +305,7 @@ static double us_between(const struct gt_linux_records *records, uint64_t from, 
 	return (double)gt_clock_duration_ns(&records->clock, to > from ? to - from : 0) / 1000;
 }
 
-/* "until NAME-TID woke it", at the end of the text. */
+/* Appends "until NAME-TID woke it" to the text. */
 static size_t put_waker(struct gt_linux_records *records, const struct gt_tasks_rest *rest,
 			char *text, size_t bytes)
 {
@@ -316,10 +316,8 @@ static size_t put_waker(struct gt_linux_records *records, const struct gt_tasks_
 				rest->waker);
 }
 
-/*
- * A task runs again: a line tells what it was off the CPU for, and how long it waited for a CPU when
- * it could have gone on. Where a wake-up or a switch may be missing nothing is told.
- */
+/* A task runs again: writes why it was off the CPU, and how long it waited for one after it
+ * could run. Nothing is written if a wake-up or a switch may be missing. */
 static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
 		     struct gt_tasks_rest *rest)
 {
@@ -343,7 +341,8 @@ static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_mom
 	return gt_tasks_text(records->tasks, moment, text, used, false);
 }
 
-/* Whoever leaves a CPU came to it before: else some tasks' switches were not recorded. */
+/* A task that leaves a CPU must have come to it before: otherwise switches of some tasks were
+ * not recorded. */
 static void follow_cpu(struct gt_linux_records *records, uint32_t cpu, uint32_t previous,
 		       uint32_t next)
 {
@@ -393,7 +392,7 @@ static int take_switch(struct gt_linux_records *records, const struct gt_tasks_m
 		       const struct tep_record *record)
 {
 	const struct switch_event *event = &records->sched;
-	/* TASK_REPORT_MAX and what lies below it say why it stopped; neither: it would go on */
+	/* TASK_REPORT_MAX and lower bits say why it stopped; none set: it was preempted */
 	bool runs = (number_of(records, record, &event->state) & 0xff) == 0;
 	uint32_t previous = (uint32_t)number_of(records, record, &event->previous);
 	uint32_t next = (uint32_t)number_of(records, record, &event->next);
@@ -405,7 +404,8 @@ static int take_switch(struct gt_linux_records *records, const struct gt_tasks_m
 	return error == GT_OK ? note_switch(records, moment, previous, next, runs) : error;
 }
 
-/* "vfs_read+0x1c/0x310 [mod]", as the kernel prints it; a function's begin without the offset. */
+/* Writes "vfs_read+0x1c/0x310 [mod]", as the kernel does; at a function's beginning without the
+ * offset. */
 static size_t put_symbol(const struct gt_linux_records *records, uint64_t address, bool is_begin,
 			 char *text, size_t bytes)
 {
@@ -428,8 +428,8 @@ static size_t put_symbol(const struct gt_linux_records *records, uint64_t addres
 	return used;
 }
 
-/* Where a kprobe was hit, and from where a function with a kretprobe returned, has names in the
- * kernel's own text and numbers in its format. True: *text has the line with names. */
+/* For the places of a kprobe and of a kretprobe's return, the kernel prints names, while its
+ * format has numbers. True: *text has the line with names. */
 static bool put_probe(struct gt_linux_records *records, const struct tep_record *record,
 		      struct tep_event *event, char *text, size_t room)
 {
@@ -509,7 +509,7 @@ static int take_sched(struct gt_linux_records *records, int id,
 	return GT_OK;
 }
 
-/* Type, flags and task: what every record begins with. */
+/* Type, flags and task: the beginning of every record. */
 #define COMMON_BYTES 8
 
 int gt_linux_records_pass(struct gt_linux_records *records, struct tep_record *record)

@@ -20,49 +20,49 @@
 
 #define ROOM_FIRST   64u	 /* words of a task's first sub-buffer … */
 #define ROOM_MAX     4096u	 /* … and at most */
-#define RECORD_MAX   1040u	 /* words that one record may take */
+#define RECORD_MAX   1040u	 /* the most words of one record */
 #define TEXT_MAX     8192u	 /* bytes of an event */
-#define DEPTH_MAX    1024u	 /* Linux has at most 50 */
+#define DEPTH_MAX    1024u	 /* Linux's limit is 50 */
 #define TASKS_MAX    (4u << 20)	 /* PID_MAX_LIMIT */
-#define GATHERED_MAX (64u << 20) /* bytes of all tasks' sub-buffers */
+#define GATHERED_MAX (64u << 20) /* << 20) bytes in all tasks' sub-buffers */
 #define NO_WORD	     UINT32_MAX
-#define DRIFT	     1000u /* two clocks are apart by less than a thousandth more, in any time */
+#define DRIFT	     1000u /* two clocks may drift apart by a thousandth of any time */
 
 _Static_assert(TEXT_MAX / 8 + 4 < RECORD_MAX && RECORD_MAX < ROOM_MAX, "a record fits");
 
 /* An open call. */
 struct frame {
 	uint64_t clock;	   /* of its entry's word */
-	uint64_t floor;	   /* the clock of the word before that */
-	uint64_t latest;   /* it did not begin after this */
-	uint32_t function; /* 0: nothing is known of it */
-	uint32_t word;	   /* the entry's place in the sub-buffer, or NO_WORD: it is gone */
+	uint64_t floor;	   /* the clock of the word before its entry */
+	uint64_t latest;   /* it began at this clock or before */
+	uint32_t function; /* 0: unknown */
+	uint32_t word;	   /* the entry's index in the sub-buffer, or NO_WORD: written out */
 };
 
-/* A call whose return was put before its record came. */
+/* A call whose return was written before its record came. */
 struct late {
 	struct frame frame;
 	uint32_t depth;
-	uint32_t word;	 /* the return's place; NO_WORD: it is gone */
-	uint64_t before; /* clock of the word behind it */
+	uint32_t word;	 /* the return's index; NO_WORD: written out */
+	uint64_t before; /* clock of the word after it */
 };
-#define LATE_MAX 4u /* interrupts in one another */
+#define LATE_MAX 4u /* nested interrupts */
 
 struct task {
 	struct gt_writer writer;
 	uint64_t key;			  /* of the hash table */
-	struct graftrace_sub_buffer *sub; /* NULL: none is being filled */
+	struct graftrace_sub_buffer *sub; /* the one being filled; NULL: none */
 	uint32_t room, used;		  /* words */
 	struct frame *frames;
 	uint32_t depth, frames_room;
-	uint32_t low;	     /* a reader knows the calls from here up */
-	uint32_t low_before; /* … and if the place that is kept is taken */
+	uint32_t low;	     /* readers know the calls from this depth up */
+	uint32_t low_before; /* … and if the place that is kept gets its word */
 	struct late late[LATE_MAX];
 	uint32_t late_count;
 	bool has_entries, is_named;
-	uint32_t base; /* calls of the program that are open: the kernel's depths begin there */
+	uint32_t base; /* open calls of the program, above which the kernel's depths begin */
 	uint64_t last; /* clock of the last word */
-	uint64_t high; /* half of the clock that holds for the next word */
+	uint64_t high; /* high half of the clock of the next word */
 	struct gt_tasks_rest rest;
 };
 
@@ -73,10 +73,10 @@ struct gt_tasks {
 	uint32_t *slots; /* hash table of their indexes + 1 */
 	uint32_t slot_count;
 	size_t gathered; /* bytes */
-	int64_t offset;	 /* clock of the records less that of calls' durations */
-	uint64_t learnt; /* … when that was looked at */
+	int64_t offset;	 /* clock of the records minus that of calls' durations */
+	uint64_t learnt; /* … when that was measured */
 	bool has_offset, is_one_clock;
-	uint64_t lost_clock; /* of the last loss */
+	uint64_t lost_clock; /* of the last lost record */
 	struct gt_tasks_totals totals;
 };
 
@@ -216,7 +216,7 @@ static void forget_words(struct task *task)
 		task->late[i].word = NO_WORD;
 }
 
-/* Gives the sub-buffer to the sink; its memory stays for the next one. */
+/* Gives the sub-buffer to the sink; keeps its memory for the next one. */
 static int close_sub_buffer(struct gt_tasks *tasks, struct task *task)
 {
 	const struct gt_tasks_options *options = &tasks->options;
@@ -239,7 +239,7 @@ static int close_sub_buffer(struct gt_tasks *tasks, struct task *task)
 	return error;
 }
 
-/* What tasks have not filled takes too much memory. */
+/* Closes all sub-buffers: unfinished ones take too much memory. */
 static int close_all(struct gt_tasks *tasks)
 {
 	int error = GT_OK;
@@ -289,7 +289,7 @@ static void open_sub_buffer(const struct gt_tasks *tasks, struct task *task,
 	list_open_calls(task);
 }
 
-/* More room for a task's words, so that one that does little takes little memory. */
+/* Enlarges the room for a task's words, which is small for a task that does little. */
 static int grow(struct gt_tasks *tasks, struct task *task)
 {
 	uint32_t room = task->room ? task->room * 2 : ROOM_FIRST;
@@ -304,7 +304,7 @@ static int grow(struct gt_tasks *tasks, struct task *task)
 	return GT_OK;
 }
 
-/* Room for `words` words and a clock's; the sub-buffer is of this moment's CPU. */
+/* Makes room for `words` words and a clock word, in a sub-buffer of the moment's CPU. */
 static int reserve(struct gt_tasks *tasks, struct task *task, const struct gt_tasks_moment *moment,
 		   uint32_t words)
 {
@@ -335,7 +335,8 @@ static void put_special(const struct gt_tasks *tasks, struct task *task,
 		put(task, 0);
 }
 
-/* The clock of a word that is to be written: not before the last one's, and with its half said. */
+/* Returns the clock for a word: not before the last one's. Writes a clock word if the high half
+ * changed. */
 static uint64_t advance(const struct gt_tasks *tasks, struct task *task, uint64_t clock)
 {
 	if (clock < task->last)
@@ -348,7 +349,7 @@ static uint64_t advance(const struct gt_tasks *tasks, struct task *task, uint64_
 	return clock;
 }
 
-/* The task of a moment, with room for `words`; NULL: *error. */
+/* Returns the task of a moment, with room for `words`; NULL: *error. */
 static struct task *begin(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 			  uint32_t words, int *error)
 {
@@ -371,7 +372,7 @@ static struct task *begin(struct gt_tasks *tasks, const struct gt_tasks_moment *
 
 /* ---- calls ---- */
 
-/* So many calls are open: those above have gone unseen, those below came unseen. */
+/* Sets the number of open calls: for those above no return was seen, for those below no entry. */
 static int set_depth(struct task *task, uint32_t depth)
 {
 	if (depth >= task->frames_room) {
@@ -390,7 +391,8 @@ static int set_depth(struct task *task, uint32_t depth)
 	return GT_OK;
 }
 
-/* The innermost call has returned, its record comes later: an interrupt is entered as deep. */
+/* The innermost call has returned, but its record comes later: an interrupt has been entered at
+ * its depth. */
 static void return_early(struct task *task)
 {
 	const struct frame *frame = &task->frames[--task->depth];
@@ -402,7 +404,8 @@ static void return_early(struct task *task)
 	put(task, graftrace_word(frame->function, 1, (uint32_t)task->last));
 }
 
-/* An interrupt is entered in a call whose own record comes later: a place for that. */
+/* An interrupt has been entered in a call whose record comes later: reserves a word for its
+ * entry. */
 static int keep_place(struct task *task, uint64_t clock)
 {
 	uint32_t word = task->used, depth = task->depth;
@@ -418,7 +421,7 @@ static int keep_place(struct task *task, uint64_t clock)
 	return GT_OK;
 }
 
-/* Is there a place for this entry? It is taken then. */
+/* Is a word reserved for this entry? Then it is used. */
 static bool take_place(struct task *task, uint32_t function, uint32_t depth, uint64_t clock)
 {
 	struct frame *frame = depth + 1 == task->depth ? &task->frames[depth] : NULL;
@@ -433,7 +436,7 @@ static bool take_place(struct task *task, uint32_t function, uint32_t depth, uin
 	return true;
 }
 
-/* Brings the task to the depth of a call that is entered. */
+/* Sets the task's depth to that of a call that is entered. */
 static int go_to_depth(struct gt_tasks *tasks, struct task *task, uint32_t depth, uint64_t clock)
 {
 	bool whole = tasks->lost_clock == 0 || task->depth == 0 ||
@@ -455,7 +458,7 @@ static int go_to_depth(struct gt_tasks *tasks, struct task *task, uint32_t depth
 	return error;
 }
 
-/* The program's own records are in order, and its depths right. */
+/* For the program's own records: they are in order and have correct depths. */
 static int enter_user(struct gt_tasks *tasks, struct task *task,
 		      const struct gt_tasks_moment *moment, uint32_t function, uint32_t depth)
 {
@@ -512,21 +515,17 @@ int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	return GT_OK;
 }
 
-/*
- * The call's begin as the kernel measured it, by the clock of the records. The kernel measures calls
- * by its local clock, whichever the records have: the least difference of late is the offset.
- * 0: not known.
- */
+/* Returns the call's start as the kernel measured it, by the clock of the records. The kernel
+ * measures durations by its local clock, whichever clock the records have: the smallest recent
+ * difference is the offset. 0: unknown. */
 static uint64_t start_of(const struct gt_tasks *tasks, const struct gt_tasks_return *call)
 {
 	return call->start && tasks->has_offset ? call->start + (uint64_t)tasks->offset : 0;
 }
 
-/*
- * Of a call that called nothing: its return is the record behind its entry, and none is missing. The
- * machine may have stood still between call and record, for milliseconds: what is more than two
- * clocks drift apart is that.
- */
+/* Measures the offset at a call without callees: its return is the record after its entry, and
+ * none is lost. The machine may have stood still for milliseconds between call and record: a
+ * difference beyond the clocks' drift is due to that. */
 static void learn_offset(struct gt_tasks *tasks, uint64_t entry, uint64_t start)
 {
 	int64_t apart = (int64_t)(entry - start);
@@ -545,7 +544,7 @@ static void learn_offset(struct gt_tasks *tasks, uint64_t entry, uint64_t start)
 	tasks->learnt = entry;
 }
 
-/* That begin goes into the entry's word, if that is still here. */
+/* Writes that start into the entry's word, if that is still here. */
 static uint64_t correct_entry(struct task *task, const struct frame *frame, uint64_t start)
 {
 	if (start == 0 || start > frame->clock || frame->word == NO_WORD)
@@ -561,7 +560,7 @@ static uint64_t correct_entry(struct task *task, const struct frame *frame, uint
 	return start;
 }
 
-/* The call's end, as its begin and the kernel's duration say: not after its record. */
+/* Returns the call's end, from its start and the kernel's duration: not after its record. */
 static uint64_t end_of(const struct gt_tasks *tasks, uint64_t begin, uint64_t duration,
 		       uint64_t clock)
 {
@@ -570,7 +569,7 @@ static uint64_t end_of(const struct gt_tasks *tasks, uint64_t begin, uint64_t du
 	return end < begin || end > clock + tasks->options.slack ? clock : end;
 }
 
-/* A return whose entry is not the innermost open call's, or which is not known. */
+/* Writes a return whose entry is not that of the innermost open call, or is unknown. */
 static int put_long_return(struct gt_tasks *tasks, struct task *task,
 			   const struct gt_tasks_moment *moment, const struct gt_tasks_return *call,
 			   const struct frame *frame)
@@ -580,11 +579,11 @@ static int put_long_return(struct gt_tasks *tasks, struct task *task,
 
 	if (start == 0 || start > moment->clock)
 		start = call->duration < moment->clock ? moment->clock - call->duration : 1;
-	/* what is open there is an earlier call, whose return was lost */
+	/* the open call there is an earlier one whose return was lost */
 	if (!frame && task->depth > call->depth)
 		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, call->depth));
 	uint64_t clock = advance(tasks, task, end_of(tasks, start, call->duration, moment->clock));
-	/* recorded from before its begin on: with tracing_thresh there are no entries */
+	/* it began after the recording: with tracing_thresh there are no entries */
 	if (!frame && start > task->writer.start && !task->has_entries) {
 		type = GRAFTRACE_EVENT_LONG_CALL;
 		tasks->totals.calls++;
@@ -596,13 +595,14 @@ static int put_long_return(struct gt_tasks *tasks, struct task *task,
 	return set_depth(task, call->depth);
 }
 
-/* Only then clocks are asked what belongs together: two of them are never quite alike. */
+/* Only after a loss are clocks compared to match entry and return: two clocks never agree
+ * exactly. */
 static bool has_lost_since(const struct gt_tasks *tasks, const struct frame *frame)
 {
 	return frame->clock < tasks->lost_clock;
 }
 
-/* The open call that returns, or NULL: its entry was not recorded. */
+/* Returns the open call that returns, or NULL: its entry was not recorded. */
 static const struct frame *frame_of(const struct gt_tasks *tasks, const struct task *task,
 				    const struct gt_tasks_return *call)
 {
@@ -612,7 +612,8 @@ static const struct frame *frame_of(const struct gt_tasks *tasks, const struct t
 
 	if (!frame || frame->function != call->function)
 		return NULL;
-	/* a later call of the same function, whose entry was lost with the other's return */
+	/* the open one is a later call of the same function: its entry and the other's return
+	 * were lost */
 	if (has_lost_since(tasks, frame) &&
 	    start_of(tasks, call) >
 		    frame->latest + (tasks->is_one_clock ? 0 : tasks->options.slack))
@@ -620,7 +621,7 @@ static const struct frame *frame_of(const struct gt_tasks *tasks, const struct t
 	return frame;
 }
 
-/* Is it the record of a call that has returned before an interrupt? Its end is known then. */
+/* Is it the record of a call that returned before an interrupt? Then its end is known. */
 static bool take_late(const struct gt_tasks *tasks, struct task *task,
 		      const struct gt_tasks_return *call)
 {
@@ -680,7 +681,7 @@ int gt_tasks_unwind(struct gt_tasks *tasks, const struct gt_tasks_moment *moment
 	task->base = depth;
 	if (task->depth <= depth || is_pairs(tasks))
 		return GT_OK;
-	/* the moment at which they ended is the next word's, or this */
+	/* they ended at the next word's clock, or at this one */
 	advance(tasks, task, moment->clock);
 	if (is_unseen)
 		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, depth));
@@ -741,7 +742,7 @@ int gt_tasks_function(struct gt_tasks *tasks, const struct gt_tasks_moment *mome
 	return GT_OK;
 }
 
-/* ---- what is no call ---- */
+/* ---- records that are no calls ---- */
 
 int gt_tasks_text(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, const char *text,
 		  size_t bytes, bool is_marker)
@@ -787,9 +788,9 @@ int gt_tasks_finish(struct gt_tasks *tasks, struct gt_tasks_totals *totals)
 
 	for (uint32_t i = 0; i < tasks->count && error == GT_OK; i++) {
 		struct task *task = tasks->tasks[i];
-		if (!task->writer.start) /* nothing was recorded of it */
+		if (!task->writer.start) /* no record of it */
 			continue;
-		/* a text has no clock of its own in `last` */
+		/* in a text, `last` is not the last clock */
 		task->writer.end =
 			(task->last > task->writer.start ? task->last : task->writer.start) + 1;
 		set_name(tasks, task);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two hash tables.
+ * Names of functions and tasks in a text: two hash tables.
  */
 #define _GNU_SOURCE
 #include "linux/text_names.h"
@@ -13,16 +13,16 @@
 #define PENDING_MAX   512u
 #define FUNCTIONS_MAX (4u << 20)
 #define NAME_MAX_LEN  1024u
-#define TASKS	      4096u /* a power of two; later ones stay without names */
+#define TASKS	      4096u /* a power of two; further tasks have no names */
 #define ADDRESS_STEP  16u
 
 struct name {
-	char *text; /* NULL: a free place */
+	char *text; /* NULL: a free slot */
 	uint32_t bytes, number;
 };
 
 struct task {
-	uint32_t tid; /* 0: a free place */
+	uint32_t tid; /* 0: a free slot */
 	char comm[16];
 };
 
@@ -90,7 +90,7 @@ static int add_pending(struct gt_text_names *names, const char *text, uint32_t n
 	object = name ? strdup(has_object ? open + 1 : "") : NULL;
 	if (has_object)
 		*open = '\0';
-	/* the sink is told of functions of one object at a time */
+	/* the sink gets the functions of one object at a time */
 	if (!object || ((names->pending_count == PENDING_MAX ||
 			 (names->pending_count && strcmp(names->pending[0].object, object) != 0)) &&
 			gt_text_names_flush(names) != GT_OK)) {
@@ -153,7 +153,8 @@ static struct task *place_of_task(const struct gt_text_names *names, uint32_t ti
 	return (struct task *)&names->tasks[at];
 }
 
-/* The name before "-PID": back to two blanks, a bracket or a bar. *from: where to search on. */
+/* Keeps the name before "-PID", which begins after two blanks, a bracket or a bar. *from: where
+ * the search continues. */
 static void keep(struct gt_text_names *names, const char *begin, const char *end, const char **from,
 		 int64_t pid)
 {
@@ -174,7 +175,7 @@ static void keep(struct gt_text_names *names, const char *begin, const char *end
 	if (first == dash || (!task->tid && names->task_count * 2 >= TASKS))
 		return;
 	names->task_count += !task->tid;
-	/* a switch has it cut to seven characters */
+	/* a line of a switch has the name cut to seven characters */
 	if (task->tid && strlen(task->comm) > (size_t)(dash - first))
 		return;
 	task->tid = (uint32_t)pid;

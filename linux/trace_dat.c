@@ -43,7 +43,7 @@ bool gt_is_trace_dat_path(const char *path)
 	return is_one;
 }
 
-/* The top buffer and those of instances, which trace-cmd keeps in one file. */
+/* The top buffer and those of instances, which are in one file. */
 struct input {
 	struct tracecmd_input *handles[INSTANCES_MAX];
 	int count;
@@ -76,7 +76,7 @@ static void close_input(struct input *input)
 		tracecmd_close(input->handles[--input->count]);
 }
 
-/* What kind of text the file is best shown as: its first call says it. */
+/* The tracer in whose layout the file is shown: its first call decides. */
 static enum graftrace_tracer tracer_of(struct input *input)
 {
 	for (int i = 0; i < input->count; i++) {
@@ -104,10 +104,9 @@ static bool is_one(double ns)
 	return ns > 0.99 && ns < 1.01;
 }
 
-/*
- * The records' clock, from the first returns: each has the end of its call in nanoseconds. trace-cmd
- * keeps x86-tsc's ticks as they are where it does not know how long one is; others are nanoseconds.
- */
+/* Returns the records' clock, measured by the first returns: each has the end of its call in
+ * nanoseconds. trace-cmd keeps x86-tsc's ticks if it does not know their length; other clocks
+ * are in nanoseconds. */
 static struct gt_clock clock_of(struct input *input)
 {
 	struct tep_handle *tep = tracecmd_get_tep(input->handles[0]);
@@ -115,7 +114,8 @@ static struct gt_clock clock_of(struct input *input)
 	uint64_t first = 0, first_end = 0;
 	double ns = 1;
 
-	/* that it is a nanosecond is seen soon; another clock is measured as long as can be */
+	/* a clock in nanoseconds is recognised soon; another one is measured over all of these
+	 * records */
 	for (uint32_t i = 0; record && i < CLOCK_RECORDS; i++) {
 		uint64_t end = gt_linux_end_of(tep, record);
 		if (end && !first_end) {
@@ -197,7 +197,7 @@ static int convert(const char *path, const char *to, struct gt_linux_notes *note
 	enum graftrace_tracer tracer = tracer_of(&input);
 	int cpus = tep_get_cpus(tracecmd_get_tep(input.handles[0]));
 	struct gt_clock clock = clock_of(&input);
-	/* libtracecmd does not go back to the beginning */
+	/* libtracecmd cannot go back to the beginning */
 	close_input(&input);
 	error = open_input(path, &input, message);
 	if (error != GT_OK)

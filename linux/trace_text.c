@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text is read twice: for the tasks that run when it begins, which only the first switch of a
- * CPU names, and for what kinds of lines there are; then line by line into linux/tasks.h.
+ * Reads the text twice: first for the tasks that run at its beginning, which only the first switch
+ * of a CPU names, and for the kinds of lines in it; then line by line into linux/tasks.h.
  */
 #define _GNU_SOURCE
 #include "linux/trace_text.h"
@@ -22,9 +22,9 @@
 #define LOOK_LINES	 64
 #define DEPTH_MAX	 1024
 #define CPUS_MAX	 (GT_TEXT_CPU_MAX + 1)
-#define BEGIN_NS	 1000000000u /* of a text without times */
+#define BEGIN_NS	 1000000000u /* first time of a text without times */
 #define SLACK_NS	 1000000u
-#define INDENT_FIRST	 2 /* blanks before a call that nobody has called, and more for each level */
+#define INDENT_FIRST	 2 /* blanks before an outermost call, and more for each level */
 
 /* An open call. */
 struct call {
@@ -32,9 +32,9 @@ struct call {
 	uint32_t function;
 };
 
-/* One thread's calls, by its number. */
+/* The open calls of one thread. */
 struct thread {
-	uint32_t tid; /* 0: a free place of the table */
+	uint32_t tid; /* 0: a free slot */
 	uint64_t clock;
 	struct call *calls;
 	uint32_t depth, room;
@@ -46,7 +46,7 @@ struct text {
 	struct thread *threads;
 	uint32_t thread_count, thread_used;
 	int64_t *running; /* by CPU: task, -1 not known */
-	uint64_t *clocks; /* by CPU, of its last line */
+	uint64_t *clocks; /* by CPU: the clock of its last line */
 	uint64_t lines, understood, other;
 	uint64_t lost_marks;
 	bool has_graph, has_begins, has_functions;
@@ -100,7 +100,7 @@ static uint32_t cpu_of(const struct gt_text_line *line)
 	return line->cpu >= 0 && line->cpu < CPUS_MAX ? (uint32_t)line->cpu : 0;
 }
 
-/* The task of a line; the idle task of a CPU and one that is not named have a number each. */
+/* Returns the task of a line; a CPU's idle task and its unnamed task have a number each. */
 static uint32_t tid_of(struct text *text, const struct gt_text_line *line)
 {
 	uint32_t cpu = cpu_of(line);
@@ -111,8 +111,8 @@ static uint32_t tid_of(struct text *text, const struct gt_text_line *line)
 	return pid > 0 && pid < INT32_MAX ? (uint32_t)pid : pid == 0 ? INT32_MAX - cpu : cpu + 1;
 }
 
-/* The moment of a line: as it says, else when the line before it on that CPU ended; not before what
- * the task has done. */
+/* Returns the time of a line: its own, else the end of that CPU's line before; not before the
+ * task's last record. */
 static struct thread *begin(struct text *text, const struct gt_text_line *line,
 			    struct gt_tasks_moment *moment)
 {
@@ -133,13 +133,12 @@ static struct thread *begin(struct text *text, const struct gt_text_line *line,
 		.clock = thread->clock,
 		.cpu = cpu,
 		.tid = thread->tid,
-		.is_user =
-			text->has_begins, /* without: ends of whole calls, as tracing_thresh has it */
+		.is_user = text->has_begins, /* else only ends of whole calls: tracing_thresh */
 	};
 	return thread;
 }
 
-/* The task has come so far, and so its CPU where the lines do not say. */
+/* Moves the task's time forward, and the CPU's if lines have no times. */
 static void advance(struct text *text, struct thread *thread, const struct gt_text_line *line,
 		    uint64_t clock)
 {
@@ -210,7 +209,7 @@ static void leave(struct text *text, const struct gt_text_line *line)
 		function = call->function;
 	else
 		call = NULL;
-	if (!function) /* the end of a call that nobody names */
+	if (!function) /* the end of a call without a name */
 		return;
 	moment.clock = call ? call->start + line->duration_ns : moment.clock;
 	if (!call && moment.clock <= line->duration_ns)
@@ -240,7 +239,7 @@ static void take_leaf(struct text *text, const struct gt_text_line *line)
 		return;
 	end.time_ns = GT_TEXT_NO_TIME;
 	leave(text, &end);
-	/* the next line says when it begins */
+	/* the next line has its own time */
 	if (line->time_ns != GT_TEXT_NO_TIME)
 		text->clocks[cpu_of(line)] = line->time_ns;
 }
@@ -349,7 +348,7 @@ static void take_line(struct text *text, const char *bytes, size_t count)
 	}
 }
 
-/* What there is in it, before anything is made of it. */
+/* Notes what kinds of lines the text has, before anything is made of it. */
 static void look_at_line(struct text *text, const char *bytes, size_t count)
 {
 	struct gt_text_line line;
@@ -505,7 +504,7 @@ static int convert(const char *path, const char *to, struct gt_linux_notes *note
 bool gt_is_trace_text_path(const char *path)
 {
 	struct stat status;
-	/* opening a pipe that nobody writes to would wait */
+	/* opening a pipe without a writer would wait */
 	FILE *file = stat(path, &status) == 0 && S_ISREG(status.st_mode) ? fopen(path, "re") : NULL;
 	char bytes[512];
 	bool found = false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's tracers by libtracefs: what is to be recorded, in an instance or at the top.
+ * Sets the kernel's tracers by libtracefs, in an instance or at the top, and takes the ring's
+ * pages.
  */
 #define _GNU_SOURCE
 #include "linux/tracer_parts.h"
@@ -24,7 +25,7 @@
 #define TAKE_BYTES     (1u << 20)
 #define TAKE_MAX       (2u * 1024 * BUFFER_KB) /* of a CPU at once: more than the ring holds */
 #define CPUS_MAX       4096
-#define COMMIT_BYTES   0x7ffffffu /* of a page's second word: how much is in it */
+#define COMMIT_BYTES   0x7ffffffu /* in a page's second word: the bytes in use */
 
 static void tell(const struct gt_kernel_options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -91,7 +92,7 @@ static void drop_instance(struct gt_kernel_tracer *tracer)
 	tracer->instance = NULL;
 }
 
-/* function_graph, on kernels that have it at the top only. */
+/* Uses the top for function_graph, on kernels where instances do not have it. */
 static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 {
 	char *current = gt_kernel_get(NULL, "current_tracer");
@@ -120,7 +121,7 @@ static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 	return GT_OK;
 }
 
-/* GT_ENODEV: the instance has no such file, but the top may. */
+/* GT_ENODEV: the instance has no such file, the top may. */
 static int apply(struct gt_kernel_tracer *tracer, const struct gt_kernel_setting *setting,
 		 struct gt_message *message)
 {
@@ -130,7 +131,8 @@ static int apply(struct gt_kernel_tracer *tracer, const struct gt_kernel_setting
 		gt_message_set(message, "this kernel has no %s", setting->file);
 		return tracer->is_top ? GT_ENOTSUP : GT_ENODEV;
 	}
-	/* a word that no blank ends is looked at when the file is closed, and nobody hears */
+	/* a word without a blank after it is parsed when the file is closed, where errors are
+	 * not returned */
 	char word[512];
 	snprintf(word, sizeof(word), "%.500s%s", setting->value, is_list ? " " : "");
 	if ((is_list ? tracefs_instance_file_append(tracer->instance, setting->file, word)
@@ -157,7 +159,8 @@ static int apply_all(struct gt_kernel_tracer *tracer, const struct gt_kernel_opt
 	return GT_OK;
 }
 
-/* The settings first: a kernel prepares each function that is not left out. */
+/* The settings come first: when the tracer starts, the kernel patches each function that is not
+ * left out. */
 static int set_tracer(struct gt_kernel_tracer *tracer, const char *name,
 		      const struct gt_kernel_options *options, struct gt_message *message)
 {
@@ -191,7 +194,7 @@ static bool has_threshold(const struct gt_kernel_options *options)
 	return false;
 }
 
-/* /proc/kallsyms has zeros where they are hidden. */
+/* /proc/kallsyms shows zeros if addresses are hidden. */
 static bool has_addresses(void)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");
@@ -205,7 +208,7 @@ static bool has_addresses(void)
 	return found;
 }
 
-/* What a newer kernel, or one that was built otherwise, has. */
+/* Finds out which optional features this kernel has. */
 static void look_for(struct gt_kernel_tracer *tracer)
 {
 	static const struct {
@@ -225,7 +228,7 @@ static void look_for(struct gt_kernel_tracer *tracer)
 	gt_message_set(&tracer->lacks, "%s", text);
 }
 
-/* The tracer that was asked for, or the best that there is. */
+/* Chooses the tracer that was asked for, or the best available one. */
 static int choose_tracer(struct gt_kernel_tracer *tracer, const struct gt_kernel_options *options,
 			 struct gt_message *message)
 {
@@ -264,7 +267,7 @@ static int choose_tracer(struct gt_kernel_tracer *tracer, const struct gt_kernel
 	return error;
 }
 
-/* A glob as the regular expression that libtracefs wants; NULL: there is nothing. */
+/* Converts a glob to the regular expression that libtracefs needs; NULL: there is none. */
 static const char *expression_of(const char *glob, size_t bytes, char *text, size_t room)
 {
 	size_t used = 0;
@@ -289,7 +292,7 @@ static int enable(struct gt_kernel_tracer *tracer, const char *word)
 
 	if (tracefs_event_enable(tracer->instance, first, second) == 0)
 		return GT_OK;
-	/* a word alone is a system's name, or an event's */
+	/* a single word is a system's name, or an event's */
 	return !colon && tracefs_event_enable(tracer->instance, NULL, first) == 0 ? GT_OK
 										  : GT_EINVAL;
 }
@@ -322,7 +325,7 @@ bool gt_kernel_has_event(const char *word)
 static int enable_events(struct gt_kernel_tracer *tracer, const char *const *events,
 			 struct gt_message *message)
 {
-	/* what tells why a task was off the CPU; a kernel may lack any of them */
+	/* events that tell why a task was off the CPU; a kernel may lack some */
 	enable(tracer, "sched:sched_switch");
 	enable(tracer, "sched:sched_waking");
 	if ((!events || !*events) && !tracer->has_functions && enable(tracer, "syscalls") != GT_OK)
@@ -371,7 +374,7 @@ static void set_pids(struct gt_kernel_tracer *tracer, const struct gt_kernel_opt
 	const int32_t *pids = options->pid_count ? options->pids : &us;
 	size_t count = options->pid_count ? options->pid_count : 1;
 
-	if (options->whole_system) { /* but for us: what we read would be recorded, and read … */
+	if (options->whole_system) { /* except us: our reads would be recorded, then read … */
 		gt_kernel_tracer_leave_us(tracer);
 		return;
 	}
@@ -463,10 +466,11 @@ int gt_kernel_tracer_start(struct gt_kernel_tracer *tracer, struct gt_message *m
 
 void gt_kernel_tracer_leave_us(struct gt_kernel_tracer *tracer)
 {
-	/* The lists of those that are meant stay: while one is replaced, all tasks are. */
+	/* The lists of threads are not cleared: while a list is replaced, all tasks are
+	 * recorded. */
 	if (!tracer->has_pids && !tracer->whole_system)
 		return;
-	/* of the whole system, interrupts that fall into our time belong to it */
+	/* of the whole system, interrupts during our own work are kept */
 	if (!tracer->whole_system)
 		add_threads(tracer, "set_event_notrace_pid", getpid());
 	if (tracer->has_functions)
@@ -488,7 +492,7 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 	size_t held = 0;
 	int error = GT_OK;
 
-	/* a system that records faster than is written must not keep us here */
+	/* bounded: a system that records faster than we write must not keep us here */
 	for (size_t taken = 0; tracer->pipes[cpu] >= 0 && error == GT_OK && taken < TAKE_MAX;
 	     taken += tracer->page_bytes) {
 		if (held + tracer->page_bytes > TAKE_BYTES) {
@@ -503,7 +507,7 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 			break;
 		memset(tracer->pages + held + got, 0, tracer->page_bytes - (size_t)got);
 		held += tracer->page_bytes;
-		/* what we do here is recorded, too: the page that is being written waits */
+		/* our own work is recorded, too, so the unfinished page is not read yet */
 		if (tracer->whole_system && !tracer->is_off &&
 		    !is_full(tracer, tracer->pages + held - tracer->page_bytes))
 			break;

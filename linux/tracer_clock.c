@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far the kernel's clock is from the program's: a marker is written between two readings of our
- * clock, and the kernel's stands in its record. The narrowest pairs bound the difference from both
- * sides.
+ * Measures the difference between the kernel's clock and the program's: a marker is written between
+ * two readings of our clock, and its record has the kernel's. The narrowest pairs bound the
+ * difference from both sides.
  */
 #define _GNU_SOURCE
 #include "linux/tracer_parts.h"
@@ -59,7 +59,7 @@ static uint32_t write_markers(const struct gt_kernel_tracer *tracer, struct pair
 	return count;
 }
 
-/* The number in a marker's record, or UINT32_MAX. Which fields stand before the text does not
+/* Returns the number in a marker's record, or UINT32_MAX. The fields before the text do not
  * matter. */
 static uint32_t marker_of(const char *data, int bytes)
 {
@@ -78,7 +78,7 @@ static uint32_t marker_of(const char *data, int bytes)
 	return has_digit ? number : UINT32_MAX;
 }
 
-/* What all markers allow: the kernel's clock less ours lies between. */
+/* The bounds of the kernel's clock minus ours that all markers allow. */
 struct bounds {
 	int64_t least, most;
 	uint32_t markers;
@@ -139,7 +139,8 @@ void gt_kernel_measure_clock(struct gt_kernel_tracer *tracer)
 	tracefs_instance_file_clear(tracer->instance, "trace");
 	if (!bounds.markers || !written)
 		return;
-	/* where they are one clock, it lies between; where it does not, they are apart */
+	/* if both are one clock, the difference is between them; otherwise they have drifted
+	 * apart */
 	int64_t least = bounds.least < bounds.most ? bounds.least : bounds.most;
 	int64_t most = bounds.least < bounds.most ? bounds.most : bounds.least;
 	tracer->clock.offset = least <= 0 && most >= 0 ? 0 : least + (most - least) / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is needed to read the kernel's pages on any machine, as files of the recording.
+ * Writes what is needed to read the kernel's pages on any machine into the recording, as files.
  */
 #define _GNU_SOURCE
 #include "linux/tracer_parts.h"
@@ -35,7 +35,7 @@ static int keep_format(const char *system, const char *event, struct gt_file_wri
 	return keep_file(NULL, file, writer);
 }
 
-/* Those of the events that are on, and of ftrace's own. */
+/* Keeps the formats of the enabled events, and of ftrace's own. */
 static int keep_formats(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
 {
 	char *on = gt_kernel_get(tracer->instance, "set_event"), *rest = NULL;
@@ -57,7 +57,7 @@ static int keep_formats(struct gt_kernel_tracer *tracer, struct gt_file_writer *
 	return error;
 }
 
-/* Symbols of code. Without addresses (kptr_restrict) they are of no use. */
+/* Keeps the symbols of code. Without addresses (kptr_restrict) they are useless. */
 static int keep_symbols(struct gt_file_writer *writer, bool only_modules)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");
@@ -98,7 +98,7 @@ static char *read_modules(void)
 	char *text = NULL;
 	size_t room = 0;
 
-	/* no byte of it is a zero: the whole file is one line */
+	/* the text contains no NUL: the whole file is one line */
 	if (file && getdelim(&text, &room, '\0', file) < 0 && text)
 		text[0] = '\0';
 	if (file)
@@ -106,7 +106,7 @@ static char *read_modules(void)
 	return text;
 }
 
-/* Those that came meanwhile; of those that went, the symbols are in the file. */
+/* Keeps modules that were loaded meanwhile; the symbols of unloaded ones are in the file. */
 static int keep_new_modules(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
 {
 	char *now = read_modules();
@@ -153,7 +153,7 @@ static int keep_losses(struct gt_kernel_tracer *tracer, struct gt_file_writer *w
 	return error;
 }
 
-/* Our own threads, which readers leave out. */
+/* Notes our own threads, which readers leave out. */
 static int keep_us(struct gt_file_writer *writer)
 {
 	char text[4096] = "";
@@ -170,7 +170,7 @@ static int keep_us(struct gt_file_writer *writer)
 	return gt_file_writer_kernel(writer, 0, "recorder", text, used);
 }
 
-/* The recording says how the kernel was recorded, for people. */
+/* Notes in the recording how the kernel was recorded, for people. */
 static int keep_options(const struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
 {
 	const struct gt_kernel_clock *clock = &tracer->clock;

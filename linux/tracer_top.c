@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must not stay behind. An instance's name has our process's number, so that the next graftrace
- * sees whether its owner lives. The top has no name: what is changed there is written to a file
- * first, which the next graftrace puts back if we were killed.
+ * Cleans up in tracefs. An instance's name has our process's number, so that the next graftrace
+ * sees whether its owner lives. The top has no name of ours: its settings are written to a file
+ * before they are changed, and if we are killed the next graftrace restores them.
  */
 #define _GNU_SOURCE
 #include "linux/tracer_parts.h"
@@ -18,7 +18,7 @@
 
 #define TOP_FILES 16
 
-/* What is changed at the top, in the order in which it is put back. */
+/* The files changed at the top, in the order in which they are restored. */
 static const char *const top_files[TOP_FILES] = {
 	"current_tracer",	 "set_event",
 	"set_ftrace_filter",	 "set_ftrace_notrace",
@@ -54,7 +54,7 @@ static bool owner_lives(const char *digits)
 
 /* ---- the top, put back ---- */
 
-/* Files that list many words read otherwise than they are written. */
+/* Some files with many words are read in another form than they are written. */
 static const char *written(const char *file, const char *text)
 {
 	if (strcmp(file, "trace_clock") == 0 || text[0] == '#' || strncmp(text, "no pid", 6) == 0)
@@ -70,7 +70,7 @@ static void put_back(const char *file, const char *text)
 		tracefs_instance_file_write(NULL, file, text);
 }
 
-/* The clock that is in brackets. */
+/* Selects the clock that is in brackets. */
 static void put_clock_back(const char *text)
 {
 	const char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
@@ -82,8 +82,8 @@ static void put_clock_back(const char *text)
 	tracefs_instance_file_write(NULL, "trace_clock", clock);
 }
 
-/* The state file: the owner's number, then for each file its name, a tab and its text, with \n as
- * \1. */
+/* Reads the state file: the owner's number, then for each file its name, a tab and its text,
+ * with \n as \1. */
 static void restore_top(FILE *state)
 {
 	char *line = NULL;
@@ -159,7 +159,7 @@ void gt_kernel_clear_top(void)
 			tracefs_instance_file_clear(NULL, top_files[i]);
 }
 
-/* ---- what others left ---- */
+/* ---- what killed owners left ---- */
 
 void gt_kernel_remove_instance(const char *name)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The page's questions: what their answers share, overview and names. See page.h. */
+/*
+ * The page's questions: code that answers share, the overview, and names. See page.h.
+ */
 #include "export/page/answers.h"
 
 #include <inttypes.h>
@@ -18,7 +20,7 @@ const char *gt_question_text(const struct gt_question *question, const char *nam
 	return text ? text : otherwise;
 }
 
-/* false: it is there and is no number up to `most`. */
+/* false: the parameter exists and is not a number up to `most`. */
 bool gt_question_number(const struct gt_question *question, const char *name, uint64_t otherwise,
 			uint64_t most, uint64_t *number)
 {
@@ -34,7 +36,7 @@ bool gt_question_number(const struct gt_question *question, const char *name, ui
 	return *end == '\0' && *number <= most;
 }
 
-/* `"name":number` and what stands before it. */
+/* Writes `"name":number` after the separator that it needs. */
 void gt_put_number(struct gt_out *out, const char *before, uint64_t number)
 {
 	gt_out_text(out, before);
@@ -47,14 +49,14 @@ void gt_put_text(struct gt_out *out, const char *before, const char *text)
 	gt_out_json(out, text);
 }
 
-/* Ticks as nanoseconds. */
+/* Writes ticks as nanoseconds. */
 void gt_put_ticks(const struct gt_question *question, const char *before, uint64_t ticks)
 {
 	gt_put_number(question->out, before, gt_page_ns(question->page, ticks));
 }
 
-/* The next number or range of a list "3,7-9"; false: the list is at its end, or is none (*list is
- * not at its end then). */
+/* Parses the next number or range of a list "3,7-9"; false: the list ends, or is wrong (then
+ * *list is not at its end). */
 bool gt_question_range(const char **list, uint32_t *first, uint32_t *last)
 {
 	char *end;
@@ -81,9 +83,9 @@ int gt_ranked_compare(const void *left, const void *right)
 
 /* The overview */
 
-/* A call that took far longer than its function's calls mostly do. */
+/* A call that took far longer than most calls of its function. */
 struct outlier {
-	uint64_t over; /* ns more than the median */
+	uint64_t over; /* ns by which it exceeds the median */
 	uint64_t usual;
 	uint32_t function;
 };
@@ -97,7 +99,7 @@ static int by_over(const void *left, const void *right)
 	return (a->function > b->function) - (a->function < b->function);
 }
 
-/* Of each function the slowest call, if it took ten times as long as half of them, or more. */
+/* For each function: its slowest call, if that took ten times the median or more. */
 static void put_outliers(const struct gt_question *question)
 {
 	const struct gt_page_functions *functions = &question->page->functions;
@@ -224,7 +226,7 @@ int gt_page_answer(struct gt_page *page, const char *question, gt_page_parameter
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		if (strcmp(answers[i].name, question) != 0)
 			continue;
-		/* Selections are made, and the target looked at, by one thread at a time. */
+		/* One thread at a time makes selections and uses the target. */
 		pthread_mutex_lock(&page->lock);
 		error = answers[i].answer(&asked);
 		pthread_mutex_unlock(&page->lock);

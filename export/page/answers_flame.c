@@ -11,7 +11,7 @@
 #define FLAME_NODES  6000u
 #define FLAME_LEVELS 200u
 
-/* Walks down a path of function numbers, "3.17.4". UINT32_MAX: there is no such path. */
+/* Follows a path of function numbers, "3.17.4". UINT32_MAX: there is no such path. */
 static uint32_t node_at(const struct gt_tree *tree, const char *path)
 {
 	uint32_t node = 0;
@@ -48,7 +48,7 @@ static void put_node(const struct gt_question *question, const struct gt_page_se
 	gt_out_char(question->out, ']');
 }
 
-/* The calls around the node, outermost first, and the node itself. */
+/* Writes the calls around the node, outermost first, and the node itself. */
 static void put_path(const struct gt_question *question, const struct gt_page_selection *selection,
 		     uint32_t node)
 {
@@ -65,8 +65,8 @@ static void put_path(const struct gt_question *question, const struct gt_page_se
 	gt_out_char(question->out, ']');
 }
 
-/* What stands below `top`, callers before callees, the longest first; stacks shorter than `least`
- * ticks are left out, and their number given. */
+/* Writes what is below `top`, callers before callees, the longest first; leaves stacks out that
+ * are shorter than `least` ticks, and returns their number. */
 static uint32_t put_below(const struct gt_question *question,
 			  const struct gt_page_selection *selection, uint32_t top, uint64_t least)
 {
@@ -75,7 +75,7 @@ static uint32_t put_below(const struct gt_question *question,
 
 	gt_out_text(question->out, ",\"nodes\":[");
 	while (at != 0) {
-		/* Behind one that is too short come only shorter ones. */
+		/* Siblings are sorted: after one that is too short, all are. */
 		bool shown =
 			nodes[at].total >= least && given < FLAME_NODES && depth < FLAME_LEVELS;
 

@@ -13,7 +13,7 @@
 #define LIST_MOST  2000u
 #define BARS_MOST  64u
 #define BAR_PIECES 40u
-#define BAR_STEPS  (GT_HISTOGRAM_STEPS / 4) /* of the histogram, in a bar */
+#define BAR_STEPS  (GT_HISTOGRAM_STEPS / 4) /* steps of the histogram in one bar */
 
 static int by_name(const void *left, const void *right, void *user)
 {
@@ -24,7 +24,7 @@ static int by_name(const void *left, const void *right, void *user)
 	return order ? order : (a->number > b->number) - (a->number < b->number);
 }
 
-/* What functions are put in order by; false: by nothing that is known. */
+/* Parses by what functions are sorted; false: unknown. */
 static bool rank_of(const struct gt_page_function *function, const char *sort, uint64_t *by)
 {
 	if (strcmp(sort, "self") == 0)
@@ -44,7 +44,8 @@ static bool rank_of(const struct gt_page_function *function, const char *sort, u
 	return true;
 }
 
-/* A part of the calls' durations: in the middle of a bucket, but never beyond what was seen. */
+/* Returns a quantile of the calls' durations: the middle of a bucket, within the minimum and
+ * maximum. */
 static uint64_t part_of_times(const struct gt_question *question,
 			      const struct gt_page_function *function, double part)
 {
@@ -119,12 +120,13 @@ int gt_answer_functions(const struct gt_question *question)
 	return GT_OK;
 }
 
-/* Calls between a function and another one. */
+/* Calls between a function and its caller or callee. */
 struct link {
 	uint64_t calls, total;
 };
 
-/* [[function, calls, total], …], the most time first. The last of the links is that of no caller. */
+/* Writes [[function, calls, total], …], the most time first. The last of the links is for calls
+ * without a caller. */
 static int put_links(const struct gt_question *question, const char *before,
 		     const struct link *links, uint32_t count)
 {
@@ -151,7 +153,7 @@ static int put_links(const struct gt_question *question, const char *before,
 	return GT_OK;
 }
 
-/* Who called it, and whom it called, with the times of those calls. */
+/* Writes the callers and the callees of a function, with the times of those calls. */
 static int put_neighbours(const struct gt_question *question, uint32_t number)
 {
 	const struct gt_tree *tree = &question->page->tree;
@@ -186,7 +188,7 @@ static int put_neighbours(const struct gt_question *question, uint32_t number)
 	return error;
 }
 
-/* By lane: [[lane, calls, total, self], …] */
+/* Writes by lane: [[lane, calls, total, self], …] */
 static int put_lanes_of(const struct gt_question *question, uint32_t number)
 {
 	struct gt_page *page = question->page;
@@ -201,7 +203,7 @@ static int put_lanes_of(const struct gt_question *question, uint32_t number)
 		free(lane_of);
 		return GT_ENOMEM;
 	}
-	/* Parents stand before their children. */
+	/* Parents precede their children. */
 	for (uint32_t i = 1; i < tree->count; i++) {
 		const struct gt_tree_node *node = &tree->nodes[i];
 		struct lane_sums *sum;
@@ -232,7 +234,7 @@ static int put_lanes_of(const struct gt_question *question, uint32_t number)
 	return GT_OK;
 }
 
-/* [[from, to, calls], …] in ns: four bars from a power of two to the next. */
+/* Writes [[from, to, calls], …] in ns: four bars for each power of two. */
 static void put_histogram(const struct gt_question *question, const struct gt_histogram *times)
 {
 	const char *before = "";
@@ -269,7 +271,7 @@ static void put_slowest(const struct gt_question *question, const struct gt_page
 	gt_out_char(question->out, ']');
 }
 
-/* Where it stands in source, and that line if it is there. */
+/* Writes the function's place in the source, and that line if it can be read. */
 static void put_source(const struct gt_question *question, const struct gt_page_function *function)
 {
 	struct gt_target *target = question->page->functions.target;
@@ -318,7 +320,7 @@ int gt_answer_function(const struct gt_question *question)
 struct bar {
 	uint64_t all;
 	uint32_t number; /* of the lane or CPU */
-	uint64_t *self;	 /* by place among the functions that are shown; the last: the others */
+	uint64_t *self;	 /* by index among the functions shown; the last: all others */
 };
 
 static int by_all(const void *left, const void *right)
@@ -369,7 +371,8 @@ static int add_bars_of_lanes(const struct gt_page *page, const uint32_t *place, 
 	return GT_OK;
 }
 
-/* The functions of the most self time; place: by function its place among them, or `*count`. */
+/* Chooses the functions with most self time; place: by function, its index among them, or
+ * `*count`. */
 static int choose_functions(const struct gt_page *page, struct gt_ranked **ranked_out,
 			    uint32_t **place_out, uint32_t *count)
 {

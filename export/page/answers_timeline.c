@@ -8,15 +8,15 @@
 #include <string.h>
 
 #define WIDTH_MOST 8000u
-#define LANES_MOST 64u /* of one look */
-#define ROWS_MOST  96u /* of a lane */
+#define LANES_MOST 64u /* in one answer */
+#define ROWS_MOST  96u /* in a lane */
 #define OFF_CELLS  400u
 #define MARKS_MOST 300u
 
 struct row {
 	struct gt_out *out;
 	uint64_t from;
-	size_t most; /* bytes of out */
+	size_t most; /* limit of the output in bytes */
 	bool any;
 };
 
@@ -24,11 +24,12 @@ struct row {
 struct window {
 	uint64_t from, to, grain, rows;
 	uint64_t off_cells;
-	size_t most; /* bytes of out */
+	size_t most; /* limit of the output in bytes */
 };
 
-/* A box: start (since `from`, which may be below 0), time, function, calls, flags, and how much of
- * it is in calls; what a single call that returned needs none of is left out. */
+/* Writes a box: start (relative to `from`, may be negative), time, function, calls, flags, and
+ * which part of it is in calls; fields that a single call with a return does not need are left
+ * out. */
 static int put_box(void *user, const struct gt_box *box)
 {
 	struct row *row = user;
@@ -53,7 +54,7 @@ static int put_box(void *user, const struct gt_box *box)
 	return row->out->error ? GT_ENOMEM : GT_OK;
 }
 
-/* Ticks off the CPU of a thread before a clock. */
+/* Returns the ticks that a thread was off the CPU before a clock. */
 static uint64_t off_before(struct gt_page *page, uint32_t tid, uint64_t clock)
 {
 	struct gt_target *target = page->options.target;
@@ -64,7 +65,7 @@ static uint64_t off_before(struct gt_page *page, uint32_t tid, uint64_t clock)
 	return time.before + (time.from < clock ? clock - time.from : 0);
 }
 
-/* The clock of a time on the page. */
+/* Returns the clock of a time on the page. */
 static uint64_t clock_of(const struct gt_page *page, uint64_t ns)
 {
 	const struct gt_clock *clock = &page->options.target->clock;
@@ -74,7 +75,8 @@ static uint64_t clock_of(const struct gt_page *page, uint64_t ns)
 	       (clock->mult ? (uint64_t)(((u128)ns << clock->shift) / clock->mult) : 0);
 }
 
-/* How much of each cell the thread was off the CPU, in percent: [from, cell, [percent, …]]. */
+/* Writes which part of each cell the thread was off the CPU, in percent: [from, cell, [percent,
+ * …]]. */
 static void put_off_cpu(const struct gt_question *question, const struct gt_page_lane *lane,
 			const struct window *window)
 {
@@ -94,7 +96,7 @@ static void put_off_cpu(const struct gt_question *question, const struct gt_page
 		off = behind > before ? gt_page_ns(page, behind - before) : 0;
 		if (at != from)
 			gt_out_char(question->out, ',');
-		/* Outside of its calls nothing is known of a thread's life. */
+		/* Before its first call and after its last one, nothing is known of a thread. */
 		gt_out_number(question->out, until <= lane->first || at >= lane->last ? 0
 					     : off >= cell			      ? 100
 							   : off * 100 / cell);
@@ -205,7 +207,7 @@ int gt_page_put_whole_timeline(struct gt_page *page, uint64_t grain, size_t most
 	return error;
 }
 
-/* The call that a search along the time line found. */
+/* The nearest call that a search along the time line has found. */
 struct found {
 	uint32_t function;
 	uint64_t from;
@@ -232,12 +234,12 @@ static int look_at(void *user, const struct gt_box *box)
 		found->lane = found->lane_now;
 		found->depth = found->depth_now;
 	}
-	/* In a track the first one behind is the nearest. */
+	/* In one track, the first call after the time is the nearest. */
 	return found->forward ? GT_EAGAIN : GT_OK;
 }
 
-/* The nearest call in a track, if it is nearer than what was found in others. Backward, in ever larger
- * pieces: mostly it is near. */
+/* Finds the nearest call in a track, if it is nearer than those found in others. Backward it
+ * searches in ever larger pieces, since it is usually near. */
 static void find_in(const struct gt_track *track, struct found *found)
 {
 	uint64_t end = found->from, piece = found->from / 4096 + 1;

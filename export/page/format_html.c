@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html: the page with its figures in it, one file that asks nothing of any network. It holds the answers
- * to the questions of page.h that its views ask: of functions and stacks those with the most time, of the
- * time line as fine a grain as there is room for.
+ * html: the page with its data in it, one file that makes no request. It has the answers to the
+ * questions of page.h that its views ask: functions and stacks with the most time, and the time
+ * line at the finest grain for which there is room.
  */
 #define _GNU_SOURCE /* memmem */
 #include <inttypes.h>
@@ -26,7 +26,7 @@ struct html {
 	struct gt_stack_sink sink;
 };
 
-/* A question's parameters: pairs of names and values, NULL behind them. */
+/* Returns a question's parameter from pairs of names and values, with NULL after the last. */
 static const char *parameter(void *user, const char *name)
 {
 	for (const char **pair = user; pair[0]; pair += 2)
@@ -84,7 +84,8 @@ static int ask(const struct html *html, const char *question, const char *const 
 	return gt_page_answer(html->page, question, parameter, (void *)(uintptr_t)pairs, out);
 }
 
-/* The numbers of the functions with the most self time, up to DETAILS_MOST; *count of them. */
+/* Returns the numbers of the functions with most self time, up to DETAILS_MOST; *count: how
+ * many. */
 static uint32_t *choose(const struct gt_page *page, uint32_t *count)
 {
 	uint32_t all = page->functions.count, *order = calloc(all + 1u, sizeof(*order));
@@ -141,7 +142,8 @@ static int add_flame(const struct html *html, const char *of, const char *width,
 	return ask(html, "flame", pairs, out);
 }
 
-/* Of all, of each process if there are several, and of the lanes as far as there is room. */
+/* Adds the flame graphs of all, of each process if there are several, and of lanes while there
+ * is room. */
 static int add_flames(const struct html *html, struct gt_out *out)
 {
 	const struct gt_page *page = html->page;
@@ -176,7 +178,7 @@ static int add_flames(const struct html *html, struct gt_out *out)
 	return error;
 }
 
-/* The time line of all lanes at the finest grain that there is room for. */
+/* Adds the time line of all lanes at the finest grain for which there is room. */
 static int add_timeline(const struct html *html, struct gt_out *out)
 {
 	struct gt_page *page = html->page;
@@ -184,7 +186,7 @@ static int add_timeline(const struct html *html, struct gt_out *out)
 	uint64_t grain = 0;
 	int error = GT_OK;
 
-	/* A box is at least ten bytes: to begin with a grain that has far too many is in vain. */
+	/* A box takes at least ten bytes: grains with far too many boxes are not tried. */
 	if (page->boxes > TIMELINE_BYTES / 10)
 		grain = page->length / TIMELINE_BYTES + 1;
 	for (;;) {
@@ -197,7 +199,7 @@ static int add_timeline(const struct html *html, struct gt_out *out)
 	}
 }
 
-/* All functions' names while there is room: those with long ones are cut behind it. */
+/* Adds all functions' names while there is room; after that, long names are cut. */
 static void add_names(const struct html *html, struct gt_out *out)
 {
 	const struct gt_page_functions *functions = &html->page->functions;
@@ -254,7 +256,7 @@ static int make_data(const struct html *html, struct gt_out *out)
 	return error == GT_OK && out->error ? GT_ENOMEM : error;
 }
 
-/* Names are anybody's: none may end the element that the figures stand in. In JSON these bytes are
+/* Names come from outside: none may end the element that has the data. In JSON these bytes occur
  * in strings only. */
 static void put_data(struct gt_out *out, const char *bytes, size_t count)
 {

@@ -20,7 +20,7 @@ int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target
 	return functions->numbers && functions->table ? GT_OK : GT_ENOMEM;
 }
 
-/* Where a number stands, or would. */
+/* Returns the slot of a number, or a free one. */
 static struct gt_page_number *number_at(const struct gt_page_functions *functions, uint32_t number)
 {
 	for (uint32_t at = number * 0x9e3779b1u;; at++) {
@@ -32,7 +32,7 @@ static struct gt_page_number *number_at(const struct gt_page_functions *function
 	}
 }
 
-/* Notes the item of a number that was not asked for before. */
+/* Notes the item of a number that is looked up for the first time. */
 static int note_number(struct gt_page_functions *functions, uint32_t number, uint32_t item)
 {
 	if (functions->number_count * 2 >= functions->number_size) {
@@ -75,7 +75,7 @@ static int grow(struct gt_page_functions *functions)
 
 		if (!items)
 			return GT_ENOMEM;
-		/* Names that are the items' own have moved with them. */
+		/* Names that are stored in the items have moved with them. */
 		for (uint32_t i = 0; i < functions->count; i++)
 			if (items[i].number[0] != '\0')
 				items[i].function.name = items[i].number;

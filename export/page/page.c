@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording, read for the page: see page.h. */
+/*
+ * Reads a recording for the page: see page.h.
+ */
 #include "export/page/page_private.h"
 
 #include <stddef.h>
@@ -14,7 +16,7 @@ static void fini_lane(struct gt_page_lane *lane)
 	free(lane->off);
 }
 
-/* All that was read. */
+/* Forgets all that was read. */
 static void forget(struct gt_page *page)
 {
 	for (uint32_t i = 0; i < page->lane_count; i++)
@@ -32,7 +34,7 @@ static void forget(struct gt_page *page)
 	       offsetof(struct gt_page, has_off_cpu) - offsetof(struct gt_page, start));
 }
 
-/* Nothing is read yet. */
+/* Begins with nothing read. */
 static int begin(struct gt_page *page)
 {
 	page->start = page->options.about.start;
@@ -88,13 +90,13 @@ double gt_page_progress(const struct gt_page *page)
 	return entered < expected ? 0.99 * (double)entered / (double)expected : 0.99;
 }
 
-/* The lanes are told when their first record comes, and found by their numbers. */
+/* Lanes are reported at their first record, and found by number. */
 static struct gt_page_lane *lane_of(struct gt_page *page, const struct gt_lane *lane)
 {
 	return &page->lanes[(uintptr_t)lane->user];
 }
 
-/* Stacks of a thread share what it does off the CPU. */
+/* All stacks of a thread share its times off the CPU. */
 static int find_thread(struct gt_page *page, const struct gt_lane *lane, uint32_t *thread)
 {
 	for (uint32_t i = page->lane_count; lane->stack != 0 && i > 0; i--) {
@@ -145,7 +147,7 @@ static int take_lane(void *user, struct gt_lane *lane)
 	return error;
 }
 
-/* Memory beside the tree's nodes. */
+/* Grows the arrays that are indexed by the tree's nodes. */
 static int grow_nodes(struct gt_page *page)
 {
 	uint32_t room = page->tree.room;
@@ -165,7 +167,7 @@ static int grow_nodes(struct gt_page *page)
 	return GT_OK;
 }
 
-/* Of a new node: is a call of the same function around it? */
+/* Notes for new nodes whether a call of the same function is around them. */
 static int know_nodes(struct gt_page *page)
 {
 	if (page->tree.count > page->node_room && grow_nodes(page) != GT_OK)
@@ -181,7 +183,7 @@ static int know_nodes(struct gt_page *page)
 	return GT_OK;
 }
 
-/* What its thread was off the CPU since its last record was the innermost call's time. */
+/* The time that the thread was off the CPU since its last record belongs to the innermost call. */
 static int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_t open,
 			uint64_t clock)
 {
@@ -208,7 +210,7 @@ static int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_
 	return GT_OK;
 }
 
-/* Times count from the first thing that is told, if it is not known when the recording began. */
+/* If it is unknown when the recording began, times count from the first record. */
 static void begin_at(struct gt_page *page, uint64_t clock)
 {
 	if (page->start == 0)
@@ -242,7 +244,7 @@ static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	return error;
 }
 
-/* The calls of short time are kept together when there are too many. */
+/* Merges short calls when there are too many boxes. */
 static int coarsen(struct gt_page *page)
 {
 	int error = GT_OK;
@@ -289,7 +291,7 @@ static int add_box(struct gt_page *page, struct gt_page_lane *lane, uint32_t dep
 	return error;
 }
 
-/* Is a call of the same function around the one that was left? */
+/* Is a call of the same function around the one that has ended? */
 static bool is_again(const struct gt_page *page, const struct gt_lane *lane, void *function)
 {
 	if (lane->open < GT_TREE_DEPTH_MAX)
@@ -300,7 +302,7 @@ static bool is_again(const struct gt_page *page, const struct gt_lane *lane, voi
 	return false;
 }
 
-/* A call that returned goes into the sums. */
+/* Adds a call that returned to the sums. */
 static int add_sums(struct gt_page *page, struct gt_page_lane *own, const struct gt_lane *lane,
 		    const struct gt_stack_call *call, uint64_t end, uint64_t off)
 {
@@ -370,7 +372,7 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	return error == GT_OK ? add_box(page, own, lane->open, &box) : error;
 }
 
-/* Marks and losses, as far as there is room; calls of which only the entry is known are counted. */
+/* Takes marks and losses while there is room; counts calls of which only the entry is recorded. */
 static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment *moment)
 {
 	struct gt_page *page = user;
@@ -455,7 +457,7 @@ int gt_page_read(struct gt_page *page, struct gt_filter *filter)
 	struct gt_stack_report report;
 	int error;
 
-	/* Most recordings have all entries; of others it is known soon that they have not. */
+	/* Most recordings have all entries; in others a missing one is found early. */
 	sink.once = true;
 	error = gt_stacks_read(page->options.target, filter, &sink, &report);
 	if (error == GT_ENOENT) {
@@ -468,11 +470,11 @@ int gt_page_read(struct gt_page *page, struct gt_filter *filter)
 	return error == GT_OK ? gt_page_finish(page, &report) : error;
 }
 
-/* What a selection's tree is made with. */
+/* What the tree of a selection is made from. */
 struct selecting {
 	struct gt_page *page;
 	struct gt_page_selection *selection;
-	uint32_t room; /* of selection->off */
+	uint32_t room; /* capacity of selection->off */
 };
 
 static int add_selected(void *user, uint32_t node, uint32_t from)
@@ -494,7 +496,7 @@ static int add_selected(void *user, uint32_t node, uint32_t from)
 	return GT_OK;
 }
 
-/* "all", "pid:N", "lane:N" as who is meant. */
+/* Parses "all", "pid:N" or "lane:N". */
 static int parse_selection(const struct gt_page *page, const char *of, uint32_t *pid,
 			   uint32_t *lane)
 {

@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVEL_ENOUGH 1024u /* boxes that are looked at as they are */
-#define LEVEL_STEP   8u	   /* of grains */
+#define LEVEL_ENOUGH 1024u /* so few boxes need no coarser grain */
+#define LEVEL_STEP   8u	   /* between two grains */
 #define PART_ALL     65535u
 
-/* As they lie in memory: a call … */
+/* Boxes in memory: a single call … */
 struct single {
 	uint32_t start_low, took_low;
 	uint32_t function; /* its two highest bits are the flags */
 	uint16_t start_high, took_high;
 };
 
-/* … and several. Parts are of `took`, of 65,535. */
+/* … and several joined ones. Parts are in 1/65,535 of `took`. */
 struct joined {
 	uint32_t start_low, took_low;
 	uint32_t function, count;
@@ -128,7 +128,7 @@ static int append(struct gt_track_level *level, const struct gt_box *box)
 	return GT_OK;
 }
 
-/* As append, but joins with the last box where they are to be drawn together. */
+/* As append, but joins the box with the last one if both are drawn as one. */
 static int append_joined(struct gt_track_level *level, const struct gt_box *box)
 {
 	if (level->count > 0) {
@@ -167,7 +167,7 @@ size_t gt_track_count(const struct gt_track *track)
 	return track->level_count ? track->levels[0].count : 0;
 }
 
-/* The boxes of `from`, joined, become those of `to`. */
+/* Joins the boxes of `from` into those of `to`. */
 static int join_level(const struct gt_track_level *from, struct gt_track_level *to)
 {
 	int error = GT_OK;
@@ -180,7 +180,7 @@ static int join_level(const struct gt_track_level *from, struct gt_track_level *
 	return error;
 }
 
-/* Gives back what is not used. */
+/* Frees memory that is not used. */
 static void trim(struct gt_track_level *level)
 {
 	void *boxes = realloc(level->boxes, (level->count ? level->count : 1) * box_bytes(level));
@@ -228,7 +228,7 @@ int gt_track_finish(struct gt_track *track)
 		const struct gt_track_level *finer = &track->levels[track->level_count - 1];
 		int error = join_level(finer, &made);
 
-		/* One that has nearly as many boxes would only take memory. */
+		/* A level with nearly as many boxes would only cost memory. */
 		if (error == GT_OK && made.count > finer->count / 2) {
 			free(made.boxes);
 			continue;
@@ -244,7 +244,7 @@ int gt_track_finish(struct gt_track *track)
 	return GT_OK;
 }
 
-/* The first box that ends behind `from`. */
+/* Finds the first box that ends after `from`. */
 static size_t first_behind(const struct gt_track_level *level, uint64_t from)
 {
 	size_t low = 0, high = level->count;
