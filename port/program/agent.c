@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's entry points, reached from the recording path through the glue: they mask signals,
- * find the thread's block and let core/record do the work. What it offers to core/record of the
- * process lies here, too.
+ * The agent's entry points, called from the recording path through the glue: they mask signals,
+ * find the thread's block and call core/record. The functions that core/record needs of the process
+ * are here, too.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
 struct graftrace_agent_state gt_agent_state;
-/* Where %gs points before a thread has a block of its own: nobody's. */
+/* %gs points here before a thread has a block of its own. */
 struct gt_thread gt_null_block __attribute__((aligned(64)));
 
 _Static_assert(offsetof(struct graftrace_agent_image, entry_slow) == 88,
@@ -68,14 +68,15 @@ bool gt_port_is_stub_return(uint64_t address)
 	return false;
 }
 
-/* Called by the program (V8), also from signal handlers: where the return address of this slot is.
- * It may be written there, too: that is where the call returns to. */
+/* Called by the program (V8), also from signal handlers: returns where the return address of
+ * this slot is. It may be written there, too: the call returns to what is there. */
 uint64_t gt_agent_resolve(uint64_t slot)
 {
 	return gt_port_is_stub_return(*(const uint64_t *)slot) ? gt_program_mirror(slot) : slot;
 }
 
-/* Where the body of a function returns to: in its stub. 0: no region has one of it. */
+/* Returns the address in its stub to which the body of a function returns. 0: no region has one
+ * of it. */
 static uint64_t stub_return_of(uint32_t function)
 {
 	const uint32_t count = __atomic_load_n(&gt_agent_state.region_count, __ATOMIC_ACQUIRE);
@@ -91,8 +92,8 @@ static uint64_t stub_return_of(uint32_t function)
 	return 0;
 }
 
-/* What gt_record_entry does for a function that needs its real return address, where nothing can be
- * recorded. One with a trigger may be such a function. */
+/* Does what gt_record_entry does for a function that needs its real return address, while
+ * nothing can be recorded. A function with a trigger may be such a one. */
 static void put_back(uint64_t slot, uint32_t kind)
 {
 	kind &= ~(uint32_t)GT_ENTRY_PROBED;
@@ -101,8 +102,8 @@ static void put_back(uint64_t slot, uint32_t kind)
 		*(uint64_t *)slot = *(const uint64_t *)gt_program_mirror(slot);
 }
 
-/* The thread's block. A hole was reserved with the block that was there: if that is gone, a fork
- * came in between, and the place is the parent's. */
+/* Returns the thread's block. A hole was reserved with the block that was there: if that block
+ * is gone, the process forked in between, and the reserved word is the parent's. */
 static struct gt_thread *current(uint64_t **hole)
 {
 	struct gt_thread *thread = gt_threads_try_current();
@@ -145,7 +146,7 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
 	if (thread != NULL) {
 		gt_record_exit(thread, slot, function, hole);
-		/* its results are those of the one that has jumped to it */
+		/* its results are those of the function that jumped to it */
 		if (gt_record_is_chained(thread, slot, &function) && stub_return_of(function) != 0)
 			address = stub_return_of(function);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes in the middle of functions: the arguments are fetched as the probe says, then the event is
- * recorded. Reached from a probe's stub by the glue, with signals as the program has them, so all of
- * it may be interrupted and nested in itself. Nothing that the program says is believed: memory is read
- * by the kernel, which says where there is none, but for the running thread's own stack.
+ * Probes in the middle of functions: their arguments are fetched as the probe says, then the event
+ * is recorded. Called from a probe's stub through the glue, with the program's signal mask, so all
+ * of it may be interrupted and nested in itself. No value of the program is trusted: memory is read
+ * by a system call, which reports unmapped addresses, except for the running thread's own stack.
  */
 #include "core/record/event.h"
 #include "core/record/port.h"
@@ -11,15 +11,15 @@
 #include "port/program/syscall.h"
 
 #define PAGE	    4096ull
-#define STRING_MAX  64u /* bytes of one, its zero byte included */
+#define STRING_MAX  64u /* bytes, with the NUL */
 #define RSP	    4
 #define PR_GET_NAME 16
 
 /* The registers of the interrupted function, as gt_glue_event lays them out. */
 struct gt_event_frame {
 	uint64_t flags;
-	uint64_t registers[16]; /* as instructions number them */
-	uint64_t stub;		/* + 10: where the stub goes on */
+	uint64_t registers[16]; /* in the order of their numbers in instructions */
+	uint64_t stub;		/* + 10: the address at which the stub continues */
 };
 
 /* Called from glue.S only. */
@@ -54,7 +54,7 @@ static uint64_t vector_register(unsigned number)
 	return value;
 }
 
-/* What lies on the page that the stub's call has written to is there. */
+/* The page to which the stub's call has just written is mapped. */
 static bool is_near_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 {
 	const uint64_t low = sp - GRAFTRACE_RED_ZONE;
@@ -63,7 +63,7 @@ static bool is_near_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 	return address >= low && address < end && bytes <= end - address;
 }
 
-/* What lies on the running thread's own stack is there, where its bounds are known and no guess. */
+/* The running thread's own stack is mapped, if its bounds are known, not guessed. */
 static bool is_on_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 {
 	const struct gt_thread *thread = gt_threads_at_hand();
@@ -73,10 +73,10 @@ static bool is_on_stack(uint64_t address, uint64_t bytes, uint64_t sp)
 	       address >= sp && address < context->high && bytes <= context->high - address;
 }
 
-/* What nobody takes away or makes unreadable. */
+/* Is it in a mapping that is read-only for good, so that it stays readable? */
 static bool is_constant(uint64_t address, uint64_t bytes)
 {
-	static uint32_t last; /* where the one before was found */
+	static uint32_t last; /* where the last address was found */
 	const uint32_t count = __atomic_load_n(&gt_agent_state.constant_count, __ATOMIC_ACQUIRE);
 	const uint32_t first = __atomic_load_n(&last, __ATOMIC_RELAXED);
 
@@ -93,8 +93,8 @@ static bool is_constant(uint64_t address, uint64_t bytes)
 	return false;
 }
 
-/* Bytes that may not be mapped. In a sandbox that may forbid the agent's system calls only the
- * stack is looked at. */
+/* Copies bytes that may be unmapped. In a sandbox that may forbid the agent's system calls, only
+ * the stack is read. */
 static bool fetch(uint64_t address, void *out, uint64_t bytes, uint64_t sp)
 {
 	if (is_near_stack(address, bytes, sp) || is_constant(address, bytes) ||
@@ -118,7 +118,7 @@ static uint64_t register_of(const struct gt_event_frame *frame, unsigned number)
 	return number < 16 ? frame->registers[number] : number == 16 ? frame->flags : 0;
 }
 
-/* Where the function returns to: at its return the mirror alone has that. */
+/* Returns the function's return address: at its return only the mirror has it. */
 static uint64_t caller_of(const struct gt_event_frame *frame, bool returned)
 {
 	const uint64_t slot = frame->registers[RSP];
@@ -126,7 +126,7 @@ static uint64_t caller_of(const struct gt_event_frame *frame, bool returned)
 	return *(const volatile uint64_t *)(returned ? gt_program_mirror(slot) : slot);
 }
 
-/* Where the value begins. False: it cannot be read. */
+/* Fetches the value with which the argument begins. False: it cannot be read. */
 static bool first_value(const struct gt_event_frame *frame,
 			const struct graftrace_probe_argument *argument, uint32_t flags,
 			uint32_t bytes, uint64_t *value)
@@ -161,7 +161,7 @@ static bool first_value(const struct gt_event_frame *frame,
 	}
 }
 
-/* The number, or the address of what is to be taken. False: it cannot be read. */
+/* Fetches the number, or the address of what is to be copied. False: it cannot be read. */
 static bool argument_value(const struct gt_event_frame *frame, const struct graftrace_probe *probe,
 			   const struct graftrace_probe_argument *argument, const int64_t *steps,
 			   uint64_t *value)
@@ -190,13 +190,13 @@ static bool argument_value(const struct gt_event_frame *frame, const struct graf
 	return true;
 }
 
-/* Bytes of the string at `address`, its zero byte included, at most `room`; 0: none can be read. A
- * string ends at the latest where nothing is mapped any more. */
+/* Copies the string at `address` with its NUL, at most `room` bytes; returns 0 if none can be
+ * read. A string ends at the latest where memory is unmapped. */
 static uint32_t copy_string(uint64_t address, char *out, uint32_t room, uint64_t sp)
 {
 	uint32_t done = 0;
 
-	/* The usual case: all of it can be had, and it ends soon. */
+	/* The usual case: all of it is readable, and it is short. */
 	if (is_constant(address, room) || is_on_stack(address, room, sp)) {
 		while (done < room && (out[done] = ((const volatile char *)address)[done]) != 0)
 			done++;
@@ -221,7 +221,7 @@ static uint32_t copy_string(uint64_t address, char *out, uint32_t room, uint64_t
 	return done;
 }
 
-/* What is behind the fields, a zero word at its end; 0 bytes: there is no room. */
+/* Returns the room after the fields, with a zero word at its end; 0 bytes: there is none. */
 static char *room_behind(struct gt_event *event, uint32_t *room)
 {
 	*room = (GT_EVENT_VALUES - event->count) * 8;
@@ -252,7 +252,7 @@ static uint32_t copy_name(char *out, uint32_t room)
 	return i + 1;
 }
 
-/* Whole numbers, as many as there is room for. */
+/* Copies whole elements, as many as there is room for. */
 static uint32_t copy_array(const struct graftrace_probe_argument *argument, uint64_t address,
 			   char *out, uint32_t room, uint64_t sp)
 {
@@ -262,7 +262,7 @@ static uint32_t copy_array(const struct graftrace_probe_argument *argument, uint
 	return fetch(address, out, (uint64_t)count * each, sp) ? count * each : 0;
 }
 
-/* Texts, each with its zero byte; of one that cannot be read "(fault)". */
+/* Copies strings, each with its NUL; for one that cannot be read "(fault)". */
 static uint32_t copy_strings(const struct graftrace_probe_argument *argument, uint64_t address,
 			     char *out, uint32_t room, uint64_t sp)
 {
@@ -286,7 +286,7 @@ static uint32_t copy_strings(const struct graftrace_probe_argument *argument, ui
 	return done;
 }
 
-/* Behind the fields, as far as there is room. */
+/* Copies data after the fields, as far as there is room. */
 static bool take(struct gt_event *event, uint32_t field,
 		 const struct graftrace_probe_argument *argument, uint64_t sp)
 {
@@ -338,14 +338,14 @@ static __attribute__((noinline)) void gather(const struct gt_event_frame *frame,
 			event->faults |= 1u << i;
 }
 
-/* The call's values are of use only if the call itself is recorded. */
+/* The values of a call are recorded only if the call itself is. */
 static bool is_left_out(const struct gt_thread *thread, const struct graftrace_probe *probe)
 {
 	return probe->flags & GRAFTRACE_PROBE_OF_CALL &&
 	       gt_event_leaves_call_out(thread, probe->flags & GRAFTRACE_PROBE_OF_ROOT);
 }
 
-/* what: of gt_event_look(). */
+/* what: the result of gt_event_look(). */
 static __attribute__((noinline, cold)) void
 record_slow(const struct gt_event *event, const struct graftrace_probe *probe, unsigned what)
 {
@@ -379,7 +379,7 @@ static void happen(struct gt_event_frame *frame, const struct graftrace_probe *p
 		gt_event_hit(probe->event);
 	if (thread != NULL && thread->mode != 0 && is_left_out(thread, probe))
 		return;
-	/* Switched off, by whomever, or without room: nothing is fetched, unless a trigger may want
+	/* Recording is off or there is no room: nothing is fetched, unless a trigger may need
 	 * it. */
 	if (thread != NULL && !has_rules && gt_event_is_stopped(thread))
 		return;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's interest in a few functions of libc, libgcc and the dynamic loader, which the host
- * hooks at their entries: those that leave frames without returning, that change stacks, load code,
- * replace the image, enter a sandbox, forbid the clock, take %gs, and those by which unwinders find the unwind data of code.
- * None changes what its function does, but for _dl_find_object and dl_iterate_phdr, which also know
- * our code, and _Unwind_Backtrace, which does not tell of it.
+ * The functions of libc, libgcc and the dynamic loader that the host hooks at their entries: those
+ * that leave frames without returning, change stacks, load code, replace the image, enter a
+ * sandbox, forbid the clock, take %gs, and those by which unwinders find the unwind data of code.
+ * No hook changes what its function does, except for _dl_find_object and dl_iterate_phdr, which
+ * also report our code, and _Unwind_Backtrace, which does not.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -15,7 +15,7 @@
 #define UCONTEXT_STACK 16  /* offset of ss_sp in ucontext_t, which ss_flags and ss_size follow */
 #define UCONTEXT_RSP   160 /* … of the saved stack pointer */
 #define R_DEBUG_STATE  24  /* offset of r_state in struct r_debug */
-/* While the host lives: it is planning and patching, and nothing may run there meanwhile. */
+/* While the host lives: it is planning and patching, and no new code may run meanwhile. */
 #define OBJECTS_WAIT_MS 30000
 #define EXEC_WAIT_MS	2000
 #define HANDLER_WAIT_MS 2000
@@ -57,7 +57,7 @@ static bool is_in_image(uint64_t address)
 	return address - (uint64_t)gt_image_start < (uint64_t)(gt_image_text_end - gt_image_start);
 }
 
-/* How much of a stack is looked through for what a signal interrupted, and how much at once. */
+/* How much of a stack is searched for an interrupted context, and how much at once. */
 #define LOOK_BYTES   16384
 #define LOOK_AT_ONCE 64
 /* The kernel's frame has rdx, rax, rcx, rsp and rip one after the other. */
@@ -83,12 +83,10 @@ static bool leaves_straight_line(struct gt_thread *thread, const uint64_t *words
 	return is_line;
 }
 
-/*
- * Did a signal interrupt the straight line between [from, to) of the running stack, or of the
- * alternate one that `from` lies on? Then the kernel's frame there has an address of the hot text.
- * Old ones may lie around: then the depth is said once more than is needed. The two may be of
- * different stacks, with nothing mapped between.
- */
+/* Did a signal interrupt the straight line between [from, to) of the running stack, or of the
+ * alternate one that `from` is on? Then the kernel's signal frame there has an address of the
+ * hot text. Old frames may be found as well: then the depth is written once more than needed.
+ * The two addresses may be on different stacks, with unmapped memory between. */
 static bool left_straight_line(struct gt_thread *thread, uint64_t from, uint64_t to)
 {
 	uint64_t words[BEFORE_RIP + LOOK_AT_ONCE] = { 0 }, low, high;
@@ -96,7 +94,7 @@ static bool left_straight_line(struct gt_thread *thread, uint64_t from, uint64_t
 	bool left = false;
 	low = thread->base->low;
 	high = thread->base->high;
-	/* A jump between coroutines' stacks leaves no handler. */
+	/* A jump from one coroutine's stack to another leaves no handler. */
 	if (from < to && to - from <= LOOK_BYTES)
 		;
 	else if (from < to && from >= low && to <= high)
@@ -124,7 +122,7 @@ static bool left_straight_line(struct gt_thread *thread, uint64_t from, uint64_t
 	return left;
 }
 
-/* A longjmp to stack pointer sp by who stands at `from`: what lies between has ended. */
+/* A longjmp from `from` to stack pointer `sp`: the calls between have ended. */
 static void leave_frames(uint64_t from, uint64_t sp)
 {
 	uint64_t saved;
@@ -136,8 +134,8 @@ static void leave_frames(uint64_t from, uint64_t sp)
 		bool left = from != sp - 8 && left_straight_line(thread, from, sp);
 		gt_frames_resolve(thread, sp, false);
 		if (left) {
-			/* A record may be there without its frame, or the frame without its record:
-			 * readers are told the depth. */
+			/* A record may have been written without its frame, or the frame without
+			 * its record: the depth is written for readers. */
 			gt_frames_drop_in_flight(thread);
 			thread->resume |= GT_RESUME_DEPTH;
 		}
@@ -172,7 +170,7 @@ static void end_tail_call(struct gt_hook_frame *frame)
 	frame->return_address = *(const uint64_t *)gt_program_mirror(slot);
 }
 
-/* slot: of the call of swapcontext or setcontext, which goes to what ucontext has. */
+/* slot: of the call of swapcontext or setcontext, which continues at the ucontext's address. */
 static void switch_stack(uint64_t slot, uint64_t ucontext)
 {
 	uint64_t saved;
@@ -200,11 +198,10 @@ static void on_new_thread(void)
 	gt_signals_restore(&saved);
 }
 
-/*
- * clone: a child that shares this thread's memory and its thread pointer, and runs beside it, would
- * be taken for it. It begins in gt_clone_start, which gives it a block that says it is not traced.
- * (One that vfork's flag stops the caller for is the caller, for as long.)
- */
+/* clone: a child that shares this thread's memory and thread pointer, and runs at the same time,
+ * would be taken for it. So it begins in gt_clone_start, which gives it a block that says it is
+ * not traced. (A child for which the caller waits, by vfork's flag, acts as the caller
+ * meanwhile.) */
 static void on_clone(struct gt_hook_frame *frame)
 {
 	uint64_t flags = frame->rdx, saved;
@@ -223,7 +220,7 @@ static void on_clone(struct gt_hook_frame *frame)
 	frame->rdi = (uint64_t)gt_clone_start;
 	frame->rsi = (uint64_t)stack;
 	frame->rcx = (uint64_t)stack;
-	/* Our code stays until the child has been there; for ever if there will be none. */
+	/* Our code stays mapped until the child has passed it; for ever if there is no child. */
 	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -234,8 +231,8 @@ void gt_agent_clone_start(struct gt_thread *block)
 	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The caller may be a vfork child on its parent's stack: frames that are open now never return when
- * the exec succeeds, and the parent has to look before it trusts them. */
+/* The caller may be a vfork child on its parent's stack: frames that are open now never return
+ * if exec succeeds, so the parent must check them before use. */
 static void expect_stale_frames(void)
 {
 	struct gt_thread *thread = gt_threads_try_current();
@@ -259,7 +256,7 @@ static void on_longjmp(const struct gt_hook_frame *frame)
 		leave_frames(from, kept);
 }
 
-/* A handler that is waited for: the host puts a trigger on it first. */
+/* A handler that the host waits for: the host puts a trigger on it first. */
 static void on_sigaction(const struct gt_hook_frame *frame)
 {
 	uint64_t signals = __atomic_load_n(&gt_port_arena()->signals, __ATOMIC_RELAXED);
@@ -271,7 +268,8 @@ static void on_sigaction(const struct gt_hook_frame *frame)
 		gt_mail_send(GRAFTRACE_MAIL_HANDLER, handler, HANDLER_WAIT_MS);
 }
 
-/* strict mode, or a filter (struct sock_fprog). A null pointer asks whether there are filters. */
+/* strict mode, or a filter (struct sock_fprog). A null pointer only asks whether filters are
+ * available. */
 static void on_sandbox(bool strict, uint64_t filter)
 {
 	if (!strict && filter == 0)
@@ -296,7 +294,7 @@ static void on_arch_prctl(uint64_t what)
 		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_GS, LEAVE_WAIT_MS);
 }
 
-/* The mappings that are there are locked without the arena: see locked.c. */
+/* Existing mappings are locked without the arena: see locked.c. */
 static int on_mlockall(struct gt_hook_frame *frame, uint64_t *flags)
 {
 	*flags = (uint32_t)*flags;
@@ -320,7 +318,7 @@ static const struct graftrace_region_unwind *unwind_data(uint64_t region)
 	return (const struct graftrace_region_unwind *)(region + GRAFTRACE_REGION_UNWIND_OFFSET);
 }
 
-/* In code that has jumps of ours elsewhere than at functions' starts? */
+/* Is the address in code with jumps of ours at other places than functions' entries? */
 static bool may_be_jump(const struct graftrace_region *region, uint64_t address)
 {
 	for (uint32_t i = 0; i < region->text_count && i < GRAFTRACE_REGION_TEXTS; i++)
@@ -329,8 +327,8 @@ static bool may_be_jump(const struct graftrace_region *region, uint64_t address)
 	return false;
 }
 
-/* The region that such a jump is of; NULL for one at an entry, a hooked function's, where the function's
- * own rules hold. The code must be mapped. */
+/* Returns the region of such a jump; NULL for one at an entry or a hooked function's, which the
+ * function's own rules cover. The code must be mapped. */
 static const struct graftrace_region *region_of_jump(uint64_t address)
 {
 	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++) {
@@ -352,7 +350,7 @@ static const struct graftrace_region *region_of_jump(uint64_t address)
 	return NULL;
 }
 
-/* The program's own code: first what the loader says, for the code may have been unmapped. */
+/* The program's own code: asks the loader first, since the code may have been unmapped. */
 static int on_find_outside(struct gt_hook_frame *frame, struct dl_find_object *found,
 			   const struct graftrace_hook_site *site)
 {
@@ -445,7 +443,8 @@ static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_
 {
 	struct phdr_call call = { (phdr_callback *)frame->rdi, (void *)frame->rsi, 0, 0, 0 };
 	int (*body)(phdr_callback *, void *) = (int (*)(phdr_callback *, void *))site->body;
-	/* Our code is returned to: it stays while this is not 0 (for ever after an exception). */
+	/* The call returns to our code, which stays mapped while this is not 0 (after an
+	 * exception: for ever). */
 	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 	int result = body(on_phdr, &call);
 	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++)
@@ -457,7 +456,7 @@ static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_
 	frame->rax = (uint64_t)(int64_t)result;
 }
 
-/* The function that tells has just been entered: it is the innermost call. */
+/* The function that reports has just been entered: it is the innermost call. */
 static void on_tsan_entry(struct gt_hook_frame *frame)
 {
 	struct gt_thread *thread = gt_threads_try_current();
@@ -484,7 +483,7 @@ static int on_frame(void *context, void *data)
 	uint64_t ip = walk->ip(context);
 	if (region_at(ip) != NULL || is_in_image(ip) || region_of_jump(ip) != NULL)
 		return 0;
-	/* The first one is what the hook's stub stands for: the hooked function itself. */
+	/* The first frame is that of the hook's stub: it stands for the hooked function. */
 	if (!walk->begun) {
 		walk->begun = true;
 		return 0;
@@ -492,13 +491,13 @@ static int on_frame(void *context, void *data)
 	return walk->callback(context, walk->data);
 }
 
-/* The unwinder sees our own frames: this hook's, and those of calls that are open. */
+/* The unwinder sees our own frames: this hook's, and those of open calls. */
 static void on_unwind_backtrace(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
 {
 	struct walk walk = { (frame_callback *)frame->rdi, (void *)frame->rsi,
 			     (uint64_t(*)(void *))site->argument, false };
 	int (*body)(frame_callback *, void *) = (int (*)(frame_callback *, void *))site->body;
-	/* As in on_iterate_phdr(); and what says where our frames lead is looked up meanwhile. */
+	/* As in on_iterate_phdr(); also while the unwind data of our frames are looked up. */
 	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&gt_agent_state.walking, 1, __ATOMIC_SEQ_CST);
 	frame->rax = (uint64_t)(int64_t)body(on_frame, &walk);
@@ -518,7 +517,7 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		on_longjmp(frame);
 		return 0;
 	case GRAFTRACE_HOOK_UNWIND_SETIP: {
-		/* the frame that is landed in keeps its own return slot, one word below its CFA */
+		/* the frame of the landing has its own return slot one word below its CFA */
 		uint64_t (*get_cfa)(uint64_t) = (uint64_t(*)(uint64_t))site->argument;
 		uint64_t cfa;
 		if (get_cfa == NULL)
@@ -573,7 +572,7 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	case GRAFTRACE_HOOK_SIGWAIT:
 		return gt_traps_wait(frame, site->argument != 0);
 	case GRAFTRACE_HOOK_SYSCALL:
-		/* (op, flags, filter); strict mode with flags only asks what there is */
+		/* (op, flags, filter); strict mode with flags only asks what is available */
 		if (frame->rdi == SYS_SECCOMP &&
 		    ((uint32_t)frame->rsi == 1 || (uint32_t)(frame->rsi | frame->rdx) == 0))
 			on_sandbox((uint32_t)frame->rsi == 0, frame->rcx);

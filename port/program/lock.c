@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's locks: a word that is its owner's thread number, 0 while it is free. Taken and given
- * back by one instruction; who finds it taken sleeps in the kernel, which lends the owner the
- * waiter's priority (a futex of FUTEX_LOCK_PI's kind): a real-time thread that span would keep an
- * ordinary owner from the CPU for ever. Signals are masked while one is held, so no handler finds
- * its own thread's lock taken.
- *
- * No wait is for ever, whatever the word says: a vfork child locks in the name of its parent (it
- * has that one's block), which the kernel does not believe when it unlocks. Then the word is freed
- * as it is, and who sleeps looks again after a moment. Where a filter may forbid what such futexes
- * need (GRAFTRACE_AGENT_PLAIN_LOCKS) waiters sleep without lending anything.
+ * The agent's locks: a word that has its owner's thread number, 0 while free. One instruction takes
+ * or releases it; a thread that finds it taken sleeps in the kernel, which gives the owner the
+ * waiter's priority (FUTEX_LOCK_PI): a real-time thread that spins would keep an ordinary owner off
+ * the CPU for ever. Signals are masked while a lock is held, so no handler finds its own thread's
+ * lock taken. Every wait is bounded, whatever the word has: a vfork child locks in its parent's
+ * name (it uses the parent's block), and the kernel rejects its unlock. Then the word is simply
+ * cleared, and sleepers look again after a moment. Where a filter may forbid such futexes
+ * (GRAFTRACE_AGENT_PLAIN_LOCKS), waiters sleep without lending their priority.
  */
 #include "port/program/agent.h"
 #include "port/program/syscall.h"
@@ -20,8 +18,8 @@
 #define FUTEX_UNLOCK_PI (7 | 128)
 #define WAITERS		0x80000000u /* FUTEX_WAITERS */
 
-/* The first wait, and the longest: each is twice the one before, for a thousand threads that look
- * again every 20 ms leave the owner no time on the CPU to come to its end. */
+/* The first wait, and the longest: each wait is twice the one before. A thousand threads that
+ * look again every 20 ms would leave the owner no CPU time to finish. */
 #define WAIT_MS	     20
 #define WAIT_MOST_MS 1280
 
@@ -41,7 +39,7 @@ static bool lends_priority(void)
 		 GRAFTRACE_AGENT_PLAIN_LOCKS);
 }
 
-/* 0: the lock is the caller's. */
+/* 0: the caller has the lock. */
 static long lock_lending(uint32_t *word, uint32_t wait_ms)
 {
 	struct timespec until;
@@ -78,7 +76,7 @@ void gt_lock(uint32_t *word)
 	uint32_t number = own_number(), waited = 0;
 	for (uint32_t wait_ms = WAIT_MS;; wait_ms = next_wait(wait_ms)) {
 		uint32_t unused = 0;
-		/* who slept cannot tell whether others do */
+		/* a thread that slept does not know whether others sleep */
 		if (__atomic_compare_exchange_n(word, &unused, number | waited, false,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;

@@ -26,7 +26,7 @@
 
 static bool locks_later; /* mlockall(MCL_FUTURE) is in force */
 
-/* One mapping. False: the kernel's limit, or it has just gone. */
+/* Locks one mapping. False: over the kernel's limit, or the mapping has just gone. */
 static bool lock_one(uint64_t start, uint64_t end, bool on_fault)
 {
 	const uint64_t arena = gt_agent_state.arena, bytes = gt_port_arena()->bytes;
@@ -36,13 +36,13 @@ static bool lock_one(uint64_t start, uint64_t end, bool on_fault)
 	if (gt_syscall_failed(
 		    gt_syscall3(SYS_MLOCK2, (long)start, (long)(end - start), MLOCK_ONFAULT)))
 		return false;
-	/* Where there is no access there are no pages either: that is no failure. */
+	/* Mappings without access have no pages to lock: that is no failure. */
 	if (!on_fault)
 		gt_syscall3(SYS_MLOCK, (long)start, (long)(end - start), 0);
 	return true;
 }
 
-/* A line of /proc/PID/maps as it comes, byte by byte: "START-END …\n". */
+/* The parser of lines of /proc/PID/maps, byte by byte: "START-END …\n". */
 struct line {
 	uint64_t number[2];
 	uint32_t field; /* 0: START, 1: END, 2: the rest */
@@ -83,7 +83,7 @@ static bool lock_each(bool on_fault)
 	return done && got == 0;
 }
 
-/* What is mapped later comes first: nothing that another thread maps meanwhile is left out. */
+/* Later mappings come first, so that none that another thread makes meanwhile is left out. */
 static bool lock_all(uint64_t flags)
 {
 	const bool before = __atomic_load_n(&locks_later, __ATOMIC_RELAXED);
@@ -102,7 +102,7 @@ static bool lock_all(uint64_t flags)
 	return false;
 }
 
-/* Whether a filter may forbid what the program has not called itself. */
+/* May a filter forbid system calls that the program has not made itself? */
 static bool is_filtered(void)
 {
 	return gt_agent_sandboxed() || gt_agent_state.flags & GRAFTRACE_AGENT_PLAIN_LOCKS;
@@ -114,11 +114,12 @@ bool gt_locked_all(uint64_t *flags)
 	bool done = false;
 
 	if (*flags & ~known || !(*flags & (GT_MCL_CURRENT | GT_MCL_FUTURE)))
-		return false; /* an error, which the kernel tells */
+		return false; /* the kernel returns the error */
 	if (*flags & GT_MCL_CURRENT) {
 		done = !is_filtered() && lock_all(*flags);
-		/* Else it fails in the same way; or no page of the arena comes before it is used,
-		 * and none of the program's either. */
+		/* Not done: the kernel's call then either fails in the same way or, with
+		 * MCL_ONFAULT, locks pages only when they are touched: the arena's, and the
+		 * program's as well. */
 		if (!done)
 			*flags |= GT_MCL_ONFAULT;
 	}

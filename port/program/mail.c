@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mail to the host and the waits that the agent may do, each bounded and documented: for the answer
- * to a letter (new code, exec), and for a free sub-buffer while recording to a file.
+ * Mail to the host, and the agent's waits, each bounded and documented: for the answer to a letter
+ * (new code, exec), and for a free sub-buffer while recording to a file.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -31,10 +31,10 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint32_t milliseconds)
 #define SILENCE_MS 3000
 #define LOOK_MS	   100
 
-static uint32_t heard;	       /* the last heartbeat that any thread saw */
-static uint64_t looked_ticks;  /* when a thread looked last */
-static uint64_t silence_ticks; /* for how long the heartbeat has stood still while threads looked */
-static uint32_t silent;	       /* 1: it stood still for too long */
+static uint32_t heard;	       /* the last heartbeat that a thread has read */
+static uint64_t looked_ticks;  /* when a thread last read it */
+static uint64_t silence_ticks; /* sum of the time without a heartbeat while threads looked */
+static uint32_t silent;	       /* 1: the host is taken for dead */
 
 static uint64_t ticks(void)
 {
@@ -87,7 +87,7 @@ void gt_port_ring_doorbell(struct graftrace_arena *arena)
 static void fill(struct graftrace_letter *letter, uint32_t kind, const uint64_t argument[3],
 		 uint32_t wait_ms)
 {
-	/* Numbers are not used twice in a process, nor by the program that it executes next. */
+	/* Tickets are unique in a process, and in the program that it executes next. */
 	uint32_t ticket = (uint32_t)(ticks() >> 4);
 	letter->ticket = ticket != 0 ? ticket : 1;
 	letter->kind = kind;
@@ -99,7 +99,7 @@ static void fill(struct graftrace_letter *letter, uint32_t kind, const uint64_t 
 	letter->argument[3] = argument[2];
 }
 
-/* Whether the answer to the letter is there: to this one, of this process. */
+/* Is this the answer to that letter, for this process? */
 static bool is_answered(const struct graftrace_answer *answer,
 			const struct graftrace_letter *letter, uint64_t *value)
 {
@@ -107,7 +107,7 @@ static bool is_answered(const struct graftrace_answer *answer,
 	    __atomic_load_n(&answer->pid, __ATOMIC_RELAXED) != letter->pid)
 		return false;
 	*value = __atomic_load_n(&answer->value, __ATOMIC_RELAXED);
-	/* The host takes the ticket away before it writes another answer. */
+	/* The host clears the ticket before it writes another answer. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&answer->ticket, __ATOMIC_RELAXED) == letter->ticket;
 }
@@ -128,7 +128,7 @@ static uint64_t wait_for_answer(struct graftrace_arena *arena, uint32_t i, uint3
 	return is_answered(answer, letter, &value) ? value : 0;
 }
 
-/* The answer, 0 if there is none. */
+/* Returns the answer, 0 if there is none. */
 static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
 {
 	struct graftrace_arena *arena = gt_port_arena();
@@ -141,7 +141,7 @@ static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms
 		if (!__atomic_compare_exchange_n(&mail->state, &unused, GRAFTRACE_MAIL_CLAIMED,
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		/* Another thread's, if another process has written over the slot. */
+		/* The slot may be another thread's, if another process has overwritten it. */
 		uint32_t old = __atomic_load_n(&letter->state, __ATOMIC_RELAXED);
 		if (old == GRAFTRACE_MAIL_CLAIMED || old == GRAFTRACE_MAIL_POSTED ||
 		    !__atomic_compare_exchange_n(&letter->state, &old, GRAFTRACE_MAIL_CLAIMED,
@@ -162,7 +162,7 @@ static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms
 		if (wait_ms > 0)
 			__atomic_store_n(&letter->state, GRAFTRACE_MAIL_ABANDONED,
 					 __ATOMIC_SEQ_CST);
-		/* Not waited for, or waited long enough: the host frees it. */
+		/* Not waited for, or given up: the host frees the slot. */
 		if (!__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ABANDONED,
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
 		    posted == GRAFTRACE_MAIL_ANSWERED)

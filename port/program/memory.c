@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's memory: zeroed pieces cut from private mappings, given back to lists by size class.
- * Large pieces have a mapping of their own that costs nothing until it is touched. Guarded by a
- * lock of its own (taken with signals masked). Also the byte functions that compilers call on their
- * own.
+ * The agent's memory: zeroed pieces cut from private mappings, freed into lists by size class.
+ * Large pieces have mappings of their own, which take no memory until they are touched. Protected
+ * by its own lock (taken with signals masked). Also the byte functions that compilers call
+ * implicitly.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
@@ -22,7 +22,7 @@ static char *chunk;
 static size_t chunk_left;
 static uint32_t heap_lock;
 static uint32_t tables_lock;
-/* Each on a cache line of its own. */
+/* Each list is on a cache line of its own. */
 static struct {
 	uint32_t word;
 	uint32_t pad[15];
@@ -63,10 +63,10 @@ static void *map_raw(size_t bytes)
 	return gt_syscall_failed(address) ? NULL : (void *)address;
 }
 
-/* Of such a piece most is never used. */
+/* Most of a piece that large is never touched. */
 #define VAST_BYTES (1024 * 1024ul)
 
-/* Without access no page comes with the mapping itself. */
+/* Without access, mlockall cannot populate the mapping. */
 static void *map_vast(size_t bytes)
 {
 	long address = gt_syscall6(SYS_MMAP, 0, (long)bytes, 0, 0x02 | 0x20 | 0x4000, -1, 0);
@@ -85,7 +85,8 @@ static void unmap_raw(void *memory, size_t bytes)
 	gt_syscall3(SYS_MUNMAP, (long)memory, (long)bytes, 0);
 }
 
-/* Notes a mapping for who takes the agent out. The heap's lock is held. False: no memory. */
+/* Notes a mapping for the host, which unmaps it when the agent leaves. The heap's lock is held.
+ * False: no memory. */
 static bool note(void *memory, size_t bytes)
 {
 	struct graftrace_mappings *page = (struct graftrace_mappings *)gt_agent_state.mappings;
@@ -178,7 +179,7 @@ void *gt_port_allocate(size_t bytes)
 void gt_port_release(void *memory, size_t bytes)
 {
 	if (bytes > LARGE_BYTES) {
-		/* Forgotten first: what is listed may be unmapped by the host. */
+		/* Removed from the list first: the host may unmap what is listed. */
 		gt_lock(&heap_lock);
 		forget(memory);
 		gt_unlock(&heap_lock);

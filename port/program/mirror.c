@@ -85,8 +85,8 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 	return gt_peek_bytes(address, value, sizeof(*value));
 }
 
-/* Maps one run. A mapping that is there already and can't be read (a sanitizer's reserved hole) is
- * taken over; any other one is left alone. */
+/* Maps one run. An existing mapping that cannot be read (a sanitizer's reserved hole) is
+ * replaced; any other one is left alone. */
 static bool map_run(uint64_t low, uint64_t high, uint64_t *flag)
 {
 	const long flags = 0x02 | 0x20 | 0x4000; /* private, anonymous, no reserve */
@@ -97,7 +97,7 @@ static bool map_run(uint64_t low, uint64_t high, uint64_t *flag)
 			       -1, 0);
 	if (got == (long)at)
 		return true;
-	if (!gt_syscall_failed(got)) { /* an old kernel took it as a hint */
+	if (!gt_syscall_failed(got)) { /* an old kernel took the address as a hint */
 		gt_syscall3(SYS_MUNMAP, got, (long)(high - low), 0);
 		return false;
 	}
@@ -121,7 +121,7 @@ bool gt_port_mirror_open(uint64_t low, uint64_t high)
 	gt_port_lock();
 	if (!make_room((uint32_t)((high - low) >> GRANULE_SHIFT)))
 		goto unlock;
-	/* map the runs that are not there … */
+	/* map the missing runs … */
 	for (uint64_t at = low; at < high;) {
 		uint64_t end = at, flag = 0;
 		while (end < high && look_up((end >> GRANULE_SHIFT) + 2) == NULL)

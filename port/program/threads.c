@@ -38,9 +38,9 @@ struct home {
 	struct graftrace_profile_entry **profile; /* gt_thread.profile */
 	struct gt_thread *left_out; /* gt_threads_left_out_block(); stays with the home */
 	uint64_t pointer;	    /* gt_threads_pointer() */
-	uint32_t generation;	    /* of the stream, as this thread claimed it */
+	uint32_t generation;	    /* of the stream, as claimed by this thread */
 	uint32_t tid;		    /* 0 = free */
-	bool apart; /* made while the program had %gs for itself: it may point elsewhere yet */
+	bool apart; /* made while the program used %gs itself: %gs may still have its value */
 };
 
 static struct {
@@ -50,14 +50,15 @@ static struct {
 static uint32_t chunk_count;
 static uint32_t process_id;
 static uint32_t context_numbers;
-static uint32_t collector;   /* where the search for dead threads goes on */
-static uint32_t lowest_free; /* no home below this one is free */
-static uint32_t homes_used;  /* no home from this one on is in use */
-static uint64_t stack_note;  /* where in its descriptor glibc notes a thread's stack; 0 = unknown */
+static uint32_t collector;   /* where the search for dead threads continues */
+static uint32_t lowest_free; /* all homes below are in use */
+static uint32_t homes_used;  /* all homes from here on are free */
+static uint64_t
+	stack_note; /* offset in glibc's thread descriptor where the stack is noted; 0 = unknown */
 
-static bool any_apart; /* a home was made apart */
+static bool any_apart; /* some home was made apart */
 
-static uint64_t dropped; /* counter for blocks without a stream */
+static uint64_t dropped; /* count for blocks without a stream */
 
 uint64_t gt_threads_pointer(void)
 {
@@ -76,7 +77,7 @@ static uint64_t get_gs(void)
 	return base;
 }
 
-/* Static programs call functions before they have made thread-local storage. */
+/* Static programs call functions before they set up thread-local storage. */
 static bool has_thread_pointer(void)
 {
 	uint64_t base = 0;
@@ -95,7 +96,7 @@ static void set_gs(uint64_t base)
 		gt_syscall3(SYS_ARCH_PRCTL, 0x1001 /* ARCH_SET_GS */, (long)base, 0);
 }
 
-/* The block of the running thread, which may say that it is left out; NULL: it has none. */
+/* Returns the running thread's block, which may be marked as left out; NULL: none. */
 static struct gt_thread *block_here(void)
 {
 	struct gt_thread *self;
@@ -112,7 +113,7 @@ struct gt_thread *gt_threads_at_hand(void)
 	return block_here();
 }
 
-/* A block that is no thread's: gt_threads_left_out_block(). */
+/* Is it the block that belongs to no thread, gt_threads_left_out_block()? */
 static bool is_left_out_block(const struct gt_thread *block)
 {
 	return block->context == NULL;
@@ -126,14 +127,15 @@ bool gt_threads_is_vfork_child(void)
 	       process_id != 0 && pid != process_id;
 }
 
-/* Whoever tells of a fork's child holds it meanwhile. In the page that fork wipes: free in a child. */
+/* The lock of the thread that reports a fork's child. It is in the page that fork wipes: free in
+ * a child. */
 static uint32_t *telling_lock(void)
 {
 	return (uint32_t *)(gt_image_fork + 1);
 }
 
-/* Is this a fork's child, and nobody has told of it before? Then the caller does, sets the mark and
- * gives the lock back. */
+/* Is this a fork's child that has not been reported yet? Then the caller reports it, sets the
+ * mark and releases the lock. */
 static bool claim_child(void)
 {
 	if (__atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE) == GRAFTRACE_FORK_TOLD)
@@ -197,7 +199,7 @@ static struct home *home_of(uint64_t block)
 	return NULL;
 }
 
-/* Does %gs have a value of ours, or does the program use the register itself? */
+/* Does %gs have a value of ours, or does the program use the register? */
 static bool has_our_gs(void)
 {
 	uint64_t base = get_gs();
@@ -211,8 +213,8 @@ static bool has_our_gs(void)
 	return false;
 }
 
-/* The running thread's home, whatever %gs says. A dead thread that had the same thread pointer had
- * another number. */
+/* Returns the running thread's home, whatever %gs has. A dead thread with the same thread
+ * pointer had another number. */
 static struct home *home_of_thread(uint32_t tid)
 {
 	uint64_t pointer = gt_threads_pointer();
@@ -229,7 +231,8 @@ static struct home *home_of_thread(uint32_t tid)
 }
 
 /* The program has put a base of its own into %gs (a compiled WebAssembly module has its memory
- * there while it runs, and calls out of it): that stays, and the block is looked for. */
+ * there while it runs, also in calls out of it): the value is kept, and the block is searched
+ * for. */
 static struct gt_thread *find_without_gs(void)
 {
 	uint32_t tid = (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
@@ -270,7 +273,7 @@ static void free_home_locked(struct home *home)
 	struct gt_frame *frames = base->frames, *outgrown = base->outgrown;
 	struct graftrace_profile_entry **profile = home->profile;
 	gt_context_forget(base);
-	/* Out of the home first: the child of a fork that comes in between frees it again. */
+	/* Removed from the home first: if a fork comes in between, the child frees it again. */
 	home->running = NULL;
 	home->profile = NULL;
 	base->win_low = base->win_high = 0;
@@ -287,7 +290,7 @@ static void free_home_locked(struct home *home)
 	free_number_locked(home);
 }
 
-/* Has the thread of this home ended? Two are looked at for each new thread. */
+/* Frees homes of ended threads; checks two of them for each new thread. */
 static void collect_locked(uint32_t pid)
 {
 	uint32_t looked = 0;
@@ -317,7 +320,7 @@ static struct home *take_home_locked(uint32_t tid)
 	return home_at(lowest_free++);
 }
 
-/* Are the two words at that place of a thread's descriptor those that tell its stack? */
+/* Do the two words at that offset of a thread's descriptor describe its stack? */
 static bool notes_stack(struct gt_context *base, uint64_t descriptor, uint64_t offset)
 {
 	uint64_t note[2];
@@ -333,11 +336,10 @@ static bool notes_stack(struct gt_context *base, uint64_t descriptor, uint64_t o
 	return true;
 }
 
-/*
- * A thread's own stack. The initial thread's is known from the host. A thread of glibc notes its
- * stack in its descriptor, which lies at the thread pointer: two words, the block and its size, of
- * which the block contains the descriptor. Else a guess: the 8 MiB below the thread pointer.
- */
+/* Finds a thread's own stack. The initial thread's is known from the host. glibc notes a
+ * thread's stack in its descriptor, at the thread pointer: two words, the address and the size
+ * of a block that contains the descriptor. Otherwise it is assumed to be the 8 MiB below the
+ * thread pointer. */
 static void find_stack(struct gt_context *base, bool initial)
 {
 	uint64_t descriptor = gt_threads_pointer();
@@ -375,7 +377,7 @@ bool gt_port_alternate_stack(uint64_t *low, uint64_t *high)
 	return true;
 }
 
-/* The home with this thread pointer that was taken last. */
+/* Returns the newest home with this thread pointer. */
 static struct home *newest_home(void)
 {
 	struct home *newest = NULL;
@@ -390,12 +392,12 @@ static struct home *newest_home(void)
 	return newest;
 }
 
-/* The child of a fork: only the thread that called it is here. Its frames are kept, all else is
- * free. A new thread of the child cannot know whether the home that its creator had was its own. */
+/* In a fork's child only the thread that called fork exists. Its frames are kept, all else is
+ * freed. A new thread of the child cannot know whether the home of its creator was its own. */
 static struct home *adopt_locked(bool is_new)
 {
 	struct home *home = has_our_gs() ? home_of(get_gs()) : newest_home();
-	/* the fork may have come in the midst of a change of these */
+	/* the fork may have interrupted a change of these */
 	lowest_free = 0;
 	homes_used = chunk_count * CHUNK_BLOCKS;
 	if (home != NULL && (home->tid == 0 || (!is_new && home->pointer != gt_threads_pointer())))
@@ -410,8 +412,8 @@ static struct home *adopt_locked(bool is_new)
 	return home;
 }
 
-/* A child of vfork spoke for a process that had not told of itself, took it for its own, and is
- * gone: what it left is this process's. */
+/* A child of vfork acted for a process that had not been reported yet, reported it as its own,
+ * and has ended: what it made belongs to this process. */
 static void inherit_locked(uint32_t pid)
 {
 	uint32_t gone = process_id;
@@ -424,14 +426,15 @@ static void inherit_locked(uint32_t pid)
 				chunks[i].homes[j].tid = pid;
 }
 
-/* Who made this thread: its %gs, which the new one has inherited. 0: nobody who was traced. */
+/* Returns the creator of this thread: the new thread has inherited its %gs. 0: the creator was
+ * not traced. */
 static uint32_t creator_of_thread(void)
 {
 	const struct home *home = home_of(get_gs());
 	return home != NULL ? home->tid : 0;
 }
 
-/* set_ftrace_pid and its opposite. The thread comes into the lists that its creator is in, if
+/* set_ftrace_pid and set_ftrace_notrace_pid. The thread is added to its creator's lists, if
  * children follow. */
 static bool is_left_out(struct graftrace_arena *arena, uint32_t tid, uint32_t creator)
 {
@@ -454,7 +457,7 @@ static uint64_t number_of(const struct gt_thread *thread)
 	return 0;
 }
 
-/* forked: the number that the thread had in the parent, 0 = it is no child's first one. */
+/* forked: the thread's number in the parent; 0 = it is not the first thread of a child. */
 static void start_stream(struct gt_thread *thread, struct graftrace_stream *stream, uint32_t forked)
 {
 	struct graftrace_arena *arena = gt_port_arena();
@@ -464,7 +467,7 @@ static void start_stream(struct gt_thread *thread, struct graftrace_stream *stre
 	memset(stream->comm, 0, sizeof(stream->comm));
 	gt_syscall3(SYS_PRCTL, 16 /* PR_GET_NAME */, (long)stream->comm, 0);
 	thread->outside = arena->graph_only != 0;
-	/* Published first, then read: the host sets the word first, then looks for blocks. */
+	/* Published first, then read: the host sets the word first, then searches the blocks. */
 	__atomic_store_n(&stream->block, number_of(thread), __ATOMIC_SEQ_CST);
 	thread->host = __atomic_load_n(&arena->tracing_on, __ATOMIC_SEQ_CST) == 0 &&
 		       __atomic_load_n(&arena->profile, __ATOMIC_SEQ_CST) == 0;
@@ -489,7 +492,7 @@ static struct gt_thread *make_current(void)
 	uint32_t parent = process_id;
 
 	if (!apart && !wiped && __atomic_load_n(&any_apart, __ATOMIC_ACQUIRE)) {
-		/* %gs is as it was before this thread had a block */
+		/* %gs is still what it was before this thread had a block */
 		home = home_of_thread(tid);
 		if (home != NULL && home->apart) {
 			set_gs((uint64_t)home->block);
@@ -513,8 +516,8 @@ static struct gt_thread *make_current(void)
 		home = adopt_locked(tid != pid);
 		forked = home != NULL ? home->tid : 0;
 		if (home != NULL && tid != pid) {
-			/* The forked thread, whose %gs this new one inherited, has called nothing
-			 * yet: its frames stay for it. */
+			/* The forked thread, whose %gs this new one inherited, has made no call
+			 * yet: its frames are kept for it. */
 			home->tid = pid;
 			home->stream = NULL;
 			home = NULL;
@@ -529,11 +532,11 @@ static struct gt_thread *make_current(void)
 	}
 	bool is_vfork_child = pid != process_id;
 	if (is_vfork_child)
-		pid = tid = process_id; /* it speaks for its parent */
+		pid = tid = process_id; /* it acts for its parent */
 	bool adopted = home != NULL;
 	if (adopted) {
-		/* Its pages are the parent's. The directory stays mapped: the fork may have come in
-		 * a handler, over a straight line that holds its address. */
+		/* Its pages are the parent's. The directory stays mapped: the fork may have come
+		 * in a handler that interrupted a straight line holding its address. */
 		home->profile = NULL;
 	} else {
 		home = take_home_locked(tid);
@@ -545,7 +548,7 @@ static struct gt_thread *make_current(void)
 	home->apart = apart;
 	if (apart)
 		__atomic_store_n(&any_apart, true, __ATOMIC_RELEASE);
-	if (!is_vfork_child) /* which may not see them, in a namespace of its own */
+	if (!is_vfork_child) /* which may not see these numbers, in a namespace of its own */
 		collect_locked(pid);
 	gt_port_unlock();
 
@@ -567,7 +570,7 @@ static struct gt_thread *make_current(void)
 		if (home->stream == NULL) {
 			gt_port_lock();
 			if (adopted) {
-				/* its frames are still needed: it goes unrecorded */
+				/* its frames are still needed: it is not recorded */
 				thread->host = 1;
 				thread->mode = GT_MODE_GRAPH;
 				gt_port_unlock();

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Breakpoints: see traps.h. The kernel kills who traps with SIGTRAP blocked or ignored, so it is
- * never told of either: the program's action is kept in the agent's state, and that it has the
- * signal blocked in the thread's block. A SIGTRAP that somebody sends meanwhile is kept as the
- * kernel would keep it (one of a kind), and sent again when the program unblocks it.
- *
- * Nothing here may meet a breakpoint: no function of the program is called with signals blocked.
+ * Breakpoints: see traps.h. The kernel kills a thread that traps while SIGTRAP is blocked or
+ * ignored, so the kernel is never told of either: the program's action is kept in the agent's
+ * state, and whether the signal is blocked in the thread's block. A SIGTRAP that is sent meanwhile
+ * is kept as the kernel would keep it (one pending), and sent again when the program unblocks it.
+ * No breakpoint may be hit here: no function of the program is called with signals blocked.
  */
 #include "port/program/traps.h"
 #include "core/record/port.h"
@@ -33,7 +32,7 @@
 #define UNBLOCK	     1
 #define SETMASK	     2
 
-/* What the C library's structures are made of. */
+/* Layout of the C library's structures. */
 #define UCONTEXT_RIP	 168
 #define UCONTEXT_SIGMASK 296
 #define SIGSET_WORDS	 16
@@ -65,13 +64,13 @@ struct siginfo {
 extern const char gt_trap_entry[] __attribute__((visibility("hidden")));
 uint64_t gt_agent_trap(struct siginfo *info, uint8_t *ucontext);
 
-/* Masks without SIGTRAP that calls have been given instead of the program's: never changed, so a
- * handler that comes in between harms nothing. */
+/* Masks without SIGTRAP, which system calls get in place of the program's: an entry never
+ * changes, so a handler in between does no harm. */
 static uint64_t masks[MASKS][SIGSET_WORDS];
-/* The same as pselect6(2) takes them: with their size. */
+/* The same in the form of pselect6(2): with their size. */
 static uint64_t sized_masks[MASKS][2];
 static uint32_t mask_count;
-/* The SIGTRAP that was sent last while it was blocked. */
+/* The last SIGTRAP that was sent while blocked. */
 static struct siginfo kept;
 
 static struct graftrace_traps *traps(void)
@@ -113,7 +112,7 @@ static struct kernel_action programs_action(void)
 	return action;
 }
 
-/* With signals masked: one that nests would wait for itself. */
+/* With signals masked: a nested handler would wait for its own thread. */
 static void lock_tables(void)
 {
 	gt_threads_tell_of_fork();
@@ -146,7 +145,8 @@ static void send_again(const struct siginfo *info)
 		    gt_syscall3(SYS_GETTID, 0, 0, 0), TRAP, (long)&copy);
 }
 
-/* As the kernel would end it: the action becomes the default, and the signal comes again. */
+/* Ends the process as the kernel would: resets the action to the default and sends the signal
+ * again. */
 static void end_by(const struct siginfo *info)
 {
 	struct kernel_action action = { 0 };
@@ -154,7 +154,8 @@ static void end_by(const struct siginfo *info)
 	send_again(info);
 }
 
-/* Called from trap.S only, all signals blocked. The program's handler to go on with, or 0. */
+/* Called from trap.S only, all signals blocked. Returns the program's handler to continue in, or
+ * 0. */
 uint64_t gt_agent_trap(struct siginfo *info, uint8_t *ucontext)
 {
 	uint64_t *rip = (uint64_t *)(ucontext + UCONTEXT_RIP);
@@ -176,7 +177,7 @@ uint64_t gt_agent_trap(struct siginfo *info, uint8_t *ucontext)
 	struct kernel_action action = programs_action();
 	if (action.handler == 1 /* SIG_IGN */ && info->code <= 0)
 		return 0;
-	/* The kernel does not let a trap be ignored, nor blocked. */
+	/* The kernel lets no trap be ignored or blocked. */
 	if (action.handler <= 1 ||
 	    (info->code > 0 && thread != NULL && thread->trap & GRAFTRACE_TRAP_BLOCKED)) {
 		end_by(info);
@@ -191,7 +192,7 @@ uint64_t gt_agent_trap(struct siginfo *info, uint8_t *ucontext)
 	return action.handler;
 }
 
-/* A mask that stays, of these signals. */
+/* Returns a permanent mask of these signals. */
 static uint64_t *lasting_mask(uint64_t signals)
 {
 	uint64_t saved;
@@ -202,7 +203,7 @@ static uint64_t *lasting_mask(uint64_t signals)
 		if (masks[i][0] == signals)
 			found = masks[i];
 	if (found == NULL) {
-		/* More than there is room for: the last one is the next one's, too. */
+		/* If the table is full, its last entry is reused. */
 		if (mask_count < MASKS)
 			mask_count++;
 		found = masks[mask_count - 1];
@@ -213,7 +214,7 @@ static uint64_t *lasting_mask(uint64_t signals)
 	return found;
 }
 
-/* The mask at `set`, if it has SIGTRAP in it. */
+/* Reads the mask at `set`; true if it has SIGTRAP. */
 static bool has_trap(uint64_t set, uint64_t *mask)
 {
 	return set != 0 && gt_port_peek(set, mask) && (*mask & TRAP_BIT) != 0;
@@ -234,12 +235,12 @@ static void take_out_sized(uint64_t *set)
 		return;
 	uint64_t *found = lasting_mask(mask & ~TRAP_BIT);
 	uint64_t *sized = sized_masks[(found - masks[0]) / SIGSET_WORDS];
-	sized[0] = (uint64_t)found; /* the same whoever writes it */
+	sized[0] = (uint64_t)found; /* every thread writes the same value */
 	sized[1] = bytes;
 	*set = (uint64_t)sized;
 }
 
-/* Of this thread: makes its block if it has none. NULL: it can have none. */
+/* Returns this thread's state, and makes its block if it has none. NULL: it can have none. */
 static uint32_t *trap_state(void)
 {
 	uint64_t saved;
@@ -253,7 +254,7 @@ int gt_traps_sigmask(struct gt_hook_frame *frame)
 {
 	uint32_t how = (uint32_t)frame->rdi;
 	uint64_t mask = 0, signals, before;
-	/* One of the C library's functions calls the other with what it was given. */
+	/* One of the C library's functions passes the mask on to another hooked one. */
 	if (frame->rsi - (uint64_t)masks < sizeof(masks))
 		return 0;
 	if (!is_active() || how > SETMASK || (frame->rsi != 0 && !gt_port_peek(frame->rsi, &mask)))
@@ -262,7 +263,8 @@ int gt_traps_sigmask(struct gt_hook_frame *frame)
 	bool has = (mask & TRAP_BIT) != 0;
 	if (!has && (known == NULL || known->trap == 0))
 		return 0;
-	/* A vfork child has the block of its parent, who waits: it blocks the signal for itself. */
+	/* A vfork child uses its parent's block, and the parent waits: the child blocks the
+	 * signal in the kernel instead. */
 	uint32_t *state = gt_threads_is_vfork_child() ? NULL : trap_state();
 	uint32_t was = state != NULL ? *state : 0;
 	if (frame->rsi != 0 && state != NULL && has && how != UNBLOCK)
@@ -276,8 +278,9 @@ int gt_traps_sigmask(struct gt_hook_frame *frame)
 		send_again(&kept);
 	if (frame->rdx == 0 || !(was & GRAFTRACE_TRAP_BLOCKED))
 		return 0;
-	/* What was blocked is asked for: done here, as the C library does it. */
-	signals = mask & ~(TRAP_BIT | 3ull << 31); /* its own two signals are never blocked */
+	/* The old mask is asked for: the call is made here, as the C library makes it. */
+	signals = mask &
+		  ~(TRAP_BIT | 3ull << 31); /* << 31); glibc's own two signals are never blocked */
 	if (gt_syscall_failed(gt_syscall4(SYS_RT_SIGPROCMASK, (long)how,
 					  frame->rsi != 0 ? (long)&signals : 0, (long)&before, 8)))
 		return 0;
@@ -328,8 +331,8 @@ void gt_traps_context(uint64_t ucontext)
 		*(uint64_t *)(ucontext + UCONTEXT_SIGMASK) = mask & ~TRAP_BIT;
 }
 
-/* sigaction of SIGTRAP itself: the kernel keeps our handler, with the program's stack and restart
- * rules, and the C library's own restorer, since frames may outlive us. */
+/* sigaction of SIGTRAP itself: the kernel keeps our handler, with the program's flags for stack
+ * and restart, and the C library's restorer, since signal frames may outlive the agent. */
 static void set_trap_action(const struct action *wanted, uint64_t body)
 {
 	int (*set)(int, const struct action *, struct action *) =
@@ -368,7 +371,8 @@ int gt_traps_sigaction(struct gt_hook_frame *frame, uint64_t body)
 	    (frame->rsi != 0 && !read_action(frame->rsi, &wanted)))
 		return 0;
 	uint64_t bit = 1ull << (signal - 1);
-	bool child = gt_threads_is_vfork_child(); /* it shares this memory, but not the actions */
+	bool child =
+		gt_threads_is_vfork_child(); /* it shares this memory, but has its own actions */
 	struct action *old = (struct action *)frame->rdx;
 	if (signal == TRAP) {
 		struct kernel_action was = programs_action();
@@ -485,7 +489,7 @@ int gt_traps_exec(struct gt_hook_frame *frame, uint64_t body)
 	if (blocked)
 		gt_syscall4(SYS_RT_SIGPROCMASK, BLOCK, (long)&trap, 0, 8);
 	frame->rax = (uint64_t)execute(frame->rdi, frame->rsi, frame->rdx, frame->rcx, frame->r8);
-	/* It could not be executed. */
+	/* exec failed. */
 	if (blocked)
 		gt_syscall4(SYS_RT_SIGPROCMASK, UNBLOCK, (long)&trap, 0, 8);
 	if (ignored)

@@ -41,7 +41,7 @@ static uint32_t get_32(const uint8_t *at)
 	return value;
 }
 
-/* The table at a physical address, or NULL if it is not whole. */
+/* Returns the table at a physical address, or NULL if its checksum is wrong. */
 static const struct table *table_at(uint64_t address)
 {
 	if (!address || address + LARGEST_TABLE > DIRECT_LIMIT ||

@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void set(uint32_t offset, uint32_t 
 
 void apic_map(void)
 {
-	/* The old interrupt controllers stay silent. */
+	/* Masks the old interrupt controllers. */
 	port_write_8(PIC_1_MASK, 0xff);
 	port_write_8(PIC_2_MASK, 0xff);
 	registers = paging_map_device(acpi_apic_address, PAGE_BYTES);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests to the disk. Each waits in its own queue until the device's interrupt finds it done. */
+/*
+ * Requests to the disk. Each waits in its own queue until the device's interrupt reports it as
+ * done.
+ */
 #include "port/unikernel/block.h"
 
 #include "port/unikernel/console.h"
@@ -26,10 +29,10 @@ struct request {
 
 static struct virtio_device device;
 static struct virtio_queue queue;
-static struct wait_queue room; /* for those who find the queue full */
+static struct wait_queue room; /* threads that found the queue full */
 static uint64_t sectors;
 
-/* As Linux's rwbs; unused where no tracing is compiled in. */
+/* As Linux's rwbs; unused if no tracing is compiled in. */
 static __attribute__((unused)) const char *direction_of(const struct request *request)
 {
 	return request->type == TYPE_WRITE ? "W" : "R";
@@ -92,7 +95,7 @@ bool block_transfer(uint64_t sector, void *buffer, uint32_t bytes, bool write)
 	};
 	EVENT_REQUEST(block_rq_insert, sector, sectors_asked, direction_of(request));
 	uint64_t flags = spin_lock(&room.lock);
-	/* before the device has it: it may be done before we look again */
+	/* before the device gets it: it may be done before this thread continues */
 	EVENT_REQUEST(block_rq_issue, sector, sectors_asked, direction_of(request));
 	while (!virtio_queue_add(&queue, pieces, 3, request)) {
 		wait_locked(&room, flags, TIMER_NEVER);

@@ -41,7 +41,7 @@ static void *first_thread(void *argument)
 	machine_end(code != 0);
 }
 
-/* The boot processor's idle thread, on a stack that has its twin. */
+/* The boot processor continues as its idle thread, on a stack that has a twin. */
 static __attribute__((noreturn)) void go_on_idle(void)
 {
 	if (!thread_create("main", first_thread, NULL, 0, true))

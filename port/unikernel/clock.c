@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures the ticks once at boot, and turns them into nanoseconds ever after. */
+/*
+ * Measures the ticks once at boot, and converts them to nanoseconds from then on.
+ */
 #include "port/unikernel/clock.h"
 
 #include "port/unikernel/acpi.h"
@@ -24,7 +26,7 @@ struct moment {
 	uint32_t acpi, apic;
 };
 
-/* All three counters at one moment: of a few tries the one that took the shortest time. */
+/* Reads all three counters at one moment: of several tries, takes the shortest. */
 static struct moment look(void)
 {
 	struct moment best = { 0 };

@@ -33,7 +33,7 @@ void console_init(void)
 
 static void put(char character)
 {
-	/* A port that is not there reads as all ones: no endless loop. */
+	/* A port that does not exist reads as all ones: no endless loop. */
 	while (!(port_read_8(LINE_STATUS) & TRANSMIT_EMPTY))
 		cpu_pause();
 	port_write_8(COM1, (uint8_t)character);
@@ -42,7 +42,7 @@ static void put(char character)
 bool console_enter(void)
 {
 	uint32_t self = cpu_this()->number + 1, nobody = 0;
-	/* An NMI that came while this processor writes does not wait for itself. */
+	/* An NMI during a write of this processor must not wait for the processor itself. */
 	if (__atomic_load_n(&owner, __ATOMIC_RELAXED) == self)
 		return false;
 	while (!__atomic_compare_exchange_n(&owner, &nobody, self, true, __ATOMIC_ACQUIRE,

@@ -12,8 +12,7 @@
 #define INTERRUPT_STACK_BYTES 32768
 #define FAULT_STACK_BYTES     16384
 
-/* Of the task state: where the processor finds the stacks of the interrupts that ask for their own.
- */
+/* Offset in the task state of the stacks for interrupts that use their own. */
 #define TSS_IST1   36
 #define TSS_IO_MAP 102
 

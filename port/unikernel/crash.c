@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Crash reports on the console, and the machine's end. */
+/*
+ * Crash reports on the console, and the end of the machine.
+ */
 #include "port/unikernel/crash.h"
 
 #include "port/unikernel/acpi.h"
@@ -17,14 +19,14 @@
 #define DEEPEST_STACK	  40
 #define DEBUG_EXIT_PORT	  0xf4 /* QEMU's isa-debug-exit */
 #define DEBUG_EXIT_FAILED 1    /* QEMU ends with 2 * value + 1 */
-#define DEBUG_EXIT_WELL	  2    /* 0 is its code when the machine was reset, by a triple fault */
+#define DEBUG_EXIT_WELL	  2    /* 0 would look like a reset by a triple fault */
 #define SLEEP_ENABLE	  0x2000
 
 uint32_t crash_is_alone;
-static struct spinlock reporting; /* of threads' faults: one at a time */
-static uint32_t crashed;	  /* number of the processor that reports, + 1; the machine ends */
-static uint32_t halting;	  /* NMIs mean: stop */
-static uint32_t ending;		  /* machine_end was called */
+static struct spinlock reporting; /* one report of a thread's fault at a time */
+static uint32_t crashed; /* number of the processor that reports, + 1; the machine then ends */
+static uint32_t halting; /* an NMI means: stop */
+static uint32_t ending;	 /* machine_end was called */
 
 static struct cpu *asked; /* an NMI means: print where you are */
 
@@ -64,7 +66,8 @@ void crash_print_stack(uint64_t frame_pointer)
 			printed++;
 		}
 		last = address;
-		/* Callers lie above, but what an interrupt came upon has another stack. */
+		/* Callers' frames are at higher addresses, except that interrupted code has
+		 * another stack. */
 		if (frame[0] <= frame_pointer && (frame[0] >= low || ++stacks > INTERRUPT_STACKS))
 			return;
 		frame_pointer = frame[0];
@@ -72,8 +75,8 @@ void crash_print_stack(uint64_t frame_pointer)
 	console_print("  … and so on\n");
 }
 
-/* A function that has not pushed the frame pointer yet (0x55), or never does (gcc leaves that out
- * of some), or is none: its return address is what the stack pointer points to. */
+/* A function that has not pushed the frame pointer yet (0x55), or never does (gcc omits it in
+ * some), or is no function: its return address is at the stack pointer. */
 static void print_caller_of_frameless(const struct registers *registers)
 {
 	uint64_t low, top;
@@ -127,7 +130,7 @@ void power_off(bool failed)
 		__asm__ volatile("cli; hlt");
 }
 
-/* The first processor that crashes reports; what the others do does not matter any more. */
+/* The first processor that crashes reports; the others no longer matter. */
 static void take_the_console(void)
 {
 	interrupts_off();
@@ -147,7 +150,7 @@ static void take_the_console(void)
 	console_take_over();
 }
 
-/* The processor that crashed is all that is left, and may have held any lock: it serves the trace
+/* Only the processor that crashed is left, and it may have held any lock: it serves the trace
  * without threads, interrupts and locks. */
 static __attribute__((noreturn)) void end_alone(void)
 {
@@ -185,8 +188,8 @@ static void *linger(void *argument)
 	machine_end(true);
 }
 
-/* Only a thread's own doing can be survived: no lock of the kernel is held by code that runs with
- * interrupts on, outside of interrupts. */
+/* Only a fault of a thread's own code can be survived: code that runs with interrupts on,
+ * outside of interrupts, holds no lock of the kernel. */
 static bool is_survivable(const struct registers *registers)
 {
 	struct cpu *cpu = cpu_this();
@@ -194,7 +197,7 @@ static bool is_survivable(const struct registers *registers)
 	       cpu->current && cpu->current->number;
 }
 
-/* Where a faulted thread goes on: it waits for ever. Its stack is what it was. */
+/* A thread that faulted continues here: it waits for ever, with its stack unchanged. */
 static __attribute__((noreturn)) void thread_park(void)
 {
 	thread_this()->program = false;
@@ -214,7 +217,7 @@ bool crash_nmi(struct registers *registers, bool wanted)
 						    __ATOMIC_RELAXED);
 	if (!is_asked && wanted)
 		return false;
-	bool entered = console_enter(); /* for the whole report */
+	bool entered = console_enter(); /* until the report is complete */
 	if (!is_asked)
 		console_print("\n*** non-maskable interrupt ");
 	print_where();
@@ -254,8 +257,8 @@ void crash_exception(struct registers *registers)
 		end_alone();
 	console_print("thread %s is stopped for good, the others go on\n", thread_this()->name);
 	spin_unlock(&reporting, flags);
-	/* A fresh piece of stack: its own is full, or broken. Its top is as good as any, since it
-	 * does not come back to what is there. */
+	/* Uses the stack's top: the stack may be full or damaged, and its contents are not
+	 * needed any more. */
 	registers->rip = (uint64_t)thread_park;
 	registers->rsp = thread_this()->stack_top - 8;
 	registers->rbp = 0;

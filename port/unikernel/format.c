@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Text from a format, as C's vsnprintf without floating point. Touches nothing but its arguments.
+/*
+ * Formats text as C's vsnprintf does, without floating point. It uses nothing but its arguments.
  */
 #include "port/unikernel/console.h"
 
@@ -9,7 +10,7 @@
 struct output {
 	char *text;
 	size_t size;   /* of text; 0: only counted */
-	size_t length; /* wanted so far */
+	size_t length; /* bytes that the whole text needs */
 };
 
 struct field {
@@ -95,7 +96,7 @@ static void put_string(struct output *output, struct field *field, const char *t
 	put_field(output, field, "", text, length);
 }
 
-/* One conversion; `format` is behind the % and moves behind the conversion. */
+/* Formats one conversion; `format` is after the % and moves after the conversion. */
 static void convert(struct output *output, const char **format, va_list *arguments)
 {
 	struct field field = { .precision = -1 };

@@ -79,11 +79,11 @@ interrupt_common:
 	test %eax, %eax
 	cmovz %gs:CPU_INTERRUPT_STACK, %rsp	/* the first one leaves the thread's stack */
 	and $-16, %rsp
-	push REGISTERS_RIP(%rbx)		/* a frame: call stacks go on in what was interrupted, */
-	incq (%rsp)				/* told like a return address: behind the instruction */
+	push REGISTERS_RIP(%rbx)		/* a frame: the interrupted code, for call stacks, */
+	incq (%rsp)				/* after the instruction, as return addresses are */
 	push %rbp
 	mov %rsp, %rbp
-	call interrupt_dispatch			/* comes back with interrupts off */
+	call interrupt_dispatch			/* returns with interrupts off */
 	mov %rbx, %rsp
 	decl %gs:CPU_DEPTH
 	jnz interrupt_return
@@ -91,7 +91,7 @@ interrupt_common:
 	je interrupt_return
 	mov %rsp, %rdi
 	and $-16, %rsp
-	call interrupt_switch			/* on the thread's stack: another may go on meanwhile */
+	call interrupt_switch			/* on the thread's stack: another thread may run meanwhile */
 	mov %rbx, %rsp
 	jmp interrupt_return
 	.size interrupt_common, . - interrupt_common

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of vectors, and what each leads to. */
+/*
+ * The table of vectors and their handlers.
+ */
 #include "port/unikernel/interrupts.h"
 
 #include "port/unikernel/apic.h"
@@ -29,7 +31,7 @@ static uint32_t next_vector = VECTOR_DEVICES;
 
 extern const char interrupt_stubs[];
 
-/* What exception_dispatch could not call. */
+/* Runs a handler that exception_dispatch could not call. */
 static void handle_later(void *argument)
 {
 	uint32_t later = __atomic_exchange_n(&cpu_this()->later, 0, __ATOMIC_ACQ_REL);
@@ -102,7 +104,7 @@ UNTRACED void interrupt_dispatch(struct registers *registers)
 		trace_interrupt_begin(cpu, registers);
 	if (vector != VECTOR_SPURIOUS) {
 		event_irq_entry(vector, handlers[vector].name);
-		/* What is of a higher class may come in between. */
+		/* Interrupts of a higher class may nest. */
 		interrupts_on();
 		if (handler)
 			handler(handlers[vector].argument);
@@ -114,7 +116,7 @@ UNTRACED void interrupt_dispatch(struct registers *registers)
 		trace_interrupt_end(cpu);
 }
 
-/* The outermost interrupt is over and somebody else's turn may have come. */
+/* At the end of the outermost interrupt, lets another thread run if its turn has come. */
 UNTRACED void interrupt_switch(struct registers *registers)
 {
 	struct cpu *cpu = cpu_this();
@@ -127,7 +129,7 @@ UNTRACED void interrupt_switch(struct registers *registers)
 	schedule();
 }
 
-/* On a stack of its own, at any instruction. */
+/* Calls a handler on a stack of its own, at any instruction. */
 static UNTRACED bool call_apart(exception_handler *handler, struct registers *registers)
 {
 	struct cpu *cpu = cpu_this();

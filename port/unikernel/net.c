@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network device under lwIP. One thread takes what arrives and feeds it to lwIP under its core
- * lock; what is sent is put into the device's queue by whoever holds that lock. Interrupts only
- * wake the thread.
+ * The network device under lwIP. One thread takes received frames and passes them to lwIP under its
+ * core lock; frames to send are put into the device's queue by any thread that holds that lock.
+ * Interrupts only wake the thread.
  */
 #include "port/unikernel/net.h"
 
@@ -34,7 +34,7 @@ static struct virtio_device device;
 static struct virtio_queue receive, send;
 static struct netif netif;
 static struct wait_queue arrived;
-static uint32_t arrivals;  /* interrupts that the thread has not seen; under arrived.lock */
+static uint32_t arrivals;  /* interrupts not handled yet; under arrived.lock */
 static void *free_buffers; /* for sending; chained by the first word; under lwIP's core lock */
 
 static void handle_receive(void *argument)
@@ -53,11 +53,9 @@ static void offer(void *buffer)
 	virtio_queue_add(&receive, &piece, 1, buffer);
 }
 
-/*
- * A connection that wants the ports of one that has just been closed gets them (RFC
- * 1122, 4.2.2.13). lwIP would answer for the old one, and QEMU's network try again after six
- * seconds only.
- */
+/* A new connection with the ports of one that has just been closed is accepted (RFC 1122,
+ * 4.2.2.13). lwIP would answer for the old one, and QEMU's network would try again only after
+ * six seconds. */
 static void make_way(const uint8_t *frame, uint32_t bytes)
 {
 	const struct ip_hdr *ip = (const struct ip_hdr *)(frame + SIZEOF_ETH_HDR);
@@ -75,12 +73,12 @@ static void make_way(const uint8_t *frame, uint32_t bytes)
 		     old->local_port == lwip_ntohs(tcp->dest) &&
 		     ip4_addr_get_u32(ip_2_ip4(&old->remote_ip)) == ip->src.addr &&
 		     TCP_SEQ_GT(lwip_ntohl(tcp->seqno), old->rcv_nxt)))
-			tcp_abort(old); /* a silent end, in this state */
+			tcp_abort(old); /* sends nothing in this state */
 	}
 	UNLOCK_TCPIP_CORE();
 }
 
-/* A copy for lwIP: what it keeps for slow readers must not be the device's few buffers. */
+/* Copies a frame for lwIP, which may keep it for slow readers: the device has few buffers. */
 static void feed(const uint8_t *frame, uint32_t bytes)
 {
 	struct pbuf *pbuf = pbuf_alloc(PBUF_RAW, (u16_t)bytes, PBUF_RAM);
@@ -130,7 +128,7 @@ static void *receive_thread(void *argument)
 
 void net_poll(void)
 {
-	static bool polling; /* it may wait in the middle of this */
+	static bool polling; /* it may wait while it polls */
 	if (polling || !netif_is_up(&netif))
 		return;
 	polling = true;
@@ -154,7 +152,7 @@ static void *send_buffer(void)
 	return buffer;
 }
 
-/* lwIP's: sends a frame. The core lock is held. */
+/* Sends a frame for lwIP. The core lock is held. */
 static err_t link_output(struct netif *interface, struct pbuf *pbuf)
 {
 	(void)interface;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What lwIP wants of an operating system (its sys_arch), and its checksum. */
+/*
+ * The functions that lwIP needs of an operating system (its sys_arch), and its checksum.
+ */
 #include <lwip/err.h>
 #include <lwip/opt.h>
 #include <lwip/sys.h>
@@ -130,7 +132,7 @@ void sys_mbox_post(sys_mbox_t *mbox, void *message)
 {
 	struct mailbox *box = *mbox;
 	while (sys_mbox_trypost(mbox, message) != ERR_OK) {
-		/* A reader that makes room between the two looks is seen by the second. */
+		/* The second test sees a reader that made room after the first one. */
 		uint64_t flags = spin_lock(&box->writers.lock);
 		if (__atomic_load_n(&box->count, __ATOMIC_SEQ_CST) < box->size)
 			spin_unlock(&box->writers.lock, flags);
@@ -191,7 +193,7 @@ sys_thread_t sys_thread_new(const char *name, lwip_thread_fn function, void *arg
 {
 	(void)stack_bytes;
 	(void)priority;
-	/* It never returns, so its lack of a result does not matter. */
+	/* The function never returns, so its missing result does not matter. */
 	return thread_create(name, (void *(*)(void *))(uintptr_t)function, argument, 0, true);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The object allocator: malloc and its kin. Small objects come from slabs of 16 KiB, one list of
- * slabs for each size; larger ones are runs of pages, or mapped pieces that are never given back.
+ * The object allocator: malloc and its kin. Small objects come from slabs of 16 KiB, with one list
+ * of slabs for each size; larger ones are runs of pages, or mapped pieces that are never freed.
  */
 #include "port/unikernel/memory.h"
 
@@ -100,7 +100,7 @@ void *malloc(size_t bytes)
 	return pages;
 }
 
-/* The slab that an object lies in, or NULL: it is a run of pages (its order is set). */
+/* Returns the slab of an object, or NULL: it is a run of pages (its order is set). */
 static inline struct slab *slab_of(void *object, unsigned *order)
 {
 	if ((uint64_t)object >= MAP_BASE) {
@@ -134,7 +134,7 @@ void free(void *object)
 		list_insert_before(class->slabs.next, &slab->link);
 	*(void **)object = slab->objects;
 	slab->objects = object;
-	/* The last slab of a size stays. */
+	/* The last slab of a size is kept. */
 	bool empty = --slab->used == 0 && class->slabs.next->next != &class->slabs;
 	if (empty)
 		list_remove(&slab->link);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads what the loader left (the PVH start information) and the options on the command line. The
- * text stays where the loader put it is not relied on: it is copied before memory is given out.
+ * Reads the loader's PVH start information and the options on the command line. The command line is
+ * copied before memory is given out, which may overwrite it.
  */
 #include "port/unikernel/boot.h"
 

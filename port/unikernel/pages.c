@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page allocator: a buddy system. A free run's links lie in its first page; one byte a page
- * says what begins there.
+ * The page allocator: a buddy system. The links of a free run are in its first page; one byte for
+ * each page has the state of a run that begins there.
  */
 #include "port/unikernel/memory.h"
 
@@ -13,7 +13,8 @@
 #include "port/unikernel/thread.h"
 #include "port/unikernel/include/string.h"
 
-/* What begins at a page. Any other page (inside a run, or not ours to give out) has 0. */
+/* The state of a run that begins at a page. Any other page (inside a run, or never given out)
+ * has 0. */
 #define STATE_FREE	0x40 /* and the order */
 #define STATE_ALLOCATED 0x80 /* and the order */
 #define STATE_ORDER	0x0f
@@ -32,7 +33,7 @@ static struct list free_runs[PAGES_ORDER_MAX + 1];
 static struct run_state *states; /* one a page, from address 0 to memory_end */
 static uint64_t page_count;
 static uint64_t free_bytes, total_bytes;
-static bool exhausted; /* said already */
+static bool exhausted; /* already reported */
 
 static uint64_t index_of(const void *address)
 {
@@ -62,11 +63,11 @@ static void release_locked(uint64_t index, unsigned order)
 	put_free(index, order);
 }
 
-/* Where the free memory begins that is in no list yet, of the range of that number. */
+/* Free memory that is in no list yet: its beginning, in the range of that number. */
 static uint64_t fresh, fresh_range, fresh_floor;
 
-/* Gives a run of it, as large as its alignment allows, to the free lists: when it is needed, for
- * the first write to each 2 MiB of its memory has a virtual machine's host find as much. */
+/* Moves a run of it, as large as its alignment allows, to the free lists. Done on demand, since
+ * a virtual machine's host has to provide each 2 MiB at the first write to it. */
 static bool take_fresh(void)
 {
 	for (; fresh_range < memory_range_count; fresh_range++, fresh = fresh_floor) {
@@ -93,12 +94,12 @@ void pages_init(void)
 			-(uint64_t)PAGE_BYTES;
 	for (unsigned i = 0; i <= PAGES_ORDER_MAX; i++)
 		list_init(&free_runs[i]);
-	/* The table of states lies behind the kernel; the loader put nothing there. */
+	/* The table of states follows the kernel; the loader put nothing there. */
 	page_count = memory_end / PAGE_BYTES;
 	states = direct_of_physical(used);
 	memset(states, 0, page_count * sizeof(*states));
 	used += (page_count * sizeof(*states) + PAGE_BYTES - 1) & -(uint64_t)PAGE_BYTES;
-	/* The first megabyte is the firmware's, and the trampoline's. */
+	/* The first megabyte belongs to the firmware and the trampoline. */
 	fresh = fresh_floor = used;
 	for (uint32_t i = 0; i < memory_range_count; i++) {
 		uint64_t start = memory_ranges[i].start;
@@ -110,7 +111,8 @@ void pages_init(void)
 	total_bytes = free_bytes;
 }
 
-/* The last of the memory is for the network and the tracer, so that what led here can be told. */
+/* The last pages are reserved for the network and the tracer, so that the trace that led here
+ * can be read. */
 static bool is_kept_back(unsigned order)
 {
 	struct cpu *cpu = cpu_this();

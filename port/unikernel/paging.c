@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's page tables. No page is writable and executable at once: text is changed through an
- * alias that exists for the moment of the change. Entries are made, never moved, so reading them
- * needs no lock.
+ * The kernel's page tables. No page is writable and executable at once: text is written through an
+ * alias that exists only during the change. Entries are made, never moved, so reading them needs no
+ * lock.
  */
 #include "port/unikernel/memory.h"
 
@@ -17,7 +17,7 @@
 #define NO_EXECUTE (1ull << 63)
 #define FRAME	   0x000ffffffffff000ull
 
-#define ALIAS (DEVICE_BASE - 2 * (uint64_t)PAGE_BYTES) /* the two pages that writes to text use */
+#define ALIAS (DEVICE_BASE - 2 * (uint64_t)PAGE_BYTES) /* the two pages for writes to text */
 
 uint64_t kernel_tables;
 
@@ -32,8 +32,8 @@ static unsigned index_at(uint64_t address, unsigned level)
 	return address >> (12 + 9 * level) & 511;
 }
 
-/* The entry of `address` in the table of `level` (0: pages, 1: 2 MiB), with the tables above it
- * made if `make` is set. NULL: there is none, or no memory, or a larger page maps it (not if
+/* Returns the entry of `address` in the table of `level` (0: pages, 1: 2 MiB); makes the tables
+ * above it if `make` is set. NULL: there is none, no memory, or a larger page maps it (if not
  * making). */
 static uint64_t *entry_of(uint64_t address, unsigned level, bool make)
 {
@@ -127,7 +127,7 @@ void paging_write_text(void *text, const void *bytes, size_t count)
 	if (!paging_map(ALIAS, physical - offset, length, MAP_WRITE))
 		crash("paging: no memory for the alias of text");
 	for (uint64_t at = 0; at < length; at += PAGE_BYTES)
-		forget(ALIAS + at); /* who wrote before may have been another processor */
+		forget(ALIAS + at); /* the last write may have been another processor's */
 	memcpy((void *)(ALIAS + offset), bytes, count);
 	paging_unmap(ALIAS, length);
 	spin_unlock(&alias_lock, saved);
@@ -154,7 +154,7 @@ void paging_init(void)
 	       paging_map(DIRECT_BASE + constants, constants, memory - constants, MAP_WRITE);
 	if (!done)
 		crash("paging: no memory for the tables");
-	/* The alias's tables, so that later writes to text need no memory. */
+	/* Makes the alias's tables now, so that later writes to text need no memory. */
 	if (!paging_map(ALIAS, 0, 2 * PAGE_BYTES, 0))
 		crash("paging: no memory for the tables");
 	paging_unmap(ALIAS, 2 * PAGE_BYTES);

@@ -51,7 +51,7 @@ void pci_visit(bool (*found)(struct pci_device *device))
 		device.vendor = pci_read_16(&device, 0);
 		device.device = pci_read_16(&device, 2);
 		if (device.vendor == 0xffff) {
-			/* No function 0: no others. */
+			/* Without function 0 the device has no others. */
 			if (i % FUNCTIONS == 0)
 				i += FUNCTIONS - 1;
 			continue;
@@ -79,7 +79,7 @@ uint8_t pci_capability(const struct pci_device *device, uint8_t kind, uint8_t af
 	if (!(pci_read_16(device, REGISTER_STATUS) & STATUS_CAPABILITIES))
 		return 0;
 	uint8_t at = pci_read_8(device, after ? after + 1u : REGISTER_CAPABILITIES) & 0xfc;
-	/* A ring of capabilities would be the device's fault; it ends here. */
+	/* Capabilities of a faulty device may form a ring: the walk is bounded. */
 	for (int i = 0; at >= 0x40 && i < 48; i++) {
 		if (pci_read_8(device, at) == kind)
 			return at;
@@ -102,7 +102,7 @@ volatile uint8_t *pci_bar(struct pci_device *device, unsigned number)
 	uint64_t address = low & ~0xfu;
 	if (wide)
 		address |= (uint64_t)pci_read_32(device, offset + 4) << 32;
-	/* The size: which bits stay zero. */
+	/* Finds the size by the bits that stay zero. */
 	set_32(device, offset, ~0u);
 	uint32_t bytes = ~(pci_read_32(device, offset) & ~0xfu) + 1;
 	set_32(device, offset, low);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of the target on the console (OPTIONS=debugsyscalls), by the number of their threads. */
+/*
+ * Prints the target's calls on the console (OPTIONS=debugsyscalls), with Linux's system call
+ * numbers.
+ */
 #include "port/unikernel/posix_calls.h"
 
 #include "port/unikernel/boot.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files by number: 1 and 2 are the console, 3 to 15 the disk (each with a place of its own to read
- * at), the rest lwIP's sockets. And what else of <stdlib.h> a target may want.
+ * Files by number: 1 and 2 are the console, 3 to 15 the disk (each with its own offset), the rest
+ * lwIP's sockets. Also further functions of <stdlib.h> for targets.
  */
 #include "port/unikernel/include/sys/socket.h"
 
@@ -19,7 +19,7 @@
 #define FILE_COUNT   (LWIP_SOCKET_OFFSET - FIRST_FILE)
 #define BOUNCE_BYTES 65536
 
-/* Where an open file is read next + 1; 0: not open. */
+/* Read offset of an open file + 1; 0: not open. */
 static uint64_t places[FILE_COUNT];
 
 static ssize_t failed(int error)
@@ -62,7 +62,7 @@ static ssize_t read_at(int file, void *buffer, size_t bytes, off_t offset)
 		return 0;
 	if (bytes > block_bytes() - (uint64_t)offset)
 		bytes = block_bytes() - (uint64_t)offset;
-	/* Whole sectors around what is wanted, by way of memory that the device can reach. */
+	/* Reads whole sectors around the wanted bytes into memory that the device can reach. */
 	uint64_t first = (uint64_t)offset / BLOCK_SECTOR;
 	uint64_t skip = (uint64_t)offset % BLOCK_SECTOR;
 	if (bytes > BOUNCE_BYTES - BLOCK_SECTOR)
@@ -127,7 +127,7 @@ static int close_file(int file)
 	return 0;
 }
 
-/* ---- what targets call ---- */
+/* ---- functions for targets ---- */
 
 int open(const char *path, int flags, ...)
 {

@@ -47,9 +47,9 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 	pthread_attr_t usual = { 0 };
 	if (!attributes)
 		attributes = &usual;
-	/* Linux's flags of a thread; its stack and where it notes its number are the kernel's */
+	/* Linux's flags of a thread; its stack and the place of its number are the kernel's own */
 	CALL_ENTER2(clone, 56, unsigned long, clone_flags, 0x3d0f00, unsigned long, newsp, 0);
-	/* A new thread has its maker's name until it gets its own. */
+	/* A new thread has its creator's name until it gets its own. */
 	struct thread *new = thread_create(thread_this()->name, function, argument,
 					   attributes->stack_bytes, attributes->detached);
 	CALL_EXIT(clone, 56, new ? (long)new->number : -EAGAIN);

@@ -19,7 +19,7 @@ struct run_queue {
 	struct spinlock lock;
 	struct list threads;
 	uint32_t count;
-	uint32_t turn_set; /* the running thread's turn has an end */
+	uint32_t turn_set; /* a timer ends the running thread's turn */
 	struct thread *idle;
 } __attribute__((aligned(64)));
 
@@ -28,7 +28,7 @@ static uint64_t idle_cpus; /* a bit for each processor that waits for an interru
 
 struct thread *switch_stacks(uint64_t *save, uint64_t sp, struct thread *previous);
 
-/* A thread of the queue that `cpu` may run, taken off it; NULL: none. */
+/* Takes a thread that `cpu` may run off the queue; NULL: none. */
 static struct thread *take_from(struct run_queue *queue, uint32_t cpu)
 {
 	for (struct list *at = queue->threads.next; at != &queue->threads; at = at->next) {
@@ -72,8 +72,8 @@ UNTRACED void schedule_arrive(struct thread *previous)
 		thread_bury(previous);
 }
 
-/* Apart from schedule, so that no traced call is open between the switch of the tracer's context
- * and that of the stack. */
+/* Not part of schedule, so that no traced call is open between the switch of the tracer's
+ * context and that of the stack. */
 static UNTRACED __attribute__((noinline)) void switch_to(struct cpu *cpu, struct thread *from,
 							 struct thread *to)
 {
@@ -121,8 +121,8 @@ void thread_yield(void)
 	schedule();
 }
 
-/* The processor for a thread whose registers are in memory: where it ran, if that is idle, else
- * any idle one. */
+/* Chooses a processor for a thread whose registers are in memory: where it last ran, if that is
+ * idle, else any idle one. */
 static uint32_t choose_cpu(const struct thread *thread)
 {
 	uint64_t idle = __atomic_load_n(&idle_cpus, __ATOMIC_RELAXED);
@@ -183,8 +183,9 @@ void schedule_idle(void)
 	queue->idle = cpu->current;
 	for (;;) {
 		schedule();
-		/* The bit first, then the look: who queues here after the look sees the bit, or
-		 * sends an interrupt that ends the wait. */
+		/* First sets the bit, then looks: a thread that is queued here after the look
+		 * was queued by a processor that sees the bit, or that sends an interrupt, which
+		 * ends the wait. */
 		__atomic_or_fetch(&idle_cpus, bit, __ATOMIC_SEQ_CST);
 		if (!__atomic_load_n(&queue->count, __ATOMIC_SEQ_CST) && !cpu->needs_switch) {
 			cpu->idle_since = cpu_ticks();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts processors by INIT and start-up interrupts, and gathers them by an interrupt of the
- * highest class. */
+/*
+ * Starts processors by INIT and start-up interrupts, and stops all of them by an interrupt of the
+ * highest class.
+ */
 #include "port/unikernel/smp.h"
 
 #include "port/unikernel/acpi.h"
@@ -24,9 +26,9 @@ void smp_cpu_start(struct cpu *cpu) __attribute__((noreturn));
 
 static struct {
 	struct mutex mutex; /* one gathering at a time */
-	uint32_t wanted;    /* number of the gathering, 0 at first */
-	uint32_t present;   /* processors that stand still */
-	uint32_t released;  /* number of the gathering that is over */
+	uint32_t wanted;    /* number of the current stop, 0 at first */
+	uint32_t present;   /* processors that have stopped */
+	uint32_t released;  /* number of the stop that has ended */
 } stop;
 
 static void wait_for_startup(struct cpu *cpu, uint64_t limit)
@@ -59,7 +61,8 @@ static bool start(uint32_t number, uint32_t apic)
 		wait_for_startup(cpu, START_LIMIT_NS);
 	}
 	if (!cpu->online) {
-		/* It must not come later, on the number and the stack that the next one gets. */
+		/* A late start must not use the number and the stack that the next processor
+		 * gets. */
 		apic_send_init(apic);
 		return false;
 	}
@@ -77,11 +80,11 @@ UNTRACED void smp_cpu_start(struct cpu *cpu)
 	__atomic_store_n(&cpu->online, 1, __ATOMIC_RELEASE);
 	trace_clock_answer(cpu);
 	watchdog_cpu_start();
-	/* Its queue is served from now on, once cpu_count says so. */
+	/* Its queue is served from now on; cpu_count makes it visible. */
 	schedule_idle();
 }
 
-/* The others wait here while one works. */
+/* The other processors wait here while one works. */
 static UNTRACED void stand_still(void *argument)
 {
 	uint32_t number = __atomic_load_n(&stop.wanted, __ATOMIC_ACQUIRE);
@@ -115,12 +118,12 @@ void smp_stopped(void (*function)(void *argument), void *argument)
 	function(argument);
 	cpu_serialize();
 	here->stands_still = 0;
-	/* release: the others see what was changed before they go on */
+	/* release: the others see the changes before they continue */
 	__atomic_store_n(&stop.released, number, __ATOMIC_RELEASE);
 	interrupts_restore(flags);
 	preempt_keep(-1);
 	mutex_unlock(&stop.mutex);
-	if (cpu_this()->needs_switch) /* and could not be made */
+	if (cpu_this()->needs_switch) /* which was not possible meanwhile */
 		thread_yield();
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks. Each has STACK_STRIDE of address space to itself and lies about its middle, so that
- * running over either end meets unmapped pages. The twin at the same place of the mirror's range is
- * mapped and unmapped with it. Stacks are kept for the next thread that wants one of that size.
+ * Stacks. Each has STACK_STRIDE of address space and is in its middle, so that an overflow at
+ * either end meets unmapped pages. The twin at the same offset of the mirror's range is mapped and
+ * unmapped with it. Stacks are kept for the next thread with one of that size.
  */
 #include "port/unikernel/memory.h"
 
@@ -10,18 +10,19 @@
 
 #define LARGEST 0x100000ull
 
-/* Caches of translations go by the low bits of a page's number, which all stacks would share: their
- * ends differ by two pages, COLOURS of them, next to as many of their twins'. */
+/* Translation caches are indexed by the low bits of a page's number, which would be the same for
+ * all stacks: so their ends differ by two pages, in COLOURS steps, next to as many for their
+ * twins. */
 #define COLOURS 16
 
 struct stack {
 	uint32_t pages; /* mapped; 0: none yet */
-	uint32_t next;	/* in the list of those that wait for a thread: index + 1 */
+	uint32_t next;	/* in the list of free ones: index + 1 */
 };
 
 static struct spinlock lock;
 static struct stack stacks[STACK_COUNT];
-static uint32_t used;	     /* entries of `stacks` that were ever made */
+static uint32_t used;	     /* entries of `stacks` made so far */
 static uint32_t waiting[32]; /* heads of the lists, by the size's power of two */
 
 static UNTRACED uint64_t top_of(uint32_t index)

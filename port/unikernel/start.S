@@ -50,11 +50,11 @@ start32:
 	mov $boot_stack_top - 8, %rsp
 	xor %ebp, %ebp
 	mov %ebx, %edi
-	push $0					/* where the walk of a call stack ends */
+	push $0					/* ends walks of the call stack */
 	call kernel_start
 	ud2
 
-/* Copied to TRAMPOLINE; smp.c writes the stack and the struct cpu behind it before each start. */
+/* Copied to TRAMPOLINE; smp.c writes the stack and the struct cpu after it before each start. */
 	.code16
 	.globl trampoline_start, trampoline_end, trampoline_stack, trampoline_cpu
 trampoline_start:
@@ -99,7 +99,7 @@ trampoline_cpu:
 	.quad 0
 trampoline_end:
 
-	/* Where it is linked now. */
+	/* Continues at the address where it is linked. */
 1:	mov %rax, %cr3
 	mov %rdx, %rsp
 	xor %ebp, %ebp

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C's memory and string functions, for the kernel, its target and what compilers make of plain
- * code.
+ * C's memory and string functions, for the kernel, its target, and calls that compilers insert.
  */
 #include "port/unikernel/include/string.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From one thread's stack to another's. Not traced. */
+/*
+ * Switches from one thread's stack to another's. Not traced.
+ */
 
 	.text
 /*
@@ -28,7 +30,7 @@ switch_stacks:
 	ret
 	.size switch_stacks, . - switch_stacks
 
-/* Where a new thread's first switch returns to: rax = the thread before it. */
+/* The address to which a new thread's first switch returns: rax = the thread before it. */
 	.p2align 4
 	.globl thread_first_steps
 	.type thread_first_steps, @function

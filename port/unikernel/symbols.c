@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks names up in the table that symbols.py made. Constant data: from anywhere. */
+/*
+ * Looks names up in the table that symbols.py made. The data are constant: callable from anywhere.
+ */
 #include "port/unikernel/symbols.h"
 
 #include "port/unikernel/layout.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads, from the cradle to the grave. */
+/*
+ * Threads, from their creation to their end.
+ */
 #include "port/unikernel/thread.h"
 
 #include "port/unikernel/events.h"
@@ -50,7 +52,7 @@ struct thread *thread_create(const char *name, void *(*function)(void *), void *
 	thread->state = THREAD_WAITING;
 	list_init(&thread->link);
 	strncpy(thread->name, name, THREAD_NAME_BYTES - 1);
-	/* What switch_stacks pops: six registers and where to return to. */
+	/* What switch_stacks pops: six registers and the return address. */
 	uint64_t *stack = (uint64_t *)top - 9;
 	memset(stack, 0, 9 * sizeof(*stack));
 	stack[6] = (uint64_t)thread_first_steps;
@@ -66,7 +68,7 @@ struct thread *thread_create(const char *name, void *(*function)(void *), void *
 	return thread;
 }
 
-/* In the new thread; interrupts are off. */
+/* Called in the new thread with interrupts off. */
 void thread_run(struct thread *previous)
 {
 	struct thread *thread = thread_this();
@@ -98,7 +100,8 @@ void thread_exit(void *result)
 	wake_all_locked(&thread->ended);
 	thread->unattended = thread->detached;
 	thread->state = THREAD_OVER;
-	/* Interrupts stay off from here: who sees `over` waits only until the stack is left. */
+	/* Interrupts stay off from here: a thread that sees `over` waits only until this stack
+	 * is left. */
 	spin_unlock(&thread->ended.lock, 0);
 	(void)flags;
 	schedule();

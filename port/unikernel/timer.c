@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each processor keeps its timers in a list sorted by deadline, and arms its APIC timer for the
- * first of them or the end of the running thread's turn. Nothing ticks where nothing is due.
+ * first of them or for the end of the running thread's turn. Without a deadline there is no
+ * interrupt.
  */
 #include "port/unikernel/timer.h"
 
@@ -21,7 +22,7 @@ struct queue {
 
 static struct queue queues[CPU_MAX];
 
-/* On the queue's own processor. */
+/* Called on the queue's own processor. */
 static void arm_locked(struct queue *queue)
 {
 	uint64_t first = TIMER_NEVER;
@@ -50,14 +51,15 @@ static void handle(void *argument)
 			break;
 		list_remove(&timer->link);
 		timer->firing = 1;
-		/* release: who sees that it does not run sees that it fires (timer_stop) */
+		/* release: a thread that sees it as not running also sees it firing (timer_stop) */
 		__atomic_store_n(&timer->cpu, 0, __ATOMIC_RELEASE);
-		/* Interrupts stay off, as with who waits in timer_stop: no VECTOR_STOP between. */
+		/* Interrupts stay off, as for a thread that waits in timer_stop: no VECTOR_STOP
+		 * in between. */
 		spin_unlock(&queue->lock, 0);
 		event_timer_expire_entry(timer, now);
 		timer->expired(timer);
 		event_timer_expire_exit(timer);
-		/* release: timer_stop may give the timer's memory back then */
+		/* release: timer_stop may free the timer's memory after this */
 		__atomic_store_n(&timer->firing, 0, __ATOMIC_RELEASE);
 		spin_lock(&queue->lock);
 	}

@@ -27,25 +27,25 @@
 #define SUB_BUFFER_BYTES 16384u
 #define RING_BYTES_MIN	 (1u << 20)
 #define RING_BYTES	 (64u << 20)
-/* What a ring leaves when it has to be smaller than was asked for: to the network and the kernel's
- * own parts, with what pages.c keeps back. And what it has at least, then. */
+/* Memory that the ring leaves to the network and the kernel's own parts, in addition to what
+ * pages.c reserves, if it has to be smaller than asked for; and the least size of a ring then. */
 #define ROOM_BYTES	   (8u << 20)
 #define CPU_ROOM_BYTES	   (1u << 19)
 #define CPU_RING_BYTES_MIN (8 * SUB_BUFFER_BYTES)
-/* A call takes at least this much of its stack: the frames that a stack can have. */
+/* A call takes at least this many bytes of its stack, which bounds the frames of a stack. */
 #define CALL_BYTES   32
 #define REPORT_CALLS 8
 
-/* A stack as the recorder knows it. A thread's is noted in thread->recorder[0]. */
+/* A stack's data for the recorder. A thread's is noted in thread->recorder[0]. */
 struct trace_stack {
 	struct gt_context context;
-	struct trace_stack *next; /* in the list of those that wait for a thread */
+	struct trace_stack *next; /* in the list of free ones */
 	struct gt_frame frames[];
 };
 
 struct gt_sites trace_sites;
 static struct graftrace_arena *arena;
-/* Numbers of interrupts' contexts: one of these, and the processor's number. */
+/* Interrupts' contexts are numbered by one of these and the processor's number. */
 #define STACK_KINDS 3
 static struct trace_stack *idle_stacks[CPU_MAX], *interrupt_stacks[CPU_MAX][STACK_KINDS];
 static const unsigned fault_stacks[STACK_KINDS] = { 0, STACK_NMI, STACK_DEBUG };
@@ -55,7 +55,7 @@ extern uint64_t patchable_entries_start[], patchable_entries_end[];
 extern char trace_stubs_start[];
 extern const struct graftrace_event_site trace_events_start[], trace_events_end[];
 
-/* ---- what the recorder asks of its kernel ---- */
+/* ---- functions that the recorder needs of its kernel ---- */
 
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took)
 {
@@ -104,8 +104,8 @@ bool gt_port_is_stub_return(uint64_t address)
 
 /* ---- stacks ---- */
 
-/* Those of threads that have ended, of the usual size. Making one anew writes all of its frames; in
- * these only the few that were still open have to be. */
+/* Free ones of ended threads, of the usual size. A new one has all of its frames written; in
+ * these only the few that were still open need it. */
 static struct trace_stack *spares;
 static struct spinlock spares_lock;
 
@@ -153,7 +153,8 @@ static struct gt_context *context_of(const struct thread *thread)
 	return stack ? &stack->context : NULL;
 }
 
-/* Of the stacks that this processor uses: what may not be entered is asked without a hook. */
+/* Finds the context of an address among the stacks of this processor. The recorder calls it while
+ * the processors are suspended, without a hook. */
 static struct gt_context *context_at(uint64_t address)
 {
 	struct gt_context *context = context_of(thread_this());
@@ -190,7 +191,7 @@ static void cpu_begin(struct cpu *cpu)
 	gt_kernel_suspend((struct gt_thread *)cpu->recorder, context_at);
 }
 
-/* ---- suspended: no hook is called. While all processors stand still ---- */
+/* ---- suspended: no hook is called while all processors stand still ---- */
 
 void trace_suspend(void)
 {
@@ -199,7 +200,7 @@ void trace_suspend(void)
 			gt_kernel_suspend((struct gt_thread *)cpus[i].recorder, context_at);
 }
 
-/* The others are stopped in an interrupt. */
+/* The other processors are stopped in an interrupt. */
 void trace_wake(void)
 {
 	for (uint32_t i = 0; i < cpu_count; i++) {
@@ -221,7 +222,7 @@ static void close_all(void *argument)
 
 void trace_close(void)
 {
-	if (crash_is_alone) { /* the others stand still for good */
+	if (crash_is_alone) { /* the others never continue */
 		close_all(NULL);
 		return;
 	}
@@ -314,8 +315,9 @@ void trace_switch_live(struct cpu *cpu, struct thread *from, struct thread *to)
 {
 	static const uint8_t states[] = { 0, 0, 1, 16 }; /* Linux's R, R, S, X */
 	struct gt_context *next = context_of(to);
-	/* There was no memory for one: its calls lie outside the idle thread's stack, and are
-	 * counted. What `from` has must not stay behind, it may run elsewhere. */
+	/* There was no memory for its stack's data: its calls are outside of known stacks, and
+	 * are counted as lost. The context of `from` must not stay set, since `from` may run
+	 * elsewhere. */
 	if (!next && idle_stacks[cpu->number])
 		next = &idle_stacks[cpu->number]->context;
 	if (next)
@@ -330,7 +332,7 @@ void trace_interrupt_begin_live(struct cpu *cpu, const struct registers *registe
 
 void trace_interrupt_end_live(struct cpu *cpu)
 {
-	trace_interrupt_noted(); /* still the interrupt's */
+	trace_interrupt_noted(); /* still in the interrupt's context */
 	if (interrupt_stacks[cpu->number][0])
 		gt_kernel_leave();
 }

@@ -19,21 +19,21 @@
 #include "port/unikernel/trace.h"
 
 #define TRIPS	   64
-#define GOOD_NS	   20000     /* with more trips, until the clock is known so well, … */
-#define LIMIT_NS   100000000 /* … or this is over: both must have a processor of the host at once */
-#define MORE_NS	   2000000000 /* … if none came back by then */
+#define GOOD_NS	   20000     /* tries go on until the error is so small, … */
+#define LIMIT_NS   100000000 /* … or this has passed: both need a processor of the host at once */
+#define MORE_NS	   2000000000 /* … if no answer came by then */
 #define SKEWED_CPU 1
 
 _Static_assert(GT_KERNEL_CLOCK_ADD + 8 <= CPU_RECORDER_BYTES, "the recorder's part of struct cpu");
 
-/* Between the boot processor and the one that starts. */
+/* Shared by the boot processor and the one that starts. */
 static struct {
-	uint32_t question, answer; /* numbers; the answer's clock is there before its number */
+	uint32_t question, answer; /* numbers; the answer's clock is stored before its number */
 	uint64_t clock;
-	uint32_t over; /* number of the processor whose turn is over */
+	uint32_t over; /* number of the last processor that was measured */
 } trip __attribute__((aligned(64)));
 
-static struct gt_offset widest; /* of those that agree: the one that is known worst */
+static struct gt_offset widest; /* the largest error among those that agree */
 static uint32_t widest_cpu;
 
 static uint64_t *clock_add(struct cpu *cpu)

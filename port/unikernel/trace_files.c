@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control files of this kernel: names of functions and threads, and what the viewer's
- * arena_control needs to change the recorder. All of it runs in the server's threads.
+ * The control files of this kernel: names of functions and threads, and the operations by which the
+ * viewer's arena_control changes the recorder. All of it runs in the server's threads.
  */
 #include "port/unikernel/trace_private.h"
 
@@ -86,7 +86,7 @@ static uint32_t thread_number(void *data, uint32_t index)
 	return index < __atomic_load_n(&newest, __ATOMIC_RELAXED) ? index + 1 : 0;
 }
 
-/* ---- what can be changed ---- */
+/* ---- changes ---- */
 
 static void lock(void *data)
 {
@@ -177,7 +177,7 @@ static void profile_table(void *data, uint32_t cpu, struct graftrace_profile_ent
 static bool mark(void *data, const char *bytes, size_t count, bool raw)
 {
 	mutex_lock(data);
-	trace_hold(true); /* a mark is written whatever else is traced */
+	trace_hold(true); /* a mark is written even if nothing else is traced */
 	bool marked = gt_kernel_mark(bytes, (uint32_t)count, raw);
 	trace_hold(false);
 	mutex_unlock(data);
@@ -261,7 +261,7 @@ static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes
 
 #define OPTION_BYTES 256
 
-/* text: the option's value, NULL: it was not given. */
+/* text: the option's value, NULL if it was not given. */
 static void put_option(const char *text, uint32_t length, const char *path)
 {
 	char value[OPTION_BYTES];
@@ -277,7 +277,7 @@ static void put_option(const char *text, uint32_t length, const char *path)
 			      message.text);
 }
 
-/* ---- what trace.c and the server use ---- */
+/* ---- functions for trace.c and the server ---- */
 
 bool trace_files_init(void)
 {

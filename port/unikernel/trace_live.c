@@ -22,27 +22,27 @@
 #include "port/unikernel/trace.h"
 
 #define LOOK_NS	       100000000
-#define LOOKS_FOR_OPEN 5 /* before the hooks are off as well */
-#define ROOM_PART      8 /* of the ring has to be free before recording goes on */
+#define LOOKS_FOR_OPEN 5 /* with room for open calls, before the hooks are switched off */
+#define ROOM_PART      8 /* of the ring must be free before recording resumes */
 
 bool trace_live;
-static const uint8_t *wanted_sites;  /* what the control files say; NULL: none yet */
+static const uint8_t *wanted_sites;  /* from the control files; NULL: none yet */
 static const uint8_t *wanted_events; /* the same of static events */
 static bool is_parked;		     /* the ring is full */
 static bool is_held;		     /* trace_hold */
-static uint32_t looks;		     /* of the keeper since then */
+static uint32_t looks;		     /* of the keeper since the ring was full */
 static uint32_t full_noted, half_noted;
 static struct wait_queue keeper, readers;
-static bool is_called; /* the keeper; under its lock */
+static bool is_called; /* the keeper has work; under its lock */
 
-/* ---- what the recorder asks ---- */
+/* ---- functions that the recorder calls ---- */
 
 void gt_port_text_write(uint64_t address, const void *bytes, size_t count)
 {
 	paging_write_text((void *)address, bytes, count);
 }
 
-/* All of it happens within smp_stopped. */
+/* All of it is within smp_stopped. */
 void gt_port_cpus_stop(void)
 {
 }
@@ -51,7 +51,7 @@ void gt_port_cpus_start(void)
 {
 }
 
-/* Called with interrupts off, in the middle of anything, when half of the ring is full or more. */
+/* Called with interrupts off, at any place, when at least half of the ring is full. */
 void gt_port_ring_doorbell(struct graftrace_arena *arena)
 {
 	__atomic_store_n(&half_noted, 1, __ATOMIC_RELAXED);
@@ -80,7 +80,11 @@ static void apply(void *data)
 	trace_live = change->live;
 }
 
-enum sites { NONE, SOME, TRIGGERS }; /* TRIGGERS: among some; they act whatever else is off */
+enum sites {
+	NONE,
+	SOME,
+	TRIGGERS
+}; /* TRIGGERS: only those with triggers, which act whatever else is off */
 
 static enum sites look_at(const uint8_t *sites)
 {
@@ -96,7 +100,7 @@ static enum sites look_at(const uint8_t *sites)
 	return found;
 }
 
-/* As many zeros as there are functions, or events. */
+/* Returns a zero for each function, or event. */
 static const uint8_t *no_sites(void)
 {
 	static uint8_t *none;
@@ -129,11 +133,11 @@ void trace_update(void)
 		change.events = wanted_events;
 		change.live = true;
 	}
-	if (!none) /* no memory for a byte a function: then it stays as it is wanted */
+	if (!none) /* no memory for a byte for each function: nothing is switched off */
 		change = (struct change){ wanted_sites, wanted_events, true };
 	if (!change.sites)
 		return;
-	gt_kernel_pause(); /* what patches is no part of what is traced */
+	gt_kernel_pause(); /* patching itself is not traced */
 	smp_stopped(apply, &change);
 	gt_kernel_resume();
 }
@@ -157,7 +161,7 @@ void trace_patch(const uint8_t *wanted)
 	trace_update();
 }
 
-/* ---- the ring is full, and has room again ---- */
+/* ---- the ring is full, or has room again ---- */
 
 static void call_keeper(void)
 {
@@ -194,7 +198,7 @@ void trace_changed(void)
 		call_keeper();
 }
 
-/* Has somebody's call gone unrecorded, and been counted? */
+/* Was any call not recorded, and counted as lost? */
 static bool is_lost(struct graftrace_arena *arena)
 {
 	const struct graftrace_stream *streams = graftrace_arena_streams(arena);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server of /ftrace/ at port 9090: a thread for each connection, a few at a time. What it does,
- * and what the network does for it, goes unrecorded (options/trace-self): its threads are paused,
- * and so is the network's thread while it handles a packet of that port.
+ * The server of /ftrace/ at port 9090: a thread for each of a few connections. Its own work and the
+ * network's work for it are not recorded (options/trace-self): its threads are paused, and so is
+ * the network's thread while it handles a packet of that port.
  */
 #include "port/unikernel/trace_private.h"
 
@@ -19,14 +19,14 @@
 #include "port/unikernel/include/sys/socket.h"
 
 #define CONNECTIONS  12
-#define IDLE_SECONDS 30	      /* a connection may say nothing for */
-#define SEND_SECONDS 60	      /* a reader may take nothing for; one that has closed its side, 1 */
-#define RETRY_NS     20000000 /* before it is asked again who comes */
-/* Before a waiting reader looks again. What is sent is answered, by an interrupt that is traced: a
- * trace which is read shall not be made of its reading. */
+#define IDLE_SECONDS 30	      /* without a request */
+#define SEND_SECONDS 60	      /* without progress of a reader; 1 for one that has closed its side */
+#define RETRY_NS     20000000 /* after a failed accept */
+/* Before a waiting reader tries again. Each send causes an interrupt for its acknowledgement,
+ * which is traced: a trace that is read must not consist of its own reading. */
 #define WAIT_NS 250000000
 
-/* Of an Ethernet frame with IPv4 and TCP in it. */
+/* Offsets in an Ethernet frame with IPv4 and TCP. */
 #define ETHERNET_BYTES 14
 #define TYPE_AT	       12
 #define PROTOCOL_AT    (ETHERNET_BYTES + 9)
@@ -34,13 +34,13 @@
 
 #define ALONE_STACK_BYTES 65536
 
-/* The page that browsers get, which reads /ftrace/trace.data (web/page/recording.js). */
+/* The page for browsers, which reads /ftrace/trace.data (web/page/recording.js). */
 extern const char trace_page[], trace_page_end[];
 
 static uint32_t connections;
 static int listening = -1;
 static uint64_t alone_stack, alone_until;
-bool trace_packet_paused; /* the network's thread alone */
+bool trace_packet_paused; /* used by the network's thread alone */
 
 /* ---- one connection ---- */
 
@@ -56,7 +56,7 @@ static bool has_left(int socket)
 	return got == 0 || (got < 0 && errno != EWOULDBLOCK);
 }
 
-/* A send ends after a second at the latest (SO_SNDTIMEO). */
+/* A send returns after a second at the latest (SO_SNDTIMEO). */
 static int64_t send_all(void *data, const char *bytes, size_t count)
 {
 	int socket = *(int *)data;
@@ -102,7 +102,7 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-/* ---- who comes ---- */
+/* ---- accepting connections ---- */
 
 static void take(int socket)
 {
@@ -133,7 +133,7 @@ static void *listen_thread(void *argument)
 
 /* ---- after a crash, on one processor without threads ---- */
 
-/* One connection after the other. What waits inside polls the network (wait_locked). */
+/* Serves one connection after the other. Waits poll the network (wait_locked). */
 static void serve_alone(void)
 {
 	struct timeval shortly = { 0, 100000 };
@@ -165,7 +165,7 @@ void trace_serve_alone(uint64_t seconds)
 	if (!seconds)
 		return;
 	alone_until = clock_ns() + seconds * 1000000000;
-	/* The stack that crashed may be full, or an exception's small one. */
+	/* The stack that crashed may be full, or be an exception's small one. */
 	__asm__ volatile(
 		"mov %0, %%rsp; xor %%ebp, %%ebp; push $0; call *%1" ::"r"(alone_stack - 8),
 		"r"(serve_alone)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The part that all virtio devices have in common: negotiation and queues. */
+/*
+ * What all virtio devices have in common: negotiation and queues.
+ */
 #include "port/unikernel/virtio.h"
 
 #include "port/unikernel/console.h"
@@ -190,8 +192,8 @@ bool virtio_queue_add(struct virtio_queue *queue, const struct virtio_buffer *bu
 
 void virtio_queue_ring(struct virtio_queue *queue)
 {
-	/* A device that is at work says that it looks at the queue again anyway, after it has taken
-	 * that back: our index before its flag, its flag before our index. */
+	/* A busy device clears its "do not notify" flag, then looks at the queue again: so our
+	 * index must be written before its flag is read. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&queue->used->flags, __ATOMIC_RELAXED) & NO_NOTIFY)
 		return;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting: queues of threads, and mutexes and condition variables made of them. A thread leaves a
- * queue by one hand only, the one that clears `queued` under the queue's lock: the waker's or the
- * timer's.
+ * Waiting: queues of threads, and mutexes and condition variables made of them. A thread is taken
+ * off a queue by the waker or by the timer, whichever clears `queued` under the queue's lock.
  */
 #include "port/unikernel/thread.h"
 
@@ -29,7 +28,7 @@ static void expired(struct timer *timer)
 bool wait_locked(struct wait_queue *queue, uint64_t flags, uint64_t deadline)
 {
 	struct thread *thread = thread_this();
-	if (crash_is_alone) { /* what is waited for comes by the network, or never */
+	if (crash_is_alone) { /* only the network can end the wait */
 		spin_unlock(&queue->lock, flags);
 		net_poll();
 		return clock_ns() < deadline;
@@ -41,7 +40,7 @@ bool wait_locked(struct wait_queue *queue, uint64_t flags, uint64_t deadline)
 	if (!queue->waiters.next)
 		list_init(&queue->waiters);
 	list_insert_before(&queue->waiters, &thread->link);
-	/* The lock goes, interrupts stay off until another thread runs. */
+	/* Releases the lock; interrupts stay off until another thread runs. */
 	spin_unlock(&queue->lock, 0);
 	if (deadline != TIMER_NEVER) {
 		thread->timer.deadline = deadline;
@@ -106,7 +105,7 @@ void mutex_wait(struct mutex *mutex)
 
 bool condition_wait(struct wait_queue *condition, struct mutex *mutex, uint64_t deadline)
 {
-	/* Taken before the mutex goes: a signal that comes after it finds this thread waiting. */
+	/* Locked before the mutex is released: a later signal finds this thread waiting. */
 	uint64_t flags = spin_lock(&condition->lock);
 	mutex_unlock(mutex);
 	bool signalled = wait_locked(condition, flags, deadline);

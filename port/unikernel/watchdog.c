@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watchdog: threads that wait for each other's mutexes in a ring, and processors that take no
- * interrupt. What it reads changes while it reads, so a finding counts when the next look, a second
- * later, finds the very same. (Threads that wait for a signal which nobody will give look like any
- * server's: those it cannot tell.)
+ * The watchdog: finds threads that wait for each other's mutexes in a ring, and processors that
+ * take no interrupt. What it reads may change meanwhile, so a finding counts only if the next look,
+ * a second later, finds the same. (A thread that waits for a signal which never comes looks like
+ * any idle server's thread: this is not found.)
  */
 #include "port/unikernel/watchdog.h"
 
@@ -21,18 +21,19 @@
 
 struct ring {
 	struct thread *threads[LONGEST_RING];
-	struct mutex *mutexes[LONGEST_RING]; /* that the thread beside it waits for */
+	struct mutex *mutexes[LONGEST_RING]; /* which the thread at the same index waits for */
 	unsigned length;		     /* 0: none */
 };
 
-/* Of each processor: its look at the next one, and what it saw there. */
+/* By processor: its look at the next one, and what it saw there. */
 static struct {
 	struct timer timer;
 	uint64_t interrupts;
 	unsigned silent; /* looks in a row without an interrupt */
 } looks[CPU_MAX];
 
-/* Follows who waits for whom from one thread; a ring if that leads back to it. */
+/* Follows from one thread who waits for whose mutex; notes a ring if that leads back to the
+ * thread. */
 static bool follow(struct thread *first, void *argument)
 {
 	struct ring *ring = argument;
@@ -46,7 +47,7 @@ static bool follow(struct thread *first, void *argument)
 		ring->threads[ring->length] = thread;
 		ring->mutexes[ring->length++] = mutex;
 		if (owner == first)
-			return false; /* found: no more threads */
+			return false; /* found: ends the walk over the threads */
 		thread = owner;
 	}
 	ring->length = 0;
@@ -77,7 +78,7 @@ static void report(const struct ring *ring)
 	}
 }
 
-/* Each takes an interrupt for its own look. (Where all hang, none is left to tell.) */
+/* Each processor takes an interrupt for its own look. (If all of them hang, none can report.) */
 static void look_at_next(struct timer *timer)
 {
 	uint32_t here = cpu_this()->number, next = (here + 1) % cpu_count;

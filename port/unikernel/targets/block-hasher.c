@@ -21,7 +21,7 @@ static struct {
 	int failed;
 } work;
 
-/* FNV-1a over words, so that the same disk has the same hash whoever computes it. */
+/* FNV-1a over words: every program that computes it gets the same hash of the same disk. */
 static uint64_t hash_bytes(const void *bytes, size_t count, uint64_t hash)
 {
 	const uint8_t *at = bytes;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call costs, in ticks: plain, traced, paused, ring full (batches=N: of 1000 calls). */
+/*
+ * Measures the cost of a call in ticks: plain, traced, paused, ring full (batches=N: of 1000
+ * calls).
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +32,7 @@ static uint64_t ticks(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* The fewest of a few batches: interrupts only add. */
+/* The minimum of several batches: interrupts can only add time. */
 static uint64_t cheapest(int batches)
 {
 	uint64_t least = UINT64_MAX;
@@ -51,7 +54,7 @@ int main(void)
 	uint64_t paused = cheapest(20);
 	gt_kernel_resume();
 	const char *batches = getenv("batches");
-	cheapest(batches ? atoi(batches) : BATCHES); /* which fill a ring of a few megabytes */
+	cheapest(batches ? atoi(batches) : BATCHES); /* these fill a ring of a few megabytes */
 	uint64_t last = cheapest(20);
 	printf("calls: %lu ticks for %d calls at first, %lu paused, %lu at last\n", first, BATCH,
 	       paused, last);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Does what must not be done: OPTIONS="fault=null", overflow, deadlock, memory, lock … */
+/*
+ * Makes faults: OPTIONS="fault=null", overflow, deadlock, memory, lock …
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@ __attribute__((noinline)) static int fault_overflow(volatile int *above)
 {
 	volatile int here[64];
 	here[0] = *above + 1;
-	/* The condition is for compilers that see through endless recursion. */
+	/* The condition hides the endless recursion from compilers. */
 	return here[0] < 0 ? 0 : fault_overflow(here) + here[0];
 }
 
@@ -33,12 +35,12 @@ __attribute__((noinline)) static void overflow(void)
 	(void)end;
 }
 
-/* Through a pointer that leads nowhere. */
+/* Calls through an invalid pointer. */
 __attribute__((noinline)) static void fault_jump(void)
 {
 	void (*volatile nowhere)(void) = NULL;
 	nowhere();
-	__asm__ volatile(""); /* a call, with something behind it */
+	__asm__ volatile(""); /* keeps the call from being a tail call */
 }
 
 static void *fail(void *argument)
@@ -49,7 +51,7 @@ static void *fail(void *argument)
 	return NULL;
 }
 
-/* Four threads, as close to each other as it gets. */
+/* Four threads, as close to each other in time as possible. */
 __attribute__((noinline)) static void fault_several(void)
 {
 	pthread_t threads[4];
@@ -100,7 +102,8 @@ __attribute__((noinline)) static void fault_hang(void)
 		;
 }
 
-/* The rest are the kernel's: in an interrupt, under one of its locks, by its own word. */
+/* The rest are the kernel's own faults: in an interrupt, under one of its locks, by its own
+ * check. */
 
 static void handle(void *argument)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Says hello, and ends. */
+/*
+ * Prints a greeting and ends.
+ */
 #include <stdio.h>
 
 int main(void)

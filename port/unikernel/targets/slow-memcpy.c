@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies buffers with a copy that goes byte by byte, which the breakdown shows. */
+/*
+ * Copies buffers by a slow copy, byte by byte, which the breakdown shows.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +12,18 @@
 #define BUFFER_BYTES 65536
 #define PIECE_BYTES  4096
 
-/* What the trace shows has the name that it has here: it becomes no part of its caller, and gcc
- * makes no variant with fewer arguments of it (copy_bytes.constprop.0). */
+/* The trace must show the function's name: it is not inlined, and gcc makes no variant with
+ * fewer arguments of it (copy_bytes.constprop.0). */
 #if __has_attribute(noipa)
 #define SHOWN __attribute__((noipa))
 #else
 #define SHOWN __attribute__((noinline))
 #endif
 
-static int mended; /* OPTIONS="mended=1" has the copy that it should be */
+static int mended; /* OPTIONS="mended=1" uses a fast copy */
 
-/* The function that the trace points at. The barrier keeps compilers from seeing a memcpy in it. */
+/* The function that the trace is to find. The barrier keeps compilers from making a memcpy of
+ * it. */
 static SHOWN void copy_bytes(char *to, const char *from, size_t count)
 {
 	if (mended) {

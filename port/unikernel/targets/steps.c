@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps through the recording path by the trap flag, with a traced call after each instruction. */
+/*
+ * Steps through the recording path by the trap flag, and makes a traced call after each
+ * instruction.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include "port/unikernel/interrupts.h"
 #include "port/unikernel/trace.h"
 
-#define SPARSE	  5000 /* rounds, some 30,000 words of what is stepped through */
+#define SPARSE	  5000 /* rounds, which make about 30,000 words */
 #define ROUNDS	  200
 #define TEXT_SIZE 65536
 #define HEAD_SIZE 4096
 
-/* Of the linker script; with TRACE=ftrace the recorder lies between them, and the straight lines
- * that are run at the head of each page of stubs. */
+/* From the linker script; with TRACE=ftrace the recorder's text is between them, and so are the
+ * straight lines at the head of each page of stubs. */
 extern const char gt_recorder_text_start[], gt_recorder_text_end[];
-/* The ways into the slow half and out of it. */
+/* The entries to the slow half and the exits from it. */
 extern __attribute__((weak)) const char gt_glue_entry[], gt_glue_hook[];
 
 static unsigned long outers, inners, steps, late; /* calls; late: steps_after among `steps` */
-/* By the offset in the recorder's text, and in a page of stubs. */
+/* By offset in the recorder's text, and in a page of stubs. */
 static uint8_t seen[TEXT_SIZE], seen_in_head[HEAD_SIZE];
-/* Only the slow half's steps call something: else it is they that come to the end of nearly each
- * sub-buffer, and what is stepped through takes the slow half by luck. */
+/* Only steps in the slow half make a traced call: otherwise nearly every end of a sub-buffer
+ * would come in such a call, and the stepped path would rarely take the slow half. */
 static bool sparse = true;
 
 __attribute__((noinline)) void steps_after(void)
@@ -44,8 +47,8 @@ __attribute__((noinline)) unsigned steps_outer(unsigned number)
 	return sum + steps_inner(number);
 }
 
-/* An instruction is over. In the recorder's slow half the kernel calls this later, when interrupts
- * are let through again. */
+/* Called after each instruction. In the recorder's slow half the kernel calls this later, when
+ * interrupts are enabled again. */
 static UNTRACED bool take_step(struct registers *registers)
 {
 	uint64_t offset = registers ? registers->rip - (uint64_t)gt_recorder_text_start : TEXT_SIZE;
@@ -76,7 +79,7 @@ int main(void)
 	exception_set(VECTOR_DEBUG, take_step);
 	for (unsigned round = 0; round < SPARSE + ROUNDS; round++) {
 		sparse = round < SPARSE;
-		/* not the same one of them comes to each sub-buffer's end */
+		/* varies which of the calls meets a sub-buffer's end */
 		if (round % 7 == 0)
 			steps_inner(round);
 		step_through(round);

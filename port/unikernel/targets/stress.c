@@ -18,14 +18,14 @@
 #define THREADS 16
 #define ROUNDS	40
 #define DEPTH	200
-#define TURN	8 /* rounds between two waits of all for all */
+#define TURN	8 /* rounds between two barriers of all threads */
 #define PORT	8080
 
 static unsigned depth = DEPTH;
 static unsigned rounds_wanted = ROUNDS;
 static bool is_told; /* to end */
 
-/* What the trace must have, call by call: each function counts itself. */
+/* The expected trace, call by call: each function counts its own calls. */
 static struct {
 	unsigned long locked, recursed, slept, yielded, waited, threads, nmis, below_nmis;
 } calls;
@@ -33,7 +33,7 @@ static struct {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
 static unsigned whose_turn;
-static unsigned long guarded; /* under the mutex, without atomics: must come out right */
+static unsigned long guarded; /* by the mutex, without atomics: must be exact */
 
 static void count(unsigned long *counter)
 {
@@ -51,7 +51,7 @@ __attribute__((noinline)) void stress_lock(void)
 __attribute__((noinline)) unsigned stress_recurse(unsigned left)
 {
 	count(&calls.recursed);
-	volatile unsigned here = left; /* no tail call, no loop */
+	volatile unsigned here = left; /* prevents a tail call or a loop */
 	unsigned below = left ? stress_recurse(left - 1) : 0;
 	return below + (here != 0);
 }
@@ -68,7 +68,7 @@ __attribute__((noinline)) void stress_yield(void)
 	sched_yield();
 }
 
-/* The threads take turns, in order. */
+/* The threads take turns in order. */
 __attribute__((noinline)) void stress_wait(unsigned number)
 {
 	count(&calls.waited);
@@ -92,7 +92,7 @@ static void *stress_thread(void *argument)
 		stress_yield();
 		if (round % TURN)
 			continue;
-		/* Nobody is further than this turn, which the first thread begins. */
+		/* No thread is beyond this turn, which the first thread begins. */
 		if (number == 0 && __atomic_load_n(&is_told, __ATOMIC_RELAXED))
 			__atomic_store_n(&rounds_wanted, round + TURN, __ATOMIC_RELAXED);
 		stress_wait(number);
@@ -135,7 +135,7 @@ __attribute__((noinline)) unsigned stress_nmi(void)
 	return stress_below_nmi(1) + stress_below_nmi(2);
 }
 
-/* None counts once the numbers are told. */
+/* NMIs after the counts were printed do not count. */
 static UNTRACED bool take_nmi(struct registers *registers)
 {
 	__atomic_add_fetch(&nmis_in_work, 1, __ATOMIC_SEQ_CST);
@@ -148,7 +148,7 @@ static UNTRACED bool take_nmi(struct registers *registers)
 	return true;
 }
 
-/* To every processor in turn, this one too. */
+/* Sends an NMI to every processor in turn, this one too. */
 static void *send_nmis(void *argument)
 {
 	(void)argument;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A web server on port 8080: a thread for each connection, pages that are computed. */
+/*
+ * A web server on port 8080: a thread for each connection, computed pages.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@ static unsigned long requests_served; /* by all threads */
 
 struct connection {
 	int socket;
-	char request[LONGEST_REQUEST + 1]; /* what has come and is not answered yet */
+	char request[LONGEST_REQUEST + 1]; /* received and not answered yet */
 	size_t bytes;
 };
 
@@ -74,7 +76,7 @@ static int send_all(int socket, const char *bytes, size_t count)
 	return 0;
 }
 
-/* A call of its own in any compiler's trace, as serve is. */
+/* noinline: in every compiler's trace it is a call, as serve is. */
 __attribute__((noinline)) static int answer(struct connection *connection, const char *status,
 					    const char *page, int length, int keep)
 {
@@ -88,7 +90,7 @@ __attribute__((noinline)) static int answer(struct connection *connection, const
 	return send_all(connection->socket, page, (size_t)length);
 }
 
-/* A page of so many bytes: what the network can do. */
+/* Sends a page of the given size, to measure the network. */
 static int send_bytes(struct connection *connection, int count, int keep)
 {
 	static const char bytes[65536];
@@ -105,7 +107,7 @@ static int send_bytes(struct connection *connection, int count, int keep)
 	return failed;
 }
 
-/* Answers one request, whose head is whole. -1: the connection is to be closed. */
+/* Answers one request whose head is complete. -1: the connection must be closed. */
 __attribute__((noinline)) static int serve(struct connection *connection, const char *head)
 {
 	char page[LONGEST_PAGE];
@@ -133,8 +135,8 @@ __attribute__((noinline)) static int serve(struct connection *connection, const 
 	return answer(connection, "200 OK", page, length, !!keep) || !keep ? -1 : 0;
 }
 
-/* Reads until a request's head is there. Its length, or 0: the connection has ended or is no good.
- */
+/* Reads until a request's head is complete. Returns its length, or 0: the connection has ended
+ * or failed. */
 static size_t receive_head(struct connection *connection)
 {
 	for (;;) {
@@ -193,7 +195,7 @@ int main(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(PORT) };
 	pthread_attr_t detached;
-	const char *outside = getenv("port"); /* the one that is forwarded here */
+	const char *outside = getenv("port"); /* the host's port that is forwarded here */
 	int listening = socket(AF_INET, SOCK_STREAM, 0);
 
 	if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof(address)) ||
@@ -209,6 +211,6 @@ int main(void)
 		if (accepted >= 0)
 			take_connection(accepted, &detached);
 		else
-			usleep(10000); /* no memory, or too many sockets: some will end */
+			usleep(10000); /* no memory, or too many sockets: some will be closed */
 	}
 }
