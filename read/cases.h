@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first few of what may be many cases of one kind, kept to be named to a person: bad lines of
- * a text, calls that never ended. Fixed memory; no errors.
+ * Counts cases of one kind (bad lines of a text, calls that never ended), and keeps the first few for
+ * a message. Fixed memory; no errors; one thread at a time.
  */
 #ifndef GT_READ_CASES_H
 #define GT_READ_CASES_H

@@ -32,6 +32,7 @@ int gt_access_init(struct gt_access *access, const char *users, const char *toke
 		   struct gt_message *message);
 void gt_access_fini(struct gt_access *access);
 
+/* Unchanged after gt_access_init, so any thread may ask. */
 bool gt_access_allows_peer(const struct gt_access *access, const struct gt_peer *peer);
 /* Compares in constant time. */
 bool gt_access_allows_token(const struct gt_access *access, const char *token, size_t bytes);

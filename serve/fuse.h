@@ -2,10 +2,10 @@
 /*
  * The table of control files as a directory (FUSE): what looks and feels like /sys/kernel/tracing.
  * Two threads of its own: one takes the kernel's requests in, the other one carries them out in
- * their order, so that what a closed file has changed is there for whoever asks next. A reader that
+ * their order, so that the change of a closed file is visible to the next request. A reader that
  * waits (trace_pipe) holds no thread.
  *
- * The errno of what goes wrong is Linux's; the words of a message have no place in it.
+ * Failed requests get Linux's errno; the message's text is lost, except in error_log.
  */
 #ifndef GT_SERVE_FUSE_H
 #define GT_SERVE_FUSE_H
@@ -30,24 +30,24 @@ struct gt_fuse_options {
 };
 
 /*
- * Mounts, so that it is known whether that works before anything is traced; who looks in already
- * waits. GT_ENOENT: no such directory; GT_ENOTSUP: this machine has no /dev/fuse; GT_EPERM;
- * GT_EBUSY: the mount of one that was killed is still there; GT_EINVAL: not a directory; GT_EIO;
+ * Mounts, before anything is traced, so that errors come early. Processes that use the directory wait
+ * until gt_fuse_start. GT_ENOENT: no such directory; GT_ENOTSUP: this machine has no /dev/fuse; GT_EPERM;
+ * GT_EBUSY: the mount of a graftrace that was killed is still there; GT_EINVAL: not a directory; GT_EIO;
  * GT_ENOMEM.
  */
 int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse,
 		 struct gt_message *message);
 
-/* Begins to serve; once. control's operations are called from one thread, until gt_fuse_close. All
+/* Starts the threads, once. control's operations are called from one thread, until gt_fuse_close. All
  * signals are blocked in the threads. GT_EIO, GT_ENOMEM. */
 int gt_fuse_start(struct gt_fuse *fuse, struct gt_control_target *control,
 		  struct gt_message *message);
 
-/* Somebody has unmounted the directory. From any thread. */
+/* Has the directory been unmounted by another process? From any thread. */
 bool gt_fuse_is_gone(const struct gt_fuse *fuse);
 
-/* Unmounts. Readers of files that wait are given grace_ms to come to the end of the trace, which
- * they do when the target has ended. What is still open then gives ENOTCONN. Frees. */
+/* Unmounts, ends the threads and frees. Readers of files that wait have grace_ms to reach the end of the
+ * trace, which exists once the target has ended. Files that are still open then return ENOTCONN. */
 void gt_fuse_close(struct gt_fuse *fuse, unsigned grace_ms);
 
 #endif

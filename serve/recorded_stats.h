@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts of a recording's records. The first question reads the whole recording, for all CPUs. */
+/* Counts of a recording's records. The first call of gt_recorded_stats_get reads the whole recording,
+ * and counts for all CPUs. */
 #ifndef GT_SERVE_RECORDED_STATS_H
 #define GT_SERVE_RECORDED_STATS_H
 
@@ -13,7 +14,7 @@ struct gt_recorded_count {
 };
 
 struct gt_recorded_stats {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards what follows */
 	bool known;
 	struct gt_recorded_count all, cpus[GT_FILTER_CPU_WORDS * 64];
 };
@@ -21,7 +22,9 @@ struct gt_recorded_stats {
 void gt_recorded_stats_init(struct gt_recorded_stats *stats);
 void gt_recorded_stats_fini(struct gt_recorded_stats *stats);
 
-/* The operation `stats` of the table. The counts of a thread are read anew each time. From any thread. */
+/* The operation `stats` of the table: fills *out for the scope. A thread's counts are not kept: each
+ * call reads the recording. Holds the lock while it reads. From any thread. 0, or the target's error,
+ * with the message. */
 int gt_recorded_stats_get(struct gt_recorded_stats *stats, struct gt_target *target,
 			  const struct gt_control_scope *scope, struct gt_control_stats *out,
 			  struct gt_message *message);

@@ -5,8 +5,8 @@
 
 #include "core/control/control.h"
 
-/* The target of `handle` has refused these bytes at handle->bad_at. Forgets the oldest of
- * GT_CONTROL_LOG_LINES. */
+/* Adds an error to the log of the handle's target: it refused these bytes at handle->bad_at. The log
+ * keeps the last GT_CONTROL_LOG_LINES. From any thread that may use the handle; cannot fail. */
 void gt_control_log_error(struct gt_control_handle *handle, const char *bytes, size_t count,
 			  const struct gt_message *message);
 

@@ -27,8 +27,8 @@
 	 gt_format((handle)->text + (handle)->text_bytes, \
 		   sizeof((handle)->text) - (handle)->text_bytes, __VA_ARGS__))
 
-size_t gt_row_length(const char *text);
-bool gt_row_is_blank(char byte); /* a NUL too: kernels' writers end with one */
+size_t gt_row_length(const char *text); /* strlen */
+bool gt_row_is_blank(char byte);	/* a NUL too: kernels' writers end with one */
 bool gt_row_is_word(const char *bytes, size_t count, const char *word);
 /* Takes blanks off both ends. */
 void gt_row_strip(const char **bytes, size_t *count);
@@ -39,45 +39,46 @@ void gt_row_strip(const char **bytes, size_t *count);
 int gt_row_number(const char *bytes, size_t count, uint64_t highest, uint64_t *value,
 		  struct gt_message *message);
 
-/* GT_ENOTSUP: the target has no such operation. */
+/* Sets the message and returns GT_ENOTSUP: the target has no such operation. */
 int gt_row_not_here(struct gt_message *message);
 
+/* Get and set a number by the target's operations: their error, or gt_row_not_here's. */
 int gt_row_get(struct gt_control_handle *handle, enum gt_control_value which, uint64_t *value,
 	       struct gt_message *message);
 int gt_row_set(struct gt_control_handle *handle, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message);
 
-/* read of rows whose open made handle->text. */
+/* The `read` of rows whose `open` made handle->text. Returns the bytes given, 0 at the end. */
 int64_t gt_row_read_text(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			 struct gt_message *message);
-/* write of rows where any bytes mean the same (`echo > trace`). */
+/* The `write` of rows that ignore what is written (`echo > trace`): returns `count`. */
 int64_t gt_row_write_nothing(struct gt_control_handle *handle, const char *bytes, size_t count,
 			     struct gt_message *message);
 
-/* Up to six texts in a row make a line. */
+/* A line made of up to six texts. */
 struct gt_row_line {
 	const char *part[6];
 };
 
-/* Copies what is left of the line into what is left of buffer, and goes on to the next one. true:
- * the line is given to its end. */
+/* Copies the rest of the line into the rest of the buffer, from *given on. true: the line is complete,
+ * and the handle is at the next one. */
 bool gt_row_give_line(struct gt_control_handle *handle, const struct gt_row_line *line,
 		      char *buffer, size_t bytes, size_t *given);
 
 /*
  * The next word of a list that is written: *word is [*word_bytes] the word, in the handle or in
  * `bytes`; *word_bytes 0: none yet (blanks, or a word that may go on in the next write). Returns
- * how many of `bytes` were taken, with one blank behind the word as Linux does, or GT_EINVAL: too
+ * how many of `bytes` were taken, with one blank after the word as Linux does, or GT_EINVAL: too
  * long.
  */
 int64_t gt_row_next_word(struct gt_control_handle *handle, const char *bytes, size_t count,
 			 const char **word, size_t *word_bytes, struct gt_message *message);
 
-/* The threads and CPUs of a target's view. */
+/* The numbers of threads and CPUs in a target's ring: names of folders. */
 extern const struct gt_control_numbers gt_row_threads __attribute__((visibility("hidden")));
 extern const struct gt_control_numbers gt_row_cpus __attribute__((visibility("hidden")));
 
-/* The scope of a row whose argument is enum GT_SCOPE_…. */
+/* Returns the scope of a row whose argument is enum GT_SCOPE_…: all, a thread or a CPU. */
 struct gt_control_scope gt_row_scope(const struct gt_control_handle *handle);
 
 #endif

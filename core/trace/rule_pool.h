@@ -13,18 +13,18 @@
 
 struct gt_rule_pool {
 	struct graftrace_arena *arena;
-	uint32_t next; /* where it is looked for room first, in units of 8 bytes */
+	uint32_t next; /* where the search for room begins, in units of 8 bytes */
 };
 
-/* The arena's table and pool are all zero. */
+/* Takes an arena whose table and pool are all zero. */
 void gt_rule_pool_init(struct gt_rule_pool *pool, struct graftrace_arena *arena);
 
-/* The block (NULL: none) is the event's from now on; it is copied. GT_ENOSPC: no room, or the number is
- * too high; then what was before holds. */
+/* Copies the block into the pool and makes it the event's; NULL: the event has no rules from now on. 0,
+ * or GT_ENOSPC: no room, or the number is too high; the event then keeps its old block. */
 int gt_rule_pool_put(struct gt_rule_pool *pool, uint32_t event,
 		     const struct graftrace_event_rules *block);
 
-/* The event's block, NULL: none. */
+/* Returns the event's block in the pool, valid until the next gt_rule_pool_put; NULL: none. */
 const struct graftrace_event_rules *gt_rule_pool_get(const struct gt_rule_pool *pool,
 						     uint32_t event);
 

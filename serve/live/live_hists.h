@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Histograms of a program's events as text, as operations of struct gt_control_ops. */
+/*
+ * Histograms of a program's events as text: the operations of struct gt_control_ops of the same names,
+ * which say what they take and give. Any thread.
+ */
 #ifndef GT_SERVE_LIVE_HISTS_H
 #define GT_SERVE_LIVE_HISTS_H
 
