@@ -144,9 +144,13 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		}
 	}
 	for (const char *const *word = options->values; word != NULL && *word != NULL; word++)
-		live->options |= **word == 'r' || **word == 'R'
-					 ? GT_OPTION_GRAPH_RETVAL
-					 : GT_OPTION_GRAPH_ARGS | GT_OPTION_FUNC_ARGS;
+		live->options |=
+			**word == 'r' || **word == 'R'
+				? GT_OPTION_GRAPH_RETVAL
+				: GT_OPTION_GRAPH_ARGS | GT_OPTION_FUNC_ARGS |
+					  (strstr(*word, "retval") != NULL ? GT_OPTION_GRAPH_RETVAL
+									   : 0);
+	live->recorded_values = live->options & GT_OPTIONS_OF_VALUES;
 	if (gt_live_probes_init(live, options->events, options->event_filters) != 0) {
 		gt_live_destroy(live);
 		return no_memory(message);

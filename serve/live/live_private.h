@@ -103,6 +103,7 @@ struct gt_live {
 		*known; /* the functions that were listed last, for readers after the end */
 	size_t known_count;
 	uint64_t options;
+	uint64_t recorded_values; /* options that can show something; the top's, set at the start */
 	struct gt_filter_masks masks; /* values of tracing_cpumask since the ring was emptied: the
 				       * last one is in force; none: all CPUs */
 	uint64_t cmdlines;

@@ -225,6 +225,23 @@ void gt_live_unwatch(struct gt_live *live)
 	pthread_mutex_unlock(&live->change.lock);
 }
 
+/* Values can be shown only if they are recorded, which the start has said: beside the stubs of functions there is
+ * room for those of values, or not. */
+static int check_values(const struct gt_live *live, uint64_t on, struct gt_message *message)
+{
+	const struct gt_live *top = live->top != NULL ? live->top : live;
+	const uint64_t all = GT_OPTION_GRAPH_ARGS | GT_OPTION_FUNC_ARGS | GT_OPTION_GRAPH_RETVAL;
+	const uint64_t missing = on & all & ~top->recorded_values;
+
+	if (missing == 0)
+		return 0;
+	gt_message_set(message,
+		       missing & GT_OPTION_GRAPH_RETVAL
+			       ? "results are not recorded: start with --retval or -R FUNC"
+			       : "arguments are not recorded: start with --args or -A FUNC");
+	return GT_EINVAL;
+}
+
 /* Under change.lock. */
 static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
 {
@@ -233,6 +250,8 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 
 	if (changed & (GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK | GT_OPTION_FUNC_STACK))
 		error = has_ended(live, message);
+	if (error == 0)
+		error = check_values(live, changed & options, message);
 	if (error == 0 && (changed & options & GT_OPTION_FUNCTION_FORK) && live->instance != NULL) {
 		gt_message_set(message, "what a thread starts is followed at the top only");
 		error = GT_EINVAL;

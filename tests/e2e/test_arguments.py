@@ -12,6 +12,7 @@ import pytest
 
 import behaviour
 import format_reader
+from mounted import wait_until
 
 BUILDS = {"gcc": ("gcc", ["-O2", "-g"]), "gcc-0": ("gcc", ["-O0", "-g"]),
           "gcc-dwarf4": ("gcc", ["-O1", "-gdwarf-4"]), "clang": ("clang", ["-O2", "-g"]),
@@ -263,6 +264,30 @@ def test_the_file_is_as_its_format_says(fast, graftrace, tmp_path):
     assert [(field["name"], field["type"]) for field in arguments["fields"]] == [("a", "int"), ("b", "int")]
     assert [field["type"] for field in described[0xc0000000 | numbers["next"]]["fields"]] == \
         ["enum color {RED=0,GREEN=5,BLUE=-1}"]
+
+
+@pytest.mark.parametrize("options, arguments, results", [((), False, False), (("--args",), True, False),
+                                                         (("-R", "add"), False, True),
+                                                         (("-A", "add@arg1,retval"), True, True)])
+def test_a_mount_shows_values_that_are_recorded_and_refuses_others(fast, graftrace, options, arguments, results):
+    path = graftrace.directory / "tracing"
+    path.mkdir()
+    process = graftrace.start("mount", *options, path, "--", "sh", "-c", "read x", stdin=subprocess.PIPE)
+    wait_until((path / "trace").exists, "the mount")
+    for name, recorded in (("funcgraph-args", arguments), ("func-args", arguments), ("funcgraph-retval", results)):
+        assert (path / "options" / name).read_text() == f"{recorded:d}\n"
+        (path / "options" / name).write_text("0")
+        if recorded:
+            (path / "options" / name).write_text("1")
+        else:
+            with pytest.raises(OSError) as error:
+                (path / "options" / name).write_text("1")
+            assert error.value.errno == 22
+            said = [line for line in (path / "error_log").read_text().splitlines() if "error: " in line][-1]
+            assert "not recorded: start with --" in said
+        assert (path / "options" / name).read_text() == f"{recorded:d}\n"
+    process.stdin.close()
+    process.wait(60)
 
 
 def test_names_that_match_no_function_are_told(fast, graftrace):
