@@ -24,6 +24,7 @@ int gt_cmd_export(int argc, char **argv);
 int gt_cmd_functions(int argc, char **argv);
 int gt_cmd_get(int argc, char **argv);
 int gt_cmd_graph(int argc, char **argv);
+int gt_cmd_hist(int argc, char **argv);
 int gt_cmd_info(int argc, char **argv);
 int gt_cmd_list(int argc, char **argv);
 int gt_cmd_mount(int argc, char **argv);

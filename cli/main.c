@@ -25,6 +25,7 @@ static const struct gt_command commands[] = {
 	{ "graph", "print a recording as a call tree, each different stack once", gt_cmd_graph },
 	{ "diff", "print what differs between two recordings, or several runs of each side",
 	  gt_cmd_diff },
+	{ "hist", "print the histograms of events that a recording has", gt_cmd_hist },
 	{ "info", "print what is known about a recording", gt_cmd_info },
 	{ "export", "write a recording in the format of another tool", gt_cmd_export },
 	{ "functions", "list what can be traced in a program, how, and what cannot and why",

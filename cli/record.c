@@ -24,6 +24,7 @@
 #include "cli/record_crash.h"
 #include "cli/progress.h"
 #include "cli/record_from.h"
+#include "cli/record_hists.h"
 #include "cli/record_kernel.h"
 #include "cli/record_left.h"
 #include "cli/record_options.h"
@@ -158,6 +159,20 @@ static void note_damage(struct recording *recording, const struct gt_session_tot
 	}
 }
 
+static int need_live(void *data, struct gt_control_target **control, struct gt_message *message);
+
+/* Histograms of events that this was asked for, or that somebody has set meanwhile. */
+static void keep_hists(struct recording *recording)
+{
+	const struct gt_session_choice *choice = &recording->options.choice;
+	struct gt_control_target *control;
+	struct gt_message message;
+
+	if ((recording->live != NULL || gt_session_choice_has_hists(choice)) &&
+	    need_live(recording, &control, &message) == 0)
+		gt_record_keep_hists(control, recording->writer);
+}
+
 static void finish_file(struct recording *recording, struct gt_session_totals *totals)
 {
 	struct gt_message message = { "" };
@@ -202,6 +217,7 @@ static void finish_file(struct recording *recording, struct gt_session_totals *t
 	};
 	memcpy(end.lost, totals->lost, sizeof(end.lost));
 	note_damage(recording, totals);
+	keep_hists(recording);
 	if (gt_file_writer_finish(recording->writer, &end, &message) != 0) {
 		if (!recording->failed)
 			gt_complain(NAME, "%s", message.text);

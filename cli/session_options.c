@@ -17,6 +17,7 @@
 #include "cli/values.h"
 #include "core/control/control.h"
 #include "core/trace/event_trigger.h"
+#include "core/trace/hist.h"
 #include "serve/live/live.h"
 
 /* The file that an option writes to, and what it writes: its value, or a fixed text. */
@@ -340,6 +341,22 @@ static int take_event_filter(struct gt_session_choice *choice, const char *value
 		       : no_memory(message);
 }
 
+/* Checks the text of a histogram; whether the event has its fields is seen later. */
+static int check_hist(const char *text, struct gt_message *message)
+{
+	struct gt_hist_error error;
+	struct gt_hist hist;
+
+	if (gt_hist_parse(text, strlen(text), NULL, &hist, &error) == 0)
+		return 0;
+	snprintf(message->text, sizeof(message->text), "'hist:%.80s': %s%s%.80s", text,
+		 error.text != NULL ? error.text
+				    : "not a histogram: keys=FIELD[,FIELD…][:vals=FIELD…]"
+				      "[:sort=FIELD…][:size=128…131072]",
+		 error.part[0] != '\0' ? ": " : "", error.part);
+	return GT_EINVAL;
+}
+
 /* Takes --trigger after an event: the trigger of the last event named. */
 static int take_trigger(struct gt_session_choice *choice, const char *value,
 			struct gt_message *message)
@@ -362,6 +379,8 @@ static int take_trigger(struct gt_session_choice *choice, const char *value,
 			 value);
 		return GT_EINVAL;
 	}
+	if (parsed.trigger.hist != NULL && check_hist(parsed.hist, message) != 0)
+		return GT_EINVAL;
 	grown = realloc(choice->event_triggers, (choice->event_trigger_count + 1) * sizeof(*grown));
 	if (grown == NULL)
 		return no_memory(message);
@@ -372,9 +391,12 @@ static int take_trigger(struct gt_session_choice *choice, const char *value,
 		made->trigger.filter = strdup(parsed.filter);
 	if (parsed.trigger.target != NULL)
 		made->trigger.target = strdup(parsed.target);
+	if (parsed.trigger.hist != NULL)
+		made->trigger.hist = strdup(parsed.hist);
 	return made->word != NULL &&
 			       (parsed.trigger.filter == NULL || made->trigger.filter != NULL) &&
-			       (parsed.trigger.target == NULL || made->trigger.target != NULL)
+			       (parsed.trigger.target == NULL || made->trigger.target != NULL) &&
+			       (parsed.trigger.hist == NULL || made->trigger.hist != NULL)
 		       ? 0
 		       : no_memory(message);
 }
@@ -533,6 +555,14 @@ void gt_session_choice_report(const struct gt_session_choice *choice, struct gt_
 		gt_session_each_event(session, report_place, &work);
 }
 
+bool gt_session_choice_has_hists(const struct gt_session_choice *choice)
+{
+	for (size_t i = 0; i < choice->event_trigger_count; i++)
+		if (choice->event_triggers[i].trigger.hist != NULL)
+			return true;
+	return false;
+}
+
 void gt_session_choice_session(const struct gt_session_choice *choice,
 			       struct gt_session_options *session)
 {
@@ -598,6 +628,7 @@ void gt_session_choice_fini(struct gt_session_choice *choice)
 		free((char *)choice->event_triggers[i].word);
 		free((char *)choice->event_triggers[i].trigger.filter);
 		free((char *)choice->event_triggers[i].trigger.target);
+		free((char *)choice->event_triggers[i].trigger.hist);
 	}
 	free(choice->event_triggers);
 	free_list(choice->values);

@@ -111,6 +111,9 @@ int gt_session_choice_probes(struct gt_session_choice *choice, const char *progr
 void gt_session_choice_report(const struct gt_session_choice *choice, struct gt_session *session,
 			      const char *name);
 /* What of it the session is started with, and its control files are told. The choice must stay. */
+/* Whether one of its triggers is a histogram. */
+bool gt_session_choice_has_hists(const struct gt_session_choice *choice);
+
 void gt_session_choice_session(const struct gt_session_choice *choice,
 			       struct gt_session_options *session);
 void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_live_options *live);

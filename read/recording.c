@@ -273,6 +273,7 @@ static int fill_info(struct gt_recording *recording)
 	info->argv = recording->arguments ? (const char *const *)recording->arguments : none;
 	info->argc = recording->argument_count;
 	info->options = recording->options ? (const char *const *)recording->options : none;
+	info->hists = recording->hists ? (const char *const *)recording->hists : none;
 	info->command_line = recording->command_line;
 	info->program = string_of(recording, GRAFTRACE_STRING_PROGRAM);
 	info->directory = string_of(recording, GRAFTRACE_STRING_DIRECTORY);
@@ -448,7 +449,10 @@ void gt_recording_close(struct gt_recording *recording)
 	for (uint32_t i = 0; i < recording->option_count; i++)
 		free(recording->options[i]);
 	free(recording->arguments);
+	for (uint32_t i = 0; i < recording->hist_count; i++)
+		free(recording->hists[i]);
 	free(recording->options);
+	free(recording->hists);
 	free(recording->command_line);
 	free(recording->kernel);
 	for (int i = 0; i < GRAFTRACE_STRING_OPTION; i++)

@@ -33,7 +33,9 @@ struct gt_recording_info {
 	const char *cpu;
 	const char *made_by;
 	const char *const *options; /* name=value, NULL-terminated */
-	uint64_t realtime_ns;	    /* of the start, since 1970 */
+	const char *const
+		*hists; /* "SYSTEM:NAME", a line feed, text of the event's histograms; so, too */
+	uint64_t realtime_ns; /* of the start, since 1970 */
 	uint64_t file_bytes;
 	uint64_t sub_buffers;	 /* in the index */
 	uint64_t words;		 /* in them */

@@ -96,6 +96,9 @@ struct gt_recording {
 	char **options;
 	uint32_t option_count;
 	uint32_t option_size;
+	char **hists;
+	uint32_t hist_count;
+	uint32_t hist_size;
 	char *command_line;
 	char *strings[GRAFTRACE_STRING_OPTION]; /* by tag, those that there is one of */
 

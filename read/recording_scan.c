@@ -168,6 +168,9 @@ static int take_strings(struct gt_recording *recording, const uint8_t *bytes, si
 		} else if (head.tag == GRAFTRACE_STRING_OPTION) {
 			error = add_to_list(&recording->options, &recording->option_count,
 					    &recording->option_size, string);
+		} else if (head.tag == GRAFTRACE_STRING_HISTS) {
+			error = add_to_list(&recording->hists, &recording->hist_count,
+					    &recording->hist_size, string);
 		} else if (head.tag < GRAFTRACE_STRING_OPTION) {
 			free(recording->strings[head.tag]);
 			recording->strings[head.tag] = string;

@@ -156,13 +156,11 @@ struct strings {
 	bool failed;
 };
 
-static void add_string(struct strings *strings, enum graftrace_string_tag tag, const char *text)
+static void add_bytes(struct strings *strings, enum graftrace_string_tag tag, const char *text,
+		      size_t length)
 {
-	size_t length = text ? strlen(text) : 0;
-	if (!text || strings->failed)
+	if (strings->failed)
 		return;
-	if (length > NAME_MAX_BYTES)
-		length = NAME_MAX_BYTES;
 	struct graftrace_file_string head = { tag, (uint32_t)length };
 	size_t padded = sizeof(head) + (length + 8) / 8 * 8;
 	if (strings->count + padded > strings->size) {
@@ -180,6 +178,14 @@ static void add_string(struct strings *strings, enum graftrace_string_tag tag, c
 	memcpy(at, &head, sizeof(head));
 	memcpy(at + sizeof(head), text, length);
 	strings->count += padded;
+}
+
+static void add_string(struct strings *strings, enum graftrace_string_tag tag, const char *text)
+{
+	const size_t length = text ? strlen(text) : 0;
+
+	if (text)
+		add_bytes(strings, tag, text, length > NAME_MAX_BYTES ? NAME_MAX_BYTES : length);
 }
 
 static void add_processor(struct strings *strings)
@@ -283,6 +289,16 @@ static int put_start(struct gt_file_writer *writer, const struct gt_file_writer_
 	for (const char *const *option = options->options; *option; option++)
 		add_string(&list, GRAFTRACE_STRING_OPTION, *option);
 	return put_strings(writer, GRAFTRACE_BLOCK_OPTIONS, &start, 0, &list);
+}
+
+int gt_file_writer_hists(struct gt_file_writer *writer, const char *text)
+{
+	struct strings list = { 0 };
+
+	if (writer->output.error)
+		return writer->output.error;
+	add_bytes(&list, GRAFTRACE_STRING_HISTS, text, strlen(text));
+	return put_strings(writer, GRAFTRACE_BLOCK_OPTIONS, text, 0, &list);
 }
 
 int gt_file_writer_option(struct gt_file_writer *writer, const char *option)

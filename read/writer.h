@@ -71,6 +71,11 @@ int gt_file_writer_flush_old(struct gt_file_writer *writer);
 /* One more option (name=value) that is known only now. */
 int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
 
+/* The histograms of an event, "SYSTEM:NAME", a line feed and their text, of any length up to
+ * GT_FILE_HISTS_BYTES. */
+#define GT_FILE_HISTS_BYTES (32u << 20)
+int gt_file_writer_hists(struct gt_file_writer *writer, const char *text);
+
 /* A part of what Linux recorded: pages of a CPU, or a file by its name (NULL: pages). A block of
  * its own, or several of a long one. */
 int gt_file_writer_kernel(struct gt_file_writer *writer, uint32_t cpu, const char *name,

@@ -17,7 +17,7 @@
 #define GRAFTRACE_FILE_MAGIC	   "graftrace.data\n" /* 16 bytes with its zero byte */
 #define GRAFTRACE_FILE_MAGIC_BYTES 16
 #define GRAFTRACE_FILE_MAJOR	   1 /* readers refuse a higher one */
-#define GRAFTRACE_FILE_MINOR	   2 /* readers read a higher one: what is new can be skipped */
+#define GRAFTRACE_FILE_MINOR	   3 /* readers read a higher one: what is new can be skipped */
 
 #define GRAFTRACE_BLOCK_MAGIC 0x0a4b4c4254465247ull /* "GRFTBLK\n" */
 
@@ -81,6 +81,8 @@ enum graftrace_string_tag {
 	GRAFTRACE_STRING_CPU = 6,	/* model of the processor */
 	GRAFTRACE_STRING_MADE_BY = 7,	/* program and version that wrote the file */
 	GRAFTRACE_STRING_OPTION = 8,	/* name=value */
+	GRAFTRACE_STRING_HISTS = 9,	/* system:name of an event, a line feed, and the text of its
+					   histograms */
 };
 
 /* Time stamp counter to CLOCK_MONOTONIC: ns = ns_base + ((tsc - tsc_base) * mult >> shift), with

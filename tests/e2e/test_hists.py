@@ -179,3 +179,35 @@ def test_addresses_have_the_names_of_functions(watched):
     assert re.fullmatch(r"__probe_ip: \[[0-9a-f]+\] tell", list(sym)[0])
     assert re.fullmatch(r"__probe_ip: \[[0-9a-f]+\] tell\+0x0/0x[0-9a-f]+", list(offset)[0])
     assert list(sym.values()) == list(offset.values()) == [4]
+
+
+@pytest.mark.parametrize("what, event, made", [
+    ("storm", "shop:sold", r"made (\d+)"), ("signals", "shop:sold", r"made (\d+)"),
+    ("signals", "shop:rang", r"rang (\d+)")])
+def test_threads_and_handlers_lose_nothing(what, event, made, program, graftrace):
+    """The program ends by itself; its histogram is printed with the recording."""
+    key = "what" if event == "shop:sold" else "signal"
+    done = graftrace("record", "-e", event, "--trigger", f"hist:keys={key}", "--trigger", "traceoff:1", "--",
+                     program, what)
+    total = int(re.search(made, done.stdout)[1])
+    text = graftrace("hist").stdout
+    assert sum(int(hits) for hits in re.findall(r"hitcount: +(\d+)", text)) == total
+    assert f"    Hits: {total}\n" in text and "    Dropped: 0\n" in text
+
+
+def test_processes_count_in_one_table(compile, graftrace):
+    program = compile("hist_forks.c", "-O2", *FLAGS)
+    done = graftrace("record", "-e", "shop:made", "--trigger", "hist:keys=number:vals=child:sort=number", "--",
+                     program)
+    assert done.stdout == "done\n"
+    text = graftrace("hist").stdout
+    assert re.findall(r"^\{ number: +(\d+) \} hitcount: +(\d+)  child: +(\d+)$", text, re.M) == [
+        (str(i), "5", str(sum(range(5)))) for i in range(100)]
+
+
+def test_a_list_of_bad_texts_is_refused_before_the_program_starts(program, graftrace):
+    for bad in ("hist", "hist:", "hist:vals=count", "hist:keys=nosuch", "hist:keys=count.nosuch",
+                "hist:keys=count:size=1"):
+        done = graftrace("record", "-e", "shop:sold", "--trigger", bad, "--", program, "fields", code=None)
+        assert done.returncode != 0 and done.stderr.startswith("graftrace record: ")
+        assert "apples" not in done.stdout
