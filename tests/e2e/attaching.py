@@ -1,17 +1,39 @@
 # SPDX-License-Identifier: MIT
 """Processes to attach to (tests/programs/attached.c), and what can be seen of them from outside."""
 
+import collections
 import contextlib
+import csv
 import hashlib
+import io
 import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
 
-from conftest import BUILD
+from conftest import BUILD, line_with
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
+FLAGS = ["-O2", "-pthread", "-Wall", "-Wextra"]
+# More rounds: what a nightly run does (25: a thousand on the loaded server).
+MORE = int(os.environ.get("GRAFTRACE_LONG_TESTS", "1"))
+# A program that traces a process, as a debugger does.
+TRACER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	if (argc < 2 || ptrace(PTRACE_SEIZE, atoi(argv[1]), 0, 0) != 0)
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	pause();
+}
+"""
 
 
 class Running:
@@ -112,3 +134,36 @@ def until_seen(record, seen, seconds=60):
 def is_clean(pid):
     """Nothing of graftrace's is mapped, and all code is the files'."""
     return "graftrace" not in maps(pid)
+
+
+def record(graftrace, pid, *options, code=0):
+    return graftrace("record", "-P", pid, *options, code=code)
+
+
+def calls(graftrace, path="graftrace.data"):
+    text = graftrace("report", "--format", "csv", path).stdout
+    found = collections.Counter()
+    for row in csv.DictReader(io.StringIO(text)):
+        found[row["function"]] += int(row["calls"])
+    return found
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.005)
+
+
+def start_recording(graftrace, pid, *options):
+    """Starts `graftrace record -P` and waits until it records."""
+    tracer = graftrace.start("record", "-P", str(pid), *options)
+    line_with(tracer.stderr, "recording process")
+    return tracer
+
+
+def end_recording(tracer, how=signal.SIGINT):
+    tracer.send_signal(how)
+    _, text = tracer.communicate(timeout=30)
+    assert tracer.returncode == 0, text
+    return text

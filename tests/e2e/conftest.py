@@ -107,6 +107,12 @@ def graftrace(tmp_path):
     return Graftrace(tmp_path)
 
 
+@pytest.fixture
+def attached(compile):
+    """The program of tests/programs/attached.c, for tests that attach to it (attaching.py)."""
+    return compile("attached.c", "-O2", "-pthread", "-Wall", "-Wextra")
+
+
 @pytest.fixture(scope="session")
 def compile(tmp_path_factory):
     """compile(source, *flags, compiler="gcc") -> path of the program, built once a session.

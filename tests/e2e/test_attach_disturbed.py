@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""graftrace record -P PID: what other processes, and the process itself, do while it is attached to or left:
+breakpoints, vfork, shared memory, fork, exec, its death."""
+
+import re
+import subprocess
+import time
+
+import pytest
+
+from attaching import (MORE, Running, calls, end_recording, is_clean, look, looks_as, maps, record,
+                       start_recording)
+
+
+def function_address(pid, path, name):
+    """Where a function of a PIE stands in the process."""
+    symbols = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    value = next(int(line.split()[0], 16) for line in symbols.splitlines()
+                 if line.split()[-1] == name)
+    return int(maps(pid).split("-")[0], 16) + value
+
+
+def test_a_debuggers_breakpoints_stay_where_they_are(graftrace, attached):
+    with Running(attached) as target, open(f"/proc/{target.pid}/mem", "r+b", 0) as memory:
+        def exchange(address, byte):
+            memory.seek(address)
+            old = memory.read(1)
+            memory.seek(address)
+            memory.write(byte)
+            return old
+
+        before = look(target.pid)
+        leaf = function_address(target.pid, attached, "leaf")
+        middle = function_address(target.pid, attached, "middle")
+        # under us: the function is left alone
+        original = exchange(leaf, b"\xcc")
+        record(graftrace, target.pid, "--for", "10ms")
+        assert exchange(leaf, original) == b"\xcc"
+        assert looks_as(target.pid, before)
+        # over us: what was there when it came is put back by the debugger later
+        tracer = start_recording(graftrace, target.pid)
+        jump = exchange(middle, b"\xcc")
+        assert jump != original
+        said = end_recording(tracer)
+        assert "a breakpoint over its patches" in said and "--uprobe-safe" in said
+        assert exchange(middle, jump) == b"\xcc"
+        assert target("call") == "right"
+        record(graftrace, target.pid, "--for", "10ms")
+        assert looks_as(target.pid, before)
+
+
+def test_a_parent_in_vfork_is_waited_for(graftrace, compile):
+    program = compile(r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int child(void)
+{
+	usleep(700000);
+	return 7;
+}
+int main(void)
+{
+	int status;
+	puts("ready");
+	fflush(stdout);
+	if (vfork() == 0)
+		_exit(child());
+	wait(&status);
+	printf("%d\n", status >> 8);
+	fflush(stdout);
+	pause();
+}
+""", "-O2")
+    with Running(program) as target:
+        record(graftrace, target.pid, "--for", "20ms")
+        assert is_clean(target.pid)
+        assert target.line() == "7"
+
+
+SHARERS = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long rounds[3];
+static volatile int wrong;
+static const char *volatile end;
+__attribute__((noinline)) static long fib(long n)
+{
+	return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+static int works(void *number)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!end) {
+		if (fib(10) != 55)
+			wrong = 1;
+		rounds[(long)number]++;
+	}
+	return 0;
+}
+int main(void)
+{
+	int pids[3], status;
+	for (long i = 0; i < 3; i++)
+		pids[i] = clone(works, (char *)malloc(1 << 20) + (1 << 20), CLONE_VM | SIGCHLD, (void *)i);
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	end = "end";
+	for (int i = 0; i < 3; i++)
+		if (waitpid(pids[i], &status, 0) != pids[i] || status)
+			wrong = 1;
+	printf("%s\n", !wrong && rounds[0] && rounds[1] && rounds[2] ? "right" : "wrong");
+	fflush(stdout);
+	pause();
+}
+"""
+
+
+def test_processes_that_share_the_memory_stand_still_with_the_threads(graftrace, compile):
+    with Running(compile(SHARERS, "-O2")) as target:
+        before = look(target.pid)
+        for _ in range(3 * MORE):
+            done = record(graftrace, target.pid, "--for", "10ms", "-o", "/dev/null")
+            assert "keeps the recorder's memory" not in done.stderr, done.stderr
+        assert look(target.pid)["code"] == before["code"]
+        assert is_clean(target.pid)
+        assert target("") == "right"
+
+
+RESTLESS = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int twice(int x)
+{
+	__asm__ volatile("" ::: "memory");
+	return 2 * x;
+}
+int main(int argc, char **argv)
+{
+	int left = argc > 2 ? atoi(argv[2]) : 0, status, i;
+	char number[16];
+	if (left == 0)
+		return 0;
+	if (argc == 3) {
+		puts("ready");
+		fflush(stdout);
+	}
+	if (argv[1][0] == 'f') {
+		for (i = 0; i < left; i++) {
+			if (fork() == 0)
+				_exit(twice(21) != 42);
+			wait(&status);
+			if (status)
+				return 1;
+		}
+		return 0;
+	}
+	usleep(300);
+	snprintf(number, sizeof(number), "%d", left - 1);
+	if (twice(left) == 2 * left)
+		execl("/proc/self/exe", argv[0], argv[1], number, "again", NULL);
+	return 1;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["forks", "execs"])
+def test_processes_that_fork_or_exec_all_the_time_go_on(graftrace, compile, how):
+    with Running(compile(RESTLESS, "-O2"), how, "400") as target:
+        while target.is_alive():
+            record(graftrace, target.pid, "--for", "5ms", code=None)
+        assert target.process.returncode == 0
+
+
+def test_a_process_that_dies_at_any_moment_ends_the_recording(graftrace, attached):
+    for i in range(16):
+        with Running(attached, "work") as target:
+            tracer = graftrace.start("record", "-P", str(target.pid), "--for", "20ms")
+            time.sleep(0.005 * i)
+            target.process.kill()
+            _, text = tracer.communicate(timeout=60)
+            told = rf"process {target.pid}\b.* has ended|there is no process {target.pid}"
+            assert tracer.returncode == 0 or tracer.returncode == 1 and re.search(told, text), text
+
+
+WAITS_IN_VFORK = """
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) int called(volatile int n) { return n * 3; }
+int main(void) {
+    /* Attaching gives up after 5 s. */
+    const struct timespec longer_than_a_late_thread_is_waited_for = { 1, 500000000 };
+    setvbuf(stdout, NULL, _IONBF, 0);
+    puts("ready");
+    if (vfork() == 0) { nanosleep(&longer_than_a_late_thread_is_waited_for, NULL); _exit(0); }
+    while (getchar() != EOF) { called(1); puts("called"); }
+}
+"""
+
+
+def test_a_parent_that_waits_long_in_vfork_is_attached_to_when_it_is_back(graftrace, compile):
+    with Running(compile(WAITS_IN_VFORK, "-O1")) as target:
+        tracer = start_recording(graftrace, target.pid, "-l", "called")
+        assert [target("") for _ in range(4)] == ["called"] * 4
+        end_recording(tracer)
+        assert calls(graftrace)["called"] == 4 and target.is_alive()
