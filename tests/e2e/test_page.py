@@ -283,7 +283,9 @@ def test_the_page_of_a_function(page, browser, graftrace):
     exact = sorted(durations[name])
     for title, part in (("half below (p50)", 0.5), ("90 % below", 0.9)):
         # A bucket of the histogram is a sixteenth of its power of two.
-        assert ns(figures[title]) == pytest.approx(exact[int(part * len(exact))], rel=0.08, abs=2), title
+        # a clock ticks: two neighbours may be far apart, and so many calls lie below either
+        rank = int(part * len(exact))
+        assert exact[rank - 1] * 0.92 - 2 <= ns(figures[title]) <= exact[rank] * 1.08 + 2, title
     slowest = rows(browser, "slowest")
     assert [ns(row[0]) for row in slowest] == pytest.approx(exact[::-1][:12], rel=0.006, abs=0.6)
     callers = rows(browser, "callers")
