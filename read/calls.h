@@ -2,8 +2,9 @@
 /*
  * The calls of a target, a recording say: one row for each call whose entry and return were
  * recorded, with nothing missing in between, or that was recorded as a whole at its end
- * (tracing_thresh), in the order of the returns over all threads. What makes no row is counted. Memory grows with the number of threads that live at the same time, not
- * with the number of calls.
+ * (tracing_thresh), in the order of the returns over all threads. Calls without a row
+ * are counted. Memory grows with the number of threads that live at the same time, not with the number
+ * of calls. One thread at a time.
  */
 #ifndef GT_READ_CALLS_H
 #define GT_READ_CALLS_H
@@ -36,7 +37,8 @@ struct gt_calls_report {
 };
 
 /* no_sleep: latencies and self times without the time off the CPU, of a target that knows it.
- * `call` is given each row; a negative result of it ends this, and is returned. GT_ENOMEM. */
+ * `call` is called with each row; a negative result of it ends the reading and is returned. 0,
+ * that result, the target's error, or GT_ENOMEM. */
 int gt_calls_read(struct gt_target *target, bool no_sleep,
 		  int (*call)(void *user, const struct gt_call *call), void *user,
 		  struct gt_calls_report *report);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Self times of calls that are told at their ends only (tracing_thresh): a call's callees are those
- * one level deeper that ended since the last call of its own level did.
+ * Self times of calls of which only the ends are recorded (tracing_thresh): a call's callees are those
+ * one level deeper that ended after the last call of its own level. One thread at a time.
  */
 #ifndef GT_READ_LEVELS_H
 #define GT_READ_LEVELS_H
@@ -15,14 +15,14 @@ struct gt_level_stack;
 struct gt_levels {
 	struct gt_level_stack *stacks;
 	size_t count, room;
-	size_t last; /* that was asked for */
+	size_t last; /* the stack that was used last */
 };
 
-/* What is deeper is nobody's callee. */
+/* Calls deeper than this are no call's callees. */
 #define GT_LEVELS_MAX 4096
 
-/* A call at `level` (0: the outermost) of the stack `key` ended after `time`. Returns what is left
- * of it without its callees; without memory, all of it. */
+/* A call at `level` (0: the outermost) of the stack `key` took `time`, and has ended. Returns the
+ * time less its callees'; without memory, all of it. */
 uint64_t gt_levels_end(struct gt_levels *levels, uint64_t key, uint32_t level, uint64_t time);
 
 void gt_levels_fini(struct gt_levels *levels);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a recording is written to: a file that is the writer's own. A recording holds command
- * lines, paths and the course of a program, so nobody else may read it; and the directory may be
- * another user's, who puts links in the way of root.
+ * Creates the file of a recording, which belongs to this user alone. A recording has command lines,
+ * paths and the course of a program, so no other user may read it; and the directory may be another
+ * user's, who could put links there for root to follow. Any thread.
  */
 #ifndef GT_READ_RECORDING_FILE_H
 #define GT_READ_RECORDING_FILE_H

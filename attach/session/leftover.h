@@ -3,8 +3,9 @@
  * What a host that was killed has left in the memory that it shared with a process: the records that
  * it had not taken out. Read before that process is attached to anew, which takes all of it out.
  *
- * Nothing of it is believed: it is read from the process's memory, which the process, or others of its
- * recording, may have written. It is copied, then checked, by what checks a live one's (drain.h).
+ * None of it is trusted: it is read from the process's memory, which the process, or others of its
+ * recording, may have written. It is copied, then checked as a live process's is (drain.h). One thread
+ * at a time; no lock.
  */
 #ifndef GT_ATTACH_LEFTOVER_H
 #define GT_ATTACH_LEFTOVER_H
@@ -15,20 +16,21 @@
 
 struct gt_leftover;
 
-/* *leftover NULL: there is none, or its host lives. GT_EGONE, GT_EPERM, GT_EIO, GT_EFORMAT, GT_ENOMEM. */
+/* Copies what process `pid` has. *leftover NULL: there is nothing, or its host lives. GT_EGONE,
+ * GT_EPERM, GT_EIO, GT_EFORMAT, GT_ENOMEM. */
 int gt_leftover_read(pid_t pid, struct gt_leftover **leftover, struct gt_message *message);
 
-/* The file that its host wrote, as the memory says; "": none. */
+/* The path of the file that its host wrote, as the memory has it; "": none. */
 const char *gt_leftover_recording(const struct gt_leftover *leftover);
 /* … and the base of that file's clock. */
 uint64_t gt_leftover_tsc(const struct gt_leftover *leftover);
 uint64_t gt_leftover_ns(const struct gt_leftover *leftover);
 
-/* Writers that its host has had, as the memory counts them. */
+/* The number of writers that its host had, as the memory has it. */
 uint32_t gt_leftover_writers(const struct gt_leftover *leftover);
 
-/* Gives all to the sink: writers, with what they have lost, and sub-buffers, in order. Once. *calls:
- * those in the sub-buffers. */
+/* Gives all to the sink: writers, with what they have lost, and sub-buffers, in order. Call it
+ * once. *calls: the number of calls in the sub-buffers. 0, the sink's error, or GT_ENOMEM. */
 int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, uint64_t *calls,
 		     struct gt_message *message);
 

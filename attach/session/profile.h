@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The function profiler's tables on the host's side: what all threads have counted so far, dead
- * ones included. Pages of dead threads are added to a table of the host's own and given back.
- * Switching the profiler on begins anew: what stood in the pages then is remembered and taken off.
+ * The function profiler's tables on the host's side: the counts of all threads so far, also of ended
+ * ones, whose pages are added to a table of the host's own and freed. Switching the profiler on starts
+ * from 0: the counts that the pages have then are kept and subtracted.
  *
- * Everything read here was written by the target and is checked. Under the session's lock.
+ * Everything read here was written by the target and is checked. Call all of it with the session's lock held.
  */
 #ifndef GT_ATTACH_PROFILE_H
 #define GT_ATTACH_PROFILE_H
@@ -20,27 +20,27 @@ struct gt_profile {
 	struct gt_arena *arena;
 	struct gt_drain *drain;
 	struct gt_catalog *catalog;
-	/* by the first function's number / 64; NULL: nobody dead has called any of these */
+	/* by the first function's number / 64; NULL: no ended thread called any of these */
 	struct graftrace_profile_entry **dead;
 	uint32_t dead_count;
 	/* by the page's index: what it had when the profiler was switched on; NULL: zeroes */
 	struct graftrace_profile_entry **before;
-	bool out_of_memory; /* something of the dead was lost: said once, in rows */
+	bool out_of_memory; /* counts of ended threads were lost: reported once, in rows */
 };
 
 void gt_profile_init(struct gt_profile *profile, struct gt_arena *arena, struct gt_drain *drain,
 		     struct gt_catalog *catalog);
 void gt_profile_fini(struct gt_profile *profile);
 
-/* Begins anew: all counts are 0 from here on. GT_ENOMEM. */
+/* Starts from 0: subtracts all counts made before. GT_ENOMEM. */
 int gt_profile_reset(struct gt_profile *profile);
 
-/* Takes the pages of dead threads, when many are in use. Cheap if not. */
+/* Adds up and frees the pages of ended threads if many pages are in use. Cheap otherwise. */
 void gt_profile_collect(struct gt_profile *profile);
 
 /* One function. Times in ticks. */
 struct gt_profile_sum {
-	uint32_t function; /* a number of it: other processes may have others */
+	uint32_t function; /* its number in one process; other processes may have others */
 	struct graftrace_profile_entry entry;
 };
 
