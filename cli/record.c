@@ -464,6 +464,7 @@ static void follow(struct recording *recording)
 	uint64_t start = gt_monotonic_ns();
 	const struct timespec moment = { 0, 100 * 1000 };
 	struct gt_message message = { "" };
+	char option[600];
 	int state;
 
 	while ((state = gt_session_poll(recording->session, POLL_MS, &message)) != 0) {
@@ -495,6 +496,9 @@ static void follow(struct recording *recording)
 		nanosleep(&moment, NULL);
 	}
 	tell_untraced(recording);
+	if (gt_record_report_places(recording->session, option, sizeof(option)) &&
+	    recording->writer != NULL)
+		gt_file_writer_option(recording->writer, option);
 }
 
 /* Writes an empty recording that has the reason: an older file would be taken for this run's. */

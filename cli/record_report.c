@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach/plan/reasons.h"
 #include "cli/command.h"
 #include "core/trace/glob.h"
 
@@ -295,6 +296,41 @@ void gt_record_report_file(const char *path, uint64_t bytes)
 	char size[32];
 
 	fprintf(stderr, "graftrace: %s (%s)\n", path, of_bytes(bytes, size));
+}
+
+/* Some reasons hold in every process. */
+static bool is_usual(uint32_t reason)
+{
+	return reason == GT_REASON_START || reason == GT_REASON_SIGNAL_RETURN ||
+	       reason == GT_REASON_OWN_CALLS;
+}
+
+bool gt_record_report_places(struct gt_session *session, char *option, size_t room)
+{
+	struct gt_syscall_places places;
+	uint32_t left = 0, unusual = 0;
+	char text[400] = "";
+	size_t used = 0;
+
+	gt_session_syscall_places(session, &places);
+	for (uint32_t i = 0; i < GT_REASON_COUNT; i++) {
+		if (places.left[i] == 0)
+			continue;
+		left += places.left[i];
+		unusual += is_usual(i) ? 0 : places.left[i];
+		if (used < sizeof(text) - 1)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u: %s",
+						 used != 0 ? "; " : "", places.left[i],
+						 gt_plan_reason_text((enum gt_plan_reason)i));
+	}
+	if (places.refused != NULL)
+		gt_complain("record", "no system calls of process %d are recorded: %s", places.pid,
+			    places.refused);
+	snprintf(option, room, "syscalls=not seen at %u of %u places (%s)", left,
+		 left + places.taken, text);
+	if (unusual != 0)
+		gt_complain("record", "system calls are %s", option + strlen("syscalls="));
+	return left != 0;
 }
 
 void gt_record_report_end(const struct gt_session_totals *totals,

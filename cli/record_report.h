@@ -32,6 +32,10 @@ void gt_record_report_children(pid_t pid, char *text, size_t room);
 bool gt_record_report_damage(const struct gt_session_totals *totals, unsigned which, char *text,
 			     size_t room);
 
+/* Places of system calls that were left alone, with reasons that not every process has; all of them as an
+ * option of the recording. False: there are none. */
+bool gt_record_report_places(struct gt_session *session, char *option, size_t room);
+
 /* "1,234,567 calls, 4 threads, 1.234 s, 0 lost, graftrace.data (12.3 MB)", and what was lost by
  * cause with what to do. path NULL: there is no file. missed: calls that could not be written to it,
  * which are not among those of `totals`. */

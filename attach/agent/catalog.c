@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/catalog.h"
 #include "attach/agent/dynamic.h"
+#include "attach/agent/syscall_events.h"
 #include "attach/agent/values.h"
 #include "attach/process/process.h"
 
@@ -33,6 +34,7 @@ static void free_file(struct gt_catalog_file *file)
 	gt_file_values_free(file->values, file->function_count);
 	gt_names_fini(&file->names);
 	free(file->probes);
+	free(file->calls);
 	free(file->entries);
 	free(file->planned);
 	free(file->touched);
@@ -482,6 +484,11 @@ int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
 
 	if (number & GRAFTRACE_VALUES)
 		return describe_values(catalog, number, event);
+	if (catalog->syscall_events &&
+	    number - catalog->syscall_events < gt_syscall_event_count()) {
+		gt_syscall_event_describe(catalog, number - catalog->syscall_events, event);
+		return 0;
+	}
 	for (i = 0; i < catalog->file_count; i++) {
 		const struct gt_catalog_file *file = catalog->files[i];
 		uint32_t low = 0, high = file->probe_count;

@@ -72,6 +72,9 @@ struct gt_catalog_file {
 	struct gt_catalog_probe *probes; /* [probe_count] */
 	uint32_t probe_count;
 	uint32_t probe_room;
+	struct gt_plan_entry *calls; /* [call_count] its system calls (attach/agent/syscalls.h) */
+	uint32_t call_count;
+	bool calls_known;
 	struct gt_file_values *values; /* attach/agent/values.h; NULL: nobody asked */
 };
 
@@ -100,6 +103,8 @@ struct gt_catalog {
 	char *looked_path;
 	uint32_t next_number;
 	uint32_t next_event;
+	uint32_t
+		syscall_events; /* first number of theirs (attach/agent/syscall_events.h), 0: none yet */
 	/* Of every file: set before the first one is opened. */
 	bool breakpoints; /* in its plan */
 	bool no_demangle; /* in what describes its functions */

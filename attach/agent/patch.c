@@ -8,6 +8,7 @@
 #include "attach/agent/places.h"
 #include "attach/agent/probes.h"
 #include "attach/agent/resolver.h"
+#include "attach/agent/syscalls.h"
 #include "attach/agent/traps.h"
 #include "attach/agent/values.h"
 
@@ -862,6 +863,8 @@ uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address)
 						object->bias, object->moved[index], address);
 		if (gt_probes_old_place(object, address))
 			return gt_probes_old_place(object, address);
+		if (gt_syscalls_old_place(object, address))
+			return gt_syscalls_old_place(object, address);
 		for (hook = 0; hook < object->file->hook_count; hook++)
 			if (object->hook_moved[hook] && address >= object->hook_moved[hook] &&
 			    address - object->hook_moved[hook] <

@@ -13,13 +13,14 @@ struct piece {
 	const uint8_t *original;
 	uint32_t covered;
 	const int16_t *offset;
+	uint32_t syscall; /* offset + 1 of one that stubs stand around */
 };
 
 static struct piece piece_at(const struct gt_plan *plan, const struct gt_plan_entry *entry,
 			     const struct gt_plan_map *map, uint32_t from)
 {
 	struct piece piece = { entry->patch_address, entry->original, entry->covered_bytes,
-			       map->offset };
+			       map->offset, entry->syscall };
 	uint32_t i;
 	int k;
 
@@ -33,7 +34,7 @@ static struct piece piece_at(const struct gt_plan *plan, const struct gt_plan_en
 
 			if (extra->kind == GT_EXTRA_BLOCK && extra->address == block->address)
 				piece = (struct piece){ block->address, extra->original,
-							block->covered, block->offset };
+							block->covered, block->offset, 0 };
 		}
 	}
 	return piece;
@@ -50,7 +51,7 @@ static uint8_t place(const struct piece *piece, uint32_t moved)
 	beyond = moved - (uint32_t)piece->offset[at];
 	/* The jump back, too, stands where the next instruction stood. */
 	if (at == piece->covered)
-		return (uint8_t)(at + beyond);
+		return (uint8_t)(piece->syscall ? at : at + beyond);
 	if (!gt_instruction_decode(piece->original + at, piece->covered - at, piece->address + at,
 				   &instruction))
 		return (uint8_t)at;
@@ -58,6 +59,9 @@ static uint8_t place(const struct piece *piece, uint32_t moved)
 	    instruction.kind == GT_INSTRUCTION_CALL_INDIRECT)
 		return (uint8_t)(at | (beyond ? GRAFTRACE_PLACES_PUSHED : 0));
 	next = at + instruction.bytes;
+	/* The jump to the stub before a call. */
+	if (next + 1 == piece->syscall && beyond >= instruction.bytes)
+		return (uint8_t)next;
 	if (next <= piece->covered && piece->offset[next] == piece->offset[at] + instruction.bytes)
 		return (uint8_t)(at + beyond);
 	return (uint8_t)at;

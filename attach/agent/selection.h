@@ -36,6 +36,7 @@ struct gt_selection {
 	struct gt_triggers
 		*triggers; /* NULL = none; the functions that they name are patched too */
 	struct gt_event_rules *event_rules; /* NULL: none */
+	bool syscalls;			    /* some events of system calls are recorded */
 	char **events; /* whose probes are patched: gt_events_match(); NULL: none */
 	const struct gt_values *values; /* arguments and results that are recorded; NULL: none */
 	const struct gt_word_list *graph_notrace; /* what set_graph_notrace names */

@@ -9,6 +9,7 @@
 #include "attach/agent/copying.h"
 #include "attach/agent/patch.h"
 #include "attach/agent/probes.h"
+#include "attach/agent/syscalls.h"
 #include "attach/plan/rules.h"
 #include "attach/process/seccomp.h"
 #include "attach/process/tracer.h"
@@ -118,6 +119,7 @@ static void free_object(struct gt_tracee_object *object)
 	free(object->moved);
 	free(object->noted);
 	free(object->probes);
+	free(object->calls);
 	free(object->entry_sites);
 	free(object->return_sites);
 	free(object->values);
@@ -229,6 +231,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		object->bias = bias;
 		memset(object->states, 0, file->function_count);
 		gt_probes_come_back(object);
+		gt_syscalls_come_back(object);
 		object->hooked = false;
 		object->resolved = object->entry_only = false;
 		*found = object;
@@ -272,7 +275,8 @@ static int find_region(struct hands *hands, struct gt_tracee_object *object, boo
 			 ? MOVED_EACH
 			 : 8) +
 		(selection->values ? GT_VALUES_EACH : 0);
-	uint64_t moved = 8192 + stubs * each + object->file->probe_count * PROBE_EACH;
+	uint64_t moved = 8192 + stubs * each + object->file->probe_count * PROBE_EACH +
+			 gt_syscalls_bytes(object->file);
 	struct gt_region *region;
 	int error;
 
@@ -409,6 +413,8 @@ static int plan_objects(struct gt_tracee *tracee, const struct gt_selection *sel
 			continue;
 		gt_catalog_hooks(object->file);
 		error = gt_probes_plan(object, selection, NULL);
+		if (!error)
+			error = gt_syscalls_plan(object->file, selection, NULL);
 		if (!error && is_traced(object, selection))
 			error = gt_patch_plan(object, selection);
 	}
@@ -431,7 +437,10 @@ static int place_objects(struct hands *hands, struct gt_catalog *catalog,
 			continue;
 		traced = needs_stubs(object, selection);
 		object->told = object->region >= 0;
-		if (!traced && gt_catalog_hooks(object->file) == 0 && !object->file->probe_count)
+		error = gt_syscalls_plan(object->file, selection, message);
+		if (error ||
+		    (!traced && gt_catalog_hooks(object->file) == 0 && !object->file->probe_count &&
+		     !gt_syscalls_wanted(object->file, selection)))
 			continue;
 		error = find_region(hands, object, traced, catalog, selection, message);
 		if (error == GT_ENOSPC)
@@ -480,6 +489,8 @@ static int prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		error = gt_probes_tell(object, sink);
 		if (!error)
 			error = gt_probes_patch(tracee, object, selection, running, message);
+		if (!error)
+			error = gt_syscalls_patch(tracee, object, selection, running, message);
 		/* What is hooked is not traced: its bytes are not its own any more. */
 		if (!error && is_patched(object, selection) && object->region >= 0)
 			error = gt_patch_functions(tracee, object, selection, running, message);
@@ -520,6 +531,13 @@ static int refuse(const struct gt_tracee *tracee, struct gt_message *message)
 	return 0;
 }
 
+/* System calls are about to be taken. tid: stopped. */
+static void check_ties(struct gt_tracee *tracee, pid_t tid)
+{
+	tracee->no_syscalls = gt_seccomp_ties_places(tracee->process.pid, tid);
+	tracee->syscalls = true;
+}
+
 int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
 		    struct gt_catalog *catalog, const struct gt_selection *selection,
 		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
@@ -538,6 +556,8 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 		error = gt_seccomp_check_image(tracee->process.pid, tid, message);
 	if (!error)
 		error = take_hands(&hands, message);
+	if (!error && selection->syscalls)
+		check_ties(tracee, tid);
 	if (!error)
 		error = gt_inject_agent(&hands.remote, arena, tsc_per_ms, &tracee->agent, message);
 	if (!error) {
@@ -582,6 +602,8 @@ static int inject_running(struct gt_tracee *tracee, const struct gt_arena *arena
 		error = gt_world_check_gs(&tracee->process, hands.remote.saved.gs_base, message);
 	if (!error) {
 		tracee->has_agent = true; /* or a part of it: it is taken out in any case */
+		if (selection->syscalls)
+			check_ties(tracee, hands.tid);
 		error = gt_inject_agent(&hands.remote, arena, tsc_per_ms, &tracee->agent, message);
 	}
 	if (!error)
@@ -603,6 +625,8 @@ static int patch_all(struct gt_tracee *tracee, const struct gt_selection *select
 
 		if (!words)
 			error = gt_probes_patch(tracee, object, selection, true, message);
+		if (!words && !error)
+			error = gt_syscalls_patch(tracee, object, selection, true, message);
 		if (error || !is_patched(object, selection))
 			continue;
 		error = words ? gt_patch_named(tracee, object, selection, words, count, message)
@@ -772,11 +796,20 @@ static int place_probed(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	size_t i;
 	int error = 0;
 
+	if (selection->syscalls && !tracee->syscalls) {
+		error = take_hands(&hands, message);
+		if (!error)
+			check_ties(tracee, hands.tid);
+	}
+	tracee->syscalls = selection->syscalls;
 	for (i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
-		if (object->region >= 0 || object->gone || !object->file->probe_count ||
-		    !gt_probes_wanted(object->file, selection))
+		if (object->region >= 0 || object->gone)
+			continue;
+		error = gt_syscalls_plan(object->file, selection, message);
+		if (error || (!gt_probes_wanted(object->file, selection) &&
+			      !gt_syscalls_wanted(object->file, selection)))
 			continue;
 		error = find_region(&hands, object, needs_stubs(object, selection), catalog,
 				    selection, message);
@@ -844,6 +877,8 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 	child->has_agent = parent->has_agent;
 	child->traps = parent->traps;
 	child->copies = parent->copies;
+	child->syscalls = parent->syscalls;
+	child->no_syscalls = parent->no_syscalls;
 	child->objects = calloc(parent->object_count + 1, sizeof(*child->objects));
 	if (!child->objects)
 		goto no_memory;
@@ -869,13 +904,16 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 			from->return_sites
 				? copy_of(from->return_sites, count * sizeof(*from->return_sites))
 				: NULL;
+		if (from->calls)
+			object->calls =
+				copy_of(from->calls, from->file->call_count * sizeof(*from->calls));
 		if (from->values)
 			object->values = copy_of(from->values, count * sizeof(*from->values));
 		child->objects[child->object_count++] = object;
 		if (!object->states || !object->roots || !object->moved || !object->noted ||
 		    !object->probes || !object->entry_sites != !from->entry_sites ||
 		    !object->return_sites != !from->return_sites ||
-		    !object->values != !from->values)
+		    !object->calls != !from->calls || !object->values != !from->values)
 			goto no_memory;
 	}
 	return 0;
@@ -899,6 +937,8 @@ void gt_tracee_forget(struct gt_tracee *tracee)
 	tracee->clean = false;
 	tracee->traps = false;
 	tracee->no_traps = NULL;
+	tracee->syscalls = false;
+	tracee->no_syscalls = NULL;
 	tracee->copies = GT_REASON_NONE;
 }
 

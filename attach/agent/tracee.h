@@ -61,6 +61,8 @@ struct gt_tracee_values {
 	bool told_result;
 };
 
+struct gt_tracee_call;
+
 struct gt_tracee_object {
 	struct gt_catalog_file *file;
 	uint64_t bias;
@@ -81,11 +83,12 @@ struct gt_tracee_object {
 	 * returns. */
 	uint32_t *entry_sites;
 	uint32_t *return_sites;
-	bool program; /* the program itself */
-	bool seen;    /* in the pass over the maps */
-	bool fresh;   /* new in it */
-	bool told;    /* the sink knows its functions */
-	bool gone;    /* unloaded; its slots wait for the same file to come back */
+	struct gt_tracee_call *calls; /* of its system calls; NULL: none so far */
+	bool program;		      /* the program itself */
+	bool seen;		      /* in the pass over the maps */
+	bool fresh;		      /* new in it */
+	bool told;		      /* the sink knows its functions */
+	bool gone;		      /* unloaded; its slots wait for the same file to come back */
 	struct gt_tracee_values *values; /* [function_count]; NULL: none so far */
 	bool hooked;
 	uint64_t jumps_from;	      /* what the region was told: `start` */
@@ -109,6 +112,9 @@ struct gt_tracee {
 	 * GT_REASON_NONE: a library in it copies stacks. */
 	enum gt_plan_reason copies;
 	const char *no_traps; /* why they may not: static text; NULL: not tried, or they may */
+	bool syscalls;	      /* they were asked for when the last patches were made */
+	const char
+		*no_syscalls; /* why none is taken all the same: static text; NULL: they may be */
 	pid_t parent;
 	struct gt_tracee_object **objects;
 	size_t object_count;

@@ -61,6 +61,8 @@ struct gt_plan_entry {
 	uint8_t extra_count; /* further patches: gt_plan_extra(plan, entry, 0 … extra_count - 1) */
 	uint8_t neutral; /* offset + 1 of a call among the moved instructions that is left out, 0:
 			    none */
+	uint8_t syscall; /* offset + 1 of a system call among them that stubs stand around
+			    (gt_plan_syscalls()), 0: none */
 	uint32_t extra_first;
 	uint64_t address;	/* the function's */
 	uint64_t patch_address; /* behind endbr64, where there is one */
@@ -140,6 +142,15 @@ int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t cou
  * begins there. Other functions than that one's entry may be planned before. */
 int gt_plan_place(struct gt_plan *plan, uint64_t address, struct gt_plan_entry *entry,
 		  struct gt_message *message);
+
+/*
+ * Finds and plans all `syscall` instructions of the object's functions; those that are left alone have a
+ * reason. The caller frees *entries. Their moved code is made for a place GRAFTRACE_CALL_BYTES behind the
+ * stubs (graftrace/agent.h). As for gt_plan_probes(), functions that are planned later leave their
+ * bytes alone. Nothing is scanned where no function has any. GT_ENOMEM, GT_EFORMAT.
+ */
+int gt_plan_syscalls(struct gt_plan *plan, struct gt_plan_entry **entries, uint32_t *count,
+		     struct gt_message *message);
 
 /* Whether the compiler has prepared the object, or part of it, for tracing. */
 bool gt_plan_is_prepared(struct gt_plan *plan);

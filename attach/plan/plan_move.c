@@ -6,6 +6,7 @@
  */
 #include "attach/plan/plan_private.h"
 #include "attach/plan/instruction.h"
+#include <graftrace/agent.h>
 
 #include <string.h>
 
@@ -142,6 +143,7 @@ struct piece {
 	uint64_t start; /* of the function: a jump there is a loop */
 	uint32_t bytes;
 	uint32_t neutral; /* offset + 1 of a call that is left out; 0: none */
+	uint32_t syscall; /* … of a system call between stubs */
 	int16_t *offset;  /* [bytes + 1] */
 };
 
@@ -157,11 +159,35 @@ static uint64_t new_target(const struct output *output, const struct piece *piec
 	return output->address + (uint64_t)piece->offset[at];
 }
 
+/*
+ * A system call (doc/design/syscalls.md). A: the stub behind it follows. B: the same for calls that return
+ * twice, where a child may have its creator's stack, or none yet: only who is given a number goes to the
+ * stub. No flag changes, and no register. Returns where the instruction behind it stands: at A's end, so
+ * that two bytes before there is always a call that can be made again.
+ */
+static int16_t emit_syscall(struct output *output, const struct piece *piece, uint32_t at)
+{
+	int16_t behind;
+
+	if (at)
+		emit_jump(output, output->address - GRAFTRACE_CALL_BYTES);
+	piece->offset[at] = (int16_t)output->used;
+	emit(output, "\x0f\x05", 2);
+	behind = (int16_t)output->used;
+	emit_jump(output, output->address - GRAFTRACE_CALL_BYTES + GRAFTRACE_CALL_LEAVES);
+	/* syscall; xchg %rax,%rcx; jrcxz 1f; xchg %rax,%rcx; jmp; 1: xchg %rax,%rcx */
+	emit(output, "\x0f\x05\x48\x91\xe3\x07\x48\x91", 8);
+	emit_jump(output, output->address - GRAFTRACE_CALL_BYTES + GRAFTRACE_CALL_LEAVES);
+	emit(output, "\x48\x91", 2);
+	return behind;
+}
+
 /* Twice: the first time tells where each instruction will stand, for jumps within the piece. */
 static void emit_piece(struct output *output, const struct piece *piece)
 {
 	struct gt_instruction instruction;
 	uint32_t at = 0;
+	int16_t behind = -1; /* a call */
 	bool ends = false;
 
 	/* What follows an instruction that does not go on is padding, or dead. */
@@ -174,7 +200,13 @@ static void emit_piece(struct output *output, const struct piece *piece)
 			output->error = output->error ? output->error : GT_EINVAL;
 			return;
 		}
-		piece->offset[at] = (int16_t)output->used;
+		piece->offset[at] = behind >= 0 ? behind : (int16_t)output->used;
+		behind = -1;
+		if (piece->syscall == at + 1) {
+			behind = emit_syscall(output, piece, at);
+			at += instruction.bytes;
+			continue;
+		}
 		target = new_target(output, piece, instruction.target);
 		ends = gt_instruction_ends(&instruction);
 		if (piece->neutral == at + 1) {
@@ -211,7 +243,7 @@ static void emit_piece(struct output *output, const struct piece *piece)
 		}
 		at += instruction.bytes;
 	}
-	piece->offset[piece->bytes] = (int16_t)output->used;
+	piece->offset[piece->bytes] = behind >= 0 ? behind : (int16_t)output->used;
 	if (!ends)
 		emit_jump(output, piece->code + piece->bytes);
 }
@@ -225,6 +257,7 @@ static void emit_all(const struct gt_plan *plan, const struct gt_plan_entry *ent
 		.start = entry->address + bias,
 		.bytes = entry->covered_bytes,
 		.neutral = entry->neutral,
+		.syscall = entry->syscall,
 		.offset = map->offset,
 	};
 	uint32_t i;

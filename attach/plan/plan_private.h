@@ -99,6 +99,10 @@ uint64_t gt_plan_padding_behind(struct gt_plan *plan, uint32_t index);
  * the function's start, and something leads to it. */
 bool gt_plan_is_code(struct gt_plan *plan, uint64_t address);
 
+/* plan_probe.c: the code is scanned, and what is on disk, which was planned without places, is
+ * forgotten. */
+int gt_plan_prepare_places(struct gt_plan *plan, struct gt_message *message);
+
 /* Room for so many entries and extras more; false: no memory. */
 bool gt_plan_reserve(struct gt_plan *plan, uint32_t entries, uint32_t extras);
 

@@ -187,7 +187,7 @@ static void plan_probe(struct gt_plan *plan, uint64_t address, bool anywhere,
 		gt_scan_use(plan->scan, address, entry->covered_bytes);
 }
 
-static int prepare(struct gt_plan *plan, struct gt_message *message)
+int gt_plan_prepare_places(struct gt_plan *plan, struct gt_message *message)
 {
 	const int error = gt_scan_all(plan->scan, message);
 
@@ -202,7 +202,7 @@ static int prepare(struct gt_plan *plan, struct gt_message *message)
 int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t count,
 		   struct gt_plan_entry *entries, struct gt_message *message)
 {
-	const int error = prepare(plan, message);
+	const int error = gt_plan_prepare_places(plan, message);
 	uint32_t i;
 
 	for (i = 0; !error && i < count; i++)
@@ -213,7 +213,7 @@ int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t cou
 int gt_plan_place(struct gt_plan *plan, uint64_t address, struct gt_plan_entry *entry,
 		  struct gt_message *message)
 {
-	const int error = prepare(plan, message);
+	const int error = gt_plan_prepare_places(plan, message);
 
 	if (!error)
 		plan_probe(plan, address, true, entry);

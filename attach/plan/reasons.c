@@ -48,6 +48,9 @@ static const char *const texts[GT_REASON_COUNT] = {
 	[GT_REASON_LOOP_COUNTS] =
 		"its own loop begins at its first byte: each round counts as a call",
 	[GT_REASON_CANCELS] = "a thread may be cancelled in it, by an unwinder that is not found",
+	[GT_REASON_PLACE_COMPARED] = "a signal handler compares its place with the interrupted one",
+	[GT_REASON_NO_STACK] = "it has no stack: the thread has just unmapped it",
+	[GT_REASON_OWN_CALLS] = "graftrace makes its own calls in threads' names there",
 	[GT_REASON_V8] = "the V8 engine in it walks its stack by return addresses",
 	[GT_REASON_V8_RESOLVER] = "the V8 engine in it has another resolver of return addresses",
 	[GT_REASON_JAVA] = "the Java engine in it walks its stack by return addresses",

@@ -47,6 +47,11 @@ enum gt_plan_reason {
 	GT_REASON_BLOCKED_SIGNALS,
 	GT_REASON_NO_NOP,
 
+	/* Of a system call's place. */
+	GT_REASON_PLACE_COMPARED,
+	GT_REASON_NO_STACK,
+	GT_REASON_OWN_CALLS,
+
 	/* Recorded at its entry only: of one function. */
 	GT_REASON_TWICE,
 	GT_REASON_SWITCHES,

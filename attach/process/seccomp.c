@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +237,55 @@ static long filters_of(const char *process)
 	return gt_proc_read(text, sizeof(text), "/proc/%s/status", process)
 		       ? gt_proc_field(text, "Seccomp_filters")
 		       : 0;
+}
+
+bool gt_seccomp_asks_place(const struct sock_filter *filter, size_t count)
+{
+	const uint32_t first = offsetof(struct seccomp_data, instruction_pointer);
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (BPF_CLASS(filter[i].code) == BPF_LD && BPF_MODE(filter[i].code) == BPF_ABS &&
+		    filter[i].k - first < sizeof(uint64_t))
+			return true;
+	return false;
+}
+
+static const char *filters_tie(pid_t tid)
+{
+	struct sock_filter *filter = malloc(BPF_MAXINSNS * sizeof(*filter));
+	const char *why = filter ? NULL : "there is no memory to read its seccomp filters";
+	long index;
+
+	for (index = 0; !why && index < FILTERS_MOST; index++) {
+		long count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, NULL);
+
+		if (count < 0 && errno == ENOENT)
+			break;
+		if (count >= 0 && count <= BPF_MAXINSNS)
+			count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, filter);
+		if (count < 0 || count > BPF_MAXINSNS)
+			why = "it runs in a sandbox (seccomp) whose filters cannot be read";
+		else if (gt_seccomp_asks_place(filter, (size_t)count))
+			why = "a seccomp filter of it asks where a call is made from";
+	}
+	free(filter);
+	return why;
+}
+
+const char *gt_seccomp_ties_places(pid_t pid, pid_t tid)
+{
+	struct {
+		uint64_t mode, selector, start, bytes;
+	} dispatch = { 0 };
+	char process[16];
+
+	/* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG; before Linux 6.4 nobody can tell */
+	if (ptrace((enum __ptrace_request)0x4211, tid, (void *)sizeof(dispatch), &dispatch) == 0 &&
+	    dispatch.mode)
+		return "its system calls are dispatched to itself by where they are made";
+	snprintf(process, sizeof(process), "%d", (int)pid);
+	return filters_of(process) > filters_of("self") ? filters_tie(tid) : NULL;
 }
 
 int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message)

@@ -25,6 +25,14 @@ int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message);
  * passing: also those that bring the agent into an image. */
 const char *gt_seccomp_forbids(const struct sock_filter *filter, size_t count, bool passing);
 
+/* Whether the filter asks where a call is made from. */
+bool gt_seccomp_asks_place(const struct sock_filter *filter, size_t count);
+
+/* Why system calls of the process must be made where they are: a filter asks for that, or may; or calls
+ * from elsewhere are dispatched to the process itself (PR_SET_SYSCALL_USER_DISPATCH). Static text;
+ * NULL: they may be made anywhere. tid: a thread of it, stopped. */
+const char *gt_seccomp_ties_places(pid_t pid, pid_t tid);
+
 /* The action (SECCOMP_RET_…) of one filter for a call. SECCOMP_RET_KILL_PROCESS if it is not a
  * filter that the kernel would take. */
 uint32_t gt_seccomp_run(const struct sock_filter *filter, size_t count, long number,

@@ -94,7 +94,9 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t prof
 		arena->answers_offset + pages(arena->mail_count * sizeof(struct graftrace_answer));
 	arena->rules_offset =
 		arena->event_table_offset + pages(GRAFTRACE_ARENA_EVENTS * sizeof(uint32_t));
-	arena->bytes = arena->rules_offset + GRAFTRACE_ARENA_RULES;
+	arena->syscalls_offset = arena->rules_offset + GRAFTRACE_ARENA_RULES;
+	arena->bytes = arena->syscalls_offset +
+		       pages((GRAFTRACE_ARENA_SYSCALLS + 1) * sizeof(struct graftrace_syscall));
 	/* The memfd of what the host alone writes: the header's page, then the rest. The other one
 	 * has all that lies between. */
 	arena->parts[0] = (struct gt_arena_part){ &arena->host_fd, 0, 0, PAGE, true };
@@ -136,6 +138,7 @@ static void fill(struct gt_arena *arena)
 		.rules_bytes = GRAFTRACE_ARENA_RULES,
 		.hists_offset = arena->hists_offset,
 		.hists_bytes = arena->hists_bytes,
+		.syscalls_offset = arena->syscalls_offset,
 		.host_pid = (uint64_t)getpid(),
 		.host_start = gt_process_start_time(getpid()),
 		.profile_page_count = arena->profile_page_count,

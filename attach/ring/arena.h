@@ -47,6 +47,7 @@ struct gt_arena {
 	uint64_t trigger_hits_offset;
 	uint64_t rule_words_offset;
 	uint64_t event_table_offset;
+	uint64_t syscalls_offset;
 	uint64_t rules_offset;
 	uint64_t hists_offset;
 	uint64_t hists_bytes; /* 0: too little room for histograms */

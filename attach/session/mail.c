@@ -151,7 +151,8 @@ static int on_objects(struct gt_session *session, const struct gt_letter *letter
 
 /* A thread enters a sandbox: 1, the agent can go on there. Else its process is recorded for as long
  * as that takes no system call. */
-static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_letter *letter)
+static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_letter *letter,
+			   bool *answered)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->pid);
 	struct sock_filter *filter = NULL;
@@ -168,7 +169,18 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 	if (filter && !gt_process_read(&tracee->process, (uint64_t)program.filter, filter,
 				       program.len * sizeof(*filter)))
 		forbidden = gt_seccomp_forbids(filter, program.len, false);
+	else
+		program.len = 0;
+	*answered = session->selection.syscalls && filter && tracee->has_agent && !tracee->clean &&
+		    gt_seccomp_asks_place(filter, program.len);
 	free(filter);
+	if (*answered) {
+		leave_process(
+			session, tracee,
+			"it has entered a sandbox (seccomp) that asks where a system call is made "
+			"from, and these are recorded: nothing of it is recorded from then on");
+		return 0;
+	}
 	if (!forbidden)
 		return 1;
 	gt_fail(&why, GT_ENOTSUP,
@@ -187,6 +199,10 @@ static bool on_leave(struct gt_session *session, const struct graftrace_letter *
 		letter->argument[0] == GRAFTRACE_LEAVE_CLOCK
 			? "it forbids itself the time stamp counter (prctl PR_SET_TSC), by which "
 			  "calls are timed: nothing of it is recorded from then on"
+		: letter->argument[0] == GRAFTRACE_LEAVE_DISPATCH
+			? "it takes its system calls by where they are made (prctl "
+			  "PR_SET_SYSCALL_USER_DISPATCH), and these are recorded: nothing of it is "
+			  "recorded from then on"
 			: "it takes the %gs register for itself (arch_prctl ARCH_SET_GS), which "
 			  "graftrace needs: nothing of it is recorded from then on";
 
@@ -223,7 +239,7 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 		answered = on_leave(session, text);
 		break;
 	case GRAFTRACE_MAIL_SANDBOX:
-		value = on_sandbox(session, text);
+		value = on_sandbox(session, text, &answered);
 		break;
 	default:
 		break;

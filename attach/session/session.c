@@ -300,8 +300,10 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	}
 	if (!error) {
 		publish(session, options);
-		error = start_watching(session, message);
+		error = gt_session_select_syscalls(session, message);
 	}
+	if (!error)
+		error = start_watching(session, message);
 	if (!error)
 		error = options->pid_count
 				? gt_session_attach(session, options->pids, options->pid_count,
@@ -636,6 +638,7 @@ void gt_session_destroy(struct gt_session *session)
 	gt_session_free_list(session->selection.library_globs);
 	gt_session_free_list(session->selection.events);
 	gt_values_free(session->values);
+	free(session->syscalls_told);
 	pthread_mutex_destroy(&session->lock);
 	free(session);
 }

@@ -149,6 +149,16 @@ int gt_session_each_event(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),
 			  void *data);
+/* Places of system calls in the files that the session knows: taken, and left alone by reason (enum
+ * gt_plan_reason). All zero while no events of system calls are asked for. */
+struct gt_syscall_places {
+	uint32_t taken;
+	uint32_t left[256];
+	const char *refused; /* why a process has none of them taken; NULL: all have */
+	int pid;
+};
+void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_places *places);
+
 /*
  * Dynamic probes (core/trace/probe.h): a line of dynamic_events sets one; gt_session_set_events() says
  * whether its event is recorded. A place without a path is the program's own. GT_EINVAL, GT_ENOENT,

@@ -188,6 +188,8 @@ int gt_session_each_event(struct gt_session *session,
 				      reason ? gt_plan_reason_text(reason) : NULL);
 		}
 	}
+	if (!result)
+		result = gt_session_each_syscall(session, each, data);
 	pthread_mutex_unlock(&session->lock);
 	return result;
 }

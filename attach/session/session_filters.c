@@ -149,7 +149,7 @@ static struct wish wish_of(const struct gt_session *session)
 
 int gt_session_select(struct gt_session *session, struct gt_message *message)
 {
-	int error = 0;
+	int error = gt_session_select_syscalls(session, message);
 	size_t i;
 
 	for (i = 0; i < session->tracee_count; i++) {

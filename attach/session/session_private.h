@@ -81,6 +81,8 @@ struct gt_session {
 	pid_t left[GT_CHILDREN_LEFT];
 	uint32_t left_count;
 	const struct gt_sink *sink;
+	uint8_t *
+		syscalls_told; /* [gt_syscall_event_count()] the sink knows the event; NULL: none */
 	bool no_fork;
 	uint64_t threshold_ns; /* in force in the arena */
 	bool func_stack;       /* options/func_stack_trace */
@@ -227,6 +229,14 @@ bool gt_session_is_beyond(struct gt_session *session, pid_t pid, struct gt_messa
 void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why);
 /* session_end.c. Notes the death of a process that has ended, if a signal killed it. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
+
+/* session_syscalls.c: what agents find in their table of calls becomes what is asked for. Errors of the
+ * sink, GT_ENOMEM, GT_ENOSPC. */
+int gt_session_select_syscalls(struct gt_session *session, struct gt_message *message);
+int gt_session_each_syscall(struct gt_session *session,
+			    int (*each)(void *data, const struct gt_event_format *event,
+					bool enabled, const char *reason),
+			    void *data);
 
 /* session_events.c: whether event `number` has a trigger that does this (enum gt_trigger_action); what the
  * event is. */

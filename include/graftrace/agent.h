@@ -39,6 +39,15 @@
  *	T+10  48 8d a4 24 80 0 0 0  lea 128(%rsp),%rsp
  *	T+18  e9 rel32         jmp   body
  *	T+23  cc …
+ *
+ * A system call's place (doc/design/syscalls.md), a multiple of GRAFTRACE_CALL_ALIGNMENT:
+ *	T+0    a probe's stub: before the call; goes on at A
+ *	T+32   struct graftrace_probe_site: GRAFTRACE_SITE_ENTERS
+ *	T+40   48 8d a4 24 80 0 0 0  lea 128(%rsp),%rsp		(where the stub goes on for B)
+ *	T+48   e9 rel32         jmp   B
+ *	T+64   a probe's stub: behind the call; goes on at R
+ *	T+96   struct graftrace_probe_site: GRAFTRACE_SITE_LEAVES
+ *	T+128  moved code, up to the call: A syscall; jmp T+64; B syscall; (a number: jmp T+64;) R …
  */
 #ifndef GRAFTRACE_AGENT_H
 #define GRAFTRACE_AGENT_H
@@ -231,6 +240,18 @@ GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_probe_argument) == 24, "an argum
 struct graftrace_probe_site {
 	uint64_t first; /* address of a struct graftrace_probe, 0: nothing is recorded */
 };
+
+/* Instead of an address: the stubs of a system call (struct graftrace_syscall tells what is recorded). */
+#define GRAFTRACE_SITE_ENTERS	 1u
+#define GRAFTRACE_SITE_LEAVES	 2u
+#define GRAFTRACE_CALL_TWICE	 40u
+#define GRAFTRACE_CALL_LEAVES	 64u
+#define GRAFTRACE_CALL_BYTES	 128u
+#define GRAFTRACE_CALL_ALIGNMENT 128u
+/* Of A in the moved code: where B stands behind it. */
+#define GRAFTRACE_CALL_B 7u
+/* … and R, which is where the stub behind the call goes on. */
+#define GRAFTRACE_CALL_R 22u
 
 /* Behind it `argument_count` struct graftrace_probe_argument, then the steps, int64_t each. */
 struct graftrace_probe {

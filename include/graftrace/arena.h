@@ -8,7 +8,7 @@
  *	states[sub_buffer_count + small_count] | mail[mail_count] | sub-buffers |
  *	small sub-buffers | trigger_hits[trigger_count] | rule_words | selected | profile states |
  *	profile pages | tables of histograms | triggers[trigger_count] | answers[mail_count] | event_table[event_count] |
- *	rules of events
+ *	rules of events | syscalls
  *
  * The header, the triggers, the answers and what follows them are the host's: processes have them read-only, and can
  * get them no other way (F_SEAL_FUTURE_WRITE). All else is written by every process of the
@@ -47,6 +47,8 @@
 #define GRAFTRACE_ARENA_WORDS	4096	    /* … which count in these, … */
 #define GRAFTRACE_ARENA_RULES	(4u << 20)  /* … and bytes of these */
 #define GRAFTRACE_ARENA_HISTS	(64u << 20) /* bytes of histograms' tables, where there is room */
+#define GRAFTRACE_ARENA_SYSCALLS \
+	512 /* numbers of system calls below this have events of their own */
 
 enum graftrace_sub_buffer_state {
 	GRAFTRACE_SUB_BUFFER_FREE = 0,
@@ -171,6 +173,8 @@ enum graftrace_mail_kind {
 enum graftrace_leave {
 	GRAFTRACE_LEAVE_CLOCK = 1, /* the time stamp counter will be forbidden (PR_SET_TSC) */
 	GRAFTRACE_LEAVE_GS = 2,	   /* the program takes %gs for itself (ARCH_SET_GS) */
+	/* … or its system calls by where they are made (PR_SET_SYSCALL_USER_DISPATCH) */
+	GRAFTRACE_LEAVE_DISPATCH = 3,
 };
 
 struct graftrace_mail {
@@ -341,7 +345,9 @@ struct graftrace_arena {
 	/* Written once: how often each event of a probe happened, recorded or not: uint64_t[event_count]; agents,
 	 * atomically. 0: it is not counted. */
 	uint64_t event_hits_offset;
-	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 72 - GRAFTRACE_ARENA_PATH / 4];
+	uint64_t syscalls_offset; /* struct graftrace_syscall [GRAFTRACE_ARENA_SYSCALLS + 1] */
+	uint32_t syscalls_on;	  /* written by the host at any time: 1: some are recorded */
+	uint32_t unused[GRAFTRACE_ARENA_SHARED / 4 - 75 - GRAFTRACE_ARENA_PATH / 4];
 
 	/* written by both sides */
 	uint64_t free_head; /* tag (high 32) | index + 1 (low 32) of the free stack */
@@ -365,6 +371,19 @@ struct graftrace_arena {
 
 GRAFTRACE_STATIC_ASSERT(offsetof(struct graftrace_arena, free_head) == GRAFTRACE_ARENA_SHARED,
 			"what processes write begins with a page");
+
+/* What is recorded of a system call; behind the last number: of all calls. Written by the host at any
+ * time, the events' numbers last. */
+struct graftrace_syscall {
+	uint32_t enter; /* number of the event before it, 0: none is recorded */
+	uint32_t exit;	/* … behind it */
+	/* Before it: fields are the call's number and so many arguments, then what they lead to. */
+	uint8_t argument_count;
+	uint8_t text[2];    /* argument + 1 that is a text's address, 0: none */
+	uint8_t data;	    /* … that is the address of bytes, … */
+	uint8_t data_bytes; /* … as many as this argument + 1 says */
+	uint8_t pad[3];
+};
 
 /* What the host has said to the letter that was in this slot of the mail. */
 struct graftrace_answer {
@@ -390,6 +409,12 @@ static inline uint64_t *graftrace_arena_event_hits(const struct graftrace_arena 
 static inline uint32_t *graftrace_arena_event_table(const struct graftrace_arena *arena)
 {
 	return (uint32_t *)((char *)arena + arena->event_table_offset);
+}
+
+static inline struct graftrace_syscall *
+graftrace_arena_syscalls(const struct graftrace_arena *arena)
+{
+	return (struct graftrace_syscall *)((char *)arena + arena->syscalls_offset);
 }
 
 static inline struct graftrace_answer *graftrace_arena_answers(const struct graftrace_arena *arena)

@@ -9,18 +9,12 @@
 #include "core/record/port.h"
 #include "port/program/agent.h"
 #include "port/program/syscall.h"
+#include "port/program/syscalls.h"
 
 #define PAGE	    4096ull
 #define STRING_MAX  64u /* bytes, with the NUL */
 #define RSP	    4
 #define PR_GET_NAME 16
-
-/* The registers of the interrupted function, as gt_glue_event lays them out. */
-struct gt_event_frame {
-	uint64_t flags;
-	uint64_t registers[16]; /* in the order of their numbers in instructions */
-	uint64_t stub;		/* + 10: the address at which the stub continues */
-};
 
 /* Called from glue.S only. */
 void gt_agent_event(struct gt_event_frame *frame);
@@ -341,7 +335,7 @@ static __attribute__((noinline)) void gather(const struct gt_event_frame *frame,
 /* The values of a call are recorded only if the call itself is. */
 static bool is_left_out(const struct gt_thread *thread, const struct graftrace_probe *probe)
 {
-	return probe->flags & GRAFTRACE_PROBE_OF_CALL &&
+	return probe != NULL && probe->flags & GRAFTRACE_PROBE_OF_CALL &&
 	       gt_event_leaves_call_out(thread, probe->flags & GRAFTRACE_PROBE_OF_ROOT);
 }
 
@@ -399,6 +393,41 @@ static void happen(struct gt_event_frame *frame, const struct graftrace_probe *p
 		record_slow(&event, probe, what);
 }
 
+bool gt_events_fetch(uint64_t address, void *out, uint64_t bytes, uint64_t sp)
+{
+	return fetch(address, out, bytes, sp);
+}
+
+uint32_t gt_events_copy_text(uint64_t address, char *out, uint32_t room, uint64_t sp)
+{
+	return copy_string(address, out, room, sp);
+}
+
+bool gt_events_begin(uint32_t number)
+{
+	struct gt_thread *thread = gt_threads_at_hand();
+
+	return thread == NULL || gt_event_has_rules(number) || !gt_event_is_stopped(thread);
+}
+
+void gt_events_finish(const struct gt_event *event)
+{
+	const bool has_rules = gt_event_has_rules(event->number);
+	struct gt_thread *thread = gt_threads_at_hand();
+	unsigned what = GT_EVENT_RECORD;
+
+	if (thread == NULL) {
+		record_slow(event, NULL, GT_EVENT_ASK);
+		return;
+	}
+	if (has_rules)
+		what = gt_event_look(thread, event);
+	if (what == 0 || (what == GT_EVENT_RECORD && has_rules && gt_event_is_stopped(thread)))
+		return;
+	if (what != GT_EVENT_RECORD || !gt_event_try_record(thread, event))
+		record_slow(event, NULL, what);
+}
+
 void gt_agent_event(struct gt_event_frame *frame)
 {
 	const struct graftrace_probe_site *site =
@@ -408,6 +437,14 @@ void gt_agent_event(struct gt_event_frame *frame)
 	const struct graftrace_probe *probe;
 
 	frame->registers[RSP] = (uint64_t)(&frame->stub + 1) + GRAFTRACE_RED_ZONE;
+	if (site->first == GRAFTRACE_SITE_ENTERS) {
+		gt_syscalls_enter(frame);
+		return;
+	}
+	if (site->first == GRAFTRACE_SITE_LEAVES) {
+		gt_syscalls_leave(frame);
+		return;
+	}
 	for (probe = (const struct graftrace_probe *)site->first; probe != NULL;
 	     probe = (const struct graftrace_probe *)probe->next)
 		happen(frame, probe);

@@ -26,11 +26,12 @@
 #define CLONE_VFORK  0x00004000u
 #define CLONE_SETTLS 0x00080000u
 
-#define SYS_SECCOMP    317
-#define PR_SET_SECCOMP 22
-#define PR_SET_TSC     26
-#define PR_TSC_SIGSEGV 2
-#define ARCH_SET_GS    0x1001
+#define SYS_SECCOMP	317
+#define PR_SET_SECCOMP	22
+#define PR_SET_TSC	26
+#define PR_TSC_SIGSEGV	2
+#define PR_SET_DISPATCH 59 /* PR_SET_SYSCALL_USER_DISPATCH */
+#define ARCH_SET_GS	0x1001
 
 extern const char gt_clone_start[] __attribute__((visibility("hidden")));
 void gt_agent_clone_start(struct gt_thread *block);
@@ -286,6 +287,9 @@ static void on_prctl(uint64_t what, uint64_t mode, uint64_t filter)
 		on_sandbox(mode == 1, filter);
 	else if ((uint32_t)what == PR_SET_TSC && (uint32_t)mode == PR_TSC_SIGSEGV)
 		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_CLOCK, LEAVE_WAIT_MS);
+	else if ((uint32_t)what == PR_SET_DISPATCH && mode != 0 &&
+		 __atomic_load_n(&gt_port_arena()->syscalls_on, __ATOMIC_RELAXED) != 0)
+		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_DISPATCH, LEAVE_WAIT_MS);
 }
 
 static void on_arch_prctl(uint64_t what)

@@ -20,6 +20,7 @@
 #include "core/record/port.h"
 #include <graftrace/selected.h>
 #include "port/program/syscall.h"
+#include "port/program/syscalls.h"
 #include "port/program/traps.h"
 
 #define CHUNK_BLOCKS GRAFTRACE_BLOCKS
@@ -46,6 +47,7 @@ struct home {
 static struct {
 	struct gt_thread *blocks;
 	struct home *homes;
+	struct gt_open_calls *open_calls;
 } chunks[CHUNKS];
 static uint32_t chunk_count;
 static uint32_t process_id;
@@ -166,7 +168,8 @@ static bool add_chunk(void)
 		return false;
 	struct gt_thread *blocks = gt_port_allocate(CHUNK_BLOCKS * sizeof(*blocks) + 4096);
 	struct home *homes = gt_port_allocate(CHUNK_BLOCKS * sizeof(*homes));
-	if (blocks == NULL || homes == NULL)
+	struct gt_open_calls *calls = gt_port_allocate(CHUNK_BLOCKS * sizeof(*calls));
+	if (blocks == NULL || homes == NULL || calls == NULL)
 		return false;
 	if (gt_syscall_failed(gt_syscall3(SYS_MADVISE, (long)blocks,
 					  (long)(CHUNK_BLOCKS * sizeof(*blocks)),
@@ -176,6 +179,7 @@ static bool add_chunk(void)
 		homes[i].block = &blocks[i];
 	chunks[chunk_count].blocks = blocks;
 	chunks[chunk_count].homes = homes;
+	chunks[chunk_count].open_calls = calls;
 	__atomic_store_n(&gt_agent_state.blocks[chunk_count], (uint64_t)blocks, __ATOMIC_RELEASE);
 	__atomic_store_n(&chunk_count, chunk_count + 1, __ATOMIC_RELEASE);
 	return true;
@@ -195,6 +199,18 @@ static struct home *home_of(uint64_t block)
 		uint64_t first = (uint64_t)chunks[i].blocks;
 		if (block >= first && block < first + CHUNK_BLOCKS * sizeof(struct gt_thread))
 			return &chunks[i].homes[(block - first) / sizeof(struct gt_thread)];
+	}
+	return NULL;
+}
+
+struct gt_open_calls *gt_threads_open_calls(const struct gt_thread *thread)
+{
+	const uint64_t block = (uint64_t)thread;
+	uint32_t count = __atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t first = (uint64_t)chunks[i].blocks;
+		if (block >= first && block < first + CHUNK_BLOCKS * sizeof(struct gt_thread))
+			return &chunks[i].open_calls[(block - first) / sizeof(struct gt_thread)];
 	}
 	return NULL;
 }

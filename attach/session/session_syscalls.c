@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which system calls are recorded: the table in the arena that agents look into
+ * (struct graftrace_syscall), and whether their places are patched at all. Under the session's lock.
+ */
+#include "attach/agent/probes.h"
+#include "attach/agent/syscall_events.h"
+#include "attach/agent/syscalls.h"
+#include "attach/session/session.h"
+#include "attach/session/session_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_wanted(const struct gt_session *session, uint32_t index, bool *recorded)
+{
+	const char *system, *name = gt_syscall_event_name(index, &system);
+
+	*recorded = gt_events_match(session->selection.events, system, name);
+	return *recorded || gt_event_rules_act(&session->event_rules, system, name);
+}
+
+/* What has the event's number in the table. */
+static uint32_t *number_of(struct gt_session *session, uint32_t index)
+{
+	struct graftrace_syscall *table = graftrace_arena_syscalls(session->arena.memory);
+	const struct gt_syscall *call = gt_syscall_of_event(index);
+	struct graftrace_syscall *entry = &table[call ? call->number : GRAFTRACE_ARENA_SYSCALLS];
+
+	return gt_syscall_event_is_exit(index) ? &entry->exit : &entry->enter;
+}
+
+static void fill(struct gt_session *session)
+{
+	struct graftrace_syscall *table = graftrace_arena_syscalls(session->arena.memory);
+	uint32_t i;
+
+	table[GRAFTRACE_ARENA_SYSCALLS].argument_count = 6;
+	for (i = 0; i < gt_syscall_count; i++) {
+		const struct gt_syscall *call = &gt_syscall_table[i];
+		struct graftrace_syscall *entry = &table[call->number];
+
+		entry->argument_count = call->argument_count;
+		memcpy(entry->text, call->text, sizeof(entry->text));
+		entry->data = call->data;
+		entry->data_bytes = call->data_bytes;
+	}
+}
+
+/* The sink knows the event, and its rules are in place, before it can happen. */
+static int prepare(struct gt_session *session, uint32_t index, bool recorded,
+		   struct gt_message *message)
+{
+	struct gt_event_format event;
+	int error = 0;
+
+	gt_syscall_event_describe(&session->catalog, index, &event);
+	if (!session->syscalls_told[index] && session->sink && session->sink->event) {
+		error = session->sink->event(session->sink->data, &event);
+		session->syscalls_told[index] = !error;
+	}
+	if (!error && session->event_rules.count)
+		error = gt_event_rules_arm(&session->event_rules, &event, recorded, message);
+	return error;
+}
+
+static bool any_is_wanted(const struct gt_session *session)
+{
+	bool recorded;
+	uint32_t i;
+
+	for (i = 0; i < gt_syscall_event_count(); i++)
+		if (is_wanted(session, i, &recorded))
+			return true;
+	return false;
+}
+
+int gt_session_select_syscalls(struct gt_session *session, struct gt_message *message)
+{
+	const uint32_t count = gt_syscall_event_count();
+	uint32_t first, i;
+	bool any = any_is_wanted(session);
+	int error = 0;
+
+	if (!any && !session->selection.syscalls)
+		return 0;
+	first = gt_syscall_events_first(&session->catalog);
+	if (!session->syscalls_told) {
+		session->syscalls_told = calloc(count, 1);
+		if (!session->syscalls_told)
+			return gt_fail(message, GT_ENOMEM, "no memory for system calls");
+		fill(session);
+	}
+	for (i = 0; !error && i < count; i++) {
+		bool recorded, wanted = is_wanted(session, i, &recorded);
+
+		if (wanted)
+			error = prepare(session, i, recorded, message);
+		if (!error)
+			__atomic_store_n(number_of(session, i), wanted ? first + i : 0,
+					 __ATOMIC_RELEASE);
+	}
+	session->selection.syscalls = any;
+	__atomic_store_n(&session->arena.memory->syscalls_on, any, __ATOMIC_RELEASE);
+	return error;
+}
+
+int gt_session_each_syscall(struct gt_session *session,
+			    int (*each)(void *data, const struct gt_event_format *event,
+					bool enabled, const char *reason),
+			    void *data)
+{
+	struct gt_event_format event;
+	uint32_t i;
+	int result = 0;
+
+	gt_syscall_events_first(&session->catalog);
+	for (i = 0; !result && i < gt_syscall_event_count(); i++) {
+		bool recorded, on;
+
+		is_wanted(session, i, &recorded);
+		gt_syscall_event_describe(&session->catalog, i, &event);
+		if (gt_event_rules_gate(&session->event_rules, event.system, event.name, &on))
+			recorded = on;
+		result = each(data, &event, recorded, NULL);
+	}
+	return result;
+}
+
+void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_places *places)
+{
+	size_t i, k;
+	uint32_t n;
+
+	*places = (struct gt_syscall_places){ 0 };
+	pthread_mutex_lock(&session->lock);
+	for (i = 0; i < session->catalog.file_count; i++) {
+		const struct gt_catalog_file *file = session->catalog.files[i];
+
+		for (n = 0; n < file->call_count; n++)
+			if (file->calls[n].way == GT_PLAN_NONE)
+				places->left[file->calls[n].reason]++;
+		for (n = 0; n < file->call_count; n++)
+			if (file->calls[n].way != GT_PLAN_NONE)
+				places->taken++;
+	}
+	for (i = 0; i < session->tracee_count; i++) {
+		if (session->tracees[i]->no_syscalls) {
+			places->refused = session->tracees[i]->no_syscalls;
+			places->pid = (int)session->tracees[i]->process.pid;
+		}
+		for (k = 0; k < session->tracees[i]->object_count; k++) {
+			const struct gt_tracee_object *object = session->tracees[i]->objects[k];
+
+			for (n = 0; object->calls && n < object->file->call_count; n++)
+				if (object->calls[n].state == GT_FUNCTION_FOREIGN)
+					places->left[GT_REASON_NOT_AS_IN_FILE]++;
+		}
+	}
+	pthread_mutex_unlock(&session->lock);
+}

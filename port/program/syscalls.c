@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls: see syscalls.h. Reached from the stubs by the glue, with signals as the program has them:
+ * what may be interrupted here may also never go on.
+ *  A. Before the call its event is recorded, then the call is noted as open. A handler that runs in
+ *     between notes its own calls above, and takes them off again.
+ *  B. Behind the call the note says which one it was. None: it was begun before anybody looked, and no
+ *     event tells of its end.
+ *  C. Who returns twice is led past the stub behind the call where the result is 0 (attach/plan/plan_move.c):
+ *     a child may run on its creator's stack, and in its memory.
+ */
+#include "port/program/syscalls.h"
+#include "core/record/port.h"
+
+#define RAX 0
+#define RDX 2
+#define RSP 4
+#define RSI 6
+#define RDI 7
+#define R8  8
+#define R9  9
+#define R10 10
+
+#define SYS_MUNMAP_	11
+#define SYS_CLONE_	56
+#define SYS_FORK_	57
+#define SYS_VFORK_	58
+#define SYS_ARCH_PRCTL_ 158
+#define SYS_CLONE3_	435
+#define X32_BIT		0x40000000u
+
+#define STUB_CALLS 10u /* gt_event_frame.stub: behind the call in the stub */
+#define DATA_MAX   32u /* bytes of a buffer */
+
+static const uint8_t argument_registers[6] = { RDI, RSI, RDX, R10, R8, R9 };
+
+/* The table, its last entry for all calls. NULL: nothing is recorded. */
+static const struct graftrace_syscall *table_of(void)
+{
+	const struct graftrace_arena *arena = gt_port_arena();
+
+	return __atomic_load_n(&arena->syscalls_on, __ATOMIC_RELAXED) == 0
+		       ? NULL
+		       : graftrace_arena_syscalls(arena);
+}
+
+/* Whoever returns with 0 must not be led to the stub behind: C, and what has no stack then, or another
+ * thread pointer. */
+static bool leaves_alone(uint64_t number, const struct gt_event_frame *frame)
+{
+	switch (number & ~(uint64_t)X32_BIT) {
+	case SYS_CLONE_:
+	case SYS_FORK_:
+	case SYS_VFORK_:
+	case SYS_CLONE3_:
+	case SYS_ARCH_PRCTL_:
+		return true;
+	case SYS_MUNMAP_:
+		return frame->registers[RSP] - frame->registers[RDI] <
+		       frame->registers[RSI] + GRAFTRACE_RED_ZONE + 4096;
+	default:
+		return false;
+	}
+}
+
+static uint64_t argument_of(const struct gt_event_frame *frame, uint32_t index)
+{
+	return frame->registers[argument_registers[index]];
+}
+
+/* A text, or bytes, behind the fields: field `index` tells where. Without any it is said to be
+ * unreadable. */
+static void put_behind(struct gt_event *event, uint32_t index, uint32_t bytes)
+{
+	if (bytes == 0) {
+		event->values[index] = 0;
+		event->faults |= 1u << index;
+		return;
+	}
+	event->values[index] = event->count * 8 | (uint64_t)bytes << 16;
+	event->count += (bytes + 7) / 8;
+}
+
+static void put_texts(struct gt_event *event, const struct gt_event_frame *frame,
+		      const struct graftrace_syscall *call)
+{
+	const uint32_t first = event->count, texts = (call->text[0] != 0) + (call->text[1] != 0);
+	const uint64_t sp = frame->registers[RSP];
+	uint32_t data = first + texts;
+
+	event->count = data + (call->data != 0);
+	for (uint32_t i = event->count; i < GT_EVENT_VALUES; i++)
+		event->values[i] = 0;
+	if (call->data != 0) {
+		char *const out = (char *)&event->values[event->count];
+		uint64_t bytes = argument_of(frame, (call->data_bytes - 1u) % 6);
+		if (bytes > DATA_MAX)
+			bytes = DATA_MAX;
+		if (!gt_events_fetch(argument_of(frame, (call->data - 1u) % 6), out, bytes, sp))
+			bytes = 0;
+		put_behind(event, data, (uint32_t)bytes);
+	}
+	for (uint32_t i = 0; i < texts; i++) {
+		char *const out = (char *)&event->values[event->count];
+		const uint32_t room = (GT_EVENT_VALUES - event->count) * 8 / (texts - i);
+		const uint64_t at = argument_of(frame, (call->text[i] - 1u) % 6);
+		put_behind(event, first + i, gt_events_copy_text(at, out, room & ~7u, sp));
+	}
+}
+
+static __attribute__((noinline)) void record_enter(const struct gt_event_frame *frame,
+						   const struct graftrace_syscall *call)
+{
+	struct gt_event event = { .number = call->enter };
+	const uint32_t count = call->argument_count <= 6 ? call->argument_count : 6;
+
+	event.values[0] = frame->registers[RAX];
+	for (uint32_t i = 0; i < count; i++)
+		event.values[1 + i] = argument_of(frame, i);
+	event.count = 1 + count;
+	if (call->text[0] != 0 || call->data != 0)
+		put_texts(&event, frame, call);
+	gt_events_finish(&event);
+}
+
+static void record_leave(uint32_t number, uint64_t call, uint64_t result)
+{
+	struct gt_event event = { .number = number, .count = 2 };
+
+	event.values[0] = call;
+	event.values[1] = result;
+	gt_events_finish(&event);
+}
+
+/* A. The place is taken first: what interrupts has the one above. */
+static void note(const struct gt_event_frame *frame)
+{
+	const struct gt_thread *thread = gt_threads_at_hand();
+	struct gt_open_calls *open = thread != NULL ? gt_threads_open_calls(thread) : NULL;
+
+	if (open == NULL)
+		return;
+	uint32_t at = __atomic_load_n(&open->count, __ATOMIC_RELAXED);
+	if (at >= GT_CALLS_OPEN) {
+		for (at = 0; at + 1 < GT_CALLS_OPEN; at++)
+			open->calls[at] = open->calls[at + 1];
+	}
+	__atomic_store_n(&open->count, at + 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	open->calls[at].sp = frame->registers[RSP];
+	open->calls[at].number = frame->registers[RAX];
+	open->calls[at].place = frame->stub - STUB_CALLS;
+}
+
+/* B. False: there is none. */
+static bool take_note(const struct gt_event_frame *frame, uint64_t *number)
+{
+	const struct gt_thread *thread = gt_threads_at_hand();
+	struct gt_open_calls *open = thread != NULL ? gt_threads_open_calls(thread) : NULL;
+	const uint64_t place = frame->stub - STUB_CALLS - GRAFTRACE_CALL_LEAVES;
+
+	if (open == NULL)
+		return false;
+	uint32_t at = __atomic_load_n(&open->count, __ATOMIC_RELAXED);
+	if (at > GT_CALLS_OPEN)
+		at = GT_CALLS_OPEN;
+	while (at-- > 0) {
+		if (open->calls[at].sp != frame->registers[RSP] || open->calls[at].place != place)
+			continue;
+		*number = open->calls[at].number;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		__atomic_store_n(&open->count, at, __ATOMIC_RELAXED);
+		return true;
+	}
+	return false;
+}
+
+void gt_syscalls_enter(struct gt_event_frame *frame)
+{
+	const struct graftrace_syscall *table = table_of();
+	const uint64_t number = frame->registers[RAX];
+	const struct graftrace_syscall *call, *any;
+
+	if (table != NULL) {
+		any = &table[GRAFTRACE_ARENA_SYSCALLS];
+		call = number < GRAFTRACE_ARENA_SYSCALLS ? &table[number] : any;
+		if (any->enter != 0 && gt_events_begin(any->enter))
+			record_enter(frame, any);
+		if (call != any && call->enter != 0 && gt_events_begin(call->enter))
+			record_enter(frame, call);
+		if ((any->exit | call->exit) != 0)
+			note(frame);
+	}
+	if (leaves_alone(number, frame))
+		frame->stub += GRAFTRACE_CALL_TWICE - STUB_CALLS;
+}
+
+void gt_syscalls_leave(const struct gt_event_frame *frame)
+{
+	const struct graftrace_syscall *table = table_of();
+	const struct graftrace_syscall *call, *any;
+	uint64_t number;
+
+	if (table == NULL || !take_note(frame, &number))
+		return;
+	any = &table[GRAFTRACE_ARENA_SYSCALLS];
+	call = number < GRAFTRACE_ARENA_SYSCALLS ? &table[number] : any;
+	if (call != any && call->exit != 0 && gt_events_begin(call->exit))
+		record_leave(call->exit, number, frame->registers[RAX]);
+	if (any->exit != 0 && gt_events_begin(any->exit))
+		record_leave(any->exit, number, frame->registers[RAX]);
+}
