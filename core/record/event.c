@@ -134,20 +134,24 @@ struct walk {
 	struct graftrace_rule rule; /* a copy: others may write there */
 };
 
+/* False: the event has no rules, or the thread no stream: a handler may fork here, too, whose child has a
+ * wiped block. */
 static bool walk_begin(struct walk *walk, const struct gt_thread *thread,
 		       const struct gt_event *event)
 {
+	const struct graftrace_stream *const stream = __atomic_load_n(&thread->stream, RELAXED);
+
 	walk->rules = rules_of(event->number, &walk->room);
 	walk->at = 0;
-	if (walk->rules == NULL)
+	if (walk->rules == NULL || stream == NULL)
 		return false;
 	walk->looked_at = (struct graftrace_filter_event){
 		.values = event->values,
 		.count = event->count,
 		.faults = event->faults,
-		.thread = thread->stream->tid,
+		.thread = stream->tid,
 		.cpu = gt_port_cpu(),
-		.comm = thread->stream->comm,
+		.comm = stream->comm,
 	};
 	return true;
 }
@@ -371,7 +375,7 @@ void gt_event_act(struct gt_thread *thread, const struct gt_event *event)
 	struct walk walk;
 	bool recorded = false;
 
-	if (thread->stream == NULL || !walk_begin(&walk, thread, event)) {
+	if (!walk_begin(&walk, thread, event)) {
 		gt_event_record(thread, event);
 		return;
 	}
