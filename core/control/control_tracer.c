@@ -11,6 +11,9 @@ static const char *const tracers[GRAFTRACE_TRACERS] = {
 	[GRAFTRACE_TRACER_FUNCTION] = "function",
 	[GRAFTRACE_TRACER_FUNCTION_GRAPH] = "function_graph",
 	[GRAFTRACE_TRACER_BLK] = "blk",
+	[GRAFTRACE_TRACER_IRQSOFF] = "irqsoff",
+	[GRAFTRACE_TRACER_PREEMPTOFF] = "preemptoff",
+	[GRAFTRACE_TRACER_PREEMPTIRQSOFF] = "preemptirqsoff",
 };
 
 static const char *const clocks[GT_CLOCKS] = {
@@ -143,9 +146,19 @@ static int open_available_tracers(struct gt_control_handle *handle, unsigned acc
 {
 	(void)access;
 	(void)message;
-	for (uint32_t i = COUNT(tracers); i > 0; i--)
-		if (has_tracer(handle->target, i - 1))
-			say(handle, "%s%c", tracers[i - 1], i > 1 ? ' ' : '\n');
+	/* in Linux's order */
+	static const uint8_t order[] = {
+		GRAFTRACE_TRACER_BLK,
+		GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		GRAFTRACE_TRACER_PREEMPTIRQSOFF,
+		GRAFTRACE_TRACER_PREEMPTOFF,
+		GRAFTRACE_TRACER_IRQSOFF,
+		GRAFTRACE_TRACER_FUNCTION,
+	};
+	for (size_t i = 0; i < COUNT(order); i++)
+		if (has_tracer(handle->target, order[i]))
+			say(handle, "%s ", tracers[order[i]]);
+	say(handle, "nop\n");
 	return 0;
 }
 

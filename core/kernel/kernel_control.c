@@ -29,6 +29,22 @@ static struct gt_arena_control *self(struct gt_control_target *target)
 
 /* ---- values ---- */
 
+static bool has_tracer(const struct gt_arena_control *control, uint64_t tracer)
+{
+	return tracer <= GRAFTRACE_TRACER_FUNCTION_GRAPH ||
+	       (tracer < GRAFTRACE_TRACERS && control->machine->set_tracer != NULL &&
+		(tracer == GRAFTRACE_TRACER_BLK ? control->has_blocks : control->has_latencies));
+}
+
+/* What the recorder does for a tracer. */
+static enum graftrace_tracer recorded(const struct gt_arena_control *control, uint64_t tracer)
+{
+	return tracer <= GRAFTRACE_TRACER_FUNCTION_GRAPH ? (enum graftrace_tracer)tracer
+	       : tracer == GRAFTRACE_TRACER_BLK		 ? GRAFTRACE_TRACER_NOP
+	       : control->display_graph			 ? GRAFTRACE_TRACER_FUNCTION_GRAPH
+							 : GRAFTRACE_TRACER_FUNCTION;
+}
+
 static int get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value)
 {
 	struct gt_arena_control *control = self(target);
@@ -41,9 +57,9 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 		*value = gt_arena_tracer(control);
 		return GT_OK;
 	case GT_CONTROL_TRACERS:
-		*value = control->has_blocks && control->machine->set_tracer
-				 ? 1u << GRAFTRACE_TRACER_BLK
-				 : 0;
+		*value = 0;
+		for (uint32_t i = GRAFTRACE_TRACER_BLK; i < GRAFTRACE_TRACERS; i++)
+			*value |= (uint64_t)has_tracer(control, i) << i;
 		return GT_OK;
 	case GT_CONTROL_MAX_DEPTH:
 		*value = __atomic_load_n(&arena->max_depth, __ATOMIC_RELAXED);
@@ -84,20 +100,29 @@ static int cannot(struct gt_message *message, const char *what)
 	return REFUSE(message, GT_ENOTSUP, "this kernel cannot change %s", what);
 }
 
-static int set_threshold(struct gt_arena_control *control, uint64_t ns, struct gt_message *message)
+/* A latency tracer's is about latencies, any other one's about calls. */
+static void publish_threshold(const struct gt_arena_control *control)
 {
 	const struct gt_arena_machine *machine = control->machine;
-	const struct gt_clock *clock = &control->ring->clock;
-	if (machine->set_threshold == NULL)
+	uint64_t ticks = gt_arena_ticks(control, control->threshold_ns);
+	bool latency = gt_arena_is_latency(control->tracer);
+	if (control->threshold_ns != 0 && ticks == 0)
+		ticks = 1;
+	if (machine->set_threshold != NULL)
+		machine->set_threshold(machine->data, latency ? 0 : ticks);
+	if (control->has_latencies)
+		machine->latency_set_threshold(machine->data, latency ? ticks : 0);
+}
+
+static int set_threshold(struct gt_arena_control *control, uint64_t ns, struct gt_message *message)
+{
+	if (control->machine->set_threshold == NULL)
 		return cannot(message, "the threshold");
 	if (ns != 0 && control->ring->arena->profile)
 		return REFUSE(message, GT_EBUSY,
 			      "the function profiler does not run beside tracing_thresh");
-	/* ns << shift / mult, with 64 bits: a kernel's mult has less than 64 - shift */
-	uint64_t ticks = ((ns / clock->mult) << clock->shift) +
-			 ((ns % clock->mult) << clock->shift) / clock->mult;
 	control->threshold_ns = ns;
-	machine->set_threshold(machine->data, ns && !ticks ? 1 : ticks);
+	publish_threshold(control);
 	return GT_OK;
 }
 
@@ -110,6 +135,8 @@ static int set_options(struct gt_arena_control *control, uint64_t options,
 			GT_OPTION_GRAPH_TIME | GT_OPTION_MARKERS | GT_OPTION_PAUSE_ON_TRACE |
 			GT_OPTION_FUNC_STACK))
 		return REFUSE(message, GT_ENOTSUP, "this kernel's recorder has no such option");
+	if (changed & GT_OPTION_OVERWRITE && gt_arena_is_latency(control->tracer))
+		return REFUSE(message, GT_EINVAL, "latency tracers keep the newest");
 	if (changed & GT_OPTION_SLEEP_TIME)
 		return REFUSE(message, GT_ENOTSUP,
 			      "this kernel keeps no times off the CPU: 'graftrace show -O "
@@ -167,6 +194,26 @@ static void publish_roots(struct gt_arena_control *control)
 						arena->tracer != GRAFTRACE_TRACER_FUNCTION);
 }
 
+int gt_arena_choose_tracer(struct gt_arena_control *control, uint32_t tracer,
+			   struct gt_message *message)
+{
+	const struct gt_arena_machine *machine = control->machine;
+	if (recorded(control, tracer) == GRAFTRACE_TRACER_FUNCTION && control->ring->arena->profile)
+		return REFUSE(message, GT_EBUSY,
+			      "the function profiler does not run beside that tracer");
+	uint32_t before = gt_arena_tracer(control);
+	__atomic_store_n(&control->tracer, tracer, __ATOMIC_RELAXED);
+	machine->set_tracer(machine->data, recorded(control, tracer));
+	gt_arena_latency_options(control, before, tracer);
+	publish_threshold(control);
+	publish_roots(control);
+	gt_arena_control_patch(control);
+	gt_arena_events_patch(control);
+	empty(control);
+	gt_arena_latency_begin(control, before);
+	return GT_OK;
+}
+
 static int set_locked(struct gt_arena_control *control, enum gt_control_value which, uint64_t value,
 		      struct gt_message *message)
 {
@@ -178,21 +225,9 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 	case GT_CONTROL_TRACER:
 		if (machine->set_tracer == NULL)
 			return cannot(message, "the tracer");
-		if (value >= GRAFTRACE_TRACERS ||
-		    (value == GRAFTRACE_TRACER_BLK && !control->has_blocks))
+		if (!has_tracer(control, value))
 			return REFUSE(message, GT_EINVAL, "this kernel has no such tracer");
-		if (value == GRAFTRACE_TRACER_FUNCTION && control->ring->arena->profile)
-			return REFUSE(message, GT_EBUSY,
-				      "the function profiler does not run beside that tracer");
-		__atomic_store_n(&control->tracer, (uint32_t)value, __ATOMIC_RELAXED);
-		machine->set_tracer(machine->data, value == GRAFTRACE_TRACER_BLK
-							   ? GRAFTRACE_TRACER_NOP
-							   : (enum graftrace_tracer)value);
-		publish_roots(control);
-		gt_arena_control_patch(control);
-		gt_arena_events_patch(control);
-		empty(control);
-		return GT_OK;
+		return gt_arena_choose_tracer(control, (uint32_t)value, message);
 	case GT_CONTROL_MAX_DEPTH:
 		if (machine->set_max_depth == NULL)
 			return cannot(message, "the depth");
@@ -265,7 +300,8 @@ void gt_arena_control_patch(struct gt_arena_control *control)
 {
 	const struct gt_arena_machine *machine = control->machine;
 	const struct graftrace_arena *arena = control->ring->arena;
-	bool off = arena->tracer == GRAFTRACE_TRACER_NOP && !arena->profile;
+	bool silent = gt_arena_is_latency(control->tracer) && !control->function_trace;
+	bool off = (arena->tracer == GRAFTRACE_TRACER_NOP || silent) && !arena->profile;
 	bool flat = arena->tracer == GRAFTRACE_TRACER_FUNCTION;
 	bool stacks = flat && control->options & GT_OPTION_FUNC_STACK;
 	for (uint32_t i = 0; i < control->function_count; i++) {
@@ -494,10 +530,16 @@ int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_contr
 	struct gt_arena_reader *reader = gt_memory_get(&control->memory, sizeof(*reader));
 	if (!reader)
 		return gt_arena_no_memory(message);
+	bool latency = gt_arena_is_latency(control->tracer) && snapshot == NULL;
+	if (consume && latency) {
+		gt_memory_put(&control->memory, reader, sizeof(*reader));
+		return REFUSE(message, GT_EBUSY, "a latency tracer keeps the trace: see trace");
+	}
 	if (consume && __atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE)) {
 		gt_memory_put(&control->memory, reader, sizeof(*reader));
 		return REFUSE(message, GT_EBUSY, "another reader takes the trace out");
 	}
+	reader->keeps = false;
 	reader->consumes = consume;
 	reader->pauses = false;
 	reader->snapshot = snapshot;
@@ -511,12 +553,15 @@ int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_contr
 		.filter = shows_all(&reader->filter) ? NULL : &reader->filter,
 	};
 	set_clock(control, &options);
+	if (latency)
+		gt_arena_latency_open(control, reader, &options);
 	struct gt_target *target =
 		snapshot ? gt_arena_snapshot_target(snapshot) : &reader->target.target;
 	int error = gt_text_init(&reader->text, target, &control->memory, &options);
 	if (error != GT_OK) {
 		if (consume)
 			__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
+		gt_arena_latency_close(control, reader);
 		gt_memory_put(&control->memory, reader, sizeof(*reader));
 		return gt_arena_no_memory(message);
 	}
@@ -550,6 +595,7 @@ void gt_arena_reader_close(struct gt_arena_control *control, struct gt_arena_rea
 	gt_text_fini(&reader->text);
 	if (reader->consumes)
 		__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
+	gt_arena_latency_close(control, reader);
 	if (reader->snapshot)
 		gt_arena_snapshot_put(control, reader->snapshot);
 	if (reader->pauses) {
@@ -603,6 +649,7 @@ static int clear(struct gt_control_target *target, const struct gt_control_scope
 	if (__atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE))
 		return REFUSE(message, GT_EBUSY, "somebody takes the trace out");
 	clear_ring(self(target));
+	gt_arena_latency_forget(self(target));
 	__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 	return GT_OK;
 }
@@ -674,7 +721,9 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		return GT_ENOMEM;
 	__builtin_memset(control->marks, 0, function_count);
 	gt_arena_target_init(&control->view, ring);
+	control->function_trace = true;
 	control->groups[0] = gt_arena_files;
+	control->groups[1] = gt_arena_latency_files;
 	if (gt_arena_events_init(control) != GT_OK)
 		return GT_ENOMEM;
 	control->control = (struct gt_control_target){
@@ -683,7 +732,7 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		.kind = GT_CONTROL_KERNEL,
 		.view = &control->view.target,
 		.groups = control->groups,
-		.group_count = control->event_count != 0 ? 2 : 1,
+		.group_count = control->event_count != 0 ? 3 : 1,
 		.log = &control->log,
 	};
 	return GT_OK;

@@ -14,6 +14,7 @@
 #define GT_CORE_KERNEL_KERNEL_CONTROL_H
 
 #include <graftrace/arena.h>
+#include <graftrace/latency.h>
 #include <graftrace/profile.h>
 #include "core/kernel/kernel_target.h"
 #include "core/control/control.h"
@@ -58,6 +59,14 @@ struct gt_arena_machine {
 	/* Makes each static event's places what a byte of `wanted` (0: off; by number - 1) says, as
 	 * patch does for functions; `wanted` stays. NULL: there are none. */
 	void (*patch_events)(void *data, const uint8_t *wanted);
+	/* Latencies (core/record/latency.h): all of these or none. measure: with all CPUs standing
+	 * still; keep, max and worst: also without the lock. */
+	void (*latency_measure)(void *data, uint32_t kinds);
+	void (*latency_set_threshold)(void *data, uint64_t ticks);
+	void (*latency_set_max)(void *data, uint64_t ticks);
+	void (*latency_keep)(void *data, bool keep);
+	uint64_t (*latency_max)(void *data);
+	bool (*latency_worst)(void *data, struct graftrace_latency *worst);
 	/* To the console, for dump; without the lock. */
 	void (*print)(void *data, const char *text, size_t bytes);
 	void *data;
@@ -113,12 +122,16 @@ struct gt_arena_control {
 	uint32_t
 		tracer; /* one that the recorder does not know (enum graftrace_tracer), or any other */
 	uint32_t event_count;
-	uint8_t *events;	/* of each: is it on? */
-	uint8_t *events_wanted; /* … or wanted by the tracer */
-	bool has_blocks;	/* there are events of the system block */
+	uint8_t *events;	 /* of each: is it on? */
+	uint8_t *events_wanted;	 /* … or wanted by the tracer */
+	bool has_latencies;	 /* … and of preemptirq, and the kernel measures */
+	bool function_trace;	 /* options/function-trace */
+	bool display_graph;	 /* options/display-graph */
+	uint64_t options_before; /* a latency tracer changed them */
+	bool has_blocks;	 /* there are events of the system block */
 	struct gt_arena_target view;
 	struct gt_control_log log;
-	struct gt_control_group groups[2]; /* gt_arena_files, and the events' */
+	struct gt_control_group groups[3]; /* gt_arena_files, latencies' and the events' */
 };
 
 /* Starts with all functions in the filter; patches nothing before the first change or
@@ -128,6 +141,8 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 			  const struct gt_arena_machine *machine, const struct gt_memory *memory,
 			  uint32_t function_count, const char *title);
 
+/* Is it one of the latency tracers (enum graftrace_tracer)? */
+bool gt_arena_is_latency(uint32_t tracer);
 /* Patches by the present lists and tracer. */
 void gt_arena_control_patch(struct gt_arena_control *control);
 

@@ -26,17 +26,27 @@ static int format_of(const struct gt_arena_control *control, uint64_t index,
 		       : GT_ENOENT;
 }
 
-void gt_arena_events_patch(struct gt_arena_control *control)
+static uint8_t tracer_wants(const struct gt_arena_control *control, uint32_t index)
 {
 	struct gt_event_format format;
+	if (control->tracer < GRAFTRACE_TRACER_BLK || format_of(control, index, &format) != GT_OK)
+		return 0;
+	if (control->tracer == GRAFTRACE_TRACER_BLK)
+		return gt_event_word_matches("block:", format.system, format.name)
+			       ? GRAFTRACE_EVENT_RECORDED
+			       : 0;
+	return gt_event_word_matches("preemptirq:", format.system, format.name)
+		       ? GRAFTRACE_EVENT_MEASURED
+		       : 0;
+}
+
+void gt_arena_events_patch(struct gt_arena_control *control)
+{
 	if (control->event_count == 0)
 		return;
 	for (uint32_t i = 0; i < control->event_count; i++)
-		control->events_wanted[i] =
-			control->events[i] ||
-			(control->tracer == GRAFTRACE_TRACER_BLK &&
-			 format_of(control, i, &format) == GT_OK &&
-			 gt_event_word_matches("block:", format.system, format.name));
+		control->events_wanted[i] = (control->events[i] ? GRAFTRACE_EVENT_RECORDED : 0) |
+					    tracer_wants(control, i);
 	control->machine->patch_events(control->machine->data, control->events_wanted);
 }
 
@@ -135,8 +145,18 @@ static bool add_rows(struct gt_arena_control *control, struct gt_control_file *r
 				     format.system, format.name, i))
 				return false;
 	}
-	control->groups[1] = (struct gt_control_group){ rows, count };
+	control->groups[2] = (struct gt_control_group){ rows, count };
 	return true;
+}
+
+static bool has_event(const struct gt_arena_control *control, const char *word)
+{
+	struct gt_event_format format;
+	for (uint32_t i = 0; i < control->event_count; i++)
+		if (format_of(control, i, &format) == GT_OK &&
+		    gt_event_word_matches(word, format.system, format.name))
+			return true;
+	return false;
 }
 
 int gt_arena_events_init(struct gt_arena_control *control)
@@ -158,9 +178,8 @@ int gt_arena_events_init(struct gt_arena_control *control)
 		return GT_ENOMEM;
 	__builtin_memset(control->events, 0, count);
 	control->event_count = count;
-	for (uint32_t i = 0; i < count && !control->has_blocks; i++)
-		control->has_blocks =
-			format_of(control, i, &format) == GT_OK &&
-			gt_event_word_matches("block:block_rq_issue", format.system, format.name);
+	control->has_blocks = has_event(control, "block:block_rq_issue");
+	control->has_latencies = control->machine->latency_measure != NULL &&
+				 has_event(control, "preemptirq:irq_disable");
 	return add_rows(control, rows) ? GT_OK : GT_ENOMEM;
 }

@@ -530,6 +530,11 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 		gt_message_set(message, "no memory");
 		return GT_ENOMEM;
 	}
+	if (consume && gt_arena_is_latency(control->tracer)) {
+		gt_memory_put(&control->memory, file, sizeof(*file) + capacity);
+		gt_message_set(message, "a latency tracer keeps the trace: see trace");
+		return GT_EBUSY;
+	}
 	if (consume && __atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE)) {
 		gt_memory_put(&control->memory, file, sizeof(*file) + capacity);
 		gt_message_set(message, "another reader takes the trace out");

@@ -34,6 +34,8 @@ struct gt_arena_reader {
 	struct gt_arena_target target;
 	struct gt_arena_snapshot *snapshot; /* what it reads; NULL: the ring */
 	struct gt_filter filter;
+	bool keeps;			/* no worse case comes meanwhile */
+	struct gt_text_latency latency; /* of a latency tracer */
 	struct gt_text text;
 };
 
@@ -75,6 +77,32 @@ int gt_arena_event(struct gt_control_target *target, uint64_t index,
 		   struct gt_control_event *event);
 int gt_arena_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
 		       bool on, struct gt_message *message);
+/* kernel_control.c: the tracer of current_tracer. With the lock. */
+int gt_arena_choose_tracer(struct gt_arena_control *control, uint32_t tracer,
+			   struct gt_message *message);
+
+/* kernel_latency.c */
+
+/* One tracer comes in the place of another one: what it forces of the options; then, with the ring
+ * emptied, the measuring. With the lock. */
+void gt_arena_latency_options(struct gt_arena_control *control, uint32_t before, uint32_t tracer);
+void gt_arena_latency_begin(struct gt_arena_control *control, uint32_t before);
+/* The trace is emptied: so is the worst case, but not how long it took. */
+void gt_arena_latency_forget(struct gt_arena_control *control);
+/* The worst case as it is now, for the reader to show; it stays until close. */
+void gt_arena_latency_open(struct gt_arena_control *control, struct gt_arena_reader *reader,
+			   struct gt_text_options *options);
+void gt_arena_latency_close(struct gt_arena_control *control, struct gt_arena_reader *reader);
+extern const struct gt_control_group gt_arena_latency_files __attribute__((visibility("hidden")));
+
+/* With 64 bits: a kernel's mult has less than 64 - shift. */
+static inline uint64_t gt_arena_ticks(const struct gt_arena_control *control, uint64_t ns)
+{
+	const struct gt_clock *clock = &control->ring->clock;
+	return ((ns / clock->mult) << clock->shift) +
+	       ((ns % clock->mult) << clock->shift) / clock->mult;
+}
+
 /* The tracer as the control files have it. */
 static inline uint32_t gt_arena_tracer(const struct gt_arena_control *control)
 {

@@ -214,6 +214,8 @@ int gt_arena_snapshot(struct gt_control_target *target, enum gt_control_snapshot
 {
 	struct gt_arena_control *control = gt_arena_self(target);
 	int error = GT_OK;
+	if (gt_arena_is_latency(control->tracer)) /* as Linux: tracing_snapshot_write */
+		return REFUSE(message, GT_EBUSY, "the snapshot is the latency tracer's: see trace");
 	gt_arena_lock(control);
 	struct gt_arena_snapshot *old = control->snapshot;
 	if (action == GT_SNAPSHOT_TAKE) {
@@ -239,6 +241,8 @@ int gt_arena_snapshot_open(struct gt_control_target *target, const struct gt_con
 			   void **text, struct gt_message *message)
 {
 	struct gt_arena_control *control = gt_arena_self(target);
+	if (gt_arena_is_latency(control->tracer))
+		return REFUSE(message, GT_EBUSY, "the snapshot is the latency tracer's: see trace");
 	gt_arena_lock(control);
 	int state = (int)control->snapshot_state;
 	struct gt_arena_snapshot *snapshot = control->snapshot;

@@ -170,6 +170,10 @@ uint32_t gt_sites_apply_events(struct gt_sites *sites, const uint8_t *wanted)
 		gt_port_text_write(row->address, bytes, sizeof(bytes));
 		changed++;
 	}
+	for (uint32_t i = 0; i < sites->event_site_count; i++) {
+		struct graftrace_kernel_event *event = sites->event_sites[i].event;
+		event->wanted = wanted[event->number - 1];
+	}
 	for (uint32_t i = 0; i < sites->event_count; i++)
 		sites->event_states[i] = wanted[i] != 0;
 	gt_port_cpus_start();

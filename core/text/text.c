@@ -223,8 +223,10 @@ void gt_text_set_cpu(struct gt_text *text, struct gt_text_cpu *cpu, uint32_t num
 
 const char *gt_text_tracer_name(unsigned tracer)
 {
-	static const char *const names[GRAFTRACE_TRACERS] = { "nop", "function", "function_graph",
-							      "blk" };
+	static const char *const names[GRAFTRACE_TRACERS] = {
+		"nop",	   "function",	 "function_graph", "blk",
+		"irqsoff", "preemptoff", "preemptirqsoff"
+	};
 	return tracer < GRAFTRACE_TRACERS ? names[tracer] : "?";
 }
 
@@ -239,15 +241,15 @@ static char *put_header(struct gt_text *text, char *at)
 		return at;
 	if (tracer == GRAFTRACE_TRACER_BLK) /* as blk_tracer_print_header */
 		return at;
-	if (has(text, GT_OPTION_LATENCY_FORMAT)) {
+	if (has(text, GT_OPTION_LATENCY_FORMAT) || text->options.latency) {
 		char *end = gt_text_put_latency_header(text, at);
 
 		if (end == at)
 			return at; /* an empty trace has no header */
 		at = end;
 	}
-	return tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH ? gt_text_put_graph_header(text, at)
-							 : gt_text_put_function_header(text, at);
+	return gt_text_is_graph(text) ? gt_text_put_graph_header(text, at)
+				      : gt_text_put_function_header(text, at);
 }
 
 static char *put_lost(struct gt_text *text, const struct gt_source *source, uint64_t count,
@@ -286,13 +288,11 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 	case GT_RECORD_MARKER:
 		/* in the form of the tracer's lines, even if the kernel's mark is in a
 		 * sub-buffer of another one */
-		if (text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH ||
-		    source->decode.tracer == GRAFTRACE_TRACER_FUNCTION)
+		if (!gt_text_is_graph(text) || source->decode.tracer == GRAFTRACE_TRACER_FUNCTION)
 			return gt_text_put_function(text, source, at);
 		return gt_text_put_graph(text, source, at);
 	case GT_RECORD_SWITCH:
-		if (source == text->merge.switches &&
-		    text->target->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH)
+		if (source == text->merge.switches && !gt_text_is_graph(text))
 			return gt_text_put_function(text, source, at);
 		return has_no_calls(text, source) ? at : gt_text_put_graph(text, source, at);
 	default:
@@ -305,6 +305,25 @@ static char *put_record(struct gt_text *text, struct gt_source *source, char *at
 	}
 }
 
+/* The first or the last line of a latency, which no record tells of. */
+static int64_t step_edge(struct gt_text *text, bool first, char *buffer)
+{
+	const struct graftrace_latency *worst = &text->options.latency->worst;
+	struct gt_source *source = NULL;
+	uint64_t next = worst->to.clock;
+	text->late_at = 0;
+	const struct graftrace_latency_edge *edge = first ? &worst->from : &worst->to;
+	char *at = gt_text_is_graph(text) ? gt_text_put_graph_edge(text, edge, buffer)
+					  : gt_text_put_edge(text, edge, buffer);
+	if (first && gt_merge_next(&text->merge, &source) > 0) {
+		text->again = source;
+		next = source->record.clock;
+	}
+	if (!text->late_at)
+		return at - buffer;
+	return (int64_t)gt_text_finish_line(text, buffer, (size_t)(at - buffer), next);
+}
+
 /* Makes one step. Returns the bytes written, 0 at the end, or GT_EAGAIN. */
 static int64_t step(struct gt_text *text, char *buffer)
 {
@@ -313,9 +332,19 @@ static int64_t step(struct gt_text *text, char *buffer)
 		if (text->options.header)
 			return put_header(text, buffer) - buffer;
 	}
+	if (text->options.latency && !text->options.latency->worst.number)
+		return 0;
+	if (text->options.latency && !text->edges) {
+		text->edges++;
+		return step_edge(text, true, buffer);
+	}
 	for (;;) {
 		struct gt_source *source = text->again;
 		int found = source ? 1 : gt_merge_next(&text->merge, &source);
+		if (found == 0 && text->options.latency && text->edges == 1) {
+			text->edges++;
+			return step_edge(text, false, buffer);
+		}
 		if (found <= 0)
 			return found;
 		text->again = NULL;
@@ -331,7 +360,9 @@ static int64_t step(struct gt_text *text, char *buffer)
 			text->again = source;
 		return (int64_t)gt_text_finish_line(text, buffer, (size_t)(at - buffer),
 						    text->again ? text->again->record.clock
-								: text->late_clock);
+						    : text->options.latency
+							    ? text->options.latency->worst.to.clock
+							    : text->late_clock);
 	}
 }
 

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/text/options.h"
+#include <graftrace/latency.h>
 #include "core/trace/merge.h"
 
 #define GT_TEXT_DEPTH_MAX 500
@@ -32,6 +33,14 @@
 #define GT_TEXT_NOTE_MAX  200
 #define GT_TEXT_CPUS	  256
 #define GT_TEXT_NAMES	  1024
+
+/* A worst case; worst.number 0: there was none yet. */
+struct gt_text_latency {
+	struct graftrace_latency worst;
+	uint64_t records; /* in it, without its first and last line */
+	bool graph;	  /* display-graph: as function_graph's text */
+	char comm[16];
+};
 
 struct gt_text_options {
 	uint64_t options; /* bits of enum gt_control_option: GT_OPTIONS_DEFAULT to begin with */
@@ -61,6 +70,9 @@ struct gt_text_options {
 	 * GT_TEXT_NOTE_MAX bytes that can be printed. NULL: nothing; so may be the result. */
 	const char *(*note)(void *data, uint32_t number);
 	void *note_data;
+	/* Of a latency tracer: the case that is shown, which the filter cuts out; NULL: none is. The
+	 * caller's. */
+	const struct gt_text_latency *latency;
 	bool color;		  /* escape sequences for a terminal */
 	struct gt_filter *filter; /* the caller's; NULL: none */
 };
@@ -95,6 +107,7 @@ struct gt_text {
 	bool annotate;		 /* say where a CPU's buffer begins: some were overrun */
 	bool begun;		 /* the header has been given */
 	bool any;		 /* a line has been given */
+	uint8_t edges;		 /* of a latency: lines that no record tells of, given */
 	struct gt_source *again; /* its record is yet to be shown; NULL: the next one is */
 	uint32_t late_at;     /* latency-format: where the time belongs in the line; 0: nowhere */
 	uint64_t late_clock;  /* … of this record */

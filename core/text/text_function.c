@@ -64,11 +64,25 @@ static char *put_time(const struct gt_text *text, uint64_t clock, char *at)
 	return put_seconds(at, (stamp_of(text, clock) + 500) / 1000);
 }
 
+/* Of a record that has no state: what holds in all of the latency that it lies in. Between the edges of
+ * preemptoff interrupts are switched, and no record says when. */
+static uint64_t state_within(const struct gt_text *text, const struct gt_record *record)
+{
+	if (!text->options.latency)
+		return 0;
+	uint64_t kept = text->options.latency->worst.from.state;
+	if (text->target->tracer != GRAFTRACE_TRACER_IRQSOFF)
+		kept &= ~(uint64_t)GRAFTRACE_STATE_IRQS_OFF;
+	return record->context >= GRAFTRACE_CONTEXT_INTERRUPT ? kept | GRAFTRACE_STATE_HARDIRQ
+							      : kept;
+}
+
 /* Letters as in kernel/trace/trace_output.c (trace_print_lat_fmt), Linux 6.1. */
-char *gt_text_put_state(char *at, const struct gt_record *record)
+char *gt_text_put_state(const struct gt_text *text, char *at, const struct gt_record *record)
 {
 	static const char digits[] = "0123456789abcdef";
-	uint64_t state = record->kind == GT_RECORD_EVENT ? record->state : 0;
+	uint64_t state =
+		record->kind == GT_RECORD_EVENT ? record->state : state_within(text, record);
 	bool hard = state & GRAFTRACE_STATE_HARDIRQ;
 	uint64_t depth = state >> GRAFTRACE_STATE_PREEMPT & 0xf;
 
@@ -115,9 +129,40 @@ static char *put_context(struct gt_text *text, const struct gt_source *source, c
 	at = gt_put_padded(at, cpu->cpu, cpu->cpu > 999 ? gt_digits(cpu->cpu) : 3);
 	at = GT_PUT_LITERAL(at, "] ");
 	if (has(text, GT_OPTION_IRQ_INFO))
-		at = gt_text_put_state(at, record);
+		at = gt_text_put_state(text, at, record);
 	at = put_time(text, record->clock, at);
 	return GT_PUT_LITERAL(at, ": ");
+}
+
+char *gt_text_put_caller(struct gt_text *text, uint64_t address, char *at)
+{
+	return put_symbol(text, caller_of(text, 0, address), address, at);
+}
+
+struct gt_source gt_text_edge_source(const struct gt_text *text,
+				     const struct graftrace_latency_edge *edge)
+{
+	const struct gt_text_latency *latency = text->options.latency;
+	struct gt_source source = { .tid = latency->worst.tid };
+	source.record = (struct gt_record){ .kind = GT_RECORD_EVENT,
+					    .state = edge->state,
+					    .clock = edge->clock,
+					    .cpu = latency->worst.cpu };
+	__builtin_memcpy(source.comm, latency->comm, sizeof(source.comm));
+	return source;
+}
+
+char *gt_text_put_edge(struct gt_text *text, const struct graftrace_latency_edge *edge, char *at)
+{
+	struct gt_source source = gt_text_edge_source(text, edge);
+	at = put_context(text, &source, at);
+	at = gt_text_put_caller(text, edge->address, at);
+	if (has(text, GT_OPTION_PRINT_PARENT)) {
+		at = GT_PUT_LITERAL(at, " <-");
+		at = gt_text_put_caller(text, edge->caller, at);
+	}
+	*at++ = '\n';
+	return at;
 }
 
 static char *put_call(struct gt_text *text, const struct gt_source *source, char *at)

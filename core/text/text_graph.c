@@ -48,6 +48,21 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source,
 	return at;
 }
 
+/* TRACE_GRAPH_PRINT_REL_TIME, which the latency tracers set. */
+static bool has_relative_time(const struct gt_text *text)
+{
+	return text->options.latency && text->options.time_start;
+}
+
+static char *put_flags(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	if (!text->options.latency)
+		return GT_PUT_LITERAL(at, " ..... | ");
+	*at++ = ' ';
+	at = gt_text_put_state(text, at, &source->record);
+	return GT_PUT_LITERAL(at, " | ");
+}
+
 static inline char *put_prologue(struct gt_text *text, const struct gt_source *source,
 				 uint64_t clock, uint32_t cpu_number, char *at)
 {
@@ -61,6 +76,12 @@ static inline char *put_prologue(struct gt_text *text, const struct gt_source *s
 					       : put_seconds(at, stamp_of(text, clock) / 1000);
 		at = GT_PUT_LITERAL(at, " |  ");
 	}
+	if (has_relative_time(text)) {
+		uint64_t start = stamp_of(text, text->options.time_start);
+		uint64_t now = stamp_of(text, clock);
+		at = gt_put_right(at, now > start ? (now - start) / 1000 : 0, 9);
+		at = GT_PUT_LITERAL(at, " us |  ");
+	}
 	if (has(text, GT_OPTION_GRAPH_CPU)) {
 		/* Copies more than the prefix: the excess is overwritten by what follows. */
 		__builtin_memcpy(at, cpu->prefix, sizeof(cpu->prefix));
@@ -71,7 +92,7 @@ static inline char *put_prologue(struct gt_text *text, const struct gt_source *s
 		at = GT_PUT_LITERAL(at, " | ");
 	}
 	if (has(text, GT_OPTION_LATENCY_FORMAT))
-		at = GT_PUT_LITERAL(at, " ..... | ");
+		at = put_flags(text, source, at);
 	return at;
 }
 
@@ -393,6 +414,16 @@ static char *put_task_switch(struct gt_text *text, const struct gt_source *sourc
 	return end_comment(text, gt_text_put_stack(text, functions, count, at) - 1);
 }
 
+char *gt_text_put_graph_edge(struct gt_text *text, const struct graftrace_latency_edge *edge,
+			     char *at)
+{
+	struct gt_source source = gt_text_edge_source(text, edge);
+	at = put_prologue(text, &source, edge->clock, source.record.cpu, at);
+	at = put_duration(text, &source, edge->clock, edge->clock, at);
+	at = gt_text_put_caller(text, edge->address, at);
+	return GT_PUT_LITERAL(at, "();\n");
+}
+
 char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at)
 {
 	/* Calls made in a kernel's interrupts can be left out. */
@@ -437,6 +468,7 @@ static char *put_flags_header(const struct gt_text *text, char *at)
 					     "|| / _--=> preempt-depth   \n",
 					     "||| /                      \n" };
 	size_t before = (has(text, GT_OPTION_GRAPH_ABSTIME) ? 16 + more_digits(text) : 0) +
+			(has_relative_time(text) ? 16 : 0) +
 			(has(text, GT_OPTION_GRAPH_CPU) ? 4 : 0) +
 			(has(text, GT_OPTION_GRAPH_PROC) ? 17 : 0);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -456,6 +488,8 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 	*at++ = '#';
 	if (has(text, GT_OPTION_GRAPH_ABSTIME))
 		at = gt_put_fill(GT_PUT_LITERAL(at, "     TIME       "), ' ', more_digits(text));
+	if (has_relative_time(text))
+		at = GT_PUT_LITERAL(at, "   REL TIME     ");
 	if (has(text, GT_OPTION_GRAPH_CPU))
 		at = GT_PUT_LITERAL(at, " CPU");
 	if (has(text, GT_OPTION_GRAPH_PROC))
@@ -467,6 +501,8 @@ char *gt_text_put_graph_header(struct gt_text *text, char *at)
 	at = GT_PUT_LITERAL(at, "               FUNCTION CALLS\n#");
 	if (has(text, GT_OPTION_GRAPH_ABSTIME))
 		at = gt_put_fill(GT_PUT_LITERAL(at, "      |         "), ' ', more_digits(text));
+	if (has_relative_time(text))
+		at = GT_PUT_LITERAL(at, "      |         ");
 	if (has(text, GT_OPTION_GRAPH_CPU))
 		at = GT_PUT_LITERAL(at, " |  ");
 	if (has(text, GT_OPTION_GRAPH_PROC))

@@ -9,6 +9,15 @@
 
 #define RELEASE_MOST 64
 
+/* Rounded as tracing_max_latency is: to the nearest. */
+static uint64_t latency_us(const struct gt_text *text)
+{
+	const struct graftrace_latency *worst = &text->options.latency->worst;
+	return (gt_clock_duration_ns(&text->target->clock, worst->to.clock - worst->from.clock) +
+		500) /
+	       1000;
+}
+
 char *gt_text_put_latency_header(struct gt_text *text, char *at)
 {
 	static const char help[] = "#                    _------=> CPU#            \n"
@@ -23,8 +32,10 @@ char *gt_text_put_latency_header(struct gt_text *text, char *at)
 	const char *release = text->options.release ? text->options.release : "graftrace";
 	unsigned tracer = text->target->tracer;
 	const char *name = gt_text_tracer_name(tracer);
-	uint64_t lost;
-	uint64_t entries = gt_text_count_entries(text, &lost);
+	const struct gt_text_latency *latency = text->options.latency;
+	uint64_t lost = 0;
+	uint64_t entries = latency ? latency->worst.number ? latency->records + 2 : 0
+				   : gt_text_count_entries(text, &lost);
 
 	if (entries == 0)
 		return at;
@@ -33,16 +44,32 @@ char *gt_text_put_latency_header(struct gt_text *text, char *at)
 	at = GT_PUT_LITERAL(at, " latency trace v1.1.5 on ");
 	at = gt_put_clean(at, release, gt_text_length(release, RELEASE_MOST));
 	at = GT_PUT_LITERAL(at, "\n# -----------------------------------"
-				"---------------------------------\n# latency: 0 us, #");
+				"---------------------------------\n# latency: ");
+	at = gt_put_number(at, latency ? latency_us(text) : 0);
+	at = GT_PUT_LITERAL(at, " us, #");
 	at = gt_put_number(at, entries);
 	*at++ = '/';
 	at = gt_put_number(at, entries + lost);
-	at = GT_PUT_LITERAL(at, ", CPU#0 | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:");
+	at = GT_PUT_LITERAL(at, ", CPU#");
+	at = gt_put_number(at, latency ? latency->worst.cpu : 0);
+	at = GT_PUT_LITERAL(at, " | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:");
 	at = gt_put_number(at, text->target->cpu_count);
-	at = GT_PUT_LITERAL(at, ")\n#    -----------------\n"
-				"#    | task: -0 (uid:0 nice:0 policy:0 rt_prio:0)\n"
-				"#    -----------------\n#\n");
-	if (tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH && !has(text, GT_OPTION_VERBOSE))
+	at = GT_PUT_LITERAL(at, ")\n#    -----------------\n#    | task: ");
+	if (latency)
+		at = gt_put_clean(at, latency->comm, gt_text_length(latency->comm, 16));
+	*at++ = '-';
+	at = gt_put_number(at, latency ? latency->worst.tid : 0);
+	at = GT_PUT_LITERAL(at, " (uid:0 nice:0 policy:0 rt_prio:0)\n"
+				"#    -----------------\n");
+	if (latency) {
+		at = GT_PUT_LITERAL(at, "#  => started at: ");
+		at = gt_text_put_caller(text, latency->worst.from.caller, at);
+		at = GT_PUT_LITERAL(at, "\n#  => ended at:   ");
+		at = gt_text_put_caller(text, latency->worst.to.caller, at);
+		at = GT_PUT_LITERAL(at, "\n#\n");
+	}
+	at = GT_PUT_LITERAL(at, "#\n");
+	if (!gt_text_is_graph(text) && !has(text, GT_OPTION_VERBOSE))
 		at = GT_PUT_LITERAL(at, help);
 	return at;
 }
@@ -78,7 +105,7 @@ char *gt_text_put_latency_context(struct gt_text *text, const struct gt_source *
 			at = gt_put_fill(at, ' ', (size_t)(7 - (at - start)));
 		*at++ = ' ';
 		at = gt_put_right(at, cpu, 3);
-		at = gt_text_put_state(at, record);
+		at = gt_text_put_state(text, at, record);
 	}
 	text->late_at = (uint32_t)(at - line);
 	text->late_clock = record->clock;

@@ -98,8 +98,26 @@ char *gt_text_put_marker(const struct gt_record *record, char *at);
 /* `name: field=value …` of an event, without a newline. */
 char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at);
 
-/* The five letters of the CPU's state (irqs-off … migrate-disable); dots where it is not known. */
-char *gt_text_put_state(char *at, const struct gt_record *record);
+/* The five letters of the CPU's state (irqs-off … migrate-disable); dots where it is not known. Of a
+ * latency's records without a state what holds in all of it. */
+char *gt_text_put_state(const struct gt_text *text, char *at, const struct gt_record *record);
+
+/* The function that an address is in, as the options want it. */
+char *gt_text_put_caller(struct gt_text *text, uint64_t address, char *at);
+
+/* Who was there when a latency began, or ended. */
+struct gt_source gt_text_edge_source(const struct gt_text *text,
+				     const struct graftrace_latency_edge *edge);
+static inline bool gt_text_is_graph(const struct gt_text *text)
+{
+	return text->options.latency ? text->options.latency->graph
+				     : text->target->tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
+}
+
+/* The first or last line of a latency: `context function <-caller`. */
+char *gt_text_put_graph_edge(struct gt_text *text, const struct graftrace_latency_edge *edge,
+			     char *at);
+char *gt_text_put_edge(struct gt_text *text, const struct graftrace_latency_edge *edge, char *at);
 
 /* Requests to block devices as blktrace shows them (text_blk.c). False: it is no such event. */
 bool gt_text_put_block(const struct gt_event_format *format, const struct gt_record *record,

@@ -42,6 +42,7 @@ struct graftrace_kernel_event {
 	const char *print; /* NULL: as any event */
 	uint32_t number;   /* in records, by gt_sites_events_init; 0: not yet */
 	uint32_t field_count;
+	uint32_t wanted; /* what gt_sites_apply_events was told of it; 0: off */
 	const struct graftrace_event_field *fields;
 };
 
@@ -86,12 +87,11 @@ void graftrace_event_record(const struct graftrace_kernel_event *event, const ui
 					      __VA_ARGS__)                                    \
 		};                                                                            \
 		static struct graftrace_kernel_event gt_event = {                             \
-			#system_,                                                             \
-			#name_,                                                               \
-			print_,                                                               \
-			0,                                                                    \
-			sizeof(gt_event_fields) / sizeof(gt_event_fields[0]),                 \
-			gt_event_fields                                                       \
+			.system = #system_,                                                   \
+			.name = #name_,                                                       \
+			.print = print_,                                                      \
+			.field_count = sizeof(gt_event_fields) / sizeof(gt_event_fields[0]),  \
+			.fields = gt_event_fields                                             \
 		};                                                                            \
 		GRAFTRACE_EVENT_SITE_(gt_event, gt_event_on);                                 \
 		break;                                                                        \
@@ -105,15 +105,16 @@ void graftrace_event_record(const struct graftrace_kernel_event *event, const ui
 #define GRAFTRACE_EVENT(system_, name_, ...) GRAFTRACE_EVENT_PRINTED(system_, name_, 0, __VA_ARGS__)
 
 /* An event without fields. */
-#define GRAFTRACE_EVENT0(system_, name_)                                                          \
-	do {                                                                                      \
-		__label__ gt_event_on;                                                            \
-		static struct graftrace_kernel_event gt_event = { #system_, #name_, 0, 0, 0, 0 }; \
-		GRAFTRACE_EVENT_SITE_(gt_event, gt_event_on);                                     \
-		break;                                                                            \
-	gt_event_on:                                                                              \
-		__attribute__((unused));                                                          \
-		graftrace_event_record(&gt_event, 0);                                             \
+#define GRAFTRACE_EVENT0(system_, name_)                                              \
+	do {                                                                          \
+		__label__ gt_event_on;                                                \
+		static struct graftrace_kernel_event gt_event = { .system = #system_, \
+								  .name = #name_ };   \
+		GRAFTRACE_EVENT_SITE_(gt_event, gt_event_on);                         \
+		break;                                                                \
+	gt_event_on:                                                                  \
+		__attribute__((unused));                                              \
+		graftrace_event_record(&gt_event, 0);                                 \
 	} while (0)
 
 #endif

@@ -222,7 +222,11 @@ enum graftrace_tracer {
 	GRAFTRACE_TRACER_FUNCTION_GRAPH = 2,
 	/* Of a kernel's control files; not in records, which are NOP's: requests to block devices */
 	GRAFTRACE_TRACER_BLK = 3,
-	GRAFTRACE_TRACERS = 4,
+	/* … and latencies (graftrace/latency.h); records are FUNCTION's */
+	GRAFTRACE_TRACER_IRQSOFF = 4,
+	GRAFTRACE_TRACER_PREEMPTOFF = 5,
+	GRAFTRACE_TRACER_PREEMPTIRQSOFF = 6,
+	GRAFTRACE_TRACERS = 7,
 };
 
 /*

@@ -85,33 +85,50 @@ static inline __attribute__((always_inline)) struct thread *thread_this(void)
 	return thread;
 }
 
+/* Where interrupts and preemption are switched, the latency tracers are told. */
+#ifdef GT_TRACE
+#include "core/record/latency.h"
+#else
+#define GT_LATENCY_IRQS_OFF(condition)	  (void)(condition)
+#define GT_LATENCY_IRQS_ON(condition)	  (void)(condition)
+#define GT_LATENCY_PREEMPT_OFF(condition) (void)(condition)
+#define GT_LATENCY_PREEMPT_ON(condition)  (void)(condition)
+#endif
+
 static inline __attribute__((always_inline)) uint64_t interrupts_save(void)
 {
 	uint64_t flags;
 	__asm__ volatile("pushf; pop %0; cli" : "=r"(flags)::"memory");
+	GT_LATENCY_IRQS_OFF(flags & FLAGS_INTERRUPT);
 	return flags;
 }
 
 static inline __attribute__((always_inline)) void interrupts_restore(uint64_t flags)
 {
-	if (flags & FLAGS_INTERRUPT)
+	if (flags & FLAGS_INTERRUPT) {
+		GT_LATENCY_IRQS_ON(true);
 		__asm__ volatile("sti" ::: "memory");
+	}
 }
 
 static inline __attribute__((always_inline)) void interrupts_on(void)
 {
+	GT_LATENCY_IRQS_ON(true);
 	__asm__ volatile("sti" ::: "memory");
 }
 
 static inline __attribute__((always_inline)) void interrupts_off(void)
 {
 	__asm__ volatile("cli" ::: "memory");
+	GT_LATENCY_IRQS_OFF(true);
 }
 
 /* Sleeps until an interrupt; none can come between the two instructions. */
 static inline __attribute__((always_inline)) void cpu_wait_for_interrupt(void)
 {
+	GT_LATENCY_IRQS_ON(true);
 	__asm__ volatile("sti; hlt; cli" ::: "memory");
+	GT_LATENCY_IRQS_OFF(true);
 }
 
 static inline __attribute__((always_inline)) void cpu_pause(void)

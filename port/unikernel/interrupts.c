@@ -96,12 +96,16 @@ UNTRACED void interrupt_dispatch(struct registers *registers)
 	uint32_t vector = (uint32_t)registers->vector;
 	interrupt_handler *handler = __atomic_load_n(&handlers[vector].handler, __ATOMIC_ACQUIRE);
 	cpu->interrupts++;
+	if (registers->rflags & FLAGS_INTERRUPT)
+		GT_LATENCY_IRQS_OFF(true); /* by the processor */
 	if (cpu->idle_since) {
 		cpu->idle_ticks += cpu_ticks() - cpu->idle_since;
 		cpu->idle_since = 0;
 	}
 	if (cpu->depth == 1)
 		trace_interrupt_begin(cpu, registers);
+	/* What is interrupted keeps its processor meanwhile, as by Linux's preempt count. */
+	GT_LATENCY_PREEMPT_OFF(cpu->depth == 1 && !cpu->preempt_off);
 	if (vector != VECTOR_SPURIOUS) {
 		event_irq_entry(vector, handlers[vector].name);
 		/* Interrupts of a higher class may nest. */
@@ -112,21 +116,26 @@ UNTRACED void interrupt_dispatch(struct registers *registers)
 		event_irq_exit(vector, handler != NULL);
 		apic_end_of_interrupt();
 	}
+	GT_LATENCY_PREEMPT_ON(cpu->depth == 1 && !cpu->preempt_off);
 	if (cpu->depth == 1)
 		trace_interrupt_end(cpu);
+	if (registers->rflags & FLAGS_INTERRUPT && !(cpu->depth == 1 && cpu->needs_switch))
+		GT_LATENCY_IRQS_ON(true); /* by iretq; or at the end of interrupt_switch */
 }
 
 /* At the end of the outermost interrupt, lets another thread run if its turn has come. */
 UNTRACED void interrupt_switch(struct registers *registers)
 {
 	struct cpu *cpu = cpu_this();
-	if (cpu->preempt_off || !(registers->rflags & FLAGS_INTERRUPT))
-		return;
-	if (!trace_may_switch(registers->rip)) {
-		apic_timer_soon();
-		return;
+	bool on = registers->rflags & FLAGS_INTERRUPT;
+	if (!cpu->preempt_off && on) {
+		if (trace_may_switch(registers->rip))
+			schedule();
+		else
+			apic_timer_soon();
 	}
-	schedule();
+	if (on)
+		GT_LATENCY_IRQS_ON(true);
 }
 
 /* Calls a handler on a stack of its own, at any instruction. */

@@ -147,7 +147,11 @@ void condition_broadcast(struct wait_queue *condition);
 /* Between +1 and -1 this thread keeps its processor (they nest). */
 static inline __attribute__((always_inline)) void preempt_keep(int change)
 {
+	if (change < 0)
+		GT_LATENCY_PREEMPT_ON(cpu_this()->preempt_off == 1);
 	__asm__ volatile("addl %0, %%gs:%c1" ::"ri"(change), "i"(CPU_PREEMPT_OFF) : "memory");
+	if (change > 0)
+		GT_LATENCY_PREEMPT_OFF(cpu_this()->preempt_off == 1);
 }
 
 #endif

@@ -7,12 +7,14 @@
 
 #include "core/record/arch.h"
 #include "core/record/kernel.h"
+#include "core/record/latency.h"
 #include "core/record/port.h"
 #include "core/kernel/kernel_control.h"
 #include "port/unikernel/boot.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
 #include "port/unikernel/memory.h"
+#include "port/unikernel/smp.h"
 #include "port/unikernel/symbols.h"
 #include "port/unikernel/thread.h"
 #include "port/unikernel/include/string.h"
@@ -148,6 +150,49 @@ static void patch_events(void *data, const uint8_t *wanted)
 	trace_patch_events(wanted);
 }
 
+static void measure(void *argument)
+{
+	gt_latency_measure(*(const uint32_t *)argument);
+}
+
+static void latency_measure(void *data, uint32_t kinds)
+{
+	(void)data;
+	gt_kernel_pause();
+	smp_stopped(measure, &kinds);
+	gt_kernel_resume();
+}
+
+static void latency_set_threshold(void *data, uint64_t ticks)
+{
+	(void)data;
+	gt_latency_set_threshold(ticks);
+}
+
+static void latency_keep(void *data, bool keep)
+{
+	(void)data;
+	gt_latency_keep(keep);
+}
+
+static void latency_set_max(void *data, uint64_t ticks)
+{
+	(void)data;
+	gt_latency_set_max(ticks);
+}
+
+static uint64_t latency_max(void *data)
+{
+	(void)data;
+	return gt_latency_max();
+}
+
+static bool latency_worst(void *data, struct graftrace_latency *worst)
+{
+	(void)data;
+	return gt_latency_worst(worst);
+}
+
 static uint64_t now_ns(void *data)
 {
 	(void)data;
@@ -236,6 +281,12 @@ static const struct gt_arena_machine machine = {
 	.set_func_stack = set_func_stack,
 	.patch = patch,
 	.patch_events = patch_events,
+	.latency_measure = latency_measure,
+	.latency_set_threshold = latency_set_threshold,
+	.latency_set_max = latency_set_max,
+	.latency_keep = latency_keep,
+	.latency_max = latency_max,
+	.latency_worst = latency_worst,
 	.now_ns = now_ns,
 	.close_all = close_all,
 	.thread_number = thread_number,

@@ -179,7 +179,8 @@ def test_requests_of_the_disk_as_blktrace_prints_them():
         machine.wait_for(HASHES)
         text = ftrace(machine, "trace").decode()
         assert ftrace(machine, "current_tracer") == b"blk\n"
-        assert ftrace(machine, "available_tracers") == b"blk function_graph function nop\n"
+        assert ftrace(machine, "available_tracers") == \
+            b"blk function_graph preemptirqsoff preemptoff irqsoff function nop\n"
         assert ftrace(machine, "set_event") == b""
     assert text.startswith("# tracer: blk\n#\n")
     steps = {}

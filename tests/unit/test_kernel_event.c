@@ -14,6 +14,7 @@
 #include <graftrace/event.h>
 #include "core/kernel/kernel_control.h"
 #include "core/record/arch.h"
+#include "core/record/latency.h"
 #include "core/record/port.h"
 #include "core/record/sites.h"
 #include "port/fake/fake.h"
@@ -28,6 +29,7 @@ static struct graftrace_kernel_event *events[16];
 static uint8_t states[16];
 static struct gt_arena_ring ring;
 static struct gt_arena_control control;
+static int wanted_functions;
 static int evaluated; /* how often a field's value was asked for */
 
 static int count(int value)
@@ -168,13 +170,58 @@ static void set_tracer(void *data, enum graftrace_tracer tracer)
 
 static void patch(void *data, const uint8_t *wanted)
 {
-	(void)data, (void)wanted;
+	(void)data;
+	wanted_functions = 0;
+	for (int i = 0; i < 2; i++)
+		wanted_functions += wanted[i] != GRAFTRACE_ENTRY_OFF;
 }
 
 static void patch_events(void *data, const uint8_t *wanted)
 {
 	(void)data;
 	gt_sites_apply_events(&sites, wanted);
+}
+
+static void set_threshold(void *data, uint64_t ticks)
+{
+	(void)data;
+	gt_kernel_set_threshold(ticks);
+}
+
+static void latency_measure(void *data, uint32_t kinds)
+{
+	(void)data;
+	gt_latency_measure(kinds);
+}
+
+static void latency_set_threshold(void *data, uint64_t ticks)
+{
+	(void)data;
+	gt_latency_set_threshold(ticks);
+}
+
+static void latency_set_max(void *data, uint64_t ticks)
+{
+	(void)data;
+	gt_latency_set_max(ticks);
+}
+
+static void latency_keep(void *data, bool keep)
+{
+	(void)data;
+	gt_latency_keep(keep);
+}
+
+static uint64_t latency_max(void *data)
+{
+	(void)data;
+	return gt_latency_max();
+}
+
+static bool latency_worst(void *data, struct graftrace_latency *worst)
+{
+	(void)data;
+	return gt_latency_worst(worst);
 }
 
 static uint64_t now_ns(void *data)
@@ -234,6 +281,14 @@ static int start(void **state)
 							 .set_tracer = set_tracer,
 							 .patch = patch,
 							 .patch_events = patch_events,
+							 .set_threshold = set_threshold,
+							 .latency_measure = latency_measure,
+							 .latency_set_threshold =
+								 latency_set_threshold,
+							 .latency_set_max = latency_set_max,
+							 .latency_keep = latency_keep,
+							 .latency_max = latency_max,
+							 .latency_worst = latency_worst,
 							 .now_ns = now_ns,
 							 .thread_number = thread_number };
 	static const uint8_t none[16];
@@ -313,7 +368,10 @@ static void places_of_one_name_are_one_event(void **state)
 	(void)state;
 	gt_fake_cpu_start(0, gt_fake_stack(1));
 	put("current_tracer", "nop");
-	assert_string_equal(get("available_events"), "door:locked\nshop:opened\nshop:sold\n");
+	assert_string_equal(get("available_events"),
+			    "door:locked\npreemptirq:irq_disable\npreemptirq:irq_enable\n"
+			    "preemptirq:preempt_disable\npreemptirq:preempt_enable\n"
+			    "shop:opened\nshop:sold\n");
 	assert_string_equal(get("events/enable"), "0\n");
 	assert_int_equal(put("events/shop/enable", "1"), 0);
 	assert_string_equal(get("events/shop/enable"), "1\n");
@@ -462,6 +520,164 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 	assert_int_equal(records() + stream->lost[GRAFTRACE_LOST_OVERRUN], 20000);
 }
 
+/* ---- latencies ---- */
+
+static void irqs_off(uint64_t us)
+{
+	const uint64_t start = gt_arch_clock();
+	GT_LATENCY_IRQS_OFF(true);
+	gt_fake_call(1);
+	gt_fake_return();
+	gt_fake_clock(start + 1 + us * 1000);
+	GT_LATENCY_IRQS_ON(true);
+}
+
+static void preempt_off(uint64_t us)
+{
+	const uint64_t start = gt_arch_clock();
+	GT_LATENCY_PREEMPT_OFF(true);
+	gt_fake_call(2);
+	gt_fake_return();
+	gt_fake_clock(start + 1 + us * 1000);
+	GT_LATENCY_PREEMPT_ON(true);
+}
+
+static void measure(const char *tracer)
+{
+	gt_fake_cpu_start(0, gt_fake_stack(1));
+	gt_fake_clock(1ull << 41);
+	assert_int_equal(put("current_tracer", tracer), 0);
+}
+
+static void the_longest_time_without_interrupts_is_the_trace(void **state)
+{
+	(void)state;
+	measure("irqsoff");
+	assert_string_equal(get("current_tracer"), "irqsoff\n");
+	assert_string_equal(get("options/latency-format"), "1\n");
+	assert_string_equal(get("tracing_max_latency"), "0\n");
+	assert_string_equal(get("trace"), "# tracer: irqsoff\n#\n");
+	irqs_off(50);
+	irqs_off(70);
+	irqs_off(60);
+	preempt_off(900);
+	assert_string_equal(get("tracing_max_latency"), "70\n");
+	const char *text = get("trace");
+	assert_ptr_equal(strstr(text, "# tracer: irqsoff\n#\n# irqsoff latency trace v1.1.5 on "),
+			 text);
+	assert_non_null(strstr(text, "\n# latency: 70 us, #3/3, CPU#0 | (M:preempt "));
+	assert_non_null(strstr(text, "\n#    | task: t1-1 (uid:0 "));
+	assert_non_null(strstr(text, "\n#  => started at: "));
+	assert_non_null(strstr(text, "\n#  => ended at:   "));
+	assert_non_null(strstr(text, " 0d....    0us+: "));
+	assert_non_null(strstr(text, " 0d....   70us : "));
+	assert_non_null(strstr(text, ": outer <-"));
+	assert_null(strstr(text, "inner"));
+	assert_int_equal(put("current_tracer", "nop"), 0);
+	assert_string_equal(get("options/latency-format"), "0\n");
+}
+
+static void preemption_and_both_are_measured_together(void **state)
+{
+	(void)state;
+	measure("preemptoff");
+	irqs_off(900);
+	preempt_off(40);
+	assert_string_equal(get("tracing_max_latency"), "40\n");
+	assert_non_null(strstr(get("trace"), ": inner <-"));
+	assert_int_equal(put("current_tracer", "preemptirqsoff"), 0);
+	assert_string_equal(get("tracing_max_latency"), "0\n");
+	GT_LATENCY_PREEMPT_OFF(true);
+	irqs_off(30);
+	preempt_off(20); /* an edge of what is off already */
+	irqs_off(10);
+	assert_string_equal(get("tracing_max_latency"), "50\n");
+	assert_non_null(strstr(get("trace"), ": outer <-"));
+	assert_non_null(strstr(get("trace"), ": inner <-"));
+}
+
+static void the_longest_is_looked_for_anew(void **state)
+{
+	(void)state;
+	measure("irqsoff");
+	irqs_off(70);
+	assert_int_equal(put("tracing_max_latency", "0"), 0);
+	irqs_off(20);
+	assert_string_equal(get("tracing_max_latency"), "20\n");
+	assert_non_null(strstr(get("trace"), "\n# latency: 20 us, "));
+	assert_int_equal(put("tracing_max_latency", "30"), 0);
+	irqs_off(25);
+	assert_non_null(strstr(get("trace"), "\n# latency: 20 us, "));
+	assert_int_equal(put("trace", ""), 0); /* the case goes, its time stays */
+	assert_string_equal(get("trace"), "# tracer: irqsoff\n#\n");
+	assert_string_equal(get("tracing_max_latency"), "30\n");
+	assert_int_equal(put("tracing_thresh", "15"), 0);
+	irqs_off(14);
+	assert_string_equal(get("trace"), "# tracer: irqsoff\n#\n");
+	irqs_off(17);
+	irqs_off(16);
+	assert_non_null(strstr(get("trace"), "\n# latency: 16 us, "));
+	assert_string_equal(get("tracing_max_latency"), "16\n");
+	assert_int_equal(put("tracing_on", "0"), 0);
+	irqs_off(90);
+	assert_string_equal(get("tracing_max_latency"), "16\n");
+	assert_int_equal(put("tracing_max_latency", "often"), GT_EINVAL);
+	assert_int_equal(put("tracing_thresh", "0"), 0);
+	assert_int_equal(put("tracing_on", "1"), 0);
+}
+
+/* … while the ring is written over many times. */
+static void the_worst_case_is_kept_whole(void **state)
+{
+	(void)state;
+	measure("irqsoff");
+	GT_LATENCY_IRQS_OFF(true);
+	for (int i = 0; i < 2000; i++) { /* some sub-buffers */
+		gt_fake_call(1);
+		gt_fake_return();
+	}
+	gt_fake_clock((1ull << 41) + 99000);
+	GT_LATENCY_IRQS_ON(true);
+	for (int i = 0; i < 200000; i++) {
+		gt_fake_call(2);
+		gt_fake_return();
+	}
+	const char *text = get("trace");
+	assert_non_null(strstr(text, "\n# latency: 99 us, #2002/2002, CPU#0"));
+	int found = 0;
+	for (const char *at = text; (at = strstr(at, ": outer <-")) != NULL; at++)
+		found++;
+	assert_int_equal(found, 2000);
+	assert_null(strstr(text, "inner"));
+	assert_int_equal(put("snapshot", "1"), GT_EBUSY);
+	struct gt_control_node pipe = node("trace_pipe");
+	static struct gt_control_handle handle;
+	struct gt_message message;
+	assert_int_equal(gt_control_open(&handle, &pipe, GT_CONTROL_READ, &message), GT_EBUSY);
+	assert_int_equal(put("current_tracer", "nop"), 0);
+}
+
+static void a_latency_is_shown_as_a_graph_or_without_functions(void **state)
+{
+	(void)state;
+	measure("irqsoff");
+	assert_int_equal(put("options/display-graph", "1"), 0);
+	irqs_off(70);
+	const char *text = get("trace");
+	assert_non_null(strstr(text, "\n#   REL TIME      CPU  TASK/PID       ||||     DURATION "));
+	assert_non_null(
+		strstr(text, "        0 us |   0)      t1-1      |  d.... |   0.000 us    |  "));
+	assert_non_null(strstr(text, "|  outer();\n"));
+	assert_non_null(strstr(text, "       70 us |   0) "));
+	assert_non_null(strstr(text, "\n# latency: 70 us, #4/4, CPU#0"));
+	assert_int_equal(put("options/display-graph", "0"), 0);
+	assert_string_equal(get("tracing_max_latency"), "0\n");
+	assert_int_equal(put("options/function-trace", "0"), 0);
+	assert_int_equal(wanted_functions, 0);
+	assert_int_equal(put("options/function-trace", "1"), 0);
+	assert_int_equal(wanted_functions, 2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, finish)
@@ -474,6 +690,11 @@ int main(void)
 		TEST(a_paused_context_records_none),
 		TEST(a_full_ring_counts_what_it_loses),
 		TEST(an_overwriting_ring_keeps_the_newest),
+		TEST(the_longest_time_without_interrupts_is_the_trace),
+		TEST(preemption_and_both_are_measured_together),
+		TEST(the_longest_is_looked_for_anew),
+		TEST(the_worst_case_is_kept_whole),
+		TEST(a_latency_is_shown_as_a_graph_or_without_functions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
