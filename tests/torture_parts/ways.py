@@ -157,6 +157,7 @@ class Case:
         self.attached = 0
         self.refused = 0
         self.seconds = {}
+        self.places = None
 
     def path(self, name):
         return self.directory / name
@@ -332,6 +333,74 @@ def way_profile(case, chance):
         case.compare(result, case.calls_in(table.read_text()), 0)
 
 
+# Values of calls, probes and what is done at them.
+
+# Of the program's own functions: with all of a static program's, the unwinder's too, a handler that walks the stack
+# takes longer than its timer's interval.
+VALUES = [["--args"], ["--args", "--retval"], ["-A", f"{ALL_COUNTED}@arg1/s,arg2", "-R", f"{ALL_COUNTED}@retval/s"],
+          ["-A", f"{ALL_COUNTED}@arg1,arg2,arg3", "-R", f"{ALL_COUNTED}@retval"]]
+
+
+def way_values(case, chance):
+    recorded(case, "values", *chance.choice(VALUES), *chance.choice([[], ["--overwrite", "-b", "256K"], ["--libs"],
+                                                                     ["-p", "function"], ["--breakpoints"]]))
+
+
+def places_of(case):
+    """All instructions of the program's own functions, as FUNCTION+OFFSET; a stripped program has none."""
+    if case.places is None:
+        found, name, start = [], None, 0
+        done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", case.path("program")], capture_output=True,
+                              text=True, timeout=120, check=False)
+        for line in done.stdout.splitlines():
+            if head := re.match(r"([0-9a-f]+) <(.+)>:$", line):
+                start, name = int(head[1], 16), head[2] if head[2] in case.program.names else None
+            elif name and (at := re.match(r" +([0-9a-f]+):\t(?!.*nop|xchg +%ax,%ax)", line)):
+                found.append((name, int(at[1], 16) - start))
+        case.places = found
+    return case.places
+
+
+def probes_of(case, chance):
+    """Probes of entries, returns and any instructions, with all that can be fetched there."""
+    options = []
+    places = places_of(case)
+    for number in range(chance.randint(1, 12) if places else 0):
+        name, offset = chance.choice(places)
+        place = chance.choice([f"{name}+{offset}", f"{name}+{offset}", f"{name}+{offset}", name, f"{name}%return"])
+        fetched = chance.sample(["a=%di:s32", "b=%sp:x64", "c=+0(%sp):x8[8]", "d=+0(%di):string",
+                                 "e=+0(+8(%si)):string", "f=$comm", "g=+0(%bx):u64", "h=-8(%bp):x32"],
+                                chance.randint(0, 5))
+        if place.endswith("%return"):
+            fetched = ["r=$retval:x64", "s=+0($retval):string"]
+        options += ["--probe", " ".join([f"x{number}={place}", *fetched])]
+    return options
+
+
+def way_probes(case, chance):
+    tracer = chance.choice([[], ["-p", "function_graph"], ["-p", "function_graph", *chance.choice(VALUES)],
+                            ["-p", "function"]])
+    recorded(case, "probes", *probes_of(case, chance), *tracer,
+             *chance.choice([[], ["--breakpoints"], ["--overwrite", "-b", "128K"]]),
+             counts="function_graph" in tracer)
+
+
+def way_rules(case, chance):
+    """Filters and triggers that the program itself evaluates, where probes are."""
+    places = places_of(case)
+    options = []
+    for number in range(chance.randint(1, 6) if places else 0):
+        name, offset = chance.choice(places)
+        options += ["--probe", f"x{number}={name}{chance.choice(['', f'+{offset}'])} a=%di:s32 t=+0(%si):string",
+                    "-e", f"probe_program:x{number}"]
+        if chance.random() < 0.7:
+            options += ["--filter", chance.choice(["a > 3", "a & 1 && common_pid > 1", 't ~ "*a*"', 'COMM != "sh"'])]
+        if chance.random() < 0.7:
+            options += ["--trigger", chance.choice(["stacktrace:20", "traceoff:1 if a == 7", "stacktrace if a > 100",
+                                                    "snapshot:1", f"disable_event:probe_program:x{number}:3"])]
+    recorded(case, "rules", *options, "-p", chance.choice(["function_graph", "function", "nop"]), counts=False)
+
+
 # What is changed while the program runs.
 
 def change(chance, names):
@@ -447,7 +516,9 @@ def attaching(case, chance, label, one_attach, count):
 
 def attach_words(case, chance, started, label):
     options = chance.choice([[], [], ["--libs"], ["-p", "function"], ["--overwrite", "-b", "1M"], ["--breakpoints"],
-                             ["-l", "*_w*"], ["--threshold", "1us"], ["--children"]])
+                             ["-l", "*_w*"], ["--threshold", "1us"], ["--children"], chance.choice(VALUES),
+                             [*chance.choice(VALUES), "--overwrite", "-b", "1M"], probes_of(case, chance),
+                             [*probes_of(case, chance), "--breakpoints"]])
     return [case.graftrace, "record", "-o", f"{label}.data", *options, "-P", started.pid]
 
 
