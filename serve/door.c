@@ -151,12 +151,13 @@ static bool has_gone(const struct client *client, int wait_ms)
 
 static void send_directory(struct client *client, const struct gt_control_node *node)
 {
+	struct gt_control_walk walk = { 0, 0 };
 	struct gt_control_entry entry;
 	char line[sizeof(entry.name) + 2];
 
 	if (!send_all(client->socket, "ok\n", 3))
 		return;
-	for (uint32_t i = 0; gt_control_list(node, i, &entry) == 0; i++) {
+	for (uint32_t i = 0; gt_control_list_next(node, &walk, i, &entry) == 0; i++) {
 		int bytes = snprintf(line, sizeof(line), "%s%s\n", entry.name,
 				     entry.node.file == NULL ? "/" : "");
 

@@ -213,6 +213,7 @@ static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t bytes, off_
 		fuse_reply_err(request, ENOMEM);
 		return;
 	}
+	struct gt_control_walk walk = { 0, 0 };
 	/* An entry's offset is the index of the next one. */
 	for (;; offset++) {
 		struct gt_control_entry entry = { .name = ".", .node = node };
@@ -222,7 +223,8 @@ static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t bytes, off_
 
 		if (offset == 1)
 			strcpy(entry.name, "..");
-		if (offset > 1 && gt_control_list(&node, (uint32_t)offset - 2, &entry) != 0)
+		if (offset > 1 &&
+		    gt_control_list_next(&node, &walk, (uint32_t)offset - 2, &entry) != 0)
 			break;
 		if (!join(path, above, entry.name))
 			continue;

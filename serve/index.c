@@ -55,6 +55,7 @@ static const char *kind_name(enum gt_control_kind kind)
 static void make_json(FILE *to, const struct gt_control_node *directory, const char *path,
 		      const char *title)
 {
+	struct gt_control_walk walk = { 0, 0 };
 	struct gt_control_entry entry;
 
 	fputs("{\"path\":", to);
@@ -62,7 +63,7 @@ static void make_json(FILE *to, const struct gt_control_node *directory, const c
 	fprintf(to, ",\"kind\":\"%s\",\"target\":", kind_name(directory->target->kind));
 	put_json(to, title);
 	fputs(",\"entries\":[", to);
-	for (uint32_t i = 0; gt_control_list(directory, i, &entry) == 0; i++) {
+	for (uint32_t i = 0; gt_control_list_next(directory, &walk, i, &entry) == 0; i++) {
 		const struct gt_control_file *file = entry.node.file;
 		unsigned access = file != NULL ? gt_control_access(directory->target, file) : 0;
 
@@ -84,6 +85,7 @@ static void make_json(FILE *to, const struct gt_control_node *directory, const c
 static void make_html(FILE *to, const struct gt_control_node *directory, const char *path,
 		      const char *title, const char *query)
 {
+	struct gt_control_walk walk = { 0, 0 };
 	struct gt_control_entry entry;
 
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
@@ -103,7 +105,7 @@ static void make_html(FILE *to, const struct gt_control_node *directory, const c
 	if (path[0] != '\0')
 		fprintf(to, "<tr><td><a href=\"../%s\">../</a></td><td></td><td></td></tr>\n",
 			query);
-	for (uint32_t i = 0; gt_control_list(directory, i, &entry) == 0; i++) {
+	for (uint32_t i = 0; gt_control_list_next(directory, &walk, i, &entry) == 0; i++) {
 		const struct gt_control_file *file = entry.node.file;
 		const char *slash = file == NULL ? "/" : "";
 		unsigned access = file != NULL ? gt_control_access(directory->target, file) : 0;

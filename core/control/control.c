@@ -233,16 +233,30 @@ static int list_instances(struct gt_control_target *target, uint32_t index,
 int gt_control_list(const struct gt_control_node *directory, uint32_t index,
 		    struct gt_control_entry *entry)
 {
+	struct gt_control_walk walk = { 0, 0 };
+
+	return gt_control_list_next(directory, &walk, index, entry);
+}
+
+int gt_control_list_next(const struct gt_control_node *directory, struct gt_control_walk *walk,
+			 uint32_t index, struct gt_control_entry *entry)
+{
 	struct gt_control_target *target = directory->target;
 	size_t above = directory->directory_bytes;
 	size_t start = above == 0 ? 0 : above + 1;
 	const struct gt_control_file *file;
+	const char *last = NULL; /* the row whose directory was the last entry */
+	size_t last_end = 0;
+	uint32_t wanted = index;
 
 	if (directory->file != NULL)
 		return GT_ENOENT;
 	if (directory->instances)
 		return list_instances(target, index, entry);
-	for (uint32_t i = 0; (file = gt_control_row(target, i)) != NULL; i++) {
+	if (index < walk->before)
+		*walk = (struct gt_control_walk){ 0, 0 };
+	index -= walk->before;
+	for (uint32_t i = walk->row; (file = gt_control_row(target, i)) != NULL; i++) {
 		uint32_t count;
 		uint64_t number;
 		size_t end;
@@ -253,8 +267,17 @@ int gt_control_list(const struct gt_control_node *directory, uint32_t index,
 			continue;
 		end = start +
 		      component_bytes(file->path + start, gt_row_length(file->path + start));
-		if (file->path[end] == '/' && listed_before(target, i, file->path, end))
-			continue;
+		if (file->path[end] == '/') {
+			/* mostly a directory's rows follow each other */
+			bool again = last != NULL && last_end == end &&
+				     same_bytes(last, file->path, end);
+
+			if (again || (i > walk->row && listed_before(target, i, file->path, end)))
+				continue;
+			last = file->path;
+			last_end = end;
+		}
+		*walk = (struct gt_control_walk){ i, wanted - index };
 		if (file->path[end - 1] != '#') {
 			if (index-- > 0)
 				continue;

@@ -522,6 +522,17 @@ int gt_control_find(struct gt_control_target *target, const char *path, size_t b
 int gt_control_list(const struct gt_control_node *directory, uint32_t index,
 		    struct gt_control_entry *entry);
 
+/* Where a walk over a directory's entries stands: { 0 } before the first. */
+struct gt_control_walk {
+	uint32_t row;	 /* of the table: the last entry's */
+	uint32_t before; /* entries of the rows before it */
+};
+
+/* As gt_control_list, for one entry after the other: it goes on where the last call of this walk found
+ * its entry. A smaller index than then is found all the same. */
+int gt_control_list_next(const struct gt_control_node *directory, struct gt_control_walk *walk,
+			 uint32_t index, struct gt_control_entry *entry);
+
 /* Whether a file can be read, written here: GT_CONTROL_READ | GT_CONTROL_WRITE. */
 unsigned gt_control_access(const struct gt_control_target *target,
 			   const struct gt_control_file *file);

@@ -47,28 +47,61 @@ struct gt_live_probes {
 struct search {
 	struct gt_event_format *formats;
 	bool *enabled;
+	uint32_t
+		*slots; /* [SLOTS]: by the hash of system and name, an event's index + 1; 0: none */
 	size_t count;
 	size_t room;
 	bool no_memory;
 };
+#define SLOTS 8192u
 
-static size_t find(const struct search *search, const struct gt_event_format *event)
+static uint32_t hash_of(const struct gt_event_format *event)
 {
+	uint32_t hash = 2166136261u;
+
+	for (const char *at = event->system; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 16777619u;
+	for (const char *at = event->name; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 16777619u;
+	return hash;
+}
+
+static bool is_at(const struct search *search, size_t at, const struct gt_event_format *event)
+{
+	return strcmp(search->formats[at].name, event->name) == 0 &&
+	       strcmp(search->formats[at].system, event->system) == 0;
+}
+
+/* The event's index; search->count: it is new. *slot: where its index is kept, SLOTS: nowhere, as half of
+ * the slots are taken. */
+static size_t find(const struct search *search, const struct gt_event_format *event, uint32_t *slot)
+{
+	uint32_t at = hash_of(event) % SLOTS;
 	size_t i;
 
-	for (i = 0; i < search->count; i++)
-		if (strcmp(search->formats[i].name, event->name) == 0 &&
-		    strcmp(search->formats[i].system, event->system) == 0)
-			break;
-	return i;
+	for (; search->slots[at] != 0; at = (at + 1) % SLOTS)
+		if (is_at(search, search->slots[at] - 1, event))
+			return search->slots[at] - 1;
+	*slot = search->count < SLOTS / 2 ? at : SLOTS;
+	for (i = SLOTS / 2; i < search->count; i++)
+		if (is_at(search, i, event))
+			return i;
+	return search->count;
 }
 
 static int take(void *data, const struct gt_event_format *event, bool enabled, const char *reason)
 {
 	struct search *search = data;
-	const size_t at = find(search, event);
+	uint32_t slot = SLOTS;
+	size_t at;
 
 	(void)reason;
+	if (search->slots == NULL)
+		search->slots = calloc(SLOTS, sizeof(*search->slots));
+	search->no_memory = search->slots == NULL;
+	if (search->no_memory)
+		return 1;
+	at = find(search, event, &slot);
 	if (at == search->count && search->count == search->room) {
 		const size_t room = search->room ? search->room * 2 : 32;
 		void *formats = realloc(search->formats, room * sizeof(*search->formats));
@@ -85,6 +118,8 @@ static int take(void *data, const struct gt_event_format *event, bool enabled, c
 		search->formats[at] = *event;
 		search->enabled[at] = false;
 		search->count++;
+		if (slot < SLOTS)
+			search->slots[slot] = (uint32_t)search->count;
 	}
 	search->enabled[at] |= enabled;
 	return 0;
@@ -101,6 +136,7 @@ static void forget(struct search *search)
 {
 	free(search->formats);
 	free(search->enabled);
+	free(search->slots);
 }
 
 int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event)
