@@ -32,6 +32,7 @@ NOT_IN_A_KERNEL = {
                      "options/func-args"), "values of calls are fetched in programs only"),
     "dynamic_events": "a kernel has no probes that are set while it runs",
     "uprobe_events": "they are programs'",
+    "uprobe_profile": "the same",
     "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
 }
 
@@ -77,7 +78,8 @@ def test_the_tree_is_a_programs_but_for_what_a_kernel_cannot_have(machine):
     kernels, programs = ({name for name in names if not re.match("events/.*/", name)}
                          for names in (kernels, programs))
     assert programs - kernels == set(NOT_IN_A_KERNEL)
-    assert kernels - programs == {"trace.data", "trace_pipe.data", "options/trace-self"}
+    assert kernels - programs == {"trace.data", "trace_pipe.data", "options/trace-self", "tracing_max_latency",
+                                  "options/function-trace", "options/display-graph"}
     # The kernel's README names each.
     named = (ROOT / "port" / "unikernel" / "README.md").read_text()
     for name in (set(NOT_IN_A_KERNEL) | kernels - programs):
