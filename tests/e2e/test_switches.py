@@ -228,7 +228,7 @@ def test_two_threads_on_one_cpu_share_its_time(graftrace, compile):
     graftrace("record", compile(PINNED, *FLAGS))
     row = rows(graftrace)
     on, off = row["spins"]["self_on_cpu_ns"], row["spins"]["self_off_cpu_ns"]
-    assert on >= 120 * 0.98
+    assert on >= 120 * 0.95
     # what both had of the CPU fits into the time that it took, and one had to wait for the other
     assert on <= row["main"]["total_ns"] * 1.02
     assert off >= 60 * 0.5
@@ -362,7 +362,7 @@ def test_the_event_is_a_control_file(served):
     served.put("trace", "")
     assert "sched_switch" not in served.get("trace")
     served.put("current_tracer", "function")
-    served.put("events/enable", "1")
+    served.put("events/sched/enable", "1")
     served.calls(1)
     assert re.search(r"^ +\S+-\d+ +\[\d+\] \S+ +[\d.]+: sched_switch: prev_comm=", served.get("trace"),
                      re.M)
@@ -378,7 +378,7 @@ def test_the_event_is_a_control_file(served):
     assert lines >= seen.count("sched_switch")
     served.put("options/sleep-time", "0")
     assert watched(served.process) > 0
-    served.put("events/enable", "1")
+    served.put("events/sched/enable", "1")
     served.put("options/sleep-time", "1")
     assert watched(served.process) > 0
     served.calls(1)
@@ -392,7 +392,7 @@ def switches(text):
 
 def test_a_snapshot_has_the_events_of_its_time(served):
     served.put("current_tracer", "function")
-    served.put("events/enable", "1")
+    served.put("events/sched/enable", "1")
     served.calls(1)
     taken = switches(served.get("trace"))
     served.put("snapshot", "1")
@@ -444,7 +444,7 @@ int main(void)
 @pytest.fixture
 def two(graftrace, compile):
     with serving(graftrace, compile(TWO, *FLAGS)) as served:
-        served.put("events/enable", "1")
+        served.put("events/sched/enable", "1")
         yield served
 
 
@@ -528,7 +528,7 @@ def test_events_are_counted(two):
 
     two.put("current_tracer", "nop")
     two.calls(1)
-    two.put("events/enable", "0")
+    two.put("events/sched/enable", "0")
     shown = two.get("trace")
     assert shown.count(": sched_switch: ") == entries() > 0
     assert f"# entries-in-buffer/entries-written: {entries()}/{entries()} " in shown
