@@ -144,11 +144,15 @@ void gt_session_event_hist_free(struct gt_hist_copy *copy);
 /* It has triggers, or others enable and disable it. */
 bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name);
 /* Calls back for each known event, object by object, until `each` returns non-zero. enabled: it is
- * recorded in some process. reason: why its place cannot be patched, or NULL. */
+ * recorded in some process. reason: why its place cannot be patched, or NULL. Events of system calls are
+ * known while a word of the list of events names them: `syscalls`, `raw_syscalls` or `sys_…`, not a glob
+ * for all events. */
 int gt_session_each_event(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),
 			  void *data);
+/* Whether a word of the list of events names a system call's event in one of these ways. */
+bool gt_session_names_syscall(const char *word);
 /* Places of system calls in the files that the session knows: taken, and left alone by reason (enum
  * gt_plan_reason). All zero while no events of system calls are asked for. */
 struct gt_syscall_places {

@@ -162,8 +162,10 @@ int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_co
 static bool names_one(struct gt_live *live, const char *word)
 {
 	struct search search;
-	bool found = false;
+	bool found = gt_session_names_syscall(word);
 
+	if (found)
+		return true;
 	look(live, &search);
 	for (size_t i = 0; i < search.count && !found; i++)
 		found = gt_event_word_matches(word, search.formats[i].system,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Measures the cost of a call in ticks: plain, traced, paused, ring full (batches=N: of 1000
- * calls).
- */
+/* Measures the cost of a call in ticks: plain, traced, paused, ring full (batches=N: of 1000 calls). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

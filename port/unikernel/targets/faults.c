@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes faults: OPTIONS="fault=null", overflow, deadlock, memory, lock …
- */
+/* Makes faults: OPTIONS="fault=null", overflow, deadlock, memory, lock … */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prints a greeting and ends.
- */
+/* Prints a greeting and ends. */
 #include <stdio.h>
 
 int main(void)

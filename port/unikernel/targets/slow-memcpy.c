@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Copies buffers by a slow copy, byte by byte, which the breakdown shows.
- */
+/* Copies buffers by a slow copy, byte by byte, which the breakdown shows. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

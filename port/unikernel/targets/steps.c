@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Steps through the recording path by the trap flag, and makes a traced call after each
- * instruction.
- */
+/* Steps through the recording path by the trap flag, with a traced call after each instruction. */
 #include <stdint.h>
 #include <stdio.h>
 #include "port/unikernel/interrupts.h"

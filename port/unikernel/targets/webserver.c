@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A web server on port 8080: a thread for each connection, computed pages.
- */
+/* A web server on port 8080: a thread for each connection, computed pages. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
