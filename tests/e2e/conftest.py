@@ -113,6 +113,14 @@ def attached(compile):
     return compile("attached.c", "-O2", "-pthread", "-Wall", "-Wextra")
 
 
+@pytest.fixture(scope="module")
+def alone_with_tracefs():
+    """The machine's tracefs is one: tests that look at its instances run one file after the other."""
+    with open(Path(tempfile.gettempdir()) / f"graftrace-test-tracefs-{os.getuid()}", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
 def compile(tmp_path_factory):
     """compile(source, *flags, compiler="gcc") -> path of the program, built once a session.

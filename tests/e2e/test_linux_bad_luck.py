@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
+
 TRACEFS = "/sys/kernel/tracing"
 
 LOOP = """

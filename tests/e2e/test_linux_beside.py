@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
+
 
 @pytest.fixture(scope="module")
 def program(compile):

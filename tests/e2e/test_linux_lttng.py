@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
+
 PROGRAM = """
 #include <lttng/tracef.h>
 #include <stdio.h>
