@@ -52,14 +52,18 @@ def test_system_calls_stand_in_the_functions_that_made_them(graftrace, program):
 
 
 def test_a_nap_says_who_ended_it_and_how_long_a_cpu_was_waited_for(graftrace, program):
-    if not record(graftrace, "--kernel-event", "syscalls", "-o", "it.data", program):
-        return
-    shown = graftrace("show", "--no-pager", "it.data").stdout
-    naps = re.findall(r"\|    nap\(\) \{\n(.*?)\|    \}", shown, re.S)
-    assert len(naps) == 5
-    # on a busy machine the timer may end before the thread has left the CPU
-    assert re.search(r"off_cpu: slept [\d.]+ us until (an interrupt in )?\S.*-\d+ woke it, waited "
-                     r"[\d.]+ us for a CPU \*/$", "".join(naps), re.M), naps
+    # On a busy machine the timer may end before the thread has left the CPU; and in one recording of ten the
+    # kernel's own filter by PID left out each switch to the thread (Linux 6.18): then nothing tells of it.
+    for _ in range(6):
+        if not record(graftrace, "--kernel-event", "syscalls", "-o", "it.data", program):
+            return
+        shown = graftrace("show", "--no-pager", "it.data").stdout
+        naps = re.findall(r"\|    nap\(\) \{\n(.*?)\|    \}", shown, re.S)
+        assert len(naps) == 5
+        if re.search(r"off_cpu: slept [\d.]+ us until (an interrupt in )?\S.*-\d+ woke it, waited "
+                     r"[\d.]+ us for a CPU \*/$", "".join(naps), re.M):
+            return
+    raise AssertionError(naps)
 
 
 def test_a_part_that_is_not_there_is_told(graftrace, program):
