@@ -175,8 +175,7 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 		for (n = 0; n < file->call_count; n++)
 			if (file->calls[n].way == GT_PLAN_NONE)
 				places->left[file->calls[n].reason]++;
-		for (n = 0; n < file->call_count; n++)
-			if (file->calls[n].way != GT_PLAN_NONE)
+			else
 				places->taken++;
 	}
 	for (i = 0; i < session->tracee_count; i++) {

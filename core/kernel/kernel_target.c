@@ -59,7 +59,8 @@ uint64_t gt_arena_lost_full(const struct graftrace_stream *stream)
 	return lost;
 }
 
-void gt_arena_lost(const struct graftrace_stream *stream, uint64_t *lost)
+/* What a CPU has lost so far, into lost[GRAFTRACE_LOST_CAUSES]. */
+static void get_lost(const struct graftrace_stream *stream, uint64_t *lost)
 {
 	for (int i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
 		lost[i] = __atomic_load_n(&stream->lost[i], RELAXED);
@@ -81,7 +82,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 	if (__atomic_load_n(&ring->arena->mode, RELAXED) == GRAFTRACE_MODE_OVERWRITE)
 		out->first = lowest(ring->arena, index, out->first);
 	out->start = stream->start;
-	gt_arena_lost(stream, out->lost);
+	get_lost(stream, out->lost);
 	return GT_OK;
 }
 
@@ -238,7 +239,7 @@ static void begin_counts(struct gt_arena_ring *ring, uint32_t index)
 	ring->read[index] = 0;
 	ring->lost_full[index] = gt_arena_lost_full(stream);
 	ring->lost_overrun[index] = __atomic_load_n(&stream->lost[GRAFTRACE_LOST_OVERRUN], RELAXED);
-	gt_arena_lost(stream, ring->lost_before[index]);
+	get_lost(stream, ring->lost_before[index]);
 }
 
 static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)

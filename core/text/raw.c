@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* From records to pages: see raw.h. */
 #include "core/text/raw.h"
+#include "core/text/text_parts.h"
 
 #define CPU_UNKNOWN    UINT32_MAX
-#define PRINT_TEXT_MAX 1024u /* Linux's trace_marker takes no more at a time either */
-#define STACK_MAX      32u
+#define PRINT_TEXT_MAX 1024u	 /* Linux's trace_marker takes no more at a time either */
 #define FAULT_TEXT     "(fault)" /* Linux has it in place of a string that cannot be read */
 
 int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_memory *memory,
@@ -163,16 +163,12 @@ static void make_sched_switch(struct gt_raw *raw, const struct gt_source *source
 /* false: there is nothing in it. */
 static bool make_stack(struct gt_raw *raw, const struct gt_source *source)
 {
-	const struct gt_record *record = &source->record;
-	uint64_t callers[STACK_MAX], word;
-	uint32_t count = 0;
+	uint64_t callers[GT_TEXT_STACK_MAX];
+	uint32_t count = 0, function;
 
-	while (count < STACK_MAX && count < record->text_bytes / 8) {
-		gt_view_memcpy(&word, record->text + count * 8, sizeof(word));
-		if (graftrace_word_function(word) == 0)
-			break;
-		callers[count++] = address_of(raw, graftrace_word_function(word));
-	}
+	while (count < GT_TEXT_STACK_MAX &&
+	       (function = stack_function(&source->record, count)) != 0)
+		callers[count++] = address_of(raw, function);
 	if (count == 0)
 		return false;
 	struct gt_raw_stack *event =
