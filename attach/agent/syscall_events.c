@@ -52,13 +52,14 @@ static void add_behind(struct gt_event_format *event, const char *name, bool is_
 		.type = is_text ? "char *" : "u8",
 		.bytes = is_text ? 8 : 1,
 		.is_string = is_text,
-		.count = is_text ? 0 : 32,
+		.count = is_text ? 0 : GT_SYSCALL_BYTES_MOST,
 		.show = GT_SHOW_HEX,
 	};
 }
 
 static void describe_enter(const struct gt_syscall *call, struct gt_event_format *event)
 {
+	const struct gt_syscall_data *data = gt_syscall_data_of(call);
 	uint32_t i, k = 0;
 
 	add(event, "int", "__syscall_nr", 4, true);
@@ -67,8 +68,8 @@ static void describe_enter(const struct gt_syscall *call, struct gt_event_format
 	for (i = 0; i < 2; i++)
 		if (call->text[i])
 			add_behind(event, call->behind[k++], true);
-	if (call->data)
-		add_behind(event, call->behind[k], false);
+	if (data && data->in.argument)
+		add_behind(event, data->in.name, false);
 }
 
 static void describe_raw(bool exit, struct gt_event_format *event)
@@ -86,6 +87,7 @@ void gt_syscall_event_describe(const struct gt_catalog *catalog, uint32_t index,
 			       struct gt_event_format *event)
 {
 	const struct gt_syscall *call = gt_syscall_of_event(index);
+	const struct gt_syscall_data *data = call ? gt_syscall_data_of(call) : NULL;
 
 	*event =
 		(struct gt_event_format){ .number = catalog->syscall_events + index, .object = "" };
@@ -95,6 +97,8 @@ void gt_syscall_event_describe(const struct gt_catalog *catalog, uint32_t index,
 	} else if (gt_syscall_event_is_exit(index)) {
 		add(event, "int", "__syscall_nr", 4, true);
 		add(event, "long", "ret", 8, true);
+		if (data && data->out.argument)
+			add_behind(event, data->out.name, false);
 	} else {
 		describe_enter(call, event);
 	}

@@ -2,6 +2,7 @@
 /*
  * Events of system calls: Linux's names and fields, as its `events/syscalls` and `events/raw_syscalls` have
  * them, and behind them the texts and bytes that arguments lead to ("__filename_val", as Linux has from 6.19 on).
+ * Behind a result stand the bytes that the kernel has written ("__buf_val" of sys_exit_read; Linux has none).
  */
 #ifndef GT_ATTACH_AGENT_SYSCALL_EVENTS_H
 #define GT_ATTACH_AGENT_SYSCALL_EVENTS_H
@@ -12,13 +13,11 @@
 struct gt_syscall {
 	uint16_t number;
 	uint8_t argument_count;
-	uint8_t text[2]; /* argument + 1 that is a text, 0: none */
-	uint8_t data;	 /* … that is the address of bytes … */
-	uint8_t data_bytes;
+	uint8_t text[2];  /* argument + 1 that is a text, 0: none */
 	const char *call; /* its name for programs */
 	const char *enter;
 	const char *exit;
-	const char *behind[3]; /* names of fields: texts, then bytes */
+	const char *behind[2]; /* names of the texts' fields */
 	struct {
 		const char *type;
 		const char *name;
@@ -28,6 +27,27 @@ struct gt_syscall {
 /* Sorted by number. */
 extern const struct gt_syscall gt_syscall_table[];
 extern const uint32_t gt_syscall_count;
+
+/* Bytes that an argument leads to: a buffer, a structure. argument: + 1, 0: none. bytes: enum
+ * graftrace_syscall_bytes. name: of their field. */
+struct gt_syscall_bytes {
+	uint8_t argument;
+	uint8_t bytes;
+	const char *name;
+};
+
+/* What a call is given (recorded before it), and what it gives back (behind it). */
+struct gt_syscall_data {
+	uint16_t number;
+	struct gt_syscall_bytes in;
+	struct gt_syscall_bytes out;
+};
+
+/* At most so many are recorded. */
+#define GT_SYSCALL_BYTES_MOST 64
+
+/* NULL: nothing is looked at. */
+const struct gt_syscall_data *gt_syscall_data_of(const struct gt_syscall *call);
 
 /* Events: two a call of the table, before and behind it, and two of all calls last. */
 uint32_t gt_syscall_event_count(void);

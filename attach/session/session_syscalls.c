@@ -71,12 +71,17 @@ static void fill(struct gt_session *session)
 	table[GRAFTRACE_ARENA_SYSCALLS].argument_count = 6;
 	for (i = 0; i < gt_syscall_count; i++) {
 		const struct gt_syscall *call = &gt_syscall_table[i];
+		const struct gt_syscall_data *data = gt_syscall_data_of(call);
 		struct graftrace_syscall *entry = &table[call->number];
 
 		entry->argument_count = call->argument_count;
 		memcpy(entry->text, call->text, sizeof(entry->text));
-		entry->data = call->data;
-		entry->data_bytes = call->data_bytes;
+		if (!data)
+			continue;
+		entry->data = data->in.argument;
+		entry->data_bytes = data->in.bytes;
+		entry->out = data->out.argument;
+		entry->out_bytes = data->out.bytes;
 	}
 }
 

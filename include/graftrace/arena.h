@@ -381,8 +381,18 @@ struct graftrace_syscall {
 	uint8_t argument_count;
 	uint8_t text[2];    /* argument + 1 that is a text's address, 0: none */
 	uint8_t data;	    /* … that is the address of bytes, … */
-	uint8_t data_bytes; /* … as many as this argument + 1 says */
-	uint8_t pad[3];
+	uint8_t data_bytes; /* … as many as this says: enum graftrace_syscall_bytes */
+	/* Behind it, where it has not failed: fields are the number and the result, then bytes. */
+	uint8_t out;	   /* argument + 1 that is the address of what the kernel has written */
+	uint8_t out_bytes; /* enum graftrace_syscall_bytes */
+	uint8_t pad;
+};
+
+/* How many bytes an argument of a system call leads to. */
+enum graftrace_syscall_bytes {
+	GRAFTRACE_BYTES_OF_ARGUMENT = 1, /* … 6: what this argument says, counted from 1 */
+	GRAFTRACE_BYTES_OF_RESULT = 7,	 /* what the result says; behind the call only */
+	GRAFTRACE_BYTES_FIXED = 0x80,	 /* | so many */
 };
 
 /* What the host has said to the letter that was in this slot of the mail. */

@@ -29,8 +29,10 @@
 #define SYS_CLONE3_	435
 #define X32_BIT		0x40000000u
 
+#define ERROR_MOST 4095u /* of the kernel's error numbers: results from -4095 on */
+
 #define STUB_CALLS 10u /* gt_event_frame.stub: behind the call in the stub */
-#define DATA_MAX   32u /* bytes of a buffer */
+#define DATA_MAX   64u /* bytes of a buffer */
 
 static const uint8_t argument_registers[6] = { RDI, RSI, RDX, R10, R8, R9 };
 
@@ -68,6 +70,20 @@ static uint64_t argument_of(const struct gt_event_frame *frame, uint32_t index)
 	return frame->registers[argument_registers[index]];
 }
 
+/* How many bytes of a buffer are recorded. */
+static uint64_t bytes_of(const struct gt_event_frame *frame, uint32_t rule)
+{
+	uint64_t bytes;
+
+	if (rule & GRAFTRACE_BYTES_FIXED)
+		bytes = rule & ~(uint32_t)GRAFTRACE_BYTES_FIXED;
+	else if (rule == GRAFTRACE_BYTES_OF_RESULT)
+		bytes = frame->registers[RAX];
+	else
+		bytes = argument_of(frame, (rule - GRAFTRACE_BYTES_OF_ARGUMENT) % 6);
+	return bytes < DATA_MAX ? bytes : DATA_MAX;
+}
+
 /* A text, or bytes, behind the fields: field `index` tells where. Without any it is said to be
  * unreadable. */
 static void put_behind(struct gt_event *event, uint32_t index, uint32_t bytes)
@@ -81,6 +97,18 @@ static void put_behind(struct gt_event *event, uint32_t index, uint32_t bytes)
 	event->count += (bytes + 7) / 8;
 }
 
+/* The bytes that argument `argument` (from 1) leads to, told of by field `index`. */
+static void put_data(struct gt_event *event, const struct gt_event_frame *frame, uint32_t index,
+		     uint32_t argument, uint64_t bytes)
+{
+	const uint64_t address = argument_of(frame, (argument - 1) % 6);
+	char *const out = (char *)&event->values[event->count];
+
+	if (address == 0 || !gt_events_fetch(address, out, bytes, frame->registers[RSP]))
+		bytes = 0;
+	put_behind(event, index, (uint32_t)bytes);
+}
+
 static void put_texts(struct gt_event *event, const struct gt_event_frame *frame,
 		      const struct graftrace_syscall *call)
 {
@@ -91,15 +119,8 @@ static void put_texts(struct gt_event *event, const struct gt_event_frame *frame
 	event->count = data + (call->data != 0);
 	for (uint32_t i = event->count; i < GT_EVENT_VALUES; i++)
 		event->values[i] = 0;
-	if (call->data != 0) {
-		char *const out = (char *)&event->values[event->count];
-		uint64_t bytes = argument_of(frame, (call->data_bytes - 1u) % 6);
-		if (bytes > DATA_MAX)
-			bytes = DATA_MAX;
-		if (!gt_events_fetch(argument_of(frame, (call->data - 1u) % 6), out, bytes, sp))
-			bytes = 0;
-		put_behind(event, data, (uint32_t)bytes);
-	}
+	if (call->data != 0)
+		put_data(event, frame, data, call->data, bytes_of(frame, call->data_bytes));
 	for (uint32_t i = 0; i < texts; i++) {
 		char *const out = (char *)&event->values[event->count];
 		const uint32_t room = (GT_EVENT_VALUES - event->count) * 8 / (texts - i);
@@ -123,12 +144,25 @@ static __attribute__((noinline)) void record_enter(const struct gt_event_frame *
 	gt_events_finish(&event);
 }
 
-static void record_leave(uint32_t number, uint64_t call, uint64_t result)
+/* The kernel leaves the arguments' registers as they were. */
+static __attribute__((noinline)) void record_leave(uint32_t event_number, uint64_t number,
+						   const struct gt_event_frame *frame,
+						   const struct graftrace_syscall *call)
 {
-	struct gt_event event = { .number = number, .count = 2 };
+	const uint64_t result = frame->registers[RAX];
+	struct gt_event event = { .number = event_number, .count = 2 };
 
-	event.values[0] = call;
+	event.values[0] = number;
 	event.values[1] = result;
+	if (call->out != 0) {
+		event.count = 3;
+		for (uint32_t i = event.count; i < GT_EVENT_VALUES; i++)
+			event.values[i] = 0;
+		if (result >= (uint64_t)-ERROR_MOST)
+			put_behind(&event, 2, 0);
+		else
+			put_data(&event, frame, 2, call->out, bytes_of(frame, call->out_bytes));
+	}
 	gt_events_finish(&event);
 }
 
@@ -206,7 +240,7 @@ void gt_syscalls_leave(const struct gt_event_frame *frame)
 	any = &table[GRAFTRACE_ARENA_SYSCALLS];
 	call = number < GRAFTRACE_ARENA_SYSCALLS ? &table[number] : any;
 	if (call != any && call->exit != 0 && gt_events_begin(call->exit))
-		record_leave(call->exit, number, frame->registers[RAX]);
+		record_leave(call->exit, number, frame, call);
 	if (any->exit != 0 && gt_events_begin(any->exit))
-		record_leave(any->exit, number, frame->registers[RAX]);
+		record_leave(any->exit, number, frame, any);
 }
