@@ -55,7 +55,8 @@ static bool is_kept(const struct gt_detach *out, uint64_t place)
 /* Where a thread that stands in moved code can go on, 0: nowhere. */
 static uint64_t old_place(const struct gt_detach *out, uint64_t address)
 {
-	uint64_t place = out->tracee ? gt_patch_old_place(out->tracee, address) : 0;
+	uint64_t place = out->tracee ? gt_patch_old_place(out->tracee, address)
+				     : gt_detach_place_of_call(out, address);
 
 	return place && !is_kept(out, place) ? place : 0;
 }

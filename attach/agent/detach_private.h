@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of detaching share: detach.c (rounds, code), detach_slots.c (return slots),
- * detach_inside.c (who is inside), detach_out.c (unmapping). All of it while the world is stopped.
+ * detach_inside.c (who is inside), detach_places.c (where moved code belongs), detach_out.c (unmapping).
+ * All of it while the world is stopped.
  */
 #ifndef GT_ATTACH_DETACH_PRIVATE_H
 #define GT_ATTACH_DETACH_PRIVATE_H
@@ -116,6 +117,10 @@ size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_
  * thread holds an address of ours, or will. */
 int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads,
 			  bool *clean);
+
+/* detach_places.c: where a thread that stands at or behind a `syscall` instruction of moved code goes
+ * on, told by the region alone; 0: nowhere, or it stands at another instruction. With out->maps. */
+uint64_t gt_detach_place_of_call(const struct gt_detach *out, uint64_t address);
 
 /* detach_out.c: unmaps everything. */
 int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *threads,

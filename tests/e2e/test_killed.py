@@ -3,10 +3,13 @@
 
 import os
 import re
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from attaching import Running, is_clean, look, looks_as, record, start_recording, wait_until
 from served import PATIENCE
 
 PHASES = r"""
@@ -153,3 +156,93 @@ def test_nothing_is_added_to_a_recording_of_another_clock(graftrace, program):
     assert (graftrace.directory / "graftrace.data").read_bytes() == before
     other.stdin.close()
     phases.end()
+
+
+@pytest.mark.parametrize("options", [["-e", "syscalls"], ["-e", "syscalls", "--libs"]], ids=["calls", "all"])
+def test_threads_that_wait_in_moved_calls_go_back_to_the_programs_own(graftrace, attached, options):
+    """The dead graftrace's plans are gone with it: the region in the process says which instruction was moved."""
+    with Running(attached, "waits") as target:
+        before = look(target.pid)
+        for _ in range(3):
+            tracer = start_recording(graftrace, target.pid, *options)
+            tracer.kill()
+            tracer.communicate(timeout=PATIENCE)
+            assert not is_clean(target.pid)
+            record(graftrace, target.pid, "-o", "second.data", "--for", "10ms")
+            assert looks_as(target.pid, before)
+        assert target("check") == "right"
+        assert target("wake") == "woken"
+
+
+HANDLERS = r"""
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int gate[2];
+
+static void handle(int number)
+{
+	char byte;
+
+	printf("inside\n");
+	while (read(gate[0], &byte, 1) != 1)
+		;
+	printf("%d over\n", number);
+}
+
+/* A handler waits on top of a call that it has interrupted: one that goes on behind it, and one that fails. */
+int main(void)
+{
+	struct sigaction action = { .sa_handler = handle, .sa_flags = SA_RESTART };
+	char line[64];
+	ssize_t got;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	sigaction(SIGUSR1, &action, NULL);
+	action.sa_flags = 0;
+	sigaction(SIGUSR2, &action, NULL);
+	if (pipe(gate))
+		return 1;
+	printf("%d %d\n", getpid(), gate[1]);
+	for (;;) {
+		errno = 0;
+		got = read(0, line, sizeof(line));
+		printf("%zd %d\n", got, errno);
+		if (got == 0)
+			return 0;
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("number, told", [(signal.SIGUSR1, []), (signal.SIGUSR2, ["-1 4"])], ids=["restarted", "failed"])
+def test_a_moved_call_below_a_handler_that_waits_is_the_programs_own_again(graftrace, compile, number, told):
+    program = compile(HANDLERS, "-O2")
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        pid, gate = map(int, running.stdout.readline().split())
+        tracer = start_recording(graftrace, pid, "-e", "syscalls")
+        # one call through the moved code, then the next one waits there
+        running.stdin.write("once\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == "5 0\n"
+        reads = Path(f"/proc/{pid}/syscall")
+        wait_until(lambda: reads.read_text().startswith("0 0x0 "))
+        os.kill(pid, number)
+        assert running.stdout.readline() == "inside\n"
+        wait_until(lambda: re.match("0 0x[1-9a-f]", reads.read_text()))
+        tracer.kill()
+        tracer.communicate(timeout=PATIENCE)
+        record(graftrace, pid, "-o", "second.data", "--for", "10ms")
+        assert is_clean(pid)
+        with open(f"/proc/{pid}/fd/{gate}", "wb") as other:
+            other.write(b"x")
+        assert running.stdout.readline() == f"{number:d} over\n"
+        for line in told:
+            assert running.stdout.readline() == line + "\n"
+        running.stdin.write("hello\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == "6 0\n"
+        running.stdin.close()
+        assert running.stdout.read() == "0 0\n"
