@@ -21,6 +21,7 @@
 #include "core/text/text.h"
 #include "export/export.h"
 #include "export/short_names.h"
+#include "read/syscall_text.h"
 #include "export/sources.h"
 #include "port/host/memory.h"
 
@@ -58,6 +59,8 @@ static const char help[] =
 	"                             graftrace export --to json writes it\n"
 	"      --names WHICH          short (default on terminals: C++ and Rust without template\n"
 	"                             arguments), full\n"
+	"      --syscalls WHICH       strace (default): system calls of programs with names of\n"
+	"                             flags and errors; linux: as Linux's trace has them\n"
 	"      --lines                behind a function's name file and line of its source\n"
 	"      --source               and that line itself, if the file is there\n"
 	"      --color WHEN           auto (default), always, never\n"
@@ -74,6 +77,7 @@ enum {
 	OPTION_NS,
 	OPTION_FORMAT,
 	OPTION_NAMES,
+	OPTION_SYSCALLS,
 	OPTION_USER,
 	OPTION_KERNEL,
 	OPTION_CONTEXT,
@@ -92,6 +96,7 @@ static const struct option options[] = {
 	{ "kernel", no_argument, NULL, OPTION_KERNEL },
 	{ "context", required_argument, NULL, OPTION_CONTEXT },
 	{ "names", required_argument, NULL, OPTION_NAMES },
+	{ "syscalls", required_argument, NULL, OPTION_SYSCALLS },
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "source", no_argument, NULL, OPTION_SOURCE },
 	{ "color", required_argument, NULL, OPTION_COLOR },
@@ -112,6 +117,7 @@ struct arguments {
 	const char *color;
 	const char *names;
 	bool brief;
+	bool linux_calls; /* system calls as Linux writes them */
 	bool lines;
 	bool source;
 	bool pager;
@@ -254,6 +260,14 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			arguments->context = strcmp(optarg, "kernel") == 0;
 			if (!arguments->context) {
 				gt_message_set(&message, "--context takes kernel, not '%s'",
+					       optarg);
+				error = GT_EINVAL;
+			}
+			break;
+		case OPTION_SYSCALLS:
+			arguments->linux_calls = strcmp(optarg, "linux") == 0;
+			if (!arguments->linux_calls && strcmp(optarg, "strace") != 0) {
+				gt_message_set(&message, "--syscalls '%s' is none of strace, linux",
 					       optarg);
 				error = GT_EINVAL;
 			}
@@ -439,6 +453,7 @@ static int show(struct arguments *arguments, bool color)
 			: arguments->context ? note_context
 					     : NULL,
 		.note_data = arguments->lines ? (void *)&sources : sources.target,
+		.event = arguments->linux_calls ? NULL : gt_syscall_text_put,
 		.filter = &arguments->filter,
 	};
 	bool times = !(text_options.options & GT_OPTION_SLEEP_TIME);

@@ -352,6 +352,26 @@ static int open_id(struct gt_control_handle *handle, unsigned access, struct gt_
 	return error;
 }
 
+static void say_fields(struct gt_control_handle *handle, const struct gt_event_format *format)
+{
+	for (uint32_t i = 0; i < format->field_count; i++) {
+		const struct gt_event_field *field = &format->fields[i];
+
+		if (i == 1 && gt_event_call_of(format) == GT_EVENT_RAW_ENTER) {
+			/* Six fields here, one array on Linux. */
+			say(handle,
+			    "\tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n");
+			return;
+		}
+		if (field->is_string || field->count)
+			say(handle, "\tfield:__data_loc %s[] %s;\toffset:%u;\tsize:4;\tsigned:0;\n",
+			    field->is_string ? "char" : field->type, field->name, 8 + 8 * i);
+		else
+			say(handle, "\tfield:%s %s;\toffset:%u;\tsize:%u;\tsigned:%u;\n",
+			    field->type, field->name, 8 + 8 * i, field->bytes, field->is_signed);
+	}
+}
+
 /* A word each behind the common fields, of which a number has its bytes. */
 static int open_format(struct gt_control_handle *handle, unsigned access,
 		       struct gt_message *message)
@@ -369,13 +389,7 @@ static int open_format(struct gt_control_handle *handle, unsigned access,
 		    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
 		    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
 		    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n");
-	for (uint32_t i = 0; i < event.format.field_count; i++) {
-		const struct gt_event_field *field = &event.format.fields[i];
-
-		say(handle, "\tfield:%s %s;\toffset:%u;\tsize:%u;\tsigned:%u;\n",
-		    field->is_string ? "__data_loc char[]" : field->type, field->name, 8 + 8 * i,
-		    field->is_string ? 4u : field->bytes, field->is_signed);
-	}
+	say_fields(handle, &event.format);
 	*gt_event_put_print_format(&event.format, print, sizeof(print) - 1) = 0;
 	say(handle, "\nprint fmt: %s\n", print);
 	return 0;

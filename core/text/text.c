@@ -83,6 +83,7 @@ char *gt_text_put_marker(const struct gt_record *record, char *at)
 char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at)
 {
 	struct gt_event_format format;
+	char *end = NULL;
 
 	if (gt_target_event(text->target, (uint32_t)record->value, &format) != GT_OK) {
 		at = GT_PUT_LITERAL(at, "event#");
@@ -90,7 +91,11 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 	}
 	if (text->target->tracer == GRAFTRACE_TRACER_BLK && gt_text_put_block(&format, record, &at))
 		return at;
-	return gt_event_put(&format, record, false, at, GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
+	if (text->options.event)
+		end = text->options.event(&format, record, at,
+					  GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
+	return end ? end
+		   : gt_event_put(&format, record, false, at, GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 
 char *gt_text_put_arguments(struct gt_text *text, const struct gt_source *source,

@@ -70,6 +70,10 @@ struct gt_text_options {
 	 * GT_TEXT_NOTE_MAX bytes that can be printed. NULL: nothing; so may be the result. */
 	const char *(*note)(void *data, uint32_t number);
 	void *note_data;
+	/* An event's text in place of Linux's, its name included: at most `room` bytes at `at`,
+	 * returns where it ends; NULL: as Linux writes it. NULL: so are all. */
+	char *(*event)(const struct gt_event_format *format, const struct gt_record *record,
+		       char *at, size_t room);
 	/* Of a latency tracer: the case that is shown, which the filter cuts out; NULL: none is. The
 	 * caller's. */
 	const struct gt_text_latency *latency;

@@ -4,6 +4,7 @@
  * decimals from its bits.
  */
 #include "core/trace/event.h"
+#include "core/trace/event_output.h"
 #include "core/trace/decode.h"
 #include "core/trace/glob.h"
 #include "core/trace/message.h"
@@ -25,42 +26,12 @@ bool gt_event_word_matches(const char *word, const char *system, const char *nam
 	       (!word[colon + 1] || gt_glob_match(word + colon + 1, name));
 }
 
-struct output {
-	char *at;
-	char *end;
-};
-
-static void put_char(struct output *output, char c)
-{
-	if (output->at < output->end)
-		*output->at++ = c;
-}
-
-static void put_text(struct output *output, const char *text)
-{
-	while (*text)
-		put_char(output, *text++);
-}
-
-static void put_clean(struct output *output, const char *text, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		put_char(output, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
-}
-
 static size_t length_of(const char *text)
 {
 	size_t bytes = 0;
 	while (text[bytes])
 		bytes++;
 	return bytes;
-}
-
-static void put_number(struct output *output, uint64_t value, const char *format)
-{
-	char text[32];
-	gt_format(text, sizeof(text), format, (unsigned long long)value);
-	put_text(output, text);
 }
 
 static uint64_t word_of(const struct gt_record *record, uint32_t index)
@@ -109,26 +80,26 @@ static uint64_t widen(uint32_t bits)
 }
 
 /* Six decimals; what is too large or too small for that as the bits that it has. */
-static void put_fraction(struct output *output, uint64_t bits)
+static void put_fraction(struct gt_output *output, uint64_t bits)
 {
 	__extension__ typedef unsigned __int128 u128;
 	int exponent = (int)(bits >> 52 & 0x7ff) - 1023 - 52;
 	uint64_t mantissa = (bits & 0xfffffffffffffull) | 1ull << 52;
 	char decimals[16];
 	if (exponent > 10 || exponent < -110) {
-		put_number(output, bits, bits << 1 ? "0x%llx" : "0.000000");
+		gt_output_number(output, bits, bits << 1 ? "0x%llx" : "0.000000");
 		return;
 	}
 	if (bits >> 63)
-		put_char(output, '-');
+		gt_output_char(output, '-');
 	unsigned shift = exponent < 0 ? (unsigned)-exponent : 0;
 	u128 scaled = (u128)(exponent < 0 ? mantissa : mantissa << exponent);
 	u128 whole = scaled >> shift;
 	uint64_t rest = (uint64_t)(((scaled - (whole << shift)) * 1000000) >> shift);
-	put_number(output, (uint64_t)whole, "%llu");
+	gt_output_number(output, (uint64_t)whole, "%llu");
 	gt_format(decimals, sizeof(decimals), "%llu", (unsigned long long)(rest + 1000000));
 	decimals[0] = '.';
-	put_text(output, decimals);
+	gt_output_text(output, decimals);
 }
 
 static bool is_equal(const char *a, const char *b)
@@ -165,18 +136,21 @@ static bool is_hex(const struct gt_event_field *field)
 	return false;
 }
 
-static void put_field_number(struct output *output, const struct gt_event_field *field,
+static void put_field_number(struct gt_output *output, const struct gt_event_field *field,
 			     uint64_t number)
 {
 	if (field->show == GT_SHOW_CHAR) {
 		const char c = (char)number;
 
-		put_char(output, '\'');
-		put_clean(output, &c, 1);
-		put_char(output, '\'');
+		gt_output_char(output, '\'');
+		gt_output_clean(output, &c, 1);
+		gt_output_char(output, '\'');
 		return;
 	}
-	put_number(output, number, is_hex(field) ? "0x%llx" : field->is_signed ? "%lld" : "%llu");
+	gt_output_number(output, number,
+			 is_hex(field)	    ? "0x%llx"
+			 : field->is_signed ? "%lld"
+					    : "%llu");
 }
 
 static uint64_t element_of(const struct gt_event_field *field, const char *at)
@@ -189,16 +163,16 @@ static uint64_t element_of(const struct gt_event_field *field, const char *at)
 }
 
 /* {1,2}, {"a","b"} */
-static void put_array(struct output *output, const struct gt_event_field *field,
+static void put_array(struct gt_output *output, const struct gt_event_field *field,
 		      const struct gt_event_value *value)
 {
 	uint32_t at = 0, i;
 
-	put_char(output, '{');
+	gt_output_char(output, '{');
 	for (i = 0; i < field->count && at < value->text_bytes; i++) {
 		uint32_t bytes = 0;
 
-		put_text(output, i ? "," : "");
+		gt_output_text(output, i ? "," : "");
 		if (!field->is_string) {
 			if (value->text_bytes - at < field->bytes)
 				break;
@@ -208,25 +182,25 @@ static void put_array(struct output *output, const struct gt_event_field *field,
 		}
 		while (at + bytes < value->text_bytes && value->text[at + bytes])
 			bytes++;
-		put_char(output, '"');
-		put_clean(output, value->text + at, bytes);
-		put_char(output, '"');
+		gt_output_char(output, '"');
+		gt_output_clean(output, value->text + at, bytes);
+		gt_output_char(output, '"');
 		at += bytes + 1;
 	}
-	put_char(output, '}');
+	gt_output_char(output, '}');
 }
 
-static void put_value(struct output *output, const struct gt_event_field *field,
+static void put_value(struct gt_output *output, const struct gt_event_field *field,
 		      const struct gt_event_value *value)
 {
 	switch (value->kind) {
 	case GT_EVENT_FAULT:
-		put_text(output, "(fault)");
+		gt_output_text(output, "(fault)");
 		break;
 	case GT_EVENT_STRING:
-		put_char(output, '"');
-		put_clean(output, value->text, value->text_bytes);
-		put_char(output, '"');
+		gt_output_char(output, '"');
+		gt_output_clean(output, value->text, value->text_bytes);
+		gt_output_char(output, '"');
 		break;
 	case GT_EVENT_FRACTION:
 		put_fraction(output,
@@ -241,18 +215,18 @@ static void put_value(struct output *output, const struct gt_event_field *field,
 }
 
 /* (0x401136), (0x401200 <- 0x401136): as kernel/trace/trace_uprobe.c prints them. */
-static void put_place(struct output *output, const struct gt_event_format *format,
+static void put_place(struct gt_output *output, const struct gt_event_format *format,
 		      const struct gt_record *record, uint32_t hidden)
 {
 	struct gt_event_value value;
 
 	if (hidden == 0)
 		return;
-	put_char(output, '(');
+	gt_output_char(output, '(');
 	for (uint32_t i = hidden; i-- > 0;) {
 		gt_event_value(format, record, i, &value);
-		put_number(output, value.number, "0x%llx");
-		put_text(output, i ? " <- " : ")");
+		gt_output_number(output, value.number, "0x%llx");
+		gt_output_text(output, i ? " <- " : ")");
 	}
 }
 
@@ -260,7 +234,7 @@ char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_
 			  char *at, size_t room)
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
-	struct output output = { at, at + room };
+	struct gt_output output = { at, at + room };
 	if (format->print)
 		return gt_event_put_printed(format, record, at, room);
 	put_place(&output, format, record, hidden);
@@ -268,9 +242,9 @@ char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_
 		struct gt_event_value value;
 		const char *name = format->fields[i].name;
 		if (i)
-			put_char(&output, ' ');
-		put_clean(&output, name, length_of(name));
-		put_char(&output, '=');
+			gt_output_char(&output, ' ');
+		gt_output_clean(&output, name, length_of(name));
+		gt_output_char(&output, '=');
 		gt_event_value(format, record, i, &value);
 		put_value(&output, &format->fields[i], &value);
 	}
@@ -282,16 +256,16 @@ bool gt_event_is_mark(const char *system, const char *name)
 	return is_equal(system, "graftrace") && is_equal(name, "mark");
 }
 
-static void put_mark(struct output *output, const struct gt_event_format *format,
+static void put_mark(struct gt_output *output, const struct gt_event_format *format,
 		     const struct gt_record *record)
 {
 	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		struct gt_event_value value;
 
 		gt_event_value(format, record, i, &value);
-		put_text(output, i ? ": " : "");
+		gt_output_text(output, i ? ": " : "");
 		if (value.kind == GT_EVENT_STRING)
-			put_clean(output, value.text, value.text_bytes);
+			gt_output_clean(output, value.text, value.text_bytes);
 		else
 			put_value(output, &format->fields[i], &value);
 	}
@@ -300,67 +274,77 @@ static void put_mark(struct output *output, const struct gt_event_format *format
 char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
 		   bool with_system, char *at, size_t room)
 {
-	struct output output = { at, at + room };
+	const enum gt_event_call call = gt_event_call_of(format);
+	struct gt_output output = { at, at + room };
 
 	if (gt_event_is_mark(format->system, format->name)) {
 		put_mark(&output, format, record);
 		return output.at;
 	}
 	if (with_system) {
-		put_clean(&output, format->system, length_of(format->system));
-		put_char(&output, ':');
+		gt_output_clean(&output, format->system, length_of(format->system));
+		gt_output_char(&output, ':');
+	}
+	if (call != GT_EVENT_NO_CALL) {
+		gt_event_put_call(&output, call, format, record);
+		return output.at;
 	}
 	if (format->print && format->print[0] == '!')
 		return gt_event_put_fields(format, record, output.at,
 					   (size_t)(output.end - output.at));
-	put_clean(&output, format->name, length_of(format->name));
+	gt_output_clean(&output, format->name, length_of(format->name));
 	if (format->field_count || !with_system)
-		put_char(&output, ':');
+		gt_output_char(&output, ':');
 	if (!format->field_count)
 		return output.at;
-	put_char(&output, ' ');
+	gt_output_char(&output, ' ');
 	return gt_event_put_fields(format, record, output.at, (size_t)(output.end - output.at));
 }
 
 /* libtraceevent knows no %f and leaves its argument to the next: a fraction is shown by its bits. */
-static void put_field_format(struct output *output, const struct gt_event_field *field)
+static void put_field_format(struct gt_output *output, const struct gt_event_field *field)
 {
-	put_text(output, field->count != 0	       ? "=%s"
-			 : field->is_string	       ? "=\\\"%s\\\""
-			 : field->is_float	       ? field->bytes < 8 ? "=0x%x" : "=0x%llx"
-			 : field->show == GT_SHOW_CHAR ? "='%c'"
-			 : is_hex(field)	       ? field->bytes < 8 ? "=0x%x" : "=0x%llx"
-			 : field->bytes < 8	       ? field->is_signed ? "=%d" : "=%u"
-			 : field->is_signed	       ? "=%lld"
-						       : "=%llu");
+	gt_output_text(output, field->count != 0  ? "=%s"
+			       : field->is_string ? "=\\\"%s\\\""
+			       : field->is_float  ? field->bytes < 8 ? "=0x%x" : "=0x%llx"
+			       : field->show == GT_SHOW_CHAR ? "='%c'"
+			       : is_hex(field)	  ? field->bytes < 8 ? "=0x%x" : "=0x%llx"
+			       : field->bytes < 8 ? field->is_signed ? "=%d" : "=%u"
+			       : field->is_signed ? "=%lld"
+						  : "=%llu");
 }
 
 char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room)
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
-	struct output output = { at, at + room };
+	const enum gt_event_call call = gt_event_call_of(format);
+	struct gt_output output = { at, at + room };
+	if (call != GT_EVENT_NO_CALL) {
+		gt_event_put_call_format(&output, call, format);
+		return output.at;
+	}
 	if (format->print)
 		return gt_event_put_printed_format(format, at, room);
-	put_text(&output, hidden == 0 ? "\"" : hidden == 1 ? "\"(%lx)" : "\"(%lx <- %lx)");
+	gt_output_text(&output, hidden == 0 ? "\"" : hidden == 1 ? "\"(%lx)" : "\"(%lx <- %lx)");
 	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		const struct gt_event_field *field = &format->fields[i];
-		put_text(&output, i ? " " : "");
-		put_text(&output, field->name);
+		gt_output_text(&output, i ? " " : "");
+		gt_output_text(&output, field->name);
 		put_field_format(&output, field);
 	}
-	put_char(&output, '"');
+	gt_output_char(&output, '"');
 	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		const struct gt_event_field *field = &format->fields[i];
 		const bool array = field->count != 0 && !field->is_string;
-		put_text(&output, array		     ? ", __print_array(__get_dynamic_array("
-				  : field->is_string ? ", __get_str("
-						     : ", REC->");
-		put_text(&output, field->name);
+		gt_output_text(&output, array		   ? ", __print_array(__get_dynamic_array("
+					: field->is_string ? ", __get_str("
+							   : ", REC->");
+		gt_output_text(&output, field->name);
 		if (array) {
-			put_number(&output, field->count, "), %llu");
-			put_number(&output, field->bytes, ", %llu)");
+			gt_output_number(&output, field->count, "), %llu");
+			gt_output_number(&output, field->bytes, ", %llu)");
 		} else {
-			put_text(&output, field->is_string ? ")" : "");
+			gt_output_text(&output, field->is_string ? ")" : "");
 		}
 	}
 	return output.at;
@@ -369,7 +353,7 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 char *gt_event_put_value(const struct gt_event_field *field, const struct gt_event_value *value,
 			 char *at, size_t room)
 {
-	struct output output = { at, at + room };
+	struct gt_output output = { at, at + room };
 	put_value(&output, field, value);
 	return output.at;
 }

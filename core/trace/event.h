@@ -81,6 +81,17 @@ bool gt_event_is_mark(const char *system, const char *name);
 /* How many of them the event has: 0, 1 or 2. Linux prints them in brackets. */
 uint32_t gt_event_hidden_fields(const struct gt_event_format *format);
 
+/* Which event of a program's system calls it is (event_syscall.c). */
+enum gt_event_call {
+	GT_EVENT_NO_CALL = 0,
+	GT_EVENT_ENTER,
+	GT_EVENT_EXIT,
+	GT_EVENT_RAW_ENTER, /* of raw_syscalls: each call's */
+	GT_EVENT_RAW_EXIT,
+};
+
+enum gt_event_call gt_event_call_of(const struct gt_event_format *format);
+
 struct gt_record;
 
 /* Field `index` of the event record. */

@@ -7,12 +7,8 @@
 #include <graftrace/event_kernel.h>
 #include "core/trace/decode.h"
 #include "core/trace/event.h"
+#include "core/trace/event_output.h"
 #include "core/trace/message.h"
-
-struct output {
-	char *at;
-	char *end;
-};
 
 /* %(name:spec) */
 struct part {
@@ -28,25 +24,7 @@ struct word {
 	size_t bytes;
 };
 
-static void put_char(struct output *output, char c)
-{
-	if (output->at < output->end)
-		*output->at++ = c;
-}
-
-static void put_bytes(struct output *output, const char *text, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		put_char(output, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
-}
-
-static void put_text(struct output *output, const char *text)
-{
-	while (*text)
-		put_char(output, *text++);
-}
-
-static void put_number(struct output *output, uint64_t value, unsigned base, unsigned width)
+static void put_number(struct gt_output *output, uint64_t value, unsigned base, unsigned width)
 {
 	char digits[32];
 	unsigned count = 0;
@@ -55,18 +33,18 @@ static void put_number(struct output *output, uint64_t value, unsigned base, uns
 		value /= base;
 	} while (value);
 	while (width > count && width < 32) {
-		put_char(output, '0');
+		gt_output_char(output, '0');
 		width--;
 	}
 	while (count)
-		put_char(output, digits[--count]);
+		gt_output_char(output, digits[--count]);
 }
 
-static void put_decimal(struct output *output, const struct gt_event_field *field, uint64_t value,
-			unsigned width)
+static void put_decimal(struct gt_output *output, const struct gt_event_field *field,
+			uint64_t value, unsigned width)
 {
 	if (field->is_signed && (int64_t)value < 0) {
-		put_char(output, '-');
+		gt_output_char(output, '-');
 		value = -value;
 	}
 	put_number(output, value, 10, width);
@@ -149,7 +127,7 @@ static enum spec look_at(const struct part *part, unsigned *width)
 	return at < end && *at == 'x' ? SPEC_HEX : SPEC_PLAIN;
 }
 
-static void put_flags(struct output *output, const struct part *part, uint64_t value)
+static void put_flags(struct gt_output *output, const struct part *part, uint64_t value)
 {
 	const char *at = part->spec + 1, *end = part->spec + part->spec_bytes;
 	struct word word;
@@ -158,27 +136,27 @@ static void put_flags(struct output *output, const struct part *part, uint64_t v
 		if (!word.value || (value & word.value) != word.value)
 			continue;
 		if (any)
-			put_char(output, '|');
-		put_bytes(output, word.text, word.bytes);
+			gt_output_char(output, '|');
+		gt_output_clean(output, word.text, word.bytes);
 		value &= ~word.value;
 		any = true;
 	}
 	if (value) {
-		put_text(output, any ? "|0x" : "0x");
+		gt_output_text(output, any ? "|0x" : "0x");
 		put_number(output, value, 16, 0);
 	} else if (!any && at < end && *at == '?') {
-		put_bytes(output, at + 1, (size_t)(end - at - 1));
+		gt_output_clean(output, at + 1, (size_t)(end - at - 1));
 	}
 }
 
-static void put_word(struct output *output, const struct part *part,
+static void put_word(struct gt_output *output, const struct part *part,
 		     const struct gt_event_field *field, uint64_t value)
 {
 	const char *at = part->spec, *end = at + part->spec_bytes;
 	struct word word;
 	while (next_word(&at, end, &word))
 		if (word.value == value) {
-			put_bytes(output, word.text, word.bytes);
+			gt_output_clean(output, word.text, word.bytes);
 			return;
 		}
 	put_decimal(output, field, value, 0);
@@ -192,7 +170,7 @@ static bool is_address(const struct gt_event_field *field)
 	return *type == '*' && !field->is_string;
 }
 
-static void put_part(struct output *output, const struct gt_event_format *format,
+static void put_part(struct gt_output *output, const struct gt_event_format *format,
 		     const struct gt_record *record, const struct part *part)
 {
 	const struct gt_event_field *field = &format->fields[part->field];
@@ -202,11 +180,11 @@ static void put_part(struct output *output, const struct gt_event_format *format
 
 	gt_event_value(format, record, part->field, &value);
 	if (value.kind == GT_EVENT_FAULT) {
-		put_text(output, "(fault)");
+		gt_output_text(output, "(fault)");
 		return;
 	}
 	if (value.kind == GT_EVENT_STRING) {
-		put_bytes(output, value.text, value.text_bytes);
+		gt_output_clean(output, value.text, value.text_bytes);
 		return;
 	}
 	switch (spec) {
@@ -230,7 +208,7 @@ static void put_part(struct output *output, const struct gt_event_format *format
 		break;
 	default:
 		if (is_address(field)) {
-			put_text(output, "0x");
+			gt_output_text(output, "0x");
 			put_number(output, value.number, 16, 0);
 		} else {
 			put_decimal(output, field, value.number, width);
@@ -241,7 +219,7 @@ static void put_part(struct output *output, const struct gt_event_format *format
 char *gt_event_put_printed(const struct gt_event_format *format, const struct gt_record *record,
 			   char *at, size_t room)
 {
-	struct output output = { at, at + room };
+	struct gt_output output = { at, at + room };
 	for (const char *text = format->print + (format->print[0] == '!'); *text;) {
 		struct part part;
 		const char *behind =
@@ -252,7 +230,7 @@ char *gt_event_put_printed(const struct gt_event_format *format, const struct gt
 		} else {
 			if (text[0] == '%' && text[1] == '%')
 				text++;
-			put_bytes(&output, text++, 1);
+			gt_output_clean(&output, text++, 1);
 		}
 	}
 	return output.at;
@@ -260,83 +238,83 @@ char *gt_event_put_printed(const struct gt_event_format *format, const struct gt
 
 /* ---- Linux's print fmt ---- */
 
-static void put_conversion(struct output *output, const struct gt_event_field *field,
+static void put_conversion(struct gt_output *output, const struct gt_event_field *field,
 			   const struct part *part)
 {
 	unsigned width;
 	const enum spec spec = look_at(part, &width);
 	if (field->is_string || spec == SPEC_FLAGS || spec == SPEC_WORDS) {
-		put_text(output, "%s");
+		gt_output_text(output, "%s");
 		return;
 	}
 	if (spec == SPEC_PLAIN && is_address(field))
-		put_text(output, "0x");
-	put_char(output, '%');
+		gt_output_text(output, "0x");
+	gt_output_char(output, '%');
 	if (width) {
-		put_char(output, '0');
+		gt_output_char(output, '0');
 		put_number(output, width, 10, 0);
 	}
 	if (field->bytes == 8 && spec != SPEC_MAJOR && spec != SPEC_MINOR)
-		put_text(output, "ll");
-	put_char(output, spec == SPEC_HEX || (spec == SPEC_PLAIN && is_address(field)) ? 'x'
-			 : field->is_signed || spec != SPEC_PLAIN		       ? 'd'
-										       : 'u');
+		gt_output_text(output, "ll");
+	gt_output_char(output, spec == SPEC_HEX || (spec == SPEC_PLAIN && is_address(field)) ? 'x'
+			       : field->is_signed || spec != SPEC_PLAIN			     ? 'd'
+											     : 'u');
 }
 
-static void put_list(struct output *output, const char *at, const char *end)
+static void put_list(struct gt_output *output, const char *at, const char *end)
 {
 	struct word word;
 	while (next_word(&at, end, &word)) {
-		put_text(output, ", { ");
+		gt_output_text(output, ", { ");
 		put_number(output, word.value, 10, 0);
-		put_text(output, ", \"");
-		put_bytes(output, word.text, word.bytes);
-		put_text(output, "\" }");
+		gt_output_text(output, ", \"");
+		gt_output_clean(output, word.text, word.bytes);
+		gt_output_text(output, "\" }");
 	}
-	put_char(output, ')');
+	gt_output_char(output, ')');
 }
 
-static void put_argument(struct output *output, const struct gt_event_field *field,
+static void put_argument(struct gt_output *output, const struct gt_event_field *field,
 			 const struct part *part)
 {
 	const char *at = part->spec, *end = at + part->spec_bytes, *none = at;
 	unsigned width;
 	const enum spec spec = look_at(part, &width);
-	put_text(output, ", ");
+	gt_output_text(output, ", ");
 	if (field->is_string) {
-		put_text(output, "__get_str(");
-		put_text(output, field->name);
-		put_char(output, ')');
+		gt_output_text(output, "__get_str(");
+		gt_output_text(output, field->name);
+		gt_output_char(output, ')');
 		return;
 	}
 	while (none < end && *none != '?')
 		none++;
 	if (spec == SPEC_FLAGS && none < end) {
-		put_text(output, "REC->");
-		put_text(output, field->name);
-		put_text(output, " ? ");
+		gt_output_text(output, "REC->");
+		gt_output_text(output, field->name);
+		gt_output_text(output, " ? ");
 	}
 	if (spec == SPEC_FLAGS)
-		put_text(output, "__print_flags(");
+		gt_output_text(output, "__print_flags(");
 	else if (spec == SPEC_WORDS)
-		put_text(output, "__print_symbolic(");
+		gt_output_text(output, "__print_symbolic(");
 	else if (spec == SPEC_MAJOR)
-		put_text(output, "((unsigned int) ((");
+		gt_output_text(output, "((unsigned int) ((");
 	else if (spec == SPEC_MINOR)
-		put_text(output, "((unsigned int) ((");
-	put_text(output, "REC->");
-	put_text(output, field->name);
+		gt_output_text(output, "((unsigned int) ((");
+	gt_output_text(output, "REC->");
+	gt_output_text(output, field->name);
 	if (spec == SPEC_MAJOR) {
-		put_text(output, ") >> 20))");
+		gt_output_text(output, ") >> 20))");
 	} else if (spec == SPEC_MINOR) {
-		put_text(output, ") & ((1U << 20) - 1)))");
+		gt_output_text(output, ") & ((1U << 20) - 1)))");
 	} else if (spec == SPEC_FLAGS) {
-		put_text(output, ", \"|\"");
+		gt_output_text(output, ", \"|\"");
 		put_list(output, at + 1, end);
 		if (none < end) {
-			put_text(output, " : \"");
-			put_bytes(output, none + 1, (size_t)(end - none - 1));
-			put_char(output, '"');
+			gt_output_text(output, " : \"");
+			gt_output_clean(output, none + 1, (size_t)(end - none - 1));
+			gt_output_char(output, '"');
 		}
 	} else if (spec == SPEC_WORDS) {
 		put_list(output, at, end);
@@ -345,9 +323,9 @@ static void put_argument(struct output *output, const struct gt_event_field *fie
 
 char *gt_event_put_printed_format(const struct gt_event_format *format, char *at, size_t room)
 {
-	struct output output = { at, at + room };
+	struct gt_output output = { at, at + room };
 	struct part part;
-	put_char(&output, '"');
+	gt_output_char(&output, '"');
 	for (int pass = 0; pass < 2; pass++) {
 		for (const char *text = format->print + (format->print[0] == '!'); *text;) {
 			const char *behind = text[0] == '%' && text[1] == '('
@@ -358,11 +336,11 @@ char *gt_event_put_printed_format(const struct gt_event_format *format, char *at
 			else if (behind)
 				put_conversion(&output, &format->fields[part.field], &part);
 			else if (!pass)
-				put_bytes(&output, text, 1);
+				gt_output_clean(&output, text, 1);
 			text = behind ? behind : text + 1;
 		}
 		if (!pass)
-			put_char(&output, '"');
+			gt_output_char(&output, '"');
 	}
 	return output.at;
 }

@@ -6,31 +6,9 @@
  */
 #include "core/trace/decode.h"
 #include "core/trace/event.h"
+#include "core/trace/event_output.h"
 #include "core/trace/message.h"
 #include "core/trace/target.h"
-
-struct output {
-	char *at;
-	char *end;
-};
-
-static void put_char(struct output *output, char c)
-{
-	if (output->at < output->end)
-		*output->at++ = c;
-}
-
-static void put_text(struct output *output, const char *text)
-{
-	while (*text)
-		put_char(output, *text++);
-}
-
-static void put_clean(struct output *output, const char *text, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		put_char(output, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
-}
 
 static size_t length_of(const char *text)
 {
@@ -38,13 +16,6 @@ static size_t length_of(const char *text)
 	while (text[bytes])
 		bytes++;
 	return bytes;
-}
-
-static void put_number(struct output *output, uint64_t value, const char *format)
-{
-	char text[32];
-	gt_format(text, sizeof(text), format, (unsigned long long)value);
-	put_text(output, text);
 }
 
 #define ERROR_MOST 4095 /* of Linux's error numbers */
@@ -60,7 +31,7 @@ static bool is_same_number(const char *text, size_t bytes, int64_t value)
 }
 
 /* The name that the type has for it: "enum color {RED=0,GREEN=1}". False: none. */
-static bool put_enumerator(struct output *output, const char *type, int64_t value)
+static bool put_enumerator(struct gt_output *output, const char *type, int64_t value)
 {
 	while (*type && *type != '{')
 		type++;
@@ -76,7 +47,7 @@ static bool put_enumerator(struct output *output, const char *type, int64_t valu
 		while (type[bytes] && type[bytes] != ',' && type[bytes] != '}')
 			bytes++;
 		if (is_same_number(type, bytes, value)) {
-			put_clean(output, name, name_bytes);
+			gt_output_clean(output, name, name_bytes);
 			return true;
 		}
 		type += bytes;
@@ -85,40 +56,40 @@ static bool put_enumerator(struct output *output, const char *type, int64_t valu
 }
 
 /* One character of a text, or by itself: as C writes it. What is no ASCII stays in texts. */
-static void put_escaped(struct output *output, uint8_t c, char quote)
+static void put_escaped(struct gt_output *output, uint8_t c, char quote)
 {
 	static const char letters[] = "abtnvfr"; /* 7 … 13 */
 	if (c == (uint8_t)quote || c == '\\') {
-		put_char(output, '\\');
-		put_char(output, (char)c);
+		gt_output_char(output, '\\');
+		gt_output_char(output, (char)c);
 	} else if ((c >= ' ' && c < 0x7f) || (c >= 0x80 && quote == '"')) {
-		put_char(output, (char)c);
+		gt_output_char(output, (char)c);
 	} else if (c >= 7 && c <= 13) {
-		put_char(output, '\\');
-		put_char(output, letters[c - 7]);
+		gt_output_char(output, '\\');
+		gt_output_char(output, letters[c - 7]);
 	} else if (c == 0) {
-		put_text(output, "\\0");
+		gt_output_text(output, "\\0");
 	} else {
-		put_text(output, "\\x");
-		put_char(output, "0123456789abcdef"[c >> 4]);
-		put_char(output, "0123456789abcdef"[c & 15]);
+		gt_output_text(output, "\\x");
+		gt_output_char(output, "0123456789abcdef"[c >> 4]);
+		gt_output_char(output, "0123456789abcdef"[c & 15]);
 	}
 }
 
-static void put_character(struct output *output, uint8_t c)
+static void put_character(struct gt_output *output, uint8_t c)
 {
-	put_char(output, '\'');
+	gt_output_char(output, '\'');
 	put_escaped(output, c, '\'');
-	put_char(output, '\'');
+	gt_output_char(output, '\'');
 }
 
 /* What was cut is said to be so. */
-static void put_string(struct output *output, const struct gt_event_value *value)
+static void put_string(struct gt_output *output, const struct gt_event_value *value)
 {
-	put_char(output, '"');
+	gt_output_char(output, '"');
 	for (uint32_t i = 0; i < value->text_bytes; i++)
 		put_escaped(output, (uint8_t)value->text[i], '"');
-	put_text(output, value->text_bytes == GRAFTRACE_VALUE_TEXT_MAX ? "\"..." : "\"");
+	gt_output_text(output, value->text_bytes == GRAFTRACE_VALUE_TEXT_MAX ? "\"..." : "\"");
 }
 
 /* As much of the number as its type has. */
@@ -127,7 +98,7 @@ static uint64_t own_bits(const struct gt_event_field *field, uint64_t value)
 	return field->bytes < 8 ? value & ~(~0ull << 8 * field->bytes) : value;
 }
 
-static void put_call_number(struct output *output, const struct gt_event_field *field,
+static void put_call_number(struct gt_output *output, const struct gt_event_field *field,
 			    uint64_t value, const struct gt_event_names *names, bool is_result,
 			    bool hex)
 {
@@ -138,7 +109,7 @@ static void put_call_number(struct output *output, const struct gt_event_field *
 	case GRAFTRACE_VALUE_ENUM:
 		if (put_enumerator(output, field->type, number))
 			return;
-		put_number(output, value, "%lld");
+		gt_output_number(output, value, "%lld");
 		return;
 	case GRAFTRACE_VALUE_CHARACTER:
 		put_character(output, (uint8_t)value);
@@ -146,42 +117,42 @@ static void put_call_number(struct output *output, const struct gt_event_field *
 	case GRAFTRACE_VALUE_FUNCTION:
 		name = value && names ? names->at(names->data, value) : NULL;
 		if (name) {
-			put_clean(output, name, length_of(name));
+			gt_output_clean(output, name, length_of(name));
 			return;
 		}
-		put_number(output, value, "0x%llx");
+		gt_output_number(output, value, "0x%llx");
 		return;
 	case GRAFTRACE_VALUE_DECIMAL:
-		put_number(output, value, field->is_signed ? "%lld" : "%llu");
+		gt_output_number(output, value, field->is_signed ? "%lld" : "%llu");
 		return;
 	case GRAFTRACE_VALUE_PLAIN:
 		/* Linux shows a result as an address, but for what is an error number. */
 		if (field->is_signed && (!is_result || (number < 0 && number >= -ERROR_MOST))) {
-			put_number(output, value, "%lld");
+			gt_output_number(output, value, "%lld");
 			return;
 		}
-		put_number(output, own_bits(field, value), "0x%llx");
+		gt_output_number(output, own_bits(field, value), "0x%llx");
 		return;
 	case GRAFTRACE_VALUE_OPAQUE:
-		put_char(output, '?');
+		gt_output_char(output, '?');
 		return;
 	default:
-		put_number(output, own_bits(field, value), "0x%llx");
+		gt_output_number(output, own_bits(field, value), "0x%llx");
 	}
 }
 
-static void put_call_value(struct output *output, const struct gt_event_field *field,
+static void put_call_value(struct gt_output *output, const struct gt_event_field *field,
 			   const struct gt_event_value *value, const struct gt_event_names *names,
 			   bool is_result, bool hex, bool faulted)
 {
 	if (value->kind == GT_EVENT_STRING)
 		put_string(output, value);
 	else if (value->kind == GT_EVENT_FAULT && field->is_string && !faulted)
-		put_text(output, "NULL");
+		gt_output_text(output, "NULL");
 	else if (value->kind == GT_EVENT_NUMBER)
 		put_call_number(output, field, value->number, names, is_result, hex);
 	else if (hex && value->kind == GT_EVENT_FRACTION)
-		put_number(output, value->number, "0x%llx");
+		gt_output_number(output, value->number, "0x%llx");
 	else
 		output->at = gt_event_put_value(field, value, output->at,
 						(size_t)(output->end - output->at));
@@ -199,7 +170,7 @@ char *gt_event_put_values(const struct gt_event_format *format, const struct gt_
 			  const struct gt_event_names *names, bool hex, char *at, size_t room)
 {
 	const bool is_result = format->number & GRAFTRACE_VALUES_RESULT;
-	struct output output = { at, at + room };
+	struct gt_output output = { at, at + room };
 	bool structure = false;
 
 	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
@@ -211,26 +182,26 @@ char *gt_event_put_values(const struct gt_event_format *format, const struct gt_
 		if (value.kind == GT_EVENT_NUMBER)
 			value.number = typed(field, value.number);
 		if (more) {
-			put_char(&output, ':');
+			gt_output_char(&output, ':');
 		} else if (i) {
-			put_text(&output, structure ? "], " : ", ");
+			gt_output_text(&output, structure ? "], " : ", ");
 		}
 		if (!more && *field->name) {
-			put_clean(&output, field->name, length_of(field->name));
-			put_char(&output, '=');
+			gt_output_clean(&output, field->name, length_of(field->name));
+			gt_output_char(&output, '=');
 		}
 		if (!more)
 			structure = field->kind == GRAFTRACE_VALUE_STRUCTURE;
 		if (structure && !more) {
-			put_char(&output, '(');
-			put_clean(&output, field->type, length_of(field->type));
-			put_text(&output, ")[");
+			gt_output_char(&output, '(');
+			gt_output_clean(&output, field->type, length_of(field->type));
+			gt_output_text(&output, ")[");
 		}
 		put_call_value(&output, field, &value, names, is_result, hex,
 			       record->start >> i & 1);
 	}
 	if (structure)
-		put_char(&output, ']');
+		gt_output_char(&output, ']');
 	return output.at;
 }
 
