@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #define SYSCALL_BYTES 2
 #define BEFORE_MAX    3 /* instructions before it that move with it, at most */
@@ -23,7 +24,8 @@ struct finder {
 	uint32_t room;
 	uint64_t last; /* address of the place before */
 	bool no_memory;
-	bool kept; /* the place that stays as it is: is_kept() */
+	bool kept;  /* the place that stays as it is: is_kept() */
+	bool fixed; /* there is one that always makes the same call */
 };
 
 /* One place while it is planned. */
@@ -92,15 +94,32 @@ static bool is_without_stack(const struct place *place)
 			then + sizeof(leave) - SYSCALL_BYTES == place->code + place->at);
 }
 
+static bool is_static_program(const struct gt_object *object)
+{
+	return gt_object_is_program(object) && !gt_object_interpreter(object);
+}
+
+/* mov $number,%eax; syscall; ret: it makes one call, and none that the agent has to be told of before. */
+static bool is_fixed(const struct place *place)
+{
+	uint32_t number;
+
+	if (place->at < 5 || place->code[place->at - 5] != 0xb8 || !stands_behind(place, "\xc3", 1))
+		return false;
+	memcpy(&number, place->code + place->at - 4, sizeof(number));
+	return number != SYS_prctl && number != SYS_arch_prctl && number != SYS_seccomp;
+}
+
 /* The host makes calls in a thread's name by a `syscall; ret` (attach/process/remote.c): one of the
- * process stays. The loader is in each, but for static programs. */
+ * process stays. The loader is in each, but for static programs: there rather one at which no filter is
+ * set (gt_hooks_call). */
 static bool is_kept(struct finder *finder, const struct place *place)
 {
 	const struct gt_object *object = finder->plan->object;
 
 	if (finder->kept || !stands_behind(place, "\xc3", 1) ||
-	    !(gt_object_is_loader(object) ||
-	      (gt_object_is_program(object) && !gt_object_interpreter(object))))
+	    !(gt_object_is_loader(object) || is_static_program(object)) ||
+	    (finder->fixed && !is_fixed(place)))
 		return false;
 	finder->kept = true;
 	return true;
@@ -319,6 +338,7 @@ static bool find_in(struct finder *finder, uint32_t index, bool look)
 		if (instruction.bytes == SYSCALL_BYTES &&
 		    memcmp(place.code + place.at, syscall_bytes, SYSCALL_BYTES) == 0) {
 			found = true;
+			finder->fixed = finder->fixed || is_fixed(&place);
 			place.address = function->address + place.at;
 			if (!look)
 				add_place(finder, &place);
@@ -332,13 +352,14 @@ int gt_plan_syscalls(struct gt_plan *plan, struct gt_plan_entry **entries, uint3
 		     struct gt_message *message)
 {
 	const uint32_t functions = gt_object_function_count(plan->object);
+	const bool is_static = is_static_program(plan->object);
 	struct finder finder = { .plan = plan };
 	bool any = false;
 	uint32_t i;
 	int error = 0;
 
-	for (i = 0; !any && i < functions; i++)
-		any = find_in(&finder, i, true);
+	for (i = 0; i < functions && !(any && (finder.fixed || !is_static)); i++)
+		any = find_in(&finder, i, true) || any;
 	if (any)
 		error = gt_plan_prepare_places(plan, message);
 	for (i = 0; any && !error && i < functions; i++)

@@ -9,6 +9,7 @@
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
+#include "port/program/syscalls.h"
 #include "port/program/traps.h"
 
 #define JMP_BUF_SP     6   /* index of the saved stack pointer, glibc and musl */
@@ -298,6 +299,17 @@ static void on_arch_prctl(uint64_t what)
 		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_GS, LEAVE_WAIT_MS);
 }
 
+void gt_hooks_call(uint64_t number, uint64_t first, uint64_t second, uint64_t third)
+{
+	/* (op, flags, filter); strict mode with flags only asks what is available */
+	if (number == SYS_SECCOMP && ((uint32_t)first == 1 || (uint32_t)(first | second) == 0))
+		on_sandbox((uint32_t)first == 0, third);
+	else if (number == SYS_PRCTL)
+		on_prctl(first, second, third);
+	else if (number == SYS_ARCH_PRCTL)
+		on_arch_prctl(first);
+}
+
 /* Existing mappings are locked without the arena: see locked.c. */
 static int on_mlockall(struct gt_hook_frame *frame, uint64_t *flags)
 {
@@ -576,16 +588,9 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 	case GRAFTRACE_HOOK_SIGWAIT:
 		return gt_traps_wait(frame, site->argument != 0);
 	case GRAFTRACE_HOOK_SYSCALL:
-		/* (op, flags, filter); strict mode with flags only asks what is available */
-		if (frame->rdi == SYS_SECCOMP &&
-		    ((uint32_t)frame->rsi == 1 || (uint32_t)(frame->rsi | frame->rdx) == 0))
-			on_sandbox((uint32_t)frame->rsi == 0, frame->rcx);
-		else if (frame->rdi == SYS_PRCTL)
-			on_prctl(frame->rsi, frame->rdx, frame->rcx);
-		else if (frame->rdi == SYS_ARCH_PRCTL)
-			on_arch_prctl(frame->rsi);
-		else if (frame->rdi == SYS_MLOCKALL)
+		if (frame->rdi == SYS_MLOCKALL)
 			return on_mlockall(frame, &frame->rsi);
+		gt_hooks_call(frame->rdi, frame->rsi, frame->rdx, frame->rcx);
 		return gt_traps_syscall(frame);
 	case GRAFTRACE_HOOK_PRCTL:
 		on_prctl(frame->rdi, frame->rsi, frame->rdx);

@@ -25,9 +25,14 @@
 #define SYS_CLONE_	56
 #define SYS_FORK_	57
 #define SYS_VFORK_	58
+#define SYS_PRCTL_	157
 #define SYS_ARCH_PRCTL_ 158
+#define SYS_SECCOMP_	317
 #define SYS_CLONE3_	435
 #define X32_BIT		0x40000000u
+
+#define PR_SET_SECCOMP	22
+#define PR_SET_DISPATCH 59 /* PR_SET_SYSCALL_USER_DISPATCH */
 
 #define ERROR_MOST 4095u /* of the kernel's error numbers: results from -4095 on */
 
@@ -44,6 +49,22 @@ static const struct graftrace_syscall *table_of(void)
 	return __atomic_load_n(&arena->syscalls_on, __ATOMIC_RELAXED) == 0
 		       ? NULL
 		       : graftrace_arena_syscalls(arena);
+}
+
+/* The kernel looks at the lower half of the register. */
+static uint64_t number_of(const struct gt_event_frame *frame)
+{
+	return (uint64_t)(int64_t)(int32_t)frame->registers[RAX];
+}
+
+/* Calls of ours may be refused from then on, or be deadly. */
+static bool sets_filter(uint64_t number, const struct gt_event_frame *frame)
+{
+	const uint32_t what = (uint32_t)frame->registers[RDI];
+
+	number &= ~(uint64_t)X32_BIT;
+	return number == SYS_SECCOMP_ ||
+	       (number == SYS_PRCTL_ && (what == PR_SET_SECCOMP || what == PR_SET_DISPATCH));
 }
 
 /* Whoever returns with 0 must not be led to the stub behind: C, and what has no stack then, or another
@@ -135,7 +156,7 @@ static __attribute__((noinline)) void record_enter(const struct gt_event_frame *
 	struct gt_event event = { .number = call->enter };
 	const uint32_t count = call->argument_count <= 6 ? call->argument_count : 6;
 
-	event.values[0] = frame->registers[RAX];
+	event.values[0] = number_of(frame);
 	for (uint32_t i = 0; i < count; i++)
 		event.values[1 + i] = argument_of(frame, i);
 	event.count = 1 + count;
@@ -182,8 +203,18 @@ static void note(const struct gt_event_frame *frame)
 	__atomic_store_n(&open->count, at + 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	open->calls[at].sp = frame->registers[RSP];
-	open->calls[at].number = frame->registers[RAX];
+	open->calls[at].number = number_of(frame);
 	open->calls[at].place = frame->stub - STUB_CALLS;
+}
+
+/* Nothing is recorded of an end, wherever it leads to. */
+static void forget_notes(void)
+{
+	const struct gt_thread *thread = gt_threads_at_hand();
+	struct gt_open_calls *open = thread != NULL ? gt_threads_open_calls(thread) : NULL;
+
+	if (open != NULL)
+		__atomic_store_n(&open->count, 0, __ATOMIC_RELAXED);
 }
 
 /* B. False: there is none. */
@@ -212,7 +243,8 @@ static bool take_note(const struct gt_event_frame *frame, uint64_t *number)
 void gt_syscalls_enter(struct gt_event_frame *frame)
 {
 	const struct graftrace_syscall *table = table_of();
-	const uint64_t number = frame->registers[RAX];
+	const uint64_t number = number_of(frame);
+	const bool sets = sets_filter(number, frame);
 	const struct graftrace_syscall *call, *any;
 
 	if (table != NULL) {
@@ -222,10 +254,14 @@ void gt_syscalls_enter(struct gt_event_frame *frame)
 			record_enter(frame, any);
 		if (call != any && call->enter != 0 && gt_events_begin(call->enter))
 			record_enter(frame, call);
-		if ((any->exit | call->exit) != 0)
+		if ((any->exit | call->exit) != 0 && !sets)
 			note(frame);
 	}
-	if (leaves_alone(number, frame))
+	gt_hooks_call(number & ~(uint64_t)X32_BIT, frame->registers[RDI], frame->registers[RSI],
+		      frame->registers[RDX]);
+	if (sets)
+		forget_notes();
+	if (sets || leaves_alone(number, frame))
 		frame->stub += GRAFTRACE_CALL_TWICE - STUB_CALLS;
 }
 

@@ -37,6 +37,9 @@ struct gt_open_calls {
 /* threads.c: of a block, NULL: it is of no thread of ours. */
 struct gt_open_calls *gt_threads_open_calls(const struct gt_thread *thread);
 
+/* hooks.c: what a call by number does to us, before it is made: it may set a filter, or take a register. */
+void gt_hooks_call(uint64_t number, uint64_t first, uint64_t second, uint64_t third);
+
 /* events.c: the bytes at `address`, which may not be mapped: false. sp: the thread's. */
 bool gt_events_fetch(uint64_t address, void *out, uint64_t bytes, uint64_t sp);
 /* The text at `address`, its zero byte included, at most `room`; 0: none can be read. */

@@ -409,3 +409,14 @@ def test_sandboxes_say_the_same(graftrace, compile, kind, why):
     assert done.stdout == plain.stdout
     assert why in done.stderr
     assert ("untraced" in done.stderr) == bool(why)
+
+
+@pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-static"]])
+@pytest.mark.parametrize("kind, why", [("asks", "asks where a system call is made"),
+                                       ("few", "forbids")])
+def test_filters_that_bare_instructions_set(graftrace, compile, kind, why, flags):
+    """No function of the C library says that one comes: the stub before the call does."""
+    program = compile("syscall_filters.c", *flags)
+    done = graftrace("record", "-e", "syscalls", "--", program, kind)
+    assert done.stdout == "done\n"
+    assert why in done.stderr
