@@ -14,10 +14,10 @@
 #include "core/trace/message.h"
 #include "serve/recorded.h"
 
-#define PAGE	  4096u
-#define PIECE	  (16 * PAGE)
-#define CPUS_MAX  4096u
-#define NAMES_MAX 64u /* events of a system */
+#define PAGE		 4096u
+#define PIECE		 (16 * PAGE)
+#define CPUS_MAX	 4096u
+#define EVENT_PATH_BYTES 160u /* of an event's format */
 
 struct dat {
 	FILE *file;
@@ -82,54 +82,73 @@ static int put_file(struct dat *dat, const char *path, size_t size_bytes)
 
 /* ---- events ---- */
 
-struct event {
-	char path[128];
-	char system[32];
-};
-
-/* Lists the formats of ftrace's own events, or of all others. */
-static size_t find_events(const struct dat *dat, bool ftrace, struct event events[NAMES_MAX])
+static bool is_directory(const struct gt_control_entry *entry)
 {
-	const struct gt_control_file *row;
-	size_t count = 0;
+	return entry->node.file == NULL;
+}
 
-	for (uint32_t i = 0; (row = gt_control_row(dat->target, i)) != NULL; i++) {
-		const char *end = strrchr(row->path, '/');
-		struct gt_control_node node;
+/* Goes through the events of a system: counts them, and writes their formats if `write`. named: each as a
+ * system of its own, for a system's name may come several times. */
+static int each_event(struct dat *dat, const char *system, bool named, bool write, uint64_t *count)
+{
+	struct gt_control_walk walk = { 0 };
+	struct gt_control_node directory;
+	struct gt_control_entry event;
+	char path[EVENT_PATH_BYTES];
+	int error = GT_OK;
+	uint32_t i;
 
-		if (count == NAMES_MAX || strncmp(row->path, "events/", 7) != 0 ||
-		    strcmp(end, "/format") != 0 ||
-		    (strncmp(row->path + 7, "ftrace/", 7) == 0) != ftrace ||
-		    gt_control_find(dat->target, row->path, strlen(row->path), &node) != GT_OK)
+	snprintf(path, sizeof(path), "events/%s", system);
+	if (gt_control_find(dat->target, path, strlen(path), &directory) != GT_OK)
+		return GT_OK;
+	for (i = 0; error == GT_OK && gt_control_list_next(&directory, &walk, i, &event) == GT_OK;
+	     i++) {
+		if (!is_directory(&event))
 			continue;
-		snprintf(events[count].path, sizeof(events[count].path), "%s", row->path);
-		snprintf(events[count].system, sizeof(events[count].system), "%.*s",
-			 (int)strcspn(row->path + 7, "/"), row->path + 7);
-		count++;
+		++*count;
+		if (write && named) {
+			put(dat, system, strlen(system) + 1);
+			put_number(dat, 1, 4);
+		}
+		snprintf(path, sizeof(path), "events/%s/%s/format", system, event.name);
+		if (write)
+			error = put_file(dat, path, 8);
 	}
-	return count;
+	return error;
+}
+
+/* The same of all systems but ftrace's own. */
+static int each_system(struct dat *dat, bool write, uint64_t *count)
+{
+	struct gt_control_walk walk = { 0 };
+	struct gt_control_node directory;
+	struct gt_control_entry system;
+	int error = GT_OK;
+	uint32_t i;
+
+	if (gt_control_find(dat->target, "events", 6, &directory) != GT_OK)
+		return GT_OK;
+	for (i = 0; error == GT_OK && gt_control_list_next(&directory, &walk, i, &system) == GT_OK;
+	     i++)
+		if (is_directory(&system) && strcmp(system.name, "ftrace") != 0)
+			error = each_event(dat, system.name, true, write, count);
+	return error;
 }
 
 static int put_events(struct dat *dat)
 {
-	struct event events[NAMES_MAX];
-	size_t count = find_events(dat, true, events);
-	int error = GT_OK;
+	uint64_t count = 0;
+	int error = each_event(dat, "ftrace", false, false, &count);
 
 	put_number(dat, count, 4);
-	for (size_t i = 0; i < count && error == GT_OK; i++)
-		error = put_file(dat, events[i].path, 8);
-	if (error != GT_OK)
-		return error;
-	/* Each event is written as a system of its own: the format allows a system's name
-	 * several times. */
-	count = find_events(dat, false, events);
+	if (error == GT_OK)
+		error = each_event(dat, "ftrace", false, true, &count);
+	count = 0;
+	if (error == GT_OK)
+		error = each_system(dat, false, &count);
 	put_number(dat, count, 4);
-	for (size_t i = 0; i < count && error == GT_OK; i++) {
-		put(dat, events[i].system, strlen(events[i].system) + 1);
-		put_number(dat, 1, 4);
-		error = put_file(dat, events[i].path, 8);
-	}
+	if (error == GT_OK)
+		error = each_system(dat, true, &count);
 	return error;
 }
 

@@ -107,6 +107,11 @@ bool gt_recording_damaged(struct gt_recording *recording);
 /* Reads and checks everything now, so that all problems are known. 0, GT_EIO or GT_ENOMEM. */
 int gt_recording_verify(struct gt_recording *recording);
 
+/* The index'th event with fields that is described; its strings live as long as the recording.
+ * GT_ENOENT behind the last (gt_recording_info()->events). */
+int gt_recording_event_at(const struct gt_recording *recording, uint32_t index,
+			  struct gt_event_format *format);
+
 /* One more than the highest function number. */
 uint32_t gt_recording_function_end(struct gt_recording *recording);
 

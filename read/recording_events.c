@@ -111,6 +111,15 @@ int gt_recording_event(const struct gt_recording *recording, uint32_t number,
 	return GT_ENOENT;
 }
 
+int gt_recording_event_at(const struct gt_recording *recording, uint32_t index,
+			  struct gt_event_format *format)
+{
+	if (index >= recording->event_count)
+		return GT_ENOENT;
+	*format = recording->events[index].format;
+	return GT_OK;
+}
+
 void gt_recording_free_events(struct gt_recording *recording)
 {
 	uint32_t i;

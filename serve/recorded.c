@@ -12,6 +12,7 @@
 #include "core/trace/message.h"
 #include "core/text/raw.h"
 #include "port/host/memory.h"
+#include "serve/recorded_events.h"
 #include "serve/recorded_stats.h"
 #include "serve/text_reader.h"
 
@@ -26,6 +27,7 @@ struct gt_recorded {
 	bool has_switches;
 	bool sched_switch; /* the event's lines are shown */
 	struct gt_recorded_stats stats;
+	struct gt_recorded_events events; /* does not change */
 };
 
 /* The target, locked */
@@ -103,6 +105,20 @@ static int line(void *data, uint32_t number, struct gt_source_line *out)
 	return error;
 }
 
+/* Values of calls by the recording, events by their first place's number, which their format has. */
+static int event(void *data, uint32_t number, struct gt_event_format *out)
+{
+	struct gt_recorded *recorded = data;
+	int error;
+
+	if (!(number & GRAFTRACE_VALUES))
+		return gt_recorded_events_of(&recorded->events, number, out);
+	recorded = lock(data);
+	error = gt_target_event(recorded->inner, number, out);
+	pthread_mutex_unlock(&recorded->lock);
+	return error;
+}
+
 static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
 {
 	struct gt_recorded *recorded = lock(data);
@@ -126,9 +142,9 @@ static const struct gt_ring_ops view_ring = {
 	.writer = writer,
 	.sub_buffer = sub_buffer,
 };
-static const struct gt_name_ops view_names = { .function = function,
-					       .function_at = function_at,
-					       .line = line };
+static const struct gt_name_ops view_names = {
+	.function = function, .function_at = function_at, .event = event, .line = line
+};
 static const struct gt_switch_ops view_switches = { .off_cpu = off_cpu, .read = read_switches };
 
 /* The control files */
@@ -350,7 +366,14 @@ static int stats(struct gt_control_target *target, const struct gt_control_scope
 	return gt_recorded_stats_get(&recorded->stats, &recorded->view, scope, out, message);
 }
 
+static int control_event(struct gt_control_target *target, uint64_t index,
+			 struct gt_control_event *out)
+{
+	return gt_recorded_events_at(&recorded_of(target)->events, index, out);
+}
+
 static const struct gt_control_ops operations = {
+	.event = control_event,
 	.stats = stats,
 	.raw_open = raw_open,
 	.raw_read = raw_read,
@@ -372,7 +395,10 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 
 	if (recorded != NULL)
 		recorded->program = strdup(gt_recording_info(recording)->program);
-	if (recorded == NULL || recorded->program == NULL) {
+	if (recorded == NULL || recorded->program == NULL ||
+	    gt_recorded_events_init(&recorded->events, recording) != GT_OK) {
+		if (recorded != NULL)
+			free(recorded->program);
 		free(recorded);
 		gt_message_set(message, "no memory");
 		return GT_ENOMEM;
@@ -390,6 +416,8 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 		.data = recorded,
 		.kind = GT_CONTROL_RECORDING,
 		.view = &recorded->view,
+		.groups = &recorded->events.group,
+		.group_count = 1,
 	};
 	recorded->function_end = gt_recording_function_end(recording);
 	recorded->options = GT_OPTIONS_DEFAULT | GT_OPTIONS_RECORDED_VALUES;
@@ -407,6 +435,7 @@ void gt_recorded_destroy(struct gt_recorded *recorded)
 {
 	pthread_mutex_destroy(&recorded->lock);
 	gt_recorded_stats_fini(&recorded->stats);
+	gt_recorded_events_fini(&recorded->events);
 	free(recorded->program);
 	free(recorded);
 }

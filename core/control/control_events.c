@@ -396,12 +396,12 @@ static int open_format(struct gt_control_handle *handle, unsigned access,
 }
 
 static const struct gt_control_file event_files[] = {
-	[GT_EVENT_ENABLE] = ROW(NULL, "a line where it happens: 0 or 1", GT_CONTROL_LIVE,
+	[GT_EVENT_ENABLE] = ROW(NULL, "a line where it happens: 0 or 1", GT_CONTROL_ALL,
 				.open = open_event, .read = gt_row_read_text, .write = write_event),
-	[GT_EVENT_FORMAT] = ROW(NULL, "what is in it", GT_CONTROL_LIVE, .open = open_format,
+	[GT_EVENT_FORMAT] = ROW(NULL, "what is in it", GT_CONTROL_ALL, .open = open_format,
 				.read = gt_row_read_text),
 	[GT_EVENT_ID] =
-		ROW(NULL, "its number", GT_CONTROL_LIVE, .open = open_id, .read = gt_row_read_text),
+		ROW(NULL, "its number", GT_CONTROL_ALL, .open = open_id, .read = gt_row_read_text),
 	[GT_EVENT_FILTER] =
 		ROW(NULL, "which of them are recorded: an expression", GT_CONTROL_PROGRAM,
 		    .read = gt_event_rules_read_filter, .write = gt_event_rules_write_filter),
@@ -417,7 +417,7 @@ static const struct gt_control_file event_files[] = {
 		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_system,
 		    .read = gt_row_read_text, .write = gt_event_rules_write_system),
 	[GT_EVENT_SYSTEM_ENABLE] =
-		ROW(NULL, "all of the system: 0 or 1", GT_CONTROL_LIVE, .open = open_system,
+		ROW(NULL, "all of the system: 0 or 1", GT_CONTROL_ALL, .open = open_system,
 		    .read = gt_row_read_text, .write = write_system),
 };
 

@@ -342,6 +342,23 @@ def test_raw_events_have_all_arguments(graftrace):
                      graftrace("show").stdout)
 
 
+def test_trace_cmd_reads_the_calls(graftrace):
+    """Events of programs go to trace.dat, with their formats: 728 of them at once."""
+    graftrace("record", "-e", "syscalls", "-e", "raw_syscalls", "--", "cat", "/etc/passwd")
+    graftrace("export", "--to", "trace.dat", "-o", "it.dat")
+    read = subprocess.run(["trace-cmd", "report", "it.dat"], cwd=graftrace.directory, timeout=60,
+                          capture_output=True, text=True, check=True).stdout
+    assert "UNKNOWN EVENT" not in read
+    by_trace_cmd = [re.sub(r"0x0*(?=[0-9a-f])", "", text)
+                    for text in re.findall(r": sys_enter_openat: +dfd: (.*), flags", read)]
+    shown = graftrace("show", "--syscalls", "linux").stdout
+    ours = [text.replace("0x", "") for text in re.findall(r": sys_openat\(dfd: (.*), flags", shown)]
+    assert ours and by_trace_cmd == ours
+    assert re.findall(r": sys_exit: +NR (\d+ = -?\d+)", read) == \
+        re.findall(r": sys_exit: NR (\d+ = -?\d+)", shown)
+    assert re.findall(r": sys_enter: +(NR .*)", read) == re.findall(r": sys_enter: (NR .*)", shown)
+
+
 @pytest.mark.parametrize("static", [False, True])
 def test_a_storm_of_signals_goes_on_as_without(graftrace, compile, static):
     """Restarts, cancellation, vfork and all, with the calls recorded."""
