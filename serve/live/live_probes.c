@@ -31,6 +31,7 @@ struct later {
 	uint32_t count;
 	char *system;
 	char *name; /* NULL: the rows are the system's */
+	bool all;   /* the rows are those of all system calls */
 };
 
 struct gt_live_probes {
@@ -39,6 +40,7 @@ struct gt_live_probes {
 	uint32_t count;
 	struct later *later; /* [LATER_GROUPS] */
 	uint32_t later_count;
+	bool has_calls; /* system calls have rows */
 };
 
 /* ---- the list ---- */
@@ -185,32 +187,6 @@ static int say_word(struct gt_live *live, const char *word, bool on, struct gt_m
 	if (!gt_globs_add(&live->events, on ? word : text, strlen(on ? word : text), false))
 		return no_memory(message);
 	return gt_session_set_events(live->session, gt_globs_words(&live->events), message);
-}
-
-int gt_live_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
-		      bool on, struct gt_message *message)
-{
-	struct gt_live *live = live_of(target);
-	char text[GT_CONTROL_WORD_BYTES];
-	int error;
-
-	if (word_bytes >= sizeof(text))
-		return GT_EINVAL;
-	memcpy(text, word_bytes ? word : "", word_bytes);
-	text[word_bytes] = '\0';
-	if (word_bytes > 0 && !names_one(live, text))
-		return GT_EINVAL;
-	pthread_mutex_lock(&live->change.lock);
-	error = has_ended(live, message);
-	if (error == 0 && word_bytes == 0) {
-		gt_globs_clear(&live->events);
-		error = on ? say_word(live, "*:*", true, message)
-			   : gt_session_set_events(live->session, NULL, message);
-	} else if (error == 0) {
-		error = say_word(live, text, on, message);
-	}
-	pthread_mutex_unlock(&live->change.lock);
-	return error;
 }
 
 /* ---- rows ---- */
@@ -373,6 +349,26 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 	return publish(live, &later);
 }
 
+/* Rows of one event of the search, and of its system if it is the first. */
+static void put_rows(const struct search *search, size_t index, struct gt_control_file *rows,
+		     uint32_t *count)
+{
+	const struct gt_event_format *event = &search->formats[index];
+	const uint64_t number = GT_CONTROL_BY_NUMBER + event->number;
+
+	if (is_first_of_system(search, index)) {
+		rows[(*count)++] = gt_control_event_file(
+			GT_EVENT_SYSTEM_ENABLE, path_of("events/%s/enable%.0s", event->system, ""),
+			number);
+		rows[(*count)++] = gt_control_event_file(
+			GT_EVENT_SYSTEM_FILTER, path_of("events/%s/filter%.0s", event->system, ""),
+			number);
+	}
+	for (size_t k = 0; k < KINDS; k++)
+		rows[(*count)++] = gt_control_event_file(
+			kinds[k].which, path_of(kinds[k].path, event->system, event->name), number);
+}
+
 /* Hides the rows of events that were removed; a system's rows are moved to an event that exists. */
 static void hide_events(struct gt_live *live)
 {
@@ -383,6 +379,8 @@ static void hide_events(struct gt_live *live)
 		struct later *later = &live->probes->later[i];
 		size_t k = 0;
 
+		if (later->all)
+			continue;
 		while (k < search.count &&
 		       (strcmp(search.formats[k].system, later->system) != 0 ||
 			(later->name && strcmp(search.formats[k].name, later->name) != 0)))
@@ -392,6 +390,76 @@ static void hide_events(struct gt_live *live)
 	}
 	forget(&search);
 }
+
+/* ---- rows of system calls ---- */
+
+static bool is_call(const struct gt_event_format *event)
+{
+	return strcmp(event->system, "syscalls") == 0 || strcmp(event->system, "raw_syscalls") == 0;
+}
+
+static bool has_call(const struct search *search)
+{
+	for (size_t i = 0; i < search->count; i++)
+		if (is_call(&search->formats[i]))
+			return true;
+	return false;
+}
+
+/* Under change.lock. System calls are events once they are named: all of them get their rows then. */
+static int show_calls(struct gt_live *live)
+{
+	struct later later = { .system = strdup("syscalls"), .all = true };
+	struct search search;
+	int error = GT_OK;
+
+	look(live, &search);
+	if (live->probes->has_calls || !has_call(&search)) {
+		free_later(&later);
+		goto out;
+	}
+	later.files = calloc(search.count * (KINDS + 2), sizeof(*later.files));
+	for (size_t i = 0; later.files && i < search.count; i++)
+		if (is_call(&search.formats[i]))
+			put_rows(&search, i, later.files, &later.count);
+	error = publish(live, &later);
+	live->probes->has_calls = error == GT_OK;
+out:
+	forget(&search);
+	return error;
+}
+
+/* ---- what is switched on ---- */
+
+int gt_live_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
+		      bool on, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	char text[GT_CONTROL_WORD_BYTES];
+	int error;
+
+	if (word_bytes >= sizeof(text))
+		return GT_EINVAL;
+	memcpy(text, word_bytes ? word : "", word_bytes);
+	text[word_bytes] = '\0';
+	if (word_bytes > 0 && !names_one(live, text))
+		return GT_EINVAL;
+	pthread_mutex_lock(&live->change.lock);
+	error = has_ended(live, message);
+	if (error == 0 && word_bytes == 0) {
+		gt_globs_clear(&live->events);
+		error = on ? say_word(live, "*:*", true, message)
+			   : gt_session_set_events(live->session, NULL, message);
+	} else if (error == 0) {
+		error = say_word(live, text, on, message);
+	}
+	if (error == 0 && show_calls(live) != 0)
+		error = no_memory(message);
+	pthread_mutex_unlock(&live->change.lock);
+	return error;
+}
+
+/* ---- dynamic probes ---- */
 
 int gt_live_probe_set(struct gt_control_target *target, const char *line, size_t bytes,
 		      enum gt_probe_kinds kinds, struct gt_probe_error *error,
@@ -486,6 +554,7 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 	if (!probes || !probes->groups || !probes->later || !gt_globs_add_all(&live->events, words))
 		return GT_ENOMEM;
 	look(live, &search);
+	probes->has_calls = has_call(&search);
 	done = !search.no_memory && add_rows(probes, &search) &&
 	       note_filters(live, &search, filters) == 0;
 	forget(&search);

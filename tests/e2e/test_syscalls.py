@@ -17,6 +17,7 @@ import time
 import pytest
 
 from conftest import free_port, let_port_go
+from mounted import start  # noqa: F401
 
 # Linux's events have other names than programs have for these.
 NAMES = {"newstat": "stat", "newfstat": "fstat", "newlstat": "lstat", "newuname": "uname",
@@ -357,6 +358,25 @@ def test_trace_cmd_reads_the_calls(graftrace):
     assert re.findall(r": sys_exit: +NR (\d+ = -?\d+)", read) == \
         re.findall(r": sys_exit: NR (\d+ = -?\d+)", shown)
     assert re.findall(r": sys_enter: +(NR .*)", read) == re.findall(r": sys_enter: (NR .*)", shown)
+
+
+def test_their_files_are_there_once_they_are_named(start):  # noqa: F811
+    mounted = start("-p", "nop")
+    calls = mounted.path / "events/syscalls"
+    assert not calls.exists()
+    mounted.write("set_event", "syscalls:sys_enter_write\n")
+    assert (calls / "sys_enter_write/enable").read_text() == "1\n"
+    assert (calls / "sys_enter_read/enable").read_text() == "0\n"
+    assert (calls / "enable").read_text() == "X\n"
+    assert "((unsigned long)(REC->buf))" in (calls / "sys_enter_write/format").read_text()
+    (calls / "sys_exit_write/enable").write_text("1")
+    (calls / "sys_enter_write/filter").write_text("count == 5")
+    mounted.calls(1)
+    assert re.search(r": sys_write\(fd: 1, buf: 0x\w+, count: 5\)\n.*: sys_write -> 0x5\n",
+                     mounted.read("trace"))
+    assert "args[6]" in (mounted.path / "events/raw_syscalls/sys_enter/format").read_text()
+    mounted.write("set_event", "\n")
+    assert mounted.read("set_event") == "" and calls.exists()
 
 
 @pytest.mark.parametrize("static", [False, True])
