@@ -126,6 +126,16 @@ static struct gt_event_action *find_action(const struct gt_event_rule *rule,
 	return NULL;
 }
 
+/* In all arenas, each of whose processes have their own. */
+static void write_word(struct gt_event_rules *rules, uint32_t word, uint64_t value)
+{
+	const struct gt_arena *arena;
+
+	for (arena = rules->hists.arena; arena; arena = arena->next)
+		__atomic_store_n(&graftrace_arena_rule_words(arena->memory)[word], value,
+				 __ATOMIC_RELEASE);
+}
+
 /* 0: there is none left. */
 static uint32_t take_word(struct gt_event_rules *rules, uint64_t value)
 {
@@ -135,8 +145,7 @@ static uint32_t take_word(struct gt_event_rules *rules, uint64_t value)
 		if (rules->words[i])
 			continue;
 		rules->words[i] = 1;
-		__atomic_store_n(&graftrace_arena_rule_words(rules->pool.arena)[i], value,
-				 __ATOMIC_RELEASE);
+		write_word(rules, i, value);
 		return i;
 	}
 	return 0;
@@ -144,8 +153,16 @@ static uint32_t take_word(struct gt_event_rules *rules, uint64_t value)
 
 static uint64_t value_of(const struct gt_event_rules *rules, uint32_t word)
 {
-	return __atomic_load_n(&graftrace_arena_rule_words(rules->pool.arena)[word],
-			       __ATOMIC_RELAXED);
+	const struct gt_arena *arena;
+	uint64_t most = 0;
+
+	for (arena = rules->hists.arena; arena; arena = arena->next) {
+		uint64_t value = __atomic_load_n(&graftrace_arena_rule_words(arena->memory)[word],
+						 __ATOMIC_RELAXED);
+
+		most = value > most ? value : most;
+	}
+	return most;
 }
 
 static void remove_action(struct gt_event_rules *rules, struct gt_event_rule *rule,
@@ -166,8 +183,7 @@ static void remove_action(struct gt_event_rules *rules, struct gt_event_rule *ru
 static void open_gate(struct gt_event_rules *rules, struct gt_event_rule *rule, bool on)
 {
 	rule->gate_recorded = on;
-	__atomic_store_n(&graftrace_arena_rule_words(rules->pool.arena)[rule->gate], on,
-			 __ATOMIC_RELEASE);
+	write_word(rules, rule->gate, on);
 }
 
 static bool is_copied(const char *text, char **copy)
@@ -268,8 +284,7 @@ static int change_hist(struct gt_event_rules *rules, struct gt_event_action *act
 {
 	if (!asked->is_paused && !asked->is_continued)
 		return gt_hists_clear(&rules->hists, action->hist, message);
-	__atomic_store_n(&graftrace_arena_rule_words(rules->pool.arena)[action->word],
-			 asked->is_paused, __ATOMIC_RELEASE);
+	write_word(rules, action->word, asked->is_paused);
 	return 0;
 }
 

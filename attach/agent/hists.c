@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Histograms of events: see hists.h. */
-#define _GNU_SOURCE /* MADV_REMOVE */
+#define _GNU_SOURCE /* MADV_REMOVE, qsort_r */
 #include "attach/agent/hists.h"
 #include "attach/object/fail.h"
 
@@ -114,16 +114,18 @@ static bool find_room(const struct gt_hists *hists, uint64_t from, uint64_t byte
 	return false;
 }
 
-static struct graftrace_hist_table *table_at(const struct gt_hists *hists, uint64_t offset)
+static struct graftrace_hist_table *table_at(const struct gt_arena *arena, uint64_t offset)
 {
-	return (struct graftrace_hist_table *)((char *)hists->arena->memory +
-					       hists->arena->hists_offset + offset);
+	return (struct graftrace_hist_table *)((char *)arena->memory + arena->hists_offset +
+					       offset);
 }
 
 /* What others left there is taken out. */
 static int take_room(struct gt_hists *hists, uint64_t bytes, uint64_t *offset,
 		     struct gt_message *message)
 {
+	const struct gt_arena *arena;
+
 	if (!find_room(hists, hists->from, pages(bytes), offset) &&
 	    !find_room(hists, 0, pages(bytes), offset))
 		return gt_fail(
@@ -134,8 +136,9 @@ static int take_room(struct gt_hists *hists, uint64_t bytes, uint64_t *offset,
 				: "no room for histograms: the limit of the address space "
 				  "(ulimit -v) leaves none (%llu bytes)",
 			(unsigned long long)bytes);
-	if (madvise(table_at(hists, *offset), pages(bytes), MADV_REMOVE) != 0)
-		memset(table_at(hists, *offset), 0, pages(bytes));
+	for (arena = hists->arena; arena; arena = arena->next)
+		if (madvise(table_at(arena, *offset), pages(bytes), MADV_REMOVE) != 0)
+			memset(table_at(arena, *offset), 0, pages(bytes));
 	hists->from = *offset + pages(bytes);
 	return 0;
 }
@@ -190,6 +193,113 @@ int gt_hists_describe(struct gt_hists *hists, struct gt_hist_use *use,
 	return 0;
 }
 
+/* ---- of several arenas ---- */
+
+struct gathered {
+	uint64_t *words; /* elements of all arenas, and pointers to them */
+	uint64_t **elements;
+	uint64_t count;
+	uint64_t hits;
+	uint64_t drops;
+};
+
+static int by_key(const void *left, const void *right, void *data)
+{
+	const uint64_t *a = *(uint64_t *const *)left, *b = *(uint64_t *const *)right;
+	const uint32_t *words = data;
+	uint32_t i;
+
+	for (i = 0; i < *words; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+/* What each arena's table has. copy: its memory is used meanwhile. */
+static int gather(const struct gt_hists *hists, const struct gt_hist_use *use,
+		  struct gt_hist_copy *copy, struct gathered *all)
+{
+	const uint64_t most = 1ull << use->hist.bits;
+	const struct gt_arena *arena;
+	uint64_t arenas = 0, bytes, i;
+
+	for (arena = hists->arena; arena; arena = arena->next)
+		arenas++;
+	*all = (struct gathered){ 0 };
+	for (arena = hists->arena; arena; arena = arena->next) {
+		uint64_t *words;
+
+		gt_hist_look(&copy->view, copy->hist, &use->description,
+			     table_at(arena, use->table->offset), use->table->bytes, copy->words,
+			     copy->order);
+		bytes = 8ull * copy->view.shape.words;
+		words = all->words ? all->words : malloc(arenas * most * bytes);
+		if (!words)
+			return GT_ENOMEM;
+		all->words = words;
+		memcpy(words + all->count * copy->view.shape.words, copy->words,
+		       copy->view.count * bytes);
+		all->count += copy->view.count;
+		all->hits += copy->view.hits;
+		all->drops += copy->view.drops;
+	}
+	all->elements = calloc(all->count + 1, sizeof(*all->elements));
+	for (i = 0; all->elements && i < all->count; i++)
+		all->elements[i] = all->words + i * copy->view.shape.words;
+	if (all->elements)
+		qsort_r(all->elements, all->count, sizeof(*all->elements), by_key,
+			(void *)&use->description.key_words);
+	return all->elements ? 0 : GT_ENOMEM;
+}
+
+/* The same as one table. */
+static void join(const struct gathered *all, const struct gt_hist_use *use,
+		 const struct graftrace_hist_shape *shape, struct graftrace_hist_table *table)
+{
+	const uint64_t most = 1ull << use->hist.bits;
+	uint64_t *slots = graftrace_hist_slots(table), *last = NULL, i;
+	uint32_t count = 0, k;
+
+	table->hits = all->hits;
+	table->drops = all->drops;
+	for (i = 0; i < all->count; i++) {
+		uint64_t *element = all->elements[i];
+
+		if (last && !by_key(&last, &element, (void *)&use->description.key_words)) {
+			for (k = shape->hits; k < shape->words; k++)
+				last[k] += element[k];
+		} else if (count == most) {
+			table->drops += element[shape->hits];
+			last = NULL;
+		} else {
+			last = graftrace_hist_element(table, shape, count);
+			memcpy(last, element, 8ull * shape->words);
+			slots[count] = count + 1;
+			count++;
+		}
+	}
+}
+
+static int look_at_all(const struct gt_hists *hists, const struct gt_hist_use *use,
+		       struct gt_hist_copy *copy)
+{
+	struct graftrace_hist_table *table = calloc(1, use->table->bytes);
+	struct gathered all = { 0 };
+	int error = table ? gather(hists, use, copy, &all) : GT_ENOMEM;
+
+	if (!error) {
+		join(&all, use, &copy->view.shape, table);
+		gt_hist_look(&copy->view, copy->hist, &use->description, table, use->table->bytes,
+			     copy->words, copy->order);
+	}
+	free(all.words);
+	free(all.elements);
+	free(table);
+	if (error)
+		gt_hist_copy_free(copy);
+	return error;
+}
+
 int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
 		  struct gt_hist_copy *copy)
 {
@@ -209,8 +319,10 @@ int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
 		gt_hist_copy_free(copy);
 		return GT_ENOMEM;
 	}
+	if (hists->arena->next)
+		return look_at_all(hists, use, copy);
 	gt_hist_look(&copy->view, copy->hist, &use->description,
-		     table_at(hists, use->table->offset), use->table->bytes, copy->words,
+		     table_at(hists->arena, use->table->offset), use->table->bytes, copy->words,
 		     copy->order);
 	return 0;
 }

@@ -48,6 +48,29 @@ static int64_t find(const struct gt_triggers *triggers, const struct gt_trigger 
 	return -1;
 }
 
+/* Each arena counts its own processes' hits. */
+static void clear_hits(const struct gt_triggers *triggers, uint32_t slot)
+{
+	const struct gt_arena *arena;
+
+	for (arena = triggers->arena; arena; arena = arena->next)
+		__atomic_store_n(gt_arena_trigger_hits(arena, slot), 0, __ATOMIC_RELEASE);
+}
+
+static uint64_t most_hits(const struct gt_triggers *triggers, uint32_t slot)
+{
+	const struct gt_arena *arena;
+	uint64_t most = 0;
+
+	for (arena = triggers->arena; arena; arena = arena->next) {
+		uint64_t hits =
+			__atomic_load_n(gt_arena_trigger_hits(arena, slot), __ATOMIC_RELAXED);
+
+		most = hits > most ? hits : most;
+	}
+	return most;
+}
+
 /* The slots of one rule: what changes in each. */
 static void each_slot(struct gt_triggers *triggers, uint32_t rule, bool remove)
 {
@@ -65,7 +88,7 @@ static void each_slot(struct gt_triggers *triggers, uint32_t rule, bool remove)
 		}
 		slot->skip = triggers->rules[rule].trigger.skip;
 		slot->count = triggers->rules[rule].trigger.count;
-		__atomic_store_n(gt_arena_trigger_hits(triggers->arena, i), 0, __ATOMIC_RELEASE);
+		clear_hits(triggers, i);
 	}
 }
 
@@ -144,9 +167,7 @@ int gt_triggers_get(const struct gt_triggers *triggers, uint32_t index, struct g
 		return 0;
 	for (index = 0; index < triggers->arena->trigger_count; index++) {
 		struct graftrace_trigger *slot = gt_arena_trigger(triggers->arena, index);
-		uint64_t hits = __atomic_load_n(gt_arena_trigger_hits(triggers->arena, index),
-						__ATOMIC_RELAXED);
-		uint64_t left;
+		uint64_t hits = most_hits(triggers, index), left;
 
 		if (slot->function == 0 || slot->function == GRAFTRACE_TRIGGER_GONE ||
 		    slot->host != i)
@@ -234,7 +255,7 @@ static int put(struct gt_triggers *triggers, uint32_t rule, uint32_t function, u
 	free_slot->longer_than = ticks;
 	free_slot->skip = trigger->skip;
 	free_slot->count = trigger->count;
-	__atomic_store_n(gt_arena_trigger_hits(triggers->arena, free_at), 0, __ATOMIC_RELAXED);
+	clear_hits(triggers, free_at);
 	__atomic_store_n(&free_slot->function, function, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -99,55 +99,56 @@ void gt_credentials_free(struct gt_credentials *credentials)
 	*credentials = (struct gt_credentials){ 0 };
 }
 
-static bool has_uid(const struct gt_credentials *credentials, uint32_t uid)
+/* What is taken with a system call, if it is one of these already. */
+static bool has(const uint32_t *numbers, size_t count, uint32_t number)
 {
-	int i;
+	size_t i;
 
-	for (i = 0; i < 4; i++)
-		if (credentials->uids[i] == uid)
+	for (i = 0; i < count; i++)
+		if (numbers[i] == number)
 			return true;
 	return false;
 }
 
 static bool has_gid(const struct gt_credentials *credentials, uint32_t gid)
 {
+	return has(credentials->gids, 4, gid) ||
+	       has(credentials->groups, credentials->group_count, gid);
+}
+
+static bool has_groups_of(const struct gt_credentials *one, const struct gt_credentials *other)
+{
 	size_t i;
 
 	for (i = 0; i < 4; i++)
-		if (credentials->gids[i] == gid)
-			return true;
-	for (i = 0; i < credentials->group_count; i++)
-		if (credentials->groups[i] == gid)
-			return true;
-	return false;
+		if (!has_gid(one, other->gids[i]))
+			return false;
+	for (i = 0; i < other->group_count; i++)
+		if (!has_gid(one, other->groups[i]))
+			return false;
+	return true;
 }
 
-/* In the same user namespace, or in one that it has made: capabilities there are over what is in
- * there. */
-static bool may_become(const struct gt_credentials *first, uint64_t capability)
-{
-	return first->capabilities >> capability & 1;
-}
-
-const char *gt_credentials_beyond(const struct gt_credentials *first,
-				  const struct gt_credentials *other)
+static bool has_users_of(const struct gt_credentials *one, const struct gt_credentials *other)
 {
 	size_t i;
 
-	if (other->secure && !first->secure)
-		return "its program was given rights when it was executed (set-user-ID, "
-		       "set-group-ID, capabilities)";
-	if (first->user_namespace == other->user_namespace &&
-	    (other->capabilities & ~first->capabilities))
-		return "it has capabilities";
-	for (i = 0; i < 4; i++) {
-		if (!may_become(first, CAP_SETUID) && !has_uid(first, other->uids[i]))
-			return "it is another user's";
-		if (!may_become(first, CAP_SETGID) && !has_gid(first, other->gids[i]))
-			return "it is in another group";
-	}
-	for (i = 0; i < other->group_count; i++)
-		if (!may_become(first, CAP_SETGID) && !has_gid(first, other->groups[i]))
-			return "it is in another group";
-	return NULL;
+	for (i = 0; i < 4; i++)
+		if (!has(one->uids, 4, other->uids[i]))
+			return false;
+	return true;
+}
+
+static bool may(const struct gt_credentials *credentials, uint64_t capability)
+{
+	return credentials->capabilities >> capability & 1;
+}
+
+bool gt_credentials_are_equal(const struct gt_credentials *a, const struct gt_credentials *b)
+{
+	if (a->capabilities != b->capabilities || a->user_namespace != b->user_namespace ||
+	    a->secure != b->secure)
+		return false;
+	return (may(a, CAP_SETUID) || (has_users_of(a, b) && has_users_of(b, a))) &&
+	       (may(a, CAP_SETGID) || (has_groups_of(a, b) && has_groups_of(b, a)));
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process may do: its users, groups, capabilities and user namespace, as /proc has them. The
- * processes of a recording share memory that all of them write, so who may do more than the one
- * that the recording began with stays out of it (doc/design/security.md).
+ * What a process may do: its users, groups, capabilities and user namespace, as /proc has them. Processes of a
+ * recording that may do the same share memory that all of them write; others do not (doc/design/security.md).
  */
 #ifndef GT_ATTACH_CREDENTIALS_H
 #define GT_ATTACH_CREDENTIALS_H
@@ -29,8 +28,8 @@ void gt_credentials_free(struct gt_credentials *credentials);
 /* The same from the text of /proc/PID/status. False: it is none. */
 bool gt_credentials_parse(const char *status, struct gt_credentials *credentials);
 
-/* Why `other` may do something that `first` may not; NULL: it may not. */
-const char *gt_credentials_beyond(const struct gt_credentials *first,
-				  const struct gt_credentials *other);
+/* Whether both may do the same. Who may take other users or groups (CAP_SETUID, CAP_SETGID) may do the same as all
+ * of them, whichever it has now; else the real, the effective and the saved one count alike. */
+bool gt_credentials_are_equal(const struct gt_credentials *a, const struct gt_credentials *b);
 
 #endif

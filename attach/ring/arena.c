@@ -49,6 +49,27 @@ static uint32_t small_of(uint64_t buffer_bytes)
 	return count < GRAFTRACE_ARENA_STREAMS / 2 ? (uint32_t)count : GRAFTRACE_ARENA_STREAMS / 2;
 }
 
+static uint64_t answers_bytes(const struct gt_arena *arena)
+{
+	return pages(arena->mail_count * sizeof(struct graftrace_answer));
+}
+
+/* The memfd of what the host alone writes has the header's page, then the rest, then the answers of one arena after
+ * the other. The other memfd has all that lies between. */
+static void lay_out_parts(struct gt_arena *arena)
+{
+	const uint64_t rest = arena->answers_offset - arena->triggers_offset;
+
+	arena->parts[0] = (struct gt_arena_part){ 0, 0, PAGE, true };
+	arena->parts[1] = (struct gt_arena_part){ PAGE, 0, arena->triggers_offset - PAGE, false };
+	arena->parts[2] = (struct gt_arena_part){ arena->triggers_offset, PAGE, rest, true };
+	arena->parts[3] =
+		(struct gt_arena_part){ arena->answers_offset,
+					PAGE + rest + arena->number * answers_bytes(arena),
+					answers_bytes(arena), true };
+	arena->host_bytes = PAGE + rest + GT_ARENAS * answers_bytes(arena);
+}
+
 static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t profile_bytes,
 		    uint32_t small_count, uint64_t hists_bytes)
 {
@@ -88,30 +109,55 @@ static void lay_out(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t prof
 	arena->hists_offset = arena->profile_pages_offset +
 			      (uint64_t)arena->profile_page_count * GRAFTRACE_PROFILE_PAGE_BYTES;
 	arena->triggers_offset = arena->hists_offset + hists_bytes;
-	arena->answers_offset = arena->triggers_offset +
-				pages(arena->trigger_count * sizeof(struct graftrace_trigger));
-	arena->event_table_offset =
-		arena->answers_offset + pages(arena->mail_count * sizeof(struct graftrace_answer));
+	arena->event_table_offset = arena->triggers_offset +
+				    pages(arena->trigger_count * sizeof(struct graftrace_trigger));
 	arena->rules_offset =
 		arena->event_table_offset + pages(GRAFTRACE_ARENA_EVENTS * sizeof(uint32_t));
 	arena->syscalls_offset = arena->rules_offset + GRAFTRACE_ARENA_RULES;
-	arena->bytes = arena->syscalls_offset +
-		       pages((GRAFTRACE_ARENA_SYSCALLS + 1) * sizeof(struct graftrace_syscall));
-	/* The memfd of what the host alone writes: the header's page, then the rest. The other one
-	 * has all that lies between. */
-	arena->parts[0] = (struct gt_arena_part){ &arena->host_fd, 0, 0, PAGE, true };
-	arena->parts[1] =
-		(struct gt_arena_part){ &arena->fd, PAGE, 0, arena->triggers_offset - PAGE, false };
-	arena->parts[2] = (struct gt_arena_part){ &arena->host_fd, arena->triggers_offset, PAGE,
-						  arena->bytes - arena->triggers_offset, true };
+	arena->answers_offset = arena->syscalls_offset + pages((GRAFTRACE_ARENA_SYSCALLS + 1) *
+							       sizeof(struct graftrace_syscall));
+	arena->bytes = arena->answers_offset + answers_bytes(arena);
+	lay_out_parts(arena);
 }
 
 _Static_assert(GRAFTRACE_ARENA_SHARED == PAGE, "the header's first page is the host's");
+_Static_assert(GT_ARENA_FIRST_WRITERS + (GT_ARENAS - 1) * GT_ARENA_OTHER_WRITERS <= 1u << 31,
+	       "contexts have the highest bit");
+
+uint32_t gt_arena_writers_from(const struct gt_arena *arena)
+{
+	return arena->number ? GT_ARENA_FIRST_WRITERS + (arena->number - 1) * GT_ARENA_OTHER_WRITERS
+			     : 0;
+}
+
+uint32_t gt_arena_writers_most(const struct gt_arena *arena)
+{
+	return arena->number ? GT_ARENA_OTHER_WRITERS : GT_ARENA_FIRST_WRITERS;
+}
+
+uint32_t gt_arena_number_of_writer(uint32_t writer)
+{
+	return writer <= GT_ARENA_FIRST_WRITERS
+		       ? 0
+		       : (writer - 1 - GT_ARENA_FIRST_WRITERS) / GT_ARENA_OTHER_WRITERS + 1;
+}
+
+/* What targets write. */
+static void fill_shared(struct gt_arena *arena)
+{
+	struct graftrace_arena *memory = arena->memory;
+	uint32_t i;
+
+	memory->free_head = 1; /* sub-buffer 0, then in order: early ones lie close together */
+	memory->free_count = arena->sub_buffer_count;
+	memory->generations = gt_arena_writers_from(arena);
+	for (i = 0; i < arena->sub_buffer_count; i++)
+		gt_arena_state(arena, i)->next = i + 1 < arena->sub_buffer_count ? i + 2 : 0;
+}
 
 static void fill(struct gt_arena *arena)
 {
 	struct graftrace_arena *memory = arena->memory;
-	uint32_t i;
 
 	*memory = (struct graftrace_arena){
 		.magic = GRAFTRACE_ARENA_MAGIC,
@@ -146,11 +192,8 @@ static void fill(struct gt_arena *arena)
 		.profile_pages_offset = arena->profile_pages_offset,
 		.selected_offset = arena->selected_offset,
 		.host_alive = 1,
-		.free_head = 1, /* sub-buffer 0, then in order: early ones lie close together */
-		.free_count = arena->sub_buffer_count,
 	};
-	for (i = 0; i < arena->sub_buffer_count; i++)
-		gt_arena_state(arena, i)->next = i + 1 < arena->sub_buffer_count ? i + 2 : 0;
+	fill_shared(arena);
 }
 
 /* The limit of files' sizes is not meant for memory: it is raised for this moment, where that is
@@ -198,8 +241,24 @@ static int make_fd(int *fd, uint64_t bytes, struct gt_message *message)
 	return 0;
 }
 
-/* As one range. */
-static int map(struct gt_arena *arena, struct gt_message *message)
+/* The same pages once more. A new mapping of the file could not be written: see seal(). */
+static bool map_again(const struct gt_arena *first, const struct gt_arena_part *part, void *at)
+{
+	return mremap((char *)first->host_memory + part->at, 0, part->bytes,
+		      MREMAP_MAYMOVE | MREMAP_FIXED, at) != MAP_FAILED;
+}
+
+static bool map_part(struct gt_arena *arena, const struct gt_arena *first,
+		     const struct gt_arena_part *part, void *at)
+{
+	if (part->host_only && first)
+		return map_again(first, part, at);
+	return mmap(at, part->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+		    part->host_only ? arena->host_fd : arena->fd, (off_t)part->at) != MAP_FAILED;
+}
+
+/* As one range. first: what the host alone writes is mapped there already; NULL: it is not. */
+static int map(struct gt_arena *arena, const struct gt_arena *first, struct gt_message *message)
 {
 	void *room = mmap(NULL, arena->bytes, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -207,9 +266,8 @@ static int map(struct gt_arena *arena, struct gt_message *message)
 	int i;
 
 	for (i = 0; mapped && i < GT_ARENA_PARTS; i++)
-		mapped = mmap((char *)room + arena->parts[i].offset, arena->parts[i].bytes,
-			      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-			      *arena->parts[i].fd, (off_t)arena->parts[i].at) != MAP_FAILED;
+		mapped = map_part(arena, first, &arena->parts[i],
+				  (char *)room + arena->parts[i].offset);
 	if (mapped) {
 		arena->memory = room;
 		return 0;
@@ -219,6 +277,19 @@ static int map(struct gt_arena *arena, struct gt_message *message)
 	if (room != MAP_FAILED)
 		munmap(room, arena->bytes);
 	return GT_ENOMEM;
+}
+
+/* All that arenas to come share with this one. */
+static int map_host(struct gt_arena *arena, struct gt_message *message)
+{
+	void *memory = mmap(NULL, arena->host_bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_NORESERVE, arena->host_fd, 0);
+
+	if (memory == MAP_FAILED)
+		return gt_fail(message, GT_ENOMEM, "cannot map %llu bytes of shared memory: %s",
+			       (unsigned long long)arena->host_bytes, strerror(errno));
+	arena->host_memory = memory;
+	return 0;
 }
 
 /* From now on nobody can map what is the host's to write into it: we have. */
@@ -257,10 +328,20 @@ int gt_arena_create(struct gt_arena *arena, uint64_t buffer_bytes, struct gt_mes
 	return gt_arena_create_within(arena, buffer_bytes, UINT64_MAX, message);
 }
 
+static int note_inode(struct gt_arena *arena, struct gt_message *message)
+{
+	struct stat status;
+
+	if (fstat(arena->fd, &status) != 0)
+		return gt_fail(message, GT_EIO, "cannot make shared memory: %s", strerror(errno));
+	arena->device = status.st_dev;
+	arena->inode = status.st_ino;
+	return 0;
+}
+
 int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes,
 			   struct gt_message *message)
 {
-	struct stat status;
 	int error;
 
 	*arena = (struct gt_arena){ .fd = -1, .host_fd = -1 };
@@ -273,22 +354,84 @@ int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64
 	lay_out_within(arena, buffer_bytes, most_bytes);
 	error = make_fd(&arena->fd, arena->parts[1].bytes, message);
 	if (!error)
-		error = make_fd(&arena->host_fd, PAGE + arena->parts[2].bytes, message);
-	if (!error && fstat(arena->fd, &status) != 0)
-		error = gt_fail(message, GT_EIO, "cannot make shared memory: %s", strerror(errno));
+		error = make_fd(&arena->host_fd, arena->host_bytes, message);
 	if (!error)
-		error = map(arena, message);
+		error = note_inode(arena, message);
+	if (!error)
+		error = map(arena, NULL, message);
+	if (!error)
+		error = map_host(arena, message);
 	if (!error)
 		error = seal(arena, message);
 	if (error) {
 		gt_arena_destroy(arena);
 		return error;
 	}
-	arena->device = status.st_dev;
-	arena->inode = status.st_ino;
 	madvise(arena->memory, arena->bytes, MADV_DONTDUMP);
 	fill(arena);
 	return 0;
+}
+
+static void copy_words(struct gt_arena *arena, const struct gt_arena *first, uint64_t offset,
+		       uint64_t bytes)
+{
+	uint64_t *to = (uint64_t *)((char *)arena->memory + offset);
+	const uint64_t *from = (const uint64_t *)((const char *)first->memory + offset);
+	uint64_t i;
+
+	for (i = 0; i < bytes / sizeof(*to); i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+int gt_arena_create_beside(struct gt_arena *arena, struct gt_arena *first,
+			   struct gt_message *message)
+{
+	struct gt_arena *last = first;
+	int error;
+
+	while (last->next)
+		last = last->next;
+	if (last->number + 1 == GT_ARENAS)
+		return gt_fail(message, GT_ENOSPC, "there are %d sets of credentials already",
+			       GT_ARENAS);
+	*arena = *first;
+	arena->memory = arena->host_memory = NULL;
+	arena->next = NULL;
+	arena->fd = -1;
+	arena->number = last->number + 1;
+	lay_out_parts(arena);
+	arena->host_fd = fcntl(first->host_fd, F_DUPFD_CLOEXEC, 0);
+	error = arena->host_fd < 0
+			? gt_fail(message, GT_EIO, "cannot share memory: %s", strerror(errno))
+			: make_fd(&arena->fd, arena->parts[1].bytes, message);
+	if (!error)
+		error = note_inode(arena, message);
+	if (!error)
+		error = map(arena, first, message);
+	if (!error && fcntl(arena->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		error = gt_fail(message, GT_EIO, "cannot seal shared memory: %s", strerror(errno));
+	if (error) {
+		gt_arena_destroy(arena);
+		return error;
+	}
+	madvise(arena->memory, arena->bytes, MADV_DONTDUMP);
+	fill_shared(arena);
+	arena->memory->tracing_on = __atomic_load_n(&first->memory->tracing_on, __ATOMIC_SEQ_CST);
+	copy_words(arena, first, arena->selected_offset, sizeof(struct graftrace_selected));
+	copy_words(arena, first, arena->rule_words_offset,
+		   GRAFTRACE_ARENA_WORDS * sizeof(uint64_t));
+	copy_words(arena, first, arena->trigger_hits_offset,
+		   arena->trigger_count * sizeof(uint64_t));
+	last->next = arena;
+	return 0;
+}
+
+void gt_arena_unlink(struct gt_arena *first, const struct gt_arena *arena)
+{
+	while (first->next && first->next != arena)
+		first = first->next;
+	if (first->next)
+		first->next = arena->next;
 }
 
 void gt_arena_note_recording(struct gt_arena *arena, const char *path, uint64_t tsc_base,
@@ -339,11 +482,14 @@ int gt_arena_copy(struct gt_arena *arena, const struct graftrace_arena *header,
 
 void gt_arena_destroy(struct gt_arena *arena)
 {
-	if (arena->memory) {
+	if (arena->memory && !arena->number) {
 		__atomic_store_n(&arena->memory->host_alive, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&arena->memory->host_pid, 0, __ATOMIC_RELEASE);
-		munmap(arena->memory, arena->bytes);
 	}
+	if (arena->memory)
+		munmap(arena->memory, arena->bytes);
+	if (arena->host_memory)
+		munmap(arena->host_memory, arena->host_bytes);
 	if (arena->fd >= 0)
 		close(arena->fd);
 	if (arena->host_fd >= 0)
@@ -432,14 +578,54 @@ uint32_t gt_arena_doorbell(const struct gt_arena *arena)
 	return __atomic_load_n(&arena->memory->doorbell, __ATOMIC_ACQUIRE);
 }
 
-void gt_arena_wait(struct gt_arena *arena, uint32_t seen, uint64_t timeout_us)
+static void set_sleeping(struct gt_arena *arena, uint32_t sleeping)
+{
+	for (; arena; arena = arena->next)
+		__atomic_store_n(&arena->memory->host_sleeping, sleeping, __ATOMIC_SEQ_CST);
+}
+
+static void wait_for_one(struct gt_arena *arena, uint32_t seen, uint64_t timeout_us)
 {
 	struct timespec time = { (time_t)(timeout_us / 1000000),
 				 (long)(timeout_us % 1000000) * 1000 };
-	struct graftrace_arena *memory = arena->memory;
 
-	__atomic_store_n(&memory->host_sleeping, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &arena->memory->doorbell, FUTEX_WAIT, seen, &time, NULL, 0);
+}
+
+/* Linux 5.16. False: it has no such call. */
+static bool wait_for_any(struct gt_arena *arena, const uint32_t seen[GT_ARENAS],
+			 uint64_t timeout_us)
+{
+	struct {
+		uint64_t value;
+		uint64_t address;
+		uint32_t flags;
+		uint32_t reserved;
+	} words[GT_ARENAS];
+	struct timespec until;
+	unsigned count = 0;
+
+	for (; arena && count < GT_ARENAS; arena = arena->next, count++) {
+		words[count].value = seen[arena->number];
+		words[count].address = (uint64_t)&arena->memory->doorbell;
+		words[count].flags = 2; /* FUTEX_32, shared */
+		words[count].reserved = 0;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)(timeout_us % 1000000) * 1000;
+	until.tv_sec += (time_t)(timeout_us / 1000000) + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return syscall(449 /* futex_waitv */, words, count, 0, &until, CLOCK_MONOTONIC) >= 0 ||
+	       errno != ENOSYS;
+}
+
+void gt_arena_wait(struct gt_arena *arena, const uint32_t seen[GT_ARENAS], uint64_t timeout_us)
+{
+	set_sleeping(arena, 1);
 	/* The kernel compares: a ring since `seen` was read is not slept over. */
-	syscall(SYS_futex, &memory->doorbell, FUTEX_WAIT, seen, &time, NULL, 0);
-	__atomic_store_n(&memory->host_sleeping, 0, __ATOMIC_SEQ_CST);
+	if (!arena->next)
+		wait_for_one(arena, seen[arena->number], timeout_us);
+	else if (!wait_for_any(arena, seen, timeout_us))
+		wait_for_one(arena, seen[arena->number], timeout_us < 1000 ? timeout_us : 1000);
+	set_sleeping(arena, 0);
 }

@@ -16,20 +16,31 @@
 #include <graftrace/profile.h>
 #include <graftrace/selected.h>
 
-#define GT_ARENA_PARTS 3
+#define GT_ARENA_PARTS	 4
+#define GT_ARENA_OWN	 1 /* the part that targets write */
+#define GT_ARENA_ANSWERS 3
+#define GT_ARENAS	 16 /* of a recording, with one host's part, at most */
 
 struct gt_arena_part {
-	const int *fd;	 /* of this arena */
 	uint64_t offset; /* in the range */
 	uint64_t at;	 /* in the file */
 	uint64_t bytes;
 	bool host_only; /* targets may read it */
 };
 
+/* Where the numbers of an arena's writers begin: they differ from those of its recording's other arenas, and
+ * have the highest bit clear. */
+#define GT_ARENA_FIRST_WRITERS (1u << 30)
+#define GT_ARENA_OTHER_WRITERS (1u << 26)
+
 struct gt_arena {
 	struct graftrace_arena *memory; /* shared with the target */
 	int fd;				/* of what targets write */
 	int host_fd;			/* of what they may only read */
+	void *host_memory;		/* all of that; of the first arena alone */
+	uint64_t host_bytes;
+	uint32_t number;       /* among those that have the host's part in common */
+	struct gt_arena *next; /* the next one of those; NULL: this is the last */
 	struct gt_arena_part parts[GT_ARENA_PARTS];
 	dev_t device; /* of `fd`: how its mapping is known in /proc/PID/maps */
 	ino_t inode;
@@ -76,7 +87,21 @@ int gt_arena_create(struct gt_arena *arena, uint64_t buffer_bytes, struct gt_mes
 /* The same, made smaller as long as all of it has more than most_bytes. */
 int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes,
 			   struct gt_message *message);
+
+/* Another one with the same host's part: laid out alike, with the settings that stand in `first` in what targets
+ * write. It is put behind the last one of first->next, and destroyed before `first`. GT_ENOSPC: there are
+ * GT_ARENAS already; GT_ENOMEM; GT_EIO. */
+int gt_arena_create_beside(struct gt_arena *arena, struct gt_arena *first,
+			   struct gt_message *message);
+/* … out of the list again. */
+void gt_arena_unlink(struct gt_arena *first, const struct gt_arena *arena);
 void gt_arena_destroy(struct gt_arena *arena);
+
+/* The writers' numbers of the arena are beyond this one, so many at most. */
+uint32_t gt_arena_writers_from(const struct gt_arena *arena);
+uint32_t gt_arena_writers_most(const struct gt_arena *arena);
+/* The number of the arena that a writer with this number is of. */
+uint32_t gt_arena_number_of_writer(uint32_t writer);
 
 /* What is written to file `path` comes from here: for who finds this memory without us. */
 void gt_arena_note_recording(struct gt_arena *arena, const char *path, uint64_t tsc_base,
@@ -183,8 +208,9 @@ void gt_arena_free(struct gt_arena *arena, uint32_t index);
 /* Wakes whoever waits for the doorbell (the host itself, from another of its threads). */
 void gt_arena_ring(struct gt_arena *arena);
 
-/* Waits until the doorbell's value differs from `seen` or timeout_us is over. */
-void gt_arena_wait(struct gt_arena *arena, uint32_t seen, uint64_t timeout_us);
+/* Waits until the doorbell of one of them (arena, arena->next …) differs from what was seen there, seen[number],
+ * or timeout_us is over. */
+void gt_arena_wait(struct gt_arena *arena, const uint32_t seen[GT_ARENAS], uint64_t timeout_us);
 uint32_t gt_arena_doorbell(const struct gt_arena *arena);
 
 void gt_arena_wake(uint32_t *word);

@@ -43,6 +43,7 @@ int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace
 
 	*drain = (struct gt_drain){ .arena = arena, .sink = sink, .mode = mode };
 	drain->begun_ns = gt_monotonic_ns();
+	drain->generations = gt_arena_writers_from(arena);
 	drain->of_stream = calloc(arena->stream_count, sizeof(*drain->of_stream));
 	drain->live = calloc(arena->stream_count, sizeof(*drain->live));
 	drain->items = calloc(slots, sizeof(*drain->items));
@@ -191,6 +192,18 @@ static void update(struct gt_drain *drain, struct gt_live_writer *writer)
 	writer->looked_ns = now_ns;
 }
 
+/* Another arena's writers have other numbers: it must not be taken for one of those. */
+static bool is_own_number(const struct gt_drain *drain, uint32_t generation)
+{
+	return generation - gt_arena_writers_from(drain->arena) - 1 <
+	       gt_arena_writers_most(drain->arena);
+}
+
+static bool is_foreign(const struct gt_drain *drain, uint32_t pid)
+{
+	return drain->is_foreign && drain->is_foreign(drain->data, drain->arena->number, pid);
+}
+
 int gt_drain_find_writers(struct gt_drain *drain)
 {
 	struct gt_arena *arena = drain->arena;
@@ -214,6 +227,15 @@ int gt_drain_find_writers(struct gt_drain *drain)
 		generation = __atomic_load_n(&stream->generation, __ATOMIC_ACQUIRE);
 		if (!generation) {
 			generations = drain->generations;
+			continue;
+		}
+		if (!is_own_number(drain, generation)) {
+			drain->refused = true;
+			continue;
+		}
+		if (is_foreign(drain, __atomic_load_n(&stream->pid, __ATOMIC_RELAXED))) {
+			drain->refused = true;
+			generations = drain->generations; /* it may be the number's next process */
 			continue;
 		}
 		error = add_writer(drain, i, generation);

@@ -71,6 +71,11 @@ struct gt_drain {
 	uint32_t *live;	     /* indexes of the writers with a stream */
 	uint32_t live_count;
 	uint32_t generations; /* arena.generations when the streams were last searched */
+	/* Whether a process has another arena than that number's: it writes none of this one. NULL: there
+	 * is but one. */
+	bool (*is_foreign)(void *data, uint32_t arena, uint32_t pid);
+	void *data;
+	bool refused; /* a stream that says it is such a process's, or has such a number */
 
 	struct gt_drain_item *items;		 /* one a sub-buffer, of one pass */
 	void *copy;				 /* one sub-buffer */

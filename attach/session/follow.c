@@ -4,7 +4,7 @@
  * their ends and their threads' ends. Under the session's lock, from the thread that polls, and those that it
  * waits for (tracer.h).
  *
- * What mail says is not believed: a process counts as ours only if it has our arena mapped.
+ * What mail says is not believed: a process counts as ours only if it has an arena of ours mapped.
  */
 #define _GNU_SOURCE
 #include "attach/session/session_private.h"
@@ -70,19 +70,23 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 /* The writers of process pid write no more. */
 void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 {
-	struct gt_drain *drain = &session->drain;
-	uint32_t i;
+	uint32_t i, k;
 
-	gt_drain_find_writers(drain);
-	for (i = 0; i < drain->live_count; i++)
-		if (drain->writers[drain->live[i]].writer.pid == (uint32_t)pid)
-			gt_drain_end_writer(drain, drain->live[i], true);
+	gt_session_find_writers(session);
+	for (k = 0; k < session->house_count; k++) {
+		struct gt_drain *drain = &session->houses[k].drain;
+
+		for (i = 0; i < drain->live_count; i++)
+			if (drain->writers[drain->live[i]].writer.pid == (uint32_t)pid)
+				gt_drain_end_writer(drain, drain->live[i], true);
+	}
 }
 
 /* They are in no list any more. */
-static void forget_threads(struct gt_session *session, pid_t pid)
+static void forget_threads(struct gt_session *session, const struct gt_tracee *tracee)
 {
-	struct gt_drain *drain = &session->drain;
+	const pid_t pid = tracee->process.pid;
+	struct gt_drain *drain = &session->houses[tracee->house].drain;
 	uint32_t i;
 
 	for (i = 0; i < drain->live_count; i++) {
@@ -95,15 +99,18 @@ static void forget_threads(struct gt_session *session, pid_t pid)
 
 void gt_follow_free_mail(struct gt_session *session, pid_t pid)
 {
-	uint32_t i;
+	uint32_t i, k;
 
-	for (i = 0; i < session->arena.mail_count; i++) {
-		struct graftrace_mail *mail = gt_arena_mail(&session->arena, i);
+	for (k = 0; k < session->house_count; k++)
+		for (i = 0; i < session->houses[k].arena.mail_count; i++) {
+			struct graftrace_mail *mail = gt_arena_mail(&session->houses[k].arena, i);
 
-		if (mail->pid == (uint32_t)pid &&
-		    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == GRAFTRACE_MAIL_ANSWERED)
-			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
-	}
+			if (mail->pid == (uint32_t)pid &&
+			    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
+				    GRAFTRACE_MAIL_ANSWERED)
+				__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE,
+						 __ATOMIC_RELEASE);
+		}
 }
 
 void gt_follow_drop(struct gt_session *session, size_t at)
@@ -135,7 +142,7 @@ static int ends_of_processes(struct gt_session *session)
 		gt_session_note_end(session, &tracee->process);
 		if (session->tracee_count == 1)
 			gt_follow_adopt_orphans(session, pid);
-		forget_threads(session, pid);
+		forget_threads(session, tracee);
 		gt_follow_end_writers(session, pid);
 		gt_follow_free_mail(session, pid);
 		gt_follow_drop(session, i);
@@ -153,18 +160,21 @@ static int ends_of_processes(struct gt_session *session)
 
 void gt_follow_end_all(struct gt_session *session)
 {
-	struct gt_drain *drain = &session->drain;
-	uint32_t i;
+	uint32_t i, k;
 
-	gt_drain_find_writers(drain);
-	for (i = 0; i < drain->live_count; i++)
-		gt_drain_end_writer(drain, drain->live[i], true);
+	gt_session_find_writers(session);
+	for (k = 0; k < session->house_count; k++) {
+		struct gt_drain *drain = &session->houses[k].drain;
+
+		for (i = 0; i < drain->live_count; i++)
+			gt_drain_end_writer(drain, drain->live[i], true);
+	}
 }
 
 /* The address of a writer's thread block, in the memory of the process that has opened the stream;
  * 0: there is none. What the stream says any process may have written: its block counts if the
  * agent's own memory in that process has it, and it is that stream's. */
-static uint64_t find_block(struct gt_session *session, const struct gt_live_writer *writer,
+static uint64_t find_block(const struct gt_house *house, const struct gt_live_writer *writer,
 			   const struct gt_tracee *tracee)
 {
 	uint64_t state = tracee->agent.image + tracee->agent.header.state_offset;
@@ -183,7 +193,7 @@ static uint64_t find_block(struct gt_session *session, const struct gt_live_writ
 			    sizeof(stream)) ||
 	    gt_process_read(&tracee->process, address + GRAFTRACE_BLOCK_GENERATION, &generation,
 			    sizeof(generation)) ||
-	    stream != tracee->agent.arena + session->arena.streams_offset +
+	    stream != tracee->agent.arena + house->arena.streams_offset +
 			      writer->stream * sizeof(struct graftrace_stream) ||
 	    generation != writer->writer.generation)
 		return 0;
@@ -191,88 +201,94 @@ static uint64_t find_block(struct gt_session *session, const struct gt_live_writ
 }
 
 /* Writes a byte of the writer's stop word. False: it cannot be. */
-static bool write_byte(struct gt_session *session, struct gt_live_writer *writer,
-		       enum graftrace_stop_byte byte, uint8_t value)
+static bool write_byte(struct gt_session *session, const struct gt_house *house,
+		       struct gt_live_writer *writer, enum graftrace_stop_byte byte, uint8_t value)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
 
-	if (writer->ended || !tracee || !tracee->has_agent)
+	if (writer->ended || !tracee || !tracee->has_agent || tracee->house != house->arena.number)
 		return false;
 	if (!writer->block)
 		writer->block = __atomic_load_n(
-			&gt_arena_stream(&session->arena, writer->stream)->block, __ATOMIC_ACQUIRE);
+			&gt_arena_stream(&house->arena, writer->stream)->block, __ATOMIC_ACQUIRE);
 	if (!writer->noted)
-		writer->noted = find_block(session, writer, tracee);
+		writer->noted = find_block(house, writer, tracee);
 	return writer->noted &&
 	       gt_process_write(&tracee->process, writer->noted + GRAFTRACE_BLOCK_STOP + byte,
 				&value, 1) == 0;
 }
 
-/* Writers that stopped for lack of room go on. */
-int gt_follow_clear_full(struct gt_session *session)
+static int clear_full(struct gt_session *session, struct gt_house *house)
 {
-	struct gt_drain *drain = &session->drain;
+	struct gt_drain *drain = &house->drain;
 	int done = 0;
 	uint32_t i;
 
-	if (!__atomic_load_n(&session->arena.memory->free_count, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&house->arena.memory->free_count, __ATOMIC_ACQUIRE))
 		return 0;
 	for (i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
-		struct graftrace_stream *stream = gt_arena_stream(&session->arena, writer->stream);
+		struct graftrace_stream *stream = gt_arena_stream(&house->arena, writer->stream);
 
 		if (!__atomic_load_n(&stream->stopped_full, __ATOMIC_ACQUIRE))
 			continue;
 		/* The flag, then the byte: one that stops between the two is seen the next time. */
 		__atomic_store_n(&stream->stopped_full, 0, __ATOMIC_SEQ_CST);
-		done += write_byte(session, writer, GRAFTRACE_STOP_BYTE_FULL, 0);
+		done += write_byte(session, house, writer, GRAFTRACE_STOP_BYTE_FULL, 0);
 	}
+	return done;
+}
+
+/* Writers that stopped for lack of room go on. */
+int gt_follow_clear_full(struct gt_session *session)
+{
+	int done = 0;
+	uint32_t i;
+
+	for (i = 0; i < session->house_count; i++)
+		done += clear_full(session, &session->houses[i]);
 	return done;
 }
 
 void gt_follow_write_stop(struct gt_session *session, enum graftrace_stop_byte byte, uint8_t value)
 {
-	struct gt_drain *drain = &session->drain;
-	uint32_t i;
+	uint32_t i, k;
 
-	gt_drain_find_writers(drain);
-	for (i = 0; i < drain->live_count; i++)
-		write_byte(session, &drain->writers[drain->live[i]], byte, value);
+	gt_session_find_writers(session);
+	for (k = 0; k < session->house_count; k++) {
+		struct gt_drain *drain = &session->houses[k].drain;
+
+		for (i = 0; i < drain->live_count; i++)
+			write_byte(session, &session->houses[k], &drain->writers[drain->live[i]],
+				   byte, value);
+	}
 }
 
-void gt_follow_write_host(struct gt_session *session)
+static void write_host(struct gt_session *session, struct gt_house *house)
 {
-	const struct graftrace_arena *memory = session->arena.memory;
+	const struct graftrace_arena *memory = house->arena.memory;
 	bool off = !__atomic_load_n(&memory->tracing_on, __ATOMIC_RELAXED) &&
 		   !__atomic_load_n(&memory->profile, __ATOMIC_RELAXED);
-	struct gt_drain *drain = &session->drain;
+	struct gt_drain *drain = &house->drain;
 	uint32_t i;
 
-	gt_drain_find_writers(drain);
 	for (i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		uint8_t value = off ? GRAFTRACE_STOP_OFF : 0;
 
-		if (gt_session_leaves_out(session, writer->writer.tid))
+		if (gt_session_leaves_out(house, writer->writer.tid))
 			value |= GRAFTRACE_STOP_LEFT_OUT;
-		write_byte(session, writer, GRAFTRACE_STOP_BYTE_HOST, value);
+		write_byte(session, house, writer, GRAFTRACE_STOP_BYTE_HOST, value);
 	}
 }
 
-bool gt_follow_is_ours(const struct gt_session *session, pid_t pid)
+void gt_follow_write_host(struct gt_session *session)
 {
-	struct gt_maps maps;
-	bool found = false;
-	size_t i;
+	uint32_t i;
 
-	if (pid <= 0 || gt_process_maps(pid, &maps, NULL))
-		return false;
-	for (i = 0; i < maps.count && !found; i++)
-		found = maps.entries[i].shared && maps.entries[i].inode == session->arena.inode &&
-			maps.entries[i].device_major == major(session->arena.device) &&
-			maps.entries[i].device_minor == minor(session->arena.device);
-	gt_maps_free(&maps);
-	return found;
+	gt_session_find_writers(session);
+	for (i = 0; i < session->house_count; i++)
+		write_host(session, &session->houses[i]);
 }
 
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid)
@@ -288,7 +304,7 @@ static int leave_clean(struct gt_session *session, struct gt_tracee *child,
 	enum gt_detach_left left = GT_DETACH_LEFT_THREAD;
 
 	if (letter) {
-		gt_follow_answer(session, letter, 0);
+		gt_follow_answer(letter, 0);
 		*answered = true;
 	}
 	child->clean = true;
@@ -304,8 +320,10 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered)
 {
 	struct gt_tracee *parent = gt_follow_find(session, parent_pid), *child;
+	struct gt_house *house =
+		gt_follow_find(session, pid) ? NULL : gt_session_house_mapped(session, pid);
 
-	if (gt_follow_find(session, pid) || !gt_follow_is_ours(session, pid))
+	if (!house)
 		return 0;
 	if (!parent && session->tracee_count)
 		parent = session->tracees[0]; /* it has ended already */
@@ -319,6 +337,7 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		return 0;
 	}
 	child->has_agent = true; /* it has the arena */
+	child->house = house->arena.number;
 	if (session->no_fork)
 		return leave_clean(session, child, letter, answered);
 	return gt_follow_add(session, child);
@@ -350,19 +369,24 @@ static bool adopt(struct gt_session *session, pid_t pid)
 	       gt_follow_find(session, pid);
 }
 
-/* Threads that have ended are not told of: they are looked for, oftener when room gets short. */
-static void ends_of_threads(struct gt_session *session, uint64_t now)
+static bool has_room(const struct gt_house *house)
 {
-	struct gt_drain *drain = &session->drain;
-	uint32_t free_count = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
-	uint32_t small_used = __atomic_load_n(&session->arena.memory->small_used, __ATOMIC_RELAXED);
+	const struct gt_arena *arena = &house->arena;
+
+	return __atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) >
+		       arena->sub_buffer_count / 4 &&
+	       __atomic_load_n(&arena->memory->small_used, __ATOMIC_RELAXED) <=
+		       arena->small_count / 4 * 3;
+}
+
+/* Threads that have ended are not told of: they are looked for, oftener when room gets short. */
+static void ends_of_threads(struct gt_session *session, struct gt_house *house, bool is_time)
+{
+	struct gt_drain *drain = &house->drain;
 	uint32_t i;
 
-	if (now < session->next_thread_check_ns && session->tracee_count &&
-	    free_count > session->arena.sub_buffer_count / 4 &&
-	    small_used <= session->arena.small_count / 4 * 3)
+	if (!is_time && session->tracee_count && has_room(house))
 		return;
-	session->next_thread_check_ns = now + THREAD_CHECK_NS;
 	for (i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		pid_t pid = (pid_t)writer->writer.pid, tid = (pid_t)writer->writer.tid;
@@ -466,6 +490,7 @@ static int new_image(struct exec *exec, pid_t tid)
 	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, 1000000);
 	struct gt_message message = { "" };
 	bool fresh = !tracee;
+	struct gt_house *house = NULL, *from = fresh ? NULL : &session->houses[tracee->house];
 	int error;
 
 	if (gt_thread_finish_exec(tid, NULL))
@@ -485,15 +510,17 @@ static int new_image(struct exec *exec, pid_t tid)
 		if (gt_process_reopen(&tracee->process, NULL))
 			return 0;
 	}
-	/* What cannot be traced (32-bit, no room, a sandbox, rights that the others do not have)
-	 * runs on untraced. */
+	/* What cannot be traced (32-bit, no room, a sandbox) runs on untraced. */
 	error = gt_thread_registers(tid, &registers);
-	if (!error && gt_session_is_beyond(session, tid, &message))
-		error = GT_EPERM;
-	else if (!error && registers.cs == 0x33)
-		error = gt_tracee_begin(tracee, tid, &session->arena, &session->catalog,
-					&session->selection, ticks, session->sink, &message);
-	else if (!error || error == GT_ENOTSUP) /* its registers are others */
+	if (!error && registers.cs == 0x33) {
+		error = gt_session_house_of(session, tid, &house, &message);
+		if (!error)
+			gt_session_enter(session, tracee, house, from);
+		if (!error)
+			error = gt_tracee_begin(tracee, tid, &house->arena, &session->catalog,
+						&session->selection, ticks, session->sink,
+						&message);
+	} else if (!error || error == GT_ENOTSUP) /* its registers are others */
 		note_32_bit(session, tid);
 	tracee->process.stopped = 0;
 	if (error)
@@ -583,7 +610,7 @@ static int follow_exec(struct exec *exec)
 		}
 		if (now - last_pass > 1000000) {
 			/* The other threads and processes go on writing. */
-			result = gt_drain_pass(&exec->session->drain, now);
+			result = gt_session_drain(exec->session, now);
 			if (result < 0)
 				return result;
 			last_pass = now;
@@ -598,7 +625,8 @@ static bool still_waits(const struct exec *exec)
 	struct graftrace_letter now;
 
 	return gt_follow_is_thread_of(exec->pid, exec->tid) &&
-	       gt_follow_read_letter(exec->session, exec->letter->slot, exec->pid, &now) &&
+	       gt_follow_read_letter(exec->session, exec->letter->house, exec->letter->slot,
+				     exec->pid, &now) &&
 	       now.ticket == exec->letter->text.ticket && now.tid == (uint32_t)exec->tid;
 }
 
@@ -612,7 +640,7 @@ static int exec_work(void *data)
 		ptrace(PTRACE_DETACH, exec->tid, 0, 0);
 		return 0;
 	}
-	gt_follow_answer(exec->session, exec->letter, 0);
+	gt_follow_answer(exec->letter, 0);
 	exec->answered = true;
 	return follow_exec(exec);
 }
@@ -628,7 +656,8 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
 	if (session->no_fork && (!tracee || tracee->clean))
 		return 0;
 	/* vfork children are no tracees of ours yet, but share the arena. */
-	if (!gt_follow_is_thread_of(pid, tid) || (!tracee && !gt_follow_is_ours(session, pid)))
+	if (!gt_follow_is_thread_of(pid, tid) ||
+	    (!tracee && !gt_session_house_mapped(session, pid)))
 		return 0;
 	error = gt_tracer_run(exec_work, &exec);
 	*answered = exec.answered;
@@ -638,10 +667,12 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
 int gt_follow_work(struct gt_session *session, uint64_t now)
 {
 	int done = gt_follow_read_mail(session), error, ended, late;
+	bool is_time = now >= session->next_thread_check_ns;
+	uint32_t i;
 
 	if (done < 0)
 		return done;
-	error = gt_drain_find_writers(&session->drain);
+	error = gt_session_find_writers(session);
 	if (error)
 		return error;
 	ended = ends_of_processes(session);
@@ -650,7 +681,10 @@ int gt_follow_work(struct gt_session *session, uint64_t now)
 	if (late < 0)
 		return late;
 	done += ended + late;
-	ends_of_threads(session, now);
+	if (is_time)
+		session->next_thread_check_ns = now + THREAD_CHECK_NS;
+	for (i = 0; i < session->house_count; i++)
+		ends_of_threads(session, &session->houses[i], is_time);
 	done += gt_follow_clear_full(session);
 	return done;
 }

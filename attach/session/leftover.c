@@ -63,7 +63,8 @@ static int copy_arena(const struct gt_process *process, uint64_t from, struct gt
 	error = gt_arena_copy(arena, &header, message);
 	if (error)
 		return error;
-	error = copy_rest(process, from, arena);
+	arena->number = gt_arena_number_of_writer(header.generations + 1);
+	error = arena->number < GT_ARENAS ? copy_rest(process, from, arena) : GT_EFORMAT;
 	if (error) {
 		gt_arena_destroy(arena);
 		return gt_fail(message, error, "its memory cannot be read");
@@ -125,7 +126,7 @@ uint64_t gt_leftover_ns(const struct gt_leftover *leftover)
 
 uint32_t gt_leftover_writers(const struct gt_leftover *leftover)
 {
-	return leftover->arena.memory->generations;
+	return leftover->arena.memory->generations - gt_arena_writers_from(&leftover->arena);
 }
 
 int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, uint64_t *calls,

@@ -4,6 +4,7 @@
  */
 #include "attach/session/live_target.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 static struct gt_live_target *lock(void *data)
@@ -19,21 +20,52 @@ static void unlock(struct gt_live_target *live)
 	pthread_mutex_unlock(live->lock);
 }
 
+static bool has_place(struct gt_live_target *live)
+{
+	uint32_t room = live->writer_room ? live->writer_room * 2 : 64;
+	struct gt_live_place *writers;
+
+	if (live->writer_count < live->writer_room)
+		return true;
+	writers = realloc(live->writers, room * sizeof(*writers));
+	if (!writers)
+		return false;
+	live->writers = writers;
+	live->writer_room = room;
+	return true;
+}
+
+/* A writer keeps its index: those of one arena follow those of another as they come. */
 static uint32_t writer_count(struct gt_target *target)
 {
 	struct gt_live_target *live = lock(target->data);
-	uint32_t count;
+	uint32_t count, i;
 
-	gt_drain_find_writers(live->drain);
-	count = live->drain->writer_count;
+	for (i = 0; i < live->drain_count; i++) {
+		gt_drain_find_writers(live->drains[i]);
+		while (live->taken[i] < live->drains[i]->writer_count && has_place(live))
+			live->writers[live->writer_count++] =
+				(struct gt_live_place){ i, live->taken[i]++ };
+	}
+	count = live->writer_count;
 	unlock(live);
 	return count;
+}
+
+/* NULL: there is none. *at: its index there. */
+static struct gt_drain *drain_of(const struct gt_live_target *live, uint32_t index, uint32_t *at)
+{
+	if (index >= live->writer_count)
+		return NULL;
+	*at = live->writers[index].writer;
+	return live->drains[live->writers[index].drain];
 }
 
 static int writer(struct gt_target *target, uint32_t index, struct gt_writer *out)
 {
 	struct gt_live_target *live = lock(target->data);
-	int error = gt_drain_writer(live->drain, index, out);
+	struct gt_drain *drain = drain_of(live, index, &index);
+	int error = drain ? gt_drain_writer(drain, index, out) : GT_ENOENT;
 
 	unlock(live);
 	return error;
@@ -43,8 +75,9 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 			  const struct graftrace_sub_buffer **bytes)
 {
 	struct gt_live_target *live = lock(target->data);
+	struct gt_drain *drain = drain_of(live, index, &index);
 	bool active;
-	int64_t words = gt_drain_copy(live->drain, index, sequence, buffer, &active);
+	int64_t words = drain ? gt_drain_copy(drain, index, sequence, buffer, &active) : GT_ENOENT;
 
 	unlock(live);
 	*bytes = buffer;
@@ -54,11 +87,12 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_target *live = lock(target->data);
-	int error = GT_ENOTSUP;
+	struct gt_drain *drain = drain_of(live, index, &index);
+	int error = drain ? GT_ENOTSUP : GT_ENOENT;
 
 	/* In a recording run the sub-buffers are the file's. */
-	if (live->drain->mode != GRAFTRACE_MODE_DRAIN)
-		error = gt_drain_consume(live->drain, index, sequence);
+	if (drain && drain->mode != GRAFTRACE_MODE_DRAIN)
+		error = gt_drain_consume(drain, index, sequence);
 	unlock(live);
 	return error;
 }
@@ -66,10 +100,11 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_target *live = lock(target->data);
-	int error = 0;
+	struct gt_drain *drain = drain_of(live, index, &index);
+	int error = drain ? 0 : GT_ENOENT;
 
-	if (live->drain->mode != GRAFTRACE_MODE_DRAIN)
-		error = gt_drain_hold(live->drain, index, sequence);
+	if (drain && drain->mode != GRAFTRACE_MODE_DRAIN)
+		error = gt_drain_hold(drain, index, sequence);
 	unlock(live);
 	return error;
 }
@@ -77,7 +112,8 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_target *live = lock(target->data);
-	uint64_t next = gt_drain_next(live->drain, index, sequence);
+	struct gt_drain *drain = drain_of(live, index, &index);
+	uint64_t next = drain ? gt_drain_next(drain, index, sequence) : sequence;
 
 	unlock(live);
 	return next;
@@ -165,7 +201,19 @@ void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *mutex,
 			.cpu_count = cpus > 0 ? (uint32_t)cpus : 1,
 		},
 		.lock = mutex,
-		.drain = drain,
 		.catalog = catalog,
 	};
+	gt_live_target_add(live, drain);
+}
+
+void gt_live_target_add(struct gt_live_target *live, struct gt_drain *drain)
+{
+	live->drains[live->drain_count++] = drain;
+}
+
+void gt_live_target_fini(struct gt_live_target *live)
+{
+	free(live->writers);
+	live->writers = NULL;
+	live->writer_count = live->writer_room = 0;
 }

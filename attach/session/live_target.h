@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The target of a running session (core/trace/target.h), over the arena: reads while writers write,
+ * The target of a running session (core/trace/target.h), over its arenas: reads while writers write,
  * never gives a torn copy. From any thread: a lock that is held for one copy at a time.
  */
 #ifndef GT_ATTACH_LIVE_TARGET_H
@@ -11,10 +11,21 @@
 #include "attach/ring/drain.h"
 #include "attach/ring/off_cpu.h"
 
+struct gt_live_place {
+	uint32_t drain;
+	uint32_t writer;
+};
+
 struct gt_live_target {
 	struct gt_target target;
 	pthread_mutex_t *lock;
-	struct gt_drain *drain;
+	/* Of all arenas; `writers` says whose each writer of the target is. */
+	struct gt_drain *drains[GT_ARENAS];
+	uint32_t drain_count;
+	struct gt_live_place *writers;
+	uint32_t writer_count;
+	uint32_t writer_room;
+	uint32_t taken[GT_ARENAS]; /* of each drain's writers, so many stand there */
 	struct gt_catalog *catalog;
 	/* The process from which pid was forked, 0 = none: its functions are the same. May be NULL.
 	 * */
@@ -25,5 +36,8 @@ struct gt_live_target {
 
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock, struct gt_drain *drain,
 			 struct gt_catalog *catalog);
+/* Another arena's. With the lock held. */
+void gt_live_target_add(struct gt_live_target *live, struct gt_drain *drain);
+void gt_live_target_fini(struct gt_live_target *live);
 
 #endif

@@ -37,15 +37,16 @@ static bool is_of(const struct graftrace_letter *text, pid_t pid)
 }
 
 /* Of a child that is not known yet: by vfork it runs in its parent's memory, by fork in a copy. */
-static bool read_of_stranger(struct gt_session *session, uint32_t slot, pid_t pid,
-			     struct graftrace_letter *text)
+static bool read_of_stranger(struct gt_session *session, const struct gt_house *house,
+			     uint32_t slot, pid_t pid, struct graftrace_letter *text)
 {
 	uint64_t images[IMAGES];
 	struct gt_process process;
 	size_t i, k, count = 0;
 	bool found = false;
 
-	if (pid <= 0 || !gt_follow_is_ours(session, pid) || gt_process_open(&process, pid, NULL))
+	if (pid <= 0 || gt_session_house_mapped(session, pid) != house ||
+	    gt_process_open(&process, pid, NULL))
 		return false;
 	for (i = 0; !found && i < session->tracee_count && count < IMAGES; i++) {
 		const struct gt_tracee *tracee = session->tracees[i];
@@ -61,20 +62,21 @@ static bool read_of_stranger(struct gt_session *session, uint32_t slot, pid_t pi
 	return found;
 }
 
-bool gt_follow_read_letter(struct gt_session *session, uint32_t slot, pid_t pid,
-			   struct graftrace_letter *text)
+bool gt_follow_read_letter(struct gt_session *session, const struct gt_house *house, uint32_t slot,
+			   pid_t pid, struct graftrace_letter *text)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 
 	if (tracee && tracee->has_agent)
-		return read_letter(&tracee->process, &tracee->agent, slot, text) == 0 &&
+		return tracee->house == house->arena.number &&
+		       read_letter(&tracee->process, &tracee->agent, slot, text) == 0 &&
 		       is_of(text, pid);
-	return read_of_stranger(session, slot, pid, text);
+	return read_of_stranger(session, house, slot, pid, text);
 }
 
-static void settle(struct gt_session *session, uint32_t slot)
+static void settle(const struct gt_letter *letter)
 {
-	struct graftrace_mail *mail = gt_arena_mail(&session->arena, slot);
+	struct graftrace_mail *mail = gt_arena_mail(&letter->house->arena, letter->slot);
 	uint32_t posted = GRAFTRACE_MAIL_POSTED;
 
 	if (!__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ANSWERED, false,
@@ -82,9 +84,9 @@ static void settle(struct gt_session *session, uint32_t slot)
 		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
 }
 
-void gt_follow_answer(struct gt_session *session, const struct gt_letter *letter, uint64_t value)
+void gt_follow_answer(const struct gt_letter *letter, uint64_t value)
 {
-	struct graftrace_answer *answer = gt_arena_answer(&session->arena, letter->slot);
+	struct graftrace_answer *answer = gt_arena_answer(&letter->house->arena, letter->slot);
 
 	if (letter->text.ticket) {
 		/* Without a ticket while it changes: see the agent's side. */
@@ -94,7 +96,7 @@ void gt_follow_answer(struct gt_session *session, const struct gt_letter *letter
 		__atomic_store_n(&answer->ticket, letter->text.ticket, __ATOMIC_RELEASE);
 		gt_arena_wake(&answer->ticket);
 	}
-	settle(session, letter->slot);
+	settle(letter);
 }
 
 struct leaving {
@@ -106,12 +108,14 @@ static void answer_waiting(void *data)
 {
 	const struct leaving *leaving = data;
 	struct gt_session *session = leaving->session;
-	struct gt_letter letter;
+	const struct gt_tracee *tracee = gt_follow_find(session, leaving->pid);
+	struct gt_letter letter = { .house = &session->houses[tracee ? tracee->house : 0] };
 
-	for (letter.slot = 0; letter.slot < session->arena.mail_count; letter.slot++)
-		if (gt_follow_read_letter(session, letter.slot, leaving->pid, &letter.text) &&
+	for (letter.slot = 0; letter.slot < letter.house->arena.mail_count; letter.slot++)
+		if (gt_follow_read_letter(session, letter.house, letter.slot, leaving->pid,
+					  &letter.text) &&
 		    letter.text.state == GRAFTRACE_MAIL_POSTED)
-			gt_follow_answer(session, &letter, 0);
+			gt_follow_answer(&letter, 0);
 }
 
 /* A process goes on untraced. Threads of it that wait for answers get them as soon as no call and
@@ -245,38 +249,50 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 		break;
 	}
 	if (!answered)
-		gt_follow_answer(session, letter, value);
+		gt_follow_answer(letter, value);
 	return error;
 }
 
-int gt_follow_read_mail(struct gt_session *session)
+static int read_mail(struct gt_session *session, struct gt_house *house)
 {
 	int done = 0, error = 0;
 	uint32_t i;
 
-	for (i = 0; !error && i < session->arena.mail_count; i++) {
-		struct graftrace_mail *mail = gt_arena_mail(&session->arena, i), copy;
+	for (i = 0; !error && i < house->arena.mail_count; i++) {
+		struct graftrace_mail *mail = gt_arena_mail(&house->arena, i), copy;
 		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
-		struct gt_letter letter = { .slot = i };
+		struct gt_letter letter = { .house = house, .slot = i };
 		bool own;
 
 		if ((state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED) ||
-		    gt_session_is_pending(session, i))
+		    gt_session_is_pending(session, house, i))
 			continue;
 		memcpy(&copy, mail, sizeof(copy));
 		done++;
-		own = gt_follow_read_letter(session, i, (pid_t)copy.pid, &letter.text) &&
+		own = gt_follow_read_letter(session, house, i, (pid_t)copy.pid, &letter.text) &&
 		      letter.text.kind == copy.kind;
 		if (copy.kind == GRAFTRACE_MAIL_TRIGGER) {
 			if (!own)
 				letter.text.ticket = 0; /* nobody to answer to */
 			if (!gt_session_on_trigger(session, &letter, &copy))
-				gt_follow_answer(session, &letter, 0);
+				gt_follow_answer(&letter, 0);
 		} else if (own) {
 			error = obey(session, &letter);
 		} else {
-			settle(session, i);
+			settle(&letter);
 		}
 	}
 	return error ? error : done;
+}
+
+int gt_follow_read_mail(struct gt_session *session)
+{
+	int done = 0, result = 0;
+	uint32_t i;
+
+	for (i = 0; result >= 0 && i < session->house_count; i++) {
+		result = read_mail(session, &session->houses[i]);
+		done += result > 0 ? result : 0;
+	}
+	return result < 0 ? result : done;
 }

@@ -264,21 +264,22 @@ static uint32_t first_number(const struct gt_catalog *catalog, uint32_t function
 	return function;
 }
 
-static void merge(struct gt_profile *profile, struct sums *sums)
+void gt_profile_merge(const struct gt_catalog *catalog, struct gt_profile_sum *sums,
+		      uint32_t *count)
 {
 	uint32_t i, kept = 0;
 
-	for (i = 0; profile->catalog->block_count > 1 && i < sums->count; i++)
-		sums->sums[i].function = first_number(profile->catalog, sums->sums[i].function);
-	if (sums->count) /* else there is no array */
-		qsort(sums->sums, sums->count, sizeof(*sums->sums), by_function);
-	for (i = 0; i < sums->count; i++) {
-		if (kept && sums->sums[kept - 1].function == sums->sums[i].function)
-			add_entry(&sums->sums[kept - 1].entry, &sums->sums[i].entry);
+	for (i = 0; catalog->block_count > 1 && i < *count; i++)
+		sums[i].function = first_number(catalog, sums[i].function);
+	if (*count) /* else there is no array */
+		qsort(sums, *count, sizeof(*sums), by_function);
+	for (i = 0; i < *count; i++) {
+		if (kept && sums[kept - 1].function == sums[i].function)
+			add_entry(&sums[kept - 1].entry, &sums[i].entry);
 		else
-			sums->sums[kept++] = sums->sums[i];
+			sums[kept++] = sums[i];
 	}
-	sums->count = kept;
+	*count = kept;
 }
 
 int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_sum **out,
@@ -311,7 +312,7 @@ int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_
 		free(sums.sums);
 		return error;
 	}
-	merge(profile, &sums);
+	gt_profile_merge(profile->catalog, sums.sums, &sums.count);
 	*out = sums.sums;
 	*count = sums.count;
 	return 0;

@@ -51,4 +51,8 @@ struct gt_profile_sum {
 int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_sum **sums,
 		    uint32_t *count);
 
+/* Those of several arenas: each function once. */
+void gt_profile_merge(const struct gt_catalog *catalog, struct gt_profile_sum *sums,
+		      uint32_t *count);
+
 #endif

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +29,7 @@
 /* Agents that wait for this host believe that it lives while the heartbeat goes on. */
 static void beat(struct gt_session *session)
 {
-	struct graftrace_arena *memory = session->arena.memory;
+	struct graftrace_arena *memory = gt_session_settings(session);
 
 	__atomic_fetch_add(&memory->heartbeat, 1, __ATOMIC_RELAXED);
 }
@@ -50,7 +49,7 @@ static void *watch(void *data)
 				return NULL; /* the session ends */
 		beat(session);
 		if (count > 0)
-			gt_arena_ring(&session->arena);
+			gt_arena_ring(&session->houses[0].arena);
 	}
 }
 
@@ -104,7 +103,7 @@ static void calibrate(struct gt_session *session)
 
 static void publish(struct gt_session *session, const struct gt_session_options *options)
 {
-	struct graftrace_arena *memory = session->arena.memory;
+	struct graftrace_arena *memory = gt_session_settings(session);
 
 	memory->tracing_on = !options->start_off;
 	memory->tracer = options->tracer;
@@ -127,7 +126,7 @@ void gt_session_publish_threshold(struct gt_session *session)
 
 	if (session->threshold_ns && !ticks)
 		ticks = 1;
-	__atomic_store_n(&session->arena.memory->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&gt_session_settings(session)->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
 }
 
 void gt_session_calibrate(struct gt_session *session)
@@ -139,6 +138,7 @@ void gt_session_calibrate(struct gt_session *session)
 static int start_program(struct gt_session *session, char *const argv[], struct gt_message *message)
 {
 	struct gt_tracee *tracee = calloc(1, sizeof(*tracee));
+	struct gt_house *house = NULL;
 	int error, status;
 	pid_t pid;
 
@@ -153,11 +153,13 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	session->program_start = gt_process_start_time(pid);
 	gt_follow_note_reapers(session, pid);
 	calibrate(session); /* the exec took about a millisecond */
-	error = gt_session_note_credentials(session, &pid, 1, message);
+	error = gt_session_house_of(session, pid, &house, message);
 	gt_session_publish_threshold(session);
 	gt_session_watch(session, &pid, 1);
 	if (!error)
-		error = gt_tracee_begin(tracee, pid, &session->arena, &session->catalog,
+		gt_session_enter(session, tracee, house, NULL);
+	if (!error)
+		error = gt_tracee_begin(tracee, pid, &house->arena, &session->catalog,
 					&session->selection,
 					gt_clock_ticks(&session->live.target.clock, 1000000),
 					session->sink, message);
@@ -173,23 +175,6 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	error = gt_follow_add(session, tracee);
 	gt_thread_detach(pid);
 	return error;
-}
-
-/* Of a limited address space (ulimit -v) a quarter is enough: ours, which the program that we start
- * inherits, or that of who is attached to. */
-static uint64_t room_for_arena(const struct gt_session_options *options)
-{
-	rlim_t least = RLIM_INFINITY;
-	struct rlimit limit;
-	size_t i;
-
-	if (getrlimit(RLIMIT_AS, &limit) == 0)
-		least = limit.rlim_cur;
-	for (i = 0; i < options->pid_count; i++)
-		if (prlimit(options->pids[i], RLIMIT_AS, NULL, &limit) == 0 &&
-		    limit.rlim_cur < least)
-			least = limit.rlim_cur;
-	return least == RLIM_INFINITY ? UINT64_MAX : least / 4;
 }
 
 static int set_first_probe(struct gt_session *session, const char *text, struct gt_message *message)
@@ -216,7 +201,6 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	if (!session)
 		return gt_fail(message, GT_ENOMEM, "no memory for a session");
 	session->epoll = -1;
-	session->arena.fd = -1;
 	session->sink = options->sink;
 	session->no_fork = options->no_fork;
 	session->no_switches = options->no_switches;
@@ -255,15 +239,15 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	error = gt_session_ask_first(session, options, message);
 	for (size_t i = 0; !error && options->probes && options->probes[i]; i++)
 		error = set_first_probe(session, options->probes[i], message);
-	gt_triggers_init(&session->triggers, &session->arena, &session->live.target.clock);
+	gt_triggers_init(&session->triggers, &session->houses[0].arena,
+			 &session->live.target.clock);
 	session->selection.triggers = &session->triggers;
 	for (size_t i = 0; !error && i < options->trigger_count; i++)
 		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
 	if (!error)
-		error = gt_arena_create_within(&session->arena, options->buffer_bytes,
-					       room_for_arena(options), message);
+		error = gt_session_first_house(session, options, message);
 	if (!error) {
-		gt_event_rules_init(&session->event_rules, &session->arena,
+		gt_event_rules_init(&session->event_rules, &session->houses[0].arena,
 				    &session->live.target.clock);
 		session->selection.event_rules = &session->event_rules;
 		for (const char *const *pair = options->event_filters; !error && pair && *pair;
@@ -275,26 +259,14 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 				&session->event_rules, options->event_triggers[i].word,
 				&options->event_triggers[i].trigger, false, message);
 	}
-	if (!error && options->recording)
-		gt_arena_note_recording(&session->arena, options->recording,
-					options->recording_clock.tsc_base,
-					options->recording_clock.ns_base);
-	if (!error)
-		error = gt_drain_init(&session->drain, &session->arena, options->mode,
-				      options->mode == GRAFTRACE_MODE_DRAIN ? session->sink : NULL,
-				      message);
 	if (!error) {
-		session->drain.forgets =
-			options->forget_writers && options->mode == GRAFTRACE_MODE_DRAIN;
-		session->off_cpu.switches.in_order_only = session->drain.forgets;
-		gt_live_target_init(&session->live, &session->lock, &session->drain,
+		session->off_cpu.switches.in_order_only = session->houses[0].drain.forgets;
+		gt_live_target_init(&session->live, &session->lock, &session->houses[0].drain,
 				    &session->catalog);
 		session->live.parent = parent_of;
 		session->live.parent_data = session;
 		session->live.off_cpu = &session->off_cpu;
 		session->live.target.tracer = options->tracer;
-		gt_profile_init(&session->profile, &session->arena, &session->drain,
-				&session->catalog);
 		error = gt_session_check_profile(session, options->profile, options->tracer,
 						 options->threshold_ns, message);
 	}
@@ -327,6 +299,7 @@ static int work(struct gt_session *session, bool *over)
 	struct gt_instant now = gt_clock_now();
 	uint32_t passes = 0; /* a process that nobody knows of may fill the ring without end */
 	bool ended;
+	uint32_t i;
 	int done, drained, error;
 
 	*over = false;
@@ -335,7 +308,8 @@ static int work(struct gt_session *session, bool *over)
 	done = gt_follow_work(session, now.ns);
 	if (done < 0)
 		return done;
-	gt_profile_collect(&session->profile);
+	for (i = 0; i < session->house_count; i++)
+		gt_profile_collect(&session->houses[i].profile);
 	/* Who was detached from goes on switching: no turn would be the last where each one's
 	 * switches cannot be written. */
 	ended = !session->tracee_count && session->reaped;
@@ -343,11 +317,12 @@ static int work(struct gt_session *session, bool *over)
 		gt_off_cpu_stop(&session->off_cpu);
 	else
 		gt_off_cpu_collect(&session->off_cpu, false);
-	error = gt_off_cpu_give(&session->off_cpu, session->drain.sink, &session->switches_given);
+	error = gt_off_cpu_give(&session->off_cpu, session->houses[0].drain.sink,
+				&session->switches_given);
 	do {
 		if (ended)
 			gt_follow_end_all(session);
-		drained = gt_drain_pass(&session->drain, now.ns);
+		drained = gt_session_drain(session, now.ns);
 		if (drained < 0 || error)
 			return drained < 0 ? drained : error;
 		done += drained;
@@ -365,9 +340,13 @@ static int work(struct gt_session *session, bool *over)
 int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message)
 {
 	uint64_t limit = timeout_ms < 0 ? IDLE_US : (uint64_t)timeout_ms * 1000, wait;
-	uint32_t seen = gt_arena_doorbell(&session->arena);
+	uint32_t seen[GT_ARENAS] = { 0 }, i;
 	bool over;
 	int done;
+
+	/* Those that are added while we work are looked at there. */
+	for (i = 0; i < session->house_count; i++)
+		seen[i] = gt_arena_doorbell(&session->houses[i].arena);
 
 	pthread_mutex_lock(&session->lock);
 	done = work(session, &over);
@@ -375,7 +354,7 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 	gt_session_run_handlers(session);
 	if (done >= 0 && !over && limit) {
 		wait = done ? BUSY_US : IDLE_US;
-		gt_arena_wait(&session->arena, seen, wait < limit ? wait : limit);
+		gt_arena_wait(&session->houses[0].arena, seen, wait < limit ? wait : limit);
 		pthread_mutex_lock(&session->lock);
 		done = work(session, &over);
 		pthread_mutex_unlock(&session->lock);
@@ -393,18 +372,26 @@ struct gt_target *gt_session_target(struct gt_session *session)
 	return &session->live.target;
 }
 
+static void set_drains(struct gt_session *session, enum graftrace_arena_mode mode)
+{
+	uint32_t i;
+
+	for (i = 0; i < session->house_count; i++)
+		session->houses[i].drain.mode = mode;
+}
+
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct gt_message *message)
 {
 	enum graftrace_arena_mode mode = overwrite ? GRAFTRACE_MODE_OVERWRITE : GRAFTRACE_MODE_RING;
 	int error = 0;
 
 	pthread_mutex_lock(&session->lock);
-	if (session->drain.mode == GRAFTRACE_MODE_DRAIN) {
+	if (session->houses[0].drain.mode == GRAFTRACE_MODE_DRAIN) {
 		error = gt_fail(message, GT_EINVAL,
 				"records go to a file as they come: there is nothing to overwrite");
 	} else if (!session->transport) {
-		session->drain.mode = mode;
-		__atomic_store_n(&session->arena.memory->mode, mode, __ATOMIC_SEQ_CST);
+		set_drains(session, mode);
+		__atomic_store_n(&gt_session_settings(session)->mode, mode, __ATOMIC_SEQ_CST);
 		/* Writers that stopped for lack of room may go on by overwriting. */
 		gt_follow_clear_full(session);
 	}
@@ -414,11 +401,11 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct 
 
 void gt_session_set_transport(struct gt_session *session)
 {
-	struct graftrace_arena *memory = session->arena.memory;
+	struct graftrace_arena *memory = gt_session_settings(session);
 
 	pthread_mutex_lock(&session->lock);
 	session->transport = true;
-	session->drain.mode = GRAFTRACE_MODE_RING; /* what is there is taken out, not given up */
+	set_drains(session, GRAFTRACE_MODE_RING); /* what is there is taken out, not given up */
 	__atomic_store_n(&memory->wait_ms, TRANSPORT_WAIT_MS, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->mode, GRAFTRACE_MODE_DRAIN, __ATOMIC_SEQ_CST);
 	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
@@ -435,9 +422,12 @@ void gt_session_has_room(struct gt_session *session)
 
 int gt_session_clear(struct gt_session *session)
 {
+	uint32_t i;
+
 	pthread_mutex_lock(&session->lock);
-	if (session->drain.mode != GRAFTRACE_MODE_DRAIN)
-		gt_drain_clear(&session->drain);
+	for (i = 0; i < session->house_count; i++)
+		if (session->houses[i].drain.mode != GRAFTRACE_MODE_DRAIN)
+			gt_drain_clear(&session->houses[i].drain);
 	gt_follow_clear_full(session);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
@@ -518,53 +508,60 @@ static int by_number(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
+static bool has_forgotten(const struct gt_session *session, uint32_t pid)
+{
+	uint32_t k;
+
+	for (k = 0; k < session->house_count; k++)
+		if (gt_drain_has_forgotten(&session->houses[k].drain, pid))
+			return true;
+	return false;
+}
+
 /* Some are known only by what they wrote: they had ended before their letter was read. */
 static uint32_t count_processes(const struct gt_session *session)
 {
-	const struct gt_drain *drain = &session->drain;
-	uint32_t *pids = calloc(drain->writer_count + 1, sizeof(*pids)), i;
-	uint32_t count = drain->forgotten.processes;
+	uint32_t *pids, writers = 0, count = 0, at = 0, i, k;
 
-	for (i = 0; pids && i < drain->writer_count; i++)
-		pids[i] = drain->writers[i].writer.pid;
+	for (k = 0; k < session->house_count; k++)
+		writers += session->houses[k].drain.writer_count;
+	pids = calloc(writers + 1, sizeof(*pids));
+	for (k = 0; k < session->house_count; k++) {
+		const struct gt_drain *drain = &session->houses[k].drain;
+
+		count += drain->forgotten.processes;
+		for (i = 0; pids && i < drain->writer_count; i++)
+			if (!has_forgotten(session, drain->writers[i].writer.pid))
+				pids[at++] = drain->writers[i].writer.pid;
+	}
 	if (pids)
-		qsort(pids, drain->writer_count, sizeof(*pids), by_number);
-	for (i = 0; pids && i < drain->writer_count; i++)
-		count += pids[i] && (i == 0 || pids[i] != pids[i - 1]) &&
-			 !gt_drain_has_forgotten(drain, pids[i]);
+		qsort(pids, at, sizeof(*pids), by_number);
+	for (i = 0; i < at; i++)
+		count += pids[i] && (i == 0 || pids[i] != pids[i - 1]);
 	free(pids);
 	return count > session->processes ? count : session->processes;
 }
 
-void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals)
+/* What one arena's writers have written and lost. */
+static void add_totals(struct gt_house *house, struct gt_session_totals *totals)
 {
-	struct gt_drain *drain = &session->drain;
+	struct gt_drain *drain = &house->drain;
 	uint32_t i, cause;
 
-	pthread_mutex_lock(&session->lock);
-	gt_drain_find_writers(drain);
-	*totals = (struct gt_session_totals){
-		.words = drain->words,
-		.pool_is_held = drain->pool_is_held,
-		.calls = drain->calls,
-		.threads = drain->forgotten.count,
-		.processes = count_processes(session),
-		.stopped_ns = session->stopped_ns,
-		.left_ns = session->left_ns,
-		.no_breakpoints = session->no_breakpoints,
-		.entries_only = session->entries_only,
-		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
-	};
-	totals->corrupt = drain->corrupt;
-	totals->lost_events = drain->forgotten.lost_events;
-	totals->damaged = drain->forgotten.damaged;
-	totals->damaged_first = drain->forgotten.damaged_first;
-	totals->actions_left = session->actions_left;
+	totals->words += drain->words;
+	totals->pool_is_held |= drain->pool_is_held;
+	totals->calls += drain->calls;
+	totals->threads += drain->forgotten.count;
+	totals->corrupt += drain->corrupt + drain->refused;
+	totals->lost_events += drain->forgotten.lost_events;
+	if (drain->forgotten.damaged && !totals->damaged)
+		totals->damaged_first = drain->forgotten.damaged_first;
+	totals->damaged += drain->forgotten.damaged;
 	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
-		uint64_t lost = session->arena.memory->lost[cause];
+		uint64_t lost = house->arena.memory->lost[cause];
 
 		/* Any process can write it: more than one in a nanosecond was never lost. */
-		totals->lost[cause] = lost <= totals->ns ? lost : 0;
+		totals->lost[cause] += lost <= totals->ns ? lost : 0;
 		totals->lost[cause] += drain->forgotten.lost[cause];
 		totals->corrupt += lost > totals->ns;
 	}
@@ -583,6 +580,25 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 			totals->lost[cause] += writer.lost[cause];
 		totals->lost_events += drain->writers[i].lost_events;
 	}
+}
+
+void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&session->lock);
+	gt_session_find_writers(session);
+	*totals = (struct gt_session_totals){
+		.processes = count_processes(session),
+		.stopped_ns = session->stopped_ns,
+		.left_ns = session->left_ns,
+		.no_breakpoints = session->no_breakpoints,
+		.entries_only = session->entries_only,
+		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
+	};
+	totals->actions_left = session->actions_left;
+	for (i = 0; i < session->house_count; i++)
+		add_totals(&session->houses[i], totals);
 	pthread_mutex_unlock(&session->lock);
 }
 
@@ -596,11 +612,19 @@ uint64_t gt_session_damaged(struct gt_session *session)
 
 unsigned gt_session_buffer_use(const struct gt_session *session)
 {
-	uint32_t count = session->arena.sub_buffer_count;
-	uint32_t left = __atomic_load_n(&session->arena.memory->free_count, __ATOMIC_RELAXED);
+	const uint32_t houses = __atomic_load_n(&session->house_count, __ATOMIC_ACQUIRE);
+	const uint32_t count = session->houses[0].arena.sub_buffer_count;
+	unsigned most = 0, use;
+	uint32_t i, left;
 
-	/* The count is the target's: it may say anything. */
-	return left >= count ? 0 : 100 - (unsigned)((uint64_t)left * 100 / count);
+	for (i = 0; i < houses; i++) {
+		left = __atomic_load_n(&session->houses[i].arena.memory->free_count,
+				       __ATOMIC_RELAXED);
+		/* The count is the target's: it may say anything. */
+		use = left >= count ? 0 : 100 - (unsigned)((uint64_t)left * 100 / count);
+		most = use > most ? use : most;
+	}
+	return most;
 }
 
 int gt_session_signal(struct gt_session *session, int signal)
@@ -626,15 +650,13 @@ void gt_session_destroy(struct gt_session *session)
 		free(tracee);
 	}
 	free(session->tracees);
-	gt_profile_fini(&session->profile);
 	gt_off_cpu_fini(&session->off_cpu);
-	gt_drain_fini(&session->drain);
-	gt_arena_destroy(&session->arena);
+	gt_live_target_fini(&session->live);
+	gt_session_end_houses(session);
 	gt_catalog_fini(&session->catalog);
 	gt_triggers_fini(&session->triggers);
 	gt_event_rules_fini(&session->event_rules);
 	gt_session_ask_fini(session);
-	gt_credentials_free(&session->credentials);
 	gt_session_free_list(session->selection.library_globs);
 	gt_session_free_list(session->selection.events);
 	gt_values_free(session->values);

@@ -69,18 +69,23 @@ static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
 
 int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 {
-	struct graftrace_arena *memory = session->arena.memory;
+	struct graftrace_arena *memory = gt_session_settings(session);
 	bool more = true;
 	int error = 0, pass;
+	uint32_t k;
 
 	/* Nobody waits for us from now on, and nothing new is recorded. */
 	__atomic_store_n(&session->detached, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&memory->tracing_on, 0, __ATOMIC_SEQ_CST);
+	gt_session_write_tracing(session, false);
 	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_HOST, GRAFTRACE_STOP_OFF);
-	__atomic_fetch_add(&memory->free_futex, 1, __ATOMIC_SEQ_CST);
-	gt_arena_wake(&memory->free_futex);
+	for (k = 0; k < session->house_count; k++) {
+		uint32_t *word = &session->houses[k].arena.memory->free_futex;
+
+		__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
+		gt_arena_wake(word);
+	}
 	for (pass = 0; pass < PASSES && session->tracee_count && more; pass++) {
 		size_t i;
 
@@ -170,6 +175,7 @@ static int attach_locked(const struct attach_work *work)
 	struct gt_session *session = work->session;
 	struct gt_message *message = work->message;
 	pid_t pid = work->pid;
+	struct gt_house *house = NULL;
 	struct gt_tracee *tracee;
 	enum gt_detach_left left;
 	int error, again;
@@ -182,19 +188,22 @@ static int attach_locked(const struct attach_work *work)
 			error = clean_leftover(pid, message);
 		if (error == GT_EGONE && lives(pid))
 			continue; /* what was to be cleaned went with its image */
+		if (!error)
+			error = gt_session_house_of(session, pid, &house, message);
 		if (error)
 			return error;
 		tracee = calloc(1, sizeof(*tracee));
 		if (!tracee)
 			return gt_fail(message, GT_ENOMEM, "no memory for a process");
 		tracee->process = (struct gt_process){ .memory = -1, .pidfd = -1 };
-		error = gt_tracee_attach(tracee, pid, &session->arena, &session->catalog,
+		error = gt_tracee_attach(tracee, pid, &house->arena, &session->catalog,
 					 &session->selection,
 					 gt_clock_ticks(&session->live.target.clock, 1000000),
 					 session->sink, message);
 		if (!error) {
 			if (tracee->stopped_ns > session->stopped_ns)
 				session->stopped_ns = tracee->stopped_ns;
+			gt_session_enter(session, tracee, house, NULL);
 			error = gt_follow_add(session, tracee);
 			if (error)
 				return gt_fail(message, error, "no memory for a process");
@@ -253,12 +262,8 @@ static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 	/* Forked since its parent was attached to: it has the agent. */
 	if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 && session->tracee_count > before)
 		return 0;
-	if (gt_session_is_beyond(session, pid, &message)) {
-		error = GT_ENOTSUP;
-	} else {
-		gt_session_watch(session, &pid, 1);
-		error = attach_process(session, pid, &message);
-	}
+	gt_session_watch(session, &pid, 1);
+	error = attach_process(session, pid, &message);
 	if (error == GT_ENOMEM)
 		return error;
 	if (error && error != GT_EGONE)
@@ -298,9 +303,6 @@ int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t coun
 			session->program_start = start;
 	}
 	gt_session_calibrate(session);
-	error = gt_session_note_credentials(session, pids, count, message);
-	if (error)
-		return error;
 	gt_session_watch(session, pids, count);
 	for (i = 0; !error && i < count; i++) {
 		gt_follow_note_reapers(session, pids[i]);

@@ -78,7 +78,8 @@ void gt_session_take_top(struct gt_session *session)
 {
 	if (!top_is_apart(session))
 		asker_of(session, 0)->settings.on =
-			__atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_SEQ_CST) != 0;
+			__atomic_load_n(&gt_session_settings(session)->tracing_on,
+					__ATOMIC_SEQ_CST) != 0;
 }
 
 /* What all of them together want. */
@@ -164,7 +165,7 @@ int gt_session_select(struct gt_session *session, struct gt_message *message)
 /* The agents' settings become what is wished. */
 void gt_session_publish(struct gt_session *session)
 {
-	struct graftrace_arena *memory = session->arena.memory;
+	struct graftrace_arena *memory = gt_session_settings(session);
 	struct wish wish = wish_of(session);
 	bool graph_was = memory->graph_only;
 
@@ -177,7 +178,7 @@ void gt_session_publish(struct gt_session *session)
 	gt_session_publish_threshold(session);
 	gt_session_publish_threads(session);
 	/* The word, then the blocks: a new thread publishes its block, then reads the word. */
-	__atomic_store_n(&memory->tracing_on, wish.on, __ATOMIC_SEQ_CST);
+	gt_session_write_tracing(session, wish.on);
 	gt_follow_write_host(session);
 	if (graph_was != wish.graph_only)
 		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_OUTSIDE, wish.graph_only);
@@ -259,7 +260,7 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 	(void)message;
 	pthread_mutex_lock(&session->lock);
 	asker_of(session, 0)->settings.on = on;
-	__atomic_store_n(&session->arena.memory->tracing_on, wish_of(session).on, __ATOMIC_SEQ_CST);
+	gt_session_write_tracing(session, wish_of(session).on);
 	gt_follow_write_host(session);
 	if (gt_session_profiles(session))
 		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
@@ -271,19 +272,19 @@ bool gt_session_tracing_on(struct gt_session *session)
 {
 	if (top_is_apart(session))
 		return asker_of(session, 0)->settings.on;
-	return __atomic_load_n(&session->arena.memory->tracing_on, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&gt_session_settings(session)->tracing_on, __ATOMIC_RELAXED) != 0;
 }
 
-void gt_session_note_trigger(struct gt_session *session, bool on)
+void gt_session_note_trigger(struct gt_session *session, const struct gt_house *house, bool on)
 {
-	struct wish wish;
-
-	if (!top_is_apart(session))
-		return;
-	asker_of(session, 0)->settings.on = on;
-	wish = wish_of(session);
-	if (wish.on != on)
-		__atomic_store_n(&session->arena.memory->tracing_on, wish.on, __ATOMIC_SEQ_CST);
+	if (top_is_apart(session)) {
+		asker_of(session, 0)->settings.on = on;
+		gt_session_write_tracing(session, wish_of(session).on);
+	} else {
+		/* What stands there now: another trigger may have been later. */
+		gt_session_write_tracing(session, __atomic_load_n(&house->arena.memory->tracing_on,
+								  __ATOMIC_SEQ_CST) != 0);
+	}
 }
 
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
@@ -539,7 +540,7 @@ int gt_session_set_filters(struct gt_session *session, const struct gt_trace_set
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
 	error = set_filters(session, asker_of(session, 0), settings, message);
-	if (wish_of(session).graph_only != (session->arena.memory->graph_only != 0))
+	if (wish_of(session).graph_only != (gt_session_settings(session)->graph_only != 0))
 		gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
 	return error;

@@ -20,8 +20,18 @@
 #include "attach/agent/triggers.h"
 #include "attach/agent/values.h"
 
+/* An arena and what is known of it: one for each set of credentials. */
+struct gt_house {
+	struct gt_arena arena;
+	struct gt_drain drain;
+	struct gt_profile profile;
+	struct gt_credentials credentials; /* of the processes that have it */
+	uint32_t processes;		   /* that have or had it */
+};
+
 /* A letter, and the slot of the arena's mail that it came by. */
 struct gt_letter {
+	struct gt_house *house;
 	uint32_t slot;
 	struct graftrace_letter text; /* ticket 0: nobody waits for an answer */
 };
@@ -46,8 +56,9 @@ struct gt_session_asker {
 
 struct gt_session {
 	pthread_mutex_t lock;
-	struct gt_arena arena;
-	struct gt_drain drain;
+	/* By the arenas' numbers. Only the thread that polls adds one. */
+	struct gt_house houses[GT_ARENAS];
+	uint32_t house_count;
 	struct gt_catalog catalog;
 	struct gt_selection selection;
 	struct gt_values *values; /* what it asks for of arguments and results */
@@ -59,7 +70,6 @@ struct gt_session {
 	struct gt_live_target live;
 	struct gt_triggers triggers;
 	struct gt_event_rules event_rules;
-	struct gt_profile profile;
 	struct gt_off_cpu_watch off_cpu;
 	bool no_switches;
 	uint32_t wants_switches; /* calls of gt_session_watch_off_cpu() in force */
@@ -92,9 +102,7 @@ struct gt_session {
 	size_t tracee_room;
 	uint32_t processes; /* traced so far, ended ones included */
 
-	pid_t pid; /* the program */
-	/* Of the process that the recording began with; of several, the most powerful one. */
-	struct gt_credentials credentials;
+	pid_t pid;		/* the program */
 	uint64_t program_start; /* of gt_process_start_time */
 	bool attached;		/* to running processes: waitpid does not work for them */
 	bool detached;		/* gt_session_detach() was called */
@@ -121,14 +129,42 @@ struct gt_session {
 	int epoll;
 };
 
+/* What the host alone writes: all arenas have it in common. */
+static inline struct graftrace_arena *gt_session_settings(const struct gt_session *session)
+{
+	return session->houses[0].arena.memory;
+}
+
+/* session_houses.c. The first one, from the options. */
+int gt_session_first_house(struct gt_session *session, const struct gt_session_options *options,
+			   struct gt_message *message);
+void gt_session_end_houses(struct gt_session *session);
+/* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many; GT_ENOMEM,
+ * GT_EIO. Always within the thread that polls, or before it does. */
+int gt_session_house_of(struct gt_session *session, pid_t pid, struct gt_house **house,
+			struct gt_message *message);
+/* That whose arena the process has mapped; NULL: none. */
+struct gt_house *gt_session_house_mapped(struct gt_session *session, pid_t pid);
+/* A process has got the house's arena, and comes from that of `from`, NULL: from none. */
+void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee, struct gt_house *house,
+		      const struct gt_house *from);
+/* Lists that the thread stands in there have it here, too. */
+void gt_session_take_threads(struct gt_session *session, pid_t tid, const struct gt_house *from,
+			     struct gt_house *house);
+/* tracing_on of all. */
+void gt_session_write_tracing(struct gt_session *session, bool on);
+/* All drains. Returns how much was done, or the first error. */
+int gt_session_find_writers(struct gt_session *session);
+int gt_session_drain(struct gt_session *session, uint64_t now_ns);
+
 /* session_filters.c. */
 char **gt_session_copy_list(const char *const *list);
 void gt_session_free_list(char **list);
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message);
 void gt_session_ask_fini(struct gt_session *session);
-/* A trigger has switched tracing on or off: notes it as the top's tracing_on. */
-void gt_session_note_trigger(struct gt_session *session, bool on);
+/* A trigger has switched tracing on or off in the house's arena: notes it as the top's tracing_on. */
+void gt_session_note_trigger(struct gt_session *session, const struct gt_house *house, bool on);
 /* Makes the arena's settings what the top and all instances ask for together. */
 void gt_session_publish(struct gt_session *session);
 /* Takes the arena's tracing_on, which a trigger may have changed, over into the top's settings, unless
@@ -187,22 +223,21 @@ int gt_follow_work(struct gt_session *session, uint64_t now_ns);
 /* Closes the writers of all processes: all have ended, also a fork that ended before its letter was
  * read. */
 void gt_follow_end_all(struct gt_session *session);
-/* Whether process pid has our arena mapped. */
-bool gt_follow_is_ours(const struct gt_session *session, pid_t pid);
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid);
 /* A thread is about to exec. *answered is set if the letter was answered here. */
 int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, bool *answered);
 
 /* mail.c. Reads all letters and acts on them. Returns how many there were, or an error of the sink. */
 int gt_follow_read_mail(struct gt_session *session);
-/* Reads the letter of slot `slot` from the memory of process pid itself. False: it has none there. */
-bool gt_follow_read_letter(struct gt_session *session, uint32_t slot, pid_t pid,
-			   struct graftrace_letter *text);
+/* Reads the letter of slot `slot` from the memory of process pid itself. False: it has none there, or has
+ * not this house's arena. */
+bool gt_follow_read_letter(struct gt_session *session, const struct gt_house *house, uint32_t slot,
+			   pid_t pid, struct graftrace_letter *text);
 /* Answers a letter, if a thread waits for it, and frees its slot. */
-void gt_follow_answer(struct gt_session *session, const struct gt_letter *letter, uint64_t value);
+void gt_follow_answer(const struct gt_letter *letter, uint64_t value);
 
 /* session_threads.c. Whether set_ftrace_pid or set_ftrace_notrace_pid leaves the thread out. */
-bool gt_session_leaves_out(struct gt_session *session, uint32_t tid);
+bool gt_session_leaves_out(const struct gt_house *house, uint32_t tid);
 /* Tells the recorder how to use the lists. Call it when this changes: while instances trace, the lists
  * are kept up to date, and do not keep a thread from being recorded. */
 void gt_session_publish_threads(struct gt_session *session);
@@ -218,13 +253,6 @@ void gt_session_watch(struct gt_session *session, const pid_t *pids, size_t coun
 /* The same for all processes when the tracer has changed. Without a tracer they are not watched, so
  * that switched off tracing costs nothing. */
 void gt_session_watch_as_traced(struct gt_session *session);
-/* session_credentials.c. Notes the credentials of the processes that the recording begins with.
- * GT_ENOTSUP: no one of them has the rights of all others; GT_EGONE, GT_ENOMEM. */
-int gt_session_note_credentials(struct gt_session *session, const pid_t *pids, size_t count,
-				struct gt_message *message);
-/* Whether a process has rights that those have not. *why names them. */
-bool gt_session_is_beyond(struct gt_session *session, pid_t pid, struct gt_message *why);
-
 /* session_untraced.c. */
 void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why);
 /* session_end.c. Notes the death of a process that has ended, if a signal killed it. */
@@ -253,7 +281,8 @@ void gt_session_on_handler(struct gt_session *session, const struct graftrace_le
 int gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
 				struct gt_message *message);
 /* Whether the letter in slot `index` waits for its handler. */
-bool gt_session_is_pending(const struct gt_session *session, uint32_t index);
+bool gt_session_is_pending(const struct gt_session *session, const struct gt_house *house,
+			   uint32_t index);
 /* Runs the handlers that are pending. Called without the lock, by the thread that polls. */
 void gt_session_run_handlers(struct gt_session *session);
 

@@ -179,14 +179,16 @@ int gt_session_remove_probes(struct gt_session *session, const char *group, cons
 /* What stands there any process of the session may have written: it is a number that is shown. */
 static uint64_t hits_of(const struct gt_session *session, const struct gt_dynamic *dynamic)
 {
-	const uint64_t *hits = (const uint64_t *)((const char *)session->arena.memory +
-						  session->arena.event_hits_offset);
 	uint64_t sum = 0;
-	uint32_t i;
+	uint32_t i, k;
 
-	for (i = 0; i < dynamic->probe_count; i++)
-		if (dynamic->events[i] < GRAFTRACE_ARENA_EVENTS)
-			sum += __atomic_load_n(&hits[dynamic->events[i]], __ATOMIC_RELAXED);
+	for (k = 0; k < session->house_count; k++) {
+		const uint64_t *hits = graftrace_arena_event_hits(session->houses[k].arena.memory);
+
+		for (i = 0; i < dynamic->probe_count; i++)
+			if (dynamic->events[i] < GRAFTRACE_ARENA_EVENTS)
+				sum += __atomic_load_n(&hits[dynamic->events[i]], __ATOMIC_RELAXED);
+	}
 	return sum;
 }
 

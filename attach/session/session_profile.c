@@ -9,10 +9,11 @@
 #include "attach/session/session_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool gt_session_profiles(const struct gt_session *session)
 {
-	return __atomic_load_n(&session->arena.memory->profile, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&gt_session_settings(session)->profile, __ATOMIC_RELAXED) != 0;
 }
 
 /* Whether the profiler can run beside that: where there is a ring, somebody leaves out of it what
@@ -20,7 +21,7 @@ bool gt_session_profiles(const struct gt_session *session)
 int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,
 			     uint64_t threshold_ns, struct gt_message *message)
 {
-	if (session->started && session->drain.mode != GRAFTRACE_MODE_DRAIN)
+	if (session->started && session->houses[0].drain.mode != GRAFTRACE_MODE_DRAIN)
 		return 0;
 	if (profile && tracer == GRAFTRACE_TRACER_FUNCTION)
 		return gt_fail(message, GT_EBUSY,
@@ -35,7 +36,8 @@ int gt_session_check_profile(struct gt_session *session, bool profile, enum graf
 
 int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message)
 {
-	struct graftrace_arena *memory = session->arena.memory;
+	struct graftrace_arena *memory = gt_session_settings(session);
+	uint32_t i;
 	int error = 0;
 
 	pthread_mutex_lock(&session->lock);
@@ -43,8 +45,9 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 		goto unlock;
 	error = gt_session_check_profile(session, on, session->askers[0].settings.tracer,
 					 session->askers[0].settings.threshold_ns, message);
-	if (!error && on && gt_profile_reset(&session->profile))
-		error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
+	for (i = 0; !error && on && i < session->house_count; i++)
+		if (gt_profile_reset(&session->houses[i].profile))
+			error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
 	if (error)
 		goto unlock;
 	gt_session_take_top(session);
@@ -90,6 +93,33 @@ static uint64_t variance(const struct gt_session *session, uint64_t hits, uint64
 	return value <= 0 ? 0 : value >= 1e18L ? 1000000000000000000ull : (uint64_t)value;
 }
 
+/* All arenas' sums, each function once. */
+static int read_sums(struct gt_session *session, uint32_t tid, struct gt_profile_sum **sums,
+		     uint32_t *count)
+{
+	uint32_t k;
+	int error = 0;
+
+	for (k = 0; !error && k < session->house_count; k++) {
+		struct gt_profile_sum *more = NULL, *all;
+		uint32_t n = 0;
+
+		error = gt_profile_read(&session->houses[k].profile, tid, &more, &n);
+		if (!error && n) {
+			all = realloc(*sums, (*count + n) * sizeof(*all));
+			error = all ? 0 : GT_ENOMEM;
+			*sums = all ? all : *sums;
+			if (all)
+				memcpy(all + *count, more, n * sizeof(*all));
+			*count += all ? n : 0;
+		}
+		free(more);
+	}
+	if (!error && session->house_count > 1)
+		gt_profile_merge(&session->catalog, *sums, count);
+	return error;
+}
+
 int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		       struct gt_profile_row **out, uint32_t *count)
 {
@@ -101,7 +131,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 	*out = NULL;
 	*count = 0;
 	pthread_mutex_lock(&session->lock);
-	error = gt_profile_read(&session->profile, tid, &sums, &n);
+	error = read_sums(session, tid, &sums, &n);
 	rows = error ? NULL : calloc(n + 1, sizeof(*rows));
 	if (!error && !rows)
 		error = GT_ENOMEM;

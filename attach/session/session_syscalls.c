@@ -56,7 +56,7 @@ static bool is_wanted(const struct gt_session *session, uint32_t index, bool *re
 /* What has the event's number in the table. */
 static uint32_t *number_of(struct gt_session *session, uint32_t index)
 {
-	struct graftrace_syscall *table = graftrace_arena_syscalls(session->arena.memory);
+	struct graftrace_syscall *table = graftrace_arena_syscalls(gt_session_settings(session));
 	const struct gt_syscall *call = gt_syscall_of_event(index);
 	struct graftrace_syscall *entry = &table[call ? call->number : GRAFTRACE_ARENA_SYSCALLS];
 
@@ -65,7 +65,7 @@ static uint32_t *number_of(struct gt_session *session, uint32_t index)
 
 static void fill(struct gt_session *session)
 {
-	struct graftrace_syscall *table = graftrace_arena_syscalls(session->arena.memory);
+	struct graftrace_syscall *table = graftrace_arena_syscalls(gt_session_settings(session));
 	uint32_t i;
 
 	table[GRAFTRACE_ARENA_SYSCALLS].argument_count = 6;
@@ -139,7 +139,7 @@ int gt_session_select_syscalls(struct gt_session *session, struct gt_message *me
 					 __ATOMIC_RELEASE);
 	}
 	session->selection.syscalls = any;
-	__atomic_store_n(&session->arena.memory->syscalls_on, any, __ATOMIC_RELEASE);
+	__atomic_store_n(&gt_session_settings(session)->syscalls_on, any, __ATOMIC_RELEASE);
 	return error;
 }
 

@@ -13,16 +13,30 @@
 #include <string.h>
 #include <graftrace/selected.h>
 
-static uint32_t *slots_of(struct gt_session *session, enum gt_session_list which)
+static uint32_t *slots_of(const struct gt_house *house, enum gt_session_list which)
 {
-	struct graftrace_selected *selected = gt_arena_selected(&session->arena);
+	struct graftrace_selected *selected = gt_arena_selected(&house->arena);
 
 	return which == GT_SESSION_ONLY ? selected->only : selected->except;
 }
 
-bool gt_session_leaves_out(struct gt_session *session, uint32_t tid)
+bool gt_session_leaves_out(const struct gt_house *house, uint32_t tid)
 {
-	return graftrace_selected_leaves_out(session->arena.memory, tid);
+	return graftrace_selected_leaves_out(house->arena.memory, tid);
+}
+
+void gt_session_take_threads(struct gt_session *session, pid_t tid, const struct gt_house *from,
+			     struct gt_house *house)
+{
+	uint32_t which;
+
+	if (!gt_session_lists_threads(session))
+		return;
+	for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
+		if (graftrace_selected_has(slots_of(from, (enum gt_session_list)which),
+					   (uint32_t)tid))
+			graftrace_selected_add(slots_of(house, (enum gt_session_list)which),
+					       (uint32_t)tid);
 }
 
 /* Whoever reads leaves threads out by the lists where others than the top want them all: instances,
@@ -36,16 +50,10 @@ static uint32_t use_of_lists(const struct gt_session *session)
 	return session->others || counts ? GRAFTRACE_LIST_KEPT : GRAFTRACE_LIST_STRICT;
 }
 
-int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
-			   const uint32_t *tids, uint32_t count, struct gt_message *message)
+static void set_threads(uint32_t *slots, const uint32_t *tids, uint32_t count)
 {
-	struct graftrace_arena *memory = session->arena.memory;
-	uint32_t *slots = slots_of(session, which), i, k;
+	uint32_t i, k;
 
-	if (count > GRAFTRACE_SELECTED_SLOTS)
-		return gt_fail(message, GT_ENOSPC, "more than %u threads",
-			       (unsigned)GRAFTRACE_SELECTED_SLOTS);
-	pthread_mutex_lock(&session->lock);
 	/* What stays keeps its slot, so that no thread misses itself meanwhile. */
 	for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
 		uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
@@ -57,6 +65,20 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 	}
 	for (i = 0; i < count; i++)
 		graftrace_selected_add(slots, tids[i]);
+}
+
+int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
+			   const uint32_t *tids, uint32_t count, struct gt_message *message)
+{
+	struct graftrace_arena *memory = gt_session_settings(session);
+	uint32_t i;
+
+	if (count > GRAFTRACE_SELECTED_SLOTS)
+		return gt_fail(message, GT_ENOSPC, "more than %u threads",
+			       (unsigned)GRAFTRACE_SELECTED_SLOTS);
+	pthread_mutex_lock(&session->lock);
+	for (i = 0; i < session->house_count; i++)
+		set_threads(slots_of(&session->houses[i], which), tids, count);
 	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
 			 count == 0 ? GRAFTRACE_LIST_NONE : use_of_lists(session),
 			 __ATOMIC_SEQ_CST);
@@ -67,7 +89,7 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 
 void gt_session_publish_threads(struct gt_session *session)
 {
-	struct graftrace_arena *memory = session->arena.memory;
+	struct graftrace_arena *memory = gt_session_settings(session);
 	uint32_t use = use_of_lists(session);
 
 	if (memory->selected)
@@ -78,7 +100,9 @@ void gt_session_publish_threads(struct gt_session *session)
 
 bool gt_session_lists_threads(const struct gt_session *session)
 {
-	return session->arena.memory->selected || session->arena.memory->left_out;
+	const struct graftrace_arena *memory = gt_session_settings(session);
+
+	return memory->selected || memory->left_out;
 }
 
 static int by_number(const void *left, const void *right)
@@ -88,22 +112,41 @@ static int by_number(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
+/* Of further arenas; those of one differ. */
+static bool is_listed(const uint32_t *tids, uint32_t count, uint32_t tid, uint32_t arena)
+{
+	uint32_t i;
+
+	for (i = 0; arena && i < count; i++)
+		if (tids[i] == tid)
+			return true;
+	return false;
+}
+
 _Static_assert(GT_SESSION_THREADS == GRAFTRACE_SELECTED_SLOTS, "as many as there can be");
 
 uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
 			    uint32_t tids[GT_SESSION_THREADS])
 {
-	const uint32_t *slots = slots_of(session, which);
-	uint32_t count = 0, i;
+	const uint32_t houses = __atomic_load_n(&session->house_count, __ATOMIC_ACQUIRE);
+	uint32_t count = 0, kept = 0, i, k;
 
-	for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
-		uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
+	/* Each number stands in all of them, but for those that came with their creators. */
+	for (k = 0; k < houses; k++) {
+		const uint32_t *slots = slots_of(&session->houses[k], which);
 
-		if (tid)
-			tids[count++] = tid;
+		for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
+			uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
+
+			if (tid && count < GT_SESSION_THREADS && !is_listed(tids, count, tid, k))
+				tids[count++] = tid;
+		}
 	}
 	qsort(tids, count, sizeof(*tids), by_number);
-	return count;
+	for (i = 0; i < count; i++)
+		if (!kept || tids[kept - 1] != tids[i])
+			tids[kept++] = tids[i];
+	return kept;
 }
 
 int gt_session_thread(struct gt_session *session, enum gt_session_list which, uint32_t index,
@@ -119,22 +162,24 @@ int gt_session_thread(struct gt_session *session, enum gt_session_list which, ui
 
 void gt_session_set_follow(struct gt_session *session, bool follow)
 {
-	__atomic_store_n(&session->arena.memory->children_follow, follow, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&gt_session_settings(session)->children_follow, follow, __ATOMIC_SEQ_CST);
 }
 
 /* As Linux does for lists that children follow: who has ended is in them no longer. */
 void gt_session_forget_thread(struct gt_session *session, uint32_t tid)
 {
-	struct graftrace_arena *memory = session->arena.memory;
-	uint32_t which, i;
+	const struct graftrace_arena *memory = gt_session_settings(session);
+	uint32_t which, i, k;
 
 	if (!memory->children_follow || (!memory->selected && !memory->left_out))
 		return;
-	for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {
-		uint32_t *slots = slots_of(session, (enum gt_session_list)which);
+	for (k = 0; k < session->house_count; k++)
+		for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {
+			uint32_t *slots =
+				slots_of(&session->houses[k], (enum gt_session_list)which);
 
-		for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++)
-			if (__atomic_load_n(&slots[i], __ATOMIC_RELAXED) == tid)
-				__atomic_store_n(&slots[i], 0, __ATOMIC_RELAXED);
-	}
+			for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++)
+				if (__atomic_load_n(&slots[i], __ATOMIC_RELAXED) == tid)
+					__atomic_store_n(&slots[i], 0, __ATOMIC_RELAXED);
+		}
 }

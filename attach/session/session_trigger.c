@@ -79,10 +79,10 @@ int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *
 		error = gt_fail(message, GT_EINVAL,
 				"how long '%s' takes is not seen: only its entries are recorded",
 				trigger->glob);
-	else if (matches > session->arena.trigger_count / 2)
+	else if (matches > session->houses[0].arena.trigger_count / 2)
 		error = gt_fail(message, GT_ENOSPC,
 				"'%s' names %u functions: %u can have a trigger", trigger->glob,
-				matches, session->arena.trigger_count / 2);
+				matches, session->houses[0].arena.trigger_count / 2);
 	if (!error)
 		error = gt_triggers_add(&session->triggers, trigger, message);
 	if (!error)
@@ -133,9 +133,9 @@ int gt_session_trigger_handler(struct gt_session *session,
 /* The blocks of all processes say what the word says. Agents change the word first, then their own
  * blocks: if it changed while we wrote, theirs may have been the older value, and ours goes again.
  */
-static void follow_tracing(struct gt_session *session)
+static void follow_tracing(struct gt_session *session, const struct gt_house *house)
 {
-	uint32_t *word = &session->arena.memory->tracing_on, on;
+	uint32_t *word = &house->arena.memory->tracing_on, on;
 	int tries;
 
 	for (tries = 0; tries < 8; tries++) {
@@ -148,12 +148,14 @@ static void follow_tracing(struct gt_session *session)
 	}
 }
 
-bool gt_session_is_pending(const struct gt_session *session, uint32_t index)
+bool gt_session_is_pending(const struct gt_session *session, const struct gt_house *house,
+			   uint32_t index)
 {
 	uint32_t i;
 
 	for (i = 0; i < session->pending_count; i++)
-		if (session->pending[i].waits && session->pending[i].letter.slot == index)
+		if (session->pending[i].waits && session->pending[i].letter.house == house &&
+		    session->pending[i].letter.slot == index)
 			return true;
 	return false;
 }
@@ -194,8 +196,8 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 				       (enum gt_trigger_action)action))
 		return false;
 	if (switches || action == GT_TRIGGER_STOP) {
-		gt_session_note_trigger(session, action == GT_TRIGGER_TRACEON);
-		follow_tracing(session);
+		gt_session_note_trigger(session, letter->house, action == GT_TRIGGER_TRACEON);
+		follow_tracing(session, letter->house);
 	}
 	if (!session->handler || session->pending_count == GRAFTRACE_ARENA_MAIL ||
 	    (!switches && too_many(session, action)))
@@ -242,7 +244,7 @@ void gt_session_run_handlers(struct gt_session *session)
 	pthread_mutex_lock(&session->lock);
 	for (i = 0; i < count; i++)
 		if (pending[i].waits)
-			gt_follow_answer(session, &pending[i].letter, 0);
+			gt_follow_answer(&pending[i].letter, 0);
 	session->pending_count = 0; /* only this thread adds to it */
 	pthread_mutex_unlock(&session->lock);
 }
@@ -298,7 +300,7 @@ void gt_session_on_handler(struct gt_session *session, const struct graftrace_le
 int gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
 				struct gt_message *message)
 {
-	uint64_t signals = session->arena.memory->signals, handlers[64];
+	uint64_t signals = gt_session_settings(session)->signals, handlers[64];
 	int i, error = signals ? gt_signals_handlers(tracee, signals, handlers, message) : 0;
 
 	for (i = 0; signals && !error && i < 64; i++)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The arena: the shared memory between traced programs and the host side. It survives them: what
- * was written before a SIGKILL is read after it. Two sealed memfds of the host, which every process
- * of the recording has mapped as one range:
+ * was written before a SIGKILL is read after it. Two sealed memfds of the host, which processes have
+ * mapped as one range:
  *
  *	header (a page) | shared (a page) | streams[stream_count] |
  *	states[sub_buffer_count + small_count] | mail[mail_count] | sub-buffers |
  *	small sub-buffers | trigger_hits[trigger_count] | rule_words | selected | profile states |
- *	profile pages | tables of histograms | triggers[trigger_count] | answers[mail_count] | event_table[event_count] |
- *	rules of events | syscalls
+ *	profile pages | tables of histograms | triggers[trigger_count] | event_table[event_count] |
+ *	rules of events | syscalls | answers[mail_count]
  *
- * The header, the triggers, the answers and what follows them are the host's: processes have them read-only, and can
- * get them no other way (F_SEAL_FUTURE_WRITE). All else is written by every process of the
- * recording.
+ * The header, the triggers and what follows them are the host's: processes have them read-only, and can get them no
+ * other way (F_SEAL_FUTURE_WRITE). All else is written by every process that has the arena: those with the same
+ * credentials. Arenas of one recording are laid out alike and have the host's part in common, but for the answers.
  *
  * Trust: any process may be broken or hostile, to the host and to the others. The host copies what
  * processes have written, then checks the copy. The agent takes every size, offset, count and setting

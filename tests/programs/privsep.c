@@ -6,7 +6,7 @@
  *	privsep worker		the parent's read-only memory, by all blocks that streams can name
  *	privsep header		what the host alone writes: to be mapped or made writable
  *	privsep exec PROGRAM…	the worker executes a program
- *	privsep look		says who it is, and whether it has the recorder's memory
+ *	privsep look		says who it is, and which memory of the recorder's it has
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -101,10 +101,25 @@ __attribute__((noinline)) static void try_to_write(struct graftrace_arena *arena
 	printf("truncated %d\n", truncate("/proc/self/map_files/0", 0) == 0 ? 0 : -1);
 }
 
-static int look(void)
+/* Of the part that processes write; 0: there is none. */
+static unsigned long arena_inode(void)
 {
-	printf("uid %d secure %lu arena %s\n", (int)geteuid(), getauxval(AT_SECURE),
-	       find_arena() ? "yes" : "no");
+	unsigned long inode = 0;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/memfd:graftrace") && strstr(line, " rw-s "))
+			sscanf(line, "%*s %*s %*s %*s %lu", &inode);
+	if (maps)
+		fclose(maps);
+	return inode;
+}
+
+__attribute__((noinline)) static int look(void)
+{
+	printf("uid %d secure %lu arena %lu\n", (int)geteuid(), getauxval(AT_SECURE),
+	       arena_inode());
+	fflush(stdout);
 	return 0;
 }
 
@@ -112,7 +127,7 @@ int main(int argc, char **argv)
 {
 	struct graftrace_arena *arena;
 	pid_t parent = getpid(), child;
-	int status, sum = work(1);
+	int status, sum = work(1), tells;
 	size_t changed = 0;
 
 	if (argc > 1 && strcmp(argv[1], "look") == 0)
@@ -120,11 +135,15 @@ int main(int argc, char **argv)
 	arena = find_arena();
 	if (argc < 2 || !arena)
 		return 3;
-	fflush(stdout);
+	tells = strcmp(argv[1], "exec") == 0;
+	if (tells)
+		look();
 	child = fork();
 	if (child == 0) {
 		drop();
 		sum = work(sum); /* the child is one of the recording's */
+		if (tells)
+			look();
 		if (strcmp(argv[1], "worker") == 0)
 			attack(arena, parent);
 		else if (strcmp(argv[1], "header") == 0)

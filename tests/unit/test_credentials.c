@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* attach/process/credentials.c: who may do more than another. */
+/* attach/process/credentials.c: who may do the same as another. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,13 +29,14 @@ static struct gt_credentials made(const char *uids, const char *gids, const char
 	return credentials;
 }
 
-static const char *beyond(struct gt_credentials first, struct gt_credentials other)
+static bool same(struct gt_credentials first, struct gt_credentials other)
 {
-	const char *why = gt_credentials_beyond(&first, &other);
+	const bool is_same = gt_credentials_are_equal(&first, &other);
 
+	assert_int_equal(gt_credentials_are_equal(&other, &first), is_same);
 	gt_credentials_free(&first);
 	gt_credentials_free(&other);
-	return why;
+	return is_same;
 }
 
 static struct gt_credentials root(void)
@@ -48,46 +49,59 @@ static struct gt_credentials user(void)
 	return made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "24 100", "0");
 }
 
-static void who_is_the_same_or_less_may_be_recorded_together(void **state)
+static void who_may_do_the_same_is_the_same(void **state)
 {
 	(void)state;
-	assert_null(beyond(root(), root()));
-	assert_null(beyond(user(), user()));
-	assert_null(beyond(root(), user()));
-	assert_null(beyond(user(), made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "", "0")));
-	assert_null(beyond(root(), made("33\t33\t0\t33", "33\t33\t33\t33", "33", "0")));
+	assert_true(same(root(), root()));
+	assert_true(same(user(), user()));
+	/* the groups' order, and which of the numbers one has */
+	assert_true(
+		same(user(), made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "100 24", "0")));
+	assert_true(same(made("1000\t33\t33\t33", "100\t100\t100\t100", "100", "0"),
+			 made("33\t1000\t33\t1000", "100\t100\t100\t100", "100", "0")));
 }
 
-static void who_may_do_more_may_not(void **state)
+static void who_may_take_other_users_is_all_of_them(void **state)
+{
+	(void)state;
+	assert_true(same(root(), made("0\t33\t0\t33", "0\t33\t0\t33", "33", ALL)));
+	/* CAP_SETUID alone does not give groups, CAP_SETGID no users */
+	assert_true(same(made("0\t0\t0\t0", "7\t7\t7\t7", "7", "0000000000000080"),
+			 made("5\t5\t5\t5", "7\t7\t7\t7", "7", "0000000000000080")));
+	assert_false(same(made("0\t0\t0\t0", "7\t7\t7\t7", "7", "0000000000000080"),
+			  made("0\t0\t0\t0", "8\t8\t8\t8", "8", "0000000000000080")));
+	assert_false(same(made("0\t0\t0\t0", "7\t7\t7\t7", "7", "0000000000000040"),
+			  made("5\t5\t5\t5", "7\t7\t7\t7", "7", "0000000000000040")));
+}
+
+static void who_may_do_more_or_less_is_another(void **state)
 {
 	struct gt_credentials other = user();
 
 	(void)state;
-	assert_non_null(beyond(user(), root()));
-	assert_non_null(beyond(user(), made("1000\t0\t0\t0", "100\t100\t100\t100", "100", "0")));
-	assert_non_null(beyond(user(), made("1000\t1000\t1000\t1000", "100\t5\t5\t5", "100", "0")));
-	assert_non_null(beyond(
-		user(), made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "100 27", "0")));
-	assert_non_null(beyond(user(), made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "100",
-					    "0000000000000400")));
-	assert_non_null(beyond(root(), made("0\t0\t0\t0", "0\t0\t0\t0", "", "000003ffffffffff")));
+	assert_false(same(user(), root()));
+	assert_false(same(root(), made("33\t33\t33\t33", "33\t33\t33\t33", "33", "0")));
+	assert_false(same(user(), made("1000\t0\t0\t0", "100\t100\t100\t100", "24 100", "0")));
+	assert_false(same(user(), made("1000\t1000\t1000\t1000", "100\t5\t5\t5", "24 100", "0")));
+	assert_false(
+		same(user(), made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "100", "0")));
+	assert_false(same(user(),
+			  made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "24 100 27", "0")));
+	assert_false(same(user(), made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "24 100",
+				       "0000000000000400")));
+	assert_false(same(root(), made("0\t0\t0\t0", "0\t0\t0\t0", "", "000003ffffffffff")));
 	other.secure = true; /* given rights by what it executed, though the numbers are the same */
-	assert_non_null(beyond(user(), other));
-	other = user();
-	other.secure = true;
-	assert_non_null(beyond(root(), other));
+	assert_false(same(user(), other));
 }
 
-static void a_user_namespace_of_its_own_adds_nothing(void **state)
+static void a_user_namespace_of_its_own_is_another(void **state)
 {
-	struct gt_credentials first = user();
-	struct gt_credentials other =
-		made("1000\t1000\t1000\t1000", "100\t100\t100\t100", "100", ALL);
+	struct gt_credentials first = root(), other = root();
 
 	(void)state;
 	first.user_namespace = 1;
 	other.user_namespace = 2;
-	assert_null(beyond(first, other));
+	assert_false(same(first, other));
 }
 
 static void what_is_no_status_is_not_taken_for_one(void **state)
@@ -118,9 +132,10 @@ static void one_reads_ones_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_the_same_or_less_may_be_recorded_together),
-		cmocka_unit_test(who_may_do_more_may_not),
-		cmocka_unit_test(a_user_namespace_of_its_own_adds_nothing),
+		cmocka_unit_test(who_may_do_the_same_is_the_same),
+		cmocka_unit_test(who_may_take_other_users_is_all_of_them),
+		cmocka_unit_test(who_may_do_more_or_less_is_another),
+		cmocka_unit_test(a_user_namespace_of_its_own_is_another),
 		cmocka_unit_test(what_is_no_status_is_not_taken_for_one),
 		cmocka_unit_test(one_reads_ones_own),
 	};
