@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,18 +82,22 @@ static void package_of(const char *path, char *package, size_t bytes)
 
 static void say_nameless(const struct gt_record_names *names, const char *program)
 {
+	const char *servers = getenv("DEBUGINFOD_URLS");
 	char package[128];
 
 	package_of(program, package, sizeof(package));
 	fprintf(stderr,
 		"graftrace: %" PRIu64 " of %" PRIu64
-		" traced functions have no name, as '%s' is stripped: %s%s%s\n",
+		" traced functions have no name, as '%s' is stripped: %s%s%s",
 		names->nameless, names->functions, program,
 		package[0] ? "the names are in Debian's package "
 			   : "a build with symbols, or a file "
 			     "with them below "
 			     "/usr/lib/debug, has them",
 		package, package[0] ? "-dbgsym" : "");
+	if (servers && *servers)
+		fprintf(stderr, "; `debuginfod-find debuginfo %s` asks for them", program);
+	fputc('\n', stderr);
 }
 
 /* ---- libraries ---- */

@@ -54,10 +54,44 @@ struct gt_lines {
 	uint64_t made_ns;
 };
 
+/* The directory in which debuginfod's client keeps what it has fetched, as debuginfod_find_debuginfo(3) has
+ * it. False: there is none, or it is another user's, who could put anything there. */
+static bool find_fetched(char *path, size_t bytes)
+{
+	const char *given = getenv("DEBUGINFOD_CACHE_PATH"), *cache = getenv("XDG_CACHE_HOME"),
+		   *home = getenv("HOME");
+	struct stat status;
+	int length;
+
+	if (given && *given)
+		length = snprintf(path, bytes, "%s", given);
+	else if (cache && *cache)
+		length = snprintf(path, bytes, "%s/debuginfod_client", cache);
+	else if (home && *home)
+		length = snprintf(path, bytes, "%s/.cache/debuginfod_client", home);
+	else
+		return false;
+	return length > 0 && (size_t)length < bytes && stat(path, &status) == 0 &&
+	       S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+	       !(status.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* The debug file that debuginfod's client has fetched. False: it has none. */
+static bool has_fetched(const char *id, char *path, size_t bytes)
+{
+	char directory[3072];
+	int length;
+
+	if (!find_fetched(directory, sizeof(directory)))
+		return false;
+	length = snprintf(path, bytes, "%s/%s/debuginfo", directory, id);
+	return length > 0 && (size_t)length < bytes && access(path, R_OK) == 0;
+}
+
 int gt_debug_path(const uint8_t *build_id, uint32_t build_id_bytes, char *path, size_t bytes)
 {
 	const char *directory = getenv("GRAFTRACE_DEBUG_DIRECTORY");
-	char id[129];
+	char id[129], fetched[4096];
 	int length;
 
 	if (build_id_bytes < 2 || build_id_bytes > 64)
@@ -66,6 +100,9 @@ int gt_debug_path(const uint8_t *build_id, uint32_t build_id_bytes, char *path, 
 		snprintf(id + 2 * (size_t)i, 3, "%02x", build_id[i]);
 	length = snprintf(path, bytes, "%s/.build-id/%.2s/%s.debug",
 			  directory && *directory ? directory : DEBUG_DIRECTORY, id, id + 2);
+	if (length > 0 && (size_t)length < bytes && access(path, R_OK) != 0 &&
+	    has_fetched(id, fetched, sizeof(fetched)))
+		length = snprintf(path, bytes, "%s", fetched);
 	return length > 0 && (size_t)length < bytes ? GT_OK : GT_ENOENT;
 }
 

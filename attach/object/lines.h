@@ -38,8 +38,8 @@ uint64_t gt_lines_made_ns(const struct gt_lines *lines);
 
 void gt_lines_close(struct gt_lines *lines);
 
-/* Path of the separate debug file of a build ID, whether it is there or not. GT_ENOENT: no such path
- * can be. */
+/* Path of the separate debug file of a build ID, whether it is there or not: below /usr/lib/debug, or, where
+ * there is none, what debuginfod's client has fetched. GT_ENOENT: no such path can be. */
 int gt_debug_path(const uint8_t *build_id, uint32_t build_id_bytes, char *path, size_t bytes);
 
 #endif

@@ -329,6 +329,23 @@ def test_names_come_from_a_debug_file_with_the_same_build_id(graftrace, compile,
     assert not own(rows(graftrace, stripped))
 
 
+def test_names_come_from_what_debuginfod_has_fetched(graftrace, compile, tmp_path, monkeypatch):
+    stripped, names = split(compile, tmp_path)
+    monkeypatch.setenv("GRAFTRACE_DEBUG_DIRECTORY", str(tmp_path / "debug"))
+    place = tmp_path / "cache" / "debuginfod_client" / build_id(stripped) / "debuginfo"
+    place.parent.mkdir(parents=True)
+    shutil.copy(names, place)
+    assert not own(rows(graftrace, stripped))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert set(own(rows(graftrace, stripped))) == set(OWN)
+    # Where others may write, nothing is believed.
+    place.parent.parent.chmod(0o777)
+    assert not own(rows(graftrace, stripped))
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(place.parent.parent))
+    place.parent.parent.chmod(0o755)
+    assert set(own(rows(graftrace, stripped))) == set(OWN)
+
+
 def test_names_come_from_inside_a_stripped_program(graftrace, compile, tmp_path):
     stripped, names = split(compile, tmp_path)
     subprocess.run(["xz", "-k", names], check=True)

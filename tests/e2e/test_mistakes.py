@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What people type wrongly, or expect: each ends in a message that says what to do."""
 
+import re
 import os
 import shutil
 
@@ -54,9 +55,13 @@ def test_a_pattern_that_matches_nothing_is_told_with_what_may_be_meant(graftrace
     assert (graftrace.directory / "graftrace.data.old").exists()
 
 
-def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace):
+def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace, monkeypatch):
     plain = graftrace("record", "bzip2", "-c", "/proc/self/cmdline").stderr
     assert "traced functions have no name" in plain and "-dbgsym" in plain
+    assert "debuginfod" not in plain
+    monkeypatch.setenv("DEBUGINFOD_URLS", "a server")
+    asked = graftrace("record", "bzip2", "-c", "/proc/self/cmdline").stderr
+    assert re.search(r"-dbgsym; `debuginfod-find debuginfo /\S*bzip2` asks for them\n", asked)
     assert "--lib 'libbz2*'" in plain
     taken = graftrace("record", "--lib", "libbz2*", "bzip2", "-c", "/proc/self/cmdline")
     assert "few calls" not in taken.stderr
