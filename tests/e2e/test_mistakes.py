@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What people type wrongly, or expect: each ends in a message that says what to do."""
 
-import re
 import os
+import re
 import shutil
 
 import pytest
