@@ -492,49 +492,6 @@ static void release_quarantine(struct gt_drain *drain)
 	}
 }
 
-/* Counts the process, if there is room to know it again. */
-static void note_process(struct gt_drain_forgotten *forgotten, uint32_t pid)
-{
-	uint32_t at = pid * 0x9e3779b1u;
-
-	if (!forgotten->pids)
-		forgotten->pids = calloc(GT_DRAIN_PIDS, sizeof(*forgotten->pids));
-	if (!forgotten->pids || !pid || forgotten->processes == GT_DRAIN_PIDS / 4 * 3)
-		return;
-	while (forgotten->pids[at % GT_DRAIN_PIDS] && forgotten->pids[at % GT_DRAIN_PIDS] != pid)
-		at++;
-	forgotten->processes += !forgotten->pids[at % GT_DRAIN_PIDS];
-	forgotten->pids[at % GT_DRAIN_PIDS] = pid;
-}
-
-bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid)
-{
-	const uint32_t *pids = drain->forgotten.pids;
-	uint32_t at = pid * 0x9e3779b1u;
-
-	while (pids && pids[at % GT_DRAIN_PIDS] && pids[at % GT_DRAIN_PIDS] != pid)
-		at++;
-	return pids && pid && pids[at % GT_DRAIN_PIDS] == pid;
-}
-
-/* The sink has all that there is to say of it. */
-static void forget(struct gt_drain *drain, uint32_t index)
-{
-	struct gt_drain_forgotten *forgotten = &drain->forgotten;
-	struct gt_live_writer *writer = &drain->writers[index];
-	int cause;
-
-	forgotten->count++;
-	note_process(forgotten, writer->writer.pid);
-	if (writer->damaged && !forgotten->damaged++)
-		forgotten->damaged_first = writer->writer;
-	for (cause = 0; !writer->damaged && cause < GRAFTRACE_LOST_CAUSES; cause++)
-		forgotten->lost[cause] += writer->writer.lost[cause];
-	forgotten->lost_events += writer->damaged ? 0 : writer->lost_events;
-	*writer = (struct gt_live_writer){ .stream = drain->free_writer };
-	drain->free_writer = index + 1;
-}
-
 /* An ended writer with nothing left: the stream may be claimed anew. */
 static int release_stream(struct gt_drain *drain, uint32_t at)
 {
@@ -616,8 +573,7 @@ static int drain_to_sink(struct gt_drain *drain, uint64_t now_ns)
 		result = release_stream(drain, at);
 		if (result)
 			return result;
-		if (drain->forgets)
-			forget(drain, index);
+		gt_drain_forget(drain, index);
 	}
 	return (int)done;
 }
@@ -761,7 +717,8 @@ static int close_ended(struct gt_drain *drain)
 		if (drain->items[i].writer != NOBODY)
 			drain->writers[drain->items[i].writer].in_ring = true;
 	for (i = 0; i < drain->live_count;) {
-		const struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		const uint32_t index = drain->live[i];
+		const struct gt_live_writer *writer = &drain->writers[index];
 		int error;
 
 		if (!writer->ended || writer->in_ring) {
@@ -771,6 +728,7 @@ static int close_ended(struct gt_drain *drain)
 		error = release_stream(drain, i);
 		if (error)
 			return error;
+		gt_drain_forget(drain, index);
 	}
 	return (int)done;
 }

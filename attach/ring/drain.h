@@ -16,7 +16,8 @@
 #include "core/trace/target.h"
 
 /* A writer: from its claim of a stream until for ever (the views go on naming it), or, where nobody
- * views (gt_drain.forgets), until its stream is drained: then its place is another's. */
+ * views (gt_drain.forgets), until it has ended and nothing of it is left: then its place is
+ * another's. */
 struct gt_live_writer {
 	struct gt_writer writer; /* first, next: kept up by gt_drain_scan */
 	uint32_t stream;	 /* of a free place: index + 1 of the next, 0 = none */
@@ -36,9 +37,9 @@ struct gt_live_writer {
 				   no */
 };
 
-/* What is kept of writers that were forgotten. */
+/* What is kept of writers that were forgotten. The ring modes' losses are at gt_drain.sum_writer. */
 struct gt_drain_forgotten {
-	uint32_t count;
+	uint32_t count; /* without that one */
 	uint32_t damaged;
 	struct gt_writer damaged_first;
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* of those that are not damaged */
@@ -65,7 +66,10 @@ struct gt_drain {
 	uint32_t writer_count;
 	uint32_t writer_room;
 	uint32_t free_writer; /* index + 1 of one whose place is free, 0 = none */
-	bool forgets;	      /* drain mode without views */
+	bool forgets;	      /* there are no views */
+	uint32_t sum_writer;  /* index + 1 of the writer that has the losses of all that were
+			       * forgotten in a ring mode: of no thread, the first one's process.
+			       * 0 = none was */
 	struct gt_drain_forgotten forgotten;
 	uint32_t *of_stream; /* [stream_count]: index + 1 of the writer that has it, 0 = none */
 	uint32_t *live;	     /* indexes of the writers with a stream */
@@ -121,6 +125,14 @@ void gt_drain_end_writer(struct gt_drain *drain, uint32_t writer, bool whole);
  * on, or the sink's error.
  */
 int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns);
+
+/* Forgets a writer that has ended and of which nothing is left, if that is what is wanted. The sink
+ * has all that there is to say of it; in the ring modes one writer keeps all their losses. */
+void gt_drain_forget(struct gt_drain *drain, uint32_t index);
+
+/* Ring modes: somebody views the writers from now on, so none of them is forgotten, and no place is
+ * another's later. */
+void gt_drain_keep_writers(struct gt_drain *drain);
 
 /* Whether a writer of that process was forgotten. */
 bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid);

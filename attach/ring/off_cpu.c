@@ -442,6 +442,13 @@ bool gt_off_cpu_is_on(struct gt_off_cpu_watch *off)
 
 /* ---- asking ---- */
 
+void gt_off_cpu_find_times(struct gt_off_cpu_watch *off)
+{
+	pthread_mutex_lock(&off->lock);
+	gt_switches_find_times(&off->switches);
+	pthread_mutex_unlock(&off->lock);
+}
+
 int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
 		    struct gt_off_cpu *time)
 {

@@ -71,6 +71,9 @@ void gt_off_cpu_collect(struct gt_off_cpu_watch *off, bool end);
 /* Takes in the rest and watches no more; what is known stays, until it is started again. */
 void gt_off_cpu_stop(struct gt_off_cpu_watch *off);
 
+/* Somebody asks for times from now on (gt_switches.in_order_only). */
+void gt_off_cpu_find_times(struct gt_off_cpu_watch *off);
+
 /* As the target's operations; what is asked for is collected first. */
 int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
 		    struct gt_off_cpu *time);

@@ -367,6 +367,20 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 	return over ? 0 : 1;
 }
 
+void gt_session_keep_writers(struct gt_session *session)
+{
+	bool in_ring;
+	uint32_t i;
+
+	pthread_mutex_lock(&session->lock);
+	for (i = 0; i < session->house_count; i++)
+		gt_drain_keep_writers(&session->houses[i].drain);
+	in_ring = session->houses[0].drain.mode != GRAFTRACE_MODE_DRAIN;
+	pthread_mutex_unlock(&session->lock);
+	if (in_ring)
+		gt_off_cpu_find_times(&session->off_cpu);
+}
+
 struct gt_target *gt_session_target(struct gt_session *session)
 {
 	return &session->live.target;

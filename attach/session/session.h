@@ -35,8 +35,9 @@ struct gt_session_options {
 	uint64_t buffer_bytes;	    /* of the sub-buffers in all; 0 = 64 MB */
 	enum graftrace_arena_mode mode;
 	uint32_t wait_ms;    /* drain mode: how long a writer may wait for room */
-	bool forget_writers; /* drain mode: forget writers that have ended and are drained; only
-			      * without a reader of the live target */
+	bool forget_writers; /* forget writers that have ended and of which nothing is left; without
+			      * a reader of the live target, or in the ring modes until
+			      * gt_session_keep_writers */
 	bool no_fork;	     /* children are not traced: the agent leaves them */
 	bool no_switches;    /* context switches are not watched */
 	bool libraries;	     /* also functions of system libraries */
@@ -104,6 +105,10 @@ int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
 /* The live target, for readers. Its functions may be called from any thread. */
 struct gt_target *gt_session_target(struct gt_session *session);
+
+/* Ring modes: the live target is read from now on, so its writers keep their numbers. What those that
+ * were forgotten (gt_session_options.forget_writers) had lost is the loss of one of them. */
+void gt_session_keep_writers(struct gt_session *session);
 
 /* Changes while the program runs; each is in force when the function returns. From any thread. */
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);

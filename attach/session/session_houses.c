@@ -58,7 +58,6 @@ int gt_session_first_house(struct gt_session *session, const struct gt_session_o
 			   struct gt_message *message)
 {
 	struct gt_house *house = &session->houses[0];
-	const bool forgets = options->forget_writers && options->mode == GRAFTRACE_MODE_DRAIN;
 	int error = gt_arena_create_within(&house->arena, options->buffer_bytes,
 					   room_for_arena(options), message);
 
@@ -68,7 +67,7 @@ int gt_session_first_house(struct gt_session *session, const struct gt_session_o
 		gt_arena_note_recording(&house->arena, options->recording,
 					options->recording_clock.tsc_base,
 					options->recording_clock.ns_base);
-	error = begin_house(session, house, options->mode, forgets, message);
+	error = begin_house(session, house, options->mode, options->forget_writers, message);
 	if (error)
 		gt_arena_destroy(&house->arena);
 	else

@@ -149,24 +149,13 @@ static bool came_back(struct gt_switches *switches, struct gt_switch_thread *thr
 	return true;
 }
 
-void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added)
+/* The thread was told that it leaves its CPU, or comes back. */
+static void follow(struct gt_switches *switches, struct gt_switch_thread *thread,
+		   const struct gt_switch *added)
 {
-	if (switches->in_order_only) {
-		switches->lost += !keep(switches, added);
-		if (added->clock > switches->known)
-			switches->known = added->clock;
-		return;
-	}
-	struct gt_switch_thread *thread = thread_of(switches, added->tid);
-	if (!thread || !keep(switches, added)) {
-		switches->lost++;
-		return;
-	}
 	/* A thread's own switches come in order: what says otherwise is damage. */
 	uint64_t clock = added->clock > thread->last ? added->clock : thread->last;
 	bool first = thread->last == switches->start && !thread->count && !thread->is_off;
-	if (added->clock > switches->known)
-		switches->known = added->clock;
 	if (added->flags & GT_SWITCH_OUT) {
 		thread->out = clock;
 		thread->out_flags = added->flags;
@@ -184,6 +173,36 @@ void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added
 	}
 	thread->cpu = added->cpu;
 	thread->last = clock;
+}
+
+void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added)
+{
+	bool wants_times = !switches->in_order_only;
+	struct gt_switch_thread *thread = wants_times ? thread_of(switches, added->tid) : NULL;
+	if ((wants_times && !thread) || !keep(switches, added)) {
+		switches->lost++;
+		return;
+	}
+	if (added->clock > switches->known)
+		switches->known = added->clock;
+	if (thread)
+		follow(switches, thread, added);
+}
+
+void gt_switches_find_times(struct gt_switches *switches)
+{
+	if (!switches->in_order_only)
+		return;
+	switches->in_order_only = false;
+	if (switches->first && switches->count)
+		switches->start = switches->all[0].clock;
+	for (uint32_t i = 0; i < switches->count; i++) {
+		struct gt_switch_thread *thread = thread_of(switches, switches->all[i].tid);
+		if (thread)
+			follow(switches, thread, &switches->all[i]);
+		else
+			switches->lost++;
+	}
 }
 
 /* ---- questions ---- */

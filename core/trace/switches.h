@@ -27,7 +27,9 @@ struct gt_switches {
 	uint64_t first;
 	uint32_t count, room;
 	uint32_t most; /* the newest half of so many stay, of all and of a thread's; 0 = no limit */
-	bool in_order_only; /* nobody asks for times: threads that are gone leave nothing behind */
+	/* Nobody asks for times: threads that are gone leave nothing behind. Until
+	 * gt_switches_find_times. */
+	bool in_order_only;
 	struct gt_switch_thread *threads; /* hashed by number, open addressing */
 	uint32_t thread_count, thread_room;
 };
@@ -43,6 +45,10 @@ void gt_switches_restart(struct gt_switches *switches, uint64_t start);
 
 /* Without memory for it, it counts as lost. */
 void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added);
+
+/* Somebody asks for times from now on: they are found from the switches that are still there, and
+ * `start` is the oldest one's clock if some are not. */
+void gt_switches_find_times(struct gt_switches *switches);
 
 /* As the target's operations. */
 int gt_switches_off_cpu(const struct gt_switches *switches, uint32_t tid, uint64_t after,

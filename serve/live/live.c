@@ -125,6 +125,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 
 	if (live == NULL)
 		return no_memory(message);
+	gt_session_keep_writers(session);
 	live->mode = options->mode;
 	live->over.overwrite = options->mode == GRAFTRACE_MODE_OVERWRITE;
 	if (live->over.overwrite)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mounted import wait_until
+
 LAST_LINE = re.compile(r"^graftrace: ([\d,]+) calls?, ([\d,]+) threads?, .* s, ([\d,]+) lost", re.M)
 
 
@@ -88,6 +90,40 @@ int main(void)
 """
 
 
+COME_AND_GO = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+__attribute__((noinline, noclone)) static int leaf(int of)
+{
+	__asm__ volatile("" : "+r"(of));
+	return of;
+}
+
+static void *work(void *unused)
+{
+	for (int i = 0; i < 3; i++)
+		leaf(i);
+	return unused;
+}
+
+/* One thread after the other; then it waits for a line. */
+int main(void)
+{
+	for (int i = 0; i < 3000; i++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, work, NULL) || pthread_join(thread, NULL))
+			return 1;
+	}
+	printf("gone\n%d\n", getpid());
+	fflush(stdout);
+	getchar();
+	return 0;
+}
+"""
+
 MODES = {
     "drain": [],
     "drain, function": ["-p", "function"],
@@ -142,6 +178,26 @@ def test_the_newest_threads_are_kept_with_overwrite(graftrace, program):
     # nothing was refused for want of room, and what is there is of the last threads
     assert "lost because" not in done.stderr
     assert recorded > 200 * 12
+
+
+def test_losses_of_threads_that_are_gone_are_told_to_whoever_looks_later(graftrace, compile):
+    """The host keeps nothing of each of them, but the sum: in `stats`, in the last line, in the file."""
+    process = graftrace.start("record", "--overwrite", "-b", "256k", compile(COME_AND_GO, "-O2", "-pthread"),
+                              stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "gone\n", process.stderr.read()
+    pid = int(process.stdout.readline())
+    wait_until(lambda: graftrace("get", "-P", pid, "tracing_on", code=None).returncode == 0, "the door")
+    stats = dict(re.findall(r"^(.+): (\d+)$", graftrace("get", "-P", pid, "stats").stdout, re.M))
+    assert int(stats["threads"]) < 2000
+    _, said = process.communicate("\n", timeout=60)
+    found = LAST_LINE.search(said)
+    assert found, said
+    calls, threads, lost = map(number, found.groups())
+    assert (calls + lost, threads) == (1 + 3000 * 4, 3001)
+    assert lost > 6000
+    # what was given up since then is little
+    assert lost - 3000 < int(stats["lost calls"]) <= lost
+    assert told_by_report(graftrace) == (calls, lost)
 
 
 def test_threads_that_nest_deeply_take_little_room_for_addresses(graftrace, compile):

@@ -501,6 +501,98 @@ static void writers_that_have_ended_need_no_memory(void **state)
 	end();
 }
 
+/* A thread comes in stream 0, loses 2 records, leaves one sub-buffer of 4 and ends. */
+static void come_and_go(uint32_t generation, uint32_t pid)
+{
+	struct graftrace_stream *stream;
+	uint32_t i;
+
+	for (i = 0; gt_arena_stream(&arena, i)->state != GRAFTRACE_STREAM_FREE; i++)
+		;
+	stream = gt_arena_stream(&arena, i);
+	claim(i, generation);
+	stream->pid = pid;
+	stream->lost[GRAFTRACE_LOST_FULL] = 2;
+	stream->lost_events = 1;
+	close_at(open_with(i, 4), 4);
+	stream->state = GRAFTRACE_STREAM_ENDED;
+	assert_int_equal(gt_drain_pass(&drain, MS), 0);
+}
+
+/* What views and the file add up, and how many writers they find. */
+static uint32_t writers_now(uint64_t *full, uint64_t *overrun)
+{
+	uint32_t i, count = 0;
+
+	*full = *overrun = 0;
+	for (i = 0; i < drain.writer_count; i++) {
+		struct gt_writer writer;
+
+		if (gt_drain_writer(&drain, i, &writer))
+			continue;
+		count++;
+		*full += writer.lost[GRAFTRACE_LOST_FULL];
+		*overrun += writer.lost[GRAFTRACE_LOST_OVERRUN];
+	}
+	return count;
+}
+
+static void ended_writers_of_a_ring_need_no_memory_and_their_losses_stay(void **state)
+{
+	uint64_t full, overrun, there = 0;
+	uint32_t count, places, i;
+	struct gt_writer sum;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_OVERWRITE);
+	drain.forgets = true;
+	for (i = 0; i < 20000; i++)
+		come_and_go(i + 1, 100 + i % 50);
+	/* Those whose records are in the ring, and one for all others. */
+	count = writers_now(&full, &overrun);
+	assert_true(drain.writer_count <= arena.sub_buffer_count + arena.small_count + 1);
+	assert_int_equal(count + drain.forgotten.count, 20000);
+	assert_int_equal(count, drain.live_count + 1);
+	assert_int_equal(drain.forgotten.processes, 50);
+	assert_int_equal(full, 2 * 20000);
+	for (i = 0; i < gt_arena_index_limit(&arena); i++)
+		there += graftrace_word_state(gt_arena_state(&arena, i)->word) ==
+			 GRAFTRACE_SUB_BUFFER_FULL;
+	assert_int_equal(overrun + 4 * there, 4 * 20000);
+	assert_int_equal(gt_drain_writer(&drain, drain.sum_writer - 1, &sum), 0);
+	assert_int_equal(sum.tid, 0);
+	assert_int_equal(sum.lost[GRAFTRACE_LOST_FULL], 2 * (20000 - drain.live_count));
+	assert_int_equal(drain.writers[drain.sum_writer - 1].lost_events, 20000 - drain.live_count);
+	/* Once somebody views them each keeps its number, and no new one takes another's. */
+	gt_drain_keep_writers(&drain);
+	places = drain.writer_count;
+	for (i = 20000; i < 20100; i++)
+		come_and_go(i + 1, 100);
+	assert_int_equal(drain.writer_count, places + 100);
+	assert_int_equal(writers_now(&full, &overrun), count + 100);
+	assert_int_equal(full, 2 * 20100);
+	end();
+}
+
+static void damaged_writer_that_is_forgotten_adds_no_losses(void **state)
+{
+	uint64_t full, overrun;
+	uint32_t i;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_OVERWRITE);
+	drain.forgets = true;
+	come_and_go(1, 100);
+	gt_arena_stream(&arena, drain.writers[0].stream)->lost[GRAFTRACE_LOST_FULL] = 1ull << 62;
+	for (i = 1; i < 200; i++)
+		come_and_go(i + 1, 100);
+	assert_int_equal(drain.forgotten.damaged, 1);
+	assert_int_equal(drain.forgotten.damaged_first.generation, 1);
+	assert_int_equal(writers_now(&full, &overrun) + drain.forgotten.count, 200);
+	assert_int_equal(full, 2 * 199);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +610,8 @@ int main(void)
 		cmocka_unit_test(geometry_follows_the_size),
 		cmocka_unit_test(impossible_counters_are_damage_and_not_believed),
 		cmocka_unit_test(writers_that_have_ended_need_no_memory),
+		cmocka_unit_test(ended_writers_of_a_ring_need_no_memory_and_their_losses_stay),
+		cmocka_unit_test(damaged_writer_that_is_forgotten_adds_no_losses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,6 +188,44 @@ static void thousands_of_threads_are_told_apart(void **state)
 		assert_off(tid * 64, 0, 100000, tid);
 }
 
+/* While nobody asks for times only the switches are kept; what they tell is found later. */
+static void times_are_found_when_somebody_asks(void **state)
+{
+	(void)state;
+	begin(1000, 0);
+	table.in_order_only = true;
+	add(1500, 9, 3, 0);
+	add(2000, 7, 1, GT_SWITCH_OUT);
+	add(2600, 7, 2, 0);
+	assert_int_equal(table.thread_room, 0);
+	gt_switches_find_times(&table);
+	assert_off(9, 0, 3000, 500); /* as in the first test of arrivals: since the start */
+	assert_off(7, 0, 3000, 600);
+	add(4000, 7, 2, GT_SWITCH_OUT);
+	add(4100, 7, 2, 0);
+	gt_switches_find_times(&table); /* once is enough */
+	assert_off(7, 0, 5000, 700);
+	assert_int_equal(table.lost, 0);
+}
+
+static void times_begin_with_the_oldest_switch_that_is_left(void **state)
+{
+	(void)state;
+	begin(1000, 64);
+	table.in_order_only = true;
+	for (uint32_t tid = 1; tid <= 1000; tid++) {
+		add(tid * 1000, tid, 0, 0);
+		add(tid * 1000 + 500, tid, 0, GT_SWITCH_OUT);
+	}
+	assert_int_equal(table.thread_room, 0);
+	assert_true(table.room <= 64);
+	gt_switches_find_times(&table);
+	assert_true(table.thread_count >= 16 && table.thread_count <= 33);
+	assert_int_equal(table.start, table.all[0].clock);
+	assert_true(table.start > 960000);
+	assert_off(1000, 0, 1000000, 1000000 - table.start);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, end)
 
 int main(void)
@@ -201,6 +239,8 @@ int main(void)
 		TEST(old_ones_go_where_there_is_a_limit),
 		TEST(without_memory_switches_are_lost_and_counted),
 		TEST(thousands_of_threads_are_told_apart),
+		TEST(times_are_found_when_somebody_asks),
+		TEST(times_begin_with_the_oldest_switch_that_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
