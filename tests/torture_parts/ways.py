@@ -401,7 +401,103 @@ def way_rules(case, chance):
     recorded(case, "rules", *options, "-p", chance.choice(["function_graph", "function", "nop"]), counts=False)
 
 
+# System calls, and events that are counted in the program.
+
+SYSCALLS = [["-e", "syscalls"], ["-e", "syscalls:*"], ["-e", "raw_syscalls"], ["-e", "syscalls:sys_exit_*"],
+            ["-e", "syscalls", "-e", "raw_syscalls"], ["-e", "syscalls:sys_enter_*"]]
+SYSCALL_RULES = [[], [], *([["-e", "raw_syscalls:sys_enter", *rule] for rule in (
+    ["--trigger", "hist:keys=id:size=128"], ["--trigger", "stacktrace:20 if id == 1"], ["--filter", "id > 1"])])]
+
+
+def way_syscalls(case, chance):
+    """Every `syscall` instruction is moved; what the calls do is the same."""
+    tracer = chance.choice([["-p", "nop"], ["-p", "function_graph"], ["-p", "function_graph", *chance.choice(VALUES)],
+                            ["-p", "function"], ["-p", "function_graph", "--libs"]])
+    recorded(case, "syscalls", *chance.choice(SYSCALLS), *chance.choice(SYSCALL_RULES), *tracer,
+             *chance.choice([[], ["--breakpoints"], ["--overwrite", "-b", "256K"], probes_of(case, chance)]),
+             counts="function_graph" in tracer)
+
+
+def a_histogram(chance, fields=("a", "b")):
+    """A trigger that counts an event, of these fields; some tables are too small for all keys."""
+    field = chance.choice(fields)
+    key = chance.choice([field, f"{field}.log2", f"{field}.buckets=16", f"{field},common_pid", "common_pid.execname",
+                         "common_cpu", f"common_pid,{chance.choice(fields)}"])
+    return (f"hist:keys={key}" + chance.choice(["", "", f":vals={field}"]) +
+            chance.choice(["", ":size=128", ":size=16384"]) + chance.choice(["", "", f" if {field} > 100"]))
+
+
+def way_hists(case, chance):
+    places = places_of(case)
+    options = []
+    for number in range(chance.randint(1, 8) if places else 0):
+        name, offset = chance.choice(places)
+        place, fields = chance.choice([(f"{name}+{offset}", "a=%di:u64 b=%sp:u64"), (name, "a=%si:u64 b=%sp:u64"),
+                                       (f"{name}%return", "a=$retval:u64 b=$retval:u32")])
+        options += ["--probe", f"x{number}={place} {fields}", "-e", f"probe_program:x{number}", "--trigger",
+                    a_histogram(chance)]
+    tracer = chance.choice([["-p", "nop"], ["-p", "function_graph"], ["-p", "function"]])
+    recorded(case, "hists", *options, *tracer, *chance.choice([[], ["--breakpoints"], ["-b", "64K"]]),
+             counts="function_graph" in tracer)
+
+
 # What is changed while the program runs.
+
+def change_events(chance, probes):
+    """Histograms, triggers and filters of probes and of system calls, and whether they are recorded."""
+    calls = chance.choice(["read", "write", "futex", "clone", "rt_sigprocmask", "tgkill", "munmap", "wait4"])
+    event, fields = chance.choice([
+        *(2 * [(f"probe_program/x{number}", ("a", "b")) for number in range(probes)]),
+        ("raw_syscalls/sys_enter", ("id", "common_pid")), ("raw_syscalls/sys_exit", ("id", "ret")),
+        (f"syscalls/sys_enter_{calls}", ("common_pid", "common_cpu")), (f"syscalls/sys_exit_{calls}", ("ret",))])
+    own = a_histogram(chance, fields)
+    return chance.choice([
+        *(4 * [(f"events/{event}/trigger", own)]), (f"events/{event}/trigger", f"!{own}"),
+        (f"events/{event}/trigger", f"{own.split(' if ')[0]}:{chance.choice(['clear', 'pause', 'cont'])}"),
+        (f"events/{event}/trigger", f"hist:keys={fields[0]}:name=shared"),
+        (f"events/{event}/trigger", f"!hist:keys={fields[0]}:name=shared"),
+        (f"events/{event}/trigger", chance.choice(["stacktrace:3", "!stacktrace", "traceoff:1", "traceon:1"])),
+        (f"events/{event}/enable", chance.choice("01")), (f"events/{event}/enable", "1"),
+        (f"events/{event}/filter", chance.choice([f"{fields[0]} > 3", "0"])),
+        ("events/syscalls/enable", chance.choice("01")), ("events/raw_syscalls/enable", chance.choice("01")),
+        ("current_tracer", chance.choice(["nop", "function", "function_graph"])), ("tracing_on", "1"),
+        ("trace", "")]), f"events/{event}/hist"
+
+
+def way_counting(case, chance):
+    """Events are counted by many threads while their histograms come, change and go."""
+    point = case.path("counting")
+    point.mkdir(exist_ok=True)
+    places = places_of(case)
+    options, last = [], [""]
+    probes = chance.randint(1, 6) if places else 0
+    for number in range(probes):
+        name, offset = chance.choice(places)
+        options += ["--probe", f"x{number}={name}" + chance.choice(
+            [f"+{offset} a=%di:u64 b=%sp:u64", " a=%di:u64 b=%sp:u64", "%return a=$retval:u64 b=$retval:u32"])]
+
+    def write(started, name, value):
+        if not (point / name).exists():
+            raise OSError("not there")
+        with open(point / name, "w" if name == "trace" else "a") as file:
+            file.write(value + "\n")
+
+    def choose(chance, names):
+        (name, value), last[0] = change_events(chance, probes)
+        return name, value
+
+    def read(started, name):
+        (point / chance.choice([name, last[0], last[0], "stats", "uprobe_profile"])).read_bytes()
+
+    try:
+        changing(case, chance, "counting", ["mount", "counting", "-p", chance.choice(["nop", "function_graph"]),
+                                            *chance.choice([[], ["-e", "syscalls"], ["-e", "raw_syscalls"]]),
+                                            *options, *chance.choice([[], ["--breakpoints"], ["-b", "256K"]])],
+                 write, read, 20, choose)
+    finally:
+        if os.path.ismount(point):
+            subprocess.run(["fusermount3", "-u", "-z", point], check=False, capture_output=True)
+
 
 def change(chance, names):
     """A control file and what is written there."""
@@ -416,14 +512,14 @@ def change(chance, names):
         ("trace", "\n"), ("buffer_size_kb", f"{chance.choice([64, 512, 4096])}\n")])
 
 
-def changing(case, chance, label, words, write, read, count):
+def changing(case, chance, label, words, write, read, count, choose=change):
     """Changes one thing after the other while the program runs; at least one must have been taken."""
     def meanwhile(started):
         done, end = 0, time.monotonic() + HANG_S
         while done < count and started.process.poll() is None:
             if time.monotonic() > end:
                 raise Failure(f"{label}: {done} changes in {HANG_S} s")
-            name, value = change(chance, case.program.names)
+            name, value = choose(chance, case.program.names)
             try:
                 write(started, name, value)
                 done += 1
@@ -518,7 +614,9 @@ def attach_words(case, chance, started, label):
     options = chance.choice([[], [], ["--libs"], ["-p", "function"], ["--overwrite", "-b", "1M"], ["--breakpoints"],
                              ["-l", "*_w*"], ["--threshold", "1us"], ["--children"], chance.choice(VALUES),
                              [*chance.choice(VALUES), "--overwrite", "-b", "1M"], probes_of(case, chance),
-                             [*probes_of(case, chance), "--breakpoints"]])
+                             [*probes_of(case, chance), "--breakpoints"], chance.choice(SYSCALLS),
+                             [*chance.choice(SYSCALLS), *chance.choice(SYSCALL_RULES), "-p", "nop"],
+                             [*chance.choice(SYSCALLS), *probes_of(case, chance)]])
     return [case.graftrace, "record", "-o", f"{label}.data", *options, "-P", started.pid]
 
 
