@@ -363,6 +363,15 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	if (totals->entries_only != NULL)
 		fprintf(stderr, "graftrace: only entries, without returns: %s\n",
 			totals->entries_only);
+	if (totals->attached_anew != 0)
+		fprintf(stderr,
+			"graftrace: %" PRIu32
+			" process%s with several threads changed %s credentials: what %s "
+			"called while given memory of %s own is not recorded\n",
+			totals->attached_anew, totals->attached_anew == 1 ? "" : "es",
+			totals->attached_anew == 1 ? "its" : "their",
+			totals->attached_anew == 1 ? "it" : "they",
+			totals->attached_anew == 1 ? "its" : "their");
 	if (totals->no_breakpoints != NULL)
 		fprintf(stderr, "graftrace: no breakpoints: %s\n", totals->no_breakpoints);
 	say_lost(missed, "lost because the file could not be written");

@@ -144,12 +144,12 @@ static void note_sockets(struct gt_process *process, uint64_t state, const int32
 }
 
 /* Over a socket pair: see above. fds: the arena's descriptors in the target. state: the agent's
- * there, of which the regions are not used yet. */
-static int pass_by_socket(struct gt_remote *remote, uint64_t state, const struct gt_arena *arena,
-			  int64_t *fds)
+ * there. at: room for struct scratch; where the regions will be, whoever cleans up finds it. */
+static int pass_by_socket(struct gt_remote *remote, uint64_t state, uint64_t at,
+			  const struct gt_arena *arena, int64_t *fds)
 {
 	struct gt_process *process = remote->process;
-	uint64_t at = state + offsetof(struct graftrace_agent_state, regions);
+	const bool is_found = at == state + offsetof(struct graftrace_agent_state, regions);
 	struct scratch local = {
 		.pair = {-1, -1},
 		.vector = {(void *)(at + offsetof(struct scratch, byte)), 1},
@@ -165,7 +165,7 @@ static int pass_by_socket(struct gt_remote *remote, uint64_t state, const struct
 	int ours, error;
 
 	error = gt_process_write(process, at, &local, sizeof(local));
-	if (!error)
+	if (!error && is_found)
 		error = gt_process_write(process,
 					 state + offsetof(struct graftrace_agent_state, passing),
 					 &(uint64_t){ GRAFTRACE_PASSING }, sizeof(uint64_t));
@@ -320,23 +320,70 @@ static int map_aligned(struct gt_remote *remote, const struct gt_arena *arena, c
 	return error;
 }
 
+/* The arena's descriptors come into the target. at: room in it for struct scratch. */
+static int pass_descriptors(struct gt_remote *remote, uint64_t state, uint64_t at,
+			    const struct gt_arena *arena, int64_t *fds, struct gt_message *message)
+{
+	int error = pass_by_socket(remote, state, at, arena, fds);
+
+	if (error && error != GT_EGONE)
+		error = pass_by_path(remote, at, arena, fds);
+	return error ? gt_fail(message, error,
+			       "process %d cannot be given the shared memory (no free descriptor, "
+			       "or a sandbox forbids sockets)",
+			       (int)remote->process->pid)
+		     : 0;
+}
+
+/* In the place of the old one: what processes write, and the answers. Each is one call, which leaves the old
+ * mapping where it fails. */
+static int map_other(struct gt_remote *remote, const struct gt_arena *arena, uint64_t at,
+		     const int64_t *fds, struct gt_message *message)
+{
+	int error = 0, i;
+
+	for (i = 0; !error && i < GT_ARENA_PARTS; i++)
+		if (i == GT_ARENA_OWN || i == GT_ARENA_ANSWERS)
+			error = map_part(remote, &arena->parts[i], at,
+					 fds[arena->parts[i].host_only ? 0 : 1], false, message);
+	return error;
+}
+
+int gt_inject_other(struct gt_remote *remote, const struct gt_arena *arena,
+		    const struct gt_agent *agent, struct gt_message *message)
+{
+	const uint64_t state = agent->image + agent->header.state_offset;
+	int64_t fds[FDS] = { -1, -1 }, result;
+	char text[4096];
+	uint64_t room;
+	int error = remote_map(remote, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0, &room, message);
+
+	if (error)
+		return error;
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)remote->process->pid) ||
+	    gt_proc_field(text, "VmLck"))
+		error = gt_fail(message, GT_ENOTSUP, "it keeps memory in RAM (mlockall)");
+	if (!error)
+		error = pass_descriptors(remote, state, room, arena, fds, message);
+	if (!error)
+		error = map_other(remote, arena, agent->arena, fds, message);
+	remote_close(remote, fds[0]);
+	remote_close(remote, fds[1]);
+	remote_call(remote, &result, NULL, SYS_munmap, room, PAGE, 0, 0, 0, 0);
+	return error;
+}
+
 static int map_arena(struct gt_remote *remote, const struct gt_arena *arena, uint64_t state,
 		     uint64_t *address, struct gt_message *message)
 {
 	int64_t fds[FDS] = { -1, -1 };
-	int error = pass_by_socket(remote, state, arena, fds);
-
-	if (error && error != GT_EGONE)
-		error = pass_by_path(remote,
+	int error = pass_descriptors(remote, state,
 				     state + offsetof(struct graftrace_agent_state, regions), arena,
-				     fds);
+				     fds, message);
+
 	if (!error)
 		error = map_aligned(remote, arena, fds, address, message);
-	else
-		gt_fail(message, error,
-			"process %d cannot be given the shared memory (no free descriptor, "
-			"or a sandbox forbids sockets)",
-			(int)remote->process->pid);
 	remote_close(remote, fds[0]);
 	remote_close(remote, fds[1]);
 	return error;

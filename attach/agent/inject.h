@@ -38,6 +38,11 @@ int gt_agent_header(struct graftrace_agent_image *header, struct gt_message *mes
 int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint64_t tsc_per_ms,
 		    struct gt_agent *agent, struct gt_message *message);
 
+/* Maps what processes write of another arena, and its answers, over those of the agent's. The only thread stands
+ * outside of the agent. GT_ENOTSUP, GT_ENOMEM, GT_EIO, GT_EGONE. */
+int gt_inject_other(struct gt_remote *remote, const struct gt_arena *arena,
+		    const struct gt_agent *agent, struct gt_message *message);
+
 /* Makes a region within reach of [low, high) and tells the agent.
  * GT_ENOSPC: no gap, or no more regions. */
 int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t low, uint64_t high,

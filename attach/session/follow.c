@@ -337,9 +337,12 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		return 0;
 	}
 	child->has_agent = true; /* it has the arena */
-	child->house = house->arena.number;
+	gt_session_enter(session, child, house, NULL);
 	if (session->no_fork)
 		return leave_clean(session, child, letter, answered);
+	/* It may have changed its credentials before it told of itself. */
+	session->look_at = session->tracee_count;
+	session->next_look_ns = 0;
 	return gt_follow_add(session, child);
 }
 
@@ -681,6 +684,7 @@ int gt_follow_work(struct gt_session *session, uint64_t now)
 	if (late < 0)
 		return late;
 	done += ended + late;
+	gt_session_look_at_credentials(session, now);
 	if (is_time)
 		session->next_thread_check_ns = now + THREAD_CHECK_NS;
 	for (i = 0; i < session->house_count; i++)

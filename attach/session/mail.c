@@ -9,7 +9,6 @@
  * and no process, and who has posted it may have ended.
  */
 #define _GNU_SOURCE
-#include "attach/agent/detach.h"
 #include "attach/process/seccomp.h"
 #include "attach/session/session_private.h"
 
@@ -118,19 +117,28 @@ static void answer_waiting(void *data)
 			gt_follow_answer(&letter, 0);
 }
 
-/* A process goes on untraced. Threads of it that wait for answers get them as soon as no call and
- * no return leads to the agent. */
-static void leave_process(struct gt_session *session, struct gt_tracee *tracee, const char *why)
+int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
+		    enum gt_detach_left *left)
 {
 	struct leaving leaving = { session, tracee->process.pid };
-	enum gt_detach_left left;
+	int error = gt_detach_waiting(&tracee->process, tracee, LEAVE_LIMIT_MS, answer_waiting,
+				      &leaving, left, NULL);
 
-	gt_detach_waiting(&tracee->process, tracee, LEAVE_LIMIT_MS, answer_waiting, &leaving, &left,
-			  NULL);
 	answer_waiting(&leaving);
+	if (error && !why)
+		return error;
 	gt_follow_end_writers(session, leaving.pid);
 	gt_tracee_forget(tracee);
-	gt_session_note_untraced(session, leaving.pid, why);
+	if (why)
+		gt_session_note_untraced(session, leaving.pid, why);
+	return error;
+}
+
+static void leave_process(struct gt_session *session, struct gt_tracee *tracee, const char *why)
+{
+	enum gt_detach_left left;
+
+	gt_follow_leave(session, tracee, why, &left);
 }
 
 static int on_objects(struct gt_session *session, const struct gt_letter *letter, bool *answered)

@@ -608,6 +608,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.left_ns = session->left_ns,
 		.no_breakpoints = session->no_breakpoints,
 		.entries_only = session->entries_only,
+		.attached_anew = session->attached_anew,
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
 	};
 	totals->actions_left = session->actions_left;

@@ -387,6 +387,9 @@ struct gt_session_totals {
 	 * for, or needed, or all got theirs. */
 	const char *no_breakpoints;
 	const char *entries_only; /* why a process was recorded at its entries only, or NULL */
+	/* Processes with several threads that have changed their credentials: what they called while they were
+	 * left and attached to anew is not recorded. */
+	uint32_t attached_anew;
 };
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 

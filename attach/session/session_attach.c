@@ -249,6 +249,11 @@ static int attach_process(struct gt_session *session, pid_t pid, struct gt_messa
 	return gt_tracer_run(attach_work, &work);
 }
 
+int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_message *message)
+{
+	return attach_process(session, pid, message);
+}
+
 /* A child that was there before we came. What cannot be traced runs on, and so do the others. */
 static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 {

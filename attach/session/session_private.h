@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include "attach/ring/arena.h"
 #include "attach/agent/catalog.h"
+#include "attach/agent/detach.h"
 #include "attach/process/clock.h"
 #include "attach/process/credentials.h"
 #include "attach/ring/drain.h"
@@ -122,6 +123,9 @@ struct gt_session {
 	uint64_t next_calibration_ns; /* when the clock is measured again */
 	uint64_t end_ns;	      /* when the session ended; 0 = it runs */
 	uint64_t next_thread_check_ns;
+	uint64_t next_look_ns;	/* at processes' credentials, … */
+	size_t look_at;		/* … and at which one */
+	uint32_t attached_anew; /* as in struct gt_session_totals */
 
 	/* A thread that waits for the ends of processes and rings the arena's doorbell. */
 	pthread_t watcher;
@@ -143,6 +147,10 @@ void gt_session_end_houses(struct gt_session *session);
  * GT_EIO. Always within the thread that polls, or before it does. */
 int gt_session_house_of(struct gt_session *session, pid_t pid, struct gt_house **house,
 			struct gt_message *message);
+/* session_move.c. Processes that have changed their credentials get another arena; some at each call. */
+void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns);
+/* session_attach.c. One process more. Errors as of gt_session_attach(). */
+int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_message *message);
 /* That whose arena the process has mapped; NULL: none. */
 struct gt_house *gt_session_house_mapped(struct gt_session *session, pid_t pid);
 /* A process has got the house's arena, and comes from that of `from`, NULL: from none. */
@@ -233,6 +241,10 @@ int gt_follow_read_mail(struct gt_session *session);
  * not this house's arena. */
 bool gt_follow_read_letter(struct gt_session *session, const struct gt_house *house, uint32_t slot,
 			   pid_t pid, struct graftrace_letter *text);
+/* A process goes on untraced, and is noted with the reason, if there is one. Threads of it that wait for answers get
+ * them as soon as no call and no return leads to the agent. GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
+int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
+		    enum gt_detach_left *left);
 /* Answers a letter, if a thread waits for it, and frees its slot. */
 void gt_follow_answer(const struct gt_letter *letter, uint64_t value);
 
