@@ -42,6 +42,16 @@ struct gt_instant gt_clock_now(void)
 	return gt_clock_read(CLOCK_MONOTONIC);
 }
 
+uint64_t gt_clock_counter(void)
+{
+	uint64_t counter;
+
+	_mm_lfence();
+	counter = __rdtsc();
+	_mm_lfence();
+	return counter;
+}
+
 uint64_t gt_monotonic_ns(void)
 {
 	return read_ns(CLOCK_MONOTONIC);

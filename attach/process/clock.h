@@ -18,6 +18,9 @@ struct gt_instant gt_clock_read(clockid_t clock);
 /* With CLOCK_MONOTONIC. */
 struct gt_instant gt_clock_now(void);
 
+/* The counter alone: no load behind the call is made before it is read. */
+uint64_t gt_clock_counter(void);
+
 /* CLOCK_MONOTONIC alone, for limits of time. */
 uint64_t gt_monotonic_ns(void);
 uint64_t gt_monotonic_ms(void);

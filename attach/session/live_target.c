@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "attach/process/clock.h"
+
 static struct gt_live_target *lock(void *data)
 {
 	struct gt_live_target *live = data;
@@ -119,6 +121,12 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 	return next;
 }
 
+static uint64_t now(struct gt_target *target)
+{
+	(void)target;
+	return gt_clock_counter();
+}
+
 static int function(void *data, uint32_t number, struct gt_function *out)
 {
 	struct gt_live_target *live = lock(data);
@@ -175,6 +183,7 @@ static const struct gt_ring_ops ring = {
 	.consume = consume,
 	.hold = hold,
 	.next_sequence = next_sequence,
+	.now = now,
 };
 static const struct gt_name_ops names = {
 	.function = function,

@@ -333,6 +333,15 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 	return lowest(self(target)->ring->arena, index, sequence);
 }
 
+static uint64_t now(struct gt_target *target)
+{
+	const struct gt_arena_ring *ring = self(target)->ring;
+	uint64_t clock = ring->now != NULL ? ring->now() : UINT64_MAX;
+	/* nothing is copied before the clock is read */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return clock;
+}
+
 static const struct gt_ring_ops ring_operations = {
 	.writer_count = writer_count,
 	.writer = writer,
@@ -340,6 +349,7 @@ static const struct gt_ring_ops ring_operations = {
 	.consume = consume,
 	.hold = hold,
 	.next_sequence = next_sequence,
+	.now = now,
 };
 
 static const struct gt_name_ops name_operations = {

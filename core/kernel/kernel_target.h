@@ -31,6 +31,9 @@ struct gt_arena_ring {
 	struct graftrace_arena *arena;
 	const struct gt_arena_names *names;
 	struct gt_clock clock;
+	/* The counter, as this CPU's records have it (gt_arch_clock). NULL: what is read while it is
+	 * written is no cut at one time. */
+	uint64_t (*now)(void);
 	uint32_t consuming; /* 1: a reader consumes */
 	/* By writer: what the consuming reader was given and `clear` took. Guarded by the lock that
 	 * consuming and clearing take. */

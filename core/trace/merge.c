@@ -195,6 +195,11 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 			missing++;
 			continue;
 		}
+		if (sequence + 1 >= source->closed && merge->cut != UINT64_MAX) {
+			if (source->buffer->clock > merge->cut)
+				break;
+			words = gt_words_cut(source->buffer, (uint32_t)words, merge->cut);
+		}
 		source->growing = merge->mode != GT_MERGE_SNAPSHOT && !merge->finished &&
 				  source->buffer->used == 0;
 		if (gt_decode_feed(&source->decode, source->buffer, (uint32_t)words,
@@ -208,7 +213,7 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 		source->fed_sequence = sequence;
 		return 1;
 	}
-	if (missing >= MISSING_MAX)
+	if (missing >= MISSING_MAX || merge->cut != UINT64_MAX)
 		source->next_sequence = end;
 	return 0;
 }
@@ -292,6 +297,10 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 									    source->decode.base) };
 				if (gt_decode_next(&source->decode, record) == GT_RECORD_NONE)
 					break;
+				/* In a sub-buffer that was closed before: a handler has come
+				 * between the place and the clock, and goes on for that long. */
+				if (record->clock > merge->cut)
+					continue;
 				if (!source->decode.kernel)
 					place(merge, source, record);
 				else if (merge->no_sleep)
@@ -358,7 +367,7 @@ static bool is_wanted(const struct gt_merge *merge, const struct gt_switch *one)
 {
 	const struct gt_filter *filter = merge->filter;
 	bool inside = merge->window_count == 0;
-	if (one->clock <= merge->switches_given)
+	if (one->clock <= merge->switches_given || one->clock > merge->cut)
 		return false;
 	for (uint32_t i = 0; i < merge->window_count; i++)
 		inside |= one->clock >= merge->windows[i].from && one->clock < merge->windows[i].to;
@@ -549,6 +558,28 @@ static int add_new_sources(struct gt_merge *merge)
 	return GT_OK;
 }
 
+/* What is written from now on is left out, wherever a writer's turn to be copied comes. Sub-buffers that
+ * had been closed before have nothing of it. */
+static int make_cut(struct gt_merge *merge)
+{
+	struct gt_target *target = merge->target;
+	uint32_t count = merge->source_count;
+	struct gt_writer writer;
+
+	merge->cut = gt_target_now(target);
+	if (merge->cut == UINT64_MAX)
+		return GT_OK;
+	for (uint32_t i = 0; i < count; i++) {
+		struct gt_source *source = merge->sources[i];
+
+		if (!source || target->ring->writer(target, i, &writer) != GT_OK)
+			continue;
+		source->closed = source->limit;
+		source->limit = writer.next;
+	}
+	return add_new_sources(merge);
+}
+
 void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter)
 {
 	merge->filter = filter && (gt_filter_is_needed(filter) || filter->tid) ? filter : NULL;
@@ -561,8 +592,11 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 	merge->target = target;
 	merge->memory = merge->off_cpu.memory = *memory;
 	merge->mode = mode;
+	merge->cut = UINT64_MAX;
 	gt_merge_set_filter(merge, filter);
 	int error = add_new_sources(merge);
+	if (error == GT_OK && mode == GT_MERGE_SNAPSHOT)
+		error = make_cut(merge);
 	if (error != GT_OK)
 		gt_merge_fini(merge);
 	return error;

@@ -5,7 +5,9 @@
  * not ended at the present point of the sequence; a few words for each other writer.
  *
  * Three ways to read:
- *	snapshot   the records that exist at the beginning; consumes nothing; ends
+ *	snapshot   the records that exist at the beginning; consumes nothing; ends. Of a target that is
+ *		   being written it is one cut: if a record is there, so are all that were made before
+ *		   it, by whatever writer, and are not overwritten
  *	follow     also those written later; consumes nothing; GT_EAGAIN when there are none now
  *	consume    as follow, and consumes each closed sub-buffer once its records were given
  *
@@ -64,6 +66,7 @@ struct gt_source {
 	char comm[16];
 	uint64_t next_sequence;	  /* the next sub-buffer to feed */
 	uint64_t limit;		  /* snapshot: one past the last to feed */
+	uint64_t closed;	  /* … one past the last that was begun before `cut` was read */
 	uint64_t record_sequence; /* the sub-buffer of `record` */
 	uint64_t fed_sequence;
 	uint64_t consumed;		  /* all sub-buffers before this one are consumed */
@@ -96,6 +99,7 @@ struct gt_merge {
 	struct gt_target *target;
 	struct gt_memory memory;
 	enum gt_merge_mode mode;
+	uint64_t cut;		  /* records with later clocks are left out; UINT64_MAX: none is */
 	struct gt_filter *filter; /* NULL: none */
 	/* What other readers have consumed, which is left out; NULL: nothing. */
 	const struct gt_merge_given *given; /* by the writers' index */

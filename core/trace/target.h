@@ -142,6 +142,10 @@ struct gt_ring_ops {
 	 * `next`: where many in a row may be missing. May be NULL: none is missing but the oldest.
 	 */
 	uint64_t (*next_sequence)(struct gt_target *target, uint32_t index, uint64_t sequence);
+	/* A clock up to which nothing is missing: all records with this one or an earlier one can be
+	 * read from now on, of all writers; those that are still made have later ones. UINT64_MAX:
+	 * none are made any more. May be NULL: the same. */
+	uint64_t (*now)(struct gt_target *target);
 };
 
 /* The names of what records have numbers of; `data` is the target's name_data. */
@@ -201,6 +205,11 @@ static inline uint64_t gt_target_next_sequence(struct gt_target *target, uint32_
 				: sequence;
 	/* never back: a writer's `next` can lie before what was asked for */
 	return next > sequence ? next : sequence;
+}
+
+static inline uint64_t gt_target_now(struct gt_target *target)
+{
+	return target->ring->now ? target->ring->now(target) : UINT64_MAX;
 }
 
 static inline int gt_target_function(const struct gt_target *target, uint32_t number,

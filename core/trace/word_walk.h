@@ -67,4 +67,9 @@ uint32_t gt_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t c
  * anything. */
 uint32_t gt_words_whole(const struct graftrace_sub_buffer *sub, uint32_t count);
 
+/* Leaves out the records with a clock later than `last`, as if they had not been made: they become
+ * padding where earlier ones follow (of a signal's handler or an interrupt that came while a record
+ * was made). Returns the number of words up to the last record that stays; specials behind it go. */
+uint32_t gt_words_cut(struct graftrace_sub_buffer *sub, uint32_t count, uint64_t last);
+
 #endif

@@ -330,11 +330,17 @@ static void put_option(const char *text, uint32_t length, const char *path)
 
 /* ---- functions for trace.c and the server ---- */
 
+static uint64_t now(void)
+{
+	return gt_arch_clock();
+}
+
 bool trace_files_init(void)
 {
 	static const struct gt_memory memory = { resize, NULL };
 	ring.arena = gt_port_arena();
 	ring.names = &arena_names;
+	ring.now = now;
 	ring.clock = (struct gt_clock){ .tsc_base = gt_arch_clock(),
 					.ns_base = clock_ns(),
 					.mult = (1000000000ull << 24) / clock_ticks_per_second(),

@@ -374,6 +374,8 @@ static int ask_for_instance(struct gt_live *live, const struct gt_trace_settings
 	instance->active = active;
 	want = want_of(live, settings);
 	gt_store_want(instance->store, &want);
+	if (!active)
+		gt_store_rest(instance->store);
 	return 0;
 }
 

@@ -214,6 +214,11 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 		       : GT_OK;
 }
 
+static uint64_t now(struct gt_target *target)
+{
+	return gt_target_now(inner_of(view_of(target)));
+}
+
 /* The inner target's times off the CPU; context switches of threads that are not traced are left
  * out. */
 static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *time)
@@ -246,6 +251,7 @@ static const struct gt_ring_ops ring = {
 	.consume = consume,
 	.hold = hold,
 	.next_sequence = next_sequence,
+	.now = now,
 };
 
 /* The marks alone */

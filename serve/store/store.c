@@ -43,6 +43,8 @@ struct gt_store {
 	struct source_writer *writers;
 	uint32_t count, room;
 	uint64_t bytes, limit;
+	uint64_t
+		pulled; /* the source's clock before the last whole pull; 0: there was none, or it rests */
 	bool overwrite, frozen;
 	struct gt_store *older; /* NULL: none */
 	void *copy;		/* one sub-buffer */
@@ -221,6 +223,18 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
+/* One writer is copied after the other. */
+static uint64_t now(struct gt_target *target)
+{
+	struct gt_store *store = store_of(target);
+	uint64_t clock;
+
+	pthread_mutex_lock(&store->lock);
+	clock = store->frozen || store->pulled == 0 ? UINT64_MAX : store->pulled;
+	pthread_mutex_unlock(&store->lock);
+	return clock;
+}
+
 static const struct gt_ring_ops ring = {
 	.writer_count = writer_count,
 	.writer = writer,
@@ -228,6 +242,7 @@ static const struct gt_ring_ops ring = {
 	.consume = consume,
 	.hold = hold,
 	.next_sequence = next_sequence,
+	.now = now,
 };
 
 /* Life */
@@ -759,17 +774,28 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 
 int gt_store_pull(struct gt_store *store)
 {
+	uint64_t clock;
 	int error = 0;
 
 	pthread_mutex_lock(&store->lock);
+	clock = gt_target_now(store->source);
 	if (!store->frozen)
 		error = find_writers(store);
 	if (store->route.due != 0)
 		error = GT_EAGAIN;
 	for (uint32_t i = 0; !store->frozen && error == 0 && i < store->count; i++)
 		error = pull_writer(store, i);
+	if (error == 0)
+		store->pulled = clock;
 	pthread_mutex_unlock(&store->lock);
 	return error;
+}
+
+void gt_store_rest(struct gt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->pulled = 0;
+	pthread_mutex_unlock(&store->lock);
 }
 
 void gt_store_freeze(struct gt_store *store)

@@ -67,6 +67,10 @@ void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
  * (gt_store_due). */
 int gt_store_pull(struct gt_store *store);
 
+/* Nothing is copied until the next pull, for the source's records are not wanted. Readers get all that is
+ * there, where else they get what was made before the last pull began: one cut over all writers. */
+void gt_store_rest(struct gt_store *store);
+
 /* Ends the copying: sub-buffers that were open when they were copied count as closed. */
 void gt_store_freeze(struct gt_store *store);
 
