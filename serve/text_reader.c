@@ -210,6 +210,13 @@ void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_l
 	gt_merge_set_filter(&reader->text.merge, &reader->filter);
 }
 
+uint64_t gt_text_reader_clock(const struct gt_text_reader *reader)
+{
+	const struct gt_source *source = reader->text.merge.current;
+
+	return source ? source->record.clock : 0;
+}
+
 uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader)
 {
 	return reader->text.merge.switches_given;

@@ -66,6 +66,9 @@ int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t 
 /* Takes sched_switch and the shown CPUs of `look` over into an open reader. */
 void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_look *look);
 
+/* The clock of the record that was given last, 0: none was since the reader had nothing more. */
+uint64_t gt_text_reader_clock(const struct gt_text_reader *reader);
+
 /* The clock of the last context switch that was given; 0: none. */
 uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader);
 

@@ -34,14 +34,15 @@ static struct gt_live_cpus *make(uint32_t count)
 	return NULL;
 }
 
-void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes)
+void gt_live_cpus_empty(struct gt_live *live, uint64_t begun, char *text, size_t bytes)
 {
 	struct gt_live_cpus *cpus = live->reading.cpu_pipes;
 	struct gt_message unused;
 
 	for (uint32_t i = 0; cpus != NULL && i < cpus->count; i++) {
 		for (int k = 0; cpus->readers[i] != NULL && k < DISCARD_BLOCKS; k++) {
-			if (gt_text_reader_read(cpus->readers[i], text, bytes, &unused) <= 0)
+			if (gt_text_reader_read(cpus->readers[i], text, bytes, &unused) <= 0 ||
+			    gt_text_reader_clock(cpus->readers[i]) > begun)
 				break;
 		}
 		free(cpus->given[i].given);

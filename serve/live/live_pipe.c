@@ -96,13 +96,15 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 	struct gt_message unused;
 	char *text = malloc(DISCARD_BYTES);
 	struct gt_text_look look;
+	uint64_t begun;
 	int error = text != NULL ? 0 : GT_ENOMEM;
 
 	gt_live_pull(live);
 	if (error == 0 && live->instance == NULL && !gt_live_is_detoured(live))
 		error = gt_session_clear(live->session);
+	begun = __builtin_ia32_rdtsc();
 	pthread_mutex_lock(&live->lock);
-	live->time_start = __builtin_ia32_rdtsc();
+	live->time_start = begun;
 	gt_live_events_clear(live);
 	pthread_mutex_unlock(&live->lock);
 	gt_live_get_look(live, &look);
@@ -113,20 +115,22 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 		gt_live_view_clear(&live->over);
 	}
 	pthread_mutex_lock(&live->reading.lock);
-	if (error == 0 && gt_live_raw_discard(live)) {
+	if (error == 0 && gt_live_raw_discard(live, begun)) {
 		pthread_mutex_unlock(&live->reading.lock);
 		free(text);
 		return 0;
 	}
 	if (error == 0)
 		error = gt_live_need_pipe(live, &look, message);
-	/* Bounded: a program that writes faster than this reads would never let it end. */
+	/* Up to what is written from now on: a program that writes faster than this reads would never
+	 * let it end. */
 	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
-		if (gt_text_reader_read(live->reading.pipe, text, DISCARD_BYTES, &unused) <= 0)
+		if (gt_text_reader_read(live->reading.pipe, text, DISCARD_BYTES, &unused) <= 0 ||
+		    gt_text_reader_clock(live->reading.pipe) > begun)
 			break;
 	}
 	if (error == 0)
-		gt_live_cpus_empty(live, text, DISCARD_BYTES);
+		gt_live_cpus_empty(live, begun, text, DISCARD_BYTES);
 	pthread_mutex_unlock(&live->reading.lock);
 	free(text);
 	if (error != 0)

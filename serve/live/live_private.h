@@ -172,7 +172,7 @@ void gt_live_settle_clock(struct gt_live *live);
  * destroy: forgets the positions; no trace_pipe_raw may be open. */
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 uint64_t gt_live_raw_switches_given(const struct gt_live *live);
-bool gt_live_raw_discard(struct gt_live *live);
+bool gt_live_raw_discard(struct gt_live *live, uint64_t begun);
 void gt_live_raw_destroy(struct gt_live *live);
 
 /* Takes back the request for context switches, if one was made (change.watches). */
@@ -194,7 +194,7 @@ void gt_live_cpu_note(struct gt_live *live, uint32_t cpu);
 void gt_live_cpu_close(struct gt_live *live, uint32_t cpu);
 int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader);
 /* The ring was emptied: reads what is left of it into `text`, and throws it away. */
-void gt_live_cpus_empty(struct gt_live *live, char *text, size_t bytes);
+void gt_live_cpus_empty(struct gt_live *live, uint64_t begun, char *text, size_t bytes);
 void gt_live_cpus_destroy(struct gt_live *live);
 
 /* Empties the trace: no reader gets the present records any more. GT_ENOMEM. */

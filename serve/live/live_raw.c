@@ -354,7 +354,7 @@ bool gt_live_raw_is_open(const struct gt_live *live)
 	return live->reading.raw != NULL && live->reading.raw->open != 0;
 }
 
-bool gt_live_raw_discard(struct gt_live *live)
+bool gt_live_raw_discard(struct gt_live *live, uint64_t begun)
 {
 	struct gt_live_raw *set = live->reading.raw;
 	char page[GT_RAW_PAGE_BYTES];
@@ -365,7 +365,8 @@ bool gt_live_raw_discard(struct gt_live *live)
 		struct gt_raw *one = set->places[i].raw;
 
 		for (int n = 0; one != NULL && n < DISCARD_PAGES; n++) {
-			if (gt_raw_read(one, page, sizeof(page)) <= 0)
+			if (gt_raw_read(one, page, sizeof(page)) <= 0 ||
+			    (one->merge.current && one->merge.current->record.clock > begun))
 				break;
 		}
 	}
