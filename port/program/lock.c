@@ -27,10 +27,13 @@ struct timespec {
 	long seconds, nanoseconds;
 };
 
+/* A block that says it is left out has no number. Where %gs is of no help the kernel is asked for
+ * the number at once: its owner would be searched for with the same question. */
 static uint32_t own_number(void)
 {
-	const struct gt_thread *thread = gt_threads_try_current();
-	return thread != NULL ? thread->tid : (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
+	const struct gt_thread *thread = gt_threads_at_hand();
+	return thread != NULL && thread->tid != 0 ? thread->tid
+						  : (uint32_t)gt_syscall3(SYS_GETTID, 0, 0, 0);
 }
 
 static bool lends_priority(void)

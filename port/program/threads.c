@@ -339,8 +339,14 @@ static struct home *take_home_locked(uint32_t tid)
 /* Do the two words at that offset of a thread's descriptor describe its stack? */
 static bool notes_stack(struct gt_context *base, uint64_t descriptor, uint64_t offset)
 {
+	const uint64_t at = descriptor + offset;
 	uint64_t note[2];
-	if (offset == 0 || !gt_peek_bytes(descriptor + offset, note, sizeof(note)))
+	if (offset == 0)
+		return false;
+	/* the page of %fs:0 is there: its word has been read */
+	if (at >> 12 == descriptor >> 12 && (at + sizeof(note) - 1) >> 12 == descriptor >> 12)
+		memcpy(note, (const void *)at, sizeof(note));
+	else if (!gt_peek_bytes(at, note, sizeof(note)))
 		return false;
 	uint64_t block = note[0], bytes = note[1];
 	if (block == 0 || (block & 4095) != 0 || block >= descriptor || bytes < 16384 ||

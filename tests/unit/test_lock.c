@@ -21,7 +21,7 @@
 struct graftrace_agent_state gt_agent_state;
 
 /* A test's threads have no blocks. */
-struct gt_thread *gt_threads_try_current(void)
+struct gt_thread *gt_threads_at_hand(void)
 {
 	return NULL;
 }
