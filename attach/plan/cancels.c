@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names would tell, but this is for programs that have none. So it is every function with a syscall
- * instruction, some of which wait, and all that these lead to directly.
+ * instruction, some of which wait, and all that these lead to directly; in a program that cancels
+ * threads every function, since handlers interrupt calls that wait.
  */
 #define _GNU_SOURCE
 #include "attach/plan/cancels.h"
@@ -48,6 +49,20 @@ static bool look_through(struct gt_scan *scan, const struct gt_object_function *
 	return calls;
 }
 
+/* pthread_cancel sets the handler of SIGCANCEL (32), with SA_SIGINFO | SA_RESTART. */
+static bool cancels_threads(struct gt_scan *scan, const struct gt_object_function *function)
+{
+	static const uint8_t number[] = { 0xbf, 0x20, 0, 0, 0 }; /* mov $32,%edi */
+	static const uint8_t flags[] = { 0x04, 0, 0, 0x10 };
+	uint64_t room;
+	const uint8_t *code = gt_scan_code(scan, function->address, &room);
+
+	if (room > function->bytes)
+		room = function->bytes;
+	return code && memmem(code, room, number, sizeof(number)) &&
+	       memmem(code, room, flags, sizeof(flags));
+}
+
 static void find(struct gt_cancels *cancels, struct gt_scan *scan)
 {
 	const struct gt_object *object = gt_scan_object(scan);
@@ -59,6 +74,7 @@ static void find(struct gt_cancels *cancels, struct gt_scan *scan)
 	for (i = 0; cancels->in && i < count; i++) {
 		const struct gt_object_function *function = gt_object_function(object, i);
 
+		cancels->anywhere = cancels->anywhere || cancels_threads(scan, function);
 		if (!look_through(scan, function, NULL))
 			continue;
 		cancels->in[i] = 1;
@@ -70,5 +86,5 @@ bool gt_cancels_in(struct gt_cancels *cancels, struct gt_scan *scan, uint32_t in
 {
 	if (!cancels->ready)
 		find(cancels, scan);
-	return !cancels->in || cancels->in[index];
+	return cancels->anywhere || !cancels->in || cancels->in[index];
 }

@@ -95,3 +95,77 @@ def test_destructors_of_a_cancelled_thread_run(compile, graftrace):
     assert graftrace("record", "--", program).stdout == "500 destroyed, 1 caught\n"
     listing = graftrace("functions", program).stdout
     assert "a thread may be cancelled in it, by an unwinder that is not found" in listing
+
+
+# A handler is nearly always on top of the call that waits.
+CANCELLED_IN_HANDLERS = r"""
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <unistd.h>
+struct waiting { long cleaned, ready; int pipe[2]; };
+struct guard { waiting *of; ~guard() { of->cleaned++; } };
+static volatile long sum;
+__attribute__((noinline)) static long count(long n)
+{
+	asm volatile("" : "+r"(n));
+	return n <= 0 ? 1 : count(n - 1) + 1;
+}
+static void on_alarm(int) { sum = sum + count(20); }
+__attribute__((noinline)) static long waits(waiting *of, long n)
+{
+	guard one = { of };
+	char byte;
+	if (n > 0) {
+		long result = waits(of, n - 1) + 1;
+		asm volatile("");
+		return result;
+	}
+	__atomic_store_n(&of->ready, 1, __ATOMIC_RELEASE);
+	for (;;)
+		if (write(of->pipe[1], "x", 1) < 0 || read(of->pipe[0], &byte, 1) < 0)
+			pause();
+}
+static void *thread(void *of)
+{
+	waits((waiting *)of, 9);
+	return 0;
+}
+int main()
+{
+	struct sigaction action = {};
+	struct itimerval often = { { 0, 211 }, { 0, 211 } };
+	int bad = 0;
+	action.sa_handler = on_alarm;
+	action.sa_flags = SA_RESTART;
+	sigaction(SIGALRM, &action, 0);
+	setitimer(ITIMER_REAL, &often, 0);
+	for (int i = 0; i < 200; i++) {
+		waiting of = {};
+		pthread_t one;
+		void *result;
+		pipe(of.pipe);
+		pthread_create(&one, 0, thread, &of);
+		while (!__atomic_load_n(&of.ready, __ATOMIC_ACQUIRE))
+			sched_yield();
+		for (volatile int k = 0; k < (i % 50) * 100; k++)
+			;
+		pthread_cancel(one);
+		pthread_join(one, &result);
+		bad += of.cleaned != 10;
+		close(of.pipe[0]), close(of.pipe[1]);
+	}
+	printf("%d bad\n", bad);
+	try { throw 1; } catch (int) { }
+}
+"""
+
+
+@pytest.mark.parametrize("tracer", ["function", "function_graph"])
+def test_destructors_run_of_a_thread_that_is_cancelled_below_a_handler(compile, graftrace, tracer):
+    program = compile(CANCELLED_IN_HANDLERS, "-O0", "-static", "-s", "-w", compiler="g++", suffix=".cc")
+    assert graftrace("record", "-p", tracer, "--", program).stdout == "0 bad\n"
+    listing = graftrace("functions", program).stdout
+    assert " 0 can be traced" in listing
