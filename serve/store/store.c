@@ -223,14 +223,16 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
-/* One writer is copied after the other. */
+/* One writer is copied after the other. Where a command is due the copying stands still, for the command to
+ * find all that was before it. */
 static uint64_t now(struct gt_target *target)
 {
 	struct gt_store *store = store_of(target);
 	uint64_t clock;
 
 	pthread_mutex_lock(&store->lock);
-	clock = store->frozen || store->pulled == 0 ? UINT64_MAX : store->pulled;
+	clock = store->frozen || store->route.due != 0 || store->pulled == 0 ? UINT64_MAX
+									     : store->pulled;
 	pthread_mutex_unlock(&store->lock);
 	return clock;
 }
