@@ -210,11 +210,15 @@ void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_l
 	gt_merge_set_filter(&reader->text.merge, &reader->filter);
 }
 
-uint64_t gt_text_reader_clock(const struct gt_text_reader *reader)
+void gt_text_reader_discard(struct gt_text_reader *reader, uint64_t until, char *buffer,
+			    size_t bytes)
 {
-	const struct gt_source *source = reader->text.merge.current;
+	const struct gt_merge *merge = &reader->text.merge;
 
-	return source ? source->record.clock : 0;
+	for (int i = 0; i < GT_TEXT_DISCARDS_MOST; i++)
+		if (gt_text_read(&reader->text, buffer, bytes) <= 0 ||
+		    (merge->current && merge->current->record.clock > until))
+			break;
 }
 
 uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader)

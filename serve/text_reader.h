@@ -66,8 +66,13 @@ int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t 
 /* Takes sched_switch and the shown CPUs of `look` over into an open reader. */
 void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_look *look);
 
-/* The clock of the record that was given last, 0: none was since the reader had nothing more. */
-uint64_t gt_text_reader_clock(const struct gt_text_reader *reader);
+/* Throwing away gives up after so many reads: records may come faster than they are read. */
+#define GT_TEXT_DISCARDS_MOST 4096
+
+/* Reads into `buffer`, of `bytes` bytes, and throws away: up to a record later than the clock `until`, or to
+ * the end of what is there. */
+void gt_text_reader_discard(struct gt_text_reader *reader, uint64_t until, char *buffer,
+			    size_t bytes);
 
 /* The clock of the last context switch that was given; 0: none. */
 uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader);

@@ -37,14 +37,10 @@ static struct gt_live_cpus *make(uint32_t count)
 void gt_live_cpus_empty(struct gt_live *live, uint64_t begun, char *text, size_t bytes)
 {
 	struct gt_live_cpus *cpus = live->reading.cpu_pipes;
-	struct gt_message unused;
 
 	for (uint32_t i = 0; cpus != NULL && i < cpus->count; i++) {
-		for (int k = 0; cpus->readers[i] != NULL && k < DISCARD_BLOCKS; k++) {
-			if (gt_text_reader_read(cpus->readers[i], text, bytes, &unused) <= 0 ||
-			    gt_text_reader_clock(cpus->readers[i]) > begun)
-				break;
-		}
+		if (cpus->readers[i] != NULL)
+			gt_text_reader_discard(cpus->readers[i], begun, text, bytes);
 		free(cpus->given[i].given);
 		cpus->given[i] = (struct gt_merge_cpu_given){ NULL, 0 };
 	}

@@ -93,7 +93,6 @@ int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 /* Records in unfinished sub-buffers cannot be freed: they are marked as given. */
 int gt_live_empty(struct gt_live *live, struct gt_message *message)
 {
-	struct gt_message unused;
 	char *text = malloc(DISCARD_BYTES);
 	struct gt_text_look look;
 	uint64_t begun;
@@ -124,11 +123,8 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 		error = gt_live_need_pipe(live, &look, message);
 	/* Up to what is written from now on: a program that writes faster than this reads would never
 	 * let it end. */
-	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
-		if (gt_text_reader_read(live->reading.pipe, text, DISCARD_BYTES, &unused) <= 0 ||
-		    gt_text_reader_clock(live->reading.pipe) > begun)
-			break;
-	}
+	if (error == 0)
+		gt_text_reader_discard(live->reading.pipe, begun, text, DISCARD_BYTES);
 	if (error == 0)
 		gt_live_cpus_empty(live, begun, text, DISCARD_BYTES);
 	pthread_mutex_unlock(&live->reading.lock);

@@ -15,8 +15,7 @@
 #include "serve/text_reader.h"
 
 /* Limits of one discarding read: a program may write faster than the reader throws away. */
-#define DISCARD_BYTES  65536
-#define DISCARD_BLOCKS 4096
+#define DISCARD_BYTES 65536
 
 struct gt_live;
 struct gt_awake;

@@ -409,22 +409,22 @@ static bool has_call(const struct search *search)
 /* Under change.lock. System calls are events once they are named: all of them get their rows then. */
 static int show_calls(struct gt_live *live)
 {
-	struct later later = { .system = strdup("syscalls"), .all = true };
+	struct later later = { .all = true };
 	struct search search;
 	int error = GT_OK;
 
+	if (live->probes->has_calls)
+		return GT_OK;
 	look(live, &search);
-	if (live->probes->has_calls || !has_call(&search)) {
-		free_later(&later);
-		goto out;
+	if (has_call(&search)) {
+		later.system = strdup("syscalls");
+		later.files = calloc(search.count * (KINDS + 2), sizeof(*later.files));
+		for (size_t i = 0; later.files && i < search.count; i++)
+			if (is_call(&search.formats[i]))
+				put_rows(&search, i, later.files, &later.count);
+		error = publish(live, &later);
+		live->probes->has_calls = error == GT_OK;
 	}
-	later.files = calloc(search.count * (KINDS + 2), sizeof(*later.files));
-	for (size_t i = 0; later.files && i < search.count; i++)
-		if (is_call(&search.formats[i]))
-			put_rows(&search, i, later.files, &later.count);
-	error = publish(live, &later);
-	live->probes->has_calls = error == GT_OK;
-out:
 	forget(&search);
 	return error;
 }

@@ -253,7 +253,7 @@ static int clear_one(struct gt_control_target *target, const struct gt_control_s
 	int error = text != NULL ? gt_live_text_open(target, scope, true, &pipe, message)
 				 : no_memory(message);
 
-	for (int i = 0; error == 0 && i < DISCARD_BLOCKS; i++) {
+	for (int i = 0; error == 0 && i < GT_TEXT_DISCARDS_MOST; i++) {
 		if (gt_live_text_read(target, pipe, text, DISCARD_BYTES, message) <= 0)
 			break;
 	}

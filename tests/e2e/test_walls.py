@@ -15,7 +15,7 @@ from served import Served, port_of
 
 ROOT = Path(__file__).parents[2]
 USER = 65534
-FLAGS = ("-O1", "-fpatchable-function-entry=5", "-I", str(ROOT / "include"))
+FLAGS = ("-O1", "-fpatchable-function-entry=5", "-I", str(ROOT), "-I", str(ROOT / "include"))
 PROGRAMS = ROOT / "tests" / "programs"
 
 

@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "tests/programs/recorder_memory.h"
 
-#define USER  65534
-#define QUIET __attribute__((no_instrument_function, patchable_function_entry(0)))
+#define USER 65534
 
 static const char *mode = "";
 
@@ -46,20 +46,6 @@ QUIET static void nap(void)
 	nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 }
 
-/* Of the part that processes write; 0: there is none. */
-QUIET static unsigned long arena(void)
-{
-	unsigned long inode = 0;
-	char line[512];
-	FILE *maps = fopen("/proc/self/maps", "r");
-	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, "/memfd:graftrace") && strstr(line, " rw-s "))
-			sscanf(line, "%*s %*s %*s %*s %lu", &inode);
-	if (maps)
-		fclose(maps);
-	return inode;
-}
-
 QUIET static void *sleeper(void *unused)
 {
 	for (;;) /* setuid interrupts it */
@@ -79,7 +65,7 @@ QUIET static void say(const char *who, unsigned long from, unsigned long at, int
 /* Entered with one arena, left with another. */
 __attribute__((noinline)) int worker_main(int calls)
 {
-	unsigned long from = arena(), at = from;
+	unsigned long from = arena_inode(), at = from;
 	int waited = 0, sum = worker_waits(0), i;
 	pthread_t thread;
 
@@ -90,7 +76,7 @@ __attribute__((noinline)) int worker_main(int calls)
 	for (waited = 1; (at == from || at == 0) && waited < 60000; waited++) {
 		sum = worker_waits(sum);
 		nap();
-		at = arena();
+		at = arena_inode();
 	}
 	for (i = 0; i < calls; i++)
 		sum = worker_work(sum);
@@ -122,6 +108,6 @@ int main(int argc, char **argv)
 	}
 	while (wait(&status) > 0)
 		failed += status != 0;
-	say("parent", arena(), arena(), failed);
+	say("parent", arena_inode(), arena_inode(), failed);
 	return failed + (sum < 0);
 }

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <graftrace/arena.h>
+#include "tests/programs/recorder_memory.h"
 
 #define USER 65534
 #define BYTE 0x55
@@ -99,20 +100,6 @@ __attribute__((noinline)) static void try_to_write(struct graftrace_arena *arena
 	}
 	/* And what is writable cannot be made smaller under the others. */
 	printf("truncated %d\n", truncate("/proc/self/map_files/0", 0) == 0 ? 0 : -1);
-}
-
-/* Of the part that processes write; 0: there is none. */
-static unsigned long arena_inode(void)
-{
-	unsigned long inode = 0;
-	char line[512];
-	FILE *maps = fopen("/proc/self/maps", "r");
-	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, "/memfd:graftrace") && strstr(line, " rw-s "))
-			sscanf(line, "%*s %*s %*s %*s %lu", &inode);
-	if (maps)
-		fclose(maps);
-	return inode;
 }
 
 __attribute__((noinline)) static int look(void)

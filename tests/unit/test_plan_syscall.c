@@ -191,8 +191,7 @@ static void one_place_of_the_loader_is_kept(void **state)
 	uint32_t number, i, kept = 0, moved = 0;
 
 	(void)state;
-	if (!gt_object_interpreter(object))
-		skip();
+	assert_non_null(gt_object_interpreter(object));
 	assert_int_equal(gt_object_open(gt_object_interpreter(object), &loader, NULL), 0);
 	assert_int_equal(gt_plan_create(loader, &other, NULL), 0);
 	assert_int_equal(gt_plan_syscalls(other, &calls, &number, NULL), 0);
