@@ -406,11 +406,10 @@ static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
 		if (room(route, writer, record, 2, NULL))
 			put_event(writer, GRAFTRACE_EVENT_ENTRY_ONLY, &word, 1);
 	} else if (shown && route->want.settings.threshold_ns == 0) {
+		/* Without room for it, its return is there or is lost, as others. */
 		if (room(route, writer, record, 1, NULL)) {
 			put(writer, graftrace_word(record->function, 0, (uint32_t)record->clock));
 			mark |= (uint16_t)(WRITTEN | (writer->piece->sequence % PIECES) * PIECE);
-		} else {
-			shown = false;
 		}
 	}
 	if (frame == NULL)

@@ -17,7 +17,7 @@ struct piece {
 	size_t room;	/* allocated bytes, if more than its words need */
 	uint32_t words; /* written so far */
 	bool growing;
-	bool held;				/* a reader is using it: freed when consumed */
+	bool held; /* a reader is using it: freed when consumed, and beyond the limit until then */
 	struct graftrace_sub_buffer sub_buffer; /* words follow */
 };
 
@@ -42,7 +42,8 @@ struct gt_store {
 	uint32_t users;
 	struct source_writer *writers;
 	uint32_t count, room;
-	uint64_t bytes, limit;
+	uint64_t bytes, limit; /* bytes: of what is not held */
+	uint64_t held_bytes;
 	uint64_t
 		pulled; /* the source's clock before the last whole pull; 0: there was none, or it rests */
 	bool overwrite, frozen;
@@ -58,6 +59,11 @@ static size_t piece_bytes(uint32_t words)
 	return sizeof(struct piece) + (size_t)words * 8;
 }
 
+static size_t allocated_bytes(const struct piece *piece)
+{
+	return piece->room != 0 ? piece->room : piece_bytes(piece->words);
+}
+
 /* before: its predecessor; NULL: it is the first. */
 static void drop(struct gt_store *store, struct source_writer *writer, struct piece *before,
 		 struct piece *piece)
@@ -70,7 +76,7 @@ static void drop(struct gt_store *store, struct source_writer *writer, struct pi
 		writer->last = before;
 	if (writer->found == piece)
 		writer->found = before;
-	store->bytes -= piece->room != 0 ? piece->room : piece_bytes(piece->words);
+	*(piece->held ? &store->held_bytes : &store->bytes) -= allocated_bytes(piece);
 	free(piece);
 }
 
@@ -206,6 +212,21 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
+/* As a page that Linux's reader has: it is out of the buffer, so newer records find room however long
+ * the reader stands still. A reader has at most two of a writer; those of many writers are limited to half
+ * of the buffer, and what it is given beyond that may be told as lost, too. */
+static void take_out(struct gt_store *store, struct piece *piece)
+{
+	uint64_t bytes = allocated_bytes(piece);
+	uint64_t most = store->limit / 2 > 2 * bytes ? store->limit / 2 : 2 * bytes;
+
+	if (piece->held || (store->limit != 0 && store->held_bytes + bytes > most))
+		return;
+	piece->held = true;
+	store->bytes -= bytes;
+	store->held_bytes += bytes;
+}
+
 static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_store *store = store_of(target);
@@ -216,8 +237,9 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 	if (index < store->count)
 		piece = find(&store->writers[index], sequence);
 	if (piece != NULL && piece->sequence == sequence) {
-		piece->held = !piece->growing;
-		error = piece->held ? 0 : GT_EAGAIN;
+		error = piece->growing ? GT_EAGAIN : 0;
+		if (error == 0)
+			take_out(store, piece);
 	}
 	pthread_mutex_unlock(&store->lock);
 	return error;
@@ -668,6 +690,7 @@ static int keep(struct gt_store *store, struct source_writer *to, uint32_t words
 	piece->sequence = copy->sequence;
 	piece->words = words;
 	piece->growing = growing;
+	piece->held = false;
 	to->dropping = 0;
 	piece->room = 0;
 	memcpy(&piece->sub_buffer, copy, sizeof(*copy) + words * 8ull);

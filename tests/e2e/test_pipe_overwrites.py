@@ -43,8 +43,9 @@ int main(void)
 
 
 def given(text):
+    """A return that is read after its entry's line stood there alone has a brace of its own."""
     return (text.count(b": leaf <-") + 2 * text.count(b"leaf();") + text.count(b"leaf() {") +
-            text.count(b"} /* leaf */"))
+            len(re.findall(rb"\|  +\}(?: /\* leaf \*/)?\n", text)))
 
 
 def lost(text):
@@ -82,7 +83,7 @@ def given_and_lost(graftrace, program, tracer, instance, pause_s):
             served.calls(CALLS)
             time.sleep(pause_s)
         made = ROUNDS * CALLS * (1 if tracer == "function" else 2)
-        end = time.monotonic() + (PATIENCE / 3 if instance else PATIENCE)
+        end = time.monotonic() + PATIENCE
         while given(text := b"".join(blocks)) + lost(text) < made and time.monotonic() < end:
             time.sleep(0.05)
     reader.join(PATIENCE)
@@ -94,15 +95,12 @@ def given_and_lost(graftrace, program, tracer, instance, pause_s):
 def test_nothing_is_given_and_told_as_lost(graftrace, program, tracer, instance):
     # A quarter of the ring is held for readers: what a slower one was given beyond it, as on a busy
     # machine, is told as lost, too. So it is not in every run that the sum is exact, and the more often
-    # the less there is to do. On a busy machine one run of an instance in ten or twenty tells of too few
-    # (doc/design/serving.md): another one has to be exact all the same.
-    short = 0
+    # the less there is to do. An instance's buffer has room for its reader.
     for attempt in range(16):
         had, missed, made = given_and_lost(graftrace, program, tracer, instance, attempt * 0.0005)
         assert missed > 0 or attempt > 0
         assert made >= missed
-        short += had + missed < made
-        assert short <= 2 if instance else short == 0
+        assert had + missed >= made
         if missed > 0 and had + missed == made:
             return
     assert had + missed == made
