@@ -5,8 +5,8 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach.h"
-#include "attach/process/proc.h"
 #include "attach/process/refuse.h"
+#include "attach/process/threads.h"
 #include "attach/session/session_private.h"
 #include "attach/process/tracer.h"
 
@@ -162,14 +162,6 @@ struct attach_work {
 	struct gt_message *message;
 };
 
-static bool lives(pid_t pid)
-{
-	char text[1024];
-	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
-
-	return fields && *fields != 'Z' && *fields != 'X';
-}
-
 static int attach_locked(const struct attach_work *work)
 {
 	struct gt_session *session = work->session;
@@ -184,10 +176,13 @@ static int attach_locked(const struct attach_work *work)
 		return 0; /* named twice */
 	for (again = 0; again < ATTEMPTS; again++) {
 		error = gt_refuse_process(pid, message);
-		if (!error)
-			error = clean_leftover(pid, message);
-		if (error == GT_EGONE && lives(pid))
+		if (error)
+			return error;
+		error = clean_leftover(pid, message);
+		if (error == GT_EGONE && !gt_threads_are_dead(pid))
 			continue; /* what was to be cleaned went with its image */
+		if (error == GT_EGONE)
+			return gt_fail(message, error, "process %d has ended", (int)pid);
 		if (!error)
 			error = gt_session_house_of(session, pid, &house, message);
 		if (error)
