@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trace/hash.h"
 #include "core/trace/message.h"
 
 #define OUT_RATE 0.05 /* expected part of noise among the rows that stand out */
@@ -46,12 +47,8 @@ static const char *file_name(const char *path)
 
 static size_t hash(const char *name, const char *object)
 {
-	uint64_t at = 14695981039346656037ull;
+	uint64_t at = gt_hash64_text(gt_hash64_text(GT_HASH64_BEGIN, name), object);
 
-	for (; *name; name++)
-		at = (at ^ (unsigned char)*name) * 1099511628211ull;
-	for (; *object; object++)
-		at = (at ^ (unsigned char)*object) * 1099511628211ull;
 	return (size_t)(at ^ at >> 32);
 }
 

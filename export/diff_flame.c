@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trace/hash.h"
 #include "export/call_tree.h"
 #include "export/diff.h"
 #include "export/flame.h"
@@ -44,12 +45,8 @@ static const char *object_of(const char *name)
 
 static uint32_t name_place(const struct names *names, const char *name, const char *object)
 {
-	uint64_t at = 14695981039346656037ull;
+	uint64_t at = gt_hash64_text(gt_hash64_text(GT_HASH64_BEGIN, name), object);
 
-	for (const char *byte = name; *byte; byte++)
-		at = (at ^ (unsigned char)*byte) * 1099511628211ull;
-	for (const char *byte = object; *byte; byte++)
-		at = (at ^ (unsigned char)*byte) * 1099511628211ull;
 	for (at ^= at >> 32;; at++) {
 		uint32_t number = names->table[at & names->table_mask];
 		const char *known = number ? names->names[number - 1] : NULL;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include "core/trace/hash.h"
 #include "export/flame.h"
 #include "export/merged.h"
 
@@ -38,11 +39,8 @@ static void words_of(void *user, uint32_t at, char text[GT_FLAME_WORDS])
 /* Warm colors; a name has the same color in every graph. */
 static void color_of(void *user, uint32_t node, unsigned color[3])
 {
-	const char *name = name_of(user, node);
-	uint32_t hash = 2166136261u;
+	uint32_t hash = gt_hash_text(GT_HASH_BEGIN, name_of(user, node));
 
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 16777619u;
 	color[0] = 205 + hash % 50;
 	color[1] = 80 + (hash >> 8) % 130;
 	color[2] = 40 + (hash >> 16) % 50;

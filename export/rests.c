@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trace/hash.h"
 #include "core/trace/merge.h"
 #include "port/host/memory.h"
 
@@ -74,10 +75,8 @@ static bool parse(const char *text, char *waker, uint64_t *slept, uint64_t *wait
 
 static struct rest *row_of(struct rests *rests, uint32_t tid, const char *waker)
 {
-	uint32_t at = tid * 2654435761u;
+	uint32_t at = gt_hash_text(tid * 2654435761u, waker);
 
-	for (const char *byte = waker; *byte; byte++)
-		at = (at ^ (unsigned char)*byte) * 16777619u;
 	for (at &= PLACES - 1; rests->places[at]; at = (at + 1) & (PLACES - 1)) {
 		struct rest *there = &rests->rows[rests->places[at] - 1];
 		if (there->tid == tid && strcmp(there->waker, waker) == 0)

@@ -9,17 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include "core/trace/hash.h"
 #include "core/trace/target.h"
 
 #define GT_SAME_FUNCTION_PAGE 4096
 
 static inline uint32_t gt_function_hash(const struct gt_function *function)
 {
-	uint32_t hash = 2166136261u;
-
-	for (const char *byte = function->name; *byte; byte++)
-		hash = (hash ^ (unsigned char)*byte) * 16777619u;
-	return hash;
+	return gt_hash_text(GT_HASH_BEGIN, function->name);
 }
 
 /* Both have a name and an object. The same function lies at the same place of a page in each

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "linux/text_names.h"
+#include "core/trace/hash.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -49,10 +50,8 @@ int gt_text_names_create(const struct gt_sink *sink, struct gt_text_names **out)
 
 static struct name *place_of(const struct gt_text_names *names, const char *text, size_t bytes)
 {
-	uint32_t hash = 2166136261u, mask = names->room - 1;
+	uint32_t hash = gt_hash_bytes(GT_HASH_BEGIN, text, bytes), mask = names->room - 1;
 
-	for (size_t i = 0; i < bytes; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 16777619u;
 	for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
 		struct name *name = &names->functions[at];
 		if (!name->text || (name->bytes == bytes && memcmp(name->text, text, bytes) == 0))

@@ -4,6 +4,7 @@
  * thread.
  */
 #include "serve/fuse_private.h"
+#include "core/trace/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,8 @@
 
 static size_t head_of(const struct gt_fuse_nodes *nodes, const char *path)
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
+	uint64_t hash = gt_hash64_text(GT_HASH64_BEGIN, path);
 
-	for (; *path != '\0'; path++)
-		hash = (hash ^ (unsigned char)*path) * UINT64_C(1099511628211);
 	return (size_t)(hash ^ hash >> 32) & (nodes->head_count - 1);
 }
 

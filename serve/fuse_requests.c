@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "serve/fuse_private.h"
+#include "core/trace/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +34,8 @@ static bool join(char *path, const char *above, const char *name)
 
 static ino_t number_of(const char *path)
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
+	uint64_t hash = gt_hash64_text(GT_HASH64_BEGIN, path);
 
-	for (; *path != '\0'; path++)
-		hash = (hash ^ (unsigned char)*path) * UINT64_C(1099511628211);
 	return hash > FUSE_ROOT_ID ? (ino_t)hash : 2;
 }
 

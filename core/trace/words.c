@@ -4,16 +4,17 @@
 
 #include <graftrace/error.h>
 #include "core/trace/glob.h"
+#include "core/trace/hash.h"
 
-/* FNV-1a, of a name, or of a word without its escapes. */
+/* Of a name, or of a word without its escapes. */
 static uint32_t hash_of(const char *text, bool escapes)
 {
-	uint32_t hash = 2166136261u;
+	uint32_t hash = GT_HASH_BEGIN;
 
 	for (; *text != '\0'; text++) {
 		if (escapes && *text == '\\' && text[1] != '\0')
 			text++;
-		hash = (hash ^ (unsigned char)*text) * 16777619u;
+		hash = gt_hash_byte(hash, *text);
 	}
 	return hash;
 }

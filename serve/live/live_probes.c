@@ -5,6 +5,7 @@
  * words say.
  */
 #include "serve/live/live_probes.h"
+#include "core/trace/hash.h"
 #include "serve/live/live_filters.h"
 
 #include <stdio.h>
@@ -59,13 +60,7 @@ struct search {
 
 static uint32_t hash_of(const struct gt_event_format *event)
 {
-	uint32_t hash = 2166136261u;
-
-	for (const char *at = event->system; *at; at++)
-		hash = (hash ^ (uint8_t)*at) * 16777619u;
-	for (const char *at = event->name; *at; at++)
-		hash = (hash ^ (uint8_t)*at) * 16777619u;
-	return hash;
+	return gt_hash_text(gt_hash_text(GT_HASH_BEGIN, event->system), event->name);
 }
 
 static bool is_at(const struct search *search, size_t at, const struct gt_event_format *event)
