@@ -363,22 +363,15 @@ static bool put_structure(struct output *output, const char *type, const char *b
 
 /* ---- arguments ---- */
 
-/* The field with what argument `name` leads to ("__NAME_val"). False: it has none, or it was not readable. */
+/* What argument `name` leads to. False: the event does not have it, or it was not readable. */
 static bool find_behind(const struct call *call, const char *name, struct gt_event_value *value)
 {
-	const size_t bytes = strlen(name);
-	uint32_t i;
+	const uint32_t index = gt_event_field_behind(call->format, name);
 
-	for (i = 1; i < call->format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
-		const char *field = call->format->fields[i].name;
-
-		if (strncmp(field, "__", 2) == 0 && strncmp(field + 2, name, bytes) == 0 &&
-		    strcmp(field + 2 + bytes, "_val") == 0) {
-			gt_event_value(call->format, call->record, i, value);
-			return value->kind == GT_EVENT_STRING || value->kind == GT_EVENT_ARRAY;
-		}
-	}
-	return false;
+	if (index == 0)
+		return false;
+	gt_event_value(call->format, call->record, index, value);
+	return value->kind == GT_EVENT_STRING || value->kind == GT_EVENT_ARRAY;
 }
 
 static uint64_t value_of(const struct call *call, const char *name)

@@ -92,6 +92,10 @@ enum gt_event_call {
 
 enum gt_event_call gt_event_call_of(const struct gt_event_format *format);
 
+/* The field with the text or the bytes that the call's argument leads to, which is called
+ * "__ARGUMENT_val". 0: there is none. */
+uint32_t gt_event_field_behind(const struct gt_event_format *format, const char *argument);
+
 struct gt_record;
 
 /* Field `index` of the event record. */

@@ -42,6 +42,24 @@ enum gt_event_call gt_event_call_of(const struct gt_event_format *format)
 	return GT_EVENT_NO_CALL;
 }
 
+/* Whether the field is called "__ARGUMENT_val". */
+static bool is_behind(const char *field, const char *argument)
+{
+	if (!begins(field, "__") || !begins(field + 2, argument))
+		return false;
+	for (field += 2; *argument; argument++)
+		field++;
+	return begins(field, "_val") && !field[sizeof("_val") - 1];
+}
+
+uint32_t gt_event_field_behind(const struct gt_event_format *format, const char *argument)
+{
+	for (uint32_t i = 1; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++)
+		if (is_behind(format->fields[i].name, argument))
+			return i;
+	return 0;
+}
+
 static uint64_t number_of(const struct gt_event_format *format, const struct gt_record *record,
 			  uint32_t index)
 {
@@ -51,20 +69,12 @@ static uint64_t number_of(const struct gt_event_format *format, const struct gt_
 	return value.kind == GT_EVENT_NUMBER ? value.number : 0;
 }
 
-/* The field with the text that argument `name` leads to ("__NAME_val"). 0: none. */
-static uint32_t text_of(const struct gt_event_format *format, const char *name)
+/* The same as gt_event_field_behind, of texts alone. */
+static uint32_t text_of(const struct gt_event_format *format, const char *argument)
 {
-	for (uint32_t i = 1; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
-		const char *at = format->fields[i].name, *with = name;
+	const uint32_t index = gt_event_field_behind(format, argument);
 
-		if (!format->fields[i].is_string || !begins(at, "__"))
-			continue;
-		for (at += 2; *with && *at == *with; at++)
-			with++;
-		if (!*with && begins(at, "_val"))
-			return i;
-	}
-	return 0;
+	return format->fields[index].is_string ? index : 0;
 }
 
 /* " \"…\"", if it could be read. */
