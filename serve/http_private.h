@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files http*.c share: the server, and one request that it answers. */
+#ifndef GT_SERVE_HTTP_PRIVATE_H
+#define GT_SERVE_HTTP_PRIVATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "serve/access.h"
+#include "serve/address.h"
+#include "serve/http.h"
+#include "serve/http_clients.h"
+
+struct MHD_Connection;
+struct MHD_Daemon;
+
+#define GT_HTTP_ROOT "/ftrace/"
+
+struct gt_http_server {
+	struct MHD_Daemon *daemon;
+	struct gt_control_target *control;
+	struct gt_page_server *page; /* the page at /; NULL: there is none */
+	char *title;
+	int socket; /* the listening one */
+	struct gt_address address;
+	char bound[GT_ADDRESS_BYTES + 8];
+	char place[GT_ADDRESS_PATH_BYTES + 32]; /* the address in messages */
+	char page_place[GT_ADDRESS_PATH_BYTES + 32];
+	bool any_address;
+	struct gt_access access;
+	struct gt_http_limits limits;
+	struct gt_http_clients *clients;
+	atomic_bool stopping;
+	atomic_uint active; /* requests being answered */
+	atomic_uint moved;  /* counts the pieces of answers that were made */
+};
+
+/* One request, from the start of its head to the end of its answer. */
+struct gt_http_exchange {
+	struct gt_http_server *server;
+	struct gt_control_node node;
+	bool put;  /* PUT or POST: a body follows */
+	bool full; /* the body is too long */
+	size_t body_bytes;
+	char *body; /* grows to GT_HTTP_BODY_BYTES */
+};
+
+/* http_check.c */
+
+/* The client at the other end; NULL: there was no memory for it. */
+struct gt_http_client *gt_http_client_of(struct MHD_Connection *connection);
+/* Returns 0, or the status with which the request is refused, and the reason: who may not, what two
+ * programs could parse differently, and what another site's page has sent. */
+unsigned gt_http_check(const struct gt_http_server *server, struct MHD_Connection *connection,
+		       char *why, size_t room);
+/* Gives the query that a page's links need if the page was asked for with `?token=`, else "". A
+ * wrong token, sent by a client that needs none, is not put into the page. */
+void gt_http_carry_token(const struct gt_http_server *server, struct MHD_Connection *connection,
+			 char *query, size_t room);
+
+/* http_read.c: answers GET and HEAD. MHD_YES or MHD_NO. */
+int gt_http_answer_get(struct gt_http_exchange *exchange, struct MHD_Connection *connection,
+		       const char *url, bool head);
+
+#endif
