@@ -246,12 +246,13 @@ static int export_to(struct arguments *arguments, struct gt_recording *recording
 		.filter = &arguments->filter,
 		.function_end = gt_recording_function_end(recording),
 		.fd = output->fd,
+		.is_new = output->temporary[0] && !output->is_directory,
 		.message = &message,
 	};
 	int error;
 
 	gt_look_describe(&export.about, recording);
-	gt_progress_reading(recording, 2);
+	gt_progress_reading(recording, 1);
 	error = gt_export_run(&export, report);
 	gt_progress_end();
 	if (error == GT_OK)

@@ -202,7 +202,7 @@ static int print(struct arguments *arguments, struct gt_recording *recording)
 	/* The whole text is made in memory before the pager takes the terminal. Its size is
 	 * bounded by the number of different stacks. */
 	error = gt_out_init_memory(&out);
-	gt_progress_reading(recording, 2);
+	gt_progress_reading(recording, 1);
 	if (error == GT_OK)
 		error = gt_graph_write(gt_recording_target(recording), &arguments->graph, &out,
 				       &report);

@@ -72,8 +72,11 @@ static uint32_t *innermost(struct gt_tree *tree, uint32_t lane)
 static uint32_t child_of(struct gt_tree *tree, uint32_t parent, uint32_t number)
 {
 	uint32_t function = number <= tree->function_end ? number : 0;
-	uint32_t place = place_of(tree, parent, function);
+	uint32_t newest = tree->nodes[parent].child, place;
 
+	if (newest != 0 && tree->nodes[newest].function == function)
+		return newest;
+	place = place_of(tree, parent, function);
 	if (tree->table[place] == 0) {
 		if (grow(tree) != GT_OK)
 			return UINT32_MAX;

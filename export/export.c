@@ -136,11 +136,30 @@ static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment 
 	return export->format->moment ? export->format->moment(export, lane, moment) : GT_OK;
 }
 
+/* Throws away what the format has, for it to begin anew. */
+static int begin_again(void *user)
+{
+	struct gt_export *export = user;
+	const struct gt_export_format *format = export->format;
+
+	if (format->fini)
+		format->fini(export);
+	if (export->state)
+		memset(export->state, 0, format->state_bytes);
+	memset(export->function_seen, 0, export->function_end + 1u);
+	if (!format->is_directory && gt_out_again(&export->out) != GT_OK)
+		return GT_EIO;
+	return format->begin ? format->begin(export) : GT_OK;
+}
+
 int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
 {
 	const struct gt_export_format *format = export->format;
 	const struct gt_stack_sink sink = {
 		.user = export,
+		.again = format->writes_at_end || (export->is_new && !format->needs_file)
+				 ? begin_again
+				 : NULL,
 		.lane = take_lane,
 		.enter = take_enter,
 		.leave = take_leave,

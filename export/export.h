@@ -37,6 +37,7 @@ struct gt_export_format {
 	const char *file; /* default name of the output */
 	bool is_directory;
 	bool needs_file;	  /* a regular file: no pipe, no stdout */
+	bool writes_at_end;	  /* `end` alone writes: before it, all can begin anew */
 	const char *create_table; /* the statement that makes the table for the rows; NULL */
 	size_t state_bytes;	  /* zeroed memory for the format: export->state */
 	int (*begin)(struct gt_export *export);
@@ -59,6 +60,7 @@ struct gt_export {
 	uint64_t least_ns;     /* calls that took less are left out: of formats with a row a call */
 	uint32_t function_end; /* one more than the highest function number */
 	int fd;		       /* the output; of a directory: its descriptor */
+	bool is_new; /* the output is an empty file of the caller's own: it may be cut to be written anew */
 	struct gt_message *message;
 
 	/* For the formats. */

@@ -123,7 +123,8 @@ static int begin(struct gt_export *export)
 	gt_spool_init(&state->spool);
 	make_uuid(export, state->uuid);
 	state->trace = -1;
-	if (mkdirat(export->fd, "trace", 0777) != 0)
+	/* It is there when the export begins anew. */
+	if (mkdirat(export->fd, "trace", 0777) != 0 && errno != EEXIST)
 		return fail(export, "trace", errno);
 	state->trace = openat(export->fd, "trace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return state->trace >= 0 ? GT_OK : fail(export, "trace", errno);
@@ -367,6 +368,7 @@ const struct gt_export_format gt_format_ctf = {
 	.help = "a folder with a CTF 1.8 trace: Trace Compass, babeltrace2",
 	.file = "ctf",
 	.is_directory = true,
+	.writes_at_end = true,
 	.state_bytes = sizeof(struct ctf),
 	.begin = begin,
 	.lane = lane,

@@ -72,6 +72,7 @@ const struct gt_export_format gt_format_svg = {
 	.help = "a flame graph for a browser, whole in itself; a click zooms",
 	.file = "trace.svg",
 	.state_bytes = sizeof(struct flame),
+	.writes_at_end = true,
 	.begin = gt_merged_begin,
 	.enter = gt_merged_enter,
 	.leave = gt_merged_leave,

@@ -394,8 +394,8 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 	return failed ? GT_ENOMEM : export->out.error ? GT_EIO : GT_OK;
 }
 
-#define MERGED                                                             \
-	.state_bytes = sizeof(struct gt_merged), .begin = gt_merged_begin, \
+#define MERGED                                                                                    \
+	.state_bytes = sizeof(struct gt_merged), .writes_at_end = true, .begin = gt_merged_begin, \
 	.enter = gt_merged_enter, .leave = gt_merged_leave, .fini = gt_merged_fini
 
 const struct gt_export_format gt_format_folded = {

@@ -313,6 +313,7 @@ const struct gt_export_format gt_format_uftrace = {
 	.help = "a folder of uftrace's: uftrace report, graph, replay, tui",
 	.file = "uftrace.data",
 	.is_directory = true,
+	.writes_at_end = true,
 	.state_bytes = sizeof(struct uftrace),
 	.begin = begin,
 	.lane = lane,

@@ -51,6 +51,14 @@ static int leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, u
 	return GT_OK;
 }
 
+static int again(void *user)
+{
+	struct graph *graph = user;
+
+	gt_tree_fini(&graph->tree);
+	return gt_tree_init(&graph->tree, graph->options->function_end);
+}
+
 static bool matches(struct graph *graph, uint32_t function)
 {
 	char number[24];
@@ -252,6 +260,7 @@ int gt_graph_write(struct gt_target *target, const struct gt_graph_options *opti
 			       .sources = { .target = target, .with_text = options->source } };
 	const struct gt_stack_sink sink = {
 		.user = &graph,
+		.again = again,
 		.enter = options->callers_of ? NULL : enter,
 		.leave = options->callers_of ? leave_turned : leave,
 	};

@@ -66,6 +66,16 @@ int gt_out_flush(struct gt_out *out)
 	return out->error ? GT_EIO : GT_OK;
 }
 
+int gt_out_again(struct gt_out *out)
+{
+	out->used = 0;
+	out->error = 0;
+	if (out->bytes != 0 && (ftruncate(out->fd, 0) != 0 || lseek(out->fd, 0, SEEK_SET) != 0))
+		out->error = errno;
+	out->bytes = 0;
+	return out->error ? GT_EIO : GT_OK;
+}
+
 void gt_out_fini(struct gt_out *out)
 {
 	free(out->buffer);

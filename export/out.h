@@ -27,6 +27,8 @@ int gt_out_init(struct gt_out *out, int fd);
 int gt_out_init_memory(struct gt_out *out);
 /* Writes what is buffered. GT_EIO once any write has failed. */
 int gt_out_flush(struct gt_out *out);
+/* Forgets what was written to a regular file that was empty at first, errors too. GT_EIO. */
+int gt_out_again(struct gt_out *out);
 /* Frees the buffer; what was not flushed is gone. */
 void gt_out_fini(struct gt_out *out);
 

@@ -21,7 +21,8 @@ struct late_call {
 
 struct reading {
 	struct gt_target *target;
-	const struct gt_stack_sink *sink; /* NULL during the first pass */
+	const struct gt_stack_sink *sink; /* NULL during a pass that looks for late calls */
+	bool once;			  /* without such a pass: a late call ends the reading */
 	struct gt_stack_report *report;
 	struct gt_lane **lanes;
 	uint32_t lane_count, lane_room;
@@ -31,6 +32,10 @@ struct reading {
 	size_t late_count, late_room, late_next;
 	uint64_t ids;
 	uint64_t newest;
+	/* The lane of the record before: nearly always the next one's, too. */
+	struct gt_lane *last;
+	const struct gt_source *last_source;
+	uint32_t last_context;
 };
 
 /* In a kernel, a lane is a context, on whichever CPU; in a program it belongs to one writer. */
@@ -107,6 +112,9 @@ static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source
 	uint64_t key = key_of(source, record);
 	struct gt_lane *lane = NULL;
 
+	if (source == reading->last_source && record->context == reading->last_context &&
+	    reading->last->tid == source->tid)
+		return reading->last;
 	for (uint32_t at = hash(key) & reading->table_mask; reading->table[at] != 0;
 	     at = (at + 1) & reading->table_mask) {
 		lane = reading->lanes[reading->table[at] - 1];
@@ -125,10 +133,13 @@ static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source
 	}
 	if (source->comm[0] != '\0')
 		memcpy(lane->name, source->comm, sizeof(lane->name));
+	reading->last = lane;
+	reading->last_source = source;
+	reading->last_context = record->context;
 	return lane;
 }
 
-static int tell_lane(struct reading *reading, struct gt_lane *lane)
+static inline int tell_lane(struct reading *reading, struct gt_lane *lane)
 {
 	struct keyed_lane *keyed = (struct keyed_lane *)lane;
 
@@ -280,7 +291,7 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 			return note_late(reading, lane, record,
 					 (int64_t)(record->start - from) > 0 ? record->start
 									     : from);
-		if (reading->sink->once)
+		if (reading->once)
 			return GT_ENOENT;
 		/* The first pass noted the call, but another one has its place. */
 		reading->report->without_start++;
@@ -453,6 +464,7 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 	}
 	merge->tell_open = true;
 	reading->newest = 0;
+	reading->last_source = NULL;
 	while ((result = gt_merge_next(merge, &source)) > 0) {
 		result = take(reading, source, from);
 		if (result < 0)
@@ -481,36 +493,67 @@ static int by_start(const void *left, const void *right)
 	return (a->depth > b->depth) - (a->depth < b->depth);
 }
 
+static void forget(struct reading *reading)
+{
+	for (uint32_t i = 0; i < reading->lane_count; i++) {
+		for (uint32_t k = 0; k < reading->lanes[i]->open; k++)
+			free(reading->lanes[i]->calls[k].arguments);
+		free(reading->lanes[i]->calls);
+		free(reading->lanes[i]);
+	}
+	free(reading->lanes);
+	free(reading->table);
+	free(reading->late);
+}
+
+/* Begins with nothing read. GT_ENOMEM. */
+static int begin(struct reading *reading, struct gt_target *target, struct gt_stack_report *report)
+{
+	memset(report, 0, sizeof(*report));
+	*reading = (struct reading){ .target = target, .report = report };
+	return grow_table(reading);
+}
+
+static int read_twice(struct reading *reading, struct gt_filter *filter,
+		      const struct gt_stack_sink *sink)
+{
+	int error = pass(reading, filter);
+
+	if (error != GT_OK)
+		return error;
+	if (reading->late_count > 0)
+		qsort(reading->late, reading->late_count, sizeof(*reading->late), by_start);
+	for (uint32_t i = 0; i < reading->lane_count; i++) {
+		reading->lanes[i]->last = 0;
+		reading->lanes[i]->open = 0;
+	}
+	reading->sink = sink;
+	reading->ids = 0;
+	return pass(reading, filter);
+}
+
 int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 		   const struct gt_stack_sink *sink, struct gt_stack_report *report)
 {
-	struct reading reading = { .target = target, .report = report };
-	int error;
+	struct reading reading;
+	int error = begin(&reading, target, report);
 
-	memset(report, 0, sizeof(*report));
-	error = grow_table(&reading);
-	if (error == GT_OK && !sink->once)
-		error = pass(&reading, filter);
-	if (error == GT_OK) {
-		if (reading.late_count > 0)
-			qsort(reading.late, reading.late_count, sizeof(*reading.late), by_start);
-		for (uint32_t i = 0; i < reading.lane_count; i++) {
-			reading.lanes[i]->last = 0;
-			reading.lanes[i]->open = 0;
-		}
+	if (error == GT_OK && sink->again) {
 		reading.sink = sink;
-		reading.ids = 0;
+		reading.once = true;
 		error = pass(&reading, filter);
-		report->lanes = reading.lane_count;
+		if (error == GT_ENOENT) {
+			forget(&reading);
+			error = begin(&reading, target, report);
+			if (error == GT_OK)
+				error = sink->again(sink->user);
+			if (error == GT_OK)
+				error = read_twice(&reading, filter, sink);
+		}
+	} else if (error == GT_OK) {
+		error = read_twice(&reading, filter, sink);
 	}
-	for (uint32_t i = 0; i < reading.lane_count; i++) {
-		for (uint32_t k = 0; k < reading.lanes[i]->open; k++)
-			free(reading.lanes[i]->calls[k].arguments);
-		free(reading.lanes[i]->calls);
-		free(reading.lanes[i]);
-	}
-	free(reading.lanes);
-	free(reading.table);
-	free(reading.late);
+	report->lanes = reading.lane_count;
+	forget(&reading);
 	return error;
 }

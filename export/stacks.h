@@ -10,7 +10,8 @@
  * Entries and leaves come in order of time over all lanes, but for nested signal handlers' clocks,
  * which can run back by a little; within a lane they never do.
  *
- * The target is read twice: the first time finds the calls whose entries were not recorded. One that
+ * The target is read once where all entries were recorded and the sink can begin anew, else twice: the
+ * first time finds the calls whose entries were not recorded. One that
  * is written meanwhile can be read, too: what comes in between the two is taken as it is found; a filter
  * that ends at some time keeps it out. Memory
  * grows with the lanes and their depths and with the number of those calls, not with the others.
@@ -79,9 +80,9 @@ struct gt_moment {
  * returned by gt_stacks_read. */
 struct gt_stack_sink {
 	void *user;
-	/* The target is read once only, which takes half the time, and the reading ends with GT_ENOENT
-	 * at a call whose entry was not recorded: then what the sink has is to be thrown away. */
-	bool once;
+	/* Throws away all that the sink was given: the reading begins anew, since it has met a call whose
+	 * entry was not recorded. NULL: the sink cannot, so the target is read twice from the first. */
+	int (*again)(void *user);
 	/* A lane's first event follows. */
 	int (*lane)(void *user, struct gt_lane *lane);
 	/* `call` is the lane's innermost from now on. */
@@ -102,7 +103,7 @@ struct gt_stack_report {
 	uint32_t lanes;
 };
 
-/* filter: the caller's, or NULL. GT_ENOMEM, GT_ENOENT (see `once`), or a sink's error. */
+/* filter: the caller's, or NULL. GT_ENOMEM, or a sink's error. */
 int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 		   const struct gt_stack_sink *sink, struct gt_stack_report *report);
 

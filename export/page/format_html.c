@@ -306,6 +306,7 @@ const struct gt_export_format gt_format_html = {
 	.help = "one page to look at in a browser: time line, flame graph, functions",
 	.file = "graftrace.html",
 	.state_bytes = sizeof(struct html),
+	.writes_at_end = true,
 	.begin = begin,
 	.lane = lane,
 	.enter = enter,

@@ -417,10 +417,19 @@ static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment 
 	return GT_OK;
 }
 
+static int again(void *user)
+{
+	struct gt_page *page = user;
+
+	forget(page);
+	return begin(page);
+}
+
 struct gt_stack_sink gt_page_sink(struct gt_page *page)
 {
 	return (struct gt_stack_sink){
 		.user = page,
+		.again = again,
 		.lane = take_lane,
 		.enter = take_enter,
 		.leave = take_leave,
@@ -453,20 +462,10 @@ int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
 
 int gt_page_read(struct gt_page *page, struct gt_filter *filter)
 {
-	struct gt_stack_sink sink = gt_page_sink(page);
+	const struct gt_stack_sink sink = gt_page_sink(page);
 	struct gt_stack_report report;
-	int error;
+	int error = gt_stacks_read(page->options.target, filter, &sink, &report);
 
-	/* Most recordings have all entries; in others a missing one is found early. */
-	sink.once = true;
-	error = gt_stacks_read(page->options.target, filter, &sink, &report);
-	if (error == GT_ENOENT) {
-		forget(page);
-		sink.once = false;
-		error = begin(page);
-		if (error == GT_OK)
-			error = gt_stacks_read(page->options.target, filter, &sink, &report);
-	}
 	return error == GT_OK ? gt_page_finish(page, &report) : error;
 }
 

@@ -458,3 +458,37 @@ def test_trace_cmd_reports_every_call_with_its_duration(graftrace, compile, tmp_
         assert what in graftrace("export", "--to", "trace.dat", *words, code=2).stderr
     assert "regular file" in graftrace("export", "--to", "trace.dat", "-o", "/dev/stdout",
                                        code=1).stderr
+
+
+OUTER = r"""
+#include <stdio.h>
+volatile int sum;
+__attribute__((noinline)) void inner(void) { sum++; }
+__attribute__((noinline)) void outer(void)
+{
+	for (int i = 0; i < 30000; i++)
+		inner();
+	sum++;
+}
+int main(void)
+{
+	outer();
+	return 0;
+}
+"""
+
+
+def test_a_call_whose_entry_is_missing_begins_a_file_anew(graftrace, compile, tmp_path):
+    """It is met at its return, when much has been written; what goes to a pipe is read twice."""
+    graftrace("record", compile(OUTER, "-O1"))
+    inner = [int(row["start_ns"]) for row in rows_of(graftrace) if row["function"] == "inner"]
+    window = ("-t", f"+{inner[100]}ns-")
+    for form in ("csv", "json", "chrome", "speedscope", "perfetto", "folded", "callgrind"):
+        graftrace("export", "--to", form, "-o", "whole", *window)
+        piped = subprocess.run([graftrace.path, "export", "--to", form, "-q", "-o", "-", *window],
+                               cwd=tmp_path, capture_output=True, check=True, timeout=60).stdout
+        assert (tmp_path / "whole").read_bytes() == piped
+    assert collections.Counter(row["function"] for row in rows_of(graftrace, *window)) == {
+        "main": 1, "outer": 1, "inner": len(inner) - 100}
+    tree = graftrace("graph", *window).stdout
+    assert re.search(r" 1  main$", tree, re.M) and re.search(r" 1  `- outer$", tree, re.M)
