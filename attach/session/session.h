@@ -156,6 +156,16 @@ int gt_session_each_event(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),
 			  void *data);
+/* The same for a caller that keeps what it was told: *version is 0, or as the last call set it. If there
+ * are other events than then, calls `forget` and then `each` for all of them; else calls nothing.
+ * Which of them are enabled may change without that (gt_session_event_is_on). */
+void gt_session_events_since(struct gt_session *session, uint64_t *version,
+			     void (*forget)(void *data),
+			     int (*each)(void *data, const struct gt_event_format *event,
+					 bool enabled, const char *reason),
+			     void *data);
+/* Whether the event is recorded in some process, by any of its places. */
+bool gt_session_event_is_on(struct gt_session *session, const char *system, const char *name);
 /* Whether a word of the list of events names a system call's event in one of these ways. */
 bool gt_session_names_syscall(const char *word);
 /* Places of system calls in the files that the session knows: taken, and left alone by reason (enum

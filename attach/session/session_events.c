@@ -3,6 +3,7 @@
  * Events with fields: which of them are recorded, and which there are. Any thread; a list that cannot
  * be had leaves the one before.
  */
+#include "attach/agent/dynamic.h"
 #include "attach/agent/probes.h"
 #include "attach/session/session.h"
 #include "attach/session/session_private.h"
@@ -163,17 +164,16 @@ static bool is_enabled(const struct gt_session *session, const struct gt_catalog
 	return false;
 }
 
-int gt_session_each_event(struct gt_session *session,
-			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
-				      const char *reason),
-			  void *data)
+static int each_event_locked(struct gt_session *session,
+			     int (*each)(void *data, const struct gt_event_format *event,
+					 bool enabled, const char *reason),
+			     void *data)
 {
 	struct gt_event_format event;
 	int result = 0;
 	size_t i;
 	uint32_t k;
 
-	pthread_mutex_lock(&session->lock);
 	for (i = 0; !result && i < session->catalog.file_count; i++) {
 		const struct gt_catalog_file *file = session->catalog.files[i];
 
@@ -188,8 +188,77 @@ int gt_session_each_event(struct gt_session *session,
 				      reason ? gt_plan_reason_text(reason) : NULL);
 		}
 	}
-	if (!result)
-		result = gt_session_each_syscall(session, each, data);
+	return result ? result : gt_session_each_syscall(session, each, data);
+}
+
+int gt_session_each_event(struct gt_session *session,
+			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
+				      const char *reason),
+			  void *data)
+{
+	int result;
+
+	pthread_mutex_lock(&session->lock);
+	result = each_event_locked(session, each, data);
 	pthread_mutex_unlock(&session->lock);
 	return result;
+}
+
+/* Never 0. Files stay in the catalog, their probes are only added, and what was removed stays so. So the
+ * sum of probes and of removals grows with each change, and two equal versions mean the same events.
+ * Those of system calls are there or not. */
+static uint64_t events_version(const struct gt_session *session)
+{
+	uint64_t changes = session->catalog.next_event;
+	uint32_t i;
+
+	for (i = 0; i < session->catalog.dynamic_count; i++)
+		changes += session->catalog.dynamics[i]->removed;
+	return changes << 1 | gt_session_has_syscalls(session);
+}
+
+void gt_session_events_since(struct gt_session *session, uint64_t *version,
+			     void (*forget)(void *data),
+			     int (*each)(void *data, const struct gt_event_format *event,
+					 bool enabled, const char *reason),
+			     void *data)
+{
+	pthread_mutex_lock(&session->lock);
+	if (*version != events_version(session)) {
+		forget(data);
+		each_event_locked(session, each, data);
+		/* System calls may have got their numbers just now. */
+		*version = events_version(session);
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+static bool is_on_somewhere(const struct gt_session *session, const char *system, const char *name)
+{
+	enum gt_plan_reason reason;
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; i < session->catalog.file_count; i++) {
+		const struct gt_catalog_file *file = session->catalog.files[i];
+
+		for (k = 0; k < file->probe_count; k++)
+			if (!file->probes[k].removed &&
+			    strcmp(file->probes[k].probe->name, name) == 0 &&
+			    strcmp(file->probes[k].probe->system, system) == 0 &&
+			    is_enabled(session, file, k, &reason))
+				return true;
+	}
+	return false;
+}
+
+bool gt_session_event_is_on(struct gt_session *session, const char *system, const char *name)
+{
+	bool on;
+
+	pthread_mutex_lock(&session->lock);
+	on = is_on_somewhere(session, system, name) ||
+	     gt_session_syscall_is_on(session, system, name);
+	pthread_mutex_unlock(&session->lock);
+	return on;
 }

@@ -273,6 +273,9 @@ void gt_session_note_end(struct gt_session *session, const struct gt_process *pr
 /* session_syscalls.c: what agents find in their table of calls becomes what is asked for. Errors of the
  * sink, GT_ENOMEM, GT_ENOSPC. */
 int gt_session_select_syscalls(struct gt_session *session, struct gt_message *message);
+bool gt_session_has_syscalls(const struct gt_session *session); /* a word of the list names them */
+bool gt_session_syscall_is_on(const struct gt_session *session, const char *system,
+			      const char *name);
 int gt_session_each_syscall(struct gt_session *session,
 			    int (*each)(void *data, const struct gt_event_format *event,
 					bool enabled, const char *reason),

@@ -36,7 +36,7 @@ bool gt_session_names_syscall(const char *word)
 	return false;
 }
 
-static bool are_asked_for(const struct gt_session *session)
+bool gt_session_has_syscalls(const struct gt_session *session)
 {
 	char *const *word = session->selection.events;
 
@@ -107,7 +107,7 @@ static bool any_is_wanted(const struct gt_session *session)
 	bool recorded;
 	uint32_t i;
 
-	for (i = 0; are_asked_for(session) && i < gt_syscall_event_count(); i++)
+	for (i = 0; gt_session_has_syscalls(session) && i < gt_syscall_event_count(); i++)
 		if (is_wanted(session, i, &recorded))
 			return true;
 	return false;
@@ -143,6 +143,15 @@ int gt_session_select_syscalls(struct gt_session *session, struct gt_message *me
 	return error;
 }
 
+static bool is_on(const struct gt_session *session, uint32_t index)
+{
+	const char *system, *name = gt_syscall_event_name(index, &system);
+	bool recorded, on;
+
+	is_wanted(session, index, &recorded);
+	return gt_event_rules_gate(&session->event_rules, system, name, &on) ? on : recorded;
+}
+
 int gt_session_each_syscall(struct gt_session *session,
 			    int (*each)(void *data, const struct gt_event_format *event,
 					bool enabled, const char *reason),
@@ -152,19 +161,28 @@ int gt_session_each_syscall(struct gt_session *session,
 	uint32_t i;
 	int result = 0;
 
-	if (!are_asked_for(session))
+	if (!gt_session_has_syscalls(session))
 		return 0;
 	gt_syscall_events_first(&session->catalog);
 	for (i = 0; !result && i < gt_syscall_event_count(); i++) {
-		bool recorded, on;
-
-		is_wanted(session, i, &recorded);
 		gt_syscall_event_describe(&session->catalog, i, &event);
-		if (gt_event_rules_gate(&session->event_rules, event.system, event.name, &on))
-			recorded = on;
-		result = each(data, &event, recorded, NULL);
+		result = each(data, &event, is_on(session, i), NULL);
 	}
 	return result;
+}
+
+bool gt_session_syscall_is_on(const struct gt_session *session, const char *system,
+			      const char *name)
+{
+	const char *its_system, *its_name;
+	uint32_t i;
+
+	for (i = 0; gt_session_has_syscalls(session) && i < gt_syscall_event_count(); i++) {
+		its_name = gt_syscall_event_name(i, &its_system);
+		if (strcmp(its_name, name) == 0 && strcmp(its_system, system) == 0)
+			return is_on(session, i);
+	}
+	return false;
 }
 
 void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_places *places)

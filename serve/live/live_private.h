@@ -20,6 +20,7 @@
 struct gt_live;
 struct gt_awake;
 struct gt_live_cpus;
+struct gt_live_event_list;
 struct gt_live_instance;
 
 /* The instances of a session. Removed ones stay in the list until the session ends. */
@@ -71,7 +72,7 @@ struct gt_live_change {
 
 /*
  * Order of locks: change.lock, reading.lock, instances.lock; after them live->lock, or the lock of a
- * store or of the session, which are held for moments.
+ * store, of the list of events or of the session, which are held for moments.
  */
 struct gt_live {
 	struct gt_control_target control;
@@ -116,6 +117,7 @@ struct gt_live {
 
 	struct gt_live_reading reading;
 	struct gt_live_change change;
+	struct gt_live_event_list *event_list; /* with a lock of its own; used in the top only */
 	/* Guarded by change.lock: */
 	struct gt_globs events;		 /* words of set_event */
 	struct gt_live_probes *probes;	 /* rows of events; used in the top only */

@@ -5,7 +5,7 @@
  * words say.
  */
 #include "serve/live/live_probes.h"
-#include "core/trace/hash.h"
+#include "serve/live/live_event_list.h"
 #include "serve/live/live_filters.h"
 
 #include <stdio.h>
@@ -46,128 +46,46 @@ struct gt_live_probes {
 
 /* ---- the list ---- */
 
-/* Collects each event once: its first place, and whether any of its places is enabled. */
-struct search {
-	struct gt_event_format *formats;
-	bool *enabled;
-	uint32_t
-		*slots; /* [SLOTS]: by the hash of system and name, an event's index + 1; 0: none */
-	size_t count;
-	size_t room;
-	bool no_memory;
-};
-#define SLOTS 8192u
-
-static uint32_t hash_of(const struct gt_event_format *event)
+/* Finds the index'th, or the one with a number. */
+static bool find(struct gt_live *live, uint64_t index, struct gt_event_format *format)
 {
-	return gt_hash_text(gt_hash_text(GT_HASH_BEGIN, event->system), event->name);
-}
+	const struct gt_live_event_list *list = gt_live_events_lock(live);
+	bool found;
 
-static bool is_at(const struct search *search, size_t at, const struct gt_event_format *event)
-{
-	return strcmp(search->formats[at].name, event->name) == 0 &&
-	       strcmp(search->formats[at].system, event->system) == 0;
-}
-
-/* The event's index; search->count: it is new. *slot: where its index is kept, SLOTS: nowhere, as half of
- * the slots are taken. */
-static size_t find(const struct search *search, const struct gt_event_format *event, uint32_t *slot)
-{
-	uint32_t at = hash_of(event) % SLOTS;
-	size_t i;
-
-	for (; search->slots[at] != 0; at = (at + 1) % SLOTS)
-		if (is_at(search, search->slots[at] - 1, event))
-			return search->slots[at] - 1;
-	*slot = search->count < SLOTS / 2 ? at : SLOTS;
-	for (i = SLOTS / 2; i < search->count; i++)
-		if (is_at(search, i, event))
-			return i;
-	return search->count;
-}
-
-static int take(void *data, const struct gt_event_format *event, bool enabled, const char *reason)
-{
-	struct search *search = data;
-	uint32_t slot = SLOTS;
-	size_t at;
-
-	(void)reason;
-	if (search->slots == NULL)
-		search->slots = calloc(SLOTS, sizeof(*search->slots));
-	search->no_memory = search->slots == NULL;
-	if (search->no_memory)
-		return 1;
-	at = find(search, event, &slot);
-	if (at == search->count && search->count == search->room) {
-		const size_t room = search->room ? search->room * 2 : 32;
-		void *formats = realloc(search->formats, room * sizeof(*search->formats));
-		void *flags = realloc(search->enabled, room * sizeof(*search->enabled));
-
-		search->formats = formats ? formats : search->formats;
-		search->enabled = flags ? flags : search->enabled;
-		search->no_memory = !formats || !flags;
-		if (search->no_memory)
-			return 1;
-		search->room = room;
-	}
-	if (at == search->count) {
-		search->formats[at] = *event;
-		search->enabled[at] = false;
-		search->count++;
-		if (slot < SLOTS)
-			search->slots[slot] = (uint32_t)search->count;
-	}
-	search->enabled[at] |= enabled;
-	return 0;
-}
-
-/* Collects the events as they are now. */
-static void look(struct gt_live *live, struct search *search)
-{
-	*search = (struct search){ 0 };
-	gt_session_each_event(live->session, take, search);
-}
-
-static void forget(struct search *search)
-{
-	free(search->formats);
-	free(search->enabled);
-	free(search->slots);
+	for (uint64_t i = 0; index >= GT_CONTROL_BY_NUMBER && i < list->count; i++)
+		if (list->formats[i].number == index - GT_CONTROL_BY_NUMBER)
+			index = i;
+	found = index < list->count;
+	if (found)
+		*format = list->formats[index];
+	gt_live_events_unlock(live);
+	return found;
 }
 
 int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event)
 {
-	struct search search;
-	int error = GT_ENOENT;
+	struct gt_live *live = live_of(target);
 
-	look(live_of(target), &search);
-	for (uint64_t i = 0; index >= GT_CONTROL_BY_NUMBER && i < search.count; i++)
-		if (search.formats[i].number == index - GT_CONTROL_BY_NUMBER)
-			index = i;
-	if (index < search.count) {
-		event->format = search.formats[index];
-		event->enabled = search.enabled[index];
-		event->soft = gt_session_event_is_soft(live_of(target)->session,
-						       event->format.system, event->format.name);
-		error = 0;
-	}
-	forget(&search);
-	return error;
+	if (!find(live, index, &event->format))
+		return GT_ENOENT;
+	event->enabled =
+		gt_session_event_is_on(live->session, event->format.system, event->format.name);
+	event->soft =
+		gt_session_event_is_soft(live->session, event->format.system, event->format.name);
+	return 0;
 }
 
 static bool names_one(struct gt_live *live, const char *word)
 {
-	struct search search;
+	const struct gt_live_event_list *list;
 	bool found = gt_session_names_syscall(word);
 
 	if (found)
 		return true;
-	look(live, &search);
-	for (size_t i = 0; i < search.count && !found; i++)
-		found = gt_event_word_matches(word, search.formats[i].system,
-					      search.formats[i].name);
-	forget(&search);
+	list = gt_live_events_lock(live);
+	for (size_t i = 0; i < list->count && !found; i++)
+		found = gt_event_word_matches(word, list->formats[i].system, list->formats[i].name);
+	gt_live_events_unlock(live);
 	return found;
 }
 
@@ -210,20 +128,20 @@ static char *path_of(const char *format, const char *system, const char *name)
 	return bytes > 0 && bytes < (int)sizeof(path) ? strdup(path) : NULL;
 }
 
-static bool is_first_of_system(const struct search *search, size_t index)
+static bool is_first_of_system(const struct gt_live_event_list *list, size_t index)
 {
 	for (size_t i = 0; i < index; i++)
-		if (strcmp(search->formats[i].system, search->formats[index].system) == 0)
+		if (strcmp(list->formats[i].system, list->formats[index].system) == 0)
 			return false;
 	return true;
 }
 
-static bool add_rows(struct gt_live_probes *probes, const struct search *search)
+static bool add_rows(struct gt_live_probes *probes, const struct gt_live_event_list *list)
 {
-	for (size_t i = 0; i < search->count; i++) {
-		const struct gt_event_format *event = &search->formats[i];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct gt_event_format *event = &list->formats[i];
 
-		if (is_first_of_system(search, i) &&
+		if (is_first_of_system(list, i) &&
 		    (!add_row(probes, GT_EVENT_SYSTEM_ENABLE,
 			      path_of("events/%s/enable%.0s", event->system, ""), i) ||
 		     !add_row(probes, GT_EVENT_SYSTEM_FILTER,
@@ -238,7 +156,7 @@ static bool add_rows(struct gt_live_probes *probes, const struct search *search)
 }
 
 /* Takes over the filters that the session was started with: words and their filters in turns. */
-static int note_filters(struct gt_live *live, const struct search *search,
+static int note_filters(struct gt_live *live, const struct gt_live_event_list *list,
 			const char *const *filters)
 {
 	struct gt_event_filter_error unfit;
@@ -246,8 +164,8 @@ static int note_filters(struct gt_live *live, const struct search *search,
 	int error = 0;
 
 	for (; error == 0 && filters != NULL && *filters != NULL; filters += 2) {
-		for (size_t i = 0; error == 0 && i < search->count; i++) {
-			const struct gt_event_format *event = &search->formats[i];
+		for (size_t i = 0; error == 0 && i < list->count; i++) {
+			const struct gt_event_format *event = &list->formats[i];
 
 			if (!gt_event_word_matches(filters[0], event->system, event->name) ||
 			    gt_event_filter_make(event, filters[1], strlen(filters[1]), NULL, 0,
@@ -344,14 +262,14 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 	return publish(live, &later);
 }
 
-/* Rows of one event of the search, and of its system if it is the first. */
-static void put_rows(const struct search *search, size_t index, struct gt_control_file *rows,
-		     uint32_t *count)
+/* Rows of one event of the list, and of its system if it is the first. */
+static void put_rows(const struct gt_live_event_list *list, size_t index,
+		     struct gt_control_file *rows, uint32_t *count)
 {
-	const struct gt_event_format *event = &search->formats[index];
+	const struct gt_event_format *event = &list->formats[index];
 	const uint64_t number = GT_CONTROL_BY_NUMBER + event->number;
 
-	if (is_first_of_system(search, index)) {
+	if (is_first_of_system(list, index)) {
 		rows[(*count)++] = gt_control_event_file(
 			GT_EVENT_SYSTEM_ENABLE, path_of("events/%s/enable%.0s", event->system, ""),
 			number);
@@ -367,23 +285,22 @@ static void put_rows(const struct search *search, size_t index, struct gt_contro
 /* Hides the rows of events that were removed; a system's rows are moved to an event that exists. */
 static void hide_events(struct gt_live *live)
 {
-	struct search search;
+	const struct gt_live_event_list *list = gt_live_events_lock(live);
 
-	look(live, &search);
 	for (uint32_t i = 0; i < live->probes->later_count; i++) {
 		struct later *later = &live->probes->later[i];
 		size_t k = 0;
 
 		if (later->all)
 			continue;
-		while (k < search.count &&
-		       (strcmp(search.formats[k].system, later->system) != 0 ||
-			(later->name && strcmp(search.formats[k].name, later->name) != 0)))
+		while (k < list->count &&
+		       (strcmp(list->formats[k].system, later->system) != 0 ||
+			(later->name && strcmp(list->formats[k].name, later->name) != 0)))
 			k++;
-		show_rows(later, k < search.count,
-			  GT_CONTROL_BY_NUMBER + (k < search.count ? search.formats[k].number : 0));
+		show_rows(later, k < list->count,
+			  GT_CONTROL_BY_NUMBER + (k < list->count ? list->formats[k].number : 0));
 	}
-	forget(&search);
+	gt_live_events_unlock(live);
 }
 
 /* ---- rows of system calls ---- */
@@ -393,10 +310,10 @@ static bool is_call(const struct gt_event_format *event)
 	return strcmp(event->system, "syscalls") == 0 || strcmp(event->system, "raw_syscalls") == 0;
 }
 
-static bool has_call(const struct search *search)
+static bool has_call(const struct gt_live_event_list *list)
 {
-	for (size_t i = 0; i < search->count; i++)
-		if (is_call(&search->formats[i]))
+	for (size_t i = 0; i < list->count; i++)
+		if (is_call(&list->formats[i]))
 			return true;
 	return false;
 }
@@ -405,22 +322,22 @@ static bool has_call(const struct search *search)
 static int show_calls(struct gt_live *live)
 {
 	struct later later = { .all = true };
-	struct search search;
+	const struct gt_live_event_list *list;
 	int error = GT_OK;
 
 	if (live->probes->has_calls)
 		return GT_OK;
-	look(live, &search);
-	if (has_call(&search)) {
+	list = gt_live_events_lock(live);
+	if (has_call(list)) {
 		later.system = strdup("syscalls");
-		later.files = calloc(search.count * (KINDS + 2), sizeof(*later.files));
-		for (size_t i = 0; later.files && i < search.count; i++)
-			if (is_call(&search.formats[i]))
-				put_rows(&search, i, later.files, &later.count);
+		later.files = calloc(list->count * (KINDS + 2), sizeof(*later.files));
+		for (size_t i = 0; later.files && i < list->count; i++)
+			if (is_call(&list->formats[i]))
+				put_rows(list, i, later.files, &later.count);
 		error = publish(live, &later);
 		live->probes->has_calls = error == GT_OK;
 	}
-	forget(&search);
+	gt_live_events_unlock(live);
 	return error;
 }
 
@@ -538,7 +455,7 @@ int gt_live_probe_hits(struct gt_control_target *target, uint64_t index, char *l
 int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters)
 {
 	struct gt_live_probes *probes = calloc(1, sizeof(*probes));
-	struct search search;
+	const struct gt_live_event_list *list;
 	bool done;
 
 	live->probes = probes;
@@ -546,13 +463,13 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 		probes->groups = calloc(1 + LATER_GROUPS, sizeof(*probes->groups));
 		probes->later = calloc(LATER_GROUPS, sizeof(*probes->later));
 	}
-	if (!probes || !probes->groups || !probes->later || !gt_globs_add_all(&live->events, words))
+	if (!probes || !probes->groups || !probes->later || gt_live_event_list_init(live) != 0 ||
+	    !gt_globs_add_all(&live->events, words))
 		return GT_ENOMEM;
-	look(live, &search);
-	probes->has_calls = has_call(&search);
-	done = !search.no_memory && add_rows(probes, &search) &&
-	       note_filters(live, &search, filters) == 0;
-	forget(&search);
+	list = gt_live_events_lock(live);
+	probes->has_calls = has_call(list);
+	done = !list->no_memory && add_rows(probes, list) && note_filters(live, list, filters) == 0;
+	gt_live_events_unlock(live);
 	probes->groups[0] = (struct gt_control_group){ probes->files, probes->count };
 	live->control.groups = probes->groups;
 	live->control.group_count = 1;
@@ -565,6 +482,7 @@ void gt_live_probes_fini(struct gt_live *live)
 
 	gt_globs_clear(&live->events);
 	gt_live_filters_fini(live);
+	gt_live_event_list_fini(live);
 	for (uint32_t i = 0; probes && i < probes->count; i++)
 		free((char *)(uintptr_t)probes->files[i].path);
 	for (uint32_t i = 0; probes && i < probes->later_count; i++)

@@ -172,6 +172,26 @@ def test_a_probe_is_set_recorded_and_removed_by_its_files(mounted):
     assert error.value.errno == 2
 
 
+def test_the_list_of_events_follows_each_change_at_once(mounted):
+    _run, path, _program = mounted
+
+    def available():
+        return set((path / "available_events").read_text().split())
+
+    own = available()
+    for name in ("hand", "more", "hand"):
+        with open(path / "dynamic_events", "a") as file:
+            file.write(f"p:my/{name} handle\n")
+        assert available() == own | {f"my:{name}"}
+        (path / "set_event").write_text("syscalls:sys_enter_write\n")
+        assert available() > own | {f"my:{name}", "syscalls:sys_enter_write", "syscalls:sys_exit_read"}
+        (path / "set_event").write_text("\n")
+        assert available() == own | {f"my:{name}"}
+        with open(path / "dynamic_events", "a") as file:
+            file.write(f"-:my/{name}\n")
+        assert available() == own
+
+
 def test_what_is_wrong_with_a_line_is_under_its_caret(mounted):
     _run, path, _program = mounted
     with pytest.raises(OSError):

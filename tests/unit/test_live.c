@@ -635,6 +635,50 @@ static void the_profilers_table_reads_as_linuxs(void **state)
 	assert_non_null(strstr(text, "beta"));
 }
 
+static void add_event(const char *system, const char *name)
+{
+	session.events[session.event_count] = (struct gt_event_format){
+		.number = ++session.event_count,
+		.system = system,
+		.name = name,
+		.object = "/bin/prog",
+	};
+	session.event_version++;
+}
+
+static void events_are_collected_when_there_are_others_and_only_then(void **state)
+{
+	(void)state;
+	add_event("shop", "sold");
+	add_event("shop", "sold"); /* a second place */
+	add_event("shop", "closed");
+	session.events_told = 0;
+	assert_non_null(strstr(get("available_events"), "shop:sold\nshop:closed\n"));
+	assert_int_equal(session.events_told, 1);
+	get("set_event");
+	get("available_events");
+	get("events/enable");
+	assert_int_equal(session.events_told, 1);
+	add_event("shop", "opened");
+	assert_non_null(strstr(get("available_events"), "shop:closed\nshop:opened\n"));
+	assert_int_equal(session.events_told, 2);
+	session.event_count -= 2;
+	session.event_version++;
+	assert_null(strstr(get("available_events"), "closed"));
+	assert_int_equal(session.events_told, 3);
+}
+
+static void whether_an_event_is_on_is_asked_each_time(void **state)
+{
+	(void)state;
+	add_event("shop", "sold");
+	assert_null(strstr(get("set_event"), "sold"));
+	session.events_on = true;
+	assert_non_null(strstr(get("set_event"), "shop:sold\n"));
+	session.events_on = false;
+	assert_null(strstr(get("set_event"), "sold"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -659,6 +703,8 @@ int main(void)
 		TEST(when_it_has_ended_it_can_be_read_and_not_changed),
 		TEST(the_profilers_table_reads_as_linuxs),
 		TEST(readers_and_writers_at_once_lose_nothing),
+		TEST(events_are_collected_when_there_are_others_and_only_then),
+		TEST(whether_an_event_is_on_is_asked_each_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
