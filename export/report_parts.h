@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two halves of the table share: report.c reads the records, report_rows.c finds the row of
- * a function and makes the rows that are shown.
+ * What the files of the table share: report.c reads the records, report_rows.c finds the row of a
+ * function and makes the rows that are shown, report_order.c sorts them, report_format.c prints them.
  */
 #ifndef GT_EXPORT_REPORT_PARTS_H
 #define GT_EXPORT_REPORT_PARTS_H
@@ -140,6 +140,13 @@ static inline uint32_t gt_report_row_of(struct collector *c, uint32_t function)
 		at = (at + 1) & ((1u << c->slot_bits) - 1);
 	}
 	return c->slots[at].row;
+}
+
+/* Self time less the time off the CPU. Time off the CPU in calls that did not return is in
+ * neither. */
+static inline uint64_t gt_report_on_cpu(const struct gt_report_row *row)
+{
+	return row->self > row->self_off ? row->self - row->self_off : 0;
 }
 
 #endif
