@@ -210,13 +210,6 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session->selection.libcalls = options->libcalls;
 	session->selection.breakpoints = options->breakpoints;
 	session->selection.uprobe_safe = options->uprobe_safe;
-	if (options->events && options->events[0]) {
-		session->selection.events = gt_session_copy_list(options->events);
-		if (!session->selection.events) {
-			free(session);
-			return gt_fail(message, GT_ENOMEM, "no memory for a session");
-		}
-	}
 	if (options->library_globs && options->library_globs[0]) {
 		session->selection.library_globs = gt_session_copy_list(options->library_globs);
 		if (!session->selection.library_globs) {

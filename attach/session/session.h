@@ -61,7 +61,7 @@ struct gt_session_options {
 	 * installs it. */
 	uint64_t stop_signals;
 	const char *const *graph_notrace; /* -N: not these, nor what they call */
-	const char *const *events;	  /* -e: words of gt_session_set_events() */
+	const char *const *events;	  /* -e: words of gt_event_words_match() */
 	/* In turns a word and its filter: see gt_session_set_event_filter(). GT_EINVAL: an event that
 	 * is there does not have its fields. */
 	const char *const *event_filters;
@@ -123,9 +123,9 @@ int gt_session_set_filters(struct gt_session *session, const struct gt_trace_set
  * reference. GT_EINVAL: a glob matches no function. */
 int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
 				 struct gt_message *message);
-/* Which events with fields are recorded, whatever the tracer: words "system:name", which may be globs;
- * a '!' before a word excludes. The last word that matches an event decides. NULL or empty: none. */
-int gt_session_set_events(struct gt_session *session, const char *const *words,
+/* Which events with fields the top wants, whatever the tracer: words of gt_event_words_match(). Takes a
+ * reference. NULL: none. */
+int gt_session_set_events(struct gt_session *session, struct gt_word_list *words,
 			  struct gt_message *message);
 /* Sets a filter for the events that the word matches (gt_event_word_matches), which is evaluated where
  * they happen; the last word that matches an event decides. NULL: all are recorded. Events without the
@@ -148,6 +148,8 @@ int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t
 void gt_session_event_hist_free(struct gt_hist_copy *copy);
 /* It has triggers, or others enable and disable it. */
 bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name);
+/* Triggers of others enable and disable it, so it may be recorded without being asked for. */
+bool gt_session_event_is_gated(struct gt_session *session, const char *system, const char *name);
 /* Calls back for each known event, object by object, until `each` returns non-zero. enabled: it is
  * recorded in some process. reason: why its place cannot be patched, or NULL. Events of system calls are
  * known while a word of the list of events names them: `syscalls`, `raw_syscalls` or `sys_…`, not a glob

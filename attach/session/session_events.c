@@ -7,25 +7,148 @@
 #include "attach/agent/probes.h"
 #include "attach/session/session.h"
 #include "attach/session/session_private.h"
+#include "attach/agent/syscall_events.h"
+#include "port/host/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-int gt_session_set_events(struct gt_session *session, const char *const *words,
+/* ---- what all askers together want ---- */
+
+static const char *const *words_of(const struct gt_session *session, uint32_t who)
+{
+	const struct gt_session_asker *asker = &session->askers[who];
+
+	return asker->used ? gt_word_list_words(asker->settings.lists[GT_LIST_EVENTS]) : NULL;
+}
+
+struct joined {
+	char **words;
+	size_t count, room;
+	const struct gt_session *session;
+	bool no_memory;
+};
+
+static void add_word(struct joined *joined, const char *before, const char *word)
+{
+	const size_t bytes = strlen(before) + strlen(word) + 1;
+	char *copy = malloc(bytes);
+
+	if (joined->count + 2 > joined->room) {
+		const size_t room = joined->room ? joined->room * 2 : 16;
+		char **grown = realloc(joined->words, room * sizeof(*grown));
+
+		joined->words = grown ? grown : joined->words;
+		joined->room = grown ? room : joined->room;
+	}
+	if (!copy || joined->count + 2 > joined->room) {
+		free(copy);
+		joined->no_memory = true;
+		return;
+	}
+	snprintf(copy, bytes, "%s%s", before, word);
+	joined->words[joined->count++] = copy;
+	joined->words[joined->count] = NULL;
+}
+
+static void exclude_unwanted(struct joined *joined, const char *system, const char *name)
+{
+	char word[1024];
+	uint32_t who;
+
+	for (who = 0; who < GT_ASKED_MAX; who++)
+		if (gt_event_words_match(words_of(joined->session, who), system, name,
+					 who == 0 && gt_event_is_mark(system, name)))
+			return;
+	if (!gt_events_match(joined->words, system, name))
+		return;
+	snprintf(word, sizeof(word), "%s:%s", system, name);
+	add_word(joined, "!", word);
+}
+
+/* A '!' of one asker must not exclude what another one asks for: the words without it come first, then the
+ * known events that nobody wants. Of objects that are loaded later the ring may get more than is
+ * wanted, which is left out where buffers are filled (serve/store/route.c). */
+static void join(struct gt_session *session, struct joined *joined)
+{
+	const char *const *word;
+	bool excludes = false, calls = false;
+	uint32_t who, k;
+	size_t i;
+
+	/* System calls that were named once stay known. */
+	for (who = 0; who < GT_ASKED_MAX; who++)
+		for (word = words_of(session, who); word && *word; word++)
+			if (**word == '!' && gt_session_names_syscall(*word + 1))
+				add_word(joined, "", *word);
+	for (who = 0; who < GT_ASKED_MAX; who++)
+		for (word = words_of(session, who); word && *word; word++) {
+			if (**word != '!')
+				add_word(joined, "", *word);
+			excludes |= **word == '!';
+			calls |= **word != '!' && gt_session_names_syscall(*word);
+		}
+	for (i = 0; excludes && !joined->no_memory && i < session->catalog.file_count; i++) {
+		const struct gt_catalog_file *file = session->catalog.files[i];
+
+		for (k = 0; k < file->probe_count; k++)
+			exclude_unwanted(joined, file->probes[k].probe->system,
+					 file->probes[k].probe->name);
+	}
+	/* The others of them are known by no word (gt_session_names_syscall). */
+	for (k = 0; excludes && calls && !joined->no_memory && k < gt_syscall_event_count(); k++) {
+		const char *system, *name = gt_syscall_event_name(k, &system);
+
+		exclude_unwanted(joined, system, name);
+	}
+}
+
+/* Who alone asks for events; -1: several do, or nobody. */
+static int only_asker(const struct gt_session *session)
+{
+	int only = -1;
+	uint32_t who;
+
+	for (who = 0; who < GT_ASKED_MAX; who++)
+		if (words_of(session, who)) {
+			if (only >= 0)
+				return -1;
+			only = (int)who;
+		}
+	return only;
+}
+
+int gt_session_join_events(struct gt_session *session, struct gt_message *message)
+{
+	struct joined joined = { .session = session };
+	const int only = only_asker(session);
+	const char *const *word = only >= 0 ? words_of(session, (uint32_t)only) : NULL;
+
+	for (; word && *word; word++) /* as they are */
+		add_word(&joined, "", *word);
+	if (only < 0)
+		join(session, &joined);
+	if (joined.no_memory) {
+		gt_session_free_list(joined.words);
+		return gt_fail(message, GT_ENOMEM, "no memory for the list of events");
+	}
+	gt_session_free_list(session->selection.events);
+	session->selection.events = joined.words;
+	return 0;
+}
+
+int gt_session_set_events(struct gt_session *session, struct gt_word_list *words,
 			  struct gt_message *message)
 {
-	char **copy = words && *words ? gt_session_copy_list(words) : NULL;
-	char **before;
 	int error;
 
-	if (words && *words && !copy)
-		return gt_fail(message, GT_ENOMEM, "no memory for the list of events");
 	pthread_mutex_lock(&session->lock);
-	before = session->selection.events;
-	session->selection.events = copy;
-	error = gt_session_select(session, message);
+	gt_trace_settings_set_list(&session->askers[0].settings, GT_LIST_EVENTS, words);
+	error = gt_session_join_events(session, message);
+	if (!error)
+		error = gt_session_select(session, message);
 	pthread_mutex_unlock(&session->lock);
-	gt_session_free_list(before);
 	return error;
 }
 
@@ -106,6 +229,16 @@ bool gt_session_event_is_soft(struct gt_session *session, const char *system, co
 	soft = gt_event_rules_act(&session->event_rules, system, name);
 	pthread_mutex_unlock(&session->lock);
 	return soft;
+}
+
+bool gt_session_event_is_gated(struct gt_session *session, const char *system, const char *name)
+{
+	bool gated, on;
+
+	pthread_mutex_lock(&session->lock);
+	gated = gt_event_rules_gate(&session->event_rules, system, name, &on);
+	pthread_mutex_unlock(&session->lock);
+	return gated;
 }
 
 bool gt_session_event_acts(struct gt_session *session, uint32_t number, uint64_t action,

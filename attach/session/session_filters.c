@@ -55,13 +55,19 @@ static bool traces(const struct gt_session_asker *asker)
 	return asker->used && asker->settings.tracer != GRAFTRACE_TRACER_NOP;
 }
 
-/* Those that trace, but for the top. */
+/* It wants records: of calls, of events. */
+static bool records(const struct gt_session_asker *asker)
+{
+	return traces(asker) || (asker->used && asker->settings.lists[GT_LIST_EVENTS]);
+}
+
+/* Those that want records, but for the top. */
 static uint32_t count_others(const struct gt_session *session)
 {
 	uint32_t who, count = 0;
 
 	for (who = 1; who < GT_ASKED_MAX; who++)
-		count += traces(&session->askers[who]);
+		count += records(&session->askers[who]);
 	return count;
 }
 
@@ -110,16 +116,19 @@ static void wish_profile(const struct gt_session *session, struct wish *wish)
 static struct wish wish_of(const struct gt_session *session)
 {
 	struct wish wish = { .tracer = GRAFTRACE_TRACER_NOP, .graph_only = true };
-	bool any = false, any_depth = false, any_threshold = false;
+	bool any = false, any_on = false, any_depth = false, any_threshold = false;
 	uint32_t who;
 
 	for (who = 0; who < GT_ASKED_MAX; who++) {
 		const struct gt_trace_settings *one = &session->askers[who].settings;
 
+		if (records(&session->askers[who])) {
+			any_on = true;
+			wish.on |= one->on;
+		}
 		if (!traces(&session->askers[who]))
 			continue;
 		any = true;
-		wish.on |= one->on;
 		if (one->tracer > wish.tracer)
 			wish.tracer = one->tracer;
 		wish.graph_only &= gt_trace_settings_has_roots(one);
@@ -131,10 +140,11 @@ static struct wish wish_of(const struct gt_session *session)
 		if (!wish.threshold_ns || one->threshold_ns < wish.threshold_ns)
 			wish.threshold_ns = one->threshold_ns;
 	}
+	if (!any_on)
+		wish.on = session->askers[0].settings.on;
 	if (!any) { /* as the top has it: for when it begins */
 		const struct gt_trace_settings *top = &session->askers[0].settings;
 
-		wish.on = top->on;
 		wish.graph_only = gt_trace_settings_has_roots(top);
 		wish.max_depth = top->max_depth;
 		wish.threshold_ns = top->threshold_ns;
@@ -230,7 +240,7 @@ int gt_session_ask_first(struct gt_session *session, const struct gt_session_opt
 			 struct gt_message *message)
 {
 	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
-					       options->graph_notrace };
+					       options->graph_notrace, options->events };
 	struct gt_session_asker *top = asker_of(session, 0);
 
 	top->settings = (struct gt_trace_settings){ .on = !options->start_off,
@@ -244,7 +254,7 @@ int gt_session_ask_first(struct gt_session *session, const struct gt_session_opt
 		if (gt_word_list_create(&gt_host_memory, lists[i], &top->settings.lists[i]))
 			return gt_fail(message, GT_ENOMEM, "no memory for the filters");
 	session->selection.graph_notrace = gt_session_notrace(session);
-	return 0;
+	return gt_session_join_events(session, message);
 }
 
 void gt_session_ask_fini(struct gt_session *session)
@@ -581,11 +591,33 @@ static void set_values(struct gt_trace_settings *settings, const struct gt_trace
 	settings->threshold_ns = values->threshold_ns;
 }
 
+/* *changed: the asker wants other events than before. */
+static int set_events(struct gt_session *session, struct gt_session_asker *asker,
+		      const struct gt_trace_settings *settings, bool *changed,
+		      struct gt_message *message)
+{
+	struct gt_word_list **list = &asker->settings.lists[GT_LIST_EVENTS];
+	struct gt_word_list *before = gt_word_list_hold(*list);
+	int error = 0;
+
+	*changed = !gt_word_list_is_same(before, settings->lists[GT_LIST_EVENTS]);
+	if (*changed) {
+		gt_trace_settings_set_list(&asker->settings, GT_LIST_EVENTS,
+					   settings->lists[GT_LIST_EVENTS]);
+		error = gt_session_join_events(session, message);
+	}
+	if (error)
+		gt_trace_settings_set_list(&asker->settings, GT_LIST_EVENTS, before);
+	gt_word_list_release(before);
+	return error;
+}
+
 int gt_session_ask(struct gt_session *session, uint32_t who,
 		   const struct gt_trace_settings *settings, struct gt_message *message)
 {
 	struct gt_session_asker *asker = asker_of(session, who);
 	struct gt_trace_settings old;
+	bool events = false;
 	int error;
 
 	pthread_mutex_lock(&session->lock);
@@ -593,6 +625,8 @@ int gt_session_ask(struct gt_session *session, uint32_t who,
 	old = asker->settings;
 	set_values(&asker->settings, settings);
 	error = set_filters(session, asker, settings, message);
+	if (!error)
+		error = set_events(session, asker, settings, &events, message);
 	if (error) {
 		set_values(&asker->settings, &old);
 	} else {
@@ -603,7 +637,7 @@ int gt_session_ask(struct gt_session *session, uint32_t who,
 		/* What the top does not want below a function, others may. */
 		session->selection.graph_notrace = session->others ? NULL : notrace;
 		gt_session_publish(session);
-		if (notrace && had_others != (session->others != 0)) {
+		if (events || (notrace && had_others != (session->others != 0))) {
 			update_off(session);
 			error = gt_session_select(session, message);
 		} else {
@@ -630,9 +664,10 @@ bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 	set_values(&asker->settings, settings);
 	wish = wish_of(session);
 	asker->settings = old;
-	all = !gt_session_notrace(session) && !gt_session_lists_threads(session) &&
-	      top->tracer == wish.tracer && top->on == wish.on &&
-	      top->max_depth == wish.max_depth && top->threshold_ns == wish.threshold_ns;
+	all = !settings->lists[GT_LIST_EVENTS] && !gt_session_notrace(session) &&
+	      !gt_session_lists_threads(session) && top->tracer == wish.tracer &&
+	      top->on == wish.on && top->max_depth == wish.max_depth &&
+	      top->threshold_ns == wish.threshold_ns;
 	for (int i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++) {
 		lists |= top->lists[i] != NULL;
 		same &= gt_word_list_is_same(top->lists[i], settings->lists[i]);

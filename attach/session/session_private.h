@@ -66,7 +66,7 @@ struct gt_session {
 	struct gt_session_asker askers[GT_ASKED_MAX];
 	bool started;
 	bool transport;	    /* see gt_session_set_transport() */
-	uint32_t others;    /* instances that have a tracer */
+	uint32_t others;    /* instances that have a tracer, or events */
 	bool profile_awake; /* see gt_session_set_profile_awake() */
 	struct gt_live_target live;
 	struct gt_triggers triggers;
@@ -186,6 +186,8 @@ void gt_session_publish_threshold(struct gt_session *session);
 int gt_session_check_words(struct gt_session *session, const struct gt_word_list *list,
 			   struct gt_message *message);
 int gt_session_select(struct gt_session *session, struct gt_message *message);
+/* session_events.c: the selection's words become those of all askers. GT_ENOMEM: they stay. */
+int gt_session_join_events(struct gt_session *session, struct gt_message *message);
 /* session_notrace.c: the list of set_graph_notrace, which is in the top's settings. While instances
  * trace, these functions are recorded, and the top leaves them out when it copies records. */
 struct gt_word_list *gt_session_notrace(struct gt_session *session);

@@ -18,6 +18,8 @@ const struct gt_control_file *gt_control_row(const struct gt_control_target *tar
 			return &gt_control_groups[i]->files[index];
 		index -= gt_control_groups[i]->count;
 	}
+	if (target != NULL && target->top != NULL) /* an instance has those of its top */
+		target = target->top;
 	for (uint32_t i = 0; target != NULL && i < target->group_count; i++) {
 		if (index < target->groups[i].count)
 			return &target->groups[i].files[index];

@@ -16,6 +16,19 @@ static const char of_many[] =
 	"# Only events with the given fields will be affected.\n"
 	"# If no events are modified, an error message will be displayed here\n";
 
+/* Rules are evaluated where the event happens, for all buffers: they are the top's. The files of an instance
+ * say that it has none, and what takes them away is no error. */
+static bool has_rules(const struct gt_control_handle *handle)
+{
+	return handle->target->top == NULL || handle->target->ops->event_filter_set != NULL;
+}
+
+static int refuse_rules(const char *what, struct gt_message *message)
+{
+	return REFUSE(message, GT_ENOTSUP,
+		      "%s are set in events/ of the top, and hold for its instances, too", what);
+}
+
 /* The event of the row, and its word ("system:name"). */
 static int event_of(const struct gt_control_handle *handle, struct gt_control_event *event,
 		    char word[GT_CONTROL_WORD_BYTES], struct gt_message *message)
@@ -35,12 +48,13 @@ int64_t gt_event_rules_read_filter(struct gt_control_handle *handle, char *buffe
 {
 	struct gt_control_event event;
 	char word[GT_CONTROL_WORD_BYTES];
-	int64_t given = event_of(handle, &event, word, message);
+	int64_t given = has_rules(handle) ? event_of(handle, &event, word, message) : 0;
 
 	if (given < 0)
 		return given;
-	given = handle->target->ops->event_filter_read(handle->target, word, handle->line, buffer,
-						       bytes);
+	if (has_rules(handle))
+		given = handle->target->ops->event_filter_read(handle->target, word, handle->line,
+							       buffer, bytes);
 	handle->line += (uint64_t)(given > 0 ? given : 0);
 	if (given == 0 && handle->line == 0) {
 		handle->line = 1;
@@ -82,9 +96,13 @@ int64_t gt_event_rules_write_filter(struct gt_control_handle *handle, const char
 	const char *whole;
 	size_t whole_bytes;
 	const size_t length = strip(bytes, count, &whole, &whole_bytes);
-	int64_t made = event_of(handle, &event, word, message);
+	int64_t made;
 	int result;
 
+	if (!has_rules(handle))
+		return is_none(whole, whole_bytes) ? (int64_t)count
+						   : refuse_rules("filters", message);
+	made = event_of(handle, &event, word, message);
 	if (made < 0)
 		return made;
 	if (count >= GRAFTRACE_FILTER_BYTES)
@@ -147,14 +165,15 @@ int64_t gt_event_rules_read_trigger(struct gt_control_handle *handle, char *buff
 	struct gt_event_trigger trigger;
 	struct gt_control_event event;
 	char word[GT_CONTROL_WORD_BYTES], text[GT_CONTROL_WORD_BYTES];
-	int64_t given = event_of(handle, &event, word, message);
+	int64_t given = has_rules(handle) ? event_of(handle, &event, word, message) : 0;
 
 	while (given >= 0 && (size_t)given < bytes) {
 		if (handle->line_given == handle->text_bytes) {
 			handle->line_given = handle->text_bytes = 0;
 			if (handle->unset) /* there is none, and it is said */
 				break;
-			if (ops->event_trigger_get(handle->target, word, (uint32_t)handle->line,
+			if (has_rules(handle) &&
+			    ops->event_trigger_get(handle->target, word, (uint32_t)handle->line,
 						   &trigger, text, sizeof(text)) == 0)
 				say_trigger(handle, &trigger);
 			else if (handle->line > 0)
@@ -189,7 +208,7 @@ int gt_event_rules_open_trigger(struct gt_control_handle *handle, unsigned acces
 	uint32_t i = 0;
 	int error = 0;
 
-	if (!(access & GT_CONTROL_WRITE) || !(access & GT_CONTROL_TRUNCATE))
+	if (!(access & GT_CONTROL_WRITE) || !(access & GT_CONTROL_TRUNCATE) || !has_rules(handle))
 		return 0;
 	error = event_of(handle, &event, word, message);
 	while (error == 0 &&
@@ -283,9 +302,9 @@ int gt_event_rules_open_hist(struct gt_control_handle *handle, unsigned access,
 {
 	struct gt_control_event event;
 	char word[GT_CONTROL_WORD_BYTES];
-	int error = event_of(handle, &event, word, message);
+	int error = has_rules(handle) ? event_of(handle, &event, word, message) : 0;
 
-	if (error != 0 || !(access & GT_CONTROL_READ))
+	if (error != 0 || !has_rules(handle) || !(access & GT_CONTROL_READ))
 		return error;
 	return handle->target->ops->event_hists_open == NULL
 		       ? gt_row_not_here(message)
@@ -299,6 +318,8 @@ int64_t gt_event_rules_read_hist(struct gt_control_handle *handle, char *buffer,
 	size_t given;
 
 	(void)message;
+	if (handle->opened == NULL)
+		return 0;
 	given = handle->target->ops->event_hists_read(handle->target, handle->opened, handle->line,
 						      buffer, bytes);
 	handle->line += given;
@@ -336,8 +357,12 @@ int64_t gt_event_rules_write_trigger(struct gt_control_handle *handle, const cha
 	char word[GT_CONTROL_WORD_BYTES];
 	const char *whole;
 	size_t length;
-	int result = event_of(handle, &event, word, message);
+	int result = has_rules(handle) ? event_of(handle, &event, word, message) : 0;
 
+	if (count > 0 && !has_rules(handle) && bytes[0] != '!')
+		return refuse_rules("triggers", message);
+	if (!has_rules(handle))
+		return (int64_t)count;
 	if (count == 0 || result != 0)
 		return result;
 	if (count >= GRAFTRACE_FILTER_BYTES)
@@ -402,8 +427,12 @@ int64_t gt_event_rules_write_system(struct gt_control_handle *handle, const char
 	char word[GT_CONTROL_WORD_BYTES];
 	const char *whole;
 	size_t whole_bytes, length = strip(bytes, count, &whole, &whole_bytes);
-	int error = event_of(handle, &first, word, message);
+	int error;
 
+	if (!has_rules(handle))
+		return is_none(whole, whole_bytes) ? (int64_t)count
+						   : refuse_rules("filters", message);
+	error = event_of(handle, &first, word, message);
 	if (count >= GRAFTRACE_FILTER_BYTES)
 		return REFUSE(message, GT_EINVAL, "a filter has less than %u bytes",
 			      GRAFTRACE_FILTER_BYTES);

@@ -26,6 +26,20 @@ bool gt_event_word_matches(const char *word, const char *system, const char *nam
 	       (!word[colon + 1] || gt_glob_match(word + colon + 1, name));
 }
 
+bool gt_event_words_match(const char *const *words, const char *system, const char *name,
+			  bool otherwise)
+{
+	bool matches = otherwise;
+
+	for (; words && *words; words++) {
+		const bool excludes = **words == '!';
+
+		if (gt_event_word_matches(*words + excludes, system, name))
+			matches = !excludes;
+	}
+	return matches;
+}
+
 static size_t length_of(const char *text)
 {
 	size_t bytes = 0;

@@ -70,6 +70,11 @@ struct gt_event_value {
  * alone; an empty part is any. */
 bool gt_event_word_matches(const char *word, const char *system, const char *name);
 
+/* Whether a list of such words, each with a '!' before it or without, names the event: the last word that
+ * matches it decides. words: NULL-terminated; NULL: none. otherwise: the answer if no word matches it. */
+bool gt_event_words_match(const char *const *words, const char *system, const char *name,
+			  bool otherwise);
+
 /* Whether it is the event of <graftrace/mark.h>, which is recorded without being asked for. */
 bool gt_event_is_mark(const char *system, const char *name);
 

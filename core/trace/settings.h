@@ -60,6 +60,7 @@ enum gt_list {
 	GT_LIST_NOTRACE,       /* set_ftrace_notrace */
 	GT_LIST_GRAPH,	       /* set_graph_function: only below these */
 	GT_LIST_GRAPH_NOTRACE, /* set_graph_notrace: neither these nor what they call */
+	GT_LIST_EVENTS,	       /* set_event: words of gt_event_words_match(); empty: none */
 	GT_LISTS,
 };
 

@@ -19,18 +19,19 @@
 #define CMDLINES 8192 /* names in saved_cmdlines, by default */
 
 /* Operations of the top and of instances. */
-#define COMMON_OPERATIONS                                                                   \
-	.get = gt_live_get, .set = gt_live_set, .list_open = gt_live_list_open,             \
-	.list_read = gt_live_list_read, .list_close = gt_live_list_close,                   \
-	.edit_open = gt_live_edit_open, .edit_add = gt_live_edit_add,                       \
-	.edit_remove = gt_live_edit_remove, .edit_close = gt_live_edit_close,               \
-	.text_open = gt_live_text_open, .text_read = gt_live_text_read,                     \
-	.text_close = gt_live_text_close, .clear = gt_live_clear, .thread = gt_live_thread, \
-	.threads_set = gt_live_threads_set, .stats = gt_live_stats, .mark = gt_live_mark,   \
-	.command_set = gt_live_command_set, .command_remove = gt_live_command_remove,       \
-	.command_read = gt_live_command_read, .snapshot = gt_live_snapshot,                 \
-	.snapshot_open = gt_live_snapshot_open, .raw_open = gt_live_raw_open,               \
-	.raw_read = gt_live_raw_read, .raw_close = gt_live_raw_close
+#define COMMON_OPERATIONS                                                                     \
+	.get = gt_live_get, .set = gt_live_set, .list_open = gt_live_list_open,               \
+	.list_read = gt_live_list_read, .list_close = gt_live_list_close,                     \
+	.edit_open = gt_live_edit_open, .edit_add = gt_live_edit_add,                         \
+	.edit_remove = gt_live_edit_remove, .edit_close = gt_live_edit_close,                 \
+	.text_open = gt_live_text_open, .text_read = gt_live_text_read,                       \
+	.text_close = gt_live_text_close, .clear = gt_live_clear, .thread = gt_live_thread,   \
+	.threads_set = gt_live_threads_set, .stats = gt_live_stats, .mark = gt_live_mark,     \
+	.command_set = gt_live_command_set, .command_remove = gt_live_command_remove,         \
+	.command_read = gt_live_command_read, .snapshot = gt_live_snapshot,                   \
+	.snapshot_open = gt_live_snapshot_open, .raw_open = gt_live_raw_open,                 \
+	.event = gt_live_event, .event_set = gt_live_event_set, .raw_read = gt_live_raw_read, \
+	.raw_close = gt_live_raw_close
 
 static const struct gt_control_ops operations = {
 	COMMON_OPERATIONS,
@@ -40,8 +41,6 @@ static const struct gt_control_ops operations = {
 	.profile_open = gt_live_profile_open,
 	.profile_read = gt_live_profile_read,
 	.profile_close = gt_live_profile_close,
-	.event = gt_live_event,
-	.event_set = gt_live_event_set,
 	.probe_set = gt_live_probe_set,
 	.probes_remove = gt_live_probes_remove,
 	.probe = gt_live_probe,
@@ -120,7 +119,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	struct gt_live *live = make(session, gt_session_target(session), &operations,
 				    options->program != NULL ? options->program : "");
 	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
-					       options->graph_notrace };
+					       options->graph_notrace, options->events };
 	void *functions = NULL;
 
 	if (live == NULL)

@@ -185,12 +185,24 @@ static void start_pump(struct gt_live *top)
 
 /* The detour */
 
-static struct gt_route_want want_of(const struct gt_live *live,
-				    const struct gt_trace_settings *settings)
+/* Triggers are the top's, and so are the events that they enable. */
+static bool is_gated(void *data, const char *system, const char *name)
 {
+	const struct gt_live *top = data;
+
+	return gt_session_event_is_gated(top->session, system, name);
+}
+
+static struct gt_route_want want_of(struct gt_live *live, const struct gt_trace_settings *settings)
+{
+	const bool is_top = live->top == NULL;
+
 	return (struct gt_route_want){
 		.settings = *settings,
-		.stacks = live->top == NULL,
+		.stacks = is_top,
+		.marks = is_top,
+		.also = is_top ? is_gated : NULL,
+		.also_data = live,
 		.since = live->instance != NULL ? live->instance->since : 0,
 	};
 }
@@ -353,7 +365,8 @@ static int ask_for_instance(struct gt_live *live, const struct gt_trace_settings
 	struct gt_word_list *filter;
 	struct gt_route_want want;
 	int error = widen(instance->store, &ask, &filter);
-	bool active = ask.tracer != GRAFTRACE_TRACER_NOP, begins = active && !instance->active;
+	bool active = ask.tracer != GRAFTRACE_TRACER_NOP || ask.lists[GT_LIST_EVENTS] != NULL;
+	bool begins = active && !instance->active;
 
 	pull_locked(top);
 	if (error == 0 && active && !top->instances.routed &&

@@ -16,6 +16,11 @@ struct gt_trace_settings gt_live_settings(struct gt_live *live);
 int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
 		struct gt_message *message);
 
+/* live_lists.c: sets one list in the settings of the top or an instance. Call with change.lock held:
+ * others may then read it without a lock. Errors as above. */
+int gt_live_ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
+			 struct gt_message *message);
+
 /*
  * Changes the top's settings in four steps, with change.lock held: this function, the calls of the
  * session, live->settings, gt_live_top_end_unlock. The first copies the records written so far by

@@ -538,9 +538,24 @@ static int carry_out_again(struct gt_control_target *target, struct edit *edit,
 	return error;
 }
 
-/* Sets `list` in the settings. Under change.lock: others may then read it without a lock. */
-static int ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
-			struct gt_message *message)
+static int set_of_top(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
+		      struct gt_message *message)
+{
+	struct gt_trace_settings settings = gt_live_settings(live);
+
+	settings.lists[which] = list;
+	switch (which) {
+	case GT_LIST_GRAPH_NOTRACE:
+		return gt_session_set_graph_notrace(live->session, list, message);
+	case GT_LIST_EVENTS:
+		return gt_session_set_events(live->session, list, message);
+	default:
+		return gt_session_set_filters(live->session, &settings, message);
+	}
+}
+
+int gt_live_ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
+			 struct gt_message *message)
 {
 	struct gt_trace_settings settings;
 	int error;
@@ -553,11 +568,7 @@ static int ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word
 		error = gt_live_top_begin_lock(live, false, message);
 		if (error != 0)
 			return error;
-		settings = gt_live_settings(live);
-		settings.lists[which] = list;
-		error = which == GT_LIST_GRAPH_NOTRACE
-				? gt_session_set_graph_notrace(live->session, list, message)
-				: gt_session_set_filters(live->session, &settings, message);
+		error = set_of_top(live, which, list, message);
 		if (error == 0) {
 			pthread_mutex_lock(&live->lock);
 			gt_trace_settings_set_list(&live->settings, which, list);
@@ -585,7 +596,7 @@ int gt_live_edit_close(struct gt_control_target *target, void *data, struct gt_m
 	    gt_word_list_append(&gt_host_memory, edit->before, gt_globs_words(&edit->globs), &list))
 		error = no_memory(message);
 	if (error == 0)
-		error = ask_for_list(live, edit->which, list, message);
+		error = gt_live_ask_for_list(live, edit->which, list, message);
 	pthread_mutex_unlock(&live->change.lock);
 	gt_word_list_release(list);
 	free_edit(edit);

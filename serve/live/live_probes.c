@@ -7,10 +7,13 @@
 #include "serve/live/live_probes.h"
 #include "serve/live/live_event_list.h"
 #include "serve/live/live_filters.h"
+#include "serve/live/live_instance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "port/host/memory.h"
 
 /* Files of an event, and those of a system. */
 static const struct {
@@ -62,6 +65,21 @@ static bool find(struct gt_live *live, uint64_t index, struct gt_event_format *f
 	return found;
 }
 
+/* Whether the top or the instance itself wants it: the session has what all of them want. */
+static bool is_asked_for(struct gt_live *live, const struct gt_event_format *event)
+{
+	const bool is_top = live->top == NULL;
+	bool asked;
+
+	pthread_mutex_lock(&live->lock);
+	asked = gt_event_words_match(gt_word_list_words(live->settings.lists[GT_LIST_EVENTS]),
+				     event->system, event->name,
+				     is_top && gt_event_is_mark(event->system, event->name));
+	pthread_mutex_unlock(&live->lock);
+	return asked ||
+	       (is_top && gt_session_event_is_gated(live->session, event->system, event->name));
+}
+
 int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event)
 {
 	struct gt_live *live = live_of(target);
@@ -69,8 +87,10 @@ int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_co
 	if (!find(live, index, &event->format))
 		return GT_ENOENT;
 	event->enabled =
+		is_asked_for(live, &event->format) &&
 		gt_session_event_is_on(live->session, event->format.system, event->format.name);
 	event->soft =
+		live->top == NULL &&
 		gt_session_event_is_soft(live->session, event->format.system, event->format.name);
 	return 0;
 }
@@ -89,6 +109,19 @@ static bool names_one(struct gt_live *live, const char *word)
 	return found;
 }
 
+/* Under change.lock. The settings get what the words are now. */
+static int ask(struct gt_live *live, struct gt_message *message)
+{
+	struct gt_word_list *list;
+	int error = gt_word_list_create(&gt_host_memory, gt_globs_words(&live->events), &list);
+
+	if (error != 0)
+		return no_memory(message);
+	error = gt_live_ask_for_list(live, GT_LIST_EVENTS, list, message);
+	gt_word_list_release(list);
+	return error;
+}
+
 /* Under change.lock. Adds a word; the same word or its opposite, written before, is replaced. */
 static int say_word(struct gt_live *live, const char *word, bool on, struct gt_message *message)
 {
@@ -99,7 +132,7 @@ static int say_word(struct gt_live *live, const char *word, bool on, struct gt_m
 	gt_globs_remove(&live->events, word);
 	if (!gt_globs_add(&live->events, on ? word : text, strlen(on ? word : text), false))
 		return no_memory(message);
-	return gt_session_set_events(live->session, gt_globs_words(&live->events), message);
+	return ask(live, message);
 }
 
 /* ---- rows ---- */
@@ -360,13 +393,17 @@ int gt_live_event_set(struct gt_control_target *target, const char *word, size_t
 	error = has_ended(live, message);
 	if (error == 0 && word_bytes == 0) {
 		gt_globs_clear(&live->events);
-		error = on ? say_word(live, "*:*", true, message)
-			   : gt_session_set_events(live->session, NULL, message);
+		error = on ? say_word(live, "*:*", true, message) : ask(live, message);
 	} else if (error == 0) {
 		error = say_word(live, text, on, message);
 	}
-	if (error == 0 && show_calls(live) != 0)
-		error = no_memory(message);
+	pthread_mutex_unlock(&live->change.lock);
+	if (error != 0)
+		return error;
+	/* Instances have the rows of the top. */
+	live = live->top != NULL ? live->top : live;
+	pthread_mutex_lock(&live->change.lock);
+	error = show_calls(live) != 0 ? no_memory(message) : 0;
 	pthread_mutex_unlock(&live->change.lock);
 	return error;
 }

@@ -15,8 +15,14 @@
 
 #define WORDS	    ((GT_ROUTE_PIECE_BYTES - sizeof(struct graftrace_sub_buffer)) / 8)
 #define STACK_CALLS 32 /* the most in a stack trace */
+#define EVENT_WORDS 64 /* the most of an event: a program's have 32 */
 #define WORDS_SYNC \
 	16 /* the most that a record takes with the records that precede it; see room() */
+
+/* What is known of an event. */
+#define EVENT_UNKNOWN 0
+#define EVENT_WANTED  1
+#define EVENT_LEFT    2
 
 /* A frame's mark. */
 #define KNOWN	1u  /* decided */
@@ -35,6 +41,8 @@ void gt_route_init(struct gt_route *route)
 	route->filtered = route->rooted = false;
 	route->functions = NULL;
 	route->function_count = 0;
+	route->events = NULL;
+	route->event_count = 0;
 	route->commands = NULL;
 	route->command_count = 0;
 	route->threads[0] = route->threads[1] = NULL;
@@ -53,6 +61,8 @@ void gt_route_set(struct gt_route *route, const struct gt_route_want *want)
 	route->rooted = gt_trace_settings_has_roots(&want->settings);
 	for (uint32_t i = 0; i < route->function_count; i++)
 		route->functions[i].known = false;
+	if (route->event_count > 0)
+		memset(route->events, EVENT_UNKNOWN, route->event_count);
 }
 
 void gt_route_switch(struct gt_route *route, bool on)
@@ -64,6 +74,7 @@ void gt_route_fini(struct gt_route *route)
 {
 	gt_trace_settings_fini(&route->want.settings);
 	free(route->functions);
+	free(route->events);
 	free(route->commands);
 	free(route->threads[0]);
 	free(route->threads[1]);
@@ -123,6 +134,37 @@ static struct gt_route_function function_of(struct gt_route *route, uint32_t num
 	}
 	route->functions[number] = function;
 	return function;
+}
+
+/* Whether the instance wants the event, as its settings are. Numbers of no event are not kept: a program
+ * may make them as large as it likes. */
+static bool wants_event(struct gt_route *route, uint32_t number)
+{
+	const struct gt_route_want *want = &route->want;
+	struct gt_event_format format;
+	bool wanted;
+
+	if (number < route->event_count && route->events[number] != EVENT_UNKNOWN)
+		return route->events[number] == EVENT_WANTED;
+	if (gt_target_event(route->source, number, &format) != 0)
+		return false;
+	wanted = gt_event_words_match(gt_word_list_words(want->settings.lists[GT_LIST_EVENTS]),
+				      format.system, format.name,
+				      want->marks && gt_event_is_mark(format.system, format.name));
+	if (!wanted && want->also != NULL)
+		wanted = want->also(want->also_data, format.system, format.name);
+	if (number >= route->event_count) {
+		uint32_t count = (number | 63) + 1;
+		uint8_t *grown = realloc(route->events, count);
+
+		if (grown == NULL)
+			return wanted;
+		memset(grown + route->event_count, EVENT_UNKNOWN, count - route->event_count);
+		route->events = grown;
+		route->event_count = count;
+	}
+	route->events[number] = wanted ? EVENT_WANTED : EVENT_LEFT;
+	return wanted;
 }
 
 static bool is_recording(const struct gt_route *route, const struct gt_route_writer *writer)
@@ -224,6 +266,14 @@ static void list_open(struct gt_route_writer *writer, const struct gt_record *en
 		piece->open[i] = found[n - 1 - i];
 }
 
+/* Whose words a sub-buffer has. Without calls it is as one of function_graph, as the agent's are. */
+static uint16_t tracer_of(const struct gt_route *route)
+{
+	return route->want.settings.tracer == GRAFTRACE_TRACER_FUNCTION
+		       ? GRAFTRACE_TRACER_FUNCTION
+		       : GRAFTRACE_TRACER_FUNCTION_GRAPH;
+}
+
 static bool open_piece(struct gt_route *route, struct gt_route_writer *writer,
 		       const struct gt_record *record, const struct gt_record *ended)
 {
@@ -244,7 +294,7 @@ static bool open_piece(struct gt_route *route, struct gt_route_writer *writer,
 	piece->context = writer->context = writer->decode.context;
 	piece->sequence = writer->sequence++;
 	piece->clock = writer->clock = record->clock > writer->last ? record->clock : writer->last;
-	piece->tracer = (uint16_t)route->want.settings.tracer;
+	piece->tracer = tracer_of(route);
 	if (wants_calls(route))
 		list_open(writer, ended);
 	writer->resume = false;
@@ -258,9 +308,8 @@ static bool room(struct gt_route *route, struct gt_route_writer *writer,
 {
 	bool calls = wants_calls(route);
 
-	if (writer->piece != NULL &&
-	    (writer->used + words + WORDS_SYNC > WORDS ||
-	     writer->piece->tracer != (uint16_t)route->want.settings.tracer))
+	if (writer->piece != NULL && (writer->used + words + WORDS_SYNC > WORDS ||
+				      writer->piece->tracer != tracer_of(route)))
 		gt_route_close(writer);
 	if (writer->piece == NULL && !open_piece(route, writer, record, ended)) {
 		writer->dropped++;
@@ -492,11 +541,28 @@ static void take_unwound(struct gt_route *route, struct gt_route_writer *writer,
 		put_special(writer, GRAFTRACE_SPECIAL_UNWOUND, 1);
 }
 
+/* Takes an event with fields. Threads that are not traced have theirs, too. */
+static void take_fields(struct gt_route *route, struct gt_route_writer *writer,
+			const struct gt_record *record)
+{
+	uint64_t data[EVENT_WORDS] = { record->clock, record->state << GRAFTRACE_PROBE_STATE |
+							      record->start << 32 | record->value };
+	uint32_t words = record->text_bytes / 8;
+
+	if (writer->silent || !route->want.settings.on ||
+	    !wants_event(route, (uint32_t)record->value))
+		return;
+	words = words < EVENT_WORDS - 2 ? words : EVENT_WORDS - 2;
+	memcpy(&data[2], record->text, words * 8);
+	if (room(route, writer, record, words + 4, NULL))
+		put_event(writer, GRAFTRACE_EVENT_PROBE, data, words + 2);
+}
+
 /* Takes an event whose data are copied: `clock` and the words after it. */
 static void take_event(struct gt_route *route, struct gt_route_writer *writer,
 		       const struct gt_record *record)
 {
-	uint64_t data[64] = { record->clock };
+	uint64_t data[EVENT_WORDS] = { record->clock };
 	uint32_t words = 1 + (record->text_bytes + 7) / 8;
 
 	if (!is_recording(route, writer) ||
@@ -572,6 +638,9 @@ static void take(struct gt_route *route, struct gt_route_writer *writer,
 	case GT_RECORD_STACK:
 	case GT_RECORD_SWITCH:
 		take_event(route, writer, record);
+		break;
+	case GT_RECORD_EVENT:
+		take_fields(route, writer, record);
 		break;
 	default:
 		break;

@@ -17,10 +17,16 @@
 #include "core/trace/settings.h"
 
 #define GT_ROUTE_PIECE_BYTES 16384
+
+/* What is asked of a route: calls by the settings' tracer, events whatever it is. */
 struct gt_route_want {
-	struct gt_trace_settings settings; /* tracer nop: no records */
+	struct gt_trace_settings settings; /* tracer nop: no calls */
 	bool stacks;			   /* also stack traces that triggers wrote */
+	bool marks;			   /* also what programs mark (gt_event_is_mark) */
 	uint64_t since;			   /* clock: calls that began earlier are left out */
+	/* Whether an event that no word of GT_LIST_EVENTS names is wanted nevertheless; NULL: none. */
+	bool (*also)(void *data, const char *system, const char *name);
+	void *also_data;
 };
 
 /* A command of a function (function:command:count) that acts on this route's trace only. */
@@ -52,6 +58,8 @@ struct gt_route {
 	bool filtered, rooted;		     /* the settings have a filter, a graph list */
 	struct gt_route_function *functions; /* by number */
 	uint32_t function_count;
+	uint8_t *events; /* by number: what the settings say of it, 0 unknown */
+	uint32_t event_count;
 	struct gt_route_command *commands;
 	uint32_t command_count; /* room for so many */
 	uint32_t *threads[2];	/* [0] only these, if any; [1] not these */

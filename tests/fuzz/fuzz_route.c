@@ -16,9 +16,11 @@ static struct gt_route_want want_of(uint64_t how)
 {
 	static const char *const some[] = { "ma*", "operator*", NULL };
 	static const char *const one[] = { "main", NULL };
+	static const char *const event[] = { "system:*", "!system:b", NULL };
 
 	const char *const *lists[GT_LISTS] = { how & 8 ? some : NULL, how & 16 ? one : NULL,
-					       how & 32 ? one : NULL, how & 64 ? some : NULL };
+					       how & 32 ? one : NULL, how & 64 ? some : NULL,
+					       how & 1024 ? event : NULL };
 	struct gt_route_want want = {
 		.settings = { .tracer = how & 1 ? GRAFTRACE_TRACER_FUNCTION
 						: GRAFTRACE_TRACER_FUNCTION_GRAPH,
@@ -26,6 +28,7 @@ static struct gt_route_want want_of(uint64_t how)
 			      .max_depth = how & 128 ? 2 : 0,
 			      .threshold_ns = how & 256 ? 100 : 0 },
 		.stacks = how & 4,
+		.marks = how & 4,
 		.since = how & 512 ? 300 : 0,
 	};
 

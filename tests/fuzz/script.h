@@ -78,6 +78,26 @@ static int get_function_at(void *data, uint32_t pid, uint64_t address, struct gt
 	return get_function(data, (uint32_t)address, function);
 }
 
+static int get_event(void *data, uint32_t number, struct gt_event_format *format)
+{
+	static const char *const names[] = { "a", "b" };
+	(void)data;
+	if (number % 3 > 1 || number > 64)
+		return GT_ENOENT;
+	*format = (struct gt_event_format){ .number = number,
+					    .field_count = 1,
+					    .system = "system",
+					    .name = names[number % 3],
+					    .object = "",
+					    .fields[0] = {
+						    .name = "text",
+						    .type = "char *",
+						    .bytes = 8,
+						    .is_string = true,
+					    } };
+	return 0;
+}
+
 static const struct gt_ring_ops ring = {
 	.writer_count = count_writers,
 	.writer = get_writer,
@@ -86,6 +106,7 @@ static const struct gt_ring_ops ring = {
 static const struct gt_name_ops names = {
 	.function = get_function,
 	.function_at = get_function_at,
+	.event = get_event,
 };
 
 struct input {
