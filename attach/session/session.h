@@ -170,6 +170,8 @@ void gt_session_events_since(struct gt_session *session, uint64_t *version,
 bool gt_session_event_is_on(struct gt_session *session, const char *system, const char *name);
 /* Whether a word of the list of events names a system call's event in one of these ways. */
 bool gt_session_names_syscall(const char *word);
+/* The name of the event before a system call, "sys_enter_…". NULL: there is no call with that number. */
+const char *gt_session_syscall_event(uint64_t number);
 /* Places of system calls in the files that the session knows: taken, and left alone by reason (enum
  * gt_plan_reason). All zero while no events of system calls are asked for. */
 struct gt_syscall_places {

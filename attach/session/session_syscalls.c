@@ -36,6 +36,21 @@ bool gt_session_names_syscall(const char *word)
 	return false;
 }
 
+static int by_number(const void *number, const void *call)
+{
+	const uint64_t a = *(const uint64_t *)number, b = ((const struct gt_syscall *)call)->number;
+
+	return a < b ? -1 : a > b;
+}
+
+const char *gt_session_syscall_event(uint64_t number)
+{
+	const struct gt_syscall *call =
+		bsearch(&number, gt_syscall_table, gt_syscall_count, sizeof(*call), by_number);
+
+	return call ? call->enter : NULL;
+}
+
 bool gt_session_has_syscalls(const struct gt_session *session)
 {
 	char *const *word = session->selection.events;

@@ -18,7 +18,21 @@ struct text {
 struct naming {
 	struct gt_target *target;
 	struct gt_function function;
+	char call[64];
 };
+
+/* As get_syscall_name of kernel/trace/trace_syscalls.c: that of its definition, sys_newfstat. */
+static const char *system_call(void *data, uint64_t number)
+{
+	static const char before[] = "sys_enter_";
+	struct naming *naming = data;
+	const char *event = gt_session_syscall_event(number);
+
+	if (event == NULL)
+		return NULL;
+	snprintf(naming->call, sizeof(naming->call), "sys_%s", event + sizeof(before) - 1);
+	return naming->call;
+}
 
 /* Of whichever process has the address. */
 static const char *function_at(void *data, uint64_t address, uint64_t *start, uint64_t *bytes)
@@ -65,7 +79,9 @@ int gt_live_event_hists_open(struct gt_control_target *target, const char *word,
 {
 	struct gt_live *live = live_of(target);
 	struct naming naming = { .target = gt_session_target(live->session) };
-	const struct gt_hist_names names = { .function = function_at, .data = &naming };
+	const struct gt_hist_names names = { .function = function_at,
+					     .system_call = system_call,
+					     .data = &naming };
 	struct text *text = calloc(1, sizeof(*text));
 	FILE *out = text != NULL ? open_memstream(&text->bytes, &text->count) : NULL;
 	struct gt_hist_copy copy;

@@ -211,3 +211,17 @@ def test_a_list_of_bad_texts_is_refused_before_the_program_starts(program, graft
         done = graftrace("record", "-e", "shop:sold", "--trigger", bad, "--", program, "fields", code=None)
         assert done.returncode != 0 and done.stderr.startswith("graftrace record: ")
         assert "apples" not in done.stdout
+
+
+def test_system_calls_have_linux_names(watched):
+    (watched.path / "set_event").write_text("raw_syscalls:*\n")
+    (watched.path / "events/raw_syscalls/enable").write_text("0")  # named, and not recorded
+    watched.write("hist:keys=id.syscall:sort=id if id < 300 && id != 1", "events/raw_syscalls/sys_enter")
+    watched.write("hist:keys=id.syscall:vals=hitcount", "events/raw_syscalls/sys_exit")
+    watched.run(3)
+    watched.run(3)
+    # hist_trigger_print_key of kernel/trace/trace_events_hist.c: "%s: %-30s[%3llu]"
+    [(entries, _)] = watched.hists("events/raw_syscalls/sys_enter")
+    assert entries == {"id: sys_read                      [  0]": 2}
+    [(entries, _)] = watched.hists("events/raw_syscalls/sys_exit")
+    assert entries["id: sys_write                     [  1]"] == 2
