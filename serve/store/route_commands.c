@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "core/trace/glob.h"
-#include "serve/store/route.h"
+#include "serve/store/route_private.h"
+
+#define STACK_CALLS 32 /* the most in a stack trace */
 
 static struct gt_route_command *find(struct gt_route *route,
 				     const struct gt_control_command *command)
@@ -136,4 +138,55 @@ static bool has(const struct gt_route *route, int which, uint32_t tid)
 bool gt_route_leaves_out(const struct gt_route *route, uint32_t tid)
 {
 	return (route->thread_count[0] > 0 && !has(route, 0, tid)) || has(route, 1, tid);
+}
+
+/* Writes the open calls, as a trigger does. */
+static void put_stack(struct gt_route *route, struct gt_route_writer *writer,
+		      const struct gt_record *record)
+{
+	uint64_t data[1 + STACK_CALLS] = { record->clock };
+	struct gt_decode *decode = &writer->decode;
+	uint32_t count = 1;
+
+	for (uint32_t at = decode->depth; at > decode->low && count <= STACK_CALLS;) {
+		const struct gt_decode_frame *frame = gt_decode_frame(decode, --at);
+
+		if (frame != NULL && frame->function != 0)
+			data[count++] = graftrace_word(frame->function, 0, (uint32_t)frame->clock);
+	}
+	if (gt_route_is_recording(route, writer) &&
+	    gt_route_room(route, writer, record, count + 2, NULL))
+		gt_route_put_event(writer, GRAFTRACE_EVENT_STACK, data, count);
+}
+
+void gt_route_act(struct gt_route *route, struct gt_route_writer *writer,
+		  const struct gt_record *record, uint32_t commands, bool before)
+{
+	for (; commands != 0; commands &= commands - 1) {
+		struct gt_route_command *command = &route->commands[__builtin_ctz(commands)];
+		bool turns_on = command->action == GT_ACTION_TRACEON;
+
+		/* As on Linux, a hit that changes nothing does not count. */
+		if (turns_on != before || command->left == 0 || route->want.settings.on == turns_on)
+			continue;
+		if (command->left != GT_ACTION_UNLIMITED)
+			command->left--;
+		if (command->action == GT_ACTION_TRACEON || command->action == GT_ACTION_TRACEOFF) {
+			route->want.settings.on = turns_on;
+			route->switched = record->clock;
+		} else if (command->action == GT_ACTION_STACKTRACE) {
+			put_stack(route, writer, record);
+		} else {
+			route->due |= 1u << command->action;
+			route->due_cpu = record->cpu;
+		}
+	}
+}
+
+uint32_t gt_route_commands_at(struct gt_route *route, const struct gt_route_writer *writer,
+			      const struct gt_record *record)
+{
+	return route->command_count > 0 && !writer->silent
+		       ? gt_route_function_of(route, record->function).commands
+		       : 0;
 }
