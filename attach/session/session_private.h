@@ -165,9 +165,32 @@ void gt_session_write_tracing(struct gt_session *session, bool on);
 int gt_session_find_writers(struct gt_session *session);
 int gt_session_drain(struct gt_session *session, uint64_t now_ns);
 
-/* session_filters.c. */
-char **gt_session_copy_list(const char *const *list);
-void gt_session_free_list(char **list);
+/* session_joint.c. Under the lock. */
+
+static inline struct gt_session_asker *gt_session_asker_of(struct gt_session *session, uint32_t who)
+{
+	return &session->askers[who];
+}
+
+/* What all askers together want. */
+struct gt_session_joint {
+	enum graftrace_tracer tracer;
+	bool on;
+	bool graph_only;
+	uint32_t max_depth;
+	uint64_t threshold_ns;
+};
+struct gt_session_joint gt_session_joint_of(const struct gt_session *session);
+
+bool gt_session_asker_traces(const struct gt_session_asker *asker);
+/* Those that want records, but for the top. */
+uint32_t gt_session_count_others(const struct gt_session *session);
+/* An asker's lists become the selection's. */
+void gt_session_join_selection(struct gt_session *session, uint32_t who);
+/* Brings up to date what of the selection depends on tracers. True: it has changed, so gt_session_select
+ * must follow. */
+bool gt_session_update_off(struct gt_session *session);
+
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message);
 void gt_session_ask_fini(struct gt_session *session);
@@ -181,10 +204,19 @@ void gt_session_take_top(struct gt_session *session);
 /* Writes session->threshold_ns into the arena. */
 void gt_session_publish_threshold(struct gt_session *session);
 
-/* check_words: GT_EINVAL if a word of the list matches no function. select: patches all processes by
- * the present selection. */
+/* session_filters.c. */
+char **gt_session_copy_list(const char *const *list);
+void gt_session_free_list(char **list);
+/* The asker's first three lists become those of `settings`. Under the lock. GT_EINVAL: a word
+ * matches no function; the old lists stay. */
+int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_asker *asker,
+				 const struct gt_trace_settings *settings,
+				 struct gt_message *message);
+/* GT_EINVAL if a word of the list matches no function. */
 int gt_session_check_words(struct gt_session *session, const struct gt_word_list *list,
 			   struct gt_message *message);
+
+/* session_joint.c: patches all processes by the present selection. */
 int gt_session_select(struct gt_session *session, struct gt_message *message);
 /* session_events.c: the selection's words become those of all askers. GT_ENOMEM: they stay. */
 int gt_session_join_events(struct gt_session *session, struct gt_message *message);
