@@ -20,11 +20,10 @@
 #include <unistd.h>
 
 /* Without a ring of the doorbell, poll looks again after this. */
-#define BUSY_US		  2000
-#define IDLE_US		  20000
-#define HEARTBEAT_MS	  250
-#define TRANSPORT_WAIT_MS 200
-#define LAST_PASSES	  1000
+#define BUSY_US	     2000
+#define IDLE_US	     20000
+#define HEARTBEAT_MS 250
+#define LAST_PASSES  1000
 
 /* Agents that wait for this host believe that it lives while the heartbeat goes on. */
 static void beat(struct gt_session *session)
@@ -360,84 +359,9 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 	return over ? 0 : 1;
 }
 
-void gt_session_keep_writers(struct gt_session *session)
-{
-	bool in_ring;
-	uint32_t i;
-
-	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->house_count; i++)
-		gt_drain_keep_writers(&session->houses[i].drain);
-	in_ring = session->houses[0].drain.mode != GRAFTRACE_MODE_DRAIN;
-	pthread_mutex_unlock(&session->lock);
-	if (in_ring)
-		gt_off_cpu_find_times(&session->off_cpu);
-}
-
 struct gt_target *gt_session_target(struct gt_session *session)
 {
 	return &session->live.target;
-}
-
-static void set_drains(struct gt_session *session, enum graftrace_arena_mode mode)
-{
-	uint32_t i;
-
-	for (i = 0; i < session->house_count; i++)
-		session->houses[i].drain.mode = mode;
-}
-
-int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct gt_message *message)
-{
-	enum graftrace_arena_mode mode = overwrite ? GRAFTRACE_MODE_OVERWRITE : GRAFTRACE_MODE_RING;
-	int error = 0;
-
-	pthread_mutex_lock(&session->lock);
-	if (session->houses[0].drain.mode == GRAFTRACE_MODE_DRAIN) {
-		error = gt_fail(message, GT_EINVAL,
-				"records go to a file as they come: there is nothing to overwrite");
-	} else if (!session->transport) {
-		set_drains(session, mode);
-		__atomic_store_n(&gt_session_settings(session)->mode, mode, __ATOMIC_SEQ_CST);
-		/* Writers that stopped for lack of room may go on by overwriting. */
-		gt_follow_clear_full(session);
-	}
-	pthread_mutex_unlock(&session->lock);
-	return error;
-}
-
-void gt_session_set_transport(struct gt_session *session)
-{
-	struct graftrace_arena *memory = gt_session_settings(session);
-
-	pthread_mutex_lock(&session->lock);
-	session->transport = true;
-	set_drains(session, GRAFTRACE_MODE_RING); /* what is there is taken out, not given up */
-	__atomic_store_n(&memory->wait_ms, TRANSPORT_WAIT_MS, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&memory->mode, GRAFTRACE_MODE_DRAIN, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
-	gt_follow_clear_full(session);
-	pthread_mutex_unlock(&session->lock);
-}
-
-void gt_session_has_room(struct gt_session *session)
-{
-	pthread_mutex_lock(&session->lock);
-	gt_follow_clear_full(session);
-	pthread_mutex_unlock(&session->lock);
-}
-
-int gt_session_clear(struct gt_session *session)
-{
-	uint32_t i;
-
-	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->house_count; i++)
-		if (session->houses[i].drain.mode != GRAFTRACE_MODE_DRAIN)
-			gt_drain_clear(&session->houses[i].drain);
-	gt_follow_clear_full(session);
-	pthread_mutex_unlock(&session->lock);
-	return 0;
 }
 
 /* The file was listed for an earlier process: a child has the same numbers, another run the same
@@ -506,133 +430,6 @@ int gt_session_exit_status(const struct gt_session *session)
 pid_t gt_session_pid(const struct gt_session *session)
 {
 	return session->pid;
-}
-
-static int by_number(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
-static bool has_forgotten(const struct gt_session *session, uint32_t pid)
-{
-	uint32_t k;
-
-	for (k = 0; k < session->house_count; k++)
-		if (gt_drain_has_forgotten(&session->houses[k].drain, pid))
-			return true;
-	return false;
-}
-
-/* Some are known only by what they wrote: they had ended before their letter was read. */
-static uint32_t count_processes(const struct gt_session *session)
-{
-	uint32_t *pids, writers = 0, count = 0, at = 0, i, k;
-
-	for (k = 0; k < session->house_count; k++)
-		writers += session->houses[k].drain.writer_count;
-	pids = calloc(writers + 1, sizeof(*pids));
-	for (k = 0; k < session->house_count; k++) {
-		const struct gt_drain *drain = &session->houses[k].drain;
-
-		count += drain->forgotten.processes;
-		for (i = 0; pids && i < drain->writer_count; i++)
-			if (!has_forgotten(session, drain->writers[i].writer.pid))
-				pids[at++] = drain->writers[i].writer.pid;
-	}
-	if (pids)
-		qsort(pids, at, sizeof(*pids), by_number);
-	for (i = 0; i < at; i++)
-		count += pids[i] && (i == 0 || pids[i] != pids[i - 1]);
-	free(pids);
-	return count > session->processes ? count : session->processes;
-}
-
-/* What one arena's writers have written and lost. */
-static void add_totals(struct gt_house *house, struct gt_session_totals *totals)
-{
-	struct gt_drain *drain = &house->drain;
-	uint32_t i, cause;
-
-	totals->words += drain->words;
-	totals->pool_is_held |= drain->pool_is_held;
-	totals->calls += drain->calls;
-	totals->threads += drain->forgotten.count;
-	totals->corrupt += drain->corrupt + drain->refused;
-	totals->lost_events += drain->forgotten.lost_events;
-	if (drain->forgotten.damaged && !totals->damaged)
-		totals->damaged_first = drain->forgotten.damaged_first;
-	totals->damaged += drain->forgotten.damaged;
-	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
-		uint64_t lost = house->arena.memory->lost[cause];
-
-		/* Any process can write it: more than one in a nanosecond was never lost. */
-		totals->lost[cause] += lost <= totals->ns ? lost : 0;
-		totals->lost[cause] += drain->forgotten.lost[cause];
-		totals->corrupt += lost > totals->ns;
-	}
-	for (i = 0; i < drain->writer_count; i++) {
-		struct gt_writer writer;
-
-		if (gt_drain_writer(drain, i, &writer))
-			continue;
-		totals->threads++;
-		if (drain->writers[i].damaged) {
-			if (!totals->damaged++)
-				totals->damaged_first = writer;
-			continue;
-		}
-		for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
-			totals->lost[cause] += writer.lost[cause];
-		totals->lost_events += drain->writers[i].lost_events;
-	}
-}
-
-void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals)
-{
-	uint32_t i;
-
-	pthread_mutex_lock(&session->lock);
-	gt_session_find_writers(session);
-	*totals = (struct gt_session_totals){
-		.processes = count_processes(session),
-		.stopped_ns = session->stopped_ns,
-		.left_ns = session->left_ns,
-		.no_breakpoints = session->no_breakpoints,
-		.entries_only = session->entries_only,
-		.attached_anew = session->attached_anew,
-		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
-	};
-	totals->actions_left = session->actions_left;
-	for (i = 0; i < session->house_count; i++)
-		add_totals(&session->houses[i], totals);
-	pthread_mutex_unlock(&session->lock);
-}
-
-uint64_t gt_session_damaged(struct gt_session *session)
-{
-	struct gt_session_totals totals;
-
-	gt_session_totals(session, &totals);
-	return totals.corrupt + totals.damaged;
-}
-
-unsigned gt_session_buffer_use(const struct gt_session *session)
-{
-	const uint32_t houses = __atomic_load_n(&session->house_count, __ATOMIC_ACQUIRE);
-	const uint32_t count = session->houses[0].arena.sub_buffer_count;
-	unsigned most = 0, use;
-	uint32_t i, left;
-
-	for (i = 0; i < houses; i++) {
-		left = __atomic_load_n(&session->houses[i].arena.memory->free_count,
-				       __ATOMIC_RELAXED);
-		/* The count is the target's: it may say anything. */
-		use = left >= count ? 0 : 100 - (unsigned)((uint64_t)left * 100 / count);
-		most = use > most ? use : most;
-	}
-	return most;
 }
 
 int gt_session_signal(struct gt_session *session, int signal)
