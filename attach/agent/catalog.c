@@ -38,6 +38,7 @@ static void free_file(struct gt_catalog_file *file)
 	free(file->entries);
 	free(file->planned);
 	free(file->touched);
+	free(file->askers);
 	free(file->path);
 	free(file);
 }

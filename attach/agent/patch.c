@@ -4,6 +4,7 @@
  * are applied) the jump. Code that was once moved and stubs stay for as long as the agent: a thread
  * may be in them.
  */
+#include "attach/agent/askers.h"
 #include "attach/agent/patch_private.h"
 #include "attach/agent/places.h"
 #include "attach/agent/probes.h"
@@ -596,24 +597,55 @@ static bool needs_shown(const struct gt_selection *selection)
 	       selection->values != NULL;
 }
 
+/* For guard_askers(). */
+static int plan_askers(struct gt_tracee_object *object, const struct gt_selection *selection)
+{
+	const int error = gt_askers_find(object->file);
+	uint32_t i;
+
+	for (i = 0; !error && i < object->file->asker_count; i++)
+		plan_of(object, object->file->askers[i], selection);
+	return error;
+}
+
 int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection)
 {
 	struct gt_catalog_file *file = object->file;
 	bool named = needs_shown(selection);
 	uint32_t index;
+	int error = 0;
 
-	for (index = 0; index < file->function_count; index++) {
+	for (index = 0; !error && index < file->function_count; index++) {
 		const char *plain = gt_object_function(file->object, index)->name;
 		const char *shown = named ? gt_object_function_name(file->object, index) : plain;
 
-		if (gt_selection_wants(selection, file, plain, shown) ||
-		    gt_triggers_match(selection->triggers, plain, shown))
-			plan_of(object, index, selection);
+		if (!gt_selection_wants(selection, file, plain, shown) &&
+		    !gt_triggers_match(selection->triggers, plain, shown))
+			continue;
+		plan_of(object, index, selection);
+		if (named && !file->askers_known && gt_plan_jumps_on(file->plan, index))
+			error = plan_askers(object, selection);
 	}
-	return 0;
+	return error;
 }
 
-/* One function. by_name: shown names count. */
+static int patch_one(struct gt_patcher *patcher, uint32_t index,
+		     const struct gt_selection *selection, bool by_name);
+
+/* Before the first return slot is taken that a jump through a pointer may hand on: attach/agent/askers.h. */
+static int guard_askers(struct gt_patcher *patcher, const struct gt_selection *selection)
+{
+	struct gt_tracee_object *object = patcher->object;
+	int error = gt_askers_find(object->file);
+	uint32_t i;
+
+	object->guarded = !error;
+	for (i = 0; !error && i < object->file->asker_count; i++)
+		error = patch_one(patcher, object->file->askers[i], selection, true);
+	return error;
+}
+
+/* One function. by_name: shown names count; else all that are traced are named. */
 static int patch_one(struct gt_patcher *patcher, uint32_t index,
 		     const struct gt_selection *selection, bool by_name)
 {
@@ -623,8 +655,9 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 	uint8_t state = object->states[index];
 	const struct gt_plan_entry *entry;
 	const char *shown = plain;
-	bool wanted, named, probed, returns;
+	bool wanted, named, probed, returns, asks;
 	uint16_t role;
+	int error;
 
 	if (state == GT_FUNCTION_FOREIGN)
 		return 0;
@@ -633,7 +666,8 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 	probed = gt_probes_have_entry(object, index);
 	returns = gt_probes_have_return(object, index);
 	named = !object->left_out && gt_selection_wants(selection, file, plain, shown);
-	wanted = named ||
+	asks = object->guarded && !object->left_out && gt_askers_has(file, index);
+	wanted = named || asks ||
 		 (!object->left_out &&
 		  (selection->stacks || gt_triggers_match(selection->triggers, plain, shown)));
 	if (!wanted && !probed && !returns && state != GT_FUNCTION_TRACED &&
@@ -649,14 +683,14 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 		return 0;
 	/* Before the first return slot is taken. */
 	if ((wanted || returns) && !object->resolved) {
-		int error = gt_resolver_set(patcher->tracee, object);
-
+		error = gt_resolver_set(patcher->tracee, object);
 		if (error)
 			return error;
 		object->resolved = true;
 	}
 	role = wanted ? role_of(patcher, index, entry, selection, plain, shown, named) : 0;
-	if (!named && !(selection->stacks && !object->left_out) && !(role & GT_ROLE_TRIGGER))
+	if (!named && !asks && !(selection->stacks && !object->left_out) &&
+	    !(role & GT_ROLE_TRIGGER))
 		wanted = false; /* no room for its triggers */
 	returns = returns && !(role & GT_ROLE_ENTRY_ONLY) &&
 		  !gt_patch_is_entry_only(patcher->tracee, object, entry);
@@ -668,6 +702,14 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 		role |= GT_ROLE_RETURNS;
 	if (wanted && gt_probes_entry_stub(object, index))
 		role |= GT_ROLE_PROBED;
+	if (wanted && (by_name || !named) && !object->guarded && !object->left_out &&
+	    !(role & GT_ROLE_ENTRY_ONLY) &&
+	    !gt_patch_is_entry_only(patcher->tracee, object, entry) &&
+	    gt_plan_jumps_on(file->plan, index)) {
+		error = guard_askers(patcher, selection);
+		if (error)
+			return error;
+	}
 	if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))
 		return enable(patcher, index, entry, role);
 	if (!wanted && state == GT_FUNCTION_TRACED)

@@ -233,7 +233,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		gt_probes_come_back(object);
 		gt_syscalls_come_back(object);
 		object->hooked = false;
-		object->resolved = object->entry_only = false;
+		object->resolved = object->entry_only = object->guarded = false;
 		*found = object;
 	}
 	if (!*found)

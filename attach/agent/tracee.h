@@ -91,10 +91,11 @@ struct gt_tracee_object {
 	bool gone;		      /* unloaded; its slots wait for the same file to come back */
 	struct gt_tracee_values *values; /* [function_count]; NULL: none so far */
 	bool hooked;
-	uint64_t jumps_from;	      /* what the region was told: `start` */
-	bool entry_only;	      /* no return of it may be taken (attach/agent/resolver.h) */
-	bool resolved;		      /* that was looked at */
-	int hook_sites[GT_HOOKS_MAX]; /* index in the agent's hooks, -1 = none */
+	uint64_t jumps_from; /* what the region was told: `start` */
+	bool entry_only;     /* no return of it may be taken (attach/agent/resolver.h) */
+	bool guarded;	     /* functions that ask who called them have stubs, named or not */
+	bool resolved;	     /* that was looked at */
+	int hook_sites[GT_HOOKS_MAX];	   /* index in the agent's hooks, -1 = none */
 	uint64_t hook_stubs[GT_HOOKS_MAX]; /* and where stub and moved code stand, 0 = none */
 	uint64_t hook_moved[GT_HOOKS_MAX];
 	uint32_t hook_noted[GT_HOOKS_MAX]; /* in the journal, as noted[] */

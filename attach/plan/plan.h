@@ -124,7 +124,13 @@ bool gt_plan_has_breakpoints(const struct gt_plan *plan);
 int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry *entry,
 		     struct gt_message *message);
 
-/* The same for a few functions that the agent itself wants to see (attach/plan/hooks.h): no rule of
+/* Whether the function asks who called it: it uses its return address, or leads to one that does. Reads its
+ * code alone, nothing is planned. */
+bool gt_plan_asks_caller(struct gt_plan *plan, uint32_t index);
+/* Whether a jump through a pointer, as tail calls are, is among its instructions. */
+bool gt_plan_jumps_on(struct gt_plan *plan, uint32_t index);
+
+/* As gt_plan_function() for a few functions that the agent itself wants to see (attach/plan/hooks.h): no rule of
  * what should not be traced holds, and only what could branch into these bytes is looked for, which
  * takes about a millisecond a megabyte of code for all of them together. entries: count of them.
  * gt_plan_function leaves those that can be hooked alone from then on. */

@@ -85,3 +85,32 @@ def test_a_caller_is_found_whatever_is_set(settings, asks, graftrace):
         for name, value in settings:
             served.put(name, value)
         served.calls(10)
+
+
+@pytest.fixture(scope="module", params=[[], ["-static"]], ids=["dynamic", "static"])
+def asks_itself(request):
+    """Those that ask are in the program itself."""
+    functions = behaviour.run_compiler(["gcc", "-O2", "-c", "-DLIBRARY"], [behaviour.PROGRAMS / "asks.c"],
+                                       "asks.o")
+    return behaviour.run_compiler(["gcc", "-O2", *request.param], [behaviour.PROGRAMS / "asks.c", functions],
+                                  "asks_itself")
+
+
+@pytest.mark.parametrize("names", [["through"], ["caller", "over", "through"], ["jumps", "lands"]],
+                         ids=["through", "over", "twice"])
+def test_who_asks_finds_its_caller_where_a_filter_leaves_it_out(names, asks_itself, graftrace):
+    """Its caller is traced, and leads to it through a pointer."""
+    words = [word for name in names for word in ("-l", name)]
+    traced = graftrace("record", *words, "--", asks_itself, stdin="100\n", code=3)
+    assert traced.stdout == "ready\ndone\n"
+    rows = dict(re.findall(r"^(\w+),[^,]*,(\d+)", graftrace("report", "--format", "csv").stdout, re.M))
+    assert set(rows) == set(names)
+
+
+def test_who_asks_finds_its_caller_while_filters_change(asks_itself, graftrace):
+    with serving(graftrace, asks_itself, "-l", "caller") as served:
+        for name in ("through", "jumps", "who", "lands", "who_else", "through"):
+            served.put("set_ftrace_filter", name)
+            served.calls(20)
+        served.put("current_tracer", "nop")
+        served.calls(20)
