@@ -541,8 +541,8 @@ static int report_place(void *data, const struct gt_event_format *event, bool en
 	const struct report_work *work = data;
 
 	if (!enabled && reason != NULL && gt_event_hidden_fields(event) != 0)
-		gt_complain(work->name, "%s:%s is not recorded: its place %s", event->system,
-			    event->name, reason);
+		gt_complain(work->name, "%s:%s is not recorded (%s)", event->system, event->name,
+			    reason);
 	return 0;
 }
 

@@ -158,6 +158,7 @@ class Case:
         self.refused = 0
         self.seconds = {}
         self.places = None
+        self.refused_entries = set()
 
     def path(self, name):
         return self.directory / name
@@ -175,6 +176,10 @@ class Case:
                                   check=False)
             if done.returncode != 0:
                 raise Failure(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+        # One entry in a thousand; nearby there is no room for a short jump. Nothing else is accepted.
+        listing = subprocess.run([self.graftrace, "functions", self.path("program")], capture_output=True, text=True,
+                                 timeout=60, check=False).stdout
+        self.refused_entries = set(re.findall(r" (\w+)(?:\(.*\))?  \(its first bytes lie on two pages", listing))
 
     def counts_of(self, label):
         """The counts that the runs with this label made, by the functions' names; what is inexact."""
@@ -215,7 +220,9 @@ class Case:
     def calls_in(self, text):
         calls = {}
         for row in csv.DictReader(text.splitlines()):
-            name = row["function"].split("(")[0].split(" [")[0]
+            name = row["function"].split(" [")[0]
+            if ")::" not in name:  # a lambda's is its own
+                name = name.split("(")[0]
             calls[name] = calls.get(name, 0) + int(row["calls"])
         return calls
 
@@ -226,10 +233,11 @@ class Case:
             raise Failure(f"graftrace report {data}: {done.returncode}, {done.stderr[-500:]}")
         return self.calls_in(done.stdout)
 
-    def compare(self, result, calls, lost):
+    def compare(self, result, calls, lost, refused=()):
         """made = recorded + lost, function by function where nothing was lost."""
         counted, inexact = result.counts
         program = self.program
+        partial = program.partial | self.refused_entries | set(refused)
         if not any(counted.values()):
             raise Failure("the program counted nothing")
         if program.is_stripped:
@@ -239,9 +247,9 @@ class Case:
             slack = inexact if name in program.loose else 0
             room += slack
             found = calls.get(name, 0)
-            if name in program.partial:
+            if name in partial:
                 room += made
-            if found > made + slack or not lost and found < made - slack and name not in program.partial:
+            if found > made + slack or not lost and found < made - slack and name not in partial:
                 wrong.append(f"{name} {found} of {made}" + (f" (± {slack})" if slack else ""))
         if wrong:
             raise Failure(f"calls recorded of calls made, {lost} lost: " + ", ".join(wrong[:12]))
@@ -267,7 +275,10 @@ def recorded(case, label, *options, counts=True):
     lost = lost_of(said)
     calls = case.report(data)
     if counts:
-        case.compare(result, calls, lost)
+        # A probe at an entry may have taken the room that another entry's short jump needs.
+        probes = dict(re.findall(r"^(\w+)=(\w+)", "\n".join(map(str, options)), re.M))
+        case.compare(result, calls, lost, [probes.get(probe) for probe in re.findall(
+            r"probe_program:(\w+) is not recorded \(its first bytes lie on two pages", said)])
     return result, calls, lost
 
 
