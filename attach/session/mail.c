@@ -157,6 +157,8 @@ static int on_objects(struct gt_session *session, const struct gt_letter *letter
 		leave_process(session, tracee, why.text);
 		*answered = true;
 	}
+	if (error != GT_ENOMEM && !*answered)
+		error = gt_session_events_came(session, &why);
 	/* What fails in the target is the target's; it goes on without those objects. */
 	return error == GT_ENOMEM ? error : 0;
 }

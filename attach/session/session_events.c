@@ -52,19 +52,45 @@ static void add_word(struct joined *joined, const char *before, const char *word
 	joined->words[joined->count] = NULL;
 }
 
-static void exclude_unwanted(struct joined *joined, const char *system, const char *name)
+static void exclude_unwanted(struct joined *joined, const char *object, const char *system,
+			     const char *name)
 {
 	char word[1024];
 	uint32_t who;
 
 	for (who = 0; who < GT_ASKED_MAX; who++)
-		if (gt_event_words_match(words_of(joined->session, who), system, name,
+		if (gt_event_words_match(words_of(joined->session, who), system, name, object,
 					 who == 0 && gt_event_is_mark(system, name)))
 			return;
 	if (!gt_events_match(joined->words, system, name))
 		return;
 	snprintf(word, sizeof(word), "%s:%s", system, name);
 	add_word(joined, "!", word);
+}
+
+/* A word as it stands in a list. Probes are chosen by system and name: of an object, the events are named that
+ * it has by now. */
+static void add_asked(struct joined *joined, const char *word)
+{
+	const struct gt_catalog *catalog = &joined->session->catalog;
+	char name[1024];
+	uint32_t k;
+	size_t i;
+
+	if (!strstr(word, GT_EVENT_IN)) {
+		add_word(joined, "", word);
+		return;
+	}
+	for (i = 0; i < catalog->file_count; i++)
+		for (k = 0; k < catalog->files[i]->probe_count; k++) {
+			const struct gt_probe *probe = catalog->files[i]->probes[k].probe;
+
+			if (!gt_event_word_in(word, catalog->files[i]->path, probe->system,
+					      probe->name))
+				continue;
+			snprintf(name, sizeof(name), "%s:%s", probe->system, probe->name);
+			add_word(joined, "", name);
+		}
 }
 
 /* A '!' of one asker must not exclude what another one asks for: the words without it come first, then the
@@ -85,7 +111,7 @@ static void join(struct gt_session *session, struct joined *joined)
 	for (who = 0; who < GT_ASKED_MAX; who++)
 		for (word = words_of(session, who); word && *word; word++) {
 			if (**word != '!')
-				add_word(joined, "", *word);
+				add_asked(joined, *word);
 			excludes |= **word == '!';
 			calls |= **word != '!' && gt_session_names_syscall(*word);
 		}
@@ -93,14 +119,14 @@ static void join(struct gt_session *session, struct joined *joined)
 		const struct gt_catalog_file *file = session->catalog.files[i];
 
 		for (k = 0; k < file->probe_count; k++)
-			exclude_unwanted(joined, file->probes[k].probe->system,
+			exclude_unwanted(joined, file->path, file->probes[k].probe->system,
 					 file->probes[k].probe->name);
 	}
 	/* The others of them are known by no word (gt_session_names_syscall). */
 	for (k = 0; excludes && calls && !joined->no_memory && k < gt_syscall_event_count(); k++) {
 		const char *system, *name = gt_syscall_event_name(k, &system);
 
-		exclude_unwanted(joined, system, name);
+		exclude_unwanted(joined, "", system, name);
 	}
 }
 
@@ -126,7 +152,7 @@ int gt_session_join_events(struct gt_session *session, struct gt_message *messag
 	const char *const *word = only >= 0 ? words_of(session, (uint32_t)only) : NULL;
 
 	for (; word && *word; word++) /* as they are */
-		add_word(&joined, "", *word);
+		add_asked(&joined, *word);
 	if (only < 0)
 		join(session, &joined);
 	if (joined.no_memory) {
@@ -136,6 +162,39 @@ int gt_session_join_events(struct gt_session *session, struct gt_message *messag
 	gt_session_free_list(session->selection.events);
 	session->selection.events = joined.words;
 	return 0;
+}
+
+static bool are_the_same(char *const *a, char *const *b)
+{
+	while (a && b && *a && *b && strcmp(*a, *b) == 0)
+		a++, b++;
+	return !(a && *a) && !(b && *b);
+}
+
+int gt_session_events_came(struct gt_session *session, struct gt_message *message)
+{
+	const char *const *word;
+	bool waits = false;
+	char **before;
+	uint32_t who;
+	int error;
+
+	for (who = 0; who < GT_ASKED_MAX; who++)
+		for (word = words_of(session, who); word && *word; word++)
+			waits |= strstr(*word, GT_EVENT_IN) != NULL;
+	if (!waits)
+		return 0;
+	before = session->selection.events;
+	session->selection.events = NULL;
+	error = gt_session_join_events(session, message);
+	if (error) {
+		session->selection.events = before;
+		return error;
+	}
+	if (!are_the_same(before, session->selection.events))
+		error = gt_session_select(session, message);
+	gt_session_free_list(before);
+	return error;
 }
 
 int gt_session_set_events(struct gt_session *session, struct gt_word_list *words,

@@ -220,6 +220,8 @@ int gt_session_check_words(struct gt_session *session, const struct gt_word_list
 int gt_session_select(struct gt_session *session, struct gt_message *message);
 /* session_events.c: the selection's words become those of all askers. GT_ENOMEM: they stay. */
 int gt_session_join_events(struct gt_session *session, struct gt_message *message);
+/* Objects were loaded: where a word waits for one of them, its events are recorded from now on. */
+int gt_session_events_came(struct gt_session *session, struct gt_message *message);
 /* session_notrace.c: the list of set_graph_notrace, which is in the top's settings. While instances
  * trace, these functions are recorded, and the top leaves them out when it copies records. */
 struct gt_word_list *gt_session_notrace(struct gt_session *session);

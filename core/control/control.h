@@ -330,10 +330,16 @@ struct gt_control_ops {
 	 * the last. */
 	int (*event)(struct gt_control_target *target, uint64_t index,
 		     struct gt_control_event *event);
-	/* Switches on or off what the word names (see gt_event_word_matches). GT_EINVAL: it names
-	 * none. word_bytes 0: all of them. */
+	/* Switches on or off what the word names (gt_event_word_matches(), or gt_event_word_in(), of
+	 * which an object that is not there is waited for). GT_EINVAL: it names none. word_bytes 0: all
+	 * of them. */
 	int (*event_set)(struct gt_control_target *target, const char *word, size_t word_bytes,
 			 bool on, struct gt_message *message);
+
+	/* Words of event_set that wait for an object: the index'th, GT_ENOENT behind the last. May be
+	 * NULL. */
+	int (*event_waiting)(struct gt_control_target *target, uint64_t index, char *word,
+			     size_t room);
 
 	/* The filter of the event ("system:name"), of `bytes` bytes, 0: none; error: it is none, and
 	 * the event has none, but this is what its file shows. */

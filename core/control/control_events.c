@@ -131,11 +131,31 @@ static int64_t read_available(struct gt_control_handle *handle, char *buffer, si
 	return read_events(handle, false, buffer, bytes);
 }
 
+/* Behind the events come the words that wait for an object: their lines have numbers from here on. */
+#define WAITING (UINT64_C(1) << 62)
+
 static int64_t read_set(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			struct gt_message *message)
 {
+	const struct gt_control_ops *ops = handle->target->ops;
+	struct gt_control_event event;
+	char word[GT_CONTROL_WORD_BYTES];
+	size_t given = 0;
+
 	(void)message;
-	return read_events(handle, true, buffer, bytes);
+	if (handle->line < WAITING)
+		given = (size_t)read_events(handle, true, buffer, bytes);
+	if (handle->line < WAITING && find_event(handle->target, handle->line, &event) != 0)
+		handle->line = WAITING;
+	while (handle->line >= WAITING && ops->event_waiting != NULL &&
+	       ops->event_waiting(handle->target, handle->line - WAITING, word, sizeof(word)) ==
+		       0) {
+		const struct gt_row_line line = { { word, "\n" } };
+
+		if (!gt_row_give_line(handle, &line, buffer, bytes, &given))
+			break;
+	}
+	return (int64_t)given;
 }
 
 /* enable: 0, 1, or X where some are on. */

@@ -26,26 +26,67 @@ bool gt_event_word_matches(const char *word, const char *system, const char *nam
 	       (!word[colon + 1] || gt_glob_match(word + colon + 1, name));
 }
 
-bool gt_event_words_match(const char *const *words, const char *system, const char *name,
-			  bool otherwise)
-{
-	bool matches = otherwise;
-
-	for (; words && *words; words++) {
-		const bool excludes = **words == '!';
-
-		if (gt_event_word_matches(*words + excludes, system, name))
-			matches = !excludes;
-	}
-	return matches;
-}
-
 static size_t length_of(const char *text)
 {
 	size_t bytes = 0;
 	while (text[bytes])
 		bytes++;
 	return bytes;
+}
+
+/* Where ":mod:" begins in the word; its end if it is not there. */
+static size_t place_of_object(const char *word)
+{
+	static const char in[] = GT_EVENT_IN;
+	size_t at = 0;
+
+	for (; word[at]; at++) {
+		size_t same = 0;
+
+		while (in[same] && word[at + same] == in[same])
+			same++;
+		if (!in[same])
+			break;
+	}
+	return at;
+}
+
+static bool is_last_part(const char *path, const char *part)
+{
+	const size_t bytes = length_of(part), path_bytes = length_of(path);
+
+	return bytes > 0 && bytes <= path_bytes &&
+	       __builtin_memcmp(path + path_bytes - bytes, part, bytes) == 0 &&
+	       (bytes == path_bytes || path[path_bytes - bytes - 1] == '/');
+}
+
+bool gt_event_word_in(const char *word, const char *object, const char *system, const char *name)
+{
+	const size_t at = place_of_object(word);
+	char events[256];
+
+	if (!word[at] || at >= sizeof(events) ||
+	    !is_last_part(object, word + at + sizeof(GT_EVENT_IN) - 1))
+		return false;
+	__builtin_memcpy(events, word, at);
+	events[at] = 0;
+	return at == 0 || gt_event_word_matches(events, system, name);
+}
+
+bool gt_event_words_match(const char *const *words, const char *system, const char *name,
+			  const char *object, bool otherwise)
+{
+	bool matches = otherwise;
+
+	for (; words && *words; words++) {
+		const bool excludes = **words == '!';
+		const char *word = *words + excludes;
+
+		if (gt_event_word_matches(word, system, name) ||
+		    gt_event_word_in(word, object, system, name))
+			matches = !excludes;
+	}
+	return matches;
 }
 
 static uint64_t word_of(const struct gt_record *record, uint32_t index)

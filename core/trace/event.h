@@ -70,10 +70,16 @@ struct gt_event_value {
  * alone; an empty part is any. */
 bool gt_event_word_matches(const char *word, const char *system, const char *name);
 
+/* A word "WORD:mod:OBJECT": the path has the object as its last part, and the word before matches. "": any
+ * event. False of other words. */
+#define GT_EVENT_IN ":mod:"
+bool gt_event_word_in(const char *word, const char *object, const char *system, const char *name);
+
 /* Whether a list of such words, each with a '!' before it or without, names the event: the last word that
- * matches it decides. words: NULL-terminated; NULL: none. otherwise: the answer if no word matches it. */
+ * matches it decides. words: NULL-terminated; NULL: none. object: the path of the event's, "" unknown; words
+ * may be as of gt_event_word_in(). otherwise: the answer if no word matches it. */
 bool gt_event_words_match(const char *const *words, const char *system, const char *name,
-			  bool otherwise);
+			  const char *object, bool otherwise);
 
 /* Whether it is the event of <graftrace/mark.h>, which is recorded without being asked for. */
 bool gt_event_is_mark(const char *system, const char *name);

@@ -3,6 +3,7 @@
  * A session's control files: created, with their operations, and destroyed. Guarantees: `lock` is
  * held briefly, never while the session patches code, text is made or bytes are sent.
  */
+#include "serve/live/live_event_words.h"
 #include "serve/live/live_events.h"
 #include "serve/live/live_filters.h"
 #include "serve/live/live_hists.h"
@@ -19,18 +20,19 @@
 #define CMDLINES 8192 /* names in saved_cmdlines, by default */
 
 /* Operations of the top and of instances. */
-#define COMMON_OPERATIONS                                                                     \
-	.get = gt_live_get, .set = gt_live_set, .list_open = gt_live_list_open,               \
-	.list_read = gt_live_list_read, .list_close = gt_live_list_close,                     \
-	.edit_open = gt_live_edit_open, .edit_add = gt_live_edit_add,                         \
-	.edit_remove = gt_live_edit_remove, .edit_close = gt_live_edit_close,                 \
-	.text_open = gt_live_text_open, .text_read = gt_live_text_read,                       \
-	.text_close = gt_live_text_close, .clear = gt_live_clear, .thread = gt_live_thread,   \
-	.threads_set = gt_live_threads_set, .stats = gt_live_stats, .mark = gt_live_mark,     \
-	.command_set = gt_live_command_set, .command_remove = gt_live_command_remove,         \
-	.command_read = gt_live_command_read, .snapshot = gt_live_snapshot,                   \
-	.snapshot_open = gt_live_snapshot_open, .raw_open = gt_live_raw_open,                 \
-	.event = gt_live_event, .event_set = gt_live_event_set, .raw_read = gt_live_raw_read, \
+#define COMMON_OPERATIONS                                                                   \
+	.get = gt_live_get, .set = gt_live_set, .list_open = gt_live_list_open,             \
+	.list_read = gt_live_list_read, .list_close = gt_live_list_close,                   \
+	.edit_open = gt_live_edit_open, .edit_add = gt_live_edit_add,                       \
+	.edit_remove = gt_live_edit_remove, .edit_close = gt_live_edit_close,               \
+	.text_open = gt_live_text_open, .text_read = gt_live_text_read,                     \
+	.text_close = gt_live_text_close, .clear = gt_live_clear, .thread = gt_live_thread, \
+	.threads_set = gt_live_threads_set, .stats = gt_live_stats, .mark = gt_live_mark,   \
+	.command_set = gt_live_command_set, .command_remove = gt_live_command_remove,       \
+	.command_read = gt_live_command_read, .snapshot = gt_live_snapshot,                 \
+	.snapshot_open = gt_live_snapshot_open, .raw_open = gt_live_raw_open,               \
+	.event = gt_live_event, .event_set = gt_live_event_set,                             \
+	.event_waiting = gt_live_event_waiting, .raw_read = gt_live_raw_read,               \
 	.raw_close = gt_live_raw_close
 
 static const struct gt_control_ops operations = {

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * See live_probes.h. Any thread. Written words are added to the session's list; only a word that a
- * later one reverses is removed. So an event of a library that is loaded later is on or off as the
- * words say.
- */
+/* See live_probes.h. Any thread. */
 #include "serve/live/live_probes.h"
 #include "serve/live/live_event_list.h"
+#include "serve/live/live_event_words.h"
 #include "serve/live/live_filters.h"
-#include "serve/live/live_instance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "port/host/memory.h"
 
 /* Files of an event, and those of a system. */
 static const struct {
@@ -73,7 +67,7 @@ static bool is_asked_for(struct gt_live *live, const struct gt_event_format *eve
 
 	pthread_mutex_lock(&live->lock);
 	asked = gt_event_words_match(gt_word_list_words(live->settings.lists[GT_LIST_EVENTS]),
-				     event->system, event->name,
+				     event->system, event->name, event->object,
 				     is_top && gt_event_is_mark(event->system, event->name));
 	pthread_mutex_unlock(&live->lock);
 	return asked ||
@@ -93,46 +87,6 @@ int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_co
 		live->top == NULL &&
 		gt_session_event_is_soft(live->session, event->format.system, event->format.name);
 	return 0;
-}
-
-static bool names_one(struct gt_live *live, const char *word)
-{
-	const struct gt_live_event_list *list;
-	bool found = gt_session_names_syscall(word);
-
-	if (found)
-		return true;
-	list = gt_live_events_lock(live);
-	for (size_t i = 0; i < list->count && !found; i++)
-		found = gt_event_word_matches(word, list->formats[i].system, list->formats[i].name);
-	gt_live_events_unlock(live);
-	return found;
-}
-
-/* Under change.lock. The settings get what the words are now. */
-static int ask(struct gt_live *live, struct gt_message *message)
-{
-	struct gt_word_list *list;
-	int error = gt_word_list_create(&gt_host_memory, gt_globs_words(&live->events), &list);
-
-	if (error != 0)
-		return no_memory(message);
-	error = gt_live_ask_for_list(live, GT_LIST_EVENTS, list, message);
-	gt_word_list_release(list);
-	return error;
-}
-
-/* Under change.lock. Adds a word; the same word or its opposite, written before, is replaced. */
-static int say_word(struct gt_live *live, const char *word, bool on, struct gt_message *message)
-{
-	char text[GT_CONTROL_WORD_BYTES + 2];
-
-	snprintf(text, sizeof(text), "!%s", word);
-	gt_globs_remove(&live->events, text);
-	gt_globs_remove(&live->events, word);
-	if (!gt_globs_add(&live->events, on ? word : text, strlen(on ? word : text), false))
-		return no_memory(message);
-	return ask(live, message);
 }
 
 /* ---- rows ---- */
@@ -387,15 +341,13 @@ int gt_live_event_set(struct gt_control_target *target, const char *word, size_t
 		return GT_EINVAL;
 	memcpy(text, word_bytes ? word : "", word_bytes);
 	text[word_bytes] = '\0';
-	if (word_bytes > 0 && !names_one(live, text))
-		return GT_EINVAL;
 	pthread_mutex_lock(&live->change.lock);
 	error = has_ended(live, message);
 	if (error == 0 && word_bytes == 0) {
 		gt_globs_clear(&live->events);
-		error = on ? say_word(live, "*:*", true, message) : ask(live, message);
+		error = gt_live_event_words_say(live, on ? "*:*" : NULL, true, message);
 	} else if (error == 0) {
-		error = say_word(live, text, on, message);
+		error = gt_live_event_words_say(live, text, on, message);
 	}
 	pthread_mutex_unlock(&live->change.lock);
 	if (error != 0)

@@ -116,7 +116,7 @@ bool gt_route_wants_event(struct gt_route *route, uint32_t number)
 	if (gt_target_event(route->source, number, &format) != 0)
 		return false;
 	wanted = gt_event_words_match(gt_word_list_words(want->settings.lists[GT_LIST_EVENTS]),
-				      format.system, format.name,
+				      format.system, format.name, format.object,
 				      want->marks && gt_event_is_mark(format.system, format.name));
 	if (!wanted && want->also != NULL)
 		wanted = want->also(want->also_data, format.system, format.name);
