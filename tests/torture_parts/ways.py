@@ -529,11 +529,11 @@ def changing(case, chance, label, words, write, read, count, choose=change):
         done, end = 0, time.monotonic() + HANG_S
         while done < count and started.process.poll() is None:
             if time.monotonic() > end:
-                raise Failure(f"{label}: {done} changes in {HANG_S} s")
+                raise Failure(f"{label}: no change in {HANG_S} s, the {done + 1}th")
             name, value = choose(chance, case.program.names)
             try:
                 write(started, name, value)
-                done += 1
+                done, end = done + 1, time.monotonic() + HANG_S
                 if chance.random() < 0.15:
                     read(started, chance.choice(["trace", "set_ftrace_filter", "available_filter_functions"]))
             except (OSError, ValueError):
