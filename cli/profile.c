@@ -425,6 +425,15 @@ static int follow(const struct arguments *arguments, struct gt_session *session,
 	return state;
 }
 
+static void say_untraced(struct gt_session *session)
+{
+	struct gt_session_untraced untraced;
+	uint32_t i;
+
+	for (i = 0; gt_session_untraced(session, i, &untraced); i++)
+		gt_complain(NAME, "process %d runs untraced: %s", (int)untraced.pid, untraced.why);
+}
+
 static void say_attached(const struct arguments *arguments, struct gt_session *session)
 {
 	struct gt_session_totals totals;
@@ -493,6 +502,7 @@ static int run(const struct arguments *arguments)
 		error = GT_OK;
 	if (by_intervals(arguments))
 		say_lost(session);
+	say_untraced(session);
 	if (intervals)
 		gt_intervals_destroy(intervals);
 	if (arguments->argv != NULL)

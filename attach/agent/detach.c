@@ -64,7 +64,8 @@ static void find_passing(struct gt_detach *out)
 
 	if (state->passing[0].descriptor != GRAFTRACE_PASSING)
 		return;
-	memcpy(pair, state->regions, sizeof(pair));
+	if (gt_process_read(out->process, state->passing[0].inode, pair, sizeof(pair)))
+		pair[0] = pair[1] = -1;
 	for (int i = 0; i < 2 && pair[0] >= 0 && pair[1] >= 0; i++)
 		inodes[i] = gt_proc_socket(out->process->pid, pair[i]);
 	memset(state->passing, 0, sizeof(state->passing));

@@ -31,6 +31,8 @@ extern const size_t gt_agent_image_size;
 
 #define PAGE 4096u
 #define FDS  2 /* of the arena: what the host alone writes, and the rest */
+/* In the page of the mark by which a fork's child is known: the agent has a few words there. */
+#define BEHIND_FORK_MARK 256u
 
 static bool inside(uint64_t offset, uint64_t bytes, uint64_t whole)
 {
@@ -108,6 +110,7 @@ struct scratch {
 _Static_assert(sizeof(struct scratch) < sizeof(uint64_t[2 * GRAFTRACE_AGENT_REGIONS]),
 	       "it lies where the regions will be");
 _Static_assert(offsetof(struct scratch, pair) == 0, "as GRAFTRACE_PASSING says");
+_Static_assert(BEHIND_FORK_MARK + sizeof(struct scratch) <= PAGE, "it lies behind the fork mark");
 
 static int send_descriptors(int socket, const struct gt_arena *arena)
 {
@@ -144,12 +147,12 @@ static void note_sockets(struct gt_process *process, uint64_t state, const int32
 }
 
 /* Over a socket pair: see above. fds: the arena's descriptors in the target. state: the agent's
- * there. at: room for struct scratch; where the regions will be, whoever cleans up finds it. */
+ * there. at: room for struct scratch. Whoever cleans up finds it. */
 static int pass_by_socket(struct gt_remote *remote, uint64_t state, uint64_t at,
 			  const struct gt_arena *arena, int64_t *fds)
 {
 	struct gt_process *process = remote->process;
-	const bool is_found = at == state + offsetof(struct graftrace_agent_state, regions);
+	const uint64_t begun[2] = { GRAFTRACE_PASSING, at };
 	struct scratch local = {
 		.pair = {-1, -1},
 		.vector = {(void *)(at + offsetof(struct scratch, byte)), 1},
@@ -165,10 +168,10 @@ static int pass_by_socket(struct gt_remote *remote, uint64_t state, uint64_t at,
 	int ours, error;
 
 	error = gt_process_write(process, at, &local, sizeof(local));
-	if (!error && is_found)
+	if (!error)
 		error = gt_process_write(process,
 					 state + offsetof(struct graftrace_agent_state, passing),
-					 &(uint64_t){ GRAFTRACE_PASSING }, sizeof(uint64_t));
+					 begun, sizeof(begun));
 	if (!error)
 		error = remote_call(remote, &result, NULL, SYS_socketpair, AF_UNIX,
 				    SOCK_DGRAM | SOCK_CLOEXEC, 0,
@@ -353,14 +356,11 @@ int gt_inject_other(struct gt_remote *remote, const struct gt_arena *arena,
 		    const struct gt_agent *agent, struct gt_message *message)
 {
 	const uint64_t state = agent->image + agent->header.state_offset;
-	int64_t fds[FDS] = { -1, -1 }, result;
+	const uint64_t room = agent->image + agent->header.fork_offset + BEHIND_FORK_MARK;
+	int64_t fds[FDS] = { -1, -1 };
 	char text[4096];
-	uint64_t room;
-	int error = remote_map(remote, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			       -1, 0, &room, message);
+	int error = 0;
 
-	if (error)
-		return error;
 	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)remote->process->pid) ||
 	    gt_proc_field(text, "VmLck"))
 		error = gt_fail(message, GT_ENOTSUP, "it keeps memory in RAM (mlockall)");
@@ -370,7 +370,6 @@ int gt_inject_other(struct gt_remote *remote, const struct gt_arena *arena,
 		error = map_other(remote, arena, agent->arena, fds, message);
 	remote_close(remote, fds[0]);
 	remote_close(remote, fds[1]);
-	remote_call(remote, &result, NULL, SYS_munmap, room, PAGE, 0, 0, 0, 0);
 	return error;
 }
 

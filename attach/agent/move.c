@@ -6,11 +6,16 @@
  * addresses. A fork's child begins where the program called fork, which is outside of the agent; so the thread must
  * stand outside, too, and be the only one: a child has no other.
  *
+ * A fork in a signal's handler may come in the midst of a straight line, which then fills the place that it has
+ * reserved (hot.S, A and W): the child fills its parent's place with the very word of its parent. In another arena
+ * that place is another process's. So no handler may be on its way back to the agent.
+ *
  * Arenas are laid out alike, and the new one stands at the same addresses. What the host alone writes is the same
  * memory and stays, but for the answers.
  */
 #define _GNU_SOURCE
 #include "attach/agent/move.h"
+#include "attach/agent/world.h"
 #include "attach/process/proc.h"
 #include "attach/process/seccomp.h"
 #include "attach/process/tracer.h"
@@ -46,6 +51,32 @@ static bool is_inside(const struct gt_agent *agent, uint64_t rip)
 	return false;
 }
 
+static bool is_inside_of(const void *data, uint64_t rip)
+{
+	return is_inside(data, rip);
+}
+
+static int return_busy(void *data, const struct gt_frame_place *frame)
+{
+	(void)data;
+	(void)frame;
+	return GT_EAGAIN;
+}
+
+/* GT_EAGAIN: a signal has interrupted the agent, and its handler still runs. */
+static int check_handlers(const struct gt_tracee *tracee, uint64_t sp)
+{
+	struct gt_maps maps;
+	int error = gt_process_maps(tracee->process.pid, &maps, NULL);
+
+	if (error)
+		return error;
+	error = gt_world_signal_frames(&tracee->process, &maps, sp, is_inside_of, return_busy,
+				       (void *)&tracee->agent);
+	gt_maps_free(&maps);
+	return error;
+}
+
 /* 0: its only thread stands outside. */
 static int check_thread(const struct move *move, const struct gt_stopped_threads *threads)
 {
@@ -67,11 +98,10 @@ static int check_thread(const struct move *move, const struct gt_stopped_threads
 				&called_out, sizeof(called_out));
 	if (error)
 		return error;
-	return called_out || is_inside(&tracee->agent, registers.rip) ||
-			       (gt_thread_restarts(&registers) &&
-				is_inside(&tracee->agent, registers.rip - 2))
-		       ? GT_EAGAIN
-		       : 0;
+	if (called_out || is_inside(&tracee->agent, registers.rip) ||
+	    (gt_thread_restarts(&registers) && is_inside(&tracee->agent, registers.rip - 2)))
+		return GT_EAGAIN;
+	return check_handlers(tracee, registers.rsp);
 }
 
 /* As fork does. The blocks, then the mark: in between the thread is one that has none yet. */

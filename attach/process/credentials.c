@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define CAP_SETGID   6
-#define CAP_SETUID   7
-#define STATUS_BYTES 65536 /* a line of 65,536 groups is longer: then there are too many */
+#define CAP_SETGID 6
+#define CAP_SETUID 7
+/* Of /proc/PID/status. A process can have 65,536 groups, with ten digits each. */
+#define STATUS_FEWEST 8192u
+#define STATUS_MOST   (1u << 20)
 
 static bool parse_numbers(const char *status, const char *name, uint32_t *numbers, size_t count)
 {
@@ -70,21 +72,36 @@ bool gt_credentials_parse(const char *status, struct gt_credentials *credentials
 	return true;
 }
 
-int gt_credentials_read(pid_t pid, struct gt_credentials *credentials)
+static int read_status(pid_t pid, size_t room, struct gt_credentials *credentials)
 {
-	char *text = malloc(STATUS_BYTES), path[64];
-	struct stat status;
-	bool read;
+	char *text = malloc(room);
+	int error = GT_EGONE;
 
-	*credentials = (struct gt_credentials){ 0 };
 	if (!text)
 		return GT_ENOMEM;
-	read = gt_proc_read(text, STATUS_BYTES, "/proc/%d/status", (int)pid) &&
-	       gt_credentials_parse(text, credentials);
+	if (gt_proc_read(text, room, "/proc/%d/status", (int)pid)) {
+		if (strlen(text) == room - 1 && room < STATUS_MOST)
+			error = GT_ENOSPC;
+		else if (gt_credentials_parse(text, credentials))
+			error = 0;
+	}
 	free(text);
-	if (!read) {
+	return error;
+}
+
+int gt_credentials_read(pid_t pid, struct gt_credentials *credentials)
+{
+	size_t room = STATUS_FEWEST;
+	struct stat status;
+	char path[64];
+	int error;
+
+	*credentials = (struct gt_credentials){ 0 };
+	while ((error = read_status(pid, room, credentials)) == GT_ENOSPC)
+		room *= 8;
+	if (error) {
 		gt_credentials_free(credentials);
-		return GT_EGONE;
+		return error;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	if (stat(path, &status) == 0)
@@ -146,8 +163,9 @@ static bool may(const struct gt_credentials *credentials, uint64_t capability)
 
 bool gt_credentials_are_equal(const struct gt_credentials *a, const struct gt_credentials *b)
 {
-	if (a->capabilities != b->capabilities || a->user_namespace != b->user_namespace ||
-	    a->secure != b->secure)
+	/* A namespace that this host may not see is taken for the one that is known. */
+	if (a->capabilities != b->capabilities || a->secure != b->secure ||
+	    (a->user_namespace && b->user_namespace && a->user_namespace != b->user_namespace))
 		return false;
 	return (may(a, CAP_SETUID) || (has_users_of(a, b) && has_users_of(b, a))) &&
 	       (may(a, CAP_SETGID) || (has_groups_of(a, b) && has_groups_of(b, a)));

@@ -16,9 +16,9 @@ struct gt_credentials {
 	uint32_t gids[4];
 	uint32_t *groups; /* supplementary */
 	size_t group_count;
-	uint64_t capabilities; /* permitted, in its user namespace */
-	uint64_t user_namespace;
-	bool secure; /* AT_SECURE: its program was given rights when it was executed */
+	uint64_t capabilities;	 /* permitted, in its user namespace */
+	uint64_t user_namespace; /* 0: this host may not see it */
+	bool secure;		 /* AT_SECURE: its program was given rights when it was executed */
 };
 
 /* 0, GT_EGONE, GT_ENOMEM. Give back with gt_credentials_free(). */

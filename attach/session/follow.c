@@ -93,7 +93,7 @@ static void forget_threads(struct gt_session *session, const struct gt_tracee *t
 		const struct gt_writer *writer = &drain->writers[drain->live[i]].writer;
 
 		if (writer->pid == (uint32_t)pid)
-			gt_session_forget_thread(session, writer->tid);
+			gt_session_forget_thread(session, pid, writer->tid);
 	}
 }
 
@@ -372,6 +372,22 @@ static bool adopt(struct gt_session *session, pid_t pid)
 	       gt_follow_find(session, pid);
 }
 
+/* It lives, and this host may not look into it (it is not root, and the process has forbidden itself dumps): what it
+ * writes is recorded, and nothing can be done to it. */
+static bool is_hidden(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	if (geteuid() == 0 || pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && (errno == EACCES || errno == EPERM);
+}
+
 static bool has_room(const struct gt_house *house)
 {
 	const struct gt_arena *arena = &house->arena;
@@ -396,11 +412,11 @@ static void ends_of_threads(struct gt_session *session, struct gt_house *house, 
 
 		if (writer->ended)
 			continue;
-		if (!gt_follow_find(session, pid) && !adopt(session, pid))
+		if (!gt_follow_find(session, pid) && !adopt(session, pid) && !is_hidden(pid))
 			gt_drain_end_writer(drain, drain->live[i], true);
 		else if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH) {
 			gt_drain_end_writer(drain, drain->live[i], false);
-			gt_session_forget_thread(session, (uint32_t)tid);
+			gt_session_forget_thread(session, pid, (uint32_t)tid);
 		}
 	}
 }

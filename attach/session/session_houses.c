@@ -94,11 +94,12 @@ static int add_house(struct gt_session *session, struct gt_credentials *credenti
 	int error;
 
 	if (session->house_count == GT_ARENAS)
-		return gt_fail(message, GT_ENOSPC,
-			       "it may do other things than the processes before it (its users, "
-			       "groups, capabilities, user namespace), and there are %d such sets "
-			       "in this recording already: attach to it by itself (-P)",
-			       GT_ARENAS);
+		return gt_fail(
+			message, GT_ENOSPC,
+			"it is user %u's and may do other things than the processes before "
+			"it (its users, groups, capabilities, user namespace), and there "
+			"are %d such sets in this recording already: attach to it by itself (-P)",
+			(unsigned)credentials->uids[1], GT_ARENAS);
 	house = &session->houses[session->house_count];
 	error = gt_arena_create_beside(&house->arena, &first->arena, message);
 	if (error)

@@ -289,8 +289,8 @@ bool gt_session_leaves_out(const struct gt_house *house, uint32_t tid);
 /* Tells the recorder how to use the lists. Call it when this changes: while instances trace, the lists
  * are kept up to date, and do not keep a thread from being recorded. */
 void gt_session_publish_threads(struct gt_session *session);
-/* Removes a thread that has ended from the lists. */
-void gt_session_forget_thread(struct gt_session *session, uint32_t tid);
+/* Removes a thread from the lists that has ended, or whose process has. */
+void gt_session_forget_thread(struct gt_session *session, pid_t pid, uint32_t tid);
 
 /* session_profile.c. GT_EBUSY if the function profiler cannot run beside that tracer. */
 int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,

@@ -4,6 +4,7 @@
  * The lists lie in the arena (graftrace/selected.h), where new threads read them, and add
  * themselves if children follow.
  */
+#define _GNU_SOURCE
 #include "attach/session/session.h"
 #include "attach/session/session_private.h"
 
@@ -11,6 +12,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <graftrace/selected.h>
 
 static uint32_t *slots_of(const struct gt_house *house, enum gt_session_list which)
@@ -165,13 +168,21 @@ void gt_session_set_follow(struct gt_session *session, bool follow)
 	__atomic_store_n(&gt_session_settings(session)->children_follow, follow, __ATOMIC_SEQ_CST);
 }
 
+/* It lives, in another process: what a stream says of its thread any process of its arena may have written. */
+static bool is_of_another(pid_t pid, pid_t tid)
+{
+	return !gt_follow_is_thread_of(pid, tid) &&
+	       (syscall(SYS_tkill, tid, 0) == 0 || errno != ESRCH);
+}
+
 /* As Linux does for lists that children follow: who has ended is in them no longer. */
-void gt_session_forget_thread(struct gt_session *session, uint32_t tid)
+void gt_session_forget_thread(struct gt_session *session, pid_t pid, uint32_t tid)
 {
 	const struct graftrace_arena *memory = gt_session_settings(session);
 	uint32_t which, i, k;
 
-	if (!memory->children_follow || (!memory->selected && !memory->left_out))
+	if (!memory->children_follow || (!memory->selected && !memory->left_out) || !tid ||
+	    is_of_another(pid, (pid_t)tid))
 		return;
 	for (k = 0; k < session->house_count; k++)
 		for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {

@@ -387,8 +387,8 @@ struct graftrace_agent_state {
 	uint32_t sandboxed;  /* 1: a filter may forbid the agent's system calls, it makes none */
 	/* The host's, while it passes the arena: sockets that it has made the process open, each
 	 * with its inode (a number alone may be another file's by now). inode 0: none; but with
-	 * the first descriptor GRAFTRACE_PASSING their numbers, if there are any yet, are the two
-	 * int32_t that `regions` begins with. */
+	 * the first descriptor GRAFTRACE_PASSING their numbers, -1 where there are none yet, are two
+	 * int32_t at the address that stands there as the first inode. */
 	struct {
 		uint64_t descriptor;
 		uint64_t inode;

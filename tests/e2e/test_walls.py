@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Processes of a recording share memory: what one of them can do to those of other users."""
 
+import csv
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import line_with
 from mounted import wait_until
 from served import Served, port_of
 
@@ -98,11 +100,12 @@ def have_walls(processes, workers):
     return 0 not in parents | others and not parents & others
 
 
+def calls_in(table, column="calls"):
+    return {row["function"]: int(row[column]) for row in csv.DictReader(table.splitlines())}
+
+
 def calls_of(graftrace, *options):
-    rows = graftrace("report", "--format", "csv", *options).stdout.splitlines()
-    names = rows[0].split(",")
-    return {row.split(",")[names.index("function")]: int(row.split(",")[names.index("calls")])
-            for row in rows[1:]}
+    return calls_in(graftrace("report", "--format", "csv", *options).stdout)
 
 
 def test_workers_that_drop_their_rights_get_an_arena_of_their_own(graftrace, houses):
@@ -208,3 +211,172 @@ def test_the_newest_of_all_arenas_are_kept(graftrace, houses):
     assert have_walls(said(done.stdout), 2)
     calls = calls_of(graftrace)
     assert 0 < calls["parent_work"] < 200000 and 0 < calls["worker_work"] < 400000, calls
+
+
+def test_a_worker_cannot_take_its_parents_thread_out_of_the_lists(graftrace, place, end):
+    """In memory that is its own by now it claims that the parent's thread was its own, and has ended."""
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", place / "privsep", "claim")
+    try:
+        served = Served(process, port_of(process))
+        wait_until(lambda: "work()" in served.get("trace"), "calls of both")
+        assert process.stdout.readline() == "claims\n"
+        parent = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+        served.put("options/function-fork", "1")
+        served.put("set_ftrace_pid", parent)
+        for _ in range(100):
+            assert served.get("set_ftrace_pid").split() == [parent]
+    finally:
+        end.touch()
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def users(place):
+    subprocess.run(["gcc", *FLAGS, str(PROGRAMS / "users.c"), "-o", str(place / "users")], check=True)
+    return place / "users"
+
+
+def looks_of_traced(processes):
+    return sum(looks for who, _, _, now, looks in processes if who == "worker" and now)
+
+
+def test_histograms_are_summed_over_all_arenas(graftrace, users):
+    done = graftrace("record", "-p", "function_graph", "-e", "shop:made", "--trigger", "hist:keys=number", "--",
+                     users, 6, 1000)
+    processes = said(done.stdout)
+    assert len({now for *_, now, _ in processes}) == 7, processes
+    lines = dict(re.findall(r"number: +(\d) .* hitcount: +(\d+)$", graftrace("hist").stdout, re.M))
+    assert lines == {str(number): "1500" for number in range(4)}
+    assert calls_of(graftrace) == {"main": 1, "parent_work": 1000, "worker_work": 6000,
+                                   "worker_looks": looks_of_traced(processes)}
+
+
+def test_profiles_are_summed_over_all_arenas(graftrace, users, tmp_path):
+    done = graftrace("profile", "--format", "csv", "-o", tmp_path / "table", "--", users, 6, 1000)
+    processes = said(done.stdout)
+    assert len({now for *_, now, _ in processes}) == 7, processes
+    assert calls_in((tmp_path / "table").read_text()) == {
+        "main": 1, "parent_work": 1000, "worker_work": 6000, "worker_looks": looks_of_traced(processes)}
+
+
+def test_sixteen_sets_of_credentials_are_recorded_and_the_others_named(graftrace, users):
+    """The parent's set and those of 15 workers. What the others did before they were left is recorded."""
+    done = graftrace("record", "--", users, 18, 1000)
+    processes = said(done.stdout)
+    left = {pid for _, pid, _, now, _ in processes if now == 0}
+    assert len(processes) == 19 and len(left) == 3 and len({now for *_, now, _ in processes if now}) == 16, processes
+    named = re.findall(r"process (\d+) runs untraced: it is user (\d+)'s .* 16 such sets", done.stderr)
+    assert {int(pid) for pid, _ in named} == left, done.stderr
+    calls = calls_of(graftrace)
+    assert calls.pop("worker_looks") >= looks_of_traced(processes)
+    assert calls == {"main": 1, "parent_work": 1000, "worker_work": 15000}
+
+
+def test_the_profiler_names_those_that_it_leaves_out(graftrace, users, tmp_path):
+    done = graftrace("profile", "--format", "csv", "-o", tmp_path / "table", "--", users, 17, 100)
+    left = {pid for _, pid, _, now, _ in said(done.stdout) if now == 0}
+    named = re.findall(r"process (\d+) runs untraced: ", done.stderr)
+    assert len(left) == 2 and {int(pid) for pid in named} == left, done.stderr
+    assert calls_in((tmp_path / "table").read_text())["worker_work"] == 1500
+
+
+def test_handlers_that_drop_rights_in_the_midst_of_a_call_harm_no_record(graftrace, place):
+    """A call that goes on in other memory would write over what is there."""
+    subprocess.run(["gcc", *FLAGS, str(PROGRAMS / "interrupted.c"), "-o", str(place / "interrupted")], check=True)
+    done = graftrace("record", "--", place / "interrupted", 30)
+    made = {name: int(calls) for name, calls in re.findall(r"(\w+_work) (\d+)", done.stdout)}
+    table = graftrace("report", "--format", "csv").stdout
+    assert calls_in(table) == {"main": 1, **made}
+    assert set(calls_in(table, "not_returned").values()) == {0}, table
+
+
+def test_many_groups_are_read(graftrace, place):
+    """Numbers that need more than 64 KiB of /proc/PID/status."""
+    groups = "import os, sys; os.setgroups(range(4000000000, 4000020000)); os.execv(sys.argv[1], sys.argv[1:])"
+    done = graftrace("record", "--", shutil.which("python3"), "-c", groups, place / "privsep", "look")
+    assert len(arenas(done.stdout)) == 1, done.stdout + done.stderr
+
+
+HIDES = """
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int work(int x) { __asm__ volatile("" : : : "memory"); return x + 1; }
+int main(void)
+{
+	int sum = work(0), status, failed = 0;
+	for (int i = 0; i < 2; i++)
+		if (fork() == 0) {
+			sum = work(sum);
+			if (i == 1)
+				prctl(PR_SET_DUMPABLE, 0);
+			for (int k = 0; k < 200; k++, usleep(1000))
+				sum = work(sum);
+			_exit(sum != 202);
+		}
+	while (wait(&status) > 0)
+		failed += status != 0;
+	return failed;
+}
+"""
+
+
+def test_a_process_that_hides_from_its_own_user_has_changed_nothing(graftrace, place, tmp_path):
+    """It has no dumps, so /proc shows less of it to who is not root. All of it is recorded."""
+    (tmp_path / "hides.c").write_text(HIDES)
+    subprocess.run(["gcc", *FLAGS, "hides.c", "-o", str(place / "hides")], check=True, cwd=tmp_path)
+    shutil.copy(graftrace.path, place / "graftrace")
+    tmp_path.chmod(0o777)
+    done = subprocess.run(["/usr/bin/setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups",
+                           place / "graftrace", "record", "--", place / "hides"], cwd=tmp_path, text=True,
+                          capture_output=True, timeout=60, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert done.returncode == 0 and "untraced" not in done.stderr, done.stderr
+    assert calls_of(graftrace) == {"main": 1, "work": 403}
+
+
+# Of graftrace: it is killed when it is about to pass memory to a process for the second time.
+KILLED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/socket.h>
+ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
+{
+	ssize_t (*real)(int, const struct msghdr *, int) = dlsym(RTLD_NEXT, "sendmsg");
+	static int calls;
+	if (++calls == 2)
+		raise(SIGKILL);
+	return real(socket, message, flags);
+}
+"""
+
+
+def has(pid):
+    """How many descriptors a process has, and how many bytes without a name that it can write."""
+    bytes_ = sum(int(end, 16) - int(start, 16) for start, end in
+                 re.findall(r"^([0-9a-f]+)-([0-9a-f]+) rw-p 0+ 00:00 0 *$", maps_of(pid), re.M))
+    return len(os.listdir(f"/proc/{pid}/fd")), bytes_
+
+
+def test_what_a_killed_graftrace_was_moving_is_cleaned_up(graftrace, houses, end, compile):
+    library = compile(KILLED, "-shared", "-fPIC")
+    killed = graftrace.start("record", "--", houses, 1, 10, "stay", stdout=subprocess.DEVNULL,
+                             env={**os.environ, "LD_PRELOAD": str(library)})
+    try:
+        parent = 0
+        while not parent and killed.poll() is None:
+            parent = int((Path(f"/proc/{killed.pid}/task/{killed.pid}/children").read_text().split() or [0])[0])
+        assert killed.wait(60) == -signal.SIGKILL
+        (worker,) = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        record = graftrace.start("record", "--children", "-P", parent)
+        line_with(record.stderr, "recording process")
+        record.send_signal(signal.SIGINT)
+        assert record.wait(60) == 0
+        assert "graftrace" not in maps_of(worker)
+        assert has(worker) == has(parent)
+    finally:
+        end.touch()
+        killed.communicate()
+    record.stdout.close()
+    record.stderr.close()

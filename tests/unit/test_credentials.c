@@ -104,6 +104,22 @@ static void a_user_namespace_of_its_own_is_another(void **state)
 	assert_false(same(first, other));
 }
 
+static void a_user_namespace_that_cannot_be_seen_is_no_other(void **state)
+{
+	struct gt_credentials first = root(), other = root();
+
+	(void)state;
+	first.user_namespace = 1;
+	other.user_namespace = 0;
+	assert_true(same(first, other));
+	first = root();
+	other = root();
+	first.user_namespace = 1;
+	other.uids[0] = other.uids[1] = other.uids[2] = other.uids[3] = 5;
+	other.capabilities = 0;
+	assert_false(same(first, other));
+}
+
 static void what_is_no_status_is_not_taken_for_one(void **state)
 {
 	const char *text = "Uid:\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t1";
@@ -136,6 +152,7 @@ int main(void)
 		cmocka_unit_test(who_may_take_other_users_is_all_of_them),
 		cmocka_unit_test(who_may_do_more_or_less_is_another),
 		cmocka_unit_test(a_user_namespace_of_its_own_is_another),
+		cmocka_unit_test(a_user_namespace_that_cannot_be_seen_is_no_other),
 		cmocka_unit_test(what_is_no_status_is_not_taken_for_one),
 		cmocka_unit_test(one_reads_ones_own),
 	};
