@@ -88,7 +88,7 @@ static int check_thread(const struct move *move, const struct gt_stopped_threads
 	if (threads->count != 1)
 		return gt_fail(move->message, GT_ENOTSUP, "it has several threads");
 	if (threads->late[0])
-		return GT_EAGAIN;
+		return GT_EBUSY;
 	error = gt_thread_registers(threads->tids[0], &registers);
 	if (error)
 		return error;

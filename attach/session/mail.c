@@ -118,11 +118,11 @@ static void answer_waiting(void *data)
 }
 
 int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
-		    enum gt_detach_left *left)
+		    int limit_ms, enum gt_detach_left *left)
 {
 	struct leaving leaving = { session, tracee->process.pid };
-	int error = gt_detach_waiting(&tracee->process, tracee, LEAVE_LIMIT_MS, answer_waiting,
-				      &leaving, left, NULL);
+	int error = gt_detach_waiting(&tracee->process, tracee, limit_ms, answer_waiting, &leaving,
+				      left, NULL);
 
 	answer_waiting(&leaving);
 	if (error && !why)
@@ -138,7 +138,7 @@ static void leave_process(struct gt_session *session, struct gt_tracee *tracee, 
 {
 	enum gt_detach_left left;
 
-	gt_follow_leave(session, tracee, why, &left);
+	gt_follow_leave(session, tracee, why, LEAVE_LIMIT_MS, &left);
 }
 
 static int on_objects(struct gt_session *session, const struct gt_letter *letter, bool *answered)

@@ -8,14 +8,21 @@
  */
 #include "attach/agent/detach.h"
 #include "attach/agent/move.h"
+#include "attach/process/proc.h"
 #include "attach/session/session_private.h"
 
 #include <stdlib.h>
 
 #define CHECK_NS 20000000ull
 #define CHECKS	 16 /* processes each time */
-/* Its thread may stand in the agent, or in the kernel where no stop reaches it, as often as that. */
-#define TRIES 250
+/* Its thread may stand in the agent, or sleep in the kernel, as often as that; or the fifth of it be stopped in vain. */
+#define TRIES	   250
+#define LATE_TRIES 50
+/* Nothing is read from the ring while a process is waited for: no more than a tenth of the time goes into those that are
+ * waited for in vain, and of each a twentieth. */
+#define PAUSES	       9
+#define PAUSES_OF_ONE  20
+#define LEAVE_LIMIT_MS 1000
 
 struct entering {
 	struct gt_session *session;
@@ -46,68 +53,148 @@ static void drop(struct gt_session *session, const struct gt_tracee *tracee)
 		}
 }
 
-/* All of it out of the process, and in again. */
-static void attach_anew(struct gt_session *session, struct gt_tracee *tracee)
+static void stay(struct gt_session *session, struct gt_tracee *tracee)
+{
+	tracee->stays = true;
+	gt_session_note_untraced(session, tracee->process.pid,
+				 "it has changed its credentials and still shares memory with "
+				 "others: it cannot be stopped");
+}
+
+/* All of it out of the process. GT_EGONE: it has ended; else it was noted what stays. */
+static int leave(struct gt_session *session, struct gt_tracee *tracee)
 {
 	const pid_t pid = tracee->process.pid;
-	struct gt_message why = { "" };
 	enum gt_detach_left left;
-	int error;
+	int error = gt_follow_leave(session, tracee, NULL, LEAVE_LIMIT_MS, &left);
 
-	error = gt_follow_leave(session, tracee, NULL, &left);
-	if (error == GT_EGONE || gt_process_is_ending(&tracee->process))
-		return;
+	if (error == GT_EGONE || (error && gt_process_is_ending(&tracee->process)))
+		return GT_EGONE;
 	if (error) {
-		tracee->stays = true;
-		gt_session_note_untraced(session, pid,
-					 "it has changed its credentials and still shares memory "
-					 "with others: it cannot be stopped");
-		return;
+		stay(session, tracee);
+		return error;
 	}
 	if (left != GT_DETACH_ALL_GONE) {
 		gt_session_note_untraced(
 			session, pid,
 			"it has changed its credentials, and the memory that it shares cannot be "
 			"taken out of it: nothing of it is recorded from then on");
-		return;
+		return GT_EBUSY;
 	}
 	gt_follow_free_mail(session, pid);
-	drop(session, tracee);
-	error = gt_session_attach_one(session, pid, &why);
-	if (!error)
-		session->attached_anew++;
-	else if (error != GT_EGONE)
-		gt_session_note_untraced(session, pid, why.text);
+	return 0;
 }
 
-static void move(struct gt_session *session, struct gt_tracee *tracee)
+/* Threads that listed ones have started stand in the list of their arena alone. */
+static void take_threads(struct gt_session *session, pid_t pid, const struct gt_house *from)
+{
+	const struct gt_tracee *tracee = gt_follow_find(session, pid);
+	struct gt_house *house = tracee ? &session->houses[tracee->house] : NULL;
+	DIR *threads = house && house != from ? gt_proc_numbers(pid) : NULL;
+	pid_t tid;
+
+	while (threads && (tid = gt_proc_next(threads)))
+		gt_session_take_threads(session, tid, from, house);
+	if (threads)
+		closedir(threads);
+	gt_follow_write_host(session);
+}
+
+/* … and in again. False: it could not be taken out. */
+static bool attach_anew(struct gt_session *session, struct gt_tracee *tracee)
+{
+	const pid_t pid = tracee->process.pid;
+	const struct gt_house *from = &session->houses[tracee->house];
+	struct gt_message why = { "" };
+	int error = leave(session, tracee);
+
+	if (error)
+		return error == GT_EGONE;
+	if (gt_process_is_ending(&tracee->process))
+		return true;
+	drop(session, tracee);
+	error = gt_session_attach_one(session, pid, &why);
+	if (!error) {
+		session->attached_anew++;
+		take_threads(session, pid, from);
+	} else if (error != GT_EGONE) {
+		gt_session_note_untraced(session, pid, why.text);
+	}
+	return true;
+}
+
+/* Its first thread is in the kernel where no stop reaches it: it waits for a vfork child, a disk. */
+static bool sleeps(pid_t pid)
+{
+	char text[1024];
+	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
+
+	return fields && fields[0] == 'D';
+}
+
+/* GT_EBUSY as of gt_tracee_move(). */
+static int move_to(struct gt_tracee *tracee, struct entering *entering, struct gt_message *why)
+{
+	const bool is_late = sleeps(tracee->process.pid);
+	const int error =
+		is_late ? GT_EBUSY
+			: gt_tracee_move(tracee, &entering->house->arena, enter, entering, why);
+
+	if (error == GT_EAGAIN || error == GT_EBUSY)
+		tracee->moves_tried += error == GT_EBUSY && !is_late ? LATE_TRIES : 1;
+	return error;
+}
+
+/* False: it was in vain. */
+static bool move(struct gt_session *session, struct gt_tracee *tracee)
 {
 	struct entering entering = { session, tracee, NULL };
 	struct gt_message why = { "" };
 	int error = gt_session_house_of(session, tracee->process.pid, &entering.house, &why);
 
 	if (error == GT_EGONE || (!error && entering.house->arena.number == tracee->house))
-		return;
+		return true;
 	if (error) {
-		enum gt_detach_left left;
-
-		gt_follow_leave(session, tracee, why.text, &left);
-		return;
+		error = leave(session, tracee);
+		if (error && error != GT_EGONE)
+			return false;
+		gt_session_note_untraced(session, tracee->process.pid, why.text);
+		return true;
 	}
 	/* With --no-fork the agent would leave what it takes for a fork's child. */
-	error = session->no_fork
-			? GT_ENOTSUP
-			: gt_tracee_move(tracee, &entering.house->arena, enter, &entering, &why);
+	error = session->no_fork ? GT_ENOTSUP : move_to(tracee, &entering, &why);
+	if (!error)
+		tracee->moves_tried = 0;
 	if (!error || error == GT_EGONE)
-		return;
-	if ((error == GT_EAGAIN || error == GT_EBUSY) && ++tracee->moves_tried < TRIES)
-		return;
+		return true;
+	if ((error == GT_EAGAIN || error == GT_EBUSY) && tracee->moves_tried < TRIES)
+		return false;
 	if (gt_tracee_is_in_sandbox(tracee, &why)) {
 		gt_session_note_untraced(session, tracee->process.pid, why.text);
 		tracee->stays = true;
-		return;
+	} else if (error == GT_EBUSY) {
+		stay(session, tracee);
+	} else {
+		return attach_anew(session, tracee);
 	}
-	attach_anew(session, tracee);
+	return true;
+}
+
+/* Unless too much time has gone into it already. The tracee may be another one after it. */
+static void try_to_move(struct gt_session *session, struct gt_tracee *tracee)
+{
+	const uint64_t start = gt_monotonic_ns();
+	const pid_t pid = tracee->process.pid;
+	uint64_t end, took;
+
+	if (start < session->next_move_ns || start < tracee->next_move_ns || move(session, tracee))
+		return;
+	end = gt_monotonic_ns();
+	took = end - start;
+	session->next_move_ns = end + PAUSES * took;
+	tracee = gt_follow_find(session, pid);
+	if (tracee)
+		tracee->next_move_ns = end + PAUSES_OF_ONE * took;
 }
 
 static void look(struct gt_session *session, struct gt_tracee *tracee)
@@ -128,7 +215,7 @@ static void look(struct gt_session *session, struct gt_tracee *tracee)
 		return;
 	}
 	gt_credentials_free(&now);
-	move(session, tracee);
+	try_to_move(session, tracee);
 }
 
 void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns)

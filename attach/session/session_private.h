@@ -125,6 +125,7 @@ struct gt_session {
 	uint64_t next_thread_check_ns;
 	uint64_t next_look_ns;	/* at processes' credentials, … */
 	size_t look_at;		/* … and at which one */
+	uint64_t next_move_ns;	/* before, no process is given another arena */
 	uint32_t attached_anew; /* as in struct gt_session_totals */
 
 	/* A thread that waits for the ends of processes and rings the arena's doorbell. */
@@ -280,7 +281,7 @@ bool gt_follow_read_letter(struct gt_session *session, const struct gt_house *ho
 /* A process goes on untraced, and is noted with the reason, if there is one. Threads of it that wait for answers get
  * them as soon as no call and no return leads to the agent. GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
 int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
-		    enum gt_detach_left *left);
+		    int limit_ms, enum gt_detach_left *left);
 /* Answers a letter, if a thread waits for it, and frees its slot. */
 void gt_follow_answer(const struct gt_letter *letter, uint64_t value);
 

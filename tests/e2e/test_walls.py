@@ -380,3 +380,130 @@ def test_what_a_killed_graftrace_was_moving_is_cleaned_up(graftrace, houses, end
         killed.communicate()
     record.stdout.close()
     record.stderr.close()
+
+
+WAITS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/programs/recorder_memory.h"
+__attribute__((noinline)) int worker_work(int x) { __asm__ volatile("" : : : "memory"); return x + 1; }
+__attribute__((noinline)) int parent_work(int x) { __asm__ volatile("" : : : "memory"); return x + 1; }
+QUIET static void nap(long us) { nanosleep(&(struct timespec){ 0, us * 1000 }, NULL); }
+QUIET static int wait_for_child(void)
+{
+	int sum = worker_work(0);
+	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+		return 4;
+	if (vfork() == 0) {
+		while (access("end", F_OK) != 0)
+			nap(10000);
+		_exit(0);
+	}
+	return worker_work(sum) != 2;
+}
+int main(void)
+{
+	int sum = 0, status, failed = 0;
+	for (int i = 0; i < 3; i++)
+		if (fork() == 0)
+			_exit(wait_for_child());
+	for (int i = 0; i < 20000; i++, nap(20))
+		for (int k = 0; k < 100; k++)
+			sum = parent_work(sum);
+	close(open("end", O_CREAT, 0644));
+	while (wait(&status) > 0)
+		failed += status != 0;
+	return failed + (sum != 2000000);
+}
+"""
+
+
+def test_workers_that_cannot_be_stopped_do_not_keep_others_from_being_recorded(graftrace, place, end):
+    """They wait for a vfork child, where no stop reaches them."""
+    (end.parent / "waits.c").write_text(WAITS)
+    subprocess.run(["gcc", *FLAGS, "waits.c", "-o", str(place / "waits")], check=True, cwd=end.parent)
+    done = graftrace("record", "-b", "1m", "--", place / "waits")
+    assert ", 0 lost" in done.stderr, done.stderr
+    assert calls_of(graftrace) == {"main": 1, "parent_work": 2000000, "worker_work": 6}
+
+
+# Forks a worker, so that there is memory for such ones. Then, when it may, one with two threads.
+LISTED = """
+#define _GNU_SOURCE
+#include <grp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/programs/recorder_memory.h"
+__attribute__((noinline)) int worker_work(int x) { __asm__ volatile("" : : : "memory"); return x + 1; }
+__attribute__((noinline)) int thread_work(int x) { __asm__ volatile("" : : : "memory"); return x + 1; }
+__attribute__((noinline)) int parent_work(int x) { __asm__ volatile("" : : : "memory"); return x + 1; }
+QUIET static void *go_on(void *name)
+{
+	int (*call)(int x) = name;
+	for (int sum = 0; access("end", F_OK) != 0; usleep(1000))
+		sum = call(sum);
+	return NULL;
+}
+__attribute__((noinline)) int first_work(int x) { __asm__ volatile("" : : : "memory"); return x + 1; }
+QUIET static void drop(void)
+{
+	const unsigned long from = arena_inode();
+	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+		_exit(4);
+	for (unsigned long at = from; at == from || at == 0; at = arena_inode())
+		usleep(1000);
+	puts("moved");
+	fflush(stdout);
+}
+int main(void)
+{
+	pthread_t thread;
+	if (fork() == 0) {
+		first_work(0);
+		drop();
+		go_on(first_work);
+		_exit(0);
+	}
+	for (int sum = 0; access("begin", F_OK) != 0; usleep(1000))
+		sum = parent_work(sum);
+	if (fork() == 0) {
+		worker_work(0);
+		pthread_create(&thread, NULL, go_on, thread_work);
+		usleep(20000);
+		drop();
+		go_on(worker_work);
+		_exit(0);
+	}
+	go_on(parent_work);
+}
+"""
+
+
+def test_threads_that_came_with_their_creators_stay_in_the_list(graftrace, place, end):
+    (end.parent / "listed.c").write_text(LISTED)
+    subprocess.run(["gcc", *FLAGS, "-pthread", "listed.c", "-o", str(place / "listed")], check=True, cwd=end.parent)
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", place / "listed")
+    try:
+        served = Served(process, port_of(process))
+        assert process.stdout.readline() == "moved\n"
+        served.put("options/function-fork", "1")
+        served.put("set_ftrace_pid", Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+        (end.parent / "begin").touch()
+        assert process.stdout.readline() == "moved\n"
+        served.put("trace", "")
+
+        def all_three():
+            text = served.get("trace")
+            return all(f"{name}_work()" in text for name in ("parent", "worker", "thread"))
+
+        wait_until(all_three, "calls of all threads")
+    finally:
+        end.touch()
+        process.communicate(timeout=60)
