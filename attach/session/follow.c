@@ -73,8 +73,8 @@ void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 	uint32_t i, k;
 
 	gt_session_find_writers(session);
-	for (k = 0; k < session->house_count; k++) {
-		struct gt_drain *drain = &session->houses[k].drain;
+	for (k = 0; k < session->arena_count; k++) {
+		struct gt_drain *drain = &session->arenas[k].drain;
 
 		for (i = 0; i < drain->live_count; i++)
 			if (drain->writers[drain->live[i]].writer.pid == (uint32_t)pid)
@@ -86,7 +86,7 @@ void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 static void forget_threads(struct gt_session *session, const struct gt_tracee *tracee)
 {
 	const pid_t pid = tracee->process.pid;
-	struct gt_drain *drain = &session->houses[tracee->house].drain;
+	struct gt_drain *drain = &session->arenas[tracee->house].drain;
 	uint32_t i;
 
 	for (i = 0; i < drain->live_count; i++) {
@@ -101,9 +101,9 @@ void gt_follow_free_mail(struct gt_session *session, pid_t pid)
 {
 	uint32_t i, k;
 
-	for (k = 0; k < session->house_count; k++)
-		for (i = 0; i < session->houses[k].arena.mail_count; i++) {
-			struct graftrace_mail *mail = gt_arena_mail(&session->houses[k].arena, i);
+	for (k = 0; k < session->arena_count; k++)
+		for (i = 0; i < session->arenas[k].shared.mail_count; i++) {
+			struct graftrace_mail *mail = gt_arena_mail(&session->arenas[k].shared, i);
 
 			if (mail->pid == (uint32_t)pid &&
 			    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
@@ -163,8 +163,8 @@ void gt_follow_end_all(struct gt_session *session)
 	uint32_t i, k;
 
 	gt_session_find_writers(session);
-	for (k = 0; k < session->house_count; k++) {
-		struct gt_drain *drain = &session->houses[k].drain;
+	for (k = 0; k < session->arena_count; k++) {
+		struct gt_drain *drain = &session->arenas[k].drain;
 
 		for (i = 0; i < drain->live_count; i++)
 			gt_drain_end_writer(drain, drain->live[i], true);
@@ -174,8 +174,8 @@ void gt_follow_end_all(struct gt_session *session)
 /* The address of a writer's thread block, in the memory of the process that has opened the stream;
  * 0: there is none. What the stream says any process may have written: its block counts if the
  * agent's own memory in that process has it, and it is that stream's. */
-static uint64_t find_block(const struct gt_house *house, const struct gt_live_writer *writer,
-			   const struct gt_tracee *tracee)
+static uint64_t find_block(const struct gt_session_arena *arena,
+			   const struct gt_live_writer *writer, const struct gt_tracee *tracee)
 {
 	uint64_t state = tracee->agent.image + tracee->agent.header.state_offset;
 	uint64_t index = writer->block - 1, chunk, stream, address;
@@ -193,7 +193,7 @@ static uint64_t find_block(const struct gt_house *house, const struct gt_live_wr
 			    sizeof(stream)) ||
 	    gt_process_read(&tracee->process, address + GRAFTRACE_BLOCK_GENERATION, &generation,
 			    sizeof(generation)) ||
-	    stream != tracee->agent.arena + house->arena.streams_offset +
+	    stream != tracee->agent.arena + arena->shared.streams_offset +
 			      writer->stream * sizeof(struct graftrace_stream) ||
 	    generation != writer->writer.generation)
 		return 0;
@@ -201,40 +201,40 @@ static uint64_t find_block(const struct gt_house *house, const struct gt_live_wr
 }
 
 /* Writes a byte of the writer's stop word. False: it cannot be. */
-static bool write_byte(struct gt_session *session, const struct gt_house *house,
+static bool write_byte(struct gt_session *session, const struct gt_session_arena *arena,
 		       struct gt_live_writer *writer, enum graftrace_stop_byte byte, uint8_t value)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
 
-	if (writer->ended || !tracee || !tracee->has_agent || tracee->house != house->arena.number)
+	if (writer->ended || !tracee || !tracee->has_agent || tracee->house != arena->shared.number)
 		return false;
 	if (!writer->block)
 		writer->block = __atomic_load_n(
-			&gt_arena_stream(&house->arena, writer->stream)->block, __ATOMIC_ACQUIRE);
+			&gt_arena_stream(&arena->shared, writer->stream)->block, __ATOMIC_ACQUIRE);
 	if (!writer->noted)
-		writer->noted = find_block(house, writer, tracee);
+		writer->noted = find_block(arena, writer, tracee);
 	return writer->noted &&
 	       gt_process_write(&tracee->process, writer->noted + GRAFTRACE_BLOCK_STOP + byte,
 				&value, 1) == 0;
 }
 
-static int clear_full(struct gt_session *session, struct gt_house *house)
+static int clear_full(struct gt_session *session, struct gt_session_arena *arena)
 {
-	struct gt_drain *drain = &house->drain;
+	struct gt_drain *drain = &arena->drain;
 	int done = 0;
 	uint32_t i;
 
-	if (!__atomic_load_n(&house->arena.memory->free_count, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&arena->shared.memory->free_count, __ATOMIC_ACQUIRE))
 		return 0;
 	for (i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
-		struct graftrace_stream *stream = gt_arena_stream(&house->arena, writer->stream);
+		struct graftrace_stream *stream = gt_arena_stream(&arena->shared, writer->stream);
 
 		if (!__atomic_load_n(&stream->stopped_full, __ATOMIC_ACQUIRE))
 			continue;
 		/* The flag, then the byte: one that stops between the two is seen the next time. */
 		__atomic_store_n(&stream->stopped_full, 0, __ATOMIC_SEQ_CST);
-		done += write_byte(session, house, writer, GRAFTRACE_STOP_BYTE_FULL, 0);
+		done += write_byte(session, arena, writer, GRAFTRACE_STOP_BYTE_FULL, 0);
 	}
 	return done;
 }
@@ -245,8 +245,8 @@ int gt_follow_clear_full(struct gt_session *session)
 	int done = 0;
 	uint32_t i;
 
-	for (i = 0; i < session->house_count; i++)
-		done += clear_full(session, &session->houses[i]);
+	for (i = 0; i < session->arena_count; i++)
+		done += clear_full(session, &session->arenas[i]);
 	return done;
 }
 
@@ -255,30 +255,30 @@ void gt_follow_write_stop(struct gt_session *session, enum graftrace_stop_byte b
 	uint32_t i, k;
 
 	gt_session_find_writers(session);
-	for (k = 0; k < session->house_count; k++) {
-		struct gt_drain *drain = &session->houses[k].drain;
+	for (k = 0; k < session->arena_count; k++) {
+		struct gt_drain *drain = &session->arenas[k].drain;
 
 		for (i = 0; i < drain->live_count; i++)
-			write_byte(session, &session->houses[k], &drain->writers[drain->live[i]],
+			write_byte(session, &session->arenas[k], &drain->writers[drain->live[i]],
 				   byte, value);
 	}
 }
 
-static void write_host(struct gt_session *session, struct gt_house *house)
+static void write_host(struct gt_session *session, struct gt_session_arena *arena)
 {
-	const struct graftrace_arena *memory = house->arena.memory;
+	const struct graftrace_arena *memory = arena->shared.memory;
 	bool off = !__atomic_load_n(&memory->tracing_on, __ATOMIC_RELAXED) &&
 		   !__atomic_load_n(&memory->profile, __ATOMIC_RELAXED);
-	struct gt_drain *drain = &house->drain;
+	struct gt_drain *drain = &arena->drain;
 	uint32_t i;
 
 	for (i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		uint8_t value = off ? GRAFTRACE_STOP_OFF : 0;
 
-		if (gt_session_leaves_out(house, writer->writer.tid))
+		if (gt_session_leaves_out(arena, writer->writer.tid))
 			value |= GRAFTRACE_STOP_LEFT_OUT;
-		write_byte(session, house, writer, GRAFTRACE_STOP_BYTE_HOST, value);
+		write_byte(session, arena, writer, GRAFTRACE_STOP_BYTE_HOST, value);
 	}
 }
 
@@ -287,8 +287,8 @@ void gt_follow_write_host(struct gt_session *session)
 	uint32_t i;
 
 	gt_session_find_writers(session);
-	for (i = 0; i < session->house_count; i++)
-		write_host(session, &session->houses[i]);
+	for (i = 0; i < session->arena_count; i++)
+		write_host(session, &session->arenas[i]);
 }
 
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid)
@@ -320,10 +320,10 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered)
 {
 	struct gt_tracee *parent = gt_follow_find(session, parent_pid), *child;
-	struct gt_house *house =
-		gt_follow_find(session, pid) ? NULL : gt_session_house_mapped(session, pid);
+	struct gt_session_arena *arena =
+		gt_follow_find(session, pid) ? NULL : gt_session_arena_mapped(session, pid);
 
-	if (!house)
+	if (!arena)
 		return 0;
 	if (!parent && session->tracee_count)
 		parent = session->tracees[0]; /* it has ended already */
@@ -337,7 +337,7 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		return 0;
 	}
 	child->has_agent = true; /* it has the arena */
-	gt_session_enter(session, child, house, NULL);
+	gt_session_enter(session, child, arena, NULL);
 	if (session->no_fork)
 		return leave_clean(session, child, letter, answered);
 	/* It may have changed its credentials before it told of itself. */
@@ -388,23 +388,24 @@ static bool is_hidden(pid_t pid)
 	return fd < 0 && (errno == EACCES || errno == EPERM);
 }
 
-static bool has_room(const struct gt_house *house)
+static bool has_room(const struct gt_session_arena *arena)
 {
-	const struct gt_arena *arena = &house->arena;
+	const struct gt_arena *shared = &arena->shared;
 
-	return __atomic_load_n(&arena->memory->free_count, __ATOMIC_RELAXED) >
-		       arena->sub_buffer_count / 4 &&
-	       __atomic_load_n(&arena->memory->small_used, __ATOMIC_RELAXED) <=
-		       arena->small_count / 4 * 3;
+	return __atomic_load_n(&shared->memory->free_count, __ATOMIC_RELAXED) >
+		       shared->sub_buffer_count / 4 &&
+	       __atomic_load_n(&shared->memory->small_used, __ATOMIC_RELAXED) <=
+		       shared->small_count / 4 * 3;
 }
 
 /* Threads that have ended are not told of: they are looked for, oftener when room gets short. */
-static void ends_of_threads(struct gt_session *session, struct gt_house *house, bool is_time)
+static void ends_of_threads(struct gt_session *session, struct gt_session_arena *arena,
+			    bool is_time)
 {
-	struct gt_drain *drain = &house->drain;
+	struct gt_drain *drain = &arena->drain;
 	uint32_t i;
 
-	if (!is_time && session->tracee_count && has_room(house))
+	if (!is_time && session->tracee_count && has_room(arena))
 		return;
 	for (i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
@@ -509,7 +510,8 @@ static int new_image(struct exec *exec, pid_t tid)
 	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, 1000000);
 	struct gt_message message = { "" };
 	bool fresh = !tracee;
-	struct gt_house *house = NULL, *from = fresh ? NULL : &session->houses[tracee->house];
+	struct gt_session_arena *arena = NULL,
+				*from = fresh ? NULL : &session->arenas[tracee->house];
 	int error;
 
 	if (gt_thread_finish_exec(tid, NULL))
@@ -532,11 +534,11 @@ static int new_image(struct exec *exec, pid_t tid)
 	/* What cannot be traced (32-bit, no room, a sandbox) runs on untraced. */
 	error = gt_thread_registers(tid, &registers);
 	if (!error && registers.cs == 0x33) {
-		error = gt_session_house_of(session, tid, &house, &message);
+		error = gt_session_arena_of(session, tid, &arena, &message);
 		if (!error)
-			gt_session_enter(session, tracee, house, from);
+			gt_session_enter(session, tracee, arena, from);
 		if (!error)
-			error = gt_tracee_begin(tracee, tid, &house->arena, &session->catalog,
+			error = gt_tracee_begin(tracee, tid, &arena->shared, &session->catalog,
 						&session->selection, ticks, session->sink,
 						&message);
 	} else if (!error || error == GT_ENOTSUP) /* its registers are others */
@@ -644,7 +646,7 @@ static bool still_waits(const struct exec *exec)
 	struct graftrace_letter now;
 
 	return gt_follow_is_thread_of(exec->pid, exec->tid) &&
-	       gt_follow_read_letter(exec->session, exec->letter->house, exec->letter->slot,
+	       gt_follow_read_letter(exec->session, exec->letter->arena, exec->letter->slot,
 				     exec->pid, &now) &&
 	       now.ticket == exec->letter->text.ticket && now.tid == (uint32_t)exec->tid;
 }
@@ -676,7 +678,7 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
 		return 0;
 	/* vfork children are no tracees of ours yet, but share the arena. */
 	if (!gt_follow_is_thread_of(pid, tid) ||
-	    (!tracee && !gt_session_house_mapped(session, pid)))
+	    (!tracee && !gt_session_arena_mapped(session, pid)))
 		return 0;
 	error = gt_tracer_run(exec_work, &exec);
 	*answered = exec.answered;
@@ -703,8 +705,8 @@ int gt_follow_work(struct gt_session *session, uint64_t now)
 	gt_session_look_at_credentials(session, now);
 	if (is_time)
 		session->next_thread_check_ns = now + THREAD_CHECK_NS;
-	for (i = 0; i < session->house_count; i++)
-		ends_of_threads(session, &session->houses[i], is_time);
+	for (i = 0; i < session->arena_count; i++)
+		ends_of_threads(session, &session->arenas[i], is_time);
 	done += gt_follow_clear_full(session);
 	return done;
 }

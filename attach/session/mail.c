@@ -36,7 +36,7 @@ static bool is_of(const struct graftrace_letter *text, pid_t pid)
 }
 
 /* Of a child that is not known yet: by vfork it runs in its parent's memory, by fork in a copy. */
-static bool read_of_stranger(struct gt_session *session, const struct gt_house *house,
+static bool read_of_stranger(struct gt_session *session, const struct gt_session_arena *arena,
 			     uint32_t slot, pid_t pid, struct graftrace_letter *text)
 {
 	uint64_t images[IMAGES];
@@ -44,7 +44,7 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_house *
 	size_t i, k, count = 0;
 	bool found = false;
 
-	if (pid <= 0 || gt_session_house_mapped(session, pid) != house ||
+	if (pid <= 0 || gt_session_arena_mapped(session, pid) != arena ||
 	    gt_process_open(&process, pid, NULL))
 		return false;
 	for (i = 0; !found && i < session->tracee_count && count < IMAGES; i++) {
@@ -61,21 +61,21 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_house *
 	return found;
 }
 
-bool gt_follow_read_letter(struct gt_session *session, const struct gt_house *house, uint32_t slot,
-			   pid_t pid, struct graftrace_letter *text)
+bool gt_follow_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
+			   uint32_t slot, pid_t pid, struct graftrace_letter *text)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 
 	if (tracee && tracee->has_agent)
-		return tracee->house == house->arena.number &&
+		return tracee->house == arena->shared.number &&
 		       read_letter(&tracee->process, &tracee->agent, slot, text) == 0 &&
 		       is_of(text, pid);
-	return read_of_stranger(session, house, slot, pid, text);
+	return read_of_stranger(session, arena, slot, pid, text);
 }
 
 static void settle(const struct gt_letter *letter)
 {
-	struct graftrace_mail *mail = gt_arena_mail(&letter->house->arena, letter->slot);
+	struct graftrace_mail *mail = gt_arena_mail(&letter->arena->shared, letter->slot);
 	uint32_t posted = GRAFTRACE_MAIL_POSTED;
 
 	if (!__atomic_compare_exchange_n(&mail->state, &posted, GRAFTRACE_MAIL_ANSWERED, false,
@@ -85,7 +85,7 @@ static void settle(const struct gt_letter *letter)
 
 void gt_follow_answer(const struct gt_letter *letter, uint64_t value)
 {
-	struct graftrace_answer *answer = gt_arena_answer(&letter->house->arena, letter->slot);
+	struct graftrace_answer *answer = gt_arena_answer(&letter->arena->shared, letter->slot);
 
 	if (letter->text.ticket) {
 		/* Without a ticket while it changes: see the agent's side. */
@@ -108,10 +108,10 @@ static void answer_waiting(void *data)
 	const struct leaving *leaving = data;
 	struct gt_session *session = leaving->session;
 	const struct gt_tracee *tracee = gt_follow_find(session, leaving->pid);
-	struct gt_letter letter = { .house = &session->houses[tracee ? tracee->house : 0] };
+	struct gt_letter letter = { .arena = &session->arenas[tracee ? tracee->house : 0] };
 
-	for (letter.slot = 0; letter.slot < letter.house->arena.mail_count; letter.slot++)
-		if (gt_follow_read_letter(session, letter.house, letter.slot, leaving->pid,
+	for (letter.slot = 0; letter.slot < letter.arena->shared.mail_count; letter.slot++)
+		if (gt_follow_read_letter(session, letter.arena, letter.slot, leaving->pid,
 					  &letter.text) &&
 		    letter.text.state == GRAFTRACE_MAIL_POSTED)
 			gt_follow_answer(&letter, 0);
@@ -263,23 +263,23 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 	return error;
 }
 
-static int read_mail(struct gt_session *session, struct gt_house *house)
+static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 {
 	int done = 0, error = 0;
 	uint32_t i;
 
-	for (i = 0; !error && i < house->arena.mail_count; i++) {
-		struct graftrace_mail *mail = gt_arena_mail(&house->arena, i), copy;
+	for (i = 0; !error && i < arena->shared.mail_count; i++) {
+		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i), copy;
 		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
-		struct gt_letter letter = { .house = house, .slot = i };
+		struct gt_letter letter = { .arena = arena, .slot = i };
 		bool own;
 
 		if ((state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED) ||
-		    gt_session_is_pending(session, house, i))
+		    gt_session_is_pending(session, arena, i))
 			continue;
 		memcpy(&copy, mail, sizeof(copy));
 		done++;
-		own = gt_follow_read_letter(session, house, i, (pid_t)copy.pid, &letter.text) &&
+		own = gt_follow_read_letter(session, arena, i, (pid_t)copy.pid, &letter.text) &&
 		      letter.text.kind == copy.kind;
 		if (copy.kind == GRAFTRACE_MAIL_TRIGGER) {
 			if (!own)
@@ -300,8 +300,8 @@ int gt_follow_read_mail(struct gt_session *session)
 	int done = 0, result = 0;
 	uint32_t i;
 
-	for (i = 0; result >= 0 && i < session->house_count; i++) {
-		result = read_mail(session, &session->houses[i]);
+	for (i = 0; result >= 0 && i < session->arena_count; i++) {
+		result = read_mail(session, &session->arenas[i]);
 		done += result > 0 ? result : 0;
 	}
 	return result < 0 ? result : done;

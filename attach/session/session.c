@@ -48,7 +48,7 @@ static void *watch(void *data)
 				return NULL; /* the session ends */
 		beat(session);
 		if (count > 0)
-			gt_arena_ring(&session->houses[0].arena);
+			gt_arena_ring(&session->arenas[0].shared);
 	}
 }
 
@@ -137,7 +137,7 @@ void gt_session_calibrate(struct gt_session *session)
 static int start_program(struct gt_session *session, char *const argv[], struct gt_message *message)
 {
 	struct gt_tracee *tracee = calloc(1, sizeof(*tracee));
-	struct gt_house *house = NULL;
+	struct gt_session_arena *arena = NULL;
 	int error, status;
 	pid_t pid;
 
@@ -152,13 +152,13 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	session->program_start = gt_process_start_time(pid);
 	gt_follow_note_reapers(session, pid);
 	calibrate(session); /* the exec took about a millisecond */
-	error = gt_session_house_of(session, pid, &house, message);
+	error = gt_session_arena_of(session, pid, &arena, message);
 	gt_session_publish_threshold(session);
 	gt_session_watch(session, &pid, 1);
 	if (!error)
-		gt_session_enter(session, tracee, house, NULL);
+		gt_session_enter(session, tracee, arena, NULL);
 	if (!error)
-		error = gt_tracee_begin(tracee, pid, &house->arena, &session->catalog,
+		error = gt_tracee_begin(tracee, pid, &arena->shared, &session->catalog,
 					&session->selection,
 					gt_clock_ticks(&session->live.target.clock, 1000000),
 					session->sink, message);
@@ -231,15 +231,15 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	error = gt_session_ask_first(session, options, message);
 	for (size_t i = 0; !error && options->probes && options->probes[i]; i++)
 		error = set_first_probe(session, options->probes[i], message);
-	gt_triggers_init(&session->triggers, &session->houses[0].arena,
+	gt_triggers_init(&session->triggers, &session->arenas[0].shared,
 			 &session->live.target.clock);
 	session->selection.triggers = &session->triggers;
 	for (size_t i = 0; !error && i < options->trigger_count; i++)
 		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
 	if (!error)
-		error = gt_session_first_house(session, options, message);
+		error = gt_session_first_arena(session, options, message);
 	if (!error) {
-		gt_event_rules_init(&session->event_rules, &session->houses[0].arena,
+		gt_event_rules_init(&session->event_rules, &session->arenas[0].shared,
 				    &session->live.target.clock);
 		session->selection.event_rules = &session->event_rules;
 		for (const char *const *pair = options->event_filters; !error && pair && *pair;
@@ -252,8 +252,8 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 				&options->event_triggers[i].trigger, false, message);
 	}
 	if (!error) {
-		session->off_cpu.switches.in_order_only = session->houses[0].drain.forgets;
-		gt_live_target_init(&session->live, &session->lock, &session->houses[0].drain,
+		session->off_cpu.switches.in_order_only = session->arenas[0].drain.forgets;
+		gt_live_target_init(&session->live, &session->lock, &session->arenas[0].drain,
 				    &session->catalog);
 		session->live.parent = parent_of;
 		session->live.parent_data = session;
@@ -300,8 +300,8 @@ static int work(struct gt_session *session, bool *over)
 	done = gt_follow_work(session, now.ns);
 	if (done < 0)
 		return done;
-	for (i = 0; i < session->house_count; i++)
-		gt_profile_collect(&session->houses[i].profile);
+	for (i = 0; i < session->arena_count; i++)
+		gt_profile_collect(&session->arenas[i].profile);
 	/* Who was detached from goes on switching: no turn would be the last where each one's
 	 * switches cannot be written. */
 	ended = !session->tracee_count && session->reaped;
@@ -309,7 +309,7 @@ static int work(struct gt_session *session, bool *over)
 		gt_off_cpu_stop(&session->off_cpu);
 	else
 		gt_off_cpu_collect(&session->off_cpu, false);
-	error = gt_off_cpu_give(&session->off_cpu, session->houses[0].drain.sink,
+	error = gt_off_cpu_give(&session->off_cpu, session->arenas[0].drain.sink,
 				&session->switches_given);
 	do {
 		if (ended)
@@ -337,8 +337,8 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 	int done;
 
 	/* Those that are added while we work are looked at there. */
-	for (i = 0; i < session->house_count; i++)
-		seen[i] = gt_arena_doorbell(&session->houses[i].arena);
+	for (i = 0; i < session->arena_count; i++)
+		seen[i] = gt_arena_doorbell(&session->arenas[i].shared);
 
 	pthread_mutex_lock(&session->lock);
 	done = work(session, &over);
@@ -346,7 +346,7 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 	gt_session_run_handlers(session);
 	if (done >= 0 && !over && limit) {
 		wait = done ? BUSY_US : IDLE_US;
-		gt_arena_wait(&session->houses[0].arena, seen, wait < limit ? wait : limit);
+		gt_arena_wait(&session->arenas[0].shared, seen, wait < limit ? wait : limit);
 		pthread_mutex_lock(&session->lock);
 		done = work(session, &over);
 		pthread_mutex_unlock(&session->lock);
@@ -457,7 +457,7 @@ void gt_session_destroy(struct gt_session *session)
 	free(session->tracees);
 	gt_off_cpu_fini(&session->off_cpu);
 	gt_live_target_fini(&session->live);
-	gt_session_end_houses(session);
+	gt_session_end_arenas(session);
 	gt_catalog_fini(&session->catalog);
 	gt_triggers_fini(&session->triggers);
 	gt_event_rules_fini(&session->event_rules);

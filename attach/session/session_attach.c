@@ -80,8 +80,8 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
 	gt_session_write_tracing(session, false);
 	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_HOST, GRAFTRACE_STOP_OFF);
-	for (k = 0; k < session->house_count; k++) {
-		uint32_t *word = &session->houses[k].arena.memory->free_futex;
+	for (k = 0; k < session->arena_count; k++) {
+		uint32_t *word = &session->arenas[k].shared.memory->free_futex;
 
 		__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 		gt_arena_wake(word);
@@ -167,7 +167,7 @@ static int attach_locked(const struct attach_work *work)
 	struct gt_session *session = work->session;
 	struct gt_message *message = work->message;
 	pid_t pid = work->pid;
-	struct gt_house *house = NULL;
+	struct gt_session_arena *arena = NULL;
 	struct gt_tracee *tracee;
 	enum gt_detach_left left;
 	int error, again;
@@ -184,21 +184,21 @@ static int attach_locked(const struct attach_work *work)
 		if (error == GT_EGONE)
 			return gt_fail(message, error, "process %d has ended", (int)pid);
 		if (!error)
-			error = gt_session_house_of(session, pid, &house, message);
+			error = gt_session_arena_of(session, pid, &arena, message);
 		if (error)
 			return error;
 		tracee = calloc(1, sizeof(*tracee));
 		if (!tracee)
 			return gt_fail(message, GT_ENOMEM, "no memory for a process");
 		tracee->process = (struct gt_process){ .memory = -1, .pidfd = -1 };
-		error = gt_tracee_attach(tracee, pid, &house->arena, &session->catalog,
+		error = gt_tracee_attach(tracee, pid, &arena->shared, &session->catalog,
 					 &session->selection,
 					 gt_clock_ticks(&session->live.target.clock, 1000000),
 					 session->sink, message);
 		if (!error) {
 			if (tracee->stopped_ns > session->stopped_ns)
 				session->stopped_ns = tracee->stopped_ns;
-			gt_session_enter(session, tracee, house, NULL);
+			gt_session_enter(session, tracee, arena, NULL);
 			error = gt_follow_add(session, tracee);
 			if (error)
 				return gt_fail(message, error, "no memory for a process");

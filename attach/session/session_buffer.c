@@ -11,9 +11,9 @@ void gt_session_keep_writers(struct gt_session *session)
 	uint32_t i;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->house_count; i++)
-		gt_drain_keep_writers(&session->houses[i].drain);
-	in_ring = session->houses[0].drain.mode != GRAFTRACE_MODE_DRAIN;
+	for (i = 0; i < session->arena_count; i++)
+		gt_drain_keep_writers(&session->arenas[i].drain);
+	in_ring = session->arenas[0].drain.mode != GRAFTRACE_MODE_DRAIN;
 	pthread_mutex_unlock(&session->lock);
 	if (in_ring)
 		gt_off_cpu_find_times(&session->off_cpu);
@@ -23,8 +23,8 @@ static void set_drains(struct gt_session *session, enum graftrace_arena_mode mod
 {
 	uint32_t i;
 
-	for (i = 0; i < session->house_count; i++)
-		session->houses[i].drain.mode = mode;
+	for (i = 0; i < session->arena_count; i++)
+		session->arenas[i].drain.mode = mode;
 }
 
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct gt_message *message)
@@ -33,7 +33,7 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct 
 	int error = 0;
 
 	pthread_mutex_lock(&session->lock);
-	if (session->houses[0].drain.mode == GRAFTRACE_MODE_DRAIN) {
+	if (session->arenas[0].drain.mode == GRAFTRACE_MODE_DRAIN) {
 		error = gt_fail(message, GT_EINVAL,
 				"records go to a file as they come: there is nothing to overwrite");
 	} else if (!session->transport) {
@@ -72,9 +72,9 @@ int gt_session_clear(struct gt_session *session)
 	uint32_t i;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->house_count; i++)
-		if (session->houses[i].drain.mode != GRAFTRACE_MODE_DRAIN)
-			gt_drain_clear(&session->houses[i].drain);
+	for (i = 0; i < session->arena_count; i++)
+		if (session->arenas[i].drain.mode != GRAFTRACE_MODE_DRAIN)
+			gt_drain_clear(&session->arenas[i].drain);
 	gt_follow_clear_full(session);
 	pthread_mutex_unlock(&session->lock);
 	return 0;

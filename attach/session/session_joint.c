@@ -233,14 +233,15 @@ bool gt_session_tracing_on(struct gt_session *session)
 	return __atomic_load_n(&gt_session_settings(session)->tracing_on, __ATOMIC_RELAXED) != 0;
 }
 
-void gt_session_note_trigger(struct gt_session *session, const struct gt_house *house, bool on)
+void gt_session_note_trigger(struct gt_session *session, const struct gt_session_arena *arena,
+			     bool on)
 {
 	if (top_is_apart(session)) {
 		gt_session_asker_of(session, 0)->settings.on = on;
 		gt_session_write_tracing(session, gt_session_joint_of(session).on);
 	} else {
 		/* What stands there now: another trigger may have been later. */
-		gt_session_write_tracing(session, __atomic_load_n(&house->arena.memory->tracing_on,
+		gt_session_write_tracing(session, __atomic_load_n(&arena->shared.memory->tracing_on,
 								  __ATOMIC_SEQ_CST) != 0);
 	}
 }

@@ -27,7 +27,7 @@
 struct entering {
 	struct gt_session *session;
 	struct gt_tracee *tracee;
-	struct gt_house *house;
+	struct gt_session_arena *arena;
 };
 
 /* While it stands still: nothing of it is written to the old arena any more. */
@@ -37,8 +37,8 @@ static void enter(void *data)
 	struct gt_session *session = entering->session;
 
 	gt_follow_end_writers(session, entering->tracee->process.pid);
-	gt_session_enter(session, entering->tracee, entering->house,
-			 &session->houses[entering->tracee->house]);
+	gt_session_enter(session, entering->tracee, entering->arena,
+			 &session->arenas[entering->tracee->house]);
 }
 
 static void drop(struct gt_session *session, const struct gt_tracee *tracee)
@@ -86,15 +86,15 @@ static int leave(struct gt_session *session, struct gt_tracee *tracee)
 }
 
 /* Threads that listed ones have started stand in the list of their arena alone. */
-static void take_threads(struct gt_session *session, pid_t pid, const struct gt_house *from)
+static void take_threads(struct gt_session *session, pid_t pid, const struct gt_session_arena *from)
 {
 	const struct gt_tracee *tracee = gt_follow_find(session, pid);
-	struct gt_house *house = tracee ? &session->houses[tracee->house] : NULL;
-	DIR *threads = house && house != from ? gt_proc_numbers(pid) : NULL;
+	struct gt_session_arena *arena = tracee ? &session->arenas[tracee->house] : NULL;
+	DIR *threads = arena && arena != from ? gt_proc_numbers(pid) : NULL;
 	pid_t tid;
 
 	while (threads && (tid = gt_proc_next(threads)))
-		gt_session_take_threads(session, tid, from, house);
+		gt_session_take_threads(session, tid, from, arena);
 	if (threads)
 		closedir(threads);
 	gt_follow_write_host(session);
@@ -104,7 +104,7 @@ static void take_threads(struct gt_session *session, pid_t pid, const struct gt_
 static bool attach_anew(struct gt_session *session, struct gt_tracee *tracee)
 {
 	const pid_t pid = tracee->process.pid;
-	const struct gt_house *from = &session->houses[tracee->house];
+	const struct gt_session_arena *from = &session->arenas[tracee->house];
 	struct gt_message why = { "" };
 	int error = leave(session, tracee);
 
@@ -138,7 +138,7 @@ static int move_to(struct gt_tracee *tracee, struct entering *entering, struct g
 	const bool is_late = sleeps(tracee->process.pid);
 	const int error =
 		is_late ? GT_EBUSY
-			: gt_tracee_move(tracee, &entering->house->arena, enter, entering, why);
+			: gt_tracee_move(tracee, &entering->arena->shared, enter, entering, why);
 
 	if (error == GT_EAGAIN || error == GT_EBUSY)
 		tracee->moves_tried += error == GT_EBUSY && !is_late ? LATE_TRIES : 1;
@@ -150,9 +150,9 @@ static bool move(struct gt_session *session, struct gt_tracee *tracee)
 {
 	struct entering entering = { session, tracee, NULL };
 	struct gt_message why = { "" };
-	int error = gt_session_house_of(session, tracee->process.pid, &entering.house, &why);
+	int error = gt_session_arena_of(session, tracee->process.pid, &entering.arena, &why);
 
-	if (error == GT_EGONE || (!error && entering.house->arena.number == tracee->house))
+	if (error == GT_EGONE || (!error && entering.arena->shared.number == tracee->house))
 		return true;
 	if (error) {
 		error = leave(session, tracee);
@@ -199,19 +199,19 @@ static void try_to_move(struct gt_session *session, struct gt_tracee *tracee)
 
 static void look(struct gt_session *session, struct gt_tracee *tracee)
 {
-	struct gt_house *house = &session->houses[tracee->house];
+	struct gt_session_arena *arena = &session->arenas[tracee->house];
 	struct gt_credentials now;
 
 	if (!tracee->has_agent || tracee->clean || tracee->stays ||
 	    gt_credentials_read(tracee->process.pid, &now))
 		return;
-	if (gt_credentials_are_equal(&house->credentials, &now)) {
+	if (gt_credentials_are_equal(&arena->credentials, &now)) {
 		gt_credentials_free(&now);
 		return;
 	}
-	if (house->processes == 1) { /* nobody else has or had it */
-		gt_credentials_free(&house->credentials);
-		house->credentials = now;
+	if (arena->processes == 1) { /* nobody else has or had it */
+		gt_credentials_free(&arena->credentials);
+		arena->credentials = now;
 		return;
 	}
 	gt_credentials_free(&now);

@@ -21,9 +21,9 @@
 #include "attach/agent/triggers.h"
 #include "attach/agent/values.h"
 
-/* An arena and what is known of it: one for each set of credentials. */
-struct gt_house {
-	struct gt_arena arena;
+/* An arena, and how the host reads it. Processes with the same credentials share one. */
+struct gt_session_arena {
+	struct gt_arena shared; /* the memory itself */
 	struct gt_drain drain;
 	struct gt_profile profile;
 	struct gt_credentials credentials; /* of the processes that have it */
@@ -32,7 +32,7 @@ struct gt_house {
 
 /* A letter, and the slot of the arena's mail that it came by. */
 struct gt_letter {
-	struct gt_house *house;
+	struct gt_session_arena *arena;
 	uint32_t slot;
 	struct graftrace_letter text; /* ticket 0: nobody waits for an answer */
 };
@@ -58,8 +58,8 @@ struct gt_session_asker {
 struct gt_session {
 	pthread_mutex_t lock;
 	/* By the arenas' numbers. Only the thread that polls adds one. */
-	struct gt_house houses[GT_ARENAS];
-	uint32_t house_count;
+	struct gt_session_arena arenas[GT_ARENAS];
+	uint32_t arena_count;
 	struct gt_catalog catalog;
 	struct gt_selection selection;
 	struct gt_values *values; /* what it asks for of arguments and results */
@@ -137,29 +137,29 @@ struct gt_session {
 /* What the host alone writes: all arenas have it in common. */
 static inline struct graftrace_arena *gt_session_settings(const struct gt_session *session)
 {
-	return session->houses[0].arena.memory;
+	return session->arenas[0].shared.memory;
 }
 
-/* session_houses.c. The first one, from the options. */
-int gt_session_first_house(struct gt_session *session, const struct gt_session_options *options,
+/* session_arenas.c. The first one, from the options. */
+int gt_session_first_arena(struct gt_session *session, const struct gt_session_options *options,
 			   struct gt_message *message);
-void gt_session_end_houses(struct gt_session *session);
+void gt_session_end_arenas(struct gt_session *session);
 /* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many; GT_ENOMEM,
  * GT_EIO. Always within the thread that polls, or before it does. */
-int gt_session_house_of(struct gt_session *session, pid_t pid, struct gt_house **house,
+int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session_arena **arena,
 			struct gt_message *message);
 /* session_move.c. Processes that have changed their credentials get another arena; some at each call. */
 void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns);
 /* session_attach.c. One process more. Errors as of gt_session_attach(). */
 int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_message *message);
-/* That whose arena the process has mapped; NULL: none. */
-struct gt_house *gt_session_house_mapped(struct gt_session *session, pid_t pid);
-/* A process has got the house's arena, and comes from that of `from`, NULL: from none. */
-void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee, struct gt_house *house,
-		      const struct gt_house *from);
+/* The arena that the process has mapped; NULL: none of ours. */
+struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid_t pid);
+/* A process has got the arena, and had `from` before, NULL: none. */
+void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
+		      struct gt_session_arena *arena, const struct gt_session_arena *from);
 /* Lists that the thread stands in there have it here, too. */
-void gt_session_take_threads(struct gt_session *session, pid_t tid, const struct gt_house *from,
-			     struct gt_house *house);
+void gt_session_take_threads(struct gt_session *session, pid_t tid,
+			     const struct gt_session_arena *from, struct gt_session_arena *arena);
 /* tracing_on of all. */
 void gt_session_write_tracing(struct gt_session *session, bool on);
 /* All drains. Returns how much was done, or the first error. */
@@ -195,8 +195,9 @@ bool gt_session_update_off(struct gt_session *session);
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message);
 void gt_session_ask_fini(struct gt_session *session);
-/* A trigger has switched tracing on or off in the house's arena: notes it as the top's tracing_on. */
-void gt_session_note_trigger(struct gt_session *session, const struct gt_house *house, bool on);
+/* A trigger has switched tracing on or off in the arena: notes it as the top's tracing_on. */
+void gt_session_note_trigger(struct gt_session *session, const struct gt_session_arena *arena,
+			     bool on);
 /* Makes the arena's settings what the top and all instances ask for together. */
 void gt_session_publish(struct gt_session *session);
 /* Takes the arena's tracing_on, which a trigger may have changed, over into the top's settings, unless
@@ -275,9 +276,9 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
 /* mail.c. Reads all letters and acts on them. Returns how many there were, or an error of the sink. */
 int gt_follow_read_mail(struct gt_session *session);
 /* Reads the letter of slot `slot` from the memory of process pid itself. False: it has none there, or has
- * not this house's arena. */
-bool gt_follow_read_letter(struct gt_session *session, const struct gt_house *house, uint32_t slot,
-			   pid_t pid, struct graftrace_letter *text);
+ * not this arena. */
+bool gt_follow_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
+			   uint32_t slot, pid_t pid, struct graftrace_letter *text);
 /* A process goes on untraced, and is noted with the reason, if there is one. Threads of it that wait for answers get
  * them as soon as no call and no return leads to the agent. GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
 int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
@@ -286,7 +287,7 @@ int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const 
 void gt_follow_answer(const struct gt_letter *letter, uint64_t value);
 
 /* session_threads.c. Whether set_ftrace_pid or set_ftrace_notrace_pid leaves the thread out. */
-bool gt_session_leaves_out(const struct gt_house *house, uint32_t tid);
+bool gt_session_leaves_out(const struct gt_session_arena *arena, uint32_t tid);
 /* Tells the recorder how to use the lists. Call it when this changes: while instances trace, the lists
  * are kept up to date, and do not keep a thread from being recorded. */
 void gt_session_publish_threads(struct gt_session *session);
@@ -333,7 +334,7 @@ void gt_session_on_handler(struct gt_session *session, const struct graftrace_le
 int gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
 				struct gt_message *message);
 /* Whether the letter in slot `index` waits for its handler. */
-bool gt_session_is_pending(const struct gt_session *session, const struct gt_house *house,
+bool gt_session_is_pending(const struct gt_session *session, const struct gt_session_arena *arena,
 			   uint32_t index);
 /* Runs the handlers that are pending. Called without the lock, by the thread that polls. */
 void gt_session_run_handlers(struct gt_session *session);

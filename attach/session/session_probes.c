@@ -182,8 +182,8 @@ static uint64_t hits_of(const struct gt_session *session, const struct gt_dynami
 	uint64_t sum = 0;
 	uint32_t i, k;
 
-	for (k = 0; k < session->house_count; k++) {
-		const uint64_t *hits = graftrace_arena_event_hits(session->houses[k].arena.memory);
+	for (k = 0; k < session->arena_count; k++) {
+		const uint64_t *hits = graftrace_arena_event_hits(session->arenas[k].shared.memory);
 
 		for (i = 0; i < dynamic->probe_count; i++)
 			if (dynamic->events[i] < GRAFTRACE_ARENA_EVENTS)

@@ -21,7 +21,7 @@ bool gt_session_profiles(const struct gt_session *session)
 int gt_session_check_profile(struct gt_session *session, bool profile, enum graftrace_tracer tracer,
 			     uint64_t threshold_ns, struct gt_message *message)
 {
-	if (session->started && session->houses[0].drain.mode != GRAFTRACE_MODE_DRAIN)
+	if (session->started && session->arenas[0].drain.mode != GRAFTRACE_MODE_DRAIN)
 		return 0;
 	if (profile && tracer == GRAFTRACE_TRACER_FUNCTION)
 		return gt_fail(message, GT_EBUSY,
@@ -45,8 +45,8 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 		goto unlock;
 	error = gt_session_check_profile(session, on, session->askers[0].settings.tracer,
 					 session->askers[0].settings.threshold_ns, message);
-	for (i = 0; !error && on && i < session->house_count; i++)
-		if (gt_profile_reset(&session->houses[i].profile))
+	for (i = 0; !error && on && i < session->arena_count; i++)
+		if (gt_profile_reset(&session->arenas[i].profile))
 			error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
 	if (error)
 		goto unlock;
@@ -100,11 +100,11 @@ static int read_sums(struct gt_session *session, uint32_t tid, struct gt_profile
 	uint32_t k;
 	int error = 0;
 
-	for (k = 0; !error && k < session->house_count; k++) {
+	for (k = 0; !error && k < session->arena_count; k++) {
 		struct gt_profile_sum *more = NULL, *all;
 		uint32_t n = 0;
 
-		error = gt_profile_read(&session->houses[k].profile, tid, &more, &n);
+		error = gt_profile_read(&session->arenas[k].profile, tid, &more, &n);
 		if (!error && n) {
 			all = realloc(*sums, (*count + n) * sizeof(*all));
 			error = all ? 0 : GT_ENOMEM;
@@ -115,7 +115,7 @@ static int read_sums(struct gt_session *session, uint32_t tid, struct gt_profile
 		}
 		free(more);
 	}
-	if (!error && session->house_count > 1)
+	if (!error && session->arena_count > 1)
 		gt_profile_merge(&session->catalog, *sums, count);
 	return error;
 }

@@ -41,7 +41,7 @@ void gt_session_watch_as_traced(struct gt_session *session)
 
 	if (wanted && !on)
 		watch_all(session);
-	else if (!wanted && on && session->houses[0].drain.mode != GRAFTRACE_MODE_DRAIN)
+	else if (!wanted && on && session->arenas[0].drain.mode != GRAFTRACE_MODE_DRAIN)
 		gt_off_cpu_stop(&session->off_cpu);
 }
 

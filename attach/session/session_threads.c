@@ -16,20 +16,20 @@
 #include <unistd.h>
 #include <graftrace/selected.h>
 
-static uint32_t *slots_of(const struct gt_house *house, enum gt_session_list which)
+static uint32_t *slots_of(const struct gt_session_arena *arena, enum gt_session_list which)
 {
-	struct graftrace_selected *selected = gt_arena_selected(&house->arena);
+	struct graftrace_selected *selected = gt_arena_selected(&arena->shared);
 
 	return which == GT_SESSION_ONLY ? selected->only : selected->except;
 }
 
-bool gt_session_leaves_out(const struct gt_house *house, uint32_t tid)
+bool gt_session_leaves_out(const struct gt_session_arena *arena, uint32_t tid)
 {
-	return graftrace_selected_leaves_out(house->arena.memory, tid);
+	return graftrace_selected_leaves_out(arena->shared.memory, tid);
 }
 
-void gt_session_take_threads(struct gt_session *session, pid_t tid, const struct gt_house *from,
-			     struct gt_house *house)
+void gt_session_take_threads(struct gt_session *session, pid_t tid,
+			     const struct gt_session_arena *from, struct gt_session_arena *arena)
 {
 	uint32_t which;
 
@@ -38,7 +38,7 @@ void gt_session_take_threads(struct gt_session *session, pid_t tid, const struct
 	for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
 		if (graftrace_selected_has(slots_of(from, (enum gt_session_list)which),
 					   (uint32_t)tid))
-			graftrace_selected_add(slots_of(house, (enum gt_session_list)which),
+			graftrace_selected_add(slots_of(arena, (enum gt_session_list)which),
 					       (uint32_t)tid);
 }
 
@@ -80,8 +80,8 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 		return gt_fail(message, GT_ENOSPC, "more than %u threads",
 			       (unsigned)GRAFTRACE_SELECTED_SLOTS);
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->house_count; i++)
-		set_threads(slots_of(&session->houses[i], which), tids, count);
+	for (i = 0; i < session->arena_count; i++)
+		set_threads(slots_of(&session->arenas[i], which), tids, count);
 	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
 			 count == 0 ? GRAFTRACE_LIST_NONE : use_of_lists(session),
 			 __ATOMIC_SEQ_CST);
@@ -131,12 +131,12 @@ _Static_assert(GT_SESSION_THREADS == GRAFTRACE_SELECTED_SLOTS, "as many as there
 uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
 			    uint32_t tids[GT_SESSION_THREADS])
 {
-	const uint32_t houses = __atomic_load_n(&session->house_count, __ATOMIC_ACQUIRE);
+	const uint32_t arenas = __atomic_load_n(&session->arena_count, __ATOMIC_ACQUIRE);
 	uint32_t count = 0, kept = 0, i, k;
 
 	/* Each number stands in all of them, but for those that came with their creators. */
-	for (k = 0; k < houses; k++) {
-		const uint32_t *slots = slots_of(&session->houses[k], which);
+	for (k = 0; k < arenas; k++) {
+		const uint32_t *slots = slots_of(&session->arenas[k], which);
 
 		for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
 			uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
@@ -184,10 +184,10 @@ void gt_session_forget_thread(struct gt_session *session, pid_t pid, uint32_t ti
 	if (!memory->children_follow || (!memory->selected && !memory->left_out) || !tid ||
 	    is_of_another(pid, (pid_t)tid))
 		return;
-	for (k = 0; k < session->house_count; k++)
+	for (k = 0; k < session->arena_count; k++)
 		for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {
 			uint32_t *slots =
-				slots_of(&session->houses[k], (enum gt_session_list)which);
+				slots_of(&session->arenas[k], (enum gt_session_list)which);
 
 			for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++)
 				if (__atomic_load_n(&slots[i], __ATOMIC_RELAXED) == tid)

@@ -16,8 +16,8 @@ static bool has_forgotten(const struct gt_session *session, uint32_t pid)
 {
 	uint32_t k;
 
-	for (k = 0; k < session->house_count; k++)
-		if (gt_drain_has_forgotten(&session->houses[k].drain, pid))
+	for (k = 0; k < session->arena_count; k++)
+		if (gt_drain_has_forgotten(&session->arenas[k].drain, pid))
 			return true;
 	return false;
 }
@@ -27,11 +27,11 @@ static uint32_t count_processes(const struct gt_session *session)
 {
 	uint32_t *pids, writers = 0, count = 0, at = 0, i, k;
 
-	for (k = 0; k < session->house_count; k++)
-		writers += session->houses[k].drain.writer_count;
+	for (k = 0; k < session->arena_count; k++)
+		writers += session->arenas[k].drain.writer_count;
 	pids = calloc(writers + 1, sizeof(*pids));
-	for (k = 0; k < session->house_count; k++) {
-		const struct gt_drain *drain = &session->houses[k].drain;
+	for (k = 0; k < session->arena_count; k++) {
+		const struct gt_drain *drain = &session->arenas[k].drain;
 
 		count += drain->forgotten.processes;
 		for (i = 0; pids && i < drain->writer_count; i++)
@@ -47,9 +47,9 @@ static uint32_t count_processes(const struct gt_session *session)
 }
 
 /* What one arena's writers have written and lost. */
-static void add_totals(struct gt_house *house, struct gt_session_totals *totals)
+static void add_totals(struct gt_session_arena *arena, struct gt_session_totals *totals)
 {
-	struct gt_drain *drain = &house->drain;
+	struct gt_drain *drain = &arena->drain;
 	uint32_t i, cause;
 
 	totals->words += drain->words;
@@ -62,7 +62,7 @@ static void add_totals(struct gt_house *house, struct gt_session_totals *totals)
 		totals->damaged_first = drain->forgotten.damaged_first;
 	totals->damaged += drain->forgotten.damaged;
 	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
-		uint64_t lost = house->arena.memory->lost[cause];
+		uint64_t lost = arena->shared.memory->lost[cause];
 
 		/* Any process can write it: more than one in a nanosecond was never lost. */
 		totals->lost[cause] += lost <= totals->ns ? lost : 0;
@@ -102,8 +102,8 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
 	};
 	totals->actions_left = session->actions_left;
-	for (i = 0; i < session->house_count; i++)
-		add_totals(&session->houses[i], totals);
+	for (i = 0; i < session->arena_count; i++)
+		add_totals(&session->arenas[i], totals);
 	pthread_mutex_unlock(&session->lock);
 }
 
@@ -117,13 +117,13 @@ uint64_t gt_session_damaged(struct gt_session *session)
 
 unsigned gt_session_buffer_use(const struct gt_session *session)
 {
-	const uint32_t houses = __atomic_load_n(&session->house_count, __ATOMIC_ACQUIRE);
-	const uint32_t count = session->houses[0].arena.sub_buffer_count;
+	const uint32_t arenas = __atomic_load_n(&session->arena_count, __ATOMIC_ACQUIRE);
+	const uint32_t count = session->arenas[0].shared.sub_buffer_count;
 	unsigned most = 0, use;
 	uint32_t i, left;
 
-	for (i = 0; i < houses; i++) {
-		left = __atomic_load_n(&session->houses[i].arena.memory->free_count,
+	for (i = 0; i < arenas; i++) {
+		left = __atomic_load_n(&session->arenas[i].shared.memory->free_count,
 				       __ATOMIC_RELAXED);
 		/* The count is the target's: it may say anything. */
 		use = left >= count ? 0 : 100 - (unsigned)((uint64_t)left * 100 / count);

@@ -79,10 +79,10 @@ int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *
 		error = gt_fail(message, GT_EINVAL,
 				"how long '%s' takes is not seen: only its entries are recorded",
 				trigger->glob);
-	else if (matches > session->houses[0].arena.trigger_count / 2)
+	else if (matches > session->arenas[0].shared.trigger_count / 2)
 		error = gt_fail(message, GT_ENOSPC,
 				"'%s' names %u functions: %u can have a trigger", trigger->glob,
-				matches, session->houses[0].arena.trigger_count / 2);
+				matches, session->arenas[0].shared.trigger_count / 2);
 	if (!error)
 		error = gt_triggers_add(&session->triggers, trigger, message);
 	if (!error)
@@ -133,9 +133,9 @@ int gt_session_trigger_handler(struct gt_session *session,
 /* The blocks of all processes say what the word says. Agents change the word first, then their own
  * blocks: if it changed while we wrote, theirs may have been the older value, and ours goes again.
  */
-static void follow_tracing(struct gt_session *session, const struct gt_house *house)
+static void follow_tracing(struct gt_session *session, const struct gt_session_arena *arena)
 {
-	uint32_t *word = &house->arena.memory->tracing_on, on;
+	uint32_t *word = &arena->shared.memory->tracing_on, on;
 	int tries;
 
 	for (tries = 0; tries < 8; tries++) {
@@ -148,13 +148,13 @@ static void follow_tracing(struct gt_session *session, const struct gt_house *ho
 	}
 }
 
-bool gt_session_is_pending(const struct gt_session *session, const struct gt_house *house,
+bool gt_session_is_pending(const struct gt_session *session, const struct gt_session_arena *arena,
 			   uint32_t index)
 {
 	uint32_t i;
 
 	for (i = 0; i < session->pending_count; i++)
-		if (session->pending[i].waits && session->pending[i].letter.house == house &&
+		if (session->pending[i].waits && session->pending[i].letter.arena == arena &&
 		    session->pending[i].letter.slot == index)
 			return true;
 	return false;
@@ -196,8 +196,8 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 				       (enum gt_trigger_action)action))
 		return false;
 	if (switches || action == GT_TRIGGER_STOP) {
-		gt_session_note_trigger(session, letter->house, action == GT_TRIGGER_TRACEON);
-		follow_tracing(session, letter->house);
+		gt_session_note_trigger(session, letter->arena, action == GT_TRIGGER_TRACEON);
+		follow_tracing(session, letter->arena);
 	}
 	if (!session->handler || session->pending_count == GRAFTRACE_ARENA_MAIL ||
 	    (!switches && too_many(session, action)))

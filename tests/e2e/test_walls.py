@@ -74,20 +74,21 @@ def test_a_program_that_lost_rights_has_an_arena_of_its_own(graftrace, place):
 
 
 @pytest.fixture(scope="module")
-def houses(place):
-    subprocess.run(["gcc", *FLAGS, "-pthread", str(PROGRAMS / "houses.c"), "-o", str(place / "houses")], check=True)
-    return place / "houses"
+def drop_rights(place):
+    program = place / "drop_rights"
+    subprocess.run(["gcc", *FLAGS, "-pthread", str(PROGRAMS / "drop_rights.c"), "-o", str(program)], check=True)
+    return program
 
 
 @pytest.fixture
 def end(tmp_path):
-    """The file at which houses.c ends. Everybody may look for it."""
+    """The file at which drop_rights.c ends. Everybody may look for it."""
     tmp_path.chmod(0o755)
     return tmp_path / "end"
 
 
 def said(text):
-    """Of each process of houses.c: who, which arena it was forked with, which one it has, how often it looked."""
+    """Of each process of drop_rights.c: who, which arena it was forked with, which one it has, how often it looked."""
     return [(who, int(pid), int(before), int(now), int(looks)) for who, pid, before, now, looks in
             re.findall(r"^(worker|parent) (\d+) from (\d+) at (\d+) waited (\d+)$", text, re.M)]
 
@@ -108,9 +109,9 @@ def calls_of(graftrace, *options):
     return calls_in(graftrace("report", "--format", "csv", *options).stdout)
 
 
-def test_workers_that_drop_their_rights_get_an_arena_of_their_own(graftrace, houses):
+def test_workers_that_drop_their_rights_get_an_arena_of_their_own(graftrace, drop_rights):
     """Each call is there: those with the parent's arena, those with the new one, and those in between."""
-    done = graftrace("record", "--", houses, 3, 1000)
+    done = graftrace("record", "--", drop_rights, 3, 1000)
     processes = said(done.stdout)
     assert have_walls(processes, 3), processes
     calls = calls_of(graftrace)
@@ -119,9 +120,9 @@ def test_workers_that_drop_their_rights_get_an_arena_of_their_own(graftrace, hou
     assert calls == {"main": 1, "parent_work": 1000, "worker_main": 3, "worker_work": 3000, "worker_waits": looks}
 
 
-def test_without_forks_followed_there_is_no_wall_to_build(graftrace, houses):
+def test_without_forks_followed_there_is_no_wall_to_build(graftrace, drop_rights):
     done = graftrace("record", "--no-fork", "--", "/usr/bin/setpriv", f"--reuid={USER}", "--clear-groups",
-                     houses, 0, 10)
+                     drop_rights, 0, 10)
     assert calls_of(graftrace)["parent_work"] == 10, done.stderr
 
 
@@ -134,8 +135,8 @@ def until_said(process, count):
     return said(text)
 
 
-def test_a_worker_with_several_threads_is_attached_to_anew(graftrace, houses, end):
-    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", houses, 1, 1000, "threads")
+def test_a_worker_with_several_threads_is_attached_to_anew(graftrace, drop_rights, end):
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", drop_rights, 1, 1000, "threads")
     try:
         served = Served(process, port_of(process))
         processes = until_said(process, 1)
@@ -153,8 +154,8 @@ def maps_of(pid):
     return Path(f"/proc/{pid}/maps").read_text()
 
 
-def test_workers_of_a_running_server_are_recorded_apart_and_left_as_they_were(graftrace, houses, end):
-    command = [str(houses), "2", "10", "stay"]
+def test_workers_of_a_running_server_are_recorded_apart_and_left_as_they_were(graftrace, drop_rights, end):
+    command = [str(drop_rights), "2", "10", "stay"]
     with subprocess.Popen(command, cwd=end.parent, stdout=subprocess.PIPE, text=True) as server:
         try:
             record = graftrace.start("record", "--children", "-P", server.pid)
@@ -173,8 +174,8 @@ def test_workers_of_a_running_server_are_recorded_apart_and_left_as_they_were(gr
     assert calls["parent_work"] > 0 and calls["worker_work"] > 0, calls
 
 
-def test_settings_reach_all_arenas(graftrace, houses, end):
-    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", houses, 1, 10, "stay")
+def test_settings_reach_all_arenas(graftrace, drop_rights, end):
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--", drop_rights, 1, 10, "stay")
     try:
         served = Served(process, port_of(process))
         (worker,) = [pid for who, pid, *_ in until_said(process, 1) if who == "worker"]
@@ -206,8 +207,8 @@ def test_settings_reach_all_arenas(graftrace, houses, end):
         process.communicate(timeout=60)
 
 
-def test_the_newest_of_all_arenas_are_kept(graftrace, houses):
-    done = graftrace("record", "--overwrite", "-b", "256k", "--", houses, 2, 200000)
+def test_the_newest_of_all_arenas_are_kept(graftrace, drop_rights):
+    done = graftrace("record", "--overwrite", "-b", "256k", "--", drop_rights, 2, 200000)
     assert have_walls(said(done.stdout), 2)
     calls = calls_of(graftrace)
     assert 0 < calls["parent_work"] < 200000 and 0 < calls["worker_work"] < 400000, calls
@@ -359,9 +360,9 @@ def has(pid):
     return len(os.listdir(f"/proc/{pid}/fd")), bytes_
 
 
-def test_what_a_killed_graftrace_was_moving_is_cleaned_up(graftrace, houses, end, compile):
+def test_what_a_killed_graftrace_was_moving_is_cleaned_up(graftrace, drop_rights, end, compile):
     library = compile(KILLED, "-shared", "-fPIC")
-    killed = graftrace.start("record", "--", houses, 1, 10, "stay", stdout=subprocess.DEVNULL,
+    killed = graftrace.start("record", "--", drop_rights, 1, 10, "stay", stdout=subprocess.DEVNULL,
                              env={**os.environ, "LD_PRELOAD": str(library)})
     try:
         parent = 0

@@ -38,87 +38,87 @@ static bool is_foreign(void *data, uint32_t arena, uint32_t pid)
 	return tracee && tracee->has_agent && tracee->house != arena;
 }
 
-/* What there is besides its arena. */
-static int begin_house(struct gt_session *session, struct gt_house *house,
+/* All but the shared memory. */
+static int begin_arena(struct gt_session *session, struct gt_session_arena *arena,
 		       enum graftrace_arena_mode mode, bool forgets, struct gt_message *message)
 {
-	int error = gt_drain_init(&house->drain, &house->arena, mode,
+	int error = gt_drain_init(&arena->drain, &arena->shared, mode,
 				  mode == GRAFTRACE_MODE_DRAIN ? session->sink : NULL, message);
 
 	if (error)
 		return error;
-	house->drain.forgets = forgets;
-	house->drain.is_foreign = is_foreign;
-	house->drain.data = session;
-	gt_profile_init(&house->profile, &house->arena, &house->drain, &session->catalog);
+	arena->drain.forgets = forgets;
+	arena->drain.is_foreign = is_foreign;
+	arena->drain.data = session;
+	gt_profile_init(&arena->profile, &arena->shared, &arena->drain, &session->catalog);
 	return 0;
 }
 
-int gt_session_first_house(struct gt_session *session, const struct gt_session_options *options,
+int gt_session_first_arena(struct gt_session *session, const struct gt_session_options *options,
 			   struct gt_message *message)
 {
-	struct gt_house *house = &session->houses[0];
-	int error = gt_arena_create_within(&house->arena, options->buffer_bytes,
+	struct gt_session_arena *arena = &session->arenas[0];
+	int error = gt_arena_create_within(&arena->shared, options->buffer_bytes,
 					   room_for_arena(options), message);
 
 	if (error)
 		return error;
 	if (options->recording)
-		gt_arena_note_recording(&house->arena, options->recording,
+		gt_arena_note_recording(&arena->shared, options->recording,
 					options->recording_clock.tsc_base,
 					options->recording_clock.ns_base);
-	error = begin_house(session, house, options->mode, options->forget_writers, message);
+	error = begin_arena(session, arena, options->mode, options->forget_writers, message);
 	if (error)
-		gt_arena_destroy(&house->arena);
+		gt_arena_destroy(&arena->shared);
 	else
-		session->house_count = 1;
+		session->arena_count = 1;
 	return error;
 }
 
-void gt_session_end_houses(struct gt_session *session)
+void gt_session_end_arenas(struct gt_session *session)
 {
-	while (session->house_count) {
-		struct gt_house *house = &session->houses[--session->house_count];
+	while (session->arena_count) {
+		struct gt_session_arena *arena = &session->arenas[--session->arena_count];
 
-		gt_profile_fini(&house->profile);
-		gt_drain_fini(&house->drain);
-		gt_arena_destroy(&house->arena);
-		gt_credentials_free(&house->credentials);
+		gt_profile_fini(&arena->profile);
+		gt_drain_fini(&arena->drain);
+		gt_arena_destroy(&arena->shared);
+		gt_credentials_free(&arena->credentials);
 	}
 }
 
-static int add_house(struct gt_session *session, struct gt_credentials *credentials,
-		     struct gt_house **out, struct gt_message *message)
+static int add_arena(struct gt_session *session, struct gt_credentials *credentials,
+		     struct gt_session_arena **out, struct gt_message *message)
 {
-	struct gt_house *first = &session->houses[0], *house;
+	struct gt_session_arena *first = &session->arenas[0], *arena;
 	int error;
 
-	if (session->house_count == GT_ARENAS)
+	if (session->arena_count == GT_ARENAS)
 		return gt_fail(
 			message, GT_ENOSPC,
 			"it is user %u's and may do other things than the processes before "
 			"it (its users, groups, capabilities, user namespace), and there "
 			"are %d such sets in this recording already: attach to it by itself (-P)",
 			(unsigned)credentials->uids[1], GT_ARENAS);
-	house = &session->houses[session->house_count];
-	error = gt_arena_create_beside(&house->arena, &first->arena, message);
+	arena = &session->arenas[session->arena_count];
+	error = gt_arena_create_beside(&arena->shared, &first->shared, message);
 	if (error)
 		return error;
-	error = begin_house(session, house, first->drain.mode, first->drain.forgets, message);
+	error = begin_arena(session, arena, first->drain.mode, first->drain.forgets, message);
 	if (error) {
-		gt_arena_unlink(&first->arena, &house->arena);
-		gt_arena_destroy(&house->arena);
+		gt_arena_unlink(&first->shared, &arena->shared);
+		gt_arena_destroy(&arena->shared);
 		return error;
 	}
-	house->credentials = *credentials;
+	arena->credentials = *credentials;
 	*credentials = (struct gt_credentials){ 0 };
-	gt_live_target_add(&session->live, &house->drain);
-	__atomic_store_n(&session->house_count, session->house_count + 1, __ATOMIC_RELEASE);
-	*out = house;
+	gt_live_target_add(&session->live, &arena->drain);
+	__atomic_store_n(&session->arena_count, session->arena_count + 1, __ATOMIC_RELEASE);
+	*out = arena;
 	return 0;
 }
 
-int gt_session_house_of(struct gt_session *session, pid_t pid, struct gt_house **house,
+int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session_arena **arena,
 			struct gt_message *message)
 {
 	struct gt_credentials credentials;
@@ -130,19 +130,19 @@ int gt_session_house_of(struct gt_session *session, pid_t pid, struct gt_house *
 			       error == GT_EGONE ? "process %d has ended"
 						 : "no memory for process %d",
 			       (int)pid);
-	for (i = 0; i < session->house_count; i++) {
-		*house = &session->houses[i];
-		if (!(*house)->processes) { /* the first process's */
-			gt_credentials_free(&(*house)->credentials);
-			(*house)->credentials = credentials;
+	for (i = 0; i < session->arena_count; i++) {
+		*arena = &session->arenas[i];
+		if (!(*arena)->processes) { /* the first process's */
+			gt_credentials_free(&(*arena)->credentials);
+			(*arena)->credentials = credentials;
 			return 0;
 		}
-		if (gt_credentials_are_equal(&(*house)->credentials, &credentials)) {
+		if (gt_credentials_are_equal(&(*arena)->credentials, &credentials)) {
 			gt_credentials_free(&credentials);
 			return 0;
 		}
 	}
-	error = add_house(session, &credentials, house, message);
+	error = add_arena(session, &credentials, arena, message);
 	gt_credentials_free(&credentials);
 	return error;
 }
@@ -154,9 +154,9 @@ static bool is_of(const struct gt_map *map, const struct gt_arena *arena)
 	       map->device_minor == minor(arena->device);
 }
 
-struct gt_house *gt_session_house_mapped(struct gt_session *session, pid_t pid)
+struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid_t pid)
 {
-	struct gt_house *found = NULL;
+	struct gt_session_arena *found = NULL;
 	struct gt_maps maps;
 	uint32_t k;
 	size_t i;
@@ -164,28 +164,28 @@ struct gt_house *gt_session_house_mapped(struct gt_session *session, pid_t pid)
 	if (pid <= 0 || gt_process_maps(pid, &maps, NULL))
 		return NULL;
 	for (i = 0; i < maps.count && !found; i++)
-		for (k = 0; k < session->house_count && !found; k++)
-			if (is_of(&maps.entries[i], &session->houses[k].arena))
-				found = &session->houses[k];
+		for (k = 0; k < session->arena_count && !found; k++)
+			if (is_of(&maps.entries[i], &session->arenas[k].shared))
+				found = &session->arenas[k];
 	gt_maps_free(&maps);
 	return found;
 }
 
-void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee, struct gt_house *house,
-		      const struct gt_house *from)
+void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
+		      struct gt_session_arena *arena, const struct gt_session_arena *from)
 {
-	tracee->house = house->arena.number;
-	house->processes++;
-	if (from && from != house)
-		gt_session_take_threads(session, tracee->process.pid, from, house);
+	tracee->house = arena->shared.number;
+	arena->processes++;
+	if (from && from != arena)
+		gt_session_take_threads(session, tracee->process.pid, from, arena);
 }
 
 void gt_session_write_tracing(struct gt_session *session, bool on)
 {
 	uint32_t i;
 
-	for (i = 0; i < session->house_count; i++)
-		__atomic_store_n(&session->houses[i].arena.memory->tracing_on, on,
+	for (i = 0; i < session->arena_count; i++)
+		__atomic_store_n(&session->arenas[i].shared.memory->tracing_on, on,
 				 __ATOMIC_SEQ_CST);
 }
 
@@ -194,8 +194,8 @@ int gt_session_find_writers(struct gt_session *session)
 	uint32_t i;
 	int error = 0;
 
-	for (i = 0; i < session->house_count; i++) {
-		int result = gt_drain_find_writers(&session->houses[i].drain);
+	for (i = 0; i < session->arena_count; i++) {
+		int result = gt_drain_find_writers(&session->arenas[i].drain);
 
 		error = error ? error : result;
 	}
@@ -207,8 +207,8 @@ int gt_session_drain(struct gt_session *session, uint64_t now_ns)
 	int done = 0, result = 0;
 	uint32_t i;
 
-	for (i = 0; result >= 0 && i < session->house_count; i++) {
-		result = gt_drain_pass(&session->houses[i].drain, now_ns);
+	for (i = 0; result >= 0 && i < session->arena_count; i++) {
+		result = gt_drain_pass(&session->arenas[i].drain, now_ns);
 		done += result > 0 ? result : 0;
 	}
 	return result < 0 ? result : done;

@@ -4,9 +4,9 @@
  * recorder's that their parent has not, and then work. Says which memory each process has, and how many calls were
  * made.
  *
- *	houses WORKERS CALLS		workers with one thread
- *	houses WORKERS CALLS stay	… that go on until a file "end" is there, as their parent does
- *	houses WORKERS CALLS threads	… with another thread, which sleeps
+ *	drop_rights WORKERS CALLS		workers with one thread
+ *	drop_rights WORKERS CALLS stay	… that go on until a file "end" is there, as their parent does
+ *	drop_rights WORKERS CALLS threads	… with another thread, which sleeps
  */
 #define _GNU_SOURCE
 #include <grp.h>
