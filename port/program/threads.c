@@ -79,15 +79,15 @@ static uint64_t get_gs(void)
 	return base;
 }
 
-/* Static programs call functions before they set up thread-local storage. */
-static bool has_thread_pointer(void)
+/* 0: static programs call functions before they set up thread-local storage. */
+static uint64_t get_fs(void)
 {
 	uint64_t base = 0;
 	if (gt_agent_state.flags & GRAFTRACE_AGENT_FSGSBASE)
 		__asm__("rdfsbase %0" : "=r"(base));
 	else
 		gt_syscall3(SYS_ARCH_PRCTL, 0x1003 /* ARCH_GET_FS */, (long)&base, 0);
-	return base != 0;
+	return base;
 }
 
 static void set_gs(uint64_t base)
@@ -261,7 +261,7 @@ struct gt_thread *gt_threads_try_current(void)
 	struct gt_thread *block = block_here();
 	if (block != NULL)
 		return is_left_out_block(block) ? NULL : block;
-	return has_our_gs() || !has_thread_pointer() ? NULL : find_without_gs();
+	return has_our_gs() || get_fs() == 0 ? NULL : find_without_gs();
 }
 
 static struct home *home_at(uint32_t index)
@@ -336,15 +336,18 @@ static struct home *take_home_locked(uint32_t tid)
 	return home_at(lowest_free++);
 }
 
-/* Do the two words at that offset of a thread's descriptor describe its stack? */
-static bool notes_stack(struct gt_context *base, uint64_t descriptor, uint64_t offset)
+/* Do the two words at that offset of a thread's descriptor describe its stack? is_there: the descriptor is where %fs
+ * is based; what a program that is not glibc's has in the word there may be no address at all. */
+static bool notes_stack(struct gt_context *base, uint64_t descriptor, bool is_there,
+			uint64_t offset)
 {
 	const uint64_t at = descriptor + offset;
 	uint64_t note[2];
 	if (offset == 0)
 		return false;
 	/* the page of %fs:0 is there: its word has been read */
-	if (at >> 12 == descriptor >> 12 && (at + sizeof(note) - 1) >> 12 == descriptor >> 12)
+	if (is_there && at >> 12 == descriptor >> 12 &&
+	    (at + sizeof(note) - 1) >> 12 == descriptor >> 12)
 		memcpy(note, (const void *)at, sizeof(note));
 	else if (!gt_peek_bytes(at, note, sizeof(note)))
 		return false;
@@ -362,9 +365,10 @@ static bool notes_stack(struct gt_context *base, uint64_t descriptor, uint64_t o
  * thread's stack in its descriptor, at the thread pointer: two words, the address and the size
  * of a block that contains the descriptor. Otherwise it is assumed to be the 8 MiB below the
  * thread pointer. */
-static void find_stack(struct gt_context *base, bool initial)
+static void find_stack(struct gt_context *base, bool initial, uint64_t fs)
 {
 	uint64_t descriptor = gt_threads_pointer();
+	const bool is_there = descriptor == fs;
 	base->known = 1;
 	if (initial && gt_agent_state.stack_high != 0) {
 		base->low = gt_agent_state.stack_low;
@@ -372,10 +376,10 @@ static void find_stack(struct gt_context *base, bool initial)
 		base->grows = 1;
 		return;
 	}
-	if (notes_stack(base, descriptor, stack_note))
+	if (notes_stack(base, descriptor, is_there, stack_note))
 		return;
 	for (uint64_t offset = 0x400; offset < 0x900; offset += 8)
-		if (notes_stack(base, descriptor, offset)) {
+		if (notes_stack(base, descriptor, is_there, offset)) {
 			stack_note = offset;
 			return;
 		}
@@ -503,7 +507,8 @@ static void start_stream(struct gt_thread *thread, struct graftrace_stream *stre
 
 static struct gt_thread *make_current(void)
 {
-	if (!has_thread_pointer())
+	const uint64_t fs = get_fs();
+	if (fs == 0)
 		return NULL;
 	struct graftrace_arena *arena = gt_port_arena();
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
@@ -610,7 +615,7 @@ static struct gt_thread *make_current(void)
 		gt_frames_load(thread, home->running);
 	} else {
 		gt_context_init(&home->base, thread->generation);
-		find_stack(&home->base, tid == pid);
+		find_stack(&home->base, tid == pid, fs);
 		gt_frames_load(thread, &home->base);
 	}
 	thread->owner = gt_threads_pointer();
