@@ -99,6 +99,20 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 	return 0;
 }
 
+/* Without names: a child on the same memory must not be taken for the thread that made it. */
+static uint64_t find_clone(const struct gt_object *object, struct gt_plan *plan)
+{
+	const uint32_t count = gt_object_function_count(object);
+	uint32_t i;
+
+	if (!gt_object_is_program(object) || gt_object_interpreter(object))
+		return 0;
+	for (i = 0; i < count; i++)
+		if (gt_plan_is_clone(plan, i))
+			return gt_object_function(object, i)->address;
+	return 0;
+}
+
 static bool is_for_breakpoints(uint32_t kind)
 {
 	return kind >= GRAFTRACE_HOOK_SIGMASK && kind <= GRAFTRACE_HOOK_SIGWAIT;
@@ -110,16 +124,21 @@ int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook
 	struct gt_plan_entry entries[GT_HOOKS_MAX];
 	uint64_t addresses[GT_HOOKS_MAX];
 	struct found found = { 0 };
+	uint64_t unnamed;
 	bool libc;
 	uint32_t i, k, count = 0;
 	int error;
 
 	gt_object_each_symbol(object, look_at, &found);
 	libc = gt_rule_is_libc(object) || gt_object_is_loader(object) || found.libc_inside;
+	unnamed = libc ? 0 : find_clone(object, plan);
 	for (i = 0; i < NAMES; i++) {
 		struct gt_hook *hook = &hooks[count];
+		bool by_code = unnamed && names[i].kind == GRAFTRACE_HOOK_CLONE;
 
-		if (!found.address[i] || (!names[i].anywhere && !libc) ||
+		if (by_code)
+			found.address[i] = unnamed;
+		if (!found.address[i] || (!names[i].anywhere && !libc && !by_code) ||
 		    (is_for_breakpoints(names[i].kind & 0xffff) &&
 		     !gt_plan_has_breakpoints(plan)) ||
 		    (names[i].kind == GRAFTRACE_HOOK_UNWIND_SETIP && !found.get_cfa) ||

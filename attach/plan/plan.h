@@ -127,6 +127,9 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 /* Whether the function asks who called it: it uses its return address, or leads to one that does. Reads its
  * code alone, nothing is planned. */
 bool gt_plan_asks_caller(struct gt_plan *plan, uint32_t index);
+/* Whether the function is the C library's clone(), by the instructions of glibc and musl: for static programs
+ * without names. */
+bool gt_plan_is_clone(struct gt_plan *plan, uint32_t index);
 /* Whether a jump through a pointer, as tail calls are, is among its instructions. */
 bool gt_plan_jumps_on(struct gt_plan *plan, uint32_t index);
 

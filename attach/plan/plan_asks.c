@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at functions that are not planned: which of them ask who called them, and which lead to such a one
- * by a jump through a pointer.
+ * Looks at functions that are not planned: which of them ask who called them, which lead to such a one by a
+ * jump through a pointer, and which is clone().
  */
 #include "attach/plan/plan_private.h"
 #include "attach/plan/rules.h"
+
+#include <string.h>
+
+#define CLONE_BYTES 64u /* up to its system call */
 
 bool gt_plan_asks_caller(struct gt_plan *plan, uint32_t index)
 {
@@ -39,5 +43,38 @@ bool gt_plan_jumps_on(struct gt_plan *plan, uint32_t index)
 			return true;
 		at += instruction.bytes;
 	}
+	return false;
+}
+
+static bool has_bytes(const uint8_t *code, uint64_t room, const uint8_t *bytes, uint32_t count)
+{
+	return room >= count && memcmp(code, bytes, count) == 0;
+}
+
+bool gt_plan_is_clone(struct gt_plan *plan, uint32_t index)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	/* mov $-EINVAL,%rax; test %rdi,%rdi … mov $SYS_clone,%eax; syscall */
+	static const uint8_t glibc[] = {
+		0x48, 0xc7, 0xc0, 0xea, 0xff, 0xff, 0xff, 0x48, 0x85, 0xff
+	};
+	static const uint8_t calls[] = { 0xb8, 56, 0, 0, 0, 0x0f, 0x05 };
+	/* xor %eax,%eax; mov $SYS_clone,%al; mov %rdi,%r11; mov %rdx,%rdi */
+	static const uint8_t musl[] = { 0x31, 0xc0, 0xb0, 56, 0x49, 0x89, 0xfb, 0x48, 0x89, 0xd7 };
+	uint64_t room;
+	const uint8_t *code =
+		gt_scan_code(plan->scan, gt_object_function(plan->object, index)->address, &room);
+	uint32_t at;
+
+	if (code && has_bytes(code, room, endbr64, sizeof(endbr64))) {
+		code += sizeof(endbr64);
+		room -= sizeof(endbr64);
+	}
+	if (!code || has_bytes(code, room, musl, sizeof(musl)))
+		return code != NULL;
+	for (at = sizeof(glibc); has_bytes(code, room, glibc, sizeof(glibc)) && at < CLONE_BYTES;
+	     at++)
+		if (at < room && has_bytes(code + at, room - at, calls, sizeof(calls)))
+			return true;
 	return false;
 }

@@ -101,3 +101,12 @@ def test_who_inherits_a_block_is_not_taken_for_its_owner(graftrace, compile, kin
 def test_a_child_that_shares_the_thread_pointer_runs_beside_its_creator(way, tmp_path):
     judged = behaviour.judge([behaviour.program(way, "sharers.c")], tmp_path, way=way)
     assert judged.before.out == b"sum 48000, 0 children ended badly, beside right\n"
+
+
+@pytest.mark.parametrize("way", ["static", "static-pie"])
+def test_who_shares_the_thread_pointer_is_known_without_names(way, graftrace):
+    program = behaviour.program(way, "sharers.c", flags=["-s"])
+    for _ in range(5):
+        done = graftrace("record", program)
+        assert done.stdout == "sum 48000, 0 children ended badly, beside right\n"
+        assert " 1 thread," in done.stderr and "without their returns" not in done.stderr, done.stderr
