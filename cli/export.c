@@ -252,7 +252,7 @@ static int export_to(struct arguments *arguments, struct gt_recording *recording
 	int error;
 
 	gt_look_describe(&export.about, recording);
-	gt_progress_reading(recording, 1);
+	gt_progress_reading(recording, gt_export_reads_once(&export) ? 1 : 2);
 	error = gt_export_run(&export, report);
 	gt_progress_end();
 	if (error == GT_OK)

@@ -152,14 +152,17 @@ static int begin_again(void *user)
 	return format->begin ? format->begin(export) : GT_OK;
 }
 
+bool gt_export_reads_once(const struct gt_export *export)
+{
+	return export->format->writes_at_end || (export->is_new && !export->format->needs_file);
+}
+
 int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
 {
 	const struct gt_export_format *format = export->format;
 	const struct gt_stack_sink sink = {
 		.user = export,
-		.again = format->writes_at_end || (export->is_new && !format->needs_file)
-				 ? begin_again
-				 : NULL,
+		.again = gt_export_reads_once(export) ? begin_again : NULL,
 		.lane = take_lane,
 		.enter = take_enter,
 		.leave = take_leave,

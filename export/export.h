@@ -89,6 +89,9 @@ extern const struct gt_export_format *const gt_export_formats[];
 /* NULL: there is none of that name. */
 const struct gt_export_format *gt_export_find(const char *name);
 
+/* Whether gt_export_run() reads the target once where no entry is missing; else it reads it twice. */
+bool gt_export_reads_once(const struct gt_export *export);
+
 /* GT_ENOMEM; GT_EIO (export->message says which write failed and why), GT_ENOTSUP (the format
  * cannot hold this recording: the message says why). */
 int gt_export_run(struct gt_export *export, struct gt_stack_report *report);

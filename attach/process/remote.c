@@ -66,19 +66,25 @@ struct frame {
 _Static_assert(offsetof(struct frame, registers) == 48, "the kernel's ucontext");
 _Static_assert(offsetof(struct frame, mask) == 48 + 256, "the kernel's ucontext");
 
-/* On to the next entry or exit of a system call. *stop_sent: a SIGSTOP was held back. */
-static int next_syscall_stop(pid_t tid, bool *stop_sent, struct gt_message *message)
+/* On to the next entry or exit of a system call. The one signal that no mask holds back, SIGSTOP, is
+ * delivered at once: sent anew later it would come after a SIGCONT that belongs to it, and the process would
+ * stay stopped. What it stops we continue; the kernel stops it again when it is let go of, unless the SIGCONT
+ * has come (ptrace(2), "Group-stop"). */
+static int next_syscall_stop(pid_t tid, struct gt_message *message)
 {
+	long signal = 0;
+
 	for (;;) {
 		int status;
 
-		if (ptrace(PTRACE_SYSCALL, tid, 0, 0) != 0 ||
+		if (ptrace(PTRACE_SYSCALL, tid, 0, signal) != 0 ||
 		    gt_thread_wait_long(tid, &status) != 0 || !WIFSTOPPED(status))
 			return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 		if (status >> 16 == 0 && WSTOPSIG(status) == SYSCALL_STOP)
 			return 0;
+		signal = 0;
 		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP)
-			*stop_sent = true; /* the one signal that no mask holds back */
+			signal = SIGSTOP;
 		else if (status >> 16 == 0)
 			return gt_fail(message, GT_EIO, "thread %d got signal %d", (int)tid,
 				       WSTOPSIG(status));
@@ -87,13 +93,8 @@ static int next_syscall_stop(pid_t tid, bool *stop_sent, struct gt_message *mess
 
 int gt_thread_finish_exec(pid_t tid, struct gt_message *message)
 {
-	bool stop_sent = false;
 	/* Signals are delivered behind the exit of the call, so none can come in between. */
-	int error = next_syscall_stop(tid, &stop_sent, message);
-
-	if (!error && stop_sent)
-		kill(tid, SIGSTOP);
-	return error;
+	return next_syscall_stop(tid, message);
 }
 
 static uint64_t find_in(const uint8_t *bytes, size_t size, uint64_t start, const uint8_t *code,
@@ -316,9 +317,9 @@ int gt_remote_call(struct gt_remote *remote, long number, const uint64_t argumen
 	registers.r9 = arguments[5];
 	error = gt_thread_set_registers(remote->tid, &registers);
 	if (!error)
-		error = next_syscall_stop(remote->tid, &remote->stop_sent, message); /* entry */
+		error = next_syscall_stop(remote->tid, message); /* entry */
 	if (!error)
-		error = next_syscall_stop(remote->tid, &remote->stop_sent, message); /* exit */
+		error = next_syscall_stop(remote->tid, message); /* exit */
 	if (!error)
 		error = gt_thread_registers(remote->tid, &registers);
 	if (error)
@@ -342,7 +343,5 @@ int gt_remote_end(struct gt_remote *remote, struct gt_message *message)
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 	if (!error)
 		error = gt_thread_reach_stop(tid, message);
-	if (remote->stop_sent)
-		syscall(SYS_tgkill, remote->process->pid, tid, SIGSTOP);
 	return error;
 }

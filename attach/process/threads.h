@@ -74,7 +74,6 @@ struct gt_remote {
 	uint64_t frame;	      /* the signal frame that it takes, 0 = none */
 	bool written;	      /* we wrote it there; `original` is what was */
 	uint8_t original[2];
-	bool stop_sent; /* a SIGSTOP was met: sent again at the end */
 };
 
 int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t tid,

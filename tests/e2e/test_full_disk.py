@@ -62,13 +62,13 @@ def test_calls_behind_a_closed_pipe_are_lost(graftrace, program):
 
 def test_a_killed_graftrace_leaves_the_program_to_end_and_whole_blocks(graftrace, program):
     path = graftrace.directory / "graftrace.data"
-    process = graftrace.start("record", "-b", "256k", program, "busy", 3, 1500000)
+    process = graftrace.start("record", "-b", "256k", program, "busy", 3, 15000000)
     while not (path.exists() and path.stat().st_size > 3000000):
         assert process.poll() is None, process.stderr.read()
     process.kill()
     process.wait(PATIENCE)
     # the program has the other end of the pipe: it has ended when this has
-    assert re.search(r"^made=4500004$", process.communicate(timeout=PATIENCE)[0], re.M)
+    assert re.search(r"^made=45000004$", process.communicate(timeout=PATIENCE)[0], re.M)
     # as after a power cut, where the end of a file may be there without what it had
     with open(path, "ab") as file:
         file.write(bytes(20000))

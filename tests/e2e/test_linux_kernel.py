@@ -108,7 +108,9 @@ def test_a_file_with_losses_gives_only_calls_that_trace_cmd_reports(graftrace, f
     ours, said = calls_of_graftrace(graftrace, files / "lossy.dat")
     lost = sum(map(int, re.findall(r"\[(\d+) EVENTS DROPPED\]", reported(files / "lossy.dat"))))
     assert lost > 0
-    assert f"{lost} records were lost" in said
+    # trace-cmd tells of a loss at the event behind it, if there is one that it shows.
+    told = int(re.search(r"(\d+) records were lost: the kernel's buffer was full", said)[1])
+    assert lost <= told <= lost + lost // 100, said
     rows = sum(map(len, ours.values()))
     assert rows > 1000
     made_up = sum((collections.Counter(ours[tid]) - collections.Counter(theirs[tid])

@@ -399,15 +399,18 @@ def test_a_storm_with_functions_traced_goes_on_as_without(graftrace, compile):
 def test_come_and_gone_in_a_storm(graftrace, compile):
     """Places are patched and put back under threads that wait in calls, are interrupted, fork."""
     program = compile("syscall_storm.c", "-O1", "-pthread")
-    with subprocess.Popen([program, "40", "4"], stdout=subprocess.PIPE, text=True) as running:
-        comings = 0
-        while running.poll() is None:
-            done = graftrace("record", "-e", "syscalls", "--for", "50ms", "-P", running.pid, "-o",
-                             "graftrace.data", code=None)
-            comings += done.returncode == 0
-        assert running.stdout.read() == "all as it should be\n"
-        assert running.returncode == 42
-    assert comings > 1
+    comings = 0
+    for _ in range(8):
+        with subprocess.Popen([program, "40", "4"], stdout=subprocess.PIPE, text=True) as running:
+            while running.poll() is None:
+                done = graftrace("record", "-e", "syscalls", "--for", "50ms", "-P", running.pid, "-o",
+                                 "graftrace.data", code=None)
+                comings += done.returncode == 0
+            assert running.stdout.read() == "all as it should be\n"
+            assert running.returncode == 42
+        if comings > 1:
+            return
+    assert comings > 1  # how often there is time for it while one runs is the machine's chance
 
 
 def executable_without_name(pid):

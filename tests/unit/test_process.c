@@ -376,6 +376,70 @@ static void a_call_in_a_process_that_is_killed_fails(void **state)
 	}
 }
 
+struct stopping {
+	struct gt_process process;
+	bool goes_on;
+};
+
+static int stop_in_a_call(void *data)
+{
+	struct stopping *stopping = data;
+	struct gt_process *process = &stopping->process;
+	struct gt_stopped_threads threads;
+	struct gt_message message = { "" };
+	struct gt_remote remote;
+	const uint64_t none[6] = { 0 };
+	int64_t result;
+
+	assert_int_equal(gt_threads_stop(process, &threads, &message), 0);
+	assert_int_equal(gt_remote_begin(&remote, process, process->pid, &message), 0);
+	kill(process->pid, SIGSTOP);
+	assert_int_equal(gt_remote_call(&remote, SYS_getpid, none, &result, &message), 0);
+	if (stopping->goes_on)
+		kill(process->pid, SIGCONT);
+	assert_int_equal(gt_remote_call(&remote, SYS_getpid, none, &result, &message), 0);
+	assert_int_equal(gt_remote_end(&remote, &message), 0);
+	gt_threads_resume(process, &threads);
+	return 0;
+}
+
+/* By others, while a thread makes a call for us: SIGSTOP is met there, as no mask holds it back. */
+static void who_is_stopped_in_a_call_is_continued_by_its_sigcont(void **state)
+{
+	struct stopping stopping = { .goes_on = true };
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		run(&stopping.process, ARGV(TARGET, "busy", "100"));
+		wait_for_threads(stopping.process.pid);
+		assert_int_equal(gt_tracer_run(stop_in_a_call, &stopping), 0);
+		for (int round = 0; round < 20; round++) {
+			assert_int_not_equal(state_of(stopping.process.pid), 'T');
+			sleep_ms(1);
+		}
+		kill(stopping.process.pid, SIGKILL);
+		end_of(&stopping.process);
+	}
+}
+
+static void who_is_stopped_in_a_call_stays_stopped(void **state)
+{
+	struct stopping stopping = { .goes_on = false };
+
+	(void)state;
+	run(&stopping.process, ARGV(TARGET, "busy", "50"));
+	wait_for_threads(stopping.process.pid);
+	assert_int_equal(gt_tracer_run(stop_in_a_call, &stopping), 0);
+	for (int round = 0; state_of(stopping.process.pid) != 'T'; round++) {
+		assert_true(round < 10000);
+		sleep_ms(1);
+	}
+	sleep_ms(100);
+	assert_int_equal(state_of(stopping.process.pid), 'T');
+	kill(stopping.process.pid, SIGKILL);
+	end_of(&stopping.process);
+}
+
 /* Nobody asks for it again, and whoever asked lives on: it goes on all the same. */
 static void a_thread_that_could_not_be_stopped_goes_on_when_it_is_back(void **state)
 {
@@ -502,6 +566,8 @@ int main(void)
 		cmocka_unit_test(threads_that_are_born_meanwhile_are_stopped_too),
 		cmocka_unit_test(a_thread_that_could_not_be_stopped_goes_on_when_it_is_back),
 		cmocka_unit_test(a_call_in_a_process_that_is_killed_fails),
+		cmocka_unit_test(who_is_stopped_in_a_call_is_continued_by_its_sigcont),
+		cmocka_unit_test(who_is_stopped_in_a_call_stays_stopped),
 		cmocka_unit_test(program_that_ends_while_it_is_stopped_keeps_its_status),
 		cmocka_unit_test(a_shadow_stack_is_known_by_the_status_of_a_thread),
 		cmocka_unit_test(a_process_is_kept_from_switching_a_shadow_stack_on),
