@@ -583,17 +583,25 @@ int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threa
 void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *threads)
 {
 	uint64_t start = gt_monotonic_ms();
+	bool waits;
 	size_t i;
 
 	process->stopped = 0;
 	for (i = 0; i < threads->count; i++)
 		if (!threads->late[i])
 			threads->late[i] = gt_thread_detach(threads->tids[i]) == GT_EAGAIN;
-	/* A late one stops as soon as it is back, and is let go then; nobody else waits for it. */
-	for (i = 0; i < threads->count; i++)
-		while (threads->late[i] && let_late(threads->tids[i]) == GT_EAGAIN &&
-		       gt_monotonic_ms() - start < 10 * LATE_MS)
+	/* A late one stops as soon as it is back, and is let go then. One may wait for another: a parent in
+	 * vfork for its child. */
+	do {
+		waits = false;
+		for (i = 0; i < threads->count; i++) {
+			threads->late[i] =
+				threads->late[i] && let_late(threads->tids[i]) == GT_EAGAIN;
+			waits |= threads->late[i];
+		}
+		if (waits)
 			nap_us(200);
+	} while (waits && gt_monotonic_ms() - start < 10 * LATE_MS);
 	calm_down(threads);
 	free(threads->tids);
 	free(threads->late);
