@@ -394,13 +394,13 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 	}
 	if ((int64_t)(record->clock - reading->newest) > 0 || reading->newest == 0)
 		reading->newest = record->clock;
-	error = enter_late(reading, record->clock);
-	if (error != GT_OK)
-		return error;
+	if (reading->late_next < reading->late_count) {
+		error = enter_late(reading, record->clock);
+		if (error != GT_OK)
+			return error;
+	}
 	lane = lane_of(reading, source);
-	if (!lane)
-		return GT_ENOMEM;
-	error = tell_lane(reading, lane);
+	error = lane ? tell_lane(reading, lane) : GT_ENOMEM;
 	if (error != GT_OK)
 		return error;
 	switch (record->kind) {
