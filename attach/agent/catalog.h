@@ -66,10 +66,7 @@ struct gt_catalog_file {
 	struct gt_plan_entry *entries; /* [function_count]; valid where planned[] is set */
 	uint8_t *planned;
 	uint8_t *touched; /* [function_count]: 1 = it was patched at some time */
-	uint32_t *
-		askers; /* [asker_count] functions that ask who called them (attach/agent/askers.h) */
-	uint32_t asker_count;
-	bool askers_known;
+	uint8_t *askers; /* [function_count]: 1 = attach/agent/askers.h; NULL: not looked for yet */
 	struct gt_names names;
 	struct gt_hook hooks[GT_HOOKS_MAX];
 	int hook_count;			 /* -1: not looked for yet */

@@ -10,9 +10,9 @@
 /*
  * Stops the process, maps the part of `arena` that processes write over that of the old one, and lets the agent begin
  * anew there, as in a fork's child. before_it_goes_on: called while it stands still, once it has the arena.
- * GT_EAGAIN: its thread stands in the agent: later. GT_EBUSY: it cannot be stopped now. GT_ENOTSUP: it has several threads, shares its memory with another
- * process, or its system calls cannot be used; GT_EGONE, GT_EIO, GT_ENOMEM. On an error it has the old one
- * as before.
+ * GT_EAGAIN: its thread stands in the agent: later. GT_EBUSY: it cannot be stopped now. GT_ENOTSUP: it has several
+ * threads, shares its memory with another process, or its system calls cannot be used; GT_EGONE, GT_EIO, GT_ENOMEM. On
+ * an error it has the old one as before.
  */
 int gt_tracee_move(struct gt_tracee *tracee, const struct gt_arena *arena,
 		   void (*before_it_goes_on)(void *data), void *data, struct gt_message *message);

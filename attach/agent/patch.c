@@ -603,8 +603,9 @@ static int plan_askers(struct gt_tracee_object *object, const struct gt_selectio
 	const int error = gt_askers_find(object->file);
 	uint32_t i;
 
-	for (i = 0; !error && i < object->file->asker_count; i++)
-		plan_of(object, object->file->askers[i], selection);
+	for (i = 0; !error && i < object->file->function_count; i++)
+		if (gt_askers_has(object->file, i))
+			plan_of(object, i, selection);
 	return error;
 }
 
@@ -623,7 +624,7 @@ int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *se
 		    !gt_triggers_match(selection->triggers, plain, shown))
 			continue;
 		plan_of(object, index, selection);
-		if (named && !file->askers_known && gt_plan_jumps_on(file->plan, index))
+		if (named && !file->askers && gt_plan_jumps_on(file->plan, index))
 			error = plan_askers(object, selection);
 	}
 	return error;
@@ -640,8 +641,9 @@ static int guard_askers(struct gt_patcher *patcher, const struct gt_selection *s
 	uint32_t i;
 
 	object->guarded = !error;
-	for (i = 0; !error && i < object->file->asker_count; i++)
-		error = patch_one(patcher, object->file->askers[i], selection, true);
+	for (i = 0; !error && i < object->file->function_count; i++)
+		if (gt_askers_has(object->file, i))
+			error = patch_one(patcher, i, selection, true);
 	return error;
 }
 
@@ -702,6 +704,8 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 		role |= GT_ROLE_RETURNS;
 	if (wanted && gt_probes_entry_stub(object, index))
 		role |= GT_ROLE_PROBED;
+	if (wanted && state == GT_FUNCTION_TRACED && role == object->roots[index])
+		return 0;
 	if (wanted && (by_name || !named) && !object->guarded && !object->left_out &&
 	    !(role & GT_ROLE_ENTRY_ONLY) &&
 	    !gt_patch_is_entry_only(patcher->tracee, object, entry) &&
@@ -710,11 +714,11 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 		if (error)
 			return error;
 	}
-	if (wanted && (state != GT_FUNCTION_TRACED || role != object->roots[index]))
+	if (wanted)
 		return enable(patcher, index, entry, role);
-	if (!wanted && state == GT_FUNCTION_TRACED)
+	if (state == GT_FUNCTION_TRACED)
 		return disable(patcher, index, entry);
-	if (!wanted && state == GT_FUNCTION_UNTOUCHED)
+	if (state == GT_FUNCTION_UNTOUCHED)
 		return join_nops(patcher, index, entry);
 	return 0;
 }

@@ -117,7 +117,7 @@ struct gt_tracee {
 	const char
 		*no_syscalls; /* why none is taken all the same: static text; NULL: they may be */
 	pid_t parent;
-	uint32_t house;	       /* the number of its arena */
+	uint32_t arena;	       /* the number of its arena */
 	uint32_t moves_tried;  /* to another one, in vain */
 	uint64_t next_move_ns; /* not before */
 	bool stays;	       /* it cannot get another one */

@@ -72,9 +72,10 @@ bool gt_plan_is_clone(struct gt_plan *plan, uint32_t index)
 	}
 	if (!code || has_bytes(code, room, musl, sizeof(musl)))
 		return code != NULL;
-	for (at = sizeof(glibc); has_bytes(code, room, glibc, sizeof(glibc)) && at < CLONE_BYTES;
-	     at++)
-		if (at < room && has_bytes(code + at, room - at, calls, sizeof(calls)))
+	if (!has_bytes(code, room, glibc, sizeof(glibc)))
+		return false;
+	for (at = sizeof(glibc); at < room && at < CLONE_BYTES; at++)
+		if (has_bytes(code + at, room - at, calls, sizeof(calls)))
 			return true;
 	return false;
 }

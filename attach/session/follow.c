@@ -86,7 +86,7 @@ void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 static void forget_threads(struct gt_session *session, const struct gt_tracee *tracee)
 {
 	const pid_t pid = tracee->process.pid;
-	struct gt_drain *drain = &session->arenas[tracee->house].drain;
+	struct gt_drain *drain = &session->arenas[tracee->arena].drain;
 	uint32_t i;
 
 	for (i = 0; i < drain->live_count; i++) {
@@ -206,7 +206,7 @@ static bool write_byte(struct gt_session *session, const struct gt_session_arena
 {
 	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
 
-	if (writer->ended || !tracee || !tracee->has_agent || tracee->house != arena->shared.number)
+	if (writer->ended || !tracee || !tracee->has_agent || tracee->arena != arena->shared.number)
 		return false;
 	if (!writer->block)
 		writer->block = __atomic_load_n(
@@ -511,7 +511,7 @@ static int new_image(struct exec *exec, pid_t tid)
 	struct gt_message message = { "" };
 	bool fresh = !tracee;
 	struct gt_session_arena *arena = NULL,
-				*from = fresh ? NULL : &session->arenas[tracee->house];
+				*from = fresh ? NULL : &session->arenas[tracee->arena];
 	int error;
 
 	if (gt_thread_finish_exec(tid, NULL))

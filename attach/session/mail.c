@@ -67,7 +67,7 @@ bool gt_follow_read_letter(struct gt_session *session, const struct gt_session_a
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 
 	if (tracee && tracee->has_agent)
-		return tracee->house == arena->shared.number &&
+		return tracee->arena == arena->shared.number &&
 		       read_letter(&tracee->process, &tracee->agent, slot, text) == 0 &&
 		       is_of(text, pid);
 	return read_of_stranger(session, arena, slot, pid, text);
@@ -108,7 +108,7 @@ static void answer_waiting(void *data)
 	const struct leaving *leaving = data;
 	struct gt_session *session = leaving->session;
 	const struct gt_tracee *tracee = gt_follow_find(session, leaving->pid);
-	struct gt_letter letter = { .arena = &session->arenas[tracee ? tracee->house : 0] };
+	struct gt_letter letter = { .arena = &session->arenas[tracee ? tracee->arena : 0] };
 
 	for (letter.slot = 0; letter.slot < letter.arena->shared.mail_count; letter.slot++)
 		if (gt_follow_read_letter(session, letter.arena, letter.slot, leaving->pid,

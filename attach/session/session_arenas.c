@@ -35,7 +35,7 @@ static bool is_foreign(void *data, uint32_t arena, uint32_t pid)
 {
 	const struct gt_tracee *tracee = gt_follow_find(data, (pid_t)pid);
 
-	return tracee && tracee->has_agent && tracee->house != arena;
+	return tracee && tracee->has_agent && tracee->arena != arena;
 }
 
 /* All but the shared memory. */
@@ -174,7 +174,7 @@ struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid
 void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 		      struct gt_session_arena *arena, const struct gt_session_arena *from)
 {
-	tracee->house = arena->shared.number;
+	tracee->arena = arena->shared.number;
 	arena->processes++;
 	if (from && from != arena)
 		gt_session_take_threads(session, tracee->process.pid, from, arena);

@@ -38,7 +38,7 @@ static void enter(void *data)
 
 	gt_follow_end_writers(session, entering->tracee->process.pid);
 	gt_session_enter(session, entering->tracee, entering->arena,
-			 &session->arenas[entering->tracee->house]);
+			 &session->arenas[entering->tracee->arena]);
 }
 
 static void drop(struct gt_session *session, const struct gt_tracee *tracee)
@@ -89,7 +89,7 @@ static int leave(struct gt_session *session, struct gt_tracee *tracee)
 static void take_threads(struct gt_session *session, pid_t pid, const struct gt_session_arena *from)
 {
 	const struct gt_tracee *tracee = gt_follow_find(session, pid);
-	struct gt_session_arena *arena = tracee ? &session->arenas[tracee->house] : NULL;
+	struct gt_session_arena *arena = tracee ? &session->arenas[tracee->arena] : NULL;
 	DIR *threads = arena && arena != from ? gt_proc_numbers(pid) : NULL;
 	pid_t tid;
 
@@ -104,7 +104,7 @@ static void take_threads(struct gt_session *session, pid_t pid, const struct gt_
 static bool attach_anew(struct gt_session *session, struct gt_tracee *tracee)
 {
 	const pid_t pid = tracee->process.pid;
-	const struct gt_session_arena *from = &session->arenas[tracee->house];
+	const struct gt_session_arena *from = &session->arenas[tracee->arena];
 	struct gt_message why = { "" };
 	int error = leave(session, tracee);
 
@@ -152,7 +152,7 @@ static bool move(struct gt_session *session, struct gt_tracee *tracee)
 	struct gt_message why = { "" };
 	int error = gt_session_arena_of(session, tracee->process.pid, &entering.arena, &why);
 
-	if (error == GT_EGONE || (!error && entering.arena->shared.number == tracee->house))
+	if (error == GT_EGONE || (!error && entering.arena->shared.number == tracee->arena))
 		return true;
 	if (error) {
 		error = leave(session, tracee);
@@ -199,7 +199,7 @@ static void try_to_move(struct gt_session *session, struct gt_tracee *tracee)
 
 static void look(struct gt_session *session, struct gt_tracee *tracee)
 {
-	struct gt_session_arena *arena = &session->arenas[tracee->house];
+	struct gt_session_arena *arena = &session->arenas[tracee->arena];
 	struct gt_credentials now;
 
 	if (!tracee->has_agent || tracee->clean || tracee->stays ||
