@@ -313,13 +313,17 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 	if (decode->gap && decode->values_pending)
 		forget_values(decode);
 	if (decode->gap) {
+		decode->gaps++;
 		decode->gap_sub_buffers =
 			header->sequence > expected ? header->sequence - expected : 0;
 		decode->gap_records = overrun > decode->overrun ? overrun - decode->overrun : 0;
 	}
-	/* Rule 4 of the format: what was followed is right, the header is for those who did not. */
-	bool followed = !first && !decode->gap && decode->context == header->context;
 	decode->kernel = header->pid == 0;
+	/* Rule 4 of the format: what was followed is right, the header is for those who did not. A
+	 * context that was left is as it was then, unless RESUMED follows. */
+	bool followed = !first && !decode->gap &&
+			(decode->kernel ? decode->context == header->context
+					: gt_decode_knows_context(decode, header->context));
 	/* A kernel's thread that came with this sub-buffer is told first, and its calls come from
 	 * where they were. */
 	decode->enter_pending = decode->kernel && (first || decode->context != header->context ||
@@ -347,6 +351,8 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 	if (decode->depth > GT_DECODE_DEPTH_MAX)
 		go_to_depth(decode, GT_DECODE_DEPTH_MAX);
 
+	if (!followed && !decode->enter_pending)
+		decode->context_gaps = decode->gaps;
 	/* Nearly always the header tells what is known already. */
 	decode->reconcile =
 		!followed && !decode->enter_pending &&
@@ -743,6 +749,30 @@ static bool clock_ahead(struct gt_decode *decode, uint32_t context)
 	return !decode->growing;
 }
 
+#define RESUMED_PLACE_MAX 8u /* CONTEXT of a thread and its interrupt, PAD, CLOCK before it */
+
+/*
+ * Does the RESUMED word at `place` stand first in its sub-buffer, but for words that lead to it? Then
+ * the header tells the calls, of which that word tells the depth alone.
+ */
+static bool header_tells_resumed(const struct gt_decode *decode, size_t place, uint32_t depth)
+{
+	const struct graftrace_sub_buffer *header = decode->header;
+
+	if (place > RESUMED_PLACE_MAX)
+		return false;
+	for (size_t i = 0; i < place; i++) {
+		uint32_t kind = graftrace_word_function(decode->base[i]) - GRAFTRACE_SPECIAL;
+
+		if (kind != GRAFTRACE_SPECIAL_CONTEXT && kind != GRAFTRACE_SPECIAL_CLOCK &&
+		    decode->base[i] != graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0))
+			return false;
+	}
+	return header->context == decode->context && header->depth == depth &&
+	       header->open_calls <= GRAFTRACE_OPEN_CALLS && header->open_calls <= depth &&
+	       decode->tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
+}
+
 /* A special word. > 0: a record; 0: go on; < 0: the rest of it is not written yet. */
 static int special(struct gt_decode *decode, struct gt_record *record, uint64_t word)
 {
@@ -789,6 +819,9 @@ static int special(struct gt_decode *decode, struct gt_record *record, uint64_t 
 			decode->lost_clock = decode->clock + 1;
 		if (argument > GT_DECODE_DEPTH_MAX) {
 			decode->damaged++;
+		} else if (header_tells_resumed(decode, place, argument)) {
+			decode->reconcile = true;
+			set_fast(decode);
 		} else if (argument > decode->depth) {
 			go_to_depth(decode, argument);
 		} else if (argument < decode->depth) {

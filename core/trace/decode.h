@@ -143,6 +143,7 @@ struct gt_decode_context {
 	struct gt_decode_frame *frames; /* depth d is at frames[d & mask]; NULL: none yet */
 	struct gt_decode_outer outer;
 	uint64_t used; /* when it last ran: the oldest is forgotten first */
+	uint64_t gaps; /* `gaps` of its decoder when its calls were last known */
 };
 
 /* Values of a call that has not been decoded yet. */
@@ -184,6 +185,8 @@ struct gt_decode {
 	uint64_t sequence; /* of the sub-buffer in work */
 	uint64_t overrun;  /* lost[OVERRUN] of its header */
 	uint64_t switches;
+	uint64_t gaps;	       /* so many times sub-buffers were missing */
+	uint64_t context_gaps; /* the running context's, as in struct gt_decode_context */
 	struct gt_decode_context *contexts;
 	uint32_t context_count, context_capacity;
 	uint16_t tracer;

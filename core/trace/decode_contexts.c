@@ -70,6 +70,7 @@ void gt_decode_save_context(struct gt_decode *decode)
 	context->depth = decode->depth;
 	context->low = decode->low;
 	context->outer = decode->outer;
+	context->gaps = decode->context_gaps;
 	context->mask = decode->mask;
 	context->frames = decode->frames;
 	context->used = ++decode->switches;
@@ -83,6 +84,7 @@ void gt_decode_load_context(struct gt_decode *decode, uint32_t slot)
 	decode->depth = context->depth;
 	decode->low = context->low;
 	decode->outer = context->outer;
+	decode->context_gaps = context->gaps;
 	decode->mask = context->mask;
 	decode->frames = context->frames;
 }
@@ -129,8 +131,19 @@ int gt_decode_switch_context(struct gt_decode *decode, uint32_t number)
 		return GT_ENOMEM;
 	decode->contexts[slot].number = number;
 	decode->contexts[slot].depth = decode->contexts[slot].low = 0;
+	decode->contexts[slot].gaps = decode->gaps;
 	gt_decode_load_context(decode, slot);
 	return GT_OK;
+}
+
+bool gt_decode_knows_context(const struct gt_decode *decode, uint32_t number)
+{
+	if (decode->context_count && decode->context == number)
+		return decode->context_gaps == decode->gaps;
+	for (uint32_t slot = 0; slot < decode->context_count; slot++)
+		if (slot != decode->slot && decode->contexts[slot].number == number)
+			return decode->contexts[slot].gaps == decode->gaps;
+	return false;
 }
 
 /* The running context's calls, wherever this decoder has them. */

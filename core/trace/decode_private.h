@@ -11,6 +11,10 @@
 void gt_decode_save_context(struct gt_decode *decode);
 void gt_decode_load_context(struct gt_decode *decode, uint32_t slot);
 
+/* Were the open calls of context `number` followed up to where it ran last? Not if it never ran, or
+ * if sub-buffers are missing since. */
+bool gt_decode_knows_context(const struct gt_decode *decode, uint32_t number);
+
 /* Makes context `number` the running one; a new one has no calls. GT_ENOMEM: it is as before. */
 int gt_decode_switch_context(struct gt_decode *decode, uint32_t number);
 

@@ -333,6 +333,96 @@ static void the_depth_told_behind_a_context_is_no_loss(void **state)
 	builder_free(&b);
 }
 
+/* A handler's context ends at the end of a sub-buffer; the next one begins in the context that the
+ * handler interrupted, of which `open` and nothing else is said to be open. */
+static void begin_with_handler(struct builder *a, struct builder *b, uint32_t open)
+{
+	builder_entry(a, 1, 10);
+	builder_entry(a, 3, 10);
+	builder_special(a, GRAFTRACE_SPECIAL_CONTEXT, 7);
+	builder_entry(a, 4, 10);
+	builder_return(a, 4, 10);
+	feed(a);
+	expect(GT_RECORD_ENTRY, 1, 0);
+	expect(GT_RECORD_ENTRY, 3, 1);
+	expect(GT_RECORD_CONTEXT, 0, 0);
+	expect(GT_RECORD_ENTRY, 4, 0);
+	expect_return(4, 0, 10, 0);
+	expect_none();
+	b->sub_buffer->sequence = 1;
+	builder_open(b, 1, 1010);
+	builder_open(b, open, 1015);
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 0);
+}
+
+/* The handler came between the records of a tail call and its frame, which the header still has as
+ * it was before. */
+static void a_header_that_knows_less_than_was_followed_changes_no_calls(void **state)
+{
+	struct builder a = builder_make(1000), b = builder_make(2000);
+	(void)state;
+	begin_with_handler(&a, &b, 2);
+	builder_return(&b, 3, 10);
+	builder_long_return(&b, 1, 10, 1010, 0);
+	feed(&b);
+	expect(GT_RECORD_CONTEXT, 0, 2);
+	expect_return(3, 1, 990, 0);
+	expect_return(1, 0, 1010, 990);
+	expect_none();
+	assert_int_equal(decode.damaged, 0);
+	builder_free(&a);
+	builder_free(&b);
+}
+
+static void where_calls_may_be_missing_the_header_tells_them(void **state)
+{
+	struct builder a = builder_make(1000), b = builder_make(2000);
+	(void)state;
+	begin_with_handler(&a, &b, 2);
+	builder_special(&b, GRAFTRACE_SPECIAL_RESUMED, 2);
+	builder_long_return(&b, 2, 10, 1015, 1);
+	builder_long_return(&b, 1, 10, 1010, 0);
+	feed(&b);
+	expect(GT_RECORD_CONTEXT, 0, 2);
+	expect(GT_RECORD_UNWOUND, 3, 1);
+	expect(GT_RECORD_RETURN, 2, 1);
+	assert_int_equal(record.start, 1015);
+	assert_false(record.flags & GT_RECORD_START_UNKNOWN);
+	expect(GT_RECORD_RETURN, 1, 0);
+	expect_none();
+	assert_int_equal(decode.damaged, 0);
+	builder_free(&a);
+	builder_free(&b);
+}
+
+/* Sub-buffers are missing since the interrupted context ran: the header tells more. */
+static void after_a_gap_the_header_tells_a_contexts_calls(void **state)
+{
+	struct builder a = builder_make(1000), b = builder_make(2000), c = builder_make(1500);
+	(void)state;
+	begin_with_handler(&a, &b, 2);
+	c.sub_buffer->sequence = 5;
+	c.sub_buffer->context = 7;
+	builder_entry(&c, 4, 10);
+	builder_return(&c, 4, 10);
+	feed(&c);
+	expect(GT_RECORD_GAP, 0, 0);
+	expect(GT_RECORD_ENTRY, 4, 0);
+	expect_return(4, 0, 10, 0);
+	expect_none();
+	b.sub_buffer->sequence = 6;
+	builder_long_return(&b, 2, 10, 1015, 1);
+	feed(&b);
+	expect(GT_RECORD_UNWOUND, 3, 1);
+	expect(GT_RECORD_CONTEXT, 0, 2);
+	expect(GT_RECORD_RETURN, 2, 1);
+	assert_false(record.flags & GT_RECORD_START_UNKNOWN);
+	assert_int_equal(decode.damaged, 0);
+	builder_free(&a);
+	builder_free(&b);
+	builder_free(&c);
+}
+
 static void of_many_contexts_those_that_rest_longest_are_forgotten(void **state)
 {
 	struct builder b = builder_make_of(1000, 4000);
@@ -965,6 +1055,9 @@ int main(void)
 		TEST(unwound_calls_come_innermost_first),
 		TEST(contexts_keep_their_own_frames),
 		TEST(the_depth_told_behind_a_context_is_no_loss),
+		TEST(a_header_that_knows_less_than_was_followed_changes_no_calls),
+		TEST(where_calls_may_be_missing_the_header_tells_them),
+		TEST(after_a_gap_the_header_tells_a_contexts_calls),
 		TEST(of_many_contexts_those_that_rest_longest_are_forgotten),
 		TEST(two_hundred_thousand_frames_return_one_by_one),
 		TEST(without_memory_the_innermost_frames_are_kept),
