@@ -61,8 +61,8 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_session
 	return found;
 }
 
-bool gt_follow_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
-			   uint32_t slot, pid_t pid, struct graftrace_letter *text)
+bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
+			 uint32_t slot, pid_t pid, struct graftrace_letter *text)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 
@@ -83,7 +83,7 @@ static void settle(const struct gt_letter *letter)
 		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
 }
 
-void gt_follow_answer(const struct gt_letter *letter, uint64_t value)
+void gt_mail_answer(const struct gt_letter *letter, uint64_t value)
 {
 	struct graftrace_answer *answer = gt_arena_answer(&letter->arena->shared, letter->slot);
 
@@ -98,40 +98,31 @@ void gt_follow_answer(const struct gt_letter *letter, uint64_t value)
 	settle(letter);
 }
 
-struct leaving {
-	struct gt_session *session;
-	pid_t pid;
-};
-
-static void answer_waiting(void *data)
+void gt_mail_free_answered(struct gt_session *session, pid_t pid)
 {
-	const struct leaving *leaving = data;
-	struct gt_session *session = leaving->session;
-	const struct gt_tracee *tracee = gt_follow_find(session, leaving->pid);
+	uint32_t i, k;
+
+	for (k = 0; k < session->arena_count; k++)
+		for (i = 0; i < session->arenas[k].shared.mail_count; i++) {
+			struct graftrace_mail *mail = gt_arena_mail(&session->arenas[k].shared, i);
+
+			if (mail->pid == (uint32_t)pid &&
+			    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
+				    GRAFTRACE_MAIL_ANSWERED)
+				__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE,
+						 __ATOMIC_RELEASE);
+		}
+}
+
+void gt_mail_answer_waiting(struct gt_session *session, pid_t pid)
+{
+	const struct gt_tracee *tracee = gt_follow_find(session, pid);
 	struct gt_letter letter = { .arena = &session->arenas[tracee ? tracee->arena : 0] };
 
 	for (letter.slot = 0; letter.slot < letter.arena->shared.mail_count; letter.slot++)
-		if (gt_follow_read_letter(session, letter.arena, letter.slot, leaving->pid,
-					  &letter.text) &&
+		if (gt_mail_read_letter(session, letter.arena, letter.slot, pid, &letter.text) &&
 		    letter.text.state == GRAFTRACE_MAIL_POSTED)
-			gt_follow_answer(&letter, 0);
-}
-
-int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
-		    int limit_ms, enum gt_detach_left *left)
-{
-	struct leaving leaving = { session, tracee->process.pid };
-	int error = gt_detach_waiting(&tracee->process, tracee, limit_ms, answer_waiting, &leaving,
-				      left, NULL);
-
-	answer_waiting(&leaving);
-	if (error && !why)
-		return error;
-	gt_follow_end_writers(session, leaving.pid);
-	gt_tracee_forget(tracee);
-	if (why)
-		gt_session_note_untraced(session, leaving.pid, why);
-	return error;
+			gt_mail_answer(&letter, 0);
 }
 
 static void leave_process(struct gt_session *session, struct gt_tracee *tracee, const char *why)
@@ -259,7 +250,7 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 		break;
 	}
 	if (!answered)
-		gt_follow_answer(letter, value);
+		gt_mail_answer(letter, value);
 	return error;
 }
 
@@ -279,13 +270,13 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 			continue;
 		memcpy(&copy, mail, sizeof(copy));
 		done++;
-		own = gt_follow_read_letter(session, arena, i, (pid_t)copy.pid, &letter.text) &&
+		own = gt_mail_read_letter(session, arena, i, (pid_t)copy.pid, &letter.text) &&
 		      letter.text.kind == copy.kind;
 		if (copy.kind == GRAFTRACE_MAIL_TRIGGER) {
 			if (!own)
 				letter.text.ticket = 0; /* nobody to answer to */
 			if (!gt_session_on_trigger(session, &letter, &copy))
-				gt_follow_answer(&letter, 0);
+				gt_mail_answer(&letter, 0);
 		} else if (own) {
 			error = obey(session, &letter);
 		} else {
@@ -295,7 +286,7 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 	return error ? error : done;
 }
 
-int gt_follow_read_mail(struct gt_session *session)
+int gt_mail_read(struct gt_session *session)
 {
 	int done = 0, result = 0;
 	uint32_t i;

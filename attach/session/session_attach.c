@@ -79,7 +79,7 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
 	gt_session_write_tracing(session, false);
-	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_HOST, GRAFTRACE_STOP_OFF);
+	gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_HOST, GRAFTRACE_STOP_OFF);
 	for (k = 0; k < session->arena_count; k++) {
 		uint32_t *word = &session->arenas[k].shared.memory->free_futex;
 
@@ -110,7 +110,7 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 		pid_t pid = session->tracees[pass]->process.pid;
 
 		gt_follow_end_writers(session, pid);
-		gt_follow_free_mail(session, pid);
+		gt_mail_free_answered(session, pid);
 	}
 	while (session->tracee_count)
 		gt_follow_drop(session, session->tracee_count - 1);

@@ -40,7 +40,7 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct 
 		set_drains(session, mode);
 		__atomic_store_n(&gt_session_settings(session)->mode, mode, __ATOMIC_SEQ_CST);
 		/* Writers that stopped for lack of room may go on by overwriting. */
-		gt_follow_clear_full(session);
+		gt_stop_words_clear_full(session);
 	}
 	pthread_mutex_unlock(&session->lock);
 	return error;
@@ -55,15 +55,15 @@ void gt_session_set_transport(struct gt_session *session)
 	set_drains(session, GRAFTRACE_MODE_RING); /* what is there is taken out, not given up */
 	__atomic_store_n(&memory->wait_ms, TRANSPORT_WAIT_MS, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->mode, GRAFTRACE_MODE_DRAIN, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
-	gt_follow_clear_full(session);
+	gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_MODE, 0);
+	gt_stop_words_clear_full(session);
 	pthread_mutex_unlock(&session->lock);
 }
 
 void gt_session_has_room(struct gt_session *session)
 {
 	pthread_mutex_lock(&session->lock);
-	gt_follow_clear_full(session);
+	gt_stop_words_clear_full(session);
 	pthread_mutex_unlock(&session->lock);
 }
 
@@ -75,7 +75,7 @@ int gt_session_clear(struct gt_session *session)
 	for (i = 0; i < session->arena_count; i++)
 		if (session->arenas[i].drain.mode != GRAFTRACE_MODE_DRAIN)
 			gt_drain_clear(&session->arenas[i].drain);
-	gt_follow_clear_full(session);
+	gt_stop_words_clear_full(session);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
 }

@@ -138,10 +138,10 @@ void gt_session_publish(struct gt_session *session)
 	gt_session_publish_threads(session);
 	/* The word, then the blocks: a new thread publishes its block, then reads the word. */
 	gt_session_write_tracing(session, joint.on);
-	gt_follow_write_host(session);
+	gt_stop_words_write_host(session);
 	if (graph_was != joint.graph_only)
-		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_OUTSIDE, joint.graph_only);
-	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
+		gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_OUTSIDE, joint.graph_only);
+	gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 }
 
 bool gt_session_update_off(struct gt_session *session)
@@ -219,9 +219,9 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 	pthread_mutex_lock(&session->lock);
 	gt_session_asker_of(session, 0)->settings.on = on;
 	gt_session_write_tracing(session, gt_session_joint_of(session).on);
-	gt_follow_write_host(session);
+	gt_stop_words_write_host(session);
 	if (gt_session_profiles(session))
-		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
+		gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
 }

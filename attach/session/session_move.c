@@ -81,7 +81,7 @@ static int leave(struct gt_session *session, struct gt_tracee *tracee)
 			"taken out of it: nothing of it is recorded from then on");
 		return GT_EBUSY;
 	}
-	gt_follow_free_mail(session, pid);
+	gt_mail_free_answered(session, pid);
 	return 0;
 }
 
@@ -97,7 +97,7 @@ static void take_threads(struct gt_session *session, pid_t pid, const struct gt_
 		gt_session_take_threads(session, tid, from, arena);
 	if (threads)
 		closedir(threads);
-	gt_follow_write_host(session);
+	gt_stop_words_write_host(session);
 }
 
 /* … and in again. False: it could not be taken out. */

@@ -36,7 +36,7 @@ int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_mes
 	pthread_mutex_lock(&session->lock);
 	session->func_stack = on;
 	__atomic_store_n(&gt_session_settings(session)->func_stack, on, __ATOMIC_SEQ_CST);
-	gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
+	gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 	error = gt_session_patch_for_tracer(session, message);
 	pthread_mutex_unlock(&session->lock);
 	return error;

@@ -20,6 +20,9 @@
 #include "attach/agent/tracee.h"
 #include "attach/agent/triggers.h"
 #include "attach/agent/values.h"
+#include "attach/session/follow.h"
+#include "attach/session/mail.h"
+#include "attach/session/stop_words.h"
 
 /* An arena, and how the host reads it. Processes with the same credentials share one. */
 struct gt_session_arena {
@@ -28,13 +31,6 @@ struct gt_session_arena {
 	struct gt_profile profile;
 	struct gt_credentials credentials; /* of the processes that have it */
 	uint32_t processes;		   /* that have or had it */
-};
-
-/* A letter, and the slot of the arena's mail that it came by. */
-struct gt_letter {
-	struct gt_session_arena *arena;
-	uint32_t slot;
-	struct graftrace_letter text; /* ticket 0: nobody waits for an answer */
 };
 
 /* A trigger's letter whose handler is to run. */
@@ -232,59 +228,12 @@ struct gt_word_list *gt_session_notrace(struct gt_session *session);
  * their original bytes back. */
 int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message);
 
-/* The living tracee with that pid, NULL = none. */
-struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);
-/* Adds a tracee, which the session owns from then on; on error it is freed. */
-int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
-/* Takes in a process that was forked off a process of the session, if it has the arena mapped; with
- * no_fork the agent leaves it. letter: the one that told of the fork, or NULL; *answered is set if it
- * was answered here. */
-int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
-		   const struct gt_letter *letter, bool *answered);
-/* orphans.c: takes in forked processes of which no letter has told. */
-void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent);
-/* Notes the ancestors of process pid, which become the parents of its orphans. */
-void gt_follow_note_reapers(struct gt_session *session, pid_t pid);
-/* Closes the writers of process pid, which write no more. Its letters have been read before. */
-void gt_follow_end_writers(struct gt_session *session, pid_t pid);
-void gt_follow_free_mail(struct gt_session *session, pid_t pid);
-/* Forgets tracee number `at`. */
-void gt_follow_drop(struct gt_session *session, size_t at);
-/* Attaches to processes, to all or (on error) to none. children: also to their children; those that
- * cannot be attached to are noted (gt_session_note_untraced). */
+/* session_attach.c. Attaches to processes, to all or (on error) to none. children: also to their children;
+ * those that cannot be attached to are noted (gt_session_note_untraced). Errors as of gt_session_start(). */
 int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count, bool children,
 		      struct gt_message *message);
-/* Calls back for each descendant of the session's processes that is not traced, while `each` returns
- * 0. */
-int gt_follow_each_stranger(struct gt_session *session,
-			    int (*each)(struct gt_session *session, pid_t pid, pid_t parent));
-/* Measures the session's clock, and sets the arena's threshold in ticks by it. */
+/* session.c. Measures the session's clock, and sets the arena's threshold in ticks by it. */
 void gt_session_calibrate(struct gt_session *session);
-/* Takes the agent out of all processes, also out of forked ones of which no letter has told. Returns
- * the first error; *message names what stays. */
-int gt_follow_detach_all(struct gt_session *session, struct gt_message *message);
-/* Mail, ends of threads and processes, room for stopped writers. Returns how much was done, or an
- * error of the sink. */
-int gt_follow_work(struct gt_session *session, uint64_t now_ns);
-/* Closes the writers of all processes: all have ended, also a fork that ended before its letter was
- * read. */
-void gt_follow_end_all(struct gt_session *session);
-bool gt_follow_is_thread_of(pid_t pid, pid_t tid);
-/* A thread is about to exec. *answered is set if the letter was answered here. */
-int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, bool *answered);
-
-/* mail.c. Reads all letters and acts on them. Returns how many there were, or an error of the sink. */
-int gt_follow_read_mail(struct gt_session *session);
-/* Reads the letter of slot `slot` from the memory of process pid itself. False: it has none there, or has
- * not this arena. */
-bool gt_follow_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
-			   uint32_t slot, pid_t pid, struct graftrace_letter *text);
-/* A process goes on untraced, and is noted with the reason, if there is one. Threads of it that wait for answers get
- * them as soon as no call and no return leads to the agent. GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
-int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
-		    int limit_ms, enum gt_detach_left *left);
-/* Answers a letter, if a thread waits for it, and frees its slot. */
-void gt_follow_answer(const struct gt_letter *letter, uint64_t value);
 
 /* session_threads.c. Whether set_ftrace_pid or set_ftrace_notrace_pid leaves the thread out. */
 bool gt_session_leaves_out(const struct gt_session_arena *arena, uint32_t tid);
@@ -305,7 +254,7 @@ void gt_session_watch(struct gt_session *session, const pid_t *pids, size_t coun
 void gt_session_watch_as_traced(struct gt_session *session);
 /* session_untraced.c. */
 void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why);
-/* session_end.c. Notes the death of a process that has ended, if a signal killed it. */
+/* session_deaths.c. Notes the death of a process that has ended, if a signal killed it. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
 
 /* session_syscalls.c: what agents find in their table of calls becomes what is asked for. Errors of the
@@ -338,13 +287,5 @@ bool gt_session_is_pending(const struct gt_session *session, const struct gt_ses
 			   uint32_t index);
 /* Runs the handlers that are pending. Called without the lock, by the thread that polls. */
 void gt_session_run_handlers(struct gt_session *session);
-
-/* Lets writers that stopped for lack of room go on, if there is room now. */
-int gt_follow_clear_full(struct gt_session *session);
-/* Writes the host's byte (GT_STOP_HOST) of each living writer's stop word: tracing is off, or the
- * thread is left out. */
-void gt_follow_write_host(struct gt_session *session);
-/* Writes a byte of the stop word of each living writer. */
-void gt_follow_write_stop(struct gt_session *session, enum graftrace_stop_byte byte, uint8_t value);
 
 #endif

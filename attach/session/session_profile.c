@@ -53,9 +53,9 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 	gt_session_take_top(session);
 	/* The arena, then the blocks, as for every setting (graftrace/agent.h). */
 	__atomic_store_n(&memory->profile, on, __ATOMIC_SEQ_CST);
-	gt_follow_write_host(session);
+	gt_stop_words_write_host(session);
 	if (on)
-		gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_FULL, 0);
+		gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_FULL, 0);
 	gt_session_publish(session);
 	error = gt_session_patch_for_tracer(session, message);
 unlock:

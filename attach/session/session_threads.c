@@ -85,7 +85,7 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
 			 count == 0 ? GRAFTRACE_LIST_NONE : use_of_lists(session),
 			 __ATOMIC_SEQ_CST);
-	gt_follow_write_host(session);
+	gt_stop_words_write_host(session);
 	pthread_mutex_unlock(&session->lock);
 	return 0;
 }

@@ -140,9 +140,9 @@ static void follow_tracing(struct gt_session *session, const struct gt_session_a
 
 	for (tries = 0; tries < 8; tries++) {
 		on = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-		gt_follow_write_host(session);
+		gt_stop_words_write_host(session);
 		if (gt_session_profiles(session))
-			gt_follow_write_stop(session, GRAFTRACE_STOP_BYTE_MODE, 0);
+			gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == on)
 			return;
 	}
@@ -244,7 +244,7 @@ void gt_session_run_handlers(struct gt_session *session)
 	pthread_mutex_lock(&session->lock);
 	for (i = 0; i < count; i++)
 		if (pending[i].waits)
-			gt_follow_answer(&pending[i].letter, 0);
+			gt_mail_answer(&pending[i].letter, 0);
 	session->pending_count = 0; /* only this thread adds to it */
 	pthread_mutex_unlock(&session->lock);
 }

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processes of a session: who is in its list, and what is done when they fork, execute and end.
+ *
+ * All functions are called with the session's lock held, by the thread that polls the session, or
+ * before another thread knows the session; gt_follow_find() by any thread that holds the lock. A
+ * pointer to a tracee is valid until gt_follow_drop() of it.
+ */
+#ifndef GT_ATTACH_SESSION_FOLLOW_H
+#define GT_ATTACH_SESSION_FOLLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "attach/agent/detach.h"
+
+struct gt_letter;
+struct gt_message;
+struct gt_session;
+struct gt_tracee;
+
+/*
+ * follow.c: the list, and the round.
+ */
+
+/* The tracee of process pid; NULL: the list has none. */
+struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);
+/* Adds a tracee (of calloc), which the list owns from then on. GT_ENOMEM: it has been freed. */
+int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
+/* Frees tracee number `at`; the last one of the list gets its number. Nothing is done to the process,
+ * nor to its writers and letters. */
+void gt_follow_drop(struct gt_session *session, size_t at);
+/* Whether process pid lives and has that thread. Takes no lock. */
+bool gt_follow_is_thread_of(pid_t pid, pid_t tid);
+/* One round: obeys letters, takes note of ends, looks at credentials, lets stopped writers go on.
+ * Returns how much was done; GT_ENOMEM, or an error of the sink: the session cannot go on. */
+int gt_follow_work(struct gt_session *session, uint64_t now_ns);
+
+/*
+ * forks.c, orphans.c: processes that were forked off.
+ */
+
+/* Takes in process pid, a fork of process parent_pid, if it has an arena of the session mapped and is
+ * not in the list; with the session's no_fork the agent leaves it. letter: the one that tells of the
+ * fork; NULL: none does. *answered is set to true if the letter was answered here; with a letter it
+ * must not be NULL. Returns 0, also for a process that is not ours or has ended; GT_ENOMEM. */
+int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
+		   const struct gt_letter *letter, bool *answered);
+/* Looks for forked processes of which no letter has told, and takes them in. parent: the process that
+ * they are taken for forks of; it is not taken in itself. Where /proc cannot be read, none is found. */
+void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent);
+/* Notes the ancestors of process pid: the kernel makes one of them the parent of its orphans. */
+void gt_follow_note_reapers(struct gt_session *session, pid_t pid);
+/* Calls back for each descendant of the list's processes that is not in the list itself, until `each`
+ * returns other than 0, and returns that. `each` may add to the list. */
+int gt_follow_each_stranger(struct gt_session *session,
+			    int (*each)(struct gt_session *session, pid_t pid, pid_t parent));
+
+/*
+ * exec.c.
+ */
+
+/* Follows the thread that has sent the letter through its exec, for three seconds at most; the agent
+ * goes into the new image. Other processes' records are drained meanwhile. *answered is set if the
+ * letter was answered here; it is not if the thread has ended or is not of the session. What the new
+ * image cannot be traced for is noted (gt_session_note_untraced). Returns 0; GT_ENOMEM; an error of
+ * the sink. */
+int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, bool *answered);
+
+/*
+ * ends.c.
+ */
+
+/* Forgets processes that have ended, with their threads' writers and letters, and reaps the program.
+ * Returns how many ended. */
+int gt_follow_end_processes(struct gt_session *session);
+/* Ends the writers of threads that have ended. is_time: of all arenas; else only of those that run
+ * short of room. Takes in processes that have written and are not in the list. */
+void gt_follow_end_threads(struct gt_session *session, bool is_time);
+/* Ends the writers of process pid, which writes no more. Its letters must have been read before. */
+void gt_follow_end_writers(struct gt_session *session, pid_t pid);
+/* The same of all processes: also of a fork that ended before its letter was read. */
+void gt_follow_end_all(struct gt_session *session);
+/* Takes the agent out of a process that lives; it stays in the list without the agent. Threads of it
+ * that wait for answers get them as soon as no call and no return leads to the agent. why: the reason
+ * to note (gt_session_note_untraced); NULL: none, and after an error the process keeps the agent.
+ * limit_ms, *left and errors as of gt_detach_waiting(): GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
+int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
+		    int limit_ms, enum gt_detach_left *left);
+
+/*
+ * session_attach.c.
+ */
+
+/* Takes the agent out of all processes, also of forks of which no letter has told; the list is empty
+ * then. Returns the first error, of gt_detach_process(); *message says what stays where. */
+int gt_follow_detach_all(struct gt_session *session, struct gt_message *message);
+
+#endif

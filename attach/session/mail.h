@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Letters from the processes of a session. All functions are called with the session's lock held, by
+ * the thread that polls the session.
+ */
+#ifndef GT_ATTACH_SESSION_MAIL_H
+#define GT_ATTACH_SESSION_MAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <graftrace/agent.h>
+
+struct gt_session;
+struct gt_session_arena;
+
+/* A letter, and the slot of the arena's mail that it came by. */
+struct gt_letter {
+	struct gt_session_arena *arena;
+	uint32_t slot;
+	struct graftrace_letter text; /* ticket 0: nobody waits for an answer */
+};
+
+/* Reads all letters, acts on them and answers them. Returns how many there were; GT_ENOMEM; an error
+ * of the sink. */
+int gt_mail_read(struct gt_session *session);
+/* Reads the letter of slot `slot` from the memory of process pid itself. False: it has written none
+ * there, or does not have this arena; *text is undefined then. */
+bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
+			 uint32_t slot, pid_t pid, struct graftrace_letter *text);
+/* Answers a letter, if a thread waits for it, and frees its slot. What `value` says depends on the
+ * letter's kind. */
+void gt_mail_answer(const struct gt_letter *letter, uint64_t value);
+/* Answers, with 0, all letters for which threads of process pid wait. */
+void gt_mail_answer_waiting(struct gt_session *session, pid_t pid);
+/* Frees the slots of answered letters of process pid, which has ended and does not free them. */
+void gt_mail_free_answered(struct gt_session *session, pid_t pid);
+
+#endif
