@@ -62,8 +62,8 @@ int gt_follow_end_processes(struct gt_session *session)
 	int done = 0, status;
 	size_t i = 0;
 
-	while (i < session->tracee_count) {
-		struct gt_tracee *tracee = session->tracees[i];
+	while (i < session->tracees.count) {
+		struct gt_tracee *tracee = session->tracees.list[i];
 		pid_t pid = tracee->process.pid;
 
 		if (!gt_process_ended(&tracee->process)) {
@@ -71,7 +71,7 @@ int gt_follow_end_processes(struct gt_session *session)
 			continue;
 		}
 		gt_session_note_end(session, &tracee->process);
-		if (session->tracee_count == 1)
+		if (session->tracees.count == 1)
 			gt_follow_adopt_orphans(session, pid);
 		forget_threads(session, tracee);
 		gt_follow_end_writers(session, pid);
@@ -79,11 +79,11 @@ int gt_follow_end_processes(struct gt_session *session)
 		gt_follow_drop(session, i);
 		done++;
 	}
-	if (!session->reaped && !session->attached &&
-	    waitpid(session->pid, &status, WNOHANG | __WALL) == session->pid &&
+	if (!session->program.reaped && !session->program.attached &&
+	    waitpid(session->program.pid, &status, WNOHANG | __WALL) == session->program.pid &&
 	    (WIFEXITED(status) || WIFSIGNALED(status))) {
-		session->status = status;
-		session->reaped = true;
+		session->program.status = status;
+		session->program.reaped = true;
 		done++;
 	}
 	return done;
@@ -107,7 +107,7 @@ static bool is_over(struct gt_session *session, pid_t pid)
  * that found no room for a letter, or nonsense. True: it is a tracee now. */
 static bool adopt(struct gt_session *session, pid_t pid)
 {
-	struct gt_tracee *first = session->tracee_count ? session->tracees[0] : NULL;
+	struct gt_tracee *first = session->tracees.count ? session->tracees.list[0] : NULL;
 
 	if (pid <= 0 || is_over(session, pid) || !first)
 		return false;
@@ -147,7 +147,7 @@ static void end_threads(struct gt_session *session, struct gt_session_arena *are
 	struct gt_drain *drain = &arena->drain;
 	uint32_t i;
 
-	if (!is_time && session->tracee_count && has_room(arena))
+	if (!is_time && session->tracees.count && has_room(arena))
 		return;
 	for (i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];

@@ -292,7 +292,7 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
 	int error;
 
 	/* Children that are left clean stay so. */
-	if (session->no_fork && (!tracee || tracee->clean))
+	if (session->tracees.no_fork && (!tracee || tracee->clean))
 		return 0;
 	/* vfork children are no tracees of ours yet, but share the arena. */
 	if (!gt_follow_is_thread_of(pid, tid) ||

@@ -20,9 +20,9 @@ struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid)
 {
 	size_t i;
 
-	for (i = 0; i < session->tracee_count; i++)
-		if (session->tracees[i]->process.pid == pid)
-			return session->tracees[i];
+	for (i = 0; i < session->tracees.count; i++)
+		if (session->tracees.list[i]->process.pid == pid)
+			return session->tracees.list[i];
 	return NULL;
 }
 
@@ -30,36 +30,37 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 
-	if (session->tracee_count == session->tracee_room) {
-		size_t room = session->tracee_room ? session->tracee_room * 2 : 16;
-		void *tracees = realloc(session->tracees, room * sizeof(*session->tracees));
+	if (session->tracees.count == session->tracees.room) {
+		size_t room = session->tracees.room ? session->tracees.room * 2 : 16;
+		void *tracees =
+			realloc(session->tracees.list, room * sizeof(*session->tracees.list));
 
 		if (!tracees) {
 			gt_tracee_fini(tracee);
 			free(tracee);
 			return GT_ENOMEM;
 		}
-		session->tracees = tracees;
-		session->tracee_room = room;
+		session->tracees.list = tracees;
+		session->tracees.room = room;
 	}
-	session->tracees[session->tracee_count++] = tracee;
-	session->processes++;
-	if (session->epoll >= 0)
-		epoll_ctl(session->epoll, EPOLL_CTL_ADD, tracee->process.pidfd, &event);
+	session->tracees.list[session->tracees.count++] = tracee;
+	session->tracees.so_far++;
+	if (session->watcher.epoll >= 0)
+		epoll_ctl(session->watcher.epoll, EPOLL_CTL_ADD, tracee->process.pidfd, &event);
 	return 0;
 }
 
 void gt_follow_drop(struct gt_session *session, size_t at)
 {
-	struct gt_tracee *tracee = session->tracees[at];
+	struct gt_tracee *tracee = session->tracees.list[at];
 
 	if (tracee->copies)
-		session->entries_only = gt_plan_reason_text(tracee->copies);
+		session->notes.entries_only = gt_plan_reason_text(tracee->copies);
 	if (tracee->no_traps)
-		session->no_breakpoints = tracee->no_traps;
+		session->notes.no_breakpoints = tracee->no_traps;
 	gt_tracee_fini(tracee);
 	free(tracee);
-	session->tracees[at] = session->tracees[--session->tracee_count];
+	session->tracees.list[at] = session->tracees.list[--session->tracees.count];
 }
 
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid)
@@ -70,7 +71,7 @@ bool gt_follow_is_thread_of(pid_t pid, pid_t tid)
 int gt_follow_work(struct gt_session *session, uint64_t now)
 {
 	int done = gt_mail_read(session), error, ended, late;
-	const bool is_time = now >= session->next_thread_check_ns;
+	const bool is_time = now >= session->due.thread_check_ns;
 
 	if (done < 0)
 		return done;
@@ -85,7 +86,7 @@ int gt_follow_work(struct gt_session *session, uint64_t now)
 	done += ended + late;
 	gt_session_look_at_credentials(session, now);
 	if (is_time)
-		session->next_thread_check_ns = now + THREAD_CHECK_NS;
+		session->due.thread_check_ns = now + THREAD_CHECK_NS;
 	gt_follow_end_threads(session, is_time);
 	done += gt_stop_words_clear_full(session);
 	return done;

@@ -38,8 +38,8 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 
 	if (!arena)
 		return 0;
-	if (!parent && session->tracee_count)
-		parent = session->tracees[0]; /* it has ended already */
+	if (!parent && session->tracees.count)
+		parent = session->tracees.list[0]; /* it has ended already */
 	child = calloc(1, sizeof(*child));
 	if (!child || !parent) {
 		free(child);
@@ -51,10 +51,10 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 	}
 	child->has_agent = true; /* it has the arena */
 	gt_session_enter(session, child, arena, NULL);
-	if (session->no_fork)
+	if (session->tracees.no_fork)
 		return leave_clean(session, child, letter, answered);
 	/* It may have changed its credentials before it told of itself. */
-	session->look_at = session->tracee_count;
-	session->next_look_ns = 0;
+	session->due.look_at = session->tracees.count;
+	session->due.look_ns = 0;
 	return gt_follow_add(session, child);
 }

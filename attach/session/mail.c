@@ -47,8 +47,8 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_session
 	if (pid <= 0 || gt_session_arena_mapped(session, pid) != arena ||
 	    gt_process_open(&process, pid, NULL))
 		return false;
-	for (i = 0; !found && i < session->tracee_count && count < IMAGES; i++) {
-		const struct gt_tracee *tracee = session->tracees[i];
+	for (i = 0; !found && i < session->tracees.count && count < IMAGES; i++) {
+		const struct gt_tracee *tracee = session->tracees.list[i];
 
 		for (k = 0; k < count && images[k] != tracee->agent.image; k++)
 			;

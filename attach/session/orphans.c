@@ -30,10 +30,10 @@ static long last_number(const struct gt_session *session)
 {
 	long last;
 
-	if (gt_monotonic_ns() - session->first.ns > 1000000000)
+	if (gt_monotonic_ns() - session->times.first.ns > 1000000000)
 		return 0;
 	last = gt_proc_last_number();
-	return last < session->pid ? 0 : last;
+	return last < session->program.pid ? 0 : last;
 }
 
 static pid_t parent_of(pid_t pid)
@@ -51,11 +51,12 @@ void gt_follow_note_reapers(struct gt_session *session, pid_t pid)
 	size_t i;
 
 	for (pid = parent_of(pid); pid > 0; pid = parent_of(pid)) {
-		for (i = 0; i < session->reaper_count && session->reapers[i] != pid; i++)
+		for (i = 0; i < session->tracees.reaper_count && session->tracees.reapers[i] != pid;
+		     i++)
 			;
-		if (i < session->reaper_count || i == GT_REAPERS)
+		if (i < session->tracees.reaper_count || i == GT_REAPERS)
 			return;
-		session->reapers[session->reaper_count++] = pid;
+		session->tracees.reapers[session->tracees.reaper_count++] = pid;
 	}
 }
 
@@ -88,7 +89,7 @@ static void read_family(struct gt_session *session, struct family *family, bool 
 	pid_t pid;
 
 	while (processes && (pid = gt_proc_next(processes))) {
-		if (pid == getpid() || (last && (pid < session->pid || pid > last)))
+		if (pid == getpid() || (last && (pid < session->program.pid || pid > last)))
 			continue;
 		if (!add(family, pid, parent_of(pid)))
 			break;
@@ -123,8 +124,8 @@ static bool is_orphan(const struct gt_session *session, pid_t parent)
 	bool found = parent == 1;
 	size_t i;
 
-	for (i = 0; i < session->reaper_count && !found; i++)
-		found = session->reapers[i] == parent;
+	for (i = 0; i < session->tracees.reaper_count && !found; i++)
+		found = session->tracees.reapers[i] == parent;
 	return found;
 }
 
@@ -141,7 +142,7 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 		if (pid == parent || gt_follow_find(session, pid) ||
 		    (!family.ours[i] && !is_orphan(session, family.parents[i])))
 			continue;
-		if (gt_process_start_time(pid) >= session->program_start)
+		if (gt_process_start_time(pid) >= session->program.start_time)
 			gt_follow_fork(session, pid, parent, NULL, NULL);
 	}
 	free(family.pids);

@@ -39,7 +39,7 @@ static void *watch(void *data)
 	struct epoll_event events[16];
 
 	for (;;) {
-		int count = epoll_wait(session->epoll, events, 16, HEARTBEAT_MS), i;
+		int count = epoll_wait(session->watcher.epoll, events, 16, HEARTBEAT_MS), i;
 
 		if (count < 0 && errno != EINTR)
 			return NULL;
@@ -56,13 +56,13 @@ static int start_watching(struct gt_session *session, struct gt_message *message
 {
 	int error;
 
-	session->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (session->epoll < 0)
+	session->watcher.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (session->watcher.epoll < 0)
 		return gt_fail(message, GT_EIO, "cannot watch processes: %s", strerror(errno));
-	error = gt_own_thread_start(&session->watcher, watch, session);
+	error = gt_own_thread_start(&session->watcher.thread, watch, session);
 	if (error)
 		return gt_fail(message, GT_EIO, "cannot start a thread: %s", strerror(error));
-	session->watching = true;
+	session->watcher.runs = true;
 	return 0;
 }
 
@@ -71,16 +71,16 @@ static void stop_watching(struct gt_session *session)
 	struct epoll_event event = { .events = EPOLLIN, .data = { .u32 = 1 } };
 	int pair[2];
 
-	if (session->watching && pipe2(pair, O_CLOEXEC) == 0) {
+	if (session->watcher.runs && pipe2(pair, O_CLOEXEC) == 0) {
 		close(pair[1]); /* a pipe without writers is ready at once */
-		epoll_ctl(session->epoll, EPOLL_CTL_ADD, pair[0], &event);
-		pthread_join(session->watcher, NULL);
+		epoll_ctl(session->watcher.epoll, EPOLL_CTL_ADD, pair[0], &event);
+		pthread_join(session->watcher.thread, NULL);
 		close(pair[0]);
-		session->watching = false;
+		session->watcher.runs = false;
 	}
-	if (session->epoll >= 0)
-		close(session->epoll);
-	session->epoll = -1;
+	if (session->watcher.epoll >= 0)
+		close(session->watcher.epoll);
+	session->watcher.epoll = -1;
 }
 
 static pid_t parent_of(void *data, pid_t pid)
@@ -93,11 +93,12 @@ static pid_t parent_of(void *data, pid_t pid)
 
 static void calibrate(struct gt_session *session)
 {
-	session->last = gt_clock_now();
-	gt_clock_calibrate(&session->live.target.clock, session->first, session->last);
+	session->times.last = gt_clock_now();
+	gt_clock_calibrate(&session->live.target.clock, session->times.first, session->times.last);
 	/* Ever longer distances: 4 ms, 12, 36 … */
-	session->next_calibration_ns =
-		session->last.ns + 2 * (session->last.ns - session->first.ns) + 4000000;
+	session->times.next_calibration_ns =
+		session->times.last.ns + 2 * (session->times.last.ns - session->times.first.ns) +
+		4000000;
 }
 
 static void publish(struct gt_session *session, const struct gt_session_options *options)
@@ -121,9 +122,9 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 
 void gt_session_publish_threshold(struct gt_session *session)
 {
-	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, session->threshold_ns);
+	uint64_t ticks = gt_clock_ticks(&session->live.target.clock, session->wanted.threshold_ns);
 
-	if (session->threshold_ns && !ticks)
+	if (session->wanted.threshold_ns && !ticks)
 		ticks = 1;
 	__atomic_store_n(&gt_session_settings(session)->threshold_ticks, ticks, __ATOMIC_SEQ_CST);
 }
@@ -148,8 +149,8 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 		free(tracee);
 		return error;
 	}
-	pid = session->pid = tracee->process.pid;
-	session->program_start = gt_process_start_time(pid);
+	pid = session->program.pid = tracee->process.pid;
+	session->program.start_time = gt_process_start_time(pid);
 	gt_follow_note_reapers(session, pid);
 	calibrate(session); /* the exec took about a millisecond */
 	error = gt_session_arena_of(session, pid, &arena, message);
@@ -187,6 +188,94 @@ static int set_first_probe(struct gt_session *session, const char *text, struct 
 	return result == GT_ENOENT ? GT_EINVAL : result;
 }
 
+/* What cannot fail. From here on gt_session_destroy() ends the session. */
+static void init(struct gt_session *session, const struct gt_session_options *options)
+{
+	session->watcher.epoll = -1;
+	session->sink = options->sink;
+	session->tracees.no_fork = options->no_fork;
+	session->switches.never = options->no_switches;
+	session->wanted.threshold_ns = options->threshold_ns;
+	session->selection.libraries = options->libraries;
+	session->selection.unprepared = options->unprepared;
+	session->selection.libcalls = options->libcalls;
+	session->selection.breakpoints = options->breakpoints;
+	session->selection.uprobe_safe = options->uprobe_safe;
+	pthread_mutex_init(&session->lock, NULL);
+	gt_off_cpu_init(&session->switches.watch);
+	gt_catalog_init(&session->catalog);
+	session->catalog.breakpoints = options->breakpoints;
+	session->catalog.no_demangle = options->no_demangle;
+	gt_triggers_init(&session->triggers, &session->arenas[0].shared,
+			 &session->live.target.clock);
+	session->selection.triggers = &session->triggers;
+	session->times.first = gt_clock_now();
+}
+
+/* What the options ask for, as far as it needs no arena. */
+static int take_wishes(struct gt_session *session, const struct gt_session_options *options,
+		       struct gt_message *message)
+{
+	int error;
+
+	if (options->library_globs && options->library_globs[0]) {
+		session->selection.library_globs = gt_session_copy_list(options->library_globs);
+		if (!session->selection.library_globs)
+			return gt_fail(message, GT_ENOMEM, "no memory for a session");
+	}
+	error = gt_values_new(options->values, &session->values, message);
+	session->selection.values = session->values;
+	if (!error)
+		error = gt_session_ask_first(session, options, message);
+	for (size_t i = 0; !error && options->probes && options->probes[i]; i++)
+		error = set_first_probe(session, options->probes[i], message);
+	for (size_t i = 0; !error && i < options->trigger_count; i++)
+		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
+	return error;
+}
+
+/* Filters and triggers of events, which stand in the arena. */
+static int take_event_rules(struct gt_session *session, const struct gt_session_options *options,
+			    struct gt_message *message)
+{
+	struct gt_event_rules *rules = &session->event_rules;
+	int error = 0;
+
+	gt_event_rules_init(rules, &session->arenas[0].shared, &session->live.target.clock);
+	session->selection.event_rules = rules;
+	for (const char *const *pair = options->event_filters; !error && pair && *pair; pair += 2)
+		error = gt_event_rules_set_filter(rules, pair[0], pair[1], message);
+	for (size_t i = 0; !error && i < options->event_trigger_count; i++)
+		error = gt_event_rules_trigger(rules, options->event_triggers[i].word,
+					       &options->event_triggers[i].trigger, false, message);
+	return error;
+}
+
+/* The arena, with all settings in it, and the live target over it. */
+static int begin_recording(struct gt_session *session, const struct gt_session_options *options,
+			   struct gt_message *message)
+{
+	struct gt_live_target *live = &session->live;
+	int error = gt_session_first_arena(session, options, message);
+
+	if (!error)
+		error = take_event_rules(session, options, message);
+	if (error)
+		return error;
+	session->switches.watch.switches.in_order_only = session->arenas[0].drain.forgets;
+	gt_live_target_init(live, &session->lock, &session->arenas[0].drain, &session->catalog);
+	live->parent = parent_of;
+	live->parent_data = session;
+	live->off_cpu = &session->switches.watch;
+	live->target.tracer = options->tracer;
+	error = gt_session_check_profile(session, options->profile, options->tracer,
+					 options->threshold_ns, message);
+	if (error)
+		return error;
+	publish(session, options);
+	return gt_session_select_syscalls(session, message);
+}
+
 int gt_session_start(const struct gt_session_options *options, struct gt_session **out,
 		     struct gt_message *message)
 {
@@ -199,73 +288,10 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	session = calloc(1, sizeof(*session));
 	if (!session)
 		return gt_fail(message, GT_ENOMEM, "no memory for a session");
-	session->epoll = -1;
-	session->sink = options->sink;
-	session->no_fork = options->no_fork;
-	session->no_switches = options->no_switches;
-	session->threshold_ns = options->threshold_ns;
-	session->selection.libraries = options->libraries;
-	session->selection.unprepared = options->unprepared;
-	session->selection.libcalls = options->libcalls;
-	session->selection.breakpoints = options->breakpoints;
-	session->selection.uprobe_safe = options->uprobe_safe;
-	if (options->library_globs && options->library_globs[0]) {
-		session->selection.library_globs = gt_session_copy_list(options->library_globs);
-		if (!session->selection.library_globs) {
-			free(session);
-			return gt_fail(message, GT_ENOMEM, "no memory for a session");
-		}
-	}
-	error = gt_values_new(options->values, &session->values, message);
-	if (error) {
-		free(session);
-		return error;
-	}
-	session->selection.values = session->values;
-	pthread_mutex_init(&session->lock, NULL);
-	gt_off_cpu_init(&session->off_cpu);
-	gt_catalog_init(&session->catalog);
-	session->catalog.breakpoints = options->breakpoints;
-	session->catalog.no_demangle = options->no_demangle;
-	session->first = gt_clock_now();
-	error = gt_session_ask_first(session, options, message);
-	for (size_t i = 0; !error && options->probes && options->probes[i]; i++)
-		error = set_first_probe(session, options->probes[i], message);
-	gt_triggers_init(&session->triggers, &session->arenas[0].shared,
-			 &session->live.target.clock);
-	session->selection.triggers = &session->triggers;
-	for (size_t i = 0; !error && i < options->trigger_count; i++)
-		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
+	init(session, options);
+	error = take_wishes(session, options, message);
 	if (!error)
-		error = gt_session_first_arena(session, options, message);
-	if (!error) {
-		gt_event_rules_init(&session->event_rules, &session->arenas[0].shared,
-				    &session->live.target.clock);
-		session->selection.event_rules = &session->event_rules;
-		for (const char *const *pair = options->event_filters; !error && pair && *pair;
-		     pair += 2)
-			error = gt_event_rules_set_filter(&session->event_rules, pair[0], pair[1],
-							  message);
-		for (size_t i = 0; !error && i < options->event_trigger_count; i++)
-			error = gt_event_rules_trigger(
-				&session->event_rules, options->event_triggers[i].word,
-				&options->event_triggers[i].trigger, false, message);
-	}
-	if (!error) {
-		session->off_cpu.switches.in_order_only = session->arenas[0].drain.forgets;
-		gt_live_target_init(&session->live, &session->lock, &session->arenas[0].drain,
-				    &session->catalog);
-		session->live.parent = parent_of;
-		session->live.parent_data = session;
-		session->live.off_cpu = &session->off_cpu;
-		session->live.target.tracer = options->tracer;
-		error = gt_session_check_profile(session, options->profile, options->tracer,
-						 options->threshold_ns, message);
-	}
-	if (!error) {
-		publish(session, options);
-		error = gt_session_select_syscalls(session, message);
-	}
+		error = begin_recording(session, options, message);
 	if (!error)
 		error = start_watching(session, message);
 	if (!error)
@@ -276,7 +302,7 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	if (!error)
 		error = gt_event_rules_check(&session->event_rules, message);
 	if (error) {
-		session->reaped = true; /* nothing runs */
+		session->program.reaped = true; /* nothing runs */
 		gt_session_destroy(session);
 		return error;
 	}
@@ -295,7 +321,7 @@ static int work(struct gt_session *session, bool *over)
 	int done, drained, error;
 
 	*over = false;
-	if (now.ns >= session->next_calibration_ns && session->tracee_count)
+	if (now.ns >= session->times.next_calibration_ns && session->tracees.count)
 		calibrate(session);
 	done = gt_follow_work(session, now.ns);
 	if (done < 0)
@@ -304,13 +330,13 @@ static int work(struct gt_session *session, bool *over)
 		gt_profile_collect(&session->arenas[i].profile);
 	/* Who was detached from goes on switching: no turn would be the last where each one's
 	 * switches cannot be written. */
-	ended = !session->tracee_count && session->reaped;
+	ended = !session->tracees.count && session->program.reaped;
 	if (ended)
-		gt_off_cpu_stop(&session->off_cpu);
+		gt_off_cpu_stop(&session->switches.watch);
 	else
-		gt_off_cpu_collect(&session->off_cpu, false);
-	error = gt_off_cpu_give(&session->off_cpu, session->arenas[0].drain.sink,
-				&session->switches_given);
+		gt_off_cpu_collect(&session->switches.watch, false);
+	error = gt_off_cpu_give(&session->switches.watch, session->arenas[0].drain.sink,
+				&session->switches.given);
 	do {
 		if (ended)
 			gt_follow_end_all(session);
@@ -321,9 +347,9 @@ static int work(struct gt_session *session, bool *over)
 		if (!ended)
 			return done > 0;
 	} while (drained > 0 && ++passes < LAST_PASSES); /* all have ended: to the last word */
-	if (!session->end_ns) {
+	if (!session->times.end_ns) {
 		calibrate(session);
-		session->end_ns = session->last.ns;
+		session->times.end_ns = session->times.last.ns;
 	}
 	*over = true;
 	return 1;
@@ -368,13 +394,13 @@ struct gt_target *gt_session_target(struct gt_session *session)
  * names. */
 static bool listed_before(const struct gt_session *session, size_t tracee, size_t object)
 {
-	const struct gt_catalog_file *file = session->tracees[tracee]->objects[object]->file;
+	const struct gt_catalog_file *file = session->tracees.list[tracee]->objects[object]->file;
 	size_t i, k;
 
 	for (i = 0; i <= tracee; i++)
-		for (k = 0; k < (i < tracee ? session->tracees[i]->object_count : object); k++)
-			if (session->tracees[i]->objects[k]->file == file &&
-			    !session->tracees[i]->objects[k]->gone)
+		for (k = 0; k < (i < tracee ? session->tracees.list[i]->object_count : object); k++)
+			if (session->tracees.list[i]->objects[k]->file == file &&
+			    !session->tracees.list[i]->objects[k]->gone)
 				return true;
 	return false;
 }
@@ -389,8 +415,8 @@ int gt_session_each_function(struct gt_session *session,
 	size_t i, k;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->tracee_count; i++) {
-		struct gt_tracee *tracee = session->tracees[i];
+	for (i = 0; i < session->tracees.count; i++) {
+		struct gt_tracee *tracee = session->tracees.list[i];
 
 		for (k = 0; k < tracee->object_count; k++) {
 			struct gt_tracee_object *object = tracee->objects[k];
@@ -421,15 +447,15 @@ int gt_session_exit_status(const struct gt_session *session)
 {
 	uint32_t i;
 
-	for (i = 0; session->attached && i < session->death_count; i++)
-		if (session->deaths[i].pid == session->pid)
-			return session->deaths[i].signal;
-	return session->status;
+	for (i = 0; session->program.attached && i < session->notes.death_count; i++)
+		if (session->notes.deaths[i].pid == session->program.pid)
+			return session->notes.deaths[i].signal;
+	return session->program.status;
 }
 
 pid_t gt_session_pid(const struct gt_session *session)
 {
-	return session->pid;
+	return session->program.pid;
 }
 
 int gt_session_signal(struct gt_session *session, int signal)
@@ -438,7 +464,7 @@ int gt_session_signal(struct gt_session *session, int signal)
 
 	pthread_mutex_lock(&session->lock);
 	/* Not reaped yet: the number is still the program's. */
-	result = session->reaped || kill(session->pid, signal) != 0 ? GT_EGONE : 0;
+	result = session->program.reaped || kill(session->program.pid, signal) != 0 ? GT_EGONE : 0;
 	pthread_mutex_unlock(&session->lock);
 	return result;
 }
@@ -448,14 +474,14 @@ void gt_session_destroy(struct gt_session *session)
 	if (!session)
 		return;
 	stop_watching(session);
-	while (session->tracee_count) {
-		struct gt_tracee *tracee = session->tracees[--session->tracee_count];
+	while (session->tracees.count) {
+		struct gt_tracee *tracee = session->tracees.list[--session->tracees.count];
 
 		gt_tracee_fini(tracee);
 		free(tracee);
 	}
-	free(session->tracees);
-	gt_off_cpu_fini(&session->off_cpu);
+	free(session->tracees.list);
+	gt_off_cpu_fini(&session->switches.watch);
 	gt_live_target_fini(&session->live);
 	gt_session_end_arenas(session);
 	gt_catalog_fini(&session->catalog);

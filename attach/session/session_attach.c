@@ -75,7 +75,6 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 	uint32_t k;
 
 	/* Nobody waits for us from now on, and nothing new is recorded. */
-	__atomic_store_n(&session->detached, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
 	gt_session_write_tracing(session, false);
@@ -86,34 +85,34 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 		__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 		gt_arena_wake(word);
 	}
-	for (pass = 0; pass < PASSES && session->tracee_count && more; pass++) {
+	for (pass = 0; pass < PASSES && session->tracees.count && more; pass++) {
 		size_t i;
 
 		/* Those that have not told of themselves yet. The program itself is older. */
-		gt_follow_adopt_orphans(session, session->tracees[0]->process.pid);
+		gt_follow_adopt_orphans(session, session->tracees.list[0]->process.pid);
 		more = false;
-		for (i = 0; i < session->tracee_count; i++) {
-			struct gt_tracee *tracee = session->tracees[i];
+		for (i = 0; i < session->tracees.count; i++) {
+			struct gt_tracee *tracee = session->tracees.list[i];
 			int result;
 
 			if (!tracee->has_agent)
 				continue;
 			more = true;
 			result = detach_from(tracee, message);
-			if (tracee->left_ns > session->left_ns)
-				session->left_ns = tracee->left_ns;
+			if (tracee->left_ns > session->notes.left_ns)
+				session->notes.left_ns = tracee->left_ns;
 			error = error ? error : result;
 			tracee->has_agent = false;
 		}
 	}
-	for (pass = 0; (size_t)pass < session->tracee_count; pass++) {
-		pid_t pid = session->tracees[pass]->process.pid;
+	for (pass = 0; (size_t)pass < session->tracees.count; pass++) {
+		pid_t pid = session->tracees.list[pass]->process.pid;
 
 		gt_follow_end_writers(session, pid);
 		gt_mail_free_answered(session, pid);
 	}
-	while (session->tracee_count)
-		gt_follow_drop(session, session->tracee_count - 1);
+	while (session->tracees.count)
+		gt_follow_drop(session, session->tracees.count - 1);
 	return error;
 }
 
@@ -196,8 +195,8 @@ static int attach_locked(const struct attach_work *work)
 					 gt_clock_ticks(&session->live.target.clock, 1000000),
 					 session->sink, message);
 		if (!error) {
-			if (tracee->stopped_ns > session->stopped_ns)
-				session->stopped_ns = tracee->stopped_ns;
+			if (tracee->stopped_ns > session->notes.stopped_ns)
+				session->notes.stopped_ns = tracee->stopped_ns;
 			gt_session_enter(session, tracee, arena, NULL);
 			error = gt_follow_add(session, tracee);
 			if (error)
@@ -253,14 +252,15 @@ int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_messa
 static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 {
 	struct gt_message message = { "" };
-	size_t before = session->tracee_count, i;
+	size_t before = session->tracees.count, i;
 	int error;
 
-	for (i = 0; i < session->left_count; i++)
-		if (session->left[i] == pid)
+	for (i = 0; i < session->tracees.refused_count; i++)
+		if (session->tracees.refused[i] == pid)
 			return 0;
 	/* Forked since its parent was attached to: it has the agent. */
-	if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 && session->tracee_count > before)
+	if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 &&
+	    session->tracees.count > before)
 		return 0;
 	gt_session_watch(session, &pid, 1);
 	error = attach_process(session, pid, &message);
@@ -268,8 +268,8 @@ static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 		return error;
 	if (error && error != GT_EGONE)
 		gt_session_note_untraced(session, pid, message.text);
-	if (error && session->left_count < GT_CHILDREN_LEFT)
-		session->left[session->left_count++] = pid;
+	if (error && session->tracees.refused_count < GT_CHILDREN_REFUSED)
+		session->tracees.refused[session->tracees.refused_count++] = pid;
 	return 0;
 }
 
@@ -281,9 +281,9 @@ static int attach_children(struct gt_session *session)
 	int error = 0, pass = 0;
 
 	do {
-		before = session->tracee_count;
+		before = session->tracees.count;
 		error = gt_follow_each_stranger(session, attach_child);
-	} while (!error && session->tracee_count > before && ++pass < CHILDREN_PASSES);
+	} while (!error && session->tracees.count > before && ++pass < CHILDREN_PASSES);
 	return error;
 }
 
@@ -293,14 +293,14 @@ int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t coun
 	size_t i;
 	int error = 0;
 
-	session->attached = session->reaped = true;
-	session->pid = pids[0];
-	session->program_start = ~0ull;
+	session->program.attached = session->program.reaped = true;
+	session->program.pid = pids[0];
+	session->program.start_time = ~0ull;
 	for (i = 0; i < count; i++) {
 		uint64_t start = gt_process_start_time(pids[i]);
 
-		if (start && start < session->program_start)
-			session->program_start = start;
+		if (start && start < session->program.start_time)
+			session->program.start_time = start;
 	}
 	gt_session_calibrate(session);
 	gt_session_watch(session, pids, count);
@@ -310,7 +310,7 @@ int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t coun
 	}
 	if (!error && children && attach_children(session))
 		error = gt_fail(message, GT_ENOMEM, "no memory for the children");
-	if (error && session->tracee_count)
+	if (error && session->tracees.count)
 		gt_follow_detach_all(session, NULL);
 	return error;
 }
@@ -323,7 +323,7 @@ int gt_session_detach(struct gt_session *session, struct gt_message *message)
 		message->text[0] = 0;
 	pthread_mutex_lock(&session->lock);
 	error = gt_follow_detach_all(session, message);
-	session->reaped = true; /* whoever waits for the program: it is not we */
+	session->program.reaped = true; /* whoever waits for the program: it is not we */
 	pthread_mutex_unlock(&session->lock);
 	return error;
 }

@@ -16,7 +16,7 @@ void gt_session_keep_writers(struct gt_session *session)
 	in_ring = session->arenas[0].drain.mode != GRAFTRACE_MODE_DRAIN;
 	pthread_mutex_unlock(&session->lock);
 	if (in_ring)
-		gt_off_cpu_find_times(&session->off_cpu);
+		gt_off_cpu_find_times(&session->switches.watch);
 }
 
 static void set_drains(struct gt_session *session, enum graftrace_arena_mode mode)
@@ -36,7 +36,7 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite, struct 
 	if (session->arenas[0].drain.mode == GRAFTRACE_MODE_DRAIN) {
 		error = gt_fail(message, GT_EINVAL,
 				"records go to a file as they come: there is nothing to overwrite");
-	} else if (!session->transport) {
+	} else if (!session->wanted.transport) {
 		set_drains(session, mode);
 		__atomic_store_n(&gt_session_settings(session)->mode, mode, __ATOMIC_SEQ_CST);
 		/* Writers that stopped for lack of room may go on by overwriting. */
@@ -51,7 +51,7 @@ void gt_session_set_transport(struct gt_session *session)
 	struct graftrace_arena *memory = gt_session_settings(session);
 
 	pthread_mutex_lock(&session->lock);
-	session->transport = true;
+	session->wanted.transport = true;
 	set_drains(session, GRAFTRACE_MODE_RING); /* what is there is taken out, not given up */
 	__atomic_store_n(&memory->wait_ms, TRANSPORT_WAIT_MS, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->mode, GRAFTRACE_MODE_DRAIN, __ATOMIC_SEQ_CST);

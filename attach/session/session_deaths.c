@@ -57,16 +57,16 @@ void gt_session_note_end(struct gt_session *session, const struct gt_process *pr
 	uint32_t i;
 	int status = 0;
 
-	for (i = 0; i < session->death_count; i++)
-		if (session->deaths[i].pid == process->pid)
+	for (i = 0; i < session->notes.death_count; i++)
+		if (session->notes.deaths[i].pid == process->pid)
 			return;
 	if (!status_of_pidfd(process->pidfd, &status) && !status_of_zombie(process->pid, &status) &&
 	    !status_of_pidfd(process->pidfd, &status))
 		return;
-	if (!WIFSIGNALED(status) || session->death_count == GT_SESSION_DEATHS)
+	if (!WIFSIGNALED(status) || session->notes.death_count == GT_SESSION_DEATHS)
 		return;
 	death.signal = WTERMSIG(status);
-	session->deaths[session->death_count++] = death;
+	session->notes.deaths[session->notes.death_count++] = death;
 }
 
 uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *deaths,
@@ -75,8 +75,8 @@ uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *
 	uint32_t count;
 
 	pthread_mutex_lock(&session->lock);
-	count = session->death_count < room ? session->death_count : room;
-	memcpy(deaths, session->deaths, count * sizeof(*deaths));
+	count = session->notes.death_count < room ? session->notes.death_count : room;
+	memcpy(deaths, session->notes.deaths, count * sizeof(*deaths));
 	pthread_mutex_unlock(&session->lock);
 	return count;
 }

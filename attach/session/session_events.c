@@ -18,7 +18,7 @@
 
 static const char *const *words_of(const struct gt_session *session, uint32_t who)
 {
-	const struct gt_session_asker *asker = &session->askers[who];
+	const struct gt_session_asker *asker = &session->wanted.askers[who];
 
 	return asker->used ? gt_word_list_words(asker->settings.lists[GT_LIST_EVENTS]) : NULL;
 }
@@ -203,7 +203,7 @@ int gt_session_set_events(struct gt_session *session, struct gt_word_list *words
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	gt_trace_settings_set_list(&session->askers[0].settings, GT_LIST_EVENTS, words);
+	gt_trace_settings_set_list(&session->wanted.askers[0].settings, GT_LIST_EVENTS, words);
 	error = gt_session_join_events(session, message);
 	if (!error)
 		error = gt_session_select(session, message);
@@ -336,8 +336,8 @@ static bool is_enabled(const struct gt_session *session, const struct gt_catalog
 	bool foreign;
 
 	*reason = GT_REASON_NONE;
-	for (i = 0; i < session->tracee_count; i++) {
-		const struct gt_tracee *tracee = session->tracees[i];
+	for (i = 0; i < session->tracees.count; i++) {
+		const struct gt_tracee *tracee = session->tracees.list[i];
 
 		for (k = 0; k < tracee->object_count; k++) {
 			const struct gt_tracee_object *object = tracee->objects[k];

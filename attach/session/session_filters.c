@@ -51,8 +51,8 @@ static int each_named(struct gt_session *session, const char *glob,
 	size_t i, k;
 	int result = 0;
 
-	for (i = 0; i < session->tracee_count; i++) {
-		struct gt_tracee *tracee = session->tracees[i];
+	for (i = 0; i < session->tracees.count; i++) {
+		struct gt_tracee *tracee = session->tracees.list[i];
 
 		for (k = 0; k < tracee->object_count; k++) {
 			struct gt_tracee_object *object = tracee->objects[k];
@@ -196,9 +196,9 @@ static int select_differences(struct gt_session *session, const struct differenc
 		few = collect_words(&differences[i], words, &count);
 	if (!few)
 		return gt_session_select(session, message);
-	for (i = 0; count && i < session->tracee_count; i++) {
-		int result = gt_tracee_select_words(session->tracees[i], &session->selection, words,
-						    count, message);
+	for (i = 0; count && i < session->tracees.count; i++) {
+		int result = gt_tracee_select_words(session->tracees.list[i], &session->selection,
+						    words, count, message);
 
 		error = error ? error : result;
 	}

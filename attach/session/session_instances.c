@@ -76,14 +76,14 @@ int gt_session_ask(struct gt_session *session, uint32_t who,
 		set_values(&asker->settings, &old);
 	} else {
 		struct gt_word_list *notrace = gt_session_notrace(session);
-		bool had_others = session->others != 0;
+		bool had_others = session->wanted.others != 0;
 
-		__atomic_store_n(&session->others, gt_session_count_others(session),
+		__atomic_store_n(&session->wanted.others, gt_session_count_others(session),
 				 __ATOMIC_RELAXED);
 		/* What the top does not want below a function, others may. */
-		session->selection.graph_notrace = session->others ? NULL : notrace;
+		session->selection.graph_notrace = session->wanted.others ? NULL : notrace;
 		gt_session_publish(session);
-		if (events || (notrace && had_others != (session->others != 0))) {
+		if (events || (notrace && had_others != (session->wanted.others != 0))) {
 			gt_session_update_off(session);
 			error = gt_session_select(session, message);
 		} else {

@@ -25,15 +25,15 @@ uint32_t gt_session_count_others(const struct gt_session *session)
 	uint32_t who, count = 0;
 
 	for (who = 1; who < GT_ASKED_MAX; who++)
-		count += records(&session->askers[who]);
+		count += records(&session->wanted.askers[who]);
 	return count;
 }
 
 /* Whether more is recorded than the top asks for: its tracing_on is not the arena's then. */
 static bool top_is_apart(const struct gt_session *session)
 {
-	return __atomic_load_n(&session->others, __ATOMIC_RELAXED) ||
-	       (__atomic_load_n(&session->profile_awake, __ATOMIC_RELAXED) &&
+	return __atomic_load_n(&session->wanted.others, __ATOMIC_RELAXED) ||
+	       (__atomic_load_n(&session->wanted.profile_awake, __ATOMIC_RELAXED) &&
 		gt_session_profiles(session));
 }
 
@@ -52,11 +52,11 @@ void gt_session_take_top(struct gt_session *session)
 static void add_profile(const struct gt_session *session, struct gt_session_joint *joint)
 {
 	if (!gt_session_profiles(session) ||
-	    (joint->tracer == GRAFTRACE_TRACER_NOP && !session->profile_awake))
+	    (joint->tracer == GRAFTRACE_TRACER_NOP && !session->wanted.profile_awake))
 		return;
 	joint->tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
 	joint->threshold_ns = 0;
-	if (session->profile_awake) {
+	if (session->wanted.profile_awake) {
 		joint->on = true;
 		joint->max_depth = 0;
 	}
@@ -69,13 +69,13 @@ struct gt_session_joint gt_session_joint_of(const struct gt_session *session)
 	uint32_t who;
 
 	for (who = 0; who < GT_ASKED_MAX; who++) {
-		const struct gt_trace_settings *one = &session->askers[who].settings;
+		const struct gt_trace_settings *one = &session->wanted.askers[who].settings;
 
-		if (records(&session->askers[who])) {
+		if (records(&session->wanted.askers[who])) {
 			any_on = true;
 			joint.on |= one->on;
 		}
-		if (!gt_session_asker_traces(&session->askers[who]))
+		if (!gt_session_asker_traces(&session->wanted.askers[who]))
 			continue;
 		any = true;
 		if (one->tracer > joint.tracer)
@@ -90,9 +90,9 @@ struct gt_session_joint gt_session_joint_of(const struct gt_session *session)
 			joint.threshold_ns = one->threshold_ns;
 	}
 	if (!any_on)
-		joint.on = session->askers[0].settings.on;
+		joint.on = session->wanted.askers[0].settings.on;
 	if (!any) { /* as the top has it: for when it begins */
-		const struct gt_trace_settings *top = &session->askers[0].settings;
+		const struct gt_trace_settings *top = &session->wanted.askers[0].settings;
 
 		joint.graph_only = gt_trace_settings_has_roots(top);
 		joint.max_depth = top->max_depth;
@@ -100,7 +100,8 @@ struct gt_session_joint gt_session_joint_of(const struct gt_session *session)
 	} else {
 		joint.max_depth = any_depth ? 0 : joint.max_depth;
 		/* alone, `function` takes no notice of it, but shall find it when it changes */
-		if (any_threshold && (session->others || joint.tracer != GRAFTRACE_TRACER_FUNCTION))
+		if (any_threshold &&
+		    (session->wanted.others || joint.tracer != GRAFTRACE_TRACER_FUNCTION))
 			joint.threshold_ns = 0;
 	}
 	add_profile(session, &joint);
@@ -112,8 +113,8 @@ int gt_session_select(struct gt_session *session, struct gt_message *message)
 	int error = gt_session_select_syscalls(session, message);
 	size_t i;
 
-	for (i = 0; i < session->tracee_count; i++) {
-		int result = gt_tracee_select(session->tracees[i], &session->catalog,
+	for (i = 0; i < session->tracees.count; i++) {
+		int result = gt_tracee_select(session->tracees.list[i], &session->catalog,
 					      &session->selection, message);
 
 		error = error ? error : result;
@@ -130,7 +131,7 @@ void gt_session_publish(struct gt_session *session)
 
 	session->live.target.tracer = joint.tracer;
 	gt_session_watch_as_traced(session);
-	session->threshold_ns = joint.threshold_ns;
+	session->wanted.threshold_ns = joint.threshold_ns;
 	__atomic_store_n(&memory->tracer, joint.tracer, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->max_depth, joint.max_depth, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->graph_only, joint.graph_only, __ATOMIC_SEQ_CST);
@@ -162,7 +163,8 @@ bool gt_session_update_off(struct gt_session *session)
 		asker->asked.off = off;
 		asker->asked.flat = flat;
 	}
-	stacks = session->func_stack && session->live.target.tracer == GRAFTRACE_TRACER_FUNCTION;
+	stacks = session->wanted.func_stack &&
+		 session->live.target.tracer == GRAFTRACE_TRACER_FUNCTION;
 	changed |= session->selection.stacks != stacks;
 	session->selection.stacks = stacks;
 	return changed;

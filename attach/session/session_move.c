@@ -45,10 +45,10 @@ static void drop(struct gt_session *session, const struct gt_tracee *tracee)
 {
 	size_t i;
 
-	for (i = 0; i < session->tracee_count; i++)
-		if (session->tracees[i] == tracee) {
+	for (i = 0; i < session->tracees.count; i++)
+		if (session->tracees.list[i] == tracee) {
 			gt_follow_drop(session, i);
-			session->processes--;
+			session->tracees.so_far--;
 			return;
 		}
 }
@@ -115,7 +115,7 @@ static bool attach_anew(struct gt_session *session, struct gt_tracee *tracee)
 	drop(session, tracee);
 	error = gt_session_attach_one(session, pid, &why);
 	if (!error) {
-		session->attached_anew++;
+		session->notes.attached_anew++;
 		take_threads(session, pid, from);
 	} else if (error != GT_EGONE) {
 		gt_session_note_untraced(session, pid, why.text);
@@ -162,7 +162,7 @@ static bool move(struct gt_session *session, struct gt_tracee *tracee)
 		return true;
 	}
 	/* With --no-fork the agent would leave what it takes for a fork's child. */
-	error = session->no_fork ? GT_ENOTSUP : move_to(tracee, &entering, &why);
+	error = session->tracees.no_fork ? GT_ENOTSUP : move_to(tracee, &entering, &why);
 	if (!error)
 		tracee->moves_tried = 0;
 	if (!error || error == GT_EGONE)
@@ -187,11 +187,11 @@ static void try_to_move(struct gt_session *session, struct gt_tracee *tracee)
 	const pid_t pid = tracee->process.pid;
 	uint64_t end, took;
 
-	if (start < session->next_move_ns || start < tracee->next_move_ns || move(session, tracee))
+	if (start < session->due.move_ns || start < tracee->next_move_ns || move(session, tracee))
 		return;
 	end = gt_monotonic_ns();
 	took = end - start;
-	session->next_move_ns = end + PAUSES * took;
+	session->due.move_ns = end + PAUSES * took;
 	tracee = gt_follow_find(session, pid);
 	if (tracee)
 		tracee->next_move_ns = end + PAUSES_OF_ONE * took;
@@ -222,13 +222,13 @@ void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns)
 {
 	size_t i;
 
-	if (now_ns < session->next_look_ns)
+	if (now_ns < session->due.look_ns)
 		return;
-	session->next_look_ns = now_ns + CHECK_NS;
-	for (i = 0; i < CHECKS && i < session->tracee_count; i++) {
-		if (session->look_at >= session->tracee_count)
-			session->look_at = 0;
-		if (session->tracee_count)
-			look(session, session->tracees[session->look_at++]);
+	session->due.look_ns = now_ns + CHECK_NS;
+	for (i = 0; i < CHECKS && i < session->tracees.count; i++) {
+		if (session->due.look_at >= session->tracees.count)
+			session->due.look_at = 0;
+		if (session->tracees.count)
+			look(session, session->tracees.list[session->due.look_at++]);
 	}
 }

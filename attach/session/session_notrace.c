@@ -9,7 +9,7 @@
 
 struct gt_word_list *gt_session_notrace(struct gt_session *session)
 {
-	return session->askers[0].settings.lists[GT_LIST_GRAPH_NOTRACE];
+	return session->wanted.askers[0].settings.lists[GT_LIST_GRAPH_NOTRACE];
 }
 
 int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
@@ -20,9 +20,9 @@ int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list
 	pthread_mutex_lock(&session->lock);
 	error = gt_session_check_words(session, list, message);
 	if (!error) {
-		gt_trace_settings_set_list(&session->askers[0].settings, GT_LIST_GRAPH_NOTRACE,
-					   list);
-		session->selection.graph_notrace = session->others ? NULL : list;
+		gt_trace_settings_set_list(&session->wanted.askers[0].settings,
+					   GT_LIST_GRAPH_NOTRACE, list);
+		session->selection.graph_notrace = session->wanted.others ? NULL : list;
 		error = gt_session_select(session, message);
 	}
 	pthread_mutex_unlock(&session->lock);
@@ -34,7 +34,7 @@ int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_mes
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	session->func_stack = on;
+	session->wanted.func_stack = on;
 	__atomic_store_n(&gt_session_settings(session)->func_stack, on, __ATOMIC_SEQ_CST);
 	gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 	error = gt_session_patch_for_tracer(session, message);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a session, as the files of this room share them. All fields are guarded by `lock`, and
- * all functions are called with it held, unless their comment says otherwise.
+ * The parts of a session, as the files of this room share them. All fields are guarded by the session's
+ * lock, and all functions are called with it held, unless their comment says otherwise. The thread that
+ * polls is the one that calls gt_session_poll(); before gt_session_start() returns, its caller.
  */
 #ifndef GT_ATTACH_SESSION_PRIVATE_H
 #define GT_ATTACH_SESSION_PRIVATE_H
@@ -33,17 +34,6 @@ struct gt_session_arena {
 	uint32_t processes;		   /* that have or had it */
 };
 
-/* A trigger's letter whose handler is to run. */
-struct gt_pending_hit {
-	bool waits; /* the letter is answered once the handler has run; else it was at once */
-	struct gt_letter letter;
-	struct gt_trigger_hit hit;
-};
-
-#define GT_REAPERS 64
-/* Room for children that could not be attached to and are not tried again. */
-#define GT_CHILDREN_LEFT 256
-
 /* The top (number 0) or an instance, with its settings. */
 struct gt_session_asker {
 	bool used;
@@ -51,83 +41,142 @@ struct gt_session_asker {
 	struct gt_asked asked; /* the same settings, as the selection takes them */
 };
 
-struct gt_session {
-	pthread_mutex_t lock;
-	/* By the arenas' numbers. Only the thread that polls adds one. */
-	struct gt_session_arena arenas[GT_ARENAS];
-	uint32_t arena_count;
-	struct gt_catalog catalog;
-	struct gt_selection selection;
-	struct gt_values *values; /* what it asks for of arguments and results */
+/* What is asked of the recording beside the selection of functions. */
+struct gt_session_wanted {
 	struct gt_session_asker askers[GT_ASKED_MAX];
-	bool started;
-	bool transport;	    /* see gt_session_set_transport() */
-	uint32_t others;    /* instances that have a tracer, or events */
-	bool profile_awake; /* see gt_session_set_profile_awake() */
-	struct gt_live_target live;
-	struct gt_triggers triggers;
-	struct gt_event_rules event_rules;
-	struct gt_off_cpu_watch off_cpu;
-	bool no_switches;
-	uint32_t wants_switches; /* calls of gt_session_watch_off_cpu() in force */
-	int off_cpu_error;	 /* why switches are not watched; 0: they are, or need not be */
-	struct gt_message off_cpu_why; /* the same in words */
-	uint64_t switches_given;       /* written to the sink so far */
-	void (*handler)(void *data, const struct gt_trigger_hit *hit);
+	uint32_t others;       /* instances that have a tracer, or events */
+	uint64_t threshold_ns; /* in force in the arena; 0: none */
+	bool func_stack;       /* options/func_stack_trace */
+	bool transport;	       /* see gt_session_set_transport() */
+	bool profile_awake;    /* see gt_session_set_profile_awake() */
+};
+
+/* The program, or the first of the processes that were attached to. Set before another thread knows the
+ * session, but for `reaped` and `status`, which the thread that polls sets. */
+struct gt_session_program {
+	pid_t pid;
+	uint64_t start_time; /* of gt_process_start_time(); of several processes the earliest */
+	bool attached;	     /* it ran before: waitpid does not work for it */
+	bool reaped;	     /* there is nothing left to wait for */
+	int status;	     /* as waitpid gives it, once it was reaped; else 0 */
+};
+
+/* Ancestors of the processes that are noted. */
+#define GT_REAPERS 64
+/* Children that are noted as refused. */
+#define GT_CHILDREN_REFUSED 256
+
+/* The living processes (follow.h), and what decides who joins them. The program itself may have left
+ * them. Only the thread that polls changes this. */
+struct gt_session_tracees {
+	struct gt_tracee **list; /* [room]; `count` are in use, each of them allocated */
+	size_t count;
+	size_t room;
+	uint32_t so_far; /* processes that were traced, ended ones included */
+	bool no_fork;	 /* children are left; set at the start */
+	/* Ancestors of the processes: one of them becomes the parent of orphans. */
+	pid_t reapers[GT_REAPERS];
+	size_t reaper_count;
+	/* Children that could not be attached to and are not tried again. */
+	pid_t refused[GT_CHILDREN_REFUSED];
+	uint32_t refused_count;
+};
+
+/* Context switches. */
+struct gt_session_switches {
+	struct gt_off_cpu_watch
+		watch;	       /* with a lock of its own, which is taken after the session's */
+	bool never;	       /* options.no_switches; set at the start */
+	uint32_t wanted;       /* calls of gt_session_watch_off_cpu() in force */
+	int error;	       /* why they are not watched; 0: they are, or need not be */
+	struct gt_message why; /* the same in words */
+	uint64_t given;	       /* written to the sink so far; the thread that polls alone uses it */
+};
+
+/* A trigger's letter whose handler is to run. */
+struct gt_pending_hit {
+	bool waits; /* the letter is answered once the handler has run; else it was at once */
+	struct gt_letter letter;
+	struct gt_trigger_hit hit;
+};
+
+/* What triggers have done. The handler is called without the lock. */
+struct gt_session_hits {
+	void (*handler)(void *data, const struct gt_trigger_hit *hit); /* NULL: none */
 	void *handler_data;
+	/* Only the thread that polls adds to them, and takes them off. */
 	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
 	uint32_t pending_count;
 	/* The limit of dumps and snapshots in a second: */
-	uint64_t actions_ns;   /* when the present second began */
+	uint64_t second_ns;    /* when the present second began */
 	uint32_t actions;      /* done in it */
 	uint32_t actions_left; /* left out so far, in all seconds */
+};
+
+/* What is noted for those who ask how the recording went. */
+struct gt_session_notes {
 	struct gt_session_death deaths[GT_SESSION_DEATHS];
 	uint32_t death_count;
 	struct gt_session_untraced untraced[GT_SESSION_UNTRACED];
 	uint32_t untraced_count;
-	pid_t left[GT_CHILDREN_LEFT];
-	uint32_t left_count;
-	const struct gt_sink *sink;
-	uint8_t *
-		syscalls_told; /* [gt_syscall_event_count()] the sink knows the event; NULL: none */
-	bool no_fork;
-	uint64_t threshold_ns; /* in force in the arena */
-	bool func_stack;       /* options/func_stack_trace */
-
-	struct gt_tracee **tracees; /* living processes; the program itself may be none of them */
-	size_t tracee_count;
-	size_t tracee_room;
-	uint32_t processes; /* traced so far, ended ones included */
-
-	pid_t pid;		/* the program */
-	uint64_t program_start; /* of gt_process_start_time */
-	bool attached;		/* to running processes: waitpid does not work for them */
-	bool detached;		/* gt_session_detach() was called */
-	uint64_t stopped_ns;	/* as in struct gt_session_totals, as left_ns */
-	uint64_t left_ns;
-	/* Reasons noted of processes that have ended; see struct gt_session_totals. */
+	/* As in struct gt_session_totals; the texts: of processes that have ended. */
 	const char *entries_only;
 	const char *no_breakpoints;
-	/* Ancestors of the processes: one of them becomes the parent of orphans. */
-	pid_t reapers[GT_REAPERS];
-	size_t reaper_count;
-	bool reaped;
-	int status; /* as waitpid gives it */
+	uint64_t stopped_ns;
+	uint64_t left_ns;
+	uint32_t attached_anew;
+};
 
+/* The session's time line. `first` is set at the start, the others by the thread that polls. */
+struct gt_session_times {
 	struct gt_instant first;
 	struct gt_instant last;	      /* of the last calibration */
 	uint64_t next_calibration_ns; /* when the clock is measured again */
-	uint64_t end_ns;	      /* when the session ended; 0 = it runs */
-	uint64_t next_thread_check_ns;
-	uint64_t next_look_ns;	/* at processes' credentials, … */
-	size_t look_at;		/* … and at which one */
-	uint64_t next_move_ns;	/* before, no process is given another arena */
-	uint32_t attached_anew; /* as in struct gt_session_totals */
+	uint64_t end_ns;	      /* when the session ended; 0: it runs */
+};
 
-	/* A thread that waits for the ends of processes and rings the arena's doorbell. */
-	pthread_t watcher;
-	bool watching;
-	int epoll;
+/* When the thread that polls does next what it does now and then; it alone uses this. */
+struct gt_session_due {
+	uint64_t thread_check_ns; /* looks for threads that have ended */
+	uint64_t look_ns;	  /* looks at processes' credentials … */
+	size_t look_at;		  /* … at this number of the list first */
+	uint64_t move_ns;	  /* before, no process is given another arena */
+};
+
+/* A thread that waits for the ends of processes and rings the arena's doorbell. It takes no lock; `epoll`
+ * stays while it runs. */
+struct gt_session_watcher {
+	pthread_t thread;
+	bool runs;
+	int epoll; /* has the pidfds of the tracees; -1: none */
+};
+
+struct gt_session {
+	pthread_mutex_t lock;
+	/* Set at the start, and constant: */
+	const struct gt_sink *sink;
+	struct gt_values *values; /* what it asks for of arguments and results */
+	bool started;		  /* gt_session_start() has succeeded */
+	/* By the arenas' numbers. Only the thread that polls adds one, and counts it (release) once it
+	 * is whole: the count may be read without the lock (acquire). */
+	struct gt_session_arena arenas[GT_ARENAS];
+	uint32_t arena_count;
+	struct gt_catalog catalog;
+	struct gt_selection selection;
+	struct gt_triggers triggers;
+	struct gt_event_rules event_rules;
+	/* [gt_syscall_event_count()] the sink knows the event; NULL: none. */
+	uint8_t *syscalls_told;
+	struct gt_live_target live; /* its operations take the lock themselves */
+	struct gt_session_wanted wanted;
+	struct gt_session_program program;
+	struct gt_session_tracees tracees;
+	struct gt_session_switches switches;
+	struct gt_session_hits hits;
+	struct gt_session_notes notes;
+	struct gt_session_times times;
+	struct gt_session_due due;
+	struct gt_session_watcher watcher;
 };
 
 /* What the host alone writes: all arenas have it in common. */
@@ -166,7 +215,7 @@ int gt_session_drain(struct gt_session *session, uint64_t now_ns);
 
 static inline struct gt_session_asker *gt_session_asker_of(struct gt_session *session, uint32_t who)
 {
-	return &session->askers[who];
+	return &session->wanted.askers[who];
 }
 
 /* What all askers together want. */
@@ -199,7 +248,7 @@ void gt_session_publish(struct gt_session *session);
 /* Takes the arena's tracing_on, which a trigger may have changed, over into the top's settings, unless
  * records are made for others, too (an instance, the profiler). Call it before settings are changed. */
 void gt_session_take_top(struct gt_session *session);
-/* Writes session->threshold_ns into the arena. */
+/* Writes session->wanted.threshold_ns into the arena. */
 void gt_session_publish_threshold(struct gt_session *session);
 
 /* session_filters.c. */

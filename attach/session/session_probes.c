@@ -15,10 +15,10 @@ static const char *program_path(const struct gt_session *session)
 {
 	size_t i, k;
 
-	for (i = 0; i < session->tracee_count; i++)
-		for (k = 0; k < session->tracees[i]->object_count; k++)
-			if (session->tracees[i]->objects[k]->program)
-				return session->tracees[i]->objects[k]->file->path;
+	for (i = 0; i < session->tracees.count; i++)
+		for (k = 0; k < session->tracees.list[i]->object_count; k++)
+			if (session->tracees.list[i]->objects[k]->program)
+				return session->tracees.list[i]->objects[k]->file->path;
 	return NULL;
 }
 
@@ -59,9 +59,9 @@ static int check_returns(struct gt_session *session, const struct gt_dynamic *dy
 	size_t i, k;
 	uint32_t n;
 
-	for (i = 0; i < session->tracee_count; i++)
-		for (k = 0; k < session->tracees[i]->object_count; k++) {
-			const struct gt_tracee *tracee = session->tracees[i];
+	for (i = 0; i < session->tracees.count; i++)
+		for (k = 0; k < session->tracees.list[i]->object_count; k++) {
+			const struct gt_tracee *tracee = session->tracees.list[i];
 			const struct gt_tracee_object *object = tracee->objects[k];
 
 			for (n = 0; n < object->file->probe_count; n++)
@@ -87,9 +87,9 @@ static int tell(struct gt_session *session)
 	size_t i, k;
 	int error = 0;
 
-	for (i = 0; !error && i < session->tracee_count; i++)
-		for (k = 0; !error && k < session->tracees[i]->object_count; k++)
-			error = gt_probes_tell(session->tracees[i]->objects[k], session->sink);
+	for (i = 0; !error && i < session->tracees.count; i++)
+		for (k = 0; !error && k < session->tracees.list[i]->object_count; k++)
+			error = gt_probes_tell(session->tracees.list[i]->objects[k], session->sink);
 	return error;
 }
 

@@ -43,8 +43,8 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 	pthread_mutex_lock(&session->lock);
 	if (gt_session_profiles(session) == on)
 		goto unlock;
-	error = gt_session_check_profile(session, on, session->askers[0].settings.tracer,
-					 session->askers[0].settings.threshold_ns, message);
+	error = gt_session_check_profile(session, on, session->wanted.askers[0].settings.tracer,
+					 session->wanted.askers[0].settings.threshold_ns, message);
 	for (i = 0; !error && on && i < session->arena_count; i++)
 		if (gt_profile_reset(&session->arenas[i].profile))
 			error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
@@ -67,7 +67,7 @@ void gt_session_set_profile_awake(struct gt_session *session, bool awake)
 {
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
-	session->profile_awake = awake;
+	session->wanted.profile_awake = awake;
 	gt_session_publish(session);
 	pthread_mutex_unlock(&session->lock);
 }
@@ -143,8 +143,8 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		if (gt_catalog_function(&session->catalog, sums[i].function, &row->named))
 			continue; /* the target's own invention */
 		/* Instances may have functions patched that the top leaves out. */
-		if (session->others && !gt_asked_wants(session->selection.asked[0], NULL,
-						       row->named.name, row->named.name))
+		if (session->wanted.others && !gt_asked_wants(session->selection.asked[0], NULL,
+							      row->named.name, row->named.name))
 			continue;
 		row->function = sums[i].function;
 		row->hits = entry->hits;

@@ -216,13 +216,14 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 			else
 				places->taken++;
 	}
-	for (i = 0; i < session->tracee_count; i++) {
-		if (session->tracees[i]->no_syscalls) {
-			places->refused = session->tracees[i]->no_syscalls;
-			places->pid = (int)session->tracees[i]->process.pid;
+	for (i = 0; i < session->tracees.count; i++) {
+		if (session->tracees.list[i]->no_syscalls) {
+			places->refused = session->tracees.list[i]->no_syscalls;
+			places->pid = (int)session->tracees.list[i]->process.pid;
 		}
-		for (k = 0; k < session->tracees[i]->object_count; k++) {
-			const struct gt_tracee_object *object = session->tracees[i]->objects[k];
+		for (k = 0; k < session->tracees.list[i]->object_count; k++) {
+			const struct gt_tracee_object *object =
+				session->tracees.list[i]->objects[k];
 
 			for (n = 0; object->calls && n < object->file->call_count; n++)
 				if (object->calls[n].state == GT_FUNCTION_FOREIGN)

@@ -50,7 +50,7 @@ static uint32_t use_of_lists(const struct gt_session *session)
 	bool counts =
 		gt_session_profiles(session) && session->live.target.tracer == GRAFTRACE_TRACER_NOP;
 
-	return session->others || counts ? GRAFTRACE_LIST_KEPT : GRAFTRACE_LIST_STRICT;
+	return session->wanted.others || counts ? GRAFTRACE_LIST_KEPT : GRAFTRACE_LIST_STRICT;
 }
 
 static void set_threads(uint32_t *slots, const uint32_t *tids, uint32_t count)

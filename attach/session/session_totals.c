@@ -43,7 +43,7 @@ static uint32_t count_processes(const struct gt_session *session)
 	for (i = 0; i < at; i++)
 		count += pids[i] && (i == 0 || pids[i] != pids[i - 1]);
 	free(pids);
-	return count > session->processes ? count : session->processes;
+	return count > session->tracees.so_far ? count : session->tracees.so_far;
 }
 
 /* What one arena's writers have written and lost. */
@@ -94,14 +94,15 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 	gt_session_find_writers(session);
 	*totals = (struct gt_session_totals){
 		.processes = count_processes(session),
-		.stopped_ns = session->stopped_ns,
-		.left_ns = session->left_ns,
-		.no_breakpoints = session->no_breakpoints,
-		.entries_only = session->entries_only,
-		.attached_anew = session->attached_anew,
-		.ns = (session->end_ns ? session->end_ns : gt_clock_now().ns) - session->first.ns,
+		.stopped_ns = session->notes.stopped_ns,
+		.left_ns = session->notes.left_ns,
+		.no_breakpoints = session->notes.no_breakpoints,
+		.entries_only = session->notes.entries_only,
+		.attached_anew = session->notes.attached_anew,
+		.ns = (session->times.end_ns ? session->times.end_ns : gt_clock_now().ns) -
+		      session->times.first.ns,
 	};
-	totals->actions_left = session->actions_left;
+	totals->actions_left = session->hits.actions_left;
 	for (i = 0; i < session->arena_count; i++)
 		add_totals(&session->arenas[i], totals);
 	pthread_mutex_unlock(&session->lock);

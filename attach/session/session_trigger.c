@@ -21,8 +21,8 @@ static uint32_t count_matches(struct gt_session *session, const char *glob, uint
 	size_t i, k;
 
 	*returning = 0;
-	for (i = 0; i < session->tracee_count; i++) {
-		struct gt_tracee *tracee = session->tracees[i];
+	for (i = 0; i < session->tracees.count; i++) {
+		struct gt_tracee *tracee = session->tracees.list[i];
 
 		for (k = 0; k < tracee->object_count; k++) {
 			struct gt_tracee_object *object = tracee->objects[k];
@@ -49,8 +49,8 @@ static int select_again(struct gt_session *session, struct gt_message *message)
 	int error = 0, result;
 	size_t i;
 
-	for (i = 0; i < session->tracee_count; i++) {
-		result = gt_tracee_select(session->tracees[i], &session->catalog,
+	for (i = 0; i < session->tracees.count; i++) {
+		result = gt_tracee_select(session->tracees.list[i], &session->catalog,
 					  &session->selection, message);
 		error = error ? error : result;
 	}
@@ -124,8 +124,8 @@ int gt_session_trigger_handler(struct gt_session *session,
 			       void *data)
 {
 	pthread_mutex_lock(&session->lock);
-	session->handler = handler;
-	session->handler_data = data;
+	session->hits.handler = handler;
+	session->hits.handler_data = data;
 	pthread_mutex_unlock(&session->lock);
 	return 0;
 }
@@ -153,9 +153,10 @@ bool gt_session_is_pending(const struct gt_session *session, const struct gt_ses
 {
 	uint32_t i;
 
-	for (i = 0; i < session->pending_count; i++)
-		if (session->pending[i].waits && session->pending[i].letter.arena == arena &&
-		    session->pending[i].letter.slot == index)
+	for (i = 0; i < session->hits.pending_count; i++)
+		if (session->hits.pending[i].waits &&
+		    session->hits.pending[i].letter.arena == arena &&
+		    session->hits.pending[i].letter.slot == index)
 			return true;
 	return false;
 }
@@ -167,13 +168,13 @@ static bool too_many(struct gt_session *session, uint64_t action)
 
 	if (action == GT_TRIGGER_STOP)
 		return false;
-	if (now - session->actions_ns > 1000000000) {
-		session->actions_ns = now;
-		session->actions = 0;
+	if (now - session->hits.second_ns > 1000000000) {
+		session->hits.second_ns = now;
+		session->hits.actions = 0;
 	}
-	if (session->actions++ < ACTIONS_A_SECOND)
+	if (session->hits.actions++ < ACTIONS_A_SECOND)
 		return false;
-	session->actions_left++;
+	session->hits.actions_left++;
 	return true;
 }
 
@@ -199,10 +200,10 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 		gt_session_note_trigger(session, letter->arena, action == GT_TRIGGER_TRACEON);
 		follow_tracing(session, letter->arena);
 	}
-	if (!session->handler || session->pending_count == GRAFTRACE_ARENA_MAIL ||
+	if (!session->hits.handler || session->hits.pending_count == GRAFTRACE_ARENA_MAIL ||
 	    (!switches && too_many(session, action)))
 		return false;
-	pending = &session->pending[session->pending_count];
+	pending = &session->hits.pending[session->hits.pending_count];
 	*pending = (struct gt_pending_hit){
 		.waits = !switches,
 		.letter = *letter,
@@ -220,7 +221,7 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 			(struct gt_function){ .name = event.name, .object = event.object };
 	else if (gt_catalog_function(&session->catalog, function, &pending->hit.function))
 		pending->hit.function = (struct gt_function){ .name = "?", .object = "" };
-	session->pending_count++;
+	session->hits.pending_count++;
 	return pending->waits;
 }
 
@@ -232,10 +233,10 @@ void gt_session_run_handlers(struct gt_session *session)
 	void *data;
 
 	pthread_mutex_lock(&session->lock);
-	count = session->pending_count;
-	memcpy(pending, session->pending, count * sizeof(*pending));
-	handler = session->handler;
-	data = session->handler_data;
+	count = session->hits.pending_count;
+	memcpy(pending, session->hits.pending, count * sizeof(*pending));
+	handler = session->hits.handler;
+	data = session->hits.handler_data;
 	pthread_mutex_unlock(&session->lock);
 	if (!count)
 		return;
@@ -245,7 +246,7 @@ void gt_session_run_handlers(struct gt_session *session)
 	for (i = 0; i < count; i++)
 		if (pending[i].waits)
 			gt_mail_answer(&pending[i].letter, 0);
-	session->pending_count = 0; /* only this thread adds to it */
+	session->hits.pending_count = 0; /* only this thread adds to it */
 	pthread_mutex_unlock(&session->lock);
 }
 

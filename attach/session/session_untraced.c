@@ -14,12 +14,12 @@ void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char 
 	struct gt_session_untraced *noted;
 	uint32_t i;
 
-	for (i = 0; i < session->untraced_count; i++)
-		if (strncmp(session->untraced[i].why, why, sizeof(noted->why) - 1) == 0)
+	for (i = 0; i < session->notes.untraced_count; i++)
+		if (strncmp(session->notes.untraced[i].why, why, sizeof(noted->why) - 1) == 0)
 			return;
-	if (session->untraced_count == GT_SESSION_UNTRACED)
+	if (session->notes.untraced_count == GT_SESSION_UNTRACED)
 		return;
-	noted = &session->untraced[session->untraced_count++];
+	noted = &session->notes.untraced[session->notes.untraced_count++];
 	noted->pid = pid;
 	strncpy(noted->why, why, sizeof(noted->why) - 1);
 	noted->why[sizeof(noted->why) - 1] = 0;
@@ -31,9 +31,9 @@ bool gt_session_untraced(struct gt_session *session, uint32_t index,
 	bool found;
 
 	pthread_mutex_lock(&session->lock);
-	found = index < session->untraced_count;
+	found = index < session->notes.untraced_count;
 	if (found)
-		*untraced = session->untraced[index];
+		*untraced = session->notes.untraced[index];
 	pthread_mutex_unlock(&session->lock);
 	return found;
 }
