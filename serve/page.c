@@ -146,13 +146,25 @@ static int send_words(struct MHD_Connection *connection, unsigned status, const 
 			    "text/plain; charset=utf-8", ANSWER_POLICY);
 }
 
-/* Sends the page without data: its script asks for them. */
-static int send_page(struct MHD_Connection *connection)
+/* Starts the first reading, unless it was started. */
+static int begin_reading(struct gt_page_server *server)
+{
+	int error;
+
+	pthread_mutex_lock(&server->lock);
+	error = server->ended ? server->error : start_reader(server, 0);
+	pthread_mutex_unlock(&server->lock);
+	return error;
+}
+
+/* Sends the page without data: its script asks for them. They are read meanwhile. */
+static int send_page(struct gt_page_server *server, struct MHD_Connection *connection)
 {
 	size_t bytes = (size_t)(gt_page_page_end - gt_page_page), before;
 	const char *mark = memmem(gt_page_page, bytes, GT_PAGE_MARK, strlen(GT_PAGE_MARK));
 	char *text = malloc(bytes);
 
+	begin_reading(server);
 	if (!text)
 		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory\n");
 	before = (size_t)(mark - gt_page_page);
@@ -239,12 +251,8 @@ static int look(struct gt_page_server *server, struct MHD_Connection *connection
 /* Answers while no data are ready: starts reading, or reports its progress. */
 static int send_beginning(struct gt_page_server *server, struct MHD_Connection *connection)
 {
-	int error;
-
-	pthread_mutex_lock(&server->lock);
-	error = server->ended ? server->error : start_reader(server, 0);
-	pthread_mutex_unlock(&server->lock);
-	return error == GT_OK ? send_progress(server, connection) : send_failure(connection);
+	return begin_reading(server) == GT_OK ? send_progress(server, connection)
+					      : send_failure(connection);
 }
 
 int gt_page_server_answer(struct gt_page_server *server, struct MHD_Connection *connection,
@@ -254,7 +262,7 @@ int gt_page_server_answer(struct gt_page_server *server, struct MHD_Connection *
 	int result;
 
 	if (strcmp(url, "/") == 0)
-		return send_page(connection);
+		return send_page(server, connection);
 	if (strcmp(question, "about") == 0)
 		return send_json(connection,
 				 server->source.live ? "{\"live\":true}" : "{\"live\":false}");

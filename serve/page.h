@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The page at `/` and the questions that it asks below `/api/`, over HTTP. The records are
- * read when the page is first asked for, by a thread of its own; until that has ended, answers have its
+ * read when the page or a question is first asked for, by a thread of its own; until that has ended, answers have its
  * progress: {"progress": 0.4}. Questions in addition to those of export/page/page.h:
  *
  *   about             {"live": is it a program that runs?}

@@ -96,13 +96,16 @@ static int grow(struct gt_page_functions *functions)
 	return GT_OK;
 }
 
-uint32_t gt_page_functions_find(struct gt_page_functions *functions, uint32_t number)
+uint32_t gt_page_functions_known(const struct gt_page_functions *functions, uint32_t number)
+{
+	return number_at(functions, number)->item - 1;
+}
+
+uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t number)
 {
 	struct gt_page_function made = { .minimum = UINT64_MAX, .target_number = number };
-	uint32_t known = number_at(functions, number)->item, *place;
+	uint32_t known, *place;
 
-	if (known != 0)
-		return known - 1;
 	if (gt_target_function(functions->target, number, &made.function) != GT_OK ||
 	    !made.function.name || made.function.name[0] == '\0') {
 		snprintf(made.number, sizeof(made.number), "function#%" PRIu32, number);

@@ -54,8 +54,11 @@ struct gt_page_functions {
 
 /* GT_ENOMEM. */
 int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target);
-/* The item of the target's function, made if there is none. UINT32_MAX: no memory. */
-uint32_t gt_page_functions_find(struct gt_page_functions *functions, uint32_t number);
+/* The item of the target's function; UINT32_MAX: it is not known yet. */
+uint32_t gt_page_functions_known(const struct gt_page_functions *functions, uint32_t number);
+/* The same, of one that was not known: makes the item if there is none. If there is no room for it,
+ * the items are moved. UINT32_MAX: no memory. */
+uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t number);
 void gt_page_functions_fini(struct gt_page_functions *functions);
 
 /* Puts a call among the slowest, if it is one. */

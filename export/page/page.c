@@ -59,12 +59,15 @@ int gt_page_create(const struct gt_page_options *options, struct gt_page **page_
 		return GT_ENOMEM;
 	}
 	page->has_off_cpu = gt_target_has_off_cpu(options->target);
+	if (!options->one_thread)
+		gt_page_helper_start(page);
 	*page_out = page;
 	return GT_OK;
 }
 
 void gt_page_destroy(struct gt_page *page)
 {
+	gt_page_helper_end(page);
 	forget(page);
 	for (uint32_t i = 0; i < GT_PAGE_SELECTIONS; i++) {
 		gt_tree_fini(&page->selections[i].tree);
@@ -130,8 +133,10 @@ static int take_lane(void *user, struct gt_lane *lane)
 
 	if (page->lane_count == page->lane_room) {
 		uint32_t room = page->lane_room ? page->lane_room * 2 : 64;
-		struct gt_page_lane *lanes = realloc(page->lanes, room * sizeof(*lanes));
+		struct gt_page_lane *lanes;
 
+		gt_page_helper_wait(page);
+		lanes = realloc(page->lanes, room * sizeof(*lanes));
 		if (!lanes || room > GT_PAGE_LANES_MAX)
 			return GT_ENOMEM;
 		page->lanes = lanes;
@@ -217,18 +222,29 @@ static void begin_at(struct gt_page *page, uint64_t clock)
 		page->start = clock;
 }
 
+/* The number of a function; UINT32_MAX: no memory. */
+static uint32_t find_function(struct gt_page *page, uint32_t number)
+{
+	uint32_t known = gt_page_functions_known(&page->functions, number);
+
+	if (known != UINT32_MAX)
+		return known;
+	if (page->functions.count == page->functions.room)
+		gt_page_helper_wait(page); /* the items are moved */
+	return gt_page_functions_add(&page->functions, number);
+}
+
 static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
 {
 	struct gt_page *page = user;
 	struct gt_page_lane *own = lane_of(page, lane);
-	uint32_t function = gt_page_functions_find(&page->functions, call->function);
+	uint32_t function = find_function(page, call->function);
 	struct gt_stack_call named = *call;
 	int error;
 
 	if (function == UINT32_MAX || function + 1 >= GT_BOX_FUNCTIONS)
 		return GT_ENOMEM;
 	begin_at(page, call->start);
-	page->functions.items[function].calls++;
 	named.function = function + 1;
 	call->user = (void *)(uintptr_t)function;
 	error = take_off_cpu(page, own, lane->open - 1, call->start);
@@ -244,53 +260,6 @@ static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	return error;
 }
 
-/* Merges short calls when there are too many boxes. */
-static int coarsen(struct gt_page *page)
-{
-	int error = GT_OK;
-
-	page->grain = page->grain ? page->grain * 4 : 1024;
-	page->boxes = 0;
-	for (uint32_t i = 0; i < page->lane_count; i++) {
-		for (uint32_t j = 0; j < page->lanes[i].track_count && error == GT_OK; j++) {
-			error = gt_track_coarsen(&page->lanes[i].tracks[j], page->grain);
-			page->boxes += gt_track_count(&page->lanes[i].tracks[j]);
-		}
-	}
-	return error;
-}
-
-static int add_box(struct gt_page *page, struct gt_page_lane *lane, uint32_t depth,
-		   const struct gt_box *box)
-{
-	struct gt_track *track;
-	size_t before;
-	int error;
-
-	if (depth >= GT_PAGE_DEPTH_MAX) {
-		page->too_deep++;
-		return GT_OK;
-	}
-	if (depth >= lane->track_count) {
-		struct gt_track *tracks = realloc(lane->tracks, (depth + 1u) * sizeof(*tracks));
-
-		if (!tracks)
-			return GT_ENOMEM;
-		memset(tracks + lane->track_count, 0,
-		       (depth + 1u - lane->track_count) * sizeof(*tracks));
-		lane->tracks = tracks;
-		lane->track_count = depth + 1;
-	}
-	track = &lane->tracks[depth];
-	before = gt_track_count(track);
-	error = gt_track_add(track, box, page->grain);
-	page->boxes += gt_track_count(track) - before;
-	while (error == GT_OK && page->boxes > page->options.most_calls &&
-	       page->grain < UINT64_MAX / 8)
-		error = coarsen(page);
-	return error;
-}
-
 /* Is a call of the same function around the one that has ended? */
 static bool is_again(const struct gt_page *page, const struct gt_lane *lane, void *function)
 {
@@ -302,50 +271,21 @@ static bool is_again(const struct gt_page *page, const struct gt_lane *lane, voi
 	return false;
 }
 
-/* Adds a call that returned to the sums. */
-static int add_sums(struct gt_page *page, struct gt_page_lane *own, const struct gt_lane *lane,
-		    const struct gt_stack_call *call, uint64_t end, uint64_t off)
-{
-	struct gt_page_function *function = &page->functions.items[(uintptr_t)call->user];
-	uint64_t took = end - call->start, self = gt_export_self(call, end);
-	const struct gt_page_slow slow = {
-		.start = gt_page_at(page, call->start),
-		.took = gt_page_ns(page, took),
-		.lane = (uint32_t)(uintptr_t)lane->user,
-		.depth = lane->open,
-	};
-
-	function->returned++;
-	function->self += self;
-	function->self_off += off < self ? off : self;
-	if (!is_again(page, lane, call->user))
-		function->total += took;
-	if (took < function->minimum)
-		function->minimum = took;
-	if (took > function->maximum)
-		function->maximum = took;
-	function->self_upper += (call->flags & GT_STACK_SELF_UPPER) != 0;
-	own->self += self;
-	own->self_off += off < self ? off : self;
-	gt_page_function_note_slow(function, &slow);
-	return gt_histogram_add(&function->times, slow.took)
-		       ? gt_page_function_add_cpu(function, call->cpu, self)
-		       : GT_ENOMEM;
-}
-
 static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
 {
 	struct gt_page *page = user;
 	struct gt_page_lane *own = lane_of(page, lane);
 	struct gt_page_off off = { 0, 0 };
-	struct gt_box box = {
-		.start = gt_page_at(page, call->start),
-		.took = gt_page_ns(page, end - call->start),
+	struct gt_page_left left = {
+		.start = call->start,
+		.took = end - call->start,
+		.self = gt_export_self(call, end),
+		.lane = (uint32_t)(uintptr_t)lane->user,
 		.function = (uint32_t)(uintptr_t)call->user,
-		.count = 1,
-		.flags = (call->flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN) ? GT_BOX_NO_RETURN
-									     : 0) |
-			 (call->flags & GT_STACK_NO_ENTRY ? GT_BOX_NO_ENTRY : 0),
+		.depth = lane->open,
+		.cpu = call->cpu,
+		.flags = call->flags,
+		.again = is_again(page, lane, call->user),
 	};
 	int error = take_off_cpu(page, own, lane->open + 1, end);
 
@@ -356,20 +296,11 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 		if (lane->open > 0)
 			own->off[lane->open - 1].callees += off.own + off.callees;
 	}
-	box.busy = box.weight = box.took;
+	left.off = off.own < left.self ? off.own : left.self;
 	memcpy(own->name, lane->name, sizeof(own->name));
-	own->calls++;
-	if (box.start < own->first)
-		own->first = box.start;
-	if (box.start + box.took > own->last)
-		own->last = box.start + box.took;
-	if (own->last > page->length)
-		page->length = own->last;
-	if (!(call->flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN)))
-		error = add_sums(page, own, lane, call, end, off.own);
 	page->node_off[page->tree.lanes[lane->number]] += off.own;
 	gt_tree_leave(&page->tree, lane, call, end);
-	return error == GT_OK ? add_box(page, own, lane->open, &box) : error;
+	return gt_page_helper_give(page, &left);
 }
 
 /* Takes marks and losses while there is room; counts calls of which only the entry is recorded. */
@@ -387,11 +318,10 @@ static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment 
 	if (made.at > page->length)
 		page->length = made.at;
 	if (moment->kind == GT_MOMENT_CALL) {
-		uint32_t function = gt_page_functions_find(&page->functions, moment->function);
+		uint32_t function = find_function(page, moment->function);
 
 		if (function == UINT32_MAX)
 			return GT_ENOMEM;
-		page->functions.items[function].calls++;
 		page->functions.items[function].entries_only++;
 		return GT_OK;
 	}
@@ -421,6 +351,7 @@ static int again(void *user)
 {
 	struct gt_page *page = user;
 
+	gt_page_helper_wait(page);
 	forget(page);
 	return begin(page);
 }
@@ -437,21 +368,33 @@ struct gt_stack_sink gt_page_sink(struct gt_page *page)
 	};
 }
 
-int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
+/* All calls are added: what is known of a function or a lane only now. */
+static void finish_sums(struct gt_page *page)
 {
-	int error = GT_OK;
+	struct gt_tree_node *nodes = page->tree.nodes;
 
-	page->report = *report;
+	for (uint32_t i = 0; i < page->functions.count; i++)
+		page->functions.items[i].calls += page->functions.items[i].entries_only;
 	for (uint32_t i = 0; i < page->lane_count; i++) {
 		struct gt_page_lane *lane = &page->lanes[i];
-		struct gt_tree_node *nodes = page->tree.nodes;
 
 		for (uint32_t child = nodes[lane->node].child; child; child = nodes[child].sibling)
 			nodes[lane->node].total += nodes[child].total;
+		if (lane->last > page->length)
+			page->length = lane->last;
 		free(lane->off);
 		lane->off = NULL;
-		for (uint32_t j = 0; j < lane->track_count && error == GT_OK; j++)
-			error = gt_track_finish(&lane->tracks[j]);
+	}
+}
+
+int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
+{
+	int error = gt_page_helper_end(page);
+
+	page->report = *report;
+	if (error == GT_OK) {
+		finish_sums(page);
+		error = gt_page_finish_tracks(page);
 	}
 	if (error == GT_OK)
 		error = gt_tree_finish(&page->tree);

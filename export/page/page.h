@@ -5,7 +5,8 @@
  * questions are answered as JSON (gt_page_answer says which), each with no more than a screen shows.
  *
  * Memory: some 25 bytes a call up to GT_PAGE_CALLS calls; of more, short ones are kept together.
- * Reading is one thread's; when it is done, questions may come from any number of threads.
+ * Reading is called from one thread, and has helpers of its own; when it is done, questions may come
+ * from any number of threads.
  */
 #ifndef GT_EXPORT_PAGE_PAGE_H
 #define GT_EXPORT_PAGE_PAGE_H
@@ -24,6 +25,7 @@ struct gt_page_options {
 	uint64_t expected_calls;      /* for the progress; 0: not known */
 	uint64_t most_calls;	      /* kept one by one; 0: GT_PAGE_CALLS */
 	const char *problem;	      /* what is damaged or cut off, in words; NULL */
+	bool one_thread;	      /* gt_page_read starts no other threads */
 };
 
 /* GT_ENOMEM. */

@@ -11,9 +11,10 @@
 #include "export/page/page.h"
 #include "export/page/tracks.h"
 
-#define GT_PAGE_DEPTH_MAX GT_TREE_DEPTH_MAX
-#define GT_PAGE_MOMENTS	  20000u
-#define GT_PAGE_LANES_MAX (1u << 24)
+#define GT_PAGE_DEPTH_MAX  GT_TREE_DEPTH_MAX
+#define GT_PAGE_MOMENTS	   20000u
+#define GT_PAGE_LANES_MAX  (1u << 24)
+#define GT_PAGE_CACHE_LINE 64u
 /* The call tree has a node for each lane right below the root, with this bit and the lane's number
  * for its function; functions themselves are their numbers + 1. */
 #define GT_PAGE_LANE_NODE (1u << 31)
@@ -29,17 +30,29 @@ struct gt_page_off {
 	uint64_t own, callees;
 };
 
+/* While it is read, the reader writes what stands before `apart`, and the helper what stands behind:
+ * no line of the cache is written by both. */
 struct gt_page_lane {
 	uint32_t pid, tid, stack, thread;
 	char name[16];
+	uint32_t node;		 /* in the tree */
+	struct gt_page_off *off; /* by depth, of the open calls */
+	uint32_t off_room;
+	char apart[GT_PAGE_CACHE_LINE];
 	uint64_t first, last; /* ns */
 	uint64_t calls;
 	uint64_t self, self_off; /* ticks, of its calls that returned */
-	uint32_t node;		 /* in the tree */
 	struct gt_track *tracks; /* by depth */
 	uint32_t track_count;
-	struct gt_page_off *off; /* by depth, of the open calls */
-	uint32_t off_room;
+};
+
+/* A call that has ended, for the sums and the boxes. Times in ticks. */
+struct gt_page_left {
+	uint64_t start, took, self;
+	uint64_t off; /* of `self`, off the CPU */
+	uint32_t lane, function, depth, cpu;
+	uint8_t flags; /* enum gt_stack_flags */
+	bool again;    /* a call of the same function is around it */
 };
 
 struct gt_page_moment {
@@ -75,13 +88,18 @@ struct gt_page {
 	uint32_t node_known, node_room;
 	struct gt_page_moment *moments;
 	uint32_t moment_count, moment_room, moments_left_out;
-	uint64_t boxes;	   /* kept, of all tracks */
-	uint64_t grain;	   /* ns; calls that are shorter are kept together; 0: none are */
-	uint64_t too_deep; /* calls that are in no track */
-	uint64_t length;   /* ns from the start to the last moment */
+	uint64_t length; /* ns from the start to the last moment */
 	struct gt_stack_report report;
+	/* The helper's, while it is read. */
+	char apart[GT_PAGE_CACHE_LINE];
+	uint64_t boxes;	     /* kept, of all tracks */
+	uint64_t grain;	     /* ns; calls that are shorter are kept together; 0: none are */
+	uint64_t too_deep;   /* calls that are in no track */
+	uint32_t lanes_used; /* lanes[0 … lanes_used - 1] may have boxes */
+	char apart_behind[GT_PAGE_CACHE_LINE];
 	/* … to here; all zero to begin with. */
 	bool has_off_cpu;
+	struct gt_page_helper *helper; /* NULL: there is none (helper.c) */
 	atomic_bool stopped;
 	_Atomic uint64_t entered;
 	atomic_bool ready;
@@ -102,6 +120,21 @@ static inline uint64_t gt_page_at(const struct gt_page *page, uint64_t clock)
 
 	return (int64_t)(clock - start) > 0 ? gt_page_ns(page, clock - start) : 0;
 }
+
+/* Adds a call that has ended to the sums and the boxes. GT_ENOMEM. */
+int gt_page_add_left(struct gt_page *page, const struct gt_page_left *left);
+
+/* A thread that adds the calls that the reader has ended, behind it. If it cannot be made, the
+ * reader does all by itself. */
+void gt_page_helper_start(struct gt_page *page);
+/* Hands over a call; or adds it, without a helper. GT_ENOMEM, also for one before. */
+int gt_page_helper_give(struct gt_page *page, const struct gt_page_left *left);
+/* Returns when all that was handed over is added: then arrays of the page can be moved. */
+void gt_page_helper_wait(struct gt_page *page);
+/* The same, and ends the thread. GT_ENOMEM: not all could be added. */
+int gt_page_helper_end(struct gt_page *page);
+/* All calls are there: makes the coarser levels of all tracks, in several threads. GT_ENOMEM. */
+int gt_page_finish_tracks(struct gt_page *page);
 
 /* The merged tree of "all", "pid:N" or "lane:N"; under the lock. GT_EINVAL, GT_ENOENT, GT_ENOMEM. */
 int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection);

@@ -167,17 +167,25 @@ size_t gt_track_count(const struct gt_track *track)
 	return track->level_count ? track->levels[0].count : 0;
 }
 
-/* Joins the boxes of `from` into those of `to`. */
+/* Joins the boxes of `from` into those of `to`, which has none. A box is packed once, when the next
+ * one does not join it: packing rounds, and takes most of the time. */
 static int join_level(const struct gt_track_level *from, struct gt_track_level *to)
 {
+	struct gt_box joined;
 	int error = GT_OK;
 
-	for (size_t i = 0; i < from->count && error == GT_OK; i++) {
+	if (from->count == 0)
+		return GT_OK;
+	joined = box_at(from, 0);
+	for (size_t i = 1; i < from->count && error == GT_OK; i++) {
 		struct gt_box box = box_at(from, i);
 
-		error = append_joined(to, &box);
+		if (gt_box_join(&joined, &box, to->grain))
+			continue;
+		error = append(to, &joined);
+		joined = box;
 	}
-	return error;
+	return error == GT_OK ? append(to, &joined) : error;
 }
 
 /* Frees memory that is not used. */

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import subprocess
+import urllib.request
 from collections import defaultdict
 
 import pytest
@@ -367,6 +368,24 @@ def test_report_writes_the_page_too(graftrace, recorded):
     graftrace("report", "--html", "one.html")
     assert HOSTILE not in (graftrace.directory / "one.html").read_text()
     assert "html" in graftrace("report", "--html", "/nowhere/one.html", code=1).stderr
+
+
+def test_the_recording_is_read_while_the_page_is_on_its_way(graftrace, recorded):
+    """Its figures are not asked for first: a script that has not begun yet costs no time."""
+    assert recorded
+    process = graftrace.start("serve", "-a", "127.0.0.1:0")
+    try:
+        url = line_with(process.stderr, r"http://127\.0\.0\.1:\d+/")[0]
+        with urllib.request.urlopen(url, timeout=60) as page:
+            assert b"<script>" in page.read()
+        looks = 0
+        while looks == 0:
+            with urllib.request.urlopen(url + "api/progress", timeout=60) as answer:
+                looks = json.load(answer)["looks"]
+        assert looks == 1
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
 
 
 def test_a_program_that_runs_is_looked_at_and_controlled(graftrace, compile, browser):

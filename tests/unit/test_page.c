@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -14,6 +15,7 @@
 static struct fake_target fake;
 static struct gt_page *page;
 static struct gt_out out;
+static bool one_thread;
 
 static int setup(void **state)
 {
@@ -44,6 +46,7 @@ static void read_page(uint64_t most_calls)
 			   .start = 1000 },
 		.expected_calls = 10,
 		.most_calls = most_calls,
+		.one_thread = one_thread,
 	};
 
 	assert_int_equal(gt_page_create(&options, &page), GT_OK);
@@ -295,8 +298,40 @@ static void many_calls_are_kept_in_little_memory(void **state)
 	expect("\"calls\":2000,\"returned\":2000,\"total\":60000");
 }
 
+/* More calls, functions and threads than there is room for at first: arrays are moved while the
+ * helper works. */
+static void functions_and_threads_come_while_it_is_read(void **state)
+{
+	char calls[80];
+
+	(void)state;
+	for (uint32_t thread = 0; thread < 150; thread++) {
+		struct builder *b = fake_sub_buffer_of(
+			&fake, fake_thread(&fake, 100 + thread, "t", 1000), 1000, 0, 512);
+
+		for (uint32_t i = 0; i < 100; i++) {
+			builder_entry(b, 1 + (thread * 7 + i) % 600, 10);
+			builder_return(b, 1 + (thread * 7 + i) % 600, 30);
+		}
+		builder_close(b);
+	}
+	read_page(0);
+	assert_int_equal(ask("overview", NULL, NULL, NULL, NULL, NULL, NULL), GT_OK);
+	expect("\"calls\":15000,\"returned\":15000");
+	for (uint32_t lane = 0; lane < 150; lane++) {
+		snprintf(calls, sizeof(calls), "\"tid\":%u", 100 + lane);
+		expect(calls);
+	}
+	expect("\"first\":10,\"last\":4000,\"calls\":100,\"depth\":1,\"self\":3000");
+	assert_int_equal(ask("functions", "sort", "calls", "limit", "1", NULL, NULL), GT_OK);
+	expect("\"found\":600");
+	assert_int_equal(ask("flame", "of", "all", NULL, NULL, NULL, NULL), GT_OK);
+	expect("\"all\":450000");
+}
+
 int main(void)
 {
+	int failed = 0;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(overview_tells_the_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(time_line_shows_each_call, setup, teardown),
@@ -316,7 +351,12 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(many_calls_are_kept_in_little_memory, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(functions_and_threads_come_while_it_is_read, setup,
+						teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed += cmocka_run_group_tests_name("with a helper", tests, NULL, NULL);
+	one_thread = true;
+	failed += cmocka_run_group_tests_name("in one thread", tests, NULL, NULL);
+	return failed;
 }

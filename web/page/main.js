@@ -183,7 +183,7 @@ async function start() {
 		byId("notice").hidden = false;
 		byId("notice").replaceChildren("Reading the recording ", element("progress", { value: got.progress, max: 1 }),
 			` ${Math.round(100 * got.progress)} %`);
-		await new Promise((done) => setTimeout(done, 150));
+		await new Promise((done) => setTimeout(done, 40));
 	}
 	notice("");
 	if (source.live && (await source.ask("about")).live) {

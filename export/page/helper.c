@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page's second thread. The reader decodes, and follows the stacks; of each call that has ended it
+ * hands over what the sums and the boxes need (struct gt_page_left), in batches that go round:
+ *
+ *	reader: fills batches[given]   ->   helper: adds batches[done]
+ *
+ * Both work on different parts of the page (page_private.h). Before the reader moves an array that
+ * the helper uses, it waits until all that it handed over is added.
+ */
+#define _GNU_SOURCE /* CPU_COUNT */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include "export/page/page_private.h"
+
+#define BATCH	      512u
+#define BATCHES	      8u
+#define FINISHERS_MAX 8u
+
+struct batch {
+	uint32_t count;
+	struct gt_page_left left[BATCH];
+};
+
+struct gt_page_helper {
+	struct gt_page *page;
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards what follows, up to the batches */
+	pthread_cond_t changed;
+	uint64_t given, done; /* batches */
+	bool ends;
+	int error; /* of the first call that could not be added; the others are dropped */
+	struct batch batches[BATCHES];
+};
+
+static unsigned usable_cpus(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (unsigned)CPU_COUNT(&cpus) : 1;
+}
+
+/* Signals stay with the threads that there were. */
+static int start_thread(pthread_t *thread, void *(*run)(void *), void *data)
+{
+	sigset_t all, old;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(thread, NULL, run, data);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return error;
+}
+
+static int add_batch(struct gt_page *page, const struct batch *batch)
+{
+	int error = GT_OK;
+
+	for (uint32_t i = 0; i < batch->count && error == GT_OK; i++)
+		error = gt_page_add_left(page, &batch->left[i]);
+	return error;
+}
+
+static void *help(void *data)
+{
+	struct gt_page_helper *helper = data;
+
+	pthread_mutex_lock(&helper->lock);
+	for (;;) {
+		const struct batch *batch = &helper->batches[helper->done % BATCHES];
+		int error = helper->error;
+
+		if (helper->done == helper->given && helper->ends)
+			break;
+		if (helper->done == helper->given) {
+			pthread_cond_wait(&helper->changed, &helper->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&helper->lock);
+		if (error == GT_OK)
+			error = add_batch(helper->page, batch);
+		pthread_mutex_lock(&helper->lock);
+		helper->error = error;
+		helper->done++;
+		pthread_cond_broadcast(&helper->changed);
+	}
+	pthread_mutex_unlock(&helper->lock);
+	return NULL;
+}
+
+void gt_page_helper_start(struct gt_page *page)
+{
+	struct gt_page_helper *helper = usable_cpus() > 1 ? malloc(sizeof(*helper)) : NULL;
+
+	if (!helper)
+		return;
+	helper->page = page;
+	helper->given = helper->done = 0;
+	helper->ends = false;
+	helper->error = GT_OK;
+	helper->batches[0].count = 0;
+	pthread_mutex_init(&helper->lock, NULL);
+	pthread_cond_init(&helper->changed, NULL);
+	page->helper = helper;
+	if (start_thread(&helper->thread, help, helper) == 0)
+		return;
+	pthread_cond_destroy(&helper->changed);
+	pthread_mutex_destroy(&helper->lock);
+	free(helper);
+	page->helper = NULL;
+}
+
+/* Hands over the batch that is being filled; returns when no more than `behind` are not added. */
+static int give_batch(struct gt_page_helper *helper, uint64_t behind)
+{
+	int error;
+
+	pthread_mutex_lock(&helper->lock);
+	if (helper->batches[helper->given % BATCHES].count > 0) {
+		helper->given++;
+		pthread_cond_broadcast(&helper->changed);
+	}
+	while (helper->given - helper->done > behind)
+		pthread_cond_wait(&helper->changed, &helper->lock);
+	error = helper->error;
+	helper->batches[helper->given % BATCHES].count = 0;
+	pthread_mutex_unlock(&helper->lock);
+	return error;
+}
+
+int gt_page_helper_give(struct gt_page *page, const struct gt_page_left *left)
+{
+	struct gt_page_helper *helper = page->helper;
+	struct batch *batch;
+
+	if (!helper)
+		return gt_page_add_left(page, left);
+	/* `given` changes in this thread only. */
+	batch = &helper->batches[helper->given % BATCHES];
+	batch->left[batch->count++] = *left;
+	return batch->count == BATCH ? give_batch(helper, BATCHES - 1) : GT_OK;
+}
+
+void gt_page_helper_wait(struct gt_page *page)
+{
+	if (page->helper)
+		give_batch(page->helper, 0);
+}
+
+int gt_page_helper_end(struct gt_page *page)
+{
+	struct gt_page_helper *helper = page->helper;
+	int error;
+
+	if (!helper)
+		return GT_OK;
+	error = give_batch(helper, 0);
+	pthread_mutex_lock(&helper->lock);
+	helper->ends = true;
+	pthread_cond_broadcast(&helper->changed);
+	pthread_mutex_unlock(&helper->lock);
+	pthread_join(helper->thread, NULL);
+	pthread_cond_destroy(&helper->changed);
+	pthread_mutex_destroy(&helper->lock);
+	free(helper);
+	page->helper = NULL;
+	return error;
+}
+
+/* The tracks of all lanes, one behind the other, and the next of them that nobody has begun. */
+struct finishing {
+	struct gt_track **tracks;
+	size_t count;
+	atomic_size_t next;
+	atomic_int error;
+};
+
+static void *finish_some(void *data)
+{
+	struct finishing *finishing = data;
+	size_t at;
+
+	while ((at = atomic_fetch_add(&finishing->next, 1)) < finishing->count) {
+		int error = gt_track_finish(finishing->tracks[at]);
+
+		if (error != GT_OK)
+			atomic_store(&finishing->error, error);
+	}
+	return NULL;
+}
+
+static int list_tracks(const struct gt_page *page, struct finishing *finishing)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < page->lane_count; i++)
+		count += page->lanes[i].track_count;
+	finishing->tracks = malloc((count + 1) * sizeof(*finishing->tracks));
+	if (!finishing->tracks)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < page->lane_count; i++)
+		for (uint32_t j = 0; j < page->lanes[i].track_count; j++)
+			finishing->tracks[finishing->count++] = &page->lanes[i].tracks[j];
+	return GT_OK;
+}
+
+int gt_page_finish_tracks(struct gt_page *page)
+{
+	struct finishing finishing = { .error = GT_OK };
+	unsigned cpus = page->options.one_thread ? 1 : usable_cpus(), started = 0;
+	pthread_t threads[FINISHERS_MAX];
+
+	if (list_tracks(page, &finishing) != GT_OK)
+		return GT_ENOMEM;
+	while (started + 1 < cpus && started < FINISHERS_MAX && started + 1 < finishing.count &&
+	       start_thread(&threads[started], finish_some, &finishing) == 0)
+		started++;
+	finish_some(&finishing);
+	while (started > 0)
+		pthread_join(threads[--started], NULL);
+	free(finishing.tracks);
+	return atomic_load(&finishing.error);
+}
