@@ -87,9 +87,9 @@ static struct gt_live *make(struct gt_session *session, struct gt_target *record
 	gt_live_view_init(&live->over, records, &live->view);
 	live->over.session = session;
 	live->session = session;
-	live->cmdlines = CMDLINES;
-	live->options = GT_OPTIONS_DEFAULT;
-	live->time_start = __builtin_ia32_rdtsc();
+	live->shown.cmdlines = CMDLINES;
+	live->shown.options = GT_OPTIONS_DEFAULT;
+	live->shown.time_start = __builtin_ia32_rdtsc();
 	return live;
 }
 
@@ -106,10 +106,10 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 	live->over.overwrite = true;
 	live->view.clock = top->view.clock;
 	live->view.tracer = live->settings.tracer = GRAFTRACE_TRACER_NOP;
-	live->has_clock = true;
+	live->shown.has_clock = true;
 	live->mode = top->mode;
 	live->buffer_bytes = top->buffer_bytes;
-	live->options |= GT_OPTION_OVERWRITE;
+	live->shown.options |= GT_OPTION_OVERWRITE;
 	live->instance = instance;
 	*live_out = live;
 	return 0;
@@ -130,7 +130,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->mode = options->mode;
 	live->over.overwrite = options->mode == GRAFTRACE_MODE_OVERWRITE;
 	if (live->over.overwrite)
-		live->options |= GT_OPTION_OVERWRITE;
+		live->shown.options |= GT_OPTION_OVERWRITE;
 	live->no_fork = options->no_fork;
 	live->dump = options->dump;
 	live->dump_data = options->dump_data;
@@ -146,13 +146,13 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 		}
 	}
 	for (const char *const *word = options->values; word != NULL && *word != NULL; word++)
-		live->options |=
+		live->shown.options |=
 			**word == 'r' || **word == 'R'
 				? GT_OPTION_GRAPH_RETVAL
 				: GT_OPTION_GRAPH_ARGS | GT_OPTION_FUNC_ARGS |
 					  (strstr(*word, "retval") != NULL ? GT_OPTION_GRAPH_RETVAL
 									   : 0);
-	live->recorded_values = live->options & GT_OPTIONS_OF_VALUES;
+	live->shown.recorded_values = live->shown.options & GT_OPTIONS_OF_VALUES;
 	if (gt_live_probes_init(live, options->events, options->event_filters) != 0) {
 		gt_live_destroy(live);
 		return no_memory(message);

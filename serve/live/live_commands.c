@@ -167,8 +167,8 @@ static void follow_switch(struct gt_live *live, const struct gt_trigger_hit *hit
 
 	pthread_mutex_lock(&live->lock);
 	gt_live_events_switched(live, hit->action == GT_TRIGGER_TRACEON, hit->tsc);
-	gt_live_events_show(live,
-			    on && live->sched_switch); /* somebody may have changed it since */
+	gt_live_events_show(
+		live, on && live->shown.sched_switch); /* somebody may have changed it since */
 	pthread_mutex_unlock(&live->lock);
 }
 

@@ -48,7 +48,7 @@ int gt_live_detour_locked(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
 	struct gt_target *session = gt_session_target(top->session);
-	bool overwrite = (top->options & GT_OPTION_OVERWRITE) != 0;
+	bool overwrite = (top->shown.options & GT_OPTION_OVERWRITE) != 0;
 	struct gt_store *archive = instances->own, *own = NULL;
 	struct gt_merge_given *positions = NULL;
 	struct gt_trace_settings settings = gt_live_settings(top);
@@ -113,7 +113,8 @@ int gt_live_resize(struct gt_live *live, uint64_t bytes)
 			gt_session_set_transport(top->session);
 			gt_store_consume_source(own);
 			gt_session_has_room(top->session);
-			gt_store_set_overwrite(own, (top->options & GT_OPTION_OVERWRITE) != 0);
+			gt_store_set_overwrite(own,
+					       (top->shown.options & GT_OPTION_OVERWRITE) != 0);
 			gt_store_set_limit(own, bytes);
 			instances->own = own;
 			gt_live_start_pump_locked(top);

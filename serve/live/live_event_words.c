@@ -17,7 +17,8 @@
 static int ask(struct gt_live *live, struct gt_message *message)
 {
 	struct gt_word_list *list;
-	int error = gt_word_list_create(&gt_host_memory, gt_globs_words(&live->events), &list);
+	int error =
+		gt_word_list_create(&gt_host_memory, gt_globs_words(&live->change.events), &list);
 
 	if (error != 0)
 		return no_memory(message);
@@ -32,9 +33,10 @@ static bool add(struct gt_live *live, const char *word, bool on)
 	char text[GT_CONTROL_WORD_BYTES + 2];
 
 	snprintf(text, sizeof(text), "!%s", word);
-	gt_globs_remove(&live->events, text);
-	gt_globs_remove(&live->events, word);
-	return gt_globs_add(&live->events, on ? word : text, strlen(on ? word : text), false);
+	gt_globs_remove(&live->change.events, text);
+	gt_globs_remove(&live->change.events, word);
+	return gt_globs_add(&live->change.events, on ? word : text, strlen(on ? word : text),
+			    false);
 }
 
 static bool names_one(struct gt_live *live, const char *word)
@@ -129,15 +131,16 @@ static int say_of_object(struct gt_live *live, const char *word, bool on,
 	if (*object == '\0' || strchr(object, ':') != NULL)
 		return GT_EINVAL;
 	print_waiting(word, waiting);
-	waited = gt_globs_remove(&live->events, waiting);
+	waited = gt_globs_remove(&live->change.events, waiting);
 	if (!add_known(live, word, on, &found))
 		return no_memory(message);
 	if (found || (waited && !on))
 		return 0;
 	if (!on || is_loaded(live, object))
 		return GT_EINVAL;
-	return gt_globs_add(&live->events, waiting, strlen(waiting), false) ? 0
-									    : no_memory(message);
+	return gt_globs_add(&live->change.events, waiting, strlen(waiting), false)
+		       ? 0
+		       : no_memory(message);
 }
 
 int gt_live_event_words_say(struct gt_live *live, const char *word, bool on,
@@ -169,7 +172,7 @@ int gt_live_event_waiting(struct gt_control_target *target, uint64_t index, char
 	int error = GT_ENOENT;
 
 	pthread_mutex_lock(&live->change.lock);
-	words = gt_globs_words(&live->events);
+	words = gt_globs_words(&live->change.events);
 	for (; error != 0 && words != NULL && *words != NULL; words++)
 		if (waits(live, *words) && index-- == 0) {
 			snprintf(word, room, "%s", *words);

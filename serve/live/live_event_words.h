@@ -5,7 +5,7 @@
 
 #include "serve/live/live_private.h"
 
-/* Adds the word, or one that excludes what it names; live->events are in force then. "WORD:mod:OBJECT" is of the
+/* Adds the word, or one that excludes what it names; live->change.events are in force then. "WORD:mod:OBJECT" is of the
  * events that the object has; the word waits where it is not loaded. NULL: no word is added. GT_EINVAL: it
  * names nothing; GT_ENOMEM. */
 int gt_live_event_words_say(struct gt_live *live, const char *word, bool on,

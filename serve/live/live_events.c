@@ -18,8 +18,8 @@ static uint64_t now(void)
 
 static void show_from(struct gt_live *live, bool on, uint64_t clock)
 {
-	struct gt_merge_window *windows = live->switch_windows;
-	uint32_t *count = &live->switch_window_count;
+	struct gt_merge_window *windows = live->shown.switch_windows;
+	uint32_t *count = &live->shown.switch_window_count;
 
 	if (*count > 0 && windows[*count - 1].to == UINT64_MAX) {
 		if (!on)
@@ -39,12 +39,13 @@ void gt_live_events_show(struct gt_live *live, bool on)
 void gt_live_events_switched(struct gt_live *live, bool on, uint64_t clock)
 {
 	const struct gt_merge_window *last =
-		live->switch_window_count > 0 ? &live->switch_windows[live->switch_window_count - 1]
-					      : NULL;
+		live->shown.switch_window_count > 0
+			? &live->shown.switch_windows[live->shown.switch_window_count - 1]
+			: NULL;
 	uint64_t least = last == NULL ? 0 : last->to != UINT64_MAX ? last->to : last->from;
 	uint64_t at = now();
 
-	show_from(live, on && live->sched_switch, clock >= least && clock < at ? clock : at);
+	show_from(live, on && live->shown.sched_switch, clock >= least && clock < at ? clock : at);
 }
 
 /* tracing_cpumask */
@@ -52,7 +53,7 @@ void gt_live_events_switched(struct gt_live *live, bool on, uint64_t clock)
 /* The CPU mask before the first write: all CPUs that exist. */
 static void get_masks(const struct gt_live *live, uint64_t cpus[GT_FILTER_CPU_WORDS])
 {
-	const struct gt_filter_masks *masks = &live->masks;
+	const struct gt_filter_masks *masks = &live->shown.masks;
 
 	memset(cpus, 0, GT_FILTER_CPU_WORDS * sizeof(*cpus));
 	if (masks->count > 0) {
@@ -73,7 +74,7 @@ uint64_t gt_live_events_mask(const struct gt_live *live, uint32_t word)
 
 void gt_live_events_set_mask(struct gt_live *live, uint32_t word, uint64_t set)
 {
-	struct gt_filter_masks *masks = &live->masks;
+	struct gt_filter_masks *masks = &live->shown.masks;
 	uint64_t cpus[GT_FILTER_CPU_WORDS];
 
 	get_masks(live, cpus);
@@ -250,12 +251,12 @@ void gt_live_events_forget_threads(struct gt_live_view *view, uint32_t keep)
 
 void gt_live_events_clear(struct gt_live *live)
 {
-	struct gt_filter_masks *masks = &live->masks;
-	bool on = live->switch_window_count > 0 &&
-		  live->switch_windows[live->switch_window_count - 1].to == UINT64_MAX;
+	struct gt_filter_masks *masks = &live->shown.masks;
+	bool on = live->shown.switch_window_count > 0 &&
+		  live->shown.switch_windows[live->shown.switch_window_count - 1].to == UINT64_MAX;
 
-	memset(live->switch_windows, 0, sizeof(live->switch_windows));
-	live->switch_window_count = 0;
+	memset(live->shown.switch_windows, 0, sizeof(live->shown.switch_windows));
+	live->shown.switch_window_count = 0;
 	gt_live_events_show(live, on);
 	if (masks->count > 1) {
 		masks->mask[0] = masks->mask[masks->count - 1];

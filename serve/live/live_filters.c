@@ -32,11 +32,11 @@ static struct entry *find(const struct gt_live_filters *filters, const char *wor
 
 static bool add(struct gt_live *live, const char *word)
 {
-	struct gt_live_filters *filters = live->filters;
+	struct gt_live_filters *filters = live->change.filters;
 	struct entry *grown;
 
 	if (filters == NULL)
-		filters = live->filters = calloc(1, sizeof(*filters));
+		filters = live->change.filters = calloc(1, sizeof(*filters));
 	if (filters == NULL)
 		return false;
 	grown = realloc(filters->entries, (filters->count + 1) * sizeof(*grown));
@@ -72,14 +72,14 @@ static char *text_of(const char *filter, size_t bytes, const struct gt_event_fil
 /* Under change.lock. */
 static int note(struct gt_live *live, const char *word, char *text, struct gt_message *message)
 {
-	struct entry *entry = find(live->filters, word);
+	struct entry *entry = find(live->change.filters, word);
 
 	if (entry == NULL && text != NULL) {
 		if (!add(live, word)) {
 			free(text);
 			return no_memory(message);
 		}
-		entry = find(live->filters, word);
+		entry = find(live->change.filters, word);
 	}
 	if (entry != NULL) {
 		free(entry->text);
@@ -124,7 +124,7 @@ int64_t gt_live_event_filter_read(struct gt_control_target *target, const char *
 	size_t given = 0;
 
 	pthread_mutex_lock(&live->change.lock);
-	entry = find(live->filters, word);
+	entry = find(live->change.filters, word);
 	if (entry != NULL && entry->text != NULL && offset < strlen(entry->text)) {
 		given = strlen(entry->text + offset);
 		given = given < bytes ? given : bytes;
@@ -169,7 +169,7 @@ int gt_live_filters_note(struct gt_live *live, const char *word, const char *fil
 
 void gt_live_filters_fini(struct gt_live *live)
 {
-	struct gt_live_filters *filters = live->filters;
+	struct gt_live_filters *filters = live->change.filters;
 
 	for (size_t i = 0; filters != NULL && i < filters->count; i++) {
 		free(filters->entries[i].word);
@@ -178,5 +178,5 @@ void gt_live_filters_fini(struct gt_live *live)
 	if (filters != NULL)
 		free(filters->entries);
 	free(filters);
-	live->filters = NULL;
+	live->change.filters = NULL;
 }

@@ -15,14 +15,14 @@ void gt_live_get_look(struct gt_live *live, struct gt_text_look *look)
 {
 	memset(look, 0, sizeof(*look));
 	pthread_mutex_lock(&live->lock);
-	look->clock = live->clock;
-	look->time_start = live->time_start;
-	look->names_kept = (uint32_t)live->cmdlines;
-	look->options = live->options & GT_OPTIONS_OF_TEXT;
-	look->switches = live->switch_window_count > 0;
-	look->switch_window_count = live->switch_window_count;
-	memcpy(look->switch_windows, live->switch_windows, sizeof(look->switch_windows));
-	look->masks = live->masks;
+	look->clock = live->shown.clock;
+	look->time_start = live->shown.time_start;
+	look->names_kept = (uint32_t)live->shown.cmdlines;
+	look->options = live->shown.options & GT_OPTIONS_OF_TEXT;
+	look->switches = live->shown.switch_window_count > 0;
+	look->switch_window_count = live->shown.switch_window_count;
+	memcpy(look->switch_windows, live->shown.switch_windows, sizeof(look->switch_windows));
+	look->masks = live->shown.masks;
 	pthread_mutex_unlock(&live->lock);
 }
 
@@ -103,7 +103,7 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message)
 		error = gt_session_clear(live->session);
 	begun = __builtin_ia32_rdtsc();
 	pthread_mutex_lock(&live->lock);
-	live->time_start = begun;
+	live->shown.time_start = begun;
 	gt_live_events_clear(live);
 	pthread_mutex_unlock(&live->lock);
 	gt_live_get_look(live, &look);

@@ -26,7 +26,8 @@ struct gt_live_instance;
 /* The instances of a session. Removed ones stay in the list until the session ends. */
 struct gt_live_instances {
 	pthread_mutex_t turn; /* held by the thread that copies and runs the commands it meets */
-	pthread_mutex_t lock;
+	pthread_mutex_t
+		lock; /* held while records are copied, and while a buffer or the list changes */
 	pthread_cond_t wake; /* wakes the copying thread so that it ends */
 	pthread_t pump;
 	bool pumping, stop;
@@ -41,7 +42,7 @@ struct gt_live_instances {
 	uint32_t count;
 };
 
-/* The last snapshot. */
+/* The last snapshot. Guarded by the lock of struct gt_live_reading. */
 struct gt_live_snapshot {
 	struct gt_store *store;	      /* NULL: none, or an empty one */
 	struct gt_merge_given *given; /* how far trace_pipe had read then, by writer; */
@@ -51,7 +52,7 @@ struct gt_live_snapshot {
 	bool allocated;
 };
 
-/* How far consuming readers have read. */
+/* How far consuming readers have read. The lock guards all of it. */
 struct gt_live_reading {
 	pthread_mutex_t lock;	     /* held while a block of text is made; never with live->lock */
 	struct gt_text_reader *pipe; /* of trace_pipe; NULL until it was first opened */
@@ -61,13 +62,32 @@ struct gt_live_reading {
 	struct gt_live_snapshot snapshot;
 };
 
-/* Changes of settings, which happen one after the other. */
+/* Changes of settings, which happen one after the other. The lock guards all of it. */
 struct gt_live_change {
 	pthread_mutex_t lock; /* held while a list or the tracer is changed */
 	bool watches;	      /* it has asked the session for context switches */
 	uint32_t pauses;      /* readers of `trace` for which pause-on-trace stopped tracing */
 	bool was_on;	      /* tracing goes on after the last of them */
-	uint64_t versions[GT_LISTS]; /* how often each list was changed */
+	uint64_t versions[GT_LISTS];	 /* how often each list was changed */
+	struct gt_globs events;		 /* words of set_event */
+	struct gt_live_probes *probes;	 /* rows of events; used in the top only */
+	struct gt_live_filters *filters; /* of events; NULL: none was set */
+};
+
+/* How readers see the trace. Guarded by the lock of struct gt_live. */
+struct gt_live_shown {
+	bool has_clock; /* view.clock is set; it is when the trace is first read */
+	uint64_t options;
+	uint64_t recorded_values; /* options that can show something; the top's, set at the start */
+	/* Values of tracing_cpumask since the ring was emptied: the last one is in force; none: all
+	 * CPUs. */
+	struct gt_filter_masks masks;
+	uint64_t cmdlines;
+	bool sched_switch;					 /* the event is on */
+	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS]; /* when it was on */
+	uint32_t switch_window_count;
+	enum gt_control_clock clock;
+	uint64_t time_start; /* clock at which the ring was last emptied */
 };
 
 /*
@@ -94,34 +114,20 @@ struct gt_live {
 	struct gt_live_instance *instance;  /* what only an instance has; NULL in the top */
 	struct gt_live_instances instances; /* used in the top only */
 
-	pthread_mutex_t lock; /* guards what follows */
-	bool has_clock;	      /* view.clock is set; it is when the trace is first read */
+	pthread_mutex_t lock; /* guards what follows, up to `shown` */
 	/* The settings. Their `on` is unused: tracing_on is kept by the session, or the instance's
 	 * store. The lists change under change.lock, too. */
 	struct gt_trace_settings settings;
-	struct gt_control_name
-		*known; /* the functions that were listed last, for readers after the end */
+	/* The functions that were listed last, for readers after the end. */
+	struct gt_control_name *known;
 	size_t known_count;
-	uint64_t options;
-	uint64_t recorded_values; /* options that can show something; the top's, set at the start */
-	struct gt_filter_masks masks; /* values of tracing_cpumask since the ring was emptied: the
-				       * last one is in force; none: all CPUs */
-	uint64_t cmdlines;
-	bool sched_switch;					 /* the event is on */
-	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS]; /* when it was on */
-	uint32_t switch_window_count;
-	enum gt_control_clock clock;
-	uint64_t time_start; /* clock at which the ring was last emptied */
 	bool pipe_busy;
 	uint32_t cpus_busy; /* CPUs whose trace_pipe is open */
+	struct gt_live_shown shown;
 
 	struct gt_live_reading reading;
 	struct gt_live_change change;
 	struct gt_live_event_list *event_list; /* with a lock of its own; used in the top only */
-	/* Guarded by change.lock: */
-	struct gt_globs events;		 /* words of set_event */
-	struct gt_live_probes *probes;	 /* rows of events; used in the top only */
-	struct gt_live_filters *filters; /* of events; NULL: none was set */
 };
 
 static inline struct gt_live *live_of(struct gt_control_target *target)

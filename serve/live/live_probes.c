@@ -191,7 +191,7 @@ static void free_later(struct later *later)
 /* Under change.lock. Readers see the rows once the count has grown. */
 static int publish(struct gt_live *live, struct later *later)
 {
-	struct gt_live_probes *probes = live->probes;
+	struct gt_live_probes *probes = live->change.probes;
 
 	for (uint32_t i = 0; i < later->count; i++)
 		if (!later->files[i].path)
@@ -220,7 +220,7 @@ static void show_rows(struct later *later, bool on, uint64_t index)
 static int show_event(struct gt_live *live, const char *system, const char *name, uint32_t number)
 {
 	const uint64_t index = GT_CONTROL_BY_NUMBER + number;
-	struct later *known = later_of(live->probes, system, name);
+	struct later *known = later_of(live->change.probes, system, name);
 	struct later later = { .system = strdup(system), .name = strdup(name) };
 	int error = 0;
 
@@ -235,7 +235,7 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 		later.files[i] = gt_control_event_file(kinds[i].which,
 						       path_of(kinds[i].path, system, name), index);
 	error = publish(live, &later);
-	if (error || later_of(live->probes, system, NULL))
+	if (error || later_of(live->change.probes, system, NULL))
 		return error;
 	later = (struct later){ .system = strdup(system),
 				.files = calloc(2, sizeof(*later.files)) };
@@ -274,8 +274,8 @@ static void hide_events(struct gt_live *live)
 {
 	const struct gt_live_event_list *list = gt_live_events_lock(live);
 
-	for (uint32_t i = 0; i < live->probes->later_count; i++) {
-		struct later *later = &live->probes->later[i];
+	for (uint32_t i = 0; i < live->change.probes->later_count; i++) {
+		struct later *later = &live->change.probes->later[i];
 		size_t k = 0;
 
 		if (later->all)
@@ -312,7 +312,7 @@ static int show_calls(struct gt_live *live)
 	const struct gt_live_event_list *list;
 	int error = GT_OK;
 
-	if (live->probes->has_calls)
+	if (live->change.probes->has_calls)
 		return GT_OK;
 	list = gt_live_events_lock(live);
 	if (has_call(list)) {
@@ -322,7 +322,7 @@ static int show_calls(struct gt_live *live)
 			if (is_call(&list->formats[i]))
 				put_rows(list, i, later.files, &later.count);
 		error = publish(live, &later);
-		live->probes->has_calls = error == GT_OK;
+		live->change.probes->has_calls = error == GT_OK;
 	}
 	gt_live_events_unlock(live);
 	return error;
@@ -344,7 +344,7 @@ int gt_live_event_set(struct gt_control_target *target, const char *word, size_t
 	pthread_mutex_lock(&live->change.lock);
 	error = has_ended(live, message);
 	if (error == 0 && word_bytes == 0) {
-		gt_globs_clear(&live->events);
+		gt_globs_clear(&live->change.events);
 		error = gt_live_event_words_say(live, on ? "*:*" : NULL, true, message);
 	} else if (error == 0) {
 		error = gt_live_event_words_say(live, text, on, message);
@@ -447,13 +447,13 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 	const struct gt_live_event_list *list;
 	bool done;
 
-	live->probes = probes;
+	live->change.probes = probes;
 	if (probes) {
 		probes->groups = calloc(1 + LATER_GROUPS, sizeof(*probes->groups));
 		probes->later = calloc(LATER_GROUPS, sizeof(*probes->later));
 	}
 	if (!probes || !probes->groups || !probes->later || gt_live_event_list_init(live) != 0 ||
-	    !gt_globs_add_all(&live->events, words))
+	    !gt_globs_add_all(&live->change.events, words))
 		return GT_ENOMEM;
 	list = gt_live_events_lock(live);
 	probes->has_calls = has_call(list);
@@ -467,9 +467,9 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 
 void gt_live_probes_fini(struct gt_live *live)
 {
-	struct gt_live_probes *probes = live->probes;
+	struct gt_live_probes *probes = live->change.probes;
 
-	gt_globs_clear(&live->events);
+	gt_globs_clear(&live->change.events);
 	gt_live_filters_fini(live);
 	gt_live_event_list_fini(live);
 	for (uint32_t i = 0; probes && i < probes->count; i++)
@@ -482,5 +482,5 @@ void gt_live_probes_fini(struct gt_live *live)
 		free(probes->later);
 	}
 	free(probes);
-	live->probes = NULL;
+	live->change.probes = NULL;
 }

@@ -24,7 +24,7 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 	int error = GT_ENOMEM;
 
 	pthread_mutex_lock(&live->lock);
-	self = !(live->options & GT_OPTION_GRAPH_TIME);
+	self = !(live->shown.options & GT_OPTION_GRAPH_TIME);
 	threshold = live->settings.threshold_ns;
 	pthread_mutex_unlock(&live->lock);
 	gt_live_pull(live);

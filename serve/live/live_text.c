@@ -28,7 +28,7 @@ static bool pause_tracing(struct gt_live *live)
 	bool pauses;
 
 	pthread_mutex_lock(&live->change.lock);
-	pauses = (live->options & GT_OPTION_PAUSE_ON_TRACE) != 0;
+	pauses = (live->shown.options & GT_OPTION_PAUSE_ON_TRACE) != 0;
 	if (pauses && live->change.pauses++ == 0) {
 		live->change.was_on = gt_session_tracing_on(live->session);
 		if (live->change.was_on)
@@ -154,9 +154,9 @@ static struct gt_clock read_clock(struct gt_session *session)
 void gt_live_settle_clock(struct gt_live *live)
 {
 	pthread_mutex_lock(&live->lock);
-	if (!live->has_clock)
+	if (!live->shown.has_clock)
 		live->view.clock = read_clock(live->session);
-	live->has_clock = true;
+	live->shown.has_clock = true;
 	pthread_mutex_unlock(&live->lock);
 }
 

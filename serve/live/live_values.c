@@ -38,23 +38,23 @@ int gt_live_get(struct gt_control_target *target, enum gt_control_value which, u
 		*value = live->settings.threshold_ns;
 		break;
 	case GT_CONTROL_OPTIONS:
-		*value = live->options;
+		*value = live->shown.options;
 		break;
 	case GT_CONTROL_BUFFER_BYTES: /* one pool: a single thread may fill it */
 	case GT_CONTROL_TOTAL_BYTES:
 		*value = live->buffer_bytes;
 		break;
 	case GT_CONTROL_CLOCK_ID:
-		*value = live->clock;
+		*value = live->shown.clock;
 		break;
 	case GT_CONTROL_NOW_NS:
 		*value = now_ns();
 		break;
 	case GT_CONTROL_CMDLINES:
-		*value = live->cmdlines;
+		*value = live->shown.cmdlines;
 		break;
 	case GT_CONTROL_SCHED_SWITCH:
-		*value = live->sched_switch;
+		*value = live->shown.sched_switch;
 		break;
 	case GT_CONTROL_TRACING_ON:
 	case GT_CONTROL_PROFILE:
@@ -83,7 +83,8 @@ static bool is_beside_profile(const struct gt_live *live, enum gt_control_value 
 	uint64_t threshold = which == GT_CONTROL_THRESHOLD_NS ? value : live->settings.threshold_ns;
 
 	return on && live->mode != GRAFTRACE_MODE_DRAIN &&
-	       (!(live->options & GT_OPTION_SLEEP_TIME) || tracer == GRAFTRACE_TRACER_FUNCTION ||
+	       (!(live->shown.options & GT_OPTION_SLEEP_TIME) ||
+		tracer == GRAFTRACE_TRACER_FUNCTION ||
 		(tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH && threshold != 0));
 }
 
@@ -101,7 +102,7 @@ static int check_awake(const struct gt_live *live, bool profile, bool awake,
 /* Between gt_live_top_begin and _end. */
 static int set_profile(struct gt_live *live, bool on, struct gt_message *message)
 {
-	bool awake = !(live->options & GT_OPTION_SLEEP_TIME);
+	bool awake = !(live->shown.options & GT_OPTION_SLEEP_TIME);
 	bool was_on = gt_session_profiles(live->session);
 	int error = check_awake(live, on, awake, message);
 
@@ -231,7 +232,7 @@ static int check_values(const struct gt_live *live, uint64_t on, struct gt_messa
 {
 	const struct gt_live *top = live->top != NULL ? live->top : live;
 	const uint64_t all = GT_OPTION_GRAPH_ARGS | GT_OPTION_FUNC_ARGS | GT_OPTION_GRAPH_RETVAL;
-	const uint64_t missing = on & all & ~top->recorded_values;
+	const uint64_t missing = on & all & ~top->shown.recorded_values;
 
 	if (missing == 0)
 		return 0;
@@ -245,7 +246,7 @@ static int check_values(const struct gt_live *live, uint64_t on, struct gt_messa
 /* Under change.lock. */
 static int set_options(struct gt_live *live, uint64_t options, struct gt_message *message)
 {
-	uint64_t changed = options ^ live->options;
+	uint64_t changed = options ^ live->shown.options;
 	int error = 0;
 
 	if (changed & (GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK | GT_OPTION_FUNC_STACK))
@@ -263,17 +264,17 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 		error = gt_session_set_func_stack(live->session,
 						  (options & GT_OPTION_FUNC_STACK) != 0, message);
 	if (error == 0 && (changed & (GT_OPTION_SLEEP_TIME | GT_OPTION_EVENT_FORK)))
-		error = watch(live, wants_switches(options, live->sched_switch), message);
+		error = watch(live, wants_switches(options, live->shown.sched_switch), message);
 	if (error == 0 && (changed & GT_OPTION_EVENT_FORK))
 		error = gt_live_event_fork(&live->over, options & GT_OPTION_EVENT_FORK, message);
 	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && live->instance == NULL)
 		error = set_awake(live, !(options & GT_OPTION_SLEEP_TIME), message);
 	if (error != 0 && (changed & (GT_OPTION_SLEEP_TIME | GT_OPTION_EVENT_FORK)))
-		watch(live, wants_switches(live->options, live->sched_switch), NULL);
+		watch(live, wants_switches(live->shown.options, live->shown.sched_switch), NULL);
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&live->lock);
-	live->options = options;
+	live->shown.options = options;
 	if (live->instance == NULL)
 		gt_session_set_follow(live->session, options & GT_OPTION_FUNCTION_FORK);
 	pthread_mutex_unlock(&live->lock);
@@ -330,7 +331,7 @@ static int set_size(struct gt_live *live, uint64_t bytes, struct gt_message *mes
 static int set_clock(struct gt_live *live, enum gt_control_clock clock, struct gt_message *message)
 {
 	pthread_mutex_lock(&live->lock);
-	live->clock = clock;
+	live->shown.clock = clock;
 	pthread_mutex_unlock(&live->lock);
 	return gt_live_empty(live, message); /* even if the clock is the same, as on Linux */
 }
@@ -341,7 +342,7 @@ static int set_running(struct gt_live *live, enum gt_control_value which, uint64
 {
 	switch (which) {
 	case GT_CONTROL_SCHED_SWITCH:
-		return watch(live, wants_switches(live->options, value != 0), message);
+		return watch(live, wants_switches(live->shown.options, value != 0), message);
 	case GT_CONTROL_TRACING_ON:
 		live->change.was_on = value != 0; /* takes effect when the pause ends */
 		return ask(live, which, value, message);
@@ -366,7 +367,7 @@ static void show_switches(struct gt_live *live, bool event)
 
 	gt_live_get(&live->control, GT_CONTROL_TRACING_ON, &on);
 	pthread_mutex_lock(&live->lock);
-	live->sched_switch = event;
+	live->shown.sched_switch = event;
 	gt_live_events_show(live, event && on != 0);
 	pthread_mutex_unlock(&live->lock);
 }
@@ -384,8 +385,8 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 	/* These change only the text: allowed after the program's end, too. */
 	if (which == GT_CONTROL_OPTIONS_ON || which == GT_CONTROL_OPTIONS_OFF) {
 		pthread_mutex_lock(&live->change.lock);
-		error = set_options(live, gt_control_options_with(live->options, which, value),
-				    message);
+		error = set_options(
+			live, gt_control_options_with(live->shown.options, which, value), message);
 		pthread_mutex_unlock(&live->change.lock);
 		return error;
 	}
@@ -395,7 +396,7 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 	    (which >= GT_CONTROL_CPUMASK && which < GT_CONTROL_CPUMASK_END)) {
 		pthread_mutex_lock(&live->lock);
 		if (which == GT_CONTROL_CMDLINES)
-			live->cmdlines = value;
+			live->shown.cmdlines = value;
 		else
 			gt_live_events_set_mask(live, which - GT_CONTROL_CPUMASK, value);
 		pthread_mutex_unlock(&live->lock);
@@ -408,7 +409,7 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 	if (error == 0 && which == GT_CONTROL_SCHED_SWITCH)
 		show_switches(live, value != 0);
 	else if (error == 0 && which == GT_CONTROL_TRACING_ON)
-		show_switches(live, live->sched_switch);
+		show_switches(live, live->shown.sched_switch);
 	pthread_mutex_unlock(&live->change.lock);
 	return error;
 }
