@@ -9,24 +9,15 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
 from mounted import refused
-from test_hists import Watched
-
-FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
-
-
-@pytest.fixture(scope="module")
-def program(compile):
-    return compile("events.c", "-O2", *FLAGS)
+from watched import FLAGS, Watched, program  # noqa: F401, a fixture
+from watched import watched as alone  # noqa: F401, a fixture
 
 
 @pytest.fixture
-def watched(program, graftrace):
-    made = Watched(graftrace, program, "loop")
-    (made.path / "instances" / "one").mkdir()
-    yield made
-    made.end()
+def watched(alone):
+    (alone.path / "instances" / "one").mkdir()
+    return alone
 
 
 def counts(path):

@@ -2,68 +2,10 @@
 """Histograms of events, counted in the program: what they say is what the program did."""
 
 import re
-import subprocess
 
 import pytest
 
-from conftest import ROOT
-from mounted import wait_until
-
-FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
-SOLD = "events/shop/sold/"
-
-
-@pytest.fixture(scope="module")
-def program(compile):
-    return compile("events.c", "-O2", *FLAGS)
-
-
-class Watched:
-    """A mounted program: what is written into its files, and what it is told to do."""
-
-    def __init__(self, graftrace, *words):
-        self.path = graftrace.directory / "tracing"
-        self.path.mkdir()
-        self.process = graftrace.start("mount", *words[:-2], self.path, "--", *words[-2:],
-                                       stdin=subprocess.PIPE)
-        assert self.process.stdout.readline() == "ready\n", self.process.stderr.read()
-        wait_until((self.path / "trace").exists, "the mount")
-
-    def run(self, times):
-        self.start(times)
-        self.done()
-
-    def start(self, times):
-        self.process.stdin.write(f"{times}\n")
-        self.process.stdin.flush()
-
-    def done(self):
-        assert " bad 0 " in self.process.stdout.readline()
-
-    def write(self, text, event=SOLD):
-        with open(self.path / event / "trigger", "a", encoding="utf-8") as file:
-            file.write(text + "\n")
-
-    def hists(self, event=SOLD):
-        """Of each histogram: its entries as {key: hits}, and its totals."""
-        found = []
-        for part in (self.path / event / "hist").read_text().split("# event histogram")[1:]:
-            entries = {key.strip(): int(hits) for key, hits in
-                       re.findall(r"^\{ (.*) \} hitcount: +(\d+)", part, re.M)}
-            found.append((entries, dict((name, int(value)) for name, value in re.findall(
-                r"^    (Hits|Entries|Dropped): (\d+)$", part, re.M))))
-        return found
-
-    def end(self):
-        self.process.stdin.close()
-        assert self.process.wait(60) == 0
-
-
-@pytest.fixture
-def watched(program, graftrace):
-    made = Watched(graftrace, program, "loop")
-    yield made
-    made.end()
+from watched import FLAGS, SOLD, program, watched  # noqa: F401, fixtures
 
 
 def test_the_first_histogram_of_the_manual(watched):

@@ -59,17 +59,23 @@ def recorders(process):
     return count
 
 
-def record(mounted, calls, *options, during="true"):
-    """Records while the program does `calls` (each an argument of Mounted.calls), and then the shell
-    `during`."""
+def begin_recording(mounted, file, *options):
+    """Starts trace-cmd record, and waits until all its recorders read. A line to it ends it."""
     process = mounted.graftrace.start(
-        "mount", "--enter", mounted.path, "--", "trace-cmd", "record", *options, "-o", "calls.dat",
+        "mount", "--enter", mounted.path, "--", "trace-cmd", "record", *options, "-o", file,
         "sh", "-c", "echo started; read line", stdin=subprocess.PIPE)
     for line in process.stdout:
         if line == "started\n":
             break
     cpus = len(list((mounted.path / "per_cpu").iterdir()))
     wait_until(lambda: recorders(process) == cpus, "the recorders")
+    return process
+
+
+def record(mounted, calls, *options, during="true"):
+    """Records while the program does `calls` (each an argument of Mounted.calls), and then the shell
+    `during`."""
+    process = begin_recording(mounted, "calls.dat", *options)
     for one in calls:
         mounted.calls(one)
     mounted.sh(during)

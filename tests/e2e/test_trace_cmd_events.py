@@ -2,30 +2,10 @@
 """Stock trace-cmd and the events of a mounted program: histograms, instances, its own statistics."""
 
 import re
-import subprocess
-from pathlib import Path
 
-import pytest
-
-from conftest import ROOT
-from mounted import PATIENCE, wait_until
-from test_hists import Watched
-from test_trace_cmd import recorders
-
-FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
-
-
-@pytest.fixture(scope="module")
-def program(compile):
-    return compile("events.c", "-O2", *FLAGS)
-
-
-@pytest.fixture
-def watched(program, graftrace):
-    made = Watched(graftrace, program, "loop")
-    made.graftrace = graftrace
-    yield made
-    made.end()
+from mounted import PATIENCE
+from test_trace_cmd import begin_recording
+from watched import program, watched  # noqa: F401, fixtures
 
 
 def trace_cmd(watched, *words):
@@ -34,14 +14,7 @@ def trace_cmd(watched, *words):
 
 def record(watched, *options):
     """Records while the program does three turns."""
-    process = watched.graftrace.start(
-        "mount", "--enter", watched.path, "--", "trace-cmd", "record", *options, "-o", "events.dat",
-        "sh", "-c", "echo started; read line", stdin=subprocess.PIPE)
-    for line in process.stdout:
-        if line == "started\n":
-            break
-    cpus = len(list(Path(watched.path / "per_cpu").iterdir()))
-    wait_until(lambda: recorders(process) == cpus, "the recorders")
+    process = begin_recording(watched, "events.dat", *options)
     watched.run(3)
     _, said = process.communicate("\n", timeout=PATIENCE)
     assert process.returncode == 0, said

@@ -201,6 +201,14 @@ static void pull_calls(struct gt_store *store, uint32_t thread, uint64_t *clock,
 	assert_int_equal(gt_store_pull(store), 0);
 }
 
+/* Of a source with one thread. */
+static struct gt_store *small_store_of_a_thread(uint32_t count, bool overwrite, uint32_t *thread)
+{
+	fake_init(&fake);
+	*thread = fake_thread(&fake, 100, "prog", 1000);
+	return small_store(count, overwrite);
+}
+
 static struct gt_writer writer_of(struct gt_store *store)
 {
 	struct gt_target *target = gt_store_target(store);
@@ -212,16 +220,12 @@ static struct gt_writer writer_of(struct gt_store *store)
 
 static void newer_records_find_room_while_a_reader_has_sub_buffers(void **state)
 {
-	struct gt_target *target;
-	struct gt_store *store;
-	uint64_t clock = 1000;
 	uint32_t thread;
+	struct gt_store *store = small_store_of_a_thread(3, true, &thread);
+	struct gt_target *target = gt_store_target(store);
+	uint64_t clock = 1000;
 
 	(void)state;
-	fake_init(&fake);
-	thread = fake_thread(&fake, 100, "prog", 1000);
-	store = small_store(3, true);
-	target = gt_store_target(store);
 	for (int i = 0; i < 4; i++)
 		pull_calls(store, thread, &clock, 1000);
 	/* the one that it reads, and the next */
@@ -237,14 +241,11 @@ static void newer_records_find_room_while_a_reader_has_sub_buffers(void **state)
 
 static void what_finds_no_room_is_counted_calls_and_their_returns(void **state)
 {
-	struct gt_store *store;
-	uint64_t clock = 1000;
 	uint32_t thread;
+	struct gt_store *store = small_store_of_a_thread(2, false, &thread);
+	uint64_t clock = 1000;
 
 	(void)state;
-	fake_init(&fake);
-	thread = fake_thread(&fake, 100, "prog", 1000);
-	store = small_store(2, false);
 	for (int i = 0; i < 6; i++)
 		pull_calls(store, thread, &clock, 1000);
 	assert_in_range(writer_of(store).lost[GRAFTRACE_LOST_FULL], 1, 6 * 2000);
