@@ -2,19 +2,20 @@
 /* See names.h. A function with a shown name of its own stands in the table twice. */
 #include "attach/agent/names.h"
 #include "attach/agent/catalog.h"
+#include "core/trace/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a, of a name, or of a word without its escapes. */
-static uint32_t hash_of(const char *text, bool escapes)
+/* Of a word without its escapes: as that of the name that it says. */
+static uint32_t hash_of_word(const char *word)
 {
-	uint32_t hash = 2166136261u;
+	uint32_t hash = GT_HASH_BEGIN;
 
-	for (; *text; text++) {
-		if (escapes && *text == '\\' && text[1])
-			text++;
-		hash = (hash ^ (unsigned char)*text) * 16777619u;
+	for (; *word; word++) {
+		if (*word == '\\' && word[1])
+			word++;
+		hash = gt_hash_byte(hash, *word);
 	}
 	return hash;
 }
@@ -43,7 +44,7 @@ bool gt_names_is_plain(const char *word)
 
 static void put(struct gt_names *names, const char *name, uint32_t index)
 {
-	uint32_t at = hash_of(name, false);
+	uint32_t at = gt_hash_text(GT_HASH_BEGIN, name);
 
 	while (names->slots[at & names->mask])
 		at++;
@@ -84,7 +85,7 @@ int gt_names_next(struct gt_catalog_file *file, const char *word, uint32_t *at, 
 		return GT_ENOENT;
 	if (!names->slots && make(file))
 		return GT_ENOMEM;
-	hash = hash_of(word, true);
+	hash = hash_of_word(word);
 	while ((slot = names->slots[(hash + *at) & names->mask]) != 0) {
 		++*at;
 		if (!says(word, gt_object_function(file->object, slot - 1)->name) &&
