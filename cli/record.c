@@ -670,8 +670,7 @@ static int record(struct recording *recording)
 	gt_session_totals(recording->session, &totals);
 	if (!recording->failed &&
 	    !is_ring(&recording->options)) /* a ring's are counted at the end */
-		gt_record_report_poor(&names, totals.calls, &recording->options,
-				      recording->program);
+		gt_record_report_poor(&names, &totals, &recording->options, recording->program);
 	finish_file(recording, &totals);
 	if (recording->live != NULL && recording->options.linger)
 		linger(&recording->options, recording->server);

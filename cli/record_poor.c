@@ -21,6 +21,9 @@
 
 #define FEW_CALLS     1000 /* below, a library may do the work */
 #define LIBRARIES_MAX 4	   /* names in the message */
+/* A run of dpkg-query takes a tenth of a second. A recording that took less than this does not wait for
+ * it at its end: the message names the package by rule. */
+#define ASKED_FROM_NS 1000000000ull
 
 /* ---- names ---- */
 
@@ -80,21 +83,48 @@ static void package_of(const char *path, char *package, size_t bytes)
 		package[0] = '\0'; /* the line is "diversion by …" */
 }
 
-static void say_nameless(const struct gt_record_names *names, const char *program)
+/* Whether the file can have come with a package: what somebody has built for himself lies elsewhere. */
+static bool may_be_debians(const char *path)
+{
+	static const char *const places[] = { "/usr/", "/bin/", "/sbin/", "/lib", "/opt/" };
+
+	if (access("/etc/debian_version", F_OK) != 0 || strncmp(path, "/usr/local/", 11) == 0)
+		return false;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (strncmp(path, places[i], strlen(places[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Where the names of a stripped program are to be had. ns: how long it was recorded. */
+static void find_names(const char *program, uint64_t ns, char *where, size_t bytes)
+{
+	char package[128] = "";
+	bool debians = may_be_debians(program);
+
+	if (debians && ns >= ASKED_FROM_NS)
+		package_of(program, package, sizeof(package));
+	if (package[0])
+		snprintf(where, bytes, "the names are in Debian's package %s-dbgsym", package);
+	else if (debians && ns < ASKED_FROM_NS)
+		snprintf(where, bytes,
+			 "the names are in another Debian package, its own name with -dbgsym");
+	else
+		snprintf(
+			where, bytes,
+			"a build with symbols, or a file with them below /usr/lib/debug, has them");
+}
+
+static void say_nameless(const struct gt_record_names *names, const char *program, uint64_t ns)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
-	char package[128];
+	char where[256];
 
-	package_of(program, package, sizeof(package));
+	find_names(program, ns, where, sizeof(where));
 	fprintf(stderr,
 		"graftrace: %" PRIu64 " of %" PRIu64
-		" traced functions have no name, as '%s' is stripped: %s%s%s",
-		names->nameless, names->functions, program,
-		package[0] ? "the names are in Debian's package "
-			   : "a build with symbols, or a file "
-			     "with them below "
-			     "/usr/lib/debug, has them",
-		package, package[0] ? "-dbgsym" : "");
+		" traced functions have no name, as '%s' is stripped: %s",
+		names->nameless, names->functions, program, where);
 	if (servers && *servers)
 		fprintf(stderr, "; `debuginfod-find debuginfo %s` asks for them", program);
 	fputc('\n', stderr);
@@ -124,7 +154,7 @@ static unsigned find_libraries(const char *program, char *names, size_t bytes, c
 	struct gt_message message;
 	unsigned count = 0;
 
-	if (gt_object_open(program, &object, &message) != GT_OK)
+	if (gt_object_open_names(program, &object, &message) != GT_OK)
 		return 0;
 	if (gt_libraries_find(object, &libraries, &message) == GT_OK)
 		for (uint32_t i = 0; i < libraries.count && count < LIBRARIES_MAX; i++) {
@@ -162,7 +192,8 @@ void gt_record_count_names(struct gt_session *session, struct gt_record_names *n
 	gt_session_each_function(session, look, names);
 }
 
-void gt_record_report_poor(const struct gt_record_names *names, uint64_t calls,
+void gt_record_report_poor(const struct gt_record_names *names,
+			   const struct gt_session_totals *totals,
 			   const struct gt_record_options *options, const char *program)
 {
 	const struct gt_session_choice *choice = &options->choice;
@@ -174,7 +205,7 @@ void gt_record_report_poor(const struct gt_record_names *names, uint64_t calls,
 	if (chosen)
 		return;
 	if (is_nameless)
-		say_nameless(names, program);
-	if (options->pid_count == 0 && names->functions && calls < FEW_CALLS)
+		say_nameless(names, program, totals->ns);
+	if (options->pid_count == 0 && names->functions && totals->calls < FEW_CALLS)
 		say_libraries(program, is_nameless);
 }

@@ -21,7 +21,8 @@ void gt_record_count_names(struct gt_session *session, struct gt_record_names *n
 
 /* At the end: why there is little to be seen, if there is: functions without names, with the package
  * that has them; work in libraries that are not traced, with the option for them. program: its file. */
-void gt_record_report_poor(const struct gt_record_names *names, uint64_t calls,
+void gt_record_report_poor(const struct gt_record_names *names,
+			   const struct gt_session_totals *totals,
 			   const struct gt_record_options *options, const char *program);
 
 /* ", without its 2 children (--children)" if a process has some, else "". */

@@ -137,7 +137,7 @@ static bool has_wrgsbase(const uint8_t *code, size_t bytes)
  */
 static bool sets_gs(const struct gt_catalog_file *file)
 {
-	const size_t step = 1 << 20, over = 4;
+	const size_t step = 1 << 16, over = 4;
 	uint8_t *code;
 	bool found = false;
 	uint32_t i;

@@ -272,7 +272,7 @@ int gt_libraries_find(const struct gt_object *program, struct gt_libraries *libr
 
 		/* The list grows while it is walked: breadth first. */
 		if (!libraries->list[i].path ||
-		    gt_object_open(libraries->list[i].path, &library, NULL) != 0)
+		    gt_object_open_names(libraries->list[i].path, &library, NULL) != 0)
 			continue;
 		error = add_needed(&search, library);
 		gt_object_close(library);

@@ -14,7 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096ull
+#define PAGE_BYTES	4096ull
+#define INTERPRETER_MAX 4096ull	      /* bytes of a name that are believed */
+#define NOTES_MAX	(64ull << 10) /* bytes of notes that are looked through for a build ID */
 
 static int read_file(void *data, uint64_t offset, void *buffer, size_t bytes)
 {
@@ -258,9 +260,8 @@ static int load_sections(struct gt_object *object, struct gt_message *message)
 	return 0;
 }
 
-static void take_build_id(struct gt_object *object, uint64_t address, uint64_t bytes)
+static void take_build_id(struct gt_object *object, const uint8_t *note, uint64_t bytes)
 {
-	const uint8_t *note = gt_object_bytes(object, address, bytes);
 	uint64_t at = 0;
 
 	while (note && bytes - at >= sizeof(Elf64_Nhdr)) {
@@ -360,7 +361,7 @@ static int load_dynamic(struct gt_object *object, const Elf64_Phdr *header,
 			struct gt_message *message)
 {
 	const uint64_t count = header->p_filesz / sizeof(Elf64_Dyn);
-	const uint8_t *bytes = gt_object_bytes(object, header->p_vaddr, header->p_filesz);
+	uint8_t *bytes = gt_object_copy_bytes(object, header->p_vaddr, header->p_filesz);
 	Elf64_Dyn entry;
 	uint64_t i;
 
@@ -376,6 +377,7 @@ static int load_dynamic(struct gt_object *object, const Elf64_Phdr *header,
 			break;
 		take_dynamic_entry(object, &entry);
 	}
+	free(bytes);
 	return 0;
 }
 
@@ -394,12 +396,12 @@ static int load_needed(struct gt_object *object, struct gt_message *message)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
 	for (i = 0; i < object->header.e_phnum; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
-		const uint8_t *bytes;
+		uint8_t *bytes;
 		uint64_t at;
 
 		if (header->p_type != PT_DYNAMIC)
 			continue;
-		bytes = gt_object_bytes(object, header->p_vaddr, header->p_filesz);
+		bytes = gt_object_copy_bytes(object, header->p_vaddr, header->p_filesz);
 		for (at = 0; bytes && at + sizeof(Elf64_Dyn) <= header->p_filesz;
 		     at += sizeof(Elf64_Dyn)) {
 			Elf64_Dyn entry;
@@ -411,13 +413,39 @@ static int load_needed(struct gt_object *object, struct gt_message *message)
 			    entry.d_un.d_val < table->string_bytes)
 				object->needed[found++] = table->strings + entry.d_un.d_val;
 		}
+		free(bytes);
 		break;
 	}
 	object->needed_count = found;
 	return 0;
 }
 
-static int load(struct gt_object *object, struct gt_message *message)
+/* The small segments: notes, the interpreter's name, the dynamic section. */
+static int load_small(struct gt_object *object, const Elf64_Phdr *header,
+		      struct gt_message *message)
+{
+	uint64_t count = header->p_filesz;
+	uint8_t *bytes;
+
+	if (header->p_type == PT_DYNAMIC)
+		return object->has_dynamic ? 0 : load_dynamic(object, header, message);
+	if (header->p_type == PT_NOTE ? object->build_id_bytes != 0
+				      : header->p_type != PT_INTERP || object->interpreter ||
+						!count || count > INTERPRETER_MAX)
+		return 0;
+	if (count > NOTES_MAX)
+		count = NOTES_MAX;
+	bytes = gt_object_copy_bytes(object, header->p_vaddr, count);
+	if (bytes && header->p_type == PT_NOTE)
+		take_build_id(object, bytes, count);
+	else if (bytes)
+		object->interpreter = strndup((const char *)bytes, count);
+	free(bytes);
+	return 0;
+}
+
+/* What there is before symbols. */
+static int load_headers(struct gt_object *object, struct gt_message *message)
 {
 	const uint64_t head =
 		object->size < sizeof(object->header) ? object->size : sizeof(object->header);
@@ -436,26 +464,17 @@ static int load(struct gt_object *object, struct gt_message *message)
 	error = load_sections(object, message);
 	if (error)
 		return error;
-	for (i = 0; i < object->header.e_phnum; i++) {
-		const Elf64_Phdr *header = &object->program_headers[i];
+	for (i = 0; !error && i < object->header.e_phnum; i++)
+		error = load_small(object, &object->program_headers[i], message);
+	return error;
+}
 
-		if (header->p_type == PT_NOTE && !object->build_id_bytes)
-			take_build_id(object, header->p_vaddr, header->p_filesz);
-		if (header->p_type == PT_INTERP && !object->interpreter && header->p_filesz &&
-		    header->p_filesz <= 4096) {
-			const uint8_t *bytes =
-				gt_object_bytes(object, header->p_vaddr, header->p_filesz);
+static int load(struct gt_object *object, struct gt_message *message)
+{
+	int error = load_headers(object, message);
 
-			if (bytes)
-				object->interpreter =
-					strndup((const char *)bytes, header->p_filesz);
-		}
-		if (header->p_type == PT_DYNAMIC && !object->has_dynamic) {
-			error = load_dynamic(object, header, message);
-			if (error)
-				return error;
-		}
-	}
+	if (error)
+		return error;
 	error = gt_object_load_symbols(object, message);
 	if (error)
 		return error;
@@ -464,6 +483,17 @@ static int load(struct gt_object *object, struct gt_message *message)
 	if (error)
 		return error;
 	return gt_object_load_functions(object, message);
+}
+
+/* The names of libraries, and no symbol. */
+static int load_names_only(struct gt_object *object, struct gt_message *message)
+{
+	int error = load_headers(object, message);
+
+	if (error)
+		return error;
+	gt_object_load_dynamic_strings(object);
+	return load_needed(object, message);
 }
 
 static int create(const char *path, struct gt_object **object, struct gt_message *message)
@@ -482,7 +512,9 @@ static int create(const char *path, struct gt_object **object, struct gt_message
 	return 0;
 }
 
-int gt_object_open(const char *path, struct gt_object **object, struct gt_message *message)
+static int open_file(const char *path,
+		     int (*fill)(struct gt_object *object, struct gt_message *message),
+		     struct gt_object **object, struct gt_message *message)
 {
 	struct gt_object *created;
 	struct stat status;
@@ -512,7 +544,7 @@ int gt_object_open(const char *path, struct gt_object **object, struct gt_messag
 	created->read = read_file;
 	created->read_data = &created->fd;
 	created->size = (uint64_t)status.st_size;
-	error = load(created, message);
+	error = fill(created, message);
 	if (error)
 		goto close_object;
 	*object = created;
@@ -521,6 +553,16 @@ int gt_object_open(const char *path, struct gt_object **object, struct gt_messag
 close_object:
 	gt_object_close(created);
 	return error;
+}
+
+int gt_object_open(const char *path, struct gt_object **object, struct gt_message *message)
+{
+	return open_file(path, load, object, message);
+}
+
+int gt_object_open_names(const char *path, struct gt_object **object, struct gt_message *message)
+{
+	return open_file(path, load_names_only, object, message);
 }
 
 int gt_object_open_read(const char *path, gt_object_read *read, void *data, uint64_t size,
@@ -684,6 +726,13 @@ static int segment_at(const struct gt_object *object, uint64_t address)
 	return -1;
 }
 
+/* Where the segment's bytes are to be read from. */
+static uint64_t place_of_segment(const struct gt_object *object,
+				 const struct gt_object_segment *segment)
+{
+	return object->memory ? segment->address - object->span_start : segment->file_offset;
+}
+
 const uint8_t *gt_object_bytes(struct gt_object *object, uint64_t address, uint64_t bytes)
 {
 	const int index = segment_at(object, address);
@@ -699,17 +748,33 @@ const uint8_t *gt_object_bytes(struct gt_object *object, uint64_t address, uint6
 	if (bytes > segment->file_bytes - offset || part->failed)
 		return NULL;
 	if (!part->bytes) {
-		const uint64_t from = object->memory ? segment->address - object->span_start
-						     : segment->file_offset;
 		void *loaded;
 
-		part->failed = gt_object_load(object, from, segment->file_bytes, "a segment",
-					      &loaded, NULL) != 0;
+		part->failed = gt_object_load(object, place_of_segment(object, segment),
+					      segment->file_bytes, "a segment", &loaded, NULL) != 0;
 		if (part->failed)
 			return NULL;
 		part->bytes = loaded;
 	}
 	return part->bytes + offset;
+}
+
+uint8_t *gt_object_copy_bytes(struct gt_object *object, uint64_t address, uint64_t bytes)
+{
+	const int index = segment_at(object, address);
+	const struct gt_object_segment *segment;
+	uint64_t offset;
+	void *copy;
+
+	if (index < 0)
+		return NULL;
+	segment = &object->segments[index];
+	offset = address - segment->address;
+	if (bytes > segment->file_bytes - offset ||
+	    gt_object_load(object, place_of_segment(object, segment) + offset, bytes, "a part",
+			   &copy, NULL) != 0)
+		return NULL;
+	return copy;
 }
 
 uint64_t gt_object_code_bytes_at(const struct gt_object *object, uint64_t address)

@@ -65,7 +65,10 @@ struct gt_object;
  * relocatable file, a directory (the message says it); GT_ENOMEM.
  */
 int gt_object_open(const char *path, struct gt_object **object, struct gt_message *message);
-/* The same for bytes that come from elsewhere: `size` of them. memory: they are laid out as
+/* Reads only what tells which libraries it needs: its names and those of others, its search path,
+ * its segments. There are no symbols, and no functions. The errors are gt_object_open's. */
+int gt_object_open_names(const char *path, struct gt_object **object, struct gt_message *message);
+/* As gt_object_open for bytes that come from elsewhere: `size` of them. memory: they are laid out as
  * segments in memory ([vdso], a deleted file), not as in a file. `path` is only for its name. */
 int gt_object_open_read(const char *path, gt_object_read *read, void *data, uint64_t size,
 			bool memory, struct gt_object **object, struct gt_message *message);
@@ -98,6 +101,9 @@ void gt_object_span(const struct gt_object *object, uint64_t *start, uint64_t *e
 /* The `bytes` bytes that the file gives for this address, NULL: not all of them there. They belong
  * to the object and stay until it is closed. Segments are read at their first use. */
 const uint8_t *gt_object_bytes(struct gt_object *object, uint64_t address, uint64_t bytes);
+/* A copy of them, for the caller to free; no more is read than these. NULL: not all of them there,
+ * or no memory. */
+uint8_t *gt_object_copy_bytes(struct gt_object *object, uint64_t address, uint64_t bytes);
 /* Address of the file's byte (for mappings of /proc/PID/maps). GT_ENOENT: in no segment. */
 int gt_object_address_of_offset(const struct gt_object *object, uint64_t file_offset,
 				uint64_t *address);

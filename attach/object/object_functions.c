@@ -302,12 +302,13 @@ static int add_stubs(struct gt_object *object, struct candidates *candidates)
 	for (i = 0; !error && slots.count && i < object->section_count; i++) {
 		const struct gt_object_section *section = &object->sections[i];
 		const uint32_t step = strcmp(section->name, ".plt.got") == 0 ? 8 : 16;
-		const uint8_t *code;
+		uint8_t *code;
 		uint64_t at;
 
 		if (!section->execute || strncmp(section->name, ".plt", 4) != 0)
 			continue;
-		code = gt_object_bytes(object, section->address, section->bytes);
+		/* Not the segment: of a library that is not traced nobody else asks for code. */
+		code = gt_object_copy_bytes(object, section->address, section->bytes);
 		for (at = 0; !error && code && at + 16 <= section->bytes + 8; at += step) {
 			struct slot key = { 0 };
 			const struct slot *slot;
@@ -331,6 +332,7 @@ static int add_stubs(struct gt_object *object, struct candidates *candidates)
 			if (candidate.name_bytes)
 				error = add(candidates, &candidate);
 		}
+		free(code);
 	}
 	free(slots.list);
 	return error;

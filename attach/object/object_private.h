@@ -98,6 +98,8 @@ int gt_object_load(struct gt_object *object, uint64_t offset, uint64_t bytes, co
 /* object_symbols.c: fills object->tables. */
 int gt_object_load_symbols(struct gt_object *object, struct gt_message *message);
 void gt_object_free_symbols(struct gt_object *object);
+/* Only the strings of tables[1], by the dynamic section; none where that has none. */
+void gt_object_load_dynamic_strings(struct gt_object *object);
 
 /* object_debug.c: fills tables[0] of a stripped object, if names of it can be had elsewhere. */
 void gt_object_load_debug_names(struct gt_object *object);

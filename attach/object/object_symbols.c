@@ -91,18 +91,27 @@ static uint32_t count_by_gnu_hash(struct gt_object *object)
 	return there ? last + 1 : 0;
 }
 
+void gt_object_load_dynamic_strings(struct gt_object *object)
+{
+	const struct gt_dynamic *dynamic = &object->dynamic;
+	struct gt_symbol_table *table = &object->tables[1];
+
+	if (!dynamic->strtab || !dynamic->strsz)
+		return;
+	table->strings = (char *)gt_object_copy_bytes(object, dynamic->strtab, dynamic->strsz);
+	table->string_bytes = table->strings ? dynamic->strsz : 0;
+}
+
 static int load_dynamic_table(struct gt_object *object, struct gt_symbol_table *table,
 			      struct gt_message *message)
 {
 	const struct gt_dynamic *dynamic = &object->dynamic;
-	const uint8_t *symbols, *strings;
+	const uint8_t *symbols;
 	bool there = true;
 	uint32_t count;
 
-	strings = dynamic->strtab && dynamic->strsz
-			  ? gt_object_bytes(object, dynamic->strtab, dynamic->strsz)
-			  : NULL;
-	if (!strings)
+	gt_object_load_dynamic_strings(object);
+	if (!table->strings)
 		return 0;
 	count = dynamic->hash ? word_at(object, dynamic->hash + 4, &there) : 0;
 	if (!there || (!count && dynamic->gnu_hash))
@@ -110,23 +119,15 @@ static int load_dynamic_table(struct gt_object *object, struct gt_symbol_table *
 	symbols = dynamic->symtab && count ? gt_object_bytes(object, dynamic->symtab,
 							     (uint64_t)count * sizeof(Elf64_Sym))
 					   : NULL;
-	table->strings = malloc(dynamic->strsz + 1);
-	if (!table->strings)
-		goto no_memory;
-	memcpy(table->strings, strings, dynamic->strsz);
-	table->strings[dynamic->strsz] = 0;
-	table->string_bytes = dynamic->strsz;
 	if (symbols) {
 		table->symbols = malloc((uint64_t)count * sizeof(Elf64_Sym));
 		if (!table->symbols)
-			goto no_memory;
+			return gt_fail(message, GT_ENOMEM, "'%s': no memory for symbols",
+				       object->path);
 		memcpy(table->symbols, symbols, (uint64_t)count * sizeof(Elf64_Sym));
 		table->count = count;
 	}
 	return 0;
-
-no_memory:
-	return gt_fail(message, GT_ENOMEM, "'%s': no memory for symbols", object->path);
 }
 
 int gt_object_load_symbols(struct gt_object *object, struct gt_message *message)

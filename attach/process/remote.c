@@ -43,9 +43,10 @@
 #define XSTATE_FEATURES 0x2ffull
 #define XSTATE_SOFTWARE 464 /* struct _fpx_sw_bytes in the legacy area */
 #define XSTATE_HEADER	512
-#define UC_FLAGS	7    /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
-#define STACK_UNCHANGED 0x40 /* no valid ss_flags: the alternate stack stays as it is */
-#define CODE_MOST	(16u << 20)
+#define UC_FLAGS	7	    /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
+#define STACK_UNCHANGED 0x40	    /* no valid ss_flags: the alternate stack stays as it is */
+#define CODE_MOST	(16u << 20) /* of each mapping that is looked through */
+#define PIECE_BYTES	(64u << 10)
 
 /* The kernel's struct rt_sigframe, as far as rt_sigreturn reads it. */
 struct frame {
@@ -106,35 +107,46 @@ static uint64_t find_in(const uint8_t *bytes, size_t size, uint64_t start, const
 }
 
 /* `syscall; ret` and `mov $15,%rax; syscall` (rt_sigreturn): glibc and musl have both. */
+static const uint8_t call_code[] = { 0x0f, 0x05, 0xc3 };
+static const uint8_t back_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+/* By pieces, as glibc has a megabyte and a half of code and both stand in its first half. */
+static void find_code_in(struct gt_remote *remote, const struct gt_map *map, uint8_t *piece)
+{
+	const uint64_t over = sizeof(back_code) - 1; /* they may lie across pieces */
+	uint64_t end = map->end, at;
+
+	if (end - map->start > CODE_MOST)
+		end = map->start + CODE_MOST;
+	for (at = map->start; at < end && !(remote->instruction && remote->back);
+	     at += PIECE_BYTES - over) {
+		size_t size = end - at < PIECE_BYTES ? end - at : PIECE_BYTES;
+
+		if (gt_process_read(remote->process, at, piece, size) != 0)
+			return;
+		if (!remote->instruction)
+			remote->instruction =
+				find_in(piece, size, at, call_code, sizeof(call_code));
+		if (!remote->back)
+			remote->back = find_in(piece, size, at, back_code, sizeof(back_code));
+	}
+}
+
 static void find_code(struct gt_remote *remote)
 {
-	static const uint8_t call[] = { 0x0f, 0x05, 0xc3 };
-	static const uint8_t back[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t *piece = malloc(PIECE_BYTES);
 	struct gt_maps maps;
 	size_t i;
 
-	if (gt_process_maps(remote->process->pid, &maps, NULL))
+	if (!piece || gt_process_maps(remote->process->pid, &maps, NULL)) {
+		free(piece);
 		return;
-	for (i = 0; i < maps.count && !(remote->instruction && remote->back); i++) {
-		const struct gt_map *map = &maps.entries[i];
-		size_t size = map->end - map->start;
-		uint8_t *bytes;
-
-		if (!map->executable || map->path[0] != '/')
-			continue;
-		if (size > CODE_MOST)
-			size = CODE_MOST;
-		bytes = malloc(size);
-		if (bytes && gt_process_read(remote->process, map->start, bytes, size) == 0) {
-			if (!remote->instruction)
-				remote->instruction =
-					find_in(bytes, size, map->start, call, sizeof(call));
-			if (!remote->back)
-				remote->back = find_in(bytes, size, map->start, back, sizeof(back));
-		}
-		free(bytes);
 	}
+	for (i = 0; i < maps.count && !(remote->instruction && remote->back); i++)
+		if (maps.entries[i].executable && maps.entries[i].path[0] == '/')
+			find_code_in(remote, &maps.entries[i], piece);
 	gt_maps_free(&maps);
+	free(piece);
 }
 
 static void fill_registers(struct sigcontext *to, const struct user_regs_struct *from)

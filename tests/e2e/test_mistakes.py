@@ -68,6 +68,24 @@ def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace, mo
     assert "BZ2_" in graftrace("report").stdout
 
 
+def test_dpkg_is_asked_for_the_package_with_the_names_where_that_takes_no_time_beside_the_program(
+        graftrace, monkeypatch):
+    """It takes a tenth of a second, more than all else of a short program's recording."""
+    asked = graftrace.directory / "asked"
+    program = graftrace.directory / "dpkg-query"
+    program.write_text(f'#!/bin/sh\nfor path; do :; done\necho "$path" >> {asked}\necho "the-package: $path"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(graftrace.directory), prepend=os.pathsep)
+    short = graftrace("record", "/usr/bin/true").stderr
+    assert "'/usr/bin/true' is stripped: the names are in another Debian package, its own name with -dbgsym\n" in short
+    own = shutil.copy("/usr/bin/sleep", graftrace.directory / "own")
+    assert "a build with symbols, or a file with them" in graftrace("record", own, "1.1").stderr
+    assert not asked.exists()
+    long = graftrace("record", "/usr/bin/sleep", "1.1").stderr
+    assert "the names are in Debian's package the-package-dbgsym\n" in long
+    assert asked.read_text() == "/bin/sleep\n"
+
+
 def test_a_program_with_names_is_recorded_without_a_word_more(graftrace, compile):
     done = graftrace("record", compile(WORDS, "-O0"))
     assert [line for line in done.stderr.splitlines() if "times off the CPU" not in line] == [

@@ -182,6 +182,68 @@ static void code_bytes_are_those_in_memory(void **state)
 	gt_object_close(object);
 }
 
+/* Reads a file, and adds up what is read of a part of it. */
+struct counted {
+	struct bytes bytes;
+	uint64_t start, end; /* of the part */
+	uint64_t count;
+};
+
+static int read_counted(void *data, uint64_t offset, void *buffer, size_t bytes)
+{
+	struct counted *counted = data;
+	const uint64_t from = offset > counted->start ? offset : counted->start;
+	const uint64_t to = offset + bytes < counted->end ? offset + bytes : counted->end;
+
+	counted->count += to > from ? to - from : 0;
+	return read_bytes(&counted->bytes, offset, buffer, bytes);
+}
+
+/* Of libraries that are not traced nobody asks for code, which is most of them. */
+static void code_is_not_read_before_it_is_asked_for(void **state)
+{
+	struct gt_object *object = open_object("/proc/self/exe");
+	struct gt_message message = { "" };
+	struct counted counted = { .bytes = load_file("/proc/self/exe") };
+	const struct gt_object_segment *code = NULL;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < gt_object_segment_count(object); i++)
+		if (gt_object_segment(object, i)->execute)
+			code = gt_object_segment(object, i);
+	assert_non_null(code);
+	counted.start = code->file_offset;
+	counted.end = code->file_offset + code->file_bytes;
+	gt_object_close(object);
+	assert_int_equal(gt_object_open_read("program", read_counted, &counted, counted.bytes.size,
+					     false, &object, &message),
+			 0);
+	assert_true(gt_object_function_count(object) > 20);
+	assert_in_range(counted.count, 16, (counted.end - counted.start) / 4);
+	gt_object_close(object);
+	free((void *)counted.bytes.data);
+}
+
+static void names_of_libraries_are_had_without_functions(void **state)
+{
+	struct gt_object *object, *whole = open_object("/proc/self/exe");
+	struct gt_message message = { "" };
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(gt_object_open_names("/proc/self/exe", &object, &message), 0);
+	assert_int_equal(gt_object_function_count(object), 0);
+	assert_string_equal(gt_object_interpreter(object), gt_object_interpreter(whole));
+	assert_true(gt_object_needed_count(object) > 0);
+	assert_int_equal(gt_object_needed_count(object), gt_object_needed_count(whole));
+	for (i = 0; i < gt_object_needed_count(object); i++)
+		assert_string_equal(gt_object_needed(object, i), gt_object_needed(whole, i));
+	gt_object_close(object);
+	gt_object_close(whole);
+	assert_int_equal(gt_object_open_names("/nowhere", &object, &message), GT_ENOENT);
+}
+
 static void an_image_in_memory_is_read_by_its_addresses(void **state)
 {
 	const struct bytes vdso = vdso_bytes();
@@ -354,6 +416,8 @@ int main(void)
 		cmocka_unit_test(a_program_knows_what_it_is),
 		cmocka_unit_test(the_loader_is_told_from_other_libraries),
 		cmocka_unit_test(code_bytes_are_those_in_memory),
+		cmocka_unit_test(code_is_not_read_before_it_is_asked_for),
+		cmocka_unit_test(names_of_libraries_are_had_without_functions),
 		cmocka_unit_test(an_image_in_memory_is_read_by_its_addresses),
 		cmocka_unit_test(names_are_demangled_without_parameters),
 		cmocka_unit_test(a_file_cut_anywhere_is_refused_or_read),
