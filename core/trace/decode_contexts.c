@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decoder's memory: its contexts, each with its frames, from the first to the last. The running
- * context lives in the decoder's own fields (see decode.c). No memory is taken that the input has
- * not paid for, and without memory less is known.
+ * A decoder's contexts, from the first to the last. The running context lives in the decoder's own
+ * fields (see decode.c). No memory is taken that the input has not paid for, and without memory less
+ * is known.
  */
 #include "core/trace/decode_private.h"
-
-#define FIRST_FRAMES 64u
 
 void gt_decode_init(struct gt_decode *decode, const struct gt_memory *memory)
 {
@@ -189,33 +187,5 @@ bool gt_decode_move_context(struct gt_decode *to, struct gt_decode *from)
 	*there.frames = frames;
 	*there.mask = mask;
 	*there.depth = *there.low = 0;
-	return true;
-}
-
-/* ---- frames ---- */
-
-bool gt_decode_make_room(struct gt_decode *decode)
-{
-	uint64_t known = decode->depth - decode->low;
-	uint64_t size = decode->frames ? decode->mask + 1ull : 0;
-	if (known < size)
-		return true;
-	uint64_t wanted = size ? size * 2 : FIRST_FRAMES;
-	struct gt_decode_frame *frames = NULL;
-	/* A frame costs the writer a word: no memory is taken that the input has not paid for. */
-	if (wanted <= GT_DECODE_DEPTH_MAX)
-		frames = gt_memory_get(&decode->memory, wanted * sizeof(*frames));
-	if (!frames) {
-		if (!size)
-			return false;
-		decode->low++;
-		return true;
-	}
-	for (uint32_t depth = decode->low; depth != decode->depth; depth++)
-		frames[depth & (wanted - 1)] = decode->frames[depth & decode->mask];
-	if (size)
-		gt_memory_put(&decode->memory, decode->frames, size * sizeof(*frames));
-	decode->frames = frames;
-	decode->mask = (uint32_t)(wanted - 1);
 	return true;
 }
