@@ -6,18 +6,19 @@
 #define _GNU_SOURCE
 #include "linux/beside.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <event-parse.h>
-#include <kbuffer.h>
 
 #include <graftrace/file.h>
 #include "core/trace/merge.h"
 #include "core/trace/message.h"
 #include "linux/records.h"
 #include "port/host/memory.h"
+#include "read/kernel_page.h"
 #include "read/writer.h"
 
 #define SUB_BUFFER_BYTES (64u << 10)
@@ -25,22 +26,16 @@
 #define SLACK_TICKS	 3000000u /* of some gigahertz: about a millisecond */
 #define US_MAX		 256
 #define FUNCTIONS	 256 /* at once */
-/* A page of the ring of a 64-bit kernel: its clock, its length with flags, records. */
-#define PAGE_COMMIT  8
-#define PAGE_HEAD    16
-#define COMMIT_BYTES 0x7ffffffu
 
 /* The pages of one CPU, part by part. */
 struct ring {
 	uint32_t cpu;
 	uint32_t part; /* the next to be read */
 	struct gt_recording_kernel pages;
-	size_t offset; /* of the next page in it */
-	struct kbuffer *kbuffer;
+	size_t offset;		    /* of the next page in it */
+	struct gt_kernel_page page; /* the one being read */
 	struct tep_record record;
 	bool has_record;
-	const uint8_t *page; /* the one being read */
-	int missed;	     /* records lost before the next one */
 };
 
 struct beside {
@@ -178,21 +173,18 @@ static int find_rings(struct beside *beside)
 		if (at < beside->ring_count || at == CPUS_MAX)
 			continue;
 		beside->rings[at] = (struct ring){ .cpu = part.cpu, .part = i };
-		beside->rings[at].kbuffer = kbuffer_alloc(KBUFFER_LSIZE_8, KBUFFER_ENDIAN_LITTLE);
 		beside->ring_count++;
-		if (!beside->rings[at].kbuffer)
-			return GT_ENOMEM;
 	}
 	return GT_OK;
 }
 
 /* Returns the next page of a CPU, or NULL after the last one. */
-static uint8_t *next_page(struct beside *beside, struct ring *ring, int *error)
+static const uint8_t *next_page(struct beside *beside, struct ring *ring, int *error)
 {
 	for (;;) {
 		if (ring->pages.memory && ring->pages.count - ring->offset >= beside->page_bytes) {
 			ring->offset += beside->page_bytes;
-			return (uint8_t *)ring->pages.bytes + ring->offset - beside->page_bytes;
+			return ring->pages.bytes + ring->offset - beside->page_bytes;
 		}
 		free(ring->pages.memory);
 		ring->pages = (struct gt_recording_kernel){ 0 };
@@ -217,60 +209,40 @@ static uint64_t ticks_of(const struct gt_clock *clock, uint64_t ns)
 	return (uint64_t)((i128)clock->tsc_base + apart);
 }
 
-/* Checks that the page's length is within it, which the library does not check. A count of lost
- * records may follow the records; it takes eight bytes more. */
-static bool is_whole(const struct beside *beside, const uint8_t *page)
-{
-	uint64_t commit;
-
-	memcpy(&commit, page + PAGE_COMMIT, sizeof(commit));
-	return (commit & COMMIT_BYTES) <= beside->page_bytes - PAGE_HEAD;
-}
-
-static bool leads_out(const struct beside *beside, const struct ring *ring, const void *data)
-{
-	int bytes = kbuffer_event_size(ring->kbuffer);
-	const uint8_t *begin = data, *end = ring->page + beside->page_bytes;
-
-	return bytes < 0 || begin < ring->page || begin > end || bytes > end - begin;
-}
-
 /* Moves on to the next record of a CPU. */
 static int advance(struct beside *beside, struct ring *ring)
 {
-	unsigned long long clock = 0;
-	void *data = NULL;
+	int64_t missed = 0;
+	uint32_t bytes = 0;
+	const uint8_t *data = NULL;
 	int error = GT_OK;
 
 	if (ring->has_record)
-		data = kbuffer_next_event(ring->kbuffer, &clock);
-	ring->has_record = false;
-	while (!data || leads_out(beside, ring, data)) {
-		if (data)
-			beside->damaged++;
-		data = NULL;
-		uint8_t *page = next_page(beside, ring, &error);
+		data = gt_kernel_page_next(&ring->page, &bytes);
+	while (!data) {
+		beside->damaged += ring->has_record && ring->page.is_damaged;
+		ring->has_record = false;
+		const uint8_t *page = next_page(beside, ring, &error);
 		if (!page)
 			return error;
-		if (!is_whole(beside, page) || kbuffer_load_subbuffer(ring->kbuffer, page) < 0) {
+		if (!gt_kernel_page_open(&ring->page, page, beside->page_bytes)) {
 			beside->damaged++;
 			continue;
 		}
-		ring->page = page;
-		ring->missed = kbuffer_missed_events(ring->kbuffer);
-		data = kbuffer_read_event(ring->kbuffer, &clock);
+		missed = ring->page.lost;
+		data = gt_kernel_page_next(&ring->page, &bytes);
+		ring->has_record = true;
 	}
+	uint64_t clock = ring->page.clock - (uint64_t)beside->offset;
 	ring->record = (struct tep_record){
-		.ts = beside->is_tsc
-			      ? clock - (uint64_t)beside->offset
-			      : ticks_of(&beside->target->clock, clock - (uint64_t)beside->offset),
-		.missed_events = ring->missed,
-		.size = kbuffer_event_size(ring->kbuffer),
-		.data = data,
+		.ts = beside->is_tsc ? clock : ticks_of(&beside->target->clock, clock),
+		.missed_events = missed < 0	    ? -1
+				 : missed > INT_MAX ? INT_MAX
+						    : (int)missed,
+		.size = (int)bytes,
+		.data = (void *)data,
 		.cpu = (int)ring->cpu,
 	};
-	ring->missed = 0;
-	ring->has_record = true;
 	return GT_OK;
 }
 
@@ -507,10 +479,8 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 
 static void close_beside(struct beside *beside)
 {
-	for (uint32_t i = 0; i < beside->ring_count; i++) {
+	for (uint32_t i = 0; i < beside->ring_count; i++)
 		free(beside->rings[i].pages.memory);
-		kbuffer_free(beside->rings[i].kbuffer);
-	}
 	free(beside->rings);
 	gt_linux_modules_fini(&beside->modules);
 	tep_free(beside->tep);

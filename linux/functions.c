@@ -24,6 +24,8 @@ struct gt_linux_functions {
 	struct slot *slots;
 	uint32_t slot_count, used;
 	uint32_t next; /* number */
+	struct slot
+		latest; /* the address that was asked for last: a call without callees returns */
 	struct gt_function pending[PENDING_MAX];
 	uint32_t pending_count;
 	int error;
@@ -107,7 +109,8 @@ static uint32_t add(struct gt_linux_functions *functions, uint64_t address, cons
 	return functions->next++;
 }
 
-uint32_t gt_linux_functions_number(struct gt_linux_functions *functions, uint64_t address)
+/* Finds a function's number, or gives it one. */
+static uint32_t look_up(struct gt_linux_functions *functions, uint64_t address)
 {
 	struct slot *slot = find(functions, address);
 	unsigned long long start = address;
@@ -138,6 +141,13 @@ uint32_t gt_linux_functions_number(struct gt_linux_functions *functions, uint64_
 	*slot = (struct slot){ address, number };
 	functions->used += number != 0;
 	return number;
+}
+
+uint32_t gt_linux_functions_number(struct gt_linux_functions *functions, uint64_t address)
+{
+	if (functions->latest.address != address || !functions->latest.number)
+		functions->latest = (struct slot){ address, look_up(functions, address) };
+	return functions->latest.number;
 }
 
 int gt_linux_functions_flush(struct gt_linux_functions *functions)

@@ -44,6 +44,8 @@ struct wake_event {
 
 struct gt_linux_records {
 	struct tep_handle *tep;
+	bool is_native;		 /* the order of bytes is this machine's */
+	struct field type, task; /* at the beginning of every record */
 	const struct gt_sink *sink;
 	struct gt_tasks *tasks;
 	struct gt_linux_functions *functions;
@@ -76,18 +78,72 @@ static struct field field_of(struct tep_event *event, const char *name)
 	return (struct field){ found->offset, found->size };
 }
 
-static uint64_t read_number(struct tep_handle *tep, const struct tep_record *record,
-			    const struct field *field)
+/* A number in this machine's order of bytes. */
+static inline uint64_t load(const void *from, int size)
 {
-	if (!field->size || field->offset + field->size > record->size)
+	uint64_t eight;
+	uint32_t four;
+	uint16_t two;
+
+	switch (size) {
+	case 8:
+		memcpy(&eight, from, sizeof(eight));
+		return eight;
+	case 4:
+		memcpy(&four, from, sizeof(four));
+		return four;
+	case 2:
+		memcpy(&two, from, sizeof(two));
+		return two;
+	case 1:
+		return *(const uint8_t *)from;
+	default:
 		return 0;
-	return tep_read_number(tep, (const char *)record->data + field->offset, field->size);
+	}
 }
 
-static uint64_t number_of(struct gt_linux_records *records, const struct tep_record *record,
-			  const struct field *field)
+static bool is_native(struct tep_handle *tep)
 {
-	return read_number(records->tep, record, field);
+	return tep_is_file_bigendian(tep) == tep_is_local_bigendian(tep);
+}
+
+static inline uint64_t read_number(struct tep_handle *tep, bool native,
+				   const struct tep_record *record, const struct field *field)
+{
+	const char *from = (const char *)record->data + field->offset;
+
+	if (!field->size || field->offset + field->size > record->size)
+		return 0;
+	return native ? load(from, field->size) : tep_read_number(tep, from, field->size);
+}
+
+static inline uint64_t number_of(const struct gt_linux_records *records,
+				 const struct tep_record *record, const struct field *field)
+{
+	return read_number(records->tep, records->is_native, record, field);
+}
+
+/* A field that all records have; every event's format tells of it. */
+static struct field common_field_of(struct tep_handle *tep, const char *name)
+{
+	struct tep_event *event = tep_get_event(tep, 0);
+	struct tep_format_field *found = event ? tep_find_common_field(event, name) : NULL;
+
+	if (!found || found->offset < 0 || found->size <= 0 || found->size > 8)
+		return (struct field){ 0, 0 };
+	return (struct field){ found->offset, found->size };
+}
+
+static int type_of(const struct gt_linux_records *records, struct tep_record *record)
+{
+	return records->type.size ? (int)number_of(records, record, &records->type)
+				  : tep_data_type(records->tep, record);
+}
+
+static uint32_t task_of(const struct gt_linux_records *records, struct tep_record *record)
+{
+	return records->task.size ? (uint32_t)number_of(records, record, &records->task)
+				  : (uint32_t)tep_data_pid(records->tep, record);
 }
 
 static struct call_event call_event_of(struct tep_handle *tep, const char *name)
@@ -153,6 +209,9 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	if (!records)
 		return GT_ENOMEM;
 	records->tep = tep;
+	records->is_native = is_native(tep);
+	records->type = common_field_of(tep, "common_type");
+	records->task = common_field_of(tep, "common_pid");
 	records->sink = options->sink;
 	records->clock = options->clock;
 	records->entry = call_event_of(tep, "funcgraph_entry");
@@ -207,7 +266,7 @@ uint64_t gt_linux_end_of(struct tep_handle *tep, struct tep_record *record)
 	if (!event || strcmp(event->name, "funcgraph_exit") != 0)
 		return 0;
 	field = field_of(event, "rettime");
-	return read_number(tep, record, &field);
+	return read_number(tep, is_native(tep), record, &field);
 }
 
 /* ---- records ---- */
@@ -218,6 +277,8 @@ static uint64_t ticks_of(const struct gt_linux_records *records, uint64_t ns)
 	__extension__ typedef unsigned __int128 u128;
 	const struct gt_clock *clock = &records->clock;
 
+	if (clock->mult == 1 && clock->shift == 0)
+		return ns;
 	return (uint64_t)((((u128)ns << clock->shift) + clock->mult - 1) / clock->mult);
 }
 
@@ -495,7 +556,7 @@ static struct gt_tasks_moment moment_of(struct gt_linux_records *records, struct
 	return (struct gt_tasks_moment){
 		.clock = record->ts,
 		.cpu = (uint32_t)record->cpu,
-		.tid = (uint32_t)tep_data_pid(records->tep, record),
+		.tid = task_of(records, record),
 	};
 }
 
@@ -518,7 +579,7 @@ int gt_linux_records_pass(struct gt_linux_records *records, struct tep_record *r
 		return GT_OK;
 	struct gt_tasks_moment moment = moment_of(records, record);
 
-	return take_sched(records, tep_data_type(records->tep, record), &moment, record);
+	return take_sched(records, type_of(records, record), &moment, record);
 }
 
 int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *record)
@@ -527,7 +588,7 @@ int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *r
 		records->totals.unknown++;
 		return GT_OK;
 	}
-	int id = tep_data_type(records->tep, record);
+	int id = type_of(records, record);
 	struct gt_tasks_moment moment = moment_of(records, record);
 
 	if (!records->first_clock)

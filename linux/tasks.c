@@ -72,9 +72,10 @@ struct gt_tasks {
 	uint32_t count, capacity;
 	uint32_t *slots; /* hash table of their indexes + 1 */
 	uint32_t slot_count;
-	size_t gathered; /* bytes */
-	int64_t offset;	 /* clock of the records minus that of calls' durations */
-	uint64_t learnt; /* … when that was measured */
+	struct task *latest; /* found last; tasks stay where they are */
+	size_t gathered;     /* bytes */
+	int64_t offset;	     /* clock of the records minus that of calls' durations */
+	uint64_t learnt;     /* … when that was measured */
 	bool has_offset, is_one_clock;
 	uint64_t lost_clock; /* of the last lost record */
 	struct gt_tasks_totals totals;
@@ -163,14 +164,17 @@ static struct task *find_task(struct gt_tasks *tasks, const struct gt_tasks_mome
 {
 	uint64_t key = moment->tid ? moment->tid : 1ull << 32 | moment->cpu;
 
+	if (tasks->latest && tasks->latest->key == key)
+		return tasks->latest;
 	if (tasks->count * 2 >= tasks->slot_count && grow_slots(tasks) < 0)
 		return NULL;
 	uint32_t *slot = slot_of(tasks, key);
-	if (*slot)
-		return tasks->tasks[*slot - 1];
-	struct task *task = add_task(tasks, key, moment);
-	if (task)
+	struct task *task = *slot ? tasks->tasks[*slot - 1] : add_task(tasks, key, moment);
+	if (!task)
+		return NULL;
+	if (!*slot)
 		*slot = tasks->count;
+	tasks->latest = task;
 	return task;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/trace/message.h"
 #include "linux/convert.h"
+#include "linux/dat_records.h"
 #include "linux/records.h"
 #include "read/writer.h"
 
@@ -76,27 +77,27 @@ static void close_input(struct input *input)
 		tracecmd_close(input->handles[--input->count]);
 }
 
-/* The tracer in whose layout the file is shown: its first call decides. */
-static enum graftrace_tracer tracer_of(struct input *input)
+/* Reads until a call; 0 with *tracer, or GT_ENOMEM, GT_EAGAIN. */
+static int find_tracer(struct input *input, bool by_library, enum graftrace_tracer *tracer)
 {
-	for (int i = 0; i < input->count; i++) {
-		struct tep_handle *tep = tracecmd_get_tep(input->handles[i]);
-		int cpus = tep_get_cpus(tep);
+	struct tep_handle *tep = tracecmd_get_tep(input->handles[0]);
+	struct gt_dat_records *source;
+	struct tep_record *record;
+	int error = gt_dat_records_create(input->handles, input->count, by_library, &source);
 
-		for (int cpu = 0; cpu < cpus; cpu++) {
-			struct tep_record *record = tracecmd_read_cpu_first(input->handles[i], cpu);
-			while (record) {
-				enum gt_linux_kind kind = gt_linux_kind_of(tep, record);
-				tracecmd_free_record(record);
-				if (kind == GT_LINUX_CALL)
-					return GRAFTRACE_TRACER_FUNCTION_GRAPH;
-				if (kind == GT_LINUX_FUNCTION)
-					return GRAFTRACE_TRACER_FUNCTION;
-				record = tracecmd_read_data(input->handles[i], cpu);
-			}
-		}
+	*tracer = GRAFTRACE_TRACER_NOP;
+	if (error != GT_OK)
+		return error;
+	while (*tracer == GRAFTRACE_TRACER_NOP &&
+	       (error = gt_dat_records_next(source, &record)) > 0) {
+		enum gt_linux_kind kind = gt_linux_kind_of(tep, record);
+		if (kind == GT_LINUX_CALL)
+			*tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+		else if (kind == GT_LINUX_FUNCTION)
+			*tracer = GRAFTRACE_TRACER_FUNCTION;
 	}
-	return GRAFTRACE_TRACER_NOP;
+	gt_dat_records_destroy(source);
+	return error < 0 ? error : GT_OK;
 }
 
 static bool is_one(double ns)
@@ -135,14 +136,24 @@ static struct gt_clock clock_of(struct input *input)
 				  .shift = CLOCK_SHIFT };
 }
 
-static int take(struct tracecmd_input *handle, struct tep_record *record, int cpu, void *data)
+static int take_all(struct input *input, bool by_library, struct gt_linux_records *records)
 {
-	(void)handle;
-	(void)cpu;
-	return gt_linux_records_take(data, record);
+	struct gt_dat_records *source;
+	struct tep_record *record;
+	int error = gt_dat_records_create(input->handles, input->count, by_library, &source);
+
+	if (error != GT_OK)
+		return error;
+	while ((error = gt_dat_records_next(source, &record)) > 0) {
+		error = gt_linux_records_take(records, record);
+		if (error != GT_OK)
+			break;
+	}
+	gt_dat_records_destroy(source);
+	return error;
 }
 
-static int convert_records(struct input *input, enum graftrace_tracer tracer,
+static int convert_records(struct input *input, bool by_library, enum graftrace_tracer tracer,
 			   const struct gt_clock *clock, struct gt_file_writer *writer,
 			   struct gt_linux_notes *notes, struct gt_message *message)
 {
@@ -159,7 +170,7 @@ static int convert_records(struct input *input, enum graftrace_tracer tracer,
 
 	if (error != GT_OK)
 		return error;
-	error = tracecmd_iterate_events_multi(input->handles, input->count, take, records);
+	error = take_all(input, by_library, records);
 	if (error == GT_OK)
 		error = gt_linux_records_finish(records, &totals);
 	gt_linux_records_destroy(records);
@@ -183,18 +194,21 @@ static int convert_records(struct input *input, enum graftrace_tracer tracer,
 	return gt_file_writer_finish(writer, &end, message);
 }
 
-static int convert(const char *path, const char *to, struct gt_linux_notes *notes,
-		   struct gt_message *message)
+static int convert_by(const char *path, const char *to, bool by_library,
+		      struct gt_linux_notes *notes, struct gt_message *message)
 {
 	struct gt_file_writer *writer = NULL;
 	struct input input = { .count = 0 };
-	int error;
+	enum graftrace_tracer tracer;
+	int error = open_input(path, &input, message);
 
-	tracecmd_set_loglevel(TEP_LOG_NONE);
-	error = open_input(path, &input, message);
 	if (error != GT_OK)
 		return error;
-	enum graftrace_tracer tracer = tracer_of(&input);
+	error = find_tracer(&input, by_library, &tracer);
+	if (error != GT_OK) {
+		close_input(&input);
+		return error;
+	}
 	int cpus = tep_get_cpus(tracecmd_get_tep(input.handles[0]));
 	struct gt_clock clock = clock_of(&input);
 	/* libtracecmd cannot go back to the beginning */
@@ -206,6 +220,7 @@ static int convert(const char *path, const char *to, struct gt_linux_notes *note
 	struct gt_file_writer_options options = {
 		.size = sizeof(options),
 		.path = to,
+		.compress = true,
 		.clock = clock,
 		.tracer = tracer,
 		.cpu_count = cpus > 0 ? (uint32_t)cpus : 0,
@@ -213,11 +228,26 @@ static int convert(const char *path, const char *to, struct gt_linux_notes *note
 		.like = &about,
 	};
 	error = gt_file_writer_create(&options, &writer, message);
-	if (error == GT_OK)
-		error = convert_records(&input, tracer, &clock, writer, notes, message);
+	if (error == GT_OK) {
+		gt_file_writer_set_pressure(writer, 50);
+		error = convert_records(&input, by_library, tracer, &clock, writer, notes, message);
+	}
 	gt_file_writer_destroy(writer);
 	close_input(&input);
 	return error;
+}
+
+static int convert(const char *path, const char *to, struct gt_linux_notes *notes,
+		   struct gt_message *message)
+{
+	int error;
+
+	tracecmd_set_loglevel(TEP_LOG_NONE);
+	error = convert_by(path, to, false, notes, message);
+	if (error != GT_EAGAIN)
+		return error;
+	unlink(to);
+	return convert_by(path, to, true, notes, message);
 }
 
 int gt_trace_dat_open(const char *path, struct gt_recording **recording,

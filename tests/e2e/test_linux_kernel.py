@@ -106,11 +106,11 @@ def test_each_call_is_as_trace_cmd_reports_it(graftrace, files):
 def test_a_file_with_losses_gives_only_calls_that_trace_cmd_reports(graftrace, files):
     theirs, torn = calls_of_trace_cmd(files / "lossy.dat")
     ours, said = calls_of_graftrace(graftrace, files / "lossy.dat")
-    lost = sum(map(int, re.findall(r"\[(\d+) EVENTS DROPPED\]", reported(files / "lossy.dat"))))
+    # Without -R, a call without callees is one line of two records, and a loss before the second one is
+    # not told (test_trace_dat.py has such a file).
+    lost = sum(map(int, re.findall(r"\[(\d+) EVENTS DROPPED\]", reported(files / "lossy.dat", "-R"))))
     assert lost > 0
-    # trace-cmd tells of a loss at the event behind it, if there is one that it shows.
-    told = int(re.search(r"(\d+) records were lost: the kernel's buffer was full", said)[1])
-    assert lost <= told <= lost + lost // 100, said
+    assert f"{lost} records were lost" in said
     rows = sum(map(len, ours.values()))
     assert rows > 1000
     made_up = sum((collections.Counter(ours[tid]) - collections.Counter(theirs[tid])
