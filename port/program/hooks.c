@@ -200,6 +200,17 @@ static void on_new_thread(void)
 	gt_signals_restore(&saved);
 }
 
+/* Will the child of clone read what this thread reads at its thread pointer? Without a thread pointer of
+ * its own, or with one that leads to the same word: a copy of this thread's storage, or what a runtime has
+ * there in all of its threads. */
+static bool shares_pointer(const struct gt_hook_frame *frame)
+{
+	uint64_t word;
+	if (!(frame->rdx & CLONE_SETTLS))
+		return true;
+	return gt_port_peek(frame->r9, &word) && word == gt_threads_pointer();
+}
+
 /* clone: a child that shares this thread's memory and thread pointer, and runs at the same time,
  * would be taken for it. So it begins in gt_clone_start, which gives it a block that says it is
  * not traced. (A child for which the caller waits, by vfork's flag, acts as the caller
@@ -208,11 +219,15 @@ static void on_clone(struct gt_hook_frame *frame)
 {
 	uint64_t flags = frame->rdx, saved;
 	uint64_t *stack = (uint64_t *)(frame->rsi & ~15ull) - 4;
-	if (!(flags & CLONE_VM) || flags & (CLONE_VFORK | CLONE_SETTLS) || frame->rdi == 0 ||
-	    frame->rsi == 0 || gt_agent_sandboxed())
+	if (!(flags & CLONE_VM) || flags & CLONE_VFORK || frame->rdi == 0 || frame->rsi == 0 ||
+	    gt_agent_sandboxed())
 		return;
 	gt_signals_mask(&saved);
-	struct gt_thread *block = gt_threads_left_out_block();
+	struct gt_thread *block = NULL;
+	if (shares_pointer(frame))
+		block = gt_threads_left_out_block();
+	else
+		gt_threads_before_new();
 	gt_signals_restore(&saved);
 	if (block == NULL)
 		return;

@@ -508,7 +508,8 @@ static void start_stream(struct gt_thread *thread, struct graftrace_stream *stre
 static struct gt_thread *make_current(void)
 {
 	const uint64_t fs = get_fs();
-	if (fs == 0)
+	/* No block can be known again by a pointer that is 0: each call would make one. */
+	if (fs == 0 || gt_threads_pointer() == 0)
 		return NULL;
 	struct graftrace_arena *arena = gt_port_arena();
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
