@@ -317,42 +317,65 @@ int gt_catalog_hooks(struct gt_catalog_file *file)
 	return file->hook_count;
 }
 
-#define ENDBR64_BYTES 4
+/* Whether the function's first instruction is there, behind endbr64 where there is one. */
+static bool is_first(const struct gt_catalog_file *file, uint32_t index, uint64_t address)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	const uint64_t start = gt_object_function(file->object, index)->address;
+	const uint8_t *bytes;
 
-/* The place of the file's probe: an entry, if there its function can be patched. */
-static int plan_dynamic(struct gt_catalog_file *file, struct gt_catalog_probe *probe,
-			struct gt_message *message)
+	if (address != start + sizeof(endbr64))
+		return address == start;
+	bytes = gt_object_bytes(file->object, start, sizeof(endbr64));
+	return bytes && memcmp(bytes, endbr64, sizeof(endbr64)) == 0;
+}
+
+/* Whether the probe stands before the first instruction of a function that can be patched there: its site has the
+ * function's plan then. *entry: the plan of the function that begins at the place, or NULL. */
+static int plan_entry(struct gt_catalog_file *file, struct gt_catalog_probe *probe,
+		      const struct gt_plan_entry **entry, struct gt_message *message)
 {
 	const uint64_t address = probe->probe->address;
-	const struct gt_plan_entry *entry = NULL;
 	uint32_t index;
 	int error = 0;
 
+	*entry = NULL;
+	probe->kind = GT_PROBE_PLACE;
 	/* A plan takes bytes that a place further in may need. */
-	if (!gt_object_function_at(file->object, address, &index) &&
-	    address - gt_object_function(file->object, index)->address <= ENDBR64_BYTES)
-		error = gt_catalog_plan(file, index, &entry, message);
+	if (!gt_object_function_at(file->object, address, &index) && is_first(file, index, address))
+		error = gt_catalog_plan(file, index, entry, message);
 	if (error)
 		return error;
-	probe->function = entry ? index : 0;
-	probe->kind =
-		probe->probe->flags & GRAFTRACE_PROBE_RETURN ? GT_PROBE_RETURN : GT_PROBE_PLACE;
-	if (entry && entry->way != GT_PLAN_NONE &&
-	    (address == entry->address || address == entry->patch_address)) {
-		probe->plan = *entry;
-		if (probe->kind == GT_PROBE_PLACE)
-			probe->kind = GT_PROBE_ENTRY;
-		else if (entry->entry_only)
-			probe->plan.way = GT_PLAN_NONE; /* plan.reason says why */
-		return 0;
+	probe->function = *entry ? index : 0;
+	if (*entry && (*entry)->way != GT_PLAN_NONE &&
+	    (address == (*entry)->address || address == (*entry)->patch_address)) {
+		probe->kind = GT_PROBE_ENTRY;
+		probe->plan = **entry;
 	}
-	if (probe->kind == GT_PROBE_RETURN) {
+	return 0;
+}
+
+static int plan_dynamic(struct gt_catalog_file *file, struct gt_catalog_probe *probe,
+			struct gt_message *message)
+{
+	const struct gt_plan_entry *entry;
+	int error = plan_entry(file, probe, &entry, message);
+
+	if (error)
+		return error;
+	if (!(probe->probe->flags & GRAFTRACE_PROBE_RETURN))
+		return probe->kind == GT_PROBE_ENTRY
+			       ? 0
+			       : gt_plan_place(file->plan, probe->probe->address, &probe->plan,
+					       message);
+	if (probe->kind != GT_PROBE_ENTRY)
 		probe->plan = (struct gt_plan_entry){
 			.reason = entry && entry->reason ? entry->reason : GT_REASON_UNKNOWN,
 		};
-		return 0;
-	}
-	return gt_plan_place(file->plan, address, &probe->plan, message);
+	else if (entry->entry_only)
+		probe->plan.way = GT_PLAN_NONE; /* plan.reason says why */
+	probe->kind = GT_PROBE_RETURN;
+	return 0;
 }
 
 /* The first one at the same place; it is planned before. */
@@ -372,21 +395,30 @@ static uint32_t site_of(const struct gt_catalog_file *file, uint32_t index)
 	return index;
 }
 
+/* One whose nop is a function's first instruction goes by the function's plan, which may have taken the nop before. */
 static int plan_static(struct gt_catalog_file *file, uint32_t count, struct gt_message *message)
 {
 	struct gt_plan_entry *plans = calloc(count, sizeof(*plans));
 	uint64_t *addresses = calloc(count, sizeof(*addresses));
-	uint32_t i;
-	int error = plans && addresses ? 0 : GT_ENOMEM;
+	uint32_t *indexes = calloc(count, sizeof(*indexes));
+	const struct gt_plan_entry *entry;
+	uint32_t i, places = 0;
+	int error = plans && addresses && indexes ? 0 : GT_ENOMEM;
 
-	for (i = 0; !error && i < count; i++)
-		addresses[i] = file->probes[i].probe->address;
-	if (!error)
-		error = gt_plan_probes(file->plan, addresses, count, plans, message);
 	for (i = 0; !error && i < count; i++) {
-		file->probes[i].plan = plans[i];
-		file->probes[i].planned = true;
+		error = plan_entry(file, &file->probes[i], &entry, message);
+		if (error || file->probes[i].kind == GT_PROBE_ENTRY)
+			continue;
+		addresses[places] = file->probes[i].probe->address;
+		indexes[places++] = i;
 	}
+	if (!error)
+		error = gt_plan_probes(file->plan, addresses, places, plans, message);
+	for (i = 0; !error && i < places; i++)
+		file->probes[indexes[i]].plan = plans[i];
+	for (i = 0; !error && i < count; i++)
+		file->probes[i].planned = true;
+	free(indexes);
 	free(addresses);
 	free(plans);
 	return error;

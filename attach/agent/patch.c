@@ -672,8 +672,10 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 	wanted = named || asks ||
 		 (!object->left_out &&
 		  (selection->stacks || gt_triggers_match(selection->triggers, plain, shown)));
+	/* A plan takes bytes, which an event may need: without a need none is made. */
 	if (!wanted && !probed && !returns && state != GT_FUNCTION_TRACED &&
-	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running))
+	    (!file->prepared || state != GT_FUNCTION_UNTOUCHED || patcher->running ||
+	     !gt_plan_may_be_prepared(file->plan, index)))
 		return 0;
 	entry = plan_of(object, index, selection);
 	if (!entry &&

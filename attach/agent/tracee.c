@@ -95,7 +95,7 @@ static bool needs_stubs(const struct gt_tracee_object *object, const struct gt_s
 static bool is_patched(struct gt_tracee_object *object, const struct gt_selection *selection)
 {
 	object->left_out = !is_traced(object, selection);
-	return !object->left_out || object->return_sites;
+	return !object->left_out || object->entry_sites || object->return_sites;
 }
 
 bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,

@@ -170,6 +170,9 @@ int gt_control_find(struct gt_control_target *target, const char *path, size_t b
 	}
 	if (bytes == 0)
 		return 0;
+	if (target->ops->events_came != NULL &&
+	    gt_row_is_word(path, component_bytes(path, bytes), "events"))
+		target->ops->events_came(target);
 	for (uint32_t i = 0; (file = gt_control_row(target, i)) != NULL; i++) {
 		uint64_t number = UINT64_MAX; /* none in the path */
 		size_t matched = match_row(file->path, path, bytes, &number);

@@ -377,6 +377,10 @@ struct gt_control_ops {
 	size_t (*event_hists_read)(struct gt_control_target *target, void *hists, uint64_t offset,
 				   char *buffer, size_t bytes);
 	void (*event_hists_close)(struct gt_control_target *target, void *hists);
+
+	/* Called before a path below events/ is looked up: the target may add rows of new events to its groups.
+	 * NULL: none ever come. */
+	void (*events_came)(struct gt_control_target *target);
 };
 
 struct gt_control_file;

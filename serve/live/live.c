@@ -31,9 +31,9 @@
 	.command_set = gt_live_command_set, .command_remove = gt_live_command_remove,       \
 	.command_read = gt_live_command_read, .snapshot = gt_live_snapshot,                 \
 	.snapshot_open = gt_live_snapshot_open, .raw_open = gt_live_raw_open,               \
-	.event = gt_live_event, .event_set = gt_live_event_set,                             \
-	.event_waiting = gt_live_event_waiting, .raw_read = gt_live_raw_read,               \
-	.raw_close = gt_live_raw_close
+	.event = gt_live_event, .events_came = gt_live_events_came,                         \
+	.event_set = gt_live_event_set, .event_waiting = gt_live_event_waiting,             \
+	.raw_read = gt_live_raw_read, .raw_close = gt_live_raw_close
 
 static const struct gt_control_ops operations = {
 	COMMON_OPERATIONS,

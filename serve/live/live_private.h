@@ -68,9 +68,9 @@ struct gt_live_change {
 	bool watches;	      /* it has asked the session for context switches */
 	uint32_t pauses;      /* readers of `trace` for which pause-on-trace stopped tracing */
 	bool was_on;	      /* tracing goes on after the last of them */
-	uint64_t versions[GT_LISTS];	 /* how often each list was changed */
-	struct gt_globs events;		 /* words of set_event */
-	struct gt_live_probes *probes;	 /* rows of events; used in the top only */
+	uint64_t versions[GT_LISTS];   /* how often each list was changed */
+	struct gt_globs events;	       /* words of set_event */
+	struct gt_live_probes *probes; /* rows of events, with a lock of their own; the top only */
 	struct gt_live_filters *filters; /* of events; NULL: none was set */
 };
 

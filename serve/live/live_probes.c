@@ -29,10 +29,12 @@ struct later {
 	uint32_t count;
 	char *system;
 	char *name; /* NULL: the rows are the system's */
-	bool all;   /* the rows are those of all system calls */
+	bool stay;  /* the rows are those of several events, none of which is ever removed */
 };
 
 struct gt_live_probes {
+	pthread_mutex_t lock; /* held while rows are added; after change.lock, before the list's */
+	uint32_t shown_until; /* events up to this number have their rows */
 	struct gt_control_group *groups; /* [1 + LATER_GROUPS] */
 	struct gt_control_file *files;
 	uint32_t count;
@@ -91,22 +93,6 @@ int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_co
 
 /* ---- rows ---- */
 
-static bool add_row(struct gt_live_probes *probes, enum gt_control_event_file which, char *path,
-		    uint64_t index)
-{
-	struct gt_control_file *grown =
-		realloc(probes->files, (probes->count + 1) * sizeof(*grown));
-
-	if (grown)
-		probes->files = grown;
-	if (!grown || !path) {
-		free(path);
-		return false;
-	}
-	grown[probes->count++] = gt_control_event_file(which, path, index);
-	return true;
-}
-
 static char *path_of(const char *format, const char *system, const char *name)
 {
 	char path[512];
@@ -123,23 +109,39 @@ static bool is_first_of_system(const struct gt_live_event_list *list, size_t ind
 	return true;
 }
 
+/* Rows of one event of the list. */
+static void put_rows(const struct gt_live_event_list *list, size_t index, bool first,
+		     struct gt_control_file *rows, uint32_t *count)
+{
+	const struct gt_event_format *event = &list->formats[index];
+	const uint64_t number = GT_CONTROL_BY_NUMBER + event->number;
+
+	if (first) {
+		rows[(*count)++] = gt_control_event_file(
+			GT_EVENT_SYSTEM_ENABLE, path_of("events/%s/enable%.0s", event->system, ""),
+			number);
+		rows[(*count)++] = gt_control_event_file(
+			GT_EVENT_SYSTEM_FILTER, path_of("events/%s/filter%.0s", event->system, ""),
+			number);
+	}
+	for (size_t k = 0; k < KINDS; k++)
+		rows[(*count)++] = gt_control_event_file(
+			kinds[k].which, path_of(kinds[k].path, event->system, event->name), number);
+}
+
 static bool add_rows(struct gt_live_probes *probes, const struct gt_live_event_list *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		const struct gt_event_format *event = &list->formats[i];
+	bool whole = true;
 
-		if (is_first_of_system(list, i) &&
-		    (!add_row(probes, GT_EVENT_SYSTEM_ENABLE,
-			      path_of("events/%s/enable%.0s", event->system, ""), i) ||
-		     !add_row(probes, GT_EVENT_SYSTEM_FILTER,
-			      path_of("events/%s/filter%.0s", event->system, ""), i)))
-			return false;
-		for (size_t k = 0; k < KINDS; k++)
-			if (!add_row(probes, kinds[k].which,
-				     path_of(kinds[k].path, event->system, event->name), i))
-				return false;
+	probes->files = calloc(list->count * (KINDS + 2) + 1, sizeof(*probes->files));
+	for (size_t i = 0; probes->files && i < list->count; i++) {
+		put_rows(list, i, is_first_of_system(list, i), probes->files, &probes->count);
+		if (list->formats[i].number > probes->shown_until)
+			probes->shown_until = list->formats[i].number;
 	}
-	return true;
+	for (uint32_t i = 0; i < probes->count; i++)
+		whole &= probes->files[i].path != NULL;
+	return probes->files && whole;
 }
 
 /* Takes over the filters that the session was started with: words and their filters in turns. */
@@ -188,7 +190,7 @@ static void free_later(struct later *later)
 	free(later->name);
 }
 
-/* Under change.lock. Readers see the rows once the count has grown. */
+/* Under the lock. Readers see the rows once the count has grown. */
 static int publish(struct gt_live *live, struct later *later)
 {
 	struct gt_live_probes *probes = live->change.probes;
@@ -217,6 +219,19 @@ static void show_rows(struct later *later, bool on, uint64_t index)
 	}
 }
 
+static bool has_row(const struct gt_live *live, const char *format, const char *system,
+		    const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), format, system, name);
+	for (uint32_t i = 0; i < live->control.group_count; i++)
+		for (uint32_t k = 0; k < live->control.groups[i].count; k++)
+			if (strcmp(live->control.groups[i].files[k].path, path) == 0)
+				return true;
+	return false;
+}
+
 static int show_event(struct gt_live *live, const char *system, const char *name, uint32_t number)
 {
 	const uint64_t index = GT_CONTROL_BY_NUMBER + number;
@@ -235,7 +250,7 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 		later.files[i] = gt_control_event_file(kinds[i].which,
 						       path_of(kinds[i].path, system, name), index);
 	error = publish(live, &later);
-	if (error || later_of(live->change.probes, system, NULL))
+	if (error || has_row(live, "events/%s/enable%.0s", system, ""))
 		return error;
 	later = (struct later){ .system = strdup(system),
 				.files = calloc(2, sizeof(*later.files)) };
@@ -249,26 +264,6 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 	return publish(live, &later);
 }
 
-/* Rows of one event of the list, and of its system if it is the first. */
-static void put_rows(const struct gt_live_event_list *list, size_t index,
-		     struct gt_control_file *rows, uint32_t *count)
-{
-	const struct gt_event_format *event = &list->formats[index];
-	const uint64_t number = GT_CONTROL_BY_NUMBER + event->number;
-
-	if (is_first_of_system(list, index)) {
-		rows[(*count)++] = gt_control_event_file(
-			GT_EVENT_SYSTEM_ENABLE, path_of("events/%s/enable%.0s", event->system, ""),
-			number);
-		rows[(*count)++] = gt_control_event_file(
-			GT_EVENT_SYSTEM_FILTER, path_of("events/%s/filter%.0s", event->system, ""),
-			number);
-	}
-	for (size_t k = 0; k < KINDS; k++)
-		rows[(*count)++] = gt_control_event_file(
-			kinds[k].which, path_of(kinds[k].path, event->system, event->name), number);
-}
-
 /* Hides the rows of events that were removed; a system's rows are moved to an event that exists. */
 static void hide_events(struct gt_live *live)
 {
@@ -278,7 +273,7 @@ static void hide_events(struct gt_live *live)
 		struct later *later = &live->change.probes->later[i];
 		size_t k = 0;
 
-		if (later->all)
+		if (later->stay)
 			continue;
 		while (k < list->count &&
 		       (strcmp(list->formats[k].system, later->system) != 0 ||
@@ -305,10 +300,10 @@ static bool has_call(const struct gt_live_event_list *list)
 	return false;
 }
 
-/* Under change.lock. System calls are events once they are named: all of them get their rows then. */
+/* Under the lock. System calls are events once they are named: all of them get their rows then. */
 static int show_calls(struct gt_live *live)
 {
-	struct later later = { .all = true };
+	struct later later = { .stay = true };
 	const struct gt_live_event_list *list;
 	int error = GT_OK;
 
@@ -320,7 +315,8 @@ static int show_calls(struct gt_live *live)
 		later.files = calloc(list->count * (KINDS + 2), sizeof(*later.files));
 		for (size_t i = 0; later.files && i < list->count; i++)
 			if (is_call(&list->formats[i]))
-				put_rows(list, i, later.files, &later.count);
+				put_rows(list, i, is_first_of_system(list, i), later.files,
+					 &later.count);
 		error = publish(live, &later);
 		live->change.probes->has_calls = error == GT_OK;
 	}
@@ -328,7 +324,96 @@ static int show_calls(struct gt_live *live)
 	return error;
 }
 
+/* ---- rows of what was loaded later ---- */
+
+/* The event has none yet. Those of system calls come when they are named (show_calls). */
+static bool is_rowless(const struct gt_live *live, const struct gt_event_format *event)
+{
+	return event->number > live->change.probes->shown_until && !is_call(event) &&
+	       !has_row(live, kinds[0].path, event->system, event->name);
+}
+
+static bool is_first_new(const struct gt_live *live, const struct gt_live_event_list *list,
+			 size_t index)
+{
+	const char *system = list->formats[index].system;
+
+	for (size_t i = 0; i < index; i++)
+		if (strcmp(list->formats[i].system, system) == 0 &&
+		    is_rowless(live, &list->formats[i]))
+			return false;
+	return !has_row(live, "events/%s/enable%.0s", system, "");
+}
+
+/* Under both locks. Without memory the next call tries again. */
+static void show_new(struct gt_live *live, const struct gt_live_event_list *list)
+{
+	struct later later = { .stay = true };
+	uint32_t until = live->change.probes->shown_until;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->formats[i].number > until)
+			until = list->formats[i].number;
+	if (until == live->change.probes->shown_until)
+		return;
+	later.system = strdup("");
+	later.files = calloc(list->count * (KINDS + 2), sizeof(*later.files));
+	for (size_t i = 0; later.files && i < list->count; i++)
+		if (is_rowless(live, &list->formats[i]))
+			put_rows(list, i, is_first_new(live, list, i), later.files, &later.count);
+	if (later.files && later.count == 0)
+		free_later(&later);
+	else if (publish(live, &later) != 0)
+		return;
+	live->change.probes->shown_until = until;
+}
+
+void gt_live_events_came(struct gt_control_target *target)
+{
+	struct gt_live *live = live_of(target);
+
+	live = live->top != NULL ? live->top : live; /* instances have its rows */
+	pthread_mutex_lock(&live->change.probes->lock);
+	show_new(live, gt_live_events_lock(live));
+	gt_live_events_unlock(live);
+	pthread_mutex_unlock(&live->change.probes->lock);
+}
+
 /* ---- what is switched on ---- */
+
+struct refusal {
+	const char *word;   /* "system:name" */
+	bool on;	    /* somewhere */
+	const char *reason; /* why it is not; NULL: there is none */
+};
+
+static int look_for_refusal(void *data, const struct gt_event_format *event, bool enabled,
+			    const char *reason)
+{
+	struct refusal *refusal = data;
+	char word[GT_CONTROL_WORD_BYTES];
+
+	snprintf(word, sizeof(word), "%s:%s", event->system, event->name);
+	if (strcmp(word, refusal->word) == 0) {
+		refusal->on |= enabled;
+		refusal->reason = reason != NULL ? reason : refusal->reason;
+	}
+	return 0;
+}
+
+/* Under change.lock. An event that was named by itself, and that could be patched nowhere, is not on: that is
+ * told, and its word goes. */
+static int check_refusal(struct gt_live *live, const char *word, struct gt_message *message)
+{
+	struct refusal refusal = { .word = word };
+
+	gt_session_each_event(live->session, look_for_refusal, &refusal);
+	if (refusal.on || refusal.reason == NULL)
+		return 0;
+	gt_live_event_words_say(live, word, false, NULL);
+	gt_message_set(message, "no record can be made there: %s", refusal.reason);
+	return GT_ENOTSUP;
+}
 
 int gt_live_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
 		      bool on, struct gt_message *message)
@@ -348,15 +433,17 @@ int gt_live_event_set(struct gt_control_target *target, const char *word, size_t
 		error = gt_live_event_words_say(live, on ? "*:*" : NULL, true, message);
 	} else if (error == 0) {
 		error = gt_live_event_words_say(live, text, on, message);
+		if (error == 0 && on)
+			error = check_refusal(live, text, message);
 	}
 	pthread_mutex_unlock(&live->change.lock);
 	if (error != 0)
 		return error;
 	/* Instances have the rows of the top. */
 	live = live->top != NULL ? live->top : live;
-	pthread_mutex_lock(&live->change.lock);
+	pthread_mutex_lock(&live->change.probes->lock);
 	error = show_calls(live) != 0 ? no_memory(message) : 0;
-	pthread_mutex_unlock(&live->change.lock);
+	pthread_mutex_unlock(&live->change.probes->lock);
 	return error;
 }
 
@@ -375,12 +462,14 @@ int gt_live_probe_set(struct gt_control_target *target, const char *line, size_t
 	*error = (struct gt_probe_error){ "", 0 };
 	pthread_mutex_lock(&live->change.lock);
 	result = has_ended(live, message);
+	pthread_mutex_lock(&live->change.probes->lock);
 	if (result == 0)
 		result = gt_session_set_probe(live->session, line, bytes, kinds, error, message);
 	if (result == 0)
 		result = gt_probe_parse(line, bytes, kinds, &probe, &unfit);
 	if (result == 0 && gt_session_probe_event(live->session, probe.group, probe.name, &number))
 		result = show_event(live, probe.group, probe.name, number);
+	pthread_mutex_unlock(&live->change.probes->lock);
 	pthread_mutex_unlock(&live->change.lock);
 	return result;
 }
@@ -393,8 +482,10 @@ int gt_live_probes_remove(struct gt_control_target *target, const char *group, c
 
 	pthread_mutex_lock(&live->change.lock);
 	result = gt_session_remove_probes(live->session, group, name, message);
+	pthread_mutex_lock(&live->change.probes->lock);
 	if (result == 0)
 		hide_events(live);
+	pthread_mutex_unlock(&live->change.probes->lock);
 	pthread_mutex_unlock(&live->change.lock);
 	return result;
 }
@@ -449,6 +540,7 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 
 	live->change.probes = probes;
 	if (probes) {
+		pthread_mutex_init(&probes->lock, NULL);
 		probes->groups = calloc(1 + LATER_GROUPS, sizeof(*probes->groups));
 		probes->later = calloc(LATER_GROUPS, sizeof(*probes->later));
 	}
@@ -477,6 +569,7 @@ void gt_live_probes_fini(struct gt_live *live)
 	for (uint32_t i = 0; probes && i < probes->later_count; i++)
 		free_later(&probes->later[i]);
 	if (probes) {
+		pthread_mutex_destroy(&probes->lock);
 		free(probes->files);
 		free(probes->groups);
 		free(probes->later);

@@ -22,7 +22,8 @@ int gt_live_probes_remove(struct gt_control_target *target, const char *group, c
 int gt_live_probe(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
 int gt_live_probe_hits(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
 
-/* Operations of struct gt_control_ops. */
+/* Operations of struct gt_control_ops. events_came: events of what was loaded since the last call get their rows. */
+void gt_live_events_came(struct gt_control_target *target);
 int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event);
 int gt_live_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
 		      bool on, struct gt_message *message);

@@ -399,6 +399,18 @@ void gt_session_events_since(struct gt_session *of, uint64_t *version, void (*fo
 			return;
 }
 
+int gt_session_each_event(struct gt_session *of,
+			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
+				      const char *reason),
+			  void *data)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; result == 0 && i < of->event_count; i++)
+		result = each(data, &of->events[i], of->events_on, NULL);
+	return result;
+}
+
 bool gt_session_event_is_on(struct gt_session *of, const char *system, const char *name)
 {
 	(void)system;
