@@ -465,17 +465,30 @@ int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
 	return error;
 }
 
-int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off_cpu_fork *fork)
+/* Under the lock. */
+static int find_creator(const struct gt_off_cpu_watch *off, uint32_t tid,
+			struct gt_off_cpu_fork *fork)
 {
 	uint32_t at;
-	int error = GT_ENOENT;
 
-	pthread_mutex_lock(&off->lock);
-	for (at = off->fork_count; error && at-- > 0;) {
+	for (at = off->fork_count; at-- > 0;) {
 		if (off->forks[at].tid != tid)
 			continue;
 		*fork = off->forks[at];
-		error = 0;
+		return 0;
+	}
+	return GT_ENOENT;
+}
+
+int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off_cpu_fork *fork)
+{
+	int error;
+
+	pthread_mutex_lock(&off->lock);
+	error = find_creator(off, tid, fork);
+	if (error) { /* its first event may come before the kernel was asked again */
+		collect(off, false);
+		error = find_creator(off, tid, fork);
 	}
 	pthread_mutex_unlock(&off->lock);
 	return error;

@@ -4,6 +4,7 @@
  * it does not (the "detour"), the ring is the way only: the top has a store like the instances, and
  * another one with what was in the ring before.
  */
+#include "serve/live/live_events.h"
 #include "serve/live/live_instance_private.h"
 
 #include <stdlib.h>
@@ -16,6 +17,13 @@ static bool is_gated(void *data, const char *system, const char *name)
 	return gt_session_event_is_gated(top->session, system, name);
 }
 
+static bool is_event_thread(void *data, uint32_t tid)
+{
+	struct gt_live *live = data;
+
+	return gt_live_events_take_thread(&live->over, tid);
+}
+
 struct gt_route_want gt_live_want_of(struct gt_live *live, const struct gt_trace_settings *settings)
 {
 	const bool is_top = live->top == NULL;
@@ -26,6 +34,8 @@ struct gt_route_want gt_live_want_of(struct gt_live *live, const struct gt_trace
 		.marks = is_top,
 		.also = is_top ? is_gated : NULL,
 		.also_data = live,
+		.of_thread = gt_live_events_have_threads(&live->over) ? is_event_thread : NULL,
+		.of_thread_data = live,
 		.since = live->instance != NULL ? live->instance->since : 0,
 	};
 }

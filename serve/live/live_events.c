@@ -136,6 +136,35 @@ static bool is_listed(const struct gt_live_view *view, const struct gt_live_view
 	return false;
 }
 
+static bool takes(const struct gt_live_view *view, const struct gt_live_view_threads *threads,
+		  uint32_t tid)
+{
+	return threads == NULL || ((threads->count[0] == 0 || is_listed(view, threads, 0, tid)) &&
+				   !is_listed(view, threads, 1, tid));
+}
+
+bool gt_live_events_have_threads(struct gt_live_view *view)
+{
+	const struct gt_live_view_threads *threads;
+	bool have;
+
+	pthread_mutex_lock(&view->lock);
+	threads = threads_at(view, UINT64_MAX);
+	have = threads != NULL && (threads->count[0] > 0 || threads->count[1] > 0);
+	pthread_mutex_unlock(&view->lock);
+	return have;
+}
+
+bool gt_live_events_take_thread(struct gt_live_view *view, uint32_t tid)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&view->lock);
+	wanted = takes(view, threads_at(view, UINT64_MAX), tid);
+	pthread_mutex_unlock(&view->lock);
+	return wanted;
+}
+
 uint32_t gt_live_events_of_threads(struct gt_live_view *view, struct gt_switch *switches,
 				   uint32_t count)
 {
@@ -145,11 +174,8 @@ uint32_t gt_live_events_of_threads(struct gt_live_view *view, struct gt_switch *
 	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_live_view_threads *threads = threads_at(view, switches[i].clock);
 
-		if (threads != NULL &&
-		    ((threads->count[0] > 0 && !is_listed(view, threads, 0, switches[i].tid)) ||
-		     is_listed(view, threads, 1, switches[i].tid)))
-			continue;
-		switches[kept++] = switches[i];
+		if (takes(view, threads, switches[i].tid))
+			switches[kept++] = switches[i];
 	}
 	pthread_mutex_unlock(&view->lock);
 	return kept;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which context switches are shown: sched_switch on or off, tracing_cpumask, set_event_pid. Switches
+ * Which context switches are shown: sched_switch on or off, tracing_cpumask, set_event_pid; and of which
+ * threads a route takes events with fields (serve/store/route.h). Switches
  * are recorded whatever these say. So each value is kept with the time when it was set, and readers
  * look up the value that was in force at a record's time. There is room for a few values: for older
  * times the oldest kept value counts.
@@ -29,6 +30,9 @@ int gt_live_event_thread(struct gt_live_view *view, enum gt_control_threads whic
 			 uint32_t *tid);
 int gt_live_event_threads_set(struct gt_live_view *view, enum gt_control_threads which,
 			      const uint32_t *tids, uint32_t count, struct gt_message *message);
+/* What the lists say now: whether there is one, and whether events of that thread are wanted. */
+bool gt_live_events_have_threads(struct gt_live_view *view);
+bool gt_live_events_take_thread(struct gt_live_view *view, uint32_t tid);
 /* options/event-fork. GT_ENOMEM. */
 int gt_live_event_fork(struct gt_live_view *view, bool on, struct gt_message *message);
 

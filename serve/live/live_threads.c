@@ -33,17 +33,46 @@ static int set_top(struct gt_live *live, enum gt_session_list which, const uint3
 	return error;
 }
 
+/* Records that were made before keep the lists of then. The ring has the events of all threads: those that are
+ * not wanted are left out on the way into the top's own buffer. */
+static int set_of_events(struct gt_live *live, enum gt_control_threads which, const uint32_t *tids,
+			 uint32_t count, struct gt_message *message)
+{
+	struct gt_trace_settings settings;
+	int error;
+
+	if (live->mode == GRAFTRACE_MODE_DRAIN && count > 0) {
+		gt_message_set(message, "records go to a file as they come, with the events of all "
+					"threads (--serve and --overwrite record into a ring)");
+		return GT_EBUSY;
+	}
+	if (live->instance == NULL) {
+		error = gt_live_top_begin_lock(live, count > 0, message);
+		if (error != 0)
+			return error;
+		error = gt_live_event_threads_set(&live->over, which, tids, count, message);
+		gt_live_top_end_unlock(live);
+		return error;
+	}
+	gt_live_pull(live);
+	error = gt_live_event_threads_set(&live->over, which, tids, count, message);
+	if (error != 0)
+		return error;
+	settings = gt_live_settings(live);
+	return gt_live_ask(live, &settings, message);
+}
+
 int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,
 			const uint32_t *tids, uint32_t count, struct gt_message *message)
 {
 	struct gt_live *live = live_of(target);
 	int error;
 
-	if (gt_control_is_of_events(which))
-		return gt_live_event_threads_set(&live->over, which, tids, count, message);
 	pthread_mutex_lock(&live->change.lock);
 	error = has_ended(live, message);
-	if (error == 0 && live->instance != NULL)
+	if (error == 0 && gt_control_is_of_events(which))
+		error = set_of_events(live, which, tids, count, message);
+	else if (error == 0 && live->instance != NULL)
 		error = gt_live_instance_threads_set(live, list_of(which), tids, count, message);
 	else if (error == 0)
 		error = set_top(live, list_of(which), tids, count, message);

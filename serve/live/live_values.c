@@ -266,6 +266,8 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	if (error == 0 && (changed & (GT_OPTION_SLEEP_TIME | GT_OPTION_EVENT_FORK)))
 		error = watch(live, wants_switches(options, live->shown.sched_switch), message);
 	if (error == 0 && (changed & GT_OPTION_EVENT_FORK))
+		gt_live_pull(live); /* earlier records keep what was said then */
+	if (error == 0 && (changed & GT_OPTION_EVENT_FORK))
 		error = gt_live_event_fork(&live->over, options & GT_OPTION_EVENT_FORK, message);
 	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && live->instance == NULL)
 		error = set_awake(live, !(options & GT_OPTION_SLEEP_TIME), message);

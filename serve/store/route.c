@@ -171,6 +171,18 @@ static void take_unwound(struct gt_route *route, struct gt_route_writer *writer,
 		gt_route_put_special(writer, GRAFTRACE_SPECIAL_UNWOUND, 1);
 }
 
+static bool wants_events_of(struct gt_route *route, struct gt_route_writer *writer)
+{
+	if (route->want.of_thread == NULL)
+		return true;
+	if (writer->events == GT_ROUTE_EVENTS_UNKNOWN)
+		writer->events =
+			route->want.of_thread(route->want.of_thread_data, writer->copy->tid)
+				? GT_ROUTE_EVENTS_WANTED
+				: GT_ROUTE_EVENTS_LEFT;
+	return writer->events == GT_ROUTE_EVENTS_WANTED;
+}
+
 /* Takes an event with fields. Threads that are not traced have theirs, too. */
 static void take_fields(struct gt_route *route, struct gt_route_writer *writer,
 			const struct gt_record *record)
@@ -178,9 +190,11 @@ static void take_fields(struct gt_route *route, struct gt_route_writer *writer,
 	uint64_t data[EVENT_WORDS] = { record->clock, record->state << GRAFTRACE_PROBE_STATE |
 							      record->start << 32 | record->value };
 	uint32_t words = record->text_bytes / 8;
+	bool mark;
 
 	if (writer->silent || !route->want.settings.on ||
-	    !gt_route_wants_event(route, (uint32_t)record->value))
+	    !gt_route_wants_event(route, (uint32_t)record->value, &mark) ||
+	    !(mark || wants_events_of(route, writer)))
 		return;
 	words = words < EVENT_WORDS - 2 ? words : EVENT_WORDS - 2;
 	memcpy(&data[2], record->text, words * 8);
@@ -319,6 +333,7 @@ int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 	if (!again && (decode->unfollowed || decode->context != context))
 		writer->counted = false;
 	writer->left_out = gt_route_leaves_out(route, bytes->tid);
+	writer->events = GT_ROUTE_EVENTS_UNKNOWN;
 	while (route->due == 0 && gt_decode_next(decode, &record) != GT_RECORD_NONE) {
 		writer->silent = decode->word <= decode->base + writer->skip ||
 				 record.clock < route->want.since;

@@ -27,6 +27,9 @@ struct gt_route_want {
 	/* Whether an event that no word of GT_LIST_EVENTS names is wanted nevertheless; NULL: none. */
 	bool (*also)(void *data, const char *system, const char *name);
 	void *also_data;
+	/* Whether events of a thread are wanted, but for marks, which always are; NULL: of all threads. */
+	bool (*of_thread)(void *data, uint32_t tid);
+	void *of_thread_data;
 };
 
 /* A command of a function (function:command:count) that acts on this route's trace only. */
@@ -44,6 +47,9 @@ struct gt_route_function {
 	uint32_t commands; /* a bit each */
 	bool known, wanted, root, out;
 };
+
+/* Of the thread whose sub-buffer is fed: asked at its first event. */
+enum gt_route_events { GT_ROUTE_EVENTS_UNKNOWN, GT_ROUTE_EVENTS_WANTED, GT_ROUTE_EVENTS_LEFT };
 
 struct gt_route_writer;
 
@@ -87,10 +93,11 @@ struct gt_route_writer {
 	uint32_t context, cpu;		   /* the last that were written into the piece */
 	uint64_t lost;			   /* records lost and not yet written as a loss */
 	bool counted;			   /* depth is known */
-	bool resume;   /* the next record is preceded by RESUME: depth differs */
-	bool unshown;  /* the last call was left out, so is what belongs to it */
-	bool silent;   /* the present record is left out */
-	bool left_out; /* the thread is, by the lists of threads */
+	bool resume;	/* the next record is preceded by RESUME: depth differs */
+	bool unshown;	/* the last call was left out, so is what belongs to it */
+	bool silent;	/* the present record is left out */
+	bool left_out;	/* the thread is, by the lists of threads */
+	uint8_t events; /* whether its events are wanted, as of_thread said: enum gt_route_events */
 };
 
 /* Before it the caller sets `source`, `open` and `data`. */

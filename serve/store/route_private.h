@@ -63,9 +63,9 @@ static inline struct gt_route_function gt_route_function_of(struct gt_route *rou
 		return route->functions[number];
 	return gt_route_function_of_slow(route, number);
 }
-/* Whether the instance wants the event, as its settings are. Numbers of no event are not kept: a program
- * may make them as large as it likes. */
-bool gt_route_wants_event(struct gt_route *route, uint32_t number);
+/* Whether the instance wants the event, as its settings are; *mark: it is one of those that programs mark
+ * (gt_event_is_mark). Numbers of no event are not kept: a program may make them as large as it likes. */
+bool gt_route_wants_event(struct gt_route *route, uint32_t number, bool *mark);
 
 /* route_write.c */
 

@@ -12,6 +12,7 @@
 #define EVENT_UNKNOWN 0
 #define EVENT_WANTED  1
 #define EVENT_LEFT    2
+#define EVENT_MARK    3 /* wanted, too */
 
 void gt_route_init(struct gt_route *route)
 {
@@ -105,19 +106,21 @@ struct gt_route_function gt_route_function_of_slow(struct gt_route *route, uint3
 	return function;
 }
 
-bool gt_route_wants_event(struct gt_route *route, uint32_t number)
+bool gt_route_wants_event(struct gt_route *route, uint32_t number, bool *mark)
 {
 	const struct gt_route_want *want = &route->want;
 	struct gt_event_format format;
 	bool wanted;
 
+	*mark = number < route->event_count && route->events[number] == EVENT_MARK;
 	if (number < route->event_count && route->events[number] != EVENT_UNKNOWN)
-		return route->events[number] == EVENT_WANTED;
+		return route->events[number] != EVENT_LEFT;
 	if (gt_target_event(route->source, number, &format) != 0)
 		return false;
+	*mark = gt_event_is_mark(format.system, format.name);
 	wanted = gt_event_words_match(gt_word_list_words(want->settings.lists[GT_LIST_EVENTS]),
 				      format.system, format.name, format.object,
-				      want->marks && gt_event_is_mark(format.system, format.name));
+				      want->marks && *mark);
 	if (!wanted && want->also != NULL)
 		wanted = want->also(want->also_data, format.system, format.name);
 	if (number >= route->event_count) {
@@ -130,6 +133,6 @@ bool gt_route_wants_event(struct gt_route *route, uint32_t number)
 		route->events = grown;
 		route->event_count = count;
 	}
-	route->events[number] = wanted ? EVENT_WANTED : EVENT_LEFT;
+	route->events[number] = !wanted ? EVENT_LEFT : *mark ? EVENT_MARK : EVENT_WANTED;
 	return wanted;
 }
