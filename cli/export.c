@@ -190,7 +190,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return 1 + gt_usage_error(NAME);
 	}
 	if (arguments->create_table && !arguments->format->create_table) {
-		gt_complain(NAME, "%s goes into no table: --create-table is of clickhouse", format);
+		gt_complain(NAME,
+			    "%s goes into no table: --create-table is of clickhouse and "
+			    "events-tsv",
+			    format);
 		return 1 + GT_EXIT_USAGE;
 	}
 	if (arguments->format == &trace_dat &&

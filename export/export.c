@@ -12,10 +12,25 @@
 #include "core/trace/message.h"
 
 const struct gt_export_format *const gt_export_formats[] = {
-	&gt_format_csv,	     &gt_format_json,	    &gt_format_sqlite, &gt_format_chrome,
-	&gt_format_perfetto, &gt_format_speedscope, &gt_format_ctf,    &gt_format_uftrace,
-	&gt_format_folded,   &gt_format_svg,	    &gt_format_dot,    &gt_format_callgrind,
-	&gt_format_pprof,    &gt_format_clickhouse, &gt_format_html,   NULL,
+	&gt_format_csv,
+	&gt_format_json,
+	&gt_format_sqlite,
+	&gt_format_chrome,
+	&gt_format_perfetto,
+	&gt_format_speedscope,
+	&gt_format_ctf,
+	&gt_format_uftrace,
+	&gt_format_folded,
+	&gt_format_svg,
+	&gt_format_dot,
+	&gt_format_callgrind,
+	&gt_format_pprof,
+	&gt_format_clickhouse,
+	&gt_format_html,
+	&gt_format_events_csv,
+	&gt_format_events_json,
+	&gt_format_events_tsv,
+	NULL,
 };
 
 const struct gt_export_format *gt_export_find(const char *name)

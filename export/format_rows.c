@@ -4,8 +4,7 @@
  * object a line), `clickhouse` (as ClickHouse's TabSeparated reads it, with host and build beside, so that
  * recordings of many machines go into one table). Times are nanoseconds since the recording began, in
  * `clickhouse` since 1970; on_cpu is empty (null) where it is not known, and file and line of the function
- * in source are, too. Arguments and result are texts, empty (null) where they were not recorded;
- * `clickhouse` has none.
+ * in source are, too. Arguments and result are texts, empty (null) where they were not recorded.
  */
 #include "export/export.h"
 
@@ -61,22 +60,6 @@ static uint64_t parent_of(const struct gt_lane *lane)
 	return lane->open > 0 ? lane->calls[lane->open - 1].id : 0;
 }
 
-/* Writes a text, quoted if it has a comma, a quote or a line end. */
-static void csv_text(struct gt_out *out, const char *text)
-{
-	if (text[strcspn(text, ",\"\r\n")] == '\0') {
-		gt_out_text(out, text);
-		return;
-	}
-	gt_out_char(out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			gt_out_char(out, '"');
-		gt_out_char(out, *text);
-	}
-	gt_out_char(out, '"');
-}
-
 static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
 		     uint64_t end)
 {
@@ -104,11 +87,11 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 	gt_out_char(out, ',');
 	gt_out_number(out, lane->tid);
 	gt_out_char(out, ',');
-	csv_text(out, name);
+	gt_out_csv(out, name);
 	gt_out_char(out, ',');
-	csv_text(out, function.name);
+	gt_out_csv(out, function.name);
 	gt_out_char(out, ',');
-	csv_text(out, function.object);
+	gt_out_csv(out, function.object);
 	gt_out_char(out, ',');
 	gt_out_number(out, gt_export_duration_ns(export, end - call->start));
 	gt_out_char(out, ',');
@@ -119,14 +102,14 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 	gt_out_char(out, ',');
 	gt_out_text(out, end_word(call));
 	gt_out_char(out, ',');
-	csv_text(out, line->file);
+	gt_out_csv(out, line->file);
 	gt_out_char(out, ',');
 	if (line->line)
 		gt_out_number(out, line->line);
 	gt_out_char(out, ',');
-	csv_text(out, call->arguments ? call->arguments : "");
+	gt_out_csv(out, call->arguments ? call->arguments : "");
 	gt_out_char(out, ',');
-	csv_text(out, call->result ? call->result : "");
+	gt_out_csv(out, call->result ? call->result : "");
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
 }
@@ -198,6 +181,15 @@ static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_
 	return out->error ? GT_EIO : GT_OK;
 }
 
+static void tab_values(struct gt_out *out, const char *text)
+{
+	gt_out_char(out, '\t');
+	if (text)
+		gt_out_tab_text(out, text);
+	else
+		gt_out_text(out, "\\N");
+}
+
 static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
 			    struct gt_stack_call *call, uint64_t end)
 {
@@ -247,6 +239,8 @@ static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
 		gt_out_text(out, "\\N");
 	gt_out_char(out, '\t');
 	gt_out_text(out, end_word(call));
+	tab_values(out, call->arguments);
+	tab_values(out, call->result);
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
 }
@@ -277,7 +271,8 @@ const struct gt_export_format gt_format_clickhouse = {
 		"CREATE TABLE IF NOT EXISTS graftrace_calls (host String, program String, start_ns "
 		"UInt64, depth UInt32, id UInt64, parent UInt64, cpu Nullable(UInt32), pid UInt32, "
 		"tid UInt32, thread String, function String, object String, build String, "
-		"duration_ns UInt64, self_ns UInt64, on_cpu_ns Nullable(UInt64), end String) "
+		"duration_ns UInt64, self_ns UInt64, on_cpu_ns Nullable(UInt64), end String, "
+		"arguments Nullable(String), result Nullable(String)) "
 		"ENGINE = MergeTree ORDER BY (function, start_ns)",
 	.state_bytes = sizeof(struct rows),
 	.begin = begin,

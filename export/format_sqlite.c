@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An SQLite database: tables `calls`, `functions` and `threads`, and `run` with facts about the
- * recording. SQLite writes it in one transaction without a journal: the file is moved to its place
+ * An SQLite database: tables `calls`, `functions` and `threads`, `events` and `event_fields`, and `run` with facts
+ * about the recording. SQLite writes it in one transaction without a journal: the file is moved to its place
  * only when it is complete.
  */
-#include "export/export.h"
+#include "export/format_events.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -24,17 +24,27 @@ static const char schema[] =
 	" cpu INTEGER, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
 	" self_ns INTEGER NOT NULL, on_cpu_ns INTEGER, end TEXT NOT NULL, arguments TEXT, result "
 	"TEXT);"
+	/* A field's value has its own type: INTEGER, REAL, TEXT, NULL where it could not be read. */
+	"CREATE TABLE events(id INTEGER PRIMARY KEY, call INTEGER, thread INTEGER NOT NULL"
+	" REFERENCES threads, cpu INTEGER, time_ns INTEGER NOT NULL, system TEXT NOT NULL, event "
+	"TEXT"
+	" NOT NULL);"
+	"CREATE TABLE event_fields(event_id INTEGER NOT NULL REFERENCES events, field TEXT NOT "
+	"NULL,"
+	" value);"
 	/* All columns of a call, as in csv and clickhouse. */
 	"CREATE VIEW graftrace_calls AS SELECT c.start_ns, c.depth, c.id, c.parent, c.cpu, t.pid, "
 	"t.tid,"
 	" t.name AS thread, f.name AS function, f.object, c.duration_ns, c.self_ns, c.on_cpu_ns, "
-	"c.end"
+	"c.end,"
+	" c.arguments, c.result"
 	" FROM calls c JOIN threads t ON t.id = c.thread JOIN functions f ON f.id = c.function;"
 	"BEGIN";
 
 struct database {
 	sqlite3 *db;
-	sqlite3_stmt *call, *function, *thread;
+	sqlite3_stmt *call, *function, *thread, *event, *field;
+	sqlite3_int64 events;
 	bool off_cpu;
 };
 
@@ -115,6 +125,10 @@ static int begin(struct gt_export *export)
 	if (error == GT_OK)
 		error = prepare(export, "INSERT OR REPLACE INTO threads VALUES(?,?,?,?,?)",
 				&state->thread);
+	if (error == GT_OK)
+		error = prepare(export, "INSERT INTO events VALUES(?,?,?,?,?,?,?)", &state->event);
+	if (error == GT_OK)
+		error = prepare(export, "INSERT INTO event_fields VALUES(?,?,?)", &state->field);
 	if (error == GT_OK)
 		error = note(export, "command", export->about.command_line, 0);
 	if (error == GT_OK)
@@ -203,6 +217,51 @@ static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack
 	return step(export, row);
 }
 
+static int add_field(struct gt_export *export, const struct gt_event_cell *cell)
+{
+	struct database *state = export->state;
+
+	sqlite3_bind_int64(state->field, 1, state->events);
+	bind_text(state->field, 2, cell->name);
+	if (cell->kind == GT_CELL_NUMBER)
+		sqlite3_bind_int64(state->field, 3, (sqlite3_int64)cell->number);
+	else if (cell->kind == GT_CELL_FRACTION)
+		sqlite3_bind_double(state->field, 3, cell->fraction);
+	else
+		bind_values(state->field, 3, cell->kind == GT_CELL_TEXT ? cell->text : NULL);
+	return step(export, state->field);
+}
+
+static int moment(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
+{
+	struct database *state = export->state;
+	const struct gt_stack_call *call = gt_event_call(lane);
+	sqlite3_stmt *row = state->event;
+	struct gt_event_cell cell;
+	uint32_t at = 0;
+	int error;
+
+	if (moment->kind != GT_MOMENT_MARK)
+		return GT_OK;
+	sqlite3_bind_int64(row, 1, ++state->events);
+	if (call)
+		sqlite3_bind_int64(row, 2, (sqlite3_int64)call->id);
+	else
+		sqlite3_bind_null(row, 2);
+	sqlite3_bind_int64(row, 3, lane->number);
+	if (moment->cpu != UINT32_MAX)
+		sqlite3_bind_int64(row, 4, moment->cpu);
+	else
+		sqlite3_bind_null(row, 4);
+	sqlite3_bind_int64(row, 5, (sqlite3_int64)gt_export_ns(export, moment->clock));
+	bind_text(row, 6, gt_event_system(moment));
+	bind_text(row, 7, gt_event_name(moment));
+	error = step(export, row);
+	while (error == GT_OK && gt_event_fields_next(moment, &at, &cell))
+		error = add_field(export, &cell);
+	return error;
+}
+
 static int end(struct gt_export *export, const struct gt_stack_report *report)
 {
 	struct database *state = export->state;
@@ -221,18 +280,21 @@ static void fini(struct gt_export *export)
 	sqlite3_finalize(state->call);
 	sqlite3_finalize(state->function);
 	sqlite3_finalize(state->thread);
+	sqlite3_finalize(state->event);
+	sqlite3_finalize(state->field);
 	sqlite3_close(state->db);
 }
 
 const struct gt_export_format gt_format_sqlite = {
 	.name = "sqlite",
-	.help = "an SQLite database with calls, functions and threads",
+	.help = "an SQLite database with calls, functions, threads and events",
 	.file = "trace.sqlite",
 	.needs_file = true,
 	.state_bytes = sizeof(struct database),
 	.begin = begin,
 	.lane = lane,
 	.leave = leave,
+	.moment = moment,
 	.end = end,
 	.fini = fini,
 };

@@ -178,6 +178,21 @@ void gt_out_json(struct gt_out *out, const char *text)
 }
 
 /* Backslash, tab and line end are escaped. */
+void gt_out_csv(struct gt_out *out, const char *text)
+{
+	if (text[strcspn(text, ",\"\r\n")] == '\0') {
+		gt_out_text(out, text);
+		return;
+	}
+	gt_out_char(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			gt_out_char(out, '"');
+		gt_out_char(out, *text);
+	}
+	gt_out_char(out, '"');
+}
+
 void gt_out_tab_text(struct gt_out *out, const char *text)
 {
 	for (; *text; text++) {

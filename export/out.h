@@ -47,6 +47,8 @@ void gt_out_number(struct gt_out *out, uint64_t number);
 void gt_out_us(struct gt_out *out, uint64_t ns);
 /* A string of JSON with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void gt_out_json(struct gt_out *out, const char *text);
+/* A field of CSV (RFC 4180): quoted if it has a comma, a quote or a line end. */
+void gt_out_csv(struct gt_out *out, const char *text);
 /* A field of ClickHouse's TabSeparated. */
 void gt_out_tab_text(struct gt_out *out, const char *text);
 /* Text of XML and HTML: <, >, &, " escaped, control characters and bad UTF-8 replaced. */

@@ -316,8 +316,9 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 	return leave(reading, lane, record->clock, flags);
 }
 
-static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
-		  const struct gt_record *record)
+static int give_moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
+		       const struct gt_record *record, const struct gt_event_format *event,
+		       const struct gt_record *of_event)
 {
 	struct gt_moment made = {
 		.kind = kind,
@@ -327,11 +328,19 @@ static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_
 		.cpu = record->cpu,
 		.text = record->text,
 		.text_bytes = record->text_bytes,
+		.event = event,
+		.record = of_event,
 	};
 
+	return reading->sink->moment(reading->sink->user, lane, &made);
+}
+
+static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
+		  const struct gt_record *record)
+{
 	if (!reading->sink || !reading->sink->moment)
 		return GT_OK;
-	return reading->sink->moment(reading->sink->user, lane, &made);
+	return give_moment(reading, lane, kind, record, NULL, NULL);
 }
 
 /* An event with fields becomes a mark with its text. */
@@ -342,12 +351,13 @@ static int event(struct reading *reading, struct gt_lane *lane, const struct gt_
 	struct gt_event_format format;
 	struct gt_record mark = *record;
 
-	if (gt_target_event(target, (uint32_t)record->value, &format) != GT_OK)
+	if (!reading->sink || !reading->sink->moment ||
+	    gt_target_event(target, (uint32_t)record->value, &format) != GT_OK)
 		return GT_OK;
 	mark.text = text;
 	mark.text_bytes =
 		(uint32_t)(gt_event_put(&format, record, true, text, sizeof(text)) - text);
-	return moment(reading, lane, GT_MOMENT_MARK, &mark);
+	return give_moment(reading, lane, GT_MOMENT_MARK, &mark, &format, record);
 }
 
 /* Enters the calls of the first pass that began before `clock`. */

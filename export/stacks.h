@@ -61,7 +61,7 @@ struct gt_lane {
 };
 
 enum gt_moment_kind {
-	GT_MOMENT_MARK, /* trace_marker: text */
+	GT_MOMENT_MARK, /* trace_marker: text; an event with fields: as text, and itself */
 	GT_MOMENT_CALL, /* a call of which only the entry is ever recorded: function */
 	GT_MOMENT_LOST, /* value = records lost here, 0: nobody knows how many */
 };
@@ -74,6 +74,9 @@ struct gt_moment {
 	uint32_t cpu;
 	const char *text; /* not NUL-terminated */
 	uint32_t text_bytes;
+	/* Of an event with fields, for gt_event_value(); else NULL. */
+	const struct gt_event_format *event;
+	const struct gt_record *record;
 };
 
 /* What takes the calls. Each may be NULL; a negative result of one ends the reading, and is

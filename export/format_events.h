@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What formats with a row for each event share: a moment's names and the values of its fields. */
+#ifndef GT_EXPORT_FORMAT_EVENTS_H
+#define GT_EXPORT_FORMAT_EVENTS_H
+
+#include "export/export.h"
+
+enum gt_event_cell_kind {
+	GT_CELL_NOTHING, /* it could not be read, or is no finite number */
+	GT_CELL_NUMBER,
+	GT_CELL_FRACTION,
+	GT_CELL_TEXT,
+};
+
+struct gt_event_cell {
+	const char *name;
+	enum gt_event_cell_kind kind;
+	bool is_signed;
+	uint64_t number;
+	double fraction;
+	size_t bytes; /* of the text, which ends with a zero byte besides */
+	char text[4096];
+};
+
+/* The next field of a mark; *at is 0 before the first. The place of a dynamic probe is none. */
+bool gt_event_fields_next(const struct gt_moment *moment, uint32_t *at, struct gt_event_cell *cell);
+
+/* The innermost call around it, or NULL. */
+const struct gt_stack_call *gt_event_call(const struct gt_lane *lane);
+const char *gt_event_system(const struct gt_moment *moment);
+const char *gt_event_name(const struct gt_moment *moment);
+
+#endif
