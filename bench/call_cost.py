@@ -51,8 +51,8 @@ def ways_in():
 
 
 @contextlib.contextmanager
-def lttng_session(output):
-    """A private LTTng session daemon with one session for cyg_profile_fast; ended by its id."""
+def lttng_session(output, events="lttng_ust_cyg_profile_fast:*"):
+    """A private LTTng session daemon with one session for these events; ended by its id."""
     home = scratch_file("lttng-home")
     home.mkdir()
     environment = {"LTTNG_HOME": str(home), "HOME": str(home)}
@@ -65,7 +65,7 @@ def lttng_session(output):
                         ["enable-channel", "-u", "-s", "bench", "--subbuf-size=16M",
                          "--num-subbuf=8", "c"],
                         ["enable-event", "-u", "-s", "bench", "-c", "c",
-                         "lttng_ust_cyg_profile_fast:*"],
+                         events],
                         ["start", "bench"]):
             run(["lttng", *command], env=environment, timeout=30)
         yield environment

@@ -118,6 +118,18 @@ def test_every_call_of_python_is_seen(graftrace):
     same_as_strace(graftrace, "/usr/bin/python3", "-I", "-c", "import json; print(open('/etc/passwd').read()[:3])")
 
 
+@pytest.mark.parametrize("argv", [
+    ["tar", "-cf", "out.tar", "-C", "/etc", "apt"],
+    ["find", "/etc/apt", "-type", "d"],
+    ["perl", "-e", "print -s '/etc/passwd'"],
+    ["xz", "-T1", "-c", "/etc/passwd"],
+    ["sed", "-n", "s/root/toor/p", "/etc/passwd"],
+    ["make", "-f", "/dev/null", "-n", "-p"],
+], ids=lambda argv: argv[0])
+def test_every_call_of_other_programs_is_seen(graftrace, argv):
+    same_as_strace(graftrace, *argv, code=2 if argv[0] == "make" else 0)
+
+
 def test_every_call_of_a_shell_with_children_is_seen(graftrace):
     """vfork, fork, exec and wait."""
     same_as_strace(graftrace, "dash", "-c", "/bin/true; (exit 3); exec /bin/true")
