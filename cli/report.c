@@ -39,7 +39,8 @@ static const char help[] =
 	"  -s, --sort KEY             total (default), self, on-cpu, off-cpu, calls, avg,\n"
 	"                             min, max, p50, p90, p99, stddev, name\n"
 	"      --limit N              only the first N rows\n"
-	"      --by WHAT              function (default), thread, process, object\n"
+	"      --by WHAT              function (default), thread, process, object, event: how\n"
+	"                             often each was, and its fields' least, mean and greatest\n"
 	"      --callers GLOB         instead: who has called these functions; the figures\n"
 	"                             are those of their calls\n"
 	"      --callees GLOB         instead: whom these functions have called themselves\n"
@@ -139,24 +140,29 @@ struct arguments {
 	bool pager;
 	bool crash;
 	bool rests;
+	bool events; /* --by event */
 };
 
 /* Returns the index of `text` among `words`, or GT_EINVAL. */
 static int choose(const char *what, const char *text, const char *const *words, int count,
 		  struct gt_message *message)
 {
-	for (int i = 0; i < count; i++)
+	char all[128] = "";
+	size_t used = 0;
+
+	for (int i = 0; i < count; i++) {
 		if (strcmp(text, words[i]) == 0)
 			return i;
-	gt_message_set(message, "%s '%s' is none of %s, %s, %s%s%s", what, text, words[0], words[1],
-		       words[2], count > 3 ? ", " : "", count > 3 ? words[3] : "");
+		used += gt_format(all + used, sizeof(all) - used, "%s%s", i ? ", " : "", words[i]);
+	}
+	gt_message_set(message, "%s '%s' is none of %s", what, text, all);
 	return GT_EINVAL;
 }
 
 /* Returns 0, or an exit code + 1 if the command is to end now. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-	static const char *const rows[] = { "function", "thread", "object", "process" };
+	static const char *const rows[] = { "function", "thread", "object", "process", "event" };
 	static const enum gt_report_by row_kinds[] = { GT_REPORT_FUNCTION, GT_REPORT_THREAD,
 						       GT_REPORT_OBJECT, GT_REPORT_PROCESS };
 	static const char *const formats[] = { "text", "csv", "json" };
@@ -180,8 +186,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			arguments->style.limit = (size_t)number;
 			break;
 		case OPTION_BY:
-			chosen = choose("--by", optarg, rows, 4, &message);
-			arguments->wanted.by = chosen < 0 ? GT_REPORT_FUNCTION : row_kinds[chosen];
+			chosen = choose("--by", optarg, rows, 5, &message);
+			arguments->events = chosen == 4;
+			arguments->wanted.by =
+				chosen < 0 || chosen == 4 ? GT_REPORT_FUNCTION : row_kinds[chosen];
 			break;
 		case OPTION_FORMAT:
 			chosen = choose("--format", optarg, formats, 3, &message);
@@ -300,13 +308,29 @@ static int print_text(const struct arguments *arguments, struct gt_recording *re
 	return error < 0 ? GT_EXIT_FAILED : GT_EXIT_DONE;
 }
 
-/* Adds the events after the functions, in the table as text. */
-static int add_events(struct gt_recording *recording, char **text, size_t *bytes)
+static struct gt_events_options events_of(const struct arguments *arguments)
 {
+	return (struct gt_events_options){
+		.from_ns = arguments->wanted.from_ns,
+		.to_ns = arguments->wanted.to_ns,
+		.pid = arguments->wanted.pid,
+		.tid = arguments->wanted.tid,
+		.limit = arguments->style.limit,
+		.format = arguments->style.format,
+	};
+}
+
+/* Adds the events after the functions, in the table as text. */
+static int add_events(const struct arguments *arguments, struct gt_recording *recording,
+		      char **text, size_t *bytes)
+{
+	const struct gt_events_options options = events_of(arguments);
+
 	size_t event_bytes;
 	char *events, *whole;
 
-	if (gt_events_count(gt_recording_target(recording), &events, &event_bytes) != GT_OK)
+	if (gt_events_count(gt_recording_target(recording), &options, &events, &event_bytes) !=
+	    GT_OK)
 		return GT_ENOMEM;
 	whole = realloc(*text, *bytes + event_bytes + 1);
 	if (whole) {
@@ -328,11 +352,29 @@ static int print(const struct arguments *arguments, struct gt_recording *recordi
 		    report, &arguments->style, &text, &bytes) != GT_OK ||
 	    (arguments->style.format == GT_REPORT_TEXT && !arguments->spread &&
 	     gt_recording_info(recording)->events != 0 &&
-	     add_events(recording, &text, &bytes) != GT_OK)) {
+	     add_events(arguments, recording, &text, &bytes) != GT_OK)) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
 	return print_text(arguments, recording, text, bytes);
+}
+
+/* Prints the events alone. */
+static int print_events(const struct arguments *arguments, struct gt_recording *recording)
+{
+	const struct gt_events_options options = events_of(arguments);
+	char *text;
+	size_t bytes;
+
+	if (gt_events_count(gt_recording_target(recording), &options, &text, &bytes) != GT_OK) {
+		gt_complain(NAME, "out of memory");
+		return GT_EXIT_FAILED;
+	}
+	if (bytes == 0 || gt_recording_info(recording)->events == 0)
+		gt_complain(NAME, "no event was recorded");
+	int result = print_text(arguments, recording, text, bytes);
+	int told = gt_look_tell(NAME, arguments->path, recording);
+	return result == GT_EXIT_DONE ? told : result;
 }
 
 /* Prints why threads were off the CPU. */
@@ -474,6 +516,12 @@ int gt_cmd_report(int argc, char **argv)
 		return result;
 	}
 	set_wanted(&arguments, recording);
+	if (arguments.events) {
+		result = print_events(&arguments, recording);
+		gt_sources_fini(&arguments.sources);
+		gt_recording_close(recording);
+		return result;
+	}
 	gt_progress_reading(recording, 1);
 	int made = gt_report_make(gt_recording_target(recording), &arguments.wanted, &report,
 				  &message);

@@ -6,11 +6,13 @@
 #include "export/events.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/trace/merge.h"
+#include "export/out.h"
 #include "port/host/memory.h"
 
 #define EVENTS_MAX 65536u
@@ -113,6 +115,12 @@ static double number_of(const struct gt_event_field *field, const struct gt_even
 	return fraction;
 }
 
+/* Texts and arrays have no figures. */
+static bool has_numbers(const struct gt_event_field *field)
+{
+	return !field->is_string && field->count == 0;
+}
+
 static void add_value(struct field *sums, const struct gt_event_field *field,
 		      const struct gt_event_value *value)
 {
@@ -122,7 +130,7 @@ static void add_value(struct field *sums, const struct gt_event_field *field,
 		sums->faults++;
 		return;
 	}
-	number = value->kind == GT_EVENT_STRING ? 0 : number_of(field, value);
+	number = has_numbers(field) ? number_of(field, value) : 0;
 	if (!sums->values || number < sums->least)
 		sums->least = number;
 	if (!sums->values || number > sums->greatest)
@@ -149,6 +157,22 @@ static int add(struct counter *counter, const struct gt_record *record)
 	return GT_OK;
 }
 
+/* The clock of the window's ends, and whose events. */
+struct window {
+	uint64_t from, to;
+	uint32_t pid, tid;
+};
+
+static bool is_inside(const struct window *window, const struct gt_source *source)
+{
+	const struct gt_record *record = &source->record;
+	const uint32_t tid = record->tid ? record->tid : source->tid;
+
+	return record->kind == GT_RECORD_EVENT && record->clock >= window->from &&
+	       record->clock <= window->to && (!window->pid || window->pid == source->pid) &&
+	       (!window->tid || window->tid == tid);
+}
+
 static int by_count(const void *left, const void *right)
 {
 	const struct counted *a = left, *b = right;
@@ -160,8 +184,8 @@ static int by_count(const void *left, const void *right)
 static void print_field(FILE *out, const struct gt_event_field *field, const struct field *sums)
 {
 	fprintf(out, "                            %-20s", field->name);
-	if (field->is_string)
-		fprintf(out, " %14s %14s %14s", "string", "", "");
+	if (!has_numbers(field))
+		fprintf(out, " %14s %14s %14s", field->count ? "array" : "string", "", "");
 	else if (sums->values)
 		fprintf(out, " %14.6g %14.6g %14.6g", sums->least, sums->sum / (double)sums->values,
 			sums->greatest);
@@ -170,46 +194,166 @@ static void print_field(FILE *out, const struct gt_event_field *field, const str
 	fputc('\n', out);
 }
 
-static void print(FILE *out, const struct counter *counter)
+/* Of a second, between the first and the last of them. */
+static double rate_of(const struct counter *counter, const struct counted *row)
 {
+	const uint64_t ns = gt_clock_duration_ns(&counter->target->clock, row->last - row->first);
+
+	return ns ? (double)(row->count - 1) * 1e9 / (double)ns : 0.0;
+}
+
+static void print_text(FILE *out, const struct counter *counter)
+{
+	if (counter->count == 0)
+		return;
 	fprintf(out, "\n%10s %14s  %-20s %14s %14s %14s\n", "EVENTS", "A SECOND", "EVENT", "MIN",
 		"AVG", "MAX");
 	for (uint32_t i = 0; i < counter->count; i++) {
 		const struct counted *row = &counter->events[i];
-		const uint64_t ns =
-			gt_clock_duration_ns(&counter->target->clock, row->last - row->first);
 
-		fprintf(out, "%10" PRIu64 " %14.1f  %s:%s\n", row->count,
-			ns ? (double)(row->count - 1) * 1e9 / (double)ns : 0.0, row->format.system,
-			row->format.name);
-		for (uint32_t k = 0; k < row->format.field_count; k++)
+		fprintf(out, "%10" PRIu64 " %14.1f  %s:%s\n", row->count, rate_of(counter, row),
+			row->format.system, row->format.name);
+		for (uint32_t k = gt_event_hidden_fields(&row->format); k < row->format.field_count;
+		     k++)
 			print_field(out, &row->format.fields[k], &row->fields[k]);
 	}
 }
 
-int gt_events_count(struct gt_target *target, char **text, size_t *bytes)
+/* Without figures: empty, or null. */
+static void print_figures(FILE *out, const char *const names[3], const char *nothing,
+			  const struct gt_event_field *field, const struct field *sums)
 {
-	struct counter counter = { .target = target };
+	const double figures[] = { sums->least, sums->sum / (double)(sums->values | !sums->values),
+				   sums->greatest };
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (has_numbers(field) && sums->values && isfinite(figures[i]))
+			fprintf(out, "%s%.17g", names[i], figures[i]);
+		else
+			fprintf(out, "%s%s", names[i], nothing);
+	}
+}
+
+static void put_name(FILE *out, void (*put)(struct gt_out *out, const char *text), const char *name)
+{
+	struct gt_out text;
+
+	if (gt_out_init_memory(&text) != GT_OK)
+		return;
+	put(&text, name);
+	fwrite(text.buffer, 1, text.used, out);
+	gt_out_fini(&text);
+}
+
+static void print_csv_event(FILE *out, const struct counter *counter, const struct counted *row)
+{
+	put_name(out, gt_out_csv, row->format.system);
+	fputc(',', out);
+	put_name(out, gt_out_csv, row->format.name);
+	fprintf(out, ",%" PRIu64 ",%.6g,", row->count, rate_of(counter, row));
+}
+
+static void print_csv(FILE *out, const struct counter *counter)
+{
+	static const char *const names[] = { ",", ",", "," };
+
+	fputs("system,event,count,per_second,field,min,avg,max,faults\n", out);
+	for (uint32_t i = 0; i < counter->count; i++) {
+		const struct counted *row = &counter->events[i];
+		uint32_t k = gt_event_hidden_fields(&row->format);
+
+		if (k == row->format.field_count) {
+			print_csv_event(out, counter, row);
+			fputs(",,,,\n", out);
+		}
+		for (; k < row->format.field_count; k++) {
+			print_csv_event(out, counter, row);
+			put_name(out, gt_out_csv, row->format.fields[k].name);
+			print_figures(out, names, "", &row->format.fields[k], &row->fields[k]);
+			fprintf(out, ",%" PRIu64 "\n", row->fields[k].faults);
+		}
+	}
+}
+
+static void print_json_field(FILE *out, const struct gt_event_field *field,
+			     const struct field *sums)
+{
+	static const char *const names[] = { ", \"min\": ", ", \"avg\": ", ", \"max\": " };
+
+	fputs("{ \"field\": ", out);
+	put_name(out, gt_out_json, field->name);
+	print_figures(out, names, "null", field, sums);
+	fprintf(out, ", \"faults\": %" PRIu64 " }", sums->faults);
+}
+
+static void print_json(FILE *out, const struct counter *counter)
+{
+	fputs("{\n  \"by\": \"event\",\n  \"rows\": [", out);
+	for (uint32_t i = 0; i < counter->count; i++) {
+		const struct counted *row = &counter->events[i];
+		const uint32_t first = gt_event_hidden_fields(&row->format);
+
+		fprintf(out, "%s\n    { \"system\": ", i ? "," : "");
+		put_name(out, gt_out_json, row->format.system);
+		fputs(", \"event\": ", out);
+		put_name(out, gt_out_json, row->format.name);
+		fprintf(out, ", \"count\": %" PRIu64 ", \"per_second\": %.6g, \"fields\": [",
+			row->count, rate_of(counter, row));
+		for (uint32_t k = first; k < row->format.field_count; k++) {
+			fputs(k > first ? ", " : " ", out);
+			print_json_field(out, &row->format.fields[k], &row->fields[k]);
+		}
+		fputs(first < row->format.field_count ? " ] }" : "] }", out);
+	}
+	fputs(counter->count ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
+static int count_all(struct counter *counter, const struct window *window)
+{
 	struct gt_merge *merge = calloc(1, sizeof(*merge));
 	struct gt_source *source;
-	FILE *out = open_memstream(text, bytes);
-	int result = merge && out ? GT_OK : GT_ENOMEM;
+	int result = GT_ENOMEM;
 
-	if (result == GT_OK) {
-		result = gt_merge_init(merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
+	if (merge) {
+		result = gt_merge_init(merge, counter->target, &gt_host_memory, GT_MERGE_SNAPSHOT,
+				       NULL);
 		while (result >= 0 && (result = gt_merge_next(merge, &source)) > 0)
-			if (source->record.kind == GT_RECORD_EVENT)
-				result = add(&counter, &source->record);
+			if (is_inside(window, source))
+				result = add(counter, &source->record);
 		gt_merge_fini(merge);
 	}
-	if (result >= 0 && counter.count) {
-		qsort(counter.events, counter.count, sizeof(*counter.events), by_count);
-		print(out, &counter);
+	free(merge);
+	return result;
+}
+
+int gt_events_count(struct gt_target *target, const struct gt_events_options *options, char **text,
+		    size_t *bytes)
+{
+	static void (*const forms[])(FILE * out, const struct counter *counter) = {
+		[GT_REPORT_TEXT] = print_text,
+		[GT_REPORT_CSV] = print_csv,
+		[GT_REPORT_JSON] = print_json,
+	};
+	const struct window window = {
+		.from = options->from_ns ? gt_clock_tsc(&target->clock, options->from_ns) : 0,
+		.to = options->to_ns ? gt_clock_tsc(&target->clock, options->to_ns) : UINT64_MAX,
+		.pid = options->pid,
+		.tid = options->tid,
+	};
+	struct counter counter = { .target = target };
+	FILE *out = open_memstream(text, bytes);
+	int result = out ? count_all(&counter, &window) : GT_ENOMEM;
+
+	if (result >= 0) {
+		if (counter.count)
+			qsort(counter.events, counter.count, sizeof(*counter.events), by_count);
+		if (options->limit && counter.count > options->limit)
+			counter.count = (uint32_t)options->limit;
+		forms[options->format](out, &counter);
 	}
 	if (out && fclose(out) != 0 && result >= 0)
 		result = GT_ENOMEM;
 	free(counter.of_number);
 	free(counter.events);
-	free(merge);
 	return result < 0 ? result : GT_OK;
 }

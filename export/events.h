@@ -8,9 +8,20 @@
 
 #include <stddef.h>
 #include "core/trace/target.h"
+#include "export/report.h"
 
-/* As text, a line an event and, indented, one a field; "" if there was none. *text is malloc'd,
- * NUL-terminated, the caller's. GT_ENOMEM. */
-int gt_events_count(struct gt_target *target, char **text, size_t *bytes);
+/* Which events are counted: all 0, all of them. */
+struct gt_events_options {
+	uint64_t from_ns, to_ns; /* only between; since the clock's beginning */
+	uint32_t pid, tid;	 /* only of this one */
+	size_t limit;		 /* events, the most frequent first */
+	enum gt_report_format format;
+};
+
+/* As text, a line an event and, indented, one a field; as CSV a row for each field (an event without fields has
+ * one, too), as JSON an object an event. "" if there was none. *text is malloc'd, NUL-terminated, the caller's.
+ * GT_ENOMEM. */
+int gt_events_count(struct gt_target *target, const struct gt_events_options *options, char **text,
+		    size_t *bytes);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Events with their fields in exported rows: each once, with the call around it, as show has them."""
+"""Events with their fields in exported rows and in report: each once, with the call around it, as show has them."""
 
 import csv
 import io
@@ -111,3 +111,35 @@ def test_what_somebody_marks_is_an_event_with_a_text(compile, graftrace):
     texts = [json.loads(row["fields"]) for row in rows]
     shown = graftrace("show").stdout
     assert all(str(text[name]) in shown for text in texts for name in text)
+
+
+def test_report_has_figures_of_fields_in_each_form(recorded):
+    rows = list(csv.DictReader(io.StringIO(recorded("report", "--by", "event", "--format", "csv").stdout)))
+    figures = {row["field"]: [row[name] and float(row[name]) for name in ("min", "avg", "max")] for row in rows}
+    assert figures == {"count": [-2, 1.5, 4], "what": ["", "", ""], "small": [0, 114, 255], "negative": [-9, -6.5, -3],
+                       "price": [-0.125, 2.5e299, 1e300], "nowhere": [16, 16, 16], "": ["", "", ""]}
+    faults = {(row["system"], row["event"], row["count"], row["faults"]) for row in rows if row["field"] in ("what", "")}
+    assert faults == {("shop", "sold", "4", "1"), ("shop", "closed", "1", "")}
+    said = json.loads(recorded("report", "--by", "event", "--format", "json").stdout)["rows"]
+    assert [(row["event"], row["count"], len(row["fields"])) for row in said] == [("sold", 4, 6), ("closed", 1, 0)]
+    assert [said[0]["fields"][0][name] for name in ("field", "min", "avg", "max")] == ["count", -2, 1.5, 4]
+    times = [int(row["time_ns"]) for row in rows_of(recorded, "events-csv") if row["event"] == "sold"]
+    assert abs(said[0]["per_second"] / (3e9 / (times[-1] - times[0])) - 1) < 0.01
+    text = recorded("report", "--by", "event").stdout
+    assert re.search(r"^ +4 +[\d.]+  shop:sold\n +count +-2 +1\.5 +4$", text, re.M)
+    assert recorded("report").stdout.endswith(text)
+
+
+def test_report_counts_the_events_of_the_thread_and_the_time_that_are_asked_for(recorded):
+    rows = rows_of(recorded, "events-csv")
+
+    def counts(*words):
+        table = recorded("report", "--by", "event", "--format", "csv", *words).stdout
+        return {row["event"]: int(row["count"]) for row in csv.DictReader(io.StringIO(table))}
+
+    assert counts("--tid", rows[0]["tid"]) == counts("--pid", rows[0]["pid"]) == {"sold": 4, "closed": 1}
+    assert counts("--tid", "1") == counts("--pid", "1") == {}
+    assert counts("--limit", "1") == {"sold": 4}
+    middle = (int(rows[1]["time_ns"]) + int(rows[2]["time_ns"])) / 2000
+    assert counts("-t", f"+{middle:.3f}us-") == {"sold": 2, "closed": 1}
+    assert counts("-t", f"-+{middle:.3f}us") == {"sold": 2}
