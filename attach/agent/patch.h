@@ -29,6 +29,10 @@ int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *se
 int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bool running,
 		   struct gt_message *message);
 
+/* Whether the function's return slot must stay as it is, by its plan, its object or its process. */
+bool gt_patch_is_entry_only(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
+			    const struct gt_plan_entry *entry);
+
 /* The place in the function's own code of an instruction that stands at `address` in its moved
  * code; 0: none does. */
 uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address);

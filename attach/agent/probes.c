@@ -13,7 +13,8 @@
  * only such a probe waits for is kept as a frame that no record tells of (GT_FRAME_HIDDEN).
  */
 #include "attach/agent/probes.h"
-#include "attach/agent/patch_private.h"
+#include "attach/agent/patch.h"
+#include "attach/agent/patcher.h"
 #include "attach/agent/places.h"
 #include "attach/agent/traps.h"
 

@@ -5,7 +5,7 @@
  * and in a call for long.
  */
 #include "attach/agent/syscalls.h"
-#include "attach/agent/patch_private.h"
+#include "attach/agent/patcher.h"
 #include "attach/agent/places.h"
 
 #include <stdlib.h>

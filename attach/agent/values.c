@@ -2,7 +2,7 @@
 /* Arguments and results of functions: see values.h. Under the session's lock. */
 #define _GNU_SOURCE
 #include "attach/agent/values.h"
-#include "attach/agent/patch_private.h"
+#include "attach/agent/patcher.h"
 #include "attach/agent/places.h"
 #include "attach/object/lines.h"
 #include "core/trace/glob.h"

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of patching share: patch.c (functions and hooks) and probes.c (places in the middle
- * of functions).
+ * The patching of one object in one process: the tool of those who know what is to be patched (patch.c:
+ * functions, patch_hooks.c, probes.c, syscalls.c). Under the session's lock, as all of a tracee.
+ *
+ * Errors, but where it says more: GT_ENOMEM; those of gt_process_write(); and those of
+ * gt_patcher_may_go_on().
  */
-#ifndef GT_ATTACH_PATCH_PRIVATE_H
-#define GT_ATTACH_PATCH_PRIVATE_H
+#ifndef GT_ATTACH_PATCHER_H
+#define GT_ATTACH_PATCHER_H
 
 #include "attach/agent/editor.h"
-#include "attach/agent/patch.h"
+#include "attach/agent/tracee.h"
 
 struct gt_patcher {
 	struct gt_tracee *tracee;
 	struct gt_tracee_object *object;
 	struct gt_region *region;
-	bool running;
+	bool running;	       /* threads may be in what is patched: they are led out of it */
 	bool jumps;	       /* some stand elsewhere than at functions' starts */
 	struct gt_editor code; /* only looked at */
 	struct gt_editor stubs;
@@ -48,10 +51,13 @@ int gt_patcher_finish(struct gt_patcher *patcher, int error, struct gt_message *
 /* The code at `address` is `expected`. */
 bool gt_patcher_finds(struct gt_patcher *patcher, uint64_t address, const uint8_t *expected,
 		      size_t size);
+/* The same of all patches elsewhere that come with the entry's. */
+bool gt_patcher_finds_extras(struct gt_patcher *patcher, const struct gt_plan_entry *entry);
 /* What unwinders are told of 16 bytes of moved code. */
 int gt_patcher_put_places(struct gt_patcher *patcher, uint64_t moved, uint64_t base,
 			  const uint8_t at[GRAFTRACE_PLACES_BYTES]);
-/* Moved code: made once, at *at (0 = not yet). GT_ENOSPC, GT_ENOTSUP. */
+/* Makes moved code once, at *at (0 = not yet), and tells in *map where each instruction went. GT_ENOSPC,
+ * GT_ENOTSUP. */
 int gt_patcher_move(struct gt_patcher *patcher, const struct gt_plan_entry *entry, uint64_t *at,
 		    struct gt_plan_map *map);
 /* Threads that stand in what is replaced are led elsewhere. map NULL: to the body. */
@@ -60,11 +66,9 @@ int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *
 /* Room for `count` appended entries of the journal: *first is the index of the first, plus one; it
  * stays. */
 int gt_patcher_reserve(struct gt_patcher *patcher, uint32_t *first, uint32_t count);
-/* All or none of its edits. */
+/* Notes the change in the journal, and adds all of its edits or none. jump: the bytes that the journal
+ * says are there while it is on. */
 int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, const uint8_t *jump);
-/* Whether the function's return slot must stay as it is, by its plan, its object or its process. */
-bool gt_patch_is_entry_only(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
-			    const struct gt_plan_entry *entry);
 /* Errors that concern this one place only. */
 bool gt_patcher_may_go_on(int error);
 
