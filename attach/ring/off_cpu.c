@@ -541,3 +541,10 @@ int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, ui
 	} while (!error && count);
 	return error;
 }
+
+void gt_off_cpu_forget(struct gt_off_cpu_watch *off, uint64_t given)
+{
+	pthread_mutex_lock(&off->lock);
+	gt_switches_forget(&off->switches, given);
+	pthread_mutex_unlock(&off->lock);
+}

@@ -86,4 +86,7 @@ int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off
 /* Gives the switches from number *cursor on to a sink. Its error. */
 int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, uint64_t *cursor);
 
+/* All up to number `given` are in the file (gt_switches_forget). */
+void gt_off_cpu_forget(struct gt_off_cpu_watch *off, uint64_t given);
+
 #endif

@@ -337,6 +337,7 @@ static int work(struct gt_session *session, bool *over)
 		gt_off_cpu_collect(&session->switches.watch, false);
 	error = gt_off_cpu_give(&session->switches.watch, session->arenas[0].drain.sink,
 				&session->switches.given);
+	gt_off_cpu_forget(&session->switches.watch, session->switches.given);
 	do {
 		if (ended)
 			gt_follow_end_all(session);

@@ -93,13 +93,14 @@ static struct gt_switch_thread *thread_of(struct gt_switches *switches, uint32_t
 
 /* ---- arrays ---- */
 
-/* Room for one element more: the array at *array, of `size` bytes an element. False: no memory. */
+/* Room for one element more: the array at *array, of `size` bytes an element. Small at first: a short
+ * thread is off the CPU once or twice. False: no memory. */
 static bool make_room(const struct gt_memory *memory, void **array, uint32_t count, uint32_t *room,
 		      size_t size)
 {
 	if (count < *room)
 		return true;
-	uint32_t wanted = *room ? *room * 2 : 64;
+	uint32_t wanted = *room ? *room * 2 : 4;
 	if (wanted <= *room)
 		return false;
 	void *grown = memory->resize(memory->data, *array, *room * size, wanted * size);
@@ -110,16 +111,20 @@ static bool make_room(const struct gt_memory *memory, void **array, uint32_t cou
 	return true;
 }
 
+/* The oldest go. */
+static void drop(struct gt_switches *switches, uint32_t count)
+{
+	switches->first += count;
+	switches->count -= count;
+	__builtin_memmove(switches->all, switches->all + count,
+			  switches->count * sizeof(*switches->all));
+}
+
 static bool keep(struct gt_switches *switches, const struct gt_switch *added)
 {
 	void *all = switches->all;
-	if (switches->most && switches->count == switches->most) {
-		uint32_t half = switches->count / 2;
-		switches->first += half;
-		switches->count -= half;
-		__builtin_memmove(switches->all, switches->all + half,
-				  switches->count * sizeof(*switches->all));
-	}
+	if (switches->most && switches->count == switches->most)
+		drop(switches, switches->count / 2);
 	bool made = make_room(&switches->memory, &all, switches->count, &switches->room,
 			      sizeof(*switches->all));
 	switches->all = all;
@@ -194,8 +199,8 @@ void gt_switches_find_times(struct gt_switches *switches)
 	if (!switches->in_order_only)
 		return;
 	switches->in_order_only = false;
-	if (switches->first && switches->count)
-		switches->start = switches->all[0].clock;
+	if (switches->first)
+		switches->start = switches->count ? switches->all[0].clock : switches->known;
 	for (uint32_t i = 0; i < switches->count; i++) {
 		struct gt_switch_thread *thread = thread_of(switches, switches->all[i].tid);
 		if (thread)
@@ -203,6 +208,17 @@ void gt_switches_find_times(struct gt_switches *switches)
 		else
 			switches->lost++;
 	}
+}
+
+void gt_switches_forget(struct gt_switches *switches, uint64_t before)
+{
+	if (!switches->in_order_only || before <= switches->first)
+		return;
+	uint64_t read = before - switches->first;
+	uint32_t count = read < switches->count ? (uint32_t)read : switches->count;
+	/* Not for a few of many: the rest is moved. */
+	if (count >= switches->count - count)
+		drop(switches, count);
 }
 
 /* ---- questions ---- */

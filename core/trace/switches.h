@@ -27,8 +27,8 @@ struct gt_switches {
 	uint64_t first;
 	uint32_t count, room;
 	uint32_t most; /* the newest half of so many stay, of all and of a thread's; 0 = no limit */
-	/* Nobody asks for times: threads that are gone leave nothing behind. Until
-	 * gt_switches_find_times. */
+	/* Nobody asks for times: threads that are gone leave nothing behind, and what was read can
+	 * be forgotten. Until gt_switches_find_times. */
 	bool in_order_only;
 	struct gt_switch_thread *threads; /* hashed by number, open addressing */
 	uint32_t thread_count, thread_room;
@@ -49,6 +49,10 @@ void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added
 /* Somebody asks for times from now on: they are found from the switches that are still there, and
  * `start` is the oldest one's clock if some are not. */
 void gt_switches_find_times(struct gt_switches *switches);
+
+/* All readers have read what has a lower number than that: it need not stay, unless somebody asks for
+ * times. */
+void gt_switches_forget(struct gt_switches *switches, uint64_t before);
 
 /* As the target's operations. */
 int gt_switches_off_cpu(const struct gt_switches *switches, uint32_t tid, uint64_t after,

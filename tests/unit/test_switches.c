@@ -12,10 +12,14 @@
 #include "port/host/memory.h"
 
 static bool no_memory;
+static size_t taken; /* bytes of memory */
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
-	return no_memory && new_bytes ? NULL : gt_host_resize(data, memory, old_bytes, new_bytes);
+	if (no_memory && new_bytes)
+		return NULL;
+	taken += new_bytes - old_bytes;
+	return gt_host_resize(data, memory, old_bytes, new_bytes);
 }
 
 static const struct gt_memory memory = { resize, NULL };
@@ -226,6 +230,68 @@ static void times_begin_with_the_oldest_switch_that_is_left(void **state)
 	assert_off(1000, 0, 1000000, 1000000 - table.start);
 }
 
+/* A recording writes them to its file as they come. */
+static void what_was_read_is_forgotten_where_nobody_asks_for_times(void **state)
+{
+	struct gt_switch out[64];
+	uint64_t cursor = 0;
+	size_t after_few = 0;
+	uint32_t count;
+	(void)state;
+	begin(1000, 0);
+	table.in_order_only = true;
+	for (uint32_t tid = 1; tid <= 10000; tid++) {
+		add(tid * 1000, tid, 0, 0);
+		add(tid * 1000 + 500, tid, 0, GT_SWITCH_OUT);
+		if (tid % 10)
+			continue;
+		count = gt_switches_read(&table, &cursor, out, 64);
+		assert_int_equal(count, 20);
+		assert_int_equal(out[0].tid, tid - 9);
+		gt_switches_forget(&table, cursor);
+		after_few = after_few ? after_few : taken;
+	}
+	assert_int_equal(taken, after_few);
+	assert_int_equal(table.first, 20000);
+	/* who asks now is told what comes from now on */
+	gt_switches_find_times(&table);
+	assert_off(10000, 0, 10001000, 0);
+	add(10002000, 10000, 0, 0);
+	assert_off(10000, 0, 10003000, 10002000 - 10000500);
+	gt_switches_forget(&table, 20001);
+	assert_int_equal(table.count, 1);
+}
+
+static void switches_that_are_not_read_stay(void **state)
+{
+	struct gt_switch out[8];
+	uint64_t cursor = 10;
+	(void)state;
+	begin(1000, 0);
+	table.in_order_only = true;
+	for (uint32_t tid = 0; tid < 16; tid++)
+		add(2000 + tid, tid, 0, 0);
+	gt_switches_forget(&table, 4); /* so few are not worth it */
+	assert_int_equal(table.count, 16);
+	gt_switches_forget(&table, 10);
+	assert_int_equal(table.count, 6);
+	assert_int_equal(gt_switches_read(&table, &cursor, out, 8), 6);
+	assert_int_equal(out[0].tid, 10);
+}
+
+static void a_short_thread_takes_little(void **state)
+{
+	const size_t before = taken;
+	(void)state;
+	begin(1000, 0);
+	for (uint32_t tid = 1; tid <= 10000; tid++) {
+		add(tid * 1000, tid, 0, 0);
+		add(tid * 1000 + 500, tid, 0, GT_SWITCH_OUT);
+	}
+	assert_off(10000, 0, 10001000, 10000000 - 1000 + 500);
+	assert_in_range(taken - before, 1, 10000 * 400);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, end)
 
 int main(void)
@@ -241,6 +307,9 @@ int main(void)
 		TEST(thousands_of_threads_are_told_apart),
 		TEST(times_are_found_when_somebody_asks),
 		TEST(times_begin_with_the_oldest_switch_that_is_left),
+		TEST(what_was_read_is_forgotten_where_nobody_asks_for_times),
+		TEST(switches_that_are_not_read_stay),
+		TEST(a_short_thread_takes_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
