@@ -46,11 +46,12 @@ int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace
 	drain->generations = gt_arena_writers_from(arena);
 	drain->of_stream = calloc(arena->stream_count, sizeof(*drain->of_stream));
 	drain->live = calloc(arena->stream_count, sizeof(*drain->live));
+	drain->is_closed = calloc(arena->stream_count, sizeof(*drain->is_closed));
 	drain->items = calloc(slots, sizeof(*drain->items));
 	drain->quarantine = calloc(slots, sizeof(*drain->quarantine));
 	drain->copy = malloc(arena->sub_buffer_bytes);
-	if (!drain->of_stream || !drain->live || !drain->items || !drain->quarantine ||
-	    !drain->copy) {
+	if (!drain->of_stream || !drain->live || !drain->is_closed || !drain->items ||
+	    !drain->quarantine || !drain->copy) {
 		gt_drain_fini(drain);
 		return gt_fail(message, GT_ENOMEM, "no memory for %u sub-buffers",
 			       arena->sub_buffer_count);
@@ -63,6 +64,7 @@ void gt_drain_fini(struct gt_drain *drain)
 	free(drain->writers);
 	free(drain->of_stream);
 	free(drain->live);
+	free(drain->is_closed);
 	free(drain->items);
 	free(drain->quarantine);
 	free(drain->copy);
@@ -111,21 +113,41 @@ static int add_writer(struct gt_drain *drain, uint32_t stream_index, uint32_t ge
 	return 0;
 }
 
-/* A sub-buffer of the stream is ACTIVE, as far as one look can tell. */
-static bool has_active(const struct gt_drain *drain, uint32_t stream)
+/*
+ * E. Whoever changes a stream from LIVE to ENDED closes it. Not we: then it is closed once nothing
+ * of it is ACTIVE, which is looked for behind the ENDED (a closer that was killed half-way: the end
+ * of its process tells). One look at all sub-buffers is for all such streams: hundreds of short
+ * threads can have ended since the last one.
+ */
+static void find_ended(struct gt_drain *drain)
 {
-	const uint32_t limit = gt_arena_index_limit(drain->arena);
+	const struct gt_arena *arena = drain->arena;
+	const uint32_t limit = gt_arena_index_limit(arena);
+	bool any = false;
 	uint32_t i;
 
-	for (i = 0; i < limit; i++) {
-		uint64_t word =
-			__atomic_load_n(&gt_arena_state(drain->arena, i)->word, __ATOMIC_ACQUIRE);
+	for (i = 0; i < drain->live_count; i++) {
+		const struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		const struct graftrace_stream *stream = gt_arena_stream(arena, writer->stream);
 
-		if (graftrace_word_stream(word) == stream &&
-		    graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
-			return true;
+		drain->is_closed[writer->stream] =
+			!writer->ended &&
+			__atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == GRAFTRACE_STREAM_ENDED;
+		any = any || drain->is_closed[writer->stream];
 	}
-	return false;
+	for (i = 0; any && i < limit; i++) {
+		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
+		uint32_t stream = graftrace_word_stream(word);
+
+		if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE &&
+		    stream < arena->stream_count)
+			drain->is_closed[stream] = false;
+	}
+	for (i = 0; any && i < drain->live_count; i++) {
+		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+
+		writer->ended = writer->ended || drain->is_closed[writer->stream];
+	}
 }
 
 /*
@@ -181,12 +203,6 @@ static void update(struct gt_drain *drain, struct gt_live_writer *writer)
 		memcpy(writer->writer.comm, stream->comm, sizeof(writer->writer.comm));
 		writer->writer.comm[sizeof(writer->writer.comm) - 1] = 0;
 	}
-	/* E. Whoever changes LIVE to ENDED closes the stream. Not we: then it is closed once
-	 * nothing of it is ACTIVE (a closer that was killed half-way: the end of its process
-	 * tells). */
-	if (!writer->ended &&
-	    __atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == GRAFTRACE_STREAM_ENDED)
-		writer->ended = !has_active(drain, writer->stream);
 	update_counters(writer, stream, sequence,
 			now_ns - (writer->looked_ns ? writer->looked_ns : drain->begun_ns));
 	writer->looked_ns = now_ns;
@@ -252,6 +268,7 @@ int gt_drain_scan(struct gt_drain *drain)
 	int error = gt_drain_find_writers(drain);
 	uint32_t i;
 
+	find_ended(drain);
 	for (i = 0; !error && i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 

@@ -74,6 +74,7 @@ struct gt_drain {
 	uint32_t *of_stream; /* [stream_count]: index + 1 of the writer that has it, 0 = none */
 	uint32_t *live;	     /* indexes of the writers with a stream */
 	uint32_t live_count;
+	bool *is_closed; /* [stream_count], during one scan: ended, and no sub-buffer is open */
 	uint32_t generations; /* arena.generations when the streams were last searched */
 	/* Whether a process has another arena than that number's: it writes none of this one. NULL: there
 	 * is but one. */

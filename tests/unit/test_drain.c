@@ -501,6 +501,33 @@ static void writers_that_have_ended_need_no_memory(void **state)
 	end();
 }
 
+/* Its owner has said that it ends, and is at closing what is open. */
+static void stream_that_is_being_closed_is_waited_for_and_holds_no_other_up(void **state)
+{
+	uint32_t open;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_DRAIN);
+	drain.forgets = true;
+	claim(0, 1);
+	claim(1, 2);
+	claim(2, 3);
+	close_at(open_with(0, 4), 4);
+	open = open_with(1, 4);
+	open_with(2, 4);
+	for (uint32_t i = 0; i < 2; i++)
+		gt_arena_stream(&arena, i)->state = GRAFTRACE_STREAM_ENDED;
+	assert_int_equal(gt_drain_pass(&drain, MS), 1); /* of the first */
+	assert_int_equal(drain.live_count, 2);
+	assert_int_equal(gt_drain_pass(&drain, 2 * MS), 0);
+	assert_int_equal(gt_arena_stream(&arena, 1)->state, GRAFTRACE_STREAM_ENDED);
+	close_at(open, 4);
+	assert_int_equal(gt_drain_pass(&drain, 3 * MS), 1);
+	assert_int_equal(drain.live_count, 1);
+	assert_int_equal(gt_arena_stream(&arena, 1)->state, GRAFTRACE_STREAM_FREE);
+	end();
+}
+
 /* A thread comes in stream 0, loses 2 records, leaves one sub-buffer of 4 and ends. */
 static void come_and_go(uint32_t generation, uint32_t pid)
 {
@@ -610,6 +637,7 @@ int main(void)
 		cmocka_unit_test(geometry_follows_the_size),
 		cmocka_unit_test(impossible_counters_are_damage_and_not_believed),
 		cmocka_unit_test(writers_that_have_ended_need_no_memory),
+		cmocka_unit_test(stream_that_is_being_closed_is_waited_for_and_holds_no_other_up),
 		cmocka_unit_test(ended_writers_of_a_ring_need_no_memory_and_their_losses_stay),
 		cmocka_unit_test(damaged_writer_that_is_forgotten_adds_no_losses),
 	};
