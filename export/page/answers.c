@@ -49,6 +49,23 @@ void gt_put_text(struct gt_out *out, const char *before, const char *text)
 	gt_out_json(out, text);
 }
 
+static void put_value(struct gt_out *out, const char *text)
+{
+	gt_out_char(out, ',');
+	if (text)
+		gt_out_json(out, text);
+	else
+		gt_out_text(out, "null");
+}
+
+void gt_put_values(struct gt_out *out, const struct gt_page_value *value)
+{
+	if (!value)
+		return;
+	put_value(out, gt_page_arguments(value));
+	put_value(out, gt_page_result(value));
+}
+
 /* Writes ticks as nanoseconds. */
 void gt_put_ticks(const struct gt_question *question, const char *before, uint64_t ticks)
 {

@@ -25,6 +25,8 @@ bool gt_question_range(const char **list, uint32_t *first, uint32_t *last);
 /* `before`, and the number or string as JSON behind it. */
 void gt_put_number(struct gt_out *out, const char *before, uint64_t number);
 void gt_put_text(struct gt_out *out, const char *before, const char *text);
+/* `,arguments,result` of a call, each null where it was not recorded; nothing for NULL. */
+void gt_put_values(struct gt_out *out, const struct gt_page_value *value);
 /* Ticks as nanoseconds. */
 void gt_put_ticks(const struct gt_question *question, const char *before, uint64_t ticks);
 /* `{"id":…,` and all sums of a function, without the closing brace. */

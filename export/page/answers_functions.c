@@ -264,10 +264,15 @@ static void put_histogram(const struct gt_question *question, const struct gt_hi
 static void put_slowest(const struct gt_question *question, const struct gt_page_function *function)
 {
 	gt_out_text(question->out, ",\"slowest\":[");
-	for (uint32_t i = 0; i < function->slow_count; i++)
-		gt_out_printf(question->out, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 "]",
-			      i ? "," : "", function->slow[i].start, function->slow[i].took,
-			      function->slow[i].lane, function->slow[i].depth);
+	for (uint32_t i = 0; i < function->slow_count; i++) {
+		const struct gt_page_slow *slow = &function->slow[i];
+
+		gt_out_printf(question->out, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32,
+			      i ? "," : "", slow->start, slow->took, slow->lane, slow->depth);
+		gt_put_values(question->out, gt_page_find_values(question->page, slow->lane,
+								 slow->depth, slow->start));
+		gt_out_char(question->out, ']');
+	}
 	gt_out_char(question->out, ']');
 }
 

@@ -15,6 +15,8 @@
 
 struct row {
 	struct gt_out *out;
+	const struct gt_page *page;
+	uint32_t lane, depth;
 	uint64_t from;
 	size_t most; /* limit of the output in bytes */
 	bool any;
@@ -29,11 +31,14 @@ struct window {
 
 /* Writes a box: start (relative to `from`, may be negative), time, function, calls, flags, and
  * which part of it is in calls; fields that a single call with a return does not need are left
- * out. */
+ * out. Of a single call that part is all, and arguments and result stand there, where they were recorded. */
 static int put_box(void *user, const struct gt_box *box)
 {
 	struct row *row = user;
 	int64_t start = (int64_t)(box->start - row->from);
+	const struct gt_page_value *values =
+		box->count == 1 ? gt_page_find_values(row->page, row->lane, row->depth, box->start)
+				: NULL;
 
 	gt_out_text(row->out, row->any ? ",[" : "[");
 	row->any = true;
@@ -42,12 +47,13 @@ static int put_box(void *user, const struct gt_box *box)
 	gt_out_number(row->out, (uint64_t)(start < 0 ? -start : start));
 	gt_put_number(row->out, ",", box->took);
 	gt_put_number(row->out, ",", box->function);
-	if (box->count > 1 || box->flags) {
+	if (box->count > 1 || box->flags || values) {
 		gt_put_number(row->out, ",", box->count);
 		gt_put_number(row->out, ",", box->flags);
 	}
 	if (box->count > 1)
 		gt_put_number(row->out, ",", box->busy);
+	gt_put_values(row->out, values);
 	gt_out_char(row->out, ']');
 	if (row->out->used > row->most)
 		return GT_ENOSPC;
@@ -115,7 +121,8 @@ static int put_lane_view(const struct gt_question *question, uint32_t number,
 	put_off_cpu(question, lane, window);
 	gt_out_text(question->out, ",\"rows\":[");
 	for (uint32_t i = 0; i < lane->track_count && i < window->rows && error == GT_OK; i++) {
-		struct row row = { question->out, window->from, window->most, false };
+		struct row row = { question->out, question->page, number, i,
+				   window->from,  window->most,	  false };
 
 		gt_out_text(question->out, i ? ",[" : "[");
 		error = gt_track_look(&lane->tracks[i], window->from, window->to, window->grain,

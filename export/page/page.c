@@ -23,6 +23,7 @@ static void forget(struct gt_page *page)
 		fini_lane(&page->lanes[i]);
 	for (uint32_t i = 0; i < page->moment_count; i++)
 		free(page->moments[i].text);
+	gt_page_forget_values(page);
 	gt_page_functions_fini(&page->functions);
 	gt_tree_fini(&page->tree);
 	free(page->threads);
@@ -300,7 +301,9 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	memcpy(own->name, lane->name, sizeof(own->name));
 	page->node_off[page->tree.lanes[lane->number]] += off.own;
 	gt_tree_leave(&page->tree, lane, call, end);
-	return gt_page_helper_give(page, &left);
+	error = gt_page_add_values(page, left.lane, left.depth, left.start, call->arguments,
+				   call->result);
+	return error == GT_OK ? gt_page_helper_give(page, &left) : error;
 }
 
 /* Takes marks and losses while there is room; counts calls of which only the entry is recorded. */
@@ -394,6 +397,7 @@ int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
 	page->report = *report;
 	if (error == GT_OK) {
 		finish_sums(page);
+		gt_page_sort_values(page);
 		error = gt_page_finish_tracks(page);
 	}
 	if (error == GT_OK)

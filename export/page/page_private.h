@@ -63,6 +63,16 @@ struct gt_page_moment {
 	char *text; /* of a mark */
 };
 
+/* What a call was called with and returned. */
+struct gt_page_value {
+	uint64_t at; /* its start, ns */
+	uint32_t lane, depth;
+	char *texts; /* two, one behind the other */
+	bool has_arguments, has_result;
+};
+
+#define GT_PAGE_VALUES 1000000u /* calls of which they are kept; of further ones they are not */
+
 /* The merged tree of a selection, as it was asked for. */
 struct gt_page_selection {
 	char of[32]; /* "": none */
@@ -88,6 +98,9 @@ struct gt_page {
 	uint32_t node_known, node_room;
 	struct gt_page_moment *moments;
 	uint32_t moment_count, moment_room, moments_left_out;
+	struct gt_page_value *values; /* values.c */
+	uint32_t value_count, value_room;
+	uint64_t values_left_out;
 	uint64_t length; /* ns from the start to the last moment */
 	struct gt_stack_report report;
 	/* The helper's, while it is read. */
@@ -135,6 +148,17 @@ void gt_page_helper_wait(struct gt_page *page);
 int gt_page_helper_end(struct gt_page *page);
 /* All calls are there: makes the coarser levels of all tracks, in several threads. GT_ENOMEM. */
 int gt_page_finish_tracks(struct gt_page *page);
+
+/* values.c. add: of a call that has ended; texts may be NULL. GT_ENOMEM. sort: all are added. find: NULL: none were
+ * recorded, or kept. arguments, result: NULL: not recorded. */
+int gt_page_add_values(struct gt_page *page, uint32_t lane, uint32_t depth, uint64_t clock,
+		       const char *arguments, const char *result);
+void gt_page_sort_values(struct gt_page *page);
+const struct gt_page_value *gt_page_find_values(const struct gt_page *page, uint32_t lane,
+						uint32_t depth, uint64_t at);
+const char *gt_page_arguments(const struct gt_page_value *value);
+const char *gt_page_result(const struct gt_page_value *value);
+void gt_page_forget_values(struct gt_page *page);
 
 /* The merged tree of "all", "pid:N" or "lane:N"; under the lock. GT_EINVAL, GT_ENOENT, GT_ENOMEM. */
 int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection);

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 import pytest
 
-from conftest import line_with
+from conftest import ROOT, line_with
 from mounted import PROGRAM as LIVE
 from served import serving
 from webdriver import Browser
@@ -420,3 +420,87 @@ def test_a_program_that_runs_is_looked_at_and_controlled(graftrace, compile, bro
         browser.wait_for("return document.documentElement.dataset.control === '0 function_graph'")
         assert served.get("tracing_on") == "0\n"
         browser.run("location.href = 'about:blank'")
+
+
+VALUES = """
+#include <graftrace/event.h>
+#include <time.h>
+__attribute__((noinline)) const char *word(int number, const char *text)
+{
+	nanosleep(&(struct timespec){ 0, number * 1000000 }, 0);
+	GRAFTRACE_EVENT(shop, sold, GRAFTRACE_INT(int, number, number), GRAFTRACE_STRING(text, text));
+	return number == 2 ? "<b>two</b>" : text;
+}
+int main(void)
+{
+	for (int i = 0; i < 4; i++)
+		word(i, "a text");
+	return 0;
+}
+"""
+
+
+@pytest.fixture(params=["served", "file"])
+def with_values(request, graftrace, browser, compile):
+    browser.log()
+    graftrace("record", "-p", "function_graph", "--args", "--retval", "-e", "shop", "--",
+              compile(VALUES, "-O0", "-g", f"-I{ROOT / 'include'}"))
+    if request.param == "file":
+        graftrace("export", "--to", "html", "-q")
+        visit(browser, (graftrace.directory / "graftrace.html").as_uri())
+        yield graftrace
+        assert browser.log() == []
+        return
+    process = graftrace.start("serve", "-a", "127.0.0.1:0")
+    try:
+        visit(browser, line_with(process.stderr, r"http://127\.0\.0\.1:\d+/")[0])
+        yield graftrace
+        assert browser.log() == []
+    finally:
+        browser.ask("POST", "/url", {"url": "about:blank"})  # it asks no more
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+def tip_at(browser, x, y):
+    """What stands beside the pointer."""
+    return browser.run("""const canvas = document.querySelector("canvas#timeline"), at = canvas.getBoundingClientRect();
+        canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: at.left + arguments[0],
+            clientY: at.top + arguments[1], bubbles: true}));
+        return document.getElementById("tip").innerText""", x, y)
+
+
+def test_the_time_line_tells_what_calls_were_called_with_and_returned(with_values, browser):
+    show(browser, "timeline")
+    calls = sorted(boxes(browser, "word"), key=lambda box: box["start"])
+    browser.wait_for("return window.graftrace.boxes().filter(b => b.name === 'word').length === 4")
+    for number, call in enumerate(calls):
+        said = tip_at(browser, call["x"] + call["w"] / 2, call["y"] + 4)
+        returned = "<b>two</b>" if number == 2 else "a text"
+        assert f'called with number={number}, text="a text"\nreturned "{returned}"' in said
+    chosen = [str(calls[3][name]) for name in ("lane", "depth", "start", "took", "id", "count")]
+    show(browser, "timeline", sel=".".join(chosen))
+    browser.wait_for("return document.getElementById('detail').innerText.includes('number=3')")
+
+
+def test_an_event_says_all_its_fields_beside_the_pointer(with_values, browser):
+    event = [row for row in csv.DictReader(io.StringIO(
+        with_values("export", "--to", "events-csv", "-q", "-o", "-").stdout))][2]
+    at = int(event["time_ns"])
+    show(browser, "timeline", **{"from": at - 100000, "to": at + 100000})
+    call = boxes(browser, "word")[0]
+    middle = browser.run("return document.querySelector('canvas#timeline').clientWidth / 2")
+    top = min(box["y"] for box in boxes(browser))
+    said = ""
+    for x in range(int(middle) - 2, int(middle) + 40, 3):
+        said = tip_at(browser, x, top - 12)
+        if "sold" in said:
+            break
+    assert said.startswith('shop:sold: number=2 text="a text"\n') and call["lane"] == 0
+
+
+def test_the_slowest_calls_stand_with_their_arguments(with_values, browser):
+    show(browser, "function", id=id_of(browser, "word"))
+    found = rows(browser, "slowest")
+    assert sorted(row[3:5] for row in found) == [
+        [f'number={n}, text="a text"', '"<b>two</b>"' if n == 2 else '"a text"'] for n in range(4)]

@@ -22,6 +22,11 @@ const timeCell = (ns) => element("span", { title: `${groups(ns)} ns` }, duration
 const share = (part, all) => element("span", { title: percent(part, all) },
 	element("span", { class: "bar", style: { width: `${all > 0 ? Math.max(1, 60 * part / all) : 0}px` } }), ` ${percent(part, all)}`);
 
+/* Columns of what calls, [start, took, lane, depth, arguments, result], were called with and returned, where it was
+ * recorded. */
+const valueColumns = (calls) => [[4, "Called with"], [5, "Returned"]].filter(([at]) =>
+	calls.some((call) => typeof call[at] === "string")).map(([at, title]) => [title, (call) => call[at] ?? "", "name"]);
+
 /* Where a single call is shown: a little of what is around it, too. */
 function callHash(start, took, lane, depth, id) {
 	const around = Math.max(took * 0.15, 50);

@@ -117,6 +117,7 @@ function makeTimeline(overview, go) {
 			answer = got;
 			answer.byLane = new Map(got.lanes.map((lane) => [lane.lane, lane]));
 			draw();
+			showDetail();
 			const ids = got.lanes.flatMap((lane) => lane.rows.flatMap((row) => row.map((b) => b[2])));
 			if (await learnNames(ids))
 				draw();
@@ -191,7 +192,8 @@ function makeTimeline(overview, go) {
 				context.fillRect(left + drawn - 2, y, 2, ROW - 2);
 			}
 			last = left + drawn;
-			into.push({ x: left, w: drawn, start, took: b[1], id: b[2], count: b[3] ?? 1, flags: b[4] ?? 0, busy: b[5] ?? b[1] });
+			into.push({ x: left, w: drawn, start, took: b[1], id: b[2], count: b[3] ?? 1, flags: b[4] ?? 0, busy: several ? b[5] : b[1],
+				calledWith: several ? null : b[5], returned: several ? null : b[6] });
 			if (drawn > 30) {
 				const label = several ? `${groups(b[3])} calls, mostly ${shortName(nameOf(b[2]))}` : shortName(nameOf(b[2]));
 				context.fillStyle = css("--text");
@@ -307,29 +309,60 @@ function makeTimeline(overview, go) {
 			`${laneName(band.lane)} slept, waited or was put aside`, `at ${moment(at, Math.max(1, (to - from) / 1000))}`]);
 	}
 
+	/* A mark or an event: its line, or its text, which is cut there. */
+	function hoverMoment(event) {
+		const bounds = canvas.getBoundingClientRect(), x = event.clientX - bounds.left;
+		const y = event.clientY - bounds.top + box.scrollTop;
+		const band = bands.find((b) => y >= b.top && y < b.top + b.height);
+		const reach = band && y < band.top + BAND_HEAD - 2 ? 240 : 3;
+		const found = (answer?.moments ?? []).filter((mark) => mark[1] === band?.lane.lane).map((mark) =>
+			({ mark, far: x - toX(mark[0], canvas.clientWidth) })).filter(({ far }) => far > -4 && far < reach)
+			.sort((a, b) => Math.abs(a.far) - Math.abs(b.far))[0];
+		if (!found)
+			return false;
+		const [at, , lost, value, text] = found.mark;
+		tip(event, lost ? value ? `${groups(value)} records lost` : "a part is missing" : text, [
+			`at ${moment(at, Math.max(1, (to - from) / 1000))}, ${laneName(band.lane)}`]);
+		return true;
+	}
+
+	/* Arguments and results, where they were recorded, of a call of the answer. */
+	function valueLines(at) {
+		return [...(typeof at.calledWith === "string" ? [`called with ${at.calledWith || "nothing"}`] : []),
+			...(typeof at.returned === "string" ? [`returned ${at.returned}`] : [])];
+	}
+
+	function valuesOf(at) {
+		const row = answer?.byLane.get(at.lane)?.rows[at.depth] ?? [];
+		const b = row.find((one) => answer.from + one[0] === at.start && (one[3] ?? 1) === 1);
+		return b ? { calledWith: b[5], returned: b[6] } : {};
+	}
+
 	function hover(event) {
 		const at = hit(event);
 		canvas.style.cursor = at ? "pointer" : "";
 		if (!at)
-			return hoverOff(event);
+			return hoverMoment(event) || hoverOff(event);
 		const lines = at.count > 1 ? [`${groups(at.count)} short calls drawn as one: zoom in to see each`,
 			`${duration(at.busy)} in calls, within ${duration(at.took)}`] : [`took ${duration(at.took)}`];
 		tip(event, at.count > 1 ? `mostly ${shortName(nameOf(at.id))}` : shortName(nameOf(at.id)), [...lines,
 			`at ${moment(at.start, Math.max(1, (to - from) / 1000))}, ${laneName(byLane.get(at.lane).lane)}`,
-			...(at.flags & 1 ? ["it did not return, as far as this was recorded"] : [])]);
+			...valueLines(at), ...(at.flags & 1 ? ["it did not return, as far as this was recorded"] : [])]);
 	}
 
 	function showDetail() {
 		detail.hidden = chosen === null;
 		if (chosen === null)
 			return;
-		const at = chosen, lane = byLane.get(at.lane)?.lane;
+		const at = chosen, lane = byLane.get(at.lane)?.lane, values = valuesOf(at);
 		detail.replaceChildren(
 			element("div", { class: "mono name", title: nameOf(at.id) }, shortName(nameOf(at.id))),
 			element("dl", { class: "tiles" }, ...[
 				["took", duration(at.took)], ["began at", moment(at.start, Math.max(1, at.took / 1000), length)],
 				["thread", lane ? laneName(lane) : "?"], ["depth", String(at.depth)],
 				...(at.count > 1 ? [["calls drawn as one", groups(at.count)]] : []),
+				...(typeof values.calledWith === "string" ? [["called with", values.calledWith || "nothing"]] : []),
+				...(typeof values.returned === "string" ? [["returned", values.returned]] : []),
 			].map(([what, value]) => element("div", {}, element("dt", {}, what), element("dd", {}, value)))),
 			element("div", { class: "tools", style: { padding: "0", border: "0" } },
 				button("Zoom to it (F)", "Fills the window with this call", fill),

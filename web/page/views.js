@@ -186,6 +186,7 @@ function makeFunction(overview, go) {
 				element("section", {}, element("h2", {}, "Slowest calls"), table([
 					["Took", ([, took]) => timeCell(took)], ["At", ([start]) => moment(start, 1e3, overview.length)],
 					["Thread", ([, , lane]) => laneName(overview.lanes[lane]), "name"],
+					...valueColumns(f.slowest ?? []),
 					["", ([start, took, lane, depth]) => element("a", { href: callHash(start, took, lane, depth, f.id) }, "Show")],
 				], f.slowest ?? [], "slowest"))),
 			element("div", { class: "columns" },
