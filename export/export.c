@@ -167,9 +167,44 @@ static int begin_again(void *user)
 	return format->begin ? format->begin(export) : GT_OK;
 }
 
-bool gt_export_reads_once(const struct gt_export *export)
+/* Can the writer be read from its first sub-buffer to its last, and has it lost nothing? */
+static bool is_whole(struct gt_target *target, uint32_t index)
+{
+	struct gt_writer writer;
+
+	if (target->ring->writer(target, index, &writer) != GT_OK)
+		return false;
+	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
+		if (writer.lost[i] != 0)
+			return false;
+	for (uint64_t sequence = writer.first; sequence < writer.next; sequence++)
+		if (gt_target_next_sequence(target, index, sequence) != sequence)
+			return false;
+	return true;
+}
+
+/* Are calls nested also if those whose entries are missing come when they end? Not where records in the
+ * middle are missing, nor of a kernel, whose threads are in the records of several CPUs. */
+static bool nests_in_any_order(const struct gt_export *export)
+{
+	uint32_t count = export->target->ring->writer_count(export->target);
+
+	if (!export->format->in_any_order || export->about.is_kernel)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!is_whole(export->target, i))
+			return false;
+	return true;
+}
+
+static bool can_begin_again(const struct gt_export *export)
 {
 	return export->format->writes_at_end || (export->is_new && !export->format->needs_file);
+}
+
+bool gt_export_reads_once(const struct gt_export *export)
+{
+	return can_begin_again(export) || nests_in_any_order(export);
 }
 
 int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
@@ -177,7 +212,8 @@ int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
 	const struct gt_export_format *format = export->format;
 	const struct gt_stack_sink sink = {
 		.user = export,
-		.again = gt_export_reads_once(export) ? begin_again : NULL,
+		.again = can_begin_again(export) ? begin_again : NULL,
+		.in_any_order = !can_begin_again(export) && nests_in_any_order(export),
 		.lane = take_lane,
 		.enter = take_enter,
 		.leave = take_leave,

@@ -38,6 +38,7 @@ struct gt_export_format {
 	bool is_directory;
 	bool needs_file;	  /* a regular file: no pipe, no stdout */
 	bool writes_at_end;	  /* `end` alone writes: before it, all can begin anew */
+	bool in_any_order;	  /* as struct gt_stack_sink has it */
 	const char *create_table; /* the statement that makes the table for the rows; NULL */
 	size_t state_bytes;	  /* zeroed memory for the format: export->state */
 	int (*begin)(struct gt_export *export);
@@ -89,7 +90,8 @@ extern const struct gt_export_format *const gt_export_formats[];
 /* NULL: there is none of that name. */
 const struct gt_export_format *gt_export_find(const char *name);
 
-/* Whether gt_export_run() reads the target once where no entry is missing; else it reads it twice. */
+/* Whether gt_export_run() reads the target once where no entry is missing, or whatever is missing; else it
+ * reads it twice. */
 bool gt_export_reads_once(const struct gt_export *export);
 
 /* GT_ENOMEM; GT_EIO (export->message says which write failed and why), GT_ENOTSUP (the format

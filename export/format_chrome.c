@@ -22,7 +22,7 @@ static uint64_t thread_number(const struct gt_lane *lane)
 }
 
 /* Writes the beginning of an event, with the fields that all events have. */
-static void event(struct gt_export *export, const struct gt_lane *lane, const char *kind)
+static inline void event(struct gt_export *export, const struct gt_lane *lane, const char *kind)
 {
 	struct chrome *chrome = export->state;
 	struct gt_out *out = &export->out;
@@ -159,6 +159,7 @@ const struct gt_export_format gt_format_chrome = {
 	.name = "chrome",
 	.help = "Trace Event JSON: chrome://tracing, ui.perfetto.dev, speedscope",
 	.file = "trace.json",
+	.in_any_order = true,
 	.state_bytes = sizeof(struct chrome),
 	.begin = begin,
 	.lane = lane,

@@ -82,12 +82,13 @@ void gt_out_fini(struct gt_out *out)
 	out->buffer = NULL;
 }
 
-void gt_out_bytes(struct gt_out *out, const void *bytes, size_t count)
+__attribute__((noinline, cold)) void gt_out_bytes_slow(struct gt_out *out, const void *bytes,
+						       size_t count)
 {
-	if (count > out->room - out->used && out->fd < 0) {
+	if (out->fd < 0) {
 		if (out->error || !grow(out, count))
 			return;
-	} else if (count > out->room - out->used) {
+	} else {
 		gt_out_flush(out);
 		if (count >= out->room) {
 			write_all(out, bytes, count);
@@ -98,23 +99,25 @@ void gt_out_bytes(struct gt_out *out, const void *bytes, size_t count)
 	out->used += count;
 }
 
-void gt_out_text(struct gt_out *out, const char *text)
-{
-	gt_out_bytes(out, text, strlen(text));
-}
-
-void gt_out_char(struct gt_out *out, char byte)
-{
-	gt_out_bytes(out, &byte, 1);
-}
-
 /* Writes the digits so that they end before `end`; returns their beginning. */
 static char *digits(char *end, uint64_t number)
 {
-	do {
-		*--end = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
+
+	while (number >= 100) {
+		end -= 2;
+		memcpy(end, &pairs[number % 100 * 2], 2);
+		number /= 100;
+	}
+	if (number >= 10) {
+		end -= 2;
+		memcpy(end, &pairs[number * 2], 2);
+	} else {
+		*--end = (char)('0' + number);
+	}
 	return end;
 }
 
@@ -158,12 +161,29 @@ unsigned gt_utf8_length(const char *text)
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
+/* How many bytes at the beginning stand in a string of JSON as they are. */
+static size_t plain_json(const char *text)
+{
+	size_t count = 0;
+
+	while ((unsigned char)text[count] >= 0x20 && (unsigned char)text[count] < 0x7f &&
+	       text[count] != '"' && text[count] != '\\')
+		count++;
+	return count;
+}
+
 void gt_out_json(struct gt_out *out, const char *text)
 {
 	gt_out_char(out, '"');
-	while (*text != '\0') {
-		unsigned length = gt_utf8_length(text);
+	for (;;) {
+		size_t plain = plain_json(text);
+		unsigned length;
 
+		gt_out_bytes(out, text, plain);
+		text += plain;
+		if (*text == '\0')
+			break;
+		length = gt_utf8_length(text);
 		if (length == 0)
 			gt_out_text(out, REPLACEMENT);
 		else if (*text == '"' || *text == '\\')

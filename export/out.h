@@ -38,9 +38,28 @@ static inline uint64_t gt_out_position(const struct gt_out *out)
 	return out->bytes + out->used;
 }
 
-void gt_out_bytes(struct gt_out *out, const void *bytes, size_t count);
-void gt_out_text(struct gt_out *out, const char *text);
-void gt_out_char(struct gt_out *out, char byte);
+void gt_out_bytes_slow(struct gt_out *out, const void *bytes, size_t count);
+
+static inline void gt_out_bytes(struct gt_out *out, const void *bytes, size_t count)
+{
+	if (__builtin_expect(count > out->room - out->used, 0)) {
+		gt_out_bytes_slow(out, bytes, count);
+		return;
+	}
+	__builtin_memcpy(out->buffer + out->used, bytes, count);
+	out->used += count;
+}
+
+static inline void gt_out_text(struct gt_out *out, const char *text)
+{
+	gt_out_bytes(out, text, __builtin_strlen(text));
+}
+
+static inline void gt_out_char(struct gt_out *out, char byte)
+{
+	gt_out_bytes(out, &byte, 1);
+}
+
 /* A decimal number. */
 void gt_out_number(struct gt_out *out, uint64_t number);
 /* Nanoseconds as microseconds with three decimals: nothing is rounded. */

@@ -274,6 +274,37 @@ static int note_late(struct reading *reading, const struct gt_lane *lane,
 	return GT_OK;
 }
 
+/* Enters a call when it ends, at the time when it began: its entry was not recorded. Of what is open at
+ * its depth or deeper the returns are not recorded. */
+static int enter_at_end(struct reading *reading, struct gt_lane *lane,
+			const struct gt_record *record, uint64_t start)
+{
+	const struct late_call late = { start, lane->number, record->depth, record->function,
+					record->cpu };
+	uint64_t children = record->kind == GT_RECORD_RETURN ? record->children : 0;
+	int error = GT_OK;
+
+	while (error == GT_OK && lane->open > 0 &&
+	       lane->calls[lane->open - 1].depth >= record->depth) {
+		bool is_before = (int64_t)(lane->calls[lane->open - 1].start - start) < 0;
+
+		error = leave(reading, lane, is_before ? start : record->clock, GT_STACK_NO_RETURN);
+	}
+	if (error == GT_OK)
+		error = enter(reading, lane, &late, GT_STACK_NO_ENTRY, NULL);
+	if (error != GT_OK)
+		return error;
+	lane->calls[lane->open - 1].start = start;
+	lane->calls[lane->open - 1].children = children;
+	/* Its callees were left as its caller's. */
+	if (lane->open > 1) {
+		struct gt_stack_call *caller = &lane->calls[lane->open - 2];
+
+		caller->children -= children < caller->children ? children : caller->children;
+	}
+	return GT_OK;
+}
+
 /* Ends a call, with or without a return record. */
 static int end_call(struct reading *reading, struct gt_lane *lane, const struct gt_record *record,
 		    uint64_t from, uint8_t flags)
@@ -282,17 +313,23 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 	int error = GT_OK;
 
 	if (place == 0) {
+		uint64_t start = (int64_t)(record->start - from) > 0 ? record->start : from;
+
 		if (record->flags & GT_RECORD_START_UNKNOWN) {
 			if (reading->sink)
 				reading->report->without_start++;
 			return GT_OK;
 		}
 		if (!reading->sink)
-			return note_late(reading, lane, record,
-					 (int64_t)(record->start - from) > 0 ? record->start
-									     : from);
-		if (reading->once)
+			return note_late(reading, lane, record, start);
+		if (reading->once && reading->sink->in_any_order) {
+			error = enter_at_end(reading, lane, record, start);
+			place = lane->open;
+		} else if (reading->once) {
 			return GT_ENOENT;
+		}
+	}
+	if (place == 0) {
 		/* The first pass noted the call, but another one has its place. */
 		reading->report->without_start++;
 		return GT_OK;
@@ -548,11 +585,11 @@ int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 	struct reading reading;
 	int error = begin(&reading, target, report);
 
-	if (error == GT_OK && sink->again) {
+	if (error == GT_OK && (sink->again || sink->in_any_order)) {
 		reading.sink = sink;
 		reading.once = true;
 		error = pass(&reading, filter);
-		if (error == GT_ENOENT) {
+		if (error == GT_ENOENT && sink->again) {
 			forget(&reading);
 			error = begin(&reading, target, report);
 			if (error == GT_OK)

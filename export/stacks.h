@@ -10,8 +10,8 @@
  * Entries and leaves come in order of time over all lanes, but for nested signal handlers' clocks,
  * which can run back by a little; within a lane they never do.
  *
- * The target is read once where all entries were recorded and the sink can begin anew, else twice: the
- * first time finds the calls whose entries were not recorded. One that
+ * The target is read once where all entries were recorded and the sink can begin anew, or where order
+ * does not matter to it; else twice: the first time finds the calls whose entries were not recorded. One that
  * is written meanwhile can be read, too: what comes in between the two is taken as it is found; a filter
  * that ends at some time keeps it out. Memory
  * grows with the lanes and their depths and with the number of those calls, not with the others.
@@ -86,6 +86,10 @@ struct gt_stack_sink {
 	/* Throws away all that the sink was given: the reading begins anew, since it has met a call whose
 	 * entry was not recorded. NULL: the sink cannot, so the target is read twice from the first. */
 	int (*again)(void *user);
+	/* It does not matter to the sink in which order calls come, and it uses neither `open`, `id` nor
+	 * `children` of calls: a call whose entry was not recorded is entered only when it ends, and the
+	 * target is read once. Nested all the same, if no records in the middle are missing. */
+	bool in_any_order;
 	/* A lane's first event follows. */
 	int (*lane)(void *user, struct gt_lane *lane);
 	/* `call` is the lane's innermost from now on. */

@@ -138,6 +138,30 @@ def test_chrome_events_nest_in_each_thread(graftrace, made):
             open_ends.append(end)
 
 
+PARTLY = """
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) void leaf(int n) { __asm__ volatile("" : : "r"(n)); }
+__attribute__((noinline)) void slow(int n) { leaf(n); usleep(1500); leaf(n); }
+__attribute__((noinline)) void outer(int n) { for (int i = 0; i < n; i++) leaf(i); slow(n); }
+int main(void) { for (int i = 0; i < 300; i++) outer(i); exit(0); }
+"""
+
+
+@pytest.mark.parametrize("recorded, words", [
+    ([], []), ([], ["-t", "+100ms-+300ms"]), ([], ["-g", "slow"]), (["--threshold", "1ms"], []),
+    (["--overwrite", "--buffer-size", "64K"], []), (["--buffer-size", "64K"], []),
+])
+def test_chrome_on_stdout_has_what_the_file_has(graftrace, compile, recorded, words):
+    """A pipe cannot be written anew: it is read once or twice, and the calls are the same."""
+    graftrace("record", *recorded, compile(PARTLY, "-O1"))
+    graftrace("export", "--to", "chrome", "-q", "-o", "file", *words)
+    events = [sorted(json.dumps(event, sort_keys=True) for event in json.loads(text)["traceEvents"]) for text in
+              (export(graftrace, "chrome", *words), (graftrace.directory / "file").read_text())]
+    assert len(events[0]) > 20
+    assert events[0] == events[1]
+
+
 def test_speedscope_profiles_open_and_close_in_order(graftrace, made):
     whole = json.loads(export(graftrace, "speedscope"))
     assert whole["$schema"].endswith("speedscope.app/file-format-schema.json")
