@@ -56,6 +56,27 @@ def formats():
                 f"{ROUNDS} rounds, {calls:,} calls; s: {spread(figures, name)}; {memory:.0f} MB of memory")
 
 
+def sqlite_alone():
+    """How much of the export to SQLite is SQLite: its library has one way in, a statement at a time."""
+    data, _, calls = recordings()
+    alone = compile_c("sqlite_rows.c", "sqlite_rows", "-Wl,--no-as-needed", "-lsqlite3")
+    out = SCRATCH / "exports.sqlite"
+
+    def timed(command):
+        remove(out)
+        taken = seconds(lambda: run(command))
+        remove(out)
+        return taken
+
+    figures = in_turns({
+        "ours": lambda: timed([GRAFTRACE, "export", "--to", "sqlite", "-q", "-o", out, data]),
+        "alone": lambda: timed([alone, out, calls]),
+    }, ROUNDS)
+    say("`export --to sqlite` ÷ as many rows by SQLite's library alone", "", ratio(figures, "ours", "alone"), "",
+        f"{ROUNDS} rounds; s: {spread(figures, 'ours')}, alone {spread(figures, 'alone')}: at most "
+        f"{calls / 1e6 / median(figures['alone']):.1f} million rows/s can go through it")
+
+
 def beside_uftrace():
     data, other, calls = recordings()
     pairs = {
@@ -81,4 +102,4 @@ def beside_uftrace():
 
 
 if __name__ == "__main__":
-    main(formats, beside_uftrace)
+    main(formats, sqlite_alone, beside_uftrace)

@@ -2,17 +2,21 @@
 /*
  * An SQLite database: tables `calls`, `functions` and `threads`, `events` and `event_fields`, and `run` with facts
  * about the recording. SQLite writes it in one transaction without a journal: the file is moved to its place
- * only when it is complete.
+ * only when it is complete. A statement inserts ROWS calls: starting and ending a statement costs as much as
+ * a call.
  */
+#define _GNU_SOURCE
 #include "export/format_events.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/trace/message.h"
 
 static const char schema[] =
-	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+	"PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA "
+	"locking_mode=EXCLUSIVE;"
 	"CREATE TABLE run(name TEXT PRIMARY KEY, value);"
 	"CREATE TABLE functions(id INTEGER PRIMARY KEY, name TEXT NOT NULL, object TEXT NOT NULL,"
 	" address INTEGER NOT NULL, size INTEGER NOT NULL);"
@@ -41,10 +45,24 @@ static const char schema[] =
 	" FROM calls c JOIN threads t ON t.id = c.thread JOIN functions f ON f.id = c.function;"
 	"BEGIN";
 
+#define ROWS	16u
+#define COLUMNS 13u
+
+/* A call that waits for its statement. UNKNOWN: NULL in the table. */
+struct row {
+	int64_t numbers[COLUMNS - 3]; /* in the columns' order */
+	const char *end;
+	char *arguments, *result; /* NULL: not recorded */
+};
+#define UNKNOWN INT64_MIN
+
 struct database {
 	sqlite3 *db;
-	sqlite3_stmt *call, *function, *thread, *event, *field;
+	sqlite3_stmt *calls; /* inserts ROWS calls */
+	sqlite3_stmt *function, *thread, *event, *field;
 	sqlite3_int64 events;
+	struct row rows[ROWS];
+	unsigned row_count;
 	bool off_cpu;
 };
 
@@ -105,6 +123,19 @@ static int note(struct gt_export *export, const char *name, const char *text, ui
 	return error;
 }
 
+/* Makes the statement that inserts so many calls. */
+static int prepare_calls(struct gt_export *export, unsigned rows, sqlite3_stmt **statement)
+{
+	static const char row[] = "(?,?,?,?,?,?,?,?,?,?,?,?,?),";
+	char sql[64 + ROWS * sizeof(row)];
+	size_t used = (size_t)snprintf(sql, sizeof(sql), "INSERT INTO calls VALUES");
+
+	for (unsigned i = 0; i < rows; i++)
+		used += (size_t)snprintf(sql + used, sizeof(sql) - used, "%s", row);
+	sql[used - 1] = '\0'; /* the last comma */
+	return prepare(export, sql, statement);
+}
+
 static int begin(struct gt_export *export)
 {
 	struct database *state = export->state;
@@ -114,11 +145,11 @@ static int begin(struct gt_export *export)
 	state->off_cpu = gt_target_has_off_cpu(export->target);
 	/* The descriptor's name: SQLite follows the link to the file. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", export->fd);
-	if (sqlite3_open_v2(path, &state->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+	if (sqlite3_open_v2(path, &state->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+		    SQLITE_OK ||
 	    sqlite3_exec(state->db, schema, NULL, NULL, NULL) != SQLITE_OK)
 		return fail(export);
-	error = prepare(export, "INSERT INTO calls VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-			&state->call);
+	error = prepare_calls(export, ROWS, &state->calls);
 	if (error == GT_OK)
 		error = prepare(export, "INSERT INTO functions VALUES(?,?,?,?,?)",
 				&state->function);
@@ -172,49 +203,102 @@ static int add_function(struct gt_export *export, uint32_t number)
 	return step(export, state->function);
 }
 
+static void bind_row(sqlite3_stmt *statement, int column, struct row *row)
+{
+	for (unsigned i = 0; i < COLUMNS - 3; i++, column++) {
+		if (row->numbers[i] == UNKNOWN)
+			sqlite3_bind_null(statement, column);
+		else
+			sqlite3_bind_int64(statement, column, row->numbers[i]);
+	}
+	sqlite3_bind_text(statement, column++, row->end, -1, SQLITE_STATIC);
+	bind_values(statement, column++, row->arguments);
+	bind_values(statement, column, row->result);
+	free(row->arguments);
+	free(row->result);
+	row->arguments = row->result = NULL;
+}
+
+/* Inserts the calls that wait: as many as the statement takes. */
+static int insert_rows(struct gt_export *export, sqlite3_stmt *statement)
+{
+	struct database *state = export->state;
+
+	for (unsigned i = 0; i < state->row_count; i++)
+		bind_row(statement, (int)(1 + i * COLUMNS), &state->rows[i]);
+	state->row_count = 0;
+	return step(export, statement);
+}
+
+/* Inserts the last calls, fewer than ROWS. */
+static int insert_rest(struct gt_export *export)
+{
+	struct database *state = export->state;
+	sqlite3_stmt *statement;
+	int error;
+
+	if (state->row_count == 0)
+		return GT_OK;
+	error = prepare_calls(export, state->row_count, &statement);
+	if (error == GT_OK)
+		error = insert_rows(export, statement);
+	sqlite3_finalize(statement);
+	return error;
+}
+
+/* Copies a text that ends with the call; *copy NULL: it has none. */
+static int keep(const char *text, char **copy)
+{
+	*copy = text ? strdup(text) : NULL;
+	return text && !*copy ? GT_ENOMEM : GT_OK;
+}
+
+static int64_t on_cpu_ns(const struct gt_export *export, const struct gt_lane *lane,
+			 const struct gt_stack_call *call, uint64_t end)
+{
+	const struct database *state = export->state;
+	uint64_t took = end - call->start, off;
+
+	if (!state->off_cpu)
+		return UNKNOWN;
+	off = gt_target_off_cpu(export->target, lane->tid, call->start, end);
+	return (int64_t)gt_export_duration_ns(export, off < took ? took - off : 0);
+}
+
 static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
 		 uint64_t end)
 {
 	struct database *state = export->state;
-	sqlite3_stmt *row = state->call;
-	uint64_t took = end - call->start;
+	struct row *row = &state->rows[state->row_count];
 	int error = add_function(export, call->function);
 
-	if (error != GT_OK)
+	*row = (struct row){
+		.numbers = {
+			(int64_t)call->id,
+			lane->open > 0 ? (int64_t)lane->calls[lane->open - 1].id : UNKNOWN,
+			lane->number,
+			call->function,
+			lane->open,
+			call->cpu != UINT32_MAX ? call->cpu : UNKNOWN,
+			(int64_t)gt_export_ns(export, call->start),
+			(int64_t)gt_export_duration_ns(export, end - call->start),
+			(int64_t)gt_export_duration_ns(export, gt_export_self(call, end)),
+			on_cpu_ns(export, lane, call, end),
+		},
+		.end = call->flags & GT_STACK_OPEN	  ? "open"
+		       : call->flags & GT_STACK_NO_RETURN ? "unwound"
+							  : "return",
+	};
+	if (error == GT_OK)
+		error = keep(call->arguments, &row->arguments);
+	if (error == GT_OK)
+		error = keep(call->result, &row->result);
+	if (error != GT_OK) {
+		free(row->arguments);
 		return error;
-	sqlite3_bind_int64(row, 1, (sqlite3_int64)call->id);
-	if (lane->open > 0)
-		sqlite3_bind_int64(row, 2, (sqlite3_int64)lane->calls[lane->open - 1].id);
-	else
-		sqlite3_bind_null(row, 2);
-	sqlite3_bind_int64(row, 3, lane->number);
-	sqlite3_bind_int64(row, 4, call->function);
-	sqlite3_bind_int64(row, 5, lane->open);
-	if (call->cpu != UINT32_MAX)
-		sqlite3_bind_int64(row, 6, call->cpu);
-	else
-		sqlite3_bind_null(row, 6);
-	sqlite3_bind_int64(row, 7, (sqlite3_int64)gt_export_ns(export, call->start));
-	sqlite3_bind_int64(row, 8, (sqlite3_int64)gt_export_duration_ns(export, took));
-	sqlite3_bind_int64(row, 9,
-			   (sqlite3_int64)gt_export_duration_ns(export, gt_export_self(call, end)));
-	if (state->off_cpu) {
-		uint64_t off = gt_target_off_cpu(export->target, lane->tid, call->start, end);
-
-		sqlite3_bind_int64(
-			row, 10,
-			(sqlite3_int64)gt_export_duration_ns(export, off < took ? took - off : 0));
-	} else {
-		sqlite3_bind_null(row, 10);
 	}
-	sqlite3_bind_text(row, 11,
-			  call->flags & GT_STACK_OPEN	     ? "open"
-			  : call->flags & GT_STACK_NO_RETURN ? "unwound"
-							     : "return",
-			  -1, SQLITE_STATIC);
-	bind_values(row, 12, call->arguments);
-	bind_values(row, 13, call->result);
-	return step(export, row);
+	state->row_count++;
+	return state->row_count == ROWS ? insert_rows(export, state->calls) : GT_OK;
 }
 
 static int add_field(struct gt_export *export, const struct gt_event_cell *cell)
@@ -265,8 +349,10 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 static int end(struct gt_export *export, const struct gt_stack_report *report)
 {
 	struct database *state = export->state;
-	int error = note(export, "records_lost", NULL, report->lost);
+	int error = insert_rest(export);
 
+	if (error == GT_OK)
+		error = note(export, "records_lost", NULL, report->lost);
 	if (error != GT_OK)
 		return error;
 	return sqlite3_exec(state->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? GT_OK
@@ -277,7 +363,11 @@ static void fini(struct gt_export *export)
 {
 	struct database *state = export->state;
 
-	sqlite3_finalize(state->call);
+	for (unsigned i = 0; i < state->row_count; i++) {
+		free(state->rows[i].arguments);
+		free(state->rows[i].result);
+	}
+	sqlite3_finalize(state->calls);
 	sqlite3_finalize(state->function);
 	sqlite3_finalize(state->thread);
 	sqlite3_finalize(state->event);
