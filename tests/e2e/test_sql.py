@@ -88,6 +88,21 @@ def test_duckdb_answers(rows, graftrace):
         assert as_texts(duckdb(question, graftrace.directory)) == as_texts(answer), question
 
 
+def test_duckdb_makes_parquet(rows, graftrace):
+    """As the man page says it: all rows are there, times are numbers, and the questions have the same answers."""
+    page = (ROOT / "doc/man/graftrace-export.1").read_text().replace("\\-", "-")
+    copy = re.search(r'duckdb -c "(COPY .*)"', page)[1]
+    (graftrace.directory / "trace-calls.csv").rename(graftrace.directory / "calls.csv")
+    duckdb(copy, graftrace.directory)
+    assert (graftrace.directory / "calls.parquet").read_bytes()[:4] == b"PAR1"
+    types = dict(duckdb("SELECT column_name, column_type FROM (DESCRIBE FROM 'calls.parquet')", graftrace.directory))
+    assert {types[name] for name in ("id", "start_ns", "duration_ns", "self_ns", "on_cpu_ns")} == {"BIGINT"}
+    assert types["function"] == types["thread"] == "VARCHAR"
+    for question, answer in zip(QUESTIONS, expected(rows), strict=True):
+        question = question.replace("graftrace_calls", "'calls.parquet'")
+        assert as_texts(duckdb(question, graftrace.directory)) == as_texts(answer), question
+
+
 def load(server, graftrace, recording="graftrace.data"):
     export = graftrace.start("export", "--to", "clickhouse", "-q", "-o", "-", recording)
     server("INSERT INTO graftrace_calls FORMAT TabSeparated", export.stdout)
