@@ -15,7 +15,7 @@
  *     of it (held), and frees it behind the last: no writer counts as overrun what was given.
  */
 #define _GNU_SOURCE
-#include "attach/ring/drain.h"
+#include "attach/ring/drain_private.h"
 #include "attach/process/clock.h"
 #include "attach/process/process.h"
 #include "core/trace/word_walk.h"
@@ -48,10 +48,11 @@ int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace
 	drain->live = calloc(arena->stream_count, sizeof(*drain->live));
 	drain->is_closed = calloc(arena->stream_count, sizeof(*drain->is_closed));
 	drain->items = calloc(slots, sizeof(*drain->items));
+	drain->found_next = calloc(slots, sizeof(*drain->found_next));
 	drain->quarantine = calloc(slots, sizeof(*drain->quarantine));
 	drain->copy = malloc(arena->sub_buffer_bytes);
 	if (!drain->of_stream || !drain->live || !drain->is_closed || !drain->items ||
-	    !drain->quarantine || !drain->copy) {
+	    !drain->found_next || !drain->quarantine || !drain->copy) {
 		gt_drain_fini(drain);
 		return gt_fail(message, GT_ENOMEM, "no memory for %u sub-buffers",
 			       arena->sub_buffer_count);
@@ -66,6 +67,7 @@ void gt_drain_fini(struct gt_drain *drain)
 	free(drain->live);
 	free(drain->is_closed);
 	free(drain->items);
+	free(drain->found_next);
 	free(drain->quarantine);
 	free(drain->copy);
 	free(drain->forgotten.pids);
@@ -191,7 +193,7 @@ static void update_counters(struct gt_live_writer *writer, const struct graftrac
 		writer->damaged = true;
 }
 
-static void update(struct gt_drain *drain, struct gt_live_writer *writer)
+void gt_drain_update(struct gt_drain *drain, struct gt_live_writer *writer)
 {
 	struct graftrace_stream *stream = gt_arena_stream(drain->arena, writer->stream);
 	uint64_t sequence = __atomic_load_n(&stream->sequence, __ATOMIC_ACQUIRE);
@@ -257,7 +259,7 @@ int gt_drain_find_writers(struct gt_drain *drain)
 		error = add_writer(drain, i, generation);
 		if (error)
 			return error;
-		update(drain, &drain->writers[drain->of_stream[i] - 1]);
+		gt_drain_update(drain, &drain->writers[drain->of_stream[i] - 1]);
 	}
 	drain->generations = generations;
 	return 0;
@@ -272,78 +274,11 @@ int gt_drain_scan(struct gt_drain *drain)
 	for (i = 0; !error && i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 
-		update(drain, writer);
+		gt_drain_update(drain, writer);
 		if (writer->block && !writer->told)
 			error = tell(drain, writer);
 	}
 	return error;
-}
-
-/* In drain mode what is READING is on its way to the sink. */
-static bool is_readable(const struct gt_drain *drain, uint32_t state)
-{
-	return state == GRAFTRACE_SUB_BUFFER_ACTIVE || state == GRAFTRACE_SUB_BUFFER_FULL ||
-	       (state == GRAFTRACE_SUB_BUFFER_READING && drain->mode != GRAFTRACE_MODE_DRAIN);
-}
-
-/* Whether sub-buffer `index` is one of the writer's to read, and its sequence. */
-static bool is_there(const struct gt_drain *drain, const struct gt_live_writer *writer,
-		     uint32_t index, uint64_t *sequence)
-{
-	uint64_t word =
-		__atomic_load_n(&gt_arena_state(drain->arena, index)->word, __ATOMIC_ACQUIRE);
-	uint32_t state = graftrace_word_state(word);
-	uint64_t next = writer->writer.next;
-
-	/* The word has 40 bits of it: the rest is as in `next`. */
-	*sequence = next - ((next - graftrace_word_sequence(word)) & GRAFTRACE_SEQUENCE_MASK);
-	return graftrace_word_stream(word) == writer->stream && is_readable(drain, state);
-}
-
-int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *out)
-{
-	struct gt_live_writer *writer;
-	uint32_t limit, i;
-
-	if (index >= drain->writer_count || !drain->writers[index].writer.generation)
-		return GT_ENOENT;
-	writer = &drain->writers[index];
-	if (!writer->live) {
-		writer->writer.first = writer->writer.next;
-		*out = writer->writer;
-		return 0;
-	}
-	update(drain, writer);
-	*out = writer->writer;
-	out->first = out->next;
-	limit = gt_arena_index_limit(drain->arena);
-	for (i = 0; i < limit; i++) {
-		uint64_t sequence;
-
-		if (is_there(drain, writer, i, &sequence) && sequence < out->first)
-			out->first = sequence;
-	}
-	return 0;
-}
-
-uint64_t gt_drain_next(struct gt_drain *drain, uint32_t index, uint64_t sequence)
-{
-	const uint32_t limit = gt_arena_index_limit(drain->arena);
-	const struct gt_live_writer *writer;
-	uint64_t next;
-	uint32_t i;
-
-	if (index >= drain->writer_count)
-		return sequence;
-	writer = &drain->writers[index];
-	next = sequence > writer->writer.next ? sequence : writer->writer.next;
-	for (i = 0; writer->live && i < limit; i++) {
-		uint64_t there;
-
-		if (is_there(drain, writer, i, &there) && there >= sequence && there < next)
-			next = there;
-	}
-	return next;
 }
 
 void gt_drain_end_writer(struct gt_drain *drain, uint32_t index, bool whole)
@@ -364,9 +299,8 @@ void gt_drain_end_writer(struct gt_drain *drain, uint32_t index, bool whole)
 		writer->ended = true; /* E */
 }
 
-/* Whether a copied header can be the writer's; repairs nothing. */
-static bool header_fits(const struct gt_drain *drain, const struct graftrace_sub_buffer *header,
-			uint32_t index, const struct gt_live_writer *writer, uint64_t sequence)
+bool gt_drain_header_fits(const struct gt_drain *drain, const struct graftrace_sub_buffer *header,
+			  uint32_t index, const struct gt_live_writer *writer, uint64_t sequence)
 {
 	return header->magic == GRAFTRACE_SUB_BUFFER_MAGIC &&
 	       header->bytes == gt_arena_bytes_of(drain->arena, index) &&
@@ -401,7 +335,7 @@ static uint32_t collect(struct gt_drain *drain)
 		uint32_t state = graftrace_word_state(word), stream = graftrace_word_stream(word),
 			 writer;
 
-		if (!is_readable(drain, state))
+		if (!gt_drain_is_readable(drain, state))
 			continue;
 		if (stream >= arena->stream_count || !drain->of_stream[stream])
 			continue; /* its writer is found by the next scan */
@@ -415,7 +349,7 @@ static uint32_t collect(struct gt_drain *drain)
 	return count;
 }
 
-static bool take(struct gt_drain *drain, uint32_t index, uint64_t *word)
+bool gt_drain_take(struct gt_drain *drain, uint32_t index, uint64_t *word)
 {
 	uint64_t reading = graftrace_word_with_state(*word, GRAFTRACE_SUB_BUFFER_READING);
 
@@ -438,9 +372,9 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 
 	memcpy(copy, gt_arena_sub_buffer(drain->arena, item->index),
 	       gt_arena_bytes_of(drain->arena, item->index));
-	if (!header_fits(drain, copy, item->index, writer, item->sequence)) {
+	if (!gt_drain_header_fits(drain, copy, item->index, writer, item->sequence)) {
 		/* Ended before it wrote the header, or damaged. */
-		if (take(drain, item->index, &item->word)) {
+		if (gt_drain_take(drain, item->index, &item->word)) {
 			drain->corrupt += copy->magic != 0;
 			gt_arena_free(drain->arena, item->index);
 		}
@@ -463,7 +397,7 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 		if (error)
 			return error;
 	}
-	if (!take(drain, item->index, &item->word))
+	if (!gt_drain_take(drain, item->index, &item->word))
 		return 0;
 	if (copy->clock > drain->last_clock)
 		drain->last_clock = copy->clock;
@@ -516,7 +450,7 @@ static int release_stream(struct gt_drain *drain, uint32_t at)
 	struct gt_live_writer *writer = &drain->writers[index];
 	struct graftrace_stream *stream = gt_arena_stream(drain->arena, writer->stream);
 
-	update(drain, writer);
+	gt_drain_update(drain, writer);
 	if (!writer->writer.end)
 		writer->writer.end = drain->last_clock ? drain->last_clock : writer->writer.start;
 	writer->live = false;
@@ -554,7 +488,7 @@ static int drain_to_sink(struct gt_drain *drain, uint64_t now_ns)
 
 			if (item->sequence < (writer->expected & GRAFTRACE_SEQUENCE_MASK)) {
 				/* Twice the same: the target has written over its arena. */
-				if (take(drain, item->index, &item->word))
+				if (gt_drain_take(drain, item->index, &item->word))
 					gt_arena_free(drain->arena, item->index);
 				drain->corrupt++;
 				continue;
@@ -617,7 +551,8 @@ static void give_up(struct gt_drain *drain, struct gt_drain_item *item)
 		gt_arena_stream(arena, drain->writers[item->writer].stream);
 	uint64_t calls = 0, records = 0;
 
-	if (is_whole(drain, item, &calls, &records) && take(drain, item->index, &item->word)) {
+	if (is_whole(drain, item, &calls, &records) &&
+	    gt_drain_take(drain, item->index, &item->word)) {
 		__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN], records,
 				   __ATOMIC_RELAXED);
 		__atomic_fetch_add(&stream->lost[GRAFTRACE_LOST_OVERRUN_CALLS], calls,
@@ -706,9 +641,10 @@ static int close_ended(struct gt_drain *drain)
 			continue;
 		gt_words_sum(memory, gt_arena_words(arena, item->index), &sum);
 		words = sum.end;
-		if (!words || !header_fits(drain, memory, item->index,
-					   &drain->writers[item->writer], item->sequence)) {
-			if (take(drain, item->index, &item->word))
+		if (!words ||
+		    !gt_drain_header_fits(drain, memory, item->index, &drain->writers[item->writer],
+					  item->sequence)) {
+			if (gt_drain_take(drain, item->index, &item->word))
 				gt_arena_free(arena, item->index);
 			continue;
 		}
@@ -758,134 +694,4 @@ int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns)
 		return error;
 	return drain->mode == GRAFTRACE_MODE_DRAIN ? drain_to_sink(drain, now_ns)
 						   : close_ended(drain);
-}
-
-/* Index of the sub-buffer, -1 = nowhere; *word: its state. */
-static int64_t find(const struct gt_drain *drain, const struct gt_live_writer *writer,
-		    uint64_t sequence, uint64_t *word)
-{
-	struct gt_arena *arena = drain->arena;
-	const uint32_t limit = gt_arena_index_limit(arena);
-	uint32_t i;
-
-	if (!writer->live)
-		return -1;
-	for (i = 0; i < limit; i++) {
-		uint64_t found = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
-		uint32_t state = graftrace_word_state(found);
-
-		if (graftrace_word_stream(found) != writer->stream ||
-		    graftrace_word_sequence(found) != (sequence & GRAFTRACE_SEQUENCE_MASK) ||
-		    !is_readable(drain, state))
-			continue;
-		*word = found;
-		return i;
-	}
-	return -1;
-}
-
-/* Word by word: the writer may store into it meanwhile. */
-static void copy_sub_buffer(void *to, const void *from, uint32_t bytes)
-{
-	uint64_t *words = to;
-	const uint64_t *source = from;
-
-	for (uint32_t i = 0; i < bytes / 8; i++)
-		words[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
-}
-
-int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence, void *buffer,
-		      bool *active)
-{
-	struct gt_live_writer *writer;
-	struct graftrace_sub_buffer *copy = buffer;
-	uint64_t word;
-	int64_t at;
-	int tries;
-
-	if (index >= drain->writer_count)
-		return GT_ENOENT;
-	writer = &drain->writers[index];
-	for (tries = 0; tries < 4; tries++) {
-		at = find(drain, writer, sequence, &word);
-		if (at < 0)
-			return GT_ENOENT;
-		*active = graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE;
-		copy_sub_buffer(copy, gt_arena_sub_buffer(drain->arena, (uint32_t)at),
-				gt_arena_bytes_of(drain->arena, (uint32_t)at));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&gt_arena_state(drain->arena, (uint32_t)at)->word,
-				    __ATOMIC_RELAXED) != word)
-			continue; /* C: closed or reused under the copy */
-		if (*active && !copy->magic)
-			return GT_ENOENT; /* opened this moment: no header yet */
-		if (!header_fits(drain, copy, (uint32_t)at, writer,
-				 sequence & GRAFTRACE_SEQUENCE_MASK))
-			return GT_EFORMAT;
-		return *active || !copy->used ? gt_arena_words(drain->arena, (uint32_t)at)
-					      : copy->used;
-	}
-	return GT_ENOENT;
-}
-
-int gt_drain_hold(struct gt_drain *drain, uint32_t index, uint64_t sequence)
-{
-	uint64_t word;
-	int64_t at = index < drain->writer_count
-			     ? find(drain, &drain->writers[index], sequence, &word)
-			     : -1;
-
-	if (at < 0)
-		return GT_ENOENT;
-	if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_ACTIVE)
-		return GT_EAGAIN;
-	/* Readers that stand still must not keep newer records out. */
-	if (graftrace_word_state(word) == GRAFTRACE_SUB_BUFFER_READING ||
-	    drain->held >= drain->arena->sub_buffer_count / 4)
-		return 0;
-	if (!take(drain, (uint32_t)at, &word))
-		return GT_ENOENT;
-	drain->held++;
-	return 0;
-}
-
-/* Of the ring modes: FULL or held. */
-static int free_closed(struct gt_drain *drain, uint32_t at, uint64_t *word)
-{
-	if (graftrace_word_state(*word) == GRAFTRACE_SUB_BUFFER_READING)
-		drain->held -= drain->held > 0;
-	else if (graftrace_word_state(*word) != GRAFTRACE_SUB_BUFFER_FULL || !take(drain, at, word))
-		return GT_ENOENT;
-	gt_arena_free(drain->arena, at);
-	return 0;
-}
-
-int gt_drain_consume(struct gt_drain *drain, uint32_t index, uint64_t sequence)
-{
-	struct gt_live_writer *writer;
-	uint64_t word;
-	int64_t at;
-
-	if (index >= drain->writer_count)
-		return GT_ENOENT;
-	writer = &drain->writers[index];
-	at = find(drain, writer, sequence, &word);
-	if (at < 0 || free_closed(drain, (uint32_t)at, &word) != 0)
-		return GT_ENOENT;
-	if (sequence >= writer->writer.first)
-		writer->writer.first = sequence + 1;
-	return 0;
-}
-
-void gt_drain_clear(struct gt_drain *drain)
-{
-	struct gt_arena *arena = drain->arena;
-	const uint32_t limit = gt_arena_index_limit(arena);
-	uint32_t i;
-
-	for (i = 0; i < limit; i++) {
-		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
-
-		free_closed(drain, i, &word);
-	}
 }

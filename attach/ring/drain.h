@@ -32,6 +32,10 @@ struct gt_live_writer {
 	uint64_t block;		/* number of its thread block, as it says; 0 = none yet */
 	uint64_t noted;		/* address of that, as its process's own memory confirms; 0 = not
 				 * looked for yet */
+	uint64_t gone_below;	/* none of its sub-buffers before that sequence is there any more */
+	uint64_t found_last;	/* of look `look`: the highest sequence, as states have it */
+	uint32_t found;		/* and the first of its sub-buffers, index + 1 */
+	uint32_t look;		/* the last one that found any; 0 = none did */
 	uint64_t start_time;	/* of the thread, /proc's starttime: tells it from a later one */
 	uint64_t waiting_since; /* ns; a hole is being waited for, or a sub-buffer is missing. 0 =
 				   no */
@@ -82,6 +86,9 @@ struct gt_drain {
 	void *data;
 	bool refused; /* a stream that says it is such a process's, or has such a number */
 
+	uint32_t looks;	      /* number of the last look (drain_view.c) */
+	uint32_t *found_next; /* of that, one a sub-buffer: its writer's next one, index + 1 */
+
 	struct gt_drain_item *items;		 /* one a sub-buffer, of one pass */
 	void *copy;				 /* one sub-buffer */
 	struct gt_drain_quarantined *quarantine; /* one a sub-buffer */
@@ -105,6 +112,10 @@ int gt_drain_find_writers(struct gt_drain *drain);
 
 /* The same, updates the known ones and tells the sink of them. Returns 0 or the sink's error. */
 int gt_drain_scan(struct gt_drain *drain);
+
+/* Looks which sub-buffers each writer has, for the functions below: without it each of them looks for
+ * its own at all of them. For who will ask for all writers. */
+void gt_drain_look(struct gt_drain *drain);
 
 /* A writer as the views see it: `first` is the oldest sequence that is there. GT_ENOENT: no such
  * one, or it is forgotten. */

@@ -45,6 +45,7 @@ static uint32_t writer_count(struct gt_target *target)
 
 	for (i = 0; i < live->drain_count; i++) {
 		gt_drain_find_writers(live->drains[i]);
+		gt_drain_look(live->drains[i]);
 		while (live->taken[i] < live->drains[i]->writer_count && has_place(live))
 			live->writers[live->writer_count++] =
 				(struct gt_live_place){ i, live->taken[i]++ };

@@ -494,6 +494,9 @@ static int add_source(struct gt_merge *merge, uint32_t index)
 	if (merge->filter && merge->filter->tid && writer.pid != 0 &&
 	    merge->filter->tid != writer.tid)
 		return GT_OK;
+	/* Nothing of it is there, and nothing will come: programs end threads by the million. */
+	if (writer.end && writer.pid != 0 && writer.first >= writer.next)
+		return GT_OK;
 	source = gt_memory_get(&merge->memory, sizeof(*source));
 	if (!source)
 		return GT_ENOMEM;
