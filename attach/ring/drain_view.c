@@ -95,8 +95,10 @@ static bool next_place(struct places *places, uint32_t *index)
 	return true;
 }
 
-/* The writer's oldest sequence at these places, from `from` on; UINT64_MAX: none. */
-static uint64_t oldest_at(struct places places, const struct gt_live_writer *writer, uint64_t from)
+/* The writer's oldest sequence at these places, from `from` on and not after `last` (as states have
+ * it); UINT64_MAX: none. */
+static uint64_t oldest_at(struct places places, const struct gt_live_writer *writer, uint64_t from,
+			  uint64_t last)
 {
 	uint64_t oldest = UINT64_MAX;
 	uint32_t index;
@@ -104,7 +106,7 @@ static uint64_t oldest_at(struct places places, const struct gt_live_writer *wri
 	while (next_place(&places, &index)) {
 		uint64_t word = state_of(places.drain, index), sequence;
 
-		if (!is_own(places.drain, writer, word))
+		if (!is_own(places.drain, writer, word) || graftrace_word_sequence(word) > last)
 			continue;
 		sequence = whole_sequence(writer, word);
 		if (sequence >= from && sequence < oldest)
@@ -122,13 +124,14 @@ static uint64_t oldest_from(const struct gt_drain *drain, const struct gt_live_w
 	if (from >= next)
 		return from;
 	if (writer->look == drain->looks && writer->look) {
-		oldest = oldest_at(found_places(drain, writer), writer, from);
-		/* 2: else only what came since can be there */
+		/* 2: in a place that was found there can be one that was opened since, and an older
+		 * one in another place */
+		oldest = oldest_at(found_places(drain, writer), writer, from, writer->found_last);
 		if (oldest >= next && ((next - 1) & GRAFTRACE_SEQUENCE_MASK) <= writer->found_last)
 			return next;
 	}
 	if (oldest >= next)
-		oldest = oldest_at(all_places(drain), writer, from);
+		oldest = oldest_at(all_places(drain), writer, from, UINT64_MAX);
 	return oldest < next ? oldest : next;
 }
 

@@ -76,6 +76,7 @@ void gt_store_put(struct gt_store *store)
 	gt_route_fini(&store->route);
 	pthread_mutex_destroy(&store->lock);
 	free(store->writers);
+	free(store->active);
 	free(store->copy);
 	free(store);
 }

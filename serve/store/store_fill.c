@@ -18,22 +18,25 @@ static int find_writers(struct gt_store *store)
 		uint32_t room = count + count / 2 + 16;
 		struct gt_store_writer *grown =
 			realloc(store->writers, room * sizeof(*store->writers));
+		uint32_t *active = realloc(store->active, room * sizeof(*store->active));
 
-		if (grown == NULL)
+		store->writers = grown != NULL ? grown : store->writers;
+		store->active = active != NULL ? active : store->active;
+		if (grown == NULL || active == NULL)
 			return GT_ENOMEM;
-		store->writers = grown;
 		store->room = room;
 	}
 	for (; store->count < count; store->count++) {
 		struct gt_store_writer *writer = &store->writers[store->count];
 
 		*writer = (struct gt_store_writer){ 0 };
-		if (!store->routed)
-			continue;
-		writer->route = malloc(sizeof(*writer->route));
-		if (writer->route == NULL)
-			return GT_ENOMEM;
-		gt_route_writer_init(writer->route);
+		if (store->routed) {
+			writer->route = malloc(sizeof(*writer->route));
+			if (writer->route == NULL)
+				return GT_ENOMEM;
+			gt_route_writer_init(writer->route);
+		}
+		store->active[store->active_count++] = store->count;
 	}
 	return 0;
 }
@@ -277,6 +280,29 @@ static int pull_writer(struct gt_store *store, uint32_t index)
 	return error;
 }
 
+/* Its thread has ended, and all that there was of it has been copied and read since. */
+static bool is_over(const struct gt_store_writer *writer)
+{
+	return writer->writer.end != 0 && writer->writer.first >= writer->writer.next &&
+	       writer->position >= writer->writer.next && writer->first == NULL;
+}
+
+/* Errors as take_copy's. */
+static int pull_writers(struct gt_store *store)
+{
+	for (uint32_t i = 0; i < store->active_count;) {
+		int error = pull_writer(store, store->active[i]);
+
+		if (error != 0)
+			return error;
+		if (is_over(&store->writers[store->active[i]]))
+			store->active[i] = store->active[--store->active_count];
+		else
+			i++;
+	}
+	return 0;
+}
+
 int gt_store_pull(struct gt_store *store)
 {
 	uint64_t clock;
@@ -288,8 +314,8 @@ int gt_store_pull(struct gt_store *store)
 		error = find_writers(store);
 	if (store->route.due != 0)
 		error = GT_EAGAIN;
-	for (uint32_t i = 0; !store->frozen && error == 0 && i < store->count; i++)
-		error = pull_writer(store, i);
+	if (!store->frozen && error == 0)
+		error = pull_writers(store);
 	if (error == 0)
 		store->pulled = clock;
 	pthread_mutex_unlock(&store->lock);
@@ -348,13 +374,14 @@ void gt_store_consume_source(struct gt_store *store)
 	struct gt_target *source = store->source;
 
 	pthread_mutex_lock(&store->lock);
-	for (uint32_t i = 0; source->ring->consume != NULL && i < store->count; i++) {
+	for (uint32_t i = 0; source->ring->consume != NULL && i < store->active_count; i++) {
+		uint32_t index = store->active[i];
 		struct gt_writer writer;
 
-		if (source->ring->writer(source, i, &writer) != 0)
+		if (source->ring->writer(source, index, &writer) != 0)
 			continue;
-		for (uint64_t at = writer.first; at < store->writers[i].position; at++)
-			source->ring->consume(source, i, at);
+		for (uint64_t at = writer.first; at < store->writers[index].position; at++)
+			source->ring->consume(source, index, at);
 	}
 	pthread_mutex_unlock(&store->lock);
 }

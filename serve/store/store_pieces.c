@@ -127,8 +127,8 @@ static bool drop_oldest(struct gt_store *store, const struct gt_store_writer *ke
 	struct gt_store_piece *piece = NULL;
 	struct gt_store_piece *before = NULL;
 
-	for (uint32_t i = 0; i < store->count; i++) {
-		struct gt_store_writer *at = &store->writers[i];
+	for (uint32_t i = 0; i < store->active_count; i++) {
+		struct gt_store_writer *at = &store->writers[store->active[i]];
 		struct gt_store_piece *before_own;
 		struct gt_store_piece *own = oldest_of(at, &before_own);
 

@@ -44,6 +44,10 @@ struct gt_store {
 	uint32_t users;
 	struct gt_store_writer *writers;
 	uint32_t count, room;
+	/* Indexes of those that have pieces or may get some; others have ended for good. Programs end
+	 * threads by the million. */
+	uint32_t *active; /* [room] */
+	uint32_t active_count;
 	uint64_t bytes, limit; /* bytes: of what is not held */
 	uint64_t held_bytes;
 	/* The source's clock before the last whole pull; 0: there was none, or it rests. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach/ring/drain.c on arenas that this test writes as an agent would.
+ * attach/ring/drain.c and drain_view.c on arenas that this test writes as an agent would.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -620,6 +620,66 @@ static void damaged_writer_that_is_forgotten_adds_no_losses(void **state)
 	end();
 }
 
+/* What two drains of one arena say of a writer: its header, a sequence by chance and what is there. */
+static void same_of_writer(struct gt_drain *one, struct gt_drain *other, uint32_t index,
+			   uint64_t sequence, void *copy)
+{
+	struct gt_writer a, b;
+	bool active_a = false, active_b = false;
+	int64_t words;
+
+	assert_int_equal(gt_drain_writer(one, index, &a), 0);
+	assert_int_equal(gt_drain_writer(other, index, &b), 0);
+	assert_int_equal(a.first, b.first);
+	assert_int_equal(a.next, b.next);
+	assert_int_equal(gt_drain_next(one, index, sequence),
+			 gt_drain_next(other, index, sequence));
+	words = gt_drain_copy(one, index, sequence, copy, &active_a);
+	assert_int_equal(gt_drain_copy(other, index, sequence, copy, &active_b), words);
+	assert_int_equal(active_a, active_b);
+}
+
+/* Writers open, close and take back sub-buffers; one drain looks at all of them now and then, the other
+ * never does and reads all states for each question. */
+static void looks_change_no_answer(void **state)
+{
+	enum { WRITERS = 5, OPEN_MOST = 12 };
+	struct gt_drain other;
+	uint32_t used[WRITERS * OPEN_MOST], count = 0, seed = 1, i;
+	void *copy;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_RING);
+	copy = malloc(arena.sub_buffer_bytes);
+	assert_int_equal(gt_drain_init(&other, &arena, GRAFTRACE_MODE_RING, NULL, NULL), 0);
+	for (i = 0; i < WRITERS; i++)
+		claim(i, 7 + i);
+	for (uint32_t step = 0; step < 20000; step++) {
+		uint32_t chance = (seed = seed * 1103515245u + 12345u) >> 8;
+		uint32_t stream = chance % WRITERS, at = count ? chance / 64 % count : 0;
+
+		gt_drain_find_writers(&drain);
+		gt_drain_find_writers(&other);
+		if (chance / 8 % 8 == 0)
+			gt_drain_look(&drain);
+		if (chance % 3 != 0 && arena.memory->free_count > 0 &&
+		    count < sizeof(used) / sizeof(used[0])) {
+			used[count++] = open_with(stream, 3);
+		} else if (count && chance / 3 % 2 == 0) {
+			close_at(used[at], 3);
+		} else if (count) {
+			gt_arena_free(&arena, used[at]);
+			used[at] = used[--count];
+		}
+		stream = chance / 128 % WRITERS;
+		same_of_writer(&drain, &other, stream,
+			       gt_arena_stream(&arena, stream)->sequence - chance / 1024 % 8, copy);
+	}
+	free(copy);
+	gt_drain_fini(&other);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -630,6 +690,7 @@ int main(void)
 		cmocka_unit_test(hole_that_is_filled_in_time_is_whole),
 		cmocka_unit_test(killed_writer_keeps_what_it_wrote),
 		cmocka_unit_test(ring_is_read_consumed_and_cleared),
+		cmocka_unit_test(looks_change_no_answer),
 		cmocka_unit_test(torn_copy_is_never_shown),
 		cmocka_unit_test(newest_survive_when_threads_come_and_go),
 		cmocka_unit_test(error_of_the_sink_is_passed_on),
