@@ -47,6 +47,8 @@ struct gt_cached {
 	struct gt_cached *newer; /* by last use */
 	struct gt_cached *older;
 	uint32_t group;
+	uint32_t given;			  /* sub-buffers, counted each time */
+	bool is_given;			  /* as many as it has: it is the next to be closed */
 	size_t bytes;			  /* of memory */
 	uint8_t *plain;			  /* encoding PLAIN: as it stands in the file */
 	struct gt_columns_group *columns; /* or the columns, open */

@@ -2,9 +2,9 @@
 /*
  * The trace of a recording: its sub-buffers and their words. A group (one writer's sub-buffers in
  * one block) is read, checked and decompressed as a whole when one of its sub-buffers is asked for,
- * and cached until newer groups need the memory; words are decoded one sub-buffer at a time. So
- * memory is bounded, and reading writers one after the other, or all of them by time, decompresses
- * each group about once.
+ * and cached until newer groups need the memory, or all of it was given; words are decoded one
+ * sub-buffer at a time. So memory is bounded, and reading writers one after the other, or all of them by
+ * time, decompresses each group about once and holds about one group of each writer.
  */
 #include "read/recording_parts.h"
 
@@ -13,7 +13,8 @@
 #include <string.h>
 #include "read/crc32c.h"
 
-#define CACHE_BYTES (64u << 20) /* << 20) of open groups */
+#define CACHE_BYTES (64u << 20) /* of open groups */
+#define GIVEN_BYTES (1u << 20)	/* … beyond which those that were given as a whole are closed */
 
 /* The head of a SUB_BUFFERS block. */
 
@@ -233,6 +234,32 @@ static void link_newest(struct gt_recording *recording, struct gt_cached *cached
 	recording->newest = cached;
 }
 
+static void link_oldest(struct gt_recording *recording, struct gt_cached *cached)
+{
+	cached->older = NULL;
+	cached->newer = recording->oldest;
+	*(cached->newer ? &cached->newer->older : &recording->newest) = cached;
+	recording->oldest = cached;
+}
+
+/* Notes that a sub-buffer of the group was given: if all were, it is the next to be closed. */
+static void count_given(struct gt_recording *recording, struct gt_cached *cached)
+{
+	if (++cached->given < recording->groups[cached->group].count)
+		return;
+	cached->is_given = true;
+	unlink_cached(recording, cached);
+	link_oldest(recording, cached);
+}
+
+static bool is_too_much(const struct gt_recording *recording)
+{
+	const struct gt_cached *oldest = recording->oldest;
+
+	return oldest && (recording->cached_bytes > CACHE_BYTES ||
+			  (oldest->is_given && recording->cached_bytes > GIVEN_BYTES));
+}
+
 static void evict_oldest(struct gt_recording *recording)
 {
 	struct gt_cached *cached = recording->oldest;
@@ -329,7 +356,7 @@ static int get_group(struct gt_recording *recording, uint32_t number, struct gt_
 		*out = group->cached;
 		return 0;
 	}
-	while (recording->oldest && recording->cached_bytes > CACHE_BYTES)
+	while (is_too_much(recording))
 		evict_oldest(recording);
 	struct gt_cached *cached = calloc(1, sizeof(*cached));
 	if (!cached)
@@ -408,6 +435,7 @@ int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer_
 		return group_damaged(recording, group, GT_EFORMAT,
 				     "a sub-buffer's header is not what the block says");
 	out->bytes = (uint32_t)(sizeof(*out) + entry->words * sizeof(uint64_t));
+	count_given(recording, cached);
 	return entry->words;
 }
 

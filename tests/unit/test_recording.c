@@ -19,6 +19,7 @@
 #include "read/block_output.h"
 #include "read/recording.h"
 #include "read/recording_file.h"
+#include "read/recording_parts.h"
 #include "read/writer.h"
 #include "tests/unit/recording_sample.h"
 
@@ -228,6 +229,33 @@ static void what_is_written_comes_back(void **state)
 		write_sample(&samples[i], true);
 		check_whole(&samples[i]);
 	}
+}
+
+/* A reader that goes on does not come back: what it was given needs no memory. */
+static void what_was_given_is_not_kept(void **state)
+{
+	const struct sample sample = { 6, 2, 200, 8000, 300, true };
+	struct gt_recording *recording;
+	struct graftrace_sub_buffer *buffer = malloc(sample_bytes(&sample));
+	size_t most = 0;
+
+	(void)state;
+	write_sample(&sample, true);
+	recording = open_recording();
+	for (int again = 0; again < 2; again++) {
+		for (uint32_t sequence = 0; sequence < sample.sub_buffers; sequence++) {
+			for (uint32_t index = 0; index < sample.writers; index++) {
+				assert_true(gt_recording_sub_buffer(recording, index, sequence,
+								    buffer) > 0);
+				if (recording->cached_bytes > most)
+					most = recording->cached_bytes;
+			}
+		}
+	}
+	assert_true(most < 6u << 20);
+	gt_recording_close(recording);
+	free(buffer);
+	check_whole(&sample);
 }
 
 static void context_switches_come_back(void **state)
@@ -877,6 +905,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_comes_back),
+		cmocka_unit_test(what_was_given_is_not_kept),
 		cmocka_unit_test(context_switches_come_back),
 		cmocka_unit_test(what_the_kernel_recorded_comes_back),
 		cmocka_unit_test(thousands_of_writers_come_back),
