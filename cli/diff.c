@@ -87,17 +87,14 @@ static int parse_format(const char *text, enum format *format, struct gt_message
 			*format = (enum format)i;
 			return GT_OK;
 		}
-	gt_message_set(message, "--format '%s' is none of text, json, svg", text);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL, "--format '%s' is none of text, json, svg", text);
 }
 
 static int add_run(struct arguments *arguments, unsigned side, const char *path,
 		   struct gt_message *message)
 {
-	if (arguments->runs[side] == GT_DIFF_RUNS_MAX) {
-		gt_message_set(message, "more than %d runs of a side", GT_DIFF_RUNS_MAX);
-		return GT_EINVAL;
-	}
+	if (arguments->runs[side] == GT_DIFF_RUNS_MAX)
+		return gt_fail(message, GT_EINVAL, "more than %d runs of a side", GT_DIFF_RUNS_MAX);
 	arguments->sides[side][arguments->runs[side]++] = path;
 	return GT_OK;
 }

@@ -96,10 +96,9 @@ static int parse_min(const char *text, struct gt_graph_options *graph, struct gt
 		return gt_value_time(text, 1000000000, &graph->least_ns, message);
 	errno = 0;
 	part = strtod(text, &end);
-	if (errno != 0 || end == text || strcmp(end, "%") != 0 || !(part >= 0 && part <= 100)) {
-		gt_message_set(message, "'%s' is not a part of all: use 0%% to 100%%", text);
-		return GT_EINVAL;
-	}
+	if (errno != 0 || end == text || strcmp(end, "%") != 0 || !(part >= 0 && part <= 100))
+		return gt_fail(message, GT_EINVAL, "'%s' is not a part of all: use 0%% to 100%%",
+			       text);
 	graph->least_part = part / 100;
 	return GT_OK;
 }

@@ -241,8 +241,8 @@ int gt_look_color(const char *when, int fd, bool *color, struct gt_message *mess
 		*color =
 			isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 	} else {
-		gt_message_set(message, "color '%s' is none of auto, always, never", when);
-		return GT_EINVAL;
+		return gt_fail(message, GT_EINVAL, "color '%s' is none of auto, always, never",
+			       when);
 	}
 	return GT_OK;
 }
@@ -250,10 +250,8 @@ int gt_look_color(const char *when, int fd, bool *color, struct gt_message *mess
 int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *message)
 {
 	*brief = which ? strcmp(which, "short") == 0 : isatty(fd);
-	if (which && !*brief && strcmp(which, "full") != 0) {
-		gt_message_set(message, "--names '%s' is none of short, full", which);
-		return GT_EINVAL;
-	}
+	if (which && !*brief && strcmp(which, "full") != 0)
+		return gt_fail(message, GT_EINVAL, "--names '%s' is none of short, full", which);
 	return GT_OK;
 }
 

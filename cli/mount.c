@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "cli/command.h"
 #include "cli/looking.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -163,9 +164,8 @@ static int take_mount_options(const char *list, struct gt_fuse_options *fuse,
 			known = fuse->has_mode = find_mode(word + 5, &fuse->mode);
 		if (known)
 			continue;
-		snprintf(message->text, sizeof(message->text),
-			 "-o %s: uid=USER, gid=GROUP and mode=OCTAL are known", word);
-		return GT_EINVAL;
+		return gt_fail(message, GT_EINVAL,
+			       "-o %s: uid=USER, gid=GROUP and mode=OCTAL are known", word);
 	}
 	return 0;
 }

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/output.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +19,7 @@
 
 static int failed(struct gt_message *message, const char *what, const char *path)
 {
-	snprintf(message->text, sizeof message->text, "cannot %s '%.300s': %s", what, path,
-		 strerror(errno));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "cannot %s '%.300s': %s", what, path, strerror(errno));
 }
 
 int gt_output_open(struct gt_output *output, const char *path, struct gt_message *message)
@@ -94,11 +93,10 @@ int gt_output_open_directory(struct gt_output *output, const char *path, bool re
 		return GT_EINVAL;
 	}
 	memcpy(output->path, path, length);
-	if (lstat(output->path, &status) == 0 && (!replace || !S_ISDIR(status.st_mode))) {
-		snprintf(message->text, sizeof message->text, "'%.300s' is there already%s", path,
-			 S_ISDIR(status.st_mode) ? ": --force replaces it" : " and is no folder");
-		return GT_EEXIST;
-	}
+	if (lstat(output->path, &status) == 0 && (!replace || !S_ISDIR(status.st_mode)))
+		return gt_fail(message, GT_EEXIST, "'%.300s' is there already%s", path,
+			       S_ISDIR(status.st_mode) ? ": --force replaces it"
+						       : " and is no folder");
 	strcpy(output->temporary, output->path);
 	strcat(output->temporary, ".XXXXXX");
 	if (mkdtemp(output->temporary) == NULL) {

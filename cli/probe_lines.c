@@ -48,8 +48,7 @@ struct work {
 
 static int wrong(struct gt_message *message, const char *text, const char *what)
 {
-	gt_message_set(message, "'%s': %s", text, what);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL, "'%s': %s", text, what);
 }
 
 /* A line of uprobe_events begins with p, r or rN. */
@@ -74,10 +73,9 @@ static int give(struct work *work, const char *line)
 
 	if (gt_probe_parse(line, strlen(line), GT_PROBES_PROGRAM, &probe, &error) != 0 ||
 	    probe.removes) {
-		gt_message_set(work->message, "'%s': %s, at '%s'", line,
+		return gt_fail(work->message, GT_EINVAL, "'%s': %s, at '%s'", line,
 			       probe.removes ? "it removes a probe" : error.text,
 			       line + (error.at < strlen(line) ? error.at : strlen(line)));
-		return GT_EINVAL;
 	}
 	snprintf(event, sizeof(event), "%s:%s", probe.group, probe.name);
 	work->lines++;

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/command.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -135,11 +136,10 @@ static int take_format(struct arguments *arguments, struct gt_message *message)
 		}
 		gt_propose(&nearest, optarg, format->name);
 	}
-	snprintf(message->text, sizeof(message->text),
-		 "--to '%.80s' is none of clickhouse, otlp, prometheus%s%s%s", optarg,
-		 nearest.word ? "; did you mean '" : "", nearest.word ? nearest.word : "",
-		 nearest.word ? "'?" : "");
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL,
+		       "--to '%.80s' is none of clickhouse, otlp, prometheus%s%s%s", optarg,
+		       nearest.word ? "; did you mean '" : "", nearest.word ? nearest.word : "",
+		       nearest.word ? "'?" : "");
 }
 
 /* Returns 0, or GT_EINVAL with the message. */
@@ -159,9 +159,8 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 			return GT_EINVAL;
 		if (arguments->interval_ns >= LEAST_INTERVAL_NS)
 			break;
-		snprintf(message->text, sizeof(message->text),
-			 "--interval '%.80s' is too short: 100ms at least", optarg);
-		return GT_EINVAL;
+		return gt_fail(message, GT_EINVAL,
+			       "--interval '%.80s' is too short: 100ms at least", optarg);
 	case OPTION_CREATE_TABLE:
 		arguments->create_table = true;
 		break;
@@ -197,16 +196,14 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 		arguments->table.csv = strcmp(optarg, "csv") == 0;
 		if (arguments->table.csv || strcmp(optarg, "text") == 0)
 			break;
-		snprintf(message->text, sizeof(message->text),
-			 "--format '%.80s' is none of text, csv", optarg);
-		return GT_EINVAL;
+		return gt_fail(message, GT_EINVAL, "--format '%.80s' is none of text, csv", optarg);
 	case OPTION_SORT:
 		if (gt_profile_table_sort_by(optarg))
 			return 0;
-		snprintf(message->text, sizeof(message->text),
-			 "cannot sort by '%.80s': it is total, self, calls, avg, stddev or name",
-			 optarg);
-		return GT_EINVAL;
+		return gt_fail(
+			message, GT_EINVAL,
+			"cannot sort by '%.80s': it is total, self, calls, avg, stddev or name",
+			optarg);
 	}
 	return 0;
 }
@@ -295,8 +292,7 @@ static int write_table(const struct arguments *arguments, const struct gt_profil
 			break; /* the reader has closed the pipe */
 		if (got < 0) {
 			error = GT_EIO;
-			snprintf(message.text, sizeof(message.text), "cannot write: %s",
-				 strerror(errno));
+			gt_message_set(&message, "cannot write: %s", strerror(errno));
 			if (arguments->output != NULL)
 				gt_output_abandon(&output);
 			break;

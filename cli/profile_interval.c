@@ -61,10 +61,8 @@ static int open_push(struct gt_intervals *intervals, struct gt_message *message)
 	const struct gt_counted_format *format = intervals->options.format;
 	char path[512];
 
-	if (!format) {
-		gt_message_set(message, "a server takes the formats of --to, no tables");
-		return GT_EINVAL;
-	}
+	if (!format)
+		return gt_fail(message, GT_EINVAL, "a server takes the formats of --to, no tables");
 	/* Only the format's own text has a place for a host's name. */
 	const char *mark = strstr(format->path, "%s");
 	if (mark)
@@ -84,10 +82,8 @@ int gt_intervals_create(const struct gt_intervals_options *options, struct gt_in
 	int error = GT_OK;
 
 	*made = NULL;
-	if (!intervals) {
-		gt_message_set(message, "out of memory");
-		return GT_ENOMEM;
-	}
+	if (!intervals)
+		return gt_fail(message, GT_ENOMEM, "out of memory");
 	intervals->options = *options;
 	intervals->fd = options->fd;
 	intervals->start_ns = intervals->from_ns = now_ns();

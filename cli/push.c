@@ -43,10 +43,8 @@ int gt_push_create(const char *url, const char *path, const char *content_type,
 	const char *at = url + 7;
 	size_t host = strcspn(at, ":/?"), digits = 0;
 
-	if (!push) {
-		gt_message_set(message, "out of memory");
-		return GT_ENOMEM;
-	}
+	if (!push)
+		return gt_fail(message, GT_ENOMEM, "out of memory");
 	if (strncmp(url, "http://", 7) != 0 || host == 0 || host >= sizeof(push->host))
 		goto invalid;
 	memcpy(push->host, at, host);
@@ -80,8 +78,8 @@ int gt_push_create(const char *url, const char *path, const char *content_type,
 	return GT_ENOMEM;
 invalid:
 	free(push);
-	gt_message_set(message, "'%s' is no address of a server: http://HOST[:PORT][/PATH]", url);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL,
+		       "'%s' is no address of a server: http://HOST[:PORT][/PATH]", url);
 }
 
 /* Milliseconds that are left, for poll; 0: none. */

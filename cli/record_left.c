@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/record_left.h"
+#include "core/trace/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -175,8 +176,7 @@ static void take(pid_t pid, struct gt_leftover *leftover, struct gt_recording *r
 			tell_missing(&taking, gt_leftover_writers(leftover), file.path, writer);
 		}
 		if (gt_file_writer_flush(writer) != GT_OK) {
-			snprintf(message.text, sizeof(message.text), "%s",
-				 gt_file_writer_error(writer));
+			gt_message_set(&message, "%s", gt_file_writer_error(writer));
 			done = false;
 		}
 	}

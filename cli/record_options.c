@@ -168,8 +168,8 @@ static int take_kernel(const char *what, struct gt_record_options *options,
 		}
 	if (what == NULL)
 		return 0;
-	gt_message_set(message, "--kernel takes graph, functions, events or try, not '%s'", what);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL,
+		       "--kernel takes graph, functions, events or try, not '%s'", what);
 }
 
 /* Among the words of -e these mark the next word as the filter, or trigger, of the last event. */

@@ -155,8 +155,7 @@ static int choose(const char *what, const char *text, const char *const *words, 
 			return i;
 		used += gt_format(all + used, sizeof(all) - used, "%s%s", i ? ", " : "", words[i]);
 	}
-	gt_message_set(message, "%s '%s' is none of %s", what, text, all);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL, "%s '%s' is none of %s", what, text, all);
 }
 
 /* Returns 0, or an exit code + 1 if the command is to end now. */

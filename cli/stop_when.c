@@ -76,8 +76,7 @@ static int take_function(struct part part, struct gt_stop_condition *condition,
 	condition->function = strndup(part.first, length(part));
 	if (condition->function != NULL)
 		return 0;
-	gt_message_set(message, "no memory");
-	return GT_ENOMEM;
+	return gt_fail(message, GT_ENOMEM, "no memory");
 }
 
 static int parse_signal(const char *text, struct part name, struct gt_stop_condition *condition,

@@ -85,10 +85,8 @@ struct arguments {
 
 static int add(struct globs *globs, const char *glob, struct gt_message *message)
 {
-	if (globs->count == GLOBS_MAX) {
-		gt_message_set(message, "more than %d globs", GLOBS_MAX);
-		return GT_EINVAL;
-	}
+	if (globs->count == GLOBS_MAX)
+		return gt_fail(message, GT_EINVAL, "more than %d globs", GLOBS_MAX);
 	globs->list[globs->count++] = glob;
 	return GT_OK;
 }
@@ -265,10 +263,8 @@ static int follow(struct live *live, const char *title, struct gt_message *messa
 			continue;
 		next = live->stopped_ns ? UINT64_MAX : gt_monotonic_ns() + live->interval_ns;
 		int error = read_newest(live);
-		if (error != GT_OK) {
-			gt_message_set(message, "out of memory");
-			return error;
-		}
+		if (error != GT_OK)
+			return gt_fail(message, error, "out of memory");
 	}
 	return GT_OK;
 }

@@ -718,10 +718,8 @@ int gt_top_screen_open(struct gt_top_screen **made, struct gt_message *message)
 {
 	struct gt_top_screen *screen = calloc(1, sizeof(*screen));
 
-	if (!screen) {
-		gt_message_set(message, "out of memory");
-		return GT_ENOMEM;
-	}
+	if (!screen)
+		return gt_fail(message, GT_ENOMEM, "out of memory");
 	/* The terminal is opened apart from stdin and stdout, which the program may have. */
 	screen->terminal = fopen("/dev/tty", "r+e");
 	setlocale(LC_CTYPE, "");

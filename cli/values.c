@@ -58,9 +58,8 @@ int gt_value_size(const char *text, uint64_t *bytes, struct gt_message *message)
 	return 0;
 
 wrong:
-	gt_message_set(message,
+	return gt_fail(message, GT_EINVAL,
 		       "'%.80s' is no size: a number of bytes is wanted, as 512k, 64M or 1G", text);
-	return GT_EINVAL;
 }
 
 int gt_value_time(const char *text, uint64_t unit_ns, uint64_t *ns, struct gt_message *message)
@@ -118,11 +117,10 @@ int gt_value_time(const char *text, uint64_t unit_ns, uint64_t *ns, struct gt_me
 	return 0;
 
 wrong:
-	gt_message_set(
-		message,
+	return gt_fail(
+		message, GT_EINVAL,
 		"'%.80s' is no time: a number with ns, us, ms or s is wanted, as 10us or 1.5ms",
 		text);
-	return GT_EINVAL;
 }
 
 int gt_value_number(const char *text, uint64_t low, uint64_t high, uint64_t *number,
@@ -135,9 +133,8 @@ int gt_value_number(const char *text, uint64_t low, uint64_t high, uint64_t *num
 		*number = value;
 		return 0;
 	}
-	gt_message_set(message, "'%.80s' is not a number from %llu to %llu", text,
+	return gt_fail(message, GT_EINVAL, "'%.80s' is not a number from %llu to %llu", text,
 		       (unsigned long long)low, (unsigned long long)high);
-	return GT_EINVAL;
 }
 
 int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_message *message)
@@ -149,10 +146,8 @@ int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_mes
 		char word[32];
 		int error;
 
-		if (grown == NULL) {
-			gt_message_set(message, "no memory");
-			return GT_ENOMEM;
-		}
+		if (grown == NULL)
+			return gt_fail(message, GT_ENOMEM, "no memory");
 		*pids = grown;
 		gt_format(word, sizeof(word), "%.*s", (int)(length < 31 ? length : 31), text);
 		error = gt_value_number(word, 1, INT32_MAX, &number, message);

@@ -21,10 +21,8 @@ static int parse_side(const char *text, size_t length, struct gt_window_side *si
 		text++;
 		length--;
 	}
-	if (length >= sizeof(copy)) {
-		gt_message_set(message, "'%s' is too long for a time", text);
-		return GT_EINVAL;
-	}
+	if (length >= sizeof(copy))
+		return gt_fail(message, GT_EINVAL, "'%s' is too long for a time", text);
 	memcpy(copy, text, length);
 	copy[length] = '\0';
 	return gt_value_time(copy, 1000000000, &side->ns, message);
@@ -35,11 +33,9 @@ int gt_window_parse(const char *text, struct gt_window *window, struct gt_messag
 	const char *dash = strchr(text, '-');
 	int error;
 
-	if (!dash || strchr(dash + 1, '-') || !text[1]) {
-		gt_message_set(message, "time '%s' is not FROM-TO, such as 7.5-7.6 or +10ms-+20ms",
-			       text);
-		return GT_EINVAL;
-	}
+	if (!dash || strchr(dash + 1, '-') || !text[1])
+		return gt_fail(message, GT_EINVAL,
+			       "time '%s' is not FROM-TO, such as 7.5-7.6 or +10ms-+20ms", text);
 	error = parse_side(text, (size_t)(dash - text), &window->from, message);
 	if (error == GT_OK)
 		error = parse_side(dash + 1, strlen(dash + 1), &window->to, message);

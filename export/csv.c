@@ -4,6 +4,7 @@
  * a second printf would be nine tenths of the work.
  */
 #include "export/csv.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -181,9 +182,8 @@ int gt_csv_writer_flush(struct gt_csv_writer *writer, struct gt_message *message
 {
 	if (write_out(writer) == GT_OK)
 		return GT_OK;
-	snprintf(message->text, sizeof message->text, "cannot write after %llu bytes: %s",
-		 (unsigned long long)writer->bytes, strerror(writer->error));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "cannot write after %llu bytes: %s",
+		       (unsigned long long)writer->bytes, strerror(writer->error));
 }
 
 void gt_csv_writer_fini(struct gt_csv_writer *writer)

@@ -26,9 +26,8 @@ int gt_diff_parse_key(const char *text, enum gt_diff_key *key, struct gt_message
 			*key = keys[i].key;
 			return GT_OK;
 		}
-	gt_message_set(message, "cannot sort by '%s': it is self, total, calls, p50, p99 or name",
-		       text);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL,
+		       "cannot sort by '%s': it is self, total, calls, p50, p99 or name", text);
 }
 
 void gt_diff_init(struct gt_diff *diff)

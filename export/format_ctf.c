@@ -112,8 +112,7 @@ static void make_uuid(const struct gt_export *export, uint8_t uuid[16])
 
 static int fail(struct gt_export *export, const char *name, int error)
 {
-	gt_message_set(export->message, "%s: %s", name, strerror(error));
-	return GT_EIO;
+	return gt_fail(export->message, GT_EIO, "%s: %s", name, strerror(error));
 }
 
 static int begin(struct gt_export *export)

@@ -57,8 +57,7 @@ struct uftrace {
 
 static int fail(struct gt_export *export, const char *name, int error)
 {
-	gt_message_set(export->message, "%s: %s", name, strerror(error));
-	return GT_EIO;
+	return gt_fail(export->message, GT_EIO, "%s: %s", name, strerror(error));
 }
 
 static int begin(struct gt_export *export)

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "export/html.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -338,7 +339,7 @@ int gt_html_write_breakdown(int fd, const struct gt_breakdown *breakdown, const 
 	int result = GT_ENOMEM;
 
 	if (page == NULL || plan_init(&plan, breakdown) != GT_OK) {
-		snprintf(message->text, sizeof message->text, "out of memory");
+		gt_message_set(message, "out of memory");
 		goto free_page;
 	}
 	page->fd = fd;
@@ -349,8 +350,7 @@ int gt_html_write_breakdown(int fd, const struct gt_breakdown *breakdown, const 
 	flush(page);
 	result = GT_OK;
 	if (page->error != 0) {
-		snprintf(message->text, sizeof message->text, "cannot write: %s",
-			 strerror(page->error));
+		gt_message_set(message, "cannot write: %s", strerror(page->error));
 		result = GT_EIO;
 	}
 	plan_fini(&plan);

@@ -43,11 +43,10 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 			*key = keys[i].key;
 			return GT_OK;
 		}
-	gt_message_set(message,
+	return gt_fail(message, GT_EINVAL,
 		       "cannot sort by '%s': it is total, self, on-cpu, off-cpu, calls, avg, min, "
 		       "max, p50, p90, p99, stddev or name",
 		       text);
-	return GT_EINVAL;
 }
 
 struct order {

@@ -53,13 +53,11 @@ struct input {
 static int open_input(const char *path, struct input *input, struct gt_message *message)
 {
 	input->handles[0] = tracecmd_open(path, TRACECMD_FL_LOAD_NO_PLUGINS);
-	if (!input->handles[0]) {
-		gt_message_set(message,
+	if (!input->handles[0])
+		return gt_fail(message, GT_EFORMAT,
 			       "'%s': trace-cmd's library cannot read it: cut off, damaged, of a "
 			       "newer version, or a text of a latency tracer",
 			       path);
-		return GT_EFORMAT;
-	}
 	input->count = 1;
 	int instances = tracecmd_buffer_instances(input->handles[0]);
 	for (int i = 0; i < instances && input->count < INSTANCES_MAX; i++) {
@@ -174,10 +172,8 @@ static int convert_records(struct input *input, bool by_library, enum graftrace_
 	if (error == GT_OK)
 		error = gt_linux_records_finish(records, &totals);
 	gt_linux_records_destroy(records);
-	if (error != GT_OK) {
-		gt_message_set(message, "%s", gt_file_writer_error(writer));
-		return error;
-	}
+	if (error != GT_OK)
+		return gt_fail(message, error, "%s", gt_file_writer_error(writer));
 	struct gt_file_writer_totals end = {
 		.words = totals.tasks.words,
 		.calls = totals.tasks.calls,

@@ -417,11 +417,9 @@ static int write_recording(struct text *text, FILE *file, struct gt_file_writer 
 		error = gt_text_names_flush(text->names);
 	if (error == GT_OK)
 		error = gt_tasks_finish(text->tasks, &totals);
-	if (error != GT_OK) {
-		gt_message_set(message, "%s",
+	if (error != GT_OK)
+		return gt_fail(message, error, "%s",
 			       error == GT_EIO ? strerror(errno) : gt_file_writer_error(writer));
-		return error;
-	}
 	struct gt_file_writer_totals end = {
 		.words = totals.words,
 		.calls = totals.calls,
@@ -491,10 +489,8 @@ static int convert(const char *path, const char *to, struct gt_linux_notes *note
 	FILE *file = fopen(path, "re");
 	struct text text = { .error = GT_OK };
 
-	if (!file) {
-		gt_message_set(message, "cannot open '%s': %s", path, strerror(errno));
-		return GT_EIO;
-	}
+	if (!file)
+		return gt_fail(message, GT_EIO, "cannot open '%s': %s", path, strerror(errno));
 	int error = convert_file(&text, file, to, notes, message);
 	close_text(&text);
 	fclose(file);

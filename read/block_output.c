@@ -4,6 +4,7 @@
  * block, so that a full disk leaves a recording that opens without damage.
  */
 #include "read/block_output.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +42,7 @@ int gt_block_output_fail(struct gt_block_output *output, int error, const char *
 	if (output->error)
 		return output->error;
 	output->error = error;
-	snprintf(output->message.text, sizeof(output->message.text), "%s", what);
-	return error;
+	return gt_fail(&output->message, error, "%s", what);
 }
 
 static int fail_errno(struct gt_block_output *output, const char *verb, int number)

@@ -5,6 +5,7 @@
  * group may be read by several threads.
  */
 #include "read/columns.h"
+#include "core/trace/message.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -115,8 +116,7 @@ void gt_columns_decoder_destroy(struct gt_columns_decoder *decoder)
 
 static int refuse(struct gt_message *message, const char *what)
 {
-	snprintf(message->text, sizeof(message->text), "%s", what);
-	return GT_EFORMAT;
+	return gt_fail(message, GT_EFORMAT, "%s", what);
 }
 
 /* Takes section `which` from its stored bytes into memory of its own. */

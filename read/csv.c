@@ -4,6 +4,7 @@
  * are scanned once; only a field with doubled quotes is copied.
  */
 #include "read/csv.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <math.h>
@@ -219,12 +220,11 @@ static int take_header(struct reader *reader, const struct field *fields, size_t
 	for (int c = 0; c < COLUMNS_WANTED; c++) {
 		if (found[c])
 			continue;
-		snprintf(
-			message->text, sizeof message->text,
+		return gt_fail(
+			message, GT_EFORMAT,
 			"the first line (byte 0) names no column '%s'; it must name function, tid, "
 			"latency_us and latency_us_self, as 'graftrace parse-trace' writes them",
 			column_names[c]);
-		return GT_EFORMAT;
 	}
 	return GT_OK;
 }
@@ -317,11 +317,9 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 			/* Continues with the next line: a stray quote costs one row only. */
 			const char *stop = memchr(begin, '\n', (size_t)(end - begin));
 
-			if (reader->columns == 0) {
-				snprintf(message->text, sizeof message->text,
-					 "the first line (byte 0) is no CSV header");
-				return GT_EFORMAT;
-			}
+			if (reader->columns == 0)
+				return gt_fail(message, GT_EFORMAT,
+					       "the first line (byte 0) is no CSV header");
 			bad_row(reader, line, offset,
 				how == ROW_BROKEN ? "something follows a closing quote"
 						  : "the row is too long, or a quote does not end",
@@ -386,12 +384,9 @@ static int fill(int fd, struct block *block, bool *last, uint64_t offset,
 
 		if (count < 0 && errno == EINTR)
 			continue;
-		if (count < 0) {
-			snprintf(message->text, sizeof message->text,
-				 "cannot read at byte %llu: %s",
-				 (unsigned long long)(offset + block->len), strerror(errno));
-			return GT_EIO;
-		}
+		if (count < 0)
+			return gt_fail(message, GT_EIO, "cannot read at byte %llu: %s",
+				       (unsigned long long)(offset + block->len), strerror(errno));
 		if (count == 0) {
 			*last = true;
 			break;
@@ -435,9 +430,9 @@ int gt_csv_read(int fd, int (*take)(void *user, const struct gt_csv_row *row), v
 			result = block_grow(&block, block.size * 2);
 	}
 	if (result == GT_ENOMEM)
-		snprintf(message->text, sizeof message->text, "out of memory");
+		gt_message_set(message, "out of memory");
 	if (result == GT_OK && reader.columns == 0) {
-		snprintf(message->text, sizeof message->text, "it is empty");
+		gt_message_set(message, "it is empty");
 		result = GT_EFORMAT;
 	}
 	free(block.name);

@@ -5,6 +5,7 @@
  * fails, while a mapping would end this process with SIGBUS. One thread at a time.
  */
 #include "read/recording.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -315,8 +316,7 @@ static void describe_writers(struct gt_recording *recording)
 
 static int refuse(struct gt_message *message, int error, const char *path, const char *why)
 {
-	snprintf(message->text, sizeof(message->text), "'%.200s' %.280s", path, why);
-	return error;
+	return gt_fail(message, error, "'%.200s' %.280s", path, why);
 }
 
 int gt_recording_open(const char *path, struct gt_recording **out, struct gt_message *message)

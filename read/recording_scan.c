@@ -6,6 +6,7 @@
  * header.
  */
 #include "read/recording_parts.h"
+#include "core/trace/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -500,12 +501,12 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 	const uint8_t *magic = look(&scan, 0, GRAFTRACE_FILE_MAGIC_BYTES);
 	if (!magic || memcmp(magic, GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) != 0) {
 		if (!header_at(&scan, GRAFTRACE_FILE_MAGIC_BYTES, &block)) {
-			snprintf(message->text, sizeof(message->text),
-				 recording->bytes < GRAFTRACE_FILE_MAGIC_BYTES
-					 ? "is no graftrace recording: it has only %" PRIu64
-					   " bytes"
-					 : "is no graftrace recording: byte 0 does not begin one",
-				 recording->bytes);
+			gt_message_set(
+				message,
+				recording->bytes < GRAFTRACE_FILE_MAGIC_BYTES
+					? "is no graftrace recording: it has only %" PRIu64 " bytes"
+					: "is no graftrace recording: byte 0 does not begin one",
+				recording->bytes);
 			error = GT_EFORMAT;
 			goto free_scan;
 		}
@@ -514,16 +515,16 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 	}
 	error = scan_blocks(&scan);
 	if (error == GT_ENOTSUP) {
-		snprintf(message->text, sizeof(message->text),
-			 "was written in a newer format than this version of graftrace reads "
-			 "(start block at byte %d)",
-			 GRAFTRACE_FILE_MAGIC_BYTES);
+		gt_message_set(message,
+			       "was written in a newer format than this version of graftrace reads "
+			       "(start block at byte %d)",
+			       GRAFTRACE_FILE_MAGIC_BYTES);
 		error = GT_EFORMAT;
 	} else if (!error && !recording->have_clock) {
-		snprintf(message->text, sizeof(message->text),
-			 "cannot be read: the block with the clock is missing or damaged%s%s",
-			 recording->problem_count ? ": " : "",
-			 recording->problem_count ? recording->problems[0] : "");
+		gt_message_set(message,
+			       "cannot be read: the block with the clock is missing or damaged%s%s",
+			       recording->problem_count ? ": " : "",
+			       recording->problem_count ? recording->problems[0] : "");
 		error = GT_EFORMAT;
 	}
 	if (!error)

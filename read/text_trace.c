@@ -4,6 +4,7 @@
  * parsed in place; only a line that is cut by the end of a block is copied.
  */
 #include "read/text_trace.h"
+#include "core/trace/message.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -421,9 +422,8 @@ void gt_text_trace_destroy(struct gt_text_trace *trace)
 
 static int read_failed(struct gt_message *message, uint64_t offset)
 {
-	snprintf(message->text, sizeof message->text, "cannot read at byte %llu: %s",
-		 (unsigned long long)offset, strerror(errno));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "cannot read at byte %llu: %s", (unsigned long long)offset,
+		       strerror(errno));
 }
 
 static int feed_fd(struct gt_text_trace *trace, int fd, char *block, bool peeked,

@@ -70,10 +70,8 @@ static int make_token(struct gt_access *access, const char *path, struct gt_mess
 	char line[2 * CHANCE_BYTES + 2];
 	int fd;
 
-	if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance)) {
-		gt_message_set(message, "no random bytes for a token: %s", strerror(errno));
-		return GT_EIO;
-	}
+	if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
+		return gt_fail(message, GT_EIO, "no random bytes for a token: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(chance); i++)
 		sprintf(line + 2 * i, "%02x", chance[i]);
 	memcpy(access->token, line, 2 * CHANCE_BYTES + 1);
@@ -107,21 +105,18 @@ static int read_token(struct gt_access *access, int fd, const char *path,
 
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
 	    (status.st_uid != 0 && status.st_uid != geteuid()) || (status.st_mode & 077) != 0) {
-		gt_message_set(message,
+		return gt_fail(message, GT_EPERM,
 			       "the token file '%.200s' is not this user's alone: chmod 600 it",
 			       path);
-		return GT_EPERM;
 	}
 	got = read(fd, line, sizeof(line) - 1);
 	line[got > 0 ? got : 0] = '\0';
 	line[strcspn(line, "\r\n")] = '\0';
-	if (!is_token(line)) {
-		gt_message_set(message,
+	if (!is_token(line))
+		return gt_fail(message, GT_EINVAL,
 			       "the first line of '%.200s' is no token: 16 to %d letters, digits "
 			       "and -._~ are wanted",
 			       path, GT_TOKEN_BYTES);
-		return GT_EINVAL;
-	}
 	strcpy(access->token, line);
 	return 0;
 }
@@ -133,11 +128,9 @@ static int take_token(struct gt_access *access, const char *path, struct gt_mess
 
 	if (fd < 0 && errno == ENOENT)
 		return make_token(access, path, message);
-	if (fd < 0) {
-		gt_message_set(message, "cannot read the token file '%.200s': %s", path,
+	if (fd < 0)
+		return gt_fail(message, GT_EIO, "cannot read the token file '%.200s': %s", path,
 			       strerror(errno));
-		return GT_EIO;
-	}
 	error = read_token(access, fd, path, message);
 	close(fd);
 	return error;

@@ -82,37 +82,33 @@ int gt_address_parse(const char *text, struct gt_address *address, struct gt_mes
 	return 0;
 
 wrong:
-	gt_message_set(
-		message,
+	return gt_fail(
+		message, GT_EINVAL,
 		"'%.80s' is no address to listen on: ADDRESS:PORT is wanted, as 127.0.0.1:9090, "
 		"[::1]:9090 or 9090, or unix:PATH of at most 107 bytes",
 		text);
-	return GT_EINVAL;
 }
 
 static int bind_error(const struct gt_address *address, int error, struct gt_message *message)
 {
 	switch (error) {
 	case EADDRINUSE:
-		gt_message_set(message,
+		return gt_fail(message, GT_EBUSY,
 			       "port %u of %s is in use by another program; give another one, or 0 "
 			       "for any that is free",
 			       address->port, address->host);
-		return GT_EBUSY;
 	case EADDRNOTAVAIL:
-		gt_message_set(message, "this machine does not have the address %s", address->host);
-		return GT_EINVAL;
+		return gt_fail(message, GT_EINVAL, "this machine does not have the address %s",
+			       address->host);
 	case EACCES:
 	case EPERM:
-		gt_message_set(
-			message,
+		return gt_fail(
+			message, GT_EPERM,
 			"no permission to listen on port %u of %s: ports below 1024 are root's",
 			address->port, address->host);
-		return GT_EPERM;
 	default:
-		gt_message_set(message, "cannot listen on port %u of %s: %s", address->port,
+		return gt_fail(message, GT_EIO, "cannot listen on port %u of %s: %s", address->port,
 			       address->host, strerror(error));
-		return GT_EIO;
 	}
 }
 
@@ -157,11 +153,10 @@ static int make_way(const struct sockaddr_un *name, struct gt_message *message)
 		close(probe);
 	if (error == ECONNREFUSED && unlink(name->sun_path) == 0)
 		return 0;
-	gt_message_set(message, "cannot listen at '%s': %s", name->sun_path,
+	return gt_fail(message, GT_EBUSY, "cannot listen at '%s': %s", name->sun_path,
 		       error == EADDRINUSE ? "another program does"
 		       : error == EEXIST   ? "that is a file, and no socket"
 					   : strerror(errno));
-	return GT_EBUSY;
 }
 
 static int listen_at_path(struct gt_address *address, bool others, struct gt_message *message)
@@ -226,11 +221,9 @@ int gt_address_listen(struct gt_address *address, bool others, char bound[GT_ADD
 	}
 	snprintf(port, sizeof(port), "%u", address->port);
 	code = getaddrinfo(address->host, port, &hints, &found);
-	if (code != 0) {
-		gt_message_set(message, "'%s' is not an address of this machine: %s", address->host,
-			       gai_strerror(code));
-		return GT_EINVAL;
-	}
+	if (code != 0)
+		return gt_fail(message, GT_EINVAL, "'%s' is not an address of this machine: %s",
+			       address->host, gai_strerror(code));
 	for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next) {
 		fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0) {

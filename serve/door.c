@@ -63,22 +63,15 @@ static int find_folder(char *path, size_t bytes, bool make, struct gt_message *m
 	int length = own ? snprintf(path, bytes, "%s/graftrace", runtime)
 			 : snprintf(path, bytes, "/tmp/graftrace-%u", (unsigned)geteuid());
 
-	if (length < 0 || (size_t)length >= bytes) {
-		gt_message_set(message, "XDG_RUNTIME_DIR is too long");
-		return GT_EINVAL;
-	}
-	if (make && mkdir(path, 0700) != 0 && errno != EEXIST) {
-		gt_message_set(message, "cannot make '%s': %s", path, strerror(errno));
-		return GT_EIO;
-	}
-	if (lstat(path, &state) != 0) {
-		gt_message_set(message, "no recording runs");
-		return GT_ENOENT;
-	}
-	if (!S_ISDIR(state.st_mode) || state.st_uid != geteuid() || (state.st_mode & 022) != 0) {
-		gt_message_set(message, "'%s' is not a folder of this user's alone", path);
-		return GT_EPERM;
-	}
+	if (length < 0 || (size_t)length >= bytes)
+		return gt_fail(message, GT_EINVAL, "XDG_RUNTIME_DIR is too long");
+	if (make && mkdir(path, 0700) != 0 && errno != EEXIST)
+		return gt_fail(message, GT_EIO, "cannot make '%s': %s", path, strerror(errno));
+	if (lstat(path, &state) != 0)
+		return gt_fail(message, GT_ENOENT, "no recording runs");
+	if (!S_ISDIR(state.st_mode) || state.st_uid != geteuid() || (state.st_mode & 022) != 0)
+		return gt_fail(message, GT_EPERM, "'%s' is not a folder of this user's alone",
+			       path);
 	return 0;
 }
 
@@ -89,8 +82,7 @@ static int set_address(struct sockaddr_un *address, const char *folder, const ch
 	if (snprintf(address->sun_path, sizeof(address->sun_path), "%s/%s", folder, name) <
 	    (int)sizeof(address->sun_path))
 		return 0;
-	gt_message_set(message, "XDG_RUNTIME_DIR is too long");
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL, "XDG_RUNTIME_DIR is too long");
 }
 
 /* Returns a connection, or -1. */
@@ -396,9 +388,8 @@ static int bind_socket(struct gt_door *door, const char *folder, pid_t pid,
 	if (door->socket < 0 ||
 	    bind(door->socket, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
 	    chmod(address.sun_path, 0600) != 0 || listen(door->socket, CLIENTS) != 0) {
-		gt_message_set(message, "cannot listen at '%s': %s", address.sun_path,
+		return gt_fail(message, GT_EIO, "cannot listen at '%s': %s", address.sun_path,
 			       strerror(errno));
-		return GT_EIO;
 	}
 	memcpy(door->path, address.sun_path, sizeof(door->path));
 	return 0;
@@ -413,10 +404,8 @@ int gt_door_open(pid_t pid,
 	char folder[GT_DOOR_PATH_BYTES];
 	int error;
 
-	if (door == NULL) {
-		gt_message_set(message, "no memory");
-		return GT_ENOMEM;
-	}
+	if (door == NULL)
+		return gt_fail(message, GT_ENOMEM, "no memory");
 	door->target = target;
 	door->data = data;
 	door->socket = door->stop[0] = door->stop[1] = -1;
@@ -502,14 +491,11 @@ static int connect_any(const char *folder, struct gt_message *message)
 		closedir(directory);
 	if (count == 1)
 		return found;
-	if (count == 0) {
-		gt_message_set(message, "no recording runs");
-		return GT_ENOENT;
-	}
+	if (count == 0)
+		return gt_fail(message, GT_ENOENT, "no recording runs");
 	close(found);
-	gt_message_set(message, "several programs are being recorded: choose one by -P PID, of%s",
-		       names);
-	return GT_ENOENT;
+	return gt_fail(message, GT_ENOENT,
+		       "several programs are being recorded: choose one by -P PID, of%s", names);
 }
 
 int gt_door_connect(pid_t pid, struct gt_message *message)
@@ -531,6 +517,5 @@ int gt_door_connect(pid_t pid, struct gt_message *message)
 	connection = try_connect(&address);
 	if (connection >= 0)
 		return connection;
-	gt_message_set(message, "process %d is not being recorded", (int)pid);
-	return GT_ENOENT;
+	return gt_fail(message, GT_ENOENT, "process %d is not being recorded", (int)pid);
 }

@@ -441,30 +441,28 @@ static int check_directory(const char *directory, struct gt_message *message)
 	struct stat state;
 
 	if (stat(directory, &state) != 0) {
-		if (errno == ENOTCONN) {
-			gt_message_set(message,
+		if (errno == ENOTCONN)
+			return gt_fail(message, GT_EBUSY,
 				       "'%s' is still the mount of a graftrace that was killed: "
 				       "fusermount3 -u '%s' takes it away",
 				       directory, directory);
-			return GT_EBUSY;
-		}
 		gt_message_set(message, "cannot mount on '%s': %s%s", directory, strerror(errno),
 			       errno == ENOENT ? "; mkdir makes the directory" : "");
 		return errno == ENOENT ? GT_ENOENT : errno == EACCES ? GT_EPERM : GT_EIO;
 	}
 	if (S_ISDIR(state.st_mode))
 		return 0;
-	gt_message_set(message, "cannot mount on '%s': it is not a directory", directory);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL, "cannot mount on '%s': it is not a directory",
+		       directory);
 }
 
 static int check_device(struct gt_message *message)
 {
 	if (access("/dev/fuse", F_OK) == 0)
 		return 0;
-	gt_message_set(message, "this machine has no /dev/fuse: as root, modprobe fuse, or give "
-				"the container that device");
-	return GT_ENOTSUP;
+	return gt_fail(message, GT_ENOTSUP,
+		       "this machine has no /dev/fuse: as root, modprobe fuse, or give "
+		       "the container that device");
 }
 
 static int make_session(struct gt_fuse *fuse, const struct gt_fuse_options *options)
@@ -510,10 +508,8 @@ int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse_ou
 	if (error != 0)
 		return error;
 	fuse = calloc(1, sizeof(*fuse));
-	if (fuse == NULL) {
-		gt_message_set(message, "no memory");
-		return GT_ENOMEM;
-	}
+	if (fuse == NULL)
+		return gt_fail(message, GT_ENOMEM, "no memory");
 	pthread_mutex_init(&fuse->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -574,8 +570,7 @@ int gt_fuse_start(struct gt_fuse *fuse, struct gt_control_target *control,
 	fuse->started = error == 0;
 	if (error == 0)
 		return 0;
-	gt_message_set(message, "cannot serve the mount: %s", strerror(error));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "cannot serve the mount: %s", strerror(error));
 }
 
 bool gt_fuse_is_gone(const struct gt_fuse *fuse)

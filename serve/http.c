@@ -265,8 +265,7 @@ static size_t unescape(void *data, struct MHD_Connection *connection, char *text
 
 static int no_memory(struct gt_message *message)
 {
-	gt_message_set(message, "no memory for the HTTP server");
-	return GT_ENOMEM;
+	return gt_fail(message, GT_ENOMEM, "no memory for the HTTP server");
 }
 
 static unsigned or_else(unsigned value, unsigned otherwise)
@@ -352,8 +351,7 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (server->daemon != NULL)
 		return 0;
-	gt_message_set(message, "cannot start the HTTP server: %s", strerror(error));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "cannot start the HTTP server: %s", strerror(error));
 }
 
 void gt_http_show_page(struct gt_http_server *server, struct gt_page_server *page)

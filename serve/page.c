@@ -38,10 +38,8 @@ int gt_page_server_create(const struct gt_page_source *source, struct gt_page_se
 {
 	struct gt_page_server *server = calloc(1, sizeof(*server));
 
-	if (!server) {
-		gt_message_set(message, "no memory for the page");
-		return GT_ENOMEM;
-	}
+	if (!server)
+		return gt_fail(message, GT_ENOMEM, "no memory for the page");
 	server->source = *source;
 	pthread_mutex_init(&server->lock, NULL);
 	pthread_rwlock_init(&server->shown_lock, NULL);

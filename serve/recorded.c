@@ -188,15 +188,12 @@ static int set_options(struct gt_recorded *recorded, uint64_t options, struct gt
 {
 	uint64_t fixed = GT_OPTION_OVERWRITE | GT_OPTION_FUNCTION_FORK;
 
-	if ((options ^ recorded->options) & fixed) {
-		gt_message_set(message, "this of a recording cannot be changed");
-		return GT_EINVAL;
-	}
-	if (!(options & GT_OPTION_SLEEP_TIME) && !gt_target_has_off_cpu(recorded->inner)) {
-		gt_message_set(message, "this recording does not have when threads were off the "
-					"CPU");
-		return GT_ENOTSUP;
-	}
+	if ((options ^ recorded->options) & fixed)
+		return gt_fail(message, GT_EINVAL, "this of a recording cannot be changed");
+	if (!(options & GT_OPTION_SLEEP_TIME) && !gt_target_has_off_cpu(recorded->inner))
+		return gt_fail(message, GT_ENOTSUP,
+			       "this recording does not have when threads were off the "
+			       "CPU");
 	recorded->options = options;
 	return 0;
 }
@@ -210,8 +207,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	if (which == GT_CONTROL_TRACING_ON) { /* trace-cmd extract writes 0 first */
 		if (value == 0)
 			return 0;
-		gt_message_set(message, "a recording is over");
-		return GT_EPERM;
+		return gt_fail(message, GT_EPERM, "a recording is over");
 	}
 	pthread_mutex_lock(&recorded->lock);
 	if (which == GT_CONTROL_SCHED_SWITCH && recorded->has_switches) {
@@ -243,8 +239,7 @@ static int list_open(struct gt_control_target *target, enum gt_control_list whic
 	*list = calloc(1, sizeof(struct list));
 	if (*list != NULL)
 		return 0;
-	gt_message_set(message, "no memory");
-	return GT_ENOMEM;
+	return gt_fail(message, GT_ENOMEM, "no memory");
 }
 
 static int list_read(struct gt_control_target *target, void *data, uint64_t index,
@@ -333,8 +328,7 @@ static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		error = gt_raw_init(opened, &recorded_of(target)->view, &gt_host_memory, &options);
 	if (error != 0) {
 		free(opened);
-		gt_message_set(message, "no memory");
-		return error;
+		return gt_fail(message, error, "no memory");
 	}
 	*raw = opened;
 	return 0;
@@ -400,8 +394,7 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 		if (recorded != NULL)
 			free(recorded->program);
 		free(recorded);
-		gt_message_set(message, "no memory");
-		return GT_ENOMEM;
+		return gt_fail(message, GT_ENOMEM, "no memory");
 	}
 	pthread_mutex_init(&recorded->lock, NULL);
 	gt_recorded_stats_init(&recorded->stats);

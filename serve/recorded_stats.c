@@ -101,10 +101,8 @@ int gt_recorded_stats_get(struct gt_recorded_stats *stats, struct gt_target *tar
 						    : found;
 		pthread_mutex_unlock(&stats->lock);
 	}
-	if (error != 0) {
-		gt_message_set(message, "no memory to count the recording's records");
-		return error;
-	}
+	if (error != 0)
+		return gt_fail(message, error, "no memory to count the recording's records");
 	*out = (struct gt_control_stats){
 		.entries = found.records,
 		.overrun = found.overrun,

@@ -101,8 +101,7 @@ int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *loo
 	}
 	if (error != 0) {
 		free(reader);
-		gt_message_set(message, "no memory for the trace's text");
-		return error;
+		return gt_fail(message, error, "no memory for the trace's text");
 	}
 	reader->given = NULL;
 	reader->cpus = NULL;

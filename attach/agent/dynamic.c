@@ -2,7 +2,7 @@
 /* Dynamic probes: see dynamic.h. What was removed is kept, out of sight: records may have its number. */
 #define _GNU_SOURCE
 #include "attach/agent/dynamic.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 #include "attach/plan/instruction.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules of events: see event_rules.h. */
 #include "attach/agent/event_rules.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 #include "core/trace/event_filter.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* Histograms of events: see hists.h. */
 #define _GNU_SOURCE /* MADV_REMOVE, qsort_r */
 #include "attach/agent/hists.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 
 #include <stdlib.h>
 #include <string.h>

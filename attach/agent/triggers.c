@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/triggers.h"
 #include "attach/process/process.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 #include "attach/process/clock.h"
 #include "core/trace/glob.h"
 

@@ -9,7 +9,7 @@
 
 #include <elf.h>
 #include <stdint.h>
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 #include "attach/object/object.h"
 
 #define GT_OBJECT_PART_MAX (1ull << 32) /* largest segment or table that is taken */

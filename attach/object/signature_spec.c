@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Signatures by specification, in uftrace's words: see signatures.h. */
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 #include "attach/object/signatures.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Opening what variables.h asks of: the file, and its debug information, in it or in a file of its own.
  */
 #include "attach/object/variables_private.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 #include "attach/object/lines.h"
 
 #include <elfutils/libdwelf.h>

@@ -4,7 +4,7 @@
  * pointers become steps around the register or the address where the variable lies.
  */
 #include "attach/object/variables_private.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 
 #include <ctype.h>
 #include <dwarf.h>

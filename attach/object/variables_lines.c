@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of source that code comes from: see variables.h. */
 #include "attach/object/variables_private.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

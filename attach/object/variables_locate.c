@@ -3,7 +3,7 @@
  * Where the variables of a place lie: DWARF's locations, as far as they are a register, or one address.
  */
 #include "attach/object/variables_private.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

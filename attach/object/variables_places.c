@@ -3,7 +3,7 @@
  * Addresses of functions and lines, by libdw.
  */
 #include "attach/object/variables_private.h"
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

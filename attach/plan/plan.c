@@ -4,6 +4,7 @@
  * (plan_moved.c). doc/design/patching.md argues why this is safe.
  */
 #include "attach/plan/plan_private.h"
+#include "core/trace/message.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -419,9 +420,7 @@ int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_me
 
 no_memory:
 	gt_plan_destroy(created);
-	if (message)
-		strcpy(message->text, "no memory for the patch plan");
-	return error;
+	return gt_fail(message, error, "no memory for the patch plan");
 }
 
 void gt_plan_use_cache(struct gt_plan *plan, const char *directory)
@@ -499,8 +498,7 @@ static int plan_work(struct gt_plan_work *work, struct gt_plan_entry *entry,
 	error = plan_entry(work);
 	if (!error && work->plan->no_memory) {
 		error = GT_ENOMEM;
-		if (message)
-			strcpy(message->text, "no memory for the patch plan");
+		gt_message_set(message, "no memory for the patch plan");
 	}
 	if (error)
 		return error;
@@ -548,11 +546,8 @@ int gt_plan_keep(struct gt_plan *plan, const struct gt_plan_entry *entry,
 		const uint32_t room = plan->entry_room ? plan->entry_room * 2 : 256;
 		struct gt_plan_entry *grown = realloc(plan->entries, room * sizeof(*grown));
 
-		if (!grown) {
-			if (message)
-				strcpy(message->text, "no memory for the patch plan");
-			return GT_ENOMEM;
-		}
+		if (!grown)
+			return gt_fail(message, GT_ENOMEM, "no memory for the patch plan");
 		plan->entries = grown;
 		plan->entry_room = room;
 	}
@@ -598,8 +593,7 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 	int error = GT_ENOMEM;
 
 	if (!patches || !reached || !hooked) {
-		if (message)
-			strcpy(message->text, "no memory for the patch plan");
+		gt_message_set(message, "no memory for the patch plan");
 		goto done;
 	}
 	for (i = 0; i < count; i++) {

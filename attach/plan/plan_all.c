@@ -5,6 +5,7 @@
  * does not depend on which are asked for, and in which order.
  */
 #include "attach/plan/plan_private.h"
+#include "core/trace/message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +65,8 @@ int gt_plan_all(struct gt_plan *plan, struct gt_message *message)
 	if (error)
 		return error;
 	again = malloc((gt_object_function_count(plan->object) + 1ul) * sizeof(*again));
-	if (!again) {
-		if (message)
-			strcpy(message->text, "no memory for the patch plan");
-		return GT_ENOMEM;
-	}
+	if (!again)
+		return gt_fail(message, GT_ENOMEM, "no memory for the patch plan");
 	for (i = 0; i < plan->hooked_count; i++)
 		use_entry(plan, &plan->hooked[i]);
 	for (i = 0; i < plan->entry_count; i++)

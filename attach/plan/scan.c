@@ -4,6 +4,7 @@
  * data and relocations. One byte of marks for each byte of code.
  */
 #include "attach/plan/scan.h"
+#include "core/trace/message.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -220,9 +221,7 @@ int gt_scan_create(struct gt_object *object, struct gt_scan **scan, struct gt_me
 
 no_memory:
 	gt_scan_destroy(created);
-	if (message)
-		strcpy(message->text, "no memory to look through the code");
-	return error;
+	return gt_fail(message, error, "no memory to look through the code");
 }
 
 void gt_scan_destroy(struct gt_scan *scan)
@@ -615,11 +614,8 @@ int gt_scan_all(struct gt_scan *scan, struct gt_message *message)
 		for (i = 0; i < scan->used.count; i++)
 			mark(scan, ((uint64_t *)scan->used.items)[i], GT_MARK_USED);
 	}
-	if (scan->no_memory) {
-		if (message)
-			strcpy(message->text, "no memory to look through the code");
-		return GT_ENOMEM;
-	}
+	if (scan->no_memory)
+		return gt_fail(message, GT_ENOMEM, "no memory to look through the code");
 	scan->complete = true;
 	return 0;
 }
@@ -771,11 +767,8 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 	}
 	/* A bit for each 16 bytes: nearly all displacements are turned away by it. */
 	filter = calloc(1, (high - low) / 128 + 2);
-	if (!filter) {
-		if (message)
-			strcpy(message->text, "no memory to look through the code");
-		return GT_ENOMEM;
-	}
+	if (!filter)
+		return gt_fail(message, GT_ENOMEM, "no memory to look through the code");
 	for (i = 0; i < count; i++)
 		for (at = addresses[i] + 1; at < addresses[i] + 5; at++)
 			filter[(at - low) >> 7] |= (uint8_t)(1u << ((at - low) >> 4 & 7));

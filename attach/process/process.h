@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <graftrace/error.h>
-#include "attach/object/fail.h"
+#include "core/trace/message.h"
 
 #define GT_PROCESS_SHARERS 32
 

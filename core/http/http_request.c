@@ -17,8 +17,8 @@ struct cursor {
 
 static int refuse(struct cursor *cursor, int error, const char *what)
 {
-	gt_message_set(cursor->message, "%s at byte %llu", what, (unsigned long long)cursor->at);
-	return error;
+	return gt_fail(cursor->message, error, "%s at byte %llu", what,
+		       (unsigned long long)cursor->at);
 }
 
 static char lower(char byte)

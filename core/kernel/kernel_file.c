@@ -526,19 +526,15 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	if (capacity < TABLE_BYTES + 256)
 		capacity = TABLE_BYTES + 256;
 	struct gt_arena_file *file = gt_memory_get(&control->memory, sizeof(*file) + capacity);
-	if (!file) {
-		gt_message_set(message, "no memory");
-		return GT_ENOMEM;
-	}
+	if (!file)
+		return gt_fail(message, GT_ENOMEM, "no memory");
 	if (consume && gt_arena_is_latency(control->tracer)) {
 		gt_memory_put(&control->memory, file, sizeof(*file) + capacity);
-		gt_message_set(message, "a latency tracer keeps the trace: see trace");
-		return GT_EBUSY;
+		return gt_fail(message, GT_EBUSY, "a latency tracer keeps the trace: see trace");
 	}
 	if (consume && __atomic_exchange_n(&ring->consuming, 1, __ATOMIC_ACQUIRE)) {
 		gt_memory_put(&control->memory, file, sizeof(*file) + capacity);
-		gt_message_set(message, "another reader takes the trace out");
-		return GT_EBUSY;
+		return gt_fail(message, GT_EBUSY, "another reader takes the trace out");
 	}
 	__builtin_memset(file, 0, sizeof(*file));
 	file->control = control;

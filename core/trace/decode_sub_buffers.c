@@ -61,24 +61,21 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 		   uint32_t words, bool growing, struct gt_message *message)
 {
 	const struct graftrace_sub_buffer *header = sub_buffer;
-	if (header->magic != GRAFTRACE_SUB_BUFFER_MAGIC) {
-		gt_message_set(message, "sub-buffer at byte 0: magic is 0x%x, not 0x%x",
+	if (header->magic != GRAFTRACE_SUB_BUFFER_MAGIC)
+		return gt_fail(message, GT_EFORMAT, "sub-buffer at byte 0: magic is 0x%x, not 0x%x",
 			       header->magic, GRAFTRACE_SUB_BUFFER_MAGIC);
-		return GT_EFORMAT;
-	}
 	if (header->open_calls > GRAFTRACE_OPEN_CALLS || header->open_calls > header->depth ||
 	    header->depth > GT_DECODE_DEPTH_MAX) {
-		gt_message_set(message,
+		return gt_fail(message, GT_EFORMAT,
 			       "sub-buffer at byte %zu: depth %u with %u open calls cannot be",
 			       offsetof(struct graftrace_sub_buffer, depth), header->depth,
 			       header->open_calls);
-		return GT_EFORMAT;
 	}
 	if (header->tracer != GRAFTRACE_TRACER_FUNCTION_GRAPH &&
 	    header->tracer != GRAFTRACE_TRACER_FUNCTION) {
-		gt_message_set(message, "sub-buffer at byte %zu: tracer %u is not known",
+		return gt_fail(message, GT_EFORMAT,
+			       "sub-buffer at byte %zu: tracer %u is not known",
 			       offsetof(struct graftrace_sub_buffer, tracer), header->tracer);
-		return GT_EFORMAT;
 	}
 	words = words_in_use(header, words, growing);
 
@@ -108,10 +105,9 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 						   decode->adopt_pending);
 	decode->adopt_pending = false;
 	decode->unfollowed = first || decode->gap;
-	if (!decode->enter_pending && gt_decode_switch_context(decode, header->context) != GT_OK) {
-		gt_message_set(message, "no memory for the calls of thread %u", header->tid);
-		return GT_ENOMEM;
-	}
+	if (!decode->enter_pending && gt_decode_switch_context(decode, header->context) != GT_OK)
+		return gt_fail(message, GT_ENOMEM, "no memory for the calls of thread %u",
+			       header->tid);
 	decode->tid = decode->kernel && !decode->enter_pending ? header->tid : decode->tid;
 	decode->fed = true;
 	decode->sequence = header->sequence;

@@ -234,16 +234,30 @@ static void make_one_line(struct gt_message *message, size_t length, int cut)
 		message->text[length - 1 - i] = '.';
 }
 
-void gt_message_set(struct gt_message *message, const char *format, ...)
+static void set_v(struct gt_message *message, const char *format, va_list arguments)
 {
-	va_list arguments;
 	int cut;
 	if (!message)
 		return;
-	va_start(arguments, format);
 	size_t length = format_into(message->text, sizeof(message->text), format, arguments, &cut);
-	va_end(arguments);
 	make_one_line(message, length, cut);
+}
+
+void gt_message_set(struct gt_message *message, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	set_v(message, format, arguments);
+	va_end(arguments);
+}
+
+int gt_fail(struct gt_message *message, int error, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	set_v(message, format, arguments);
+	va_end(arguments);
+	return error;
 }
 
 void gt_message_prefix(struct gt_message *message, const char *format, ...)

@@ -26,6 +26,10 @@ size_t gt_format_v(char *buffer, size_t bytes, const char *format, va_list argum
 void gt_message_set(struct gt_message *message, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The same, and returns `error`: return gt_fail(message, GT_EINVAL, "no such word: '%s'", word); */
+int gt_fail(struct gt_message *message, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Puts text in front: gt_message_prefix(m, "'%s': ", path) makes "'path': old text". */
 void gt_message_prefix(struct gt_message *message, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -80,14 +80,10 @@ int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
 		live->reading.cpu_pipes = make(live->view.cpu_count);
 	if (live->reading.cpu_pipes == NULL)
 		return no_memory(message);
-	if (cpu >= live->reading.cpu_pipes->count) {
-		gt_message_set(message, "there is no such CPU");
-		return GT_ENOENT;
-	}
-	if (live->reading.cpu_pipes->readers[cpu] != NULL) {
-		gt_message_set(message, "trace_pipe is being read by somebody else");
-		return GT_EBUSY;
-	}
+	if (cpu >= live->reading.cpu_pipes->count)
+		return gt_fail(message, GT_ENOENT, "there is no such CPU");
+	if (live->reading.cpu_pipes->readers[cpu] != NULL)
+		return gt_fail(message, GT_EBUSY, "trace_pipe is being read by somebody else");
 	own.stays = true;
 	if (gt_live_given(live, &given, &count) != 0)
 		return no_memory(message);

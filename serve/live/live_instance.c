@@ -211,15 +211,13 @@ static struct gt_live_instance *new_instance(struct gt_live *top, const char *na
 static int check_name(const struct gt_live *top, const char *name, size_t bytes,
 		      struct gt_message *message)
 {
-	if (top->mode == GRAFTRACE_MODE_DRAIN) {
-		gt_message_set(message, "records go to a file as they come: there are no other "
-					"buffers (--serve and --overwrite record into a ring)");
-		return GT_ENOTSUP;
-	}
+	if (top->mode == GRAFTRACE_MODE_DRAIN)
+		return gt_fail(message, GT_ENOTSUP,
+			       "records go to a file as they come: there are no other "
+			       "buffers (--serve and --overwrite record into a ring)");
 	if (bytes == 0 || bytes >= GT_INSTANCE_NAME_BYTES || memchr(name, '/', bytes) != NULL ||
 	    name[0] == '.') {
-		gt_message_set(message, "this cannot be an instance's name");
-		return GT_EINVAL;
+		return gt_fail(message, GT_EINVAL, "this cannot be an instance's name");
 	}
 	return 0;
 }

@@ -409,10 +409,9 @@ static int each_of_module(struct gt_control_target *target, struct gt_globs *to,
 		return 0;
 	if (!search.loaded && waits) /* it may be loaded later */
 		return add_waiting_word(to, glob, bytes, module, module_bytes, message);
-	gt_message_set(message, "no function of '%.*s' matches '%.*s'",
+	return gt_fail(message, GT_EINVAL, "no function of '%.*s' matches '%.*s'",
 		       (int)(module_bytes < 80 ? module_bytes : 80), module,
 		       (int)(bytes < 80 ? bytes : 80), glob);
-	return GT_EINVAL;
 }
 
 static int add_word(struct gt_control_target *target, struct edit *edit, const char *glob,

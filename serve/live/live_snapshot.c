@@ -32,10 +32,8 @@ static int take(struct gt_live *live, const struct gt_text_look *look, struct gt
 	uint64_t now;
 	int error;
 
-	if (gt_live_raw_is_open(live)) {
-		gt_message_set(message, "not while trace_pipe_raw is being read");
-		return GT_EBUSY;
-	}
+	if (gt_live_raw_is_open(live))
+		return gt_fail(message, GT_EBUSY, "not while trace_pipe_raw is being read");
 	error = gt_live_need_pipe(live, look, message);
 	if (error == 0)
 		error = gt_text_reader_given(live->reading.pipe, &before, &before_count);
@@ -53,8 +51,7 @@ static int take(struct gt_live *live, const struct gt_text_look *look, struct gt
 		gt_store_put(store);
 		free(before);
 		free(after);
-		gt_message_set(message, "no memory for a snapshot");
-		return error;
+		return gt_fail(message, error, "no memory for a snapshot");
 	}
 	now = __builtin_ia32_rdtsc();
 	gt_text_reader_skip(pipe, after, after_count);
@@ -90,9 +87,9 @@ int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message)
 {
 	if (live->mode != GRAFTRACE_MODE_DRAIN)
 		return 0;
-	gt_message_set(message, "records go to a file as they come: there are no snapshots "
-				"(--serve and --overwrite record into a ring)");
-	return GT_EBUSY;
+	return gt_fail(message, GT_EBUSY,
+		       "records go to a file as they come: there are no snapshots "
+		       "(--serve and --overwrite record into a ring)");
 }
 
 int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message)
@@ -115,11 +112,10 @@ int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot 
 {
 	struct gt_live *live = live_of(target);
 
-	if (scope->kind != GT_SCOPE_ALL) {
-		gt_message_set(message, "the snapshot is cleared as a whole: the file snapshot at "
-					"the top");
-		return GT_EINVAL;
-	}
+	if (scope->kind != GT_SCOPE_ALL)
+		return gt_fail(message, GT_EINVAL,
+			       "the snapshot is cleared as a whole: the file snapshot at "
+			       "the top");
 	gt_live_pull(live);
 	if (action == GT_SNAPSHOT_TAKE)
 		return gt_live_snapshot_take(live, message);

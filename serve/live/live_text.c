@@ -95,10 +95,8 @@ static int open_pipe(struct gt_live *live, const struct gt_text_look *look,
 	else if (!busy)
 		live->pipe_busy = true;
 	pthread_mutex_unlock(&live->lock);
-	if (busy) {
-		gt_message_set(message, "trace_pipe is being read by somebody else");
-		return GT_EBUSY;
-	}
+	if (busy)
+		return gt_fail(message, GT_EBUSY, "trace_pipe is being read by somebody else");
 	pthread_mutex_lock(&live->reading.lock);
 	error = cpu		 ? gt_live_cpu_open(live, look, reader, message)
 		: reader != NULL ? gt_live_thread_pipe_open(live, look, reader, message)
@@ -315,14 +313,10 @@ int gt_live_mark(struct gt_control_target *target, const struct gt_control_write
 	if (error != 0)
 		return error;
 	target->ops->get(target, GT_CONTROL_TRACING_ON, &on);
-	if (!on) {
-		gt_message_set(message, "tracing is off");
-		return GT_EBADF;
-	}
+	if (!on)
+		return gt_fail(message, GT_EBADF, "tracing is off");
 	error = gt_live_view_mark(&live->over, writer, bytes, count, raw);
-	if (error == GT_ENOSPC) {
-		gt_message_set(message, "the ring of marks is full");
-		return GT_EBADF;
-	}
+	if (error == GT_ENOSPC)
+		return gt_fail(message, GT_EBADF, "the ring of marks is full");
 	return error != 0 ? no_memory(message) : 0;
 }

@@ -41,11 +41,10 @@ static int set_of_events(struct gt_live *live, enum gt_control_threads which, co
 	struct gt_trace_settings settings;
 	int error;
 
-	if (live->mode == GRAFTRACE_MODE_DRAIN && count > 0) {
-		gt_message_set(message, "records go to a file as they come, with the events of all "
-					"threads (--serve and --overwrite record into a ring)");
-		return GT_EBUSY;
-	}
+	if (live->mode == GRAFTRACE_MODE_DRAIN && count > 0)
+		return gt_fail(message, GT_EBUSY,
+			       "records go to a file as they come, with the events of all "
+			       "threads (--serve and --overwrite record into a ring)");
 	if (live->instance == NULL) {
 		error = gt_live_top_begin_lock(live, count > 0, message);
 		if (error != 0)

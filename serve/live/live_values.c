@@ -93,10 +93,10 @@ static int check_awake(const struct gt_live *live, bool profile, bool awake,
 {
 	if (!profile || !awake || live->mode != GRAFTRACE_MODE_DRAIN)
 		return 0;
-	gt_message_set(message, "in a recording that goes to a file as it comes the function "
-				"profiler counts the time off the CPU, too (--serve and "
-				"--overwrite record into a ring)");
-	return GT_EBUSY;
+	return gt_fail(message, GT_EBUSY,
+		       "in a recording that goes to a file as it comes the function "
+		       "profiler counts the time off the CPU, too (--serve and "
+		       "--overwrite record into a ring)");
 }
 
 /* Between gt_live_top_begin and _end. */
@@ -190,10 +190,9 @@ static int set_tracer(struct gt_live *live, enum graftrace_tracer tracer,
 	pthread_mutex_unlock(&live->lock);
 	if (same)
 		return 0;
-	if (busy) {
-		gt_message_set(message, "the tracer cannot change while trace_pipe is being read");
-		return GT_EBUSY;
-	}
+	if (busy)
+		return gt_fail(message, GT_EBUSY,
+			       "the tracer cannot change while trace_pipe is being read");
 	error = ask(live, GT_CONTROL_TRACER, tracer, message);
 	return error != 0 ? error : gt_live_empty(live, message); /* as Linux does */
 }
@@ -236,11 +235,10 @@ static int check_values(const struct gt_live *live, uint64_t on, struct gt_messa
 
 	if (missing == 0)
 		return 0;
-	gt_message_set(message,
+	return gt_fail(message, GT_EINVAL,
 		       missing & GT_OPTION_GRAPH_RETVAL
 			       ? "results are not recorded: start with --retval or -R FUNC"
 			       : "arguments are not recorded: start with --args or -A FUNC");
-	return GT_EINVAL;
 }
 
 /* Under change.lock. */
@@ -308,15 +306,12 @@ static int set_size(struct gt_live *live, uint64_t bytes, struct gt_message *mes
 {
 	int error;
 
-	if (live->mode == GRAFTRACE_MODE_DRAIN) {
-		gt_message_set(message, "records go to a file as they come: the ring has its size "
-					"from the start (graftrace record --buffer-size)");
-		return GT_EBUSY;
-	}
-	if (bytes > live->buffer_bytes && bytes - live->buffer_bytes > available_bytes()) {
-		gt_message_set(message, "there is not so much memory");
-		return GT_ENOMEM;
-	}
+	if (live->mode == GRAFTRACE_MODE_DRAIN)
+		return gt_fail(message, GT_EBUSY,
+			       "records go to a file as they come: the ring has its size "
+			       "from the start (graftrace record --buffer-size)");
+	if (bytes > live->buffer_bytes && bytes - live->buffer_bytes > available_bytes())
+		return gt_fail(message, GT_ENOMEM, "there is not so much memory");
 	if (bytes == live->buffer_bytes)
 		return 0;
 	error = gt_live_resize(live, bytes);
@@ -357,8 +352,7 @@ static int set_running(struct gt_live *live, enum gt_control_value which, uint64
 	case GT_CONTROL_BUFFER_BYTES:
 		return set_size(live, value, message);
 	default:
-		gt_message_set(message, "this cannot be changed");
-		return GT_ENOTSUP;
+		return gt_fail(message, GT_ENOTSUP, "this cannot be changed");
 	}
 }
 
@@ -380,10 +374,8 @@ int gt_live_set(struct gt_control_target *target, enum gt_control_value which, u
 	struct gt_live *live = live_of(target);
 	int error;
 
-	if (gt_live_is_removed(live)) {
-		gt_message_set(message, "the instance was removed");
-		return GT_ENOENT;
-	}
+	if (gt_live_is_removed(live))
+		return gt_fail(message, GT_ENOENT, "the instance was removed");
 	/* These change only the text: allowed after the program's end, too. */
 	if (which == GT_CONTROL_OPTIONS_ON || which == GT_CONTROL_OPTIONS_OFF) {
 		pthread_mutex_lock(&live->change.lock);
