@@ -444,8 +444,10 @@ static void tell_untraced(struct recording *recording)
 		gt_complain(NAME, "process %d runs untraced: %s", (int)untraced.pid, untraced.why);
 		snprintf(option, sizeof(option), "untraced=process %d: %s", (int)untraced.pid,
 			 untraced.why);
+		gt_session_lock_sink(recording->session);
 		if (recording->writer != NULL)
 			gt_file_writer_option(recording->writer, option);
+		gt_session_unlock_sink(recording->session);
 	}
 }
 
@@ -457,6 +459,21 @@ static void tell_failed(struct recording *recording, const char *reason)
 		gt_complain(NAME, "%s; the program goes on, and its calls are lost from here on",
 			    reason);
 	recording->failed = true;
+}
+
+/* What does not come by way of the sink, and what has waited for long in its buffers. */
+static void write_beside(struct recording *recording)
+{
+	const char *error = NULL;
+
+	gt_session_lock_sink(recording->session);
+	if (recording->kernel != NULL) /* the next call returns its error */
+		gt_kernel_tracer_take(recording->kernel, recording->writer);
+	if (gt_file_writer_flush_old(recording->writer) != 0)
+		error = gt_file_writer_error(recording->writer);
+	gt_session_unlock_sink(recording->session);
+	if (error != NULL)
+		tell_failed(recording, error);
 }
 
 static void follow(struct recording *recording)
@@ -482,10 +499,7 @@ static void follow(struct recording *recording)
 			gt_session_signal(recording->session, signal);
 		}
 		if (state > 0) {
-			if (recording->kernel != NULL) /* the next call returns its error */
-				gt_kernel_tracer_take(recording->kernel, recording->writer);
-			if (gt_file_writer_flush_old(recording->writer) != 0)
-				tell_failed(recording, gt_file_writer_error(recording->writer));
+			write_beside(recording);
 			continue;
 		}
 		/* No memory to drain the ring, but the program must not wait for room there:

@@ -54,7 +54,7 @@ int gt_signals_handlers(struct gt_tracee *tracee, uint64_t signals, uint64_t han
 	signals &= gt_signals_caught(tracee->process.pid);
 	if (!signals)
 		return 0;
-	error = gt_thread_stop_any(tracee->process.pid, &tid, LIMIT_MS, message);
+	error = gt_thread_stop_any(&tracee->process, &tid, LIMIT_MS, message);
 	if (error)
 		return error;
 	tracee->process.stopped = tid;

@@ -52,7 +52,7 @@ static int take_hands(struct hands *hands, struct gt_message *message)
 		return 0;
 	if (!hands->stopped && (!hands->tid || hands->tracee->process.stopped != hands->tid)) {
 		error = hands->tid ? gt_thread_stop(hands->tid, 0, message)
-				   : gt_thread_stop_any(hands->tracee->process.pid, &hands->tid,
+				   : gt_thread_stop_any(&hands->tracee->process, &hands->tid,
 							HANDS_LIMIT_MS, message);
 		if (error)
 			return error;
@@ -667,15 +667,13 @@ static int stop_taking_slots(struct gt_tracee *tracee, const struct gt_selection
 	return error ? error : gt_copying_put_back(tracee, waits);
 }
 
-int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena *arena,
+int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 		     struct gt_catalog *catalog, const struct gt_selection *selection,
 		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message)
 {
-	int error = gt_process_open(&tracee->process, pid, message), again;
 	bool any = false, copies;
+	int error = find_objects(tracee, catalog, &any, message), again;
 
-	if (!error)
-		error = find_objects(tracee, catalog, &any, message);
 	gt_copying_find(tracee, selection);
 	if (!error)
 		error = plan_objects(tracee, selection);

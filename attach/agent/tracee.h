@@ -137,12 +137,13 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
 
 /*
- * The same for a process that runs: everything is planned and prepared while it does; then all its
- * threads are stopped, for little more than the writing of jumps. On an error it is as it was.
+ * The same for a process that runs, and is open (tracee->process): everything is planned and prepared
+ * while it does; then all its threads are stopped, for little more than the writing of jumps. On an error
+ * it is as it was.
  * GT_EGONE: it has ended; GT_EBUSY: a thread cannot be stopped; GT_EAGAIN: it has executed another
  * program meanwhile; GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC.
  */
-int gt_tracee_attach(struct gt_tracee *tracee, pid_t pid, const struct gt_arena *arena,
+int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 		     struct gt_catalog *catalog, const struct gt_selection *selection,
 		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
 

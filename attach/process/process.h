@@ -19,6 +19,22 @@
 
 #define GT_PROCESS_SHARERS 32
 
+struct gt_process;
+
+/*
+ * What may have to be done before a thread of a process comes to its stop: the thread sleeps in the
+ * kernel until another process has gone on (in vfork: until its child has), and that one waits for
+ * this host. Called while such a thread is waited for; all threads that had stopped have been let go.
+ */
+struct gt_process_helper {
+	/* Whether there is something to do. Called often, by the thread that waits. */
+	bool (*is_wanted)(void *data, const struct gt_process *process);
+	/* Does it, as a tracer of its own (tracer.h); the thread that waits goes on when this has
+	 * returned, and touches nothing but the threads that it waits for until then. */
+	void (*help)(void *data, const struct gt_process *process);
+	void *data;
+};
+
 struct gt_process {
 	pid_t pid;
 	int memory;    /* /proc/PID/mem, -1 = not open */
@@ -29,6 +45,7 @@ struct gt_process {
 	pid_t sharers[GT_PROCESS_SHARERS];
 	uint32_t sharer_count;
 	long last_number;
+	const struct gt_process_helper *helper; /* NULL: nobody waits for this host */
 };
 
 /* One line of /proc/PID/maps. */

@@ -298,6 +298,7 @@ int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message)
 
 int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message)
 {
+	struct gt_process process = { .pid = pid, .memory = -1, .pidfd = -1 };
 	pid_t tid;
 	int error;
 
@@ -307,7 +308,7 @@ int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message)
 			"process %d is in seccomp's strict mode, which allows no system call "
 			"that tracing needs",
 			(int)pid);
-	error = gt_thread_stop_any(pid, &tid, LIMIT_MS, message);
+	error = gt_thread_stop_any(&process, &tid, LIMIT_MS, message);
 	if (error)
 		return error;
 	error = check_filters(pid, tid, message);

@@ -25,7 +25,7 @@ static bool has_memory(pid_t pid)
 	       strtoul(text, NULL, 10) != 0;
 }
 
-static bool shares(const struct gt_process *process, pid_t pid)
+bool gt_sharers_has(const struct gt_process *process, pid_t pid)
 {
 	return pid > 0 && pid != process->pid &&
 	       syscall(SYS_kcmp, process->pid, pid, KCMP_VM, 0, 0) == 0 && has_memory(pid);
@@ -56,7 +56,7 @@ static bool look_at_all(struct gt_process *process)
 	pid_t pid;
 
 	while (processes && (pid = gt_proc_next(processes))) {
-		if (shares(process, pid))
+		if (gt_sharers_has(process, pid))
 			found = note(process, pid) || found;
 	}
 	if (processes)
@@ -72,7 +72,7 @@ bool gt_sharers_look(struct gt_process *process)
 
 	/* Who has ended, or executed something else, is none any more. */
 	for (i = 0; i < process->sharer_count;)
-		if (shares(process, process->sharers[i]))
+		if (gt_sharers_has(process, process->sharers[i]))
 			i++;
 		else
 			process->sharers[i] = process->sharers[--process->sharer_count];
@@ -80,7 +80,7 @@ bool gt_sharers_look(struct gt_process *process)
 		found = look_at_all(process);
 	else
 		for (pid = before + 1; pid <= last; pid++)
-			if (shares(process, (pid_t)pid) && !is_thread(process, (pid_t)pid))
+			if (gt_sharers_has(process, (pid_t)pid) && !is_thread(process, (pid_t)pid))
 				found = note(process, (pid_t)pid) || found;
 	process->last_number = last;
 	return found;

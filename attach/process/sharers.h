@@ -7,11 +7,15 @@
 #define GT_ATTACH_SHARERS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct gt_process;
 
 /* Brings process->sharers up to date; true: there are new ones. A new one comes from a thread or a
  * sharer: once all are stopped and a look has found none, there is none. */
 bool gt_sharers_look(struct gt_process *process);
+
+/* Whether process pid is one, as things are now. */
+bool gt_sharers_has(const struct gt_process *process, pid_t pid);
 
 #endif

@@ -20,6 +20,7 @@
 #include "attach/process/proc.h"
 #include "attach/process/process.h"
 #include "attach/process/sharers.h"
+#include "attach/process/tracer.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -380,8 +381,78 @@ pid_t gt_thread_at_rest(pid_t pid)
 	return resting ? resting : restarted ? restarted : any ? any : pid;
 }
 
-int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *message)
+/* While others stand still because of us, nobody else comes first, where the system lets us
+ * (CAP_SYS_NICE, RLIMIT_NICE): on a loaded machine most of a stop is waiting for a turn. */
+static void hurry(struct gt_stopped_threads *threads)
 {
+	threads->nice = getpriority(PRIO_PROCESS, 0);
+	threads->hurries = setpriority(PRIO_PROCESS, 0, -20) == 0;
+}
+
+static void calm_down(const struct gt_stopped_threads *threads)
+{
+	if (threads->hurries)
+		setpriority(PRIO_PROCESS, 0, threads->nice);
+}
+
+/* The process's helper at work in a thread of its own, so that late ones are let go the moment they
+ * come, however long it works. */
+struct help {
+	const struct gt_process *process;
+	const struct gt_stopped_threads *threads; /* NULL: nobody hurries */
+	struct gt_tracer tracer;
+	bool runs;
+};
+
+static int help_work(void *data)
+{
+	const struct help *help = data;
+	const struct gt_process_helper *helper = help->process->helper;
+
+	if (help->threads)
+		calm_down(help->threads); /* it began as hurried as who waits for it */
+	helper->help(helper->data, help->process);
+	return 0;
+}
+
+static void end_help(struct help *help)
+{
+	if (help->runs)
+		gt_tracer_join(&help->tracer);
+	help->runs = false;
+}
+
+/* While a late one is waited for. False: its time is over, and nothing is being done for it. */
+static bool look_for_help(struct help *help, uint64_t until_ms)
+{
+	const bool is_over = gt_monotonic_ms() > until_ms;
+	const struct gt_process_helper *helper = help->process->helper;
+
+	if (help->runs && gt_tracer_is_done(&help->tracer))
+		end_help(help);
+	if (!help->runs && !is_over && helper && helper->is_wanted(helper->data, help->process))
+		help->runs = gt_tracer_start(&help->tracer, help_work, help);
+	return help->runs || !is_over;
+}
+
+/* Waits for a late one. GT_EBUSY: for too long. */
+static int wait_for_late(const struct gt_process *process, pid_t tid, uint64_t until_ms)
+{
+	struct help help = { .process = process };
+	bool comes = true;
+
+	while (comes && let_late(tid) == GT_EAGAIN) {
+		comes = look_for_help(&help, until_ms);
+		nap_us(200);
+	}
+	end_help(&help);
+	return comes ? 0 : GT_EBUSY;
+}
+
+int gt_thread_stop_any(const struct gt_process *process, pid_t *tid, int limit_ms,
+		       struct gt_message *message)
+{
+	const pid_t pid = process->pid;
 	uint64_t start = gt_monotonic_ms();
 	bool alone = false;
 
@@ -402,16 +473,12 @@ int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *m
 			return gt_fail(message, error, "process %d has ended", (int)pid);
 		if (error != GT_EBUSY)
 			return error;
-		while (let_late(*tid) == GT_EAGAIN) {
-			if (gt_monotonic_ms() - start > (uint64_t)limit_ms)
-				return gt_fail(
-					message, GT_EBUSY,
-					"thread %d of process %d sleeps in the kernel where "
-					"it cannot be stopped (it waits for a vfork child, a "
-					"disk or a file server): try again later",
-					(int)*tid, (int)pid);
-			nap_us(200);
-		}
+		if (wait_for_late(process, *tid, start + (uint64_t)limit_ms))
+			return gt_fail(message, GT_EBUSY,
+				       "thread %d of process %d sleeps in the kernel where "
+				       "it cannot be stopped (it waits for a vfork child, a "
+				       "disk or a file server): try again later",
+				       (int)*tid, (int)pid);
 	}
 }
 
@@ -534,20 +601,6 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 	return error;
 }
 
-/* While others stand still because of us, nobody else comes first, where the system lets us
- * (CAP_SYS_NICE, RLIMIT_NICE): on a loaded machine most of a stop is waiting for a turn. */
-static void hurry(struct gt_stopped_threads *threads)
-{
-	threads->nice = getpriority(PRIO_PROCESS, 0);
-	threads->hurries = setpriority(PRIO_PROCESS, 0, -20) == 0;
-}
-
-static void calm_down(const struct gt_stopped_threads *threads)
-{
-	if (threads->hurries)
-		setpriority(PRIO_PROCESS, 0, threads->nice);
-}
-
 int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threads,
 		    struct gt_message *message)
 {
@@ -580,10 +633,23 @@ int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threa
 	return 0;
 }
 
+/* Lets the late ones go that have come. False: there are no others. */
+static bool let_those_come(struct gt_stopped_threads *threads)
+{
+	bool waits = false;
+	size_t i;
+
+	for (i = 0; i < threads->count; i++) {
+		threads->late[i] = threads->late[i] && let_late(threads->tids[i]) == GT_EAGAIN;
+		waits |= threads->late[i];
+	}
+	return waits;
+}
+
 void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *threads)
 {
-	uint64_t start = gt_monotonic_ms();
-	bool waits;
+	struct help help = { .process = process, .threads = threads };
+	const uint64_t until = gt_monotonic_ms() + 10 * LATE_MS;
 	size_t i;
 
 	process->stopped = 0;
@@ -591,17 +657,10 @@ void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *th
 		if (!threads->late[i])
 			threads->late[i] = gt_thread_detach(threads->tids[i]) == GT_EAGAIN;
 	/* A late one stops as soon as it is back, and is let go then. One may wait for another: a parent in
-	 * vfork for its child. */
-	do {
-		waits = false;
-		for (i = 0; i < threads->count; i++) {
-			threads->late[i] =
-				threads->late[i] && let_late(threads->tids[i]) == GT_EAGAIN;
-			waits |= threads->late[i];
-		}
-		if (waits)
-			nap_us(200);
-	} while (waits && gt_monotonic_ms() - start < 10 * LATE_MS);
+	 * vfork for its child, and that for the helper. */
+	while (let_those_come(threads) && look_for_help(&help, until))
+		nap_us(200);
+	end_help(&help);
 	calm_down(threads);
 	free(threads->tids);
 	free(threads->late);

@@ -57,10 +57,11 @@ bool gt_thread_restarts(const struct user_regs_struct *registers);
  * since it stands in nothing that could be interrupted (a restartable sequence, our own code). */
 pid_t gt_thread_at_rest(pid_t pid);
 
-/* Stops one, gt_thread_at_rest() if it can. While it sleeps where no stop reaches it, waits:
- * GT_EBUSY after limit_ms. Another one if it has ended before it stopped; GT_EGONE: there is none.
- * Else as gt_thread_stop(). */
-int gt_thread_stop_any(pid_t pid, pid_t *tid, int limit_ms, struct gt_message *message);
+/* Stops one, gt_thread_at_rest() if it can. While it sleeps where no stop reaches it, waits, with
+ * process->helper at work: GT_EBUSY after limit_ms. Another one if it has ended before it stopped;
+ * GT_EGONE: there is none. Else as gt_thread_stop(). */
+int gt_thread_stop_any(const struct gt_process *process, pid_t *tid, int limit_ms,
+		       struct gt_message *message);
 
 /* A stopped thread that makes system calls for us (attach/process/remote.c). If this host is killed
  * meanwhile, it goes on where it was. */
@@ -99,7 +100,8 @@ struct gt_stopped_threads {
  * stopped. process->stopped is set, to 0 if all are late. Within gt_tracer_run(). */
 int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threads,
 		    struct gt_message *message);
-/* Lets all go; waits for the late ones (a bounded time; then they stay seized: gt_thread_stop). */
+/* Lets all go; waits for the late ones, with process->helper at work (a bounded time; then they stay
+ * seized: gt_thread_stop). */
 void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *threads);
 
 #endif

@@ -8,7 +8,6 @@
 #include "attach/process/own_thread.h"
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,41 +15,49 @@
 /* A debugger of ours can keep a thread that has ended. */
 #define END_MS 500
 
-struct tracer {
-	int (*work)(void *data);
-	void *data;
-	int result;
-	pid_t tid;
-};
-
 static _Thread_local bool is_tracer;
 
 static void *run(void *data)
 {
-	struct tracer *tracer = data;
+	struct gt_tracer *tracer = data;
 
 	is_tracer = true;
 	tracer->tid = gettid();
 	tracer->result = tracer->work(tracer->data);
+	__atomic_store_n(&tracer->is_done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 int gt_tracer_run(int (*work)(void *data), void *data)
 {
-	struct tracer tracer = { .work = work, .data = data };
-	pthread_t thread;
+	struct gt_tracer tracer;
+
+	if (is_tracer || !gt_tracer_start(&tracer, work, data))
+		return work(data);
+	return gt_tracer_join(&tracer);
+}
+
+bool gt_tracer_start(struct gt_tracer *tracer, int (*work)(void *data), void *data)
+{
+	*tracer = (struct gt_tracer){ .work = work, .data = data };
+	return gt_own_thread_start(&tracer->thread, run, tracer) == 0;
+}
+
+bool gt_tracer_is_done(const struct gt_tracer *tracer)
+{
+	return __atomic_load_n(&tracer->is_done, __ATOMIC_ACQUIRE);
+}
+
+int gt_tracer_join(struct gt_tracer *tracer)
+{
 	uint64_t start;
 
-	if (is_tracer)
-		return work(data);
-	if (gt_own_thread_start(&thread, run, &tracer) != 0)
-		return work(data);
-	pthread_join(thread, NULL);
+	pthread_join(tracer->thread, NULL);
 	/* It is joined before the kernel lets go of what it traces, and its number is free behind
 	 * that. */
 	start = gt_monotonic_ms();
-	while (syscall(SYS_tgkill, getpid(), tracer.tid, 0) == 0 &&
+	while (syscall(SYS_tgkill, getpid(), tracer->tid, 0) == 0 &&
 	       gt_monotonic_ms() - start < END_MS)
 		sched_yield();
-	return tracer.result;
+	return tracer->result;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mail from the processes of a session. Under the session's lock, from the thread that polls.
+ * Mail from the processes of a session: see mail.h.
  *
  * What stands in the arena any process of the recording may have written, so it says only where to
  * look: the letter is read from the memory of the process that it names. Nothing is done to a
@@ -9,7 +9,9 @@
  * and no process, and who has posted it may have ended.
  */
 #define _GNU_SOURCE
+#include "attach/process/proc.h"
 #include "attach/process/seccomp.h"
+#include "attach/process/sharers.h"
 #include "attach/session/session_private.h"
 
 #include <stdlib.h>
@@ -47,6 +49,9 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_session
 	if (pid <= 0 || gt_session_arena_mapped(session, pid) != arena ||
 	    gt_process_open(&process, pid, NULL))
 		return false;
+	if (session->tracees.coming && session->tracees.coming->has_agent)
+		found = read_letter(&process, &session->tracees.coming->agent, slot, text) == 0 &&
+			is_of(text, pid);
 	for (i = 0; !found && i < session->tracees.count && count < IMAGES; i++) {
 		const struct gt_tracee *tracee = session->tracees.list[i];
 
@@ -284,6 +289,85 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 		}
 	}
 	return error ? error : done;
+}
+
+static bool is_child(const struct gt_process *process, pid_t pid)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid) &&
+	       gt_proc_field(text, "PPid") == process->pid;
+}
+
+/* It is not late itself: nobody traces it. */
+static bool is_untraced(pid_t pid, pid_t tid)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)pid, (int)tid) &&
+	       gt_proc_field(text, "TracerPid") == 0;
+}
+
+/*
+ * Whether a thread of that process may wait for the answer to this letter. Not to that of a fork: its
+ * child would become a tracee as its parent is, in the middle of a change of that one. Not to that of a
+ * trigger, whose handler runs without the lock. The agent does not wait for these, or for a second at
+ * most.
+ */
+static bool is_awaited(struct gt_session *session, const struct gt_session_arena *arena,
+		       uint32_t slot, const struct gt_process *process)
+{
+	const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, slot);
+	const uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
+	const uint32_t kind = __atomic_load_n(&mail->kind, __ATOMIC_RELAXED);
+	const pid_t pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
+	const pid_t tid = (pid_t)__atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
+
+	return state == GRAFTRACE_MAIL_POSTED && kind != GRAFTRACE_MAIL_FORK &&
+	       kind != GRAFTRACE_MAIL_TRIGGER && pid > 0 && pid != process->pid &&
+	       !gt_follow_find(session, pid) &&
+	       (gt_sharers_has(process, pid) || is_child(process, pid)) && is_untraced(pid, tid);
+}
+
+bool gt_mail_is_awaited(void *data, const struct gt_process *process)
+{
+	struct gt_session *session = data;
+	uint32_t i, k;
+
+	/* Once all are being left, nobody waits. */
+	if (!__atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED))
+		return false;
+	for (k = 0; k < session->arena_count; k++)
+		for (i = 0; i < session->arenas[k].shared.mail_count; i++)
+			if (is_awaited(session, &session->arenas[k], i, process))
+				return true;
+	return false;
+}
+
+void gt_mail_obey_awaited(void *data, const struct gt_process *process)
+{
+	struct gt_session *session = data;
+	uint32_t i, k;
+
+	for (k = 0; k < session->arena_count; k++) {
+		struct gt_session_arena *arena = &session->arenas[k];
+
+		for (i = 0; i < arena->shared.mail_count; i++) {
+			const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
+			struct gt_letter letter = { .arena = arena, .slot = i };
+
+			if (!is_awaited(session, arena, i, process))
+				continue;
+			/* An error of the sink comes again with what is drained next. */
+			if (gt_mail_read_letter(session, arena, i, (pid_t)mail->pid,
+						&letter.text) &&
+			    letter.text.kind != GRAFTRACE_MAIL_FORK &&
+			    letter.text.kind != GRAFTRACE_MAIL_TRIGGER)
+				obey(session, &letter);
+			else
+				settle(&letter);
+		}
+	}
 }
 
 int gt_mail_read(struct gt_session *session)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Letters from the processes of a session. All functions are called with the session's lock held, by
- * the thread that polls the session.
+ * the thread that polls the session, but for the last two.
  */
 #ifndef GT_ATTACH_SESSION_MAIL_H
 #define GT_ATTACH_SESSION_MAIL_H
@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <graftrace/agent.h>
 
+struct gt_process;
 struct gt_session;
 struct gt_session_arena;
 
@@ -35,5 +36,18 @@ void gt_mail_answer(const struct gt_letter *letter, uint64_t value);
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid);
 /* Frees the slots of answered letters of process pid, which has ended and does not free them. */
 void gt_mail_free_answered(struct gt_session *session, pid_t pid);
+
+/*
+ * The session's struct gt_process_helper; data: the session. A thread of `process` is waited for, by any
+ * thread that has the session's lock, in the middle of a change of that process; and the thread itself
+ * may wait, in vfork, for a child that has sent a letter. Letters of its children and of processes that
+ * share its memory are read if they are not in the session's list. That list may get longer by it, and
+ * nothing in it is changed.
+ */
+
+/* Whether there is such a letter. */
+bool gt_mail_is_awaited(void *data, const struct gt_process *process);
+/* Acts on all of them, and answers them. */
+void gt_mail_obey_awaited(void *data, const struct gt_process *process);
 
 #endif

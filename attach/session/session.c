@@ -193,6 +193,9 @@ static void init(struct gt_session *session, const struct gt_session_options *op
 {
 	session->watcher.epoll = -1;
 	session->sink = options->sink;
+	session->helper =
+		(struct gt_process_helper){ gt_mail_is_awaited, gt_mail_obey_awaited, session };
+	session->is_polling = true;
 	session->tracees.no_fork = options->no_fork;
 	session->switches.never = options->no_switches;
 	session->wanted.threshold_ns = options->threshold_ns;
@@ -306,13 +309,14 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		gt_session_destroy(session);
 		return error;
 	}
+	session->is_polling = false;
 	session->started = true;
 	*out = session;
 	return 0;
 }
 
 /* 1: something was done. */
-static int work(struct gt_session *session, bool *over)
+static int work_locked(struct gt_session *session, bool *over)
 {
 	struct gt_instant now = gt_clock_now();
 	uint32_t passes = 0; /* a process that nobody knows of may fill the ring without end */
@@ -356,6 +360,18 @@ static int work(struct gt_session *session, bool *over)
 	return 1;
 }
 
+static int work(struct gt_session *session, bool *over)
+{
+	int done;
+
+	pthread_mutex_lock(&session->lock);
+	session->is_polling = true;
+	done = work_locked(session, over);
+	session->is_polling = false;
+	pthread_mutex_unlock(&session->lock);
+	return done;
+}
+
 int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message)
 {
 	uint64_t limit = timeout_ms < 0 ? IDLE_US : (uint64_t)timeout_ms * 1000, wait;
@@ -367,16 +383,12 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 	for (i = 0; i < session->arena_count; i++)
 		seen[i] = gt_arena_doorbell(&session->arenas[i].shared);
 
-	pthread_mutex_lock(&session->lock);
 	done = work(session, &over);
-	pthread_mutex_unlock(&session->lock);
 	gt_session_run_handlers(session);
 	if (done >= 0 && !over && limit) {
 		wait = done ? BUSY_US : IDLE_US;
 		gt_arena_wait(&session->arenas[0].shared, seen, wait < limit ? wait : limit);
-		pthread_mutex_lock(&session->lock);
 		done = work(session, &over);
-		pthread_mutex_unlock(&session->lock);
 		gt_session_run_handlers(session);
 	}
 	if (done < 0)
@@ -384,6 +396,16 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 			       done == GT_ENOMEM ? "no memory to go on recording"
 						 : "the recording cannot be written");
 	return over ? 0 : 1;
+}
+
+void gt_session_lock_sink(struct gt_session *session)
+{
+	pthread_mutex_lock(&session->lock);
+}
+
+void gt_session_unlock_sink(struct gt_session *session)
+{
+	pthread_mutex_unlock(&session->lock);
 }
 
 struct gt_target *gt_session_target(struct gt_session *session)

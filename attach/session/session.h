@@ -95,6 +95,12 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
  * a process of the session lives, 0 once all have ended and are drained, or an error of the sink. */
 int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message);
 
+/* Any function of a session may call the sink, from its caller's thread or one that it waits for. Who
+ * uses what the sink writes to while others may call them does it between these two, and calls no
+ * function of the session there. */
+void gt_session_lock_sink(struct gt_session *session);
+void gt_session_unlock_sink(struct gt_session *session);
+
 /*
  * Takes the agent out of all processes of the session: their code, memory maps and threads are then as
  * they were before. *message names what could not be taken out (empty: nothing), and the first error

@@ -100,6 +100,10 @@ static int add_arena(struct gt_session *session, struct gt_credentials *credenti
 			"it (its users, groups, capabilities, user namespace), and there "
 			"are %d such sets in this recording already: attach to it by itself (-P)",
 			(unsigned)credentials->uids[1], GT_ARENAS);
+	if (!session->is_polling)
+		return gt_fail(message, GT_EBUSY,
+			       "it may do other things than its parent, and was executed while "
+			       "what is traced was being changed");
 	arena = &session->arenas[session->arena_count];
 	error = gt_arena_create_beside(&arena->shared, &first->shared, message);
 	if (error)
@@ -175,6 +179,7 @@ void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 		      struct gt_session_arena *arena, const struct gt_session_arena *from)
 {
 	tracee->arena = arena->shared.number;
+	tracee->process.helper = &session->helper;
 	arena->processes++;
 	if (from && from != arena)
 		gt_session_take_threads(session, tracee->process.pid, from, arena);

@@ -161,6 +161,17 @@ struct attach_work {
 	struct gt_message *message;
 };
 
+/* Tracees are in the order of their coming, the program first: what its children have executed meanwhile
+ * comes behind it. */
+static void put_before(struct gt_session *session, size_t at)
+{
+	struct gt_session_tracees *tracees = &session->tracees;
+	struct gt_tracee *tracee = tracees->list[tracees->count - 1];
+
+	tracees->list[tracees->count - 1] = tracees->list[at];
+	tracees->list[at] = tracee;
+}
+
 static int attach_locked(const struct attach_work *work)
 {
 	struct gt_session *session = work->session;
@@ -169,6 +180,7 @@ static int attach_locked(const struct attach_work *work)
 	struct gt_session_arena *arena = NULL;
 	struct gt_tracee *tracee;
 	enum gt_detach_left left;
+	const size_t before = session->tracees.count;
 	int error, again;
 
 	if (gt_follow_find(session, pid))
@@ -189,18 +201,24 @@ static int attach_locked(const struct attach_work *work)
 		tracee = calloc(1, sizeof(*tracee));
 		if (!tracee)
 			return gt_fail(message, GT_ENOMEM, "no memory for a process");
-		tracee->process = (struct gt_process){ .memory = -1, .pidfd = -1 };
-		error = gt_tracee_attach(tracee, pid, &arena->shared, &session->catalog,
-					 &session->selection,
-					 gt_clock_ticks(&session->live.target.clock, 1000000),
-					 session->sink, message);
+		error = gt_process_open(&tracee->process, pid, message);
+		/* Its children may ask for something as soon as they run into the agent. */
+		tracee->process.helper = &session->helper;
+		session->tracees.coming = tracee;
+		if (!error)
+			error = gt_tracee_attach(
+				tracee, &arena->shared, &session->catalog, &session->selection,
+				gt_clock_ticks(&session->live.target.clock, 1000000), session->sink,
+				message);
 		if (!error) {
 			if (tracee->stopped_ns > session->notes.stopped_ns)
 				session->notes.stopped_ns = tracee->stopped_ns;
 			gt_session_enter(session, tracee, arena, NULL);
+			session->tracees.coming = NULL;
 			error = gt_follow_add(session, tracee);
 			if (error)
 				return gt_fail(message, error, "no memory for a process");
+			put_before(session, before);
 			error = gt_session_stop_at_handlers(session, tracee, message);
 			return error == GT_EGONE ? 0 : error;
 		}
@@ -211,6 +229,7 @@ static int attach_locked(const struct attach_work *work)
 			error = GT_EAGAIN;
 		if (tracee->has_agent && error != GT_EAGAIN && error != GT_EGONE)
 			gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, NULL);
+		session->tracees.coming = NULL;
 		gt_tracee_fini(tracee);
 		free(tracee);
 		if (error == GT_EGONE)

@@ -67,11 +67,13 @@ struct gt_session_program {
 #define GT_CHILDREN_REFUSED 256
 
 /* The living processes (follow.h), and what decides who joins them. The program itself may have left
- * them. Only the thread that polls changes this. */
+ * them. Only the thread that polls changes this, but for adding to the list (gt_mail_obey_awaited()). */
 struct gt_session_tracees {
 	struct gt_tracee **list; /* [room]; `count` are in use, each of them allocated */
 	size_t count;
 	size_t room;
+	const struct gt_tracee
+		*coming; /* is being attached to, and not in the list yet; NULL: none */
 	uint32_t so_far; /* processes that were traced, ended ones included */
 	bool no_fork;	 /* children are left; set at the start */
 	/* Ancestors of the processes: one of them becomes the parent of orphans. */
@@ -155,12 +157,14 @@ struct gt_session {
 	pthread_mutex_t lock;
 	/* Set at the start, and constant: */
 	const struct gt_sink *sink;
-	struct gt_values *values; /* what it asks for of arguments and results */
-	bool started;		  /* gt_session_start() has succeeded */
+	struct gt_process_helper helper; /* of all processes: mail.h */
+	struct gt_values *values;	 /* what it asks for of arguments and results */
+	bool started;			 /* gt_session_start() has succeeded */
 	/* By the arenas' numbers. Only the thread that polls adds one, and counts it (release) once it
 	 * is whole: the count may be read without the lock (acquire). */
 	struct gt_session_arena arenas[GT_ARENAS];
 	uint32_t arena_count;
+	bool is_polling; /* the thread that polls has the lock, or has not begun */
 	struct gt_catalog catalog;
 	struct gt_selection selection;
 	struct gt_triggers triggers;
@@ -189,8 +193,8 @@ static inline struct graftrace_arena *gt_session_settings(const struct gt_sessio
 int gt_session_first_arena(struct gt_session *session, const struct gt_session_options *options,
 			   struct gt_message *message);
 void gt_session_end_arenas(struct gt_session *session);
-/* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many; GT_ENOMEM,
- * GT_EIO. Always within the thread that polls, or before it does. */
+/* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many; GT_EBUSY:
+ * it would have to be made, and this is not the thread that polls; GT_ENOMEM, GT_EIO. */
 int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session_arena **arena,
 			struct gt_message *message);
 /* session_move.c. Processes that have changed their credentials get another arena; some at each call. */

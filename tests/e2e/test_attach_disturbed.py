@@ -5,11 +5,13 @@ breakpoints, vfork, shared memory, fork, exec, its death."""
 import re
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from attaching import (MORE, Running, calls, end_recording, is_clean, look, looks_as, maps, record,
-                       start_recording)
+                       start_recording, wait_until)
+from mounted import Mounted
 
 
 def function_address(pid, path, name):
@@ -216,3 +218,93 @@ def test_a_parent_that_waits_long_in_vfork_is_attached_to_when_it_is_back(graftr
         assert [target("") for _ in range(4)] == ["called"] * 4
         end_recording(tracer)
         assert calls(graftrace)["called"] == 4 and target.is_alive()
+
+
+# A vfork child executes the program anew when its parent is traced, "heir": while somebody stops all threads of the
+# parent. "changed": with each line. "attached": as soon as a function is patched.
+HELD_IN_VFORK = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+__asm__(".text\n.p2align 4\n.globl small\n.type small,@function\nsmall:\n.cfi_startproc\nret\n.cfi_endproc\n"
+	".size small,.-small\n");
+void small(void); /* nothing but a breakpoint fits in */
+__attribute__((noinline)) int heir(volatile int n) { return n * 3; }
+__attribute__((noinline)) int called(volatile int n) { return n * 5 + heir(n); }
+static int is_traced(const char *status)
+{
+	static char text[4096];
+	int file = open(status, O_RDONLY);
+	ssize_t bytes = read(file, text, sizeof(text) - 1);
+	const char *at;
+
+	close(file);
+	text[bytes > 0 ? bytes : 0] = 0;
+	at = strstr(text, "TracerPid:");
+	return at && atoi(at + strlen("TracerPid:"));
+}
+static int child(char **argv)
+{
+	const struct timespec moment = { 0, 1000000 };
+	static char status[64];
+	int ended, i;
+
+	snprintf(status, sizeof(status), "/proc/%d/status", getpid());
+	if (vfork() == 0) {
+		for (i = 0; i < 5000 && !is_traced(status); i++)
+			nanosleep(&moment, NULL);
+		execl("/proc/self/exe", argv[0], "heir", NULL);
+		_exit(1);
+	}
+	return wait(&ended) < 0 || ended;
+}
+int main(int argc, char **argv)
+{
+	unsigned char was[16];
+	char line[64];
+
+	const char *mode = argc > 1 ? argv[1] : "changed";
+
+	if (strcmp(mode, "heir") == 0)
+		return heir(argc) != 3 * argc;
+	memcpy(was, (void *)called, sizeof(was));
+	puts("ready");
+	fflush(stdout);
+	while (strcmp(mode, "attached") == 0 && memcmp(was, (void *)called, sizeof(was)) == 0)
+		__asm__ volatile("" ::: "memory");
+	while (strcmp(mode, "attached") == 0 || fgets(line, sizeof(line), stdin)) {
+		small();
+		puts(child(argv) ? "failed" : "done");
+		fflush(stdout);
+		while (strcmp(mode, "attached") == 0)
+			pause();
+	}
+	return 3;
+}
+"""
+
+
+def test_the_exec_of_a_vfork_child_is_followed_while_its_parent_is_waited_for(graftrace, compile):
+    program = compile(HELD_IN_VFORK, "-O1")
+    with Running(program, "attached") as target:
+        tracer = start_recording(graftrace, target.pid, "--breakpoints")  # once more stopped for these
+        assert target.line() == "done"
+        end_recording(tracer)
+        assert calls(graftrace)["heir"] == 1
+
+
+def test_a_change_of_filters_lets_it_execute_too(graftrace, compile):
+    mounted = Mounted(graftrace, compile(HELD_IN_VFORK, "-O1"), "-p", "function_graph")
+    mounted.process.stdin.write("\n")
+    mounted.process.stdin.flush()
+    children = Path(f"/proc/{mounted.traced()}/task/{mounted.traced()}/children")
+    wait_until(children.read_text)
+    mounted.write("set_ftrace_filter", "heir")
+    assert mounted.process.stdout.readline() == "done\n"
+    assert mounted.read("trace").count(" heir();") == 1
+    assert mounted.end() == 3
